@@ -1,0 +1,239 @@
+"""What an atom is: one mathematical function as a class on plain arrays, with traits that solvers ask for.
+
+Three kinds meet here. A `Loss` is a function of predictions; a `Regularizer` is a function of a weight block; a `Set` is the
+indicator of a constraint. All are frozen dataclasses: their fields are the parameters a user may type after the argument,
+so that printing, the signature of the word, the catalogue and the reference all read the same place.
+"""
+
+from __future__ import annotations
+
+from dataclasses import MISSING, dataclass, fields
+from typing import ClassVar
+
+import numpy as np
+
+__all__ = ["REGISTRY", "Atom", "Loss", "MatrixFunction", "Regularizer", "SeparableLoss", "Set", "register"]
+
+REGISTRY: dict[str, type[Atom]] = {}
+
+
+def register(cls: type[Atom]) -> type[Atom]:
+    """Class decorator: enter an atom under its word. Tests, the catalogue and the capability table read this registry."""
+    if cls.name in REGISTRY:
+        raise ValueError(f"two atoms are called {cls.name!r}")
+    REGISTRY[cls.name] = cls
+    return cls
+
+
+@dataclass(frozen=True, eq=False)
+class Atom:
+    """Base of all atoms. `name` is the word a user types; `formula` is LaTeX in which {} stands for the argument."""
+
+    name: ClassVar[str] = ""
+    formula: ClassVar[str] = ""
+    convex: ClassVar[bool] = True
+
+    @classmethod
+    def examples(cls) -> list[Atom]:
+        """Instances on which every law of tests/test_registry.py is run (matrices there are 5 x 4, vectors have 12 entries)."""
+        return [cls()]
+
+    def arguments(self) -> dict[str, object]:
+        """The parameters that differ from their defaults, as typed after the argument."""
+        typed = {}
+        for field in fields(self):
+            value = getattr(self, field.name)
+            default = field.default if field.default is not MISSING else MISSING
+            same = default is value or (np.isscalar(value) and np.isscalar(default) and value == default)
+            if not same:
+                typed[field.name] = value
+        return typed
+
+    def latex(self, argument: str) -> str:
+        return self.formula.replace("{}", argument)
+
+
+# ---------------------------------------------------------------------------------------------------- losses
+
+
+class Loss(Atom):
+    """A convex function f(z) of one task's predictions z (n,), given its targets y (n,).
+
+    `s` holds one positive weight per sample (None: all one); the law "sample weights equal replication" defines what it means.
+    A loss never sees the weights W or the inputs X. Coefficients in front of a loss are applied by the compiler.
+    """
+
+    labels: ClassVar[str] = "real"  # "real", "sign" for {-1, +1}, "count" for 0, 1, 2, ...
+    smooth: ClassVar[bool] = False  # has a gradient everywhere
+    curvature: ClassVar[float] = np.inf  # Lipschitz constant of the gradient in one prediction (inf: none, or not smooth)
+    quadratic: ClassVar[float | None] = None  # q where f(z) = q/2 sum (z - y)^2, else None
+    separable: ClassVar[bool] = False  # a sum over samples: may be called on the stacked samples of all tasks at once
+    bounded_below: ClassVar[float] = 0.0  # every loss of the language is at least this
+
+    def value(self, z, y, s=None) -> float:
+        """f(z)."""
+        raise NotImplementedError
+
+    def gradient(self, z, y, s=None) -> np.ndarray:
+        """The gradient where smooth; elsewhere a subgradient (then it is also `dual_point`)."""
+        raise NotImplementedError
+
+    def prox(self, z, y, step, s=None) -> np.ndarray:
+        """argmin over x of step * f(x) + 1/2 ||x - z||^2."""
+        raise NotImplementedError
+
+    def conjugate(self, u, y, s=None) -> float:
+        """f*(u) = sup over z of <u, z> - f(z), in closed form; +inf outside its domain."""
+        raise NotImplementedError
+
+    def dual_project(self, u, y, s=None) -> np.ndarray:
+        """A point of dom f* near u (u itself where it lies inside)."""
+        raise NotImplementedError
+
+    def dual_point(self, z, y, s=None) -> np.ndarray:
+        """A feasible dual vector made from predictions: a (sub)gradient at z."""
+        return self.dual_project(self.gradient(z, y, s), y, s)
+
+    def decide(self, z) -> np.ndarray:
+        """What `predict` returns from predictions z: the sign for labels in {-1, +1}, else z."""
+        return np.where(z >= 0, 1.0, -1.0) if self.labels == "sign" else z
+
+
+class SeparableLoss(Loss):
+    """f(z) = sum_j s_j l(z_j, y_j): a subclass gives the scalar function l and everything else follows."""
+
+    separable: ClassVar[bool] = True
+
+    def pointwise(self, z, y):
+        """l(z, y), elementwise."""
+        raise NotImplementedError
+
+    def slope(self, z, y):
+        """A subgradient of l in z (its derivative where smooth), elementwise."""
+        raise NotImplementedError
+
+    def pointwise_prox(self, z, y, step):
+        """argmin over x of step * l(x, y) + (x - z)^2 / 2, elementwise; `step` is a scalar or an array."""
+        raise NotImplementedError
+
+    def pointwise_conjugate(self, u, y):
+        """l*(u, y) for u inside `dual_interval`, elementwise (outside, the value is never used)."""
+        raise NotImplementedError
+
+    def dual_interval(self, y):
+        """(low, high): the closed interval dom l*(., y), broadcastable against y."""
+        return -np.inf, np.inf
+
+    def value(self, z, y, s=None) -> float:
+        l = self.pointwise(z, y)
+        return float(np.sum(l) if s is None else np.dot(s, l))
+
+    def gradient(self, z, y, s=None):
+        g = self.slope(z, y)
+        return g if s is None else s * g
+
+    def prox(self, z, y, step, s=None):
+        return self.pointwise_prox(z, y, step if s is None else step * s)
+
+    def conjugate(self, u, y, s=None) -> float:
+        u = u if s is None else u / s
+        low, high = self.dual_interval(y)
+        if np.any(u < low) or np.any(u > high):
+            return np.inf
+        l = self.pointwise_conjugate(u, y)
+        return float(np.sum(l) if s is None else np.dot(s, l))
+
+    def dual_project(self, u, y, s=None):
+        low, high = self.dual_interval(y)
+        # Clipping u/s instead of u keeps the point inside after `conjugate` divides by s again.
+        return np.clip(u, low, high) if s is None else s * np.clip(u / s, low, high)
+
+
+# ------------------------------------------------------------------------------- functions of a weight block
+
+
+class MatrixFunction(Atom):
+    """A convex function g of a matrix W (p, q): a regularizer or the indicator of a set.
+
+    For the certificate it tells three things about the domain of its conjugate:
+    `conjugate(Z)`, +inf outside; `dual_project(Z)`, a point of the *cone spanned by* dom g* near Z; `dual_gauge(Z)`, the smallest
+    t >= 0 with Z in t * dom g* (0 where dom g* is everything or a cone that holds Z, +inf where no multiple holds it).
+    """
+
+    separable: ClassVar[str | None] = None  # "entries" | "rows" | "columns" | "spectrum" | "matrix" | None
+    exact_prox: ClassVar[bool] = True
+    absorbs: ClassVar[bool] = True  # dual_gauge is finite for every Z: this term can take up any multiplier
+    finite_dual: ClassVar[bool] = False  # the conjugate itself is finite everywhere (dual_gauge is always 0)
+
+    def value(self, W) -> float:
+        raise NotImplementedError
+
+    def prox(self, W, step) -> np.ndarray:
+        """argmin over V of step * g(V) + 1/2 ||V - W||_F^2."""
+        raise NotImplementedError
+
+    def conjugate(self, Z) -> float:
+        """g*(Z) = sup over W of <Z, W> - g(W), in closed form."""
+        raise NotImplementedError
+
+    def dual_gauge(self, Z) -> float:
+        raise NotImplementedError
+
+    def dual_project(self, Z) -> np.ndarray:
+        return Z
+
+    def check(self, shape: tuple[int, int]) -> str | None:
+        """None where the function fits an argument of this shape, else one sentence that says what does not fit."""
+        return None
+
+
+class Regularizer(MatrixFunction):
+    """A convex penalty g(W) >= 0 with g(0) = 0."""
+
+    norm: ClassVar[bool] = False  # a norm or a seminorm: positively homogeneous, conjugate = indicator of the dual ball
+    strong_convexity: ClassVar[float] = 0.0  # modulus with respect to the Frobenius norm
+    curvature: ClassVar[float] = np.inf  # Lipschitz constant of the gradient, where there is one (inf: not smooth)
+    monotone: ClassVar[bool] = False  # depends on the absolute values of entries only, and increases with them
+
+    def gradient(self, W) -> np.ndarray:
+        """The gradient, where `curvature` is finite."""
+        raise NotImplementedError
+
+    def task_quadratic(self, n_columns: int) -> np.ndarray | None:
+        """The matrix L (n_columns, n_columns) where g(W) = 1/2 tr(W L W^T), else None."""
+        return None
+
+    def dual_norm(self, Z) -> float:
+        """sup of <Z, W> over g(W) <= 1, where g is a norm."""
+        if not self.norm:
+            raise TypeError(f"{self.name} is not a norm")
+        return self.dual_gauge(Z)
+
+    def ball(self, radius: float) -> Set | None:
+        """The set {W : g(W) <= radius} where it has an exact projection, else None."""
+        return None
+
+
+class Set(MatrixFunction):
+    """A closed convex set C; as a function, its indicator. `prox` is the projection, `conjugate` the support function."""
+
+    def violation(self, W) -> float:
+        """How far W is outside, in the units of the constraint as typed: 0 inside."""
+        raise NotImplementedError
+
+    def project(self, W) -> np.ndarray:
+        """The nearest point of C in the Frobenius norm."""
+        raise NotImplementedError
+
+    def support(self, Z) -> float:
+        """sup of <Z, W> over W in C (+inf where unbounded)."""
+        raise NotImplementedError
+
+    def value(self, W) -> float:
+        return 0.0
+
+    def prox(self, W, step) -> np.ndarray:
+        return self.project(W)
+
+    def conjugate(self, Z) -> float:
+        return self.support(Z)
