@@ -1,0 +1,266 @@
+"""The normal form: weight blocks + a sum of (coefficient, atom, linear map on blocks).
+
+    minimize over blocks x   sum_t f_t(A_t x) + sum_k c_k g_k(B_k x)      (losses, regularizers; a constraint is a g_k that is an indicator)
+
+It is all that solvers, the certificate and the reference see of a model. Coefficients are numbers here: a `Parameter` is read at the
+moment the form is made.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mtldsl.atoms.function import Loss, MatrixFunction, Regularizer, Set
+
+if TYPE_CHECKING:
+    from mtldsl.tasks import Tasks
+
+__all__ = ["Block", "Entry", "FunctionTerm", "LinearMap", "LossTerm", "NormalForm"]
+
+Blocks = dict[str, np.ndarray]  # block name -> array
+
+
+@dataclass(frozen=True)
+class Block:
+    """One unknown matrix. An intercept is a block of shape (1, m) of its own, with `intercept_of` naming its weights."""
+
+    name: str
+    shape: tuple[int, int]
+    intercept_of: str | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Entry:
+    """coefficient * left @ x[block] @ right; `left` and `right` are dense arrays, scipy CSR matrices, or None for the identity."""
+
+    block: str
+    coefficient: float = 1.0
+    left: object = None
+    right: object = None
+
+    @property
+    def is_identity(self) -> bool:
+        return self.coefficient == 1.0 and self.left is None and self.right is None
+
+    def forward(self, W: np.ndarray) -> np.ndarray:
+        if self.left is not None:
+            W = self.left @ W
+        if self.right is not None:
+            W = W @ self.right
+        return W if self.coefficient == 1.0 else self.coefficient * W
+
+    def adjoint(self, Z: np.ndarray) -> np.ndarray:
+        if self.left is not None:
+            Z = self.left.T @ Z
+        if self.right is not None:
+            Z = Z @ self.right.T
+        return Z if self.coefficient == 1.0 else self.coefficient * Z
+
+
+@dataclass(frozen=True, eq=False)
+class LinearMap:
+    """x -> sum of entries + offset, a matrix of `shape`."""
+
+    entries: tuple[Entry, ...]
+    shape: tuple[int, int]
+    offset: np.ndarray | None = None
+
+    @cached_property
+    def identity_of(self) -> str | None:
+        """The block's name where the map is just that block, else None."""
+        if self.offset is None and len(self.entries) == 1 and self.entries[0].is_identity:
+            return self.entries[0].block
+        return None
+
+    @property
+    def blocks(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(entry.block for entry in self.entries))
+
+    def linear(self, x: Blocks) -> np.ndarray:
+        """The map without its offset."""
+        if self.identity_of is not None:
+            return x[self.identity_of]
+        total = sum(entry.forward(x[entry.block]) for entry in self.entries)
+        return np.broadcast_to(total, self.shape) if np.shape(total) != self.shape else total
+
+    def forward(self, x: Blocks) -> np.ndarray:
+        image = self.linear(x)
+        return image if self.offset is None else image + self.offset
+
+    def add_adjoint(self, Z: np.ndarray, into: Blocks) -> None:
+        """into[block] += adjoint of the map at Z, for every block of the map."""
+        for entry in self.entries:
+            into[entry.block] += entry.adjoint(Z)
+
+
+@dataclass(frozen=True, eq=False)
+class LossTerm:
+    """sum over tasks i of coefficients[i] * atom(X_i map(x)_i + intercept_i).
+
+    Predictions and dual vectors are flat (N,), task after task (see `Tasks.offsets`). A separable loss is evaluated on all
+    tasks at once, its coefficients folded into `scale`, the weight of every sample.
+    """
+
+    atom: Loss
+    coefficients: np.ndarray  # (m,)
+    tasks: Tasks
+    map: LinearMap  # onto (d, m)
+    intercepts: tuple[str, ...]
+    typed: str
+
+    @cached_property
+    def scale(self) -> np.ndarray | None:
+        """Weight of every sample for a separable loss: coefficient times sample weight; None where all are 1."""
+        weights = self.tasks.sample_weights
+        if weights is None and np.all(self.coefficients == 1.0):
+            return None
+        per_sample = np.repeat(self.coefficients, self.tasks.counts)
+        return per_sample if weights is None else per_sample * weights
+
+    @cached_property
+    def uniform_scale(self) -> float | None:
+        """The one number that `scale` repeats, else None."""
+        if self.scale is None:
+            return 1.0
+        return float(self.scale[0]) if np.all(self.scale == self.scale[0]) else None
+
+    @property
+    def is_shared_complete(self) -> bool:
+        """One X, every label present: predictions are one matrix product."""
+        return self.tasks.is_shared and self.tasks.mask is None
+
+    def _tasks_apart(self):
+        """(slice, coefficient, targets, sample weights) of every task."""
+        offsets, weights = self.tasks.offsets, self.tasks.sample_weights
+        for i, c in enumerate(self.coefficients):
+            rows = slice(offsets[i], offsets[i + 1])
+            yield rows, c, self.tasks.targets[rows], None if weights is None else weights[rows]
+
+    def predictions(self, x: Blocks) -> np.ndarray:
+        z = self.tasks.forward(self.map.forward(x))
+        for name in self.intercepts:
+            z = z + np.repeat(x[name][0], self.tasks.counts)
+        return z
+
+    def offset_predictions(self) -> np.ndarray | None:
+        """The predictions of the map's constant part, None where it has none."""
+        return None if self.map.offset is None else self.tasks.forward(self.map.offset)
+
+    def add_adjoint(self, u: np.ndarray, into: Blocks) -> None:
+        """into += adjoint of x -> predictions (without offset) at u."""
+        self.map.add_adjoint(self.tasks.adjoint(u), into)
+        for name in self.intercepts:
+            into[name] += np.add.reduceat(u, self.tasks.offsets[:-1])[None, :]
+
+    def value(self, z) -> float:
+        if self.atom.separable:
+            return self.atom.value(z, self.tasks.targets, self.scale)
+        return float(sum(c * self.atom.value(z[rows], y, s) for rows, c, y, s in self._tasks_apart()))
+
+    def _map_tasks(self, function) -> np.ndarray:
+        flat = np.empty(self.tasks.n_samples)
+        for rows, c, y, s in self._tasks_apart():
+            flat[rows] = function(rows, c, y, s)
+        return flat
+
+    def gradient(self, z) -> np.ndarray:
+        if self.atom.separable:
+            return self.atom.gradient(z, self.tasks.targets, self.scale)
+        return self._map_tasks(lambda rows, c, y, s: c * self.atom.gradient(z[rows], y, s))
+
+    def prox(self, z, step) -> np.ndarray:
+        """argmin over v of step * value(v) + 1/2 ||v - z||^2; `step` a number or, for a separable loss, one per sample."""
+        if self.atom.separable:
+            return self.atom.prox(z, self.tasks.targets, step, self.scale)
+        return self._map_tasks(lambda rows, c, y, s: self.atom.prox(z[rows], y, step * c, s))
+
+    def conjugate(self, u) -> float:
+        if self.atom.separable:
+            return self.atom.conjugate(u, self.tasks.targets, self.scale)
+        return float(sum(c * self.atom.conjugate(u[rows] / c, y, s) for rows, c, y, s in self._tasks_apart()))
+
+    def dual_project(self, u) -> np.ndarray:
+        if self.atom.separable:
+            return self.atom.dual_project(u, self.tasks.targets, self.scale)
+        return self._map_tasks(lambda rows, c, y, s: c * self.atom.dual_project(u[rows] / c, y, s))
+
+    def dual_interval(self) -> tuple[np.ndarray, np.ndarray]:
+        """(low, high) of every dual entry for a separable loss."""
+        low, high = self.atom.dual_interval(self.tasks.targets)
+        scale = 1.0 if self.scale is None else self.scale
+        size = self.tasks.n_samples
+        return np.broadcast_to(low * scale, size), np.broadcast_to(high * scale, size)
+
+
+@dataclass(frozen=True, eq=False)
+class FunctionTerm:
+    """coefficient * atom(map(x)): a regularizer, or (coefficient 1) the indicator of a constraint."""
+
+    atom: MatrixFunction
+    coefficient: float
+    map: LinearMap
+    typed: str
+
+    @property
+    def is_constraint(self) -> bool:
+        return isinstance(self.atom, Set)
+
+    def value(self, x: Blocks) -> float:
+        return 0.0 if self.is_constraint else self.coefficient * self.atom.value(self.map.forward(x))
+
+    def violation(self, x: Blocks) -> float:
+        return self.atom.violation(self.map.forward(x)) if self.is_constraint else 0.0
+
+    def prox(self, V, step) -> np.ndarray:
+        """Of coefficient * atom, on the image of the map."""
+        return self.atom.prox(V, step * self.coefficient)
+
+    def conjugate(self, V) -> float:
+        if self.is_constraint:
+            return self.atom.support(V)
+        return self.coefficient * self.atom.conjugate(V / self.coefficient)
+
+    def dual_gauge(self, V) -> float:
+        return self.atom.dual_gauge(V / self.coefficient)
+
+
+@dataclass(frozen=True, eq=False)
+class NormalForm:
+    """The whole problem. `functions` holds the regularizers, then the constraints; terms with coefficient 0 are not in it."""
+
+    blocks: tuple[Block, ...]
+    losses: tuple[LossTerm, ...]
+    functions: tuple[FunctionTerm, ...]
+    typed: str
+
+    @property
+    def regularizers(self) -> tuple[FunctionTerm, ...]:
+        return tuple(f for f in self.functions if isinstance(f.atom, Regularizer))
+
+    @property
+    def constraints(self) -> tuple[FunctionTerm, ...]:
+        return tuple(f for f in self.functions if f.is_constraint)
+
+    @cached_property
+    def shapes(self) -> dict[str, tuple[int, int]]:
+        return {block.name: block.shape for block in self.blocks}
+
+    @property
+    def weight_blocks(self) -> tuple[Block, ...]:
+        return tuple(block for block in self.blocks if block.intercept_of is None)
+
+    def zeros(self) -> Blocks:
+        return {block.name: np.zeros(block.shape) for block in self.blocks}
+
+    def value(self, x: Blocks) -> float:
+        """The objective, constraints aside."""
+        losses = sum(loss.value(loss.predictions(x)) for loss in self.losses)
+        return float(losses + sum(f.value(x) for f in self.functions))
+
+    def violation(self, x: Blocks) -> float:
+        """The largest violation over all constraints, each in its own units as typed."""
+        return max((f.violation(x) for f in self.functions if f.is_constraint), default=0.0)

@@ -1,0 +1,54 @@
+"""What a solver is: it takes a normal form it accepts and reports primal-dual points until it is told to stop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+
+from mtldsl.compile.normal_form import Blocks, NormalForm
+
+__all__ = ["Point", "Solver", "Watch"]
+
+
+@dataclass
+class Point:
+    """A primal point and, where the solver has them, its multipliers.
+
+    Signs: at an optimum, loss_duals[t] is a subgradient of loss t (coefficients included) at its predictions, flat (N,);
+    function_duals[k] is a subgradient of coefficient * atom of `form.functions[k]` at the image of its map; and
+    sum_t A_t^T u_t + sum_k B_k^T v_k = 0 on every block. None: the certificate makes its own from the primal point.
+    `state` is whatever the same solver can be warm-started from; nobody else reads it.
+    """
+
+    blocks: Blocks
+    loss_duals: list[np.ndarray] | None = None
+    function_duals: list[np.ndarray] | None = None
+    iteration: int = 0
+    state: dict = field(default_factory=dict)
+
+
+#: Called by a solver with its current point whenever a look at the certificate is worth its price (about two matrix products).
+#: Returns True when the solver must stop: certified, out of time or iterations.
+Watch = Callable[[Point], bool]
+
+
+class Solver(Protocol):
+    """Objects with these members. `options` maps each option's name to its default: unknown options are refused by the caller."""
+
+    name: str
+    summary: str  # one line for explain() and the docs
+    options: dict[str, object]
+
+    def refuses(self, form: NormalForm) -> str | None:
+        """None where this solver takes the form, otherwise one sentence that a user understands."""
+
+    def solve(
+        self, form: NormalForm, *, tol: float, max_iter: int, start: Point | None, watch: Watch, **options
+    ) -> Point:
+        """Run until `watch` returns True or max_iter is reached; return the last point.
+
+        tol is the relative duality gap the caller is after: it may steer inner accuracies and how often `watch` is called.
+        A solver calls `watch` at its first point, at its last, and in between at a rhythm that costs it little."""
