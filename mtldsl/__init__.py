@@ -1,0 +1,25 @@
+"""State a multi-task model as loss + regularizer + constraints; get its solution with a proof, and an independent check.
+
+    import mtldsl as mtl
+    tasks = mtl.Tasks.shared(X, Y)
+    W = mtl.Weights(tasks)
+    problem = mtl.minimize(mtl.squared_loss(W, tasks) + 0.1 * mtl.trace_norm(W), subject_to=[W >= 0])
+    solution = problem.solve(tol=1e-6)
+    print(problem.cross_check())
+"""
+
+from mtldsl.errors import CrossCheckError, DataError, ModelError, MTLError, SolverError
+from mtldsl.language import vocabulary as _vocabulary
+from mtldsl.language.expression import Weights
+from mtldsl.language.scalar import Parameter
+from mtldsl.language.vocabulary import *  # noqa: F403  the words themselves
+from mtldsl.problem import Problem, minimize
+from mtldsl.solution import Solution
+from mtldsl.tasks import Tasks
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "CrossCheckError", "DataError", "MTLError", "ModelError", "Parameter", "Problem", "Solution", "SolverError", "Tasks",
+    "Weights", "minimize", *(name for name in _vocabulary.WORDS),
+]  # fmt: skip

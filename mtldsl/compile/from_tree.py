@@ -1,0 +1,133 @@
+"""From what was typed to the normal form: parameters become numbers, expressions become linear maps."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import sparse
+
+from mtldsl.atoms.sets import AtLeast, ColumnsOnSimplex, EqualTo
+from mtldsl.compile.normal_form import Block, Entry, FunctionTerm, LinearMap, LossTerm, NormalForm
+from mtldsl.errors import ModelError
+from mtldsl.language.constraint import Constraint
+from mtldsl.language.expression import Affine, Weights
+from mtldsl.language.objective import Objective, Term
+
+__all__ = ["check_model", "to_normal_form", "weights_of"]
+
+
+def weights_of(objective: Objective, constraints: list[Constraint]) -> list[Weights]:
+    """Every Weights of the model, in the order of first appearance."""
+    arguments = [term.argument for term in objective.terms] + [c.argument for c in constraints]
+    return list(dict.fromkeys(part.weights for argument in arguments for part in argument.parts))
+
+
+def check_model(objective: Objective, constraints: list[Constraint]) -> None:
+    """ModelError for a model that is not convex, has no loss, or whose names clash; quotes the term as typed."""
+    if not any(term.is_loss for term in objective.terms):
+        raise ModelError(
+            f"minimize({objective.text}): there is no loss, so no data enters the model; add one, such as squared_loss(W, tasks)"
+        )
+    by_name: dict[str, Weights] = {}
+    for weights in weights_of(objective, constraints):
+        if by_name.setdefault(weights.name, weights) is not weights:
+            raise ModelError(
+                f"two different weight matrices are both called {weights.name!r}: give each a name, "
+                'L, S = Weights(tasks, name="L"), Weights(tasks, name="S")'
+            )
+    names = {parameter.name: parameter for term in objective.terms for parameter in term.coefficient.parameters}
+    for term in objective.terms:
+        for parameter in term.coefficient.parameters:
+            if names[parameter.name] is not parameter:
+                raise ModelError(
+                    f"two different parameters are both called {parameter.name!r}: give each a name, "
+                    'Parameter(1.0, name="mu")'
+                )
+        if not term.argument.parts:
+            raise ModelError(f"{term.text}: this term contains no weights, so it is a constant; leave it out")
+    check_convexity(objective)
+
+
+def check_convexity(objective: Objective) -> None:
+    for term in objective.terms:
+        value = term.coefficient.value
+        if value < 0:
+            raise ModelError(
+                f"{term.text} is not convex: {term.atom_text} is convex and its coefficient is {value:g} < 0, so the problem "
+                f"is not convex. Nearest form that works: + {_positive(term)}"
+            )
+
+
+def _positive(term: Term) -> str:
+    return f"{abs(term.coefficient.value):g} * {term.atom_text}"
+
+
+def to_normal_form(objective: Objective, constraints: list[Constraint], typed: str) -> NormalForm:
+    """The normal form at the parameters' present values."""
+    check_convexity(objective)
+    blocks = []
+    used_in_loss = {p.weights for t in objective.terms if t.is_loss for p in t.argument.parts}
+    for weights in weights_of(objective, constraints):
+        blocks.append(Block(weights.name, weights.shape))
+        if weights.intercept and weights in used_in_loss:
+            blocks.append(Block(weights.intercept_name, (1, weights.shape[1]), intercept_of=weights.name))
+    kept = [term for term in objective.terms if term.coefficient.value > 0]
+    losses = tuple(_loss_term(term) for term in kept if term.is_loss)
+    functions = [
+        FunctionTerm(term.atom, term.coefficient.value, linear_map(term.argument), term.text) for term in kept if not term.is_loss
+    ]
+    sets = [FunctionTerm(c.atom, 1.0, linear_map(c.argument), c.text) for c in constraints]
+    return NormalForm(tuple(blocks), losses, tuple(functions + _join_simplex(sets)), typed)
+
+
+def _loss_term(term: Term) -> LossTerm:
+    tasks = term.tasks
+    coefficients = np.full(tasks.n_tasks, term.coefficient.value)
+    if term.mean:
+        # n_i counts a sample as often as its weight says, so that weights equal replication
+        weights = tasks.sample_weights
+        totals = tasks.counts if weights is None else np.add.reduceat(weights, tasks.offsets[:-1])
+        coefficients = coefficients / totals
+    intercepts = dict.fromkeys(p.weights.intercept_name for p in term.argument.parts if p.weights.intercept)
+    return LossTerm(term.atom, coefficients, tasks, linear_map(term.argument), tuple(intercepts), term.text)
+
+
+def linear_map(expression: Affine) -> LinearMap:
+    """The map of an affine expression; plain multiples of one block are added up first."""
+    multiples: dict[str, float] = {}
+    entries = []
+    for part in expression.parts:
+        coefficient = part.coefficient.value
+        if part.left is None and part.right is None:
+            multiples[part.weights.name] = multiples.get(part.weights.name, 0.0) + coefficient
+        elif coefficient != 0.0:
+            entries.append(Entry(part.weights.name, coefficient, part.left, part.right))
+    plain = [Entry(name, coefficient) for name, coefficient in multiples.items() if coefficient != 0.0]
+    offset = expression.offset
+    if offset is not None and not np.any(offset):
+        offset = None
+    return LinearMap(tuple(plain + entries), expression.shape, offset)
+
+
+def _join_simplex(sets: list[FunctionTerm]) -> list[FunctionTerm]:
+    """W >= 0 together with W.sum(axis=0) == c is one set with an exact projection: the columns on the simplex."""
+    for sums in sets:
+        total = sums.atom.bound if isinstance(sums.atom, EqualTo) else None
+        block = _column_sums_of(sums.map)
+        if block is None or not np.isscalar(total) or total <= 0:
+            continue
+        for sign in sets:
+            if sign.map.identity_of == block and isinstance(sign.atom, AtLeast) and np.isscalar(sign.atom.bound) and sign.atom.bound == 0:
+                joined = FunctionTerm(ColumnsOnSimplex(total), 1.0, sign.map, f"{sign.typed}, {sums.typed}")
+                return _join_simplex([s for s in sets if s is not sums and s is not sign]) + [joined]
+    return sets
+
+
+def _column_sums_of(map: LinearMap) -> str | None:
+    """The block whose column sums the map is, else None."""
+    if len(map.entries) != 1 or map.offset is not None:
+        return None
+    (entry,) = map.entries
+    left = entry.left
+    if entry.coefficient != 1.0 or entry.right is not None or left is None or sparse.issparse(left):
+        return None
+    return entry.block if left.shape[0] == 1 and (left == 1.0).all() else None

@@ -1,0 +1,209 @@
+"""Runs solvers on a normal form and believes only the certificate: best primal point, best dual bound, and when to stop."""
+
+from __future__ import annotations
+
+import logging
+import time
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from mtldsl.certificate import Certificate, certify, objective_scale
+from mtldsl.compile.choose import candidates, get_solver
+from mtldsl.compile.normal_form import Blocks, NormalForm
+from mtldsl.errors import ModelError, SolverError
+from mtldsl.solvers.solver import Point
+
+__all__ = ["Outcome", "drive"]
+
+log = logging.getLogger("mtldsl")
+
+#: the reference is tried after a fast solver stalls only up to this many scalars of data and unknowns
+_SMALL_ENOUGH_FOR_REFERENCE = 200_000
+
+
+@dataclass
+class Outcome:
+    """What came out of a drive: the best point, its certificate, and how it went."""
+
+    blocks: Blocks
+    certificate: Certificate
+    status: str
+    solver: str
+    reason: str
+    seconds: float
+    iterations: int
+    history: list[dict] = field(default_factory=list)
+    last_point: Point | None = None
+
+
+class Watcher:
+    """The `watch` handed to a solver. Keeps the best primal point and the best bound seen, whichever solver found them."""
+
+    def __init__(self, form: NormalForm, tol: float, max_seconds: float | None, verbose: bool):
+        self.form, self.tol, self.max_seconds, self.verbose = form, tol, max_seconds, verbose
+        self.started = time.perf_counter()
+        self.scale = objective_scale(form)
+        self.blocks = form.zeros()
+        self.objective = self.violation = np.inf
+        self.bound, self.note = -np.inf, "no bound was computed"
+        self.history: list[dict] = []
+        self.last_point: Point | None = None
+        self.solver = ""
+        self.stopped = ""  # why the driver asked for a stop
+        self.improved_at, self.improved_gap = 0, np.inf
+
+    @property
+    def seconds(self) -> float:
+        return time.perf_counter() - self.started
+
+    @property
+    def certificate(self) -> Certificate:
+        return Certificate(self.objective, self.bound, self.violation, self.scale, self.note)
+
+    def begin(self, solver: str) -> None:
+        self.solver, self.stopped = solver, ""
+        self.improved_at, self.improved_gap = 0, np.inf
+
+    def __call__(self, point: Point) -> bool:
+        seen = certify(self.form, point.blocks, point.loss_duals, point.function_duals, scale=self.scale)
+        self.last_point = point
+        if seen.dual_bound > self.bound:
+            self.bound, self.note = seen.dual_bound, ""
+        elif self.bound == -np.inf:
+            self.note = seen.note
+        if self._is_better(seen):
+            self.blocks = {name: np.array(array) for name, array in point.blocks.items()}
+            self.objective, self.violation = seen.objective, seen.violation
+        self._record(point, seen)
+        best = self.certificate
+        if best.within(self.tol):
+            return True
+        if self.max_seconds is not None and self.seconds > self.max_seconds:
+            self.stopped = "time_limit"
+        elif self._is_stalled(point.iteration, best):
+            self.stopped = "stalled"
+        return bool(self.stopped)
+
+    def _is_better(self, seen: Certificate) -> bool:
+        """Feasible to tol beats infeasible; among feasible points the lower objective; among others the smaller violation."""
+        if not np.isfinite(seen.objective):
+            return False
+        feasible, was_feasible = seen.violation <= self.tol, self.violation <= self.tol
+        if feasible and was_feasible:
+            return seen.objective < self.objective
+        return feasible or (not was_feasible and seen.violation < self.violation)
+
+    def _record(self, point: Point, seen: Certificate) -> None:
+        self.history.append(
+            {
+                "solver": self.solver,
+                "iteration": point.iteration,
+                "seconds": self.seconds,
+                "objective": seen.objective,
+                "dual_bound": seen.dual_bound,
+                "violation": seen.violation,
+                "relative_gap": self.certificate.relative_gap,
+            }
+        )
+        line = (
+            f"{self.solver:>20} {point.iteration:7d}  objective {seen.objective:.10g}  bound {self.bound:.10g}  "
+            f"gap {self.certificate.relative_gap:.2e}  violation {seen.violation:.1e}  {self.seconds:.2f} s"
+        )
+        log.debug(line)
+        if self.verbose:
+            print(line)
+
+    def _is_stalled(self, iteration: int, best: Certificate) -> bool:
+        """No 1 % gain in gap and violation over as many iterations again as it took to get here (and at least 3,000)."""
+        distance = max(abs(best.relative_gap), best.violation)
+        if distance < 0.99 * self.improved_gap:
+            self.improved_at, self.improved_gap = iteration, distance
+        return iteration > 2 * self.improved_at + 3000
+
+
+def drive(
+    form: NormalForm,
+    *,
+    solver: str,
+    tol: float,
+    max_iter: int | None,
+    max_seconds: float | None,
+    start: Point | None,
+    verbose: bool,
+    options: dict,
+) -> Outcome:
+    """Solve a normal form with one solver, or with the first that certifies where solver="auto"."""
+    watcher = Watcher(form, tol, max_seconds, verbose)
+    names = _to_try(form, solver, options)
+    status, iterations, tried = "", 0, []
+    for name in names:
+        watcher.begin(name)
+        chosen = get_solver(name)
+        try:
+            point = chosen.solve(
+                form,
+                tol=tol,
+                max_iter=max_iter if max_iter is not None else getattr(chosen, "max_iter", 100_000),
+                start=start,
+                watch=watcher,
+                **options,
+            )
+            iterations += point.iteration
+        except KeyboardInterrupt:
+            status = "interrupted"
+            iterations += watcher.last_point.iteration if watcher.last_point else 0
+        except SolverError as error:
+            # a failed solver must not take the others' chance away; alone, its error is the answer
+            if name == names[-1] and not watcher.history:
+                raise
+            tried.append(f"{name} failed ({error})")
+            continue
+        certified = watcher.certificate.within(tol)
+        status = "optimal" if certified else status or watcher.stopped or "iteration_limit"
+        if certified or status in ("interrupted", "time_limit"):
+            break
+        tried.append(f"{name} stopped at a relative gap of {watcher.certificate.relative_gap:.1e} ({status.replace('_', ' ')})")
+        # the next solver goes on from the best point; multipliers and inner state belong to the solver that made them
+        start = Point(watcher.blocks) if np.isfinite(watcher.objective) else start
+    if status != "optimal" and watcher.bound == -np.inf:
+        status = "uncertified" if status in ("stalled", "iteration_limit", "") else status
+    reason = _reason(form, solver, watcher.solver, tried)
+    return Outcome(
+        watcher.blocks, watcher.certificate, status, watcher.solver, reason, watcher.seconds, iterations,
+        watcher.history, watcher.last_point,
+    )  # fmt: skip
+
+
+def _to_try(form: NormalForm, solver: str, options: dict) -> list[str]:
+    if solver != "auto":
+        chosen = get_solver(solver)
+        refusal = chosen.refuses(form)
+        if refusal is not None:
+            accepted = ", ".join(candidates(form)) or "none"
+            raise ModelError(f"solver={solver!r} does not take this model: {refusal} Solvers that take it: {accepted}.")
+        unknown = [key for key in options if key not in chosen.options]
+        if unknown:
+            known = ", ".join(f"{key}={value!r}" for key, value in chosen.options.items()) or "none"
+            raise SolverError(f"solve(solver={solver!r}, {unknown[0]}=...): unknown option; {solver} takes {known}")
+        return [solver]
+    if options:
+        raise SolverError(
+            f"solve({', '.join(f'{key}=...' for key in options)}): options belong to one solver; name it with solver=..."
+        )
+    names = candidates(form)
+    if not names:
+        reasons = " ".join(f"{name}: {get_solver(name).refuses(form)}" for name in ("admm", "cvxpy"))
+        raise ModelError(f"no solver takes this model. {reasons}")
+    size = sum(loss.tasks.n_samples * loss.tasks.n_features for loss in form.losses)
+    if len(names) > 1 and size > _SMALL_ENOUGH_FOR_REFERENCE:
+        names = [name for name in names if name != "cvxpy"]
+    return names
+
+
+def _reason(form: NormalForm, asked: str, used: str, tried: list[str]) -> str:
+    if asked != "auto":
+        return f"{used} was asked for"
+    summary = f"{used}: {get_solver(used).summary}"
+    others = [text for text in tried if not text.startswith(used + " ")]
+    return summary + (f" (after {'; '.join(others)})" if others else "")

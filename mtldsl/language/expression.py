@@ -1,0 +1,338 @@
+"""Affine expressions of weight matrices: Weights, sums, multiples, products with matrices, slices, row and column sums."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+
+from mtldsl.errors import ModelError
+from mtldsl.language.scalar import Number, Scalar, as_scalar, bracket
+from mtldsl.tasks import Tasks
+
+__all__ = ["Affine", "Weights"]
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """coefficient * left @ weights @ right; None stands for the identity."""
+
+    weights: Weights
+    coefficient: Scalar
+    left: object = None
+    right: object = None
+
+
+class Affine:
+    """A matrix that depends affinely on weights. Users make it from `Weights` with + - * / @ [] and sum()."""
+
+    __array_ufunc__ = None  # numpy arrays on the left defer to the operators below
+    __hash__ = object.__hash__
+
+    def __init__(self, parts, shape, text, latex, precedence=3, offset=None):
+        self.parts: tuple[Part, ...] = tuple(parts)
+        self.shape: tuple[int, int] = tuple(int(n) for n in shape)
+        self.text, self.latex, self.precedence = text, latex, precedence
+        self.offset: np.ndarray | None = offset
+
+    def __repr__(self):
+        return self.text
+
+    # ------------------------------------------------------------------------------------------ arithmetic
+
+    def __add__(self, other):
+        return self._plus(other, "+", +1.0)
+
+    def __sub__(self, other):
+        return self._plus(other, "-", -1.0)
+
+    def __radd__(self, other):
+        # sum([L, S]) starts from 0
+        return self if _is_number(other) and other == 0 else self._plus(other, "+", +1.0, reflected=True)
+
+    def __rsub__(self, other):
+        return (-self)._plus(other, "+", +1.0, reflected=True)
+
+    def _plus(self, other, symbol, sign, reflected=False):
+        if isinstance(other, Affine):
+            if other.shape != self.shape:
+                raise ModelError(
+                    f"{self.text} {symbol} {other.text}: the shapes {self.shape} and {other.shape} differ; "
+                    "only expressions of one shape can be added"
+                )
+            parts = self.parts + tuple(_scaled(part, Number(sign)) for part in other.parts)
+            offset = _add_offsets(self.offset, other.offset, sign)
+            right_text, right_latex = (bracket(other, 1 + (symbol == "-"), kind) for kind in ("text", "latex"))
+        else:
+            constant = as_matrix(other, self.shape, f"{self.text} {symbol} ...")
+            if constant is None:
+                return NotImplemented
+            parts, offset = self.parts, _add_offsets(self.offset, constant, sign)
+            right_text = right_latex = constant_text(other)
+        pieces = [(self.text, self.latex), (right_text, right_latex)]
+        if reflected:
+            pieces.reverse()
+        (text_a, latex_a), (text_b, latex_b) = pieces
+        return Affine(
+            parts, self.shape, f"{text_a} {symbol} {text_b}", f"{latex_a} {symbol} {latex_b}", 1, offset
+        )
+
+    def __mul__(self, other):
+        scalar = as_scalar(other)
+        if scalar is None:
+            if isinstance(other, Affine):
+                raise ModelError(
+                    f"{self.text} * {other.text}: a product of two unknowns is not affine, so no term made of it is convex"
+                )
+            if isinstance(other, np.ndarray):
+                raise ModelError(
+                    f"{self.text} * {constant_text(other)}: elementwise products are not in the language; write A @ W or "
+                    "W @ A for a matrix product, or give per-entry weights to the regularizer, l1_norm(W, weights=...)"
+                )
+            return NotImplemented
+        parts = tuple(_scaled(part, scalar) for part in self.parts)
+        offset = None
+        if self.offset is not None:
+            if scalar.parameters:
+                raise ModelError(
+                    f"{scalar.text} * ({self.text}): a constant cannot be multiplied by a Parameter here; "
+                    "multiply the weights first and add the constant afterwards"
+                )
+            offset = scalar.value * self.offset
+        text = f"{bracket(scalar, 2)} * {bracket(self, 2)}"
+        latex = f"{bracket(scalar, 2, 'latex')} {bracket(self, 2, 'latex')}"
+        return Affine(parts, self.shape, text, latex, 2, offset)
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, other):
+        scalar = as_scalar(other)
+        return NotImplemented if scalar is None else self * (1.0 / scalar if scalar.parameters else 1.0 / _nonzero(scalar, self))
+
+    def __neg__(self):
+        result = self * -1.0
+        result.text, result.latex = f"-{bracket(self, 2)}", f"-{bracket(self, 2, 'latex')}"
+        return result
+
+    # -------------------------------------------------------------------------------------- linear maps
+
+    def __matmul__(self, right):
+        matrix = _factor(right, f"{self.text} @ ...")
+        if matrix is None:
+            return NotImplemented
+        if matrix.shape[0] != self.shape[1]:
+            raise ModelError(
+                f"{self.text} @ A: {self.text} has {self.shape[1]} columns (tasks) but A has {matrix.shape[0]} rows; "
+                f"A must be {self.shape[1]} x k"
+            )
+        return self._mapped(None, matrix, f"{bracket(self, 2)} @ {constant_text(right)}", f"{bracket(self, 2, 'latex')} A")
+
+    def __rmatmul__(self, left):
+        matrix = _factor(left, f"... @ {self.text}")
+        if matrix is None:
+            return NotImplemented
+        if matrix.shape[1] != self.shape[0]:
+            raise ModelError(
+                f"A @ {self.text}: A has {matrix.shape[1]} columns but {self.text} has {self.shape[0]} rows (features); "
+                f"A must be k x {self.shape[0]}"
+            )
+        return self._mapped(matrix, None, f"{constant_text(left)} @ {bracket(self, 3)}", f"A {bracket(self, 3, 'latex')}")
+
+    def sum(self, axis: int | None = None) -> Affine:
+        """Column sums (axis=0, shape 1 x m), row sums (axis=1, shape d x 1), or the sum of all entries (1 x 1)."""
+        if axis not in (None, 0, 1):
+            raise ModelError(f"{self.text}.sum(axis={axis!r}): axis must be 0 (over rows), 1 (over tasks) or None")
+        p, q = self.shape
+        left = np.ones((1, p)) if axis in (None, 0) else None
+        right = np.ones((q, 1)) if axis in (None, 1) else None
+        argument = "" if axis is None else f"axis={axis}"
+        latex = {
+            None: rf"\mathbf 1^\top {self.latex} \mathbf 1",
+            0: rf"\mathbf 1^\top {bracket(self, 2, 'latex')}",
+            1: rf"{bracket(self, 2, 'latex')} \mathbf 1",
+        }[axis]
+        return self._mapped(left, right, f"{bracket(self, 3)}.sum({argument})", latex)
+
+    def __getitem__(self, key) -> Affine:
+        rows, columns = key if isinstance(key, tuple) and len(key) == 2 else (key, slice(None))
+        tasks = self.parts[0].weights.tasks if self.parts else None
+        names = (tasks.feature_names, tasks.task_names) if tasks is not None else ((), ())
+        text = f"{bracket(self, 3)}[{_index_text(rows)}, {_index_text(columns)}]"
+        left = _selector(rows, self.shape[0], names[0], f"row of {text}")
+        right = _selector(columns, self.shape[1], names[1], f"task of {text}")
+        latex = rf"{bracket(self, 3, 'latex')}_{{{_index_text(rows)},\,{_index_text(columns)}}}"
+        return self._mapped(left, None if right is None else right.T.tocsr(), text, latex)
+
+    def __iter__(self):
+        raise ModelError(f"{self.text} cannot be iterated over: select tasks with {self.text}[:, [0, 1]]")
+
+    def _mapped(self, left, right, text, latex):
+        parts = [
+            Part(part.weights, part.coefficient, _chain(left, part.left), _chain(part.right, right)) for part in self.parts
+        ]
+        p = self.shape[0] if left is None else left.shape[0]
+        q = self.shape[1] if right is None else right.shape[1]
+        offset = self.offset
+        if offset is not None:
+            offset = offset if left is None else left @ offset
+            offset = offset if right is None else offset @ right
+        return Affine(parts, (p, q), text, latex, 3 if text.endswith((")", "]")) else 2, offset)
+
+    # --------------------------------------------------------------------------------------- constraints
+
+    def __ge__(self, other):
+        from mtldsl.language.constraint import compare
+
+        return compare(self, ">=", other)
+
+    def __le__(self, other):
+        from mtldsl.language.constraint import compare
+
+        return compare(self, "<=", other)
+
+    def __eq__(self, other):
+        from mtldsl.language.constraint import compare
+
+        return compare(self, "==", other)
+
+    def __ne__(self, other):
+        raise ModelError(f"{self.text} != ...: this is not a convex constraint; write >=, <= or ==")
+
+    def __gt__(self, other):
+        raise ModelError(f"{self.text} > ...: a strict inequality has no closed feasible set; write {self.text} >= ...")
+
+    def __lt__(self, other):
+        raise ModelError(f"{self.text} < ...: a strict inequality has no closed feasible set; write {self.text} <= ...")
+
+
+class Weights(Affine):
+    """The unknown weights W (d, m): column i is task i's weight vector; task i's predictions are X_i w_i (+ intercept_i).
+
+    intercept : learn one number per task as well; no regularizer and no constraint ever touches it.
+    name      : how the model prints it and how the solution calls it (`solution["W"]`); two matrices in one model need two names.
+
+    >>> import numpy as np, mtldsl as mtl
+    >>> tasks = mtl.Tasks.shared(np.eye(3), np.ones((3, 2)))
+    >>> W = mtl.Weights(tasks)
+    >>> W.shape
+    (3, 2)
+    >>> 2 * W[[0, 2], :]
+    2 * W[[0, 2], :]
+    """
+
+    def __init__(self, tasks: Tasks, intercept: bool = False, name: str = "W"):
+        if not isinstance(tasks, Tasks):
+            raise ModelError(
+                f"Weights({type(tasks).__name__}): the first argument must be a Tasks object; "
+                "write Weights(Tasks.shared(X, Y))"
+            )
+        if not isinstance(name, str) or not name.isidentifier():
+            raise ModelError(f"Weights(..., name={name!r}): a name must be a Python identifier such as 'W' or 'L'")
+        self.tasks, self.intercept, self.name = tasks, bool(intercept), name
+        latex = name if len(name) == 1 else rf"\mathrm{{{name}}}"
+        super().__init__([Part(self, Number(1.0))], (tasks.n_features, tasks.n_tasks), name, latex)
+
+    @property
+    def intercept_name(self) -> str:
+        return f"{self.name}.intercept"
+
+
+# ------------------------------------------------------------------------------------------------- helpers
+
+
+def _is_number(value) -> bool:
+    scalar = as_scalar(value)
+    return isinstance(scalar, Number)
+
+
+def _nonzero(scalar: Scalar, expression: Affine) -> float:
+    if scalar.value == 0:
+        raise ModelError(f"{expression.text} / 0: division by zero")
+    return scalar.value
+
+
+def _scaled(part: Part, scalar: Scalar) -> Part:
+    return Part(part.weights, scalar * part.coefficient, part.left, part.right)
+
+
+def _add_offsets(a, b, sign):
+    if b is None:
+        return a
+    return sign * b if a is None else a + sign * b
+
+
+def _chain(a, b):
+    if a is None or b is None:
+        return b if a is None else a
+    return a @ b
+
+
+def as_matrix(value, shape, typed) -> np.ndarray | None:
+    """A float array broadcast to `shape`; None where `value` is no array of numbers; ModelError where it does not fit."""
+    if isinstance(value, (str, bytes)) or value is None:
+        return None
+    try:
+        array = np.asarray(value, dtype=float)
+    except (TypeError, ValueError):
+        return None
+    if np.isnan(array).any():
+        raise ModelError(f"{typed}: the constant contains NaN")
+    try:
+        return np.array(np.broadcast_to(array, shape))
+    except ValueError:
+        raise ModelError(f"{typed}: a constant of shape {array.shape} does not fit the shape {shape}") from None
+
+
+def _factor(value, typed):
+    """A matrix factor: dense float array or CSR; None where `value` is not a matrix."""
+    if isinstance(value, Affine):
+        raise ModelError(f"{typed}: a product of two unknowns is not affine, so no term made of it is convex")
+    if sparse.issparse(value):
+        return value.tocsr().astype(float)
+    try:
+        array = np.asarray(value, dtype=float)
+    except (TypeError, ValueError):
+        return None
+    if array.ndim != 2:
+        raise ModelError(f"{typed}: @ needs a matrix (2-D array), not an array of shape {array.shape}")
+    if not np.isfinite(array).all():
+        raise ModelError(f"{typed}: the matrix contains NaN or infinity")
+    return array
+
+
+def _selector(index, size, names, typed):
+    """CSR matrix that picks rows; None for the full slice. Names of features or tasks may stand for positions."""
+    if isinstance(index, slice) and index == slice(None):
+        return None
+    try:
+        if isinstance(index, str):
+            index = [list(names).index(index)]
+        elif isinstance(index, (list, tuple)) and any(isinstance(i, str) for i in index):
+            index = [list(names).index(i) if isinstance(i, str) else i for i in index]
+        picked = np.atleast_1d(np.arange(size)[index])
+    except ValueError:
+        raise ModelError(f"{typed}: no name {index!r} among {', '.join(map(str, names[:8]))}...") from None
+    except IndexError:
+        raise ModelError(f"{typed}: index {index!r} is out of range for size {size}") from None
+    if picked.ndim != 1 or picked.size == 0:
+        raise ModelError(f"{typed}: {index!r} selects nothing; select at least one")
+    ones = np.ones(picked.size)
+    return sparse.csr_array((ones, (np.arange(picked.size), picked)), shape=(picked.size, size))
+
+
+def _index_text(index) -> str:
+    if isinstance(index, slice):
+        start, stop = ("" if v is None else str(v) for v in (index.start, index.stop))
+        return f"{start}:{stop}" + (f":{index.step}" if index.step is not None else "")
+    if isinstance(index, np.ndarray):
+        index = index.tolist()
+    text = repr(index)
+    return text if len(text) <= 24 else f"<{len(index)} indices>"
+
+
+def constant_text(value) -> str:
+    """A constant as it is printed in a model: numbers in full, arrays by their shape."""
+    if np.ndim(value) == 0 and not sparse.issparse(value):
+        return f"{float(value):.10g}"
+    return "array({})".format(", ".join(str(n) for n in np.shape(value)))

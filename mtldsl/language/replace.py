@@ -1,0 +1,43 @@
+"""The same model on other data: every Weights and every Tasks of the tree exchanged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from mtldsl.errors import ModelError
+from mtldsl.language.constraint import Constraint
+from mtldsl.language.expression import Affine, Weights
+from mtldsl.language.objective import Objective
+from mtldsl.tasks import Tasks
+
+__all__ = ["replace_tasks"]
+
+
+def replace_tasks(objective: Objective, constraints: Iterable[Constraint], tasks: Tasks) -> tuple[Objective, list[Constraint]]:
+    """Parameters stay shared with the old model; weights are new. ModelError where sizes differ or several Tasks are used."""
+    old = {id(term.tasks) for term in objective.terms if term.is_loss}
+    if len(old) > 1:
+        raise ModelError(f"{objective.text}: this model uses {len(old)} different Tasks, so it is not clear which to replace")
+    exchanged: dict[Weights, Weights] = {}
+
+    def renew(argument: Affine) -> Affine:
+        parts = []
+        for part in argument.parts:
+            weights = part.weights
+            if weights not in exchanged:
+                if (tasks.n_features, tasks.n_tasks) != weights.shape:
+                    raise ModelError(
+                        f"{weights.name} has shape {weights.shape}, but the new tasks need "
+                        f"{(tasks.n_features, tasks.n_tasks)} (features x tasks)"
+                    )
+                exchanged[weights] = Weights(tasks, weights.intercept, weights.name)
+            parts.append(replace(part, weights=exchanged[weights]))
+        return Affine(parts, argument.shape, argument.text, argument.latex, argument.precedence, argument.offset)
+
+    terms = []
+    for term in objective.terms:
+        if term.is_loss:
+            tasks.require_labels(term.atom.labels, term.atom_text)
+        terms.append(replace(term, argument=renew(term.argument), tasks=tasks if term.is_loss else None))
+    return Objective(terms), [replace(c, argument=renew(c.argument)) for c in constraints]

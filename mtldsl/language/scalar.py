@@ -1,0 +1,158 @@
+"""Coefficients: numbers, parameters, and arithmetic between them, kept as a tree so that a path can change them later."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from numbers import Real
+
+import numpy as np
+
+from mtldsl.errors import ModelError
+
+__all__ = ["Number", "Parameter", "Scalar", "as_scalar"]
+
+
+class Scalar:
+    """A scalar expression: `value` now, `text` as typed, `latex`, and the parameters it contains."""
+
+    __array_ufunc__ = None  # numpy scalars on the left defer to the operators below
+    precedence = 3  # of the outermost operator: 1 sum, 2 product, 3 atom
+
+    value: float
+    text: str
+    latex: str
+    parameters: frozenset[Parameter] = frozenset()
+
+    def __add__(self, other):
+        return _combine(operator.add, "+", self, other, 1)
+
+    def __radd__(self, other):
+        return _combine(operator.add, "+", other, self, 1)
+
+    def __sub__(self, other):
+        return _combine(operator.sub, "-", self, other, 1)
+
+    def __rsub__(self, other):
+        return _combine(operator.sub, "-", other, self, 1)
+
+    def __mul__(self, other):
+        return _combine(operator.mul, "*", self, other, 2)
+
+    def __rmul__(self, other):
+        return _combine(operator.mul, "*", other, self, 2)
+
+    def __truediv__(self, other):
+        return _combine(operator.truediv, "/", self, other, 2)
+
+    def __rtruediv__(self, other):
+        return _combine(operator.truediv, "/", other, self, 2)
+
+    def __neg__(self):
+        return Number(-1.0) * self
+
+    def __repr__(self):
+        return self.text
+
+
+class Number(Scalar):
+    """A plain number in a scalar expression."""
+
+    def __init__(self, value: float):
+        self.value = float(value)
+        if not np.isfinite(self.value):
+            raise ModelError(f"the coefficient {value!r} is not finite: write a finite number")
+        self.text = self.latex = f"{self.value:.10g}"
+
+
+class Parameter(Scalar):
+    """A coefficient that may be changed between solves: `lam = Parameter(10.0)`, `lam.value = 3`, `problem.path(lam, [...])`.
+
+    value : a finite number >= 0 (a convex term must keep a coefficient >= 0; ModelError otherwise).
+    name  : how the model prints it; "lam" unless given.
+
+    >>> lam = Parameter(10.0)
+    >>> (2 * lam).value
+    20.0
+    >>> lam.value = -1
+    Traceback (most recent call last):
+    mtldsl.errors.ModelError: Parameter 'lam' cannot be -1: a coefficient must be finite and >= 0, or its term would not be convex
+    """
+
+    def __init__(self, value: float, name: str = "lam"):
+        self.name = self.text = name
+        self.latex = _GREEK.get(name, rf"\mathrm{{{name}}}" if len(name) > 1 else name)
+        self.value = value
+
+    @property
+    def value(self) -> float:
+        return self._value
+
+    @value.setter
+    def value(self, value: float) -> None:
+        if not isinstance(value, (Real, np.number)) or isinstance(value, bool) or not 0 <= value < np.inf:
+            raise ModelError(
+                f"Parameter {self.name!r} cannot be {value!r}: a coefficient must be finite and >= 0, "
+                "or its term would not be convex"
+            )
+        self._value = float(value)
+
+    @property
+    def parameters(self) -> frozenset[Parameter]:
+        return frozenset({self})
+
+    def __repr__(self):
+        return f"Parameter({self.value:g}, name={self.name!r})"
+
+
+class _Binary(Scalar):
+    def __init__(self, function: Callable, symbol: str, left: Scalar, right: Scalar, precedence: int):
+        self._function, self._left, self._right = function, left, right
+        self.precedence = precedence
+        self.parameters = left.parameters | right.parameters
+        self.text = f"{bracket(left, precedence)} {symbol} {bracket(right, precedence + (symbol in '-/'))}"
+        self.latex = (
+            rf"\frac{{{left.latex}}}{{{right.latex}}}"
+            if symbol == "/"
+            else f"{bracket(left, precedence, 'latex')} {'' if symbol == '*' else symbol} "
+            f"{bracket(right, precedence + (symbol == '-'), 'latex')}"
+        )
+
+    @property
+    def value(self) -> float:
+        try:
+            return self._function(self._left.value, self._right.value)
+        except ZeroDivisionError:
+            raise ModelError(f"the coefficient {self.text} divides by zero") from None
+
+
+_GREEK = {
+    name: rf"\{name}"
+    for name in "alpha beta gamma delta epsilon zeta eta theta kappa lambda mu nu xi rho sigma tau phi chi psi omega".split()
+} | {"lam": r"\lambda"}
+
+
+def bracket(node, precedence: int, kind: str = "text") -> str:
+    """The node's text (or latex) in parentheses where its outermost operator binds less than the one around it."""
+    text = getattr(node, kind)
+    return f"({text})" if node.precedence < precedence else text
+
+
+def as_scalar(value) -> Scalar | None:
+    """A Scalar from a number or a Scalar; None for anything else."""
+    if isinstance(value, Scalar):
+        return value
+    if isinstance(value, (Real, np.number)) and not isinstance(value, bool):
+        return Number(value)
+    return None
+
+
+def _combine(function, symbol, left, right, precedence):
+    left, right = as_scalar(left), as_scalar(right)
+    if left is None or right is None:
+        return NotImplemented
+    if isinstance(left, Number) and isinstance(right, Number) and (symbol != "/" or right.value != 0):
+        return Number(function(left.value, right.value))
+    if symbol == "*" and isinstance(left, Number) and left.value == 1.0:
+        return right
+    return _Binary(function, symbol, left, right, precedence)

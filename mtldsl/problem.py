@@ -1,0 +1,274 @@
+"""minimize(objective, subject_to=[...]): the model as an object that can be printed, explained, solved and checked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+
+from mtldsl.compile.choose import answers
+from mtldsl.compile.from_tree import check_model, to_normal_form, weights_of
+from mtldsl.compile.normal_form import NormalForm
+from mtldsl.drive import Outcome, drive
+from mtldsl.errors import ModelError, SolverError
+from mtldsl.explanation import Explanation
+from mtldsl.language.constraint import Constraint
+from mtldsl.language.expression import Affine, Weights
+from mtldsl.language.objective import Objective
+from mtldsl.language.replace import replace_tasks
+from mtldsl.language.scalar import Parameter
+from mtldsl.solution import Solution
+from mtldsl.solvers.solver import Point
+from mtldsl.tasks import Tasks
+
+__all__ = ["Problem", "minimize"]
+
+
+def minimize(objective: Objective, subject_to: Iterable[Constraint] = ()) -> Problem:
+    """The problem  minimize objective  subject to every constraint.
+
+    objective  : a sum of losses and regularizers, made by the words of the language
+    subject_to : constraints such as W >= 0, W.sum(axis=0) == 1, l1_norm(W) <= 3
+
+    Raises ModelError, before any number is crunched, for a model that is not convex or not well formed.
+
+    >>> import numpy as np, mtldsl as mtl
+    >>> tasks = mtl.Tasks.shared(np.eye(3), np.array([[3.0, 0], [0, 1], [0, 0]]))
+    >>> W = mtl.Weights(tasks)
+    >>> problem = mtl.minimize(mtl.squared_loss(W, tasks) + mtl.l1_norm(W))
+    >>> print(problem)
+    minimize    squared_loss(W, tasks) + l1_norm(W)
+    >>> solution = problem.solve()
+    >>> solution.status, round(solution.objective, 6)
+    ('optimal', 3.0)
+    >>> solution.W.round(6) + 0.0
+    array([[2., 0.],
+           [0., 0.],
+           [0., 0.]])
+    """
+    if not isinstance(objective, Objective):
+        hint = "a sum of losses and regularizers such as squared_loss(W, tasks) + 0.1 * l1_norm(W)"
+        raise ModelError(f"minimize({getattr(objective, 'text', repr(objective)[:60])}): the objective must be {hint}")
+    if isinstance(subject_to, (Constraint, bool)):
+        raise ModelError(f"subject_to={subject_to!r}: write a list, subject_to=[{subject_to!r}]")
+    constraints = list(subject_to)
+    for constraint in constraints:
+        if not isinstance(constraint, Constraint):
+            raise ModelError(
+                f"subject_to contains {constraint!r}, which is not a constraint; write comparisons such as W >= 0 "
+                "or l1_norm(W) <= 3"
+            )
+    return Problem(objective, constraints)
+
+
+class Problem:
+    """A convex multi-task model. Made by `minimize`; see there."""
+
+    def __init__(self, objective: Objective, constraints: list[Constraint]):
+        check_model(objective, constraints)
+        self.objective, self.constraints = objective, tuple(constraints)
+        self._last: Solution | None = None
+
+    # ---------------------------------------------------------------------------------------- the model
+
+    def __str__(self) -> str:
+        lines = [f"minimize    {self.objective.text}"]
+        for i, constraint in enumerate(self.constraints):
+            lines.append(f"{'subject to  ' if i == 0 else ' ' * 12}{constraint.text}")
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        return f"<Problem\n{self}>"
+
+    def _repr_latex_(self) -> str:
+        names = ", ".join(w.latex for w in self.weights)
+        if any(w.intercept for w in self.weights):
+            names += ", b"
+        body = rf"\min_{{{names}}}\quad & {self.objective.latex}"
+        for i, constraint in enumerate(self.constraints):
+            body += rf" \\ {r'\text{subject to}\quad' if i == 0 else ''} & {constraint.latex}"
+        return rf"$$\begin{{aligned}} {body} \end{{aligned}}$$"
+
+    @property
+    def weights(self) -> list[Weights]:
+        """Every weight matrix of the model, in the order typed."""
+        return weights_of(self.objective, self.constraints)
+
+    @property
+    def parameters(self) -> list[Parameter]:
+        """Every parameter of the model, in the order typed."""
+        found = [p for term in self.objective.terms for p in sorted(term.coefficient.parameters, key=lambda p: p.name)]
+        return list(dict.fromkeys(found))
+
+    @property
+    def is_convex(self) -> bool:
+        """Whether every term is convex with a coefficient >= 0 at the parameters' present values."""
+        return all(t.atom.convex and t.coefficient.value >= 0 for t in self.objective.terms)
+
+    def form(self) -> NormalForm:
+        """The normal form at the parameters' present values: what solvers, certificate and reference see."""
+        return to_normal_form(self.objective, list(self.constraints), str(self))
+
+    def with_tasks(self, tasks: Tasks) -> Problem:
+        """The same model on other data with the same features and tasks. ModelError where the model uses several Tasks."""
+        objective, constraints = replace_tasks(self.objective, self.constraints, tasks)
+        return Problem(objective, constraints)
+
+    # ---------------------------------------------------------------------------------------- solving
+
+    def explain(self) -> Explanation:
+        """Every solver: chosen, possible or refused, each with its reason in one line."""
+        return Explanation(str(self), tuple(answers(self.form())))
+
+    def solve(
+        self,
+        solver: str = "auto",
+        *,
+        tol: float = 1e-6,
+        max_iter: int | None = None,
+        max_seconds: float | None = None,
+        warm_start: Solution | dict | None = None,
+        verbose: bool = False,
+        **options,
+    ) -> Solution:
+        """Solve to a certified relative duality gap of tol, with constraints met to tol.
+
+        solver      : "auto" (the fastest that fits; if it stalls, the next), or a name listed by `explain()`
+        max_iter    : iterations of each solver (None: the solver's own limit); max_seconds: wall-clock limit
+        warm_start  : a Solution of a problem with the same blocks, or a dict {block name: array}
+        options     : of the solver named, e.g. solve(solver="cvxpy", backend="scs"); unknown ones are refused
+
+        Ctrl-C returns the best point so far with its certificate and status "interrupted".
+        Raises ModelError where no solver takes the model, SolverError for wrong options.
+        """
+        if not isinstance(tol, (int, float)) or not 0 < tol < 1:
+            raise SolverError(f"solve(tol={tol!r}): tol is a relative gap between 0 and 1, such as 1e-6")
+        if max_iter is not None and (not isinstance(max_iter, int) or max_iter < 1):
+            raise SolverError(f"solve(max_iter={max_iter!r}): write a positive whole number, or None")
+        if max_seconds is not None and not max_seconds > 0:
+            raise SolverError(f"solve(max_seconds={max_seconds!r}): write a positive number of seconds, or None")
+        form = self.form()
+        outcome = drive(
+            form,
+            solver=solver,
+            tol=tol,
+            max_iter=max_iter,
+            max_seconds=max_seconds,
+            start=_start(form, warm_start),
+            verbose=verbose,
+            options=options,
+        )
+        self._last = self._solution(form, outcome, tol)
+        return self._last
+
+    def path(self, parameter: Parameter, values: Iterable[float], **solve_options) -> Iterator[Solution]:
+        """Solutions over values of one parameter, each warm-started from the one before.
+
+        The parameter's value is put back at the end. `solution.parameters` tells which value a solution belongs to.
+        """
+        if parameter not in self.parameters:
+            names = ", ".join(p.name for p in self.parameters) or "none"
+            raise ModelError(f"path({parameter!r}, ...): this problem has no such parameter; it has {names}")
+        return self._walk(parameter, list(values), solve_options)
+
+    def _walk(self, parameter, values, solve_options):
+        before, last = parameter.value, None
+        try:
+            for value in values:
+                parameter.value = value
+                last = self.solve(warm_start=last, **solve_options)
+                yield last
+        finally:
+            parameter.value = before
+
+    def lambda_max(self, parameter: Parameter) -> float:
+        """The critical value of a parameter: where the weights of its norm become exactly zero.
+
+        For lam * norm + losses the solution is zero iff lam >= lambda_max; for lam * losses + norm iff lam <= lambda_max.
+        Exact for one weight matrix, losses differentiable at zero, and one norm (a ridge may stand beside it). An intercept is
+        optimised first. ModelError, saying what is in the way, for models where no closed form is known.
+        """
+        from mtldsl.critical import lambda_max
+
+        return lambda_max(self, parameter)
+
+    # ---------------------------------------------------------------------------------------- checking
+
+    def to_cvxpy(self):
+        """The reference formulation as a cvxpy model: `.problem`, and `.variables` by block name."""
+        from mtldsl.reference.compile import to_cvxpy
+
+        return to_cvxpy(self.form())
+
+    def cross_check(self, solution: Solution | None = None, **options):
+        """Solve with the independent reference too and compare; see `mtldsl.cross_check.cross_check`."""
+        from mtldsl.cross_check import cross_check
+
+        return cross_check(self, solution if solution is not None else self._fresh(), **options)
+
+    def _fresh(self) -> Solution | None:
+        """The last solution, where the parameters have not changed since."""
+        if self._last is not None and self._last.parameters == {p.name: p.value for p in self.parameters}:
+            return self._last
+        return None
+
+    # ------------------------------------------------------------------------------------------ inside
+
+    def _solution(self, form: NormalForm, outcome: Outcome, tol: float) -> Solution:
+        first = next(term for term in self.objective.terms if term.is_loss)
+        tasks, certificate = first.tasks, outcome.certificate
+        coef, intercept = predictor(first.argument, outcome.blocks)
+        scaling = tasks.scaling
+        return Solution(
+            blocks=outcome.blocks,
+            coef=coef,
+            intercept=intercept,
+            objective=certificate.objective,
+            dual_bound=certificate.dual_bound,
+            relative_gap=certificate.relative_gap,
+            violation=certificate.violation,
+            status=outcome.status,
+            solver=outcome.solver,
+            reason=outcome.reason,
+            seconds=outcome.seconds,
+            iterations=outcome.iterations,
+            tol=tol,
+            note=certificate.note,
+            model=str(self),
+            loss={"word": first.atom.name, "parameters": first.atom.arguments(), "labels": first.atom.labels},
+            parameters={p.name: p.value for p in self.parameters},
+            task_names=tuple(tasks.task_names),
+            feature_names=tuple(tasks.feature_names),
+            scaling=None if scaling is None else {"mean": scaling.mean, "scale": scaling.scale},
+            history=outcome.history,
+            state=outcome.last_point,
+        )
+
+
+def predictor(argument: Affine, blocks: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray | None]:
+    """(coef (d, m), intercept (m,) or None) of the predictions that a loss of this argument makes."""
+    from mtldsl.compile.from_tree import linear_map
+
+    coef = np.array(linear_map(argument).forward(blocks))
+    names = {part.weights.intercept_name for part in argument.parts if part.weights.intercept}
+    return coef, (blocks[names.pop()][0].copy() if names else None)
+
+
+def _start(form: NormalForm, warm_start) -> Point | None:
+    if warm_start is None:
+        return None
+    if isinstance(warm_start, Solution):
+        blocks, state = warm_start.blocks, warm_start.state
+    elif isinstance(warm_start, dict):
+        blocks, state = warm_start, None
+    else:
+        raise SolverError(
+            f"solve(warm_start={type(warm_start).__name__}): write a Solution, or a dict such as {{'W': array}}"
+        )
+    for name, shape in form.shapes.items():
+        if name not in blocks or np.shape(blocks[name]) != shape:
+            raise SolverError(f"solve(warm_start=...): needs {name!r} of shape {shape}, got {np.shape(blocks.get(name))}")
+    point = Point({name: np.array(blocks[name], dtype=float) for name in form.shapes})
+    if state is not None:  # multipliers and inner state of the same blocks; a solver checks whether they are its own
+        point.loss_duals, point.function_duals, point.state = state.loss_duals, state.function_duals, state.state
+    return point
