@@ -1,0 +1,77 @@
+"""The losses, from their definitions. z: predictions (n,), y: targets, s: weights or None, r = z - y."""
+
+from __future__ import annotations
+
+import cvxpy as cp
+import numpy as np
+
+from .registry import formula
+
+
+def _sum(s, values):
+    return cp.sum(values) if s is None else cp.sum(cp.multiply(s, values))
+
+
+def _times_root(s, values):
+    """Turns a sum of squares of `values` into one with weights s."""
+    return values if s is None else cp.multiply(np.sqrt(s), values)
+
+
+@formula("squared_loss", sum_over_samples=True)
+def squared_loss(z, y, s, atom):
+    """1/2 sum s r^2"""
+    return 0.5 * cp.sum_squares(_times_root(s, z - y))
+
+
+@formula("sum_of_squares", sum_over_samples=True)
+def sum_of_squares(z, y, s, atom):
+    """sum s r^2"""
+    return cp.sum_squares(_times_root(s, z - y))
+
+
+@formula("square_root_loss")
+def square_root_loss(z, y, s, atom):
+    """sqrt(sum s r^2)"""
+    return cp.norm2(_times_root(s, z - y))
+
+
+@formula("absolute_loss", sum_over_samples=True)
+def absolute_loss(z, y, s, atom):
+    """sum s |r|"""
+    return _sum(s, cp.abs(z - y))
+
+
+@formula("quantile_loss", sum_over_samples=True)
+def quantile_loss(z, y, s, atom):
+    """sum s max(q (y - z), (q - 1) (y - z))"""
+    return _sum(s, cp.maximum(atom.q * (y - z), (atom.q - 1.0) * (y - z)))
+
+
+@formula("huber_loss", sum_over_samples=True)
+def huber_loss(z, y, s, atom):
+    """sum s (r^2 / 2 where |r| <= delta, else delta |r| - delta^2 / 2); cvxpy's huber is twice that"""
+    return _sum(s, 0.5 * cp.huber(z - y, atom.delta))
+
+
+@formula("hinge_loss", sum_over_samples=True)
+def hinge_loss(z, y, s, atom):
+    """sum s max(0, 1 - y z)"""
+    return _sum(s, cp.pos(1.0 - cp.multiply(y, z)))
+
+
+@formula("squared_hinge_loss", sum_over_samples=True)
+def squared_hinge_loss(z, y, s, atom):
+    """sum s max(0, 1 - y z)^2"""
+    return cp.sum_squares(_times_root(s, cp.pos(1.0 - cp.multiply(y, z))))
+
+
+@formula("logistic_loss", sum_over_samples=True)
+def logistic_loss(z, y, s, atom):
+    """sum s log(1 + exp(-y z))"""
+    return _sum(s, cp.logistic(-cp.multiply(y, z)))
+
+
+@formula("poisson_loss", sum_over_samples=True)
+def poisson_loss(z, y, s, atom):
+    """sum s (exp(z) - y z)"""
+    return _sum(s, cp.exp(z) - cp.multiply(y, z))

@@ -1,0 +1,53 @@
+"""Where the reference keeps its formulas: one function an atom, entered under the atom's word."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from mtldsl.errors import ModelError
+
+__all__ = ["FORMULAS", "Formula", "formula", "formula_of"]
+
+
+@dataclass(frozen=True)
+class Formula:
+    """A definition in cvxpy.
+
+    A loss is called as f(z, y, s, atom) with an expression z (n,), a regularizer as f(W, atom) with an
+    expression W (p, q), a set as f(W, atom) and then returns a list of constraints. `sum_over_samples` marks
+    a loss that may be stated for the samples of all tasks at once; `semidefinite` a formula with a
+    semidefinite cone of side p + q.
+    """
+
+    function: Callable
+    sum_over_samples: bool = False
+    semidefinite: bool = False
+
+    def __call__(self, *args):
+        return self.function(*args)
+
+
+FORMULAS: dict[str, Formula] = {}
+
+
+def formula(word: str, *, sum_over_samples: bool = False, semidefinite: bool = False):
+    """Function decorator: this is the definition of the atom that is called `word`."""
+
+    def enter(function: Callable) -> Callable:
+        if word in FORMULAS:
+            raise ValueError(f"two reference formulas are called {word!r}")
+        FORMULAS[word] = Formula(function, sum_over_samples, semidefinite)
+        return function
+
+    return enter
+
+
+def formula_of(word: str, typed: str) -> Formula:
+    """The formula of an atom; a ModelError that quotes the term where there is none."""
+    if word not in FORMULAS:
+        raise ModelError(
+            f"{typed}: the reference has no formula for {word!r}, so this model cannot be written in cvxpy. "
+            f"Add a function decorated with @formula({word!r}) to mtldsl.reference."
+        )
+    return FORMULAS[word]

@@ -1,0 +1,97 @@
+"""The regularizers, from their definitions. W: an expression (p, q); rows are features, columns are tasks."""
+
+from __future__ import annotations
+
+import cvxpy as cp
+import numpy as np
+import scipy.sparse as sp
+
+from .registry import formula
+
+
+def _entry_weights(atom, shape):
+    return np.ones(shape) if atom.weights is None else np.broadcast_to(np.asarray(atom.weights, float), shape)
+
+
+def _weighted_sum(weights, values):
+    """The sum of a vector of group norms, each times its weight."""
+    if weights is None:
+        return cp.sum(values)
+    return np.broadcast_to(np.asarray(weights, float).ravel(), values.shape) @ values
+
+
+@formula("ridge")
+def ridge(W, atom):
+    """1/2 sum over entries of w W^2"""
+    return 0.5 * cp.sum_squares(cp.multiply(np.sqrt(_entry_weights(atom, W.shape)), W))
+
+
+@formula("frobenius_norm")
+def frobenius_norm(W, atom):
+    """sqrt(sum over entries of W^2)"""
+    return cp.norm(W, "fro")
+
+
+@formula("l1_norm")
+def l1_norm(W, atom):
+    """sum over entries of w |W|"""
+    return cp.sum(cp.multiply(_entry_weights(atom, W.shape), cp.abs(W)))
+
+
+@formula("l21_norm")
+def l21_norm(W, atom):
+    """sum over rows of w ||row||_2"""
+    return _weighted_sum(atom.weights, cp.norm(W, 2, axis=1))
+
+
+@formula("l12_norm")
+def l12_norm(W, atom):
+    """sum over columns of w ||column||_2"""
+    return _weighted_sum(atom.weights, cp.norm(W, 2, axis=0))
+
+
+@formula("l1_inf_norm")
+def l1_inf_norm(W, atom):
+    """sum over rows of w max |row|"""
+    return _weighted_sum(atom.weights, cp.max(cp.abs(W), axis=1))
+
+
+@formula("group_norm")
+def group_norm(W, atom):
+    """sum over groups g of w_g ||W[g, :]||_F"""
+    norms = [cp.norm(W[np.asarray(group), :], "fro") for group in atom.groups]
+    return _weighted_sum(atom.weights, cp.hstack(norms))
+
+
+@formula("trace_norm", semidefinite=True)
+def trace_norm(W, atom):
+    """sum of the singular values"""
+    return cp.normNuc(W)
+
+
+@formula("squared_trace_norm", semidefinite=True)
+def squared_trace_norm(W, atom):
+    """(sum of the singular values)^2"""
+    return cp.square(cp.normNuc(W))
+
+
+@formula("graph_laplacian")
+def graph_laplacian(W, atom):
+    """1/2 tr(W L W^T), through any factor L = F F^T"""
+    values, vectors = np.linalg.eigh(np.asarray(atom.L, float))
+    return 0.5 * cp.sum_squares(W @ (vectors * np.sqrt(np.maximum(values, 0.0))))
+
+
+@formula("mean_regularizer")
+def mean_regularizer(W, atom):
+    """1/2 sum over columns of ||column - mean of the columns||^2"""
+    n = W.shape[1]
+    return 0.5 * cp.sum_squares(W - W @ np.full((n, n), 1.0 / n))
+
+
+@formula("total_variation")
+def total_variation(W, atom):
+    """sum over neighbouring columns of ||difference||_1"""
+    n = W.shape[1]
+    differences = sp.diags_array([-np.ones(n), np.ones(n)], offsets=[0, -1], shape=(n, n - 1)).tocsr()
+    return cp.sum(cp.abs(W @ differences)) if n > 1 else cp.Constant(0.0)

@@ -1,0 +1,55 @@
+"""cvxpy as a selectable solver: `problem.solve(solver="cvxpy", backend="clarabel")`."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from mtldsl.compile.normal_form import NormalForm
+
+from .compile import to_cvxpy
+from .registry import FORMULAS
+from .solve import ACCURACY, ReferencePoint, choose_backend, solve_reference
+
+__all__ = ["SOLVER", "CvxpySolver"]
+
+#: Nothing is gained by asking double precision for more.
+TIGHTEST = 1e-12
+
+
+class CvxpySolver:
+    """The reference behind the same face as the fast solvers; its multipliers make its points certifiable.
+
+    Option `backend`: one of "auto", "clarabel", "scs" (both take every model) and "osqp" (quadratic
+    programs).
+    """
+
+    name = "cvxpy"
+    summary = (
+        "the reference formulation through cvxpy (Clarabel, SCS or OSQP): any model of the language, slowly"
+    )
+    options: ClassVar[dict[str, object]] = {"backend": "auto"}
+    max_iter = None
+
+    def refuses(self, form: NormalForm) -> str | None:
+        for term in (*form.losses, *form.functions):
+            if term.atom.name not in FORMULAS:
+                return f"the reference has no formula for {term.typed}"
+        return None
+
+    def solve(self, form: NormalForm, *, tol, max_iter, start, watch, backend="auto") -> ReferencePoint:
+        """Solve at the backend's usual accuracy; while `watch` is not content, again a hundred times tighter.
+
+        A backend cannot start from a point, so `start` is not used; `max_iter` bounds the iterations of each
+        run (None: the backend's own limit).
+        """
+        model = to_cvxpy(form, split=True)
+        backend = choose_backend(model, backend)
+        accuracy = max(min(ACCURACY[backend], 0.01 * tol), TIGHTEST)
+        while True:
+            point = solve_reference(form, backend, accuracy=accuracy, max_iter=max_iter, model=model)
+            if watch(point) or accuracy <= TIGHTEST:
+                return point
+            accuracy = max(0.01 * accuracy, TIGHTEST)
+
+
+SOLVER = CvxpySolver()
