@@ -1,0 +1,24 @@
+"""Regularizers, one file a family. Importing this package registers them."""
+
+from mtldsl.atoms.regularizers.columns import L12Norm
+from mtldsl.atoms.regularizers.entries import L1Norm
+from mtldsl.atoms.regularizers.groups import FrobeniusNorm, GroupNorm
+from mtldsl.atoms.regularizers.rows import L1InfNorm, L21Norm
+from mtldsl.atoms.regularizers.spectrum import SquaredTraceNorm, TraceNorm
+from mtldsl.atoms.regularizers.squares import GraphLaplacian, MeanRegularizer, Ridge
+from mtldsl.atoms.regularizers.variation import TotalVariation
+
+__all__ = [
+    "FrobeniusNorm",
+    "GraphLaplacian",
+    "GroupNorm",
+    "L1InfNorm",
+    "L1Norm",
+    "L12Norm",
+    "L21Norm",
+    "MeanRegularizer",
+    "Ridge",
+    "SquaredTraceNorm",
+    "TotalVariation",
+    "TraceNorm",
+]

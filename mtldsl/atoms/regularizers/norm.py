@@ -1,0 +1,85 @@
+"""What norms share: the conjugate is the indicator of the dual ball; most are weighted sums over cells."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+
+from mtldsl.atoms.function import Regularizer
+from mtldsl.atoms.regularizers.weights import checked_weights
+
+__all__ = ["ROUNDING", "Norm", "WeightedNorm", "shrinkage"]
+
+#: What double precision may leave of a quantity that is zero (or one) in exact arithmetic, relative to the
+#: data it is made of.
+ROUNDING = 1e-12
+
+
+def shrinkage(norms, threshold):
+    """(1 - threshold / norm)_+, elementwise (0 where the norm is 0): the factor of a block soft threshold."""
+    kept = np.maximum(norms - threshold, 0.0)
+    return np.divide(kept, norms, out=kept, where=norms > 0)
+
+
+class Norm(Regularizer):
+    """A norm or seminorm g: g* is the indicator of {Z : dual_gauge(Z) <= 1}."""
+
+    norm: ClassVar[bool] = True
+
+    def conjugate(self, Z) -> float:
+        return 0.0 if self.dual_gauge(Z) <= 1.0 + ROUNDING else np.inf
+
+
+class WeightedNorm(Norm):
+    """sum over cells c of w_c N(W_c), the cells being disjoint parts of W and N a norm.
+
+    A subclass has a field `weights` and gives `cell_norms` (N of every cell), `cell_dual_norms` (its dual
+    norm) and `spread` (one number per cell -> an array that broadcasts against W). A cell of weight 0 is
+    unpenalised: its multiplier is 0.
+    """
+
+    weight_axes: ClassVar[int] = 1
+    weighted_formula: ClassVar[str] = ""
+
+    def __post_init__(self):
+        object.__setattr__(self, "weights", checked_weights(self.weights, self.name, self.weight_axes))
+
+    def cell_norms(self, W) -> np.ndarray:
+        raise NotImplementedError
+
+    def cell_dual_norms(self, Z) -> np.ndarray:
+        return self.cell_norms(Z)
+
+    def spread(self, per_cell):
+        raise NotImplementedError
+
+    def latex(self, argument: str) -> str:
+        return (self.formula if self.weights is None else self.weighted_formula).replace("{}", argument)
+
+    @property
+    def absorbs(self) -> bool:
+        return self.weights is None or bool(np.all(self.weights))
+
+    def thresholds(self, step):
+        """step * w_c: a number where all cells share it."""
+        return step if self.weights is None else step * self.weights
+
+    def value(self, W) -> float:
+        norms = self.cell_norms(W)
+        return float(norms.sum() if self.weights is None else (self.weights * norms).sum())
+
+    def dual_gauge(self, Z) -> float:
+        norms = self.cell_dual_norms(Z)
+        if self.weights is None:
+            return float(norms.max())
+        weights = np.broadcast_to(self.weights, norms.shape)
+        free = weights == 0
+        if np.any(norms[free]):
+            return np.inf
+        return float(np.max(norms[~free] / weights[~free], initial=0.0))
+
+    def dual_project(self, Z) -> np.ndarray:
+        if self.absorbs:
+            return Z
+        return np.where(self.spread(np.asarray(self.weights)) == 0, 0.0, Z)
