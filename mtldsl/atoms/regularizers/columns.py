@@ -50,7 +50,7 @@ class L12Norm(WeightedNorm):
 
     name: ClassVar[str] = "l12_norm"
     formula: ClassVar[str] = r"\|{}\|_{1,2}"
-    weighted_formula: ClassVar[str] = r"\sum_i w_i \|({})_{\cdot i}\|_2"
+    weighted_formula: ClassVar[str] = r"\sum_i w_i \|{}_{\cdot i}\|_2"
     separable: ClassVar[str] = "columns"
     monotone: ClassVar[bool] = True
 
@@ -61,8 +61,8 @@ class L12Norm(WeightedNorm):
     def check(self, shape):
         return check_length(self.weights, shape[1], "columns (tasks)")
 
-    def spread(self, per_cell):
-        return per_cell
+    def spread(self, per_cell, shape):
+        return np.asarray(per_cell)
 
     def cell_norms(self, W):
         return np.sqrt(np.einsum("rc,rc->c", W, W))

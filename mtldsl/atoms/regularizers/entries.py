@@ -48,7 +48,7 @@ class L1Norm(WeightedNorm):
 
     name: ClassVar[str] = "l1_norm"
     formula: ClassVar[str] = r"\|{}\|_1"
-    weighted_formula: ClassVar[str] = r"\|w \circ ({})\|_1"
+    weighted_formula: ClassVar[str] = r"\|w \circ {}\|_1"
     separable: ClassVar[str] = "entries"
     monotone: ClassVar[bool] = True
     weight_axes: ClassVar[int] = 2
@@ -69,8 +69,8 @@ class L1Norm(WeightedNorm):
     def cell_norms(self, W):
         return np.abs(W)
 
-    def spread(self, per_cell):
-        return per_cell
+    def spread(self, per_cell, shape):
+        return np.asarray(per_cell)
 
     def prox(self, W, step):
         threshold = self.thresholds(step)

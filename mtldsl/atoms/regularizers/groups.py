@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from mtldsl.atoms.function import Set, register
-from mtldsl.atoms.regularizers.norm import Norm, WeightedNorm, shrinkage
+from mtldsl.atoms.regularizers.norm import Norm, WeightedNorm, in_parentheses, shrinkage
 from mtldsl.errors import ModelError
 
 __all__ = ["FrobeniusNorm", "GroupNorm"]
@@ -57,8 +57,8 @@ class GroupNorm(WeightedNorm):
     weights: float | np.ndarray | None = None
 
     name: ClassVar[str] = "group_norm"
-    formula: ClassVar[str] = r"\sum_g \|({})_{g\cdot}\|_F"
-    weighted_formula: ClassVar[str] = r"\sum_g w_g \|({})_{g\cdot}\|_F"
+    formula: ClassVar[str] = r"\sum_g \|{}_{g\cdot}\|_F"
+    weighted_formula: ClassVar[str] = r"\sum_g w_g \|{}_{g\cdot}\|_F"
     monotone: ClassVar[bool] = True
 
     def __post_init__(self):
@@ -84,6 +84,10 @@ class GroupNorm(WeightedNorm):
             return f"row {beyond} is in a group, but the argument has {shape[0]} rows (0 to {shape[0] - 1})"
         return None
 
+    def latex(self, argument):
+        formula = self.formula if self.weights is None else self.weighted_formula
+        return formula.replace("{}", in_parentheses(argument))
+
     @cached_property
     def rows(self) -> np.ndarray:
         """The penalised rows, group after group."""
@@ -105,14 +109,14 @@ class GroupNorm(WeightedNorm):
         squares = np.einsum("rc,rc->r", W, W)
         return np.sqrt(np.bincount(self.labels, weights=squares[self.rows], minlength=len(self.groups)))
 
-    def factors(self, per_cell, n_rows: int) -> np.ndarray:
-        """One number per row (n_rows, 1): its group's, or 1 where it is in none."""
-        column = np.ones((n_rows, 1))
-        column[self.rows, 0] = per_cell[self.labels]
+    def spread(self, per_cell, shape, elsewhere=0.0):
+        column = np.full((shape[0], 1), elsewhere)
+        column[self.rows, 0] = np.broadcast_to(per_cell, len(self.groups))[self.labels]
         return column
 
     def prox(self, W, step):
-        return W * self.factors(shrinkage(self.cell_norms(W), self.thresholds(step)), len(W))
+        factors = shrinkage(self.cell_norms(W), self.thresholds(step))
+        return W * self.spread(factors, W.shape, elsewhere=1.0)
 
     def dual_gauge(self, Z):
         unpenalised = np.ones(len(Z), dtype=bool)
@@ -120,10 +124,7 @@ class GroupNorm(WeightedNorm):
         return np.inf if np.any(Z[unpenalised]) else super().dual_gauge(Z)
 
     def dual_project(self, Z):
-        kept = np.zeros((len(Z), 1), dtype=bool)
-        kept[self.rows, 0] = (
-            np.broadcast_to(1.0 if self.weights is None else self.weights, len(self.groups))[self.labels] > 0
-        )
+        kept = self.spread(1.0 if self.weights is None else self.weights, Z.shape) > 0
         return Z if kept.all() else np.where(kept, Z, 0.0)
 
 

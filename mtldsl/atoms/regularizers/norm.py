@@ -9,7 +9,7 @@ import numpy as np
 from mtldsl.atoms.function import Regularizer
 from mtldsl.atoms.regularizers.weights import checked_weights
 
-__all__ = ["ROUNDING", "Norm", "WeightedNorm", "shrinkage"]
+__all__ = ["ROUNDING", "Norm", "WeightedNorm", "in_parentheses", "shrinkage"]
 
 #: What double precision may leave of a quantity that is zero (or one) in exact arithmetic, relative to the
 #: data it is made of.
@@ -20,6 +20,11 @@ def shrinkage(norms, threshold):
     """(1 - threshold / norm)_+, elementwise (0 where the norm is 0): the factor of a block soft threshold."""
     kept = np.maximum(norms - threshold, 0.0)
     return np.divide(kept, norms, out=kept, where=norms > 0)
+
+
+def in_parentheses(argument: str) -> str:
+    """LaTeX of an argument that an index or a product follows: parentheses around all but a single symbol."""
+    return f"({argument})" if " " in argument or argument.startswith("-") else argument
 
 
 class Norm(Regularizer):
@@ -35,8 +40,8 @@ class WeightedNorm(Norm):
     """sum over cells c of w_c N(W_c), the cells being disjoint parts of W and N a norm.
 
     A subclass has a field `weights` and gives `cell_norms` (N of every cell), `cell_dual_norms` (its dual
-    norm) and `spread` (one number per cell -> an array that broadcasts against W). A cell of weight 0 is
-    unpenalised: its multiplier is 0.
+    norm) and `spread` (one number per cell -> an array that broadcasts against W of that shape). A cell of
+    weight 0 is unpenalised: its multiplier is 0.
     """
 
     weight_axes: ClassVar[int] = 1
@@ -51,11 +56,13 @@ class WeightedNorm(Norm):
     def cell_dual_norms(self, Z) -> np.ndarray:
         return self.cell_norms(Z)
 
-    def spread(self, per_cell):
+    def spread(self, per_cell, shape):
         raise NotImplementedError
 
     def latex(self, argument: str) -> str:
-        return (self.formula if self.weights is None else self.weighted_formula).replace("{}", argument)
+        if self.weights is None:
+            return super().latex(argument)
+        return self.weighted_formula.replace("{}", in_parentheses(argument))
 
     @property
     def absorbs(self) -> bool:
@@ -82,4 +89,4 @@ class WeightedNorm(Norm):
     def dual_project(self, Z) -> np.ndarray:
         if self.absorbs:
             return Z
-        return np.where(self.spread(np.asarray(self.weights)) == 0, 0.0, Z)
+        return np.where(self.spread(self.weights, Z.shape) == 0, 0.0, Z)

@@ -25,8 +25,8 @@ class _RowNorm(WeightedNorm):
     def check(self, shape):
         return check_length(self.weights, shape[0], "rows")
 
-    def spread(self, per_cell):
-        return per_cell[..., None]
+    def spread(self, per_cell, shape):
+        return np.asarray(per_cell)[..., None]
 
 
 @register
@@ -65,7 +65,7 @@ class L21Norm(_RowNorm):
 
     name: ClassVar[str] = "l21_norm"
     formula: ClassVar[str] = r"\|{}\|_{2,1}"
-    weighted_formula: ClassVar[str] = r"\sum_r w_r \|({})_{r\cdot}\|_2"
+    weighted_formula: ClassVar[str] = r"\sum_r w_r \|{}_{r\cdot}\|_2"
 
     def cell_norms(self, W):
         return np.sqrt(np.einsum("rc,rc->r", W, W))
@@ -119,7 +119,7 @@ class L1InfNorm(_RowNorm):
 
     name: ClassVar[str] = "l1_inf_norm"
     formula: ClassVar[str] = r"\|{}\|_{1,\infty}"
-    weighted_formula: ClassVar[str] = r"\sum_r w_r \|({})_{r\cdot}\|_\infty"
+    weighted_formula: ClassVar[str] = r"\sum_r w_r \|{}_{r\cdot}\|_\infty"
 
     def cell_norms(self, W):
         return np.abs(W).max(axis=1)

@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from mtldsl.atoms.function import Regularizer, register
-from mtldsl.atoms.regularizers.norm import ROUNDING
+from mtldsl.atoms.regularizers.norm import ROUNDING, in_parentheses
 from mtldsl.atoms.regularizers.weights import check_broadcast, checked_weights
 from mtldsl.errors import ModelError
 
@@ -65,7 +65,9 @@ class Ridge(Regularizer):
         return check_broadcast(self.weights, shape)
 
     def latex(self, argument):
-        return super().latex(argument if self.weights is None else rf"\sqrt{{w}} \circ ({argument})")
+        return super().latex(
+            argument if self.weights is None else rf"\sqrt{{w}} \circ {in_parentheses(argument)}"
+        )
 
     @cached_property
     def strong_convexity(self) -> float:
@@ -128,7 +130,7 @@ class _TaskQuadratic(Regularizer):
         raise NotImplementedError
 
     def latex(self, argument):
-        return super().latex(argument if argument.isalnum() else f"({argument})")
+        return super().latex(in_parentheses(argument))
 
     def dual_gauge(self, Z):
         outside = Z - self.range_part(Z)

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from mtldsl.atoms.function import register
-from mtldsl.atoms.regularizers.norm import ROUNDING, Norm
+from mtldsl.atoms.regularizers.norm import ROUNDING, Norm, in_parentheses
 
 __all__ = ["TotalVariation"]
 
@@ -40,9 +40,12 @@ class TotalVariation(Norm):
     """
 
     name: ClassVar[str] = "total_variation"
-    formula: ClassVar[str] = r"\sum_{i<q}\|({})_{\cdot\,i+1}-({})_{\cdot\,i}\|_1"
+    formula: ClassVar[str] = r"\sum_{i<q}\|{}_{\cdot\,i+1}-{}_{\cdot\,i}\|_1"
     separable: ClassVar[str] = "rows"
     absorbs: ClassVar[bool] = False
+
+    def latex(self, argument):
+        return super().latex(in_parentheses(argument))
 
     def value(self, W):
         return float(np.abs(np.diff(W, axis=1)).sum())
