@@ -9,20 +9,17 @@ after stage it needs to hold for every pair (inner, outer) only.
 The pairs that are used, inner first:
 
 * l1_norm, or one-sided bounds at 0 (W >= 0, W <= 0), then any norm that depends on absolute values and grows
-with them
-  (l1_inf_norm, l21_norm, l12_norm, group_norm, frobenius_norm): such a prox keeps zeros and signs, which is
-  all that these subgradients depend on (Jenatton, Mairal, Obozinski and Bach, "Proximal methods for
+  with them (l1_inf_norm, l21_norm, l12_norm, group_norm, frobenius_norm): such a prox keeps zeros and signs,
+  which is all that these subgradients depend on (Jenatton, Mairal, Obozinski and Bach, "Proximal methods for
   hierarchical sparse coding", JMLR 2011).
 * a positively homogeneous f, then the Euclidean norm (frobenius_norm, frobenius_ball) of all it acts on: that
-prox
-  multiplies by one number c >= 0, and df(cY) contains df(Y) (Yu 2013, Theorem 4). So l1_inf_norm, then
+  prox multiplies by one number c >= 0, and df(cY) contains df(Y) (Yu 2013, Theorem 4). So l1_inf_norm, then
   l21_norm, then group_norm, then frobenius_norm, each cell of an inner one lying within one cell of the outer
   one; also trace_norm, then frobenius_norm.
 * total_variation, then whatever maps the entries of a row by one and the same nondecreasing function (l1_norm
-and bounds
-  that are uniform along rows, l1_inf_norm, l21_norm, group_norm, frobenius_norm): neighbours keep their
-  order, and the subgradients depend on that order only (Friedman et al., "Pathwise coordinate optimization",
-  Ann. Appl. Stat. 2007).
+  and bounds that are uniform along rows, l1_inf_norm, l21_norm, group_norm, frobenius_norm): neighbours keep
+  their order, and the subgradients depend on that order only (Friedman et al., "Pathwise coordinate
+  optimization", Ann. Appl. Stat. 2007).
 
 Three sums are proxes outright: an l1 norm and bounds, entry by entry a convex function on an interval (soft
 threshold, then clip); norms of the same cells, whose weights add up; and ridges, since completing the square
@@ -178,7 +175,7 @@ def _nested(inner, outer) -> bool:
 
 
 def _same_along_rows(atom) -> bool:
-    """Whether the prox of an entrywise function maps all entries of a row alike; true of the other norms here."""
+    """Whether an entrywise function is the same along each row; the other norms here are by themselves."""
     parameters = interval(atom) if is_bound(atom) else (atom.weights,) if atom.name == "l1_norm" else ()
     arrays = [parameter for parameter in parameters if np.ndim(parameter)]
     return all(np.all(array == array[..., :1]) for array in arrays)
