@@ -1,0 +1,64 @@
+"""The alternating direction method of multipliers, for every convex sum of the language."""
+
+from __future__ import annotations
+
+from mtldsl.atoms.function import Loss, SeparableLoss
+from mtldsl.compile.normal_form import NormalForm
+from mtldsl.solvers.admm_iteration import Iteration
+from mtldsl.solvers.solver import Point, Watch
+
+__all__ = ["SOLVER", "ADMM"]
+
+
+class ADMM:
+    """Over-relaxed ADMM with residual balancing and Anderson acceleration.
+
+    With the copies w = K x + k of `Split`, penalties M = diag, and u = multipliers / M, one iteration on s = w + u is
+
+        w = prox_h(s),   x = argmin q(x) + 1/2 ||K x + k - (2 w - s)||_M^2,   s <- s + relaxation (K x + k - w):
+
+    Douglas-Rachford splitting, a fixed-point iteration in s alone, which is what Anderson acceleration needs.
+    Source: Boyd, Parikh, Chu, Peleato and Eckstein, "Distributed optimization and statistical learning via the alternating
+    direction method of multipliers", Foundations and Trends in Machine Learning 3 (2011).
+    """
+
+    name = "admm"
+    summary = "ADMM: any sum of losses, regularizers and constraints with cheap proximal steps"
+    options = {"relaxation": 1.6, "anderson_memory": 10}  # noqa: RUF012
+    max_iter = 100_000
+
+    def refuses(self, form: NormalForm) -> str | None:
+        for loss in form.losses:
+            if not loss.atom.convex:
+                return f"{loss.typed} is not convex."
+            if loss.atom.quadratic is None and not _has_prox(loss.atom):
+                return f"{loss.typed} is not quadratic and has no proximal step."
+        for f in form.functions:
+            if not f.atom.convex:
+                return f"{f.typed} is not convex."
+            if not f.atom.exact_prox:
+                return f"{f.typed} has no exact proximal step."
+        return None
+
+    def solve(
+        self,
+        form: NormalForm,
+        *,
+        tol: float,
+        max_iter: int,
+        start: Point | None,
+        watch: Watch,
+        relaxation: float = 1.6,
+        anderson_memory: int = 10,
+    ) -> Point:
+        return Iteration(form, tol, start, relaxation, anderson_memory).run(max_iter, watch)
+
+
+def _has_prox(loss: Loss) -> bool:
+    cls = type(loss)
+    if isinstance(loss, SeparableLoss) and cls.prox is SeparableLoss.prox:
+        return cls.pointwise_prox is not SeparableLoss.pointwise_prox
+    return cls.prox is not Loss.prox
+
+
+SOLVER = ADMM()

@@ -1,0 +1,170 @@
+"""The matrices of ADMM's x-update, one task at a time: q's Hessian and K^T M K as stacks of small symmetric matrices.
+
+Where no map mixes tasks, the unknowns of task i are one stacked vector: its column of every block, intercepts last. The Hessian is
+then block diagonal over tasks: an array (m, D, D), or (1, D, D) where all tasks share it (one X, uniform weights).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+
+from mtldsl.compile.normal_form import Blocks, Entry, LinearMap, LossTerm, NormalForm
+from mtldsl.solvers.admm_split import Copy, Split
+
+__all__ = ["Layout", "couples_tasks", "penalty_matrices", "quadratic_matrices"]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where the column of every block lies in the stacked unknown of one task."""
+
+    rows: dict[str, slice]
+    size: int
+    n_tasks: int
+
+    @staticmethod
+    def of(form: NormalForm) -> Layout | None:
+        """None where the blocks have different numbers of columns."""
+        ordered = sorted(form.blocks, key=lambda block: block.intercept_of is not None)
+        if len({block.shape[1] for block in ordered}) != 1:
+            return None
+        rows, size = {}, 0
+        for block in ordered:
+            rows[block.name] = slice(size, size + block.shape[0])
+            size += block.shape[0]
+        return Layout(rows, size, ordered[0].shape[1])
+
+    def stack(self, x: Blocks) -> np.ndarray:
+        """(D, m)."""
+        stacked = np.empty((self.size, self.n_tasks))
+        for name, rows in self.rows.items():
+            stacked[rows] = x[name]
+        return stacked
+
+    def unstack(self, stacked: np.ndarray) -> Blocks:
+        return {name: stacked[rows] for name, rows in self.rows.items()}
+
+
+def couples_tasks(split: Split) -> bool:
+    """Whether some term of the x-update mixes the columns of different tasks."""
+    form = split.form
+    if Layout.of(form) is None:
+        return True
+    for loss in form.losses:
+        rights = _rights(loss.map, form)
+        if loss.intercepts and not all(np.array_equal(right, np.eye(len(right))) for right in rights):
+            return True
+        if _mixes(rights, uniform=loss.is_shared_complete and loss.uniform_scale is not None):
+            return True
+    for k in split.exact_functions:
+        weights = split.column_weights(k)
+        if _mixes(_rights(form.functions[k].map, form), uniform=np.all(weights == weights[0])):
+            return True
+    return any(_mixes(_rights(copy.term.map, form), uniform=True) for copy in split.copies if not copy.is_loss)
+
+
+def quadratic_matrices(split: Split, layout: Layout) -> np.ndarray:
+    """The Hessian of q."""
+    total = np.zeros((1, layout.size, layout.size))
+    for t in split.exact_losses:
+        loss = split.form.losses[t]
+        total = total + _loss_matrices(loss, split.curvature_weights(t), layout, split.form)
+    for k in split.exact_functions:
+        f = split.form.functions[k]
+        total = total + _map_matrices(f.map, None, split.column_weights(k), layout, split.form)
+    return total
+
+
+def penalty_matrices(copy: Copy, split: Split, layout: Layout) -> np.ndarray:
+    """K_j^T diag(profile) K_j of one copy."""
+    if copy.is_loss:
+        weights = 1.0 if copy.profile is None else copy.profile
+        return _loss_matrices(copy.term, weights, layout, split.form)
+    ones = np.ones(copy.shape[1])
+    return _map_matrices(copy.term.map, None, ones, layout, split.form)
+
+
+def _loss_matrices(loss: LossTerm, weights, layout, form) -> np.ndarray:
+    """A^T diag(weights) A; weights a number or flat (N,)."""
+    tasks = loss.tasks
+    uniform = np.ndim(weights) == 0
+    gram = weights * tasks.gram() if uniform else tasks.gram(weights)
+    columns = np.ones(loss.map.shape[1])
+    total = _map_matrices(loss.map, gram, columns, layout, form)
+    if not loss.intercepts or tasks.n_tasks != layout.n_tasks:
+        return total
+    per_sample = np.full(tasks.n_samples, float(weights)) if uniform else weights
+    cross = tasks.adjoint(per_sample)  # (d, m): X_i^T weights_i
+    sums = np.add.reduceat(per_sample, tasks.offsets[:-1])
+    if gram.ndim == 2:
+        cross, sums = cross[:, :1], sums[:1]
+    into = {name: np.zeros((rows.stop - rows.start, cross.shape[1])) for name, rows in layout.rows.items()}
+    for entry in loss.map.entries:  # an intercept and a right factor do not meet here: see `couples_tasks`
+        into[entry.block] += Entry(entry.block, entry.coefficient, entry.left).adjoint(cross)
+    border = np.zeros((sums.size, layout.size, layout.size))
+    for name in loss.intercepts:
+        at = layout.rows[name].start
+        for block, part in into.items():
+            border[:, layout.rows[block], at] += part.T
+            border[:, at, layout.rows[block]] += part.T
+        for other in loss.intercepts:
+            border[:, at, layout.rows[other].start] += sums
+    return total + border
+
+
+def _map_matrices(map: LinearMap, middle, columns, layout: Layout, form: NormalForm) -> np.ndarray:
+    """The diagonal blocks of sum over image columns j of columns[j] * C_j^T M_j C_j, C_j the map onto image column j.
+
+    middle: M as None (identity), (p, p), or (q, p, p). Where the map mixes tasks, entries between tasks are left out.
+    """
+    total = np.zeros((1, layout.size, layout.size))
+    rights = _rights(map, form)
+    for first, right_1 in zip(map.entries, rights, strict=True):
+        for second, right_2 in zip(map.entries, rights, strict=True):
+            matrix = _sandwich(first, middle, second, map.shape[0])
+            weights = columns * right_1 * right_2  # (m, q): how much of image column j falls to task i
+            if matrix.ndim == 3:
+                one_to_one = _is_diagonal(weights)
+                part = np.diag(weights)[:, None, None] * matrix if one_to_one else np.tensordot(weights, matrix, 1)
+            else:
+                per_task = weights.sum(axis=1)
+                same = np.all(per_task == per_task[0])
+                part = (per_task[:1] if same else per_task)[:, None, None] * matrix
+            if len(part) > len(total):
+                total = np.repeat(total, len(part), axis=0)
+            total[:, layout.rows[first.block], layout.rows[second.block]] += part
+    return total
+
+
+def _sandwich(first: Entry, middle, second: Entry, p: int) -> np.ndarray:
+    """coefficients * left_1^T M left_2, (., .) or (q, ., .)."""
+    matrix = np.eye(p) if middle is None else middle
+    if second.left is not None:
+        left = second.left.toarray() if sparse.issparse(second.left) else second.left
+        matrix = matrix @ left
+    if first.left is not None:
+        left = first.left.toarray() if sparse.issparse(first.left) else first.left
+        matrix = left.T @ matrix
+    return first.coefficient * second.coefficient * matrix
+
+
+def _rights(map: LinearMap, form: NormalForm) -> list[np.ndarray]:
+    """The right factor of every entry, dense (m, q)."""
+    rights = []
+    for entry in map.entries:
+        right = np.eye(form.shapes[entry.block][1]) if entry.right is None else entry.right
+        rights.append(right.toarray() if sparse.issparse(right) else np.asarray(right))
+    return rights
+
+
+def _mixes(rights: list[np.ndarray], uniform: bool) -> bool:
+    """Whether sum_j weight_j R_1[:, j] R_2[:, j]^T has entries between tasks; unless uniform, for any weights."""
+    rights = rights if uniform else [np.abs(right) for right in rights]
+    return not all(_is_diagonal(first @ second.T) for first in rights for second in rights)
+
+
+def _is_diagonal(matrix: np.ndarray) -> bool:
+    return matrix.shape[0] == matrix.shape[1] and np.array_equal(matrix, np.diag(np.diag(matrix)))
