@@ -144,23 +144,29 @@ def _balance_intercept(form: NormalForm, name: str, u) -> bool:
 
 
 def _shift_to_zero_sum(u, low, high) -> np.ndarray:
-    """clip(u + c, low, high) with the c that makes it sum to zero: the sum is monotone and piecewise linear in c."""
-    if u.size and not (np.isfinite(low).any() or np.isfinite(high).any()):
-        return u - u.mean()
-    breaks = np.sort(np.concatenate([(low - u)[np.isfinite(low)], (high - u)[np.isfinite(high)], [0.0]]))
+    """clip(u + c, low, high) with the c that makes it sum to zero: the sum is monotone and piecewise linear in c.
+
+    Where no c does (an interval without 0 among them), the sum comes as near to zero as it can.
+    """
+    total = lambda c: float(np.clip(u + c, low, high).sum())  # noqa: E731
+    breaks = np.unique(np.concatenate([(low - u)[np.isfinite(low)], (high - u)[np.isfinite(high)], [0.0]]))
     first, last = 0, breaks.size - 1
-    total = lambda c: np.clip(u + c, low, high).sum()  # noqa: E731
-    while last - first > 1:  # the pair of neighbouring breakpoints between which the sum changes sign
+    while last - first > 1:  # the neighbouring breakpoints between which the sum changes sign
         middle = (first + last) // 2
         first, last = (middle, last) if total(breaks[middle]) <= 0 else (first, middle)
-    c = breaks[first] if abs(total(breaks[first])) <= abs(total(breaks[last])) else breaks[last]
-    for _ in range(3):  # exact on a linear piece; repeated to mop up rounding, and for an open last piece
-        shifted = np.clip(u + c, low, high)
-        free = (shifted > low) & (shifted < high)
-        if not free.any():
-            break
-        c -= shifted.sum() / free.sum()
-    return np.clip(u + c, low, high)
+    a, b = total(breaks[first]), total(breaks[last])
+    if a > 0:  # only the entries without a lower limit move further down
+        c = breaks[first] - a / max(np.sum(np.isneginf(low)), 1)
+    elif b <= 0:
+        c = breaks[last] - b / max(np.sum(np.isposinf(high)), 1)
+    else:
+        c = breaks[first] - a * (breaks[last] - breaks[first]) / (b - a)
+    shifted = np.clip(u + c, low, high)
+    # the interpolation is exact but for rounding, which entries strictly inside take up
+    free = (shifted > low) & (shifted < high)
+    if free.any():
+        shifted[free] -= shifted.sum() / free.sum()
+    return np.clip(shifted, low, high)
 
 
 def _solve_by_least_squares(form: NormalForm, block: str, u, v) -> bool:

@@ -86,7 +86,8 @@ class Problem:
             names += ", b"
         body = rf"\min_{{{names}}}\quad & {self.objective.latex}"
         for i, constraint in enumerate(self.constraints):
-            body += rf" \\ {r'\text{subject to}\quad' if i == 0 else ''} & {constraint.latex}"
+            lead = r"\text{subject to}\quad" if i == 0 else ""
+            body += rf" \\ {lead} & {constraint.latex}"
         return rf"$$\begin{{aligned}} {body} \end{{aligned}}$$"
 
     @property

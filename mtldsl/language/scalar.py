@@ -153,6 +153,9 @@ def _combine(function, symbol, left, right, precedence):
         return NotImplemented
     if isinstance(left, Number) and isinstance(right, Number) and (symbol != "/" or right.value != 0):
         return Number(function(left.value, right.value))
+    # 1 is where every term's coefficient starts; it is not what anyone typed
     if symbol == "*" and isinstance(left, Number) and left.value == 1.0:
         return right
+    if symbol in "*/" and isinstance(right, Number) and right.value == 1.0:
+        return left
     return _Binary(function, symbol, left, right, precedence)

@@ -1,0 +1,19 @@
+"""Fixtures shared by all tests."""
+
+from functools import cache
+
+import pytest
+
+from tests.models import MODELS
+
+
+@cache
+def _reference(name):
+    solution = MODELS[name]().solve(solver="cvxpy", tol=1e-6)
+    return solution.objective, solution.dual_bound
+
+
+@pytest.fixture
+def reference_optimum():
+    """name of a mixed model -> (objective, certified bound) found by the cvxpy reference."""
+    return _reference

@@ -1,0 +1,130 @@
+"""The algebra of weight expressions: shapes, printed text, and what they evaluate to."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import mtldsl as mtl
+from mtldsl.compile.from_tree import linear_map
+
+rng = np.random.default_rng(0)
+
+
+@pytest.fixture
+def tasks():
+    return mtl.Tasks.shared(rng.normal(size=(8, 5)), rng.normal(size=(8, 3)), task_names=["a", "b", "c"])
+
+
+@pytest.fixture
+def pair(tasks):
+    return mtl.Weights(tasks, name="L"), mtl.Weights(tasks, name="S")
+
+
+def evaluate(expression, **blocks):
+    return linear_map(expression).forward(blocks)
+
+
+def test_values_of_every_operation(tasks, pair):
+    L, S = pair
+    x = {"L": rng.normal(size=(5, 3)), "S": rng.normal(size=(5, 3))}
+    A, B, C = rng.normal(size=(2, 5)), rng.normal(size=(3, 4)), rng.normal(size=(5, 3))
+    cases = [
+        (L + S, x["L"] + x["S"]),
+        (L - S, x["L"] - x["S"]),
+        (L - (S - L), 2 * x["L"] - x["S"]),
+        (-L, -x["L"]),
+        (3 * L / 2, 1.5 * x["L"]),
+        (A @ L, A @ x["L"]),
+        (L @ B, x["L"] @ B),
+        (A @ (L + 2 * S) @ B, A @ (x["L"] + 2 * x["S"]) @ B),
+        (sparse.csr_array(A) @ L, A @ x["L"]),
+        (L[1:3, :], x["L"][1:3]),
+        (L[[0, 4]], x["L"][[0, 4]]),
+        (L[:, "b"], x["L"][:, [1]]),
+        (L[:, ["c", 0]], x["L"][:, [2, 0]]),
+        (L[-1, :], x["L"][[-1]]),
+        (L[np.array([True, False, False, True, False]), :], x["L"][[0, 3]]),
+        (L.sum(axis=0), x["L"].sum(axis=0, keepdims=True)),
+        (L.sum(axis=1), x["L"].sum(axis=1, keepdims=True)),
+        (L.sum(), x["L"].sum().reshape(1, 1)),
+        (C - L, C - x["L"]),
+        (L + 1.0, x["L"] + 1.0),
+        ((L - C)[0, :] @ B, (x["L"] - C)[[0]] @ B),
+        (sum([L, S]), x["L"] + x["S"]),
+    ]
+    for expression, expected in cases:
+        assert expression.shape == expected.shape, expression.text
+        np.testing.assert_allclose(evaluate(expression, **x), expected, atol=1e-13, err_msg=expression.text)
+
+
+def test_adjoint_of_every_map(tasks, pair):
+    L, S = pair
+    x = {"L": rng.normal(size=(5, 3)), "S": rng.normal(size=(5, 3))}
+    for expression in [L + 2 * S, rng.normal(size=(2, 5)) @ L, L @ rng.normal(size=(3, 2)), L[[0, 3], "a"], (L - S).sum(axis=1)]:
+        map_ = linear_map(expression)
+        Z = rng.normal(size=map_.shape)
+        back = {"L": np.zeros((5, 3)), "S": np.zeros((5, 3))}
+        map_.add_adjoint(Z, back)
+        lhs = np.vdot(Z, map_.forward(x))
+        rhs = sum(np.vdot(back[name], x[name]) for name in x)
+        assert lhs == pytest.approx(rhs, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    "build, text",
+    [
+        (lambda L, S: L + S, "L + S"),
+        (lambda L, S: L - (L + S), "L - (L + S)"),
+        (lambda L, S: 2 * (L + S), "2 * (L + S)"),
+        (lambda L, S: np.ones((2, 5)) @ L, "array(2, 5) @ L"),
+        (lambda L, S: L[1:3, [0]], "L[1:3, [0]]"),
+        (lambda L, S: (L + S).sum(axis=0), "(L + S).sum(axis=0)"),
+        (lambda L, S: -L, "-L"),
+    ],
+)
+def test_text_is_what_was_typed(pair, build, text):
+    assert build(*pair).text == text
+
+
+def test_parameter_in_an_expression_is_read_late(tasks, pair):
+    L, _ = pair
+    c = mtl.Parameter(2.0, name="c")
+    expression = c * L
+    W = rng.normal(size=(5, 3))
+    np.testing.assert_allclose(evaluate(expression, L=W), 2 * W)
+    c.value = 5
+    np.testing.assert_allclose(evaluate(expression, L=W), 5 * W)
+
+
+def test_scalar_arithmetic():
+    lam, mu = mtl.Parameter(3.0, name="lam"), mtl.Parameter(0.25, name="mu")
+    expression = 2 * lam * (1 - mu) / (lam + 1)
+    assert expression.value == pytest.approx(2 * 3 * 0.75 / 4)
+    assert expression.text == "2 * lam * (1 - mu) / (lam + 1)"
+    assert expression.parameters == {lam, mu}
+
+
+def test_model_prints_as_typed(tasks, pair):
+    L, S = pair
+    lam = mtl.Parameter(0.5)
+    problem = mtl.minimize(
+        mtl.squared_loss(L + S, tasks, mean=True) + lam * mtl.trace_norm(L) + 0.1 * mtl.l12_norm(S),
+        subject_to=[L >= 0, mtl.l1_norm(S) <= 2, S.sum(axis=0) == 1],
+    )
+    assert str(problem) == (
+        "minimize    squared_loss(L + S, tasks, mean=True) + lam * trace_norm(L) + 0.1 * l12_norm(S)\n"
+        "subject to  L >= 0\n"
+        "            l1_norm(S) <= 2\n"
+        "            S.sum(axis=0) == 1"
+    )
+    latex = problem._repr_latex_()
+    assert latex.startswith("$$") and latex.count("{") == latex.count("}")
+    assert r"\lambda" in latex and r"\geq" in latex
+
+
+def test_constraints_move_constants_to_the_right(tasks, pair):
+    L, S = pair
+    constraint = L - 1 >= 0
+    assert constraint.argument.offset is None and constraint.atom.bound == 1.0
+    difference = L >= S
+    assert {p.weights.name for p in difference.argument.parts} == {"L", "S"}

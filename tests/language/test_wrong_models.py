@@ -1,0 +1,118 @@
+"""A user's mistakes: each is refused before solving, quoting what was typed, saying why, and what to write instead."""
+
+import numpy as np
+import pytest
+
+import mtldsl as mtl
+
+rng = np.random.default_rng(1)
+X, Y = rng.normal(size=(12, 4)), rng.normal(size=(12, 3))
+REAL = mtl.Tasks.shared(X, Y)
+SIGN = mtl.Tasks.shared(X, np.where(Y >= 0, 1.0, -1.0))
+W = mtl.Weights(REAL)
+L, S = mtl.Weights(REAL, name="L"), mtl.Weights(REAL, name="S")
+lam = mtl.Parameter(1.0)
+
+WRONG = {
+    "concave term": (
+        lambda: mtl.minimize(mtl.squared_loss(W, REAL) - 0.5 * mtl.l1_norm(W)),
+        ["-0.5 * l1_norm(W) is not convex", "+ 0.5 * l1_norm(W)"],
+    ),
+    "no loss": (lambda: mtl.minimize(mtl.ridge(W)), ["ridge(W)", "there is no loss", "squared_loss(W, tasks)"]),
+    "arguments swapped": (lambda: mtl.squared_loss(REAL, W), ["squared_loss(", "the weights come first"]),
+    "no tasks": (lambda: mtl.squared_loss(W, Y), ["squared_loss(W, array(12, 3))", "must be a Tasks object"]),
+    "weights from an array": (lambda: mtl.Weights(X), ["Weights(ndarray)", "Weights(Tasks.shared(X, Y))"]),
+    "wrong shape for a loss": (
+        lambda: mtl.squared_loss(W[:2, :], REAL),
+        ["squared_loss(W[:2, :], tasks)", "(2, 3)", "(4, 3)"],
+    ),
+    "sum of different shapes": (lambda: W + W[:2, :], ["W + W[:2, :]", "(4, 3)", "(2, 3)"]),
+    "matrix product of wrong shape": (lambda: W @ np.ones((4, 2)), ["W @ A", "3 columns", "A must be 3 x k"]),
+    "product of unknowns": (lambda: W @ W, ["product of two unknowns"]),
+    "elementwise product": (lambda: W * np.ones((4, 3)), ["W * array(4, 3)", "weights=..."]),
+    "product of terms": (lambda: mtl.l1_norm(W) * mtl.ridge(W), ["l1_norm(W)", "ridge(W)", "not convex"]),
+    "a number added": (lambda: mtl.squared_loss(W, REAL) + 3, ["squared_loss(W, tasks) + 3", "only terms"]),
+    "chained comparison": (lambda: 0 <= W <= 1, ["two constraints", "W >= 0, W <= 1"]),
+    "strict inequality": (lambda: W > 0, ["W > ...", "W >= ..."]),
+    "not equal": (lambda: W != 0, ["W != ...", "not a convex constraint"]),
+    "outside of a ball": (lambda: mtl.l1_norm(W) >= 1, ["l1_norm(W) >= 1", "not convex", "<="]),
+    "surface of a ball": (lambda: mtl.trace_norm(W) == 1, ["trace_norm(W) == 1", "not convex"]),
+    "loss bounded": (
+        lambda: mtl.squared_loss(W, REAL) <= 4,
+        ["squared_loss(W, tasks) <= 4", "only a single norm", "objective"],
+    ),
+    "ball without projection": (
+        lambda: mtl.l1_inf_norm(W) <= 1,
+        ["l1_inf_norm(W) <= 1", "no exact projection", "lam * l1_inf_norm(W)"],
+    ),
+    "bound of wrong shape": (lambda: W >= np.ones(7), ["W >= array(7)", "(7,)", "(4, 3)"]),
+    "bound is NaN": (lambda: W >= np.nan, ["W >=", "NaN"]),
+    "two blocks of one name": (
+        lambda: mtl.minimize(mtl.squared_loss(W + mtl.Weights(REAL), REAL) + mtl.ridge(W)),
+        ["both called 'W'", 'name="L"'],
+    ),
+    "two parameters of one name": (
+        lambda: mtl.minimize(mtl.squared_loss(W, REAL) + lam * mtl.ridge(W) + mtl.Parameter(2.0) * mtl.l1_norm(W)),
+        ["both called 'lam'", 'name="mu"'],
+    ),
+    "negative parameter": (lambda: mtl.Parameter(-2.0), ["'lam'", "-2.0", ">= 0"]),
+    "unknown parameter of a word": (
+        lambda: mtl.huber_loss(W, REAL, threshold=2.0),
+        ["huber_loss(W, tasks)", "'threshold'", "delta"],
+    ),
+    "missing parameter of a word": (lambda: mtl.group_norm(W), ["group_norm(W)", "groups"]),
+    "classification loss on real targets": (
+        lambda: mtl.hinge_loss(W, REAL),
+        ["hinge_loss(W, tasks)", "-1", "+1"],
+    ),
+    "negative counts": (lambda: mtl.poisson_loss(W, REAL), ["poisson_loss(W, tasks)"]),
+    "function of a term": (lambda: mtl.l1_norm(mtl.ridge(W)), ["l1_norm(", "ridge(W)", "Objective"]),
+    "constraint outside a list": (
+        lambda: mtl.minimize(mtl.squared_loss(W, REAL), subject_to=W >= 0),
+        ["subject_to=[W >= 0]"],
+    ),
+    "number as a constraint": (
+        lambda: mtl.minimize(mtl.squared_loss(W, REAL), subject_to=[3]),
+        ["contains 3", "not a constraint"],
+    ),
+    "two intercepts": (
+        lambda: mtl.squared_loss(
+            mtl.Weights(REAL, intercept=True, name="A") + mtl.Weights(REAL, intercept=True, name="B"), REAL
+        ),
+        ["A and B both carry an intercept", "one of them"],
+    ),
+    "unknown name in a selection": (lambda: W[:, "physics"], ["no name 'physics'"]),
+    "index out of range": (lambda: W[9, :], ["W[9, :]", "out of range"]),
+    "parameter as a radius": (lambda: mtl.l1_norm(W) <= lam, ["l1_norm(W) <= lam", "plain numbers"]),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_refused_with_a_message(case):
+    build, expected = WRONG[case]
+    with pytest.raises(mtl.MTLError) as error:
+        build()
+    for piece in expected:
+        assert piece in str(error.value), f"{piece!r} not in: {error.value}"
+
+
+SOLVE = {
+    "unknown solver": (dict(solver="newton"), ["'newton'", "proximal_gradient"]),
+    "unknown option": (dict(solver="admm", momentum=3), ["momentum", "unknown option"]),
+    "option without a solver": (dict(inner="frank_wolfe"), ["inner", "solver=..."]),
+    "solver that refuses": (dict(solver="proximal_gradient"), ["proximal_gradient", "absolute_loss(W, tasks)", "admm"]),
+    "tolerance out of range": (dict(tol=0), ["tol=0"]),
+    "iterations": (dict(max_iter=-1), ["max_iter=-1"]),
+    "seconds": (dict(max_seconds=0), ["max_seconds=0"]),
+    "warm start of another shape": (dict(warm_start={"W": np.ones((2, 2))}), ["'W'", "(4, 3)", "(2, 2)"]),
+}
+
+
+@pytest.mark.parametrize("case", SOLVE)
+def test_solve_refuses_wrong_options(case):
+    options, expected = SOLVE[case]
+    problem = mtl.minimize(mtl.absolute_loss(W, REAL) + mtl.ridge(W))
+    with pytest.raises(mtl.MTLError) as error:
+        problem.solve(**options)
+    for piece in expected:
+        assert piece in str(error.value), f"{piece!r} not in: {error.value}"

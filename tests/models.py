@@ -1,0 +1,219 @@
+"""Twenty mixed models, none of them from a paper, on small data: every solver that accepts one is held to its optimum.
+
+Each is a function of no argument that returns a Problem; the name says what is mixed.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import sparse
+
+import mtldsl as mtl
+
+D, M = 6, 4
+
+
+def _inputs(n, seed, density=None):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, D))
+    return sparse.random_array((n, D), density=density, rng=rng, format="csr") if density else X
+
+
+def _weights(seed):
+    rng = np.random.default_rng(seed)
+    W = np.outer(rng.normal(size=D), rng.normal(size=M))
+    W[4:] = 0
+    return W
+
+
+def shared(seed=0, n=30, labels="real", missing=0.0, density=None, sample_weights=False):
+    rng = np.random.default_rng(seed)
+    X = _inputs(n, seed, density)
+    Y = X @ _weights(seed) + 0.3 * rng.normal(size=(n, M))
+    if labels == "sign":
+        Y = np.where(Y >= np.median(Y, axis=0), 1.0, -1.0)
+    elif labels == "count":
+        Y = rng.poisson(np.exp(np.clip(0.4 * Y, -3, 2))).astype(float)
+    if missing:
+        Y[rng.random(Y.shape) < missing] = np.nan
+    weights = rng.uniform(0.5, 2.0, size=n) if sample_weights else None
+    return mtl.Tasks.shared(X, Y, sample_weights=weights)
+
+
+def separate(seed=0, labels="real", sizes=(12, 17, 9, 25), density=None):
+    rng = np.random.default_rng(seed)
+    inputs = [_inputs(n, seed + i, density) for i, n in enumerate(sizes)]
+    targets = [X @ w + 0.3 * rng.normal(size=X.shape[0]) for X, w in zip(inputs, _weights(seed).T, strict=True)]
+    if labels == "sign":
+        targets = [np.where(y >= np.median(y), 1.0, -1.0) for y in targets]
+    return mtl.Tasks.separate(inputs, targets)
+
+
+MODELS = {}
+
+
+def model(function):
+    MODELS[function.__name__] = function
+    return function
+
+
+@model
+def robust_multi_task_low_rank_plus_outlier_tasks():
+    t = separate(1)
+    L, S = mtl.Weights(t, name="L"), mtl.Weights(t, name="S")
+    return mtl.minimize(mtl.squared_loss(L + S, t) + 2.0 * mtl.trace_norm(L) + 1.5 * mtl.l12_norm(S))
+
+
+@model
+def dirty_model_block_sparse_plus_sparse_with_intercept():
+    t = shared(2, missing=0.2)
+    P, Q = mtl.Weights(t, intercept=True, name="P"), mtl.Weights(t, name="Q")
+    return mtl.minimize(mtl.squared_loss(P + Q, t) + 3.0 * mtl.l1_inf_norm(P) + 1.0 * mtl.l1_norm(Q))
+
+
+@model
+def logistic_group_sparse_low_rank_columns_on_the_simplex():
+    t = shared(3, labels="sign")
+    W = mtl.Weights(t)
+    return mtl.minimize(
+        mtl.logistic_loss(W, t) + 0.5 * mtl.l21_norm(W) + 0.5 * mtl.trace_norm(W),
+        subject_to=[W >= 0, W.sum(axis=0) == 1],
+    )
+
+
+@model
+def sparse_group_lasso_nonnegative():
+    t = shared(4)
+    W = mtl.Weights(t, intercept=True)
+    return mtl.minimize(mtl.squared_loss(W, t) + 1.0 * mtl.l1_norm(W) + 1.0 * mtl.l21_norm(W), subject_to=[W >= 0])
+
+
+@model
+def hinge_low_rank_with_intercept_and_missing_labels():
+    t = shared(5, n=40, labels="sign", missing=0.25)
+    W = mtl.Weights(t, intercept=True)
+    return mtl.minimize(mtl.hinge_loss(W, t) + 1.0 * mtl.trace_norm(W) + 0.2 * mtl.ridge(W))
+
+
+@model
+def absolute_loss_total_variation_over_tasks():
+    t = separate(6)
+    W = mtl.Weights(t)
+    return mtl.minimize(mtl.absolute_loss(W, t) + 1.0 * mtl.total_variation(W) + 0.5 * mtl.ridge(W))
+
+
+@model
+def quantile_loss_in_a_trace_norm_ball():
+    t = shared(7)
+    W = mtl.Weights(t)
+    return mtl.minimize(mtl.quantile_loss(W, t, q=0.8), subject_to=[mtl.trace_norm(W) <= 1.5])
+
+
+@model
+def square_root_loss_low_rank():
+    t = separate(8)
+    W = mtl.Weights(t)
+    return mtl.minimize(mtl.square_root_loss(W, t) + 0.8 * mtl.trace_norm(W))
+
+
+@model
+def square_root_loss_group_sparse_plus_sparse():
+    t = separate(9)
+    L, S = mtl.Weights(t, name="L"), mtl.Weights(t, name="S")
+    return mtl.minimize(mtl.square_root_loss(L + S, t) + 0.7 * mtl.l21_norm(L) + 0.5 * mtl.l1_norm(S))
+
+
+@model
+def huber_graph_laplacian_sparse():
+    t = shared(10, sample_weights=True)
+    W = mtl.Weights(t, intercept=True)
+    path = np.diag([1.0, 2, 2, 1]) - np.diag(np.ones(3), 1) - np.diag(np.ones(3), -1)
+    return mtl.minimize(mtl.huber_loss(W, t, delta=0.5) + 2.0 * mtl.graph_laplacian(W, path) + 0.8 * mtl.l1_norm(W))
+
+
+@model
+def poisson_group_sparse_ridge():
+    t = shared(11, labels="count")
+    W = mtl.Weights(t, intercept=True)
+    return mtl.minimize(mtl.poisson_loss(W, t) + 1.0 * mtl.l21_norm(W) + 0.1 * mtl.ridge(W))
+
+
+@model
+def squared_hinge_sparse_inputs_l1():
+    t = shared(12, n=60, labels="sign", density=0.4)
+    W = mtl.Weights(t, intercept=True)
+    return mtl.minimize(mtl.squared_hinge_loss(W, t) + 0.7 * mtl.l1_norm(W))
+
+
+@model
+def sparse_separate_logistic_l12_and_bounds():
+    t = separate(13, labels="sign", sizes=(40, 30, 35, 50), density=0.5)
+    W = mtl.Weights(t)
+    return mtl.minimize(mtl.logistic_loss(W, t, mean=True) + 0.05 * mtl.l12_norm(W), subject_to=[W >= -1, W <= 0.8])
+
+
+@model
+def feature_groups_mean_regularizer():
+    t = separate(14)
+    W = mtl.Weights(t, intercept=True)
+    return mtl.minimize(
+        mtl.squared_loss(W, t) + 1.0 * mtl.group_norm(W, [[0, 1], [2, 3], [4, 5]]) + 2.0 * mtl.mean_regularizer(W)
+    )
+
+
+@model
+def l21_ball_and_linear_equality():
+    t = shared(15)
+    W = mtl.Weights(t)
+    A = np.array([[1.0, -1, 0, 0, 0, 0]])
+    return mtl.minimize(mtl.squared_loss(W, t, mean=True), subject_to=[mtl.l21_norm(W) <= 2.0, A @ W == 0])
+
+
+@model
+def differences_of_tasks_penalised_through_a_matrix():
+    t = shared(16)
+    W = mtl.Weights(t)
+    B = np.array([[1.0, 0, 0], [-1, 1, 0], [0, -1, 1], [0, 0, -1]])
+    return mtl.minimize(mtl.sum_of_squares(W, t) + 1.0 * mtl.l21_norm(W @ B) + 0.3 * mtl.ridge(W))
+
+
+@model
+def squared_trace_norm_and_frobenius_ball():
+    t = separate(17)
+    W = mtl.Weights(t)
+    return mtl.minimize(mtl.sum_of_squares(W, t) + 0.6 * mtl.squared_trace_norm(W), subject_to=[mtl.frobenius_norm(W) <= 1.5])
+
+
+@model
+def two_losses_on_one_matrix():
+    real, sign = shared(18), shared(18, labels="sign")
+    W = mtl.Weights(real)
+    return mtl.minimize(mtl.squared_loss(W, real) + 0.5 * mtl.logistic_loss(W, sign) + 1.0 * mtl.trace_norm(W))
+
+
+@model
+def some_rows_low_rank_others_sparse():
+    t = shared(19)
+    W = mtl.Weights(t)
+    return mtl.minimize(mtl.huber_loss(W, t) + 1.0 * mtl.trace_norm(W[:3, :]) + 0.5 * mtl.l1_norm(W[3:, :]) + 0.1 * mtl.ridge(W))
+
+
+@model
+def hinge_in_an_l1_ball_with_sum_zero_tasks():
+    t = shared(20, n=40, labels="sign")
+    W = mtl.Weights(t)
+    return mtl.minimize(mtl.hinge_loss(W, t) + 0.05 * mtl.ridge(W), subject_to=[mtl.l1_norm(W) <= 3.0, W.sum(axis=1) == 0])
+
+
+@model
+def absolute_deviation_frobenius_elastic():
+    t = shared(21, missing=0.1, sample_weights=True)
+    W = mtl.Weights(t, intercept=True)
+    return mtl.minimize(mtl.absolute_loss(W, t, mean=True) + 0.3 * mtl.frobenius_norm(W) + 0.1 * mtl.l1_norm(W))
+
+
+@model
+def low_rank_offset_from_known_weights():
+    t = shared(22)
+    W = mtl.Weights(t)
+    return mtl.minimize(mtl.squared_loss(W, t) + 2.0 * mtl.trace_norm(W - _weights(22)) + 0.5 * mtl.l12_norm(W))

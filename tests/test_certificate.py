@@ -1,0 +1,96 @@
+"""The proof itself: a bound is never above the optimum, whatever multipliers it is made of, and it closes where they are right."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+import mtldsl as mtl
+from mtldsl.certificate import _shift_to_zero_sum, certify, dual_bound, relative_gap
+from tests.models import MODELS
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_weak_duality_from_random_multipliers(name, reference_optimum):
+    """Random points and multipliers of any size: the bound stays below the objective that the reference reached."""
+    form = MODELS[name]().form()
+    optimum, _ = reference_optimum(name)
+    rng = np.random.default_rng(7)
+    for size in (0.0, 0.01, 0.3, 1.0, 30.0):
+        x = {block.name: size * rng.normal(size=block.shape) for block in form.blocks}
+        u = [size * rng.normal(size=loss.tasks.n_samples) for loss in form.losses]
+        v = [size * rng.normal(size=f.map.shape) for f in form.functions]
+        for loss_duals, function_duals in [(u, v), (None, None), (None, v), (u, None)]:
+            bound, note = dual_bound(form, x, loss_duals, function_duals)
+            assert bound <= optimum + 1e-6 * abs(optimum), (name, size, note)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_the_references_own_multipliers_close_the_gap(name, reference_optimum):
+    optimum, bound = reference_optimum(name)
+    assert optimum - bound <= 1e-6 * max(1.0, abs(optimum)), name
+
+
+def test_lasso_on_an_orthonormal_design_by_hand():
+    # min 1/2 ||W - Y||^2 + |W|_1 entry by entry: soft threshold; optimum y^2/2 inside, |y| - 1/2 outside
+    Y = np.array([[3.0, 0.5], [-2.0, 0.0], [0.2, -1.0]])
+    tasks = mtl.Tasks.shared(np.eye(3), Y)
+    W = mtl.Weights(tasks)
+    form = mtl.minimize(mtl.squared_loss(W, tasks) + mtl.l1_norm(W)).form()
+    optimum = np.where(np.abs(Y) <= 1, Y**2 / 2, np.abs(Y) - 0.5).sum()
+    solution = np.sign(Y) * np.maximum(np.abs(Y) - 1, 0)
+    proof = certify(form, {"W": solution})
+    assert proof.objective == pytest.approx(optimum, rel=1e-15)
+    assert proof.dual_bound == pytest.approx(optimum, rel=1e-14)
+    # anywhere else the gap is positive and at least the suboptimality
+    for seed in range(20):
+        other = {"W": solution + 0.1 * np.random.default_rng(seed).normal(size=(3, 2))}
+        proof = certify(form, other)
+        assert proof.dual_bound <= optimum + 1e-14
+        assert proof.gap >= proof.objective - optimum - 1e-14
+
+
+def test_unpenalised_least_squares_is_certified_by_the_normal_equations():
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(20, 4)), rng.normal(size=(20, 2))
+    tasks = mtl.Tasks.shared(X, Y)
+    W = mtl.Weights(tasks, intercept=True)
+    form = mtl.minimize(mtl.squared_loss(W, tasks)).form()
+    design = np.column_stack([X, np.ones(20)])
+    coefficients, residuals, *_ = np.linalg.lstsq(design, Y, rcond=None)
+    blocks = {"W": coefficients[:4], "W.intercept": coefficients[4:]}
+    proof = certify(form, blocks)
+    assert proof.objective == pytest.approx(residuals.sum() / 2, rel=1e-12)
+    assert abs(proof.relative_gap) < 1e-12
+    worse = certify(form, {"W": coefficients[:4] + 0.3, "W.intercept": coefficients[4:]})
+    assert worse.dual_bound <= residuals.sum() / 2 * (1 + 1e-12)
+
+
+def test_no_finite_bound_is_said_not_hidden():
+    # hinge loss, separable data, no regularizer, few samples: no term bounds W and the multipliers cannot be balanced
+    tasks = mtl.Tasks.shared(np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([[1.0], [-1.0]]))
+    W = mtl.Weights(tasks)
+    form = mtl.minimize(mtl.logistic_loss(W, tasks)).form()
+    bound, note = dual_bound(form, {"W": np.array([[5.0], [-5.0]])})
+    assert bound == -np.inf or bound <= 0.0  # the infimum is 0 and is not attained
+    if bound == -np.inf:
+        assert "ridge(W)" in note
+
+
+@settings(max_examples=200, deadline=None)
+@given(arrays(float, st.integers(1, 12), elements=st.floats(-3, 3)), st.data())
+def test_shift_to_zero_sum(u, data):
+    """For intervals that hold 0 the result stays inside, sums to zero, and keeps a vector that already did."""
+    y = data.draw(arrays(float, u.size, elements=st.sampled_from([-1.0, 1.0])))
+    low, high = np.minimum(-y, 0.0), np.maximum(-y, 0.0)  # the hinge's dual interval
+    shifted = _shift_to_zero_sum(np.clip(u, low, high), low, high)
+    assert (shifted >= low).all() and (shifted <= high).all()
+    assert abs(shifted.sum()) <= 1e-12
+    np.testing.assert_allclose(_shift_to_zero_sum(shifted, low, high), shifted, atol=1e-12)
+
+
+def test_relative_gap_of_nothing_is_infinite():
+    assert relative_gap(1.0, -np.inf) == np.inf
+    assert relative_gap(np.inf, 0.0) == np.inf
+    assert relative_gap(2.0, 1.0) == 0.5

@@ -1,0 +1,183 @@
+"""minimize, solve, path, lambda_max, warm starts, interruption: what a user calls on a problem."""
+
+import signal
+import threading
+
+import numpy as np
+import pytest
+
+import mtldsl as mtl
+from mtldsl.compile.normal_form import FunctionTerm
+from tests.models import MODELS, separate, shared
+
+
+def lasso(value=1.0, **data):
+    tasks = shared(3, **data)
+    W = mtl.Weights(tasks)
+    lam = mtl.Parameter(value)
+    return mtl.minimize(mtl.squared_loss(W, tasks) + lam * mtl.l21_norm(W)), lam
+
+
+NORMS = [mtl.l1_norm, mtl.l21_norm, mtl.l12_norm, mtl.trace_norm, mtl.l1_inf_norm, mtl.frobenius_norm]
+LOSSES = [
+    ("real", mtl.squared_loss), ("real", mtl.sum_of_squares), ("real", mtl.square_root_loss), ("real", mtl.absolute_loss),
+    ("real", mtl.huber_loss), ("sign", mtl.logistic_loss), ("sign", mtl.hinge_loss), ("sign", mtl.squared_hinge_loss),
+    ("count", mtl.poisson_loss),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("norm", NORMS, ids=lambda word: word.__name__)
+@pytest.mark.parametrize("labels, loss", LOSSES, ids=lambda value: getattr(value, "__name__", value))
+def test_zero_is_the_solution_at_lambda_max_and_not_just_below(labels, loss, norm):
+    tasks = shared(5, labels=labels)
+    W, lam = mtl.Weights(tasks), mtl.Parameter(1.0)
+    problem = mtl.minimize(loss(W, tasks) + lam * norm(W))
+    critical = problem.lambda_max(lam)
+    assert lam.value == 1.0
+    at_zero = problem.form().value({"W": np.zeros(W.shape)})
+    lam.value = critical * 1.0001
+    above = problem.solve(tol=1e-8)
+    assert above.status == "optimal" and above.objective >= at_zero * (1 - 1e-8) - 1e-12
+    lam.value = critical * 0.9
+    below = problem.solve(tol=1e-8)
+    assert below.status == "optimal" and np.abs(below.W).max() > 1e-6
+    assert below.objective < at_zero * (1 - 1e-7)
+
+
+def test_lambda_max_of_a_parameter_on_the_loss_is_the_reciprocal():
+    tasks = shared(4, labels="sign")
+    W, lam = mtl.Weights(tasks), mtl.Parameter(1.0)
+    on_norm = mtl.minimize(mtl.hinge_loss(W, tasks) + lam * mtl.trace_norm(W)).lambda_max(lam)
+    on_loss = mtl.minimize(lam * mtl.hinge_loss(W, tasks) + mtl.trace_norm(W)).lambda_max(lam)
+    assert on_loss == pytest.approx(1 / on_norm, rel=1e-12)
+
+
+def test_lambda_max_with_an_intercept_centres_first():
+    tasks = shared(6)
+    W, lam = mtl.Weights(tasks, intercept=True), mtl.Parameter(1.0)
+    critical = mtl.minimize(mtl.squared_loss(W, tasks) + lam * mtl.l21_norm(W) + 0.5 * mtl.ridge(W)).lambda_max(lam)
+    Y = tasks.targets.reshape(tasks.n_tasks, -1).T
+    assert critical == pytest.approx(np.linalg.norm(tasks.X.T @ (Y - Y.mean(axis=0)), axis=1).max(), rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    "build, reason",
+    [
+        (lambda W, t, lam: mtl.minimize(mtl.squared_loss(W, t) + lam * mtl.l1_norm(W) + mtl.trace_norm(W)), "one norm"),
+        (lambda W, t, lam: mtl.minimize(mtl.squared_loss(W, t) + lam * mtl.l1_norm(W), subject_to=[W >= 0]), "W >= 0"),
+        (lambda W, t, lam: mtl.minimize(lam * mtl.squared_loss(W, t) + lam * mtl.l1_norm(W)), "alone"),
+        (lambda W, t, lam: mtl.minimize(mtl.squared_loss(W, t) + lam * mtl.ridge(W) + mtl.l1_norm(W)), "flat at zero"),
+    ],
+)
+def test_lambda_max_is_refused_where_it_is_not_known(build, reason):
+    tasks = shared(4)
+    lam = mtl.Parameter(1.0)
+    problem = build(mtl.Weights(tasks), tasks, lam)
+    with pytest.raises(mtl.ModelError, match=reason):
+        problem.lambda_max(lam)
+
+
+def test_path_is_warm_started_and_puts_the_parameter_back():
+    problem, lam = lasso(5.0)
+    top = problem.lambda_max(lam)
+    values = top * np.geomspace(1, 0.05, 8)
+    solutions = list(problem.path(lam, values, tol=1e-8))
+    assert lam.value == 5.0
+    assert [s.parameters["lam"] for s in solutions] == pytest.approx(list(values))
+    assert all(s.status == "optimal" for s in solutions)
+    supports = [np.count_nonzero(np.linalg.norm(s.W, axis=1)) for s in solutions]
+    assert supports[0] == 0 and supports[-1] > 0
+    for s, value in zip(solutions, values, strict=True):
+        lam.value = value
+        assert s.objective == pytest.approx(problem.solve(tol=1e-8).objective, rel=2e-8)
+
+
+def test_path_refuses_a_stranger():
+    problem, _ = lasso()
+    with pytest.raises(mtl.ModelError, match="no such parameter"):
+        problem.path(mtl.Parameter(1.0, name="mu"), [1.0])
+
+
+@pytest.mark.parametrize("name", ["robust_multi_task_low_rank_plus_outlier_tasks", "poisson_group_sparse_ridge"])
+def test_warm_start_from_the_solution_is_certified_at_once(name):
+    problem = MODELS[name]()
+    cold = problem.solve(tol=1e-7)
+    warm = problem.solve(tol=1e-6, warm_start=cold)
+    assert warm.status == "optimal" and warm.iterations <= cold.iterations
+    again = problem.solve(tol=1e-6, warm_start=cold.blocks)
+    assert again.status == "optimal"
+
+
+def test_explain_names_every_solver_with_a_reason():
+    problem = MODELS["hinge_in_an_l1_ball_with_sum_zero_tasks"]()
+    explanation = problem.explain()
+    from mtldsl.compile.choose import SOLVERS
+
+    assert [name for name, _, _ in explanation.verdicts()] == list(SOLVERS)
+    assert sum(verdict == "chosen" for _, verdict, _ in explanation.verdicts()) == 1
+    assert all(reason for _, _, reason in explanation.verdicts())
+    refused = dict((name, reason) for name, verdict, reason in explanation.verdicts() if verdict == "refused")
+    assert "hinge_loss(W, tasks)" in refused["proximal_gradient"]
+    assert str(explanation).startswith("minimize    hinge_loss(W, tasks)")
+
+
+def test_a_time_limit_returns_the_best_point_and_does_not_call_it_optimal():
+    problem = MODELS["absolute_deviation_frobenius_elastic"]()
+    solution = problem.solve(tol=1e-13, max_seconds=1e-3)
+    assert solution.status == "time_limit"
+    assert np.isfinite(solution.objective) and solution.dual_bound <= solution.objective
+
+
+def test_ctrl_c_returns_the_best_point_with_its_certificate():
+    tasks = separate(3, sizes=(400, 500, 300, 200))
+    W = mtl.Weights(tasks)
+    problem = mtl.minimize(mtl.absolute_loss(W, tasks) + mtl.trace_norm(W))
+    problem.solve(tol=1e-3)  # compile and import before the clock runs
+    timer = threading.Timer(0.3, lambda: signal.raise_signal(signal.SIGINT))
+    timer.start()
+    solution = problem.solve(solver="admm", tol=1e-15)
+    timer.join()
+    assert solution.status in ("interrupted", "stalled", "iteration_limit")
+    if solution.status == "interrupted":
+        assert np.isfinite(solution.relative_gap) and solution.dual_bound <= solution.objective
+
+
+def test_coefficients_of_zero_leave_the_model():
+    tasks = shared(2)
+    W, lam = mtl.Weights(tasks), mtl.Parameter(0.0)
+    problem = mtl.minimize(mtl.squared_loss(W, tasks) + lam * mtl.trace_norm(W) + mtl.ridge(W))
+    assert [f.atom.name for f in problem.form().functions] == ["ridge"]
+    assert problem.solve(tol=1e-10).objective == pytest.approx(
+        mtl.minimize(mtl.squared_loss(W, tasks) + mtl.ridge(W)).solve(tol=1e-10).objective, rel=1e-9
+    )
+
+
+def test_simplex_is_recognised_from_its_two_halves():
+    tasks = shared(2)
+    W = mtl.Weights(tasks)
+    form = mtl.minimize(mtl.squared_loss(W, tasks), subject_to=[W.sum(axis=0) == 1, W <= 0.9, W >= 0]).form()
+    assert [f.atom.name for f in form.functions] == ["at_most", "columns_on_simplex"]
+    assert all(isinstance(f, FunctionTerm) for f in form.constraints)
+
+
+def test_with_tasks_solves_the_same_model_on_other_data():
+    problem, _ = lasso()
+    other = problem.with_tasks(shared(9))
+    assert str(other) == str(problem)
+    assert other.solve().status == "optimal"
+    with pytest.raises(mtl.ModelError, match="features x tasks"):
+        problem.with_tasks(mtl.Tasks.shared(np.eye(3), np.ones((3, 2))))
+
+
+def test_two_constant_conventions_mean_and_sample_weights():
+    """mean=True divides by the total weight of a task: equal to the sum over replicated samples divided by their number."""
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(7, 3)), rng.normal(size=(7, 2))
+    counts = np.array([1, 2, 3, 1, 1, 2, 1])
+    weighted = mtl.Tasks.shared(X, Y, sample_weights=counts.astype(float))
+    repeated = mtl.Tasks.shared(np.repeat(X, counts, axis=0), np.repeat(Y, counts, axis=0))
+    values = []
+    for tasks in (weighted, repeated):
+        W = mtl.Weights(tasks)
+        values.append(mtl.minimize(mtl.huber_loss(W, tasks, mean=True) + 0.1 * mtl.trace_norm(W)).solve(tol=1e-10).objective)
+    assert values[0] == pytest.approx(values[1], rel=1e-9)
