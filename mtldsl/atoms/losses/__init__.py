@@ -1,0 +1,21 @@
+"""Losses, one file a family. Importing this package registers them."""
+
+from mtldsl.atoms.losses.absolute import AbsoluteLoss, HuberLoss, QuantileLoss
+from mtldsl.atoms.losses.counts import PoissonLoss
+from mtldsl.atoms.losses.logistic import LogisticLoss
+from mtldsl.atoms.losses.margins import HingeLoss, SquaredHingeLoss
+from mtldsl.atoms.losses.square_root import SquareRootLoss
+from mtldsl.atoms.losses.squares import SquaredLoss, SumOfSquares
+
+__all__ = [
+    "AbsoluteLoss",
+    "HingeLoss",
+    "HuberLoss",
+    "LogisticLoss",
+    "PoissonLoss",
+    "QuantileLoss",
+    "SquareRootLoss",
+    "SquaredHingeLoss",
+    "SquaredLoss",
+    "SumOfSquares",
+]

@@ -1,0 +1,207 @@
+"""Losses that grow linearly: outliers pull no harder than the rest."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from mtldsl.atoms.function import SeparableLoss, register
+from mtldsl.atoms.parameters import checked_number
+
+__all__ = ["AbsoluteLoss", "HuberLoss", "QuantileLoss"]
+
+
+@register
+@dataclass(frozen=True, eq=False)
+class AbsoluteLoss(SeparableLoss):
+    r"""The sum of absolute residuals: sum_j s_j |z_j - y_j|, with z = X_i w_i the predictions of a task. Fits
+    the median.
+
+    Shapes: z, y and the sample weights s are (n,); a sum over samples (divided by n with `mean=True`).
+
+    Raises
+    ------
+    DataError
+        Where a target is not finite (NaN in a shared Y means: not in this task).
+
+    Notes
+    -----
+    Not smooth. prox: the residual is soft thresholded at step s. Conjugate: sum u y where |u| <= s, else
+    +inf.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> z, y = np.array([3.0, 0.0, 1.2]), np.array([1.0, 1.0, 1.0])
+    >>> round(AbsoluteLoss().value(z, y), 12)
+    3.2
+    >>> AbsoluteLoss().prox(z, y, step=0.5)
+    array([2.5, 0.5, 1. ])
+    """
+
+    name: ClassVar[str] = "absolute_loss"
+    formula: ClassVar[str] = r"\|{}-y_i\|_1"
+
+    def pointwise(self, z, y):
+        return np.abs(z - y)
+
+    def slope(self, z, y):
+        return np.sign(z - y)
+
+    def pointwise_prox(self, z, y, step):
+        # the point of [z - step, z + step] nearest to y: exactly y where it lies between
+        return np.clip(y, z - step, z + step)
+
+    def pointwise_conjugate(self, u, y):
+        return u * y
+
+    def dual_interval(self, y):
+        return -1.0, 1.0
+
+
+@register
+@dataclass(frozen=True, eq=False)
+class QuantileLoss(SeparableLoss):
+    r"""The quantile (pinball) loss: sum_j s_j max(q (y_j - z_j), (q - 1) (y_j - z_j)), with z = X_i w_i the
+    predictions of a task. Fits the q-quantile: too low a prediction costs q, too high a one 1 - q.
+
+    Shapes: z, y and the sample weights s are (n,); a sum over samples (divided by n with `mean=True`).
+    q = 0.5 gives half of `absolute_loss`.
+
+    Parameters
+    ----------
+    q : number, 0 < q < 1, default 0.5
+        The quantile.
+
+    Raises
+    ------
+    ModelError
+        Where q is not strictly between 0 and 1.
+
+    Notes
+    -----
+    Not smooth. prox: the point of [z - step s (1 - q), z + step s q] nearest to y. Conjugate: sum u y where
+    -q s <= u <= (1 - q) s, else +inf.
+    Source: Koenker and Bassett, "Regression quantiles", Econometrica 46 (1978).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> z, y = np.array([3.0, 0.0]), np.array([1.0, 1.0])
+    >>> QuantileLoss(q=0.75).value(z, y)
+    1.25
+    >>> QuantileLoss(q=0.75).gradient(z, y)
+    array([ 0.25, -0.75])
+    """
+
+    q: float = 0.5
+
+    name: ClassVar[str] = "quantile_loss"
+    formula: ClassVar[str] = r"\sum_j \rho_{q}\big(y_{ij}-({})_j\big)"
+
+    def __post_init__(self):
+        q = checked_number(
+            self.name, "q", self.q, lambda q: 0 < q < 1, "a number with 0 < q < 1, such as q=0.9"
+        )
+        object.__setattr__(self, "q", q)
+
+    @classmethod
+    def examples(cls):
+        return [cls(), cls(q=0.1), cls(q=0.8)]
+
+    def latex(self, argument):
+        return self.formula.replace("{q}", f"{{{self.q:g}}}").replace("{}", argument)
+
+    def pointwise(self, z, y):
+        below = y - z
+        return np.maximum(self.q * below, (self.q - 1.0) * below)
+
+    def slope(self, z, y):
+        return np.where(z > y, 1.0 - self.q, np.where(z < y, -self.q, 0.0))
+
+    def pointwise_prox(self, z, y, step):
+        return np.clip(y, z - step * (1.0 - self.q), z + step * self.q)
+
+    def pointwise_conjugate(self, u, y):
+        return u * y
+
+    def dual_interval(self, y):
+        return -self.q, 1.0 - self.q
+
+
+@register
+@dataclass(frozen=True, eq=False)
+class HuberLoss(SeparableLoss):
+    r"""The Huber loss: sum_j s_j h(z_j - y_j), with z = X_i w_i the predictions of a task and h(r) = r^2 / 2
+    where |r| <= delta, else delta |r| - delta^2 / 2. Squared for small residuals, absolute for large ones.
+
+    Shapes: z, y and the sample weights s are (n,); a sum over samples (divided by n with `mean=True`). delta
+    is in the units of the targets; as delta grows this becomes `squared_loss`.
+
+    Parameters
+    ----------
+    delta : number > 0, default 1.0
+        The residual beyond which the loss is linear.
+
+    Raises
+    ------
+    ModelError
+        Where delta is not a finite number > 0.
+
+    Notes
+    -----
+    gradient: s clip(r, -delta, delta), with Lipschitz constant 1. prox with t = step s: r / (1 + t) where
+    |r| <= delta (1 + t), else r - t delta sign(r). Conjugate: sum u^2 / (2 s) + u y where |u| <= delta s,
+    else +inf.
+    Source: Huber, "Robust estimation of a location parameter", Annals of Mathematical Statistics 35 (1964).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> z, y = np.array([0.5, 4.0]), np.array([0.0, 0.0])
+    >>> HuberLoss().value(z, y)
+    3.625
+    >>> HuberLoss(delta=2.0).gradient(z, y)
+    array([0.5, 2. ])
+    """
+
+    delta: float = 1.0
+
+    name: ClassVar[str] = "huber_loss"
+    formula: ClassVar[str] = r"\sum_j h_{\delta}\big(({})_j-y_{ij}\big)"
+    smooth: ClassVar[bool] = True
+    curvature: ClassVar[float] = 1.0
+
+    def __post_init__(self):
+        delta = checked_number(
+            self.name, "delta", self.delta, lambda d: d > 0, "a finite number > 0, such as delta=1.0"
+        )
+        object.__setattr__(self, "delta", delta)
+
+    @classmethod
+    def examples(cls):
+        return [cls(), cls(delta=0.2), cls(delta=3.0)]
+
+    def latex(self, argument):
+        return self.formula.replace(r"{\delta}", f"{{{self.delta:g}}}").replace("{}", argument)
+
+    def pointwise(self, z, y):
+        r = np.abs(z - y)
+        quadratic = np.minimum(r, self.delta)
+        return quadratic * (r - 0.5 * quadratic)
+
+    def slope(self, z, y):
+        return np.clip(z - y, -self.delta, self.delta)
+
+    def pointwise_prox(self, z, y, step):
+        r = z - y
+        inner = r / (1.0 + step)
+        return y + np.where(np.abs(inner) <= self.delta, inner, r - step * np.copysign(self.delta, r))
+
+    def pointwise_conjugate(self, u, y):
+        return u * (0.5 * u + y)
+
+    def dual_interval(self, y):
+        return -self.delta, self.delta

@@ -1,0 +1,81 @@
+"""The Poisson loss: targets that count events."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from scipy.special import wrightomega, xlogy
+
+from mtldsl.atoms.function import SeparableLoss, register
+
+__all__ = ["PoissonLoss"]
+
+
+@register
+@dataclass(frozen=True, eq=False)
+class PoissonLoss(SeparableLoss):
+    r"""The Poisson loss: sum_j s_j (exp(z_j) - y_j z_j), with z = X_i w_i the predictions of a task and
+    counts y in {0, 1, 2, ...}. z is the logarithm of the expected count.
+
+    Shapes: z, y and the sample weights s are (n,); a sum over samples (divided by n with `mean=True`). The
+    negative log-likelihood up to the constant log(y!), so it can be negative: its minimum in z is
+    y - y log(y).
+
+    Raises
+    ------
+    DataError
+        Where a target is not a whole number >= 0.
+
+    Notes
+    -----
+    gradient: s (exp(z) - y), not Lipschitz continuous. prox with t = step s: c - w where c = z + t y and w is
+    the solution of w + log(w) = c + log(t) (Wright's omega function). Conjugate with a = y + u / s:
+    sum s (a log(a) - a) where a >= 0 (0 log 0 = 0), else +inf. Where exp(z) is beyond the largest float the
+    value is inf.
+    Source: Nelder and Wedderburn, "Generalized linear models", JRSS A 135 (1972).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> z, y = np.array([0.0, np.log(3.0)]), np.array([2.0, 3.0])
+    >>> PoissonLoss().gradient(z, y).round(12)
+    array([-1.,  0.])
+    >>> round(PoissonLoss().value(z, y), 6)
+    0.704163
+    """
+
+    name: ClassVar[str] = "poisson_loss"
+    formula: ClassVar[str] = r"\sum_j \big(e^{({})_j}-y_{ij}({})_j\big)"
+    labels: ClassVar[str] = "count"
+    smooth: ClassVar[bool] = True
+    bounded_below: ClassVar[float] = -np.inf  # y - y log(y) falls without end as counts grow
+
+    def pointwise(self, z, y):
+        return _exp(z) - y * z
+
+    def slope(self, z, y):
+        return _exp(z) - y
+
+    def value(self, z, y, s=None):
+        with np.errstate(over="ignore"):  # a sum beyond the largest float is inf, as one summand would be
+            return super().value(z, y, s)
+
+    def pointwise_prox(self, z, y, step):
+        c, log_step = z + step * y, np.log(step)
+        w = wrightomega(c + log_step)
+        # w = step * e^x at the solution x: for large w its logarithm is exact where c - w cancels
+        return np.where(w > 1.0, np.log(np.maximum(w, 1.0)) - log_step, c - w)
+
+    def pointwise_conjugate(self, u, y):
+        a = u + y
+        return xlogy(a, a) - a
+
+    def dual_interval(self, y):
+        return -y, np.inf
+
+
+def _exp(z):
+    with np.errstate(over="ignore"):
+        return np.exp(z)

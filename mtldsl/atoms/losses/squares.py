@@ -1,0 +1,104 @@
+"""Sums of squared residuals, with and without the 1/2."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from mtldsl.atoms.function import SeparableLoss, register
+
+__all__ = ["SquaredLoss", "SumOfSquares"]
+
+
+class _Squares(SeparableLoss):
+    """q/2 times the sum of squares, q = `quadratic`."""
+
+    smooth: ClassVar[bool] = True
+
+    def pointwise(self, z, y):
+        r = z - y
+        return 0.5 * self.quadratic * r * r
+
+    def slope(self, z, y):
+        return self.quadratic * (z - y)
+
+    def pointwise_prox(self, z, y, step):
+        pull = self.quadratic * step
+        return (z + pull * y) / (1.0 + pull)
+
+    def pointwise_conjugate(self, u, y):
+        return u * (u / (2.0 * self.quadratic) + y)
+
+
+@register
+@dataclass(frozen=True, eq=False)
+class SquaredLoss(_Squares):
+    r"""Half the sum of squared residuals: 1/2 sum_j s_j (z_j - y_j)^2, with z = X_i w_i the predictions of a
+    task.
+
+    Shapes: z, y and the sample weights s are (n,); the loss is a sum over samples (divided by n with
+    `mean=True`), not a mean. For the same without the 1/2 use `sum_of_squares`.
+
+    Raises
+    ------
+    DataError
+        Where a target is not finite (NaN in a shared Y means: not in this task).
+
+    Notes
+    -----
+    gradient: s (z - y), with Lipschitz constant 1. prox: (z + t y) / (1 + t), t = step s.
+    Conjugate: sum u^2 / (2 s) + u y.
+    Source: Gauss, "Theoria motus" (1809); as a loss for several tasks, Evgeniou and Pontil, "Regularized
+    multi-task learning", KDD 2004.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> z, y = np.array([3.0, 0.0]), np.array([1.0, 1.0])
+    >>> SquaredLoss().value(z, y)
+    2.5
+    >>> SquaredLoss().value(z, y, s=np.array([2.0, 1.0]))
+    4.5
+    >>> SquaredLoss().gradient(z, y)
+    array([ 2., -1.])
+    """
+
+    name: ClassVar[str] = "squared_loss"
+    formula: ClassVar[str] = r"\tfrac12\|{}-y_i\|_2^2"
+    curvature: ClassVar[float] = 1.0
+    quadratic: ClassVar[float] = 1.0
+
+
+@register
+@dataclass(frozen=True, eq=False)
+class SumOfSquares(_Squares):
+    r"""The sum of squared residuals: sum_j s_j (z_j - y_j)^2, with z = X_i w_i the predictions of a task; no
+    1/2.
+
+    Shapes: z, y and the sample weights s are (n,); the loss is a sum over samples (divided by n with
+    `mean=True`, which makes it the mean squared error). It is twice `squared_loss`.
+
+    Raises
+    ------
+    DataError
+        Where a target is not finite (NaN in a shared Y means: not in this task).
+
+    Notes
+    -----
+    gradient: 2 s (z - y), with Lipschitz constant 2. prox: (z + 2 t y) / (1 + 2 t), t = step s.
+    Conjugate: sum u^2 / (4 s) + u y.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> z, y = np.array([3.0, 0.0]), np.array([1.0, 1.0])
+    >>> SumOfSquares().value(z, y)
+    5.0
+    >>> SumOfSquares().prox(z, y, step=0.5)
+    array([2. , 0.5])
+    """
+
+    name: ClassVar[str] = "sum_of_squares"
+    formula: ClassVar[str] = r"\|{}-y_i\|_2^2"
+    curvature: ClassVar[float] = 2.0
+    quadratic: ClassVar[float] = 2.0
