@@ -128,12 +128,14 @@ class L1InfNorm(_RowNorm):
         return np.abs(Z).sum(axis=1)
 
     def prox(self, W, step):
-        removed = np.broadcast_to(self.thresholds(step), W.shape[:1])[:, None]
+        removed = np.broadcast_to(self.thresholds(step), W.shape[:1])
         magnitudes = np.abs(W)
-        magnitudes.sort(axis=1)
-        sums = np.cumsum(magnitudes[:, ::-1], axis=1)
+        # Smaller rows vanish; where solutions are sparse these are most, so only the others are sorted.
+        kept = np.flatnonzero(magnitudes.sum(axis=1) > removed)
+        sums = np.cumsum(np.sort(magnitudes[kept], axis=1)[:, ::-1], axis=1)
         # (sum of the k largest - removed) / k rises with k exactly as long as the k largest are above the
         # level: its maximum is the level.
-        level = np.max((sums - removed) / np.arange(1, W.shape[1] + 1), axis=1, keepdims=True)
-        np.maximum(level, 0.0, out=level)
+        levels = np.max((sums - removed[kept, None]) / np.arange(1, W.shape[1] + 1), axis=1)
+        level = np.zeros((len(W), 1))
+        level[kept, 0] = np.maximum(levels, 0.0)  # the two sums round differently
         return np.clip(W, -level, level)
