@@ -395,12 +395,12 @@ def test_weighted_norms_and_others_have_no_ball():
     ("atom", "argument", "latex"),
     [
         (L1Norm(), "L + S", r"\|L + S\|_1"),
-        (L1Norm(weights=[1.0, 2.0]), "L + S", r"\|w \circ (L + S)\|_1"),
-        (L21Norm(weights=[1.0, 2.0]), "W", r"\sum_r w_r \|W_{r\cdot}\|_2"),
-        (GroupNorm([[0]], weights=[2.0]), "-W", r"\sum_g w_g \|(-W)_{g\cdot}\|_F"),
+        (L1Norm(weights=[1.0, 2.0]), "L + S", r"\|a \circ (L + S)\|_1"),
+        (L21Norm(weights=[1.0, 2.0]), "W", r"\sum_r a_r \|W_{r\cdot}\|_2"),
+        (GroupNorm([[0]], weights=[2.0]), "-W", r"\sum_g a_g \|(-W)_{g\cdot}\|_F"),
         (GraphLaplacian(PATH), "L - S", r"\tfrac12\operatorname{tr}((L - S)\,L\,(L - S)^\top)"),
         (MeanRegularizer(), "W", r"\tfrac12\sum_i\|W_{\cdot i}-\overline{W}\|_2^2"),
-        (Ridge(weights=2.0), "W", r"\tfrac12\|\sqrt{w} \circ W\|_F^2"),
+        (Ridge(weights=2.0), "W", r"\tfrac12\|\sqrt{a} \circ W\|_F^2"),
     ],
 )
 def test_latex(atom, argument, latex):

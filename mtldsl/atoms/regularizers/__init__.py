@@ -1,11 +1,12 @@
 """Regularizers, one file a family. Importing this package registers them."""
 
 from mtldsl.atoms.regularizers.columns import L12Norm
+from mtldsl.atoms.regularizers.differences import GraphLaplacian, MeanRegularizer
 from mtldsl.atoms.regularizers.entries import L1Norm
 from mtldsl.atoms.regularizers.groups import FrobeniusNorm, GroupNorm
 from mtldsl.atoms.regularizers.rows import L1InfNorm, L21Norm
 from mtldsl.atoms.regularizers.spectrum import SquaredTraceNorm, TraceNorm
-from mtldsl.atoms.regularizers.squares import GraphLaplacian, MeanRegularizer, Ridge
+from mtldsl.atoms.regularizers.squares import Ridge
 from mtldsl.atoms.regularizers.variation import TotalVariation
 
 __all__ = [

@@ -17,12 +17,13 @@ __all__ = ["L12Norm"]
 @register
 @dataclass(frozen=True, eq=False)
 class L12Norm(WeightedNorm):
-    r"""Group norm with one group a task: sum over columns i of w_i ||w_i||_2. Makes whole columns zero:
-    outlier tasks in L + S.
+    r"""Group norm with one group a task: sum over columns i of a_i ||W_i||_2.
+
+    Makes whole columns of W (p features, q tasks) zero. On S in L + S it singles out outlier tasks.
 
     Parameters
     ----------
-    weights : number or array (q,), >= 0, default all 1
+    weights : number or array a (q,), >= 0, default all 1
         What each column costs; a column of weight 0 is not penalised.
 
     Raises
@@ -32,7 +33,7 @@ class L12Norm(WeightedNorm):
 
     Notes
     -----
-    prox: w_i -> (1 - step w_i / ||w_i||_2)_+ w_i. Dual norm: max ||z_i||_2 / w_i.
+    prox: W_i -> (1 - step a_i / ||W_i||_2)_+ W_i. Dual norm: max ||Z_i||_2 / a_i.
     Source: Chen, Zhou and Ye, "Integrating low-rank and group-sparse structures for robust multi-task
     learning", KDD 2011.
 
@@ -50,7 +51,7 @@ class L12Norm(WeightedNorm):
 
     name: ClassVar[str] = "l12_norm"
     formula: ClassVar[str] = r"\|{}\|_{1,2}"
-    weighted_formula: ClassVar[str] = r"\sum_i w_i \|{}_{\cdot i}\|_2"
+    weighted_formula: ClassVar[str] = r"\sum_i a_i \|{}_{\cdot i}\|_2"
     separable: ClassVar[str] = "columns"
     monotone: ClassVar[bool] = True
 

@@ -17,11 +17,13 @@ __all__ = ["L1Norm"]
 @register
 @dataclass(frozen=True, eq=False)
 class L1Norm(WeightedNorm):
-    r"""The l1 norm: sum over entries of w_ij |W_ij|. Makes entries of W exactly zero, each by itself.
+    r"""The l1 norm: sum over entries of a_ij |W_ij|.
+
+    Makes entries of W (p, q) exactly zero, each by itself.
 
     Parameters
     ----------
-    weights : number or array that broadcasts to the shape of W, >= 0, default all 1
+    weights : number or array a that broadcasts to the shape of W, >= 0, default all 1
         What each entry costs; an entry of weight 0 is not penalised.
 
     Raises
@@ -31,7 +33,7 @@ class L1Norm(WeightedNorm):
 
     Notes
     -----
-    prox: soft threshold W_ij -> sign(W_ij) (|W_ij| - step w_ij)_+. Dual norm: max |Z_ij| / w_ij.
+    prox: soft threshold W_ij -> sign(W_ij) (|W_ij| - step a_ij)_+. Dual norm: max |Z_ij| / a_ij.
     Source: Tibshirani, "Regression shrinkage and selection via the lasso", JRSS B 58 (1996).
 
     Examples
@@ -48,7 +50,7 @@ class L1Norm(WeightedNorm):
 
     name: ClassVar[str] = "l1_norm"
     formula: ClassVar[str] = r"\|{}\|_1"
-    weighted_formula: ClassVar[str] = r"\|w \circ {}\|_1"
+    weighted_formula: ClassVar[str] = r"\|a \circ {}\|_1"
     separable: ClassVar[str] = "entries"
     monotone: ClassVar[bool] = True
     weight_axes: ClassVar[int] = 2

@@ -19,14 +19,15 @@ __all__ = ["FrobeniusNorm", "GroupNorm"]
 @register
 @dataclass(frozen=True, eq=False)
 class GroupNorm(WeightedNorm):
-    r"""Norm of disjoint groups of rows: sum over groups g of w_g ||W[g, :]||_F. Features enter and leave
-    group by group.
+    r"""Norm of disjoint groups of rows: sum over groups g of a_g ||W[g, :]||_F.
+
+    Features (rows of W) enter and leave the model group by group.
 
     Parameters
     ----------
     groups : list of lists of row indices
         Disjoint and not empty. Rows in no group are not penalised.
-    weights : number or array (number of groups,), >= 0, default all 1
+    weights : number or array a (number of groups,), >= 0, default all 1
         What each group costs; sqrt(len(g)) is a common choice. A group of weight 0 is not penalised.
 
     Raises
@@ -37,7 +38,7 @@ class GroupNorm(WeightedNorm):
 
     Notes
     -----
-    prox: W[g] -> (1 - step w_g / ||W[g]||_F)_+ W[g]. Dual norm: max ||Z[g]||_F / w_g, +inf unless Z is 0 on
+    prox: W[g] -> (1 - step a_g / ||W[g]||_F)_+ W[g]. Dual norm: max ||Z[g]||_F / a_g, +inf unless Z is 0 on
     unpenalised rows.
     Source: Yuan and Lin, "Model selection and estimation in regression with grouped variables", JRSS B 68
     (2006).
@@ -58,7 +59,7 @@ class GroupNorm(WeightedNorm):
 
     name: ClassVar[str] = "group_norm"
     formula: ClassVar[str] = r"\sum_g \|{}_{g\cdot}\|_F"
-    weighted_formula: ClassVar[str] = r"\sum_g w_g \|{}_{g\cdot}\|_F"
+    weighted_formula: ClassVar[str] = r"\sum_g a_g \|{}_{g\cdot}\|_F"
     monotone: ClassVar[bool] = True
 
     def __post_init__(self):
@@ -131,7 +132,9 @@ class GroupNorm(WeightedNorm):
 @register
 @dataclass(frozen=True, eq=False)
 class FrobeniusNorm(Norm):
-    r"""The Frobenius norm ||W||_F = sqrt(sum of squared entries), not squared: one group that holds all of W.
+    r"""The Frobenius norm ||W||_F = sqrt(sum of squared entries), not squared.
+
+    One group that holds all of W (p, q): zero as a whole, or not at all.
 
     Notes
     -----

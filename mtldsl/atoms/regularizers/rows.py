@@ -32,12 +32,13 @@ class _RowNorm(WeightedNorm):
 @register
 @dataclass(frozen=True, eq=False)
 class L21Norm(_RowNorm):
-    r"""The l2,1 norm: sum over rows r of w_r ||W_r||_2. Makes whole rows zero: features are selected jointly
-    for all tasks.
+    r"""The l2,1 norm: sum over rows r of a_r ||W_r||_2.
+
+    Makes whole rows of W (p features, q tasks) zero: features are selected jointly for all tasks.
 
     Parameters
     ----------
-    weights : number or array (p,), >= 0, default all 1
+    weights : number or array a (p,), >= 0, default all 1
         What each row costs; a row of weight 0 is not penalised.
 
     Raises
@@ -47,7 +48,7 @@ class L21Norm(_RowNorm):
 
     Notes
     -----
-    prox: W_r -> (1 - step w_r / ||W_r||_2)_+ W_r. Dual norm: max ||Z_r||_2 / w_r.
+    prox: W_r -> (1 - step a_r / ||W_r||_2)_+ W_r. Dual norm: max ||Z_r||_2 / a_r.
     Source: Yuan and Lin, "Model selection and estimation in regression with grouped variables", JRSS B 68
     (2006); Argyriou, Evgeniou and Pontil, "Convex multi-task feature learning", Machine Learning 73 (2008).
 
@@ -65,7 +66,7 @@ class L21Norm(_RowNorm):
 
     name: ClassVar[str] = "l21_norm"
     formula: ClassVar[str] = r"\|{}\|_{2,1}"
-    weighted_formula: ClassVar[str] = r"\sum_r w_r \|{}_{r\cdot}\|_2"
+    weighted_formula: ClassVar[str] = r"\sum_r a_r \|{}_{r\cdot}\|_2"
 
     def cell_norms(self, W):
         return np.sqrt(np.einsum("rc,rc->r", W, W))
@@ -84,12 +85,13 @@ class L21Norm(_RowNorm):
 @register
 @dataclass(frozen=True, eq=False)
 class L1InfNorm(_RowNorm):
-    r"""The l1,inf norm: sum over rows r of w_r max_i |W_ri|. Joint selection of rows; within a row, the
-    largest entries tie.
+    r"""The l1,inf norm: sum over rows r of a_r max_i |W_ri|.
+
+    Makes whole rows of W (p features, q tasks) zero; within a row, the largest entries tie.
 
     Parameters
     ----------
-    weights : number or array (p,), >= 0, default all 1
+    weights : number or array a (p,), >= 0, default all 1
         What each row costs; a row of weight 0 is not penalised.
 
     Raises
@@ -99,9 +101,9 @@ class L1InfNorm(_RowNorm):
 
     Notes
     -----
-    prox: each row is clipped at the level theta >= 0 that removes sum_i (|W_ri| - theta)_+ = step w_r in all
+    prox: each row is clipped at the level theta >= 0 that removes sum_i (|W_ri| - theta)_+ = step a_r in all
     (theta = 0, a zero row, where the whole row is less than that): Moreau's identity with the projection on
-    the l1 ball. Dual norm: max ||Z_r||_1 / w_r.
+    the l1 ball. Dual norm: max ||Z_r||_1 / a_r.
     Source: Turlach, Venables and Wright, "Simultaneous variable selection", Technometrics 47 (2005);
     Quattoni et al., "An efficient projection for l1,inf regularization", ICML 2009.
 
@@ -119,7 +121,7 @@ class L1InfNorm(_RowNorm):
 
     name: ClassVar[str] = "l1_inf_norm"
     formula: ClassVar[str] = r"\|{}\|_{1,\infty}"
-    weighted_formula: ClassVar[str] = r"\sum_r w_r \|{}_{r\cdot}\|_\infty"
+    weighted_formula: ClassVar[str] = r"\sum_r a_r \|{}_{r\cdot}\|_\infty"
 
     def cell_norms(self, W):
         return np.abs(W).max(axis=1)

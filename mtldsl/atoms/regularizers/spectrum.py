@@ -57,8 +57,9 @@ def shrink_singular_values(W, threshold_from: Callable[[np.ndarray], float]) -> 
 @register
 @dataclass(frozen=True, eq=False)
 class TraceNorm(Norm):
-    r"""The trace norm (nuclear norm): sum of the singular values of W. Makes W low-rank: tasks share a few
-    directions.
+    r"""The trace norm (nuclear norm): sum of the singular values of W.
+
+    Makes W (p features, q tasks) low-rank: the tasks share a few directions.
 
     Notes
     -----
@@ -99,8 +100,10 @@ class TraceNorm(Norm):
 @register
 @dataclass(frozen=True, eq=False)
 class SquaredTraceNorm(Regularizer):
-    r"""The squared trace norm (sum of the singular values)^2, no 1/2. Low rank; what a learned task or
-    feature covariance eliminates to.
+    r"""The squared trace norm: (sum of the singular values of W)^2, no 1/2.
+
+    Makes W (p features, q tasks) low-rank; it is what a learned covariance of trace 1 between tasks or
+    features eliminates to.
 
     Notes
     -----

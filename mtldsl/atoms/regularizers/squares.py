@@ -1,4 +1,4 @@
-"""Quadratic penalties: on the size of W, on differences between tasks."""
+"""Quadratic penalties on the size of W."""
 
 from __future__ import annotations
 
@@ -9,21 +9,22 @@ from typing import ClassVar
 import numpy as np
 
 from mtldsl.atoms.function import Regularizer, register
-from mtldsl.atoms.regularizers.norm import ROUNDING, in_parentheses
+from mtldsl.atoms.regularizers.norm import in_parentheses
 from mtldsl.atoms.regularizers.weights import check_broadcast, checked_weights
-from mtldsl.errors import ModelError
 
-__all__ = ["GraphLaplacian", "MeanRegularizer", "Ridge"]
+__all__ = ["Ridge"]
 
 
 @register
 @dataclass(frozen=True, eq=False)
 class Ridge(Regularizer):
-    r"""Ridge: 1/2 sum over entries of w_ij W_ij^2, which is 1/2 ||W||_F^2 without weights.
+    r"""Ridge: 1/2 sum over entries of a_ij W_ij^2, which is 1/2 ||W||_F^2 without weights.
+
+    Shrinks the entries of W (p, q), none to exactly zero, and makes any model strongly convex.
 
     Parameters
     ----------
-    weights : number or array that broadcasts to the shape of W, >= 0, default all 1
+    weights : number or array a that broadcasts to the shape of W, >= 0, default all 1
         What each entry costs; an entry of weight 0 is not penalised.
 
     Raises
@@ -33,7 +34,7 @@ class Ridge(Regularizer):
 
     Notes
     -----
-    prox: W / (1 + step w). Conjugate: 1/2 sum Z_ij^2 / w_ij.
+    prox: W / (1 + step a). Conjugate: 1/2 sum Z_ij^2 / a_ij, +inf where Z_ij != 0 has a_ij = 0.
     Source: Hoerl and Kennard, "Ridge regression", Technometrics 12 (1970).
 
     Examples
@@ -66,7 +67,7 @@ class Ridge(Regularizer):
 
     def latex(self, argument):
         return super().latex(
-            argument if self.weights is None else rf"\sqrt{{w}} \circ {in_parentheses(argument)}"
+            argument if self.weights is None else rf"\sqrt{{a}} \circ {in_parentheses(argument)}"
         )
 
     @cached_property
@@ -118,222 +119,3 @@ class Ridge(Regularizer):
         if self.weights.ndim == 2 and self.weights.shape[0] > 1:
             return None
         return np.diag(np.broadcast_to(self.weights.ravel(), n_columns))
-
-
-class _TaskQuadratic(Regularizer):
-    """1/2 tr(W L W^T): rows apart, entries of a row coupled by L."""
-
-    separable: ClassVar[str] = "rows"
-
-    def range_part(self, Z) -> np.ndarray:
-        """The orthogonal projection of every row on the range of L."""
-        raise NotImplementedError
-
-    def latex(self, argument):
-        return super().latex(in_parentheses(argument))
-
-    def dual_gauge(self, Z):
-        outside = Z - self.range_part(Z)
-        return 0.0 if np.linalg.norm(outside) <= ROUNDING * np.linalg.norm(Z) else np.inf
-
-    def dual_project(self, Z):
-        # Twice, so that what is left outside is small against the result even where the result is small
-        # against Z.
-        return self.range_part(self.range_part(Z))
-
-
-@register
-@dataclass(frozen=True, eq=False)
-class GraphLaplacian(_TaskQuadratic):
-    r"""Tasks on a graph: 1/2 tr(W L W^T), with L the graph's Laplacian. Neighbouring tasks get similar
-    columns.
-
-    For weights a_ij on the edges, L = diag(a 1) - a, and the penalty is 1/2 sum over edges i < j of a_ij
-    ||w_i - w_j||^2.
-
-    Parameters
-    ----------
-    L : array (q, q), symmetric positive semidefinite, dense or scipy sparse
-        Any such matrix serves, e.g. the inverse of a covariance between tasks.
-
-    Raises
-    ------
-    ModelError
-        Where L is not square, finite and symmetric, where it has a negative eigenvalue, or where it does not
-        fit the argument.
-
-    Notes
-    -----
-    prox: W (I + step L)^-1. Conjugate: 1/2 tr(Z L^+ Z^T) for rows of Z in the range of L, +inf elsewhere.
-    Source: Evgeniou, Micchelli and Pontil, "Learning multiple tasks with kernel methods", JMLR 6 (2005).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> path = GraphLaplacian([[1.0, -1.0, 0.0], [-1.0, 2.0, -1.0], [0.0, -1.0, 1.0]])
-    >>> W = np.array([[1.0, 2.0, 4.0]])
-    >>> path.value(W)
-    2.5
-    >>> path.gradient(W)
-    array([[-1., -1.,  2.]])
-    """
-
-    L: np.ndarray
-
-    name: ClassVar[str] = "graph_laplacian"
-    formula: ClassVar[str] = r"\tfrac12\operatorname{tr}({}\,L\,{}^\top)"
-
-    def __post_init__(self):
-        object.__setattr__(self, "L", _checked_laplacian(self.L))
-        lowest, highest = self.eigenvalues[0], self.eigenvalues[-1]
-        if lowest < -1e-10 * max(highest, 0.0) or highest < 0:
-            raise ModelError(
-                f"graph_laplacian(..., L): L has the eigenvalue {lowest:.3g}, so the term is not convex; "
-                "L must be positive semidefinite, "
-                "e.g. diag(A.sum(axis=1)) - A for a matrix A of edge weights >= 0"
-            )
-
-    @classmethod
-    def examples(cls):
-        path = np.diag([1.0, 2.0, 2.0, 1.0]) - np.eye(4, k=1) - np.eye(4, k=-1)
-        two_pairs = np.kron(np.eye(2), [[1.5, -1.5], [-1.5, 1.5]])
-        return [cls(path), cls(two_pairs), cls(path + 0.5 * np.eye(4)), cls(np.diag([2.0, 0.0, 1.0, 0.25]))]
-
-    def check(self, shape):
-        if len(self.L) != shape[1]:
-            return f"L is {len(self.L)} x {len(self.L)}, but the argument has {shape[1]} columns (tasks)"
-        return None
-
-    @cached_property
-    def _eigen(self):
-        return np.linalg.eigh(self.L)
-
-    @property
-    def eigenvalues(self) -> np.ndarray:
-        return self._eigen[0]
-
-    @property
-    def eigenvectors(self) -> np.ndarray:
-        return self._eigen[1]
-
-    @cached_property
-    def _positive(self) -> np.ndarray:
-        """Which eigenvalues are above rounding: their eigenvectors span the range."""
-        return self.eigenvalues > ROUNDING * self.curvature
-
-    @cached_property
-    def curvature(self) -> float:
-        return max(float(self.eigenvalues[-1]), 0.0)
-
-    @cached_property
-    def strong_convexity(self) -> float:
-        return float(self.eigenvalues[0]) if self._positive[0] else 0.0
-
-    @property
-    def absorbs(self) -> bool:
-        return self.strong_convexity > 0
-
-    @property
-    def finite_dual(self) -> bool:
-        return self.strong_convexity > 0
-
-    def value(self, W):
-        return 0.5 * float(np.sum((W @ self.L) * W))
-
-    def gradient(self, W):
-        return W @ self.L
-
-    def prox(self, W, step):
-        return (
-            W @ self.eigenvectors / (1.0 + step * np.maximum(self.eigenvalues, 0.0))
-        ) @ self.eigenvectors.T
-
-    def range_part(self, Z):
-        if self.absorbs:
-            return Z
-        null = self.eigenvectors[:, ~self._positive]
-        return Z - (Z @ null) @ null.T
-
-    def conjugate(self, Z):
-        if self.dual_gauge(Z) > 0:
-            return np.inf
-        rotated = Z @ self.eigenvectors[:, self._positive]
-        return 0.5 * float(np.sum(np.square(rotated) / self.eigenvalues[self._positive]))
-
-    def task_quadratic(self, n_columns):
-        return self.L
-
-
-@register
-@dataclass(frozen=True, eq=False)
-class MeanRegularizer(_TaskQuadratic):
-    r"""Tasks near their mean: 1/2 sum over columns i of ||w_i - mean of the columns||^2.
-
-    Notes
-    -----
-    It is `graph_laplacian` with L = I - 11^T / q, a projection: prox keeps each row's mean and divides the
-    deviations from it by 1 + step. Conjugate: 1/2 ||Z||_F^2 where every row of Z sums to 0, +inf elsewhere.
-    Source: Evgeniou and Pontil, "Regularized multi-task learning", KDD 2004.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> W = np.array([[1.0, 3.0], [2.0, 2.0]])
-    >>> MeanRegularizer().value(W)
-    1.0
-    >>> MeanRegularizer().prox(W, 1.0)
-    array([[1.5, 2.5], [2. , 2. ]])
-    """
-
-    name: ClassVar[str] = "mean_regularizer"
-    formula: ClassVar[str] = r"\tfrac12\sum_i\|{}_{\cdot i}-\overline{{}}\|_2^2"
-    curvature: ClassVar[float] = 1.0
-    absorbs: ClassVar[bool] = False
-
-    def range_part(self, Z):
-        return Z - Z.mean(axis=1, keepdims=True)
-
-    def value(self, W):
-        return 0.5 * float(np.square(self.range_part(W)).sum())
-
-    def gradient(self, W):
-        return self.range_part(W)
-
-    def prox(self, W, step):
-        mean = W.mean(axis=1, keepdims=True)
-        return mean + (W - mean) / (1.0 + step)
-
-    def conjugate(self, Z):
-        return np.inf if self.dual_gauge(Z) > 0 else 0.5 * float(np.square(self.range_part(Z)).sum())
-
-    def task_quadratic(self, n_columns):
-        return np.eye(n_columns) - 1.0 / n_columns
-
-
-def _checked_laplacian(L) -> np.ndarray:
-    try:
-        L = np.array(L.toarray() if hasattr(L, "toarray") else L, dtype=float)
-    except (TypeError, ValueError) as error:
-        raise ModelError(
-            f"graph_laplacian(..., L): L is {type(L).__name__}, not a matrix of numbers"
-        ) from error
-    if L.ndim != 2 or L.shape[0] != L.shape[1] or L.size == 0:
-        raise ModelError(
-            f"graph_laplacian(..., L): L has shape {L.shape}; it must be square, one row and column per task"
-        )
-    if not np.isfinite(L).all():
-        i, j = np.argwhere(~np.isfinite(L))[0]
-        raise ModelError(f"graph_laplacian(..., L): L[{i}, {j}] is {L[i, j]}")
-    asymmetry = np.abs(L - L.T)
-    if asymmetry.max() > 1e-10 * np.abs(L).max():
-        i, j = np.unravel_index(asymmetry.argmax(), L.shape)
-        raise ModelError(
-            f"graph_laplacian(..., L): L is not symmetric: L[{i}, {j}] = {L[i, j]:.6g} but "
-            f"L[{j}, {i}] = {L[j, i]:.6g}; "
-            "write (L + L.T) / 2 if that is what you mean"
-        )
-    L = 0.5 * (
-        L + L.T
-    )  # differences below 1e-10 are rounding; gradients and eigenvectors want exact symmetry
-    L.flags.writeable = False
-    return L

@@ -16,10 +16,10 @@ __all__ = ["TotalVariation"]
 @register
 @dataclass(frozen=True, eq=False)
 class TotalVariation(Norm):
-    r"""Total variation over tasks in their order: sum over i < q of ||w_{i+1} - w_i||_1. Each feature's
-    weight is piecewise constant.
+    r"""Total variation over tasks in their order: sum over i < q of ||W_{i+1} - W_i||_1.
 
-    For tasks that are ordered, such as time steps. It is a seminorm: 0 where all columns are equal.
+    For tasks (columns of W (p, q)) that are ordered, such as time steps: each feature's weight is piecewise
+    constant along them. It is a seminorm: 0 where all columns are equal.
 
     Notes
     -----
