@@ -51,7 +51,7 @@ class TotalVariation(Norm):
         return float(np.abs(np.diff(W, axis=1)).sum())
 
     def prox(self, W, step):
-        from mtldsl.solvers.kernels.total_variation import denoise_rows
+        from mtldsl.atoms.regularizers.variation_kernel import denoise_rows
 
         return denoise_rows(np.ascontiguousarray(W, dtype=np.float64), float(step))
 

@@ -1,4 +1,4 @@
-"""The prox of total variation, row by row: sequential by nature, so compiled."""
+"""The prox of total variation, row by row: sequential by nature, so compiled. Imported at its first use only."""
 
 from __future__ import annotations
 
