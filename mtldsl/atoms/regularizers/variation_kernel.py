@@ -1,4 +1,4 @@
-"""The prox of total variation, row by row: sequential by nature, so compiled. Imported at its first use only."""
+"""The prox of total variation, row by row: sequential by nature, so compiled; imported when first used."""
 
 from __future__ import annotations
 
