@@ -60,6 +60,7 @@ class ConjugateGradientUpdate:
         self.mean_quadratic = _dot(e, split.quadratic_product(e)) / size
         self.diagonals = [float(image[copy.rows] @ image[copy.rows]) / size for copy in split.copies]
         self.x = split.form.zeros()
+        self.reduction, self.max_iter = _REDUCTION, 300
 
     def set_penalties(self, ratios: np.ndarray, rho: float) -> None:
         self.metric = rho * self.split.metric(ratios)
@@ -68,7 +69,7 @@ class ConjugateGradientUpdate:
 
     def solve(self, rhs: Blocks) -> Blocks:
         precondition = (lambda r: r) if self.tasks_apart is None else self.tasks_apart.solve
-        self.x = conjugate_gradients(self._apply, rhs, self.x, precondition, _REDUCTION, 300)
+        self.x = conjugate_gradients(self._apply, rhs, self.x, precondition, self.reduction, self.max_iter)
         return self.x
 
     def _apply(self, x: Blocks) -> Blocks:

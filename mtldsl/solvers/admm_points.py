@@ -39,9 +39,8 @@ class PointMaker:
         for t in self.split.exact_losses:
             loss = self.form.losses[t]
             loss_duals[t] = loss.gradient(loss.predictions(x))
-        for k in self.split.exact_functions:
-            f = self.form.functions[k]
-            function_duals[k] = self.split.column_weights(k) * f.map.forward(x)
+        for k, curvature in self.split.exact_functions.items():
+            function_duals[k] = curvature.product(self.form.functions[k].map.forward(x))
         return Point(self._primal(x, w), loss_duals, function_duals, iteration, state)
 
     def _primal(self, x: Blocks, w: np.ndarray) -> Blocks:

@@ -15,7 +15,7 @@ import numpy as np
 
 from mtldsl.compile.normal_form import Blocks, FunctionTerm, LossTerm, NormalForm
 
-__all__ = ["Copy", "Split", "linear_predictions"]
+__all__ = ["Copy", "Curvature", "Split", "linear_predictions"]
 
 
 def linear_predictions(loss: LossTerm, x: Blocks) -> np.ndarray:
@@ -41,13 +41,43 @@ class Copy:
         return isinstance(self.term, LossTerm)
 
 
-class Split:
-    """A normal form as q(x) + sum_j h_j(w_j), w = K x + k."""
+@dataclass(frozen=True, eq=False)
+class Curvature:
+    """The Hessian of a quadratic function of V (p, q): V -> weights * V, or V -> V @ coupling."""
 
-    def __init__(self, form: NormalForm):
+    weights: np.ndarray | None = None  # (q,) one a column, or (p, q)
+    coupling: np.ndarray | None = None  # (q, q), not diagonal
+
+    def product(self, V: np.ndarray) -> np.ndarray:
+        return V @ self.coupling if self.weights is None else self.weights * V
+
+    @staticmethod
+    def of(f: FunctionTerm) -> Curvature | None:
+        """None where the function is not 1/2 <V, H V>; the coefficient is included."""
+        if f.is_constraint or not np.isfinite(f.atom.curvature):
+            return None
+        L = f.atom.task_quadratic(f.map.shape[1])
+        if L is not None:
+            L, diagonal = f.coefficient * np.asarray(L), f.coefficient * np.diag(L)
+            return Curvature(diagonal) if np.array_equal(L, np.diag(diagonal)) else Curvature(coupling=L)
+        if f.atom.separable == "entries":
+            ones = np.ones(f.map.shape)
+            weights = f.atom.gradient(ones)
+            if np.array_equal(f.atom.gradient(-(2.0**30) * ones), -(2.0**30) * weights):  # linear, so quadratic
+                return Curvature(f.coefficient * weights)
+        return None
+
+
+class Split:
+    """A normal form as q(x) + sum_j h_j(w_j), w = K x + k. With `coupled`, q takes quadratics that couple tasks too."""
+
+    def __init__(self, form: NormalForm, coupled: bool = False):
         self.form = form
         self.exact_losses = [t for t, loss in enumerate(form.losses) if loss.atom.quadratic is not None]
-        self.exact_functions = [k for k, f in enumerate(form.functions) if _column_weights(f) is not None]
+        found = {k: Curvature.of(f) for k, f in enumerate(form.functions)}
+        self.exact_functions = {
+            k: c for k, c in found.items() if c is not None and (coupled or c.coupling is None)
+        }
         self.copies: list[Copy] = []
         self.size = 0
         for t, loss in enumerate(form.losses):
@@ -113,10 +143,6 @@ class Split:
 
     # ------------------------------------------------------------------------------------- the quadratic part
 
-    def column_weights(self, k: int) -> np.ndarray:
-        """The weights a_j of function k = 1/2 sum_j a_j ||column j||^2, coefficient included."""
-        return _column_weights(self.form.functions[k])
-
     def curvature_weights(self, t: int) -> np.ndarray | float:
         """The weight of every sample in quadratic loss t = 1/2 sum of weight * (z - y)^2."""
         loss = self.form.losses[t]
@@ -129,9 +155,9 @@ class Split:
         for t in self.exact_losses:
             loss = self.form.losses[t]
             loss.add_adjoint(self.curvature_weights(t) * linear_predictions(loss, x), product)
-        for k in self.exact_functions:
+        for k, curvature in self.exact_functions.items():
             f = self.form.functions[k]
-            f.map.add_adjoint(self.column_weights(k) * f.map.linear(x), product)
+            f.map.add_adjoint(curvature.product(f.map.linear(x)), product)
         return product
 
     def quadratic_target(self) -> Blocks:
@@ -142,23 +168,11 @@ class Split:
             constant = loss.offset_predictions()
             y = loss.tasks.targets if constant is None else loss.tasks.targets - constant
             loss.add_adjoint(self.curvature_weights(t) * y, target)
-        for k in self.exact_functions:
+        for k, curvature in self.exact_functions.items():
             f = self.form.functions[k]
             if f.map.offset is not None:
-                f.map.add_adjoint(-self.column_weights(k) * f.map.offset, target)
+                f.map.add_adjoint(-curvature.product(f.map.offset), target)
         return target
-
-
-def _column_weights(f: FunctionTerm) -> np.ndarray | None:
-    """a where the function is 1/2 sum_j a_j ||column j||^2 of the image of its map, else None."""
-    if f.is_constraint:
-        return None
-    L = f.atom.task_quadratic(f.map.shape[1])
-    if L is None:
-        return None
-    L = np.asarray(L)
-    diagonal = np.diag(L)
-    return f.coefficient * diagonal if np.array_equal(L, np.diag(diagonal)) else None
 
 
 def _loss_profile(loss: LossTerm) -> np.ndarray | None:

@@ -59,9 +59,11 @@ def couples_tasks(split: Split) -> bool:
             return True
         if _mixes(rights, uniform=loss.is_shared_complete and loss.uniform_scale is not None):
             return True
-    for k in split.exact_functions:
-        weights = split.column_weights(k)
-        if _mixes(_rights(form.functions[k].map, form), uniform=np.all(weights == weights[0])):
+    for k, curvature in split.exact_functions.items():
+        if curvature.coupling is not None:
+            return True
+        uniform = curvature.weights.ndim == 1 and np.all(curvature.weights == curvature.weights[0])
+        if _mixes(_rights(form.functions[k].map, form), uniform):
             return True
     return any(_mixes(_rights(copy.term.map, form), uniform=True) for copy in split.copies if not copy.is_loss)
 
@@ -72,9 +74,14 @@ def quadratic_matrices(split: Split, layout: Layout) -> np.ndarray:
     for t in split.exact_losses:
         loss = split.form.losses[t]
         total = total + _loss_matrices(loss, split.curvature_weights(t), layout, split.form)
-    for k in split.exact_functions:
-        f = split.form.functions[k]
-        total = total + _map_matrices(f.map, None, split.column_weights(k), layout, split.form)
+    for k, curvature in split.exact_functions.items():
+        map = split.form.functions[k].map
+        middle, columns = None, curvature.weights
+        if columns is None:  # couples tasks: what each task has of it by itself
+            columns = np.diag(curvature.coupling)
+        elif columns.ndim == 2:
+            middle, columns = columns.T[:, :, None] * np.eye(map.shape[0]), np.ones(map.shape[1])
+        total = total + _map_matrices(map, middle, columns, layout, split.form)
     return total
 
 

@@ -1,0 +1,204 @@
+"""Ridge-type problems: quadratic losses and quadratic penalties only, so the optimum solves one linear system."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import linalg
+
+from mtldsl.compile.normal_form import Blocks, LossTerm, NormalForm
+from mtldsl.solvers.admm_matrix_free import ConjugateGradientUpdate
+from mtldsl.solvers.admm_split import Curvature, Split
+from mtldsl.solvers.admm_systems import Layout, couples_tasks
+from mtldsl.solvers.admm_x_update import DenseUpdate, TaskwiseUpdate
+from mtldsl.solvers.solver import Point, Watch
+
+__all__ = ["SOLVER", "ClosedForm"]
+
+_LARGEST_DENSE = 1500  # unknowns in one dense system over all tasks
+_LARGEST_TASK = 4000  # unknowns in one task's dense system
+
+
+class ClosedForm:
+    """One linear system, by the cheapest exact way its structure allows.
+
+    - `spectral`: one X for all tasks; X = P diag(s) Q^T and the tasks' penalty L = U diag(l) U^T turn the system
+      G W + W L = C into (s_i^2 + l_j) V_ij = (Q^T C U)_ij.
+    - `kernel`: ridge on separate inputs with fewer rows than features, a system of the rows' size a task.
+    - `least_squares`: no penalty at all: orthogonal factorizations, the solution of smallest norm.
+    - otherwise the normal equations: one system a task, one over all tasks while that is small, or conjugate gradients.
+
+    The normal equations' solutions are refined with residuals through X until they no longer improve.
+    """
+
+    name = "closed_form"
+    summary = "closed form: quadratic losses and penalties lead to one linear system"
+    options = {}  # noqa: RUF012
+    max_iter = 1
+
+    def refuses(self, form: NormalForm) -> str | None:
+        for loss in form.losses:
+            if loss.atom.quadratic is None:
+                return f"{loss.typed} is not quadratic."
+        for f in form.functions:
+            if Curvature.of(f) is None:
+                return f"{f.typed} is {'a constraint' if f.is_constraint else 'not quadratic'}."
+        return None
+
+    def solve(self, form: NormalForm, *, tol: float, max_iter: int, start: Point | None, watch: Watch) -> Point:
+        split = Split(form, coupled=True)
+        x = spectral(split) or kernel(split) or least_squares(split) or normal_equations(split)
+        loss_duals = [_dual(loss, x) for loss in form.losses]
+        function_duals = [split.exact_functions[k].product(f.map.forward(x)) for k, f in enumerate(form.functions)]
+        point = Point(x, loss_duals, function_duals, 1)
+        watch(point)
+        return point
+
+
+def _dual(loss: LossTerm, x: Blocks) -> np.ndarray:
+    """The gradient at the predictions; exactly 0 where these interpolate, for there it is made of rounding alone."""
+    z, y = loss.predictions(x), loss.tasks.targets
+    rounding = 1e-12 * np.abs(y).max(initial=0.0)
+    return loss.gradient(y if np.abs(z - y).max(initial=0.0) <= rounding else z)
+
+
+# -------------------------------------------------------------------------------------------- structure
+
+
+def _plain(split: Split) -> tuple[LossTerm, str, str | None] | None:
+    """(the loss, its block, its intercept's block) where the form is one loss of one block and functions of that block."""
+    form = split.form
+    if len(form.losses) != 1:
+        return None
+    loss = form.losses[0]
+    block = loss.map.identity_of
+    if block is None or any(f.map.identity_of != block for f in form.functions) or len(form.weight_blocks) != 1:
+        return None
+    return loss, block, next(iter(loss.intercepts), None)
+
+
+def _task_penalty(split: Split, n_tasks: int) -> np.ndarray | None:
+    """L where the functions together are 1/2 tr(W L W^T), else None."""
+    L = np.zeros((n_tasks, n_tasks))
+    for curvature in split.exact_functions.values():
+        if curvature.weights is not None and curvature.weights.ndim != 1:
+            return None
+        L += curvature.coupling if curvature.weights is None else np.diag(curvature.weights)
+    return L
+
+
+def _blocks(W: np.ndarray, block: str, intercept: np.ndarray | None, intercept_name: str | None) -> Blocks:
+    return {block: W} if intercept_name is None else {block: W, intercept_name: intercept[None, :]}
+
+
+# ------------------------------------------------------------------------------------------ exact solutions
+
+
+def spectral(split: Split) -> Blocks | None:
+    """One dense X with every label present, and one weight for all samples."""
+    plain = _plain(split)
+    if plain is None or not plain[0].is_shared_complete or plain[0].uniform_scale is None:
+        return None
+    loss, block, intercept = plain
+    L = _task_penalty(split, loss.tasks.n_tasks)
+    if L is None or loss.tasks.is_sparse:
+        return None
+    X, Y = loss.tasks.X, loss.tasks.targets.reshape(loss.tasks.n_tasks, -1).T
+    x_mean, y_mean = (X.mean(axis=0), Y.mean(axis=0)) if intercept else (0.0, 0.0)
+    left, s, right = linalg.svd(X - x_mean, full_matrices=False)
+    weight = split.curvature_weights(0)
+    levels, rotation = linalg.eigh(L)
+    levels[np.abs(levels) <= 1e-13 * np.abs(levels).max(initial=0.0)] = 0.0
+    kept = s > np.finfo(float).eps * max(X.shape) * s.max(initial=0.0)
+    s, left, right = s[kept], left[:, kept], right[kept]
+    V = weight * s[:, None] * (left.T @ (Y - y_mean) @ rotation) / (weight * np.square(s)[:, None] + levels)
+    W = right.T @ V @ rotation.T
+    return _blocks(W, block, y_mean - x_mean @ W if intercept else None, intercept)
+
+
+def kernel(split: Split) -> Blocks | None:
+    """Ridge on rows fewer than features: w = X^T a / l with (X X^T / l + S^-1) a + b 1 = y and, for an intercept, 1^T a = 0."""
+    plain = _plain(split)
+    if plain is None:
+        return None
+    loss, block, intercept = plain
+    tasks = loss.tasks
+    L = _task_penalty(split, tasks.n_tasks)
+    if L is None or np.any(L != np.diag(np.diag(L))) or np.diag(L).min() <= 0 or tasks.counts.max() >= tasks.n_features:
+        return None
+    inverse = np.broadcast_to(1.0 / np.asarray(split.curvature_weights(0)), tasks.n_samples)
+    a, b = np.empty(tasks.n_samples), np.zeros(tasks.n_tasks)
+    pieces = zip(tasks.inputs, np.diag(L), tasks.offsets[:-1], tasks.offsets[1:], strict=True)
+    for i, (X, penalty, first, last) in enumerate(pieces):
+        gram = X @ X.T
+        gram = (gram.toarray() if hasattr(gram, "toarray") else gram) / penalty + np.diag(inverse[first:last])
+        y = tasks.targets[first:last]
+        factor = linalg.cho_factor(gram)
+        a[first:last] = linalg.cho_solve(factor, y)
+        if intercept:
+            ones = linalg.cho_solve(factor, np.ones(last - first))
+            b[i] = a[first:last].sum() / ones.sum()
+            a[first:last] -= b[i] * ones
+    return _blocks(tasks.adjoint(a) / np.diag(L), block, b if intercept else None, intercept)
+
+
+def least_squares(split: Split) -> Blocks | None:
+    """No penalty: every task by itself, the solution of smallest norm."""
+    plain = _plain(split)
+    if plain is None or split.exact_functions:
+        return None
+    loss, block, intercept = plain
+    tasks = loss.tasks
+    root = np.sqrt(np.broadcast_to(split.curvature_weights(0), tasks.n_samples))
+    W, b = np.empty((tasks.n_features, tasks.n_tasks)), np.zeros(tasks.n_tasks)
+    for i, (X, first, last) in enumerate(zip(tasks.inputs, tasks.offsets[:-1], tasks.offsets[1:], strict=True)):
+        X, weight, y = X.toarray() if tasks.is_sparse else X, root[first:last], tasks.targets[first:last]
+        shares = np.square(weight) / np.square(weight).sum()
+        x_mean, y_mean = (shares @ X, shares @ y) if intercept else (0.0, 0.0)
+        W[:, i] = linalg.lstsq((X - x_mean) * weight[:, None], (y - y_mean) * weight)[0]
+        b[i] = y_mean - x_mean @ W[:, i] if intercept else 0.0
+    return _blocks(W, block, b if intercept else None, intercept)
+
+
+# --------------------------------------------------------------------------------------- normal equations
+
+
+def normal_equations(split: Split) -> Blocks:
+    """Any maps, any blocks."""
+    layout = Layout.of(split.form)
+    fits = layout is not None and layout.size <= _LARGEST_TASK
+    size = sum(rows * columns for rows, columns in split.form.shapes.values())
+    if fits and not couples_tasks(split):
+        update = TaskwiseUpdate(split, layout)
+    elif size <= _LARGEST_DENSE:
+        update = DenseUpdate(split)
+    else:
+        update = ConjugateGradientUpdate(split, TaskwiseUpdate(split, layout) if fits else None)
+        update.reduction, update.max_iter = 1e-15, 5000
+    update.set_penalties(np.ones(0), 1.0)
+    x = update.solve(split.quadratic_target())
+    best, smallest = x, np.inf
+    for _ in range(5):
+        gradient = _negative_gradient(split, x)
+        norm = np.sqrt(sum(np.vdot(g, g) for g in gradient.values()))
+        if norm >= 0.5 * smallest:
+            return x if norm < smallest else best
+        best, smallest = x, norm
+        if isinstance(update, ConjugateGradientUpdate):
+            update.x = split.form.zeros()
+        correction = update.solve(gradient)
+        x = {name: x[name] + correction[name] for name in x}
+    return best
+
+
+def _negative_gradient(split: Split, x: Blocks) -> Blocks:
+    """-grad q(x), from the losses' residuals: more exact than target - H x where these nearly cancel."""
+    form, gradient = split.form, split.form.zeros()
+    for loss in form.losses:
+        loss.add_adjoint(-loss.gradient(loss.predictions(x)), gradient)
+    for k, curvature in split.exact_functions.items():
+        f = form.functions[k]
+        f.map.add_adjoint(-curvature.product(f.map.forward(x)), gradient)
+    return gradient
+
+
+SOLVER = ClosedForm()
