@@ -138,7 +138,7 @@ class SeparableLoss(Loss):
     def conjugate(self, u, y, s=None) -> float:
         u = u if s is None else u / s
         inside = np.clip(u, *self.dual_interval(y))
-        # s * c / s may differ from c by a unit in the last place: a projected point must not count as outside for that
+        # s * c / s may differ from c by a unit in the last place: for that, no projected point is outside
         if np.any(np.abs(u - inside) > 4 * np.finfo(float).eps * np.abs(inside)):
             return np.inf
         l = self.pointwise_conjugate(inside, y)

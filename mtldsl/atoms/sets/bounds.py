@@ -1,0 +1,244 @@
+"""Entrywise comparisons with constants: what `W >= bound`, `W <= bound` and `W == bound` become."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from mtldsl.atoms.function import Set, register
+from mtldsl.errors import ModelError
+
+__all__ = ["AtLeast", "AtMost", "EqualTo"]
+
+
+class _Comparison(Set):
+    """A subclass has a field `bound`, a number or an array that broadcasts to the shape of W."""
+
+    separable: ClassVar[str] = "entries"
+    symbol: ClassVar[str] = ""
+    no_bound: ClassVar[float | None] = None  # the infinity that means "no bound here"
+
+    def __post_init__(self):
+        object.__setattr__(self, "bound", _checked(self.bound, self.symbol, self.no_bound))
+
+    def check(self, shape):
+        if isinstance(self.bound, np.ndarray):
+            try:
+                fits = np.broadcast_shapes(self.bound.shape, shape) == tuple(shape)
+            except ValueError:
+                fits = False
+            if not fits:
+                return (
+                    f"a bound of shape {self.bound.shape} does not broadcast to the argument's shape "
+                    f"{tuple(shape)}; write a number or an array of that shape"
+                )
+        return None
+
+    def latex(self, argument):
+        shown = "B" if isinstance(self.bound, np.ndarray) else f"{self.bound:g}"
+        return self.formula.replace("B", shown).replace("{}", argument)
+
+
+class _OneSided(_Comparison):
+    """`side` = +1: W >= bound, whose multipliers are <= 0; `side` = -1: W <= bound, multipliers >= 0."""
+
+    absorbs: ClassVar[bool] = False
+    side: ClassVar[float] = 0.0
+
+    def violation(self, W):
+        return float(np.max(self.side * (self.bound - W), initial=0.0))
+
+    def support(self, Z):
+        if self.dual_gauge(Z) > 0:
+            return np.inf
+        # where there is no bound the multiplier is 0, and 0 * inf is not a number
+        return float(np.sum(np.where(np.isfinite(self.bound), self.bound, 0.0) * Z))
+
+    def dual_gauge(self, Z):
+        return 0.0 if np.array_equal(self.dual_project(Z), Z) else np.inf
+
+    def dual_project(self, Z):
+        one_sided = np.minimum(Z, 0.0) if self.side > 0 else np.maximum(Z, 0.0)
+        return np.where(np.isfinite(self.bound), one_sided, 0.0)
+
+
+@register
+@dataclass(frozen=True, eq=False)
+class AtLeast(_OneSided):
+    r"""The matrices with W >= bound, entry by entry; typed `W >= bound`.
+
+    Parameters
+    ----------
+    bound : number or array that broadcasts to the shape of W
+        -inf where an entry has no bound.
+
+    Raises
+    ------
+    ModelError
+        Where a bound is NaN or +inf, or does not broadcast to the argument's shape.
+
+    Notes
+    -----
+    Projection: max(W, bound). Support function: <bound, Z> where Z <= 0, and Z = 0 where there is no bound;
+    +inf elsewhere. Violation: the largest (bound - W)_+.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> W = np.array([[-1.0, 2.0], [0.5, -3.0]])
+    >>> AtLeast(0.0).project(W)
+    array([[0. , 2. ], [0.5, 0. ]])
+    >>> AtLeast([0.0, -np.inf]).violation(W)
+    1.0
+    """
+
+    bound: float | np.ndarray
+
+    name: ClassVar[str] = "at_least"
+    formula: ClassVar[str] = r"{} \geq B"
+    symbol: ClassVar[str] = ">="
+    no_bound: ClassVar[float] = -np.inf
+    side: ClassVar[float] = 1.0
+
+    @classmethod
+    def examples(cls):
+        per_entry = np.arange(20.0).reshape(5, 4) / 10 - 1.0
+        return [
+            cls(0.0),
+            cls(-0.5),
+            cls(per_entry),
+            cls([0.0, -np.inf, 0.5, -1.0]),
+        ]
+
+    def project(self, W):
+        return np.maximum(W, self.bound)
+
+
+@register
+@dataclass(frozen=True, eq=False)
+class AtMost(_OneSided):
+    r"""The matrices with W <= bound, entry by entry; typed `W <= bound`.
+
+    Parameters
+    ----------
+    bound : number or array that broadcasts to the shape of W
+        +inf where an entry has no bound.
+
+    Raises
+    ------
+    ModelError
+        Where a bound is NaN or -inf, or does not broadcast to the argument's shape.
+
+    Notes
+    -----
+    Projection: min(W, bound). Support function: <bound, Z> where Z >= 0, and Z = 0 where there is no bound;
+    +inf elsewhere. Violation: the largest (W - bound)_+.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> W = np.array([[-1.0, 2.0], [0.5, -3.0]])
+    >>> AtMost(0.25).project(W)
+    array([[-1.  ,  0.25], [ 0.25, -3.  ]])
+    >>> AtMost(0.25).violation(W)
+    1.75
+    """
+
+    bound: float | np.ndarray
+
+    name: ClassVar[str] = "at_most"
+    formula: ClassVar[str] = r"{} \leq B"
+    symbol: ClassVar[str] = "<="
+    no_bound: ClassVar[float] = np.inf
+    side: ClassVar[float] = -1.0
+
+    @classmethod
+    def examples(cls):
+        per_entry = 1.0 - np.arange(20.0).reshape(5, 4) / 10
+        return [
+            cls(0.0),
+            cls(0.5),
+            cls(per_entry),
+            cls([[0.0], [np.inf], [0.5], [-1.0], [np.inf]]),
+        ]
+
+    def project(self, W):
+        return np.minimum(W, self.bound)
+
+
+@register
+@dataclass(frozen=True, eq=False)
+class EqualTo(_Comparison):
+    r"""The one matrix W = bound; typed `W == bound`. With an expression on the left it is a linear equality,
+    such as `W.sum(axis=0) == 1`.
+
+    Parameters
+    ----------
+    bound : number or array that broadcasts to the shape of W
+        The value of every entry.
+
+    Raises
+    ------
+    ModelError
+        Where a value is not finite or does not broadcast to the argument's shape.
+
+    Notes
+    -----
+    Projection: bound. Support function: <bound, Z>, finite for every Z. Violation: the largest |W - bound|.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> W = np.array([[-1.0, 2.0], [0.5, -3.0]])
+    >>> EqualTo([1.0, 0.0]).project(W)
+    array([[1., 0.], [1., 0.]])
+    >>> EqualTo([1.0, 0.0]).violation(W)
+    3.0
+    """
+
+    bound: float | np.ndarray
+
+    name: ClassVar[str] = "equal_to"
+    formula: ClassVar[str] = r"{} = B"
+    symbol: ClassVar[str] = "=="
+    finite_dual: ClassVar[bool] = True
+
+    @classmethod
+    def examples(cls):
+        return [cls(0.0), cls(1.5), cls(np.arange(20.0).reshape(5, 4) - 9.0), cls([1.0, -1.0, 0.0, 2.0])]
+
+    def project(self, W):
+        return np.array(np.broadcast_to(self.bound, W.shape))
+
+    def violation(self, W):
+        return float(np.max(np.abs(W - self.bound), initial=0.0))
+
+    def support(self, Z):
+        return float(np.sum(self.bound * Z))
+
+    def dual_gauge(self, Z):
+        return 0.0
+
+
+def _checked(bound, symbol: str, no_bound: float | None) -> float | np.ndarray:
+    """A float or a read-only float64 copy; ModelError where an entry is NaN or an infinity nothing obeys."""
+    typed = " ".join(repr(bound).split())
+    typed = f"... {symbol} " + (typed if len(typed) <= 40 else typed[:37] + "...")
+    try:
+        checked = np.array(bound, dtype=float)
+    except (TypeError, ValueError) as error:
+        raise ModelError(f"{typed}: the right-hand side is not a number or an array of numbers") from error
+    bad = ~np.isfinite(checked) & (True if no_bound is None else checked != no_bound)
+    if bad.any():
+        place = tuple(int(i) for i in np.argwhere(bad)[0])
+        where = f" at {place if len(place) > 1 else place[0]}" if place else ""
+        instead = "" if no_bound is None else f" ({no_bound:g} means: no bound there)"
+        raise ModelError(
+            f"{typed}: the right-hand side{where} is {checked[place]}; write finite numbers{instead}"
+        )
+    if checked.ndim == 0:
+        return float(checked)
+    checked.flags.writeable = False
+    return checked
