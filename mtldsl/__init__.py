@@ -1,11 +1,11 @@
 """State a multi-task model as loss + regularizer + constraints; get its solution with a proof, and an independent check.
 
-    import mtldsl as mtl
-    tasks = mtl.Tasks.shared(X, Y)
-    W = mtl.Weights(tasks)
-    problem = mtl.minimize(mtl.squared_loss(W, tasks) + 0.1 * mtl.trace_norm(W), subject_to=[W >= 0])
-    solution = problem.solve(tol=1e-6)
-    print(problem.cross_check())
+import mtldsl as mtl
+tasks = mtl.Tasks.shared(X, Y)
+W = mtl.Weights(tasks)
+problem = mtl.minimize(mtl.squared_loss(W, tasks) + 0.1 * mtl.trace_norm(W), subject_to=[W >= 0])
+solution = problem.solve(tol=1e-6)
+print(problem.cross_check())
 """
 
 from mtldsl.errors import CrossCheckError, DataError, ModelError, MTLError, SolverError

@@ -20,7 +20,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import minimize_scalar
 
 from mtldsl.compile.normal_form import Blocks, FunctionTerm, LossTerm, NormalForm
 
@@ -60,7 +59,9 @@ def relative_gap(objective: float, bound: float, scale: float = 0.0) -> float:
     return (objective - bound) / max(abs(objective), abs(bound), scale, np.finfo(float).tiny)
 
 
-def certify(form: NormalForm, blocks: Blocks, loss_duals=None, function_duals=None, *, scale: float | None = None) -> Certificate:
+def certify(
+    form: NormalForm, blocks: Blocks, loss_duals=None, function_duals=None, *, scale: float | None = None
+) -> Certificate:
     """The certificate of a primal point and multipliers (None: gradients of the losses at the point)."""
     objective, violation = form.value(blocks), form.violation(blocks)
     bound, note = dual_bound(form, blocks, loss_duals, function_duals)
@@ -79,8 +80,13 @@ def dual_bound(form: NormalForm, blocks: Blocks, loss_duals=None, function_duals
         loss_duals = [loss.gradient(loss.predictions(blocks)) for loss in form.losses]
     if function_duals is None:
         function_duals = [np.zeros(f.map.shape) for f in form.functions]
-    u = [loss.dual_project(np.asarray(dual, float)) for loss, dual in zip(form.losses, loss_duals, strict=True)]
-    v = [f.atom.dual_project(np.asarray(dual, float)) for f, dual in zip(form.functions, function_duals, strict=True)]
+    u = [
+        loss.dual_project(np.asarray(dual, float)) for loss, dual in zip(form.losses, loss_duals, strict=True)
+    ]
+    v = [
+        f.atom.dual_project(np.asarray(dual, float))
+        for f, dual in zip(form.functions, function_duals, strict=True)
+    ]
     for block in form.blocks:
         if block.intercept_of is not None and not _balance_intercept(form, block.name, u):
             return -np.inf, f"the multipliers of {block.name} could not be balanced"
@@ -114,7 +120,9 @@ def _stationarity(form: NormalForm, u, v) -> tuple[Blocks, Blocks]:
 def _taker(form: NormalForm, block: str) -> int | None:
     """The function that can take any multiplier on this block: one with an everywhere finite conjugate if there is one."""
     candidates = [
-        k for k, f in enumerate(form.functions) if f.map.identity_of == block and (f.atom.finite_dual or f.atom.absorbs)
+        k
+        for k, f in enumerate(form.functions)
+        if f.map.identity_of == block and (f.atom.finite_dual or f.atom.absorbs)
     ]
     return max(candidates, key=lambda k: form.functions[k].atom.finite_dual, default=None)
 
@@ -133,14 +141,19 @@ def _balance_intercept(form: NormalForm, name: str, u) -> bool:
     if loss.atom.separable:
         low, high = loss.dual_interval()
         u[t] = np.concatenate(
-            [_shift_to_zero_sum(dual[a:b], low[a:b], high[a:b]) for a, b in zip(offsets[:-1], offsets[1:], strict=True)]
+            [
+                _shift_to_zero_sum(dual[a:b], low[a:b], high[a:b])
+                for a, b in zip(offsets[:-1], offsets[1:], strict=True)
+            ]
         )
     else:
         # a ball around 0 contains the centred vector whenever it contains the vector
         means = np.add.reduceat(dual, offsets[:-1]) / loss.tasks.counts
         u[t] = loss.dual_project(dual - np.repeat(means, loss.tasks.counts))
     sums = np.add.reduceat(u[t], offsets[:-1])
-    return bool(np.all(np.abs(sums) <= _ROUNDING * np.add.reduceat(np.abs(u[t]), offsets[:-1]) + np.finfo(float).tiny))
+    return bool(
+        np.all(np.abs(sums) <= _ROUNDING * np.add.reduceat(np.abs(u[t]), offsets[:-1]) + np.finfo(float).tiny)
+    )
 
 
 def _shift_to_zero_sum(u, low, high) -> np.ndarray:
@@ -171,7 +184,9 @@ def _shift_to_zero_sum(u, low, high) -> np.ndarray:
 
 def _solve_by_least_squares(form: NormalForm, block: str, u, v) -> bool:
     """Change u as little as possible, on entries strictly inside their domain, until the block's residual is rounding."""
-    losses = [t for t, loss in enumerate(form.losses) if loss.map.identity_of == block and loss.atom.separable]
+    losses = [
+        t for t, loss in enumerate(form.losses) if loss.map.identity_of == block and loss.atom.separable
+    ]
     if not losses:
         return _is_rounding(form, block, u, v)
     t = losses[0]
@@ -197,7 +212,9 @@ def _solve_by_least_squares(form: NormalForm, block: str, u, v) -> bool:
 
 def _is_rounding(form: NormalForm, block: str, u, v) -> bool:
     residual, size = _stationarity(form, u, v)
-    inputs = sum(np.abs(loss.tasks.adjoint(np.abs(dual))).max() for loss, dual in zip(form.losses, u, strict=True))
+    inputs = sum(
+        np.abs(loss.tasks.adjoint(np.abs(dual))).max() for loss, dual in zip(form.losses, u, strict=True)
+    )
     return bool(np.abs(residual[block]).max() <= _ROUNDING * max(size[block], inputs))
 
 
@@ -208,7 +225,10 @@ def _best_scaling(form: NormalForm, u, v) -> tuple[float, str]:
     """The best dual value over t (u, v), t in [0, largest feasible t]; concave in t."""
     gauge = max((f.dual_gauge(dual) for f, dual in zip(form.functions, v, strict=True)), default=0.0)
     if not np.isfinite(gauge):
-        return -np.inf, "a multiplier lies outside the domain of its term's conjugate, and no scaling brings it inside"
+        return (
+            -np.inf,
+            "a multiplier lies outside the domain of its term's conjugate, and no scaling brings it inside",
+        )
     largest = 1.0 if gauge <= 1.0 else (1.0 - 4 * np.finfo(float).eps) / gauge
     constants = [loss.offset_predictions() for loss in form.losses]
 
@@ -218,7 +238,11 @@ def _best_scaling(form: NormalForm, u, v) -> tuple[float, str]:
 
     best = max(value(largest), value(0.0) if largest < 1.0 else -np.inf)
     if largest < 0.999 or not np.isfinite(best):
-        search = minimize_scalar(lambda t: -max(value(t), -1e300), bounds=(0.0, largest), method="bounded", options={"maxiter": 16})
+        from scipy.optimize import minimize_scalar  # slow to import, and rarely needed near an optimum
+
+        search = minimize_scalar(
+            lambda t: -max(value(t), -1e300), bounds=(0.0, largest), method="bounded", options={"maxiter": 16}
+        )
         best = max(best, -float(search.fun)) if search.fun < 1e299 else best
     return best, "" if np.isfinite(best) else "the conjugates are infinite at these multipliers"
 

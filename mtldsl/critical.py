@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.optimize import minimize_scalar
 
 from mtldsl.compile.from_tree import to_normal_form
 from mtldsl.compile.normal_form import LossTerm, NormalForm
@@ -24,7 +23,9 @@ def lambda_max(problem: Problem, parameter: Parameter) -> float:
     terms = problem.objective.terms
     scaled = [term for term in terms if parameter in term.coefficient.parameters]
     if not scaled:
-        raise ModelError(f"lambda_max({parameter.name}): the parameter does not occur in {problem.objective.text}")
+        raise ModelError(
+            f"lambda_max({parameter.name}): the parameter does not occur in {problem.objective.text}"
+        )
     penalties = [term for term in terms if not term.is_loss and not _is_flat_at_zero(term)]
     if problem.constraints:
         raise ModelError(
@@ -39,8 +40,10 @@ def lambda_max(problem: Problem, parameter: Parameter) -> float:
     (penalty,) = penalties
     losses = [term for term in terms if term.is_loss]
     on_norm, on_losses = penalty in scaled, [term for term in losses if term in scaled]
-    if on_norm and on_losses or on_losses and len(on_losses) != len(losses):
-        raise ModelError(f"lambda_max({parameter.name}): the parameter must multiply the norm alone, or all losses alone")
+    if (on_norm and on_losses) or (on_losses and len(on_losses) != len(losses)):
+        raise ModelError(
+            f"lambda_max({parameter.name}): the parameter must multiply the norm alone, or all losses alone"
+        )
     if not on_norm and not on_losses:
         raise ModelError(
             f"lambda_max({parameter.name}): {scaled[0].text} is flat at zero, so no value of {parameter.name} makes the solution zero"
@@ -49,7 +52,9 @@ def lambda_max(problem: Problem, parameter: Parameter) -> float:
         form = to_normal_form(Objective(terms), [], "")
         norm = next(f for f in form.functions if f.atom is penalty.atom)
         if norm.map.identity_of is None:
-            raise ModelError(f"lambda_max({parameter.name}): known for a norm of the weights themselves, not of {penalty.argument.text}")
+            raise ModelError(
+                f"lambda_max({parameter.name}): known for a norm of the weights themselves, not of {penalty.argument.text}"
+            )
         gradient = _gradient_at_zero(form)
         critical = norm.dual_gauge(gradient[norm.map.identity_of])
     return critical if on_norm else (1.0 / critical if critical > 0 else np.inf)
@@ -89,6 +94,8 @@ def _gradient_at_zero(form: NormalForm):
 
 def _best_intercepts(loss: LossTerm) -> np.ndarray:
     """argmin over a constant prediction, task by task: convex in one variable."""
+    from scipy.optimize import minimize_scalar
+
     weights = loss.tasks.sample_weights
     best = np.empty(loss.tasks.n_tasks)
     for i, y in enumerate(loss.tasks.per_task(loss.tasks.targets)):

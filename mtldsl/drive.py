@@ -163,7 +163,9 @@ def drive(
         status = "optimal" if certified else status or watcher.stopped or "iteration_limit"
         if certified or status in ("interrupted", "time_limit"):
             break
-        tried.append(f"{name} stopped at a relative gap of {watcher.certificate.relative_gap:.1e} ({status.replace('_', ' ')})")
+        tried.append(
+            f"{name} stopped at a relative gap of {watcher.certificate.relative_gap:.1e} ({status.replace('_', ' ')})"
+        )
         # the next solver goes on from the best point; multipliers and inner state belong to the solver that made them
         start = Point(watcher.blocks) if np.isfinite(watcher.objective) else start
     if status != "optimal" and watcher.bound == -np.inf:
@@ -181,11 +183,15 @@ def _to_try(form: NormalForm, solver: str, options: dict) -> list[str]:
         refusal = chosen.refuses(form)
         if refusal is not None:
             accepted = ", ".join(candidates(form)) or "none"
-            raise ModelError(f"solver={solver!r} does not take this model: {refusal} Solvers that take it: {accepted}.")
+            raise ModelError(
+                f"solver={solver!r} does not take this model: {refusal} Solvers that take it: {accepted}."
+            )
         unknown = [key for key in options if key not in chosen.options]
         if unknown:
             known = ", ".join(f"{key}={value!r}" for key, value in chosen.options.items()) or "none"
-            raise SolverError(f"solve(solver={solver!r}, {unknown[0]}=...): unknown option; {solver} takes {known}")
+            raise SolverError(
+                f"solve(solver={solver!r}, {unknown[0]}=...): unknown option; {solver} takes {known}"
+            )
         return [solver]
     if options:
         raise SolverError(

@@ -48,7 +48,9 @@ def minimize(objective: Objective, subject_to: Iterable[Constraint] = ()) -> Pro
     """
     if not isinstance(objective, Objective):
         hint = "a sum of losses and regularizers such as squared_loss(W, tasks) + 0.1 * l1_norm(W)"
-        raise ModelError(f"minimize({getattr(objective, 'text', repr(objective)[:60])}): the objective must be {hint}")
+        raise ModelError(
+            f"minimize({getattr(objective, 'text', repr(objective)[:60])}): the objective must be {hint}"
+        )
     if isinstance(subject_to, (Constraint, bool)):
         raise ModelError(f"subject_to={subject_to!r}: write a list, subject_to=[{subject_to!r}]")
     constraints = list(subject_to)
@@ -98,7 +100,11 @@ class Problem:
     @property
     def parameters(self) -> list[Parameter]:
         """Every parameter of the model, in the order typed."""
-        found = [p for term in self.objective.terms for p in sorted(term.coefficient.parameters, key=lambda p: p.name)]
+        found = [
+            p
+            for term in self.objective.terms
+            for p in sorted(term.coefficient.parameters, key=lambda p: p.name)
+        ]
         return list(dict.fromkeys(found))
 
     @property
@@ -147,7 +153,9 @@ class Problem:
         if max_iter is not None and (not isinstance(max_iter, int) or max_iter < 1):
             raise SolverError(f"solve(max_iter={max_iter!r}): write a positive whole number, or None")
         if max_seconds is not None and not max_seconds > 0:
-            raise SolverError(f"solve(max_seconds={max_seconds!r}): write a positive number of seconds, or None")
+            raise SolverError(
+                f"solve(max_seconds={max_seconds!r}): write a positive number of seconds, or None"
+            )
         form = self.form()
         outcome = drive(
             form,
@@ -268,8 +276,16 @@ def _start(form: NormalForm, warm_start) -> Point | None:
         )
     for name, shape in form.shapes.items():
         if name not in blocks or np.shape(blocks[name]) != shape:
-            raise SolverError(f"solve(warm_start=...): needs {name!r} of shape {shape}, got {np.shape(blocks.get(name))}")
+            raise SolverError(
+                f"solve(warm_start=...): needs {name!r} of shape {shape}, got {np.shape(blocks.get(name))}"
+            )
     point = Point({name: np.array(blocks[name], dtype=float) for name in form.shapes})
-    if state is not None:  # multipliers and inner state of the same blocks; a solver checks whether they are its own
-        point.loss_duals, point.function_duals, point.state = state.loss_duals, state.function_duals, state.state
+    if (
+        state is not None
+    ):  # multipliers and inner state of the same blocks; a solver checks whether they are its own
+        point.loss_duals, point.function_duals, point.state = (
+            state.loss_duals,
+            state.function_duals,
+            state.state,
+        )
     return point

@@ -85,7 +85,9 @@ class Solution:
 
     def __getitem__(self, name: str) -> np.ndarray:
         if name not in self.blocks:
-            raise ModelError(f"solution[{name!r}]: no such block; this solution has {', '.join(map(repr, self.blocks))}")
+            raise ModelError(
+                f"solution[{name!r}]: no such block; this solution has {', '.join(map(repr, self.blocks))}"
+            )
         return self.blocks[name]
 
     def __getattr__(self, name: str):
@@ -114,7 +116,9 @@ class Solution:
         """
         if isinstance(X, (list, tuple)) and not np.isscalar(X[0]) and np.ndim(X[0]) == 2:
             if len(X) != self.coef.shape[1]:
-                raise DataError(f"predict: {len(X)} input matrices for {self.coef.shape[1]} tasks; give one a task")
+                raise DataError(
+                    f"predict: {len(X)} input matrices for {self.coef.shape[1]} tasks; give one a task"
+                )
             shift = np.zeros(len(X)) if self.intercept is None else self.intercept
             return [self._inputs(Xi) @ self.coef[:, i] + shift[i] for i, Xi in enumerate(X)]
         z = self._inputs(X) @ self.coef
@@ -152,7 +156,9 @@ class Solution:
         """P(label = +1) for the logistic loss, shaped like `decision_function`. ModelError for other losses."""
         atom = self._loss_atom()
         if not hasattr(atom, "probability"):
-            raise ModelError(f"predict_proba: {atom.name} models no probabilities; use logistic_loss, or decision_function")
+            raise ModelError(
+                f"predict_proba: {atom.name} models no probabilities; use logistic_loss, or decision_function"
+            )
         z = self.decision_function(X)
         return [atom.probability(zi) for zi in z] if isinstance(z, list) else atom.probability(z)
 
@@ -164,16 +170,18 @@ class Solution:
     def scores(self, tasks) -> np.ndarray:
         """One score per task on a Tasks object: accuracy for labels in {-1, +1}, else the coefficient of determination R^2.
 
-        A Tasks made by `split` or `standardize` carries its own scaling and is not scaled twice.
+        Raw tasks are scaled by the statistics learned in training; tasks that are standardised already are not scaled twice.
         """
         if tasks.n_features != self.coef.shape[0] or tasks.n_tasks != self.coef.shape[1]:
             raise DataError(
                 f"score: the tasks are {tasks.n_features} features x {tasks.n_tasks} tasks, the weights "
                 f"{self.coef.shape[0]} x {self.coef.shape[1]}"
             )
-        z = tasks.forward(self.coef)
-        if self.intercept is not None:
-            z = z + np.repeat(self.intercept, tasks.counts)
+        if self.scaling is not None and tasks.scaling is None:
+            z = np.concatenate(self.decision_function(tasks.inputs))
+        else:
+            z = tasks.forward(self.coef)
+            z = z if self.intercept is None else z + np.repeat(self.intercept, tasks.counts)
         prediction, y = self._loss_atom().decide(z), tasks.targets
         parts = zip(tasks.per_task(prediction), tasks.per_task(y), strict=True)
         if self.loss["labels"] == "sign":
@@ -215,7 +223,10 @@ class Solution:
         if plain.pop("format", None) != "mtldsl-solution-1":
             raise DataError(f"Solution.load({str(path)!r}): unknown format")
         blocks = {name.removeprefix("block:"): a for name, a in arrays.items() if name.startswith("block:")}
-        plain["task_names"], plain["feature_names"] = tuple(plain["task_names"]), tuple(plain["feature_names"])
+        plain["task_names"], plain["feature_names"] = (
+            tuple(plain["task_names"]),
+            tuple(plain["feature_names"]),
+        )
         return cls(blocks=blocks, coef=arrays["coef"], intercept=arrays.get("intercept"), **plain)
 
 

@@ -31,7 +31,7 @@ def shared(seed=0, n=30, labels="real", missing=0.0, density=None, sample_weight
     X = _inputs(n, seed, density)
     Y = X @ _weights(seed) + 0.3 * rng.normal(size=(n, M))
     if labels == "sign":
-        Y = np.where(Y >= np.median(Y, axis=0), 1.0, -1.0)
+        Y = np.where(np.median(Y, axis=0) <= Y, 1.0, -1.0)
     elif labels == "count":
         Y = rng.poisson(np.exp(np.clip(0.4 * Y, -3, 2))).astype(float)
     if missing:
@@ -43,7 +43,9 @@ def shared(seed=0, n=30, labels="real", missing=0.0, density=None, sample_weight
 def separate(seed=0, labels="real", sizes=(12, 17, 9, 25), density=None):
     rng = np.random.default_rng(seed)
     inputs = [_inputs(n, seed + i, density) for i, n in enumerate(sizes)]
-    targets = [X @ w + 0.3 * rng.normal(size=X.shape[0]) for X, w in zip(inputs, _weights(seed).T, strict=True)]
+    targets = [
+        X @ w + 0.3 * rng.normal(size=X.shape[0]) for X, w in zip(inputs, _weights(seed).T, strict=True)
+    ]
     if labels == "sign":
         targets = [np.where(y >= np.median(y), 1.0, -1.0) for y in targets]
     return mtl.Tasks.separate(inputs, targets)
@@ -85,7 +87,9 @@ def logistic_group_sparse_low_rank_columns_on_the_simplex():
 def sparse_group_lasso_nonnegative():
     t = shared(4)
     W = mtl.Weights(t, intercept=True)
-    return mtl.minimize(mtl.squared_loss(W, t) + 1.0 * mtl.l1_norm(W) + 1.0 * mtl.l21_norm(W), subject_to=[W >= 0])
+    return mtl.minimize(
+        mtl.squared_loss(W, t) + 1.0 * mtl.l1_norm(W) + 1.0 * mtl.l21_norm(W), subject_to=[W >= 0]
+    )
 
 
 @model
@@ -128,7 +132,9 @@ def huber_graph_laplacian_sparse():
     t = shared(10, sample_weights=True)
     W = mtl.Weights(t, intercept=True)
     path = np.diag([1.0, 2, 2, 1]) - np.diag(np.ones(3), 1) - np.diag(np.ones(3), -1)
-    return mtl.minimize(mtl.huber_loss(W, t, delta=0.5) + 2.0 * mtl.graph_laplacian(W, path) + 0.8 * mtl.l1_norm(W))
+    return mtl.minimize(
+        mtl.huber_loss(W, t, delta=0.5) + 2.0 * mtl.graph_laplacian(W, path) + 0.8 * mtl.l1_norm(W)
+    )
 
 
 @model
@@ -149,7 +155,9 @@ def squared_hinge_sparse_inputs_l1():
 def sparse_separate_logistic_l12_and_bounds():
     t = separate(13, labels="sign", sizes=(40, 30, 35, 50), density=0.5)
     W = mtl.Weights(t)
-    return mtl.minimize(mtl.logistic_loss(W, t, mean=True) + 0.05 * mtl.l12_norm(W), subject_to=[W >= -1, W <= 0.8])
+    return mtl.minimize(
+        mtl.logistic_loss(W, t, mean=True) + 0.05 * mtl.l12_norm(W), subject_to=[W >= -1, W <= 0.8]
+    )
 
 
 @model
@@ -157,7 +165,9 @@ def feature_groups_mean_regularizer():
     t = separate(14)
     W = mtl.Weights(t, intercept=True)
     return mtl.minimize(
-        mtl.squared_loss(W, t) + 1.0 * mtl.group_norm(W, [[0, 1], [2, 3], [4, 5]]) + 2.0 * mtl.mean_regularizer(W)
+        mtl.squared_loss(W, t)
+        + 1.0 * mtl.group_norm(W, [[0, 1], [2, 3], [4, 5]])
+        + 2.0 * mtl.mean_regularizer(W)
     )
 
 
@@ -181,39 +191,54 @@ def differences_of_tasks_penalised_through_a_matrix():
 def squared_trace_norm_and_frobenius_ball():
     t = separate(17)
     W = mtl.Weights(t)
-    return mtl.minimize(mtl.sum_of_squares(W, t) + 0.6 * mtl.squared_trace_norm(W), subject_to=[mtl.frobenius_norm(W) <= 1.5])
+    return mtl.minimize(
+        mtl.sum_of_squares(W, t) + 0.6 * mtl.squared_trace_norm(W), subject_to=[mtl.frobenius_norm(W) <= 1.5]
+    )
 
 
 @model
 def two_losses_on_one_matrix():
     real, sign = shared(18), shared(18, labels="sign")
     W = mtl.Weights(real)
-    return mtl.minimize(mtl.squared_loss(W, real) + 0.5 * mtl.logistic_loss(W, sign) + 1.0 * mtl.trace_norm(W))
+    return mtl.minimize(
+        mtl.squared_loss(W, real) + 0.5 * mtl.logistic_loss(W, sign) + 1.0 * mtl.trace_norm(W)
+    )
 
 
 @model
 def some_rows_low_rank_others_sparse():
     t = shared(19)
     W = mtl.Weights(t)
-    return mtl.minimize(mtl.huber_loss(W, t) + 1.0 * mtl.trace_norm(W[:3, :]) + 0.5 * mtl.l1_norm(W[3:, :]) + 0.1 * mtl.ridge(W))
+    return mtl.minimize(
+        mtl.huber_loss(W, t)
+        + 1.0 * mtl.trace_norm(W[:3, :])
+        + 0.5 * mtl.l1_norm(W[3:, :])
+        + 0.1 * mtl.ridge(W)
+    )
 
 
 @model
 def hinge_in_an_l1_ball_with_sum_zero_tasks():
     t = shared(20, n=40, labels="sign")
     W = mtl.Weights(t)
-    return mtl.minimize(mtl.hinge_loss(W, t) + 0.05 * mtl.ridge(W), subject_to=[mtl.l1_norm(W) <= 3.0, W.sum(axis=1) == 0])
+    return mtl.minimize(
+        mtl.hinge_loss(W, t) + 0.05 * mtl.ridge(W), subject_to=[mtl.l1_norm(W) <= 3.0, W.sum(axis=1) == 0]
+    )
 
 
 @model
 def absolute_deviation_frobenius_elastic():
     t = shared(21, missing=0.1, sample_weights=True)
     W = mtl.Weights(t, intercept=True)
-    return mtl.minimize(mtl.absolute_loss(W, t, mean=True) + 0.3 * mtl.frobenius_norm(W) + 0.1 * mtl.l1_norm(W))
+    return mtl.minimize(
+        mtl.absolute_loss(W, t, mean=True) + 0.3 * mtl.frobenius_norm(W) + 0.1 * mtl.l1_norm(W)
+    )
 
 
 @model
 def low_rank_offset_from_known_weights():
     t = shared(22)
     W = mtl.Weights(t)
-    return mtl.minimize(mtl.squared_loss(W, t) + 2.0 * mtl.trace_norm(W - _weights(22)) + 0.5 * mtl.l12_norm(W))
+    return mtl.minimize(
+        mtl.squared_loss(W, t) + 2.0 * mtl.trace_norm(W - _weights(22)) + 0.5 * mtl.l12_norm(W)
+    )

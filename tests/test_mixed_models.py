@@ -16,7 +16,9 @@ def test_solved_certified_and_cross_checked(name):
     assert_agrees(problem, solution=solution)
 
 
-CASES = [(name, solver) for name in MODELS for solver in candidates(MODELS[name]().form()) if solver != "cvxpy"]
+CASES = [
+    (name, solver) for name in MODELS for solver in candidates(MODELS[name]().form()) if solver != "cvxpy"
+]
 
 
 @pytest.mark.parametrize("name, solver", CASES)

@@ -55,18 +55,33 @@ def test_lambda_max_of_a_parameter_on_the_loss_is_the_reciprocal():
 def test_lambda_max_with_an_intercept_centres_first():
     tasks = shared(6)
     W, lam = mtl.Weights(tasks, intercept=True), mtl.Parameter(1.0)
-    critical = mtl.minimize(mtl.squared_loss(W, tasks) + lam * mtl.l21_norm(W) + 0.5 * mtl.ridge(W)).lambda_max(lam)
+    critical = mtl.minimize(
+        mtl.squared_loss(W, tasks) + lam * mtl.l21_norm(W) + 0.5 * mtl.ridge(W)
+    ).lambda_max(lam)
     Y = tasks.targets.reshape(tasks.n_tasks, -1).T
-    assert critical == pytest.approx(np.linalg.norm(tasks.X.T @ (Y - Y.mean(axis=0)), axis=1).max(), rel=1e-12)
+    assert critical == pytest.approx(
+        np.linalg.norm(tasks.X.T @ (Y - Y.mean(axis=0)), axis=1).max(), rel=1e-12
+    )
 
 
 @pytest.mark.parametrize(
     "build, reason",
     [
-        (lambda W, t, lam: mtl.minimize(mtl.squared_loss(W, t) + lam * mtl.l1_norm(W) + mtl.trace_norm(W)), "one norm"),
-        (lambda W, t, lam: mtl.minimize(mtl.squared_loss(W, t) + lam * mtl.l1_norm(W), subject_to=[W >= 0]), "W >= 0"),
+        (
+            lambda W, t, lam: mtl.minimize(mtl.squared_loss(W, t) + lam * mtl.l1_norm(W) + mtl.trace_norm(W)),
+            "one norm",
+        ),
+        (
+            lambda W, t, lam: mtl.minimize(
+                mtl.squared_loss(W, t) + lam * mtl.l1_norm(W), subject_to=[W >= 0]
+            ),
+            "W >= 0",
+        ),
         (lambda W, t, lam: mtl.minimize(lam * mtl.squared_loss(W, t) + lam * mtl.l1_norm(W)), "alone"),
-        (lambda W, t, lam: mtl.minimize(mtl.squared_loss(W, t) + lam * mtl.ridge(W) + mtl.l1_norm(W)), "flat at zero"),
+        (
+            lambda W, t, lam: mtl.minimize(mtl.squared_loss(W, t) + lam * mtl.ridge(W) + mtl.l1_norm(W)),
+            "flat at zero",
+        ),
     ],
 )
 def test_lambda_max_is_refused_where_it_is_not_known(build, reason):
@@ -98,7 +113,9 @@ def test_path_refuses_a_stranger():
         problem.path(mtl.Parameter(1.0, name="mu"), [1.0])
 
 
-@pytest.mark.parametrize("name", ["robust_multi_task_low_rank_plus_outlier_tasks", "poisson_group_sparse_ridge"])
+@pytest.mark.parametrize(
+    "name", ["robust_multi_task_low_rank_plus_outlier_tasks", "poisson_group_sparse_ridge"]
+)
 def test_warm_start_from_the_solution_is_certified_at_once(name):
     problem = MODELS[name]()
     cold = problem.solve(tol=1e-7)
@@ -179,5 +196,9 @@ def test_two_constant_conventions_mean_and_sample_weights():
     values = []
     for tasks in (weighted, repeated):
         W = mtl.Weights(tasks)
-        values.append(mtl.minimize(mtl.huber_loss(W, tasks, mean=True) + 0.1 * mtl.trace_norm(W)).solve(tol=1e-10).objective)
+        values.append(
+            mtl.minimize(mtl.huber_loss(W, tasks, mean=True) + 0.1 * mtl.trace_norm(W))
+            .solve(tol=1e-10)
+            .objective
+        )
     assert values[0] == pytest.approx(values[1], rel=1e-9)

@@ -64,7 +64,17 @@ def test_saved_and_loaded_it_predicts_the_same(tmp_path, kind):
     assert path.suffix == ".npz"
     loaded = mtl.Solution.load(path)
     np.testing.assert_array_equal(loaded.predict(tasks.X), solution.predict(tasks.X))
-    for name in ("objective", "dual_bound", "relative_gap", "violation", "status", "solver", "model", "parameters", "task_names"):
+    for name in (
+        "objective",
+        "dual_bound",
+        "relative_gap",
+        "violation",
+        "status",
+        "solver",
+        "model",
+        "parameters",
+        "task_names",
+    ):
         assert getattr(loaded, name) == getattr(solution, name), name
     assert loaded.history[-1]["objective"] == solution.history[-1]["objective"]
     assert b"pickle" not in path.read_bytes()

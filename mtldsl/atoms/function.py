@@ -65,9 +65,13 @@ class Loss(Atom):
 
     labels: ClassVar[str] = "real"  # "real", "sign" for {-1, +1}, "count" for 0, 1, 2, ...
     smooth: ClassVar[bool] = False  # has a gradient everywhere
-    curvature: ClassVar[float] = np.inf  # Lipschitz constant of the gradient in one prediction (inf: none, or not smooth)
+    curvature: ClassVar[float] = (
+        np.inf
+    )  # Lipschitz constant of the gradient in one prediction (inf: none, or not smooth)
     quadratic: ClassVar[float | None] = None  # q where f(z) = q/2 sum (z - y)^2, else None
-    separable: ClassVar[bool] = False  # a sum over samples: may be called on the stacked samples of all tasks at once
+    separable: ClassVar[bool] = (
+        False  # a sum over samples: may be called on the stacked samples of all tasks at once
+    )
     bounded_below: ClassVar[float] = 0.0  # every loss of the language is at least this
 
     def value(self, z, y, s=None) -> float:
@@ -190,10 +194,16 @@ class MatrixFunction(Atom):
 class Regularizer(MatrixFunction):
     """A convex penalty g(W) >= 0 with g(0) = 0."""
 
-    norm: ClassVar[bool] = False  # a norm or a seminorm: positively homogeneous, conjugate = indicator of the dual ball
+    norm: ClassVar[bool] = (
+        False  # a norm or a seminorm: positively homogeneous, conjugate = indicator of the dual ball
+    )
     strong_convexity: ClassVar[float] = 0.0  # modulus with respect to the Frobenius norm
-    curvature: ClassVar[float] = np.inf  # Lipschitz constant of the gradient, where there is one (inf: not smooth)
-    monotone: ClassVar[bool] = False  # depends on the absolute values of entries only, and increases with them
+    curvature: ClassVar[float] = (
+        np.inf
+    )  # Lipschitz constant of the gradient, where there is one (inf: not smooth)
+    monotone: ClassVar[bool] = (
+        False  # depends on the absolute values of entries only, and increases with them
+    )
 
     def gradient(self, W) -> np.ndarray:
         """The gradient, where `curvature` is finite."""

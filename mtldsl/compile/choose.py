@@ -22,7 +22,9 @@ SOLVERS = {
 def get_solver(name: str):
     """The solver of that name; SolverError for an unknown one."""
     if name not in SOLVERS:
-        raise SolverError(f"solver={name!r}: there is no such solver; write one of 'auto', {', '.join(map(repr, SOLVERS))}")
+        raise SolverError(
+            f"solver={name!r}: there is no such solver; write one of 'auto', {', '.join(map(repr, SOLVERS))}"
+        )
     return import_module(SOLVERS[name]).SOLVER
 
 

@@ -34,7 +34,9 @@ def check_model(objective: Objective, constraints: list[Constraint]) -> None:
                 f"two different weight matrices are both called {weights.name!r}: give each a name, "
                 'L, S = Weights(tasks, name="L"), Weights(tasks, name="S")'
             )
-    names = {parameter.name: parameter for term in objective.terms for parameter in term.coefficient.parameters}
+    names = {
+        parameter.name: parameter for term in objective.terms for parameter in term.coefficient.parameters
+    }
     for term in objective.terms:
         for parameter in term.coefficient.parameters:
             if names[parameter.name] is not parameter:
@@ -73,7 +75,9 @@ def to_normal_form(objective: Objective, constraints: list[Constraint], typed: s
     kept = [term for term in objective.terms if term.coefficient.value > 0]
     losses = tuple(_loss_term(term) for term in kept if term.is_loss)
     functions = [
-        FunctionTerm(term.atom, term.coefficient.value, linear_map(term.argument), term.text) for term in kept if not term.is_loss
+        FunctionTerm(term.atom, term.coefficient.value, linear_map(term.argument), term.text)
+        for term in kept
+        if not term.is_loss
     ]
     sets = [FunctionTerm(c.atom, 1.0, linear_map(c.argument), c.text) for c in constraints]
     return NormalForm(tuple(blocks), losses, tuple(functions + _join_simplex(sets)), typed)
@@ -116,7 +120,12 @@ def _join_simplex(sets: list[FunctionTerm]) -> list[FunctionTerm]:
         if block is None or not np.isscalar(total) or total <= 0:
             continue
         for sign in sets:
-            if sign.map.identity_of == block and isinstance(sign.atom, AtLeast) and np.isscalar(sign.atom.bound) and sign.atom.bound == 0:
+            if (
+                sign.map.identity_of == block
+                and isinstance(sign.atom, AtLeast)
+                and np.isscalar(sign.atom.bound)
+                and sign.atom.bound == 0
+            ):
                 joined = FunctionTerm(ColumnsOnSimplex(total), 1.0, sign.map, f"{sign.typed}, {sums.typed}")
                 return _join_simplex([s for s in sets if s is not sums and s is not sign]) + [joined]
     return sets

@@ -63,7 +63,9 @@ class Affine:
                 )
             parts = self.parts + tuple(_scaled(part, Number(sign)) for part in other.parts)
             offset = _add_offsets(self.offset, other.offset, sign)
-            right_text, right_latex = (bracket(other, 1 + (symbol == "-"), kind) for kind in ("text", "latex"))
+            right_text, right_latex = (
+                bracket(other, 1 + (symbol == "-"), kind) for kind in ("text", "latex")
+            )
         else:
             constant = as_matrix(other, self.shape, f"{self.text} {symbol} ...")
             if constant is None:
@@ -108,7 +110,11 @@ class Affine:
 
     def __truediv__(self, other):
         scalar = as_scalar(other)
-        return NotImplemented if scalar is None else self * (1.0 / scalar if scalar.parameters else 1.0 / _nonzero(scalar, self))
+        return (
+            NotImplemented
+            if scalar is None
+            else self * (1.0 / scalar if scalar.parameters else 1.0 / _nonzero(scalar, self))
+        )
 
     def __neg__(self):
         result = self * -1.0
@@ -126,7 +132,9 @@ class Affine:
                 f"{self.text} @ A: {self.text} has {self.shape[1]} columns (tasks) but A has {matrix.shape[0]} rows; "
                 f"A must be {self.shape[1]} x k"
             )
-        return self._mapped(None, matrix, f"{bracket(self, 2)} @ {constant_text(right)}", f"{bracket(self, 2, 'latex')} A")
+        return self._mapped(
+            None, matrix, f"{bracket(self, 2)} @ {constant_text(right)}", f"{bracket(self, 2, 'latex')} A"
+        )
 
     def __rmatmul__(self, left):
         matrix = _factor(left, f"... @ {self.text}")
@@ -137,12 +145,16 @@ class Affine:
                 f"A @ {self.text}: A has {matrix.shape[1]} columns but {self.text} has {self.shape[0]} rows (features); "
                 f"A must be k x {self.shape[0]}"
             )
-        return self._mapped(matrix, None, f"{constant_text(left)} @ {bracket(self, 3)}", f"A {bracket(self, 3, 'latex')}")
+        return self._mapped(
+            matrix, None, f"{constant_text(left)} @ {bracket(self, 3)}", f"A {bracket(self, 3, 'latex')}"
+        )
 
     def sum(self, axis: int | None = None) -> Affine:
         """Column sums (axis=0, shape 1 x m), row sums (axis=1, shape d x 1), or the sum of all entries (1 x 1)."""
         if axis not in (None, 0, 1):
-            raise ModelError(f"{self.text}.sum(axis={axis!r}): axis must be 0 (over rows), 1 (over tasks) or None")
+            raise ModelError(
+                f"{self.text}.sum(axis={axis!r}): axis must be 0 (over rows), 1 (over tasks) or None"
+            )
         p, q = self.shape
         left = np.ones((1, p)) if axis in (None, 0) else None
         right = np.ones((q, 1)) if axis in (None, 1) else None
@@ -169,7 +181,8 @@ class Affine:
 
     def _mapped(self, left, right, text, latex):
         parts = [
-            Part(part.weights, part.coefficient, _chain(left, part.left), _chain(part.right, right)) for part in self.parts
+            Part(part.weights, part.coefficient, _chain(left, part.left), _chain(part.right, right))
+            for part in self.parts
         ]
         p = self.shape[0] if left is None else left.shape[0]
         q = self.shape[1] if right is None else right.shape[1]
@@ -200,10 +213,14 @@ class Affine:
         raise ModelError(f"{self.text} != ...: this is not a convex constraint; write >=, <= or ==")
 
     def __gt__(self, other):
-        raise ModelError(f"{self.text} > ...: a strict inequality has no closed feasible set; write {self.text} >= ...")
+        raise ModelError(
+            f"{self.text} > ...: a strict inequality has no closed feasible set; write {self.text} >= ..."
+        )
 
     def __lt__(self, other):
-        raise ModelError(f"{self.text} < ...: a strict inequality has no closed feasible set; write {self.text} <= ...")
+        raise ModelError(
+            f"{self.text} < ...: a strict inequality has no closed feasible set; write {self.text} <= ..."
+        )
 
 
 class Weights(Affine):
@@ -228,7 +245,9 @@ class Weights(Affine):
                 "write Weights(Tasks.shared(X, Y))"
             )
         if not isinstance(name, str) or not name.isidentifier():
-            raise ModelError(f"Weights(..., name={name!r}): a name must be a Python identifier such as 'W' or 'L'")
+            raise ModelError(
+                f"Weights(..., name={name!r}): a name must be a Python identifier such as 'W' or 'L'"
+            )
         self.tasks, self.intercept, self.name = tasks, bool(intercept), name
         latex = name if len(name) == 1 else rf"\mathrm{{{name}}}"
         super().__init__([Part(self, Number(1.0))], (tasks.n_features, tasks.n_tasks), name, latex)
@@ -281,7 +300,9 @@ def as_matrix(value, shape, typed) -> np.ndarray | None:
     try:
         return np.array(np.broadcast_to(array, shape))
     except ValueError:
-        raise ModelError(f"{typed}: a constant of shape {array.shape} does not fit the shape {shape}") from None
+        raise ModelError(
+            f"{typed}: a constant of shape {array.shape} does not fit the shape {shape}"
+        ) from None
 
 
 def _factor(value, typed):

@@ -65,7 +65,9 @@ class Objective:
             return Objective(self.terms + other.terms)
         if _is_zero(other):  # sum([...]) starts from 0
             return self
-        raise ModelError(f"{self.text} + {_describe(other)}: only terms (losses and regularizers) can be added to an objective")
+        raise ModelError(
+            f"{self.text} + {_describe(other)}: only terms (losses and regularizers) can be added to an objective"
+        )
 
     def __radd__(self, other):
         return self.__add__(other)
@@ -81,7 +83,8 @@ class Objective:
                 "a product of terms is not convex"
             )
         return Objective(
-            Term(scalar * t.coefficient, t.atom, t.argument, t.atom_text, t.atom_latex, t.tasks, t.mean) for t in self.terms
+            Term(scalar * t.coefficient, t.atom, t.argument, t.atom_text, t.atom_latex, t.tasks, t.mean)
+            for t in self.terms
         )
 
     __rmul__ = __mul__
@@ -109,7 +112,9 @@ class Objective:
         if radius is None or radius.parameters or c.parameters:
             raise ModelError(f"{text}: the radius and the factor of a ball must be plain numbers")
         if c.value <= 0 or radius.value < 0:
-            raise ModelError(f"{text}: the set is not convex or is empty; the factor must be > 0 and the radius >= 0")
+            raise ModelError(
+                f"{text}: the set is not convex or is empty; the factor must be > 0 and the radius >= 0"
+            )
         assert isinstance(term.atom, Regularizer)
         ball = term.atom.ball(radius.value / c.value)
         if ball is None:

@@ -14,11 +14,15 @@ from mtldsl.tasks import Tasks
 __all__ = ["replace_tasks"]
 
 
-def replace_tasks(objective: Objective, constraints: Iterable[Constraint], tasks: Tasks) -> tuple[Objective, list[Constraint]]:
+def replace_tasks(
+    objective: Objective, constraints: Iterable[Constraint], tasks: Tasks
+) -> tuple[Objective, list[Constraint]]:
     """Parameters stay shared with the old model; weights are new. ModelError where sizes differ or several Tasks are used."""
     old = {id(term.tasks) for term in objective.terms if term.is_loss}
     if len(old) > 1:
-        raise ModelError(f"{objective.text}: this model uses {len(old)} different Tasks, so it is not clear which to replace")
+        raise ModelError(
+            f"{objective.text}: this model uses {len(old)} different Tasks, so it is not clear which to replace"
+        )
     exchanged: dict[Weights, Weights] = {}
 
     def renew(argument: Affine) -> Affine:
@@ -33,7 +37,9 @@ def replace_tasks(objective: Objective, constraints: Iterable[Constraint], tasks
                     )
                 exchanged[weights] = Weights(tasks, weights.intercept, weights.name)
             parts.append(replace(part, weights=exchanged[weights]))
-        return Affine(parts, argument.shape, argument.text, argument.latex, argument.precedence, argument.offset)
+        return Affine(
+            parts, argument.shape, argument.text, argument.latex, argument.precedence, argument.offset
+        )
 
     terms = []
     for term in objective.terms:

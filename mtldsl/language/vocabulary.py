@@ -18,17 +18,23 @@ from mtldsl.tasks import Tasks
 def _build(cls: type[Atom], args, kwargs, typed: str) -> Atom:
     names = [field.name for field in fields(cls)]
     if len(args) > len(names):
-        raise ModelError(f"{typed}: too many arguments; {cls.name} takes {names or 'no parameters'} after the expression")
+        raise ModelError(
+            f"{typed}: too many arguments; {cls.name} takes {names or 'no parameters'} after the expression"
+        )
     parameters = dict(zip(names, args, strict=False))
     for name, value in kwargs.items():
         if name not in names:
-            raise ModelError(f"{typed}: {cls.name} has no parameter {name!r}; it takes {', '.join(names) or 'none'}")
+            raise ModelError(
+                f"{typed}: {cls.name} has no parameter {name!r}; it takes {', '.join(names) or 'none'}"
+            )
         if name in parameters:
             raise ModelError(f"{typed}: the parameter {name!r} is given twice")
         parameters[name] = value
     missing = [f.name for f in fields(cls) if f.default is MISSING and f.name not in parameters]
     if missing:
-        raise ModelError(f"{typed}: {cls.name} needs {', '.join(missing)}; write {cls.name}(W, {missing[0]}=...)")
+        raise ModelError(
+            f"{typed}: {cls.name} needs {', '.join(missing)}; write {cls.name}(W, {missing[0]}=...)"
+        )
     return cls(**parameters)
 
 
@@ -86,7 +92,9 @@ def _loss(cls: type[Loss]):
             )
         for weights in with_intercept:
             if weights.tasks.n_tasks != tasks.n_tasks:
-                raise ModelError(f"{typed}: the intercept of {weights.name} has {weights.tasks.n_tasks} entries, not one a task")
+                raise ModelError(
+                    f"{typed}: the intercept of {weights.name} has {weights.tasks.n_tasks} entries, not one a task"
+                )
         tasks.require_labels(cls.labels, typed)
         latex = rf"\sum_i {atom.latex(_prediction_latex(W, with_intercept))}"
         if mean:
@@ -129,7 +137,10 @@ def _parameter(name, default=inspect.Parameter.empty):
 
 def _dress(word, cls, head, tail):
     """Give the word its atom's documentation and a signature that an editor can show."""
-    own = [_parameter(f.name, inspect.Parameter.empty if f.default is MISSING else f.default) for f in fields(cls)]
+    own = [
+        _parameter(f.name, inspect.Parameter.empty if f.default is MISSING else f.default)
+        for f in fields(cls)
+    ]
     word.__signature__ = inspect.Signature([*head, *own, *tail])
     word.__name__ = word.__qualname__ = cls.name
     word.__doc__ = cls.__doc__
@@ -174,4 +185,4 @@ columns_on_simplex = _set(sets.ColumnsOnSimplex)
 #: word -> function; what a problem file may call, and what the catalogue lists
 WORDS = {name: word for name, word in list(globals().items()) if hasattr(word, "atom")}
 
-__all__ = ["WORDS", *WORDS]  # noqa: PLE0604
+__all__ = ["WORDS", *WORDS]

@@ -60,7 +60,13 @@ def test_values_of_every_operation(tasks, pair):
 def test_adjoint_of_every_map(tasks, pair):
     L, S = pair
     x = {"L": rng.normal(size=(5, 3)), "S": rng.normal(size=(5, 3))}
-    for expression in [L + 2 * S, rng.normal(size=(2, 5)) @ L, L @ rng.normal(size=(3, 2)), L[[0, 3], "a"], (L - S).sum(axis=1)]:
+    for expression in [
+        L + 2 * S,
+        rng.normal(size=(2, 5)) @ L,
+        L @ rng.normal(size=(3, 2)),
+        L[[0, 3], "a"],
+        (L - S).sum(axis=1),
+    ]:
         map_ = linear_map(expression)
         Z = rng.normal(size=map_.shape)
         back = {"L": np.zeros((5, 3)), "S": np.zeros((5, 3))}

@@ -18,7 +18,10 @@ WRONG = {
         lambda: mtl.minimize(mtl.squared_loss(W, REAL) - 0.5 * mtl.l1_norm(W)),
         ["-0.5 * l1_norm(W) is not convex", "+ 0.5 * l1_norm(W)"],
     ),
-    "no loss": (lambda: mtl.minimize(mtl.ridge(W)), ["ridge(W)", "there is no loss", "squared_loss(W, tasks)"]),
+    "no loss": (
+        lambda: mtl.minimize(mtl.ridge(W)),
+        ["ridge(W)", "there is no loss", "squared_loss(W, tasks)"],
+    ),
     "arguments swapped": (lambda: mtl.squared_loss(REAL, W), ["squared_loss(", "the weights come first"]),
     "no tasks": (lambda: mtl.squared_loss(W, Y), ["squared_loss(W, array(12, 3))", "must be a Tasks object"]),
     "weights from an array": (lambda: mtl.Weights(X), ["Weights(ndarray)", "Weights(Tasks.shared(X, Y))"]),
@@ -45,14 +48,16 @@ WRONG = {
         lambda: mtl.l1_inf_norm(W) <= 1,
         ["l1_inf_norm(W) <= 1", "no exact projection", "lam * l1_inf_norm(W)"],
     ),
-    "bound of wrong shape": (lambda: W >= np.ones(7), ["W >= array(7)", "(7,)", "(4, 3)"]),
-    "bound is NaN": (lambda: W >= np.nan, ["W >=", "NaN"]),
+    "bound of wrong shape": (lambda: np.ones(7) <= W, ["W >= array(7)", "(7,)", "(4, 3)"]),
+    "bound is NaN": (lambda: np.nan <= W, ["W >=", "NaN"]),
     "two blocks of one name": (
         lambda: mtl.minimize(mtl.squared_loss(W + mtl.Weights(REAL), REAL) + mtl.ridge(W)),
         ["both called 'W'", 'name="L"'],
     ),
     "two parameters of one name": (
-        lambda: mtl.minimize(mtl.squared_loss(W, REAL) + lam * mtl.ridge(W) + mtl.Parameter(2.0) * mtl.l1_norm(W)),
+        lambda: mtl.minimize(
+            mtl.squared_loss(W, REAL) + lam * mtl.ridge(W) + mtl.Parameter(2.0) * mtl.l1_norm(W)
+        ),
         ["both called 'lam'", 'name="mu"'],
     ),
     "negative parameter": (lambda: mtl.Parameter(-2.0), ["'lam'", "-2.0", ">= 0"]),
@@ -100,7 +105,10 @@ SOLVE = {
     "unknown solver": (dict(solver="newton"), ["'newton'", "proximal_gradient"]),
     "unknown option": (dict(solver="admm", momentum=3), ["momentum", "unknown option"]),
     "option without a solver": (dict(inner="frank_wolfe"), ["inner", "solver=..."]),
-    "solver that refuses": (dict(solver="proximal_gradient"), ["proximal_gradient", "absolute_loss(W, tasks)", "admm"]),
+    "solver that refuses": (
+        dict(solver="proximal_gradient"),
+        ["proximal_gradient", "absolute_loss(W, tasks)", "admm"],
+    ),
     "tolerance out of range": (dict(tol=0), ["tol=0"]),
     "iterations": (dict(max_iter=-1), ["max_iter=-1"]),
     "seconds": (dict(max_seconds=0), ["max_seconds=0"]),

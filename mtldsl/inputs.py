@@ -1,0 +1,166 @@
+"""What a user hands over - numpy, scipy sparse, pandas, polars, lists - as checked float64 arrays with names."""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+from scipy import sparse
+
+from mtldsl.errors import DataError
+
+__all__ = ["as_design", "as_names", "as_targets", "as_weights", "labels_of"]
+
+
+def _as_frame(table):
+    """The table as a narwhals frame where it is a pandas or polars object, else None. Nothing is imported for plain arrays."""
+    if (
+        isinstance(table, np.ndarray)
+        or sparse.issparse(table)
+        or not ({"pandas", "polars", "pyarrow"} & set(sys.modules))
+    ):
+        return None
+    import narwhals as nw
+
+    native = nw.from_native(table, allow_series=True, pass_through=True)
+    if isinstance(native, nw.Series):
+        return native.to_frame()
+    return native if isinstance(native, nw.DataFrame) else None
+
+
+def _numeric(table, what: str) -> tuple[np.ndarray, tuple[str, ...] | None]:
+    """(float64 array, column names or None)."""
+    frame = _as_frame(table)
+    names = None
+    if frame is not None:
+        names = tuple(str(name) for name in frame.columns)
+        series = list(frame.iter_columns())
+        for name, column in zip(names, series, strict=True):
+            if not (column.dtype.is_numeric() or str(column.dtype) == "Boolean"):
+                raise DataError(
+                    f"{what}: column {name!r} is {column.dtype}, not numeric; encode it first (for example one column per category)"
+                )
+        # nulls of polars and pandas become NaN, which the checks below then name
+        columns = [column.cast(_float64()).to_numpy() for column in series]
+        return np.column_stack(columns).astype(float) if columns else np.empty((len(frame), 0)), names
+    try:
+        array = np.asarray(table)
+        if array.dtype == object or array.dtype.kind not in "biuf":
+            array = array.astype(float)
+    except (TypeError, ValueError) as error:
+        raise DataError(
+            f"{what}: not an array of numbers ({error}); encode text and categories as numbers first"
+        ) from None
+    return array.astype(float), names
+
+
+def _float64():
+    import narwhals as nw
+
+    return nw.Float64
+
+
+def as_design(table, what: str = "X"):
+    """(n, d) inputs: a float64 array, or CSR for any scipy sparse matrix; and the column names where the table has them."""
+    if sparse.issparse(table):
+        X = sparse.csr_array(table, dtype=float)
+        X.sum_duplicates()
+        _check_finite_sparse(X, what)
+        return X, None
+    X, names = _numeric(table, what)
+    if X.ndim != 2:
+        hint = f"; write {what}.reshape(-1, 1) for a single feature" if X.ndim == 1 else ""
+        raise DataError(
+            f"{what} has shape {X.shape}: inputs must be a matrix of n rows and d feature columns{hint}"
+        )
+    if X.shape[1] == 0:
+        raise DataError(f"{what} has no columns: at least one feature is needed")
+    bad = ~np.isfinite(X)
+    if bad.any():
+        row, column = np.argwhere(bad)[0]
+        name = names[column] if names else f"column {column}"
+        raise DataError(
+            f"{what}: {X[row, column]} in row {row}, {name}; inputs must be finite - impute or drop it "
+            f"({int(bad.sum())} such entries)"
+        )
+    return np.ascontiguousarray(X), names
+
+
+def _check_finite_sparse(X, what):
+    if X.shape[1] == 0:
+        raise DataError(f"{what} has no columns: at least one feature is needed")
+    bad = np.flatnonzero(~np.isfinite(X.data))
+    if bad.size:
+        row = int(np.searchsorted(X.indptr, bad[0], side="right")) - 1
+        raise DataError(
+            f"{what}: {X.data[bad[0]]} in row {row}, column {X.indices[bad[0]]}; inputs must be finite"
+        )
+
+
+def as_targets(table, what: str, *, columns: bool):
+    """Labels: (n, m) where `columns`, else (n,); NaN is kept (a missing label), infinity refused."""
+    if sparse.issparse(table):
+        table = table.toarray()
+    Y, names = _numeric(table, what)
+    if columns:
+        Y = Y[:, None] if Y.ndim == 1 else Y
+    elif Y.ndim == 2 and Y.shape[1] == 1:
+        Y = Y[:, 0]
+    if Y.ndim != (2 if columns else 1):
+        raise DataError(
+            f"{what} has shape {Y.shape}: "
+            + ("labels must be n x m" if columns else "labels must be a vector")
+        )
+    if columns and Y.shape[1] == 0:
+        raise DataError(f"{what} has no columns: at least one task is needed")
+    if np.isinf(Y).any():
+        place = np.argwhere(np.isinf(Y))[0]
+        where = f"row {place[0]}" + (f", task {names[place[1]] if names else place[1]}" if columns else "")
+        raise DataError(f"{what}: infinite label in {where}; labels must be finite (NaN: not labelled)")
+    return Y, names
+
+
+def as_weights(values, shape, what: str) -> np.ndarray:
+    """Sample weights of that shape, finite and > 0."""
+    weights, _ = _numeric(values, what)
+    if weights.ndim == 1 and len(shape) == 2 and weights.shape[0] == shape[0]:
+        weights = np.repeat(weights[:, None], shape[1], axis=1)
+    if weights.shape != tuple(shape):
+        raise DataError(
+            f"{what} has shape {weights.shape}, but the labels have shape {tuple(shape)}; give one weight a sample"
+        )
+    bad = ~(np.isfinite(weights) & (weights > 0))
+    if bad.any():
+        place = np.argwhere(bad)[0]
+        raise DataError(
+            f"{what}: {weights[tuple(place)]} in row {place[0]}; weights must be finite and > 0 (leave out rows that should not count)"
+        )
+    return weights
+
+
+def as_names(names, default, count: int, what: str) -> tuple[str, ...]:
+    """`count` distinct names: those given, else `default`."""
+    names = tuple(str(name) for name in (default if names is None else names))
+    if len(names) != count:
+        raise DataError(f"{what}: {len(names)} names for {count}; give exactly {count}")
+    seen = set()
+    for name in names:
+        if name in seen:
+            raise DataError(f"{what}: the name {name!r} occurs twice; names must be distinct")
+        seen.add(name)
+    return names
+
+
+def labels_of(task_ids, n: int) -> tuple[list, np.ndarray]:
+    """(distinct ids in order of first appearance, index of every row's task)."""
+    frame = _as_frame(task_ids)
+    ids = next(frame.iter_columns()).to_numpy() if frame is not None else np.asarray(task_ids)
+    if ids.ndim != 1 or ids.shape[0] != n:
+        raise DataError(f"task_ids has shape {ids.shape}, but X has {n} rows; give one task id a row")
+    if ids.dtype.kind == "f" and np.isnan(ids).any():
+        raise DataError(
+            f"task_ids: NaN in row {int(np.flatnonzero(np.isnan(ids))[0])}; every row needs a task"
+        )
+    order: dict = {}
+    index = np.array([order.setdefault(value, len(order)) for value in ids.tolist()], dtype=int)
+    return list(order), index

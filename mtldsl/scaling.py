@@ -1,0 +1,48 @@
+"""Means and standard deviations that were learned on training inputs and are applied to new ones."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+
+__all__ = ["Scaling"]
+
+
+@dataclass(frozen=True, eq=False)
+class Scaling:
+    """x -> (x - mean) / scale, column by column."""
+
+    mean: np.ndarray  # (d,)
+    scale: np.ndarray  # (d,) > 0
+
+    @classmethod
+    def of(cls, inputs: list, center: bool, scale: bool) -> Scaling:
+        """Statistics over all rows of all matrices; a constant column keeps scale 1."""
+        n = sum(X.shape[0] for X in inputs)
+        mean = sum(np.asarray(X.sum(axis=0)).ravel() for X in inputs) / n
+        squares = sum(_squared_deviations(X, mean) for X in inputs)
+        spread = np.sqrt(squares / n)
+        # rounding leaves a constant column a spread of about eps * |mean|, which must not blow it up
+        constant = spread <= 1e-12 * np.maximum(np.abs(mean), 1.0) * np.sqrt(n)
+        spread = np.where(constant, 1.0, spread)
+        d = mean.size
+        return cls(mean if center else np.zeros(d), spread if scale else np.ones(d))
+
+    def apply(self, X):
+        if sparse.issparse(X):
+            return (
+                sparse.csr_array(X.multiply(1.0 / self.scale))
+                if not self.mean.any()
+                else self.apply(X.toarray())
+            )
+        return (X - self.mean) / self.scale
+
+
+def _squared_deviations(X, mean) -> np.ndarray:
+    if sparse.issparse(X):
+        # zeros contribute mean^2 each
+        squares = np.asarray(X.multiply(X).sum(axis=0)).ravel() - 2 * mean * np.asarray(X.sum(axis=0)).ravel()
+        return np.maximum(squares + X.shape[0] * mean**2, 0.0)
+    return ((X - mean) ** 2).sum(axis=0)

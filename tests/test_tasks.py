@@ -1,0 +1,246 @@
+"""The data: layouts that must mean the same, products against plain numpy, and every bad input named."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from scipy import sparse
+
+import mtldsl as mtl
+from mtldsl import DataError, Tasks
+
+rng = np.random.default_rng(0)
+X = rng.normal(size=(9, 4))
+Y = rng.normal(size=(9, 3))
+Y_MISSING = np.where(rng.random((9, 3)) < 0.3, np.nan, Y)
+SIGN = np.where(Y >= 0, 1.0, -1.0)
+
+
+def layouts(Y):
+    """The same tasks in every layout."""
+    kept = [~np.isnan(y) for y in Y.T]
+    ys = [y[k] for y, k in zip(Y.T, kept, strict=True)]
+    long_X, long_y = np.vstack([X[k] for k in kept]), np.concatenate(ys)
+    ids = np.repeat(["a", "b", "c"], [k.sum() for k in kept])
+    return {
+        "shared": Tasks.shared(X, Y),
+        "shared sparse": Tasks.shared(sparse.csc_matrix(X), Y),
+        "separate": Tasks.separate([X[k] for k in kept], ys),
+        "separate sparse": Tasks.separate([sparse.coo_array(X[k]) for k in kept], ys),
+        "grouped": Tasks.grouped(long_X, long_y, ids),
+        "float32": Tasks.shared(X.astype(np.float32), Y.astype(np.float32)),
+    }
+
+
+@pytest.mark.parametrize("labels", [Y, Y_MISSING], ids=["complete", "missing"])
+@pytest.mark.parametrize("layout", layouts(Y))
+def test_products_against_plain_numpy(layout, labels):
+    tasks = layouts(labels)[layout]
+    tol = {"rtol": 1e-5, "atol": 1e-5} if layout == "float32" else {"rtol": 1e-12, "atol": 1e-12}
+    kept = [~np.isnan(y) for y in labels.T]
+    W, scale = rng.normal(size=(4, 3)), rng.uniform(0.5, 2, size=tasks.n_samples)
+    u = rng.normal(size=tasks.n_samples)
+    assert tasks.counts.tolist() == [k.sum() for k in kept]
+    np.testing.assert_allclose(
+        tasks.targets, np.concatenate([y[k] for y, k in zip(labels.T, kept, strict=True)]), **tol
+    )
+    np.testing.assert_allclose(
+        tasks.forward(W), np.concatenate([X[k] @ W[:, i] for i, k in enumerate(kept)]), **tol
+    )
+    np.testing.assert_allclose(tasks.forward(np.asfortranarray(W)), tasks.forward(W), rtol=1e-13, atol=1e-13)
+    pieces, scales = tasks.per_task(u), tasks.per_task(scale)
+    expected = np.column_stack([X[k].T @ v for v, k in zip(pieces, kept, strict=True)])
+    np.testing.assert_allclose(tasks.adjoint(u), expected, **tol)
+    assert np.vdot(u, tasks.forward(W)) == pytest.approx(np.vdot(tasks.adjoint(u), W), rel=1e-12)
+    grams = np.stack([X[k].T @ (X[k] * s[:, None]) for s, k in zip(scales, kept, strict=True)])
+    np.testing.assert_allclose(tasks.gram(scale), grams, **tol)
+    plain = np.stack([X[k].T @ X[k] for k in kept])
+    np.testing.assert_allclose(np.broadcast_to(tasks.gram(), plain.shape), plain, **tol)
+    assert tasks.largest_curvature(scale) == pytest.approx(max(np.linalg.norm(g, 2) for g in grams), rel=1e-4)
+    assert tasks.largest_curvature() == pytest.approx(max(np.linalg.norm(g, 2) for g in plain), rel=1e-4)
+    np.testing.assert_allclose(tasks.task_of, np.repeat(np.arange(3), tasks.counts))
+
+
+def test_gram_has_one_matrix_only_where_all_tasks_share_it():
+    assert Tasks.shared(X, Y).gram().shape == (4, 4)
+    assert Tasks.shared(X, Y_MISSING).gram().shape == (3, 4, 4)
+    assert Tasks.separate([X, X], [Y[:, 0], Y[:, 1]]).gram().shape == (2, 4, 4)
+
+
+def test_largest_curvature_without_forming_a_large_gram():
+    wide = rng.normal(size=(700, 650))
+    assert Tasks.shared(wide, np.ones(700)).largest_curvature() == pytest.approx(
+        np.linalg.norm(wide, 2) ** 2, rel=2e-5
+    )
+
+
+def test_names_from_pandas_and_polars():
+    frame = pd.DataFrame(X, columns=list("pqrs"))
+    labels = pl.DataFrame({"one": Y[:, 0], "two": [None, *Y[1:, 1].tolist()]})
+    tasks = Tasks.shared(frame, labels)
+    assert tasks.feature_names == ("p", "q", "r", "s") and tasks.task_names == ("one", "two")
+    assert tasks.counts.tolist() == [9, 8]
+    grouped = Tasks.grouped(
+        frame, pd.Series(Y[:, 0]), pd.Series(["u", "v", "u", "u", "v", "v", "u", "u", "v"])
+    )
+    assert grouped.task_names == ("u", "v") and grouped.counts.tolist() == [5, 4]
+    np.testing.assert_allclose(grouped.inputs[1], X[[1, 4, 5, 8]])
+
+
+def test_sample_weights_follow_their_rows():
+    weights = np.arange(1.0, 10.0)
+    tasks = Tasks.shared(X, Y_MISSING, sample_weights=weights)
+    for w, y in zip(tasks.per_task(tasks.sample_weights), Y_MISSING.T, strict=True):
+        np.testing.assert_array_equal(w, weights[~np.isnan(y)])
+    with pytest.raises(DataError, match=r"0\.0 in row 2.*> 0"):
+        Tasks.shared(X, Y, sample_weights=np.where(np.arange(9) == 2, 0.0, 1.0))
+
+
+def test_data_cannot_change_under_a_solver():
+    tasks = Tasks.shared(X, Y)
+    for array in (tasks.targets, tasks.X, tasks.offsets):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 1
+
+
+BAD = {
+    "lengths": (lambda: Tasks.shared(X, Y[:5]), ["X has 9 rows", "Y has 5"]),
+    "vector as X": (lambda: Tasks.shared(X[:, 0], Y), ["(9,)", "reshape(-1, 1)"]),
+    "NaN in X": (lambda: Tasks.shared(np.where(X[2, 1] == X, np.nan, X), Y), ["nan in row 2", "column 1"]),
+    "NaN in a frame": (
+        lambda: Tasks.shared(pd.DataFrame(np.where(X[2, 1] == X, np.nan, X), columns=list("pqrs")), Y),
+        ["row 2", "q"],
+    ),
+    "infinity in sparse X": (
+        lambda: Tasks.shared(sparse.csr_array(np.diag([1, np.inf, 2])), np.ones((3, 1))),
+        ["inf in row 1"],
+    ),
+    "infinite label": (
+        lambda: Tasks.shared(X, np.where(Y[3, 2] == Y, np.inf, Y)),
+        ["infinite label", "row 3", "task 2"],
+    ),
+    "empty task": (
+        lambda: Tasks.shared(X, np.column_stack([Y[:, 0], np.full(9, np.nan)]), task_names=["good", "empty"]),
+        ["'empty'", "no labelled row"],
+    ),
+    "duplicate task names": (lambda: Tasks.shared(X, Y, task_names=["a", "b", "a"]), ["'a'", "twice"]),
+    "duplicate feature names": (
+        lambda: Tasks.shared(X, Y, feature_names=["a", "b", "b", "c"]),
+        ["'b'", "twice"],
+    ),
+    "too few names": (lambda: Tasks.shared(X, Y, task_names=["a"]), ["1 names for 3"]),
+    "text column": (
+        lambda: Tasks.shared(pd.DataFrame({"u": [1.0, 2], "v": ["x", "y"]}), [[1.0], [2.0]]),
+        ["'v'", "not numeric"],
+    ),
+    "text array": (lambda: Tasks.shared([["a"], ["b"]], [1.0, 2.0]), ["not an array of numbers"]),
+    "no task": (lambda: Tasks.separate([], []), ["at least one task"]),
+    "lists of different length": (lambda: Tasks.separate([X], [Y[:, 0], Y[:, 1]]), ["1 input", "2 label"]),
+    "different features": (
+        lambda: Tasks.separate([X, X[:, :2]], [Y[:, 0], Y[:, 1]], task_names=["u", "v"]),
+        ["'v' has 2 features", "'u' has 4"],
+    ),
+    "lengths within a task": (
+        lambda: Tasks.separate([X, X], [Y[:, 0], Y[:3, 1]]),
+        ["'task1'", "9 rows", "3 labels"],
+    ),
+    "task ids": (lambda: Tasks.grouped(X, Y[:, 0], [1, 2]), ["task_ids", "9 rows"]),
+    "label 0 for a classifier": (
+        lambda: Tasks.shared(X, (SIGN + 1) / 2).require_labels("sign", "hinge_loss(W, tasks)"),
+        ["hinge_loss(W, tasks)", "label 0", "'task", "row", "2 * Y - 1"],
+    ),
+    "one class": (
+        lambda: Tasks.shared(X, np.column_stack([SIGN[:, 0], np.ones(9)])).require_labels(
+            "sign", "hinge_loss(W, tasks)"
+        ),
+        ["'task1'", "one class only", "+1"],
+    ),
+    "half a count": (
+        lambda: Tasks.shared(X, [0.5, *[1.0] * 8]).require_labels("count", "p"),
+        ["0.5", "'task0'", "row 0"],
+    ),
+    "row numbers count missing labels": (
+        lambda: Tasks.shared(X, [np.nan, 1, -1, 3, 1, 1, 1, 1, 1]).require_labels("sign", "h"),
+        ["label 3", "row 3"],
+    ),
+    "test_size": (lambda: Tasks.shared(X, Y).split(1.5), ["test_size=1.5"]),
+    "impossible split": (
+        lambda: Tasks.shared(X, np.array([1.0] + [-1.0] * 8)).split(0.3, 0),
+        ["'task0'", "too rare"],
+    ),
+    "standardize sparse": (lambda: Tasks.shared(sparse.csr_array(X), Y).standardize(), ["center=False"]),
+    "no one X": (lambda: Tasks.separate([X], [Y[:, 0]]).X, ["tasks.inputs[i]"]),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_data_is_named(case):
+    build, pieces = BAD[case]
+    with pytest.raises(DataError) as error:
+        build()
+    for piece in pieces:
+        assert piece in str(error.value), f"{piece!r} not in: {error.value}"
+
+
+@pytest.mark.parametrize("layout", ["shared", "separate", "shared sparse"])
+def test_split_is_a_partition_and_keeps_both_classes(layout):
+    big_X, big_Y = rng.normal(size=(40, 4)), np.where(rng.normal(size=(40, 3)) > 0.8, 1.0, -1.0)
+    tasks = {
+        "shared": lambda: Tasks.shared(big_X, big_Y),
+        "shared sparse": lambda: Tasks.shared(sparse.csr_array(big_X), big_Y),
+        "separate": lambda: Tasks.separate([big_X] * 3, list(big_Y.T)),
+    }[layout]()
+    train, test = tasks.split(0.25, random_state=1)
+    assert (train.counts + test.counts == tasks.counts).all() and (test.counts == 10).all()
+    for part in (train, test):
+        part.require_labels("sign", "split")
+    again, _ = tasks.split(0.25, random_state=1)
+    assert again.fingerprint() == train.fingerprint() != tasks.split(0.25, random_state=2)[0].fingerprint()
+    row_sets = [{tuple(r) for r in np.round(_dense(p.inputs[0]), 12)} for p in (train, test)]
+    assert not row_sets[0] & row_sets[1]
+
+
+def _dense(A):
+    return A.toarray() if sparse.issparse(A) else A
+
+
+def test_subsample_keeps_every_class_and_is_seeded():
+    labels = np.full((50, 2), -1.0)
+    labels[7, 0] = labels[[3, 30], 1] = 1.0
+    tasks = Tasks.shared(rng.normal(size=(50, 2)), labels)
+    small = tasks.subsample(6, random_state=3)
+    assert small.n_samples == 12
+    small.require_labels("sign", "subsample")
+    assert small.fingerprint() == tasks.subsample(6, random_state=3).fingerprint()
+
+
+def test_standardize_remembers_its_statistics():
+    data = np.column_stack([X * [1, 10, 0.1, 3] + [5, -2, 0, 1], np.full(9, 7.0)])
+    tasks = Tasks.shared(data, Y).standardize()
+    np.testing.assert_allclose(tasks.X[:, :4].mean(axis=0), 0, atol=1e-14)
+    np.testing.assert_allclose(tasks.X[:, :4].std(axis=0), 1, rtol=1e-12)
+    np.testing.assert_array_equal(tasks.X[:, 4], 0.0)
+    np.testing.assert_allclose(tasks.scaling.apply(data), tasks.X)
+    train, test = tasks.split(0.3, 0)
+    assert train.scaling is tasks.scaling and test.scaling is tasks.scaling
+    sparse_tasks = Tasks.shared(sparse.csr_array(data), Y).standardize(center=False)
+    spread = np.where(data.std(axis=0) > 1e-10, data.std(axis=0), 1)
+    np.testing.assert_allclose(sparse_tasks.X.toarray(), data / spread)
+
+
+def test_select_by_name_and_position():
+    tasks = Tasks.shared(X, Y_MISSING, task_names=["a", "b", "c"])
+    chosen = tasks.select(["c", "a"])
+    assert chosen.task_names == ("c", "a")
+    kept = ~np.isnan(Y_MISSING[:, 2])
+    np.testing.assert_array_equal(chosen.targets[: kept.sum()], Y_MISSING[kept, 2])
+
+
+def test_problem_on_every_layout_has_the_same_optimum():
+    values = []
+    for layout, tasks in layouts(Y_MISSING).items():
+        W = mtl.Weights(tasks, intercept=True)
+        values.append(
+            mtl.minimize(mtl.squared_loss(W, tasks) + 0.5 * mtl.l21_norm(W)).solve(tol=1e-9).objective
+        )
+        assert values[-1] == pytest.approx(values[0], rel=1e-5 if layout == "float32" else 1e-8), layout
