@@ -33,6 +33,7 @@ class CvxpyModel:
     loss_ties: list[cp.Constraint] = field(default_factory=list)
     function_ties: list[cp.Constraint] = field(default_factory=list)
     semidefinite_side: int = 0  # side of the largest semidefinite cone, 0 where there is none
+    data_size: int = 0  # nonzero scalars of the inputs, over all losses
 
     @property
     def is_quadratic(self) -> bool:
@@ -89,6 +90,7 @@ def to_cvxpy(form: NormalForm, *, split: bool = False) -> CvxpyModel:
 
     objective = cp.Constant(0.0)
     for t, term in enumerate(form.losses):
+        model.data_size += sum(sp.csr_array(X).nnz for X in term.tasks.inputs)
         objective += _loss(term, argument(_predictions(term, variables), f"predictions{t}", model.loss_ties))
     for k, term in enumerate(form.functions):
         W = argument(_image(term.map, variables), f"argument{k}", model.function_ties)

@@ -8,7 +8,7 @@ from mtldsl.compile.normal_form import NormalForm
 
 from .compile import to_cvxpy
 from .registry import FORMULAS
-from .solve import ACCURACY, ReferencePoint, choose_backend, solve_reference
+from .solve import ACCURACY, ReferencePoint, backends_to_try, solve_reference
 
 __all__ = ["SOLVER", "CvxpySolver"]
 
@@ -43,8 +43,7 @@ class CvxpySolver:
         run (None: the backend's own limit).
         """
         model = to_cvxpy(form, split=True)
-        backend = choose_backend(model, backend)
-        accuracy = max(min(ACCURACY[backend], 0.01 * tol), TIGHTEST)
+        accuracy = max(min(ACCURACY[backends_to_try(model, backend)[0]], 0.01 * tol), TIGHTEST)
         while True:
             point = solve_reference(form, backend, accuracy=accuracy, max_iter=max_iter, model=model)
             if watch(point) or accuracy <= TIGHTEST:

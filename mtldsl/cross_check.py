@@ -1,0 +1,171 @@
+"""The fast solver against the reference: two implementations that share the language and no formula."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mtldsl.certificate import certify, objective_scale
+from mtldsl.comparison import CrossCheck
+from mtldsl.compile.normal_form import Blocks, NormalForm
+from mtldsl.errors import CrossCheckError, ModelError, SolverError
+from mtldsl.solution import Solution
+
+if TYPE_CHECKING:
+    from mtldsl.problem import Problem
+
+__all__ = ["TOLERANCE", "CrossCheck", "cross_check"]
+
+#: Relative difference of objectives that counts as agreement, by backend: ten times what each was measured to
+#: leave on the losses and regularizers of the language at the accuracy it is asked for.
+TOLERANCE = {"clarabel": 1e-7, "osqp": 1e-7, "scs": 1e-6}
+
+#: Scalars of input data up to which cvxpy is given the whole problem (measured: five to ten seconds).
+MAX_SIZE = 1_000_000
+
+#: Side of a semidefinite cone up to which a splitting method still comes back (measured: two minutes at
+#: 1010).
+MAX_SEMIDEFINITE_SIDE = 1000
+
+
+def cross_check(
+    problem: Problem,
+    solution: Solution | None = None,
+    *,
+    tol: float | None = None,
+    solver: str | None = None,
+    max_size: int | None = MAX_SIZE,
+    random_state: int = 0,
+    raise_on_disagreement: bool = False,
+) -> CrossCheck:
+    """Solve a problem with the fast solver (unless `solution` is given) and with cvxpy, and compare.
+
+    tol          : relative difference of objectives that counts as agreement (None: TOLERANCE of the
+    backend); the
+                   gap that the fast solution was solved to is added
+    solver       : cvxpy's backend "clarabel", "scs" or "osqp" (None: the one that fits)
+    max_size     : scalars of input data above which both sides solve a subsample of the rows, seeded by
+                   `random_state`, in place of the whole problem (None: never)
+
+    The two agree where (1) both formulas give the same value at both points to 1e-9, (2) both points are
+    feasible, (3) the fast objective is not above the reference's, (4) the reference's is above the fast one
+    by no more than the gap that its own multipliers leave, (5) neither side's proven lower bound is above the
+    other's objective, and (6) weights whose solution is unique are as near to each other as both gaps imply;
+    (2) to (6) within tol.
+
+    Raises CrossCheckError on disagreement where raise_on_disagreement=True; SolverError where cvxpy finds no
+    solution or the model is beyond it; ModelError where `solution` is not of this problem at its present
+    parameters.
+
+    >>> import numpy as np, mtldsl as mtl
+    >>> tasks = mtl.Tasks.shared(np.eye(3), np.array([[3.0, 0], [0, 1], [0, 0]]))
+    >>> W = mtl.Weights(tasks)
+    >>> check = mtl.minimize(mtl.squared_loss(W, tasks) + mtl.l1_norm(W)).cross_check()
+    >>> check.agrees, round(check.fast_by_reference, 6)
+    (True, 3.0)
+    """
+    if solution is not None:
+        _check_belongs(problem, solution)
+    problem, solution, scope = _within_reach(problem, solution, max_size, random_state)
+    solution = problem.solve() if solution is None else solution
+    check = _compare(problem.form(), solution, solver, tol, scope)
+    if raise_on_disagreement and not check.agrees:
+        raise CrossCheckError(str(check))
+    return check
+
+
+def _check_belongs(problem: Problem, solution: Solution) -> None:
+    now = {parameter.name: parameter.value for parameter in problem.parameters}
+    if solution.parameters != now:
+        raise ModelError(
+            f"cross_check(solution=...): the solution was computed at {solution.parameters}, but the "
+            f"problem now stands at {now}; solve again, or set the parameters back"
+        )
+    shapes = {name: block.shape for name, block in solution.blocks.items()}
+    if shapes != problem.form().shapes:
+        raise ModelError(
+            f"cross_check(solution=...): the solution has the unknowns {shapes}, but the problem has "
+            f"{problem.form().shapes}; give a solution of this problem"
+        )
+
+
+def _within_reach(problem: Problem, solution: Solution | None, max_size: int | None, random_state: int):
+    """(problem, solution, scope): the problem itself, or the same model on a subsample of its rows."""
+    losses = problem.form().losses
+    size = sum(_scalars(X) for loss in losses for X in loss.tasks.inputs)
+    if max_size is None or size <= max_size:
+        return problem, solution, "the whole problem"
+    tasks = losses[0].tasks
+    rows = max(2, int(np.mean(tasks.counts) * max_size / size))
+    small = problem.with_tasks(tasks.subsample(rows, random_state))
+    scope = (
+        f"on {rows} rows a task, random_state={random_state}, because the whole, {size:,} scalars, is too "
+        "large for cvxpy"
+    )
+    if solution is not None:  # the check is of the solver that made the solution
+        return small, small.solve(solution.solver, tol=solution.tol), scope
+    return small, None, scope
+
+
+def _scalars(X) -> int:
+    return int(X.nnz) if hasattr(X, "nnz") else int(np.size(X))
+
+
+def _compare(form: NormalForm, solution: Solution, backend: str | None, tol: float | None, scope: str):
+    from mtldsl.reference.compile import to_cvxpy
+    from mtldsl.reference.solve import solve_reference
+
+    model = to_cvxpy(form, split=True)
+    if model.semidefinite_side > MAX_SEMIDEFINITE_SIDE:
+        raise SolverError(
+            f"{form.typed}: in cvxpy its trace norm needs a semidefinite matrix of side "
+            f"{model.semidefinite_side}, and its solvers manage {MAX_SEMIDEFINITE_SIDE}; cross-check the "
+            "model on fewer features"
+        )
+    point = solve_reference(form, backend, model=model)
+    moduli = _strong_convexity(form)
+    distances = [np.sum((solution.blocks[name] - point.blocks[name]) ** 2) for name in moduli]
+    return CrossCheck(
+        model=form.typed,
+        scope=scope,
+        solver=solution.solver,
+        status=solution.status,
+        backend=point.backend,
+        reference_status=point.status,
+        fast_objective=form.value(solution.blocks),
+        fast_by_reference=model.objective_value(solution.blocks),
+        reference_objective=point.objective,
+        reference_by_fast=form.value(point.blocks),
+        dual_bound=solution.dual_bound,
+        reference_bound=certify(form, point.blocks, point.loss_duals, point.function_duals).dual_bound,
+        scale=objective_scale(form),
+        fast_violation=model.violation(solution.blocks),
+        reference_violation=point.violation,
+        prediction_difference=_prediction_difference(form, solution.blocks, point.blocks),
+        weights_difference=float(np.sqrt(sum(distances))) if moduli else None,
+        strong_convexity=min(moduli.values(), default=0.0),
+        fast_seconds=solution.seconds,
+        reference_seconds=point.seconds,
+        tol=(TOLERANCE[point.backend] if tol is None else tol) + solution.tol,
+    )
+
+
+def _prediction_difference(form: NormalForm, a: Blocks, b: Blocks) -> float:
+    """The largest difference between predictions, relative to the largest prediction of the same loss."""
+    largest = 0.0
+    for loss in form.losses:
+        za, zb = loss.predictions(a), loss.predictions(b)
+        size = max(np.abs(za).max(), np.abs(zb).max())
+        largest = max(largest, float(np.abs(za - zb).max() / size) if size > 0 else 0.0)
+    return largest
+
+
+def _strong_convexity(form: NormalForm) -> dict[str, float]:
+    """The modulus of every block in which the objective is strongly convex: there the solution is unique."""
+    moduli: dict[str, float] = {}
+    for term in form.regularizers:
+        block, modulus = term.map.identity_of, term.coefficient * term.atom.strong_convexity
+        if block is not None and modulus > 0:
+            moduli[block] = moduli.get(block, 0.0) + modulus
+    return moduli

@@ -1,0 +1,136 @@
+"""The reference's formulas against values worked out by hand: they must not be checked against the atoms
+alone.
+"""
+
+from types import SimpleNamespace
+
+import cvxpy as cp
+import mtldsl.reference.compile  # noqa: F401  (enters the formulas)
+import numpy as np
+import pytest
+from mtldsl.reference.registry import FORMULAS, formula, formula_of
+
+from mtldsl.errors import ModelError
+
+Z, Y, S = np.array([2.0, -1.0, 0.0]), np.array([1.0, 1.0, -1.0]), np.array([1.0, 2.0, 0.5])
+LOG = np.log1p(np.exp([-2.0, 1.0, 0.0]))
+
+# residuals r = z - y = (1, -2, 1); margins y z = (2, -1, 0)
+LOSSES = {
+    "squared_loss": ({}, 0.5 * (1 + 4 + 1), 0.5 * (1 + 8 + 0.5)),
+    "sum_of_squares": ({}, 6.0, 9.5),
+    "square_root_loss": ({}, np.sqrt(6.0), np.sqrt(9.5)),
+    "absolute_loss": ({}, 4.0, 1 + 4 + 0.5),
+    "quantile_loss": ({"q": 0.8}, 0.2 + 1.6 + 0.2, 0.2 + 3.2 + 0.1),
+    "huber_loss": ({"delta": 1.5}, 0.5 + (3 - 1.125) + 0.5, 0.5 + 2 * 1.875 + 0.25),
+    "hinge_loss": ({}, 0 + 2 + 1, 0 + 4 + 0.5),
+    "squared_hinge_loss": ({}, 0 + 4 + 1, 0 + 8 + 0.5),
+    "logistic_loss": ({}, LOG.sum(), LOG @ S),
+    "poisson_loss": (
+        {},
+        np.exp(2) - 2 + np.exp(-1) + 1 + 1 + 0,
+        np.exp(2) - 2 + 2 * np.exp(-1) + 2 + 0.5,
+    ),
+}
+
+
+@pytest.mark.parametrize("word", LOSSES)
+def test_loss(word):
+    fields, plain, weighted = LOSSES[word]
+    atom, z = SimpleNamespace(**fields), cp.Variable(3)
+    for s, expected in ((None, plain), (S, weighted)):
+        value = FORMULAS[word](z, Y, s, atom)
+        z.value = Z
+        assert value.is_dcp() and value.is_convex() and value.shape == ()
+        assert value.value == pytest.approx(expected, rel=1e-14)
+
+
+def test_a_quantile_charges_underestimates_by_q():
+    """q = 0.9 of an underestimate by 1 costs 0.9, of an overestimate 0.1."""
+
+    def value(z):
+        return FORMULAS["quantile_loss"](cp.Constant([z]), np.zeros(1), None, SimpleNamespace(q=0.9)).value
+
+    assert (value(-1.0), value(1.0)) == (pytest.approx(0.9), pytest.approx(0.1))
+
+
+W = np.array([[3.0, 0.0], [-4.0, 0.0]])  # singular values 5 and 0
+ROW_WEIGHTS, COLUMN_WEIGHTS = np.array([2.0, 0.5]), np.array([3.0, 1.0])
+LAPLACIAN = np.array([[1.0, -1.0], [-1.0, 1.0]])
+
+REGULARIZERS = [
+    ("ridge", {"weights": None}, 12.5),
+    ("ridge", {"weights": ROW_WEIGHTS[:, None]}, 0.5 * (2 * 9 + 0.5 * 16)),
+    ("frobenius_norm", {}, 5.0),
+    ("l1_norm", {"weights": None}, 7.0),
+    ("l1_norm", {"weights": ROW_WEIGHTS[:, None]}, 8.0),
+    ("l1_norm", {"weights": 2.0}, 14.0),
+    ("l21_norm", {"weights": None}, 7.0),
+    ("l21_norm", {"weights": ROW_WEIGHTS}, 8.0),
+    ("l12_norm", {"weights": None}, 5.0),
+    ("l12_norm", {"weights": COLUMN_WEIGHTS}, 15.0),
+    ("l1_inf_norm", {"weights": None}, 7.0),
+    ("l1_inf_norm", {"weights": ROW_WEIGHTS}, 8.0),
+    ("group_norm", {"groups": [[0, 1]], "weights": None}, 5.0),
+    ("group_norm", {"groups": [[1], [0]], "weights": ROW_WEIGHTS}, 2 * 4 + 0.5 * 3),
+    ("group_norm", {"groups": [[1]], "weights": None}, 4.0),
+    ("trace_norm", {}, 5.0),
+    ("squared_trace_norm", {}, 25.0),
+    ("graph_laplacian", {"L": LAPLACIAN}, 0.5 * (9 + 16)),
+    ("mean_regularizer", {}, 0.5 * 2 * (1.5**2 + 2**2)),
+    ("total_variation", {}, 7.0),
+]
+
+
+@pytest.mark.parametrize("word, fields, expected", REGULARIZERS)
+def test_regularizer(word, fields, expected):
+    V = cp.Variable((2, 2))
+    value = FORMULAS[word](V, SimpleNamespace(**fields))
+    V.value = W
+    assert value.is_dcp() and value.is_convex() and value.shape == ()
+    assert value.value == pytest.approx(expected, rel=1e-12)
+
+
+def test_total_variation_of_one_task_is_zero():
+    assert FORMULAS["total_variation"](cp.Variable((3, 1)), SimpleNamespace()).value == 0.0
+
+
+SETS = [
+    ("at_least", {"bound": -1.0}, 3.0),
+    ("at_least", {"bound": np.array([[1.0, -np.inf], [-np.inf, 0.5]])}, 0.5),
+    ("at_least", {"bound": -np.inf}, 0.0),
+    ("at_most", {"bound": 1.0}, 2.0),
+    ("at_most", {"bound": np.array([[np.inf], [-2.0]])}, 2.0),
+    ("equal_to", {"bound": 1.0}, 5.0),
+    ("l1_ball", {"radius": 5.0}, 2.0),
+    ("l21_ball", {"radius": 6.0}, 1.0),
+    ("trace_norm_ball", {"radius": 4.5}, 0.5),
+    ("frobenius_ball", {"radius": 6.0}, 0.0),
+    ("columns_on_simplex", {"total": 1.0}, 4.0),
+    ("columns_on_simplex", {"total": 9.0}, 10.0),
+]
+
+
+@pytest.mark.parametrize("word, fields, expected", SETS)
+def test_set(word, fields, expected):
+    """The largest violation of its constraints at W."""
+    V = cp.Variable((2, 2), value=W)
+    constraints = FORMULAS[word](V, SimpleNamespace(**fields))
+    assert all(constraint.is_dcp() for constraint in constraints)
+    assert max((np.max(c.violation()) for c in constraints), default=0.0) == pytest.approx(
+        expected, abs=1e-12
+    )
+
+
+def test_every_formula_is_worked_out_here():
+    assert set(FORMULAS) == {*LOSSES, *(word for word, *_ in REGULARIZERS), *(word for word, *_ in SETS)}
+
+
+def test_a_word_has_one_formula():
+    with pytest.raises(ValueError, match="two reference formulas are called 'ridge'"):
+        formula("ridge")(lambda W, atom: W)
+
+
+def test_a_word_without_a_formula_is_refused_as_typed():
+    with pytest.raises(ModelError, match=r"2 \* frob\(W\): the reference has no formula for 'frob'"):
+        formula_of("frob", "2 * frob(W)")

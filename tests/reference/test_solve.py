@@ -1,0 +1,188 @@
+"""From normal form to cvxpy and back: objective, violations, multipliers, backends and their failures."""
+
+from itertools import pairwise
+
+import cvxpy as cp
+import numpy as np
+import pytest
+from mtldsl.reference.compile import to_cvxpy
+from mtldsl.reference.solve import LARGEST_INTERIOR_POINT_SIDE, backends_to_try, solve_reference
+
+import mtldsl as mtl
+from mtldsl.errors import SolverError
+from tests.models import MODELS, separate, shared
+
+every_model = pytest.mark.parametrize("name", MODELS)
+
+
+def small(tasks=None, *functions, **options):
+    tasks = tasks if tasks is not None else shared(0, n=8)
+    W = mtl.Weights(tasks)
+    return mtl.minimize(mtl.squared_loss(W, tasks) + sum(f(W) for f in functions), **options).form()
+
+
+@every_model
+@pytest.mark.parametrize("split", [False, True])
+def test_both_shapes_are_convex_programs_with_the_form_s_value_everywhere(name, split):
+    form = MODELS[name]().form()
+    model = to_cvxpy(form, split=split)
+    assert model.problem.is_dcp() and set(model.variables) == set(form.shapes)
+    rng = np.random.default_rng(0)
+    for size in (0.0, 0.3, 1.5):
+        blocks = {block: size * rng.normal(size=shape) for block, shape in form.shapes.items()}
+        assert model.objective_value(blocks) == pytest.approx(form.value(blocks), rel=1e-12)
+        assert model.violation(blocks) == pytest.approx(form.violation(blocks), rel=1e-11, abs=1e-14)
+
+
+@every_model
+@pytest.mark.filterwarnings("ignore:Solution may be inaccurate")
+def test_plain_and_split_have_the_same_optimum(name):
+    form = MODELS[name]().form()
+    plain = to_cvxpy(form)
+    plain.problem.solve(solver="CLARABEL")
+    assert solve_reference(form).objective == pytest.approx(plain.problem.value, rel=1e-6)
+
+
+@every_model
+def test_multipliers_are_subgradients_that_cancel(name):
+    """sum A^T u + sum B^T v = 0 on every block, and each multiplier is a subgradient of its term at its
+    argument.
+    """
+    form = MODELS[name]().form()
+    point = solve_reference(form)
+    residual = form.zeros()
+    for loss, u in zip(form.losses, point.loss_duals, strict=True):
+        assert u.shape == (loss.tasks.n_samples,)
+        loss.add_adjoint(u, residual)
+    for function, v in zip(form.functions, point.function_duals, strict=True):
+        assert v.shape == function.map.shape
+        function.map.add_adjoint(v, residual)
+    size = max(np.abs(u).max() for u in point.loss_duals)
+    assert max(np.abs(r).max() for r in residual.values()) <= 1e-6 * size
+
+    rng = np.random.default_rng(1)
+    for loss, u in zip(form.losses, point.loss_duals, strict=True):
+        z = loss.predictions(point.blocks)
+        for _ in range(10):
+            other = z + rng.normal(size=z.shape)
+            assert loss.value(other) >= loss.value(z) + u @ (other - z) - 1e-5 * (1 + loss.value(z))
+    for function, v in zip(form.functions, point.function_duals, strict=True):
+        V = function.map.forward(point.blocks)
+        for _ in range(10):
+            other = V + rng.normal(size=V.shape)
+            if function.is_constraint:
+                other = function.atom.project(other)
+            slack = 1e-5 * (1 + np.abs(v).max())
+            assert (
+                function.coefficient * (function.atom.value(other) - function.atom.value(V))
+                >= np.vdot(v, other - V) - slack
+            )
+
+
+def test_ridge_regression_by_hand():
+    """X = I: minimize 1/2 (w - y)^2 + 3/2 w^2 has w = y / 4, the loss's multiplier w - y and the ridge's 3
+    w.
+    """
+    Y = np.array([[4.0, 8.0], [-4.0, 0.0]])
+    point = solve_reference(small(mtl.Tasks.shared(np.eye(2), Y), lambda W: 3 * mtl.ridge(W)))
+    np.testing.assert_allclose(point.blocks["W"], Y / 4, atol=1e-9)
+    np.testing.assert_allclose(point.loss_duals[0], (-0.75 * Y).T.ravel(), atol=1e-9)
+    np.testing.assert_allclose(point.function_duals[0], 0.75 * Y, atol=1e-9)
+    assert point.objective == pytest.approx(0.375 * np.sum(Y**2))
+
+
+@pytest.mark.parametrize("backend", ["clarabel", "scs", "osqp"])
+def test_backends_agree(backend):
+    form = small(None, lambda W: 2 * mtl.l1_norm(W), lambda W: mtl.ridge(W))
+    point = solve_reference(form, backend)
+    assert point.backend == backend and point.iteration > 0 and point.status == "optimal"
+    assert point.objective == pytest.approx(solve_reference(form).objective, rel=1e-8)
+
+
+@pytest.mark.parametrize("backend", ["clarabel", "scs"])
+@pytest.mark.parametrize(
+    "name", ["logistic_group_sparse_low_rank_columns_on_the_simplex", "square_root_loss_low_rank"]
+)
+def test_selectable_as_a_solver(backend, name):
+    solution = MODELS[name]().solve(solver="cvxpy", backend=backend, tol=1e-7)
+    assert solution.status == "optimal" and solution.solver == "cvxpy" and abs(solution.gap) <= 1e-7
+
+
+def test_backend_is_chosen_by_size():
+    assert backends_to_try(to_cvxpy(small(None, mtl.l21_norm))) == ["clarabel", "scs"]
+    wide = shared(0, n=3)
+    W = mtl.Weights(wide)
+    tall = np.ones((LARGEST_INTERIOR_POINT_SIDE, wide.n_features))
+    form = mtl.minimize(mtl.squared_loss(W, wide) + mtl.trace_norm(tall @ W)).form()
+    assert backends_to_try(to_cvxpy(form)) == ["scs", "clarabel"]
+    model = to_cvxpy(small(None, mtl.l21_norm))
+    model.data_size = 10**6
+    assert backends_to_try(model)[0] == "scs"
+    quadratic = to_cvxpy(small(None, mtl.l1_norm))
+    quadratic.data_size = 10**6
+    assert backends_to_try(quadratic)[0] == "clarabel"
+
+
+def test_wrong_backends_are_refused():
+    model = to_cvxpy(small(None, mtl.l21_norm))
+    with pytest.raises(SolverError, match=r"backend='mosek'.*'clarabel', 'scs', 'osqp'"):
+        backends_to_try(model, "mosek")
+    with pytest.raises(SolverError, match="'osqp' solves quadratic programs only"):
+        backends_to_try(model, "osqp")
+
+
+def test_an_infeasible_model_is_an_error_with_cvxpy_s_status():
+    tasks = shared(0, n=8)
+    W = mtl.Weights(tasks)
+    form = mtl.minimize(mtl.squared_loss(W, tasks), subject_to=[W >= 2, W <= 1]).form()
+    with pytest.raises(SolverError, match=r"squared_loss\(W, tasks\)[\s\S]*'infeasible'"):
+        solve_reference(form)
+
+
+def test_a_failed_backend_hands_over_to_the_other(monkeypatch):
+    form = small(None, mtl.l21_norm)
+    solve, asked = cp.Problem.solve, []
+
+    def failing(self, *args, solver, **options):
+        asked.append(solver)
+        if solver == "CLARABEL":
+            raise cp.error.SolverError("numerical trouble")
+        return solve(self, *args, solver=solver, **options)
+
+    monkeypatch.setattr(cp.Problem, "solve", failing)
+    assert solve_reference(form).backend == "scs" and asked == ["CLARABEL", "SCS"]
+    with pytest.raises(SolverError, match=r"'clarabel' failed on .*numerical trouble"):
+        solve_reference(form, "clarabel")
+
+
+def test_tightens_until_the_certificate_is_content():
+    """A watch that is never content sees ever more accurate points, and the last one is returned."""
+    from mtldsl.reference.solver import SOLVER
+
+    seen = []
+    form = small(None, mtl.l21_norm)
+    last = SOLVER.solve(
+        form, tol=1e-6, max_iter=None, start=None, watch=lambda point: bool(seen.append(point))
+    )
+    assert len(seen) >= 2 and seen[-1] is last
+    assert all(a.accuracy > b.accuracy for a, b in pairwise(seen))
+
+
+def test_stops_where_the_iterations_run_out():
+    solution = MODELS["square_root_loss_low_rank"]().solve(solver="cvxpy", backend="scs", max_iter=5)
+    assert solution.status != "optimal" and np.isfinite(solution.objective)
+
+
+def test_sparse_separate_inputs_and_missing_labels_reach_cvxpy_unchanged():
+    """Task by task with plain numpy: what the block-diagonal matrix must have said."""
+    sparse, missing = separate(3, density=0.5), shared(4, missing=0.3)
+    rng = np.random.default_rng(2)
+    for tasks in (sparse, missing):
+        W = mtl.Weights(tasks, intercept=True)
+        model = to_cvxpy(mtl.minimize(mtl.sum_of_squares(W, tasks, mean=True)).form())
+        V, b = rng.normal(size=W.shape), rng.normal(size=(1, tasks.n_tasks))
+        by_hand = 0.0
+        for i, (X, y) in enumerate(zip(tasks.inputs, tasks.per_task(tasks.targets), strict=True)):
+            X = X.toarray() if hasattr(X, "toarray") else X
+            by_hand += np.mean((X @ V[:, i] + b[0, i] - y) ** 2)
+        assert model.objective_value({"W": V, "W.intercept": b}) == pytest.approx(by_hand, rel=1e-12)

@@ -1,0 +1,128 @@
+"""Every atom's examples, random data for them, and what the reference says of them: the material of
+test_registry.py.
+"""
+
+from __future__ import annotations
+
+import warnings
+import zlib
+
+import cvxpy as cp
+import mtldsl.reference.compile
+import numpy as np
+import pytest
+from mtldsl.reference.registry import FORMULAS
+
+import mtldsl.atoms.losses
+import mtldsl.atoms.regularizers
+import mtldsl.atoms.sets  # noqa: F401  (importing the families registers their atoms)
+from mtldsl.atoms.function import REGISTRY, Loss, Regularizer, Set
+
+N, SHAPE = 12, (5, 4)
+
+
+def examples(kind):
+    """pytest parameters: every example of every registered atom of a kind, named by its word."""
+    return [
+        pytest.param(atom, id=f"{name}-{i}")
+        for name, cls in REGISTRY.items()
+        if issubclass(cls, kind)
+        for i, atom in enumerate(cls.examples())
+    ]
+
+
+LOSSES, REGULARIZERS, SETS = examples(Loss), examples(Regularizer), examples(Set)
+MATRIX_FUNCTIONS = REGULARIZERS + SETS
+
+
+def random(atom, salt=0):
+    """A generator of its own for every atom and purpose."""
+    return np.random.default_rng([zlib.crc32(atom.name.encode()), salt])
+
+
+def targets(atom, rng, n=N):
+    if atom.labels == "sign":
+        return np.where(np.arange(n) % 3 == 0, -1.0, 1.0)[rng.permutation(n)]
+    return rng.poisson(2.0, n).astype(float) if atom.labels == "count" else rng.normal(size=n)
+
+
+def loss_data(atom, weighted, salt=0):
+    """(rng, z, y, s)"""
+    rng = random(atom, salt)
+    y = targets(atom, rng)
+    return rng, 1.5 * rng.normal(size=N), y, rng.uniform(0.5, 2.0, size=N) if weighted else None
+
+
+def matrix(atom, salt=0, size=1.0):
+    return size * random(atom, salt).normal(size=SHAPE)
+
+
+# --------------------------------------------------------------------------------- what the reference says
+
+
+def loss_value(atom, z, y, s=None) -> float:
+    """f(z) by the reference's formula."""
+    return float(FORMULAS[atom.name](cp.Constant(z), y, s, atom).value)
+
+
+def function_value(atom, W) -> float:
+    """g(W) by the reference's formula."""
+    return float(FORMULAS[atom.name](cp.Constant(W), atom).value)
+
+
+def set_violation(atom, W) -> float:
+    """The largest violation of the reference's constraints."""
+    V = cp.Variable(np.shape(W), value=W)
+    return max((float(np.max(c.violation())) for c in FORMULAS[atom.name](V, atom)), default=0.0)
+
+
+def _state(atom, V, *data):
+    """(expression, constraints) of an atom on a variable: a set has an objective of zero."""
+    if isinstance(atom, Set):
+        return cp.Constant(0.0), FORMULAS[atom.name](V, atom)
+    return FORMULAS[atom.name](V, *data, atom), []
+
+
+def _solve(problem) -> str:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # "may be inaccurate": the callers compare values
+        problem.solve(solver="CLARABEL", tol_gap_abs=1e-11, tol_gap_rel=1e-11, tol_feas=1e-11)
+    return problem.status
+
+
+def reference_prox(atom, point, step, *data) -> np.ndarray:
+    """argmin step * f + 1/2 ||. - point||^2 by cvxpy."""
+    V = cp.Variable(np.shape(point))
+    value, constraints = _state(atom, V, *data)
+    status = _solve(cp.Problem(cp.Minimize(step * value + 0.5 * cp.sum_squares(V - point)), constraints))
+    assert status in ("optimal", "optimal_inaccurate")
+    return V.value
+
+
+def reference_conjugate(atom, dual, *data) -> float:
+    """sup <dual, .> - f by cvxpy."""
+    V = cp.Variable(np.shape(dual))
+    value, constraints = _state(atom, V, *data)
+    problem = cp.Problem(cp.Maximize(cp.sum(cp.multiply(dual, V)) - value), constraints)
+    status = _solve(problem)
+    assert status in ("optimal", "optimal_inaccurate", "unbounded", "unbounded_inaccurate"), status
+    return np.inf if "unbounded" in status else float(problem.value)
+
+
+def inside_dual_domain(atom, Z, margin=1.0) -> np.ndarray:
+    """A point of dom g* near Z: moved into the cone of the domain, then scaled to a gauge of at most
+    `margin`.
+    """
+    Z = atom.dual_project(Z)
+    gauge = atom.dual_gauge(Z)
+    assert np.isfinite(gauge)
+    return Z * min(1.0, margin / gauge) if gauge > 0 else Z
+
+
+def assert_strongly_minimal(objective, x, rng):
+    """F(x + d) >= F(x) + 1/2 ||d||^2: what the minimiser of a convex function + 1/2 ||. - z||^2 obeys."""
+    best = objective(x)
+    for size in (1.0, 1e-1, 1e-2, 1e-3, 1e-4):
+        for _ in range(6):
+            d = size * rng.normal(size=x.shape) * (rng.random(x.shape) < rng.choice([0.2, 1.0]))
+            assert objective(x + d) >= best + 0.5 * np.sum(d**2) - 1e-13 * (1 + abs(best))

@@ -1,0 +1,235 @@
+"""The laws every atom obeys, run over every example of every registered atom; see registry_cases.py for the
+data.
+
+Formulas on the two sides of a law never come from the same place: the prox is judged by the reference's
+values, the conjugate by a supremum that cvxpy finds, the gradient by finite differences.
+"""
+
+import numpy as np
+import pytest
+from mtldsl.reference.registry import FORMULAS
+
+from mtldsl.atoms.function import REGISTRY, Loss, MatrixFunction
+from tests.registry_cases import (
+    LOSSES,
+    N,
+    assert_strongly_minimal,
+    loss_data,
+    loss_value,
+    random,
+    reference_conjugate,
+    reference_prox,
+    targets,
+)
+
+STEPS = (0.3, 2.0)
+all_losses = pytest.mark.parametrize("atom", LOSSES)
+weighted_or_not = pytest.mark.parametrize("weighted", [False, True], ids=["", "weighted"])
+
+
+def test_every_atom_has_a_formula_and_every_formula_an_atom():
+    assert set(REGISTRY) == set(FORMULAS)
+
+
+@pytest.mark.parametrize("name", REGISTRY)
+def test_every_atom_says_what_it_is(name):
+    atom = REGISTRY[name]
+    assert issubclass(atom, (Loss, MatrixFunction)) and atom.name == name
+    assert "{}" in atom.formula and len(atom.__doc__.splitlines()) > 3 and ">>>" in atom.__doc__
+    assert "x" in atom.examples()[0].latex("x")
+
+
+# ------------------------------------------------------------------------------------------------ losses
+
+
+@all_losses
+@weighted_or_not
+@pytest.mark.parametrize("size", [0.0, 0.1, 1.0, 30.0])
+def test_loss_value_is_the_reference_value(atom, weighted, size):
+    _, z, y, s = loss_data(atom, weighted)
+    expected = loss_value(atom, size * z, y, s)
+    assert atom.value(size * z, y, s) == pytest.approx(expected, rel=1e-12, abs=1e-14)
+
+
+@all_losses
+@weighted_or_not
+@pytest.mark.parametrize("step", STEPS)
+def test_loss_prox(atom, weighted, step):
+    """The minimiser x of F = step f + 1/2 ||. - z||^2 obeys F(v) >= F(x) + 1/2 ||v - x||^2 for every v."""
+    rng, z, y, s = loss_data(atom, weighted, 1)
+    x = atom.prox(z, y, step, s)
+    objective = lambda v: step * loss_value(atom, v, y, s) + 0.5 * np.sum((v - z) ** 2)  # noqa: E731
+    best = objective(x)
+    assert_strongly_minimal(objective, x, rng)
+    of_reference = reference_prox(atom, z, step, y, s)
+    assert objective(of_reference) == pytest.approx(best, rel=1e-7)
+    assert objective(of_reference) >= best + 0.5 * np.sum((of_reference - x) ** 2) - 1e-12 * (1 + best)
+
+
+@all_losses
+@weighted_or_not
+@pytest.mark.parametrize("step", [1e-6, 1e-2, 1.0, 1e2, 1e6])
+def test_loss_fenchel_young_is_tight_at_the_prox(atom, weighted, step):
+    """u = (z - x) / step is a subgradient at x = prox(z): f(x) + f*(u) = <x, u>."""
+    _, z, y, s = loss_data(atom, weighted, 2)
+    x = atom.prox(z, y, step, s)
+    u = (z - x) / step
+    noise = 1e-15 * max(1.0, 1.0 / step)  # cancellation in z - x
+    inside = atom.dual_project(u, y, s)
+    np.testing.assert_allclose(inside, u, rtol=1e-9, atol=1e-9 + 100 * noise)
+    pair = atom.value(x, y, s) + atom.conjugate(inside, y, s)
+    size = 1 + abs(atom.value(x, y, s)) + np.abs(x) @ np.abs(inside)
+    assert pair == pytest.approx(x @ inside, abs=(1e-10 + 1e4 * noise) * size)
+
+
+@all_losses
+@weighted_or_not
+def test_loss_fenchel_young(atom, weighted):
+    """f(z) + f*(u) >= <z, u>, with equality at a (sub)gradient u."""
+    rng, z, y, s = loss_data(atom, weighted, 3)
+    g = atom.gradient(z, y, s)
+    conjugate = atom.conjugate(atom.dual_point(z, y, s), y, s)
+    assert atom.value(z, y, s) + conjugate == pytest.approx(z @ g, rel=1e-10, abs=1e-10)
+    finite = 0
+    for size in (0.1, 0.5, 1.0, 3.0):
+        for _ in range(5):
+            u = atom.dual_project(size * rng.normal(size=N), y, s)
+            v = 2.0 * rng.normal(size=N)
+            conjugate = atom.conjugate(u, y, s)
+            finite += np.isfinite(conjugate)
+            assert loss_value(atom, v, y, s) + conjugate >= v @ u - 1e-10
+    assert finite == 20  # dual_project lands in the domain
+
+
+@all_losses
+@weighted_or_not
+def test_loss_conjugate_is_the_supremum(atom, weighted):
+    rng, z, y, s = loss_data(atom, weighted, 4)
+    g, h = (atom.gradient(v, y, s) for v in (z, rng.normal(size=N)))
+    u = 0.6 * g + 0.4 * h  # dom f* is convex
+    expected = reference_conjugate(atom, u, y, s)
+    assert atom.conjugate(u, y, s) == pytest.approx(expected, rel=1e-7, abs=1e-7)
+
+
+@all_losses
+@weighted_or_not
+def test_loss_conjugate_is_infinite_outside_its_domain(atom, weighted):
+    rng, _, y, s = loss_data(atom, weighted, 5)
+    u = 50.0 * rng.normal(size=N)
+    inside = atom.dual_project(u, y, s)
+    np.testing.assert_allclose(atom.dual_project(inside, y, s), inside, rtol=1e-14)
+    bounded = not np.allclose(inside, u)
+    assert np.isinf(atom.conjugate(u, y, s)) == bounded
+    assert np.isinf(reference_conjugate(atom, u, y, s)) == bounded
+    if bounded:  # and from just outside
+        outside = inside + 1e-3 * (u - inside)
+        assert atom.conjugate(outside, y, s) == np.inf
+
+
+@all_losses
+@weighted_or_not
+def test_loss_gradient(atom, weighted):
+    """Finite differences where smooth, the subgradient inequality everywhere; `curvature` bounds the change
+    of the gradient.
+    """
+    rng, z, y, s = loss_data(atom, weighted, 6)
+    g = atom.gradient(z, y, s)
+    if atom.smooth:
+        for i in range(N):
+            e = 1e-5 * np.eye(N)[i]
+            slope = (loss_value(atom, z + e, y, s) - loss_value(atom, z - e, y, s)) / 2e-5
+            assert g[i] == pytest.approx(slope, rel=1e-6, abs=1e-6)
+    changes = []
+    for size in (1e-3, 0.1, 1.0, 5.0):
+        for _ in range(5):
+            v = z + size * rng.normal(size=N)
+            assert loss_value(atom, v, y, s) >= loss_value(atom, z, y, s) + g @ (v - z) - 1e-11
+            changes.append(np.linalg.norm(atom.gradient(v, y, s) - g) / np.linalg.norm(v - z))
+    if np.isfinite(atom.curvature):
+        assert atom.smooth
+        assert max(changes) <= atom.curvature * (1.0 if s is None else s.max()) * (1 + 1e-9)
+
+
+@all_losses
+def test_loss_is_bounded_below(atom):
+    rng, _, y, _ = loss_data(atom, False, 7)
+    lowest = min(loss_value(atom, size * rng.normal(size=N), y) for size in (0.1, 1, 3) for _ in range(20))
+    assert lowest >= atom.bounded_below * N
+    assert atom.convex
+
+
+@all_losses
+def test_loss_quadratic_is_what_it_says(atom):
+    _, z, y, s = loss_data(atom, True, 8)
+    if atom.quadratic is None:
+        curved = [loss_value(atom, t * z, y, s) for t in (-1.0, 0.0, 1.0, 2.0)]
+        assert np.diff(curved, 3) != pytest.approx(0.0, abs=1e-9)  # a parabola has no third difference
+    else:
+        assert loss_value(atom, z, y, s) == pytest.approx(atom.quadratic / 2 * np.sum(s * (z - y) ** 2))
+
+
+@all_losses
+def test_sample_weights_equal_replication(atom):
+    rng, z, y, _ = loss_data(atom, False, 9)
+    copies = rng.integers(1, 4, size=N)
+    many = lambda v: np.repeat(v, copies)  # noqa: E731
+    s = copies.astype(float)
+    assert atom.value(z, y, s) == pytest.approx(atom.value(many(z), many(y)), rel=1e-12)
+    gathered = np.add.reduceat(atom.gradient(many(z), many(y)), np.cumsum(copies) - copies)
+    np.testing.assert_allclose(atom.gradient(z, y, s), gathered, rtol=1e-12, atol=1e-14)
+    u = 0.7 * atom.gradient(z, y, s) + 0.3 * atom.gradient(-z, y, s)
+    shared = atom.conjugate(many(u / s), many(y))  # by symmetry copies share their multiplier equally
+    assert atom.conjugate(u, y, s) == pytest.approx(shared, rel=1e-11)
+
+
+@all_losses
+@weighted_or_not
+def test_loss_does_not_care_for_the_order_of_samples(atom, weighted):
+    rng, z, y, s = loss_data(atom, weighted, 10)
+    order = rng.permutation(N)
+    t = None if s is None else s[order]
+    assert atom.value(z[order], y[order], t) == pytest.approx(atom.value(z, y, s), rel=1e-13)
+    np.testing.assert_allclose(
+        atom.prox(z[order], y[order], 0.7, t), atom.prox(z, y, 0.7, s)[order], rtol=1e-12
+    )
+    np.testing.assert_allclose(
+        atom.gradient(z[order], y[order], t), atom.gradient(z, y, s)[order], rtol=1e-12
+    )
+
+
+@all_losses
+def test_separable_loss_is_a_sum_over_samples(atom):
+    """Two tasks may be stacked, and every sample may have a step of its own in the prox."""
+    _, z, y, s = loss_data(atom, True, 11)
+    first, rest = slice(0, 5), slice(5, N)
+    parts = sum(atom.value(z[part], y[part], s[part]) for part in (first, rest))
+    if not atom.separable:
+        assert atom.value(z, y, s) < parts - 1e-6
+        return
+    assert atom.value(z, y, s) == pytest.approx(parts, rel=1e-13)
+    steps = np.where(np.arange(N) < 5, 0.3, 4.0)
+    apart = [atom.prox(z[part], y[part], step, s[part]) for part, step in ((first, 0.3), (rest, 4.0))]
+    np.testing.assert_allclose(atom.prox(z, y, steps, s), np.concatenate(apart), rtol=1e-12, atol=1e-13)
+
+
+@all_losses
+def test_loss_takes_float32_and_a_single_sample(atom):
+    _, z, y, s = loss_data(atom, True, 12)
+    single = [v.astype(np.float32) for v in (z, y, s)]
+    double = [v.astype(float) for v in single]
+    assert atom.value(*single) == pytest.approx(atom.value(*double), rel=1e-5)
+    np.testing.assert_allclose(atom.gradient(*single), atom.gradient(*double), rtol=1e-4, atol=1e-5)
+    prox = [atom.prox(v[0], v[1], 0.7, v[2]) for v in (single, double)]
+    np.testing.assert_allclose(*prox, rtol=1e-4, atol=1e-5)
+    assert atom.value(z[:1], y[:1]) == pytest.approx(loss_value(atom, z[:1], y[:1]), rel=1e-12)
+
+
+@all_losses
+def test_loss_leaves_its_arguments_alone(atom):
+    rng = random(atom, 13)
+    z, y, s = rng.normal(size=N), targets(atom, rng), rng.uniform(0.5, 2, N)
+    u = atom.gradient(z, y, s)
+    before = [v.copy() for v in (z, y, s, u)]
+    atom.value(z, y, s), atom.prox(z, y, 0.5, s), atom.conjugate(u, y, s), atom.dual_project(u, y, s)
+    for now, then in zip((z, y, s, u), before, strict=True):
+        np.testing.assert_array_equal(now, then)
