@@ -1,0 +1,116 @@
+"""Problems whose answer is known: tasks drawn from weights of low rank, or with few relevant features."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import sparse
+
+from mtldsl.errors import DataError
+from mtldsl.tasks import Tasks
+
+__all__ = ["make_group_sparse", "make_low_rank"]
+
+
+def make_low_rank(
+    n_tasks: int = 20,
+    n_samples: int = 100,
+    n_features: int = 30,
+    rank: int = 3,
+    noise: float = 1.0,
+    *,
+    shared: bool = False,
+    labels: str = "real",
+    density: float | None = None,
+    random_state=None,
+) -> tuple[Tasks, np.ndarray]:
+    """y_i = X_i w_i + noise * e_i,  W = A B / sqrt(rank):  (tasks, W) with W (n_features, n_tasks) of the given rank.
+
+    n_samples : rows per task (of the one X where shared=True)
+    A, B      : standard normal, (n_features, rank) and (rank, n_tasks), so that entries of W have variance 1
+    X, e      : standard normal; with `density` X is CSR with that share of its entries not zero
+    labels    : "real", or "sign" for the signs of y (every task has both)
+
+    The same random_state gives the same numbers. DataError for sizes that make no sense.
+
+    >>> from mtldsl import datasets
+    >>> tasks, W = datasets.make_low_rank(n_tasks=5, n_samples=8, n_features=6, rank=2, random_state=0)
+    >>> W.shape, int(np.linalg.matrix_rank(W)), tasks.n_samples
+    ((6, 5), 2, 40)
+    """
+    _check_sizes(n_tasks=n_tasks, n_samples=n_samples, n_features=n_features, rank=rank)
+    if rank > min(n_features, n_tasks):
+        raise DataError(
+            f"rank={rank}: weights of {n_features} features x {n_tasks} tasks have at most rank {min(n_features, n_tasks)}"
+        )
+    rng = np.random.default_rng(random_state)
+    W = rng.normal(size=(n_features, rank)) @ rng.normal(size=(rank, n_tasks)) / np.sqrt(rank)
+    return _draw(W, n_samples, noise, shared, labels, density, rng), W
+
+
+def make_group_sparse(
+    n_tasks: int = 20,
+    n_samples: int = 100,
+    n_features: int = 50,
+    n_relevant: int = 5,
+    noise: float = 1.0,
+    *,
+    shared: bool = False,
+    labels: str = "real",
+    density: float | None = None,
+    random_state=None,
+) -> tuple[Tasks, np.ndarray]:
+    """y_i = X_i w_i + noise * e_i with W zero outside `n_relevant` rows, which are the same for all tasks: (tasks, W).
+
+    The relevant rows are drawn at random, their entries are standard normal; all else as in `make_low_rank`.
+
+    >>> from mtldsl import datasets
+    >>> tasks, W = datasets.make_group_sparse(n_tasks=4, n_samples=8, n_features=9, n_relevant=3, random_state=0)
+    >>> int(np.count_nonzero(np.linalg.norm(W, axis=1)))
+    3
+    """
+    _check_sizes(n_tasks=n_tasks, n_samples=n_samples, n_features=n_features, n_relevant=n_relevant)
+    if n_relevant > n_features:
+        raise DataError(f"n_relevant={n_relevant}: there are only n_features={n_features}")
+    rng = np.random.default_rng(random_state)
+    W = np.zeros((n_features, n_tasks))
+    W[rng.choice(n_features, n_relevant, replace=False)] = rng.normal(size=(n_relevant, n_tasks))
+    return _draw(W, n_samples, noise, shared, labels, density, rng), W
+
+
+def _check_sizes(**sizes) -> None:
+    for name, value in sizes.items():
+        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+            raise DataError(f"{name}={value!r}: write a whole number of at least 1")
+
+
+def _draw(W, n_samples, noise, shared, labels, density, rng) -> Tasks:
+    if not (np.isscalar(noise) and np.isfinite(noise) and noise >= 0):
+        raise DataError(f"noise={noise!r}: write a standard deviation, a finite number >= 0")
+    if labels not in ("real", "sign"):
+        raise DataError(f'labels={labels!r}: write "real" or "sign"')
+    if density is not None and not 0 < density <= 1:
+        raise DataError(f"density={density!r}: write a share in (0, 1], or None for dense inputs")
+    if labels == "sign" and n_samples < 2:
+        raise DataError('labels="sign" needs n_samples >= 2, or no task could have both classes')
+    d, m = W.shape
+    if shared:
+        X = _inputs(n_samples, d, density, rng)
+        Y = X @ W + noise * rng.normal(size=(n_samples, m))
+        return Tasks.shared(X, np.column_stack([_signs(y) for y in Y.T]) if labels == "sign" else Y)
+    inputs = [_inputs(n_samples, d, density, rng) for _ in range(m)]
+    targets = [X @ w + noise * rng.normal(size=n_samples) for X, w in zip(inputs, W.T, strict=True)]
+    return Tasks.separate(inputs, [_signs(y) for y in targets] if labels == "sign" else targets)
+
+
+def _inputs(n, d, density, rng):
+    if density is None:
+        return rng.normal(size=(n, d))
+    return sparse.random_array((n, d), density=density, format="csr", rng=rng, data_sampler=rng.normal)
+
+
+def _signs(y) -> np.ndarray:
+    """Signs of y; where they are all the same, the entry nearest to zero changes side, as a little more noise would have done."""
+    signs = np.where(y > 0, 1.0, -1.0)
+    if np.abs(signs.sum()) == signs.size:
+        signs[np.argmin(np.abs(y))] *= -1
+    return signs
