@@ -122,9 +122,14 @@ def _taker(form: NormalForm, block: str) -> int | None:
     candidates = [
         k
         for k, f in enumerate(form.functions)
-        if f.map.identity_of == block and (f.atom.finite_dual or f.atom.absorbs)
+        if f.map.identity_of == block and (f.atom.finite_dual or (f.atom.absorbs and _takes_all_entries(f)))
     ]
     return max(candidates, key=lambda k: form.functions[k].atom.finite_dual, default=None)
+
+
+def _takes_all_entries(f: FunctionTerm) -> bool:
+    """`absorbs` is said without knowing the shape: a group_norm may leave the last rows of this argument unpenalised."""
+    return bool(np.isfinite(f.atom.dual_gauge(np.ones(f.map.shape))))
 
 
 # ----------------------------------------------------------------------------------------------- repairs

@@ -362,6 +362,24 @@ def test_dual_projections_remove_nearly_constant_rows_to_relative_precision():
         assert atom.dual_gauge(Z) == np.inf
 
 
+def test_a_model_with_unpenalised_last_rows_is_certified():
+    """Groups of rows 0-2 so dear that they vanish: the optimum is least squares on rows 3-4, and this is proven."""
+    import mtldsl as mtl
+    from mtldsl.certificate import certify
+
+    rng = np.random.default_rng(10)
+    X, Y = rng.normal(size=(30, 5)), rng.normal(size=(30, 4))
+    tasks = mtl.Tasks.shared(X, Y)
+    weights = mtl.Weights(tasks)
+    problem = mtl.minimize(mtl.squared_loss(weights, tasks) + 1e3 * mtl.group_norm(weights, [[0, 2], [1]]))
+    form = problem.form()
+    optimum = np.vstack([np.zeros((3, 4)), np.linalg.lstsq(X[:, 3:], Y)[0]])
+    gradient = X @ optimum - Y
+    certificate = certify(form, {form.blocks[0].name: optimum}, [gradient.T.ravel()], [-X.T @ gradient])
+    assert certificate.objective == pytest.approx(0.5 * np.sum((Y - X @ optimum) ** 2))
+    assert abs(certificate.relative_gap) <= 1e-12
+
+
 # -------------------------------------------------------------------------------- balls and printing
 
 
