@@ -1,14 +1,61 @@
-"""Data: generators with known weights, readers of common files, and the papers' data.
+"""Data to start with: scikit-learn's digits, synthetic problems, readers for common formats, and the papers' data sets.
 
-from mtldsl import datasets
-tasks = datasets.load_digits()
-tasks, W = datasets.make_low_rank(n_tasks=20, n_samples=100, n_features=30, rank=3, random_state=0)
+Every function returns `Tasks`; the generators return (Tasks, W_true). A problem file names one of `LOADERS`, or a path with one of
+`READERS`.
 """
 
 from mtldsl.datasets.digits import load_digits
+from mtldsl.datasets.papers import (
+    load_emotions,
+    load_flags,
+    load_multi_target,
+    load_sarcos,
+    load_scene,
+    load_school,
+    load_segmentation,
+)
+from mtldsl.datasets.readers import read_arff, read_csv, read_libsvm, read_mat, read_npz
 from mtldsl.datasets.synthetic import make_group_sparse, make_low_rank
 
-#: name -> loader, for `dataset = "digits"` in a problem file
-LOADERS = {"digits": load_digits}
+__all__ = [
+    "LOADERS",
+    "READERS",
+    "load_digits",
+    "load_emotions",
+    "load_flags",
+    "load_multi_target",
+    "load_sarcos",
+    "load_scene",
+    "load_school",
+    "load_segmentation",
+    "make_group_sparse",
+    "make_low_rank",
+    "read_arff",
+    "read_csv",
+    "read_libsvm",
+    "read_mat",
+    "read_npz",
+]
 
-__all__ = ["LOADERS", "load_digits", "make_group_sparse", "make_low_rank"]
+
+def _tasks_of(generator):
+    """A generator without its true weights."""
+    return lambda **options: generator(**options)[0]
+
+
+#: name in a problem file -> function that returns Tasks; keyword arguments come from the file's [data] table
+LOADERS = {
+    "digits": load_digits,
+    "low_rank": _tasks_of(make_low_rank),
+    "group_sparse": _tasks_of(make_group_sparse),
+    "school": load_school,
+    "sarcos": load_sarcos,
+    "emotions": load_emotions,
+    "flags": load_flags,
+    "scene": load_scene,
+    "segmentation": load_segmentation,
+    "multi_target": load_multi_target,
+}
+
+#: format -> reader of a path
+READERS = {"csv": read_csv, "arff": read_arff, "mat": read_mat, "npz": read_npz, "libsvm": read_libsvm}
