@@ -1,0 +1,183 @@
+"""Losses: values, gradients, parameters and extremes."""
+
+import math
+
+import numpy as np
+import pytest
+
+from mtldsl.atoms.losses import (
+    AbsoluteLoss,
+    HingeLoss,
+    HuberLoss,
+    LogisticLoss,
+    PoissonLoss,
+    QuantileLoss,
+    SquaredHingeLoss,
+    SquaredLoss,
+    SquareRootLoss,
+    SumOfSquares,
+)
+from mtldsl.errors import ModelError
+from tests.atoms.loss_definitions import every_loss, separable, targets_for
+
+# --------------------------------------------------------------------------------------- values and gradients
+
+Z = np.array([2.0, -1.0, 0.5])
+REAL, SIGN, COUNT = np.array([1.0, 1.0, 0.5]), np.array([1.0, 1.0, -1.0]), np.array([3.0, 0.0, 1.0])
+WEIGHTS = np.array([1.0, 2.0, 4.0])
+
+
+@pytest.mark.parametrize(
+    ("loss", "y", "value", "weighted"),
+    [
+        (SquaredLoss(), REAL, 2.5, 4.5),
+        (SumOfSquares(), REAL, 5.0, 9.0),
+        (SquareRootLoss(), REAL, math.sqrt(5.0), 3.0),
+        (AbsoluteLoss(), REAL, 3.0, 5.0),
+        (QuantileLoss(), REAL, 1.5, 2.5),
+        (QuantileLoss(q=0.75), REAL, 0.25 + 1.5, 0.25 + 3.0),
+        (HuberLoss(), REAL, 0.5 + 1.5, 0.5 + 3.0),
+        (HingeLoss(), SIGN, 2.0 + 1.5, 4.0 + 6.0),
+        (SquaredHingeLoss(), SIGN, 4.0 + 2.25, 8.0 + 9.0),
+        (LogisticLoss(), SIGN, 0.12692801 + 1.31326169 + 0.97407698, 0.12692801 + 2.62652338 + 3.89630794),
+        (PoissonLoss(), COUNT, 1.38905610 + 0.36787944 + 1.14872127, 1.38905610 + 0.73575888 + 4.59488508),
+    ],
+    ids=lambda v: getattr(v, "name", ""),
+)
+def test_values_by_hand(loss, y, value, weighted):
+    assert loss.value(Z, y) == pytest.approx(value, abs=3e-8)
+    assert loss.value(Z, y, WEIGHTS) == pytest.approx(weighted, abs=1e-7)
+
+
+@separable
+def test_value_is_the_weighted_sum_of_the_definition(loss, definition):
+    rng = np.random.default_rng(1)
+    z, y, s = rng.normal(size=40) * 3, targets_for(loss, rng, 40), rng.uniform(0.1, 3.0, size=40)
+    terms = [definition(a, b) for a, b in zip(z, y, strict=True)]
+    assert loss.value(z, y) == pytest.approx(sum(terms), rel=1e-13)
+    assert loss.value(z, y, s) == pytest.approx(float(np.dot(s, terms)), rel=1e-13)
+
+
+@every_loss
+@pytest.mark.parametrize("weighted", [False, True])
+def test_gradient_is_the_finite_difference(loss, weighted):
+    rng = np.random.default_rng(2)
+    z, y = rng.normal(size=20) * 2, targets_for(loss, rng, 20)
+    s = rng.uniform(0.1, 3.0, size=20) if weighted else None
+    h = 1e-6
+    differences = [(loss.value(z + h * e, y, s) - loss.value(z - h * e, y, s)) / (2 * h) for e in np.eye(20)]
+    assert loss.gradient(z, y, s) == pytest.approx(np.array(differences), abs=2e-7 * (1 + np.exp(z.max())))
+
+
+@pytest.mark.parametrize(
+    ("loss", "at", "low", "high"),
+    [
+        (AbsoluteLoss(), 2.0, -1.0, 1.0),
+        (QuantileLoss(q=0.2), 2.0, -0.2, 0.8),
+        (HingeLoss(), 1.0, -1.0, 0.0),
+    ],
+    ids=lambda v: getattr(v, "name", ""),
+)
+def test_gradient_at_a_kink_is_a_subgradient(loss, at, low, high):
+    y = np.array([1.0]) if loss.labels == "sign" else np.array([at])
+    assert low <= loss.gradient(np.array([at]), y)[0] <= high
+
+
+def test_square_root_loss_has_the_zero_subgradient_where_all_residuals_vanish():
+    y = np.array([1.0, 2.0])
+    assert SquareRootLoss().gradient(y, y).tolist() == [0.0, 0.0]
+    assert SquareRootLoss().gradient(y, y, np.array([1.0, 3.0])).tolist() == [0.0, 0.0]
+
+
+@every_loss
+def test_curvature_bounds_the_slope_of_the_gradient_and_is_reached(loss):
+    if not np.isfinite(loss.curvature):
+        assert not loss.smooth or loss.name == "poisson_loss"
+        return
+    z = np.linspace(-6, 6, 4001)
+    y = np.ones_like(z)
+    slopes = np.diff(loss.gradient(z, y)) / np.diff(z)
+    assert slopes.max() == pytest.approx(loss.curvature, rel=1e-5)
+    assert slopes.max() <= loss.curvature * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("loss", [SquaredLoss(), SumOfSquares()], ids=lambda loss: loss.name)
+def test_quadratic_says_what_the_loss_is(loss):
+    assert loss.value(Z, REAL, WEIGHTS) == pytest.approx(loss.quadratic / 2 * 9.0)
+
+
+# ------------------------------------------------------------------------------------ extremes and interfaces
+
+
+def test_logistic_loss_does_not_overflow():
+    z, y = np.array([-1e5, 1e5, -1e300]), np.array([1.0, 1.0, 1.0])
+    assert LogisticLoss().pointwise(z, y).tolist() == [1e5, 0.0, 1e300]
+    assert LogisticLoss().gradient(z, y).tolist() == [-1.0, 0.0, -1.0]
+    assert LogisticLoss().probability(z).tolist() == [0.0, 1.0, 0.0]
+
+
+def test_probability_is_what_the_loss_measures():
+    z = np.linspace(-4, 4, 9)
+    assert LogisticLoss().probability(z) + LogisticLoss().probability(-z) == pytest.approx(np.ones(9))
+    assert -np.log(LogisticLoss().probability(z)) == pytest.approx(LogisticLoss().pointwise(z, np.ones(9)))
+
+
+def test_poisson_loss_is_infinite_only_beyond_the_largest_float():
+    loss = PoissonLoss()
+
+    def one(z):
+        return loss.value(np.array([z]), np.array([2.0]))
+
+    assert np.isfinite(one(709.7)) and one(709.8) == np.inf and one(-1e4) == 2e4
+    assert loss.value(np.array([709.7, 709.7]), np.zeros(2)) == np.inf  # the sum is beyond it
+    assert loss.gradient(np.array([800.0]), np.array([2.0])).tolist() == [np.inf]
+    assert np.isfinite(loss.prox(np.array([800.0, -800.0]), np.array([2.0, 0.0]), 1e8)).all()
+
+
+@pytest.mark.parametrize("y", [0.0, 1.0, 7.0])
+def test_poisson_loss_is_least_at_the_logarithm_of_the_count(y):
+    least = -PoissonLoss().conjugate(np.zeros(1), np.array([y]))
+    assert least == pytest.approx(y - y * math.log(y) if y else 0.0)
+    at = math.log(y) if y else -700.0
+    assert PoissonLoss().value(np.array([at]), np.array([y])) == pytest.approx(least, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("make", "typed", "instead"),
+    [
+        (lambda: HuberLoss(delta=0.0), "delta=0.0", "> 0"),
+        (lambda: HuberLoss(delta=-1), "delta=-1", "> 0"),
+        (lambda: HuberLoss(delta=np.inf), "delta=inf", "finite"),
+        (lambda: HuberLoss(delta="1"), "delta='1'", "number"),
+        (lambda: HuberLoss(delta=np.array([1.0, 2.0])), "delta=array([1., 2.])", "number"),
+        (lambda: QuantileLoss(q=0), "q=0", "0 < q < 1"),
+        (lambda: QuantileLoss(q=1.0), "q=1.0", "0 < q < 1"),
+        (lambda: QuantileLoss(q=float("nan")), "q=nan", "0 < q < 1"),
+        (lambda: QuantileLoss(q=True), "q=True", "0 < q < 1"),
+        (lambda: QuantileLoss(q=None), "q=None", "0 < q < 1"),
+    ],
+)
+def test_wrong_parameters_are_refused_as_typed(make, typed, instead):
+    with pytest.raises(ModelError) as refusal:
+        make()
+    assert typed in str(refusal.value) and instead in str(refusal.value)
+
+
+def test_parameters_may_be_any_real_number():
+    assert (
+        HuberLoss(delta=2).delta
+        == HuberLoss(delta=np.float32(2)).delta
+        == HuberLoss(np.array(2)).delta
+        == 2.0
+    )
+    assert type(QuantileLoss(q=np.float64(0.5)).q) is float
+    assert HuberLoss(delta=2).arguments() == {"delta": 2.0} and HuberLoss().arguments() == {}
+
+
+@every_loss
+def test_latex_shows_the_prediction_and_leaves_no_gap(loss):
+    shown = loss.latex("X_i W_i")
+    assert "X_i W_i" in shown and "{}" not in shown
+    assert shown.count("{") == shown.count("}")
+    for value in loss.arguments().values():
+        assert f"{value:g}" in shown

@@ -1,0 +1,163 @@
+"""Losses: the prox against scalar minimisation, perturbation and arithmetic in 60 digits."""
+
+from decimal import Decimal, localcontext
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import minimize_scalar
+
+from mtldsl.atoms.losses import (
+    AbsoluteLoss,
+    HingeLoss,
+    HuberLoss,
+    LogisticLoss,
+    PoissonLoss,
+    QuantileLoss,
+    SquareRootLoss,
+)
+from tests.atoms.loss_definitions import TARGETS, separable, targets_for
+
+# ------------------------------------------------------------------------------------------------------ prox
+
+steps = st.floats(-8, 8).map(lambda e: 10.0**e)
+predictions = st.floats(-30, 30)
+
+
+@separable
+def test_prox_by_scalar_minimisation(loss, definition):
+    rng = np.random.default_rng(3)
+    for step in (0.05, 0.7, 4.0):
+        z, y = rng.normal(size=12) * 3, targets_for(loss, rng, 12)
+        found = loss.prox(z, y, step)
+        for x, a, b in zip(found, z, y, strict=True):
+
+            def objective(v, a=a, b=b, step=step):
+                return step * definition(v, b) + (v - a) ** 2 / 2
+
+            best = minimize_scalar(objective, bounds=(-60, 60), method="bounded", options={"xatol": 1e-10})
+            assert objective(x) <= best.fun + 1e-13 * (1 + abs(best.fun))
+            assert x == pytest.approx(best.x, abs=1e-5)
+
+
+@separable
+@given(data=st.data())
+@settings(max_examples=60, deadline=None)
+def test_no_perturbation_beats_the_prox(loss, definition, data):
+    z, step, y = data.draw(predictions), data.draw(steps), data.draw(TARGETS[loss.labels])
+    x = float(loss.prox(np.array([z]), np.array([y]), step)[0])
+
+    def objective(v):
+        return step * definition(v, y) + (v - z) ** 2 / 2
+
+    # the rounding of the objective itself
+    slack = 8 * np.finfo(float).eps * (step * (abs(definition(x, y)) + abs(x * y)) + (x - z) ** 2)
+    for change in (1e-6, 1e-3, 0.1, 1.0, 10.0):
+        assert objective(x) <= objective(x + change) + slack
+        assert objective(x) <= objective(x - change) + slack
+
+
+@separable
+def test_prox_with_weights_takes_the_step_times_the_weight(loss, definition):
+    rng = np.random.default_rng(4)
+    z, y, s = rng.normal(size=8), targets_for(loss, rng, 8), rng.uniform(0.1, 3.0, size=8)
+    one_by_one = [loss.prox(z[j : j + 1], y[j : j + 1], 0.6 * s[j])[0] for j in range(8)]
+    assert loss.prox(z, y, 0.6, s) == pytest.approx(np.array(one_by_one), rel=1e-14)
+    per_sample = np.full(8, 0.6)
+    assert loss.prox(z, y, per_sample, s) == pytest.approx(np.array(one_by_one), rel=1e-14)
+
+
+def _bisect(increasing, low, high, digits=40):
+    """The root of an increasing function of Decimals."""
+    while high - low > Decimal(10) ** -digits * max(abs(low), abs(high), Decimal(1)):
+        middle = (low + high) / 2
+        low, high = (middle, high) if increasing(middle) < 0 else (low, middle)
+    return (low + high) / 2
+
+
+def _survival(x):
+    """1 / (1 + e^x), which overflows nowhere."""
+    return 1 / (1 + x.exp()) if x < 0 else (-x).exp() / (1 + (-x).exp())
+
+
+def _extreme_cases(count, seed):
+    rng = np.random.default_rng(seed)
+    for _ in range(count):
+        step = 10.0 ** rng.uniform(-8, 8)
+        kind = rng.integers(3)
+        z = [rng.normal() * 3, -step * rng.uniform(0.0, 1.1), rng.choice([-1, 1]) * 10.0 ** rng.uniform(0, 9)]
+        yield float(z[kind]), step, rng
+
+
+def test_logistic_prox_to_machine_precision_for_any_step():
+    with localcontext() as context:
+        context.prec = 60
+        for z, step, _ in _extreme_cases(60, 5):
+            m, t = Decimal(z), Decimal(step)
+            exact = _bisect(lambda x, m=m, t=t: x - m - t * _survival(x), m, m + t)
+            for y in (1.0, -1.0):
+                found = LogisticLoss().prox(np.array([y * z]), np.array([y]), step)[0]
+                assert abs(found - y * float(exact)) <= 1e-15 * max(1.0, abs(float(exact))), (z, step, y)
+
+
+def test_poisson_prox_to_machine_precision_for_any_step():
+    with localcontext() as context:
+        context.prec = 60
+        for z, step, rng in _extreme_cases(60, 6):
+            y = float(rng.integers(0, 40))
+            t = Decimal(step)
+            c = Decimal(z) + t * Decimal(y)  # x + t e^x = c
+            low = min(c, Decimal(0)) - t  # e^x <= 1 there
+            high = min(c, max(Decimal(0), (max(c, Decimal(1)) / t).ln())) if c > 0 else c
+            exact = _bisect(lambda x, c=c, t=t: x + t * x.exp() - c, low, high)
+            found = PoissonLoss().prox(np.array([z]), np.array([y]), step)[0]
+            assert abs(found - float(exact)) <= 1e-14 * max(1.0, abs(float(exact))), (z, step, y)
+
+
+def test_prox_stops_exactly_at_kinks():
+    z, y = np.array([0.3, -0.7, 5.0]), np.array([0.1, -0.1, 4.9])
+    assert AbsoluteLoss().prox(z, y, 10.0).tolist() == y.tolist()
+    assert QuantileLoss(q=0.3).prox(z, y, 10.0).tolist() == y.tolist()
+    labels = np.array([1.0, -1.0, -1.0])
+    assert HingeLoss().prox(z, labels, 10.0).tolist() == labels.tolist()
+    assert HingeLoss().prox(np.array([3.0]), np.array([1.0]), 10.0).tolist() == [3.0]
+
+
+def test_huber_prox_keeps_its_digits_for_long_steps():
+    # delta is not reached: r / (1 + step), which r - step * clip(...) would lose to cancellation
+    found = HuberLoss(delta=1e-3).prox(np.array([3.0]), np.array([0.0]), 1e8)
+    assert found[0] == pytest.approx(3.0 / (1 + 1e8), rel=1e-15)
+
+
+# ---------------------------------------------------------------------------------------- square-root loss
+
+
+def test_square_root_prox_by_hand():
+    y = np.array([1.0, 1.0])
+    z = y + np.array([3.0, 4.0])  # norm 5
+    assert SquareRootLoss().prox(z, y, 2.0) == pytest.approx(y + 0.6 * np.array([3.0, 4.0]))
+    assert SquareRootLoss().prox(z, y, 5.0).tolist() == y.tolist()
+    # 2 ||r|| is the loss with all weights 4
+    assert SquareRootLoss().prox(z, y, 1.0, np.full(2, 4.0)) == pytest.approx(y + 0.6 * np.array([3.0, 4.0]))
+
+
+@given(
+    seed=st.integers(0, 10**6),
+    spread=st.floats(0, 8),
+    where=st.floats(-6, -1e-3) | st.floats(1e-3, 3),
+)
+@settings(max_examples=100, deadline=None)
+def test_square_root_prox_with_weights_obeys_its_optimality_condition(seed, spread, where):
+    rng = np.random.default_rng(seed)
+    s, r = 10.0 ** rng.uniform(-spread, spread, size=7), rng.normal(size=7) * 3
+    y = np.zeros(7)
+    critical = np.linalg.norm(r / np.sqrt(s))
+    step = critical * 10.0**where
+    x = SquareRootLoss().prox(y + r, y, step, s)
+    if step >= critical:  # 0 is the solution iff r / step is a subgradient at 0
+        assert not x.any()
+    else:
+        pull = step * s * x / np.linalg.norm(np.sqrt(s) * x)
+        # in the metric of the dual norm, whose length is the step
+        assert np.linalg.norm((x + pull - r) / np.sqrt(s)) <= 1e-12 * critical

@@ -1,0 +1,251 @@
+"""The sets: membership, projections by the variational inequality, support functions by their maximisers."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mtldsl.atoms.sets import (
+    AtLeast,
+    AtMost,
+    ColumnsOnSimplex,
+    EqualTo,
+    FrobeniusBall,
+    L1Ball,
+    L21Ball,
+    TraceNormBall,
+)
+
+INF = np.inf
+SHAPE = (5, 4)
+
+# ------------------------------------------------- for every bounded set: the maximiser of <Z, .>, from geometry
+
+
+def _corner_of_l1(radius, Z):
+    V = np.zeros_like(Z)
+    at = np.unravel_index(np.argmax(np.abs(Z)), Z.shape)
+    V[at] = radius * np.sign(Z[at])
+    return V
+
+
+def _corner_of_l21(radius, Z):
+    V = np.zeros_like(Z)
+    norms = [np.sqrt(sum(x * x for x in row)) for row in Z]
+    r = int(np.argmax(norms))
+    V[r] = radius * Z[r] / norms[r]
+    return V
+
+
+def _corner_of_trace(radius, Z):
+    U, _, Vt = np.linalg.svd(Z)
+    return radius * np.outer(U[:, 0], Vt[0])
+
+
+def _corner_of_simplex(total, Z):
+    V = np.zeros_like(Z)
+    V[np.argmax(Z, axis=0), np.arange(Z.shape[1])] = total
+    return V
+
+
+CORNERS = [
+    (lambda size: L1Ball(size), _corner_of_l1),
+    (lambda size: L21Ball(size), _corner_of_l21),
+    (lambda size: TraceNormBall(size), _corner_of_trace),
+    (lambda size: FrobeniusBall(size), lambda size, Z: size * Z / np.sqrt(np.sum(Z**2))),
+    (lambda size: ColumnsOnSimplex(size), _corner_of_simplex),
+]
+bounded = pytest.mark.parametrize(
+    ("make", "corner"), CORNERS, ids=["l1_ball", "l21_ball", "trace_norm_ball", "frobenius_ball", "simplex"]
+)
+
+BOUNDS = [*AtLeast.examples(), *AtMost.examples(), *EqualTo.examples()]
+EVERY = [*BOUNDS, *(make(size) for make, _ in CORNERS for size in (0.5, 3.0))]
+every_set = pytest.mark.parametrize("set_", EVERY, ids=lambda s: s.name)
+
+matrices = st.builds(
+    lambda seed, scale: scale * np.random.default_rng(seed).normal(size=SHAPE),
+    st.integers(0, 10**6),
+    st.floats(-4, 6).map(lambda e: 10.0**e),
+)
+
+
+@bounded
+@given(W=matrices, size=st.floats(-3, 3).map(lambda e: 10.0**e))
+@settings(max_examples=60, deadline=None)
+def test_projection_is_the_nearest_point(make, corner, W, size):
+    """P is the projection of W iff P is in C and no point of C is further along W - P than P itself."""
+    set_ = make(size)
+    P = set_.project(W)
+    length = np.abs(W).max() + size
+    assert set_.violation(P) <= 1e-13 * length
+    normal = W - P
+    if not np.any(normal):
+        return
+    furthest = float(np.vdot(normal, corner(size, normal)))
+    assert furthest <= float(np.vdot(normal, P)) + 1e-11 * length * np.linalg.norm(normal)
+
+
+@bounded
+@given(Z=matrices)
+@settings(max_examples=40, deadline=None)
+def test_support_is_attained_at_the_corner(make, corner, Z):
+    set_ = make(2.0)
+    V = corner(2.0, Z)
+    assert set_.violation(V) <= 1e-12
+    assert set_.support(Z) == pytest.approx(float(np.vdot(Z, V)), rel=1e-12)
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        inside = set_.project(rng.normal(size=SHAPE) * 3)
+        assert set_.support(Z) >= float(np.vdot(Z, inside)) - 1e-10 * np.abs(Z).max()
+
+
+@every_set
+@given(W=matrices, V=matrices)
+@settings(max_examples=30, deadline=None)
+def test_projection_is_idempotent_and_nonexpansive(set_, W, V):
+    P, Q = set_.project(W), set_.project(V)
+    length = np.abs(W).max() + np.abs(V).max() + 10
+    assert set_.project(P) == pytest.approx(P, abs=1e-13 * length)
+    assert np.linalg.norm(P - Q) <= np.linalg.norm(W - V) + 1e-12 * length
+    assert set_.prox(W, 0.1) == pytest.approx(P, abs=0)
+
+
+@every_set
+def test_points_inside_stay_and_are_not_aliased(set_):
+    W = set_.project(np.random.default_rng(1).normal(size=SHAPE))
+    before = W.copy()
+    again = set_.project(W)
+    assert again == pytest.approx(before, abs=1e-15)
+    again += 1.0
+    assert np.array_equal(W, before)
+
+
+# ------------------------------------------------------------------------------------------------ by hand
+
+
+def test_projections_by_hand():
+    W = np.array([[3.0, -1.0], [0.0, 0.5]])
+    assert L1Ball(2.0).project(W).tolist() == [[2.0, 0.0], [0.0, 0.0]]
+    assert L1Ball(3.0).project(W).tolist() == [[2.5, -0.5], [0.0, 0.0]]
+    assert L1Ball(4.5).project(W).tolist() == W.tolist()
+    rows = np.array([[3.0, 4.0], [0.0, -2.0]])
+    assert L21Ball(5.0).project(rows) == pytest.approx(np.array([[2.4, 3.2], [0.0, -1.0]]))
+    assert TraceNormBall(4.0).project(np.diag([5.0, 3.0])) == pytest.approx(np.diag([3.0, 1.0]))
+    assert FrobeniusBall(2.5).project(np.array([[3.0, 4.0]])) == pytest.approx(np.array([[1.5, 2.0]]))
+    columns = np.array([[1.0, 0.2, 5.0], [1.0, 0.2, 0.0], [0.0, 0.2, -5.0]])
+    assert ColumnsOnSimplex().project(columns) == pytest.approx(
+        np.array([[0.5, 1 / 3, 1.0], [0.5, 1 / 3, 0.0], [0.0, 1 / 3, 0.0]])
+    )
+
+
+def test_violations_by_hand():
+    W = np.array([[3.0, -4.0], [0.0, 0.0]])
+    assert L1Ball(5.0).violation(W) == 2.0
+    assert L21Ball(4.0).violation(W) == 1.0
+    assert TraceNormBall(2.0).violation(W) == pytest.approx(3.0)
+    assert FrobeniusBall(2.0).violation(W) == 3.0
+    assert FrobeniusBall(6.0).violation(W) == 0.0
+    assert AtLeast(-1.0).violation(W) == 3.0 and AtMost(-1.0).violation(W) == 4.0
+    assert AtLeast(-4.0).violation(W) == AtMost(3.0).violation(W) == 0.0
+    assert EqualTo([3.0, 1.0]).violation(W) == 5.0
+    assert ColumnsOnSimplex().violation(W) == 5.0  # the second column sums to -4
+    assert ColumnsOnSimplex().violation(np.array([[1.5], [-0.5]])) == 0.5
+
+
+@pytest.mark.parametrize("ball", [L1Ball, L21Ball, TraceNormBall, FrobeniusBall])
+def test_the_ball_of_radius_zero_is_the_zero_matrix(ball):
+    W = np.random.default_rng(2).normal(size=SHAPE)
+    assert np.abs(ball(0).project(W)).max() <= 1e-15
+    assert not ball(0).project(np.zeros(SHAPE)).any()
+    assert ball(0).support(W) == 0.0
+
+
+# --------------------------------------------------------------------------------------- precision at size
+
+
+def test_large_projections_keep_their_precision():
+    rng = np.random.default_rng(3)
+    W = rng.normal(size=(100_000, 1))
+    P = L1Ball(50.0).project(W)
+    assert np.abs(P).sum() == pytest.approx(50.0, rel=1e-13)
+    level = np.abs(W - P).max()
+    moved = P != 0
+    assert np.abs(W[moved] - P[moved]) == pytest.approx(np.full(moved.sum(), level), rel=1e-13)
+    assert np.abs(W[~moved]).max() <= level
+
+
+def test_simplex_projection_does_not_cancel_under_a_common_offset():
+    rng = np.random.default_rng(4)
+    W = rng.integers(-8, 8, size=(30, 3)) / 16  # exact in binary, with the offset too
+    P = ColumnsOnSimplex().project(W + 2.0**30)
+    assert pytest.approx(ColumnsOnSimplex().project(W), abs=1e-15) == P
+    assert P.sum(axis=0) == pytest.approx(np.ones(3), abs=1e-15)
+
+
+@pytest.mark.parametrize("shape", [(7, 3), (3, 7), (1, 4), (6, 1)])
+@pytest.mark.parametrize("fraction", [0.01, 0.5, 0.99, 0.9999999])
+def test_trace_ball_projects_the_singular_values(shape, fraction):
+    rng = np.random.default_rng(5)
+    W = rng.normal(size=shape)
+    s = np.linalg.svd(W, compute_uv=False)
+    radius = fraction * s.sum()
+    P = TraceNormBall(radius).project(W)
+    expected = np.abs(L1Ball(radius).project(s[:, None])).ravel()
+    assert np.linalg.svd(P, compute_uv=False) == pytest.approx(expected, abs=1e-13)
+    assert TraceNormBall(radius).violation(P) <= 1e-13
+
+
+# ------------------------------------------------------------------------------------ bounds and their duals
+
+
+def test_bounds_by_hand_with_missing_entries():
+    W = np.array([[-2.0, 1.0], [0.5, -7.0]])
+    some = AtLeast([[0.0, -INF], [1.0, -INF]])
+    assert some.project(W).tolist() == [[0.0, 1.0], [1.0, -7.0]]
+    assert some.violation(W) == 2.0
+    assert some.violation(np.array([[0.0, -99.0], [1.0, 0.0]])) == 0.0
+    assert AtMost([0.0, INF]).project(W).tolist() == [[-2.0, 1.0], [0.0, -7.0]]
+    assert AtMost([0.0, INF]).violation(W) == 0.5
+
+
+def test_multipliers_of_bounds_form_a_cone():
+    bound = np.array([[1.0, -INF], [-2.0, 3.0]])
+    lower, upper = AtLeast(bound), AtMost(-bound)
+    inside = np.array([[-1.0, 0.0], [-4.0, 0.0]])
+    # sup of <Z, W> over W >= bound is at the bound; for W <= -bound with -Z at the same place
+    assert lower.support(inside) == -1.0 + 8.0 == upper.support(-inside)
+    assert lower.dual_gauge(inside) == upper.dual_gauge(-inside) == 0.0
+    for outside in ([[0.5, 0.0], [0.0, 0.0]], [[0.0, -0.5], [0.0, 0.0]], [[0.0, 0.5], [0.0, 0.0]]):
+        Z = np.array(outside)
+        assert lower.support(Z) == upper.support(-Z) == INF
+        assert lower.dual_gauge(Z) == upper.dual_gauge(-Z) == INF
+    Z = np.array([[-1.0, -5.0], [2.0, -3.0]])
+    assert lower.dual_project(Z).tolist() == [[-1.0, 0.0], [0.0, -3.0]]
+    assert lower.dual_gauge(lower.dual_project(Z)) == 0.0
+    assert not lower.absorbs and not lower.finite_dual
+
+
+def test_equality_takes_any_multiplier():
+    Z = np.array([[1.0, -5.0], [2.0, 3.0]])
+    assert EqualTo([2.0, 1.0]).support(Z) == 2.0 - 5.0 + 4.0 + 3.0
+    assert EqualTo(0.0).dual_gauge(Z) == 0.0 and EqualTo.finite_dual
+
+
+@pytest.mark.parametrize("set_", [s for s in EVERY if s.finite_dual], ids=lambda s: s.name)
+def test_finite_dual_means_a_finite_support_everywhere(set_):
+    for seed in range(5):
+        Z = np.random.default_rng(seed).normal(size=SHAPE) * 10.0**seed
+        assert np.isfinite(set_.conjugate(Z)) and set_.dual_gauge(Z) == 0.0
+        assert set_.dual_project(Z) is Z
+
+
+@every_set
+def test_normal_vectors_of_the_projection_are_multipliers(set_):
+    """W - P is a multiplier at P: support(W - P) = <W - P, P>, finite for every set."""
+    W = np.random.default_rng(6).normal(size=SHAPE) * 3
+    P = set_.project(W)
+    normal = set_.dual_project(W - P)
+    # for bounds the difference has the right sign exactly
+    assert normal == pytest.approx(W - P, abs=0)
+    assert set_.support(normal) == pytest.approx(float(np.vdot(W - P, P)), abs=1e-11)
