@@ -1,0 +1,256 @@
+"""Laws of whole problems, over every loss and several regularizers on small data.
+
+The judge is never the solver itself: optima come from the reference, bounds from random multipliers, data
+from another layout.
+"""
+
+import numpy as np
+import pytest
+from mtldsl.reference.solve import solve_reference
+from scipy import sparse
+
+import mtldsl as mtl
+from mtldsl.atoms.function import REGISTRY, Loss
+from mtldsl.certificate import certify
+from tests.models import MODELS
+
+N, D, M = 14, 5, 3
+LOSSES = sorted(name for name, atom in REGISTRY.items() if issubclass(atom, Loss))
+NORMS = ["l1_norm", "l21_norm", "l12_norm", "l1_inf_norm", "frobenius_norm", "trace_norm"]
+every_loss = pytest.mark.parametrize("loss", LOSSES)
+
+
+def labels(loss, X, rng):
+    """Targets that the loss takes, one column a task."""
+    W = np.outer(rng.normal(size=D), np.ones(M)) + 0.3 * rng.normal(size=(D, M))
+    Z = X @ W + 0.3 * rng.normal(size=(len(X), M))
+    if REGISTRY[loss].labels == "sign":
+        return np.where(np.median(Z, axis=0) <= Z, 1.0, -1.0)
+    return rng.poisson(np.exp(np.clip(Z / 3, -2, 2))).astype(float) if REGISTRY[loss].labels == "count" else Z
+
+
+def data(loss, seed=0, n=N):
+    rng = np.random.default_rng([LOSSES.index(loss), seed])
+    X = rng.normal(size=(n, D)) * (rng.random((n, D)) < 0.7)
+    return X, labels(loss, X, rng), rng
+
+
+def problem_of(loss, tasks, *regularizers, intercept=False):
+    """loss + sum of (coefficient, word)."""
+    W = mtl.Weights(tasks, intercept=intercept)
+    objective = getattr(mtl, loss)(W, tasks)
+    for coefficient, word in regularizers:
+        objective = objective + coefficient * getattr(mtl, word)(W)
+    return mtl.minimize(objective)
+
+
+def optimum(problem, tol=1e-7):
+    solution = problem.solve(tol=tol)
+    assert solution.status == "optimal" and solution.solver != "cvxpy", solution
+    return solution.objective
+
+
+# ---------------------------------------------------------------------------------------------- lambda_max
+
+
+@every_loss
+@pytest.mark.parametrize("norm", NORMS)
+def test_zero_is_the_solution_at_lambda_max_and_not_just_below(loss, norm):
+    X, Y, _ = data(loss)
+    tasks = mtl.Tasks.shared(X, Y)
+    W, lam = mtl.Weights(tasks), mtl.Parameter(1.0)
+    problem = mtl.minimize(getattr(mtl, loss)(W, tasks) + lam * getattr(mtl, norm)(W))
+    critical = problem.lambda_max(lam)
+    at_zero = problem.form().value({"W": np.zeros((D, M))})
+    lam.value = critical * (1 + 1e-6)
+    assert optimum(problem) == pytest.approx(at_zero, rel=1e-6)
+    assert solve_reference(problem.form()).objective == pytest.approx(at_zero, rel=1e-6)
+    lam.value = critical * 0.9
+    assert optimum(problem) < at_zero * (1 - 1e-5) - 1e-9
+    assert solve_reference(problem.form()).objective < at_zero * (1 - 1e-5) - 1e-9
+
+
+@pytest.mark.parametrize("loss", ["squared_loss", "logistic_loss", "huber_loss", "poisson_loss"])
+def test_lambda_max_with_an_intercept_and_a_ridge(loss):
+    X, Y, _ = data(loss)
+    tasks = mtl.Tasks.shared(X, Y)
+    W, lam = mtl.Weights(tasks, intercept=True), mtl.Parameter(1.0)
+    problem = mtl.minimize(getattr(mtl, loss)(W, tasks) + lam * mtl.l21_norm(W) + 0.3 * mtl.ridge(W))
+    critical = problem.lambda_max(lam)
+    for factor, zero in ((1 + 1e-6, True), (0.9, False)):
+        lam.value = critical * factor
+        largest = np.abs(solve_reference(problem.form()).blocks["W"]).max()
+        assert (largest <= 1e-4) == zero
+        assert (np.abs(problem.solve(tol=1e-9).W).max() <= 1e-4) == zero
+
+
+# ------------------------------------------------------------------------------------------ the same data
+
+
+@every_loss
+def test_layouts_of_the_same_data_are_the_same_problem(loss):
+    """Shared, separate, grouped and sparse: equal values and bounds at every point, equal optima."""
+    X, Y, rng = data(loss)
+    order = rng.permutation(N * M)  # grouped rows come in any order; tasks must first appear in theirs
+    order = np.concatenate([[0, N, 2 * N], order[~np.isin(order, [0, N, 2 * N])]])
+    stacked, flat, ids = np.tile(X, (M, 1))[order], Y.T.ravel()[order], np.repeat(np.arange(M), N)[order]
+    layouts = {
+        "shared": mtl.Tasks.shared(X, Y),
+        "sparse": mtl.Tasks.shared(sparse.csr_array(X), Y),
+        "separate": mtl.Tasks.separate([X] * M, list(Y.T)),
+        "sparse separate": mtl.Tasks.separate([sparse.csr_array(X)] * M, list(Y.T)),
+        "grouped": mtl.Tasks.grouped(stacked, flat, ids),
+    }
+    problems = {
+        name: problem_of(loss, tasks, (0.5, "l21_norm"), (0.2, "ridge"), intercept=True)
+        for name, tasks in layouts.items()
+    }
+    point = {"W": rng.normal(size=(D, M)), "W.intercept": rng.normal(size=(1, M))}
+    forms = {name: problem.form() for name, problem in problems.items()}
+    expected = certify(forms["shared"], point)
+    best = solve_reference(forms["shared"]).objective
+    for name, problem in problems.items():
+        found = certify(forms[name], point)
+        assert found.objective == pytest.approx(expected.objective, rel=1e-12), name
+        assert found.dual_bound == pytest.approx(expected.dual_bound, rel=1e-8, abs=1e-8), name
+        assert optimum(problem) == pytest.approx(best, rel=1e-6), name
+
+
+@every_loss
+def test_missing_labels_are_rows_that_are_not_there(loss):
+    X, Y, rng = data(loss, n=20)
+    Y[rng.random(Y.shape) < 0.3] = np.nan
+    kept = [~np.isnan(y) for y in Y.T]
+    missing = problem_of(loss, mtl.Tasks.shared(X, Y), (0.5, "trace_norm"))
+    rows = mtl.Tasks.separate([X[k] for k in kept], [y[k] for y, k in zip(Y.T, kept, strict=True)])
+    removed = problem_of(loss, rows, (0.5, "trace_norm"))
+    point = {"W": rng.normal(size=(D, M))}
+    assert missing.form().value(point) == pytest.approx(removed.form().value(point), rel=1e-12)
+    best = solve_reference(removed.form()).objective
+    assert optimum(missing) == pytest.approx(best, rel=1e-6) == optimum(removed)
+
+
+@every_loss
+@pytest.mark.parametrize("mean", [False, True])
+def test_sample_weights_equal_replication(loss, mean):
+    X, Y, rng = data(loss)
+    copies = rng.integers(1, 4, size=N)
+    weighted = mtl.Tasks.shared(X, Y, sample_weights=copies.astype(float))
+    replicated = mtl.Tasks.shared(np.repeat(X, copies, axis=0), np.repeat(Y, copies, axis=0))
+    problems = []
+    for tasks in (weighted, replicated):
+        W = mtl.Weights(tasks, intercept=True)
+        problems.append(
+            mtl.minimize(getattr(mtl, loss)(W, tasks, mean=mean) + 0.1 * mtl.l21_norm(W) + 0.1 * mtl.ridge(W))
+        )
+    point = {"W": rng.normal(size=(D, M)), "W.intercept": rng.normal(size=(1, M))}
+    values = [problem.form().value(point) for problem in problems]
+    assert values[0] == pytest.approx(values[1], rel=1e-12)
+    best = solve_reference(problems[1].form()).objective
+    assert [optimum(problem) for problem in problems] == pytest.approx([best, best], rel=1e-6)
+
+
+@every_loss
+def test_permuting_tasks_rows_and_features_permutes_the_solution(loss):
+    X, Y, rng = data(loss)
+    rows, features, tasks = rng.permutation(N), rng.permutation(D), rng.permutation(M)
+    regularizers = (0.5, "l21_norm"), (0.3, "trace_norm"), (0.5, "ridge")
+    solutions = [
+        problem_of(loss, mtl.Tasks.shared(*arrays), *regularizers).solve(tol=1e-10)
+        for arrays in ((X, Y), (X[rows][:, features], Y[rows][:, tasks]))
+    ]
+    assert solutions[0].objective == pytest.approx(solutions[1].objective, rel=1e-8)
+    # the solution is unique: objective - optimum >= 0.25 ||W - W*||^2
+    reach = 2 * np.sqrt(max(s.gap.absolute for s in solutions) / 0.25) + 1e-9
+    assert np.linalg.norm(solutions[0].W[features][:, tasks] - solutions[1].W) <= reach <= 1e-3
+
+
+@pytest.mark.parametrize("loss, degree", [("squared_loss", 2), ("sum_of_squares", 2), ("absolute_loss", 1),
+                                          ("quantile_loss", 1), ("square_root_loss", 1)])  # fmt: skip
+@pytest.mark.parametrize("norm", ["l21_norm", "trace_norm", "l1_norm"])
+def test_rescaling_targets_rescales_the_solution(loss, degree, norm):
+    """Targets times c: the weights times c, where the norm's coefficient is multiplied by c^(degree - 1)."""
+    X, Y, _ = data(loss)
+    c = 7.0
+    one = optimum(problem_of(loss, mtl.Tasks.shared(X, Y), (0.4, norm)))
+    scaled = optimum(problem_of(loss, mtl.Tasks.shared(X, c * Y), (0.4 * c ** (degree - 1), norm)))
+    assert scaled == pytest.approx(c**degree * one, rel=1e-6)
+
+
+@every_loss
+def test_float32_data_give_the_answer_of_the_same_numbers_in_float64(loss):
+    X, Y, _ = data(loss)
+    X, Y = X.astype(np.float32), Y.astype(np.float32)
+    single = problem_of(loss, mtl.Tasks.shared(X, Y), (0.5, "l21_norm"))
+    double = problem_of(loss, mtl.Tasks.shared(X.astype(float), Y.astype(float)), (0.5, "l21_norm"))
+    assert single.solve().W.dtype == np.float64
+    assert optimum(single) == pytest.approx(optimum(double), rel=1e-9)
+
+
+# ---------------------------------------------------------------------------------------------- degenerate
+
+
+@every_loss
+@pytest.mark.parametrize("norm", ["l1_norm", "l21_norm", "trace_norm"])
+def test_degenerate_data(loss, norm):
+    """A zero column, two equal columns, one task, one feature, one row, all at once and each alone."""
+    X, Y, _ = data(loss)
+    zero_column, equal_columns = X.copy(), X.copy()
+    zero_column[:, 1], equal_columns[:, 1] = 0.0, X[:, 0]
+    cases = {
+        "zero column": (zero_column, Y),
+        "equal columns": (equal_columns, Y),
+        "one task": (X, Y[:, :1]),
+        "one feature": (X[:, :1] + 1.0, Y),
+        "one task, one feature": (X[:, :1] + 1.0, Y[:, :1]),
+        "more features than rows": (X[:3], np.array([[1.0, -1, 1], [-1, 1, 1], [1, 1, -1]])),
+    }
+    if REGISTRY[loss].labels != "sign":
+        cases["one row"] = (X[:1], np.abs(Y[:1]))
+        cases["constant targets"] = (X, np.full_like(Y, 2.0))
+    for case, (inputs, targets) in cases.items():
+        targets = np.abs(targets) if REGISTRY[loss].labels == "count" else targets
+        problem = problem_of(loss, mtl.Tasks.shared(inputs, targets), (0.3, norm))
+        solution = problem.solve()
+        assert solution.status == "optimal" and solution.solver != "cvxpy", (case, solution)
+        best = solve_reference(problem.form()).objective
+        assert solution.objective == pytest.approx(best, rel=1e-6, abs=1e-7), case
+
+
+def test_targets_that_are_all_zero_have_the_zero_solution():
+    for loss in ("squared_loss", "absolute_loss", "square_root_loss", "huber_loss"):
+        X, _, _ = data(loss)
+        solution = problem_of(loss, mtl.Tasks.shared(X, np.zeros((N, M))), (0.3, "l21_norm")).solve()
+        assert solution.status == "optimal" and solution.objective == 0.0, (loss, solution)
+        np.testing.assert_array_equal(solution.W, 0.0)
+
+
+# ---------------------------------------------------------------------------------------------- weak duality
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_weak_duality_on_random_points_and_multipliers(name):
+    """Whatever the multipliers, the certificate's bound stays below the optimum that the reference found."""
+    form = MODELS[name]().form()
+    reference = solve_reference(form)
+    rng = np.random.default_rng(3)
+    margin = 1e-7 * (1 + abs(reference.objective))
+    finite = 0
+    for size in (0.0, 0.1, 1.0, 10.0):
+        for _ in range(5):
+            blocks = {block: size * rng.normal(size=shape) for block, shape in form.shapes.items()}
+            loss_duals = [size * rng.normal(size=loss.tasks.n_samples) for loss in form.losses]
+            function_duals = [size * rng.normal(size=f.map.shape) for f in form.functions]
+            for duals in (
+                (None, None),
+                (loss_duals, function_duals),
+                (loss_duals, None),
+                (None, function_duals),
+            ):
+                bound = certify(form, blocks, *duals).dual_bound
+                assert bound <= reference.objective + margin
+                finite += np.isfinite(bound)
+            near = [u + 0.1 * size * rng.normal(size=u.shape) for u in reference.loss_duals]
+            bound = certify(form, reference.blocks, near, reference.function_duals).dual_bound
+            assert bound <= reference.objective + margin
+    assert finite >= 20
