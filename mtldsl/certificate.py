@@ -7,10 +7,10 @@ Fenchel duality gives, for every u, v with  sum_t A_t^T u_t + sum_k B_k^T v_k = 
 
 A solver's multipliers obey neither that equation nor dom f*, dom g* exactly. They are made to, in this order:
 1. every u_t, v_k is moved into (the cone spanned by) the domain of its conjugate;
-2. on every intercept the entries of u are shifted, within their domain, until they sum to zero;
-3. on every other block the residual of the equation is given to a term that takes any multiplier (a norm, a ridge, a ball, a
-   simplex, an equality), or, where no term does, is removed from u by least squares;
-4. all multipliers are scaled by one t in [0, 1] so that every norm's dual constraint holds (t = 0 is always feasible).
+2. they are made stationary (`mtldsl.multipliers`): on every block the residual of the equation is given to a term that takes
+   any multiplier (a norm, a ridge, a ball, a simplex, an equality); on intercepts, and where no term takes it, u is changed
+   within its domain instead;
+3. all multipliers are scaled by one t in [0, 1] so that every norm's dual constraint holds (t = 0 is always feasible).
 
 Nothing here knows how the point was found.
 """
@@ -22,11 +22,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from mtldsl.compile.normal_form import Blocks, FunctionTerm, LossTerm, NormalForm
+from mtldsl.multipliers import make_stationary
 
 __all__ = ["Certificate", "certify", "dual_bound", "relative_gap"]
-
-# A stationarity residual this small against its own terms is rounding, not infeasibility.
-_ROUNDING = 1e-12
 
 
 @dataclass(frozen=True)
@@ -80,147 +78,17 @@ def dual_bound(form: NormalForm, blocks: Blocks, loss_duals=None, function_duals
         loss_duals = [loss.gradient(loss.predictions(blocks)) for loss in form.losses]
     if function_duals is None:
         function_duals = [np.zeros(f.map.shape) for f in form.functions]
-    u = [
-        loss.dual_project(np.asarray(dual, float)) for loss, dual in zip(form.losses, loss_duals, strict=True)
-    ]
+    u = [loss.dual_project(np.asarray(d, float)) for loss, d in zip(form.losses, loss_duals, strict=True)]
     v = [
-        f.atom.dual_project(np.asarray(dual, float))
-        for f, dual in zip(form.functions, function_duals, strict=True)
+        f.atom.dual_project(np.asarray(d, float)) for f, d in zip(form.functions, function_duals, strict=True)
     ]
-    for block in form.blocks:
-        if block.intercept_of is not None and not _balance_intercept(form, block.name, u):
-            return -np.inf, f"the multipliers of {block.name} could not be balanced"
-    takers = {block.name: _taker(form, block.name) for block in form.blocks if block.intercept_of is None}
-    for name, taker in takers.items():
-        if taker is None and not _solve_by_least_squares(form, name, u, v):
-            return -np.inf, (
-                f"no term bounds {name} in every direction, and the losses' multipliers alone could not be made stationary; "
-                f"a term such as + 1e-6 * ridge({name}) makes a bound possible"
-            )
-    residual, _ = _stationarity(form, u, v)
-    for name, taker in takers.items():
-        if taker is not None:
-            v[taker] = v[taker] - residual[name]
-    return _best_scaling(form, u, v)
-
-
-def _stationarity(form: NormalForm, u, v) -> tuple[Blocks, Blocks]:
-    """(sum A^T u + sum B^T v, the same with absolute values: what rounding is measured against) on every block."""
-    residual = form.zeros()
-    for loss, dual in zip(form.losses, u, strict=True):
-        loss.add_adjoint(dual, residual)
-    size = {name: np.abs(r).max(initial=0.0) for name, r in residual.items()}
-    for f, dual in zip(form.functions, v, strict=True):
-        f.map.add_adjoint(dual, residual)
-        for name in f.map.blocks:
-            size[name] = max(size[name], np.abs(dual).max(initial=0.0))
-    return residual, size
-
-
-def _taker(form: NormalForm, block: str) -> int | None:
-    """The function that can take any multiplier on this block: one with an everywhere finite conjugate if there is one."""
-    candidates = [
-        k
-        for k, f in enumerate(form.functions)
-        if f.map.identity_of == block and (f.atom.finite_dual or (f.atom.absorbs and _takes_all_entries(f)))
-    ]
-    return max(candidates, key=lambda k: form.functions[k].atom.finite_dual, default=None)
-
-
-def _takes_all_entries(f: FunctionTerm) -> bool:
-    """`absorbs` is said without knowing the shape: a group_norm may leave the last rows of this argument unpenalised."""
-    return bool(np.isfinite(f.atom.dual_gauge(np.ones(f.map.shape))))
-
-
-# ----------------------------------------------------------------------------------------------- repairs
-
-
-def _balance_intercept(form: NormalForm, name: str, u) -> bool:
-    """Make u sum to zero in every task over the losses that share this intercept, staying inside dom f*."""
-    losses = [t for t, loss in enumerate(form.losses) if name in loss.intercepts]
-    if len(losses) != 1:
-        return not losses
-    (t,) = losses
-    loss, dual = form.losses[t], u[t]
-    offsets = loss.tasks.offsets
-    if loss.atom.separable:
-        low, high = loss.dual_interval()
-        u[t] = np.concatenate(
-            [
-                _shift_to_zero_sum(dual[a:b], low[a:b], high[a:b])
-                for a, b in zip(offsets[:-1], offsets[1:], strict=True)
-            ]
+    stuck = make_stationary(form, u, v)
+    if stuck is not None:
+        return -np.inf, (
+            f"no term bounds {stuck} in every direction, and the losses' multipliers alone could not be made stationary; "
+            f"a term such as + 1e-6 * ridge({stuck}) makes a bound possible"
         )
-    else:
-        # a ball around 0 contains the centred vector whenever it contains the vector
-        means = np.add.reduceat(dual, offsets[:-1]) / loss.tasks.counts
-        u[t] = loss.dual_project(dual - np.repeat(means, loss.tasks.counts))
-    sums = np.add.reduceat(u[t], offsets[:-1])
-    return bool(
-        np.all(np.abs(sums) <= _ROUNDING * np.add.reduceat(np.abs(u[t]), offsets[:-1]) + np.finfo(float).tiny)
-    )
-
-
-def _shift_to_zero_sum(u, low, high) -> np.ndarray:
-    """clip(u + c, low, high) with the c that makes it sum to zero: the sum is monotone and piecewise linear in c.
-
-    Where no c does (an interval without 0 among them), the sum comes as near to zero as it can.
-    """
-    total = lambda c: float(np.clip(u + c, low, high).sum())  # noqa: E731
-    breaks = np.unique(np.concatenate([(low - u)[np.isfinite(low)], (high - u)[np.isfinite(high)], [0.0]]))
-    first, last = 0, breaks.size - 1
-    while last - first > 1:  # the neighbouring breakpoints between which the sum changes sign
-        middle = (first + last) // 2
-        first, last = (middle, last) if total(breaks[middle]) <= 0 else (first, middle)
-    a, b = total(breaks[first]), total(breaks[last])
-    if a > 0:  # only the entries without a lower limit move further down
-        c = breaks[first] - a / max(np.sum(np.isneginf(low)), 1)
-    elif b <= 0:
-        c = breaks[last] - b / max(np.sum(np.isposinf(high)), 1)
-    else:
-        c = breaks[first] - a * (breaks[last] - breaks[first]) / (b - a)
-    shifted = np.clip(u + c, low, high)
-    # the interpolation is exact but for rounding, which entries strictly inside take up
-    free = (shifted > low) & (shifted < high)
-    if free.any():
-        shifted[free] -= shifted.sum() / free.sum()
-    return np.clip(shifted, low, high)
-
-
-def _solve_by_least_squares(form: NormalForm, block: str, u, v) -> bool:
-    """Change u as little as possible, on entries strictly inside their domain, until the block's residual is rounding."""
-    losses = [
-        t for t, loss in enumerate(form.losses) if loss.map.identity_of == block and loss.atom.separable
-    ]
-    if not losses:
-        return _is_rounding(form, block, u, v)
-    t = losses[0]
-    loss = form.losses[t]
-    low, high = loss.dual_interval()
-    offsets, inputs = loss.tasks.offsets, loss.tasks.inputs
-    for _ in range(8):
-        if _is_rounding(form, block, u, v):
-            return True
-        residual = _stationarity(form, u, v)[0][block]
-        dual = u[t].copy()
-        for i, (a, b) in enumerate(zip(offsets[:-1], offsets[1:], strict=True)):
-            free = (dual[a:b] > low[a:b]) & (dual[a:b] < high[a:b])
-            X = inputs[i][free]
-            X = X.toarray() if hasattr(X, "toarray") else X
-            target = residual[:, i]
-            if loss.intercepts:  # keep the sum of u
-                X, target = np.column_stack([X, np.ones(len(X))]), np.append(target, 0.0)
-            dual[a:b][free] -= np.linalg.lstsq(X.T, target, rcond=None)[0]
-        u[t] = loss.dual_project(dual)
-    return _is_rounding(form, block, u, v)
-
-
-def _is_rounding(form: NormalForm, block: str, u, v) -> bool:
-    residual, size = _stationarity(form, u, v)
-    inputs = sum(
-        np.abs(loss.tasks.adjoint(np.abs(dual))).max() for loss, dual in zip(form.losses, u, strict=True)
-    )
-    return bool(np.abs(residual[block]).max() <= _ROUNDING * max(size[block], inputs))
+    return _best_scaling(form, u, v)
 
 
 # ----------------------------------------------------------------------------------------------- scaling

@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 import mtldsl as mtl
-from mtldsl.certificate import _shift_to_zero_sum, certify, dual_bound, relative_gap
-from tests.models import MODELS
+from mtldsl.certificate import certify, dual_bound, relative_gap
+from mtldsl.multipliers import shift_to_zero_sum
+from tests.models import MODELS, separate, shared
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -84,13 +85,43 @@ def test_shift_to_zero_sum(u, data):
     """For intervals that hold 0 the result stays inside, sums to zero, and keeps a vector that already did."""
     y = data.draw(arrays(float, u.size, elements=st.sampled_from([-1.0, 1.0])))
     low, high = np.minimum(-y, 0.0), np.maximum(-y, 0.0)  # the hinge's dual interval
-    shifted = _shift_to_zero_sum(np.clip(u, low, high), low, high)
+    shifted = shift_to_zero_sum(np.clip(u, low, high), low, high)
     assert (shifted >= low).all() and (shifted <= high).all()
     assert abs(shifted.sum()) <= 1e-12
-    np.testing.assert_allclose(_shift_to_zero_sum(shifted, low, high), shifted, atol=1e-12)
+    np.testing.assert_allclose(shift_to_zero_sum(shifted, low, high), shifted, atol=1e-12)
 
 
 def test_relative_gap_of_nothing_is_infinite():
     assert relative_gap(1.0, -np.inf) == np.inf
     assert relative_gap(np.inf, 0.0) == np.inf
     assert relative_gap(2.0, 1.0) == 0.5
+
+
+def test_a_bound_needs_every_block_stationary_the_intercepts_too():
+    """No term takes multipliers of W here; repairing them must not spoil the sums that the intercept asks for."""
+    tasks = separate(1007, labels="sign", sizes=(25, 39, 21, 25), density=0.6)
+    W = mtl.Weights(tasks, intercept=True)
+    rng = np.random.default_rng(0)
+    problem = mtl.minimize(
+        1.4 * mtl.squared_hinge_loss(W, tasks)
+        + 0.08 * mtl.trace_norm(W @ rng.normal(size=(4, 4)))
+        + 0.02 * mtl.l21_norm(W[:3, :])
+    )
+    form = problem.form()
+    optimum = problem.solve(solver="cvxpy").objective
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        size = 10.0 ** rng.uniform(-2, 1)
+        u = [size * rng.normal(size=tasks.n_samples)]
+        v = [size * rng.normal(size=f.map.shape) for f in form.functions]
+        bound, _ = dual_bound(form, form.zeros(), u, v)
+        assert bound <= optimum * (1 + 1e-7)
+
+
+def test_two_losses_may_share_an_intercept():
+    real, sign = shared(18), shared(18, labels="sign")
+    W = mtl.Weights(real, intercept=True)
+    problem = mtl.minimize(mtl.huber_loss(W, real) + 0.5 * mtl.hinge_loss(W, sign) + mtl.trace_norm(W))
+    solution = problem.solve(tol=1e-6)
+    assert solution.status == "optimal"
+    assert solution.objective == pytest.approx(problem.solve(solver="cvxpy", tol=1e-6).objective, rel=2e-6)

@@ -1,0 +1,187 @@
+"""Making multipliers stationary: sum_t A_t^T u_t + sum_k B_k^T v_k = 0 on every block, to rounding, with u_t kept in dom f_t*."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mtldsl.compile.normal_form import Blocks, FunctionTerm, LossTerm, NormalForm
+
+__all__ = ["make_stationary", "shift_to_zero_sum"]
+
+#: a residual this small against the terms that it is the sum of is rounding, not infeasibility
+_ROUNDING = 1e-12
+
+#: rounds of least squares and clipping before a block is given up
+_ROUNDS = 8
+
+
+def make_stationary(form: NormalForm, u: list[np.ndarray], v: list[np.ndarray]) -> str | None:
+    """Change u and v in place; None where they are stationary now, else the name of a block where they cannot be made so."""
+    takers = {block.name: _taker(form, block.name) for block in form.blocks}
+    if any(block.intercept_of is not None for block in form.blocks):
+        _balance_intercepts(form, u)
+    left_over = [name for name, taker in takers.items() if taker is None]
+    for block in form.weight_blocks:
+        if takers[block.name] is None:
+            _solve_by_least_squares(form, block.name, u, v)
+    residual = stationarity(form, u, v)
+    if left_over:
+        size = _rounding_unit(form, u, v)
+        for name in left_over:
+            if not np.all(np.abs(residual[name]) <= _ROUNDING * size[name]):
+                return name
+    for name, taker in takers.items():
+        if taker is not None:
+            v[taker] = v[taker] - residual[name]
+    return None
+
+
+def stationarity(form: NormalForm, u, v) -> Blocks:
+    """sum A^T u + sum B^T v on every block."""
+    residual = form.zeros()
+    for loss, dual in zip(form.losses, u, strict=True):
+        loss.add_adjoint(dual, residual)
+    for f, dual in zip(form.functions, v, strict=True):
+        f.map.add_adjoint(dual, residual)
+    return residual
+
+
+def _rounding_unit(form: NormalForm, u, v) -> dict[str, float]:
+    """The largest term of the sums in `stationarity`, block by block: what their rounding errors are proportional to."""
+    size = {name: np.finfo(float).tiny for name in form.shapes}
+    for loss, dual in zip(form.losses, u, strict=True):
+        for name in loss.intercepts:
+            size[name] = max(size[name], np.add.reduceat(np.abs(dual), loss.tasks.offsets[:-1]).max())
+        terms = form.zeros()
+        magnitudes = np.sqrt(np.add.reduceat(dual**2, loss.tasks.offsets[:-1]))
+        loss.map.add_adjoint(np.ones(loss.map.shape) * _column_norms(loss) * magnitudes, terms)
+        for name in loss.map.blocks:
+            size[name] = max(size[name], np.abs(terms[name]).max())
+    for f, dual in zip(form.functions, v, strict=True):
+        for name in f.map.blocks:
+            size[name] = max(size[name], np.abs(dual).max(initial=0.0))
+    return size
+
+
+def _column_norms(loss: LossTerm) -> np.ndarray:
+    """(d, 1): for every feature the largest norm of its column over the tasks."""
+    gram = loss.tasks.gram()
+    squares = np.einsum("...jj->...j", gram).reshape(-1, loss.tasks.n_features).max(axis=0)
+    return np.sqrt(squares)[:, None]
+
+
+# -------------------------------------------------------------------------------------- terms that take all
+
+
+def _taker(form: NormalForm, block: str) -> int | None:
+    """The function that can take any multiplier on this block: one with an everywhere finite conjugate if there is one."""
+    candidates = [
+        k
+        for k, f in enumerate(form.functions)
+        if f.map.identity_of == block and (f.atom.finite_dual or (f.atom.absorbs and _takes_all_entries(f)))
+    ]
+    return max(candidates, key=lambda k: form.functions[k].atom.finite_dual, default=None)
+
+
+def _takes_all_entries(f: FunctionTerm) -> bool:
+    """`absorbs` is said without knowing the shape: a group_norm may leave the last rows of this argument unpenalised."""
+    return bool(np.isfinite(f.atom.dual_gauge(np.ones(f.map.shape))))
+
+
+# ---------------------------------------------------------------------------------------------- intercepts
+
+
+def _balance_intercepts(form: NormalForm, u) -> None:
+    """Make u sum to zero in every task over the losses that share an intercept, staying inside dom f*."""
+    for name in {name for loss in form.losses for name in loss.intercepts}:
+        sharing = [t for t, loss in enumerate(form.losses) if name in loss.intercepts]
+        separable = [t for t in sharing if form.losses[t].atom.separable]
+        for t in sharing:
+            if t not in separable:
+                loss = form.losses[t]
+                means = np.add.reduceat(u[t], loss.tasks.offsets[:-1]) / loss.tasks.counts
+                # dom f* of such a loss is a norm's ball, task by task: projecting scales, and keeps the sum at zero
+                u[t] = loss.dual_project(u[t] - np.repeat(means, loss.tasks.counts))
+        if separable:
+            _shift_together([form.losses[t] for t in separable], separable, u)
+
+
+def _shift_together(losses: list[LossTerm], positions: list[int], u) -> None:
+    intervals = [loss.dual_interval() for loss in losses]
+    shifted = [np.array(u[t]) for t in positions]
+    for i in range(losses[0].tasks.n_tasks):
+        rows = [slice(loss.tasks.offsets[i], loss.tasks.offsets[i + 1]) for loss in losses]
+        together = shift_to_zero_sum(
+            np.concatenate([u[t][r] for t, r in zip(positions, rows, strict=True)]),
+            np.concatenate([low[r] for (low, _), r in zip(intervals, rows, strict=True)]),
+            np.concatenate([high[r] for (_, high), r in zip(intervals, rows, strict=True)]),
+        )
+        ends = np.cumsum([r.stop - r.start for r in rows])[:-1]
+        for target, r, part in zip(shifted, rows, np.split(together, ends), strict=True):
+            target[r] = part
+    for t, new in zip(positions, shifted, strict=True):
+        u[t] = new
+
+
+def shift_to_zero_sum(u, low, high) -> np.ndarray:
+    """clip(u + c, low, high) with the c that makes it sum to zero: the sum is monotone and piecewise linear in c.
+
+    Where no c does (an interval without 0 among them), the sum comes as near to zero as it can.
+    """
+    bounded_below, bounded_above = np.isfinite(low), np.isfinite(high)
+    if not bounded_below.any() and not bounded_above.any():
+        return u - u.mean()
+
+    def total(c: float) -> float:
+        return float(np.clip(u + c, low, high).sum())
+
+    breaks = np.unique(np.concatenate([(low - u)[bounded_below], (high - u)[bounded_above], [0.0]]))
+    first, last = 0, breaks.size - 1
+    while last - first > 1:  # the neighbouring breakpoints between which the sum changes sign
+        middle = (first + last) // 2
+        first, last = (middle, last) if total(breaks[middle]) <= 0 else (first, middle)
+    a, b = total(breaks[first]), total(breaks[last])
+    if a > 0:  # only the entries without a lower limit move further down
+        c = breaks[first] - a / max(np.sum(~bounded_below), 1)
+    elif b <= 0:
+        c = breaks[last] - b / max(np.sum(~bounded_above), 1)
+    else:
+        c = breaks[first] - a * (breaks[last] - breaks[first]) / (b - a)
+    shifted = np.clip(u + c, low, high)
+    # the interpolation is exact but for rounding, which entries strictly inside take up
+    free = (shifted > low) & (shifted < high)
+    if free.any():
+        shifted[free] -= shifted.sum() / free.sum()
+    return np.clip(shifted, low, high)
+
+
+# ----------------------------------------------------------------------------------------- unpenalised blocks
+
+
+def _solve_by_least_squares(form: NormalForm, block: str, u, v) -> None:
+    """Change u of one loss as little as possible, on entries strictly inside their domain, until the block's residual is
+    rounding or the rounds are used up. The sums that intercepts ask for are kept at zero in the same systems.
+    """
+    eligible = [
+        t for t, loss in enumerate(form.losses) if loss.map.identity_of == block and loss.atom.separable
+    ]
+    if not eligible:
+        return
+    t = eligible[0]
+    loss = form.losses[t]
+    low, high = loss.dual_interval()
+    offsets, inputs = loss.tasks.offsets, loss.tasks.inputs
+    for _ in range(_ROUNDS):
+        residual, size = stationarity(form, u, v), _rounding_unit(form, u, v)
+        watched = [block, *loss.intercepts]
+        if all(np.all(np.abs(residual[name]) <= 0.1 * _ROUNDING * size[name]) for name in watched):
+            return
+        dual = u[t].copy()
+        for i, (a, b) in enumerate(zip(offsets[:-1], offsets[1:], strict=True)):
+            free = (dual[a:b] > low[a:b]) & (dual[a:b] < high[a:b])
+            X = inputs[i][free]
+            X = X.toarray() if hasattr(X, "toarray") else X
+            wanted = np.concatenate([residual[name][:, i] for name in watched])
+            X = np.column_stack([X, *[np.ones(len(X)) for _ in loss.intercepts]])
+            dual[a:b][free] -= np.linalg.lstsq(X.T, wanted, rcond=None)[0]
+        u[t] = loss.dual_project(dual)
