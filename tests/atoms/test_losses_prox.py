@@ -116,18 +116,19 @@ def test_poisson_prox_to_machine_precision_for_any_step():
 
 
 def test_prox_stops_exactly_at_kinks():
-    z, y = np.array([0.3, -0.7, 5.0]), np.array([0.1, -0.1, 4.9])
-    assert AbsoluteLoss().prox(z, y, 10.0).tolist() == y.tolist()
-    assert QuantileLoss(q=0.3).prox(z, y, 10.0).tolist() == y.tolist()
-    labels = np.array([1.0, -1.0, -1.0])
-    assert HingeLoss().prox(z, labels, 10.0).tolist() == labels.tolist()
-    assert HingeLoss().prox(np.array([3.0]), np.array([1.0]), 10.0).tolist() == [3.0]
+    rng = np.random.default_rng(10)
+    z, y = rng.normal(size=500), rng.normal(size=500)
+    assert np.array_equal(AbsoluteLoss().prox(z, y, 10.0), y)
+    assert np.array_equal(QuantileLoss(q=0.4).prox(z, y, 20.0), y)
+    labels = rng.choice([-1.0, 1.0], size=500)
+    beyond = labels * z >= 1
+    assert np.array_equal(HingeLoss().prox(z, labels, 10.0), np.where(beyond, z, labels))
 
 
 def test_huber_prox_keeps_its_digits_for_long_steps():
     # delta is not reached: r / (1 + step), which r - step * clip(...) would lose to cancellation
     found = HuberLoss(delta=1e-3).prox(np.array([3.0]), np.array([0.0]), 1e8)
-    assert found[0] == pytest.approx(3.0 / (1 + 1e8), rel=1e-15)
+    assert found[0] == pytest.approx(3.0 / (1 + 1e8), rel=1e-15, abs=0)
 
 
 # ---------------------------------------------------------------------------------------- square-root loss
@@ -160,4 +161,4 @@ def test_square_root_prox_with_weights_obeys_its_optimality_condition(seed, spre
     else:
         pull = step * s * x / np.linalg.norm(np.sqrt(s) * x)
         # in the metric of the dual norm, whose length is the step
-        assert np.linalg.norm((x + pull - r) / np.sqrt(s)) <= 1e-12 * critical
+        assert np.linalg.norm((x + pull - r) / np.sqrt(s)) <= 4e-15 * critical
