@@ -37,10 +37,9 @@ class Iteration:
         self.s = w + multipliers / self.metric
 
     def _apply_penalties(self) -> None:
-        rho = float(self.penalties[0]) if self.penalties.size else 1.0
         self.metric = self.split.metric(self.penalties)
         self.root = np.sqrt(self.metric)
-        self.update.set_penalties(self.penalties / rho, rho)
+        self.solve = self.update.solver(self.penalties)
 
     def _first_guess(self, start: Point | None) -> tuple[np.ndarray, np.ndarray]:
         """Copies and multipliers to start from: those of `start` where it has them, else losses' gradients."""
@@ -74,7 +73,7 @@ class Iteration:
             w = self.split.prox(self.s, self.metric)
             rhs = {name: array.copy() for name, array in self.target.items()}
             self.split.add_adjoint(self.metric * (2.0 * w - self.s - self.constant), rhs)
-            x = self.update.solve(rhs)
+            x = self.solve(rhs)
             image = self.split.image(x)
             step = image - w
             residual = np.linalg.norm(self.root * step) / max(np.linalg.norm(self.root * self.s), 1e-300)

@@ -1,4 +1,4 @@
-"""ADMM's x-update by preconditioned conjugate gradients: for maps that mix tasks, on problems too large for a dense system."""
+"""ADMM's x-update by preconditioned conjugate gradients: for maps that mix tasks, where a dense system is too large."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from mtldsl.solvers.admm_split import Split
 
 __all__ = ["ConjugateGradientUpdate", "conjugate_gradients"]
 
-#: residual left of the first one: far below what an iteration of ADMM gains
+#: what one x-update leaves of its first residual: far less than an iteration of ADMM gains
 _REDUCTION = 1e-6
 _ROUNDING = 1e-15
 
@@ -19,7 +19,7 @@ def _dot(a: Blocks, b: Blocks) -> float:
 
 
 def conjugate_gradients(apply, rhs: Blocks, x: Blocks, precondition, reduction: float, max_iter: int) -> Blocks:
-    """x with apply(x) = rhs, started from x, until the residual is `reduction` of the first one (or rounding)."""
+    """x with apply(x) = rhs, started from x, until the residual is `reduction` of the first (or rounding)."""
     product = apply(x)
     residual = {name: rhs[name] - product[name] for name in rhs}
     floor = _ROUNDING * np.sqrt(_dot(rhs, rhs))
@@ -34,8 +34,7 @@ def conjugate_gradients(apply, rhs: Blocks, x: Blocks, precondition, reduction: 
         if direction is None:
             direction = {name: np.array(array) for name, array in z.items()}
         else:
-            for name in direction:
-                direction[name] = z[name] + energy / last * direction[name]
+            direction = {name: z[name] + energy / last * direction[name] for name in z}
         image = apply(direction)
         curvature = _dot(direction, image)
         if curvature <= 0.0:  # a direction that nothing penalises: x is as good as it gets
@@ -48,10 +47,11 @@ def conjugate_gradients(apply, rhs: Blocks, x: Blocks, precondition, reduction: 
 
 
 class ConjugateGradientUpdate:
-    """No matrix over all tasks; the systems of the tasks apart, where they exist, are the preconditioner."""
+    """No matrix over all tasks; the systems of the tasks apart, where there are such, are the preconditioner."""
 
-    def __init__(self, split: Split, tasks_apart):
+    def __init__(self, split: Split, tasks_apart, reduction: float = _REDUCTION, max_iter: int = 300):
         self.split, self.tasks_apart = split, tasks_apart
+        self.reduction, self.max_iter = reduction, max_iter
         # mean diagonals by random signs e: the mean of <e, H e> is the trace of H
         random = np.random.default_rng(0)
         e = {name: random.choice([-1.0, 1.0], shape) for name, shape in split.form.shapes.items()}
@@ -60,19 +60,19 @@ class ConjugateGradientUpdate:
         self.mean_quadratic = _dot(e, split.quadratic_product(e)) / size
         self.diagonals = [float(image[copy.rows] @ image[copy.rows]) / size for copy in split.copies]
         self.x = split.form.zeros()
-        self.reduction, self.max_iter = _REDUCTION, 300
 
-    def set_penalties(self, ratios: np.ndarray, rho: float) -> None:
-        self.metric = rho * self.split.metric(ratios)
-        if self.tasks_apart is not None:
-            self.tasks_apart.set_penalties(ratios, rho)
+    def solver(self, penalties: np.ndarray):
+        """The x-update under one penalty a copy; each solve starts from the last one's x."""
+        metric = self.split.metric(penalties)
+        precondition = (lambda r: r) if self.tasks_apart is None else self.tasks_apart.solver(penalties)
 
-    def solve(self, rhs: Blocks) -> Blocks:
-        precondition = (lambda r: r) if self.tasks_apart is None else self.tasks_apart.solve
-        self.x = conjugate_gradients(self._apply, rhs, self.x, precondition, self.reduction, self.max_iter)
-        return self.x
+        def apply(x: Blocks) -> Blocks:
+            product = self.split.quadratic_product(x)
+            self.split.add_adjoint(metric * self.split.linear_image(x), product)
+            return product
 
-    def _apply(self, x: Blocks) -> Blocks:
-        product = self.split.quadratic_product(x)
-        self.split.add_adjoint(self.metric * self.split.linear_image(x), product)
-        return product
+        def solve(rhs: Blocks) -> Blocks:
+            self.x = conjugate_gradients(apply, rhs, self.x, precondition, self.reduction, self.max_iter)
+            return self.x
+
+        return solve

@@ -85,13 +85,13 @@ def quadratic_matrices(split: Split, layout: Layout) -> np.ndarray:
     return total
 
 
-def penalty_matrices(copy: Copy, split: Split, layout: Layout) -> np.ndarray:
-    """K_j^T diag(profile) K_j of one copy."""
+def penalty_matrices(copy: Copy, split: Split, layout: Layout, weights: np.ndarray | None) -> np.ndarray:
+    """K_j^T diag(weights) K_j of one copy; weights flat, one an entry, or None: all 1."""
     if copy.is_loss:
-        weights = 1.0 if copy.profile is None else copy.profile
-        return _loss_matrices(copy.term, weights, layout, split.form)
-    ones = np.ones(copy.shape[1])
-    return _map_matrices(copy.term.map, None, ones, layout, split.form)
+        return _loss_matrices(copy.term, 1.0 if weights is None else weights, layout, split.form)
+    p, q = copy.shape
+    middle = None if weights is None else weights.reshape(p, q).T[:, :, None] * np.eye(p)
+    return _map_matrices(copy.term.map, middle, np.ones(q), layout, split.form)
 
 
 def _loss_matrices(loss: LossTerm, weights, layout, form) -> np.ndarray:

@@ -1,16 +1,17 @@
-"""ADMM's x-update: minimise q(x) + rho/2 ||K x + k - t||^2 in the penalties' metric, the same matrix again and again.
+"""ADMM's x-update: minimise q(x) + 1/2 ||K x + k - t||^2 in the penalties' metric, the same matrix again and again.
 
 Three ways, by structure:
-- `TaskwiseUpdate`: no map mixes tasks. One small symmetric pencil a task (one for all where they share it), diagonalised once:
-  after that any rho is a rescaling of eigenvalues.
-- `DenseUpdate`: the same for maps that mix tasks, on all unknowns at once, while these are few.
-- `ConjugateGradientUpdate`: the same without a matrix, preconditioned by the task-wise systems, started from the last x.
+- `TaskwiseUpdate`: no map mixes tasks. One small symmetric system a task, or one for all tasks where they share it.
+- `DenseUpdate`: maps that mix tasks while the unknowns are few: one system over all of them.
+- `ConjugateGradientUpdate`: maps that mix tasks otherwise, without a matrix.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 
 import numpy as np
 
@@ -20,6 +21,8 @@ from mtldsl.solvers.admm_split import Split
 from mtldsl.solvers.admm_systems import Layout, couples_tasks, penalty_matrices, quadratic_matrices
 
 __all__ = ["DenseUpdate", "TaskwiseUpdate", "choose_x_update"]
+
+Solve = Callable[[Blocks], Blocks]  # right-hand side -> x
 
 _LARGEST_DENSE = 1200  # unknowns in one dense system over all tasks
 _LARGEST_IMAGE = 30_000_000  # entries of its matrix K
@@ -38,114 +41,88 @@ def choose_x_update(split: Split):
     return ConjugateGradientUpdate(split, TaskwiseUpdate(split, layout) if fits else None)
 
 
-class Pencil:
-    """Stacks of symmetric positive semidefinite Q, P (g, D, D), solved as (Q + rho P)^-1 for one rho after another.
+def inverses(H: np.ndarray) -> np.ndarray:
+    """The inverses of symmetric positive semidefinite H (g, D, D); pseudo-inverses where rank is lacking.
 
-    T with T^T (Q + rho_0 P) T = I and T^T P T = diag(mu) gives (Q + rho P)^-1 = T diag(1 / (1 + (rho - rho_0) mu)) T^T.
-    Directions in which Q and P both vanish are dropped: the solution then has the smallest norm.
+    In threads where the matrices are large enough for it: LAPACK lets go of Python's lock.
     """
-
-    def __init__(self, Q: np.ndarray, P: np.ndarray, rho: float):
-        size = max(len(Q), len(P))
-        Q, P = (np.broadcast_to(A, (size, *A.shape[1:])) for A in (Q, P))
-        self.base = rho
-        parts = _in_threads(lambda chunk: _diagonalise(Q[chunk], P[chunk], rho), size, Q.shape[1])
-        self.T = np.concatenate([T for T, _ in parts])
-        self.mu = np.concatenate([mu for _, mu in parts])
-
-    def inverse(self, rho: float) -> np.ndarray:
-        scaled = self.T / (1.0 + (rho - self.base) * self.mu)[:, None, :]
-        return np.concatenate(
-            _in_threads(
-                lambda chunk: scaled[chunk] @ self.T[chunk].transpose(0, 2, 1), len(self.T), self.T.shape[1]
-            )
-        )
+    workers = min(os.cpu_count() or 1, len(H)) if len(H) * H.shape[1] ** 3 > 1e7 else 1
+    if workers == 1:
+        return _inverses(H)
+    chunks = [H[a:b] for a, b in pairwise(np.linspace(0, len(H), workers + 1).astype(int))]
+    with ThreadPoolExecutor(workers) as pool:
+        return np.concatenate(list(pool.map(_inverses, chunks)))
 
 
-def _diagonalise(Q: np.ndarray, P: np.ndarray, rho: float) -> tuple[np.ndarray, np.ndarray]:
-    total = Q + rho * P
-    scale = np.sqrt(np.maximum(np.einsum("gii->gi", total), np.finfo(float).tiny))
-    total = total / (scale[:, :, None] * scale[:, None, :])
-    whitener = _whitener(total) / scale[:, :, None]
-    mu, rotation = np.linalg.eigh(whitener.transpose(0, 2, 1) @ P @ whitener)
-    return whitener @ rotation, np.clip(mu, 0.0, 1.0 / rho)
-
-
-def _whitener(total: np.ndarray) -> np.ndarray:
-    """V with V^T total V = I, as an inverse Cholesky factor; by eigenvectors, null directions zero, where rank is lacking."""
+def _inverses(H: np.ndarray) -> np.ndarray:
+    # Unit diagonals first: features in different units are no lack of rank.
+    scale = np.sqrt(np.maximum(np.einsum("gii->gi", H), np.finfo(float).tiny))
+    outer = scale[:, :, None] * scale[:, None, :]
+    H = H / outer
     try:
-        factor = np.linalg.cholesky(total)
-        pivots = np.einsum("gii->gi", factor)
+        pivots = np.einsum("gii->gi", np.linalg.cholesky(H))
         if pivots.min() > 1e-6:
-            return np.linalg.inv(factor).transpose(0, 2, 1)
+            inverse = np.linalg.inv(H)
+            return 0.5 * (inverse + inverse.transpose(0, 2, 1)) / outer
     except np.linalg.LinAlgError:
         pass
-    values, vectors = np.linalg.eigh(total)
-    kept = values > 1e-13 * values.max(axis=1, keepdims=True)
-    return vectors * np.where(kept, 1.0 / np.sqrt(np.where(kept, values, 1.0)), 0.0)[:, None, :]
-
-
-def _in_threads(function, n_items: int, size: int) -> list:
-    """[function(chunk)] over slices of the items; in threads where every item is worth it (LAPACK releases the lock)."""
-    workers = min(os.cpu_count() or 1, n_items) if n_items * size**3 > 1e7 else 1
-    if workers == 1:
-        return [function(slice(0, n_items))]
-    cuts = np.linspace(0, n_items, workers + 1).astype(int)
-    with ThreadPoolExecutor(workers) as pool:
-        return list(pool.map(function, [slice(a, b) for a, b in zip(cuts[:-1], cuts[1:], strict=True)]))
+    values, vectors = np.linalg.eigh(H)
+    kept = values > 1e-13 * values[:, -1:]
+    vectors = vectors * np.where(kept, 1.0 / np.sqrt(np.where(kept, values, 1.0)), 0.0)[:, None, :]
+    return vectors @ vectors.transpose(0, 2, 1) / outer
 
 
 class TaskwiseUpdate:
-    """One pencil a task, or one for all."""
+    """One system a task, or one for all."""
 
     def __init__(self, split: Split, layout: Layout):
-        self.layout = layout
+        self.split, self.layout = split, layout
         self.Q = quadratic_matrices(split, layout)
-        self.parts = [penalty_matrices(copy, split, layout) for copy in split.copies]
+        self.parts = [penalty_matrices(copy, split, layout, copy.profile) for copy in split.copies]
         self.mean_quadratic = float(np.einsum("gii->gi", self.Q).mean())
         self.diagonals = [float(np.einsum("gii->gi", part).mean()) for part in self.parts]
-        self.pencil = None
 
-    def set_penalties(self, ratios: np.ndarray, rho: float) -> None:
-        """Penalties rho * ratios from now on; new ratios cost a factorization, a new rho alone does not."""
-        if self.pencil is None or not np.array_equal(ratios, self.ratios):
-            P = sum(ratio * part for ratio, part in zip(ratios, self.parts, strict=True))
-            if not self.parts:
-                P = np.zeros_like(self.Q)
-            self.pencil, self.ratios = Pencil(self.Q, P, rho), ratios.copy()
-        self.inverse = self.pencil.inverse(rho)
+    def solver(self, penalties: np.ndarray) -> Solve:
+        """The x-update under one penalty a copy."""
+        return self._solver(sum((p * part for p, part in zip(penalties, self.parts, strict=True)), self.Q))
 
-    def solve(self, rhs: Blocks) -> Blocks:
-        stacked = self.layout.stack(rhs)
-        if len(self.inverse) == 1:
-            return self.layout.unstack(self.inverse[0] @ stacked)
-        return self.layout.unstack(np.matmul(self.inverse, stacked.T[:, :, None])[:, :, 0].T)
+    def solver_in(self, metric: np.ndarray, by_entry: list[bool]) -> Solve:
+        """The x-update under one penalty an entry, for the copies marked `by_entry`; the others' penalty is uniform."""
+        H = self.Q
+        for copy, part, own in zip(self.split.copies, self.parts, by_entry, strict=True):
+            weights = metric[copy.rows]
+            H = H + (penalty_matrices(copy, self.split, self.layout, weights) if own else weights[0] * part)
+        return self._solver(H)
+
+    def _solver(self, H: np.ndarray) -> Solve:
+        inverse, layout = inverses(H), self.layout
+        if len(inverse) == 1:
+            return lambda rhs: layout.unstack(inverse[0] @ layout.stack(rhs))
+        return lambda rhs: layout.unstack(np.matmul(inverse, layout.stack(rhs).T[:, :, None])[:, :, 0].T)
 
 
 class DenseUpdate:
-    """One pencil over all unknowns, its matrices found by applying the operators to the unit vectors."""
+    """One system over all unknowns; its matrices are found by applying the operators to the unit vectors."""
 
     def __init__(self, split: Split):
-        self.split = split
-        self.shapes = split.form.shapes
+        self.split, self.shapes = split, split.form.shapes
         self.size = sum(rows * columns for rows, columns in self.shapes.values())
         Q = np.empty((self.size, self.size))
-        K = np.empty((self.size, split.size))
+        self.K = np.empty((self.size, split.size))  # transposed: row j is the image of unit vector j
         for j, unit in enumerate(np.eye(self.size)):
             x = self._blocks(unit)
             Q[j] = self._vector(split.quadratic_product(x))
-            K[j] = split.linear_image(x)
-        self.Q = 0.5 * (Q + Q.T)[None]
-        metrics = [split.metric(np.eye(len(split.copies))[j]) for j in range(len(split.copies))]
-        self.parts = [((K * metric) @ K.T)[None] for metric in metrics]
+            self.K[j] = split.linear_image(x)
+        self.Q = 0.5 * (Q + Q.T)
         self.mean_quadratic = float(np.trace(Q)) / self.size
-        self.diagonals = [float(np.trace(part[0])) / self.size for part in self.parts]
-        self.pencil = None
+        self.diagonals = [float(np.square(self.K[:, copy.rows]).sum()) / self.size for copy in split.copies]
 
-    set_penalties = TaskwiseUpdate.set_penalties
+    def solver(self, penalties: np.ndarray) -> Solve:
+        return self.solver_in(self.split.metric(penalties))
 
-    def solve(self, rhs: Blocks) -> Blocks:
-        return self._blocks(self.inverse[0] @ self._vector(rhs))
+    def solver_in(self, metric: np.ndarray, by_entry: list[bool] | None = None) -> Solve:
+        inverse = inverses((self.Q + (self.K * metric) @ self.K.T)[None])[0]
+        return lambda rhs: self._blocks(inverse @ self._vector(rhs))
 
     def _blocks(self, vector: np.ndarray) -> Blocks:
         blocks, at = {}, 0

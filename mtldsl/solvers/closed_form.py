@@ -172,10 +172,9 @@ def normal_equations(split: Split) -> Blocks:
     elif size <= _LARGEST_DENSE:
         update = DenseUpdate(split)
     else:
-        update = ConjugateGradientUpdate(split, TaskwiseUpdate(split, layout) if fits else None)
-        update.reduction, update.max_iter = 1e-15, 5000
-    update.set_penalties(np.ones(0), 1.0)
-    x = update.solve(split.quadratic_target())
+        update = ConjugateGradientUpdate(split, TaskwiseUpdate(split, layout) if fits else None, 1e-15, 5000)
+    solve = update.solver(np.ones(0))
+    x = solve(split.quadratic_target())
     best, smallest = x, np.inf
     for _ in range(5):
         gradient = _negative_gradient(split, x)
@@ -185,7 +184,7 @@ def normal_equations(split: Split) -> Blocks:
         best, smallest = x, norm
         if isinstance(update, ConjugateGradientUpdate):
             update.x = split.form.zeros()
-        correction = update.solve(gradient)
+        correction = solve(gradient)
         x = {name: x[name] + correction[name] for name in x}
     return best
 
