@@ -13,6 +13,7 @@ from mtldsl.compile.choose import candidates, get_solver
 from mtldsl.compile.normal_form import Blocks, NormalForm
 from mtldsl.errors import ModelError, SolverError
 from mtldsl.solvers.solver import Point
+from mtldsl.threads import fitting_blas_threads
 
 __all__ = ["Outcome", "drive"]
 
@@ -141,14 +142,15 @@ def drive(
         watcher.begin(name)
         chosen = get_solver(name)
         try:
-            point = chosen.solve(
-                form,
-                tol=tol,
-                max_iter=max_iter if max_iter is not None else getattr(chosen, "max_iter", 100_000),
-                start=start,
-                watch=watcher,
-                **options,
-            )
+            with fitting_blas_threads(form):
+                point = chosen.solve(
+                    form,
+                    tol=tol,
+                    max_iter=max_iter if max_iter is not None else getattr(chosen, "max_iter", 100_000),
+                    start=start,
+                    watch=watcher,
+                    **options,
+                )
             iterations += point.iteration
         except KeyboardInterrupt:
             status = "interrupted"

@@ -10,7 +10,7 @@ import cvxpy as cp
 import numpy as np
 
 from mtldsl.compile.normal_form import Blocks, NormalForm
-from mtldsl.errors import SolverError
+from mtldsl.errors import ModelError, SolverError
 
 from .compile import CvxpyModel, to_cvxpy
 
@@ -117,16 +117,21 @@ def solve_reference(
     for name in others:
         try:
             return _solve(form, model, name, accuracy, max_iter)
-        except _NoPoint as failure:
-            if failure.final:
-                raise
+        except _NoPoint:
+            continue
     return _solve(form, model, last, accuracy, max_iter)
 
 
 class _NoPoint(SolverError):
-    """A backend came back without a point; `final` where another backend could only say the same."""
+    """A backend came back without a point; another may do better."""
 
-    final = False
+
+def _no_optimum(form: NormalForm, status: str, backend: str) -> str:
+    """The sentence for a model that has no optimum at all, whoever solves it."""
+    if status == cp.UNBOUNDED:
+        return f"{form.typed}: unbounded below ({backend} proves it); add a regularizer or a constraint"
+    typed = "; ".join(term.typed for term in form.functions if term.is_constraint)
+    return f"no weights satisfy all constraints at once ({backend} proves it): {typed}. Relax or leave out one of them"
 
 
 def _solve(form: NormalForm, model: CvxpyModel, backend: str, accuracy, max_iter) -> ReferencePoint:
@@ -142,11 +147,11 @@ def _solve(form: NormalForm, model: CvxpyModel, backend: str, accuracy, max_iter
         raise _NoPoint(f"cvxpy's backend {backend!r} failed on {form.typed}: {error}") from error
     status = model.problem.status
     if any(variable.value is None for variable in model.variables.values()):
-        failure = _NoPoint(
+        if status in (cp.INFEASIBLE, cp.UNBOUNDED):
+            raise ModelError(_no_optimum(form, status, backend))
+        raise _NoPoint(
             f"cvxpy's backend {backend!r} found no point of {form.typed}: its status is {status!r}"
         )
-        failure.final = status in (cp.INFEASIBLE, cp.UNBOUNDED)
-        raise failure
     loss_duals, function_duals = model.duals() or (None, None)
     blocks = model.blocks()
     return ReferencePoint(

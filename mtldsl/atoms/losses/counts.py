@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from scipy.special import wrightomega, xlogy
+import scipy  # scipy.special is slow to import: it is loaded where it is first used
 
 from mtldsl.atoms.function import SeparableLoss, register
 
@@ -64,16 +64,19 @@ class PoissonLoss(SeparableLoss):
 
     def pointwise_prox(self, z, y, step):
         c, log_step = z + step * y, np.log(step)
-        w = wrightomega(c + log_step)
+        w = scipy.special.wrightomega(c + log_step)
         # w = step * e^x at the solution x: for large w its logarithm is exact where c - w cancels
         return np.where(w > 1.0, np.log(np.maximum(w, 1.0)) - log_step, c - w)
 
     def pointwise_conjugate(self, u, y):
         a = u + y
-        return xlogy(a, a) - a
+        return scipy.special.xlogy(a, a) - a
 
     def dual_interval(self, y):
         return -y, np.inf
+
+    def decide(self, z):
+        return _exp(z)  # the expected count
 
 
 def _exp(z):

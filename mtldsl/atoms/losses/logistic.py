@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from scipy.special import expit, wrightomega, xlog1py, xlogy
+import scipy  # scipy.special is slow to import: it is loaded where it is first used
 
 from mtldsl.atoms.function import SeparableLoss, register
 
@@ -55,7 +55,7 @@ class LogisticLoss(SeparableLoss):
         return np.logaddexp(0.0, -y * z)
 
     def slope(self, z, y):
-        return -y * expit(-y * z)
+        return -y * scipy.special.expit(-y * z)
 
     def pointwise_prox(self, z, y, step):
         margin = y * z
@@ -67,14 +67,14 @@ class LogisticLoss(SeparableLoss):
 
     def pointwise_conjugate(self, u, y):
         a = -y * u
-        return xlogy(a, a) + xlog1py(1.0 - a, -a)
+        return scipy.special.xlogy(a, a) + scipy.special.xlog1py(1.0 - a, -a)
 
     def dual_interval(self, y):
         return np.minimum(-y, 0.0), np.maximum(-y, 0.0)
 
     def probability(self, z):
         """P(y = +1) at predictions z."""
-        return expit(z)
+        return scipy.special.expit(z)
 
 
 def _nonnegative_root(v, step):
@@ -84,10 +84,10 @@ def _nonnegative_root(v, step):
     x - v - step / (1 + e^x) is increasing, and concave for x >= 0: one Newton step from there lands left of
     the root, the next ones rise to it.
     """
-    x = np.maximum(v + np.minimum(step, wrightomega(np.log(step) - v)), 0.0)
+    x = np.maximum(v + np.minimum(step, scipy.special.wrightomega(np.log(step) - v)), 0.0)
     precision = 8 * np.finfo(float).eps
     for _ in range(60):
-        p = expit(-x)
+        p = scipy.special.expit(-x)
         change = (x - v - step * p) / (1.0 + step * p * (1.0 - p))
         x = np.maximum(x - change, 0.0)
         if not np.any(np.abs(change) > precision * np.maximum(x, 1.0)):
