@@ -25,11 +25,14 @@ def _as_frame(table):
     native = nw.from_native(table, allow_series=True, pass_through=True)
     if isinstance(native, nw.Series):
         return native.to_frame()
+    if isinstance(native, nw.LazyFrame):
+        raise DataError("a lazy frame has no rows yet; write frame.collect()")
     return native if isinstance(native, nw.DataFrame) else None
 
 
 def _numeric(table, what: str) -> tuple[np.ndarray, tuple[str, ...] | None]:
     """(float64 array, column names or None)."""
+    _refuse_duplicate_columns(table, what)
     frame = _as_frame(table)
     names = None
     if frame is not None:
@@ -44,14 +47,26 @@ def _numeric(table, what: str) -> tuple[np.ndarray, tuple[str, ...] | None]:
         columns = [column.cast(_float64()).to_numpy() for column in series]
         return np.column_stack(columns).astype(float) if columns else np.empty((len(frame), 0)), names
     try:
-        array = np.asarray(table)
-        if array.dtype == object or array.dtype.kind not in "biuf":
-            array = array.astype(float)
-    except (TypeError, ValueError) as error:
+        # what numpy's mask hides is missing: it becomes NaN, and is not read through the mask
+        array = np.ma.filled(table.astype(float), np.nan) if np.ma.isMaskedArray(table) else np.asarray(table)
+        if array.dtype.kind != "c":
+            return array.astype(float), names
+    except (TypeError, ValueError, OverflowError) as error:
         raise DataError(
             f"{what}: not an array of numbers ({error}); encode text and categories as numbers first"
         ) from None
-    return array.astype(float), names
+    raise DataError(_COMPLEX.format(what))
+
+
+_COMPLEX = "{}: complex numbers; give real ones, for example real and imaginary parts as two columns"
+
+
+def _refuse_duplicate_columns(table, what: str) -> None:
+    """Before narwhals meets them, whose error names neither the argument nor what to do."""
+    columns = list(table.columns) if type(table).__module__.startswith("pandas") and table.ndim == 2 else []
+    if len(set(columns)) < len(columns):
+        twice = next(name for name in columns if columns.count(name) > 1)
+        raise DataError(f"{what}: two columns are named {twice!r}; rename one")
 
 
 def _float64():
@@ -63,7 +78,13 @@ def _float64():
 def as_design(table, what: str = "X"):
     """(n, d) inputs: a float64 array, or CSR for any scipy sparse matrix; and the column names where the table has them."""
     if sparse.issparse(table):
-        X = sparse.csr_array(table, dtype=float)
+        if table.dtype.kind == "c":
+            raise DataError(_COMPLEX.format(what))
+        if table.ndim != 2:
+            raise DataError(
+                f"{what} has shape {table.shape}: inputs must be a matrix of n rows and d columns"
+            )
+        X = sparse.csr_array(table, dtype=float, copy=True)  # a copy: the caller may go on writing to theirs
         X.sum_duplicates()
         _check_finite_sparse(X, what)
         return X, None
@@ -140,6 +161,8 @@ def as_weights(values, shape, what: str) -> np.ndarray:
 
 def as_names(names, default, count: int, what: str) -> tuple[str, ...]:
     """`count` distinct names: those given, else `default`."""
+    if isinstance(names, str):
+        raise DataError(f"{what}={names!r}: write a list of names")
     names = tuple(str(name) for name in (default if names is None else names))
     if len(names) != count:
         raise DataError(f"{what}: {len(names)} names for {count}; give exactly {count}")
@@ -154,13 +177,14 @@ def as_names(names, default, count: int, what: str) -> tuple[str, ...]:
 def labels_of(task_ids, n: int) -> tuple[list, np.ndarray]:
     """(distinct ids in order of first appearance, index of every row's task)."""
     frame = _as_frame(task_ids)
+    if frame is not None and len(frame.columns) > 1:
+        raise DataError(f"task_ids has {len(frame.columns)} columns; give the one that tells the tasks apart")
     ids = next(frame.iter_columns()).to_numpy() if frame is not None else np.asarray(task_ids)
     if ids.ndim != 1 or ids.shape[0] != n:
         raise DataError(f"task_ids has shape {ids.shape}, but X has {n} rows; give one task id a row")
-    if ids.dtype.kind == "f" and np.isnan(ids).any():
-        raise DataError(
-            f"task_ids: NaN in row {int(np.flatnonzero(np.isnan(ids))[0])}; every row needs a task"
-        )
+    for row, task in enumerate(ids.tolist()):
+        if task is None or task != task:  # NaN is the value that differs from itself
+            raise DataError(f"task_ids: {task} in row {row}; every row needs a task")
     order: dict = {}
     index = np.array([order.setdefault(value, len(order)) for value in ids.tolist()], dtype=int)
     return list(order), index

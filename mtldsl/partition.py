@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from mtldsl.derived import label_table
 from mtldsl.errors import DataError
 
 if TYPE_CHECKING:
@@ -13,90 +14,126 @@ if TYPE_CHECKING:
 
 __all__ = ["split", "subsample"]
 
-#: permutations tried before a split that keeps every class of every task is called impossible
-_TRIES = 200
+#: plain random splits tried before the rows of rare classes are dealt out first
+_TRIES = 20
 
 
 def split(tasks: Tasks, test_size: float, random_state) -> tuple[Tasks, Tasks]:
     """See `Tasks.split`."""
-    if not 0 < test_size < 1:
+    if not isinstance(test_size, float | np.floating) or not 0 < test_size < 1:
         raise DataError(f"split(test_size={test_size!r}): write a fraction between 0 and 1, such as 0.25")
-    rng = np.random.default_rng(random_state)
-    if not tasks.is_shared:
-        parts = [
-            _split_one(y, test_size, rng, name)
-            for y, name in zip(tasks.per_task(tasks.targets), tasks.task_names, strict=True)
-        ]
-        return tasks.take_rows([train for train, _ in parts]), tasks.take_rows([test for _, test in parts])
+    rng = _generator(random_state, "split")
+    if tasks.is_shared:
+        train, test = _split_table(tasks, test_size, rng)
+        return tasks.take_rows(train), tasks.take_rows(test)
+    targets = zip(tasks.per_task(tasks.targets), tasks.task_names, strict=True)
+    parts = [_split_one(y, test_size, rng, name) for y, name in targets]
+    return tasks.take_rows([train for train, _ in parts]), tasks.take_rows([test for _, test in parts])
+
+
+def _split_table(tasks: Tasks, test_size, rng) -> tuple[np.ndarray, np.ndarray]:
+    """Rows of the shared inputs. Both sides must meet every group: the rows of one task, or of one of its two classes."""
+    groups = _groups(tasks)
+    for what, rows in groups:
+        if rows.size < 2:
+            raise DataError(
+                f"split(): {what} in a single row, which cannot be on both sides; leave the task out"
+            )
     n = tasks.X.shape[0]
-    Y = tasks._table(tasks.targets)
-    n_test = min(max(int(round(test_size * n)), 1), n - 1)
-    if n < 2:
-        raise DataError("split(): at least two rows are needed")
-    lacking = None
+    n_test = _n_test(test_size, n)
     for _ in range(_TRIES):
-        order = rng.permutation(n)
-        test, train = np.sort(order[:n_test]), np.sort(order[n_test:])
-        lacking = _lacking(tasks, Y, Y[train]) or _lacking(tasks, Y, Y[test])
-        if lacking is None:
-            return tasks.take_rows(train), tasks.take_rows(test)
+        in_test = np.zeros(n, dtype=bool)
+        in_test[rng.permutation(n)[:n_test]] = True
+        if all(in_test[rows].any() and not in_test[rows].all() for _, rows in groups):
+            return np.flatnonzero(~in_test), np.flatnonzero(in_test)
+    for _ in range(_TRIES):
+        in_test = _deal(groups, n, n_test, rng)
+        if in_test is not None:
+            return np.flatnonzero(~in_test), np.flatnonzero(in_test)
+    rarest = min(groups, key=lambda group: group[1].size)
     raise DataError(
-        f"split(test_size={test_size}): in {_TRIES} random splits {lacking}; the task is too rare for this split - "
-        "leave it out, or choose another test_size"
+        f"split(test_size={test_size}): no split of {n} rows was found that leaves every task its labels on both sides; "
+        f"the rarest: {rarest[0]} in {rarest[1].size} rows - leave that task out, or choose another test_size"
     )
+
+
+def _deal(groups, n, n_test, rng) -> np.ndarray | None:
+    """A row of every group to either side, the rarest group first, then the other rows at random; None where that fails."""
+    side = np.zeros(n, dtype=int)  # 0: not dealt yet, 1: test, -1: train
+    for _, rows in sorted(groups, key=lambda group: group[1].size):
+        for which in (1, -1):
+            if (side[rows] == which).any():
+                continue
+            free = rows[side[rows] == 0]
+            if free.size == 0:
+                return None
+            side[rng.choice(free)] = which
+    free = rng.permutation(np.flatnonzero(side == 0))
+    wanted = n_test - int((side == 1).sum())
+    if not 0 <= wanted <= free.size:
+        return None
+    side[free[:wanted]] = 1
+    return side == 1
+
+
+def _groups(tasks: Tasks) -> list[tuple[str, np.ndarray]]:
+    """(description, rows) of every task's labels, class by class where they are -1 and +1."""
+    groups = []
+    for name, y in zip(tasks.task_names, label_table(tasks, tasks.targets).T, strict=True):
+        classes = np.unique(y[~np.isnan(y)]) if _is_sign(y) else [None]
+        for c in classes:
+            what = f"task {name!r} has " + ("labels" if c is None else f"the label {c:+g}")
+            groups.append((what, np.flatnonzero(~np.isnan(y) if c is None else y == c)))
+    return groups
 
 
 def _split_one(y, test_size, rng, name) -> tuple[np.ndarray, np.ndarray]:
     """Row indices of one task, class by class where the labels are -1 and +1."""
-    groups = [np.flatnonzero(y == c) for c in (-1.0, 1.0)] if _is_sign(y) else [np.arange(y.size)]
-    groups = [g for g in groups if g.size]
+    groups = [np.flatnonzero(y == c) for c in np.unique(y)] if _is_sign(y) else [np.arange(y.size)]
     train, test = [], []
     for rows in groups:
         if rows.size < 2:
+            what = f"the label {y[rows[0]]:+g}" if len(groups) > 1 else "labels"
             raise DataError(
-                f"split(): task {name!r} has a single row" + (" of one class" if len(groups) > 1 else "")
+                f"split(): task {name!r} has {what} in a single row, which cannot be on both sides; leave the task out"
             )
         order = rng.permutation(rows)
-        k = min(max(int(round(test_size * rows.size)), 1), rows.size - 1)
+        k = _n_test(test_size, rows.size)
         test.append(order[:k])
         train.append(order[k:])
     return np.sort(np.concatenate(train)), np.sort(np.concatenate(test))
+
+
+def _n_test(test_size, n) -> int:
+    return min(max(round(test_size * n), 1), n - 1)
 
 
 def _is_sign(y) -> bool:
     return bool(np.isin(y[~np.isnan(y)], (-1.0, 1.0)).all())
 
 
-def _lacking(tasks: Tasks, Y, part) -> str | None:
-    """What a part of the rows lacks: a label of some task, or one of its two classes."""
-    for i, name in enumerate(tasks.task_names):
-        if np.isnan(part[:, i]).all():
-            return f"task {name!r} had no labelled row on one side"
-        if _is_sign(Y[:, i]):
-            for c in np.unique(Y[~np.isnan(Y[:, i]), i]):
-                if not (part[:, i] == c).any():
-                    return f"task {name!r} had no label {c:+g} on one side"
-    return None
+def _generator(random_state, word) -> np.random.Generator:
+    try:
+        return np.random.default_rng(random_state)
+    except (TypeError, ValueError):
+        raise DataError(
+            f"{word}(random_state={random_state!r}): write a whole number >= 0, or None"
+        ) from None
 
 
 def subsample(tasks: Tasks, rows: int, random_state) -> Tasks:
     """See `Tasks.subsample`."""
-    if rows < 1:
-        raise DataError(f"subsample(rows={rows}): write a positive number of rows")
-    rng = np.random.default_rng(random_state)
+    if isinstance(rows, bool) or not isinstance(rows, int | np.integer) or rows < 1:
+        raise DataError(f"subsample(rows={rows!r}): write a whole number of at least 1")
+    rng = _generator(random_state, "subsample")
     if not tasks.is_shared:
         return tasks.take_rows([_sample(y, rows, rng) for y in tasks.per_task(tasks.targets)])
-    Y = tasks._table(tasks.targets)
-    if rows >= len(Y):
+    n = tasks.X.shape[0]
+    if rows >= n:
         return tasks
-    needed = []  # one row per class (or one row) of every task, so that no task is lost
-    for y in Y.T:
-        classes = np.unique(y[~np.isnan(y)]) if _is_sign(y) else [None]
-        for c in classes:
-            candidates = np.flatnonzero(~np.isnan(y) if c is None else y == c)
-            needed.append(rng.choice(candidates))
-    needed = np.unique(needed)
-    others = rng.permutation(np.setdiff1d(np.arange(len(Y)), needed))
+    # one row of every group, so that no task and no class is lost
+    needed = np.unique([rng.choice(members) for _, members in _groups(tasks)])
+    others = rng.permutation(np.setdiff1d(np.arange(n), needed))
     return tasks.take_rows(np.sort(np.concatenate([needed, others[: max(rows - needed.size, 0)]])))
 
 

@@ -143,6 +143,8 @@ def _squared_norm(X, scale) -> float:
         gram = X.T @ X if X.shape[1] <= X.shape[0] else X @ X.T
         gram = gram.toarray() if sparse.issparse(gram) else gram
         return float(np.linalg.eigvalsh(gram)[-1])
+    if not (X.data if sparse.issparse(X) else X).any():  # Lanczos has no vector to start from
+        return 0.0
     from scipy.sparse.linalg import svds
 
     largest = svds(X, k=1, tol=1e-6, return_singular_vectors=False, random_state=0)

@@ -11,6 +11,7 @@ from scipy import sparse
 
 from mtldsl.errors import DataError
 from mtldsl.inputs import as_design, as_names, as_targets, as_weights, labels_of
+from mtldsl.lists import Lists, as_lists
 from mtldsl.scaling import Scaling
 from mtldsl.task_products import Products, make_products
 
@@ -35,10 +36,21 @@ class Tasks:
     """
 
     def __init__(
-        self, *, shared, inputs, targets, mask, sample_weights, task_names, feature_names, scaling=None
+        self,
+        *,
+        shared,
+        inputs,
+        targets,
+        mask,
+        sample_weights,
+        task_names,
+        feature_names,
+        scaling=None,
+        source_rows=None,
     ):
         self.is_shared: bool = shared is not None
-        self._shared, self._given_inputs = shared, inputs
+        self._shared = _frozen(shared)
+        self._given_inputs = None if inputs is None else [_frozen(X) for X in inputs]
         self.mask: np.ndarray | None = _frozen(mask)
         self.counts = _frozen(np.array([len(y) for y in targets], dtype=int))
         self.offsets = _frozen(np.concatenate([[0], np.cumsum(self.counts)]))
@@ -52,9 +64,16 @@ class Tasks:
         self.task_names: tuple[str, ...] = task_names
         self.feature_names: tuple[str, ...] = feature_names
         self.scaling: Scaling | None = scaling
+        self.source_rows = source_rows  # of every task, the rows of what the user gave; for messages
         for name, count in zip(task_names, self.counts, strict=True):
             if count == 0:
                 raise DataError(f"task {name!r} has no labelled row; leave the task out, or give it data")
+        self._sealed = True
+
+    def __setattr__(self, name, value):
+        if "_sealed" in self.__dict__:
+            raise AttributeError(f"Tasks never change: make new ones in place of setting tasks.{name}")
+        super().__setattr__(name, value)
 
     # --------------------------------------------------------------------------------------- constructors
 
@@ -62,9 +81,13 @@ class Tasks:
     def shared(cls, X, Y, *, sample_weights=None, task_names=None, feature_names=None) -> Tasks:
         """One X (n, d) for all tasks and a column of Y (n, m) per task; NaN in Y: that row is not in that task.
 
-        X, Y            : numpy, scipy sparse (X), pandas or polars; column names become feature and task names
+        X, Y            : numpy, scipy sparse, pandas or polars; column names become feature and task names
         sample_weights  : (n,) or (n, m), > 0
         Raises DataError for wrong lengths, NaN or infinity in X, an empty task, duplicate names.
+
+        >>> from mtldsl.tasks import Tasks
+        >>> Tasks.shared([[1.0], [2.0]], [[0.0, 1.0], [3.0, float("nan")]]).targets
+        array([0., 3., 1.])
         """
         X, x_names = as_design(X, "X")
         Y, y_names = as_targets(Y, "Y", columns=True)
@@ -76,7 +99,7 @@ class Tasks:
         weights = None if sample_weights is None else as_weights(sample_weights, Y.shape, "sample_weights")
         m = Y.shape[1]
         return cls(
-            shared=_frozen(X),
+            shared=X,
             inputs=None,
             targets=[Y[labelled[:, i], i] for i in range(m)],
             mask=None if labelled.all() else labelled,
@@ -91,62 +114,28 @@ class Tasks:
     def separate(
         cls, inputs: Sequence, targets: Sequence, *, sample_weights=None, task_names=None, feature_names=None
     ) -> Tasks:
-        """Task i has its own rows: inputs[i] (n_i, d) and targets[i] (n_i,). NaN labels drop the row from its task.
+        """Task i has its own rows: inputs[i] (n_i, d) and targets[i] (n_i,). NaN: the row has no label, and is not in the task.
 
+        sample_weights : a list of (n_i,), > 0
         Raises DataError, naming the task, for wrong lengths, different numbers of features, NaN or infinity in X, an empty task.
+
+        >>> from mtldsl.tasks import Tasks
+        >>> Tasks.separate([[[1.0], [2.0]], [[3.0]]], [[0.0, 1.0], [4.0]], task_names=["a", "b"])
+        <Tasks: 2 tasks, 1 features, separate inputs, 2 + 1 labelled rows>
         """
-        inputs, targets = list(inputs), list(targets)
-        if not inputs:
-            raise DataError("Tasks.separate([], ...): at least one task is needed")
-        if len(inputs) != len(targets):
-            raise DataError(
-                f"{len(inputs)} input matrices but {len(targets)} label vectors; give one of each per task"
-            )
-        if sample_weights is not None and len(list(sample_weights)) != len(inputs):
-            raise DataError(
-                f"sample_weights: {len(list(sample_weights))} vectors for {len(inputs)} tasks; give one a task"
-            )
-        names = as_names(task_names, [f"task{i}" for i in range(len(inputs))], len(inputs), "task_names")
-        designs, labels, weights, x_names = [], [], [], None
-        for i, (X, y) in enumerate(zip(inputs, targets, strict=True)):
-            X, columns = as_design(X, f"X of task {names[i]!r}")
-            y, _ = as_targets(y, f"y of task {names[i]!r}", columns=False)
-            if X.shape[0] != y.shape[0]:
-                raise DataError(f"task {names[i]!r}: X has {X.shape[0]} rows but y has {y.shape[0]} labels")
-            if designs and X.shape[1] != designs[0].shape[1]:
-                raise DataError(
-                    f"task {names[i]!r} has {X.shape[1]} features, but task {names[0]!r} has {designs[0].shape[1]}; "
-                    "all tasks need the same columns"
-                )
-            if x_names is not None and columns is not None and columns != x_names:
-                raise DataError(
-                    f"task {names[i]!r}: its columns are named {columns[:4]}..., not {x_names[:4]}... as in the first task"
-                )
-            x_names = columns if x_names is None else x_names
-            kept = ~np.isnan(y)
-            if sample_weights is not None:
-                weights.append(
-                    as_weights(sample_weights[i], y.shape, f"sample_weights of task {names[i]!r}")[kept]
-                )
-            designs.append(_frozen(X if kept.all() else X[kept]))
-            labels.append(y[kept])
-        if len({sparse.issparse(X) for X in designs}) > 1:
-            designs = [sparse.csr_array(X) for X in designs]
-        return cls(
-            shared=None,
-            inputs=designs,
-            targets=labels,
-            mask=None,
-            sample_weights=weights or None,
-            task_names=names,
-            feature_names=as_names(
-                feature_names, x_names or _default_features(designs[0]), designs[0].shape[1], "feature_names"
-            ),
-        )
+        lists = as_lists(inputs, targets, sample_weights, task_names)
+        rows = None if all(kept.all() for kept in lists.kept) else [np.flatnonzero(k) for k in lists.kept]
+        return cls._of_lists(lists, feature_names, rows)
 
     @classmethod
     def grouped(cls, X, y, task_ids, *, sample_weights=None, feature_names=None) -> Tasks:
-        """Rows of one long table, told apart by task_ids (n,). Tasks keep the order of first appearance; ids become names."""
+        """Rows of one long table, told apart by task_ids (n,). Tasks keep the order of first appearance; ids become names.
+
+        >>> from mtldsl.tasks import Tasks
+        >>> tasks = Tasks.grouped([[1.0], [2.0], [3.0]], [0.0, 1.0, 4.0], ["b", "a", "b"])
+        >>> tasks.task_names, tasks.targets
+        (('b', 'a'), array([0., 4., 1.]))
+        """
         X, x_names = as_design(X, "X")
         y, _ = as_targets(y, "y", columns=False)
         if X.shape[0] != y.shape[0]:
@@ -154,12 +143,28 @@ class Tasks:
         ids, index = labels_of(task_ids, X.shape[0])
         rows = [np.flatnonzero(index == k) for k in range(len(ids))]
         weights = None if sample_weights is None else as_weights(sample_weights, y.shape, "sample_weights")
-        return cls.separate(
+        lists = as_lists(
             [X[r] for r in rows],
             [y[r] for r in rows],
-            sample_weights=None if weights is None else [weights[r] for r in rows],
-            task_names=[str(task) for task in ids],
-            feature_names=feature_names if feature_names is not None else x_names,
+            None if weights is None else [weights[r] for r in rows],
+            [str(task) for task in ids],
+        )
+        names = feature_names if feature_names is not None else x_names
+        return cls._of_lists(lists, names, [r[kept] for r, kept in zip(rows, lists.kept, strict=True)])
+
+    @classmethod
+    def _of_lists(cls, lists: Lists, feature_names, source_rows) -> Tasks:
+        d = lists.inputs[0].shape[1]
+        default = lists.feature_names or _default_features(lists.inputs[0])
+        return cls(
+            shared=None,
+            inputs=lists.inputs,
+            targets=lists.targets,
+            mask=None,
+            sample_weights=lists.sample_weights,
+            task_names=lists.names,
+            feature_names=as_names(feature_names, default, d, "feature_names"),
+            source_rows=source_rows,
         )
 
     # -------------------------------------------------------------------------------------------- content
@@ -188,6 +193,14 @@ class Tasks:
     @property
     def n_missing(self) -> int:
         return 0 if self.mask is None else int(self.mask.size - self.mask.sum())
+
+    def place(self, flat: int) -> tuple[int, int]:
+        """(task, row of what the user gave for it) of a flat sample."""
+        task = int(self.task_of[flat])
+        row = flat - int(self.offsets[task])
+        if self.mask is not None:
+            return task, int(np.flatnonzero(self.mask[:, task])[row])
+        return task, row if self.source_rows is None else int(self.source_rows[task][row])
 
     def per_task(self, flat) -> list[np.ndarray]:
         """m views of a flat vector."""
@@ -222,39 +235,13 @@ class Tasks:
     # --------------------------------------------------------------------------------------------- checks
 
     def require_labels(self, kind: str, typed: str) -> None:
-        """DataError unless the labels suit a loss: "real" any, "sign" {-1, +1} with both in every task, "count" 0, 1, 2, ..."""
-        y = self.targets
-        if kind == "sign":
-            bad = (y != 1.0) & (y != -1.0)
-            hint = "labels must be -1 or +1"
-            if bad.any() and np.isin(y, (0.0, 1.0)).all():
-                hint += "; for labels 0/1 write 2 * Y - 1"
-        elif kind == "count":
-            bad = (y < 0) | (y != np.floor(y))
-            hint = "labels must be counts 0, 1, 2, ..."
-        else:
-            return
-        if bad.any():
-            flat = int(np.flatnonzero(bad)[0])
-            task, row = self._place(flat)
-            raise DataError(
-                f"{typed}: label {y[flat]:g} in task {self.task_names[task]!r}, row {row}; {hint}"
-            )
-        if kind == "sign":
-            sums = np.add.reduceat(y, self.offsets[:-1])
-            one_class = np.flatnonzero(np.abs(sums) == self.counts)
-            if one_class.size:
-                i = int(one_class[0])
-                raise DataError(
-                    f"{typed}: task {self.task_names[i]!r} has one class only (all {self.counts[i]} labels are "
-                    f"{y[self.offsets[i]]:+g}); leave the task out, or give it labels of both classes"
-                )
+        """DataError unless the labels suit a loss: "real" any, "sign" {-1, +1} with both in every task, "count" 0, 1, 2, ...
 
-    def _place(self, flat: int) -> tuple[int, int]:
-        """(task, row of that task's input as given) of a flat sample."""
-        task = int(self.task_of[flat])
-        row = flat - int(self.offsets[task])
-        return task, row if self.mask is None else int(np.flatnonzero(self.mask[:, task])[row])
+        `typed` is the loss as the user wrote it, for the message.
+        """
+        from mtldsl.labels import require_labels
+
+        require_labels(self, kind, typed)
 
     # -------------------------------------------------------------------------------- other tasks from these
 
@@ -275,30 +262,29 @@ class Tasks:
         return subsample(self, rows, random_state)
 
     def select(self, tasks) -> Tasks:
-        """Some of the tasks, by position or name."""
-        index = [
-            self.task_names.index(t) if isinstance(t, str) else int(t) for t in np.atleast_1d(tasks).tolist()
-        ]
-        if self.is_shared:
-            Y, S = (
-                self._table(self.targets),
-                None if self.sample_weights is None else self._table(self.sample_weights),
-            )
-            return self._rebuild_shared(self._shared, Y[:, index], None if S is None else S[:, index], index)
-        return self._rebuild_separate([slice(None)] * len(index), index)
+        """Some of the tasks, in that order: names, positions, a slice, or a mask of m booleans. DataError for unknown ones."""
+        from mtldsl.derived import select
+
+        return select(self, tasks)
 
     def take_rows(self, rows) -> Tasks:
-        """Rows of the shared inputs; or, for separate inputs, one index array per task."""
-        if self.is_shared:
-            S = None if self.sample_weights is None else self._table(self.sample_weights)[rows]
-            return self._rebuild_shared(self._shared[rows], self._table(self.targets)[rows], S)
-        return self._rebuild_separate(rows, range(self.n_tasks))
+        """Rows of the shared inputs; or, for separate inputs, one index array per task. DataError outside the rows there are."""
+        from mtldsl.derived import take_rows
+
+        return take_rows(self, rows)
 
     def standardize(self, center: bool = True, scale: bool = True) -> Tasks:
-        """Columns of X shifted and scaled by mean and standard deviation over all rows of all tasks; `scaling` remembers them.
+        """(X - mean) / scale, column by column, over all rows of all tasks; `scaling` remembers both for new inputs.
 
-        A constant column keeps scale 1. Predictions for new inputs apply the same statistics. DataError for sparse inputs
-        unless center=False.
+        scale is the standard deviation (dividing by the number of rows); a constant column keeps scale 1. Predictions and
+        `transform` apply the same statistics to new inputs. DataError for sparse inputs unless center=False, and for tasks
+        that are standardised already.
+
+        >>> from mtldsl.tasks import Tasks
+        >>> tasks = Tasks.shared([[1.0, 7.0], [3.0, 7.0]], [0.0, 1.0]).standardize()
+        >>> tasks.X, tasks.transform([[2.0, 8.0]])
+        (array([[-1.,  0.],
+               [ 1.,  0.]]), array([[0., 1.]]))
         """
         if self.is_sparse and center:
             raise DataError(
@@ -306,57 +292,20 @@ class Tasks:
             )
         if self.scaling is not None:
             raise DataError("standardize(): these tasks are standardised already")
-        scaling = Scaling.of([self._shared] if self.is_shared else self.inputs, center, scale)
-        return self.scaled_by(scaling)
+        return self.scaled_by(Scaling.of([self._shared] if self.is_shared else self.inputs, center, scale))
 
     def scaled_by(self, scaling: Scaling) -> Tasks:
         """These tasks with the statistics of others: test.scaled_by(train.scaling)."""
-        return Tasks(
-            shared=_frozen(scaling.apply(self._shared)) if self.is_shared else None,
-            inputs=None if self.is_shared else [_frozen(scaling.apply(X)) for X in self.inputs],
-            targets=self.per_task(self.targets),
-            mask=self.mask,
-            sample_weights=None if self.sample_weights is None else self.per_task(self.sample_weights),
-            task_names=self.task_names,
-            feature_names=self.feature_names,
-            scaling=scaling,
-        )
+        from mtldsl.derived import scaled_by
 
-    def _table(self, flat) -> np.ndarray:
-        """(n, m) from a flat vector of shared tasks; NaN where there is no label."""
-        if self.mask is None:
-            return flat.reshape(self.n_tasks, -1).T
-        table = np.full(self.mask.T.shape, np.nan)
-        table[self.mask.T] = flat
-        return table.T
+        return scaled_by(self, scaling)
 
-    def _rebuild_shared(self, X, Y, S, index=None) -> Tasks:
-        index = range(self.n_tasks) if index is None else index
-        labelled = ~np.isnan(Y)
-        return Tasks(
-            shared=_frozen(X),
-            inputs=None,
-            targets=[Y[labelled[:, i], i] for i in range(Y.shape[1])],
-            mask=None if labelled.all() else labelled,
-            sample_weights=None if S is None else [S[labelled[:, i], i] for i in range(Y.shape[1])],
-            task_names=tuple(self.task_names[i] for i in index),
-            feature_names=self.feature_names,
-            scaling=self.scaling,
-        )
-
-    def _rebuild_separate(self, rows, index) -> Tasks:
-        y = self.per_task(self.targets)
-        s = None if self.sample_weights is None else self.per_task(self.sample_weights)
-        return Tasks(
-            shared=None,
-            inputs=[_frozen(self.inputs[i][r]) for i, r in zip(index, rows, strict=True)],
-            targets=[y[i][r] for i, r in zip(index, rows, strict=True)],
-            mask=None,
-            sample_weights=None if s is None else [s[i][r] for i, r in zip(index, rows, strict=True)],
-            task_names=tuple(self.task_names[i] for i in index),
-            feature_names=self.feature_names,
-            scaling=self.scaling,
-        )
+    def transform(self, X):
+        """New inputs (n, d) on the scale of these tasks: `scaling` applied, or X as it is where nothing was standardised."""
+        X, _ = as_design(X, "X")
+        if X.shape[1] != self.n_features:
+            raise DataError(f"X has {X.shape[1]} columns, but these tasks have {self.n_features} features")
+        return X if self.scaling is None else self.scaling.apply(X)
 
     # ---------------------------------------------------------------------------------------------- about
 

@@ -67,6 +67,10 @@ def test_gram_has_one_matrix_only_where_all_tasks_share_it():
     assert Tasks.separate([X, X], [Y[:, 0], Y[:, 1]]).gram().shape == (2, 4, 4)
 
 
+def test_curvature_of_large_inputs_without_an_entry():
+    assert Tasks.shared(np.zeros((700, 650)), np.ones(700)).largest_curvature() == 0.0
+
+
 def test_largest_curvature_without_forming_a_large_gram():
     wide = rng.normal(size=(700, 650))
     assert Tasks.shared(wide, np.ones(700)).largest_curvature() == pytest.approx(
@@ -96,8 +100,26 @@ def test_sample_weights_follow_their_rows():
         Tasks.shared(X, Y, sample_weights=np.where(np.arange(9) == 2, 0.0, 1.0))
 
 
+def test_masked_labels_are_missing_labels():
+    hidden = Y > 0.5
+    tasks = Tasks.shared(X, np.ma.masked_array(Y, hidden))
+    np.testing.assert_array_equal(tasks.mask, ~hidden)
+    np.testing.assert_array_equal(tasks.targets, Y.T[~hidden.T])
+
+
+def test_what_the_caller_writes_later_is_not_seen():
+    dense, csr, y = X.copy(), sparse.csr_array(X), Y.copy()
+    tasks, sparse_tasks = Tasks.shared(dense, y), Tasks.shared(csr, y)
+    dense[:], csr.data[:], y[:] = 0, 0, 0
+    np.testing.assert_array_equal(tasks.X, X)
+    np.testing.assert_array_equal(sparse_tasks.X.toarray(), X)
+    np.testing.assert_array_equal(tasks.targets, Y.T.ravel())
+
+
 def test_data_cannot_change_under_a_solver():
     tasks = Tasks.shared(X, Y)
+    with pytest.raises(AttributeError, match=r"tasks\.targets"):
+        tasks.targets = Y
     for array in (tasks.targets, tasks.X, tasks.offsets):
         with pytest.raises(ValueError, match="read-only"):
             array[0] = 1
@@ -163,10 +185,70 @@ BAD = {
         lambda: Tasks.shared(X, [np.nan, 1, -1, 3, 1, 1, 1, 1, 1]).require_labels("sign", "h"),
         ["label 3", "row 3"],
     ),
+    "rows are counted as the user gave them": (
+        lambda: Tasks.separate([X], [[np.nan, 1, -1, 5, 1, 1, 1, 1, 1]]).require_labels("sign", "h"),
+        ["label 5", "row 3"],
+    ),
+    "rows of the long table": (
+        lambda: Tasks.grouped(X, [1, 1, -1, -1, 1, 7, 1, 1, 1], list("ababababa")).require_labels(
+            "sign", "h"
+        ),
+        ["label 7", "'b'", "row 5"],
+    ),
+    "rows are those given after a selection too": (
+        lambda: (
+            Tasks.grouped(X, [1, 1, -1, -1, 1, 7, 1, 1, 1], list("ababababa"))
+            .select("b")
+            .require_labels("sign", "h")
+        ),
+        ["label 7", "row 5"],
+    ),
+    "0/1 in one task only": (
+        lambda: Tasks.shared(X, np.column_stack([SIGN[:, 0], (SIGN[:, 1] + 1) / 2])).require_labels(
+            "sign", "h"
+        ),
+        ["label 0", "'task1'", "2 * Y - 1"],
+    ),
+    "masked inputs": (lambda: Tasks.shared(np.ma.masked_array(X, X > 1), Y), ["X: nan in row"]),
+    "complex inputs": (lambda: Tasks.shared(X + 1j, Y), ["X: complex"]),
+    "complex labels": (lambda: Tasks.shared(X, Y + 0j), ["Y: complex"]),
+    "complex sparse": (lambda: Tasks.shared(sparse.csr_array(X + 1j), Y), ["X: complex"]),
+    "a frame with a name twice": (
+        lambda: Tasks.shared(pd.DataFrame(X, columns=list("abca")), Y),
+        ["two columns are named 'a'"],
+    ),
+    "a lazy frame": (lambda: Tasks.shared(pl.DataFrame(X).lazy(), Y), ["collect()"]),
+    "names as one string": (lambda: Tasks.shared(X, Y, task_names="abc"), ["task_names='abc'", "list"]),
+    "columns in another order": (
+        lambda: Tasks.separate(
+            [pd.DataFrame(X, columns=list("abcd")), pd.DataFrame(X, columns=list("abdc"))], list(Y.T[:2])
+        ),
+        ["'task1'", "column 2", "'d', not 'c'"],
+    ),
+    "dicts": (lambda: Tasks.separate({"a": X}, {"a": Y[:, 0]}), ["task_names=list(keys)"]),
+    "no task id": (
+        lambda: Tasks.grouped(X, Y[:, 0], ["a", None, *"bababab"]),
+        ["task_ids: None in row 1"],
+    ),
+    "select an unknown name": (
+        lambda: Tasks.shared(X, Y, task_names=["height", "width", "age"]).select("hight"),
+        ["'hight'", "did you mean 'height'"],
+    ),
+    "select outside": (lambda: Tasks.shared(X, Y).select(3), ["select(3)", "0 to 2"]),
+    "select half a task": (lambda: Tasks.shared(X, Y).select(0.7), ["select(0.7)"]),
+    "select nothing": (lambda: Tasks.shared(X, Y).select([]), ["no task is selected"]),
+    "select twice": (lambda: Tasks.shared(X, Y).select([0, 0]), ["named twice"]),
+    "mask of another length": (lambda: Tasks.shared(X, Y).select([True, False]), ["2 booleans for 3"]),
+    "rows there are not": (lambda: Tasks.shared(X, Y).take_rows([99]), ["take_rows", "99"]),
+    "subsample half a row": (lambda: Tasks.shared(X, Y).subsample(2.5), ["subsample(rows=2.5)"]),
+    "a seed of letters": (lambda: Tasks.shared(X, Y).split(0.5, "x"), ["random_state='x'"]),
+    "scaled by nothing": (lambda: Tasks.shared(X, Y).scaled_by(None), ["scaled_by(None)"]),
+    "scaled twice": (lambda: Tasks.shared(X, Y).standardize().standardize(), ["standardised already"]),
+    "transform other columns": (lambda: Tasks.shared(X, Y).transform(X[:, :2]), ["2 columns", "4 features"]),
     "test_size": (lambda: Tasks.shared(X, Y).split(1.5), ["test_size=1.5"]),
     "impossible split": (
         lambda: Tasks.shared(X, np.array([1.0] + [-1.0] * 8)).split(0.3, 0),
-        ["'task0'", "too rare"],
+        ["'task0' has the label +1 in a single row"],
     ),
     "standardize sparse": (lambda: Tasks.shared(sparse.csr_array(X), Y).standardize(), ["center=False"]),
     "no one X": (lambda: Tasks.separate([X], [Y[:, 0]]).X, ["tasks.inputs[i]"]),
@@ -200,6 +282,29 @@ def test_split_is_a_partition_and_keeps_both_classes(layout):
     assert not row_sets[0] & row_sets[1]
 
 
+def test_split_deals_out_rare_classes_first():
+    """Thirty classes of two rows each: a plain random split has both sides right once in 2^30."""
+    labels = np.full((60, 30), -1.0)
+    for k in range(30):
+        labels[[k, 30 + k], k] = 1.0
+    tasks = Tasks.shared(np.arange(60.0)[:, None], labels)
+    train, test = tasks.split(0.5, random_state=0)
+    assert (train.counts == 30).all()
+    for part in (train, test):
+        part.require_labels("sign", "split")
+    assert sorted(np.vstack([train.X, test.X])[:, 0]) == list(range(60))
+
+
+def test_split_keeps_missing_labels_and_weights_with_their_rows():
+    weights = np.arange(1.0, 10.0)
+    tasks = Tasks.shared(X, Y_MISSING, sample_weights=weights)
+    for part in tasks.split(0.4, random_state=2):
+        for i in range(3):
+            rows = [np.flatnonzero((x == X).all(axis=1)).item() for x in part.inputs[i]]
+            np.testing.assert_array_equal(part.per_task(part.targets)[i], Y_MISSING[rows, i])
+            np.testing.assert_array_equal(part.per_task(part.sample_weights)[i], weights[rows])
+
+
 def _dense(A):
     return A.toarray() if sparse.issparse(A) else A
 
@@ -226,6 +331,15 @@ def test_standardize_remembers_its_statistics():
     sparse_tasks = Tasks.shared(sparse.csr_array(data), Y).standardize(center=False)
     spread = np.where(data.std(axis=0) > 1e-10, data.std(axis=0), 1)
     np.testing.assert_allclose(sparse_tasks.X.toarray(), data / spread)
+
+
+@pytest.mark.parametrize("which", ["b", 1, -2, ["b"], slice(1, 2), [False, True, False]])
+def test_every_way_to_select_a_task(which):
+    for tasks in layouts(Y_MISSING).values():
+        names = tasks.task_names
+        chosen = tasks.select(names[1] if which == "b" else [names[1]] if which == ["b"] else which)
+        assert chosen.task_names == names[1:2]
+        np.testing.assert_array_equal(chosen.targets, tasks.per_task(tasks.targets)[1])
 
 
 def test_select_by_name_and_position():

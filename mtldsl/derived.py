@@ -1,0 +1,145 @@
+"""Tasks made of tasks: some of them, some of their rows, or all of them on another scale."""
+
+from __future__ import annotations
+
+import difflib
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mtldsl.errors import DataError
+from mtldsl.scaling import Scaling
+
+if TYPE_CHECKING:
+    from mtldsl.tasks import Tasks
+
+__all__ = ["label_table", "scaled_by", "select", "take_rows"]
+
+
+def label_table(tasks: Tasks, flat) -> np.ndarray:
+    """(n, m) from a flat vector of shared tasks; NaN where there is no label."""
+    if tasks.mask is None:
+        return flat.reshape(tasks.n_tasks, -1).T
+    table = np.full(tasks.mask.T.shape, np.nan)
+    table[tasks.mask.T] = flat
+    return table.T
+
+
+def select(tasks: Tasks, which) -> Tasks:
+    """See `Tasks.select`."""
+    index = _positions(tasks, which)
+    if not tasks.is_shared:
+        return _of_lists(tasks, [slice(None)] * len(index), index)
+    Y, S = _tables(tasks)
+    return _of_tables(tasks, tasks.X, Y[:, index], None if S is None else S[:, index], index)
+
+
+def take_rows(tasks: Tasks, rows) -> Tasks:
+    """See `Tasks.take_rows`."""
+    try:
+        if not tasks.is_shared:
+            return _of_lists(tasks, rows, range(tasks.n_tasks))
+        Y, S = _tables(tasks)
+        return _of_tables(tasks, tasks.X[rows], Y[rows], None if S is None else S[rows], range(tasks.n_tasks))
+    except IndexError as error:
+        raise DataError(f"take_rows: {error}") from None
+
+
+def scaled_by(tasks: Tasks, scaling: Scaling) -> Tasks:
+    """See `Tasks.scaled_by`."""
+    if not isinstance(scaling, Scaling):
+        raise DataError(f"scaled_by({scaling!r}): give the scaling of standardised tasks, train.scaling")
+    if tasks.scaling is not None:
+        raise DataError("scaled_by(): these tasks are standardised already")
+    if scaling.mean.size != tasks.n_features:
+        raise DataError(
+            f"scaled_by(): statistics of {scaling.mean.size} features for tasks with {tasks.n_features}"
+        )
+    return type(tasks)(
+        shared=scaling.apply(tasks.X) if tasks.is_shared else None,
+        inputs=None if tasks.is_shared else [scaling.apply(X) for X in tasks.inputs],
+        targets=tasks.per_task(tasks.targets),
+        mask=tasks.mask,
+        sample_weights=None if tasks.sample_weights is None else tasks.per_task(tasks.sample_weights),
+        task_names=tasks.task_names,
+        feature_names=tasks.feature_names,
+        scaling=scaling,
+        source_rows=tasks.source_rows,
+    )
+
+
+def _positions(tasks: Tasks, which) -> list[int]:
+    m = tasks.n_tasks
+    if isinstance(which, slice):
+        chosen = list(range(m))[which]
+    else:
+        which = [which] if isinstance(which, str) or np.ndim(which) == 0 else list(which)
+        if which and all(isinstance(one, bool | np.bool_) for one in which):
+            if len(which) != m:
+                raise DataError(f"select: a mask of {len(which)} booleans for {m} tasks; give one a task")
+            which = np.flatnonzero(which).tolist()
+        chosen = [_position(tasks, one) for one in which]
+    if not chosen:
+        raise DataError("select: no task is selected; at least one is needed")
+    return chosen
+
+
+def _position(tasks: Tasks, one) -> int:
+    names = tasks.task_names
+    if isinstance(one, str):
+        if one in names:
+            return names.index(one)
+        near = difflib.get_close_matches(one, names, n=1)
+        hint = (
+            f"did you mean {near[0]!r}?"
+            if near
+            else f"the tasks are {', '.join(map(repr, names[:8]))}{', ...' * (len(names) > 8)}"
+        )
+        raise DataError(f"select({one!r}): there is no such task; {hint}")
+    if isinstance(one, bool) or not isinstance(one, int | np.integer) or not -len(names) <= one < len(names):
+        raise DataError(f"select({one!r}): write a task's name or its position, 0 to {len(names) - 1}")
+    return int(one) % len(names)
+
+
+def _tables(tasks: Tasks):
+    """Labels and sample weights as (n, m) tables."""
+    weights = tasks.sample_weights
+    return label_table(tasks, tasks.targets), None if weights is None else label_table(tasks, weights)
+
+
+def _of_tables(tasks: Tasks, X, Y, S, index) -> Tasks:
+    _refuse_repeated(index)
+    labelled = ~np.isnan(Y)
+    return type(tasks)(
+        shared=X,
+        inputs=None,
+        targets=[y[kept] for y, kept in zip(Y.T, labelled.T, strict=True)],
+        mask=None if labelled.all() else labelled,
+        sample_weights=None if S is None else [s[kept] for s, kept in zip(S.T, labelled.T, strict=True)],
+        task_names=tuple(tasks.task_names[i] for i in index),
+        feature_names=tasks.feature_names,
+        scaling=tasks.scaling,
+    )
+
+
+def _of_lists(tasks: Tasks, rows, index) -> Tasks:
+    _refuse_repeated(index)
+    y = tasks.per_task(tasks.targets)
+    s = None if tasks.sample_weights is None else tasks.per_task(tasks.sample_weights)
+    pairs = list(zip(index, rows, strict=True))
+    return type(tasks)(
+        shared=None,
+        inputs=[tasks.inputs[i][r] for i, r in pairs],
+        targets=[y[i][r] for i, r in pairs],
+        mask=None,
+        sample_weights=None if s is None else [s[i][r] for i, r in pairs],
+        task_names=tuple(tasks.task_names[i] for i in index),
+        feature_names=tasks.feature_names,
+        scaling=tasks.scaling,
+        source_rows=None if tasks.source_rows is None else [tasks.source_rows[i][r] for i, r in pairs],
+    )
+
+
+def _refuse_repeated(index) -> None:
+    if len(set(index)) < len(index):
+        raise DataError("select: a task is named twice; every task can be selected once")
