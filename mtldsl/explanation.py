@@ -4,32 +4,38 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from mtldsl.compile.choose import Answer
+
 __all__ = ["Explanation"]
 
 
 @dataclass(frozen=True)
 class Explanation:
-    """`rows`: (solver, one-line summary, None or the sentence with which it refuses), fastest first."""
+    """`answers`: what every solver says, in the order in which solver="auto" tries those that accept."""
 
     model: str
-    rows: tuple[tuple[str, str, str | None], ...]
+    answers: tuple[Answer, ...]
 
     @property
     def chosen(self) -> str | None:
         """The solver that solver="auto" starts with."""
-        return next((name for name, _, refusal in self.rows if refusal is None), None)
+        return next((answer.name for answer in self.answers if answer.refusal is None), None)
 
     def verdicts(self) -> list[tuple[str, str, str]]:
         """(solver, "chosen" | "possible" | "refused", reason)."""
-        return [
-            (name, "refused", refusal)
-            if refusal is not None
-            else (name, "chosen" if name == self.chosen else "possible", summary)
-            for name, summary, refusal in self.rows
-        ]
+        rows = []
+        for answer in self.answers:
+            if answer.refusal is not None:
+                rows.append((answer.name, "refused", answer.refusal))
+                continue
+            verdict = "chosen" if answer.name == self.chosen else "possible"
+            rows.append(
+                (answer.name, verdict, answer.summary + (f"; {answer.yields}" if answer.yields else ""))
+            )
+        return rows
 
     def __str__(self) -> str:
-        width = max(len(name) for name, _, _ in self.rows)
+        width = max(len(answer.name) for answer in self.answers)
         lines = [f"{name:<{width}}  {verdict:<8}  {reason}" for name, verdict, reason in self.verdicts()]
         return "\n".join([self.model, "", *lines])
 

@@ -2,21 +2,35 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from importlib import import_module
 
 from mtldsl.compile.normal_form import NormalForm
 from mtldsl.errors import SolverError
 
-__all__ = ["SOLVERS", "answers", "candidates", "get_solver"]
+__all__ = ["SOLVERS", "Answer", "answers", "candidates", "get_solver"]
 
 #: name -> where its object `SOLVER` lives, fastest first; the reference comes last and takes everything convex
 SOLVERS = {
     "closed_form": "mtldsl.solvers.closed_form",
     "coordinate_descent": "mtldsl.solvers.coordinate_descent",
-    "proximal_gradient": "mtldsl.solvers.proximal_gradient",
     "admm": "mtldsl.solvers.admm",
+    "proximal_gradient": "mtldsl.solvers.proximal_gradient",
     "cvxpy": "mtldsl.reference.solver",
 }
+
+#: the reference is the last resort, whatever the others yield
+LAST = "cvxpy"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One solver's word on a form: `refusal` None where it accepts; `yields` says why it would rather let another go first."""
+
+    name: str
+    summary: str
+    refusal: str | None
+    yields: str | None = None
 
 
 def get_solver(name: str):
@@ -28,11 +42,19 @@ def get_solver(name: str):
     return import_module(SOLVERS[name]).SOLVER
 
 
-def answers(form: NormalForm) -> list[tuple[str, str, str | None]]:
-    """(name, one-line summary, None or the sentence with which it refuses) of every solver, in order."""
-    return [(name, get_solver(name).summary, get_solver(name).refuses(form)) for name in SOLVERS]
+def answers(form: NormalForm) -> list[Answer]:
+    """What every solver says to this form, in the order in which solver="auto" would try them."""
+    found = []
+    for name in SOLVERS:
+        solver = get_solver(name)
+        refusal = solver.refuses(form)
+        # a solver may accept and still know that another, where there is one, is faster for this form
+        yields = getattr(solver, "yields", None)
+        reason = yields(form) if refusal is None and yields is not None else None
+        found.append(Answer(name, solver.summary, refusal, reason))
+    return sorted(found, key=lambda answer: (answer.yields is not None) + (answer.name == LAST) * 2)
 
 
 def candidates(form: NormalForm) -> list[str]:
     """The solvers that accept, in order."""
-    return [name for name, _, refusal in answers(form) if refusal is None]
+    return [answer.name for answer in answers(form) if answer.refusal is None]

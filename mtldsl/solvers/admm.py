@@ -5,6 +5,7 @@ from __future__ import annotations
 from mtldsl.atoms.function import Loss, SeparableLoss
 from mtldsl.compile.normal_form import NormalForm
 from mtldsl.solvers.admm_iteration import Iteration
+from mtldsl.solvers.admm_x_update import LARGEST_TASK
 from mtldsl.solvers.solver import Point, Watch
 
 __all__ = ["SOLVER", "ADMM"]
@@ -38,6 +39,13 @@ class ADMM:
                 return f"{f.typed} is not convex."
             if not f.atom.exact_prox:
                 return f"{f.typed} has no exact proximal step."
+        return None
+
+    def yields(self, form: NormalForm) -> str | None:
+        """Where a solver without linear systems, if one accepts, should go first."""
+        unknowns = sum(block.shape[0] for block in form.blocks)
+        if unknowns > LARGEST_TASK:
+            return f"its linear systems, {unknowns} unknowns a task, are too large to factorize"
         return None
 
     def solve(

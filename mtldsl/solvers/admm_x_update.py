@@ -20,19 +20,19 @@ from mtldsl.solvers.admm_matrix_free import ConjugateGradientUpdate
 from mtldsl.solvers.admm_split import Split
 from mtldsl.solvers.admm_systems import Layout, couples_tasks, penalty_matrices, quadratic_matrices
 
-__all__ = ["DenseUpdate", "TaskwiseUpdate", "choose_x_update"]
+__all__ = ["LARGEST_TASK", "DenseUpdate", "TaskwiseUpdate", "choose_x_update"]
 
 Solve = Callable[[Blocks], Blocks]  # right-hand side -> x
 
 _LARGEST_DENSE = 1200  # unknowns in one dense system over all tasks
 _LARGEST_IMAGE = 30_000_000  # entries of its matrix K
-_LARGEST_TASK = 2500  # unknowns in one task's dense system
+LARGEST_TASK = 2500  # unknowns in one task's dense system
 
 
 def choose_x_update(split: Split):
     """The x-update that fits the structure."""
     layout = Layout.of(split.form)
-    fits = layout is not None and layout.size <= _LARGEST_TASK
+    fits = layout is not None and layout.size <= LARGEST_TASK
     if fits and not couples_tasks(split):
         return TaskwiseUpdate(split, layout)
     size = sum(rows * columns for rows, columns in split.form.shapes.values())

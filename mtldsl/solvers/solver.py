@@ -45,6 +45,8 @@ class Solver(Protocol):
     def refuses(self, form: NormalForm) -> str | None:
         """None where this solver takes the form, otherwise one sentence that a user understands."""
 
+    # Optional: `yields(form) -> str | None`, the reason why another solver that accepts should be tried first.
+
     def solve(
         self, form: NormalForm, *, tol: float, max_iter: int, start: Point | None, watch: Watch, **options
     ) -> Point:
