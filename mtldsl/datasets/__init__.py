@@ -4,6 +4,11 @@ Every function returns `Tasks`; the generators return (Tasks, W_true). A problem
 `READERS`.
 """
 
+from functools import wraps
+
+from mtldsl.datasets.arff import read_arff
+from mtldsl.datasets.array_files import read_libsvm, read_mat, read_npz
+from mtldsl.datasets.csv_files import read_csv
 from mtldsl.datasets.digits import load_digits
 from mtldsl.datasets.papers import (
     load_emotions,
@@ -14,7 +19,6 @@ from mtldsl.datasets.papers import (
     load_school,
     load_segmentation,
 )
-from mtldsl.datasets.readers import read_arff, read_csv, read_libsvm, read_mat, read_npz
 from mtldsl.datasets.synthetic import make_group_sparse, make_low_rank
 
 __all__ = [
@@ -40,7 +44,12 @@ __all__ = [
 
 def _tasks_of(generator):
     """A generator without its true weights."""
-    return lambda **options: generator(**options)[0]
+
+    @wraps(generator)  # a problem file reads its options from the signature
+    def tasks_only(**options):
+        return generator(**options)[0]
+
+    return tasks_only
 
 
 #: name in a problem file -> function that returns Tasks; keyword arguments come from the file's [data] table

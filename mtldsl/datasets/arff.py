@@ -1,106 +1,228 @@
-"""ARFF, dense and sparse, with Mulan's XML label lists. scipy's reader knows neither sparse rows nor the line of an error."""
+"""ARFF files, dense and sparse, and Mulan's XML label lists.
+
+scipy.io.arff reads dense files only, stops at the quoted names in Mulan's own files, and does not tell the line of an error.
+"""
 
 from __future__ import annotations
 
-import csv
+import re
 import xml.etree.ElementTree as ElementTree
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
+from scipy import sparse
 
+from mtldsl.datasets.cells import existing_file, number
+from mtldsl.datasets.table import Column, Table
 from mtldsl.errors import DataError
+from mtldsl.tasks import Tasks
 
-__all__ = ["Attribute", "label_names", "parse_arff"]
+__all__ = ["arff_tasks", "read_arff"]
 
-
-@dataclass(frozen=True)
-class Attribute:
-    """A column: its name, and its values where it is nominal (None: numeric)."""
-
-    name: str
-    values: tuple[str, ...] | None = None
+_QUOTED = r"""'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*\""""
+_ATTRIBUTE = re.compile(rf"@attribute\s+({_QUOTED}|[^\s{{]+)(?:\s+|(?=\{{))(\{{.*\}}|\S.*)$", re.IGNORECASE)
+_PIECE = re.compile(rf"{_QUOTED}|[,\t]|[^,\t'\"]+|['\"]")
+_SPARSE_CELL = re.compile(r"(\d+)\s+(\S.*)$")
 
 
-def parse_arff(path: Path) -> tuple[list[Attribute], np.ndarray]:
-    """(attributes, table (n, columns)): nominal values as their position in the declaration, "?" as NaN."""
-    attributes: list[Attribute] = []
-    rows: list[np.ndarray] = []
-    in_data = False
-    with open(path, encoding="utf-8", errors="replace") as lines:
-        for number, raw in enumerate(lines, start=1):
-            line = raw.strip()
-            if not line or line.startswith("%"):
-                continue
-            where = f"{path}:{number}"
-            if in_data:
-                rows.append(_row(line, attributes, where))
-            elif line.lower().startswith("@attribute"):
-                attributes.append(_attribute(line[len("@attribute") :].strip(), where))
-            elif line.lower().startswith("@data"):
-                in_data = True
-            elif not line.lower().startswith("@relation"):
-                raise DataError(f"{where}: expected @attribute or @data, found {line[:40]!r}")
-    if not in_data or not rows:
-        raise DataError(f"{path}: no data section with rows; is this an ARFF file?")
-    return attributes, np.vstack(rows)
+def read_arff(
+    path,
+    labels: int | str | Sequence[str],
+    *,
+    features: Sequence[str] | None = None,
+    drop: Sequence[str] = (),
+    binary: bool = False,
+) -> Tasks:
+    """Tasks that share the inputs of an ARFF file, dense or sparse ("{index value, ...}"; then X is CSR).
+
+    labels   : how many of the last attributes are labels; or their names; or Mulan's XML file that lists them, named from where
+               we are or from beside the ARFF file
+    features : the input attributes (None: all others that are not in `drop`)
+    binary   : numeric labels are 0/1 and are read as -1/+1
+
+    Nominal labels with two values become -1 and +1 (the larger number, or the value declared second); with k > 2 values, k one-vs-rest tasks.
+    Nominal features with two values become one column 0/1, "name=second value"; with k > 2, k columns "name=value".
+    "?" in a label: the row is not in that task. DataError, with file and line, for what does not parse, a missing feature, text.
+
+    >>> import tempfile, pathlib
+    >>> from mtldsl import datasets
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "flags.arff"
+    >>> head = "@relation flags\\n@attribute zone {n, e, s}\\n@attribute red {0,1}\\n@data\\n"
+    >>> _ = path.write_text(head + "n,1\\ns,0\\n")
+    >>> tasks = datasets.read_arff(path, labels=1)
+    >>> tasks.feature_names, tasks.task_names, tasks.targets
+    (('zone=n', 'zone=e', 'zone=s'), ('red',), array([ 1., -1.]))
+    """
+    return arff_tasks([path], labels, features=features, drop=drop, binary=binary)
 
 
-def _attribute(text: str, where: str) -> Attribute:
-    quote = text[0] if text[:1] in "'\"" else None
-    end = text.find(quote, 1) if quote else len(text.split(None, 1)[0])
-    if end <= 0 or not text[end + (quote is not None) :].strip():
-        raise DataError(f"{where}: an attribute needs a name and a type, found {text[:40]!r}")
-    name, kind = text[bool(quote) : end], text[end + (quote is not None) :].strip()
+def arff_tasks(paths: Sequence, labels, **options) -> Tasks:
+    """`read_arff` on the rows of several files with the same attributes."""
+    tables = [_parse(existing_file(path)) for path in paths]
+    first = tables[0]
+    for table in tables[1:]:
+        if table.columns != first.columns:
+            raise DataError(f"{table.path}: its attributes are not those of {first.path}")
+    cells = [table.cells for table in tables]
+    stack = sparse.vstack(cells, format="csc") if sparse.issparse(cells[0]) else np.vstack(cells)
+    table = Table(first.path, first.columns, stack, np.concatenate([table.lines for table in tables]))
+    if isinstance(labels, Path) or (isinstance(labels, str) and labels.lower().endswith(".xml")):
+        beside = first.path.parent / labels
+        labels = _label_names(beside if beside.is_file() else existing_file(labels))
+    return table.tasks(labels, **options)
+
+
+def _label_names(path: Path) -> list[str]:
+    """The labels that a Mulan XML file lists."""
+    try:
+        root = ElementTree.parse(path).getroot()
+    except ElementTree.ParseError as error:
+        raise DataError(f"{path}: cannot be read as a Mulan label list: {error}") from None
+    names = [
+        node.attrib["name"] for node in root.iter() if node.tag.endswith("label") and "name" in node.attrib
+    ]
+    if not names:
+        raise DataError(f'{path}: lists no label; a Mulan label list holds <label name="..."/>')
+    return names
+
+
+def _parse(path: Path) -> Table:
+    columns: list[Column] = []
+    rows, lines, readers = [], [], None
+    for at, line in enumerate(_text(path).splitlines(), start=1):
+        line = line.strip()
+        if not line or line.startswith("%"):
+            continue
+        where = f"{path}:{at}"
+        if readers is not None:
+            rows.append(
+                _sparse_row(line, columns, readers, where)
+                if line[0] == "{"
+                else _dense_row(line, columns, readers, where)
+            )
+            lines.append(at)
+        elif line.lower().startswith("@attribute"):
+            columns.append(_attribute(line, where))
+        elif line.lower().startswith("@data"):
+            readers = [_reader(column) for column in columns]
+        elif not line.lower().startswith("@relation"):
+            raise DataError(f"{where}: expected @attribute or @data, found {line[:40]!r}")
+    if not rows or not columns:
+        raise DataError(f"{path}: no @data section with rows; is this an ARFF file?")
+    return Table(path, tuple(columns), _cells(rows, len(columns)), np.array(lines))
+
+
+def _text(path: Path) -> str:
+    data = path.read_bytes()
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError:  # what older programs write; all bytes mean something in it
+        return data.decode("latin-1")
+
+
+def _cells(rows, p):
+    """Dense where all rows are; CSC where some are sparse."""
+    if all(isinstance(row, list) for row in rows):
+        return np.array(rows, dtype=float)
+    entries = [row if isinstance(row, dict) else dict(enumerate(row)) for row in rows]
+    counts = [len(row) for row in entries]
+    row_of = np.repeat(np.arange(len(rows)), counts)
+    column_of = np.fromiter((j for row in entries for j in row), dtype=int, count=sum(counts))
+    values = np.fromiter((v for row in entries for v in row.values()), dtype=float, count=sum(counts))
+    return sparse.csc_array((values, (row_of, column_of)), shape=(len(rows), p))
+
+
+def _attribute(line: str, where: str) -> Column:
+    match = _ATTRIBUTE.match(line)
+    if match is None:
+        raise DataError(f"{where}: an attribute needs a name and a type, found {line[:60]!r}")
+    name, kind = _unquoted(match[1]), match[2].strip()
     if kind.startswith("{"):
-        return Attribute(name, tuple(value.strip() for value in _cells(kind.strip("{} \t"))))
-    if kind.lower().split()[0] in ("numeric", "real", "integer"):
-        return Attribute(name)
+        values = tuple(_split(kind[1:-1]))
+        if len(set(values)) < len(values):
+            raise DataError(f"{where}: attribute {name!r} declares a value twice")
+        return Column(name, values)
+    word = kind.split()[0].lower()
+    if word in ("numeric", "real", "integer"):
+        return Column(name)
+    if word in ("string", "date"):
+        return Column(
+            name, unusable=f"is of type {word}, not a number or a category; leave it out with drop=[{name!r}]"
+        )
     raise DataError(
-        f"{where}: attribute {name!r} is of type {kind[:20]!r}; numeric and nominal {{...}} attributes can be read"
+        f"{where}: attribute {name!r} has the unknown type {kind[:30]!r}; numeric or nominal {{...}} can be read"
     )
 
 
-def _cells(text: str) -> list[str]:
-    quote = "'" if "'" in text else '"'
-    return next(csv.reader([text], quotechar=quote, skipinitialspace=True, escapechar="\\"), [])
+def _reader(column: Column) -> Callable[[str], float]:
+    """Text of a cell -> its number; ValueError or KeyError for a cell that does not fit the column."""
+    if column.unusable:
+        return lambda text: 0.0
+    if column.values is None:
+        return number
+    return {value: float(k) for k, value in enumerate(column.values)}.__getitem__
 
 
-def _row(line: str, attributes: list[Attribute], where: str) -> np.ndarray:
-    if line.startswith(
-        "{"
-    ):  # sparse: "index value, index value"; what is not named is 0, the first value of a nominal
-        row = np.zeros(len(attributes))
-        for cell in _cells(line.strip("{} \t")):
-            index, _, value = cell.strip().partition(" ")
-            if not index.isdigit() or int(index) >= len(attributes):
-                raise DataError(
-                    f"{where}: {cell!r} is not 'index value' with an index below {len(attributes)}"
-                )
-            row[int(index)] = _number(value.strip().strip("'\""), attributes[int(index)], where)
-        return row
-    cells = _cells(line)
-    if len(cells) != len(attributes):
-        raise DataError(f"{where}: {len(cells)} values for {len(attributes)} attributes")
-    return np.array([_number(cell.strip(), a, where) for cell, a in zip(cells, attributes, strict=True)])
-
-
-def _number(cell: str, attribute: Attribute, where: str) -> float:
-    if cell == "?":
+def _value(text: str, column: Column, reader, where: str) -> float:
+    if text == "?":
         return np.nan
     try:
-        return float(cell) if attribute.values is None else float(attribute.values.index(cell))
-    except ValueError:
-        expected = "a number" if attribute.values is None else f"one of {', '.join(attribute.values[:6])}"
-        raise DataError(f"{where}: {cell!r} in attribute {attribute.name!r} is not {expected}") from None
+        return reader(text)
+    except (ValueError, KeyError):
+        expected = "a number" if column.values is None else f"one of {', '.join(column.values[:8])}"
+        raise DataError(f"{where}: {text!r} in attribute {column.name!r} is not {expected}") from None
 
 
-def label_names(xml: Path) -> list[str]:
-    """The labels that a Mulan XML file lists."""
-    try:
-        root = ElementTree.parse(xml).getroot()
-    except (ElementTree.ParseError, OSError) as error:
-        raise DataError(f"{xml}: cannot be read as a Mulan label list ({error})") from error
-    return [
-        node.attrib["name"] for node in root.iter() if node.tag.endswith("label") and "name" in node.attrib
-    ]
+def _dense_row(line, columns, readers, where) -> list[float]:
+    texts = _split(line)
+    if len(texts) != len(columns):
+        raise DataError(f"{where}: {len(texts)} values for {len(columns)} attributes")
+    return [_value(*cell, where) for cell in zip(texts, columns, readers, strict=True)]
+
+
+def _sparse_row(line, columns, readers, where) -> dict[int, float]:
+    """What is not named is 0: of a nominal attribute the first value."""
+    if line[-1] != "}" or "}" in re.sub(_QUOTED, "", line[1:-1]):
+        raise DataError(f"{where}: a sparse row is written {{index value, ...}}, and nothing after it")
+    row: dict[int, float] = {}
+    for text in _cells_of_sparse_row(line):
+        match = _SPARSE_CELL.match(text)
+        if match is None or int(match[1]) >= len(columns):
+            raise DataError(
+                f"{where}: {text!r} is not 'index value' with an index of 0 to {len(columns) - 1}"
+            )
+        j = int(match[1])
+        if j in row:
+            raise DataError(f"{where}: index {j} occurs twice")
+        row[j] = _value(_unquoted(match[2]), columns[j], readers[j], where)
+    return row
+
+
+def _cells_of_sparse_row(line: str) -> list[str]:
+    inside = line[1:-1].strip()
+    return [cell.strip() for cell in _pieces(inside, ",")] if inside else []
+
+
+def _split(text: str) -> list[str]:
+    """Values between commas, or between tabs where there is no comma; quotes protect both."""
+    return [_unquoted(cell) for cell in _pieces(text, "," if "," in text else "\t")]
+
+
+def _pieces(text: str, separator: str) -> list[str]:
+    if "'" not in text and '"' not in text:
+        return text.split(separator)
+    cells = [""]
+    for piece in _PIECE.findall(text):
+        if piece == separator:
+            cells.append("")
+        else:
+            cells[-1] += piece
+    return cells
+
+
+def _unquoted(text: str) -> str:
+    text = text.strip()
+    if len(text) >= 2 and text[0] in "'\"" and text[-1] == text[0]:
+        return re.sub(r"\\(.)", r"\1", text[1:-1])
+    return text

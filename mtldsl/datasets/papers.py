@@ -7,7 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from mtldsl.datasets.readers import read_arff, read_mat
+from mtldsl.datasets.arff import arff_tasks, read_arff
+from mtldsl.datasets.array_files import read_mat
 from mtldsl.errors import DataError
 from mtldsl.tasks import Tasks
 
@@ -29,7 +30,7 @@ def data_folder(folder=None) -> Path:
     """The folder with the data sets: `folder`, else $MTLDSL_DATA, else shared/data in or beside a parent of this directory."""
     if folder is not None:
         return Path(folder)
-    if VARIABLE in os.environ:
+    if os.environ.get(VARIABLE):
         return Path(os.environ[VARIABLE])
     starts = [Path.cwd(), Path(__file__).resolve().parent]
     for start in starts:
@@ -45,60 +46,75 @@ def data_folder(folder=None) -> Path:
 def _file(folder, *parts) -> Path:
     path = data_folder(folder).joinpath(*parts)
     if not path.is_file():
-        raise DataError(f"{path}: there is no such file; the folder must hold the data set as published")
+        raise DataError(
+            f"{path}: there is no such file; the folder must hold the data set as published, unconverted"
+        )
     return path
 
 
 def load_school(folder=None) -> Tasks:
-    """Inner London exam scores: 139 schools, 15,362 students, 28 features (column 27 is the constant 1), scores 1 to 70."""
+    """Inner London exam scores: 139 schools, 15,362 students, 28 features, scores 1 to 70.
+
+    Column 27 is the constant 1, columns 21 to 26 are constant within a school: the pooled rank is 23.
+    """
     return read_mat(_file(folder, "school", "school.mat"))
 
 
 def load_sarcos(folder=None) -> Tasks:
-    """SARCOS inverse dynamics, the published test file: 4,449 rows, 21 inputs (position, velocity, acceleration), 7 torques."""
-    from scipy.io import loadmat
+    """SARCOS inverse dynamics, the 4,449 rows of the published *test* file: 21 inputs of 7 joints, 7 torques.
 
-    table = loadmat(_file(folder, "sarcos", "sarcos_inv_test.mat"))["sarcos_inv_test"].astype(float)
-    features = [
-        f"{kind} {joint}" for kind in ("position", "velocity", "acceleration") for joint in range(1, 8)
-    ]
+    The 44,484 rows of the training file are not read: name it a 4,449-row subsample wherever you print a number.
+    """
+    tasks = read_mat(_file(folder, "sarcos", "sarcos_inv_test.mat"), X="sarcos_inv_test", Y=7)
+    kinds = ("position", "velocity", "acceleration")
     return Tasks.shared(
-        table[:, :21], table[:, 21:], task_names=[f"torque {j}" for j in range(1, 8)], feature_names=features
+        tasks.X,
+        tasks.targets.reshape(7, -1).T,
+        task_names=[f"torque {joint}" for joint in range(1, 8)],
+        feature_names=[f"{kind} {joint}" for kind in kinds for joint in range(1, 8)],
     )
 
 
-def load_emotions(folder=None) -> Tasks:
-    """Mulan's Emotions: 593 pieces of music, 72 features, 6 emotions as labels -1/+1."""
-    return read_arff(_file(folder, "emotions", "emotions.arff"), "emotions.xml")
+def load_emotions(folder=None, part: str = "all") -> Tasks:
+    """Mulan's Emotions: 593 pieces of music, 72 features, 6 emotions as labels -1/+1; part="train" (391) or "test" (202)."""
+    return _mulan(folder, "emotions", {"all": [""], "train": ["-train"], "test": ["-test"]}, part)
 
 
-def load_flags(folder=None) -> Tasks:
-    """Mulan's Flags: 194 flags, 7 colours as labels -1/+1; the nominal ones of 19 features become columns 0/1."""
-    return read_arff(_file(folder, "flags", "flags.arff"), "flags.xml")
+def load_flags(folder=None, part: str = "all") -> Tasks:
+    """Mulan's Flags: 194 flags, 7 colours as labels -1/+1; part="train" (129) or "test" (65).
+
+    Of the 19 features, 9 are nominal; their 0/1 columns make it 43, see `read_arff`.
+    """
+    return _mulan(folder, "flags", {"all": [""], "train": ["-train"], "test": ["-test"]}, part)
 
 
-def load_scene(folder=None) -> Tasks:
-    """Mulan's Scene, train and test part joined in this order: 2,407 images, 294 features, 6 labels -1/+1."""
-    parts = [
-        read_arff(_file(folder, "scene", f"scene-{part}.arff"), "scene.xml") for part in ("train", "test")
-    ]
-    X = np.vstack([part.X for part in parts])
-    Y = np.vstack([part.targets.reshape(part.n_tasks, -1).T for part in parts])
-    return Tasks.shared(X, Y, task_names=parts[0].task_names, feature_names=parts[0].feature_names)
+def load_scene(folder=None, part: str = "all") -> Tasks:
+    """Mulan's Scene: 2,407 images, 294 features, 6 labels -1/+1; part="train" (the first 1,211 of them) or "test" (1,196)."""
+    return _mulan(folder, "scene", {"all": ["-train", "-test"], "train": ["-train"], "test": ["-test"]}, part)
+
+
+def _mulan(folder, name, parts, part) -> Tasks:
+    if part not in parts:
+        raise DataError(f'load_{name}(part={part!r}): write "all", "train" or "test"')
+    return arff_tasks([_file(folder, name, f"{name}{end}.arff") for end in parts[part]], f"{name}.xml")
 
 
 def load_segmentation(folder=None) -> Tasks:
-    """UCI image segmentation, both parts joined: 2,310 regions, 19 features, 7 one-against-rest tasks with labels -1/+1."""
-    lines, names = [], []
+    """UCI image segmentation, both parts joined: 2,310 regions, 19 features, 7 one-vs-rest tasks with labels -1/+1.
+
+    The third feature, region-pixel-count, is constant.
+    """
+    rows = []
     for part in ("segmentation.data", "segmentation.test"):
-        text = _file(folder, "segmentation", part).read_text().splitlines()
-        names = [line for line in text if line.startswith("REGION")][0].split(",")
-        lines += [line.split(",") for line in text if line.count(",") == 19]
-    classes = sorted({line[0] for line in lines})
-    X = np.array([[float(cell) for cell in line[1:]] for line in lines])
-    Y = np.array([[1.0 if line[0] == c else -1.0 for c in classes] for line in lines])
+        path = _file(folder, "segmentation", part)
+        text = [line for line in path.read_text().splitlines() if line.strip() and not line.startswith(";")]
+        names, rows = [name.strip().lower() for name in text[0].split(",")], rows + text[1:]
+    cells = [row.split(",") for row in rows]
+    classes = np.array([row[0].lower() for row in cells])
+    kinds = np.unique(classes)
+    Y = np.where(classes[:, None] == kinds, 1.0, -1.0)
     return Tasks.shared(
-        X, Y, task_names=[c.lower() for c in classes], feature_names=[n.strip().lower() for n in names]
+        np.array([row[1:] for row in cells], dtype=float), Y, task_names=kinds, feature_names=names
     )
 
 
@@ -112,4 +128,4 @@ def load_multi_target(name: str = "enb", folder=None) -> Tasks:
         raise DataError(
             f"load_multi_target({name!r}): there is no such set; write one of {', '.join(_TARGETS)}"
         )
-    return read_arff(_file(folder, "multi-target", f"{name}.arff"), _TARGETS[name], binary=False)
+    return read_arff(_file(folder, "multi-target", f"{name}.arff"), _TARGETS[name])

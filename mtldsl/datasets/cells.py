@@ -1,0 +1,44 @@
+"""What one cell of a file says: a number, a missing value, a label."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from mtldsl.errors import DataError
+
+__all__ = ["as_signs", "existing_file", "number"]
+
+_MISSING = {"", "?", "NA", "N/A", "NaN", "nan"}
+
+
+def existing_file(path) -> Path:
+    """The path; DataError where there is no such file."""
+    path = Path(path)
+    if not path.is_file():
+        raise DataError(f"{path}: there is no such file (looked from {Path.cwd()})")
+    return path
+
+
+def number(text: str) -> float:
+    """A cell as a float, NaN where it is empty or says that the value is missing; ValueError for anything else."""
+    text = text.strip()
+    if text in _MISSING:
+        return np.nan
+    if "_" in text:  # Python reads 1_000 as a number; in data it is a code
+        raise ValueError(text)
+    return float(text)
+
+
+def as_signs(Y: np.ndarray, where) -> np.ndarray:
+    """Labels 0/1 as -1/+1 (those that are -1/+1 already stay); NaN stays. DataError for any other label."""
+    known = Y[~np.isnan(Y)]
+    if np.isin(known, (-1.0, 1.0)).all():
+        return Y
+    if not np.isin(known, (0.0, 1.0)).all():
+        other = known[~np.isin(known, (0.0, 1.0))][0]
+        raise DataError(
+            f"{where}: binary=True is for labels 0/1, but there is a label {other:g}; leave it out to keep numbers"
+        )
+    return 2.0 * Y - 1.0
