@@ -55,8 +55,8 @@ def cross_check(
     (2) to (6) within tol.
 
     Raises CrossCheckError on disagreement where raise_on_disagreement=True; SolverError where cvxpy finds no
-    solution or the model is beyond it; ModelError where `solution` is not of this problem at its present
-    parameters.
+    solution or the model is beyond it; ModelError where a subsample cannot be made (a model on two data sets)
+    or `solution` is not of this problem at its present parameters.
 
     >>> import numpy as np, mtldsl as mtl
     >>> tasks = mtl.Tasks.shared(np.eye(3), np.array([[3.0, 0], [0, 1], [0, 0]]))
@@ -98,7 +98,13 @@ def _within_reach(problem: Problem, solution: Solution | None, max_size: int | N
         return problem, solution, "the whole problem"
     tasks = losses[0].tasks
     rows = max(2, int(np.mean(tasks.counts) * max_size / size))
-    small = problem.with_tasks(tasks.subsample(rows, random_state))
+    try:
+        small = problem.with_tasks(tasks.subsample(rows, random_state))
+    except ModelError as error:
+        raise ModelError(
+            f"cross_check: the problem, {size:,} scalars, is above max_size={max_size:,}, and a subsample of it "
+            f"cannot be made: {error}. Write cross_check(max_size=None) to give cvxpy the whole of it"
+        ) from error
     scope = (
         f"on {rows} rows a task, random_state={random_state}, because the whole, {size:,} scalars, is too "
         "large for cvxpy"

@@ -46,11 +46,19 @@ def targets(atom, rng, n=N):
     return rng.poisson(2.0, n).astype(float) if atom.labels == "count" else rng.normal(size=n)
 
 
-def loss_data(atom, weighted, salt=0):
+#: how samples may be weighted: closed forms branch on it
+WEIGHTINGS = {
+    "unweighted": lambda rng: None,
+    "weighted": lambda rng: rng.uniform(0.5, 2.0, size=N),
+    "uniform weights": lambda rng: np.full(N, 2.5),
+}
+
+
+def loss_data(atom, weighting, salt=0):
     """(rng, z, y, s)"""
     rng = random(atom, salt)
     y = targets(atom, rng)
-    return rng, 1.5 * rng.normal(size=N), y, rng.uniform(0.5, 2.0, size=N) if weighted else None
+    return rng, 1.5 * rng.normal(size=N), y, WEIGHTINGS[weighting](rng)
 
 
 def matrix(atom, salt=0, size=1.0):

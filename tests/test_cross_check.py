@@ -172,6 +172,17 @@ def test_too_large_a_problem_is_checked_on_a_seeded_subsample():
     assert problem.cross_check(solution, max_size=None).scope == "the whole problem"
 
 
+def test_a_model_on_two_data_sets_cannot_be_subsampled():
+    first, second = shared(4, n=10), shared(5, n=10)
+    W = mtl.Weights(first)
+    problem = mtl.minimize(mtl.squared_loss(W, first) + mtl.squared_loss(W, second) + mtl.l1_norm(W))
+    with pytest.raises(
+        ModelError, match=r"480 scalars, is above max_size=100.*2 different Tasks.*max_size=None"
+    ):
+        problem.cross_check(max_size=100)
+    assert problem.cross_check().agrees
+
+
 def test_a_semidefinite_matrix_beyond_cvxpy_is_refused(monkeypatch):
     tasks = shared(1, n=10)
     W = mtl.Weights(tasks)

@@ -12,6 +12,7 @@ from mtldsl.reference.registry import FORMULAS
 from mtldsl.atoms.function import REGISTRY, Loss, MatrixFunction
 from tests.registry_cases import (
     LOSSES,
+    WEIGHTINGS,
     N,
     assert_strongly_minimal,
     loss_data,
@@ -24,7 +25,7 @@ from tests.registry_cases import (
 
 STEPS = (0.3, 2.0)
 all_losses = pytest.mark.parametrize("atom", LOSSES)
-weighted_or_not = pytest.mark.parametrize("weighted", [False, True], ids=["", "weighted"])
+every_weighting = pytest.mark.parametrize("weighting", WEIGHTINGS)
 
 
 def test_every_atom_has_a_formula_and_every_formula_an_atom():
@@ -43,20 +44,20 @@ def test_every_atom_says_what_it_is(name):
 
 
 @all_losses
-@weighted_or_not
+@every_weighting
 @pytest.mark.parametrize("size", [0.0, 0.1, 1.0, 30.0])
-def test_loss_value_is_the_reference_value(atom, weighted, size):
-    _, z, y, s = loss_data(atom, weighted)
+def test_loss_value_is_the_reference_value(atom, weighting, size):
+    _, z, y, s = loss_data(atom, weighting)
     expected = loss_value(atom, size * z, y, s)
     assert atom.value(size * z, y, s) == pytest.approx(expected, rel=1e-12, abs=1e-14)
 
 
 @all_losses
-@weighted_or_not
+@every_weighting
 @pytest.mark.parametrize("step", STEPS)
-def test_loss_prox(atom, weighted, step):
+def test_loss_prox(atom, weighting, step):
     """The minimiser x of F = step f + 1/2 ||. - z||^2 obeys F(v) >= F(x) + 1/2 ||v - x||^2 for every v."""
-    rng, z, y, s = loss_data(atom, weighted, 1)
+    rng, z, y, s = loss_data(atom, weighting, 1)
     x = atom.prox(z, y, step, s)
     objective = lambda v: step * loss_value(atom, v, y, s) + 0.5 * np.sum((v - z) ** 2)  # noqa: E731
     best = objective(x)
@@ -67,11 +68,11 @@ def test_loss_prox(atom, weighted, step):
 
 
 @all_losses
-@weighted_or_not
+@every_weighting
 @pytest.mark.parametrize("step", [1e-6, 1e-2, 1.0, 1e2, 1e6])
-def test_loss_fenchel_young_is_tight_at_the_prox(atom, weighted, step):
+def test_loss_fenchel_young_is_tight_at_the_prox(atom, weighting, step):
     """u = (z - x) / step is a subgradient at x = prox(z): f(x) + f*(u) = <x, u>."""
-    _, z, y, s = loss_data(atom, weighted, 2)
+    _, z, y, s = loss_data(atom, weighting, 2)
     x = atom.prox(z, y, step, s)
     u = (z - x) / step
     noise = 1e-15 * max(1.0, 1.0 / step)  # cancellation in z - x
@@ -83,10 +84,10 @@ def test_loss_fenchel_young_is_tight_at_the_prox(atom, weighted, step):
 
 
 @all_losses
-@weighted_or_not
-def test_loss_fenchel_young(atom, weighted):
+@every_weighting
+def test_loss_fenchel_young(atom, weighting):
     """f(z) + f*(u) >= <z, u>, with equality at a (sub)gradient u."""
-    rng, z, y, s = loss_data(atom, weighted, 3)
+    rng, z, y, s = loss_data(atom, weighting, 3)
     g = atom.gradient(z, y, s)
     conjugate = atom.conjugate(atom.dual_point(z, y, s), y, s)
     assert atom.value(z, y, s) + conjugate == pytest.approx(z @ g, rel=1e-10, abs=1e-10)
@@ -102,9 +103,9 @@ def test_loss_fenchel_young(atom, weighted):
 
 
 @all_losses
-@weighted_or_not
-def test_loss_conjugate_is_the_supremum(atom, weighted):
-    rng, z, y, s = loss_data(atom, weighted, 4)
+@every_weighting
+def test_loss_conjugate_is_the_supremum(atom, weighting):
+    rng, z, y, s = loss_data(atom, weighting, 4)
     g, h = (atom.gradient(v, y, s) for v in (z, rng.normal(size=N)))
     u = 0.6 * g + 0.4 * h  # dom f* is convex
     expected = reference_conjugate(atom, u, y, s)
@@ -112,9 +113,9 @@ def test_loss_conjugate_is_the_supremum(atom, weighted):
 
 
 @all_losses
-@weighted_or_not
-def test_loss_conjugate_is_infinite_outside_its_domain(atom, weighted):
-    rng, _, y, s = loss_data(atom, weighted, 5)
+@every_weighting
+def test_loss_conjugate_is_infinite_outside_its_domain(atom, weighting):
+    rng, _, y, s = loss_data(atom, weighting, 5)
     u = 50.0 * rng.normal(size=N)
     inside = atom.dual_project(u, y, s)
     np.testing.assert_allclose(atom.dual_project(inside, y, s), inside, rtol=1e-14)
@@ -127,12 +128,12 @@ def test_loss_conjugate_is_infinite_outside_its_domain(atom, weighted):
 
 
 @all_losses
-@weighted_or_not
-def test_loss_gradient(atom, weighted):
+@every_weighting
+def test_loss_gradient(atom, weighting):
     """Finite differences where smooth, the subgradient inequality everywhere; `curvature` bounds the change
     of the gradient.
     """
-    rng, z, y, s = loss_data(atom, weighted, 6)
+    rng, z, y, s = loss_data(atom, weighting, 6)
     g = atom.gradient(z, y, s)
     if atom.smooth:
         for i in range(N):
@@ -152,7 +153,7 @@ def test_loss_gradient(atom, weighted):
 
 @all_losses
 def test_loss_is_bounded_below(atom):
-    rng, _, y, _ = loss_data(atom, False, 7)
+    rng, _, y, _ = loss_data(atom, "unweighted", 7)
     lowest = min(loss_value(atom, size * rng.normal(size=N), y) for size in (0.1, 1, 3) for _ in range(20))
     assert lowest >= atom.bounded_below * N
     assert atom.convex
@@ -160,7 +161,7 @@ def test_loss_is_bounded_below(atom):
 
 @all_losses
 def test_loss_quadratic_is_what_it_says(atom):
-    _, z, y, s = loss_data(atom, True, 8)
+    _, z, y, s = loss_data(atom, "weighted", 8)
     if atom.quadratic is None:
         curved = [loss_value(atom, t * z, y, s) for t in (-1.0, 0.0, 1.0, 2.0)]
         assert np.diff(curved, 3) != pytest.approx(0.0, abs=1e-9)  # a parabola has no third difference
@@ -170,7 +171,7 @@ def test_loss_quadratic_is_what_it_says(atom):
 
 @all_losses
 def test_sample_weights_equal_replication(atom):
-    rng, z, y, _ = loss_data(atom, False, 9)
+    rng, z, y, _ = loss_data(atom, "unweighted", 9)
     copies = rng.integers(1, 4, size=N)
     many = lambda v: np.repeat(v, copies)  # noqa: E731
     s = copies.astype(float)
@@ -183,9 +184,9 @@ def test_sample_weights_equal_replication(atom):
 
 
 @all_losses
-@weighted_or_not
-def test_loss_does_not_care_for_the_order_of_samples(atom, weighted):
-    rng, z, y, s = loss_data(atom, weighted, 10)
+@every_weighting
+def test_loss_does_not_care_for_the_order_of_samples(atom, weighting):
+    rng, z, y, s = loss_data(atom, weighting, 10)
     order = rng.permutation(N)
     t = None if s is None else s[order]
     assert atom.value(z[order], y[order], t) == pytest.approx(atom.value(z, y, s), rel=1e-13)
@@ -200,7 +201,7 @@ def test_loss_does_not_care_for_the_order_of_samples(atom, weighted):
 @all_losses
 def test_separable_loss_is_a_sum_over_samples(atom):
     """Two tasks may be stacked, and every sample may have a step of its own in the prox."""
-    _, z, y, s = loss_data(atom, True, 11)
+    _, z, y, s = loss_data(atom, "weighted", 11)
     first, rest = slice(0, 5), slice(5, N)
     parts = sum(atom.value(z[part], y[part], s[part]) for part in (first, rest))
     if not atom.separable:
@@ -214,7 +215,7 @@ def test_separable_loss_is_a_sum_over_samples(atom):
 
 @all_losses
 def test_loss_takes_float32_and_a_single_sample(atom):
-    _, z, y, s = loss_data(atom, True, 12)
+    _, z, y, s = loss_data(atom, "weighted", 12)
     single = [v.astype(np.float32) for v in (z, y, s)]
     double = [v.astype(float) for v in single]
     assert atom.value(*single) == pytest.approx(atom.value(*double), rel=1e-5)
