@@ -1,0 +1,202 @@
+"""A quadratic loss as coordinate descent sees it. Everything is transposed - tasks first - and divided by the loss's curvature.
+
+An intercept is eliminated: residuals are centred task by task, which is the same as centring the columns of X and the targets
+(and leaves a sparse X sparse).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mtldsl.compile.normal_form import LossTerm
+from mtldsl.solvers.row_penalty import RowPenalty
+from mtldsl.solvers.row_states import GramState, ResidualState, SeparateState
+
+__all__ = ["SeparateRows", "SharedRows", "make_design"]
+
+
+def make_design(loss: LossTerm) -> SharedRows | SeparateRows:
+    return SharedRows(loss) if fits_shared(loss) else SeparateRows(loss)
+
+
+def fits_shared(loss: LossTerm) -> bool:
+    return loss.is_shared_complete and loss.uniform_scale is not None
+
+
+class SharedRows:
+    """One complete X and one weight for all samples: one Gram matrix serves all tasks.
+
+    curvature : what the problem was divided by
+    cross     : (m, d), Y X;  square : ||Y||^2
+    """
+
+    def __init__(self, loss: LossTerm):
+        tasks = self.tasks = loss.tasks
+        self.curvature = loss.atom.quadratic * loss.uniform_scale
+        self.centred = bool(loss.intercepts)
+        self.X, self.sparse = tasks.X, tasks.is_sparse
+        self.Xt = self.X.T.tocsr() if self.sparse else self.X.T
+        self.n_samples, self.n_features = self.X.shape
+        self.n_tasks = tasks.n_tasks
+        self.Y = tasks.targets.reshape(tasks.n_tasks, -1)
+        self.x_means, self.y_means = np.zeros(self.n_features), np.zeros(tasks.n_tasks)
+        if self.centred:
+            self.x_means = np.asarray(self.X.mean(axis=0)).ravel()
+            self.y_means = self.Y.mean(axis=1)
+            self.Y = self.Y - self.y_means[:, None]
+        self.cross = self._onto_features(self.Y)
+        self.square = float(np.vdot(self.Y, self.Y))
+
+    @property
+    def prefers_all_rows(self) -> bool:
+        """Whether the whole Gram matrix costs no more than the few products with X that it saves."""
+        return self.n_features <= max(8 * self.n_tasks, 100) and self.n_features <= self.n_samples
+
+    def state(
+        self, penalty: RowPenalty, rows, W, old: GramState | ResidualState | None
+    ) -> GramState | ResidualState:
+        """The iterate W (m, d) on these rows. What `old` knows of them is not computed again."""
+        own = np.ascontiguousarray(W[:, rows])
+        if len(rows) == self.n_features and self.prefers_all_rows:
+            return GramState(self, penalty, rows, own, self._whole_gram(), None)
+        if self.sparse:
+            return GramState(self, penalty, rows, own, self._sparse_gram(rows), None)
+        place = np.full(self.n_features, -1)
+        if old is not None:
+            place[old.rows] = np.arange(len(old.rows))
+        kept = place[rows] >= 0
+        columns = np.empty((len(rows), self.n_samples))
+        columns[~kept] = self._columns(rows[~kept])
+        if old is not None:
+            columns[kept] = old.columns[place[rows[kept]]]
+        if len(rows) > self.n_samples:
+            return ResidualState(self, penalty, rows, own, columns)
+        if old is None or not kept.any():
+            gram = columns @ columns.T
+        else:
+            gram = np.empty((len(rows), len(rows)))
+            gram[~kept] = columns[~kept] @ columns.T
+            gram[np.ix_(kept, ~kept)] = gram[np.ix_(~kept, kept)].T
+            gram[np.ix_(kept, kept)] = old.gram[np.ix_(place[rows[kept]], place[rows[kept]])]
+        return GramState(self, penalty, rows, own, gram, columns)
+
+    def look(self, state: GramState | ResidualState) -> tuple[np.ndarray, float, float]:
+        """(the negative gradient of all rows (m, d), ||R||^2, <R, Y>) at the state, freed of its rounding errors."""
+        if len(state.rows) == self.n_features and isinstance(state, GramState):
+            state.carried = state.W @ state.gram - self.cross
+            return -state.carried, *state.moments()
+        R = self.residual(state)
+        pull = self._onto_features(R)
+        state.carried = R if isinstance(state, ResidualState) else -pull[:, state.rows]
+        return pull, float(np.vdot(R, R)), float(np.vdot(R, self.Y))
+
+    def residual(self, state) -> np.ndarray:
+        """Y - W X^T (m, n), centred."""
+        if state.columns is not None:
+            return self.Y - state.W @ state.columns
+        X = self.X if len(state.rows) == self.n_features else self.X[:, state.rows]
+        R = self.Y - ((X @ state.W.T).T if self.sparse else state.W @ X.T)
+        return R - R.mean(axis=1, keepdims=True) if self.centred else R
+
+    def intercept(self, W) -> np.ndarray:
+        return self.y_means - W @ self.x_means
+
+    def _onto_features(self, R) -> np.ndarray:
+        """R X for centred R (m, n)."""
+        return np.ascontiguousarray((self.Xt @ R.T).T) if self.sparse else R @ self.X
+
+    def _columns(self, rows) -> np.ndarray:
+        """(p, n): the features' centred columns, one after another in memory."""
+        block = self.X[:, rows].T
+        return block - self.x_means[rows, None] if self.centred else block
+
+    def _whole_gram(self) -> np.ndarray:
+        gram = self.tasks.gram()
+        return gram - self.n_samples * np.outer(self.x_means, self.x_means) if self.centred else gram
+
+    def _sparse_gram(self, rows) -> np.ndarray:
+        X = self.Xt[rows]
+        gram = (X @ X.T).toarray()
+        return (
+            gram - self.n_samples * np.outer(self.x_means[rows], self.x_means[rows]) if self.centred else gram
+        )
+
+
+class SeparateRows:
+    """Inputs, missing labels or weights that differ between tasks: a Gram matrix a task."""
+
+    _MOST = 5_000_000  # entries of all tasks' Gram matrices that are made at once
+
+    def __init__(self, loss: LossTerm):
+        tasks = self.tasks = loss.tasks
+        self.n_features, self.n_tasks = tasks.n_features, tasks.n_tasks
+        self.curvature = loss.atom.quadratic * (loss.uniform_scale or 1.0)
+        self.weights = loss.scale if loss.uniform_scale is None else None
+        self.centred = bool(loss.intercepts)
+        self.totals = tasks.counts.astype(float) if self.weights is None else self._sums(self.weights)
+        self.Y = tasks.targets
+        self.x_means, self.y_means = np.zeros((self.n_tasks, self.n_features)), np.zeros(self.n_tasks)
+        if self.centred:
+            ones = np.ones(tasks.n_samples)
+            self.x_means = tasks.adjoint(self._weighted(ones)).T / self.totals[:, None]
+            self.y_means = self._sums(self._weighted(self.Y)) / self.totals
+            self.Y = self.Y - np.repeat(self.y_means, tasks.counts)
+        self.cross = np.ascontiguousarray(tasks.adjoint(self._weighted(self.Y)).T)
+        self.square = float(self.Y @ self._weighted(self.Y))
+
+    def _sums(self, flat) -> np.ndarray:
+        return np.add.reduceat(flat, self.tasks.offsets[:-1])
+
+    def _weighted(self, flat) -> np.ndarray:
+        return flat if self.weights is None else self.weights * flat
+
+    @property
+    def prefers_all_rows(self) -> bool:
+        return self.n_tasks * self.n_features**2 <= self._MOST
+
+    def state(self, penalty: RowPenalty, rows, W, old) -> SeparateState:
+        own = np.ascontiguousarray(W[:, rows])
+        everything = len(rows) == self.n_features
+        return SeparateState(self, penalty, rows, own, self._gram(None if everything else rows))
+
+    def _gram(self, rows) -> np.ndarray:
+        if rows is None and (
+            self.weights is not None or not self.tasks.is_shared or self.tasks.mask is not None
+        ):
+            gram, means = self.tasks.gram(self.weights), self.x_means
+        else:
+            rows = np.arange(self.n_features) if rows is None else rows
+            gram, means = np.empty((self.n_tasks, len(rows), len(rows))), self.x_means[:, rows]
+            scales = [None] * self.n_tasks if self.weights is None else self.tasks.per_task(self.weights)
+            for i, (X, scale) in enumerate(zip(self.tasks.inputs, scales, strict=True)):
+                X = X[:, rows].toarray() if self.tasks.is_sparse else X[:, rows]
+                gram[i] = X.T @ (X if scale is None else scale[:, None] * X)
+        return (
+            gram - self.totals[:, None, None] * means[:, :, None] * means[:, None, :]
+            if self.centred
+            else gram
+        )
+
+    def look(self, state: SeparateState) -> tuple[np.ndarray, float, float]:
+        if len(state.rows) == self.n_features:
+            state.carried = state.gradient()
+            return -state.carried, *state.moments()
+        R = self.residual(state)
+        weighted = self._weighted(R)
+        pull = np.ascontiguousarray(self.tasks.adjoint(weighted).T)
+        state.carried = -pull[:, state.rows]
+        return pull, float(R @ weighted), float(weighted @ self.Y)
+
+    def residual(self, state: SeparateState) -> np.ndarray:
+        """y - X w, centred, flat."""
+        W = np.zeros((self.n_features, self.n_tasks))
+        W[state.rows] = state.W.T
+        R = self.Y - self.tasks.forward(W)
+        return (
+            R - np.repeat(self._sums(self._weighted(R)) / self.totals, self.tasks.counts)
+            if self.centred
+            else R
+        )
+
+    def intercept(self, W) -> np.ndarray:
+        return self.y_means - np.einsum("ij,ij->i", W, self.x_means)
