@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from mtldsl.certificate import Certificate, certify, objective_scale
-from mtldsl.compile.choose import candidates, get_solver
+from mtldsl.compile.choose import LAST, candidates, fast_candidates, get_solver
 from mtldsl.compile.normal_form import Blocks, NormalForm
 from mtldsl.errors import ModelError, SolverError
 from mtldsl.solvers.solver import Point
@@ -199,14 +199,15 @@ def _to_try(form: NormalForm, solver: str, options: dict) -> list[str]:
         raise SolverError(
             f"solve({', '.join(f'{key}=...' for key in options)}): options belong to one solver; name it with solver=..."
         )
-    names = candidates(form)
-    if not names:
-        reasons = " ".join(f"{name}: {get_solver(name).refuses(form)}" for name in ("admm", "cvxpy"))
-        raise ModelError(f"no solver takes this model. {reasons}")
+    names = fast_candidates(form)
     size = sum(loss.tasks.n_samples * loss.tasks.n_features for loss in form.losses)
-    if len(names) > 1 and size > _SMALL_ENOUGH_FOR_REFERENCE:
-        names = [name for name in names if name != "cvxpy"]
-    return names
+    if not names:
+        refusal = get_solver(LAST).refuses(form)
+        if refusal is not None:
+            raise ModelError(
+                f"no solver takes this model. admm: {get_solver('admm').refuses(form)} {LAST}: {refusal}"
+            )
+    return names if names and size > _SMALL_ENOUGH_FOR_REFERENCE else [*names, LAST]
 
 
 def _reason(form: NormalForm, asked: str, used: str, tried: list[str]) -> str:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib import import_module
 
 from mtldsl.compile.normal_form import NormalForm
 from mtldsl.errors import SolverError
 
-__all__ = ["SOLVERS", "Answer", "answers", "candidates", "get_solver"]
+__all__ = ["LAST", "SOLVERS", "Answer", "answers", "candidates", "fast_candidates", "get_solver"]
 
 #: name -> where its object `SOLVER` lives, fastest first; the reference comes last and takes everything convex
 SOLVERS = {
@@ -42,10 +43,10 @@ def get_solver(name: str):
     return import_module(SOLVERS[name]).SOLVER
 
 
-def answers(form: NormalForm) -> list[Answer]:
+def answers(form: NormalForm, names: Iterable[str] = SOLVERS) -> list[Answer]:
     """What every solver says to this form, in the order in which solver="auto" would try them."""
     found = []
-    for name in SOLVERS:
+    for name in names:
         solver = get_solver(name)
         refusal = solver.refuses(form)
         # a solver may accept and still know that another, where there is one, is faster for this form
@@ -55,6 +56,11 @@ def answers(form: NormalForm) -> list[Answer]:
     return sorted(found, key=lambda answer: (answer.yields is not None) + (answer.name == LAST) * 2)
 
 
-def candidates(form: NormalForm) -> list[str]:
-    """The solvers that accept, in order."""
-    return [answer.name for answer in answers(form) if answer.refusal is None]
+def candidates(form: NormalForm, names: Iterable[str] = SOLVERS) -> list[str]:
+    """Those of the solvers that accept, in order."""
+    return [answer.name for answer in answers(form, names) if answer.refusal is None]
+
+
+def fast_candidates(form: NormalForm) -> list[str]:
+    """The solvers that accept, but for the reference, which is slow even to import."""
+    return candidates(form, [name for name in SOLVERS if name != LAST])
