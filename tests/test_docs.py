@@ -1,0 +1,60 @@
+"""The pages of docs/ are run: sessions as doctests, the how-to with its word under every law, the catalogue against the registry."""
+
+import doctest
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+OPTIONS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
+
+
+def blocks(page: Path, language: str) -> str:
+    return "\n".join(re.findall(rf"```{language}\n(.*?)```", page.read_text(), re.DOTALL))
+
+
+def sessions(page: Path, names: dict | None = None) -> int:
+    """Run the page's Python sessions, one after the other in one namespace; how many examples there were."""
+    test = doctest.DocTestParser().get_doctest(
+        blocks(page, "pycon"), dict(names or {}), page.name, str(page), 0
+    )
+    failed, attempted = doctest.DocTestRunner(optionflags=OPTIONS).run(test)
+    assert failed == 0, f"{page.name}: {failed} of {attempted} examples differ; see the captured output"
+    return attempted
+
+
+@pytest.mark.parametrize("name, at_least", [("language.md", 20), ("mathematics.md", 20), ("solvers.md", 10)])
+def test_sessions_on_the_page_run(name, at_least):
+    assert sessions(ROOT / "docs" / name) >= at_least
+
+
+def test_adding_a_word_runs_as_written_and_obeys_every_law():
+    """In an interpreter of its own, so that the new word stays out of the other tests' registry."""
+    program = """
+import sys, types
+import pytest
+from tests.test_docs import ROOT, blocks, sessions
+
+page = ROOT / "docs" / "adding_a_word.md"
+word = types.ModuleType("the_new_word")
+sys.modules["the_new_word"] = word
+exec(compile(blocks(page, "python"), str(page), "exec"), vars(word))
+import doctest
+assert doctest.testmod(word).failed == 0
+sessions(page, vars(word))
+sys.exit(pytest.main(["tests/test_registry.py", "-k", "epsilon_insensitive", "-p", "no:cacheprovider"]))
+"""
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    passed = re.search(r"(\d+) passed", done.stdout)
+    assert passed and int(passed.group(1)) >= 100, done.stdout
+
+
+def test_the_catalogue_page_is_what_the_command_prints():
+    command = [sys.executable, "-m", "mtldsl", "words", "--markdown"]
+    printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    page = (ROOT / "docs" / "words.md").read_text()
+    assert page == printed, "write it anew: mtldsl words --markdown > docs/words.md"

@@ -1,0 +1,98 @@
+"""The first second of a new user: importing is quick and light, and what README, package and metadata say of themselves agrees."""
+
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import mtldsl
+
+ROOT = Path(__file__).parents[1]
+HEAVY = [
+    "cvxpy",
+    "numba",
+    "sklearn",
+    "matplotlib",
+    "pandas",
+    "polars",
+    "narwhals",
+    "rich",
+    "osqp",
+    "scs",
+    "clarabel",
+]
+
+
+def fresh(code: str, *flags: str) -> subprocess.CompletedProcess:
+    return subprocess.run([sys.executable, *flags, "-c", code], capture_output=True, text=True, check=True)
+
+
+def test_import_takes_less_than_half_a_second():
+    """Processor time, the best of five: what else a busy machine does is not counted, nor is the interpreter's own start."""
+    code = "import time; start = time.process_time(); import mtldsl; print(time.process_time() - start)"
+    times = [float(fresh(code).stdout) for _ in range(5)]
+    assert min(times) < 0.5, times
+
+
+def test_import_brings_nothing_heavy():
+    code = f"import sys, mtldsl; print([name for name in {HEAVY} if name in sys.modules])"
+    assert fresh(code).stdout.strip() == "[]"
+
+
+def test_every_public_name_is_there_and_documented():
+    for name in mtldsl.__all__:
+        assert getattr(mtldsl, name).__doc__, name
+
+
+def pyproject() -> dict:
+    return tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+
+
+def test_one_version():
+    citation = (ROOT / "CITATION.cff").read_text()
+    assert pyproject()["version"] == mtldsl.__version__
+    assert re.search(r"^version: (.+)$", citation, re.MULTILINE).group(1) == mtldsl.__version__
+
+
+def test_installed_metadata_has_the_same_version():
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        installed = version("mtldsl")
+    except PackageNotFoundError:
+        pytest.skip("mtldsl runs from a checkout that is not installed")
+    assert installed == mtldsl.__version__
+
+
+def first_commands() -> list[str]:
+    """The commands of the README's first shell blocks."""
+    text = (ROOT / "README.md").read_text()
+    return [
+        line
+        for block in re.findall(r"```sh\n(.*?)```", text, re.DOTALL)
+        for line in block.strip().splitlines()
+    ]
+
+
+def test_readme_starts_with_two_commands_that_fit_the_package():
+    install, test = first_commands()[:2]
+    assert (
+        '-m venv .venv && .venv/bin/pip install -e ".[dev]" && .venv/bin/mtldsl solve examples/01_digits.toml'
+        in install
+    )
+    assert test == ".venv/bin/python -m pytest"
+    assert pyproject()["scripts"]["mtldsl"].startswith("mtldsl.cli:")
+    assert "dev" in pyproject()["optional-dependencies"]
+    assert (ROOT / "examples" / "01_digits.toml").is_file()
+    assert f"Python {pyproject()['requires-python'].removeprefix('>=')}" in (ROOT / "README.md").read_text()
+
+
+def test_links_of_readme_and_docs_point_somewhere():
+    pages = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+    for page in pages:
+        for target in re.findall(r"\]\(([^)#]+?)(?:#[^)]*)?\)", page.read_text()):
+            if "://" not in target:
+                assert (page.parent / target).exists(), f"{page.name} links to {target}"
