@@ -9,7 +9,7 @@ from mtldsl.atoms import losses, regularizers, sets
 from mtldsl.atoms.function import Atom, Loss, Regularizer
 from mtldsl.errors import ModelError
 from mtldsl.language.constraint import Constraint
-from mtldsl.language.expression import Affine, constant_text
+from mtldsl.language.expression import Affine, Weights, constant_text
 from mtldsl.language.objective import Objective, Term
 from mtldsl.language.scalar import Number
 from mtldsl.tasks import Tasks
@@ -150,8 +150,12 @@ def _dress(word, cls, head, tail):
 
 
 def _prediction_latex(W: Affine, with_intercept) -> str:
-    weights = f"({W.latex})" if W.precedence < 3 else W.latex
-    return rf"X_i {weights}_i" + (r" + b_i" if with_intercept else "")
+    """X_i w_i for a matrix W (its columns are the w_i); X_i (L + S)_i for an expression."""
+    if isinstance(W, Weights) and len(W.name) == 1:
+        column = f"{W.name.lower()}_i"
+    else:
+        column = (f"({W.latex})" if W.precedence < 3 else W.latex) + "_i"
+    return f"X_i {column}" + (r" + b_i" if with_intercept else "")
 
 
 # ---------------------------------------------------------------------------------------------- the words
