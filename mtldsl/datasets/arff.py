@@ -161,12 +161,10 @@ def _reader(column: Column) -> Callable[[str], float]:
         return lambda text: 0.0
     if column.values is None:
         return number
-    return {value: float(k) for k, value in enumerate(column.values)}.__getitem__
+    return ({"?": np.nan} | {value: float(k) for k, value in enumerate(column.values)}).__getitem__
 
 
 def _value(text: str, column: Column, reader, where: str) -> float:
-    if text == "?":
-        return np.nan
     try:
         return reader(text)
     except (ValueError, KeyError):
@@ -178,7 +176,10 @@ def _dense_row(line, columns, readers, where) -> list[float]:
     texts = _split(line)
     if len(texts) != len(columns):
         raise DataError(f"{where}: {len(texts)} values for {len(columns)} attributes")
-    return [_value(*cell, where) for cell in zip(texts, columns, readers, strict=True)]
+    try:
+        return [reader(text) for reader, text in zip(readers, texts, strict=True)]
+    except (ValueError, KeyError):  # once more, cell by cell, for the message
+        return [_value(*cell, where) for cell in zip(texts, columns, readers, strict=True)]
 
 
 def _sparse_row(line, columns, readers, where) -> dict[int, float]:
@@ -206,12 +207,13 @@ def _cells_of_sparse_row(line: str) -> list[str]:
 
 def _split(text: str) -> list[str]:
     """Values between commas, or between tabs where there is no comma; quotes protect both."""
-    return [_unquoted(cell) for cell in _pieces(text, "," if "," in text else "\t")]
+    if "'" not in text and '"' not in text:
+        return [cell.strip() for cell in text.split("," if "," in text else "\t")]
+    outside = re.sub(_QUOTED, "", text)
+    return [_unquoted(cell) for cell in _pieces(text, "," if "," in outside else "\t")]
 
 
 def _pieces(text: str, separator: str) -> list[str]:
-    if "'" not in text and '"' not in text:
-        return text.split(separator)
     cells = [""]
     for piece in _PIECE.findall(text):
         if piece == separator:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import groupby
 from pathlib import Path
 
@@ -41,7 +42,7 @@ class Table:
             twice = next(name for name in names if names.count(name) > 1)
             raise DataError(f"{self.path}: two columns are named {twice!r}; rename one")
 
-    @property
+    @cached_property
     def names(self) -> list[str]:
         return [column.name for column in self.columns]
 

@@ -1,0 +1,171 @@
+"""ARFF and Mulan's label lists: by hand, against scipy's reader where that can read, and mistakes with their line."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.io.arff import loadarff
+
+from mtldsl import DataError
+from mtldsl.datasets import read_arff
+
+HEAD = """% a comment
+@RELATION 'two words'
+
+@attribute size numeric
+@attribute 'sea side'   {n, 'e e', s}
+@attribute "flag" {off,on}
+@attribute l1 {0,1}
+@attribute l2 {1,0}
+@DATA
+"""
+
+
+@pytest.fixture
+def file(tmp_path):
+    def write(text, name="data.arff"):
+        path = tmp_path / name
+        path.write_text(text)
+        return path
+
+    return write
+
+
+def test_dense(file):
+    tasks = read_arff(file(HEAD + "1.5, n, on, 1, 0\n% between\n-2e1,'e e',off,0,1\n3,s,on,?,1\n"), labels=2)
+    assert tasks.feature_names == ("size", "sea side=n", "sea side=e e", "sea side=s", "flag=on")
+    assert tasks.task_names == ("l1", "l2")
+    np.testing.assert_array_equal(tasks.X, [[1.5, 1, 0, 0, 1], [-20, 0, 1, 0, 0], [3, 0, 0, 1, 1]])
+    np.testing.assert_array_equal(
+        tasks.targets, [1, -1, -1, 1, 1]
+    )  # 1 is positive, whatever is declared first
+    assert tasks.counts.tolist() == [2, 3]
+
+
+def test_sparse_equals_dense(file):
+    """What a sparse row leaves out is 0: of a nominal attribute the value declared first."""
+    dense = read_arff(file(HEAD + "0,n,off,0,1\n1.5,'e e',on,1,0\n0,s,off,0,0\n"), labels=2)
+    rare = read_arff(file(HEAD + "{}\n{0 1.5, 1 'e e', 2 on, 3 1, 4 0}\n{ 4 0,1 s }\n"), labels=2)
+    assert sparse.issparse(rare.X) and rare.feature_names == dense.feature_names
+    np.testing.assert_array_equal(rare.X.toarray(), dense.X)
+    np.testing.assert_array_equal(rare.targets, dense.targets)
+
+
+def test_a_wide_sparse_file_is_never_made_dense(file):
+    p = 30_000
+    head = (
+        "@relation r\n"
+        + "".join(f"@attribute a{j} numeric\n" for j in range(p))
+        + "@attribute y numeric\n@data\n"
+    )
+    tasks = read_arff(file(head + f"{{7 1.5, {p} 2}}\n{{{p - 1} 4, {p} 3}}\n"), labels=["y"])
+    assert tasks.X.shape == (2, p) and tasks.X.nnz == 2 and tasks.X[0, 7] == 1.5 and tasks.X[1, p - 1] == 4
+    np.testing.assert_array_equal(tasks.targets, [2, 3])
+
+
+def test_numeric_labels_are_numbers_unless_they_are_said_to_be_binary(file):
+    text = "@relation r\n@attribute a real\n@attribute y integer\n@data\n1,0\n2,1\n"
+    np.testing.assert_array_equal(read_arff(file(text), labels=1).targets, [0, 1])
+    np.testing.assert_array_equal(read_arff(file(text), labels=1, binary=True).targets, [-1, 1])
+
+
+def test_classes_become_one_vs_rest_tasks(file):
+    text = "@relation r\n@attribute a real\n@attribute kind {u,v,w}\n@data\n1,v\n2,u\n3,w\n"
+    tasks = read_arff(file(text), labels="kind")
+    assert tasks.task_names == ("u", "v", "w")
+    np.testing.assert_array_equal(
+        np.stack(tasks.per_task(tasks.targets)), [[-1, 1, -1], [1, -1, -1], [-1, -1, 1]]
+    )
+
+
+def test_names_with_quotes_tabs_and_columns_of_text(file):
+    text = '@relation r\n@attribute id string\n@attribute \'it\\\'s\' numeric\n@attribute "a \\"b\\"" real\n@attribute y real\n@data\n'
+    tasks = read_arff(file(text + "'x, y'\t1\t2\t3\n"), labels=1, drop=["id"])
+    assert tasks.feature_names == ("it's", 'a "b"')
+    np.testing.assert_array_equal(tasks.X, [[1, 2]])
+
+
+def test_mulan_label_list_beside_the_file_or_from_here(file, tmp_path, monkeypatch):
+    arff = file(HEAD + "1,n,on,1,0\n2,s,on,0,1\n")
+    xml = '<labels xmlns="http://mulan.sourceforge.net/labels"><label name="l2"/><label name="l1"><label name="flag"/></label></labels>'
+    path = file(xml, "data.xml")
+    monkeypatch.chdir(tmp_path.parent)
+    for labels in ("data.xml", path, f"{tmp_path.name}/data.xml"):
+        assert read_arff(arff, labels=labels).task_names == ("l2", "l1", "flag")
+
+
+def test_against_scipy(file):
+    rng = np.random.default_rng(0)
+    X, codes, y = rng.normal(size=(50, 4)), rng.integers(0, 3, size=50), rng.integers(0, 2, size=50)
+    head = "@relation r\n" + "".join(f"@attribute a{j} numeric\n" for j in range(4))
+    head += "@attribute c {p,q,r}\n@attribute y {0,1}\n@data\n"
+    rows = "".join(
+        ",".join([*map(repr, x.tolist()), "pqr"[c], str(k)]) + "\n"
+        for x, c, k in zip(X, codes, y, strict=True)
+    )
+    path = file(head + rows)
+    records, _ = loadarff(path)
+    tasks = read_arff(path, labels=1)
+    for j in range(4):
+        np.testing.assert_array_equal(tasks.X[:, j], records[f"a{j}"])
+    for j, value in enumerate([b"p", b"q", b"r"]):
+        np.testing.assert_array_equal(tasks.X[:, 4 + j] == 1, records["c"] == value)
+    np.testing.assert_array_equal(tasks.targets == 1, records["y"] == b"1")
+
+
+WRONG = {
+    "a value too few": ("1,n,on,1\n", 2, [":10:", "4 values for 5"]),
+    "a value not declared": ("1,w,on,1,0\n", 2, [":10:", "'w'", "'sea side'", "n, e e, s"]),
+    "text for a number": ("1,n,on,1,0\nx,n,on,1,0\n", 2, [":11:", "'x'", "'size'", "a number"]),
+    "missing feature": ("?,n,on,1,0\n", 2, [":10:", "'size' has no value"]),
+    "missing nominal feature": ("1,?,on,1,0\n", 2, [":10:", "'sea side' has no value"]),
+    "missing in a sparse row": ("{3 1}\n{0 ?}\n", 2, [":11:", "'size' has no value"]),
+    "index too large": ("{0 1, 5 1}\n", 2, [":10:", "'5 1'", "0 to 4"]),
+    "index twice": ("{0 1, 0 2}\n", 2, [":10:", "index 0 occurs twice"]),
+    "no value": ("{0}\n", 2, [":10:", "'0'", "index value"]),
+    "a weight behind": ("{0 1},{5}\n", 2, [":10:", "nothing after it"]),
+    "a label that is not": ("1,n,on,1,0\n", ["flga"], ["'flga'", "did you mean 'flag'"]),
+    "too many labels": ("1,n,on,1,0\n", 5, ["labels=5"]),
+    "True labels": ("1,n,on,1,0\n", True, ["labels=True"]),
+    "no rows": ("", 2, ["no @data section with rows"]),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_mistakes_in_the_data(case, file):
+    rows, labels, pieces = WRONG[case]
+    with pytest.raises(DataError) as error:
+        read_arff(file(HEAD + rows), labels)
+    for piece in pieces:
+        assert piece in str(error.value), f"{piece!r} not in: {error.value}"
+
+
+@pytest.mark.parametrize(
+    ("line", "pieces"),
+    [
+        ("@attribute ab", ["a name and a type", "'@attribute ab'"]),
+        ("@attribute", ["a name and a type"]),
+        ("@attribute a relational", ["'a'", "unknown type 'relational'"]),
+        ("@attribute a {x,y,x}", ["'a' declares a value twice"]),
+        ("hello", ["expected @attribute or @data", "'hello'"]),
+        ("@attribute y numeric", ["two columns are named 'y'"]),
+        ("@attribute a string", ["'a' is of type string", "drop=['a']"]),
+    ],
+)
+def test_mistakes_in_the_head(line, pieces, file):
+    with pytest.raises(DataError) as error:
+        read_arff(file(f"@relation r\n{line}\n@attribute y numeric\n@data\n1,2\n"), 1)
+    for piece in pieces:
+        assert piece in str(error.value), f"{piece!r} not in: {error.value}"
+
+
+def test_label_lists_that_list_nothing(file):
+    arff = file(HEAD + "1,n,on,1,0\n")
+    file("<labels></labels>", "empty.xml")
+    file("<labels>", "broken.xml")
+    for name, message in (
+        ("empty.xml", "lists no label"),
+        ("broken.xml", "cannot be read"),
+        ("none.xml", "no such file"),
+    ):
+        with pytest.raises(DataError, match=message):
+            read_arff(arff, name)

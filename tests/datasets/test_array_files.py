@@ -1,0 +1,175 @@
+"""MATLAB, NumPy and LIBSVM files: what is written with scipy, numpy and scikit-learn comes back as the same tasks."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.io import savemat
+from sklearn.datasets import dump_svmlight_file
+
+from mtldsl import DataError, Tasks
+from mtldsl.datasets import read_libsvm, read_mat, read_npz
+
+rng = np.random.default_rng(0)
+X = rng.normal(size=(6, 3)).round(3)
+Y = rng.normal(size=(6, 2))
+
+
+def cells(*arrays):
+    row = np.empty((1, len(arrays)), dtype=object)
+    row[0, :] = arrays
+    return row
+
+
+def test_matlab_cells_of_bytes_do_not_overflow(tmp_path):
+    """School's scores and inputs are uint8: 200 + 100 is 44 there."""
+    bytes_ = [np.array([[200, 100], [3, 4]], np.uint8), np.array([[250, 250]], np.uint8)]
+    savemat(
+        tmp_path / "a.mat",
+        {"X": cells(*bytes_), "Y": cells(np.array([[1], [2]], np.uint8), np.array([[9]], np.uint8))},
+    )
+    tasks = read_mat(tmp_path / "a.mat")
+    assert tasks.counts.tolist() == [2, 1] and not tasks.is_shared
+    np.testing.assert_array_equal(tasks.targets, [1, 2, 9])
+    np.testing.assert_array_equal(tasks.forward(np.ones((2, 2))), [300, 7, 500])
+
+
+def test_matlab_matrices(tmp_path):
+    savemat(
+        tmp_path / "a.mat",
+        {"A": X, "B": Y, "S": sparse.csc_matrix(X), "table": np.hstack([X, Y]), "who": [1, 2, 1, 2, 2, 2]},
+    )
+    expected = Tasks.shared(X, Y).fingerprint()
+    assert read_mat(tmp_path / "a.mat", "A", "B").fingerprint() == expected
+    assert read_mat(tmp_path / "a.mat", "table", 2).fingerprint() == expected
+    assert (
+        read_mat(tmp_path / "a.mat", "S", "B").fingerprint()
+        == Tasks.shared(sparse.csr_array(X), Y).fingerprint()
+    )
+    grouped = read_mat(tmp_path / "a.mat", "table", 1, task_ids="who")
+    assert grouped.task_names == ("1", "2") and grouped.counts.tolist() == [2, 4]
+    np.testing.assert_array_equal(grouped.targets, Y[[0, 2, 1, 3, 4, 5], 1])
+
+
+def test_numpy_archive_with_names_missing_labels_and_groups(tmp_path):
+    labels = np.where(rng.random(Y.shape) < 0.5, 1, 0)
+    holes = labels.astype(float)
+    holes[0, 0] = np.nan
+    np.savez(
+        tmp_path / "a.npz",
+        X=X,
+        Y=labels,
+        holes=holes,
+        ids=["u", "v"] * 3,
+        task_names=["s", "t"],
+        feature_names=list("abc"),
+    )
+    tasks = read_npz(tmp_path / "a.npz", binary=True)
+    np.testing.assert_array_equal(tasks.targets, 2.0 * labels.T.ravel() - 1)
+    assert tasks.task_names == ("s", "t") and tasks.feature_names == ("a", "b", "c")
+    assert read_npz(tmp_path / "a.npz", Y="holes").counts.tolist() == [5, 6]
+    np.savez(tmp_path / "b.npz", X=X, y=Y[:, 0], ids=["u", "v"] * 3)
+    grouped = read_npz(tmp_path / "b.npz", Y="y", task_ids="ids")
+    assert grouped.fingerprint() == Tasks.separate([X[::2], X[1::2]], [Y[::2, 0], Y[1::2, 0]]).fingerprint()
+    assert grouped.task_names == ("u", "v")
+
+
+def test_libsvm_one_file_per_task(tmp_path):
+    (tmp_path / "more").mkdir()
+    paths = [tmp_path / "a.svm", tmp_path / "b.svm", tmp_path / "more" / "a.svm"]
+    for path, y in zip(paths, (Y[:, 0], Y[:, 1], Y[:, 0]), strict=True):
+        dump_svmlight_file(X, y, str(path), zero_based=False)
+    tasks = read_libsvm(paths[:2])
+    assert tasks.task_names == ("a", "b") and tasks.is_sparse
+    np.testing.assert_array_equal(tasks.inputs[1].toarray(), X)
+    np.testing.assert_allclose(tasks.targets, Y.T.ravel(), rtol=1e-14)
+    assert read_libsvm(paths).task_names == tuple(map(str, paths))  # two are called a
+    assert read_libsvm(paths[0], n_features=5).n_features == 5
+
+
+def test_libsvm_classes_and_several_labels(tmp_path):
+    path = tmp_path / "classes.svm"
+    path.write_text("3 1:1\n1 2:1\n2 1:1 2:1\n1 1:4\n")
+    tasks = read_libsvm(path, one_vs_rest=True)
+    assert tasks.task_names == ("1", "2", "3")
+    np.testing.assert_array_equal(
+        np.stack(tasks.per_task(tasks.targets)), [[-1, 1, -1, 1], [-1, -1, 1, -1], [1, -1, -1, -1]]
+    )
+    np.testing.assert_array_equal(read_libsvm(path).targets, [3, 1, 2, 1])
+    path.write_text("1,3 1:1\n3 2:1\n1 2:5\n")
+    several = read_libsvm(path, multilabel=True)
+    assert several.task_names == ("1", "3")
+    np.testing.assert_array_equal(several.targets, [1, -1, 1, 1, 1, -1])
+    path.write_text("1 1:1\n0 2:1\n")
+    np.testing.assert_array_equal(read_libsvm(path, binary=True).targets, [1, -1])
+
+
+def mat(folder, **content):
+    savemat(folder / "a.mat", content)
+    return read_mat(folder / "a.mat")
+
+
+def archive(folder, options=None, **content):
+    np.savez(folder / "a.npz", **content)
+    return read_npz(folder / "a.npz", **(options or {}))
+
+
+def text(folder, content, **options):
+    (folder / "a.svm").write_text(content)
+    return read_libsvm(folder / "a.svm", **options)
+
+
+def raw(folder, name, content, reader):
+    (folder / name).write_bytes(content)
+    return reader(folder / name)
+
+
+WRONG = {
+    "unknown variable": (lambda f: mat(f, A=X, Y=Y), ["X='X'", "A, Y"]),
+    "text": (lambda f: mat(f, X="hello", Y=Y), ["X does not hold real numbers"]),
+    "a structure": (lambda f: mat(f, X={"a": 1}, Y=Y), ["X does not hold real numbers"]),
+    "complex": (lambda f: mat(f, X=X + 1j, Y=Y), ["X does not hold real numbers", "complex128"]),
+    "cells and a matrix": (lambda f: mat(f, X=cells(X, X), Y=Y), ["X holds cells", "Y must hold cells"]),
+    "a cell of text": (lambda f: mat(f, X=cells(X, "b"), Y=cells(Y[:, :1], Y[:, :1])), ["X{2}"]),
+    "cells of other lengths": (
+        lambda f: mat(f, X=cells(X), Y=cells(Y[:4, :1])),
+        ["'task0'", "6 rows", "4 labels"],
+    ),
+    "no MATLAB file": (
+        lambda f: raw(f, "b.mat", b"garbage" * 40, read_mat),
+        ["b.mat", "cannot be read as a MATLAB file"],
+    ),
+    "an empty file": (lambda f: raw(f, "b.mat", b"", read_mat), ["b.mat", "cannot be read"]),
+    "version 7.3": (
+        lambda f: raw(f, "b.mat", b"MATLAB 7.3 MAT-file".ljust(124) + b"\x00\x02IM", read_mat),
+        ["7.3", "-v7"],
+    ),
+    "pickled objects": (lambda f: archive(f, X=np.array([None]), Y=Y), ["Python objects"]),
+    "no archive": (lambda f: raw(f, "b.npz", b"garbage", read_npz), ["cannot be read as an .npz file"]),
+    "text in an archive": (
+        lambda f: archive(f, X=X, Y=np.array(list("abcdef"))),
+        ["Y does not hold real numbers"],
+    ),
+    "unknown array": (lambda f: archive(f, X=X, y=Y), ["Y='Y'", "X, y"]),
+    "names and ids": (
+        lambda f: archive(f, {"task_ids": "i"}, X=X, Y=Y[:, 0], i=[1, 1, 2, 2, 3, 3], task_names=["a"]),
+        ["named by their ids"],
+    ),
+    "not binary": (lambda f: archive(f, {"binary": True}, X=X, Y=Y), ["binary=True"]),
+    "no LIBSVM": (lambda f: text(f, "hello world\n"), ["cannot be read as LIBSVM", "hello"]),
+    "several labels": (lambda f: text(f, "1,2 1:2\n"), ["multilabel=True"]),
+    "too few features": (lambda f: text(f, "1 3:2\n", n_features=2), ["n_features was set to 2"]),
+    "no file": (lambda f: read_libsvm([]), ["at least one file"]),
+    "classes of two files": (
+        lambda f: text(f, "1 1:1\n") and read_libsvm([f / "a.svm", f / "a.svm"], one_vs_rest=True),
+        ["one file"],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_mistakes_are_told_with_their_file(case, tmp_path):
+    build, pieces = WRONG[case]
+    with pytest.raises(DataError) as error:
+        build(tmp_path)
+    for piece in pieces:
+        assert piece in str(error.value), f"{piece!r} not in: {error.value}"

@@ -1,0 +1,145 @@
+"""CSV: small files, the expected arrays written out by hand, and mistakes told with their line."""
+
+import numpy as np
+import pytest
+
+from mtldsl import DataError
+from mtldsl.datasets import read_csv
+
+
+@pytest.fixture
+def file(tmp_path):
+    def write(text, encoding="utf-8"):
+        path = tmp_path / "data.csv"
+        path.write_bytes(text.encode(encoding))
+        return path
+
+    return write
+
+
+HOUSES = "rooms,age,price,rent\n3,10,200,\n4,20,300,12\n\n5,15,NA,14\n"
+
+
+def test_two_tasks_share_their_inputs_and_empty_cells_are_missing_labels(file):
+    tasks = read_csv(file(HOUSES), ["price", "rent"])
+    assert (
+        tasks.is_shared and tasks.task_names == ("price", "rent") and tasks.feature_names == ("rooms", "age")
+    )
+    np.testing.assert_array_equal(tasks.X, [[3, 10], [4, 20], [5, 15]])
+    np.testing.assert_array_equal(tasks.mask, [[True, False], [True, True], [False, True]])
+    np.testing.assert_array_equal(tasks.targets, [200, 300, 12, 14])
+
+
+@pytest.mark.parametrize("labels", [["price", "rent"], 2, [2, 3], [-2, -1]])
+def test_labels_by_name_by_position_and_by_number(file, labels):
+    tasks = read_csv(file(HOUSES), labels)
+    assert tasks.task_names == ("price", "rent")
+
+
+@pytest.mark.parametrize(
+    "options", [{"features": ["age"]}, {"features": "age"}, {"drop": ["rooms"]}, {"drop": "rooms"}]
+)
+def test_chosen_and_dropped_features(file, options):
+    tasks = read_csv(file(HOUSES), ["price", "rent"], **options)
+    assert tasks.feature_names == ("age",)
+    np.testing.assert_array_equal(tasks.X, [[10], [20], [15]])
+
+
+def test_task_column(file):
+    tasks = read_csv(
+        file("city,x,w,y\nRome,1,2,10\n Oslo,2,1,20\nRome,3,4,30\n"), "y", task="city", sample_weights="w"
+    )
+    assert not tasks.is_shared and tasks.task_names == ("Rome", "Oslo") and tasks.feature_names == ("x",)
+    np.testing.assert_array_equal(tasks.inputs[0], [[1], [3]])
+    np.testing.assert_array_equal(tasks.targets, [10, 30, 20])
+    np.testing.assert_array_equal(tasks.sample_weights, [2, 4, 1])
+
+
+def test_task_column_of_numbers_keeps_them_as_written(file):
+    assert read_csv(file("id,x,y\n007,1,2\n1,1,3\n007,2,4\n"), "y", task="id").task_names == ("007", "1")
+
+
+def test_one_hot_columns(file):
+    text = "colour,size,zone,y\nred,S,10,1\nblue,L,9,2\ngreen,S,10,3\n"
+    tasks = read_csv(file(text), "y", one_hot=["colour", "size", "zone"])
+    assert tasks.feature_names == ("colour=blue", "colour=green", "colour=red", "size=S", "zone=10")
+    np.testing.assert_array_equal(tasks.X, [[0, 0, 1, 1, 1], [1, 0, 0, 0, 0], [0, 1, 0, 1, 1]])
+    only_text = read_csv(file(text), "y", one_hot=True)
+    assert only_text.feature_names == ("colour=blue", "colour=green", "colour=red", "size=S", "zone")
+
+
+def test_one_vs_rest(file):
+    tasks = read_csv(file("x,kind\n1,cat\n2,dog\n3,ant\n4,\n5,dog\n"), "kind", one_vs_rest=True)
+    assert tasks.task_names == ("ant", "cat", "dog")
+    np.testing.assert_array_equal(
+        np.stack(tasks.per_task(tasks.targets)), [[-1, -1, 1, -1], [1, -1, -1, -1], [-1, 1, -1, 1]]
+    )
+    two = read_csv(file("x,spam\n1,no\n2,yes\n"), "spam", one_vs_rest=True)
+    assert two.task_names == ("spam",)
+    np.testing.assert_array_equal(two.targets, [-1, 1])
+
+
+def test_binary_labels(file):
+    tasks = read_csv(file("x,a,b\n1,0,1\n2,1,\n3,1,0\n"), ["a", "b"], binary=True)
+    np.testing.assert_array_equal(tasks.targets, [-1, 1, 1, 1, -1])
+
+
+def test_no_header_other_delimiter_quotes_and_byte_order_mark(file):
+    np.testing.assert_array_equal(
+        read_csv(file("1;2;3\n4;5;6\n"), [2], header=False, delimiter=";").X, [[1, 2], [4, 5]]
+    )
+    tasks = read_csv(file('\ufeff"a, b", y\n"1",2\n'), "y")
+    assert tasks.feature_names == ("a, b",)
+
+
+WRONG = {
+    "text": ("a,y\n1,2\nred,3\n", {}, ["column 'a'", "'red' in line 3", "one_hot", "drop"]),
+    "a code that Python reads as a number": ("a,y\n1_000,3\n", {}, ["'1_000' in line 2"]),
+    "missing feature": ("a,b,y\n1,2,3\n1,,3\n", {}, [":3:", "column 'b' has no value"]),
+    "infinite feature": ("a,y\n1,2\ninf,3\n", {}, ["column 'a' is infinite", "line 3"]),
+    "too few cells": ("a,b,y\n1,2,3\n\n1,2\n", {}, [":4:", "2 cells", "3 columns"]),
+    "a near name": ("height,y\n1,2\n", {"labels": "heigt"}, ["labels", "'heigt'", "did you mean 'height'"]),
+    "a far name": ("a,b\n1,2\n", {"labels": "price"}, ["the columns are a, b"]),
+    "name twice": ("a,a,y\n1,2,3\n", {}, ["two columns are named 'a'"]),
+    "label as a feature": ("a,y\n1,2\n", {"features": ["a", "y"]}, ["'y' is a feature and a label"]),
+    "label twice": ("a,y\n1,2\n", {"labels": ["y", "y"]}, ["named twice"]),
+    "no labels": ("a,y\n1,2\n", {"labels": []}, ["labels=[]"]),
+    "labels of another kind": ("a,y\n1,2\n", {"labels": 1.5}, ["labels=1.5"]),
+    "too many labels": ("a,y\n1,2\n", {"labels": 2}, ["labels=2", "of 2 columns"]),
+    "no features": ("y\n1\n", {}, ["no columns are left"]),
+    "features and drop": ("a,b,y\n1,2,3\n", {"features": ["a"], "drop": ["b"]}, ["features=... or drop=..."]),
+    "drop a column that is not": ("a,y\n1,2\n", {"drop": ["id"]}, ["drop: there is no column 'id'"]),
+    "no id": ("s,a,y\nA,1,2\n,1,3\n", {"task": "s"}, [":3:", "column 's' has no value"]),
+    "tasks by rows and by columns": (
+        "s,a,y,z\nA,1,2,3\n",
+        {"task": "s", "labels": ["y", "z"]},
+        ["task='s'", "y, z", "one column"],
+    ),
+    "not binary": ("a,y\n1,0\n1,2\n", {"binary": True}, ["binary=True", "label 2"]),
+    "classes of two columns": (
+        "a,y,z\n1,0,1\n",
+        {"labels": 2, "one_vs_rest": True},
+        ["one_vs_rest", "one column"],
+    ),
+    "weight 0": ("a,w,y\n1,0,1\n", {"sample_weights": "w"}, ["0.0 in row 0", "> 0"]),
+    "another delimiter": ("a;y\n1;2\n", {}, ["delimiter=';'"]),
+    "a long delimiter": ("a,y\n1,2\n", {"delimiter": "::"}, ["delimiter='::'", "one character"]),
+    "names only": ("a,y\n", {}, ["at least one row"]),
+    "nothing": ("", {}, ["at least one row"]),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_mistakes_are_told_with_their_place(case, file):
+    text, options, pieces = WRONG[case]
+    with pytest.raises(DataError) as error:
+        read_csv(file(text), **({"labels": "y"} | options))
+    for piece in pieces:
+        assert piece in str(error.value), f"{piece!r} not in: {error.value}"
+
+
+def test_other_encodings_and_missing_files(file, tmp_path):
+    with pytest.raises(DataError, match="UTF-8"):
+        read_csv(file("é,y\n1,2\n", "latin-1"), "y")
+    with pytest.raises(DataError, match=r"nowhere\.csv: there is no such file"):
+        read_csv(tmp_path / "nowhere.csv", "y")
