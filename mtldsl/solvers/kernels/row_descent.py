@@ -112,7 +112,8 @@ def sweep_separate(gram, gradient, W, l1, l21, ridge, nonneg, n_sweeps):
             extra = 0.0
             if l21[j] > 0.0 and not stays_zero:
                 t = _scale_of_row(pull, curvature, l21[j], np.sqrt(norm))
-                extra = l21[j] / t
+                stays_zero = t <= 0.0  # exactly at the critical value the root is 0 up to rounding
+                extra = 0.0 if stays_zero else l21[j] / t
             for i in range(m):
                 if stays_zero or curvature[i] <= 0.0:
                     step = -W[i, j]
