@@ -31,7 +31,7 @@ class Gap(float):
         return float(self)
 
 
-@dataclass
+@dataclass(eq=False)  # comparing arrays entry by entry would make `solutions.index(best)` an error
 class Solution:
     """A point of a problem with its certificate.
 
