@@ -12,10 +12,13 @@ class Anderson:
 
     Source: Walker and Ni, "Anderson acceleration for fixed-point iterations", SIAM J. Numer. Anal. 49 (2011); the safeguard
     follows the one that SCS 3 uses (O'Donoghue 2021): a step after which the residual has grown is taken back.
+
+    That alone is not enough: while F moves s along a ray (losses with bounded slopes), residuals change by rounding only, their
+    combination is arbitrarily large and the residual far away no larger. So no step goes `reach` times beyond the longest known.
     """
 
-    def __init__(self, memory: int, growth: float = 2.0, regularization: float = 1e-10):
-        self.memory, self.growth, self.regularization = memory, growth, regularization
+    def __init__(self, memory: int, growth: float = 2.0, regularization: float = 1e-10, reach: float = 1e3):
+        self.memory, self.growth, self.regularization, self.reach = memory, growth, regularization, reach
         self.reset()
 
     def reset(self) -> None:
@@ -44,8 +47,12 @@ class Anderson:
         coefficients = self._combination(residual)
         if coefficients is None:
             return image
+        move = sum(c * d for c, d in zip(coefficients, self.images, strict=True))
+        longest = max(norm, *(float(np.linalg.norm(scale * d)) for d in self.images))
+        if not np.linalg.norm(scale * move) <= self.reach * longest:
+            return image
         self.fallback = image
-        return image - sum(c * d for c, d in zip(coefficients, self.images, strict=True))
+        return image - move
 
     def _remember(self, image_change: np.ndarray, residual_change: np.ndarray) -> None:
         if len(self.images) == self.memory:
