@@ -112,7 +112,6 @@ def _of_tables(tasks: Tasks, X, Y, S, index) -> Tasks:
     labelled = ~np.isnan(Y)
     return type(tasks)(
         shared=X,
-        inputs=None,
         targets=[y[kept] for y, kept in zip(Y.T, labelled.T, strict=True)],
         mask=None if labelled.all() else labelled,
         sample_weights=None if S is None else [s[kept] for s, kept in zip(S.T, labelled.T, strict=True)],
@@ -128,10 +127,8 @@ def _of_lists(tasks: Tasks, rows, index) -> Tasks:
     s = None if tasks.sample_weights is None else tasks.per_task(tasks.sample_weights)
     pairs = list(zip(index, rows, strict=True))
     return type(tasks)(
-        shared=None,
         inputs=[tasks.inputs[i][r] for i, r in pairs],
         targets=[y[i][r] for i, r in pairs],
-        mask=None,
         sample_weights=None if s is None else [s[i][r] for i, r in pairs],
         task_names=tuple(tasks.task_names[i] for i in index),
         feature_names=tasks.feature_names,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from functools import cached_property
 
@@ -10,8 +9,8 @@ import numpy as np
 from scipy import sparse
 
 from mtldsl.errors import DataError
-from mtldsl.inputs import as_design, as_names, as_targets, as_weights, labels_of
-from mtldsl.lists import Lists, as_lists
+from mtldsl.inputs import as_design
+from mtldsl.layouts import of_lists, of_long_table, of_table
 from mtldsl.scaling import Scaling
 from mtldsl.task_products import Products, make_products
 
@@ -36,18 +35,9 @@ class Tasks:
     """
 
     def __init__(
-        self,
-        *,
-        shared,
-        inputs,
-        targets,
-        mask,
-        sample_weights,
-        task_names,
-        feature_names,
-        scaling=None,
-        source_rows=None,
-    ):
+        self, *, targets, task_names, feature_names, shared=None, inputs=None, mask=None, sample_weights=None,
+        scaling=None, source_rows=None,
+    ):  # fmt: skip
         self.is_shared: bool = shared is not None
         self._shared = _frozen(shared)
         self._given_inputs = None if inputs is None else [_frozen(X) for X in inputs]
@@ -89,26 +79,7 @@ class Tasks:
         >>> Tasks.shared([[1.0], [2.0]], [[0.0, 1.0], [3.0, float("nan")]]).targets
         array([0., 3., 1.])
         """
-        X, x_names = as_design(X, "X")
-        Y, y_names = as_targets(Y, "Y", columns=True)
-        if Y.shape[0] != X.shape[0]:
-            raise DataError(
-                f"X has {X.shape[0]} rows but Y has {Y.shape[0]}; give one row of labels per row of inputs"
-            )
-        labelled = ~np.isnan(Y)
-        weights = None if sample_weights is None else as_weights(sample_weights, Y.shape, "sample_weights")
-        m = Y.shape[1]
-        return cls(
-            shared=X,
-            inputs=None,
-            targets=[Y[labelled[:, i], i] for i in range(m)],
-            mask=None if labelled.all() else labelled,
-            sample_weights=None if weights is None else [weights[labelled[:, i], i] for i in range(m)],
-            task_names=as_names(task_names, y_names or [f"task{i}" for i in range(m)], m, "task_names"),
-            feature_names=as_names(
-                feature_names, x_names or _default_features(X), X.shape[1], "feature_names"
-            ),
-        )
+        return cls(**of_table(X, Y, sample_weights, task_names, feature_names))
 
     @classmethod
     def separate(
@@ -121,11 +92,9 @@ class Tasks:
 
         >>> from mtldsl.tasks import Tasks
         >>> Tasks.separate([[[1.0], [2.0]], [[3.0]]], [[0.0, 1.0], [4.0]], task_names=["a", "b"])
-        <Tasks: 2 tasks, 1 features, separate inputs, 2 + 1 labelled rows>
+        <Tasks: 2 tasks, 1 feature, separate inputs, 2 + 1 labelled rows>
         """
-        lists = as_lists(inputs, targets, sample_weights, task_names)
-        rows = None if all(kept.all() for kept in lists.kept) else [np.flatnonzero(k) for k in lists.kept]
-        return cls._of_lists(lists, feature_names, rows)
+        return cls(**of_lists(inputs, targets, sample_weights, task_names, feature_names))
 
     @classmethod
     def grouped(cls, X, y, task_ids, *, sample_weights=None, feature_names=None) -> Tasks:
@@ -136,36 +105,7 @@ class Tasks:
         >>> tasks.task_names, tasks.targets
         (('b', 'a'), array([0., 4., 1.]))
         """
-        X, x_names = as_design(X, "X")
-        y, _ = as_targets(y, "y", columns=False)
-        if X.shape[0] != y.shape[0]:
-            raise DataError(f"X has {X.shape[0]} rows but y has {y.shape[0]} labels")
-        ids, index = labels_of(task_ids, X.shape[0])
-        rows = [np.flatnonzero(index == k) for k in range(len(ids))]
-        weights = None if sample_weights is None else as_weights(sample_weights, y.shape, "sample_weights")
-        lists = as_lists(
-            [X[r] for r in rows],
-            [y[r] for r in rows],
-            None if weights is None else [weights[r] for r in rows],
-            [str(task) for task in ids],
-        )
-        names = feature_names if feature_names is not None else x_names
-        return cls._of_lists(lists, names, [r[kept] for r, kept in zip(rows, lists.kept, strict=True)])
-
-    @classmethod
-    def _of_lists(cls, lists: Lists, feature_names, source_rows) -> Tasks:
-        d = lists.inputs[0].shape[1]
-        default = lists.feature_names or _default_features(lists.inputs[0])
-        return cls(
-            shared=None,
-            inputs=lists.inputs,
-            targets=lists.targets,
-            mask=None,
-            sample_weights=lists.sample_weights,
-            task_names=lists.names,
-            feature_names=as_names(feature_names, default, d, "feature_names"),
-            source_rows=source_rows,
-        )
+        return cls(**of_long_table(X, y, task_ids, sample_weights, feature_names))
 
     # -------------------------------------------------------------------------------------------- content
 
@@ -311,39 +251,32 @@ class Tasks:
 
     def describe(self) -> dict:
         """Sizes and kinds as plain values, for reports and saved files."""
-        return {
-            "tasks": self.n_tasks,
-            "features": self.n_features,
-            "samples": self.n_samples,
-            "rows_per_task": [int(self.counts.min()), int(self.counts.max())],
-            "missing": self.n_missing,
-            "inputs": "shared" if self.is_shared else "separate",
-            "sparse": self.is_sparse,
-            "weighted": self.sample_weights is not None,
-            "standardized": self.scaling is not None,
-        }
+        from mtldsl.about import describe
+
+        return describe(self)
 
     def fingerprint(self) -> str:
         """SHA-256 of shapes and numbers: equal data, equal fingerprint."""
-        digest = hashlib.sha256()
-        for X in [self._shared] if self.is_shared else self.inputs:
-            for part in (X.data, X.indices, X.indptr) if sparse.issparse(X) else (X,):
-                digest.update(str(part.shape).encode())
-                digest.update(np.ascontiguousarray(part).tobytes())
-        for part in (self.targets, self.offsets, self.mask, self.sample_weights):
-            digest.update(b"-" if part is None else np.ascontiguousarray(part).tobytes())
-        return digest.hexdigest()
+        from mtldsl.about import fingerprint
+
+        return fingerprint(self)
 
     def __repr__(self) -> str:
         counts = self.counts.tolist()
-        rows = " + ".join(map(str, counts)) if self.n_tasks <= 4 else f"{min(counts)} to {max(counts)}"
+        rows = " + ".join(map(str, counts)) if self.n_tasks <= 4 else _range(counts)
         missing = f" ({self.n_missing} missing)" if self.n_missing else ""
         kind = ("sparse " if self.is_sparse else "") + ("shared" if self.is_shared else "separate")
-        return f"<Tasks: {self.n_tasks} tasks, {self.n_features} features, {kind} inputs, {rows} labelled rows{missing}>"
+        sizes = f"{_several(self.n_tasks, 'task')}, {_several(self.n_features, 'feature')}"
+        return f"<Tasks: {sizes}, {kind} inputs, {rows} labelled rows{missing}>"
 
 
-def _default_features(X) -> list[str]:
-    return [f"x{j}" for j in range(X.shape[1])]
+def _several(n: int, what: str) -> str:
+    return f"{n} {what}" + "s" * (n != 1)
+
+
+def _range(counts: list[int]) -> str:
+    low, high = min(counts), max(counts)
+    return f"{low} to {high}" if low < high else f"{len(counts)} x {low}"
 
 
 def _frozen(array):

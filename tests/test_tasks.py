@@ -1,5 +1,7 @@
 """The data: layouts that must mean the same, products against plain numpy, and every bad input named."""
 
+import json
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -340,6 +342,29 @@ def test_every_way_to_select_a_task(which):
         chosen = tasks.select(names[1] if which == "b" else [names[1]] if which == ["b"] else which)
         assert chosen.task_names == names[1:2]
         np.testing.assert_array_equal(chosen.targets, tasks.per_task(tasks.targets)[1])
+
+
+def test_repr_and_describe():
+    assert (
+        repr(Tasks.shared(X[:, :1], Y[:, 0])) == "<Tasks: 1 task, 1 feature, shared inputs, 9 labelled rows>"
+    )
+    many = Tasks.separate([sparse.csr_array(X)] * 5, [Y[:, 0]] * 5)
+    assert repr(many) == "<Tasks: 5 tasks, 4 features, sparse separate inputs, 5 x 9 labelled rows>"
+    about = Tasks.shared(X, Y_MISSING, sample_weights=np.ones(9)).standardize().describe()
+    assert about["samples"] + about["missing"] == 27 and about["missing"] == np.isnan(Y_MISSING).sum() > 0
+    assert about["weighted"] and about["standardized"] and not about["sparse"]
+    assert json.loads(json.dumps(about)) == about
+
+
+def test_fingerprint_tells_every_number_and_layout_apart():
+    prints = [tasks.fingerprint() for name, tasks in layouts(Y).items() if name not in ("float32", "grouped")]
+    other_x, other_y = X.copy(), Y.copy()
+    other_x[3, 2] += 1e-15
+    other_y[3, 2] += 1e-15
+    prints += [Tasks.shared(other_x, Y).fingerprint(), Tasks.shared(X, other_y).fingerprint()]
+    prints += [Tasks.shared(X, Y, sample_weights=np.ones(9)).fingerprint()]
+    assert len(set(prints)) == len(prints)
+    assert layouts(Y)["grouped"].fingerprint() == layouts(Y)["separate"].fingerprint()
 
 
 def test_select_by_name_and_position():

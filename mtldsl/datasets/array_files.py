@@ -117,7 +117,7 @@ def read_libsvm(
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "spam.svm"
     >>> _ = path.write_text("1 1:0.5 3:2\\n-1 2:1\\n")
     >>> datasets.read_libsvm(path)
-    <Tasks: 1 tasks, 3 features, sparse shared inputs, 2 labelled rows>
+    <Tasks: 1 task, 3 features, sparse shared inputs, 2 labelled rows>
     """
     from sklearn.datasets import load_svmlight_files
 

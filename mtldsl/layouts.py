@@ -1,0 +1,119 @@
+"""What the constructors of `Tasks` are given, checked and cut into tasks: one table, lists, or one long table.
+
+Each function returns the content of a `Tasks`, by name.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import sparse
+
+from mtldsl.errors import DataError
+from mtldsl.inputs import as_design, as_names, as_targets, as_weights, labels_of
+
+__all__ = ["of_lists", "of_long_table", "of_table"]
+
+
+def of_table(X, Y, sample_weights, task_names, feature_names) -> dict:
+    """`Tasks.shared`."""
+    X, x_names = as_design(X, "X")
+    Y, y_names = as_targets(Y, "Y", columns=True)
+    if Y.shape[0] != X.shape[0]:
+        raise DataError(
+            f"X has {X.shape[0]} rows but Y has {Y.shape[0]}; give one row of labels per row of inputs"
+        )
+    kept = ~np.isnan(Y)
+    weights = None if sample_weights is None else as_weights(sample_weights, Y.shape, "sample_weights")
+    m = Y.shape[1]
+    return {
+        "shared": X,
+        "targets": [Y[kept[:, i], i] for i in range(m)],
+        "mask": None if kept.all() else kept,
+        "sample_weights": None if weights is None else [weights[kept[:, i], i] for i in range(m)],
+        "task_names": as_names(task_names, y_names or _numbered("task", m), m, "task_names"),
+        "feature_names": _feature_names(feature_names, x_names, X),
+    }
+
+
+def of_lists(inputs, targets, sample_weights, task_names, feature_names) -> dict:
+    """`Tasks.separate`: DataError names the task. All inputs become CSR where one of them is sparse."""
+    if isinstance(inputs, dict) or isinstance(targets, dict):
+        raise DataError(
+            "give lists of inputs and targets, in the same order; the keys of a dict go to task_names=list(keys)"
+        )
+    inputs, targets = list(inputs), list(targets)
+    weights = None if sample_weights is None else list(sample_weights)
+    if not inputs:
+        raise DataError("Tasks.separate([], ...): at least one task is needed")
+    if len(inputs) != len(targets):
+        raise DataError(
+            f"{len(inputs)} input matrices but {len(targets)} label vectors; give one of each per task"
+        )
+    if weights is not None and len(weights) != len(inputs):
+        raise DataError(f"sample_weights: {len(weights)} vectors for {len(inputs)} tasks; give one a task")
+    names = as_names(task_names, [f"task{i}" for i in range(len(inputs))], len(inputs), "task_names")
+    designs, labels, kept, columns = [], [], [], None
+    for name, X, y in zip(names, inputs, targets, strict=True):
+        X, its_columns = as_design(X, f"X of task {name!r}")
+        y, _ = as_targets(y, f"y of task {name!r}", columns=False)
+        if X.shape[0] != y.shape[0]:
+            raise DataError(f"task {name!r}: X has {X.shape[0]} rows but y has {y.shape[0]} labels")
+        if designs and X.shape[1] != designs[0].shape[1]:
+            raise DataError(
+                f"task {name!r} has {X.shape[1]} features, but task {names[0]!r} has {designs[0].shape[1]}; "
+                "all tasks need the same columns"
+            )
+        columns = columns or its_columns
+        if its_columns is not None and its_columns != columns:
+            j = next(
+                j for j, (mine, first) in enumerate(zip(its_columns, columns, strict=True)) if mine != first
+            )
+            raise DataError(
+                f"task {name!r}: its column {j} is named {its_columns[j]!r}, not {columns[j]!r} as in the tasks before; "
+                "all tasks need the same columns in the same order"
+            )
+        designs.append(X)
+        labels.append(y)
+        kept.append(~np.isnan(y))
+    if weights is not None:
+        given = zip(names, weights, labels, kept, strict=True)
+        weights = [as_weights(s, y.shape, f"sample_weights of task {name!r}")[k] for name, s, y, k in given]
+    if any(map(sparse.issparse, designs)):
+        designs = [sparse.csr_array(X) for X in designs]
+    return {
+        "inputs": [X if k.all() else X[k] for X, k in zip(designs, kept, strict=True)],
+        "targets": [y[k] for y, k in zip(labels, kept, strict=True)],
+        "sample_weights": weights,
+        "task_names": names,
+        "feature_names": _feature_names(feature_names, columns, designs[0]),
+        "source_rows": None if all(k.all() for k in kept) else [np.flatnonzero(k) for k in kept],
+    }
+
+
+def of_long_table(X, y, task_ids, sample_weights, feature_names) -> dict:
+    """`Tasks.grouped`."""
+    X, x_names = as_design(X, "X")
+    y, _ = as_targets(y, "y", columns=False)
+    if X.shape[0] != y.shape[0]:
+        raise DataError(f"X has {X.shape[0]} rows but y has {y.shape[0]} labels")
+    ids, index = labels_of(task_ids, X.shape[0])
+    rows = [np.flatnonzero(index == k) for k in range(len(ids))]
+    weights = None if sample_weights is None else as_weights(sample_weights, y.shape, "sample_weights")
+    content = of_lists(
+        [X[r] for r in rows],
+        [y[r] for r in rows],
+        None if weights is None else [weights[r] for r in rows],
+        [str(task) for task in ids],
+        _feature_names(feature_names, x_names, X),
+    )
+    return content | {
+        "source_rows": [r[~np.isnan(y[r])] for r in rows]
+    }  # rows of the long table, for messages
+
+
+def _feature_names(given, found, X):
+    return as_names(given, found or _numbered("x", X.shape[1]), X.shape[1], "feature_names")
+
+
+def _numbered(letter: str, count: int) -> list[str]:
+    return [f"{letter}{k}" for k in range(count)]
