@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from mtldsl.errors import ModelError
+from mtldsl.problem_file import load_problem
+
 ROOT = Path(__file__).parents[1]
 OPTIONS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 
@@ -51,6 +54,23 @@ sys.exit(pytest.main(["tests/test_registry.py", "-k", "epsilon_insensitive", "-p
     assert done.returncode == 0, done.stdout + done.stderr
     passed = re.search(r"(\d+) passed", done.stdout)
     assert passed and int(passed.group(1)) >= 100, done.stdout
+
+
+def test_the_problem_file_on_the_page_is_read_solved_and_checked(tmp_path, monkeypatch):
+    page = ROOT / "docs" / "problem_files.md"
+    monkeypatch.chdir(tmp_path)
+    Path("exams.csv").write_text(blocks(page, "csv"))
+    Path("exams.toml").write_text(blocks(page, "toml"))
+    file = load_problem("exams.toml")
+    solution = file.problem.solve(**file.solve)
+    assert solution.is_optimal and solution.task_names == ("North", "East", "West")
+    assert (solution.W[0] > 0).all() and file.problem.cross_check(solution).agrees
+    assert file.outputs["solution"].name == "exams.npz"
+
+    Path("exams.toml").write_text(blocks(page, "toml").replace("l21_norm", "l21_nrom"))
+    with pytest.raises(ModelError) as error:
+        load_problem("exams.toml")
+    assert str(error.value).strip() in blocks(page, "text")
 
 
 def test_the_catalogue_page_is_what_the_command_prints():
