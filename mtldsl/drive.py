@@ -59,6 +59,10 @@ class Watcher:
         return time.perf_counter() - self.started
 
     @property
+    def expired(self) -> bool:
+        return self.max_seconds is not None and self.seconds > self.max_seconds
+
+    @property
     def certificate(self) -> Certificate:
         return Certificate(self.objective, self.bound, self.violation, self.scale, self.note)
 
@@ -80,7 +84,7 @@ class Watcher:
         best = self.certificate
         if best.within(self.tol):
             return True
-        if self.max_seconds is not None and self.seconds > self.max_seconds:
+        if self.expired:
             self.stopped = "time_limit"
         elif self._is_stalled(point.iteration, best):
             self.stopped = "stalled"

@@ -79,7 +79,7 @@ class Iteration:
             residual = np.linalg.norm(self.root * step) / max(np.linalg.norm(self.root * self.s), 1e-300)
             since = iteration - last_watch
             due = iteration == 1 or (since >= 5 and residual < 0.3 * watched_residual) or since > 20 + 0.5 * last_watch
-            if due or iteration == max_iter or self.split.size == 0:
+            if due or iteration == max_iter or self.split.size == 0 or watch.expired:
                 last_watch, watched_residual = iteration, residual
                 point = self._point(x, w, iteration)
                 if watch(point) or self.split.size == 0:

@@ -39,7 +39,7 @@ class ProximalGradient:
         run = _Run(form, *_plan(form), start)
         for iteration in range(1, max_iter + 1):
             run.step()
-            if run.is_worth_a_look(iteration, tol) or iteration == max_iter:
+            if run.is_worth_a_look(iteration, tol) or iteration == max_iter or watch.expired:
                 point = run.point(iteration)
                 if watch(point):
                     return point

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -30,9 +29,13 @@ class Point:
     state: dict = field(default_factory=dict)
 
 
-#: Called by a solver with its current point whenever a look at the certificate is worth its price (about two matrix products).
-#: Returns True when the solver must stop: certified, out of time or iterations.
-Watch = Callable[[Point], bool]
+class Watch(Protocol):
+    """What the caller hands to a solver."""
+
+    expired: bool  # the time is up: cheap enough to ask at every iteration; then show the last point and return
+
+    def __call__(self, point: Point) -> bool:
+        """Look at a point, where that is worth its price (about two matrix products). True: stop - certified, or out of time."""
 
 
 class Solver(Protocol):
