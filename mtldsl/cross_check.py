@@ -54,9 +54,9 @@ def cross_check(
     other's objective, and (6) weights whose solution is unique are as near to each other as both gaps imply;
     (2) to (6) within tol.
 
-    Raises CrossCheckError on disagreement where raise_on_disagreement=True; SolverError where cvxpy finds no
-    solution or the model is beyond it; ModelError where a subsample cannot be made (a model on two data sets)
-    or `solution` is not of this problem at its present parameters.
+    Raises CrossCheckError on disagreement where raise_on_disagreement=True; SolverError where cvxpy fails or
+    the model is beyond it; ModelError where the model has no optimum, a subsample cannot be made (a model on
+    two data sets), or `solution` is not of this problem at its present parameters.
 
     >>> import numpy as np, mtldsl as mtl
     >>> tasks = mtl.Tasks.shared(np.eye(3), np.array([[3.0, 0], [0, 1], [0, 0]]))

@@ -106,23 +106,24 @@ def solve_reference(
 ) -> ReferencePoint:
     """Solve a normal form through cvxpy with 'clarabel', 'scs', 'osqp' or (None) the one that fits.
 
-    accuracy : the tolerance handed to the backend (None: ACCURACY); max_iter: its iterations (None: its own
-    limit) model    : `to_cvxpy(form, split=True)`, where the caller has it already
+    accuracy : the tolerance handed to the backend (None: ACCURACY)
+    max_iter : its iterations (None: its own limit)
+    model    : `to_cvxpy(form, split=True)`, where the caller has it already
 
-    Raises SolverError, with cvxpy's status in it, where no point comes back: infeasible, unbounded, or a
-    numerical failure of every backend tried.
+    Raises ModelError where the model has no optimum (infeasible, unbounded); SolverError, with cvxpy's status
+    in it, where every backend tried came back without a point.
     """
     model = to_cvxpy(form, split=True) if model is None else model
-    *others, last = backends_to_try(model, backend)
-    for name in others:
+    failures = []
+    for name in backends_to_try(model, backend):
         try:
             return _solve(form, model, name, accuracy, max_iter)
-        except _NoPoint:
-            continue
-    return _solve(form, model, last, accuracy, max_iter)
+        except _NoPoint as failure:
+            failures.append(str(failure))
+    raise SolverError("; ".join(failures))
 
 
-class _NoPoint(SolverError):
+class _NoPoint(Exception):
     """A backend came back without a point; another may do better."""
 
 
