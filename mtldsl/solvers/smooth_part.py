@@ -60,9 +60,11 @@ class GramPart:
         gradient[self.block] = images[0] - self.cross
         return gradient
 
-    def excess(self, new: Images, x_new: Blocks, old: Images, x_old: Blocks, gradient: Blocks) -> float:
-        """f(new) - f(old) - <gradient(old), new - old>: here 1/2 <D, G D>, without cancellation."""
-        return 0.5 * float(np.vdot(x_new[self.block] - x_old[self.block], new[0] - old[0]))
+    def excess(
+        self, new: Images, x_new: Blocks, old: Images, x_old: Blocks, gradient: Blocks
+    ) -> tuple[float, float]:
+        """(f(new) - f(old) - <gradient(old), new - old>, its rounding error): here 1/2 <D, G D>, without cancellation."""
+        return 0.5 * float(np.vdot(x_new[self.block] - x_old[self.block], new[0] - old[0])), 0.0
 
     def lipschitz(self) -> float:
         return float(np.linalg.eigvalsh(self.gram)[..., -1].max())
@@ -90,12 +92,13 @@ class ImagePart:
         penalties = zip(self.penalties, images[len(self.losses) :], strict=True)
         return value + sum(f.coefficient * f.atom.value(V) for f, V in penalties)
 
-    def excess(self, new: Images, x_new: Blocks, old: Images, x_old: Blocks, gradient: Blocks) -> float:
-        """f(new) - f(old) - <gradient(old), new - old>, less the rounding of its three terms."""
+    def excess(
+        self, new: Images, x_new: Blocks, old: Images, x_old: Blocks, gradient: Blocks
+    ) -> tuple[float, float]:
+        """(f(new) - f(old) - <gradient(old), new - old>, what rounding may have added to it)."""
         f_new, f_old = self.value(new), self.value(old)
         slope = sum(float(np.vdot(gradient[name], x_new[name] - x_old[name])) for name in gradient)
-        rounding = 8 * np.finfo(float).eps * (abs(f_new) + abs(f_old) + abs(slope))
-        return f_new - f_old - slope - rounding
+        return f_new - f_old - slope, 8 * np.finfo(float).eps * (abs(f_new) + abs(f_old) + abs(slope))
 
     def lipschitz(self) -> float:
         """An estimate from below of the gradient's Lipschitz constant: power iteration on A^T diag(curvature) A."""
