@@ -9,7 +9,7 @@ import numpy as np
 from mtldsl.errors import DataError
 
 if TYPE_CHECKING:
-    from mtldsl.tasks import Tasks
+    from mtldsl.tasks.tasks import Tasks
 
 __all__ = ["require_labels"]
 

@@ -9,10 +9,10 @@ import numpy as np
 from scipy import sparse
 
 from mtldsl.errors import DataError
-from mtldsl.inputs import as_design
-from mtldsl.layouts import of_lists, of_long_table, of_table
-from mtldsl.scaling import Scaling
-from mtldsl.task_products import Products, make_products
+from mtldsl.tasks.inputs import as_design
+from mtldsl.tasks.layouts import of_lists, of_long_table, of_table
+from mtldsl.tasks.scaling import Scaling
+from mtldsl.tasks.products import Products, make_products
 
 __all__ = ["Tasks"]
 
@@ -179,7 +179,7 @@ class Tasks:
 
         `typed` is the loss as the user wrote it, for the message.
         """
-        from mtldsl.labels import require_labels
+        from mtldsl.tasks.labels import require_labels
 
         require_labels(self, kind, typed)
 
@@ -191,25 +191,25 @@ class Tasks:
         Both sides keep a labelled row of every task, and both classes where the labels are -1 and +1; DataError where that is
         impossible.
         """
-        from mtldsl.partition import split
+        from mtldsl.tasks.partition import split
 
         return split(self, test_size, random_state)
 
     def subsample(self, rows: int, random_state=None) -> Tasks:
         """At most `rows` seeded rows (of each task, where inputs are separate), with both classes kept."""
-        from mtldsl.partition import subsample
+        from mtldsl.tasks.partition import subsample
 
         return subsample(self, rows, random_state)
 
     def select(self, tasks) -> Tasks:
         """Some of the tasks, in that order: names, positions, a slice, or a mask of m booleans. DataError for unknown ones."""
-        from mtldsl.derived import select
+        from mtldsl.tasks.derived import select
 
         return select(self, tasks)
 
     def take_rows(self, rows) -> Tasks:
         """Rows of the shared inputs; or, for separate inputs, one index array per task. DataError outside the rows there are."""
-        from mtldsl.derived import take_rows
+        from mtldsl.tasks.derived import take_rows
 
         return take_rows(self, rows)
 
@@ -236,7 +236,7 @@ class Tasks:
 
     def scaled_by(self, scaling: Scaling) -> Tasks:
         """These tasks with the statistics of others: test.scaled_by(train.scaling)."""
-        from mtldsl.derived import scaled_by
+        from mtldsl.tasks.derived import scaled_by
 
         return scaled_by(self, scaling)
 
@@ -251,13 +251,13 @@ class Tasks:
 
     def describe(self) -> dict:
         """Sizes and kinds as plain values, for reports and saved files."""
-        from mtldsl.about import describe
+        from mtldsl.tasks.about import describe
 
         return describe(self)
 
     def fingerprint(self) -> str:
         """SHA-256 of shapes and numbers: equal data, equal fingerprint."""
-        from mtldsl.about import fingerprint
+        from mtldsl.tasks.about import fingerprint
 
         return fingerprint(self)
 

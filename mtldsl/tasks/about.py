@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 
 if TYPE_CHECKING:
-    from mtldsl.tasks import Tasks
+    from mtldsl.tasks.tasks import Tasks
 
 __all__ = ["describe", "fingerprint"]
 

@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from mtldsl.errors import DataError
-from mtldsl.inputs import as_design, as_names, as_targets, as_weights, labels_of
+from mtldsl.tasks.inputs import as_design, as_names, as_targets, as_weights, labels_of
 
 __all__ = ["of_lists", "of_long_table", "of_table"]
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mtldsl.errors import DataError
-from mtldsl.scaling import Scaling
+from mtldsl.tasks.scaling import Scaling
 
 if TYPE_CHECKING:
-    from mtldsl.tasks import Tasks
+    from mtldsl.tasks.tasks import Tasks
 
 __all__ = ["label_table", "scaled_by", "select", "take_rows"]
 

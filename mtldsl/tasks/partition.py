@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mtldsl.derived import label_table
+from mtldsl.tasks.derived import label_table
 from mtldsl.errors import DataError
 
 if TYPE_CHECKING:
-    from mtldsl.tasks import Tasks
+    from mtldsl.tasks.tasks import Tasks
 
 __all__ = ["split", "subsample"]
 
