@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
+from functools import cache
 
 from mtldsl.compile.normal_form import NormalForm
 
@@ -15,7 +16,14 @@ _WORTH_THREADS = 50_000_000
 
 def fitting_blas_threads(form: NormalForm) -> AbstractContextManager:
     """A context in which BLAS runs on one thread where the problem is small, and as configured where it is large."""
-    from threadpoolctl import threadpool_limits
-
     size = sum(loss.tasks.n_samples * loss.tasks.n_features for loss in form.losses)
-    return threadpool_limits(limits=1 if size < _WORTH_THREADS else None, user_api="blas")
+    return _controller().limit(limits=1 if size < _WORTH_THREADS else None, user_api="blas")
+
+
+@cache
+def _controller():
+    # Finding the libraries takes milliseconds, so it is done once - after scipy has loaded a BLAS of its own.
+    import scipy.linalg  # noqa: F401
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
