@@ -8,7 +8,7 @@ from mtldsl.solvers.admm_iteration import Iteration
 from mtldsl.solvers.admm_x_update import LARGEST_TASK
 from mtldsl.solvers.solver import Point, Watch
 
-__all__ = ["SOLVER", "ADMM"]
+__all__ = ["ADMM", "SOLVER"]
 
 
 class ADMM:

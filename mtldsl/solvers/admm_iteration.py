@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from mtldsl.compile.normal_form import NormalForm
+from mtldsl.solvers.admm_newton import Standing
 from mtldsl.solvers.admm_penalty import Balance, first_penalties
+from mtldsl.solvers.admm_phases import NewtonPhase
 from mtldsl.solvers.admm_points import PointMaker
 from mtldsl.solvers.admm_split import Split
 from mtldsl.solvers.admm_x_update import choose_x_update
@@ -26,6 +28,7 @@ class Iteration:
         self.points = PointMaker(split, tol)
         self.anderson = Anderson(memory) if memory > 0 else None
         self.balance = Balance(split)
+        self.newton = NewtonPhase(split, self.update, self.target)
         state = _own_state(start, split)
         if state is not None:
             self.penalties, self.s = state["penalties"].copy(), state["s"].copy()
@@ -68,8 +71,9 @@ class Iteration:
         return w, y
 
     def run(self, max_iter: int, watch: Watch) -> Point:
-        last_watch, watched_residual = 0, np.inf
-        for iteration in range(1, max_iter + 1):
+        iteration, last_watch, watched_residual = 0, 0, np.inf
+        while True:
+            iteration += 1
             w = self.split.prox(self.s, self.metric)
             rhs = {name: array.copy() for name, array in self.target.items()}
             self.split.add_adjoint(self.metric * (2.0 * w - self.s - self.constant), rhs)
@@ -78,17 +82,39 @@ class Iteration:
             step = image - w
             residual = np.linalg.norm(self.root * step) / max(np.linalg.norm(self.root * self.s), 1e-300)
             since = iteration - last_watch
-            due = iteration == 1 or (since >= 5 and residual < 0.3 * watched_residual) or since > 20 + 0.5 * last_watch
-            if due or iteration == max_iter or self.split.size == 0 or watch.expired:
+            due = (since >= 5 and residual < 0.3 * watched_residual) or since > 20 + 0.5 * last_watch
+            last = iteration >= max_iter or self.split.size == 0
+            if due or last or iteration == 1:
                 last_watch, watched_residual = iteration, residual
-                point = self._point(x, w, iteration)
-                if watch(point) or self.split.size == 0:
+                point = self._point(x, w, self.metric * (self.s - w), iteration)
+                if watch(point) or last:
                     return point
             image_of_s = self.s + self.relaxation * step
             if self.balance.is_due(iteration) and self._rebalance(iteration, w, image, image_of_s):
                 continue
-            self.s = image_of_s if self.anderson is None else self.anderson.step(self.s, image_of_s, self.root)
-        return point
+            if iteration >= self.newton.next:
+                point, iteration = self._newton(
+                    Standing(x, image, w, self.s - w), residual, iteration, max_iter, watch
+                )
+                if point is not None:
+                    return point
+                continue
+            self.s = (
+                image_of_s if self.anderson is None else self.anderson.step(self.s, image_of_s, self.root)
+            )
+
+    def _newton(self, at: Standing, residual, iteration, max_iter, watch) -> tuple[Point | None, int]:
+        """The method of multipliers' turn: (the last point where the run ends with it, iteration)."""
+
+        def report(at: Standing, penalties: np.ndarray, iteration: int) -> bool:
+            self.s = at.w + self.split.metric(penalties) * at.u / self.metric
+            at.point = self._point(at.x, at.w, self.split.metric(penalties) * at.u, iteration)
+            return watch(at.point) or iteration >= max_iter
+
+        stopped, at, _, iteration = self.newton.run(at, self.penalties, 0.1 * residual, iteration, report)
+        if self.anderson is not None:
+            self.anderson.reset()
+        return (at.point if stopped else None), iteration
 
     def _rebalance(self, iteration, w, image, image_of_s) -> bool:
         w_next = self.split.prox(image_of_s, self.metric)
@@ -105,8 +131,7 @@ class Iteration:
             self.anderson.reset()
         return True
 
-    def _point(self, x, w, iteration) -> Point:
-        multipliers = self.metric * (self.s - w)
+    def _point(self, x, w, multipliers, iteration) -> Point:
         state = {"solver": "admm", "s": self.s, "penalties": self.penalties, "sizes": _sizes(self.split)}
         return self.points.point(x, w, multipliers, iteration, state)
 

@@ -18,7 +18,9 @@ def _dot(a: Blocks, b: Blocks) -> float:
     return float(sum(np.vdot(a[name], b[name]) for name in a))
 
 
-def conjugate_gradients(apply, rhs: Blocks, x: Blocks, precondition, reduction: float, max_iter: int) -> Blocks:
+def conjugate_gradients(
+    apply, rhs: Blocks, x: Blocks, precondition, reduction: float, max_iter: int
+) -> Blocks:
     """x with apply(x) = rhs, started from x, until the residual is `reduction` of the first (or rounding)."""
     product = apply(x)
     residual = {name: rhs[name] - product[name] for name in rhs}

@@ -64,10 +64,7 @@ class Balance:
             moved = np.linalg.norm(root * (w_next[pick] - w[pick]))
             primal /= max(np.linalg.norm(root * image[pick]), np.linalg.norm(root * w[pick]), 1e-300)
             moved /= max(np.linalg.norm(multipliers[pick] / root), 1e-300)
-            if primal > 0 and moved > 0:
-                value = primal / moved
-            else:
-                value = 1.0
+            value = primal / moved if primal > 0 and moved > 0 else 1.0
             for j, copy in enumerate(self.split.copies):
                 if copy.is_loss is kind:
                     quotients[j] = value

@@ -63,7 +63,9 @@ class Curvature:
         if f.atom.separable == "entries":
             ones = np.ones(f.map.shape)
             weights = f.atom.gradient(ones)
-            if np.array_equal(f.atom.gradient(-(2.0**30) * ones), -(2.0**30) * weights):  # linear, so quadratic
+            if np.array_equal(
+                f.atom.gradient(-(2.0**30) * ones), -(2.0**30) * weights
+            ):  # linear, so quadratic
                 return Curvature(f.coefficient * weights)
         return None
 
@@ -120,19 +122,19 @@ class Split:
         flat = self.image(self.form.zeros())
         return flat if flat.any() else 0.0
 
-    def add_adjoint(self, flat: np.ndarray, into: Blocks) -> None:
-        """into += K^T flat."""
-        for copy in self.copies:
+    def add_adjoint(self, flat: np.ndarray, into: Blocks, copies: list[Copy] | None = None) -> None:
+        """into += K^T flat, of some copies alone where these are given."""
+        for copy in self.copies if copies is None else copies:
             part = flat[copy.rows]
             if copy.is_loss:
                 copy.term.add_adjoint(part, into)
             else:
                 copy.term.map.add_adjoint(part.reshape(copy.shape), into)
 
-    def prox(self, s: np.ndarray, metric: np.ndarray) -> np.ndarray:
-        """argmin over w of sum_j h_j(w_j) + 1/2 ||w - s||^2 in the metric."""
-        w = np.empty(self.size)
-        for copy in self.copies:
+    def prox(self, s: np.ndarray, metric: np.ndarray, copies: list[Copy] | None = None) -> np.ndarray:
+        """argmin over w of sum_j h_j(w_j) + 1/2 ||w - s||^2 in the metric; of some copies alone, w = s elsewhere."""
+        w = np.empty(self.size) if copies is None else s.copy()
+        for copy in self.copies if copies is None else copies:
             part, first = s[copy.rows], metric[copy.rows.start]
             if copy.is_loss:
                 step = 1.0 / first if copy.profile is None else 1.0 / metric[copy.rows]

@@ -7,6 +7,7 @@ then block diagonal over tasks: an array (m, D, D), or (1, D, D) where all tasks
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import sparse
@@ -14,7 +15,17 @@ from scipy import sparse
 from mtldsl.compile.normal_form import Blocks, Entry, LinearMap, LossTerm, NormalForm
 from mtldsl.solvers.admm_split import Copy, Split
 
-__all__ = ["Layout", "couples_tasks", "penalty_matrices", "quadratic_matrices"]
+if TYPE_CHECKING:
+    from mtldsl.tasks import Tasks
+
+__all__ = [
+    "Layout",
+    "couples_tasks",
+    "middle_matrices",
+    "mixes_tasks",
+    "penalty_matrices",
+    "quadratic_matrices",
+]
 
 
 @dataclass(frozen=True)
@@ -49,15 +60,16 @@ class Layout:
 
 
 def couples_tasks(split: Split) -> bool:
-    """Whether some term of the x-update mixes the columns of different tasks."""
+    """Whether q or a loss mixes the columns of different tasks."""
     form = split.form
     if Layout.of(form) is None:
         return True
-    for loss in form.losses:
+    for t, loss in enumerate(form.losses):
         rights = _rights(loss.map, form)
         if loss.intercepts and not all(np.array_equal(right, np.eye(len(right))) for right in rights):
             return True
-        if _mixes(rights, uniform=loss.is_shared_complete and loss.uniform_scale is not None):
+        quadratic = t in split.exact_losses
+        if _mixes(rights, uniform=quadratic and loss.is_shared_complete and loss.uniform_scale is not None):
             return True
     for k, curvature in split.exact_functions.items():
         if curvature.coupling is not None:
@@ -65,7 +77,12 @@ def couples_tasks(split: Split) -> bool:
         uniform = curvature.weights.ndim == 1 and np.all(curvature.weights == curvature.weights[0])
         if _mixes(_rights(form.functions[k].map, form), uniform):
             return True
-    return any(_mixes(_rights(copy.term.map, form), uniform=True) for copy in split.copies if not copy.is_loss)
+    return False
+
+
+def mixes_tasks(copy: Copy, form: NormalForm) -> bool:
+    """Whether an image column of the copy's map reads several tasks."""
+    return _mixes(_rights(copy.term.map, form), uniform=False)
 
 
 def quadratic_matrices(split: Split, layout: Layout) -> np.ndarray:
@@ -85,20 +102,43 @@ def quadratic_matrices(split: Split, layout: Layout) -> np.ndarray:
     return total
 
 
-def penalty_matrices(copy: Copy, split: Split, layout: Layout, weights: np.ndarray | None) -> np.ndarray:
-    """K_j^T diag(weights) K_j of one copy; weights flat, one an entry, or None: all 1."""
+def penalty_matrices(
+    copy: Copy, split: Split, layout: Layout, weights: np.ndarray | None = None
+) -> np.ndarray:
+    """K_j^T diag(weights) K_j of one copy; weights flat, one an entry, or None: the copy's profile."""
+    weights = copy.profile if weights is None else weights
     if copy.is_loss:
         return _loss_matrices(copy.term, 1.0 if weights is None else weights, layout, split.form)
+    if weights is None:
+        return middle_matrices(copy, split, layout, None)
     p, q = copy.shape
-    middle = None if weights is None else weights.reshape(p, q).T[:, :, None] * np.eye(p)
-    return _map_matrices(copy.term.map, middle, np.ones(q), layout, split.form)
+    return middle_matrices(copy, split, layout, weights.reshape(p, q).T[:, :, None] * np.eye(p))
+
+
+def middle_matrices(copy: Copy, split: Split, layout: Layout, middle: np.ndarray | None) -> np.ndarray:
+    """K_j^T M K_j of one copied function; M (q, p, p), one block an image column, or None: the identity."""
+    return _map_matrices(copy.term.map, middle, np.ones(copy.shape[1]), layout, split.form)
+
+
+def _gram(tasks: Tasks, weights) -> np.ndarray:
+    """X_i^T diag(weights_i) X_i; rows of weight 0 are left out where they are most."""
+    if np.ndim(weights) == 0:
+        return weights * tasks.gram()
+    if tasks.is_sparse or np.count_nonzero(weights) > 0.5 * weights.size:
+        return tasks.gram(weights)
+    gram = np.empty((tasks.n_tasks, tasks.n_features, tasks.n_features))
+    for i, (X, own) in enumerate(zip(tasks.inputs, tasks.per_task(weights), strict=True)):
+        rows = np.flatnonzero(own)
+        X = X[rows]
+        np.matmul(X.T, X * own[rows, None], out=gram[i])
+    return gram
 
 
 def _loss_matrices(loss: LossTerm, weights, layout, form) -> np.ndarray:
     """A^T diag(weights) A; weights a number or flat (N,)."""
     tasks = loss.tasks
     uniform = np.ndim(weights) == 0
-    gram = weights * tasks.gram() if uniform else tasks.gram(weights)
+    gram = _gram(tasks, weights)
     columns = np.ones(loss.map.shape[1])
     total = _map_matrices(loss.map, gram, columns, layout, form)
     if not loss.intercepts or tasks.n_tasks != layout.n_tasks:
@@ -135,7 +175,11 @@ def _map_matrices(map: LinearMap, middle, columns, layout: Layout, form: NormalF
             weights = columns * right_1 * right_2  # (m, q): how much of image column j falls to task i
             if matrix.ndim == 3:
                 one_to_one = _is_diagonal(weights)
-                part = np.diag(weights)[:, None, None] * matrix if one_to_one else np.tensordot(weights, matrix, 1)
+                part = (
+                    np.diag(weights)[:, None, None] * matrix
+                    if one_to_one
+                    else np.tensordot(weights, matrix, 1)
+                )
             else:
                 per_task = weights.sum(axis=1)
                 same = np.all(per_task == per_task[0])

@@ -1,135 +1,178 @@
 """ADMM's x-update: minimise q(x) + 1/2 ||K x + k - t||^2 in the penalties' metric, the same matrix again and again.
 
 Three ways, by structure:
-- `TaskwiseUpdate`: no map mixes tasks. One small symmetric system a task, or one for all tasks where they share it.
-- `DenseUpdate`: maps that mix tasks while the unknowns are few: one system over all of them.
-- `ConjugateGradientUpdate`: maps that mix tasks otherwise, without a matrix.
+- `TaskwiseUpdate`: one small symmetric system a task, or one for all tasks where they share it; functions whose maps mix tasks, as
+  W.sum(axis=1) does, enter by the Woodbury formula.
+- `DenseUpdate`: losses that mix tasks, while the unknowns are few: one system over all of them.
+- `ConjugateGradientUpdate`: everything else, without a matrix.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from itertools import pairwise
 
 import numpy as np
 
 from mtldsl.compile.normal_form import Blocks
+from mtldsl.solvers.admm_curvature import Part
+from mtldsl.solvers.admm_dense import DenseUpdate
+from mtldsl.solvers.admm_inverses import inverses, is_regular
 from mtldsl.solvers.admm_matrix_free import ConjugateGradientUpdate
-from mtldsl.solvers.admm_split import Split
-from mtldsl.solvers.admm_systems import Layout, couples_tasks, penalty_matrices, quadratic_matrices
+from mtldsl.solvers.admm_split import Copy, Split
+from mtldsl.solvers.admm_systems import (
+    Layout,
+    couples_tasks,
+    middle_matrices,
+    mixes_tasks,
+    penalty_matrices,
+    quadratic_matrices,
+)
 
-__all__ = ["LARGEST_TASK", "DenseUpdate", "TaskwiseUpdate", "choose_x_update"]
+__all__ = ["LARGEST_TASK", "TaskwiseUpdate", "choose_x_update"]
 
 Solve = Callable[[Blocks], Blocks]  # right-hand side -> x
 
-_LARGEST_DENSE = 1200  # unknowns in one dense system over all tasks
-_LARGEST_IMAGE = 30_000_000  # entries of its matrix K
-LARGEST_TASK = 2500  # unknowns in one task's dense system
+LARGEST_TASK = 2500  # unknowns in one task's system
+_LARGEST_CORRECTION = 2000  # rank of what couples the tasks' systems
+_LARGEST_FACTOR = 30_000_000  # entries of its factor
+_LARGEST_DENSE = 1200  # unknowns in one system over all tasks
 
 
 def choose_x_update(split: Split):
     """The x-update that fits the structure."""
     layout = Layout.of(split.form)
     fits = layout is not None and layout.size <= LARGEST_TASK
+    mixed = [mixes_tasks(copy, split.form) for copy in split.copies]
+    rank = sum(
+        copy.rows.stop - copy.rows.start for copy, mixes in zip(split.copies, mixed, strict=True) if mixes
+    )
     if fits and not couples_tasks(split):
-        return TaskwiseUpdate(split, layout)
+        size = layout.size * layout.n_tasks
+        if rank == 0 or (rank <= _LARGEST_CORRECTION and rank * size <= _LARGEST_FACTOR):
+            update = TaskwiseUpdate(split, layout, mixed)
+            if rank == 0 or update.stands_alone():
+                return update
     size = sum(rows * columns for rows, columns in split.form.shapes.values())
-    if size <= _LARGEST_DENSE and size * split.size <= _LARGEST_IMAGE:
+    if size <= _LARGEST_DENSE and size * split.size <= _LARGEST_FACTOR:
         return DenseUpdate(split)
     return ConjugateGradientUpdate(split, TaskwiseUpdate(split, layout) if fits else None)
 
 
-def inverses(H: np.ndarray) -> np.ndarray:
-    """The inverses of symmetric positive semidefinite H (g, D, D); pseudo-inverses where rank is lacking.
-
-    In threads where the matrices are large enough for it: LAPACK lets go of Python's lock.
-    """
-    workers = min(os.cpu_count() or 1, len(H)) if len(H) * H.shape[1] ** 3 > 1e7 else 1
-    if workers == 1:
-        return _inverses(H)
-    chunks = [H[a:b] for a, b in pairwise(np.linspace(0, len(H), workers + 1).astype(int))]
-    with ThreadPoolExecutor(workers) as pool:
-        return np.concatenate(list(pool.map(_inverses, chunks)))
-
-
-def _inverses(H: np.ndarray) -> np.ndarray:
-    # Unit diagonals first: features in different units are no lack of rank.
-    scale = np.sqrt(np.maximum(np.einsum("gii->gi", H), np.finfo(float).tiny))
-    outer = scale[:, :, None] * scale[:, None, :]
-    H = H / outer
-    try:
-        pivots = np.einsum("gii->gi", np.linalg.cholesky(H))
-        if pivots.min() > 1e-6:
-            inverse = np.linalg.inv(H)
-            return 0.5 * (inverse + inverse.transpose(0, 2, 1)) / outer
-    except np.linalg.LinAlgError:
-        pass
-    values, vectors = np.linalg.eigh(H)
-    kept = values > 1e-13 * values[:, -1:]
-    vectors = vectors * np.where(kept, 1.0 / np.sqrt(np.where(kept, values, 1.0)), 0.0)[:, None, :]
-    return vectors @ vectors.transpose(0, 2, 1) / outer
-
-
 class TaskwiseUpdate:
-    """One system a task, or one for all."""
+    """One system a task, or one for all, corrected by what couples the tasks.
 
-    def __init__(self, split: Split, layout: Layout):
+    mixed : for each copy, whether its map mixes tasks; None leaves what lies between tasks out (a preconditioner).
+    """
+
+    def __init__(self, split: Split, layout: Layout, mixed: list[bool] | None = None):
         self.split, self.layout = split, layout
+        self.mixed = mixed or [False] * len(split.copies)
         self.Q = quadratic_matrices(split, layout)
-        self.parts = [penalty_matrices(copy, split, layout, copy.profile) for copy in split.copies]
+        self.parts = [penalty_matrices(copy, split, layout) for copy in split.copies]
         self.mean_quadratic = float(np.einsum("gii->gi", self.Q).mean())
         self.diagonals = [float(np.einsum("gii->gi", part).mean()) for part in self.parts]
+        self.factors = {
+            j: self._factor(copy, np.eye(copy.rows.stop - copy.rows.start))
+            for j, (copy, mixes) in enumerate(zip(split.copies, self.mixed, strict=True))
+            if mixes
+        }
+
+    def stands_alone(self) -> bool:
+        """Whether the tasks' systems have full rank without the terms that mix tasks."""
+        apart = [part for part, mixes in zip(self.parts, self.mixed, strict=True) if not mixes]
+        sizes = [max(float(np.abs(part).max()), 1e-300) for part in apart]
+        scale = max(float(np.abs(self.Q).max()), 1e-300)
+        total = sum((part / size for part, size in zip(apart, sizes, strict=True)), self.Q / scale)
+        return is_regular(total)
 
     def solver(self, penalties: np.ndarray) -> Solve:
         """The x-update under one penalty a copy."""
-        return self._solver(sum((p * part for p, part in zip(penalties, self.parts, strict=True)), self.Q))
-
-    def solver_in(self, metric: np.ndarray, by_entry: list[bool]) -> Solve:
-        """The x-update under one penalty an entry, for the copies marked `by_entry`; the others' penalty is uniform."""
         H = self.Q
-        for copy, part, own in zip(self.split.copies, self.parts, by_entry, strict=True):
-            weights = metric[copy.rows]
-            H = H + (penalty_matrices(copy, self.split, self.layout, weights) if own else weights[0] * part)
-        return self._solver(H)
+        for j, (penalty, part) in enumerate(zip(penalties, self.parts, strict=True)):
+            H = H if j in self.factors else H + penalty * part
+        factors = list(self.factors.values())
+        scales = [np.full(factor.shape[2], penalties[j]) for j, factor in self.factors.items()]
+        return self._solver(H, factors, scales)
 
-    def _solver(self, H: np.ndarray) -> Solve:
+    def newton_solver(self, parts: list[Part], damping: np.ndarray) -> Solve | None:
+        """Solves with Q + K^T (parts + diag of one damping a copy) K; None where the parts couple the tasks too much."""
+        H, factors, scales = self.Q, [], []
+        for j, (copy, part) in enumerate(zip(self.split.copies, parts, strict=True)):
+            H = H + damping[j] * self.parts[j]
+            if self.mixed[j]:
+                factor, scale = self._mixed_factor(j, copy, part)
+                factors.append(factor)
+                scales.append(scale)
+                continue
+            if part.weights is not None:
+                H = H + penalty_matrices(copy, self.split, self.layout, part.weights)
+            if part.blocks is not None:
+                H = H + middle_matrices(copy, self.split, self.layout, part.blocks)
+            if part.vectors is not None:
+                factors.append(self._factor(copy, part.vectors))
+                scales.append(part.scales)
+        rank = sum(scale.size for scale in scales)
+        if rank > _LARGEST_CORRECTION or rank * self.layout.size * self.layout.n_tasks > _LARGEST_FACTOR:
+            return None
+        return self._solver(H, factors, scales)
+
+    def _mixed_factor(self, j: int, copy: Copy, part: Part) -> tuple[np.ndarray, np.ndarray]:
+        factors, scales = [np.empty((self.layout.n_tasks, self.layout.size, 0))], [np.empty(0)]
+        if part.weights is not None:
+            active = np.flatnonzero(part.weights)
+            factors.append(self.factors[j][:, :, active])
+            scales.append(part.weights[active])
+        vectors, scale = part.vectors, part.scales
+        if part.blocks is not None:
+            vectors, scale = _spectral_vectors(part.blocks, copy.shape)
+        if vectors is not None:
+            factors.append(self._factor(copy, vectors))
+            scales.append(scale)
+        return np.concatenate(factors, axis=2), np.concatenate(scales)
+
+    def _factor(self, copy: Copy, vectors: np.ndarray) -> np.ndarray:
+        """(m, D, r): K_j^T of every row of `vectors`, task by task."""
+        factor = np.empty((self.layout.n_tasks, self.layout.size, len(vectors)))
+        for r, vector in enumerate(vectors):
+            into = self.split.form.zeros()
+            copy.term.map.add_adjoint(vector.reshape(copy.shape), into)
+            factor[:, :, r] = self.layout.stack(into).T
+        return factor
+
+    def _solver(self, H: np.ndarray, factors: list[np.ndarray], scales: list[np.ndarray]) -> Solve:
         inverse, layout = inverses(H), self.layout
-        if len(inverse) == 1:
-            return lambda rhs: layout.unstack(inverse[0] @ layout.stack(rhs))
-        return lambda rhs: layout.unstack(np.matmul(inverse, layout.stack(rhs).T[:, :, None])[:, :, 0].T)
+
+        def apart(stacked):  # (m, D, r) -> (m, D, r)
+            return np.matmul(inverse, stacked)
+
+        if sum(scale.size for scale in scales) == 0:
+            if len(inverse) == 1:
+                return lambda rhs: layout.unstack(inverse[0] @ layout.stack(rhs))
+            return lambda rhs: layout.unstack(apart(layout.stack(rhs).T[:, :, None])[:, :, 0].T)
+        # Woodbury: (H + U C U^T)^-1 = H^-1 - H^-1 U (C^-1 + U^T H^-1 U)^-1 U^T H^-1
+        U = np.concatenate(factors, axis=2)
+        Z = apart(U).reshape(-1, U.shape[2])
+        inner = U.reshape(Z.shape).T @ Z
+        inner[np.diag_indices_from(inner)] += 1.0 / np.concatenate(scales)
+        inner = np.linalg.inv(inner)
+
+        def solve(rhs: Blocks) -> Blocks:
+            r = layout.stack(rhs).T
+            x = apart(r[:, :, None]).ravel() - Z @ (inner @ (Z.T @ r.ravel()))
+            return layout.unstack(x.reshape(r.shape).T)
+
+        return solve
 
 
-class DenseUpdate:
-    """One system over all unknowns; its matrices are found by applying the operators to the unit vectors."""
-
-    def __init__(self, split: Split):
-        self.split, self.shapes = split, split.form.shapes
-        self.size = sum(rows * columns for rows, columns in self.shapes.values())
-        Q = np.empty((self.size, self.size))
-        self.K = np.empty((self.size, split.size))  # transposed: row j is the image of unit vector j
-        for j, unit in enumerate(np.eye(self.size)):
-            x = self._blocks(unit)
-            Q[j] = self._vector(split.quadratic_product(x))
-            self.K[j] = split.linear_image(x)
-        self.Q = 0.5 * (Q + Q.T)
-        self.mean_quadratic = float(np.trace(Q)) / self.size
-        self.diagonals = [float(np.square(self.K[:, copy.rows]).sum()) / self.size for copy in split.copies]
-
-    def solver(self, penalties: np.ndarray) -> Solve:
-        return self.solver_in(self.split.metric(penalties))
-
-    def solver_in(self, metric: np.ndarray, by_entry: list[bool] | None = None) -> Solve:
-        inverse = inverses((self.Q + (self.K * metric) @ self.K.T)[None])[0]
-        return lambda rhs: self._blocks(inverse @ self._vector(rhs))
-
-    def _blocks(self, vector: np.ndarray) -> Blocks:
-        blocks, at = {}, 0
-        for name, shape in self.shapes.items():
-            end = at + shape[0] * shape[1]
-            blocks[name], at = vector[at:end].reshape(shape), end
-        return blocks
-
-    def _vector(self, x: Blocks) -> np.ndarray:
-        return np.concatenate([x[name].ravel() for name in self.shapes])
+def _spectral_vectors(blocks: np.ndarray, shape: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
+    """The eigenvectors of every column's block as vectors over the whole image."""
+    vectors, scales = [], []
+    for column, block in enumerate(blocks):
+        values, basis = np.linalg.eigh(block)
+        for value, vector in zip(values, basis.T, strict=True):
+            if abs(value) > 1e-6 * np.abs(values).max():
+                whole = np.zeros(shape)
+                whole[:, column] = vector
+                vectors.append(whole.ravel())
+                scales.append(value)
+    return np.array(vectors).reshape(len(scales), -1), np.array(scales)

@@ -6,10 +6,11 @@ import numpy as np
 from scipy import linalg
 
 from mtldsl.compile.normal_form import Blocks, LossTerm, NormalForm
+from mtldsl.solvers.admm_dense import DenseUpdate
 from mtldsl.solvers.admm_matrix_free import ConjugateGradientUpdate
 from mtldsl.solvers.admm_split import Curvature, Split
 from mtldsl.solvers.admm_systems import Layout, couples_tasks
-from mtldsl.solvers.admm_x_update import DenseUpdate, TaskwiseUpdate
+from mtldsl.solvers.admm_x_update import TaskwiseUpdate
 from mtldsl.solvers.solver import Point, Watch
 
 __all__ = ["SOLVER", "ClosedForm"]
@@ -44,11 +45,15 @@ class ClosedForm:
                 return f"{f.typed} is {'a constraint' if f.is_constraint else 'not quadratic'}."
         return None
 
-    def solve(self, form: NormalForm, *, tol: float, max_iter: int, start: Point | None, watch: Watch) -> Point:
+    def solve(
+        self, form: NormalForm, *, tol: float, max_iter: int, start: Point | None, watch: Watch
+    ) -> Point:
         split = Split(form, coupled=True)
         x = spectral(split) or kernel(split) or least_squares(split) or normal_equations(split)
         loss_duals = [_dual(loss, x) for loss in form.losses]
-        function_duals = [split.exact_functions[k].product(f.map.forward(x)) for k, f in enumerate(form.functions)]
+        function_duals = [
+            split.exact_functions[k].product(f.map.forward(x)) for k, f in enumerate(form.functions)
+        ]
         point = Point(x, loss_duals, function_duals, 1)
         watch(point)
         return point
@@ -71,7 +76,11 @@ def _plain(split: Split) -> tuple[LossTerm, str, str | None] | None:
         return None
     loss = form.losses[0]
     block = loss.map.identity_of
-    if block is None or any(f.map.identity_of != block for f in form.functions) or len(form.weight_blocks) != 1:
+    if (
+        block is None
+        or any(f.map.identity_of != block for f in form.functions)
+        or len(form.weight_blocks) != 1
+    ):
         return None
     return loss, block, next(iter(loss.intercepts), None)
 
@@ -123,7 +132,12 @@ def kernel(split: Split) -> Blocks | None:
     loss, block, intercept = plain
     tasks = loss.tasks
     L = _task_penalty(split, tasks.n_tasks)
-    if L is None or np.any(L != np.diag(np.diag(L))) or np.diag(L).min() <= 0 or tasks.counts.max() >= tasks.n_features:
+    if (
+        L is None
+        or np.any(np.diag(np.diag(L)) != L)
+        or np.diag(L).min() <= 0
+        or tasks.counts.max() >= tasks.n_features
+    ):
         return None
     inverse = np.broadcast_to(1.0 / np.asarray(split.curvature_weights(0)), tasks.n_samples)
     a, b = np.empty(tasks.n_samples), np.zeros(tasks.n_tasks)
@@ -150,7 +164,9 @@ def least_squares(split: Split) -> Blocks | None:
     tasks = loss.tasks
     root = np.sqrt(np.broadcast_to(split.curvature_weights(0), tasks.n_samples))
     W, b = np.empty((tasks.n_features, tasks.n_tasks)), np.zeros(tasks.n_tasks)
-    for i, (X, first, last) in enumerate(zip(tasks.inputs, tasks.offsets[:-1], tasks.offsets[1:], strict=True)):
+    for i, (X, first, last) in enumerate(
+        zip(tasks.inputs, tasks.offsets[:-1], tasks.offsets[1:], strict=True)
+    ):
         X, weight, y = X.toarray() if tasks.is_sparse else X, root[first:last], tasks.targets[first:last]
         shares = np.square(weight) / np.square(weight).sum()
         x_mean, y_mean = (shares @ X, shares @ y) if intercept else (0.0, 0.0)

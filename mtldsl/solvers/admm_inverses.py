@@ -1,0 +1,57 @@
+"""Stacks of small symmetric matrices, inverted."""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+
+import numpy as np
+
+__all__ = ["inverses", "is_regular"]
+
+_SMALLEST_PIVOT = 1e-6  # of a Cholesky factor, diagonals being 1: below, rank is judged by eigenvalues
+_NULL = 1e-13  # eigenvalues this small against the largest are zero
+
+
+def inverses(H: np.ndarray) -> np.ndarray:
+    """The inverses of symmetric positive semidefinite H (g, D, D); pseudo-inverses where rank is lacking.
+
+    In threads where the matrices are large enough for it: LAPACK lets go of Python's lock.
+    """
+    workers = min(os.cpu_count() or 1, len(H)) if len(H) * H.shape[1] ** 3 > 1e7 else 1
+    if workers == 1:
+        return _inverses(H)
+    chunks = [H[a:b] for a, b in pairwise(np.linspace(0, len(H), workers + 1).astype(int))]
+    with ThreadPoolExecutor(workers) as pool:
+        return np.concatenate(list(pool.map(_inverses, chunks)))
+
+
+def is_regular(H: np.ndarray) -> bool:
+    """Whether every matrix of the stack has full rank, far from rounding."""
+    return _pivots(H / _outer(H)) > _SMALLEST_PIVOT
+
+
+def _inverses(H: np.ndarray) -> np.ndarray:
+    # Unit diagonals first: features in different units are no lack of rank.
+    outer = _outer(H)
+    H = H / outer
+    if _pivots(H) > _SMALLEST_PIVOT:
+        inverse = np.linalg.inv(H)
+        return 0.5 * (inverse + inverse.transpose(0, 2, 1)) / outer
+    values, vectors = np.linalg.eigh(H)
+    kept = values > _NULL * values[:, -1:]
+    vectors = vectors * np.where(kept, 1.0 / np.sqrt(np.where(kept, values, 1.0)), 0.0)[:, None, :]
+    return vectors @ vectors.transpose(0, 2, 1) / outer
+
+
+def _outer(H: np.ndarray) -> np.ndarray:
+    scale = np.sqrt(np.maximum(np.einsum("gii->gi", H), np.finfo(float).tiny))
+    return scale[:, :, None] * scale[:, None, :]
+
+
+def _pivots(H: np.ndarray) -> float:
+    try:
+        return float(np.einsum("gii->gi", np.linalg.cholesky(H)).min())
+    except np.linalg.LinAlgError:
+        return 0.0
