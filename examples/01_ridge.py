@@ -79,7 +79,8 @@ np.testing.assert_allclose(solution.dual_bound, dual_bound(u), rtol=1e-9)
 
 # At a w that is not the minimiser the same recipe still gives a true statement: the optimum lies between the two numbers.
 print("""
-On the way from 0 to the solution. Each line proves that the optimum lies between its two numbers; nobody has to know w*.
+On the way from 0 to the solution. Each line proves that the optimum lies between its two numbers:
+to say so, nobody has to know w*.
 
     t in t w*     dual bound      objective    relative gap    relative distance to the optimum""")
 for t in (0.0, 0.5, 0.9, 0.99, 0.999, 1.0):

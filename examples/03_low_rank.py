@@ -82,7 +82,7 @@ bound = -0.5 * flat @ flat - flat @ train.targets
 print(f"""
 THE CERTIFICATE, BY HAND
 
-  singular values of [X_i'u_i] / lam:  {"  ".join(f"{v:.6f}" for v in spectrum[: ranks[k] + 3] / lam.value)} ...
+  singular values of [X_i'u_i] / lam:  {" ".join(f"{v:.3f}" for v in spectrum[: ranks[k] + 3] / lam.value)} ...
   of them equal to 1: {np.sum(spectrum > (1 - 1e-3) * lam.value)}; the rank of W: {ranks[k]}
   dual bound by hand        {bound:.8f}
   dual bound, certificate   {best.dual_bound:.8f}

@@ -92,8 +92,8 @@ for name, model in models.items():
     )
 
 print("""
-  The outliers share nothing, so nothing lends them strength, and b shrinks them besides. What the split buys is that they are
-  named, and that L need not bend for them: the error of the weights falls.""")
+  The outliers share nothing, so nothing lends them strength, and b shrinks them besides. What the split
+  buys is that they are named, and that L need not bend for them: the error of the weights falls.""")
 
 # ---------------------------------------------------------------------------------------- the certificate and the check
 
