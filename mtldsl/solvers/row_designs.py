@@ -83,7 +83,7 @@ class SharedRows:
     def look(self, state: GramState | ResidualState) -> tuple[np.ndarray, float, float]:
         """(the negative gradient of all rows (m, d), ||R||^2, <R, Y>) at the state, freed of its rounding errors."""
         if len(state.rows) == self.n_features and isinstance(state, GramState):
-            state.carried = state.W @ state.gram - self.cross
+            state.carried = state.gradient(state.W)
             return -state.carried, *state.moments()
         R = self.residual(state)
         pull = self._onto_features(R)
@@ -179,7 +179,7 @@ class SeparateRows:
 
     def look(self, state: SeparateState) -> tuple[np.ndarray, float, float]:
         if len(state.rows) == self.n_features:
-            state.carried = state.gradient()
+            state.carried = state.gradient(state.W)
             return -state.carried, *state.moments()
         R = self.residual(state)
         weighted = self._weighted(R)

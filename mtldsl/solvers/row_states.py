@@ -52,9 +52,9 @@ class _Gradients(_State):
     def __init__(self, design, penalty, rows, W, gram):
         super().__init__(design, penalty, rows, W)
         self.gram, self.cross = gram, np.ascontiguousarray(design.cross[:, rows])
-        self.carried = self.gradient()
+        self.carried = self.gradient(W)
 
-    def gradient(self) -> np.ndarray:
+    def gradient(self, W) -> np.ndarray:
         raise NotImplementedError
 
     def smooth(self, W, carried) -> float:
@@ -76,8 +76,8 @@ class GramState(_Gradients):
         if len(self.blocks) > 1:
             self.diagonal = [np.ascontiguousarray(gram[b, b]) for b in self.blocks]
 
-    def gradient(self) -> np.ndarray:
-        return self.W @ self.gram - self.cross
+    def gradient(self, W) -> np.ndarray:
+        return W @ self.gram - self.cross
 
     def sweep(self) -> None:
         if len(self.blocks) == 1:
@@ -122,8 +122,8 @@ class ResidualState(_State):
 class SeparateState(_Gradients):
     """A Gram matrix a task, (m, p, p)."""
 
-    def gradient(self) -> np.ndarray:
-        return np.matmul(self.W[:, None, :], self.gram)[:, 0] - self.cross
+    def gradient(self, W) -> np.ndarray:
+        return np.matmul(W[:, None, :], self.gram)[:, 0] - self.cross
 
     def sweep(self) -> None:
         from mtldsl.solvers.kernels.row_descent import sweep_separate

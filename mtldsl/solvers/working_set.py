@@ -10,9 +10,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
+from mtldsl.solvers.row_newton import newton_cost, newton_steps
 from mtldsl.solvers.row_penalty import RowPenalty
 
 __all__ = ["WorkingSet", "relative_gap"]
@@ -90,6 +92,7 @@ class WorkingSet:
 
     def descend(self, state, rounds: int, target: float, max_iter: int) -> None:
         """Sweeps, with extrapolations: until the gap on these rows is below target, where it is known, else some rounds."""
+        support = None
         for _ in range(_MOST_ROUNDS if state.knows_gap else rounds):
             history = [(state.W.copy(), state.carried.copy())]
             for _ in range(_MEMORY):
@@ -99,6 +102,20 @@ class WorkingSet:
             extrapolate(state, history)
             if self.sweeps >= max_iter or (state.knows_gap and own_gap(state) <= target):
                 return
+            before, support = support, state.W != 0
+            if not state.knows_gap:
+                continue
+            # far from the solution's support a large system is not worth its price
+            settled = before is not None and np.array_equal(before, support)
+            cheap = newton_cost(state) <= 2.0 * _MEMORY * sweep_cost(state)
+            if (settled or cheap) and newton_steps(state) and own_gap(state) <= target:
+                return
+
+
+def sweep_cost(state) -> float:
+    """Floating point operations of a sweep, about."""
+    m, p = state.W.shape
+    return 4.0 * m * p**2
 
 
 def own_gap(state) -> float:
@@ -133,9 +150,7 @@ def relative_gap(penalty: RowPenalty, pull, rows, W, objective: float, square: f
 
 def extrapolate(state, history) -> None:
     """Replace the iterate by the affine combination of the last ones whose steps cancel best, where that is better."""
-    steps = np.stack(
-        [(after[0] - before[0]).ravel() for before, after in zip(history[:-1], history[1:], strict=True)]
-    )
+    steps = np.stack([(after[0] - before[0]).ravel() for before, after in pairwise(history)])
     gram = steps @ steps.T
     gram[np.diag_indices(len(gram))] += 1e-12 * np.trace(gram)
     try:
