@@ -1,7 +1,7 @@
-"""The smooth part of a form: losses with a gradient and quadratic penalties, seen through their images under linear maps.
+"""The smooth part of a form - losses, and smooth functions that have no place in the proximal step - on one flat vector.
 
-Images combine linearly, so that an accelerated method, which moves along lines between points it knows, needs one pass over the
-data for a new point and none for an extrapolated one.
+Each piece is f(A x + a). What is kept of an iterate are its images, arrays affine in x: those of an extrapolated point are
+extrapolated too, at no product's price.
 """
 
 from __future__ import annotations
@@ -10,120 +10,163 @@ import numpy as np
 
 from mtldsl.compile.normal_form import Blocks, FunctionTerm, LossTerm, NormalForm
 
-__all__ = ["GramPart", "ImagePart", "smooth_part"]
+__all__ = ["DataPiece", "FunctionPiece", "GramPiece", "Layout", "SmoothPart"]
 
-Images = list[np.ndarray]
-
-
-def smooth_part(form: NormalForm, penalties: list[FunctionTerm]):
-    """`GramPart` for a quadratic loss of one block with fewer features than rows, else `ImagePart`."""
-    return GramPart(form.losses[0], form) if _gram_pays(form, penalties) else ImagePart(form, penalties)
+_LARGEST_GRAM = 30_000_000  # entries
 
 
-def _gram_pays(form: NormalForm, penalties) -> bool:
-    if len(form.losses) != 1 or penalties:
-        return False
-    (loss,) = form.losses
-    if loss.atom.quadratic is None or loss.map.identity_of is None or loss.intercepts:
-        return False
-    tasks = loss.tasks
-    shared = loss.is_shared_complete and loss.uniform_scale is not None
-    work = tasks.n_features * (1 if shared else tasks.n_tasks) * tasks.n_features
-    return work < (tasks.X.shape[0] * tasks.n_features if shared else tasks.n_samples * tasks.n_features)
+class Layout:
+    """All blocks of a form, one after another in one flat vector."""
+
+    def __init__(self, form: NormalForm):
+        self.shapes = form.shapes
+        ends = np.cumsum([rows * columns for rows, columns in self.shapes.values()])
+        self.slices = {
+            name: slice(int(end) - rows * columns, int(end))
+            for (name, (rows, columns)), end in zip(self.shapes.items(), ends, strict=True)
+        }
+        self.size = int(ends[-1])
+
+    def blocks(self, x: np.ndarray) -> Blocks:
+        """Views."""
+        return {name: x[at].reshape(self.shapes[name]) for name, at in self.slices.items()}
+
+    def flat(self, blocks: Blocks) -> np.ndarray:
+        return np.concatenate([np.ravel(blocks[name]) for name in self.shapes])
 
 
-class GramPart:
-    """q/2 sum_i ||X_i w_i - y_i||^2 of one block through G_i = q X_i^T S_i X_i: iterations whose cost does not depend on n."""
+class DataPiece:
+    """A loss through its predictions."""
 
-    def __init__(self, loss: LossTerm, form: NormalForm):
-        self.block = loss.map.identity_of
-        q, scale = loss.atom.quadratic, loss.uniform_scale
-        self.shared = loss.is_shared_complete and scale is not None
-        self.gram = q * (
-            scale * loss.tasks.gram() if self.shared else loss.tasks.gram(self._per_sample(loss))
-        )
-        self.cross = q * loss.tasks.cross(loss.scale)
-        self.idle = [name for name in form.shapes if name != self.block]
+    def __init__(self, loss: LossTerm):
+        self.loss, self.term = loss, loss
 
-    @staticmethod
-    def _per_sample(loss):
-        return np.ones(loss.tasks.n_samples) if loss.scale is None else loss.scale
+    def image(self, blocks: Blocks) -> np.ndarray:
+        return self.loss.predictions(blocks)
 
-    def images(self, x: Blocks) -> Images:
-        W = x[self.block]
-        if self.shared:
-            return [self.gram @ W]
-        return [np.matmul(self.gram, W.T[:, :, None])[:, :, 0].T]
+    def slope(self, image) -> np.ndarray:
+        return self.loss.gradient(image)
 
-    def gradient(self, images: Images, x: Blocks) -> Blocks:
-        gradient = {name: np.zeros_like(x[name]) for name in self.idle}
-        gradient[self.block] = images[0] - self.cross
-        return gradient
-
-    def excess(
-        self, new: Images, x_new: Blocks, old: Images, x_old: Blocks, gradient: Blocks
-    ) -> tuple[float, float]:
-        """(f(new) - f(old) - <gradient(old), new - old>, its rounding error): here 1/2 <D, G D>, without cancellation."""
-        return 0.5 * float(np.vdot(x_new[self.block] - x_old[self.block], new[0] - old[0])), 0.0
-
-    def lipschitz(self) -> float:
-        return float(np.linalg.eigvalsh(self.gram)[..., -1].max())
+    def pull_back(self, slope, into: Blocks) -> None:
+        self.loss.add_adjoint(slope, into)
 
 
-class ImagePart:
-    """Any smooth losses and smooth penalties, through their predictions and the images of their maps."""
+class GramPiece:
+    """A quadratic loss through its Gram matrices, (p, p) or one a task, with a last row for an intercept: its image is the
+    gradient itself."""
 
-    def __init__(self, form: NormalForm, penalties: list[FunctionTerm]):
-        self.form, self.losses, self.penalties = form, form.losses, penalties
+    def __init__(self, loss: LossTerm):
+        self.loss = self.term = loss
+        tasks = loss.tasks
+        curvature = loss.atom.quadratic * (loss.uniform_scale or 1.0)
+        weights = None if loss.uniform_scale is not None else loss.atom.quadratic * loss.scale
+        self.gram = curvature * tasks.gram() if weights is None else tasks.gram(weights)
+        self.cross = curvature * tasks.cross() if weights is None else tasks.cross(weights)
+        if loss.intercepts:
+            per_sample = np.full(tasks.n_samples, curvature) if weights is None else weights
+            self._add_border(tasks, per_sample)
 
-    def images(self, x: Blocks) -> Images:
-        return [loss.predictions(x) for loss in self.losses] + [f.map.forward(x) for f in self.penalties]
+    def _add_border(self, tasks, per_sample) -> None:
+        sums = np.add.reduceat(per_sample, tasks.offsets[:-1])
+        border = tasks.adjoint(per_sample)  # (d, m)
+        if self.gram.ndim == 2:
+            column, corner = border[:, :1], sums[:1, None]
+            self.gram = np.block([[self.gram, column], [column.T, corner]])
+        else:
+            column = border.T[:, :, None]
+            top = np.concatenate([self.gram, column], axis=2)
+            bottom = np.concatenate([column.transpose(0, 2, 1), sums[:, None, None]], axis=2)
+            self.gram = np.concatenate([top, bottom], axis=1)
+        cross = np.add.reduceat(per_sample * tasks.targets, tasks.offsets[:-1])
+        self.cross = np.vstack([self.cross, cross])
 
-    def gradient(self, images: Images, x: Blocks) -> Blocks:
-        gradient = self.form.zeros()
-        for loss, z in zip(self.losses, images, strict=False):
-            loss.add_adjoint(loss.gradient(z), gradient)
-        for f, V in zip(self.penalties, images[len(self.losses) :], strict=True):
-            f.map.add_adjoint(f.coefficient * f.atom.gradient(V), gradient)
-        return gradient
+    @classmethod
+    def pays(cls, loss: LossTerm) -> bool:
+        """Whether products with Gram matrices are cheaper than with the data."""
+        if loss.atom.quadratic is None:
+            return False
+        d, m = loss.map.shape
+        one = loss.is_shared_complete and loss.uniform_scale is not None
+        rows = loss.tasks.n_samples / m
+        return d <= 1.5 * rows and (1 if one else m) * d * d <= _LARGEST_GRAM
 
-    def value(self, images: Images) -> float:
-        value = sum(loss.value(z) for loss, z in zip(self.losses, images, strict=False))
-        penalties = zip(self.penalties, images[len(self.losses) :], strict=True)
-        return value + sum(f.coefficient * f.atom.value(V) for f, V in penalties)
+    def image(self, blocks: Blocks) -> np.ndarray:
+        W = self.loss.map.forward(blocks)
+        if self.loss.intercepts:
+            W = np.vstack([W, sum(blocks[name] for name in self.loss.intercepts)])
+        return self.product(W) - self.cross
 
-    def excess(
-        self, new: Images, x_new: Blocks, old: Images, x_old: Blocks, gradient: Blocks
-    ) -> tuple[float, float]:
-        """(f(new) - f(old) - <gradient(old), new - old>, what rounding may have added to it)."""
-        f_new, f_old = self.value(new), self.value(old)
-        slope = sum(float(np.vdot(gradient[name], x_new[name] - x_old[name])) for name in gradient)
-        return f_new - f_old - slope, 8 * np.finfo(float).eps * (abs(f_new) + abs(f_old) + abs(slope))
+    def product(self, W) -> np.ndarray:
+        if self.gram.ndim == 2:
+            return self.gram @ W
+        return np.matmul(self.gram, np.ascontiguousarray(W.T)[:, :, None])[:, :, 0].T
 
-    def lipschitz(self) -> float:
-        """An estimate from below of the gradient's Lipschitz constant: power iteration on A^T diag(curvature) A."""
-        rng = np.random.default_rng(0)
-        x = {name: rng.normal(size=shape) for name, shape in self.form.shapes.items()}
-        largest = 0.0
-        for _ in range(12):
-            norm = np.sqrt(sum(float(np.vdot(W, W)) for W in x.values()))
-            x = self._hessian_bound({name: W / norm for name, W in x.items()})
-            largest = np.sqrt(sum(float(np.vdot(W, W)) for W in x.values()))
-            if largest == 0.0:
-                return 1.0
-        return float(largest)
-
-    def _hessian_bound(self, x: Blocks) -> Blocks:
-        image = self.form.zeros()
-        for loss in self.losses:
-            zero_offset = (
-                loss.predictions(x)
-                if loss.map.offset is None
-                else loss.predictions(x) - loss.offset_predictions()
-            )
-            curvature = loss.atom.curvature if np.isfinite(loss.atom.curvature) else 1.0
-            scale = 1.0 if loss.scale is None else loss.scale
-            loss.add_adjoint(curvature * scale * zero_offset, image)
-        for f in self.penalties:
-            f.map.add_adjoint(f.coefficient * f.atom.curvature * f.map.linear(x), image)
+    def slope(self, image) -> np.ndarray:
         return image
+
+    def pull_back(self, slope, into: Blocks) -> None:
+        d = self.loss.map.shape[0]
+        self.loss.map.add_adjoint(slope[:d], into)
+        for name in self.loss.intercepts:
+            into[name] += slope[d:]
+
+
+class FunctionPiece:
+    """A quadratic function of a map: its gradient is affine in x, and is the image."""
+
+    def __init__(self, term: FunctionTerm):
+        self.term = term
+
+    def image(self, blocks: Blocks) -> np.ndarray:
+        return self.term.coefficient * self.term.atom.gradient(self.term.map.forward(blocks))
+
+    def slope(self, image) -> np.ndarray:
+        return image
+
+    def pull_back(self, slope, into: Blocks) -> None:
+        self.term.map.add_adjoint(slope, into)
+
+
+class SmoothPart:
+    """The sum of the pieces."""
+
+    def __init__(self, form: NormalForm, moved: list[FunctionTerm]):
+        self.form, self.layout = form, Layout(form)
+        losses = [GramPiece(loss) if GramPiece.pays(loss) else DataPiece(loss) for loss in form.losses]
+        self.pieces = [*losses, *(FunctionPiece(term) for term in moved)]
+
+    def images(self, x) -> list[np.ndarray]:
+        blocks = self.layout.blocks(x)
+        return [piece.image(blocks) for piece in self.pieces]
+
+    def slopes(self, images) -> list[np.ndarray]:
+        return [piece.slope(image) for piece, image in zip(self.pieces, images, strict=True)]
+
+    def gradient(self, slopes) -> np.ndarray:
+        x = np.zeros(self.layout.size)
+        blocks = self.layout.blocks(x)
+        for piece, slope in zip(self.pieces, slopes, strict=True):
+            piece.pull_back(slope, blocks)
+        return x
+
+    def secant(self, change, images, slopes, other_images, other_slopes) -> float:
+        """<grad f(x') - grad f(x), x' - x>, `change` being x' - x: twice what f curves along the way, free of cancellation."""
+        total = 0.0
+        blocks = None
+        for piece, z, u, z_, u_ in zip(self.pieces, images, slopes, other_images, other_slopes, strict=True):
+            if isinstance(piece, DataPiece):
+                total += float(np.vdot(u_ - u, z_ - z))
+                continue
+            blocks = self.layout.blocks(np.zeros(self.layout.size))
+            piece.pull_back(u_ - u, blocks)
+            total += sum(float(np.vdot(blocks[name], d)) for name, d in self.layout.blocks(change).items())
+        return total
+
+    def loss_duals(self, x, images) -> list[np.ndarray]:
+        """Every loss's gradient at its predictions."""
+        duals = []
+        blocks = self.layout.blocks(x)
+        for piece, image in zip(self.pieces[: len(self.form.losses)], images, strict=False):
+            z = image if isinstance(piece, DataPiece) else piece.loss.predictions(blocks)
+            duals.append(piece.loss.gradient(z))
+        return duals
