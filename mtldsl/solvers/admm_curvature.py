@@ -10,7 +10,7 @@ import numpy as np
 
 from mtldsl.solvers.admm_split import Copy, Split
 
-__all__ = ["Curvatures", "Part", "find_curvatures", "has_parts"]
+__all__ = ["Curvatures", "Part", "curvature_kind", "find_curvatures"]
 
 _DIFFERENCE = 1e-7  # relative step of differences of the prox
 _ZERO = 1e-5  # what differences leave of a zero
@@ -57,19 +57,15 @@ class Curvatures:
         return self.metric[copy.rows] * (part - (moved - self.w[copy.rows]) / step)
 
 
-def has_parts(copy: Copy) -> bool:
-    """Whether the copy's curvature comes in parts rather than as products only."""
-    return _kind(copy) is not None
-
-
 def find_curvatures(split: Split, xi: np.ndarray, w: np.ndarray, metric: np.ndarray) -> Curvatures:
     """The curvatures at xi, where prox(xi) = w."""
     finders = {"entries": _by_entries, "columns": _by_columns, "rows": _by_rows, None: lambda *_: None}
-    parts = [finders[_kind(copy)](split, copy, xi, w, metric) for copy in split.copies]
+    parts = [finders[curvature_kind(copy)](split, copy, xi, w, metric) for copy in split.copies]
     return Curvatures(split, parts, xi, w, metric)
 
 
-def _kind(copy: Copy) -> str | None:
+def curvature_kind(copy: Copy) -> str | None:
+    """The parts in which the copy's curvature comes: along "entries", "columns" or "rows"; None: as products only."""
     if copy.is_loss:
         return "entries" if copy.term.atom.separable else None
     kind = copy.term.atom.separable

@@ -28,7 +28,7 @@ class Iteration:
         self.points = PointMaker(split, tol)
         self.anderson = Anderson(memory) if memory > 0 else None
         self.balance = Balance(split)
-        self.newton = NewtonPhase(split, self.update, self.target)
+        self.newton = NewtonPhase(split, self.update, self.target, tol)
         state = _own_state(start, split)
         if state is not None:
             self.penalties, self.s = state["penalties"].copy(), state["s"].copy()
@@ -92,7 +92,7 @@ class Iteration:
             image_of_s = self.s + self.relaxation * step
             if self.balance.is_due(iteration) and self._rebalance(iteration, w, image, image_of_s):
                 continue
-            if iteration >= self.newton.next:
+            if self.newton.is_due(residual):
                 point, iteration = self._newton(
                     Standing(x, image, w, self.s - w), residual, iteration, max_iter, watch
                 )

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mtldsl.compile.normal_form import Blocks
-from mtldsl.solvers.admm_curvature import Part, find_curvatures, has_parts
+from mtldsl.solvers.admm_curvature import Part, curvature_kind, find_curvatures
 from mtldsl.solvers.admm_matrix_free import conjugate_gradients
 from mtldsl.solvers.admm_split import Split
 from mtldsl.solvers.solver import Point
@@ -44,7 +44,7 @@ class MethodOfMultipliers:
 
     def __init__(self, split: Split, update, target: Blocks):
         self.split, self.update, self.target = split, update, target
-        self.has_parts = [has_parts(copy) for copy in split.copies]
+        self.has_parts = [curvature_kind(copy) is not None for copy in split.copies]
 
     def outer_step(
         self, at: Standing, penalties: np.ndarray, accuracy: float, max_newton: int

@@ -4,30 +4,49 @@ from __future__ import annotations
 
 import numpy as np
 
+from mtldsl.solvers.admm_curvature import curvature_kind
 from mtldsl.solvers.admm_newton import MethodOfMultipliers, Standing
-from mtldsl.solvers.admm_split import Split
+from mtldsl.solvers.admm_split import Copy, Split
 
 __all__ = ["NewtonPhase"]
 
-_FIRST = 100  # iterations of ADMM before Newton's turn where all curvature comes in parts
-_FIRST_WITH_PRODUCTS = 250  # and where conjugate gradients are needed
-_RAISE = 3.0  # penalties where disagreement fell by less than _SLOW
+_FIRST = 100  # iterations of ADMM before its pace is judged
+_TYPICAL_STEPS = 30  # Newton steps that a well-begun run takes
+_STEP = 10.0  # price of a Newton step in iterations of ADMM
+_STEP_WITH_PRODUCTS = 100.0  # the same with conjugate gradients
+_RAISE = 3.0  # penalties, where disagreement fell by less than _SLOW
 _SLOW = 0.3
+_FINE = 0.01  # disagreement below this times tol needs no higher penalty
+_LOWER = 0.5  # penalties, where Newton took _MANY_STEPS
+_MANY_STEPS = 30
 _CAP, _CAP_WITH_PRODUCTS = 1e7, 10.0  # no penalty rises more than that
 _NEWTON_STEPS = 50  # of one outer step
 _PATIENCE = 8  # outer steps in which disagreement must fall by half
 
 
 class NewtonPhase:
-    """The method of multipliers for one run of ADMM; `next` is the iteration at which it takes over."""
+    """The method of multipliers for one run of ADMM."""
 
-    def __init__(self, split: Split, update, target):
-        self.split = split
-        self.method = None
-        self.next = np.inf
+    def __init__(self, split: Split, update, target, tol: float):
+        self.split, self.tol = split, tol
+        self.residuals: list[float] = []  # the smallest so far, iteration by iteration
+        self.check = np.inf
         if split.size and hasattr(update, "newton_solver"):
             self.method = MethodOfMultipliers(split, update, target)
-            self.next = _FIRST if all(self.method.has_parts) else _FIRST_WITH_PRODUCTS
+            self.check = _FIRST
+            self.price = _TYPICAL_STEPS * sum(_price(copy) for copy in split.copies)
+
+    def is_due(self, residual: float) -> bool:
+        """Whether ADMM, at its pace over the last half of its iterations, needs longer than Newton steps would."""
+        self.residuals.append(min(residual, self.residuals[-1]) if self.residuals else residual)
+        done = len(self.residuals)
+        if done < self.check:
+            return False
+        self.check = 1.5 * done
+        now = max(self.residuals[-1], 1e-300)
+        gained = np.log(self.residuals[done // 2] / now)
+        missing = np.log(max(now / (0.1 * self.tol), 1.0))
+        return missing * (done / 2) > self.price * gained
 
     def run(self, at: Standing, penalties: np.ndarray, accuracy: float, iteration: int, report):
         """Outer steps from `at` until `report(standing, penalties, iteration)` says stop or progress ends.
@@ -35,6 +54,7 @@ class NewtonPhase:
         Returns (stopped, standing, penalties of its multipliers, iteration).
         """
         largest = penalties * np.where(self.method.has_parts, _CAP, _CAP_WITH_PRODUCTS)
+        smallest = penalties
         began, best, best_at, last = iteration, np.inf, 0, None
         for outer in range(10_000):
             at, steps = self.method.outer_step(at, penalties, accuracy, _NEWTON_STEPS)
@@ -48,13 +68,14 @@ class NewtonPhase:
             if outer - best_at >= _PATIENCE or (steps == 0 and outer > best_at + 2):
                 break
             if last is not None:
-                raised = np.where(apart > _SLOW * last, _RAISE, 1.0)
-                raised = np.minimum(raised * penalties, largest)
-                at.u = at.u * self.split.metric(penalties) / self.split.metric(raised)
-                penalties = raised
+                slow = (apart > _SLOW * last) & (apart > _FINE * self.tol)
+                factor = _LOWER if steps >= _MANY_STEPS else np.where(slow, _RAISE, 1.0)
+                changed = np.clip(factor * penalties, smallest, largest)
+                at.u = at.u * self.split.metric(penalties) / self.split.metric(changed)
+                penalties = changed
             last = apart
             accuracy = max(min(accuracy, 0.2 * worst), 1e-14)
-        self.next = iteration + 2 * (iteration - began) + _FIRST
+        self.check = len(self.residuals) + 2 * (iteration - began) + _FIRST
         return False, at, penalties, iteration
 
     def _disagreement(self, at: Standing) -> np.ndarray:
@@ -70,3 +91,11 @@ class NewtonPhase:
                 if copy.is_loss is kind:
                     apart[j] = difference / max(size, np.finfo(float).tiny)
         return apart
+
+
+def _price(copy: Copy) -> float:
+    """What the copy's curvature costs: the differences of its prox, or the conjugate gradients that it makes necessary."""
+    kind = curvature_kind(copy)
+    if kind is None:
+        return _STEP_WITH_PRODUCTS
+    return {"entries": _STEP, "columns": _STEP + copy.shape[0], "rows": _STEP + copy.shape[-1]}[kind]
