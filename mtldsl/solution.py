@@ -9,6 +9,9 @@ from pathlib import Path
 import numpy as np
 
 from mtldsl.errors import DataError, ModelError
+from mtldsl.tasks.inputs import as_design
+from mtldsl.tasks.names import elsewhere, unlike
+from mtldsl.tasks.scaling import Scaling
 
 __all__ = ["Gap", "Solution"]
 
@@ -112,9 +115,10 @@ class Solution:
     def decision_function(self, X):
         """X_i w_i + intercept_i: (n, m) for one matrix X; a list of (n_i,) for a list of matrices, one a task.
 
-        The statistics of `Tasks.standardize()` are applied to X first. DataError where the columns do not fit.
+        The statistics of `Tasks.standardize()` are applied to X first. DataError where the columns do not fit: another number,
+        or a table whose column names are not those learned on.
         """
-        if isinstance(X, (list, tuple)) and not np.isscalar(X[0]) and np.ndim(X[0]) == 2:
+        if isinstance(X, (list, tuple)) and len(X) and not np.isscalar(X[0]) and np.ndim(X[0]) == 2:
             if len(X) != self.coef.shape[1]:
                 raise DataError(
                     f"predict: {len(X)} input matrices for {self.coef.shape[1]} tasks; give one a task"
@@ -125,26 +129,23 @@ class Solution:
         return z if self.intercept is None else z + self.intercept
 
     def _inputs(self, X):
-        from scipy import sparse
-
-        if not sparse.issparse(X):
-            X = np.asarray(X, dtype=float)
-        if X.ndim != 2 or X.shape[1] != self.coef.shape[0]:
+        if hasattr(X, "task_names"):
+            raise DataError(
+                "predict(tasks): give the inputs, tasks.X or tasks.inputs; score(tasks) compares with labels"
+            )
+        X, columns = as_design(X, "predict: X")
+        wrong = unlike(self.feature_names, columns)
+        if wrong is not None:
+            raise DataError(f"predict: X has the columns {_shown(columns)}; {wrong}")
+        if X.shape[1] != self.coef.shape[0]:
             raise DataError(
                 f"predict: X has shape {X.shape}, but the weights were learned on {self.coef.shape[0]} features; "
                 f"give a matrix of n rows and {self.coef.shape[0]} columns"
             )
-        if not np.isfinite(X.data if sparse.issparse(X) else X).all():
-            raise DataError("predict: X contains NaN or infinity")
-        if self.scaling is None:
-            return X
-        mean, scale = np.asarray(self.scaling["mean"]), np.asarray(self.scaling["scale"])
-        if sparse.issparse(X):
-            if np.any(mean):
-                X = X.toarray()
-            else:
-                return X.multiply(1.0 / scale).tocsr()
-        return (X - mean) / scale
+        return X if self.scaling is None else self._statistics().apply(X)
+
+    def _statistics(self) -> Scaling:
+        return Scaling(np.asarray(self.scaling["mean"]), np.asarray(self.scaling["scale"]))
 
     def predict(self, X):
         """Labels in {-1, +1} for a classification loss, expected counts for the Poisson loss, else the predictions themselves."""
@@ -171,12 +172,14 @@ class Solution:
         """One score per task on a Tasks object: accuracy for labels in {-1, +1}, else the coefficient of determination R^2.
 
         Raw tasks are scaled by the statistics learned in training; tasks that are standardised already are not scaled twice.
+        DataError for tasks of another size, with other statistics, or with a task or feature at another position.
         """
         if tasks.n_features != self.coef.shape[0] or tasks.n_tasks != self.coef.shape[1]:
             raise DataError(
                 f"score: the tasks are {tasks.n_features} features x {tasks.n_tasks} tasks, the weights "
                 f"{self.coef.shape[0]} x {self.coef.shape[1]}"
             )
+        self._refuse_strangers(tasks)
         if self.scaling is not None and tasks.scaling is None:
             z = np.concatenate(self.decision_function(tasks.inputs))
         else:
@@ -187,6 +190,25 @@ class Solution:
         if self.loss["labels"] == "sign":
             return np.array([np.mean(p == t) for p, t in parts])
         return np.array([_r2(p, t) for p, t in parts])
+
+    def _refuse_strangers(self, tasks) -> None:
+        for what, learned, given in (
+            ("feature", self.feature_names, tasks.feature_names),
+            ("task", self.task_names, tasks.task_names),
+        ):
+            name = elsewhere(given, learned)
+            if name is not None:
+                raise DataError(
+                    f"score: {what} {name!r} is number {given.index(name)} here, but was {learned.index(name)} in training; "
+                    f"give the {what}s in the order {_shown(learned)}"
+                )
+        if tasks.scaling is not None and not (
+            self.scaling is not None and tasks.scaling == self._statistics()
+        ):
+            raise DataError(
+                "score: these tasks were standardised with statistics other than the training tasks'; give raw tasks, or "
+                "test.scaled_by(train.scaling)"
+            )
 
     def score(self, tasks) -> float:
         """The mean over tasks of `scores`."""
@@ -228,6 +250,10 @@ class Solution:
             tuple(plain["feature_names"]),
         )
         return cls(blocks=blocks, coef=arrays["coef"], intercept=arrays.get("intercept"), **plain)
+
+
+def _shown(names) -> str:
+    return ", ".join(map(repr, names[:8])) + ", ..." * (len(names) > 8)
 
 
 def _r2(prediction, y) -> float:

@@ -97,7 +97,7 @@ def test_mistakes_are_named(classified):
     tasks, solution = classified
     with pytest.raises(mtl.DataError, match="learned on 6 features"):
         solution.predict(np.ones((3, 2)))
-    with pytest.raises(mtl.DataError, match="NaN"):
+    with pytest.raises(mtl.DataError, match="nan in row 0, column 0"):
         solution.predict(np.full((3, 6), np.nan))
     with pytest.raises(mtl.ModelError, match="no such block"):
         solution["Q"]

@@ -248,6 +248,10 @@ class Weights(Affine):
             raise ModelError(
                 f"Weights(..., name={name!r}): a name must be a Python identifier such as 'W' or 'L'"
             )
+        if not isinstance(intercept, bool | np.bool_):
+            raise ModelError(
+                f"Weights(..., intercept={intercept!r}): write intercept=True or intercept=False"
+            )
         self.tasks, self.intercept, self.name = tasks, bool(intercept), name
         latex = name if len(name) == 1 else rf"\mathrm{{{name}}}"
         super().__init__([Part(self, Number(1.0))], (tasks.n_features, tasks.n_tasks), name, latex)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import inspect
 from dataclasses import MISSING, fields
 
+import numpy as np
+
 from mtldsl.atoms import losses, regularizers, sets
 from mtldsl.atoms.function import Atom, Loss, Regularizer
 from mtldsl.errors import ModelError
@@ -13,6 +15,7 @@ from mtldsl.language.expression import Affine, Weights, constant_text
 from mtldsl.language.objective import Objective, Term
 from mtldsl.language.scalar import Number
 from mtldsl.tasks import Tasks
+from mtldsl.tasks.names import elsewhere
 
 
 def _build(cls: type[Atom], args, kwargs, typed: str) -> Atom:
@@ -75,6 +78,8 @@ def _loss(cls: type[Loss]):
                 f"{cls.name}({W.text}, {_short(tasks)}): the second argument must be a Tasks object, "
                 f"not {type(tasks).__name__}; write {cls.name}({W.text}, tasks)"
             )
+        if not isinstance(mean, bool | np.bool_):
+            raise ModelError(f"{cls.name}({W.text}, tasks, mean={mean!r}): write mean=True or mean=False")
         atom = _build(cls, args, kwargs, _typed(cls, W, None, ["tasks"]))
         typed = _typed(cls, W, atom, ["tasks"] + (["mean=True"] if mean else []))
         expected = (tasks.n_features, tasks.n_tasks)
@@ -83,6 +88,7 @@ def _loss(cls: type[Loss]):
                 f"{typed}: {W.text} has shape {W.shape}, but these tasks need {expected} (features x tasks); a loss takes "
                 "one column of weights for every task"
             )
+        _require_same_columns(typed, W, tasks)
         with_intercept = {part.weights for part in W.parts if part.weights.intercept}
         if len(with_intercept) > 1:
             names = " and ".join(sorted(w.name for w in with_intercept))
@@ -103,6 +109,22 @@ def _loss(cls: type[Loss]):
 
     head = [_parameter("W"), _parameter("tasks")]
     return _dress(word, cls, head, [inspect.Parameter("mean", inspect.Parameter.KEYWORD_ONLY, default=False)])
+
+
+def _require_same_columns(typed: str, W: Affine, tasks: Tasks) -> None:
+    """ModelError where weights made for other tasks have a feature or task of these at another position."""
+    for part in W.parts:
+        own = part.weights.tasks
+        for kind, mapped, mine, theirs in (
+            ("feature", part.left, own.feature_names, tasks.feature_names),
+            ("task", part.right, own.task_names, tasks.task_names),
+        ):
+            name = None if mapped is not None else elsewhere(theirs, mine)
+            if name is not None:
+                raise ModelError(
+                    f"{typed}: {kind} {name!r} is number {theirs.index(name)} of these tasks, but number {mine.index(name)} "
+                    f"of those that {part.weights.name} was made for; give the {kind}s in one order"
+                )
 
 
 def _regularizer(cls: type[Regularizer]):

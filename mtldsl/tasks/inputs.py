@@ -9,7 +9,7 @@ from scipy import sparse
 
 from mtldsl.errors import DataError
 
-__all__ = ["as_design", "as_names", "as_targets", "as_weights", "labels_of"]
+__all__ = ["as_design", "as_names", "as_targets", "as_weights", "labels_of", "refuse_shuffled"]
 
 
 def _as_frame(table):
@@ -90,7 +90,7 @@ def as_design(table, what: str = "X"):
         return X, None
     X, names = _numeric(table, what)
     if X.ndim != 2:
-        hint = f"; write {what}.reshape(-1, 1) for a single feature" if X.ndim == 1 else ""
+        hint = "; a single feature is .reshape(-1, 1), a single row .reshape(1, -1)" if X.ndim == 1 else ""
         raise DataError(
             f"{what} has shape {X.shape}: inputs must be a matrix of n rows and d feature columns{hint}"
         )
@@ -188,3 +188,17 @@ def labels_of(task_ids, n: int) -> tuple[list, np.ndarray]:
     order: dict = {}
     index = np.array([order.setdefault(value, len(order)) for value in ids.tolist()], dtype=int)
     return list(order), index
+
+
+def refuse_shuffled(X, Y, what: str) -> None:
+    """DataError where two pandas tables hold the same rows in another order: rows are matched by position."""
+    indexes = [
+        getattr(table, "index", None) for table in (X, Y) if type(table).__module__.startswith("pandas")
+    ]
+    if len(indexes) < 2 or len(indexes[0]) != len(indexes[1]) or indexes[0].equals(indexes[1]):
+        return
+    if indexes[0].is_unique and not indexes[0].symmetric_difference(indexes[1]).size:
+        raise DataError(
+            f"X and {what} have the same index in another order, and rows are matched by position: "
+            f"write {what}.loc[X.index], or reset_index(drop=True) where the positions are right"
+        )

@@ -9,13 +9,15 @@ import numpy as np
 from scipy import sparse
 
 from mtldsl.errors import DataError
-from mtldsl.tasks.inputs import as_design, as_names, as_targets, as_weights, labels_of
+from mtldsl.tasks.inputs import as_design, as_names, as_targets, as_weights, labels_of, refuse_shuffled
 
 __all__ = ["of_lists", "of_long_table", "of_table"]
 
 
 def of_table(X, Y, sample_weights, task_names, feature_names) -> dict:
     """`Tasks.shared`."""
+    refuse_shuffled(X, Y, "Y")
+    refuse_shuffled(X, sample_weights, "sample_weights")
     X, x_names = as_design(X, "X")
     Y, y_names = as_targets(Y, "Y", columns=True)
     if Y.shape[0] != X.shape[0]:
@@ -54,6 +56,7 @@ def of_lists(inputs, targets, sample_weights, task_names, feature_names) -> dict
     names = as_names(task_names, [f"task{i}" for i in range(len(inputs))], len(inputs), "task_names")
     designs, labels, kept, columns = [], [], [], None
     for name, X, y in zip(names, inputs, targets, strict=True):
+        refuse_shuffled(X, y, f"y of task {name!r}")
         X, its_columns = as_design(X, f"X of task {name!r}")
         y, _ = as_targets(y, f"y of task {name!r}", columns=False)
         if X.shape[0] != y.shape[0]:
@@ -92,6 +95,8 @@ def of_lists(inputs, targets, sample_weights, task_names, feature_names) -> dict
 
 def of_long_table(X, y, task_ids, sample_weights, feature_names) -> dict:
     """`Tasks.grouped`."""
+    for table, what in ((y, "y"), (task_ids, "task_ids"), (sample_weights, "sample_weights")):
+        refuse_shuffled(X, table, what)
     X, x_names = as_design(X, "X")
     y, _ = as_targets(y, "y", columns=False)
     if X.shape[0] != y.shape[0]:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mtldsl.tasks.derived import label_table
 from mtldsl.errors import DataError
+from mtldsl.tasks.derived import label_table
 
 if TYPE_CHECKING:
     from mtldsl.tasks.tasks import Tasks

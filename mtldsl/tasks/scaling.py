@@ -30,6 +30,13 @@ class Scaling:
         d = mean.size
         return cls(mean if center else np.zeros(d), spread if scale else np.ones(d))
 
+    def __eq__(self, other) -> bool:
+        if not isinstance(other, Scaling):
+            return NotImplemented
+        return np.array_equal(self.mean, other.mean) and np.array_equal(self.scale, other.scale)
+
+    __hash__ = None  # equal by content that an array holds
+
     def apply(self, X):
         if sparse.issparse(X):
             return (

@@ -11,8 +11,9 @@ from scipy import sparse
 from mtldsl.errors import DataError
 from mtldsl.tasks.inputs import as_design
 from mtldsl.tasks.layouts import of_lists, of_long_table, of_table
-from mtldsl.tasks.scaling import Scaling
+from mtldsl.tasks.names import unlike
 from mtldsl.tasks.products import Products, make_products
+from mtldsl.tasks.scaling import Scaling
 
 __all__ = ["Tasks"]
 
@@ -242,7 +243,10 @@ class Tasks:
 
     def transform(self, X):
         """New inputs (n, d) on the scale of these tasks: `scaling` applied, or X as it is where nothing was standardised."""
-        X, _ = as_design(X, "X")
+        X, columns = as_design(X, "X")
+        wrong = unlike(self.feature_names, columns)
+        if wrong is not None:
+            raise DataError(f"transform: X has other columns than these tasks: {wrong}")
         if X.shape[1] != self.n_features:
             raise DataError(f"X has {X.shape[1]} columns, but these tasks have {self.n_features} features")
         return X if self.scaling is None else self.scaling.apply(X)

@@ -88,6 +88,14 @@ WRONG = {
     ),
     "unknown name in a selection": (lambda: W[:, "physics"], ["no name 'physics'"]),
     "index out of range": (lambda: W[9, :], ["W[9, :]", "out of range"]),
+    "mean is no truth value": (
+        lambda: mtl.squared_loss(W, REAL, mean="no"),
+        ["squared_loss(W, tasks, mean='no')", "mean=False"],
+    ),
+    "intercept is no truth value": (
+        lambda: mtl.Weights(REAL, intercept="no"),
+        ["intercept='no'", "intercept=False"],
+    ),
     "parameter as a radius": (lambda: mtl.l1_norm(W) <= lam, ["l1_norm(W) <= lam", "plain numbers"]),
 }
 
