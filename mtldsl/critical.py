@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mtldsl.compile.from_tree import to_normal_form
-from mtldsl.compile.normal_form import LossTerm, NormalForm
+from mtldsl.compile.normal_form import NormalForm
 from mtldsl.errors import ModelError
 from mtldsl.language.objective import Objective
-from mtldsl.language.scalar import Parameter
+from mtldsl.language.scalar import Parameter, Scalar
 
 if TYPE_CHECKING:
     from mtldsl.problem import Problem
@@ -20,12 +20,22 @@ __all__ = ["lambda_max"]
 
 def lambda_max(problem: Problem, parameter: Parameter) -> float:
     """See `Problem.lambda_max`. 0 is optimal iff -sum grad f(0) / c lies in the norm's dual ball of radius lambda."""
+    if parameter not in problem.parameters:
+        names = ", ".join(p.name for p in problem.parameters) or "none"
+        raise ModelError(f"lambda_max({parameter!r}): this problem has no such parameter; it has {names}")
     terms = problem.objective.terms
     scaled = [term for term in terms if parameter in term.coefficient.parameters]
     if not scaled:
         raise ModelError(
-            f"lambda_max({parameter.name}): the parameter does not occur in {problem.objective.text}"
+            f"lambda_max({parameter.name}): the parameter must be a factor of a term; here it occurs inside the terms of "
+            f"{problem.objective.text} only"
         )
+    for term in scaled:
+        if not _is_proportional(term.coefficient, parameter):
+            raise ModelError(
+                f"lambda_max({parameter.name}): {term.text} is not proportional to {parameter.name}; known for a coefficient "
+                f"that is a number > 0 times {parameter.name}"
+            )
     penalties = [term for term in terms if not term.is_loss and not _is_flat_at_zero(term)]
     if problem.constraints:
         raise ModelError(
@@ -55,14 +65,29 @@ def lambda_max(problem: Problem, parameter: Parameter) -> float:
             raise ModelError(
                 f"lambda_max({parameter.name}): known for a norm of the weights themselves, not of {penalty.argument.text}"
             )
-        gradient = _gradient_at_zero(form)
+        gradient = _gradient_at_zero(form, f"lambda_max({parameter.name})")
         critical = norm.dual_gauge(gradient[norm.map.identity_of])
     return critical if on_norm else (1.0 / critical if critical > 0 else np.inf)
 
 
 def _is_flat_at_zero(term) -> bool:
     """Differentiable at 0 with gradient 0: ridges, quadratic forms, squared norms. Such a term does not move lambda_max."""
+    if term.argument.offset is not None and np.any(term.argument.offset):
+        return False
     return np.isfinite(term.atom.curvature) or (term.atom.finite_dual and not term.atom.norm)
+
+
+def _is_proportional(coefficient: Scalar, parameter: Parameter) -> bool:
+    """Whether the coefficient is a positive number times the parameter: seen from its values at 1, 2 and 4."""
+    before, values = parameter.value, []
+    try:
+        for parameter.value in (1.0, 2.0, 4.0):
+            values.append(coefficient.value)
+    except ModelError:  # a division by zero on the way
+        return False
+    finally:
+        parameter.value = before
+    return values[0] > 0 and np.allclose(values, values[0] * np.array([1.0, 2.0, 4.0]), rtol=1e-12, atol=0)
 
 
 class _at_one:
@@ -78,31 +103,49 @@ class _at_one:
         self.parameter.value = self.before
 
 
-def _gradient_at_zero(form: NormalForm):
+def _gradient_at_zero(form: NormalForm, typed: str):
     """sum of the losses' gradients on every block at W = 0 and, where there are intercepts, at their optimum."""
     x = form.zeros()
     for block in form.blocks:
         if block.intercept_of is not None:
-            for loss in form.losses:
-                if block.name in loss.intercepts:
-                    x[block.name][0] = _best_intercepts(loss)
+            x[block.name][0] = _best_intercepts(form, block.name)
     gradient = form.zeros()
     for loss in form.losses:
-        loss.add_adjoint(loss.gradient(loss.predictions(x)), gradient)
+        z = loss.predictions(x)
+        step = 1e-7 * (1.0 + np.abs(z))
+        before, after = loss.gradient(z - step), loss.gradient(z + step)
+        # over so short a step a smooth loss changes its slopes by about 1e-7 of them, a kink by a good part of one
+        if np.abs(after - before).max() > 1e-4 * max(np.abs(before).max(), np.abs(after).max()):
+            raise ModelError(
+                f"{typed}: known for losses that are differentiable where the weights are zero"
+                f"{' and the intercepts optimal' if loss.intercepts else ''}; {loss.typed} is not"
+            )
+        loss.add_adjoint(loss.gradient(z), gradient)
     return gradient
 
 
-def _best_intercepts(loss: LossTerm) -> np.ndarray:
-    """argmin over a constant prediction, task by task: convex in one variable."""
-    from scipy.optimize import minimize_scalar
+def _best_intercepts(form: NormalForm, name: str) -> np.ndarray:
+    """argmin over constants added to the predictions at W = 0, task by task: where the losses' slopes, which rise, sum to 0."""
+    from scipy.optimize import brentq
 
-    weights = loss.tasks.sample_weights
-    best = np.empty(loss.tasks.n_tasks)
-    for i, y in enumerate(loss.tasks.per_task(loss.tasks.targets)):
-        s = None if weights is None else loss.tasks.per_task(weights)[i]
-        if loss.atom.quadratic is not None:
-            best[i] = np.average(y, weights=s)
-            continue
-        value = lambda b, y=y, s=s: loss.atom.value(np.full(y.shape, b), y, s)  # noqa: E731
-        best[i] = minimize_scalar(value, bracket=(-1.0, 1.0), tol=1e-14).x
+    zeros = form.zeros()
+    sharing = [(loss, loss.predictions(zeros)) for loss in form.losses if name in loss.intercepts]
+    best = np.zeros(form.shapes[name][1])
+    for i in range(best.size):
+
+        def slope(b, i=i):
+            shift = np.zeros(best.size)
+            shift[i] = b
+            total = 0.0
+            for loss, z in sharing:
+                rows = slice(loss.tasks.offsets[i], loss.tasks.offsets[i + 1])
+                total += loss.gradient(z + np.repeat(shift, loss.tasks.counts))[rows].sum()
+            return total
+
+        low, high = -1.0, 1.0
+        while slope(low) > 0 and low > -1e15:
+            low *= 4.0
+        while slope(high) < 0 and high < 1e15:
+            high *= 4.0
+        best[i] = brentq(slope, low, high, xtol=1e-15, rtol=4 * np.finfo(float).eps)
     return best

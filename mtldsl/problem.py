@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from numbers import Real
 
 import numpy as np
 
 from mtldsl.compile.choose import answers
-from mtldsl.compile.from_tree import check_model, to_normal_form, weights_of
+from mtldsl.compile.from_tree import check_model, parameters_of, to_normal_form, weights_of
 from mtldsl.compile.normal_form import NormalForm
 from mtldsl.drive import Outcome, drive
 from mtldsl.errors import ModelError, SolverError
@@ -18,8 +19,8 @@ from mtldsl.language.objective import Objective
 from mtldsl.language.replace import replace_tasks
 from mtldsl.language.scalar import Parameter
 from mtldsl.solution import Solution
-from mtldsl.solvers.solver import Point
 from mtldsl.tasks import Tasks
+from mtldsl.warm_start import starting_point
 
 __all__ = ["Problem", "minimize"]
 
@@ -53,6 +54,10 @@ def minimize(objective: Objective, subject_to: Iterable[Constraint] = ()) -> Pro
         )
     if isinstance(subject_to, (Constraint, bool)):
         raise ModelError(f"subject_to={subject_to!r}: write a list, subject_to=[{subject_to!r}]")
+    if not isinstance(subject_to, Iterable) or isinstance(subject_to, (str, Affine, Objective)):
+        raise ModelError(
+            f"subject_to={subject_to!r}: write a list of constraints, such as subject_to=[W >= 0]"
+        )
     constraints = list(subject_to)
     for constraint in constraints:
         if not isinstance(constraint, Constraint):
@@ -100,12 +105,7 @@ class Problem:
     @property
     def parameters(self) -> list[Parameter]:
         """Every parameter of the model, in the order typed."""
-        found = [
-            p
-            for term in self.objective.terms
-            for p in sorted(term.coefficient.parameters, key=lambda p: p.name)
-        ]
-        return list(dict.fromkeys(found))
+        return parameters_of(self.objective, list(self.constraints))
 
     @property
     def is_convex(self) -> bool:
@@ -148,11 +148,13 @@ class Problem:
         Ctrl-C returns the best point so far with its certificate and status "interrupted".
         Raises ModelError where no solver takes the model, SolverError for wrong options.
         """
-        if not isinstance(tol, (int, float)) or not 0 < tol < 1:
+        if not _is_number(tol) or not 0 < tol < 1:
             raise SolverError(f"solve(tol={tol!r}): tol is a relative gap between 0 and 1, such as 1e-6")
-        if max_iter is not None and (not isinstance(max_iter, int) or max_iter < 1):
+        if max_iter is not None and not (
+            isinstance(max_iter, (int, np.integer)) and _is_number(max_iter) and max_iter >= 1
+        ):
             raise SolverError(f"solve(max_iter={max_iter!r}): write a positive whole number, or None")
-        if max_seconds is not None and not max_seconds > 0:
+        if max_seconds is not None and not (_is_number(max_seconds) and max_seconds > 0):
             raise SolverError(
                 f"solve(max_seconds={max_seconds!r}): write a positive number of seconds, or None"
             )
@@ -163,7 +165,7 @@ class Problem:
             tol=tol,
             max_iter=max_iter,
             max_seconds=max_seconds,
-            start=_start(form, warm_start),
+            start=starting_point(form, warm_start),
             verbose=verbose,
             options=options,
         )
@@ -178,7 +180,13 @@ class Problem:
         if parameter not in self.parameters:
             names = ", ".join(p.name for p in self.parameters) or "none"
             raise ModelError(f"path({parameter!r}, ...): this problem has no such parameter; it has {names}")
-        return self._walk(parameter, list(values), solve_options)
+        try:
+            values = [float(value) for value in values]
+        except (TypeError, ValueError):
+            raise ModelError(
+                f"path({parameter.name}, {values!r}): the values must be a list of numbers, such as [10.0, 1.0, 0.1]"
+            ) from None
+        return self._walk(parameter, values, solve_options)
 
     def _walk(self, parameter, values, solve_options):
         before, last = parameter.value, None
@@ -263,29 +271,5 @@ def predictor(argument: Affine, blocks: dict[str, np.ndarray]) -> tuple[np.ndarr
     return coef, (blocks[names.pop()][0].copy() if names else None)
 
 
-def _start(form: NormalForm, warm_start) -> Point | None:
-    if warm_start is None:
-        return None
-    if isinstance(warm_start, Solution):
-        blocks, state = warm_start.blocks, warm_start.state
-    elif isinstance(warm_start, dict):
-        blocks, state = warm_start, None
-    else:
-        raise SolverError(
-            f"solve(warm_start={type(warm_start).__name__}): write a Solution, or a dict such as {{'W': array}}"
-        )
-    for name, shape in form.shapes.items():
-        if name not in blocks or np.shape(blocks[name]) != shape:
-            raise SolverError(
-                f"solve(warm_start=...): needs {name!r} of shape {shape}, got {np.shape(blocks.get(name))}"
-            )
-    point = Point({name: np.array(blocks[name], dtype=float) for name in form.shapes})
-    if (
-        state is not None
-    ):  # multipliers and inner state of the same blocks; a solver checks whether they are its own
-        point.loss_duals, point.function_duals, point.state = (
-            state.loss_duals,
-            state.function_duals,
-            state.state,
-        )
-    return point
+def _is_number(value) -> bool:
+    return isinstance(value, Real) and not isinstance(value, (bool, np.bool_))

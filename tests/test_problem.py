@@ -77,6 +77,15 @@ def test_lambda_max_with_an_intercept_centres_first():
             ),
             "W >= 0",
         ),
+        (lambda W, t, lam: mtl.minimize(mtl.squared_loss(W, t) + (1 + lam) * mtl.l1_norm(W)), "proportional"),
+        (lambda W, t, lam: mtl.minimize(mtl.squared_loss(W, t) + mtl.l1_norm(W) / lam), "proportional"),
+        (lambda W, t, lam: mtl.minimize(mtl.squared_loss(W, t) + mtl.l1_norm(lam * W)), "inside the terms"),
+        (
+            lambda W, t, lam: mtl.minimize(
+                mtl.squared_loss(W, t) + lam * mtl.l1_norm(W) + mtl.ridge(W - np.ones(W.shape))
+            ),
+            "one norm",
+        ),
         (lambda W, t, lam: mtl.minimize(lam * mtl.squared_loss(W, t) + lam * mtl.l1_norm(W)), "alone"),
         (
             lambda W, t, lam: mtl.minimize(mtl.squared_loss(W, t) + lam * mtl.ridge(W) + mtl.l1_norm(W)),
@@ -90,6 +99,45 @@ def test_lambda_max_is_refused_where_it_is_not_known(build, reason):
     problem = build(mtl.Weights(tasks), tasks, lam)
     with pytest.raises(mtl.ModelError, match=reason):
         problem.lambda_max(lam)
+
+
+@pytest.mark.parametrize("loss", [mtl.hinge_loss, mtl.absolute_loss])
+def test_lambda_max_is_refused_at_a_kink(loss):
+    """With an intercept the best constant prediction meets labels, or the margin, exactly: the slope there is no one number."""
+    tasks, lam = shared(5, n=41, labels="sign"), mtl.Parameter(1.0)
+    W = mtl.Weights(tasks, intercept=True)
+    with pytest.raises(mtl.ModelError, match=rf"{loss.__name__}\(W, tasks\) is not"):
+        mtl.minimize(loss(W, tasks) + lam * mtl.l1_norm(W)).lambda_max(lam)
+
+
+def test_lambda_max_with_two_losses_that_share_an_intercept():
+    real, sign = shared(18), shared(18, labels="sign")
+    W, lam = mtl.Weights(real, intercept=True), mtl.Parameter(1.0)
+    problem = mtl.minimize(
+        mtl.squared_loss(W, real) + 2 * mtl.logistic_loss(W, sign, mean=True) + lam * mtl.l21_norm(W)
+    )
+    critical = problem.lambda_max(lam)
+    lam.value = 1.0001 * critical
+    assert np.abs(problem.solve(tol=1e-9).W).max() == 0
+    lam.value = 0.999 * critical
+    assert np.abs(problem.solve(tol=1e-9).W).max() > 1e-5
+
+
+def test_parameters_inside_arguments_count():
+    tasks, lam = shared(3), mtl.Parameter(1.0)
+    W = mtl.Weights(tasks)
+    problem = mtl.minimize(mtl.squared_loss(W, tasks) + mtl.l1_norm(lam * W))
+    assert problem.parameters == [lam]
+    outside = [
+        mtl.minimize(mtl.squared_loss(W, tasks) + c * mtl.l1_norm(W)).solve(tol=1e-8).objective
+        for c in (1.0, 3.0)
+    ]
+    inside = [s.objective for s in problem.path(lam, [1.0, 3.0], tol=1e-8)]
+    np.testing.assert_allclose(inside, outside, rtol=3e-8)
+    lam.value = 3.0  # a solution of another value is not the one to be checked
+    assert problem.cross_check().agrees
+    with pytest.raises(mtl.ModelError, match="both called 'lam'"):
+        mtl.minimize(mtl.squared_loss(W, tasks) + mtl.l1_norm(mtl.Parameter(2.0) * W) + lam * mtl.ridge(W))
 
 
 def test_path_is_warm_started_and_puts_the_parameter_back():

@@ -11,14 +11,24 @@ from mtldsl.errors import ModelError
 from mtldsl.language.constraint import Constraint
 from mtldsl.language.expression import Affine, Weights
 from mtldsl.language.objective import Objective, Term
+from mtldsl.language.scalar import Parameter
 
-__all__ = ["check_model", "to_normal_form", "weights_of"]
+__all__ = ["check_model", "parameters_of", "to_normal_form", "weights_of"]
 
 
 def weights_of(objective: Objective, constraints: list[Constraint]) -> list[Weights]:
     """Every Weights of the model, in the order of first appearance."""
     arguments = [term.argument for term in objective.terms] + [c.argument for c in constraints]
     return list(dict.fromkeys(part.weights for argument in arguments for part in argument.parts))
+
+
+def parameters_of(objective: Objective, constraints: list[Constraint]) -> list[Parameter]:
+    """Every Parameter of the model, in the order typed: coefficients, and those inside arguments."""
+    found = [parameter for term in objective.terms for parameter in term.parameters]
+    for constraint in constraints:
+        for part in constraint.argument.parts:
+            found += sorted(part.coefficient.parameters, key=lambda p: p.name)
+    return list(dict.fromkeys(found))
 
 
 def check_model(objective: Objective, constraints: list[Constraint]) -> None:
@@ -34,16 +44,14 @@ def check_model(objective: Objective, constraints: list[Constraint]) -> None:
                 f"two different weight matrices are both called {weights.name!r}: give each a name, "
                 'L, S = Weights(tasks, name="L"), Weights(tasks, name="S")'
             )
-    names = {
-        parameter.name: parameter for term in objective.terms for parameter in term.coefficient.parameters
-    }
+    names: dict[str, Parameter] = {}
+    for parameter in parameters_of(objective, constraints):
+        if names.setdefault(parameter.name, parameter) is not parameter:
+            raise ModelError(
+                f"two different parameters are both called {parameter.name!r}: give each a name, "
+                'Parameter(1.0, name="mu")'
+            )
     for term in objective.terms:
-        for parameter in term.coefficient.parameters:
-            if names[parameter.name] is not parameter:
-                raise ModelError(
-                    f"two different parameters are both called {parameter.name!r}: give each a name, "
-                    'Parameter(1.0, name="mu")'
-                )
         if not term.argument.parts:
             raise ModelError(f"{term.text}: this term contains no weights, so it is a constant; leave it out")
     check_convexity(objective)
@@ -127,7 +135,7 @@ def _join_simplex(sets: list[FunctionTerm]) -> list[FunctionTerm]:
                 and sign.atom.bound == 0
             ):
                 joined = FunctionTerm(ColumnsOnSimplex(total), 1.0, sign.map, f"{sign.typed}, {sums.typed}")
-                return _join_simplex([s for s in sets if s is not sums and s is not sign]) + [joined]
+                return [*_join_simplex([s for s in sets if s is not sums and s is not sign]), joined]
     return sets
 
 

@@ -8,7 +8,7 @@ from mtldsl.atoms.function import Atom, Loss, Regularizer
 from mtldsl.errors import ModelError
 from mtldsl.language.constraint import Constraint
 from mtldsl.language.expression import Affine
-from mtldsl.language.scalar import Number, Scalar, as_scalar, bracket
+from mtldsl.language.scalar import Number, Parameter, Scalar, as_scalar, bracket
 from mtldsl.tasks import Tasks
 
 __all__ = ["Objective", "Term"]
@@ -29,6 +29,14 @@ class Term:
     @property
     def is_loss(self) -> bool:
         return isinstance(self.atom, Loss)
+
+    @property
+    def parameters(self) -> list[Parameter]:
+        """Those of the coefficient, then those inside the argument, as in l1_norm(lam * W); by name."""
+        inside = frozenset().union(*(part.coefficient.parameters for part in self.argument.parts))
+        return sorted(self.coefficient.parameters, key=lambda p: p.name) + sorted(
+            inside - self.coefficient.parameters, key=lambda p: p.name
+        )
 
     @property
     def text(self) -> str:
@@ -123,6 +131,14 @@ class Objective:
                 f"frobenius_norm without weights. Nearest form that works: add lam * {term.atom_text} to the objective"
             )
         return Constraint(ball, term.argument, text, rf"{term.latex} \leq {radius.text}")
+
+    def __lt__(self, other):
+        raise ModelError(
+            f"{self.text} < {_describe(other)}: a strict inequality has no closed feasible set; write <="
+        )
+
+    def __gt__(self, other):
+        raise ModelError(f"{self.text} > {_describe(other)}: the outside of a ball is not convex; write <=")
 
     def __ge__(self, other):
         raise ModelError(

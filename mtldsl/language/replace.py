@@ -10,6 +10,7 @@ from mtldsl.language.constraint import Constraint
 from mtldsl.language.expression import Affine, Weights
 from mtldsl.language.objective import Objective
 from mtldsl.tasks import Tasks
+from mtldsl.tasks.names import elsewhere
 
 __all__ = ["replace_tasks"]
 
@@ -35,6 +36,16 @@ def replace_tasks(
                         f"{weights.name} has shape {weights.shape}, but the new tasks need "
                         f"{(tasks.n_features, tasks.n_tasks)} (features x tasks)"
                     )
+                for kind, new, old_names in (
+                    ("feature", tasks.feature_names, weights.tasks.feature_names),
+                    ("task", tasks.task_names, weights.tasks.task_names),
+                ):
+                    name = elsewhere(new, old_names)
+                    if name is not None:
+                        raise ModelError(
+                            f"{kind} {name!r} is number {new.index(name)} of the new tasks, but was number "
+                            f"{old_names.index(name)}; give the {kind}s in the order of the old ones"
+                        )
                 exchanged[weights] = Weights(tasks, weights.intercept, weights.name)
             parts.append(replace(part, weights=exchanged[weights]))
         return Affine(

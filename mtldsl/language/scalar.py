@@ -80,6 +80,10 @@ class Parameter(Scalar):
     """
 
     def __init__(self, value: float, name: str = "lam"):
+        if not isinstance(name, str) or not name.isidentifier():
+            raise ModelError(
+                f"Parameter(..., name={name!r}): a name must be a Python identifier such as 'lam' or 'mu'"
+            )
         self.name = self.text = name
         self.latex = _GREEK.get(name, rf"\mathrm{{{name}}}" if len(name) > 1 else name)
         self.value = value

@@ -96,6 +96,16 @@ WRONG = {
         lambda: mtl.Weights(REAL, intercept="no"),
         ["intercept='no'", "intercept=False"],
     ),
+    "strictly inside a ball": (lambda: mtl.l1_norm(W) < 1, ["l1_norm(W) < 1", "<="]),
+    "no list of constraints": (
+        lambda: mtl.minimize(mtl.squared_loss(W, REAL), subject_to=None),
+        ["subject_to=None", "subject_to=[W >= 0]"],
+    ),
+    "name of a parameter": (lambda: mtl.Parameter(1.0, name="my lam"), ["name='my lam'", "identifier"]),
+    "path over one number": (
+        lambda: mtl.minimize(mtl.squared_loss(W, REAL) + lam * mtl.l1_norm(W)).path(lam, 3),
+        ["path(lam, 3)", "list of numbers"],
+    ),
     "parameter as a radius": (lambda: mtl.l1_norm(W) <= lam, ["l1_norm(W) <= lam", "plain numbers"]),
 }
 
@@ -120,6 +130,13 @@ SOLVE = {
     "tolerance out of range": (dict(tol=0), ["tol=0"]),
     "iterations": (dict(max_iter=-1), ["max_iter=-1"]),
     "seconds": (dict(max_seconds=0), ["max_seconds=0"]),
+    "seconds as text": (dict(max_seconds="10"), ["max_seconds='10'"]),
+    "warm start that is not finite": (dict(warm_start={"W": np.full((4, 3), np.nan)}), ["'W'", "NaN"]),
+    "warm start with a stranger": (
+        dict(warm_start={"W": np.ones((4, 3)), "V": np.ones(2)}),
+        ["no block 'V'", "'W'"],
+    ),
+    "warm start of words": (dict(warm_start={"W": [["a"] * 3] * 4}), ["'W'", "not an array of numbers"]),
     "warm start of another shape": (dict(warm_start={"W": np.ones((2, 2))}), ["'W'", "(4, 3)", "(2, 2)"]),
 }
 

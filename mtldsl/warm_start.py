@@ -1,0 +1,53 @@
+"""What a user hands to solve(warm_start=...), checked."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mtldsl.compile.normal_form import NormalForm
+from mtldsl.errors import SolverError
+from mtldsl.solution import Solution
+from mtldsl.solvers.solver import Point
+
+__all__ = ["starting_point"]
+
+
+def starting_point(form: NormalForm, warm_start: Solution | dict | None) -> Point | None:
+    """A Solution, or {block name: array}, as the point a solver starts from. SolverError where a block does not fit."""
+    if warm_start is None:
+        return None
+    if isinstance(warm_start, Solution):
+        blocks, state = warm_start.blocks, warm_start.state
+    elif isinstance(warm_start, dict):
+        blocks, state = warm_start, None
+    else:
+        raise SolverError(
+            f"solve(warm_start={type(warm_start).__name__}): write a Solution, or a dict such as {{'W': array}}"
+        )
+    unknown = [name for name in blocks if name not in form.shapes]
+    if unknown and isinstance(warm_start, dict):
+        raise SolverError(
+            f"solve(warm_start=...): there is no block {unknown[0]!r}; the blocks are {', '.join(map(repr, form.shapes))}"
+        )
+    point = Point({name: _start_block(name, shape, blocks.get(name)) for name, shape in form.shapes.items()})
+    if (
+        state is not None
+    ):  # multipliers and inner state of the same blocks; a solver checks whether they are its own
+        point.loss_duals, point.function_duals, point.state = (
+            state.loss_duals,
+            state.function_duals,
+            state.state,
+        )
+    return point
+
+
+def _start_block(name: str, shape: tuple[int, int], value) -> np.ndarray:
+    if value is None or np.shape(value) != shape:
+        raise SolverError(f"solve(warm_start=...): needs {name!r} of shape {shape}, got {np.shape(value)}")
+    try:
+        block = np.array(value, dtype=float)
+    except (TypeError, ValueError) as error:
+        raise SolverError(f"solve(warm_start=...): {name!r} is not an array of numbers ({error})") from None
+    if not np.isfinite(block).all():
+        raise SolverError(f"solve(warm_start=...): {name!r} contains NaN or infinity; write finite numbers")
+    return block
