@@ -118,7 +118,7 @@ class MethodOfMultipliers:
         return conjugate_gradients(apply, downhill, zero, precondition, max(1e-6, min(0.05, relative)), 60)
 
     def _line_search(self, gradient, direction, hessian_d, change, xi, y, metric) -> float:
-        """1 where phi' has not risen above 0 there, else a t where it is near 0: phi' increases in t."""
+        """A t where phi' has become small: phi' increases in t; 1 is good enough unless phi' has hardly changed there."""
         first = _dot(gradient, direction)
         linear = first - float(y @ change)  # of q alone
         curvature = _dot(hessian_d, direction)
@@ -130,7 +130,10 @@ class MethodOfMultipliers:
             )
 
         low, at_low, high, at_high = 0.0, first, 1.0, slope(1.0)
-        t = 1.0
+        while at_high < 0.5 * first and high < 1e9:  # still as steep: no curvature here, a longer step is free
+            low, at_low, high = high, at_high, 4.0 * high
+            at_high = slope(high)
+        t = high
         for _ in range(30):
             if not at_high > 0.1 * abs(first):
                 break
