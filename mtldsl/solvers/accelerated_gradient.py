@@ -72,8 +72,7 @@ class AcceleratedGradient:
             since = self.iteration - last_look
             due = (
                 self.iteration == 1
-                or residual < 0.3 * look_residual
-                and since >= 10
+                or (residual < 0.3 * look_residual and since >= 10)
                 or since >= 10 + 0.5 * last_look
             )
             if due or self.iteration >= end:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from mtldsl.compile.normal_form import NormalForm
+from mtldsl.solvers import proximal_newton
 from mtldsl.solvers.accelerated_gradient import AcceleratedGradient
+from mtldsl.solvers.proximal_newton import ProximalNewton
 from mtldsl.solvers.proximal_part import ProximalPart, partition
 from mtldsl.solvers.smooth_part import SmoothPart
 from mtldsl.solvers.solver import Point, Watch
@@ -32,9 +34,23 @@ class ProximalGradient:
         self, form: NormalForm, *, tol: float, max_iter: int, start: Point | None, watch: Watch
     ) -> Point:
         parts = partition(form)
-        smooth = SmoothPart(form, [form.functions[k] for k in parts.moved])
-        x = np.zeros(smooth.layout.size) if start is None else smooth.layout.flat(start.blocks)
-        return AcceleratedGradient(smooth, ProximalPart(form, parts), x).run(max_iter, watch)[0]
+        proximal = ProximalPart(form, parts)
+        layout = proximal.layout
+        x = np.zeros(layout.size) if start is None else layout.flat(start.blocks)
+        second_order = proximal_newton.why_not(form, parts.moved) is None
+        steps = proximal_newton.gradient_steps_first(form) if second_order else max_iter
+        done = 0
+        y = None
+        if steps > 0:
+            smooth = SmoothPart(form, [form.functions[k] for k in parts.moved])
+            first = AcceleratedGradient(smooth, proximal, x)
+            point, stopped = first.run(min(steps, max_iter), watch)
+            done = point.iteration
+            if stopped or done >= max_iter:
+                return point
+            x = layout.flat(point.blocks)
+            y = proximal.flat_multipliers(point.function_duals)
+        return ProximalNewton(form, proximal, x, y, done).run(max_iter, watch)
 
 
 SOLVER = ProximalGradient()

@@ -83,6 +83,14 @@ class ProximalPart:
             duals[k] = term.coefficient * term.atom.gradient(term.map.forward(blocks))
         return duals
 
+    def flat_multipliers(self, duals) -> np.ndarray:
+        """Their sum on every block: a subgradient of h."""
+        total = np.zeros(self.layout.size)
+        for name, places in self.parts.proximal.items():
+            for k in places:
+                total[self.layout.slices[name]] += np.ravel(duals[k])
+        return total
+
     def value(self, blocks: Blocks) -> float:
         """Without the constraints, which a prox point obeys."""
         places = [k for places in self.parts.proximal.values() for k in places]

@@ -10,7 +10,7 @@ import numpy as np
 
 from mtldsl.compile.normal_form import Blocks, FunctionTerm, LossTerm, NormalForm
 
-__all__ = ["DataPiece", "FunctionPiece", "GramPiece", "Layout", "SmoothPart"]
+__all__ = ["DataPiece", "FunctionPiece", "GramPiece", "Layout", "SmoothPart", "bordered_gram"]
 
 _LARGEST_GRAM = 30_000_000  # entries
 
@@ -51,34 +51,36 @@ class DataPiece:
         self.loss.add_adjoint(slope, into)
 
 
+def bordered_gram(loss: LossTerm, weights) -> np.ndarray:
+    """[X_i, 1]^T diag(weights) [X_i, 1], without the 1 where there is no intercept: (p, p) where all tasks share it, else
+    (m, p, p). weights: a number, or one for every sample."""
+    tasks = loss.tasks
+    gram = weights * tasks.gram() if np.ndim(weights) == 0 else tasks.gram(weights)
+    if not loss.intercepts:
+        return gram
+    per_sample = np.full(tasks.n_samples, weights) if np.ndim(weights) == 0 else weights
+    totals = np.add.reduceat(per_sample, tasks.offsets[:-1])
+    border = tasks.adjoint(per_sample)  # (d, m)
+    if gram.ndim == 2:
+        return np.block([[gram, border[:, :1]], [border[:, :1].T, totals[:1, None]]])
+    column = border.T[:, :, None]
+    top = np.concatenate([gram, column], axis=2)
+    bottom = np.concatenate([column.transpose(0, 2, 1), totals[:, None, None]], axis=2)
+    return np.concatenate([top, bottom], axis=1)
+
+
 class GramPiece:
-    """A quadratic loss through its Gram matrices, (p, p) or one a task, with a last row for an intercept: its image is the
-    gradient itself."""
+    """A quadratic loss through its Gram matrices, with a last row for an intercept: its image is the gradient itself."""
 
     def __init__(self, loss: LossTerm):
         self.loss = self.term = loss
-        tasks = loss.tasks
-        curvature = loss.atom.quadratic * (loss.uniform_scale or 1.0)
-        weights = None if loss.uniform_scale is not None else loss.atom.quadratic * loss.scale
-        self.gram = curvature * tasks.gram() if weights is None else tasks.gram(weights)
-        self.cross = curvature * tasks.cross() if weights is None else tasks.cross(weights)
+        tasks, scale = loss.tasks, loss.uniform_scale if loss.uniform_scale is not None else loss.scale
+        weights = loss.atom.quadratic * scale
+        self.gram = bordered_gram(loss, weights)
+        weighted = weights * tasks.targets
+        self.cross = tasks.adjoint(weighted)
         if loss.intercepts:
-            per_sample = np.full(tasks.n_samples, curvature) if weights is None else weights
-            self._add_border(tasks, per_sample)
-
-    def _add_border(self, tasks, per_sample) -> None:
-        sums = np.add.reduceat(per_sample, tasks.offsets[:-1])
-        border = tasks.adjoint(per_sample)  # (d, m)
-        if self.gram.ndim == 2:
-            column, corner = border[:, :1], sums[:1, None]
-            self.gram = np.block([[self.gram, column], [column.T, corner]])
-        else:
-            column = border.T[:, :, None]
-            top = np.concatenate([self.gram, column], axis=2)
-            bottom = np.concatenate([column.transpose(0, 2, 1), sums[:, None, None]], axis=2)
-            self.gram = np.concatenate([top, bottom], axis=1)
-        cross = np.add.reduceat(per_sample * tasks.targets, tasks.offsets[:-1])
-        self.cross = np.vstack([self.cross, cross])
+            self.cross = np.vstack([self.cross, np.add.reduceat(weighted, tasks.offsets[:-1])])
 
     @classmethod
     def pays(cls, loss: LossTerm) -> bool:
