@@ -65,13 +65,13 @@ def squared_hinge_loss(z, y, s, atom):
     return cp.sum_squares(_times_root(s, cp.pos(1.0 - cp.multiply(y, z))))
 
 
-@formula("logistic_loss", sum_over_samples=True)
+@formula("logistic_loss", sum_over_samples=True, exponential=True)
 def logistic_loss(z, y, s, atom):
     """sum s log(1 + exp(-y z))"""
     return _sum(s, cp.logistic(-cp.multiply(y, z)))
 
 
-@formula("poisson_loss", sum_over_samples=True)
+@formula("poisson_loss", sum_over_samples=True, exponential=True)
 def poisson_loss(z, y, s, atom):
     """sum s (exp(z) - y z)"""
     return _sum(s, cp.exp(z) - cp.multiply(y, z))

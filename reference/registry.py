@@ -15,14 +15,18 @@ class Formula:
     """A definition in cvxpy.
 
     A loss is called as f(z, y, s, atom) with an expression z (n,), a regularizer as f(W, atom) with an
-    expression W (p, q), a set as f(W, atom) and then returns a list of constraints. `sum_over_samples` marks
-    a loss that may be stated for the samples of all tasks at once; `semidefinite` a formula with a
-    semidefinite cone of side p + q.
+    expression W (p, q), a set as f(W, atom) and then returns a list of constraints. The marks say what it
+    costs to solve:
+
+    sum_over_samples : a loss that may be stated for the samples of all tasks at once
+    semidefinite     : a semidefinite cone of side p + q
+    exponential      : an exponential cone or two for every sample
     """
 
     function: Callable
     sum_over_samples: bool = False
     semidefinite: bool = False
+    exponential: bool = False
 
     def __call__(self, *args):
         return self.function(*args)
@@ -31,13 +35,13 @@ class Formula:
 FORMULAS: dict[str, Formula] = {}
 
 
-def formula(word: str, *, sum_over_samples: bool = False, semidefinite: bool = False):
+def formula(word: str, **marks: bool):
     """Function decorator: this is the definition of the atom that is called `word`."""
 
     def enter(function: Callable) -> Callable:
         if word in FORMULAS:
             raise ValueError(f"two reference formulas are called {word!r}")
-        FORMULAS[word] = Formula(function, sum_over_samples, semidefinite)
+        FORMULAS[word] = Formula(function, **marks)
         return function
 
     return enter

@@ -3,10 +3,16 @@
 from itertools import pairwise
 
 import cvxpy as cp
+import mtldsl.reference.solve as module
 import numpy as np
 import pytest
-from mtldsl.reference.compile import to_cvxpy
-from mtldsl.reference.solve import LARGEST_INTERIOR_POINT_SIDE, backends_to_try, solve_reference
+from mtldsl.reference.compile import to_cvxpy, workload
+from mtldsl.reference.solve import (
+    LARGEST_INTERIOR_POINT_SIDE,
+    LARGEST_SECOND_CHANCE_SIDE,
+    backends_to_try,
+    solve_reference,
+)
 
 import mtldsl as mtl
 from mtldsl.errors import ModelError, SolverError
@@ -154,6 +160,31 @@ def test_a_failed_backend_hands_over_to_the_other(monkeypatch):
     assert solve_reference(form).backend == "scs" and asked == ["CLARABEL", "SCS"]
     with pytest.raises(SolverError, match=r"'clarabel' failed on .*numerical trouble"):
         solve_reference(form, "clarabel")
+
+
+def test_a_backend_that_crawls_hands_over_to_the_other(monkeypatch):
+    """SCS stopped after five iterations is inaccurate; Clarabel is asked, and the better of both is
+    returned.
+    """
+    form = small(None, mtl.trace_norm)
+    exact = solve_reference(form, "clarabel").objective
+    model = to_cvxpy(form, split=True)
+    model.semidefinite_side = LARGEST_INTERIOR_POINT_SIDE + 1
+    of_scs = module.BACKENDS["scs"]
+    monkeypatch.setitem(module.BACKENDS, "scs", lambda accuracy, iterations: of_scs(accuracy, 5))
+    point = solve_reference(form, model=model)
+    assert point.backend == "clarabel" and point.objective == pytest.approx(exact, rel=1e-9)
+    model.semidefinite_side = LARGEST_SECOND_CHANCE_SIDE + 1
+    assert solve_reference(form, model=model).backend == "scs"
+
+
+def test_workload_counts_nonzeros_and_exponential_cones_many_times():
+    X = np.array([[1.0, 0.0], [2.0, 3.0], [0.0, 4.0]])
+    tasks = mtl.Tasks.shared(X, np.array([[1.0, -1], [-1, 1], [1, np.nan]]))
+    W = mtl.Weights(tasks)
+    forms = [mtl.minimize(loss(W, tasks)).form() for loss in (mtl.hinge_loss, mtl.logistic_loss)]
+    forms.append(mtl.minimize(mtl.logistic_loss(W, tasks) + mtl.trace_norm(W)).form())
+    assert [workload(form) for form in forms] == [4 + 3, 10 * (4 + 3), 30 * (4 + 3)]
 
 
 def test_tightens_until_the_certificate_is_content():
