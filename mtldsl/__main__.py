@@ -1,0 +1,8 @@
+"""`python -m mtldsl` is `mtldsl`."""
+
+import sys
+
+from mtldsl.cli import main
+
+if __name__ == "__main__":
+    sys.exit(main())

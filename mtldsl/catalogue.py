@@ -1,0 +1,125 @@
+"""The catalogue of the language: everything in it is read from the registry, the words' signatures, and the solvers' answers."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from dataclasses import MISSING, dataclass, fields
+
+import numpy as np
+
+import mtldsl.atoms.losses
+import mtldsl.atoms.regularizers
+import mtldsl.atoms.sets  # noqa: F401  (importing the families registers their atoms)
+from mtldsl.atoms.function import REGISTRY, Atom, Loss, MatrixFunction, Regularizer, Set
+from mtldsl.compile.choose import candidates
+from mtldsl.language.constraint import Constraint
+from mtldsl.language.expression import Weights
+from mtldsl.language.objective import Objective, Term
+from mtldsl.language.scalar import Number
+from mtldsl.language.vocabulary import WORDS, squared_loss
+from mtldsl.problem import minimize
+from mtldsl.report.unicode_math import to_unicode
+from mtldsl.tasks import Tasks
+
+__all__ = ["KINDS", "Entry", "catalogue", "entry"]
+
+#: In the order of the catalogue.
+KINDS = {Loss: "loss", Regularizer: "regularizer", Set: "constraint"}
+
+#: The shapes on which every atom's examples are defined.
+_FEATURES, _TASKS, _ROWS = 5, 4, 12
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One atom of the language."""
+
+    name: str
+    kind: str  # "loss", "regularizer", "constraint"
+    typed: str  # how a user writes it
+    summary: str  # the first line of its documentation
+    latex: str
+    formula: str  # the same in Unicode
+    parameters: dict[str, str]  # name -> default as text, "required" where there is none
+    traits: dict[str, object]
+    solvers: tuple[str, ...]  # those that take the smallest model with it, fastest first
+    reference: bool  # whether the cvxpy reference has a formula
+    documentation: str
+
+
+def catalogue() -> list[Entry]:
+    """Every atom of the registry: losses, regularizers, constraints."""
+    classes = sorted(REGISTRY.values(), key=lambda cls: list(KINDS.values()).index(_kind(cls)))
+    return [entry(cls.name) for cls in classes]
+
+
+def entry(name: str) -> Entry:
+    """The entry of one atom. KeyError where there is none of that name."""
+    from mtldsl.reference.registry import (
+        FORMULAS,
+    )  # filled by the import of the reference's families in `candidates`
+
+    cls = REGISTRY[name]
+    example = cls.examples()[0]
+    solvers = tuple(candidates(_smallest_model(example).form()))
+    latex = cls.formula.replace("{}", "z_i" if issubclass(cls, Loss) else "W")
+    return Entry(
+        name=name,
+        kind=_kind(cls),
+        typed=_typed(cls),
+        summary=" ".join(inspect.getdoc(cls).split("\n\n")[0].split()),
+        latex=latex,
+        formula=to_unicode(latex),
+        parameters={
+            field.name: "required" if field.default is MISSING else str(field.default)
+            for field in fields(cls)
+        },
+        traits=_traits(cls),
+        solvers=solvers,
+        reference=name in FORMULAS,
+        documentation=inspect.getdoc(cls),
+    )
+
+
+def _kind(cls: type[Atom]) -> str:
+    return next(kind for base, kind in KINDS.items() if issubclass(cls, base))
+
+
+def _typed(cls: type[Atom]) -> str:
+    if cls.name in WORDS:
+        return f"{cls.name}{inspect.signature(WORDS[cls.name])}"
+    # a set without a word of its own says in its documentation how it is typed
+    return re.search(r"typed\s+`([^`]+)`", inspect.getdoc(cls))[1]
+
+
+def _traits(cls: type[Atom]) -> dict[str, object]:
+    """Class attributes that the protocol declares and that differ from the protocol's own defaults, and `convex`."""
+    protocol = next(base for base in (Loss, Regularizer, MatrixFunction) if issubclass(cls, base))
+    declared = {name: value for base in reversed(protocol.__mro__) for name, value in vars(base).items()}
+    hidden = {"name", "formula", *(field.name for field in fields(cls))}
+    found = {}
+    for name, default in declared.items():
+        if name.startswith("_") or name in hidden or not isinstance(default, bool | int | float | str | None):
+            continue
+        value = getattr(cls, name)
+        if not isinstance(value, bool | int | float | str | None):  # a property of the instance
+            value = "depends on its parameters"
+        if name == "convex" or value != default:
+            found[name] = value
+    return found
+
+
+def _smallest_model(atom: Atom):
+    """A loss with a ridge beside it; anything else beside the squared loss."""
+    rng = np.random.default_rng(0)
+    kind = atom.labels if isinstance(atom, Loss) else "real"
+    labels = {"sign": [-1.0, 1.0], "count": [0.0, 1.0], "real": [0.5, -1.5]}[kind]
+    Y = np.resize(labels, (_ROWS * _TASKS)).reshape(_TASKS, _ROWS).T
+    tasks = Tasks.shared(rng.normal(size=(_ROWS, _FEATURES)), Y)
+    W = Weights(tasks)
+    if isinstance(atom, Set):
+        return minimize(squared_loss(W, tasks), [Constraint(atom, W, atom.name, atom.latex("W"))])
+    if isinstance(atom, Loss):
+        return minimize(Objective([Term(Number(1.0), atom, W, atom.name, "", tasks)]) + WORDS["ridge"](W))
+    return minimize(squared_loss(W, tasks) + Objective([Term(Number(1.0), atom, W, atom.name, "")]))

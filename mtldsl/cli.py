@@ -1,0 +1,238 @@
+"""The command line: `mtldsl solve | check | explain FILE`, `mtldsl words`.
+
+Exit codes: 0 certified (and, where it was checked, agreeing); 1 not certified, or a cross-check that disagrees or could not be
+made; 2 bad input; 130 interrupted, after the best point so far was reported.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from pathlib import Path
+
+import mtldsl
+from mtldsl.errors import DataError, MTLError, SolverError
+
+__all__ = ["main"]
+
+OK, FAILED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the command line and return its exit code."""
+    options = _parser().parse_args(arguments)
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(
+            stream, "reconfigure"
+        ):  # a terminal that lacks a letter shows ? rather than nothing at all
+            stream.reconfigure(errors="replace")
+    try:
+        code = options.run(options)
+        sys.stdout.flush()
+        return code
+    except MTLError as error:
+        print(f"mtldsl: {error}", file=sys.stderr)
+        return BAD_INPUT
+    except KeyboardInterrupt:
+        print("mtldsl: interrupted before a point was found", file=sys.stderr)
+        return INTERRUPTED
+    except BrokenPipeError:  # the reader of our output left, as `head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return OK
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="mtldsl",
+        description="Solve multi-task models with a proof, and check them against an independent formulation.",
+        epilog="exit codes: 0 certified and agreeing, 1 not certified or disagreeing, 2 bad input, 130 interrupted",
+    )
+    parser.add_argument("--version", action="version", version=f"mtldsl {mtldsl.__version__}")
+    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+
+    solve = _command(
+        commands, "solve", _solve, "solve a problem file, certify it, and cross-check it as the file says"
+    )
+    _solving_options(solve)
+    solve.add_argument("--no-check", action="store_true", help="leave out the cross-check")
+    solve.add_argument(
+        "--output", action="append", type=Path, default=[], metavar="PATH",
+        help="write the solution (.npz) or the report (.txt, .html, .json); may be repeated",
+    )  # fmt: skip
+
+    check = _command(
+        commands, "check", _check, "cross-check a problem file against cvxpy, whatever the file says"
+    )
+    _solving_options(check)
+
+    explain = _command(
+        commands, "explain", _explain, "show the model and which solvers take it, without solving"
+    )
+    explain.add_argument("file", type=Path, metavar="FILE", help="a problem file (TOML)")
+    explain.add_argument("--json", action="store_true", help="print JSON and nothing else")
+
+    words = _command(commands, "words", _words, "the words of the language")
+    words.add_argument("name", nargs="?", metavar="NAME", help="everything about one word")
+    style = words.add_mutually_exclusive_group()
+    style.add_argument("--json", action="store_true", help="print JSON and nothing else")
+    style.add_argument(
+        "--markdown", action="store_true", help="print the catalogue as a page of documentation"
+    )
+    return parser
+
+
+def _command(commands, name: str, run, text: str) -> argparse.ArgumentParser:
+    command = commands.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
+    command.set_defaults(run=run)
+    return command
+
+
+def _solving_options(command: argparse.ArgumentParser) -> None:
+    command.add_argument("file", type=Path, metavar="FILE", help="a problem file (TOML)")
+    command.add_argument(
+        "--solver", metavar="NAME", help="in place of the file's; `mtldsl explain FILE` lists them"
+    )
+    command.add_argument(
+        "--tol", type=float, metavar="GAP", help="relative duality gap, in place of the file's"
+    )
+    style = command.add_mutually_exclusive_group()
+    style.add_argument("--json", action="store_true", help="print JSON and nothing else")
+    style.add_argument("--quiet", action="store_true", help="print one line")
+
+
+# ------------------------------------------------------------------------------------------------ commands
+
+
+def _solve(options) -> int:
+    for path in options.output:
+        if path.suffix not in (".npz", ".txt", ".html", ".json"):
+            raise DataError(
+                f"--output {path}: the path must end in .npz (solution), .txt, .html or .json (report)"
+            )
+    file = _load(options)
+    if options.no_check:
+        file.check = None
+    record, solution, code = _run(file)
+    from mtldsl.report.text import run_report
+
+    _write(file, options.output, record, solution)
+    _show(options, record, run_report)
+    return code
+
+
+def _check(options) -> int:
+    file = _load(options)
+    file.check = file.check or {}
+    record, _, code = _run(file)
+    from mtldsl.report.text import check_report
+
+    _show(options, record, check_report)
+    return code
+
+
+def _explain(options) -> int:
+    from mtldsl.problem_file import load_problem
+    from mtldsl.report.record import describe_explanation, describe_file
+    from mtldsl.report.text import explain_report
+
+    file = load_problem(options.file)
+    record = describe_file(file) | describe_explanation(file.problem)
+    options.quiet = False
+    _show(options, record, explain_report)
+    return OK if record["chosen"] is not None else FAILED
+
+
+def _words(options) -> int:
+    from mtldsl.report import words
+
+    if options.name is not None and options.markdown:
+        raise DataError("words NAME --markdown: the page is of all words; leave out the name")
+    if options.json:
+        print(json.dumps(words.as_plain(options.name), indent=2, ensure_ascii=False))
+    elif options.markdown:
+        print(words.markdown(), end="")
+    else:
+        _console().print(words.page(options.name))
+    return OK
+
+
+# --------------------------------------------------------------------------------------------------- steps
+
+
+def _load(options):
+    from mtldsl.problem_file import load_problem
+
+    file = load_problem(options.file)
+    if options.solver is not None:
+        file.solve["solver"] = options.solver
+    if options.tol is not None:
+        file.solve["tol"] = options.tol
+    return file
+
+
+def _run(file):
+    """(record, solution, exit code) of one solve, with the cross-check that the file asks for."""
+    from mtldsl.report.record import describe_run
+
+    try:
+        solution = file.problem.solve(**file.solve)
+    except SolverError as error:
+        raise type(error)(f"{file.path}: {error}") from error
+    interrupted = solution.status == "interrupted"
+    check = None
+    if file.check is not None:
+        check = "not made: the solve was interrupted"
+    if file.check is not None and not interrupted:
+        try:
+            check = file.problem.cross_check(solution, **file.check)
+        except MTLError as error:
+            check = f"could not be made: {error}"
+        except KeyboardInterrupt:
+            check, interrupted = "interrupted", True
+    good = solution.is_optimal and (file.check is None or getattr(check, "agrees", False))
+    return (
+        describe_run(file, solution, check),
+        solution,
+        INTERRUPTED if interrupted else OK if good else FAILED,
+    )
+
+
+def _show(options, record: dict, report) -> None:
+    if options.json:
+        from mtldsl.report.record import plain
+
+        print(json.dumps(plain(record), indent=2, ensure_ascii=False, allow_nan=False))
+    elif options.quiet:
+        from mtldsl.report.text import verdict
+
+        _console().print(verdict(record))
+    else:
+        _console().print(report(record))
+
+
+def _console():
+    from rich.console import Console
+
+    return Console(highlight=False)
+
+
+def _write(file, extra: list[Path], record: dict, solution) -> None:
+    from mtldsl.report.record import plain
+    from mtldsl.report.text import run_report, to_html, to_text
+
+    for path in [*file.outputs.values(), *extra]:
+        try:
+            if path.suffix == ".html":
+                path.write_text(to_html(run_report(record), record["title"] or path.stem), encoding="utf-8")
+            elif path.suffix == ".txt":
+                path.write_text(to_text(run_report(record)), encoding="utf-8")
+            elif path.suffix == ".json":
+                path.write_text(
+                    json.dumps(plain(record), indent=2, ensure_ascii=False) + "\n", encoding="utf-8"
+                )
+            else:
+                solution.save(path)
+        except OSError as error:
+            raise DataError(f"{path}: cannot be written ({error.strerror})") from error

@@ -1,0 +1,38 @@
+"""What a value of the language is, in words, for messages."""
+
+from __future__ import annotations
+
+from numbers import Real
+
+import numpy as np
+
+from mtldsl.language.constraint import Constraint
+from mtldsl.language.expression import Affine
+from mtldsl.language.objective import Objective
+from mtldsl.language.scalar import Scalar
+from mtldsl.tasks import Tasks
+
+__all__ = ["kind_of"]
+
+_KINDS = [
+    (bool, "a truth value"),
+    (Affine, "an expression of weights"),
+    (Objective, "a sum of losses and regularizers"),
+    (Constraint, "a constraint"),
+    (Scalar, "a parameter"),
+    (Tasks, "a Tasks object"),
+    (Real, "a number"),
+    (str, "text in quotes"),
+    (list, "a list"),
+    (dict, "a table"),
+    (np.ndarray, "an array"),
+]
+
+
+def kind_of(value) -> str:
+    """Such as "an expression of weights"; None and other kinds as they print.
+
+    >>> kind_of(2.5), kind_of([1, 2])
+    ('a number', 'a list')
+    """
+    return next((text for kind, text in _KINDS if isinstance(value, kind)), repr(value))

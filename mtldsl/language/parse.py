@@ -1,0 +1,299 @@
+"""Text to the same tree that Python code makes: a whitelisted walk over Python's syntax tree. Nothing is ever executed.
+
+What may be written: names that were given, the words of the language, numbers, + - * / @, unary minus, one comparison, indices
+(whole numbers, names, slices, lists), `.sum(axis=...)`, keyword arguments, lists, True, False and None. Everything else is refused
+with the place where it stands.
+"""
+
+from __future__ import annotations
+
+import ast
+import operator
+from collections.abc import Mapping
+from dataclasses import replace
+from inspect import signature
+from numbers import Real
+
+import numpy as np
+
+from mtldsl.errors import MTLError
+from mtldsl.language.constraint import Constraint
+from mtldsl.language.expression import Affine
+from mtldsl.language.kinds import kind_of
+from mtldsl.language.objective import Objective
+from mtldsl.language.scalar import Scalar
+from mtldsl.language.source import Source, nearest
+from mtldsl.language.syntax import MAX_DEPTH, MAX_LENGTH, Syntax
+from mtldsl.language.vocabulary import WORDS
+
+__all__ = ["MAX_DEPTH", "MAX_LENGTH", "parse_constraint", "parse_objective"]
+
+#: Products that a constant such as A @ B may take.
+MAX_PRODUCTS = 10_000_000
+
+_BINARY = {
+    ast.Add: ("+", operator.add),
+    ast.Sub: ("-", operator.sub),
+    ast.Mult: ("*", operator.mul),
+    ast.Div: ("/", operator.truediv),
+    ast.MatMult: ("@", operator.matmul),
+}
+_COMPARE = {
+    ast.GtE: operator.ge,
+    ast.LtE: operator.le,
+    ast.Eq: operator.eq,
+    ast.Gt: operator.gt,
+    ast.Lt: operator.lt,
+    ast.NotEq: operator.ne,
+}
+_REFUSED = {
+    ast.Pow: "powers are not in the language; write numbers such as 1e-3, and squares as words such as ridge(W)",
+    ast.FloorDiv: "whole-number division is not in the language; write /",
+    ast.Mod: "remainders are not in the language",
+    ast.BoolOp: "and / or are not in the language; write one constraint for each comparison",
+    ast.Not: "not is not in the language",
+    ast.Tuple: "one expression is expected here, not several separated by commas; a list is written [a, b]",
+    ast.ListComp: "comprehensions are not in the language; write the list out",
+    ast.GeneratorExp: "comprehensions are not in the language; write the list out",
+    ast.Lambda: "functions cannot be written here",
+    ast.Attribute: "the only attribute in the language is .sum(axis=...)",
+    ast.NamedExpr: "names are not assigned here; give numbers in [parameters] and matrices in [arrays]",
+    ast.IfExp: "conditions are not in the language",
+    ast.Dict: "the language has no braces; a list is written [a, b]",
+    ast.Set: "the language has no braces; a list is written [a, b]",
+    ast.JoinedStr: "f-strings are not in the language",
+}
+#: What operators of the language and of numpy raise for operands that do not fit.
+_OPERAND_ERRORS = (TypeError, ValueError, IndexError, ArithmeticError)
+
+
+def parse_objective(text: str | Source, names: Mapping[str, object]) -> Objective:
+    """The objective that `text` states, for `minimize`.
+
+    names : what may be written besides the words: weights, tasks, parameters, arrays and numbers
+
+    Raises ModelError (DataError where the data do not suit a loss) that begins with file, line and column and shows the line.
+
+    >>> import numpy as np, mtldsl as mtl
+    >>> tasks = mtl.Tasks.shared(np.eye(3), np.ones((3, 2)))
+    >>> W = mtl.Weights(tasks)
+    >>> parse_objective("squared_loss(W, tasks) + 0.5*trace_norm(W)", {"W": W, "tasks": tasks})
+    squared_loss(W, tasks) + 0.5 * trace_norm(W)
+    >>> parse_objective("squared_loss(W, tasks) + trace_nrm(W)", {"W": W, "tasks": tasks})
+    Traceback (most recent call last):
+    mtldsl.errors.ModelError: text:1:26: there is no word 'trace_nrm'; did you mean 'trace_norm'?
+      1 | squared_loss(W, tasks) + trace_nrm(W)
+        |                          ^^^^^^^^^
+    """
+    walk = _Walk(text, names)
+    value = walk.result()
+    if isinstance(value, Objective):
+        return value
+    if isinstance(value, Constraint):
+        raise walk.error("this is a constraint; the objective is a sum of losses and regularizers", walk.body)
+    raise walk.error(
+        f"the objective must be a sum of losses and regularizers, such as squared_loss(W, tasks) + 0.1 * l1_norm(W); "
+        f"this is {kind_of(value)}",
+        walk.body,
+    )
+
+
+def parse_constraint(text: str | Source, names: Mapping[str, object]) -> Constraint:
+    """The constraint that `text` states, for `subject_to`; as `parse_objective`.
+
+    >>> import numpy as np, mtldsl as mtl
+    >>> W = mtl.Weights(mtl.Tasks.shared(np.eye(3), np.ones((3, 2))))
+    >>> parse_constraint("W.sum(axis=0) == 1", {"W": W})
+    W.sum(axis=0) == 1
+    """
+    walk = _Walk(text, names)
+    value = walk.result()
+    if isinstance(value, Constraint):
+        # the text as typed says more than `array(3, 2)` does; names of arrays are known only here
+        return replace(value, text=ast.unparse(walk.body))
+    hint = "write a comparison such as W >= 0 or l1_norm(W) <= 3"
+    if isinstance(value, bool | np.bool_ | np.ndarray):
+        raise walk.error(f"this constraint contains no weights; {hint}", walk.body)
+    raise walk.error(f"a constraint is expected, this is {kind_of(value)}; {hint}", walk.body)
+
+
+class _Walk(Syntax):
+    """One text, read from its syntax tree. A method `_x` reads the nodes that Python's `ast` calls X."""
+
+    def __init__(self, text: str | Source, names: Mapping[str, object]):
+        super().__init__(text if isinstance(text, Source) else Source.of(text, "text"))
+        self.names = names
+
+    def result(self):
+        return self.value(self.body, 0)
+
+    def value(self, node: ast.expr, depth: int):
+        if depth > MAX_DEPTH:
+            raise self.error(f"more than {MAX_DEPTH} operators inside each other", node)
+        read = getattr(self, f"_{type(node).__name__.lower()}", None)
+        if read is None:
+            message = _REFUSED.get(type(node), f"{type(node).__name__} is not in the language")
+            raise self.error(message, node)
+        return read(node, depth + 1)
+
+    def _constant(self, node, depth):
+        value = node.value
+        if value is None or isinstance(value, bool | str):
+            return value
+        if isinstance(value, int) and abs(value) > 2**53:
+            raise self.error("this whole number is too large; write it as 1e20", node)
+        if not isinstance(value, int | float):
+            raise self.error(f"{ast.unparse(node)} is not in the language; write a real number", node)
+        return value
+
+    def _name(self, node, depth):
+        if node.id in self.names:
+            return self.names[node.id]
+        if node.id in WORDS:
+            raise self.error(f"{node.id} is a word of the language; write {node.id}(W, ...)", node)
+        raise self.error(f"there is no name {node.id!r}{nearest(node.id, self.names)}", node)
+
+    def _list(self, node, depth):
+        items = [self.value(item, depth) for item in node.elts]
+        for item, child in zip(items, node.elts, strict=True):
+            if not (item is None or isinstance(item, Real | str | list)):
+                raise self.error(f"a list holds numbers, names and lists, not {kind_of(item)}", child)
+        return items
+
+    def _unaryop(self, node, depth):
+        if not isinstance(node.op, ast.USub):
+            raise self.error(
+                _REFUSED.get(type(node.op), "of the signs, only - can stand before an expression"), node
+            )
+        value = self.value(node.operand, depth)
+        if not _is_operand(value) or isinstance(value, list):
+            raise self.error(f"-{ast.unparse(node.operand)}: {kind_of(value)} has no sign", node)
+        return self._applied(operator.neg, node, value)
+
+    def _binop(self, node, depth):
+        if type(node.op) not in _BINARY:
+            raise self.error(_REFUSED.get(type(node.op), "this operator is not in the language"), node)
+        symbol, function = _BINARY[type(node.op)]
+        left, right = self.value(node.left, depth), self.value(node.right, depth)
+        both_plain = isinstance(left, Real | list | np.ndarray) and isinstance(
+            right, Real | list | np.ndarray
+        )
+        for value, child in ((left, node.left), (right, node.right)):
+            if not _is_operand(value):
+                raise self.error(f"{kind_of(value)} cannot stand beside {symbol}", child)
+            if both_plain and isinstance(value, list):
+                raise self.error(
+                    f"a list cannot stand beside {symbol} here; name the matrix in [arrays]", child
+                )
+        if both_plain and np.size(left) * np.size(right) > MAX_PRODUCTS:
+            raise self.error(f"this constant would be made of more than {MAX_PRODUCTS:,} products", node)
+        return self._applied(function, node, left, right)
+
+    def _compare(self, node, depth):
+        if len(node.ops) > 1:
+            first = f"{ast.unparse(node.left)} {_symbol(node.ops[0])} {ast.unparse(node.comparators[0])}"
+            second = f"{ast.unparse(node.comparators[0])} {_symbol(node.ops[1])} {ast.unparse(node.comparators[1])}"
+            raise self.error(f'a chain of comparisons is two constraints: write "{first}", "{second}"', node)
+        if type(node.ops[0]) not in _COMPARE:
+            raise self.error("of comparisons, the language has >=, <= and ==", node)
+        left, right = self.value(node.left, depth), self.value(node.comparators[0], depth)
+        for value, child in ((left, node.left), (right, node.comparators[0])):
+            if not _is_operand(value):
+                raise self.error(f"{kind_of(value)} cannot be compared", child)
+        return self._applied(_COMPARE[type(node.ops[0])], node, left, right)
+
+    def _subscript(self, node, depth):
+        value = self.value(node.value, depth)
+        if not isinstance(value, Affine | np.ndarray):
+            raise self.error(f"{kind_of(value)} has no rows and columns to choose from", node.value)
+        index = node.slice
+        if isinstance(index, ast.Tuple):
+            if len(index.elts) != 2:
+                raise self.error("write at most two indices, [rows, tasks]", index)
+            key = tuple(self._index(item, depth) for item in index.elts)
+        else:
+            key = self._index(index, depth)
+        return self._applied(operator.getitem, node, value, key)
+
+    def _index(self, node, depth):
+        if isinstance(node, ast.Slice):
+            ends = [
+                None if end is None else self.value(end, depth) for end in (node.lower, node.upper, node.step)
+            ]
+            if any(end is not None and (isinstance(end, bool) or not isinstance(end, int)) for end in ends):
+                raise self.error("the ends of a slice are whole numbers", node)
+            return slice(*ends)
+        key = self.value(node, depth)
+        if isinstance(key, bool) or not isinstance(key, int | str | list | np.ndarray):
+            raise self.error(
+                f"an index is a whole number, a name, a slice or a list of them, not {kind_of(key)}", node
+            )
+        return key
+
+    def _call(self, node, depth):
+        function = node.func
+        for keyword in node.keywords:
+            if keyword.arg is None:
+                raise self.error("** cannot stand before an argument here", keyword.value)
+        for argument in node.args:
+            if isinstance(argument, ast.Starred):
+                raise self.error("* cannot stand before an argument here", argument)
+        if isinstance(function, ast.Attribute) and function.attr == "sum":
+            call = self.value(function.value, depth)
+            if not isinstance(call, Affine):
+                raise self.error(
+                    f".sum() belongs to an expression of weights, not to {kind_of(call)}", function.value
+                )
+            call = call.sum
+        elif isinstance(function, ast.Name):
+            if function.id not in WORDS:
+                self._no_such_word(function)
+            call = WORDS[function.id]
+        else:
+            raise self.error("only words of the language and .sum(axis=...) can be called", function)
+        arguments = [self.value(argument, depth) for argument in node.args]
+        keywords = {keyword.arg: self.value(keyword.value, depth) for keyword in node.keywords}
+        try:
+            result = call(*arguments, **keywords)
+        except MTLError as error:
+            raise self.error(str(error), node, type(error)) from error
+        except _OPERAND_ERRORS as error:
+            usage = (
+                f"write {function.id}{signature(call)}"
+                if isinstance(function, ast.Name)
+                else "write .sum(axis=0)"
+            )
+            raise self.error(f"{_shortened(ast.unparse(node))}: {error}; {usage}", node) from error
+        if isinstance(result, Objective):
+            return Objective(replace(term, atom_text=ast.unparse(node)) for term in result.terms)
+        return result
+
+    def _no_such_word(self, function: ast.Name):
+        if function.id in self.names:
+            raise self.error(
+                f"{function.id} is {kind_of(self.names[function.id])}, and cannot be called", function
+            )
+        raise self.error(f"there is no word {function.id!r}{nearest(function.id, WORDS)}", function)
+
+    def _applied(self, function, node, *operands):
+        """function(*operands); what it raises gets the place of the node."""
+        try:
+            with np.errstate(divide="raise", invalid="raise", over="raise"):
+                return function(*operands)
+        except MTLError as error:
+            raise self.error(str(error), node, type(error)) from error
+        except _OPERAND_ERRORS as error:
+            raise self.error(f"{_shortened(ast.unparse(node))}: {error}", node) from error
+
+
+def _is_operand(value) -> bool:
+    plain = isinstance(value, Real | list | np.ndarray) and not isinstance(value, bool)
+    return plain or isinstance(value, Affine | Objective | Scalar)
+
+
+def _symbol(op) -> str:
+    return {ast.GtE: ">=", ast.LtE: "<=", ast.Eq: "==", ast.Gt: ">", ast.Lt: "<"}.get(type(op), "!=")
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= 60 else text[:57] + "..."

@@ -1,0 +1,70 @@
+"""A typed text that knows where it stands in its file, so that every message can point at the place."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from mtldsl.errors import ModelError, MTLError
+
+__all__ = ["Source", "nearest"]
+
+#: Characters of a long line that are shown around the place a message is about.
+_SHOWN = 100
+
+
+@dataclass(frozen=True)
+class Source:
+    """`text` as it is read; `offsets` says for each of its characters, and its end, where it stands in `whole`.
+
+    They differ where the text is a string inside a file: quotes, escapes and line ends are not part of it.
+
+    >>> Source.of("l1_norm(V)", "typed").error("there is no V", 8, 9)
+    ModelError('typed:1:9: there is no V\\n  1 | l1_norm(V)\\n    |         ^')
+    """
+
+    text: str
+    whole: str
+    name: str
+    offsets: tuple[int, ...]
+
+    @classmethod
+    def of(cls, whole: str, name: str) -> Source:
+        """A text that is its own file."""
+        return cls(whole, whole, name, tuple(range(len(whole) + 1)))
+
+    def part(self, start: int, end: int) -> Source:
+        """The characters start to end."""
+        return Source(self.text[start:end], self.whole, self.name, self.offsets[start : end + 1])
+
+    def place(self, start: int = 0) -> tuple[int, int]:
+        """(line, column) in the file of a character of the text, both counted from 1."""
+        at = self.offsets[min(start, len(self.offsets) - 1)]
+        return self.whole.count("\n", 0, at) + 1, at - (self.whole.rfind("\n", 0, at) + 1) + 1
+
+    def error(
+        self, message: str, start: int = 0, end: int | None = None, kind: type[MTLError] = ModelError
+    ) -> MTLError:
+        """An error to raise: `file:line:column: message`, the line, and a caret under characters start to end."""
+        line, column = self.place(start)
+        lines = self.whole.split("\n")
+        shown = lines[line - 1].rstrip("\r").replace("\t", " ")
+        last = self.offsets[min(len(self.text) if end is None else end, len(self.offsets) - 1)]
+        width = max(1, min(last - self.offsets[min(start, len(self.offsets) - 1)], len(shown) - column + 1))
+        first = 0
+        if len(shown) > _SHOWN:
+            first = max(0, min(column - 1 - _SHOWN // 3, len(shown) - _SHOWN))
+            shown, width = shown[first : first + _SHOWN], min(width, _SHOWN - (column - 1 - first))
+        gutter = " " * len(str(line))
+        caret = " " * (column - 1 - first) + "^" * width
+        return kind(f"{self.name}:{line}:{column}: {message}\n  {line} | {shown}\n  {gutter} | {caret}")
+
+
+def nearest(typed: str, known: Iterable[str]) -> str:
+    """`; did you mean 'x'?`, or else `; known are ...`: what to write in place of an unknown name."""
+    known = list(known)
+    close = difflib.get_close_matches(typed, known, n=1, cutoff=0.6)
+    if close:
+        return f"; did you mean {close[0]!r}?"
+    return f"; known are {', '.join(known)}" if known else ""

@@ -1,0 +1,201 @@
+'''A problem file: data, model, solver, checks and output as TOML, read without ever running code from it.
+
+    title = "Digits"                                     # optional
+    minimize = "logistic_loss(W, tasks) + lam * trace_norm(W)"
+    subject_to = ["W >= -10", "W <= 10"]                 # optional, a list of constraints
+
+    [data]                  # dataset = a name of mtldsl.datasets.LOADERS, or path = a file, with the options of the loader
+    dataset = "digits"      # "digits", "low_rank", "group_sparse", "school", "sarcos", "emotions", "flags", "scene", ...
+    standardize = true      # statistics of the training rows; {center = false} for sparse inputs
+    # path = "scores.csv"   # relative to this file; format = "csv", "arff", "mat", "npz" or "libsvm" where the ending does not tell
+    # labels = ["maths", "physics"]      # the keyword arguments of mtldsl.datasets.read_csv, read_arff, ...
+
+    [split]                 # optional: rows held out, on which the tasks are scored
+    test_size = 0.25
+    random_state = 0
+
+    [weights]               # optional; without it one W without intercept
+    W = {intercept = true}
+    S = {}
+
+    [parameters]            # numbers with a name, printed as such
+    lam = 30.0
+
+    [arrays]                # matrices with a name: inline, or a file .csv, .npy, .npz
+    L = [[1, -1], [-1, 1]]
+    G = {path = "graph.npz", name = "laplacian"}
+
+    [solve]                 # optional
+    solver = "auto"         # or a name that `mtldsl explain` lists; then also that solver's options
+    tol = 1e-6
+    max_iter = 10_000
+    max_seconds = 60
+
+    [check]                 # optional
+    cross_check = true      # against the cvxpy formulation; false: no cross-check
+    tol = 1e-6              # relative difference of objectives that counts as agreement
+    solver = "clarabel"     # or "scs", "osqp"
+    max_size = 400_000      # scalars of data above which a seeded subsample is checked; inf: never
+    random_state = 0
+
+    [output]                # optional, relative to this file
+    solution = "w.npz"
+    report = "report.html"  # or .txt, .json
+
+An expression may use the weights, `tasks`, parameters, arrays and the words of the language (`mtldsl words`); it may run over
+several lines in """...""" and hold # comments. Unknown keys and values that do not fit are refused with their line and column.
+'''
+
+from __future__ import annotations
+
+import keyword
+from dataclasses import dataclass, field
+from numbers import Real
+from pathlib import Path
+
+from mtldsl.errors import DataError, ModelError, MTLError
+from mtldsl.file_data import read_arrays, read_tasks
+from mtldsl.file_rules import check_file, check_table
+from mtldsl.language.expression import Weights
+from mtldsl.language.kinds import kind_of
+from mtldsl.language.parse import parse_constraint, parse_objective
+from mtldsl.language.scalar import Parameter
+from mtldsl.language.vocabulary import WORDS
+from mtldsl.problem import Problem, minimize
+from mtldsl.tasks import Tasks
+from mtldsl.toml_source import TomlFile
+
+__all__ = ["ProblemFile", "load_problem"]
+
+
+@dataclass
+class ProblemFile:
+    """What a problem file states. `solve` are keyword arguments of Problem.solve, `check` of Problem.cross_check (None: no check)."""
+
+    path: Path
+    title: str
+    problem: Problem
+    tasks_train: Tasks
+    tasks_test: Tasks | None
+    solve: dict[str, object] = field(default_factory=dict)
+    check: dict[str, object] | None = None
+    outputs: dict[str, Path] = field(default_factory=dict)  # "solution", "report"
+
+
+def load_problem(path: str | Path) -> ProblemFile:
+    """Read a problem file; the format is described at the top of this module.
+
+    Raises DataError or ModelError that begin with `file:line:column: ` and show the line, for everything that can be known
+    before solving.
+    """
+    path = Path(path)
+    file = TomlFile.read(_text(path), str(path))
+    check_file(file)
+    folder = path.parent
+    train, test = read_tasks(file, folder)
+    names = _names(file, train, folder)
+    content = file.content
+    check = dict(content.get("check", {}))
+    if check.get("max_size") == float("inf"):
+        check["max_size"] = None
+    return ProblemFile(
+        path=path,
+        title=content.get("title", ""),
+        problem=_problem(file, names),
+        tasks_train=train,
+        tasks_test=test,
+        solve=dict(content.get("solve", {})),
+        check=check if check.pop("cross_check", True) else None,
+        outputs={kind: folder / name for kind, name in content.get("output", {}).items()},
+    )
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_bytes().decode("utf-8-sig")
+    except FileNotFoundError:
+        raise DataError(f"{path}: there is no such file") from None
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read ({error.strerror})") from error
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path}: a problem file is UTF-8 text; byte {error.start} is not") from None
+
+
+# ----------------------------------------------------------------------------------------------- the names
+
+
+def _names(file: TomlFile, tasks: Tasks, folder: Path) -> dict[str, object]:
+    """Everything that an expression may name, besides the words."""
+    names: dict[str, object] = {"tasks": tasks}
+    for table in ("weights", "parameters", "arrays"):
+        for name in file.content.get(table, {}):
+            _check_name(file, table, name, names)
+            names[name] = None
+    for name in file.content.get("weights", {"W": {}}):
+        names[name] = _weights(file, name, tasks)
+    for name, value in file.content.get("parameters", {}).items():
+        if isinstance(value, bool) or not isinstance(value, Real):
+            raise file.error(
+                f"a parameter is a number, not {kind_of(value)}", ("parameters", name), value=True
+            )
+        try:
+            names[name] = Parameter(value, name)
+        except ModelError as error:
+            raise file.error(str(error), ("parameters", name), ModelError, value=True) from error
+    return names | read_arrays(file, folder)
+
+
+def _weights(file: TomlFile, name: str, tasks: Tasks) -> Weights:
+    options = file.content.get("weights", {}).get(name, {})
+    if not isinstance(options, dict):
+        raise file.error(
+            f"write {name} = {{}} or {name} = {{intercept = true}}", ("weights", name), value=True
+        )
+    check_table(file, ("weights", name), {"intercept": (lambda v: isinstance(v, bool), "true or false")})
+    return Weights(tasks, options.get("intercept", False), name)
+
+
+def _check_name(file: TomlFile, table: str, name: str, taken: dict[str, object]) -> None:
+    wrong = ""
+    if not (name.isidentifier() and name.isascii()):
+        wrong = "is not a name; write letters, digits and _, such as W or lam_2"
+    elif keyword.iskeyword(name):
+        wrong = f"cannot be a name, because it means something in an expression; write {name[:3]}"
+    elif name in WORDS:
+        wrong = "is a word of the language; choose another name"
+    elif name in taken:
+        wrong = (
+            "stands for the data already"
+            if name == "tasks"
+            else "is given twice; every name stands for one thing"
+        )
+    if wrong:
+        raise file.error(f"{name!r} {wrong}", (table, name))
+
+
+# ----------------------------------------------------------------------------------------------- the model
+
+
+def _problem(file: TomlFile, names: dict[str, object]) -> Problem:
+    if "minimize" not in file.content:
+        raise file.error('the file states no model; write minimize = "..." before the first [table]')
+    objective = parse_objective(file.values["minimize",], names)
+    constraints = [
+        parse_constraint(file.values["subject_to", i], names)
+        for i in range(len(file.content.get("subject_to", [])))
+    ]
+    try:
+        problem = minimize(objective, constraints)
+    except MTLError as error:
+        raise file.error(str(error), ("minimize",), type(error), value=True) from error
+    _refuse_unused(file, problem, names)
+    return problem
+
+
+def _refuse_unused(file: TomlFile, problem: Problem, names: dict[str, object]) -> None:
+    """A name that is given and never used is a slip of the pen."""
+    used = {id(p) for p in problem.parameters} | {id(w) for w in problem.weights}
+    for table in ("weights", "parameters"):
+        for name in file.content.get(table, {}):
+            if id(names[name]) not in used:
+                raise file.error(f"{name!r} is not used in the model", (table, name), ModelError)

@@ -1,0 +1,147 @@
+"""What a run found, as plain values: the one source of the text, the HTML and the JSON."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict
+
+import numpy as np
+
+import mtldsl
+from mtldsl.comparison import CrossCheck
+from mtldsl.problem import Problem
+from mtldsl.problem_file import ProblemFile
+from mtldsl.report.unicode_math import to_unicode
+from mtldsl.solution import Solution
+from mtldsl.tasks import Tasks
+
+__all__ = ["describe_explanation", "describe_file", "describe_run", "plain"]
+
+#: Singular values below this share of the largest count as zero.
+RANK_TOLERANCE = 1e-6
+
+
+def describe_file(file: ProblemFile) -> dict:
+    """The model and the data of a problem file."""
+    problem = file.problem
+    return {
+        "mtldsl": mtldsl.__version__,
+        "file": str(file.path),
+        "title": file.title,
+        "model": {
+            "objective": problem.objective.text,
+            "subject_to": [constraint.text for constraint in problem.constraints],
+            "latex": problem._repr_latex_(),
+            "unicode": {
+                "objective": to_unicode(problem.objective.latex),
+                "subject_to": [to_unicode(constraint.latex) for constraint in problem.constraints],
+            },
+            "parameters": {parameter.name: parameter.value for parameter in problem.parameters},
+            "weights": {w.name: {"shape": list(w.shape), "intercept": w.intercept} for w in problem.weights},
+        },
+        "data": {
+            "task_names": list(file.tasks_train.task_names),
+            "train": file.tasks_train.describe(),
+            "held_out": None if file.tasks_test is None else file.tasks_test.describe(),
+        },
+    }
+
+
+def describe_explanation(problem: Problem) -> dict:
+    """Every solver with its verdict and reason."""
+    explanation = problem.explain()
+    rows = [
+        {"solver": name, "verdict": verdict, "reason": why} for name, verdict, why in explanation.verdicts()
+    ]
+    return {"chosen": explanation.chosen, "solvers": rows}
+
+
+def describe_run(file: ProblemFile, solution: Solution, check: CrossCheck | str | None) -> dict:
+    """Everything about one solve. `check`: the comparison, or why there is none, or None where none was asked for."""
+    record = describe_file(file)
+    record["solvers"] = describe_explanation(file.problem)["solvers"]
+    record["solution"] = {
+        "status": solution.status,
+        "certified": solution.is_optimal,
+        "solver": solution.solver,
+        "reason": solution.reason,
+        "objective": solution.objective,
+        "dual_bound": solution.dual_bound,
+        "gap": {"relative": solution.gap.relative, "absolute": solution.gap.absolute},
+        "violation": solution.violation,
+        "tol": solution.tol,
+        "note": solution.note,
+        "seconds": solution.seconds,
+        "iterations": solution.iterations,
+        "weights": {w.name: _structure(solution.blocks[w.name]) for w in file.problem.weights},
+    }
+    record["scores"] = _scores(file, solution)
+    record["cross_check"] = _check(check)
+    return record
+
+
+def _structure(W: np.ndarray) -> dict:
+    """How sparse and of what rank a weight matrix is."""
+    singular = np.linalg.svd(W, compute_uv=False)
+    return {
+        "shape": list(W.shape),
+        "rank": int(np.sum(singular > RANK_TOLERANCE * singular[0])) if singular[0] > 0 else 0,
+        "singular_values": singular,
+        "nonzero_entries": int(np.count_nonzero(W)),
+        "nonzero_rows": int(np.count_nonzero(np.any(W != 0, axis=1))),
+        "nonzero_columns": int(np.count_nonzero(np.any(W != 0, axis=0))),
+    }
+
+
+def _scores(file: ProblemFile, solution: Solution) -> dict:
+    """Per task on the held-out rows, or on the training rows where none were held out, beside the simplest guess."""
+    tasks = file.tasks_train if file.tasks_test is None else file.tasks_test
+    classes = solution.loss["labels"] == "sign"
+    scores, guesses = solution.scores(tasks), _guess(file.tasks_train, tasks, classes)
+    rows = [
+        {"task": name, "rows": int(count), "score": float(score), "guess": float(guess)}
+        for name, count, score, guess in zip(tasks.task_names, tasks.counts, scores, guesses, strict=True)
+    ]
+    return {
+        "measure": "accuracy" if classes else "R2",
+        "rows": "training" if file.tasks_test is None else "held out",
+        "guess": "always the more frequent label" if classes else "always the mean",
+        "mean": float(np.mean(scores)),
+        "mean_guess": float(np.mean(guesses)),
+        "tasks": rows,
+    }
+
+
+def _guess(train: Tasks, tasks: Tasks, classes: bool) -> np.ndarray:
+    """What a constant learned on the training rows scores: its accuracy, or its R^2."""
+    learned = [np.mean(y) for y in train.per_task(train.targets)]
+    targets = tasks.per_task(tasks.targets)
+    if classes:
+        return np.array([np.mean((y > 0) == (mean > 0)) for mean, y in zip(learned, targets, strict=True)])
+    return np.array([_r2(mean, y) for mean, y in zip(learned, targets, strict=True)])
+
+
+def _r2(constant: float, y: np.ndarray) -> float:
+    spread = np.sum((y - y.mean()) ** 2)
+    return float(1.0 - np.sum((y - constant) ** 2) / spread) if spread > 0 else math.nan
+
+
+def _check(check: CrossCheck | str | None) -> dict | None:
+    if check is None or isinstance(check, str):
+        return check if check is None else {"agrees": None, "reason": check}
+    facts = asdict(check) | {"difference": check.difference, "formula_difference": check.formula_difference}
+    facts |= {"gaps": list(check.gaps), "agrees": check.agrees}
+    return facts | {"disagreements": check.disagreements, "notes": check.notes}
+
+
+def plain(value):
+    """Values that JSON has: arrays as lists, infinity and NaN as null."""
+    if isinstance(value, dict):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    if isinstance(value, np.ndarray | np.generic):
+        return plain(value.tolist())
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value

@@ -1,0 +1,280 @@
+"""The report of a run for a terminal, a text file or an HTML page: one section after another, made with rich."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from io import StringIO
+
+from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+__all__ = ["check_report", "explain_report", "run_report", "to_html", "to_text", "verdict"]
+
+GOOD, BAD, DIM = "bold green", "bold red", "dim"
+#: More tasks than this are shown as a summary with the worst and the best.
+MAX_TASKS, ENDS = 24, 5
+
+
+def run_report(record: dict) -> Group:
+    """Everything about one solve."""
+    parts = [_heading(record), _model(record), _data(record), _solvers(record), _certificate(record)]
+    if record["cross_check"] is not None:
+        parts.append(_cross_check(record["cross_check"]))
+    return Group(*parts, _weights(record), _scores(record["scores"]), verdict(record))
+
+
+def check_report(record: dict) -> Group:
+    """The cross-check alone, with the model it is about."""
+    return Group(
+        _heading(record),
+        _model(record),
+        _certificate(record),
+        _cross_check(record["cross_check"]),
+        verdict(record),
+    )
+
+
+def explain_report(record: dict) -> Group:
+    """The model, and every solver's answer to it."""
+    styles = {"chosen": GOOD, "possible": "", "refused": DIM}
+    rows = Table.grid(padding=(0, 2))
+    for row in record["solvers"]:
+        style = styles[row["verdict"]]
+        rows.add_row(Text(row["solver"], style), Text(row["verdict"], style), Text(row["reason"]))
+    return Group(_heading(record), _model(record), _data(record), _section("Solvers, fastest first", rows))
+
+
+def verdict(record: dict) -> Text:
+    """The last line: what was proven, and whether both formulations agree."""
+    solution, check = record["solution"], record["cross_check"]
+    if solution["certified"]:
+        first = Text("certified", GOOD)
+    else:
+        first = Text(f"NOT certified ({solution['status'].replace('_', ' ')})", BAD)
+    if check is None:
+        second = Text("not cross-checked", DIM)
+    elif check["agrees"] is None:
+        second = Text("NOT cross-checked", BAD)
+    else:
+        second = Text("cross-check agrees", GOOD) if check["agrees"] else Text("cross-check DISAGREES", BAD)
+    gap = f"relative gap {_small(solution['gap']['relative'])}"
+    return Text(" · ").join([first, Text(gap), second, Text(f"{solution['seconds']:.2f} s", DIM)])
+
+
+# ------------------------------------------------------------------------------------------------- sections
+
+
+def _section(title: str, *content: RenderableType) -> Group:
+    return Group(
+        Text(title, "bold"), *(Padding(part, (0, 0, 0, 2), expand=False) for part in content), Text()
+    )
+
+
+def _pairs(rows: Iterable[tuple[str, str | Text]]) -> Table:
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(style=DIM, no_wrap=True)
+    grid.add_column()
+    for label, value in rows:
+        grid.add_row(Text(label), value if isinstance(value, Text) else Text(value))
+    return grid
+
+
+def _heading(record: dict) -> Group:
+    title = [Text(record["title"], "bold")] if record["title"] else []
+    return Group(*title, Text(f"{record['file']} · mtldsl {record['mtldsl']}", DIM), Text())
+
+
+def _model(record: dict) -> Group:
+    model = record["model"]
+    rows = [("minimize", model["unicode"]["objective"])]
+    rows += [("subject to" if i == 0 else "", line) for i, line in enumerate(model["unicode"]["subject_to"])]
+    shapes = []
+    for name, weights in model["weights"].items():
+        extra = ", with an intercept b a task" if weights["intercept"] else ""
+        shapes.append(f"{name} ({weights['shape'][0]} × {weights['shape'][1]}{extra})")
+    rows.append(("over", ", ".join(shapes)))
+    if model["parameters"]:
+        rows.append(
+            ("where", ", ".join(f"{name} = {value:g}" for name, value in model["parameters"].items()))
+        )
+    rows.append(("as typed", model["objective"]))
+    rows += [("" if i else "subject to", line) for i, line in enumerate(model["subject_to"])]
+    return _section("Model", _pairs(rows))
+
+
+def _data(record: dict) -> Group:
+    train, test = record["data"]["train"], record["data"]["held_out"]
+    kind = ("sparse " if train["sparse"] else "") + f"{train['inputs']} inputs"
+    scaled = ", standardized" if train["standardized"] else ""
+    rows = [
+        ("tasks", f"{train['tasks']:,}: {_some(record['data']['task_names'])}"),
+        ("features", f"{train['features']:,}, {kind}{scaled}"),
+    ]
+    rows.append(("rows a task", _rows(train) + (f"; held out: {_rows(test)}" if test else "; none held out")))
+    rows.append(("labels", f"{train['samples']:,} to learn from, {_missing(train['missing'])}"))
+    return _section("Data", _pairs(rows))
+
+
+def _some(names: list[str]) -> str:
+    return ", ".join(names) if len(names) <= 4 else f"{names[0]}, {names[1]}, ..., {names[-1]}"
+
+
+def _rows(data: dict) -> str:
+    least, most = data["rows_per_task"]
+    return f"{least:,}" if least == most else f"{least:,} to {most:,}"
+
+
+def _missing(count: int) -> str:
+    return f"{count:,} missing" if count else "none missing"
+
+
+def _solvers(record: dict) -> Group:
+    used = record["solution"]["solver"]
+    rows = [(used, Text(record["solution"]["reason"].removeprefix(f"{used}: ")))]
+    for row in record["solvers"]:
+        if row["solver"] != used:
+            rows.append(
+                (
+                    row["solver"],
+                    Text(row["reason"] if row["verdict"] == "refused" else "possible, not needed", DIM),
+                )
+            )
+    return _section("Solver", _pairs(rows))
+
+
+def _certificate(record: dict) -> Group:
+    found = record["solution"]
+    rows = [
+        ("objective", f"{found['objective']:.10g}"),
+        (
+            "dual bound",
+            f"{found['dual_bound']:.10g}" if math.isfinite(found["dual_bound"]) else f"none: {found['note']}",
+        ),
+        ("relative gap", f"{_small(found['gap']['relative'])}, asked for {found['tol']:.0e}"),
+        (
+            "violation",
+            f"{_small(found['violation'])} of the constraints" if record["model"]["subject_to"] else "",
+        ),
+        ("time", f"{found['seconds']:.3f} s, {found['iterations']:,} iterations"),
+    ]
+    if found["certified"]:
+        claim = Text(f"Proven: no weights have an objective below {found['dual_bound']:.10g}.", "green")
+    else:
+        claim = Text(
+            f"Nothing is proven to the accuracy asked for: {found['status'].replace('_', ' ')}.", BAD
+        )
+    return _section("Certificate", _pairs(row for row in rows if row[1]), claim)
+
+
+def _cross_check(check: dict) -> Group:
+    title = "Cross-check against an independent formulation in cvxpy"
+    if check["agrees"] is None:
+        return _section(title, Text(check["reason"], BAD))
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style=DIM)
+    for name, justify in (("", "left"), ("mtldsl", "right"), ("reference", "right")):
+        table.add_column(name, justify=justify, style=DIM if not name else None)
+    table.add_row("solver", check["solver"], f"cvxpy, {check['backend']}")
+    table.add_row(
+        "objective", *(f"{check[key]:.10g}" for key in ("fast_by_reference", "reference_objective"))
+    )
+    table.add_row("lower bound", *(_bound(check[key]) for key in ("dual_bound", "reference_bound")))
+    table.add_row("relative gap", *map(_small, check["gaps"]))
+    table.add_row("violation", _small(check["fast_violation"]), _small(check["reference_violation"]))
+    table.add_row("seconds", f"{check['fast_seconds']:.3f}", f"{check['reference_seconds']:.3f}")
+    rows = [
+        ("objectives", f"differ by {check['difference']:+.1e}, allowed {check['tol']:.1e}"),
+        ("formulas", f"differ by {_small(check['formula_difference'])} at the same weights"),
+        ("predictions", f"differ by {_small(check['prediction_difference'])} at most"),
+    ]
+    scope = Text(check["scope"])
+    words = [Text("The two agree.", "green") if check["agrees"] else Text("The two DISAGREE:", BAD)]
+    words += [Text(f"- {text}", "red") for text in check["disagreements"]]
+    words += [Text(f"- {text}", "yellow") for text in check["notes"]]
+    return _section(title, scope, table, _pairs(rows), *words)
+
+
+def _bound(value: float) -> str:
+    return f"{value:.10g}" if math.isfinite(value) else "none"
+
+
+def _weights(record: dict) -> Group:
+    rows = []
+    for name, weights in record["solution"]["weights"].items():
+        d, m = weights["shape"]
+        text = f"rank {weights['rank']} of {min(d, m)}; nonzero: {weights['nonzero_rows']:,} of {d:,} rows, "
+        text += f"{weights['nonzero_entries']:,} of {d * m:,} entries"
+        rows.append((name, text))
+        values = [f"{value:.3g}" for value in weights["singular_values"][: min(12, weights["rank"])]]
+        rest = (
+            " ..." if weights["rank"] > len(values) else " and zeros" if weights["rank"] < min(d, m) else ""
+        )
+        rows.append(("", f"singular values {' '.join(values) or 'all'}{rest}"))
+    return _section("Weights", _pairs(rows))
+
+
+def _scores(scores: dict) -> Group:
+    accuracy = scores["measure"] == "accuracy"
+    table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style=DIM)
+    table.add_column("task")
+    table.add_column("rows", justify="right")
+    table.add_column("accuracy" if accuracy else "R²", justify="right")
+    table.add_column("majority" if accuracy else "mean", justify="right", style=DIM)
+    rows = sorted(scores["tasks"], key=lambda row: (math.isnan(row["score"]), row["score"]))
+    shown = scores["tasks"] if len(rows) <= MAX_TASKS else [*rows[:ENDS], None, *rows[-ENDS:]]
+    for row in shown:
+        if row is None:
+            table.add_row("...", "", "", "")
+        else:
+            table.add_row(
+                row["task"],
+                f"{row['rows']:,}",
+                _score(row["score"], accuracy),
+                _score(row["guess"], accuracy),
+            )
+    table.add_row(
+        "mean", "", _score(scores["mean"], accuracy), _score(scores["mean_guess"], accuracy), style="bold"
+    )
+    order = "" if len(rows) <= MAX_TASKS else f"; the {ENDS} worst and the {ENDS} best of {len(rows)} tasks"
+    column = "majority" if accuracy else "mean"
+    note = Text(f"{column}: {scores['guess']} of the training rows{order}", DIM)
+    title = f"Scores on {'held-out' if scores['rows'] == 'held out' else 'the training'} rows"
+    return _section(title, table, note)
+
+
+def _score(value: float, accuracy: bool) -> str:
+    if math.isnan(value):
+        return "-"
+    return f"{100 * value:.1f} %" if accuracy else f"{value:.3f}"
+
+
+def _small(value: float) -> str:
+    if not math.isfinite(value):
+        return "unknown"
+    return "0" if value == 0 else f"{value:.1e}"
+
+
+# ------------------------------------------------------------------------------------------------- files
+
+
+def to_text(report: RenderableType, width: int = 100) -> str:
+    """Plain text without colours, without spaces at the ends of lines."""
+    console = Console(file=StringIO(), width=width, color_system=None, force_terminal=False)
+    console.print(report)
+    return "".join(f"{line.rstrip()}\n" for line in console.file.getvalue().splitlines())
+
+
+def to_html(report: RenderableType, title: str, width: int = 100) -> str:
+    """One page, styles included."""
+    console = Console(
+        file=StringIO(), width=width, record=True, force_terminal=True, color_system="truecolor"
+    )
+    console.print(report)
+    page = console.export_html(inline_styles=False)
+    return page.replace("<head>", f"<head>\n<title>{_escaped(title)}</title>", 1)
+
+
+def _escaped(text: str) -> str:
+    return text.replace("&", "&amp;").replace("<", "&lt;")

@@ -1,0 +1,150 @@
+r"""The LaTeX that atoms and expressions print themselves in, as one line of Unicode for a terminal.
+
+\sum_j \log\big(1+e^{-y_{ij}({W})_j}\big)   ->   Σⱼ log(1 + exp(−yᵢⱼ(W)ⱼ))
+"""
+
+from __future__ import annotations
+
+import re
+
+__all__ = ["to_unicode"]
+
+_TOKEN = re.compile(r"\\[A-Za-z]+|\\.|\s+|.", re.DOTALL)
+
+_GREEK_NAMES = "alpha beta gamma delta epsilon zeta eta theta kappa lambda mu nu xi rho sigma tau phi chi psi omega varepsilon"
+_GREEK = dict(zip(_GREEK_NAMES.split(), "αβγδεζηθκλμνξρστφχψωε", strict=True))
+_SYMBOLS = _GREEK | {
+    "sum": "Σ", "leq": "≤", "geq": "≥", "infty": "∞", "cdot": "·", "top": "⊤", "forall": "∀", "min": "min", "max": "max",
+    "log": "log", "exp": "exp", "quad": "  ", "in": "∈", "|": "‖", ",": " ", ";": " ", ":": " ", "!": "", " ": " ",
+    "langle": "⟨", "rangle": "⟩", "times": "×", "circ": "∘", "odot": "⊙", "succeq": "⪰", "preceq": "⪯", "ell": "ℓ", "{": "{", "}": "}",
+}  # fmt: skip
+#: Commands that change the size or the face of what follows, which a terminal cannot.
+_IGNORED = {
+    "big",
+    "Big",
+    "bigl",
+    "bigr",
+    "left",
+    "right",
+    "displaystyle",
+    "mathbf",
+    "mathrm",
+    "operatorname",
+    "text",
+}
+
+_LOW = dict(zip("0123456789+-=()aehijklmnoprstuvx*", "₀₁₂₃₄₅₆₇₈₉₊₋₌₍₎ₐₑₕᵢⱼₖₗₘₙₒₚᵣₛₜᵤᵥₓ⁎", strict=True))
+_HIGH = dict(zip("0123456789+-=()in⊤", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁼⁽⁾ⁱⁿᵀ", strict=True))
+_KEPT_LOW = set(",∞· ")  # readable on the line between small letters
+
+_HALVES = {("1", "2"): "½", ("1", "3"): "⅓", ("1", "4"): "¼"}
+#: (W)ⱼ and (zᵢ)ⱼ need no brackets; factors stand apart from what follows
+_TIDY = [
+    (r"\(([^\W\d_])\)(?=[ᵢⱼ])", r"\1"),
+    (r"\(([^\W\d_]ᵢ)\)(?=ⱼ)", r"\1"),
+    (r"([½⅓¼])(?=[A-Za-zΣ])", r"\1 "),
+    (r"(Σ(?:[ᵢⱼᵣ]|_\{[^}]*\}|_.))(?=[^\s])", r"\1 "),
+    (r"(?<=ⱼ)(?=[A-Za-z])", " "),
+    (r" +", " "),
+]
+_RELATIONS = "=≤≥<>∈⪰⪯"
+
+
+def to_unicode(latex: str) -> str:
+    r"""One line of text.
+
+    >>> to_unicode(r"\tfrac12\|W\|_F^2 + \lambda \, \|L + S\|_{2,1}")
+    '½‖W‖_F² + λ ‖L + S‖₂,₁'
+    """
+    text = _Reader(_TOKEN.findall(latex)).line()
+    for pattern, replacement in _TIDY:
+        text = re.sub(pattern, replacement, text)
+    return text.strip()
+
+
+class _Reader:
+    def __init__(self, tokens: list[str]):
+        self.tokens, self.at = tokens, 0
+
+    def line(self, until: str | None = None, small: bool = False) -> str:
+        """Everything up to a closing brace; `small` for indices, in which operators have no space around them."""
+        out = ""
+        while self.at < len(self.tokens):
+            token = self.tokens[self.at]
+            if token == until:
+                self.at += 1
+                break
+            if token in "_^":
+                self.at += 1
+                out = self.script(out, token)
+            elif token in "+-" + _RELATIONS or token in ("\\leq", "\\geq", "\\in"):
+                self.at += 1
+                out = self.operator(out, _SYMBOLS.get(token[1:], token), small)
+            else:
+                out += self.piece(small)
+        return out
+
+    def operator(self, out: str, symbol: str, small: bool) -> str:
+        symbol = symbol.replace("-", "−")
+        before = out.rstrip()
+        is_sign = symbol in "+−" and (not before or before[-1] in "([{,|" + _RELATIONS + "+−")
+        if is_sign or small:
+            self.skip_space()
+            return out + symbol
+        self.skip_space()
+        return f"{before} {symbol} "
+
+    def skip_space(self) -> None:
+        while self.at < len(self.tokens) and self.tokens[self.at].isspace():
+            self.at += 1
+
+    def piece(self, small: bool = False) -> str:
+        """The next group, command or character."""
+        token = self.tokens[self.at]
+        self.at += 1
+        if token == "{":
+            return self.line("}", small)
+        if token.isspace():
+            return " "
+        if not token.startswith("\\"):
+            return token
+        name = token[1:]
+        if name in ("frac", "tfrac", "dfrac"):
+            return self.fraction()
+        if name in ("overline", "bar"):
+            inner = self.argument()
+            return (
+                f"{inner}\u0304" if len(inner) == 1 else f"mean({inner.removeprefix('(').removesuffix(')')})"
+            )
+        if name == "sqrt":
+            inner = self.argument()
+            return f"√{inner}" if len(inner) == 1 else f"√({inner})"
+        if name in _IGNORED:
+            self.skip_space()
+            return ""
+        return _SYMBOLS.get(name, name)
+
+    def argument(self, small: bool = False) -> str:
+        self.skip_space()
+        return self.piece(small).strip()
+
+    def fraction(self) -> str:
+        above, below = self.argument(), self.argument()
+        if (above, below) in _HALVES:
+            return _HALVES[above, below]
+        above, below = (f"({part})" if re.search(r"[ /]", part) else part for part in (above, below))
+        return f"{above}/{below}"
+
+    def script(self, base: str, mark: str) -> str:
+        """An index or an exponent: small letters where Unicode has them all, else _{...} or ^{...}."""
+        if mark == "^" and base.endswith("e") and self.tokens[self.at] == "{":
+            self.at += 1
+            return f"{base[:-1]}exp({self.line('}')})"
+        inner = self.argument(small=True).replace("· ", "·")
+        if re.search(r"[:\['<]", inner) and not inner.startswith("i<"):
+            return f"{base}[{inner}]"  # rows and tasks picked by position or name
+        plain = inner.replace("−", "-")
+        letters, kept = (_LOW, _KEPT_LOW) if mark == "_" else (_HIGH, set())
+        if all(c in letters or c in kept for c in plain):
+            return base + "".join(letters.get(c, c) for c in plain)
+        return f"{base}{mark}{inner}" if len(inner) == 1 else f"{base}{mark}{{{inner}}}"
