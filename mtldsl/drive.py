@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from mtldsl.certificate import Certificate, certify, objective_scale
+from mtldsl.certificate import Certificate, certify, dual_bound, objective_scale
 from mtldsl.compile.choose import LAST, candidates, fast_candidates, get_solver
 from mtldsl.compile.normal_form import Blocks, NormalForm
 from mtldsl.errors import ModelError, SolverError
@@ -91,13 +91,25 @@ class Watcher:
         return bool(self.stopped)
 
     def _is_better(self, seen: Certificate) -> bool:
-        """Feasible to tol beats infeasible; among feasible points the lower objective; among others the smaller violation."""
+        """Feasible to tol beats infeasible; among others the smaller violation wins.
+
+        Among feasible points it is the objective nearer to the bound: a point that violates a constraint by less than tol may lie
+        below the optimum, and must not keep out one that meets it.
+        """
         if not np.isfinite(seen.objective):
             return False
         feasible, was_feasible = seen.violation <= self.tol, self.violation <= self.tol
         if feasible and was_feasible:
-            return seen.objective < self.objective
+            if self.bound == -np.inf:
+                return seen.objective < self.objective
+            return abs(seen.objective - self.bound) < abs(self.objective - self.bound)
         return feasible or (not was_feasible and seen.violation < self.violation)
+
+    def settle(self) -> None:
+        """After an interruption anywhere, perhaps before the first look: the certificate of the best point, or of zero."""
+        self.objective, self.violation = self.form.value(self.blocks), self.form.violation(self.blocks)
+        if self.bound == -np.inf:
+            self.bound, self.note = dual_bound(self.form, self.blocks)
 
     def _record(self, point: Point, seen: Certificate) -> None:
         self.history.append(
@@ -141,7 +153,7 @@ def drive(
     """Solve a normal form with one solver, or with the first that certifies where solver="auto"."""
     watcher = Watcher(form, tol, max_seconds, verbose)
     names = _to_try(form, solver, options)
-    status, iterations, tried = "", 0, []
+    status, interrupted, iterations, tried = "", False, 0, []
     for name in names:
         watcher.begin(name)
         chosen = get_solver(name)
@@ -157,7 +169,7 @@ def drive(
                 )
             iterations += point.iteration
         except KeyboardInterrupt:
-            status = "interrupted"
+            interrupted = True
             iterations += watcher.last_point.iteration if watcher.last_point else 0
         except SolverError as error:
             # a failed solver must not take the others' chance away; alone, its error is the answer
@@ -165,8 +177,12 @@ def drive(
                 raise
             tried.append(f"{name} failed ({error})")
             continue
+        if interrupted:
+            watcher.settle()
         certified = watcher.certificate.within(tol)
-        status = "optimal" if certified else status or watcher.stopped or "iteration_limit"
+        status = (
+            "optimal" if certified else "interrupted" if interrupted else watcher.stopped or "iteration_limit"
+        )
         if certified or status in ("interrupted", "time_limit"):
             break
         tried.append(

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 
-from mtldsl.compile.normal_form import Blocks, FunctionTerm, LossTerm, NormalForm
+from mtldsl.compile.normal_form import Blocks, FunctionTerm, LinearMap, LossTerm, NormalForm
 
 __all__ = ["make_stationary", "shift_to_zero_sum"]
 
@@ -32,7 +34,7 @@ def make_stationary(form: NormalForm, u: list[np.ndarray], v: list[np.ndarray]) 
                 return name
     for name, taker in takers.items():
         if taker is not None:
-            v[taker] = v[taker] - residual[name]
+            v[taker] = v[taker] - residual[name] / _multiple_of(form.functions[taker].map, name)
     return None
 
 
@@ -78,9 +80,18 @@ def _taker(form: NormalForm, block: str) -> int | None:
     candidates = [
         k
         for k, f in enumerate(form.functions)
-        if f.map.identity_of == block and (f.atom.finite_dual or (f.atom.absorbs and _takes_all_entries(f)))
+        if _multiple_of(f.map, block) and (f.atom.finite_dual or (f.atom.absorbs and _takes_all_entries(f)))
     ]
     return max(candidates, key=lambda k: form.functions[k].atom.finite_dual, default=None)
+
+
+def _multiple_of(map: LinearMap, block: str) -> float:
+    """c where the map is c * block + constant, else 0: the constant moves the function, not what multipliers it takes."""
+    if len(map.entries) != 1:
+        return 0.0
+    (entry,) = map.entries
+    plain = entry.block == block and entry.left is None and entry.right is None
+    return entry.coefficient if plain else 0.0
 
 
 def _takes_all_entries(f: FunctionTerm) -> bool:
@@ -96,31 +107,40 @@ def _balance_intercepts(form: NormalForm, u) -> None:
     for name in {name for loss in form.losses for name in loss.intercepts}:
         sharing = [t for t, loss in enumerate(form.losses) if name in loss.intercepts]
         separable = [t for t in sharing if form.losses[t].atom.separable]
-        for t in sharing:
-            if t not in separable:
-                loss = form.losses[t]
-                means = np.add.reduceat(u[t], loss.tasks.offsets[:-1]) / loss.tasks.counts
-                # dom f* of such a loss is a norm's ball, task by task: projecting scales, and keeps the sum at zero
-                u[t] = loss.dual_project(u[t] - np.repeat(means, loss.tasks.counts))
+        others = [t for t in sharing if t not in separable]
+        if separable and others and _shift_together(form, separable, others, u):
+            continue
+        for t in others:
+            loss = form.losses[t]
+            means = np.add.reduceat(u[t], loss.tasks.offsets[:-1]) / loss.tasks.counts
+            # dom f* of such a loss is a norm's ball, task by task: projecting scales, and keeps the sum at zero
+            u[t] = loss.dual_project(u[t] - np.repeat(means, loss.tasks.counts))
         if separable:
-            _shift_together([form.losses[t] for t in separable], separable, u)
+            _shift_together(form, separable, [], u)
 
 
-def _shift_together(losses: list[LossTerm], positions: list[int], u) -> None:
+def _shift_together(form: NormalForm, movable: list[int], fixed: list[int], u) -> bool:
+    """Shift the movable multipliers of every task by one constant; False, and nothing done, where no sum becomes zero."""
+    losses = [form.losses[t] for t in movable]
     intervals = [loss.dual_interval() for loss in losses]
-    shifted = [np.array(u[t]) for t in positions]
+    shifted = [np.array(u[t]) for t in movable]
     for i in range(losses[0].tasks.n_tasks):
         rows = [slice(loss.tasks.offsets[i], loss.tasks.offsets[i + 1]) for loss in losses]
+        rest = sum(np.add.reduceat(u[t], form.losses[t].tasks.offsets[:-1])[i] for t in fixed)
+        kept = [np.array([rest])] if fixed else []  # an entry that cannot move
         together = shift_to_zero_sum(
-            np.concatenate([u[t][r] for t, r in zip(positions, rows, strict=True)]),
-            np.concatenate([low[r] for (low, _), r in zip(intervals, rows, strict=True)]),
-            np.concatenate([high[r] for (_, high), r in zip(intervals, rows, strict=True)]),
+            np.concatenate([u[t][r] for t, r in zip(movable, rows, strict=True)] + kept),
+            np.concatenate([low[r] for (low, _), r in zip(intervals, rows, strict=True)] + kept),
+            np.concatenate([high[r] for (_, high), r in zip(intervals, rows, strict=True)] + kept),
         )
-        ends = np.cumsum([r.stop - r.start for r in rows])[:-1]
-        for target, r, part in zip(shifted, rows, np.split(together, ends), strict=True):
+        if fixed and abs(together.sum()) > _ROUNDING * np.abs(together).max(initial=0.0):
+            return False
+        ends = np.cumsum([r.stop - r.start for r in rows])
+        for target, r, part in zip(shifted, rows, np.split(together, ends)[: len(rows)], strict=True):
             target[r] = part
-    for t, new in zip(positions, shifted, strict=True):
+    for t, new in zip(movable, shifted, strict=True):
         u[t] = new
+    return True
 
 
 def shift_to_zero_sum(u, low, high) -> np.ndarray:
@@ -177,7 +197,7 @@ def _solve_by_least_squares(form: NormalForm, block: str, u, v) -> None:
         if all(np.all(np.abs(residual[name]) <= 0.1 * _ROUNDING * size[name]) for name in watched):
             return
         dual = u[t].copy()
-        for i, (a, b) in enumerate(zip(offsets[:-1], offsets[1:], strict=True)):
+        for i, (a, b) in enumerate(pairwise(offsets)):
             free = (dual[a:b] > low[a:b]) & (dual[a:b] < high[a:b])
             X = inputs[i][free]
             X = X.toarray() if hasattr(X, "toarray") else X

@@ -125,3 +125,58 @@ def test_two_losses_may_share_an_intercept():
     solution = problem.solve(tol=1e-6)
     assert solution.status == "optimal"
     assert solution.objective == pytest.approx(problem.solve(solver="cvxpy", tol=1e-6).objective, rel=2e-6)
+
+
+def test_a_term_moved_or_scaled_takes_multipliers_too():
+    """l1_norm(2 * W - A) alone bounds W: the optimum by hand, at weights that copy A / 2 but for the one that pays to move."""
+    tasks = mtl.Tasks.shared(np.eye(2), np.array([[1.0], [-1.0]]))
+    W = mtl.Weights(tasks)
+    A = np.array([[0.0], [1.0]])
+    problem = mtl.minimize(mtl.hinge_loss(W, tasks) + 0.2 * mtl.l1_norm(2 * W - A))
+    # each entry apart: (1 - w)_+ + 0.2 |2 w| has its minimum 0.4 at w = 1; (1 + w)_+ + 0.2 |2 w - 1| 0.6 at w = -1
+    solution = problem.solve(tol=1e-9)
+    assert solution.status == "optimal"
+    assert solution.objective == pytest.approx(1.0, rel=1e-8)
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        u, v = [rng.normal(size=2)], [rng.normal(size=(2, 1))]
+        assert dual_bound(problem.form(), {"W": np.zeros((2, 1))}, u, v)[0] <= 1.0 + 1e-12
+
+
+def test_the_losses_infimum_is_a_bound_where_they_reach_it():
+    """No term takes multipliers of the last row of W, but nothing can be lower than no loss and no penalty."""
+    tasks = mtl.Tasks.shared(np.eye(3), np.array([[1.0], [-1.0], [1.0]]))
+    W = mtl.Weights(tasks)
+    form = mtl.minimize(mtl.hinge_loss(W[[0, 1, 2], :], tasks) + mtl.mean_regularizer(W)).form()
+    wrong = [np.array([-0.5, 0.5, -0.5])]
+    assert dual_bound(form, {"W": np.array([[1.0], [-1.0], [2.0]])}, wrong)[0] == 0.0
+    assert dual_bound(form, {"W": np.zeros((3, 1))}, wrong)[0] <= 0.0
+    poisson = mtl.Tasks.shared(np.eye(2), np.array([[3.0], [5.0]]))
+    W = mtl.Weights(poisson)
+    infimum = 8 - 3 * np.log(3) - 5 * np.log(5)
+    bound, _ = dual_bound(
+        mtl.minimize(mtl.poisson_loss(W[[0, 1], :], poisson)).form(), {"W": np.log([[3.0], [5.0]])}
+    )
+    assert bound == pytest.approx(infimum, rel=1e-12)
+
+
+def test_an_intercept_shared_by_a_separable_loss_and_one_that_is_not():
+    """Their multipliers sum to zero together, not each by itself: only then is the bound tight."""
+    tasks = shared(18)
+    W, S = mtl.Weights(tasks, intercept=True, name="W"), mtl.Weights(tasks, name="S")
+    shift = np.ones(S.shape)
+    problem = mtl.minimize(
+        mtl.square_root_loss(W + S, tasks)
+        + 0.4 * mtl.absolute_loss(W, tasks)
+        + mtl.ridge(W)
+        + 2.0 * mtl.ridge(S - shift)
+    )
+    solution = problem.solve(tol=1e-7)
+    assert solution.status == "optimal"
+    optimum = problem.solve(solver="cvxpy", tol=1e-6).objective
+    assert solution.objective == pytest.approx(optimum, rel=1e-6)
+    form, rng = problem.form(), np.random.default_rng(0)
+    for _ in range(50):
+        u = [rng.normal(size=tasks.n_samples) for _ in form.losses]
+        v = [rng.normal(size=f.map.shape) for f in form.functions]
+        assert dual_bound(form, form.zeros(), u, v)[0] <= optimum * (1 + 1e-7)

@@ -8,6 +8,8 @@ import pytest
 
 import mtldsl as mtl
 from mtldsl.compile.normal_form import FunctionTerm
+from mtldsl.drive import Watcher
+from mtldsl.solvers.solver import Point
 from tests.models import MODELS, separate, shared
 
 
@@ -250,3 +252,32 @@ def test_two_constant_conventions_mean_and_sample_weights():
             .objective
         )
     assert values[0] == pytest.approx(values[1], rel=1e-9)
+
+
+def one_weight():
+    tasks = mtl.Tasks.shared([[1.0]], [[2.0]])
+    W = mtl.Weights(tasks)
+    return mtl.minimize(mtl.squared_loss(W, tasks), subject_to=[W <= 1]).form()  # optimum 0.5 at w = 1
+
+
+def test_a_point_below_the_optimum_does_not_keep_out_the_optimum():
+    """Within tol of feasible, its objective is too low; the bound tells which of two such points is better."""
+    watcher = Watcher(one_weight(), 6e-7, None, False)
+    multipliers = ([np.array([-1.0])], [np.array([[1.0]])])
+    assert not watcher(Point({"W": np.array([[1 + 5e-7]])}, *multipliers, 1))
+    assert watcher.certificate.relative_gap < -6e-7
+    assert watcher(Point({"W": np.array([[1.0]])}, *multipliers, 2))
+    assert watcher.certificate.relative_gap == 0 and watcher.blocks["W"][0, 0] == 1.0
+
+
+def test_interrupted_before_the_first_point_zero_is_certified(monkeypatch):
+    problem, _ = lasso()
+
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("mtldsl.solvers.admm.SOLVER.solve", interrupted)
+    solution = problem.solve(solver="admm")
+    assert solution.status == "interrupted" and not solution.W.any()
+    assert solution.objective == pytest.approx(problem.form().value({"W": solution.W}))
+    assert 0 <= solution.dual_bound <= problem.solve(tol=1e-8).objective
