@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from mtldsl.atoms.function import Set
 from mtldsl.errors import ModelError
-from mtldsl.language.expression import Affine, as_matrix, constant_text
+from mtldsl.language.constants import as_matrix, constant_text
+from mtldsl.language.expression import Affine
 
 __all__ = ["Constraint", "compare"]
 

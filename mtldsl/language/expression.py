@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import sparse
 
 from mtldsl.errors import ModelError
+from mtldsl.language.constants import as_factor, as_matrix, constant_text, index_text, selector
 from mtldsl.language.scalar import Number, Scalar, as_scalar, bracket
 from mtldsl.tasks import Tasks
 
@@ -124,7 +124,8 @@ class Affine:
     # -------------------------------------------------------------------------------------- linear maps
 
     def __matmul__(self, right):
-        matrix = _factor(right, f"{self.text} @ ...")
+        _refuse_product(right, f"{self.text} @ ...")
+        matrix = as_factor(right, f"{self.text} @ ...")
         if matrix is None:
             return NotImplemented
         if matrix.shape[0] != self.shape[1]:
@@ -137,7 +138,7 @@ class Affine:
         )
 
     def __rmatmul__(self, left):
-        matrix = _factor(left, f"... @ {self.text}")
+        matrix = as_factor(left, f"... @ {self.text}")
         if matrix is None:
             return NotImplemented
         if matrix.shape[1] != self.shape[0]:
@@ -170,10 +171,10 @@ class Affine:
         rows, columns = key if isinstance(key, tuple) and len(key) == 2 else (key, slice(None))
         tasks = self.parts[0].weights.tasks if self.parts else None
         names = (tasks.feature_names, tasks.task_names) if tasks is not None else ((), ())
-        text = f"{bracket(self, 3)}[{_index_text(rows)}, {_index_text(columns)}]"
-        left = _selector(rows, self.shape[0], names[0], f"row of {text}")
-        right = _selector(columns, self.shape[1], names[1], f"task of {text}")
-        latex = rf"{bracket(self, 3, 'latex')}_{{{_index_text(rows)},\,{_index_text(columns)}}}"
+        text = f"{bracket(self, 3)}[{index_text(rows)}, {index_text(columns)}]"
+        left = selector(rows, self.shape[0], names[0], f"row of {text}")
+        right = selector(columns, self.shape[1], names[1], f"task of {text}")
+        latex = rf"{bracket(self, 3, 'latex')}_{{{index_text(rows)},\,{index_text(columns)}}}"
         return self._mapped(left, None if right is None else right.T.tocsr(), text, latex)
 
     def __iter__(self):
@@ -264,6 +265,11 @@ class Weights(Affine):
 # ------------------------------------------------------------------------------------------------- helpers
 
 
+def _refuse_product(value, typed: str) -> None:
+    if isinstance(value, Affine):
+        raise ModelError(f"{typed}: a product of two unknowns is not affine, so no term made of it is convex")
+
+
 def _is_number(value) -> bool:
     scalar = as_scalar(value)
     return isinstance(scalar, Number)
@@ -289,75 +295,3 @@ def _chain(a, b):
     if a is None or b is None:
         return b if a is None else a
     return a @ b
-
-
-def as_matrix(value, shape, typed) -> np.ndarray | None:
-    """A float array broadcast to `shape`; None where `value` is no array of numbers; ModelError where it does not fit."""
-    if isinstance(value, (str, bytes)) or value is None:
-        return None
-    try:
-        array = np.asarray(value, dtype=float)
-    except (TypeError, ValueError):
-        return None
-    if np.isnan(array).any():
-        raise ModelError(f"{typed}: the constant contains NaN")
-    try:
-        return np.array(np.broadcast_to(array, shape))
-    except ValueError:
-        raise ModelError(
-            f"{typed}: a constant of shape {array.shape} does not fit the shape {shape}"
-        ) from None
-
-
-def _factor(value, typed):
-    """A matrix factor: dense float array or CSR; None where `value` is not a matrix."""
-    if isinstance(value, Affine):
-        raise ModelError(f"{typed}: a product of two unknowns is not affine, so no term made of it is convex")
-    if sparse.issparse(value):
-        return value.tocsr().astype(float)
-    try:
-        array = np.asarray(value, dtype=float)
-    except (TypeError, ValueError):
-        return None
-    if array.ndim != 2:
-        raise ModelError(f"{typed}: @ needs a matrix (2-D array), not an array of shape {array.shape}")
-    if not np.isfinite(array).all():
-        raise ModelError(f"{typed}: the matrix contains NaN or infinity")
-    return array
-
-
-def _selector(index, size, names, typed):
-    """CSR matrix that picks rows; None for the full slice. Names of features or tasks may stand for positions."""
-    if isinstance(index, slice) and index == slice(None):
-        return None
-    try:
-        if isinstance(index, str):
-            index = [list(names).index(index)]
-        elif isinstance(index, (list, tuple)) and any(isinstance(i, str) for i in index):
-            index = [list(names).index(i) if isinstance(i, str) else i for i in index]
-        picked = np.atleast_1d(np.arange(size)[index])
-    except ValueError:
-        raise ModelError(f"{typed}: no name {index!r} among {', '.join(map(str, names[:8]))}...") from None
-    except IndexError:
-        raise ModelError(f"{typed}: index {index!r} is out of range for size {size}") from None
-    if picked.ndim != 1 or picked.size == 0:
-        raise ModelError(f"{typed}: {index!r} selects nothing; select at least one")
-    ones = np.ones(picked.size)
-    return sparse.csr_array((ones, (np.arange(picked.size), picked)), shape=(picked.size, size))
-
-
-def _index_text(index) -> str:
-    if isinstance(index, slice):
-        start, stop = ("" if v is None else str(v) for v in (index.start, index.stop))
-        return f"{start}:{stop}" + (f":{index.step}" if index.step is not None else "")
-    if isinstance(index, np.ndarray):
-        index = index.tolist()
-    text = repr(index)
-    return text if len(text) <= 24 else f"<{len(index)} indices>"
-
-
-def constant_text(value) -> str:
-    """A constant as it is printed in a model: numbers in full, arrays by their shape."""
-    if np.ndim(value) == 0 and not sparse.issparse(value):
-        return f"{float(value):.10g}"
-    return "array({})".format(", ".join(str(n) for n in np.shape(value)))

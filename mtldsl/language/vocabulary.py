@@ -10,8 +10,9 @@ import numpy as np
 from mtldsl.atoms import losses, regularizers, sets
 from mtldsl.atoms.function import Atom, Loss, Regularizer
 from mtldsl.errors import ModelError
+from mtldsl.language.constants import constant_text
 from mtldsl.language.constraint import Constraint
-from mtldsl.language.expression import Affine, Weights, constant_text
+from mtldsl.language.expression import Affine, Weights
 from mtldsl.language.objective import Objective, Term
 from mtldsl.language.scalar import Number
 from mtldsl.tasks import Tasks
