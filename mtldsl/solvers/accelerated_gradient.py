@@ -75,11 +75,11 @@ class AcceleratedGradient:
                 or (residual < 0.3 * look_residual and since >= 10)
                 or since >= 10 + 0.5 * last_look
             )
-            if due or self.iteration >= end:
+            if due or self.iteration >= end or watch.expired:
                 last_look, look_residual = self.iteration, residual
                 point = self._point(x, images, before_prox)
                 stop = watch(point)
-                if stop or self.iteration >= end:
+                if stop or self.iteration >= end or watch.expired:
                     self.x, self.images = x, images
                     return point, stop
             if float(np.vdot(self.metric * (y - x), change)) > 0:
@@ -100,8 +100,8 @@ class AcceleratedGradient:
             d = x - y
             length = float(np.vdot(self.metric * d, d))
             curved = self.smooth.secant(d, y_images, slopes, images, new_slopes)
-            # where x and y agree to rounding the quotient says nothing
-            if curved <= self.L * length * (1.0 + 1e-10) or length <= 1e-30 * float(
+            # where x and y agree to rounding, the quotient says nothing
+            if curved <= self.L * length * (1.0 + 1e-10) or length <= 1e-24 * float(
                 np.vdot(self.metric * x, x)
             ):
                 return x, images, new_slopes, before_prox

@@ -58,7 +58,7 @@ class CoordinateDescent:
             last[:] = [_point(form, design, penalty, state, sweeps)]
             return watch(last[0])
 
-        WorkingSet(design, penalty, tol).run(W, max_iter, report)
+        WorkingSet(design, penalty, tol).run(W, max_iter, report, lambda: watch.expired)
         return last[0]
 
 

@@ -37,19 +37,17 @@ class ProximalGradient:
         proximal = ProximalPart(form, parts)
         layout = proximal.layout
         x = np.zeros(layout.size) if start is None else layout.flat(start.blocks)
+        x = proximal.prox(x, dict.fromkeys(layout.shapes, 0.0))  # where there are constraints, onto them
         second_order = proximal_newton.why_not(form, parts.moved) is None
         steps = proximal_newton.gradient_steps_first(form) if second_order else max_iter
-        done = 0
-        y = None
+        done, duals = 0, None if start is None else start.function_duals
         if steps > 0:
             smooth = SmoothPart(form, [form.functions[k] for k in parts.moved])
-            first = AcceleratedGradient(smooth, proximal, x)
-            point, stopped = first.run(min(steps, max_iter), watch)
-            done = point.iteration
-            if stopped or done >= max_iter:
+            point, stopped = AcceleratedGradient(smooth, proximal, x).run(min(steps, max_iter), watch)
+            if stopped or point.iteration >= max_iter or watch.expired:
                 return point
-            x = layout.flat(point.blocks)
-            y = proximal.flat_multipliers(point.function_duals)
+            x, done, duals = layout.flat(point.blocks), point.iteration, point.function_duals
+        y = None if duals is None else proximal.flat_multipliers(duals)
         return ProximalNewton(form, proximal, x, y, done).run(max_iter, watch)
 
 

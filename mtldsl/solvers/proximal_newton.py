@@ -93,10 +93,10 @@ class ProximalNewton:
             norm, iteration = float(np.linalg.norm(residual)), self.iteration + splitting.iterations
             since = iteration - last["iteration"]
             due = (since >= 10 and norm < 0.1 * last["residual"]) or since >= 20 + 0.3 * last["iteration"]
-            if not due and splitting.iterations < max_iter:
+            if not (due or splitting.iterations >= max_iter or watch.expired):
                 return False
             last.update(iteration=iteration, residual=norm, point=self._point(w, y, iteration))
-            return watch(last["point"])
+            return watch(last["point"]) or watch.expired
 
         splitting.run(done, max_iter)
         self.iteration += splitting.iterations
@@ -121,7 +121,9 @@ class ProximalNewton:
             splitting.w = x
             splitting.set_quadratic(hessian, splitting.apply(hessian, x) - gradient)
             goal = _FORCING * residual
-            splitting.run(lambda w, y, r, goal=goal: float(np.linalg.norm(r)) <= goal, _MOST_INNER)
+            splitting.run(
+                lambda w, y, r, goal=goal: watch.expired or float(np.linalg.norm(r)) <= goal, _MOST_INNER
+            )
             step = splitting.w - x
             change = [new - old for new, old in zip(self._predictions(splitting.w), predictions, strict=True)]
             fraction = self._fraction(x, step, predictions, change, objective)
@@ -133,10 +135,11 @@ class ProximalNewton:
             slopes = [loss.gradient(z) for loss, z in zip(losses, predictions, strict=True)]
             gradient = self._gradient(slopes)
             residual = float(np.linalg.norm(gradient + splitting.y))
-            if residual <= 0.1 * looked or self.iteration % 5 == 0 or self.iteration >= max_iter:
+            last = self.iteration >= max_iter or watch.expired
+            if last or residual <= 0.1 * looked or self.iteration % 5 == 0:
                 looked = residual
                 point = self._point(x, splitting.y, self.iteration, slopes)
-                if watch(point) or self.iteration >= max_iter:
+                if watch(point) or last:
                     return point
 
     def _fraction(self, x, step, predictions, change, objective) -> float:

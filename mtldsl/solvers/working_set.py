@@ -40,25 +40,26 @@ class WorkingSet:
         self.all_rows = design.prefers_all_rows
         self.sweeps = 0
 
-    def run(self, W, max_iter: int, report: Callable[[object, int], bool]):
+    def run(self, W, max_iter: int, report: Callable[[object, int], bool], expired: Callable[[], bool]):
         """From W (m, d) on; W is changed. Returns the last state."""
         support = np.arange(W.shape[1]) if self.all_rows else np.flatnonzero(W.any(axis=0))
         state = self.design.state(self.penalty, support, W, None)
-        look, rounds = self.look(state), 1
+        look, rounds, reported = self.look(state), 1, 0
         while True:
             rows = self.next_rows(state, look)
             if rows is not None:
                 W[:] = 0.0
                 W[:, state.rows] = state.W
                 state, rounds = self.design.state(self.penalty, rows, W, state), 2
-            self.descend(state, rounds, max(0.5 * self.target, 0.03 * look.gap), max_iter)
+            self.descend(state, rounds, max(0.5 * self.target, 0.03 * look.gap), max_iter, expired)
             before, look = look, self.look(state)
             rounds = self.rounds_needed(rounds, before.gap, look.gap)
-            done = self.sweeps >= max_iter
-            if look.gap <= self.target or done:
+            done, reached = self.sweeps >= max_iter or expired(), look.gap <= self.target
+            if reached or done or self.sweeps >= 2 * reported + 100:
+                reported = self.sweeps
                 if report(state, self.sweeps) or done:
                     return state
-                self.target *= 0.3
+                self.target *= 0.3 if reached else 1.0
 
     def look(self, state) -> Look:
         pull, square, along = self.design.look(state)
@@ -90,7 +91,7 @@ class WorkingSet:
         needed = rounds * math.log(max(after / self.target, 1.1)) / math.log(before / after)
         return min(max(math.ceil(needed), 1), 2 * rounds, _MOST_ROUNDS)
 
-    def descend(self, state, rounds: int, target: float, max_iter: int) -> None:
+    def descend(self, state, rounds: int, target: float, max_iter: int, expired) -> None:
         """Sweeps, with extrapolations: until the gap on these rows is below target, where it is known, else some rounds."""
         support = None
         for _ in range(_MOST_ROUNDS if state.knows_gap else rounds):
@@ -100,7 +101,7 @@ class WorkingSet:
                 history.append((state.W.copy(), state.carried.copy()))
             self.sweeps += _MEMORY
             extrapolate(state, history)
-            if self.sweeps >= max_iter or (state.knows_gap and own_gap(state) <= target):
+            if self.sweeps >= max_iter or expired() or (state.knows_gap and own_gap(state) <= target):
                 return
             before, support = support, state.W != 0
             if not state.knows_gap:

@@ -1,0 +1,262 @@
+"""Coordinate descent against optimality conditions and gaps computed here, from the problem's data alone."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+
+import mtldsl as mtl
+from mtldsl.solvers.coordinate_descent import SOLVER
+from mtldsl.solvers.row_designs import make_design
+from mtldsl.solvers.row_penalty import RowPenalty
+from mtldsl.solvers.row_states import ResidualState
+
+CD = "coordinate_descent"
+
+
+def data(n=30, d=12, m=4, seed=0, correlation=0.5):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    for j in range(1, d):
+        X[:, j] = correlation * X[:, j - 1] + np.sqrt(1 - correlation**2) * X[:, j]
+    W = np.zeros((d, m))
+    W[: max(2, d // 6)] = rng.normal(size=(max(2, d // 6), m))
+    return X, X @ W + 0.5 * rng.normal(size=(n, m)) + 1.0
+
+
+def layouts():
+    X, Y = data()
+    rng = np.random.default_rng(1)
+    holes = np.where(rng.random(Y.shape) < 0.2, np.nan, Y)
+    weights = rng.uniform(0.5, 2.0, size=len(X))
+    thin = sparse.csr_array(np.where(rng.random(X.shape) < 0.4, X, 0.0))
+    sizes = (9, 20, 30, 14)
+    apart = [X[:k] for k in sizes], [Y[:k, i] for i, k in enumerate(sizes)]
+    return {
+        "shared": mtl.Tasks.shared(X, Y),
+        "missing": mtl.Tasks.shared(X, holes),
+        "weighted": mtl.Tasks.shared(X, Y, sample_weights=weights),
+        "sparse": mtl.Tasks.shared(thin, Y),
+        "sparse missing": mtl.Tasks.shared(thin, holes),
+        "separate": mtl.Tasks.separate(*apart),
+    }
+
+
+LAYOUTS = layouts()
+
+
+def violation(solution, tasks, coefficient=1.0, l1=0.0, l21=0.0, ridge=0.0, nonneg=False) -> float:
+    """How far -gradient is from the subdifferential of the penalty, relative to the gradient at zero."""
+    W = solution.W
+    d, m = W.shape
+    b = np.zeros(m) if solution.intercept is None else solution.intercept
+    G, G_zero, b_slope = np.empty((d, m)), np.empty((d, m)), np.empty(m)
+    for i, (X, y) in enumerate(zip(tasks.inputs, tasks.per_task(tasks.targets), strict=True)):
+        s = np.ones(len(y)) if tasks.sample_weights is None else tasks.per_task(tasks.sample_weights)[i]
+        c = coefficient[i] if np.ndim(coefficient) else coefficient
+        r = X @ W[:, i] + b[i] - y
+        G[:, i], G_zero[:, i], b_slope[i] = c * (X.T @ (s * r)), c * (X.T @ (s * y)), c * (s @ r)
+    worst = 0.0 if solution.intercept is None else np.abs(b_slope).max()
+    l1, l21 = np.broadcast_to(l1, (d, m)), np.broadcast_to(l21, d)
+    for j in range(d):
+        q = -G[j] - ridge * W[j]
+        norm = np.linalg.norm(W[j])
+        if norm == 0:
+            left = np.maximum(q - l1[j], 0) if nonneg else np.maximum(np.abs(q) - l1[j], 0)
+            worst = max(worst, np.linalg.norm(left) - l21[j])
+            continue
+        v = q - l21[j] * W[j] / norm
+        on = W[j] != 0
+        worst = max(worst, np.abs(v - l1[j] * np.sign(W[j]))[on].max())
+        off = (v if nonneg else np.abs(v))[~on] - l1[j][~on]
+        worst = max(worst, off.max(initial=0.0))
+    assert not nonneg or W.min() >= 0
+    return worst / np.abs(G_zero).max()
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("kind", ["l1", "l21", "both", "l21 ridge", "nonneg l1", "nonneg l21", "weights"])
+def test_optimality_conditions_hold(layout, kind, intercept):
+    tasks = LAYOUTS[layout]
+    W = mtl.Weights(tasks, intercept=intercept)
+    weights = np.linspace(0.5, 2.0, 12)
+    models = {
+        "l1": (3.0 * mtl.l1_norm(W), {"l1": 3.0}),
+        "l21": (6.0 * mtl.l21_norm(W), {"l21": 6.0}),
+        "both": (2.0 * mtl.l1_norm(W) + 3.0 * mtl.l21_norm(W), {"l1": 2.0, "l21": 3.0}),
+        "l21 ridge": (5.0 * mtl.l21_norm(W) + 2.0 * mtl.ridge(W), {"l21": 5.0, "ridge": 2.0}),
+        "nonneg l1": (2.0 * mtl.l1_norm(W), {"l1": 2.0, "nonneg": True}),
+        "nonneg l21": (4.0 * mtl.l21_norm(W), {"l21": 4.0, "nonneg": True}),
+        "weights": (
+            mtl.l1_norm(W, weights=weights[:, None]) + 4.0 * mtl.l21_norm(W, weights=weights[::-1]),
+            {"l1": weights[:, None], "l21": 4.0 * weights[::-1]},
+        ),
+    }
+    penalty, parameters = models[kind]
+    constraints = [W >= 0] if "nonneg" in kind else []
+    solution = mtl.minimize(mtl.squared_loss(W, tasks) + penalty, subject_to=constraints).solve(CD, tol=1e-11)
+    assert solution.status == "optimal"
+    assert violation(solution, tasks, **parameters) < 1e-6
+
+
+def test_orthonormal_features_are_thresholded():
+    # X^T X = I, so W is the soft threshold of X^T Y, entry by entry or row by row: by hand
+    tasks = mtl.Tasks.shared(np.eye(3), [[3.0, -4.0], [0.3, 0.4], [1.0, 0.0]])
+    W = mtl.Weights(tasks)
+    solution = mtl.minimize(mtl.squared_loss(W, tasks) + mtl.l1_norm(W)).solve(CD, tol=1e-12)
+    np.testing.assert_allclose(solution.W, [[2.0, -3.0], [0, 0], [0, 0]], atol=1e-12)
+    solution = mtl.minimize(mtl.squared_loss(W, tasks) + 2.5 * mtl.l21_norm(W)).solve(CD, tol=1e-12)
+    np.testing.assert_allclose(solution.W, [[1.5, -2.0], [0, 0], [0, 0]], atol=1e-12)
+    # sum_of_squares has twice the curvature, so half the threshold
+    solution = mtl.minimize(mtl.sum_of_squares(W, tasks) + 2.0 * mtl.l1_norm(W)).solve(CD, tol=1e-12)
+    np.testing.assert_allclose(solution.W, [[2.0, -3.0], [0, 0], [0, 0]], atol=1e-12)
+
+
+def test_tasks_may_have_their_own_coefficients():
+    tasks = LAYOUTS["separate"]
+    W = mtl.Weights(tasks)
+    problem = mtl.minimize(mtl.squared_loss(W, tasks, mean=True) + 0.2 * mtl.l21_norm(W))
+    solution = problem.solve(CD, tol=1e-11)
+    assert violation(solution, tasks, coefficient=1.0 / tasks.counts, l21=0.2) < 1e-6
+
+
+def l21_gap(X, Y, W, lam) -> float:
+    """Relative gap with the residual, scaled to be feasible, as dual point."""
+    R = Y - X @ W
+    primal = 0.5 * (R**2).sum() + lam * np.linalg.norm(W, axis=1).sum()
+    theta = R * min(1.0, lam / np.linalg.norm(X.T @ R, axis=1).max())
+    return (primal - ((Y * theta).sum() - 0.5 * (theta**2).sum())) / primal
+
+
+@pytest.mark.parametrize("share", [0.3, 0.03])
+@pytest.mark.parametrize("n, d, m", [(40, 300, 3), (400, 150, 2), (60, 200, 1)])
+def test_working_sets_larger_than_a_block_and_than_the_samples(n, d, m, share):
+    X, Y = data(n, d, m, seed=n)
+    Y = Y - 1.0
+    lam = share * np.linalg.norm(X.T @ Y, axis=1).max()
+    tasks = mtl.Tasks.shared(X, Y)
+    W = mtl.Weights(tasks)
+    solution = mtl.minimize(mtl.squared_loss(W, tasks) + lam * mtl.l21_norm(W)).solve(CD, tol=1e-9)
+    assert -1e-14 < l21_gap(X, Y, solution.W, lam) < 2e-9
+    assert violation(solution, tasks, l21=lam) < 1e-5
+
+
+def test_the_residual_takes_over_where_rows_outnumber_samples():
+    X, Y = data(20, 300, 3)
+    tasks = mtl.Tasks.shared(X, Y)
+    W = mtl.Weights(tasks)
+    form = mtl.minimize(mtl.squared_loss(W, tasks) + mtl.l21_norm(W)).form()
+    design, penalty = make_design(form.losses[0]), RowPenalty.of(form.functions, (300, 3))
+    start = np.random.default_rng(0).normal(size=(3, 300))
+    few = design.state(penalty, np.arange(10), start, None)
+    many = design.state(penalty, np.arange(5, 200), start, few)
+    assert isinstance(many, ResidualState)
+    before = many.objective(many.W, many.carried)
+    np.testing.assert_allclose(many.carried, Y.T - start[:, 5:200] @ X[:, 5:200].T, atol=1e-10)
+    many.sweep()
+    assert many.objective(many.W, many.carried) < before
+    np.testing.assert_allclose(many.carried, Y.T - many.W @ X[:, 5:200].T, atol=1e-10)
+
+
+def test_gram_matrices_grow_with_the_working_set():
+    X, Y = data(40, 20, 3)
+    tasks = mtl.Tasks.shared(X, Y)
+    W = mtl.Weights(tasks, intercept=True)
+    form = mtl.minimize(mtl.squared_loss(W, tasks) + mtl.l21_norm(W)).form()
+    design, penalty = make_design(form.losses[0]), RowPenalty.of(form.functions, (20, 3))
+    zero = np.zeros((3, 20))
+    first = design.state(penalty, np.array([4, 7, 9]), zero, None)
+    rows = np.array([1, 7, 3, 4])
+    second = design.state(penalty, rows, zero, first)
+    centred = X - X.mean(axis=0)
+    np.testing.assert_allclose(second.gram, centred[:, rows].T @ centred[:, rows], atol=1e-12)
+
+
+def test_collinear_features_and_a_column_of_zeros():
+    X, Y = data(40, 8, 3)
+    X = np.column_stack([X, X[:, 0], 2 * X[:, 1] - X[:, 2], np.zeros(40), np.ones(40)])
+    for tasks in (mtl.Tasks.shared(X, Y), mtl.Tasks.separate([X] * 3, list(Y.T))):
+        W = mtl.Weights(tasks)
+        for penalty, parameters in (
+            (2.0 * mtl.l1_norm(W), {"l1": 2.0}),
+            (3.0 * mtl.l21_norm(W), {"l21": 3.0}),
+        ):
+            solution = mtl.minimize(mtl.squared_loss(W, tasks) + penalty).solve(CD, tol=1e-10)
+            assert solution.status == "optimal"
+            assert violation(solution, tasks, **parameters) < 1e-5
+            np.testing.assert_array_equal(solution.W[10], 0.0)
+
+
+def test_zero_is_the_solution_from_lambda_max_on():
+    X, Y = data()
+    tasks = mtl.Tasks.shared(X, Y)
+    W = mtl.Weights(tasks)
+    critical = np.linalg.norm(X.T @ Y, axis=1).max()
+    above = mtl.minimize(mtl.squared_loss(W, tasks) + 1.0001 * critical * mtl.l21_norm(W)).solve(CD)
+    below = mtl.minimize(mtl.squared_loss(W, tasks) + 0.999 * critical * mtl.l21_norm(W)).solve(CD, tol=1e-9)
+    assert not above.W.any()
+    assert np.count_nonzero(below.W.any(axis=1)) == 1
+
+
+def test_a_warm_start_saves_sweeps():
+    X, Y = data(100, 60, 5, correlation=0.9)
+    tasks = mtl.Tasks.shared(X, Y)
+    W = mtl.Weights(tasks)
+    problem = mtl.minimize(mtl.squared_loss(W, tasks) + 5.0 * mtl.l21_norm(W))
+    cold = problem.solve(CD, tol=1e-10)
+    warm = problem.solve(CD, tol=1e-10, warm_start=cold)
+    assert warm.iterations < cold.iterations
+    assert warm.objective == pytest.approx(cold.objective, rel=1e-9)
+
+
+def test_max_iter_ends_it():
+    X, Y = data(60, 50, 3, correlation=0.99)
+    tasks = mtl.Tasks.shared(X, Y)
+    W = mtl.Weights(tasks)
+    problem = mtl.minimize(mtl.squared_loss(W, tasks) + 0.01 * mtl.l1_norm(W))
+    solution = problem.solve(CD, tol=1e-14, max_iter=5)
+    assert solution.status == "iteration_limit"
+    assert solution.iterations <= 5
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    seed=st.integers(0, 10_000),
+    shape=st.tuples(st.integers(2, 12), st.integers(1, 9), st.integers(1, 3)),
+    l1=st.sampled_from([0.0, 0.1, 1.0]),
+    l21=st.sampled_from([0.05, 0.5, 5.0]),
+)
+def test_random_problems_satisfy_their_optimality_conditions(seed, shape, l1, l21):
+    n, d, m = shape
+    rng = np.random.default_rng(seed)
+    X, Y = rng.normal(size=(n, d)), rng.normal(size=(n, m))
+    tasks = mtl.Tasks.shared(X, Y) if seed % 2 else mtl.Tasks.separate([X] * m, list(Y.T))
+    W = mtl.Weights(tasks)
+    objective = mtl.squared_loss(W, tasks) + l21 * mtl.l21_norm(W)
+    objective = objective + l1 * mtl.l1_norm(W) if l1 else objective
+    solution = mtl.minimize(objective).solve(CD, tol=1e-12)
+    assert violation(solution, tasks, l1=l1, l21=l21) < 1e-5
+
+
+def test_refusals_name_the_term():
+    tasks = LAYOUTS["shared"]
+    W, S = mtl.Weights(tasks), mtl.Weights(tasks, name="S")
+    loss = mtl.squared_loss(W, tasks)
+    weights = np.ones(12)
+    weights[3] = 0
+
+    def refusal(objective, subject_to=()):
+        return SOLVER.refuses(mtl.minimize(objective, list(subject_to)).form())
+
+    assert refusal(loss + mtl.l1_norm(W)) is None
+    assert "trace_norm(W)" in refusal(loss + mtl.trace_norm(W))
+    assert "huber_loss(W, tasks)" in refusal(mtl.huber_loss(W, tasks) + mtl.l1_norm(W))
+    assert "one weight matrix" in refusal(mtl.squared_loss(W + S, tasks) + mtl.l1_norm(W) + mtl.l1_norm(S))
+    assert "sparse" in refusal(loss + mtl.ridge(W))
+    assert "weight of 0" in refusal(loss + mtl.l21_norm(W, weights=weights))
+    assert "W[:3, :]" in refusal(loss + mtl.l1_norm(W[:3, :]))
+    assert "W >= 1" in refusal(loss + mtl.l1_norm(W), [W >= 1])
