@@ -1,5 +1,6 @@
 """The first second of a new user: importing is quick and light, and what README, package and metadata say of themselves agrees."""
 
+import os
 import re
 import subprocess
 import sys
@@ -88,6 +89,20 @@ def test_readme_starts_with_two_commands_that_fit_the_package():
     assert "dev" in pyproject()["optional-dependencies"]
     assert (ROOT / "examples" / "01_digits.toml").is_file()
     assert f"Python {pyproject()['requires-python'].removeprefix('>=')}" in (ROOT / "README.md").read_text()
+
+
+def test_readme_shows_the_report_of_the_present_problem_file():
+    """Model, data and their wording; the figures of the solve are as they were when they were pasted."""
+    command = [sys.executable, "-m", "mtldsl", "explain", "examples/01_digits.toml"]
+    environment = {**os.environ, "COLUMNS": "96"}
+    shown = subprocess.run(
+        command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True
+    ).stdout
+    readme = (ROOT / "README.md").read_text()
+    described = shown[: shown.index("Solvers")].strip().splitlines()
+    assert len(described) > 8
+    for line in described:
+        assert line.rstrip() in readme, line
 
 
 def test_links_of_readme_and_docs_point_somewhere():
