@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 
 import numpy as np
+from scipy.linalg import lapack
 
 __all__ = ["inverses", "is_regular"]
 
@@ -36,13 +37,21 @@ def _inverses(H: np.ndarray) -> np.ndarray:
     # Unit diagonals first: features in different units are no lack of rank.
     outer = _outer(H)
     H = H / outer
-    if _pivots(H) > _SMALLEST_PIVOT:
-        inverse = np.linalg.inv(H)
-        return 0.5 * (inverse + inverse.transpose(0, 2, 1)) / outer
+    inverse = np.empty_like(H)
+    for i, matrix in enumerate(H):
+        factor, failed = lapack.dpotrf(matrix, lower=False, clean=False)
+        if failed or np.diag(factor).min() <= _SMALLEST_PIVOT:
+            return _pseudo_inverses(H) / outer
+        inverse[i] = lapack.dpotri(factor, lower=False)[0]
+    below = np.tri(H.shape[1], k=-1, dtype=bool)  # dpotri leaves that half undefined
+    return np.where(below, inverse.transpose(0, 2, 1), inverse) / outer
+
+
+def _pseudo_inverses(H: np.ndarray) -> np.ndarray:
     values, vectors = np.linalg.eigh(H)
     kept = values > _NULL * values[:, -1:]
     vectors = vectors * np.where(kept, 1.0 / np.sqrt(np.where(kept, values, 1.0)), 0.0)[:, None, :]
-    return vectors @ vectors.transpose(0, 2, 1) / outer
+    return vectors @ vectors.transpose(0, 2, 1)
 
 
 def _outer(H: np.ndarray) -> np.ndarray:

@@ -80,11 +80,14 @@ class Iteration:
             x = self.solve(rhs)
             image = self.split.image(x)
             step = image - w
-            residual = np.linalg.norm(self.root * step) / max(np.linalg.norm(self.root * self.s), 1e-300)
+            residual = np.linalg.norm(self.root * step) / max(np.linalg.norm(self.root * self.s), 1e-100)
+            # the relative gap is mostly within a factor of ten of this residual: far from tol a look is of little use
             since = iteration - last_watch
-            due = (since >= 5 and residual < 0.3 * watched_residual) or since > 20 + 0.5 * last_watch
+            near, close = residual < 300.0 * self.tol, residual < 10.0 * self.tol
+            fell = near and residual < (0.5 if close else 0.1) * watched_residual
+            due = (since >= 4 and fell) or since > 8 + 0.5 * last_watch
             last = iteration >= max_iter or self.split.size == 0
-            if due or last or iteration == 1:
+            if due or last:
                 last_watch, watched_residual = iteration, residual
                 point = self._point(x, w, self.metric * (self.s - w), iteration)
                 if watch(point) or last:

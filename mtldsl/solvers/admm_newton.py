@@ -130,7 +130,9 @@ class MethodOfMultipliers:
             )
 
         low, at_low, high, at_high = 0.0, first, 1.0, slope(1.0)
-        while at_high < 0.5 * first and high < 1e9:  # still as steep: no curvature here, a longer step is free
+        while (
+            at_high < 0.5 * first and high < 1e9
+        ):  # still as steep: no curvature here, a longer step is free
             low, at_low, high = high, at_high, 4.0 * high
             at_high = slope(high)
         t = high
