@@ -110,7 +110,8 @@ class ProximalNewton:
         predictions = self._predictions(x)
         objective = self._objective(x, predictions)
         gradient = self._gradient([loss.gradient(z) for loss, z in zip(losses, predictions, strict=True)])
-        residual, damping, looked = float(np.linalg.norm(gradient + splitting.y)), 0.0, math.inf
+        residual, damping = float(np.linalg.norm(gradient + splitting.y)), 0.0
+        looked = residual
         while True:
             self.iteration += 1
             hessian = self._hessian(predictions)
@@ -136,7 +137,7 @@ class ProximalNewton:
             gradient = self._gradient(slopes)
             residual = float(np.linalg.norm(gradient + splitting.y))
             last = self.iteration >= max_iter or watch.expired
-            if last or residual <= 0.1 * looked or self.iteration % 5 == 0:
+            if last or residual <= 0.03 * looked or self.iteration % 5 == 0:
                 looked = residual
                 point = self._point(x, splitting.y, self.iteration, slopes)
                 if watch(point) or last:

@@ -12,7 +12,7 @@ from mtldsl.solvers.proximal_part import ProximalPart
 __all__ = ["QuadraticSplitting"]
 
 _RELAXATION = 1.6
-_OFF_BALANCE = 2.5
+_OFF_BALANCE = 4.0
 
 
 class QuadraticSplitting:
@@ -29,7 +29,7 @@ class QuadraticSplitting:
     def __init__(self, proximal: ProximalPart, w, y, memory: int = 10):
         self.proximal, self.layout = proximal, proximal.layout
         self.w, self.y, self.memory = w, y, memory
-        self.penalty = 1.0
+        self.penalty = 0.1
         self.iterations = 0
 
     def set_quadratic(self, hessian, b) -> None:
@@ -62,7 +62,7 @@ class QuadraticSplitting:
         """Iterate until done(w, y, residual), the residual being an array like w."""
         s = self.w + self.y / (self.penalty * self.metric)
         anderson = Anderson(self.memory)
-        balance_at, interval = 8, 8
+        balance_at, interval = 5, 5
         w_before = None
         for iteration in range(1, max_iter + 1):
             M = self.penalty * self.metric

@@ -1,11 +1,15 @@
-"""Accelerated proximal gradient: its optimality, hard starts, and what it refuses."""
+"""Proximal gradient, first and second order: optimality conditions derived here, hard starts, and what it refuses."""
 
 import numpy as np
 import pytest
 
 import mtldsl as mtl
+from mtldsl.solvers import proximal_newton
 from mtldsl.solvers.proximal_gradient import SOLVER
-from tests.models import shared
+from mtldsl.solvers.proximal_part import ProximalPart, partition
+from mtldsl.solvers.quadratic_splitting import QuadraticSplitting
+from mtldsl.solvers.smooth_part import SmoothPart
+from tests.models import separate, shared
 
 rng = np.random.default_rng(0)
 
@@ -26,6 +30,214 @@ def test_optimality_conditions_by_hand():
         pull[used], lam * rows / np.linalg.norm(rows, axis=1, keepdims=True), atol=1e-4
     )
     assert np.linalg.norm(pull[~used], axis=1).max() <= lam * (1 + 1e-6)
+
+
+@pytest.fixture(params=["as chosen", "first order", "second order"])
+def order(request, monkeypatch):
+    """Both methods are held to the same conditions, whichever the solver would choose."""
+    if request.param == "first order":
+        monkeypatch.setattr(proximal_newton, "why_not", lambda *_: "a test wants the other")
+    elif request.param == "second order":
+        monkeypatch.setattr(proximal_newton, "gradient_steps_first", lambda form: 0)
+
+
+LOSSES = {
+    "squared": (mtl.squared_loss, "real", lambda z, y: z - y),
+    "huber": (mtl.huber_loss, "real", lambda z, y: np.clip(z - y, -1, 1)),
+    "logistic": (mtl.logistic_loss, "sign", lambda z, y: -y / (1 + np.exp(y * z))),
+    "squared hinge": (mtl.squared_hinge_loss, "sign", lambda z, y: -2 * y * np.maximum(1 - y * z, 0)),
+    "poisson": (mtl.poisson_loss, "count", lambda z, y: np.exp(z) - y),
+}
+
+
+def pulls(solution, tasks, slope):
+    """-X_i^T l'(X_i w_i + b_i, y_i) column by column, and the sums of l'."""
+    b = np.zeros(tasks.n_tasks) if solution.intercept is None else solution.intercept
+    columns, sums = [], []
+    for i, (X, y) in enumerate(zip(tasks.inputs, tasks.per_task(tasks.targets), strict=True)):
+        s = 1.0 if tasks.sample_weights is None else tasks.per_task(tasks.sample_weights)[i]
+        u = s * slope(X @ solution.W[:, i] + b[i], y)
+        columns.append(-(X.T @ u))
+        sums.append(np.sum(u))
+    return np.column_stack(columns), np.array(sums)
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize(
+    "name, layout",
+    [
+        (name, layout)
+        for name in LOSSES
+        for layout in ("shared", "missing", "weighted", "sparse", "separate")
+        if (name, layout) != ("poisson", "separate")  # tests.models makes no such data
+    ],
+)
+def test_low_rank_models_satisfy_their_optimality_conditions(name, layout, intercept, order):
+    """-gradient = lam (U V^T + Z) with U^T Z = 0, Z V = 0, ||Z||_2 <= 1, and the intercepts' derivatives are zero."""
+    word, labels, slope = LOSSES[name]
+    options = {"missing": {"missing": 0.2}, "weighted": {"sample_weights": True}, "sparse": {"density": 0.5}}
+    tasks = (
+        separate(1, labels, sizes=(30, 17, 29, 25))
+        if layout == "separate"
+        else shared(1, 40, labels, **options.get(layout, {}))
+    )
+    W, lam = mtl.Weights(tasks, intercept=intercept), 1.5
+    problem = mtl.minimize(word(W, tasks) + lam * mtl.trace_norm(W))
+    solution = problem.solve("proximal_gradient", tol=1e-10)
+    assert solution.status == "optimal"
+    pull, sums = pulls(solution, tasks, slope)
+    U, s, Vt = np.linalg.svd(solution.W)
+    rank = int(np.count_nonzero(s > 1e-8 * s[0]))
+    rotated = U.T @ pull @ Vt.T
+    np.testing.assert_allclose(rotated[:rank, :rank], lam * np.eye(rank), atol=1e-3)
+    assert np.linalg.norm(rotated[rank:, rank:], 2) <= lam * (1 + 1e-7) if rank < 4 else True
+    assert np.abs(rotated[:rank, rank:]).max(initial=0.0) < 1e-3
+    if intercept:
+        assert np.abs(sums).max() < 1e-3
+
+
+def test_singular_values_are_thresholded(order):
+    # X = I: W = prox of the trace norm at Y, whose singular values 5 and 1 become 3 and 0 - by hand
+    tasks = mtl.Tasks.shared(np.eye(2), [[5.0, 0.0], [0.0, 1.0]])
+    W = mtl.Weights(tasks)
+    problem = mtl.minimize(mtl.squared_loss(W, tasks) + 2.0 * mtl.trace_norm(W))
+    np.testing.assert_allclose(problem.solve("proximal_gradient", tol=1e-12).W, [[3.0, 0], [0, 0]], atol=1e-9)
+
+
+def test_a_sum_of_two_blocks(order):
+    """Robust multi-task learning: both blocks see the same pull, one as a matrix, the other column by column."""
+    tasks = separate(3, sizes=(30, 17, 29, 25))
+    L, S = mtl.Weights(tasks, name="L"), mtl.Weights(tasks, name="S")
+    problem = mtl.minimize(mtl.squared_loss(L + S, tasks) + 2.0 * mtl.trace_norm(L) + 1.4 * mtl.l12_norm(S))
+    solution = problem.solve("proximal_gradient", tol=1e-10)
+    total = solution.blocks["L"] + solution.blocks["S"]
+    pull = np.column_stack(
+        [
+            X.T @ (y - X @ w)
+            for X, y, w in zip(tasks.inputs, tasks.per_task(tasks.targets), total.T, strict=True)
+        ]
+    )
+    assert np.linalg.norm(pull, 2) <= 2.0 * (1 + 1e-6)
+    assert np.vdot(pull, solution.blocks["L"]) == pytest.approx(
+        2.0 * np.linalg.svd(solution.blocks["L"], compute_uv=False).sum(), abs=1e-4
+    )
+    assert np.linalg.norm(pull, axis=0).max() <= 1.4 * (1 + 1e-6)
+    used = np.linalg.norm(solution.blocks["S"], axis=0) > 0
+    assert used.any()
+    np.testing.assert_allclose(np.linalg.norm(pull, axis=0)[used], 1.4, atol=1e-4)
+
+
+def test_bounds_and_ridge(order):
+    """W >= 0 and W <= 0.3 with a ridge: a box, where the gradient has the sign that the active bound asks for."""
+    tasks = shared(6, n=40, labels="sign")
+    W = mtl.Weights(tasks)
+    problem = mtl.minimize(mtl.logistic_loss(W, tasks) + 0.5 * mtl.ridge(W), subject_to=[W >= 0.05, W <= 0.3])
+    solution = problem.solve("proximal_gradient", tol=1e-9)
+    assert solution.violation == 0.0
+    pull = pulls(solution, tasks, LOSSES["logistic"][2])[0] - 0.5 * solution.W
+    at_low, at_high = solution.W == 0.05, solution.W == 0.3
+    assert at_low.any() and at_high.any()
+    assert pull[at_low].max() <= 1e-6
+    assert pull[at_high].min() >= -1e-6
+    assert np.abs(pull[~(at_low | at_high)]).max(initial=0.0) < 1e-3
+
+
+@pytest.mark.parametrize("word", [mtl.squared_loss, mtl.huber_loss, mtl.sum_of_squares])
+@pytest.mark.parametrize("layout", ["shared", "missing", "separate"])
+def test_images_and_gradients_of_the_smooth_part(word, layout):
+    """Gradients against finite differences of the objective, images of a combination against combined images."""
+    tasks = {"shared": shared(7), "missing": shared(7, missing=0.2), "separate": separate(7)}[layout]
+    L, S = mtl.Weights(tasks, intercept=True, name="L"), mtl.Weights(tasks, name="S")
+    objective = word(L + 2 * S - 1.0, tasks, mean=True) + 0.3 * mtl.ridge(S @ np.ones((4, 2)))
+    form = mtl.minimize(objective).form()
+    smooth = SmoothPart(form, list(form.functions))
+    generator = np.random.default_rng(1)
+    x, direction = generator.normal(size=(2, smooth.layout.size))
+    images, other = smooth.images(x), smooth.images(x + direction)
+    gradient = smooth.gradient(smooth.slopes(images))
+    h = 1e-5
+    up, down = (form.value(smooth.layout.blocks(x + sign * h * direction)) for sign in (1, -1))
+    assert gradient @ direction == pytest.approx((up - down) / (2 * h), rel=1e-6)
+    for half, a, b in zip(smooth.images(x + 0.5 * direction), images, other, strict=True):
+        np.testing.assert_allclose(half, 0.5 * (a + b), atol=1e-10)
+    change = smooth.gradient(smooth.slopes(other)) - gradient
+    secant = smooth.secant(direction, images, smooth.slopes(images), other, smooth.slopes(other))
+    assert secant == pytest.approx(change @ direction, rel=1e-9)
+
+
+def test_hessians_of_the_losses():
+    """Second derivatives, and their sums over blocks and intercepts, against differences of gradients."""
+    tasks = shared(8, labels="sign", missing=0.2)
+    L, S = mtl.Weights(tasks, intercept=True, name="L"), mtl.Weights(tasks, name="S")
+    form = mtl.minimize(mtl.logistic_loss(L + 2 * S, tasks) + mtl.ridge(L) + mtl.ridge(S)).form()
+    proximal = ProximalPart(form, partition(form))
+    x = np.random.default_rng(2).normal(size=proximal.layout.size)
+    newton = proximal_newton.ProximalNewton(form, proximal, x)
+    (loss,) = form.losses
+    W, h = x.reshape(-1, tasks.n_tasks), 1e-5
+
+    def gradient(V):
+        return newton._gradient([loss.gradient(loss.predictions(proximal.layout.blocks(V.ravel())))])
+
+    hessian = newton._hessian([loss.predictions(proximal.layout.blocks(x))])
+    direction = np.random.default_rng(3).normal(size=W.shape)
+    numeric = (gradient(W + h * direction) - gradient(W - h * direction)) / (2 * h)
+    np.testing.assert_allclose(np.einsum("ijk,ki->ji", hessian, direction), numeric, rtol=1e-5, atol=1e-6)
+
+
+def test_a_quadratic_over_a_polyhedron_by_splitting():
+    """min 1/2 x^T H x - b^T x over x >= 0, against every choice of the active set."""
+    tasks = shared(9, n=12)
+    W = mtl.Weights(tasks)
+    form = mtl.minimize(mtl.squared_loss(W, tasks), subject_to=[W >= 0]).form()
+    proximal = ProximalPart(form, partition(form))
+    generator = np.random.default_rng(4)
+    root = generator.normal(size=(6, 6))
+    H, b = root @ root.T + 0.1 * np.eye(6), generator.normal(size=(6, 4))
+    splitting = QuadraticSplitting(proximal, np.zeros((6, 4)), np.zeros((6, 4)))
+    splitting.set_quadratic(H, b)
+    residuals = []
+
+    def done(w, y, residual):
+        np.testing.assert_allclose(residual, H @ w - b + y, atol=1e-8)
+        residuals.append(np.linalg.norm(residual))
+        return residuals[-1] < 1e-11
+
+    splitting.run(done, 1000)
+    assert residuals[-1] < 1e-11
+    for column, target in zip(splitting.w.T, b.T, strict=True):
+        values = []
+        for mask in range(64):
+            on = np.array([bool(mask >> k & 1) for k in range(6)])
+            candidate = np.zeros(6)
+            if on.any():
+                candidate[on] = np.linalg.solve(H[np.ix_(on, on)], target[on])
+            if candidate.min() >= 0:
+                values.append(0.5 * candidate @ H @ candidate - target @ candidate)
+        assert 0.5 * column @ H @ column - target @ column == pytest.approx(min(values), abs=1e-9)
+
+
+def test_start_and_limits(order):
+    tasks = shared(10, n=40, labels="sign")
+    W = mtl.Weights(tasks)
+    problem = mtl.minimize(mtl.logistic_loss(W, tasks) + mtl.trace_norm(W))
+    cold = problem.solve("proximal_gradient", tol=1e-9)
+    warm = problem.solve("proximal_gradient", tol=1e-9, warm_start=cold)
+    assert warm.iterations <= cold.iterations / 2
+    short = problem.solve("proximal_gradient", tol=1e-14, max_iter=2)
+    assert short.iterations == 2
+    assert short.status == "iteration_limit"
+
+
+def test_a_start_outside_the_constraints(order):
+    """Zero is infeasible, and has a lower objective than every feasible point."""
+    tasks = shared(11, n=40, labels="sign")
+    W = mtl.Weights(tasks)
+    problem = mtl.minimize(mtl.logistic_loss(W, tasks) + mtl.ridge(W), subject_to=[W >= 2.0])
+    assert problem.form().value({"W": np.zeros((6, 4))}) < problem.form().value({"W": np.full((6, 4), 2.0)})
+    solution = problem.solve("proximal_gradient", tol=1e-8)
+    assert solution.status == "optimal"
+    assert solution.violation <= 1e-8
 
 
 def test_a_step_from_far_away_survives_an_overflow():
