@@ -7,7 +7,7 @@ from scipy import sparse
 
 from mtldsl.errors import ModelError
 
-__all__ = ["as_factor", "as_matrix", "constant_text", "index_text", "selector"]
+__all__ = ["add_offsets", "as_factor", "as_matrix", "chain", "constant_text", "index_text", "selector"]
 
 
 def as_matrix(value, shape, typed) -> np.ndarray | None:
@@ -78,3 +78,17 @@ def constant_text(value) -> str:
     if np.ndim(value) == 0 and not sparse.issparse(value):
         return f"{float(value):.10g}"
     return "array({})".format(", ".join(str(n) for n in np.shape(value)))
+
+
+def add_offsets(a, b, sign):
+    """a + sign * b, where None stands for zero."""
+    if b is None:
+        return a
+    return sign * b if a is None else a + sign * b
+
+
+def chain(a, b):
+    """a @ b, where None stands for the identity."""
+    if a is None or b is None:
+        return b if a is None else a
+    return a @ b

@@ -8,6 +8,7 @@ from mtldsl.atoms.function import Set
 from mtldsl.errors import ModelError
 from mtldsl.language.constants import as_matrix, constant_text
 from mtldsl.language.expression import Affine
+from mtldsl.language.latex import constant_latex
 
 __all__ = ["Constraint", "compare"]
 
@@ -53,7 +54,7 @@ def compare(left: Affine, symbol: str, right) -> Constraint:
         bound = bound - left.offset
         left = Affine(left.parts, left.shape, left.text, left.latex, left.precedence)
     uniform = bound.flat[0] if bound.size and (bound == bound.flat[0]).all() else None
-    latex = f"{left.latex} {_LATEX[symbol]} {_right_text(right)}"
+    latex = f"{left.latex} {_LATEX[symbol]} {constant_latex(right)}"
     return Constraint(kind(bound if uniform is None else float(uniform)), left, typed, latex)
 
 

@@ -7,7 +7,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from mtldsl.errors import ModelError
-from mtldsl.language.constants import as_factor, as_matrix, constant_text, index_text, selector
+from mtldsl.language.constants import (
+    add_offsets,
+    as_factor,
+    as_matrix,
+    chain,
+    constant_text,
+    index_text,
+    selector,
+)
+from mtldsl.language.latex import constant_latex, escaped
 from mtldsl.language.scalar import Number, Scalar, as_scalar, bracket
 from mtldsl.tasks import Tasks
 
@@ -49,10 +58,18 @@ class Affine:
 
     def __radd__(self, other):
         # sum([L, S]) starts from 0
-        return self if _is_number(other) and other == 0 else self._plus(other, "+", +1.0, reflected=True)
+        return (
+            self
+            if isinstance(as_scalar(other), Number) and other == 0
+            else self._plus(other, "+", +1.0, reflected=True)
+        )
 
     def __rsub__(self, other):
-        return (-self)._plus(other, "+", +1.0, reflected=True)
+        result = (-self)._plus(other, "+", +1.0, reflected=True)
+        if result is not NotImplemented:
+            result.text = f"{constant_text(other)} - {bracket(self, 2)}"
+            result.latex = f"{constant_latex(other)} - {bracket(self, 2, 'latex')}"
+        return result
 
     def _plus(self, other, symbol, sign, reflected=False):
         if isinstance(other, Affine):
@@ -62,7 +79,7 @@ class Affine:
                     "only expressions of one shape can be added"
                 )
             parts = self.parts + tuple(_scaled(part, Number(sign)) for part in other.parts)
-            offset = _add_offsets(self.offset, other.offset, sign)
+            offset = add_offsets(self.offset, other.offset, sign)
             right_text, right_latex = (
                 bracket(other, 1 + (symbol == "-"), kind) for kind in ("text", "latex")
             )
@@ -70,8 +87,8 @@ class Affine:
             constant = as_matrix(other, self.shape, f"{self.text} {symbol} ...")
             if constant is None:
                 return NotImplemented
-            parts, offset = self.parts, _add_offsets(self.offset, constant, sign)
-            right_text = right_latex = constant_text(other)
+            parts, offset = self.parts, add_offsets(self.offset, constant, sign)
+            right_text, right_latex = constant_text(other), constant_latex(other)
         pieces = [(self.text, self.latex), (right_text, right_latex)]
         if reflected:
             pieces.reverse()
@@ -110,11 +127,12 @@ class Affine:
 
     def __truediv__(self, other):
         scalar = as_scalar(other)
-        return (
-            NotImplemented
-            if scalar is None
-            else self * (1.0 / scalar if scalar.parameters else 1.0 / _nonzero(scalar, self))
-        )
+        if scalar is None:
+            return NotImplemented
+        result = self * (1.0 / scalar if scalar.parameters else 1.0 / _nonzero(scalar, self))
+        result.text = f"{bracket(self, 2)} / {bracket(scalar, 3)}"
+        result.latex = rf"\frac{{{self.latex}}}{{{scalar.latex}}}"
+        return result
 
     def __neg__(self):
         result = self * -1.0
@@ -161,7 +179,7 @@ class Affine:
         right = np.ones((q, 1)) if axis in (None, 1) else None
         argument = "" if axis is None else f"axis={axis}"
         latex = {
-            None: rf"\mathbf 1^\top {self.latex} \mathbf 1",
+            None: rf"\mathbf 1^\top {bracket(self, 2, 'latex')} \mathbf 1",
             0: rf"\mathbf 1^\top {bracket(self, 2, 'latex')}",
             1: rf"{bracket(self, 2, 'latex')} \mathbf 1",
         }[axis]
@@ -174,7 +192,9 @@ class Affine:
         text = f"{bracket(self, 3)}[{index_text(rows)}, {index_text(columns)}]"
         left = selector(rows, self.shape[0], names[0], f"row of {text}")
         right = selector(columns, self.shape[1], names[1], f"task of {text}")
-        latex = rf"{bracket(self, 3, 'latex')}_{{{index_text(rows)},\,{index_text(columns)}}}"
+        latex = (
+            rf"{bracket(self, 3, 'latex')}_{{{escaped(index_text(rows))},\,{escaped(index_text(columns))}}}"
+        )
         return self._mapped(left, None if right is None else right.T.tocsr(), text, latex)
 
     def __iter__(self):
@@ -182,7 +202,7 @@ class Affine:
 
     def _mapped(self, left, right, text, latex):
         parts = [
-            Part(part.weights, part.coefficient, _chain(left, part.left), _chain(part.right, right))
+            Part(part.weights, part.coefficient, chain(left, part.left), chain(part.right, right))
             for part in self.parts
         ]
         p = self.shape[0] if left is None else left.shape[0]
@@ -254,7 +274,7 @@ class Weights(Affine):
                 f"Weights(..., intercept={intercept!r}): write intercept=True or intercept=False"
             )
         self.tasks, self.intercept, self.name = tasks, bool(intercept), name
-        latex = name if len(name) == 1 else rf"\mathrm{{{name}}}"
+        latex = name if len(name) == 1 else rf"\mathrm{{{escaped(name)}}}"
         super().__init__([Part(self, Number(1.0))], (tasks.n_features, tasks.n_tasks), name, latex)
 
     @property
@@ -270,11 +290,6 @@ def _refuse_product(value, typed: str) -> None:
         raise ModelError(f"{typed}: a product of two unknowns is not affine, so no term made of it is convex")
 
 
-def _is_number(value) -> bool:
-    scalar = as_scalar(value)
-    return isinstance(scalar, Number)
-
-
 def _nonzero(scalar: Scalar, expression: Affine) -> float:
     if scalar.value == 0:
         raise ModelError(f"{expression.text} / 0: division by zero")
@@ -283,15 +298,3 @@ def _nonzero(scalar: Scalar, expression: Affine) -> float:
 
 def _scaled(part: Part, scalar: Scalar) -> Part:
     return Part(part.weights, scalar * part.coefficient, part.left, part.right)
-
-
-def _add_offsets(a, b, sign):
-    if b is None:
-        return a
-    return sign * b if a is None else a + sign * b
-
-
-def _chain(a, b):
-    if a is None or b is None:
-        return b if a is None else a
-    return a @ b

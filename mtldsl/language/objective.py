@@ -130,7 +130,7 @@ class Objective:
                 f"{text}: no exact projection is known for this set; balls exist for l1_norm, l21_norm, trace_norm and "
                 f"frobenius_norm without weights. Nearest form that works: add lam * {term.atom_text} to the objective"
             )
-        return Constraint(ball, term.argument, text, rf"{term.latex} \leq {radius.text}")
+        return Constraint(ball, term.argument, text, rf"{term.latex} \leq {radius.latex}")
 
     def __lt__(self, other):
         raise ModelError(

@@ -9,6 +9,7 @@ from numbers import Real
 import numpy as np
 
 from mtldsl.errors import ModelError
+from mtldsl.language.latex import escaped, number_latex
 
 __all__ = ["Number", "Parameter", "Scalar", "as_scalar"]
 
@@ -49,7 +50,10 @@ class Scalar:
         return _combine(operator.truediv, "/", other, self, 2)
 
     def __neg__(self):
-        return Number(-1.0) * self
+        negative = Number(-1.0) * self
+        if not isinstance(negative, Number):
+            negative.text, negative.latex = f"-{bracket(self, 2)}", f"-{bracket(self, 2, 'latex')}"
+        return negative
 
     def __repr__(self):
         return self.text
@@ -62,7 +66,7 @@ class Number(Scalar):
         self.value = float(value)
         if not np.isfinite(self.value):
             raise ModelError(f"the coefficient {value!r} is not finite: write a finite number")
-        self.text = self.latex = f"{self.value:.10g}"
+        self.text, self.latex = f"{self.value:.10g}", number_latex(self.value)
 
 
 class Parameter(Scalar):
@@ -85,7 +89,7 @@ class Parameter(Scalar):
                 f"Parameter(..., name={name!r}): a name must be a Python identifier such as 'lam' or 'mu'"
             )
         self.name = self.text = name
-        self.latex = _GREEK.get(name, rf"\mathrm{{{name}}}" if len(name) > 1 else name)
+        self.latex = _GREEK.get(name, rf"\mathrm{{{escaped(name)}}}" if len(name) > 1 else name)
         self.value = value
 
     @property
@@ -118,7 +122,7 @@ class _Binary(Scalar):
         self.latex = (
             rf"\frac{{{left.latex}}}{{{right.latex}}}"
             if symbol == "/"
-            else f"{bracket(left, precedence, 'latex')} {'' if symbol == '*' else symbol} "
+            else f"{bracket(left, precedence, 'latex')} {_between(symbol, right)}"
             f"{bracket(right, precedence + (symbol == '-'), 'latex')}"
         )
 
@@ -155,6 +159,13 @@ _GREEK = {
         "omega",
     ]
 } | {"lam": r"\lambda"}
+
+
+def _between(symbol: str, right: Scalar) -> str:
+    """Factors stand side by side, save for a number after another factor."""
+    if symbol != "*":
+        return f"{symbol} "
+    return r"\cdot " if isinstance(right, Number) else ""
 
 
 def bracket(node, precedence: int, kind: str = "text") -> str:

@@ -174,10 +174,10 @@ def _dress(word, cls, head, tail):
 
 def _prediction_latex(W: Affine, with_intercept) -> str:
     """X_i w_i for a matrix W (its columns are the w_i); X_i (L + S)_i for an expression."""
-    if isinstance(W, Weights) and len(W.name) == 1:
+    if isinstance(W, Weights) and len(W.name) == 1 and W.name.lower() not in "bxy":  # b, X and y are taken
         column = f"{W.name.lower()}_i"
     else:
-        column = (f"({W.latex})" if W.precedence < 3 else W.latex) + "_i"
+        column = (f"({W.latex})" if W.precedence < 3 or "_" in W.latex else W.latex) + "_i"
     return f"X_i {column}" + (r" + b_i" if with_intercept else "")
 
 

@@ -24,7 +24,10 @@ def shrinkage(norms, threshold):
 
 def in_parentheses(argument: str) -> str:
     """LaTeX of an argument that an index or a product follows: parentheses around all but a single symbol."""
-    return f"({argument})" if " " in argument or argument.startswith("-") else argument
+    composed = argument.startswith("-") or any(
+        sign in argument for sign in " _^"
+    )  # two indices in a row are no LaTeX
+    return f"({argument})" if composed else argument
 
 
 class Norm(Regularizer):

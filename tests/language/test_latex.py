@@ -1,0 +1,109 @@
+"""What is printed is what was typed, and every model's LaTeX can be set: matplotlib's mathtext reads it."""
+
+import re
+
+import numpy as np
+import pytest
+
+import mtldsl as mtl
+from mtldsl.language.latex import number_latex
+
+mathtext = pytest.importorskip("matplotlib.mathtext")
+
+rng = np.random.default_rng(0)
+X, Y = rng.normal(size=(20, 4)), rng.normal(size=(20, 3))
+TASKS = {
+    "real": mtl.Tasks.shared(X, Y),
+    "sign": mtl.Tasks.shared(X, np.sign(Y), task_names=["a_1", "b%", "c"]),
+    "count": mtl.Tasks.shared(X, np.floor(Y**2)),
+}
+W, L = mtl.Weights(TASKS["sign"]), mtl.Weights(TASKS["sign"], name="L")
+long_name = mtl.Weights(TASKS["sign"], name="my_weights", intercept=True)
+lam, mu_2 = mtl.Parameter(2.0), mtl.Parameter(3.0, name="mu_2")
+ARGUMENTS = [
+    W,
+    long_name,
+    L - W,
+    -W,
+    W / 3,
+    W[:, [0, 1, 2]],
+    3 - W,
+    W - np.ones((4, 3)),
+    np.eye(4) @ W,
+    lam * W,
+]
+NEEDED = {"group_norm": {"groups": [[0, 1], [2]]}, "graph_laplacian": {"L": np.eye(3)}}
+
+
+def set_in_type(latex):
+    """Mathtext knows fewer commands than LaTeX: those it lacks are exchanged for their like."""
+    for missing, like in [
+        (r"\text{", r"\mathrm{"),
+        (r"\tfrac12", r"\frac{1}{2}"),
+        (r"\tfrac1{", r"\frac{1}{"),
+        (r"\big", ""),
+        (r"\mathbf 1", r"\mathbf{1}"),
+        (r"\quad & ", r"\quad "),
+    ]:
+        latex = latex.replace(missing, like)
+    mathtext.MathTextParser("agg").parse(f"${latex}$")
+
+
+@pytest.mark.parametrize("word", mtl.language.vocabulary.WORDS)
+def test_every_word_of_every_argument_can_be_set(word):
+    build = mtl.language.vocabulary.WORDS[word]
+    for argument in ARGUMENTS:
+        labels = getattr(build.atom, "labels", None)
+        term = (
+            build(argument, TASKS[labels], mean=True)
+            if isinstance(labels, str)
+            else build(argument, **NEEDED.get(word, {}))
+        )
+        set_in_type(term.latex)
+
+
+@pytest.mark.parametrize(
+    "build, text, latex",
+    [
+        (lambda: 3 - W, "3 - W", "3 - W"),
+        (lambda: 1 - (L + W), "1 - (L + W)", "1 - (L + W)"),
+        (lambda: W / 2, "W / 2", r"\frac{W}{2}"),
+        (lambda: (L - W) / lam, "(L - W) / lam", r"\frac{L - W}{\lambda}"),
+        (lambda: -lam * mtl.ridge(W), "-lam * ridge(W)", r"-\lambda \, \tfrac12\|W\|_F^2"),
+        (lambda: 2 * lam * 3 * mtl.l1_norm(W), "2 * lam * 3 * l1_norm(W)", r"2 \lambda \cdot 3 \, \|W\|_1"),
+        (lambda: mu_2 * mtl.l1_norm(W), "mu_2 * l1_norm(W)", r"\mathrm{mu\_2} \, \|W\|_1"),
+        (lambda: (L + W).sum() >= 1, "(L + W).sum() >= 1", r"\mathbf 1^\top (L + W) \mathbf 1 \geq 1"),
+        (lambda: -np.inf <= W, "W >= -inf", r"W \geq -\infty"),
+        (lambda: mtl.l1_norm(W) <= 1e-7, "l1_norm(W) <= 1e-07", r"\|W\|_1 \leq 10^{-7}"),
+        (lambda: W[:, "a_1"] == 0, "W[:, 'a_1'] == 0", r"W_{:,\,a\_1} = 0"),
+        (lambda: W[:, "b%"] <= 2.5e20, "W[:, 'b%'] <= 2.5e+20", r"W_{:,\,b\%} \leq 2.5 \cdot 10^{20}"),
+        (lambda: np.ones(3) <= W, "W >= array(3)", r"W \geq \mathrm{array}(3)"),
+    ],
+)
+def test_as_typed(build, text, latex):
+    made = build()
+    assert (made.text, made.latex) == (text, latex)
+    set_in_type(made.latex)
+
+
+def test_what_is_printed_means_what_was_typed():
+    """Evaluated again, the text gives the same map: 3 - W, W / 2 and their like are no mere pictures."""
+    x = {"W": rng.normal(size=(4, 3)), "L": rng.normal(size=(4, 3))}
+    for expression in [3 - W, 1 - (L + W), W / 2, (L - W) / lam, 2 - W / 4, -(L - W) / 2]:
+        linear = mtl.compile.from_tree.linear_map(expression)
+        expected = eval(expression.text, {"lam": lam.value, **x})
+        np.testing.assert_allclose(linear.forward(x), expected, rtol=1e-14)
+
+
+def test_numbers():
+    assert [number_latex(v) for v in (0.1, -3, 1e-7, -1e-7, 2.5e12, np.inf)] == [
+        "0.1", "-3", "10^{-7}", "-10^{-7}", r"2.5 \cdot 10^{12}", r"\infty",
+    ]  # fmt: skip
+
+
+def test_whole_problem_has_no_index_after_an_index():
+    problem = mtl.minimize(
+        mtl.logistic_loss(long_name, TASKS["sign"]) + lam * mtl.l21_norm(long_name, weights=np.ones(4)),
+        subject_to=[long_name[[0, 1], :] >= 0],
+    )
+    assert not re.search(r"_\{[^{}]*\}_", problem._repr_latex_())
