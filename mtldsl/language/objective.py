@@ -106,6 +106,12 @@ class Objective:
     def __neg__(self):
         return self * -1.0
 
+    def __pow__(self, power):
+        raise ModelError(
+            f"({self.text}) ** {_describe(power)}: powers of a term are not in the language; there are ridge(W), half the squared "
+            "frobenius_norm, and squared_trace_norm(W)"
+        )
+
     # ------------------------------------------------------------------------------------------- balls
 
     def __le__(self, other):

@@ -55,6 +55,11 @@ class Scalar:
             negative.text, negative.latex = f"-{bracket(self, 2)}", f"-{bracket(self, 2, 'latex')}"
         return negative
 
+    def __pow__(self, power):
+        raise ModelError(
+            f"{self.text} ** {power!r}: write the product, {bracket(self, 3)} * {bracket(self, 3)}"
+        )
+
     def __repr__(self):
         return self.text
 

@@ -34,6 +34,8 @@ WRONG = {
     "product of unknowns": (lambda: W @ W, ["product of two unknowns"]),
     "elementwise product": (lambda: W * np.ones((4, 3)), ["W * array(4, 3)", "weights=..."]),
     "product of terms": (lambda: mtl.l1_norm(W) * mtl.ridge(W), ["l1_norm(W)", "ridge(W)", "not convex"]),
+    "power of a term": (lambda: mtl.l1_norm(W) ** 2, ["(l1_norm(W)) ** 2", "squared_trace_norm"]),
+    "power of a parameter": (lambda: lam**2 * mtl.ridge(W), ["lam ** 2", "lam * lam"]),
     "a number added": (lambda: mtl.squared_loss(W, REAL) + 3, ["squared_loss(W, tasks) + 3", "only terms"]),
     "chained comparison": (lambda: 0 <= W <= 1, ["two constraints", "W >= 0, W <= 1"]),
     "strict inequality": (lambda: W > 0, ["W > ...", "W >= ..."]),
