@@ -49,8 +49,9 @@ class Entry:
 
 
 def catalogue() -> list[Entry]:
-    """Every atom of the registry: losses, regularizers, constraints."""
-    classes = sorted(REGISTRY.values(), key=lambda cls: list(KINDS.values()).index(_kind(cls)))
+    """Every atom of the registry: losses, regularizers, constraints, in the order of the vocabulary."""
+    kinds, words = list(KINDS.values()), [*WORDS, *REGISTRY]
+    classes = sorted(REGISTRY.values(), key=lambda cls: (kinds.index(_kind(cls)), words.index(cls.name)))
     return [entry(cls.name) for cls in classes]
 
 
@@ -104,7 +105,7 @@ def _traits(cls: type[Atom]) -> dict[str, object]:
             continue
         value = getattr(cls, name)
         if not isinstance(value, bool | int | float | str | None):  # a property of the instance
-            value = "depends on its parameters"
+            value = "by its parameters"
         if name == "convex" or value != default:
             found[name] = value
     return found

@@ -29,18 +29,14 @@ def main(arguments: list[str] | None = None) -> int:
         ):  # a terminal that lacks a letter shows ? rather than nothing at all
             stream.reconfigure(errors="replace")
     try:
-        code = options.run(options)
-        sys.stdout.flush()
-        return code
+        return options.run(options)
     except MTLError as error:
         print(f"mtldsl: {error}", file=sys.stderr)
-        return BAD_INPUT
+        # what a user asked for was checked before: a solver's error is a failure to solve
+        return FAILED if isinstance(error, SolverError) else BAD_INPUT
     except KeyboardInterrupt:
         print("mtldsl: interrupted before a point was found", file=sys.stderr)
         return INTERRUPTED
-    except BrokenPipeError:  # the reader of our output left, as `head` does
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return OK
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -150,11 +146,11 @@ def _words(options) -> int:
     if options.name is not None and options.markdown:
         raise DataError("words NAME --markdown: the page is of all words; leave out the name")
     if options.json:
-        print(json.dumps(words.as_plain(options.name), indent=2, ensure_ascii=False))
+        _print_json(words.as_plain(options.name))
     elif options.markdown:
-        print(words.markdown(), end="")
+        _print(words.markdown().removesuffix("\n"))
     else:
-        _console().print(words.page(options.name))
+        _print(words.page(options.name))
     return OK
 
 
@@ -162,13 +158,15 @@ def _words(options) -> int:
 
 
 def _load(options):
+    from mtldsl.file_rules import check_option
     from mtldsl.problem_file import load_problem
 
     file = load_problem(options.file)
-    if options.solver is not None:
-        file.solve["solver"] = options.solver
-    if options.tol is not None:
-        file.solve["tol"] = options.tol
+    for key in ("solver", "tol"):
+        value = getattr(options, key)
+        if value is not None:
+            check_option(key, value, file.solve)
+            file.solve[key] = value
     return file
 
 
@@ -176,10 +174,7 @@ def _run(file):
     """(record, solution, exit code) of one solve, with the cross-check that the file asks for."""
     from mtldsl.report.record import describe_run
 
-    try:
-        solution = file.problem.solve(**file.solve)
-    except SolverError as error:
-        raise type(error)(f"{file.path}: {error}") from error
+    solution = file.problem.solve(**file.solve)
     interrupted = solution.status == "interrupted"
     check = None
     if file.check is not None:
@@ -203,19 +198,41 @@ def _show(options, record: dict, report) -> None:
     if options.json:
         from mtldsl.report.record import plain
 
-        print(json.dumps(plain(record), indent=2, ensure_ascii=False, allow_nan=False))
+        _print_json(plain(record))
     elif options.quiet:
         from mtldsl.report.text import verdict
 
-        _console().print(verdict(record))
+        _print(verdict(record))
     else:
-        _console().print(report(record))
+        _print(report(record))
+
+
+def _print_json(value) -> None:
+    _print(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False))
+
+
+def _print(content) -> None:
+    """Plain text as it is, anything else through rich. A reader that has left, as `head` does, changes nothing."""
+    try:
+        if isinstance(content, str):
+            print(content)
+        else:
+            _console().print(content)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _console():
     from rich.console import Console
 
-    return Console(highlight=False)
+    class Pipe(Console):
+        def on_broken_pipe(
+            self,
+        ):  # rich would end the process with exit code 1, which means something else here
+            raise BrokenPipeError
+
+    return Pipe(highlight=False)
 
 
 def _write(file, extra: list[Path], record: dict, solution) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from mtldsl.datasets import LOADERS, READERS
 from mtldsl.errors import DataError
-from mtldsl.file_rules import check_table
+from mtldsl.file_rules import advice, check_table
 from mtldsl.language.kinds import kind_of
 from mtldsl.language.source import nearest
 from mtldsl.tasks import Tasks
@@ -113,7 +113,7 @@ def _call(file: TomlFile, reader, arguments: tuple, options: dict, what: str, ow
     known = [parameter.name for parameter in parameters]
     for key in options:
         if key not in known:
-            hint = nearest(key, [*own, "standardize", *known])
+            hint = advice(("data",), key, [*own, "standardize", *known])
             raise file.error(f"{what} has no option {key!r}{hint}", ("data", key))
     for parameter in parameters:
         if parameter.default is parameter.empty and parameter.name not in options:
@@ -182,9 +182,10 @@ def _inline(file: TomlFile, path: tuple, value: list):
         elif isinstance(item, bool) or not isinstance(item, Real):
             raise file.error(f"an array holds numbers, not {kind_of(item)}", (*path, i), value=True)
     try:
-        return _numbers(file, path, np.array(value))
-    except ValueError:
-        return value  # lists of unequal length
+        array = np.array(value)
+    except ValueError:  # lists of unequal length
+        return value
+    return _numbers(file, path, array)
 
 
 def _numbers(file: TomlFile, path: tuple, array: np.ndarray) -> np.ndarray:

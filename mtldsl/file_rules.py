@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterable
 from numbers import Real
 
 from mtldsl.compile.choose import SOLVERS, get_solver
+from mtldsl.errors import DataError
 from mtldsl.language.source import nearest
 from mtldsl.toml_source import TomlFile
 
-__all__ = ["check_file", "check_table"]
+__all__ = ["advice", "check_file", "check_option", "check_table"]
 
 Rule = tuple[Callable[[object], bool], str]  # (does the value fit, "what it must be")
 
@@ -66,7 +67,7 @@ RULES: dict[str, dict[str, Rule]] = {
         "solver": _one_of(["clarabel", "scs", "osqp"]),
         "max_size": (
             lambda v: v == float("inf") or (isinstance(v, int) and not isinstance(v, bool) and v > 0),
-            "a whole number of scalars > 0, or inf for no limit",
+            "a whole number > 0, or inf for no limit",
         ),
         "random_state": _SEED,
     },
@@ -92,17 +93,31 @@ def check_table(file: TomlFile, path: tuple, rules: dict[str, Rule]) -> None:
         table = table.get(key, {})
     for key, value in table.items():
         if key not in rules:
-            raise file.error(f"{_where(path)} has no key {key!r}{_hint(path, key, rules)}", (*path, key))
+            raise file.error(f"{_where(path)} has no key {key!r}{advice(path, key, rules)}", (*path, key))
         fits, must_be = rules[key]
         if not fits(value):
             raise file.error(f"{key} must be {must_be}", (*path, key), value=True)
+
+
+def check_option(key: str, value, solve: dict[str, object]) -> None:
+    """DataError where an option of the command line does not fit, beside what the file says in [solve]."""
+    fits, must_be = RULES["solve"][key]
+    if not fits(value):
+        raise DataError(f"--{key} {value}: {key} must be {must_be}")
+    if key == "solver" and value != solve.get("solver"):
+        left = [name for name in solve if name not in RULES["solve"]]
+        if left:
+            raise DataError(
+                f"--solver {value}: the file sets {', '.join(left)} of solver {solve['solver']!r}; take that out of [solve]"
+            )
 
 
 def _where(path: tuple) -> str:
     return f"[{'.'.join(path)}]" if path else "a problem file"
 
 
-def _hint(path: tuple, key: str, rules: dict[str, Rule]) -> str:
+def advice(path: tuple, key: str, known: Iterable[str]) -> str:
+    """What to write in place of an unknown key: the table it belongs into, or the nearest known key."""
     for table, others in RULES.items():
         if key in others and (table,) != path and (table or path):
             return (
@@ -112,4 +127,4 @@ def _hint(path: tuple, key: str, rules: dict[str, Rule]) -> str:
             )
     if path == ("solve",) and any(key in get_solver(name).options for name in SOLVERS):
         return '; options belong to one solver: name it with solver = "..."'
-    return nearest(key, rules)
+    return nearest(key, known)

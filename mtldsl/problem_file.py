@@ -35,7 +35,7 @@
     cross_check = true      # against the cvxpy formulation; false: no cross-check
     tol = 1e-6              # relative difference of objectives that counts as agreement
     solver = "clarabel"     # or "scs", "osqp"
-    max_size = 400_000      # scalars of data above which a seeded subsample is checked; inf: never
+    max_size = 1_000_000    # workload above which cvxpy is given a seeded subsample of the rows; inf: never
     random_state = 0
 
     [output]                # optional, relative to this file

@@ -25,7 +25,7 @@ class Syntax:
     def _check_size(self) -> None:
         """Length and brackets, before Python's parser sees the text: it reports neither where we could point at it."""
         text = self.source.text
-        if not text.strip():
+        if all(not line.partition("#")[0].strip() for line in text.split("\n")):
             raise self.source.error("the text is empty; write an expression")
         if len(text) > MAX_LENGTH:
             raise self.source.error(

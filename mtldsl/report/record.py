@@ -35,6 +35,7 @@ def describe_file(file: ProblemFile) -> dict:
             "unicode": {
                 "objective": to_unicode(problem.objective.latex),
                 "subject_to": [to_unicode(constraint.latex) for constraint in problem.constraints],
+                "parameters": [f"{to_unicode(p.latex)} = {p.value:g}" for p in problem.parameters],
             },
             "parameters": {parameter.name: parameter.value for parameter in problem.parameters},
             "weights": {w.name: {"shape": list(w.shape), "intercept": w.intercept} for w in problem.weights},

@@ -97,9 +97,7 @@ def _model(record: dict) -> Group:
         shapes.append(f"{name} ({weights['shape'][0]} × {weights['shape'][1]}{extra})")
     rows.append(("over", ", ".join(shapes)))
     if model["parameters"]:
-        rows.append(
-            ("where", ", ".join(f"{name} = {value:g}" for name, value in model["parameters"].items()))
-        )
+        rows.append(("where", ", ".join(model["unicode"]["parameters"])))
     rows.append(("as typed", model["objective"]))
     rows += [("" if i else "subject to", line) for i, line in enumerate(model["subject_to"])]
     return _section("Model", _pairs(rows))
@@ -156,12 +154,15 @@ def _certificate(record: dict) -> Group:
         ("relative gap", f"{_small(found['gap']['relative'])}, asked for {found['tol']:.0e}"),
         (
             "violation",
-            f"{_small(found['violation'])} of the constraints" if record["model"]["subject_to"] else "",
+            f"{_small(found['violation'])}, the largest of the constraints"
+            if record["model"]["subject_to"]
+            else "",
         ),
         ("time", f"{found['seconds']:.3f} s, {found['iterations']:,} iterations"),
     ]
     if found["certified"]:
-        claim = Text(f"Proven: no weights have an objective below {found['dual_bound']:.10g}.", "green")
+        which = "weights that meet the constraints" if record["model"]["subject_to"] else "weights"
+        claim = Text(f"Proven: no {which} have an objective below {found['dual_bound']:.10g}.", "green")
     else:
         claim = Text(
             f"Nothing is proven to the accuracy asked for: {found['status'].replace('_', ' ')}.", BAD
@@ -221,7 +222,8 @@ def _scores(scores: dict) -> Group:
     table.add_column("task")
     table.add_column("rows", justify="right")
     table.add_column("accuracy" if accuracy else "R²", justify="right")
-    table.add_column("majority" if accuracy else "mean", justify="right", style=DIM)
+    guess = "majority" if accuracy else "constant"
+    table.add_column(guess, justify="right", style=DIM)
     rows = sorted(scores["tasks"], key=lambda row: (math.isnan(row["score"]), row["score"]))
     shown = scores["tasks"] if len(rows) <= MAX_TASKS else [*rows[:ENDS], None, *rows[-ENDS:]]
     for row in shown:
@@ -235,11 +237,10 @@ def _scores(scores: dict) -> Group:
                 _score(row["guess"], accuracy),
             )
     table.add_row(
-        "mean", "", _score(scores["mean"], accuracy), _score(scores["mean_guess"], accuracy), style="bold"
+        "average", "", _score(scores["mean"], accuracy), _score(scores["mean_guess"], accuracy), style="bold"
     )
     order = "" if len(rows) <= MAX_TASKS else f"; the {ENDS} worst and the {ENDS} best of {len(rows)} tasks"
-    column = "majority" if accuracy else "mean"
-    note = Text(f"{column}: {scores['guess']} of the training rows{order}", DIM)
+    note = Text(f"{guess}: {scores['guess']} of the training rows{order}", DIM)
     title = f"Scores on {'held-out' if scores['rows'] == 'held out' else 'the training'} rows"
     return _section(title, table, note)
 

@@ -22,6 +22,9 @@ _ABOUT = {
     "constraint": "Sets for an expression W.",
 }
 
+#: Traits that only the certificate asks for, and one that all words have.
+_INNER = {"convex", "absorbs", "finite_dual", "bounded_below"}
+
 
 def _found(name: str | None) -> list[Entry]:
     if name is None:
@@ -67,7 +70,20 @@ def _one(item: Entry) -> Group:
     grid.add_column()
     for label, value in _facts(item).items():
         grid.add_row(Text(label), Text(value))
-    return Group(Text(item.name, "bold"), grid, Text(), Text(item.documentation))
+    return Group(Text(item.name, "bold"), grid, Text(), *map(Text, _paragraphs(item.documentation)))
+
+
+def _paragraphs(documentation: str) -> list[str]:
+    """Prose on one line each, for the terminal to break; lists and sessions as they are, headings without their rule."""
+    paragraphs = []
+    for block in documentation.split("\n\n"):
+        lines = block.split("\n")
+        if len(lines) > 1 and set(lines[1]) == {"-"}:
+            paragraphs.append(lines[0])
+            lines = lines[2:]
+        is_list = any(line.startswith((" ", ">>>")) for line in lines)
+        paragraphs.append(("\n" if is_list else " ").join(lines) + "\n")
+    return paragraphs
 
 
 def _facts(item: Entry) -> dict[str, str]:
@@ -128,7 +144,7 @@ def markdown() -> str:
 
 
 def _row(item: Entry) -> str:
-    traits = ", ".join(_trait(name, value) for name, value in item.traits.items() if name != "convex")
+    traits = ", ".join(_trait(name, value) for name, value in item.traits.items() if name not in _INNER)
     cells = [
         f"`{_short(item)}`",
         f"${_math(item.latex)}$",

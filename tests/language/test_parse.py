@@ -1,0 +1,275 @@
+"""Text to tree: the same model as Python makes, every mistake at its place, and nothing else ever happens."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import mtldsl as mtl
+from mtldsl.errors import DataError, ModelError, MTLError
+from mtldsl.language.constraint import Constraint
+from mtldsl.language.objective import Objective
+from mtldsl.language.parse import MAX_DEPTH, MAX_LENGTH, parse_constraint, parse_objective
+
+rng = np.random.default_rng(0)
+TASKS = mtl.Tasks.shared(
+    rng.normal(size=(8, 3)),
+    rng.normal(size=(8, 2)),
+    task_names=["red", "blue"],
+    feature_names=["a", "b", "c"],
+)
+NAMES = {
+    "tasks": TASKS,
+    "W": mtl.Weights(TASKS, intercept=True),
+    "L": mtl.Weights(TASKS, name="L"),
+    "lam": mtl.Parameter(2.0),
+    "mu": mtl.Parameter(0.5, "mu"),
+    "A": rng.normal(size=(2, 2)),
+    "C": rng.uniform(1, 2, size=(3, 2)),
+    "rows": np.array([0, 2]),
+}
+
+
+def value_at(objective, seed=1):
+    """The objective at random weights: what a model means."""
+    form = mtl.minimize(objective + 0.0 * mtl.squared_loss(NAMES["W"], TASKS)).form()
+    random = np.random.default_rng(seed)
+    blocks = {name: random.normal(size=shape) for name, shape in form.shapes.items()}
+    return form.value(blocks)
+
+
+OBJECTIVES = [
+    "squared_loss(W, tasks)",
+    "trace_norm(W) + 10 * squared_loss(W, tasks)",
+    "lam * (1 - mu) * l21_norm(W) + lam * mu / 2 * ridge(W) + squared_loss(W, tasks)",
+    "squared_loss(W + 2*L, tasks, mean=True) + l1_norm(W - L) / 4",
+    "huber_loss(W - C, tasks, delta=0.5) + l1_norm(W @ A) + l12_norm(-W)",
+    "squared_loss(W, tasks) + l1_norm(W[[0, 2], 'red']) + l21_norm(W[1:, :])",
+    "squared_loss(W, tasks) + frobenius_norm(W.sum(axis=0)) + ridge(W.sum(axis=1)) + l1_norm(W[rows])",
+    "squared_loss(W, tasks) + group_norm(W, [[0, 1], [2]], weights=[1.5, 1e-1]) + ridge(W, weights=2 * C)",
+    "3 * (squared_loss(W, tasks) + l1_norm(W)) + l1_norm(W, weights=None) + graph_laplacian(W, L=[[1, -1], [-1, 1]])",
+    "squared_loss(W, tasks) + (C @ C[:2, :])[0, 0] * l1_norm(W)",
+]
+
+
+@pytest.mark.parametrize("text", OBJECTIVES)
+def test_the_same_model_as_python_makes(text):
+    expected = eval(text, {"__builtins__": {}}, NAMES | mtl.language.vocabulary.WORDS)
+    assert value_at(parse_objective(text, NAMES)) == pytest.approx(value_at(expected), rel=1e-14)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "W >= 0", "W <= C", "0.5 <= W", "W.sum(axis=0) == 1", "L + W >= -1", "W[:, 'blue'] == [[1], [2], [3]]",
+        "l1_norm(W) <= 3", "2 * trace_norm(L - C) <= 5", "columns_on_simplex(W, total=2)", "A @ W.sum(axis=0)[[0, 0], 'red'] == 1",
+    ],
+)  # fmt: skip
+def test_the_same_constraint_as_python_makes(text):
+    ours, expected = (
+        parse_constraint(text, NAMES),
+        eval(text, {"__builtins__": {}}, NAMES | mtl.language.vocabulary.WORDS),
+    )
+    assert type(ours.atom) is type(expected.atom) and ours.argument.shape == expected.argument.shape
+    image = rng.normal(size=ours.argument.shape)
+    assert ours.atom.violation(image) == expected.atom.violation(image)
+
+
+@pytest.mark.parametrize(
+    ("text", "printed"),
+    [
+        (
+            "squared_loss( W,tasks )+lam*l1_norm(W,weights=C)",
+            "squared_loss(W, tasks) + lam * l1_norm(W, weights=C)",
+        ),
+        ("l21_norm(W@A)", "l21_norm(W @ A)"),
+        ("group_norm(W, [[0,1],[2]])", "group_norm(W, [[0, 1], [2]])"),
+        ("l1_norm(W)  # sparse\n  + ridge(L)", "l1_norm(W) + ridge(L)"),
+    ],
+)
+def test_an_objective_prints_as_typed(text, printed):
+    assert parse_objective(text, NAMES).text == printed
+
+
+def test_a_constraint_prints_as_typed():
+    assert parse_constraint("W[0,:]==[1,2]", NAMES).text == "W[0, :] == [1, 2]"
+    assert parse_constraint("0<=W", NAMES).text == "0 <= W"
+
+
+# ------------------------------------------------------------------------------------------------ mistakes
+
+WRONG = [
+    # text, line:column, part of the message, text under the caret
+    ("l1_norm(V)", "1:9", "no name 'V'", "V"),
+    ("squared_loss(W, task)", "1:17", "no name 'task'; did you mean 'tasks'?", "task"),
+    ("l1_norm(W) + trace_nrm(W)", "1:14", "no word 'trace_nrm'; did you mean 'trace_norm'?", "trace_nrm"),
+    ("l1_norm(W)\n + # comment (\n l1_nrm(W)", "3:2", "did you mean 'l1_norm'", "l1_nrm"),
+    ("l1_norm(W) ** 2", "1:1", "powers are not in the language", "l1_norm(W) ** 2"),
+    ("lam * l1_norm(W * L)", "1:15", "product of two unknowns is not affine", "W * L"),
+    ("l1_norm(W + A)", "1:9", "does not fit the shape (3, 2)", "W + A"),
+    ("huber_loss(W, tasks, delta=-1)", "1:1", "delta must be", "huber_loss(W, tasks, delta=-1)"),
+    ("l1_norm(W, weihgts=C)", "1:1", "it takes weights", "l1_norm(W, weihgts=C)"),
+    ("squared_loss(W)", "1:1", "write squared_loss(W, tasks, *, mean=False)", "squared_loss(W)"),
+    ("W", "1:1", "this is an expression of weights", "W"),
+    ("2.5", "1:1", "this is a number", "2.5"),
+    ("W >= 0", "1:1", "this is a constraint", "W >= 0"),
+    ("l1_norm(W), ridge(W)", "1:1", "not several separated by commas", "l1_norm(W), ridge(W)"),
+    ("l1_norm(W", "1:8", "'(' is never closed", "("),
+    ("l1_norm(W))", "1:11", "')' closes no bracket", ")"),
+    ("l1_norm(W) + (ridge(W]", "1:22", "']' closes no bracket", "]"),
+    ("l1_norm(W) ridge(W)", "1:1", "cannot be read as an expression", None),
+    ("l1_norm(W) +", "1:13", "cannot be read as an expression", None),
+    ("l1_norm(W.T)", "1:9", "only attribute in the language is .sum", "W.T"),
+    ("l1_norm(W.sum)", "1:9", "only attribute in the language is .sum", "W.sum"),
+    ("l1_norm(W.mean(axis=0))", "1:9", "only words of the language and .sum", "W.mean"),
+    ("l1_norm(tasks.sum())", "1:9", "not to a Tasks object", "tasks"),
+    ("l1_norm", "1:1", "write l1_norm(W, ...)", "l1_norm"),
+    ("W(tasks)", "1:1", "W is an expression of weights, and cannot be called", "W"),
+    ("lam(W)", "1:1", "lam is a parameter, and cannot be called", "lam"),
+    ("l1_norm(W[0, 1, 2])", "1:11", "at most two indices", "0, 1, 2"),
+    ("l1_norm(W[0.5])", "1:11", "not a number", "0.5"),
+    ("l1_norm(W['green'])", "1:9", "no name 'green'", "W['green']"),
+    ("l1_norm(W[7])", "1:9", "out of range", "W[7]"),
+    ("l1_norm(lam[0])", "1:9", "a parameter has no rows", "lam"),
+    ("tasks + l1_norm(W)", "1:1", "a Tasks object cannot stand beside +", "tasks"),
+    ("'a' * l1_norm(W)", "1:1", "text in quotes cannot stand beside *", "'a'"),
+    ("[2] * 3 * l1_norm(W)", "1:1", "name the matrix in [arrays]", "[2]"),
+    ("True * l1_norm(W)", "1:1", "a truth value cannot stand beside *", "True"),
+    ("(A / 0)[0, 0] * l1_norm(W)", "1:2", "divide by zero", "A / 0"),
+    ("l1_norm(W * 1e999)", "1:9", "not finite", "W * 1e999"),
+    ("l1_norm(W) * 1j", "1:14", "1j is not in the language", "1j"),
+    ("l1_norm(W) if lam else ridge(W)", "1:1", "conditions are not in the language", None),
+    ("l1_norm(W) // 2", "1:1", "write /", "l1_norm(W) // 2"),
+    ("+l1_norm(W)", "1:1", "only - can stand before", "+l1_norm(W)"),
+    ("-tasks", "1:1", "a Tasks object has no sign", "-tasks"),
+    ("l1_norm(*W)", "1:9", "* cannot stand before an argument", "*W"),
+    ("l1_norm(W, **C)", "1:14", "** cannot stand before an argument", "C"),
+    ("l1_norm([W])", "1:10", "a list holds numbers", "W"),
+    ("", "1:1", "the text is empty", None),
+    ("  # nothing", "1:1", "the text is empty", None),
+    ("'é' + l1_norm(zz)", "1:15", "no name 'zz'", "zz"),
+    ("99999999999999999999 * l1_norm(W)", "1:1", "write it as 1e20", "99999999999999999999"),
+    ("\0", "1:1", "cannot be read", None),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "place", "message", "under"), WRONG)
+def test_a_mistake_is_shown_where_it_stands(text, place, message, under):
+    with pytest.raises(ModelError) as caught:
+        parse_objective(text, NAMES)
+    first, *block = str(caught.value).split("\n")
+    assert first.startswith(f"text:{place}: ") and message in first
+    shown, caret = block
+    assert shown == f"  {place[0]} | {text.split(chr(10))[int(place[0]) - 1]}"
+    if under is not None:
+        start = caret.index("^")
+        assert shown[start : start + caret.count("^")] == under
+
+
+WRONG_CONSTRAINTS = [
+    ("0 <= W <= 1", "1:1", 'two constraints: write "0 <= W", "W <= 1"'),
+    ("W > 0", "1:1", "strict inequality has no closed feasible set"),
+    ("W != 0", "1:1", "not a convex constraint"),
+    ("l1_norm(W) >= 1", "1:1", "outside of a ball is not convex"),
+    ("W in C", "1:1", "the language has >=, <= and =="),
+    ("W >= A", "1:1", "does not fit the shape"),
+    ("W", "1:1", "a constraint is expected, this is an expression of weights"),
+    ("1 <= 2", "1:1", "contains no weights"),
+    ("C >= 1", "1:1", "contains no weights"),
+    ("W >= 0 and W <= 1", "1:1", "one constraint for each comparison"),
+    ("not W >= 0", "1:1", "not is not in the language"),
+    ("W >= lam", "1:1", "a Parameter may only multiply a term"),
+    ("tasks >= 0", "1:1", "a Tasks object cannot be compared"),
+]
+
+
+@pytest.mark.parametrize(("text", "place", "message"), WRONG_CONSTRAINTS)
+def test_a_wrong_constraint_is_refused(text, place, message):
+    with pytest.raises(ModelError) as caught:
+        parse_constraint(text, NAMES)
+    assert str(caught.value).startswith(f"text:{place}: ") and message in str(caught.value)
+
+
+def test_what_the_data_do_not_suit_stays_an_error_of_the_data():
+    with pytest.raises(DataError, match=r"^text:1:11: hinge_loss\(W, tasks\): label .* in task 'red'"):
+        parse_objective("ridge(W) +hinge_loss(W, tasks)", NAMES)
+
+
+# -------------------------------------------------------------------------------------- nothing is executed
+
+ATTACKS = [
+    "__import__('os').system('true')",
+    "().__class__.__bases__[0].__subclasses__()",
+    "W.__class__",
+    "W.sum.__globals__",
+    "l1_norm.__globals__",
+    "(lambda: l1_norm(W))()",
+    "[l1_norm(W) for W in [1]]",
+    "(W := 3)",
+    "f'{W}'",
+    "open('x')",
+    "eval('1')",
+    "l1_norm(W).__init__",
+    "W[l1_norm]",
+    "(yield W)",
+    "{**W}",
+    "W if W else W",
+    "lam.value",
+    "tasks.X",
+    "A.dump('x')",
+    "1 .__add__(2)",
+    "l1_norm(W) ** 9 ** 9 ** 9 ** 9",
+    "9 ** 9 ** 9 * l1_norm(W)",
+    "'a' * 10000000000",
+    "[0] * 10000000000",
+]
+
+
+@pytest.mark.parametrize("text", ATTACKS)
+def test_code_is_refused_and_not_run(text):
+    with pytest.raises(ModelError, match=r"^text:1:"):
+        parse_objective(text, NAMES)
+    with pytest.raises(ModelError, match=r"^text:1:"):
+        parse_constraint(text, NAMES)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "l1_norm(W) + " * 400 + "l1_norm(W)",
+        "(" * (MAX_DEPTH + 1) + "l1_norm(W)" + ")" * (MAX_DEPTH + 1),
+        "-" * 5000 + "l1_norm(W)",
+        "l1_norm(W[" * 150 + "0" + "])" * 150,
+        "l1_norm(W)" + " " * MAX_LENGTH,
+        "1" * 5000 + " * l1_norm(W)",
+    ],
+)
+def test_limits_hold_without_a_crash(text):
+    with pytest.raises(ModelError, match=r"^text:1:"):
+        parse_objective(text, NAMES)
+
+
+def test_constants_cannot_be_made_huge():
+    column = np.ones((4000, 1))
+    with pytest.raises(ModelError, match="more than 10,000,000 products"):
+        parse_objective("l1_norm(W) * (c @ r)[0, 0]", NAMES | {"c": column, "r": column.T})
+
+
+def test_a_sum_of_many_terms_is_read():
+    text = " + ".join(["l1_norm(W)"] * 150)
+    assert len(parse_objective(text, NAMES).terms) == 150
+
+
+pieces = st.sampled_from(
+    ["W", "L", "lam", "A", "C", "tasks", "l1_norm(", "squared_loss(", "W, tasks)", ")", "(", "[", "]", ", ", " + ", " - ",
+     " * ", " / ", " @ ", " >= ", " == ", ".sum(", "axis=0", "mean=", "0", "1", "2.5", "'red'", ":", "True", "None", "-", "\n", "#", "é"]
+)  # fmt: skip
+
+
+@given(st.one_of(st.text(max_size=40), st.lists(pieces, max_size=14).map("".join)))
+def test_any_text_gives_a_model_or_an_error_with_its_place(text):
+    for read, kind in ((parse_objective, Objective), (parse_constraint, Constraint)):
+        try:
+            assert isinstance(read(text, NAMES), kind)
+        except MTLError as error:
+            assert str(error).startswith("text:")

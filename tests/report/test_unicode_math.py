@@ -1,0 +1,54 @@
+"""LaTeX for a terminal: every formula of the language becomes one readable line."""
+
+import re
+
+import numpy as np
+import pytest
+
+import mtldsl as mtl
+from mtldsl.atoms.function import REGISTRY
+from mtldsl.report.unicode_math import to_unicode
+
+
+@pytest.mark.parametrize(
+    ("latex", "line"),
+    [
+        (r"\tfrac12\|{W}\|_F^2", "½‖W‖_F²"),
+        (r"\|L + S\|_{2,1}", "‖L + S‖₂,₁"),
+        (r"\|W\|_{1,\infty} \leq 3", "‖W‖₁,∞ ≤ 3"),
+        (r"\sum_j \log\big(1+e^{-y_{ij}({W})_j}\big)", "Σⱼ log(1 + exp(−yᵢⱼ Wⱼ))"),
+        (r"\sum_j \log\big(1+e^{-y_{ij}({L + S})_j}\big)", "Σⱼ log(1 + exp(−yᵢⱼ(L + S)ⱼ))"),
+        (r"\sum_{i<q}\|{W}_{\cdot\,i+1}-{W}_{\cdot\,i}\|_1", "Σ_{i<q} ‖W·ᵢ₊₁ − W·ᵢ‖₁"),
+        (r"\tfrac12\operatorname{tr}(W\,L\,W^\top)", "½ tr(W L Wᵀ)"),
+        (r"\frac{\lambda}{2} \, \|W\|_*", "λ/2 ‖W‖⁎"),
+        (r"\frac{\lambda (1 - \mu)}{n_i}", "(λ (1 − μ))/nᵢ"),
+        (r"-0.5 x", "−0.5 x"),
+        (r"a - -1", "a − −1"),
+        (r"\overline{W} - \overline{L + S}", "W̄ − mean(L + S)"),
+        (r"\|\sqrt a \circ W\|_1", "‖√a ∘ W‖₁"),
+        (r"\mathbf{1}^\top W = \tau \;\; \forall i", "1ᵀ W = τ ∀ i"),
+        (r"W_{0:2,\,[0, 1]} \geq 0", "W[0:2, [0, 1]] ≥ 0"),
+        (r"\rho_{q}(x)^2", "ρ_q(x)²"),
+        (r"x^{ab} + x_{q0}", "x^{ab} + x_{q0}"),
+    ],
+)
+def test_one_line(latex, line):
+    assert to_unicode(latex) == line
+
+
+@pytest.mark.parametrize("name", list(REGISTRY))
+def test_nothing_of_latex_is_left_of_any_word(name):
+    for atom in REGISTRY[name].examples():
+        for argument in ("W", "L + S", "W A", r"\mathrm{Shared}"):
+            line = to_unicode(atom.latex(argument))
+            rest = re.sub(r"[_^]\{[^{}]*\}", "", line)  # indices that have no small letters
+            assert not re.search(r"[\\{}]", rest), line
+            assert line.count("(") == line.count(")") and line.count("‖") % 2 == 0
+
+
+def test_a_whole_model():
+    tasks = mtl.Tasks.shared(np.eye(4), np.array([[1.0, -1], [1, 1], [-1, 1], [-1, -1]]))
+    W, L = mtl.Weights(tasks, intercept=True), mtl.Weights(tasks, name="L")
+    lam = mtl.Parameter(2.0)
+    objective = mtl.logistic_loss(W - L, tasks, mean=True) + lam / 2 * mtl.trace_norm(L)
+    assert to_unicode(objective.latex) == "Σᵢ 1/nᵢ Σⱼ log(1 + exp(−yᵢⱼ(Xᵢ (W − L)ᵢ + bᵢ)ⱼ)) + λ/2 ‖L‖⁎"

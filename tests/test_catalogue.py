@@ -1,0 +1,94 @@
+"""The catalogue follows from the registry: whole, true, and without a line of its own for any word."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from mtldsl.atoms.function import REGISTRY
+from mtldsl.catalogue import catalogue, entry
+from mtldsl.compile.choose import SOLVERS
+from mtldsl.language.vocabulary import WORDS
+from mtldsl.report import words
+
+ENTRIES = catalogue()
+
+
+def test_every_atom_once_and_words_in_the_order_of_the_vocabulary():
+    names = [item.name for item in ENTRIES]
+    assert sorted(names) == sorted(REGISTRY) and len(set(names)) == len(names)
+    assert [name for name in names if name in WORDS] == list(WORDS)
+    assert [item.kind for item in ENTRIES] == sorted(
+        (item.kind for item in ENTRIES), key=["loss", "regularizer", "constraint"].index
+    )
+
+
+@pytest.mark.parametrize("item", ENTRIES, ids=lambda item: item.name)
+def test_what_it_says_is_so(item):
+    cls = REGISTRY[item.name]
+    assert item.reference
+    assert item.documentation.startswith(item.summary.split()[0])
+    assert item.traits["convex"] is True
+    assert set(item.parameters) == set(cls.__dataclass_fields__) - {
+        name for name, field in cls.__dataclass_fields__.items() if "ClassVar" in str(field.type)
+    }
+    assert set(item.solvers) <= set(SOLVERS) and "cvxpy" in item.solvers and "admm" in item.solvers
+
+
+def test_solvers_differ_with_what_they_take():
+    assert "closed_form" in entry("ridge").solvers and "closed_form" not in entry("trace_norm").solvers
+    assert "coordinate_descent" in entry("l1_norm").solvers
+    assert "proximal_gradient" in entry("logistic_loss").solvers
+    assert "proximal_gradient" not in entry("hinge_loss").solvers
+
+
+def test_values_known_by_hand():
+    huber = entry("huber_loss")
+    assert huber.typed == "huber_loss(W, tasks, delta=1.0, *, mean=False)" and huber.parameters == {
+        "delta": "1.0"
+    }
+    assert huber.formula == "Σⱼ h_δ(zᵢⱼ − yᵢⱼ)"
+    assert huber.traits == {"convex": True, "smooth": True, "curvature": 1.0, "separable": True}
+    assert entry("group_norm").parameters == {"groups": "required", "weights": "None"}
+    assert entry("at_least").typed == "W >= bound" and entry("at_least").traits["absorbs"] is False
+    assert entry("trace_norm_ball").formula == "‖W‖⁎ ≤ ρ"
+    assert entry("ridge").traits["strong_convexity"] == "by its parameters"
+    with pytest.raises(KeyError):
+        entry("no_such_word")
+
+
+def test_the_page_has_a_row_for_every_atom():
+    page = words.markdown()
+    for item in ENTRIES:
+        row = next(line for line in page.splitlines() if line.startswith(f"| `{words._short(item)}` |"))
+        cells = row.replace("\\|", "").split("|")
+        assert len(cells) == 8 and cells[6].strip() == "yes" and item.solvers[0] in cells[5], row
+    assert page.count("\n| `") == len(REGISTRY)
+
+
+def test_json_is_plain():
+    everything = json.loads(json.dumps(words.as_plain(None), allow_nan=False))
+    assert [item["name"] for item in everything] == [item.name for item in ENTRIES]
+
+
+def test_a_new_word_appears_by_itself():
+    """The class and the reference function of docs/adding_a_word.md, in an interpreter of their own."""
+    program = """
+import types, sys, re
+from pathlib import Path
+from mtldsl.catalogue import catalogue
+code = "\\n\\n".join(re.findall(r"```python\\n(.*?)```", Path("docs/adding_a_word.md").read_text(), re.DOTALL))
+module = types.ModuleType("the_new_word"); sys.modules["the_new_word"] = module
+exec(code, vars(module))
+import mtldsl.language.vocabulary as vocabulary
+vocabulary.WORDS["epsilon_insensitive_loss"] = module.epsilon_insensitive_loss
+new = next(item for item in catalogue() if item.name == "epsilon_insensitive_loss")
+print(new.typed, new.kind, "admm" in new.solvers, new.reference)
+"""
+    root = Path(__file__).parents[1]
+    done = subprocess.run([sys.executable, "-c", program], cwd=root, capture_output=True, text=True)
+    assert done.stdout == "epsilon_insensitive_loss(W, tasks, epsilon=0.1, *, mean=False) loss True True\n", (
+        done.stderr
+    )
