@@ -41,7 +41,7 @@ def leaves(content, path=()):
     for key, value in content.items() if isinstance(content, dict) else enumerate(content):
         if isinstance(value, dict | list):
             yield from leaves(value, (*path, key))
-        if not isinstance(value, dict) and path + (key,) != ("repeat",):
+        if not isinstance(value, dict) and (*path, key) != ("repeat",):
             yield (*path, key), value
 
 
