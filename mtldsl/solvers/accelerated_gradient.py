@@ -70,11 +70,7 @@ class AcceleratedGradient:
             change = x - self.x
             residual = self.L * math.sqrt(float(np.vdot(self.metric * (x - y), x - y)))
             since = self.iteration - last_look
-            due = (
-                self.iteration == 1
-                or (residual < 0.3 * look_residual and since >= 10)
-                or since >= 10 + 0.5 * last_look
-            )
+            due = since >= 10 and (residual < 0.3 * look_residual or since >= 10 + 0.5 * last_look)
             if due or self.iteration >= end or watch.expired:
                 last_look, look_residual = self.iteration, residual
                 point = self._point(x, images, before_prox)
