@@ -56,11 +56,11 @@ from pathlib import Path
 from mtldsl.errors import DataError, ModelError, MTLError
 from mtldsl.file_data import read_arrays, read_tasks
 from mtldsl.file_rules import check_file, check_table
-from mtldsl.language.expression import Weights
 from mtldsl.language.kinds import kind_of
 from mtldsl.language.parse import parse_constraint, parse_objective
 from mtldsl.language.scalar import Parameter
 from mtldsl.language.vocabulary import WORDS
+from mtldsl.language.weights import Weights
 from mtldsl.problem import Problem, minimize
 from mtldsl.tasks import Tasks
 from mtldsl.toml_source import TomlFile
@@ -101,7 +101,7 @@ def load_problem(path: str | Path) -> ProblemFile:
     return ProblemFile(
         path=path,
         title=content.get("title", ""),
-        problem=_problem(file, names),
+        problem=_problem(file, _Names(names)),
         tasks_train=train,
         tasks_test=test,
         solve=dict(content.get("solve", {})),
@@ -176,7 +176,7 @@ def _check_name(file: TomlFile, table: str, name: str, taken: dict[str, object])
 # ----------------------------------------------------------------------------------------------- the model
 
 
-def _problem(file: TomlFile, names: dict[str, object]) -> Problem:
+def _problem(file: TomlFile, names: _Names) -> Problem:
     if "minimize" not in file.content:
         raise file.error('the file states no model; write minimize = "..." before the first [table]')
     objective = parse_objective(file.values["minimize",], names)
@@ -188,14 +188,20 @@ def _problem(file: TomlFile, names: dict[str, object]) -> Problem:
         problem = minimize(objective, constraints)
     except MTLError as error:
         raise file.error(str(error), ("minimize",), type(error), value=True) from error
-    _refuse_unused(file, problem, names)
+    for table in ("weights", "parameters", "arrays"):
+        for name in file.content.get(table, {}):
+            if name not in names.used:  # most likely a slip of the pen
+                raise file.error(f"{name!r} is not used in the model", (table, name), ModelError)
     return problem
 
 
-def _refuse_unused(file: TomlFile, problem: Problem, names: dict[str, object]) -> None:
-    """A name that is given and never used is a slip of the pen."""
-    used = {id(p) for p in problem.parameters} | {id(w) for w in problem.weights}
-    for table in ("weights", "parameters"):
-        for name in file.content.get(table, {}):
-            if id(names[name]) not in used:
-                raise file.error(f"{name!r} is not used in the model", (table, name), ModelError)
+class _Names(dict):
+    """The names of a file, and which of them its expressions used."""
+
+    def __init__(self, names: dict[str, object]):
+        super().__init__(names)
+        self.used: set[str] = set()
+
+    def __getitem__(self, name: str):
+        self.used.add(name)
+        return super().__getitem__(name)

@@ -221,6 +221,7 @@ WRONG = [
     (TOP + '[parameters]\n"2x" = 1\n', "9:1", "'2x' is not a name"),
     (TOP + "[parameters]\nA = 1\n[arrays]\nA = [1]\n", "11:1", "'A' is given twice"),
     (TOP + '[arrays]\nA = [[1, 2], ["3", 4]]\n', "9:16", "an array holds numbers, not text in quotes"),
+    (TOP + "[arrays]\nA = [1, 2]\n", "9:1", "'A' is not used in the model"),
     (TOP + "[arrays]\nA = [1, nan]\n", "9:5", "contains NaN"),
     (TOP + "[arrays]\nA = 3\n", "9:5", "an array is a list or the path of a file"),
     (TOP + '[arrays]\nA = "none.npy"\n', "9:6", "none.npy: there is no such file"),

@@ -59,7 +59,12 @@ def verdict(record: dict) -> Text:
     elif check["agrees"] is None:
         second = Text("NOT cross-checked", BAD)
     else:
-        second = Text("cross-check agrees", GOOD) if check["agrees"] else Text("cross-check DISAGREES", BAD)
+        scope = "" if check["scope"] == "the whole problem" else " on a subsample"
+        second = (
+            Text(f"cross-check agrees{scope}", GOOD)
+            if check["agrees"]
+            else Text(f"cross-check DISAGREES{scope}", BAD)
+        )
     gap = f"relative gap {_small(solution['gap']['relative'])}"
     return Text(" · ").join([first, Text(gap), second, Text(f"{solution['seconds']:.2f} s", DIM)])
 
