@@ -10,9 +10,9 @@ print(problem.cross_check())
 
 from mtldsl.errors import CrossCheckError, DataError, ModelError, MTLError, SolverError
 from mtldsl.language import vocabulary as _vocabulary
-from mtldsl.language.expression import Weights
 from mtldsl.language.scalar import Parameter
 from mtldsl.language.vocabulary import *  # noqa: F403  the words themselves
+from mtldsl.language.weights import Weights
 from mtldsl.problem import Problem, minimize
 from mtldsl.solution import Solution
 from mtldsl.tasks import Tasks

@@ -14,10 +14,10 @@ import mtldsl.atoms.sets  # noqa: F401  (importing the families registers their 
 from mtldsl.atoms.function import REGISTRY, Atom, Loss, MatrixFunction, Regularizer, Set
 from mtldsl.compile.choose import candidates
 from mtldsl.language.constraint import Constraint
-from mtldsl.language.expression import Weights
 from mtldsl.language.objective import Objective, Term
 from mtldsl.language.scalar import Number
 from mtldsl.language.vocabulary import WORDS, squared_loss
+from mtldsl.language.weights import Weights
 from mtldsl.problem import minimize
 from mtldsl.report.unicode_math import to_unicode
 from mtldsl.tasks import Tasks

@@ -14,10 +14,11 @@ from mtldsl.drive import Outcome, drive
 from mtldsl.errors import ModelError, SolverError
 from mtldsl.explanation import Explanation
 from mtldsl.language.constraint import Constraint
-from mtldsl.language.expression import Affine, Weights
+from mtldsl.language.expression import Affine
 from mtldsl.language.objective import Objective
 from mtldsl.language.replace import replace_tasks
 from mtldsl.language.scalar import Parameter
+from mtldsl.language.weights import Weights
 from mtldsl.solution import Solution
 from mtldsl.tasks import Tasks
 from mtldsl.warm_start import starting_point

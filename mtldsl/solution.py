@@ -235,7 +235,10 @@ class Solution:
 
     @classmethod
     def load(cls, path) -> Solution:
-        """Read what `save` wrote. DataError for a file of another kind."""
+        """Read what `save` wrote, by the name given there. DataError for a file of another kind."""
+        path = Path(path)
+        if not path.exists() and path.suffix != ".npz":
+            path = path.with_name(path.name + ".npz")
         try:
             with np.load(path, allow_pickle=False) as stored:
                 plain = json.loads(str(stored["json"]))

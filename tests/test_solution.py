@@ -62,6 +62,9 @@ def test_saved_and_loaded_it_predicts_the_same(tmp_path, kind):
     solution = mtl.minimize(getattr(mtl, kind)(W, tasks, **extra) + lam * mtl.l21_norm(W)).solve()
     path = solution.save(tmp_path / "answer")
     assert path.suffix == ".npz"
+    assert (
+        mtl.Solution.load(tmp_path / "answer").objective == solution.objective
+    )  # the name given to save works too
     loaded = mtl.Solution.load(path)
     np.testing.assert_array_equal(loaded.predict(tasks.X), solution.predict(tasks.X))
     for name in (

@@ -9,9 +9,10 @@ from mtldsl.atoms.sets import AtLeast, ColumnsOnSimplex, EqualTo
 from mtldsl.compile.normal_form import Block, Entry, FunctionTerm, LinearMap, LossTerm, NormalForm
 from mtldsl.errors import ModelError
 from mtldsl.language.constraint import Constraint
-from mtldsl.language.expression import Affine, Weights
+from mtldsl.language.expression import Affine
 from mtldsl.language.objective import Objective, Term
 from mtldsl.language.scalar import Parameter
+from mtldsl.language.weights import Weights
 
 __all__ = ["check_model", "parameters_of", "to_normal_form", "weights_of"]
 

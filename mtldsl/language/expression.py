@@ -1,8 +1,9 @@
-"""Affine expressions of weight matrices: Weights, sums, multiples, products with matrices, slices, row and column sums."""
+"""Affine expressions of weight matrices: sums, multiples, products with matrices, slices, row and column sums."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,9 +19,11 @@ from mtldsl.language.constants import (
 )
 from mtldsl.language.latex import constant_latex, escaped
 from mtldsl.language.scalar import Number, Scalar, as_scalar, bracket
-from mtldsl.tasks import Tasks
 
-__all__ = ["Affine", "Weights"]
+if TYPE_CHECKING:
+    from mtldsl.language.weights import Weights
+
+__all__ = ["Affine", "Part"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,6 +200,12 @@ class Affine:
         )
         return self._mapped(left, None if right is None else right.T.tocsr(), text, latex)
 
+    @property
+    def T(self):
+        raise ModelError(
+            f"{self.text}.T: transposes are not in the language; write A @ {self.text} or {self.text} @ A"
+        )
+
     def __iter__(self):
         raise ModelError(f"{self.text} cannot be iterated over: select tasks with {self.text}[:, [0, 1]]")
 
@@ -242,44 +251,6 @@ class Affine:
         raise ModelError(
             f"{self.text} < ...: a strict inequality has no closed feasible set; write {self.text} <= ..."
         )
-
-
-class Weights(Affine):
-    """The unknown weights W (d, m): column i is task i's weight vector; task i's predictions are X_i w_i (+ intercept_i).
-
-    intercept : learn one number per task as well; no regularizer and no constraint ever touches it.
-    name      : how the model prints it and how the solution calls it (`solution["W"]`); two matrices in one model need two names.
-
-    >>> import numpy as np, mtldsl as mtl
-    >>> tasks = mtl.Tasks.shared(np.eye(3), np.ones((3, 2)))
-    >>> W = mtl.Weights(tasks)
-    >>> W.shape
-    (3, 2)
-    >>> 2 * W[[0, 2], :]
-    2 * W[[0, 2], :]
-    """
-
-    def __init__(self, tasks: Tasks, intercept: bool = False, name: str = "W"):
-        if not isinstance(tasks, Tasks):
-            raise ModelError(
-                f"Weights({type(tasks).__name__}): the first argument must be a Tasks object; "
-                "write Weights(Tasks.shared(X, Y))"
-            )
-        if not isinstance(name, str) or not name.isidentifier():
-            raise ModelError(
-                f"Weights(..., name={name!r}): a name must be a Python identifier such as 'W' or 'L'"
-            )
-        if not isinstance(intercept, bool | np.bool_):
-            raise ModelError(
-                f"Weights(..., intercept={intercept!r}): write intercept=True or intercept=False"
-            )
-        self.tasks, self.intercept, self.name = tasks, bool(intercept), name
-        latex = name if len(name) == 1 else rf"\mathrm{{{escaped(name)}}}"
-        super().__init__([Part(self, Number(1.0))], (tasks.n_features, tasks.n_tasks), name, latex)
-
-    @property
-    def intercept_name(self) -> str:
-        return f"{self.name}.intercept"
 
 
 # ------------------------------------------------------------------------------------------------- helpers

@@ -7,8 +7,9 @@ from dataclasses import replace
 
 from mtldsl.errors import ModelError
 from mtldsl.language.constraint import Constraint
-from mtldsl.language.expression import Affine, Weights
+from mtldsl.language.expression import Affine
 from mtldsl.language.objective import Objective
+from mtldsl.language.weights import Weights
 from mtldsl.tasks import Tasks
 from mtldsl.tasks.names import elsewhere
 

@@ -12,9 +12,10 @@ from mtldsl.atoms.function import Atom, Loss, Regularizer
 from mtldsl.errors import ModelError
 from mtldsl.language.constants import constant_text
 from mtldsl.language.constraint import Constraint
-from mtldsl.language.expression import Affine, Weights
+from mtldsl.language.expression import Affine
 from mtldsl.language.objective import Objective, Term
 from mtldsl.language.scalar import Number
+from mtldsl.language.weights import Weights
 from mtldsl.tasks import Tasks
 from mtldsl.tasks.names import elsewhere
 

@@ -108,6 +108,7 @@ WRONG = {
         lambda: mtl.minimize(mtl.squared_loss(W, REAL) + lam * mtl.l1_norm(W)).path(lam, 3),
         ["path(lam, 3)", "list of numbers"],
     ),
+    "transpose": (lambda: W.T @ W, ["W.T", "W @ A"]),
     "parameter as a radius": (lambda: mtl.l1_norm(W) <= lam, ["l1_norm(W) <= lam", "plain numbers"]),
 }
 
