@@ -180,7 +180,7 @@ def test_not_certified_is_exit_code_1(run, small):
     small.write_text(SMALL + '[solve]\nsolver = "admm"\nmax_iter = 1\n')
     code, out, err = run("solve", small, "--no-check")
     assert (code, err) == (1, "") and "NOT certified (iteration limit)" in out
-    assert "Nothing is proven to the accuracy asked for" in out
+    assert "Not to the accuracy asked for: iteration limit." in out and "Proven is only: no weights" in out
 
 
 def test_disagreement_is_exit_code_1(run, small, monkeypatch):

@@ -165,12 +165,15 @@ def _certificate(record: dict) -> Group:
         ),
         ("time", f"{found['seconds']:.3f} s, {found['iterations']:,} iterations"),
     ]
+    which = "weights that meet the constraints" if record["model"]["subject_to"] else "weights"
+    proven = f"no {which} have an objective below {found['dual_bound']:.10g}."
     if found["certified"]:
-        which = "weights that meet the constraints" if record["model"]["subject_to"] else "weights"
-        claim = Text(f"Proven: no {which} have an objective below {found['dual_bound']:.10g}.", "green")
+        claim = Text(f"Proven: {proven}", "green")
     else:
-        claim = Text(
-            f"Nothing is proven to the accuracy asked for: {found['status'].replace('_', ' ')}.", BAD
+        claim = Text(f"Not to the accuracy asked for: {found['status'].replace('_', ' ')}. ", BAD)
+        claim.append(
+            f"Proven is only: {proven}" if math.isfinite(found["dual_bound"]) else "Nothing is proven.",
+            "default",
         )
     return _section("Certificate", _pairs(row for row in rows if row[1]), claim)
 
