@@ -233,6 +233,6 @@ def _to_try(form: NormalForm, solver: str, options: dict) -> list[str]:
 def _reason(form: NormalForm, asked: str, used: str, tried: list[str]) -> str:
     if asked != "auto":
         return f"{used} was asked for"
-    summary = f"{used}: {get_solver(used).summary}"
+    summary = get_solver(used).summary
     others = [text for text in tried if not text.startswith(used + " ")]
     return summary + (f" (after {'; '.join(others)})" if others else "")
