@@ -32,7 +32,9 @@ class Point:
 class Watch(Protocol):
     """What the caller hands to a solver."""
 
-    expired: bool  # the time is up: cheap enough to ask at every iteration; then show the last point and return
+    expired: (
+        bool  # the time is up: cheap enough to ask at every iteration; then show the last point and return
+    )
 
     def __call__(self, point: Point) -> bool:
         """Look at a point, where that is worth its price (about two matrix products). True: stop - certified, or out of time."""
