@@ -25,6 +25,7 @@ def make_stationary(form: NormalForm, u: list[np.ndarray], v: list[np.ndarray]) 
     left_over = [name for name, taker in takers.items() if taker is None]
     for block in form.weight_blocks:
         if takers[block.name] is None:
+            _give_to_parts(form, block.name, u, v)
             _solve_by_least_squares(form, block.name, u, v)
     residual = stationarity(form, u, v)
     if left_over:
@@ -97,6 +98,36 @@ def _multiple_of(map: LinearMap, block: str) -> float:
 def _takes_all_entries(f: FunctionTerm) -> bool:
     """`absorbs` is said without knowing the shape: a group_norm may leave the last rows of this argument unpenalised."""
     return bool(np.isfinite(f.atom.dual_gauge(np.ones(f.map.shape))))
+
+
+def _give_to_parts(form: NormalForm, block: str, u, v) -> None:
+    """No term takes any multiplier on the whole block; several together may: norms of some of its rows or tasks each take the
+    residual there, and W >= a, W <= b take what has their sign.
+    """
+    residual = stationarity(form, u, v)
+    for k, f in enumerate(form.functions):
+        entries = f.map.entries
+        if len(entries) == 1 and entries[0].block == block and _selects(entries[0]):
+            part = entries[0].forward(residual[block]) / entries[0].coefficient ** 2
+            taken = f.atom.dual_project(v[k] - part)
+            f.map.add_adjoint(taken - v[k], residual)
+            v[k] = taken
+
+
+def _selects(entry) -> bool:
+    """Whether the map picks rows and columns, none of them twice: then its adjoint puts them back."""
+    return all(
+        factor is None or (np.all(np.isin(dense := _dense(factor), (0, 1))) and _is_one(dense))
+        for factor in (entry.left, None if entry.right is None else entry.right.T)
+    )
+
+
+def _is_one(picks: np.ndarray) -> bool:
+    return bool(np.all(picks.sum(axis=1) == 1) and np.all(picks.sum(axis=0) <= 1))
+
+
+def _dense(factor) -> np.ndarray:
+    return factor.toarray() if hasattr(factor, "toarray") else np.asarray(factor)
 
 
 # ---------------------------------------------------------------------------------------------- intercepts

@@ -334,3 +334,15 @@ def test_a_loss_without_a_proximal_step_is_refused():
     refused = type(form)(form.blocks, (opaque,), form.functions, form.typed)
     assert SOLVER.refuses(refused) == "opaque_loss(W, tasks) is not quadratic and has no proximal step."
     assert SOLVER.refuses(form) is None
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("loss, labels", [(mtl.hinge_loss, "sign"), (mtl.absolute_loss, "real")])
+def test_terms_that_only_together_bound_the_weights_still_give_a_bound(loss, labels, intercept):
+    tasks = shared(1, n=8, labels=labels)
+    W = mtl.Weights(tasks, intercept=intercept)
+    rows = mtl.l21_norm(W[:3, :]) + 0.2 * mtl.l1_norm(2 * W[3:, :])
+    columns = 0.2 * mtl.l1_norm(W[:, 1:]) + 0.3 * mtl.l1_norm(W[:, 0])
+    steps = 0.2 * mtl.l1_norm(W[:, 1:] - W[:, :-1])
+    for penalty, constraints in ((rows, [W[:, :2] >= 0]), (columns, []), (steps, [W >= -2, W <= 2])):
+        solve(loss(W, tasks) + penalty, constraints, tol=1e-7)
