@@ -68,9 +68,10 @@ def _rounding_unit(form: NormalForm, u, v) -> dict[str, float]:
 
 def _column_norms(loss: LossTerm) -> np.ndarray:
     """(d, 1): for every feature the largest norm of its column over the tasks."""
-    gram = loss.tasks.gram()
-    squares = np.einsum("...jj->...j", gram).reshape(-1, loss.tasks.n_features).max(axis=0)
-    return np.sqrt(squares)[:, None]
+    tasks = loss.tasks
+    inputs = [tasks.X] if tasks.is_shared else tasks.inputs
+    squares = [X.power(2).sum(axis=0) if tasks.is_sparse else np.einsum("ij,ij->j", X, X) for X in inputs]
+    return np.sqrt(np.max([np.asarray(row).ravel() for row in squares], axis=0))[:, None]
 
 
 # -------------------------------------------------------------------------------------- terms that take all
