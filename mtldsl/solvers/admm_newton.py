@@ -15,6 +15,7 @@ Optim. 28 (2018).
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -40,37 +41,37 @@ class Standing:
 
 
 class MethodOfMultipliers:
-    """Outer steps for one split."""
+    """The steps for one split."""
 
     def __init__(self, split: Split, update, target: Blocks):
         self.split, self.update, self.target = split, update, target
         self.has_parts = [curvature_kind(copy) is not None for copy in split.copies]
 
-    def outer_step(
-        self, at: Standing, penalties: np.ndarray, accuracy: float, max_newton: int
-    ) -> tuple[Standing, int]:
-        """Minimise phi from at.x until its gradient is `accuracy` of the terms that cancel in it; also counts the Newton steps."""
+    def newton_steps(
+        self, at: Standing, penalties: np.ndarray, accuracy: float
+    ) -> Iterator[tuple[Standing, bool]]:
+        """Minimise phi, starting at at.x: before every step, where it stands, and whether that is near enough: whether the
+        gradient is `accuracy` of the terms that cancel in it. Ends where no step leads downhill.
+        """
         metric = self.split.metric(penalties)
         x, image, u = at.x, at.image, at.u
         hessian_x = self.split.quadratic_product(x)
-        for steps in range(max_newton + 1):
+        while True:
             xi = image + u
             w = self.split.prox(xi, metric)
             y = metric * (xi - w)
             gradient, size = self._gradient(hessian_x, y)
             relative = _norm(gradient) / size
-            if relative <= accuracy or steps == max_newton:
-                break
+            yield Standing(x, image, w, xi - w), relative <= accuracy
             direction = self._direction(gradient, xi, w, metric, penalties, relative)
             if direction is None or not _dot(gradient, direction) < 0.0:
-                break
+                return
             change = self.split.linear_image(direction)
             hessian_d = self.split.quadratic_product(direction)
             t = self._line_search(gradient, direction, hessian_d, change, xi, y, metric)
             x = {name: x[name] + t * direction[name] for name in x}
             hessian_x = {name: hessian_x[name] + t * hessian_d[name] for name in x}
             image = image + t * change
-        return Standing(x, image, w, xi - w), steps
 
     def _gradient(self, hessian_x: Blocks, y: np.ndarray) -> tuple[Blocks, float]:
         """(grad phi, the size of the largest of its terms)."""

@@ -14,6 +14,7 @@ _FIRST = 100  # iterations of ADMM before its pace is judged
 _TYPICAL_STEPS = 30  # Newton steps that a well-begun run takes
 _STEP = 10.0  # price of a Newton step in iterations of ADMM
 _STEP_WITH_PRODUCTS = 100.0  # the same with conjugate gradients
+_LARGE = 2e8  # multiplications in a Newton step from which on each one is worth a look at the certificate
 _RAISE = 3.0  # penalties, where disagreement fell by less than _SLOW
 _SLOW = 0.3
 _FINE = 0.01  # disagreement below this times tol needs no higher penalty
@@ -35,6 +36,8 @@ class NewtonPhase:
             self.method = MethodOfMultipliers(split, update, target)
             self.check = _FIRST
             self.price = _TYPICAL_STEPS * sum(_price(copy) for copy in split.copies)
+            work = sum(loss.tasks.n_samples * loss.tasks.n_features**2 for loss in split.form.losses)
+            self.is_large = work > _LARGE
 
     def is_due(self, residual: float) -> bool:
         """Whether ADMM, at its pace over the last half of its iterations, needs longer than Newton steps would."""
@@ -57,8 +60,12 @@ class NewtonPhase:
         smallest = penalties
         began, best, best_at, last = iteration, np.inf, 0, None
         for outer in range(10_000):
-            at, steps = self.method.outer_step(at, penalties, accuracy, _NEWTON_STEPS)
-            iteration += 1 + steps
+            for steps, (here, is_near) in enumerate(self.method.newton_steps(at, penalties, accuracy)):
+                at, iteration = here, iteration + 1
+                if is_near or steps == _NEWTON_STEPS:
+                    break
+                if self.is_large and report(at, penalties, iteration):
+                    return True, at, penalties, iteration
             if report(at, penalties, iteration):
                 return True, at, penalties, iteration
             apart = self._disagreement(at)
@@ -94,8 +101,10 @@ class NewtonPhase:
 
 
 def _price(copy: Copy) -> float:
-    """What the copy's curvature costs: the differences of its prox, or the conjugate gradients that it makes necessary."""
+    """What the copy's curvature costs: a loss's Gram matrices, the differences of a prox, or conjugate gradients."""
     kind = curvature_kind(copy)
     if kind is None:
         return _STEP_WITH_PRODUCTS
-    return {"entries": _STEP, "columns": _STEP + copy.shape[0], "rows": _STEP + copy.shape[-1]}[kind]
+    if copy.is_loss:
+        return _STEP + 0.25 * copy.term.tasks.n_features
+    return {"entries": _STEP, "columns": _STEP + copy.shape[0], "rows": _STEP + copy.shape[1]}[kind]
