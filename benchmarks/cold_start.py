@@ -1,6 +1,6 @@
 """The first solve of a fresh process with an empty compilation cache: import, compile, solve and certify.
 
-    python benchmarks/cold_start.py          # writes benchmarks/results/cold_start.md
+python benchmarks/cold_start.py          # writes benchmarks/results/cold_start.md
 """
 
 from __future__ import annotations
@@ -28,7 +28,11 @@ CASES = {
     "squared + l21, separate X": (False, "real", "mtl.squared_loss(W, tasks) + 20 * mtl.l21_norm(W)"),
     "squared + trace": (False, "real", "mtl.squared_loss(W, tasks) + 20 * mtl.trace_norm(W)"),
     "logistic + trace": (True, "sign", "mtl.logistic_loss(W, tasks) + 5 * mtl.trace_norm(W)"),
-    "hinge + total variation": (True, "sign", "mtl.hinge_loss(W, tasks) + mtl.total_variation(W) + mtl.ridge(W)"),
+    "hinge + total variation": (
+        True,
+        "sign",
+        "mtl.hinge_loss(W, tasks) + mtl.total_variation(W) + mtl.ridge(W)",
+    ),
     "ridge": (True, "real", "mtl.squared_loss(W, tasks) + mtl.ridge(W)"),
 }
 
@@ -36,7 +40,10 @@ CASES = {
 def run(code: str, cache: str) -> tuple[float, str]:
     started = time.perf_counter()
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, env=os.environ | {"NUMBA_CACHE_DIR": cache}
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        env=os.environ | {"NUMBA_CACHE_DIR": cache},
     )
     if done.returncode:
         raise RuntimeError(done.stderr)
@@ -52,7 +59,14 @@ def main() -> None:
             warm, _ = run(code, cache)
         table.append(f"| {name} | {cold:.2f} | {warm:.2f} | {solver} |")
         print(table[-1], flush=True)
-    head = ["# The first solve of a fresh process", "", stamp("numba"), "", "Whole process, interpreter start and imports included.", ""]
+    head = [
+        "# The first solve of a fresh process",
+        "",
+        stamp("numba"),
+        "",
+        "Whole process, interpreter start and imports included.",
+        "",
+    ]
     (RESULTS / "cold_start.md").write_text("\n".join([*head, *table, ""]))
 
 

@@ -19,7 +19,11 @@ import numpy as np
 from machine import RESULTS, stamp
 
 BASE = {"n": 1000, "d": 60, "m": 20}
-SWEEPS = {"n": [500, 1000, 2000, 4000, 8000, 16000], "d": [30, 60, 120, 240, 480], "m": [5, 10, 20, 40, 80, 160]}
+SWEEPS = {
+    "n": [500, 1000, 2000, 4000, 8000, 16000],
+    "d": [30, 60, 120, 240, 480],
+    "m": [5, 10, 20, 40, 80, 160],
+}
 MODELS = {
     "squared + l21, shared X": ("squared_loss", "l21_norm", True, 0.1),
     "squared + trace, separate X": ("squared_loss", "trace_norm", False, 0.05),
@@ -76,7 +80,10 @@ def exponent(sizes, values) -> float:
 
 
 def main() -> None:
-    table = ["| model | grows | sizes | seconds | exponent | peak MB | exponent | solver |", "|---|---|---|---|---|---|---|---|"]
+    table = [
+        "| model | grows | sizes | seconds | exponent | peak MB | exponent | solver |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
     curves = {}
     for model in MODELS:
         for axis, sizes in SWEEPS.items():
@@ -112,7 +119,9 @@ def draw(curves) -> None:
             sizes, seconds, megabytes = curves[model, axis]
             for row, values in enumerate((seconds, megabytes)):
                 label = f"{model}: {exponent(sizes, values):.1f}"
-                axes[row, column].loglog(sizes, np.maximum(values, 0.05 if row else 1e-5), "o-", ms=4, label=label)
+                axes[row, column].loglog(
+                    sizes, np.maximum(values, 0.05 if row else 1e-5), "o-", ms=4, label=label
+                )
         axes[1, column].set_xlabel(names[axis])
         for row in (0, 1):
             axes[row, column].legend(fontsize=7, title="slope", title_fontsize=7)
