@@ -6,7 +6,7 @@ import numpy as np
 
 from mtldsl.compile.normal_form import NormalForm
 from mtldsl.solvers.row_designs import make_design
-from mtldsl.solvers.row_penalty import RowPenalty, why_not
+from mtldsl.solvers.row_penalty import RowPenalty, function_duals, why_not
 from mtldsl.solvers.solver import Point, Watch
 from mtldsl.solvers.working_set import WorkingSet
 
@@ -75,19 +75,11 @@ def _point(form: NormalForm, design, penalty: RowPenalty, state, sweeps: int) ->
     scale = (
         design.curvature if getattr(design, "weights", None) is None else design.curvature * design.weights
     )
-    function_duals = None
+    duals = None
     if len(form.functions) > 1:
         pull, _, _ = design.look(state)
-        pull[:, state.rows] -= state.penalty.ridge * state.W
-        shares = penalty.multipliers(pull)
-        function_duals = []
-        for f in form.functions:
-            if f.atom.name == "ridge":
-                weights = 1.0 if f.atom.weights is None else f.atom.weights
-                function_duals.append(f.coefficient * weights * blocks[block])
-            else:
-                function_duals.append(design.curvature * shares[f.atom.name].T)
-    return Point(blocks, [-scale * residual], function_duals, sweeps)
+        duals = function_duals(form.functions, penalty, pull, blocks[block], design.curvature)
+    return Point(blocks, [-scale * residual], duals, sweeps)
 
 
 SOLVER = CoordinateDescent()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mtldsl.compile.normal_form import NormalForm
-from mtldsl.solvers import proximal_newton
+from mtldsl.solvers import proximal_newton, row_selection
 from mtldsl.solvers.accelerated_gradient import AcceleratedGradient
 from mtldsl.solvers.proximal_newton import ProximalNewton
 from mtldsl.solvers.proximal_part import ProximalPart, partition
@@ -33,22 +33,29 @@ class ProximalGradient:
     def solve(
         self, form: NormalForm, *, tol: float, max_iter: int, start: Point | None, watch: Watch
     ) -> Point:
-        parts = partition(form)
-        proximal = ProximalPart(form, parts)
-        layout = proximal.layout
-        x = np.zeros(layout.size) if start is None else layout.flat(start.blocks)
-        x = proximal.prox(x, dict.fromkeys(layout.shapes, 0.0))  # where there are constraints, onto them
-        second_order = proximal_newton.why_not(form, parts.moved) is None
-        steps = proximal_newton.gradient_steps_first(form) if second_order else max_iter
-        done, duals = 0, None if start is None else start.function_duals
-        if steps > 0:
-            smooth = SmoothPart(form, [form.functions[k] for k in parts.moved])
-            point, stopped = AcceleratedGradient(smooth, proximal, x).run(min(steps, max_iter), watch)
-            if stopped or point.iteration >= max_iter or watch.expired:
-                return point
-            x, done, duals = layout.flat(point.blocks), point.iteration, point.function_duals
-        y = None if duals is None else proximal.flat_multipliers(duals)
-        return ProximalNewton(form, proximal, x, y, done).run(max_iter, watch)
+        if row_selection.pays(form):
+            return row_selection.RowSelection(form, solve_whole).run(max_iter, start, watch)
+        return solve_whole(form, max_iter, start, watch)
+
+
+def solve_whole(form: NormalForm, max_iter: int, start: Point | None, watch: Watch) -> Point:
+    """First order, second order, or the first until the second is known to be worth its price."""
+    parts = partition(form)
+    proximal = ProximalPart(form, parts)
+    layout = proximal.layout
+    x = np.zeros(layout.size) if start is None else layout.flat(start.blocks)
+    x = proximal.prox(x, dict.fromkeys(layout.shapes, 0.0))  # where there are constraints, onto them
+    second_order = proximal_newton.why_not(form, parts.moved) is None
+    steps = proximal_newton.gradient_steps_first(form) if second_order else max_iter
+    done, duals = 0, None if start is None else start.function_duals
+    if steps > 0:
+        smooth = SmoothPart(form, [form.functions[k] for k in parts.moved])
+        point, stopped = AcceleratedGradient(smooth, proximal, x).run(min(steps, max_iter), watch)
+        if stopped or point.iteration >= max_iter or watch.expired:
+            return point
+        x, done, duals = layout.flat(point.blocks), point.iteration, point.function_duals
+    y = None if duals is None else proximal.flat_multipliers(duals)
+    return ProximalNewton(form, proximal, x, y, done).run(max_iter, watch)
 
 
 SOLVER = ProximalGradient()

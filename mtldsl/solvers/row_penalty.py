@@ -10,7 +10,7 @@ import numpy as np
 from mtldsl.atoms.function import MatrixFunction
 from mtldsl.compile.normal_form import FunctionTerm
 
-__all__ = ["RowPenalty", "why_not"]
+__all__ = ["RowPenalty", "function_duals", "why_not"]
 
 
 def _weights(f: FunctionTerm) -> np.ndarray:
@@ -129,3 +129,25 @@ class Inspection:
     norms: np.ndarray
     over: np.ndarray
     gauge: float
+
+
+def function_duals(functions: tuple[FunctionTerm, ...], penalty: RowPenalty, pull, W, factor=1.0) -> list:
+    """Every function's multiplier (d, m). pull (m, d): minus the losses' gradient, divided by `factor` as the penalty was;
+    W (d, m)."""
+    shares = penalty.multipliers(pull - penalty.ridge * W.T)
+    totals = {"l1_norm": factor * penalty.l1.T, "l21_norm": factor * penalty.l21[:, None]}
+    bounded = False
+    duals = []
+    for f in functions:
+        if f.atom.name == "ridge":
+            duals.append(np.broadcast_to(_weights(f), W.shape) * W)
+        elif f.atom.name == "at_least":  # said twice, it is one bound
+            duals.append(np.zeros(W.shape) if bounded else factor * shares["at_least"].T)
+            bounded = True
+        else:  # norms of one kind share by their weights
+            weights = _weights(f)
+            weights = weights[:, None] if f.atom.name == "l21_norm" and weights.ndim else weights
+            total = totals[f.atom.name]
+            part = np.divide(weights, total, out=np.zeros(total.shape), where=total > 0)
+            duals.append(part * (factor * shares[f.atom.name].T))
+    return duals

@@ -242,6 +242,16 @@ def test_random_problems_satisfy_their_optimality_conditions(seed, shape, l1, l2
     assert violation(solution, tasks, l1=l1, l21=l21) < 1e-5
 
 
+def test_norms_that_are_typed_twice_add_up():
+    tasks = LAYOUTS["shared"]
+    W = mtl.Weights(tasks)
+    penalty = mtl.l1_norm(W) + 2.0 * mtl.l1_norm(W) + mtl.l21_norm(W) + 3.0 * mtl.l21_norm(W)
+    problem = mtl.minimize(mtl.squared_loss(W, tasks) + penalty, subject_to=[W >= 0, W >= 0])
+    solution = problem.solve(CD, tol=1e-10)
+    assert solution.status == "optimal"
+    assert violation(solution, tasks, l1=3.0, l21=4.0, nonneg=True) < 1e-6
+
+
 def test_refusals_name_the_term():
     tasks = LAYOUTS["shared"]
     W, S = mtl.Weights(tasks), mtl.Weights(tasks, name="S")
