@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 import numpy as np
+from scipy import sparse
 
 from mtldsl.compile.normal_form import Blocks, FunctionTerm, LinearMap, LossTerm, NormalForm
 
@@ -117,18 +118,16 @@ def _give_to_parts(form: NormalForm, block: str, u, v) -> None:
 
 def _selects(entry) -> bool:
     """Whether the map picks rows and columns, none of them twice: then its adjoint puts them back."""
-    return all(
-        factor is None or (np.all(np.isin(dense := _dense(factor), (0, 1))) and _is_one(dense))
-        for factor in (entry.left, None if entry.right is None else entry.right.T)
-    )
+    return _picks(entry.left) and _picks(None if entry.right is None else entry.right.T)
 
 
-def _is_one(picks: np.ndarray) -> bool:
-    return bool(np.all(picks.sum(axis=1) == 1) and np.all(picks.sum(axis=0) <= 1))
-
-
-def _dense(factor) -> np.ndarray:
-    return factor.toarray() if hasattr(factor, "toarray") else np.asarray(factor)
+def _picks(factor) -> bool:
+    """Whether every row of the factor is one 1 among zeros, and no column holds two."""
+    if factor is None:
+        return True
+    picks = sparse.csr_array(factor)
+    ones = picks.nnz == picks.shape[0] and bool(np.all(picks.data == 1.0))
+    return ones and bool(np.all(np.diff(picks.indptr) == 1)) and np.unique(picks.indices).size == picks.nnz
 
 
 # ---------------------------------------------------------------------------------------------- intercepts

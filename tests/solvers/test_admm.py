@@ -188,7 +188,7 @@ def test_optimality_conditions_of_a_linear_program_by_hand():
     points = []
     point = SOLVER.solve(form, tol=1e-10, max_iter=3000, start=None, watch=lambda p: points.append(p))
     w, (u,), (v,) = point.blocks["W"], point.loss_duals, point.function_duals
-    assert np.abs(u).max() <= 1 and np.abs(v).max() <= lam * (1 + 1e-12)
+    assert np.abs(u).max() <= 1 + 1e-12 and np.abs(v).max() <= lam * (1 + 1e-12)
     residuals = tasks.forward(w) - tasks.targets
     np.testing.assert_allclose(tasks.adjoint(u) + v, 0, atol=1e-7)
     clear = np.abs(residuals) > 1e-6
