@@ -106,5 +106,6 @@ def _price(copy: Copy) -> float:
     if kind is None:
         return _STEP_WITH_PRODUCTS
     if copy.is_loss:
-        return _STEP + 0.25 * copy.term.tasks.n_features
+        tasks = copy.term.tasks
+        return _STEP + 0.25 * min(tasks.n_features, int(tasks.counts.max()))
     return {"entries": _STEP, "columns": _STEP + copy.shape[0], "rows": _STEP + copy.shape[1]}[kind]

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Layout",
     "couples_tasks",
+    "diagonal_of",
     "middle_matrices",
     "mixes_tasks",
     "penalty_matrices",
@@ -83,6 +84,23 @@ def couples_tasks(split: Split) -> bool:
 def mixes_tasks(copy: Copy, form: NormalForm) -> bool:
     """Whether an image column of the copy's map reads several tasks."""
     return _mixes(_rights(copy.term.map, form), uniform=False)
+
+
+def diagonal_of(map: LinearMap) -> float | None:
+    """The number that K^T K has on the entries that the map reads, where it is a multiple of a choice of rows and columns."""
+    if len(map.entries) != 1:
+        return None
+    entry = map.entries[0]
+    for factor in (entry.left, None if entry.right is None else entry.right.T):
+        if factor is not None:
+            picks = factor.toarray() if sparse.issparse(factor) else np.asarray(factor)
+            if (
+                np.any((picks != 0) & (picks != 1))
+                or np.any(picks.sum(axis=1) != 1)
+                or np.any(picks.sum(axis=0) > 1)
+            ):
+                return None
+    return entry.coefficient**2
 
 
 def quadratic_matrices(split: Split, layout: Layout) -> np.ndarray:

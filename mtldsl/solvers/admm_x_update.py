@@ -1,8 +1,9 @@
 """ADMM's x-update: minimise q(x) + 1/2 ||K x + k - t||^2 in the penalties' metric, the same matrix again and again.
 
-Three ways, by structure:
+Four ways, by structure:
 - `TaskwiseUpdate`: one small symmetric system a task, or one for all tasks where they share it; functions whose maps mix tasks, as
   W.sum(axis=1) does, enter by the Woodbury formula.
+- `KernelUpdate`: one loss on more features than rows, diagonal penalties: systems of the rows' size.
 - `DenseUpdate`: losses that mix tasks, while the unknowns are few: one system over all of them.
 - `ConjugateGradientUpdate`: everything else, without a matrix.
 """
@@ -17,6 +18,7 @@ from mtldsl.compile.normal_form import Blocks
 from mtldsl.solvers.admm_curvature import Part
 from mtldsl.solvers.admm_dense import DenseUpdate
 from mtldsl.solvers.admm_inverses import inverses, is_regular
+from mtldsl.solvers.admm_kernel import KernelUpdate
 from mtldsl.solvers.admm_matrix_free import ConjugateGradientUpdate
 from mtldsl.solvers.admm_split import Copy, Split
 from mtldsl.solvers.admm_systems import (
@@ -28,20 +30,30 @@ from mtldsl.solvers.admm_systems import (
     quadratic_matrices,
 )
 
-__all__ = ["LARGEST_TASK", "TaskwiseUpdate", "choose_x_update"]
+__all__ = ["LARGEST_TASK", "TaskwiseUpdate", "choose_x_update", "is_too_large"]
 
 Solve = Callable[[Blocks], Blocks]  # right-hand side -> x
 
 LARGEST_TASK = 2500  # unknowns in one task's system
+_SMALL_TASK = 400  # unknowns up to which rows are not counted
+_LARGEST_ROWS = 4000  # rows of one task's system in the space of rows
 _LARGEST_CORRECTION = 2000  # rank of what couples the tasks' systems
 _LARGEST_FACTOR = 30_000_000  # entries of its factor
 _LARGEST_DENSE = 1200  # unknowns in one system over all tasks
+
+
+def is_too_large(split: Split) -> bool:
+    """Whether neither a task's unknowns nor its rows are few enough for a matrix."""
+    unknowns = sum(block.shape[0] for block in split.form.blocks)
+    return unknowns > LARGEST_TASK and not (_rows_are_fewer(split) and KernelUpdate.fits(split))
 
 
 def choose_x_update(split: Split):
     """The x-update that fits the structure."""
     layout = Layout.of(split.form)
     fits = layout is not None and layout.size <= LARGEST_TASK
+    if _rows_are_fewer(split) and KernelUpdate.fits(split):
+        return KernelUpdate(split)
     mixed = [mixes_tasks(copy, split.form) for copy in split.copies]
     rank = sum(
         copy.rows.stop - copy.rows.start for copy, mixes in zip(split.copies, mixed, strict=True) if mixes
@@ -56,6 +68,12 @@ def choose_x_update(split: Split):
     if size <= _LARGEST_DENSE and size * split.size <= _LARGEST_FACTOR:
         return DenseUpdate(split)
     return ConjugateGradientUpdate(split, TaskwiseUpdate(split, layout) if fits else None)
+
+
+def _rows_are_fewer(split: Split) -> bool:
+    features = max(rows for rows, _ in split.form.shapes.values())
+    rows = max(int(loss.tasks.counts.max()) for loss in split.form.losses)
+    return features > _SMALL_TASK and 2 * rows < features and rows <= _LARGEST_ROWS
 
 
 class TaskwiseUpdate:

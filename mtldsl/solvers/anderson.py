@@ -22,9 +22,7 @@ class Anderson:
         self.reset()
 
     def reset(self) -> None:
-        self.images: list[np.ndarray] = []
-        self.residuals: list[np.ndarray] = []
-        self.gram = np.empty((0, 0))
+        self.known = 0  # steps remembered since the last reset; the newest overwrites the oldest
         self.last = None
         self.accepted_norm = np.inf
         self.fallback = None
@@ -39,41 +37,40 @@ class Anderson:
             return safe
         self.accepted_norm = norm if self.fallback is None else min(norm, self.growth * self.accepted_norm)
         if self.last is not None:
-            self._remember(image - self.last[0], residual - self.last[1])
+            self._remember(image - self.last[0], residual - self.last[1], scale)
         self.last = image, residual
         self.fallback = None
-        if not self.images:
-            return image
-        coefficients = self._combination(residual)
+        held = min(self.known, self.memory)
+        coefficients = self._combination(residual, held) if held else None
         if coefficients is None:
             return image
-        move = sum(c * d for c, d in zip(coefficients, self.images, strict=True))
-        longest = max(norm, *(float(np.linalg.norm(scale * d)) for d in self.images))
-        if not np.linalg.norm(scale * move) <= self.reach * longest:
+        move = coefficients @ self.images[:held]
+        if not np.linalg.norm(scale * move) <= self.reach * max(norm, self.lengths[:held].max()):
             return image
         self.fallback = image
         return image - move
 
-    def _remember(self, image_change: np.ndarray, residual_change: np.ndarray) -> None:
-        if len(self.images) == self.memory:
-            self.images.pop(0)
-            self.residuals.pop(0)
-            self.gram = self.gram[1:, 1:]
-        self.images.append(image_change)
-        self.residuals.append(residual_change)
-        column = np.array([r @ residual_change for r in self.residuals])
-        grown = np.empty((len(column), len(column)))
-        grown[:-1, :-1] = self.gram
-        grown[-1], grown[:, -1] = column, column
-        self.gram = grown
+    def _remember(self, image_change: np.ndarray, residual_change: np.ndarray, scale: np.ndarray) -> None:
+        if self.known == 0:
+            self.images = np.empty((self.memory, image_change.size))
+            self.residuals = np.empty_like(self.images)
+            self.gram = np.empty((self.memory, self.memory))
+            self.lengths = np.empty(self.memory)
+        slot = self.known % self.memory
+        self.known += 1
+        held = min(self.known, self.memory)
+        self.images[slot], self.residuals[slot] = image_change, residual_change
+        self.lengths[slot] = np.linalg.norm(scale * image_change)
+        self.gram[slot, :held] = self.residuals[:held] @ residual_change
+        self.gram[:held, slot] = self.gram[slot, :held]
 
-    def _combination(self, residual: np.ndarray) -> np.ndarray | None:
-        scale = np.sqrt(np.diag(self.gram))
+    def _combination(self, residual: np.ndarray, held: int) -> np.ndarray | None:
+        gram = self.gram[:held, :held]
+        scale = np.sqrt(np.diag(gram))
         if scale.min() == 0.0:
             return None
-        rhs = np.array([r @ residual for r in self.residuals]) / scale
-        system = self.gram / np.outer(scale, scale)
-        system[np.diag_indices_from(system)] += self.regularization
+        rhs = (self.residuals[:held] @ residual) / scale
+        system = gram / np.outer(scale, scale) + self.regularization * np.eye(held)
         try:
             return np.linalg.solve(system, rhs) / scale
         except np.linalg.LinAlgError:

@@ -12,12 +12,13 @@ import mtldsl as mtl
 from mtldsl.atoms.function import Loss
 from mtldsl.atoms.sets import AtLeast, FrobeniusBall
 from mtldsl.solvers.admm import SOLVER
-from mtldsl.solvers.admm_curvature import find_curvatures
+from mtldsl.solvers.admm_curvature import Part, find_curvatures
 from mtldsl.solvers.admm_dense import DenseUpdate
+from mtldsl.solvers.admm_kernel import KernelUpdate
 from mtldsl.solvers.admm_matrix_free import ConjugateGradientUpdate
 from mtldsl.solvers.admm_points import dykstra
 from mtldsl.solvers.admm_split import Split
-from mtldsl.solvers.admm_systems import mixes_tasks
+from mtldsl.solvers.admm_systems import Layout, mixes_tasks
 from mtldsl.solvers.admm_x_update import TaskwiseUpdate, choose_x_update
 from mtldsl.solvers.anderson import Anderson
 from tests.models import separate, shared
@@ -84,6 +85,48 @@ def test_every_x_update_solves_its_system(form):
         assert residual(split, split.metric(penalties), update.solver(penalties), rhs) < 1e-8
     mixing = "V @" in form.typed
     assert isinstance(chosen, DenseUpdate if mixing else TaskwiseUpdate)
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("make", [shared, separate])
+def test_systems_in_the_space_of_rows(make, intercept):
+    """More features than rows: the same x-updates and Newton steps as in the space of features."""
+    tasks = make(5)
+    rng = np.random.default_rng(0)
+    inputs = [np.hstack([X, rng.normal(size=(len(X), 40))]) for X in tasks.inputs]
+    wide = mtl.Tasks.separate(inputs, tasks.per_task(tasks.targets))
+    if make == shared:
+        wide = mtl.Tasks.shared(inputs[0], tasks.targets.reshape(M, -1).T)
+    W = mtl.Weights(wide, intercept=intercept)
+    per_entry = rng.uniform(0.0, 1.0, (D + 40, M))
+    for objective, constraints in (
+        (mtl.absolute_loss(W, wide) + mtl.l1_norm(2 * W), []),
+        (mtl.squared_loss(W, wide) + mtl.ridge(W, weights=per_entry) + mtl.l1_norm(W[:5, :]), [W >= -1]),
+    ):
+        form = mtl.minimize(objective, subject_to=constraints).form()
+        split = Split(form)
+        assert KernelUpdate.fits(split)
+        rhs = {name: rng.normal(size=shape) for name, shape in form.shapes.items()}
+        penalties, damping = rng.uniform(0.5, 2.0, (2, len(split.copies)))
+        parts = [Part(weights=rng.uniform(size=copy.rows.stop - copy.rows.start)) for copy in split.copies]
+        rows, features = KernelUpdate(split), TaskwiseUpdate(split, Layout.of(form))
+        for one, other in (
+            (rows.solver(penalties)(rhs), features.solver(penalties)(rhs)),
+            (rows.newton_solver(parts, damping)(rhs), features.newton_solver(parts, damping)(rhs)),
+        ):
+            for name in rhs:
+                np.testing.assert_allclose(one[name], other[name], atol=1e-9)
+
+
+def test_wide_data_takes_the_space_of_rows():
+    rng = np.random.default_rng(1)
+    X, Y = rng.normal(size=(20, 900)), rng.choice([-1.0, 1.0], (20, 3))
+    Y[0], Y[1] = 1.0, -1.0
+    tasks = mtl.Tasks.shared(X, Y)
+    W = mtl.Weights(tasks, intercept=True)
+    problem = mtl.minimize(mtl.hinge_loss(W, tasks) + 2 * mtl.l21_norm(W))
+    assert isinstance(choose_x_update(Split(problem.form())), KernelUpdate)
+    assert problem.solve(solver="admm", tol=1e-7).status == "optimal"
 
 
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: form.typed[12:60])
