@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mtldsl.compile.normal_form import NormalForm
+from mtldsl.solvers import tasks_apart
 from mtldsl.solvers.row_designs import make_design
 from mtldsl.solvers.row_penalty import RowPenalty, function_duals, why_not
 from mtldsl.solvers.solver import Point, Watch
@@ -46,12 +47,14 @@ class CoordinateDescent:
     ) -> Point:
         loss = form.losses[0]
         block, shape = loss.map.identity_of, form.shapes[loss.map.identity_of]
+        penalty = RowPenalty.of(form.functions, shape)
+        W = np.zeros(shape[::-1]) if start is None else np.array(start.blocks[block].T, order="C")
+        if penalty.nonneg:
+            np.maximum(W, 0.0, out=W)
+        if tasks_apart.pays(loss, penalty):
+            return tasks_apart.TasksApart(form, penalty, tol).run(W, max_iter, watch)
         design = make_design(loss)
-        penalty = RowPenalty.of(form.functions, shape).scaled(1.0 / design.curvature)
-        W = np.zeros(shape[::-1])
-        if start is not None:
-            W = np.ascontiguousarray(start.blocks[block].T)
-            W = np.maximum(W, 0.0) if penalty.nonneg else W.copy()
+        penalty = penalty.scaled(1.0 / design.curvature)
         last: list[Point] = []
 
         def report(state, sweeps: int) -> bool:

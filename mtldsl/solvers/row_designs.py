@@ -7,20 +7,21 @@ An intercept is eliminated: residuals are centred task by task, which is the sam
 from __future__ import annotations
 
 import numpy as np
+from scipy import sparse
 
 from mtldsl.compile.normal_form import LossTerm
 from mtldsl.solvers.row_penalty import RowPenalty
-from mtldsl.solvers.row_states import GramState, ResidualState, SeparateState
+from mtldsl.solvers.row_states import GramState, ResidualState, SeparateResidualState, SeparateState
 
 __all__ = ["SeparateRows", "SharedRows", "make_design"]
 
 
 def make_design(loss: LossTerm) -> SharedRows | SeparateRows:
-    return SharedRows(loss) if fits_shared(loss) else SeparateRows(loss)
-
-
-def fits_shared(loss: LossTerm) -> bool:
-    return loss.is_shared_complete and loss.uniform_scale is not None
+    if loss.is_shared_complete and loss.uniform_scale is not None:
+        tasks = loss.tasks
+        Y = tasks.targets.reshape(tasks.n_tasks, -1)
+        return SharedRows(tasks.X, Y, loss.atom.quadratic * loss.uniform_scale, bool(loss.intercepts))
+    return SeparateRows(loss)
 
 
 class SharedRows:
@@ -30,20 +31,17 @@ class SharedRows:
     cross     : (m, d), Y X;  square : ||Y||^2
     """
 
-    def __init__(self, loss: LossTerm):
-        tasks = self.tasks = loss.tasks
-        self.curvature = loss.atom.quadratic * loss.uniform_scale
-        self.centred = bool(loss.intercepts)
-        self.X, self.sparse = tasks.X, tasks.is_sparse
-        self.Xt = self.X.T.tocsr() if self.sparse else self.X.T
-        self.n_samples, self.n_features = self.X.shape
-        self.n_tasks = tasks.n_tasks
-        self.Y = tasks.targets.reshape(tasks.n_tasks, -1)
-        self.x_means, self.y_means = np.zeros(self.n_features), np.zeros(tasks.n_tasks)
-        if self.centred:
-            self.x_means = np.asarray(self.X.mean(axis=0)).ravel()
-            self.y_means = self.Y.mean(axis=1)
-            self.Y = self.Y - self.y_means[:, None]
+    def __init__(self, X, Y, curvature: float, centred: bool):
+        self.X, self.Y, self.curvature, self.centred = X, Y, curvature, centred
+        self.sparse = sparse.issparse(X)
+        self.Xt = X.T.tocsr() if self.sparse else X.T
+        self.n_samples, self.n_features = X.shape
+        self.n_tasks = len(Y)
+        self.x_means, self.y_means = np.zeros(self.n_features), np.zeros(self.n_tasks)
+        if centred:
+            self.x_means = np.asarray(X.mean(axis=0)).ravel()
+            self.y_means = Y.mean(axis=1)
+            self.Y = Y - self.y_means[:, None]
         self.cross = self._onto_features(self.Y)
         self.square = float(np.vdot(self.Y, self.Y))
 
@@ -71,7 +69,7 @@ class SharedRows:
             columns[kept] = old.columns[place[rows[kept]]]
         if len(rows) > self.n_samples:
             return ResidualState(self, penalty, rows, own, columns)
-        if old is None or not kept.any():
+        if not isinstance(old, GramState) or not kept.any():
             gram = columns @ columns.T
         else:
             gram = np.empty((len(rows), len(rows)))
@@ -111,7 +109,7 @@ class SharedRows:
         return block - self.x_means[rows, None] if self.centred else block
 
     def _whole_gram(self) -> np.ndarray:
-        gram = self.tasks.gram()
+        gram = (self.Xt @ self.X).toarray() if self.sparse else self.Xt @ self.X
         return gram - self.n_samples * np.outer(self.x_means, self.x_means) if self.centred else gram
 
     def _sparse_gram(self, rows) -> np.ndarray:
@@ -123,7 +121,10 @@ class SharedRows:
 
 
 class SeparateRows:
-    """Inputs, missing labels or weights that differ between tasks: a Gram matrix a task."""
+    """Inputs, missing labels or weights that differ between tasks: a Gram matrix, or columns of its own, a task.
+
+    weights : one per sample, None where one number serves all;  target : flat Y, weighted by their roots
+    """
 
     _MOST = 5_000_000  # entries of all tasks' Gram matrices that are made at once
 
@@ -137,12 +138,13 @@ class SeparateRows:
         self.Y = tasks.targets
         self.x_means, self.y_means = np.zeros((self.n_tasks, self.n_features)), np.zeros(self.n_tasks)
         if self.centred:
-            ones = np.ones(tasks.n_samples)
-            self.x_means = tasks.adjoint(self._weighted(ones)).T / self.totals[:, None]
+            self.x_means = tasks.adjoint(self._weighted(np.ones(tasks.n_samples))).T / self.totals[:, None]
             self.y_means = self._sums(self._weighted(self.Y)) / self.totals
             self.Y = self.Y - np.repeat(self.y_means, tasks.counts)
         self.cross = np.ascontiguousarray(tasks.adjoint(self._weighted(self.Y)).T)
         self.square = float(self.Y @ self._weighted(self.Y))
+        self.roots = None if self.weights is None else np.sqrt(self.weights)
+        self.target = self.Y if self.roots is None else self.roots * self.Y
 
     def _sums(self, flat) -> np.ndarray:
         return np.add.reduceat(flat, self.tasks.offsets[:-1])
@@ -154,49 +156,58 @@ class SeparateRows:
     def prefers_all_rows(self) -> bool:
         return self.n_tasks * self.n_features**2 <= self._MOST
 
-    def state(self, penalty: RowPenalty, rows, W, old) -> SeparateState:
+    def state(self, penalty: RowPenalty, rows, W, old) -> SeparateState | SeparateResidualState:
         own = np.ascontiguousarray(W[:, rows])
-        everything = len(rows) == self.n_features
-        return SeparateState(self, penalty, rows, own, self._gram(None if everything else rows))
+        if self.prefers_all_rows:
+            return SeparateState(self, penalty, rows, own, self._whole_gram())
+        if len(rows) > self.tasks.n_samples / self.n_tasks:
+            return SeparateResidualState(self, penalty, rows, own, self._columns(rows))
+        columns = np.split(self._columns(rows), self.tasks.offsets[1:-1], axis=1)
+        gram = np.empty((self.n_tasks, len(rows), len(rows)))
+        for i, block in enumerate(columns):
+            np.matmul(block, block.T, out=gram[i])
+        return SeparateState(self, penalty, rows, own, gram)
 
-    def _gram(self, rows) -> np.ndarray:
-        if rows is None and (
-            self.weights is not None or not self.tasks.is_shared or self.tasks.mask is not None
+    def _columns(self, rows) -> np.ndarray:
+        """(p, N): the features' columns, centred and weighted by roots, task after task."""
+        columns = np.empty((len(rows), self.tasks.n_samples))
+        for X, means, a, b in zip(
+            self.tasks.inputs, self.x_means, self.tasks.offsets[:-1], self.tasks.offsets[1:], strict=True
         ):
-            gram, means = self.tasks.gram(self.weights), self.x_means
-        else:
-            rows = np.arange(self.n_features) if rows is None else rows
-            gram, means = np.empty((self.n_tasks, len(rows), len(rows))), self.x_means[:, rows]
-            scales = [None] * self.n_tasks if self.weights is None else self.tasks.per_task(self.weights)
-            for i, (X, scale) in enumerate(zip(self.tasks.inputs, scales, strict=True)):
-                X = X[:, rows].toarray() if self.tasks.is_sparse else X[:, rows]
-                gram[i] = X.T @ (X if scale is None else scale[:, None] * X)
-        return (
-            gram - self.totals[:, None, None] * means[:, :, None] * means[:, None, :]
-            if self.centred
-            else gram
-        )
+            X = X[:, rows].toarray() if self.tasks.is_sparse else X[:, rows]
+            columns[:, a:b] = (X - means[rows]).T
+        if self.roots is not None:
+            columns *= self.roots
+        return columns
 
-    def look(self, state: SeparateState) -> tuple[np.ndarray, float, float]:
-        if len(state.rows) == self.n_features:
+    def _whole_gram(self) -> np.ndarray:
+        gram = self.tasks.gram(self.weights)
+        if self.centred:
+            means = self.x_means
+            gram = gram - self.totals[:, None, None] * means[:, :, None] * means[:, None, :]
+        return gram
+
+    def look(self, state: SeparateState | SeparateResidualState) -> tuple[np.ndarray, float, float]:
+        if self.prefers_all_rows:
             state.carried = state.gradient(state.W)
             return -state.carried, *state.moments()
         R = self.residual(state)
         weighted = self._weighted(R)
         pull = np.ascontiguousarray(self.tasks.adjoint(weighted).T)
-        state.carried = -pull[:, state.rows]
+        if isinstance(state, SeparateState):
+            state.carried = -pull[:, state.rows]
+        else:
+            state.carried = R if self.roots is None else self.roots * R
         return pull, float(R @ weighted), float(weighted @ self.Y)
 
-    def residual(self, state: SeparateState) -> np.ndarray:
+    def residual(self, state: SeparateState | SeparateResidualState) -> np.ndarray:
         """y - X w, centred, flat."""
         W = np.zeros((self.n_features, self.n_tasks))
         W[state.rows] = state.W.T
         R = self.Y - self.tasks.forward(W)
-        return (
-            R - np.repeat(self._sums(self._weighted(R)) / self.totals, self.tasks.counts)
-            if self.centred
-            else R
-        )
+        if not self.centred:
+            return R
+        return R - np.repeat(self._sums(self._weighted(R)) / self.totals, self.tasks.counts)
 
     def intercept(self, W) -> np.ndarray:
         return self.y_means - np.einsum("ij,ij->i", W, self.x_means)

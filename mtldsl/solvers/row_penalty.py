@@ -75,6 +75,9 @@ class RowPenalty:
             np.ascontiguousarray(self.l1[:, rows]), self.l21[rows], self.ridge[rows], self.nonneg
         )
 
+    def of_task(self, i: int) -> RowPenalty:
+        return RowPenalty(self.l1[i : i + 1], self.l21, self.ridge, self.nonneg)
+
     def value(self, W) -> float:
         """inf where W < 0 is not allowed."""
         if self.nonneg and W.min(initial=0.0) < 0:

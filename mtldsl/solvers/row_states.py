@@ -10,7 +10,7 @@ import numpy as np
 
 from mtldsl.solvers.row_penalty import RowPenalty
 
-__all__ = ["GramState", "ResidualState", "SeparateState"]
+__all__ = ["GramState", "ResidualState", "SeparateResidualState", "SeparateState"]
 
 _BLOCK = 64
 _SWEEPS = 2  # over a block once it is in cache
@@ -132,3 +132,31 @@ class SeparateState(_Gradients):
         sweep_separate(
             self.gram, self.carried, self.W, penalty.l1, penalty.l21, penalty.ridge, penalty.nonneg, _SWEEPS
         )
+
+
+class SeparateResidualState(_State):
+    """As `SeparateState`, on the flat residual: where tasks have fewer samples than there are rows."""
+
+    knows_gap = False
+
+    def __init__(self, design, penalty, rows, W, columns):
+        super().__init__(design, penalty, rows, W)
+        self.columns, self.offsets = columns, np.asarray(design.tasks.offsets, dtype=np.int64)
+        self.squares = np.add.reduceat(columns * columns, self.offsets[:-1], axis=1)
+        self.carried = self.residual(W)
+
+    def residual(self, W) -> np.ndarray:
+        spread = np.repeat(W.T, self.design.tasks.counts, axis=1)
+        return self.design.target - np.einsum("jk,jk->k", spread, self.columns)
+
+    def sweep(self) -> None:
+        from mtldsl.solvers.kernels.row_descent import sweep_separate_residual
+
+        penalty = self.penalty
+        sweep_separate_residual(
+            self.columns, self.offsets, self.squares, self.carried, self.W,
+            penalty.l1, penalty.l21, penalty.ridge, penalty.nonneg, _SWEEPS,
+        )  # fmt: skip
+
+    def smooth(self, W, carried) -> float:
+        return 0.5 * float(np.vdot(carried, carried))

@@ -9,10 +9,11 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 import mtldsl as mtl
+from mtldsl.solvers import tasks_apart
 from mtldsl.solvers.coordinate_descent import SOLVER
-from mtldsl.solvers.row_designs import make_design
+from mtldsl.solvers.row_designs import SeparateRows, SharedRows, make_design
 from mtldsl.solvers.row_penalty import RowPenalty
-from mtldsl.solvers.row_states import ResidualState
+from mtldsl.solvers.row_states import GramState, ResidualState, SeparateResidualState
 
 CD = "coordinate_descent"
 
@@ -77,10 +78,19 @@ def violation(solution, tasks, coefficient=1.0, l1=0.0, l21=0.0, ridge=0.0, nonn
     return worst / np.abs(G_zero).max()
 
 
+@pytest.fixture(params=["small", "large"])
+def size(request, monkeypatch):
+    """The same data taken for small, where all rows are solved for at once, and for large, with working sets."""
+    if request.param == "large":
+        monkeypatch.setattr(SharedRows, "prefers_all_rows", False)
+        monkeypatch.setattr(SeparateRows, "prefers_all_rows", False)
+        monkeypatch.setattr(tasks_apart, "_MOST", 0)
+
+
 @pytest.mark.parametrize("intercept", [False, True])
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("kind", ["l1", "l21", "both", "l21 ridge", "nonneg l1", "nonneg l21", "weights"])
-def test_optimality_conditions_hold(layout, kind, intercept):
+def test_optimality_conditions_hold(layout, kind, intercept, size):
     tasks = LAYOUTS[layout]
     W = mtl.Weights(tasks, intercept=intercept)
     weights = np.linspace(0.5, 2.0, 12)
@@ -160,6 +170,47 @@ def test_the_residual_takes_over_where_rows_outnumber_samples():
     many.sweep()
     assert many.objective(many.W, many.carried) < before
     np.testing.assert_allclose(many.carried, Y.T - many.W @ X[:, 5:200].T, atol=1e-10)
+    # and back, when rows have left
+    again = design.state(penalty, np.arange(7, 15), start, many)
+    assert isinstance(again, GramState)
+    np.testing.assert_allclose(again.gram, X[:, 7:15].T @ X[:, 7:15], atol=1e-10)
+
+
+def test_separate_tasks_with_fewer_samples_than_rows():
+    rng = np.random.default_rng(2)
+    inputs = [rng.normal(size=(n, 250)) for n in (12, 15, 9)]
+    tasks = mtl.Tasks.separate(
+        inputs, [X[:, :3] @ [1.0, -1, 2] + 0.1 * rng.normal(size=len(X)) for X in inputs]
+    )
+    W = mtl.Weights(tasks)
+    form = mtl.minimize(mtl.squared_loss(W, tasks) + mtl.l21_norm(W)).form()
+    design, penalty = SeparateRows(form.losses[0]), RowPenalty.of(form.functions, (250, 3))
+    start, rows = rng.normal(size=(3, 250)), np.arange(3, 43)
+    state = SeparateResidualState(design, penalty, rows, start[:, rows].copy(), design._columns(rows))
+    before = state.objective(state.W, state.carried)
+    state.sweep()
+    assert state.objective(state.W, state.carried) < before
+    expected = [
+        y - X[:, rows] @ w for X, y, w in zip(inputs, tasks.per_task(tasks.targets), state.W, strict=True)
+    ]
+    np.testing.assert_allclose(state.carried, np.concatenate(expected), atol=1e-10)
+
+
+@pytest.mark.parametrize("penalty", ["l1", "l21"])
+def test_large_separate_tasks(penalty):
+    rng = np.random.default_rng(3)
+    inputs = [
+        rng.normal(size=(25, 700)) for _ in range(11)
+    ]  # 11 x 700 x 700 entries are too many for Gram matrices
+    targets = [X[:, :4] @ rng.normal(size=4) + 0.5 * rng.normal(size=25) for X in inputs]
+    tasks = mtl.Tasks.separate(inputs, targets)
+    W, lam = mtl.Weights(tasks), mtl.Parameter(1.0)
+    word = mtl.l1_norm if penalty == "l1" else mtl.l21_norm
+    problem = mtl.minimize(mtl.squared_loss(W, tasks) + lam * word(W))
+    lam.value = 0.2 * problem.lambda_max(lam)
+    solution = problem.solve(CD, tol=1e-9)
+    assert solution.status == "optimal"
+    assert violation(solution, tasks, **{penalty: lam.value}) < 1e-5
 
 
 def test_gram_matrices_grow_with_the_working_set():

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-__all__ = ["sweep_separate", "sweep_shared"]
+__all__ = ["sweep_separate", "sweep_separate_residual", "sweep_shared"]
 
 
 @njit(cache=True, fastmath={"contract"})
@@ -28,13 +28,10 @@ def sweep_shared(gram, gradient, W, l1, l21, ridge, nonneg, n_sweeps):
         1/2 tr(W gram W^T) - <cross, W> + sum_j sum_i l1[i, j] |W_ij| + l21[j] ||W[:, j]|| + ridge[j] / 2 ||W[:, j]||^2.
 
     gradient = W gram - cross, kept up to date in place, as is W. gram (p, p); gradient, W, l1 (m, p); l21, ridge (p,).
-    Returns the largest decrease bound (gram_jj + ridge_j) ||step||^2 of the last round.
     """
     m, p = W.shape
     row = np.empty(m)
-    largest = 0.0
     for _ in range(n_sweeps):
-        largest = 0.0
         for j in range(p):
             curvature = gram[j, j] + ridge[j]
             if curvature <= 0.0:  # a column of zeros: only the penalty sees it
@@ -46,16 +43,12 @@ def sweep_shared(gram, gradient, W, l1, l21, ridge, nonneg, n_sweeps):
                 square += row[i] * row[i]
             norm = np.sqrt(square)
             shrink = 0.0 if norm <= l21[j] else (1.0 - l21[j] / norm) / curvature
-            moved = 0.0
             for i in range(m):
                 step = shrink * row[i] - W[i, j]
                 if step != 0.0:
-                    moved += step * step
                     W[i, j] += step
                     for k in range(p):
                         gradient[i, k] += step * gram[j, k]
-            largest = max(largest, curvature * moved)
-    return largest
 
 
 @njit(cache=True, fastmath={"contract"})
@@ -86,42 +79,74 @@ def _scale_of_row(pull, curvature, l21, start):
 
 
 @njit(cache=True, fastmath={"contract"})
-def sweep_separate(gram, gradient, W, l1, l21, ridge, nonneg, n_sweeps):
-    """As `sweep_shared` with a Gram matrix a task: gram (m, p, p), ridge (p,).
+def _step_of_row(W, j, pull, curvature, l21, step):
+    """step = (minimiser of sum_i curvature_i / 2 w_i^2 - pull_i w_i + l21 ||w||) - W[:, j], the pulls thresholded already.
 
-    With unequal curvatures a row's minimiser is pull_i / (curvature_i + l21 / t) with t its norm: one root in one unknown.
+    With unequal curvatures the minimiser is pull_i / (curvature_i + l21 / t) with t its norm: one root in one unknown.
     """
+    square = 0.0
+    norm = 0.0
+    for i in range(pull.size):
+        if curvature[i] <= 0.0:  # a column of zeros: only the penalty sees it
+            pull[i] = 0.0
+        square += pull[i] * pull[i]
+        norm += W[i, j] * W[i, j]
+    stays_zero = square <= l21 * l21
+    extra = 0.0
+    if l21 > 0.0 and not stays_zero:
+        t = _scale_of_row(pull, curvature, l21, np.sqrt(norm))
+        stays_zero = t <= 0.0  # exactly at the critical value the root is 0 up to rounding
+        extra = 0.0 if stays_zero else l21 / t
+    for i in range(pull.size):
+        if stays_zero or curvature[i] <= 0.0:
+            step[i] = -W[i, j]
+        else:
+            step[i] = pull[i] / (curvature[i] + extra) - W[i, j]
+
+
+@njit(cache=True, fastmath={"contract"})
+def sweep_separate(gram, gradient, W, l1, l21, ridge, nonneg, n_sweeps):
+    """As `sweep_shared` with a Gram matrix a task: gram (m, p, p)."""
     m, p = W.shape
     pull = np.empty(m)
     curvature = np.empty(m)
-    largest = 0.0
+    step = np.empty(m)
     for _ in range(n_sweeps):
-        largest = 0.0
         for j in range(p):
-            square = 0.0
-            norm = 0.0
             for i in range(m):
                 diagonal = gram[i, j, j]
                 curvature[i] = diagonal + ridge[j]
                 pull[i] = _thresholded(diagonal * W[i, j] - gradient[i, j], l1[i, j], nonneg)
-                if curvature[i] <= 0.0:
-                    pull[i] = 0.0
-                square += pull[i] * pull[i]
-                norm += W[i, j] * W[i, j]
-            stays_zero = square <= l21[j] * l21[j]
-            extra = 0.0
-            if l21[j] > 0.0 and not stays_zero:
-                t = _scale_of_row(pull, curvature, l21[j], np.sqrt(norm))
-                stays_zero = t <= 0.0  # exactly at the critical value the root is 0 up to rounding
-                extra = 0.0 if stays_zero else l21[j] / t
+            _step_of_row(W, j, pull, curvature, l21[j], step)
             for i in range(m):
-                if stays_zero or curvature[i] <= 0.0:
-                    step = -W[i, j]
-                else:
-                    step = pull[i] / (curvature[i] + extra) - W[i, j]
-                if step != 0.0:
-                    largest = max(largest, curvature[i] * step * step)
-                    W[i, j] += step
+                if step[i] != 0.0:
+                    W[i, j] += step[i]
                     for k in range(p):
-                        gradient[i, k] += step * gram[i, j, k]
-    return largest
+                        gradient[i, k] += step[i] * gram[i, j, k]
+
+
+@njit(cache=True, fastmath={"contract", "reassoc"})
+def sweep_separate_residual(columns, offsets, squares, residual, W, l1, l21, ridge, nonneg, n_sweeps):
+    """As `sweep_separate`, on the residual, which is cheaper where a task has fewer samples than there are rows.
+
+    columns (p, N): each feature's column in all tasks, one task after the other, at `offsets`; squares (p, m): their squared norms;
+    residual (N,) is kept up to date.
+    """
+    m, p = W.shape
+    pull = np.empty(m)
+    curvature = np.empty(m)
+    step = np.empty(m)
+    for _ in range(n_sweeps):
+        for j in range(p):
+            for i in range(m):
+                along = 0.0
+                for k in range(offsets[i], offsets[i + 1]):
+                    along += columns[j, k] * residual[k]
+                curvature[i] = squares[j, i] + ridge[j]
+                pull[i] = _thresholded(squares[j, i] * W[i, j] + along, l1[i, j], nonneg)
+            _step_of_row(W, j, pull, curvature, l21[j], step)
+            for i in range(m):
+                if step[i] != 0.0:
+                    W[i, j] += step[i]
+                    for k in range(offsets[i], offsets[i + 1]):
+                        residual[k] -= step[i] * columns[j, k]
