@@ -123,6 +123,9 @@ def draw(curves) -> None:
                     sizes, np.maximum(values, 0.05 if row else 1e-5), "o-", ms=4, label=label
                 )
         axes[1, column].set_xlabel(names[axis])
+        for row in (0, 1):  # the sizes measured, instead of powers of ten between them
+            axes[row, column].set_xticks(SWEEPS[axis], [f"{size:,}" for size in SWEEPS[axis]], fontsize=8)
+            axes[row, column].minorticks_off()
         for row in (0, 1):
             axes[row, column].legend(fontsize=7, title="slope", title_fontsize=7)
             axes[row, column].grid(alpha=0.3, which="both")
