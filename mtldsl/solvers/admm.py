@@ -5,8 +5,7 @@ from __future__ import annotations
 from mtldsl.atoms.function import Loss, SeparableLoss
 from mtldsl.compile.normal_form import NormalForm
 from mtldsl.solvers.admm_iteration import Iteration
-from mtldsl.solvers.admm_split import Split
-from mtldsl.solvers.admm_x_update import is_too_large
+from mtldsl.solvers.admm_x_update import LARGEST_TASK
 from mtldsl.solvers.solver import Point, Watch
 
 __all__ = ["ADMM", "SOLVER"]
@@ -44,9 +43,11 @@ class ADMM:
 
     def yields(self, form: NormalForm) -> str | None:
         """Where a solver without linear systems, if one accepts, should go first."""
-        if is_too_large(Split(form)):
-            unknowns = sum(block.shape[0] for block in form.blocks)
-            return f"its linear systems, {unknowns} unknowns a task, are too large to factorize"
+        unknowns = sum(block.shape[0] for block in form.blocks)
+        if unknowns > LARGEST_TASK:
+            return (
+                f"its linear systems, for {unknowns} unknowns a task, cost more than products with the data"
+            )
         return None
 
     def solve(

@@ -30,7 +30,7 @@ from mtldsl.solvers.admm_systems import (
     quadratic_matrices,
 )
 
-__all__ = ["LARGEST_TASK", "TaskwiseUpdate", "choose_x_update", "is_too_large"]
+__all__ = ["LARGEST_TASK", "TaskwiseUpdate", "choose_x_update"]
 
 Solve = Callable[[Blocks], Blocks]  # right-hand side -> x
 
@@ -40,12 +40,6 @@ _LARGEST_ROWS = 4000  # rows of one task's system in the space of rows
 _LARGEST_CORRECTION = 2000  # rank of what couples the tasks' systems
 _LARGEST_FACTOR = 30_000_000  # entries of its factor
 _LARGEST_DENSE = 1200  # unknowns in one system over all tasks
-
-
-def is_too_large(split: Split) -> bool:
-    """Whether neither a task's unknowns nor its rows are few enough for a matrix."""
-    unknowns = sum(block.shape[0] for block in split.form.blocks)
-    return unknowns > LARGEST_TASK and not (_rows_are_fewer(split) and KernelUpdate.fits(split))
 
 
 def choose_x_update(split: Split):
