@@ -16,7 +16,12 @@ __all__ = ["SOLVER", "ProximalGradient"]
 
 
 class ProximalGradient:
-    """minimize f(x) + h(x): f smooth (losses), h with an exact prox on every block."""
+    """minimize f(x) + h(x): f smooth (the losses, and smooth functions of linear maps), h with an exact prox on every block.
+
+    First order (`AcceleratedGradient`) where a step is cheap against a Hessian, second order (`ProximalNewton`) where the tasks'
+    Hessians are small: a few of them replace thousands of steps on collinear features. Under penalties that leave out rows of a
+    large matrix both work on the rows that matter (`RowSelection`).
+    """
 
     name = "proximal_gradient"
     summary = "accelerated proximal gradient: smooth losses, functions whose sum has an exact proximal step"
