@@ -12,20 +12,22 @@ from scipy.linalg import lapack
 __all__ = ["inverses", "is_regular"]
 
 _SMALLEST_PIVOT = 1e-6  # of a Cholesky factor, diagonals being 1: below, rank is judged by eigenvalues
+_SMALL = 40  # up to here the loop inside numpy beats a third of the arithmetic
+_WORTH_THREADS = 3  # cores from which on the same is true in threads
 _NULL = 1e-13  # eigenvalues this small against the largest are zero
 
 
 def inverses(H: np.ndarray) -> np.ndarray:
     """The inverses of symmetric positive semidefinite H (g, D, D); pseudo-inverses where rank is lacking.
 
-    In threads where the matrices are large enough for it: LAPACK lets go of Python's lock.
+    In threads where there are enough of them and of work: numpy's LAPACK lets go of Python's lock, scipy's does not.
     """
-    workers = min(os.cpu_count() or 1, len(H)) if len(H) * H.shape[1] ** 3 > 1e7 else 1
-    if workers == 1:
-        return _inverses(H)
+    workers = min(os.cpu_count() or 1, len(H))
+    if workers < _WORTH_THREADS or len(H) * H.shape[1] ** 3 < 1e7:
+        return _inverses(H, by_numpy=H.shape[1] < _SMALL)
     chunks = [H[a:b] for a, b in pairwise(np.linspace(0, len(H), workers + 1).astype(int))]
     with ThreadPoolExecutor(workers) as pool:
-        return np.concatenate(list(pool.map(_inverses, chunks)))
+        return np.concatenate(list(pool.map(lambda chunk: _inverses(chunk, by_numpy=True), chunks)))
 
 
 def is_regular(H: np.ndarray) -> bool:
@@ -33,10 +35,12 @@ def is_regular(H: np.ndarray) -> bool:
     return _pivots(H / _outer(H)) > _SMALLEST_PIVOT
 
 
-def _inverses(H: np.ndarray) -> np.ndarray:
+def _inverses(H: np.ndarray, by_numpy: bool) -> np.ndarray:
     # Unit diagonals first: features in different units are no lack of rank.
     outer = _outer(H)
     H = H / outer
+    if by_numpy:
+        return (np.linalg.inv(H) if _pivots(H) > _SMALLEST_PIVOT else _pseudo_inverses(H)) / outer
     inverse = np.empty_like(H)
     for i, matrix in enumerate(H):
         factor, failed = lapack.dpotrf(matrix, lower=False, clean=False)

@@ -14,6 +14,7 @@ from mtldsl.atoms.sets import AtLeast, FrobeniusBall
 from mtldsl.solvers.admm import SOLVER
 from mtldsl.solvers.admm_curvature import Part, find_curvatures
 from mtldsl.solvers.admm_dense import DenseUpdate
+from mtldsl.solvers.admm_inverses import inverses
 from mtldsl.solvers.admm_kernel import KernelUpdate
 from mtldsl.solvers.admm_matrix_free import ConjugateGradientUpdate
 from mtldsl.solvers.admm_points import dykstra
@@ -195,6 +196,24 @@ def test_curvature_of_rows_and_columns(term):
 
 
 # ------------------------------------------------------------------------------------------- small pieces
+
+
+@pytest.mark.parametrize("cores", [1, 8])
+@pytest.mark.parametrize("size", [3, 60])
+def test_inverses_of_stacks(size, cores, monkeypatch):
+    """By numpy or scipy, in threads or not; features in other units, and matrices without full rank."""
+    monkeypatch.setattr("os.cpu_count", lambda: cores)
+    rng = np.random.default_rng(0)
+    roots = rng.normal(size=(60, size, 2 * size)) * 10.0 ** rng.uniform(-3, 3, (1, size, 1))
+    H = roots @ roots.transpose(0, 2, 1)
+    scale = np.sqrt(np.einsum("gii->gi", H))
+    identity = inverses(H) @ H * (scale[:, :, None] / scale[:, None, :])
+    np.testing.assert_allclose(identity, np.broadcast_to(np.eye(size), H.shape), atol=1e-10)
+    H[7, :, -1] = H[7, -1, :] = 0.0
+    found = inverses(H)[7]
+    assert np.all(found[-1] == 0) and np.all(found[:, -1] == 0)
+    identity = (found @ H[7] * (scale[7, :, None] / scale[7]))[:-1, :-1]
+    np.testing.assert_allclose(identity, np.eye(size - 1), atol=1e-9)
 
 
 def test_anderson_solves_a_linear_fixed_point_in_as_many_steps_as_dimensions():
