@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from scipy import sparse
 
 from mtldsl.compile.normal_form import LossTerm, NormalForm
 from mtldsl.solvers.proximal_part import ProximalPart
@@ -18,6 +19,11 @@ _LARGEST = 20_000_000  # entries of all Hessians
 _LARGEST_SIDE = 800
 _FORCING = 0.03  # the model's residual, relative to that of the point it was made at
 _MOST_INNER = 500
+_FEWEST_STEPS = 30
+_FRACTIONS = (1.0, 0.5, 0.25, 0.1, 0.01, 1e-3, 1e-4)
+#: added to the Hessian's diagonal, in units of the largest curvature: where the losses are flat (a Huber loss far from its
+#: targets) the model stays bounded
+_LEAST_DAMPING = 1e-9
 
 
 def why_not(form: NormalForm, moved: list[int]) -> str | None:
@@ -50,8 +56,8 @@ def systems(form: NormalForm) -> int:
 
 
 def gradient_steps_first(form: NormalForm) -> int:
-    """How many proximal gradient steps cost as much as two Newton steps (0 where they are too few to matter): on problems that
-    these solve, the Hessians are saved; on others little is lost."""
+    """How many proximal gradient steps cost as much as two Newton steps: on problems that these solve, the Hessians are saved; on
+    others little is lost."""
     p, (_, m) = sum(block.shape[0] for block in form.blocks), form.blocks[0].shape
     samples = sum(loss.tasks.n_samples for loss in form.losses)
     newton = 2.0 * systems(form) * p**3 + sum(
@@ -59,7 +65,9 @@ def gradient_steps_first(form: NormalForm) -> int:
     )
     gradient = 4.0 * (m * p * p if all(GramPiece.pays(loss) for loss in form.losses) else samples * p)
     steps = int(2.0 * newton / gradient)
-    return steps if steps >= 30 else 0
+    if all(loss.atom.quadratic is not None for loss in form.losses):
+        return steps if steps >= _FEWEST_STEPS else 0
+    return max(steps, _FEWEST_STEPS)  # Newton's method is at its best near the solution
 
 
 class ProximalNewton:
@@ -111,14 +119,12 @@ class ProximalNewton:
         objective = self._objective(x, predictions)
         gradient = self._gradient([loss.gradient(z) for loss, z in zip(losses, predictions, strict=True)])
         residual, damping = float(np.linalg.norm(gradient + splitting.y)), 0.0
-        looked = residual
+        looked, unit = residual, self._largest_curvature()
         while True:
             self.iteration += 1
             hessian = self._hessian(predictions)
-            if damping > 0:
-                hessian = hessian + damping * np.mean(np.diagonal(hessian, axis1=-2, axis2=-1)) * np.eye(
-                    len(x)
-                )
+            unit = max(unit, float(np.mean(np.diagonal(hessian, axis1=-2, axis2=-1))))
+            hessian = hessian + max(damping, _LEAST_DAMPING) * unit * np.eye(len(x))
             splitting.w = x
             splitting.set_quadratic(hessian, splitting.apply(hessian, x) - gradient)
             goal = _FORCING * residual
@@ -128,8 +134,10 @@ class ProximalNewton:
             step = splitting.w - x
             change = [new - old for new, old in zip(self._predictions(splitting.w), predictions, strict=True)]
             fraction = self._fraction(x, step, predictions, change, objective)
-            damping = 0.25 * damping if fraction == 1.0 else max(4.0 * damping, 1e-3)
-            damping = damping if damping > 1e-6 else 0.0
+            if fraction == 1.0:
+                damping *= 0.25
+            else:  # the shorter the step, the less the model was worth
+                damping = max(4.0 * damping, 1e-3) if fraction > 0.01 else max(100.0 * damping, 1e-2)
             x = x + fraction * step if fraction < 1.0 else splitting.w
             predictions = [z + fraction * d for z, d in zip(predictions, change, strict=True)]
             objective = self._objective(x, predictions)
@@ -144,14 +152,23 @@ class ProximalNewton:
                     return point
 
     def _fraction(self, x, step, predictions, change, objective) -> float:
-        """The first of 1, 1/2, 1/4, ... at which the objective does not rise (but for rounding)."""
-        fraction = 1.0
-        while fraction > 1e-6:
+        """The first of some fractions of the step at which the objective does not rise (but for rounding), 0 where none is."""
+        for fraction in _FRACTIONS:
             trial = [z + fraction * d for z, d in zip(predictions, change, strict=True)]
             if self._objective(x + fraction * step, trial) <= objective + 1e-13 * abs(objective):
                 return fraction
-            fraction *= 0.5
-        return fraction
+        return 0.0
+
+    def _largest_curvature(self) -> float:
+        """The mean over the unknowns of the largest second derivative that the losses can have; 0 where there is no bound."""
+        total = 0.0
+        for loss in self.form.losses:
+            if np.isfinite(loss.atom.curvature):
+                tasks, weights = loss.tasks, 1.0 if loss.scale is None else loss.scale
+                total += loss.atom.curvature * _weighted_squares(
+                    tasks, np.broadcast_to(weights, tasks.n_samples)
+                )
+        return total / self.splitting.w.size
 
     # --------------------------------------------------------------------------------------------- pieces
 
@@ -214,3 +231,15 @@ def _spread(gram, loss: LossTerm, shapes) -> np.ndarray:
         for second, e, columns in entries:
             hessian[..., places[first], places[second]] += c * e * gram[..., rows, columns]
     return hessian
+
+
+def _weighted_squares(tasks, weights) -> float:
+    """sum over all samples of weight * ||x||^2."""
+    if tasks.is_shared and tasks.mask is None:
+        return float(_row_squares(tasks.X) @ weights.reshape(tasks.n_tasks, -1).sum(axis=0))
+    inputs = zip(tasks.inputs, tasks.per_task(weights), strict=True)
+    return sum(float(_row_squares(X) @ w) for X, w in inputs)
+
+
+def _row_squares(X) -> np.ndarray:
+    return np.asarray(X.power(2).sum(axis=1)).ravel() if sparse.issparse(X) else np.einsum("ij,ij->i", X, X)

@@ -127,6 +127,21 @@ def test_a_sum_of_two_blocks(order):
     np.testing.assert_allclose(np.linalg.norm(pull, axis=0)[used], 1.4, atol=1e-4)
 
 
+@pytest.mark.parametrize("word", [mtl.huber_loss, mtl.squared_hinge_loss, mtl.poisson_loss])
+def test_a_start_where_the_losses_are_flat_or_steep(word, order):
+    """Far from its targets a Huber loss has no curvature, and its model no minimiser; a count loss has too much of it."""
+    tasks = shared(
+        12, n=40, labels={"huber_loss": "real", "poisson_loss": "count"}.get(word.__name__, "sign")
+    )
+    W = mtl.Weights(tasks)
+    problem = mtl.minimize(word(W, tasks) + 0.5 * mtl.trace_norm(W))
+    solution = problem.solve("proximal_gradient", tol=1e-8)
+    far = np.full((6, 4), 3.0 if word is mtl.poisson_loss else -100.0)
+    from_far = problem.solve("proximal_gradient", tol=1e-8, warm_start={"W": far})
+    assert solution.status == from_far.status == "optimal"
+    assert from_far.objective == pytest.approx(solution.objective, rel=2e-8)
+
+
 def test_bounds_and_ridge(order):
     """W >= 0 and W <= 0.3 with a ridge: a box, where the gradient has the sign that the active bound asks for."""
     tasks = shared(6, n=40, labels="sign")
