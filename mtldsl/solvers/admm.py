@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from numbers import Integral
+
 from mtldsl.atoms.function import Loss, SeparableLoss
 from mtldsl.compile.normal_form import NormalForm
+from mtldsl.errors import SolverError
 from mtldsl.solvers.admm_iteration import Iteration
 from mtldsl.solvers.admm_x_update import LARGEST_TASK
 from mtldsl.solvers.solver import Point, Watch
@@ -18,7 +21,13 @@ class ADMM:
 
         w = prox_h(s),   x = argmin q(x) + 1/2 ||K x + k - (2 w - s)||_M^2,   s <- s + relaxation (K x + k - w):
 
-    Douglas-Rachford splitting, a fixed-point iteration in s alone, which is what Anderson acceleration needs.
+    Douglas-Rachford splitting, a fixed-point iteration in s alone, which is what Anderson acceleration needs. Where the pace
+    foretells a long run (piecewise linear models, mostly), the method of multipliers with Newton steps takes over.
+
+    relaxation      : between 0 and 2; 1 is plain ADMM
+    anderson_memory : steps that an extrapolation draws on; 0 switches it off
+    Raises SolverError for other values.
+
     Source: Boyd, Parikh, Chu, Peleato and Eckstein, "Distributed optimization and statistical learning via the alternating
     direction method of multipliers", Foundations and Trends in Machine Learning 3 (2011).
     """
@@ -61,6 +70,12 @@ class ADMM:
         relaxation: float = 1.6,
         anderson_memory: int = 10,
     ) -> Point:
+        if not 0.0 < relaxation < 2.0:
+            raise SolverError(f"relaxation={relaxation!r}: write a number between 0 and 2, such as 1.6")
+        if not (isinstance(anderson_memory, Integral) and anderson_memory >= 0):
+            raise SolverError(
+                f"anderson_memory={anderson_memory!r}: write a whole number >= 0, 0 for no acceleration"
+            )
         return Iteration(form, tol, start, relaxation, anderson_memory).run(max_iter, watch)
 
 

@@ -383,6 +383,15 @@ def test_inner_options():
     assert fast.iterations < plain.iterations
 
 
+@pytest.mark.parametrize("option", [{"relaxation": 2.0}, {"relaxation": 0}, {"anderson_memory": -1}])
+def test_options_out_of_range_are_refused(option):
+    tasks = shared(12)
+    W = mtl.Weights(tasks)
+    problem = mtl.minimize(mtl.huber_loss(W, tasks) + mtl.trace_norm(W))
+    with pytest.raises(mtl.SolverError, match=next(iter(option))):
+        problem.solve(solver="admm", **option)
+
+
 def test_a_loss_without_a_proximal_step_is_refused():
     @dataclass(frozen=True, eq=False)
     class Opaque(Loss):
