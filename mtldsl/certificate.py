@@ -78,7 +78,7 @@ def dual_bound(form: NormalForm, blocks: Blocks, loss_duals=None, function_duals
         loss_duals = [loss.gradient(loss.predictions(blocks)) for loss in form.losses]
     if function_duals is None:
         function_duals = [np.zeros(f.map.shape) for f in form.functions]
-    u = [loss.dual_project(np.asarray(d, float)) for loss, d in zip(form.losses, loss_duals, strict=True)]
+    u = [loss.dual_project(d) for loss, d in zip(form.losses, loss_duals, strict=True)]
     v = [
         f.atom.dual_project(np.asarray(d, float)) for f, d in zip(form.functions, function_duals, strict=True)
     ]
@@ -129,7 +129,7 @@ def _best_scaling(form: NormalForm, u, v) -> tuple[float, str]:
 def _loss_part(loss: LossTerm, dual, constant, t: float) -> float:
     # rounding of t * dual may step out of the domain by one unit in the last place
     scaled = loss.dual_project(t * dual)
-    return (0.0 if constant is None else float(scaled @ constant)) - loss.conjugate(scaled)
+    return (0.0 if constant is None else float(np.asarray(scaled) @ constant)) - loss.conjugate(scaled)
 
 
 def _function_part(f: FunctionTerm, dual, t: float) -> float:

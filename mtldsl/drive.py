@@ -121,6 +121,7 @@ class Watcher:
                 "dual_bound": seen.dual_bound,
                 "violation": seen.violation,
                 "relative_gap": self.certificate.relative_gap,
+                **getattr(point, "notes", {}),
             }
         )
         line = (

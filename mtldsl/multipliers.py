@@ -54,6 +54,7 @@ def _rounding_unit(form: NormalForm, u, v) -> dict[str, float]:
     """The largest term of the sums in `stationarity`, block by block: what their rounding errors are proportional to."""
     size = {name: np.finfo(float).tiny for name in form.shapes}
     for loss, dual in zip(form.losses, u, strict=True):
+        dual = np.asarray(dual)
         for name in loss.intercepts:
             size[name] = max(size[name], np.add.reduceat(np.abs(dual), loss.tasks.offsets[:-1]).max())
         terms = form.zeros()
@@ -142,10 +143,7 @@ def _balance_intercepts(form: NormalForm, u) -> None:
         if separable and others and _shift_together(form, separable, others, u):
             continue
         for t in others:
-            loss = form.losses[t]
-            means = np.add.reduceat(u[t], loss.tasks.offsets[:-1]) / loss.tasks.counts
-            # dom f* of such a loss is a norm's ball, task by task: projecting scales, and keeps the sum at zero
-            u[t] = loss.dual_project(u[t] - np.repeat(means, loss.tasks.counts))
+            u[t] = form.losses[t].balanced(u[t])
         if separable:
             _shift_together(form, separable, [], u)
 
@@ -157,7 +155,7 @@ def _shift_together(form: NormalForm, movable: list[int], fixed: list[int], u) -
     shifted = [np.array(u[t]) for t in movable]
     for i in range(losses[0].tasks.n_tasks):
         rows = [slice(loss.tasks.offsets[i], loss.tasks.offsets[i + 1]) for loss in losses]
-        rest = sum(np.add.reduceat(u[t], form.losses[t].tasks.offsets[:-1])[i] for t in fixed)
+        rest = sum(np.add.reduceat(np.asarray(u[t]), form.losses[t].tasks.offsets[:-1])[i] for t in fixed)
         kept = [np.array([rest])] if fixed else []  # an entry that cannot move
         together = shift_to_zero_sum(
             np.concatenate([u[t][r] for t, r in zip(movable, rows, strict=True)] + kept),

@@ -15,18 +15,23 @@ class Formula:
     """A definition in cvxpy.
 
     A loss is called as f(z, y, s, atom) with an expression z (n,), a regularizer as f(W, atom) with an
-    expression W (p, q), a set as f(W, atom) and then returns a list of constraints. The marks say what it
-    costs to solve:
+    expression W (p, q), a set as f(W, atom) and then returns a list of constraints, a metric as
+    f(b, c, positives, negatives, atom) (one of rankings as f(z, y, atom)). The marks say what it costs to
+    solve:
 
     sum_over_samples : a loss that may be stated for the samples of all tasks at once
     semidefinite     : a semidefinite cone of side p + q
     exponential      : an exponential cone or two for every sample
+    by_planes        : a maximum of too many planes to state, found one by one for larger tasks
+    of_rankings      : a metric of rankings, not of labellings
     """
 
     function: Callable
     sum_over_samples: bool = False
     semidefinite: bool = False
     exponential: bool = False
+    by_planes: bool = False
+    of_rankings: bool = False
 
     def __call__(self, *args):
         return self.function(*args)

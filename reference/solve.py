@@ -12,7 +12,7 @@ import numpy as np
 from mtldsl.compile.normal_form import Blocks, NormalForm
 from mtldsl.errors import ModelError, SolverError
 
-from .compile import CvxpyModel, to_cvxpy
+from .compile import TIGHT, CvxpyModel, to_cvxpy
 
 __all__ = ["BACKENDS", "ReferencePoint", "backends_to_try", "solve_reference"]
 
@@ -57,6 +57,10 @@ BACKENDS = {
 ACCURACY = {"clarabel": 1e-10, "scs": 1e-8, "osqp": 1e-9}
 
 
+#: Asked for as long as structured hinges lack planes that matter much.
+ROUGH_ACCURACY = 1e-5
+
+
 @dataclass
 class ReferencePoint:
     """Where a cvxpy backend stopped. The first five members are those of every solver's point, signs
@@ -64,7 +68,7 @@ class ReferencePoint:
     """
 
     blocks: Blocks
-    loss_duals: list[np.ndarray] | None
+    loss_duals: list | None
     function_duals: list[np.ndarray] | None
     iteration: int = 0
     state: dict = field(default_factory=dict)
@@ -160,10 +164,15 @@ def _solve(form: NormalForm, model: CvxpyModel, backend: str, accuracy, max_iter
         with warnings.catch_warnings():
             # cvxpy warns that a solution may be inaccurate; `status` says so to the caller
             warnings.simplefilter("ignore")
-            model.problem.solve(solver=backend.upper(), ignore_dpp=True, **options)
+            status = model.solve(
+                solver=backend.upper(),
+                ignore_dpp=True,
+                tight=max(TIGHT, 10.0 * accuracy),
+                rough=BACKENDS[backend](max(accuracy, ROUGH_ACCURACY), max_iter),
+                **options,
+            )
     except cp.error.SolverError as error:
         raise _NoPoint(f"cvxpy's backend {backend!r} failed on {form.typed}: {error}") from error
-    status = model.problem.status
     if any(variable.value is None for variable in model.variables.values()):
         if status in (cp.INFEASIBLE, cp.UNBOUNDED):
             raise ModelError(_no_optimum(form, status, backend))
@@ -176,7 +185,7 @@ def _solve(form: NormalForm, model: CvxpyModel, backend: str, accuracy, max_iter
         blocks=blocks,
         loss_duals=loss_duals,
         function_duals=function_duals,
-        iteration=int(model.problem.solver_stats.num_iters or 0),
+        iteration=model.iterations,
         objective=model.objective_value(blocks),
         violation=model.violation(blocks),
         backend=backend,

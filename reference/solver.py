@@ -7,8 +7,10 @@ from typing import ClassVar
 from mtldsl.compile.normal_form import NormalForm
 
 from .compile import to_cvxpy
+from .metrics import missing_formula
 from .registry import FORMULAS
 from .solve import ACCURACY, ReferencePoint, backends_to_try, solve_reference
+from .structured import metrics_of
 
 __all__ = ["SOLVER", "CvxpySolver"]
 
@@ -34,6 +36,11 @@ class CvxpySolver:
         for term in (*form.losses, *form.functions):
             if term.atom.name not in FORMULAS:
                 return f"the reference has no formula for {term.typed}"
+        for term in form.losses:
+            for metric in metrics_of(term):
+                reason = missing_formula(metric)
+                if reason is not None:
+                    return f"{term.typed}: {reason}"
         return None
 
     def solve(self, form: NormalForm, *, tol, max_iter, start, watch, backend="auto") -> ReferencePoint:

@@ -14,6 +14,7 @@ import pytest
 from mtldsl.reference.registry import FORMULAS
 
 import mtldsl.atoms.losses
+import mtldsl.atoms.metrics
 import mtldsl.atoms.regularizers
 import mtldsl.atoms.sets  # noqa: F401  (importing the families registers their atoms)
 from mtldsl.atoms.function import REGISTRY, Loss, Regularizer, Set
@@ -21,10 +22,15 @@ from mtldsl.atoms.function import REGISTRY, Loss, Regularizer, Set
 N, SHAPE = 12, (5, 4)
 
 
+def name_of(atom, i) -> str:
+    """Its word, and which example it is; a structured hinge says its metric too."""
+    return f"{atom.name}-{getattr(atom, 'metric', i)}"
+
+
 def examples(kind):
     """pytest parameters: every example of every registered atom of a kind, named by its word."""
     return [
-        pytest.param(atom, id=f"{name}-{i}")
+        pytest.param(atom, id=name_of(atom, i))
         for name, cls in REGISTRY.items()
         if issubclass(cls, kind)
         for i, atom in enumerate(cls.examples())
@@ -52,6 +58,26 @@ WEIGHTINGS = {
     "weighted": lambda rng: rng.uniform(0.5, 2.0, size=N),
     "uniform weights": lambda rng: np.full(N, 2.5),
 }
+
+#: (loss, weighting) pairs: losses that count samples take no weights
+WEIGHTED_LOSSES = [
+    pytest.param(*case.values, weighting, id=f"{case.id}-{weighting}")
+    for case in LOSSES
+    for weighting in (WEIGHTINGS if case.values[0].weighs_samples else ["unweighted"])
+]
+
+
+def heaviest(atom) -> str:
+    """The weighting that tells most: weights where the loss takes them."""
+    return "weighted" if atom.weighs_samples else "unweighted"
+
+
+def fewest(atom, y) -> int:
+    """The first so many samples are all that a loss needs: one, or enough for both classes and for the metric."""
+    if atom.weighs_samples:
+        return 1
+    sizes = [(n, np.sum(y[:n] > 0), np.sum(y[:n] < 0)) for n in range(2, N)]
+    return next(n for n, p, q in sizes if p and q and atom.metric.check(int(p), int(q)) is None)
 
 
 def loss_data(atom, weighting, salt=0):

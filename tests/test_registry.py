@@ -10,11 +10,14 @@ import pytest
 from mtldsl.reference.registry import FORMULAS
 
 from mtldsl.atoms.function import REGISTRY, Loss, MatrixFunction
+from mtldsl.atoms.metrics import ErrorRate, Metric
 from tests.registry_cases import (
     LOSSES,
-    WEIGHTINGS,
+    WEIGHTED_LOSSES,
     N,
     assert_strongly_minimal,
+    fewest,
+    heaviest,
     loss_data,
     loss_value,
     random,
@@ -25,7 +28,11 @@ from tests.registry_cases import (
 
 STEPS = (0.3, 2.0)
 all_losses = pytest.mark.parametrize("atom", LOSSES)
-every_weighting = pytest.mark.parametrize("weighting", WEIGHTINGS)
+every_loss_and_weighting = pytest.mark.parametrize("atom, weighting", WEIGHTED_LOSSES)
+weighing_losses = pytest.mark.parametrize("atom", [case for case in LOSSES if case.values[0].weighs_samples])
+counting_losses = pytest.mark.parametrize(
+    "atom", [case for case in LOSSES if not case.values[0].weighs_samples]
+)
 
 
 def test_every_atom_has_a_formula_and_every_formula_an_atom():
@@ -35,7 +42,7 @@ def test_every_atom_has_a_formula_and_every_formula_an_atom():
 @pytest.mark.parametrize("name", REGISTRY)
 def test_every_atom_says_what_it_is(name):
     atom = REGISTRY[name]
-    assert issubclass(atom, (Loss, MatrixFunction)) and atom.name == name
+    assert issubclass(atom, (Loss, MatrixFunction, Metric)) and atom.name == name
     assert "{}" in atom.formula and len(atom.__doc__.splitlines()) > 3 and ">>>" in atom.__doc__
     assert "x" in atom.examples()[0].latex("x")
 
@@ -43,8 +50,7 @@ def test_every_atom_says_what_it_is(name):
 # ------------------------------------------------------------------------------------------------ losses
 
 
-@all_losses
-@every_weighting
+@every_loss_and_weighting
 @pytest.mark.parametrize("size", [0.0, 0.1, 1.0, 30.0])
 def test_loss_value_is_the_reference_value(atom, weighting, size):
     _, z, y, s = loss_data(atom, weighting)
@@ -52,8 +58,7 @@ def test_loss_value_is_the_reference_value(atom, weighting, size):
     assert atom.value(size * z, y, s) == pytest.approx(expected, rel=1e-12, abs=1e-14)
 
 
-@all_losses
-@every_weighting
+@every_loss_and_weighting
 @pytest.mark.parametrize("step", STEPS)
 def test_loss_prox(atom, weighting, step):
     """The minimiser x of F = step f + 1/2 ||. - z||^2 obeys F(v) >= F(x) + 1/2 ||v - x||^2 for every v."""
@@ -67,8 +72,7 @@ def test_loss_prox(atom, weighting, step):
     assert objective(of_reference) >= best + 0.5 * np.sum((of_reference - x) ** 2) - 1e-12 * (1 + best)
 
 
-@all_losses
-@every_weighting
+@every_loss_and_weighting
 @pytest.mark.parametrize("step", [1e-6, 1e-2, 1.0, 1e2, 1e6])
 def test_loss_fenchel_young_is_tight_at_the_prox(atom, weighting, step):
     """u = (z - x) / step is a subgradient at x = prox(z): f(x) + f*(u) = <x, u>."""
@@ -83,8 +87,7 @@ def test_loss_fenchel_young_is_tight_at_the_prox(atom, weighting, step):
     assert pair == pytest.approx(x @ inside, abs=(1e-10 + 1e4 * noise) * size)
 
 
-@all_losses
-@every_weighting
+@every_loss_and_weighting
 def test_loss_fenchel_young(atom, weighting):
     """f(z) + f*(u) >= <z, u>, with equality at a (sub)gradient u."""
     rng, z, y, s = loss_data(atom, weighting, 3)
@@ -102,8 +105,7 @@ def test_loss_fenchel_young(atom, weighting):
     assert finite == 20  # dual_project lands in the domain
 
 
-@all_losses
-@every_weighting
+@every_loss_and_weighting
 def test_loss_conjugate_is_the_supremum(atom, weighting):
     rng, z, y, s = loss_data(atom, weighting, 4)
     g, h = (atom.gradient(v, y, s) for v in (z, rng.normal(size=N)))
@@ -112,8 +114,7 @@ def test_loss_conjugate_is_the_supremum(atom, weighting):
     assert atom.conjugate(u, y, s) == pytest.approx(expected, rel=1e-7, abs=1e-7)
 
 
-@all_losses
-@every_weighting
+@every_loss_and_weighting
 def test_loss_conjugate_is_infinite_outside_its_domain(atom, weighting):
     rng, _, y, s = loss_data(atom, weighting, 5)
     u = 50.0 * rng.normal(size=N)
@@ -127,8 +128,7 @@ def test_loss_conjugate_is_infinite_outside_its_domain(atom, weighting):
         assert atom.conjugate(outside, y, s) == np.inf
 
 
-@all_losses
-@every_weighting
+@every_loss_and_weighting
 def test_loss_gradient(atom, weighting):
     """Finite differences where smooth, the subgradient inequality everywhere; `curvature` bounds the change
     of the gradient.
@@ -161,7 +161,7 @@ def test_loss_is_bounded_below(atom):
 
 @all_losses
 def test_loss_quadratic_is_what_it_says(atom):
-    _, z, y, s = loss_data(atom, "weighted", 8)
+    _, z, y, s = loss_data(atom, heaviest(atom), 8)
     if atom.quadratic is None:
         curved = [loss_value(atom, t * z, y, s) for t in (-1.0, 0.0, 1.0, 2.0)]
         assert np.diff(curved, 3) != pytest.approx(0.0, abs=1e-9)  # a parabola has no third difference
@@ -169,7 +169,7 @@ def test_loss_quadratic_is_what_it_says(atom):
         assert loss_value(atom, z, y, s) == pytest.approx(atom.quadratic / 2 * np.sum(s * (z - y) ** 2))
 
 
-@all_losses
+@weighing_losses
 def test_sample_weights_equal_replication(atom):
     rng, z, y, _ = loss_data(atom, "unweighted", 9)
     copies = rng.integers(1, 4, size=N)
@@ -183,8 +183,23 @@ def test_sample_weights_equal_replication(atom):
     assert atom.conjugate(u, y, s) == pytest.approx(shared, rel=1e-11)
 
 
-@all_losses
-@every_weighting
+@counting_losses
+def test_loss_that_counts_samples_refuses_weights(atom):
+    rng, z, y, _ = loss_data(atom, "unweighted", 9)
+    s, u = rng.uniform(0.5, 2.0, size=N), atom.gradient(z, y)
+    for call in (
+        lambda: atom.value(z, y, s),
+        lambda: atom.gradient(z, y, s),
+        lambda: atom.prox(z, y, 0.5, s),
+        lambda: atom.conjugate(u, y, s),
+        lambda: atom.dual_project(u, y, s),
+        lambda: atom.dual_point(z, y, s),
+    ):
+        with pytest.raises(ValueError, match="no sample weights"):
+            call()
+
+
+@every_loss_and_weighting
 def test_loss_does_not_care_for_the_order_of_samples(atom, weighting):
     rng, z, y, s = loss_data(atom, weighting, 10)
     order = rng.permutation(N)
@@ -201,11 +216,13 @@ def test_loss_does_not_care_for_the_order_of_samples(atom, weighting):
 @all_losses
 def test_separable_loss_is_a_sum_over_samples(atom):
     """Two tasks may be stacked, and every sample may have a step of its own in the prox."""
-    _, z, y, s = loss_data(atom, "weighted", 11)
+    _, z, y, s = loss_data(atom, heaviest(atom), 11)
     first, rest = slice(0, 5), slice(5, N)
-    parts = sum(atom.value(z[part], y[part], s[part]) for part in (first, rest))
+    parts = sum(atom.value(z[part], y[part], None if s is None else s[part]) for part in (first, rest))
     if not atom.separable:
-        assert atom.value(z, y, s) < parts - 1e-6
+        # twice a hinge loss, whose class makes no use of that
+        is_sum = isinstance(getattr(atom, "metric", None), ErrorRate)
+        assert (atom.value(z, y, s) == pytest.approx(parts, rel=1e-3)) == is_sum
         return
     assert atom.value(z, y, s) == pytest.approx(parts, rel=1e-13)
     steps = np.where(np.arange(N) < 5, 0.3, 4.0)
@@ -215,22 +232,25 @@ def test_separable_loss_is_a_sum_over_samples(atom):
 
 @all_losses
 def test_loss_takes_float32_and_a_single_sample(atom):
-    _, z, y, s = loss_data(atom, "weighted", 12)
-    single = [v.astype(np.float32) for v in (z, y, s)]
-    double = [v.astype(float) for v in single]
+    _, z, y, s = loss_data(atom, heaviest(atom), 12)
+    single = [None if v is None else v.astype(np.float32) for v in (z, y, s)]
+    double = [None if v is None else v.astype(float) for v in single]
     assert atom.value(*single) == pytest.approx(atom.value(*double), rel=1e-5)
     np.testing.assert_allclose(atom.gradient(*single), atom.gradient(*double), rtol=1e-4, atol=1e-5)
     prox = [atom.prox(v[0], v[1], 0.7, v[2]) for v in (single, double)]
     np.testing.assert_allclose(*prox, rtol=1e-4, atol=1e-5)
-    assert atom.value(z[:1], y[:1]) == pytest.approx(loss_value(atom, z[:1], y[:1]), rel=1e-12)
+    few = slice(fewest(atom, y))
+    assert atom.value(z[few], y[few]) == pytest.approx(loss_value(atom, z[few], y[few]), rel=1e-12)
 
 
 @all_losses
 def test_loss_leaves_its_arguments_alone(atom):
     rng = random(atom, 13)
-    z, y, s = rng.normal(size=N), targets(atom, rng), rng.uniform(0.5, 2, N)
+    z, y = rng.normal(size=N), targets(atom, rng)
+    s = rng.uniform(0.5, 2, N) if atom.weighs_samples else None
     u = atom.gradient(z, y, s)
-    before = [v.copy() for v in (z, y, s, u)]
+    given = [v for v in (z, y, s, u) if v is not None]
+    before = [v.copy() for v in given]
     atom.value(z, y, s), atom.prox(z, y, 0.5, s), atom.conjugate(u, y, s), atom.dual_project(u, y, s)
-    for now, then in zip((z, y, s, u), before, strict=True):
+    for now, then in zip(given, before, strict=True):
         np.testing.assert_array_equal(now, then)

@@ -73,6 +73,15 @@ class Loss(Atom):
         False  # a sum over samples: may be called on the stacked samples of all tasks at once
     )
     bounded_below: ClassVar[float] = 0.0  # every loss of the language is at least this
+    weighs_samples: ClassVar[bool] = True  # samples may carry weights
+
+    def of_task(self, i: int) -> Loss:
+        """The loss of task i, where tasks have losses of their own."""
+        return self
+
+    def for_tasks(self, names, class_sizes) -> Loss:
+        """The loss with its parameters fitted to the tasks' names and (positives, negatives); ModelError where they do not fit."""
+        return self
 
     def value(self, z, y, s=None) -> float:
         """f(z)."""

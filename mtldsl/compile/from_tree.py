@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
+from mtldsl.atoms.losses import StructuredHinge
 from mtldsl.atoms.sets import AtLeast, ColumnsOnSimplex, EqualTo
 from mtldsl.compile.normal_form import Block, Entry, FunctionTerm, LinearMap, LossTerm, NormalForm
+from mtldsl.compile.structured_term import StructuredTerm
 from mtldsl.errors import ModelError
 from mtldsl.language.constraint import Constraint
 from mtldsl.language.expression import Affine
@@ -101,7 +103,8 @@ def _loss_term(term: Term) -> LossTerm:
         totals = tasks.counts if weights is None else np.add.reduceat(weights, tasks.offsets[:-1])
         coefficients = coefficients / totals
     intercepts = dict.fromkeys(p.weights.intercept_name for p in term.argument.parts if p.weights.intercept)
-    return LossTerm(term.atom, coefficients, tasks, linear_map(term.argument), tuple(intercepts), term.text)
+    kind = StructuredTerm if isinstance(term.atom, StructuredHinge) else LossTerm
+    return kind(term.atom, coefficients, tasks, linear_map(term.argument), tuple(intercepts), term.text)
 
 
 def linear_map(expression: Affine) -> LinearMap:

@@ -134,7 +134,7 @@ class LossTerm:
         return self.tasks.is_shared and self.tasks.mask is None
 
     def _tasks_apart(self):
-        """(slice, coefficient, targets, sample weights) of every task."""
+        """(slice, coefficient, targets, sample weights) of every task, for a loss that is no sum over samples."""
         offsets, weights = self.tasks.offsets, self.tasks.sample_weights
         for i, c in enumerate(self.coefficients):
             rows = slice(offsets[i], offsets[i + 1])
@@ -152,6 +152,7 @@ class LossTerm:
 
     def add_adjoint(self, u: np.ndarray, into: Blocks) -> None:
         """into += adjoint of x -> predictions (without offset) at u."""
+        u = np.asarray(u)
         self.map.add_adjoint(self.tasks.adjoint(u), into)
         for name in self.intercepts:
             into[name] += np.add.reduceat(u, self.tasks.offsets[:-1])[None, :]
@@ -184,9 +185,15 @@ class LossTerm:
         return float(sum(c * self.atom.conjugate(u[rows] / c, y, s) for rows, c, y, s in self._tasks_apart()))
 
     def dual_project(self, u) -> np.ndarray:
+        u = np.asarray(u, float)
         if self.atom.separable:
             return self.atom.dual_project(u, self.tasks.targets, self.scale)
         return self._map_tasks(lambda rows, c, y, s: c * self.atom.dual_project(u[rows] / c, y, s))
+
+    def balanced(self, u) -> np.ndarray:
+        """u with every task's sum moved to zero, inside dom f*: there a norm's ball, so that projecting scales and keeps the sum."""
+        means = np.add.reduceat(u, self.tasks.offsets[:-1]) / self.tasks.counts
+        return self.dual_project(u - np.repeat(means, self.tasks.counts))
 
     def dual_interval(self) -> tuple[np.ndarray, np.ndarray]:
         """(low, high) of every dual entry for a separable loss."""

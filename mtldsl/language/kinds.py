@@ -6,6 +6,7 @@ from numbers import Real
 
 import numpy as np
 
+from mtldsl.atoms.metrics import Metric
 from mtldsl.language.constraint import Constraint
 from mtldsl.language.expression import Affine
 from mtldsl.language.objective import Objective
@@ -21,6 +22,7 @@ _KINDS = [
     (Constraint, "a constraint"),
     (Scalar, "a parameter"),
     (Tasks, "a Tasks object"),
+    (Metric, "a metric"),
     (Real, "a number"),
     (str, "text in quotes"),
     (list, "a list"),

@@ -16,6 +16,7 @@ from numbers import Real
 
 import numpy as np
 
+from mtldsl.atoms.metrics import Metric
 from mtldsl.errors import MTLError
 from mtldsl.language.constraint import Constraint
 from mtldsl.language.expression import Affine
@@ -156,8 +157,8 @@ class _Walk(Syntax):
     def _list(self, node, depth):
         items = [self.value(item, depth) for item in node.elts]
         for item, child in zip(items, node.elts, strict=True):
-            if not (item is None or isinstance(item, Real | str | list)):
-                raise self.error(f"a list holds numbers, names and lists, not {kind_of(item)}", child)
+            if not (item is None or isinstance(item, Real | str | list | Metric)):
+                raise self.error(f"a list holds numbers, names, metrics and lists, not {kind_of(item)}", child)
         return items
 
     def _unaryop(self, node, depth):

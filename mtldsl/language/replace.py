@@ -8,6 +8,7 @@ from dataclasses import replace
 from mtldsl.errors import ModelError
 from mtldsl.language.constraint import Constraint
 from mtldsl.language.expression import Affine
+from mtldsl.language.fitted import fitted
 from mtldsl.language.objective import Objective
 from mtldsl.language.weights import Weights
 from mtldsl.tasks import Tasks
@@ -56,6 +57,6 @@ def replace_tasks(
     terms = []
     for term in objective.terms:
         if term.is_loss:
-            tasks.require_labels(term.atom.labels, term.atom_text)
+            term = replace(term, atom=fitted(term.atom, tasks, term.atom_text))
         terms.append(replace(term, argument=renew(term.argument), tasks=tasks if term.is_loss else None))
     return Objective(terms), [replace(c, argument=renew(c.argument)) for c in constraints]

@@ -7,12 +7,13 @@ from dataclasses import MISSING, fields
 
 import numpy as np
 
-from mtldsl.atoms import losses, regularizers, sets
+from mtldsl.atoms import losses, metrics, regularizers, sets
 from mtldsl.atoms.function import Atom, Loss, Regularizer
 from mtldsl.errors import ModelError
 from mtldsl.language.constants import constant_text
 from mtldsl.language.constraint import Constraint
 from mtldsl.language.expression import Affine
+from mtldsl.language.fitted import fitted
 from mtldsl.language.objective import Objective, Term
 from mtldsl.language.scalar import Number
 from mtldsl.language.weights import Weights
@@ -51,6 +52,8 @@ def _typed(cls, argument, atom: Atom | None, extra=()) -> str:
 
 
 def _short(value) -> str:
+    if isinstance(value, (list, tuple)) and any(isinstance(item, metrics.Metric) for item in value):
+        return repr(list(value))
     try:
         return constant_text(value)
     except (TypeError, ValueError):
@@ -103,7 +106,7 @@ def _loss(cls: type[Loss]):
                 raise ModelError(
                     f"{typed}: the intercept of {weights.name} has {weights.tasks.n_tasks} entries, not one a task"
                 )
-        tasks.require_labels(cls.labels, typed)
+        atom = fitted(atom, tasks, typed)
         latex = rf"\sum_i {atom.latex(_prediction_latex(W, with_intercept))}"
         if mean:
             latex = rf"\sum_i \tfrac1{{n_i}} {atom.latex(_prediction_latex(W, with_intercept))}"
@@ -194,6 +197,14 @@ hinge_loss = _loss(losses.HingeLoss)
 squared_hinge_loss = _loss(losses.SquaredHingeLoss)
 logistic_loss = _loss(losses.LogisticLoss)
 poisson_loss = _loss(losses.PoissonLoss)
+structured_hinge = _loss(losses.StructuredHinge)
+
+FScore = metrics.FScore
+AUC = metrics.AUC
+ROCArea = metrics.ROCArea
+ErrorRate = metrics.ErrorRate
+PrecisionAt = metrics.PrecisionAt
+RecallAt = metrics.RecallAt
 
 ridge = _regularizer(regularizers.Ridge)
 frobenius_norm = _regularizer(regularizers.FrobeniusNorm)
@@ -210,7 +221,14 @@ total_variation = _regularizer(regularizers.TotalVariation)
 
 columns_on_simplex = _set(sets.ColumnsOnSimplex)
 
-#: word -> function; what a problem file may call, and what the catalogue lists
-WORDS = {name: word for name, word in list(globals().items()) if hasattr(word, "atom")}
+#: metric -> class; they stand inside structured_hinge(..., metric=...)
+METRICS = {
+    name: word
+    for name, word in list(globals().items())
+    if isinstance(word, type) and issubclass(word, metrics.Metric)
+}
 
-__all__ = ["WORDS", *WORDS]
+#: word -> function; what a problem file may call, and what the catalogue lists
+WORDS = {name: word for name, word in list(globals().items()) if hasattr(word, "atom")} | METRICS
+
+__all__ = ["METRICS", "WORDS", *WORDS]

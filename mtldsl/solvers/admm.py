@@ -5,10 +5,15 @@ from __future__ import annotations
 from numbers import Integral
 
 from mtldsl.atoms.function import Loss, SeparableLoss
+from mtldsl.atoms.losses import StructuredHinge
+from mtldsl.atoms.prox_of_sum import why_not
 from mtldsl.compile.normal_form import NormalForm
 from mtldsl.errors import SolverError
 from mtldsl.solvers.admm_iteration import Iteration
 from mtldsl.solvers.admm_x_update import LARGEST_TASK
+from mtldsl.solvers.planes.lifted import Lifted
+from mtldsl.solvers.planes.oracle import has_oracle
+from mtldsl.solvers.planes.two_blocks import TwoBlocks
 from mtldsl.solvers.solver import Point, Watch
 
 __all__ = ["ADMM", "SOLVER"]
@@ -34,11 +39,13 @@ class ADMM:
 
     name = "admm"
     summary = "ADMM: any sum of losses, regularizers and constraints with cheap proximal steps"
-    options = {"relaxation": 1.6, "anderson_memory": 10}  # noqa: RUF012
+    options = {"relaxation": 1.6, "anderson_memory": 10, "pull": 1.0}  # noqa: RUF012
     max_iter = 100_000
 
     def refuses(self, form: NormalForm) -> str | None:
         for loss in form.losses:
+            if has_oracle(loss):
+                continue
             if not loss.atom.convex:
                 return f"{loss.typed} is not convex."
             if loss.atom.quadratic is None and not _has_prox(loss.atom):
@@ -69,6 +76,7 @@ class ADMM:
         watch: Watch,
         relaxation: float = 1.6,
         anderson_memory: int = 10,
+        pull: float = 1.0,
     ) -> Point:
         if not 0.0 < relaxation < 2.0:
             raise SolverError(f"relaxation={relaxation!r}: write a number between 0 and 2, such as 1.6")
@@ -76,7 +84,25 @@ class ADMM:
             raise SolverError(
                 f"anderson_memory={anderson_memory!r}: write a whole number >= 0, 0 for no acceleration"
             )
+        if not 0.0 < pull <= 1.0:
+            raise SolverError(f"pull={pull!r}: write a number in (0, 1], such as 1.0")
+        if fits_two_blocks(form):
+            return TwoBlocks(form, tol, start, relaxation, pull).run(max_iter, watch)
+        if any(isinstance(loss.atom, StructuredHinge) for loss in form.losses):
+            lifts = lambda loss: isinstance(loss.atom, StructuredHinge)  # noqa: E731
+            return Lifted(form, tol, start, relaxation, anderson_memory, lifts).run(max_iter, watch)
         return Iteration(form, tol, start, relaxation, anderson_memory).run(max_iter, watch)
+
+
+def fits_two_blocks(form: NormalForm) -> bool:
+    """One structured loss of one weight matrix, under functions of that matrix whose sum has an exact prox."""
+    if len(form.losses) != 1 or len(form.weight_blocks) != 1 or not isinstance(form.losses[0].atom, StructuredHinge):
+        return False
+    block = form.weight_blocks[0].name
+    maps = [form.losses[0].map, *(f.map for f in form.functions)]
+    if any(map.identity_of != block for map in maps):
+        return False
+    return not why_not([(f.coefficient, f.atom) for f in form.functions])
 
 
 def _has_prox(loss: Loss) -> bool:

@@ -108,7 +108,10 @@ def _derivatives(split, copy, xi, metric, axis: int) -> np.ndarray:
 
 
 def _by_columns(split, copy, xi, w, metric) -> Part:
-    return Part(blocks=metric[copy.rows.start] * _derivatives(split, copy, xi, metric, axis=0))
+    M = metric[copy.rows.start]
+    if hasattr(copy.term.atom, "curvature_blocks"):  # known without differences
+        return Part(blocks=M * copy.term.atom.curvature_blocks(xi[copy.rows].reshape(copy.shape), 1.0 / M))
+    return Part(blocks=M * _derivatives(split, copy, xi, metric, axis=0))
 
 
 def _by_rows(split, copy, xi, w, metric) -> Part:

@@ -27,8 +27,12 @@ def first_penalties(split: Split, mean_quadratic: float, diagonals: list[float])
         penalties[j] = _rms(loss.gradient(z)) / distance if distance > 0 else 1.0
         penalties[j] = penalties[j] if penalties[j] > 0 else 1.0
         curvature += penalties[j] * diagonals[j]
+    lifted = [j for j, copy in enumerate(split.copies) if hasattr(copy.term.atom, "natural_penalty")]
+    for j in lifted:
+        penalties[j] = split.copies[j].term.atom.natural_penalty()
+        curvature += penalties[j] * diagonals[j]
     for j, copy in enumerate(split.copies):
-        if not copy.is_loss:
+        if not copy.is_loss and j not in lifted:
             penalties[j] = curvature if curvature > 0 else 1.0
     return penalties
 

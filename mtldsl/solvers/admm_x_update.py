@@ -66,7 +66,7 @@ def choose_x_update(split: Split):
 
 def _rows_are_fewer(split: Split) -> bool:
     features = max(rows for rows, _ in split.form.shapes.values())
-    rows = max(int(loss.tasks.counts.max()) for loss in split.form.losses)
+    rows = max((int(loss.tasks.counts.max()) for loss in split.form.losses), default=features)
     return features > _SMALL_TASK and 2 * rows < features and rows <= _LARGEST_ROWS
 
 

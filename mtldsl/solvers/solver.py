@@ -19,7 +19,8 @@ class Point:
     Signs: at an optimum, loss_duals[t] is a subgradient of loss t (coefficients included) at its predictions, flat (N,);
     function_duals[k] is a subgradient of coefficient * atom of `form.functions[k]` at the image of its map; and
     sum_t A_t^T u_t + sum_k B_k^T v_k = 0 on every block. None: the certificate makes its own from the primal point.
-    `state` is whatever the same solver can be warm-started from; nobody else reads it.
+    `state` is whatever the same solver can be warm-started from; nobody else reads it. `notes` are the solver's own counts
+    (oracle calls, planes, ...), written beside the certificate into the history.
     """
 
     blocks: Blocks
@@ -27,6 +28,7 @@ class Point:
     function_duals: list[np.ndarray] | None = None
     iteration: int = 0
     state: dict = field(default_factory=dict)
+    notes: dict = field(default_factory=dict)
 
 
 class Watch(Protocol):

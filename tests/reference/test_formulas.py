@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from mtldsl.reference.registry import FORMULAS, formula, formula_of
 
+from mtldsl.atoms.metrics import AUC, ErrorRate, FScore, PrecisionAt, RecallAt, ROCArea
 from mtldsl.errors import ModelError
 
 Z, Y, S = np.array([2.0, -1.0, 0.0]), np.array([1.0, 1.0, -1.0]), np.array([1.0, 2.0, 0.5])
@@ -122,8 +123,55 @@ def test_set(word, fields, expected):
     )
 
 
+# 2 false positives and 1 false negative among 4 positives and 5 negatives: 3 true positives
+METRICS = [
+    ("FScore", {"beta": 1.0}, 1 - 3 / (3 + 0.5 * (1 + 2))),
+    ("FScore", {"beta": 2.0}, 1 - 5 * 3 / (5 * 3 + 4 * 1 + 2)),
+    ("AUC", {}, 1 / 4 * 2 / 5),
+    ("ErrorRate", {}, 2 * 3),
+    ("PrecisionAt", {"k": 5}, 2 / 5),
+    ("PrecisionAt", {"k": 0.55}, 2 / 5),
+    ("PrecisionAt", {"k": 4}, -np.inf),
+    ("RecallAt", {"k": 5}, 1 / 4),
+    ("RecallAt", {"k": 0.3}, -np.inf),
+]
+
+
+@pytest.mark.parametrize("word, fields, expected", METRICS)
+def test_metric(word, fields, expected):
+    """Delta of one table, in a row of tables, and 0 of the true labelling."""
+    value = FORMULAS[word](np.array([2, 0]), np.array([1, 0]), 4, 5, SimpleNamespace(**fields))
+    np.testing.assert_allclose(value, [expected, 0.0], rtol=1e-14)
+
+
+# Z ranks its positives 2 and -1 against the negative 0: the second pair is short of the margin by 3
+HINGES = [
+    (AUC(), 1 / 2 * 1 / 1 + 2 * 1),  # best with the second positive flipped, and the negative
+    (ErrorRate(), 2 * (0 + 2 + 1)),
+    (FScore(), (1 - 1 / (1 + 0.5 * 2)) + 2 * 1),
+    (PrecisionAt(1), 0.0 + 2 * 1),  # the first positive alone
+    (RecallAt(2), 1 / 2 + 2 * 1),  # the first positive and the negative
+    (ROCArea(), (0 + 3) / 2),
+]
+
+
+@pytest.mark.parametrize("metric, expected", HINGES, ids=lambda value: getattr(value, "name", ""))
+def test_structured_hinge(metric, expected):
+    z = cp.Variable(3)
+    value = FORMULAS["structured_hinge"](z, Y, None, SimpleNamespace(metric=metric))
+    z.value = Z
+    assert value.is_dcp() and value.is_convex() and value.shape == ()
+    assert value.value == pytest.approx(expected, rel=1e-14)
+
+
 def test_every_formula_is_worked_out_here():
-    assert set(FORMULAS) == {*LOSSES, *(word for word, *_ in REGULARIZERS), *(word for word, *_ in SETS)}
+    metrics = {"structured_hinge", *(word for word, *_ in METRICS), *(metric.name for metric, _ in HINGES)}
+    assert set(FORMULAS) == {
+        *LOSSES,
+        *(word for word, *_ in REGULARIZERS),
+        *(word for word, *_ in SETS),
+        *metrics,
+    }
 
 
 def test_a_word_has_one_formula():

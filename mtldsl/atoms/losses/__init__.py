@@ -6,6 +6,7 @@ from mtldsl.atoms.losses.logistic import LogisticLoss
 from mtldsl.atoms.losses.margins import HingeLoss, SquaredHingeLoss
 from mtldsl.atoms.losses.square_root import SquareRootLoss
 from mtldsl.atoms.losses.squares import SquaredLoss, SumOfSquares
+from mtldsl.atoms.losses.structured_hinge import StructuredHinge
 
 __all__ = [
     "AbsoluteLoss",
@@ -17,5 +18,6 @@ __all__ = [
     "SquareRootLoss",
     "SquaredHingeLoss",
     "SquaredLoss",
+    "StructuredHinge",
     "SumOfSquares",
 ]

@@ -1,0 +1,186 @@
+"""The structured hinge: a measure of whole labellings or rankings, one maximum a task."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from mtldsl.atoms.function import REGISTRY, Loss, register
+from mtldsl.atoms.metrics import FScore, Metric
+from mtldsl.atoms.planes.cutting_planes import prox_of_planes
+from mtldsl.errors import ModelError
+
+__all__ = ["StructuredHinge"]
+
+
+@register
+@dataclass(frozen=True, eq=False)
+class StructuredHinge(Loss):
+    r"""The structured hinge of a metric: max over labellings y' of Delta(y, y') - <y - y', z>, with z = X_i w_i the predictions of
+    a task and labels y in {-1, +1}. An upper bound of Delta at the labels sign(z), convex in z.
+
+    Shapes: z and y are (n,). One maximum a task, not a sum over samples: Delta lies in [0, 1] (`ErrorRate`: twice the number of
+    errors), so that a coefficient weighs tasks, whatever their size; `mean=True` divides by n all the same.
+
+    Parameters
+    ----------
+    metric : a metric, or a list with one a task, or a dict {task name: metric}; default FScore()
+        `FScore(beta)`, `AUC()`, `ROCArea()`, `ErrorRate()`, `PrecisionAt(k)`, `RecallAt(k)`, or your own subclass of `Metric`.
+
+    Raises
+    ------
+    ModelError
+        Where metric is none of these, a list or dict of metrics does not fit the tasks, or a task has fewer than k samples.
+    DataError
+        Where a label is not -1 or +1, a task has labels of one class only, or samples carry weights: a metric counts samples.
+
+    Notes
+    -----
+    With b negatives labelled +1 and c positives labelled -1, f(z) = max over b, c of Delta(b, c) - 2 (sum of the c smallest
+    positive scores) + 2 (sum of the b largest negative scores). Not smooth; the subgradient at the most violated labelling is
+    -2 y on the samples that it flips. With `ErrorRate` it equals 2 * `hinge_loss`; with `ROCArea` the maximum is over rankings,
+    and f(z) is the mean over pairs (positive i, negative j) of max(0, 1 - 2 (z_i - z_j)).
+    prox: planes are added where the current point violates them most, until none is violated.
+    Conjugate: - the largest expected Delta of random labellings that flip sample j with probability p_j, u = -2 y p; for
+    `FScore` and own metrics on large tasks an upper bound of it (`Metric.conjugate`).
+    Source: Joachims, "A support vector method for multivariate performance measures", ICML 2005; for several tasks, Ke, Pan,
+    Yin and Huang, "Optimizing evaluation metrics for multi-task learning via the alternating direction method of multipliers"
+    (SMTL), equations (2) and (8)-(11).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mtldsl.atoms.metrics import AUC
+    >>> z, y = np.array([2.0, 0.25, -1.0]), np.array([1.0, -1.0, -1.0])
+    >>> StructuredHinge(metric=AUC()).value(z, y)
+    0.5
+    >>> round(StructuredHinge().value(z, y), 4)
+    0.8333
+    >>> StructuredHinge().gradient(z, y)
+    array([0., 2., 0.])
+    """
+
+    metric: Metric | tuple[Metric, ...] = FScore()  # noqa: RUF009 (frozen: one instance serves all)
+
+    name: ClassVar[str] = "structured_hinge"
+    formula: ClassVar[str] = r"\max_{y'}\big[\Delta(y_i,y')-\langle y_i-y',\,{}\rangle\big]"
+    labels: ClassVar[str] = "sign"
+    weighs_samples: ClassVar[bool] = False
+
+    def __post_init__(self):
+        metric = self.metric
+        if isinstance(metric, Mapping) and "metric" in metric:
+            metric = Metric.from_plain(dict(metric))
+        object.__setattr__(self, "metric", _checked(metric))
+
+    @classmethod
+    def examples(cls):
+        metrics = [kind for kind in REGISTRY.values() if issubclass(kind, Metric)]
+        return [cls(metric=metric) for kind in metrics for metric in kind.examples()]
+
+    # -------------------------------------------------------------------------------- one metric, or one a task
+
+    def of_task(self, i: int) -> StructuredHinge:
+        """The hinge of task i."""
+        return StructuredHinge(self.metric[i]) if isinstance(self.metric, tuple) else self
+
+    def for_tasks(self, names, class_sizes) -> StructuredHinge:
+        """The same with its metrics in the order of the tasks; ModelError where they do not fit.
+
+        names: the tasks' names; class_sizes: (positives, negatives) of every task.
+        """
+        hinge = self
+        if isinstance(self.metric, Mapping):
+            unknown = [name for name in self.metric if name not in names]
+            missing = [name for name in names if name not in self.metric]
+            if unknown or missing:
+                wrong = (
+                    f"there is no task {unknown[0]!r}" if unknown else f"task {missing[0]!r} has no metric"
+                )
+                raise ModelError(
+                    f"{self.name}(..., metric={{...}}): {wrong}; give one metric for each of {', '.join(map(repr, names))}"
+                )
+            hinge = StructuredHinge(tuple(self.metric[name] for name in names))
+        if isinstance(hinge.metric, tuple) and len(hinge.metric) != len(names):
+            raise ModelError(
+                f"{self.name}(..., metric=[...]): {len(hinge.metric)} metrics for {len(names)} tasks; give one a task, or a "
+                "single one for all"
+            )
+        for i, sizes in enumerate(class_sizes):
+            reason = hinge.of_task(i).metric.check(*sizes)
+            if reason:
+                raise ModelError(
+                    f"{self.name}(..., metric={hinge.of_task(i).metric!r}): task {names[i]!r}: {reason}"
+                )
+        return hinge
+
+    # --------------------------------------------------------------------------------- of one task's predictions
+
+    def most_violated(self, z, y, classes=None):
+        """The highest plane at z (`Violation`)."""
+        return self.metric.most_violated(np.asarray(z, float), np.asarray(y, float), classes)
+
+    def value(self, z, y, s=None) -> float:
+        _refuse(s)
+        return self.most_violated(z, y).value
+
+    def gradient(self, z, y, s=None):
+        _refuse(s)
+        return self.most_violated(z, y).gradient(y)
+
+    def prox(self, z, y, step, s=None):
+        _refuse(s)
+        z, y = np.asarray(z, float), np.asarray(y, float)
+
+        def oracle(x):
+            plane = self.metric.most_violated(x, y)
+            return plane.gradient(y), plane.delta
+
+        return prox_of_planes(oracle, z, step)
+
+    def conjugate(self, u, y, s=None) -> float:
+        _refuse(s)
+        return self.metric.conjugate(u, y)
+
+    def dual_project(self, u, y, s=None):
+        _refuse(s)
+        return self.metric.dual_project(u, y)
+
+
+def _refuse(s) -> None:
+    if s is not None:
+        raise ValueError("a structured hinge takes no sample weights")
+
+
+def _checked(metric):
+    """A metric, a tuple of metrics or a dict of them; ModelError for anything else."""
+    if isinstance(metric, Metric):
+        return metric
+    if isinstance(metric, Mapping) and metric:
+        return {name: _one(value) for name, value in metric.items()}
+    if isinstance(metric, (list, tuple)) and metric:
+        return tuple(_one(value) for value in metric)
+    return _one(metric)
+
+
+def _one(metric) -> Metric:
+    if isinstance(metric, Metric):
+        return metric
+    if isinstance(metric, Mapping) and "metric" in metric:
+        return Metric.from_plain(metric)
+    hint = (
+        f"; write metric={metric.__name__}()"
+        if isinstance(metric, type) and issubclass(metric, Metric)
+        else ""
+    )
+    raise ModelError(
+        f"structured_hinge(..., metric={metric!r}): this is no metric{hint}; there are {', '.join(map(repr, _builtin()))}, "
+        "a list with one a task, or a subclass of mtldsl.Metric"
+    )
+
+
+def _builtin() -> list[Metric]:
+    return [kind.examples()[0] for kind in REGISTRY.values() if issubclass(kind, Metric)]

@@ -1,0 +1,8 @@
+"""Metrics: losses of labellings that a structured hinge optimises. One file a family; importing this package registers them."""
+
+from mtldsl.atoms.metrics.contingency import AUC, ErrorRate, FScore
+from mtldsl.atoms.metrics.metric import Metric
+from mtldsl.atoms.metrics.ranking import ROCArea
+from mtldsl.atoms.metrics.top import PrecisionAt, RecallAt
+
+__all__ = ["AUC", "ErrorRate", "FScore", "Metric", "PrecisionAt", "ROCArea", "RecallAt"]

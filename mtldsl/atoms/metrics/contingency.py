@@ -1,0 +1,205 @@
+"""Metrics of the whole contingency table: F-score, AUC on labels, error rate."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import sqrt
+from typing import ClassVar
+
+import numpy as np
+
+from mtldsl.atoms.function import register
+from mtldsl.atoms.metrics.metric import Metric, Violation
+from mtldsl.atoms.parameters import checked_number
+
+__all__ = ["AUC", "ErrorRate", "FScore"]
+
+
+@register
+@dataclass(frozen=True, eq=False, repr=False)
+class FScore(Metric):
+    r"""One minus the F-score of a labelling: Delta = 1 - (1 + beta^2) a / (a + b + beta^2 Pos), with b negatives labelled +1,
+    c positives labelled -1, a = Pos - c and Pos positives in the task.
+
+    Range: [0, 1]; 1 where no positive is labelled +1. beta > 1 weighs recall, beta < 1 precision; the harmonic mean of the two
+    at beta = 1.
+
+    Parameters
+    ----------
+    beta : float, default 1.0
+        The standard beta, between 1e-100 and 1e100. (The beta of the SMTL paper's equation (8) is its square.)
+
+    Raises
+    ------
+    ModelError
+        Where beta is not such a number.
+
+    Notes
+    -----
+    The most violated labelling takes a sort and O(n) for every beta: at fixed a, Delta is concave in b, and the best b rises,
+    then falls as a grows. Only positives with z <= (1 + beta^2) / (2 (1 + beta^2 Pos)) and negatives with z >= -(the largest
+    step in b) / 2, which is 1 / (2 ((1 + beta^2) Pos + 1)) for beta >= 1, are ever flipped.
+    Source: Joachims, "A support vector method for multivariate performance measures", ICML 2005, Algorithm 2; SMTL, equations
+    (8)-(9) and Algorithm 3.
+
+    Examples
+    --------
+    >>> FScore(beta=2.0).delta(b=1, c=1, positives=4, negatives=6)
+    0.25
+    >>> import numpy as np
+    >>> FScore().most_violated(np.array([0.9, 0.1, 0.1, -0.6]), np.array([1.0, 1.0, -1.0, -1.0])).flipped
+    array([2, 1])
+    """
+
+    beta: float = 1.0
+
+    name: ClassVar[str] = "FScore"
+    formula: ClassVar[str] = r"1-F_\beta({})"
+
+    def __post_init__(self):
+        must_be = "a number between 1e-100 and 1e100, such as beta=1.0"
+        beta = checked_number(self.name, "beta", self.beta, lambda b: 1e-100 <= b <= 1e100, must_be)
+        object.__setattr__(self, "beta", beta)
+
+    @classmethod
+    def examples(cls):
+        return [cls(), cls(beta=2.0), cls(beta=0.5)]
+
+    def delta(self, b, c, positives, negatives):
+        square = self.beta**2  # written without a difference: nothing cancels, and it is 0 at b = c = 0
+        return (b + square * c) / (positives - c + b + square * positives)
+
+    def limits(self, positives, negatives):
+        square = self.beta**2
+        m = square * positives
+        # in c: (1 + square) D / ((a + D)(a - 1 + D)) with D = b + m is largest at a = 1, b = 0
+        # in b: (1 + square) a / ((a + b + m)(a + b + 1 + m)) is largest at b = 0 and at the a <= Pos next to sqrt(m (m + 1))
+        near = int(min(float(positives), sqrt(m) * sqrt(m + 1.0)))
+        in_b = max(_step(a, m) for a in (max(near, 1), min(near + 1, positives)))
+        return 0.5 * (1.0 + square) / (1.0 + m), -0.5 * (1.0 + square) * in_b
+
+    def forbids(self, positives, negatives):
+        return False
+
+    def _highest_table(self, up, down, positives, negatives):
+        from mtldsl.atoms.metrics.oracle_kernels import best_of_fscore
+
+        return best_of_fscore(up, down, positives, self.beta**2)
+
+
+def _step(a, m) -> float:
+    return a / (a + m) / (a + 1.0 + m)
+
+
+@register
+@dataclass(frozen=True, eq=False, repr=False)
+class AUC(Metric):
+    r"""The area above the ROC curve of a labelling: Delta = b c / (Pos Neg), the share of pairs (positive, negative) in which
+    the positive is labelled -1 and the negative +1. Here b negatives of Neg are labelled +1, c positives of Pos -1.
+
+    Range: [0, 1]. Not `ROCArea`: this one counts the pairs that *labels* swap, one threshold for all samples, as the SMTL
+    paper's equations (10)-(11) have it; `ROCArea` counts the pairs that a *ranking* swaps, which is the area under the usual
+    ROC curve, and does not change when all predictions move by a constant.
+
+    Raises
+    ------
+    DataError
+        By `structured_hinge`, where a task has labels of one class only.
+
+    Notes
+    -----
+    The most violated labelling takes a sort and O(n): one more negative is worth c / (Pos Neg), so that the best b does not
+    decrease with c. Only positives with z <= 1 / (2 Pos) and negatives with z >= -1 / (2 Neg) are ever flipped.
+    Conjugate: -(1 / (Pos Neg)) sum over pairs of min(p_i, p_j) at u = -2 y p with p in [0, 1]^n, else +inf.
+    Source: SMTL, equations (10)-(11); the paper's Algorithm 4 computes the labelling of `ROCArea` instead.
+
+    Examples
+    --------
+    >>> AUC().delta(b=3, c=1, positives=4, negatives=6)
+    0.125
+    >>> import numpy as np
+    >>> AUC().most_violated(np.array([0.9, 0.05, -0.05, -0.6]), np.array([1.0, 1.0, -1.0, -1.0])).flipped
+    array([2, 1])
+    """
+
+    name: ClassVar[str] = "AUC"
+    formula: ClassVar[str] = r"1-\mathrm{AUC}({})"
+    exact_conjugate: ClassVar[bool] = True
+
+    def delta(self, b, c, positives, negatives):
+        return b * (c / (positives * negatives))
+
+    def limits(self, positives, negatives):
+        return 0.5 / positives, -0.5 / negatives
+
+    def forbids(self, positives, negatives):
+        return False
+
+    def _highest_table(self, up, down, positives, negatives):
+        from mtldsl.atoms.metrics.oracle_kernels import best_of_auc
+
+        return best_of_auc(up, down, positives, negatives)
+
+    def _promised(self, of_positives, of_negatives):
+        """P(i and j flipped) is at most min(p_i, p_j), and one uniform theta for all samples attains it for every pair."""
+        q = np.sort(of_negatives)
+        below = np.searchsorted(q, of_positives)
+        sums = np.append(0.0, np.cumsum(q))[below] + of_positives * (len(q) - below)
+        return float(np.sum(sums) / (len(q) * len(of_positives)))
+
+
+@register
+@dataclass(frozen=True, eq=False, repr=False)
+class ErrorRate(Metric):
+    r"""Twice the number of errors: Delta = 2 (b + c), with b negatives labelled +1 and c positives labelled -1.
+
+    Range: 0 to 2 n, not [0, 1]: with it the structured hinge of a task is exactly twice its `hinge_loss`, the sum of
+    2 max(0, 1 - y_j z_j), margin 1 included.
+
+    Raises
+    ------
+    DataError
+        By `structured_hinge`, where a task has labels of one class only.
+
+    Notes
+    -----
+    The most violated labelling flips every sample with y z < 1, without a sort.
+    Conjugate: -2 sum p at u = -2 y p with p in [0, 1]^n, else +inf.
+    Source: the paper's baseline MTL-CLS; Joachims, "A support vector method for multivariate performance measures", ICML 2005,
+    whose error rate is this over 2 n.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> z, y = np.array([2.0, 0.5, -0.5]), np.array([1.0, 1.0, -1.0])
+    >>> ErrorRate().most_violated(z, y).value
+    2.0
+    >>> from mtldsl.atoms.losses import HingeLoss
+    >>> 2 * HingeLoss().value(z, y)
+    2.0
+    """
+
+    name: ClassVar[str] = "ErrorRate"
+    formula: ClassVar[str] = r"\|{}-y_i\|_1"
+    exact_conjugate: ClassVar[bool] = True
+
+    def delta(self, b, c, positives, negatives):
+        return 2.0 * (b + c)
+
+    def limits(self, positives, negatives):
+        return 1.0, -1.0
+
+    def forbids(self, positives, negatives):
+        return False
+
+    def best_counts(self, of_negatives, of_positives, positives, negatives):
+        b, c = (int(np.argmax(gains + 2.0 * np.arange(len(gains)))) for gains in (of_negatives, of_positives))
+        return b, c
+
+    def _plane(self, z, y, positive, negative):
+        margins = y * z
+        flipped = np.flatnonzero(margins < 1.0)
+        return Violation(2.0 * float(np.sum(1.0 - margins[flipped])), 2.0 * len(flipped), flipped)
+
+    def _promised(self, of_positives, of_negatives):
+        return 2.0 * float(np.sum(of_positives) + np.sum(of_negatives))

@@ -1,0 +1,256 @@
+"""What a metric is: a loss Delta of labellings, and the labelling that a structured hinge finds most violated."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from mtldsl.atoms.function import Atom
+from mtldsl.atoms.metrics.expectation import flip_probabilities, largest_expectation, largest_multiple
+from mtldsl.errors import ModelError
+
+__all__ = ["Classes", "Metric", "Violation", "classes_of"]
+
+#: Entries of the table Delta + gains that the plain scan holds at a time.
+_CHUNK = 4_000_000
+
+#: What belongs to one `delta`: a subclass with another `delta` does not inherit these from a built-in metric.
+_OF_DELTA = (
+    "best_counts",
+    "limits",
+    "forbids",
+    "_plane",
+    "_highest_table",
+    "_promised",
+    "conjugate",
+    "dual_project",
+    "exact_conjugate",
+)
+
+
+class Classes(NamedTuple):
+    """The positions of a task's positive and of its negative samples."""
+
+    positive: np.ndarray
+    negative: np.ndarray
+
+
+def classes_of(y) -> Classes:
+    return Classes(np.flatnonzero(y > 0), np.flatnonzero(y < 0))
+
+
+class Violation(NamedTuple):
+    """The plane of a structured hinge that is highest at z: value = delta + <slope, z>.
+
+    Planes of labellings have `flipped`, the positions where y' differs from y (their slope is -2 y there, 0 elsewhere);
+    others have `slope` itself.
+    """
+
+    value: float
+    delta: float
+    flipped: np.ndarray | None
+    slope: np.ndarray | None = None
+
+    def gradient(self, y) -> np.ndarray:
+        """The plane's slope in the predictions, (n,)."""
+        if self.slope is not None:
+            return self.slope
+        slope = np.zeros(len(y))
+        slope[self.flipped] = -2.0 * y[self.flipped]
+        return slope
+
+
+@dataclass(frozen=True, eq=False)
+class Metric(Atom):
+    r"""A loss Delta(y, y') = Delta(b, c) of a labelling y' of one task: b negatives are labelled +1, c positives -1.
+
+    A metric of your own is a subclass with `delta`; use it as `structured_hinge(W, tasks, metric=Mine())`. It must be 0 at
+    b = c = 0 and at least 0 elsewhere, where -inf forbids a table. Nothing else is asked of it: the oracle looks at all
+    (Pos + 1)(Neg + 1) tables of a task with Pos positives and Neg negatives, exactly. Where you know better, give `best_counts`
+    as well, and `limits` to leave out samples before the sort. If it has parameters, make it a dataclass with
+    `@dataclass(frozen=True, eq=False, repr=False)`.
+
+    Raises
+    ------
+    ModelError
+        From `from_plain`, where a saved model has a metric whose class is not imported.
+
+    Notes
+    -----
+    With predictions z, f(z) = max over y' of Delta(y, y') - <y - y', z>: flipping a sample costs 2 y_j z_j, so that for given
+    b and c the b highest negatives and the c lowest positives are flipped.
+    `conjugate` is exact where the flip probabilities of u = -2 y p that are not 0 or 1 have at most 3,000 tables (a linear
+    program); above that an upper bound of f*, still valid in a duality gap (+inf, where tables are forbidden and no law of allowed
+    ones is at hand).
+    Source: Joachims, "A support vector method for multivariate performance measures", ICML 2005; SMTL, equation (2).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> class BalancedError(Metric):
+    ...     def delta(self, b, c, positives, negatives):
+    ...         return 0.5 * (b / negatives + c / positives)
+    >>> plane = BalancedError().most_violated(np.array([0.1, -0.2, 3.0]), np.array([1.0, -1.0, -1.0]))
+    >>> plane.delta, plane.flipped
+    (0.75, array([2, 0]))
+    """
+
+    labellings: ClassVar[bool] = True  # its planes are labellings (not rankings)
+    exact_conjugate: ClassVar[bool] = (
+        False  # `conjugate` is exact always, not an upper bound of f* for large tasks
+    )
+    known: ClassVar[dict[str, type[Metric]]] = {}  # every metric by name, a user's own too
+
+    def __init_subclass__(cls, **kwargs):
+        super().__init_subclass__(**kwargs)
+        if "name" not in vars(cls):
+            cls.name = cls.__name__
+        if "formula" not in vars(cls):
+            cls.formula = rf"\Delta_{{\mathrm{{{cls.name}}}}}({{}})"
+        for name in _OF_DELTA:
+            owner = next(kind for kind in cls.__mro__ if name in vars(kind))
+            if owner in (cls, Metric) or not issubclass(owner, Metric):
+                continue
+            faster = name in ("_plane", "_highest_table")  # these replace best_counts and limits
+            if owner.delta is not cls.delta or (
+                faster and (owner.best_counts is not cls.best_counts or owner.limits is not cls.limits)
+            ):
+                setattr(cls, name, vars(Metric)[name])
+        Metric.known[cls.name] = cls
+
+    def __repr__(self) -> str:
+        return f"{self.name}({', '.join(f'{name}={value!r}' for name, value in self.arguments().items())})"
+
+    def check(self, positives: int, negatives: int) -> str | None:
+        """None where the metric fits a task of this many positives and negatives, else one sentence."""
+        return None
+
+    # ------------------------------------------------------------------------------------ what a user writes
+
+    def delta(self, b, c, positives: int, negatives: int):
+        """Delta at b negatives labelled +1 and c positives labelled -1; b and c are arrays that broadcast."""
+        raise NotImplementedError
+
+    def best_counts(self, of_negatives, of_positives, positives: int, negatives: int) -> tuple[int, int]:
+        """(b, c) that maximises delta(b, c) + of_negatives[b] + of_positives[c].
+
+        The gains are sums of -2 y_j z_j over the first b negatives and the first c positives that `limits` leaves, in the order
+        in which they are flipped; both start with 0 and are concave.
+        """
+        best, at = -np.inf, (0, 0)
+        b = np.arange(len(of_negatives))[None, :]
+        rows = max(1, _CHUNK // len(of_negatives))
+        for first in range(0, len(of_positives), rows):
+            c = np.arange(first, min(first + rows, len(of_positives)))[:, None]
+            table = (
+                self.delta(b, c, positives, negatives) + of_negatives[None, :] + of_positives[c[:, 0], None]
+            )
+            k = int(np.argmax(table))
+            if table.flat[k] > best:
+                best, at = table.flat[k], (k % len(of_negatives), first + k // len(of_negatives))
+        return int(at[0]), int(at[1])
+
+    def limits(self, positives: int, negatives: int) -> tuple[float, float]:
+        """(high, low): some maximiser flips no positive scored above `high` and no negative scored below `low`.
+
+        By default from the largest step of Delta in c and in b, which is exact: if a maximiser (b, c) flips a positive with
+        score z, leaving that one as it is changes the value by 2 z - (Delta(b, c) - Delta(b, c - 1)), which may not be
+        positive. Hence 2 z is no larger than the largest step in c. Likewise -2 z for negatives and steps in b. Where tables
+        are forbidden, flips may pay together only, and nothing is left out.
+        """
+        return _limits_from_steps(self, positives, negatives)
+
+    def forbids(self, positives: int, negatives: int) -> bool:
+        """Whether Delta is -inf anywhere."""
+        return np.isinf(_limits_from_steps(self, positives, negatives)[0])
+
+    # --------------------------------------------------------------------------------------------- the oracle
+
+    def most_violated(self, z, y, classes: Classes | None = None) -> Violation:
+        """The highest plane at predictions z (n,), exactly; its value is NaN where an entry of z is.
+
+        classes: `classes_of(y)`, where it is at hand.
+        """
+        z = np.ascontiguousarray(z, dtype=float)
+        if np.isnan(z @ z):
+            return Violation(np.nan, np.nan, np.zeros(0, int), None if self.labellings else np.zeros(len(z)))
+        positive, negative = classes_of(y) if classes is None else classes
+        return self._plane(z, y, positive, negative)
+
+    def _plane(self, z, y, positive, negative) -> Violation:
+        """Margins y z are sorted, not samples: a sort of numbers is faster, and the last one flipped tells which others are."""
+        from mtldsl.atoms.metrics.oracle_kernels import flippable, flips  # numba is imported where it is used
+
+        sizes = len(positive), len(negative)
+        up, up_margins, down, down_margins = flippable(z, positive, negative, *self.limits(*sizes))
+        up_ordered, down_ordered = np.sort(up_margins), np.sort(down_margins)
+        value, b, c = self._highest_table(up_ordered, down_ordered, *sizes)
+        flipped = flips(down, down_margins, down_ordered, b, up, up_margins, up_ordered, c)
+        return Violation(value, float(self.delta(b, c, *sizes)), flipped)
+
+    def _highest_table(self, up, down, positives: int, negatives: int) -> tuple[float, int, int]:
+        """(value, b, c) from the ascending margins of the positives and of the negatives."""
+        of_positives, of_negatives = (np.append(0.0, -2.0 * np.cumsum(margins)) for margins in (up, down))
+        b, c = self.best_counts(of_negatives, of_positives, positives, negatives)
+        return float(self.delta(b, c, positives, negatives) + of_negatives[b] + of_positives[c]), b, c
+
+    # ------------------------------------------------------------------------------------------ the conjugate
+
+    def conjugate(self, u, y) -> float:
+        """f*(u) = - the largest E Delta over random labellings that flip sample j with probability p_j, u = -2 y p; +inf where
+        there is none. An upper bound of it for large tasks, unless `exact_conjugate`.
+        """
+        p = flip_probabilities(u, y)
+        if p is None:
+            return np.inf
+        positive, negative = classes_of(y)
+        return 0.0 - self._promised(p[positive], p[negative])
+
+    def _promised(self, of_positives, of_negatives) -> float:
+        """The largest E Delta with these flip probabilities, or a lower bound; -inf where there is no such labelling."""
+        return largest_expectation(self.delta, of_positives, of_negatives)
+
+    def dual_project(self, u, y) -> np.ndarray:
+        """A point of dom f* near u, u itself inside. Without forbidden tables these are the p in [0, 1]^n, u = -2 y p; with
+        them, a multiple of the nearest such u.
+        """
+        u = np.clip(np.asarray(u, float), np.minimum(-2.0 * y, 0.0), np.maximum(-2.0 * y, 0.0))
+        positive, negative = classes_of(y)
+        if not self.forbids(len(positive), len(negative)) or self.conjugate(u, y) < np.inf:
+            return u
+        p = flip_probabilities(u, y)
+        return u * (largest_multiple(self.delta, p[positive], p[negative]) * (1.0 - 1e-9))
+
+    # --------------------------------------------------------------------------------------------- plain data
+
+    def plain(self) -> dict:
+        """As JSON can hold it; `from_plain` reads it."""
+        return {"metric": self.name, **self.arguments()}
+
+    @staticmethod
+    def from_plain(plain: dict) -> Metric:
+        arguments = dict(plain)
+        name = arguments.pop("metric")
+        if name not in Metric.known:
+            raise ModelError(
+                f"metric {name!r} is not known here: import the module that defines its class first"
+            )
+        return Metric.known[name](**arguments)
+
+
+@lru_cache(maxsize=512)
+def _limits_from_steps(metric: Metric, positives: int, negatives: int) -> tuple[float, float]:
+    in_c = in_b = -np.inf
+    b = np.arange(negatives + 1)[None, :]
+    rows = max(2, _CHUNK // (negatives + 1))
+    for first in range(0, positives + 1, rows - 1):  # chunks share a row, so that no step in c is missed
+        c = np.arange(first, min(first + rows, positives + 1))[:, None]
+        table = np.broadcast_to(metric.delta(b, c, positives, negatives), (len(c), negatives + 1))
+        if not np.isfinite(table).all():
+            return np.inf, -np.inf
+        in_c = max(in_c, np.diff(table, axis=0).max(initial=-np.inf))
+        in_b = max(in_b, np.diff(table, axis=1).max(initial=-np.inf))
+    return 0.5 * in_c, -0.5 * in_b

@@ -1,0 +1,256 @@
+"""Metrics of the k samples that are labelled positive."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import ClassVar
+
+import numpy as np
+
+from mtldsl.atoms.function import register
+from mtldsl.atoms.metrics.expectation import flip_probabilities
+from mtldsl.atoms.metrics.metric import Metric, Violation, classes_of
+from mtldsl.errors import ModelError
+
+__all__ = ["PrecisionAt", "RecallAt"]
+
+#: What rounding may leave of an equality between sums of probabilities, relative to the sums.
+_ROUNDING = 64 * np.finfo(float).eps
+
+
+class _Top(Metric):
+    """Labellings with exactly k samples labelled +1, and the true one; k a count or a fraction of the task's samples.
+
+    Delta is linear in the flips of such labellings: 1 - a / k = b / k and 1 - a / Pos = c / Pos.
+    """
+
+    exact_conjugate: ClassVar[bool] = True
+
+    def __post_init__(self):
+        object.__setattr__(self, "k", _checked(self.name, self.k))
+
+    @classmethod
+    def examples(cls):
+        return [cls(k=3), cls(k=0.5)]
+
+    def count(self, positives: int, negatives: int) -> int:
+        """k in a task of this size."""
+        return self.k if isinstance(self.k, int) else max(1, round(self.k * (positives + negatives)))
+
+    def check(self, positives, negatives):
+        n = positives + negatives
+        if self.count(positives, negatives) <= n:
+            return None
+        return f"k={self.k} samples are to be labelled +1, but the task has {n}; write at most k={n}, or a fraction such as k=0.1"
+
+    def denominator(self, positives: int, negatives: int) -> int:
+        raise NotImplementedError
+
+    def loss(self, b, c, positives: int, negatives: int):
+        """Delta where it is finite, and linear in b and c; expectations of b and c give an expectation."""
+        raise NotImplementedError
+
+    def delta(self, b, c, positives, negatives):
+        b, c = np.broadcast_arrays(b, c)
+        allowed = (positives - c + b == self.count(positives, negatives)) | ((b == 0) & (c == 0))
+        return np.where(allowed, self.loss(b, c, positives, negatives), -np.inf)
+
+    def limits(self, positives, negatives):
+        return np.inf, -np.inf
+
+    def forbids(self, positives, negatives):
+        return True
+
+    def _plane(self, z, y, positive, negative):
+        """With k labelled +1 the value is 1 - 2 sum of all z_i of positives + the sum of 2 z_j, less 1 / denominator for
+        positives, over those k: the k largest of these are best, and a selection finds them without a sort.
+        """
+        sizes = len(positive), len(negative)
+        k = self.count(*sizes)
+        worth = -z
+        worth[positive] += 0.5 / self.denominator(*sizes)
+        labelled = np.zeros(len(z), bool)
+        labelled[np.argpartition(worth, k - 1)[:k]] = True
+        flipped = np.flatnonzero(labelled != (y > 0))
+        b = int(np.count_nonzero(labelled[negative]))
+        delta = self.loss(b, len(flipped) - b, *sizes)
+        value = delta - 2.0 * float(y[flipped] @ z[flipped])
+        return Violation(value, delta, flipped) if value > 0.0 else Violation(0.0, 0.0, np.zeros(0, int))
+
+    # ------------------------------------------------------------------------------------------ the conjugate
+    #
+    # A random labelling is the true one with probability 1 - tau. Given that it is not, it labels k samples +1, and any
+    # probabilities of +1 in [0, 1] that sum to k are possible: p_j = tau r_j on negatives, tau (1 - r_i) on positives. Hence
+    # 0 <= p <= tau <= 1 and sum p over negatives - sum p over positives = tau (k - Pos).
+
+    def conjugate(self, u, y):
+        p = flip_probabilities(u, y)
+        positive, negative = classes_of(y)
+        if p is None or not self._is_inside(p, positive, negative):
+            return np.inf
+        b, c = float(np.sum(p[negative])), float(np.sum(p[positive]))
+        return 0.0 - self.loss(b, c, len(positive), len(negative))
+
+    def _share(self, p, positive, negative) -> tuple[float, float, int]:
+        """(tau, its rounding, k - Pos); where k = Pos any tau between max p and 1 will do."""
+        gained, lost = float(np.sum(p[negative])), float(np.sum(p[positive]))
+        more = self.count(len(positive), len(negative)) - len(positive)
+        rounding = _ROUNDING * (1.0 + (gained + lost) / max(abs(more), 1))
+        if more:
+            return (gained - lost) / more, rounding, more
+        return (1.0 if abs(gained - lost) <= rounding else -1.0), rounding, more
+
+    def _is_inside(self, p, positive, negative) -> bool:
+        tau, rounding, _ = self._share(p, positive, negative)
+        return bool(np.max(p) <= tau + rounding and tau <= 1.0 + rounding)
+
+    def dual_project(self, u, y):
+        """u itself inside; else the nearest point with the tau that the sums of u ask for."""
+        u = np.clip(np.asarray(u, float), np.minimum(-2.0 * y, 0.0), np.maximum(-2.0 * y, 0.0))
+        positive, negative = classes_of(y)
+        p = flip_probabilities(u, y)
+        if self._is_inside(p, positive, negative):
+            return u
+        tau, _, more = self._share(p, positive, negative)
+        tau = min(max(tau, 0.0), 1.0) if more else 1.0
+        return -2.0 * y * _onto_slice(p, -y, tau, tau * more)
+
+
+def _onto_slice(p, sign, tau, total) -> np.ndarray:
+    """The nearest x in [0, tau]^n with <sign, x> = total, sign +-1: clip(p - nu sign), nu the root of a falling function."""
+    bound = float(np.max(np.abs(p))) + tau + 1.0
+    low, high = -bound, bound
+    while True:
+        nu = 0.5 * (low + high)
+        if not low < nu < high:
+            break
+        if sign @ np.clip(p - nu * sign, 0.0, tau) > total:
+            low = nu
+        else:
+            high = nu
+    x = np.clip(p - nu * sign, 0.0, tau)
+    free = (x > 0.0) & (x < tau)
+    if np.any(free):  # what bisection leaves, to the last place
+        x[free] -= sign[free] * ((sign @ x - total) / np.count_nonzero(free))
+    return np.clip(x, 0.0, tau)
+
+
+def _checked(word, k):
+    """k as an int or a float; ModelError for anything that is neither a count nor a fraction."""
+    if isinstance(k, np.ndarray) and k.ndim == 0:
+        k = k[()]
+    if not isinstance(k, bool | np.bool_):
+        if isinstance(k, Integral) and k >= 1:
+            return int(k)
+        if isinstance(k, Real) and not isinstance(k, Integral):
+            if 0.0 < k < 1.0:
+                return float(k)
+            if k >= 1.0 and float(k).is_integer():
+                raise ModelError(
+                    f"{word}(k={k!r}): {k!r} is not a fraction between 0 and 1; for a count write it without a point, k={int(k)}"
+                )
+    typed = " ".join(repr(k).split())
+    typed = typed if len(typed) <= 40 else typed[:37] + "..."
+    raise ModelError(
+        f"{word}(k={typed}): k must be a count of samples, a whole number >= 1 such as k=10, or a fraction of them, a number "
+        "between 0 and 1 such as k=0.1"
+    )
+
+
+@register
+@dataclass(frozen=True, eq=False, repr=False)
+class PrecisionAt(_Top):
+    r"""One minus the precision at k: Delta = 1 - a / k = b / k on labellings with exactly k samples labelled +1, a of them
+    positives and b negatives; no other labelling than these and the true one is looked at.
+
+    Range: [0, 1].
+
+    Parameters
+    ----------
+    k : int or float, default 0.5
+        A count, at least 1, or a fraction of the task's n samples, strictly between 0 and 1: then round(k n), halves to the
+        even number, and at least 1.
+
+    Raises
+    ------
+    ModelError
+        Where k is neither, or a task has fewer than k samples.
+
+    Notes
+    -----
+    The most violated labelling takes O(n): the k largest z_j - [y_j = 1] / (2 k) are labelled +1, unless the true labelling
+    (value 0) is better.
+    Conjugate: -(1 / k) sum of p over negatives, at u = -2 y p with 0 <= p <= tau <= 1 for the tau with
+    sum p over negatives - sum p over positives = tau (k - Pos); else +inf.
+    Source: Joachims, "A support vector method for multivariate performance measures", ICML 2005, section 3.1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> z, y = np.array([0.9, 0.1, 0.2, -0.6]), np.array([1.0, 1.0, -1.0, -1.0])
+    >>> plane = PrecisionAt(k=1).most_violated(z, y)
+    >>> plane.delta, plane.flipped
+    (0.0, array([], dtype=int64))
+    >>> plane = PrecisionAt(k=0.5).most_violated(z, y)
+    >>> plane.delta, plane.flipped
+    (0.5, array([1, 2]))
+    """
+
+    k: float = 0.5
+
+    name: ClassVar[str] = "PrecisionAt"
+    formula: ClassVar[str] = r"1-\mathrm{Prec}_k({})"
+
+    def denominator(self, positives, negatives):
+        return self.count(positives, negatives)
+
+    def loss(self, b, c, positives, negatives):
+        return b / self.count(positives, negatives)
+
+
+@register
+@dataclass(frozen=True, eq=False, repr=False)
+class RecallAt(_Top):
+    r"""One minus the recall at k: Delta = 1 - a / Pos = c / Pos on labellings with exactly k samples labelled +1, a of the Pos
+    positives among them and c not; no other labelling than these and the true one is looked at.
+
+    Range: [0, 1].
+
+    Parameters
+    ----------
+    k : int or float, default 0.5
+        A count, at least 1, or a fraction of the task's n samples, strictly between 0 and 1: then round(k n), halves to the
+        even number, and at least 1.
+
+    Raises
+    ------
+    ModelError
+        Where k is neither, or a task has fewer than k samples.
+
+    Notes
+    -----
+    The most violated labelling takes O(n): the k largest z_j - [y_j = 1] / (2 Pos) are labelled +1, unless the true labelling
+    (value 0) is better.
+    Conjugate: -(1 / Pos) sum of p over positives, on the domain of `PrecisionAt`.
+    Source: Joachims, "A support vector method for multivariate performance measures", ICML 2005, section 3.1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> z, y = np.array([0.9, 0.1, 0.2, -0.6]), np.array([1.0, 1.0, -1.0, -1.0])
+    >>> plane = RecallAt(k=2).most_violated(z, y)
+    >>> plane.delta, plane.flipped
+    (0.5, array([1, 2]))
+    """
+
+    k: float = 0.5
+
+    name: ClassVar[str] = "RecallAt"
+    formula: ClassVar[str] = r"1-\mathrm{Rec}_k({})"
+
+    def denominator(self, positives, negatives):
+        return positives
+
+    def loss(self, b, c, positives, negatives):
+        return c / positives

@@ -1,0 +1,46 @@
+"""Multipliers of a structured hinge as a proof shows them: random labellings, and what they promise."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+__all__ = ["Mixture", "ProvenDual"]
+
+
+@dataclass(frozen=True, eq=False)
+class Mixture:
+    """A random labelling of one task: labelling k with probability weights[k], the true one with the rest.
+
+    flips (K, n): True where labelling k differs from y; weights (K,) >= 0 with a sum of at most 1.
+    The multiplier that it stands for is the expected slope, -2 y E[flip]; what it proves about the conjugate is E[Delta].
+    """
+
+    flips: np.ndarray
+    weights: np.ndarray
+
+    def flip_probabilities(self) -> np.ndarray:
+        """E[flip] of every sample, (n,)."""
+        return self.weights @ self.flips.astype(float)
+
+
+@dataclass(frozen=True, eq=False)
+class ProvenDual:
+    """Multipliers u (N,) of a loss with proven lower bounds (m,) of -c_i f_i*(u_i / c_i), one a task.
+
+    Multiplied by t in [0, 1] the bounds shrink with u: f* is convex and f*(0) <= 0.
+    """
+
+    u: np.ndarray
+    proven: np.ndarray
+
+    __array_ufunc__ = None  # numpy numbers on the left defer to __rmul__
+
+    def __array__(self, dtype=None, copy=None):
+        return self.u if dtype is None else self.u.astype(dtype)
+
+    def __rmul__(self, t: float) -> ProvenDual:
+        if not 0.0 <= t <= 1.0:
+            raise ValueError(f"proven multipliers can be scaled by a number in [0, 1], not by {t}")
+        return ProvenDual(t * self.u, t * self.proven)

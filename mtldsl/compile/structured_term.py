@@ -1,0 +1,102 @@
+"""A structured hinge in a model: one maximum a task, multipliers with their proof."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+
+from mtldsl.atoms.metrics.metric import Violation, classes_of
+from mtldsl.compile.mixture import Mixture, ProvenDual
+from mtldsl.compile.normal_form import LossTerm
+
+__all__ = ["StructuredTerm"]
+
+
+class StructuredTerm(LossTerm):
+    """sum over tasks i of coefficients[i] * f_i(predictions of task i), f_i the structured hinge of task i's metric.
+
+    Its multipliers are a flat array, or a list with a `Mixture` (or an array) a task; `dual_project` makes a `ProvenDual` of either.
+    """
+
+    @cached_property
+    def tasks_apart(self) -> list:
+        """(slice, coefficient, metric, targets, classes) of every task."""
+        offsets, targets = self.tasks.offsets, self.tasks.targets
+        apart = []
+        for i, c in enumerate(self.coefficients):
+            rows = slice(int(offsets[i]), int(offsets[i + 1]))
+            y = targets[rows]
+            apart.append((rows, float(c), self.atom.of_task(i).metric, y, classes_of(y)))
+        return apart
+
+    def most_violated(self, z) -> list[Violation]:
+        """The highest plane of every task at its predictions."""
+        return [metric.most_violated(z[rows], y, classes) for rows, _, metric, y, classes in self.tasks_apart]
+
+    def value(self, z) -> float:
+        return float(np.dot(self.coefficients, [plane.value for plane in self.most_violated(z)]))
+
+    def gradient(self, z) -> np.ndarray:
+        flat = np.empty(self.tasks.n_samples)
+        for (rows, c, _, y, _), plane in zip(self.tasks_apart, self.most_violated(z), strict=True):
+            flat[rows] = c * plane.gradient(y)
+        return flat
+
+    # ----------------------------------------------------------------------------------------- multipliers
+
+    def dual_project(self, u) -> ProvenDual:
+        if isinstance(u, ProvenDual):
+            return u
+        apart = isinstance(u, (list, tuple))
+        flat, proven = np.empty(self.tasks.n_samples), np.empty(self.tasks.n_tasks)
+        for i, (rows, c, metric, y, _) in enumerate(self.tasks_apart):
+            own = u[i] if apart else np.asarray(u, float)[rows]
+            if isinstance(own, Mixture):
+                slope, promised = _of_mixture(own, metric, y)
+            else:
+                slope = metric.dual_project(np.asarray(own, float) / c, y)
+                promised = -metric.conjugate(slope, y)
+            flat[rows], proven[i] = c * slope, c * promised
+        return ProvenDual(flat, proven)
+
+    def conjugate(self, u) -> float:
+        return -float(self.dual_project(u).proven.sum())
+
+    def balanced(self, u) -> ProvenDual:
+        """u with every task's sum moved to zero, by mixing in a labelling whose sum has the other sign."""
+        dual = self.dual_project(u)
+        flat, proven = dual.u.copy(), dual.proven.copy()
+        for i, (rows, c, metric, y, classes) in enumerate(self.tasks_apart):
+            total = flat[rows].sum()
+            if abs(total) <= 1e-15 * np.abs(flat[rows]).sum():
+                continue
+            b, flipped = (0, classes.positive) if total > 0 else (len(classes.negative), classes.negative)
+            promised = metric.delta(b, len(flipped) - b, *map(len, classes)) if metric.labellings else -np.inf
+            if not np.isfinite(promised):
+                flat[rows], proven[i] = 0.0, 0.0
+                continue
+            slope = np.zeros(len(y))
+            slope[flipped] = -2.0 * c * y[flipped]
+            share = total / (total - slope.sum())
+            flat[rows] = (1.0 - share) * flat[rows] + share * slope
+            proven[i] = (1.0 - share) * proven[i] + share * c * float(promised)
+        return ProvenDual(flat, proven)
+
+
+def _of_mixture(mixture: Mixture, metric, y) -> tuple[np.ndarray, float]:
+    """(slope, proven lower bound of -f* there): the expected Delta, or the closed form of the conjugate where there is one."""
+    weights = np.maximum(mixture.weights, 0.0)
+    total = weights.sum()
+    weights = weights / total if total > 1.0 else weights
+    slope = -2.0 * y * (weights @ mixture.flips.astype(float))
+    positive = y > 0
+    c = mixture.flips[:, positive].sum(axis=1)
+    b = mixture.flips.sum(axis=1) - c
+    used = weights > 0  # a forbidden labelling without weight says nothing
+    deltas = np.asarray(metric.delta(b, c, int(positive.sum()), int((~positive).sum())), float)
+    expected = float(weights[used] @ np.broadcast_to(deltas, weights.shape)[used])
+    if metric.exact_conjugate:
+        exact = -metric.conjugate(metric.dual_project(slope, y), y)
+        return slope, max(expected, exact) if np.allclose(metric.dual_project(slope, y), slope, rtol=0, atol=1e-15) else expected
+    return slope, expected

@@ -1,0 +1,25 @@
+"""A loss meets its data: do labels, sample weights and parameters suit each other?"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mtldsl.atoms.function import Loss
+from mtldsl.errors import DataError
+from mtldsl.tasks import Tasks
+
+__all__ = ["fitted"]
+
+
+def fitted(atom: Loss, tasks: Tasks, typed: str) -> Loss:
+    """The loss for these tasks; DataError or ModelError where they do not suit each other."""
+    tasks.require_labels(atom.labels, typed)
+    if tasks.sample_weights is not None and not atom.weighs_samples:
+        raise DataError(
+            f"{typed}: these tasks have sample weights, and {atom.name} counts samples; repeat rows instead, or use a loss that "
+            "is a sum over samples, such as hinge_loss"
+        )
+    if atom.labels != "sign":
+        return atom.for_tasks(tasks.task_names, None)
+    positives = [int(np.sum(y > 0)) for y in tasks.per_task(tasks.targets)]
+    return atom.for_tasks(tasks.task_names, list(zip(positives, tasks.counts - positives, strict=True)))

@@ -1,0 +1,96 @@
+"""Steps on every task's cached planes: small quadratic programs, sequential by nature, so compiled; imported when first used."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from mtldsl.atoms.planes.simplex_kernel import solve_on_simplex
+
+__all__ = ["add_planes", "drop_planes", "proximal_steps"]
+
+
+@njit(cache=True)
+def proximal_steps(planes, gram, deltas, beta, counts, idle, steps, B, tol, V, promised):
+    """For every task i: V[i] = argmin over v of steps[i] * max_k (deltas[k] + <planes[k], v>) + 1/2 ||v - B[i]||^2.
+
+    planes (m, K, D), gram (m, K, K), deltas, beta, idle (m, K); the first counts[i] of K are in use. beta is warm and is changed;
+    idle counts rounds without weight; promised[i] = sum_k beta_k (deltas_k + <planes_k, V[i]>).
+    """
+    m, K, D = planes.shape
+    for i in range(m):
+        n = counts[i]
+        c = np.empty(n)
+        largest = 0.0
+        for k in range(n):
+            value = deltas[i, k]
+            for j in range(D):
+                value += planes[i, k, j] * B[i, j]
+            c[k] = value
+            largest = max(largest, abs(value))
+        Q = np.empty((n, n))
+        for k in range(n):
+            for l in range(n):
+                Q[k, l] = steps[i] * gram[i, k, l]
+        solve_on_simplex(Q, c, beta[i, :n], tol * largest)
+        for j in range(D):
+            V[i, j] = B[i, j]
+        total = 0.0
+        for k in range(n):
+            weight = beta[i, k]
+            if weight > 0.0:
+                idle[i, k] = 0
+                total += weight * deltas[i, k]
+                for j in range(D):
+                    V[i, j] -= steps[i] * weight * planes[i, k, j]
+            else:
+                idle[i, k] += 1
+        for k in range(n):
+            if beta[i, k] > 0.0:
+                for j in range(D):
+                    total += beta[i, k] * planes[i, k, j] * V[i, j]
+        promised[i] = total
+
+
+@njit(cache=True)
+def add_planes(planes, gram, deltas, beta, counts, idle, chosen, new, new_deltas):
+    """One plane for every task in `chosen`: new (r, D), new_deltas (r,). There must be room."""
+    D = planes.shape[2]
+    for r in range(chosen.size):
+        i = chosen[r]
+        n = counts[i]
+        for j in range(D):
+            planes[i, n, j] = new[r, j]
+        deltas[i, n], beta[i, n], idle[i, n] = new_deltas[r], 0.0, 0
+        for k in range(n + 1):
+            product = 0.0
+            for j in range(D):
+                product += planes[i, k, j] * new[r, j]
+            gram[i, k, n] = product
+            gram[i, n, k] = product
+        counts[i] = n + 1
+
+
+@njit(cache=True)
+def drop_planes(planes, gram, deltas, beta, counts, idle, kept):
+    """Keep the planes with kept[i, k], in their order."""
+    m = counts.size
+    for i in range(m):
+        n, at = counts[i], 0
+        for k in range(n):
+            if kept[i, k]:
+                if at != k:
+                    planes[i, at] = planes[i, k]
+                    deltas[i, at], beta[i, at], idle[i, at] = deltas[i, k], beta[i, k], idle[i, k]
+                    for l in range(n):
+                        gram[i, at, l] = gram[i, k, l]
+                at += 1
+        if at < n:
+            column = 0
+            for k in range(n):
+                if kept[i, k]:
+                    if column != k:
+                        for l in range(at):
+                            gram[i, l, column] = gram[i, l, k]
+                    column += 1
+        counts[i] = at

@@ -1,0 +1,100 @@
+"""The planes that are kept of every task's loss, and quadratic programs over them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mtldsl.solvers.planes.oracle import Oracle, Planes
+
+__all__ = ["Bundle"]
+
+_FIRST_CAPACITY = 16
+
+
+class Bundle:
+    """Planes of all tasks: slopes in the weights (with the intercept as a last entry), offsets, weights beta on a simplex.
+
+    The true labelling's plane, zero, is always there at place 0. What certifies them later, the planes in the predictions, is
+    kept beside them in the oracle's compact form.
+    """
+
+    def __init__(self, oracle: Oracle, n_tasks: int, size: int):
+        self.oracle, self.size = oracle, size
+        self._allocate(n_tasks, _FIRST_CAPACITY)
+        self.counts = np.ones(n_tasks, np.int64)
+        self.beta[:, 0] = 1.0
+        self.stored = [[oracle.zero(i)] for i in range(n_tasks)]
+
+    def _allocate(self, m: int, capacity: int) -> None:
+        self.planes = np.zeros((m, capacity, self.size))
+        self.gram = np.zeros((m, capacity, capacity))
+        self.deltas, self.beta = np.zeros((m, capacity)), np.zeros((m, capacity))
+        self.idle = np.zeros((m, capacity), np.int64)
+
+    def _grow(self) -> None:
+        old = (self.planes, self.gram, self.deltas, self.beta, self.idle)
+        m, n = self.beta.shape
+        self._allocate(m, 2 * n)
+        new = (self.planes, self.gram, self.deltas, self.beta, self.idle)
+        for to, array in zip(new, old, strict=True):
+            to[tuple(slice(0, k) for k in array.shape)] = array
+
+    def add(self, found: Planes, chosen: np.ndarray) -> None:
+        """The planes found for the tasks in `chosen` (positions)."""
+        from mtldsl.solvers.kernels.plane_steps import add_planes
+
+        if chosen.size == 0:
+            return
+        if self.counts[chosen].max() >= self.beta.shape[1]:
+            self._grow()
+        add_planes(
+            self.planes, self.gram, self.deltas, self.beta, self.counts, self.idle,
+            chosen, found.slopes[chosen], found.deltas[chosen],
+        )  # fmt: skip
+        for i in chosen:
+            self.stored[i].append(found.stored[i])
+
+    def proximal_steps(self, B: np.ndarray, steps: np.ndarray, tol: float) -> tuple[np.ndarray, np.ndarray]:
+        """(V, promised): argmin of steps[i] * model_i + 1/2 ||. - B[i]||^2 (m, D), and the models' values there."""
+        from mtldsl.solvers.kernels.plane_steps import proximal_steps
+
+        V, promised = np.empty_like(B), np.empty(len(B))
+        proximal_steps(
+            self.planes, self.gram, self.deltas, self.beta, self.counts, self.idle, steps, B, tol, V, promised
+        )
+        return V, promised
+
+    def slopes(self) -> np.ndarray:
+        """sum_k beta_k planes_k of every task, (m, D)."""
+        return np.matmul(self.beta[:, None, :], self.planes)[:, 0, :]
+
+    def expected(self) -> np.ndarray:
+        """sum_k beta_k deltas_k of every task."""
+        return np.einsum("ik,ik->i", self.beta, self.deltas)
+
+    def values(self, V: np.ndarray) -> np.ndarray:
+        """The model, max_k deltas_k + <planes_k, V[i]>, of every task."""
+        heights = self.deltas + np.matmul(self.planes, V[:, :, None])[:, :, 0]
+        heights[np.arange(heights.shape[1]) >= self.counts[:, None]] = -np.inf
+        return heights.max(axis=1)
+
+    def drop_idle(self, rounds: int) -> None:
+        """Forget planes without weight for that many rounds; never the zero plane."""
+        from mtldsl.solvers.kernels.plane_steps import drop_planes
+
+        kept = self.idle < rounds
+        kept[:, 0] = True
+        if kept[np.arange(kept.shape[1]) < self.counts[:, None]].all():
+            return
+        for i, n in enumerate(self.counts):
+            self.stored[i] = [plane for plane, keep in zip(self.stored[i], kept[i, :n], strict=True) if keep]
+        drop_planes(self.planes, self.gram, self.deltas, self.beta, self.counts, self.idle, kept)
+        for i, n in enumerate(self.counts):  # what lies beyond is not in use
+            self.planes[i, n:], self.deltas[i, n:], self.beta[i, n:], self.idle[i, n:] = 0.0, 0.0, 0.0, 0
+
+    def duals(self, beta: np.ndarray | None = None, shrink: np.ndarray | None = None) -> list | np.ndarray:
+        """The multipliers of the loss that beta stands for, as the certificate takes them; shrink (m,): a factor a task."""
+        beta = self.beta if beta is None else beta
+        weights = [b[:n] if shrink is None else s * b[:n] for b, n, s in
+                   zip(beta, self.counts, np.ones(len(beta)) if shrink is None else shrink, strict=True)]  # fmt: skip
+        return self.oracle.duals(self.stored, weights)

@@ -1,0 +1,126 @@
+"""One batched look at a loss: the highest plane of every task, in the predictions and in the weights."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from mtldsl.atoms.losses import HingeLoss, StructuredHinge
+from mtldsl.compile.mixture import Mixture
+from mtldsl.compile.normal_form import LossTerm
+
+__all__ = ["Oracle", "Planes", "has_oracle"]
+
+
+def has_oracle(loss: LossTerm) -> bool:
+    """Whether the loss is a maximum of affine functions whose highest one is known exactly."""
+    return isinstance(loss.atom, (StructuredHinge, HingeLoss))
+
+
+@dataclass
+class Planes:
+    """The highest plane of every task: values (m,), offsets deltas (m,), slopes in the weights (m, D), and its compact form."""
+
+    values: np.ndarray
+    deltas: np.ndarray
+    slopes: np.ndarray
+    stored: list
+
+
+class Oracle:
+    """Of one loss of one weight matrix (and its intercepts). Values and slopes are without the tasks' coefficients."""
+
+    def __init__(self, loss: LossTerm):
+        self.loss, self.tasks = loss, loss.tasks
+        self.has_intercept = bool(loss.intercepts)
+        self.calls = 0
+        self.coefficients = np.asarray(loss.coefficients, float)
+        self.size = self.tasks.n_features + self.has_intercept
+        self._find = self._structured if isinstance(loss.atom, StructuredHinge) else self._hinge
+
+    def predictions(self, V: np.ndarray) -> np.ndarray:
+        """Flat predictions (N,) of V (m, D)."""
+        d = self.tasks.n_features
+        z = self.tasks.forward(V[:, :d].T)
+        return z + np.repeat(V[:, d], self.tasks.counts) if self.has_intercept else z
+
+    def pull(self, u: np.ndarray) -> np.ndarray:
+        """The adjoint, (m, D)."""
+        slopes = np.empty((self.tasks.n_tasks, self.size))
+        slopes[:, : self.tasks.n_features] = self.tasks.adjoint(u).T
+        if self.has_intercept:
+            slopes[:, -1] = np.add.reduceat(u, self.tasks.offsets[:-1])
+        return slopes
+
+    def __call__(self, V: np.ndarray) -> Planes:
+        self.calls += 1
+        values, deltas, u, stored = self._find(self.predictions(V))
+        return Planes(values, deltas, self.pull(u), stored)
+
+    def values(self, V: np.ndarray) -> np.ndarray:
+        return self._find(self.predictions(V))[0]
+
+    # -------------------------------------------------------------------------------------------- structured
+
+    def _structured(self, z):
+        m = self.tasks.n_tasks
+        values, deltas, u, stored = np.empty(m), np.empty(m), np.zeros(len(z)), []
+        for i, (rows, _, metric, y, classes) in enumerate(self.loss.tasks_apart):
+            plane = metric.most_violated(z[rows], y, classes)
+            values[i], deltas[i] = plane.value, plane.delta
+            if plane.slope is None:
+                own = u[rows]
+                own[plane.flipped] = -2.0 * y[plane.flipped]
+                stored.append(_packed(plane.flipped, len(y)))
+            else:
+                u[rows] = plane.slope
+                stored.append(plane.slope.copy())
+        return values, deltas, u, stored
+
+    # ------------------------------------------------------------------------------------------------- hinge
+
+    def _hinge(self, z):
+        y, starts = self.tasks.targets, self.tasks.offsets[:-1]
+        weights = 1.0 if self.tasks.sample_weights is None else self.tasks.sample_weights
+        violated = y * z < 1.0
+        lost = weights * violated
+        deltas = np.add.reduceat(lost, starts)
+        u = -y * lost
+        values = deltas + np.add.reduceat(u * z, starts)
+        offsets = self.tasks.offsets
+        stored = [np.packbits(violated[a:b]) for a, b in zip(offsets[:-1], offsets[1:], strict=True)]
+        return values, deltas, u, stored
+
+    # -------------------------------------------------------------------------------------------- certificate
+
+    def zero(self, i: int):
+        """The compact form of the plane that is zero everywhere."""
+        n = int(self.tasks.counts[i])
+        if isinstance(self.loss.atom, StructuredHinge) and not self.loss.tasks_apart[i][2].labellings:
+            return np.zeros(n)
+        return np.zeros((n + 7) // 8, np.uint8)
+
+    def duals(self, stored: list[list], weights: list[np.ndarray]):
+        """Multipliers of the loss term, coefficients included, of the mixtures of planes."""
+        structured = isinstance(self.loss.atom, StructuredHinge)
+        apart = []
+        for i, (planes, w) in enumerate(zip(stored, weights, strict=True)):
+            used = np.flatnonzero(w > 0.0) if np.any(w > 0.0) else np.zeros(1, int)
+            chosen, w = np.array([planes[k] for k in used]), w[used]
+            if chosen.dtype != np.uint8:
+                apart.append(self.coefficients[i] * (w @ chosen))
+                continue
+            flips = np.unpackbits(chosen, axis=1, count=int(self.tasks.counts[i])).view(bool)
+            apart.append(Mixture(flips, w) if structured else self.coefficients[i] * (w @ flips))
+        if structured:
+            return apart
+        y, weights = self.tasks.targets, self.tasks.sample_weights
+        u = -y * np.concatenate(apart)
+        return u if weights is None else weights * u
+
+
+def _packed(flipped: np.ndarray, n: int) -> np.ndarray:
+    flips = np.zeros(n, bool)
+    flips[flipped] = True
+    return np.packbits(flips)

@@ -1,0 +1,82 @@
+"""A loss with an oracle as a function of the weights, with an exact prox: how it enters ADMM beside anything else."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from mtldsl.atoms.function import Regularizer
+from mtldsl.solvers.planes.bundle import Bundle
+from mtldsl.solvers.planes.oracle import Oracle
+
+__all__ = ["PlaneFunction"]
+
+_EXACT = 1e-13  # gap of a prox, relative to the terms that cancel in it
+_MOST_ROUNDS = 1000
+_IDLE = 200  # quadratic programs without weight after which a plane is dropped
+
+
+@dataclass(frozen=True, eq=False)
+class PlaneFunction(Regularizer):
+    """V (D, m) -> sum_i c_i G_i(v_i), v_i the weights of task i, its intercept last. Not a word: made by the solver.
+
+    The prox asks the oracle until no plane is violated, and keeps the planes for the next time.
+    """
+
+    oracle: Oracle
+    bundle: Bundle
+
+    name: ClassVar[str] = "plane_function"
+    separable: ClassVar[str] = "columns"
+    absorbs: ClassVar[bool] = False
+
+    def value(self, W) -> float:
+        return float(self.oracle.coefficients @ self.oracle.values(np.ascontiguousarray(W.T)))
+
+    def prox(self, W, step) -> np.ndarray:
+        return self._solve(np.ascontiguousarray(W.T), step).T
+
+    def _solve(self, B: np.ndarray, step: float) -> np.ndarray:
+        bundle, steps = self.bundle, step * self.oracle.coefficients
+        for _ in range(_MOST_ROUNDS):
+            V, promised = bundle.proximal_steps(B, steps, _EXACT)
+            found = self.oracle(V)
+            size = np.abs(found.deltas) + np.einsum("ij,ij->i", np.abs(found.slopes), np.abs(V))
+            violated = found.values - promised > _EXACT * (size + np.abs(promised))
+            # a plane that the model has already is violated by rounding alone
+            violated &= found.values > bundle.values(V) + _EXACT * size
+            if not violated.any():
+                break
+            bundle.add(found, np.flatnonzero(violated))
+        bundle.drop_idle(_IDLE)
+        return V
+
+    def curvature_blocks(self, W, step) -> np.ndarray:
+        """(m, D, D): the identity minus the derivative of the prox, which is flat along the differences of active planes."""
+        self.prox(W, step)
+        m, D = W.shape[1], W.shape[0]
+        blocks = np.zeros((m, D, D))
+        for i in range(m):
+            active = self.bundle.planes[i, np.flatnonzero(self.bundle.beta[i] > 1e-12)]
+            if len(active) > 1:
+                _, values, basis = np.linalg.svd(active[1:] - active[0], full_matrices=False)
+                basis = basis[values > 1e-10 * values[0]]
+                blocks[i] = basis.T @ basis
+        return blocks
+
+    def multipliers(self, W, subgradient) -> list:
+        """The mixture of planes at W whose slope is `subgradient` (both (D, m)), as multipliers of the loss."""
+        length = np.linalg.norm(subgradient)
+        step = np.linalg.norm(W) / length if length > 0 and np.any(W) else 1.0
+        self._solve(np.ascontiguousarray((W + step * subgradient).T), step)
+        return self.bundle.duals()
+
+    def natural_penalty(self) -> float:
+        """Multipliers over weights, guessed at zero: slopes over the steps to where the planes are zero."""
+        found = self.oracle(np.zeros((len(self.bundle.counts), self.bundle.size)))
+        lengths = np.linalg.norm(found.slopes, axis=1)
+        reach = np.divide(np.abs(found.values), lengths, out=np.zeros_like(lengths), where=lengths > 0).mean()
+        size = float(np.mean(self.oracle.coefficients * lengths))
+        return size / reach if reach > 0 and size > 0 else 1.0

@@ -1,0 +1,141 @@
+"""ADMM between a regularizer with an exact prox and a loss with an oracle: the prox of one, quadratic programs over planes of the other."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mtldsl.atoms.prox_of_sum import prox_of_sum
+from mtldsl.compile.normal_form import NormalForm
+from mtldsl.solvers.planes.bundle import Bundle
+from mtldsl.solvers.planes.estimate import Estimate
+from mtldsl.solvers.planes.oracle import Oracle
+from mtldsl.solvers.solver import Point, Watch
+
+__all__ = ["TwoBlocks"]
+
+_LOOK = 5  # rounds between two looks at the objective
+_BALANCE = 10  # rounds between two looks at the penalty
+_UNBALANCED = 5.0  # quotient of residuals from which on it changes
+_IDLE = 30  # rounds without weight after which a plane is dropped
+_QP = 1e-13  # accuracy of the quadratic programs
+
+
+class TwoBlocks:
+    """minimize h(S) + sum_i c_i G_i(w_i) subject to W = S, by over-relaxed ADMM (matrices here are tasks first, (m, D)).
+
+        S = prox_{h / mu}(W + Z / mu),    B = a S + (1 - a) W - Z / mu,    a the relaxation
+        w_i = argmin c_i model_i(w) + mu / 2 ||w - B_i||^2,    Z_i = -c_i sum_k beta_k planes_k
+
+    with model_i the maximum of the planes of G_i met so far. Z + mu (W - a S - (1 - a) W_before) is that Z identically, also where
+    the model is still below G_i: the multipliers are proven at every round. One look at the oracle a round adds a plane a task.
+    """
+
+    def __init__(self, form: NormalForm, tol: float, start: Point | None, relaxation: float, pull: float):
+        self.form, self.tol, self.relaxation, self.pull = form, tol, relaxation, pull
+        (self.loss,), self.block = form.losses, form.losses[0].map.identity_of
+        self.oracle = Oracle(self.loss)
+        self.coefficients = self.oracle.coefficients
+        self.d, self.m = form.shapes[self.block]
+        self.terms = [(f.coefficient, f.atom) for f in form.functions]
+        self.sum_prox = prox_of_sum(self.terms)
+        self.estimate = Estimate(form, self.d)
+        state = start.state if start is not None else {}
+        if state.get("solver") == "planes" and state["of"] == self._of():
+            self.bundle, self.mu = state["bundle"], state["mu"]
+            self.W, self.S = state["W"].copy(), state["S"].copy()
+            self.Z = -self.coefficients[:, None] * self.bundle.slopes()
+            return
+        self.bundle = Bundle(self.oracle, self.m, self.oracle.size)
+        self.W = np.zeros((self.m, self.oracle.size)) if start is None else self._stacked(start)
+        self.S, self.Z = self.W.copy(), np.zeros_like(self.W)
+        first = self.oracle(self.W)
+        self.bundle.add(first, np.arange(self.m))
+        self.mu = self._first_penalty(first)
+
+    def _of(self) -> tuple:
+        """What planes belong to: they stay true while the data and the metrics are the same."""
+        return id(self.loss.tasks), id(self.loss.atom), self.loss.intercepts
+
+    def _stacked(self, start: Point) -> np.ndarray:
+        rows = [start.blocks[self.block], *(start.blocks[name] for name in self.loss.intercepts)]
+        return np.vstack(rows).T.copy()
+
+    def _first_penalty(self, first) -> float:
+        """Multipliers over weights: those of norms are as large as their coefficients, those are a step to where a plane is zero."""
+        lengths = np.linalg.norm(first.slopes, axis=1)
+        reach = np.divide(np.abs(first.values), lengths, out=np.zeros_like(lengths), where=lengths > 0)
+        norms = sum(c for c, atom in self.terms if getattr(atom, "norm", False))
+        size = norms if norms > 0 else float(np.mean(self.coefficients * lengths))
+        return size / reach.mean() if reach.mean() > 0 and size > 0 else 1.0
+
+    # ---------------------------------------------------------------------------------------------- the loop
+
+    def run(self, max_iter: int, watch: Watch) -> Point:
+        tasks, shown, next_show = np.arange(self.m), 0, 1
+        best_S, best_F = self.S, np.inf
+        for iteration in range(1, max_iter + 1):
+            mu = self.mu
+            S_before, self.S = self.S, self._prox(self.W + self.Z / mu)
+            B = self.relaxation * self.S + (1.0 - self.relaxation) * self.W - self.Z / mu
+            self.W, _ = self.bundle.proximal_steps(B, self.coefficients / mu, _QP)
+            self.Z = -self.coefficients[:, None] * self.bundle.slopes()
+            self.estimate.see_dual(self.Z, self.coefficients * self.bundle.expected(), self.bundle)
+            asked = self.W if self.pull == 1.0 else best_S + self.pull * (self.W - best_S)
+            self.bundle.add(self.oracle(asked), tasks)
+            look = iteration % _LOOK == 0 or iteration == 1
+            if look:
+                at_S = self.oracle(self.S)
+                value = float(self.coefficients @ at_S.values) + self.estimate.penalty(self.S)
+                if value < best_F:
+                    best_F, best_S = value, self.S
+                self.bundle.add(at_S, tasks)
+            last = iteration == max_iter or watch.expired
+            close = look and self.estimate.gap(best_F) <= self.tol
+            if last or iteration >= next_show or (close and iteration > 1.05 * shown):
+                shown, next_show = iteration, 2 * iteration
+                point = self._point(best_S, iteration)
+                if watch(point) or last:
+                    return point
+            if iteration % _BALANCE == 0:
+                self._balance(S_before)
+            if iteration % _IDLE == 0:
+                self.bundle.drop_idle(_IDLE)
+                self.estimate.forget()
+        return point
+
+    def _prox(self, V: np.ndarray) -> np.ndarray:
+        """Of the functions on the weights; the intercepts are free."""
+        S = V.copy()
+        if self.terms:
+            S[:, : self.d] = self.sum_prox.prox(V[:, : self.d].T, 1.0 / self.mu).T
+        return S
+
+    def _balance(self, S_before: np.ndarray) -> None:
+        """Double or halve the penalty where one normalised residual is five times the other."""
+        size = max(np.linalg.norm(self.W), np.linalg.norm(self.S), 1e-300)
+        primal = np.linalg.norm(self.W - self.S) / size
+        dual = self.mu * np.linalg.norm(self.S - S_before) / max(np.linalg.norm(self.Z), 1e-300)
+        if primal > _UNBALANCED * dual:
+            self.mu *= 2.0
+        elif dual > _UNBALANCED * primal:
+            self.mu /= 2.0
+
+    # -------------------------------------------------------------------------------------------- the point
+
+    def _point(self, S: np.ndarray, iteration: int) -> Point:
+        blocks = {self.block: S[:, : self.d].T.copy()}
+        for name in self.loss.intercepts:
+            blocks[name] = S[:, self.d :].T.copy()
+        beta, shrink = self.estimate.best(self.bundle)
+        state = {
+            "solver": "planes", "of": self._of(), "bundle": self.bundle, "mu": self.mu, "W": self.W, "S": self.S,
+        }  # fmt: skip
+        notes = {"oracle_calls": self.oracle.calls, "planes": int(self.bundle.counts.sum())}
+        return Point(blocks, [self.bundle.duals(beta, shrink)], self._shares(), iteration, state, notes)
+
+    def _shares(self) -> list[np.ndarray] | None:
+        """One multiplier for each of several functions; a single one takes what the loss leaves."""
+        if len(self.terms) < 2:
+            return None
+        V = (self.W + self.Z / self.mu)[:, : self.d].T
+        return self.sum_prox(V, 1.0 / self.mu)[1]

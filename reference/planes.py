@@ -1,0 +1,204 @@
+"""Structured hinges of larger tasks: planes found one by one, each the most violated where a solve came to rest.
+
+The hinge of task i is a variable t_i >= 0 with planes t_i >= delta_k + <a_k, z_i>. As long as planes are missing, the
+problem is a relaxation: its optimum is a lower bound. The true labelling is the plane 0.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import cvxpy as cp
+import numpy as np
+import scipy.sparse as sp
+
+from mtldsl.compile.normal_form import LossTerm
+
+from .maps import prediction_parts
+from .metrics import delta_of, is_of_rankings
+from .structured import metrics_of
+
+__all__ = ["Plane", "Planes", "most_violated"]
+
+#: Entries of the table of Delta, or pairs of samples, that are looked at together.
+CHUNK = 2_000_000
+
+#: A plane with less than this share of its task's weight in as many solves is left out until it is found again
+#: (measured: a third of the planes and of the time).
+WEIGHTLESS, MOST_IDLE = 1e-5, 5
+
+
+class Plane(NamedTuple):
+    """delta + <slope, z>, and what it is at the z where it was found. A labelling's has the samples it flips."""
+
+    value: float
+    delta: float
+    slope: np.ndarray  # (n,)
+    flipped: np.ndarray | None  # (n,) booleans
+
+
+def most_violated(z, y, metric) -> Plane:
+    """The highest plane at z, by looking at every table (b, c), for a metric of rankings at every pair."""
+    positives, negatives = np.flatnonzero(y > 0), np.flatnonzero(y < 0)
+    if is_of_rankings(metric):
+        return _most_violated_ranking(z, positives, negatives)
+    lowest, highest = positives[np.argsort(z[positives])], negatives[np.argsort(-z[negatives])]
+    of_positives = np.append(0.0, -2.0 * np.cumsum(z[lowest]))
+    of_negatives = np.append(0.0, 2.0 * np.cumsum(z[highest]))
+    best = None
+    for c in _chunks(len(of_positives), len(of_negatives)):
+        b = np.arange(len(of_negatives))
+        delta = delta_of(metric, b[None, :], c[:, None], len(positives), len(negatives))
+        value = delta + of_positives[c][:, None] + of_negatives[None, :]
+        i, j = np.unravel_index(np.argmax(value), value.shape)
+        if best is None or value[i, j] > best[0]:
+            best = value[i, j], delta[i, j], c[i], b[j]
+    value, delta, c, b = best
+    flipped = np.zeros(len(y), bool)
+    flipped[lowest[:c]] = flipped[highest[:b]] = True
+    return Plane(float(value), float(delta), np.where(flipped, -2.0 * y, 0.0), flipped)
+
+
+def _most_violated_ranking(z, positives, negatives) -> Plane:
+    slope, wrong = np.zeros(len(z)), 0
+    for rows in _chunks(len(positives), len(negatives)):
+        swapped = 1.0 - 2.0 * (z[positives[rows]][:, None] - z[negatives][None, :]) > 0.0
+        slope[positives[rows]] -= 2.0 * swapped.sum(axis=1)
+        slope[negatives] += 2.0 * swapped.sum(axis=0)
+        wrong += swapped.sum()
+    pairs = len(positives) * len(negatives)
+    slope /= pairs
+    return Plane(float(wrong / pairs + slope @ z), float(wrong / pairs), slope, None)
+
+
+def _chunks(rows: int, columns: int):
+    height = max(1, CHUNK // columns)
+    return (np.arange(first, min(first + height, rows)) for first in range(0, rows, height))
+
+
+def _key(task: int, plane: Plane) -> tuple[int, bytes]:
+    return task, (plane.slope if plane.flipped is None else np.packbits(plane.flipped)).tobytes()
+
+
+class Planes:
+    """The structured hinges of one loss term: `height` (m,) stands for them in the objective."""
+
+    def __init__(self, term: LossTerm, variables: dict[str, cp.Variable], name: str):
+        self.term, self.metrics = term, metrics_of(term)
+        self.targets = np.asarray(term.tasks.targets, float)
+        ends = np.cumsum(term.tasks.counts)
+        self.rows = [slice(int(end - n), int(end)) for n, end in zip(term.tasks.counts, ends, strict=True)]
+        self.parts = prediction_parts(term, variables)
+        self.height = cp.Variable(len(self.rows), nonneg=True, name=name)
+        self.tasks: list[int] = []  # of every plane, its task ...
+        self.planes: list[Plane] = []
+        self.idle: list[int] = []  # ... and for how many solves it has carried no weight
+        self.matrices = [sp.csr_array((0, matrix.shape[1])) for matrix, _ in self.parts]  # slopes @ matrix
+        self.constraint: cp.Constraint | None = (
+            None  # the planes as cvxpy has them, and after a solve their weights
+        )
+        self.start()
+
+    def start(self) -> None:
+        """Every label flipped, and the planes at predictions of zero."""
+        found = []
+        for i, (rows, metric) in enumerate(zip(self.rows, self.metrics, strict=True)):
+            y = self.targets[rows]
+            found.append((i, most_violated(np.zeros(len(y)), y, metric)))
+            found.append((i, most_violated(-1e6 * y, y, metric)))
+        self.add(found)
+
+    # ------------------------------------------------------------------------------------ as cvxpy sees it
+
+    @property
+    def objective(self) -> cp.Expression:
+        return np.asarray(self.term.coefficients, float) @ self.height
+
+    def constrain(self) -> cp.Constraint:
+        """The planes found so far."""
+        delta = np.array([plane.delta for plane in self.planes])
+        image = sum(
+            cp.Constant(matrix) @ vector
+            for matrix, (_, vector) in zip(self.matrices, self.parts, strict=True)
+        )
+        self.constraint = image + delta <= self.height[np.array(self.tasks)]
+        return self.constraint
+
+    # -------------------------------------------------------------------------------------- finding planes
+
+    def predictions(self) -> np.ndarray:
+        """(N,) at the variables' present values."""
+        return sum(matrix @ vector.value for matrix, vector in self.parts)
+
+    def highest(self) -> list[tuple[int, Plane]]:
+        """(task, its highest plane) at the present predictions; the heights are set to what the hinges are there."""
+        z = self.predictions()
+        found = [
+            (i, most_violated(z[rows], self.targets[rows], self.metrics[i]))
+            for i, rows in enumerate(self.rows)
+        ]
+        self.height.value = np.array([max(plane.value, 0.0) for _, plane in found])
+        return found
+
+    def add(self, found: list[tuple[int, Plane]]) -> bool:
+        """Whether one of the planes is new."""
+        known, fresh = {_key(i, plane) for i, plane in zip(self.tasks, self.planes, strict=True)}, []
+        for i, plane in found:
+            if _key(i, plane) not in known and np.any(plane.slope):
+                known.add(_key(i, plane))
+                fresh.append((i, plane))
+        if not fresh:
+            return False
+        if self.constraint is not None and self.constraint.dual_value is not None:
+            self._drop_idle()
+        slopes = sp.lil_array((len(fresh), len(self.targets)))
+        for k, (i, plane) in enumerate(fresh):
+            slopes[[k], self.rows[i]] = plane.slope
+        slopes = slopes.tocsr()
+        self.matrices = [
+            sp.vstack([old, slopes @ matrix], format="csr")
+            for old, (matrix, _) in zip(self.matrices, self.parts, strict=True)
+        ]
+        self.tasks += [i for i, _ in fresh]
+        self.planes += [plane for _, plane in fresh]
+        self.idle += [0] * len(fresh)
+        return True
+
+    def _drop_idle(self) -> None:
+        """Leave out planes without weight in the last solves: the relaxation's optimum does not change by that."""
+        weights = self.multipliers() / np.asarray(self.term.coefficients, float)[self.tasks]
+        idle = np.where(weights > WEIGHTLESS, 0, np.array(self.idle) + 1)
+        kept = np.flatnonzero(idle < MOST_IDLE)
+        self.tasks, self.planes = [self.tasks[k] for k in kept], [self.planes[k] for k in kept]
+        self.idle = list(idle[kept])
+        self.matrices = [matrix[kept] for matrix in self.matrices]
+
+    # --------------------------------------------------------------------------------------- multipliers
+
+    def multipliers(self) -> np.ndarray | None:
+        """Of the planes, after a solve."""
+        if self.constraint.dual_value is None:
+            return None
+        return np.maximum(np.asarray(self.constraint.dual_value, float).reshape(-1), 0.0)
+
+    def duals(self) -> list | None:
+        """After a solve, one subgradient a task: a `Mixture` of labellings (the true one has the weight that is left),
+        or for a metric of rankings an array (n,), which contains the coefficient.
+        """
+        from mtldsl.compile.mixture import Mixture
+
+        multipliers, duals = self.multipliers(), []
+        if multipliers is None:
+            return None
+        for i, coefficient in enumerate(self.term.coefficients):
+            own = [k for k in np.flatnonzero(multipliers > 0.0) if self.tasks[k] == i]
+            weights = multipliers[own] / coefficient
+            weights /= max(1.0, weights.sum())
+            if is_of_rankings(self.metrics[i]):
+                n = self.rows[i].stop - self.rows[i].start
+                slopes = np.array([self.planes[k].slope for k in own]).reshape(len(own), n)
+                duals.append(coefficient * (weights @ slopes))
+            else:
+                flips = np.array([self.planes[k].flipped for k in own], dtype=bool)
+                duals.append(Mixture(flips.reshape(len(own), -1), weights))
+        return duals

@@ -1,0 +1,277 @@
+"""Conjugates of structured hinges against linear programs over all labellings (or pairs), and their domains."""
+
+import itertools
+
+import numpy as np
+import pytest
+from scipy.optimize import linprog
+
+from mtldsl.atoms.metrics import AUC, ErrorRate, FScore, Metric, PrecisionAt, RecallAt, ROCArea, expectation
+from mtldsl.atoms.metrics.metric import classes_of
+
+
+class Arbitrary(Metric):
+    """A table without any structure."""
+
+    def delta(self, b, c, positives, negatives):
+        table = np.random.default_rng([positives, negatives]).random((positives + 1, negatives + 1))
+        table[0, 0] = 0.0
+        return table[c, b]
+
+
+class Forbidding(Metric):
+    """The same with half of the tables forbidden."""
+
+    def delta(self, b, c, positives, negatives):
+        rng = np.random.default_rng([positives, negatives])
+        table = rng.random((positives + 1, negatives + 1))
+        table[rng.random(table.shape) < 0.5] = -np.inf
+        table[0, 0] = 0.0
+        return table[c, b]
+
+
+WHOLE_BOX = [FScore(), FScore(beta=2.0), FScore(beta=0.3), AUC(), ErrorRate(), Arbitrary()]
+TOP = [cls(k=k) for cls in (PrecisionAt, RecallAt) for k in (1, 2, 3, 0.5, 0.99)]
+OF_LABELLINGS = [*WHOLE_BOX, *TOP, Forbidding()]
+ALL = [*OF_LABELLINGS, ROCArea()]
+labellings = pytest.mark.parametrize("metric", OF_LABELLINGS, ids=repr)
+every_metric = pytest.mark.parametrize("metric", ALL, ids=repr)
+TIGHT = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
+
+
+def labels(rng, n, positives=None):
+    positives = rng.integers(1, n) if positives is None else positives
+    return rng.permutation(np.where(np.arange(n) < positives, 1.0, -1.0))
+
+
+def planes_of(metric, y):
+    """(deltas, flips) of all allowed labellings."""
+    flips = np.array(list(itertools.product((0.0, 1.0), repeat=len(y))))
+    b, c = (flips[:, y == label].sum(axis=1).astype(int) for label in (-1, 1))
+    deltas = np.asarray(metric.delta(b, c, int(np.sum(y > 0)), int(np.sum(y < 0))), float)
+    allowed = np.isfinite(deltas)
+    return deltas[allowed], flips[allowed]
+
+
+def largest_expectation_by_enumeration(deltas, flips, p):
+    """max of <law, deltas> over laws of labellings with the flip probabilities p; -inf where there is none."""
+    A = np.vstack([flips.T, np.ones(len(deltas))])
+    solved = linprog(-deltas, A_eq=A, b_eq=np.append(p, 1.0), method="highs", options=TIGHT)
+    assert solved.status in (0, 2)
+    return -solved.fun if solved.status == 0 else -np.inf
+
+
+def mixture(rng, metric, y, planes=3):
+    """A point of dom f*: a mixture of planes that are highest somewhere, the true labelling's zero plane among them."""
+    slopes = [
+        metric.most_violated(size * rng.normal(size=len(y)), y).gradient(y)
+        for size in rng.exponential(0.5, planes)
+    ]
+    return rng.dirichlet(np.ones(planes + 1))[:planes] @ np.array(slopes)
+
+
+# ------------------------------------------------------------------------------------ against enumeration
+
+
+@labellings
+def test_conjugate_against_every_labelling(metric):
+    rng = np.random.default_rng(1)
+    finite = 0
+    for _ in range(40):
+        n = int(rng.integers(2, 9))
+        y = labels(rng, n)
+        positives = int(np.sum(y > 0))
+        if metric.check(positives, n - positives):
+            continue
+        deltas, flips = planes_of(metric, y)
+        several = rng.dirichlet(np.ones(3)) @ flips[rng.integers(0, len(flips), 3)]
+        uniform, with_certain = rng.random(n), np.clip(rng.normal(0.5, 0.7, n), 0.0, 1.0)
+        for p in (several, uniform, with_certain, 1e-6 * several, np.round(2.0 * uniform) / 2.0):
+            expected = largest_expectation_by_enumeration(deltas, flips, p)
+            conjugate = metric.conjugate(-2.0 * y * p, y)
+            assert conjugate == pytest.approx(-expected, rel=1e-9, abs=1e-12)
+            finite += np.isfinite(conjugate)
+    assert finite > 40
+
+
+def test_conjugate_of_roc_area_against_every_matrix_of_pairs():
+    """-f*(u) = max of the mean of q over q in [0, 1]^(Pos x Neg) with the row and column sums that u asks for."""
+    rng = np.random.default_rng(2)
+    finite = 0
+    for _ in range(150):
+        n = int(rng.integers(2, 9))
+        y = labels(rng, n)
+        positive, negative = classes_of(y)
+        shape = len(positive), len(negative)
+        matrices = [
+            rng.random(shape),
+            np.round(rng.random(shape)),
+            np.triu(np.ones(shape)),
+            np.clip(rng.normal(0.5, 1.0, shape), 0, 1),
+        ]
+        for q in matrices:
+            for steeper in (0.0, 0.3):
+                rows, columns = q.sum(axis=1), q.sum(axis=0)
+                rows = rows + steeper * (rows - rows.mean())  # the same total
+                u = np.empty(n)
+                u[positive], u[negative] = -2.0 * rows / q.size, 2.0 * columns / q.size
+                A = [
+                    np.kron(np.eye(shape[0]), np.ones(shape[1])),
+                    np.kron(np.ones(shape[0]), np.eye(shape[1])),
+                ]
+                b = np.concatenate([rows, columns])
+                solved = linprog(
+                    -np.ones(q.size) / q.size, A_eq=np.vstack(A), b_eq=b, bounds=(0.0, 1.0), options=TIGHT
+                )
+                assert solved.status in (0, 2)
+                expected = solved.fun if solved.status == 0 else np.inf
+                assert ROCArea().conjugate(u, y) == pytest.approx(expected, abs=1e-12)
+                finite += np.isfinite(expected)
+    assert 650 < finite < 1150  # both kinds were met
+
+
+@labellings
+def test_at_a_labelling_it_is_minus_its_delta(metric):
+    """Exactly, and for large tasks too."""
+    rng = np.random.default_rng(3)
+    for n in (4, 300):
+        y = labels(rng, n, n // 3 + 1)
+        plane = metric.most_violated(rng.normal(size=n) / n, y)
+        conjugate = metric.conjugate(plane.gradient(y), y)
+        assert conjugate == pytest.approx(-plane.delta, rel=1e-14, abs=1e-15)
+
+
+@pytest.mark.parametrize("metric", WHOLE_BOX, ids=repr)
+def test_for_large_tasks_it_is_an_upper_bound(metric, monkeypatch):
+    """The labellings that can be written down promise no more than the linear program, and all of it for AUC's Delta."""
+    rng = np.random.default_rng(4)
+    ratios = []
+    for _ in range(60):
+        n = int(rng.integers(2, 30))
+        y = labels(rng, n)
+        p, q = rng.random(int(np.sum(y > 0))) ** 2, rng.random(int(np.sum(y < 0))) ** 3
+        monkeypatch.setattr(expectation, "_MOST_TABLES", 3000)
+        exact = expectation.largest_expectation(metric.delta, p, q)
+        monkeypatch.setattr(expectation, "_MOST_TABLES", 0)
+        bound = expectation.largest_expectation(metric.delta, p, q)
+        assert bound <= exact + 1e-10
+        ratios.append(bound / exact)
+    if isinstance(metric, (AUC, ErrorRate)):
+        np.testing.assert_allclose(ratios, 1.0, rtol=1e-9)
+    if isinstance(metric, FScore):
+        assert np.mean(ratios) > 0.95
+
+
+# --------------------------------------------------------------------------------------------- Fenchel-Young
+
+
+@every_metric
+@pytest.mark.parametrize("n", [2, 5, 40, 300])
+def test_fenchel_young(metric, n):
+    rng = np.random.default_rng([5, n])
+    for _ in range(6):
+        y = labels(rng, n)
+        if metric.check(int(np.sum(y > 0)), int(np.sum(y < 0))):
+            continue
+        for u in (mixture(rng, metric, y), metric.dual_project(rng.normal(size=n), y), np.zeros(n)):
+            conjugate = metric.conjugate(u, y)
+            # with forbidden tables and many of them, no law may be known
+            assert conjugate <= 1e-15 or (isinstance(metric, Forbidding) and n == 300)
+            for size in (1.0 / n, 0.1, 1.0):
+                z = size * rng.normal(size=n)
+                value = metric.most_violated(z, y).value
+                assert value + conjugate >= z @ u - 1e-12 * (1.0 + np.abs(z) @ np.abs(u))
+        z = rng.normal(size=n) / n
+        plane = metric.most_violated(z, y)
+        g = plane.gradient(y)
+        assert plane.value + metric.conjugate(g, y) == pytest.approx(
+            z @ g, abs=1e-13 * (1.0 + np.abs(z) @ np.abs(g))
+        )
+
+
+# ------------------------------------------------------------------------------------------------ the domain
+
+
+@every_metric
+def test_infinite_outside(metric):
+    rng = np.random.default_rng(6)
+    y = labels(rng, 12, 5)
+    inside = mixture(rng, metric, y)
+    assert np.isfinite(metric.conjugate(inside, y))
+    for j in range(12):
+        wrong_sign, too_long, nan = inside.copy(), inside.copy(), inside.copy()
+        wrong_sign[j], too_long[j], nan[j] = 1e-9 * y[j], -2.0 * y[j] * (1.0 + 1e-9), np.nan
+        for u in (wrong_sign, too_long, nan):
+            assert metric.conjugate(u, y) == np.inf
+
+
+@pytest.mark.parametrize("metric", [PrecisionAt(k=2), RecallAt(k=5), PrecisionAt(k=12), ROCArea()], ids=repr)
+def test_infinite_where_the_sums_do_not_fit(metric):
+    """Signs and sizes are right, sums of p or of pairs are not."""
+    y = np.where(np.arange(12) < 5, 1.0, -1.0)
+    u = np.zeros(12)
+    u[0] = -1e-9  # one positive flipped, no negative
+    assert metric.conjugate(u, y) == np.inf
+
+
+def test_a_matrix_of_pairs_that_does_not_exist():
+    """Totals agree and every sum is small enough, but the rows are too unequal for the columns."""
+    y = np.array([1.0, 1.0, -1.0, -1.0])
+    assert ROCArea().conjugate(np.array([-1.0, 0.0, 1.0, 0.0]), y) == np.inf  # rows (2, 0), columns (2, 0)
+    assert ROCArea().conjugate(np.array([-1.0, 0.0, 0.5, 0.5]), y) == -0.5  # rows (2, 0), columns (1, 1)
+
+
+@every_metric
+@pytest.mark.parametrize("n", [2, 3, 12, 200])
+def test_dual_project(metric, n):
+    """It lands inside, moves nothing inside, and moves little what is nearly inside."""
+    rng = np.random.default_rng([7, n])
+    for _ in range(10):
+        y = labels(rng, n)
+        if metric.check(int(np.sum(y > 0)), int(np.sum(y < 0))):
+            continue
+        for size in (1e-3, 0.1, 1.0, 50.0):
+            inside = metric.dual_project(size * rng.normal(size=n), y)
+            assert np.isfinite(metric.conjugate(inside, y))
+            np.testing.assert_array_equal(metric.dual_project(inside, y), inside)
+        u = mixture(rng, metric, y)
+        if not isinstance(metric, Forbidding) or n < 50:  # for many tables no law may be known
+            np.testing.assert_array_equal(metric.dual_project(u, y), u)
+        if not isinstance(metric, Forbidding):  # its domain may be flat, where only multiples are looked at
+            moved = metric.dual_project(u + 1e-12 * rng.normal(size=n), y)
+            np.testing.assert_allclose(moved, u, atol=1e-12 * 20 * n)
+            assert metric.conjugate(moved, y) == pytest.approx(metric.conjugate(u, y), abs=1e-10 * n)
+
+
+def test_dual_project_of_forbidden_tables_takes_the_largest_multiple():
+    class AtMostOne(Metric):
+        def delta(self, b, c, positives, negatives):
+            return np.where(np.asarray(b) + c <= 1, 1.0 * b + c, -np.inf)
+
+    y = np.array([1.0, 1.0, -1.0, -1.0])
+    p = np.array([0.5, 0.3, 0.9, 0.8])  # probabilities may sum to one
+    inside = AtMostOne().dual_project(-2.0 * y * p, y)
+    np.testing.assert_allclose(inside, -2.0 * y * p / p.sum(), rtol=1e-8)
+    assert AtMostOne().conjugate(inside, y) == pytest.approx(-1.0, rel=1e-8)
+
+
+@pytest.mark.parametrize("metric", TOP, ids=repr)
+def test_the_projection_on_a_slice_is_the_nearest_point(metric):
+    """Of all points with the tau that the sums ask for: no direction that keeps the sums leads nearer."""
+    rng = np.random.default_rng(8)
+    y = labels(rng, 12, 4)
+    u = mixture(rng, metric, y) + 0.05 * rng.normal(size=12)
+    x = metric.dual_project(u, y)
+    p, r = -0.5 * np.clip(u, np.minimum(-2 * y, 0), np.maximum(-2 * y, 0)) * y, -0.5 * x * y
+    positive, negative = y > 0, y < 0
+    more = metric.count(4, 8) - 4
+    asked = np.clip((p[negative].sum() - p[positive].sum()) / more, 0.0, 1.0) if more else 1.0
+    total = asked * more
+    assert r[negative].sum() - r[positive].sum() == pytest.approx(total, abs=1e-13)
+    assert r.min() >= 0.0 and r.max() <= asked + 1e-13
+    for _ in range(200):
+        d = rng.normal(size=12)
+        d += y * (-(y @ d) / 12.0)
+        near = r + 1e-3 * d
+        if near.min() >= 0.0 and near.max() <= asked:
+            assert np.sum((near - p) ** 2) >= np.sum((r - p) ** 2)

@@ -1,0 +1,458 @@
+"""Metrics and their oracles against definitions: every labelling for small tasks, every table for larger ones."""
+
+import itertools
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from mtldsl.atoms.losses import HingeLoss, StructuredHinge
+from mtldsl.atoms.metrics import AUC, ErrorRate, FScore, Metric, PrecisionAt, RecallAt, ROCArea
+from mtldsl.atoms.metrics.metric import classes_of
+from mtldsl.errors import ModelError
+
+OF_LABELLINGS = [
+    *(FScore(beta=beta) for beta in (1.0, 2.0, 0.5, 0.05, 1e-100, 1e100)),
+    AUC(),
+    ErrorRate(),
+    *(cls(k=k) for cls in (PrecisionAt, RecallAt) for k in (1, 2, 3, 0.2, 0.5, 0.99)),
+]
+labellings = pytest.mark.parametrize("metric", OF_LABELLINGS, ids=repr)
+ALL = [*OF_LABELLINGS, ROCArea()]
+every_metric = pytest.mark.parametrize("metric", ALL, ids=repr)
+
+
+def delta_by_definition(metric, y, other):
+    """Delta(y, y') from the two labellings, or -inf."""
+    tp, fp, fn = (np.sum((y == a) & (other == b)) for a, b in ((1, 1), (-1, 1), (1, -1)))
+    positives, negatives = np.sum(y == 1), np.sum(y == -1)
+    if isinstance(metric, FScore):
+        if tp == 0:
+            return 1.0
+        precision, recall, square = tp / (tp + fp), tp / (tp + fn), metric.beta**2
+        return 1.0 - (1.0 + square) * precision * recall / (square * precision + recall)
+    if isinstance(metric, AUC):
+        swapped = [
+            (i, j) for i in np.flatnonzero(y > 0) for j in np.flatnonzero(y < 0) if other[i] < other[j]
+        ]
+        return len(swapped) / (positives * negatives)
+    if isinstance(metric, ErrorRate):
+        return 2.0 * np.sum(y != other)
+    k = metric.k if metric.k >= 1 else max(1, round(metric.k * len(y)))
+    if np.all(y == other):
+        return 0.0
+    if tp + fp != k:
+        return -np.inf
+    return 1.0 - tp / (k if isinstance(metric, PrecisionAt) else positives)
+
+
+def all_planes(metric, y):
+    """(deltas, slopes) of all allowed labellings."""
+    others = np.array(list(itertools.product((-1.0, 1.0), repeat=len(y))))
+    deltas = np.array([delta_by_definition(metric, y, other) for other in others])
+    allowed = np.isfinite(deltas)
+    return deltas[allowed], (others - y)[allowed]
+
+
+def labels(rng, n, positives=None):
+    """At least one of each class."""
+    positives = rng.integers(1, n) if positives is None else positives
+    return rng.permutation(np.where(np.arange(n) < positives, 1.0, -1.0))
+
+
+def scores(rng, n, size, kind):
+    """Normal, or with ties and zeros, or all alike."""
+    if kind == "alike":
+        return np.full(n, size * rng.normal())
+    z = size * rng.normal(size=n)
+    return z if kind == "normal" else size * np.round(z / size)
+
+
+def assert_consistent(plane, z, y, metric):
+    """The plane is one of the hinge, and has the value it says."""
+    slope = plane.gradient(y)
+    size = plane.delta + np.abs(slope) @ np.abs(z)  # of what is added up
+    assert plane.value == pytest.approx(plane.delta + slope @ z, rel=0, abs=1e-14 * size)
+    if metric.labellings:
+        assert len(np.unique(plane.flipped)) == len(plane.flipped)
+        other = y + slope
+        assert set(other) <= {-1.0, 1.0} and set(np.flatnonzero(other != y)) == set(plane.flipped)
+        assert plane.delta == pytest.approx(delta_by_definition(metric, y, other), rel=0, abs=1e-14)
+
+
+# ----------------------------------------------------------------------------------------- every labelling
+
+
+@labellings
+def test_oracle_against_every_labelling(metric):
+    rng = np.random.default_rng(1)
+    for n in range(2, 11):
+        for positives in {1, n - 1, int(rng.integers(1, n)), int(rng.integers(1, n))}:
+            y = labels(rng, n, positives)
+            if metric.check(positives, n - positives):
+                continue
+            deltas, slopes = all_planes(metric, y)
+            for size in (1e-3, 0.03, 0.3, 1.0, 1e3):
+                for kind in ("normal", "ties", "alike"):
+                    z = scores(rng, n, size, kind)
+                    plane = metric.most_violated(z, y)
+                    expected = np.max(deltas + slopes @ z)
+                    assert plane.value == pytest.approx(expected, rel=1e-13, abs=1e-14)
+                    assert_consistent(plane, z, y, metric)
+            zero = metric.most_violated(np.zeros(n), y)
+            assert zero.value == pytest.approx(deltas.max(), abs=1e-15)
+
+
+def test_roc_area_against_every_set_of_pairs():
+    """The maximum over all subsets of pairs, of which every ranking is one; and the sum over pairs."""
+    rng = np.random.default_rng(2)
+    metric = ROCArea()
+    for _ in range(150):
+        n = int(rng.integers(2, 7))
+        y = labels(rng, n)
+        positive, negative = classes_of(y)
+        pairs = list(itertools.product(positive, negative))
+        z = scores(rng, n, rng.choice([1e-3, 0.3, 1.0, 1e3]), rng.choice(["normal", "ties", "alike"]))
+        terms = np.array([1.0 - 2.0 * (z[i] - z[j]) for i, j in pairs])
+        chosen = np.array(list(itertools.product((0.0, 1.0), repeat=len(pairs))))
+        plane = metric.most_violated(z, y)
+        rounding = 1e-15 * (1.0 + np.abs(z).sum())
+        assert plane.value == pytest.approx(np.max(chosen @ terms) / len(pairs), rel=1e-13, abs=rounding)
+        assert_consistent(plane, z, y, metric)
+
+
+@pytest.mark.parametrize("n", [3, 50, 400])
+@pytest.mark.parametrize("kind", ["normal", "ties", "halves"])
+def test_roc_area_against_the_sum_over_pairs(n, kind):
+    """Also where many pairs are exactly at the margin."""
+    rng = np.random.default_rng(n)
+    for size in (1e-3, 0.3, 1.0, 5.0, 1e3):
+        y = labels(rng, n)
+        z = 0.5 * rng.integers(-3, 4, n) if kind == "halves" else scores(rng, n, size, kind)
+        terms = 1.0 - 2.0 * (z[y > 0][:, None] - z[y < 0][None, :])
+        violated = terms > 0.0
+        plane = ROCArea().most_violated(z, y)
+        assert plane.value == pytest.approx(np.maximum(terms, 0.0).mean(), rel=1e-12, abs=1e-13)
+        assert_consistent(plane, z, y, ROCArea())
+        if kind == "halves":  # nothing rounds: the plane itself is known
+            assert plane.delta == violated.mean()
+            np.testing.assert_allclose(
+                plane.slope[y > 0], -2.0 * violated.sum(axis=1) / terms.size, rtol=1e-15
+            )
+            np.testing.assert_allclose(
+                plane.slope[y < 0], 2.0 * violated.sum(axis=0) / terms.size, rtol=1e-15
+            )
+
+
+# --------------------------------------------------------------------------------------------- every table
+
+
+def scanned(metric, z, y):
+    """The highest table by the plain scan, nothing screened."""
+    positive, negative = classes_of(y)
+    of_positives = np.append(0.0, np.cumsum(-2.0 * np.sort(z[positive])))
+    of_negatives = np.append(0.0, np.cumsum(2.0 * np.sort(z[negative])[::-1]))
+    b, c = Metric.best_counts(metric, of_negatives, of_positives, len(positive), len(negative))
+    return float(metric.delta(b, c, len(positive), len(negative)) + of_negatives[b] + of_positives[c])
+
+
+@labellings
+@pytest.mark.parametrize("n", [30, 200, 1000])
+def test_oracle_against_the_scan(metric, n):
+    rng = np.random.default_rng(n)
+    for positives in (1, n // 10, n // 2, n - 1):
+        y = labels(rng, n, positives)
+        for size, kind in itertools.product((0.1 / n, 1.0 / n, 1.0, 100.0), ("normal", "ties")):
+            for shift in (0.0, 0.5):
+                z = scores(rng, n, size, kind) + shift * size * y
+                plane = metric.most_violated(z, y)
+                rounding = 1e-15 * (1.0 + np.abs(z).sum())  # the scan adds up all scores
+                assert plane.value == pytest.approx(scanned(metric, z, y), rel=1e-12, abs=rounding)
+                assert_consistent(plane, z, y, metric)
+
+
+@pytest.mark.parametrize(
+    "metric", [FScore(), FScore(beta=0.3), FScore(beta=3.0), AUC(), PrecisionAt(k=0.1)], ids=repr
+)
+def test_oracle_against_the_scan_at_3000(metric):
+    rng = np.random.default_rng(3)
+    y = labels(rng, 3000, 700)
+    z = 1e-3 * rng.normal(size=3000) + 4e-4 * y
+    assert metric.most_violated(z, y).value == pytest.approx(scanned(metric, z, y), rel=1e-12)
+
+
+def test_best_number_of_negatives_rises_then_falls():
+    """For beta < 1 it is not monotone in a, which rules out plain pointers, but it turns only once."""
+    rng = np.random.default_rng(4)
+    turned = 0
+    for _ in range(300):
+        positives, negatives = rng.integers(5, 60, 2)
+        metric = FScore(beta=rng.choice([0.05, 0.2, 0.5, 1.0, 2.0]))
+        cost = np.append(
+            0.0, np.cumsum(np.sort(rng.exponential(0.3 / positives, negatives) - 0.01 / positives))
+        )
+        b, a = np.arange(negatives + 1)[None, :], np.arange(positives + 1)[:, None]
+        best = np.argmax(metric.delta(b, positives - a, positives, negatives) - 2.0 * cost, axis=1)
+        steps = np.sign(np.diff(best))
+        steps = steps[steps != 0]
+        assert np.sum(np.diff(steps) != 0) <= 1 and not (len(steps) > 1 and steps[0] < 0 < steps[-1])
+        if metric.beta >= 1.0:
+            assert np.all(steps > 0)
+        turned += len(steps) > 0 and steps[0] > 0 > steps[-1]
+    assert turned > 5
+
+
+# ----------------------------------------------------------------------------------------------- screening
+
+
+@pytest.mark.parametrize(
+    "metric", [*(FScore(beta=b) for b in (1.0, 3.0, 0.5, 0.01)), AUC(), ErrorRate()], ids=repr
+)
+def test_limits_are_the_largest_steps(metric):
+    """The closed forms are those that the whole table gives, and no smaller ones would do."""
+    for positives, negatives in itertools.product((1, 2, 3, 7, 40), (1, 2, 5, 33)):
+        expected = Metric.limits(metric, positives, negatives)
+        assert metric.limits(positives, negatives) == pytest.approx(expected, rel=1e-12)
+        assert not metric.forbids(positives, negatives) and not Metric.forbids(metric, positives, negatives)
+    high, low = metric.limits(1, 1)
+    y, other = (
+        np.array([1.0, -1.0]),
+        9.0 if isinstance(metric, AUC) else -9.0,
+    )  # the step in c is largest at b = 1, or 0
+    assert 0 in metric.most_violated(np.array([high - 1e-9, other]), y).flipped
+    assert 0 not in metric.most_violated(np.array([high + 1e-9, other]), y).flipped
+    other = -9.0 if isinstance(metric, AUC) else 9.0
+    assert 1 in metric.most_violated(np.array([other, low + 1e-9]), y).flipped
+    assert 1 not in metric.most_violated(np.array([other, low - 1e-9]), y).flipped
+
+
+def test_limits_of_the_f1_score_are_those_of_the_specification():
+    assert FScore().limits(9, 30) == pytest.approx((1.0 / 10.0, -1.0 / 38.0))
+    assert AUC().limits(9, 30) == pytest.approx((1.0 / 18.0, -1.0 / 60.0))
+
+
+@pytest.mark.parametrize("metric", [FScore(), FScore(beta=0.4), AUC()], ids=repr)
+def test_screening_changes_no_value(metric):
+    rng = np.random.default_rng(5)
+
+    class Unscreened(type(metric)):
+        def limits(self, positives, negatives):
+            return np.inf, -np.inf
+
+    for _ in range(200):
+        n = int(rng.integers(2, 200))
+        y = labels(rng, n)
+        z = rng.choice([0.3, 1.0, 3.0]) / n * (rng.normal(size=n) + rng.uniform(0, 3) * y)
+        unscreened = Unscreened(**metric.arguments()).most_violated(z, y)
+        assert metric.most_violated(z, y).value == pytest.approx(unscreened.value, rel=1e-12, abs=1e-14)
+
+
+# ------------------------------------------------------------------------------------------ a user's metric
+
+
+class BalancedError(Metric):
+    def delta(self, b, c, positives, negatives):
+        return 0.5 * (b / negatives + c / positives)
+
+
+class WithCounts(BalancedError):
+    """Separable: each class by itself."""
+
+    def best_counts(self, of_negatives, of_positives, positives, negatives):
+        b = np.argmax(of_negatives + 0.5 * np.arange(len(of_negatives)) / negatives)
+        return b, np.argmax(of_positives + 0.5 * np.arange(len(of_positives)) / positives)
+
+
+class AtMostTwo(Metric):
+    """Forbidden tables: no more than two flips in all."""
+
+    def delta(self, b, c, positives, negatives):
+        return np.where(np.asarray(b) + c <= 2, np.sqrt(np.asarray(b) + 3.0 * c), -np.inf)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Power(Metric):
+    power: float = 2.0
+
+    def delta(self, b, c, positives, negatives):
+        return ((np.asarray(b) + c) / (positives + negatives)) ** self.power
+
+
+@pytest.mark.parametrize(
+    "metric", [BalancedError(), WithCounts(), AtMostTwo(), Power(), Power(power=0.5)], ids=repr
+)
+def test_a_metric_of_ones_own(metric):
+    rng = np.random.default_rng(6)
+    for _ in range(150):
+        n = int(rng.integers(2, 10))
+        y = labels(rng, n)
+        z = scores(rng, n, rng.choice([1e-3, 0.3, 1.0, 100.0]), rng.choice(["normal", "ties", "alike"]))
+        others = np.array(list(itertools.product((-1.0, 1.0), repeat=n)))
+        b, c = np.sum((others > 0) & (y < 0), axis=1), np.sum((others < 0) & (y > 0), axis=1)
+        deltas = metric.delta(b, c, int(np.sum(y > 0)), int(np.sum(y < 0)))
+        plane = metric.most_violated(z, y)
+        assert plane.value == pytest.approx(np.max(deltas + (others - y) @ z), rel=1e-13, abs=1e-14)
+        assert plane.value == pytest.approx(plane.delta + plane.gradient(y) @ z, rel=1e-13, abs=1e-13)
+
+
+def test_own_metrics_print_and_save_themselves():
+    assert repr(Power(power=0.5)) == "Power(power=0.5)" and repr(BalancedError()) == "BalancedError()"
+    assert Power(power=0.5).plain() == {"metric": "Power", "power": 0.5}
+    again = Metric.from_plain(Power(power=0.5).plain())
+    assert type(again) is Power and again.power == 0.5
+    with pytest.raises(ModelError, match=r"'Nothing' is not known here: import the module"):
+        Metric.from_plain({"metric": "Nothing"})
+
+
+def test_a_new_delta_inherits_no_oracle_of_the_old_one():
+    class Cubed(FScore):
+        def delta(self, b, c, positives, negatives):
+            return np.asarray(super().delta(b, c, positives, negatives)) ** 3
+
+    class Separate(ErrorRate):
+        def best_counts(self, of_negatives, of_positives, positives, negatives):
+            return 0, 0
+
+    class Renamed(FScore):
+        """The same Delta: it keeps the oracle."""
+
+    rng = np.random.default_rng(7)
+    y = labels(rng, 12, 5)
+    others = np.array(list(itertools.product((-1.0, 1.0), repeat=12)))
+    b, c = np.sum((others > 0) & (y < 0), axis=1), np.sum((others < 0) & (y > 0), axis=1)
+    for size in (0.01, 0.1, 1.0):
+        z = size * rng.normal(size=12)
+        expected = np.max(Cubed().delta(b, c, 5, 7) + (others - y) @ z)
+        assert Cubed().most_violated(z, y).value == pytest.approx(expected, rel=1e-13)
+        assert Separate().most_violated(z, y).value == 0.0
+    assert Renamed._highest_table is FScore._highest_table and not Cubed.exact_conjugate
+    assert Cubed._highest_table is Metric._highest_table and Cubed.forbids is Metric.forbids
+
+
+# ---------------------------------------------------------------------------------------------- identities
+
+
+def test_error_rate_is_twice_the_hinge_loss():
+    rng = np.random.default_rng(8)
+    for n in (2, 10, 1000):
+        for size in (1e-3, 1.0, 1e3):
+            y, z = labels(rng, n), np.round(size * rng.normal(size=n), 1)
+            hinge = HingeLoss()
+            plane = ErrorRate().most_violated(z, y)
+            assert plane.value == pytest.approx(2.0 * hinge.value(z, y), rel=1e-14)
+            np.testing.assert_array_equal(plane.gradient(y), 2.0 * hinge.gradient(z, y))
+
+
+def test_auc_and_roc_area_differ_where_the_docstrings_say():
+    y = np.array([1.0, 1.0, -1.0, -1.0])
+    z = np.array([0.3, -0.2, 0.1, -0.4])
+    assert ROCArea().most_violated(z + 7.0, y).value == pytest.approx(ROCArea().most_violated(z, y).value)
+    assert AUC().most_violated(z + 7.0, y).value != pytest.approx(AUC().most_violated(z, y).value, rel=0.1)
+
+
+@every_metric
+def test_value_bounds_delta_at_the_predicted_labels(metric):
+    """f(z) >= Delta(y, sign z), and f >= 0."""
+    rng = np.random.default_rng(9)
+    for _ in range(100):
+        n = int(rng.integers(4, 30))
+        y, z = labels(rng, n), rng.normal(size=n)
+        value = metric.most_violated(z, y).value
+        if metric.labellings:
+            assert value >= delta_by_definition(metric, y, np.where(z >= 0, 1.0, -1.0)) - 1e-13
+        else:
+            assert value >= np.mean(z[y > 0][:, None] <= z[y < 0][None, :]) - 1e-13
+        assert value >= -1e-14
+
+
+@every_metric
+def test_the_order_and_the_storage_of_samples_do_not_matter(metric):
+    rng = np.random.default_rng(10)
+    y = labels(rng, 40, 15)
+    z = 0.05 * rng.normal(size=40)
+    order = rng.permutation(40)
+    plane = metric.most_violated(z, y)
+    assert metric.most_violated(z[order], y[order]).value == pytest.approx(plane.value, rel=1e-13)
+    np.testing.assert_array_equal(metric.most_violated(z, y, classes_of(y)).gradient(y), plane.gradient(y))
+    strided = np.column_stack([z, z])[:, 0]
+    strided.flags.writeable = False
+    before = z.copy()
+    assert metric.most_violated(strided, y).value == plane.value
+    single = z.astype(np.float32)
+    assert metric.most_violated(single, y).value == metric.most_violated(single.astype(float), y).value
+    np.testing.assert_array_equal(z, before)
+
+
+@every_metric
+def test_a_prediction_that_is_not_a_number_is_not_passed_over(metric):
+    z = np.array([0.1, np.nan, 3.0, -4.0])
+    for y in (np.array([1.0, 1.0, -1.0, -1.0]), np.array([1.0, -1.0, 1.0, -1.0])):
+        plane = metric.most_violated(z, y)
+        assert np.isnan(plane.value) and plane.gradient(y).shape == (4,)
+
+
+@every_metric
+def test_a_million_samples(metric):
+    """In O(n) memory; the plane agrees with its value."""
+    rng = np.random.default_rng(11)
+    n = 1_000_000 if not isinstance(metric, (PrecisionAt, RecallAt, FScore)) or metric is ALL[0] else 100_000
+    y = labels(rng, n, n // 3)
+    z = 1e-6 * rng.normal(size=n) + (0.25 * y if isinstance(metric, ROCArea) else 0.0)
+    plane = metric.most_violated(z, y)
+    assert plane.value == pytest.approx(plane.delta + plane.gradient(y) @ z, rel=1e-9) and plane.value > 0.0
+
+
+# -------------------------------------------------------------------------------------------- what is typed
+
+
+@pytest.mark.parametrize("cls", [PrecisionAt, RecallAt])
+@pytest.mark.parametrize("k", [0, -3, 0.0, -0.5, True, np.True_, "10", None, np.nan, np.inf, 2.5, [3], 1j])
+def test_wrong_k(cls, k):
+    with pytest.raises(ModelError) as error:
+        cls(k=k)
+    message = str(error.value)
+    assert message.startswith(f"{cls.__name__}(k={k!r}): k must be a count of samples, a whole number >= 1")
+    assert message.endswith("a number between 0 and 1 such as k=0.1")
+
+
+@pytest.mark.parametrize("k, count", [(1.0, 1), (10.0, 10), (np.float64(3.0), 3)])
+def test_a_count_with_a_point(k, count):
+    with pytest.raises(
+        ModelError, match=rf"is not a fraction between 0 and 1; .*without a point, k={count}$"
+    ):
+        PrecisionAt(k=k)
+
+
+def test_k_of_numpy_and_how_fractions_round():
+    assert (
+        repr(PrecisionAt(k=np.int64(3))) == "PrecisionAt(k=3)" and type(PrecisionAt(k=np.int32(3)).k) is int
+    )
+    assert PrecisionAt(k=np.array(4)).k == 4 and type(RecallAt(k=np.float32(0.5)).k) is float
+    counts = {0.01: 1, 0.1: 1, 0.25: 2, 0.35: 4, 0.5: 5, 0.96: 10}  # halves to the even number, at least one
+    assert {k: RecallAt(k=k).count(4, 6) for k in counts} == counts
+
+
+def test_a_count_that_the_task_does_not_have():
+    assert PrecisionAt(k=12).check(5, 7) is None and RecallAt(k=0.999).check(5, 7) is None
+    assert PrecisionAt(k=13).check(5, 7) == (
+        "k=13 samples are to be labelled +1, but the task has 12; write at most k=12, or a fraction such as k=0.1"
+    )
+    with pytest.raises(ModelError, match=r"metric=RecallAt\(k=13\)\): task 'b': k=13 samples"):
+        StructuredHinge(metric=RecallAt(k=13)).for_tasks(["a", "b"], [(10, 10), (5, 7)])
+
+
+@pytest.mark.parametrize("beta", [0, -1.0, np.nan, np.inf, True, "1", None, 1e-101, 1e101, [1.0]])
+def test_wrong_beta(beta):
+    with pytest.raises(ModelError) as error:
+        FScore(beta=beta)
+    assert str(error.value) == (
+        f"FScore(..., beta={beta!r}): beta must be a number between 1e-100 and 1e100, such as beta=1.0"
+    )
+
+
+def test_examples_and_what_they_print():
+    assert [repr(m) for m in FScore.examples()] == ["FScore()", "FScore(beta=2.0)", "FScore(beta=0.5)"]
+    assert repr(PrecisionAt(k=5)) == "PrecisionAt(k=5)" and repr(ROCArea()) == "ROCArea()"
+    for metric in ALL:
+        again = Metric.from_plain(metric.plain())
+        assert type(again) is type(metric) and again.arguments() == metric.arguments()

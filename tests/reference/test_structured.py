@@ -1,0 +1,323 @@
+"""Structured hinges in the reference: the statement in full against enumeration, the planes against the statement in
+full, and problems whose optima were established elsewhere.
+"""
+
+import json
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+from types import SimpleNamespace
+
+import cvxpy as cp
+import mtldsl.reference.planes as planes_module
+import mtldsl.reference.structured as structured_module
+import numpy as np
+import pytest
+from mtldsl.reference.compile import MOST_ROUNDS, to_cvxpy, workload
+from mtldsl.reference.metrics import pairs_in_order
+from mtldsl.reference.planes import most_violated
+from mtldsl.reference.registry import FORMULAS
+from mtldsl.reference.solve import solve_reference
+from mtldsl.reference.solver import SOLVER
+
+import mtldsl as mtl
+from mtldsl.atoms.metrics import AUC, ErrorRate, FScore, Metric, PrecisionAt, RecallAt, ROCArea
+from mtldsl.compile.mixture import Mixture
+from mtldsl.errors import ModelError
+from tests.models import shared
+
+FIXTURES = Path(__file__).parents[3] / "shared" / "fixtures"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Balanced(Metric):
+    """A user's own metric: a weighted mean of both error rates, squared."""
+
+    weight: float = 0.5
+
+    def delta(self, b, c, positives, negatives):
+        return (self.weight * b / negatives + (1 - self.weight) * c / positives) ** 2
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Reversed(Metric):
+    """A user's own metric of rankings, which the reference cannot know."""
+
+    labellings = False
+
+
+LABELLINGS = [
+    FScore(), FScore(beta=0.5), FScore(beta=3.0), AUC(), ErrorRate(), PrecisionAt(2), PrecisionAt(0.5), RecallAt(3),
+    Balanced(), Balanced(weight=0.9),
+]  # fmt: skip
+every_labelling_metric = pytest.mark.parametrize("metric", LABELLINGS, ids=repr)
+every_metric = pytest.mark.parametrize("metric", [*LABELLINGS, ROCArea()], ids=repr)
+
+
+def stated(metric, z, y) -> float:
+    hinge = SimpleNamespace(metric=metric)
+    return float(FORMULAS["structured_hinge"](cp.Constant(z), y, None, hinge).value)
+
+
+def worst_of_all(metric, z, y) -> float:
+    """max over all 2^n labellings of Delta(y, y') - <y - y', z>"""
+    best = -np.inf
+    for other in product([-1.0, 1.0], repeat=len(y)):
+        other = np.array(other)
+        b, c = np.sum((y < 0) & (other > 0)), np.sum((y > 0) & (other < 0))
+        delta = float(metric.delta(b, c, int(np.sum(y > 0)), int(np.sum(y < 0))))
+        best = max(best, delta - (y - other) @ z)
+    return best
+
+
+def points(n=8):
+    """(z, y): scores of several sizes, with ties and zeros, and classes of several sizes."""
+    rng = np.random.default_rng(0)
+    for positives in (1, 3, n - 1):
+        y = np.where(np.arange(n) < positives, 1.0, -1.0)[rng.permutation(n)]
+        for size in (0.0, 0.05, 0.3, 2.0):
+            yield size * rng.normal(size=n), y
+        yield np.round(0.2 * rng.normal(size=n), 1), y
+        yield 0.2 * y, y
+
+
+@every_labelling_metric
+def test_the_statement_and_the_oracle_are_the_maximum_over_all_labellings(metric):
+    for z, y in points():
+        expected = worst_of_all(metric, z, y)
+        assert expected >= 0.0
+        assert stated(metric, z, y) == pytest.approx(expected, rel=1e-13, abs=1e-14)
+        assert most_violated(z, y, metric).value == pytest.approx(expected, rel=1e-13, abs=1e-14)
+
+
+def test_rankings_are_a_mean_over_pairs():
+    for z, y in points():
+        pairs = [max(0.0, 1 - 2 * (a - b)) for a in z[y > 0] for b in z[y < 0]]
+        assert pairs_in_order(y).shape == (len(pairs), len(z))
+        assert stated(ROCArea(), z, y) == pytest.approx(np.mean(pairs), rel=1e-13)
+        assert most_violated(z, y, ROCArea()).value == pytest.approx(np.mean(pairs), rel=1e-13)
+
+
+@every_metric
+@pytest.mark.parametrize("chunk", [1, 10, planes_module.CHUNK])
+def test_planes_touch_where_they_are_found_and_support_everywhere(metric, chunk, monkeypatch):
+    monkeypatch.setattr(planes_module, "CHUNK", chunk)
+    rng = np.random.default_rng(1)
+    for z, y in points():
+        plane = most_violated(z, y, metric)
+        assert plane.delta + plane.slope @ z == pytest.approx(plane.value, rel=1e-13, abs=1e-14)
+        for _ in range(5):
+            other = 0.5 * rng.normal(size=len(z))
+            assert plane.delta + plane.slope @ other <= stated(metric, other, y) + 1e-13
+        if metric.labellings:
+            np.testing.assert_array_equal(plane.slope, np.where(plane.flipped, -2.0 * y, 0.0))
+
+
+# ------------------------------------------------------------------------------------------------ whole models
+
+
+def problem_of(metric, coefficient=2.0, n=30, seed=0, regularizer=mtl.l1_norm, intercept=False, **options):
+    tasks = shared(seed, n=n, labels="sign")
+    W = mtl.Weights(tasks, intercept=intercept)
+    return mtl.minimize(
+        coefficient * mtl.structured_hinge(W, tasks, metric=metric) + regularizer(W), **options
+    )
+
+
+@pytest.fixture
+def by_planes(monkeypatch):
+    """Every task is too large to be stated."""
+    monkeypatch.setattr(structured_module, "LARGEST_STATED", 0)
+    monkeypatch.setattr(structured_module, "MOST_PAIRS_STATED", 0)
+
+
+@every_metric
+@pytest.mark.parametrize("regularizer", [mtl.l1_norm, mtl.l21_norm, mtl.trace_norm], ids=lambda r: r.__name__)
+def test_planes_end_where_the_statement_in_full_does(metric, regularizer, request):
+    form = problem_of(metric, 0.2 if isinstance(metric, ErrorRate) else 4.0, regularizer=regularizer).form()
+    full = to_cvxpy(form, split=True)
+    assert not full.is_relaxation
+    expected = solve_reference(form, model=full)
+    request.getfixturevalue("by_planes")
+    model = to_cvxpy(form, split=True)
+    assert model.is_relaxation
+    point = solve_reference(form, model=model)
+    assert point.objective == pytest.approx(expected.objective, rel=1e-8)
+    assert model.objective_value(expected.blocks) == pytest.approx(expected.objective, rel=1e-12)
+    assert full.objective_value(point.blocks) == pytest.approx(point.objective, rel=1e-12)
+    assert np.abs(point.blocks["W"]).max() > 1e-3  # the hinges decide, not the norm alone
+
+
+def test_a_first_solve_is_a_lower_bound_and_more_planes_raise_it(by_planes):
+    model = to_cvxpy(problem_of(FScore(), 4.0).form())
+    optimum = solve_reference(problem_of(FScore(), 4.0).form()).objective
+    bounds = []
+    for _ in range(4):
+        bounds.append(model.problem.solve(solver="CLARABEL"))
+        gap, more = model.refine()
+        assert more and gap > 0 and bounds[-1] < optimum
+    assert bounds == sorted(bounds) and bounds[0] < bounds[-1]
+
+
+def test_a_backend_that_runs_out_of_iterations_is_not_asked_forever(by_planes):
+    point = solve_reference(problem_of(FScore(), 4.0).form(), "scs", max_iter=5)
+    assert point.status != "optimal" and np.isfinite(point.objective) and point.seconds < 20
+
+
+def test_a_user_solves_the_model_in_place_of_its_problem():
+    problem = problem_of(AUC(), 4.0, n=60)
+    model = problem.to_cvxpy()
+    assert model.is_relaxation and model.problem.is_dcp()
+    assert model.solve(solver="CLARABEL") == "optimal"
+    assert model.problem.value == pytest.approx(solve_reference(problem.form()).objective, rel=1e-7)
+    assert model.problem.value == pytest.approx(model.objective_value(model.blocks()), rel=1e-7)
+
+
+def test_rounds_that_run_out_are_said(by_planes, monkeypatch):
+    monkeypatch.setattr("mtldsl.reference.compile.MOST_ROUNDS", 3)
+    form = problem_of(FScore(), 4.0).form()
+    point = solve_reference(form)
+    assert point.status == "user_limit" and MOST_ROUNDS > 3
+    model = to_cvxpy(form)
+    assert point.objective == pytest.approx(model.objective_value(point.blocks), rel=1e-12)
+
+
+@pytest.mark.parametrize("backend", ["clarabel", "scs", "osqp"])
+def test_backends_agree_on_planes(backend):
+    # OSQP runs out of iterations, and says so, where a ranking's planes are among them
+    metrics = [FScore(), AUC(), RecallAt(0.4), FScore() if backend == "osqp" else ROCArea()]
+    form = problem_of(metrics, n=50).form()
+    point = solve_reference(form, backend)
+    assert point.backend == backend and point.status == "optimal" and point.iteration > 0
+    assert point.objective == pytest.approx(solve_reference(form).objective, rel=1e-7)
+
+
+@every_metric
+@pytest.mark.parametrize("n", [30, 50])
+def test_selectable_as_a_solver(metric, n):
+    """In full and by planes, the multipliers prove the point optimal."""
+    coefficient = 0.2 if isinstance(metric, ErrorRate) else 4.0
+    solution = problem_of(metric, coefficient, n=n).solve(solver="cvxpy", tol=1e-6)
+    assert solution.status == "optimal" and abs(solution.gap) <= 1e-6
+
+
+def test_multipliers_of_planes_are_labellings_with_probabilities(by_planes):
+    form = problem_of([FScore(), AUC(), ErrorRate(), ROCArea()], 0.7).form()
+    (duals,) = solve_reference(form).loss_duals
+    *labellings, of_ranking = duals
+    for mixture in labellings:
+        assert isinstance(mixture, Mixture) and mixture.flips.dtype == bool
+        assert mixture.flips.shape == (mixture.weights.size, 30)
+        assert np.all(mixture.weights >= 0) and mixture.weights.sum() <= 1 + 1e-12
+    assert of_ranking.shape == (30,)
+    # stationary in every task, and inside the ball of the l1 norm
+    X, y = form.losses[0].tasks.inputs[0], form.losses[0].tasks.per_task(form.losses[0].tasks.targets)
+    slopes = [-2 * 0.7 * y[i] * mixture.flip_probabilities() for i, mixture in enumerate(labellings)]
+    assert max(np.abs(X.T @ u).max() for u in [*slopes, of_ranking]) == pytest.approx(1.0, abs=1e-6)
+
+
+def test_every_task_has_the_metric_that_it_was_given():
+    """Four tasks apart under the l1 norm: the optimum is the sum of four optima."""
+    metrics = [FScore(beta=2.0), AUC(), Balanced(), ROCArea()]
+    tasks = shared(3, n=30, labels="sign")
+    total = 0.0
+    for i, metric in enumerate(metrics):
+        one = tasks.select(i)
+        w = mtl.Weights(one)
+        objective = 3.0 * mtl.structured_hinge(w, one, metric=metric) + mtl.l1_norm(w)
+        total += solve_reference(mtl.minimize(objective).form()).objective
+    W = mtl.Weights(tasks)
+    objective = 3.0 * mtl.structured_hinge(W, tasks, metric=metrics) + mtl.l1_norm(W)
+    assert solve_reference(mtl.minimize(objective).form()).objective == pytest.approx(total, rel=1e-8)
+
+
+@pytest.mark.parametrize("n", [30, 50])
+@pytest.mark.filterwarnings("ignore:Solution may be inaccurate")
+def test_intercepts_constraints_and_other_losses_stand_beside(n):
+    tasks = shared(4, n=n, labels="sign")
+    W = mtl.Weights(tasks, intercept=True)
+    hinges = mtl.structured_hinge(W, tasks, metric=FScore(), mean=True)
+    objective = 20.0 * hinges + 0.1 * mtl.squared_hinge_loss(W, tasks) + 0.1 * mtl.l21_norm(W)
+    form = mtl.minimize(objective, subject_to=[W >= -0.2, W <= 0.3]).form()
+    model = to_cvxpy(form, split=True)
+    point = solve_reference(form, model=model)
+    assert point.objective == pytest.approx(form.value(point.blocks), rel=1e-12)
+    assert model.violation(point.blocks) <= 1e-8
+    assert len(point.loss_duals) == 2 and point.loss_duals[1].shape == (tasks.n_samples,)
+    plain = to_cvxpy(form)
+    plain.solve(solver="CLARABEL", tol_gap_rel=1e-10, tol_gap_abs=1e-10, tol_feas=1e-10)
+    assert plain.problem.value == pytest.approx(point.objective, rel=1e-7)
+    assert plain.duals() is None
+
+
+def test_error_rate_by_planes_is_twice_the_hinge_loss():
+    tasks = shared(5, n=60, labels="sign")
+    W = mtl.Weights(tasks)
+    hinge = solve_reference(mtl.minimize(0.2 * mtl.hinge_loss(W, tasks) + mtl.trace_norm(W)).form())
+    rate = solve_reference(problem_of(ErrorRate(), 0.1, n=60, seed=5, regularizer=mtl.trace_norm).form())
+    assert rate.objective == pytest.approx(hinge.objective, rel=1e-8)
+
+
+def test_a_metric_that_takes_a_name_of_the_language_keeps_its_own_definition():
+    class FScore(Metric):  # not the language's
+        def delta(self, b, c, positives, negatives):
+            return (b + c) / (positives + negatives)
+
+    z, y = np.array([0.1, -0.2, 0.0]), np.array([1.0, 1.0, -1.0])
+    assert stated(FScore(), z, y) == pytest.approx(worst_of_all(FScore(), z, y), rel=1e-13)
+
+
+def test_a_metric_of_rankings_without_a_formula_is_refused_as_typed():
+    form = problem_of(Reversed()).form()
+    refusal = SOLVER.refuses(form)
+    assert "metric=Reversed()" in refusal and "no formula for the metric Reversed()" in refusal
+    assert SOLVER.refuses(problem_of(Balanced()).form()) is None
+    with pytest.raises(ModelError, match=r"no formula for the metric Reversed\(\)"):
+        to_cvxpy(form)
+
+
+def test_workload_counts_structured_hinges_thirty_times():
+    plain, beside = (problem_of(AUC(), regularizer=r).form() for r in (mtl.l21_norm, mtl.trace_norm))
+    size = plain.losses[0].tasks.n_samples * plain.losses[0].tasks.n_features
+    assert (workload(plain), workload(beside)) == (30 * size, 90 * size)
+
+
+# --------------------------------------------------------------------------------- optima established elsewhere
+
+NAMES = ("auc_l1_n10", "auc_l1_n60", "auc_trace_n10", "f1_l21_n10", "hamming_l1_n10", "rocarea_l21_n40")
+METRICS = {
+    "auc_product": lambda beta: AUC(),
+    "f_beta": lambda beta: FScore(beta=np.sqrt(beta)),  # the paper's beta is the square of the usual one
+    "hamming2": lambda beta: ErrorRate(),
+    "rocarea_pairwise": lambda beta: ROCArea(),
+}
+REGULARIZERS = {"l1": mtl.l1_norm, "l21": mtl.l21_norm, "trace": mtl.trace_norm}
+
+
+def fixture(name):
+    path = FIXTURES / f"smtl_{name}.json"
+    if not path.exists():
+        pytest.skip(f"{path} is absent")
+    return json.loads(path.read_text())
+
+
+def problem_of_fixture(given):
+    tasks = mtl.Tasks.shared(np.array(given["X"]), np.array(given["Y"], float).T)
+    W = mtl.Weights(tasks)
+    metric = METRICS[given["metric"]](given["metric_param"])
+    hinges = given["lam"] * mtl.structured_hinge(W, tasks, metric=metric)
+    return mtl.minimize(REGULARIZERS[given["regularizer"]](W) + hinges)
+
+
+@pytest.mark.parametrize("way", ["as it comes", "by planes"])
+@pytest.mark.parametrize("name", NAMES)
+def test_known_optima(name, way, request):
+    given = fixture(name)
+    if way == "by planes":
+        request.getfixturevalue("by_planes")
+    problem = problem_of_fixture(given)
+    point = solve_reference(problem.form())
+    assert point.objective == pytest.approx(given["optimal_objective"], rel=1e-8)
+    model = to_cvxpy(problem.form())
+    at = model.objective_value({"W": np.array(given["W_approx"])})
+    assert at == pytest.approx(given["optimal_objective"], rel=1e-6)
