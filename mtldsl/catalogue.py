@@ -9,14 +9,17 @@ from dataclasses import MISSING, dataclass, fields
 import numpy as np
 
 import mtldsl.atoms.losses
+import mtldsl.atoms.metrics
 import mtldsl.atoms.regularizers
 import mtldsl.atoms.sets  # noqa: F401  (importing the families registers their atoms)
 from mtldsl.atoms.function import REGISTRY, Atom, Loss, MatrixFunction, Regularizer, Set
+from mtldsl.atoms.losses import StructuredHinge
+from mtldsl.atoms.metrics import Metric
 from mtldsl.compile.choose import candidates
 from mtldsl.language.constraint import Constraint
 from mtldsl.language.objective import Objective, Term
 from mtldsl.language.scalar import Number
-from mtldsl.language.vocabulary import WORDS, squared_loss
+from mtldsl.language.vocabulary import WORDS, squared_loss, usage
 from mtldsl.language.weights import Weights
 from mtldsl.problem import minimize
 from mtldsl.report.unicode_math import to_unicode
@@ -25,7 +28,7 @@ from mtldsl.tasks import Tasks
 __all__ = ["KINDS", "Entry", "catalogue", "entry"]
 
 #: In the order of the catalogue.
-KINDS = {Loss: "loss", Regularizer: "regularizer", Set: "constraint"}
+KINDS = {Loss: "loss", Regularizer: "regularizer", Set: "constraint", Metric: "metric"}
 
 #: The shapes on which every atom's examples are defined.
 _FEATURES, _TASKS, _ROWS = 5, 4, 12
@@ -36,7 +39,7 @@ class Entry:
     """One atom of the language."""
 
     name: str
-    kind: str  # "loss", "regularizer", "constraint"
+    kind: str  # "loss", "regularizer", "constraint", "metric"
     typed: str  # how a user writes it
     summary: str  # the first line of its documentation
     latex: str
@@ -49,7 +52,7 @@ class Entry:
 
 
 def catalogue() -> list[Entry]:
-    """Every atom of the registry: losses, regularizers, constraints, in the order of the vocabulary."""
+    """Every atom of the registry: losses, regularizers, constraints, metrics, in the order of the vocabulary."""
     kinds, words = list(KINDS.values()), [*WORDS, *REGISTRY]
     classes = sorted(REGISTRY.values(), key=lambda cls: (kinds.index(_kind(cls)), words.index(cls.name)))
     return [entry(cls.name) for cls in classes]
@@ -64,7 +67,7 @@ def entry(name: str) -> Entry:
     cls = REGISTRY[name]
     example = cls.examples()[0]
     solvers = tuple(candidates(_smallest_model(example).form()))
-    latex = cls.formula.replace("{}", "z_i" if issubclass(cls, Loss) else "W")
+    latex = cls.formula.replace("{}", _argument(cls))
     return Entry(
         name=name,
         kind=_kind(cls),
@@ -87,16 +90,26 @@ def _kind(cls: type[Atom]) -> str:
     return next(kind for base, kind in KINDS.items() if issubclass(cls, base))
 
 
+def _argument(cls: type[Atom]) -> str:
+    """What an atom is a function of: the weights, a task's predictions, or labels y' of a task."""
+    if issubclass(cls, Metric):
+        return "y'" if cls.labellings else "z_i"
+    return "z_i" if issubclass(cls, Loss) else "W"
+
+
 def _typed(cls: type[Atom]) -> str:
     if cls.name in WORDS:
-        return f"{cls.name}{inspect.signature(WORDS[cls.name])}"
+        return usage(cls.name)
     # a set without a word of its own says in its documentation how it is typed
     return re.search(r"typed\s+`([^`]+)`", inspect.getdoc(cls))[1]
 
 
 def _traits(cls: type[Atom]) -> dict[str, object]:
-    """Class attributes that the protocol declares and that differ from the protocol's own defaults, and `convex`."""
-    protocol = next(base for base in (Loss, Regularizer, MatrixFunction) if issubclass(cls, base))
+    """Class attributes that the protocol declares and that differ from the protocol's own defaults, and `convex`.
+
+    A metric is a loss of labels; that its structured hinge is convex says nothing about it.
+    """
+    protocol = next(base for base in (Loss, Regularizer, MatrixFunction, Metric) if issubclass(cls, base))
     declared = {name: value for base in reversed(protocol.__mro__) for name, value in vars(base).items()}
     hidden = {"name", "formula", *(field.name for field in fields(cls))}
     found = {}
@@ -106,13 +119,15 @@ def _traits(cls: type[Atom]) -> dict[str, object]:
         value = getattr(cls, name)
         if not isinstance(value, bool | int | float | str | None):  # a property of the instance
             value = "by its parameters"
-        if name == "convex" or value != default:
+        if (name == "convex" and protocol is not Metric) or value != default:
             found[name] = value
     return found
 
 
 def _smallest_model(atom: Atom):
-    """A loss with a ridge beside it; anything else beside the squared loss."""
+    """A loss with a ridge beside it, a metric in such a structured hinge; anything else beside the squared loss."""
+    if isinstance(atom, Metric):
+        atom = StructuredHinge(metric=atom)
     rng = np.random.default_rng(0)
     kind = atom.labels if isinstance(atom, Loss) else "real"
     labels = {"sign": [-1.0, 1.0], "count": [0.0, 1.0], "real": [0.5, -1.5]}[kind]

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 
+from mtldsl.atoms.metrics import FScore, Metric
 from mtldsl.errors import DataError, ModelError
+from mtldsl.scoring import checked_metrics, score_of
 from mtldsl.tasks.inputs import as_design
 from mtldsl.tasks.names import elsewhere, unlike
 from mtldsl.tasks.scaling import Scaling
+from mtldsl.thresholds import best_threshold
 
 __all__ = ["Gap", "Solution"]
+
+#: Arrays that a solution may lack.
+_OPTIONAL = ("intercept", "thresholds")
 
 
 class Gap(float):
@@ -46,6 +52,7 @@ class Solution:
     violation    the largest constraint violation, in the units of the constraint
     status       "optimal" only where gap and violation are proven <= tol; else "time_limit", "iteration_limit", "stalled",
                  "interrupted", or "uncertified" (no finite bound could be formed; `note` says why)
+    thresholds   (m,) where `tune_threshold` chose them, else None: predictions are +1 where the score is at least this
     history      one dict per look at the certificate: iteration, seconds, objective, dual_bound, violation, relative_gap
     """
 
@@ -69,6 +76,7 @@ class Solution:
     task_names: tuple[str, ...] = ()
     feature_names: tuple[str, ...] = ()
     scaling: dict | None = None  # mean and scale of standardize(), applied to new inputs
+    thresholds: np.ndarray | None = None
     history: list[dict] = field(default_factory=list)
     state: object = field(default=None, repr=False)  # for warm starts; not saved
 
@@ -115,6 +123,9 @@ class Solution:
     def decision_function(self, X):
         """X_i w_i + intercept_i: (n, m) for one matrix X; a list of (n_i,) for a list of matrices, one a task.
 
+        These are also the scores by which samples are ranked, for `ROCArea`, `PrecisionAt` and `RecallAt`; thresholds do not
+        change them.
+
         The statistics of `Tasks.standardize()` are applied to X first. DataError where the columns do not fit: another number,
         or a table whose column names are not those learned on.
         """
@@ -148,10 +159,21 @@ class Solution:
         return Scaling(np.asarray(self.scaling["mean"]), np.asarray(self.scaling["scale"]))
 
     def predict(self, X):
-        """Labels in {-1, +1} for a classification loss, expected counts for the Poisson loss, else the predictions themselves."""
-        decide = self._loss_atom().decide
+        """Labels in {-1, +1} for a classification loss, expected counts for the Poisson loss, else the predictions themselves.
+
+        Shaped like `decision_function`. Labels are +1 where that is at least 0, or at least the task's threshold after
+        `tune_threshold`.
+        """
         z = self.decision_function(X)
-        return [decide(zi) for zi in z] if isinstance(z, list) else decide(z)
+        if isinstance(z, list):
+            return [
+                self._decide(zi, None if self.thresholds is None else self.thresholds[i])
+                for i, zi in enumerate(z)
+            ]
+        return self._decide(z, self.thresholds)
+
+    def _decide(self, z, threshold):
+        return self._loss_atom().decide(z) if threshold is None else np.where(z >= threshold, 1.0, -1.0)
 
     def predict_proba(self, X):
         """P(label = +1) for the logistic loss, shaped like `decision_function`. ModelError for other losses."""
@@ -166,32 +188,84 @@ class Solution:
     def _loss_atom(self):
         from mtldsl.atoms.function import REGISTRY
 
-        return REGISTRY[self.loss["word"]](**self.loss["parameters"])
+        # a metric says how weights were found, not how they predict; its class need not be known here
+        parameters = {name: value for name, value in self.loss["parameters"].items() if name != "metric"}
+        return REGISTRY[self.loss["word"]](**parameters)
 
-    def scores(self, tasks) -> np.ndarray:
-        """One score per task on a Tasks object: accuracy for labels in {-1, +1}, else the coefficient of determination R^2.
-
-        Raw tasks are scaled by the statistics learned in training; tasks that are standardised already are not scaled twice.
-        DataError for tasks of another size, with other statistics, or with a task or feature at another position.
-        """
+    def _flat_scores(self, tasks, typed: str) -> np.ndarray:
+        """The decision function of Tasks, (N,); DataError where they are not those of training."""
         if tasks.n_features != self.coef.shape[0] or tasks.n_tasks != self.coef.shape[1]:
             raise DataError(
-                f"score: the tasks are {tasks.n_features} features x {tasks.n_tasks} tasks, the weights "
+                f"{typed}: the tasks are {tasks.n_features} features x {tasks.n_tasks} tasks, the weights "
                 f"{self.coef.shape[0]} x {self.coef.shape[1]}"
             )
-        self._refuse_strangers(tasks)
+        self._refuse_strangers(tasks, typed)
         if self.scaling is not None and tasks.scaling is None:
-            z = np.concatenate(self.decision_function(tasks.inputs))
-        else:
-            z = tasks.forward(self.coef)
-            z = z if self.intercept is None else z + np.repeat(self.intercept, tasks.counts)
-        prediction, y = self._loss_atom().decide(z), tasks.targets
-        parts = zip(tasks.per_task(prediction), tasks.per_task(y), strict=True)
-        if self.loss["labels"] == "sign":
-            return np.array([np.mean(p == t) for p, t in parts])
-        return np.array([_r2(p, t) for p, t in parts])
+            return np.concatenate(self.decision_function(tasks.inputs))
+        z = tasks.forward(self.coef)
+        return z if self.intercept is None else z + np.repeat(self.intercept, tasks.counts)
 
-    def _refuse_strangers(self, tasks) -> None:
+    def scores(self, tasks, metric=None) -> np.ndarray:
+        """One score per task on a Tasks object: accuracy for labels in {-1, +1}, else the coefficient of determination R^2.
+
+        metric : score by this instead, by 1 - Delta: one metric, a list with one a task, or a dict {task name: metric}.
+            `FScore(beta)`: the F-score of the predicted labels; `AUC()`: 1 - b c / (Pos Neg) on labels; `ErrorRate()`: the
+            accuracy, 1 - Delta / (2 n); `ROCArea()`: the area under the ROC curve of `decision_function`; `PrecisionAt(k)` and
+            `RecallAt(k)`: of the k samples with the highest `decision_function`; your own metric: 1 - Delta. With a metric, the
+            predictions of losses for real numbers are labels too, +1 where they are at least 0.
+
+        Raw tasks are scaled by the statistics learned in training; tasks that are standardised already are not scaled twice.
+        DataError for tasks of another size, with other statistics, or with a task or feature at another position; with a
+        metric, for labels other than -1 and +1, a task of one class, and sample weights. ModelError for something that is no
+        metric of these tasks.
+        """
+        typed = "score(tasks)"
+        parts = tasks.per_task(self._flat_scores(tasks, "score")), tasks.per_task(tasks.targets)
+        if metric is not None:
+            self._require_labels_predicted(typed)
+            metrics = checked_metrics(metric, tasks, typed)
+            cuts = np.zeros(tasks.n_tasks) if self.thresholds is None else self.thresholds
+            return np.array(
+                [score_of(*of_task, typed=typed) for of_task in zip(metrics, *parts, cuts, strict=True)]
+            )
+        cuts = [None] * tasks.n_tasks if self.thresholds is None else self.thresholds
+        pairs = [(self._decide(z, cut), y) for z, y, cut in zip(*parts, cuts, strict=True)]
+        if self.loss["labels"] == "sign" or self.thresholds is not None:
+            return np.array([np.mean(p == y) for p, y in pairs])
+        return np.array([_r2(p, y) for p, y in pairs])
+
+    def tune_threshold(self, tasks, metric=None) -> Solution:
+        """A copy whose `thresholds` (m,) are, for every task, the best of all under the metric on these tasks.
+
+        Give validation data, not those of training. `predict` and `scores` of the copy label +1 where `decision_function`,
+        which stays as it is, is at least the threshold; see `mtldsl.thresholds.best_threshold` for where it is placed.
+
+        metric : `FScore(beta)`, `ErrorRate()`, `PrecisionAt(k)` or `RecallAt(k)` (exactly k of these samples labelled +1), or
+            your own metric; a list with one a task, or a dict {task name: metric}. None: the metric of the loss that the
+            weights were learned with, else FScore().
+
+        ModelError for `ROCArea`, which no threshold changes, for metrics that are best where all samples have one label, such
+        as `AUC` (b c = 0), and for losses that predict counts; DataError as in `scores`.
+        """
+        typed = "tune_threshold(tasks)"
+        self._require_labels_predicted(typed)
+        parts = tasks.per_task(self._flat_scores(tasks, "tune_threshold")), tasks.per_task(tasks.targets)
+        if metric is None:
+            metric = self.loss["parameters"].get("metric", FScore())
+        metrics = checked_metrics(metric, tasks, typed)
+        thresholds = [
+            best_threshold(z, y, of_task, typed, name)
+            for z, y, of_task, name in zip(*parts, metrics, tasks.task_names, strict=True)
+        ]
+        return replace(self, thresholds=np.array(thresholds))
+
+    def _require_labels_predicted(self, typed: str) -> None:
+        if self.loss["labels"] == "count":
+            raise ModelError(
+                f"{typed}: {self.loss['word']} predicts counts, and a metric is of labels -1 and +1"
+            )
+
+    def _refuse_strangers(self, tasks, typed: str) -> None:
         for what, learned, given in (
             ("feature", self.feature_names, tasks.feature_names),
             ("task", self.task_names, tasks.task_names),
@@ -199,35 +273,37 @@ class Solution:
             name = elsewhere(given, learned)
             if name is not None:
                 raise DataError(
-                    f"score: {what} {name!r} is number {given.index(name)} here, but was {learned.index(name)} in training; "
+                    f"{typed}: {what} {name!r} is number {given.index(name)} here, but was {learned.index(name)} in training; "
                     f"give the {what}s in the order {_shown(learned)}"
                 )
         if tasks.scaling is not None and not (
             self.scaling is not None and tasks.scaling == self._statistics()
         ):
             raise DataError(
-                "score: these tasks were standardised with statistics other than the training tasks'; give raw tasks, or "
+                f"{typed}: these tasks were standardised with statistics other than the training tasks'; give raw tasks, or "
                 "test.scaled_by(train.scaling)"
             )
 
-    def score(self, tasks) -> float:
+    def score(self, tasks, metric=None) -> float:
         """The mean over tasks of `scores`."""
-        return float(np.mean(self.scores(tasks)))
+        return float(np.mean(self.scores(tasks, metric)))
 
     # -------------------------------------------------------------------------------------------- storage
 
     def save(self, path) -> Path:
-        """Write the solution to one .npz file (arrays, and the rest as JSON; no pickle). Returns the path written."""
+        """Write the solution to one .npz file (arrays, and the rest as JSON; no pickle). Returns the path written.
+
+        ModelError where a metric of your own has parameters that JSON cannot hold.
+        """
         path = Path(path)
         if path.suffix != ".npz":
             path = path.with_name(path.name + ".npz")
         arrays = {f"block:{name}": array for name, array in self.blocks.items()} | {"coef": self.coef}
-        if self.intercept is not None:
-            arrays["intercept"] = self.intercept
+        arrays |= {name: getattr(self, name) for name in _OPTIONAL if getattr(self, name) is not None}
         plain = {
             name: value
             for name, value in self.__dict__.items()
-            if name not in ("blocks", "coef", "intercept", "state")
+            if name not in ("blocks", "coef", "state", *_OPTIONAL)
         }
         arrays["json"] = np.array(json.dumps({"format": "mtldsl-solution-1", **plain}, default=_to_plain))
         np.savez_compressed(path, **arrays)
@@ -235,7 +311,10 @@ class Solution:
 
     @classmethod
     def load(cls, path) -> Solution:
-        """Read what `save` wrote, by the name given there. DataError for a file of another kind."""
+        """Read what `save` wrote, by the name given there. DataError for a file of another kind.
+
+        The module with a metric of your own need not be imported, unless `tune_threshold` is to use that metric.
+        """
         path = Path(path)
         if not path.exists() and path.suffix != ".npz":
             path = path.with_name(path.name + ".npz")
@@ -252,7 +331,8 @@ class Solution:
             tuple(plain["task_names"]),
             tuple(plain["feature_names"]),
         )
-        return cls(blocks=blocks, coef=arrays["coef"], intercept=arrays.get("intercept"), **plain)
+        optional = {name: arrays.get(name) for name in _OPTIONAL}
+        return cls(blocks=blocks, coef=arrays["coef"], **optional, **plain)
 
 
 def _shown(names) -> str:
@@ -269,4 +349,9 @@ def _to_plain(value):
         return value.tolist()
     if isinstance(value, np.generic):
         return value.item()
-    raise TypeError(f"{type(value).__name__} cannot be saved")
+    if isinstance(value, Metric):
+        return value.plain()
+    raise ModelError(
+        f"save: {' '.join(repr(value).split())[:40]} ({type(value).__name__}) cannot be saved; parameters of a metric of your own "
+        "must be numbers, text, or lists of these"
+    )

@@ -34,7 +34,7 @@ __all__ = ["CvxpyModel", "to_cvxpy", "workload"]
 EXPONENTIAL_COST, BESIDE_SEMIDEFINITE_COST = 10, 3
 
 #: The planes of structured hinges are found in some 30 to 60 solves (measured on the digits, ten tasks: 100 rows take
-#: 3 s with l1, 6 s with l21 and 45 s with a trace norm, 40 rows 2, 6 and 8 s).
+#: 3 s with l1, 6 s with l21 and 45 s with a trace norm; 33 rows with a trace norm, stated in full, 27 s).
 PLANES_COST = 30
 
 
@@ -73,7 +73,8 @@ class CvxpyModel:
     function_ties: list[cp.Constraint] = field(default_factory=list)
     semidefinite_side: int = 0  # side of the largest semidefinite cone, 0 where there is none
     data_size: int = 0  # nonzero scalars of the inputs, over all losses that are stated in full
-    planes: list[Planes] = field(default_factory=list)  # of the losses that are not
+    states_hinges: bool = False  # structured hinges are stated in full, with many rows each
+    planes: list[Planes] = field(default_factory=list)  # of the losses that are not stated
     best: tuple[float, Blocks | None] = (
         np.inf,
         None,
@@ -219,6 +220,7 @@ def to_cvxpy(form: NormalForm, *, split: bool = False) -> CvxpyModel:
             objective += planes.objective
             continue
         model.data_size += _nonzeros(term)
+        model.states_hinges |= bool(metrics_of(term))
         objective += _loss(term, argument(predictions(term, variables), f"predictions{t}", model.loss_ties))
     for k, term in enumerate(form.functions):
         W = argument(image(term.map, variables), f"argument{k}", model.function_ties)

@@ -88,7 +88,10 @@ def backends_to_try(model: CvxpyModel, backend: str | None = None) -> list[str]:
     if backend in (None, "auto"):
         side = model.semidefinite_side
         if side > LARGEST_INTERIOR_POINT_SIDE:
-            return ["scs", "clarabel"] if side <= LARGEST_SECOND_CHANCE_SIDE else ["scs"]
+            if side > LARGEST_SECOND_CHANCE_SIDE:
+                return ["scs"]
+            # measured with ten structured hinges of 33 samples and a side of 74: Clarabel takes 27 s, SCS 8 s or more than 60
+            return ["clarabel", "scs"] if model.states_hinges else ["scs", "clarabel"]
         small = model.data_size <= LARGEST_INTERIOR_POINT_DATA or model.is_quadratic
         return ["clarabel", "scs"] if small else ["scs", "clarabel"]
     if not isinstance(backend, str) or backend.lower() not in BACKENDS:

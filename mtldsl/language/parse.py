@@ -11,7 +11,6 @@ import ast
 import operator
 from collections.abc import Mapping
 from dataclasses import replace
-from inspect import signature
 from numbers import Real
 
 import numpy as np
@@ -25,7 +24,7 @@ from mtldsl.language.objective import Objective
 from mtldsl.language.scalar import Scalar
 from mtldsl.language.source import Source, nearest
 from mtldsl.language.syntax import MAX_DEPTH, MAX_LENGTH, Syntax
-from mtldsl.language.vocabulary import WORDS
+from mtldsl.language.vocabulary import METRICS, WORDS, usage
 
 __all__ = ["MAX_DEPTH", "MAX_LENGTH", "parse_constraint", "parse_objective"]
 
@@ -150,6 +149,8 @@ class _Walk(Syntax):
     def _name(self, node, depth):
         if node.id in self.names:
             return self.names[node.id]
+        if node.id in METRICS:
+            raise self.error(f"{node.id} is a metric; write {node.id}()", node)
         if node.id in WORDS:
             raise self.error(f"{node.id} is a word of the language; write {node.id}(W, ...)", node)
         raise self.error(f"there is no name {node.id!r}{nearest(node.id, self.names)}", node)
@@ -158,7 +159,9 @@ class _Walk(Syntax):
         items = [self.value(item, depth) for item in node.elts]
         for item, child in zip(items, node.elts, strict=True):
             if not (item is None or isinstance(item, Real | str | list | Metric)):
-                raise self.error(f"a list holds numbers, names, metrics and lists, not {kind_of(item)}", child)
+                raise self.error(
+                    f"a list holds numbers, names, metrics and lists, not {kind_of(item)}", child
+                )
         return items
 
     def _unaryop(self, node, depth):
@@ -259,11 +262,7 @@ class _Walk(Syntax):
         except MTLError as error:
             raise self.error(str(error), node, type(error)) from error
         except _OPERAND_ERRORS as error:
-            usage = (
-                f"write {function.id}{signature(call)}"
-                if isinstance(function, ast.Name)
-                else "write .sum(axis=0)"
-            )
+            usage = f"write {usage(function.id)}" if isinstance(function, ast.Name) else "write .sum(axis=0)"
             raise self.error(f"{_shortened(ast.unparse(node))}: {error}; {usage}", node) from error
         if isinstance(result, Objective):
             return Objective(replace(term, atom_text=ast.unparse(node)) for term in result.terms)

@@ -231,4 +231,20 @@ METRICS = {
 #: word -> function; what a problem file may call, and what the catalogue lists
 WORDS = {name: word for name, word in list(globals().items()) if hasattr(word, "atom")} | METRICS
 
-__all__ = ["METRICS", "WORDS", *WORDS]
+#: the base of a user's own metrics; a name of the package, no word of problem files
+Metric = metrics.Metric
+
+
+def usage(name: str) -> str:
+    """How a word is typed: its name, parameters and defaults.
+
+    >>> usage("FScore"), usage("ridge")
+    ('FScore(beta=1.0)', 'ridge(W, weights=None)')
+    """
+    signature = inspect.signature(WORDS[name])
+    if name in METRICS:  # a class: its signature has types
+        signature = inspect.Signature([_parameter(p.name, p.default) for p in signature.parameters.values()])
+    return f"{name}{signature}"
+
+
+__all__ = ["METRICS", "WORDS", "Metric", *WORDS]

@@ -15,11 +15,25 @@ from mtldsl.report.record import plain
 
 __all__ = ["as_plain", "markdown", "page"]
 
-_HEADINGS = {"loss": "Losses", "regularizer": "Regularizers", "constraint": "Constraints"}
+_HEADINGS = {
+    "loss": "Losses",
+    "regularizer": "Regularizers",
+    "constraint": "Constraints",
+    "metric": "Metrics",
+}
 _ABOUT = {
     "loss": "Sums over samples and tasks; zᵢ = Xᵢ wᵢ (+ bᵢ) are the predictions of task i. mean=True divides each task by its rows.",
     "regularizer": "Functions of an expression W (features × tasks).",
     "constraint": "Sets for an expression W.",
+    "metric": "What structured_hinge(W, tasks, metric=...) optimises; solution.scores(tasks, metric=...) reports 1 − Δ. y' are labels "
+    "of task i, zᵢ its predictions; of its Pos positives c are labelled −1, of its Neg negatives b are labelled +1. One for all "
+    "tasks, or a list with one a task; your own is a subclass of Metric.",
+}
+
+#: Traits that read better in words of their own.
+_SPELLED = {
+    ("labellings", False): "of rankings",
+    ("exact_conjugate", True): "exact conjugate for tasks of any size",
 }
 
 #: Traits that only the certificate asks for, and one that all words have.
@@ -93,7 +107,7 @@ def _facts(item: Entry) -> dict[str, str]:
         "typed": item.typed,
         "formula": item.formula,
         "parameters": parameters or "none",
-        "traits": ", ".join(_trait(name, value) for name, value in item.traits.items()),
+        "traits": ", ".join(_trait(name, value) for name, value in item.traits.items()) or "none",
         "solvers": ", ".join(item.solvers) + f" (in the smallest model with this {item.kind})",
         "reference": "yes" if item.reference else "MISSING",
     }
@@ -104,6 +118,8 @@ def _parameter(name: str, default: str) -> str:
 
 
 def _trait(name: str, value) -> str:
+    if (name, value) in _SPELLED:
+        return _SPELLED[name, value]
     spelled = name.replace("_", " ")
     if value is True:
         return spelled
@@ -137,7 +153,8 @@ def markdown() -> str:
         lines += [_row(item) for item in rows]
     lines += [
         "",
-        "*solvers*: those that take the smallest model with the word: a loss beside `ridge(W)`, anything else beside `squared_loss`;",
+        "*solvers*: those that take the smallest model with the word: a loss beside `ridge(W)`, a metric in",
+        "`structured_hinge` beside `ridge(W)`, anything else beside `squared_loss`;",
         "fastest first. What they do with larger models, `problem.explain()` says. *reference*: whether cvxpy checks it.",
     ]
     return "\n".join(lines) + "\n"

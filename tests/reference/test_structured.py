@@ -21,6 +21,7 @@ from mtldsl.reference.solve import solve_reference
 from mtldsl.reference.solver import SOLVER
 
 import mtldsl as mtl
+from mtldsl.atoms.losses import StructuredHinge
 from mtldsl.atoms.metrics import AUC, ErrorRate, FScore, Metric, PrecisionAt, RecallAt, ROCArea
 from mtldsl.compile.mixture import Mixture
 from mtldsl.errors import ModelError
@@ -111,6 +112,23 @@ def test_planes_touch_where_they_are_found_and_support_everywhere(metric, chunk,
             assert plane.delta + plane.slope @ other <= stated(metric, other, y) + 1e-13
         if metric.labellings:
             np.testing.assert_array_equal(plane.slope, np.where(plane.flipped, -2.0 * y, 0.0))
+
+
+@every_metric
+@pytest.mark.parametrize("share", [0.02, 0.3, 0.8])
+def test_both_implementations_find_planes_of_the_same_height(metric, share):
+    """The scan over all tables against the atom's own oracle, on tasks too large to enumerate."""
+    rng = np.random.default_rng(2)
+    n = 250
+    y = np.where(np.arange(n) < share * n, 1.0, -1.0)[rng.permutation(n)]
+    for size in (1e-3, 1e-2, 0.1, 1.0):
+        for z in (
+            size * rng.normal(size=n),
+            size * (rng.normal(size=n) + y),
+            np.round(rng.normal(size=n), 1) * size,
+        ):
+            expected = most_violated(z, y, metric).value
+            assert StructuredHinge(metric).value(z, y) == pytest.approx(expected, rel=1e-12, abs=1e-13)
 
 
 # ------------------------------------------------------------------------------------------------ whole models

@@ -13,7 +13,7 @@ from mtldsl.atoms.metrics import FScore, Metric
 from mtldsl.atoms.planes.cutting_planes import prox_of_planes
 from mtldsl.errors import ModelError
 
-__all__ = ["StructuredHinge"]
+__all__ = ["StructuredHinge", "as_metrics", "metrics_of_tasks"]
 
 
 @register
@@ -71,10 +71,7 @@ class StructuredHinge(Loss):
     weighs_samples: ClassVar[bool] = False
 
     def __post_init__(self):
-        metric = self.metric
-        if isinstance(metric, Mapping) and "metric" in metric:
-            metric = Metric.from_plain(dict(metric))
-        object.__setattr__(self, "metric", _checked(metric))
+        object.__setattr__(self, "metric", as_metrics(self.metric, f"{self.name}(...)"))
 
     @classmethod
     def examples(cls):
@@ -92,30 +89,8 @@ class StructuredHinge(Loss):
 
         names: the tasks' names; class_sizes: (positives, negatives) of every task.
         """
-        hinge = self
-        if isinstance(self.metric, Mapping):
-            unknown = [name for name in self.metric if name not in names]
-            missing = [name for name in names if name not in self.metric]
-            if unknown or missing:
-                wrong = (
-                    f"there is no task {unknown[0]!r}" if unknown else f"task {missing[0]!r} has no metric"
-                )
-                raise ModelError(
-                    f"{self.name}(..., metric={{...}}): {wrong}; give one metric for each of {', '.join(map(repr, names))}"
-                )
-            hinge = StructuredHinge(tuple(self.metric[name] for name in names))
-        if isinstance(hinge.metric, tuple) and len(hinge.metric) != len(names):
-            raise ModelError(
-                f"{self.name}(..., metric=[...]): {len(hinge.metric)} metrics for {len(names)} tasks; give one a task, or a "
-                "single one for all"
-            )
-        for i, sizes in enumerate(class_sizes):
-            reason = hinge.of_task(i).metric.check(*sizes)
-            if reason:
-                raise ModelError(
-                    f"{self.name}(..., metric={hinge.of_task(i).metric!r}): task {names[i]!r}: {reason}"
-                )
-        return hinge
+        metric = metrics_of_tasks(self.metric, names, class_sizes, f"{self.name}(...)")
+        return self if metric is self.metric else StructuredHinge(metric)
 
     # --------------------------------------------------------------------------------- of one task's predictions
 
@@ -155,31 +130,66 @@ def _refuse(s) -> None:
         raise ValueError("a structured hinge takes no sample weights")
 
 
-def _checked(metric):
-    """A metric, a tuple of metrics or a dict of them; ModelError for anything else."""
-    if isinstance(metric, Metric):
-        return metric
-    if isinstance(metric, Mapping) and metric:
-        return {name: _one(value) for name, value in metric.items()}
+def as_metrics(metric, typed: str):
+    """A metric, a tuple of metrics or a dict of them, from plain data too (`Metric.plain`); ModelError for anything else."""
+    if isinstance(metric, Mapping) and metric and not _is_plain(metric):
+        return {name: _one(value, typed) for name, value in metric.items()}
     if isinstance(metric, (list, tuple)) and metric:
-        return tuple(_one(value) for value in metric)
-    return _one(metric)
+        return tuple(_one(value, typed) for value in metric)
+    return _one(metric, typed)
 
 
-def _one(metric) -> Metric:
+def _is_plain(metric) -> bool:
+    return isinstance(metric, Mapping) and isinstance(metric.get("metric"), str)
+
+
+def _one(metric, typed: str) -> Metric:
     if isinstance(metric, Metric):
         return metric
-    if isinstance(metric, Mapping) and "metric" in metric:
+    if _is_plain(metric):
         return Metric.from_plain(metric)
     hint = (
         f"; write metric={metric.__name__}()"
         if isinstance(metric, type) and issubclass(metric, Metric)
         else ""
     )
+    shown = metric.__name__ if isinstance(metric, type) else " ".join(repr(metric).split())
+    shown = shown if len(shown) <= 40 else shown[:37] + "..."
     raise ModelError(
-        f"structured_hinge(..., metric={metric!r}): this is no metric{hint}; there are {', '.join(map(repr, _builtin()))}, "
+        f"{_with(typed, shown)}: this is no metric{hint}; there are {', '.join(map(repr, _builtin()))}, "
         "a list with one a task, or a subclass of mtldsl.Metric"
     )
+
+
+def metrics_of_tasks(metric, names, class_sizes, typed: str):
+    """What `as_metrics` gave, as one metric or a tuple in the order of the tasks; ModelError where it does not fit them.
+
+    names: the tasks' names; class_sizes: (positives, negatives) of every task.
+    """
+    if isinstance(metric, Mapping):
+        unknown = [name for name in metric if name not in names]
+        missing = [name for name in names if name not in metric]
+        if unknown or missing:
+            wrong = f"there is no task {unknown[0]!r}" if unknown else f"task {missing[0]!r} has no metric"
+            raise ModelError(
+                f"{_with(typed, '{...}')}: {wrong}; give one metric for each of {', '.join(map(repr, names))}"
+            )
+        metric = tuple(metric[name] for name in names)
+    if isinstance(metric, tuple) and len(metric) != len(names):
+        raise ModelError(
+            f"{_with(typed, '[...]')}: {len(metric)} metrics for {len(names)} tasks; give one a task, or a single one for all"
+        )
+    for i, sizes in enumerate(class_sizes):
+        of_task = metric[i] if isinstance(metric, tuple) else metric
+        reason = of_task.check(*sizes)
+        if reason:
+            raise ModelError(f"{_with(typed, repr(of_task))}: task {names[i]!r}: {reason}")
+    return metric
+
+
+def _with(typed: str, metric: str) -> str:
+    """Such as structured_hinge(..., metric=FScore())."""
+    return f"{typed.removesuffix(')')}, metric={metric})"
 
 
 def _builtin() -> list[Metric]:

@@ -63,6 +63,7 @@ def solve_on_simplex(Q, c, beta, tol):
                     if ratio < step or (block < 0 and ratio <= step):
                         step, block = ratio, s
             if block < 0:
+                _refine(Q, c, L, support, x, p, q, size)
                 for s in range(size):
                     beta[support[s]] = x[s]
                 break
@@ -75,11 +76,17 @@ def solve_on_simplex(Q, c, beta, tol):
                 break
         if steps > limit:
             break
-        # nu belongs to Q + shift; beta sums to one, so that of Q alone it is nu + shift
+        # the slope on the support, measured there: in nu + shift digits would cancel
+        level = 0.0
+        for s in range(size):
+            slope = c[support[s]]
+            for t in range(size):
+                slope -= Q[support[s], support[t]] * beta[support[t]]
+            level += beta[support[s]] * slope
         best, entering = tol, -1
         for i in range(K):
             if place[i] < 0:
-                slope = c[i] - (nu + shift)
+                slope = c[i] - level
                 for s in range(size):
                     slope -= Q[i, support[s]] * beta[support[s]]
                 if slope > best:
@@ -109,6 +116,30 @@ def _solve(L, b, size):
         for k in range(i + 1, size):
             value -= L[k, i] * b[k]
         b[i] = value / L[i, i]
+
+
+@njit(cache=True)
+def _refine(Q, c, L, support, x, p, q, size):
+    """One step of iterative refinement of x with the residual of Q alone, where that leaves all of x positive."""
+    total = 0.0
+    for s in range(size):
+        residual = c[support[s]]
+        for t in range(size):
+            residual -= Q[support[s], support[t]] * x[t]
+        p[s], q[s] = residual, 1.0
+        total += x[s]
+    _solve(L, p, size)
+    _solve(L, q, size)
+    total_p, total_q = 0.0, 0.0
+    for s in range(size):
+        total_p += p[s]
+        total_q += q[s]
+    nu = (total_p - (1.0 - total)) / total_q
+    for s in range(size):
+        if x[s] + p[s] - nu * q[s] <= 0.0:
+            return
+    for s in range(size):
+        x[s] += p[s] - nu * q[s]
 
 
 @njit(cache=True)

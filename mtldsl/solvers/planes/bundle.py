@@ -54,6 +54,18 @@ class Bundle:
         for i in chosen:
             self.stored[i].append(found.stored[i])
 
+    def add_one(self, i: int, slope: np.ndarray, delta: float, stored) -> None:
+        """One plane for task i."""
+        from mtldsl.solvers.kernels.plane_steps import add_planes
+
+        if self.counts[i] >= self.beta.shape[1]:
+            self._grow()
+        add_planes(
+            self.planes, self.gram, self.deltas, self.beta, self.counts, self.idle,
+            np.array([i]), slope[None, :], np.array([delta]),
+        )  # fmt: skip
+        self.stored[i].append(stored)
+
     def proximal_steps(self, B: np.ndarray, steps: np.ndarray, tol: float) -> tuple[np.ndarray, np.ndarray]:
         """(V, promised): argmin of steps[i] * model_i + 1/2 ||. - B[i]||^2 (m, D), and the models' values there."""
         from mtldsl.solvers.kernels.plane_steps import proximal_steps

@@ -61,6 +61,28 @@ class Oracle:
     def values(self, V: np.ndarray) -> np.ndarray:
         return self._find(self.predictions(V))[0]
 
+    def one(self, i: int, v: np.ndarray) -> Planes:
+        """Of task i alone, at v (D,): every array has one row."""
+        self.calls += 1 / self.tasks.n_tasks
+        X, d = self.tasks.inputs[i], self.tasks.n_features
+        z = X @ v[:d] + (v[d] if self.has_intercept else 0.0)
+        value, delta, u, stored = self._one(i, z)
+        slope = np.append(X.T @ u, u.sum()) if self.has_intercept else X.T @ u
+        return Planes(np.array([value]), np.array([delta]), slope[None, :], [stored])
+
+    def _one(self, i: int, z: np.ndarray):
+        rows = slice(int(self.tasks.offsets[i]), int(self.tasks.offsets[i + 1]))
+        y = self.tasks.targets[rows]
+        if isinstance(self.loss.atom, StructuredHinge):
+            _, _, metric, y, classes = self.loss.tasks_apart[i]
+            plane = metric.most_violated(z, y, classes)
+            u = plane.gradient(y)
+            stored = u if plane.slope is not None else _packed(plane.flipped, len(y))
+            return plane.value, plane.delta, u, stored
+        violated = y * z < 1.0
+        lost = violated * (1.0 if self.tasks.sample_weights is None else self.tasks.sample_weights[rows])
+        return float(lost.sum() - (y * lost) @ z), float(lost.sum()), -y * lost, np.packbits(violated)
+
     # -------------------------------------------------------------------------------------------- structured
 
     def _structured(self, z):

@@ -8,6 +8,7 @@ from mtldsl.atoms.prox_of_sum import prox_of_sum
 from mtldsl.compile.normal_form import NormalForm
 from mtldsl.solvers.planes.bundle import Bundle
 from mtldsl.solvers.planes.estimate import Estimate
+from mtldsl.solvers.planes.linear_finish import LinearFinish
 from mtldsl.solvers.planes.oracle import Oracle
 from mtldsl.solvers.solver import Point, Watch
 
@@ -17,6 +18,7 @@ _LOOK = 5  # rounds between two looks at the objective
 _BALANCE = 10  # rounds between two looks at the penalty
 _UNBALANCED = 5.0  # quotient of residuals from which on it changes
 _IDLE = 30  # rounds without weight after which a plane is dropped
+_NEAR = 1e-4  # relative gap from which on linear programs take over where there are any
 _QP = 1e-13  # accuracy of the quadratic programs
 
 
@@ -39,6 +41,7 @@ class TwoBlocks:
         self.terms = [(f.coefficient, f.atom) for f in form.functions]
         self.sum_prox = prox_of_sum(self.terms)
         self.estimate = Estimate(form, self.d)
+        self.may_finish = tol < _NEAR and LinearFinish.fits(form)
         state = start.state if start is not None else {}
         if state.get("solver") == "planes" and state["of"] == self._of():
             self.bundle, self.mu = state["bundle"], state["mu"]
@@ -89,6 +92,11 @@ class TwoBlocks:
                 if value < best_F:
                     best_F, best_S = value, self.S
                 self.bundle.add(at_S, tasks)
+                if self.may_finish and self.estimate.gap(best_F) <= max(_NEAR, 2.0 * self.tol):
+                    point = self._finished(best_S, iteration, watch)
+                    if point is not None and watch(point):
+                        return point
+                    self.may_finish = False  # rounding, or too hard a program: ADMM goes on
             last = iteration == max_iter or watch.expired
             close = look and self.estimate.gap(best_F) <= self.tol
             if last or iteration >= next_show or (close and iteration > 1.05 * shown):
@@ -122,15 +130,24 @@ class TwoBlocks:
 
     # -------------------------------------------------------------------------------------------- the point
 
-    def _point(self, S: np.ndarray, iteration: int) -> Point:
+    def _finished(self, S: np.ndarray, iteration: int, watch: Watch) -> Point | None:
+        """The point that linear programs reach from S."""
+        found = LinearFinish(self.form, self.oracle, self.bundle, self.tol).run(S, lambda: watch.expired)
+        if found is None:
+            return None
+        self.S, beta, shrink = found
+        return self._point(self.S, iteration, beta, shrink)
+
+    def _point(self, S: np.ndarray, iteration: int, beta=None, shrink=None) -> Point:
         blocks = {self.block: S[:, : self.d].T.copy()}
         for name in self.loss.intercepts:
             blocks[name] = S[:, self.d :].T.copy()
-        beta, shrink = self.estimate.best(self.bundle)
+        if beta is None:
+            beta, shrink = self.estimate.best(self.bundle)
         state = {
             "solver": "planes", "of": self._of(), "bundle": self.bundle, "mu": self.mu, "W": self.W, "S": self.S,
         }  # fmt: skip
-        notes = {"oracle_calls": self.oracle.calls, "planes": int(self.bundle.counts.sum())}
+        notes = {"oracle_calls": round(self.oracle.calls), "planes": int(self.bundle.counts.sum())}
         return Point(blocks, [self.bundle.duals(beta, shrink)], self._shares(), iteration, state, notes)
 
     def _shares(self) -> list[np.ndarray] | None:

@@ -1,0 +1,72 @@
+"""How good predictions are under a metric: one number a task, 1 for a perfect answer."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mtldsl.atoms.losses.structured_hinge import as_metrics, metrics_of_tasks
+from mtldsl.atoms.metrics import ErrorRate, Metric, PrecisionAt, RecallAt, ROCArea
+from mtldsl.errors import DataError, ModelError
+from mtldsl.tasks import Tasks
+
+__all__ = ["checked_metrics", "score_of"]
+
+
+def checked_metrics(metric, tasks: Tasks, typed: str) -> list[Metric]:
+    """One metric a task. ModelError for anything else than a metric, a list with one a task or a dict {task name: metric};
+    DataError for labels that are not -1 and +1, a task of one class, or sample weights.
+    """
+    metric = as_metrics(metric, typed)
+    tasks.require_labels("sign", typed)
+    if tasks.sample_weights is not None:
+        raise DataError(
+            f"{typed}: these tasks have sample weights, and a metric counts samples; repeat rows instead"
+        )
+    positives = [int(np.sum(y > 0)) for y in tasks.per_task(tasks.targets)]
+    sizes = list(zip(positives, tasks.counts - positives, strict=True))
+    fitted = metrics_of_tasks(metric, tasks.task_names, sizes, typed)
+    return list(fitted) if isinstance(fitted, tuple) else [fitted] * tasks.n_tasks
+
+
+def score_of(metric: Metric, z, y, threshold: float = 0.0, typed: str = "score_of") -> float:
+    """1 - Delta of the labels +1 where z >= threshold, else -1, in one task; the higher the better.
+
+    `ErrorRate()`: the share of right labels, because its Delta is 2 (b + c): 1 - Delta / (2 n).
+    `ROCArea()`: the share of pairs (positive, negative) that z puts in the right order, equal scores one half.
+    `PrecisionAt(k)`, `RecallAt(k)`: of the k samples with the highest z; where equal scores meet at the k-th place, the mean
+    over all choices among them. None of the three last looks at the threshold.
+
+    >>> z, y = np.array([0.5, 0.1, -0.3, -0.6]), np.array([1.0, -1.0, 1.0, -1.0])
+    >>> score_of(ErrorRate(), z, y), score_of(ROCArea(), z, y), score_of(PrecisionAt(k=1), z, y)
+    (0.5, 0.75, 1.0)
+    """
+    z, positive = np.asarray(z, float), np.asarray(y) > 0
+    positives, negatives = int(positive.sum()), int((~positive).sum())
+    if isinstance(metric, ROCArea):
+        return _pairs_in_order(z[positive], z[~positive])
+    if isinstance(metric, PrecisionAt | RecallAt):
+        return _at_top(metric, z, positive)
+    if not metric.labellings:
+        raise ModelError(
+            f"{typed}: {metric!r} measures rankings, and of these only ROCArea() can be scored; write metric=ROCArea()"
+        )
+    labelled = z >= threshold
+    b, c = int(np.sum(labelled & ~positive)), int(np.sum(~labelled & positive))
+    delta = float(metric.delta(b, c, positives, negatives))
+    return 1.0 - delta / (2 * len(z)) if type(metric).delta is ErrorRate.delta else 1.0 - delta
+
+
+def _pairs_in_order(of_positives, of_negatives) -> float:
+    ordered = np.sort(of_negatives)
+    below = np.searchsorted(ordered, of_positives, "left")
+    up_to = np.searchsorted(ordered, of_positives, "right")
+    return float(np.sum(below + up_to) / (2 * len(of_positives) * len(of_negatives)))
+
+
+def _at_top(metric, z, positive) -> float:
+    positives, negatives = int(positive.sum()), int((~positive).sum())
+    k = metric.count(positives, negatives)
+    least = np.partition(z, len(z) - k)[len(z) - k]
+    above, level = z > least, z == least
+    a = positive[above].sum() + (k - above.sum()) * positive[level].mean()
+    return float(1.0 - metric.loss(k - a, positives - a, positives, negatives))

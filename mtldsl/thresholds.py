@@ -1,0 +1,94 @@
+"""Where to cut a task's scores into labels: the threshold that is best under a metric, found by looking at all of them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mtldsl.atoms.metrics import FScore, Metric, PrecisionAt, RecallAt
+from mtldsl.errors import DataError, ModelError
+
+__all__ = ["best_threshold"]
+
+#: Scores nearer than this share of the largest are one score: a matrix product says no more about them.
+_ROUNDING = 64 * np.finfo(float).eps
+
+
+def best_threshold(z, y, metric: Metric, typed: str = "best_threshold", task: object = None) -> float:
+    """The threshold t with the smallest Delta of the labels +1 where z >= t, else -1.
+
+    z, y : (n,) scores and labels in {-1, +1}, both classes there
+    Every labelling that a threshold can make is looked at: n + 1 of them, fewer where scores are equal, which always get
+    the same label. t lies half way between two neighbouring scores; where all samples get one label it is 0 if that does,
+    else half a mean gap beyond the last score. Of equally good ones the threshold nearest 0 is taken.
+    `PrecisionAt(k)` and `RecallAt(k)` take the threshold that labels exactly k samples +1. O(n log n).
+
+    Raises ModelError, which begins with `typed`, for a metric that no threshold changes (rankings), and for one under which
+    one label for all samples costs nothing; DataError, naming `task`, where equal scores leave no threshold allowed.
+
+    >>> z, y = np.array([0.75, 0.5, -0.25, -0.5]), np.array([1.0, -1.0, 1.0, -1.0])
+    >>> best_threshold(z, y, FScore()), best_threshold(z, y, PrecisionAt(k=2))
+    (-0.375, 0.125)
+    """
+    _refuse(metric, y, typed)
+    z, y = np.asarray(z, float), np.asarray(y, float)
+    order = np.argsort(z)
+    ordered, positive = z[order], np.append(0, np.cumsum(y[order] > 0))
+    gaps = np.diff(ordered)
+    distinct = np.flatnonzero(gaps > _ROUNDING * max(-ordered[0], ordered[-1])) + 1
+    # the first `cut` samples are labelled -1: `positive[cut]` of them wrongly, and all later negatives
+    cut = np.concatenate([[0], distinct, [len(z)]])
+    c = positive[cut]
+    positives = int(positive[-1])
+    negatives = len(z) - positives
+    b = negatives - (cut - c)
+    delta = np.array(np.broadcast_to(metric.delta(b, c, positives, negatives), cut.shape), float)
+    if np.isnan(delta).any():
+        at = int(np.flatnonzero(np.isnan(delta))[0])
+        raise ModelError(
+            f"{typed}: {metric!r} is NaN at b={b[at]}, c={c[at]} of {positives} positives and {negatives} negatives; let delta "
+            "give a number for every table"
+        )
+    allowed = np.isfinite(delta)  # Delta is -inf where a metric forbids the table
+    if isinstance(metric, PrecisionAt | RecallAt):
+        allowed = len(z) - cut == metric.count(positives, negatives)
+        delta = metric.loss(b, c, positives, negatives)
+    if not allowed.any():
+        raise DataError(
+            f"{typed}: task {task!r}: no threshold gives labels that {metric!r} allows, because equal scores get equal labels; "
+            "write another metric, such as FScore()"
+        )
+    candidates = _thresholds(ordered, distinct)
+    best = np.min(delta[allowed])
+    slack = 4 * np.finfo(float).eps * np.max(np.abs(delta[allowed]))
+    good = candidates[allowed & (delta <= best + slack)]
+    return float(good[np.argmin(np.abs(good))])
+
+
+def _refuse(metric: Metric, y, typed: str) -> None:
+    if not metric.labellings:
+        raise ModelError(
+            f"{typed}: {metric!r} measures the ranking of the scores, which no threshold changes; write a metric of labels, such "
+            "as metric=FScore()"
+        )
+    if isinstance(metric, PrecisionAt | RecallAt):
+        return
+    positives = int(np.sum(np.asarray(y) > 0))
+    negatives = len(y) - positives
+    for b, c, label in ((negatives, 0, "+1"), (0, positives, "-1")):
+        if metric.delta(b, c, positives, negatives) == 0.0:
+            raise ModelError(
+                f"{typed}: under {metric!r} it costs nothing to label every sample {label}, so that it says nothing about "
+                "thresholds; write a metric that weighs both kinds of errors, such as metric=FScore()"
+            )
+
+
+def _thresholds(ordered, distinct) -> np.ndarray:
+    """One threshold for each cut of the ascending scores: all +1, between neighbours that differ, all -1."""
+    low, high = ordered[distinct - 1], ordered[distinct]
+    between = low + 0.5 * (high - low)
+    between = np.where(between > low, between, high)  # neighbouring floats have nothing between them
+    first, last = ordered[0], ordered[-1]
+    margin = 0.5 * (last - first) / len(distinct) if len(distinct) else abs(last) or 1.0
+    below = 0.0 if first > 0.0 else first - margin
+    above = 0.0 if last < 0.0 else last + margin
+    return np.concatenate([[below], between, [above]])
