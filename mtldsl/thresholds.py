@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mtldsl.atoms.metrics import FScore, Metric, PrecisionAt, RecallAt
+from mtldsl.atoms.metrics import Metric, PrecisionAt, RecallAt
 from mtldsl.errors import DataError, ModelError
 
 __all__ = ["best_threshold"]
@@ -25,6 +25,7 @@ def best_threshold(z, y, metric: Metric, typed: str = "best_threshold", task: ob
     Raises ModelError, which begins with `typed`, for a metric that no threshold changes (rankings), and for one under which
     one label for all samples costs nothing; DataError, naming `task`, where equal scores leave no threshold allowed.
 
+    >>> from mtldsl.atoms.metrics import FScore
     >>> z, y = np.array([0.75, 0.5, -0.25, -0.5]), np.array([1.0, -1.0, 1.0, -1.0])
     >>> best_threshold(z, y, FScore()), best_threshold(z, y, PrecisionAt(k=2))
     (-0.375, 0.125)

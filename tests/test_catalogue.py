@@ -1,15 +1,20 @@
 """The catalogue follows from the registry: whole, true, and without a line of its own for any word."""
 
 import json
+import re
 import subprocess
 import sys
+from io import StringIO
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from mtldsl.atoms.function import REGISTRY
+from mtldsl.atoms.metrics import Metric
 from mtldsl.catalogue import catalogue, entry
 from mtldsl.compile.choose import SOLVERS
+from mtldsl.errors import ModelError
 from mtldsl.language.vocabulary import WORDS
 from mtldsl.report import words
 
@@ -21,7 +26,7 @@ def test_every_atom_once_and_words_in_the_order_of_the_vocabulary():
     assert sorted(names) == sorted(REGISTRY) and len(set(names)) == len(names)
     assert [name for name in names if name in WORDS] == list(WORDS)
     assert [item.kind for item in ENTRIES] == sorted(
-        (item.kind for item in ENTRIES), key=["loss", "regularizer", "constraint"].index
+        (item.kind for item in ENTRIES), key=["loss", "regularizer", "constraint", "metric"].index
     )
 
 
@@ -30,7 +35,7 @@ def test_what_it_says_is_so(item):
     cls = REGISTRY[item.name]
     assert item.reference
     assert item.documentation.startswith(item.summary.split()[0])
-    assert item.traits["convex"] is True
+    assert item.kind == "metric" or item.traits["convex"] is True
     assert set(item.parameters) == set(cls.__dataclass_fields__) - {
         name for name, field in cls.__dataclass_fields__.items() if "ClassVar" in str(field.type)
     }
@@ -57,6 +62,49 @@ def test_values_known_by_hand():
     assert entry("ridge").traits["strong_convexity"] == "by its parameters"
     with pytest.raises(KeyError):
         entry("no_such_word")
+
+
+def test_metrics_are_atoms_with_a_page_of_their_own():
+    score, area, at = entry("FScore"), entry("ROCArea"), entry("PrecisionAt")
+    assert (
+        score.kind == "metric" and score.typed == "FScore(beta=1.0)" and score.parameters == {"beta": "1.0"}
+    )
+    assert score.formula == "1 − F_β(y')" and area.formula == "1 − ROCArea(zᵢ)"
+    assert score.traits == {} and at.traits == {"exact_conjugate": True} and at.typed == "PrecisionAt(k=0.5)"
+    assert area.traits == {"labellings": False, "exact_conjugate": True}
+    hinge = entry("structured_hinge")
+    assert hinge.typed == "structured_hinge(W, tasks, metric=FScore(), *, mean=False)"
+    assert hinge.parameters == {"metric": "FScore()"}
+    assert hinge.formula == "max_{y'}[Δ(yᵢ,y') − ⟨yᵢ − y', zᵢ⟩]"
+    page = words.markdown()
+    assert page.index("## Constraints") < page.index("## Metrics") < page.index("`FScore(beta=1.0)`")
+
+
+def printed(name: str | None) -> str:
+    console = Console(width=120, file=StringIO())
+    console.print(words.page(name))
+    return console.file.getvalue()
+
+
+def test_the_terminal_says_the_same():
+    everything = printed(None)
+    assert "Metrics\nWhat structured_hinge(W, tasks, metric=...) optimises" in everything
+    assert re.search(r"\n *ErrorRate\(\) +‖y' − yᵢ‖₁", everything)
+    area = printed("ROCArea")
+    assert re.search(r"kind +metric", area) and re.search(r"traits +of rankings, exact conjugate", area)
+    assert "in the smallest model with this metric" in area
+    assert re.search(r"traits +none", printed("FScore"))
+    assert re.search(r"traits +convex, labels: sign, no sample weights", printed("structured_hinge"))
+
+
+def test_a_metric_of_ones_own_is_in_no_catalogue():
+    class Mine(Metric):
+        def delta(self, b, c, positives, negatives):
+            return b / negatives
+
+    assert Mine.name not in [item.name for item in catalogue()]
+    with pytest.raises(ModelError, match="there is no word 'Mine'"):
+        words.page("Mine")
 
 
 def test_the_page_has_a_row_for_every_atom():

@@ -15,6 +15,7 @@ __all__ = ["LAST", "SOLVERS", "Answer", "answers", "candidates", "fast_candidate
 SOLVERS = {
     "closed_form": "mtldsl.solvers.closed_form",
     "coordinate_descent": "mtldsl.solvers.coordinate_descent",
+    "dual_ascent": "mtldsl.solvers.dual_ascent",
     "admm": "mtldsl.solvers.admm",
     "proximal_gradient": "mtldsl.solvers.proximal_gradient",
     "cvxpy": "mtldsl.reference.solver",

@@ -93,7 +93,7 @@ def parse_objective(text: str | Source, names: Mapping[str, object]) -> Objectiv
         raise walk.error("this is a constraint; the objective is a sum of losses and regularizers", walk.body)
     raise walk.error(
         f"the objective must be a sum of losses and regularizers, such as squared_loss(W, tasks) + 0.1 * l1_norm(W); "
-        f"this is {kind_of(value)}",
+        f"this is {kind_of(value)}{_place(value)}",
         walk.body,
     )
 
@@ -171,7 +171,9 @@ class _Walk(Syntax):
             )
         value = self.value(node.operand, depth)
         if not _is_operand(value) or isinstance(value, list):
-            raise self.error(f"-{ast.unparse(node.operand)}: {kind_of(value)} has no sign", node)
+            raise self.error(
+                f"-{ast.unparse(node.operand)}: {kind_of(value)} has no sign{_place(value)}", node
+            )
         return self._applied(operator.neg, node, value)
 
     def _binop(self, node, depth):
@@ -184,7 +186,7 @@ class _Walk(Syntax):
         )
         for value, child in ((left, node.left), (right, node.right)):
             if not _is_operand(value):
-                raise self.error(f"{kind_of(value)} cannot stand beside {symbol}", child)
+                raise self.error(f"{kind_of(value)} cannot stand beside {symbol}{_place(value)}", child)
             if both_plain and isinstance(value, list):
                 raise self.error(
                     f"a list cannot stand beside {symbol} here; name the matrix in [arrays]", child
@@ -203,7 +205,7 @@ class _Walk(Syntax):
         left, right = self.value(node.left, depth), self.value(node.comparators[0], depth)
         for value, child in ((left, node.left), (right, node.comparators[0])):
             if not _is_operand(value):
-                raise self.error(f"{kind_of(value)} cannot be compared", child)
+                raise self.error(f"{kind_of(value)} cannot be compared{_place(value)}", child)
         return self._applied(_COMPARE[type(node.ops[0])], node, left, right)
 
     def _subscript(self, node, depth):
@@ -262,8 +264,8 @@ class _Walk(Syntax):
         except MTLError as error:
             raise self.error(str(error), node, type(error)) from error
         except _OPERAND_ERRORS as error:
-            usage = f"write {usage(function.id)}" if isinstance(function, ast.Name) else "write .sum(axis=0)"
-            raise self.error(f"{_shortened(ast.unparse(node))}: {error}; {usage}", node) from error
+            typed = usage(function.id) if isinstance(function, ast.Name) else ".sum(axis=0)"
+            raise self.error(f"{_shortened(ast.unparse(node))}: {error}; write {typed}", node) from error
         if isinstance(result, Objective):
             return Objective(replace(term, atom_text=ast.unparse(node)) for term in result.terms)
         return result
@@ -289,6 +291,11 @@ class _Walk(Syntax):
 def _is_operand(value) -> bool:
     plain = isinstance(value, Real | list | np.ndarray) and not isinstance(value, bool)
     return plain or isinstance(value, Affine | Objective | Scalar)
+
+
+def _place(value) -> str:
+    """Where a metric belongs; nothing for values of other kinds."""
+    return f"; write structured_hinge(W, tasks, metric={value!r})" if isinstance(value, Metric) else ""
 
 
 def _symbol(op) -> str:

@@ -14,6 +14,7 @@ _TOKEN = re.compile(r"\\[A-Za-z]+|\\.|\s+|.", re.DOTALL)
 _GREEK_NAMES = "alpha beta gamma delta epsilon zeta eta theta kappa lambda mu nu xi rho sigma tau phi chi psi omega varepsilon"
 _GREEK = dict(zip(_GREEK_NAMES.split(), "αβγδεζηθκλμνξρστφχψωε", strict=True))
 _SYMBOLS = _GREEK | {
+    "Delta": "Δ",
     "sum": "Σ", "leq": "≤", "geq": "≥", "infty": "∞", "cdot": "·", "top": "⊤", "forall": "∀", "min": "min", "max": "max",
     "log": "log", "exp": "exp", "quad": "  ", "in": "∈", "|": "‖", ",": " ", ";": " ", ":": " ", "!": "", " ": " ",
     "langle": "⟨", "rangle": "⟩", "times": "×", "circ": "∘", "odot": "⊙", "succeq": "⪰", "preceq": "⪯", "ell": "ℓ", "{": "{", "}": "}",
@@ -122,6 +123,8 @@ class _Reader:
         if name in _IGNORED:
             self.skip_space()
             return ""
+        if name == "langle":
+            self.skip_space()
         return _SYMBOLS.get(name, name)
 
     def argument(self, small: bool = False) -> str:
@@ -141,7 +144,7 @@ class _Reader:
             self.at += 1
             return f"{base[:-1]}exp({self.line('}')})"
         inner = self.argument(small=True).replace("· ", "·")
-        if re.search(r"[:\['<]", inner) and not inner.startswith("i<"):
+        if re.search(r"[:\[<]|'.*'", inner) and not inner.startswith("i<"):
             return f"{base}[{inner}]"  # rows and tasks picked by position or name
         plain = inner.replace("−", "-")
         letters, kept = (_LOW, _KEPT_LOW) if mark == "_" else (_HIGH, set())

@@ -25,13 +25,14 @@ _ABOUT = {
     "loss": "Sums over samples and tasks; zᵢ = Xᵢ wᵢ (+ bᵢ) are the predictions of task i. mean=True divides each task by its rows.",
     "regularizer": "Functions of an expression W (features × tasks).",
     "constraint": "Sets for an expression W.",
-    "metric": "What structured_hinge(W, tasks, metric=...) optimises; solution.scores(tasks, metric=...) reports 1 − Δ. y' are labels "
+    "metric": "What structured_hinge(W, tasks, metric=...) optimises; solution.scores(tasks, metric=...) reports 1 minus it. y' are labels "
     "of task i, zᵢ its predictions; of its Pos positives c are labelled −1, of its Neg negatives b are labelled +1. One for all "
     "tasks, or a list with one a task; your own is a subclass of Metric.",
 }
 
 #: Traits that read better in words of their own.
 _SPELLED = {
+    ("weighs_samples", False): "no sample weights",
     ("labellings", False): "of rankings",
     ("exact_conjugate", True): "exact conjugate for tasks of any size",
 }

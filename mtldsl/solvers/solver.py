@@ -9,7 +9,7 @@ import numpy as np
 
 from mtldsl.compile.normal_form import Blocks, NormalForm
 
-__all__ = ["Point", "Solver", "Watch"]
+__all__ = ["Point", "Solver", "Stage", "Watch"]
 
 
 @dataclass
@@ -40,6 +40,22 @@ class Watch(Protocol):
 
     def __call__(self, point: Point) -> bool:
         """Look at a point, where that is worth its price (about two matrix products). True: stop - certified, or out of time."""
+
+
+class Stage:
+    """The caller's watch for one of several stages of a run: remembers its answer, and counts on from the stage before."""
+
+    def __init__(self, watch: Watch, iterations_before: int = 0):
+        self.watch, self.iterations_before, self.satisfied = watch, iterations_before, False
+
+    @property
+    def expired(self) -> bool:
+        return self.watch.expired
+
+    def __call__(self, point: Point) -> bool:
+        point.iteration += self.iterations_before
+        self.satisfied = self.watch(point)
+        return self.satisfied
 
 
 class Solver(Protocol):

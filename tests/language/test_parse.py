@@ -18,7 +18,9 @@ TASKS = mtl.Tasks.shared(
     task_names=["red", "blue"],
     feature_names=["a", "b", "c"],
 )
+LABELLED = mtl.Tasks.shared(rng.normal(size=(8, 3)), np.resize([1.0, -1.0, -1.0], (8, 2)))
 NAMES = {
+    "labelled": LABELLED,
     "tasks": TASKS,
     "W": mtl.Weights(TASKS, intercept=True),
     "L": mtl.Weights(TASKS, name="L"),
@@ -48,6 +50,8 @@ OBJECTIVES = [
     "squared_loss(W, tasks) + frobenius_norm(W.sum(axis=0)) + ridge(W.sum(axis=1)) + l1_norm(W[rows])",
     "squared_loss(W, tasks) + group_norm(W, [[0, 1], [2]], weights=[1.5, 1e-1]) + ridge(W, weights=2 * C)",
     "3 * (squared_loss(W, tasks) + l1_norm(W)) + l1_norm(W, weights=None) + graph_laplacian(W, L=[[1, -1], [-1, 1]])",
+    "2 * structured_hinge(L, labelled, metric=FScore(beta=2)) + structured_hinge(L, labelled, RecallAt(k=0.5))",
+    "structured_hinge(W, labelled, metric=[PrecisionAt(3), AUC()]) + structured_hinge(L, labelled) + l21_norm(W)",
     "squared_loss(W, tasks) + (C @ C[:2, :])[0, 0] * l1_norm(W)",
 ]
 
@@ -83,6 +87,10 @@ def test_the_same_constraint_as_python_makes(text):
             "squared_loss(W, tasks) + lam * l1_norm(W, weights=C)",
         ),
         ("l21_norm(W@A)", "l21_norm(W @ A)"),
+        (
+            "structured_hinge(L,labelled,metric=[FScore(beta=2),AUC()])",
+            "structured_hinge(L, labelled, metric=[FScore(beta=2), AUC()])",
+        ),
         ("group_norm(W, [[0,1],[2]])", "group_norm(W, [[0, 1], [2]])"),
         ("l1_norm(W)  # sparse\n  + ridge(L)", "l1_norm(W) + ridge(L)"),
     ],
@@ -110,6 +118,23 @@ WRONG = [
     ("huber_loss(W, tasks, delta=-1)", "1:1", "delta must be", "huber_loss(W, tasks, delta=-1)"),
     ("l1_norm(W, weihgts=C)", "1:1", "it takes weights", "l1_norm(W, weihgts=C)"),
     ("squared_loss(W)", "1:1", "write squared_loss(W, tasks, *, mean=False)", "squared_loss(W)"),
+    ("structured_hinge(L, labelled, metric=FScor())", "1:38", "did you mean 'FScore'?", "FScor"),
+    ("structured_hinge(L, labelled, metric=FScore)", "1:38", "FScore is a metric; write FScore()", "FScore"),
+    ("structured_hinge(L, labelled, metric=[AUC(), AUC])", "1:46", "AUC is a metric; write AUC()", "AUC"),
+    ("structured_hinge(L, labelled, metric='F1')", "1:1", "metric='F1'): this is no metric; metrics are written without quotes", None),
+    ("structured_hinge(L, labelled, metric=FScore(beta=0))", "1:38", "beta must be a number", "FScore(beta=0)"),
+    ("structured_hinge(L, labelled, metric=FScore(gamma=2))", "1:38", "write FScore(beta=1.0)", "FScore(gamma=2)"),
+    ("structured_hinge(L, labelled, metric=FScore(1, 2))", "1:38", "write FScore(beta=1.0)", "FScore(1, 2)"),
+    ("structured_hinge(L, labelled, metric=PrecisionAt(0))", "1:38", "PrecisionAt(k=0): k must be a count", "PrecisionAt(0)"),
+    ("structured_hinge(L, labelled, metric=RecallAt(9))", "1:1", "task 'task0': k=9 samples are to be labelled +1, but the task has 8", None),
+    ("structured_hinge(L, labelled, metric=[AUC()])", "1:1", "1 metrics for 2 tasks; give one a task", None),
+    ("structured_hinge(L, labelled, metric=[AUC(), 1])", "1:1", "metric=1): this is no metric", None),
+    ("structured_hinge(L, labelled, metric={'0': AUC()})", "1:38", "a list is written [a, b]", "{'0': AUC()}"),
+    ("structured_hinge(L, labelled, metrics=AUC())", "1:1", "it takes metric", None),
+    ("FScore() + 1", "1:1", "a metric cannot stand beside +; write structured_hinge(W, tasks, metric=FScore())", "FScore()"),
+    ("l1_norm(W) + 2 * AUC()", "1:18", "write structured_hinge(W, tasks, metric=AUC())", "AUC()"),
+    ("-AUC()", "1:1", "a metric has no sign; write structured_hinge(W, tasks, metric=AUC())", "-AUC()"),
+    ("FScore(beta=2)", "1:1", "this is a metric; write structured_hinge(W, tasks, metric=FScore(beta=2.0))", "FScore(beta=2)"),
     ("W", "1:1", "this is an expression of weights", "W"),
     ("2.5", "1:1", "this is a number", "2.5"),
     ("W >= 0", "1:1", "this is a constraint", "W >= 0"),
@@ -180,6 +205,11 @@ WRONG_CONSTRAINTS = [
     ("not W >= 0", "1:1", "not is not in the language"),
     ("W >= lam", "1:1", "a Parameter may only multiply a term"),
     ("tasks >= 0", "1:1", "a Tasks object cannot be compared"),
+    (
+        "FScore() <= 0.5",
+        "1:1",
+        "a metric cannot be compared; write structured_hinge(W, tasks, metric=FScore())",
+    ),
 ]
 
 

@@ -11,6 +11,9 @@ REAL = mtl.Tasks.shared(X, Y)
 SIGN = mtl.Tasks.shared(X, np.where(Y >= 0, 1.0, -1.0))
 W = mtl.Weights(REAL)
 L, S = mtl.Weights(REAL, name="L"), mtl.Weights(REAL, name="S")
+NAMED = mtl.Tasks.shared(X, SIGN.targets.reshape(3, 12).T, task_names=["red", "blue", "green"])
+ONE_CLASS = mtl.Tasks.shared(X, np.where([True, True, False], SIGN.targets.reshape(3, 12).T, 1.0))
+WEIGHTED = mtl.Tasks.shared(X, SIGN.targets.reshape(3, 12).T, sample_weights=np.full(12, 2.0))
 lam = mtl.Parameter(1.0)
 
 WRONG = {
@@ -71,6 +74,71 @@ WRONG = {
     "classification loss on real targets": (
         lambda: mtl.hinge_loss(W, REAL),
         ["hinge_loss(W, tasks)", "-1", "+1"],
+    ),
+    "metric without its brackets": (
+        lambda: mtl.structured_hinge(W, SIGN, metric=mtl.FScore),
+        ["structured_hinge(..., metric=FScore)", "no metric", "write metric=FScore()"],
+    ),
+    "metric as text": (
+        lambda: mtl.structured_hinge(W, SIGN, metric="F1"),
+        ["structured_hinge(..., metric='F1')", "without quotes", "metric=FScore()", "mtldsl.Metric"],
+    ),
+    "metric as a number": (
+        lambda: mtl.structured_hinge(W, SIGN, metric=0.5),
+        ["structured_hinge(..., metric=0.5)", "no metric", "FScore(), AUC()"],
+    ),
+    "no metric at all": (lambda: mtl.structured_hinge(W, SIGN, metric=[]), ["metric=[]", "no metric"]),
+    "metric of a table": (
+        lambda: mtl.structured_hinge(W, SIGN, metric=X),
+        ["structured_hinge(..., metric=array([[", "no metric"],
+    ),
+    "beta is zero": (
+        lambda: mtl.structured_hinge(W, SIGN, metric=mtl.FScore(beta=0)),
+        ["FScore(..., beta=0)", "beta must be a number", "beta=1.0"],
+    ),
+    "none of the samples": (lambda: mtl.PrecisionAt(0), ["PrecisionAt(k=0)", "k=10", "k=0.1"]),
+    "more than the samples": (
+        lambda: mtl.structured_hinge(W, NAMED, metric=mtl.PrecisionAt(1000)),
+        ["metric=PrecisionAt(k=1000)", "task 'red'", "k=1000", "the task has 12", "k=12"],
+    ),
+    "metrics for other tasks": (
+        lambda: mtl.structured_hinge(W, SIGN, metric=[mtl.FScore(), mtl.AUC()]),
+        ["structured_hinge(..., metric=[...])", "2 metrics for 3 tasks", "one a task"],
+    ),
+    "metric of a task that is not there": (
+        lambda: mtl.structured_hinge(
+            W, NAMED, metric=dict.fromkeys(["red", "blue", "gren", "green"], mtl.AUC())
+        ),
+        ["metric={...}", "no task 'gren'", "'red', 'blue', 'green'"],
+    ),
+    "task without a metric": (
+        lambda: mtl.structured_hinge(W, NAMED, metric={"red": mtl.AUC(), "green": mtl.FScore()}),
+        ["metric={...}", "task 'blue' has no metric"],
+    ),
+    "metric that nobody defined": (
+        lambda: mtl.structured_hinge(W, SIGN, metric={"metric": "GScore"}),
+        ["'GScore'", "import the module"],
+    ),
+    "structured hinge of weighted samples": (
+        lambda: mtl.structured_hinge(W, WEIGHTED),
+        ["structured_hinge(W, tasks)", "sample weights", "repeat rows", "hinge_loss"],
+    ),
+    "structured hinge of one class": (
+        lambda: mtl.structured_hinge(W, ONE_CLASS),
+        ["structured_hinge(W, tasks)", "task 'task2' has one class only", "leave the task out"],
+    ),
+    "structured hinge of numbers": (
+        lambda: mtl.structured_hinge(W, REAL),
+        ["structured_hinge(W, tasks)", "labels must be -1 or +1"],
+    ),
+    "metric of another loss": (
+        lambda: mtl.hinge_loss(W, SIGN, metric=mtl.FScore()),
+        ["hinge_loss(W, tasks)", "no parameter 'metric'"],
+    ),
+    "metric as objective": (lambda: mtl.minimize(mtl.FScore(beta=2)), ["FScore(beta=2.0)", "sum of losses"]),
+    "metric as a term": (
+        lambda: mtl.l1_norm(W) + mtl.FScore(),
+        ["l1_norm(W) + FScore()", "only terms"],
     ),
     "negative counts": (lambda: mtl.poisson_loss(W, REAL), ["poisson_loss(W, tasks)"]),
     "function of a term": (lambda: mtl.l1_norm(mtl.ridge(W)), ["l1_norm(", "ridge(W)", "Objective"]),

@@ -148,11 +148,11 @@ def _one(metric, typed: str) -> Metric:
         return metric
     if _is_plain(metric):
         return Metric.from_plain(metric)
-    hint = (
-        f"; write metric={metric.__name__}()"
-        if isinstance(metric, type) and issubclass(metric, Metric)
-        else ""
-    )
+    hint = ""
+    if isinstance(metric, type) and issubclass(metric, Metric):
+        hint = f"; write metric={metric.__name__}()"
+    elif isinstance(metric, str):
+        hint = "; metrics are written without quotes, such as metric=FScore()"
     shown = metric.__name__ if isinstance(metric, type) else " ".join(repr(metric).split())
     shown = shown if len(shown) <= 40 else shown[:37] + "..."
     raise ModelError(

@@ -35,6 +35,6 @@ def prox_of_planes(oracle: Callable, z: np.ndarray, step: float, exact: float = 
         cross = planes @ a
         gram = np.block([[gram, cross[:, None]], [cross[None, :], a @ a]])
         planes, deltas, beta = np.vstack([planes, a]), np.append(deltas, delta), np.append(beta, 0.0)
-        solve_on_simplex(step * gram, deltas + planes @ z, beta, 1e-15 * size)
+        solve_on_simplex(step * gram, deltas + planes @ z, beta, 1e-15)
         x = z - step * (beta @ planes)
     return x

@@ -14,6 +14,8 @@ _DEPENDENT = 1e-13  # a plane is affinely dependent on others where less than th
 def solve_on_simplex(Q, c, beta, tol):
     """argmin over beta >= 0, sum(beta) = 1 of 1/2 beta^T Q beta - c^T beta, in place, from a feasible beta; returns the steps.
 
+    Done where no index gains more than tol times the terms that cancel in the slope.
+
     Q (K, K) is a Gram matrix, possibly singular. The support is kept affinely independent: the Cholesky factor of Q + shift,
     which differs by a constant on the simplex, exists exactly then. A new index that depends on the support enters along the
     direction in which Q vanishes, as in the simplex method for linear programs.
@@ -77,13 +79,17 @@ def solve_on_simplex(Q, c, beta, tol):
         if steps > limit:
             break
         # the slope on the support, measured there: in nu + shift digits would cancel
-        level = 0.0
+        level, cancels = 0.0, 0.0
         for s in range(size):
             slope = c[support[s]]
+            total = abs(slope)
             for t in range(size):
-                slope -= Q[support[s], support[t]] * beta[support[t]]
+                product = Q[support[s], support[t]] * beta[support[t]]
+                slope -= product
+                total += abs(product)
             level += beta[support[s]] * slope
-        best, entering = tol, -1
+            cancels = max(cancels, total)
+        best, entering = tol * cancels, -1
         for i in range(K):
             if place[i] < 0:
                 slope = c[i] - level

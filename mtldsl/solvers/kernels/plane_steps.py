@@ -21,18 +21,16 @@ def proximal_steps(planes, gram, deltas, beta, counts, idle, steps, B, tol, V, p
     for i in range(m):
         n = counts[i]
         c = np.empty(n)
-        largest = 0.0
         for k in range(n):
             value = deltas[i, k]
             for j in range(D):
                 value += planes[i, k, j] * B[i, j]
             c[k] = value
-            largest = max(largest, abs(value))
         Q = np.empty((n, n))
         for k in range(n):
             for l in range(n):
                 Q[k, l] = steps[i] * gram[i, k, l]
-        solve_on_simplex(Q, c, beta[i, :n], tol * largest)
+        solve_on_simplex(Q, c, beta[i, :n], tol)
         for j in range(D):
             V[i, j] = B[i, j]
         total = 0.0

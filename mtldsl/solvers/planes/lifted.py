@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
+from mtldsl.atoms.losses import StructuredHinge
 from mtldsl.compile.normal_form import Entry, FunctionTerm, LinearMap, LossTerm, NormalForm
 from mtldsl.solvers.admm_iteration import Iteration
 from mtldsl.solvers.planes.bundle import Bundle
@@ -22,9 +23,9 @@ class Lifted:
     small quadratic program there.
     """
 
-    def __init__(self, form: NormalForm, tol: float, start: Point | None, relaxation: float, memory: int, lifts):
+    def __init__(self, form: NormalForm, tol: float, start: Point | None, relaxation: float, memory: int):
         self.form = form
-        self.lifted = [t for t, loss in enumerate(form.losses) if lifts(loss)]
+        self.lifted = [t for t, loss in enumerate(form.losses) if isinstance(loss.atom, StructuredHinge)]
         self.kept = [t for t in range(len(form.losses)) if t not in self.lifted]
         state = start.state if start is not None else {}
         mine = state.get("solver") == "lifted" and state["of"] == self._of()

@@ -18,8 +18,8 @@ _LOOK = 5  # rounds between two looks at the objective
 _BALANCE = 10  # rounds between two looks at the penalty
 _UNBALANCED = 5.0  # quotient of residuals from which on it changes
 _IDLE = 30  # rounds without weight after which a plane is dropped
-_NEAR = 1e-4  # relative gap from which on linear programs take over where there are any
-_QP = 1e-13  # accuracy of the quadratic programs
+_NEAR = 1e-3  # relative gap from which on linear programs take over where there are any
+_QP = 1e-14  # accuracy of the quadratic programs
 
 
 class TwoBlocks:
@@ -41,7 +41,7 @@ class TwoBlocks:
         self.terms = [(f.coefficient, f.atom) for f in form.functions]
         self.sum_prox = prox_of_sum(self.terms)
         self.estimate = Estimate(form, self.d)
-        self.may_finish = tol < _NEAR and LinearFinish.fits(form)
+        self.finish_at = _NEAR if tol <= 0.05 * _NEAR and LinearFinish.fits(form) else None
         state = start.state if start is not None else {}
         if state.get("solver") == "planes" and state["of"] == self._of():
             self.bundle, self.mu = state["bundle"], state["mu"]
@@ -78,7 +78,7 @@ class TwoBlocks:
         best_S, best_F = self.S, np.inf
         for iteration in range(1, max_iter + 1):
             mu = self.mu
-            S_before, self.S = self.S, self._prox(self.W + self.Z / mu)
+            S_before, self.S = self.S, self.prox(self.W + self.Z / mu)
             B = self.relaxation * self.S + (1.0 - self.relaxation) * self.W - self.Z / mu
             self.W, _ = self.bundle.proximal_steps(B, self.coefficients / mu, _QP)
             self.Z = -self.coefficients[:, None] * self.bundle.slopes()
@@ -92,11 +92,11 @@ class TwoBlocks:
                 if value < best_F:
                     best_F, best_S = value, self.S
                 self.bundle.add(at_S, tasks)
-                if self.may_finish and self.estimate.gap(best_F) <= max(_NEAR, 2.0 * self.tol):
+                if self.finish_at is not None and self.estimate.gap(best_F) <= self.finish_at:
                     point = self._finished(best_S, iteration, watch)
                     if point is not None and watch(point):
                         return point
-                    self.may_finish = False  # rounding, or too hard a program: ADMM goes on
+                    self.finish_at *= 0.1  # too hard a program yet
             last = iteration == max_iter or watch.expired
             close = look and self.estimate.gap(best_F) <= self.tol
             if last or iteration >= next_show or (close and iteration > 1.05 * shown):
@@ -111,7 +111,7 @@ class TwoBlocks:
                 self.estimate.forget()
         return point
 
-    def _prox(self, V: np.ndarray) -> np.ndarray:
+    def prox(self, V: np.ndarray) -> np.ndarray:
         """Of the functions on the weights; the intercepts are free."""
         S = V.copy()
         if self.terms:
@@ -139,9 +139,7 @@ class TwoBlocks:
         return self._point(self.S, iteration, beta, shrink)
 
     def _point(self, S: np.ndarray, iteration: int, beta=None, shrink=None) -> Point:
-        blocks = {self.block: S[:, : self.d].T.copy()}
-        for name in self.loss.intercepts:
-            blocks[name] = S[:, self.d :].T.copy()
+        blocks = self.blocks(S)
         if beta is None:
             beta, shrink = self.estimate.best(self.bundle)
         state = {
@@ -149,6 +147,10 @@ class TwoBlocks:
         }  # fmt: skip
         notes = {"oracle_calls": round(self.oracle.calls), "planes": int(self.bundle.counts.sum())}
         return Point(blocks, [self.bundle.duals(beta, shrink)], self._shares(), iteration, state, notes)
+
+    def blocks(self, S: np.ndarray) -> dict[str, np.ndarray]:
+        weights = {self.block: S[:, : self.d].T.copy()}
+        return weights | {name: S[:, self.d :].T.copy() for name in self.loss.intercepts}
 
     def _shares(self) -> list[np.ndarray] | None:
         """One multiplier for each of several functions; a single one takes what the loss leaves."""

@@ -1,0 +1,85 @@
+"""The paper's own algorithms, corrected: ADMM whose W-step is a coordinate ascent on the dual, one plane at a time. For teaching."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mtldsl.compile.normal_form import NormalForm
+from mtldsl.solvers.planes.two_blocks import TwoBlocks
+from mtldsl.solvers.solver import Point, Watch
+
+__all__ = ["FrankWolfe"]
+
+INNER_TOLERANCE = 1e-5  # gap of a W-step, relative to c_i G_i(0): epsilon_F in the paper
+
+
+class FrankWolfe:
+    """Algorithms 1 and 2 of "Optimizing evaluation metrics for multi-task learning via ADMM" (Ke, Pan, Yin, Huang).
+
+        S = prox_{h / mu}(W + Z / mu)
+        w_i = argmin c_i G_i(w) + mu / 2 ||w - b_i||^2,   b_i = s_i - z_i / mu,   by coordinate ascent:
+              from the true labelling (a = 0, delta = 0, so w = b_i): take the highest plane (a_k, delta_k) at w,
+              (a, delta) <- (1 - g) (a, delta) + g (a_k, delta_k) with the best g in [0, 1],  w = b_i - (c_i / mu) a
+        Z = Z + mu (W - S)
+
+    Corrected: the ascent starts at the true labelling and not at w = 0, which is no feasible dual point; it stops at the full gap
+    c_i (G_i(w) - delta - <a, w>), which the paper cuts short; and the outer loop is stopped by a certificate, not by ||S - W||.
+    """
+
+    def __init__(self, form: NormalForm, tol: float, start: Point | None, most_steps: int):
+        self.most_steps = most_steps
+        self.outer = TwoBlocks(form, tol, None if start is None else Point(start.blocks), 1.0, 1.0)
+        self.oracle, self.coefficients = self.outer.oracle, self.outer.coefficients
+        self.steps = 0
+        m = len(self.coefficients)
+        # the true labelling: planes of slope 0 and height 0
+        self.mixture = np.zeros_like(self.outer.W), np.zeros(m), [[self.oracle.zero(i)] for i in range(m)], [[1.0] for _ in range(m)]
+
+    def run(self, max_iter: int, watch: Watch) -> Point:
+        outer = self.outer
+        self.at_zero = self.oracle(np.zeros_like(outer.W)).values
+        for iteration in range(1, max_iter + 1):
+            outer.S = outer.prox(outer.W + outer.Z / outer.mu)
+            W, slope, mixture = self._ascend(outer.S - outer.Z / outer.mu, watch)
+            outer.W, outer.Z = W, -self.coefficients[:, None] * slope
+            point = self._point(mixture, iteration)
+            if watch(point) or watch.expired:
+                break
+        return point
+
+    def _ascend(self, B: np.ndarray, watch: Watch):
+        """(W, slopes, the planes with their weights) of the W-step of all tasks at once, each until its own gap is closed."""
+        m = len(B)
+        steps = self.coefficients / self.outer.mu
+        slope, delta, stored, weights = self.mixture
+        W = B - steps[:, None] * slope
+        for _ in range(self.most_steps):
+            found = self.oracle(W)
+            gap = found.values - delta - np.einsum("ij,ij->i", slope, W)
+            open_tasks = np.flatnonzero(gap > INNER_TOLERANCE * self.at_zero)
+            if open_tasks.size == 0 or watch.expired:
+                break
+            self.steps += 1
+            for i in open_tasks:
+                change = found.slopes[i] - slope[i]
+                curvature = steps[i] * (change @ change)
+                g = min(gap[i] / curvature, 1.0) if curvature > 0 else 1.0
+                slope[i] += g * change
+                delta[i] += g * (found.deltas[i] - delta[i])
+                W[i] = B[i] - steps[i] * slope[i]
+                weights[i] = [(1.0 - g) * weight for weight in weights[i]]
+                stored[i].append(found.stored[i])
+                weights[i].append(g)
+        for i in range(m):  # what has lost its weight is forgotten
+            kept = [k for k, weight in enumerate(weights[i]) if weight > 1e-12]
+            total = sum(weights[i][k] for k in kept)
+            stored[i], weights[i] = [stored[i][k] for k in kept], [weights[i][k] / total for k in kept]
+        self.mixture = slope, delta, stored, weights
+        return W, slope, (stored, weights)
+
+    def _point(self, mixture, iteration: int) -> Point:
+        outer = self.outer
+        stored, weights = mixture
+        point = Point(outer.blocks(outer.S), [self.oracle.duals(stored, [np.array(w) for w in weights])], iteration=iteration)
+        point.notes = {"oracle_calls": round(self.oracle.calls), "planes": sum(map(len, stored)), "inner_steps": self.steps}
+        return point
