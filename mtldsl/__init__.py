@@ -20,6 +20,6 @@ from mtldsl.tasks import Tasks
 __version__ = "0.1.0"
 
 __all__ = [
-    "CrossCheckError", "DataError", "MTLError", "ModelError", "Parameter", "Problem", "Solution", "SolverError", "Tasks",
+    "CrossCheckError", "DataError", "MTLError", "Metric", "ModelError", "Parameter", "Problem", "Solution", "SolverError", "Tasks",
     "Weights", "minimize", *(name for name in _vocabulary.WORDS),
 ]  # fmt: skip

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mtldsl.compile.from_tree import to_normal_form
-from mtldsl.compile.normal_form import NormalForm
+from mtldsl.compile.normal_form import LossTerm, NormalForm
+from mtldsl.compile.structured_term import StructuredTerm
 from mtldsl.errors import ModelError
 from mtldsl.language.objective import Objective
 from mtldsl.language.scalar import Parameter, Scalar
@@ -15,10 +16,33 @@ from mtldsl.language.scalar import Parameter, Scalar
 if TYPE_CHECKING:
     from mtldsl.problem import Problem
 
-__all__ = ["lambda_max"]
+__all__ = ["CriticalValue", "lambda_max"]
 
 
-def lambda_max(problem: Problem, parameter: Parameter) -> float:
+class CriticalValue(float):
+    """A number with `exact`: whether the weights are zero exactly up to (or from) it, and `note`, which says what it is if not."""
+
+    exact: bool
+    note: str
+
+    def __new__(cls, value: float, note: str = ""):
+        self = super().__new__(cls, value)
+        self.exact, self.note = not note, note
+        return self
+
+    def __getnewargs__(self):
+        return float(self), self.note
+
+    def __repr__(self) -> str:
+        return float.__repr__(self) + (f" ({self.note})" if self.note else "")
+
+    __str__ = __repr__
+
+    def __format__(self, spec: str) -> str:
+        return format(float(self), spec) if spec else str(self)
+
+
+def lambda_max(problem: Problem, parameter: Parameter) -> CriticalValue:
     """See `Problem.lambda_max`. 0 is optimal iff -sum grad f(0) / c lies in the norm's dual ball of radius lambda."""
     if parameter not in problem.parameters:
         names = ", ".join(p.name for p in problem.parameters) or "none"
@@ -65,9 +89,11 @@ def lambda_max(problem: Problem, parameter: Parameter) -> float:
             raise ModelError(
                 f"lambda_max({parameter.name}): known for a norm of the weights themselves, not of {penalty.argument.text}"
             )
-        gradient = _gradient_at_zero(form, f"lambda_max({parameter.name})")
+        gradient, kinked = _gradient_at_zero(form, f"lambda_max({parameter.name})")
         critical = norm.dual_gauge(gradient[norm.map.identity_of])
-    return critical if on_norm else (1.0 / critical if critical > 0 else np.inf)
+    # zero is optimal where one subgradient at zero is small enough; with several, another may be smaller still
+    note = f"{'an upper' if on_norm else 'a lower'} bound: {kinked} has a kink at zero" if kinked else ""
+    return CriticalValue(critical if on_norm else (1.0 / critical if critical > 0 else np.inf), note)
 
 
 def _is_flat_at_zero(term) -> bool:
@@ -104,24 +130,38 @@ class _at_one:
 
 
 def _gradient_at_zero(form: NormalForm, typed: str):
-    """sum of the losses' gradients on every block at W = 0 and, where there are intercepts, at their optimum."""
+    """(sum of the losses' gradients on every block at W = 0 and, where there are intercepts, at their optimum; the text of a loss of
+    which that is one subgradient among several, or "").
+    """
     x = form.zeros()
     for block in form.blocks:
         if block.intercept_of is not None:
             x[block.name][0] = _best_intercepts(form, block.name)
-    gradient = form.zeros()
+    gradient, kinked = form.zeros(), ""
     for loss in form.losses:
         z = loss.predictions(x)
-        step = 1e-7 * (1.0 + np.abs(z))
+        if not _is_differentiable(loss, z):
+            # a structured hinge of which several labellings are the worst at once: what it says is a bound, if nothing else moved
+            if not isinstance(loss, StructuredTerm) or loss.intercepts:
+                raise ModelError(
+                    f"{typed}: known for losses that are differentiable where the weights are zero"
+                    f"{' and the intercepts optimal' if loss.intercepts else ''}; {loss.typed} is not"
+                )
+            kinked = loss.typed
+        loss.add_adjoint(loss.gradient(z), gradient)
+    return gradient, kinked
+
+
+def _is_differentiable(loss: LossTerm, z: np.ndarray) -> bool:
+    """Whether the gradients on both sides of z agree, along the ones and a few random directions: each side of a kink has its own."""
+    rng = np.random.default_rng(0)
+    for direction in (1.0, *rng.normal(size=(3, z.size))):
+        step = 1e-7 * (1.0 + np.abs(z)) * direction
         before, after = loss.gradient(z - step), loss.gradient(z + step)
         # over so short a step a smooth loss changes its slopes by about 1e-7 of them, a kink by a good part of one
         if np.abs(after - before).max() > 1e-4 * max(np.abs(before).max(), np.abs(after).max()):
-            raise ModelError(
-                f"{typed}: known for losses that are differentiable where the weights are zero"
-                f"{' and the intercepts optimal' if loss.intercepts else ''}; {loss.typed} is not"
-            )
-        loss.add_adjoint(loss.gradient(z), gradient)
-    return gradient
+            return False
+    return True
 
 
 def _best_intercepts(form: NormalForm, name: str) -> np.ndarray:

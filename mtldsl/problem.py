@@ -204,7 +204,8 @@ class Problem:
 
         For lam * norm + losses the solution is zero iff lam >= lambda_max; for lam * losses + norm iff lam <= lambda_max.
         Exact for one weight matrix, losses differentiable at zero, and one norm (a ridge may stand beside it). An intercept is
-        optimised first. ModelError, saying what is in the way, for models where no closed form is known.
+        optimised first. Of a structured hinge with a kink at zero, such as that of the F-score, a bound: `.exact` is False and
+        `.note` says which. ModelError, saying what is in the way, for models where no closed form is known.
         """
         from mtldsl.critical import lambda_max
 
@@ -213,7 +214,11 @@ class Problem:
     # ---------------------------------------------------------------------------------------- checking
 
     def to_cvxpy(self):
-        """The reference formulation as a cvxpy model: `.problem`, and `.variables` by block name."""
+        """The reference formulation as a cvxpy model: `.problem`, and `.variables` by block name.
+
+        Structured hinges of more than 40 samples have too many planes to state: then `.problem` is a relaxation until the
+        model's own `solve()`, which adds planes until none is violated.
+        """
         from mtldsl.reference.compile import to_cvxpy
 
         return to_cvxpy(self.form())

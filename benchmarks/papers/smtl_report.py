@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
+from rich.box import SIMPLE
 from rich.console import Console
 from rich.table import Table
 
@@ -49,12 +51,14 @@ def report(runs: Path, path: Path, console: Console) -> None:
         ]
     sections += [("One final fit, median seconds to a certified relative gap of 1e-4", [_times(main)])]
     sections += [("Solves and certificates", [_certificates(main + imbalance)])]
+    # a table squeezed into 80 columns would cut numbers
+    console = Console(width=max(console.width, 125))
     for title, tables in sections:
         console.rule(title)
         for head, rows in tables:
-            shown = Table(*head)
+            shown = Table(*head, box=SIMPLE)
             for row in rows:
-                shown.add_row(*row)
+                shown.add_row(*(_on_screen(cell) for cell in row))
             console.print(shown)
     text = ["# SMTL: the paper's experiment", "", stamp("scikit-learn", "numba"), ""]
     text += [
@@ -78,6 +82,12 @@ def report(runs: Path, path: Path, console: Console) -> None:
             text += [*_markdown(*table), ""]
     path.write_text("\n".join(text))
     console.print(f"written: {path}")
+
+
+def _on_screen(cell: str) -> str:
+    """Without the ±, and with the best in the terminal's bold."""
+    short = re.sub(r" ± [0-9.]+", "", cell)
+    return re.sub(r"\*\*(.*?)\*\*", r"[bold]\1[/bold]", short)
 
 
 def _markdown(head, rows):
