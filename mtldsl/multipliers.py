@@ -8,6 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from mtldsl.compile.normal_form import Blocks, FunctionTerm, LinearMap, LossTerm, NormalForm
+from mtldsl.compile.structured_term import StructuredTerm
 
 __all__ = ["make_stationary", "shift_to_zero_sum"]
 
@@ -142,10 +143,21 @@ def _balance_intercepts(form: NormalForm, u) -> None:
         others = [t for t in sharing if t not in separable]
         if separable and others and _shift_together(form, separable, others, u):
             continue
+        mixing = [t for t in others if isinstance(form.losses[t], StructuredTerm)]
         for t in others:
-            u[t] = form.losses[t].balanced(u[t])
+            if t not in mixing:
+                u[t] = form.losses[t].balanced(u[t])
+        totals = sum(_sums(form.losses[t], u[t]) for t in mixing)
+        for t in mixing:  # of structured losses only the sum of all has to vanish
+            before = _sums(form.losses[t], u[t])
+            u[t] = form.losses[t].balanced(u[t], totals)
+            totals = totals - before + _sums(form.losses[t], u[t])
         if separable:
             _shift_together(form, separable, [], u)
+
+
+def _sums(loss: LossTerm, dual) -> np.ndarray:
+    return np.add.reduceat(np.asarray(dual), loss.tasks.offsets[:-1])
 
 
 def _shift_together(form: NormalForm, movable: list[int], fixed: list[int], u) -> bool:
@@ -155,7 +167,7 @@ def _shift_together(form: NormalForm, movable: list[int], fixed: list[int], u) -
     shifted = [np.array(u[t]) for t in movable]
     for i in range(losses[0].tasks.n_tasks):
         rows = [slice(loss.tasks.offsets[i], loss.tasks.offsets[i + 1]) for loss in losses]
-        rest = sum(np.add.reduceat(np.asarray(u[t]), form.losses[t].tasks.offsets[:-1])[i] for t in fixed)
+        rest = sum(_sums(form.losses[t], u[t])[i] for t in fixed)
         kept = [np.array([rest])] if fixed else []  # an entry that cannot move
         together = shift_to_zero_sum(
             np.concatenate([u[t][r] for t, r in zip(movable, rows, strict=True)] + kept),

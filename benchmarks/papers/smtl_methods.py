@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -210,45 +210,40 @@ def _run_model(model: Model, train, test, folds, settings) -> list[Fit]:
         for measure in (model.own, *model.others):
             search.refine(measure, whole)
     seconds = time.perf_counter() - started
-    fits = []
+    fits: dict[str, Fit] = {}
     for measure in (model.own, *model.others):
-        fit = (
-            _fit_apart(model, search, measure, train, test, settings)
-            if model.apart
-            else (_fit_together(model, search, measure, train, test, settings))
-        )
+        lam = "/".join(f"{v:g}" for v in _chosen(model, search, measure, train.n_tasks))
+        same = next((fit for fit in fits.values() if fit.lam == lam), None)
+        fit = replace(same) if same else _fit(model, search, measure, train, test, settings)
         fit.select = f"own: {measure}" if measure == model.own else measure
         fit.cv_seconds, fit.cv_solves, fit.cv_capped = seconds, search.solves, search.capped
-        fits.append(fit)
-    return fits
+        fits[measure] = fit
+    return list(fits.values())
 
 
-def _final(problem: _Problem, lam: float, settings):
-    return problem.solve(lam, tol=settings.fit_tol, max_seconds=settings.fit_seconds)
+def _chosen(model, search, measure, m) -> list[float]:
+    return [search.best(measure, i) for i in range(m)] if model.apart else [search.best(measure)]
 
 
-def _fit_together(model, search, measure, train, test, settings) -> Fit:
-    lam = search.best(measure)
+def _fit(model, search, measure, train, test, settings) -> Fit:
+    """The final fit on the whole training part, and its measures on the test part."""
+    lams = _chosen(model, search, measure, train.n_tasks)
+    which = [[i] for i in range(train.n_tasks)] if model.apart else [slice(None)]
     started = time.perf_counter()
-    solution = _final(_Problem(model, train, settings.intercept), lam, settings)
+    solutions = []
+    for lam, some in zip(lams, which, strict=True):
+        problem = _Problem(model, train.select(some), settings.intercept)
+        solutions.append(problem.solve(lam, tol=settings.fit_tol, max_seconds=settings.fit_seconds))
     seconds = time.perf_counter() - started
-    scores = _scores(solution, test)
+    scores = [
+        s
+        for solution, some in zip(solutions, which, strict=True)
+        for s in _scores(solution, test.select(some))
+    ]
     values = measures(test.per_task(test.targets), scores, [np.where(s > 0, 1.0, -1.0) for s in scores])
-    return Fit("", f"{lam:g}", values, solution.status, solution.relative_gap, seconds)
-
-
-def _fit_apart(model, search, measure, train, test, settings) -> Fit:
-    lams, scores, solutions, started = [], [], [], time.perf_counter()
-    for i in range(train.n_tasks):
-        lams.append(search.best(measure, i))
-        solutions.append(_final(_Problem(model, train.select([i]), settings.intercept), lams[-1], settings))
-    seconds = time.perf_counter() - started
-    for i, solution in enumerate(solutions):
-        scores += _scores(solution, test.select([i]))
-    values = measures(test.per_task(test.targets), scores, [np.where(s > 0, 1.0, -1.0) for s in scores])
-    open_ones = [s.status for s in solutions if s.status != "optimal"]
+    status = next((s.status for s in solutions if s.status != "optimal"), "optimal")
     gap = max(s.relative_gap for s in solutions)
-    return Fit("", "/".join(f"{lam:g}" for lam in lams), values, (open_ones or ["optimal"])[0], gap, seconds)
+    return Fit("", "/".join(f"{lam:g}" for lam in lams), values, status, gap, seconds)
 
 
 # ------------------------------------------------------------------------------------------- scikit-learn's baselines

@@ -63,22 +63,23 @@ class StructuredTerm(LossTerm):
     def conjugate(self, u) -> float:
         return -float(self.dual_project(u).proven.sum())
 
-    def balanced(self, u) -> ProvenDual:
-        """u with every task's sum moved to zero, by mixing in a labelling whose sum has the other sign."""
+    def balanced(self, u, totals=None) -> ProvenDual:
+        """u with `totals` (m,) taken off the tasks' sums (None: all of them), by mixing in a labelling whose sum has the other sign."""
         dual = self.dual_project(u)
         flat, proven = dual.u.copy(), dual.proven.copy()
         for i, (rows, c, metric, y, classes) in enumerate(self.tasks_apart):
-            total = flat[rows].sum()
-            if abs(total) <= 1e-15 * np.abs(flat[rows]).sum():
-                continue
+            own = flat[rows].sum()
+            total = own if totals is None else totals[i]
+            if not metric.labellings or abs(total) <= 1e-15 * np.abs(flat[rows]).sum():
+                continue  # slopes of rankings sum to zero
             b, flipped = (0, classes.positive) if total > 0 else (len(classes.negative), classes.negative)
-            promised = metric.delta(b, len(flipped) - b, *map(len, classes)) if metric.labellings else -np.inf
-            if not np.isfinite(promised):
-                flat[rows], proven[i] = 0.0, 0.0
-                continue
+            promised = metric.delta(b, len(flipped) - b, *map(len, classes))
             slope = np.zeros(len(y))
             slope[flipped] = -2.0 * c * y[flipped]
-            share = total / (total - slope.sum())
+            share = total / (own - slope.sum())
+            if not (np.isfinite(promised) and 0.0 <= share <= 1.0):
+                flat[rows], proven[i] = 0.0, 0.0
+                continue
             flat[rows] = (1.0 - share) * flat[rows] + share * slope
             proven[i] = (1.0 - share) * proven[i] + share * c * float(promised)
         return ProvenDual(flat, proven)
@@ -98,5 +99,7 @@ def _of_mixture(mixture: Mixture, metric, y) -> tuple[np.ndarray, float]:
     expected = float(weights[used] @ np.broadcast_to(deltas, weights.shape)[used])
     if metric.exact_conjugate:
         exact = -metric.conjugate(metric.dual_project(slope, y), y)
-        return slope, max(expected, exact) if np.allclose(metric.dual_project(slope, y), slope, rtol=0, atol=1e-15) else expected
+        return slope, max(expected, exact) if np.allclose(
+            metric.dual_project(slope, y), slope, rtol=0, atol=1e-15
+        ) else expected
     return slope, expected

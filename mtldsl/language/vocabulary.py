@@ -107,6 +107,12 @@ def _loss(cls: type[Loss]):
                     f"{typed}: the intercept of {weights.name} has {weights.tasks.n_tasks} entries, not one a task"
                 )
         atom = fitted(atom, tasks, typed)
+        for weights in with_intercept:
+            if not atom.takes_intercept:
+                raise ModelError(
+                    f"{typed}: the intercept of {weights.name} alone makes this loss zero, since its labellings have a fixed number "
+                    f"of positives; write Weights(tasks) without intercept=True"
+                )
         latex = rf"\sum_i {atom.latex(_prediction_latex(W, with_intercept))}"
         if mean:
             latex = rf"\sum_i \tfrac1{{n_i}} {atom.latex(_prediction_latex(W, with_intercept))}"

@@ -109,20 +109,26 @@ class ADMM:
         obstacle = why_not_two_blocks(form)
         if inner == "frank_wolfe":
             if obstacle:
-                raise SolverError(f"inner='frank_wolfe' is the paper's algorithm for one structured loss: {obstacle}")
+                raise SolverError(
+                    f"inner='frank_wolfe' is the paper's algorithm for one structured loss: {obstacle}"
+                )
             return FrankWolfe(form, tol, start, inner_steps).run(max_iter, watch)
         if any(isinstance(loss.atom, StructuredHinge) for loss in form.losses):
             if obstacle:
                 return Lifted(form, tol, start, relaxation, anderson_memory).run(max_iter, watch)
-            return TwoBlocks(form, tol, start, relaxation, pull).run(max_iter, watch)
+            return TwoBlocks(form, tol, start, relaxation, pull, anderson_memory).run(max_iter, watch)
         if obstacle:
             return general(start=start).run(max_iter, watch)
         # a hinge loss: planes are mostly faster than its prox, and seldom slow
         first = Stage(watch)
-        point = TwoBlocks(form, tol, start, relaxation, pull).run(min(max_iter, HINGE_ROUNDS), first)
+        point = TwoBlocks(form, tol, start, relaxation, pull, anderson_memory).run(
+            min(max_iter, HINGE_ROUNDS), first
+        )
         if first.satisfied or point.iteration == max_iter or watch.expired:
             return point
-        return general(start=Point(point.blocks)).run(max_iter - point.iteration, Stage(watch, point.iteration))
+        return general(start=Point(point.blocks)).run(
+            max_iter - point.iteration, Stage(watch, point.iteration)
+        )
 
 
 def why_not_two_blocks(form: NormalForm) -> str | None:

@@ -41,14 +41,25 @@ class DualAscent:
         if loss.intercepts:
             return f"{loss.typed} has an intercept, on which there is no ridge."
         for f in form.functions:
-            if f.atom.name != "ridge" or f.map.identity_of != loss.map.identity_of or loss.map.identity_of is None:
+            if (
+                f.atom.name != "ridge"
+                or f.map.identity_of != loss.map.identity_of
+                or loss.map.identity_of is None
+            ):
                 return f"{f.typed} is not a ridge of the loss's weights."
             if f.atom.weights is not None and np.ptp(f.atom.weights) > 0:
                 return f"{f.typed} has unequal weights."
         return None if form.functions and _modulus(form) > 0 else "there is no ridge."
 
     def solve(
-        self, form: NormalForm, *, tol: float, max_iter: int, start: Point | None, watch: Watch, pull: float = 0.25
+        self,
+        form: NormalForm,
+        *,
+        tol: float,
+        max_iter: int,
+        start: Point | None,
+        watch: Watch,
+        pull: float = 0.25,
     ) -> Point:
         if not 0.0 < pull <= 1.0:
             raise SolverError(f"pull={pull!r}: write a number in (0, 1], such as 0.25")
@@ -61,12 +72,8 @@ class _Run:
         self.block = self.loss.map.identity_of
         self.oracle = Oracle(self.loss)
         self.coefficients = self.oracle.coefficients
-        self.of = id(self.loss.tasks), id(self.loss.atom)
-        state = start.state if start is not None else {}
-        if state.get("solver") == "dual_ascent" and state["of"] == self.of:
-            self.bundle = state["bundle"]
-        else:
-            self.bundle = Bundle(self.oracle, self.loss.tasks.n_tasks, self.oracle.size)
+        state = start.state if start is not None and start.state.get("solver") == "dual_ascent" else {}
+        self.bundle = Bundle.of(self.oracle, state.get("bundle"))
 
     def run(self, max_iter: int, watch: Watch) -> Point:
         m = self.loss.tasks.n_tasks
@@ -77,7 +84,9 @@ class _Run:
             W, promised = self.bundle.proximal_steps(np.zeros_like(best), steps, _QP)
             bound = self.coefficients * promised + 0.5 * self.modulus * np.einsum("ij,ij->i", W, W)
             asked = W if iteration == 1 else best + self.pull * (W - best)
-            for at in (asked, W) if iteration % 3 == 0 else (asked,):  # the model's own point cannot be left out for ever
+            for at in (
+                (asked, W) if iteration % 3 == 0 else (asked,)
+            ):  # the model's own point cannot be left out for ever
                 found = self.oracle(at)
                 value = self.coefficients * found.values + 0.5 * self.modulus * np.einsum("ij,ij->i", at, at)
                 better = value < best_value
@@ -98,14 +107,19 @@ class _Run:
         return point
 
     def _point(self, W: np.ndarray, iteration: int) -> Point:
-        state = {"solver": "dual_ascent", "of": self.of, "bundle": self.bundle}
+        state = {"solver": "dual_ascent", "bundle": self.bundle}
         notes = {"oracle_calls": self.oracle.calls, "planes": int(self.bundle.counts.sum())}
         # planes found since have no weight yet, and the multipliers are those of the last program
         return Point({self.block: W.T.copy()}, [self.bundle.duals()], None, iteration, state, notes)
 
 
 def _modulus(form: NormalForm) -> float:
-    return float(sum(f.coefficient * (1.0 if f.atom.weights is None else np.ravel(f.atom.weights)[0]) for f in form.functions))
+    return float(
+        sum(
+            f.coefficient * (1.0 if f.atom.weights is None else np.ravel(f.atom.weights)[0])
+            for f in form.functions
+        )
+    )
 
 
 SOLVER = DualAscent()

@@ -78,6 +78,11 @@ class StructuredHinge(Loss):
         metrics = [kind for kind in REGISTRY.values() if issubclass(kind, Metric)]
         return [cls(metric=metric) for kind in metrics for metric in kind.examples()]
 
+    @property
+    def takes_intercept(self) -> bool:
+        metrics = self.metric if isinstance(self.metric, tuple) else (self.metric,)
+        return not any(metric.fixes_positives for metric in metrics)
+
     # -------------------------------------------------------------------------------- one metric, or one a task
 
     def of_task(self, i: int) -> StructuredHinge:

@@ -99,6 +99,7 @@ class Metric(Atom):
     """
 
     labellings: ClassVar[bool] = True  # its planes are labellings (not rankings)
+    fixes_positives: ClassVar[bool] = False  # all its labellings have as many positives: a constant score cannot matter
     exact_conjugate: ClassVar[bool] = (
         False  # `conjugate` is exact always, not an upper bound of f* for large tasks
     )

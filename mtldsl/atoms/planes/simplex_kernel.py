@@ -10,7 +10,7 @@ __all__ = ["solve_on_simplex"]
 _DEPENDENT = 1e-13  # a plane is affinely dependent on others where less than this of its square is left
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def solve_on_simplex(Q, c, beta, tol):
     """argmin over beta >= 0, sum(beta) = 1 of 1/2 beta^T Q beta - c^T beta, in place, from a feasible beta; returns the steps.
 
@@ -37,6 +37,8 @@ def solve_on_simplex(Q, c, beta, tol):
     for i in range(K):
         if beta[i] <= 0.0:
             beta[i] = 0.0
+    if not beta.sum() > 0.0:
+        beta[np.argmax(c)] = 1.0
     order = np.argsort(-beta)
     for i in order:
         if beta[i] > 0.0:
@@ -47,8 +49,11 @@ def solve_on_simplex(Q, c, beta, tol):
         # to the minimum over the support's affine hull, or to where the first weight becomes zero
         while True:
             steps += 1
-            for s in range(size):
-                p[s], q[s] = c[support[s]], 1.0
+            if size == 1:
+                beta[support[0]] = 1.0
+                break
+            for s in range(size):  # a constant in c changes nothing but rounding
+                p[s], q[s] = c[support[s]] - c[support[0]], 1.0
             _solve(L, p, size)
             _solve(L, q, size)
             total_p, total_q = 0.0, 0.0
@@ -104,12 +109,21 @@ def solve_on_simplex(Q, c, beta, tol):
     for i in range(K):
         beta[i] = max(beta[i], 0.0)
         total += beta[i]
+    if not (total > 0.0 and np.isfinite(total)):  # sizes beyond double precision: the best vertex
+        beta[:] = 0.0
+        best, entering = np.inf, 0
+        for i in range(K):
+            value = 0.5 * Q[i, i] - c[i]
+            if value < best:
+                best, entering = value, i
+        beta[entering] = 1.0
+        return steps
     for i in range(K):
         beta[i] /= total
     return steps
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def _solve(L, b, size):
     """b <- (L L^T)^-1 b on the leading part."""
     for i in range(size):
@@ -124,7 +138,7 @@ def _solve(L, b, size):
         b[i] = value / L[i, i]
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def _refine(Q, c, L, support, x, p, q, size):
     """One step of iterative refinement of x with the residual of Q alone, where that leaves all of x positive."""
     total = 0.0
@@ -148,7 +162,7 @@ def _refine(Q, c, L, support, x, p, q, size):
         x[s] += p[s] - nu * q[s]
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def _enter(Q, shift, c, beta, support, place, L, l, size, i, uphill):
     """Index i joins the support; where it depends on it, weight moves along the dependence until one index has none left.
 
@@ -206,7 +220,7 @@ def _enter(Q, shift, c, beta, support, place, L, l, size, i, uphill):
     return _enter(Q, shift, c, beta, support, place, L, l, size, i, uphill)
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def _leave(support, place, L, size, s):
     """The index at place s leaves the support: its row goes, and rotations make the factor triangular again."""
     place[support[s]] = -1

@@ -18,12 +18,21 @@ class Bundle:
     kept beside them in the oracle's compact form.
     """
 
-    def __init__(self, oracle: Oracle, n_tasks: int, size: int):
-        self.oracle, self.size = oracle, size
+    def __init__(self, oracle: Oracle):
+        n_tasks, self.size = oracle.tasks.n_tasks, oracle.size
+        self.oracle = oracle
         self._allocate(n_tasks, _FIRST_CAPACITY)
         self.counts = np.ones(n_tasks, np.int64)
         self.beta[:, 0] = 1.0
         self.stored = [[oracle.zero(i)] for i in range(n_tasks)]
+
+    @classmethod
+    def of(cls, oracle: Oracle, before: Bundle | None) -> Bundle:
+        """The planes of a run before, where they are planes of the same data and metrics; coefficients may have changed."""
+        if before is not None and before.oracle.is_of_the_same(oracle):
+            before.oracle = oracle
+            return before
+        return cls(oracle)
 
     def _allocate(self, m: int, capacity: int) -> None:
         self.planes = np.zeros((m, capacity, self.size))

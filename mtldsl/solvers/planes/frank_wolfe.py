@@ -28,12 +28,17 @@ class FrankWolfe:
 
     def __init__(self, form: NormalForm, tol: float, start: Point | None, most_steps: int):
         self.most_steps = most_steps
-        self.outer = TwoBlocks(form, tol, None if start is None else Point(start.blocks), 1.0, 1.0)
+        self.outer = TwoBlocks(form, tol, None if start is None else Point(start.blocks), 1.0, 1.0, 0)
         self.oracle, self.coefficients = self.outer.oracle, self.outer.coefficients
         self.steps = 0
         m = len(self.coefficients)
         # the true labelling: planes of slope 0 and height 0
-        self.mixture = np.zeros_like(self.outer.W), np.zeros(m), [[self.oracle.zero(i)] for i in range(m)], [[1.0] for _ in range(m)]
+        self.mixture = (
+            np.zeros_like(self.outer.W),
+            np.zeros(m),
+            [[self.oracle.zero(i)] for i in range(m)],
+            [[1.0] for _ in range(m)],
+        )
 
     def run(self, max_iter: int, watch: Watch) -> Point:
         outer = self.outer
@@ -80,6 +85,14 @@ class FrankWolfe:
     def _point(self, mixture, iteration: int) -> Point:
         outer = self.outer
         stored, weights = mixture
-        point = Point(outer.blocks(outer.S), [self.oracle.duals(stored, [np.array(w) for w in weights])], iteration=iteration)
-        point.notes = {"oracle_calls": round(self.oracle.calls), "planes": sum(map(len, stored)), "inner_steps": self.steps}
+        point = Point(
+            outer.blocks(outer.S),
+            [self.oracle.duals(stored, [np.array(w) for w in weights])],
+            iteration=iteration,
+        )
+        point.notes = {
+            "oracle_calls": round(self.oracle.calls),
+            "planes": sum(map(len, stored)),
+            "inner_steps": self.steps,
+        }
         return point

@@ -27,20 +27,19 @@ class Lifted:
         self.form = form
         self.lifted = [t for t, loss in enumerate(form.losses) if isinstance(loss.atom, StructuredHinge)]
         self.kept = [t for t in range(len(form.losses)) if t not in self.lifted]
-        state = start.state if start is not None else {}
-        mine = state.get("solver") == "lifted" and state["of"] == self._of()
-        self.functions = state["functions"] if mine else [plane_function(form.losses[t]) for t in self.lifted]
+        state = start.state if start is not None and start.state.get("solver") == "lifted" else {}
+        before = state.get("bundles", [])
+        before = before if len(before) == len(self.lifted) else [None] * len(self.lifted)
+        self.functions = [plane_function(form.losses[t], b) for t, b in zip(self.lifted, before, strict=True)]
         terms = [
             FunctionTerm(function, 1.0, stacked_map(form.losses[t]), form.losses[t].typed)
             for t, function in zip(self.lifted, self.functions, strict=True)
         ]
-        inner = NormalForm(form.blocks, tuple(form.losses[t] for t in self.kept), (*form.functions, *terms), form.typed)
-        begin = None if start is None else Point(start.blocks, state=state["inner"] if mine else {})
+        inner = NormalForm(
+            form.blocks, tuple(form.losses[t] for t in self.kept), (*form.functions, *terms), form.typed
+        )
+        begin = None if start is None else Point(start.blocks, state=state.get("inner", {}))
         self.iteration = Iteration(inner, tol, begin, relaxation, memory)
-
-    def _of(self) -> tuple:
-        losses = [self.form.losses[t] for t in self.lifted]
-        return tuple((id(loss.tasks), id(loss.atom), tuple(loss.coefficients)) for loss in losses)
 
     def run(self, max_iter: int, watch: Watch) -> Point:
         return self._outside(self.iteration.run(max_iter, _Outside(watch, self._outside)))
@@ -51,10 +50,12 @@ class Lifted:
         for t, dual in zip(self.kept, point.loss_duals, strict=True):
             loss_duals[t] = dual
         n = len(self.form.functions)
-        for t, function, subgradient in zip(self.lifted, self.functions, point.function_duals[n:], strict=True):
+        for t, function, subgradient in zip(
+            self.lifted, self.functions, point.function_duals[n:], strict=True
+        ):
             W = stacked_map(self.form.losses[t]).forward(point.blocks)
             loss_duals[t] = function.multipliers(W, subgradient)
-        state = {"solver": "lifted", "of": self._of(), "functions": self.functions, "inner": point.state}
+        state = {"solver": "lifted", "bundles": [f.bundle for f in self.functions], "inner": point.state}
         notes = {
             "oracle_calls": sum(f.oracle.calls for f in self.functions),
             "planes": int(sum(f.bundle.counts.sum() for f in self.functions)),
@@ -76,9 +77,11 @@ class _Outside:
         return self.watch(self.outside(point))
 
 
-def plane_function(loss: LossTerm) -> PlaneFunction:
+def plane_function(loss: LossTerm, before: Bundle | None) -> PlaneFunction:
     oracle = Oracle(loss)
-    function = PlaneFunction(oracle, Bundle(oracle, loss.tasks.n_tasks, oracle.size))
+    function = PlaneFunction(oracle, Bundle.of(oracle, before))
+    if function.bundle is before:
+        return function
     constant = stacked_map(loss).offset
     at = np.zeros((oracle.size, loss.tasks.n_tasks)) if constant is None else constant
     function.bundle.add(oracle(np.ascontiguousarray(at.T)), np.arange(loss.tasks.n_tasks))
@@ -93,7 +96,12 @@ def stacked_map(loss: LossTerm) -> LinearMap:
     above = sparse.csr_array(sparse.eye_array(d + 1, d))
     last = sparse.csr_array(([1.0], ([d], [0])), shape=(d + 1, 1))
     entries = [
-        Entry(entry.block, entry.coefficient, above if entry.left is None else above @ sparse.csr_array(entry.left), entry.right)
+        Entry(
+            entry.block,
+            entry.coefficient,
+            above if entry.left is None else above @ sparse.csr_array(entry.left),
+            entry.right,
+        )
         for entry in loss.map.entries
     ]
     offset = None if loss.map.offset is None else np.vstack([loss.map.offset, np.zeros((1, m))])

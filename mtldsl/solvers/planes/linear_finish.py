@@ -46,7 +46,9 @@ class LinearFinish:
         beta = np.zeros_like(self.bundle.beta)
         for i, own in enumerate(betas):
             beta[i, : own.size] = own
-        pull = self.oracle.coefficients[:, None] * np.abs(np.matmul(beta[:, None, :], self.bundle.planes)[:, 0, :d])
+        pull = self.oracle.coefficients[:, None] * np.abs(
+            np.matmul(beta[:, None, :], self.bundle.planes)[:, 0, :d]
+        )
         gauge = np.divide(pull, self.a, out=np.zeros_like(pull), where=self.a > 0).max(axis=1)
         return S, beta, 1.0 / np.maximum(gauge, 1.0)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -39,6 +40,13 @@ class Oracle:
         self.size = self.tasks.n_features + self.has_intercept
         self._find = self._structured if isinstance(loss.atom, StructuredHinge) else self._hinge
 
+    def is_of_the_same(self, other: Oracle) -> bool:
+        """Whether planes of the one are planes of the other."""
+        mine, theirs = self.loss, other.loss
+        return (
+            mine.tasks is theirs.tasks and mine.atom is theirs.atom and mine.intercepts == theirs.intercepts
+        )
+
     def predictions(self, V: np.ndarray) -> np.ndarray:
         """Flat predictions (N,) of V (m, D)."""
         d = self.tasks.n_features
@@ -50,7 +58,10 @@ class Oracle:
         slopes = np.empty((self.tasks.n_tasks, self.size))
         slopes[:, : self.tasks.n_features] = self.tasks.adjoint(u).T
         if self.has_intercept:
-            slopes[:, -1] = np.add.reduceat(u, self.tasks.offsets[:-1])
+            starts = self.tasks.offsets[:-1]
+            sums = np.add.reduceat(u, starts)
+            # slopes of rankings sum to zero, but for rounding, along which no plane has a slope
+            slopes[:, -1] = np.where(np.abs(sums) > 1e-14 * np.add.reduceat(np.abs(u), starts), sums, 0.0)
         return slopes
 
     def __call__(self, V: np.ndarray) -> Planes:
@@ -111,7 +122,7 @@ class Oracle:
         u = -y * lost
         values = deltas + np.add.reduceat(u * z, starts)
         offsets = self.tasks.offsets
-        stored = [np.packbits(violated[a:b]) for a, b in zip(offsets[:-1], offsets[1:], strict=True)]
+        stored = [np.packbits(violated[a:b]) for a, b in pairwise(offsets)]
         return values, deltas, u, stored
 
     # -------------------------------------------------------------------------------------------- certificate

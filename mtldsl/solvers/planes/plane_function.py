@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import ClassVar
 
 import numpy as np
@@ -68,15 +69,19 @@ class PlaneFunction(Regularizer):
 
     def multipliers(self, W, subgradient) -> list:
         """The mixture of planes at W whose slope is `subgradient` (both (D, m)), as multipliers of the loss."""
-        length = np.linalg.norm(subgradient)
-        step = np.linalg.norm(W) / length if length > 0 and np.any(W) else 1.0
+        length, natural = np.linalg.norm(subgradient), 1.0 / self.natural_penalty()
+        step = np.clip(np.linalg.norm(W) / length, 1e-6 * natural, 1e6 * natural) if length > 0 else natural
         self._solve(np.ascontiguousarray((W + step * subgradient).T), step)
         return self.bundle.duals()
 
+    @cache  # noqa: B019  (lives as long as the run)
     def natural_penalty(self) -> float:
         """Multipliers over weights, guessed at zero: slopes over the steps to where the planes are zero."""
         found = self.oracle(np.zeros((len(self.bundle.counts), self.bundle.size)))
         lengths = np.linalg.norm(found.slopes, axis=1)
-        reach = np.divide(np.abs(found.values), lengths, out=np.zeros_like(lengths), where=lengths > 0).mean()
-        size = float(np.mean(self.oracle.coefficients * lengths))
-        return size / reach if reach > 0 and size > 0 else 1.0
+        sloped = lengths > 1e-12 * lengths.max(initial=0.0)
+        if not sloped.any():
+            return 1.0
+        reach = np.mean(np.abs(found.values[sloped]) / lengths[sloped])
+        size = float(np.mean((self.oracle.coefficients * lengths)[sloped]))
+        return size / reach if reach > 0 else 1.0

@@ -6,6 +6,7 @@ import numpy as np
 
 from mtldsl.atoms.prox_of_sum import prox_of_sum
 from mtldsl.compile.normal_form import NormalForm
+from mtldsl.solvers.anderson import Anderson
 from mtldsl.solvers.planes.bundle import Bundle
 from mtldsl.solvers.planes.estimate import Estimate
 from mtldsl.solvers.planes.linear_finish import LinearFinish
@@ -15,6 +16,7 @@ from mtldsl.solvers.solver import Point, Watch
 __all__ = ["TwoBlocks"]
 
 _LOOK = 5  # rounds between two looks at the objective
+_MEMORY = 5  # steps that an extrapolation draws on, at most: older ones belong to a poorer model
 _BALANCE = 10  # rounds between two looks at the penalty
 _UNBALANCED = 5.0  # quotient of residuals from which on it changes
 _IDLE = 30  # rounds without weight after which a plane is dropped
@@ -30,9 +32,12 @@ class TwoBlocks:
 
     with model_i the maximum of the planes of G_i met so far. Z + mu (W - a S - (1 - a) W_before) is that Z identically, also where
     the model is still below G_i: the multipliers are proven at every round. One look at the oracle a round adds a plane a task.
+    The round is a fixed-point iteration in B alone (W = prox(B), Z = mu (W - B)), which Anderson's extrapolation shortens.
     """
 
-    def __init__(self, form: NormalForm, tol: float, start: Point | None, relaxation: float, pull: float):
+    def __init__(
+        self, form: NormalForm, tol: float, start: Point | None, relaxation: float, pull: float, memory: int
+    ):
         self.form, self.tol, self.relaxation, self.pull = form, tol, relaxation, pull
         (self.loss,), self.block = form.losses, form.losses[0].map.identity_of
         self.oracle = Oracle(self.loss)
@@ -41,23 +46,19 @@ class TwoBlocks:
         self.terms = [(f.coefficient, f.atom) for f in form.functions]
         self.sum_prox = prox_of_sum(self.terms)
         self.estimate = Estimate(form, self.d)
+        self.anderson = Anderson(min(memory, _MEMORY)) if memory > 0 else None
         self.finish_at = _NEAR if tol <= 0.05 * _NEAR and LinearFinish.fits(form) else None
-        state = start.state if start is not None else {}
-        if state.get("solver") == "planes" and state["of"] == self._of():
-            self.bundle, self.mu = state["bundle"], state["mu"]
-            self.W, self.S = state["W"].copy(), state["S"].copy()
-            self.Z = -self.coefficients[:, None] * self.bundle.slopes()
-            return
-        self.bundle = Bundle(self.oracle, self.m, self.oracle.size)
-        self.W = np.zeros((self.m, self.oracle.size)) if start is None else self._stacked(start)
-        self.S, self.Z = self.W.copy(), np.zeros_like(self.W)
-        first = self.oracle(self.W)
-        self.bundle.add(first, np.arange(self.m))
-        self.mu = self._first_penalty(first)
-
-    def _of(self) -> tuple:
-        """What planes belong to: they stay true while the data and the metrics are the same."""
-        return id(self.loss.tasks), id(self.loss.atom), self.loss.intercepts
+        state = start.state if start is not None and start.state.get("solver") == "two_blocks" else {}
+        self.bundle = Bundle.of(self.oracle, state.get("bundle"))
+        if self.bundle is state.get("bundle"):
+            self.W, self.S, self.mu = state["W"].copy(), state["S"].copy(), state["mu"]
+        else:
+            self.W = np.zeros((self.m, self.oracle.size)) if start is None else self._stacked(start)
+            self.S = self.W.copy()
+            first = self.oracle(self.W)
+            self.bundle.add(first, np.arange(self.m))
+            self.mu = self._first_penalty(first)
+        self.Z = -self.coefficients[:, None] * self.bundle.slopes()
 
     def _stacked(self, start: Point) -> np.ndarray:
         rows = [start.blocks[self.block], *(start.blocks[name] for name in self.loss.intercepts)]
@@ -80,6 +81,8 @@ class TwoBlocks:
             mu = self.mu
             S_before, self.S = self.S, self.prox(self.W + self.Z / mu)
             B = self.relaxation * self.S + (1.0 - self.relaxation) * self.W - self.Z / mu
+            if self.anderson is not None:
+                B = self.anderson.step((self.W - self.Z / mu).ravel(), B.ravel(), 1.0).reshape(B.shape)
             self.W, _ = self.bundle.proximal_steps(B, self.coefficients / mu, _QP)
             self.Z = -self.coefficients[:, None] * self.bundle.slopes()
             self.estimate.see_dual(self.Z, self.coefficients * self.bundle.expected(), self.bundle)
@@ -123,10 +126,10 @@ class TwoBlocks:
         size = max(np.linalg.norm(self.W), np.linalg.norm(self.S), 1e-300)
         primal = np.linalg.norm(self.W - self.S) / size
         dual = self.mu * np.linalg.norm(self.S - S_before) / max(np.linalg.norm(self.Z), 1e-300)
-        if primal > _UNBALANCED * dual:
-            self.mu *= 2.0
-        elif dual > _UNBALANCED * primal:
-            self.mu /= 2.0
+        if max(primal, dual) > _UNBALANCED * min(primal, dual):
+            self.mu *= 2.0 if primal > dual else 0.5
+            if self.anderson is not None:
+                self.anderson.reset()
 
     # -------------------------------------------------------------------------------------------- the point
 
@@ -142,9 +145,7 @@ class TwoBlocks:
         blocks = self.blocks(S)
         if beta is None:
             beta, shrink = self.estimate.best(self.bundle)
-        state = {
-            "solver": "planes", "of": self._of(), "bundle": self.bundle, "mu": self.mu, "W": self.W, "S": self.S,
-        }  # fmt: skip
+        state = {"solver": "two_blocks", "bundle": self.bundle, "mu": self.mu, "W": self.W, "S": self.S}
         notes = {"oracle_calls": round(self.oracle.calls), "planes": int(self.bundle.counts.sum())}
         return Point(blocks, [self.bundle.duals(beta, shrink)], self._shares(), iteration, state, notes)
 

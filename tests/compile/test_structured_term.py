@@ -1,0 +1,224 @@
+"""Multipliers of structured hinges: what they prove is never more than the truth, which here is an enumeration of all labellings."""
+
+import itertools
+
+import numpy as np
+import pytest
+from scipy.optimize import linprog
+
+import mtldsl as mtl
+from mtldsl.atoms.metrics import AUC, ErrorRate, FScore, Metric, PrecisionAt, RecallAt, ROCArea
+from mtldsl.compile.mixture import Mixture, ProvenDual
+
+
+class Forbidding(Metric):
+    """A table without structure, a third of it forbidden."""
+
+    def delta(self, b, c, positives, negatives):
+        rng = np.random.default_rng([positives, negatives])
+        table = rng.random((positives + 1, negatives + 1))
+        table[rng.random(table.shape) < 0.33] = -np.inf
+        table[0, 0] = 0.0
+        return table[c, b]
+
+
+LABELLINGS = [FScore(), FScore(beta=0.4), AUC(), ErrorRate(), PrecisionAt(2), RecallAt(0.5), Forbidding()]
+ALL = [*LABELLINGS, ROCArea()]
+every_metric = pytest.mark.parametrize("metric", ALL, ids=repr)
+every_labelling_metric = pytest.mark.parametrize("metric", LABELLINGS, ids=repr)
+
+COEFFICIENTS = (3.0, 0.25)
+
+
+def term_of(metric, rng, sizes=(6, 7)):
+    """The structured term of two small tasks, with different coefficients."""
+    targets = []
+    for n in sizes:
+        y = np.where(np.arange(n) < rng.integers(2, n - 1), 1.0, -1.0)
+        targets.append(rng.permutation(y))
+    tasks = mtl.Tasks.separate([rng.normal(size=(n, 3)) for n in sizes], targets)
+    W = mtl.Weights(tasks)
+    (loss,) = mtl.minimize(mtl.structured_hinge(W, tasks, metric=metric) + mtl.l1_norm(W)).form().losses
+    apart = type(loss)(loss.atom, np.array(COEFFICIENTS), tasks, loss.map, loss.intercepts, loss.typed)
+    return apart, targets
+
+
+def planes_of(metric, y):
+    """(slopes, heights) of every plane: all 2^n labellings, or all 2^(pairs) choices of pairs for rankings."""
+    if metric.labellings:
+        flips = np.array(list(itertools.product((0.0, 1.0), repeat=len(y))))
+        b, c = (flips[:, y == label].sum(axis=1).astype(int) for label in (-1, 1))
+        heights = np.asarray(metric.delta(b, c, int(np.sum(y > 0)), int(np.sum(y < 0))), float)
+        return (-2.0 * y * flips)[np.isfinite(heights)], heights[np.isfinite(heights)]
+    pairs = np.array([np.eye(len(y))[j] - np.eye(len(y))[i] for i in np.flatnonzero(y > 0) for j in np.flatnonzero(y < 0)])
+    chosen = np.array(list(itertools.product((0.0, 1.0), repeat=len(pairs))))
+    return 2.0 * chosen @ pairs / len(pairs), chosen.mean(axis=1)
+
+
+def minus_conjugate(metric, u, y) -> float:
+    """-f*(u): the largest mean height of laws of planes with mean slope u (-inf: none), as a linear program."""
+    slopes, heights = planes_of(metric, y)
+    A = np.vstack([slopes.T, np.ones(len(heights))])
+    found = linprog(-heights, A_eq=A, b_eq=np.append(u, 1.0), method="highs",
+                    options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10})  # fmt: skip
+    assert found.status in (0, 2)
+    return -found.fun if found.status == 0 else -np.inf
+
+
+def value(metric, z, y) -> float:
+    slopes, heights = planes_of(metric, y)
+    return float(np.max(heights + slopes @ z))
+
+
+def parts(term, flat):
+    return [flat[a:b] for a, b in itertools.pairwise(term.tasks.offsets)]
+
+
+def assert_proven(term, dual, targets, metric):
+    """What is promised of every task is no more than -c f*(u / c)."""
+    assert isinstance(dual, ProvenDual) and np.all(np.isfinite(dual.u))
+    for u, promised, y, c in zip(parts(term, dual.u), dual.proven, targets, COEFFICIENTS, strict=True):
+        assert promised <= c * minus_conjugate(metric, u / c, y) + 1e-8
+        assert promised >= -1e-12  # nothing is worse than the true labelling alone
+
+
+def random_mixture(rng, y, metric, kind):
+    n, K = len(y), int(rng.integers(1, 7))
+    flips, weights = rng.random((K, n)) < rng.random(), rng.random(K)
+    if kind == "probabilities":
+        weights *= rng.random() / weights.sum()
+    elif kind == "sum above one":
+        weights *= (1.0 + 3.0 * rng.random()) / weights.sum()
+    elif kind == "negative":
+        weights = rng.normal(size=K)
+    elif kind == "the true labelling":
+        flips[:] = False
+    elif kind == "repeated":
+        flips[:] = flips[0]
+    return Mixture(flips, weights)
+
+
+KINDS = ["probabilities", "sum above one", "negative", "the true labelling", "repeated"]
+
+
+@every_labelling_metric
+def test_values_and_slopes_are_those_of_all_labellings(metric):
+    rng = np.random.default_rng(0)
+    term, targets = term_of(metric, rng)
+    for size in (0.0, 0.05, 0.5, 5.0):
+        z, other = size * rng.normal(size=(2, term.tasks.n_samples))
+        expected = sum(c * value(metric, s, y) for c, s, y in zip(COEFFICIENTS, parts(term, z), targets, strict=True))
+        assert term.value(z) == pytest.approx(expected, rel=1e-13, abs=1e-14)
+        # a subgradient: the plane supports everywhere
+        assert term.value(other) >= term.value(z) + term.gradient(z) @ (other - z) - 1e-12
+
+
+@every_labelling_metric
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_mixture_proves_no_more_than_the_conjugate(metric, kind):
+    """Random labellings, most of them far from violated, many forbidden; weights of all sorts."""
+    rng = np.random.default_rng(KINDS.index(kind))
+    for _ in range(6):
+        term, targets = term_of(metric, rng)
+        mixtures = [random_mixture(rng, y, metric, kind) for y in targets]
+        forbidden = any(np.isinf(height(metric, flip, y)) for mix, y in zip(mixtures, targets, strict=True)
+                        for flip in mix.flips[np.maximum(mix.weights, 0) > 0])  # fmt: skip
+        dual = term.dual_project(mixtures)
+        if not forbidden:
+            assert_proven(term, dual, targets, metric)
+            continue
+        for u, promised, y, c in zip(parts(term, dual.u), dual.proven, targets, COEFFICIENTS, strict=True):
+            assert promised <= c * minus_conjugate(metric, u / c, y) + 1e-8  # -inf, or another mixture with that slope
+
+
+def height(metric, flip, y) -> float:
+    b, c = int(np.sum(flip & (y < 0))), int(np.sum(flip & (y > 0)))
+    return float(metric.delta(b, c, int(np.sum(y > 0)), int(np.sum(y < 0))))
+
+
+@every_labelling_metric
+def test_probabilities_promise_at_least_their_mean_height(metric):
+    rng = np.random.default_rng(7)
+    for _ in range(10):
+        term, targets = term_of(metric, rng)
+        mixtures = []
+        for y in targets:
+            flips = [f for f in rng.random((40, len(y))) < 0.5 if np.isfinite(height(metric, f, y))][:4]
+            flips = np.array(flips or [np.zeros(len(y), bool)])
+            mixtures.append(Mixture(flips, 0.9 * rng.dirichlet(np.ones(len(flips)))))
+        dual = term.dual_project(mixtures)
+        for i, (mix, y, c) in enumerate(zip(mixtures, targets, COEFFICIENTS, strict=True)):
+            mean = mix.weights @ [height(metric, f, y) for f in mix.flips]
+            assert dual.proven[i] >= c * mean - 1e-12
+            np.testing.assert_allclose(parts(term, dual.u)[i], -2.0 * c * y * mix.flip_probabilities(), atol=1e-12)
+
+
+@every_metric
+@pytest.mark.parametrize("size", [0.1, 1.0, 100.0])
+def test_arrays_of_any_size_are_moved_inside_and_prove_no_more(metric, size):
+    rng = np.random.default_rng(3)
+    for _ in range(4):
+        term, targets = term_of(metric, rng)
+        u = size * rng.normal(size=term.tasks.n_samples)
+        assert_proven(term, term.dual_project(u), targets, metric)
+        assert_proven(term, term.dual_project(parts(term, u)), targets, metric)  # a list of arrays
+        # inside already: nothing moves
+        inside = term.dual_project(u).u
+        np.testing.assert_allclose(term.dual_project(inside).u, inside, atol=1e-8)
+
+
+@every_metric
+def test_scaled_multipliers_prove_no_more(metric):
+    rng = np.random.default_rng(4)
+    term, targets = term_of(metric, rng)
+    dual = term.dual_project(rng.normal(size=term.tasks.n_samples))
+    for t in (0.0, 1e-9, 0.3, np.float64(0.77), 1.0):
+        scaled = t * dual
+        np.testing.assert_allclose(np.asarray(scaled), t * np.asarray(dual), rtol=1e-15)
+        np.testing.assert_allclose(scaled.proven, t * dual.proven, rtol=1e-15)
+        assert_proven(term, scaled, targets, metric)
+        assert term.conjugate(scaled) == pytest.approx(-t * dual.proven.sum(), abs=1e-15)
+        assert term.dual_project(scaled) is scaled
+    for t in (-0.1, 1.0 + 1e-9, np.nan):
+        with pytest.raises(ValueError, match="scaled by a number in"):
+            t * dual
+
+
+@every_metric
+@pytest.mark.parametrize("size", [0.03, 1.0, 30.0])
+def test_balanced_multipliers_sum_to_zero_in_every_task_and_prove_no_more(metric, size):
+    rng = np.random.default_rng(5)
+    for _ in range(6):
+        term, targets = term_of(metric, rng)
+        u = size * rng.normal(size=term.tasks.n_samples)
+        mixtures = [random_mixture(rng, y, metric, "probabilities") for y in targets] if metric.labellings else u
+        for given in (u, mixtures, -u):
+            dual = term.dual_project(given)
+            if not np.all(np.isfinite(dual.proven)):
+                continue  # a forbidden labelling proves nothing, balanced or not
+            balanced = term.balanced(given)
+            for part in parts(term, balanced.u):
+                assert abs(part.sum()) <= 1e-12 * max(np.abs(part).sum(), 1.0)
+            assert_proven(term, balanced, targets, metric)
+            again = term.balanced(balanced)
+            np.testing.assert_allclose(again.u, balanced.u, atol=1e-12)
+
+
+@every_labelling_metric
+def test_balancing_keeps_most_of_what_is_balanced_almost(metric):
+    """A sum of rounding size moves the multipliers and what they prove by that little."""
+    rng = np.random.default_rng(6)
+    if metric.fixes_positives or isinstance(metric, Forbidding):
+        pytest.skip("labellings with all samples of a class flipped are forbidden")
+    term, targets = term_of(metric, rng)
+    mixtures = []
+    for y in targets:  # one of each class flipped, and next to nothing of one more
+        flips = np.zeros((2, len(y)), bool)
+        flips[0, [np.argmax(y), np.argmin(y)]] = True
+        flips[1, np.argmax(y)] = True
+        mixtures.append(Mixture(flips, np.array([0.7, 1e-9])))
+    dual, balanced = term.dual_project(mixtures), term.balanced(mixtures)
+    assert np.any(np.abs([part.sum() for part in parts(term, dual.u)]) > 1e-10)
+    np.testing.assert_allclose(balanced.u, dual.u, atol=1e-7)
+    np.testing.assert_allclose(balanced.proven, dual.proven, atol=1e-7)
+    assert np.all(dual.proven > 0.1 * np.array(COEFFICIENTS) * 0.1)

@@ -1,0 +1,330 @@
+"""Structured losses under a norm by ADMM on planes: held to established optima and to the reference, and proven."""
+
+import json
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import mtldsl as mtl
+from mtldsl.atoms.metrics import AUC, ErrorRate, FScore, Metric, PrecisionAt, RecallAt, ROCArea
+from tests.models import separate, shared
+
+FIXTURES = Path(__file__).parents[3] / "shared" / "fixtures"
+
+
+class Worst(Metric):
+    """A user's own metric: the larger of both error rates."""
+
+    def delta(self, b, c, positives, negatives):
+        return np.maximum(b / negatives, c / positives)
+
+
+METRICS = [FScore(), FScore(beta=0.5), AUC(), ROCArea(), ErrorRate(), PrecisionAt(0.5), RecallAt(0.5), Worst()]
+NORMS = {"l1": mtl.l1_norm, "l21": mtl.l21_norm, "trace": mtl.trace_norm, "ridge": mtl.ridge}
+LAYOUTS = {
+    "shared": lambda: shared(1, n=20, labels="sign"),
+    "missing": lambda: shared(2, n=24, labels="sign", missing=0.3),
+    "sparse": lambda: shared(3, n=24, labels="sign", density=0.5),
+    "separate": lambda: separate(4, labels="sign"),
+    "sparse separate": lambda: separate(5, labels="sign", density=0.6),
+}
+every_metric = pytest.mark.parametrize("metric", METRICS, ids=repr)
+
+
+def weight(metric) -> float:
+    """A coefficient at which the loss matters beside a norm."""
+    return 0.2 if isinstance(metric, ErrorRate) else 4.0
+
+
+def takes_intercept(metric) -> bool:
+    """Labellings with a fixed number of positives are refused one: it would make the loss zero by itself."""
+    return not isinstance(metric, (PrecisionAt, RecallAt))
+
+
+def problem_of(tasks, metric, regularizer, intercept=False, coefficient=None, mean=False):
+    W = mtl.Weights(tasks, intercept=intercept)
+    c = weight(metric) if coefficient is None else coefficient
+    return mtl.minimize(c * mtl.structured_hinge(W, tasks, metric=metric, mean=mean) + regularizer(W))
+
+
+@cache
+def reference(layout, metric, norm, intercept):  # metrics are compared by identity: METRICS' own
+    problem = problem_of(LAYOUTS[layout](), metric, NORMS[norm], intercept)
+    return problem.solve(solver="cvxpy", tol=1e-6).objective
+
+
+def assert_solved(problem, expected, tol=1e-6, **options):
+    """Certified to tol by a fast solver, at the optimum found elsewhere."""
+    solution = problem.solve(tol=tol, **options)
+    assert solution.status == "optimal" and solution.solver != "cvxpy", solution
+    # proven again here, from the definition of the gap
+    assert solution.objective == pytest.approx(problem.form().value(solution.blocks), rel=1e-12)
+    assert solution.objective - solution.dual_bound <= tol * abs(solution.objective)
+    assert solution.objective == pytest.approx(expected, rel=max(2 * tol, 1e-8))
+    return solution
+
+
+# -------------------------------------------------------------------------------------- established optima
+
+FIXTURE_METRICS = {
+    "auc_product": lambda beta: AUC(),
+    "f_beta": lambda beta: FScore(beta=np.sqrt(beta)),  # the paper's beta is the square of the usual one
+    "hamming2": lambda beta: ErrorRate(),
+    "rocarea_pairwise": lambda beta: ROCArea(),
+}
+
+
+@pytest.mark.parametrize(
+    "name", ["auc_l1_n10", "auc_l1_n60", "auc_trace_n10", "f1_l21_n10", "hamming_l1_n10", "rocarea_l21_n40"]
+)
+def test_known_optima(name):
+    path = FIXTURES / f"smtl_{name}.json"
+    if not path.exists():
+        pytest.skip(f"{path} is absent")
+    given = json.loads(path.read_text())
+    tasks = mtl.Tasks.shared(np.array(given["X"]), np.array(given["Y"], float).T)
+    metric = FIXTURE_METRICS[given["metric"]](given["metric_param"])
+    problem = problem_of(tasks, metric, NORMS[given["regularizer"]], coefficient=given["lam"])
+    solution = problem.solve(solver="admm", tol=1e-9)
+    assert solution.status == "optimal" and solution.solver == "admm", solution
+    assert solution.objective == pytest.approx(given["optimal_objective"], rel=1e-8)
+    assert solution.dual_bound <= given["optimal_objective"] * (1 + 1e-10)
+
+
+# --------------------------------------------------------------------- every metric under every norm and layout
+
+
+@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize(
+    "metric, intercept",
+    [(metric, intercept) for metric in METRICS for intercept in (False, True)[: 1 + takes_intercept(metric)]],
+    ids=lambda part: "intercept" if part is True else "" if part is False else repr(part),
+)
+def test_every_metric_under_every_norm(metric, norm, intercept):
+    problem = problem_of(LAYOUTS["shared"](), metric, NORMS[norm], intercept)
+    solution = assert_solved(problem, reference("shared", metric, norm, intercept))
+    assert np.abs(solution.W).max() > 1e-3  # the hinges decide, not the norm alone
+
+
+@pytest.mark.parametrize("layout", [name for name in LAYOUTS if name != "shared"])
+@pytest.mark.parametrize("k, norm", list(enumerate(NORMS)))
+def test_every_layout(layout, k, norm):
+    """Metrics in turn: eight of them over the layouts and norms, each with and without intercepts."""
+    for intercept in (False, True):
+        metric = METRICS[(2 * k + intercept + list(LAYOUTS).index(layout)) % len(METRICS)]
+        intercept = intercept and takes_intercept(metric)
+        problem = problem_of(LAYOUTS[layout](), metric, NORMS[norm], intercept)
+        assert_solved(problem, reference(layout, metric, norm, intercept))
+
+
+@pytest.mark.parametrize("norm", ["l1", "l21", "trace"])
+def test_a_metric_of_its_own_for_every_task_and_a_mean(norm):
+    for intercept, other in ((False, RecallAt(3)), (True, Worst())):
+        metrics = [FScore(beta=2.0), AUC(), other, ROCArea()]
+        problem = problem_of(LAYOUTS["separate"](), metrics, NORMS[norm], intercept, 80.0, mean=True)
+        assert_solved(problem, problem.solve(solver="cvxpy", tol=1e-6).objective)
+
+
+@every_metric
+def test_three_ways_to_the_same_support_vector_machine(metric):
+    """A ridge: dual ascent, ADMM and the reference; by strong convexity the weights agree too."""
+    problem = problem_of(LAYOUTS["separate"](), metric, mtl.ridge)
+    best = reference("separate", metric, "ridge", False)
+    ascent, admm = (assert_solved(problem, best, tol=1e-9, solver=s) for s in ("dual_ascent", "admm"))
+    assert problem.solve(tol=1e-6).solver == "dual_ascent"
+    # ||W - W*||^2 <= 2 (objective - optimum), the modulus being 1
+    reach = 2 * np.sqrt(2 * max(ascent.gap.absolute, admm.gap.absolute, 0.0)) + 1e-12
+    assert np.linalg.norm(ascent.W - admm.W) <= reach
+
+
+# --------------------------------------------------------------------------------------------- high accuracy
+
+
+@every_metric
+def test_linear_programs_finish_an_l1_norm(metric):
+    for layout, intercept in (("shared", False), ("missing", takes_intercept(metric))):
+        problem = problem_of(LAYOUTS[layout](), metric, mtl.l1_norm, intercept)
+        solution = assert_solved(problem, reference(layout, metric, "l1", intercept), tol=1e-10)
+        assert solution.relative_gap <= 1e-10 and solution.iterations < 2000
+
+
+@every_metric
+@pytest.mark.parametrize("norm", ["l21", "trace"])
+def test_nine_digits_under_other_norms(metric, norm):
+    solution = assert_solved(
+        problem_of(LAYOUTS["shared"](), metric, NORMS[norm]), reference("shared", metric, norm, False), tol=1e-9
+    )
+    assert solution.relative_gap <= 1e-9
+
+
+def test_weighted_l1_norm_is_finished_too():
+    tasks, a = LAYOUTS["shared"](), np.linspace(0.5, 2.0, 6)[:, None]
+    problem = problem_of(tasks, FScore(), lambda W: 0.5 * mtl.l1_norm(W, weights=a))
+    assert_solved(problem, problem.solve(solver="cvxpy", tol=1e-6).objective, tol=1e-10)
+
+
+def test_structure_is_exact_in_the_answer():
+    tasks = LAYOUTS["shared"]()
+    rows = problem_of(tasks, FScore(), lambda W: 48.0 * mtl.l21_norm(W)).solve(tol=1e-8).W
+    assert 0 < np.sum(np.all(rows == 0, axis=1)) < 6
+    rank = np.linalg.matrix_rank(problem_of(tasks, AUC(), lambda W: 60.0 * mtl.trace_norm(W)).solve(tol=1e-8).W, tol=1e-10)
+    assert 0 < rank < 4
+
+
+# ------------------------------------------------------------------------------------------ a plain hinge loss
+
+
+@pytest.mark.parametrize("norm", ["l1", "l21", "trace", "ridge"])
+@pytest.mark.parametrize("intercept", [False, True], ids=["", "intercept"])
+def test_hinge_loss_with_planes_first(norm, intercept):
+    """The error rate's structured hinge is twice the hinge loss; the reference states the hinge loss itself."""
+    for tasks in (LAYOUTS["shared"](), LAYOUTS["sparse separate"](), shared(6, labels="sign", sample_weights=True)):
+        W = mtl.Weights(tasks, intercept=intercept)
+        problem = mtl.minimize(0.4 * mtl.hinge_loss(W, tasks) + NORMS[norm](W))
+        best = problem.solve(solver="cvxpy", tol=1e-7).objective
+        assert_solved(problem, best, solver="admm")
+        if tasks.sample_weights is None:
+            as_metric = mtl.minimize(0.2 * mtl.structured_hinge(W, tasks, metric=ErrorRate()) + NORMS[norm](W))
+            assert_solved(as_metric, best)
+
+
+def test_where_planes_do_not_end_the_prox_takes_over(monkeypatch):
+    monkeypatch.setattr("mtldsl.solvers.admm.HINGE_ROUNDS", 3)
+    tasks = shared(7, n=40, labels="sign")
+    W = mtl.Weights(tasks)
+    problem = mtl.minimize(0.3 * mtl.hinge_loss(W, tasks) + mtl.trace_norm(W))
+    solution = assert_solved(problem, problem.solve(solver="cvxpy", tol=1e-7).objective, tol=1e-7, solver="admm")
+    counts = [look["iteration"] for look in solution.history]
+    assert counts == sorted(counts) and counts[0] <= 3 < counts[-1]  # iterations go on counting
+    assert "planes" in solution.history[0] and "planes" not in solution.history[-1]
+
+
+# --------------------------------------------------------------------------------------------- warm starts
+
+
+def oracle_calls(solution) -> int:
+    return solution.history[-1]["oracle_calls"]
+
+
+@pytest.mark.parametrize("solver, norm", [("admm", "l1"), ("admm", "l21"), ("admm", "trace"), ("dual_ascent", "ridge")])
+@pytest.mark.parametrize("metric", [FScore(), AUC(), ROCArea()], ids=repr)
+def test_a_path_keeps_its_planes(solver, norm, metric):
+    tasks = shared(8, n=60, labels="sign")
+    W, lam = mtl.Weights(tasks), mtl.Parameter(1.0, name="lam")
+    problem = mtl.minimize(lam * mtl.structured_hinge(W, tasks, metric=metric) + NORMS[norm](W))
+    values = [2.0, 2.5, 3.2, 4.0]
+    path = list(problem.path(lam, values, solver=solver, tol=1e-6))
+    warm = cold = 0
+    for value, on_path in zip(values, path, strict=True):
+        lam.value = value
+        alone = problem.solve(solver=solver, tol=1e-6)
+        assert on_path.status == alone.status == "optimal", (value, on_path)
+        assert on_path.objective == pytest.approx(alone.objective, rel=2e-6)
+        if value != values[0]:
+            warm, cold = warm + oracle_calls(on_path), cold + oracle_calls(alone)
+    assert path[-1].objective == pytest.approx(problem.solve(solver="cvxpy", tol=1e-6).objective, rel=2e-6)
+    assert warm < cold
+
+
+@pytest.mark.parametrize("metric", [ROCArea(), FScore()], ids=repr)
+@pytest.mark.parametrize("solver, norm", [("admm", "l1"), ("admm", "trace"), ("dual_ascent", "ridge")])
+def test_coefficients_may_change_by_orders_of_magnitude_along_a_path(metric, solver, norm):
+    tasks = LAYOUTS["shared"]()
+    W, lam = mtl.Weights(tasks), mtl.Parameter(1.0, name="lam")
+    problem = mtl.minimize(lam * mtl.structured_hinge(W, tasks, metric=metric) + NORMS[norm](W))
+    for value, solution in zip((1.0, 30.0, 3.0), problem.path(lam, (1.0, 30.0, 3.0), solver=solver, tol=1e-6), strict=True):
+        lam.value = value
+        assert solution.status == "optimal"
+        assert solution.objective == pytest.approx(problem.solve(solver="cvxpy", tol=1e-6).objective, rel=2e-6)
+
+
+def test_a_path_of_a_hinge_loss_stays_with_planes():
+    tasks = LAYOUTS["shared"]()
+    W, lam = mtl.Weights(tasks), mtl.Parameter(1.0, name="lam")
+    problem = mtl.minimize(lam * mtl.hinge_loss(W, tasks) + mtl.l1_norm(W))
+    for solution in problem.path(lam, [0.3, 0.6, 3.0], solver="admm", tol=1e-6):
+        assert solution.status == "optimal" and "planes" in solution.history[-1]
+
+
+@pytest.mark.parametrize("solver, norm", [("admm", "l21"), ("admm", "l1"), ("dual_ascent", "ridge")])
+def test_planes_of_other_data_or_another_metric_are_not_kept(solver, norm):
+    """A start from another problem of the same shapes gives its point alone: its planes would be wrong here."""
+    first = problem_of(shared(1, n=20, labels="sign"), FScore(), NORMS[norm]).solve(solver=solver, tol=1e-6)
+    for tasks, metric in [
+        (shared(9, n=20, labels="sign"), FScore()),
+        (shared(1, n=20, labels="sign"), AUC()),
+        (shared(9, n=35, labels="sign"), FScore(beta=2.0)),
+    ]:
+        problem = problem_of(tasks, metric, NORMS[norm])
+        warm = problem.solve(solver=solver, tol=1e-8, warm_start=first)
+        cold = problem.solve(solver=solver, tol=1e-8)
+        assert warm.status == cold.status == "optimal"
+        assert warm.objective == pytest.approx(cold.objective, rel=2e-8)
+        assert cold.objective == pytest.approx(problem.solve(solver="cvxpy", tol=1e-6).objective, rel=2e-6)
+
+
+# ---------------------------------------------------------------------------------------- interrupted and refused
+
+
+@pytest.mark.parametrize("norm", ["l21", "ridge"])
+@pytest.mark.parametrize("limit", [{"max_iter": 2}, {"max_seconds": 1e-9}])
+def test_a_run_cut_short_returns_a_point_with_its_bound(norm, limit):
+    problem = problem_of(LAYOUTS["shared"](), FScore(), NORMS[norm])
+    best = problem.solve(solver="cvxpy", tol=1e-6).objective
+    solution = problem.solve(solver="dual_ascent" if norm == "ridge" else "admm", tol=1e-12, **limit)
+    assert solution.status == ("iteration_limit" if "max_iter" in limit else "time_limit")
+    assert solution.dual_bound <= best * (1 + 1e-6) and solution.objective >= best * (1 - 1e-6)
+    assert np.isfinite(solution.relative_gap) and solution.iterations <= 2
+    assert solution.objective == pytest.approx(problem.form().value(solution.blocks), rel=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["two blocks", "lifted", "dual ascent", "frank wolfe"])
+def test_ctrl_c_inside_the_oracle_returns_the_best_point(kind, monkeypatch):
+    tasks = LAYOUTS["shared"]()
+    W = mtl.Weights(tasks)
+    loss = 4.0 * mtl.structured_hinge(W, tasks, metric=AUC())
+    objective, constraints, options = {
+        "two blocks": (loss + mtl.l21_norm(W), [], {"solver": "admm"}),
+        "lifted": (loss + mtl.l21_norm(W), [W <= 0.3, W.sum(axis=0) >= -0.2], {"solver": "admm"}),
+        "dual ascent": (loss + mtl.ridge(W), [], {"solver": "dual_ascent"}),
+        "frank wolfe": (loss + mtl.l21_norm(W), [], {"solver": "admm", "inner": "frank_wolfe"}),
+    }[kind]
+    problem = mtl.minimize(objective, subject_to=constraints)
+    best = problem.solve(solver="cvxpy", tol=1e-6).objective
+    find, calls = AUC._plane, []
+
+    def interrupted(self, *arguments):
+        calls.append(0)
+        if len(calls) == 400:
+            raise KeyboardInterrupt
+        return find(self, *arguments)
+
+    monkeypatch.setattr(AUC, "_plane", interrupted)
+    solution = problem.solve(tol=1e-15, **options)
+    assert solution.status == "interrupted" and len(calls) >= 400
+    assert np.isfinite(solution.objective) and solution.dual_bound <= best * (1 + 1e-6)
+    if not constraints:
+        assert best * (1 - 1e-6) <= solution.objective <= problem.form().value(problem.form().zeros())
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        {"pull": 0.0}, {"pull": 1.5}, {"pull": float("nan")}, {"inner": "x"}, {"inner": None},
+        {"inner_steps": 0}, {"inner_steps": 2.5}, {"relaxation": 2.0},
+    ],
+)  # fmt: skip
+def test_options_out_of_range_are_refused(option):
+    (name, value), = option.items()
+    problem = problem_of(LAYOUTS["shared"](), FScore(), mtl.l1_norm)
+    with pytest.raises(mtl.SolverError, match=f"{name}={value!r}"):
+        problem.solve(solver="admm", **option)
+
+
+def test_dual_ascents_own_option_is_checked():
+    problem = problem_of(LAYOUTS["shared"](), FScore(), mtl.ridge)
+    for value in (0.0, -1.0, 1.01):
+        with pytest.raises(mtl.SolverError, match=f"pull={value!r}"):
+            problem.solve(solver="dual_ascent", pull=value)
