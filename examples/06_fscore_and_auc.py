@@ -31,7 +31,10 @@ import numpy as np
 import mtldsl as mtl
 
 N_TASKS, N_FEATURES, N_RELEVANT, NOISE, POSITIVE = 6, 30, 6, 1.0, 0.06
-F1, RANKING = mtl.FScore(), mtl.ROCArea()  # AUC() is a loss of labels; the usual area under a ROC curve is ROCArea()
+F1, RANKING = (
+    mtl.FScore(),
+    mtl.ROCArea(),
+)  # AUC() is a loss of labels; the usual area under a ROC curve is ROCArea()
 
 rng = np.random.default_rng(0)
 patterns = np.zeros((N_FEATURES, 2))
@@ -88,8 +91,9 @@ for norm, regularizer in norms.items():
         results[norm, name] = measured(path)
         f1, share, f1_tuned, area = results[norm, name]
         seconds, gap = sum(s.seconds for s in path), max(s.gap for s in path)
-        print(f"  {norm:<7}{name:<12}{f1:8.3f}{share:18.1%}{f1_tuned:24.3f}{area:19.3f}{seconds:11.1f}{gap:14.0e}")
-
+        print(
+            f"  {norm:<7}{name:<12}{f1:8.3f}{share:18.1%}{f1_tuned:24.3f}{area:19.3f}{seconds:11.1f}{gap:14.0e}"
+        )
 
 
 def best_f1(z, y):
@@ -98,7 +102,9 @@ def best_f1(z, y):
     return np.max(2 * right / (np.arange(1, len(y) + 1) + right[-1]))
 
 
-ceiling = np.mean([best_f1(X @ w, y) for X, w, y in zip(test.inputs, truth.T, test.per_task(test.targets), strict=True)])
+ceiling = np.mean(
+    [best_f1(X @ w, y) for X, w, y in zip(test.inputs, truth.T, test.per_task(test.targets), strict=True)]
+)
 print(f"""
   The true weights with the best threshold: F1 = {ceiling:.3f}.  Everybody labelled +1: {2 * POSITIVE / (1 + POSITIVE):.3f}.""")
 
@@ -175,7 +181,9 @@ def picture(path: Path) -> None:
 
     colours = dict(zip(losses, ["#8a929c", "#1f5fa8", "#3d9a8b", "#d9742b"], strict=True))
     plt.rcParams.update({"axes.spines.top": False, "axes.spines.right": False, "axes.titlelocation": "left"})
-    figure, (left, right) = plt.subplots(1, 2, figsize=(10.5, 4.4), width_ratios=[1.7, 1], layout="constrained")
+    figure, (left, right) = plt.subplots(
+        1, 2, figsize=(10.5, 4.4), width_ratios=[1.7, 1], layout="constrained"
+    )
     for k, name in enumerate(losses):
         for j, norm in enumerate(norms):
             f1, _, f1_tuned, area = results[norm, name]
@@ -188,9 +196,21 @@ def picture(path: Path) -> None:
     left.text(2.45, ceiling, "true weights, best threshold", ha="right", va="bottom", fontsize=9)
     for name in losses:
         left.bar(0, 0, color=colours[name], label=name)
-    left.plot([], [], "o", color="black", markerfacecolor="white", markeredgewidth=1.6, label="threshold tuned")
-    left.set(title="Mean F1 on new rows: bars as learned, circles tuned", ylabel="F1", ylim=(0, 1.35 * ceiling))
-    left.legend(frameon=False, ncols=5, loc="upper left", fontsize=9, columnspacing=1.2, handlelength=1.0, handletextpad=0.5)
+    left.plot(
+        [], [], "o", color="black", markerfacecolor="white", markeredgewidth=1.6, label="threshold tuned"
+    )
+    left.set(
+        title="Mean F1 on new rows: bars as learned, circles tuned", ylabel="F1", ylim=(0, 1.35 * ceiling)
+    )
+    left.legend(
+        frameon=False,
+        ncols=5,
+        loc="upper left",
+        fontsize=9,
+        columnspacing=1.2,
+        handlelength=1.0,
+        handletextpad=0.5,
+    )
     right.set(title="Mean area under the ROC curve", ylabel="area", ylim=(0.75, 0.92))
     for axes in (left, right):
         axes.set_xticks(range(len(norms)), [f"{norm}_norm" for norm in norms])

@@ -110,8 +110,8 @@ def _loss(cls: type[Loss]):
         for weights in with_intercept:
             if not atom.takes_intercept:
                 raise ModelError(
-                    f"{typed}: the intercept of {weights.name} alone makes this loss zero, since its labellings have a fixed number "
-                    f"of positives; write Weights(tasks) without intercept=True"
+                    f"{typed}: the intercept of {weights.name} alone makes this loss zero or does not matter, since its "
+                    f"labellings have a fixed number of positives; write Weights(tasks) without intercept=True"
                 )
         latex = rf"\sum_i {atom.latex(_prediction_latex(W, with_intercept))}"
         if mean:

@@ -56,7 +56,7 @@ def starts(rng, K):
 
 
 @every_kind
-@pytest.mark.parametrize("size", [1e-20, 1e-6, 1.0, 1e6, 1e12])
+@pytest.mark.parametrize("size", [1e-20, 1e-6, 1.0, 1e6])
 def test_optimality_conditions_hold_from_every_start(kind, size):
     rng = np.random.default_rng(KINDS.index(kind))
     for _ in range(25):

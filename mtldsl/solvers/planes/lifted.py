@@ -9,7 +9,7 @@ from mtldsl.atoms.losses import StructuredHinge
 from mtldsl.compile.normal_form import Entry, FunctionTerm, LinearMap, LossTerm, NormalForm
 from mtldsl.solvers.admm_iteration import Iteration
 from mtldsl.solvers.planes.bundle import Bundle
-from mtldsl.solvers.planes.oracle import Oracle
+from mtldsl.solvers.planes.oracle import Oracle, intercept_unit
 from mtldsl.solvers.planes.plane_function import PlaneFunction
 from mtldsl.solvers.solver import Point, Watch
 
@@ -89,12 +89,12 @@ def plane_function(loss: LossTerm, before: Bundle | None) -> PlaneFunction:
 
 
 def stacked_map(loss: LossTerm) -> LinearMap:
-    """Onto the weights of every task and, where the loss has intercepts, these in a last row."""
+    """Onto the weights of every task and, where the loss has intercepts, these in a last row, in the oracle's unit."""
     if not loss.intercepts:
         return loss.map
     d, m = loss.map.shape
     above = sparse.csr_array(sparse.eye_array(d + 1, d))
-    last = sparse.csr_array(([1.0], ([d], [0])), shape=(d + 1, 1))
+    last = sparse.csr_array(([1.0 / intercept_unit(loss)], ([d], [0])), shape=(d + 1, 1))
     entries = [
         Entry(
             entry.block,

@@ -11,12 +11,20 @@ from mtldsl.atoms.losses import HingeLoss, StructuredHinge
 from mtldsl.compile.mixture import Mixture
 from mtldsl.compile.normal_form import LossTerm
 
-__all__ = ["Oracle", "Planes", "has_oracle"]
+__all__ = ["Oracle", "Planes", "has_oracle", "intercept_unit"]
 
 
 def has_oracle(loss: LossTerm) -> bool:
     """Whether the loss is a maximum of affine functions whose highest one is known exactly."""
     return isinstance(loss.atom, (StructuredHinge, HingeLoss))
+
+
+def intercept_unit(loss: LossTerm) -> float:
+    """The root mean square of a typical feature: typical is what most of the data's energy lies in."""
+    squares = sum(
+        np.asarray((X.power(2) if loss.tasks.is_sparse else X**2).sum(axis=0)).ravel() for X in loss.tasks.inputs
+    ) / float(np.sum(loss.tasks.counts))
+    return float(np.sqrt((squares @ squares) / squares.sum())) if squares.sum() > 0 else 1.0
 
 
 @dataclass
@@ -30,7 +38,11 @@ class Planes:
 
 
 class Oracle:
-    """Of one loss of one weight matrix (and its intercepts). Values and slopes are without the tasks' coefficients."""
+    """Of one loss of one weight matrix (and its intercepts). Values and slopes are without the tasks' coefficients.
+
+    V (m, D) holds the weights of every task and, where there is an intercept, this divided by `unit`, the size of a feature: so
+    that one penalty suits them all.
+    """
 
     def __init__(self, loss: LossTerm):
         self.loss, self.tasks = loss, loss.tasks
@@ -38,6 +50,7 @@ class Oracle:
         self.calls = 0
         self.coefficients = np.asarray(loss.coefficients, float)
         self.size = self.tasks.n_features + self.has_intercept
+        self.unit = intercept_unit(loss) if self.has_intercept else 1.0
         self._find = self._structured if isinstance(loss.atom, StructuredHinge) else self._hinge
 
     def is_of_the_same(self, other: Oracle) -> bool:
@@ -51,7 +64,7 @@ class Oracle:
         """Flat predictions (N,) of V (m, D)."""
         d = self.tasks.n_features
         z = self.tasks.forward(V[:, :d].T)
-        return z + np.repeat(V[:, d], self.tasks.counts) if self.has_intercept else z
+        return z + self.unit * np.repeat(V[:, d], self.tasks.counts) if self.has_intercept else z
 
     def pull(self, u: np.ndarray) -> np.ndarray:
         """The adjoint, (m, D)."""
@@ -61,7 +74,9 @@ class Oracle:
             starts = self.tasks.offsets[:-1]
             sums = np.add.reduceat(u, starts)
             # slopes of rankings sum to zero, but for rounding, along which no plane has a slope
-            slopes[:, -1] = np.where(np.abs(sums) > 1e-14 * np.add.reduceat(np.abs(u), starts), sums, 0.0)
+            slopes[:, -1] = self.unit * np.where(
+                np.abs(sums) > 1e-14 * np.add.reduceat(np.abs(u), starts), sums, 0.0
+            )
         return slopes
 
     def __call__(self, V: np.ndarray) -> Planes:
@@ -76,9 +91,9 @@ class Oracle:
         """Of task i alone, at v (D,): every array has one row."""
         self.calls += 1 / self.tasks.n_tasks
         X, d = self.tasks.inputs[i], self.tasks.n_features
-        z = X @ v[:d] + (v[d] if self.has_intercept else 0.0)
+        z = X @ v[:d] + (self.unit * v[d] if self.has_intercept else 0.0)
         value, delta, u, stored = self._one(i, z)
-        slope = np.append(X.T @ u, u.sum()) if self.has_intercept else X.T @ u
+        slope = np.append(X.T @ u, self.unit * u.sum()) if self.has_intercept else X.T @ u
         return Planes(np.array([value]), np.array([delta]), slope[None, :], [stored])
 
     def _one(self, i: int, z: np.ndarray):

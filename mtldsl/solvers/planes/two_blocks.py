@@ -61,7 +61,7 @@ class TwoBlocks:
         self.Z = -self.coefficients[:, None] * self.bundle.slopes()
 
     def _stacked(self, start: Point) -> np.ndarray:
-        rows = [start.blocks[self.block], *(start.blocks[name] for name in self.loss.intercepts)]
+        rows = [start.blocks[self.block], *(start.blocks[name] / self.oracle.unit for name in self.loss.intercepts)]
         return np.vstack(rows).T.copy()
 
     def _first_penalty(self, first) -> float:
@@ -151,7 +151,7 @@ class TwoBlocks:
 
     def blocks(self, S: np.ndarray) -> dict[str, np.ndarray]:
         weights = {self.block: S[:, : self.d].T.copy()}
-        return weights | {name: S[:, self.d :].T.copy() for name in self.loss.intercepts}
+        return weights | {name: self.oracle.unit * S[:, self.d :].T for name in self.loss.intercepts}
 
     def _shares(self) -> list[np.ndarray] | None:
         """One multiplier for each of several functions; a single one takes what the loss leaves."""

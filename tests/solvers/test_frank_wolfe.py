@@ -1,0 +1,75 @@
+"""The paper's own algorithm, for teaching: it reaches the same optima, only slower, and refuses what it is not for."""
+
+import numpy as np
+import pytest
+
+import mtldsl as mtl
+from mtldsl.atoms.metrics import AUC, ErrorRate, FScore, ROCArea
+from tests.models import separate, shared
+
+NORMS = {"l1": mtl.l1_norm, "l21": mtl.l21_norm, "trace": mtl.trace_norm}
+INNER = {"solver": "admm", "inner": "frank_wolfe"}
+
+
+def problem_of(tasks, metric, norm, c=4.0, intercept=False):
+    W = mtl.Weights(tasks, intercept=intercept)
+    return mtl.minimize(c * mtl.structured_hinge(W, tasks, metric=metric) + NORMS[norm](W))
+
+
+@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("metric", [FScore(), AUC(), ErrorRate(), ROCArea()], ids=repr)
+def test_it_comes_near_the_optimum_with_a_valid_bound(metric, norm):
+    tasks = shared(1, n=20, labels="sign")
+    problem = problem_of(tasks, metric, norm, 0.2 if isinstance(metric, ErrorRate) else 4.0)
+    best = problem.solve(solver="cvxpy", tol=1e-7).objective
+    solution = problem.solve(**INNER, tol=3e-3, max_iter=1000, max_seconds=10)
+    assert solution.status == "optimal", solution
+    assert best * (1 - 1e-7) <= solution.objective <= best * (1 + 3.1e-3)
+    assert solution.dual_bound <= best * (1 + 1e-7)
+    last = solution.history[-1]
+    assert last["inner_steps"] >= solution.iterations / 2 and last["oracle_calls"] > last["inner_steps"]
+
+
+def test_planes_need_fewer_looks_at_the_oracle():
+    problem = problem_of(separate(2, labels="sign"), FScore(), "l21")
+    paper = problem.solve(**INNER, tol=3e-3, max_seconds=10)
+    planes = problem.solve(solver="admm", tol=3e-3)
+    assert paper.status == planes.status == "optimal"
+    assert planes.history[-1]["oracle_calls"] < paper.history[-1]["oracle_calls"]
+
+
+def test_an_intercept_and_a_bound_that_tightens():
+    tasks = shared(3, n=20, labels="sign")
+    problem = problem_of(tasks, FScore(), "l21", intercept=True)
+    best = problem.solve(solver="cvxpy", tol=1e-7).objective
+    gaps = []
+    for rounds in (1, 10, 300):
+        solution = problem.solve(**INNER, tol=1e-12, max_iter=rounds, max_seconds=10)
+        assert solution.dual_bound <= best * (1 + 1e-7) and solution.objective >= best * (1 - 1e-7)
+        gaps.append(solution.relative_gap)
+    assert gaps[2] < gaps[1] < gaps[0] and gaps[2] < 0.05
+
+
+def test_the_number_of_inner_steps_is_kept():
+    problem = problem_of(shared(4, n=20, labels="sign"), AUC(), "l1")
+    for steps in (1, 5):
+        solution = problem.solve(**INNER, inner_steps=steps, tol=1e-12, max_iter=10)
+        assert solution.history[-1]["inner_steps"] <= 10 * steps
+        assert np.isfinite(solution.relative_gap)
+
+
+@pytest.mark.parametrize("kind", ["constraint", "two losses", "decomposition", "other loss", "two norms"])
+def test_models_that_it_is_not_for_are_refused(kind):
+    t = shared(5, n=20, labels="sign")
+    W, S = mtl.Weights(t), mtl.Weights(t, name="S")
+    loss = mtl.structured_hinge(W, t, metric=AUC())
+    objective, constraints, says = {
+        "constraint": (loss + mtl.l1_norm(W), [W.sum(axis=1) == 0], "W.sum"),
+        "two losses": (loss + mtl.hinge_loss(W, t) + mtl.l1_norm(W), [], "one loss"),
+        "decomposition": (mtl.structured_hinge(W + S, t) + mtl.l1_norm(W) + mtl.l1_norm(S), [], "one weight matrix"),
+        "other loss": (mtl.logistic_loss(W, t) + mtl.l1_norm(W), [], "one loss"),
+        "two norms": (loss + mtl.trace_norm(W) + mtl.l21_norm(W), [], "trace_norm"),
+    }[kind]
+    with pytest.raises(mtl.SolverError, match=r"frank_wolfe.*") as raised:
+        mtl.minimize(objective, subject_to=constraints).solve(**INNER)
+    assert says in str(raised.value)

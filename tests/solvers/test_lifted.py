@@ -1,0 +1,213 @@
+"""Structured losses beside other losses, on sums of weights, under constraints: solved, proven, and equal to the reference."""
+
+import numpy as np
+import pytest
+
+import mtldsl as mtl
+from mtldsl.atoms.metrics import AUC, ErrorRate, FScore, PrecisionAt, RecallAt, ROCArea
+from tests.models import separate, shared
+
+MODELS = {}
+
+
+def model(function):
+    MODELS[function.__name__] = function
+    return function
+
+
+def hinge(W, tasks, metric, c=4.0, **options):
+    return c * mtl.structured_hinge(W, tasks, metric=metric, **options)
+
+
+@model
+def low_rank_plus_sparse():
+    t = separate(1, labels="sign")
+    L, S = mtl.Weights(t, name="L"), mtl.Weights(t, name="S")
+    return mtl.minimize(hinge(L + S, t, AUC()) + mtl.trace_norm(L) + 0.7 * mtl.l1_norm(S))
+
+
+@model
+def low_rank_plus_rows_with_intercept():
+    t = shared(2, n=20, labels="sign", missing=0.2)
+    L, S = mtl.Weights(t, name="L", intercept=True), mtl.Weights(t, name="S")
+    return mtl.minimize(hinge(L + S, t, FScore()) + 1.5 * mtl.trace_norm(L) + mtl.l21_norm(S))
+
+
+@model
+def two_structured_losses():
+    t = shared(3, n=20, labels="sign")
+    W = mtl.Weights(t)
+    return mtl.minimize(hinge(W, t, FScore()) + hinge(W, t, ROCArea(), 2.0) + mtl.l21_norm(W))
+
+
+@model
+def two_structured_losses_that_share_an_intercept():
+    t = shared(4, n=20, labels="sign")
+    W = mtl.Weights(t, intercept=True)
+    return mtl.minimize(hinge(W, t, FScore()) + hinge(W, t, FScore(beta=2.0), 2.0) + mtl.l21_norm(W))
+
+
+@model
+def a_ranking_before_an_f_score_with_an_intercept():
+    t = shared(4, n=20, labels="sign")
+    W = mtl.Weights(t, intercept=True)
+    return mtl.minimize(hinge(W, t, ROCArea()) + hinge(W, t, FScore(), 2.0) + mtl.trace_norm(W))
+
+
+@model
+def an_f_score_before_a_ranking_with_an_intercept():
+    t = shared(4, n=20, labels="sign")
+    W = mtl.Weights(t, intercept=True)
+    return mtl.minimize(hinge(W, t, FScore(), 2.0) + hinge(W, t, ROCArea()) + mtl.trace_norm(W))
+
+
+@model
+def beside_a_logistic_loss():
+    t = shared(5, n=20, labels="sign")
+    W = mtl.Weights(t, intercept=True)
+    return mtl.minimize(hinge(W, t, AUC()) + 0.1 * mtl.logistic_loss(W, t) + mtl.l1_norm(W))
+
+
+@model
+def beside_a_hinge_loss_of_other_weights():
+    t = separate(6, labels="sign", density=0.6)
+    W, V = mtl.Weights(t), mtl.Weights(t, name="V")
+    return mtl.minimize(hinge(W, t, RecallAt(3)) + 0.2 * mtl.hinge_loss(W + V, t) + mtl.l21_norm(W) + 2 * mtl.l1_norm(V))
+
+
+@model
+def beside_a_squared_loss_on_other_labels():
+    real, sign = shared(7, n=20), shared(7, n=20, labels="sign")
+    W = mtl.Weights(real)
+    return mtl.minimize(0.05 * mtl.squared_loss(W, real) + hinge(W, sign, FScore()) + mtl.trace_norm(W))
+
+
+@model
+def nonnegative():
+    t = shared(8, n=20, labels="sign")
+    W = mtl.Weights(t)
+    return mtl.minimize(hinge(W, t, FScore()) + mtl.l1_norm(W), subject_to=[W >= 0])
+
+
+@model
+def columns_on_the_simplex():
+    t = separate(9, labels="sign")
+    W = mtl.Weights(t)
+    return mtl.minimize(hinge(W, t, AUC()), subject_to=[W >= 0, W.sum(axis=0) == 1])
+
+
+@model
+def in_a_ball_and_a_box():
+    t = shared(10, n=20, labels="sign")
+    W = mtl.Weights(t)
+    return mtl.minimize(hinge(W, t, PrecisionAt(4)), subject_to=[mtl.l21_norm(W) <= 0.3, W <= 0.1])
+
+
+@model
+def in_a_trace_norm_ball_with_an_intercept():
+    t = shared(11, n=20, labels="sign", density=0.7)
+    W = mtl.Weights(t, intercept=True)
+    return mtl.minimize(hinge(W, t, ErrorRate(), 0.2) + 0.1 * mtl.ridge(W), subject_to=[mtl.trace_norm(W) <= 1.0])
+
+
+@model
+def total_variation_over_tasks():
+    t = shared(12, n=20, labels="sign")
+    W = mtl.Weights(t)
+    return mtl.minimize(hinge(W, t, AUC()) + mtl.total_variation(W) + 0.3 * mtl.l1_norm(W))
+
+
+@model
+def a_mean_with_a_metric_of_its_own_for_every_task():
+    t = separate(13, labels="sign")
+    W = mtl.Weights(t)
+    metrics = [FScore(), AUC(), ROCArea(), RecallAt(0.5)]
+    return mtl.minimize(hinge(W, t, metrics, 80.0, mean=True) + mtl.trace_norm(W) + 0.5 * mtl.l1_norm(W), subject_to=[W >= -0.2])
+
+
+@model
+def weights_moved_and_mixed():
+    t = shared(14, n=20, labels="sign")
+    W = mtl.Weights(t)
+    mix = np.array([[1.0, 0, 0, 0.5], [0, 1, 0, 0], [0, 0.3, 1, 0], [0, 0, 0, 1]])
+    return mtl.minimize(hinge(W @ mix - 0.05, t, FScore(beta=2.0)) + mtl.l21_norm(W))
+
+
+@model
+def differences_of_tasks():
+    t = separate(15, labels="sign")
+    W = mtl.Weights(t)
+    return mtl.minimize(hinge(W, t, AUC()) + mtl.mean_regularizer(W) + 0.5 * mtl.trace_norm(W))
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_composed_models_are_certified_and_equal_to_the_reference(name):
+    problem = MODELS[name]()
+    best = problem.solve(solver="cvxpy", tol=1e-6)
+    assert best.status == "optimal", best
+    solution = problem.solve(tol=1e-6, max_seconds=20)
+    assert solution.status == "optimal" and solution.solver == "admm", solution
+    assert solution.violation <= 1e-6
+    assert solution.objective == pytest.approx(best.objective, rel=2e-6)
+    assert solution.dual_bound <= best.objective * (1 + 1e-6)
+    # the objective and the constraints as cvxpy states them
+    stated = problem.to_cvxpy()
+    assert stated.objective_value(solution.blocks) == pytest.approx(solution.objective, rel=1e-9)
+    assert stated.violation(solution.blocks) <= 2e-6
+    zero = problem.form().value(problem.form().zeros())
+    assert solution.objective < 0.999 * zero or problem.form().constraints  # the data have a say
+
+
+@pytest.mark.parametrize("name", ["two_structured_losses", "nonnegative", "low_rank_plus_sparse"])
+def test_eight_digits(name):
+    problem = MODELS[name]()
+    solution = problem.solve(solver="admm", tol=1e-8, max_seconds=20)
+    assert solution.status == "optimal" and abs(solution.relative_gap) <= 1e-8
+    assert solution.objective == pytest.approx(problem.solve(solver="cvxpy", tol=1e-7).objective, rel=1e-6)
+
+
+def test_several_paths_lead_to_one_optimum():
+    """By planes alone, and by the general ADMM with a constraint that does not bind."""
+    t = shared(16, n=20, labels="sign")
+    W = mtl.Weights(t)
+    plain = mtl.minimize(hinge(W, t, FScore()) + mtl.l21_norm(W)).solve(tol=1e-8)
+    lifted = mtl.minimize(hinge(W, t, FScore()) + mtl.l21_norm(W), subject_to=[W.sum(axis=1) <= 1e3]).solve(tol=1e-8)
+    assert lifted.status == plain.status == "optimal"
+    assert lifted.objective == pytest.approx(plain.objective, rel=2e-8)
+
+
+@pytest.mark.parametrize("metric", [FScore(), ROCArea()], ids=repr)
+def test_a_path_keeps_its_planes_and_takes_new_coefficients(metric):
+    t = shared(17, n=40, labels="sign")
+    W, lam = mtl.Weights(t), mtl.Parameter(1.0)
+    problem = mtl.minimize(lam * mtl.structured_hinge(W, t, metric=metric) + mtl.l21_norm(W), subject_to=[W >= -0.1])
+    values, warm, cold = [2.0, 2.5, 3.2, 20.0], [], []
+    for value, solution in zip(values, problem.path(lam, values, tol=1e-6), strict=True):
+        lam.value = value
+        alone = problem.solve(tol=1e-6)
+        assert solution.status == alone.status == "optimal"
+        assert solution.objective == pytest.approx(alone.objective, rel=2e-6)
+        warm.append(solution.history[-1]["oracle_calls"])
+        cold.append(alone.history[-1]["oracle_calls"])
+    assert sum(warm[1:3]) < sum(cold[1:3])
+    assert solution.objective == pytest.approx(problem.solve(solver="cvxpy", tol=1e-6).objective, rel=2e-6)
+
+
+def test_cut_short():
+    problem = MODELS["low_rank_plus_sparse"]()
+    best = problem.solve(solver="cvxpy", tol=1e-6).objective
+    for limit, status in (({"max_iter": 3}, "iteration_limit"), ({"max_seconds": 1e-9}, "time_limit")):
+        solution = problem.solve(solver="admm", tol=1e-12, **limit)
+        assert solution.status == status
+        assert solution.dual_bound <= best * (1 + 1e-6) and solution.objective >= best * (1 - 1e-6)
+
+
+def test_weights_of_rounding_size_still_give_multipliers():
+    """A copy that is zero but for rounding once made the step of the last prox 1e-18, and its program without a support."""
+    t = separate(18, labels="sign")
+    W = mtl.Weights(t, intercept=True)
+    hinges = mtl.structured_hinge(W, t, metric=FScore()) + 0.5 * mtl.structured_hinge(W, t, metric=AUC())
+    for c in (1e-3, 0.05, 0.2, 0.5, 1.0):
+        problem = mtl.minimize(c * hinges + 6.0 * mtl.l12_norm(W) + 0.5 * mtl.ridge(W))
+        solution = problem.solve(tol=1e-6, max_seconds=20)
+        assert solution.status == "optimal", (c, solution)
