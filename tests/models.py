@@ -1,4 +1,4 @@
-"""Twenty mixed models, none of them from a paper, on small data: every solver that accepts one is held to its optimum.
+"""Mixed models, none of them from a paper, on small data: every solver that accepts one is held to its optimum.
 
 Each is a function of no argument that returns a Problem; the name says what is mixed.
 """
@@ -241,4 +241,65 @@ def low_rank_offset_from_known_weights():
     W = mtl.Weights(t)
     return mtl.minimize(
         mtl.squared_loss(W, t) + 2.0 * mtl.trace_norm(W - _weights(22)) + 0.5 * mtl.l12_norm(W)
+    )
+
+
+@model
+def f_score_low_rank_plus_sparse_with_intercept():
+    t = shared(23, labels="sign", missing=0.15)
+    L, S = mtl.Weights(t, intercept=True, name="L"), mtl.Weights(t, name="S")
+    return mtl.minimize(
+        4.0 * mtl.structured_hinge(L + S, t, metric=mtl.FScore()) + mtl.trace_norm(L) + 0.8 * mtl.l1_norm(S)
+    )
+
+
+@model
+def a_metric_of_its_own_for_every_task_group_sparse():
+    t = separate(24, labels="sign")
+    W = mtl.Weights(t)
+    metrics = [mtl.FScore(beta=2.0), mtl.AUC(), mtl.RecallAt(3), mtl.ROCArea()]
+    return mtl.minimize(60.0 * mtl.structured_hinge(W, t, metric=metrics, mean=True) + 1.0 * mtl.l21_norm(W))
+
+
+@model
+def auc_and_logistic_losses_nonnegative():
+    t = shared(25, labels="sign", density=0.6)
+    W = mtl.Weights(t, intercept=True)
+    return mtl.minimize(
+        3.0 * mtl.structured_hinge(W, t, metric=mtl.AUC())
+        + 0.1 * mtl.logistic_loss(W, t)
+        + 0.5 * mtl.l21_norm(W),
+        subject_to=[W >= 0],
+    )
+
+
+@model
+def precision_in_a_trace_norm_ball_with_total_variation():
+    t = shared(26, n=24, labels="sign")
+    W = mtl.Weights(t)
+    return mtl.minimize(
+        4.0 * mtl.structured_hinge(W, t, metric=mtl.PrecisionAt(0.5)) + 0.5 * mtl.total_variation(W),
+        subject_to=[mtl.trace_norm(W) <= 0.3],
+    )
+
+
+@model
+def two_structured_losses_share_an_intercept_and_a_ridge():
+    t = separate(27, labels="sign")
+    W = mtl.Weights(t, intercept=True)
+    return mtl.minimize(
+        2.0 * mtl.structured_hinge(W, t, metric=mtl.ROCArea())
+        + 3.0 * mtl.structured_hinge(W, t, metric=mtl.FScore(beta=0.5))
+        + 0.5 * mtl.ridge(W)
+    )
+
+
+@model
+def error_rate_sparse_and_low_rank():
+    t = shared(28, n=24, labels="sign")
+    W = mtl.Weights(t)
+    return mtl.minimize(
+        0.3 * mtl.structured_hinge(W, t, metric=mtl.ErrorRate())
+        + 0.5 * mtl.l1_norm(W)
+        + 0.5 * mtl.trace_norm(W)
     )

@@ -12,12 +12,25 @@ from scipy import sparse
 import mtldsl as mtl
 from mtldsl.atoms.function import REGISTRY, Loss
 from mtldsl.certificate import certify
+from mtldsl.compile.mixture import Mixture
 from tests.models import MODELS
 
 N, D, M = 14, 5, 3
 LOSSES = sorted(name for name, atom in REGISTRY.items() if issubclass(atom, Loss))
 NORMS = ["l1_norm", "l21_norm", "l12_norm", "l1_inf_norm", "frobenius_norm", "trace_norm"]
 every_loss = pytest.mark.parametrize("loss", LOSSES)
+every_loss_of_weighted_samples = pytest.mark.parametrize(
+    "loss", [name for name in LOSSES if REGISTRY[name].weighs_samples]
+)
+METRICS = [
+    mtl.FScore(),
+    mtl.FScore(beta=3.0),
+    mtl.AUC(),
+    mtl.ROCArea(),
+    mtl.ErrorRate(),
+    mtl.PrecisionAt(7),
+    mtl.RecallAt(3),
+]
 
 
 def labels(loss, X, rng):
@@ -65,9 +78,52 @@ def test_zero_is_the_solution_at_lambda_max_and_not_just_below(loss, norm):
     lam.value = critical * (1 + 1e-6)
     assert optimum(problem) == pytest.approx(at_zero, rel=1e-6)
     assert solve_reference(problem.form()).objective == pytest.approx(at_zero, rel=1e-6)
+    if not critical.exact:  # an upper bound: nothing is said of what is below
+        assert loss == "structured_hinge"
+        return
     lam.value = critical * 0.9
     assert optimum(problem) < at_zero * (1 - 1e-5) - 1e-9
     assert solve_reference(problem.form()).objective < at_zero * (1 - 1e-5) - 1e-9
+
+
+@pytest.mark.parametrize("metric", METRICS, ids=repr)
+@pytest.mark.parametrize("norm", ["l1_norm", "l21_norm", "trace_norm"])
+def test_zero_is_the_solution_up_to_the_lambda_max_of_a_metric(metric, norm):
+    """lam * losses + norm, as the field writes it; beyond lambda_max only where it is said to be exact."""
+    X, Y, _ = data("structured_hinge")
+    tasks = mtl.Tasks.shared(X, Y)
+    W, lam = mtl.Weights(tasks), mtl.Parameter(1.0)
+    problem = mtl.minimize(lam * mtl.structured_hinge(W, tasks, metric=metric) + getattr(mtl, norm)(W))
+    critical = problem.lambda_max(lam)
+    assert 0 < critical < np.inf
+    # from the coefficient on the norm it is the inverse
+    other = mtl.minimize(mtl.structured_hinge(W, tasks, metric=metric) + lam * getattr(mtl, norm)(W))
+    assert other.lambda_max(lam) == pytest.approx(1.0 / critical, rel=1e-12)
+    for factor in (0.5, 1 - 1e-6):
+        lam.value = critical * factor
+        at_zero = problem.form().value({"W": np.zeros((D, M))})
+        assert solve_reference(problem.form()).objective == pytest.approx(at_zero, rel=1e-6)
+        assert np.abs(problem.solve(tol=1e-8).W).max() <= 1e-6
+    if critical.exact:
+        lam.value = critical * 1.2
+        at_zero = problem.form().value({"W": np.zeros((D, M))})
+        assert solve_reference(problem.form()).objective < at_zero * (1 - 1e-5)
+        assert np.abs(problem.solve(tol=1e-8).W).max() > 1e-4
+
+
+def test_the_lambda_max_of_an_f_score_is_a_bound_and_says_so():
+    X, Y, _ = data("structured_hinge")
+    tasks = mtl.Tasks.shared(X, Y)
+    W, lam = mtl.Weights(tasks), mtl.Parameter(1.0)
+    critical = {}
+    for metric in (mtl.FScore(), mtl.AUC(), mtl.ErrorRate()):
+        problem = mtl.minimize(lam * mtl.structured_hinge(W, tasks, metric=metric) + mtl.l1_norm(W))
+        critical[metric.name] = problem.lambda_max(lam)
+    assert critical["AUC"].exact and critical["ErrorRate"].exact and not critical["FScore"].exact
+    assert critical["FScore"].note and not critical["AUC"].note
+    # by hand: 1 / max |2 X^T y|
+    assert critical["AUC"] == pytest.approx(1.0 / np.abs(2 * X.T @ Y).max(), rel=1e-9)
+    assert critical["ErrorRate"] == pytest.approx(1.0 / np.abs(2 * X.T @ Y).max(), rel=1e-9)
 
 
 @pytest.mark.parametrize("loss", ["squared_loss", "logistic_loss", "huber_loss", "poisson_loss"])
@@ -130,7 +186,7 @@ def test_missing_labels_are_rows_that_are_not_there(loss):
     assert optimum(missing) == pytest.approx(best, rel=1e-6) == optimum(removed)
 
 
-@every_loss
+@every_loss_of_weighted_samples
 @pytest.mark.parametrize("mean", [False, True])
 def test_sample_weights_equal_replication(loss, mean):
     X, Y, rng = data(loss)
@@ -148,6 +204,22 @@ def test_sample_weights_equal_replication(loss, mean):
     assert values[0] == pytest.approx(values[1], rel=1e-12)
     best = solve_reference(problems[1].form()).objective
     assert [optimum(problem) for problem in problems] == pytest.approx([best, best], rel=1e-6)
+
+
+@pytest.mark.parametrize("metric", METRICS, ids=repr)
+def test_layouts_are_the_same_problem_for_every_metric(metric):
+    """Shared inputs and the same inputs task by task."""
+    X, Y, _ = data("structured_hinge")
+    shared, apart = mtl.Tasks.shared(X, Y), mtl.Tasks.separate([X] * M, list(Y.T))
+    values = []
+    for tasks in (shared, apart):
+        W = mtl.Weights(tasks)
+        problem = mtl.minimize(
+            mtl.structured_hinge(W, tasks, metric=metric) + 0.3 * mtl.l21_norm(W) + 0.1 * mtl.ridge(W)
+        )
+        values.append(optimum(problem))
+    best = solve_reference(problem.form()).objective
+    assert values == pytest.approx([best, best], rel=1e-6)
 
 
 @every_loss
@@ -235,6 +307,16 @@ def test_targets_that_are_all_zero_have_the_zero_solution():
 # ---------------------------------------------------------------------------------------------- weak duality
 
 
+def disturbed(dual, size, rng):
+    """A loss's multipliers, each changed; those of a structured hinge are a list with an array or random labellings a task."""
+    if isinstance(dual, list):
+        return [disturbed(part, size, rng) for part in dual]
+    if isinstance(dual, Mixture):
+        flips = dual.flips ^ (rng.random(dual.flips.shape) < min(size, 0.2))
+        return Mixture(flips, dual.weights + size * rng.normal(size=dual.weights.shape))
+    return dual + size * rng.normal(size=dual.shape)
+
+
 @pytest.mark.parametrize("name", MODELS)
 def test_weak_duality_on_random_points_and_multipliers(name):
     """Whatever the multipliers, the certificate's bound stays below the optimum that the reference found."""
@@ -257,7 +339,7 @@ def test_weak_duality_on_random_points_and_multipliers(name):
                 bound = certify(form, blocks, *duals).dual_bound
                 assert bound <= reference.objective + margin
                 finite += np.isfinite(bound)
-            near = [u + 0.1 * size * rng.normal(size=u.shape) for u in reference.loss_duals]
+            near = [disturbed(u, 0.1 * size, rng) for u in reference.loss_duals]
             bound = certify(form, reference.blocks, near, reference.function_duals).dual_bound
             assert bound <= reference.objective + margin
     assert finite >= 20

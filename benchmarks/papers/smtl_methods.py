@@ -122,7 +122,8 @@ class _Problem:
 
     def solve(self, lam: float, **options):
         self.lam.value = lam
-        return self.problem.solve(**options)
+        # not "auto" for hinges: where ADMM runs into the cap, that would go on with cvxpy, which hears no clock
+        return self.problem.solve("auto" if self.model.own == "mse" else "admm", **options)
 
 
 def _scores(solution, tasks) -> list[np.ndarray]:
@@ -167,7 +168,7 @@ class _Search:
 
     def walk(self, grid: list[float]) -> None:
         """Upwards, each fold warm-started from the lam before; ends after two values in a row below the best for every measure
-        that chooses, or two in a row where all folds ran into the cap."""
+        that chooses, or two in a row where all folds ran into the cap; after four values at the earliest."""
         warm = [None] * len(self.problems)
         full, chosen_by = 0, (self.model.own, *self.model.others)
         tried = []
@@ -177,7 +178,7 @@ class _Search:
             tried.append(lam)
             totals = {measure: [np.mean(self.found[v][measure]) for v in tried] for measure in chosen_by}
             falling = all(len(t) > 3 and max(t[-2:]) < max(t[:-2]) for t in totals.values())
-            if falling or full == 2:
+            if falling or (full >= 2 and len(tried) > 4):
                 return
 
     def refine(self, measure: str, whole_grid: list[float]) -> None:

@@ -32,6 +32,7 @@ def fit_and_score(name: str, train: Tasks, new: Tasks, C: float, seed: int) -> t
     Y = (train.targets.reshape(train.n_tasks, -1).T > 0).astype(int)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
+        warnings.filterwarnings("ignore", message="The number of unique classes is greater than 50%")
         scores, labels = MULTILABEL[name](train.X, Y, new.X, C, seed)
     return list(scores.T - 0.5), list(np.where(labels > 0, 1.0, -1.0).T)
 

@@ -74,6 +74,7 @@ def report(runs: Path, path: Path, console: Console) -> None:
         "## What differs from the paper",
         "",
         *_deviations(main, imbalance),
+        *_notes(path.with_name("smtl_notes.txt")),
         "",
     ]
     for title, tables in sections:
@@ -82,6 +83,11 @@ def report(runs: Path, path: Path, console: Console) -> None:
             text += [*_markdown(*table), ""]
     path.write_text("\n".join(text))
     console.print(f"written: {path}")
+
+
+def _notes(path: Path) -> list[str]:
+    """What only the person who ran it knows: a line each, in smtl_notes.txt beside the CSV."""
+    return [f"- {line}" for line in path.read_text().splitlines() if line.strip()] if path.is_file() else []
 
 
 def _on_screen(cell: str) -> str:
@@ -399,7 +405,8 @@ def _deviations(main, imbalance) -> list[str]:
         "- Tests: paired over the partitions, two-sided, exact Wilcoxon. Partitions share rows, so that all these p-values are too small; "
         "none is corrected for the number of comparisons. Wilcoxon's p cannot be below 0.002 with 10 partitions, 0.0625 with 5.",
         "- Solves: relative gap 1e-3 in cross-validation and 1e-4 for the final fit, with caps on the seconds; a capped solve's weights are "
-        "used as they are and counted in the last table.",
+        "used as they are and counted in the last table. Final fits start cold. Hinges, structured or not, are solved by ADMM alone: "
+        "after its cap `solve()` would go on with cvxpy, which hears no clock.",
     ]
     if imbalance:
         lines.append(

@@ -50,7 +50,9 @@ def planes_of(metric, y):
         b, c = (flips[:, y == label].sum(axis=1).astype(int) for label in (-1, 1))
         heights = np.asarray(metric.delta(b, c, int(np.sum(y > 0)), int(np.sum(y < 0))), float)
         return (-2.0 * y * flips)[np.isfinite(heights)], heights[np.isfinite(heights)]
-    pairs = np.array([np.eye(len(y))[j] - np.eye(len(y))[i] for i in np.flatnonzero(y > 0) for j in np.flatnonzero(y < 0)])
+    pairs = np.array(
+        [np.eye(len(y))[j] - np.eye(len(y))[i] for i in np.flatnonzero(y > 0) for j in np.flatnonzero(y < 0)]
+    )
     chosen = np.array(list(itertools.product((0.0, 1.0), repeat=len(pairs))))
     return 2.0 * chosen @ pairs / len(pairs), chosen.mean(axis=1)
 
@@ -107,7 +109,9 @@ def test_values_and_slopes_are_those_of_all_labellings(metric):
     term, targets = term_of(metric, rng)
     for size in (0.0, 0.05, 0.5, 5.0):
         z, other = size * rng.normal(size=(2, term.tasks.n_samples))
-        expected = sum(c * value(metric, s, y) for c, s, y in zip(COEFFICIENTS, parts(term, z), targets, strict=True))
+        expected = sum(
+            c * value(metric, s, y) for c, s, y in zip(COEFFICIENTS, parts(term, z), targets, strict=True)
+        )
         assert term.value(z) == pytest.approx(expected, rel=1e-13, abs=1e-14)
         # a subgradient: the plane supports everywhere
         assert term.value(other) >= term.value(z) + term.gradient(z) @ (other - z) - 1e-12
@@ -128,7 +132,8 @@ def test_a_mixture_proves_no_more_than_the_conjugate(metric, kind):
             assert_proven(term, dual, targets, metric)
             continue
         for u, promised, y, c in zip(parts(term, dual.u), dual.proven, targets, COEFFICIENTS, strict=True):
-            assert promised <= c * minus_conjugate(metric, u / c, y) + 1e-8  # -inf, or another mixture with that slope
+            # -inf, or another mixture with that slope
+            assert promised <= c * minus_conjugate(metric, u / c, y) + 1e-8
 
 
 def height(metric, flip, y) -> float:
@@ -150,7 +155,9 @@ def test_probabilities_promise_at_least_their_mean_height(metric):
         for i, (mix, y, c) in enumerate(zip(mixtures, targets, COEFFICIENTS, strict=True)):
             mean = mix.weights @ [height(metric, f, y) for f in mix.flips]
             assert dual.proven[i] >= c * mean - 1e-12
-            np.testing.assert_allclose(parts(term, dual.u)[i], -2.0 * c * y * mix.flip_probabilities(), atol=1e-12)
+            np.testing.assert_allclose(
+                parts(term, dual.u)[i], -2.0 * c * y * mix.flip_probabilities(), atol=1e-12
+            )
 
 
 @every_metric
@@ -191,7 +198,9 @@ def test_balanced_multipliers_sum_to_zero_in_every_task_and_prove_no_more(metric
     for _ in range(6):
         term, targets = term_of(metric, rng)
         u = size * rng.normal(size=term.tasks.n_samples)
-        mixtures = [random_mixture(rng, y, metric, "probabilities") for y in targets] if metric.labellings else u
+        mixtures = (
+            [random_mixture(rng, y, metric, "probabilities") for y in targets] if metric.labellings else u
+        )
         for given in (u, mixtures, -u):
             dual = term.dual_project(given)
             if not np.all(np.isfinite(dual.proven)):

@@ -49,7 +49,9 @@ def set_in_type(latex):
     mathtext.MathTextParser("agg").parse(f"${latex}$")
 
 
-@pytest.mark.parametrize("word", mtl.language.vocabulary.WORDS)
+@pytest.mark.parametrize(
+    "word", [w for w in mtl.language.vocabulary.WORDS if w not in mtl.language.vocabulary.METRICS]
+)
 def test_every_word_of_every_argument_can_be_set(word):
     build = mtl.language.vocabulary.WORDS[word]
     for argument in ARGUMENTS:
@@ -60,6 +62,22 @@ def test_every_word_of_every_argument_can_be_set(word):
             else build(argument, **NEEDED.get(word, {}))
         )
         set_in_type(term.latex)
+
+
+@pytest.mark.parametrize(
+    "metric",
+    [kind for word in mtl.language.vocabulary.METRICS.values() for kind in word.examples()],
+    ids=repr,
+)
+def test_every_metric_inside_a_model_can_be_set(metric):
+    problem = mtl.minimize(
+        lam * mtl.structured_hinge(L - W, TASKS["sign"], metric=metric, mean=True) + mtl.l1_norm(W)
+    )
+    set_in_type(problem.objective.latex)
+    assert "L - W" in problem.objective.latex and r"\Delta" in problem.objective.latex
+    of_all = mtl.structured_hinge(W, TASKS["sign"], metric=[metric, mtl.AUC(), mtl.FScore(beta=2.0)])
+    set_in_type(of_all.latex)
+    assert repr(metric) in problem.objective.text
 
 
 @pytest.mark.parametrize(

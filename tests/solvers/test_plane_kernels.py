@@ -171,7 +171,10 @@ def filled_bundle(rng, intercept=True, rounds=30, metric=None):
     bundle = Bundle(oracle)
     for k in range(rounds):
         chosen = rng.permutation(tasks.n_tasks)[: rng.integers(0, tasks.n_tasks + 1)]
-        bundle.add(oracle(rng.normal(size=(tasks.n_tasks, oracle.size)) * 10.0 ** rng.uniform(-3, 1)), np.sort(chosen))
+        bundle.add(
+            oracle(rng.normal(size=(tasks.n_tasks, oracle.size)) * 10.0 ** rng.uniform(-3, 1)),
+            np.sort(chosen),
+        )
         if k % 7 == 0:
             found = oracle.one(1, rng.normal(size=oracle.size))
             bundle.add_one(1, found.slopes[0], found.deltas[0], found.stored[0])
@@ -189,9 +192,13 @@ def assert_consistent(bundle, oracle):
         X = np.column_stack([np.asarray(tasks.inputs[i]), np.ones(len(y))])[:, : bundle.size]
         for k in range(n):
             flips = np.unpackbits(bundle.stored[i][k], count=len(y)).view(bool)
-            np.testing.assert_allclose(planes[k], X.T @ np.where(flips, -2.0 * y, 0.0), rtol=1e-12, atol=1e-12)
+            np.testing.assert_allclose(
+                planes[k], X.T @ np.where(flips, -2.0 * y, 0.0), rtol=1e-12, atol=1e-12
+            )
             b, c = int(np.sum(flips & (y < 0))), int(np.sum(flips & (y > 0)))
-            assert bundle.deltas[i, k] == pytest.approx(float(metric.delta(b, c, *map(len, classes))), abs=1e-15)
+            assert bundle.deltas[i, k] == pytest.approx(
+                float(metric.delta(b, c, *map(len, classes))), abs=1e-15
+            )
         assert np.all(bundle.planes[i, 0] == 0.0) and bundle.deltas[i, 0] == 0.0  # the true labelling
 
 
@@ -212,7 +219,8 @@ def test_planes_and_gram_matrices_stay_those_of_the_stored_labellings(intercept)
             bundle.drop_idle(3)
             assert np.all(bundle.counts <= before) and np.all(bundle.counts >= 1)
         for i, n in enumerate(bundle.counts):
-            assert bundle.beta[i, :n].sum() == pytest.approx(1.0, abs=1e-12)  # nothing with weight was dropped
+            # nothing with weight was dropped
+            assert bundle.beta[i, :n].sum() == pytest.approx(1.0, abs=1e-12)
             assert not bundle.beta[i, n:].any() and not bundle.planes[i, n:].any()
             for k in range(n):
                 assert bytes(bundle.stored[i][k]) in weights[i]
@@ -227,13 +235,16 @@ def test_a_step_of_every_task_is_the_prox_of_its_model():
     m = len(bundle.counts)
     B, steps = rng.normal(size=(m, bundle.size)), np.array([1e-3, 0.1, 1.0, 30.0])
     V, promised = bundle.proximal_steps(B, steps, TOL)
-    np.testing.assert_allclose(bundle.values(V), promised, rtol=1e-9, atol=1e-12)  # the mixture's planes are the highest ones
+    # the mixture's planes are the highest ones
+    np.testing.assert_allclose(bundle.values(V), promised, rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(V, B - steps[:, None] * bundle.slopes(), rtol=1e-12, atol=1e-12)
     for i, n in enumerate(bundle.counts):
         A, delta = bundle.planes[i, :n], bundle.deltas[i, :n]
         v = cp.Variable(bundle.size)
         objective = steps[i] * cp.max(A @ v + delta) + 0.5 * cp.sum_squares(v - B[i])
-        best = cp.Problem(cp.Minimize(objective)).solve(solver="CLARABEL", tol_gap_abs=1e-11, tol_gap_rel=1e-11)
+        best = cp.Problem(cp.Minimize(objective)).solve(
+            solver="CLARABEL", tol_gap_abs=1e-11, tol_gap_rel=1e-11
+        )
         found = steps[i] * np.max(A @ V[i] + delta) + 0.5 * np.sum((V[i] - B[i]) ** 2)
         assert found == pytest.approx(best, rel=1e-8, abs=1e-9)
 

@@ -21,7 +21,16 @@ class Worst(Metric):
         return np.maximum(b / negatives, c / positives)
 
 
-METRICS = [FScore(), FScore(beta=0.5), AUC(), ROCArea(), ErrorRate(), PrecisionAt(0.5), RecallAt(0.5), Worst()]
+METRICS = [
+    FScore(),
+    FScore(beta=0.5),
+    AUC(),
+    ROCArea(),
+    ErrorRate(),
+    PrecisionAt(0.5),
+    RecallAt(0.5),
+    Worst(),
+]
 NORMS = {"l1": mtl.l1_norm, "l21": mtl.l21_norm, "trace": mtl.trace_norm, "ridge": mtl.ridge}
 LAYOUTS = {
     "shared": lambda: shared(1, n=20, labels="sign"),
@@ -154,7 +163,9 @@ def test_linear_programs_finish_an_l1_norm(metric):
 @pytest.mark.parametrize("norm", ["l21", "trace"])
 def test_nine_digits_under_other_norms(metric, norm):
     solution = assert_solved(
-        problem_of(LAYOUTS["shared"](), metric, NORMS[norm]), reference("shared", metric, norm, False), tol=1e-9
+        problem_of(LAYOUTS["shared"](), metric, NORMS[norm]),
+        reference("shared", metric, norm, False),
+        tol=1e-9,
     )
     assert solution.relative_gap <= 1e-9
 
@@ -169,7 +180,9 @@ def test_structure_is_exact_in_the_answer():
     tasks = LAYOUTS["shared"]()
     rows = problem_of(tasks, FScore(), lambda W: 48.0 * mtl.l21_norm(W)).solve(tol=1e-8).W
     assert 0 < np.sum(np.all(rows == 0, axis=1)) < 6
-    rank = np.linalg.matrix_rank(problem_of(tasks, AUC(), lambda W: 60.0 * mtl.trace_norm(W)).solve(tol=1e-8).W, tol=1e-10)
+    rank = np.linalg.matrix_rank(
+        problem_of(tasks, AUC(), lambda W: 60.0 * mtl.trace_norm(W)).solve(tol=1e-8).W, tol=1e-10
+    )
     assert 0 < rank < 4
 
 
@@ -180,13 +193,19 @@ def test_structure_is_exact_in_the_answer():
 @pytest.mark.parametrize("intercept", [False, True], ids=["", "intercept"])
 def test_hinge_loss_with_planes_first(norm, intercept):
     """The error rate's structured hinge is twice the hinge loss; the reference states the hinge loss itself."""
-    for tasks in (LAYOUTS["shared"](), LAYOUTS["sparse separate"](), shared(6, labels="sign", sample_weights=True)):
+    for tasks in (
+        LAYOUTS["shared"](),
+        LAYOUTS["sparse separate"](),
+        shared(6, labels="sign", sample_weights=True),
+    ):
         W = mtl.Weights(tasks, intercept=intercept)
         problem = mtl.minimize(0.4 * mtl.hinge_loss(W, tasks) + NORMS[norm](W))
         best = problem.solve(solver="cvxpy", tol=1e-7).objective
         assert_solved(problem, best, solver="admm")
         if tasks.sample_weights is None:
-            as_metric = mtl.minimize(0.2 * mtl.structured_hinge(W, tasks, metric=ErrorRate()) + NORMS[norm](W))
+            as_metric = mtl.minimize(
+                0.2 * mtl.structured_hinge(W, tasks, metric=ErrorRate()) + NORMS[norm](W)
+            )
             assert_solved(as_metric, best)
 
 
@@ -195,7 +214,9 @@ def test_where_planes_do_not_end_the_prox_takes_over(monkeypatch):
     tasks = shared(7, n=40, labels="sign")
     W = mtl.Weights(tasks)
     problem = mtl.minimize(0.3 * mtl.hinge_loss(W, tasks) + mtl.trace_norm(W))
-    solution = assert_solved(problem, problem.solve(solver="cvxpy", tol=1e-7).objective, tol=1e-7, solver="admm")
+    solution = assert_solved(
+        problem, problem.solve(solver="cvxpy", tol=1e-7).objective, tol=1e-7, solver="admm"
+    )
     counts = [look["iteration"] for look in solution.history]
     assert counts == sorted(counts) and counts[0] <= 3 < counts[-1]  # iterations go on counting
     assert "planes" in solution.history[0] and "planes" not in solution.history[-1]
@@ -208,7 +229,9 @@ def oracle_calls(solution) -> int:
     return solution.history[-1]["oracle_calls"]
 
 
-@pytest.mark.parametrize("solver, norm", [("admm", "l1"), ("admm", "l21"), ("admm", "trace"), ("dual_ascent", "ridge")])
+@pytest.mark.parametrize(
+    "solver, norm", [("admm", "l1"), ("admm", "l21"), ("admm", "trace"), ("dual_ascent", "ridge")]
+)
 @pytest.mark.parametrize("metric", [FScore(), AUC(), ROCArea()], ids=repr)
 def test_a_path_keeps_its_planes(solver, norm, metric):
     tasks = shared(8, n=60, labels="sign")
@@ -234,10 +257,14 @@ def test_coefficients_may_change_by_orders_of_magnitude_along_a_path(metric, sol
     tasks = LAYOUTS["shared"]()
     W, lam = mtl.Weights(tasks), mtl.Parameter(1.0, name="lam")
     problem = mtl.minimize(lam * mtl.structured_hinge(W, tasks, metric=metric) + NORMS[norm](W))
-    for value, solution in zip((1.0, 30.0, 3.0), problem.path(lam, (1.0, 30.0, 3.0), solver=solver, tol=1e-6), strict=True):
+    for value, solution in zip(
+        (1.0, 30.0, 3.0), problem.path(lam, (1.0, 30.0, 3.0), solver=solver, tol=1e-6), strict=True
+    ):
         lam.value = value
         assert solution.status == "optimal"
-        assert solution.objective == pytest.approx(problem.solve(solver="cvxpy", tol=1e-6).objective, rel=2e-6)
+        assert solution.objective == pytest.approx(
+            problem.solve(solver="cvxpy", tol=1e-6).objective, rel=2e-6
+        )
 
 
 def test_a_path_of_a_hinge_loss_stays_with_planes():
@@ -317,7 +344,7 @@ def test_ctrl_c_inside_the_oracle_returns_the_best_point(kind, monkeypatch):
     ],
 )  # fmt: skip
 def test_options_out_of_range_are_refused(option):
-    (name, value), = option.items()
+    ((name, value),) = option.items()
     problem = problem_of(LAYOUTS["shared"](), FScore(), mtl.l1_norm)
     with pytest.raises(mtl.SolverError, match=f"{name}={value!r}"):
         problem.solve(solver="admm", **option)

@@ -7,10 +7,13 @@ from numba import njit
 
 from mtldsl.atoms.planes.simplex_kernel import solve_on_simplex
 
-__all__ = ["add_planes", "drop_planes", "proximal_steps"]
+__all__ = ["add_planes", "proximal_steps"]
 
 
-@njit(cache=True)
+@njit(
+    "void(f8[:, :, ::1], f8[:, :, ::1], f8[:, ::1], f8[:, ::1], i8[::1], i8[:, ::1], f8[::1], f8[:, ::1], f8, f8[:, ::1], f8[::1])",
+    cache=True,
+)
 def proximal_steps(planes, gram, deltas, beta, counts, idle, steps, B, tol, V, promised):
     """For every task i: V[i] = argmin over v of steps[i] * max_k (deltas[k] + <planes[k], v>) + 1/2 ||v - B[i]||^2.
 
@@ -50,7 +53,10 @@ def proximal_steps(planes, gram, deltas, beta, counts, idle, steps, B, tol, V, p
         promised[i] = total
 
 
-@njit(cache=True)
+@njit(
+    "void(f8[:, :, ::1], f8[:, :, ::1], f8[:, ::1], f8[:, ::1], i8[::1], i8[:, ::1], i8[::1], f8[:, ::1], f8[::1])",
+    cache=True,
+)
 def add_planes(planes, gram, deltas, beta, counts, idle, chosen, new, new_deltas):
     """One plane for every task in `chosen`: new (r, D), new_deltas (r,). There must be room."""
     D = planes.shape[2]
@@ -67,28 +73,3 @@ def add_planes(planes, gram, deltas, beta, counts, idle, chosen, new, new_deltas
             gram[i, k, n] = product
             gram[i, n, k] = product
         counts[i] = n + 1
-
-
-@njit(cache=True)
-def drop_planes(planes, gram, deltas, beta, counts, idle, kept):
-    """Keep the planes with kept[i, k], in their order."""
-    m = counts.size
-    for i in range(m):
-        n, at = counts[i], 0
-        for k in range(n):
-            if kept[i, k]:
-                if at != k:
-                    planes[i, at] = planes[i, k]
-                    deltas[i, at], beta[i, at], idle[i, at] = deltas[i, k], beta[i, k], idle[i, k]
-                    for l in range(n):
-                        gram[i, at, l] = gram[i, k, l]
-                at += 1
-        if at < n:
-            column = 0
-            for k in range(n):
-                if kept[i, k]:
-                    if column != k:
-                        for l in range(at):
-                            gram[i, l, column] = gram[i, l, k]
-                    column += 1
-        counts[i] = at

@@ -101,17 +101,19 @@ class Bundle:
 
     def drop_idle(self, rounds: int) -> None:
         """Forget planes without weight for that many rounds; never the zero plane."""
-        from mtldsl.solvers.kernels.plane_steps import drop_planes
-
         kept = self.idle < rounds
         kept[:, 0] = True
-        if kept[np.arange(kept.shape[1]) < self.counts[:, None]].all():
-            return
         for i, n in enumerate(self.counts):
-            self.stored[i] = [plane for plane, keep in zip(self.stored[i], kept[i, :n], strict=True) if keep]
-        drop_planes(self.planes, self.gram, self.deltas, self.beta, self.counts, self.idle, kept)
-        for i, n in enumerate(self.counts):  # what lies beyond is not in use
-            self.planes[i, n:], self.deltas[i, n:], self.beta[i, n:], self.idle[i, n:] = 0.0, 0.0, 0.0, 0
+            stays = np.flatnonzero(kept[i, :n])
+            k = stays.size
+            if k == n:
+                continue
+            self.stored[i] = [self.stored[i][j] for j in stays]
+            self.gram[i, :k, :k] = self.gram[i][np.ix_(stays, stays)]
+            for array in (self.planes, self.deltas, self.beta, self.idle):
+                array[i, :k] = array[i, stays]
+                array[i, k:n] = 0  # what lies beyond is not in use
+            self.counts[i] = k
 
     def duals(self, beta: np.ndarray | None = None, shrink: np.ndarray | None = None) -> list | np.ndarray:
         """The multipliers of the loss that beta stands for, as the certificate takes them; shrink (m,): a factor a task."""
