@@ -8,6 +8,7 @@ solution = problem.solve(tol=1e-6)
 print(problem.cross_check())
 """
 
+from mtldsl.atoms.metrics import Metric
 from mtldsl.errors import CrossCheckError, DataError, ModelError, MTLError, SolverError
 from mtldsl.language import vocabulary as _vocabulary
 from mtldsl.language.scalar import Parameter

@@ -43,4 +43,5 @@ class ProvenDual:
     def __rmul__(self, t: float) -> ProvenDual:
         if not 0.0 <= t <= 1.0:
             raise ValueError(f"proven multipliers can be scaled by a number in [0, 1], not by {t}")
-        return ProvenDual(t * self.u, t * self.proven)
+        # nothing is proven of a labelling that the metric forbids, but for t = 0: that is the true labelling
+        return ProvenDual(t * self.u, t * self.proven if t > 0.0 else np.zeros_like(self.proven))

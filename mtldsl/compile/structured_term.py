@@ -97,9 +97,6 @@ def _of_mixture(mixture: Mixture, metric, y) -> tuple[np.ndarray, float]:
     used = weights > 0  # a forbidden labelling without weight says nothing
     deltas = np.asarray(metric.delta(b, c, int(positive.sum()), int((~positive).sum())), float)
     expected = float(weights[used] @ np.broadcast_to(deltas, weights.shape)[used])
-    if metric.exact_conjugate:
-        exact = -metric.conjugate(metric.dual_project(slope, y), y)
-        return slope, max(expected, exact) if np.allclose(
-            metric.dual_project(slope, y), slope, rtol=0, atol=1e-15
-        ) else expected
+    if metric.exact_conjugate and np.array_equal(metric.dual_project(slope, y), slope):
+        expected = max(expected, -metric.conjugate(slope, y))  # no random labelling with these marginals promises more
     return slope, expected

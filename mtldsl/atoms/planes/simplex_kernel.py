@@ -239,7 +239,7 @@ def solve_on_simplex(Q, c, beta, tol):
         if beta[i] > 0.0:
             size = _enter(Q, shift, c, beta, support, place, L, work, size, i, False)
     limit = 50 + 20 * K
-    for steps in range(limit):
+    for steps in range(limit):  # noqa: B007  (returned)
         if size == 1:
             beta[support[0]] = 1.0
         else:

@@ -58,6 +58,7 @@ class FrankWolfe:
         steps = self.coefficients / self.outer.mu
         slope, delta, stored, weights = self.mixture
         W = B - steps[:, None] * slope
+        kept = np.ones(m)
         for _ in range(self.most_steps):
             found = self.oracle(W)
             gap = found.values - delta - np.einsum("ij,ij->i", slope, W)
@@ -72,13 +73,18 @@ class FrankWolfe:
                 slope[i] += g * change
                 delta[i] += g * (found.deltas[i] - delta[i])
                 W[i] = B[i] - steps[i] * slope[i]
-                weights[i] = [(1.0 - g) * weight for weight in weights[i]]
+                if g == 1.0:
+                    stored[i], weights[i], kept[i] = [], [], 1.0
+                else:
+                    kept[i] *= 1.0 - g  # the weights before shrink together
+                if kept[i] < 1e-100:
+                    weights[i], kept[i] = [kept[i] * weight for weight in weights[i]], 1.0
                 stored[i].append(found.stored[i])
-                weights[i].append(g)
-        for i in range(m):  # what has lost its weight is forgotten
-            kept = [k for k, weight in enumerate(weights[i]) if weight > 1e-12]
-            total = sum(weights[i][k] for k in kept)
-            stored[i], weights[i] = [stored[i][k] for k in kept], [weights[i][k] / total for k in kept]
+                weights[i].append(g / kept[i])
+        for i in range(m):
+            share = kept[i] * np.array(weights[i])
+            used = np.flatnonzero(share > 1e-12)  # what has lost its weight is forgotten
+            stored[i], weights[i] = [stored[i][k] for k in used], list(share[used] / share[used].sum())
         self.mixture = slope, delta, stored, weights
         return W, slope, (stored, weights)
 
