@@ -70,7 +70,11 @@ def test_metrics_are_atoms_with_a_page_of_their_own():
         score.kind == "metric" and score.typed == "FScore(beta=1.0)" and score.parameters == {"beta": "1.0"}
     )
     assert score.formula == "1 − F_β(y')" and area.formula == "1 − ROCArea(zᵢ)"
-    assert score.traits == {} and at.traits == {"exact_conjugate": True} and at.typed == "PrecisionAt(k=0.5)"
+    assert (
+        score.traits == {}
+        and at.traits == {"fixes_positives": True, "exact_conjugate": True}
+        and at.typed == "PrecisionAt(k=0.5)"
+    )
     assert area.traits == {"labellings": False, "exact_conjugate": True}
     hinge = entry("structured_hinge")
     assert hinge.typed == "structured_hinge(W, tasks, metric=FScore(), *, mean=False)"
@@ -132,6 +136,7 @@ module = types.ModuleType("the_new_word"); sys.modules["the_new_word"] = module
 exec(code, vars(module))
 import mtldsl.language.vocabulary as vocabulary
 vocabulary.WORDS["epsilon_insensitive_loss"] = module.epsilon_insensitive_loss
+vocabulary.WORDS["JaccardIndex"] = vocabulary.METRICS["JaccardIndex"] = module.JaccardIndex
 new = next(item for item in catalogue() if item.name == "epsilon_insensitive_loss")
 print(new.typed, new.kind, "admm" in new.solvers, new.reference)
 """

@@ -74,7 +74,9 @@ class Loss(Atom):
     )
     bounded_below: ClassVar[float] = 0.0  # every loss of the language is at least this
     weighs_samples: ClassVar[bool] = True  # samples may carry weights
-    takes_intercept: ClassVar[bool] = True  # a constant added to all predictions makes a difference, but no trivial solution
+    takes_intercept: ClassVar[bool] = (
+        True  # a constant added to all predictions makes a difference, but no trivial solution
+    )
 
     def of_task(self, i: int) -> Loss:
         """The loss of task i, where tasks have losses of their own."""

@@ -98,5 +98,7 @@ def _of_mixture(mixture: Mixture, metric, y) -> tuple[np.ndarray, float]:
     deltas = np.asarray(metric.delta(b, c, int(positive.sum()), int((~positive).sum())), float)
     expected = float(weights[used] @ np.broadcast_to(deltas, weights.shape)[used])
     if metric.exact_conjugate and np.array_equal(metric.dual_project(slope, y), slope):
-        expected = max(expected, -metric.conjugate(slope, y))  # no random labelling with these marginals promises more
+        expected = max(
+            expected, -metric.conjugate(slope, y)
+        )  # no random labelling with these marginals promises more
     return slope, expected

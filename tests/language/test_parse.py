@@ -51,7 +51,7 @@ OBJECTIVES = [
     "squared_loss(W, tasks) + group_norm(W, [[0, 1], [2]], weights=[1.5, 1e-1]) + ridge(W, weights=2 * C)",
     "3 * (squared_loss(W, tasks) + l1_norm(W)) + l1_norm(W, weights=None) + graph_laplacian(W, L=[[1, -1], [-1, 1]])",
     "2 * structured_hinge(L, labelled, metric=FScore(beta=2)) + structured_hinge(L, labelled, RecallAt(k=0.5))",
-    "structured_hinge(W, labelled, metric=[PrecisionAt(3), AUC()]) + structured_hinge(L, labelled) + l21_norm(W)",
+    "structured_hinge(L, labelled, metric=[PrecisionAt(3), AUC()]) + structured_hinge(W, labelled) + l21_norm(W)",
     "squared_loss(W, tasks) + (C @ C[:2, :])[0, 0] * l1_norm(W)",
 ]
 

@@ -8,7 +8,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from mtldsl.atoms.function import Atom
+from mtldsl.atoms.function import REGISTRY, Atom
 from mtldsl.atoms.metrics.expectation import flip_probabilities, largest_expectation, largest_multiple
 from mtldsl.errors import ModelError
 
@@ -99,7 +99,9 @@ class Metric(Atom):
     """
 
     labellings: ClassVar[bool] = True  # its planes are labellings (not rankings)
-    fixes_positives: ClassVar[bool] = False  # all its labellings have as many positives: a constant score cannot matter
+    fixes_positives: ClassVar[bool] = (
+        False  # all its labellings have as many positives: a constant score cannot matter
+    )
     exact_conjugate: ClassVar[bool] = (
         False  # `conjugate` is exact always, not an upper bound of f* for large tasks
     )
@@ -120,7 +122,8 @@ class Metric(Atom):
                 faster and (owner.best_counts is not cls.best_counts or owner.limits is not cls.limits)
             ):
                 setattr(cls, name, vars(Metric)[name])
-        Metric.known[cls.name] = cls
+        if cls.name not in REGISTRY:  # a built-in keeps its name
+            Metric.known[cls.name] = cls
 
     def __repr__(self) -> str:
         return f"{self.name}({', '.join(f'{name}={value!r}' for name, value in self.arguments().items())})"
@@ -229,6 +232,10 @@ class Metric(Atom):
 
     def plain(self) -> dict:
         """As JSON can hold it; `from_plain` reads it."""
+        if Metric.known.get(self.name) is not type(self):
+            raise ModelError(
+                f"there is another metric called {self.name!r}: give your class a name of its own"
+            )
         return {"metric": self.name, **self.arguments()}
 
     @staticmethod

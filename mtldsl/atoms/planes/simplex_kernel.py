@@ -71,7 +71,11 @@ def _shift_weight(beta, support, t, size, i, towards):
     return block
 
 
-@njit("i8(f8[:, ::1], f8, f8[:], f8[:], i8[::1], i8[::1], f8[:, ::1], f8[:, ::1], i8, i8, b1)", cache=True, error_model="numpy")
+@njit(
+    "i8(f8[:, ::1], f8, f8[:], f8[:], i8[::1], i8[::1], f8[:, ::1], f8[:, ::1], i8, i8, b1)",
+    cache=True,
+    error_model="numpy",
+)
 def _enter(Q, shift, c, beta, support, place, L, work, size, i, uphill):
     """Index i joins the support; where it depends on it, weight moves along the dependence until one index has none left.
 
@@ -235,7 +239,9 @@ def solve_on_simplex(Q, c, beta, tol):
     L, work = np.empty((K, K)), np.empty((4, K))
     shift = _prepare(Q, beta, place)
     size = 0
-    for i in range(K):  # the support of the start; what depends on others gives or takes its weight along the dependence
+    for i in range(
+        K
+    ):  # the support of the start; what depends on others gives or takes its weight along the dependence
         if beta[i] > 0.0:
             size = _enter(Q, shift, c, beta, support, place, L, work, size, i, False)
     limit = 50 + 20 * K

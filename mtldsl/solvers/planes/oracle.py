@@ -22,7 +22,8 @@ def has_oracle(loss: LossTerm) -> bool:
 def intercept_unit(loss: LossTerm) -> float:
     """The root mean square of a typical feature: typical is what most of the data's energy lies in."""
     squares = sum(
-        np.asarray((X.power(2) if loss.tasks.is_sparse else X**2).sum(axis=0)).ravel() for X in loss.tasks.inputs
+        np.asarray((X.power(2) if loss.tasks.is_sparse else X**2).sum(axis=0)).ravel()
+        for X in loss.tasks.inputs
     ) / float(np.sum(loss.tasks.counts))
     return float(np.sqrt((squares @ squares) / squares.sum())) if squares.sum() > 0 else 1.0
 

@@ -61,7 +61,10 @@ class TwoBlocks:
         self.Z = -self.coefficients[:, None] * self.bundle.slopes()
 
     def _stacked(self, start: Point) -> np.ndarray:
-        rows = [start.blocks[self.block], *(start.blocks[name] / self.oracle.unit for name in self.loss.intercepts)]
+        rows = [
+            start.blocks[self.block],
+            *(start.blocks[name] / self.oracle.unit for name in self.loss.intercepts),
+        ]
         return np.vstack(rows).T.copy()
 
     def _first_penalty(self, first) -> float:
