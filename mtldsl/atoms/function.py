@@ -225,6 +225,10 @@ class Regularizer(MatrixFunction):
         """The matrix L (n_columns, n_columns) where g(W) = 1/2 tr(W L W^T), else None."""
         return None
 
+    def column_gauges(self, Z) -> np.ndarray | None:
+        """`dual_gauge` of every column of Z by itself, where g is a sum over columns; else None."""
+        return None
+
     def dual_norm(self, Z) -> float:
         """sup of <Z, W> over g(W) <= 1, where g is a norm."""
         if not self.norm:

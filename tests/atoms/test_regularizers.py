@@ -500,3 +500,11 @@ def test_parameters_are_copies():
     assert atom.value(np.ones((5, 4))) == pytest.approx(10.0)
     with pytest.raises(ValueError, match="read-only"):
         atom.weights[0] = 2.0
+
+
+@pytest.mark.parametrize("atom", [*L1Norm.examples(), *L12Norm.examples()])
+def test_gauges_of_columns_are_those_of_the_columns_alone(atom):
+    Z = np.random.default_rng(3).normal(size=(5, 4))
+    alone = [Z * (np.arange(4) == i) for i in range(4)]
+    np.testing.assert_allclose(atom.column_gauges(Z), [atom.dual_gauge(column) for column in alone])
+    assert L21Norm().column_gauges(Z) is None

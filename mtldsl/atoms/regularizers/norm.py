@@ -89,6 +89,16 @@ class WeightedNorm(Norm):
             return np.inf
         return float(np.max(norms[~free] / weights[~free], initial=0.0))
 
+    def column_gauges(self, Z) -> np.ndarray | None:
+        if self.separable not in ("entries", "columns"):
+            return None
+        norms = self.cell_dual_norms(Z)
+        if self.weights is not None:
+            free = np.where(norms > 0, np.inf, 0.0)
+            weights = np.broadcast_to(self.weights, norms.shape)
+            norms = np.divide(norms, weights, out=free, where=weights > 0)
+        return norms.reshape(-1, Z.shape[1]).max(axis=0)
+
     def dual_project(self, Z) -> np.ndarray:
         if self.absorbs:
             return Z

@@ -20,7 +20,6 @@ class Estimate:
         self.form, self.d = form, d
         only = form.functions[0] if len(form.functions) == 1 else None
         self.norm = only if only is not None and getattr(only.atom, "norm", False) else None
-        self.by_task = self.norm is not None and self.norm.atom.separable in ("entries", "columns")
         self.forget()
         self.bound = -np.inf
 
@@ -41,14 +40,8 @@ class Estimate:
             self.bound, self.beta, self.shrink = max(value, self.bound), bundle.beta.copy(), shrink
 
     def _shrink(self, Z: np.ndarray) -> np.ndarray:
-        m = Z.shape[1]
-        if not self.by_task:
-            return np.full(m, 1.0 / max(1.0, self.norm.dual_gauge(Z)))
-        gauges = np.empty(m)
-        for i in range(m):
-            alone = np.zeros_like(Z)
-            alone[:, i] = Z[:, i]
-            gauges[i] = self.norm.dual_gauge(alone)
+        gauges = self.norm.atom.column_gauges(Z / self.norm.coefficient)
+        gauges = np.full(Z.shape[1], self.norm.dual_gauge(Z)) if gauges is None else gauges
         return 1.0 / np.maximum(1.0, gauges)
 
     def gap(self, objective: float) -> float:
