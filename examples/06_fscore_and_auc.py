@@ -1,10 +1,10 @@
-"""6. Measures of whole labellings: F-score and AUC where one label in twenty is positive.
+"""6. Measures of whole labellings: F-score and AUC where one label in sixteen is positive.
 
     minimize over W (d x m), b    Omega(W)  +  lam sum over tasks G_i(X_i w_i + b_i)            Omega: l1_norm, l21_norm or trace_norm
 
     G_i(z)  =  max over labellings y' of  Delta(y_i, y') - <y_i - y', z>                        structured_hinge(W, tasks, metric=...)
 
-A loss that is a sum over samples counts errors. With 5 % positives and noise, "never" makes 5 % errors, and few classifiers make fewer; its
+A loss that is a sum over samples counts errors. With 6 % positives and noise, "never" makes 6 % errors, and few classifiers make fewer; its
 F-score is 0. So take the measure itself as the loss of a labelling: Delta(y, y') = 1 - F1(y'), or the area above its ROC curve. Delta jumps
 and is not convex, but G_i bounds it from above, is convex in z, and is zero where no labelling comes within its Delta of the true one. It is a
 maximum of 2^n planes, one a labelling; the highest one is found by sorting scores. (Ke, Pan, Yin and Huang's SMTL; for one task, Joachims
@@ -31,10 +31,8 @@ import numpy as np
 import mtldsl as mtl
 
 N_TASKS, N_FEATURES, N_RELEVANT, NOISE, POSITIVE = 6, 30, 6, 1.0, 0.06
-F1, RANKING = (
-    mtl.FScore(),
-    mtl.ROCArea(),
-)  # AUC() is a loss of labels; the usual area under a ROC curve is ROCArea()
+F1 = mtl.FScore()
+RANKING = mtl.ROCArea()  # AUC() is a loss of labels; the usual area under a ROC curve is ROCArea()
 
 rng = np.random.default_rng(0)
 patterns = np.zeros((N_FEATURES, 2))

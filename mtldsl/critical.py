@@ -182,6 +182,8 @@ def _best_intercepts(form: NormalForm, name: str) -> np.ndarray:
                 total += loss.gradient(z + np.repeat(shift, loss.tasks.counts))[rows].sum()
             return total
 
+        if slope(-1e15) == slope(1e15):  # flat, as of rankings: any constant is as good
+            continue
         low, high = -1.0, 1.0
         while slope(low) > 0 and low > -1e15:
             low *= 4.0

@@ -52,7 +52,7 @@ def score_of(metric: Metric, z, y, threshold: float = 0.0, typed: str = "score_o
         )
     labelled = z >= threshold
     b, c = int(np.sum(labelled & ~positive)), int(np.sum(~labelled & positive))
-    delta = float(metric.delta(b, c, positives, negatives))
+    delta = float(metric.table([b], [c], positives, negatives)[0])
     return 1.0 - delta / (2 * len(z)) if type(metric).delta is ErrorRate.delta else 1.0 - delta
 
 

@@ -219,8 +219,11 @@ class Solution:
         metric, for labels other than -1 and +1, a task of one class, and sample weights. ModelError for something that is no
         metric of these tasks.
         """
-        typed = "score(tasks)"
-        parts = tasks.per_task(self._flat_scores(tasks, "score")), tasks.per_task(tasks.targets)
+        return self._scores(tasks, metric, "scores")
+
+    def _scores(self, tasks, metric, method: str) -> np.ndarray:
+        typed = f"{method}(tasks)"
+        parts = tasks.per_task(self._flat_scores(tasks, method)), tasks.per_task(tasks.targets)
         if metric is not None:
             self._require_labels_predicted(typed)
             metrics = checked_metrics(metric, tasks, typed)
@@ -286,7 +289,7 @@ class Solution:
 
     def score(self, tasks, metric=None) -> float:
         """The mean over tasks of `scores`."""
-        return float(np.mean(self.scores(tasks, metric)))
+        return float(np.mean(self._scores(tasks, metric, "score")))
 
     # -------------------------------------------------------------------------------------------- storage
 

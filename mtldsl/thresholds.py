@@ -22,15 +22,16 @@ def best_threshold(z, y, metric: Metric, typed: str = "best_threshold", task: ob
     else half a mean gap beyond the last score. Of equally good ones the threshold nearest 0 is taken.
     `PrecisionAt(k)` and `RecallAt(k)` take the threshold that labels exactly k samples +1. O(n log n).
 
-    Raises ModelError, which begins with `typed`, for a metric that no threshold changes (rankings), and for one under which
-    one label for all samples costs nothing; DataError, naming `task`, where equal scores leave no threshold allowed.
+    Raises ModelError for a metric that no threshold changes (rankings), and for one under which one label for all samples costs
+    nothing; DataError where equal scores leave no threshold allowed. Messages begin with `typed`, the metric, and `task`.
 
     >>> from mtldsl.atoms.metrics import FScore
     >>> z, y = np.array([0.75, 0.5, -0.25, -0.5]), np.array([1.0, -1.0, 1.0, -1.0])
     >>> best_threshold(z, y, FScore()), best_threshold(z, y, PrecisionAt(k=2))
     (-0.375, 0.125)
     """
-    _refuse(metric, y, typed)
+    at_task = _place(typed, metric, task)
+    _refuse(metric, y, at_task)
     z, y = np.asarray(z, float), np.asarray(y, float)
     order = np.argsort(z)
     ordered, positive = z[order], np.append(0, np.cumsum(y[order] > 0))
@@ -42,11 +43,11 @@ def best_threshold(z, y, metric: Metric, typed: str = "best_threshold", task: ob
     positives = int(positive[-1])
     negatives = len(z) - positives
     b = negatives - (cut - c)
-    delta = np.array(np.broadcast_to(metric.delta(b, c, positives, negatives), cut.shape), float)
+    delta = metric.table(b, c, positives, negatives)
     if np.isnan(delta).any():
         at = int(np.flatnonzero(np.isnan(delta))[0])
         raise ModelError(
-            f"{typed}: {metric!r} is NaN at b={b[at]}, c={c[at]} of {positives} positives and {negatives} negatives; let delta "
+            f"{at_task}: {metric!r} is NaN at b={b[at]}, c={c[at]} of {positives} positives and {negatives} negatives; let delta "
             "give a number for every table"
         )
     allowed = np.isfinite(delta)  # Delta is -inf where a metric forbids the table
@@ -55,7 +56,7 @@ def best_threshold(z, y, metric: Metric, typed: str = "best_threshold", task: ob
         delta = metric.loss(b, c, positives, negatives)
     if not allowed.any():
         raise DataError(
-            f"{typed}: task {task!r}: no threshold gives labels that {metric!r} allows, because equal scores get equal labels; "
+            f"{at_task}: no threshold gives labels that {metric!r} allows, because equal scores get equal labels; "
             "write another metric, such as FScore()"
         )
     candidates = _thresholds(ordered, distinct)
@@ -65,10 +66,16 @@ def best_threshold(z, y, metric: Metric, typed: str = "best_threshold", task: ob
     return float(good[np.argmin(np.abs(good))])
 
 
-def _refuse(metric: Metric, y, typed: str) -> None:
+def _place(typed: str, metric: Metric, task: object) -> str:
+    """Such as tune_threshold(tasks, metric=AUC()): task 'a'."""
+    call = f"{typed[:-1]}, metric={metric!r})" if typed.endswith(")") else typed
+    return call if task is None else f"{call}: task {task!r}"
+
+
+def _refuse(metric: Metric, y, at_task: str) -> None:
     if not metric.labellings:
         raise ModelError(
-            f"{typed}: {metric!r} measures the ranking of the scores, which no threshold changes; write a metric of labels, such "
+            f"{at_task}: {metric!r} measures the ranking of the scores, which no threshold changes; write a metric of labels, such "
             "as metric=FScore()"
         )
     if isinstance(metric, PrecisionAt | RecallAt):
@@ -76,9 +83,9 @@ def _refuse(metric: Metric, y, typed: str) -> None:
     positives = int(np.sum(np.asarray(y) > 0))
     negatives = len(y) - positives
     for b, c, label in ((negatives, 0, "+1"), (0, positives, "-1")):
-        if metric.delta(b, c, positives, negatives) == 0.0:
+        if metric.table([b], [c], positives, negatives)[0] == 0.0:
             raise ModelError(
-                f"{typed}: under {metric!r} it costs nothing to label every sample {label}, so that it says nothing about "
+                f"{at_task}: under {metric!r} it costs nothing to label every sample {label}, so that it says nothing about "
                 "thresholds; write a metric that weighs both kinds of errors, such as metric=FScore()"
             )
 

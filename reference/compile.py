@@ -55,7 +55,7 @@ MOST_ROUNDS = 500
 MOST_IN_VAIN = 3
 
 
-@dataclass
+@dataclass(repr=False)
 class CvxpyModel:
     """A cvxpy problem, and what is needed to read it in terms of the normal form it came from.
 
@@ -80,6 +80,15 @@ class CvxpyModel:
         None,
     )  # the lowest objective seen while planes are sought, and where
     iterations: int = 0  # of the backend, in the last `solve`
+
+    def __repr__(self) -> str:
+        names = ", ".join(self.variables)
+        if not self.is_relaxation:
+            return f"<cvxpy model of {names}: .problem states all of it>"
+        return (
+            f"<cvxpy model of {names}: .problem is a relaxation, with some of the planes of structured hinges; "
+            "call .solve(), not .problem.solve()>"
+        )
 
     @property
     def is_quadratic(self) -> bool:

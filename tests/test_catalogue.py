@@ -73,7 +73,7 @@ def test_metrics_are_atoms_with_a_page_of_their_own():
     assert (
         score.traits == {}
         and at.traits == {"fixes_positives": True, "exact_conjugate": True}
-        and at.typed == "PrecisionAt(k=0.5)"
+        and at.typed == "PrecisionAt(k)"
     )
     assert area.traits == {"labellings": False, "exact_conjugate": True}
     hinge = entry("structured_hinge")

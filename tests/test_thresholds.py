@@ -144,6 +144,26 @@ def test_metrics_that_say_nothing_about_thresholds_are_refused():
         best_threshold(z, y, Nowhere())
 
 
+def test_what_is_refused_says_the_call_the_metric_and_the_task():
+    z, y = np.array([0.5, 0.1, -0.3]), np.array([1.0, -1.0, 1.0])
+    level = np.array([0.5, 0.5, 0.5])
+    for scores, metric, kind, first in (
+        (z, mtl.ROCArea(), mtl.ModelError, r"metric=ROCArea\(\)\): task 'a': ROCArea\(\) measures the ranking"),
+        (z, mtl.AUC(), mtl.ModelError, r"metric=AUC\(\)\): task 'a': under AUC\(\) it costs nothing"),
+        (level, mtl.RecallAt(k=2), mtl.DataError, r"metric=RecallAt\(k=2\)\): task 'a': no threshold gives labels"),
+    ):  # fmt: skip
+        with pytest.raises(kind, match=rf"^tune_threshold\(tasks, {first}"):
+            best_threshold(scores, y, metric, "tune_threshold(tasks)", "a")
+    with pytest.raises(mtl.ModelError, match=r"^best_threshold: under AUC\(\) it costs"):
+        best_threshold(z, y, mtl.AUC())
+
+    tasks = shared(3, n=60, labels="sign")
+    solution = solved(tasks, mtl.FScore())
+    each = [mtl.FScore(), mtl.FScore(), mtl.ROCArea(), mtl.FScore()]
+    with pytest.raises(mtl.ModelError, match=r"^tune_threshold\(tasks, metric=ROCArea\(\)\): task 'task2': "):
+        solution.tune_threshold(tasks, each)
+
+
 # ------------------------------------------------------------------------------------------ tuned solutions
 
 

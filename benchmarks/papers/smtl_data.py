@@ -29,7 +29,7 @@ def folds_of(tasks: Tasks, k: int, seed: int) -> list[tuple[Tasks, Tasks]]:
     """k (train, validation) pairs, each normalised by the statistics of its own training rows.
 
     Shared inputs: rows are shuffled until both classes of every label are in all training and validation parts; where 200
-    shuffles do not do it, in all training parts. Separate inputs: dealt out class by class within each task.
+    shuffles do not do it, in all training parts. Separate inputs: dealt out class by class within each task, copies together.
     """
     rng = np.random.default_rng(10_000 + seed)
     pairs = _shared_folds(tasks, k, rng) if tasks.is_shared else _separate_folds(tasks, k, rng)
@@ -61,12 +61,15 @@ def _both(Y) -> bool:
 
 
 def _separate_folds(tasks, k, rng):
+    """Class by class within each task; all copies of a row go to the same fold, or validation would repeat training."""
     fold_of = []
-    for y in tasks.per_task(tasks.targets):
+    for X, y in zip(tasks.inputs, tasks.per_task(tasks.targets), strict=True):
         fold = np.empty(len(y), int)
         for c in (-1.0, 1.0):
-            rows = rng.permutation(np.flatnonzero(y == c))
-            fold[rows] = np.arange(len(rows)) % k
+            rows = np.flatnonzero(y == c)
+            _, original = np.unique(X[rows], axis=0, return_inverse=True)
+            dealt = rng.permutation(int(original.max()) + 1) % k
+            fold[rows] = dealt[np.ravel(original)]
         fold_of.append(fold)
     return [
         ([np.flatnonzero(f != i) for f in fold_of], [np.flatnonzero(f == i) for f in fold_of])

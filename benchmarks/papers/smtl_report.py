@@ -69,12 +69,13 @@ def report(runs: Path, path: Path, console: Console) -> None:
     text += [
         "## Reading",
         "",
+        *_notes(path.with_name("smtl_notes.txt"), conclusions=True),
         *_reading(main, imbalance),
         "",
         "## What differs from the paper",
         "",
         *_deviations(main, imbalance),
-        *_notes(path.with_name("smtl_notes.txt")),
+        *_notes(path.with_name("smtl_notes.txt"), conclusions=False),
         "",
     ]
     for title, tables in sections:
@@ -85,9 +86,15 @@ def report(runs: Path, path: Path, console: Console) -> None:
     console.print(f"written: {path}")
 
 
-def _notes(path: Path) -> list[str]:
-    """What only the person who ran it knows: a line each, in smtl_notes.txt beside the CSV."""
-    return [f"- {line}" for line in path.read_text().splitlines() if line.strip()] if path.is_file() else []
+def _notes(path: Path, conclusions: bool) -> list[str]:
+    """What only the person who ran it knows, a line each, in smtl_notes.txt beside the CSV; conclusions begin with "> "."""
+    lines = path.read_text().splitlines() if path.is_file() else []
+    wanted = [line for line in lines if line.strip() and line.startswith("> ") == conclusions]
+    return (
+        [*(line.removeprefix("> ") for line in wanted), ""]
+        if conclusions and wanted
+        else [f"- {line}" for line in wanted]
+    )
 
 
 def _on_screen(cell: str) -> str:
@@ -403,7 +410,7 @@ def _deviations(main, imbalance) -> list[str]:
         "- Measures: scikit-learn's. A label is predicted +1 where its score is > 0. AUC is the pairwise one of the scores; the column "
         "AUC of labels is the mean of 1 - b c / (Pos Neg), the paper's equation (11), of the predicted labels.",
         "- Tests: paired over the partitions, two-sided, exact Wilcoxon. Partitions share rows, so that all these p-values are too small; "
-        "none is corrected for the number of comparisons. Wilcoxon's p cannot be below 0.002 with 10 partitions, 0.0625 with 5.",
+        "none is corrected for the number of comparisons, and with two to four partitions a t-test says little. Wilcoxon's p cannot be below 0.002 with 10 partitions, 0.0625 with 5.",
         "- Solves: relative gap 1e-3 in cross-validation and 1e-4 for the final fit, with caps on the seconds; a capped solve's weights are "
         "used as they are and counted in the last table. Final fits start cold. Hinges, structured or not, are solved by ADMM alone: "
         "after its cap `solve()` would go on with cvxpy, which hears no clock.",
@@ -411,6 +418,6 @@ def _deviations(main, imbalance) -> list[str]:
     if imbalance:
         lines.append(
             "- Imbalance: after the partition, every task draws its own rows (at most 400, with replacement) from the training and from "
-            "the test part at the ratio; drawn before it, copies of a row would be on both sides. l21 norm only."
+            "the test part at the ratio; drawn before it, copies of a row would be on both sides; folds keep copies together. l21 norm only."
         )
     return lines

@@ -7,6 +7,7 @@ from functools import cached_property
 import numpy as np
 
 from mtldsl.atoms.metrics.metric import Violation, classes_of
+from mtldsl.atoms.metrics.own import check_oracle, is_own
 from mtldsl.compile.mixture import Mixture, ProvenDual
 from mtldsl.compile.normal_form import LossTerm
 
@@ -35,7 +36,12 @@ class StructuredTerm(LossTerm):
         return [metric.most_violated(z[rows], y, classes) for rows, _, metric, y, classes in self.tasks_apart]
 
     def value(self, z) -> float:
-        return float(np.dot(self.coefficients, [plane.value for plane in self.most_violated(z)]))
+        """Every certificate comes by here: what a user's own oracle says is not taken for granted."""
+        planes = self.most_violated(z)
+        for (rows, _, metric, _, classes), plane in zip(self.tasks_apart, planes, strict=True):
+            if is_own(metric):
+                check_oracle(metric, z[rows], classes, plane)
+        return float(np.dot(self.coefficients, [plane.value for plane in planes]))
 
     def gradient(self, z) -> np.ndarray:
         flat = np.empty(self.tasks.n_samples)
@@ -73,7 +79,7 @@ class StructuredTerm(LossTerm):
             if not metric.labellings or abs(total) <= 1e-15 * np.abs(flat[rows]).sum():
                 continue  # slopes of rankings sum to zero
             b, flipped = (0, classes.positive) if total > 0 else (len(classes.negative), classes.negative)
-            promised = metric.delta(b, len(flipped) - b, *map(len, classes))
+            promised = metric.table([b], [len(flipped) - b], *map(len, classes))[0]
             slope = np.zeros(len(y))
             slope[flipped] = -2.0 * c * y[flipped]
             share = total / (own - slope.sum())
@@ -95,8 +101,8 @@ def _of_mixture(mixture: Mixture, metric, y) -> tuple[np.ndarray, float]:
     c = mixture.flips[:, positive].sum(axis=1)
     b = mixture.flips.sum(axis=1) - c
     used = weights > 0  # a forbidden labelling without weight says nothing
-    deltas = np.asarray(metric.delta(b, c, int(positive.sum()), int((~positive).sum())), float)
-    expected = float(weights[used] @ np.broadcast_to(deltas, weights.shape)[used])
+    deltas = metric.table(b, c, int(positive.sum()), int((~positive).sum()))
+    expected = float(weights[used] @ deltas[used])
     if metric.exact_conjugate and np.array_equal(metric.dual_project(slope, y), slope):
         expected = max(
             expected, -metric.conjugate(slope, y)

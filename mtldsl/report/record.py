@@ -8,10 +8,13 @@ from dataclasses import asdict
 import numpy as np
 
 import mtldsl
+from mtldsl.atoms.metrics import Metric
 from mtldsl.comparison import CrossCheck
+from mtldsl.errors import MTLError
 from mtldsl.problem import Problem
 from mtldsl.problem_file import ProblemFile
 from mtldsl.report.unicode_math import to_unicode
+from mtldsl.scoring import score_of
 from mtldsl.solution import Solution
 from mtldsl.tasks import Tasks
 
@@ -100,17 +103,61 @@ def _scores(file: ProblemFile, solution: Solution) -> dict:
     classes = solution.loss["labels"] == "sign"
     scores, guesses = solution.scores(tasks), _guess(file.tasks_train, tasks, classes)
     rows = [
-        {"task": name, "rows": int(count), "score": float(score), "guess": float(guess)}
+        {"task": name, "rows": int(count), "score": float(score), "guess": float(guess), "metrics": {}}
         for name, count, score, guess in zip(tasks.task_names, tasks.counts, scores, guesses, strict=True)
     ]
+    metrics, not_measured = _measured(file, tasks, solution, rows)
     return {
         "measure": "accuracy" if classes else "R2",
         "rows": "training" if file.tasks_test is None else "held out",
         "guess": "always the more frequent label" if classes else "always the mean",
         "mean": float(np.mean(scores)),
         "mean_guess": float(np.mean(guesses)),
+        "metrics": metrics,
+        "metrics_not_measured": not_measured,
         "tasks": rows,
     }
+
+
+def _measured(
+    file: ProblemFile, tasks: Tasks, solution: Solution, rows: list[dict]
+) -> tuple[dict, list[str]]:
+    """(means of every metric that the weights were learned for, why others have none); a task's own go into `rows`."""
+    reasons = []
+    for of_tasks in _learned_for(file.problem, tasks.n_tasks):
+        try:
+            scores = solution.scores(tasks, of_tasks)
+        except MTLError as error:  # such as a task with one class only among the rows held out
+            reasons.append(str(error))
+            continue
+        targets = file.tasks_train.per_task(file.tasks_train.targets), tasks.per_task(tasks.targets)
+        for row, metric, score, learned, y in zip(rows, of_tasks, scores, *targets, strict=True):
+            row["metrics"][repr(metric)] = {"score": float(score), "guess": _constant(metric, learned, y)}
+    means = {}
+    for name in dict.fromkeys(name for row in rows for name in row["metrics"]):
+        pairs = [row["metrics"][name] for row in rows if name in row["metrics"]]
+        means[name] = {
+            "mean": float(np.mean([pair["score"] for pair in pairs])),
+            "mean_guess": float(np.mean([pair["guess"] for pair in pairs])),
+            "tasks": len(pairs),
+        }
+    return means, reasons
+
+
+def _learned_for(problem: Problem, n_tasks: int) -> list[list[Metric]]:
+    """Of every loss with a metric: one metric a task."""
+    found = [getattr(term.atom, "metric", None) for term in problem.objective.terms if term.is_loss]
+    return [
+        list(metric) if isinstance(metric, tuple) else [metric] * n_tasks
+        for metric in found
+        if metric is not None
+    ]
+
+
+def _constant(metric: Metric, learned: np.ndarray, y: np.ndarray) -> float:
+    """What one score for all samples has under the metric, with the sign that is better on the training rows."""
+    sign = max((1.0, -1.0), key=lambda z: score_of(metric, np.full(len(learned), z), learned))
+    return float(score_of(metric, np.full(len(y), sign), y))
 
 
 def _guess(train: Tasks, tasks: Tasks, classes: bool) -> np.ndarray:

@@ -226,31 +226,38 @@ def _weights(record: dict) -> Group:
 
 def _scores(scores: dict) -> Group:
     accuracy = scores["measure"] == "accuracy"
-    table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style=DIM)
+    guess, metrics = "majority" if accuracy else "constant", scores["metrics"]
+    table = Table(box=None, pad_edge=False, padding=(0, 2 if metrics else 3, 0, 0), header_style=DIM)
     table.add_column("task")
     table.add_column("rows", justify="right")
     table.add_column("accuracy" if accuracy else "R²", justify="right")
-    guess = "majority" if accuracy else "constant"
     table.add_column(guess, justify="right", style=DIM)
+    for name in metrics:
+        table.add_column(name, justify="right", overflow="fold")
+        table.add_column("constant", justify="right", style=DIM)
     rows = sorted(scores["tasks"], key=lambda row: (math.isnan(row["score"]), row["score"]))
     shown = scores["tasks"] if len(rows) <= MAX_TASKS else [*rows[:ENDS], None, *rows[-ENDS:]]
     for row in shown:
         if row is None:
-            table.add_row("...", "", "", "")
-        else:
-            table.add_row(
-                row["task"],
-                f"{row['rows']:,}",
-                _score(row["score"], accuracy),
-                _score(row["guess"], accuracy),
-            )
-    table.add_row(
-        "average", "", _score(scores["mean"], accuracy), _score(scores["mean_guess"], accuracy), style="bold"
-    )
+            table.add_row("...")
+            continue
+        cells = [_score(row["score"], accuracy), _score(row["guess"], accuracy)]
+        for name in metrics:
+            pair = row["metrics"].get(name, {"score": math.nan, "guess": math.nan})
+            cells += [_score(pair["score"], False), _score(pair["guess"], False)]
+        table.add_row(row["task"], f"{row['rows']:,}", *cells)
+    cells = [_score(scores["mean"], accuracy), _score(scores["mean_guess"], accuracy)]
+    for means in metrics.values():
+        cells += [_score(means["mean"], False), _score(means["mean_guess"], False)]
+    table.add_row("average", "", *cells, style="bold")
     order = "" if len(rows) <= MAX_TASKS else f"; the {ENDS} worst and the {ENDS} best of {len(rows)} tasks"
-    note = Text(f"{guess}: {scores['guess']} of the training rows{order}", DIM)
+    notes = [Text(f"{guess}: {scores['guess']} of the training rows{order}", DIM)]
+    if metrics:
+        one = "one label for all samples, the better one on the training rows"
+        notes.append(Text(f"constant: {one}; a metric's score is 1 where nothing is wrong", DIM))
+    notes += [Text(f"not measured: {reason}", "yellow") for reason in scores["metrics_not_measured"]]
     title = f"Scores on {'held-out' if scores['rows'] == 'held out' else 'the training'} rows"
-    return _section(title, table, note)
+    return _section(title, table, *notes)
 
 
 def _score(value: float, accuracy: bool) -> str:

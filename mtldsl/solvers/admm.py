@@ -133,10 +133,13 @@ class ADMM:
 
 def why_not_two_blocks(form: NormalForm) -> str | None:
     """None for one loss with an oracle, of one weight matrix, under functions of that matrix whose sum has an exact prox."""
-    if len(form.losses) != 1 or not has_oracle(form.losses[0]):
-        return "there must be one loss, structured_hinge or hinge_loss."
+    for loss in form.losses:
+        if not has_oracle(loss):
+            return f"{loss.typed} is neither structured_hinge nor hinge_loss."
+    if len(form.losses) > 1:
+        return f"{form.losses[1].typed} is a second loss."
     if len(form.weight_blocks) != 1:
-        return "there must be one weight matrix."
+        return f"there are {len(form.weight_blocks)} weight matrices."
     block = form.weight_blocks[0].name
     for term in (*form.losses, *form.functions):
         if term.map.identity_of != block:

@@ -35,8 +35,13 @@ class DualAscent:
     max_iter = 100_000
 
     def refuses(self, form: NormalForm) -> str | None:
-        if len(form.losses) != 1 or not isinstance(form.losses[0].atom, StructuredHinge):
-            return "there must be one loss, a structured_hinge."
+        for term in form.losses:
+            if not isinstance(term.atom, StructuredHinge):
+                return f"{term.typed} is not a structured_hinge."
+        if len(form.losses) > 1:
+            return (
+                f"{form.losses[1].typed} is a second loss; tasks would not come apart into one program each."
+            )
         (loss,) = form.losses
         if loss.intercepts:
             return f"{loss.typed} has an intercept, on which there is no ridge."

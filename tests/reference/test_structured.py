@@ -3,6 +3,7 @@ full, and problems whose optima were established elsewhere.
 """
 
 import json
+import re
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -339,3 +340,13 @@ def test_known_optima(name, way, request):
     model = to_cvxpy(problem.form())
     at = model.objective_value({"W": np.array(given["W_approx"])})
     assert at == pytest.approx(given["optimal_objective"], rel=1e-6)
+
+
+def test_a_relaxation_says_so():
+    rng = np.random.default_rng(0)
+    for n, said in ((20, "states all of it"), (60, r"call .solve\(\), not .problem.solve\(\)")):
+        X = rng.normal(size=(n, 3))
+        tasks = mtl.Tasks.shared(X, np.where(X[:, :1] > 0, 1.0, -1.0))
+        W = mtl.Weights(tasks)
+        model = mtl.minimize(mtl.l1_norm(W) + mtl.structured_hinge(W, tasks)).to_cvxpy()
+        assert re.search(said, repr(model))

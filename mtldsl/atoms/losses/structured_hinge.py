@@ -10,6 +10,7 @@ import numpy as np
 
 from mtldsl.atoms.function import REGISTRY, Loss, register
 from mtldsl.atoms.metrics import FScore, Metric
+from mtldsl.atoms.metrics.own import check_delta, is_own
 from mtldsl.atoms.planes.cutting_planes import prox_of_planes
 from mtldsl.errors import ModelError
 
@@ -184,11 +185,16 @@ def metrics_of_tasks(metric, names, class_sizes, typed: str):
         raise ModelError(
             f"{_with(typed, '[...]')}: {len(metric)} metrics for {len(names)} tasks; give one a task, or a single one for all"
         )
+    smallest: dict[Metric, tuple[int, int]] = {}
     for i, sizes in enumerate(class_sizes):
         of_task = metric[i] if isinstance(metric, tuple) else metric
         reason = of_task.check(*sizes)
         if reason:
             raise ModelError(f"{_with(typed, repr(of_task))}: task {names[i]!r}: {reason}")
+        if is_own(of_task) and of_task.labellings:
+            smallest[of_task] = min(smallest.get(of_task, sizes), sizes, key=sum)
+    for of_task, sizes in smallest.items():
+        check_delta(of_task, *map(int, sizes))
     return metric
 
 

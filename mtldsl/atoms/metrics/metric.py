@@ -128,6 +128,13 @@ class Metric(Atom):
     def __repr__(self) -> str:
         return f"{self.name}({', '.join(f'{name}={value!r}' for name, value in self.arguments().items())})"
 
+    def _is_no_term(self, *_):
+        raise ModelError(
+            f"{self!r} is a metric, no term of a model: write structured_hinge(W, tasks, metric={self!r}), and multiply or add that"
+        )
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __neg__ = _is_no_term
+
     def check(self, positives: int, negatives: int) -> str | None:
         """None where the metric fits a task of this many positives and negatives, else one sentence."""
         return None
@@ -137,6 +144,12 @@ class Metric(Atom):
     def delta(self, b, c, positives: int, negatives: int):
         """Delta at b negatives labelled +1 and c positives labelled -1; b and c are arrays that broadcast."""
         raise NotImplementedError
+
+    def table(self, b, c, positives: int, negatives: int) -> np.ndarray:
+        """delta of arrays of whole numbers, broadcast, as floats: however it was written, the package reads it here."""
+        b, c = np.asarray(b, int), np.asarray(c, int)
+        values = np.asarray(self.delta(b, c, positives, negatives), float)
+        return np.array(np.broadcast_to(values, np.broadcast_shapes(b.shape, c.shape)))
 
     def best_counts(self, of_negatives, of_positives, positives: int, negatives: int) -> tuple[int, int]:
         """(b, c) that maximises delta(b, c) + of_negatives[b] + of_positives[c].
@@ -150,7 +163,7 @@ class Metric(Atom):
         for first in range(0, len(of_positives), rows):
             c = np.arange(first, min(first + rows, len(of_positives)))[:, None]
             table = (
-                self.delta(b, c, positives, negatives) + of_negatives[None, :] + of_positives[c[:, 0], None]
+                self.table(b, c, positives, negatives) + of_negatives[None, :] + of_positives[c[:, 0], None]
             )
             k = int(np.argmax(table))
             if table.flat[k] > best:
@@ -193,13 +206,23 @@ class Metric(Atom):
         up_ordered, down_ordered = np.sort(up_margins), np.sort(down_margins)
         value, b, c = self._highest_table(up_ordered, down_ordered, *sizes)
         flipped = flips(down, down_margins, down_ordered, b, up, up_margins, up_ordered, c)
-        return Violation(value, float(self.delta(b, c, *sizes)), flipped)
+        return Violation(value, self._delta_of(b, c, *sizes), flipped)
+
+    def _delta_of(self, b: int, c: int, positives: int, negatives: int) -> float:
+        if REGISTRY.get(self.name) is type(self):  # takes numbers as well, which is faster
+            return float(self.delta(b, c, positives, negatives))
+        return float(self.table([b], [c], positives, negatives)[0])
 
     def _highest_table(self, up, down, positives: int, negatives: int) -> tuple[float, int, int]:
         """(value, b, c) from the ascending margins of the positives and of the negatives."""
         of_positives, of_negatives = (np.append(0.0, -2.0 * np.cumsum(margins)) for margins in (up, down))
         b, c = self.best_counts(of_negatives, of_positives, positives, negatives)
-        return float(self.delta(b, c, positives, negatives) + of_negatives[b] + of_positives[c]), b, c
+        if not (0 <= b < len(of_negatives) and 0 <= c < len(of_positives)):
+            raise ModelError(
+                f"{self!r}: best_counts gave b={b}, c={c}, but of_negatives and of_positives have {len(of_negatives)} and "
+                f"{len(of_positives)} entries; return their places, from 0 on"
+            )
+        return float(self._delta_of(b, c, positives, negatives) + of_negatives[b] + of_positives[c]), b, c
 
     # ------------------------------------------------------------------------------------------ the conjugate
 
@@ -215,7 +238,7 @@ class Metric(Atom):
 
     def _promised(self, of_positives, of_negatives) -> float:
         """The largest E Delta with these flip probabilities, or a lower bound; -inf where there is no such labelling."""
-        return largest_expectation(self.delta, of_positives, of_negatives)
+        return largest_expectation(self.table, of_positives, of_negatives)
 
     def dual_project(self, u, y) -> np.ndarray:
         """A point of dom f* near u, u itself inside. Without forbidden tables these are the p in [0, 1]^n, u = -2 y p; with
@@ -226,7 +249,7 @@ class Metric(Atom):
         if not self.forbids(len(positive), len(negative)) or self.conjugate(u, y) < np.inf:
             return u
         p = flip_probabilities(u, y)
-        return u * (largest_multiple(self.delta, p[positive], p[negative]) * (1.0 - 1e-9))
+        return u * (largest_multiple(self.table, p[positive], p[negative]) * (1.0 - 1e-9))
 
     # --------------------------------------------------------------------------------------------- plain data
 
@@ -256,7 +279,7 @@ def _limits_from_steps(metric: Metric, positives: int, negatives: int) -> tuple[
     rows = max(2, _CHUNK // (negatives + 1))
     for first in range(0, positives + 1, rows - 1):  # chunks share a row, so that no step in c is missed
         c = np.arange(first, min(first + rows, positives + 1))[:, None]
-        table = np.broadcast_to(metric.delta(b, c, positives, negatives), (len(c), negatives + 1))
+        table = metric.table(b, c, positives, negatives)
         if not np.isfinite(table).all():
             return np.inf, -np.inf
         in_c = max(in_c, np.diff(table, axis=0).max(initial=-np.inf))

@@ -169,7 +169,7 @@ class PrecisionAt(_Top):
 
     Parameters
     ----------
-    k : int or float, default 0.5
+    k : int or float
         A count, at least 1, or a fraction of the task's n samples, strictly between 0 and 1: then round(k n), halves to the
         even number, and at least 1.
 
@@ -198,7 +198,7 @@ class PrecisionAt(_Top):
     (0.5, array([1, 2]))
     """
 
-    k: float = 0.5
+    k: float
 
     name: ClassVar[str] = "PrecisionAt"
     formula: ClassVar[str] = r"1-\mathrm{Prec}_k({})"
@@ -220,7 +220,7 @@ class RecallAt(_Top):
 
     Parameters
     ----------
-    k : int or float, default 0.5
+    k : int or float
         A count, at least 1, or a fraction of the task's n samples, strictly between 0 and 1: then round(k n), halves to the
         even number, and at least 1.
 
@@ -245,7 +245,7 @@ class RecallAt(_Top):
     (0.5, array([1, 2]))
     """
 
-    k: float = 0.5
+    k: float
 
     name: ClassVar[str] = "RecallAt"
     formula: ClassVar[str] = r"1-\mathrm{Rec}_k({})"

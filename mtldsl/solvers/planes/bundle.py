@@ -28,11 +28,18 @@ class Bundle:
 
     @classmethod
     def of(cls, oracle: Oracle, before: Bundle | None) -> Bundle:
-        """The planes of a run before, where they are planes of the same data and metrics; coefficients may have changed."""
+        """With the planes of a run before, where they are planes of the same data and metrics; coefficients may have changed."""
+        bundle = cls(oracle)
         if before is not None and before.oracle.is_of_the_same(oracle):
-            before.oracle = oracle
-            return before
-        return cls(oracle)
+            for name in ("planes", "gram", "deltas", "beta", "idle", "counts"):
+                setattr(bundle, name, getattr(before, name).copy())
+            bundle.stored = [list(planes) for planes in before.stored]
+        return bundle
+
+    @property
+    def is_new(self) -> bool:
+        """Whether it holds nothing but the true labelling's planes."""
+        return bool(np.all(self.counts == 1))
 
     def _allocate(self, m: int, capacity: int) -> None:
         self.planes = np.zeros((m, capacity, self.size))

@@ -18,11 +18,12 @@ class FrankWolfe:
 
         S = prox_{h / mu}(W + Z / mu)
         w_i = argmin c_i G_i(w) + mu / 2 ||w - b_i||^2,   b_i = s_i - z_i / mu,   by coordinate ascent:
-              from the true labelling (a = 0, delta = 0, so w = b_i): take the highest plane (a_k, delta_k) at w,
+              from the mixture (a, delta) of the W-step before, w = b_i - (c_i / mu) a: take the highest plane (a_k, delta_k) at w,
               (a, delta) <- (1 - g) (a, delta) + g (a_k, delta_k) with the best g in [0, 1],  w = b_i - (c_i / mu) a
         Z = Z + mu (W - S)
 
-    Corrected: the ascent starts at the true labelling and not at w = 0, which is no feasible dual point; it stops at the full gap
+    Corrected: the first ascent starts at the true labelling (a = 0, delta = 0) and not at w = 0, which is no feasible dual point, and
+    later ones go on where the one before ended, which the paper does not say and without which none comes far; it stops at the full gap
     c_i (G_i(w) - delta - <a, w>), which the paper cuts short; and the outer loop is stopped by a certificate, not by ||S - W||.
     """
 
@@ -31,6 +32,7 @@ class FrankWolfe:
         self.outer = TwoBlocks(form, tol, None if start is None else Point(start.blocks), 1.0, 1.0, 0)
         self.oracle, self.coefficients = self.outer.oracle, self.outer.coefficients
         self.steps = 0
+        self.at_zero = self.oracle(np.zeros_like(self.outer.W)).values
         m = len(self.coefficients)
         # the true labelling: planes of slope 0 and height 0
         self.mixture = (
@@ -42,14 +44,17 @@ class FrankWolfe:
 
     def run(self, max_iter: int, watch: Watch) -> Point:
         outer = self.outer
-        self.at_zero = self.oracle(np.zeros_like(outer.W)).values
+        next_look = 1
         for iteration in range(1, max_iter + 1):
             outer.S = outer.prox(outer.W + outer.Z / outer.mu)
             W, slope, mixture = self._ascend(outer.S - outer.Z / outer.mu, watch)
             outer.W, outer.Z = W, -self.coefficients[:, None] * slope
-            point = self._point(mixture, iteration)
-            if watch(point) or watch.expired:
-                break
+            last = iteration == max_iter or watch.expired
+            if last or iteration >= next_look:
+                next_look = int(1.1 * iteration) + 1
+                point = self._point(mixture, iteration)
+                if watch(point) or last:
+                    break
         return point
 
     def _ascend(self, B: np.ndarray, watch: Watch):
@@ -82,9 +87,7 @@ class FrankWolfe:
                 stored[i].append(found.stored[i])
                 weights[i].append(g / kept[i])
         for i in range(m):
-            share = kept[i] * np.array(weights[i])
-            used = np.flatnonzero(share > 1e-12)  # what has lost its weight is forgotten
-            stored[i], weights[i] = [stored[i][k] for k in used], list(share[used] / share[used].sum())
+            stored[i], weights[i] = _merged(stored[i], kept[i] * np.array(weights[i]))
         self.mixture = slope, delta, stored, weights
         return W, slope, (stored, weights)
 
@@ -102,3 +105,19 @@ class FrankWolfe:
             "inner_steps": self.steps,
         }
         return point
+
+
+def _merged(stored: list, weights: np.ndarray) -> tuple[list, list]:
+    """Every plane once, with the sum of its weights; what has lost its weight is forgotten."""
+    places: dict[bytes, int] = {}
+    planes, sums = [], []
+    for plane, weight in zip(stored, weights, strict=True):
+        at = places.setdefault(plane.tobytes(), len(planes))
+        if at == len(planes):
+            planes.append(plane)
+            sums.append(0.0)
+        sums[at] += weight
+    total = sum(sums)
+    used = [k for k, weight in enumerate(sums) if weight > 1e-12 * total]
+    total = sum(sums[k] for k in used)
+    return [planes[k] for k in used], [sums[k] / total for k in used]

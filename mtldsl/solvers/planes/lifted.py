@@ -80,7 +80,7 @@ class _Outside:
 def plane_function(loss: LossTerm, before: Bundle | None) -> PlaneFunction:
     oracle = Oracle(loss)
     function = PlaneFunction(oracle, Bundle.of(oracle, before))
-    if function.bundle is before:
+    if not function.bundle.is_new:
         return function
     constant = stacked_map(loss).offset
     at = np.zeros((oracle.size, loss.tasks.n_tasks)) if constant is None else constant

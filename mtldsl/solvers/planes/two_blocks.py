@@ -50,7 +50,7 @@ class TwoBlocks:
         self.finish_at = _NEAR if tol <= 0.05 * _NEAR and LinearFinish.fits(form) else None
         state = start.state if start is not None and start.state.get("solver") == "two_blocks" else {}
         self.bundle = Bundle.of(self.oracle, state.get("bundle"))
-        if self.bundle is state.get("bundle"):
+        if not self.bundle.is_new:
             self.W, self.S, self.mu = state["W"].copy(), state["S"].copy(), state["mu"]
         else:
             self.W = np.zeros((self.m, self.oracle.size)) if start is None else self._stacked(start)
