@@ -90,11 +90,8 @@ def _notes(path: Path, conclusions: bool) -> list[str]:
     """What only the person who ran it knows, a line each, in smtl_notes.txt beside the CSV; conclusions begin with "> "."""
     lines = path.read_text().splitlines() if path.is_file() else []
     wanted = [line for line in lines if line.strip() and line.startswith("> ") == conclusions]
-    return (
-        [*(line.removeprefix("> ") for line in wanted), ""]
-        if conclusions and wanted
-        else [f"- {line}" for line in wanted]
-    )
+    bullets = [f"- {line.removeprefix('> ')}" for line in wanted]
+    return [*bullets, "", "Counts and distances:", ""] if conclusions and wanted else bullets
 
 
 def _on_screen(cell: str) -> str:

@@ -20,7 +20,8 @@ _MEMORY = 5  # steps that an extrapolation draws on, at most: older ones belong 
 _BALANCE = 10  # rounds between two looks at the penalty
 _UNBALANCED = 5.0  # quotient of residuals from which on it changes
 _IDLE = 30  # rounds without weight after which a plane is dropped
-_NEAR = 1e-3  # relative gap from which on linear programs take over where there are any
+_NEAR = 1e-3  # relative gap from which on linear programs take over where there are any, if tol is far below it
+_LONG = 380  # or so many rounds came not near it
 _QP = 1e-14  # accuracy of the quadratic programs
 
 
@@ -47,7 +48,7 @@ class TwoBlocks:
         self.sum_prox = prox_of_sum(self.terms)
         self.estimate = Estimate(form, self.d)
         self.anderson = Anderson(min(memory, _MEMORY)) if memory > 0 else None
-        self.finish_at = _NEAR if tol <= 0.05 * _NEAR and LinearFinish.fits(form) else None
+        self.finish_at = _NEAR if LinearFinish.fits(form) else None
         state = start.state if start is not None and start.state.get("solver") == "two_blocks" else {}
         self.bundle = Bundle.of(self.oracle, state.get("bundle"))
         if not self.bundle.is_new:
@@ -98,7 +99,9 @@ class TwoBlocks:
                 if value < best_F:
                     best_F, best_S = value, self.S
                 self.bundle.add(at_S, tasks)
-                if self.finish_at is not None and self.estimate.gap(best_F) <= self.finish_at:
+                gap = self.estimate.gap(best_F)
+                far = self.tol <= 0.05 * _NEAR or (iteration >= _LONG and gap > 2.0 * self.tol)
+                if self.finish_at is not None and far and gap <= self.finish_at:
                     point = self._finished(best_S, iteration, watch)
                     if point is not None and watch(point):
                         return point
