@@ -22,8 +22,9 @@ __all__ = ["ADMM", "SOLVER"]
 
 INNER = ("planes", "frank_wolfe")
 
-#: Rounds that a hinge loss gets with planes; then its prox takes over (measured on digits: from 75 to 300 rounds do, or thousands).
-HINGE_ROUNDS = 400
+#: Rounds that a hinge loss gets with planes; then its prox takes over (measured on the data of the SMTL paper: 75 to 650 rounds do, seldom
+#: more; the prox alone stalled on some of them).
+HINGE_ROUNDS = 1000
 
 
 class ADMM:
