@@ -20,7 +20,9 @@ _MEMORY = 5  # steps that an extrapolation draws on, at most: older ones belong 
 _BALANCE = 10  # rounds between two looks at the penalty
 _UNBALANCED = 5.0  # quotient of residuals from which on it changes
 _IDLE = 30  # rounds without weight after which a plane is dropped
-_NEAR = 1e-3  # relative gap from which on linear programs take over where there are any, if tol is far below it
+_NEAR = (
+    1e-3  # relative gap from which on linear programs take over where there are any, if tol is far below it
+)
 _LONG = 380  # or so many rounds came not near it
 _QP = 1e-14  # accuracy of the quadratic programs
 
