@@ -98,13 +98,17 @@ def test_models_that_it_is_not_for_are_refused(kind):
     loss = mtl.structured_hinge(W, t, metric=AUC())
     objective, constraints, says = {
         "constraint": (loss + mtl.l1_norm(W), [W.sum(axis=1) == 0], "W.sum"),
-        "two losses": (loss + mtl.hinge_loss(W, t) + mtl.l1_norm(W), [], "one loss"),
+        "two losses": (
+            loss + mtl.hinge_loss(W, t) + mtl.l1_norm(W),
+            [],
+            "hinge_loss(W, tasks) is a second loss",
+        ),
         "decomposition": (
             mtl.structured_hinge(W + S, t) + mtl.l1_norm(W) + mtl.l1_norm(S),
             [],
-            "one weight matrix",
+            "there are 2 weight matrices",
         ),
-        "other loss": (mtl.logistic_loss(W, t) + mtl.l1_norm(W), [], "one loss"),
+        "other loss": (mtl.logistic_loss(W, t) + mtl.l1_norm(W), [], "logistic_loss(W, tasks) is neither"),
         "two norms": (loss + mtl.trace_norm(W) + mtl.l21_norm(W), [], "trace_norm"),
     }[kind]
     with pytest.raises(mtl.SolverError, match=r"frank_wolfe.*") as raised:
