@@ -96,7 +96,7 @@ def _of_mixture(mixture: Mixture, metric, y) -> tuple[np.ndarray, float]:
     weights = np.maximum(mixture.weights, 0.0)
     total = weights.sum()
     weights = weights / total if total > 1.0 else weights
-    slope = -2.0 * y * (weights @ mixture.flips.astype(float))
+    slope = -2.0 * y * Mixture(mixture.flips, weights).flip_probabilities()
     positive = y > 0
     c = mixture.flips[:, positive].sum(axis=1)
     b = mixture.flips.sum(axis=1) - c

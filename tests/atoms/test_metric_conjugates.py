@@ -89,6 +89,7 @@ def test_conjugate_against_every_labelling(metric):
         for p in (several, uniform, with_certain, 1e-6 * several, np.round(2.0 * uniform) / 2.0):
             expected = largest_expectation_by_enumeration(deltas, flips, p)
             conjugate = metric.conjugate(-2.0 * y * p, y)
+            # both are linear programs of HiGHS, whose own tolerance is 1e-10
             assert conjugate == pytest.approx(-expected, rel=1e-9, abs=1e-12)
             finite += np.isfinite(conjugate)
     assert finite > 40
@@ -125,6 +126,7 @@ def test_conjugate_of_roc_area_against_every_matrix_of_pairs():
                 )
                 assert solved.status in (0, 2)
                 expected = solved.fun if solved.status == 0 else np.inf
+                # sums of at most a few dozen entries of size one, and a vertex of HiGHS
                 assert ROCArea().conjugate(u, y) == pytest.approx(expected, abs=1e-12)
                 finite += np.isfinite(expected)
     assert 650 < finite < 1150  # both kinds were met
@@ -138,6 +140,7 @@ def test_at_a_labelling_it_is_minus_its_delta(metric):
         y = labels(rng, n, n // 3 + 1)
         plane = metric.most_violated(rng.normal(size=n) / n, y)
         conjugate = metric.conjugate(plane.gradient(y), y)
+        # a few units in the last place: Delta is summed in another order
         assert conjugate == pytest.approx(-plane.delta, rel=1e-14, abs=1e-15)
 
 
@@ -157,7 +160,7 @@ def test_for_large_tasks_it_is_an_upper_bound(metric, monkeypatch):
         assert bound <= exact + 1e-10
         ratios.append(bound / exact)
     if isinstance(metric, (AUC, ErrorRate)):
-        np.testing.assert_allclose(ratios, 1.0, rtol=1e-9)
+        np.testing.assert_allclose(ratios, 1.0, rtol=1e-9)  # `exact` is a linear program of HiGHS
     if isinstance(metric, FScore):
         assert np.mean(ratios) > 0.95
 
@@ -239,7 +242,8 @@ def test_dual_project(metric, n):
             np.testing.assert_array_equal(metric.dual_project(u, y), u)
         if not isinstance(metric, Forbidding):  # its domain may be flat, where only multiples are looked at
             moved = metric.dual_project(u + 1e-12 * rng.normal(size=n), y)
-            np.testing.assert_allclose(moved, u, atol=1e-12 * 20 * n)
+            # a projection onto a slice moves by no more than what it starts off by, times n where a sum is put right
+            np.testing.assert_allclose(moved, u, rtol=0, atol=1e-12 * 20 * n)
             assert metric.conjugate(moved, y) == pytest.approx(metric.conjugate(u, y), abs=1e-10 * n)
 
 
@@ -251,6 +255,7 @@ def test_dual_project_of_forbidden_tables_takes_the_largest_multiple():
     y = np.array([1.0, 1.0, -1.0, -1.0])
     p = np.array([0.5, 0.3, 0.9, 0.8])  # probabilities may sum to one
     inside = AtMostOne().dual_project(-2.0 * y * p, y)
+    # dual_project stays 1e-9 inside the largest multiple, so that rounding does not lead out again
     np.testing.assert_allclose(inside, -2.0 * y * p / p.sum(), rtol=1e-8)
     assert AtMostOne().conjugate(inside, y) == pytest.approx(-1.0, rel=1e-8)
 

@@ -86,6 +86,7 @@ class Oracle:
         return Planes(values, deltas, self.pull(u), stored)
 
     def values(self, V: np.ndarray) -> np.ndarray:
+        self.calls += 1
         return self._find(self.predictions(V))[0]
 
     def one(self, i: int, v: np.ndarray) -> Planes:
