@@ -1,5 +1,8 @@
 """Structured losses beside other losses, on sums of weights, under constraints: solved, proven, and equal to the reference."""
 
+import gc
+import weakref
+
 import numpy as np
 import pytest
 
@@ -223,3 +226,18 @@ def test_weights_of_rounding_size_still_give_multipliers():
         problem = mtl.minimize(c * hinges + 6.0 * mtl.l12_norm(W) + 0.5 * mtl.ridge(W))
         solution = problem.solve(tol=1e-6, max_seconds=20)
         assert solution.status == "optimal", (c, solution)
+
+
+def test_a_solve_keeps_nothing_of_its_data():
+    """Planes and oracles belong to the solution: with it and the model they go."""
+
+    def solve():
+        tasks = shared(3, n=20, labels="sign")
+        W = mtl.Weights(tasks)
+        loss = mtl.structured_hinge(W, tasks)
+        assert mtl.minimize(loss + mtl.l1_norm(W) + mtl.trace_norm(W)).solve(tol=1e-3).is_optimal
+        return weakref.ref(tasks)
+
+    kept = solve()
+    gc.collect()
+    assert kept() is None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
+from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
@@ -74,9 +74,12 @@ class PlaneFunction(Regularizer):
         self._solve(np.ascontiguousarray((W + step * subgradient).T), step)
         return self.bundle.duals()
 
-    @cache  # noqa: B019  (lives as long as the run)
     def natural_penalty(self) -> float:
         """Multipliers over weights, guessed at zero: slopes over the steps to where the planes are zero."""
+        return self._natural_penalty
+
+    @cached_property
+    def _natural_penalty(self) -> float:
         found = self.oracle(np.zeros((len(self.bundle.counts), self.bundle.size)))
         lengths = np.linalg.norm(found.slopes, axis=1)
         sloped = lengths > 1e-12 * lengths.max(initial=0.0)
