@@ -22,5 +22,5 @@ __version__ = "0.1.0"
 
 __all__ = [
     "CrossCheckError", "DataError", "MTLError", "Metric", "ModelError", "Parameter", "Problem", "Solution", "SolverError", "Tasks",
-    "Weights", "minimize", *(name for name in _vocabulary.WORDS),
+    "Weights", "minimize", *_vocabulary.UNKNOWNS, *_vocabulary.WORDS,
 ]  # fmt: skip

@@ -11,15 +11,17 @@ import numpy as np
 import mtldsl.atoms.losses
 import mtldsl.atoms.metrics
 import mtldsl.atoms.regularizers
-import mtldsl.atoms.sets  # noqa: F401  (importing the families registers their atoms)
+import mtldsl.atoms.sets
+import mtldsl.atoms.structures  # noqa: F401  (importing the families registers their atoms)
 from mtldsl.atoms.function import REGISTRY, Atom, Loss, MatrixFunction, Regularizer, Set
 from mtldsl.atoms.losses import StructuredHinge
 from mtldsl.atoms.metrics import Metric
+from mtldsl.atoms.structures import Structure
 from mtldsl.compile.choose import candidates
 from mtldsl.language.constraint import Constraint
 from mtldsl.language.objective import Objective, Term
 from mtldsl.language.scalar import Number
-from mtldsl.language.vocabulary import WORDS, squared_loss, usage
+from mtldsl.language.vocabulary import WORDS, squared_loss, unknown_of, usage
 from mtldsl.language.weights import Weights
 from mtldsl.problem import minimize
 from mtldsl.report.unicode_math import to_unicode
@@ -28,7 +30,13 @@ from mtldsl.tasks import Tasks
 __all__ = ["KINDS", "Entry", "catalogue", "entry"]
 
 #: In the order of the catalogue.
-KINDS = {Loss: "loss", Regularizer: "regularizer", Set: "constraint", Metric: "metric"}
+KINDS = {
+    Loss: "loss",
+    Regularizer: "regularizer",
+    Structure: "structure",
+    Set: "constraint",
+    Metric: "metric",
+}
 
 #: The shapes on which every atom's examples are defined.
 _FEATURES, _TASKS, _ROWS = 5, 4, 12
@@ -39,7 +47,7 @@ class Entry:
     """One atom of the language."""
 
     name: str
-    kind: str  # "loss", "regularizer", "constraint", "metric"
+    kind: str  # "loss", "regularizer", "structure", "constraint", "metric"
     typed: str  # how a user writes it
     summary: str  # the first line of its documentation
     latex: str
@@ -52,7 +60,7 @@ class Entry:
 
 
 def catalogue() -> list[Entry]:
-    """Every atom of the registry: losses, regularizers, constraints, metrics, in the order of the vocabulary."""
+    """Every atom of the registry, kind by kind in the order of the vocabulary."""
     kinds, words = list(KINDS.values()), [*WORDS, *REGISTRY]
     classes = sorted(REGISTRY.values(), key=lambda cls: (kinds.index(_kind(cls)), words.index(cls.name)))
     return [entry(cls.name) for cls in classes]
@@ -62,6 +70,7 @@ def entry(name: str) -> Entry:
     """The entry of one atom. KeyError where there is none of that name."""
     from mtldsl.reference.registry import (
         FORMULAS,
+        STRUCTURES,
     )  # filled by the import of the reference's families in `candidates`
 
     cls = REGISTRY[name]
@@ -77,16 +86,18 @@ def entry(name: str) -> Entry:
         formula=to_unicode(latex),
         parameters={
             field.name: "required" if field.default is MISSING else str(field.default)
-            for field in fields(cls)
+            for field in cls.typed_fields()
         },
         traits=_traits(cls),
         solvers=solvers,
-        reference=name in FORMULAS,
+        reference=name in FORMULAS or name in STRUCTURES,
         documentation=inspect.getdoc(cls),
     )
 
 
 def _kind(cls: type[Atom]) -> str:
+    if issubclass(cls, Structure):  # some are regularizers too, once their matrices are eliminated
+        return KINDS[Structure]
     return next(kind for base, kind in KINDS.items() if issubclass(cls, base))
 
 
@@ -109,14 +120,15 @@ def _traits(cls: type[Atom]) -> dict[str, object]:
 
     A metric is a loss of labels; that its structured hinge is convex says nothing about it.
     """
-    protocol = next(base for base in (Loss, Regularizer, MatrixFunction, Metric) if issubclass(cls, base))
+    bases = (Loss, Structure, Regularizer, MatrixFunction, Metric)
+    protocol = next(base for base in bases if issubclass(cls, base))
     declared = {name: value for base in reversed(protocol.__mro__) for name, value in vars(base).items()}
     hidden = {"name", "formula", *(field.name for field in fields(cls))}
     found = {}
     for name, default in declared.items():
         if name.startswith("_") or name in hidden or not isinstance(default, bool | int | float | str | None):
             continue
-        value = getattr(cls, name)
+        value = cls.examples()[0].convex if name == "convex" and protocol is Structure else getattr(cls, name)
         if not isinstance(value, bool | int | float | str | None):  # a property of the instance
             value = "by its parameters"
         if (name == "convex" and protocol is not Metric) or value != default:
@@ -136,6 +148,20 @@ def _smallest_model(atom: Atom):
     W = Weights(tasks)
     if isinstance(atom, Set):
         return minimize(squared_loss(W, tasks), [Constraint(atom, W, atom.name, atom.latex("W"))])
+    if isinstance(atom, Structure):
+        return _smallest_structured(atom, W, tasks)
     if isinstance(atom, Loss):
         return minimize(Objective([Term(Number(1.0), atom, W, atom.name, "", tasks)]) + WORDS["ridge"](W))
     return minimize(squared_loss(W, tasks) + Objective([Term(Number(1.0), atom, W, atom.name, "")]))
+
+
+def _smallest_structured(atom: Structure, W: Weights, tasks: Tasks):
+    """The word with fresh unknowns, within bounds that all its examples would have."""
+    unknowns = [unknown_of(matrix)(tasks) for matrix in atom.learns]
+    bounds = []
+    for unknown in unknowns:
+        if unknown.kind == "precision":
+            bounds += [unknown >> 0.01, unknown << 100.0]
+        else:
+            bounds.append(unknown.trace() <= 1.0)
+    return minimize(squared_loss(W, tasks) + WORDS[atom.name](W, *unknowns), bounds)

@@ -20,7 +20,7 @@ import scipy.sparse as sp
 
 from mtldsl.compile.normal_form import Blocks, LossTerm, NormalForm
 
-from . import losses, metrics, regularizers, sets, structured  # noqa: F401  (they enter their formulas)
+from . import losses, metrics, regularizers, sets, structured, structures  # noqa: F401  (they enter their formulas)
 from .maps import image, predictions
 from .planes import Plane, Planes
 from .registry import formula_of
@@ -220,7 +220,7 @@ def to_cvxpy(form: NormalForm, *, split: bool = False) -> CvxpyModel:
         into.append(variable == expression)
         return variable
 
-    objective = cp.Constant(0.0)
+    objective = cp.Constant(form.constant)
     for t, term in enumerate(form.losses):
         if _needs_planes(term):
             planes = Planes(term, variables, f"hinges{t}")

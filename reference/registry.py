@@ -7,7 +7,16 @@ from dataclasses import dataclass
 
 from mtldsl.errors import ModelError
 
-__all__ = ["FORMULAS", "Formula", "formula", "formula_of"]
+__all__ = [
+    "FORMULAS",
+    "STRUCTURES",
+    "Formula",
+    "KeptFormula",
+    "formula",
+    "formula_of",
+    "structure",
+    "structure_of",
+]
 
 
 @dataclass(frozen=True)
@@ -60,3 +69,49 @@ def formula_of(word: str, typed: str) -> Formula:
             f"Add a function decorated with @formula({word!r}) to mtldsl.reference."
         )
     return FORMULAS[word]
+
+
+@dataclass(frozen=True)
+class KeptFormula:
+    """The definition of a learned structure with its matrices kept, in cvxpy.
+
+    Called as f(W, matrices, atom): W (d, m) and every matrix is an array or a cvxpy expression. The result is convex and
+    DCP where the expressions among them are ones in which the structure is convex together; else a ModelError.
+
+    bound : f(k, W, matrices, atom) -> float, with arrays throughout: no more than the minimum over matrix k
+    scale : f(k, W, matrices, atom) -> array, of the order of the minimiser, in whose units it is sought; for structures that
+            are quadratic forms of W in matrix k, so that S = L T L^T may be taken into W
+    """
+
+    function: Callable
+    bound: Callable
+    scale: Callable | None = None
+
+    def __call__(self, *args):
+        return self.function(*args)
+
+
+#: Beside FORMULAS, where a convex structure is defined with its matrices eliminated: as a function of W alone.
+STRUCTURES: dict[str, KeptFormula] = {}
+
+
+def structure(word: str, *, bound: Callable, scale: Callable | None = None):
+    """Function decorator: this is the definition, matrices kept, of the learned structure that is called `word`."""
+
+    def enter(function: Callable) -> Callable:
+        if word in STRUCTURES:
+            raise ValueError(f"two reference structures are called {word!r}")
+        STRUCTURES[word] = KeptFormula(function, bound, scale)
+        return function
+
+    return enter
+
+
+def structure_of(word: str, typed: str) -> KeptFormula:
+    """The definition of a learned structure; a ModelError that quotes the term where there is none."""
+    if word not in STRUCTURES:
+        raise ModelError(
+            f"{typed}: the reference has no learned structure {word!r}, so its blocks cannot be written in cvxpy. "
+            f"Add a function decorated with @structure({word!r}) to mtldsl.reference."
+        )
+    return STRUCTURES[word]

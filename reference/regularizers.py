@@ -8,6 +8,8 @@ import scipy.sparse as sp
 
 from .registry import formula
 
+__all__ = ["factor"]
+
 
 def _entry_weights(atom, shape):
     return np.ones(shape) if atom.weights is None else np.broadcast_to(np.asarray(atom.weights, float), shape)
@@ -18,6 +20,18 @@ def _weighted_sum(weights, values):
     if weights is None:
         return cp.sum(values)
     return np.broadcast_to(np.asarray(weights, float).ravel(), values.shape) @ values
+
+
+def factor(matrix) -> np.ndarray:
+    """F with F F^T = matrix, symmetric positive semidefinite: an array, or what an atom keeps of one, eigenvectors (`basis`),
+    their eigenvalues (`values`) and that of all other directions (`rest`).
+    """
+    if hasattr(matrix, "basis"):
+        U = np.asarray(matrix.basis, float)
+        others = matrix.rest * (np.eye(len(U)) - U @ U.T) if U.shape[1] < len(U) else 0.0
+        matrix = U @ np.diag(matrix.values) @ U.T + others
+    values, vectors = np.linalg.eigh(np.asarray(matrix, float))
+    return vectors * np.sqrt(np.maximum(values, 0.0))
 
 
 @formula("ridge")
@@ -75,11 +89,28 @@ def squared_trace_norm(W, atom):
     return cp.square(cp.normNuc(W))
 
 
+@formula("feature_covariance_norm", semidefinite=True)
+def feature_covariance_norm(W, atom):
+    """min over D, tr D <= c, of tr(W^T D^-1 W): (sum of the singular values)^2 / c; D kept: see structures.py"""
+    return squared_trace_norm(W, atom) / atom.covariance.trace
+
+
+@formula("task_covariance_norm", semidefinite=True)
+def task_covariance_norm(W, atom):
+    """min over Omega, tr Omega <= c, of tr(W Omega^-1 W^T): (sum of the singular values)^2 / c"""
+    return squared_trace_norm(W, atom) / atom.covariance.trace
+
+
 @formula("graph_laplacian")
 def graph_laplacian(W, atom):
     """1/2 tr(W L W^T), through any factor L = F F^T"""
-    values, vectors = np.linalg.eigh(np.asarray(atom.L, float))
-    return 0.5 * cp.sum_squares(W @ (vectors * np.sqrt(np.maximum(values, 0.0))))
+    return 0.5 * cp.sum_squares(W @ factor(atom.L))
+
+
+@formula("kronecker_ridge")
+def kronecker_ridge(W, atom):
+    """1/2 tr(A W B W^T), through any factors A = F F^T and B = G G^T: 1/2 ||F^T W G||_F^2"""
+    return 0.5 * cp.sum_squares(factor(atom.rows).T @ W @ factor(atom.columns))
 
 
 @formula("mean_regularizer")

@@ -9,6 +9,7 @@ import zlib
 
 import cvxpy as cp
 import mtldsl.reference.compile
+import mtldsl.reference.structures
 import numpy as np
 import pytest
 from mtldsl.reference.registry import FORMULAS
@@ -18,6 +19,7 @@ import mtldsl.atoms.metrics
 import mtldsl.atoms.regularizers
 import mtldsl.atoms.sets  # noqa: F401  (importing the families registers their atoms)
 from mtldsl.atoms.function import REGISTRY, Loss, Regularizer, Set
+from mtldsl.atoms.structures import Structure
 
 N, SHAPE = 12, (5, 4)
 
@@ -39,6 +41,7 @@ def examples(kind):
 
 LOSSES, REGULARIZERS, SETS = examples(Loss), examples(Regularizer), examples(Set)
 MATRIX_FUNCTIONS = REGULARIZERS + SETS
+STRUCTURES = examples(Structure)  # those that are convex are regularizers too, their matrices eliminated
 
 
 def random(atom, salt=0):

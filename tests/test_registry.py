@@ -7,10 +7,11 @@ values, the conjugate by a supremum that cvxpy finds, the gradient by finite dif
 
 import numpy as np
 import pytest
-from mtldsl.reference.registry import FORMULAS
+from mtldsl.reference.registry import FORMULAS, STRUCTURES
 
 from mtldsl.atoms.function import REGISTRY, Loss, MatrixFunction
 from mtldsl.atoms.metrics import ErrorRate, Metric
+from mtldsl.atoms.structures import Structure
 from tests.registry_cases import (
     LOSSES,
     WEIGHTED_LOSSES,
@@ -36,7 +37,11 @@ counting_losses = pytest.mark.parametrize(
 
 
 def test_every_atom_has_a_formula_and_every_formula_an_atom():
-    assert set(REGISTRY) == set(FORMULAS)
+    """A learned structure has one with its matrices kept, and only where it is convex one on the weights alone."""
+    structures = {name for name, cls in REGISTRY.items() if issubclass(cls, Structure)}
+    assert structures == set(STRUCTURES)
+    assert set(REGISTRY) - set(FORMULAS) == {name for name in structures if REGISTRY[name].convex is not True}
+    assert set(FORMULAS) <= set(REGISTRY)
 
 
 @pytest.mark.parametrize("name", REGISTRY)

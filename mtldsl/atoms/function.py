@@ -7,7 +7,7 @@ so that printing, the signature of the word, the catalogue and the reference all
 
 from __future__ import annotations
 
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, Field, dataclass, fields
 from typing import ClassVar
 
 import numpy as np
@@ -38,10 +38,15 @@ class Atom:
         """Instances on which every law of tests/test_registry.py is run (matrices there are 5 x 4, vectors have 12 entries)."""
         return [cls()]
 
+    @classmethod
+    def typed_fields(cls) -> list[Field]:
+        """The parameters that a user may type after the argument (a structure is told the rest by the model)."""
+        return [field for field in fields(cls) if "matrix" not in field.metadata]
+
     def arguments(self) -> dict[str, object]:
         """The parameters that differ from their defaults, as typed after the argument."""
         typed = {}
-        for field in fields(self):
+        for field in self.typed_fields():
             value = getattr(self, field.name)
             default = field.default if field.default is not MISSING else MISSING
             same = default is value or (np.isscalar(value) and np.isscalar(default) and value == default)
@@ -180,6 +185,18 @@ class MatrixFunction(Atom):
     exact_prox: ClassVar[bool] = True
     absorbs: ClassVar[bool] = True  # dual_gauge is finite for every Z: this term can take up any multiplier
     finite_dual: ClassVar[bool] = False  # the conjugate itself is finite everywhere (dual_gauge is always 0)
+    curvature: ClassVar[float] = (
+        np.inf
+    )  # Lipschitz constant of the gradient, where there is one (inf: none, or not smooth)
+
+    @property
+    def is_smooth(self) -> bool:
+        """Whether there is a gradient everywhere."""
+        return bool(np.isfinite(self.curvature))
+
+    def gradient(self, W) -> np.ndarray:
+        """The gradient, where `is_smooth`."""
+        raise NotImplementedError
 
     def value(self, W) -> float:
         raise NotImplementedError
@@ -210,16 +227,9 @@ class Regularizer(MatrixFunction):
         False  # a norm or a seminorm: positively homogeneous, conjugate = indicator of the dual ball
     )
     strong_convexity: ClassVar[float] = 0.0  # modulus with respect to the Frobenius norm
-    curvature: ClassVar[float] = (
-        np.inf
-    )  # Lipschitz constant of the gradient, where there is one (inf: not smooth)
     monotone: ClassVar[bool] = (
         False  # depends on the absolute values of entries only, and increases with them
     )
-
-    def gradient(self, W) -> np.ndarray:
-        """The gradient, where `curvature` is finite."""
-        raise NotImplementedError
 
     def task_quadratic(self, n_columns: int) -> np.ndarray | None:
         """The matrix L (n_columns, n_columns) where g(W) = 1/2 tr(W L W^T), else None."""

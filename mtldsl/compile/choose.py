@@ -9,7 +9,7 @@ from importlib import import_module
 from mtldsl.compile.normal_form import NormalForm
 from mtldsl.errors import SolverError
 
-__all__ = ["LAST", "SOLVERS", "Answer", "answers", "candidates", "fast_candidates", "get_solver"]
+__all__ = ["LAST", "SOLVERS", "Answer", "answers", "candidates", "fast_candidates", "get_solver", "refusal"]
 
 #: name -> where its object `SOLVER` lives, fastest first; the reference comes last and takes everything convex
 SOLVERS = {
@@ -18,6 +18,7 @@ SOLVERS = {
     "dual_ascent": "mtldsl.solvers.dual_ascent",
     "admm": "mtldsl.solvers.admm",
     "proximal_gradient": "mtldsl.solvers.proximal_gradient",
+    "alternating": "mtldsl.solvers.alternating",
     "cvxpy": "mtldsl.reference.solver",
 }
 
@@ -44,16 +45,24 @@ def get_solver(name: str):
     return import_module(SOLVERS[name]).SOLVER
 
 
+def refusal(solver, form: NormalForm) -> str | None:
+    """Why a solver does not take a form, or None; most are for convex models only."""
+    if not form.is_convex and not getattr(solver, "takes_nonconvex", False):
+        culprit = next(f for f in form.functions if not f.atom.convex)
+        return f"{culprit.typed} is not convex."
+    return solver.refuses(form)
+
+
 def answers(form: NormalForm, names: Iterable[str] = SOLVERS) -> list[Answer]:
     """What every solver says to this form, in the order in which solver="auto" would try them."""
     found = []
     for name in names:
         solver = get_solver(name)
-        refusal = solver.refuses(form)
+        reason = refusal(solver, form)
         # a solver may accept and still know that another, where there is one, is faster for this form
         yields = getattr(solver, "yields", None)
-        reason = yields(form) if refusal is None and yields is not None else None
-        found.append(Answer(name, solver.summary, refusal, reason))
+        yielded = yields(form) if reason is None and yields is not None else None
+        found.append(Answer(name, solver.summary, reason, yielded))
     return sorted(found, key=lambda answer: (answer.yields is not None) + (answer.name == LAST) * 2)
 
 

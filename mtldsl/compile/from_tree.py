@@ -7,28 +7,42 @@ from scipy import sparse
 
 from mtldsl.atoms.losses import StructuredHinge
 from mtldsl.atoms.sets import AtLeast, ColumnsOnSimplex, EqualTo
+from mtldsl.atoms.structures import Range
 from mtldsl.compile.normal_form import Block, Entry, FunctionTerm, LinearMap, LossTerm, NormalForm
+from mtldsl.compile.structure_term import StructureTerm
 from mtldsl.compile.structured_term import StructuredTerm
 from mtldsl.errors import ModelError
 from mtldsl.language.constraint import Constraint
 from mtldsl.language.expression import Affine
+from mtldsl.language.learned import LearnedUnknown, RangeConstraint, ranges_of
 from mtldsl.language.objective import Objective, Term
 from mtldsl.language.scalar import Parameter
 from mtldsl.language.weights import Weights
 
-__all__ = ["check_model", "parameters_of", "to_normal_form", "weights_of"]
+__all__ = ["check_model", "learned_of", "on_weights", "parameters_of", "to_normal_form", "weights_of"]
+
+
+def on_weights(constraints) -> list[Constraint]:
+    """Those of the constraints that are about weights, not about matrices that are learned."""
+    return [c for c in constraints if not isinstance(c, RangeConstraint)]
+
+
+def learned_of(objective: Objective) -> list[LearnedUnknown]:
+    """Every matrix that the model learns, in the order typed."""
+    found = [matrix for term in objective.terms for matrix in term.learned]
+    return list(dict.fromkeys(matrix for matrix in found if isinstance(matrix, LearnedUnknown)))
 
 
 def weights_of(objective: Objective, constraints: list[Constraint]) -> list[Weights]:
     """Every Weights of the model, in the order of first appearance."""
-    arguments = [term.argument for term in objective.terms] + [c.argument for c in constraints]
+    arguments = [term.argument for term in objective.terms] + [c.argument for c in on_weights(constraints)]
     return list(dict.fromkeys(part.weights for argument in arguments for part in argument.parts))
 
 
 def parameters_of(objective: Objective, constraints: list[Constraint]) -> list[Parameter]:
     """Every Parameter of the model, in the order typed: coefficients, and those inside arguments."""
     found = [parameter for term in objective.terms for parameter in term.parameters]
-    for constraint in constraints:
+    for constraint in on_weights(constraints):
         for part in constraint.argument.parts:
             found += sorted(part.coefficient.parameters, key=lambda p: p.name)
     return list(dict.fromkeys(found))
@@ -58,6 +72,50 @@ def check_model(objective: Objective, constraints: list[Constraint]) -> None:
         if not term.argument.parts:
             raise ModelError(f"{term.text}: this term contains no weights, so it is a constant; leave it out")
     check_convexity(objective)
+    check_learned(objective, constraints)
+
+
+def check_learned(objective: Objective, constraints) -> None:
+    """ModelError for a matrix to be learned that lacks a bound, stands twice, or stands in no term."""
+    names = {w.name for w in weights_of(objective, constraints)}
+    owner: dict[LearnedUnknown, Term] = {}
+    for term in objective.terms:
+        for matrix in term.learned:
+            if not isinstance(matrix, LearnedUnknown):
+                continue
+            if matrix in owner:
+                raise ModelError(
+                    f"{matrix.text} stands in {owner[matrix].atom_text} and again in {term.atom_text}: the closed form of its update "
+                    f'is known for one term; give each its own, {type(matrix).__name__}(tasks, name="...")'
+                )
+            if matrix.name in names:
+                raise ModelError(
+                    f"two unknowns are both called {matrix.name!r}: give one another name, "
+                    f'{type(matrix).__name__}(tasks, name="...")'
+                )
+            owner[matrix] = term
+            names.add(matrix.name)
+    bounds = [c for c in constraints if isinstance(c, RangeConstraint)]
+    for constraint in bounds:
+        if constraint.unknown not in owner:
+            raise ModelError(
+                f"{constraint.text}: {constraint.unknown.text} is in no term of the objective, so that the constraint says nothing; "
+                "leave it out, or add the term"
+            )
+    ranges = ranges_of(bounds)
+    for matrix, term in owner.items():
+        stated = ranges.get(matrix, Range())
+        for bound, why in term.atom.needs.items():
+            if not 0 < getattr(stated, bound) < np.inf:
+                line = {"lower": ">> 0.01", "upper": "<< 100", "trace": ".trace() <= 1"}[bound]
+                line = f"{matrix.text}{'' if line.startswith('.') else ' '}{line}"
+                raise ModelError(
+                    f"{term.text}: {matrix.text} has no {_BOUNDS[bound]}: {why.format(name=matrix.text)}. "
+                    f"Add to subject_to: {line}"
+                )
+
+
+_BOUNDS = {"lower": "lower bound", "upper": "upper bound", "trace": "bound on its trace"}
 
 
 def check_convexity(objective: Objective) -> None:
@@ -85,13 +143,28 @@ def to_normal_form(objective: Objective, constraints: list[Constraint], typed: s
             blocks.append(Block(weights.intercept_name, (1, weights.shape[1]), intercept_of=weights.name))
     kept = [term for term in objective.terms if term.coefficient.value > 0]
     losses = tuple(_loss_term(term) for term in kept if term.is_loss)
-    functions = [
-        FunctionTerm(term.atom, term.coefficient.value, linear_map(term.argument), term.text)
-        for term in kept
-        if not term.is_loss
-    ]
-    sets = [FunctionTerm(c.atom, 1.0, linear_map(c.argument), c.text) for c in constraints]
-    return NormalForm(tuple(blocks), losses, tuple(functions + _join_simplex(sets)), typed)
+    ranges = ranges_of(c for c in constraints if isinstance(c, RangeConstraint))
+    terms, constant = [_function_term(term, ranges) for term in kept if not term.is_loss], 0.0
+    functions = []
+    for term in terms:
+        if isinstance(term, StructureTerm) and not any(term.names):  # all its matrices are given
+            term, more = term.kept({})
+            constant += more
+        functions.append(term)
+    sets = [FunctionTerm(c.atom, 1.0, linear_map(c.argument), c.text) for c in on_weights(constraints)]
+    return NormalForm(tuple(blocks), losses, tuple(functions + _join_simplex(sets)), typed, constant)
+
+
+def _function_term(term: Term, ranges: dict[LearnedUnknown, Range]) -> FunctionTerm:
+    if not term.learned:
+        return FunctionTerm(term.atom, term.coefficient.value, linear_map(term.argument), term.text)
+    unknowns = [matrix if isinstance(matrix, LearnedUnknown) else None for matrix in term.learned]
+    atom = term.atom.bound(
+        given if unknown is None else ranges[unknown]
+        for given, unknown in zip(term.learned, unknowns, strict=True)
+    )
+    names = tuple(None if unknown is None else unknown.name for unknown in unknowns)
+    return StructureTerm(atom, term.coefficient.value, linear_map(term.argument), term.text, names)
 
 
 def _loss_term(term: Term) -> LossTerm:

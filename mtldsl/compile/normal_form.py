@@ -243,6 +243,11 @@ class NormalForm:
     losses: tuple[LossTerm, ...]
     functions: tuple[FunctionTerm, ...]
     typed: str
+    constant: float = 0.0  # belongs to the objective
+
+    @property
+    def is_convex(self) -> bool:
+        return all(f.atom.convex for f in self.functions)
 
     @property
     def regularizers(self) -> tuple[FunctionTerm, ...]:
@@ -266,7 +271,7 @@ class NormalForm:
     def value(self, x: Blocks) -> float:
         """The objective, constraints aside."""
         losses = sum(loss.value(loss.predictions(x)) for loss in self.losses)
-        return float(losses + sum(f.value(x) for f in self.functions))
+        return float(losses + sum(f.value(x) for f in self.functions)) + self.constant
 
     def violation(self, x: Blocks) -> float:
         """The largest violation over all constraints, each in its own units as typed."""

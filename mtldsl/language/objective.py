@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mtldsl.atoms.function import Atom, Loss, Regularizer
 from mtldsl.errors import ModelError
@@ -16,7 +16,7 @@ __all__ = ["Objective", "Term"]
 
 @dataclass(frozen=True, eq=False)
 class Term:
-    """coefficient * atom(argument): a loss (then `tasks` is set) or a regularizer."""
+    """coefficient * atom(argument): a loss (then `tasks` is set), a regularizer, or a structure (then `learned` is set)."""
 
     coefficient: Scalar
     atom: Atom
@@ -25,6 +25,7 @@ class Term:
     atom_latex: str
     tasks: Tasks | None = None
     mean: bool = False
+    learned: tuple = ()  # of a structure: each of its matrices, a `LearnedUnknown` or, where it is given, a `SpectralMatrix`
 
     @property
     def is_loss(self) -> bool:
@@ -90,10 +91,7 @@ class Objective:
                 f"({self.text}) * {_describe(other)}: a term can be multiplied by a number or a Parameter only; "
                 "a product of terms is not convex"
             )
-        return Objective(
-            Term(scalar * t.coefficient, t.atom, t.argument, t.atom_text, t.atom_latex, t.tasks, t.mean)
-            for t in self.terms
-        )
+        return Objective(replace(t, coefficient=scalar * t.coefficient) for t in self.terms)
 
     __rmul__ = __mul__
 
@@ -129,8 +127,7 @@ class Objective:
             raise ModelError(
                 f"{text}: the set is not convex or is empty; the factor must be > 0 and the radius >= 0"
             )
-        assert isinstance(term.atom, Regularizer)
-        ball = term.atom.ball(radius.value / c.value)
+        ball = term.atom.ball(radius.value / c.value) if isinstance(term.atom, Regularizer) else None
         if ball is None:
             raise ModelError(
                 f"{text}: no exact projection is known for this set; balls exist for l1_norm, l21_norm, trace_norm and "

@@ -9,6 +9,7 @@ from mtldsl.errors import ModelError
 from mtldsl.language.constraint import Constraint
 from mtldsl.language.expression import Affine
 from mtldsl.language.fitted import fitted
+from mtldsl.language.learned import LearnedUnknown, RangeConstraint
 from mtldsl.language.objective import Objective
 from mtldsl.language.weights import Weights
 from mtldsl.tasks import Tasks
@@ -18,8 +19,8 @@ __all__ = ["replace_tasks"]
 
 
 def replace_tasks(
-    objective: Objective, constraints: Iterable[Constraint], tasks: Tasks
-) -> tuple[Objective, list[Constraint]]:
+    objective: Objective, constraints: Iterable[Constraint | RangeConstraint], tasks: Tasks
+) -> tuple[Objective, list[Constraint | RangeConstraint]]:
     """Parameters stay shared with the old model; weights are new. ModelError where sizes differ or several Tasks are used."""
     old = {id(term.tasks) for term in objective.terms if term.is_loss}
     if len(old) > 1:
@@ -27,6 +28,12 @@ def replace_tasks(
             f"{objective.text}: this model uses {len(old)} different Tasks, so it is not clear which to replace"
         )
     exchanged: dict[Weights, Weights] = {}
+    relearned: dict[LearnedUnknown, LearnedUnknown] = {}
+
+    def relearn(unknown):
+        if not isinstance(unknown, LearnedUnknown):  # a matrix that is given
+            return unknown
+        return relearned.setdefault(unknown, unknown.of_tasks(tasks))
 
     def renew(argument: Affine) -> Affine:
         parts = []
@@ -58,5 +65,17 @@ def replace_tasks(
     for term in objective.terms:
         if term.is_loss:
             term = replace(term, atom=fitted(term.atom, tasks, term.atom_text))
-        terms.append(replace(term, argument=renew(term.argument), tasks=tasks if term.is_loss else None))
-    return Objective(terms), [replace(c, argument=renew(c.argument)) for c in constraints]
+        terms.append(
+            replace(
+                term,
+                argument=renew(term.argument),
+                tasks=tasks if term.is_loss else None,
+                learned=tuple(map(relearn, term.learned)),
+            )
+        )
+    return Objective(terms), [
+        replace(c, unknown=relearn(c.unknown))
+        if isinstance(c, RangeConstraint)
+        else replace(c, argument=renew(c.argument))
+        for c in constraints
+    ]

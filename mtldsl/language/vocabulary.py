@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import inspect
-from dataclasses import MISSING, fields
+from dataclasses import MISSING
 
 import numpy as np
 
-from mtldsl.atoms import losses, metrics, regularizers, sets
+from mtldsl.atoms import losses, metrics, regularizers, sets, structures
 from mtldsl.atoms.function import Atom, Loss, Regularizer
+from mtldsl.atoms.regularizers.kronecker import checked_symmetric
 from mtldsl.errors import ModelError
+from mtldsl.language import learned
 from mtldsl.language.constants import constant_text
 from mtldsl.language.constraint import Constraint
 from mtldsl.language.expression import Affine
 from mtldsl.language.fitted import fitted
+from mtldsl.language.learned import LearnedUnknown
 from mtldsl.language.objective import Objective, Term
 from mtldsl.language.scalar import Number
 from mtldsl.language.weights import Weights
@@ -22,7 +25,7 @@ from mtldsl.tasks.names import elsewhere
 
 
 def _build(cls: type[Atom], args, kwargs, typed: str) -> Atom:
-    names = [field.name for field in fields(cls)]
+    names = [field.name for field in cls.typed_fields()]
     if len(args) > len(names):
         raise ModelError(
             f"{typed}: too many arguments; {cls.name} takes {names or 'no parameters'} after the expression"
@@ -36,10 +39,10 @@ def _build(cls: type[Atom], args, kwargs, typed: str) -> Atom:
         if name in parameters:
             raise ModelError(f"{typed}: the parameter {name!r} is given twice")
         parameters[name] = value
-    missing = [f.name for f in fields(cls) if f.default is MISSING and f.name not in parameters]
+    missing = [f.name for f in cls.typed_fields() if f.default is MISSING and f.name not in parameters]
     if missing:
         raise ModelError(
-            f"{typed}: {cls.name} needs {', '.join(missing)}; write {cls.name}(W, {missing[0]}=...)"
+            f"{typed}: {cls.name} needs {', '.join(missing)}; write {cls.name}(W, {', '.join(f'{name}=...' for name in missing)})"
         )
     return cls(**parameters)
 
@@ -151,6 +154,83 @@ def _regularizer(cls: type[Regularizer]):
     return _dress(word, cls, [_parameter("W")], [])
 
 
+def _structure(cls: type[structures.Structure]):
+    names = [matrix.name for matrix in cls.learns]
+
+    def word(W, *args, **kwargs):
+        _require_affine(cls, W)
+        given = dict(zip(names, args, strict=False))
+        given |= {name: kwargs.pop(name) for name in names if name in kwargs and name not in given}
+        missing = [name for name in names if name not in given]
+        typed = _typed(cls, W, None, [_short(given.get(name, name)) for name in names])
+        if missing:
+            kinds = ", ".join(f"{m.name} = {unknown_of(m).__name__}(tasks)" for m in cls.learns)
+            raise ModelError(
+                f"{typed}: {cls.name} needs {', '.join(missing)}; write {cls.name}(W, {', '.join(names)}) with {kinds}"
+            )
+        atom = _build(cls, args[len(names) :], kwargs, typed)
+        typed = _typed(cls, W, atom, [_short(matrix) for matrix in given.values()])
+        matrices = tuple(
+            _checked_matrix(cls, matrix, description, W, typed)
+            for matrix, description in zip(given.values(), cls.learns, strict=True)
+        )
+        latex = atom.latex(W.latex)
+        for matrix, description in zip(matrices, cls.learns, strict=True):
+            if isinstance(matrix, LearnedUnknown):
+                latex = latex.replace(learned.matrix_latex(description.name), matrix.latex)
+        return Objective([Term(Number(1.0), atom, W, typed, latex, learned=matrices)])
+
+    return _dress(word, cls, [_parameter("W"), *map(_parameter, names)], [])
+
+
+def unknown_of(description: structures.Learned) -> type[LearnedUnknown]:
+    """The class of unknowns that stand where a structure learns such a matrix."""
+    return next(
+        kind
+        for kind in LearnedUnknown.__subclasses__()
+        if (kind.axis, kind.kind) == (description.axis, description.kind)
+    )
+
+
+def _checked_matrix(cls, matrix, description: structures.Learned, W: Affine, typed: str):
+    """The unknown, or the matrix that is given, where it fits; ModelError where it does not."""
+    wanted, side = unknown_of(description), W.shape[0 if description.axis == "features" else 1]
+    if isinstance(matrix, LearnedUnknown):
+        if not isinstance(matrix, wanted):
+            raise ModelError(
+                f"{typed}: {description.name} must be a {wanted.__name__}, and {matrix.text} is a {type(matrix).__name__}; "
+                f"write {description.name} = {wanted.__name__}(tasks)"
+            )
+        if matrix.side != side:
+            raise ModelError(
+                f"{typed}: {matrix.text} is {matrix.side} x {matrix.side}, but {W.text} has {side} "
+                f"{'rows (features)' if description.axis == 'features' else 'columns (tasks)'}; the word takes an expression of "
+                "the full shape"
+            )
+        return matrix
+    if isinstance(matrix, (Affine, Objective, Tasks, str)) or matrix is None or np.ndim(matrix) == 0:
+        given = f", or an array ({side}, {side}) that fixes it" if description.kind == "precision" else ""
+        raise ModelError(
+            f"{typed}: {description.name} must be a {wanted.__name__}{given}; this is {_short(matrix)}"
+        )
+    if description.kind == "covariance":
+        sides = (
+            "rows=inv(D), columns=eye(m)"
+            if description.axis == "features"
+            else "rows=eye(d), columns=inv(Omega)"
+        )
+        raise ModelError(
+            f"{typed}: {description.name} is a matrix that is learned, and an array is given; with a given covariance the penalty "
+            f"is 2 * kronecker_ridge({W.text}, {sides})"
+        )
+    fixed = checked_symmetric(matrix, typed, positive=True)
+    if fixed.side != side:
+        raise ModelError(
+            f"{typed}: {description.name} is given as a {fixed.side} x {fixed.side} matrix, but {W.text} needs {side} x {side}"
+        )
+    return fixed
+
+
 def _set(cls):
     def word(W, *args, **kwargs):
         _require_affine(cls, W)
@@ -172,7 +252,7 @@ def _dress(word, cls, head, tail):
     """Give the word its atom's documentation and a signature that an editor can show."""
     own = [
         _parameter(f.name, inspect.Parameter.empty if f.default is MISSING else f.default)
-        for f in fields(cls)
+        for f in cls.typed_fields()
     ]
     word.__signature__ = inspect.Signature([*head, *own, *tail])
     word.__name__ = word.__qualname__ = cls.name
@@ -225,6 +305,17 @@ graph_laplacian = _regularizer(regularizers.GraphLaplacian)
 mean_regularizer = _regularizer(regularizers.MeanRegularizer)
 total_variation = _regularizer(regularizers.TotalVariation)
 
+kronecker_ridge = _regularizer(regularizers.KroneckerRidge)
+
+matrix_normal = _structure(structures.MatrixNormal)
+feature_covariance_norm = _structure(structures.FeatureCovarianceNorm)
+task_covariance_norm = _structure(structures.TaskCovarianceNorm)
+
+FeaturePrecision = learned.FeaturePrecision
+TaskPrecision = learned.TaskPrecision
+FeatureCovariance = learned.FeatureCovariance
+TaskCovariance = learned.TaskCovariance
+
 columns_on_simplex = _set(sets.ColumnsOnSimplex)
 
 #: metric -> class; they stand inside structured_hinge(..., metric=...)
@@ -232,6 +323,13 @@ METRICS = {
     name: word
     for name, word in list(globals().items())
     if isinstance(word, type) and issubclass(word, metrics.Metric)
+}
+
+#: class of matrices that are learned, by name: declared beside the weights, like `Weights` no words of expressions
+UNKNOWNS = {
+    name: kind
+    for name, kind in list(globals().items())
+    if isinstance(kind, type) and issubclass(kind, LearnedUnknown) and kind is not LearnedUnknown
 }
 
 #: word -> function; what a problem file may call, and what the catalogue lists
@@ -253,4 +351,4 @@ def usage(name: str) -> str:
     return f"{name}{signature}"
 
 
-__all__ = ["METRICS", "WORDS", "Metric", *WORDS]
+__all__ = ["METRICS", "UNKNOWNS", "WORDS", "Metric", "unknown_of", *UNKNOWNS, *WORDS]

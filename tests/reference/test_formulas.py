@@ -80,6 +80,9 @@ REGULARIZERS = [
     ("graph_laplacian", {"L": LAPLACIAN}, 0.5 * (9 + 16)),
     ("mean_regularizer", {}, 0.5 * 2 * (1.5**2 + 2**2)),
     ("total_variation", {}, 7.0),
+    ("kronecker_ridge", {"rows": np.diag([2.0, 1.0]), "columns": np.array([[2.0, 1.0], [1.0, 3.0]])}, 34.0),
+    ("feature_covariance_norm", {"covariance": SimpleNamespace(trace=2.5)}, 10.0),
+    ("task_covariance_norm", {"covariance": SimpleNamespace(trace=2.5)}, 10.0),
 ]
 
 

@@ -4,6 +4,7 @@ from mtldsl.atoms.regularizers.columns import L12Norm
 from mtldsl.atoms.regularizers.differences import GraphLaplacian, MeanRegularizer
 from mtldsl.atoms.regularizers.entries import L1Norm
 from mtldsl.atoms.regularizers.groups import FrobeniusNorm, GroupNorm
+from mtldsl.atoms.regularizers.kronecker import KroneckerRidge
 from mtldsl.atoms.regularizers.rows import L1InfNorm, L21Norm
 from mtldsl.atoms.regularizers.spectrum import SquaredTraceNorm, TraceNorm
 from mtldsl.atoms.regularizers.squares import Ridge
@@ -13,6 +14,7 @@ __all__ = [
     "FrobeniusNorm",
     "GraphLaplacian",
     "GroupNorm",
+    "KroneckerRidge",
     "L1InfNorm",
     "L1Norm",
     "L12Norm",

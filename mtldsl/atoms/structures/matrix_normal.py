@@ -1,0 +1,293 @@
+"""FETR's penalty: the precision matrices of features and of tasks, learned together with the weights."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+
+from mtldsl.atoms.function import register
+from mtldsl.atoms.parameters import checked_number
+from mtldsl.atoms.spectral_matrix import SpectralMatrix
+from mtldsl.atoms.structures.structure import Learned, Matrices, Quadratic, Range, Structure
+
+__all__ = ["MatrixNormal"]
+
+#: A matrix that is given counts as the identity, in coordinates where it is.
+_GIVEN = Range(1.0, 1.0)
+
+
+@register
+@dataclass(frozen=True, eq=False)
+class MatrixNormal(Structure):
+    r"""Matrix-normal prior of W with learned precisions: eta tr(Sigma1 W Sigma2 W^T) - rho (m log|Sigma1| + d log|Sigma2|).
+
+    Sigma1 (d, d), a `FeaturePrecision`, and Sigma2 (m, m), a `TaskPrecision`, are learned with W (d, m) within the bounds that
+    the model states, `Sigma1 >> l` and `Sigma1 << u`; an array in place of either fixes it. Their inverses are the covariances
+    of features and of tasks; (c Sigma1, Sigma2 / c) means the same, so read correlations, not scales.
+
+    Parameters
+    ----------
+    eta : number > 0, default 1
+        Of the quadratic form.
+    rho : number > 0, default 1
+        Of the log-determinants.
+
+    Raises
+    ------
+    ModelError
+        Where eta or rho is not positive, where a learned matrix has no bounds (the objective is unbounded below without an
+        upper one: W = 0, Sigma1 = t I, t -> infinity), and where a given matrix is not symmetric positive definite.
+
+    Notes
+    -----
+    Not convex, but for W, Sigma1 and Sigma2 each by itself; also not where one of the two matrices is given. With
+    W = U diag(s) V^T and t = eta s^2 / rho, the minimiser over both is Sigma1 = U diag(a) U^T, Sigma2 = V diag(b) V^T, where for
+    d >= m: a = clip(m / (u2 t), l1, u1) and b = clip(d / (a t), l2, u2) (the roles exchanged for d < m), and eigenvalues
+    without a partner are u1 or u2. That leaves a penalty psi on the singular values: quadratic, logarithmic, quadratic,
+    logarithmic, quadratic. Conjugate: of the quadratic pieces alone, since the others are concave; so the dual bound of a model
+    is one of its convex envelope.
+    Source: Zhao, Stretcu, Smola and Gordon, "Efficient multitask feature and relationship learning", UAI 2019, eq. (3) and
+    Algorithms 1 and 2; the joint minimiser is not in the paper.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> structure = MatrixNormal().bound([Range(0.01, 100.0), Range(0.01, 100.0)])
+    >>> W = np.diag([2.0, 0.5])
+    >>> Sigma1, Sigma2 = structure.update(W)
+    >>> Sigma1.dense().diagonal().round(6), Sigma2.dense().diagonal().round(6)
+    (array([0.01, 0.08]), array([ 50., 100.]))
+    >>> bool(np.isclose(structure.value(W), structure.value_at(W, (Sigma1, Sigma2))))
+    True
+    """
+
+    eta: float = 1.0
+    rho: float = 1.0
+    features: Range | SpectralMatrix | None = field(default=None, metadata={"matrix": 0})
+    tasks: Range | SpectralMatrix | None = field(default=None, metadata={"matrix": 1})
+
+    name: ClassVar[str] = "matrix_normal"
+    formula: ClassVar[str] = (
+        r"\eta \operatorname{tr}(\Sigma_1 {} \Sigma_2 {}^\top) - \rho (m \log|\Sigma_1| + d \log|\Sigma_2|)"
+    )
+    learns: ClassVar[tuple[Learned, ...]] = (
+        Learned("Sigma1", "features", "precision"),
+        Learned("Sigma2", "tasks", "precision"),
+    )
+    needs: ClassVar[dict[str, str]] = {
+        "upper": "the objective is unbounded below, since {name} = t I with t -> infinity lets -log|{name}| fall without end",
+        "lower": "{name} may become singular, and then large weights cost nothing in some direction",
+    }
+    is_smooth: ClassVar[bool] = True
+    finite_dual: ClassVar[bool] = True
+
+    def __post_init__(self):
+        for name in ("eta", "rho"):
+            value = checked_number(self.name, name, getattr(self, name), lambda v: v > 0, "a number > 0")
+            object.__setattr__(self, name, value)
+
+    @classmethod
+    def examples(cls):
+        given = np.array([[2.0, 0.5, 0, 0], [0.5, 1.0, 0.2, 0], [0, 0.2, 1.5, -0.3], [0, 0, -0.3, 0.8]])
+        wide, narrow = Range(0.05, 20.0), Range(0.5, 3.0)
+        return [
+            cls().bound([wide, wide]),
+            cls(eta=0.7, rho=1.3).bound([narrow, wide]),
+            cls(rho=0.4).bound([wide, SpectralMatrix.of(given)]),
+            cls().bound([SpectralMatrix.of(np.diag([1.0, 2.0, 0.5, 1.5, 3.0])), narrow]),
+            cls(eta=2.0).bound([Range(1.5, 1.5), SpectralMatrix.of(given)]),
+        ]
+
+    def latex(self, argument):
+        """With the values of eta and rho, and brackets around the difference."""
+        text = super().latex(argument)
+        for name, value in ((r"\eta", self.eta), (r"\rho", self.rho)):
+            text = text.replace(f"{name} ", "" if value == 1.0 else rf"{value:g} \, ", 1)
+        return rf"\left[{text}\right]"
+
+    # ----------------------------------------------------------------------------------------- what is given
+
+    @property
+    def convex(self) -> bool:
+        """Only where nothing is left to learn."""
+        return all(box.lower == box.upper for box in self._boxes)
+
+    @cached_property
+    def _boxes(self) -> tuple[Range, Range]:
+        return tuple(_GIVEN if isinstance(S, SpectralMatrix) else S for S in (self.features, self.tasks))
+
+    @cached_property
+    def _roots(self) -> tuple[SpectralMatrix | None, SpectralMatrix | None]:
+        """The square roots of the matrices that are given."""
+        return tuple(
+            S.power(0.5) if isinstance(S, SpectralMatrix) else None for S in (self.features, self.tasks)
+        )
+
+    @cached_property
+    def _inverse_roots(self) -> tuple[SpectralMatrix | None, SpectralMatrix | None]:
+        return tuple(None if root is None else root.power(-1.0) for root in self._roots)
+
+    def _given_constant(self, d: int, m: int) -> float:
+        """-rho (m log|Sigma1| + d log|Sigma2|) of the matrices that are given."""
+        total = 0.0
+        for S, count in ((self.features, m), (self.tasks, d)):
+            total -= self.rho * count * S.log_det() if isinstance(S, SpectralMatrix) else 0.0
+        return total
+
+    # ------------------------------------------------------------------------------------------- the profile
+
+    def value(self, W) -> float:
+        s = np.linalg.svd(_between(self._roots, W), compute_uv=False)
+        return self._of_singular_values(s, *W.shape)
+
+    def value_and_gradient(self, W) -> tuple[float, np.ndarray]:
+        """Both from one singular value decomposition."""
+        d, m = W.shape
+        U, s, Vt = np.linalg.svd(_between(self._roots, W), full_matrices=False)
+        a, b = self._eigenvalues(s, d, m)
+        gradient = (U * (2.0 * self.eta * a * b * s)) @ Vt
+        return self._of_singular_values(s, d, m), _between(self._roots, gradient)
+
+    def gradient(self, W) -> np.ndarray:
+        return self.value_and_gradient(W)[1]
+
+    def turning_weights(self, W) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
+        """(U, V, w, rest): the gradient is U diag(w s) V^T, and `rest` is the weight of singular values that are zero.
+
+        Turning a singular pair (i) towards another (j) meets the curvature (w_i s_i - w_j s_j) / (s_i - s_j), not the far larger
+        a_i b_j of the quadratic with the matrices kept: min(w_i, w_j) is of its order. In coordinates in which given matrices
+        are the identity.
+        """
+        U, s, Vt = np.linalg.svd(_between(self._roots, W), full_matrices=False)
+        a, b = self._eigenvalues(s, *W.shape)
+        rest = self._boxes[0].upper * self._boxes[1].upper
+        return U, Vt.T, 2.0 * self.eta * a * b, 2.0 * self.eta * rest
+
+    def _of_singular_values(self, s, d: int, m: int) -> float:
+        a, b = self._eigenvalues(s, d, m)
+        pairs = self.eta * a * b * s**2 - self.rho * (m * np.log(a) + d * np.log(b))
+        return float(pairs.sum()) + self._unpaired(d, m, s.size)
+
+    def _unpaired(self, d: int, m: int, n_pairs: int) -> float:
+        """What eigenvalues without a partner, all at their upper bound, and given matrices add."""
+        free, of_tasks = self._boxes
+        unpaired = m * (d - n_pairs) * np.log(free.upper) + d * (m - n_pairs) * np.log(of_tasks.upper)
+        return self._given_constant(d, m) - self.rho * float(unpaired)
+
+    def _eigenvalues(self, s, d: int, m: int) -> tuple[np.ndarray, np.ndarray]:
+        """(a, b) of every singular value: minimisers of eta a b s^2 - rho (m log a + d log b) over the box.
+
+        In logarithms a convex problem: where a b t exceeds the smaller of m and d, the matrix with the smaller count gives
+        way, down to its lower bound; only then the other one.
+        """
+        first, second = self._boxes
+        if d < m:
+            b, a = _give_way(s, self.eta / self.rho, (d, second), (m, first))
+        else:
+            a, b = _give_way(s, self.eta / self.rho, (m, first), (d, second))
+        return a, b
+
+    def conjugate(self, Z) -> float:
+        d, m = Z.shape
+        z = np.linalg.svd(_between(self._inverse_roots, Z), compute_uv=False)
+        best = np.full(z.size, -np.inf)
+        for curvature, constant, low, high in self._quadratic_pieces(d, m):
+            s = np.clip(z / (2.0 * curvature), low, high)
+            best = np.maximum(best, z * s - curvature * s**2 - constant)
+        return float(best.sum()) - self._unpaired(d, m, z.size)
+
+    def _quadratic_pieces(self, d: int, m: int) -> list[tuple[float, float, float, float]]:
+        """(curvature, constant, low, high): psi(s) = curvature s^2 + constant on [low, high]; concave in between."""
+        pairs = [(m, self._boxes[0]), (d, self._boxes[1])]
+        (few, first), (many, second) = reversed(pairs) if d < m else pairs
+        products = (first.upper * second.upper, first.lower * second.upper, first.lower * second.lower)
+        ends = [0.0, few / products[0], few / products[1], many / products[1], many / products[2], np.inf]
+        sizes = np.sqrt(self.rho / self.eta * np.array(ends))
+        logs = (
+            few * np.log(first.upper) + many * np.log(second.upper),
+            few * np.log(first.lower) + many * np.log(second.upper),
+            few * np.log(first.lower) + many * np.log(second.lower),
+        )
+        return [
+            (self.eta * product, -self.rho * log, sizes[2 * k], sizes[2 * k + 1])
+            for k, (product, log) in enumerate(zip(products, logs, strict=True))
+        ]
+
+    def dual_gauge(self, Z) -> float:
+        return 0.0
+
+    # ------------------------------------------------------------------------------------------ the matrices
+
+    def start(self, shape) -> Matrices:
+        """The identity, or the nearest matrix within the bounds."""
+        given = (self.features, self.tasks)
+        return tuple(
+            S if isinstance(S, SpectralMatrix)
+            else SpectralMatrix.multiple_of_identity(np.clip(1.0, S.lower, S.upper), side)
+            for S, side in zip(given, shape, strict=True)
+        )  # fmt: skip
+
+    def update(self, W) -> Matrices:
+        d, m = W.shape
+        U, s, Vt = np.linalg.svd(_between(self._roots, W), full_matrices=False)
+        a, b = self._eigenvalues(s, d, m)
+        learned = (
+            SpectralMatrix(U, a, self._boxes[0].upper),
+            SpectralMatrix(Vt.T, b, self._boxes[1].upper),
+        )
+        given = (self.features, self.tasks)
+        return tuple(
+            S if isinstance(S, SpectralMatrix) else new for S, new in zip(given, learned, strict=True)
+        )
+
+    def update_one(self, k: int, W, matrices: Matrices) -> Matrices:
+        """Algorithm 1 (k = 0) and Algorithm 2 (k = 1) of the paper: eigenvectors of W Sigma2 W^T, eigenvalues
+        clip(rho m / (eta nu), l, u), which is u for nu = 0.
+        """
+        if isinstance((self.features, self.tasks)[k], SpectralMatrix):
+            return matrices
+        other, box, count = matrices[1 - k].power(0.5), self._boxes[k], W.shape[1 - k]
+        factor = (
+            other.apply(W.T) if k == 0 else other.apply(W)
+        ).T  # factor factor^T = W Sigma2 W^T, or W^T Sigma1 W
+        U, s, _ = np.linalg.svd(factor, full_matrices=False)
+        values = _clipped_ratio(self.rho * count, self.eta * s**2, box)
+        new = SpectralMatrix(U, values, box.upper)
+        return (new, matrices[1]) if k == 0 else (matrices[0], new)
+
+    def value_at(self, W, matrices: Matrices) -> float:
+        d, m = W.shape
+        Sigma1, Sigma2 = matrices
+        trace = float(np.vdot(Sigma1.apply(W), Sigma2.apply(W.T).T))
+        return self.eta * trace - self.rho * (m * Sigma1.log_det() + d * Sigma2.log_det())
+
+    def quadratic(self, shape, matrices: Matrices) -> Quadratic:
+        Sigma1, Sigma2 = matrices
+        constant = -self.rho * (Sigma2.side * Sigma1.log_det() + Sigma1.side * Sigma2.log_det())
+        return Quadratic(Sigma1.scaled(2.0 * self.eta), Sigma2, constant)
+
+
+def _between(factors, W) -> np.ndarray:
+    """A W B, where None stands for the identity."""
+    left, right = factors
+    W = W if left is None else left.apply(W)
+    return W if right is None else right.apply(W.T).T
+
+
+def _clipped_ratio(numerator: float, denominator, box: Range) -> np.ndarray:
+    """clip(numerator / denominator, lower, upper), upper where the denominator is 0."""
+    with np.errstate(divide="ignore", over="ignore"):
+        return np.clip(numerator / denominator, box.lower, box.upper)
+
+
+def _give_way(
+    s, ratio: float, few: tuple[int, Range], many: tuple[int, Range]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Eigenvalues of the matrix whose log-determinant counts less, then of the other."""
+    (count, box), (other_count, other) = few, many
+    t = ratio * s**2
+    first = _clipped_ratio(count, other.upper * t, box)
+    return first, _clipped_ratio(other_count, first * t, other)

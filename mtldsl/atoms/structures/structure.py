@@ -1,0 +1,91 @@
+"""What a learned structure is: a penalty on W whose quadratic form is learned, in closed form, from W itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from typing import ClassVar
+
+import numpy as np
+
+from mtldsl.atoms.function import MatrixFunction
+from mtldsl.atoms.spectral_matrix import SpectralMatrix
+
+__all__ = ["Learned", "Matrices", "Quadratic", "Range", "Structure"]
+
+Matrices = tuple[SpectralMatrix, ...]
+
+
+@dataclass(frozen=True)
+class Learned:
+    """One matrix that a structure learns: its name as usually typed, its axis, and what it is."""
+
+    name: str  # "Sigma1"
+    axis: str  # "features" (d x d) or "tasks" (m x m)
+    kind: str  # "precision" or "covariance"
+
+
+@dataclass(frozen=True)
+class Range:
+    """lower * I <= S <= upper * I, tr S <= trace: what constraints say of a learned matrix."""
+
+    lower: float = 0.0
+    upper: float = np.inf
+    trace: float = np.inf
+
+
+@dataclass(frozen=True, eq=False)
+class Quadratic:
+    """W -> 1/2 tr(A W B W^T) + constant: a structure with its matrices kept."""
+
+    rows: SpectralMatrix  # A (p, p)
+    columns: SpectralMatrix  # B (q, q)
+    constant: float = 0.0
+
+    def product(self, W) -> np.ndarray:
+        """A W B, the gradient."""
+        return self.columns.apply(self.rows.apply(W).T).T
+
+    def value(self, W) -> float:
+        return 0.5 * float(np.vdot(W, self.product(W))) + self.constant
+
+
+class Structure(MatrixFunction):
+    """g(W) = min over S of `value_at(W, S)`: quadratic in W for S kept, a closed form in S for W kept.
+
+    As a matrix function it is the *profile*, S eliminated. A field with metadata {"matrix": k} holds what the model says of
+    matrix k: a `Range`, or a given matrix (then it is fixed), or None before the model is compiled.
+
+    Laws: value(W) == value_at(W, update(W)); update_one(k, W, S) is the minimiser over S_k alone; quadratic(W.shape, S).value(W)
+    == value_at(W, S); gradient(W) == quadratic(W.shape, update(W)).product(W) where `is_smooth`.
+    """
+
+    learns: ClassVar[tuple[Learned, ...]] = ()
+    needs: ClassVar[dict[str, str]] = {}  # fields of Range that must be given -> why
+
+    def bound(self, descriptions) -> Structure:
+        """This structure with what the model says of each matrix: a `Range` or an array."""
+        names = [f.name for f in fields(self) if "matrix" in f.metadata]
+        return replace(self, **dict(zip(names, descriptions, strict=True)))
+
+    def start(self, shape: tuple[int, int]) -> Matrices:
+        """Where an alternation starts that is given no weights."""
+        raise NotImplementedError
+
+    def update(self, W) -> Matrices:
+        """The minimiser of value_at(W, S) over all matrices together."""
+        raise NotImplementedError
+
+    def update_one(self, k: int, W, matrices: Matrices) -> Matrices:
+        """The minimiser over matrix k, the others kept."""
+        raise NotImplementedError
+
+    def value_at(self, W, matrices: Matrices) -> float:
+        """The penalty with its matrices kept."""
+        raise NotImplementedError
+
+    def quadratic(self, shape: tuple[int, int], matrices: Matrices) -> Quadratic:
+        """`value_at` as a quadratic of W, a matrix of that shape."""
+        raise NotImplementedError
+
+    def gradient(self, W) -> np.ndarray:
+        return self.quadratic(np.shape(W), self.update(W)).product(W)

@@ -1,0 +1,258 @@
+"""The reference's side of learned structures: definitions worked out by hand, blocks as semidefinite programs, their bounds,
+and problems whose optima were established elsewhere.
+"""
+
+import json
+from pathlib import Path
+
+import cvxpy as cp
+import mtldsl.reference.compile  # noqa: F401  (enters the formulas)
+import numpy as np
+import pytest
+from mtldsl.reference.registry import FORMULAS, STRUCTURES, structure, structure_of
+from mtldsl.reference.structures import block_bound, block_optimum, constraints_on, objective
+
+from mtldsl.atoms.structures import (
+    FeatureCovarianceNorm,
+    MatrixNormal,
+    Range,
+    SpectralMatrix,
+    TaskCovarianceNorm,
+)
+from mtldsl.errors import ModelError
+
+FIXTURES = Path(__file__).parents[3] / "shared" / "fixtures"
+
+W = np.array([[3.0, 0.0], [-4.0, 0.0]])  # W W^T = [[9, -12], [-12, 16]], singular values 5 and 0
+A, B = np.diag([2.0, 0.5]), np.array([[2.0, 1.0], [1.0, 3.0]])  # log|A| = 0, log|B| = log 5
+NORMAL = MatrixNormal(eta=0.5, rho=2.0).bound([Range(0.1, 10.0), Range(0.1, 10.0)])
+FEATURES = FeatureCovarianceNorm().bound([Range(trace=2.5)])
+TASKS = TaskCovarianceNorm().bound([Range(trace=2.5)])
+
+# W B W^T = 2 W W^T; tr(A W W^T) = 18 + 8, and B^-1 = [[3, -1], [-1, 2]] / 5
+BY_HAND = [
+    pytest.param(NORMAL, (A, B), 0.5 * 2 * 26 - 2 * 2 * np.log(5), id="matrix_normal"),
+    pytest.param(FEATURES, (A,), 9 / 2 + 16 / 0.5, id="feature_covariance_norm"),
+    pytest.param(FEATURES, (B,), (3 * 9 + 2 * 12 + 2 * 16) / 5, id="feature_covariance_norm-dense"),
+    pytest.param(TASKS, (A,), 25 / 2, id="task_covariance_norm"),
+    pytest.param(TASKS, (B,), 25 * 3 / 5, id="task_covariance_norm-dense"),
+]
+
+
+@pytest.mark.parametrize("atom, matrices, expected", BY_HAND)
+def test_a_structure_with_its_matrices_kept(atom, matrices, expected):
+    """By its definition, and the same with any one of W and the matrices a variable: convex, and DCP."""
+    assert objective(atom, W, matrices) == pytest.approx(expected, rel=1e-13)
+    for unknown in range(-1, len(matrices)):
+        arguments = [W, *matrices]
+        variable = cp.Variable((2, 2), symmetric=unknown >= 0)
+        variable.value = arguments[unknown + 1]
+        arguments[unknown + 1] = variable
+        stated = STRUCTURES[atom.name](arguments[0], tuple(arguments[1:]), atom)
+        assert stated.is_dcp() and stated.is_convex() and stated.shape == ()
+        assert stated.value == pytest.approx(expected, rel=1e-12)
+
+
+def test_every_structure_is_worked_out_here():
+    assert set(STRUCTURES) == {case.values[0].name for case in BY_HAND}
+
+
+def test_the_convex_structures_on_weights_alone():
+    """(sum of singular values)^2 / c; c = 2.5, singular values 5 and 0."""
+    for atom in (FEATURES, TASKS):
+        stated = FORMULAS[atom.name](cp.Variable((2, 2), value=W), atom)
+        assert stated.is_dcp() and stated.is_convex() and stated.value == pytest.approx(10.0, rel=1e-13)
+
+
+def test_two_unknowns_of_matrix_normal_are_refused_and_those_of_a_covariance_norm_are_not():
+    V, S, T = cp.Variable((2, 2)), cp.Variable((2, 2), symmetric=True), cp.Variable((2, 2), symmetric=True)
+    for arguments, unknown in (
+        ((V, (S, B)), "W and Sigma1"),
+        ((V, (A, T)), "W and Sigma2"),
+        ((W, (S, T)), "Sigma1 and Sigma2"),
+    ):
+        with pytest.raises(ModelError, match=f"not convex in {unknown} together"):
+            STRUCTURES["matrix_normal"](*arguments, NORMAL)
+    for atom in (FEATURES, TASKS):
+        assert STRUCTURES[atom.name](V, (S,), atom).is_dcp()
+
+
+def test_weights_outside_a_singular_covariance_cost_infinitely_much():
+    inside, outside = np.array([[2.0, 1.0], [0.0, 0.0]]), np.array([[2.0, 1.0], [0.0, 1e-3]])
+    assert objective(FEATURES, inside, [np.diag([2.0, 0.0])]) == pytest.approx(2.5)
+    assert objective(FEATURES, outside, [np.diag([2.0, 0.0])]) == np.inf
+    V = cp.Variable((2, 2))
+    stated = STRUCTURES["feature_covariance_norm"](V, (np.diag([2.0, 0.0]),), FEATURES)
+    problem = cp.Problem(cp.Minimize(stated + cp.sum_squares(V - outside)))
+    problem.solve(solver="CLARABEL")
+    np.testing.assert_allclose(V.value, [[4 / 3, 2 / 3], [0, 0]], atol=1e-7)  # v / 2 + (v - w) = 0
+
+
+# ------------------------------------------------------------------------------------------------- constraints
+
+
+def violation(S, atom, k) -> float:
+    constraints = constraints_on(cp.Variable((len(S), len(S)), symmetric=True, value=S), atom, k)
+    assert all(constraint.is_dcp() for constraint in constraints)
+    return max(float(np.max(constraint.violation())) for constraint in constraints)
+
+
+def test_constraints_are_the_bounds_of_the_model():
+    assert violation(B, NORMAL, 0) == 0.0  # eigenvalues 1.38 and 3.62
+    assert violation(12.0 * np.eye(2), NORMAL, 1) == pytest.approx(2.0)
+    assert violation(np.diag([1.0, 0.04]), NORMAL, 1) == pytest.approx(0.06)
+    assert violation(A, FEATURES, 0) == 0.0  # trace 2.5
+    assert violation(B, FEATURES, 0) == pytest.approx(2.5)
+    assert violation(np.diag([1.0, -0.5]), TASKS, 0) == pytest.approx(0.5)
+    point = MatrixNormal().bound([Range(3.0, 3.0), Range(0.1, 1.0)])
+    assert violation(3.0 * np.eye(2), point, 0) == 0.0 and violation(2.0 * np.eye(2), point, 0) == 1.0
+
+
+def test_a_given_matrix_has_no_block():
+    given = MatrixNormal().bound([Range(0.1, 10.0), SpectralMatrix.of(B)])
+    for ask in (block_optimum, block_bound):
+        with pytest.raises(ModelError, match="matrix_normal: matrix 1 is given, not learned"):
+            ask(given, 1, W, [A, B])
+
+
+# ------------------------------------------------------------------------------------------------------ blocks
+
+
+def positive(rng, n, low, high):
+    """A random symmetric matrix with eigenvalues between low and high, evenly in their logarithm."""
+    Q = np.linalg.qr(rng.normal(size=(n, n)))[0]
+    return (Q * np.exp(rng.uniform(np.log(low), np.log(high), n))) @ Q.T
+
+
+def blocks(d, m, salt):
+    """(atom, W, matrices, k) of every kind of block, eigenvalues at both bounds and in between."""
+    rng = np.random.default_rng([d, m, salt])
+    V = rng.normal(size=(d, m)) * 10.0 ** rng.uniform(-1, 1)
+    normal = MatrixNormal(eta=0.7, rho=1.3).bound([Range(0.05, 20.0), Range(0.3, 4.0)])
+    pair = [positive(rng, d, 0.05, 20.0), positive(rng, m, 0.3, 4.0)]
+    yield from ((normal, V, pair, k) for k in (0, 1))
+    yield FEATURES, V, [pair[0] * 2.5 / np.trace(pair[0])], 0
+    yield TASKS, V, [pair[1] * 2.5 / np.trace(pair[1])], 0
+
+
+def replaced(matrices, k, S):
+    return [S if j == k else other for j, other in enumerate(matrices)]
+
+
+@pytest.mark.parametrize("d, m, salt", [(4, 3, 0), (3, 4, 1), (1, 3, 2), (3, 1, 3)])
+def test_block_optimum_and_bound_enclose_the_minimum(d, m, salt):
+    """The bound, from any matrix, is below what any feasible matrix costs, and so is the optimum but for 1e-8, which is what
+    the backend is asked for at worst.
+    """
+    rng = np.random.default_rng(salt)
+    for atom, V, matrices, k in blocks(d, m, salt):
+        found = block_optimum(atom, k, V, matrices)
+        assert (
+            found.status.startswith("optimal")
+            and violation(found.matrix, atom, k) <= 1e-12 * np.abs(found.matrix).max()
+        )
+        assert found.value == objective(atom, V, replaced(matrices, k, found.matrix))
+        size = 1 + abs(found.value)
+        assert block_bound(atom, k, V, replaced(matrices, k, found.matrix)) <= found.value + 1e-12 * size
+        for _ in range(5):
+            S = positive(rng, len(matrices[k]), 0.3, 4.0)
+            if np.isfinite(getattr(atom, "covariance", Range()).trace):
+                S *= 2.5 / np.trace(S)
+            assert found.value <= objective(atom, V, replaced(matrices, k, S)) + 1e-8 * size
+            assert block_bound(atom, k, V, replaced(matrices, k, S)) <= found.value + 1e-12 * size
+            assert block_bound(atom, k, V, replaced(matrices, k, 50.0 * S)) <= found.value + 1e-12 * size
+
+
+def clipped_inverse(M, c, low, high):
+    """The minimiser of tr(S M) - c log|S| over low I <= S <= high I, from the eigenvectors of M."""
+    values, V = np.linalg.eigh(M)
+    return (V * np.clip(c / np.maximum(values, 1e-300), low, high)) @ V.T
+
+
+@pytest.mark.parametrize("d, m", [(4, 3), (21, 7), (300, 20)])
+def test_block_bound_is_tight_at_the_minimiser(d, m):
+    rng = np.random.default_rng(d)
+    V, Sigma2 = rng.normal(size=(d, m)), positive(rng, m, 0.3, 4.0)
+    atom = MatrixNormal(eta=0.7, rho=1.3).bound([Range(0.05, 20.0), Range(0.3, 4.0)])
+    best = clipped_inverse(0.7 * V @ Sigma2 @ V.T, 1.3 * m, 0.05, 20.0)
+    value = objective(atom, V, [best, Sigma2])
+    assert block_bound(atom, 0, V, [best, Sigma2]) == pytest.approx(value, rel=1e-9)
+    off = 0.99 * best + 0.01 * positive(rng, d, 0.05, 20.0)
+    value, bound = objective(atom, V, [off, Sigma2]), block_bound(atom, 0, V, [off, Sigma2])
+    assert bound < objective(atom, V, [best, Sigma2]) < value  # a strict enclosure where it is not
+    if d <= 21:
+        assert block_optimum(atom, 0, V, [best, Sigma2]).value == pytest.approx(
+            block_bound(atom, 0, V, [best, Sigma2]), rel=1e-8
+        )
+
+
+def test_block_bound_of_a_covariance_is_tight():
+    V = np.random.default_rng(7).normal(size=(4, 3))
+    singular = np.linalg.svd(V)
+    best = (singular.U[:, :3] * singular.S) @ singular.U[:, :3].T * 2.5 / singular.S.sum()
+    assert block_bound(FEATURES, 0, V, [best]) == pytest.approx(objective(FEATURES, V, [best]), rel=1e-9)
+
+
+def test_backends_agree_on_a_block():
+    for atom, V, matrices, k in blocks(4, 3, 5):
+        one, other = (block_optimum(atom, k, V, matrices, backend).value for backend in ("clarabel", "scs"))
+        assert one == pytest.approx(other, rel=1e-6)
+
+
+# ---------------------------------------------------------------------------------------------------- registry
+
+
+def test_a_word_has_one_structure():
+    with pytest.raises(ValueError, match="two reference structures are called 'matrix_normal'"):
+        structure("matrix_normal", bound=block_bound)(lambda W, matrices, atom: W)
+
+
+def test_a_structure_without_a_definition_is_refused_as_typed():
+    with pytest.raises(
+        ModelError, match=r"2 \* prior\(W, S\): the reference has no learned structure 'prior'"
+    ):
+        structure_of("prior", "2 * prior(W, S)")
+
+
+# ---------------------------------------------------------------------------------------------- known optima
+
+
+def fixture(name):
+    path = FIXTURES / f"{name}.json"
+    if not path.exists():
+        pytest.skip(f"{path} is absent")
+    return json.loads(path.read_text())
+
+
+@pytest.mark.parametrize("name", ["fetr_shared_5x3", "fetr_pertask_3x5"])
+def test_the_sdp_of_a_known_step(name):
+    """Sigma1 given w_step.W and S2: the optimum there is eta tr(S1 W S2 W^T) - rho m log|S1|, without loss and log|S2|."""
+    given = fixture(name)
+    W, S1, S2 = (np.array(x) for x in (given["w_step"]["W"], given["S1"], given["S2"]))
+    box = Range(given["l"], given["u"])
+    atom = MatrixNormal(given["eta"], given["rho"]).bound([box, box])
+    found = block_optimum(atom, 0, W, [S1, S2])
+    of_the_other = -given["rho"] * given["d"] * np.linalg.slogdet(S2)[1]
+    step = given["S1_step"]
+    assert found.value - of_the_other == pytest.approx(step["optimum"], rel=1e-7)
+    bound = block_bound(atom, 0, W, [np.array(step["S1"]), S2])
+    assert bound - of_the_other == pytest.approx(step["optimum"], rel=1e-9)
+
+
+@pytest.mark.parametrize("atom", [FeatureCovarianceNorm(), TaskCovarianceNorm()], ids=lambda atom: atom.name)
+def test_the_kept_form_of_a_known_model(atom):
+    """||X W - Y||^2 + gamma tr(W^T D^-1 W), tr D <= 1, in W and D together. The best D (5, 5) is singular, of rank 3 at most:
+    an interior point method then gets no nearer than its usual 1e-8.
+    """
+    given = fixture("mtfl_mtrl_sqtrace")
+    X, Y, atom = np.array(given["data"]["X"]), np.array(given["data"]["Y"]), atom.bound([Range(trace=1.0)])
+    V = cp.Variable((X.shape[1], Y.shape[1]))
+    side = V.shape[0] if atom.name == "feature_covariance_norm" else V.shape[1]
+    S = cp.Variable((side, side), symmetric=True)
+    kept = STRUCTURES[atom.name](V, (S,), atom)
+    problem = cp.Problem(
+        cp.Minimize(cp.sum_squares(X @ V - Y) + given["gamma"] * kept), constraints_on(S, atom, 0)
+    )
+    problem.solve(solver="CLARABEL")
+    assert problem.status == "optimal"
+    assert problem.value == pytest.approx(given["optimum"], rel=1e-7)
