@@ -22,7 +22,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from mtldsl.compile.normal_form import Blocks, FunctionTerm, LossTerm, NormalForm
+from mtldsl.compile.structure_term import Structures, kept_value
 from mtldsl.multipliers import make_stationary
+from mtldsl.stationarity import Stationarity, stationarity_of
 
 __all__ = ["Certificate", "certify", "dual_bound", "relative_gap"]
 
@@ -36,6 +38,7 @@ class Certificate:
     violation: float
     scale: float  # the floor of the relative gap's denominator
     note: str = ""
+    stationarity: Stationarity | None = None  # of a model that is not convex
 
     @property
     def gap(self) -> float:
@@ -49,6 +52,17 @@ class Certificate:
         """Whether this proves optimality to a relative gap and a violation of tol."""
         return bool(abs(self.relative_gap) <= tol and self.violation <= tol)
 
+    def is_stationary(self, tol: float) -> bool:
+        """Whether the model is not convex and this proves a stationary point to a residual and a violation of tol."""
+        return bool(
+            self.stationarity is not None and self.stationarity.residual <= tol and self.violation <= tol
+        )
+
+    @property
+    def distance(self) -> float:
+        """What is compared with tol: the relative gap, or the residual where the model is not convex."""
+        return abs(self.relative_gap) if self.stationarity is None else self.stationarity.residual
+
 
 def relative_gap(objective: float, bound: float, scale: float = 0.0) -> float:
     """(objective - bound) / max(|objective|, |bound|, scale): inf where no finite bound is known."""
@@ -58,12 +72,29 @@ def relative_gap(objective: float, bound: float, scale: float = 0.0) -> float:
 
 
 def certify(
-    form: NormalForm, blocks: Blocks, loss_duals=None, function_duals=None, *, scale: float | None = None
+    form: NormalForm,
+    blocks: Blocks,
+    loss_duals=None,
+    function_duals=None,
+    *,
+    structures: Structures | None = None,
+    scale: float | None = None,
 ) -> Certificate:
-    """The certificate of a primal point and multipliers (None: gradients of the losses at the point)."""
-    objective, violation = form.value(blocks), form.violation(blocks)
+    """The certificate of a primal point and multipliers (None: gradients of the losses at the point).
+
+    structures: learned matrices that belong to the point (None: the best ones for its weights).
+    """
+    objective = form.value(blocks) if structures is None else kept_value(form, blocks, structures)
+    violation, scale = form.violation(blocks), objective_scale(form) if scale is None else scale
     bound, note = dual_bound(form, blocks, loss_duals, function_duals)
-    return Certificate(objective, bound, violation, objective_scale(form) if scale is None else scale, note)
+    if form.is_convex:
+        return Certificate(objective, bound, violation, scale, note)
+
+    def bound_of_kept(kept: NormalForm) -> float:
+        return dual_bound(kept, blocks, loss_duals, function_duals)[0]
+
+    stationarity = stationarity_of(form, blocks, structures, bound_of_kept, scale)
+    return Certificate(objective, bound, violation, scale, note, stationarity)
 
 
 def objective_scale(form: NormalForm) -> float:
@@ -77,14 +108,14 @@ def dual_bound(form: NormalForm, blocks: Blocks, loss_duals=None, function_duals
     if loss_duals is None:
         loss_duals = [loss.gradient(loss.predictions(blocks)) for loss in form.losses]
     if function_duals is None:
-        function_duals = [np.zeros(f.map.shape) for f in form.functions]
+        function_duals = [_guess(f, blocks) for f in form.functions]
     u = [loss.dual_project(d) for loss, d in zip(form.losses, loss_duals, strict=True)]
     v = [
         f.atom.dual_project(np.asarray(d, float)) for f, d in zip(form.functions, function_duals, strict=True)
     ]
     stuck = make_stationary(form, u, v)
     if stuck is not None:
-        infimum = 0.0 - sum(loss.conjugate(np.zeros(loss.tasks.n_samples)) for loss in form.losses)
+        infimum = form.constant - sum(loss.conjugate(np.zeros(loss.tasks.n_samples)) for loss in form.losses)
         if abs(relative_gap(form.value(blocks), infimum, objective_scale(form))) < 0.5:
             return (
                 infimum,
@@ -95,6 +126,13 @@ def dual_bound(form: NormalForm, blocks: Blocks, loss_duals=None, function_duals
             f"a term such as + 1e-6 * ridge({stuck}) makes a bound possible"
         )
     return _best_scaling(form, u, v)
+
+
+def _guess(f: FunctionTerm, blocks: Blocks) -> np.ndarray:
+    """A function's multiplier where the solver has none: its gradient, 0 where it has none."""
+    if f.is_constraint or not f.atom.is_smooth:
+        return np.zeros(f.map.shape)
+    return f.coefficient * f.atom.gradient(f.map.forward(blocks))
 
 
 # ----------------------------------------------------------------------------------------------- scaling
@@ -112,7 +150,9 @@ def _best_scaling(form: NormalForm, u, v) -> tuple[float, str]:
     constants = [loss.offset_predictions() for loss in form.losses]
 
     def value(t: float) -> float:
-        total = sum(_loss_part(*part, t) for part in zip(form.losses, u, constants, strict=True))
+        total = form.constant + sum(
+            _loss_part(*part, t) for part in zip(form.losses, u, constants, strict=True)
+        )
         return total + sum(_function_part(f, dual, t) for f, dual in zip(form.functions, v, strict=True))
 
     best = max(value(largest), value(0.0) if largest < 1.0 else -np.inf)

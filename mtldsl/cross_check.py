@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from mtldsl.block_check import check_blocks, kept_at
 from mtldsl.certificate import certify, objective_scale
 from mtldsl.comparison import CrossCheck
+from mtldsl.comparison_blocks import BlockCheck
 from mtldsl.compile.normal_form import Blocks, NormalForm
 from mtldsl.errors import CrossCheckError, ModelError, SolverError
 from mtldsl.solution import Solution
@@ -15,7 +17,7 @@ from mtldsl.solution import Solution
 if TYPE_CHECKING:
     from mtldsl.problem import Problem
 
-__all__ = ["TOLERANCE", "CrossCheck", "cross_check"]
+__all__ = ["TOLERANCE", "BlockCheck", "CrossCheck", "cross_check"]
 
 #: Relative difference of objectives that counts as agreement, by backend: ten times what each was measured to
 #: leave on the losses and regularizers of the language at the accuracy it is asked for.
@@ -40,7 +42,7 @@ def cross_check(
     max_size: int | None = MAX_SIZE,
     random_state: int = 0,
     raise_on_disagreement: bool = False,
-) -> CrossCheck:
+) -> CrossCheck | BlockCheck:
     """Solve a problem with the fast solver (unless `solution` is given) and with cvxpy, and compare.
 
     tol          : relative difference of objectives that counts as agreement (None: TOLERANCE of the
@@ -57,6 +59,11 @@ def cross_check(
     other's objective, and (6) weights whose solution is unique are as near to each other as both gaps imply;
     (2) to (6) within tol.
 
+    A model that is not convex is compared block by block, at the fast solution: cvxpy minimises over the
+    weights with every learned matrix kept, then over each matrix with everything else kept (a log-determinant
+    program; above side 45 Lagrange's bound of it), and no block may gain more than tol. The result is a
+    `BlockCheck`.
+
     Raises CrossCheckError on disagreement where raise_on_disagreement=True; SolverError where cvxpy fails or
     the model is beyond it; ModelError where the model has no optimum, a subsample cannot be made (a model on
     two data sets), or `solution` is not of this problem at its present parameters.
@@ -70,9 +77,15 @@ def cross_check(
     """
     if solution is not None:
         _check_belongs(problem, solution)
+    if not problem.is_convex and solution is None:
+        solution = problem.solve()  # what is convex of it depends on its matrices
     problem, solution, scope = _within_reach(problem, solution, max_size, random_state)
     solution = problem.solve() if solution is None else solution
-    check = _compare(problem.form(), solution, solver, tol, scope)
+    check = (
+        check_blocks(problem, solution, scope, solver, tol)
+        if not problem.is_convex
+        else _compare(problem.form(), solution, solver, tol, scope)
+    )
     if raise_on_disagreement and not check.agrees:
         raise CrossCheckError(str(check))
     return check
@@ -97,10 +110,11 @@ def _within_reach(problem: Problem, solution: Solution | None, max_size: int | N
     """(problem, solution, scope): the problem itself, or the same model on a subsample of its rows."""
     from mtldsl.reference.compile import workload
 
-    size = workload(problem.form())
+    form = problem.form() if problem.is_convex else kept_at(problem, solution)[0]
+    size = workload(form)
     if max_size is None or size <= max_size:
         return problem, solution, "the whole problem"
-    tasks = problem.form().losses[0].tasks
+    tasks = form.losses[0].tasks
     rows = max(2, int(np.mean(tasks.counts) * max_size / size))
     try:
         small = problem.with_tasks(tasks.subsample(rows, random_state))

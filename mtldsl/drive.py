@@ -9,10 +9,12 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from mtldsl.certificate import Certificate, certify, dual_bound, objective_scale
-from mtldsl.compile.choose import LAST, candidates, fast_candidates, get_solver
+from mtldsl.compile.choose import LAST, candidates, fast_candidates, get_solver, refusal
 from mtldsl.compile.normal_form import Blocks, NormalForm
+from mtldsl.compile.structure_term import Structures
 from mtldsl.errors import ModelError, SolverError
 from mtldsl.solvers.solver import Point
+from mtldsl.stationarity import Stationarity
 from mtldsl.threads import fitting_blas_threads
 
 __all__ = ["Outcome", "drive"]
@@ -36,6 +38,7 @@ class Outcome:
     iterations: int
     history: list[dict] = field(default_factory=list)
     last_point: Point | None = None
+    structures: Structures | None = None  # None: the best ones for the weights
 
 
 class Watcher:
@@ -45,8 +48,9 @@ class Watcher:
         self.form, self.tol, self.max_seconds, self.verbose = form, tol, max_seconds, verbose
         self.started = time.perf_counter()
         self.scale = objective_scale(form)
-        self.blocks = form.zeros()
+        self.blocks, self.structures = form.zeros(), None
         self.objective = self.violation = np.inf
+        self.stationarity: Stationarity | None = None
         self.bound, self.note = -np.inf, "no bound was computed"
         self.history: list[dict] = []
         self.last_point: Point | None = None
@@ -64,14 +68,20 @@ class Watcher:
 
     @property
     def certificate(self) -> Certificate:
-        return Certificate(self.objective, self.bound, self.violation, self.scale, self.note)
+        return Certificate(
+            self.objective, self.bound, self.violation, self.scale, self.note, self.stationarity
+        )
 
     def begin(self, solver: str) -> None:
         self.solver, self.stopped = solver, ""
         self.improved_at, self.improved_gap = 0, np.inf
 
     def __call__(self, point: Point) -> bool:
-        seen = certify(self.form, point.blocks, point.loss_duals, point.function_duals, scale=self.scale)
+        structures = getattr(point, "structures", None)
+        seen = certify(
+            self.form, point.blocks, point.loss_duals, point.function_duals,
+            structures=structures, scale=self.scale,
+        )  # fmt: skip
         self.last_point = point
         if seen.dual_bound > self.bound:
             self.bound, self.note = seen.dual_bound, ""
@@ -80,9 +90,10 @@ class Watcher:
         if self._is_better(seen):
             self.blocks = {name: np.array(array) for name, array in point.blocks.items()}
             self.objective, self.violation = seen.objective, seen.violation
+            self.structures, self.stationarity = structures, seen.stationarity
         self._record(point, seen)
         best = self.certificate
-        if best.within(self.tol):
+        if best.within(self.tol) or best.is_stationary(self.tol):
             return True
         if self.expired:
             self.stopped = "time_limit"
@@ -100,6 +111,11 @@ class Watcher:
             return False
         feasible, was_feasible = seen.violation <= self.tol, self.violation <= self.tol
         if feasible and was_feasible:
+            if seen.stationarity is not None:  # of equal objectives, the more stationary point
+                rounding = 1e-13 * abs(self.objective)
+                if abs(seen.objective - self.objective) <= rounding:
+                    return seen.stationarity.residual < self.stationarity.residual
+                return seen.objective < self.objective
             if self.bound == -np.inf:
                 return seen.objective < self.objective
             return abs(seen.objective - self.bound) < abs(self.objective - self.bound)
@@ -110,6 +126,8 @@ class Watcher:
         self.objective, self.violation = self.form.value(self.blocks), self.form.violation(self.blocks)
         if self.bound == -np.inf:
             self.bound, self.note = dual_bound(self.form, self.blocks)
+        if self.stationarity is None and not self.form.is_convex:
+            self.stationarity = certify(self.form, self.blocks, scale=self.scale).stationarity
 
     def _record(self, point: Point, seen: Certificate) -> None:
         self.history.append(
@@ -121,12 +139,18 @@ class Watcher:
                 "dual_bound": seen.dual_bound,
                 "violation": seen.violation,
                 "relative_gap": self.certificate.relative_gap,
+                **({} if seen.stationarity is None else {"residual": seen.stationarity.residual}),
                 **getattr(point, "notes", {}),
             }
         )
         line = (
             f"{self.solver:>20} {point.iteration:7d}  objective {seen.objective:.10g}  bound {self.bound:.10g}  "
-            f"gap {self.certificate.relative_gap:.2e}  violation {seen.violation:.1e}  {self.seconds:.2f} s"
+            + (
+                f"gap {self.certificate.relative_gap:.2e}"
+                if seen.stationarity is None
+                else f"residual {seen.stationarity.residual:.2e}"
+            )
+            + f"  violation {seen.violation:.1e}  {self.seconds:.2f} s"
         )
         log.debug(line)
         if self.verbose:
@@ -134,7 +158,7 @@ class Watcher:
 
     def _is_stalled(self, iteration: int, best: Certificate) -> bool:
         """No 1 % gain in gap and violation over as many iterations again as it took to get here (and at least 3,000)."""
-        distance = max(abs(best.relative_gap), best.violation)
+        distance = max(best.distance, best.violation)
         if distance < 0.99 * self.improved_gap:
             self.improved_at, self.improved_gap = iteration, distance
         return iteration > 2 * self.improved_at + 3000
@@ -154,7 +178,7 @@ def drive(
     """Solve a normal form with one solver, or with the first that certifies where solver="auto"."""
     watcher = Watcher(form, tol, max_seconds, verbose)
     names = _to_try(form, solver, options)
-    status, interrupted, iterations, tried = "", False, 0, []
+    status, certified, interrupted, iterations, tried = "", False, False, 0, []
     for name in names:
         watcher.begin(name)
         chosen = get_solver(name)
@@ -177,37 +201,41 @@ def drive(
             if name == names[-1] and not watcher.history:
                 raise
             tried.append(f"{name} failed ({error})")
+            status = "stalled"
             continue
         if interrupted:
             watcher.settle()
-        certified = watcher.certificate.within(tol)
-        status = (
-            "optimal" if certified else "interrupted" if interrupted else watcher.stopped or "iteration_limit"
-        )
+        reached = watcher.certificate.within(tol), watcher.certificate.is_stationary(tol)
+        certified = any(reached)
+        if certified:
+            status = "optimal" if reached[0] else "stationary"
+        else:
+            status = "interrupted" if interrupted else watcher.stopped or "iteration_limit"
         if certified or status in ("interrupted", "time_limit"):
             break
         tried.append(
-            f"{name} stopped at a relative gap of {watcher.certificate.relative_gap:.1e} ({status.replace('_', ' ')})"
+            f"{name} stopped at a {'relative gap' if form.is_convex else 'residual'} of {watcher.certificate.distance:.1e} "
+            f"({status.replace('_', ' ')})"
         )
         # the next solver goes on from the best point; multipliers and inner state belong to the solver that made them
         start = Point(watcher.blocks) if np.isfinite(watcher.objective) else start
-    if status != "optimal" and watcher.bound == -np.inf:
+    if not certified and form.is_convex and watcher.bound == -np.inf:
         status = "uncertified" if status in ("stalled", "iteration_limit", "") else status
     reason = _reason(form, solver, watcher.solver, tried)
     return Outcome(
         watcher.blocks, watcher.certificate, status, watcher.solver, reason, watcher.seconds, iterations,
-        watcher.history, watcher.last_point,
+        watcher.history, watcher.last_point, watcher.structures,
     )  # fmt: skip
 
 
 def _to_try(form: NormalForm, solver: str, options: dict) -> list[str]:
     if solver != "auto":
         chosen = get_solver(solver)
-        refusal = chosen.refuses(form)
-        if refusal is not None:
+        reason = refusal(chosen, form)
+        if reason is not None:
             accepted = ", ".join(candidates(form)) or "none"
             raise ModelError(
-                f"solver={solver!r} does not take this model: {refusal} Solvers that take it: {accepted}."
+                f"solver={solver!r} does not take this model: {reason} Solvers that take it: {accepted}."
             )
         unknown = [key for key in options if key not in chosen.options]
         if unknown:
@@ -222,13 +250,14 @@ def _to_try(form: NormalForm, solver: str, options: dict) -> list[str]:
         )
     names = fast_candidates(form)
     size = sum(loss.tasks.n_samples * loss.tasks.n_features for loss in form.losses)
-    if not names:
-        refusal = get_solver(LAST).refuses(form)
-        if refusal is not None:
-            raise ModelError(
-                f"no solver takes this model. admm: {get_solver('admm').refuses(form)} {LAST}: {refusal}"
-            )
-    return names if names and size > _SMALL_ENOUGH_FOR_REFERENCE else [*names, LAST]
+    last = refusal(get_solver(LAST), form) if not names or not form.is_convex else None
+    if not names and last is not None:
+        nearest = "admm" if form.is_convex else "alternating"
+        raise ModelError(
+            f"no solver takes this model. {nearest}: {refusal(get_solver(nearest), form)} {LAST}: {last}"
+        )
+    takes_last = last is None and not (names and size > _SMALL_ENOUGH_FOR_REFERENCE)
+    return [*names, LAST] if takes_last else names
 
 
 def _reason(form: NormalForm, asked: str, used: str, tried: list[str]) -> str:

@@ -8,18 +8,22 @@ from numbers import Real
 import numpy as np
 
 from mtldsl.compile.choose import answers
-from mtldsl.compile.from_tree import check_model, parameters_of, to_normal_form, weights_of
+from mtldsl.compile.from_tree import check_model, learned_of, parameters_of, to_normal_form, weights_of
 from mtldsl.compile.normal_form import NormalForm
+from mtldsl.compile.structure_term import learned_matrices
 from mtldsl.drive import Outcome, drive
 from mtldsl.errors import ModelError, SolverError
 from mtldsl.explanation import Explanation
 from mtldsl.language.constraint import Constraint
 from mtldsl.language.expression import Affine
+from mtldsl.language.learned import LearnedUnknown, RangeConstraint
 from mtldsl.language.objective import Objective
 from mtldsl.language.replace import replace_tasks
 from mtldsl.language.scalar import Parameter
 from mtldsl.language.weights import Weights
+from mtldsl.learned import LearnedMatrix
 from mtldsl.solution import Solution
+from mtldsl.stationarity import NO_GLOBAL
 from mtldsl.tasks import Tasks
 from mtldsl.warm_start import starting_point
 
@@ -53,7 +57,7 @@ def minimize(objective: Objective, subject_to: Iterable[Constraint] = ()) -> Pro
         raise ModelError(
             f"minimize({getattr(objective, 'text', repr(objective)[:60])}): the objective must be {hint}"
         )
-    if isinstance(subject_to, (Constraint, bool)):
+    if isinstance(subject_to, (Constraint, RangeConstraint, bool)):
         raise ModelError(f"subject_to={subject_to!r}: write a list, subject_to=[{subject_to!r}]")
     if not isinstance(subject_to, Iterable) or isinstance(subject_to, (str, Affine, Objective)):
         raise ModelError(
@@ -61,7 +65,7 @@ def minimize(objective: Objective, subject_to: Iterable[Constraint] = ()) -> Pro
         )
     constraints = list(subject_to)
     for constraint in constraints:
-        if not isinstance(constraint, Constraint):
+        if not isinstance(constraint, (Constraint, RangeConstraint)):
             raise ModelError(
                 f"subject_to contains {constraint!r}, which is not a constraint; write comparisons such as W >= 0 "
                 "or l1_norm(W) <= 3"
@@ -70,7 +74,7 @@ def minimize(objective: Objective, subject_to: Iterable[Constraint] = ()) -> Pro
 
 
 class Problem:
-    """A convex multi-task model. Made by `minimize`; see there."""
+    """A multi-task model, convex unless a term says otherwise. Made by `minimize`; see there."""
 
     def __init__(self, objective: Objective, constraints: list[Constraint]):
         check_model(objective, constraints)
@@ -89,7 +93,7 @@ class Problem:
         return f"<Problem\n{self}>"
 
     def _repr_latex_(self) -> str:
-        names = ", ".join(w.latex for w in self.weights)
+        names = ", ".join(unknown.latex for unknown in [*self.weights, *self.learned])
         if any(w.intercept for w in self.weights):
             names += ", b"
         body = rf"\min_{{{names}}}\quad & {self.objective.latex}"
@@ -104,6 +108,11 @@ class Problem:
         return weights_of(self.objective, self.constraints)
 
     @property
+    def learned(self) -> list[LearnedUnknown]:
+        """Every matrix that is learned beside the weights, in the order typed."""
+        return learned_of(self.objective)
+
+    @property
     def parameters(self) -> list[Parameter]:
         """Every parameter of the model, in the order typed."""
         return parameters_of(self.objective, list(self.constraints))
@@ -111,7 +120,7 @@ class Problem:
     @property
     def is_convex(self) -> bool:
         """Whether every term is convex with a coefficient >= 0 at the parameters' present values."""
-        return all(t.atom.convex and t.coefficient.value >= 0 for t in self.objective.terms)
+        return all(t.coefficient.value >= 0 for t in self.objective.terms) and self.form().is_convex
 
     def form(self) -> NormalForm:
         """The normal form at the parameters' present values: what solvers, certificate and reference see."""
@@ -213,18 +222,34 @@ class Problem:
 
     # ---------------------------------------------------------------------------------------- checking
 
-    def to_cvxpy(self):
+    def to_cvxpy(self, at: Solution | None = None):
         """The reference formulation as a cvxpy model: `.problem`, and `.variables` by block name.
+
+        at : of a model that is not convex, the solution whose learned matrices are kept; what is left is convex in the weights.
+             ModelError without it.
 
         Structured hinges of more than 40 samples have too many planes to state: then `.problem` is a relaxation until the
         model's own `solve()`, which adds planes until none is violated.
         """
+        from mtldsl.block_check import kept_at
         from mtldsl.reference.compile import to_cvxpy
 
-        return to_cvxpy(self.form())
+        form = self.form()
+        if form.is_convex:
+            return to_cvxpy(form)
+        if at is None:
+            culprit = next(f for f in form.functions if not f.atom.convex)
+            raise ModelError(
+                f"{culprit.typed} is not convex, so cvxpy cannot state this model; with its matrices kept it can: write "
+                "to_cvxpy(at=solution)"
+            )
+        return to_cvxpy(kept_at(self, at)[0])
 
     def cross_check(self, solution: Solution | None = None, **options):
-        """Solve with the independent reference too and compare; see `mtldsl.cross_check.cross_check`."""
+        """Solve with the independent reference too and compare; see `mtldsl.cross_check.cross_check`.
+
+        A model that is not convex is compared block by block.
+        """
         from mtldsl.cross_check import cross_check
 
         return cross_check(self, solution if solution is not None else self._fresh(), **options)
@@ -256,7 +281,7 @@ class Problem:
             seconds=outcome.seconds,
             iterations=outcome.iterations,
             tol=tol,
-            note=certificate.note,
+            note=NO_GLOBAL if outcome.status == "stationary" else certificate.note,
             model=str(self),
             loss={"word": first.atom.name, "parameters": first.atom.arguments(), "labels": first.atom.labels},
             parameters={p.name: p.value for p in self.parameters},
@@ -264,8 +289,21 @@ class Problem:
             feature_names=tuple(tasks.feature_names),
             scaling=None if scaling is None else {"mean": scaling.mean, "scale": scaling.scale},
             history=outcome.history,
+            learned=self._learned(form, outcome),
+            stationarity=certificate.stationarity,
             state=outcome.last_point,
         )
+
+    def _learned(self, form: NormalForm, outcome: Outcome) -> dict[str, LearnedMatrix]:
+        """Every matrix that the model learns, at the point returned."""
+        found = learned_matrices(form, outcome.blocks) if outcome.structures is None else outcome.structures
+        return {
+            unknown.name: LearnedMatrix(
+                unknown.name, unknown.axis, unknown.kind, unknown.names, found[unknown.name]
+            )
+            for unknown in self.learned
+            if unknown.name in found  # its term may have the coefficient 0
+        }
 
 
 def predictor(argument: Affine, blocks: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray | None]:

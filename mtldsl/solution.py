@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 
 import numpy as np
 
-from mtldsl.atoms.metrics import FScore, Metric
+from mtldsl.atoms.metrics import FScore
 from mtldsl.errors import DataError, ModelError
+from mtldsl.learned import LearnedMatrix
 from mtldsl.scoring import checked_metrics, score_of
+from mtldsl.stationarity import NO_GLOBAL, Stationarity
+from mtldsl.storage import read_fields, write_fields
 from mtldsl.tasks.inputs import as_design
 from mtldsl.tasks.names import elsewhere, unlike
 from mtldsl.tasks.scaling import Scaling
 from mtldsl.thresholds import best_threshold
 
 __all__ = ["Gap", "Solution"]
-
-#: Arrays that a solution may lack.
-_OPTIONAL = ("intercept", "thresholds")
 
 
 class Gap(float):
@@ -50,8 +49,12 @@ class Solution:
     objective    the primal value, recomputed from the definitions; dual_bound: a proven lower bound on the optimum
     gap          relative duality gap (objective - dual_bound) / max(|objective|, |dual_bound|); `gap.absolute`
     violation    the largest constraint violation, in the units of the constraint
-    status       "optimal" only where gap and violation are proven <= tol; else "time_limit", "iteration_limit", "stalled",
+    status       "optimal" only where gap and violation are proven <= tol; "stationary" where the model is not convex and the
+                 residual of `stationarity` is <= tol (a stationary point, no global certificate: the gap, which may stay large, is
+                 to a proven lower bound on the global optimum); else "time_limit", "iteration_limit", "stalled",
                  "interrupted", or "uncertified" (no finite bound could be formed; `note` says why)
+    learned      matrices learned beside the weights, {name: LearnedMatrix}; also as attributes: solution.Sigma1
+    stationarity of a model that is not convex: how little each block of unknowns can still lower the objective
     thresholds   (m,) where `tune_threshold` chose them, else None: predictions are +1 where the score is at least this
     history      one dict per look at the certificate: iteration, seconds, objective, dual_bound, violation, relative_gap
     """
@@ -77,6 +80,10 @@ class Solution:
     feature_names: tuple[str, ...] = ()
     scaling: dict | None = None  # mean and scale of standardize(), applied to new inputs
     thresholds: np.ndarray | None = None
+    learned: dict[str, LearnedMatrix] = field(
+        default_factory=dict
+    )  # matrices learned beside the weights, by name
+    stationarity: Stationarity | None = None  # of a model that is not convex
     history: list[dict] = field(default_factory=list)
     state: object = field(default=None, repr=False)  # for warm starts; not saved
 
@@ -94,6 +101,11 @@ class Solution:
     def is_optimal(self) -> bool:
         return self.status == "optimal"
 
+    @property
+    def is_certified(self) -> bool:
+        """Whether the accuracy asked for is proven: of the optimum, or of a stationary point where the model is not convex."""
+        return self.status in ("optimal", "stationary")
+
     def __getitem__(self, name: str) -> np.ndarray:
         if name not in self.blocks:
             raise ModelError(
@@ -105,9 +117,21 @@ class Solution:
         blocks = self.__dict__.get("blocks", {})
         if name in blocks:
             return blocks[name]
-        raise AttributeError(f"Solution has no attribute or block {name!r}; blocks: {', '.join(blocks)}")
+        learned = self.__dict__.get("learned", {})
+        if name in learned:
+            return learned[name]
+        raise AttributeError(
+            f"Solution has no attribute or block {name!r}; blocks: {', '.join([*blocks, *learned])}"
+        )
 
     def __str__(self) -> str:
+        if self.stationarity is not None and self.status != "optimal":
+            proof = (
+                f"residual {self.stationarity.residual:.1e} (objective {self.objective:.10g}), {NO_GLOBAL}"
+            )
+            return (
+                f"{self.status}: {proof}, violation {self.violation:.1e}, {self.solver}, {self.seconds:.3f} s"
+            )
         proof = (
             f"gap {self.relative_gap:.2e} (objective {self.objective:.10g}, dual bound {self.dual_bound:.10g})"
             if np.isfinite(self.relative_gap)
@@ -296,21 +320,10 @@ class Solution:
     def save(self, path) -> Path:
         """Write the solution to one .npz file (arrays, and the rest as JSON; no pickle). Returns the path written.
 
+        Learned matrices are kept by their eigenvectors. What a warm start needs besides the weights is not kept.
         ModelError where a metric of your own has parameters that JSON cannot hold.
         """
-        path = Path(path)
-        if path.suffix != ".npz":
-            path = path.with_name(path.name + ".npz")
-        arrays = {f"block:{name}": array for name, array in self.blocks.items()} | {"coef": self.coef}
-        arrays |= {name: getattr(self, name) for name in _OPTIONAL if getattr(self, name) is not None}
-        plain = {
-            name: value
-            for name, value in self.__dict__.items()
-            if name not in ("blocks", "coef", "state", *_OPTIONAL)
-        }
-        arrays["json"] = np.array(json.dumps({"format": "mtldsl-solution-1", **plain}, default=_to_plain))
-        np.savez_compressed(path, **arrays)
-        return path
+        return write_fields(path, {f.name: getattr(self, f.name) for f in fields(self) if f.name != "state"})
 
     @classmethod
     def load(cls, path) -> Solution:
@@ -318,24 +331,14 @@ class Solution:
 
         The module with a metric of your own need not be imported, unless `tune_threshold` is to use that metric.
         """
-        path = Path(path)
-        if not path.exists() and path.suffix != ".npz":
-            path = path.with_name(path.name + ".npz")
-        try:
-            with np.load(path, allow_pickle=False) as stored:
-                plain = json.loads(str(stored["json"]))
-                arrays = {name: stored[name] for name in stored.files if name != "json"}
-        except (KeyError, ValueError, OSError) as error:
-            raise DataError(f"Solution.load({str(path)!r}): not a saved solution ({error})") from error
-        if plain.pop("format", None) != "mtldsl-solution-1":
-            raise DataError(f"Solution.load({str(path)!r}): unknown format")
-        blocks = {name.removeprefix("block:"): a for name, a in arrays.items() if name.startswith("block:")}
-        plain["task_names"], plain["feature_names"] = (
-            tuple(plain["task_names"]),
-            tuple(plain["feature_names"]),
-        )
-        optional = {name: arrays.get(name) for name in _OPTIONAL}
-        return cls(blocks=blocks, coef=arrays["coef"], **optional, **plain)
+        stored = read_fields(path)
+        unknown = sorted(stored.keys() - {f.name for f in fields(cls)})
+        if unknown:
+            raise DataError(
+                f"Solution.load({str(path)!r}): it holds {unknown[0]!r}, which this version of mtldsl does not know; it was "
+                "saved by a newer one"
+            )
+        return cls(**stored)
 
 
 def _shown(names) -> str:
@@ -345,16 +348,3 @@ def _shown(names) -> str:
 def _r2(prediction, y) -> float:
     spread = np.sum((y - y.mean()) ** 2)
     return float(1.0 - np.sum((y - prediction) ** 2) / spread) if spread > 0 else float("nan")
-
-
-def _to_plain(value):
-    if isinstance(value, np.ndarray):
-        return value.tolist()
-    if isinstance(value, np.generic):
-        return value.item()
-    if isinstance(value, Metric):
-        return value.plain()
-    raise ModelError(
-        f"save: {' '.join(repr(value).split())[:40]} ({type(value).__name__}) cannot be saved; parameters of a metric of your own "
-        "must be numbers, text, or lists of these"
-    )

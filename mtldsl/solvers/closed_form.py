@@ -5,12 +5,16 @@ from __future__ import annotations
 import numpy as np
 from scipy import linalg
 
+from mtldsl.atoms.regularizers import KroneckerRidge
 from mtldsl.compile.normal_form import Blocks, LossTerm, NormalForm
+from mtldsl.compile.structure_term import structure_terms
 from mtldsl.solvers.admm_dense import DenseUpdate
 from mtldsl.solvers.admm_matrix_free import ConjugateGradientUpdate
 from mtldsl.solvers.admm_split import Curvature, Split
 from mtldsl.solvers.admm_systems import Layout, couples_tasks
 from mtldsl.solvers.admm_x_update import TaskwiseUpdate
+from mtldsl.solvers.alternation.quadratic_data import quadratic_data
+from mtldsl.solvers.alternation.weights_step import LinearStep, why_not_linear
 from mtldsl.solvers.solver import Point, Watch
 
 __all__ = ["SOLVER", "ClosedForm"]
@@ -26,6 +30,8 @@ class ClosedForm:
       G W + W L = C into (s_i^2 + l_j) V_ij = (Q^T C U)_ij.
     - `kernel`: ridge on separate inputs with fewer rows than features, a system of the rows' size a task.
     - `least_squares`: no penalty at all: orthogonal factorizations, the solution of smallest norm.
+    - a kronecker_ridge between features and tasks: both precisions and the Gram matrix diagonalized together, or conjugate
+      gradients where tasks have inputs of their own;
     - otherwise the normal equations: one system a task, one over all tasks while that is small, or conjugate gradients.
 
     The normal equations' solutions are refined with residuals through X until they no longer improve.
@@ -37,6 +43,8 @@ class ClosedForm:
     max_iter = 1
 
     def refuses(self, form: NormalForm) -> str | None:
+        if _between_features_and_tasks(form):
+            return why_not_linear(form)
         for loss in form.losses:
             if loss.atom.quadratic is None:
                 return f"{loss.typed} is not quadratic."
@@ -48,6 +56,11 @@ class ClosedForm:
     def solve(
         self, form: NormalForm, *, tol: float, max_iter: int, start: Point | None, watch: Watch
     ) -> Point:
+        if _between_features_and_tasks(form):
+            x = LinearStep(form, quadratic_data(form)).solve({}, form.zeros()).blocks
+            point = Point(x, [_dual(loss, x) for loss in form.losses], iteration=1)
+            watch(point)
+            return point
         split = Split(form, coupled=True)
         x = spectral(split) or kernel(split) or least_squares(split) or normal_equations(split)
         loss_duals = [_dual(loss, x) for loss in form.losses]
@@ -57,6 +70,10 @@ class ClosedForm:
         point = Point(x, loss_duals, function_duals, 1)
         watch(point)
         return point
+
+
+def _between_features_and_tasks(form: NormalForm) -> bool:
+    return any(isinstance(f.atom, KroneckerRidge) for f in form.functions) and not structure_terms(form)
 
 
 def _dual(loss: LossTerm, x: Blocks) -> np.ndarray:

@@ -8,6 +8,7 @@ from typing import Protocol
 import numpy as np
 
 from mtldsl.compile.normal_form import Blocks, NormalForm
+from mtldsl.compile.structure_term import Structures
 
 __all__ = ["Point", "Solver", "Stage", "Watch"]
 
@@ -20,7 +21,8 @@ class Point:
     function_duals[k] is a subgradient of coefficient * atom of `form.functions[k]` at the image of its map; and
     sum_t A_t^T u_t + sum_k B_k^T v_k = 0 on every block. None: the certificate makes its own from the primal point.
     `state` is whatever the same solver can be warm-started from; nobody else reads it. `notes` are the solver's own counts
-    (oracle calls, planes, ...), written beside the certificate into the history.
+    (oracle calls, planes, ...), written beside the certificate into the history. `structures` are learned matrices that belong
+    to the point; None: the best ones for its weights.
     """
 
     blocks: Blocks
@@ -29,6 +31,7 @@ class Point:
     iteration: int = 0
     state: dict = field(default_factory=dict)
     notes: dict = field(default_factory=dict)
+    structures: Structures | None = None
 
 
 class Watch(Protocol):

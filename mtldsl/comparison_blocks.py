@@ -1,0 +1,130 @@
+"""What a cross-check of a model that is not convex found: every block of unknowns against cvxpy, the others kept."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from mtldsl.certificate import relative_gap
+from mtldsl.comparison import FORMULA_TOLERANCE
+from mtldsl.stationarity import NO_GLOBAL
+
+__all__ = ["BlockCheck", "BlockRow"]
+
+
+@dataclass(frozen=True)
+class BlockRow:
+    """One block: the objective at the fast point, and the least that the reference finds over this block alone."""
+
+    name: str  # "weights", or the name of a learned matrix
+    objective: float  # at the point, by the reference's formulas
+    reference: float  # the block's optimum, or a lower bound of it
+    method: str  # "cvxpy, clarabel", or how the bound was found
+    size: float  # what differences are relative to
+    seconds: float
+    allowed: float
+
+    @property
+    def difference(self) -> float:
+        """(objective - reference) / size: what this block alone can still gain."""
+        return (self.objective - self.reference) / self.size
+
+    @property
+    def agrees(self) -> bool:
+        return bool(abs(self.difference) <= self.allowed)
+
+
+@dataclass(frozen=True)
+class BlockCheck:
+    """The facts of both sides about a point of a model that is not convex; `print` it for a table.
+
+    Each block problem is convex: cvxpy minimises over the weights with every matrix kept, and over each learned matrix with the
+    weights and the other matrices kept (a semidefinite program with log-determinants). At a stationary point none of them gains
+    anything. That proves no global optimum, and no check of this kind can.
+    """
+
+    kind: ClassVar[str] = "blocks"
+
+    model: str
+    scope: str
+    solver: str
+    status: str
+    objective: float  # by mtldsl's formulas
+    objective_by_reference: float
+    residual: float  # of the fast side's stationarity
+    violation: float
+    blocks: tuple[BlockRow, ...]
+    size: float
+    fast_seconds: float
+    tol: float
+
+    @property
+    def agrees(self) -> bool:
+        return not self.disagreements
+
+    @property
+    def certified(self) -> bool:
+        """Whether the fast solution carries a proof of what it claims: here, a stationary point."""
+        return self.status in ("stationary", "optimal")
+
+    @property
+    def formula_difference(self) -> float:
+        return abs(relative_gap(self.objective, self.objective_by_reference, self.size))
+
+    @property
+    def reference_seconds(self) -> float:
+        return sum(row.seconds for row in self.blocks)
+
+    @property
+    def disagreements(self) -> list[str]:
+        wrong = []
+        if not self.formula_difference <= FORMULA_TOLERANCE:
+            wrong.append(f"the two formulas differ by {self.formula_difference:.1e} at the same point")
+        if not self.violation <= self.tol:
+            wrong.append(f"the point violates a constraint by {self.violation:.1e}")
+        for row in self.blocks:
+            if row.difference > row.allowed:
+                wrong.append(
+                    f"{row.name}: with everything else kept, the reference finds an objective lower by {row.difference:.1e}"
+                )
+            elif not row.agrees:
+                wrong.append(
+                    f"{row.name}: the reference stopped {-row.difference:.1e} above the fast objective"
+                )
+        return wrong
+
+    @property
+    def notes(self) -> list[str]:
+        notes = ["each block alone is convex and was compared; together they are not: " + NO_GLOBAL]
+        if not self.certified:
+            notes.append(f"the fast solution is not certified: {self.status}")
+        return notes
+
+    def rows(self) -> list[tuple[str, str, str, str]]:
+        """(block, objective, least over the block by the reference, difference) as text."""
+        rows = [
+            (
+                row.name,
+                f"{row.objective:.10g}",
+                f"{row.reference:.10g} ({row.method})",
+                f"{row.difference:+.1e}",
+            )
+            for row in self.blocks
+        ]
+        objectives = f"{self.objective:.12g}", f"{self.objective_by_reference:.12g}"
+        return [("objective, both formulas", *objectives, f"{self.formula_difference:.1e}"), *rows]
+
+    def verdict(self) -> list[str]:
+        first = f"The two {'agree' if self.agrees else 'DISAGREE'} on every block ({self.scope})."
+        if not self.agrees:
+            first = f"The two DISAGREE ({self.scope})."
+        return [first, *(f"- {text}" for text in (*self.disagreements, *self.notes))]
+
+    def __str__(self) -> str:
+        table = [("block", "fast", "reference, over this block alone", "relative"), *self.rows()]
+        widths = [max(len(row[i]) for row in table) for i in range(4)]
+        lines = [
+            "  ".join(cell.ljust(n) for cell, n in zip(row, widths, strict=True)).rstrip() for row in table
+        ]
+        lines.insert(1, "  ".join("-" * n for n in widths))
+        return "\n".join([self.model, "", *lines, "", *self.verdict()])

@@ -1,0 +1,107 @@
+"""Alternating minimisation: learned matrices in closed form, weights by a convex step; or both at once, on the profile."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from mtldsl.compile.normal_form import NormalForm
+from mtldsl.compile.structure_term import structure_terms
+from mtldsl.errors import SolverError
+from mtldsl.solvers.alternation.accelerated import accelerate
+from mtldsl.solvers.alternation.blocks import alternate, flip_flop, in_turn, jointly, starting_matrices
+from mtldsl.solvers.alternation.profile import minimize_profile, why_not_smooth
+from mtldsl.solvers.alternation.smaller_side import on_smaller_side
+from mtldsl.solvers.alternation.smoothed import alternate_smoothed
+from mtldsl.solvers.alternation.weights_step import weights_step, why_not_linear
+from mtldsl.solvers.solver import Point, Watch
+
+__all__ = ["SOLVER", "Alternating"]
+
+_METHODS = ("auto", "lbfgs", "joint", "block", "flip_flop")
+
+#: Joint steps before L-BFGS, and their accuracy: they bring it near.
+_STEPS_FIRST, _ACCURACY_FIRST = 4, 1e-5
+
+
+class Alternating:
+    """For models that learn matrices beside the weights.
+
+    method : "lbfgs"     joint steps, then L-BFGS on the profile, where everything is smooth
+             "joint"     the weights, then all matrices together, accelerated
+             "block"     the weights, then one matrix after another: the paper's algorithm, from the identity
+             "flip_flop" the baseline MTFRL: matrices by their sample estimates + `fudge` times the identity; minimises nothing
+             "auto"      "lbfgs" where it can be, else "joint"; "block", smoothed, where covariances have a bounded trace
+    w_step : how a quadratic weights' step is solved: "simultaneous_diagonalization", "sylvester", "closed_form",
+             "gradient_descent", "conjugate_gradient"; "auto" is the fastest that fits
+    fudge  : of "flip_flop" alone
+    """
+
+    name = "alternating"
+    summary = "alternating minimisation: learned matrices in closed form, weights by a convex step or L-BFGS on the profile"
+    options: ClassVar[dict[str, object]] = {"method": "auto", "w_step": "auto", "fudge": 1e-3}
+    max_iter = 10_000
+    takes_nonconvex = True
+
+    def refuses(self, form: NormalForm) -> str | None:
+        terms = structure_terms(form)
+        if not terms:
+            return "no term learns a matrix beside the weights."
+        reason = why_not_linear(form) if form.is_convex else None
+        return None if reason is None else f"beside {terms[0].typed} it solves linear systems only: {reason}"
+
+    def solve(
+        self,
+        form: NormalForm,
+        *,
+        tol: float,
+        max_iter: int,
+        start: Point | None,
+        watch: Watch,
+        method: str = "auto",
+        w_step: str = "auto",
+        fudge: float = 1e-3,
+    ) -> Point:
+        method = self._method(form, method, fudge)
+        form = on_smaller_side(form)
+        step = weights_step(form, w_step, watch)
+        x, structures = form.zeros() if start is None else start.blocks, starting_matrices(form)
+        if start is not None:
+            structures = jointly(form, x, structures)
+        if method == "lbfgs":
+            point = Point(x, structures=structures)
+            for _ in range(_STEPS_FIRST):
+                point = step.solve(structures, point.blocks, _ACCURACY_FIRST)
+                structures = jointly(form, point.blocks, structures)
+            return minimize_profile(
+                step, form, point.blocks, tol=tol, max_iter=max_iter, done=_STEPS_FIRST, watch=watch
+            )
+        if form.is_convex:
+            return alternate_smoothed(step, form, x, structures, max_iter=max_iter, watch=watch)
+        if method == "joint":
+            return accelerate(step, form, x, structures, tol=tol, max_iter=max_iter, watch=watch)
+        update = in_turn if method == "block" else flip_flop(fudge)
+        return alternate(
+            step, form, update, x, structures, max_iter=max_iter, watch=watch, descends=method == "block"
+        )
+
+    def _method(self, form: NormalForm, method: str, fudge: float) -> str:
+        """The method that "auto" stands for; SolverError where the one asked for does not fit."""
+        typed = f"solve(solver='alternating', method={method!r})"
+        if method not in _METHODS:
+            raise SolverError(
+                f"{typed}: there is no such method; write one of {', '.join(map(repr, _METHODS))}"
+            )
+        if form.is_convex and method not in ("auto", "block"):
+            raise SolverError(
+                f"{typed}: {structure_terms(form)[0].typed} is not smooth; write method='block'"
+            )
+        if method == "lbfgs" and why_not_smooth(form) is not None:
+            raise SolverError(f"{typed}: {why_not_smooth(form)} Write method='joint'")
+        if method == "flip_flop" and not 0 <= fudge < float("inf"):
+            raise SolverError(f"{typed}, fudge={fudge!r}: write a number >= 0, such as 1e-3")
+        if method == "auto":
+            return "block" if form.is_convex else "joint" if why_not_smooth(form) is not None else "lbfgs"
+        return method
+
+
+SOLVER = Alternating()

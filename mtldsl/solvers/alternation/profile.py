@@ -1,0 +1,131 @@
+"""Quasi-Newton steps on the profile: the objective with every learned matrix at its best, a smooth function of the weights."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mtldsl.compile.normal_form import Blocks, NormalForm
+from mtldsl.compile.structure_term import StructureTerm
+from mtldsl.solvers.alternation.blocks import assert_descent
+from mtldsl.solvers.alternation.lbfgs import LBFGS
+from mtldsl.solvers.alternation.metric import metric_at
+from mtldsl.solvers.alternation.weights_step import LinearStep
+from mtldsl.solvers.smooth_part import Layout
+from mtldsl.solvers.solver import Point, Watch
+
+__all__ = ["minimize_profile", "why_not_smooth"]
+
+#: Pairs that L-BFGS remembers; iterations after which its metric is chosen anew.
+_MEMORY, _ROUND = 20, 40
+
+
+def why_not_smooth(form: NormalForm) -> str | None:
+    """One sentence about the first term that has no gradient, None where there is none."""
+    for loss in form.losses:
+        if not loss.atom.smooth:
+            return f"{loss.typed} is not smooth."
+    for f in form.functions:
+        if f.is_constraint or not f.atom.is_smooth:
+            return f"{f.typed} is {'a constraint' if f.is_constraint else 'not smooth'}."
+    return None
+
+
+class _GramProfile:
+    """Of quadratic losses, by their Gram matrices: intercepts eliminated, W alone."""
+
+    def __init__(self, form: NormalForm, step: LinearStep):
+        self.form, self.step = form, step
+        self.shape = step.data.shape
+
+    def flat(self, x: Blocks) -> np.ndarray:
+        return x[self.step.name].ravel()
+
+    def weights(self, flat) -> np.ndarray:
+        return flat.reshape(self.shape)
+
+    def blocks(self, flat) -> Blocks:
+        return self.step.data.blocks(flat.reshape(self.shape))
+
+    def parts(self, flat) -> tuple[float, np.ndarray, np.ndarray]:
+        """(value, gradient of the losses, gradient of the penalties)"""
+        W = flat.reshape(self.shape)
+        value, of_losses = self.step.data.value_and_gradient(W)
+        more, of_penalties = _penalties(
+            self.form, {self.step.name: W}, {self.step.name: np.zeros(self.shape)}
+        )
+        return value + more + self.form.constant, of_losses.ravel(), of_penalties[self.step.name].ravel()
+
+
+class _DataProfile:
+    """Of any smooth losses, by passes over the data."""
+
+    def __init__(self, form: NormalForm):
+        self.form, self.layout = form, Layout(form)
+
+    def flat(self, x: Blocks) -> np.ndarray:
+        return self.layout.flat(x)
+
+    def weights(self, flat) -> None:
+        return None
+
+    def blocks(self, flat) -> Blocks:
+        return {name: block.copy() for name, block in self.layout.blocks(flat).items()}
+
+    def parts(self, flat) -> tuple[float, np.ndarray, np.ndarray]:
+        x, of_losses, value = self.layout.blocks(flat), self.form.zeros(), self.form.constant
+        for loss in self.form.losses:
+            z = loss.predictions(x)
+            value += loss.value(z)
+            loss.add_adjoint(loss.gradient(z), of_losses)
+        more, of_penalties = _penalties(self.form, x, self.form.zeros())
+        return value + more, self.layout.flat(of_losses), self.layout.flat(of_penalties)
+
+
+def _penalties(form: NormalForm, x: Blocks, into: Blocks) -> tuple[float, Blocks]:
+    """Value of all functions; their gradients are added to `into`."""
+    total = 0.0
+    for f in form.functions:
+        W = f.map.forward(x)
+        if isinstance(f, StructureTerm):
+            value, gradient = f.structure.value_and_gradient(W)
+        else:
+            value, gradient = f.atom.value(W), f.atom.gradient(W)
+        total += f.coefficient * value
+        f.map.add_adjoint(f.coefficient * gradient, into)
+    return total, into
+
+
+def minimize_profile(
+    step, form: NormalForm, x: Blocks, *, tol: float, max_iter: int, done: int, watch: Watch
+) -> Point:
+    """L-BFGS from x, in a metric that is chosen anew every `_ROUND` iterations, until `watch` is content."""
+    profile = _GramProfile(form, step) if isinstance(step, LinearStep) else _DataProfile(form)
+    flat, iteration, target = profile.flat(x), done, 0.5 * tol
+    residual = np.inf
+
+    def function(flat):
+        nonlocal residual
+        value, of_losses, of_penalties = profile.parts(flat)
+        gradient = of_losses + of_penalties
+        size = max(np.linalg.norm(of_losses), np.linalg.norm(of_penalties), np.finfo(float).tiny)
+        residual = float(np.linalg.norm(gradient) / size)
+        return value, gradient
+
+    while True:
+        started = iteration
+        search = LBFGS(function, flat, metric_at(step, profile.weights(flat)), _MEMORY)
+        while iteration - started < _ROUND:
+            before = search.value
+            moved = search.step()
+            iteration += moved
+            assert_descent(before, search.value, iteration)
+            if residual <= target or not moved or iteration >= max_iter or watch.expired:
+                point = Point(profile.blocks(search.x), iteration=iteration)
+                if watch(point) or watch.expired or iteration >= max_iter:
+                    return point
+                target = 0.3 * residual
+                if not moved:
+                    break
+        flat = search.x
+        if iteration - started < 2:  # not even the first steps in a new metric go down: rounding
+            return point

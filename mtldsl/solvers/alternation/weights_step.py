@@ -1,0 +1,166 @@
+"""The weights' step of an alternation: the convex model that is left with every learned matrix kept."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from mtldsl.atoms.regularizers import KroneckerRidge
+from mtldsl.atoms.spectral_matrix import SpectralMatrix
+from mtldsl.certificate import certify
+from mtldsl.compile.choose import fast_candidates, get_solver
+from mtldsl.compile.normal_form import Blocks, FunctionTerm, NormalForm
+from mtldsl.compile.structure_term import Structures, StructureTerm, kept_form, kept_value
+from mtldsl.errors import ModelError, SolverError
+from mtldsl.solvers.alternation.linear_step import METHODS, Penalty, fitting_method, solve_weights
+from mtldsl.solvers.alternation.quadratic_data import QuadraticData, quadratic_data, why_not_quadratic
+from mtldsl.solvers.solver import Point, Watch
+
+__all__ = ["ConvexStep", "LinearStep", "weights_step", "why_not_linear"]
+
+
+def why_not_linear(form: NormalForm) -> str | None:
+    """None where the step is one linear system: quadratic losses and penalties of one weight matrix itself."""
+    reason = why_not_quadratic(form)
+    if reason is not None:
+        return reason
+    name = form.weight_blocks[0].name
+    if not form.is_convex:
+        convex = [f for f in form.functions if isinstance(f, StructureTerm) and f.atom.convex]
+        if convex:
+            return f"{convex[0].typed} has a closed form of its own, which is not quadratic."
+    for f in form.functions:
+        if not isinstance(f, StructureTerm) and _quadratic_of(f) is None:
+            return f"{f.typed} is {'a constraint' if f.is_constraint else 'not quadratic'}."
+        if (
+            [entry.block for entry in f.map.entries] != [name]
+            or f.map.entries[0].left is not None
+            or (f.map.entries[0].right is not None)
+        ):
+            return f"{f.typed} is not a function of {name} itself."
+    return None
+
+
+def _quadratic_of(f: FunctionTerm) -> tuple[SpectralMatrix, SpectralMatrix] | None:
+    """(A, B) where the function is 1/2 tr(A V B V^T), without its coefficient."""
+    if isinstance(f.atom, KroneckerRidge):
+        return f.atom.rows, f.atom.columns
+    L = None if f.is_constraint else f.atom.task_quadratic(f.map.shape[1])
+    if L is None:
+        return None
+    return SpectralMatrix.multiple_of_identity(1.0, f.map.shape[0]), SpectralMatrix.of(L)
+
+
+def weights_step(form: NormalForm, w_step: str, watch: Watch) -> LinearStep | ConvexStep:
+    """The step that fits; SolverError where the method asked for does not."""
+    if w_step not in ("auto", *METHODS):
+        raise SolverError(
+            f"solve(solver='alternating', w_step={w_step!r}): write one of 'auto', {', '.join(map(repr, METHODS))}"
+        )
+    reason = why_not_linear(form)
+    if reason is None:
+        return LinearStep(form, quadratic_data(form), w_step)
+    if w_step != "auto":
+        raise SolverError(
+            f"solve(solver='alternating', w_step={w_step!r}): this step solves a linear system, and {reason} Write w_step='auto'"
+        )
+    return ConvexStep(form, watch)
+
+
+@dataclass(eq=False)
+class LinearStep:
+    """A linear system; the losses enter by their Gram matrices, so that no step's price grows with the samples."""
+
+    form: NormalForm
+    data: QuadraticData
+    method: str = "auto"
+
+    @property
+    def name(self) -> str:
+        return self.data.block
+
+    def penalties(self, structures: Structures) -> list[Penalty]:
+        found = []
+        for f in self.form.functions:
+            if isinstance(f, StructureTerm):
+                quadratic = f.structure.quadratic(f.map.shape, f.matrices(structures))
+                rows, columns = quadratic.rows, quadratic.columns
+            else:
+                rows, columns = _quadratic_of(f)
+            c = f.map.entries[0].coefficient  # of W inside the map
+            offset = None if f.map.offset is None else f.map.offset / c
+            found.append(Penalty(rows.scaled(f.coefficient * c * c), columns, offset))
+        return found
+
+    def solve(self, structures: Structures, x: Blocks, accuracy: float = 1e-13) -> Point:
+        """The best weights for the matrices."""
+        penalties = self.penalties(structures)
+        method = fitting_method(self.data, penalties) if self.method == "auto" else self.method
+        W = solve_weights(method, self.data, penalties, x[self.name], accuracy)
+        return Point(self.data.blocks(W))
+
+    def value(self, x: Blocks, structures: Structures | None = None) -> float:
+        """The objective with the matrices kept; None: each at its best."""
+        total = self.data.value(x[self.name]) + self.form.constant
+        for f in self.form.functions:
+            keep = structures is not None and isinstance(f, StructureTerm)
+            total += f.value_at(x, structures) if keep else f.value(x)
+        return total
+
+
+class ConvexStep:
+    """Any convex model: the first of the fast solvers that reaches the accuracy. Never returns worse weights than it is given."""
+
+    def __init__(self, form: NormalForm, watch: Watch):
+        self.form, self.watch = form, watch
+        self.before: Point | None = None
+
+    def solve(self, structures: Structures, x: Blocks, accuracy: float = 1e-8) -> Point:
+        """accuracy: the duality gap of the step, relative to its objective's size."""
+        kept = kept_form(self.form, structures)
+        start = (
+            Point(x) if self.before is None else Point(x, self.before.loss_duals, self.before.function_duals)
+        )
+        inner = _InnerWatch(kept, accuracy, self.watch)
+        names = fast_candidates(kept)
+        if not names:
+            raise ModelError(f"{self.form.typed}: with its matrices kept, no fast solver takes this model")
+        for name in names:
+            solver = get_solver(name)
+            most = min(getattr(solver, "max_iter", None) or 5000, 5000)
+            solver.solve(kept, tol=accuracy, max_iter=most, start=start, watch=inner)
+            if inner.satisfied or self.watch.expired:
+                break
+            start = Point(inner.best.blocks)
+        best = inner.best
+        if kept.violation(x) <= 1e-12 and kept.value(x) < kept.value(best.blocks):
+            best = Point(x, best.loss_duals, best.function_duals)
+        self.before = best
+        return Point(best.blocks, best.loss_duals, best.function_duals)
+
+    def value(self, x: Blocks, structures: Structures | None = None) -> float:
+        """The objective with the matrices kept; None: each at its best."""
+        return self.form.value(x) if structures is None else kept_value(self.form, x, structures)
+
+
+class _InnerWatch:
+    """Stops an inner solver at its accuracy, or where it makes no progress; keeps its best point."""
+
+    def __init__(self, kept: NormalForm, accuracy: float, outer: Watch):
+        self.kept, self.accuracy, self.outer = kept, accuracy, outer
+        self.satisfied, self.best, self.bound, self.objective = False, None, -np.inf, np.inf
+
+    @property
+    def expired(self) -> bool:
+        return self.outer.expired
+
+    def __call__(self, point: Point) -> bool:
+        seen = certify(self.kept, point.blocks, point.loss_duals, point.function_duals)
+        self.bound = max(self.bound, seen.dual_bound)
+        feasible = seen.violation <= self.accuracy
+        if self.best is None or (feasible and seen.objective < self.objective):
+            self.best, self.objective = point, seen.objective if feasible else np.inf
+        size = max(abs(self.objective - self.kept.constant), seen.scale)
+        self.satisfied = feasible and self.objective - self.bound <= self.accuracy * size
+        return self.satisfied or self.expired

@@ -1,0 +1,102 @@
+r"""What can be proven of a point of a model that is not convex: how little each block of unknowns can improve it.
+
+With the matrices S kept, the model is convex in the weights W; with W kept, each S has a closed form. At a point (W, S):
+
+- the decrease of a matrix is the objective minus its minimum over that matrix, in closed form;
+- the decrease of the weights is at most the duality gap of the convex model in which every S is kept;
+- the gradient of the profile (the objective with every S at its best, a function of W alone) is that of this convex model at
+  the best S; relative to the gradients of its parts, of which it is the sum, it is the residual.
+
+Where a term is not smooth or constraints bind, the profile has no gradient; the residual is then the decrease of the weights in
+relation to the penalty. A residual of 0 is a stationary point. It says nothing about other stationary points.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from mtldsl.compile.normal_form import Blocks, NormalForm
+from mtldsl.compile.structure_term import (
+    Structures,
+    StructureTerm,
+    kept_form,
+    kept_value,
+    learned_matrices,
+    structure_terms,
+)
+
+__all__ = ["NO_GLOBAL", "Stationarity", "profile_gradient", "stationarity_of"]
+
+NO_GLOBAL = "stationary point, no global certificate"
+
+
+@dataclass(frozen=True)
+class Stationarity:
+    """How far a point is from stationary.
+
+    decreases  block -> by how much it alone can lower the objective, relative to its size: the weights together as "weights"
+               (an upper bound), every learned matrix by name, and all matrices together as "matrices"
+    gradient   the norm of the profile's gradient relative to those of its parts; None where a term is not smooth
+    residual   what is compared with tol: `gradient`, or the decrease of the weights in relation to the penalty
+    """
+
+    decreases: dict[str, float]
+    gradient: float | None
+    residual: float
+
+    def __str__(self) -> str:
+        parts = [f"{name} {decrease:.1e}" for name, decrease in self.decreases.items()]
+        gradient = "" if self.gradient is None else f"; profile gradient {self.gradient:.1e}"
+        return f"{NO_GLOBAL}; possible relative decrease by {', '.join(parts)}{gradient}"
+
+
+def stationarity_of(
+    form: NormalForm, blocks: Blocks, structures: Structures | None, bound_of_kept, scale: float
+) -> Stationarity:
+    """Of weights and matrices (None: the best for the weights). bound_of_kept: kept form -> a lower bound of its optimum."""
+    best = learned_matrices(form, blocks)
+    structures = best if structures is None else structures
+    kept = kept_form(form, structures)
+    objective = kept.value(blocks)
+    size = max(abs(objective), scale, np.finfo(float).tiny)
+    decreases = {"weights": (objective - bound_of_kept(kept)) / size}
+    for term in structure_terms(form):
+        W, matrices = term.map.forward(blocks), term.matrices(structures)
+        now = term.structure.value_at(W, matrices)
+        for k, name in enumerate(term.names):
+            if name is not None:
+                after = term.structure.value_at(W, term.structure.update_one(k, W, matrices))
+                decreases[name] = term.coefficient * (now - after) / size
+    if len(best) > 1:
+        decreases["matrices"] = (objective - kept_value(form, blocks, best)) / size
+    # differences of equal numbers may come out a rounding error below zero
+    decreases = {name: max(float(value), 0.0) for name, value in decreases.items()}
+    gradient = profile_gradient(form, blocks)
+    if gradient is not None:
+        return Stationarity(decreases, gradient, gradient)
+    quadratic = sum(
+        0.5 * float(np.vdot(W := f.map.forward(blocks), f.coefficient * f.atom.gradient(W)))
+        for f, original in zip(kept.functions, form.functions, strict=True)
+        if isinstance(original, StructureTerm) and not original.atom.convex
+    )
+    possible = size * decreases["weights"]
+    return Stationarity(decreases, None, possible / quadratic if quadratic > 0 else decreases["weights"])
+
+
+def profile_gradient(form: NormalForm, blocks: Blocks) -> float | None:
+    """The norm of the profile's gradient relative to the larger of the losses' and the other terms'; None where there is none."""
+    smooth = all(loss.atom.smooth for loss in form.losses) and all(
+        not f.is_constraint and f.atom.is_smooth for f in form.functions
+    )
+    if not smooth:
+        return None
+    of_losses, of_functions = form.zeros(), form.zeros()
+    for loss in form.losses:
+        loss.add_adjoint(loss.gradient(loss.predictions(blocks)), of_losses)
+    for f in form.functions:
+        f.map.add_adjoint(f.coefficient * f.atom.gradient(f.map.forward(blocks)), of_functions)
+    sizes = [np.sqrt(sum(np.vdot(part, part) for part in of.values())) for of in (of_losses, of_functions)]
+    total = np.sqrt(sum(np.vdot(t := of_losses[name] + of_functions[name], t) for name in of_losses))
+    return float(total / max(*sizes, np.finfo(float).tiny))
