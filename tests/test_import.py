@@ -12,7 +12,7 @@ import pytest
 import mtldsl
 
 ROOT = Path(__file__).parents[1]
-HEAVY = [
+HEAVY = ["torch", 
     "cvxpy",
     "numba",
     "sklearn",

@@ -1,0 +1,9 @@
+"""Networks whose last layer carries a penalty of this package: MTN and MTN-FETR, and one network a task to compare with.
+
+Training needs PyTorch, `pip install "mtldsl[torch]"`; what was trained predicts without it.
+"""
+
+from mtldsl.nn.multi_task import MultiTaskNetwork
+from mtldsl.nn.single_task import SingleTaskNetworks
+
+__all__ = ["MultiTaskNetwork", "SingleTaskNetworks"]

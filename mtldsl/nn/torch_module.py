@@ -1,0 +1,32 @@
+"""PyTorch, imported where it is used and not before."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+
+from mtldsl.errors import SolverError
+
+__all__ = ["import_torch", "torch_threads"]
+
+
+def import_torch(typed: str):
+    """The module; SolverError with the line to type where it is not installed."""
+    try:
+        import torch
+    except ImportError as error:
+        raise SolverError(
+            f'{typed}: networks are trained by PyTorch, which cannot be imported ({error}); write pip install "mtldsl[torch]"'
+        ) from None
+    return torch
+
+
+@contextmanager
+def torch_threads(torch, threads: int | None):
+    """So many threads within; afterwards as many as before. None changes nothing."""
+    before = torch.get_num_threads()
+    try:
+        if threads is not None:
+            torch.set_num_threads(threads)
+        yield
+    finally:
+        torch.set_num_threads(before)

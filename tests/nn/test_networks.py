@@ -1,0 +1,357 @@
+"""Networks held to what can be known of them: linear ones to the solved problem, all to their stated objective."""
+
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+import mtldsl as mtl
+from mtldsl.atoms.structures import MatrixNormal, Range, SpectralMatrix
+from mtldsl.nn import MultiTaskNetwork, SingleTaskNetworks
+from tests.models import separate, shared
+
+torch = pytest.importorskip("torch", reason='networks are trained by PyTorch: pip install "mtldsl[torch]"')
+
+from mtldsl.nn.penalty import kept_quadratic  # noqa: E402  its functions take tensors
+
+ROOT = Path(__file__).parents[2]
+RNG = np.random.default_rng(7)
+BOUNDS = [Range(0.05, 20.0), Range(0.05, 20.0)]
+DATA = {
+    "shared": lambda: shared(1),
+    "missing labels": lambda: shared(2, missing=0.3),
+    "sample weights": lambda: shared(3, missing=0.2, sample_weights=True),
+    "separate": lambda: separate(4),
+}
+
+
+def small(**options):
+    return MultiTaskNetwork(**{"hidden": (8, 5), "epochs": 5, "batch_size": 8, "random_state": 0} | options)
+
+
+def linear(**options):
+    """A linear model in the units of the data, trained by full steps."""
+    exact = {"hidden": (), "standardize": False, "batch_size": None, "epochs": 3000, "learning_rate": 0.1}
+    return MultiTaskNetwork(**exact | {"random_state": 0} | options)
+
+
+def sample_weights(tasks):
+    return np.ones(tasks.n_samples) if tasks.sample_weights is None else tasks.sample_weights
+
+
+def assert_same_layers(one, other, **tolerance):
+    for a, b in zip([*sum(one.hidden, ()), one.W], [*sum(other.hidden, ()), other.W], strict=True):
+        np.testing.assert_allclose(a, b, **tolerance)
+
+
+# ----------------------------------------------------------------------------------------------- the penalty
+
+
+@pytest.mark.parametrize("structure", MatrixNormal.examples())
+def test_autograd_of_the_kept_quadratic_is_the_gradient_of_the_profile(structure):
+    """Where the matrices are those of W itself; elsewhere it is that of the kept quadratic form."""
+    W, other = RNG.normal(size=(2, 5, 4))
+    for point in (W, other):
+        matrices = structure.update(W)
+        tensor = torch.tensor(point, requires_grad=True)
+        value = kept_quadratic(torch, structure, W.shape, matrices)(tensor)
+        value.backward()
+        assert float(value.detach()) == pytest.approx(structure.value_at(point, matrices), rel=1e-12)
+        dense = [S.dense() for S in matrices]
+        expected = 2 * structure.eta * dense[0] @ point @ dense[1]
+        np.testing.assert_allclose(tensor.grad.numpy(), expected, rtol=1e-10, atol=1e-10)
+        if point is W:
+            np.testing.assert_allclose(tensor.grad.numpy(), structure.gradient(W), rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("shape", [(7, 3), (3, 7), (4, 4)])
+def test_more_features_or_more_tasks(shape):
+    structure, W = MatrixNormal(eta=0.3, rho=2.0).bound(BOUNDS), RNG.normal(size=shape)
+    tensor = torch.tensor(W, requires_grad=True)
+    value = kept_quadratic(torch, structure, shape, structure.update(W))(tensor)
+    value.backward()
+    assert float(value.detach()) == pytest.approx(structure.value(W), rel=1e-12)
+    np.testing.assert_allclose(tensor.grad.numpy(), structure.gradient(W), rtol=1e-10, atol=1e-10)
+
+
+# ------------------------------------------------------------------------------- linear: the problem is solved
+
+
+def linear_fetr(tasks, structure):
+    """(W, objective) by alternation - the joint update, then W from its linear system - and L-BFGS on what is left of it."""
+    X, Y = tasks.X, tasks.targets.reshape(tasks.n_tasks, -1).T
+    d, m = X.shape[1], Y.shape[1]
+
+    def objective(w):
+        W = w.reshape(d, m)
+        return np.sum((Y - X @ W) ** 2) + structure.value(W)
+
+    def gradient(w):
+        W = w.reshape(d, m)
+        return (2 * X.T @ (X @ W - Y) + structure.gradient(W)).ravel()
+
+    W = np.linalg.lstsq(X, Y, rcond=None)[0]
+    for _ in range(30):
+        Sigma1, Sigma2 = (S.dense() for S in structure.update(W))
+        system = np.kron(np.eye(m), X.T @ X) + structure.eta * np.kron(Sigma2, Sigma1)
+        W = np.linalg.solve(system, (X.T @ Y).ravel(order="F")).reshape((d, m), order="F")
+    found = minimize(
+        objective, W.ravel(), jac=gradient, method="L-BFGS-B", options={"ftol": 1e-15, "gtol": 1e-9}
+    )
+    assert np.abs(gradient(found.x)).max() < 1e-3
+    return found.x.reshape(d, m), found.fun
+
+
+@pytest.mark.parametrize("eta, rho", [(1.0, 1.0), (0.2, 3.0), (5.0, 0.5)])
+def test_a_linear_network_is_linear_fetr(eta, rho):
+    tasks = shared(1)
+    structure = MatrixNormal(eta, rho).bound(BOUNDS)
+    W, optimum = linear_fetr(tasks, structure)
+    network = linear(intercept=False, structure=structure).fit(tasks)
+    assert network.objective == pytest.approx(optimum, rel=1e-7, abs=1e-6)
+    np.testing.assert_allclose(network.W, W, atol=1e-3)
+    for learned, expected in zip(network.matrices, structure.update(W), strict=True):
+        np.testing.assert_allclose(learned.dense(), expected.dense(), rtol=1e-2, atol=1e-2)
+    assert network.history[0]["objective"] > optimum + 1.0
+    gradient = 2 * tasks.X.T @ (tasks.X @ network.W - np.array(tasks.per_task(tasks.targets)).T)
+    assert np.abs(gradient + structure.gradient(network.W)).max() < 1e-2
+
+
+@pytest.mark.parametrize("tasks", DATA.values(), ids=DATA)
+@pytest.mark.parametrize("intercept", [True, False])
+def test_a_linear_network_with_weight_decay_is_ridge(tasks, intercept):
+    """Task by task from the normal equations: missing labels do not count, sample weights do, the intercept is free."""
+    tasks, c = tasks(), 3.0
+    network = linear(weight_decay=c, intercept=intercept).fit(tasks)
+    total = 0.0
+    parts = tasks.per_task(tasks.targets), tasks.per_task(sample_weights(tasks))
+    for i, (X, y, s) in enumerate(zip(tasks.inputs, *parts, strict=True)):
+        A = np.column_stack([X, np.full(len(X), float(intercept))])
+        ridge = np.diag([c] * X.shape[1] + [0.0 if intercept else 1.0])
+        w = np.linalg.solve(2 * A.T @ (s[:, None] * A) + ridge, 2 * A.T @ (s * y))
+        np.testing.assert_allclose(network.W[:, i], w[:-1], atol=1e-6)
+        np.testing.assert_allclose(network.layers.intercept[i], w[-1], atol=1e-6)
+        total += np.sum(s * (y - A @ w) ** 2) + c / 2 * np.sum(w[:-1] ** 2)
+    assert network.objective == pytest.approx(total, rel=1e-9)
+
+
+# ------------------------------------------------------------------------------------ the objective as stated
+
+
+@pytest.mark.parametrize("tasks", DATA.values(), ids=DATA)
+@pytest.mark.parametrize("structure", [None, MatrixNormal(0.5, 2.0).bound(BOUNDS)], ids=["MTN", "MTN-FETR"])
+@pytest.mark.parametrize("activation", ["relu", "tanh"])
+def test_the_objective_is_the_one_stated(tasks, structure, activation):
+    tasks, c = tasks(), 0.7
+    network = small(structure=structure, weight_decay=c, activation=activation).fit(tasks)
+    function = {"relu": lambda A: np.where(A > 0, A, 0), "tanh": np.tanh}[activation]
+    pooled = tasks.X if tasks.is_shared else np.vstack(tasks.inputs)
+    total = 0.0
+    parts = tasks.per_task(tasks.targets), tasks.per_task(sample_weights(tasks))
+    for i, (X, y, s) in enumerate(zip(tasks.inputs, *parts, strict=True)):
+        H = (X - pooled.mean(axis=0)) / pooled.std(axis=0)
+        for A, shift in network.layers.hidden:
+            H = function(H @ A + shift)
+        outputs = H @ network.W[:, i] + network.layers.intercept[i]
+        total += np.sum(s * ((y - y.mean()) / y.std() - outputs) ** 2)
+    total += c / 2 * sum(np.sum(A**2) for A, _ in network.layers.hidden)
+    total += c / 2 * np.sum(network.W**2) if structure is None else structure.value(network.W)
+    assert network.objective == pytest.approx(total, rel=1e-10)
+    assert network.history[-1]["objective"] == network.objective
+    assert network.epoch == len(network.history) == 5
+
+
+@pytest.mark.parametrize("structure", [
+    MatrixNormal(1.0, 1.0).bound(BOUNDS),
+    MatrixNormal(10.0, 0.1).bound([Range(0.01, 100.0), Range(0.01, 100.0)]),
+    MatrixNormal(1.0, 5.0).bound([BOUNDS[0], SpectralMatrix.of(np.diag([1.0, 2.0, 3.0, 4.0]))]),
+])  # fmt: skip
+@pytest.mark.parametrize("update", ["step", "epoch"])
+def test_closed_form_updates_never_raise_the_objective(structure, update):
+    network = small(structure=structure, epochs=30, update=update).fit(shared(5, missing=0.2))
+    decreases = np.array([look["update_decrease"] for look in network.history])
+    assert (decreases >= -1e-9 * np.abs([look["objective"] for look in network.history])).all()
+    assert decreases[0] > (1e-3 if update == "epoch" else 0)
+
+
+def test_the_matrices_are_the_joint_minimisers_and_their_correlations():
+    structure = MatrixNormal(10.0, 0.1).bound(BOUNDS)
+    network = small(structure=structure).fit(shared())
+    assert set(network.correlations) == {"Sigma1", "Sigma2"}
+    for learned, best, C in zip(
+        network.matrices, structure.update(network.W), network.correlations.values(), strict=True
+    ):
+        np.testing.assert_array_equal(learned.dense(), best.dense())
+        inverse = np.linalg.inv(learned.dense())
+        scale = 1 / np.sqrt(np.diag(inverse))
+        np.testing.assert_allclose(C, inverse * np.outer(scale, scale), atol=1e-10)
+    assert small().fit(shared()).correlations == {}
+
+
+# ------------------------------------------------------------------------------------------- layouts of tasks
+
+
+def test_separate_copies_of_the_inputs_are_shared_inputs():
+    tasks = shared(6)
+    copies = mtl.Tasks.separate([tasks.X] * tasks.n_tasks, tasks.per_task(tasks.targets))
+    options = {"batch_size": None, "structure": MatrixNormal().bound(BOUNDS), "epochs": 40}
+    one, other = small(**options).fit(tasks), small(**options).fit(copies)
+    assert_same_layers(one.layers, other.layers, rtol=1e-5, atol=1e-7)
+    for i, z in enumerate(other.predict([tasks.X] * tasks.n_tasks)):
+        np.testing.assert_allclose(z, one.predict(tasks.X)[:, i], rtol=1e-5, atol=1e-6)
+
+
+def test_rows_without_any_label_do_not_count():
+    tasks = shared(6, missing=0.3)
+    X, Y = np.array(tasks.X), np.full((30, 4), np.nan)
+    Y[tasks.mask] = 1.0
+    Y.T[tasks.mask.T] = tasks.targets
+    more = mtl.Tasks.shared(np.vstack([X, RNG.normal(size=(5, 6))]), np.vstack([Y, np.full((5, 4), np.nan)]))
+    options = {"standardize": False, "epochs": 10}
+    assert_same_layers(small(**options).fit(tasks).layers, small(**options).fit(more).layers, rtol=1e-12)
+
+
+@pytest.mark.parametrize("network", [MultiTaskNetwork, SingleTaskNetworks])
+def test_labels_in_other_units_give_predictions_in_those_units(network):
+    tasks = shared(6, missing=0.3)
+    table = np.full((30, 4), np.nan)
+    table.T[tasks.mask.T] = tasks.targets
+    shift, factor = np.array([5.0, -3.0, 0.0, 1e3]), np.array([1e3, 1e-3, 2.0, 7.0])
+    options = {"hidden": (6,), "epochs": 10, "random_state": 1}
+    one = network(**options).fit(tasks)
+    other = network(**options).fit(mtl.Tasks.shared(10 * tasks.X - 4, table * factor + shift))
+    expected = shift + factor * one.predict(tasks.X)
+    np.testing.assert_allclose(other.predict(10 * tasks.X - 4), expected, rtol=1e-8, atol=1e-6)
+    np.testing.assert_allclose(
+        other.scores(mtl.Tasks.shared(10 * tasks.X - 4, table * factor + shift)), one.scores(tasks), rtol=1e-6
+    )
+
+
+@pytest.mark.parametrize("network", [MultiTaskNetwork, SingleTaskNetworks])
+def test_scores_are_one_minus_the_normalised_error_and_know_the_scale_of_training(network):
+    train, test = shared(6, n=60, missing=0.2).split(0.3, random_state=0)
+    fitted = network(hidden=(6,), epochs=10, random_state=0).fit(train.standardize())
+    scaling = train.standardize().scaling
+    outputs = fitted.predict(test.X)  # raw inputs: the statistics of training are applied
+    expected = []
+    for i, y in enumerate(test.per_task(test.targets)):
+        z = outputs[test.mask[:, i], i]
+        expected.append(1 - np.mean((y - z) ** 2) / np.var(y))
+    np.testing.assert_allclose(fitted.scores(test), expected, rtol=1e-10)
+    np.testing.assert_allclose(fitted.scores(test.scaled_by(scaling)), expected, rtol=1e-10)
+    assert fitted.score(test) == pytest.approx(np.mean(expected))
+    with pytest.raises(mtl.DataError, match="statistics other than"):
+        fitted.scores(test.standardize())
+    for wrong, message in [
+        (np.zeros((2, 5)), r"shape \(2, 5\), but the network was trained on 6 features"),
+        ([np.zeros((2, 6))] * 3, "3 input matrices for 4 tasks"),
+        (test, "give the inputs"),
+    ]:
+        with pytest.raises(mtl.DataError, match=message):
+            fitted.predict(wrong)
+
+
+# ---------------------------------------------------------------------------------- shared layers, own layers
+
+
+def common_features(rng, n_rows, labelled, n_tasks=30):
+    """Tasks that are different mixtures of three nonlinear features of the same inputs; each labelled in a part of the rows."""
+    X = rng.uniform(-2, 2, size=(n_rows, 4))
+    features = np.column_stack([np.sin(2 * X[:, 0]), X[:, 1] * X[:, 2], np.abs(X[:, 3])])
+    mixtures = np.random.default_rng(0).normal(size=(3, n_tasks))
+    Y = features @ mixtures + 0.1 * rng.normal(size=(n_rows, n_tasks))
+    Y[rng.random(Y.shape) > labelled] = np.nan
+    return mtl.Tasks.shared(X, Y)
+
+
+def test_what_tasks_share_is_learned_better_together():
+    rng = np.random.default_rng(1)
+    train, test = common_features(rng, 400, labelled=0.1), common_features(rng, 500, labelled=1.0)
+    options = {"hidden": (40, 10), "epochs": 100, "batch_size": 32, "learning_rate": 1e-2, "random_state": 0}
+    together = MultiTaskNetwork(**options).fit(train).score(test)
+    apart = SingleTaskNetworks(**options).fit(train).score(test)
+    assert together > apart + 0.1
+    assert together > 0.8
+
+
+def test_single_task_networks_share_nothing():
+    tasks = shared(6)
+    labels = tasks.targets.reshape(4, -1).T.copy()
+    labels[:, 2] = RNG.normal(size=30)
+    changed = mtl.Tasks.shared(tasks.X, labels)
+    options = {"hidden": (6,), "epochs": 5, "random_state": 0}
+    own = [SingleTaskNetworks(**options).fit(t) for t in (tasks, changed)]
+    for i in (0, 1, 3):
+        np.testing.assert_array_equal(own[0].predict(tasks.X)[:, i], own[1].predict(tasks.X)[:, i])
+    common = [MultiTaskNetwork(**options).fit(t) for t in (tasks, changed)]
+    assert np.abs(common[0].predict(tasks.X)[:, 0] - common[1].predict(tasks.X)[:, 0]).max() > 1e-3
+    assert own[0].objective == pytest.approx(sum(network.objective for network in own[0].networks))
+
+
+# ------------------------------------------------------------------------------------- validation, repetition
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.3])
+def test_the_best_epoch_on_validation_tasks_is_kept(missing):
+    tasks, validation = shared(1, n=20, missing=missing), shared(8, n=40, missing=missing)
+    network = small(epochs=60, learning_rate=2e-2, structure=MatrixNormal().bound(BOUNDS)).fit(
+        tasks, validation
+    )
+    errors = np.array([look["validation"] for look in network.history])
+    assert network.epoch == 1 + errors.argmin() < 60
+    assert network.objective == network.history[network.epoch - 1]["objective"]
+    per_task = []
+    for i, (X, y) in enumerate(zip(validation.inputs, validation.per_task(validation.targets), strict=True)):
+        variance = np.var(tasks.per_task(tasks.targets)[i])
+        per_task.append(np.mean((y - network.predict(X)[:, i]) ** 2) / variance)
+    assert np.mean(per_task) == pytest.approx(errors.min(), rel=1e-9)
+    impatient = small(epochs=60, learning_rate=2e-2, structure=MatrixNormal().bound(BOUNDS), patience=3).fit(
+        tasks, validation
+    )
+    stopped = [look["validation"] for look in impatient.history]
+    np.testing.assert_array_equal(stopped, errors[: len(stopped)])
+    assert len(stopped) == impatient.epoch + 3 < 60
+
+
+def test_the_same_seed_gives_the_same_network_and_nothing_global_changes():
+    state, threads = torch.random.get_rng_state(), torch.get_num_threads()
+    options = {"structure": MatrixNormal().bound(BOUNDS), "threads": 1 + threads % 2}
+    first, again = (small(**options).fit(shared()) for _ in range(2))
+    assert_same_layers(first.layers, again.layers, rtol=0)
+    assert [look["objective"] for look in first.history] == [look["objective"] for look in again.history]
+    other = small(**options, **{"random_state": 1}).fit(shared())
+    assert np.abs(first.W - other.W).max() > 1e-3
+    for rate in (1e200, 1e308):
+        for update in ("step", "epoch"):
+            with pytest.raises(
+                mtl.SolverError, match=r"no longer finite in epoch 1; write a smaller learning_rate than 1e"
+            ):
+                small(**options, learning_rate=rate, update=update).fit(shared())
+    assert torch.equal(torch.random.get_rng_state(), state) and torch.get_num_threads() == threads
+
+
+def test_a_trained_network_is_stored_and_predicts_without_pytorch(tmp_path):
+    X = shared().X
+    network = small(structure=MatrixNormal().bound(BOUNDS)).fit(shared())
+    (tmp_path / "network.pickle").write_bytes(pickle.dumps((network, np.array(X))))
+    code = f"""
+import sys, pickle, pathlib
+sys.modules["torch"] = None
+import numpy as np
+network, X = pickle.loads(pathlib.Path({str(tmp_path / "network.pickle")!r}).read_bytes())
+np.save({str(tmp_path / "predicted.npy")!r}, network.predict(X))
+"""
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
+    np.testing.assert_allclose(np.load(tmp_path / "predicted.npy"), network.predict(X), rtol=1e-12)
+
+
+def test_a_fit_that_fails_leaves_the_network_as_it_was():
+    network = small().fit(shared())
+    before = network.predict(shared().X)
+    with pytest.raises(mtl.DataError):
+        network.fit(shared().select([0, 1]), validation=shared())
+    np.testing.assert_array_equal(network.predict(shared().X), before)
