@@ -9,7 +9,7 @@ print(problem.cross_check())
 """
 
 from mtldsl.atoms.metrics import Metric
-from mtldsl.errors import CrossCheckError, DataError, ModelError, MTLError, SolverError
+from mtldsl.errors import CrossCheckError, DataError, MissingExtraError, ModelError, MTLError, SolverError
 from mtldsl.language import vocabulary as _vocabulary
 from mtldsl.language.scalar import Parameter
 from mtldsl.language.vocabulary import *  # noqa: F403  the words themselves
@@ -21,6 +21,6 @@ from mtldsl.tasks import Tasks
 __version__ = "0.1.0"
 
 __all__ = [
-    "CrossCheckError", "DataError", "MTLError", "Metric", "ModelError", "Parameter", "Problem", "Solution", "SolverError", "Tasks",
+    "CrossCheckError", "DataError", "MTLError", "Metric", "MissingExtraError", "ModelError", "Parameter", "Problem", "Solution", "SolverError", "Tasks",
     "Weights", "minimize", *_vocabulary.UNKNOWNS, *_vocabulary.WORDS,
 ]  # fmt: skip

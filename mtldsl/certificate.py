@@ -79,14 +79,18 @@ def certify(
     *,
     structures: Structures | None = None,
     scale: float | None = None,
+    bound_optimum: bool = True,
 ) -> Certificate:
     """The certificate of a primal point and multipliers (None: gradients of the losses at the point).
 
-    structures: learned matrices that belong to the point (None: the best ones for its weights).
+    structures    : learned matrices that belong to the point (None: the best ones for its weights)
+    bound_optimum : False: no bound on the global optimum, which a model that is not convex can do without until the end
     """
     objective = form.value(blocks) if structures is None else kept_value(form, blocks, structures)
     violation, scale = form.violation(blocks), objective_scale(form) if scale is None else scale
-    bound, note = dual_bound(form, blocks, loss_duals, function_duals)
+    bound, note = -np.inf, ""
+    if bound_optimum:
+        bound, note = dual_bound(form, blocks, loss_duals, function_duals)
     if form.is_convex:
         return Certificate(objective, bound, violation, scale, note)
 
@@ -156,7 +160,8 @@ def _best_scaling(form: NormalForm, u, v) -> tuple[float, str]:
         return total + sum(_function_part(f, dual, t) for f, dual in zip(form.functions, v, strict=True))
 
     best = max(value(largest), value(0.0) if largest < 1.0 else -np.inf)
-    if largest < 0.999 or not np.isfinite(best):
+    # multipliers of a stationary point need not be near the best ones: those belong to the convex envelope
+    if largest < 0.999 or not np.isfinite(best) or not form.is_convex:
         from scipy.optimize import minimize_scalar  # slow to import, and rarely needed near an optimum
 
         search = minimize_scalar(

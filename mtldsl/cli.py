@@ -1,7 +1,8 @@
 """The command line: `mtldsl solve | check | explain FILE`, `mtldsl words`.
 
 Exit codes: 0 certified (and, where it was checked, agreeing); 1 not certified, or a cross-check that disagrees or could not be
-made; 2 bad input; 130 interrupted, after the best point so far was reported.
+made; 2 bad input; 130 interrupted, after the best point so far was reported. A model that is not convex is certified as a
+stationary point.
 """
 
 from __future__ import annotations
@@ -91,7 +92,10 @@ def _solving_options(command: argparse.ArgumentParser) -> None:
         "--solver", metavar="NAME", help="in place of the file's; `mtldsl explain FILE` lists them"
     )
     command.add_argument(
-        "--tol", type=float, metavar="GAP", help="relative duality gap, in place of the file's"
+        "--tol",
+        type=float,
+        metavar="GAP",
+        help="relative duality gap (of a model that is not convex, the residual), in place of the file's",
     )
     style = command.add_mutually_exclusive_group()
     style.add_argument("--json", action="store_true", help="print JSON and nothing else")
@@ -186,7 +190,7 @@ def _run(file):
             check = f"could not be made: {error}"
         except KeyboardInterrupt:
             check, interrupted = "interrupted", True
-    good = solution.is_optimal and (file.check is None or getattr(check, "agrees", False))
+    good = solution.is_certified and (file.check is None or getattr(check, "agrees", False))
     return (
         describe_run(file, solution, check),
         solution,
@@ -202,7 +206,7 @@ def _show(options, record: dict, report) -> None:
     elif options.quiet:
         from mtldsl.report.text import verdict
 
-        _print(verdict(record))
+        _print(verdict(record), one_line=True)
     else:
         _print(report(record))
 
@@ -211,13 +215,16 @@ def _print_json(value) -> None:
     _print(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False))
 
 
-def _print(content) -> None:
-    """Plain text as it is, anything else through rich. A reader that has left, as `head` does, changes nothing."""
+def _print(content, one_line: bool = False) -> None:
+    """Plain text as it is, anything else through rich, broken at the width of the terminal unless it is to be one line.
+
+    A reader that has left, as `head` does, changes nothing.
+    """
     try:
         if isinstance(content, str):
             print(content)
         else:
-            _console().print(content)
+            _console().print(content, soft_wrap=one_line)
         sys.stdout.flush()
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mtldsl.compile.from_tree import to_normal_form
+from mtldsl.compile.from_tree import on_weights, to_normal_form
 from mtldsl.compile.normal_form import LossTerm, NormalForm
 from mtldsl.compile.structured_term import StructuredTerm
 from mtldsl.errors import ModelError
@@ -61,9 +61,14 @@ def lambda_max(problem: Problem, parameter: Parameter) -> CriticalValue:
                 f"that is a number > 0 times {parameter.name}"
             )
     penalties = [term for term in terms if not term.is_loss and not _is_flat_at_zero(term)]
-    if problem.constraints:
+    if not problem.is_convex:
+        culprit = next(term for term in terms if not term.atom.convex)
         raise ModelError(
-            f"lambda_max({parameter.name}): no closed form is known with the constraint {problem.constraints[0].text}"
+            f"lambda_max({parameter.name}): {culprit.text} is not convex, so that zero may be stationary without being optimal"
+        )
+    for constraint in on_weights(problem.constraints):
+        raise ModelError(
+            f"lambda_max({parameter.name}): no closed form is known with the constraint {constraint.text}"
         )
     if len(problem.weights) != 1 or len(penalties) != 1 or not penalties[0].atom.norm:
         kinds = ", ".join(term.atom_text for term in penalties) or "no norm"
@@ -83,7 +88,7 @@ def lambda_max(problem: Problem, parameter: Parameter) -> CriticalValue:
             f"lambda_max({parameter.name}): {scaled[0].text} is flat at zero, so no value of {parameter.name} makes the solution zero"
         )
     with _at_one(parameter):
-        form = to_normal_form(Objective(terms), [], "")
+        form = to_normal_form(Objective(terms), list(problem.constraints), "")
         norm = next(f for f in form.functions if f.atom is penalty.atom)
         if norm.map.identity_of is None:
             raise ModelError(

@@ -80,7 +80,7 @@ class Watcher:
         structures = getattr(point, "structures", None)
         seen = certify(
             self.form, point.blocks, point.loss_duals, point.function_duals,
-            structures=structures, scale=self.scale,
+            structures=structures, scale=self.scale, bound_optimum=self.form.is_convex,
         )  # fmt: skip
         self.last_point = point
         if seen.dual_bound > self.bound:
@@ -121,13 +121,17 @@ class Watcher:
             return abs(seen.objective - self.bound) < abs(self.objective - self.bound)
         return feasible or (not was_feasible and seen.violation < self.violation)
 
+    def bound_optimum(self) -> None:
+        """Of a model that is not convex, once: how far below the point the global optimum may lie at most."""
+        if not self.form.is_convex and np.isfinite(self.objective):
+            self.bound, self.note = dual_bound(self.form, self.blocks)
+
     def settle(self) -> None:
         """After an interruption anywhere, perhaps before the first look: the certificate of the best point, or of zero."""
-        self.objective, self.violation = self.form.value(self.blocks), self.form.violation(self.blocks)
+        seen = certify(self.form, self.blocks, structures=self.structures, scale=self.scale)
+        self.objective, self.violation, self.stationarity = seen.objective, seen.violation, seen.stationarity
         if self.bound == -np.inf:
-            self.bound, self.note = dual_bound(self.form, self.blocks)
-        if self.stationarity is None and not self.form.is_convex:
-            self.stationarity = certify(self.form, self.blocks, scale=self.scale).stationarity
+            self.bound, self.note = seen.dual_bound, seen.note
 
     def _record(self, point: Point, seen: Certificate) -> None:
         self.history.append(
@@ -205,6 +209,7 @@ def drive(
             continue
         if interrupted:
             watcher.settle()
+        watcher.bound_optimum()
         reached = watcher.certificate.within(tol), watcher.certificate.is_stationary(tol)
         certified = any(reached)
         if certified:
@@ -261,8 +266,6 @@ def _to_try(form: NormalForm, solver: str, options: dict) -> list[str]:
 
 
 def _reason(form: NormalForm, asked: str, used: str, tried: list[str]) -> str:
-    if asked != "auto":
-        return f"{used} was asked for"
-    summary = get_solver(used).summary
-    others = [text for text in tried if not text.startswith(used + " ")]
+    others = [text for text in tried if not text.startswith(used + " stopped")]
+    summary = get_solver(used).summary if asked == "auto" else f"{used} was asked for"
     return summary + (f" (after {'; '.join(others)})" if others else "")

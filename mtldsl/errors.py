@@ -1,6 +1,6 @@
 """The errors a user can meet. Each message quotes what was typed, says what is wrong, and what to write instead."""
 
-__all__ = ["CrossCheckError", "DataError", "MTLError", "ModelError", "SolverError"]
+__all__ = ["CrossCheckError", "DataError", "MTLError", "MissingExtraError", "ModelError", "SolverError"]
 
 
 class MTLError(Exception):
@@ -17,6 +17,10 @@ class ModelError(MTLError, ValueError):
 
 class SolverError(MTLError, RuntimeError):
     """A solver was asked for something it refuses, an unknown option, or it failed numerically."""
+
+
+class MissingExtraError(MTLError, ImportError):
+    """What was asked for needs a package that only an optional extra installs."""
 
 
 class CrossCheckError(MTLError, AssertionError):

@@ -50,7 +50,8 @@ RULES: dict[str, dict[str, Rule]] = {
             'a list such as ["W >= 0"]',
         ),
         **dict.fromkeys(
-            ["data", "split", "weights", "parameters", "arrays", "solve", "check", "output"], _TABLE
+            ["data", "split", "weights", "learned", "parameters", "arrays", "solve", "check", "output"],
+            _TABLE,
         ),
     },
     "data": {"dataset": _ANYTHING, "path": _ANYTHING, "format": _ANYTHING, "standardize": _ANYTHING},
@@ -83,7 +84,9 @@ def check_file(file: TomlFile) -> None:
     options = {}
     name = file.content.get("solve", {}).get("solver", "auto")
     if isinstance(name, str) and name in SOLVERS:
-        options = dict.fromkeys(get_solver(name).options, _ANYTHING)
+        solver = get_solver(name)
+        choices = getattr(solver, "choices", {})
+        options = {key: _one_of(choices[key]) if key in choices else _ANYTHING for key in solver.options}
     check_table(file, ("solve",), RULES["solve"] | options)
 
 

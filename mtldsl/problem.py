@@ -7,6 +7,7 @@ from numbers import Real
 
 import numpy as np
 
+from mtldsl.atoms.spectral_matrix import SpectralMatrix
 from mtldsl.compile.choose import answers
 from mtldsl.compile.from_tree import check_model, learned_of, parameters_of, to_normal_form, weights_of
 from mtldsl.compile.normal_form import NormalForm
@@ -16,7 +17,7 @@ from mtldsl.errors import ModelError, SolverError
 from mtldsl.explanation import Explanation
 from mtldsl.language.constraint import Constraint
 from mtldsl.language.expression import Affine
-from mtldsl.language.learned import LearnedUnknown, RangeConstraint
+from mtldsl.language.learned import LearnedUnknown, RangeConstraint, ranges_of
 from mtldsl.language.objective import Objective
 from mtldsl.language.replace import replace_tasks
 from mtldsl.language.scalar import Parameter
@@ -296,7 +297,14 @@ class Problem:
 
     def _learned(self, form: NormalForm, outcome: Outcome) -> dict[str, LearnedMatrix]:
         """Every matrix that the model learns, at the point returned."""
-        found = learned_matrices(form, outcome.blocks) if outcome.structures is None else outcome.structures
+        found = (
+            learned_matrices(form, outcome.blocks) if outcome.structures is None else dict(outcome.structures)
+        )
+        for unknown, about in ranges_of(
+            c for c in self.constraints if isinstance(c, RangeConstraint)
+        ).items():
+            if about.lower == about.upper:  # nothing is left to learn
+                found[unknown.name] = SpectralMatrix.multiple_of_identity(about.lower, unknown.side)
         return {
             unknown.name: LearnedMatrix(
                 unknown.name, unknown.axis, unknown.kind, unknown.names, found[unknown.name]

@@ -18,6 +18,11 @@
     W = {intercept = true}
     S = {}
 
+    [learned]               # matrices that are learned beside the weights, as in matrix_normal(W, Sigma1, Sigma2)
+    Sigma1 = "FeaturePrecision"        # bounded in subject_to: "Sigma1 >> 0.01", "Sigma1 << 100"
+    Sigma2 = "TaskPrecision"
+    # D = "FeatureCovariance"          # bounded in subject_to: "D.trace() <= 1"; also "TaskCovariance"
+
     [parameters]            # numbers with a name, printed as such
     lam = 30.0
 
@@ -42,7 +47,7 @@
     solution = "w.npz"
     report = "report.html"  # or .txt, .json
 
-An expression may use the weights, `tasks`, parameters, arrays and the words of the language (`mtldsl words`); it may run over
+An expression may use the weights, `tasks`, learned matrices, parameters, arrays and the words of the language (`mtldsl words`); it may run over
 several lines in """...""" and hold # comments. Unknown keys and values that do not fit are refused with their line and column.
 '''
 
@@ -57,15 +62,20 @@ from mtldsl.errors import DataError, ModelError, MTLError
 from mtldsl.file_data import read_arrays, read_tasks
 from mtldsl.file_rules import check_file, check_table
 from mtldsl.language.kinds import kind_of
+from mtldsl.language.learned import LearnedUnknown
 from mtldsl.language.parse import parse_constraint, parse_objective
 from mtldsl.language.scalar import Parameter
-from mtldsl.language.vocabulary import WORDS
+from mtldsl.language.source import nearest
+from mtldsl.language.vocabulary import UNKNOWNS, WORDS
 from mtldsl.language.weights import Weights
 from mtldsl.problem import Problem, minimize
 from mtldsl.tasks import Tasks
 from mtldsl.toml_source import TomlFile
 
 __all__ = ["ProblemFile", "load_problem"]
+
+#: The tables whose keys are names of the model.
+_NAMING = ("weights", "learned", "parameters", "arrays")
 
 
 @dataclass
@@ -127,12 +137,14 @@ def _text(path: Path) -> str:
 def _names(file: TomlFile, tasks: Tasks, folder: Path) -> dict[str, object]:
     """Everything that an expression may name, besides the words."""
     names: dict[str, object] = {"tasks": tasks}
-    for table in ("weights", "parameters", "arrays"):
+    for table in _NAMING:
         for name in file.content.get(table, {}):
             _check_name(file, table, name, names)
             names[name] = None
     for name in file.content.get("weights", {"W": {}}):
         names[name] = _weights(file, name, tasks)
+    for name in file.content.get("learned", {}):
+        names[name] = _learned(file, name, tasks)
     for name, value in file.content.get("parameters", {}).items():
         if isinstance(value, bool) or not isinstance(value, Real):
             raise file.error(
@@ -153,6 +165,20 @@ def _weights(file: TomlFile, name: str, tasks: Tasks) -> Weights:
         )
     check_table(file, ("weights", name), {"intercept": (lambda v: isinstance(v, bool), "true or false")})
     return Weights(tasks, options.get("intercept", False), name)
+
+
+def _learned(file: TomlFile, name: str, tasks: Tasks) -> LearnedUnknown:
+    kind = file.content["learned"][name]
+    if not isinstance(kind, str):
+        known = ", ".join(f'"{word}"' for word in UNKNOWNS)
+        raise file.error(f"write {name} = one of {known}, not {kind_of(kind)}", ("learned", name), value=True)
+    if kind not in UNKNOWNS:
+        raise file.error(
+            f"there is no kind of learned matrix {kind!r}{nearest(kind, UNKNOWNS)}",
+            ("learned", name),
+            value=True,
+        )
+    return UNKNOWNS[kind](tasks, name)
 
 
 def _check_name(file: TomlFile, table: str, name: str, taken: dict[str, object]) -> None:
@@ -187,8 +213,10 @@ def _problem(file: TomlFile, names: _Names) -> Problem:
     try:
         problem = minimize(objective, constraints)
     except MTLError as error:
-        raise file.error(str(error), ("minimize",), type(error), value=True) from error
-    for table in ("weights", "parameters", "arrays"):
+        blamed = [i for i, c in enumerate(constraints) if str(error).startswith(f"{c.text}: ")]
+        place = ("subject_to", blamed[-1]) if blamed else ("minimize",)
+        raise file.error(str(error), place, type(error), value=True) from error
+    for table in _NAMING:
         for name in file.content.get(table, {}):
             if name not in names.used:  # most likely a slip of the pen
                 raise file.error(f"{name!r} is not used in the model", (table, name), ModelError)

@@ -7,8 +7,9 @@ With the matrices S kept, the model is convex in the weights W; with W kept, eac
 - the gradient of the profile (the objective with every S at its best, a function of W alone) is that of this convex model at
   the best S; relative to the gradients of its parts, of which it is the sum, it is the residual.
 
-Where a term is not smooth or constraints bind, the profile has no gradient; the residual is then the decrease of the weights in
-relation to the penalty. A residual of 0 is a stationary point. It says nothing about other stationary points.
+Where a term is not smooth or constraints bind, the profile has no gradient; in its place stands the decrease of the weights in
+relation to the penalty. The residual is the larger of that and of every matrix's decrease: 0 at a stationary point. It says
+nothing about other stationary points.
 """
 
 from __future__ import annotations
@@ -39,7 +40,8 @@ class Stationarity:
     decreases  block -> by how much it alone can lower the objective, relative to its size: the weights together as "weights"
                (an upper bound), every learned matrix by name, and all matrices together as "matrices"
     gradient   the norm of the profile's gradient relative to those of its parts; None where a term is not smooth
-    residual   what is compared with tol: `gradient`, or the decrease of the weights in relation to the penalty
+    residual   what is compared with tol: `gradient`, or the decrease of the weights in relation to the penalty where there is
+               none; and no less than the decreases of the matrices
     """
 
     decreases: dict[str, float]
@@ -73,16 +75,18 @@ def stationarity_of(
         decreases["matrices"] = (objective - kept_value(form, blocks, best)) / size
     # differences of equal numbers may come out a rounding error below zero
     decreases = {name: max(float(value), 0.0) for name, value in decreases.items()}
+    of_matrices = max(decrease for name, decrease in decreases.items() if name != "weights")
     gradient = profile_gradient(form, blocks)
     if gradient is not None:
-        return Stationarity(decreases, gradient, gradient)
+        return Stationarity(decreases, gradient, max(gradient, of_matrices))
     quadratic = sum(
         0.5 * float(np.vdot(W := f.map.forward(blocks), f.coefficient * f.atom.gradient(W)))
         for f, original in zip(kept.functions, form.functions, strict=True)
         if isinstance(original, StructureTerm) and not original.atom.convex
     )
     possible = size * decreases["weights"]
-    return Stationarity(decreases, None, possible / quadratic if quadratic > 0 else decreases["weights"])
+    in_relation = possible / max(quadratic, 1e-8 * size)  # the weights may be zero, or all but
+    return Stationarity(decreases, None, max(in_relation, of_matrices))
 
 
 def profile_gradient(form: NormalForm, blocks: Blocks) -> float | None:

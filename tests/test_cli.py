@@ -351,6 +351,17 @@ def test_words(run):
     assert run("words", "trace_norm", "--markdown")[0] == 2
 
 
+def test_words_shows_the_kinds_of_matrices_that_are_learned(run):
+    code, out, _ = run("words", "matrix_normal")
+    assert code == 0 and "η tr(Σ₁ W Σ₂ Wᵀ) − ρ (m log|Σ₁| + d log|Σ₂|)" in out and "alternating" in out
+    for name in mtl.language.vocabulary.UNKNOWNS:
+        code, out, _ = run("words", name)
+        assert code == 0 and "matrix that is learned" in out and name in out
+        code, out, _ = run("words", name, "--json")
+        assert json.loads(out)["kind"] == "matrix that is learned"
+    assert "did you mean 'TaskPrecision'?" in run("words", "TaskPrecison")[2]
+
+
 # -------------------------------------------------------------------------------------------- as a user would
 
 

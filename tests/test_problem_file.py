@@ -1,10 +1,12 @@
 """Problem files: every table does what it says, and every mistake is shown at its line and column."""
 
+import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+import mtldsl as mtl
 from mtldsl import datasets
 from mtldsl.errors import DataError, ModelError, MTLError
 from mtldsl.problem_file import load_problem
@@ -150,6 +152,69 @@ def test_the_format_may_be_named(load, tmp_path):
     assert load(MODEL + data).tasks_train.n_samples == 2
 
 
+# ------------------------------------------------------------------------------------- matrices that are learned
+
+FETR = """minimize = "sum_of_squares(W, tasks) + matrix_normal(W, Sigma1, Sigma2, eta=2)"
+subject_to = ["Sigma1 >> 0.1", "Sigma1 << 10", "Sigma2 >> 0.1", "10 >> Sigma2", "W >= -5"]
+"""
+LEARNED = '[learned]\nSigma1 = "FeaturePrecision"\nSigma2 = "TaskPrecision"\n'
+
+
+def test_learned_precisions_as_python_makes_them(load):
+    file = load(FETR + DATA + LEARNED)
+    tasks = file.tasks_train
+    W, Sigma1, Sigma2 = mtl.Weights(tasks), mtl.FeaturePrecision(tasks), mtl.TaskPrecision(tasks)
+    same = mtl.minimize(
+        mtl.sum_of_squares(W, tasks) + mtl.matrix_normal(W, Sigma1, Sigma2, eta=2),
+        [Sigma1 >> 0.1, Sigma1 << 10, Sigma2 >> 0.1, Sigma2 << 10, W >= -5],
+    )
+    assert [type(matrix) for matrix in file.problem.learned] == [mtl.FeaturePrecision, mtl.TaskPrecision]
+    assert [constraint.text for constraint in file.problem.constraints] == [
+        "Sigma1 >> 0.1", "Sigma1 << 10", "Sigma2 >> 0.1", "10 >> Sigma2", "W >= -5",
+    ]  # fmt: skip
+    X = {"W": np.random.default_rng(0).normal(size=(4, 3))}
+    assert file.problem.form().value(X) == pytest.approx(same.form().value(X), rel=1e-14)
+    solution = file.problem.solve()
+    assert solution.status == "stationary" and solution.Sigma1.names == tasks.feature_names
+    assert solution.objective == pytest.approx(same.solve().objective, rel=1e-5)
+
+
+def test_names_are_free_and_a_matrix_may_be_given(load):
+    file = load(
+        """minimize = "sum_of_squares(W, tasks) + matrix_normal(W, G, precision) + 2 * task_covariance_norm(W, C)"
+subject_to = ["precision >> 0.1", "precision << 10", "C.trace() <= 1.5"]
+"""
+        + DATA
+        + '[learned]\nprecision = "TaskPrecision"\nC = "TaskCovariance"\n'
+        + "[arrays]\nG = [[2, 1, 0, 0], [1, 2, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]]\n"
+    )
+    assert [matrix.name for matrix in file.problem.learned] == ["precision", "C"]
+    given, free = file.problem.objective.terms[1].learned
+    np.testing.assert_allclose(given.dense()[:2, :2], [[2, 1], [1, 2]])
+    assert free is file.problem.learned[0]
+
+
+def test_the_options_of_the_alternating_solver(load):
+    options = '[solve]\nsolver = "alternating"\nmethod = "block"\nw_step = "sylvester"\nmax_iter = 3\n'
+    file = load(FETR + DATA + LEARNED + options)
+    assert file.solve == {
+        "solver": "alternating", "method": "block", "w_step": "sylvester", "max_iter": 3,
+    }  # fmt: skip
+
+
+def test_the_model_on_the_page_is_read_and_solved(tmp_path, monkeypatch):
+    page = (Path(__file__).parents[1] / "docs" / "problem_files.md").read_text()
+    csv, toml, learned = (
+        re.search(rf"```{kind}\n(.*?)```", page, re.DOTALL)[1] for kind in ("csv", "toml", "ini")
+    )
+    (tmp_path / "exams.csv").write_text(csv)
+    data = re.search(r"\[data\].*?\n\n", toml, re.DOTALL)[0]
+    (tmp_path / "p.toml").write_text(f"{learned}\n{data}")
+    problem = load_problem(tmp_path / "p.toml").problem
+    solution = problem.solve()
+    assert solution.is_certified and set(solution.learned) == {"Sigma1", "Sigma2"}
+
+
 # -------------------------------------------------------------------------------------------------- mistakes
 
 TOP = MODEL + DATA  # [data] is line 2, its last line 6
@@ -227,7 +292,24 @@ WRONG = [
     (TOP + '[arrays]\nA = "none.npy"\n', "9:6", "none.npy: there is no such file"),
     (TOP + '[arrays]\nA = "two.npz"\n', "9:6", 'it holds a, b; write {path = "...", name = "a"}'),
     (TOP + '[arrays]\nA = {file = "two.npz"}\n', "9:6", "[arrays.A] has no key 'file'"),
-]
+    (TOP + '[learned]\nS = "FeaturPrecision"\n', "9:6", "there is no kind of learned matrix 'FeaturPrecision'; did you mean 'FeaturePrecision'?"),
+    (TOP + "[learned]\nS = 3\n", "9:5", 'write S = one of "FeaturePrecision", "TaskPrecision", "FeatureCovariance", "TaskCovariance", not a number'),
+    (TOP + '[learned]\nS = {kind = "TaskPrecision"}\n', "9:5", "not a table"),
+    (TOP + '[learned]\nS = "TaskPrecision"\n', "9:1", "'S' is not used in the model"),
+    (TOP + '[learned]\nridge = "TaskPrecision"\n', "9:1", "'ridge' is a word of the language"),
+    (TOP + '[learned]\nW = "TaskPrecision"\n[weights]\nW = {}\n', "9:1", "'W' is given twice"),
+    (TOP + '[parameters]\nS = 1\n[learned]\nS = "TaskPrecision"\n', "9:1", "'S' is given twice"),
+    ("learned = 3\n" + TOP, "1:11", "learned must be a table"),
+    (TOP + "[learnt]\n", "8:1", "did you mean 'learned'?"),
+    (FETR + DATA, "1:57", "there is no name 'Sigma1'; declare it in [learned]: Sigma1 = \"FeaturePrecision\""),
+    (FETR.replace('"Sigma1 << 10", ', "") + DATA + LEARNED, "1:13", "Sigma1 has no upper bound: the objective is unbounded below"),
+    (FETR.replace("Sigma1 << 10", "Sigma1 << 0.01") + DATA + LEARNED, "2:33", "no matrix has all eigenvalues >= 0.1 and <= 0.01"),
+    (FETR.replace('"Sigma1 >> 0.1", "Sigma1 << 10"', '"0.1 << Sigma1 << 10"') + DATA + LEARNED, "2:16", 'two constraints: write "0.1 << Sigma1", "Sigma1 << 10"'),
+    (FETR.replace("matrix_normal(W, Sigma1, Sigma2, eta=2)", "ridge(W)") + DATA + LEARNED, "2:16", "Sigma1 >> 0.1: Sigma1 is in no term of the objective"),
+    (FETR.replace("W >= -5", "W >> -5") + DATA + LEARNED, "2:82", ">> bounds a matrix that is learned by a number"),
+    (FETR + DATA + LEARNED + '[solve]\nmethod = "block"\n', "13:1", "options belong to one solver"),
+    (FETR + DATA + LEARNED + '[solve]\nsolver = "alternating"\nmethods = "block"\n', "14:1", "did you mean 'method'?"),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("text", "place", "message"), WRONG)

@@ -185,6 +185,9 @@ class MatrixFunction(Atom):
     exact_prox: ClassVar[bool] = True
     absorbs: ClassVar[bool] = True  # dual_gauge is finite for every Z: this term can take up any multiplier
     finite_dual: ClassVar[bool] = False  # the conjugate itself is finite everywhere (dual_gauge is always 0)
+    norm: ClassVar[bool] = (
+        False  # a norm or a seminorm: positively homogeneous, conjugate = indicator of the dual ball
+    )
     curvature: ClassVar[float] = (
         np.inf
     )  # Lipschitz constant of the gradient, where there is one (inf: none, or not smooth)
@@ -223,9 +226,6 @@ class MatrixFunction(Atom):
 class Regularizer(MatrixFunction):
     """A convex penalty g(W) >= 0 with g(0) = 0."""
 
-    norm: ClassVar[bool] = (
-        False  # a norm or a seminorm: positively homogeneous, conjugate = indicator of the dual ball
-    )
     strong_convexity: ClassVar[float] = 0.0  # modulus with respect to the Frobenius norm
     monotone: ClassVar[bool] = (
         False  # depends on the absolute values of entries only, and increases with them

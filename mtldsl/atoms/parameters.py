@@ -8,18 +8,25 @@ from numbers import Real
 
 import numpy as np
 
-from mtldsl.errors import ModelError
+from mtldsl.errors import ModelError, MTLError
 
 __all__ = ["checked_number"]
 
 
-def checked_number(word: str, name: str, value, allowed: Callable[[float], bool], must_be: str) -> float:
-    """The value as a float; ModelError with the sentence `must_be` where it is not finite or not allowed."""
+def checked_number(
+    word: str,
+    name: str,
+    value,
+    allowed: Callable[[float], bool],
+    must_be: str,
+    kind: type[MTLError] = ModelError,
+) -> float:
+    """The value as a float; an error of that kind with the sentence `must_be` where it is not finite or not allowed."""
     if isinstance(value, np.ndarray) and value.ndim == 0:
         value = value[()]
     is_number = isinstance(value, Real) and not isinstance(value, bool | np.bool_)
     if not (is_number and isfinite(value) and allowed(value)):
         typed = " ".join(repr(value).split())
         typed = typed if len(typed) <= 40 else typed[:37] + "..."
-        raise ModelError(f"{word}(..., {name}={typed}): {name} must be {must_be}")
+        raise kind(f"{word}(..., {name}={typed}): {name} must be {must_be}")
     return float(value)

@@ -7,6 +7,7 @@ from scipy import sparse
 
 from mtldsl.atoms.losses import StructuredHinge
 from mtldsl.atoms.sets import AtLeast, ColumnsOnSimplex, EqualTo
+from mtldsl.atoms.spectral_matrix import SpectralMatrix
 from mtldsl.atoms.structures import Range
 from mtldsl.compile.normal_form import Block, Entry, FunctionTerm, LinearMap, LossTerm, NormalForm
 from mtldsl.compile.structure_term import StructureTerm
@@ -122,6 +123,11 @@ def check_convexity(objective: Objective) -> None:
     for term in objective.terms:
         value = term.coefficient.value
         if value < 0:
+            if not term.atom.convex:
+                raise ModelError(
+                    f"{term.text}: {term.atom_text} with the coefficient {value:g} < 0 is unbounded below, since its weights may "
+                    f"grow without end. Nearest form that works: + {_positive(term)}"
+                )
             raise ModelError(
                 f"{term.text} is not convex: {term.atom_text} is convex and its coefficient is {value:g} < 0, so the problem "
                 f"is not convex. Nearest form that works: + {_positive(term)}"
@@ -158,13 +164,21 @@ def to_normal_form(objective: Objective, constraints: list[Constraint], typed: s
 def _function_term(term: Term, ranges: dict[LearnedUnknown, Range]) -> FunctionTerm:
     if not term.learned:
         return FunctionTerm(term.atom, term.coefficient.value, linear_map(term.argument), term.text)
-    unknowns = [matrix if isinstance(matrix, LearnedUnknown) else None for matrix in term.learned]
-    atom = term.atom.bound(
-        given if unknown is None else ranges[unknown]
-        for given, unknown in zip(term.learned, unknowns, strict=True)
+    said = [ranges[m] if isinstance(m, LearnedUnknown) else m for m in term.learned]
+    names = tuple(
+        m.name if isinstance(m, LearnedUnknown) and not _is_fixed(about) else None
+        for m, about in zip(term.learned, said, strict=True)
     )
-    names = tuple(None if unknown is None else unknown.name for unknown in unknowns)
+    atom = term.atom.bound(
+        SpectralMatrix.multiple_of_identity(about.lower, m.side) if _is_fixed(about) else about
+        for m, about in zip(term.learned, said, strict=True)
+    )
     return StructureTerm(atom, term.coefficient.value, linear_map(term.argument), term.text, names)
+
+
+def _is_fixed(about: Range | SpectralMatrix) -> bool:
+    """Bounds that leave one matrix only."""
+    return isinstance(about, Range) and about.lower == about.upper
 
 
 def _loss_term(term: Term) -> LossTerm:

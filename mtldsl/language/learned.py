@@ -21,6 +21,7 @@ __all__ = [
     "RangeConstraint",
     "TaskCovariance",
     "TaskPrecision",
+    "Trace",
     "matrix_latex",
     "ranges_of",
 ]
@@ -43,6 +44,14 @@ class RangeConstraint:
 
     def __repr__(self):
         return self.text
+
+    def _chained(self, other):
+        raise ModelError(
+            f"{self.text} is a constraint already, and a chain is two: write subject_to=[{self.unknown.text} >> 0.01, "
+            f"{self.unknown.text} << 100]"
+        )
+
+    __rshift__ = __lshift__ = __rrshift__ = __rlshift__ = _chained
 
 
 class LearnedUnknown:
@@ -114,19 +123,21 @@ class LearnedUnknown:
         if not (0 < value < np.inf):
             raise ModelError(f"{typed}: a bound on a precision must be a finite number > 0")
         sign = r"\succeq" if bound == "lower" else r"\preceq"
-        return RangeConstraint(self, bound, value, typed, rf"{self.latex} {sign} {number_latex(value)} I")
+        multiple = "I" if value == 1.0 else f"{number_latex(value)} I"
+        return RangeConstraint(self, bound, value, typed, f"{self.latex} {sign} {multiple}")
 
-    def trace(self) -> _Trace:
+    def trace(self) -> Trace:
         """The trace, to be bounded: `D.trace() <= 1`."""
-        return _Trace(self)
+        return Trace(self)
 
     def _refuse(self, symbol: str, other):
         if self.kind == "covariance":
             advice = f"write {self.text}.trace() <= 1"
         else:
             better = {">=": ">>", ">": ">>", "<=": "<<", "<": "<<"}.get(symbol)
+            bound = _shown(other) if _number(other) is not None else {">>": "0.01", "<<": "100"}.get(better)
             advice = (
-                f"write {self.text} {better} {_shown(other)}, in the order of semidefinite matrices"
+                f"write {self.text} {better} {bound}, in the order of semidefinite matrices"
                 if better
                 else f"write a given matrix in place of {self.text}, as in matrix_normal(W, A, Sigma2)"
             )
@@ -159,10 +170,14 @@ class LearnedUnknown:
         )
 
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __matmul__ = __rmatmul__ = _no_arithmetic
-    __truediv__ = __rtruediv__ = __neg__ = _no_arithmetic
+    __truediv__ = __rtruediv__ = __neg__ = __pos__ = __pow__ = __getitem__ = _no_arithmetic
+
+    @property
+    def T(self):
+        self._no_arithmetic()
 
 
-class _Trace:
+class Trace:
     """tr S in a comparison."""
 
     __array_ufunc__ = None
@@ -173,6 +188,12 @@ class _Trace:
 
     def __repr__(self):
         return self.text
+
+    def _no_arithmetic(self, *_):
+        raise ModelError(f"{self.text}: a trace stands in a comparison by itself; write {self.text} <= 1")
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __neg__ = _no_arithmetic
+    __lshift__ = __rshift__ = __rlshift__ = __rrshift__ = _no_arithmetic
 
     def __le__(self, other) -> RangeConstraint:
         return self._compare("<=", other)

@@ -1,14 +1,16 @@
 """Text to the same tree that Python code makes: a whitelisted walk over Python's syntax tree. Nothing is ever executed.
 
 What may be written: names that were given, the words of the language, numbers, + - * / @, unary minus, one comparison, indices
-(whole numbers, names, slices, lists), `.sum(axis=...)`, keyword arguments, lists, True, False and None. Everything else is refused
-with the place where it stands.
+(whole numbers, names, slices, lists), `.sum(axis=...)`, keyword arguments, lists, True, False and None; of a matrix that is
+learned, one bound `Sigma1 >> 0.01` or `Sigma1 << 100`, and `.trace()`. Everything else is refused with the place where it stands.
 """
 
 from __future__ import annotations
 
 import ast
+import inspect
 import operator
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from numbers import Real
@@ -16,15 +18,17 @@ from numbers import Real
 import numpy as np
 
 from mtldsl.atoms.metrics import Metric
+from mtldsl.atoms.structures import Learned
 from mtldsl.errors import MTLError
 from mtldsl.language.constraint import Constraint
 from mtldsl.language.expression import Affine
-from mtldsl.language.kinds import kind_of
-from mtldsl.language.objective import Objective
+from mtldsl.language.kinds import is_trace, kind_of
+from mtldsl.language.learned import LearnedUnknown, RangeConstraint, matrix_latex
+from mtldsl.language.objective import Objective, Term
 from mtldsl.language.scalar import Scalar
 from mtldsl.language.source import Source, nearest
 from mtldsl.language.syntax import MAX_DEPTH, MAX_LENGTH, Syntax
-from mtldsl.language.vocabulary import METRICS, WORDS, usage
+from mtldsl.language.vocabulary import METRICS, UNKNOWNS, WORDS, unknown_of, usage
 
 __all__ = ["MAX_DEPTH", "MAX_LENGTH", "parse_constraint", "parse_objective"]
 
@@ -46,6 +50,13 @@ _COMPARE = {
     ast.Lt: operator.lt,
     ast.NotEq: operator.ne,
 }
+#: The order of semidefinite matrices: only between a matrix that is learned and a number.
+_ORDER = {ast.RShift: (">>", operator.rshift), ast.LShift: ("<<", operator.lshift)}
+#: method -> (what has it, that in words, how it is typed)
+_METHODS = {
+    "sum": (Affine, "an expression of weights", ".sum(axis=0)"),
+    "trace": (LearnedUnknown, "a matrix that is learned", ".trace()"),
+}
 _REFUSED = {
     ast.Pow: "powers are not in the language; write numbers such as 1e-3, and squares as words such as ridge(W)",
     ast.FloorDiv: "whole-number division is not in the language; write /",
@@ -56,7 +67,7 @@ _REFUSED = {
     ast.ListComp: "comprehensions are not in the language; write the list out",
     ast.GeneratorExp: "comprehensions are not in the language; write the list out",
     ast.Lambda: "functions cannot be written here",
-    ast.Attribute: "the only attribute in the language is .sum(axis=...)",
+    ast.Attribute: "the only attributes in the language are .sum(axis=...) and .trace()",
     ast.NamedExpr: "names are not assigned here; give numbers in [parameters] and matrices in [arrays]",
     ast.IfExp: "conditions are not in the language",
     ast.Dict: "the language has no braces; a list is written [a, b]",
@@ -89,7 +100,7 @@ def parse_objective(text: str | Source, names: Mapping[str, object]) -> Objectiv
     value = walk.result()
     if isinstance(value, Objective):
         return value
-    if isinstance(value, Constraint):
+    if isinstance(value, Constraint | RangeConstraint):
         raise walk.error("this is a constraint; the objective is a sum of losses and regularizers", walk.body)
     raise walk.error(
         f"the objective must be a sum of losses and regularizers, such as squared_loss(W, tasks) + 0.1 * l1_norm(W); "
@@ -98,23 +109,29 @@ def parse_objective(text: str | Source, names: Mapping[str, object]) -> Objectiv
     )
 
 
-def parse_constraint(text: str | Source, names: Mapping[str, object]) -> Constraint:
+def parse_constraint(text: str | Source, names: Mapping[str, object]) -> Constraint | RangeConstraint:
     """The constraint that `text` states, for `subject_to`; as `parse_objective`.
 
     >>> import numpy as np, mtldsl as mtl
     >>> W = mtl.Weights(mtl.Tasks.shared(np.eye(3), np.ones((3, 2))))
     >>> parse_constraint("W.sum(axis=0) == 1", {"W": W})
     W.sum(axis=0) == 1
+    >>> parse_constraint("S << 100", {"S": mtl.TaskPrecision(mtl.Tasks.shared(np.eye(3), np.ones((3, 2))), "S")})
+    S << 100
     """
     walk = _Walk(text, names)
     value = walk.result()
-    if isinstance(value, Constraint):
+    if isinstance(value, Constraint | RangeConstraint):
         # the text as typed says more than `array(3, 2)` does; names of arrays are known only here
         return replace(value, text=ast.unparse(walk.body))
     hint = "write a comparison such as W >= 0 or l1_norm(W) <= 3"
     if isinstance(value, bool | np.bool_ | np.ndarray):
         raise walk.error(f"this constraint contains no weights; {hint}", walk.body)
-    raise walk.error(f"a constraint is expected, this is {kind_of(value)}; {hint}", walk.body)
+    if isinstance(value, LearnedUnknown):
+        hint = f"write {value} >> 0.01" if value.kind == "precision" else f"write {value}.trace() <= 1"
+    raise walk.error(
+        f"a constraint is expected, this is {kind_of(value)}{_place(value) or f'; {hint}'}", walk.body
+    )
 
 
 class _Walk(Syntax):
@@ -153,6 +170,8 @@ class _Walk(Syntax):
             raise self.error(f"{node.id} is a metric; write {node.id}()", node)
         if node.id in WORDS:
             raise self.error(f"{node.id} is a word of the language; write {node.id}(W, ...)", node)
+        if node.id in UNKNOWNS:
+            raise self.error(_declared(node.id), node)
         raise self.error(f"there is no name {node.id!r}{nearest(node.id, self.names)}", node)
 
     def _list(self, node, depth):
@@ -177,6 +196,8 @@ class _Walk(Syntax):
         return self._applied(operator.neg, node, value)
 
     def _binop(self, node, depth):
+        if type(node.op) in _ORDER:
+            return self._order(node, depth)
         if type(node.op) not in _BINARY:
             raise self.error(_REFUSED.get(type(node.op), "this operator is not in the language"), node)
         symbol, function = _BINARY[type(node.op)]
@@ -195,18 +216,46 @@ class _Walk(Syntax):
             raise self.error(f"this constant would be made of more than {MAX_PRODUCTS:,} products", node)
         return self._applied(function, node, left, right)
 
+    def _order(self, node, depth):
+        """S >> l or S << u. Numbers are never shifted."""
+        symbol, function = _ORDER[type(node.op)]
+        left, right = self.value(node.left, depth), self.value(node.right, depth)
+        first, second = ast.unparse(node.left), ast.unparse(node.right)
+        if isinstance(left, RangeConstraint):  # a chain: the matrix stands in both of what was meant
+            raise self.error(_two_constraints(first, f"{left.unknown} {symbol} {second}"), node)
+        if isinstance(right, RangeConstraint):
+            raise self.error(_two_constraints(f"{first} {symbol} {right.unknown}", second), node)
+        if not isinstance(left, LearnedUnknown) and not isinstance(right, LearnedUnknown):
+            is_left = not isinstance(left, Real) or isinstance(right, Real)
+            value, child = (left, node.left) if is_left else (right, node.right)
+            hint = "; weights are compared by >= and <=" if isinstance(value, Affine) else _place(value)
+            raise self.error(
+                f"{symbol} bounds a matrix that is learned by a number, as in Sigma1 {symbol} "
+                f"{'0.01' if symbol == '>>' else '100'}; this is {kind_of(value)}{hint}",
+                child,
+            )
+        return self._applied(function, node, left, right)
+
     def _compare(self, node, depth):
         if len(node.ops) > 1:
-            first = f"{ast.unparse(node.left)} {_symbol(node.ops[0])} {ast.unparse(node.comparators[0])}"
-            second = f"{ast.unparse(node.comparators[0])} {_symbol(node.ops[1])} {ast.unparse(node.comparators[1])}"
-            raise self.error(f'a chain of comparisons is two constraints: write "{first}", "{second}"', node)
+            shown = [node.left, *node.comparators]
+            order = any(self._is_precision(child) for child in shown)
+            first, second = (
+                f"{ast.unparse(shown[i])} {_symbol(node.ops[i], order)} {ast.unparse(shown[i + 1])}"
+                for i in (0, 1)
+            )
+            raise self.error(_two_constraints(first, second), node)
         if type(node.ops[0]) not in _COMPARE:
             raise self.error("of comparisons, the language has >=, <= and ==", node)
         left, right = self.value(node.left, depth), self.value(node.comparators[0], depth)
         for value, child in ((left, node.left), (right, node.comparators[0])):
-            if not _is_operand(value):
+            if not (_is_operand(value) or is_trace(value)):
                 raise self.error(f"{kind_of(value)} cannot be compared{_place(value)}", child)
         return self._applied(_COMPARE[type(node.ops[0])], node, left, right)
+
+    def _is_precision(self, node) -> bool:
+        value = self.names.get(node.id) if isinstance(node, ast.Name) else None
+        return isinstance(value, LearnedUnknown) and value.kind == "precision"
 
     def _subscript(self, node, depth):
         value = self.value(node.value, depth)
@@ -244,38 +293,64 @@ class _Walk(Syntax):
         for argument in node.args:
             if isinstance(argument, ast.Starred):
                 raise self.error("* cannot stand before an argument here", argument)
-        if isinstance(function, ast.Attribute) and function.attr == "sum":
-            call = self.value(function.value, depth)
-            if not isinstance(call, Affine):
+        if isinstance(function, ast.Attribute) and function.attr in _METHODS:
+            owner, owned_by, _ = _METHODS[function.attr]
+            value = self.value(function.value, depth)
+            if not isinstance(value, owner):
                 raise self.error(
-                    f".sum() belongs to an expression of weights, not to {kind_of(call)}", function.value
+                    f".{function.attr}() belongs to {owned_by}, not to {kind_of(value)}", function.value
                 )
-            call = call.sum
+            call = getattr(value, function.attr)
         elif isinstance(function, ast.Name):
             if function.id not in WORDS:
                 self._no_such_word(function)
             call = WORDS[function.id]
+            self._require_declared(call, node)
         else:
-            raise self.error("only words of the language and .sum(axis=...) can be called", function)
+            raise self.error(
+                "only words of the language, .sum(axis=...) and .trace() can be called", function
+            )
         arguments = [self.value(argument, depth) for argument in node.args]
         keywords = {keyword.arg: self.value(keyword.value, depth) for keyword in node.keywords}
         try:
             result = call(*arguments, **keywords)
         except MTLError as error:
-            raise self.error(str(error), node, type(error)) from error
+            # a learned matrix is declared in a table here, and nowhere made by a call
+            message = re.sub(rf"\b({'|'.join(UNKNOWNS)})\(tasks\)", r'"\1" in [learned]', str(error))
+            raise self.error(message, node, type(error)) from error
         except _OPERAND_ERRORS as error:
-            typed = usage(function.id) if isinstance(function, ast.Name) else ".sum(axis=0)"
+            typed = usage(function.id) if isinstance(function, ast.Name) else _METHODS[function.attr][2]
             raise self.error(f"{_shortened(ast.unparse(node))}: {error}; write {typed}", node) from error
         if isinstance(result, Objective):
-            return Objective(replace(term, atom_text=ast.unparse(node)) for term in result.terms)
+            return Objective(self._as_typed(term, node) for term in result.terms)
         return result
+
+    def _as_typed(self, term: Term, node: ast.Call) -> Term:
+        """The term with the text of its call; a matrix that is given has the name it was given by."""
+        latex, taken = term.atom_latex, {getattr(matrix, "latex", None) for matrix in term.learned}
+        for matrix, (described, child) in zip(term.learned, _typed_matrices(term.atom, node), strict=True):
+            symbol = matrix_latex(described.name)
+            if not isinstance(matrix, LearnedUnknown) and isinstance(child, ast.Name) and symbol not in taken:
+                latex = latex.replace(symbol, matrix_latex(child.id))
+        return replace(term, atom_text=ast.unparse(node), atom_latex=latex)
 
     def _no_such_word(self, function: ast.Name):
         if function.id in self.names:
             raise self.error(
                 f"{function.id} is {kind_of(self.names[function.id])}, and cannot be called", function
             )
+        if function.id in UNKNOWNS:
+            raise self.error(_declared(function.id), function)
         raise self.error(f"there is no word {function.id!r}{nearest(function.id, WORDS)}", function)
+
+    def _require_declared(self, word, node: ast.Call):
+        """An error that says how to declare it where a word that learns matrices is given a name unlike any known."""
+        for described, child in _typed_matrices(getattr(word, "atom", None), node):
+            if not isinstance(child, ast.Name) or child.id in self.names or child.id in UNKNOWNS:
+                continue
+            if "did you mean" not in nearest(child.id, self.names):
+                line = f'{child.id} = "{unknown_of(described).__name__}"'
+                raise self.error(f"there is no name {child.id!r}; declare it in [learned]: {line}", child)
 
     def _applied(self, function, node, *operands):
         """function(*operands); what it raises gets the place of the node."""
@@ -288,18 +363,39 @@ class _Walk(Syntax):
             raise self.error(f"{_shortened(ast.unparse(node))}: {error}", node) from error
 
 
+def _typed_matrices(atom, node: ast.Call) -> list[tuple[Learned, ast.expr | None]]:
+    """What each matrix of a word that learns matrices was typed as; nothing for other words."""
+    learns = getattr(atom, "learns", ())
+    typed = dict(zip((described.name for described in learns), node.args[1:], strict=False))
+    typed |= {keyword.arg: keyword.value for keyword in node.keywords}
+    return [(described, typed.get(described.name)) for described in learns]
+
+
 def _is_operand(value) -> bool:
     plain = isinstance(value, Real | list | np.ndarray) and not isinstance(value, bool)
-    return plain or isinstance(value, Affine | Objective | Scalar)
+    return plain or isinstance(value, Affine | Objective | Scalar | LearnedUnknown)
 
 
 def _place(value) -> str:
-    """Where a metric belongs; nothing for values of other kinds."""
-    return f"; write structured_hinge(W, tasks, metric={value!r})" if isinstance(value, Metric) else ""
+    """Where a metric or a trace belongs; nothing for values of other kinds."""
+    if isinstance(value, Metric):
+        return f"; write structured_hinge(W, tasks, metric={value!r})"
+    return f"; it is bounded, {value!r} <= 1" if is_trace(value) else ""
 
 
-def _symbol(op) -> str:
-    return {ast.GtE: ">=", ast.LtE: "<=", ast.Eq: "==", ast.Gt: ">", ast.Lt: "<"}.get(type(op), "!=")
+def _declared(kind: str) -> str:
+    name = inspect.signature(UNKNOWNS[kind]).parameters["name"].default
+    return f'{kind} is a kind of matrix that is learned; declare {name} = "{kind}" in [learned], and write {name} here'
+
+
+def _two_constraints(first: str, second: str) -> str:
+    return f'a chain of comparisons is two constraints: write "{first}", "{second}"'
+
+
+def _symbol(op, order: bool) -> str:
+    """As typed; for a precision, in the order of semidefinite matrices."""
+    typed = {ast.GtE: ">=", ast.LtE: "<=", ast.Eq: "==", ast.Gt: ">", ast.Lt: "<"}.get(type(op), "!=")
+    return {">=": ">>", ">": ">>", "<=": "<<", "<": "<<"}.get(typed, typed) if order else typed
 
 
 def _shortened(text: str) -> str:

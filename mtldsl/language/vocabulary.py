@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from dataclasses import MISSING
+from numbers import Real
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from mtldsl.language.expression import Affine
 from mtldsl.language.fitted import fitted
 from mtldsl.language.learned import LearnedUnknown
 from mtldsl.language.objective import Objective, Term
-from mtldsl.language.scalar import Number
+from mtldsl.language.scalar import Number, Scalar
 from mtldsl.language.weights import Weights
 from mtldsl.tasks import Tasks
 from mtldsl.tasks.names import elsewhere
@@ -174,11 +175,12 @@ def _structure(cls: type[structures.Structure]):
             _checked_matrix(cls, matrix, description, W, typed)
             for matrix, description in zip(given.values(), cls.learns, strict=True)
         )
-        latex = atom.latex(W.latex)
-        for matrix, description in zip(matrices, cls.learns, strict=True):
-            if isinstance(matrix, LearnedUnknown):
-                latex = latex.replace(learned.matrix_latex(description.name), matrix.latex)
-        return Objective([Term(Number(1.0), atom, W, typed, latex, learned=matrices)])
+        symbols = {
+            description.name: matrix.latex
+            for matrix, description in zip(matrices, cls.learns, strict=True)
+            if isinstance(matrix, LearnedUnknown)
+        }
+        return Objective([Term(Number(1.0), atom, W, typed, atom.latex(W.latex, symbols), learned=matrices)])
 
     return _dress(word, cls, [_parameter("W"), *map(_parameter, names)], [])
 
@@ -208,7 +210,7 @@ def _checked_matrix(cls, matrix, description: structures.Learned, W: Affine, typ
                 "the full shape"
             )
         return matrix
-    if isinstance(matrix, (Affine, Objective, Tasks, str)) or matrix is None or np.ndim(matrix) == 0:
+    if isinstance(matrix, (Affine, Objective, Scalar, Tasks, str, Real)) or matrix is None:
         given = f", or an array ({side}, {side}) that fixes it" if description.kind == "precision" else ""
         raise ModelError(
             f"{typed}: {description.name} must be a {wanted.__name__}{given}; this is {_short(matrix)}"

@@ -3,7 +3,8 @@
 Training needs PyTorch, `pip install "mtldsl[torch]"`; what was trained predicts without it.
 """
 
+from mtldsl.atoms.structures import MatrixNormal, Range
 from mtldsl.nn.multi_task import MultiTaskNetwork
 from mtldsl.nn.single_task import SingleTaskNetworks
 
-__all__ = ["MultiTaskNetwork", "SingleTaskNetworks"]
+__all__ = ["MatrixNormal", "MultiTaskNetwork", "Range", "SingleTaskNetworks"]

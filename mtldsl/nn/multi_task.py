@@ -70,8 +70,10 @@ class MultiTaskNetwork(NetworkOptions, Predictor):
         For options out of their range, a structure without bounds or without a gradient, and before `fit`.
     DataError
         For sparse inputs, and validation tasks that are not those of training.
+    MissingExtraError
+        Where PyTorch is not installed.
     SolverError
-        Where PyTorch is not installed, and where training diverges.
+        Where training diverges.
 
     Notes
     -----
@@ -87,7 +89,7 @@ class MultiTaskNetwork(NetworkOptions, Predictor):
 
     Examples
     --------
-    >>> from mtldsl.atoms.structures import MatrixNormal, Range
+    >>> from mtldsl.nn import MatrixNormal, Range
     >>> structure = MatrixNormal(eta=0.5).bound([Range(0.01, 100.0), Range(0.01, 100.0)])
     >>> MultiTaskNetwork(hidden=(30, 10), structure=structure, random_state=0).hidden
     (30, 10)

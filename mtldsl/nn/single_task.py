@@ -25,7 +25,7 @@ class SingleTaskNetworks(NetworkOptions, Predictor):
 
     Raises
     ------
-    ModelError, DataError, SolverError
+    ModelError, DataError, MissingExtraError, SolverError
         As `MultiTaskNetwork`.
 
     Notes

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 
-from mtldsl.errors import SolverError
+from mtldsl.errors import MissingExtraError
 
 __all__ = ["import_torch", "torch_threads"]
 
 
 def import_torch(typed: str):
-    """The module; SolverError with the line to type where it is not installed."""
+    """The module; MissingExtraError with the line to type where it is not installed."""
     try:
         import torch
     except ImportError as error:
-        raise SolverError(
+        raise MissingExtraError(
             f'{typed}: networks are trained by PyTorch, which cannot be imported ({error}); write pip install "mtldsl[torch]"'
         ) from None
     return torch

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mtldsl.errors import DataError, MTLError
+from mtldsl.errors import DataError, MissingExtraError
 from mtldsl.report.clustered_order import checked_correlation, clustered_order
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["PlotsMissingError", "clustered_order", "heatmap", "trace_plot"]
+__all__ = ["clustered_order", "heatmap", "trace_plot"]
 
 #: Up to so many names, each cell shows its number; from more than so many, not every name is written.
 ANNOTATED, NAMED = 12, 40
@@ -21,10 +21,6 @@ ANNOTATED, NAMED = 12, 40
 _LIMITS = np.array([0.05, 0.1, 0.2, 0.3, 0.5, 0.75, 1.0])
 _COLOURS = ("#1f5fa8", "#d9742b", "#3d9a8b", "#7a5195", "#b0413e", "#6b7280", "#c9a227", "#4fa3d1")
 _GREY = "#d3d7dc"
-
-
-class PlotsMissingError(MTLError, ImportError):
-    """A picture was asked for where matplotlib is not installed."""
 
 
 def heatmap(
@@ -64,7 +60,7 @@ def heatmap(
     DataError
         Where `matrix` is no correlation matrix (not square, not symmetric, not finite, another diagonal than 1), or names,
         order or limit do not fit.
-    PlotsMissingError
+    MissingExtraError
         Where matplotlib is not installed.
 
     Examples
@@ -151,7 +147,7 @@ def trace_plot(
     ------
     DataError
         Where a history is empty, has no objective that is finite or lacks a key, and where an objective is below `best`.
-    PlotsMissingError
+    MissingExtraError
         Where matplotlib is not installed.
 
     Examples
@@ -252,7 +248,7 @@ def _pyplot():
     try:
         import matplotlib.pyplot as plt
     except ImportError:
-        raise PlotsMissingError(
+        raise MissingExtraError(
             'a picture needs matplotlib, which is not installed; write: pip install "mtldsl[plots]"'
         ) from None
     return plt

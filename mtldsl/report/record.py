@@ -10,9 +10,11 @@ import numpy as np
 import mtldsl
 from mtldsl.atoms.metrics import Metric
 from mtldsl.comparison import CrossCheck
+from mtldsl.comparison_blocks import BlockCheck
 from mtldsl.errors import MTLError
 from mtldsl.problem import Problem
 from mtldsl.problem_file import ProblemFile
+from mtldsl.report.learned import describe_learned, describe_unknown
 from mtldsl.report.unicode_math import to_unicode
 from mtldsl.scoring import score_of
 from mtldsl.solution import Solution
@@ -39,9 +41,11 @@ def describe_file(file: ProblemFile) -> dict:
                 "objective": to_unicode(problem.objective.latex),
                 "subject_to": [to_unicode(constraint.latex) for constraint in problem.constraints],
                 "parameters": [f"{to_unicode(p.latex)} = {p.value:g}" for p in problem.parameters],
+                "learned": {unknown.name: to_unicode(unknown.latex) for unknown in problem.learned},
             },
             "parameters": {parameter.name: parameter.value for parameter in problem.parameters},
             "weights": {w.name: {"shape": list(w.shape), "intercept": w.intercept} for w in problem.weights},
+            "learned": {unknown.name: describe_unknown(unknown) for unknown in problem.learned},
         },
         "data": {
             "task_names": list(file.tasks_train.task_names),
@@ -60,13 +64,13 @@ def describe_explanation(problem: Problem) -> dict:
     return {"chosen": explanation.chosen, "solvers": rows}
 
 
-def describe_run(file: ProblemFile, solution: Solution, check: CrossCheck | str | None) -> dict:
+def describe_run(file: ProblemFile, solution: Solution, check: CrossCheck | BlockCheck | str | None) -> dict:
     """Everything about one solve. `check`: the comparison, or why there is none, or None where none was asked for."""
     record = describe_file(file)
     record["solvers"] = describe_explanation(file.problem)["solvers"]
     record["solution"] = {
         "status": solution.status,
-        "certified": solution.is_optimal,
+        "certified": solution.is_certified,
         "solver": solution.solver,
         "reason": solution.reason,
         "objective": solution.objective,
@@ -78,6 +82,8 @@ def describe_run(file: ProblemFile, solution: Solution, check: CrossCheck | str 
         "seconds": solution.seconds,
         "iterations": solution.iterations,
         "weights": {w.name: _structure(solution.blocks[w.name]) for w in file.problem.weights},
+        "stationarity": None if solution.stationarity is None else asdict(solution.stationarity),
+        "learned": describe_learned(file.problem, solution),
     }
     record["scores"] = _scores(file, solution)
     record["cross_check"] = _check(check)
@@ -174,12 +180,15 @@ def _r2(constant: float, y: np.ndarray) -> float:
     return float(1.0 - np.sum((y - constant) ** 2) / spread) if spread > 0 else math.nan
 
 
-def _check(check: CrossCheck | str | None) -> dict | None:
+def _check(check: CrossCheck | BlockCheck | str | None) -> dict | None:
     if check is None or isinstance(check, str):
         return check if check is None else {"agrees": None, "reason": check}
-    facts = asdict(check) | {"difference": check.difference, "formula_difference": check.formula_difference}
-    facts |= {"gaps": list(check.gaps), "agrees": check.agrees}
-    return facts | {"disagreements": check.disagreements, "notes": check.notes}
+    shared = {"agrees": check.agrees, "disagreements": check.disagreements, "notes": check.notes}
+    shared |= asdict(check) | {"formula_difference": check.formula_difference}
+    if isinstance(check, BlockCheck):
+        rows = [asdict(row) | {"difference": row.difference, "agrees": row.agrees} for row in check.blocks]
+        return {"kind": check.kind, **shared, "reference_seconds": check.reference_seconds, "blocks": rows}
+    return {"kind": "whole", **shared, "difference": check.difference, "gaps": list(check.gaps)}
 
 
 def plain(value):

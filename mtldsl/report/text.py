@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from io import StringIO
 
 from rich.console import Console, Group, RenderableType
-from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from mtldsl.report.layout import BAD, DIM, GOOD, pairs, section, small
+from mtldsl.report.learned_text import block_check, is_of_stationary_point, learned_matrices, stationary_point
+
 __all__ = ["check_report", "explain_report", "run_report", "to_html", "to_text", "verdict"]
 
-GOOD, BAD, DIM = "bold green", "bold red", "dim"
 #: More tasks than this are shown as a summary with the worst and the best.
 MAX_TASKS, ENDS = 24, 5
 
@@ -23,7 +23,10 @@ def run_report(record: dict) -> Group:
     parts = [_heading(record), _model(record), _data(record), _solvers(record), _certificate(record)]
     if record["cross_check"] is not None:
         parts.append(_cross_check(record["cross_check"]))
-    return Group(*parts, _weights(record), _scores(record["scores"]), verdict(record))
+    parts.append(_weights(record))
+    if record["solution"]["learned"]:
+        parts.append(learned_matrices(record["solution"]["learned"]))
+    return Group(*parts, _scores(record["scores"]), verdict(record))
 
 
 def check_report(record: dict) -> Group:
@@ -44,14 +47,15 @@ def explain_report(record: dict) -> Group:
     for row in record["solvers"]:
         style = styles[row["verdict"]]
         rows.add_row(Text(row["solver"], style), Text(row["verdict"], style), Text(row["reason"]))
-    return Group(_heading(record), _model(record), _data(record), _section("Solvers, fastest first", rows))
+    return Group(_heading(record), _model(record), _data(record), section("Solvers, fastest first", rows))
 
 
 def verdict(record: dict) -> Text:
     """The last line: what was proven, and whether both formulations agree."""
     solution, check = record["solution"], record["cross_check"]
+    stationary = is_of_stationary_point(solution)
     if solution["certified"]:
-        first = Text("certified", GOOD)
+        first = Text("stationary (no global certificate)" if stationary else "certified", GOOD)
     else:
         first = Text(f"NOT certified ({solution['status'].replace('_', ' ')})", BAD)
     if check is None:
@@ -60,31 +64,17 @@ def verdict(record: dict) -> Text:
         second = Text("NOT cross-checked", BAD)
     else:
         scope = "" if check["scope"] == "the whole problem" else " on a subsample"
+        name = "block cross-check" if check["kind"] == "blocks" else "cross-check"
         second = (
-            Text(f"cross-check agrees{scope}", GOOD)
-            if check["agrees"]
-            else Text(f"cross-check DISAGREES{scope}", BAD)
+            Text(f"{name} agrees{scope}", GOOD) if check["agrees"] else Text(f"{name} DISAGREES{scope}", BAD)
         )
-    gap = f"relative gap {_small(solution['gap']['relative'])}"
-    return Text(" · ").join([first, Text(gap), second, Text(f"{solution['seconds']:.2f} s", DIM)])
+    distance = f"relative gap {small(solution['gap']['relative'])}"
+    if stationary:
+        distance = f"residual {small(solution['stationarity']['residual'])}"
+    return Text(" · ").join([first, Text(distance), second, Text(f"{solution['seconds']:.2f} s", DIM)])
 
 
 # ------------------------------------------------------------------------------------------------- sections
-
-
-def _section(title: str, *content: RenderableType) -> Group:
-    return Group(
-        Text(title, "bold"), *(Padding(part, (0, 0, 0, 2), expand=False) for part in content), Text()
-    )
-
-
-def _pairs(rows: Iterable[tuple[str, str | Text]]) -> Table:
-    grid = Table.grid(padding=(0, 2))
-    grid.add_column(style=DIM, no_wrap=True)
-    grid.add_column()
-    for label, value in rows:
-        grid.add_row(Text(label), value if isinstance(value, Text) else Text(value))
-    return grid
 
 
 def _heading(record: dict) -> Group:
@@ -101,11 +91,16 @@ def _model(record: dict) -> Group:
         extra = ", with an intercept b a task" if weights["intercept"] else ""
         shapes.append(f"{name} ({weights['shape'][0]} × {weights['shape'][1]}{extra})")
     rows.append(("over", ", ".join(shapes)))
+    for name, matrix in model["learned"].items():
+        size = " × ".join(map(str, matrix["shape"]))
+        rows.append(
+            ("", f"{model['unicode']['learned'][name]} ({size}, {matrix['kind']} of {matrix['axis']})")
+        )
     if model["parameters"]:
         rows.append(("where", ", ".join(model["unicode"]["parameters"])))
     rows.append(("as typed", model["objective"]))
     rows += [("" if i else "subject to", line) for i, line in enumerate(model["subject_to"])]
-    return _section("Model", _pairs(rows))
+    return section("Model", pairs(rows))
 
 
 def _data(record: dict) -> Group:
@@ -118,7 +113,7 @@ def _data(record: dict) -> Group:
     ]
     rows.append(("rows a task", _rows(train) + (f"; held out: {_rows(test)}" if test else "; none held out")))
     rows.append(("labels", f"{train['samples']:,} to learn from, {_missing(train['missing'])}"))
-    return _section("Data", _pairs(rows))
+    return section("Data", pairs(rows))
 
 
 def _some(names: list[str]) -> str:
@@ -145,21 +140,23 @@ def _solvers(record: dict) -> Group:
                     Text(row["reason"] if row["verdict"] == "refused" else "possible, not needed", DIM),
                 )
             )
-    return _section("Solver", _pairs(rows))
+    return section("Solver", pairs(rows))
 
 
 def _certificate(record: dict) -> Group:
     found = record["solution"]
+    if is_of_stationary_point(found):
+        return stationary_point(found, bool(record["model"]["subject_to"]))
     rows = [
         ("objective", f"{found['objective']:.10g}"),
         (
             "dual bound",
             f"{found['dual_bound']:.10g}" if math.isfinite(found["dual_bound"]) else f"none: {found['note']}",
         ),
-        ("relative gap", f"{_small(found['gap']['relative'])}, asked for {found['tol']:.0e}"),
+        ("relative gap", f"{small(found['gap']['relative'])}, asked for {found['tol']:.0e}"),
         (
             "violation",
-            f"{_small(found['violation'])}, the largest of the constraints"
+            f"{small(found['violation'])}, the largest of the constraints"
             if record["model"]["subject_to"]
             else "",
         ),
@@ -175,13 +172,15 @@ def _certificate(record: dict) -> Group:
             f"Proven is only: {proven}" if math.isfinite(found["dual_bound"]) else "Nothing is proven.",
             "default",
         )
-    return _section("Certificate", _pairs(row for row in rows if row[1]), claim)
+    return section("Certificate", pairs(row for row in rows if row[1]), claim)
 
 
 def _cross_check(check: dict) -> Group:
     title = "Cross-check against an independent formulation in cvxpy"
     if check["agrees"] is None:
-        return _section(title, Text(check["reason"], BAD))
+        return section(title, Text(check["reason"], BAD))
+    if check["kind"] == "blocks":
+        return block_check(check)
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style=DIM)
     for name, justify in (("", "left"), ("mtldsl", "right"), ("reference", "right")):
         table.add_column(name, justify=justify, style=DIM if not name else None)
@@ -190,19 +189,19 @@ def _cross_check(check: dict) -> Group:
         "objective", *(f"{check[key]:.10g}" for key in ("fast_by_reference", "reference_objective"))
     )
     table.add_row("lower bound", *(_bound(check[key]) for key in ("dual_bound", "reference_bound")))
-    table.add_row("relative gap", *map(_small, check["gaps"]))
-    table.add_row("violation", _small(check["fast_violation"]), _small(check["reference_violation"]))
+    table.add_row("relative gap", *map(small, check["gaps"]))
+    table.add_row("violation", small(check["fast_violation"]), small(check["reference_violation"]))
     table.add_row("seconds", f"{check['fast_seconds']:.3f}", f"{check['reference_seconds']:.3f}")
     rows = [
         ("objectives", f"differ by {check['difference']:+.1e}, allowed {check['tol']:.1e}"),
-        ("formulas", f"differ by {_small(check['formula_difference'])} at the same weights"),
-        ("predictions", f"differ by {_small(check['prediction_difference'])} at most"),
+        ("formulas", f"differ by {small(check['formula_difference'])} at the same weights"),
+        ("predictions", f"differ by {small(check['prediction_difference'])} at most"),
     ]
     scope = Text(check["scope"])
     words = [Text("The two agree.", "green") if check["agrees"] else Text("The two DISAGREE:", BAD)]
     words += [Text(f"- {text}", "red") for text in check["disagreements"]]
     words += [Text(f"- {text}", "yellow") for text in check["notes"]]
-    return _section(title, scope, table, _pairs(rows), *words)
+    return section(title, scope, table, pairs(rows), *words)
 
 
 def _bound(value: float) -> str:
@@ -221,7 +220,7 @@ def _weights(record: dict) -> Group:
             " ..." if weights["rank"] > len(values) else " and zeros" if weights["rank"] < min(d, m) else ""
         )
         rows.append(("", f"singular values {' '.join(values) or 'all'}{rest}"))
-    return _section("Weights", _pairs(rows))
+    return section("Weights", pairs(rows))
 
 
 def _scores(scores: dict) -> Group:
@@ -257,19 +256,13 @@ def _scores(scores: dict) -> Group:
         notes.append(Text(f"constant: {one}; a metric's score is 1 where nothing is wrong", DIM))
     notes += [Text(f"not measured: {reason}", "yellow") for reason in scores["metrics_not_measured"]]
     title = f"Scores on {'held-out' if scores['rows'] == 'held out' else 'the training'} rows"
-    return _section(title, table, *notes)
+    return section(title, table, *notes)
 
 
 def _score(value: float, accuracy: bool) -> str:
     if math.isnan(value):
         return "-"
     return f"{100 * value:.1f} %" if accuracy else f"{value:.3f}"
-
-
-def _small(value: float) -> str:
-    if not math.isfinite(value):
-        return "unknown"
-    return "0" if value == 0 else f"{value:.1e}"
 
 
 # ------------------------------------------------------------------------------------------------- files

@@ -14,7 +14,7 @@ _TOKEN = re.compile(r"\\[A-Za-z]+|\\.|\s+|.", re.DOTALL)
 _GREEK_NAMES = "alpha beta gamma delta epsilon zeta eta theta kappa lambda mu nu xi rho sigma tau phi chi psi omega varepsilon"
 _GREEK = dict(zip(_GREEK_NAMES.split(), "αβγδεζηθκλμνξρστφχψωε", strict=True))
 _SYMBOLS = _GREEK | {
-    "Delta": "Δ",
+    "Gamma": "Γ", "Delta": "Δ", "Theta": "Θ", "Lambda": "Λ", "Sigma": "Σ", "Phi": "Φ", "Psi": "Ψ", "Omega": "Ω",
     "sum": "Σ", "leq": "≤", "geq": "≥", "infty": "∞", "cdot": "·", "top": "⊤", "forall": "∀", "min": "min", "max": "max",
     "log": "log", "exp": "exp", "quad": "  ", "in": "∈", "|": "‖", ",": " ", ";": " ", ":": " ", "!": "", " ": " ",
     "langle": "⟨", "rangle": "⟩", "times": "×", "circ": "∘", "odot": "⊙", "succeq": "⪰", "preceq": "⪯", "ell": "ℓ", "{": "{", "}": "}",
@@ -78,7 +78,7 @@ class _Reader:
             if token in "_^":
                 self.at += 1
                 out = self.script(out, token)
-            elif token in "+-" + _RELATIONS or token in ("\\leq", "\\geq", "\\in"):
+            elif token in "+-" + _RELATIONS or token in ("\\leq", "\\geq", "\\in", "\\succeq", "\\preceq"):
                 self.at += 1
                 out = self.operator(out, _SYMBOLS.get(token[1:], token), small)
             else:
@@ -88,7 +88,9 @@ class _Reader:
     def operator(self, out: str, symbol: str, small: bool) -> str:
         symbol = symbol.replace("-", "−")
         before = out.rstrip()
-        is_sign = symbol in "+−" and (not before or before[-1] in "([{,|" + _RELATIONS + "+−")
+        # after a bar that closes, as in log|A| + b, it is no sign
+        opens = before.endswith("|") and before.count("|") % 2 == 1
+        is_sign = symbol in "+−" and (not before or opens or before[-1] in "([{," + _RELATIONS + "+−")
         if is_sign or small:
             self.skip_space()
             return out + symbol

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from dataclasses import asdict
 
 from rich.console import Group, RenderableType
@@ -11,6 +12,7 @@ from rich.text import Text
 from mtldsl.catalogue import KINDS, Entry, catalogue, entry
 from mtldsl.errors import ModelError
 from mtldsl.language.source import nearest
+from mtldsl.language.vocabulary import UNKNOWNS
 from mtldsl.report.record import plain
 
 __all__ = ["as_plain", "markdown", "page"]
@@ -18,17 +20,24 @@ __all__ = ["as_plain", "markdown", "page"]
 _HEADINGS = {
     "loss": "Losses",
     "regularizer": "Regularizers",
+    "structure": "Learned structures",
     "constraint": "Constraints",
     "metric": "Metrics",
 }
 _ABOUT = {
     "loss": "Sums over samples and tasks; zᵢ = Xᵢ wᵢ (+ bᵢ) are the predictions of task i. mean=True divides each task by its rows.",
     "regularizer": "Functions of an expression W (features × tasks).",
+    "structure": "Penalties whose matrix is learned beside W: declare it, such as Sigma1 = FeaturePrecision(tasks), Sigma2 = "
+    "TaskPrecision(tasks), D = FeatureCovariance(tasks), Omega = TaskCovariance(tasks) (in a problem file under [learned], "
+    'Sigma1 = "FeaturePrecision"), and bound it in subject_to.',
     "constraint": "Sets for an expression W.",
     "metric": "What structured_hinge(W, tasks, metric=...) optimises; solution.scores(tasks, metric=...) reports 1 minus it. y' are labels "
     "of task i, zᵢ its predictions; of its Pos positives c are labelled −1, of its Neg negatives b are labelled +1. One for all "
     "tasks, or a list with one a task; your own is a subclass of Metric.",
 }
+
+#: What the four classes of unknowns are; they are declared beside the weights, and no atoms.
+_UNKNOWN = "matrix that is learned"
 
 #: Traits that read better in words of their own.
 _SPELLED = {
@@ -47,18 +56,23 @@ def _found(name: str | None) -> list[Entry]:
     try:
         return [entry(name)]
     except KeyError:
-        known = [item.name for item in catalogue()]
+        known = [*(item.name for item in catalogue()), *UNKNOWNS]
         raise ModelError(f"there is no word {name!r}{nearest(name, known)}") from None
 
 
 def as_plain(name: str | None) -> object:
     """For JSON: one entry, or the list of all."""
+    if name in UNKNOWNS:
+        return {"name": name, "kind": _UNKNOWN, "documentation": inspect.getdoc(UNKNOWNS[name])}
     entries = [plain(asdict(item)) for item in _found(name)]
     return entries if name is None else entries[0]
 
 
 def page(name: str | None) -> RenderableType:
     """For the terminal: all words with their formulas, or everything about one."""
+    if name in UNKNOWNS:
+        paragraphs = _paragraphs(inspect.getdoc(UNKNOWNS[name]))
+        return Group(Text(name, "bold"), Text(_UNKNOWN, "dim"), Text(), *map(Text, paragraphs))
     return _one(_found(name)[0]) if name is not None else _all(_found(None))
 
 
@@ -162,7 +176,11 @@ def markdown() -> str:
 
 
 def _row(item: Entry) -> str:
-    traits = ", ".join(_trait(name, value) for name, value in item.traits.items() if name not in _INNER)
+    traits = ", ".join(
+        _trait(name, value)
+        for name, value in item.traits.items()
+        if name not in _INNER or (name == "convex" and value is False)
+    )
     cells = [
         f"`{_short(item)}`",
         f"${_math(item.latex)}$",

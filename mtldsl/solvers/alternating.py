@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from mtldsl.compile.normal_form import NormalForm
-from mtldsl.compile.structure_term import structure_terms
+from mtldsl.atoms.parameters import checked_number
+from mtldsl.compile.normal_form import Blocks, NormalForm
+from mtldsl.compile.structure_term import Structures, structure_terms
 from mtldsl.errors import SolverError
 from mtldsl.solvers.alternation.accelerated import accelerate
 from mtldsl.solvers.alternation.blocks import alternate, flip_flop, in_turn, jointly, starting_matrices
+from mtldsl.solvers.alternation.linear_step import METHODS
 from mtldsl.solvers.alternation.profile import minimize_profile, why_not_smooth
 from mtldsl.solvers.alternation.smaller_side import on_smaller_side
 from mtldsl.solvers.alternation.smoothed import alternate_smoothed
@@ -19,8 +21,11 @@ __all__ = ["SOLVER", "Alternating"]
 
 _METHODS = ("auto", "lbfgs", "joint", "block", "flip_flop")
 
-#: Joint steps before L-BFGS, and their accuracy: they bring it near.
-_STEPS_FIRST, _ACCURACY_FIRST = 4, 1e-5
+#: Of the flip-flop algorithm, as in the paper.
+_FUDGE = 1e-3
+
+#: Of the step that a warm start is compared with.
+_ACCURACY_FIRST = 1e-5
 
 
 class Alternating:
@@ -33,12 +38,13 @@ class Alternating:
              "auto"      "lbfgs" where it can be, else "joint"; "block", smoothed, where covariances have a bounded trace
     w_step : how a quadratic weights' step is solved: "simultaneous_diagonalization", "sylvester", "closed_form",
              "gradient_descent", "conjugate_gradient"; "auto" is the fastest that fits
-    fudge  : of "flip_flop" alone
+    fudge  : of "flip_flop" alone, 1e-3 unless given
     """
 
     name = "alternating"
     summary = "alternating minimisation: learned matrices in closed form, weights by a convex step or L-BFGS on the profile"
-    options: ClassVar[dict[str, object]] = {"method": "auto", "w_step": "auto", "fudge": 1e-3}
+    options: ClassVar[dict[str, object]] = {"method": "auto", "w_step": "auto", "fudge": None}
+    choices: ClassVar[dict[str, tuple[str, ...]]] = {"method": _METHODS, "w_step": ("auto", *METHODS)}
     max_iter = 10_000
     takes_nonconvex = True
 
@@ -59,32 +65,24 @@ class Alternating:
         watch: Watch,
         method: str = "auto",
         w_step: str = "auto",
-        fudge: float = 1e-3,
+        fudge: float | None = None,
     ) -> Point:
         method = self._method(form, method, fudge)
-        form = on_smaller_side(form)
+        form = on_smaller_side(form) if form.is_convex else form
         step = weights_step(form, w_step, watch)
-        x, structures = form.zeros() if start is None else start.blocks, starting_matrices(form)
-        if start is not None:
-            structures = jointly(form, x, structures)
-        if method == "lbfgs":
-            point = Point(x, structures=structures)
-            for _ in range(_STEPS_FIRST):
-                point = step.solve(structures, point.blocks, _ACCURACY_FIRST)
-                structures = jointly(form, point.blocks, structures)
-            return minimize_profile(
-                step, form, point.blocks, tol=tol, max_iter=max_iter, done=_STEPS_FIRST, watch=watch
-            )
+        x, structures = _beginning(step, form, start)
         if form.is_convex:
             return alternate_smoothed(step, form, x, structures, max_iter=max_iter, watch=watch)
+        if method == "lbfgs":
+            return minimize_profile(step, form, x, structures, tol=tol, max_iter=max_iter, watch=watch)
         if method == "joint":
             return accelerate(step, form, x, structures, tol=tol, max_iter=max_iter, watch=watch)
-        update = in_turn if method == "block" else flip_flop(fudge)
+        update = in_turn if method == "block" else flip_flop(_FUDGE if fudge is None else fudge)
         return alternate(
             step, form, update, x, structures, max_iter=max_iter, watch=watch, descends=method == "block"
         )
 
-    def _method(self, form: NormalForm, method: str, fudge: float) -> str:
+    def _method(self, form: NormalForm, method: str, fudge: float | None) -> str:
         """The method that "auto" stands for; SolverError where the one asked for does not fit."""
         typed = f"solve(solver='alternating', method={method!r})"
         if method not in _METHODS:
@@ -97,11 +95,30 @@ class Alternating:
             )
         if method == "lbfgs" and why_not_smooth(form) is not None:
             raise SolverError(f"{typed}: {why_not_smooth(form)} Write method='joint'")
-        if method == "flip_flop" and not 0 <= fudge < float("inf"):
-            raise SolverError(f"{typed}, fudge={fudge!r}: write a number >= 0, such as 1e-3")
+        if fudge is not None and method != "flip_flop":
+            raise SolverError(f"{typed}, fudge={fudge!r}: fudge belongs to method='flip_flop'; leave it out")
+        if fudge is not None:
+            checked_number(
+                "solve", "fudge", fudge, lambda v: v >= 0, "a number >= 0, such as 1e-3", SolverError
+            )
         if method == "auto":
             return "block" if form.is_convex else "joint" if why_not_smooth(form) is not None else "lbfgs"
         return method
+
+
+def _beginning(step, form: NormalForm, start: Point | None) -> tuple[Blocks, Structures]:
+    """Weights and matrices to begin with: those of a warm start, unless one step from the identity already leads lower.
+
+    Weights of zero are their own best answer to the matrices that are best for them, so that a path which begins there must
+    be able to leave.
+    """
+    structures = starting_matrices(form)
+    if start is None or form.is_convex:
+        return form.zeros() if start is None else start.blocks, structures
+    cold = step.solve(structures, start.blocks, _ACCURACY_FIRST).blocks
+    if form.violation(start.blocks) > form.violation(cold) or step.value(cold) < step.value(start.blocks):
+        return start.blocks, structures
+    return start.blocks, jointly(form, start.blocks, structures)
 
 
 SOLVER = Alternating()

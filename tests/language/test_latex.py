@@ -20,6 +20,8 @@ TASKS = {
 W, L = mtl.Weights(TASKS["sign"]), mtl.Weights(TASKS["sign"], name="L")
 long_name = mtl.Weights(TASKS["sign"], name="my_weights", intercept=True)
 lam, mu_2 = mtl.Parameter(2.0), mtl.Parameter(3.0, name="mu_2")
+S_1, Sigma = mtl.FeaturePrecision(TASKS["sign"], "S_1"), mtl.TaskPrecision(TASKS["sign"], "Sigma12")
+Omega = mtl.TaskCovariance(TASKS["sign"])
 ARGUMENTS = [
     W,
     long_name,
@@ -32,7 +34,19 @@ ARGUMENTS = [
     np.eye(4) @ W,
     lam * W,
 ]
-NEEDED = {"group_norm": {"groups": [[0, 1], [2]]}, "graph_laplacian": {"L": np.eye(3)}}
+NEEDED = {
+    "group_norm": {"groups": [[0, 1], [2]]},
+    "graph_laplacian": {"L": np.eye(3)},
+    "kronecker_ridge": {"rows": np.eye(4), "columns": np.eye(3)},
+    "matrix_normal": {
+        "Sigma1": mtl.FeaturePrecision(TASKS["sign"], "my_precision"),
+        "Sigma2": mtl.TaskPrecision(TASKS["sign"]),
+        "eta": 1e-7,
+        "rho": 2.5,
+    },
+    "feature_covariance_norm": {"D": mtl.FeatureCovariance(TASKS["sign"])},
+    "task_covariance_norm": {"Omega": mtl.TaskCovariance(TASKS["sign"])},
+}
 
 
 def set_in_type(latex):
@@ -96,6 +110,15 @@ def test_every_metric_inside_a_model_can_be_set(metric):
         (lambda: W[:, "a_1"] == 0, "W[:, 'a_1'] == 0", r"W_{:,\,a\_1} = 0"),
         (lambda: W[:, "b%"] <= 2.5e20, "W[:, 'b%'] <= 2.5e+20", r"W_{:,\,b\%} \leq 2.5 \cdot 10^{20}"),
         (lambda: np.ones(3) <= W, "W >= array(3)", r"W \geq \mathrm{array}(3)"),
+        (lambda: Sigma >> 1e-7, "Sigma12 >> 1e-07", r"\Sigma_{12} \succeq 10^{-7} I"),
+        (lambda: 50 >> Sigma, "Sigma12 << 50", r"\Sigma_{12} \preceq 50 I"),
+        (lambda: Omega.trace() <= 2.5, "Omega.trace() <= 2.5", r"\operatorname{tr} \Omega \leq 2.5"),
+        (
+            lambda: lam * mtl.matrix_normal(L - W, S_1, Sigma, eta=2),
+            "lam * matrix_normal(L - W, S_1, Sigma12, eta=2)",
+            r"\lambda \, \left[2 \, \operatorname{tr}(\mathrm{S\_1} (L - W) \Sigma_{12} (L - W)^\top) - "
+            r"(m \log|\mathrm{S\_1}| + d \log|\Sigma_{12}|)\right]",
+        ),
     ],
 )
 def test_as_typed(build, text, latex):

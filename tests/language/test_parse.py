@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 import mtldsl as mtl
 from mtldsl.errors import DataError, ModelError, MTLError
 from mtldsl.language.constraint import Constraint
+from mtldsl.language.learned import RangeConstraint
 from mtldsl.language.objective import Objective
 from mtldsl.language.parse import MAX_DEPTH, MAX_LENGTH, parse_constraint, parse_objective
 
@@ -29,12 +30,20 @@ NAMES = {
     "A": rng.normal(size=(2, 2)),
     "C": rng.uniform(1, 2, size=(3, 2)),
     "rows": np.array([0, 2]),
+    "Sigma1": mtl.FeaturePrecision(TASKS),
+    "Sigma2": mtl.TaskPrecision(TASKS),
+    "D": mtl.FeatureCovariance(TASKS),
+    "P": np.array([[2.0, 0.5, 0.0], [0.5, 1.0, 0.0], [0.0, 0.0, 3.0]]),
 }
+BOUNDS = ["Sigma1 >> 0.1", "Sigma1 << 10", "Sigma2 >> 0.2", "5 >> Sigma2", "D.trace() <= 2"]
 
 
 def value_at(objective, seed=1):
     """The objective at random weights: what a model means."""
-    form = mtl.minimize(objective + 0.0 * mtl.squared_loss(NAMES["W"], TASKS)).form()
+    learned = {matrix for term in objective.terms for matrix in term.learned}
+    bounds = [parse_constraint(text, NAMES) for text in BOUNDS]
+    bounds = [bound for bound in bounds if bound.unknown in learned]
+    form = mtl.minimize(objective + 0.0 * mtl.squared_loss(NAMES["W"], TASKS), bounds).form()
     random = np.random.default_rng(seed)
     blocks = {name: random.normal(size=shape) for name, shape in form.shapes.items()}
     return form.value(blocks)
@@ -53,6 +62,9 @@ OBJECTIVES = [
     "2 * structured_hinge(L, labelled, metric=FScore(beta=2)) + structured_hinge(L, labelled, RecallAt(k=0.5))",
     "structured_hinge(L, labelled, metric=[PrecisionAt(3), AUC()]) + structured_hinge(W, labelled) + l21_norm(W)",
     "squared_loss(W, tasks) + (C @ C[:2, :])[0, 0] * l1_norm(W)",
+    "sum_of_squares(W, tasks) + lam * matrix_normal(W - L, Sigma1, Sigma2, eta=2, rho=1/4)",
+    "sum_of_squares(W, tasks) + matrix_normal(L, P, Sigma2=Sigma2) + 0.5 * feature_covariance_norm(W, D)",
+    "sum_of_squares(W, tasks) + matrix_normal(W, Sigma2=[[2, 0], [0, 1]], Sigma1=Sigma1)",
 ]
 
 
@@ -77,6 +89,34 @@ def test_the_same_constraint_as_python_makes(text):
     assert type(ours.atom) is type(expected.atom) and ours.argument.shape == expected.argument.shape
     image = rng.normal(size=ours.argument.shape)
     assert ours.atom.violation(image) == expected.atom.violation(image)
+
+
+@pytest.mark.parametrize(
+    ("text", "printed", "name", "bound", "value"),
+    [
+        ("Sigma1>>0.01", "Sigma1 >> 0.01", "Sigma1", "lower", 0.01),
+        ("Sigma2 << 1e2", "Sigma2 << 100.0", "Sigma2", "upper", 100.0),
+        ("0.5 << Sigma1", "0.5 << Sigma1", "Sigma1", "lower", 0.5),
+        ("3 >> Sigma2", "3 >> Sigma2", "Sigma2", "upper", 3.0),
+        ("Sigma1 >> 1/8 + 1", "Sigma1 >> 1 / 8 + 1", "Sigma1", "lower", 1.125),
+        ("D.trace()<=1", "D.trace() <= 1", "D", "trace", 1.0),
+        ("2 >= D.trace()", "2 >= D.trace()", "D", "trace", 2.0),
+        ("D.trace() == 1", "D.trace() == 1", "D", "trace", 1.0),
+    ],
+)
+def test_what_a_constraint_says_of_a_learned_matrix(text, printed, name, bound, value):
+    found = parse_constraint(text, NAMES)
+    assert isinstance(found, RangeConstraint) and found.text == printed
+    assert (found.unknown, found.bound, found.value) == (NAMES[name], bound, value)
+
+
+def test_a_given_matrix_is_written_by_its_name():
+    objective = parse_objective("matrix_normal(W, P, Sigma2, eta=2)", NAMES)
+    assert objective.text == "matrix_normal(W, P, Sigma2, eta=2)"
+    assert r"\operatorname{tr}(P W \Sigma_2 W^\top)" in objective.latex and r"\Sigma_1" not in objective.latex
+    # a learned matrix of the other's name keeps its symbol
+    names = NAMES | {"Sigma1": mtl.TaskPrecision(TASKS, "Sigma1")}
+    assert r"P" not in parse_objective("matrix_normal(W, P, Sigma1)", names).latex
 
 
 @pytest.mark.parametrize(
@@ -144,9 +184,9 @@ WRONG = [
     ("l1_norm(W) + (ridge(W]", "1:22", "']' closes no bracket", "]"),
     ("l1_norm(W) ridge(W)", "1:1", "cannot be read as an expression", None),
     ("l1_norm(W) +", "1:13", "cannot be read as an expression", None),
-    ("l1_norm(W.T)", "1:9", "only attribute in the language is .sum", "W.T"),
-    ("l1_norm(W.sum)", "1:9", "only attribute in the language is .sum", "W.sum"),
-    ("l1_norm(W.mean(axis=0))", "1:9", "only words of the language and .sum", "W.mean"),
+    ("l1_norm(W.T)", "1:9", "only attributes in the language are .sum(axis=...) and .trace()", "W.T"),
+    ("l1_norm(W.sum)", "1:9", "only attributes in the language are .sum(axis=...) and .trace()", "W.sum"),
+    ("l1_norm(W.mean(axis=0))", "1:9", "only words of the language, .sum(axis=...) and .trace() can be called", "W.mean"),
     ("l1_norm(tasks.sum())", "1:9", "not to a Tasks object", "tasks"),
     ("l1_norm", "1:1", "write l1_norm(W, ...)", "l1_norm"),
     ("W(tasks)", "1:1", "W is an expression of weights, and cannot be called", "W"),
@@ -175,6 +215,34 @@ WRONG = [
     ("'é' + l1_norm(zz)", "1:15", "no name 'zz'", "zz"),
     ("99999999999999999999 * l1_norm(W)", "1:1", "write it as 1e20", "99999999999999999999"),
     ("\0", "1:1", "cannot be read", None),
+    ("Sigma1", "1:1", "this is a matrix that is learned", "Sigma1"),
+    ("Sigma1 >> 0.01", "1:1", "this is a constraint", "Sigma1 >> 0.01"),
+    ("D.trace()", "1:1", "this is the trace of a matrix; it is bounded, D.trace() <= 1", "D.trace()"),
+    ("ridge(W) + 2 * D.trace()", "1:16", "the trace of a matrix cannot stand beside *; it is bounded, D.trace() <= 1", "D.trace()"),
+    ("-D.trace()", "1:1", "the trace of a matrix has no sign", "-D.trace()"),
+    ("-Sigma1", "1:1", "not in arithmetic", "-Sigma1"),
+    ("ridge(W @ Sigma2)", "1:7", "Sigma2 is a matrix that is learned beside the weights", "W @ Sigma2"),
+    ("matrix_normal(W, 2 * Sigma1, Sigma2)", "1:18", "not in arithmetic", "2 * Sigma1"),
+    ("matrix_normal(W, Sigma2, Sigma1)", "1:1", 'Sigma1 must be a FeaturePrecision, and Sigma2 is a TaskPrecision; write Sigma1 = "FeaturePrecision" in [learned]', None),
+    ("matrix_normal(W, D, Sigma2)", "1:1", "D is a FeatureCovariance", None),
+    ("matrix_normal(W, lam, Sigma2)", "1:1", "Sigma1 must be a FeaturePrecision, or an array (3, 3) that fixes it", None),
+    ("matrix_normal(W, A, Sigma2)", "1:1", "matrix_normal(W, array(2, 2), Sigma2): ", None),
+    ("matrix_normal(W, Sigma1)", "1:1", 'needs Sigma2; write matrix_normal(W, Sigma1, Sigma2) with Sigma1 = "FeaturePrecision" in [learned]', None),
+    ("matrix_normal(W, Sigma1, Sigma2, eta=0)", "1:1", "eta must be a number > 0", None),
+    ("matrix_normal(W, Sigm1, Sigma2)", "1:18", "no name 'Sigm1'; did you mean 'Sigma1'?", "Sigm1"),
+    ("matrix_normal(W, Sigma1, tau)", "1:26", 'no name \'tau\'; declare it in [learned]: tau = "TaskPrecision"', "tau"),
+    ("task_covariance_norm(W, Omega=tau)", "1:31", 'declare it in [learned]: tau = "TaskCovariance"', "tau"),
+    ("matrix_normal(W, FeaturePrecision, Sigma2)", "1:18", 'declare Sigma1 = "FeaturePrecision" in [learned], and write Sigma1 here', "FeaturePrecision"),
+    ("matrix_normal(W, Sigma1, TaskPrecision(tasks))", "1:26", 'declare Sigma2 = "TaskPrecision" in [learned]', "TaskPrecision"),
+    ("feature_covariance_norm(W, P)", "1:1", "an array is given; with a given covariance the penalty is", None),
+    ("Sigma1(W)", "1:1", "Sigma1 is a matrix that is learned, and cannot be called", "Sigma1"),
+    ("Sigma1[0, 0] * ridge(W)", "1:1", "a matrix that is learned has no rows", "Sigma1"),
+    ("ridge(Sigma1.sum())", "1:7", ".sum() belongs to an expression of weights, not to a matrix that is learned", "Sigma1"),
+    ("ridge(W.trace())", "1:7", ".trace() belongs to a matrix that is learned, not to an expression of weights", "W"),
+    ("ridge(Sigma1.T)", "1:7", "only attributes in the language are .sum(axis=...) and .trace()", "Sigma1.T"),
+    ("D.trace(1) * ridge(W)", "1:1", "write .trace()", "D.trace(1)"),
+    ("1 << 9999999999 * 1", "1:1", "<< bounds a matrix that is learned by a number, as in Sigma1 << 100; this is a number", "1"),
+    ("ridge(W) + [Sigma1]", "1:13", "not a matrix that is learned", "Sigma1"),
 ]  # fmt: skip
 
 
@@ -205,6 +273,34 @@ WRONG_CONSTRAINTS = [
     ("not W >= 0", "1:1", "not is not in the language"),
     ("W >= lam", "1:1", "a Parameter may only multiply a term"),
     ("tasks >= 0", "1:1", "a Tasks object cannot be compared"),
+    ("0.01 << Sigma1 << 100", "1:1", 'two constraints: write "0.01 << Sigma1", "Sigma1 << 100"'),
+    ("Sigma1 >> 0.01 << 100", "1:1", 'two constraints: write "Sigma1 >> 0.01", "Sigma1 << 100"'),
+    ("0.01 << (Sigma1 << 100)", "1:1", 'two constraints: write "0.01 << Sigma1", "Sigma1 << 100"'),
+    ("0.01 <= Sigma1 <= 100", "1:1", 'two constraints: write "0.01 << Sigma1", "Sigma1 << 100"'),
+    ("0 <= D.trace() <= 1", "1:1", 'two constraints: write "0 <= D.trace()", "D.trace() <= 1"'),
+    ("Sigma1 >> 0.01 <= 3", "1:1", "a constraint cannot be compared"),
+    ("Sigma1 >= 0.01", "1:1", "write Sigma1 >> 0.01, in the order of semidefinite matrices"),
+    ("Sigma1 == P", "1:1", "write a given matrix in place of Sigma1"),
+    ("Sigma1 >> lam", "1:1", "the bound must be a plain number"),
+    ("Sigma1 >> P", "1:1", "the bound must be a plain number"),
+    ("[1] << Sigma1", "1:1", "the bound must be a plain number"),
+    ("Sigma1 >> Sigma2", "1:1", "the bound must be a plain number"),
+    ("Sigma1 >> True", "1:1", "the bound must be a plain number"),
+    ("Sigma1 >> -1", "1:1", "a finite number > 0"),
+    ("Sigma1 >> 'a'", "1:1", "the bound must be a plain number"),
+    ("W >> 0", "1:1", "this is an expression of weights; weights are compared by >= and <="),
+    ("0.01 << W", "1:9", "this is an expression of weights; weights are compared by >= and <="),
+    ("tasks >> 1", "1:1", "this is a Tasks object"),
+    ("1 >> 2", "1:1", "this is a number"),
+    ("D.trace() >> 1", "1:1", "this is the trace of a matrix; it is bounded, D.trace() <= 1"),
+    ("D >> 1", "1:1", "a covariance is bounded by its trace; write D.trace() <= 1"),
+    ("Sigma1.trace() <= 1", "1:1", "write Sigma1 >> 0.01, Sigma1 << 100"),
+    ("D.trace() >= 1", "1:1", "a trace is bounded from above"),
+    ("D.trace() < 1", "1:1", "a strict inequality has no closed feasible set"),
+    ("D.trace() <= lam", "1:1", "the bound of a trace must be a plain, finite number > 0"),
+    ("Sigma1", "1:1", "this is a matrix that is learned; write Sigma1 >> 0.01"),
+    ("D", "1:1", "this is a matrix that is learned; write D.trace() <= 1"),
+    ("D.trace()", "1:1", "this is the trace of a matrix; it is bounded, D.trace() <= 1"),
     (
         "FScore() <= 0.5",
         "1:1",
@@ -252,6 +348,11 @@ ATTACKS = [
     "9 ** 9 ** 9 * l1_norm(W)",
     "'a' * 10000000000",
     "[0] * 10000000000",
+    "1 << 99999999999999",
+    "Sigma1.__class__",
+    "Sigma1.tasks",
+    "D.trace().unknown",
+    "D.trace.__func__",
 ]
 
 
@@ -292,13 +393,14 @@ def test_a_sum_of_many_terms_is_read():
 
 pieces = st.sampled_from(
     ["W", "L", "lam", "A", "C", "tasks", "l1_norm(", "squared_loss(", "W, tasks)", ")", "(", "[", "]", ", ", " + ", " - ",
-     " * ", " / ", " @ ", " >= ", " == ", ".sum(", "axis=0", "mean=", "0", "1", "2.5", "'red'", ":", "True", "None", "-", "\n", "#", "é"]
+     " * ", " / ", " @ ", " >= ", " == ", ".sum(", "axis=0", "mean=", "0", "1", "2.5", "'red'", ":", "True", "None", "-", "\n", "#", "é",
+     "Sigma1", "Sigma2", "D", " >> ", " << ", ".trace()", "matrix_normal("]
 )  # fmt: skip
 
 
 @given(st.one_of(st.text(max_size=40), st.lists(pieces, max_size=14).map("".join)))
 def test_any_text_gives_a_model_or_an_error_with_its_place(text):
-    for read, kind in ((parse_objective, Objective), (parse_constraint, Constraint)):
+    for read, kind in ((parse_objective, Objective), (parse_constraint, Constraint | RangeConstraint)):
         try:
             assert isinstance(read(text, NAMES), kind)
         except MTLError as error:

@@ -88,7 +88,7 @@ from tests.models import shared
 for network in (MultiTaskNetwork(), SingleTaskNetworks()):
     try:
         network.fit(shared())
-    except mtl.SolverError as error:
+    except mtl.MissingExtraError as error:
         print(error)
 """
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)

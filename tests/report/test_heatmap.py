@@ -9,8 +9,8 @@ import pytest
 from scipy.cluster.hierarchy import linkage, to_tree
 from scipy.spatial.distance import squareform
 
-from mtldsl.errors import DataError, MTLError
-from mtldsl.report.heatmap import PlotsMissingError, clustered_order, heatmap, trace_plot
+from mtldsl.errors import DataError, MissingExtraError, MTLError
+from mtldsl.report.heatmap import clustered_order, heatmap, trace_plot
 
 
 @pytest.fixture
@@ -296,7 +296,7 @@ def test_without_matplotlib_the_extra_is_named(monkeypatch, draw):
     for name in [name for name in sys.modules if name.split(".")[0] == "matplotlib"]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(PlotsMissingError, match=r'pip install "mtldsl\[plots\]"') as raised:
+    with pytest.raises(MissingExtraError, match=r'pip install "mtldsl\[plots\]"') as raised:
         draw()
     assert isinstance(raised.value, MTLError) and isinstance(raised.value, ImportError)
 

@@ -30,6 +30,16 @@ from mtldsl.report.unicode_math import to_unicode
         (r"W_{0:2,\,[0, 1]} \geq 0", "W[0:2, [0, 1]] ≥ 0"),
         (r"\rho_{q}(x)^2", "ρ_q(x)²"),
         (r"x^{ab} + x_{q0}", "x^{ab} + x_{q0}"),
+        (
+            r"\left[2 \, \operatorname{tr}(\Sigma_1 W \Sigma_2 W^\top) - (m \log|\Sigma_1| + d \log|\Sigma_2|)\right]",
+            "[2 tr(Σ₁ W Σ₂ Wᵀ) − (m log|Σ₁| + d log|Σ₂|)]",
+        ),
+        (r"|-a|-|+b| + |c|", "|−a| − |+b| + |c|"),
+        (r"\Sigma_1 \succeq 0.01 I", "Σ₁ ⪰ 0.01 I"),
+        (r"\Sigma_{12}\preceq 10^{-7} I", "Σ₁₂ ⪯ 10⁻⁷ I"),
+        (r"\operatorname{tr} \Omega \leq 1", "tr Ω ≤ 1"),
+        (r"\operatorname{tr}(W^\top D^{-1} W)", "tr(Wᵀ D⁻¹ W)"),
+        (r"\mathrm{of\_tasks} \succeq 2 I", "of_tasks ⪰ 2 I"),
     ],
 )
 def test_one_line(latex, line):
@@ -44,6 +54,21 @@ def test_nothing_of_latex_is_left_of_any_word(name):
             rest = re.sub(r"[_^]\{[^{}]*\}", "", line)  # indices that have no small letters
             assert not re.search(r"[\\{}]", rest), line
             assert line.count("(") == line.count(")") and line.count("‖") % 2 == 0
+
+
+def test_a_model_that_learns_matrices():
+    tasks = mtl.Tasks.shared(np.eye(4), np.arange(8.0).reshape(4, 2))
+    W, L, Sigma1 = mtl.Weights(tasks), mtl.Weights(tasks, name="L"), mtl.FeaturePrecision(tasks)
+    Theta, Omega = mtl.TaskPrecision(tasks, "Theta"), mtl.TaskCovariance(tasks)
+    lam = mtl.Parameter(2.0)
+    objective = lam * mtl.matrix_normal(W - L, Sigma1, Theta, eta=3, rho=0.5) + mtl.task_covariance_norm(
+        W, Omega
+    )
+    assert to_unicode(objective.latex) == (
+        "λ [3 tr(Σ₁ (W − L) Θ (W − L)ᵀ) − 0.5 (m log|Σ₁| + d log|Θ|)] + tr(W Ω⁻¹ Wᵀ)"
+    )
+    assert to_unicode((Theta << 1e12).latex) == "Θ ⪯ 10¹² I"
+    assert to_unicode((Omega.trace() <= 1).latex) == "tr Ω ≤ 1"
 
 
 def test_a_whole_model():

@@ -7,8 +7,10 @@ from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
+from scipy import sparse
 
 from mtldsl.atoms.function import Regularizer, register
+from mtldsl.atoms.regularizers.norm import in_parentheses
 from mtldsl.atoms.spectral_matrix import SpectralMatrix, kronecker_apply
 from mtldsl.errors import ModelError
 
@@ -23,10 +25,16 @@ def checked_symmetric(matrix, typed: str, *, positive: bool = False) -> Spectral
     if isinstance(matrix, SpectralMatrix):
         return matrix
     wanted = f"a symmetric positive {'' if positive else 'semi'}definite matrix"
+    if sparse.issparse(matrix):
+        matrix = matrix.toarray()
     try:
-        dense = np.asarray(matrix, dtype=float)
+        dense = np.asarray(matrix, dtype=None if np.iscomplexobj(matrix) else float)
     except (TypeError, ValueError):
-        dense = np.empty(0)
+        raise ModelError(
+            f"{typed}: write {wanted}, a square array of numbers; this is {_short(matrix)}"
+        ) from None
+    if np.iscomplexobj(dense):
+        raise ModelError(f"{typed}: the matrix is complex; write {wanted} of real numbers, such as A.real")
     if dense.ndim != 2 or dense.shape[0] != dense.shape[1] or not dense.size:
         raise ModelError(
             f"{typed}: write {wanted}, a square array of numbers; this has the shape {dense.shape}"
@@ -103,6 +111,9 @@ class KroneckerRidge(Regularizer):
         singular = np.outer([1.0, -1.0, 0, 0], [1.0, -1.0, 0, 0])
         return [cls(A, B), cls(low_rank, B), cls(A, singular)]
 
+    def latex(self, argument):
+        return super().latex(in_parentheses(argument))
+
     def check(self, shape):
         for S, side, what in (
             (self.rows, shape[0], "rows (features)"),
@@ -156,6 +167,11 @@ class KroneckerRidge(Regularizer):
         if self.rows.values.size or self.rows.rest == 0:  # not a multiple of the identity
             return None
         return self.rows.rest * self.columns.dense()
+
+
+def _short(value) -> str:
+    text = " ".join(repr(value).split())
+    return text if len(text) <= 40 else text[:37] + "..."
 
 
 def _pseudo_inverse(x):

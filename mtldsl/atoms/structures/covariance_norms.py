@@ -120,6 +120,7 @@ class FeatureCovarianceNorm(_CovarianceNorm):
     name: ClassVar[str] = "feature_covariance_norm"
     formula: ClassVar[str] = r"\operatorname{tr}({}^\top D^{-1} {})"
     learns: ClassVar[tuple[Learned, ...]] = (Learned("D", "features", "covariance"),)
+    symbols: ClassVar[dict[str, str]] = {"D": "D"}
     axis: ClassVar[int] = 0
 
     @property
@@ -161,6 +162,7 @@ class TaskCovarianceNorm(_CovarianceNorm):
     name: ClassVar[str] = "task_covariance_norm"
     formula: ClassVar[str] = r"\operatorname{tr}({} \Omega^{-1} {}^\top)"
     learns: ClassVar[tuple[Learned, ...]] = (Learned("Omega", "tasks", "covariance"),)
+    symbols: ClassVar[dict[str, str]] = {"Omega": r"\Omega"}
     axis: ClassVar[int] = 1
 
     @property

@@ -77,6 +77,7 @@ class MatrixNormal(Structure):
         Learned("Sigma1", "features", "precision"),
         Learned("Sigma2", "tasks", "precision"),
     )
+    symbols: ClassVar[dict[str, str]] = {"Sigma1": r"\Sigma_1", "Sigma2": r"\Sigma_2"}
     needs: ClassVar[dict[str, str]] = {
         "upper": "the objective is unbounded below, since {name} = t I with t -> infinity lets -log|{name}| fall without end",
         "lower": "{name} may become singular, and then large weights cost nothing in some direction",
@@ -101,9 +102,9 @@ class MatrixNormal(Structure):
             cls(eta=2.0).bound([Range(1.5, 1.5), SpectralMatrix.of(given)]),
         ]
 
-    def latex(self, argument):
+    def latex(self, argument, symbols=None):
         """With the values of eta and rho, and brackets around the difference."""
-        text = super().latex(argument)
+        text = super().latex(argument, symbols)
         for name, value in ((r"\eta", self.eta), (r"\rho", self.rho)):
             text = text.replace(f"{name} ", "" if value == 1.0 else rf"{value:g} \, ", 1)
         return rf"\left[{text}\right]"
@@ -141,7 +142,7 @@ class MatrixNormal(Structure):
 
     def value(self, W) -> float:
         s = np.linalg.svd(_between(self._roots, W), compute_uv=False)
-        return self._of_singular_values(s, *W.shape)
+        return self._of_pairs(s, *self._eigenvalues(s, *W.shape), *W.shape)
 
     def value_and_gradient(self, W) -> tuple[float, np.ndarray]:
         """Both from one singular value decomposition."""
@@ -149,7 +150,7 @@ class MatrixNormal(Structure):
         U, s, Vt = np.linalg.svd(_between(self._roots, W), full_matrices=False)
         a, b = self._eigenvalues(s, d, m)
         gradient = (U * (2.0 * self.eta * a * b * s)) @ Vt
-        return self._of_singular_values(s, d, m), _between(self._roots, gradient)
+        return self._of_pairs(s, a, b, d, m), _between(self._roots, gradient)
 
     def gradient(self, W) -> np.ndarray:
         return self.value_and_gradient(W)[1]
@@ -166,8 +167,8 @@ class MatrixNormal(Structure):
         rest = self._boxes[0].upper * self._boxes[1].upper
         return U, Vt.T, 2.0 * self.eta * a * b, 2.0 * self.eta * rest
 
-    def _of_singular_values(self, s, d: int, m: int) -> float:
-        a, b = self._eigenvalues(s, d, m)
+    def _of_pairs(self, s, a, b, d: int, m: int) -> float:
+        """The value at singular values s whose eigenvalues are a and b."""
         pairs = self.eta * a * b * s**2 - self.rho * (m * np.log(a) + d * np.log(b))
         return float(pairs.sum()) + self._unpaired(d, m, s.size)
 
@@ -280,7 +281,9 @@ def _between(factors, W) -> np.ndarray:
 def _clipped_ratio(numerator: float, denominator, box: Range) -> np.ndarray:
     """clip(numerator / denominator, lower, upper), upper where the denominator is 0."""
     with np.errstate(divide="ignore", over="ignore"):
-        return np.clip(numerator / denominator, box.lower, box.upper)
+        return np.minimum(
+            np.maximum(numerator / denominator, box.lower), box.upper
+        )  # np.clip is slow to call
 
 
 def _give_way(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, fields, replace
 from typing import ClassVar
 
 import numpy as np
 
 from mtldsl.atoms.function import MatrixFunction
+from mtldsl.atoms.regularizers.norm import in_parentheses
 from mtldsl.atoms.spectral_matrix import SpectralMatrix
 
 __all__ = ["Learned", "Matrices", "Quadratic", "Range", "Structure"]
@@ -60,7 +62,16 @@ class Structure(MatrixFunction):
     """
 
     learns: ClassVar[tuple[Learned, ...]] = ()
+    symbols: ClassVar[dict[str, str]] = {}  # a matrix's name -> its LaTeX in `formula`
     needs: ClassVar[dict[str, str]] = {}  # fields of Range that must be given -> why
+
+    def latex(self, argument: str, symbols: dict[str, str] | None = None) -> str:
+        """symbols: a matrix's name -> how the model writes it, where that is not the usual way."""
+        text = self.formula
+        if symbols:
+            usual = {self.symbols[name]: symbol for name, symbol in symbols.items()}
+            text = re.sub("|".join(map(re.escape, usual)), lambda found: usual[found[0]], text)
+        return text.replace("{}", in_parentheses(argument))
 
     def bound(self, descriptions) -> Structure:
         """This structure with what the model says of each matrix: a `Range` or an array."""

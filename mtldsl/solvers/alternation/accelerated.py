@@ -30,7 +30,7 @@ def accelerate(
     for iteration in range(1, max_iter + 1):
         image = step.solve(learned_matrices(form, layout.blocks(here)), layout.blocks(here), accuracy)
         flat, best = layout.flat(image.blocks), step.value(image.blocks)
-        assert_descent(value, best, iteration)
+        assert_descent(value, best, iteration, step.rise)
         moved = np.linalg.norm(flat - here) / max(np.linalg.norm(flat), np.finfo(float).tiny)
         leap = anderson.step(here, flat, 1.0)
         if not np.array_equal(leap, flat):

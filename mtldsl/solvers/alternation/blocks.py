@@ -62,7 +62,7 @@ def alternate(
         structures = update(form, x, structures)
         value = step.value(x, structures)
         if descends:
-            assert_descent(before, value, iteration)
+            assert_descent(before, value, iteration, step.rise)
         before = value
         point.iteration, point.structures = iteration, structures
         # a look costs a pass over the data: every tenth of the way is often enough
@@ -73,9 +73,11 @@ def alternate(
     return point
 
 
-def assert_descent(before: float, value: float, iteration: int) -> None:
-    """SolverError where the objective rose: every step minimises over a block, so a rise would be an error of ours."""
-    if value > before + ROUNDING * max(abs(before), abs(value)):
+def assert_descent(before: float, value: float, iteration: int, rise: float = ROUNDING) -> None:
+    """SolverError where the objective rose by more than `rise`, relatively: every step minimises over a block, so that would be
+    an error of ours.
+    """
+    if value > before + rise * max(abs(before), abs(value)):
         raise SolverError(
             f"alternating: the objective rose from {before:.12g} to {value:.12g} in iteration {iteration}; each step minimises over "
             "one block, so this is a fault in mtldsl: please report the model and its data"

@@ -23,7 +23,8 @@ class LBFGS:
 
     Without a metric, H0 is the multiple of the identity that the last step suggests.
 
-    The line search asks for weak Wolfe conditions by bisection; where values agree to rounding, for the slopes alone.
+    The line search asks for weak Wolfe conditions, by interpolation and bisection; where values agree to rounding, for the
+    slopes alone.
     Sources: Liu and Nocedal, "On the limited memory BFGS method for large scale optimization", Math. Program. 45 (1989); Hager
     and Zhang, "A new conjugate gradient method with guaranteed descent and an efficient line search", SIAM J. Optim. 16 (2005).
     """
@@ -35,7 +36,7 @@ class LBFGS:
         metric: Callable | None,
         memory: int,
     ):
-        self.function, self.metric = function, metric
+        self.function, self.metric, self.scale = function, metric, 1.0
         self.x = x
         self.value, self.gradient = function(x)
         self.pairs: deque = deque(maxlen=memory)
@@ -71,7 +72,7 @@ class LBFGS:
             q -= share * y
             shares.append(share)
         if self.metric is not None:
-            r = self.metric(q)
+            r = self.scale * self.metric(q)
         elif self.pairs:
             _, y, curvature = self.pairs[-1]
             r = q * (curvature / float(y @ y))
@@ -91,9 +92,14 @@ class LBFGS:
             same = abs(value - self.value) <= _ROUNDING * abs(self.value)
             if not lower and not (same and now <= -(1.0 - 2.0 * _DECREASE) * slope):
                 high = t
+                if low == 0.0:  # the minimum of the parabola through both values and the first slope
+                    parabola = -0.5 * slope * t * t / (value - self.value - slope * t)
+                    t = min(max(parabola, 0.1 * t), 0.6 * t) if np.isfinite(parabola) else 0.5 * t
+                    continue
             elif now < _CURVATURE * slope:
                 low = t
             else:
+                self.scale *= np.sqrt(min(max(t, 0.5), 2.0))
                 return x, value, gradient
             t = 2.0 * low if high == np.inf else 0.5 * (low + high)
         return None

@@ -15,8 +15,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from mtldsl.compile.normal_form import NormalForm
 from mtldsl.compile.structure_term import StructureTerm
-from mtldsl.solvers.alternation.weights_step import LinearStep
+from mtldsl.solvers.alternation.quadratic_data import QuadraticData
 
 __all__ = ["metric_at"]
 
@@ -30,29 +31,31 @@ _LARGEST_SPECTRUM = 2500
 _FLOOR = 1e-14
 
 
-def metric_at(step, W: np.ndarray | None):
-    """g -> H^{-1} g at the weights W, flat; None where no closed form is known or it would be too expensive."""
-    if not isinstance(step, LinearStep):
-        return None
-    (d, m), shared = step.data.shape, step.data.is_shared
+def metric_at(form: NormalForm, data: QuadraticData, W: np.ndarray):
+    """G -> H^{-1} G at the weights W; `data` holds the losses' curvature. None where no closed form is known, or a dear one."""
+    (d, m), shared = data.shape, data.is_shared
     entries = min(d, m) ** 3 if shared else m * d * d
-    turning, extra = _turning(step, W)
-    if turning is None or entries > _LARGEST_ENTRIES or (shared and d > _LARGEST_SPECTRUM):
+    if entries > _LARGEST_ENTRIES or (shared and d > _LARGEST_SPECTRUM):
         return None
-    invert = _invert_shared(step, *turning, extra) if shared else _invert_separate(step, *turning, extra)
-    return lambda g: invert(g.reshape(d, m)).ravel()
+    turning, extra = _turning(form, data.block, W)
+    if turning is None:
+        return None
+    return (_invert_shared if shared else _invert_separate)(data, *turning, extra)
 
 
-def _turning(step: LinearStep, W):
+def _turning(form: NormalForm, block: str, W):
     """((U, V, M), extra): M (r + 1, r + 1) are the weights min(w_i, w_j), the last those of zeros; extra = curvature besides.
 
-    Of one structure whose matrices are both learned; any other quadratic counts by its largest curvature on the diagonal.
+    Of one structure of the block itself whose matrices are both learned; any other function counts by its largest curvature on
+    the diagonal.
     """
     found, extra = None, 0.0
-    for f in step.form.functions:
+    for f in form.functions:
+        if [(entry.block, entry.left, entry.right) for entry in f.map.entries] != [(block, None, None)]:
+            return None, 0.0
         c = f.coefficient * f.map.entries[0].coefficient ** 2
         if isinstance(f, StructureTerm) and None not in f.names and found is None:
-            U, V, w, rest = f.structure.turning_weights(f.map.forward({step.name: W}))
+            U, V, w, rest = f.structure.turning_weights(f.map.forward({block: W}))
             w = c * np.append(w, rest)
             found = U, V, np.minimum(w[:, None], w)
         elif isinstance(f, StructureTerm):
@@ -71,15 +74,15 @@ def _between(U, weights, gram) -> np.ndarray:
     return system
 
 
-def _invert_shared(step: LinearStep, U, V, M, extra):
+def _invert_shared(data: QuadraticData, U, V, M, extra):
     """Column j in the basis V has the system K + (w_j + extra) I - U diag((w_j - w_i)_+) U^T, by Woodbury's formula."""
-    values, Q = step.data.spectrum
+    values, Q = data.spectrum
     P = Q.T @ U  # (d, r)
     levels = (
         np.maximum(values, 0.0)[:, None] + M[-1] + extra
     )  # (d, r + 1), the last for what is orthogonal to V
     levels += _FLOOR * levels.max()
-    roots = np.sqrt(M[-1, :-1, None] - M[:-1, :-1].T)  # (column j, row i)
+    roots = np.sqrt(np.maximum(M[-1, :-1, None] - M[:-1, :-1].T, 0.0))  # (column j, row i)
     inner = np.stack([(P / column[:, None]).T @ P for column in levels[:, :-1].T])
     inner = np.eye(P.shape[1]) - roots[:, :, None] * inner * roots[:, None, :]
     inverses = np.linalg.inv(inner + _FLOOR * np.eye(P.shape[1]))
@@ -96,17 +99,17 @@ def _invert_shared(step: LinearStep, U, V, M, extra):
     return invert
 
 
-def _invert_separate(step: LinearStep, U, V, M, extra):
+def _invert_separate(data: QuadraticData, U, V, M, extra):
     """Balanced: z = C g on the span of the columns that are alive, and task by task what H leaves of g - H z."""
-    d, m = step.data.shape
-    task_by_task = _task_by_task(step, U, V, M, extra)
+    d, m = data.shape
+    task_by_task = _task_by_task(data, U, V, M, extra)
     alive = M[:-1, -1] < 0.5 * M[-1, -1]
     A = V[:, alive]  # (m, r)
     side = d * A.shape[1]
     if not 0 < side <= _LARGEST_SIDE:
         return task_by_task
     # sum over tasks of V_tj V_tk K_t, and the weights of u_i v_j^T
-    coarse = np.einsum("tj,tk,tab->jakb", A, A, np.broadcast_to(step.data.gram, (m, d, d)), optimize=True)
+    coarse = np.einsum("tj,tk,tab->jakb", A, A, np.broadcast_to(data.gram, (m, d, d)), optimize=True)
     for j, column in enumerate(np.flatnonzero(alive)):
         coarse[j, :, j, :] = _between(U, M[:, column] + extra, coarse[j, :, j, :])
     inverse = np.linalg.inv(coarse.reshape(side, side))
@@ -118,7 +121,7 @@ def _invert_separate(step: LinearStep, U, V, M, extra):
         turned, rest, edge = U.T @ W, M[-1, -1], M[:-1, -1]
         inner = (M[:-1, :-1] - edge[:, None] - edge + rest) * (turned @ V)
         turned = (rest + extra) * W + U @ ((edge - rest)[:, None] * turned)
-        return step.data.product(W) + turned + ((W @ V) * (edge - rest) + U @ inner) @ V.T
+        return data.product(W) + turned + ((W @ V) * (edge - rest) + U @ inner) @ V.T
 
     def invert(G):
         z = together(G)
@@ -128,11 +131,11 @@ def _invert_separate(step: LinearStep, U, V, M, extra):
     return invert
 
 
-def _task_by_task(step: LinearStep, U, V, M, extra):
+def _task_by_task(data: QuadraticData, U, V, M, extra):
     """The diagonal blocks of H alone: in task t, direction i of U has the weight sum_j M_ij V_tj^2."""
-    d, m = step.data.shape
+    d, m = data.shape
     shares = np.column_stack([V**2, np.maximum(1.0 - np.sum(V**2, axis=1), 0.0)])
-    grams = np.broadcast_to(step.data.gram, (m, d, d))
+    grams = np.broadcast_to(data.gram, (m, d, d))
     inverses = np.linalg.inv(
         np.stack([_between(U, weights + extra, K) for weights, K in zip(shares @ M, grams, strict=True)])
     )

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 
 from mtldsl.compile.normal_form import Blocks, NormalForm
-from mtldsl.compile.structure_term import StructureTerm
+from mtldsl.compile.structure_term import Structures, StructureTerm, learned_matrices
 from mtldsl.solvers.alternation.blocks import assert_descent
 from mtldsl.solvers.alternation.lbfgs import LBFGS
 from mtldsl.solvers.alternation.metric import metric_at
+from mtldsl.solvers.alternation.quadratic_data import curvature_data
 from mtldsl.solvers.alternation.weights_step import LinearStep
 from mtldsl.solvers.smooth_part import Layout
 from mtldsl.solvers.solver import Point, Watch
@@ -16,7 +19,19 @@ from mtldsl.solvers.solver import Point, Watch
 __all__ = ["minimize_profile", "why_not_smooth"]
 
 #: Pairs that L-BFGS remembers; iterations after which its metric is chosen anew.
-_MEMORY, _ROUND = 20, 40
+_MEMORY, _ROUND = 10, 40
+
+#: Joint steps before L-BFGS, and their accuracy: they bring it near.
+_STEPS_FIRST, _ACCURACY_FIRST = 4, 1e-5
+
+#: Multiplications that Gram matrices of non-quadratic losses may take.
+_LARGEST_GRAM_WORK = 2_000_000_000
+
+#: Seconds after which a look is worth its price, whatever that is.
+_SECONDS_WITHOUT_LOOK = 5.0
+
+#: Scalars of data up to which a look at the certificate costs a few milliseconds.
+_CHEAP_LOOK = 2_000_000
 
 
 def why_not_smooth(form: NormalForm) -> str | None:
@@ -40,8 +55,10 @@ class _GramProfile:
     def flat(self, x: Blocks) -> np.ndarray:
         return x[self.step.name].ravel()
 
-    def weights(self, flat) -> np.ndarray:
-        return flat.reshape(self.shape)
+    def metric(self, flat):
+        """g -> H^{-1} g, None where there is none."""
+        invert = metric_at(self.form, self.step.data, flat.reshape(self.shape))
+        return None if invert is None else lambda g: invert(g.reshape(self.shape)).ravel()
 
     def blocks(self, flat) -> Blocks:
         return self.step.data.blocks(flat.reshape(self.shape))
@@ -65,8 +82,33 @@ class _DataProfile:
     def flat(self, x: Blocks) -> np.ndarray:
         return self.layout.flat(x)
 
-    def weights(self, flat) -> None:
-        return None
+    def metric(self, flat):
+        """As above, from the losses' second derivatives at this point; the intercept is eliminated and put back."""
+        (name, *others), intercepts = (
+            [b.name for b in self.form.weight_blocks],
+            self.form.losses[0].intercepts,
+        )
+        if others or not all(
+            loss.map.identity_of == name and loss.atom.separable and _pays(loss) for loss in self.form.losses
+        ):
+            return None
+        x = self.layout.blocks(flat)
+        data, means, counts = curvature_data(self.form, x)
+        invert = metric_at(self.form, data, x[name])
+        if invert is None:
+            return None
+
+        def apply(g):
+            parts = dict(self.layout.blocks(g))
+            if intercepts:
+                of_intercept = parts[intercepts[0]][0]
+                parts[name] = invert(parts[name] - means * of_intercept)
+                parts[intercepts[0]] = of_intercept / counts - np.sum(means * parts[name], axis=0)
+            else:
+                parts[name] = invert(parts[name])
+            return self.layout.flat(parts)
+
+        return apply
 
     def blocks(self, flat) -> Blocks:
         return {name: block.copy() for name, block in self.layout.blocks(flat).items()}
@@ -79,6 +121,11 @@ class _DataProfile:
             loss.add_adjoint(loss.gradient(z), of_losses)
         more, of_penalties = _penalties(self.form, x, self.form.zeros())
         return value + more, self.layout.flat(of_losses), self.layout.flat(of_penalties)
+
+
+def _pays(loss) -> bool:
+    """Whether Gram matrices of the samples are cheap enough to be formed anew in every round."""
+    return loss.tasks.n_samples * loss.tasks.n_features**2 <= _LARGEST_GRAM_WORK
 
 
 def _penalties(form: NormalForm, x: Blocks, into: Blocks) -> tuple[float, Blocks]:
@@ -96,12 +143,21 @@ def _penalties(form: NormalForm, x: Blocks, into: Blocks) -> tuple[float, Blocks
 
 
 def minimize_profile(
-    step, form: NormalForm, x: Blocks, *, tol: float, max_iter: int, done: int, watch: Watch
+    step, form: NormalForm, x: Blocks, structures: Structures, *, tol: float, max_iter: int, watch: Watch
 ) -> Point:
-    """L-BFGS from x, in a metric that is chosen anew every `_ROUND` iterations, until `watch` is content."""
+    """A few joint steps, then L-BFGS in a metric that is chosen anew every `_ROUND` iterations, until `watch` is content."""
+    cheap = sum(loss.tasks.n_samples * loss.tasks.n_features for loss in form.losses) <= _CHEAP_LOOK
+    first = min(_STEPS_FIRST, max_iter)
+    for iteration in range(1, first + 1):
+        x = step.solve(structures, x, _ACCURACY_FIRST).blocks
+        structures = learned_matrices(form, x)
+        if (cheap and iteration == 1) or iteration == max_iter:
+            point = Point(x, iteration=iteration)
+            if watch(point) or watch.expired or iteration == max_iter:
+                return point
     profile = _GramProfile(form, step) if isinstance(step, LinearStep) else _DataProfile(form)
-    flat, iteration, target = profile.flat(x), done, 0.5 * tol
-    residual = np.inf
+    flat, iteration, target = profile.flat(x), first, 0.5 * tol
+    residual, looked = np.inf, time.perf_counter()
 
     def function(flat):
         nonlocal residual
@@ -113,17 +169,21 @@ def minimize_profile(
 
     while True:
         started = iteration
-        search = LBFGS(function, flat, metric_at(step, profile.weights(flat)), _MEMORY)
+        search = LBFGS(function, flat, profile.metric(flat), _MEMORY)
         while iteration - started < _ROUND:
             before = search.value
             moved = search.step()
             iteration += moved
             assert_descent(before, search.value, iteration)
-            if residual <= target or not moved or iteration >= max_iter or watch.expired:
+            end = residual <= target or not moved or iteration >= max_iter or watch.expired
+            # a few looks on the way for the history, and for those who interrupt a long run
+            due = cheap and (iteration - first).bit_count() == 1
+            if end or due or time.perf_counter() - looked > _SECONDS_WITHOUT_LOOK:
                 point = Point(profile.blocks(search.x), iteration=iteration)
                 if watch(point) or watch.expired or iteration >= max_iter:
                     return point
-                target = 0.3 * residual
+                looked = time.perf_counter()
+                target = 0.3 * residual if residual <= target else target
                 if not moved:
                     break
         flat = search.x

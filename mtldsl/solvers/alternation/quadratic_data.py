@@ -12,7 +12,10 @@ from mtldsl.compile.normal_form import Blocks, LossTerm, NormalForm
 from mtldsl.memory import require_memory
 from mtldsl.solvers.smooth_part import bordered_gram
 
-__all__ = ["QuadraticData", "quadratic_data", "why_not_quadratic"]
+__all__ = ["QuadraticData", "curvature_data", "quadratic_data", "why_not_quadratic"]
+
+#: Samples on a flat part of their loss keep this share of the largest second derivative.
+_LEAST_CURVATURE = 1e-3
 
 
 def why_not_quadratic(form: NormalForm) -> str | None:
@@ -80,36 +83,59 @@ class QuadraticData:
 def quadratic_data(form: NormalForm) -> QuadraticData:
     """One pass over the data. SolverError where the Gram matrices do not fit into memory."""
     (block,) = form.weight_blocks
-    d, m = block.shape
-    shared = all(loss.is_shared_complete and loss.uniform_scale is not None for loss in form.losses)
-    require_memory(
-        2 * 8 * d * d * (1 if shared else m),
-        f"the Gram matri{'x' if shared else 'ces'} of {'' if shared else f'{m:,} tasks with '}{d:,} features",
-        'write method="joint", w_step="conjugate_gradient" on fewer features, or select features first',
-    )
-    gram = sum(bordered_gram(loss, _weights(loss)) for loss in form.losses)
-    if not shared and gram.ndim == 2:
-        gram = np.broadcast_to(gram, (m, *gram.shape))
-    cross, totals, constant = np.zeros((d, m)), np.zeros(m), 0.0
-    for loss in form.losses:
-        weighted = _weights(loss) * loss.tasks.targets
+    weights = [_weights(loss) for loss in form.losses]
+    cross, totals, constant = np.zeros(block.shape), np.zeros(block.shape[1]), 0.0
+    for loss, of_samples in zip(form.losses, weights, strict=True):
+        weighted = of_samples * loss.tasks.targets
         cross += loss.tasks.adjoint(weighted)
         totals += np.add.reduceat(weighted, loss.tasks.offsets[:-1])
         constant += 0.5 * float(weighted @ loss.tasks.targets)
+    gram, x_mean, counts = _grams(form, weights)
     intercept = next((name for loss in form.losses for name in loss.intercepts), None)
     if intercept is None:
         return QuadraticData(block.name, gram, cross, constant)
-    if not all(loss.intercepts for loss in form.losses):
-        raise AssertionError("losses of one weight matrix share its intercept")
-    border, counts = gram[..., :-1, -1], gram[..., -1, -1]  # (d,) or (m, d); a number or (m,)
-    inner = (
-        gram[..., :-1, :-1]
-        - border[..., :, None] * border[..., None, :] / np.asarray(counts)[..., None, None]
-    )
-    x_mean = np.broadcast_to((border / np.asarray(counts)[..., None]).T.reshape(d, -1), (d, m))
     y_mean = totals / counts
     constant -= 0.5 * float(np.sum(totals * y_mean))
-    return QuadraticData(block.name, inner, cross - x_mean * totals, constant, intercept, (x_mean, y_mean))
+    return QuadraticData(block.name, gram, cross - x_mean * totals, constant, intercept, (x_mean, y_mean))
+
+
+def curvature_data(form: NormalForm, x: Blocks) -> tuple[QuadraticData, np.ndarray, np.ndarray]:
+    """(the losses' second-order model at x, input means (d, m), total weights (m,)) of smooth sums over samples.
+
+    Second derivatives are differences of slopes; an intercept is eliminated as in `quadratic_data`, and its means and weights are
+    what it takes to put it back.
+    """
+    (block,) = form.weight_blocks
+    weights = []
+    for loss in form.losses:
+        z = loss.predictions(x)
+        h = 1e-4 * (1.0 + np.abs(z))
+        second = (loss.gradient(z + h) - loss.gradient(z - h)) / (2.0 * h)
+        weights.append(np.maximum(second, _LEAST_CURVATURE * second.max(initial=0.0)))
+    gram, x_mean, counts = _grams(form, weights)
+    return QuadraticData(block.name, gram, np.zeros(block.shape), 0.0), x_mean, counts
+
+
+def _grams(form: NormalForm, weights: list) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(K, means of the inputs (d, m), total weights (m,)) for one weight a sample in each loss: a number, or an array."""
+    (block,) = form.weight_blocks
+    d, m = block.shape
+    alike = zip(form.losses, weights, strict=True)
+    shared = all(loss.is_shared_complete and np.ndim(of_samples) == 0 for loss, of_samples in alike)
+    require_memory(
+        2 * 8 * d * d * (1 if shared else m),
+        f"the Gram matri{'x' if shared else 'ces'} of {'' if shared else f'{m:,} tasks with '}{d:,} features",
+        "select features, or project them, first",
+    )
+    gram = sum(bordered_gram(loss, w) for loss, w in zip(form.losses, weights, strict=True))
+    if not shared and gram.ndim == 2:
+        gram = np.broadcast_to(gram, (m, *gram.shape))
+    if not any(loss.intercepts for loss in form.losses):
+        return gram, np.zeros((d, m)), np.ones(m)
+    border, counts = gram[..., :-1, -1], np.asarray(gram[..., -1, -1])  # (d,) or (m, d); a number or (m,)
+    means = border / counts[..., None]
+    inner = gram[..., :-1, :-1] - border[..., :, None] * means[..., None, :]
+    return inner, np.broadcast_to(means.T.reshape(d, -1), (d, m)), np.broadcast_to(counts, m)
 
 
 def _weights(loss: LossTerm):

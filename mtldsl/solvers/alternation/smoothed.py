@@ -40,7 +40,7 @@ def alternate_smoothed(
             structures |= term.named((C,))
             added += term.coefficient * eps**2 * C.power(-1.0).trace()
         value = step.value(x, structures) + added
-        assert_descent(before, value, iteration)
+        assert_descent(before, value, iteration, step.rise)
         before = value
         if iteration <= 10 or iteration >= 1.1 * looked or iteration == max_iter or watch.expired:
             looked = iteration

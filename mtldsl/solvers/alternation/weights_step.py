@@ -75,6 +75,7 @@ class LinearStep:
     form: NormalForm
     data: QuadraticData
     method: str = "auto"
+    rise: float = 1e-10  # of the objective between steps that rounding may cause, relatively
 
     @property
     def name(self) -> str:
@@ -115,6 +116,7 @@ class ConvexStep:
     def __init__(self, form: NormalForm, watch: Watch):
         self.form, self.watch = form, watch
         self.before: Point | None = None
+        self.rise = 1e-10
 
     def solve(self, structures: Structures, x: Blocks, accuracy: float = 1e-8) -> Point:
         """accuracy: the duality gap of the step, relative to its objective's size."""
@@ -123,6 +125,10 @@ class ConvexStep:
             Point(x) if self.before is None else Point(x, self.before.loss_duals, self.before.function_duals)
         )
         inner = _InnerWatch(kept, accuracy, self.watch)
+        if (
+            kept.constraints
+        ):  # weights that meet them to an accuracy may lie below those that meet them to a higher one
+            self.rise = 100.0 * max(accuracy, kept.violation(x))
         names = fast_candidates(kept)
         if not names:
             raise ModelError(f"{self.form.typed}: with its matrices kept, no fast solver takes this model")

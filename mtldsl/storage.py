@@ -1,0 +1,106 @@
+"""A solution as one .npz file: arrays as such, everything else as JSON; no pickle."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from zipfile import BadZipFile
+
+import numpy as np
+
+from mtldsl.atoms.metrics import Metric
+from mtldsl.atoms.spectral_matrix import SpectralMatrix
+from mtldsl.errors import DataError, ModelError
+from mtldsl.learned import LearnedMatrix
+from mtldsl.stationarity import Stationarity
+
+__all__ = ["read_fields", "write_fields"]
+
+_FORMAT = "mtldsl-solution-1"
+
+#: Arrays that a solution may lack.
+_OPTIONAL = ("intercept", "thresholds")
+
+
+def write_fields(path, fields: dict[str, object]) -> Path:
+    """The fields of a solution, by name, to one .npz file. Returns the path written.
+
+    A learned matrix is kept by its eigenvectors, so that the file needs memory linear in its side.
+    """
+    path = Path(path)
+    if path.suffix != ".npz":
+        path = path.with_name(path.name + ".npz")
+    plain = dict(fields)
+    arrays = {f"block:{name}": array for name, array in plain.pop("blocks").items()}
+    arrays["coef"] = plain.pop("coef")
+    for name in _OPTIONAL:
+        array = plain.pop(name)
+        if array is not None:
+            arrays[name] = array
+    plain["learned"] = {name: _stored(matrix, arrays) for name, matrix in plain["learned"].items()}
+    if plain["stationarity"] is not None:
+        plain["stationarity"] = asdict(plain["stationarity"])
+    arrays["json"] = np.array(json.dumps({"format": _FORMAT, **plain}, default=_to_plain))
+    np.savez_compressed(path, **arrays)
+    return path
+
+
+def read_fields(path) -> dict[str, object]:
+    """What `write_fields` wrote. DataError for a file of another kind."""
+    path = Path(path)
+    if not path.exists() and path.suffix != ".npz":
+        path = path.with_name(path.name + ".npz")
+    typed = f"Solution.load({str(path)!r})"
+    try:
+        with np.load(path, allow_pickle=False) as stored:
+            plain = json.loads(str(stored["json"]))
+            arrays = {name: stored[name] for name in stored.files if name != "json"}
+    except (KeyError, ValueError, OSError, EOFError, BadZipFile) as error:
+        raise DataError(f"{typed}: not a saved solution ({error})") from error
+    if plain.pop("format", None) != _FORMAT:
+        raise DataError(f"{typed}: unknown format")
+    try:
+        plain["blocks"] = {
+            name.removeprefix("block:"): a for name, a in arrays.items() if name.startswith("block:")
+        }
+        plain["coef"] = arrays["coef"]
+        plain |= {name: arrays.get(name) for name in _OPTIONAL}
+        for name in ("task_names", "feature_names"):
+            plain[name] = tuple(plain[name])
+        # absent from files that were saved before matrices could be learned
+        learned, stationarity = plain.get("learned", {}), plain.get("stationarity")
+        plain["learned"] = {name: _restored(name, facts, arrays) for name, facts in learned.items()}
+        plain["stationarity"] = None if stationarity is None else Stationarity(**stationarity)
+    except (KeyError, TypeError) as error:
+        raise DataError(f"{typed}: parts of the solution are missing ({error})") from error
+    return plain
+
+
+def _stored(matrix: LearnedMatrix, arrays: dict[str, np.ndarray]) -> dict[str, object]:
+    """What is not an array of a learned matrix; its eigenvectors and eigenvalues go into `arrays`."""
+    spectral = matrix.spectral
+    arrays |= {
+        f"learned:{matrix.name}:basis": spectral.basis,
+        f"learned:{matrix.name}:values": spectral.values,
+    }
+    return {"axis": matrix.axis, "kind": matrix.kind, "names": matrix.names, "rest": spectral.rest}
+
+
+def _restored(name: str, facts: dict, arrays: dict[str, np.ndarray]) -> LearnedMatrix:
+    basis, values = (arrays[f"learned:{name}:{part}"] for part in ("basis", "values"))
+    spectral = SpectralMatrix(basis, values, float(facts["rest"]))
+    return LearnedMatrix(name, facts["axis"], facts["kind"], tuple(facts["names"]), spectral)
+
+
+def _to_plain(value):
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, Metric):
+        return value.plain()
+    raise ModelError(
+        f"save: {' '.join(repr(value).split())[:40]} ({type(value).__name__}) cannot be saved; parameters of a metric of your own "
+        "must be numbers, text, or lists of these"
+    )
