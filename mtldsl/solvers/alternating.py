@@ -24,9 +24,6 @@ _METHODS = ("auto", "lbfgs", "joint", "block", "flip_flop")
 #: Of the flip-flop algorithm, as in the paper.
 _FUDGE = 1e-3
 
-#: Of the step that a warm start is compared with.
-_ACCURACY_FIRST = 1e-5
-
 
 class Alternating:
     """For models that learn matrices beside the weights.
@@ -35,7 +32,8 @@ class Alternating:
              "joint"     the weights, then all matrices together, accelerated
              "block"     the weights, then one matrix after another: the paper's algorithm, from the identity
              "flip_flop" the baseline MTFRL: matrices by their sample estimates + `fudge` times the identity; minimises nothing
-             "auto"      "lbfgs" where it can be, else "joint"; "block", smoothed, where covariances have a bounded trace
+             "auto"      "lbfgs" where it can be, else "joint", and where a matrix is given; "block", smoothed, where covariances
+                         have a bounded trace
     w_step : how a quadratic weights' step is solved: "simultaneous_diagonalization", "sylvester", "closed_form",
              "gradient_descent", "conjugate_gradient"; "auto" is the fastest that fits
     fudge  : of "flip_flop" alone, 1e-3 unless given
@@ -102,23 +100,29 @@ class Alternating:
                 "solve", "fudge", fudge, lambda v: v >= 0, "a number >= 0, such as 1e-3", SolverError
             )
         if method == "auto":
-            return "block" if form.is_convex else "joint" if why_not_smooth(form) is not None else "lbfgs"
+            return "block" if form.is_convex else self._fastest(form)
         return method
+
+    def _fastest(self, form: NormalForm) -> str:
+        """L-BFGS has no metric where a matrix is given, and is slow without; a joint step then is one linear system."""
+        given = any(None in term.names for term in structure_terms(form))
+        if why_not_smooth(form) is not None or (given and why_not_linear(form) is None):
+            return "joint"
+        return "lbfgs"
 
 
 def _beginning(step, form: NormalForm, start: Point | None) -> tuple[Blocks, Structures]:
-    """Weights and matrices to begin with: those of a warm start, unless one step from the identity already leads lower.
+    """Weights and matrices to begin with: those of a warm start, unless it says nothing.
 
-    Weights of zero are their own best answer to the matrices that are best for them, so that a path which begins there must
+    Weights that are zero, or all but, leave every matrix at its upper bound, which keeps them there: a path that begins so must
     be able to leave.
     """
     structures = starting_matrices(form)
     if start is None or form.is_convex:
         return form.zeros() if start is None else start.blocks, structures
-    cold = step.solve(structures, start.blocks, _ACCURACY_FIRST).blocks
-    if form.violation(start.blocks) > form.violation(cold) or step.value(cold) < step.value(start.blocks):
-        return start.blocks, structures
-    return start.blocks, jointly(form, start.blocks, structures)
+    best = jointly(form, start.blocks, structures)
+    says_nothing = all(S.eigenvalues()[0] >= (1.0 - 1e-9) * S.eigenvalues()[-1] for S in best.values())
+    return start.blocks, structures if says_nothing else best
 
 
 SOLVER = Alternating()

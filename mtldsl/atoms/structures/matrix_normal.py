@@ -19,6 +19,9 @@ __all__ = ["MatrixNormal"]
 _GIVEN = Range(1.0, 1.0)
 
 
+_POSITIVE = "a number > 0; a Parameter stands before the word, lam * matrix_normal(...)"
+
+
 @register
 @dataclass(frozen=True, eq=False)
 class MatrixNormal(Structure):
@@ -87,7 +90,7 @@ class MatrixNormal(Structure):
 
     def __post_init__(self):
         for name in ("eta", "rho"):
-            value = checked_number(self.name, name, getattr(self, name), lambda v: v > 0, "a number > 0")
+            value = checked_number(self.name, name, getattr(self, name), lambda v: v > 0, _POSITIVE)
             object.__setattr__(self, name, value)
 
     @classmethod

@@ -98,5 +98,9 @@ class Structure(MatrixFunction):
         """`value_at` as a quadratic of W, a matrix of that shape."""
         raise NotImplementedError
 
+    def value_and_gradient(self, W) -> tuple[float, np.ndarray]:
+        """Of the profile, where `is_smooth`."""
+        return self.value(W), self.gradient(W)
+
     def gradient(self, W) -> np.ndarray:
         return self.quadratic(np.shape(W), self.update(W)).product(W)

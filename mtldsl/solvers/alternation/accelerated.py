@@ -27,10 +27,11 @@ def accelerate(
     accuracy = _FIRST_ACCURACY
     plain = step.solve(structures, x, accuracy)
     here, value, looked = layout.flat(plain.blocks), step.value(plain.blocks), 0
+    size = step.size(plain.blocks)
     for iteration in range(1, max_iter + 1):
         image = step.solve(learned_matrices(form, layout.blocks(here)), layout.blocks(here), accuracy)
         flat, best = layout.flat(image.blocks), step.value(image.blocks)
-        assert_descent(value, best, iteration, step.rise)
+        assert_descent(value, best, iteration, step.rise * size)
         moved = np.linalg.norm(flat - here) / max(np.linalg.norm(flat), np.finfo(float).tiny)
         leap = anderson.step(here, flat, 1.0)
         if not np.array_equal(leap, flat):

@@ -12,7 +12,7 @@ from mtldsl.solvers.solver import Point, Watch
 
 __all__ = ["alternate", "assert_descent", "in_turn", "jointly", "starting_matrices"]
 
-#: A rise of the objective by less than this, relative to its size, is rounding.
+#: A rise of the objective by less than this, relative to the terms that it is the sum of, is rounding.
 ROUNDING = 1e-10
 
 
@@ -54,7 +54,7 @@ def alternate(
     descends=True,
 ) -> Point:
     """Weights, then matrices by `update`, until `watch` is content. `descends`: assert that the objective never rises."""
-    before, looked = np.inf, 0
+    before, looked, size = np.inf, 0, 0.0
     point = Point(x, structures=structures)
     for iteration in range(1, max_iter + 1):
         point = step.solve(structures, x)
@@ -62,7 +62,8 @@ def alternate(
         structures = update(form, x, structures)
         value = step.value(x, structures)
         if descends:
-            assert_descent(before, value, iteration, step.rise)
+            size = size or step.size(x)
+            assert_descent(before, value, iteration, step.rise * size)
         before = value
         point.iteration, point.structures = iteration, structures
         # a look costs a pass over the data: every tenth of the way is often enough
@@ -73,11 +74,11 @@ def alternate(
     return point
 
 
-def assert_descent(before: float, value: float, iteration: int, rise: float = ROUNDING) -> None:
-    """SolverError where the objective rose by more than `rise`, relatively: every step minimises over a block, so that would be
-    an error of ours.
+def assert_descent(before: float, value: float, iteration: int, allowed: float) -> None:
+    """SolverError where the objective rose by more than `allowed`: every step minimises over a block, so that would be an error
+    of ours.
     """
-    if value > before + rise * max(abs(before), abs(value)):
+    if value > before + allowed:
         raise SolverError(
             f"alternating: the objective rose from {before:.12g} to {value:.12g} in iteration {iteration}; each step minimises over "
             "one block, so this is a fault in mtldsl: please report the model and its data"

@@ -21,6 +21,7 @@ Evaluation = tuple[float, np.ndarray]  # value, gradient
 class LBFGS:
     """Minimises a smooth function from x: x <- x - t H g, H from the last `memory` steps and `metric` (g -> H0 g).
 
+    size: of the terms that the values are sums of, which may cancel: what rounding errors are proportional to.
     Without a metric, H0 is the multiple of the identity that the last step suggests.
 
     The line search asks for weak Wolfe conditions, by interpolation and bisection; where values agree to rounding, for the
@@ -35,8 +36,9 @@ class LBFGS:
         x: np.ndarray,
         metric: Callable | None,
         memory: int,
+        size: float = 0.0,
     ):
-        self.function, self.metric, self.scale = function, metric, 1.0
+        self.function, self.metric, self.scale, self.size = function, metric, 1.0, size
         self.x = x
         self.value, self.gradient = function(x)
         self.pairs: deque = deque(maxlen=memory)
@@ -89,7 +91,7 @@ class LBFGS:
             value, gradient = self.function(x)
             now = float(gradient @ direction)
             lower = value <= self.value + _DECREASE * t * slope
-            same = abs(value - self.value) <= _ROUNDING * abs(self.value)
+            same = abs(value - self.value) <= _ROUNDING * max(abs(self.value), self.size)
             if not lower and not (same and now <= -(1.0 - 2.0 * _DECREASE) * slope):
                 high = t
                 if low == 0.0:  # the minimum of the parabola through both values and the first slope

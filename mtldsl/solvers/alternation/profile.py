@@ -157,7 +157,7 @@ def minimize_profile(
                 return point
     profile = _GramProfile(form, step) if isinstance(step, LinearStep) else _DataProfile(form)
     flat, iteration, target = profile.flat(x), first, 0.5 * tol
-    residual, looked = np.inf, time.perf_counter()
+    residual, looked, size = np.inf, time.perf_counter(), step.size(x)
 
     def function(flat):
         nonlocal residual
@@ -169,12 +169,12 @@ def minimize_profile(
 
     while True:
         started = iteration
-        search = LBFGS(function, flat, profile.metric(flat), _MEMORY)
+        search = LBFGS(function, flat, profile.metric(flat), _MEMORY, size)
         while iteration - started < _ROUND:
             before = search.value
             moved = search.step()
             iteration += moved
-            assert_descent(before, search.value, iteration)
+            assert_descent(before, search.value, iteration, step.rise * size)
             end = residual <= target or not moved or iteration >= max_iter or watch.expired
             # a few looks on the way for the history, and for those who interrupt a long run
             due = cheap and (iteration - first).bit_count() == 1

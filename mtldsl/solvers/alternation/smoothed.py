@@ -25,7 +25,7 @@ def alternate_smoothed(
     cannot. Each step minimises loss + tr((W W^T + eps^2 I) C^{-1}) over one block, and eps only falls, so that this falls too.
     Source: Argyriou, Evgeniou and Pontil, "Convex multi-task feature learning", Machine Learning 73 (2008), sec. 4.
     """
-    eps, before, looked, point = None, np.inf, 0, Point(x)
+    eps, before, looked, size, point = None, np.inf, 0, 0.0, Point(x)
     terms = structure_terms(form)
     for iteration in range(1, max_iter + 1):
         point = step.solve(structures, x)
@@ -40,7 +40,8 @@ def alternate_smoothed(
             structures |= term.named((C,))
             added += term.coefficient * eps**2 * C.power(-1.0).trace()
         value = step.value(x, structures) + added
-        assert_descent(before, value, iteration, step.rise)
+        size = size or step.size(x)
+        assert_descent(before, value, iteration, step.rise * size)
         before = value
         if iteration <= 10 or iteration >= 1.1 * looked or iteration == max_iter or watch.expired:
             looked = iteration

@@ -13,6 +13,7 @@ from mtldsl.compile.choose import fast_candidates, get_solver
 from mtldsl.compile.normal_form import Blocks, FunctionTerm, NormalForm
 from mtldsl.compile.structure_term import Structures, StructureTerm, kept_form, kept_value
 from mtldsl.errors import ModelError, SolverError
+from mtldsl.solvers.alternation.blocks import ROUNDING
 from mtldsl.solvers.alternation.linear_step import METHODS, Penalty, fitting_method, solve_weights
 from mtldsl.solvers.alternation.quadratic_data import QuadraticData, quadratic_data, why_not_quadratic
 from mtldsl.solvers.solver import Point, Watch
@@ -75,7 +76,7 @@ class LinearStep:
     form: NormalForm
     data: QuadraticData
     method: str = "auto"
-    rise: float = 1e-10  # of the objective between steps that rounding may cause, relatively
+    rise: float = ROUNDING  # of the objective between steps, relative to `size`
 
     @property
     def name(self) -> str:
@@ -109,6 +110,10 @@ class LinearStep:
             total += f.value_at(x, structures) if keep else f.value(x)
         return total
 
+    def size(self, x: Blocks) -> float:
+        """Of the terms that the objective is the sum of, which may cancel."""
+        return abs(self.data.constant) + sum(abs(f.value(x)) for f in self.form.functions)
+
 
 class ConvexStep:
     """Any convex model: the first of the fast solvers that reaches the accuracy. Never returns worse weights than it is given."""
@@ -116,7 +121,7 @@ class ConvexStep:
     def __init__(self, form: NormalForm, watch: Watch):
         self.form, self.watch = form, watch
         self.before: Point | None = None
-        self.rise = 1e-10
+        self.rise = ROUNDING
 
     def solve(self, structures: Structures, x: Blocks, accuracy: float = 1e-8) -> Point:
         """accuracy: the duality gap of the step, relative to its objective's size."""
@@ -148,6 +153,11 @@ class ConvexStep:
     def value(self, x: Blocks, structures: Structures | None = None) -> float:
         """The objective with the matrices kept; None: each at its best."""
         return self.form.value(x) if structures is None else kept_value(self.form, x, structures)
+
+    def size(self, x: Blocks) -> float:
+        """Of the terms that the objective is the sum of, which may cancel."""
+        losses = sum(abs(loss.value(loss.predictions(x))) for loss in self.form.losses)
+        return losses + sum(abs(f.value(x)) for f in self.form.functions)
 
 
 class _InnerWatch:

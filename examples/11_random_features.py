@@ -1,0 +1,219 @@
+r"""11. Beyond linear: random Fourier features and Nystroem in front of a linear multi-task model.
+
+    k(x, x')  =  exp(-gamma ||x - x'||^2)  ~  <z(x), z(x')>,      z(x) in R^D
+
+A model that is linear in z(x) is nonlinear in x, and everything of this package holds for it: its words, its certificates, its solvers.
+scikit-learn makes z in two ways:
+
+    RBFSampler   z_k = sqrt(2/D) cos(<v_k, x> + b_k), v_k ~ N(0, 2 gamma I)     knows nothing of the data (Rahimi and Recht, NIPS 2007)
+    Nystroem     z = K_ll^(-1/2) k(landmarks, x)                                D rows as landmarks (Williams and Seeger, NIPS 2000)
+
+z is fitted on the rows that are learned from, and on nothing else. On top of it stand ridge (every task alone), the squared trace norm (MTFL,
+MTRL: convex), and `matrix_normal` (FETR), with both precisions learned or with the tasks' alone. The question is an honest one: how much do the
+features bring, how much the penalty, and does that change when rows are few?
+
+Blocks of rows are contiguous: neighbouring rows of a movement are nearly equal, and a random split would only test memory. Every parameter (gamma
+too) is chosen on a validation block of its own.
+
+Run:  python examples/11_random_features.py        (picture: examples/output/11_random_features.png)
+"""
+
+from pathlib import Path
+
+import numpy as np
+from sklearn.kernel_approximation import Nystroem, RBFSampler
+
+import mtldsl as mtl
+from mtldsl.datasets import load_sarcos
+
+N_FEATURES, GAMMAS, SEEDS = 150, (0.001, 0.003, 0.01), range(3)
+
+# ---------------------------------------------------------------------------------------------------------------- data
+
+try:
+    robot = load_sarcos()
+    X, Y, names = robot.X, robot.targets.reshape(7, -1).T, robot.task_names
+    print("SARCOS, a 4,449-row subsample (the published test file).")
+except mtl.DataError:
+    rng = np.random.default_rng(0)
+    X = np.zeros((3000, 8))
+    for k in range(1, len(X)):  # rows that follow each other are near
+        X[k] = 0.9 * X[k - 1] + 0.4 * rng.normal(size=8)
+    patterns = np.hstack([X, (X @ rng.normal(size=(8, 4))) ** 2 / 8])
+    Y = patterns @ rng.normal(size=(12, 3)) @ rng.normal(size=(3, 7)) + 0.5 * rng.normal(size=(len(X), 7))
+    names = [f"task {i}" for i in range(7)]
+    print("The SARCOS data are not here: made nonlinear tasks stand for them.")
+n, m = Y.shape
+learn, validate, test = np.split(np.arange(n), [int(0.6 * n), int(0.8 * n)])
+X = (X - X[learn].mean(axis=0)) / X[learn].std(axis=0)
+Y = (Y - Y[learn].mean(axis=0)) / Y[learn].std(axis=0)
+few = learn[::10]
+print(
+    f"Contiguous blocks: {len(learn):,} rows to learn from (or every 10th of them, {len(few)}), {len(validate)} to choose"
+)
+print(f"parameters, {len(test)} to test. {m} tasks, {X.shape[1]} inputs, {N_FEATURES} features in front.\n")
+
+# -------------------------------------------------------------------------------------------------------------- models
+
+
+def statement(penalty, tasks, values):
+    """The model for one setting of its parameters."""
+    W = mtl.Weights(tasks)
+    loss = mtl.sum_of_squares(W, tasks)
+    if penalty == "ridge":
+        return mtl.minimize(loss + values["lam"] * mtl.ridge(W))
+    if penalty == "squared trace norm":
+        return mtl.minimize(loss + values["lam"] * mtl.squared_trace_norm(W))
+    Sigma1, Sigma2 = mtl.FeaturePrecision(tasks), mtl.TaskPrecision(tasks)
+    on_tasks = [Sigma2 >> 0.01, Sigma2 << 100]
+    if penalty == "FETR, tasks alone":
+        prior = mtl.matrix_normal(W, np.eye(tasks.n_features), Sigma2, **values)
+        return mtl.minimize(loss + prior, subject_to=on_tasks)
+    prior = mtl.matrix_normal(W, Sigma1, Sigma2, **values)
+    return mtl.minimize(loss + prior, subject_to=[Sigma1 >> 0.01, Sigma1 << 100, *on_tasks])
+
+
+of_one = [{"lam": lam} for lam in 10.0 ** np.arange(-2, 5)]
+of_two = [{"eta": eta, "rho": rho} for eta in (1.0, 100.0) for rho in (0.01, 0.1, 1.0, 10.0)]
+PENALTIES = {"ridge": of_one, "squared trace norm": of_one, "FETR, tasks alone": of_two, "FETR": of_two}
+
+
+def features(kind, gamma, rows, seed):
+    """z of all rows, fitted on `rows` alone."""
+    if kind == "linear":
+        return X
+    Z = kind(gamma=gamma, n_components=N_FEATURES, random_state=seed).fit(X[rows]).transform(X)
+    Z = Z - Z[rows].mean(axis=0)
+    # one factor for all, so that the kernel stays what it is: an average variance of 1, for which l and u are meant
+    return Z / Z[rows].std()
+
+
+def fitted(Z, rows, penalty, values):
+    tasks = mtl.Tasks.shared(Z[rows], Y[rows], task_names=names)
+    # joint steps: with one precision given, L-BFGS has no metric, and is slow on features that are nearly dependent
+    how = {"solver": "alternating", "method": "joint"} if penalty == "FETR, tasks alone" else {}
+    solution = statement(penalty, tasks, values).solve(tol=1e-4, **how)
+    assert solution.is_certified, solution
+    return solution
+
+
+def error(solution, Z, rows):
+    """Mean squared error, averaged over tasks, each in units of its variance on the rows learned from."""
+    return float(np.mean((solution.predict(Z[rows]) - Y[rows]) ** 2))
+
+
+def chosen(kind, rows, penalty):
+    """(validation error, gamma, values), the lowest, with the features of seed 0."""
+    tried = []
+    for gamma in GAMMAS if kind != "linear" else (None,):
+        Z = features(kind, gamma, rows, 0)
+        tried += [
+            (error(fitted(Z, rows, penalty, values), Z, validate), gamma, values)
+            for values in PENALTIES[penalty]
+        ]
+    return min(tried, key=lambda entry: entry[0])
+
+
+# --------------------------------------------------------------------------------------------------------- the comparison
+
+KINDS = {"linear": "linear", "random Fourier": RBFSampler, "Nystroem": Nystroem}
+SIZES = {f"{len(learn):,} rows": learn, f"{len(few):,} rows": few}
+errors, best = {}, {}
+print(
+    "MEAN SQUARED ERROR ON THE TEST BLOCK, IN UNITS OF THE VARIANCE (mean of 3 seeds of the features, lowest to highest)"
+)
+for size, rows in SIZES.items():
+    print(f"\n  {size:<22}{'linear':>9}{'random Fourier':>26}{'Nystroem':>26}")
+    for penalty in PENALTIES:
+        line = f"    {penalty:<20}"
+        for name, kind in KINDS.items():
+            _, gamma, values = best[size, penalty, name] = chosen(kind, rows, penalty)
+            found = []
+            for seed in SEEDS if kind != "linear" else (0,):
+                Z = features(kind, gamma, rows, seed)
+                found.append(error(fitted(Z, rows, penalty, values), Z, test))
+            errors[size, penalty, name] = found
+            spread = f"  ({min(found):.3f} to {max(found):.3f})" if len(found) > 1 else ""
+            line += f"{np.mean(found):9.3f}{spread}"
+        print(line)
+
+mean = {key: float(np.mean(found)) for key, found in errors.items()}
+
+
+def lowest(size, name):
+    return min(mean[size, penalty, name] for penalty in PENALTIES)
+
+
+print("\nWHAT IS SEEN\n")
+for size in SIZES:
+    gain = lowest(size, "Nystroem") / lowest(size, "linear") - 1
+    on_test = {penalty: mean[size, penalty, "Nystroem"] for penalty in PENALTIES}
+    on_validation = {penalty: best[size, penalty, "Nystroem"][0] for penalty in PENALTIES}
+    print(f"""  {size}: Nystroem changes the best linear error by {gain:+.0%}. On its features, the errors of the four penalties
+    validation   {", ".join(f"{penalty} {e:.3f}" for penalty, e in sorted(on_validation.items(), key=lambda entry: entry[1]))}
+    test         {", ".join(f"{penalty} {e:.3f}" for penalty, e in sorted(on_test.items(), key=lambda entry: entry[1]))}""")
+print("""
+  Blocks are different movements: neither the order of the penalties nor the level of the error need be the same on two of
+  them, and a difference between penalties that is smaller than the one between seeds proves nothing.""")
+rows_first = next(iter(SIZES))
+assert lowest(rows_first, "Nystroem") < lowest(rows_first, "linear")  # with rows enough, the features pay
+
+# ------------------------------------------------------------------------------------------------- what can still be read
+
+_, gamma, values = best[rows_first, "FETR, tasks alone", "Nystroem"]
+Z = features(Nystroem, gamma, learn, 0)
+at_best = fitted(Z, learn, "FETR, tasks alone", values).Sigma2.eigenvalues()
+
+
+def at_bounds(rho):
+    """How many eigenvalues of the tasks' precision lie at l or at u."""
+    eigenvalues = fitted(Z, learn, "FETR, tasks alone", {"eta": 1.0, "rho": rho}).Sigma2.eigenvalues()
+    return int(np.sum((eigenvalues <= 0.0101) | (eigenvalues >= 99)))
+
+
+between = min((0.01, 0.03, 0.1, 0.3, 1.0, 3.0), key=at_bounds)
+solution = fitted(Z, learn, "FETR, tasks alone", {"eta": 1.0, "rho": between})
+print(f"""
+WHAT CAN STILL BE READ
+
+  A correlation between random features means nothing to anyone. That of the tasks does, in the new space as in the old, where
+  the precision lies between its bounds. At the chosen {", ".join(f"{key} = {value:g}" for key, value in values.items())}, {np.sum(at_best <= 0.0101)} of its {m} eigenvalues are at the lower
+  bound, where large weights have pushed them. At eta = 1, rho = {between:g}, {at_bounds(between)} are at a bound:
+
+{solution.Sigma2}
+
+  {solution}""")
+assert solution.Sigma2.correlation.shape == (m, m)
+
+
+# ------------------------------------------------------------------------------------------------------------ the picture
+
+
+def picture(path: Path) -> None:
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    plt.rcParams.update({"axes.spines.top": False, "axes.spines.right": False, "axes.titlelocation": "left"})
+    colours = dict(zip(PENALTIES, ("#6b7280", "#3d9a8b", "#d9742b", "#1f5fa8"), strict=True))
+    figure, both = plt.subplots(1, 2, figsize=(12, 4.4), layout="constrained", sharey=True)
+    for axes, size in zip(both, SIZES, strict=True):
+        for k, (penalty, colour) in enumerate(colours.items()):
+            at = np.arange(len(KINDS)) + 0.19 * (k - 1.5)
+            found = [errors[size, penalty, name] for name in KINDS]
+            axes.bar(at, [np.mean(e) for e in found], width=0.17, color=colour, label=penalty)
+            for x, e in zip(at, found, strict=True):
+                axes.plot([x, x], [min(e), max(e)], color="black", linewidth=1)
+        axes.set(title=f"{size} to learn from", xticks=range(len(KINDS)), xticklabels=list(KINDS))
+    both[0].set_ylabel("mean squared error, test block")
+    both[1].legend(frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    path.parent.mkdir(exist_ok=True)
+    figure.savefig(path, dpi=150)
+    print(f"\nPicture: {path} (bars: means; lines: from the lowest to the highest of 3 seeds)")
+
+
+try:
+    picture(Path(__file__).parent / "output" / "11_random_features.png")
+except ImportError:
+    print("\n(no picture: matplotlib is not installed)")
