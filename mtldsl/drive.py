@@ -255,13 +255,15 @@ def _to_try(form: NormalForm, solver: str, options: dict) -> list[str]:
         )
     names = fast_candidates(form)
     size = sum(loss.tasks.n_samples * loss.tasks.n_features for loss in form.losses)
-    last = refusal(get_solver(LAST), form) if not names or not form.is_convex else None
-    if not names and last is not None:
+    # the reference is slow even to import, and takes convex models only
+    last = refusal(get_solver(LAST), form) if form.is_convex and not names else None
+    if not names and (last is not None or not form.is_convex):
         nearest = "admm" if form.is_convex else "alternating"
+        reason = refusal(get_solver(nearest), form)
         raise ModelError(
-            f"no solver takes this model. {nearest}: {refusal(get_solver(nearest), form)} {LAST}: {last}"
+            f"no solver takes this model. {nearest}: {reason}" + (f" {LAST}: {last}" if last else "")
         )
-    takes_last = last is None and not (names and size > _SMALL_ENOUGH_FOR_REFERENCE)
+    takes_last = form.is_convex and last is None and not (names and size > _SMALL_ENOUGH_FOR_REFERENCE)
     return [*names, LAST] if takes_last else names
 
 

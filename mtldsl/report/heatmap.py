@@ -260,7 +260,7 @@ def _write_names(ax: Axes, names: list[str]) -> None:
     at = np.arange(0, n, step)
     written = [_short(names[i]) for i in at]
     size = float(np.interp(n, [12, NAMED, 120], [10, 7.5, 6.5]))
-    flat = max(map(len, written)) * len(written) <= 60
+    flat = max(map(len, written)) * len(written) <= 40
     ax.set_xticks(at, written, fontsize=size, rotation=0 if flat else 90)
     ax.set_yticks(at, written, fontsize=size)
     ax.tick_params(length=0 if step == 1 else 2, pad=3)
