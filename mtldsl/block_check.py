@@ -11,6 +11,7 @@ from mtldsl.certificate import objective_scale
 from mtldsl.comparison_blocks import BlockCheck, BlockRow
 from mtldsl.compile.normal_form import Blocks, NormalForm
 from mtldsl.compile.structure_term import Structures, StructureTerm, kept_form, kept_value, structure_terms
+from mtldsl.errors import ModelError
 from mtldsl.solution import Solution
 
 if TYPE_CHECKING:
@@ -23,9 +24,17 @@ MATRIX_TOLERANCE = 1e-7
 
 
 def kept_at(problem: Problem, solution: Solution) -> tuple[NormalForm, Structures]:
-    """(the convex form that is left with a solution's matrices kept, these matrices)."""
-    structures = {name: matrix.spectral for name, matrix in solution.learned.items()}
-    return kept_form(problem.form(), structures), structures
+    """(the convex form that is left with a solution's matrices kept, these matrices); ModelError where they are not the model's."""
+    form, structures = problem.form(), {name: matrix.spectral for name, matrix in solution.learned.items()}
+    for term in structure_terms(form):
+        for name, given in zip(term.names, term.structure.start(term.map.shape), strict=True):
+            if name is not None and (name not in structures or structures[name].side != given.side):
+                held = ", ".join(f"{key} {S.side} x {S.side}" for key, S in structures.items()) or "none"
+                raise ModelError(
+                    f"the solution is not one of this problem: {term.typed} learns {name} {given.side} x {given.side}, and its "
+                    f"learned matrices are: {held}; give a solution of this problem"
+                )
+    return kept_form(form, structures), structures
 
 
 def check_blocks(

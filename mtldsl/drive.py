@@ -205,7 +205,12 @@ def drive(
             if name == names[-1] and not watcher.history:
                 raise
             tried.append(f"{name} failed ({error})")
-            status = "stalled"
+            status, iterations = (
+                "stalled",
+                iterations + (watcher.last_point.iteration if watcher.last_point else 0),
+            )
+            watcher.bound_optimum()
+            watcher.note = str(error)
             continue
         if interrupted:
             watcher.settle()

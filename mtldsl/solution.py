@@ -126,9 +126,8 @@ class Solution:
 
     def __str__(self) -> str:
         if self.stationarity is not None and self.status != "optimal":
-            proof = (
-                f"residual {self.stationarity.residual:.1e} (objective {self.objective:.10g}), {NO_GLOBAL}"
-            )
+            words = NO_GLOBAL if self.status == "stationary" else "not proven stationary"
+            proof = f"residual {self.stationarity.residual:.1e} (objective {self.objective:.10g}), {words}"
             return (
                 f"{self.status}: {proof}, violation {self.violation:.1e}, {self.solver}, {self.seconds:.3f} s"
             )

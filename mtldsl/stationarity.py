@@ -51,7 +51,7 @@ class Stationarity:
     def __str__(self) -> str:
         parts = [f"{name} {decrease:.1e}" for name, decrease in self.decreases.items()]
         gradient = "" if self.gradient is None else f"; profile gradient {self.gradient:.1e}"
-        return f"{NO_GLOBAL}; possible relative decrease by {', '.join(parts)}{gradient}"
+        return f"possible relative decrease by {', '.join(parts)}{gradient}; no global certificate"
 
 
 def stationarity_of(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from mtldsl.atoms.parameters import checked_number
+from mtldsl.atoms.structures import MatrixNormal
 from mtldsl.compile.normal_form import Blocks, NormalForm
 from mtldsl.compile.structure_term import Structures, structure_terms
 from mtldsl.errors import SolverError
@@ -93,6 +94,12 @@ class Alternating:
             )
         if method == "lbfgs" and why_not_smooth(form) is not None:
             raise SolverError(f"{typed}: {why_not_smooth(form)} Write method='joint'")
+        if method == "flip_flop":
+            for term in structure_terms(form):
+                if not isinstance(term.structure, MatrixNormal):
+                    raise SolverError(
+                        f"{typed}: {term.typed} has no such update; leave the term out, or write method='joint'"
+                    )
         if fudge is not None and method != "flip_flop":
             raise SolverError(f"{typed}, fudge={fudge!r}: fudge belongs to method='flip_flop'; leave it out")
         if fudge is not None:

@@ -76,7 +76,7 @@ class _CovarianceNorm(Structure, SquaredTraceNorm):
         parts = np.sum((C.basis.T @ along) ** 2, axis=1)
         outside = total - float(parts.sum()) if C.n_rest else 0.0
         parts, variances = np.append(parts, outside), np.append(C.values, C.rest)
-        held = parts > _ROUNDING * total
+        held = (variances > 0) | (parts > _ROUNDING * total)
         with np.errstate(divide="ignore"):
             return float(np.sum(parts[held] / variances[held]))
 

@@ -117,7 +117,7 @@ class MatrixNormal(Structure):
     @property
     def convex(self) -> bool:
         """Only where nothing is left to learn."""
-        return all(box.lower == box.upper for box in self._boxes)
+        return all(box is not None and box.lower == box.upper for box in self._boxes)
 
     @cached_property
     def _boxes(self) -> tuple[Range, Range]:
@@ -265,7 +265,8 @@ class MatrixNormal(Structure):
     def value_at(self, W, matrices: Matrices) -> float:
         d, m = W.shape
         Sigma1, Sigma2 = matrices
-        trace = float(np.vdot(Sigma1.apply(W), Sigma2.apply(W.T).T))
+        # through the roots, since in Sigma1 itself eigenvalues far apart cancel
+        trace = float(np.square(_between((Sigma1.power(0.5), Sigma2.power(0.5)), W)).sum())
         return self.eta * trace - self.rho * (m * Sigma1.log_det() + d * Sigma2.log_det())
 
     def quadratic(self, shape, matrices: Matrices) -> Quadratic:

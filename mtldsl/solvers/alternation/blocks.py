@@ -104,7 +104,10 @@ def flip_flop(fudge: float):
                     U, s, _ = np.linalg.svd(factor, full_matrices=False)
                     share = structure.eta / (structure.rho * W.shape[1 - k])
                     box = (structure.features, structure.tasks)[k]
-                    eigenvalues = np.clip(1.0 / (share * np.append(s**2, 0.0) + fudge), box.lower, box.upper)
+                    with np.errstate(divide="ignore"):  # without the factor a covariance may be singular
+                        eigenvalues = np.clip(
+                            1.0 / (share * np.append(s**2, 0.0) + fudge), box.lower, box.upper
+                        )
                     matrices[k] = SpectralMatrix(U, eigenvalues[:-1], float(eigenvalues[-1]))
             updated |= term.named(matrices)
         return updated

@@ -60,6 +60,8 @@ class LBFGS:
             return self.step()
         x, value, gradient = found
         s, y = x - self.x, gradient - self.gradient
+        if not np.any(s):  # a step below the resolution of x
+            return False
         curvature = float(s @ y)
         if curvature > 1e-14 * np.linalg.norm(s) * np.linalg.norm(y):
             self.pairs.append((s, y, curvature))

@@ -42,11 +42,12 @@ _LARGEST_FACTOR = 3000
 
 @dataclass(frozen=True, eq=False)
 class Penalty:
-    """1/2 <V, A V B> of V = W + offset, c times."""
+    """1/2 <V, A V B> of V = W + offset. `inverts_covariance`: A or B is the inverse of a covariance, which may be singular."""
 
     rows: SpectralMatrix
     columns: SpectralMatrix
     offset: np.ndarray | None = None
+    inverts_covariance: bool = False
 
     def product(self, W) -> np.ndarray:
         return self.columns.apply(self.rows.apply(W).T).T
@@ -54,7 +55,7 @@ class Penalty:
 
 def why_not(method: str, data: QuadraticData, penalties: list[Penalty]) -> str | None:
     """One sentence where the method does not fit this step."""
-    if method in ("sylvester", "closed_form", "gradient_descent") and not _are_regular(penalties):
+    if method in ("sylvester", "closed_form", "gradient_descent") and not all(map(_is_regular, penalties)):
         return "a learned covariance is singular, or nearly"
     if method in ("simultaneous_diagonalization", "sylvester"):
         if not data.is_shared:
@@ -74,7 +75,7 @@ def fitting_method(data: QuadraticData, penalties: list[Penalty]) -> str:
     ):
         return "simultaneous_diagonalization"
     d, m = data.shape
-    return "closed_form" if d * m <= 300 and _are_regular(penalties) else "conjugate_gradient"
+    return "closed_form" if d * m <= 300 and all(map(_is_regular, penalties)) else "conjugate_gradient"
 
 
 def solve_weights(
@@ -144,7 +145,7 @@ def _gradient_descent(data, penalties, target, start, accuracy):
 
 def _conjugate_gradient(data, penalties, target, start, accuracy):
     shape, size = data.shape, target.size
-    if not _are_regular(penalties):
+    if not all(map(_is_regular, penalties)):
         return _in_covariance_coordinates(data, penalties, target, accuracy)
 
     def product(flat):
@@ -164,7 +165,12 @@ def _conjugate_gradient(data, penalties, target, start, accuracy):
 
 def _in_covariance_coordinates(data, penalties, target, accuracy):
     """Conjugate gradients over V, W = A^{-1/2} V B^{-1/2}, where a singular covariance leaves A or B infinite."""
-    (penalty,) = penalties
+    penalty, *more = [p for p in penalties if not _is_regular(p)]
+    others = [p for p in penalties if p is not penalty]
+    if more:
+        raise SolverError(
+            'two learned covariances are both singular, or nearly: no step of solver="alternating" is exact; write solver="admm"'
+        )
     left, right = penalty.rows.power(-0.5), penalty.columns.power(-0.5)
 
     def between(W):
@@ -172,7 +178,8 @@ def _in_covariance_coordinates(data, penalties, target, accuracy):
 
     def product(flat):
         V = flat.reshape(data.shape)
-        return (between(data.product(between(V))) + V).ravel()
+        W = between(V)
+        return (between(data.product(W) + sum(p.product(W) for p in others)) + V).ravel()
 
     system = LinearOperator((target.size, target.size), matvec=product, dtype=float)
     V, _ = cg(system, between(target).ravel(), rtol=accuracy, maxiter=10 * target.size + 100)
@@ -203,10 +210,12 @@ def _rest(S: SpectralMatrix) -> float:
     return S.rest if S.n_rest else 0.0
 
 
-def _are_regular(penalties: list[Penalty]) -> bool:
-    """Whether no covariance behind them is singular, or so nearly that its inverse spoils a system."""
-    spectra = [S.eigenvalues() for p in penalties for S in (p.rows, p.columns)]
-    return all(values[-1] < _LARGEST_CONDITION * values[0] for values in spectra)
+def _is_regular(penalty: Penalty) -> bool:
+    """Whether no covariance behind it is singular, or so nearly that its inverse spoils a system."""
+    spectra = [S.eigenvalues() for S in (penalty.rows, penalty.columns)]
+    if not all(np.isfinite(values[-1]) for values in spectra):
+        return False
+    return not penalty.inverts_covariance or all(v[-1] < _LARGEST_CONDITION * v[0] for v in spectra)
 
 
 METHODS = {

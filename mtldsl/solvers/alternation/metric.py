@@ -6,8 +6,8 @@ and (w_i s_i + w_j s_j) / (s_i + s_j); min(w_i, w_j) is of their order, for sing
 
     H = losses' Hessian + sum_ij min(w_i, w_j) (u_i v_j^T) (u_i v_j^T)^T,
 
-inverted exactly where tasks share one Gram matrix: column by column in the basis V. Where they do not, exactly on the span of
-the columns that are alive (w_j below that of a zero), all tasks together, and task by task on what that leaves: a balanced
+inverted column by column in the basis V where tasks share one Gram matrix (for d < m, what is orthogonal to V counts as zero in
+every row: measured, no loss). Where they do not, exactly on the span of the columns that are alive (w_j below that of a zero), all tasks together, and task by task on what that leaves: a balanced
 two-level preconditioner (Mandel, "Balancing domain decomposition", Comm. Numer. Methods Engrg. 9 (1993)).
 """
 
@@ -51,7 +51,8 @@ def _turning(form: NormalForm, block: str, W):
     """
     found, extra = None, 0.0
     for f in form.functions:
-        if [(entry.block, entry.left, entry.right) for entry in f.map.entries] != [(block, None, None)]:
+        (entry, *more) = f.map.entries
+        if more or entry.block != block or entry.left is not None or entry.right is not None:
             return None, 0.0
         c = f.coefficient * f.map.entries[0].coefficient ** 2
         if isinstance(f, StructureTerm) and None not in f.names and found is None:

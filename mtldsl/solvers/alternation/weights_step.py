@@ -92,7 +92,8 @@ class LinearStep:
                 rows, columns = _quadratic_of(f)
             c = f.map.entries[0].coefficient  # of W inside the map
             offset = None if f.map.offset is None else f.map.offset / c
-            found.append(Penalty(rows.scaled(f.coefficient * c * c), columns, offset))
+            covariance = isinstance(f, StructureTerm) and f.atom.convex
+            found.append(Penalty(rows.scaled(f.coefficient * c * c), columns, offset, covariance))
         return found
 
     def solve(self, structures: Structures, x: Blocks, accuracy: float = 1e-13) -> Point:
