@@ -26,7 +26,8 @@ def test_every_atom_once_and_words_in_the_order_of_the_vocabulary():
     assert sorted(names) == sorted(REGISTRY) and len(set(names)) == len(names)
     assert [name for name in names if name in WORDS] == list(WORDS)
     assert [item.kind for item in ENTRIES] == sorted(
-        (item.kind for item in ENTRIES), key=["loss", "regularizer", "structure", "constraint", "metric"].index
+        (item.kind for item in ENTRIES),
+        key=["loss", "regularizer", "structure", "constraint", "metric"].index,
     )
 
 
@@ -39,7 +40,8 @@ def test_what_it_says_is_so(item):
     assert set(item.parameters) == set(cls.__dataclass_fields__) - {
         name
         for name, field in cls.__dataclass_fields__.items()
-        if "ClassVar" in str(field.type) or "matrix" in field.metadata  # what the model says of learned matrices
+        if "ClassVar" in str(field.type)
+        or "matrix" in field.metadata  # what the model says of learned matrices
     }
     assert set(item.solvers) <= set(SOLVERS)
     if item.traits.get("convex", True):

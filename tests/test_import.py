@@ -12,7 +12,8 @@ import pytest
 import mtldsl
 
 ROOT = Path(__file__).parents[1]
-HEAVY = ["torch", 
+HEAVY = [
+    "torch",
     "cvxpy",
     "numba",
     "sklearn",

@@ -344,7 +344,9 @@ def test_an_interrupted_solution_is_one_point(method, steps, monkeypatch):
     assert solution.objective == pytest.approx(expected, rel=1e-10)
     assert solution.stationarity.residual > 0
     if method == "lbfgs":
-        assert solution.history  # one look on the way to L-BFGS; one step from the identity may lie above W = 0
+        assert (
+            solution.history
+        )  # one look on the way to L-BFGS; one step from the identity may lie above W = 0
         return
     if steps == 1:
         return  # "joint" has no point to show yet
