@@ -67,6 +67,8 @@ def check_blocks(
         status=solution.status,
         objective=kept_value(form, blocks, structures),
         objective_by_reference=objective,
+        claimed=solution.objective,
+        dual_bound=solution.dual_bound,
         residual=solution.stationarity.residual if solution.stationarity is not None else np.nan,
         violation=violation,
         blocks=tuple(rows),

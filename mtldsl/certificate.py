@@ -39,6 +39,7 @@ class Certificate:
     scale: float  # the floor of the relative gap's denominator
     note: str = ""
     stationarity: Stationarity | None = None  # of a model that is not convex
+    constant: float = 0.0  # belongs to objective and bound, and is no measure of their size
 
     @property
     def gap(self) -> float:
@@ -46,7 +47,7 @@ class Certificate:
 
     @property
     def relative_gap(self) -> float:
-        return relative_gap(self.objective, self.dual_bound, self.scale)
+        return relative_gap(self.objective - self.constant, self.dual_bound - self.constant, self.scale)
 
     def within(self, tol: float) -> bool:
         """Whether this proves optimality to a relative gap and a violation of tol."""
@@ -92,13 +93,15 @@ def certify(
     if bound_optimum:
         bound, note = dual_bound(form, blocks, loss_duals, function_duals)
     if form.is_convex:
-        return Certificate(objective, bound, violation, scale, note)
+        return Certificate(objective, bound, violation, scale, note, constant=form.constant)
 
     def bound_of_kept(kept: NormalForm) -> float:
-        return dual_bound(kept, blocks, loss_duals, function_duals)[0]
+        # a solver's multipliers may belong to the matrices before these; at a stationary point those of the gradients are exact
+        given = dual_bound(kept, blocks, loss_duals, function_duals)[0]
+        return max(given, dual_bound(kept, blocks, None, _balancing(kept, blocks))[0])
 
     stationarity = stationarity_of(form, blocks, structures, bound_of_kept, scale)
-    return Certificate(objective, bound, violation, scale, note, stationarity)
+    return Certificate(objective, bound, violation, scale, note, stationarity, form.constant)
 
 
 def objective_scale(form: NormalForm) -> float:
@@ -130,6 +133,22 @@ def dual_bound(form: NormalForm, blocks: Blocks, loss_duals=None, function_duals
             f"a term such as + 1e-6 * ridge({stuck}) makes a bound possible"
         )
     return _best_scaling(form, u, v)
+
+
+def _balancing(form: NormalForm, blocks: Blocks) -> list[np.ndarray]:
+    """Gradients of smooth functions, and for the one other function of a block what balances them and the losses' gradients."""
+    g = form.zeros()
+    for loss in form.losses:
+        loss.add_adjoint(loss.gradient(loss.predictions(blocks)), g)
+    duals = [_guess(f, blocks) for f in form.functions]
+    for f, dual in zip(form.functions, duals, strict=True):
+        f.map.add_adjoint(dual, g)
+    rough = [k for k, f in enumerate(form.functions) if f.is_constraint or not f.atom.is_smooth]
+    for k in rough:
+        name = form.functions[k].map.identity_of
+        if name is not None and not any(form.functions[j].map.identity_of == name for j in rough if j != k):
+            duals[k] = -g[name]
+    return duals
 
 
 def _guess(f: FunctionTerm, blocks: Blocks) -> np.ndarray:
@@ -165,7 +184,10 @@ def _best_scaling(form: NormalForm, u, v) -> tuple[float, str]:
         from scipy.optimize import minimize_scalar  # slow to import, and rarely needed near an optimum
 
         search = minimize_scalar(
-            lambda t: -max(value(t), -1e300), bounds=(0.0, largest), method="bounded", options={"maxiter": 16}
+            lambda t: -max(value(t), -1e300),
+            bounds=(0.0, largest),
+            method="bounded",
+            options={"maxiter": 16},
         )
         best = max(best, -float(search.fun)) if search.fun < 1e299 else best
     return best, "" if np.isfinite(best) else "the conjugates are infinite at these multipliers"

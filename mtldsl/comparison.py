@@ -50,6 +50,9 @@ class CrossCheck:
     fast_seconds: float
     reference_seconds: float
     tol: float
+    learned_excess: float = (
+        0.0  # of the penalties with the learned matrices shown, over these with the best ones; relative
+    )
 
     @property
     def agrees(self) -> bool:
@@ -101,6 +104,11 @@ class CrossCheck:
         for side, violation in (("fast", self.fast_violation), ("reference", self.reference_violation)):
             if not violation <= self.tol:
                 wrong.append(f"the {side} point violates a constraint by {violation:.1e}")
+        if not abs(self.learned_excess) <= self.tol:
+            wrong.append(
+                f"with the learned matrices shown, the penalty differs from its minimum by {self.learned_excess:.1e}, or one of "
+                "them violates its bound"
+            )
         if not self.difference <= self.tol:
             wrong.append(f"the fast objective is above the reference's by {self.difference:.1e}")
         if self._reference_is_worse and not self._reference_explains:

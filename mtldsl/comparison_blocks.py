@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
+
 from mtldsl.certificate import relative_gap
 from mtldsl.comparison import FORMULA_TOLERANCE
 from mtldsl.stationarity import NO_GLOBAL
@@ -51,6 +53,8 @@ class BlockCheck:
     status: str
     objective: float  # by mtldsl's formulas
     objective_by_reference: float
+    claimed: float  # the objective that the solution states
+    dual_bound: float  # the bound on the global optimum that it states
     residual: float  # of the fast side's stationarity
     violation: float
     blocks: tuple[BlockRow, ...]
@@ -80,6 +84,15 @@ class BlockCheck:
         wrong = []
         if not self.formula_difference <= FORMULA_TOLERANCE:
             wrong.append(f"the two formulas differ by {self.formula_difference:.1e} at the same point")
+        if not abs(relative_gap(self.claimed, self.objective_by_reference, self.size)) <= FORMULA_TOLERANCE:
+            wrong.append(f"the solution states the objective {self.claimed:.10g}; recomputed, it is another")
+        if (
+            np.isfinite(self.dual_bound)
+            and (self.dual_bound - self.objective_by_reference) / self.size > self.tol
+        ):
+            wrong.append(
+                f"the bound that the solution states, {self.dual_bound:.10g}, is above the objective of its own point"
+            )
         if not self.violation <= self.tol:
             wrong.append(f"the point violates a constraint by {self.violation:.1e}")
         for row in self.blocks:

@@ -11,6 +11,7 @@ from mtldsl.certificate import certify, objective_scale
 from mtldsl.comparison import CrossCheck
 from mtldsl.comparison_blocks import BlockCheck
 from mtldsl.compile.normal_form import Blocks, NormalForm
+from mtldsl.compile.structure_term import structure_terms
 from mtldsl.errors import CrossCheckError, ModelError, SolverError
 from mtldsl.solution import Solution
 
@@ -168,7 +169,26 @@ def _compare(form: NormalForm, solution: Solution, backend: str | None, tol: flo
         fast_seconds=solution.seconds,
         reference_seconds=point.seconds,
         tol=(TOLERANCE[point.backend] if tol is None else tol) + solution.tol,
+        learned_excess=_learned_excess(form, solution),
     )
+
+
+def _learned_excess(form: NormalForm, solution: Solution) -> float:
+    """By how much the learned covariances shown miss the minimum that the weights' penalty stands for, by the reference's formula."""
+    from mtldsl.reference.structures import objective
+
+    worst = 0.0
+    for term in structure_terms(form):
+        shown = [solution.learned[name].spectral for name in term.names if name in solution.learned]
+        if len(shown) < len(term.names):
+            return np.inf
+        W = term.map.forward(solution.blocks)
+        best = term.structure.value(W)
+        value = objective(term.structure, W, [S.dense() for S in shown])
+        if shown[0].trace() > (1.0 + 1e-9) * term.structure.range.trace:
+            return np.inf
+        worst = max(worst, abs(value - best) / max(best, objective_scale(form), np.finfo(float).tiny))
+    return worst
 
 
 def _prediction_difference(form: NormalForm, a: Blocks, b: Blocks) -> float:

@@ -69,7 +69,13 @@ class Watcher:
     @property
     def certificate(self) -> Certificate:
         return Certificate(
-            self.objective, self.bound, self.violation, self.scale, self.note, self.stationarity
+            self.objective,
+            self.bound,
+            self.violation,
+            self.scale,
+            self.note,
+            self.stationarity,
+            self.form.constant,
         )
 
     def begin(self, solver: str) -> None:

@@ -9,7 +9,14 @@ import numpy as np
 
 from mtldsl.atoms.spectral_matrix import SpectralMatrix
 from mtldsl.compile.choose import answers
-from mtldsl.compile.from_tree import check_model, learned_of, parameters_of, to_normal_form, weights_of
+from mtldsl.compile.from_tree import (
+    check_model,
+    learned_of,
+    names_in,
+    parameters_of,
+    to_normal_form,
+    weights_of,
+)
 from mtldsl.compile.normal_form import NormalForm
 from mtldsl.compile.structure_term import learned_matrices
 from mtldsl.drive import Outcome, drive
@@ -307,7 +314,11 @@ class Problem:
                 found[unknown.name] = SpectralMatrix.multiple_of_identity(about.lower, unknown.side)
         return {
             unknown.name: LearnedMatrix(
-                unknown.name, unknown.axis, unknown.kind, unknown.names, found[unknown.name]
+                unknown.name,
+                unknown.axis,
+                unknown.kind,
+                names_in(self.objective, unknown),
+                found[unknown.name],
             )
             for unknown in self.learned
             if unknown.name in found  # its term may have the coefficient 0

@@ -7,9 +7,10 @@ With the matrices S kept, the model is convex in the weights W; with W kept, eac
 - the gradient of the profile (the objective with every S at its best, a function of W alone) is that of this convex model at
   the best S; relative to the gradients of its parts, of which it is the sum, it is the residual.
 
-Where a term is not smooth or constraints bind, the profile has no gradient; in its place stands the decrease of the weights in
-relation to the penalty. The residual is the larger of that and of every matrix's decrease: 0 at a stationary point. It says
-nothing about other stationary points.
+Where regularizers or constraints are not smooth but have an exact prox, the length of a proximal gradient step, divided by the
+step size, stands for the gradient. Where not even that is known, as for losses that are not smooth, the decrease of the weights
+in relation to the penalty does: of second order, so that a small one says less. The residual is the larger of that and of every
+matrix's decrease: 0 at a stationary point. It says nothing about other stationary points.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mtldsl.atoms.prox_of_sum import prox_of_sum, why_not
 from mtldsl.compile.normal_form import Blocks, NormalForm
 from mtldsl.compile.structure_term import (
     Structures,
@@ -32,6 +34,11 @@ __all__ = ["NO_GLOBAL", "Stationarity", "profile_gradient", "stationarity_of"]
 
 NO_GLOBAL = "stationary point, no global certificate"
 
+_TINY = np.finfo(float).tiny
+
+#: What rounding leaves of a decrease that is zero, relative to the size of what is subtracted.
+_ROUNDING = 1e-9
+
 
 @dataclass(frozen=True)
 class Stationarity:
@@ -39,7 +46,8 @@ class Stationarity:
 
     decreases  block -> by how much it alone can lower the objective, relative to its size: the weights together as "weights"
                (an upper bound), every learned matrix by name, and all matrices together as "matrices"
-    gradient   the norm of the profile's gradient relative to those of its parts; None where a term is not smooth
+    gradient   the norm of the profile's gradient, or of its proximal gradient, relative to those of its parts; None where a loss
+               is not smooth or no exact prox is known
     residual   what is compared with tol: `gradient`, or the decrease of the weights in relation to the penalty where there is
                none; and no less than the decreases of the matrices
     """
@@ -62,7 +70,15 @@ def stationarity_of(
     structures = best if structures is None else structures
     kept = kept_form(form, structures)
     objective = kept.value(blocks)
-    size = max(abs(objective), scale, np.finfo(float).tiny)
+    quadratic = sum(
+        0.5 * float(np.vdot(W := f.map.forward(blocks), f.coefficient * f.atom.gradient(W)))
+        for f, original in zip(kept.functions, form.functions, strict=True)
+        if isinstance(original, StructureTerm) and not original.atom.convex
+    )
+    # log-determinants are constants here, and no measure of size
+    size = max(
+        sum(abs(loss.value(loss.predictions(blocks))) for loss in form.losses) + quadratic, scale, _TINY
+    )
     decreases = {"weights": (objective - bound_of_kept(kept)) / size}
     for term in structure_terms(form):
         W, matrices = term.map.forward(blocks), term.matrices(structures)
@@ -73,34 +89,47 @@ def stationarity_of(
                 decreases[name] = term.coefficient * (now - after) / size
     if len(best) > 1:
         decreases["matrices"] = (objective - kept_value(form, blocks, best)) / size
-    # differences of equal numbers may come out a rounding error below zero
-    decreases = {name: max(float(value), 0.0) for name, value in decreases.items()}
+    decreases = {name: _decrease(value) for name, value in decreases.items()}
     of_matrices = max(decrease for name, decrease in decreases.items() if name != "weights")
     gradient = profile_gradient(form, blocks)
     if gradient is not None:
         return Stationarity(decreases, gradient, max(gradient, of_matrices))
-    quadratic = sum(
-        0.5 * float(np.vdot(W := f.map.forward(blocks), f.coefficient * f.atom.gradient(W)))
-        for f, original in zip(kept.functions, form.functions, strict=True)
-        if isinstance(original, StructureTerm) and not original.atom.convex
-    )
     possible = size * decreases["weights"]
     in_relation = possible / max(quadratic, 1e-8 * size)  # the weights may be zero, or all but
     return Stationarity(decreases, None, max(in_relation, of_matrices))
 
 
+def _decrease(value: float) -> float:
+    """A difference of equal numbers may come out a rounding error below zero; by more, or without a value, nothing is known."""
+    return max(float(value), 0.0) if value >= -_ROUNDING else np.inf
+
+
 def profile_gradient(form: NormalForm, blocks: Blocks) -> float | None:
-    """The norm of the profile's gradient relative to the larger of the losses' and the other terms'; None where there is none."""
-    smooth = all(loss.atom.smooth for loss in form.losses) and all(
-        not f.is_constraint and f.atom.is_smooth for f in form.functions
-    )
-    if not smooth:
+    """The norm of the profile's proximal gradient relative to the larger of the losses' and the smooth functions' gradients.
+
+    (x - prox(x - t g, t)) / t on every block, t = ||x|| / ||g||, so that the step is of the size of x; without terms that are not
+    smooth, that is the gradient g. None where a loss is not smooth, or no exact prox of the others' sum is known.
+    """
+    others: dict[str, list] = {}
+    for f in form.functions:
+        if f.is_constraint or not f.atom.is_smooth:
+            if f.map.identity_of is None:
+                return None
+            others.setdefault(f.map.identity_of, []).append((f.coefficient, f.atom))
+    if not all(loss.atom.smooth for loss in form.losses) or any(why_not(terms) for terms in others.values()):
         return None
     of_losses, of_functions = form.zeros(), form.zeros()
     for loss in form.losses:
         loss.add_adjoint(loss.gradient(loss.predictions(blocks)), of_losses)
     for f in form.functions:
-        f.map.add_adjoint(f.coefficient * f.atom.gradient(f.map.forward(blocks)), of_functions)
+        if not f.is_constraint and f.atom.is_smooth:
+            f.map.add_adjoint(f.coefficient * f.atom.gradient(f.map.forward(blocks)), of_functions)
     sizes = [np.sqrt(sum(np.vdot(part, part) for part in of.values())) for of in (of_losses, of_functions)]
-    total = np.sqrt(sum(np.vdot(t := of_losses[name] + of_functions[name], t) for name in of_losses))
-    return float(total / max(*sizes, np.finfo(float).tiny))
+    total = 0.0
+    for name, x in blocks.items():
+        g = of_losses[name] + of_functions[name]
+        if name in others and np.any(g):
+            t = (np.linalg.norm(x) or 1.0) / np.linalg.norm(g)
+            g = (x - prox_of_sum(others[name]).prox(x - t * g, t)) / t
+        total += float(np.vdot(g, g))
+    return float(np.sqrt(total) / max(*sizes, _TINY))

@@ -208,7 +208,8 @@ def block_optimum(atom, k: int, W, matrices, backend: str | None = None) -> Bloc
     L = unit = np.eye(side)
     if stated.scale is not None and box.lower < box.upper:
         # S = L T L^T: up to a constant the same structure, of W in other coordinates
-        L = np.linalg.cholesky(stated.scale(k, W, matrices, atom))
+        values, vectors = np.linalg.eigh(stated.scale(k, W, matrices, atom))
+        L = vectors * np.sqrt(np.maximum(values, np.finfo(float).eps * values[-1]))
         V, unit = L.T @ W if k == 0 else W @ L, np.linalg.inv(L.T @ L)
     value = stated(V, (*matrices[:k], T, *matrices[k + 1 :]), atom)
     problem = cp.Problem(cp.Minimize(value), constraints_on(T, atom, k, unit))

@@ -253,3 +253,26 @@ def test_memory_where_the_system_does_not_say(monkeypatch):
     unknown = available_memory()
     monkeypatch.undo()
     assert physical > 1e6 and unknown == np.inf
+
+
+def test_names_follow_the_argument():
+    """A selection permutes the names; other products have none of their own."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(30, 3))
+    tasks = mtl.Tasks.shared(X, X @ rng.normal(size=(3, 4)), task_names=list("abcd"))
+    W, A, B = mtl.Weights(tasks), mtl.FeaturePrecision(tasks), mtl.TaskPrecision(tasks)
+    box = [A >> 0.05, A << 20, B >> 0.05, B << 20]
+
+    def solved(argument):
+        return mtl.minimize(
+            mtl.sum_of_squares(W, tasks) + mtl.matrix_normal(argument, A, B, eta=5), box
+        ).solve()
+
+    plain, turned = solved(W), solved(W[:, [3, 1, 0, 2]])
+    assert turned.Sigma2.names == ("d", "b", "a", "c") and turned.Sigma1.names == tuple(tasks.feature_names)
+    order = [plain.Sigma2.names.index(name) for name in turned.Sigma2.names]
+    np.testing.assert_allclose(
+        turned.Sigma2.correlation, plain.Sigma2.correlation[np.ix_(order, order)], atol=1e-4
+    )
+    mixed = solved(W @ rng.normal(size=(4, 4)))
+    assert all(name.startswith("column ") and "W @" in name for name in mixed.Sigma2.names)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from mtldsl.atoms.function import Set
+from mtldsl.atoms.regularizers import KroneckerRidge
 from tests.registry_cases import (
     MATRIX_FUNCTIONS,
     REGULARIZERS,
@@ -270,3 +271,16 @@ def test_ball(atom):
     assert function_value(atom, P) == pytest.approx(radius, rel=1e-12)
     assert ball.violation(W) == pytest.approx(function_value(atom, W) - radius, rel=1e-12)
     np.testing.assert_allclose(ball.project(0.3 * W), 0.3 * W, rtol=1e-12, atol=1e-13)
+
+
+@pytest.mark.parametrize("condition", [1e4, 1e8])
+def test_a_kronecker_ridge_of_bad_condition_keeps_its_conjugate(condition):
+    """Fenchel's equality at the gradient, to rounding: eigenvalues far apart must not cancel."""
+    rng = np.random.default_rng(0)
+    Q, R = (np.linalg.qr(rng.normal(size=(n, n)))[0] for n in (6, 4))
+    A, B = (V @ np.diag(np.geomspace(1.0 / condition, 1.0, len(V))) @ V.T for V in (Q, R))
+    penalty = KroneckerRidge(0.5 * (A + A.T), 0.5 * (B + B.T))
+    scale = np.diag(penalty.rows.values**-0.5), np.diag(penalty.columns.values**-0.5)
+    W = penalty.rows.basis @ scale[0] @ rng.normal(size=(6, 4)) @ scale[1] @ penalty.columns.basis.T
+    Z = penalty.gradient(W)
+    assert penalty.value(W) + penalty.conjugate(Z) == pytest.approx(float(np.vdot(W, Z)), rel=1e-7)

@@ -14,7 +14,7 @@ import mtldsl as mtl
 from mtldsl.atoms.structures import SpectralMatrix
 from mtldsl.certificate import certify
 from mtldsl.solvers.alternation import weights_step
-from mtldsl.stationarity import NO_GLOBAL
+from mtldsl.stationarity import NO_GLOBAL, profile_gradient
 from tests.models import separate, shared
 
 ETA, RHO, LOW, HIGH = 0.7, 1.3, 0.05, 20.0
@@ -174,7 +174,7 @@ def test_decreases_are_the_true_ones(seed):
     seen = certify(form, {"W": W}, structures={"Sigma1": A, "Sigma2": B}).stationarity
     A, B = A.dense(), B.dense()
     now = objective(tasks, W, A, B)
-    size = abs(now)
+    size = size_of(tasks, W, A, B)
     weights = (now - objective(tasks, best_weights(tasks, A, B), A, B)) / size
     assert weights * (1 - 1e-9) <= seen.decreases["weights"]  # it is an upper bound
     first = (now - best_matrix(lambda S: objective(tasks, W, S, B), 3)) / size
@@ -182,6 +182,12 @@ def test_decreases_are_the_true_ones(seed):
     assert seen.decreases["Sigma1"] == pytest.approx(first, abs=1e-7)
     assert seen.decreases["Sigma2"] == pytest.approx(second, abs=1e-7)
     assert seen.decreases["matrices"] >= max(first, second) - 1e-9
+
+
+def size_of(tasks, W, A, B):
+    """What decreases are relative to: the losses and the quadratic form, without log-determinants."""
+    residuals = tasks.targets - tasks.forward(W)
+    return float(residuals @ residuals + ETA * np.trace(A @ W @ B @ W.T))
 
 
 @pytest.mark.parametrize("size", [1e-3, 1e-2, 0.1])
@@ -195,7 +201,7 @@ def test_the_decrease_of_weights_is_tight_near_a_solution(size):
     A, B = dense_matrices(matrices)
     seen = certify(problem.form(), {"W": W}, structures=matrices)
     true = objective(tasks, W, A, B) - objective(tasks, best_weights(tasks, A, B), A, B)
-    assert true <= seen.stationarity.decreases["weights"] * abs(seen.objective) * (1 + 1e-6) <= 30 * true
+    assert true <= seen.stationarity.decreases["weights"] * size_of(tasks, W, A, B) * (1 + 1e-6) <= 30 * true
     assert not seen.is_stationary(1e-6)
 
 
@@ -352,3 +358,39 @@ def test_an_interrupted_solution_is_one_point(method, steps, monkeypatch):
         return  # "joint" has no point to show yet
     at_zero = fetr(tasks).form().value({"W": np.zeros((3, 2))})
     assert solution.objective < at_zero
+
+
+# ------------------------------------------------------------------------------------ terms that are not smooth
+
+
+@pytest.mark.parametrize("seed", [0, 2, 3, 4])
+def test_an_inactive_constraint_does_not_make_a_point_stationary(seed):
+    """The residual is of first order there too: the same as without the constraint, whose profile has a gradient."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(60, 12))
+    Y = 2 * X @ rng.normal(size=(12, 2)) @ rng.normal(size=(2, 6)) + rng.normal(size=(60, 6))
+    tasks = mtl.Tasks.shared(X, Y)
+    W, A, B = mtl.Weights(tasks), mtl.FeaturePrecision(tasks), mtl.TaskPrecision(tasks)
+    objective = mtl.sum_of_squares(W, tasks) + mtl.matrix_normal(W, A, B)
+    box = [A >> 0.01, A << 100, B >> 0.01, B << 100]
+    free = mtl.minimize(objective, box)
+    bounded = mtl.minimize(objective, [*box, W >= -1e6]).solve(tol=1e-5)
+    assert bounded.status == "stationary"
+    assert profile_gradient(free.form(), {"W": bounded.W}) == pytest.approx(
+        bounded.stationarity.residual, rel=1e-3, abs=1e-9
+    )
+    assert bounded.objective == pytest.approx(free.solve(tol=1e-8).objective, rel=1e-6)
+
+
+def test_the_proximal_gradient_of_a_sparse_stationary_point_is_zero():
+    """W = 0 is stationary beside an l1 norm that is strong enough, and nothing else is said to be."""
+    tasks = small(3)
+    W, A, B = mtl.Weights(tasks), mtl.FeaturePrecision(tasks), mtl.TaskPrecision(tasks)
+    slope = 2 * np.abs(tasks.X.T @ tasks.targets.reshape(tasks.n_tasks, -1).T).max()
+    box = [A >> 0.05, A << 20, B >> 0.05, B << 20]
+    form = lambda c: mtl.minimize(
+        mtl.sum_of_squares(W, tasks) + c * mtl.l1_norm(W) + mtl.matrix_normal(W, A, B), box
+    ).form()  # noqa: E731
+    zero = {"W": np.zeros(W.shape)}
+    assert profile_gradient(form(1.01 * slope), zero) == 0.0
+    assert profile_gradient(form(0.9 * slope), zero) > 1e-3

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from scipy import linalg
 
-__all__ = ["SpectralMatrix", "kronecker_apply"]
+__all__ = ["SpectralMatrix", "kronecker_apply", "singular_values", "thin_svd"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,10 +110,36 @@ def kronecker_apply(function: Callable, A: SpectralMatrix, B: SpectralMatrix, W)
     >>> kronecker_apply(lambda x: 1.0 / x, A, B, np.array([[10.0], [10.0]]))
     array([[2.], [1.]])
     """
-    rest_a, rest_b = (S.rest if S.n_rest else S.values[0] for S in (A, B))
-    none, row, column = function(rest_a * rest_b), function(A.values * rest_b), function(rest_a * B.values)
     both = function(A.values[:, None] * B.values)
+    if not A.n_rest and not B.n_rest:
+        return A.basis @ (both * (A.basis.T @ W @ B.basis)) @ B.basis.T
+    # four parts of W by themselves: subtracting values of f would cancel where these are far apart
     left, right = A.basis.T @ W, W @ B.basis
-    core = (both - row[:, None] - column + none) * (left @ B.basis)
-    result = none * W + A.basis @ ((row - none)[:, None] * left)
-    return result + (((column - none) * right) + A.basis @ core) @ B.basis.T
+    inner = left @ B.basis
+    result = A.basis @ (both * inner) @ B.basis.T
+    if B.n_rest:
+        result += A.basis @ (function(A.values * B.rest)[:, None] * (left - inner @ B.basis.T))
+    if A.n_rest:
+        result += ((right - A.basis @ inner) * function(A.rest * B.values)) @ B.basis.T
+    if A.n_rest and B.n_rest:
+        result += function(A.rest * B.rest) * (W - A.basis @ left - (right - A.basis @ inner) @ B.basis.T)
+    return result
+
+
+def thin_svd(W) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """U, s, V^T of W = U diag(s) V^T, without the columns that s has no value for.
+
+    LAPACK's divide and conquer may fail on a finite matrix ("SVD did not converge", seen on School); then by QR iterations.
+    """
+    try:
+        return np.linalg.svd(W, full_matrices=False)
+    except np.linalg.LinAlgError:
+        return linalg.svd(W, full_matrices=False, lapack_driver="gesvd")
+
+
+def singular_values(W) -> np.ndarray:
+    """s alone."""
+    try:
+        return np.linalg.svd(W, compute_uv=False)
+    except np.linalg.LinAlgError:
+        return linalg.svd(W, compute_uv=False, lapack_driver="gesvd")

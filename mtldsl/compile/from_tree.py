@@ -20,7 +20,15 @@ from mtldsl.language.objective import Objective, Term
 from mtldsl.language.scalar import Parameter
 from mtldsl.language.weights import Weights
 
-__all__ = ["check_model", "learned_of", "on_weights", "parameters_of", "to_normal_form", "weights_of"]
+__all__ = [
+    "check_model",
+    "learned_of",
+    "names_in",
+    "on_weights",
+    "parameters_of",
+    "to_normal_form",
+    "weights_of",
+]
 
 
 def on_weights(constraints) -> list[Constraint]:
@@ -32,6 +40,31 @@ def learned_of(objective: Objective) -> list[LearnedUnknown]:
     """Every matrix that the model learns, in the order typed."""
     found = [matrix for term in objective.terms for matrix in term.learned]
     return list(dict.fromkeys(matrix for matrix in found if isinstance(matrix, LearnedUnknown)))
+
+
+def names_in(objective: Objective, unknown: LearnedUnknown) -> tuple[str, ...]:
+    """Of the rows of a learned matrix: those of the features or tasks, in the order in which its term's argument has them."""
+    argument = next(term.argument for term in objective.terms if any(m is unknown for m in term.learned))
+    maps = {
+        None
+        if factor is None
+        else tuple(map(tuple, np.asarray(factor.toarray() if sparse.issparse(factor) else factor)))
+        for part in argument.parts
+        for factor in [
+            part.left if unknown.axis == "features" else None if part.right is None else part.right.T
+        ]
+    }
+    if maps == {None}:
+        return unknown.names
+    (rows, *others) = maps
+    if not others and rows is not None:
+        picked = [[j for j, entry in enumerate(row) if entry != 0.0] for row in rows]
+        if all(len(places) == 1 and row[places[0]] == 1.0 for places, row in zip(picked, rows, strict=True)):
+            source = argument.parts[0].weights.tasks
+            names = source.feature_names if unknown.axis == "features" else source.task_names
+            return tuple(names[places[0]] for places in picked)
+    what = "row" if unknown.axis == "features" else "column"
+    return tuple(f"{what} {i} of {argument.text}" for i in range(unknown.side))
 
 
 def weights_of(objective: Objective, constraints: list[Constraint]) -> list[Weights]:

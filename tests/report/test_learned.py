@@ -202,8 +202,9 @@ def test_the_numbers_of_the_certificate(written):
     text = to_text(run_report(record))
     assert f"{solution.objective:.10g}" in text and f"{solution.dual_bound:.10g}, for every point" in text
     assert f"profile gradient   {proof['residual']:.1e}, asked for 1e-06" in text
-    # where a term is not smooth, there is no gradient to speak of
-    file, solution = solved(written(FETR.replace("eta=2)", "eta=2) + l1_norm(W)")))
+    # where a loss is not smooth, there is no gradient to speak of
+    text_of_file = FETR.replace("eta=2)", "eta=2) + 0.1 * absolute_loss(W, tasks)")
+    file, solution = solved(written(text_of_file))
     text = to_text(run_report(describe_run(file, solution, None)))
     assert "profile gradient" not in text and "the possible decrease over the weights, relative to" in text
 

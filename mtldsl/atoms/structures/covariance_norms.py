@@ -9,7 +9,7 @@ import numpy as np
 
 from mtldsl.atoms.function import register
 from mtldsl.atoms.regularizers.spectrum import SquaredTraceNorm
-from mtldsl.atoms.spectral_matrix import SpectralMatrix
+from mtldsl.atoms.spectral_matrix import SpectralMatrix, thin_svd
 from mtldsl.atoms.structures.structure import Learned, Matrices, Quadratic, Range, Structure
 
 __all__ = ["FeatureCovarianceNorm", "TaskCovarianceNorm"]
@@ -53,14 +53,14 @@ class _CovarianceNorm(Structure, SquaredTraceNorm):
         return (SpectralMatrix.multiple_of_identity(self.range.trace / side, side),)
 
     def update(self, W) -> Matrices:
-        U, s, Vt = np.linalg.svd(W, full_matrices=False)
+        U, s, Vt = thin_svd(W)
         if not s.any():
             return self.start(W.shape)
         return (SpectralMatrix(U if self.axis == 0 else Vt.T, self.range.trace * s / s.sum(), 0.0),)
 
     def smoothed(self, W, eps: float) -> Matrices:
         """(W W^T + eps^2 I)^{1/2} up to its trace (W^T W for tasks): never singular."""
-        U, s, Vt = np.linalg.svd(W, full_matrices=False)
+        U, s, Vt = thin_svd(W)
         basis, values = U if self.axis == 0 else Vt.T, np.sqrt(s**2 + eps**2)
         scale = self.range.trace / (values.sum() + (len(basis) - len(s)) * eps)
         return (SpectralMatrix(basis, scale * values, scale * eps),)

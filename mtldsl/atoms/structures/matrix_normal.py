@@ -10,7 +10,7 @@ import numpy as np
 
 from mtldsl.atoms.function import register
 from mtldsl.atoms.parameters import checked_number
-from mtldsl.atoms.spectral_matrix import SpectralMatrix
+from mtldsl.atoms.spectral_matrix import SpectralMatrix, singular_values, thin_svd
 from mtldsl.atoms.structures.structure import Learned, Matrices, Quadratic, Range, Structure
 
 __all__ = ["MatrixNormal"]
@@ -144,13 +144,13 @@ class MatrixNormal(Structure):
     # ------------------------------------------------------------------------------------------- the profile
 
     def value(self, W) -> float:
-        s = np.linalg.svd(_between(self._roots, W), compute_uv=False)
+        s = singular_values(_between(self._roots, W))
         return self._of_pairs(s, *self._eigenvalues(s, *W.shape), *W.shape)
 
     def value_and_gradient(self, W) -> tuple[float, np.ndarray]:
         """Both from one singular value decomposition."""
         d, m = W.shape
-        U, s, Vt = np.linalg.svd(_between(self._roots, W), full_matrices=False)
+        U, s, Vt = thin_svd(_between(self._roots, W))
         a, b = self._eigenvalues(s, d, m)
         gradient = (U * (2.0 * self.eta * a * b * s)) @ Vt
         return self._of_pairs(s, a, b, d, m), _between(self._roots, gradient)
@@ -165,7 +165,7 @@ class MatrixNormal(Structure):
         a_i b_j of the quadratic with the matrices kept: min(w_i, w_j) is of its order. In coordinates in which given matrices
         are the identity.
         """
-        U, s, Vt = np.linalg.svd(_between(self._roots, W), full_matrices=False)
+        U, s, Vt = thin_svd(_between(self._roots, W))
         a, b = self._eigenvalues(s, *W.shape)
         rest = self._boxes[0].upper * self._boxes[1].upper
         return U, Vt.T, 2.0 * self.eta * a * b, 2.0 * self.eta * rest
@@ -196,7 +196,7 @@ class MatrixNormal(Structure):
 
     def conjugate(self, Z) -> float:
         d, m = Z.shape
-        z = np.linalg.svd(_between(self._inverse_roots, Z), compute_uv=False)
+        z = singular_values(_between(self._inverse_roots, Z))
         best = np.full(z.size, -np.inf)
         for curvature, constant, low, high in self._quadratic_pieces(d, m):
             s = np.clip(z / (2.0 * curvature), low, high)
@@ -236,7 +236,7 @@ class MatrixNormal(Structure):
 
     def update(self, W) -> Matrices:
         d, m = W.shape
-        U, s, Vt = np.linalg.svd(_between(self._roots, W), full_matrices=False)
+        U, s, Vt = thin_svd(_between(self._roots, W))
         a, b = self._eigenvalues(s, d, m)
         learned = (
             SpectralMatrix(U, a, self._boxes[0].upper),
@@ -257,7 +257,7 @@ class MatrixNormal(Structure):
         factor = (
             other.apply(W.T) if k == 0 else other.apply(W)
         ).T  # factor factor^T = W Sigma2 W^T, or W^T Sigma1 W
-        U, s, _ = np.linalg.svd(factor, full_matrices=False)
+        U, s, _ = thin_svd(factor)
         values = _clipped_ratio(self.rho * count, self.eta * s**2, box)
         new = SpectralMatrix(U, values, box.upper)
         return (new, matrices[1]) if k == 0 else (matrices[0], new)

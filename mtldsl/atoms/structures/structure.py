@@ -9,6 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from mtldsl.atoms.function import MatrixFunction
+from mtldsl.atoms.regularizers.kronecker import checked_symmetric
 from mtldsl.atoms.regularizers.norm import in_parentheses
 from mtldsl.atoms.spectral_matrix import SpectralMatrix
 
@@ -74,9 +75,15 @@ class Structure(MatrixFunction):
         return text.replace("{}", in_parentheses(argument))
 
     def bound(self, descriptions) -> Structure:
-        """This structure with what the model says of each matrix: a `Range` or an array."""
+        """This structure with what the model says of each matrix: a `Range`, or a symmetric positive definite array."""
         names = [f.name for f in fields(self) if "matrix" in f.metadata]
-        return replace(self, **dict(zip(names, descriptions, strict=True)))
+        said = [
+            about
+            if isinstance(about, Range)
+            else checked_symmetric(about, f"{self.name}.bound(...)", positive=True)
+            for about in descriptions
+        ]
+        return replace(self, **dict(zip(names, said, strict=True)))
 
     def start(self, shape: tuple[int, int]) -> Matrices:
         """Where an alternation starts that is given no weights."""

@@ -16,7 +16,7 @@ __all__ = ["accelerate"]
 _MEMORY = 10
 
 #: The accuracy of a step's convex model, first and as a share of the residual asked for.
-_FIRST_ACCURACY, _SHARE, _BEST_ACCURACY = 1e-4, 0.1, 1e-13
+_FIRST_ACCURACY, _SHARE, _BEST_ACCURACY = 1e-4, 0.1, 1e-12
 
 
 def accelerate(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mtldsl.atoms.spectral_matrix import SpectralMatrix
+from mtldsl.atoms.spectral_matrix import SpectralMatrix, thin_svd
 from mtldsl.compile.normal_form import Blocks, NormalForm
 from mtldsl.compile.structure_term import Structures, learned_matrices, structure_terms
 from mtldsl.errors import SolverError
@@ -101,7 +101,7 @@ def flip_flop(fudge: float):
                 if name is not None:
                     other = matrices[1 - k].power(0.5)
                     factor = (other.apply(W.T) if k == 0 else other.apply(W)).T
-                    U, s, _ = np.linalg.svd(factor, full_matrices=False)
+                    U, s, _ = thin_svd(factor)
                     share = structure.eta / (structure.rho * W.shape[1 - k])
                     box = (structure.features, structure.tasks)[k]
                     with np.errstate(divide="ignore"):  # without the factor a covariance may be singular

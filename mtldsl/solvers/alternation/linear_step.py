@@ -31,7 +31,7 @@ __all__ = ["METHODS", "Penalty", "fitting_method", "solve_weights", "why_not"]
 _ACCURACY = 1e-13
 
 #: Features up to which an eigendecomposition is cheaper than conjugate gradients (measured with 20 tasks).
-_LARGEST_SPECTRUM = 2500
+_LARGEST_SPECTRUM = 1200
 
 #: Condition of a covariance up to which its inverse may enter a system.
 _LARGEST_CONDITION = 1e8

@@ -25,7 +25,7 @@ __all__ = ["metric_at"]
 _LARGEST_ENTRIES, _LARGEST_SIDE = 40_000_000, 1500
 
 #: Features up to which the Gram matrix is diagonalized.
-_LARGEST_SPECTRUM = 2500
+_LARGEST_SPECTRUM = 1200
 
 #: Relative to the largest curvature, so that factorizations exist.
 _FLOOR = 1e-14

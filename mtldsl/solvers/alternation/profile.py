@@ -147,10 +147,12 @@ def minimize_profile(
 ) -> Point:
     """A few joint steps, then L-BFGS in a metric that is chosen anew every `_ROUND` iterations, until `watch` is content."""
     cheap = sum(loss.tasks.n_samples * loss.tasks.n_features for loss in form.losses) <= _CHEAP_LOOK
-    first = min(_STEPS_FIRST, max_iter)
+    first, value = min(_STEPS_FIRST, max_iter), np.inf
     for iteration in range(1, first + 1):
         x = step.solve(structures, x, _ACCURACY_FIRST).blocks
         structures = learned_matrices(form, x)
+        before, value = value, step.value(x)
+        assert_descent(before, value, iteration, step.rise * step.size(x))
         if (cheap and iteration == 1) or iteration == max_iter:
             point = Point(x, iteration=iteration)
             if watch(point) or watch.expired or iteration == max_iter:

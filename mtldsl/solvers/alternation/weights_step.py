@@ -124,7 +124,7 @@ class ConvexStep:
         self.before: Point | None = None
         self.rise = ROUNDING
 
-    def solve(self, structures: Structures, x: Blocks, accuracy: float = 1e-8) -> Point:
+    def solve(self, structures: Structures, x: Blocks, accuracy: float = 1e-12) -> Point:
         """accuracy: the duality gap of the step, relative to its objective's size."""
         kept = kept_form(self.form, structures)
         start = (
@@ -145,7 +145,7 @@ class ConvexStep:
             if inner.satisfied or self.watch.expired:
                 break
             start = Point(inner.best.blocks)
-        best = inner.best
+        best = Point(inner.best.blocks, *inner.duals)
         if kept.violation(x) <= 1e-12 and kept.value(x) < kept.value(best.blocks):
             best = Point(x, best.loss_duals, best.function_duals)
         self.before = best
@@ -161,12 +161,17 @@ class ConvexStep:
         return losses + sum(abs(f.value(x)) for f in self.form.functions)
 
 
+#: A gap this small that does not shrink over so many looks is as small as it gets.
+_LIMIT, _IDLE_LOOKS = 1e-9, 4
+
+
 class _InnerWatch:
     """Stops an inner solver at its accuracy, or where it makes no progress; keeps its best point."""
 
     def __init__(self, kept: NormalForm, accuracy: float, outer: Watch):
         self.kept, self.accuracy, self.outer = kept, accuracy, outer
         self.satisfied, self.best, self.bound, self.objective = False, None, -np.inf, np.inf
+        self.gap, self.idle, self.duals = np.inf, 0, None
 
     @property
     def expired(self) -> bool:
@@ -174,10 +179,16 @@ class _InnerWatch:
 
     def __call__(self, point: Point) -> bool:
         seen = certify(self.kept, point.blocks, point.loss_duals, point.function_duals)
-        self.bound = max(self.bound, seen.dual_bound)
+        if seen.dual_bound > self.bound or self.duals is None:  # the best multipliers may be another point's
+            self.bound, self.duals = seen.dual_bound, (point.loss_duals, point.function_duals)
         feasible = seen.violation <= self.accuracy
         if self.best is None or (feasible and seen.objective < self.objective):
             self.best, self.objective = point, seen.objective if feasible else np.inf
         size = max(abs(self.objective - self.kept.constant), seen.scale)
-        self.satisfied = feasible and self.objective - self.bound <= self.accuracy * size
+        gap = (self.objective - self.bound) / size if size > 0 else 0.0
+        # near the limit of double precision more looks bring nothing
+        self.idle = self.idle + 1 if gap > 0.7 * self.gap else 0
+        self.gap = min(gap, self.gap)
+        at_limit = gap <= _LIMIT and self.idle >= _IDLE_LOOKS
+        self.satisfied = feasible and (gap <= self.accuracy or at_limit)
         return self.satisfied or self.expired
