@@ -388,9 +388,12 @@ def test_the_proximal_gradient_of_a_sparse_stationary_point_is_zero():
     W, A, B = mtl.Weights(tasks), mtl.FeaturePrecision(tasks), mtl.TaskPrecision(tasks)
     slope = 2 * np.abs(tasks.X.T @ tasks.targets.reshape(tasks.n_tasks, -1).T).max()
     box = [A >> 0.05, A << 20, B >> 0.05, B << 20]
-    form = lambda c: mtl.minimize(
-        mtl.sum_of_squares(W, tasks) + c * mtl.l1_norm(W) + mtl.matrix_normal(W, A, B), box
-    ).form()  # noqa: E731
+
+    def form(c):
+        return mtl.minimize(
+            mtl.sum_of_squares(W, tasks) + c * mtl.l1_norm(W) + mtl.matrix_normal(W, A, B), box
+        ).form()
+
     zero = {"W": np.zeros(W.shape)}
     assert profile_gradient(form(1.01 * slope), zero) == 0.0
     assert profile_gradient(form(0.9 * slope), zero) > 1e-3
