@@ -18,6 +18,7 @@ __all__ = ["TwoBlocks"]
 _LOOK = 5  # rounds between two looks at the objective
 _MEMORY = 5  # steps that an extrapolation draws on, at most: older ones belong to a poorer model
 _BALANCE = 10  # rounds between two looks at the penalty
+_SMALLEST = 1e-150  # norm below which a matrix counts as zero: quotients would overflow
 _UNBALANCED = 5.0  # quotient of residuals from which on it changes
 _IDLE = 30  # rounds without weight after which a plane is dropped
 _NEAR = (
@@ -131,9 +132,11 @@ class TwoBlocks:
 
     def _balance(self, S_before: np.ndarray) -> None:
         """Double or halve the penalty where one normalised residual is five times the other."""
-        size = max(np.linalg.norm(self.W), np.linalg.norm(self.S), 1e-300)
+        size, of_dual = max(np.linalg.norm(self.W), np.linalg.norm(self.S)), np.linalg.norm(self.Z)
+        if not (size > _SMALLEST and of_dual > _SMALLEST):  # at zero, neither says anything
+            return
         primal = np.linalg.norm(self.W - self.S) / size
-        dual = self.mu * np.linalg.norm(self.S - S_before) / max(np.linalg.norm(self.Z), 1e-300)
+        dual = self.mu * np.linalg.norm(self.S - S_before) / of_dual
         if max(primal, dual) > _UNBALANCED * min(primal, dual):
             self.mu *= 2.0 if primal > dual else 0.5
             if self.anderson is not None:
