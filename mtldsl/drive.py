@@ -226,7 +226,9 @@ def drive(
         if certified:
             status = "optimal" if reached[0] else "stationary"
         else:
-            status = "interrupted" if interrupted else watcher.stopped or "iteration_limit"
+            early = not (form.is_convex or interrupted) and point.iteration < (max_iter or chosen.max_iter)
+            gave_up = "stalled" if early else "iteration_limit"
+            status = "interrupted" if interrupted else watcher.stopped or gave_up
         if certified or status in ("interrupted", "time_limit"):
             break
         tried.append(

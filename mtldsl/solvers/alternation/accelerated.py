@@ -16,7 +16,7 @@ __all__ = ["accelerate"]
 _MEMORY = 10
 
 #: The accuracy of a step's convex model, first and as a share of the residual asked for.
-_FIRST_ACCURACY, _SHARE, _BEST_ACCURACY = 1e-4, 0.1, 1e-12
+_FIRST_ACCURACY, _SHARE, _BEST_ACCURACY = 1e-4, 0.1, 1e-14
 
 
 def accelerate(
@@ -47,6 +47,9 @@ def accelerate(
             looked = iteration
             if watch(image) or watch.expired:
                 return image
+        if moved == 0.0 and accuracy <= _BEST_ACCURACY:  # rounding: no step moves any more
+            watch(image)
+            return image
         if moved**2 <= 10.0 * accuracy:  # steps are no longer than their errors
             accuracy = max(0.01 * accuracy, _BEST_ACCURACY, min(_SHARE * tol, 1e-6) ** 2)
     return image

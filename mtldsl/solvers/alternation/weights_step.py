@@ -146,7 +146,9 @@ class ConvexStep:
                 break
             start = Point(inner.best.blocks)
         best = Point(inner.best.blocks, *inner.duals)
-        if kept.violation(x) <= 1e-12 and kept.value(x) < kept.value(best.blocks):
+        # of values that agree to rounding, the new weights: they are nearer to stationary for these matrices
+        before = kept.value(x) + 1e-13 * self.size(x)
+        if kept.violation(x) <= 1e-12 and before < kept.value(best.blocks):
             best = Point(x, best.loss_duals, best.function_duals)
         self.before = best
         return Point(best.blocks, best.loss_duals, best.function_duals)
