@@ -98,6 +98,8 @@ def certify(
     def bound_of_kept(kept: NormalForm) -> float:
         # a solver's multipliers may belong to the matrices before these; at a stationary point those of the gradients are exact
         given = dual_bound(kept, blocks, loss_duals, function_duals)[0]
+        if loss_duals is None and function_duals is None and not _rough(kept):
+            return given  # those of the gradients they are
         return max(given, dual_bound(kept, blocks, None, _balancing(kept, blocks))[0])
 
     stationarity = stationarity_of(form, blocks, structures, bound_of_kept, scale)
@@ -143,12 +145,17 @@ def _balancing(form: NormalForm, blocks: Blocks) -> list[np.ndarray]:
     duals = [_guess(f, blocks) for f in form.functions]
     for f, dual in zip(form.functions, duals, strict=True):
         f.map.add_adjoint(dual, g)
-    rough = [k for k, f in enumerate(form.functions) if f.is_constraint or not f.atom.is_smooth]
+    rough = _rough(form)
     for k in rough:
         name = form.functions[k].map.identity_of
         if name is not None and not any(form.functions[j].map.identity_of == name for j in rough if j != k):
             duals[k] = -g[name]
     return duals
+
+
+def _rough(form: NormalForm) -> list[int]:
+    """The places of the functions that have no gradient."""
+    return [k for k, f in enumerate(form.functions) if f.is_constraint or not f.atom.is_smooth]
 
 
 def _guess(f: FunctionTerm, blocks: Blocks) -> np.ndarray:

@@ -118,7 +118,7 @@ class Watcher:
         feasible, was_feasible = seen.violation <= self.tol, self.violation <= self.tol
         if feasible and was_feasible:
             if seen.stationarity is not None:  # of equal objectives, the more stationary point
-                rounding = 1e-13 * abs(self.objective)
+                rounding = 1e-13 * seen.stationarity.size
                 if abs(seen.objective - self.objective) <= rounding:
                     return seen.stationarity.residual < self.stationarity.residual
                 return seen.objective < self.objective

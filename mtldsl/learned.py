@@ -10,10 +10,19 @@ from mtldsl.atoms.spectral_matrix import SpectralMatrix
 from mtldsl.errors import ModelError
 from mtldsl.memory import require_memory
 
-__all__ = ["LearnedMatrix"]
+__all__ = ["LearnedMatrix", "correlation_of"]
 
 #: More names than this are not printed.
 _PRINTED = 10
+
+
+def correlation_of(covariance) -> np.ndarray:
+    """A covariance divided by the standard deviations of its rows and columns; NaN beside a variance of 0."""
+    deviations = np.sqrt(np.maximum(covariance.diagonal(), 0.0))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        correlation = np.clip(covariance / np.outer(deviations, deviations), -1.0, 1.0)
+    correlation[np.diag_indices_from(correlation)] = 1.0
+    return correlation
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,12 +72,7 @@ class LearnedMatrix:
     @property
     def correlation(self) -> np.ndarray:
         """NaN beside a feature or task of variance 0."""
-        covariance = self.covariance
-        deviations = np.sqrt(np.maximum(covariance.diagonal(), 0.0))
-        with np.errstate(invalid="ignore", divide="ignore"):
-            correlation = np.clip(covariance / np.outer(deviations, deviations), -1.0, 1.0)
-        correlation[np.diag_indices_from(correlation)] = 1.0
-        return correlation
+        return correlation_of(self.covariance)
 
     def eigenvalues(self) -> np.ndarray:
         """Of the matrix that was learned, smallest first."""

@@ -5,9 +5,8 @@ from __future__ import annotations
 from itertools import pairwise
 
 import numpy as np
-from scipy import sparse
 
-from mtldsl.compile.normal_form import Blocks, FunctionTerm, LinearMap, LossTerm, NormalForm
+from mtldsl.compile.normal_form import Blocks, FunctionTerm, LossTerm, NormalForm, picks
 from mtldsl.compile.structured_term import StructuredTerm
 
 __all__ = ["make_stationary", "shift_to_zero_sum"]
@@ -37,7 +36,7 @@ def make_stationary(form: NormalForm, u: list[np.ndarray], v: list[np.ndarray]) 
                 return name
     for name, taker in takers.items():
         if taker is not None:
-            v[taker] = v[taker] - residual[name] / _multiple_of(form.functions[taker].map, name)
+            v[taker] = v[taker] - residual[name] / form.functions[taker].map.multiple_of(name)
     return None
 
 
@@ -85,18 +84,9 @@ def _taker(form: NormalForm, block: str) -> int | None:
     candidates = [
         k
         for k, f in enumerate(form.functions)
-        if _multiple_of(f.map, block) and (f.atom.finite_dual or (f.atom.absorbs and _takes_all_entries(f)))
+        if f.map.multiple_of(block) and (f.atom.finite_dual or (f.atom.absorbs and _takes_all_entries(f)))
     ]
     return max(candidates, key=lambda k: form.functions[k].atom.finite_dual, default=None)
-
-
-def _multiple_of(map: LinearMap, block: str) -> float:
-    """c where the map is c * block + constant, else 0: the constant moves the function, not what multipliers it takes."""
-    if len(map.entries) != 1:
-        return 0.0
-    (entry,) = map.entries
-    plain = entry.block == block and entry.left is None and entry.right is None
-    return entry.coefficient if plain else 0.0
 
 
 def _takes_all_entries(f: FunctionTerm) -> bool:
@@ -120,16 +110,7 @@ def _give_to_parts(form: NormalForm, block: str, u, v) -> None:
 
 def _selects(entry) -> bool:
     """Whether the map picks rows and columns, none of them twice: then its adjoint puts them back."""
-    return _picks(entry.left) and _picks(None if entry.right is None else entry.right.T)
-
-
-def _picks(factor) -> bool:
-    """Whether every row of the factor is one 1 among zeros, and no column holds two."""
-    if factor is None:
-        return True
-    picks = sparse.csr_array(factor)
-    ones = picks.nnz == picks.shape[0] and bool(np.all(picks.data == 1.0))
-    return ones and bool(np.all(np.diff(picks.indptr) == 1)) and np.unique(picks.indices).size == picks.nnz
+    return picks(entry.left) and picks(None if entry.right is None else entry.right.T)
 
 
 # ---------------------------------------------------------------------------------------------- intercepts

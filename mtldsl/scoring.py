@@ -9,7 +9,7 @@ from mtldsl.atoms.metrics import ErrorRate, Metric, PrecisionAt, RecallAt, ROCAr
 from mtldsl.errors import DataError, ModelError
 from mtldsl.tasks import Tasks
 
-__all__ = ["checked_metrics", "score_of"]
+__all__ = ["checked_metrics", "r_squared", "score_of"]
 
 
 def checked_metrics(metric, tasks: Tasks, typed: str) -> list[Metric]:
@@ -70,3 +70,14 @@ def _at_top(metric, z, positive) -> float:
     above, level = z > least, z == least
     a = positive[above].sum() + (k - above.sum()) * positive[level].mean()
     return float(1.0 - metric.loss(k - a, positives - a, positives, negatives))
+
+
+def r_squared(prediction, y) -> float:
+    """The coefficient of determination of predictions, or of one constant; NaN where all labels are equal.
+
+    >>> import numpy as np
+    >>> r_squared(np.array([1.0, 2.0]), np.array([1.0, 3.0]))
+    0.5
+    """
+    spread = np.sum((y - y.mean()) ** 2)
+    return float(1.0 - np.sum((y - prediction) ** 2) / spread) if spread > 0 else float("nan")

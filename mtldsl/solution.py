@@ -10,7 +10,7 @@ import numpy as np
 from mtldsl.atoms.metrics import FScore
 from mtldsl.errors import DataError, ModelError
 from mtldsl.learned import LearnedMatrix
-from mtldsl.scoring import checked_metrics, score_of
+from mtldsl.scoring import checked_metrics, r_squared, score_of
 from mtldsl.stationarity import NO_GLOBAL, Stationarity
 from mtldsl.storage import read_fields, write_fields
 from mtldsl.tasks.inputs import as_design
@@ -258,7 +258,7 @@ class Solution:
         pairs = [(self._decide(z, cut), y) for z, y, cut in zip(*parts, cuts, strict=True)]
         if self.loss["labels"] == "sign" or self.thresholds is not None:
             return np.array([np.mean(p == y) for p, y in pairs])
-        return np.array([_r2(p, y) for p, y in pairs])
+        return np.array([r_squared(p, y) for p, y in pairs])
 
     def tune_threshold(self, tasks, metric=None) -> Solution:
         """A copy whose `thresholds` (m,) are, for every task, the best of all under the metric on these tasks.
@@ -342,8 +342,3 @@ class Solution:
 
 def _shown(names) -> str:
     return ", ".join(map(repr, names[:8])) + ", ..." * (len(names) > 8)
-
-
-def _r2(prediction, y) -> float:
-    spread = np.sum((y - y.mean()) ** 2)
-    return float(1.0 - np.sum((y - prediction) ** 2) / spread) if spread > 0 else float("nan")

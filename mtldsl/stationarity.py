@@ -55,6 +55,7 @@ class Stationarity:
     decreases: dict[str, float]
     gradient: float | None
     residual: float
+    size: float = 0.0  # of the terms that the objective is the sum of: what decreases are relative to
 
     def __str__(self) -> str:
         parts = [f"{name} {decrease:.1e}" for name, decrease in self.decreases.items()]
@@ -93,10 +94,10 @@ def stationarity_of(
     of_matrices = max(decrease for name, decrease in decreases.items() if name != "weights")
     gradient = profile_gradient(form, blocks)
     if gradient is not None:
-        return Stationarity(decreases, gradient, max(gradient, of_matrices))
+        return Stationarity(decreases, gradient, max(gradient, of_matrices), size)
     possible = size * decreases["weights"]
     in_relation = possible / max(quadratic, 1e-8 * size)  # the weights may be zero, or all but
-    return Stationarity(decreases, None, max(in_relation, of_matrices))
+    return Stationarity(decreases, None, max(in_relation, of_matrices), size)
 
 
 def _decrease(value: float) -> float:

@@ -329,8 +329,11 @@ def test_the_gap_to_the_bound_may_prove_a_global_optimum():
 # ---------------------------------------------------------------------------------------------- interruptions
 
 
-@pytest.mark.parametrize("method", ["block", "flip_flop", "joint", "lbfgs"])
-@pytest.mark.parametrize("steps", [1, 3, 6])
+@pytest.mark.parametrize(
+    "method, steps",  # L-BFGS solves no linear system beyond its first four steps
+    [(method, steps) for method in ("block", "flip_flop", "joint") for steps in (1, 3, 6)]
+    + [("lbfgs", 1), ("lbfgs", 3)],
+)
 def test_an_interrupted_solution_is_one_point(method, steps, monkeypatch):
     """Its objective is that of its weights with its matrices; what was reached before is not lost."""
     tasks, calls, solve = small(6), [], weights_step.solve_weights
@@ -343,8 +346,6 @@ def test_an_interrupted_solution_is_one_point(method, steps, monkeypatch):
 
     monkeypatch.setattr(weights_step, "solve_weights", interrupted)
     solution = fetr(tasks).solve(solver="alternating", method=method, tol=1e-14)
-    if method == "lbfgs" and steps > 4:
-        return  # beyond its first steps it solves no linear system
     assert solution.status == "interrupted"
     expected = objective(tasks, solution.W, *dense_matrices(spectral(solution)))
     assert solution.objective == pytest.approx(expected, rel=1e-10)

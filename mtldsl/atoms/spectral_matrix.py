@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 from scipy import linalg
 
-__all__ = ["SpectralMatrix", "kronecker_apply", "singular_values", "thin_svd"]
+__all__ = ["SpectralMatrix", "between", "kronecker_apply", "singular_values", "thin_svd"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,6 +33,10 @@ class SpectralMatrix:
     basis: np.ndarray
     values: np.ndarray
     rest: float
+
+    def __post_init__(self):
+        if not self.n_rest:  # there is no such direction
+            object.__setattr__(self, "rest", 0.0)
 
     @classmethod
     def multiple_of_identity(cls, value: float, side: int) -> SpectralMatrix:
@@ -96,10 +100,16 @@ class SpectralMatrix:
 
     def dense(self) -> np.ndarray:
         """The matrix itself, (n, n)."""
-        S = (self.basis * (self.values - (self.rest if self.n_rest else 0.0))) @ self.basis.T
+        S = (self.basis * (self.values - self.rest)) @ self.basis.T
         if self.n_rest:
             S[np.diag_indices(self.side)] += self.rest
         return 0.5 * (S + S.T)
+
+
+def between(A: SpectralMatrix | None, W, B: SpectralMatrix | None) -> np.ndarray:
+    """A W B, where None stands for the identity."""
+    W = W if A is None else A.apply(W)
+    return W if B is None else B.apply(W.T).T
 
 
 def kronecker_apply(function: Callable, A: SpectralMatrix, B: SpectralMatrix, W) -> np.ndarray:

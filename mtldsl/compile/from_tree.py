@@ -9,7 +9,7 @@ from mtldsl.atoms.losses import StructuredHinge
 from mtldsl.atoms.sets import AtLeast, ColumnsOnSimplex, EqualTo
 from mtldsl.atoms.spectral_matrix import SpectralMatrix
 from mtldsl.atoms.structures import Range
-from mtldsl.compile.normal_form import Block, Entry, FunctionTerm, LinearMap, LossTerm, NormalForm
+from mtldsl.compile.normal_form import Block, Entry, FunctionTerm, LinearMap, LossTerm, NormalForm, picks
 from mtldsl.compile.structure_term import StructureTerm
 from mtldsl.compile.structured_term import StructuredTerm
 from mtldsl.errors import ModelError
@@ -45,25 +45,17 @@ def learned_of(objective: Objective) -> list[LearnedUnknown]:
 def names_in(objective: Objective, unknown: LearnedUnknown) -> tuple[str, ...]:
     """Of the rows of a learned matrix: those of the features or tasks, in the order in which its term's argument has them."""
     argument = next(term.argument for term in objective.terms if any(m is unknown for m in term.learned))
-    maps = {
-        None
-        if factor is None
-        else tuple(map(tuple, np.asarray(factor.toarray() if sparse.issparse(factor) else factor)))
-        for part in argument.parts
-        for factor in [
-            part.left if unknown.axis == "features" else None if part.right is None else part.right.T
-        ]
-    }
-    if maps == {None}:
+    of_rows = unknown.axis == "features"
+    factors = [
+        part.left if of_rows else None if part.right is None else part.right.T for part in argument.parts
+    ]
+    if all(factor is None for factor in factors):
         return unknown.names
-    (rows, *others) = maps
-    if not others and rows is not None:
-        picked = [[j for j, entry in enumerate(row) if entry != 0.0] for row in rows]
-        if all(len(places) == 1 and row[places[0]] == 1.0 for places, row in zip(picked, rows, strict=True)):
-            source = argument.parts[0].weights.tasks
-            names = source.feature_names if unknown.axis == "features" else source.task_names
-            return tuple(names[places[0]] for places in picked)
-    what = "row" if unknown.axis == "features" else "column"
+    if len(factors) == 1 and picks(factors[0]):
+        source = argument.parts[0].weights.tasks
+        names = source.feature_names if of_rows else source.task_names
+        return tuple(names[j] for j in sparse.csr_array(factors[0]).indices)
+    what = "row" if of_rows else "column"
     return tuple(f"{what} {i} of {argument.text}" for i in range(unknown.side))
 
 

@@ -13,13 +13,14 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy import sparse
 
 from mtldsl.atoms.function import Loss, MatrixFunction, Regularizer, Set
 
 if TYPE_CHECKING:
     from mtldsl.tasks import Tasks
 
-__all__ = ["Block", "Entry", "FunctionTerm", "LinearMap", "LossTerm", "NormalForm"]
+__all__ = ["Block", "Entry", "FunctionTerm", "LinearMap", "LossTerm", "NormalForm", "picks"]
 
 Blocks = dict[str, np.ndarray]  # block name -> array
 
@@ -31,6 +32,15 @@ class Block:
     name: str
     shape: tuple[int, int]
     intercept_of: str | None = None
+
+
+def picks(factor) -> bool:
+    """Whether every row of a matrix factor is one 1 among zeros, and no column holds two; None is the identity."""
+    if factor is None:
+        return True
+    rows = sparse.csr_array(factor)
+    ones = rows.nnz == rows.shape[0] and bool(np.all(rows.data == 1.0))
+    return ones and bool(np.all(np.diff(rows.indptr) == 1)) and np.unique(rows.indices).size == rows.nnz
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,6 +85,14 @@ class LinearMap:
         if self.offset is None and len(self.entries) == 1 and self.entries[0].is_identity:
             return self.entries[0].block
         return None
+
+    def multiple_of(self, block: str) -> float:
+        """c where the map is c * block + constant, else 0."""
+        if len(self.entries) != 1:
+            return 0.0
+        (entry,) = self.entries
+        plain = entry.block == block and entry.left is None and entry.right is None
+        return entry.coefficient if plain else 0.0
 
     @property
     def blocks(self) -> tuple[str, ...]:

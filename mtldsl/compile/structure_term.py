@@ -62,7 +62,11 @@ def learned_matrices(form: NormalForm, x) -> Structures:
 
 def kept_value(form: NormalForm, x, named: Structures) -> float:
     """The objective at weights and matrices."""
-    return form.value(x) + sum(term.value_at(x, named) - term.value(x) for term in structure_terms(form))
+    losses = sum(loss.value(loss.predictions(x)) for loss in form.losses)
+    functions = sum(
+        f.value_at(x, named) if isinstance(f, StructureTerm) else f.value(x) for f in form.functions
+    )
+    return float(losses + functions) + form.constant
 
 
 def kept_form(form: NormalForm, named: Structures) -> NormalForm:

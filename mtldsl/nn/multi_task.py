@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mtldsl.errors import ModelError
+from mtldsl.learned import correlation_of
 from mtldsl.nn.layers import Layers
 from mtldsl.nn.options import NetworkOptions
 from mtldsl.nn.penalty import checked_structure
@@ -140,7 +141,10 @@ class MultiTaskNetwork(NetworkOptions, Predictor):
         """Of the inverse of every precision, by the matrix's name; {} without a structure."""
         self._fitted("correlations")
         learns = () if self.structure is None else self.structure.learns
-        return {one.name: _correlation(S, one.kind) for one, S in zip(learns, self.matrices, strict=True)}
+        return {
+            one.name: correlation_of((S.power(-1.0) if one.kind == "precision" else S).dense())
+            for one, S in zip(learns, self.matrices, strict=True)
+        }
 
     def _outputs(self, X) -> np.ndarray:
         labels = self._scales.labels
@@ -150,9 +154,3 @@ class MultiTaskNetwork(NetworkOptions, Predictor):
         labels = self._scales.labels
         output = self.layers.output_of(self._scales.inputs.apply(X), task)
         return labels.mean[task] + labels.scale[task] * output
-
-
-def _correlation(S, kind: str) -> np.ndarray:
-    covariance = (S.power(-1.0) if kind == "precision" else S).dense()
-    deviations = np.sqrt(np.diag(covariance))
-    return covariance / np.outer(deviations, deviations)

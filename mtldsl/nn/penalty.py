@@ -65,6 +65,5 @@ def kept_quadratic(torch, structure: Structure, shape: tuple[int, int], matrices
 def _product(torch, S: SpectralMatrix):
     """M -> S M, in time linear in the rank of what S holds beside a multiple of the identity."""
     U = torch.tensor(S.basis)
-    rest = S.rest if S.n_rest else 0.0
-    above = torch.tensor(S.values - rest)[:, None]
-    return lambda M: U @ (above * (U.T @ M)) + rest * M
+    above = torch.tensor(S.values - S.rest)[:, None]
+    return lambda M: U @ (above * (U.T @ M)) + S.rest * M

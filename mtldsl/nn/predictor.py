@@ -8,6 +8,7 @@ import numpy as np
 
 from mtldsl.errors import DataError, ModelError
 from mtldsl.nn.schema import Schema
+from mtldsl.scoring import r_squared
 from mtldsl.tasks import Tasks
 
 __all__ = ["Predictor"]
@@ -54,7 +55,10 @@ class Predictor:
         """
         tasks = self._fitted("scores").alike(tasks, "scores")
         return np.array(
-            [_r2(z, y) for z, y in zip(self._predicted(tasks), tasks.per_task(tasks.targets), strict=True)]
+            [
+                r_squared(z, y)
+                for z, y in zip(self._predicted(tasks), tasks.per_task(tasks.targets), strict=True)
+            ]
         )
 
     def score(self, tasks: Tasks) -> float:
@@ -69,8 +73,3 @@ class Predictor:
         return (
             list(Z.T) if tasks.mask is None else [z[kept] for z, kept in zip(Z.T, tasks.mask.T, strict=True)]
         )
-
-
-def _r2(prediction, y) -> float:
-    spread = np.sum((y - y.mean()) ** 2)
-    return float(1.0 - np.sum((y - prediction) ** 2) / spread) if spread > 0 else float("nan")

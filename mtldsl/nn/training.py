@@ -137,7 +137,7 @@ class _Training:
             loss, penalty = float(self.loss(self.samples)), float(self.penalties())
             error = None if self.validation is None else float(self.loss(self.validation))
         look = {"epoch": self.epoch, "seconds": seconds, "loss": loss}
-        self._require_finite(loss + penalty)
+        self._require_finite(loss + penalty + (error or 0.0))
         if self.structure is not None:
             W = self.W.detach().numpy()
             before = self.structure.value_at(W, self.matrices)

@@ -16,7 +16,7 @@ from mtldsl.problem import Problem
 from mtldsl.problem_file import ProblemFile
 from mtldsl.report.learned import describe_learned, describe_unknown
 from mtldsl.report.unicode_math import to_unicode
-from mtldsl.scoring import score_of
+from mtldsl.scoring import r_squared, score_of
 from mtldsl.solution import Solution
 from mtldsl.tasks import Tasks
 
@@ -172,12 +172,7 @@ def _guess(train: Tasks, tasks: Tasks, classes: bool) -> np.ndarray:
     targets = tasks.per_task(tasks.targets)
     if classes:
         return np.array([np.mean((y > 0) == (mean > 0)) for mean, y in zip(learned, targets, strict=True)])
-    return np.array([_r2(mean, y) for mean, y in zip(learned, targets, strict=True)])
-
-
-def _r2(constant: float, y: np.ndarray) -> float:
-    spread = np.sum((y - y.mean()) ** 2)
-    return float(1.0 - np.sum((y - constant) ** 2) / spread) if spread > 0 else math.nan
+    return np.array([r_squared(mean, y) for mean, y in zip(learned, targets, strict=True)])
 
 
 def _check(check: CrossCheck | BlockCheck | str | None) -> dict | None:

@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import ClassVar
 
 from mtldsl.atoms.parameters import checked_number
-from mtldsl.atoms.structures import MatrixNormal
 from mtldsl.compile.normal_form import Blocks, NormalForm
-from mtldsl.compile.structure_term import Structures, structure_terms
+from mtldsl.compile.structure_term import Structures, learned_matrices, structure_terms
 from mtldsl.errors import SolverError
 from mtldsl.solvers.alternation.accelerated import accelerate
-from mtldsl.solvers.alternation.blocks import alternate, flip_flop, in_turn, jointly, starting_matrices
+from mtldsl.solvers.alternation.blocks import alternate, flip_flop, in_turn, starting_matrices
 from mtldsl.solvers.alternation.linear_step import METHODS
 from mtldsl.solvers.alternation.profile import minimize_profile, why_not_smooth
 from mtldsl.solvers.alternation.smaller_side import on_smaller_side
@@ -96,7 +95,7 @@ class Alternating:
             raise SolverError(f"{typed}: {why_not_smooth(form)} Write method='joint'")
         if method == "flip_flop":
             for term in structure_terms(form):
-                if not isinstance(term.structure, MatrixNormal):
+                if not term.structure.flip_flops:
                     raise SolverError(
                         f"{typed}: {term.typed} has no such update; leave the term out, or write method='joint'"
                     )
@@ -127,7 +126,7 @@ def _beginning(step, form: NormalForm, start: Point | None) -> tuple[Blocks, Str
     structures = starting_matrices(form)
     if start is None or form.is_convex:
         return form.zeros() if start is None else start.blocks, structures
-    best = jointly(form, start.blocks, structures)
+    best = learned_matrices(form, start.blocks)
     says_nothing = all(S.eigenvalues()[0] >= (1.0 - 1e-9) * S.eigenvalues()[-1] for S in best.values())
     return start.blocks, structures if says_nothing else best
 

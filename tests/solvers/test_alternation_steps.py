@@ -9,8 +9,9 @@ import pytest
 import mtldsl as mtl
 from mtldsl.atoms.spectral_matrix import SpectralMatrix
 from mtldsl.atoms.structures import MatrixNormal
+from mtldsl.compile.structure_term import learned_matrices
 from mtldsl.errors import SolverError
-from mtldsl.solvers.alternation.blocks import assert_descent, flip_flop, in_turn, jointly, starting_matrices
+from mtldsl.solvers.alternation.blocks import assert_descent, flip_flop, in_turn, starting_matrices
 from mtldsl.solvers.alternation.linear_step import METHODS, Penalty, fitting_method, solve_weights, why_not
 from mtldsl.solvers.alternation.quadratic_data import QuadraticData, quadratic_data
 from mtldsl.solvers.alternation.smaller_side import on_smaller_side
@@ -276,7 +277,7 @@ def test_the_joint_step_of_the_fixtures(name):
     form = fixture_problem(data).form()
     x = {"W": np.array(data["w_step"]["W"])}
     step = weights_step(form, "auto", Patient())
-    for value in (step.value(x, jointly(form, x, {})), step.value(x), form.value(x)):
+    for value in (step.value(x, learned_matrices(form, x)), step.value(x), form.value(x)):
         assert value == pytest.approx(data["joint_S_step"]["optimum"], rel=1e-8)
 
 
@@ -465,7 +466,7 @@ def test_what_is_linear_and_what_is_not():
 
 def test_the_convex_step_is_the_linear_one_where_both_can():
     form = fetr(regression(), more=lambda W: 2.0 * mtl.ridge(W)).form()
-    matrices = jointly(form, {"W": np.ones((5, 3))}, {})
+    matrices = learned_matrices(form, {"W": np.ones((5, 3))})
     linear = weights_step(form, "auto", Patient()).solve(matrices, form.zeros())
     convex = ConvexStep(form, Patient()).solve(matrices, form.zeros(), 1e-12)
     np.testing.assert_allclose(convex.blocks["W"], linear.blocks["W"], atol=1e-5)

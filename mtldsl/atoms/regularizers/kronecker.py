@@ -11,7 +11,7 @@ from scipy import sparse
 
 from mtldsl.atoms.function import Regularizer, register
 from mtldsl.atoms.regularizers.norm import in_parentheses
-from mtldsl.atoms.spectral_matrix import SpectralMatrix, kronecker_apply
+from mtldsl.atoms.spectral_matrix import SpectralMatrix, between, kronecker_apply
 from mtldsl.errors import ModelError
 
 __all__ = ["KroneckerRidge", "checked_symmetric"]
@@ -143,7 +143,7 @@ class KroneckerRidge(Regularizer):
         return 0.5 * float(np.vdot(W, self.gradient(W)))
 
     def gradient(self, W):
-        return self.columns.apply(self.rows.apply(W).T).T
+        return between(self.rows, W, self.columns)
 
     def prox(self, W, step):
         return kronecker_apply(lambda x: 1.0 / (1.0 + step * x), self.rows, self.columns, W)

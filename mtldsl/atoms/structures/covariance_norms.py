@@ -127,6 +127,9 @@ class FeatureCovarianceNorm(_CovarianceNorm):
     def range(self) -> Range:
         return self.covariance
 
+    def on_smaller_side(self, shape):
+        return TaskCovarianceNorm(self.covariance) if shape[0] > shape[1] else self
+
 
 @register
 @dataclass(frozen=True, eq=False)
@@ -168,3 +171,6 @@ class TaskCovarianceNorm(_CovarianceNorm):
     @property
     def range(self) -> Range:
         return self.covariance
+
+    def on_smaller_side(self, shape):
+        return FeatureCovarianceNorm(self.covariance) if shape[1] > shape[0] else self

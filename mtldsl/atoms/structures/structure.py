@@ -11,7 +11,7 @@ import numpy as np
 from mtldsl.atoms.function import MatrixFunction
 from mtldsl.atoms.regularizers.kronecker import checked_symmetric
 from mtldsl.atoms.regularizers.norm import in_parentheses
-from mtldsl.atoms.spectral_matrix import SpectralMatrix
+from mtldsl.atoms.spectral_matrix import SpectralMatrix, between
 
 __all__ = ["Learned", "Matrices", "Quadratic", "Range", "Structure"]
 
@@ -46,7 +46,7 @@ class Quadratic:
 
     def product(self, W) -> np.ndarray:
         """A W B, the gradient."""
-        return self.columns.apply(self.rows.apply(W).T).T
+        return between(self.rows, W, self.columns)
 
     def value(self, W) -> float:
         return 0.5 * float(np.vdot(W, self.product(W))) + self.constant
@@ -63,6 +63,7 @@ class Structure(MatrixFunction):
     """
 
     learns: ClassVar[tuple[Learned, ...]] = ()
+    flip_flops: ClassVar[bool] = False  # has an update by sample estimates
     symbols: ClassVar[dict[str, str]] = {}  # a matrix's name -> its LaTeX in `formula`
     needs: ClassVar[dict[str, str]] = {}  # fields of Range that must be given -> why
 
@@ -96,6 +97,14 @@ class Structure(MatrixFunction):
     def update_one(self, k: int, W, matrices: Matrices) -> Matrices:
         """The minimiser over matrix k, the others kept."""
         raise NotImplementedError
+
+    def flip_flop(self, k: int, W, matrices: Matrices, fudge: float) -> Matrices:
+        """The update of matrix k by the flip-flop algorithm, where `flip_flops`."""
+        raise NotImplementedError
+
+    def on_smaller_side(self, shape: tuple[int, int]) -> Structure:
+        """The same function of W (p, q), learning a matrix on the smaller side of W, where there is one."""
+        return self
 
     def value_at(self, W, matrices: Matrices) -> float:
         """The penalty with its matrices kept."""

@@ -6,7 +6,7 @@ import numpy as np
 
 from mtldsl.compile.normal_form import Blocks, NormalForm
 from mtldsl.compile.structure_term import Structures, learned_matrices
-from mtldsl.solvers.alternation.blocks import assert_descent
+from mtldsl.solvers.alternation.blocks import Looks, assert_descent
 from mtldsl.solvers.anderson import Anderson
 from mtldsl.solvers.smooth_part import Layout
 from mtldsl.solvers.solver import Point, Watch
@@ -26,8 +26,8 @@ def accelerate(
     layout, anderson = Layout(form), Anderson(_MEMORY, growth=np.inf)
     accuracy = _FIRST_ACCURACY
     plain = step.solve(structures, x, accuracy)
-    here, value, looked = layout.flat(plain.blocks), step.value(plain.blocks), 0
-    size = step.size(plain.blocks)
+    here, value = layout.flat(plain.blocks), step.value(plain.blocks)
+    size, looks = step.size(plain.blocks), Looks(watch, max_iter)
     for iteration in range(1, max_iter + 1):
         image = step.solve(learned_matrices(form, layout.blocks(here)), layout.blocks(here), accuracy)
         flat, best = layout.flat(image.blocks), step.value(image.blocks)
@@ -43,10 +43,8 @@ def accelerate(
                 anderson.reset()
         here, value = flat, best
         image.iteration = iteration
-        if iteration <= 10 or iteration >= 1.1 * looked or iteration == max_iter or watch.expired:
-            looked = iteration
-            if watch(image) or watch.expired:
-                return image
+        if looks(image):
+            return image
         if moved == 0.0 and accuracy <= _BEST_ACCURACY:  # rounding: no step moves any more
             watch(image)
             return image

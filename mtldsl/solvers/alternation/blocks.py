@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from mtldsl.atoms.spectral_matrix import SpectralMatrix, thin_svd
 from mtldsl.compile.normal_form import Blocks, NormalForm
-from mtldsl.compile.structure_term import Structures, learned_matrices, structure_terms
+from mtldsl.compile.structure_term import Structures, structure_terms
 from mtldsl.errors import SolverError
 from mtldsl.solvers.solver import Point, Watch
 
-__all__ = ["alternate", "assert_descent", "in_turn", "jointly", "starting_matrices"]
+__all__ = ["Looks", "alternate", "assert_descent", "flip_flop", "in_turn", "starting_matrices"]
 
 #: A rise of the objective by less than this, relative to the terms that it is the sum of, is rounding.
 ROUNDING = 1e-10
@@ -25,21 +24,35 @@ def starting_matrices(form: NormalForm) -> Structures:
     }
 
 
-def jointly(form: NormalForm, x: Blocks, structures: Structures) -> Structures:
-    """All matrices at their best together."""
-    return learned_matrices(form, x)
-
-
 def in_turn(form: NormalForm, x: Blocks, structures: Structures) -> Structures:
     """One matrix after another, the others kept: the paper's order."""
+    return _one_by_one(form, x, structures, lambda structure, *at: structure.update_one(*at))
+
+
+def _one_by_one(form: NormalForm, x: Blocks, structures: Structures, update_one) -> Structures:
     updated = dict(structures)
     for term in structure_terms(form):
         matrices, W = term.matrices(structures), term.map.forward(x)
         for k, name in enumerate(term.names):
             if name is not None:
-                matrices = term.structure.update_one(k, W, matrices)
+                matrices = update_one(term.structure, k, W, matrices)
         updated |= term.named(matrices)
     return updated
+
+
+class Looks:
+    """The rhythm of looks at the certificate, each of which costs a pass over the data: ten, then every tenth of the way."""
+
+    def __init__(self, watch: Watch, max_iter: int):
+        self.watch, self.max_iter, self.last = watch, max_iter, 0
+
+    def __call__(self, point: Point) -> bool:
+        """True: stop."""
+        iteration, expired = point.iteration, self.watch.expired
+        if not (iteration <= 10 or iteration >= 1.1 * self.last or iteration == self.max_iter or expired):
+            return False
+        self.last = iteration
+        return self.watch(point) or self.watch.expired
 
 
 def alternate(
@@ -54,7 +67,7 @@ def alternate(
     descends=True,
 ) -> Point:
     """Weights, then matrices by `update`, until `watch` is content. `descends`: assert that the objective never rises."""
-    before, looked, size = np.inf, 0, 0.0
+    before, size, looks = np.inf, 0.0, Looks(watch, max_iter)
     point = Point(x, structures=structures)
     for iteration in range(1, max_iter + 1):
         point = step.solve(structures, x)
@@ -66,11 +79,8 @@ def alternate(
             assert_descent(before, value, iteration, step.rise * size)
         before = value
         point.iteration, point.structures = iteration, structures
-        # a look costs a pass over the data: every tenth of the way is often enough
-        if iteration <= 10 or iteration >= 1.1 * looked or iteration == max_iter or watch.expired:
-            looked = iteration
-            if watch(point) or watch.expired:
-                break
+        if looks(point):
+            break
     return point
 
 
@@ -86,30 +96,9 @@ def assert_descent(before: float, value: float, iteration: int, allowed: float) 
 
 
 def flip_flop(fudge: float):
-    """The update of the flip-flop algorithm with its fudge factor, then the nearest matrix within the bounds.
-
-    Sigma1^{-1} = eta W Sigma2 W^T / (rho m) + fudge I, Sigma2^{-1} = eta W^T Sigma1 W / (rho d) + fudge I. Minimises nothing.
-    Source: Dutilleul, "The MLE algorithm for the matrix normal distribution", J. Stat. Comput. Simul. 64 (1999); the factor is
-    that of Zhang and Schneider, "Learning multiple tasks with a sparse matrix-normal penalty", NIPS 2010.
-    """
+    """The update of the flip-flop algorithm, one matrix after another."""
 
     def update(form: NormalForm, x: Blocks, structures: Structures) -> Structures:
-        updated = dict(structures)
-        for term in structure_terms(form):
-            W, matrices, structure = term.map.forward(x), list(term.matrices(structures)), term.structure
-            for k, name in enumerate(term.names):
-                if name is not None:
-                    other = matrices[1 - k].power(0.5)
-                    factor = (other.apply(W.T) if k == 0 else other.apply(W)).T
-                    U, s, _ = thin_svd(factor)
-                    share = structure.eta / (structure.rho * W.shape[1 - k])
-                    box = (structure.features, structure.tasks)[k]
-                    with np.errstate(divide="ignore"):  # without the factor a covariance may be singular
-                        eigenvalues = np.clip(
-                            1.0 / (share * np.append(s**2, 0.0) + fudge), box.lower, box.upper
-                        )
-                    matrices[k] = SpectralMatrix(U, eigenvalues[:-1], float(eigenvalues[-1]))
-            updated |= term.named(matrices)
-        return updated
+        return _one_by_one(form, x, structures, lambda structure, *at: structure.flip_flop(*at, fudge))
 
     return update

@@ -20,7 +20,7 @@ import numpy as np
 from scipy import linalg
 from scipy.sparse.linalg import LinearOperator, cg
 
-from mtldsl.atoms.spectral_matrix import SpectralMatrix
+from mtldsl.atoms.spectral_matrix import SpectralMatrix, between
 from mtldsl.errors import SolverError
 from mtldsl.memory import require_memory
 from mtldsl.solvers.alternation.quadratic_data import QuadraticData
@@ -50,7 +50,7 @@ class Penalty:
     inverts_covariance: bool = False
 
     def product(self, W) -> np.ndarray:
-        return self.columns.apply(self.rows.apply(W).T).T
+        return between(self.rows, W, self.columns)
 
 
 def why_not(method: str, data: QuadraticData, penalties: list[Penalty]) -> str | None:
@@ -173,17 +173,14 @@ def _in_covariance_coordinates(data, penalties, target, accuracy):
         )
     left, right = penalty.rows.power(-0.5), penalty.columns.power(-0.5)
 
-    def between(W):
-        return right.apply(left.apply(W).T).T
-
     def product(flat):
         V = flat.reshape(data.shape)
-        W = between(V)
-        return (between(data.product(W) + sum(p.product(W) for p in others)) + V).ravel()
+        W = between(left, V, right)
+        return (between(left, data.product(W) + sum(p.product(W) for p in others), right) + V).ravel()
 
     system = LinearOperator((target.size, target.size), matvec=product, dtype=float)
-    V, _ = cg(system, between(target).ravel(), rtol=accuracy, maxiter=10 * target.size + 100)
-    return between(V.reshape(data.shape))
+    V, _ = cg(system, between(left, target, right).ravel(), rtol=accuracy, maxiter=10 * target.size + 100)
+    return between(left, V.reshape(data.shape), right)
 
 
 def task_preconditioner(data: QuadraticData, penalties: list[Penalty]):
@@ -200,14 +197,10 @@ def task_systems(data: QuadraticData, penalties: list[Penalty]) -> np.ndarray:
     d, m = data.shape
     systems = np.array(np.broadcast_to(data.gram, (m, d, d)))
     for penalty in penalties:
-        diagonal = np.einsum("ij,ij->i", penalty.columns.basis * (penalty.columns.values - _rest(penalty.columns)),
-                             penalty.columns.basis) + _rest(penalty.columns)  # fmt: skip
+        B = penalty.columns
+        diagonal = np.square(B.basis) @ (B.values - B.rest) + B.rest
         systems += diagonal[:, None, None] * penalty.rows.dense()
     return systems
-
-
-def _rest(S: SpectralMatrix) -> float:
-    return S.rest if S.n_rest else 0.0
 
 
 def _is_regular(penalty: Penalty) -> bool:

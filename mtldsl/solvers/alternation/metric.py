@@ -51,10 +51,9 @@ def _turning(form: NormalForm, block: str, W):
     """
     found, extra = None, 0.0
     for f in form.functions:
-        (entry, *more) = f.map.entries
-        if more or entry.block != block or entry.left is not None or entry.right is not None:
+        c = f.coefficient * f.map.multiple_of(block) ** 2
+        if c == 0.0:
             return None, 0.0
-        c = f.coefficient * f.map.entries[0].coefficient ** 2
         if isinstance(f, StructureTerm) and None not in f.names and found is None:
             U, V, w, rest = f.structure.turning_weights(f.map.forward({block: W}))
             w = c * np.append(w, rest)

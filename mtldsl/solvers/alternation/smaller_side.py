@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from mtldsl.atoms.structures import FeatureCovarianceNorm, TaskCovarianceNorm
-from mtldsl.compile.normal_form import FunctionTerm, NormalForm
+from mtldsl.compile.normal_form import NormalForm
+from mtldsl.compile.structure_term import StructureTerm
 
 __all__ = ["on_smaller_side"]
 
@@ -15,13 +15,10 @@ def on_smaller_side(form: NormalForm) -> NormalForm:
 
     (W W^T)^{1/2} has the rank of W: on the larger side it is singular, and an alternation never leaves its range.
     """
-    return replace(form, functions=tuple(map(_exchanged, form.functions)))
-
-
-def _exchanged(f: FunctionTerm) -> FunctionTerm:
-    (p, q), atom = f.map.shape, f.atom
-    if isinstance(atom, FeatureCovarianceNorm) and p > q:
-        return replace(f, atom=TaskCovarianceNorm(atom.covariance))
-    if isinstance(atom, TaskCovarianceNorm) and q > p:
-        return replace(f, atom=FeatureCovarianceNorm(atom.covariance))
-    return f
+    return replace(
+        form,
+        functions=tuple(
+            replace(f, atom=f.structure.on_smaller_side(f.map.shape)) if isinstance(f, StructureTerm) else f
+            for f in form.functions
+        ),
+    )

@@ -34,11 +34,7 @@ def why_not_linear(form: NormalForm) -> str | None:
     for f in form.functions:
         if not isinstance(f, StructureTerm) and _quadratic_of(f) is None:
             return f"{f.typed} is {'a constraint' if f.is_constraint else 'not quadratic'}."
-        if (
-            [entry.block for entry in f.map.entries] != [name]
-            or f.map.entries[0].left is not None
-            or (f.map.entries[0].right is not None)
-        ):
+        if f.map.multiple_of(name) == 0.0:
             return f"{f.typed} is not a function of {name} itself."
     return None
 
@@ -90,7 +86,7 @@ class LinearStep:
                 rows, columns = quadratic.rows, quadratic.columns
             else:
                 rows, columns = _quadratic_of(f)
-            c = f.map.entries[0].coefficient  # of W inside the map
+            c = f.map.multiple_of(self.name)
             offset = None if f.map.offset is None else f.map.offset / c
             covariance = isinstance(f, StructureTerm) and f.atom.convex
             found.append(Penalty(rows.scaled(f.coefficient * c * c), columns, offset, covariance))
