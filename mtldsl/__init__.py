@@ -14,6 +14,7 @@ from mtldsl.language import vocabulary as _vocabulary
 from mtldsl.language.scalar import Parameter
 from mtldsl.language.vocabulary import *  # noqa: F403  the words themselves
 from mtldsl.language.weights import Weights
+from mtldsl.named_models import model, models
 from mtldsl.problem import Problem, minimize
 from mtldsl.solution import Solution
 from mtldsl.tasks import Tasks
@@ -22,5 +23,5 @@ __version__ = "0.1.0"
 
 __all__ = [
     "CrossCheckError", "DataError", "MTLError", "Metric", "MissingExtraError", "ModelError", "Parameter", "Problem", "Solution", "SolverError", "Tasks",
-    "Weights", "minimize", *_vocabulary.UNKNOWNS, *_vocabulary.WORDS,
+    "Weights", "minimize", "model", "models", *_vocabulary.UNKNOWNS, *_vocabulary.WORDS,
 ]  # fmt: skip

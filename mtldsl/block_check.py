@@ -3,30 +3,50 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from mtldsl.certificate import objective_scale
-from mtldsl.comparison_blocks import BlockCheck, BlockRow
+from mtldsl.comparison_blocks import BlockCheck, BlockRow, MajorizationRow
 from mtldsl.compile.normal_form import Blocks, NormalForm
-from mtldsl.compile.structure_term import Structures, StructureTerm, kept_form, kept_value, structure_terms
-from mtldsl.errors import ModelError
+from mtldsl.compile.structure_term import (
+    Structures,
+    StructureTerm,
+    kept_form,
+    structure_terms,
+)
+from mtldsl.errors import ModelError, SolverError
 from mtldsl.solution import Solution
 
 if TYPE_CHECKING:
+    from mtldsl.compile.majorization import MajorizationStep
     from mtldsl.problem import Problem
 
-__all__ = ["check_blocks", "kept_at"]
+__all__ = ["check_blocks", "kept_at", "some_tasks"]
 
 #: Relative difference of a matrix's block that counts as agreement: what Clarabel leaves of a log-determinant (measured: 6e-9).
 MATRIX_TOLERANCE = 1e-7
 
 
 def kept_at(problem: Problem, solution: Solution) -> tuple[NormalForm, Structures]:
-    """(the convex form that is left with a solution's matrices kept, these matrices); ModelError where they are not the model's."""
-    form, structures = problem.form(), {name: matrix.spectral for name, matrix in solution.learned.items()}
-    for term in structure_terms(form):
+    """(a convex form that touches the model at a solution, the learned matrices kept in it).
+
+    Convex in the weights, because learned matrices are kept and penalties of the spectrum that are not convex are majorised; where
+    they cannot be and where the rank is bounded, the column space of the solution's weights is kept. ModelError where the
+    solution is not the model's.
+    """
+    from mtldsl.reference.majorization import convex_forms
+
+    form = problem.form()
+    structures = _matrices_at(form, solution)
+    return kept_form(convex_forms(form, solution.blocks)[0][1], structures), structures
+
+
+def _matrices_at(form: NormalForm, solution: Solution) -> Structures:
+    structures = {name: matrix.spectral for name, matrix in solution.learned.items()}
+    for term in _learning_terms(form):
         for name, given in zip(term.names, term.structure.start(term.map.shape), strict=True):
             if name is not None and (name not in structures or structures[name].side != given.side):
                 held = ", ".join(f"{key} {S.side} x {S.side}" for key, S in structures.items()) or "none"
@@ -34,38 +54,69 @@ def kept_at(problem: Problem, solution: Solution) -> tuple[NormalForm, Structure
                     f"the solution is not one of this problem: {term.typed} learns {name} {given.side} x {given.side}, and its "
                     f"learned matrices are: {held}; give a solution of this problem"
                 )
-    return kept_form(form, structures), structures
+    shapes = {name: block.shape for name, block in solution.blocks.items()}
+    if shapes != form.shapes:
+        raise ModelError(
+            f"the solution is not one of this problem: it has the unknowns {shapes}, but the problem has {form.shapes}; give a "
+            "solution of this problem"
+        )
+    return structures
+
+
+def _learning_terms(form: NormalForm) -> list[StructureTerm]:
+    """Those whose matrices are unknowns of the model."""
+    return [term for term in structure_terms(form) if not term.atom.is_reweighted]
+
+
+def some_tasks(problem: Problem, kept: NormalForm, share: float, random_state: int) -> np.ndarray | None:
+    """A random share of the tasks on which the blocks of a large model are compared; None where that is not possible."""
+    from mtldsl.reference.majorization import spectral_terms
+    from mtldsl.reference.task_subset import why_not_by_tasks
+
+    form = problem.form()
+    m = form.losses[0].tasks.n_tasks
+    if not spectral_terms(form) or _learning_terms(form) or why_not_by_tasks(kept) or m * share < 1:
+        return None
+    return np.sort(np.random.default_rng(random_state).permutation(m)[: int(m * share)])
 
 
 def check_blocks(
-    problem: Problem, solution: Solution, scope: str, backend: str | None, tol: float | None
+    problem: Problem,
+    solution: Solution,
+    scope: str,
+    backend: str | None,
+    tol: float | None,
+    which: np.ndarray | None = None,
+    random_state: int = 0,
 ) -> BlockCheck:
-    """Every block at the solution against the reference; `tol` as in `cross_check`."""
-    from mtldsl.cross_check import TOLERANCE
-    from mtldsl.reference.solve import solve_reference
+    """Every block at the solution, and every step of majorisation that it kept, against the reference.
 
-    form, (kept, structures) = problem.form(), kept_at(problem, solution)
-    blocks, started = solution.blocks, time.perf_counter()
+    tol   : as in `cross_check`
+    which : the tasks whose weights the reference is free to choose (None: all)
+    """
+    from mtldsl.reference.majorization import convex_forms
+
+    form, blocks = problem.form(), solution.blocks
+    structures = _matrices_at(form, solution)
     objective, violation = _by_reference(form, blocks, structures)
-    size = max(
-        abs(objective),
-        sum(loss.value(loss.predictions(blocks)) for loss in form.losses),
-        objective_scale(form),
-    )
-    point = solve_reference(kept, backend)
-    allowed = (TOLERANCE[point.backend] if tol is None else tol) + solution.tol
-    least, _ = _by_reference(form, point.blocks, structures)
-    seconds = time.perf_counter() - started
-    rows = [BlockRow("weights", objective, least, f"cvxpy, {point.backend}", size, seconds, allowed)]
-    for term in structure_terms(form):
+    size = _size(form, blocks, objective)
+    rows = []
+    for text, touching in convex_forms(form, blocks, random_state):
+        name = f"weights, {text}" if text else "weights"
+        rows += _weights_rows(
+            name, touching, blocks, structures, objective, size, backend, tol, solution.tol, which
+        )
+    for term in _learning_terms(form):
         if not term.atom.convex:
             rows += _matrix_rows(term, blocks, structures, objective, size, tol, solution.tol)
+    for step in getattr(solution, "majorizations", ()):
+        rows += _majorization_rows(form, step, backend, tol, which)
     return BlockCheck(
         model=form.typed,
         scope=scope,
         solver=solution.solver,
         status=solution.status,
-        objective=kept_value(form, blocks, structures),
+        objective=_by_fast(form, blocks, structures),
         objective_by_reference=objective,
         claimed=solution.objective,
         dual_bound=solution.dual_bound,
@@ -74,37 +125,145 @@ def check_blocks(
         blocks=tuple(rows),
         size=size,
         fast_seconds=solution.seconds,
-        tol=allowed,
+        tol=max(row.allowed for row in rows),
     )
 
 
+def _size(form: NormalForm, blocks: Blocks, objective: float) -> float:
+    """What differences are relative to: log-determinants may make an objective small."""
+    losses = sum(loss.value(loss.predictions(blocks)) for loss in form.losses)
+    return max(abs(objective), losses, objective_scale(form))
+
+
+def _by_fast(form: NormalForm, blocks: Blocks, structures: Structures) -> float:
+    """The objective by mtldsl's formulas, at weights and learned matrices."""
+    learning = _learning_terms(form)
+    losses = sum(loss.value(loss.predictions(blocks)) for loss in form.losses)
+    functions = sum(
+        f.value_at(blocks, structures) if f in learning else f.value(blocks) for f in form.functions
+    )
+    return float(losses + functions) + form.constant
+
+
 def _by_reference(form: NormalForm, blocks: Blocks, structures: Structures) -> tuple[float, float]:
-    """(objective, violation) by the reference's formulas alone: log-determinants too."""
-    from dataclasses import replace
-
-    from mtldsl.reference.compile import to_cvxpy
+    """(objective, violation) by the reference's formulas alone: log-determinants and spectra too."""
+    from mtldsl.reference.majorization import spectral_terms, spectral_value, spectral_violation
     from mtldsl.reference.structures import objective
+    from mtldsl.reference.task_subset import value_and_violation
 
-    terms = [term for term in structure_terms(form) if not term.atom.convex]
-    rest = replace(form, functions=tuple(f for f in form.functions if f not in terms))
-    model = to_cvxpy(rest)
-    total = model.objective_value(blocks)
+    terms = [term for term in _learning_terms(form) if not term.atom.convex]
+    apart = [*terms, *spectral_terms(form)]
+    rest = replace(form, functions=tuple(f for f in form.functions if f not in apart))
+    total, violation = value_and_violation(rest, blocks)
     for term in terms:
         total += term.coefficient * objective(term.structure, _image(term, blocks), _dense(term, structures))
-    return float(total), model.violation(blocks)
+    return float(total + spectral_value(form, blocks)), max(violation, spectral_violation(form, blocks))
 
 
 def _image(term: StructureTerm, blocks: Blocks) -> np.ndarray:
     """The weights that the structure sees, by the reference's own map."""
-    import cvxpy as cp
+    from mtldsl.reference.majorization import image_at
 
-    from mtldsl.reference.maps import image
-
-    return np.asarray(image(term.map, {name: cp.Constant(block) for name, block in blocks.items()}).value)
+    return image_at(term.map, blocks)
 
 
 def _dense(term: StructureTerm, structures: Structures) -> list[np.ndarray]:
     return [S.dense() for S in term.matrices(structures)]
+
+
+# ------------------------------------------------------------------------------------------------ the weights
+
+
+def _weights_rows(
+    name, form, blocks, structures, objective, size, backend, tol, solution_tol, which
+) -> list[BlockRow]:
+    """`form` is convex but for matrices that are kept. No row where the tasks cannot be told apart, and only some are compared."""
+    started = time.perf_counter()
+    found = _least(form, blocks, structures, size, backend, which)
+    if found is None:
+        return []
+    now, least, size, used = found
+    allowed = _tolerance(used, tol) + solution_tol
+    seconds = time.perf_counter() - started
+    return [BlockRow(name, objective, objective + (least - now), f"cvxpy, {used}", size, seconds, allowed)]
+
+
+def _least(form, blocks, structures, size, backend, which):
+    """(value at the blocks, least value, size, backend); None where the form cannot be restricted to the tasks `which`."""
+    from mtldsl.reference.task_subset import of_tasks, value_and_violation, why_not_by_tasks
+
+    if which is None:
+        point = _solved(kept_form(form, structures), backend)
+        now, least = (_by_reference(form, at, structures)[0] for at in (blocks, point.blocks))
+        return now, least, size, point.backend
+    if why_not_by_tasks(form) is not None:
+        return None
+    form, blocks = of_tasks(form, blocks, which)
+    point = _solved(form, backend)
+    now, least, at_zero = (value_and_violation(form, at)[0] for at in (blocks, point.blocks, form.zeros()))
+    return now, least, max(abs(now), 1e-8 * abs(at_zero)), point.backend
+
+
+def _solved(form: NormalForm, backend: str | None):
+    from mtldsl.cross_check import MAX_SEMIDEFINITE_SIDE
+    from mtldsl.reference.compile import to_cvxpy
+    from mtldsl.reference.solve import solve_reference
+
+    model = to_cvxpy(form, split=True)
+    if model.semidefinite_side > MAX_SEMIDEFINITE_SIDE:
+        raise SolverError(
+            f"{form.typed}: in cvxpy the trace norm needs a semidefinite matrix of side {model.semidefinite_side}, and its solvers "
+            f"manage {MAX_SEMIDEFINITE_SIDE}; cross-check the model on fewer features"
+        )
+    return solve_reference(form, backend, model=model)
+
+
+def _tolerance(backend: str, tol: float | None) -> float:
+    from mtldsl.cross_check import TOLERANCE
+
+    return TOLERANCE[backend] if tol is None else tol
+
+
+# ------------------------------------------------------------------------------------------------- its majorisers
+
+
+def _majorization_rows(form, step: MajorizationStep, backend, tol, which) -> list[BlockRow]:
+    """The majoriser of a step, formed by the reference: that it touches, lies above, and is least where the step ended."""
+    from mtldsl.reference.majorization import convex_forms, reweighted_losses
+
+    structures = {
+        name: S for term in _learning_terms(form) for name, S in term.update(step.before).items()
+    }  # the best for the weights before the step
+    before, after = (_by_reference(form, at, structures)[0] for at in (step.before, step.after))
+    rows = []
+    for _, majorizer in convex_forms(form, step.before):
+        started = time.perf_counter()
+        majorizer = reweighted_losses(majorizer, step.before) if step.reweights_losses else majorizer
+        at_before, at_after = (
+            _by_reference(majorizer, at, structures)[0] for at in (step.before, step.after)
+        )
+        size = _size(form, step.after, at_after)
+        found = _least(majorizer, step.after, structures, size, backend, which)
+        if found is None:
+            continue
+        now, least, size_of_difference, used = found
+        rows.append(
+            MajorizationRow(
+                f"majorisation step {step.iteration}: weights",
+                at_after,
+                at_after + (least - now),
+                f"cvxpy, {used}",
+                size_of_difference,
+                time.perf_counter() - started,
+                _tolerance(used, tol),
+                touching=(at_before - before) / _size(form, step.before, before),
+                margin=(at_after - after) / size,
+            )
+        )
+    return rows
+
+
+# ------------------------------------------------------------------------------------------------- the matrices
 
 
 def _matrix_rows(term, blocks, structures, objective, size, tol, solution_tol) -> list[BlockRow]:

@@ -70,6 +70,7 @@ def entry(name: str) -> Entry:
     """The entry of one atom. KeyError where there is none of that name."""
     from mtldsl.reference.registry import (
         FORMULAS,
+        SPECTRA,
         STRUCTURES,
     )  # filled by the import of the reference's families in `candidates`
 
@@ -90,7 +91,7 @@ def entry(name: str) -> Entry:
         },
         traits=_traits(cls),
         solvers=solvers,
-        reference=name in FORMULAS or name in STRUCTURES,
+        reference=name in FORMULAS or name in STRUCTURES or name in SPECTRA,
         documentation=inspect.getdoc(cls),
     )
 
@@ -164,4 +165,4 @@ def _smallest_structured(atom: Structure, W: Weights, tasks: Tasks):
             bounds += [unknown >> 0.01, unknown << 100.0]
         else:
             bounds.append(unknown.trace() <= 1.0)
-    return minimize(squared_loss(W, tasks) + WORDS[atom.name](W, *unknowns), bounds)
+    return minimize(squared_loss(W, tasks) + WORDS[atom.name](W, *unknowns, **atom.arguments()), bounds)

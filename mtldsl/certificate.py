@@ -102,7 +102,9 @@ def certify(
             return given  # those of the gradients they are
         return max(given, dual_bound(kept, blocks, None, _balancing(kept, blocks))[0])
 
-    stationarity = stationarity_of(form, blocks, structures, bound_of_kept, scale)
+    stationarity = stationarity_of(
+        form, blocks, structures, bound_of_kept, scale, (loss_duals, function_duals)
+    )
     return Certificate(objective, bound, violation, scale, note, stationarity, form.constant)
 
 

@@ -1,4 +1,4 @@
-"""The command line: `mtldsl solve | check | explain FILE`, `mtldsl words`.
+"""The command line: `mtldsl solve | check | explain FILE`, `mtldsl words`, `mtldsl models`.
 
 Exit codes: 0 certified (and, where it was checked, agreeing); 1 not certified, or a cross-check that disagrees or could not be
 made; 2 bad input; 130 interrupted, after the best point so far was reported. A model that is not convex is certified as a
@@ -11,6 +11,7 @@ import argparse
 import json
 import os
 import sys
+import tomllib
 from pathlib import Path
 
 import mtldsl
@@ -70,13 +71,19 @@ def _parser() -> argparse.ArgumentParser:
     explain.add_argument("file", type=Path, metavar="FILE", help="a problem file (TOML)")
     explain.add_argument("--json", action="store_true", help="print JSON and nothing else")
 
-    words = _command(commands, "words", _words, "the words of the language")
-    words.add_argument("name", nargs="?", metavar="NAME", help="everything about one word")
-    style = words.add_mutually_exclusive_group()
-    style.add_argument("--json", action="store_true", help="print JSON and nothing else")
-    style.add_argument(
-        "--markdown", action="store_true", help="print the catalogue as a page of documentation"
-    )
+    for name, run, text in (
+        ("words", _words, "the words of the language"),
+        ("models", _models, "models of papers by name, each with its statement in the language"),
+    ):
+        listing = _command(commands, name, run, text)
+        listing.add_argument(
+            "name", nargs="?", metavar="NAME", help=f"everything about one {name.removesuffix('s')}"
+        )
+        style = listing.add_mutually_exclusive_group()
+        style.add_argument("--json", action="store_true", help="print JSON and nothing else")
+        style.add_argument(
+            "--markdown", action="store_true", help="print the catalogue as a page of documentation"
+        )
     return parser
 
 
@@ -97,6 +104,17 @@ def _solving_options(command: argparse.ArgumentParser) -> None:
         metavar="GAP",
         help="relative duality gap (of a model that is not convex, the residual), in place of the file's",
     )
+    command.add_argument(
+        "--starts",
+        type=int,
+        metavar="N",
+        help="of a model that is not convex: solve from N starts, the solver's own and random ones; the best is kept",
+    )
+    command.add_argument(
+        "--set", action="append", default=[], metavar="KEY=VALUE",
+        help="anything else that may stand in [solve], in place of the file's, such as max_seconds=60 or random_state=1, and the "
+        "options of the solver named, such as method=block or continuation=3; may be repeated",
+    )  # fmt: skip
     style = command.add_mutually_exclusive_group()
     style.add_argument("--json", action="store_true", help="print JSON and nothing else")
     style.add_argument("--quiet", action="store_true", help="print one line")
@@ -147,14 +165,25 @@ def _explain(options) -> int:
 def _words(options) -> int:
     from mtldsl.report import words
 
+    return _list("words", words, options)
+
+
+def _models(options) -> int:
+    from mtldsl.named_models import pages
+
+    return _list("models", pages, options)
+
+
+def _list(kind: str, catalogue, options) -> int:
+    """A catalogue, or one name of it, in the style asked for."""
     if options.name is not None and options.markdown:
-        raise DataError("words NAME --markdown: the page is of all words; leave out the name")
+        raise DataError(f"{kind} NAME --markdown: the page is of all {kind}; leave out the name")
     if options.json:
-        _print_json(words.as_plain(options.name))
+        _print_json(catalogue.as_plain(options.name))
     elif options.markdown:
-        _print(words.markdown().removesuffix("\n"))
+        _print(catalogue.markdown().removesuffix("\n"))
     else:
-        _print(words.page(options.name))
+        _print(catalogue.page(options.name))
     return OK
 
 
@@ -163,15 +192,32 @@ def _words(options) -> int:
 
 def _load(options):
     from mtldsl.file_rules import check_option
-    from mtldsl.problem_file import load_problem
+    from mtldsl.problem_file import check_starts, load_problem
 
     file = load_problem(options.file)
-    for key in ("solver", "tol"):
-        value = getattr(options, key)
-        if value is not None:
-            check_option(key, value, file.solve)
-            file.solve[key] = value
+    flags = [(key, getattr(options, key)) for key in ("solver", "tol", "starts")]
+    given = [(key, value, f"--{key} {value}") for key, value in flags if value is not None]
+    given += [_setting(text) for text in options.set]
+    for key, value, typed in sorted(given, key=lambda option: option[0] != "solver"):  # it has the options
+        check_option(key, value, file.solve, typed)
+        file.solve[key] = value
+    if "starts" in file.solve:
+        try:
+            check_starts(file.problem, file.solve)
+        except SolverError as error:
+            raise DataError(f"--starts {file.solve['starts']}: {error}") from error
     return file
+
+
+def _setting(text: str) -> tuple[str, object, str]:
+    """(key, value, as typed) of KEY=VALUE: the value as in a problem file, text without quotes too."""
+    key, equals, value = (part.strip() for part in text.partition("="))
+    if not key or not equals or not value:
+        raise DataError(f"--set {text}: write KEY=VALUE, such as --set max_seconds=60")
+    try:
+        return key, tomllib.loads(f"value = {value}")["value"], f"--set {text}"
+    except tomllib.TOMLDecodeError:
+        return key, value, f"--set {text}"
 
 
 def _run(file):

@@ -11,14 +11,14 @@ from mtldsl.certificate import relative_gap
 from mtldsl.comparison import FORMULA_TOLERANCE
 from mtldsl.stationarity import NO_GLOBAL
 
-__all__ = ["BlockCheck", "BlockRow"]
+__all__ = ["BlockCheck", "BlockRow", "MajorizationRow"]
 
 
 @dataclass(frozen=True)
 class BlockRow:
     """One block: the objective at the fast point, and the least that the reference finds over this block alone."""
 
-    name: str  # "weights", or the name of a learned matrix
+    name: str  # "weights", with what touches a penalty that is not convex; or the name of a learned matrix
     objective: float  # at the point, by the reference's formulas
     reference: float  # the block's optimum, or a lower bound of it
     method: str  # "cvxpy, clarabel", or how the bound was found
@@ -33,7 +33,47 @@ class BlockRow:
 
     @property
     def agrees(self) -> bool:
-        return bool(abs(self.difference) <= self.allowed)
+        return not self.disagreements
+
+    @property
+    def disagreements(self) -> list[str]:
+        if self.difference > self.allowed:
+            return [
+                f"{self.name}: with everything else kept, the reference finds an objective lower by {self.difference:.1e}"
+            ]
+        if not abs(self.difference) <= self.allowed:
+            return [f"{self.name}: the reference stopped {-self.difference:.1e} above the fast objective"]
+        return []
+
+
+@dataclass(frozen=True)
+class MajorizationRow(BlockRow):
+    """One step of majorisation-minimisation: the majoriser where the fast side went, and the least that the reference finds of it.
+
+    `objective` and `reference` are the majoriser's, formed by the reference alone at the point before the step.
+    """
+
+    touching: float  # (majoriser - objective) before the step, relative: 0
+    margin: float  # (majoriser - objective) after the step, relative: not negative
+
+    @property
+    def disagreements(self) -> list[str]:
+        wrong = []
+        if self.difference > self.allowed:
+            wrong.append(f"{self.name}: the reference finds a majoriser lower by {self.difference:.1e}")
+        elif not abs(self.difference) <= self.allowed:
+            wrong.append(
+                f"{self.name}: the reference stopped {-self.difference:.1e} above the fast side's majoriser"
+            )
+        if not abs(self.touching) <= FORMULA_TOLERANCE:
+            wrong.append(
+                f"{self.name}: the majoriser misses the objective before the step by {self.touching:+.1e}"
+            )
+        if not self.margin >= -FORMULA_TOLERANCE:
+            wrong.append(
+                f"{self.name}: after the step the majoriser is below the objective by {-self.margin:.1e}"
+            )
+        return wrong
 
 
 @dataclass(frozen=True)
@@ -41,7 +81,9 @@ class BlockCheck:
     """The facts of both sides about a point of a model that is not convex; `print` it for a table.
 
     Each block problem is convex: cvxpy minimises over the weights with every matrix kept, and over each learned matrix with the
-    weights and the other matrices kept (a semidefinite program with log-determinants). At a stationary point none of them gains
+    weights and the other matrices kept (a semidefinite program with log-determinants). A penalty of the spectrum that is not
+    convex is replaced by a convex function that lies above it and touches it at the point; of one whose slope at zero is infinite,
+    and of a bounded rank, the column space of the weights is kept, then their row space. At a stationary point none of them gains
     anything. That proves no global optimum, and no check of this kind can.
     """
 
@@ -95,16 +137,7 @@ class BlockCheck:
             )
         if not self.violation <= self.tol:
             wrong.append(f"the point violates a constraint by {self.violation:.1e}")
-        for row in self.blocks:
-            if row.difference > row.allowed:
-                wrong.append(
-                    f"{row.name}: with everything else kept, the reference finds an objective lower by {row.difference:.1e}"
-                )
-            elif not row.agrees:
-                wrong.append(
-                    f"{row.name}: the reference stopped {-row.difference:.1e} above the fast objective"
-                )
-        return wrong
+        return wrong + [text for row in self.blocks for text in row.disagreements]
 
     @property
     def notes(self) -> list[str]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mtldsl.block_check import check_blocks, kept_at
+from mtldsl.block_check import check_blocks, kept_at, some_tasks
 from mtldsl.certificate import certify, objective_scale
 from mtldsl.comparison import CrossCheck
 from mtldsl.comparison_blocks import BlockCheck
@@ -62,8 +62,12 @@ def cross_check(
 
     A model that is not convex is compared block by block, at the fast solution: cvxpy minimises over the
     weights with every learned matrix kept, then over each matrix with everything else kept (a log-determinant
-    program; above side 45 Lagrange's bound of it), and no block may gain more than tol. The result is a
-    `BlockCheck`.
+    program; above side 45 Lagrange's bound of it), and no block may gain more than tol. In place of a penalty
+    of the spectrum that is not convex, cvxpy is given a convex function that lies above it and touches it at
+    the solution; where its slope at zero is infinite and where the rank is bounded, it keeps the column space
+    of the weights, then their row space. Every step of majorisation that the solution kept is repeated: cvxpy
+    minimises the majoriser that the reference forms at the point before. The result is a `BlockCheck`. Where
+    the data are too large, some tasks drawn at random are compared, the weights of all others kept.
 
     Raises CrossCheckError on disagreement where raise_on_disagreement=True; SolverError where cvxpy fails or
     the model is beyond it; ModelError where the model has no optimum, a subsample cannot be made (a model on
@@ -80,10 +84,10 @@ def cross_check(
         _check_belongs(problem, solution)
     if not problem.is_convex and solution is None:
         solution = problem.solve()  # what is convex of it depends on its matrices
-    problem, solution, scope = _within_reach(problem, solution, max_size, random_state)
+    problem, solution, scope, which = _within_reach(problem, solution, max_size, random_state)
     solution = problem.solve() if solution is None else solution
     check = (
-        check_blocks(problem, solution, scope, solver, tol)
+        check_blocks(problem, solution, scope, solver, tol, which, random_state)
         if not problem.is_convex
         else _compare(problem.form(), solution, solver, tol, scope)
     )
@@ -108,13 +112,21 @@ def _check_belongs(problem: Problem, solution: Solution) -> None:
 
 
 def _within_reach(problem: Problem, solution: Solution | None, max_size: int | None, random_state: int):
-    """(problem, solution, scope): the problem itself, or the same model on a subsample of its rows."""
+    """(problem, solution, scope, tasks): the problem itself, on some of its tasks (None: all), or the model on a subsample of its
+    rows.
+    """
     from mtldsl.reference.compile import workload
 
     form = problem.form() if problem.is_convex else kept_at(problem, solution)[0]
     size = workload(form)
     if max_size is None or size <= max_size:
-        return problem, solution, "the whole problem"
+        return problem, solution, "the whole problem", None
+    why = f"random_state={random_state}, because the whole is too large for cvxpy (workload {size:,} > {max_size:,})"
+    which = None if problem.is_convex else some_tasks(problem, form, max_size / size, random_state)
+    if which is not None:  # a check of this very solution, where one of fewer rows would be of another
+        m = form.losses[0].tasks.n_tasks
+        scope = f"over the weights of {len(which)} of {m} tasks, the others kept, {why}"
+        return problem, solution, scope, which
     tasks = form.losses[0].tasks
     rows = max(2, int(np.mean(tasks.counts) * max_size / size))
     try:
@@ -124,13 +136,10 @@ def _within_reach(problem: Problem, solution: Solution | None, max_size: int | N
             f"cross_check: the problem is of size {size:,}, above max_size={max_size:,}, and a subsample of it "
             f"cannot be made: {error}. Write cross_check(max_size=None) to give cvxpy the whole of it"
         ) from error
-    scope = (
-        f"on {rows} rows a task, random_state={random_state}, because the whole is too large for cvxpy "
-        f"(workload {size:,} > {max_size:,})"
-    )
+    scope = f"on {rows} rows a task, {why}"
     if solution is not None:  # the check is of the solver that made the solution
-        return small, small.solve(solution.solver, tol=solution.tol), scope
-    return small, None, scope
+        return small, small.solve(solution.solver, tol=solution.tol), scope, None
+    return small, None, scope, None
 
 
 def _compare(form: NormalForm, solution: Solution, backend: str | None, tol: float | None, scope: str):

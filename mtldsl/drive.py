@@ -39,6 +39,7 @@ class Outcome:
     history: list[dict] = field(default_factory=list)
     last_point: Point | None = None
     structures: Structures | None = None  # None: the best ones for the weights
+    duals: tuple = (None, None)  # multipliers of losses and functions that came with the point
 
 
 class Watcher:
@@ -48,7 +49,7 @@ class Watcher:
         self.form, self.tol, self.max_seconds, self.verbose = form, tol, max_seconds, verbose
         self.started = time.perf_counter()
         self.scale = objective_scale(form)
-        self.blocks, self.structures = form.zeros(), None
+        self.blocks, self.structures, self.duals = form.zeros(), None, (None, None)
         self.objective = self.violation = np.inf
         self.stationarity: Stationarity | None = None
         self.bound, self.note = -np.inf, "no bound was computed"
@@ -97,6 +98,7 @@ class Watcher:
             self.blocks = {name: np.array(array) for name, array in point.blocks.items()}
             self.objective, self.violation = seen.objective, seen.violation
             self.structures, self.stationarity = structures, seen.stationarity
+            self.duals = point.loss_duals, point.function_duals
         self._record(point, seen)
         best = self.certificate
         if best.within(self.tol) or best.is_stationary(self.tol):
@@ -117,7 +119,11 @@ class Watcher:
             return False
         feasible, was_feasible = seen.violation <= self.tol, self.violation <= self.tol
         if feasible and was_feasible:
-            if seen.stationarity is not None:  # of equal objectives, the more stationary point
+            if seen.stationarity is not None:
+                proven = seen.is_stationary(self.tol), self.certificate.is_stationary(self.tol)
+                if proven[0] != proven[1]:  # a method that does not descend may have been lower on its way
+                    return proven[0]
+                # of equal objectives, the more stationary point
                 rounding = 1e-13 * seen.stationarity.size
                 if abs(seen.objective - self.objective) <= rounding:
                     return seen.stationarity.residual < self.stationarity.residual
@@ -242,7 +248,7 @@ def drive(
     reason = _reason(form, solver, watcher.solver, tried)
     return Outcome(
         watcher.blocks, watcher.certificate, status, watcher.solver, reason, watcher.seconds, iterations,
-        watcher.history, watcher.last_point, watcher.structures,
+        watcher.history, watcher.last_point, watcher.structures, watcher.duals,
     )  # fmt: skip
 
 

@@ -45,6 +45,7 @@ RULES: dict[str, dict[str, Rule]] = {
     "": {
         "title": _TEXT,
         "minimize": _TEXT,
+        "model": _TEXT,
         "subject_to": (
             lambda v: isinstance(v, list) and all(isinstance(c, str) for c in v),
             'a list such as ["W >= 0"]',
@@ -61,6 +62,8 @@ RULES: dict[str, dict[str, Rule]] = {
         "tol": _TOLERANCE,
         "max_iter": _whole(1, "a whole number >= 1"),
         "max_seconds": _number(0.0, float("inf"), "a number of seconds > 0"),
+        "starts": _whole(1, "a whole number >= 1"),
+        "random_state": _SEED,
     },
     "check": {
         "cross_check": _SWITCH,
@@ -81,13 +84,17 @@ def check_file(file: TomlFile) -> None:
     check_table(file, (), RULES[""])
     for table in ("split", "check", "output"):
         check_table(file, (table,), RULES[table])
-    options = {}
     name = file.content.get("solve", {}).get("solver", "auto")
-    if isinstance(name, str) and name in SOLVERS:
-        solver = get_solver(name)
-        choices = getattr(solver, "choices", {})
-        options = {key: _one_of(choices[key]) if key in choices else _ANYTHING for key in solver.options}
-    check_table(file, ("solve",), RULES["solve"] | options)
+    check_table(file, ("solve",), RULES["solve"] | _options_of(name))
+
+
+def _options_of(name) -> dict[str, Rule]:
+    """The rules of one solver's own options."""
+    if not (isinstance(name, str) and name in SOLVERS):
+        return {}
+    solver = get_solver(name)
+    choices = getattr(solver, "choices", {})
+    return {key: _one_of(choices[key]) if key in choices else _ANYTHING for key in solver.options}
 
 
 def check_table(file: TomlFile, path: tuple, rules: dict[str, Rule]) -> None:
@@ -102,16 +109,19 @@ def check_table(file: TomlFile, path: tuple, rules: dict[str, Rule]) -> None:
             raise file.error(f"{key} must be {must_be}", (*path, key), value=True)
 
 
-def check_option(key: str, value, solve: dict[str, object]) -> None:
-    """DataError where an option of the command line does not fit, beside what the file says in [solve]."""
-    fits, must_be = RULES["solve"][key]
+def check_option(key: str, value, solve: dict[str, object], typed: str) -> None:
+    """DataError where an option of the command line, as typed, does not fit beside what the file says in [solve]."""
+    rules = RULES["solve"] | _options_of(solve.get("solver"))
+    if key not in rules:
+        raise DataError(f"{typed}: [solve] has no key {key!r}{advice(('solve',), key, rules)}")
+    fits, must_be = rules[key]
     if not fits(value):
-        raise DataError(f"--{key} {value}: {key} must be {must_be}")
+        raise DataError(f"{typed}: {key} must be {must_be}")
     if key == "solver" and value != solve.get("solver"):
         left = [name for name in solve if name not in RULES["solve"]]
         if left:
             raise DataError(
-                f"--solver {value}: the file sets {', '.join(left)} of solver {solve['solver']!r}; take that out of [solve]"
+                f"{typed}: the file sets {', '.join(left)} of solver {solve['solver']!r}; take that out of [solve]"
             )
 
 

@@ -8,6 +8,7 @@ from numbers import Real
 import numpy as np
 
 from mtldsl.atoms.spectral_matrix import SpectralMatrix
+from mtldsl.calibration import calibration
 from mtldsl.compile.choose import answers
 from mtldsl.compile.from_tree import (
     check_model,
@@ -31,6 +32,8 @@ from mtldsl.language.scalar import Parameter
 from mtldsl.language.weights import Weights
 from mtldsl.learned import LearnedMatrix
 from mtldsl.solution import Solution
+from mtldsl.solvers.solver import Point
+from mtldsl.starts import checked_starts, from_several_starts
 from mtldsl.stationarity import NO_GLOBAL
 from mtldsl.tasks import Tasks
 from mtldsl.warm_start import starting_point
@@ -153,6 +156,8 @@ class Problem:
         max_iter: int | None = None,
         max_seconds: float | None = None,
         warm_start: Solution | dict | None = None,
+        starts: int = 1,
+        random_state=0,
         verbose: bool = False,
         **options,
     ) -> Solution:
@@ -161,6 +166,9 @@ class Problem:
         solver      : "auto" (the fastest that fits; if it stalls, the next), or a name listed by `explain()`
         max_iter    : iterations of each solver (None: the solver's own limit); max_seconds: wall-clock limit
         warm_start  : a Solution of a problem with the same blocks, or a dict {block name: array}
+        starts      : of a model that is not convex, from how many starts to solve it: the solver's own (or warm_start) and random
+                      ones, seeded by random_state; the best is returned, and `solution.starts` tells what came of each. max_seconds
+                      is for each start
         options     : of the solver named, e.g. solve(solver="cvxpy", backend="scs"); unknown ones are refused
 
         Ctrl-C returns the best point so far with its certificate and status "interrupted".
@@ -177,17 +185,19 @@ class Problem:
                 f"solve(max_seconds={max_seconds!r}): write a positive number of seconds, or None"
             )
         form = self.form()
-        outcome = drive(
-            form,
-            solver=solver,
-            tol=tol,
-            max_iter=max_iter,
-            max_seconds=max_seconds,
-            start=starting_point(form, warm_start),
-            verbose=verbose,
-            options=options,
+        starts, first = checked_starts(form, starts, random_state), starting_point(form, warm_start)
+
+        def run(start: Point | None) -> Outcome:
+            return drive(
+                form, solver=solver, tol=tol, max_iter=max_iter, max_seconds=max_seconds,
+                start=start, verbose=verbose, options=options,
+            )  # fmt: skip
+
+        outcome, rows = (
+            (run(first), []) if starts == 1 else from_several_starts(form, starts, random_state, run, first)
         )
         self._last = self._solution(form, outcome, tol)
+        self._last.starts = rows
         return self._last
 
     def path(self, parameter: Parameter, values: Iterable[float], **solve_options) -> Iterator[Solution]:
@@ -233,8 +243,8 @@ class Problem:
     def to_cvxpy(self, at: Solution | None = None):
         """The reference formulation as a cvxpy model: `.problem`, and `.variables` by block name.
 
-        at : of a model that is not convex, the solution whose learned matrices are kept; what is left is convex in the weights.
-             ModelError without it.
+        at : of a model that is not convex, the solution at which it is made so: learned matrices are kept, and functions of the
+             spectrum replaced by convex ones that touch them there from above. ModelError without it.
 
         Structured hinges of more than 40 samples have too many planes to state: then `.problem` is a relaxation until the
         model's own `solve()`, which adds planes until none is violated.
@@ -248,8 +258,8 @@ class Problem:
         if at is None:
             culprit = next(f for f in form.functions if not f.atom.convex)
             raise ModelError(
-                f"{culprit.typed} is not convex, so cvxpy cannot state this model; with its matrices kept it can: write "
-                "to_cvxpy(at=solution)"
+                f"{culprit.typed} is not convex, so cvxpy cannot state this model; at a solution it can, with learned matrices kept and "
+                "the spectrum majorised: write to_cvxpy(at=solution)"
             )
         return to_cvxpy(kept_at(self, at)[0])
 
@@ -274,7 +284,7 @@ class Problem:
         first = next(term for term in self.objective.terms if term.is_loss)
         tasks, certificate = first.tasks, outcome.certificate
         coef, intercept = predictor(first.argument, outcome.blocks)
-        scaling = tasks.scaling
+        scaling, levels = tasks.scaling, calibration(form, outcome.blocks)
         return Solution(
             blocks=outcome.blocks,
             coef=coef,
@@ -299,6 +309,10 @@ class Problem:
             history=outcome.history,
             learned=self._learned(form, outcome),
             stationarity=certificate.stationarity,
+            task_weights=None if levels is None else levels[0],
+            noise_levels=None if levels is None else levels[1],
+            multipliers=_multipliers(form, outcome),
+            majorizations=getattr(outcome.last_point, "majorizations", ()),
             state=outcome.last_point,
         )
 
@@ -332,6 +346,20 @@ def predictor(argument: Affine, blocks: dict[str, np.ndarray]) -> tuple[np.ndarr
     coef = np.array(linear_map(argument).forward(blocks))
     names = {part.weights.intercept_name for part in argument.parts if part.weights.intercept}
     return coef, (blocks[names.pop()][0].copy() if names else None)
+
+
+def _multipliers(form: NormalForm, outcome: Outcome) -> dict[str, np.ndarray]:
+    """Those that came with the point, by term as typed; of a loss without, its gradient."""
+    losses, functions = outcome.duals
+    found = {}
+    for t, loss in enumerate(form.losses):
+        given = None if losses is None else losses[t]
+        u = loss.gradient(loss.predictions(outcome.blocks)) if given is None else loss.dual_project(given)
+        found[loss.typed] = np.asarray(u)
+    for k, f in enumerate(form.functions):
+        if functions is not None and functions[k] is not None:
+            found[f.typed] = np.asarray(functions[k])
+    return found
 
 
 def _is_number(value) -> bool:

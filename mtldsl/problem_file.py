@@ -2,6 +2,7 @@
 
     title = "Digits"                                     # optional
     minimize = "logistic_loss(W, tasks) + lam * trace_norm(W)"
+    # model = "NN-MTL"      # in place of minimize: a model of a paper by name (`mtldsl models`), its numbers in [parameters]
     subject_to = ["W >= -10", "W <= 10"]                 # optional, a list of constraints
 
     [data]                  # dataset = a name of mtldsl.datasets.LOADERS, or path = a file, with the options of the loader
@@ -35,6 +36,8 @@
     tol = 1e-6
     max_iter = 10_000
     max_seconds = 60
+    starts = 10             # of a model that is not convex: the solver's own start and random ones, the best is kept
+    random_state = 0        # of the random starts
 
     [check]                 # optional
     cross_check = true      # against the cvxpy formulation; false: no cross-check
@@ -54,25 +57,27 @@ several lines in """...""" and hold # comments. Unknown keys and values that do 
 from __future__ import annotations
 
 import keyword
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from numbers import Real
 from pathlib import Path
 
-from mtldsl.errors import DataError, ModelError, MTLError
+from mtldsl.errors import DataError, ModelError, MTLError, SolverError
 from mtldsl.file_data import read_arrays, read_tasks
 from mtldsl.file_rules import check_file, check_table
 from mtldsl.language.kinds import kind_of
 from mtldsl.language.learned import LearnedUnknown
 from mtldsl.language.parse import parse_constraint, parse_objective
 from mtldsl.language.scalar import Parameter
-from mtldsl.language.source import nearest
+from mtldsl.language.source import Source, nearest
 from mtldsl.language.vocabulary import UNKNOWNS, WORDS
 from mtldsl.language.weights import Weights
+from mtldsl.named_models import NamedModel, find
 from mtldsl.problem import Problem, minimize
+from mtldsl.starts import checked_starts
 from mtldsl.tasks import Tasks
 from mtldsl.toml_source import TomlFile
 
-__all__ = ["ProblemFile", "load_problem"]
+__all__ = ["ProblemFile", "check_starts", "load_problem"]
 
 #: The tables whose keys are names of the model.
 _NAMING = ("weights", "learned", "parameters", "arrays")
@@ -103,21 +108,33 @@ def load_problem(path: str | Path) -> ProblemFile:
     check_file(file)
     folder = path.parent
     train, test = read_tasks(file, folder)
-    names = _names(file, train, folder)
+    named = _named_model(file)
+    names = _names(file, train, folder, named)
     content = file.content
     check = dict(content.get("check", {}))
     if check.get("max_size") == float("inf"):
         check["max_size"] = None
+    problem = _problem(file, _Names(names), named)
+    if "starts" in content.get("solve", {}):
+        try:
+            check_starts(problem, content["solve"])
+        except SolverError as error:
+            raise file.error(str(error), ("solve", "starts"), value=True) from error
     return ProblemFile(
         path=path,
         title=content.get("title", ""),
-        problem=_problem(file, _Names(names)),
+        problem=problem,
         tasks_train=train,
         tasks_test=test,
         solve=dict(content.get("solve", {})),
         check=check if check.pop("cross_check", True) else None,
         outputs={kind: folder / name for kind, name in content.get("output", {}).items()},
     )
+
+
+def check_starts(problem: Problem, solve: dict[str, object]) -> None:
+    """SolverError where the model is convex, so that several starts make no sense."""
+    checked_starts(problem.form(), solve.get("starts", 1), solve.get("random_state", 0))
 
 
 def _text(path: Path) -> str:
@@ -134,14 +151,17 @@ def _text(path: Path) -> str:
 # ----------------------------------------------------------------------------------------------- the names
 
 
-def _names(file: TomlFile, tasks: Tasks, folder: Path) -> dict[str, object]:
+def _names(file: TomlFile, tasks: Tasks, folder: Path, named: NamedModel | None) -> dict[str, object]:
     """Everything that an expression may name, besides the words."""
     names: dict[str, object] = {"tasks": tasks}
     for table in _NAMING:
         for name in file.content.get(table, {}):
             _check_name(file, table, name, names)
             names[name] = None
-    for name in file.content.get("weights", {"W": {}}):
+    if named is not None:  # what the file declares itself, an intercept for one, stands below
+        names |= {name: Weights(tasks, name=name) for name in named.weights}
+        names |= {name: UNKNOWNS[kind](tasks, name) for name, kind in named.learned.items()}
+    for name in file.content.get("weights", {} if named is not None else {"W": {}}):
         names[name] = _weights(file, name, tasks)
     for name in file.content.get("learned", {}):
         names[name] = _learned(file, name, tasks)
@@ -202,19 +222,54 @@ def _check_name(file: TomlFile, table: str, name: str, taken: dict[str, object])
 # ----------------------------------------------------------------------------------------------- the model
 
 
-def _problem(file: TomlFile, names: _Names) -> Problem:
-    if "minimize" not in file.content:
-        raise file.error('the file states no model; write minimize = "..." before the first [table]')
-    objective = parse_objective(file.values["minimize",], names)
-    constraints = [
-        parse_constraint(file.values["subject_to", i], names)
-        for i in range(len(file.content.get("subject_to", [])))
+def _named_model(file: TomlFile) -> NamedModel | None:
+    """The model that the file names in place of stating one."""
+    if "model" not in file.content:
+        return None
+    if "minimize" in file.content:
+        raise file.error("a file has minimize or model, not both", ("model",), ModelError)
+    try:
+        return find(file.content["model"])
+    except ModelError as error:
+        raise file.error(str(error), ("model",), ModelError, value=True) from error
+
+
+def _statement(file: TomlFile, names: _Names, named: NamedModel | None) -> list[tuple[tuple, Source]]:
+    """(where an error is shown, text) of the objective and then of each constraint."""
+    own = [("subject_to", i) for i in range(len(file.content.get("subject_to", [])))]
+    stated = [(place, file.values[place]) for place in own]
+    if named is None:
+        if "minimize" not in file.content:
+            raise file.error('the file states no model; write minimize = "..." before the first [table]')
+        return [(("minimize",), file.values["minimize",]), *stated]
+    numbers = file.content.get("parameters", {})
+    try:
+        values = named.complete(
+            {name: numbers[name] for name in named.parameters if name in numbers},
+            "give every parameter a number in [parameters]",
+        )
+    except ModelError as error:
+        raise file.error(str(error), ("model",), ModelError, value=True) from error
+    names |= {name: Parameter(values[name], name) for name in named.coefficients}
+    names.used |= set(named.parameters)
+    at = file.values["model",]  # what is wrong with the model's own text is shown at its name
+    objective, constraints = named.written(values)
+    written = [
+        replace(at, text=text, offsets=at.offsets[:1] * (len(text) + 1)) for text in (objective, *constraints)
     ]
+    return [(("model",), text) for text in written] + stated
+
+
+def _problem(file: TomlFile, names: _Names, named: NamedModel | None) -> Problem:
+    (place, text), *others = _statement(file, names, named)
+    objective = parse_objective(text, names)
+    constraints = [parse_constraint(text, names) for _, text in others]
     try:
         problem = minimize(objective, constraints)
     except MTLError as error:
-        blamed = [i for i, c in enumerate(constraints) if str(error).startswith(f"{c.text}: ")]
-        place = ("subject_to", blamed[-1]) if blamed else ("minimize",)
+        for where, constraint in zip((where for where, _ in others), constraints, strict=True):
+            if str(error).startswith(f"{constraint.text}: "):
+                place = where
         raise file.error(str(error), place, type(error), value=True) from error
     for table in _NAMING:
         for name in file.content.get(table, {}):

@@ -39,6 +39,10 @@ class Gap(float):
         return float(self)
 
 
+#: Fields that a file does not keep.
+_NOT_SAVED = ("state", "multipliers", "majorizations")
+
+
 @dataclass(eq=False)  # comparing arrays entry by entry would make `solutions.index(best)` an error
 class Solution:
     """A point of a problem with its certificate.
@@ -55,6 +59,11 @@ class Solution:
                  "interrupted", or "uncertified" (no finite bound could be formed; `note` says why)
     learned      matrices learned beside the weights, {name: LearnedMatrix}; also as attributes: solution.Sigma1
     stationarity of a model that is not convex: how little each block of unknowns can still lower the objective
+    task_weights (m,) the weight that the loss gives each task's squared residuals: all the same for a squared loss, 1 / ||r_i|| for
+                 the square-root loss; None where the loss is no function of the norms of residuals
+    noise_levels (m,) the root mean square of each task's residuals, in the units of its labels; None as above
+    starts       one dict a start where `solve(starts=...)` was asked for several: objective, status, residual, seconds, best
+    multipliers  {term as typed: array}: of a loss flat (N,), task after task, of a function in the shape of its argument; not saved
     thresholds   (m,) where `tune_threshold` chose them, else None: predictions are +1 where the score is at least this
     history      one dict per look at the certificate: iteration, seconds, objective, dual_bound, violation, relative_gap
     """
@@ -80,11 +89,16 @@ class Solution:
     feature_names: tuple[str, ...] = ()
     scaling: dict | None = None  # mean and scale of standardize(), applied to new inputs
     thresholds: np.ndarray | None = None
+    task_weights: np.ndarray | None = None
+    noise_levels: np.ndarray | None = None
+    starts: list[dict] = field(default_factory=list)
     learned: dict[str, LearnedMatrix] = field(
         default_factory=dict
     )  # matrices learned beside the weights, by name
     stationarity: Stationarity | None = None  # of a model that is not convex
     history: list[dict] = field(default_factory=list)
+    multipliers: dict[str, np.ndarray] = field(default_factory=dict, repr=False)  # not saved
+    majorizations: tuple = field(default=(), repr=False)  # steps for the cross-check to repeat; not saved
     state: object = field(default=None, repr=False)  # for warm starts; not saved
 
     # -------------------------------------------------------------------------------------------- access
@@ -105,6 +119,14 @@ class Solution:
     def is_certified(self) -> bool:
         """Whether the accuracy asked for is proven: of the optimum, or of a stationary point where the model is not convex."""
         return self.status in ("optimal", "stationary")
+
+    @property
+    def spread(self) -> float:
+        """(highest - lowest objective) / |lowest| over the starts that ended certified: 0 where all agree, nan without several."""
+        found = [row["objective"] for row in self.starts if row["status"] in ("stationary", "optimal")]
+        if not found:
+            return np.nan
+        return float((max(found) - min(found)) / max(abs(min(found)), np.finfo(float).tiny))
 
     def __getitem__(self, name: str) -> np.ndarray:
         if name not in self.blocks:
@@ -322,7 +344,9 @@ class Solution:
         Learned matrices are kept by their eigenvectors. What a warm start needs besides the weights is not kept.
         ModelError where a metric of your own has parameters that JSON cannot hold.
         """
-        return write_fields(path, {f.name: getattr(self, f.name) for f in fields(self) if f.name != "state"})
+        return write_fields(
+            path, {f.name: getattr(self, f.name) for f in fields(self) if f.name not in _NOT_SAVED}
+        )
 
     @classmethod
     def load(cls, path) -> Solution:

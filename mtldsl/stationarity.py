@@ -8,9 +8,10 @@ With the matrices S kept, the model is convex in the weights W; with W kept, eac
   the best S; relative to the gradients of its parts, of which it is the sum, it is the residual.
 
 Where regularizers or constraints are not smooth but have an exact prox, the length of a proximal gradient step, divided by the
-step size, stands for the gradient. Where not even that is known, as for losses that are not smooth, the decrease of the weights
-in relation to the penalty does: of second order, so that a small one says less. The residual is the larger of that and of every
-matrix's decrease: 0 at a stationary point. It says nothing about other stationary points.
+step size, stands for the gradient. Where losses have kinks or penalties are not convex, what the solver's multipliers miss of the
+first-order conditions does (`mtldsl.first_order`). Where not even that is known, the decrease of the weights in relation to the
+penalty does: of second order, so that a small one says less. The residual is the larger of that and of every matrix's decrease: 0
+at a stationary point. It says nothing about other stationary points.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from mtldsl.compile.structure_term import (
     learned_matrices,
     structure_terms,
 )
+from mtldsl.first_order import first_order_residuals
 
 __all__ = ["NO_GLOBAL", "Stationarity", "profile_gradient", "stationarity_of"]
 
@@ -45,28 +47,46 @@ class Stationarity:
     """How far a point is from stationary.
 
     decreases  block -> by how much it alone can lower the objective, relative to its size: the weights together as "weights"
-               (an upper bound), every learned matrix by name, and all matrices together as "matrices"
+               (an upper bound), every learned matrix by name, and all matrices together as "matrices". Empty where with its
+               matrices kept the model is still not convex
     gradient   the norm of the profile's gradient, or of its proximal gradient, relative to those of its parts; None where a loss
                is not smooth or no exact prox is known
-    residual   what is compared with tol: `gradient`, or the decrease of the weights in relation to the penalty where there is
-               none; and no less than the decreases of the matrices
+    residual   what is compared with tol: `gradient`, or `conditions`, or the decrease of the weights in relation to the penalty
+               where there is neither; and no less than the decreases of the matrices
+    conditions what is missing of the first-order conditions with multipliers, term by term; None where `gradient` says it, or
+               where a term has no exact prox
     """
 
     decreases: dict[str, float]
     gradient: float | None
     residual: float
     size: float = 0.0  # of the terms that the objective is the sum of: what decreases are relative to
+    conditions: dict[str, float] | None = None
 
     def __str__(self) -> str:
-        parts = [f"{name} {decrease:.1e}" for name, decrease in self.decreases.items()]
-        gradient = "" if self.gradient is None else f"; profile gradient {self.gradient:.1e}"
-        return f"possible relative decrease by {', '.join(parts)}{gradient}; no global certificate"
+        said = []
+        if self.decreases:
+            parts = [f"{name} {decrease:.1e}" for name, decrease in self.decreases.items()]
+            said.append(f"possible relative decrease by {', '.join(parts)}")
+        if self.gradient is not None:
+            said.append(f"profile gradient {self.gradient:.1e}")
+        if self.conditions is not None:
+            parts = [f"{name} {missing:.1e}" for name, missing in self.conditions.items()]
+            said.append(f"missing of the first-order conditions: {', '.join(parts)}")
+        return f"{'; '.join(said)}; no global certificate"
 
 
 def stationarity_of(
-    form: NormalForm, blocks: Blocks, structures: Structures | None, bound_of_kept, scale: float
+    form: NormalForm,
+    blocks: Blocks,
+    structures: Structures | None,
+    bound_of_kept,
+    scale: float,
+    duals: tuple = (None, None),
 ) -> Stationarity:
-    """Of weights and matrices (None: the best for the weights). bound_of_kept: kept form -> a lower bound of its optimum."""
+    """Of weights and matrices (None: the best for the weights). bound_of_kept: kept form -> a lower bound of its optimum;
+    duals: a solver's multipliers of losses and functions, None where it has none.
+    """
     best = learned_matrices(form, blocks)
     structures = best if structures is None else structures
     kept = kept_form(form, structures)
@@ -80,21 +100,28 @@ def stationarity_of(
     size = max(
         sum(abs(loss.value(loss.predictions(blocks))) for loss in form.losses) + quadratic, scale, _TINY
     )
-    decreases = {"weights": (objective - bound_of_kept(kept)) / size}
+    decreases = {"weights": (objective - bound_of_kept(kept)) / size} if kept.is_convex else {}
     for term in structure_terms(form):
+        if term.structure.is_reweighted:  # its matrix is always at its best
+            continue
         W, matrices = term.map.forward(blocks), term.matrices(structures)
         now = term.structure.value_at(W, matrices)
         for k, name in enumerate(term.names):
             if name is not None:
                 after = term.structure.value_at(W, term.structure.update_one(k, W, matrices))
                 decreases[name] = term.coefficient * (now - after) / size
-    if len(best) > 1:
+    if sum(name != "weights" for name in decreases) > 1:
         decreases["matrices"] = (objective - kept_value(form, blocks, best)) / size
     decreases = {name: _decrease(value) for name, value in decreases.items()}
-    of_matrices = max(decrease for name, decrease in decreases.items() if name != "weights")
-    gradient = profile_gradient(form, blocks)
+    of_matrices = max((decrease for name, decrease in decreases.items() if name != "weights"), default=0.0)
+    gradient = profile_gradient(form, blocks) if kept.is_convex else None
     if gradient is not None:
         return Stationarity(decreases, gradient, max(gradient, of_matrices), size)
+    conditions = first_order_residuals(form, blocks, *duals)
+    if conditions is not None:
+        return Stationarity(decreases, None, max(*conditions.values(), of_matrices), size, conditions)
+    if "weights" not in decreases:
+        return Stationarity(decreases, None, np.inf, size)
     possible = size * decreases["weights"]
     in_relation = possible / max(quadratic, 1e-8 * size)  # the weights may be zero, or all but
     return Stationarity(decreases, None, max(in_relation, of_matrices), size)

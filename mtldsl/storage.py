@@ -20,7 +20,7 @@ __all__ = ["read_fields", "write_fields"]
 _FORMAT = "mtldsl-solution-1"
 
 #: Arrays that a solution may lack.
-_OPTIONAL = ("intercept", "thresholds")
+_OPTIONAL = ("intercept", "thresholds", "task_weights", "noise_levels")
 
 
 def write_fields(path, fields: dict[str, object]) -> Path:

@@ -20,13 +20,21 @@ import scipy.sparse as sp
 
 from mtldsl.compile.normal_form import Blocks, LossTerm, NormalForm
 
-from . import losses, metrics, regularizers, sets, structured, structures  # noqa: F401  (they enter their formulas)
+from . import (  # noqa: F401  (they enter their formulas)
+    losses,
+    metrics,
+    regularizers,
+    sets,
+    spectral,
+    structured,
+    structures,
+)
 from .maps import image, predictions
 from .planes import Plane, Planes
 from .registry import formula_of
 from .structured import is_stated, metrics_of
 
-__all__ = ["CvxpyModel", "to_cvxpy", "workload"]
+__all__ = ["CvxpyModel", "nonzeros", "to_cvxpy", "workload"]
 
 #: Exponential cones make a sample about this many times more expensive, and again beside a semidefinite cone
 #: (measured on the digits: 1,348 rows of logistic loss with a trace norm take two to seven minutes, 100 rows
@@ -228,7 +236,7 @@ def to_cvxpy(form: NormalForm, *, split: bool = False) -> CvxpyModel:
             model.loss_ties += [planes] if split else []
             objective += planes.objective
             continue
-        model.data_size += _nonzeros(term)
+        model.data_size += nonzeros(term)
         model.states_hinges |= bool(metrics_of(term))
         objective += _loss(term, argument(predictions(term, variables), f"predictions{t}", model.loss_ties))
     for k, term in enumerate(form.functions):
@@ -264,11 +272,12 @@ def workload(form: NormalForm) -> int:
     for term in form.losses:
         formula = stated[term]
         cost = PLANES_COST if formula.by_planes else EXPONENTIAL_COST if formula.exponential else None
-        total += _nonzeros(term) * (1 if cost is None else cost * beside)
+        total += nonzeros(term) * (1 if cost is None else cost * beside)
     return total
 
 
-def _nonzeros(term: LossTerm) -> int:
+def nonzeros(term: LossTerm) -> int:
+    """Of the inputs, over all tasks."""
     return sum(X.nnz if sp.issparse(X) else int(np.count_nonzero(X)) for X in term.tasks.inputs)
 
 

@@ -31,8 +31,9 @@ def sum_of_squares(z, y, s, atom):
 
 @formula("square_root_loss")
 def square_root_loss(z, y, s, atom):
-    """sqrt(sum s r^2)"""
-    return cp.norm2(_times_root(s, z - y))
+    """sqrt(sum s r^2 + eps^2)"""
+    scaled = _times_root(s, z - y)
+    return cp.norm2(cp.hstack([scaled, atom.eps]) if atom.eps else scaled)
 
 
 @formula("absolute_loss", sum_over_samples=True)

@@ -8,12 +8,18 @@ from dataclasses import dataclass
 from mtldsl.errors import ModelError
 
 __all__ = [
+    "AUXILIARY",
     "FORMULAS",
+    "SPECTRA",
     "STRUCTURES",
     "Formula",
     "KeptFormula",
+    "Spectrum",
+    "auxiliary",
     "formula",
     "formula_of",
+    "spectrum",
+    "spectrum_of",
     "structure",
     "structure_of",
 ]
@@ -48,6 +54,9 @@ class Formula:
 
 FORMULAS: dict[str, Formula] = {}
 
+#: Beside FORMULAS, under names that nobody types: functions that the reference puts in place of others.
+AUXILIARY: dict[str, Formula] = {}
+
 
 def formula(word: str, **marks: bool):
     """Function decorator: this is the definition of the atom that is called `word`."""
@@ -61,8 +70,25 @@ def formula(word: str, **marks: bool):
     return enter
 
 
+def auxiliary(name: str, **marks: bool):
+    """Function decorator: this is the definition of a function of the reference's own."""
+
+    def enter(function: Callable) -> Callable:
+        AUXILIARY[name] = Formula(function, **marks)
+        return function
+
+    return enter
+
+
 def formula_of(word: str, typed: str) -> Formula:
     """The formula of an atom; a ModelError that quotes the term where there is none."""
+    if word in AUXILIARY:
+        return AUXILIARY[word]
+    if word in SPECTRA:
+        raise ModelError(
+            f"{typed} is not convex, so cvxpy cannot state it; at a solution it can be given a convex function that touches it: "
+            "write problem.to_cvxpy(at=solution)"
+        )
     if word not in FORMULAS:
         raise ModelError(
             f"{typed}: the reference has no formula for {word!r}, so this model cannot be written in cvxpy. "
@@ -115,3 +141,47 @@ def structure_of(word: str, typed: str) -> KeptFormula:
             f"Add a function decorated with @structure({word!r}) to mtldsl.reference."
         )
     return STRUCTURES[word]
+
+
+@dataclass(frozen=True)
+class Spectrum:
+    """The definition of a penalty sum_j r(x_j), x_j the eigenvalues of W W^T + eps I, in numpy: r as f(x, atom), elementwise.
+
+    slope        : f(x, atom), the derivative of r; inf where it has none at 0
+    largest_rank : of a constraint on the rank, f(atom) -> the rank allowed
+    cut          : singular values below this, relative to the largest, are zero by definition
+    """
+
+    function: Callable
+    slope: Callable
+    largest_rank: Callable | None = None
+    cut: float = 0.0
+
+    def __call__(self, *args):
+        return self.function(*args)
+
+
+#: Beside FORMULAS: penalties and constraints that are not convex, which cvxpy is never given.
+SPECTRA: dict[str, Spectrum] = {}
+
+
+def spectrum(word: str, *, slope: Callable, largest_rank: Callable | None = None, cut: float = 0.0):
+    """Function decorator: this is r of the penalty of the spectrum that is called `word`."""
+
+    def enter(function: Callable) -> Callable:
+        if word in SPECTRA:
+            raise ValueError(f"two reference penalties of the spectrum are called {word!r}")
+        SPECTRA[word] = Spectrum(function, slope, largest_rank, cut)
+        return function
+
+    return enter
+
+
+def spectrum_of(word: str, typed: str) -> Spectrum:
+    """The definition of a penalty of the spectrum; a ModelError that quotes the term where there is none."""
+    if word not in SPECTRA:
+        raise ModelError(
+            f"{typed}: the reference has no penalty of the spectrum {word!r}, so no convex function that touches it is known. "
+            f"Add a function decorated with @spectrum({word!r}) to mtldsl.reference."
+        )
+    return SPECTRA[word]

@@ -12,13 +12,14 @@ import mtldsl.reference.compile
 import mtldsl.reference.structures
 import numpy as np
 import pytest
-from mtldsl.reference.registry import FORMULAS
+from mtldsl.reference import spectral
+from mtldsl.reference.registry import FORMULAS, SPECTRA
 
 import mtldsl.atoms.losses
 import mtldsl.atoms.metrics
 import mtldsl.atoms.regularizers
 import mtldsl.atoms.sets  # noqa: F401  (importing the families registers their atoms)
-from mtldsl.atoms.function import REGISTRY, Loss, Regularizer, Set
+from mtldsl.atoms.function import REGISTRY, Loss, MatrixFunction, Regularizer, Set
 from mtldsl.atoms.structures import Structure
 
 N, SHAPE = 12, (5, 4)
@@ -40,8 +41,21 @@ def examples(kind):
 
 
 LOSSES, REGULARIZERS, SETS = examples(Loss), examples(Regularizer), examples(Set)
-MATRIX_FUNCTIONS = REGULARIZERS + SETS
-STRUCTURES = examples(Structure)  # those that are convex are regularizers too, their matrices eliminated
+#: those that are convex are regularizers too, their matrices eliminated
+STRUCTURES = [case for case in examples(Structure) if case.values[0].learns]
+#: whose one matrix is no unknown: functions of the weights alone, but no convex ones
+REWEIGHTED = [case for case in examples(Structure) if not case.values[0].learns]
+MATRIX_FUNCTIONS = REGULARIZERS + SETS + REWEIGHTED
+#: not convex: the reference has them in numpy, and cvxpy is never asked
+SPECTRAL = [
+    case
+    for case in examples(MatrixFunction)
+    if case.values[0].separable == "spectrum" and not case.values[0].convex
+]
+
+
+def convex(cases):
+    return [case for case in cases if case.values[0].convex]
 
 
 def random(atom, salt=0):
@@ -94,6 +108,23 @@ def matrix(atom, salt=0, size=1.0):
     return size * random(atom, salt).normal(size=SHAPE)
 
 
+def weights(atom, salt=0, shape=SHAPE) -> dict[str, np.ndarray]:
+    """Of full rank and many sizes, of rank one, with a feature or a task that is zero, zero."""
+    rng = random(atom, salt)
+    W = rng.normal(size=shape)
+    rank_one = np.outer(rng.normal(size=shape[0]), rng.normal(size=shape[1]))
+    return {
+        "middling": W,
+        "small": 1e-2 * W,
+        "large": 50.0 * W,
+        "of many scales": W * 10.0 ** np.linspace(-3, 2, shape[1]),
+        "rank one": rank_one,
+        "zero column": W * (np.arange(shape[1]) != shape[1] - 1),
+        "zero row": W * (np.arange(shape[0]) != 0)[:, None],
+        "zero": np.zeros(shape),
+    }
+
+
 # --------------------------------------------------------------------------------- what the reference says
 
 
@@ -104,11 +135,15 @@ def loss_value(atom, z, y, s=None) -> float:
 
 def function_value(atom, W) -> float:
     """g(W) by the reference's formula."""
+    if atom.name in SPECTRA:
+        return spectral.penalty(atom, W)
     return float(FORMULAS[atom.name](cp.Constant(W), atom).value)
 
 
 def set_violation(atom, W) -> float:
     """The largest violation of the reference's constraints."""
+    if atom.name in SPECTRA:
+        return spectral.excess(atom, W)
     V = cp.Variable(np.shape(W), value=W)
     return max((float(np.max(c.violation())) for c in FORMULAS[atom.name](V, atom)), default=0.0)
 
@@ -156,10 +191,20 @@ def inside_dual_domain(atom, Z, margin=1.0) -> np.ndarray:
     return Z * min(1.0, margin / gauge) if gauge > 0 else Z
 
 
-def assert_strongly_minimal(objective, x, rng):
-    """F(x + d) >= F(x) + 1/2 ||d||^2: what the minimiser of a convex function + 1/2 ||. - z||^2 obeys."""
+def assert_minimal(objective, x, rng, growth):
+    """F(x + d) >= F(x) + growth / 2 ||d||^2.
+
+    growth : 1 is what the minimiser of a convex function + 1/2 ||. - z||^2 obeys, 1 - m that of one which m/2 ||.||^2 makes convex, 0
+             any minimiser
+    """
     best = objective(x)
     for size in (1.0, 1e-1, 1e-2, 1e-3, 1e-4):
         for _ in range(6):
             d = size * rng.normal(size=x.shape) * (rng.random(x.shape) < rng.choice([0.2, 1.0]))
-            assert objective(x + d) >= best + 0.5 * np.sum(d**2) - 1e-13 * (1 + abs(best))
+            assert objective(x + d) >= best + 0.5 * growth * np.sum(d**2) - 1e-13 * (1 + abs(best))
+
+
+def growth(atom, step) -> float:
+    """Of step * g + 1/2 ||. - W||^2 around its minimiser, by what g says of itself."""
+    assert atom.weak_convexity == 0.0 or not atom.convex
+    return max(0.0, 1.0 - step * atom.weak_convexity)

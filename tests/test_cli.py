@@ -135,6 +135,50 @@ def test_another_solver(run, small):
     assert record["cross_check"] is None
 
 
+CALIBRATED = SMALL.replace('minimize = "squared_loss(W, tasks) + lam * trace_norm(W)"', 'model = "NC-CMTL"')
+CALIBRATED = CALIBRATED.replace('subject_to = ["W[0, :] >= -1"]', "").replace("lam", "mu")
+
+
+def test_a_model_that_is_not_convex_by_its_name(run, small):
+    small.write_text(CALIBRATED)
+    code, out, err = run("solve", small)
+    assert (code, err) == (0, "") and all(len(line) <= 80 for line in out.splitlines())
+    flat = " ".join(out.split())
+    for part in (
+        "Σᵢ ‖Xᵢ wᵢ − yᵢ‖₂ + μ Σⱼ log(1 + √(σⱼ(W)² + 0.01))",
+        "square_root_loss(W, tasks) + mu * log_rank(W, eps=0.01)",
+        "a stationary point, no global certificate",
+        "what is missing of the first-order conditions",
+        "The two agree on every block.",
+        "Calibration square_root_loss(W, tasks): the more noise a task has",
+        "stationary (no global certificate) · residual ",
+    ):
+        assert part in flat, part
+
+
+def test_starts_and_solver_options_on_the_command_line(run, small):
+    small.write_text(CALIBRATED)
+    arguments = [
+        "--starts",
+        "3",
+        "--set",
+        "method=block",
+        "--solver",
+        "alternating",
+        "--set",
+        "random_state = 4",
+    ]
+    code, out, _ = run("solve", small, "--no-check", "--json", *arguments)
+    record = json.loads(out)
+    rows = record["solution"]["starts"]["rows"]
+    assert code == 0 and [row["start"] for row in rows] == [0, 1, 2]
+    again = json.loads(run("solve", small, "--no-check", "--json", *arguments)[1])["solution"]
+    assert [row["objective"] for row in again["starts"]["rows"]] == [row["objective"] for row in rows]
+    # the plain steps take more iterations than Newton's
+    newton = json.loads(run("solve", small, "--no-check", "--json", "--set", "tol=1e-6")[1])["solution"]
+    assert newton["starts"] is None and newton["iterations"] < rows[0]["iterations"]
+
+
 def test_written_files(run, small, tmp_path):
     small.write_text(SMALL + '[output]\nsolution = "w.npz"\nreport = "r.html"\n')
     code, out, _ = run(
@@ -248,6 +292,19 @@ def test_bad_input_is_one_block_on_stderr(run, small, change, message):
         (["--tol", "2"], "--tol 2.0: tol must be a number between 0 and 1"),
         (["--solver", "simplex"], "--solver simplex: solver must be one of 'auto', "),
         (["--solver", "closed_form"], "solver='closed_form' does not take this model"),
+        (["--starts", "0"], "--starts 0: starts must be a whole number >= 1"),
+        (["--starts", "3"], "--starts 3: solve(starts=3): the model is convex"),
+        (["--set", "max_seconds"], "--set max_seconds: write KEY=VALUE"),
+        (
+            ["--set", "max_seconds=soon"],
+            "--set max_seconds=soon: max_seconds must be a number of seconds > 0",
+        ),
+        (["--set", "max_second=3"], "[solve] has no key 'max_second'; did you mean 'max_seconds'?"),
+        (["--set", "method=block"], "options belong to one solver"),
+        (
+            ["--solver", "alternating", "--set", "method=fast"],
+            "--set method=fast: method must be one of 'auto', 'newton'",
+        ),
         (["--output", "w.pdf"], "--output w.pdf: the path must end in .npz"),
         (["--output", "/no/such/folder/w.npz"], "w.npz: cannot be written (No such file or directory)"),
     ],

@@ -202,6 +202,36 @@ def test_the_options_of_the_alternating_solver(load):
     }  # fmt: skip
 
 
+NAMED = 'model = "NC-CMTL"\n' + DATA + "[parameters]\nmu = 2.0\n"
+
+
+def test_a_model_of_a_paper_by_its_name(load):
+    file = load(NAMED)
+    (p,) = file.problem.parameters
+    assert (p.name, p.value) == ("mu", 2.0)
+    assert file.problem.objective.text == "square_root_loss(W, tasks) + mu * log_rank(W, eps=0.01)"
+    assert load(NAMED + "eps = 0.5\n").problem.objective.text.endswith("log_rank(W, eps=0.5)")
+
+
+def test_a_model_of_a_paper_with_weights_and_constraints_of_ones_own(load):
+    file = load('subject_to = ["W >= -1"]\n' + NAMED + "[weights]\nW = {intercept = true}\n")
+    assert file.problem.weights[0].intercept and len(file.problem.constraints) == 1
+
+
+def test_several_starts_and_the_options_of_reweighting(load):
+    options = (
+        '[solve]\nsolver = "alternating"\nmethod = "joint"\ncontinuation = 2\nstarts = 3\nrandom_state = 7\n'
+    )
+    file = load(NAMED + options)
+    assert file.solve == {
+        "solver": "alternating", "method": "joint", "continuation": 2, "starts": 3, "random_state": 7,
+    }  # fmt: skip
+    solution = file.problem.solve(**file.solve)
+    again = file.problem.solve(**file.solve)
+    assert solution.is_certified and len(solution.starts) == 3
+    assert [row["objective"] for row in solution.starts] == [row["objective"] for row in again.starts]
+
+
 def test_the_model_on_the_page_is_read_and_solved(tmp_path, monkeypatch):
     page = (Path(__file__).parents[1] / "docs" / "problem_files.md").read_text()
     csv, toml, learned = (
@@ -307,6 +337,14 @@ WRONG = [
     (FETR.replace('"Sigma1 >> 0.1", "Sigma1 << 10"', '"0.1 << Sigma1 << 10"') + DATA + LEARNED, "2:16", 'two constraints: write "0.1 << Sigma1", "Sigma1 << 10"'),
     (FETR.replace("matrix_normal(W, Sigma1, Sigma2, eta=2)", "ridge(W)") + DATA + LEARNED, "2:16", "Sigma1 >> 0.1: Sigma1 is in no term of the objective"),
     (FETR.replace("W >= -5", "W >> -5") + DATA + LEARNED, "2:82", ">> bounds a matrix that is learned by a number"),
+    (TOP + "[solve]\nstarts = 3\n", "9:10", "the model is convex, so that every start leads to the same optimum"),
+    (NAMED + "[solve]\nstarts = 0\n", "11:10", "starts must be a whole number >= 1"),
+    (NAMED + "[solve]\nstart = 3\n", "11:1", "did you mean 'starts'?"),
+    (NAMED + "[solve]\nrandom_state = -1\n", "11:16", "random_state must be a whole number >= 0"),
+    (NAMED + "[solve]\ncontinuation = 3\n", "11:1", "options belong to one solver"),
+    (NAMED.replace("CMTL", "CMTF"), "1:10", "did you mean"),
+    ('minimize = "ridge(W)"\n' + NAMED, "2:1", "minimize or model, not both"),
+    (NAMED.replace("mu", "nu"), "1:10", "mu"),
     (FETR + DATA + LEARNED + '[solve]\nmethod = "block"\n', "13:1", "options belong to one solver"),
     (FETR + DATA + LEARNED + '[solve]\nsolver = "alternating"\nmethods = "block"\n', "14:1", "did you mean 'method'?"),
 ]  # fmt: skip

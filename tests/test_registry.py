@@ -7,16 +7,19 @@ values, the conjugate by a supremum that cvxpy finds, the gradient by finite dif
 
 import numpy as np
 import pytest
-from mtldsl.reference.registry import FORMULAS, STRUCTURES
+from mtldsl.reference.registry import FORMULAS, SPECTRA, STRUCTURES
 
 from mtldsl.atoms.function import REGISTRY, Loss, MatrixFunction
 from mtldsl.atoms.metrics import ErrorRate, Metric
 from mtldsl.atoms.structures import Structure
 from tests.registry_cases import (
     LOSSES,
+    MATRIX_FUNCTIONS,
+    SPECTRAL,
     WEIGHTED_LOSSES,
     N,
-    assert_strongly_minimal,
+    assert_minimal,
+    convex,
     fewest,
     heaviest,
     loss_data,
@@ -26,6 +29,7 @@ from tests.registry_cases import (
     reference_prox,
     targets,
 )
+from tests.registry_cases import STRUCTURES as LEARNED
 
 STEPS = (0.3, 2.0)
 all_losses = pytest.mark.parametrize("atom", LOSSES)
@@ -37,11 +41,22 @@ counting_losses = pytest.mark.parametrize(
 
 
 def test_every_atom_has_a_formula_and_every_formula_an_atom():
-    """A learned structure has one with its matrices kept, and only where it is convex one on the weights alone."""
-    structures = {name for name, cls in REGISTRY.items() if issubclass(cls, Structure)}
-    assert structures == set(STRUCTURES)
-    assert set(REGISTRY) - set(FORMULAS) == {name for name in structures if REGISTRY[name].convex is not True}
+    """A learned structure has one with its matrices kept, and only where it is convex one on the weights alone; a function of the
+    spectrum that is not convex has one in numpy.
+    """
+    structures = {name for name, cls in REGISTRY.items() if issubclass(cls, Structure) and cls.learns}
+    spectral = {case.values[0].name for case in SPECTRAL}
+    assert structures == set(STRUCTURES) and spectral == set(SPECTRA)
+    without = spectral | {name for name in structures if REGISTRY[name].convex is not True}
+    assert set(REGISTRY) - set(FORMULAS) == without
     assert set(FORMULAS) <= set(REGISTRY)
+
+
+def test_every_function_of_a_matrix_obeys_some_laws():
+    cases = convex(MATRIX_FUNCTIONS) + LEARNED + SPECTRAL
+    assert {case.values[0].name for case in cases} == {
+        name for name, cls in REGISTRY.items() if issubclass(cls, MatrixFunction)
+    }
 
 
 @pytest.mark.parametrize("name", REGISTRY)
@@ -71,7 +86,7 @@ def test_loss_prox(atom, weighting, step):
     x = atom.prox(z, y, step, s)
     objective = lambda v: step * loss_value(atom, v, y, s) + 0.5 * np.sum((v - z) ** 2)  # noqa: E731
     best = objective(x)
-    assert_strongly_minimal(objective, x, rng)
+    assert_minimal(objective, x, rng, growth=1.0)
     of_reference = reference_prox(atom, z, step, y, s)
     assert objective(of_reference) == pytest.approx(best, rel=1e-7)
     assert objective(of_reference) >= best + 0.5 * np.sum((of_reference - x) ** 2) - 1e-12 * (1 + best)
@@ -154,6 +169,49 @@ def test_loss_gradient(atom, weighting):
     if np.isfinite(atom.curvature):
         assert atom.smooth
         assert max(changes) <= atom.curvature * (1.0 if s is None else s.max()) * (1 + 1e-9)
+
+
+@every_loss_and_weighting
+@pytest.mark.parametrize("size", [0.01, 1.0, 100.0])
+def test_loss_majorizer_touches_and_lies_above(atom, weighting, size):
+    """f(x) <= f(z) + v/2 (sum s (x - y)^2 - sum s (z - y)^2), where the loss knows such a v at z."""
+    rng, z, y, s = loss_data(atom, weighting, 14)
+    z = y + size * (z - y)
+    v = atom.majorizer_weight(z, y, s)
+    if v is None:
+        assert not atom.radial
+        return
+    weights = np.ones(N) if s is None else s
+    squares = lambda x: np.sum(weights * (x - y) ** 2)  # noqa: E731
+    value = loss_value(atom, z, y, s)
+    np.testing.assert_allclose(v * weights * (z - y), atom.gradient(z, y, s), rtol=1e-12)  # equal slopes
+    for spread in (1e-4, 1e-2, 1.0, 1e2, 1e4):
+        for x in (z + spread * rng.normal(size=N), y + spread * (z - y), y + spread * rng.normal(size=N), y):
+            above = value + 0.5 * v * (squares(x) - squares(z))
+            assert loss_value(atom, x, y, s) <= above + 1e-12 * (1 + v * (squares(x) + squares(z)))
+
+
+@every_loss_and_weighting
+def test_loss_is_a_function_of_the_norm_of_its_residuals_where_it_says_so(atom, weighting):
+    """Radial: f(z) = h(t), t = sqrt(sum s (z - y)^2), and h'(t) / t is the weight of the quadratic that touches. Others differ between
+    residuals of one norm.
+    """
+    rng, z, y, s = loss_data(atom, weighting, 15)
+    root = np.ones(N) if s is None else np.sqrt(s)
+    sizes = np.array([1e-3, 0.1, 1.0, 30.0])
+    directions = rng.normal(size=(2, N))
+    directions /= np.linalg.norm(directions, axis=1)[:, None]
+    values = np.array([[loss_value(atom, y + t * u / root, y, s) for t in sizes] for u in directions])
+    if not atom.radial:
+        assert np.any(np.abs(values[0] - values[1]) > 1e-6)
+        return
+    np.testing.assert_allclose(values, np.tile(atom.value_of_norm(sizes), (2, 1)), rtol=1e-12)
+    h = 3e-4 * sizes
+    slopes = (atom.value_of_norm(sizes + h) - atom.value_of_norm(sizes - h)) / (2.0 * h)
+    weights = atom.weight_of_norm(sizes)
+    np.testing.assert_allclose(weights * sizes, slopes, rtol=1e-6, atol=1e-9)
+    at = [atom.majorizer_weight(y + t * directions[0] / root, y, s) for t in sizes]
+    np.testing.assert_allclose(at, weights, rtol=1e-12)
 
 
 @all_losses

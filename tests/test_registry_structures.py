@@ -23,7 +23,7 @@ from mtldsl.atoms.structures import (
     Structure,
     TaskCovarianceNorm,
 )
-from tests.registry_cases import SHAPE, STRUCTURES, inside_dual_domain, matrix, random
+from tests.registry_cases import SHAPE, SPECTRAL, STRUCTURES, inside_dual_domain, matrix, random, weights
 
 FIXTURES = Path(__file__).parents[2] / "shared" / "fixtures"
 
@@ -50,23 +50,6 @@ learns_all = pytest.mark.parametrize(
 matrix_normals = pytest.mark.parametrize(
     "atom", [case for case in STRUCTURES if isinstance(case.values[0], MatrixNormal)]
 )
-
-
-def weights(atom, salt=0, shape=SHAPE) -> dict[str, np.ndarray]:
-    """Of full rank and many sizes, of rank one, with a feature or a task that is zero, zero."""
-    rng = random(atom, salt)
-    W = rng.normal(size=shape)
-    rank_one = np.outer(rng.normal(size=shape[0]), rng.normal(size=shape[1]))
-    return {
-        "middling": W,
-        "small": 1e-2 * W,
-        "large": 50.0 * W,
-        "of many scales": W * 10.0 ** np.linspace(-3, 2, shape[1]),
-        "rank one": rank_one,
-        "zero column": W * (np.arange(shape[1]) != shape[1] - 1),
-        "zero row": W * (np.arange(shape[0]) != 0)[:, None],
-        "zero": np.zeros(shape),
-    }
 
 
 SITUATIONS = list(weights(STRUCTURES[0].values[0]))
@@ -501,7 +484,9 @@ def test_matrix_normal_with_nothing_to_learn_is_a_convex_quadratic(case):
 # --------------------------------------------------------------------------------------------------- convexity
 
 
-@every_structure
+@pytest.mark.parametrize(
+    "atom", STRUCTURES + [case for case in SPECTRAL if hasattr(case.values[0], "update")]
+)
 def test_convex_where_it_says_so(atom):
     """On 200 random segments; where it says that it is not, a segment shows it."""
     bends = []

@@ -78,6 +78,9 @@ class Loss(Atom):
         False  # a sum over samples: may be called on the stacked samples of all tasks at once
     )
     bounded_below: ClassVar[float] = 0.0  # every loss of the language is at least this
+    radial: ClassVar[bool] = (
+        False  # concave in the weighted sum of squared residuals, a function of nothing else
+    )
     weighs_samples: ClassVar[bool] = True  # samples may carry weights
     takes_intercept: ClassVar[bool] = (
         True  # a constant added to all predictions makes a difference, but no trivial solution
@@ -114,6 +117,21 @@ class Loss(Atom):
     def dual_point(self, z, y, s=None) -> np.ndarray:
         """A feasible dual vector made from predictions: a (sub)gradient at z."""
         return self.dual_project(self.gradient(z, y, s), y, s)
+
+    def majorizer_weight(self, z, y, s=None) -> float | None:
+        """v where v/2 sum_j s_j (x_j - y_j)^2 + constant is above f everywhere and touches it at x = z; None where no such is known."""
+        if not self.radial:
+            return None
+        r = z - y
+        return float(self.weight_of_norm(np.linalg.norm(r if s is None else np.sqrt(s) * r)))
+
+    def value_of_norm(self, t):
+        """f as a function of t = sqrt(sum_j s_j (z_j - y_j)^2), where `radial`; elementwise."""
+        raise NotImplementedError
+
+    def weight_of_norm(self, t):
+        """The derivative of `value_of_norm` over t, which is `majorizer_weight`; inf where t = 0 is a kink."""
+        raise NotImplementedError
 
     def decide(self, z) -> np.ndarray:
         """What `predict` returns from predictions z: the sign for labels in {-1, +1}, else z."""
@@ -174,7 +192,7 @@ class SeparableLoss(Loss):
 
 
 class MatrixFunction(Atom):
-    """A convex function g of a matrix W (p, q): a regularizer or the indicator of a set.
+    """A function g of a matrix W (p, q), convex where `convex`: a regularizer or the indicator of a set.
 
     For the certificate it tells three things about the domain of its conjugate:
     `conjugate(Z)`, +inf outside; `dual_project(Z)`, a point of the *cone spanned by* dom g* near Z; `dual_gauge(Z)`, the smallest
@@ -184,6 +202,12 @@ class MatrixFunction(Atom):
     separable: ClassVar[str | None] = None  # "entries" | "rows" | "columns" | "spectrum" | "matrix" | None
     exact_prox: ClassVar[bool] = True
     absorbs: ClassVar[bool] = True  # dual_gauge is finite for every Z: this term can take up any multiplier
+    is_reweighted: ClassVar[bool] = (
+        False  # a structure whose matrix is no unknown, but says where a majorising quadratic touches
+    )
+    weak_convexity: ClassVar[float] = (
+        0.0  # m where adding m/2 ||W||_F^2 makes a function convex that is not (inf: none does)
+    )
     finite_dual: ClassVar[bool] = False  # the conjugate itself is finite everywhere (dual_gauge is always 0)
     norm: ClassVar[bool] = (
         False  # a norm or a seminorm: positively homogeneous, conjugate = indicator of the dual ball
@@ -218,22 +242,22 @@ class MatrixFunction(Atom):
     def dual_project(self, Z) -> np.ndarray:
         return Z
 
+    def task_quadratic(self, n_columns: int) -> np.ndarray | None:
+        """The matrix L (n_columns, n_columns) where g(W) = 1/2 tr(W L W^T), else None."""
+        return None
+
     def check(self, shape: tuple[int, int]) -> str | None:
         """None where the function fits an argument of this shape, else one sentence that says what does not fit."""
         return None
 
 
 class Regularizer(MatrixFunction):
-    """A convex penalty g(W) >= 0 with g(0) = 0."""
+    """A penalty g(W) >= 0 with g(0) = 0, convex where `convex`."""
 
     strong_convexity: ClassVar[float] = 0.0  # modulus with respect to the Frobenius norm
     monotone: ClassVar[bool] = (
         False  # depends on the absolute values of entries only, and increases with them
     )
-
-    def task_quadratic(self, n_columns: int) -> np.ndarray | None:
-        """The matrix L (n_columns, n_columns) where g(W) = 1/2 tr(W L W^T), else None."""
-        return None
 
     def column_gauges(self, Z) -> np.ndarray | None:
         """`dual_gauge` of every column of Z by itself, where g is a sum over columns; else None."""
@@ -251,7 +275,7 @@ class Regularizer(MatrixFunction):
 
 
 class Set(MatrixFunction):
-    """A closed convex set C; as a function, its indicator. `prox` is the projection, `conjugate` the support function."""
+    """A closed set C, convex where `convex`; as a function, its indicator. `prox` is the projection, `conjugate` the support function."""
 
     def violation(self, W) -> float:
         """How far W is outside, in the units of the constraint as typed: 0 inside."""

@@ -75,7 +75,8 @@ class SpectralMatrix:
         inner = self.basis.T @ M
         if not self.n_rest:
             return self.basis @ (self.values[:, None] * inner)
-        return self.basis @ ((self.values - self.rest)[:, None] * inner) + self.rest * M
+        # not by values - rest, which cancel where these are far apart
+        return self.basis @ (self.values[:, None] * inner) + self.rest * (M - self.basis @ inner)
 
     def power(self, p: float) -> SpectralMatrix:
         """S^p: the inverse for p = -1, roots for p = 1/2 and -1/2; an eigenvalue 0 has the negative power inf."""

@@ -175,7 +175,8 @@ def to_normal_form(objective: Objective, constraints: list[Constraint], typed: s
     kept = [term for term in objective.terms if term.coefficient.value > 0]
     losses = tuple(_loss_term(term) for term in kept if term.is_loss)
     ranges = ranges_of(c for c in constraints if isinstance(c, RangeConstraint))
-    terms, constant = [_function_term(term, ranges) for term in kept if not term.is_loss], 0.0
+    others, constant = [term for term in kept if not term.is_loss], 0.0
+    terms = [_function_term(term, ranges, k) for k, term in enumerate(others)]
     functions = []
     for term in terms:
         if isinstance(term, StructureTerm) and not any(term.names):  # all its matrices are given
@@ -186,7 +187,11 @@ def to_normal_form(objective: Objective, constraints: list[Constraint], typed: s
     return NormalForm(tuple(blocks), losses, tuple(functions + _join_simplex(sets)), typed, constant)
 
 
-def _function_term(term: Term, ranges: dict[LearnedUnknown, Range]) -> FunctionTerm:
+def _function_term(term: Term, ranges: dict[LearnedUnknown, Range], k: int) -> FunctionTerm:
+    """k: its place among the functions of the model."""
+    if term.atom.is_reweighted:
+        name = f"spectrum of term {k}"  # no name that a user could have given
+        return StructureTerm(term.atom, term.coefficient.value, linear_map(term.argument), term.text, (name,))
     if not term.learned:
         return FunctionTerm(term.atom, term.coefficient.value, linear_map(term.argument), term.text)
     said = [ranges[m] if isinstance(m, LearnedUnknown) else m for m in term.learned]

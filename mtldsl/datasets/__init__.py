@@ -1,7 +1,7 @@
 """Data to start with: scikit-learn's digits, synthetic problems, readers for common formats, and the papers' data sets.
 
-Every function returns `Tasks`; the generators return (Tasks, W_true). A problem file names one of `LOADERS`, or a path with one of
-`READERS`.
+Every function returns `Tasks`; the generators return (Tasks, W_true), and `make_calibrated` the noise levels as a third. A problem
+file names one of `LOADERS`, or a path with one of `READERS`.
 """
 
 from functools import wraps
@@ -19,7 +19,7 @@ from mtldsl.datasets.papers import (
     load_school,
     load_segmentation,
 )
-from mtldsl.datasets.synthetic import make_group_sparse, make_low_rank
+from mtldsl.datasets.synthetic import make_calibrated, make_group_sparse, make_low_rank
 
 __all__ = [
     "LOADERS",
@@ -32,6 +32,7 @@ __all__ = [
     "load_scene",
     "load_school",
     "load_segmentation",
+    "make_calibrated",
     "make_group_sparse",
     "make_low_rank",
     "read_arff",
@@ -56,6 +57,7 @@ def _tasks_of(generator):
 LOADERS = {
     "digits": load_digits,
     "low_rank": _tasks_of(make_low_rank),
+    "calibrated": _tasks_of(make_calibrated),
     "group_sparse": _tasks_of(make_group_sparse),
     "school": load_school,
     "sarcos": load_sarcos,

@@ -1,4 +1,5 @@
-"""Problems whose answer is known: tasks drawn from weights of low rank, or with few relevant features."""
+"""Problems whose answer is known: tasks drawn from weights of low rank, also with noise that differs by task, or with few relevant
+features."""
 
 from __future__ import annotations
 
@@ -8,7 +9,10 @@ from scipy import sparse
 from mtldsl.errors import DataError
 from mtldsl.tasks import Tasks
 
-__all__ = ["make_group_sparse", "make_low_rank"]
+__all__ = ["make_calibrated", "make_group_sparse", "make_low_rank"]
+
+#: setting -> how many times the noise is halved from the first task to the last, in equal steps: the exponents of (51)
+_HALVINGS = {"d1": 3.0, "d2": 0.0, "d3": 12.0, "d4": 25.0}
 
 
 def make_low_rank(
@@ -38,10 +42,7 @@ def make_low_rank(
     ((6, 5), 2, 40)
     """
     _check_sizes(n_tasks=n_tasks, n_samples=n_samples, n_features=n_features, rank=rank)
-    if rank > min(n_features, n_tasks):
-        raise DataError(
-            f"rank={rank}: weights of {n_features} features x {n_tasks} tasks have at most rank {min(n_features, n_tasks)}"
-        )
+    _check_rank(rank, n_features, n_tasks)
     rng = np.random.default_rng(random_state)
     W = rng.normal(size=(n_features, rank)) @ rng.normal(size=(rank, n_tasks)) / np.sqrt(rank)
     return _draw(W, n_samples, noise, shared, labels, density, rng), W
@@ -75,6 +76,66 @@ def make_group_sparse(
     W = np.zeros((n_features, n_tasks))
     W[rng.choice(n_features, n_relevant, replace=False)] = rng.normal(size=(n_relevant, n_tasks))
     return _draw(W, n_samples, noise, shared, labels, density, rng), W
+
+
+def make_calibrated(
+    setting: str = "d3",
+    n_tasks: int = 101,
+    n_samples: int = 400,
+    n_features: int = 200,
+    rank: int = 3,
+    max_noise: float = 2.0,
+    *,
+    random_state=None,
+) -> tuple[Tasks, np.ndarray, np.ndarray]:
+    """y_i = X_i w_i + noise_i * e_i,  noise_i = max_noise * 2^(-h (i - 1) / (m - 1)),  i = 1..m:  (tasks, W, noise).
+
+    m = n_tasks tasks with n_samples rows each; W (n_features, m) is U V^T of the given rank, noise (m,) standard deviations.
+
+    setting : h, the halvings from the first task to the last: "d1": 3 (all tasks noisy), "d2": 0 (all alike), "d3": 12 (few
+              noisy, the others a little), "d4": 25 (few noisy, most almost none). With 101 tasks the exponents are those printed:
+              3/100, 0, 3/25 and 1/4 a task. One task has max_noise.
+    X_i     : rows N(0, S), S_jj = 1 and S_jk = 1/2;  e_i: standard normal
+    U, V    : entries N(0, 0.05) with **variance** 0.05: then E ||w_i||^2 = n_features * rank * 0.05^2 (1.5 at the sizes above). With
+              a standard deviation of 0.05 it would be 0.004, and W = 0 better than every estimate of the paper's Table 3 (their
+              ||W - W*||_F^2 / m is 0.08 to 0.37).
+
+    Of one random_state all settings have the same X, W and e. DataError for sizes, settings and noise that make no sense.
+    Source: Nie, Hu, Li, Calibrated Multi-Task Learning (KDD 2018), section 5.1, (51).
+
+    >>> from mtldsl import datasets
+    >>> tasks, W, noise = datasets.make_calibrated("d3", n_tasks=5, n_samples=8, n_features=6, random_state=0)
+    >>> noise
+    array([2.0000000e+00, 2.5000000e-01, 3.1250000e-02, 3.9062500e-03,
+           4.8828125e-04])
+    >>> W.shape, int(np.linalg.matrix_rank(W)), tasks.n_samples
+    ((6, 5), 3, 40)
+    """
+    if not isinstance(setting, str) or setting not in _HALVINGS:
+        raise DataError(f"setting={setting!r}: write one of {', '.join(map(repr, _HALVINGS))}")
+    _check_sizes(n_tasks=n_tasks, n_samples=n_samples, n_features=n_features, rank=rank)
+    _check_rank(rank, n_features, n_tasks)
+    if isinstance(max_noise, bool | str) or not (np.isscalar(max_noise) and 0 <= max_noise < np.inf):
+        raise DataError(f"max_noise={max_noise!r}: write a standard deviation, a finite number >= 0")
+    rng = np.random.default_rng(random_state)
+    U, V = (np.sqrt(0.05) * rng.normal(size=(rows, rank)) for rows in (n_features, n_tasks))
+    W = U @ V.T
+    noise = max_noise * 2.0 ** -np.linspace(0.0, _HALVINGS[setting], n_tasks)
+    inputs = [_equicorrelated(n_samples, n_features, rng) for _ in range(n_tasks)]
+    targets = [
+        X @ w + level * rng.normal(size=n_samples) for X, w, level in zip(inputs, W.T, noise, strict=True)
+    ]
+    return Tasks.separate(inputs, targets), W, noise
+
+
+def _equicorrelated(n, d, rng) -> np.ndarray:
+    """Rows of unit variances whose entries are correlated by 1/2: half of each entry's variance is common to the row."""
+    return np.sqrt(0.5) * (rng.normal(size=(n, d)) + rng.normal(size=(n, 1)))
+
+
+def _check_rank(rank, d, m) -> None:
+    if rank > min(d, m):
+        raise DataError(f"rank={rank}: weights of {d} features x {m} tasks have at most rank {min(d, m)}")
 
 
 def _check_sizes(**sizes) -> None:

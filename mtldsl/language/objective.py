@@ -131,7 +131,7 @@ class Objective:
         if ball is None:
             raise ModelError(
                 f"{text}: no exact projection is known for this set; balls exist for l1_norm, l21_norm, trace_norm and "
-                f"frobenius_norm without weights. Nearest form that works: add lam * {term.atom_text} to the objective"
+                f"frobenius_norm without weights, and for rank. Nearest form that works: add lam * {term.atom_text} to the objective"
             )
         return Constraint(ball, term.argument, text, rf"{term.latex} \leq {radius.latex}")
 
@@ -144,6 +144,11 @@ class Objective:
         raise ModelError(f"{self.text} > {_describe(other)}: the outside of a ball is not convex; write <=")
 
     def __ge__(self, other):
+        if len(self.terms) == 1 and not self.terms[0].atom.convex:
+            raise ModelError(
+                f"{self.text} >= {_describe(other)}: the set is not convex and not one of the language; {self.terms[0].atom_text} can be "
+                "bounded from above: write <="
+            )
         raise ModelError(
             f"{self.text} >= {_describe(other)}: the outside of a ball is not convex; write <= to bound a norm from above"
         )

@@ -58,6 +58,8 @@ def _typed(cls, argument, atom: Atom | None, extra=()) -> str:
 def _short(value) -> str:
     if isinstance(value, (list, tuple)) and any(isinstance(item, metrics.Metric) for item in value):
         return repr(list(value))
+    if callable(value) and not isinstance(value, type):  # a user's own function
+        return getattr(value, "__name__", repr(value)[:40])
     try:
         return constant_text(value)
     except (TypeError, ValueError):
@@ -308,6 +310,12 @@ mean_regularizer = _regularizer(regularizers.MeanRegularizer)
 total_variation = _regularizer(regularizers.TotalVariation)
 
 kronecker_ridge = _regularizer(regularizers.KroneckerRidge)
+
+rank = _regularizer(regularizers.Rank)
+log_rank = _structure(structures.LogRank)
+capped_trace_norm = _structure(structures.CappedTraceNorm)
+schatten_norm = _structure(structures.SchattenNorm)
+spectral_penalty = _structure(structures.SpectralPenalty)
 
 matrix_normal = _structure(structures.MatrixNormal)
 feature_covariance_norm = _structure(structures.FeatureCovarianceNorm)

@@ -1,8 +1,6 @@
-"""Sections about a model that learns matrices: what is proven of a stationary point, what was learned, and the check of each block."""
+"""Sections about a model that learns matrices: what was learned, and the check of each block."""
 
 from __future__ import annotations
-
-import math
 
 from rich.console import Group
 from rich.table import Table
@@ -10,63 +8,7 @@ from rich.text import Text
 
 from mtldsl.report.layout import BAD, DIM, pairs, section, small
 
-__all__ = ["block_check", "is_of_stationary_point", "learned_matrices", "stationary_point"]
-
-#: What `Stationarity.decreases` calls blocks that are no single matrix.
-_TOGETHER = {"weights": "the weights alone", "matrices": "all matrices together"}
-
-
-def is_of_stationary_point(found: dict) -> bool:
-    """Whether what is proven of a solution is stationarity. A global certificate, where there is one, says more."""
-    return found["stationarity"] is not None and found["status"] != "optimal"
-
-
-def stationary_point(found: dict, constrained: bool) -> Group:
-    """The certificate of a point of a model that is not convex, in plain words."""
-    proof = found["stationarity"]
-    rows = [("objective", f"{found['objective']:.10g}")]
-    if found["certified"]:
-        rows.append(("found", "a stationary point, no global certificate"))
-    if proof["gradient"] is not None:
-        measured = "profile gradient", "relative to the gradients of its parts"
-    else:
-        measured = "residual", "the possible decrease over the weights, relative to the penalty"
-    rows.append((measured[0], f"{small(proof['residual'])}, asked for {found['tol']:.0e}; {measured[1]}"))
-    for i, (name, decrease) in enumerate(proof["decreases"].items()):
-        bound = "at most " if name == "weights" else ""
-        rows.append(("possible decrease" if i == 0 else "", f"{bound}{small(decrease)} over {_over(name)}"))
-    bounded, distance = math.isfinite(found["dual_bound"]), found["objective"] - found["dual_bound"]
-    bound = f"{found['dual_bound']:.10g}, for every point; this one lies {distance:.4g} above it"
-    rows.append(("lower bound", bound if bounded else "none"))
-    if constrained:
-        rows.append(("violation", f"{small(found['violation'])}, the largest of the constraints"))
-    rows.append(("time", f"{found['seconds']:.3f} s, {found['iterations']:,} iterations"))
-    return section("Certificate", pairs(rows), *_claims(found, bounded))
-
-
-def _over(block: str) -> str:
-    return _TOGETHER.get(block) or f"{block} alone"
-
-
-def _claims(found: dict, bounded: bool) -> list[Text]:
-    decreases = found["stationarity"]["decreases"]
-    largest = max(decreases.values())
-    if not found["certified"]:
-        first = Text(f"Not to the accuracy asked for: {found['status'].replace('_', ' ')}.", BAD)
-    elif math.isfinite(largest):
-        *names, last = map(_over, decreases)
-        amount = "rounding" if largest == 0 else f"{small(largest)} of its size"
-        changed = f"{', '.join(names)} or {last}"
-        first = Text(f"Proven: changing {changed} lowers the objective by no more than {amount}.", "green")
-    else:
-        first = Text("Proven: a stationary point to the accuracy asked for.", "green")
-    second = "Of all points, nothing is proven."
-    if bounded:
-        second = f"Of all points, it is proven only that none lies below {found['dual_bound']:.10g}."
-    return [first, Text(f"Another point may be lower. {second}")]
-
-
-# ------------------------------------------------------------------------------------------------ matrices
+__all__ = ["block_check", "learned_matrices"]
 
 
 def learned_matrices(learned: dict[str, dict]) -> Group:

@@ -11,9 +11,11 @@ import mtldsl
 from mtldsl.atoms.metrics import Metric
 from mtldsl.comparison import CrossCheck
 from mtldsl.comparison_blocks import BlockCheck
+from mtldsl.compile.normal_form import NormalForm
 from mtldsl.errors import MTLError
 from mtldsl.problem import Problem
 from mtldsl.problem_file import ProblemFile
+from mtldsl.report.calibrated import describe_calibration, describe_smoothing, describe_starts
 from mtldsl.report.learned import describe_learned, describe_unknown
 from mtldsl.report.unicode_math import to_unicode
 from mtldsl.scoring import r_squared, score_of
@@ -68,6 +70,7 @@ def describe_run(file: ProblemFile, solution: Solution, check: CrossCheck | Bloc
     """Everything about one solve. `check`: the comparison, or why there is none, or None where none was asked for."""
     record = describe_file(file)
     record["solvers"] = describe_explanation(file.problem)["solvers"]
+    form = file.problem.form()
     record["solution"] = {
         "status": solution.status,
         "certified": solution.is_certified,
@@ -81,16 +84,18 @@ def describe_run(file: ProblemFile, solution: Solution, check: CrossCheck | Bloc
         "note": solution.note,
         "seconds": solution.seconds,
         "iterations": solution.iterations,
-        "weights": {w.name: _structure(solution.blocks[w.name]) for w in file.problem.weights},
+        "weights": {w.name: _structure(form, w.name, solution.blocks[w.name]) for w in file.problem.weights},
         "stationarity": None if solution.stationarity is None else asdict(solution.stationarity),
         "learned": describe_learned(file.problem, solution),
+        "calibration": describe_calibration(file.problem, solution),
+        "starts": describe_starts(solution),
     }
     record["scores"] = _scores(file, solution)
     record["cross_check"] = _check(check)
     return record
 
 
-def _structure(W: np.ndarray) -> dict:
+def _structure(form: NormalForm, block: str, W: np.ndarray) -> dict:
     """How sparse and of what rank a weight matrix is."""
     singular = np.linalg.svd(W, compute_uv=False)
     return {
@@ -100,6 +105,7 @@ def _structure(W: np.ndarray) -> dict:
         "nonzero_entries": int(np.count_nonzero(W)),
         "nonzero_rows": int(np.count_nonzero(np.any(W != 0, axis=1))),
         "nonzero_columns": int(np.count_nonzero(np.any(W != 0, axis=0))),
+        "smoothing": describe_smoothing(form, block, singular),
     }
 
 

@@ -9,8 +9,10 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from mtldsl.report.calibrated_text import calibration, several_starts
 from mtldsl.report.layout import BAD, DIM, GOOD, pairs, section, small
-from mtldsl.report.learned_text import block_check, is_of_stationary_point, learned_matrices, stationary_point
+from mtldsl.report.learned_text import block_check, learned_matrices
+from mtldsl.report.stationary_text import is_of_stationary_point, stationary_point
 
 __all__ = ["check_report", "explain_report", "run_report", "to_html", "to_text", "verdict"]
 
@@ -21,9 +23,13 @@ MAX_TASKS, ENDS = 24, 5
 def run_report(record: dict) -> Group:
     """Everything about one solve."""
     parts = [_heading(record), _model(record), _data(record), _solvers(record), _certificate(record)]
+    if record["solution"]["starts"]:
+        parts.append(several_starts(record["solution"]["starts"]))
     if record["cross_check"] is not None:
         parts.append(_cross_check(record["cross_check"]))
     parts.append(_weights(record))
+    if record["solution"]["calibration"]:
+        parts.append(calibration(record["solution"]["calibration"]))
     if record["solution"]["learned"]:
         parts.append(learned_matrices(record["solution"]["learned"]))
     return Group(*parts, _scores(record["scores"]), verdict(record))
@@ -220,6 +226,10 @@ def _weights(record: dict) -> Group:
             " ..." if weights["rank"] > len(values) else " and zeros" if weights["rank"] < min(d, m) else ""
         )
         rows.append(("", f"singular values {' '.join(values) or 'all'}{rest}"))
+        if weights["smoothing"]:
+            level, count = weights["smoothing"]["level"], weights["smoothing"]["count"]
+            text = f"{count} of {min(d, m)} above √ε = {level:.3g}, under which the penalty is smoothed"
+            rows.append(("", text))
     return section("Weights", pairs(rows))
 
 

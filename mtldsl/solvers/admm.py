@@ -11,6 +11,7 @@ from mtldsl.atoms.prox_of_sum import why_not
 from mtldsl.compile.normal_form import NormalForm
 from mtldsl.errors import SolverError
 from mtldsl.solvers.admm_iteration import Iteration
+from mtldsl.solvers.admm_nonconvex import Nonconvex
 from mtldsl.solvers.admm_x_update import LARGEST_TASK
 from mtldsl.solvers.planes.frank_wolfe import FrankWolfe
 from mtldsl.solvers.planes.lifted import Lifted
@@ -55,6 +56,7 @@ class ADMM:
     summary = "ADMM: any sum of losses, regularizers and constraints with cheap proximal steps"
     options = {"relaxation": 1.6, "anderson_memory": 10, "pull": 1.0, "inner": "planes", "inner_steps": 200}  # noqa: RUF012
     max_iter = 100_000
+    takes_nonconvex = True
 
     def refuses(self, form: NormalForm) -> str | None:
         for loss in form.losses:
@@ -65,14 +67,20 @@ class ADMM:
             if loss.atom.quadratic is None and not _has_prox(loss.atom):
                 return f"{loss.typed} is not quadratic and has no proximal step."
         for f in form.functions:
-            if not f.atom.convex:
-                return f"{f.typed} is not convex."
             if not f.atom.exact_prox:
-                return f"{f.typed} has no exact proximal step."
+                kind = "has" if f.atom.convex else "is not convex and has"
+                return f"{f.typed} {kind} no exact proximal step."
+        planes = [loss for loss in form.losses if isinstance(loss.atom, StructuredHinge)]
+        if planes and not form.is_convex:
+            culprit = next(f for f in form.functions if not f.atom.convex)
+            return f"{planes[0].typed} is a maximum of planes, and {culprit.typed} beside it is not convex."
         return None
 
     def yields(self, form: NormalForm) -> str | None:
         """Where a solver without linear systems, if one accepts, should go first."""
+        reweighted = [f for f in form.functions if f.atom.is_reweighted]
+        if reweighted:
+            return f"{reweighted[0].typed} is smooth, and reweighting it descends in every step"
         unknowns = sum(block.shape[0] for block in form.blocks)
         if unknowns > LARGEST_TASK:
             return (
@@ -107,6 +115,8 @@ class ADMM:
         if inner not in INNER:
             raise SolverError(f"inner={inner!r}: write one of {', '.join(map(repr, INNER))}")
         general = partial(Iteration, form, tol, relaxation=relaxation, memory=anderson_memory)
+        if not form.is_convex:
+            return Nonconvex(form, tol, start).run(max_iter, watch)
         obstacle = why_not_two_blocks(form)
         if inner == "frank_wolfe":
             if obstacle:

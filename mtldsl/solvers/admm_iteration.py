@@ -27,8 +27,9 @@ class Iteration:
         self.target, self.constant = split.quadratic_target(), split.constant()
         self.points = PointMaker(split, tol)
         self.anderson = Anderson(memory) if memory > 0 else None
-        self.balance = Balance(split)
-        self.newton = NewtonPhase(split, self.update, self.target, tol)
+        # without convexity neither balancing nor the method of multipliers is known to settle
+        self.balance = Balance(split) if form.is_convex else None
+        self.newton = NewtonPhase(split, self.update, self.target, tol) if form.is_convex else None
         state = _own_state(start, split)
         if state is not None:
             self.penalties, self.s = state["penalties"].copy(), state["s"].copy()
@@ -38,6 +39,16 @@ class Iteration:
         self._apply_penalties()
         w, multipliers = self._first_guess(start)
         self.s = w + multipliers / self.metric
+
+    def change_penalties(self, penalties: np.ndarray) -> None:
+        """Copies and multipliers stay."""
+        w = self.split.prox(self.s, self.metric)
+        multipliers = self.metric * (self.s - w)
+        self.penalties = penalties
+        self._apply_penalties()
+        self.s = w + multipliers / self.metric
+        if self.anderson is not None:
+            self.anderson.reset()
 
     def _apply_penalties(self) -> None:
         self.metric = self.split.metric(self.penalties)
@@ -78,7 +89,7 @@ class Iteration:
             rhs = {name: array.copy() for name, array in self.target.items()}
             self.split.add_adjoint(self.metric * (2.0 * w - self.s - self.constant), rhs)
             x = self.solve(rhs)
-            image = self.split.image(x)
+            image = self.image = self.split.image(x)
             step = image - w
             residual = np.linalg.norm(self.root * step) / max(np.linalg.norm(self.root * self.s), 1e-100)
             # the relative gap is mostly within a factor of ten of this residual: far from tol a look is of little use
@@ -93,9 +104,13 @@ class Iteration:
                 if watch(point) or last:
                     return point
             image_of_s = self.s + self.relaxation * step
-            if self.balance.is_due(iteration) and self._rebalance(iteration, w, image, image_of_s):
+            if (
+                self.balance is not None
+                and self.balance.is_due(iteration)
+                and self._rebalance(iteration, w, image, image_of_s)
+            ):
                 continue
-            if self.newton.is_due(residual):
+            if self.newton is not None and self.newton.is_due(residual):
                 point, iteration = self._newton(
                     Standing(x, image, w, self.s - w), residual, iteration, max_iter, watch
                 )

@@ -6,12 +6,16 @@ from typing import ClassVar
 
 from mtldsl.atoms.parameters import checked_number
 from mtldsl.compile.normal_form import Blocks, NormalForm
-from mtldsl.compile.structure_term import Structures, learned_matrices, structure_terms
+from mtldsl.compile.structure_term import Structures, StructureTerm, learned_matrices, structure_terms
 from mtldsl.errors import SolverError
 from mtldsl.solvers.alternation.accelerated import accelerate
+from mtldsl.solvers.alternation.algorithm_1 import algorithm_1
 from mtldsl.solvers.alternation.blocks import alternate, flip_flop, in_turn, starting_matrices
+from mtldsl.solvers.alternation.continuation import relaxed_forms
 from mtldsl.solvers.alternation.linear_step import METHODS
 from mtldsl.solvers.alternation.profile import minimize_profile, why_not_smooth
+from mtldsl.solvers.alternation.reweighted import minimize_reweighted
+from mtldsl.solvers.alternation.reweighting import why_not_reweighted
 from mtldsl.solvers.alternation.smaller_side import on_smaller_side
 from mtldsl.solvers.alternation.smoothed import alternate_smoothed
 from mtldsl.solvers.alternation.weights_step import weights_step, why_not_linear
@@ -19,21 +23,27 @@ from mtldsl.solvers.solver import Point, Watch
 
 __all__ = ["SOLVER", "Alternating"]
 
-_METHODS = ("auto", "lbfgs", "joint", "block", "flip_flop")
+_METHODS = ("auto", "newton", "lbfgs", "joint", "block", "flip_flop", "algorithm_1")
+
+#: Those for tasks and spectrum reweighted in closed form.
+_REWEIGHTED = ("newton", "joint", "block", "algorithm_1")
 
 #: Of the flip-flop algorithm, as in the paper.
 _FUDGE = 1e-3
 
 
 class Alternating:
-    """For models that learn matrices beside the weights.
+    """For models that learn matrices beside the weights, or penalise the spectrum by a concave function that is reweighted.
 
-    method : "lbfgs"     joint steps, then L-BFGS on the profile, where everything is smooth
-             "joint"     the weights, then all matrices together, accelerated
-             "block"     the weights, then one matrix after another: the paper's algorithm, from the identity
+    method : "newton"    of reweighted models: accelerated steps, then Newton's, by conjugate gradients in the steps' metric
+             "lbfgs"     joint steps, then L-BFGS on the profile, where everything is smooth
+             "joint"     the weights, then all matrices together, accelerated (Anderson)
+             "block"     the weights, then one matrix after another, not accelerated: the papers' algorithms
              "flip_flop" the baseline MTFRL: matrices by their sample estimates + `fudge` times the identity; minimises nothing
-             "auto"      "lbfgs" where it can be, else "joint", and where a matrix is given; "block", smoothed, where covariances
-                         have a bounded trace
+             "algorithm_1" the paper's Algorithm 1 for calibrated learning as printed, with its faults, for teaching
+             "auto"      "newton" or "lbfgs" where it can be, else "joint", and where a matrix is given; "block", smoothed, where
+                         covariances have a bounded trace
+    continuation : of reweighted models, how many easier ones are solved before, each with a tenth of the eps of the one before it
     w_step : how a quadratic weights' step is solved: "simultaneous_diagonalization", "sylvester", "closed_form",
              "gradient_descent", "conjugate_gradient"; "auto" is the fastest that fits
     fudge  : of "flip_flop" alone, 1e-3 unless given
@@ -41,7 +51,12 @@ class Alternating:
 
     name = "alternating"
     summary = "alternating minimisation: learned matrices in closed form, weights by a convex step or L-BFGS on the profile"
-    options: ClassVar[dict[str, object]] = {"method": "auto", "w_step": "auto", "fudge": None}
+    options: ClassVar[dict[str, object]] = {
+        "method": "auto",
+        "w_step": "auto",
+        "fudge": None,
+        "continuation": 0,
+    }
     choices: ClassVar[dict[str, tuple[str, ...]]] = {"method": _METHODS, "w_step": ("auto", *METHODS)}
     max_iter = 10_000
     takes_nonconvex = True
@@ -49,7 +64,10 @@ class Alternating:
     def refuses(self, form: NormalForm) -> str | None:
         terms = structure_terms(form)
         if not terms:
-            return "no term learns a matrix beside the weights."
+            return "no term learns a matrix beside the weights, or is reweighted (eps > 0)."
+        others = [f for f in form.functions if not (f.atom.convex or isinstance(f, StructureTerm))]
+        if others:
+            return f"{others[0].typed} is not convex, and no quadratic lies above it everywhere."
         reason = why_not_linear(form) if form.is_convex else None
         return None if reason is None else f"beside {terms[0].typed} it solves linear systems only: {reason}"
 
@@ -64,8 +82,12 @@ class Alternating:
         method: str = "auto",
         w_step: str = "auto",
         fudge: float | None = None,
+        continuation: int = 0,
     ) -> Point:
         method = self._method(form, method, fudge)
+        relaxed = relaxed_forms(form, continuation)
+        if method in _REWEIGHTED and why_not_reweighted(form) is None:
+            return self._reweighted(form, relaxed, method, w_step, tol, max_iter, start, watch)
         form = on_smaller_side(form) if form.is_convex else form
         step = weights_step(form, w_step, watch)
         x, structures = _beginning(step, form, start)
@@ -80,6 +102,23 @@ class Alternating:
             step, form, update, x, structures, max_iter=max_iter, watch=watch, descends=method == "block"
         )
 
+    def _reweighted(self, form, relaxed, method, w_step, tol, max_iter, start, watch) -> Point:
+        if w_step != "auto":
+            raise SolverError(
+                f"solve(solver='alternating', w_step={w_step!r}): tasks and spectrum are reweighted in closed form; write w_step='auto'"
+            )
+        if start is None:  # as in the paper
+            x = form.zeros()
+            (loss,) = form.losses
+            loss.add_adjoint(loss.tasks.targets, x)
+        else:
+            x = start.blocks
+        if method == "algorithm_1":
+            return algorithm_1(form, x, max_iter=max_iter, watch=watch)
+        return minimize_reweighted(
+            (*relaxed, form), x, method=method, tol=tol, max_iter=max_iter, watch=watch
+        )
+
     def _method(self, form: NormalForm, method: str, fudge: float | None) -> str:
         """The method that "auto" stands for; SolverError where the one asked for does not fit."""
         typed = f"solve(solver='alternating', method={method!r})"
@@ -91,6 +130,8 @@ class Alternating:
             raise SolverError(
                 f"{typed}: {structure_terms(form)[0].typed} is not smooth; write method='block'"
             )
+        if method in ("newton", "algorithm_1") and why_not_reweighted(form) is not None:
+            raise SolverError(f"{typed}: {why_not_reweighted(form)} Write method='joint'")
         if method == "lbfgs" and why_not_smooth(form) is not None:
             raise SolverError(f"{typed}: {why_not_smooth(form)} Write method='joint'")
         if method == "flip_flop":
@@ -111,6 +152,8 @@ class Alternating:
 
     def _fastest(self, form: NormalForm) -> str:
         """L-BFGS has no metric where a matrix is given, and is slow without; a joint step then is one linear system."""
+        if why_not_reweighted(form) is None:
+            return "newton"
         given = any(None in term.names for term in structure_terms(form))
         if why_not_smooth(form) is not None or (given and why_not_linear(form) is None):
             return "joint"

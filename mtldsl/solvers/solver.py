@@ -7,6 +7,7 @@ from typing import Protocol
 
 import numpy as np
 
+from mtldsl.compile.majorization import MajorizationStep
 from mtldsl.compile.normal_form import Blocks, NormalForm
 from mtldsl.compile.structure_term import Structures
 
@@ -22,7 +23,8 @@ class Point:
     sum_t A_t^T u_t + sum_k B_k^T v_k = 0 on every block. None: the certificate makes its own from the primal point.
     `state` is whatever the same solver can be warm-started from; nobody else reads it. `notes` are the solver's own counts
     (oracle calls, planes, ...), written beside the certificate into the history. `structures` are learned matrices that belong
-    to the point; None: the best ones for its weights.
+    to the point; None: the best ones for its weights. `majorizations` are steps of a majorisation-minimisation, for the reference to
+    repeat.
     """
 
     blocks: Blocks
@@ -32,6 +34,7 @@ class Point:
     state: dict = field(default_factory=dict)
     notes: dict = field(default_factory=dict)
     structures: Structures | None = None
+    majorizations: tuple[MajorizationStep, ...] = ()
 
 
 class Watch(Protocol):

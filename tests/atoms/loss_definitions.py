@@ -43,7 +43,7 @@ DEFINITIONS = [
 ]
 separable = pytest.mark.parametrize(("loss", "definition"), DEFINITIONS, ids=lambda v: getattr(v, "name", ""))
 
-LOSSES = [loss for loss, _ in DEFINITIONS] + [SquareRootLoss()]
+LOSSES = [loss for loss, _ in DEFINITIONS] + [SquareRootLoss(), SquareRootLoss(eps=0.5)]
 every_loss = pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
 
 TARGETS = {

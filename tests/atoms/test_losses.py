@@ -33,6 +33,7 @@ WEIGHTS = np.array([1.0, 2.0, 4.0])
         (SquaredLoss(), REAL, 2.5, 4.5),
         (SumOfSquares(), REAL, 5.0, 9.0),
         (SquareRootLoss(), REAL, math.sqrt(5.0), 3.0),
+        (SquareRootLoss(eps=2.0), REAL, 3.0, math.sqrt(13.0)),
         (AbsoluteLoss(), REAL, 3.0, 5.0),
         (QuantileLoss(), REAL, 1.5, 2.5),
         (QuantileLoss(q=0.75), REAL, 0.25 + 1.5, 0.25 + 3.0),
@@ -89,6 +90,36 @@ def test_square_root_loss_has_the_zero_subgradient_where_all_residuals_vanish():
     assert SquareRootLoss().gradient(y, y, np.array([1.0, 3.0])).tolist() == [0.0, 0.0]
 
 
+@pytest.mark.parametrize("eps", [1e-9, 1e-3, 0.5, 1e6])
+def test_smoothed_square_root_loss(eps):
+    """The norm of the residuals with eps as one residual more; zero residuals have the gradient zero and the value eps."""
+    rng = np.random.default_rng(11)
+    loss = SquareRootLoss(eps=eps)
+    assert loss.smooth and loss.curvature == 1.0 / eps
+    for size in (1e-6, 1e-2, 1.0, 1e4):
+        z, y, s = size * rng.normal(size=6), size * rng.normal(size=6), 10.0 ** rng.uniform(-4, 4, size=6)
+        for weights in (None, s):
+            with_one_more = [np.append(v, c) for v, c in ((z, eps), (y, 0.0))]
+            more = None if weights is None else np.append(weights, 1.0)
+            assert loss.value(z, y, weights) == pytest.approx(
+                SquareRootLoss().value(*with_one_more, more), rel=1e-14
+            )
+            expected = SquareRootLoss().gradient(*with_one_more, more)[:-1]
+            np.testing.assert_allclose(loss.gradient(z, y, weights), expected, rtol=1e-13)
+    assert loss.value(y, y) == eps and not loss.gradient(y, y).any()
+
+
+def test_square_root_loss_of_no_residual_has_no_quadratic_above_it():
+    y, off = np.array([1.0, 2.0]), np.array([3.0, 4.0])
+    assert SquareRootLoss().majorizer_weight(y, y) == np.inf
+    assert SquareRootLoss(eps=0.25).majorizer_weight(y, y) == 4.0
+    assert SquareRootLoss().majorizer_weight(y + off, y) == pytest.approx(0.2)
+    assert SquareRootLoss(eps=12.0).majorizer_weight(y + off, y) == pytest.approx(1.0 / 13.0)
+    assert SquareRootLoss().majorizer_weight(y + off, y, np.full(2, 4.0)) == pytest.approx(0.1)
+    assert SquaredLoss().majorizer_weight(y, y) == 1.0 and SumOfSquares().majorizer_weight(y, y) == 2.0
+    assert HuberLoss().majorizer_weight(y, y) is None
+
+
 @every_loss
 def test_curvature_bounds_the_slope_of_the_gradient_and_is_reached(loss):
     if not np.isfinite(loss.curvature):
@@ -96,7 +127,8 @@ def test_curvature_bounds_the_slope_of_the_gradient_and_is_reached(loss):
         return
     z = np.linspace(-6, 6, 4001)
     y = np.ones_like(z)
-    slopes = np.diff(loss.gradient(z, y)) / np.diff(z)
+    one_by_one = [loss.gradient(z[j : j + 1], y[j : j + 1])[0] for j in range(z.size)]
+    slopes = np.diff(loss.gradient(z, y) if loss.separable else one_by_one) / np.diff(z)
     assert slopes.max() == pytest.approx(loss.curvature, rel=1e-5)
     assert slopes.max() <= loss.curvature * (1 + 1e-9)
 
@@ -150,6 +182,9 @@ def test_poisson_loss_is_least_at_the_logarithm_of_the_count(y):
         (lambda: HuberLoss(delta=np.inf), "delta=inf", "finite"),
         (lambda: HuberLoss(delta="1"), "delta='1'", "number"),
         (lambda: HuberLoss(delta=np.array([1.0, 2.0])), "delta=array([1., 2.])", "number"),
+        (lambda: SquareRootLoss(eps=-1e-3), "eps=-0.001", ">= 0"),
+        (lambda: SquareRootLoss(eps=np.inf), "eps=inf", "finite"),
+        (lambda: SquareRootLoss(eps=np.array([1.0, 2.0])), "eps=array([1., 2.])", "number"),
         (lambda: QuantileLoss(q=0), "q=0", "0 < q < 1"),
         (lambda: QuantileLoss(q=1.0), "q=1.0", "0 < q < 1"),
         (lambda: QuantileLoss(q=float("nan")), "q=nan", "0 < q < 1"),
@@ -172,6 +207,7 @@ def test_parameters_may_be_any_real_number():
     )
     assert type(QuantileLoss(q=np.float64(0.5)).q) is float
     assert HuberLoss(delta=2).arguments() == {"delta": 2.0} and HuberLoss().arguments() == {}
+    assert SquareRootLoss(0).arguments() == {} and SquareRootLoss(eps=1).arguments() == {"eps": 1.0}
 
 
 @every_loss

@@ -113,3 +113,38 @@ def test_square_root_conjugate_by_hand():
     assert loss.dual_project(np.array([3.0, 4.0]), y) == pytest.approx([0.6, 0.8])
     assert loss.dual_project(np.array([0.3, 0.4]), y).tolist() == [0.3, 0.4]
     assert loss.dual_project(np.array([6.0, 4.0]), y, s) == pytest.approx([1.2, 0.8])
+
+
+def test_smoothed_square_root_conjugate_by_hand():
+    """<u, y> - eps sqrt(1 - ||u / sqrt(s)||^2), which is 0.8 eps where the norm is 0.6, and nothing at its boundary."""
+    y, s = np.array([2.0, -1.0]), np.array([4.0, 1.0])
+    loss = SquareRootLoss(eps=5.0)
+    assert loss.conjugate(np.zeros(2), y) == -5.0
+    assert loss.conjugate(np.array([0.6, 0.0]), y) == pytest.approx(1.2 - 4.0)
+    assert loss.conjugate(np.array([1.2, 0.0]), y, s) == pytest.approx(2.4 - 4.0)
+    assert loss.conjugate(np.array([0.6, 0.8]), y) == pytest.approx(0.4)
+    assert loss.conjugate(np.array([0.6, 0.9]), y) == np.inf
+
+
+@given(
+    seed=st.integers(0, 10**6), log_eps=st.floats(-9, 6), log_size=st.floats(-6, 6), spread=st.floats(0, 4)
+)
+@settings(max_examples=200, deadline=None)
+def test_smoothed_square_root_conjugate_at_every_scale(seed, log_eps, log_size, spread):
+    """Fenchel-Young with equality at the gradient, and not below it elsewhere; weights up to eight orders apart."""
+    rng = np.random.default_rng(seed)
+    loss, s = SquareRootLoss(eps=10.0**log_eps), 10.0 ** rng.uniform(-spread, spread, size=6)
+    y = rng.normal(size=6)
+    z = y + 10.0**log_size * rng.normal(size=6)
+    for weights in (None, s):
+        u = loss.dual_point(z, y, weights)
+        # inside the domain already: what moves is rounding of its norm
+        np.testing.assert_allclose(u, loss.gradient(z, y, weights), rtol=1e-14)
+        size = loss.value(z, y, weights) + np.abs(u) @ (np.abs(z) + np.abs(y))
+        assert loss.value(z, y, weights) + loss.conjugate(u, y, weights) == pytest.approx(
+            u @ z, abs=1e-13 * size
+        )
+        for _ in range(5):
+            v = loss.dual_project(10.0 ** rng.uniform(-2, 2) * rng.normal(size=6), y, weights)
+            size = loss.value(z, y, weights) + np.abs(v) @ (np.abs(z) + np.abs(y))
+            assert loss.value(z, y, weights) + loss.conjugate(v, y, weights) >= v @ z - 1e-13 * size

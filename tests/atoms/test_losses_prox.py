@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.optimize import minimize_scalar
+from scipy.optimize import minimize, minimize_scalar
 
 from mtldsl.atoms.losses import (
     AbsoluteLoss,
@@ -162,3 +162,73 @@ def test_square_root_prox_with_weights_obeys_its_optimality_condition(seed, spre
         pull = step * s * x / np.linalg.norm(np.sqrt(s) * x)
         # in the metric of the dual norm, whose length is the step
         assert np.linalg.norm((x + pull - r) / np.sqrt(s)) <= 4e-15 * critical
+
+
+def test_smoothed_square_root_prox_by_hand():
+    """Residuals 6 and 8, eps = 12, step 13: halved they are 3 and 4, the norm with eps 13, so that x + 13 / 13 x = r."""
+    y, offset = np.array([1.0, 1.0]), np.array([3.0, 4.0])
+    z = y + 2.0 * offset
+    np.testing.assert_allclose(SquareRootLoss(eps=12.0).prox(z, y, 13.0), y + offset, rtol=1e-15)
+    # weights 4: sqrt(4 * 25 + 24^2) = 26, step 13, so that x + 13 / 26 * 4 x = 3 x = r
+    found = SquareRootLoss(eps=24.0).prox(y + 3.0 * offset, y, 13.0, np.full(2, 4.0))
+    np.testing.assert_allclose(found, y + offset, rtol=1e-15)
+    assert SquareRootLoss(eps=1.0).prox(y, y, 5.0).tolist() == y.tolist()
+
+
+@given(
+    seed=st.integers(0, 10**6),
+    spread=st.just(0.0) | st.floats(0, 8),
+    log_eps=st.floats(-12, 12),
+    log_step=st.floats(-12, 12),
+    log_size=st.floats(-6, 6),
+    beside=st.none() | st.floats(-12, 0),
+)
+@settings(max_examples=300, deadline=None)
+def test_smoothed_square_root_prox_solves_its_equation(seed, spread, log_eps, log_step, log_size, beside):
+    """x (1 + step s / sqrt(||sqrt(s) x||^2 + eps^2)) = r, every entry, for any eps and step, and weights 16 orders apart; also
+    `beside` the step from which the norm itself has the solution 0.
+    """
+    rng = np.random.default_rng(seed)
+    s = None if spread == 0 else 10.0 ** rng.uniform(-spread, spread, size=7)
+    r = 10.0**log_size * rng.normal(size=7)
+    eps, step = 10.0**log_eps, 10.0**log_step
+    weights = np.ones(7) if s is None else s
+    if beside is not None:
+        step = np.linalg.norm(r / np.sqrt(weights)) * (1 + 10.0**beside)
+    x = SquareRootLoss(eps=eps).prox(r, np.zeros(7), step, s)
+    norm = np.sqrt(np.sum(weights * x**2) + eps**2)
+    np.testing.assert_allclose(x * (1.0 + step * weights / norm), r, rtol=1e-10, atol=0)
+    assert np.all(np.abs(x) <= np.abs(r)) and np.all(x * r >= 0)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("eps", [0.0, 1e-3, 0.5, 20.0])
+def test_square_root_prox_by_numerical_minimisation(eps, weighted):
+    """No quasi-Newton run from the point found, or from z, ends lower."""
+    rng = np.random.default_rng(12)
+    loss = SquareRootLoss(eps=eps)
+    for step in (1e-3, 0.3, 2.0, 50.0):
+        z, y = 3.0 * rng.normal(size=6), rng.normal(size=6)
+        s = 10.0 ** rng.uniform(-3, 3, size=6) if weighted else np.ones(6)
+
+        def objective(x, z=z, y=y, s=s, step=step):
+            return step * np.sqrt(np.sum(s * (x - y) ** 2) + eps**2) + 0.5 * np.sum((x - z) ** 2)
+
+        found = loss.prox(z, y, step, s if weighted else None)
+        for start in (z, y + 1e-3, found + 1e-2):
+            run = minimize(objective, start, method="BFGS", options={"gtol": 1e-10})
+            assert objective(found) <= run.fun + 1e-13 * (1 + abs(run.fun))
+            if eps:
+                np.testing.assert_allclose(found, run.x, atol=1e-4 * (1 + np.abs(z).max()))
+
+
+def test_square_root_prox_is_continuous_in_eps():
+    """eps -> 0 leads to the norm's own, also where that is zero."""
+    rng = np.random.default_rng(13)
+    y, s = rng.normal(size=5), rng.uniform(0.1, 9.0, size=5)
+    for weights in (None, s):
+        for step in (0.4, 30.0):
+            z = y + rng.normal(size=5)
+            limit = SquareRootLoss().prox(z, y, step, weights)
+            nearby = SquareRootLoss(eps=1e-10).prox(z, y, step, weights)
+            np.testing.assert_allclose(nearby, limit, rtol=0, atol=1e-9)

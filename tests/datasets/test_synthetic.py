@@ -94,6 +94,72 @@ def test_more_relevant_features_than_features():
         datasets.make_group_sparse(**SMALL, n_relevant=8)
 
 
+PRINTED = {  # the vectors of (51), first, second, third and last exponent of 101
+    "d1": (0, 3 / 100, 6 / 100, 300 / 100),
+    "d2": (0, 0, 0, 0),
+    "d3": (0, 3 / 25, 6 / 25, 300 / 25),
+    "d4": (0, 1 / 4, 2 / 4, 100 / 4),
+}
+
+
+@pytest.mark.parametrize("setting", PRINTED)
+def test_noise_levels_of_101_tasks_are_those_printed_in_the_paper(setting):
+    _, _, noise = datasets.make_calibrated(setting, n_samples=1, n_features=3, random_state=0)
+    assert noise.shape == (101,)
+    np.testing.assert_allclose(noise[[0, 1, 2, 100]], [2 * 2**-e for e in PRINTED[setting]], rtol=1e-12)
+
+
+def test_each_task_has_the_noise_reported():
+    tasks, W, noise = datasets.make_calibrated("d1", 6, 4000, 5, rank=2, max_noise=3.0, random_state=1)
+    residuals = tasks.per_task(tasks.targets - tasks.forward(W))
+    np.testing.assert_allclose([r.std() for r in residuals], noise, rtol=0.05)
+    assert noise[0] == 3.0 and noise[-1] == 3.0 / 8
+
+
+def test_inputs_are_equicorrelated_and_weights_of_the_rank_and_size_stated():
+    tasks, W, _ = datasets.make_calibrated(n_tasks=40, n_samples=4000, n_features=20, rank=4, random_state=0)
+    covariance = np.cov(np.vstack(list(tasks.inputs)), rowvar=False)
+    np.testing.assert_allclose(covariance, 0.5 * (np.eye(20) + 1), atol=0.01)
+    assert np.linalg.matrix_rank(W) == 4
+    squares = [
+        np.sum(
+            datasets.make_calibrated(n_tasks=40, n_samples=1, n_features=20, rank=4, random_state=seed)[1]
+            ** 2
+        )
+        for seed in range(50)
+    ]
+    assert np.mean(squares) / 40 == pytest.approx(20 * 4 * 0.05**2, rel=0.1)
+
+
+def test_settings_of_one_seed_differ_in_the_noise_only():
+    options = {"n_tasks": 4, "n_samples": 9, "n_features": 6, "random_state": 5}
+    (few, W, a), (all_alike, same, b) = (datasets.make_calibrated(s, **options) for s in ("d4", "d2"))
+    np.testing.assert_array_equal(W, same)
+    np.testing.assert_array_equal(np.vstack(list(few.inputs)), np.vstack(list(all_alike.inputs)))
+    noise_free = few.forward(W)
+    scale = np.repeat(b / a, 9)
+    np.testing.assert_allclose((few.targets - noise_free) * scale, all_alike.targets - noise_free, atol=1e-6)
+    assert datasets.make_calibrated("d4", n_tasks=1, n_samples=2, n_features=3, rank=1)[2].tolist() == [2.0]
+
+
+@pytest.mark.parametrize(
+    ("options", "pieces"),
+    [
+        ({"setting": "d5"}, ["setting='d5'", "'d1', 'd2', 'd3', 'd4'"]),
+        ({"setting": 3}, ["setting=3"]),
+        ({"rank": 6}, ["rank=6", "at most rank 5"]),
+        ({"n_samples": 0}, ["n_samples=0", "at least 1"]),
+        ({"max_noise": -1.0}, ["max_noise=-1.0", "standard deviation"]),
+        ({"max_noise": np.inf}, ["max_noise=inf"]),
+        ({"max_noise": "2"}, ["max_noise='2'"]),
+    ],
+)
+def test_calibrated_refuses_what_makes_no_sense(options, pieces):
+    with pytest.raises(DataError) as error:
+        datasets.make_calibrated(**(SMALL | options))
+    assert all(piece in str(error.value) for piece in pieces), error.value
+
+
 def test_digits_are_scikit_learns():
     from sklearn.datasets import load_digits
 

@@ -35,6 +35,9 @@ ARGUMENTS = [
     lam * W,
 ]
 NEEDED = {
+    "capped_trace_norm": {"tau": 2.0},
+    "schatten_norm": {"p": 0.5},
+    "spectral_penalty": {"function": np.log1p, "derivative": lambda x: 1.0 / (1.0 + x)},
     "group_norm": {"groups": [[0, 1], [2]]},
     "graph_laplacian": {"L": np.eye(3)},
     "kronecker_ridge": {"rows": np.eye(4), "columns": np.eye(3)},

@@ -177,6 +177,110 @@ WRONG = {
         ["path(lam, 3)", "list of numbers"],
     ),
     "transpose": (lambda: W.T @ W, ["W.T", "W @ A"]),
+    "rank as a bound from below": (lambda: mtl.rank(W) >= 2, ["rank(W) >= 2", "not convex", "write <="]),
+    "rank given": (lambda: mtl.rank(W) == 2, ["rank(W) == 2", "write <="]),
+    "rank strictly below": (lambda: mtl.rank(W) < 2, ["rank(W) < 2", "write <="]),
+    "rank that is no whole number": (
+        lambda: mtl.rank(W) <= 2.5,
+        ["rank(", "2.5", "whole number >= 1", "rank(W) <= 3"],
+    ),
+    "rank zero": (lambda: mtl.rank(W) <= 0, ["rank(", "whole number >= 1", "rank(W) <= 3"]),
+    "rank by a parameter": (lambda: mtl.rank(W) <= lam, ["rank(W) <= lam", "plain numbers"]),
+    "rank with its bound inside": (
+        lambda: mtl.rank(W, 2),
+        ["rank(W)", "too many arguments", "no parameters"],
+    ),
+    "rank of an array": (lambda: mtl.rank(X), ["rank(array(12, 4), ...)", "expression of Weights"]),
+    "rank rewarded": (
+        lambda: mtl.minimize(mtl.squared_loss(W, REAL) - mtl.rank(W)),
+        ["-1 * rank(W)", "+ 1 * rank(W)"],
+    ),
+    "log-rank rewarded": (
+        lambda: mtl.minimize(mtl.squared_loss(W, REAL) - 0.5 * mtl.log_rank(W)),
+        ["-0.5 * log_rank(W)", "+ 0.5 * log_rank(W)"],
+    ),
+    "log-rank bounded": (
+        lambda: mtl.log_rank(W) <= 3,
+        ["log_rank(W) <= 3", "no exact projection", "lam * log_rank(W)"],
+    ),
+    "Schatten bounded": (
+        lambda: mtl.schatten_norm(W, 0.5) <= 3,
+        ["schatten_norm(W, p=0.5) <= 3", "no exact projection", "lam * schatten_norm(W, p=0.5)"],
+    ),
+    "log-rank squared": (lambda: mtl.log_rank(W) ** 2, ["(log_rank(W)) ** 2", "powers of a term"]),
+    "log-rank times rank": (
+        lambda: mtl.log_rank(W) * mtl.rank(W),
+        ["log_rank(W)", "rank(W)", "a number or a Parameter only"],
+    ),
+    "log-rank of a number": (
+        lambda: mtl.log_rank(mtl.trace_norm(W)),
+        ["log_rank(", "trace_norm(W) is a number already"],
+    ),
+    "log-rank of the data": (
+        lambda: mtl.log_rank(X),
+        ["log_rank(array(12, 4), ...)", "expression of Weights"],
+    ),
+    "log-rank with tasks": (lambda: mtl.log_rank(W, REAL), ["log_rank(..., eps=", "finite number >= 0"]),
+    "log-rank with another word's parameter": (
+        lambda: mtl.log_rank(W, tau=1.0),
+        ["log_rank(W)", "no parameter 'tau'", "eps"],
+    ),
+    "log-rank with a parameter inside": (
+        lambda: mtl.log_rank(W, eps=lam),
+        ["log_rank(..., eps=Parameter(", "finite number >= 0", "eps=1e-2"],
+    ),
+    "log-rank with a negative eps": (lambda: mtl.log_rank(W, eps=-1), ["log_rank(..., eps=-1)", ">= 0"]),
+    "log-rank without a loss": (
+        lambda: mtl.minimize(mtl.log_rank(W)),
+        ["minimize(log_rank(W))", "there is no loss"],
+    ),
+    "capped without its cap": (
+        lambda: mtl.capped_trace_norm(W),
+        ["capped_trace_norm(W)", "needs tau", "capped_trace_norm(W, tau=...)"],
+    ),
+    "cap of zero": (lambda: mtl.capped_trace_norm(W, 0), ["capped_trace_norm(..., tau=0)", "> 0"]),
+    "Schatten without p": (lambda: mtl.schatten_norm(W), ["needs p", "schatten_norm(W, p=...)"]),
+    "Schatten with p = 1": (
+        lambda: mtl.schatten_norm(W, 1),
+        ["schatten_norm(..., p=1)", "between 0 and 1", "write trace_norm"],
+    ),
+    "Schatten with p = 2": (lambda: mtl.schatten_norm(W, p=2.0), ["p=2.0", "between 0 and 1"]),
+    "own penalty without its derivative": (
+        lambda: mtl.spectral_penalty(W, np.sqrt),
+        ["spectral_penalty(W)", "needs derivative"],
+    ),
+    "own penalty by name": (
+        lambda: mtl.spectral_penalty(W, "sqrt", "1 / sqrt"),
+        ["function='sqrt'", "function of an array", "np.exp"],
+    ),
+    "own penalty that is convex": (
+        lambda: mtl.spectral_penalty(W, np.square, lambda x: 2.0 * x),
+        ["function=square", "not concave", "rises from 0.02"],
+    ),
+    "own penalty with a derivative of its own": (
+        lambda: mtl.spectral_penalty(W, np.sqrt, lambda x: 1.0 / np.sqrt(x)),
+        ["function=sqrt", "at x = 0.01 the derivative says 10", "with respect to x = sigma^2 + eps"],
+    ),
+    "own penalty that is infinite at zero": (
+        lambda: mtl.spectral_penalty(W, np.log, lambda x: 1.0 / x, eps=0.0),
+        ["function=log", "not finite at x = 0", "eps = 0"],
+    ),
+    "square-root loss with a negative eps": (
+        lambda: mtl.square_root_loss(W, REAL, eps=-1e-3),
+        ["square_root_loss(..., eps=-0.001)", "finite number >= 0", "eps=1e-3"],
+    ),
+    "eps for a loss that is smooth": (
+        lambda: mtl.squared_loss(W, REAL, eps=1e-3),
+        ["squared_loss(W, tasks)", "no parameter 'eps'"],
+    ),
+    "penalty as a constraint": (
+        lambda: mtl.minimize(mtl.squared_loss(W, REAL), subject_to=[mtl.rank(W)]),
+        ["subject_to contains rank(W)", "not a constraint"],
+    ),
+    "rank constraint outside a list": (
+        lambda: mtl.minimize(mtl.squared_loss(W, REAL), subject_to=mtl.rank(W) <= 2),
+        ["subject_to=[rank(W) <= 2]"],
+    ),
     "parameter as a radius": (lambda: mtl.l1_norm(W) <= lam, ["l1_norm(W) <= lam", "plain numbers"]),
 }
 

@@ -20,7 +20,7 @@ LOG = np.log1p(np.exp([-2.0, 1.0, 0.0]))
 LOSSES = {
     "squared_loss": ({}, 0.5 * (1 + 4 + 1), 0.5 * (1 + 8 + 0.5)),
     "sum_of_squares": ({}, 6.0, 9.5),
-    "square_root_loss": ({}, np.sqrt(6.0), np.sqrt(9.5)),
+    "square_root_loss": ({"eps": 0.0}, np.sqrt(6.0), np.sqrt(9.5)),
     "absolute_loss": ({}, 4.0, 1 + 4 + 0.5),
     "quantile_loss": ({"q": 0.8}, 0.2 + 1.6 + 0.2, 0.2 + 3.2 + 0.1),
     "huber_loss": ({"delta": 1.5}, 0.5 + (3 - 1.125) + 0.5, 0.5 + 2 * 1.875 + 0.25),

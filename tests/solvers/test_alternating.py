@@ -689,10 +689,14 @@ def here(problem, **options):
 
 
 TYPED = "matrix_normal(W, Sigma1, Sigma2, eta=0.7, rho=1.3)"
-METHODS = "'auto', 'lbfgs', 'joint', 'block', 'flip_flop'"
+METHODS = "'auto', 'newton', 'lbfgs', 'joint', 'block', 'flip_flop', 'algorithm_1'"
 STEPS = "'auto', 'simultaneous_diagonalization', 'sylvester', 'closed_form', 'gradient_descent', 'conjugate_gradient'"
 WRONG = {
-    "method": (here(fetr, method="newton"), ["method='newton'", "there is no such method", METHODS]),
+    "method": (here(fetr, method="sgd"), ["method='sgd'", "there is no such method", METHODS]),
+    "method of reweighted models": (
+        here(fetr, method="newton"),
+        ["method='newton'", TYPED, "neither reweighted nor a multiple of ridge", "method='joint'"],
+    ),
     "method None": (here(fetr, method=None), ["method=None", "there is no such method", METHODS]),
     "method a list": (here(fetr, method=["block"]), ["method=['block']", METHODS]),
     "w_step": (here(fetr, w_step="qr"), ["w_step='qr'", STEPS]),

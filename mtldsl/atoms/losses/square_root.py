@@ -8,6 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from mtldsl.atoms.function import Loss, register
+from mtldsl.atoms.parameters import checked_number
 
 __all__ = ["SquareRootLoss"]
 
@@ -18,22 +19,30 @@ ROUNDING = 1e-12
 @register
 @dataclass(frozen=True, eq=False)
 class SquareRootLoss(Loss):
-    r"""The norm of a task's residuals: sqrt(sum_j s_j (z_j - y_j)^2), with z = X_i w_i its predictions.
+    r"""The norm of a task's residuals: sqrt(sum_j s_j (z_j - y_j)^2 + eps^2), with z = X_i w_i its predictions.
 
     Shapes: z, y and the sample weights s are (n,); one norm per task, summed over tasks. Tasks with more
     noise weigh less than under a squared loss, so that one regularization parameter suits them all.
     `mean=True` divides each norm by n (not by sqrt(n)).
 
+    Parameters
+    ----------
+    eps : number >= 0, in the units of a task's residual norm. 0 is the norm itself, which is not smooth where
+        a task's residuals are all zero; with eps > 0 the loss is smooth everywhere.
+
     Raises
     ------
     DataError
         Where a target is not finite (NaN in a shared Y means: not in this task).
+    ModelError
+        Where eps is negative or not finite.
 
     Notes
     -----
-    Not smooth where all residuals are zero. gradient: s r / ||sqrt(s) r||, r = z - y (0 where r = 0).
-    Conjugate: <u, y> where ||u / sqrt(s)|| <= 1, else +inf. prox: a block soft threshold on r where all s are
-    equal; otherwise r_j / (1 + mu s_j), mu > 0 the root of a scalar equation, or r = 0.
+    gradient: s r / sqrt(||sqrt(s) r||^2 + eps^2), r = z - y (0 where r = 0). Conjugate: <u, y> - eps sqrt(1 -
+    ||u / sqrt(s)||^2) where that norm is <= 1, else +inf. prox: r_j / (1 + mu s_j), mu >= 0 the root of a
+    scalar equation; a block soft threshold on r where eps = 0 and all s are equal.
+    Reweighting: v/2 ||sqrt(s) r||^2 with v = 1 / sqrt(||sqrt(s) r||^2 + eps^2) touches it from above.
     Source: Belloni, Chernozhukov and Wang, "Square-root lasso", Biometrika 98 (2011); for several tasks, Liu,
     Wang and Zhao, "Multivariate regression with calibration", NIPS 2014.
 
@@ -47,23 +56,60 @@ class SquareRootLoss(Loss):
     array([2.5, 1. ])
     >>> SquareRootLoss().gradient(y, y)
     array([0., 0.])
+    >>> SquareRootLoss(eps=12.0).value(z, y)
+    13.0
     """
+
+    eps: float = 0.0
 
     name: ClassVar[str] = "square_root_loss"
     formula: ClassVar[str] = r"\|{}-y_i\|_2"
+    radial: ClassVar[bool] = True
+
+    def __post_init__(self):
+        eps = checked_number(
+            self.name, "eps", self.eps, lambda e: e >= 0, "a finite number >= 0, such as eps=1e-3"
+        )
+        object.__setattr__(self, "eps", eps)
+
+    @classmethod
+    def examples(cls):
+        return [cls(), cls(0.5)]
+
+    @property
+    def smooth(self) -> bool:
+        return self.eps > 0
+
+    @property
+    def curvature(self) -> float:
+        return 1.0 / self.eps if self.eps else np.inf
+
+    def latex(self, argument):
+        return (
+            super().latex(argument) if not self.eps else rf"\sqrt{{\|{argument}-y_i\|_2^2 + {self.eps:g}^2}}"
+        )
 
     def value(self, z, y, s=None):
-        r = z - y
-        return float(np.linalg.norm(r if s is None else np.sqrt(s) * r))
+        return float(np.hypot(_norm(z - y, s), self.eps))
 
     def gradient(self, z, y, s=None):
         r = z - y
-        norm = np.linalg.norm(r if s is None else np.sqrt(s) * r)
+        norm = np.hypot(_norm(r, s), self.eps)
         pull = r if s is None else s * r
         return pull / norm if norm > 0 else np.zeros_like(r)
 
+    def value_of_norm(self, t):
+        return np.hypot(t, self.eps)
+
+    def weight_of_norm(self, t):
+        with np.errstate(divide="ignore"):  # no quadratic touches a kink from above
+            return 1.0 / np.hypot(t, self.eps)
+
     def prox(self, z, y, step, s=None):
         r = z - y
+        if self.eps:
+            s = np.ones_like(r) if s is None else s
+            return y + r / (1.0 + _smoothed_root(s, np.sqrt(s) * r, step, self.eps) * s)
         if s is None:
             return y + _block_soft_threshold(r, step)
         if np.all(s == s[0]):
@@ -74,10 +120,17 @@ class SquareRootLoss(Loss):
         return y + r * (t / (t + s))
 
     def conjugate(self, u, y, s=None):
-        return float(np.dot(u, y)) if _dual_norm(u, s) <= 1.0 + ROUNDING else np.inf
+        norm = _dual_norm(u, s)
+        if norm > 1.0 + ROUNDING:
+            return np.inf
+        return float(np.dot(u, y)) - self.eps * np.sqrt(max(1.0 - norm**2, 0.0))
 
     def dual_project(self, u, y, s=None):
         return u / max(_dual_norm(u, s), 1.0)
+
+
+def _norm(r, s) -> float:
+    return float(np.linalg.norm(r if s is None else np.sqrt(s) * r))
 
 
 def _dual_norm(u, s) -> float:
@@ -105,3 +158,29 @@ def _secular_root(s, a, step) -> float:
         if not after > t * (1.0 + 1e-15):
             return max(t, after)
         t = after
+
+
+def _smoothed_root(s, a, step, eps) -> float:
+    """The mu >= 0 with mu sqrt(||a / (1 + mu s)||^2 + eps^2) = step.
+
+    The left side rises from 0, and by less than it does at 0: Newton's method on it as a function of log mu, kept between bounds.
+    """
+    low, high = step / np.hypot(np.linalg.norm(a), eps), step / eps
+    mu = low
+    for _ in range(200):
+        shrunk = a / (1.0 + mu * s)
+        square = float(shrunk @ shrunk)
+        norm = np.sqrt(square + eps**2)
+        left = mu * norm
+        low, high = (mu, high) if left < step else (low, mu)
+        # d log(left) / d log(mu)
+        slope = 1.0 - mu * float(shrunk @ (shrunk * s / (1.0 + mu * s))) / norm**2
+        short = np.log(step / left)
+        if abs(short) <= 2e-15:  # beside a kink mu is known no better, but the residuals are
+            return float(mu)
+        rise = short / slope if slope > 0 else np.inf
+        after = mu * np.exp(rise) if np.log(low / mu) <= rise <= np.log(high / mu) else np.sqrt(low * high)
+        if abs(after - mu) <= 1e-15 * mu:
+            return float(after)
+        mu = after
+    return float(mu)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
+
 from mtldsl.atoms.function import SeparableLoss, register
 
 __all__ = ["SquaredLoss", "SumOfSquares"]
@@ -14,6 +16,7 @@ class _Squares(SeparableLoss):
     """q/2 times the sum of squares, q = `quadratic`."""
 
     smooth: ClassVar[bool] = True
+    radial: ClassVar[bool] = True
 
     def pointwise(self, z, y):
         r = z - y
@@ -21,6 +24,12 @@ class _Squares(SeparableLoss):
 
     def slope(self, z, y):
         return self.quadratic * (z - y)
+
+    def value_of_norm(self, t):
+        return 0.5 * self.quadratic * np.square(t)
+
+    def weight_of_norm(self, t):
+        return np.full(np.shape(t), self.quadratic)
 
     def pointwise_prox(self, z, y, step):
         pull = self.quadratic * step

@@ -5,6 +5,7 @@ from mtldsl.atoms.regularizers.differences import GraphLaplacian, MeanRegularize
 from mtldsl.atoms.regularizers.entries import L1Norm
 from mtldsl.atoms.regularizers.groups import FrobeniusNorm, GroupNorm
 from mtldsl.atoms.regularizers.kronecker import KroneckerRidge
+from mtldsl.atoms.regularizers.rank import Rank
 from mtldsl.atoms.regularizers.rows import L1InfNorm, L21Norm
 from mtldsl.atoms.regularizers.spectrum import SquaredTraceNorm, TraceNorm
 from mtldsl.atoms.regularizers.squares import Ridge
@@ -20,6 +21,7 @@ __all__ = [
     "L12Norm",
     "L21Norm",
     "MeanRegularizer",
+    "Rank",
     "Ridge",
     "SquaredTraceNorm",
     "TotalVariation",

@@ -2,6 +2,7 @@
 
 from mtldsl.atoms.sets.balls import FrobeniusBall, L1Ball, L21Ball, TraceNormBall
 from mtldsl.atoms.sets.bounds import AtLeast, AtMost, EqualTo
+from mtldsl.atoms.sets.rank import RankAtMost
 from mtldsl.atoms.sets.simplex import ColumnsOnSimplex
 
 __all__ = [
@@ -12,5 +13,6 @@ __all__ = [
     "FrobeniusBall",
     "L1Ball",
     "L21Ball",
+    "RankAtMost",
     "TraceNormBall",
 ]

@@ -1,16 +1,28 @@
 """Learned structures: penalties whose quadratic form is itself learned in closed form."""
 
 from mtldsl.atoms.spectral_matrix import SpectralMatrix
+from mtldsl.atoms.structures.concave_spectrum import ConcaveSpectrum
 from mtldsl.atoms.structures.covariance_norms import FeatureCovarianceNorm, TaskCovarianceNorm
 from mtldsl.atoms.structures.matrix_normal import MatrixNormal
+from mtldsl.atoms.structures.spectral_penalties import (
+    CappedTraceNorm,
+    LogRank,
+    SchattenNorm,
+    SpectralPenalty,
+)
 from mtldsl.atoms.structures.structure import Learned, Range, Structure
 
 __all__ = [
+    "CappedTraceNorm",
+    "ConcaveSpectrum",
     "FeatureCovarianceNorm",
     "Learned",
+    "LogRank",
     "MatrixNormal",
     "Range",
+    "SchattenNorm",
     "SpectralMatrix",
+    "SpectralPenalty",
     "Structure",
     "TaskCovarianceNorm",
 ]

@@ -87,6 +87,7 @@ class MatrixNormal(Structure):
     }
     is_smooth: ClassVar[bool] = True
     flip_flops: ClassVar[bool] = True
+    exact_prox: ClassVar[bool] = False
     finite_dual: ClassVar[bool] = True
 
     def __post_init__(self):

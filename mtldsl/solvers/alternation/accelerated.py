@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from mtldsl.compile.majorization import Remembered
 from mtldsl.compile.normal_form import Blocks, NormalForm
 from mtldsl.compile.structure_term import Structures, learned_matrices
 from mtldsl.solvers.alternation.blocks import Looks, assert_descent
@@ -28,10 +29,12 @@ def accelerate(
     plain = step.solve(structures, x, accuracy)
     here, value = layout.flat(plain.blocks), step.value(plain.blocks)
     size, looks = step.size(plain.blocks), Looks(watch, max_iter)
+    remembered = Remembered(any(f.atom.is_reweighted for f in form.functions), reweights_losses=False)
     for iteration in range(1, max_iter + 1):
         image = step.solve(learned_matrices(form, layout.blocks(here)), layout.blocks(here), accuracy)
         flat, best = layout.flat(image.blocks), step.value(image.blocks)
         assert_descent(value, best, iteration, step.rise * size)
+        remembered.add(iteration, layout.blocks(here), image.blocks)
         moved = np.linalg.norm(flat - here) / max(np.linalg.norm(flat), np.finfo(float).tiny)
         leap = anderson.step(here, flat, 1.0)
         if not np.array_equal(leap, flat):
@@ -42,7 +45,7 @@ def accelerate(
             else:
                 anderson.reset()
         here, value = flat, best
-        image.iteration = iteration
+        image.iteration, image.majorizations = iteration, remembered.steps
         if looks(image):
             return image
         if moved == 0.0 and accuracy <= _BEST_ACCURACY:  # rounding: no step moves any more

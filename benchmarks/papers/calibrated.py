@@ -1,0 +1,118 @@
+"""The experiments of the NC-CMTL paper (section 5) with this package.
+
+    OPENBLAS_NUM_THREADS=1 python -m benchmarks.papers.calibrated                     # all of it: about 45 minutes on one core
+    OPENBLAS_NUM_THREADS=1 python -m benchmarks.papers.calibrated --study table --partitions 0 1 --methods NN-MTL NC-CMTL
+    OPENBLAS_NUM_THREADS=1 python -m benchmarks.papers.calibrated --study synthetic --repeats 100 --validations 5    # as the paper
+    python -m benchmarks.papers.calibrated --quick                                    # a minute, in a folder of its own
+    python -m benchmarks.papers.calibrated --report-only
+
+Run it from the root of the repository. Every study leaves a CSV file in benchmarks/results, from which calibrated.md and its figures
+are made. Studies: synthetic (Table 3), mu (Fig. 2), table (Table 4), convergence (Fig. 3), time (Table 5, at the settings that table
+chose). The first three go on where they were stopped. Data: see mtldsl.datasets.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from pathlib import Path
+
+from threadpoolctl import threadpool_limits
+
+from benchmarks.machine import RESULTS
+from benchmarks.papers.calibrated_convergence import run_convergence
+from benchmarks.papers.calibrated_methods import METHODS
+from benchmarks.papers.calibrated_mu import run_mu
+from benchmarks.papers.calibrated_report import report
+from benchmarks.papers.calibrated_synthetic import SETTINGS, VARIANTS, run_synthetic
+from benchmarks.papers.calibrated_table import run_table
+from benchmarks.papers.calibrated_time import run_time
+
+STUDIES = ("mu", "table", "convergence", "time", "synthetic")
+#: Partitions of the table and of Fig. 2.
+PARTITIONS = {"school": 5, "sarcos": 10, "mu": 5}
+
+
+def main() -> None:
+    options = _options()
+    folder = Path(options.folder or (tempfile.mkdtemp(prefix="calibrated_") if options.quick else RESULTS))
+    folder.mkdir(parents=True, exist_ok=True)
+    if not options.report_only:
+        with threadpool_limits(1):
+            for study in options.study:
+                print(f"\n{study}", flush=True)
+                _run(study, folder, options)
+    report(folder)
+
+
+def _options():
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.papers.calibrated", description=__doc__.splitlines()[0]
+    )
+    parser.add_argument("--study", nargs="+", choices=STUDIES, default=list(STUDIES))
+    parser.add_argument(
+        "--data", nargs="+", choices=("school", "sarcos"), default=["school", "sarcos"], help="of table"
+    )
+    parser.add_argument("--methods", nargs="+", choices=METHODS, help="of table (all)")
+    parser.add_argument(
+        "--partitions", nargs="+", type=int, help="of table and mu (school 0 to 4, sarcos 0 to 9, mu 0 to 4)"
+    )
+    parser.add_argument("--settings", nargs="+", choices=SETTINGS, help="of synthetic (all)")
+    parser.add_argument(
+        "--repeats", type=int, default=3, help="data sets a setting of synthetic (3; the paper: 100)"
+    )
+    parser.add_argument("--variants", nargs="+", choices=VARIANTS, help="of synthetic (all)")
+    parser.add_argument(
+        "--validations",
+        type=int,
+        default=1,
+        help="of five folds, how many are held out to choose on in synthetic (1)",
+    )
+    parser.add_argument("--mu", type=float, default=MU, help=f"of convergence ({MU:g})")
+    parser.add_argument(
+        "--quick", action="store_true", help="small sizes, one partition, few settings: a smoke test"
+    )
+    parser.add_argument(
+        "--folder", help="of the CSV files and calibrated.md (benchmarks/results; quick: a new one)"
+    )
+    parser.add_argument(
+        "--report-only", action="store_true", help="write calibrated.md and its figures, run nothing"
+    )
+    return parser.parse_args()
+
+
+#: of convergence: chosen most often by cross-validation on School, 20 %
+MU = 8.0
+
+
+def _run(study: str, folder: Path, options) -> None:
+    quick = options.quick
+
+    def partitions(name):
+        return options.partitions or range(1 if quick else PARTITIONS[name])
+
+    if study == "synthetic":
+        run_synthetic(
+            folder,
+            repeats=range(1 if quick else options.repeats),
+            settings=options.settings or (SETTINGS[-1:] if quick else None),
+            variants=options.variants,
+            validations=options.validations,
+            quick=quick,
+        )
+    elif study == "mu":
+        run_mu(folder, partitions=partitions("mu"), sizes=[100] if quick else None, quick=quick)
+    elif study == "convergence":
+        run_convergence(folder, options.mu, quick=quick)
+    elif study == "time":
+        run_time(folder, repeats=1 if quick else 5)
+    else:
+        for data in options.data:
+            sizes = {"school": [20], "sarcos": [300]}[data] if quick else None
+            run_table(
+                folder, data, partitions=partitions(data), methods=options.methods, sizes=sizes, quick=quick
+            )
+
+
+if __name__ == "__main__":
+    main()

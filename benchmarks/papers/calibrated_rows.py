@@ -1,0 +1,37 @@
+"""CSV files that grow by whole rows, so that a run stopped at any time goes on where it was."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+from pathlib import Path
+
+__all__ = ["append", "done", "rows_of"]
+
+
+def rows_of(path: Path) -> list[dict]:
+    """Every row as text; none where there is no file."""
+    if not path.is_file():
+        return []
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def done(path: Path, key) -> set[tuple]:
+    """The keys of the rows there are."""
+    return {tuple(row[name] for name in key) for row in rows_of(path)}
+
+
+def append(path: Path, columns, row: dict) -> None:
+    """A row in one write."""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, columns, lineterminator="\n")
+    if not path.is_file() or path.stat().st_size == 0:
+        writer.writeheader()
+    writer.writerow(row)
+    handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+    try:
+        os.write(handle, text.getvalue().encode())
+    finally:
+        os.close(handle)

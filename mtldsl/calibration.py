@@ -1,0 +1,33 @@
+"""How much each task counts: the weights that calibrated losses give tasks, and the noise that is left in each."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mtldsl.compile.normal_form import Blocks, LossTerm, NormalForm
+
+__all__ = ["calibration"]
+
+
+def calibration(form: NormalForm, blocks: Blocks) -> tuple[np.ndarray, np.ndarray] | None:
+    """(task weights (m,), noise levels (m,)) of the first loss that is a function of the norms of tasks' residuals, else None.
+
+    A task's weight v_i is that of the quadratic v_i / 2 ||r_i||^2 which touches its loss from above: the same for all tasks under
+    a squared loss, coefficient / ||r_i|| under the square-root loss. Its noise level is the root mean square of its residuals,
+    ||r_i|| / sqrt(n_i), n_i the total weight of its samples.
+    Source: Nie, Hu and Li, "Calibrated multi-task learning", KDD 2018, eq. (15).
+    """
+    loss = next((loss for loss in form.losses if loss.atom.radial), None)
+    if loss is None:
+        return None
+    norms, totals = _norms(loss, blocks)
+    return loss.coefficients * loss.atom.weight_of_norm(norms), norms / np.sqrt(totals)
+
+
+def _norms(loss: LossTerm, blocks: Blocks) -> tuple[np.ndarray, np.ndarray]:
+    """(||r_i||, total weight of the samples) of every task, samples weighted."""
+    tasks = loss.tasks
+    squares = (loss.predictions(blocks) - tasks.targets) ** 2
+    weights = np.ones(tasks.n_samples) if tasks.sample_weights is None else tasks.sample_weights
+    starts = tasks.offsets[:-1]
+    return np.sqrt(np.add.reduceat(weights * squares, starts)), np.add.reduceat(weights, starts)

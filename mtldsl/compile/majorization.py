@@ -1,0 +1,53 @@
+"""Steps of majorisation-minimisation, kept so that the reference can repeat them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from mtldsl.compile.normal_form import Blocks
+
+__all__ = ["MajorizationStep", "Remembered"]
+
+
+@dataclass(frozen=True, eq=False)
+class MajorizationStep:
+    """From `before`, where a convex majoriser of the objective touches it, to `after`, the majoriser's minimiser.
+
+    reweights_losses : whether the losses too were replaced by quadratics, v_i / 2 ||r_i||^2 + constant a task
+    """
+
+    iteration: int
+    before: Blocks
+    after: Blocks
+    reweights_losses: bool
+
+
+class Remembered:
+    """Of a run's steps the first, a random one, and the last."""
+
+    def __init__(self, wanted: bool, reweights_losses: bool):
+        self.wanted, self.reweights_losses = wanted, reweights_losses
+        self._kept: dict[str, MajorizationStep] = {}
+        self._seen, self._rng = 0, np.random.default_rng(0)
+
+    def add(self, iteration: int, before: Blocks, after: Blocks) -> None:
+        if not self.wanted:
+            return
+        step = MajorizationStep(
+            iteration,
+            {name: np.array(block) for name, block in before.items()},
+            {name: np.array(block) for name, block in after.items()},
+            self.reweights_losses,
+        )
+        self._kept.setdefault("first", step)
+        self._seen += 1
+        if self._rng.integers(self._seen) == 0:  # every one of them is as likely as any other
+            self._kept["random"] = step
+        self._kept["last"] = step
+
+    @property
+    def steps(self) -> tuple[MajorizationStep, ...]:
+        """In the order in which they were made."""
+        return tuple(sorted(set(self._kept.values()), key=lambda step: step.iteration))

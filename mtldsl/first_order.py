@@ -1,0 +1,111 @@
+r"""First-order conditions with multipliers, for models in which losses have kinks or penalties are not convex.
+
+A point x is stationary where there are u_t in the subdifferential of loss t at its predictions, and v_k in that of function k at
+the image of its map, with sum_t A_t^T u_t + sum_k B_k^T v_k = 0 on every block. A solver's multipliers obey none of this exactly.
+They are made to obey the equation - one function of every block takes what is left - and then measured: u lies in the
+subdifferential of f at z exactly if z = prox(z + tau u), so that
+
+    || z - prox_{tau f}(z + tau u) || / (tau ||u||)
+
+is the distance, to first order, in multipliers and in predictions alike. For a function that is not convex tau is small: then only
+what is near counts. The log-rank at W = U diag(s) V^T, for one, has the subgradients U diag(1 / (1 + s)) V^T + Z with Z
+orthogonal to U and V on either side and ||Z||_2 <= 1.
+
+Source: Nie, Hu and Li, "Calibrated multi-task learning", KDD 2018, problem (7); Rockafellar and Wets, "Variational analysis"
+(1998), Theorem 10.1.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mtldsl.compile.normal_form import Blocks, NormalForm
+
+__all__ = ["first_order_residuals"]
+
+_TINY = np.finfo(float).tiny
+
+#: tau of a function that is not convex, as a share of what it is for others.
+_NEAR = 1e-3
+
+
+def first_order_residuals(
+    form: NormalForm, blocks: Blocks, loss_duals=None, function_duals=None
+) -> dict[str, float] | None:
+    """What is missing of the conditions, by term as typed and "balance" for the equation; None where a term has neither a gradient
+    nor an exact prox, or two terms of a block lack a multiplier.
+    """
+    x, g = blocks, form.zeros()
+    found: dict[str, float] = {}
+    of_losses, magnitudes = form.zeros(), form.zeros()
+    for t, loss in enumerate(form.losses):
+        z = loss.predictions(x)
+        if loss.atom.smooth:
+            u = loss.gradient(z)
+        else:
+            given = None if loss_duals is None else loss_duals[t]
+            u = loss.gradient(z) if given is None else np.asarray(loss.dual_project(given))
+            tau = (np.linalg.norm(z) + np.linalg.norm(loss.tasks.targets)) / max(np.linalg.norm(u), _TINY)
+            try:
+                apart = np.linalg.norm(z - loss.prox(z + tau * u, tau))
+            except NotImplementedError:
+                return None
+            found[loss.typed] = float(apart / max(tau * np.linalg.norm(u), _TINY))
+        loss.add_adjoint(u, of_losses)
+        for name in loss.intercepts:  # where multipliers balance each other, their sum is no measure of size
+            magnitudes[name] += np.add.reduceat(np.abs(u), loss.tasks.offsets[:-1])[None, :]
+    sizes = {name: float(np.linalg.norm(part)) for name, part in of_losses.items()}
+    for name, part in of_losses.items():
+        g[name] += part
+    v = _known(form, x, function_duals)
+    for f, dual in zip(form.functions, v, strict=True):
+        if dual is not None:
+            into = form.zeros()
+            f.map.add_adjoint(dual, into)
+            for name, part in into.items():
+                g[name] += part
+                sizes[name] = max(sizes[name], float(np.linalg.norm(part)))
+    rough = [k for k, f in enumerate(form.functions) if f.is_constraint or not f.atom.is_smooth]
+    left = 0.0
+    for name, residual in g.items():
+        own = [k for k in rough if form.functions[k].map.multiple_of(name)]
+        missing = [k for k in own if v[k] is None]
+        if len(missing) > 1:
+            return None
+        if own:
+            taker = missing[0] if missing else own[-1]
+            before = 0.0 if v[taker] is None else v[taker]
+            v[taker] = before - residual / form.functions[taker].map.multiple_of(name)
+        else:
+            size = max(max(sizes.values()), float(np.linalg.norm(magnitudes[name])), _TINY)
+            left = max(left, float(np.linalg.norm(residual)) / size)
+    if any(v[k] is None for k in rough):
+        return None
+    found["balance"] = left
+    largest = max(sizes.values())
+    for k in rough:
+        f, w = form.functions[k], form.functions[k].map.forward(x)
+        if not f.atom.exact_prox:
+            return None
+        found[f.typed] = _distance(f, w, v[k], largest)
+    return found
+
+
+def _known(form: NormalForm, x: Blocks, function_duals) -> list:
+    known = []
+    for k, f in enumerate(form.functions):
+        if not f.is_constraint and f.atom.is_smooth:
+            known.append(f.coefficient * f.atom.gradient(f.map.forward(x)))
+        else:
+            given = None if function_duals is None else function_duals[k]
+            known.append(None if given is None else np.asarray(given, float))
+    return known
+
+
+def _distance(f, w, v, largest: float) -> float:
+    """Of v from the subdifferential of a function at w, relative to the largest gradient."""
+    size = max(float(np.linalg.norm(v)), largest, _TINY)
+    tau = (float(np.linalg.norm(w)) or 1.0) / size
+    if not f.atom.convex:
+        tau *= _NEAR
+    return float(np.linalg.norm(w - f.prox(w + tau * v, tau))) / (tau * size)

@@ -1,0 +1,95 @@
+"""`mtl.model("Robust-MTL", tasks, rho1=50.0, rho2=15.0)`, and `mtl.models()`, which lists them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from mtldsl.errors import ModelError
+from mtldsl.language.source import nearest
+from mtldsl.named_models.named_model import NamedModel
+from mtldsl.named_models.papers import MODELS
+from mtldsl.problem import Problem
+from mtldsl.tasks import Tasks
+
+__all__ = ["ModelTable", "find", "model", "models"]
+
+
+class ModelTable(dict[str, NamedModel]):
+    """Name -> model; printed, a table of their statements."""
+
+    def __str__(self) -> str:
+        width = max(map(len, self))
+        lines, family = [], None
+        for each in self.values():
+            if each.family != family:
+                family = each.family
+                lines += ["", family] if lines else [family]
+            lines.append(f"  {each.name:<{width}}  {each.statement}")
+            if each.subject_to:
+                lines.append(f"  {'':<{width}}  subject to {', '.join(each.subject_to)}")
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+
+def models() -> Mapping[str, NamedModel]:
+    """Every named model, by name; it prints as a table of their statements.
+
+    >>> import mtldsl as mtl
+    >>> print(mtl.models()["Robust-MTL"])
+    minimize    sum_of_squares(L + S, tasks) + rho1 * trace_norm(L) + rho2 * l12_norm(S)
+    """
+    return ModelTable({each.name: each for each in MODELS})
+
+
+def find(name: str) -> NamedModel:
+    """The model of that name, or of that other name. ModelError, with the nearest name, where there is none."""
+    known = {known: each for each in MODELS for known in (each.name, *each.also)}
+    if isinstance(name, str) and name in known:
+        return known[name]
+    if not isinstance(name, str):
+        raise ModelError(f"model({name!r}, ...): the first argument is a name, such as 'Robust-MTL'")
+    # people type names without their capitals
+    spelled = {known.lower(): known for known in known}
+    hint = nearest(name.lower(), spelled)
+    for lowered, right in spelled.items():
+        hint = hint.replace(f"did you mean {lowered!r}?", f"did you mean {right!r}?")
+    if "did you mean" not in hint:
+        hint = f"; known are {', '.join(each.name for each in MODELS)}"
+    raise ModelError(f"there is no model {name!r}{hint}")
+
+
+def model(name: str, tasks: Tasks, /, *, intercept: bool = False, **parameters: float) -> Problem:
+    """A model of a paper as a problem: its statement, typed for you; `models()` and docs/models.md list them.
+
+    name       : such as "Robust-MTL"
+    tasks      : the data
+    intercept  : learn one number per task as well (beside the first weight matrix)
+    parameters : of the model, by name: numbers. What stands before a word is a `Parameter` of that name afterwards, among
+                 `problem.parameters`, so that `problem.path` can change it; what is an argument of a word stays as it is
+
+    Raises ModelError for a name that no model has, and for parameters that are missing, unknown or do not fit; DataError where
+    the data do not suit the loss.
+
+    More terms and constraints are added as to any other model: mtl.minimize(problem.objective + 0.1 * mtl.ridge(W), [W >= 0])
+    with W = problem.weights[0].
+
+    >>> import numpy as np, mtldsl as mtl
+    >>> tasks = mtl.Tasks.shared(np.eye(3), np.array([[3.0, 0], [0, 1], [0, 0]]))
+    >>> problem = mtl.model("Robust-MTL", tasks, rho1=50.0, rho2=1.0)
+    >>> print(problem)
+    minimize    sum_of_squares(L + S, tasks) + rho1 * trace_norm(L) + rho2 * l12_norm(S)
+    >>> solution = problem.solve()
+    >>> solution.status, solution["S"].round(4) + 0.0
+    ('optimal', array([[2.5, 0. ], [0. , 0.5], [0. , 0. ]]))
+    >>> rho1, rho2 = problem.parameters
+    >>> [round(each.objective, 4) for each in problem.path(rho2, [1.0, 0.0])]
+    [3.5, 0.0]
+    """
+    found = find(name)
+    if not isinstance(tasks, Tasks):
+        raise ModelError(
+            f"model({name!r}, {type(tasks).__name__}): the second argument must be a Tasks object; "
+            f"write {found.usage} with tasks = Tasks.shared(X, Y)"
+        )
+    return found.on(tasks, parameters, intercept)

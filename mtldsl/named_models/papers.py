@@ -1,0 +1,233 @@
+"""The models, family by family. A statement here is the documentation and the code at once."""
+
+from __future__ import annotations
+
+from mtldsl.named_models.named_model import NamedModel
+
+__all__ = ["MODELS"]
+
+_NC_CMTL = 'Nie, Hu and Li, "Calibrated multi-task learning", KDD 2018'
+_SMTL = (
+    'Ke, Pan, Yin and Huang, "Optimizing evaluation metrics for multi-task learning via the alternating direction method of '
+    'multipliers", IEEE Transactions on Cybernetics 2018'
+)
+_FETR = 'Zhao, Stretcu, Smola and Gordon, "Efficient multitask feature and relationship learning", UAI 2019'
+
+_REGULARIZED, _DECOMPOSED = "One matrix, one norm", "A sum of two matrices"
+_CALIBRATED, _NOT_CONVEX = "Calibrated losses", "Ranks without the bias of the trace norm"
+_COVARIANCES, _METRICS = "Learned covariances", "Metrics of classification"
+
+_SCALE_OF_LOG = (
+    "Not homogeneous: log(1 + sigma) bends at sigma = 1, so the scale of the data matters; standardize first. eps smooths "
+    "the penalty, log(1 + sqrt(sigma^2 + eps)); eps=0 is the paper's formula itself."
+)
+
+MODELS: tuple[NamedModel, ...] = (
+    # ------------------------------------------------------------------------------ one matrix, one norm
+    NamedModel(
+        name="STL",
+        statement="sum_of_squares(W, tasks) + lam * ridge(W)",
+        about="Every task alone, by ridge regression: what learning together is compared with.",
+        source=f"Single-task baseline of {_FETR}",
+        family=_REGULARIZED,
+        note="ridge(W) is half the squared norm: lam here is 2 alpha of scikit-learn's Ridge.",
+    ),
+    NamedModel(
+        name="Lasso",
+        statement="squared_loss(W, tasks) + rho * l1_norm(W)",
+        about="Few weights are not zero; the tasks share nothing.",
+        source='Tibshirani, "Regression shrinkage and selection via the lasso", Journal of the Royal Statistical Society B 58, 1996',
+        family=_REGULARIZED,
+        also=("MTL-REG(l11)",),
+        note="Of a loss divided by n rows, as scikit-learn's Lasso has it, rho is n alpha.",
+    ),
+    NamedModel(
+        name="L21",
+        statement="squared_loss(W, tasks) + rho * l21_norm(W)",
+        about="Few features matter, and they matter in all tasks.",
+        source='Liu, Ji and Ye, "Multi-task feature learning via efficient l2,1-norm minimization", UAI 2009',
+        family=_REGULARIZED,
+        also=("MTL-REG(l21)",),
+        note="Also called multi-task lasso and, by its authors, MTFL. Of a loss divided by n rows, as scikit-learn's "
+        "MultiTaskLasso has it, rho is n alpha.",
+    ),
+    NamedModel(
+        name="NN-MTL",
+        statement="squared_loss(W, tasks) + rho * trace_norm(W)",
+        about="The tasks' weights lie near a space of few dimensions.",
+        source='Pong, Tseng, Ji and Ye, "Trace norm regularization: reformulations, algorithms, and multi-task learning", SIAM '
+        f"Journal on Optimization 20, 2010; the name is that of {_NC_CMTL}",
+        family=_REGULARIZED,
+        also=("MTL-REG(trace)",),
+        note="Of a loss without the 1/2, rho is half the paper's parameter.",
+    ),
+    # ---------------------------------------------------------------------------- a sum of two matrices
+    NamedModel(
+        name="Robust-MTL",
+        statement="sum_of_squares(L + S, tasks) + rho1 * trace_norm(L) + rho2 * l12_norm(S)",
+        about="Weights of low rank, and outlier tasks: a column of S that is not zero.",
+        source='Chen, Zhou and Ye, "Integrating low-rank and group-sparse structures for robust multi-task learning", KDD 2011',
+        family=_DECOMPOSED,
+        weights=("L", "S"),
+        also=("RMTL",),
+        note="W = L + S. Of a loss divided by a number c (of rows, of tasks), the parameters are c times those.",
+    ),
+    NamedModel(
+        name="rMTFL",
+        statement="sum_of_squares(P + Q, tasks) + rho1 * l21_norm(P) + rho2 * l12_norm(Q)",
+        about="Features that all tasks share, and outlier tasks: a column of Q that is not zero.",
+        source='Gong, Ye and Zhang, "Robust multi-task feature learning", KDD 2012',
+        family=_DECOMPOSED,
+        weights=("P", "Q"),
+        note="W = P + Q. Of a loss divided by a number c (of rows, of tasks), the parameters are c times those.",
+    ),
+    NamedModel(
+        name="Dirty model",
+        statement="squared_loss(P + Q, tasks) + rho1 * l1_inf_norm(P) + rho2 * l1_norm(Q)",
+        about="Features that all tasks share, with a largest weight each, and weights of single tasks.",
+        source='Jalali, Sanghavi, Ruan and Ravikumar, "A dirty model for multi-task learning", NIPS 2010',
+        family=_DECOMPOSED,
+        weights=("P", "Q"),
+        also=("Dirty",),
+        note="W = P + Q. Of a loss 1/(2n) times the sum of squares, as in the paper, rho1 is n lambda_b and rho2 is n lambda_s; "
+        "of a sum of squares without the 1/2, half the parameters.",
+    ),
+    NamedModel(
+        name="Incoherent sparse and low-rank",
+        statement="sum_of_squares(P + Q, tasks) + gamma * l1_norm(P)",
+        about="Weights of low rank, within a ball of the trace norm, and weights of single tasks.",
+        source='Chen, Liu and Ye, "Learning incoherent sparse and low-rank patterns from multiple tasks", ACM Transactions on '
+        "Knowledge Discovery from Data 5, 2012",
+        family=_DECOMPOSED,
+        subject_to=("trace_norm(Q) <= tau",),
+        weights=("P", "Q"),
+        note="W = P + Q.",
+    ),
+    # -------------------------------------------------------------------------------- calibrated losses
+    NamedModel(
+        name="CMTFL",
+        statement="square_root_loss(W, tasks) + rho * l21_norm(W)",
+        about="Few features matter, in all tasks; a task's noise sets how much it is regularized.",
+        source='Gong, Zhou, Fan and Ye, "Efficient multi-task feature learning with calibration", KDD 2014',
+        family=_CALIBRATED,
+        also=("Calibrated MTL", "Calibrated-MTL"),
+        note='With one X for all tasks it is the calibrated multivariate regression (CMR) of Liu, Wang and Zhao, "Multivariate '
+        'regression with calibration", NIPS 2014.',
+    ),
+    NamedModel(
+        name="Square-root trace norm",
+        statement="square_root_loss(W, tasks) + rho * trace_norm(W)",
+        about="Weights near a space of few dimensions; a task's noise sets how much it is regularized.",
+        source=f"The convex cousin of NC-CMTL: {_NC_CMTL}, eq. (7), with sigma in place of log(1 + sigma)",
+        family=_CALIBRATED,
+    ),
+    NamedModel(
+        name="NC-CMTL",
+        statement="square_root_loss(W, tasks) + mu * log_rank(W, eps=eps)",
+        about="Weights of low rank, large singular values hardly shrunk; a task's noise sets how much it is regularized.",
+        source=f"{_NC_CMTL}, eq. (7)",
+        family=_CALIBRATED,
+        defaults={"eps": 0.01},
+        note=_SCALE_OF_LOG,
+    ),
+    # ---------------------------------------------------------- ranks without the bias of the trace norm
+    NamedModel(
+        name="NC-MTL",
+        statement="sum_of_squares(W, tasks) + mu * log_rank(W, eps=eps)",
+        about="Weights of low rank, large singular values hardly shrunk.",
+        source=f"{_NC_CMTL}, eq. (6)",
+        family=_NOT_CONVEX,
+        defaults={"eps": 0.01},
+        note=_SCALE_OF_LOG,
+    ),
+    NamedModel(
+        name="Capped-MTL",
+        statement="sum_of_squares(W, tasks) + mu * capped_trace_norm(W, tau)",
+        about="Weights of low rank; singular values above tau are not shrunk at all.",
+        source='Han and Zhang, "Multi-stage multi-task learning with reduced rank", AAAI 2016; as in '
+        f"{_NC_CMTL}, eq. (4)",
+        family=_NOT_CONVEX,
+        note="With tau above every singular value it is the trace norm.",
+    ),
+    NamedModel(
+        name="Reduced-rank regression",
+        statement="sum_of_squares(W, tasks)",
+        about="The tasks' weights lie in a space of r dimensions.",
+        source='Izenman, "Reduced-rank regression for the multivariate linear model", Journal of Multivariate Analysis 5, 1975',
+        family=_NOT_CONVEX,
+        subject_to=("rank(W) <= r",),
+    ),
+    # ------------------------------------------------------------------------------ learned covariances
+    NamedModel(
+        name="MTFL",
+        statement="sum_of_squares(W, tasks) + gamma * feature_covariance_norm(W, D)",
+        about="The tasks share features, linear combinations of the given ones; their covariance D is learned.",
+        source='Argyriou, Evgeniou and Pontil, "Convex multi-task feature learning", Machine Learning 73, 2008',
+        family=_COVARIANCES,
+        subject_to=("D.trace() <= 1",),
+        learned={"D": "FeatureCovariance"},
+        note="With D at its best it is sum_of_squares(W, tasks) + gamma * squared_trace_norm(W); so is MTRL.",
+    ),
+    NamedModel(
+        name="MTRL",
+        statement="sum_of_squares(W, tasks) + gamma * task_covariance_norm(W, Omega)",
+        about="Which tasks are alike, and which are opposite, is learned: the covariance Omega of the tasks.",
+        source='Zhang and Yeung, "A convex formulation for learning task relationships in multi-task learning", UAI 2010',
+        family=_COVARIANCES,
+        subject_to=("Omega.trace() <= 1",),
+        learned={"Omega": "TaskCovariance"},
+        note=f"In the form of {_FETR}. The authors' own ridge beside it is a term more: problem.objective + lam * ridge(W).",
+    ),
+    NamedModel(
+        name="FETR",
+        statement="sum_of_squares(W, tasks) + matrix_normal(W, Sigma1, Sigma2, eta=eta, rho=rho)",
+        about="How features and how tasks relate is learned: a matrix-normal prior with two precisions.",
+        source=f"{_FETR}, eq. (3)",
+        family=_COVARIANCES,
+        subject_to=("Sigma1 >> lower", "Sigma1 << upper", "Sigma2 >> lower", "Sigma2 << upper"),
+        learned={"Sigma1": "FeaturePrecision", "Sigma2": "TaskPrecision"},
+        defaults={"eta": 1, "rho": 1, "lower": 0.01, "upper": 100},
+        note="What the paper calls covariances are the precisions.",
+    ),
+    # ------------------------------------------------------------------------- metrics of classification
+    *(
+        NamedModel(
+            name=f"SMTL({norm}+{metric})",
+            statement=f"{word}(W) + lam * structured_hinge(W, tasks, metric={typed})",
+            about=f"{shared}; trained for {goal}.",
+            source=f"{_SMTL}, eq. (2)",
+            family=_METRICS,
+        )
+        for metric, typed, goal in (
+            ("F1", "FScore()", "the F-score"),
+            ("AUC", "AUC()", "the area under the ROC curve"),
+        )
+        for norm, word, shared in (
+            ("l11", "l1_norm", "Few weights are not zero"),
+            ("l21", "l21_norm", "Few features matter, in all tasks"),
+            ("trace", "trace_norm", "Weights near a space of few dimensions"),
+        )
+    ),
+    *(
+        NamedModel(
+            name=f"MTL-CLS({norm})",
+            statement=f"{word}(W) + 2 * lam * hinge_loss(W, tasks)",
+            about=f"{shared}; trained for few errors, by the hinge loss.",
+            source=f"Baseline of {_SMTL}",
+            family=_METRICS,
+            note="The 2 makes lam that of SMTL: the same as structured_hinge with ErrorRate() and lam.",
+        )
+        for norm, word, shared in (
+            ("l11", "l1_norm", "Few weights are not zero"),
+            ("l21", "l21_norm", "Few features matter, in all tasks"),
+            ("trace", "trace_norm", "Weights near a space of few dimensions"),
+        )
+    ),
+    NamedModel(
+        name="StructSVM",
+        statement="ridge(W) + lam * structured_hinge(W, tasks, metric=ROCArea())",
+        about="Every task alone, trained for pairs that are ranked wrongly: the baseline of SMTL for AUC.",
+        source='Joachims, "A support vector method for multivariate performance measures", ICML 2005',
+        family=_METRICS,
+    ),
+)

@@ -1,0 +1,184 @@
+"""ADMM where functions of the spectrum are not convex but have an exact proximal step; at the end, Newton steps at the rank found."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+import numpy as np
+
+from mtldsl.atoms.regularizers import Ridge, TraceNorm
+from mtldsl.certificate import certify
+from mtldsl.compile.choose import fast_candidates, get_solver
+from mtldsl.compile.normal_form import Blocks, FunctionTerm, NormalForm
+from mtldsl.solvers.admm_iteration import Iteration
+from mtldsl.solvers.alternation.fixed_rank import newton_at_rank, why_not_fixed_rank
+from mtldsl.solvers.alternation.radial_data import radial_data
+from mtldsl.solvers.solver import Point, Stage, Watch
+
+__all__ = ["Nonconvex"]
+
+#: Iterations in a round, which first is plain, then accelerated, and so on; each round is longer than the one before by the factor.
+_ROUND, _LONGER, _MEMORY = 150, 1.4, 10
+
+#: A penalty is this many times the modulus that makes its function convex: its proximal step then has one minimum.
+_MARGIN = 2.0
+
+#: Copies that are further apart than this after a plain round do not settle: the penalty is raised.
+_APART, _RAISE = 0.03, 2.0
+
+#: A residual from which on Newton steps are tried, and the seconds that they may take, at first and as a share of all.
+_NEAR, _SECONDS, _SHARE = 0.1, 0.5, 0.5
+
+#: The duality gap of the convex model that is solved first, and its most iterations.
+_GAP_FIRST, _STEPS_FIRST = 1e-3, 300
+
+
+class Nonconvex:
+    """From a convex relation's solution, in rounds of ADMM with penalties that stay as they are.
+
+    Douglas-Rachford's map of a weakly convex function is one of a convex function if its penalty exceeds the modulus; for others a
+    penalty of twice the losses' curvature is enough, and a smaller one that settles is faster.
+    Source: Li and Pong, "Global convergence of splitting methods for nonconvex composite optimization", SIAM J. Optim. 25 (2015).
+    """
+
+    def __init__(self, form: NormalForm, tol: float, start: Point | None):
+        self.form, self.tol, self.start = form, tol, start
+        self.rough = [k for k, f in enumerate(form.functions) if not f.atom.convex]
+
+    def run(self, max_iter: int, watch: Watch) -> Point:
+        began, newton_seconds = time.perf_counter(), 0.0
+        blocks = relaxed_solution(self.form, watch) if self.start is None else self.start.blocks
+        iteration = Iteration(self.form, self.tol, Point(blocks), relaxation=1.0, memory=_MEMORY)
+        iteration.change_penalties(self._penalties(iteration))
+        anderson = iteration.anderson
+        newton = why_not_fixed_rank(self.form) is None
+        data = radial_data(self.form) if newton else None
+        done, length, plain = 0, _ROUND, True
+        while True:
+            iteration.anderson = None if plain else anderson
+            anderson.reset()
+            point = iteration.run(min(length, max_iter - done), _Quiet(watch))
+            done += point.iteration
+            point.iteration = done
+            if Stage(watch)(point) or watch.expired or done >= max_iter:
+                return point
+            residual = certify(
+                self.form, point.blocks, point.loss_duals, point.function_duals, bound_optimum=False
+            ).stationarity.residual
+            spent = time.perf_counter() - began
+            if newton and residual <= _NEAR and newton_seconds <= _SECONDS + _SHARE * spent:
+                started = time.perf_counter()
+                until = started + max(_SECONDS, _SHARE * spent)
+                finished = self._at_rank(
+                    data, point, lambda end=until: watch.expired or time.perf_counter() > end
+                )
+                newton_seconds += time.perf_counter() - started
+                if watch(finished) or watch.expired:
+                    return finished
+            if plain and self._apart(iteration) > _APART:
+                penalties = iteration.penalties.copy()
+                penalties[self._rough_copies(iteration)] *= _RAISE
+                iteration.change_penalties(penalties)
+            else:
+                plain = not plain
+            length = int(_LONGER * length)
+
+    def _at_rank(self, data, point: Point, expired) -> Point:
+        (name,) = [block.name for block in self.form.weight_blocks]
+        W = point.blocks[name]
+        W = newton_at_rank(self.form, data, W, int(np.linalg.matrix_rank(W)), expired)
+        return Point(data.blocks(W), iteration=point.iteration)
+
+    def _rough_copies(self, iteration: Iteration) -> list[int]:
+        return [
+            j
+            for j, copy in enumerate(iteration.split.copies)
+            if not copy.is_loss and copy.index in self.rough
+        ]
+
+    def _penalties(self, iteration: Iteration) -> np.ndarray:
+        penalties = iteration.penalties.copy()
+        for j in self._rough_copies(iteration):
+            term = iteration.split.copies[j].term
+            modulus = term.coefficient * term.atom.weak_convexity
+            penalties[j] = _MARGIN * modulus if np.isfinite(modulus) else penalties[j]
+        return penalties
+
+    def _apart(self, iteration: Iteration) -> float:
+        """How far images and copies are from each other, relative to their size."""
+        w = iteration.split.prox(iteration.s, iteration.metric)
+        apart = 0.0
+        for j in self._rough_copies(iteration):
+            rows = iteration.split.copies[j].rows
+            apart = max(
+                apart, np.linalg.norm(iteration.image[rows] - w[rows]) / max(np.linalg.norm(w[rows]), 1e-300)
+            )
+        return apart
+
+
+class _Quiet:
+    """Of a round: nothing is shown on the way."""
+
+    def __init__(self, watch: Watch):
+        self.watch = watch
+
+    @property
+    def expired(self) -> bool:
+        return self.watch.expired
+
+    def __call__(self, point: Point) -> bool:
+        return self.watch.expired
+
+
+class _Rough:
+    """Of the convex model before: stops at a gap."""
+
+    def __init__(self, form: NormalForm, watch: Watch):
+        self.form, self.watch, self.best = form, watch, None
+
+    @property
+    def expired(self) -> bool:
+        return self.watch.expired
+
+    def __call__(self, point: Point) -> bool:
+        self.best = point
+        seen = certify(self.form, point.blocks, point.loss_duals, point.function_duals)
+        return seen.within(_GAP_FIRST) or self.watch.expired
+
+
+def relaxed_solution(form: NormalForm, watch: Watch) -> Blocks:
+    """About where every function that is not convex is a trace norm in its place: a start that is pulled to low rank everywhere."""
+    functions = []
+    for f in form.functions:
+        if f.atom.convex:
+            functions.append(f)
+        elif not f.is_constraint:
+            functions.append(FunctionTerm(TraceNorm(), _slope(f), f.map, f.typed))
+    size = sum(float(np.square(part).sum()) for part in _gradient_at_zero(form).values()) ** 0.5
+    for block in form.weight_blocks:  # what a bounded rank leaves unbounded
+        if not any(f.map.multiple_of(block.name) for f in functions):
+            from mtldsl.compile.normal_form import Entry, LinearMap
+
+            own = LinearMap((Entry(block.name),), block.shape)
+            functions.append(FunctionTerm(Ridge(), 1e-3 * size / block.shape[0], own, "ridge"))
+    convex = replace(form, functions=tuple(functions))
+    names = fast_candidates(convex)
+    if not names:
+        return form.zeros()
+    rough = _Rough(convex, watch)
+    get_solver(names[0]).solve(convex, tol=_GAP_FIRST, max_iter=_STEPS_FIRST, start=None, watch=rough)
+    return rough.best.blocks
+
+
+def _slope(f: FunctionTerm) -> float:
+    """What a singular value of one costs, at most: the function's own slope at zero where it is finite and less."""
+    at_one = f.coefficient * float(f.atom.value(np.ones((1, 1))))
+    return max(at_one, f.coefficient * 1e-3)
+
+
+def _gradient_at_zero(form: NormalForm) -> Blocks:
+    g, zero = form.zeros(), form.zeros()
+    for loss in form.losses:
+        loss.add_adjoint(loss.gradient(loss.predictions(zero)), g)
+    return g

@@ -1,0 +1,176 @@
+"""Losses that depend on a task's residuals by their norm alone, reduced to what does not grow with the samples."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from mtldsl.compile.normal_form import Blocks, LossTerm, NormalForm
+from mtldsl.memory import require_memory
+
+__all__ = ["Chunk", "RadialData", "radial_data"]
+
+#: Entries of the inputs of tasks that are worked on together: their products stay in a cache.
+_CHUNK = 1_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class Chunk:
+    """Some tasks: ||X_i w - y_i||^2 = ||R_i w - q_i||^2 + rest_i^2, by a QR decomposition of [X_i, y_i] where it has fewer rows.
+
+    tasks (c,) places among all; R (c, k, d), rows of zeros where a task has fewer; q (c, k); rest (c,)
+    """
+
+    tasks: np.ndarray
+    R: np.ndarray
+    q: np.ndarray
+    rest: np.ndarray
+
+    def products(self, W) -> np.ndarray:
+        """R_i w_i, (c, k)."""
+        return np.matmul(self.R, W.T[self.tasks][:, :, None])[:, :, 0]
+
+    def residuals(self, W) -> np.ndarray:
+        """R_i w_i - q_i, (c, k)."""
+        return self.products(W) - self.q
+
+    def norms(self, residuals) -> np.ndarray:
+        return np.hypot(np.linalg.norm(residuals, axis=1), self.rest)
+
+    def adjoint(self, residuals) -> np.ndarray:
+        """R_i^T e_i, (c, d)."""
+        return np.matmul(residuals[:, None, :], self.R)[:, 0, :]
+
+
+@dataclass(frozen=True, eq=False)
+class SharedChunk:
+    """All tasks on one X: R (k, d) is one matrix, q (m, k)."""
+
+    R: np.ndarray
+    q: np.ndarray
+    rest: np.ndarray
+
+    @property
+    def tasks(self) -> np.ndarray:
+        return np.arange(len(self.q))
+
+    def products(self, W) -> np.ndarray:
+        return (self.R @ W).T
+
+    def residuals(self, W) -> np.ndarray:
+        return self.products(W) - self.q
+
+    def norms(self, residuals) -> np.ndarray:
+        return np.hypot(np.linalg.norm(residuals, axis=1), self.rest)
+
+    def adjoint(self, residuals) -> np.ndarray:
+        return residuals @ self.R
+
+
+@dataclass(frozen=True, eq=False)
+class RadialData:
+    """One loss of one weight matrix; an intercept is eliminated: it is the residuals' weighted mean, whatever the loss."""
+
+    loss: LossTerm
+    block: str
+    shape: tuple[int, int]
+    chunks: tuple[Chunk | SharedChunk, ...]
+    intercept: str | None = None
+    means: tuple[np.ndarray, np.ndarray] | None = None  # of the inputs (d, m) and of the labels (m,)
+
+    def residuals(self, W) -> list[np.ndarray]:
+        return [chunk.residuals(W) for chunk in self.chunks]
+
+    def norms(self, residuals) -> np.ndarray:
+        """||X_i w_i - y_i|| of every task, weighted as its samples are: (m,)."""
+        norms = np.empty(self.shape[1])
+        for chunk, e in zip(self.chunks, residuals, strict=True):
+            norms[chunk.tasks] = chunk.norms(e)
+        return norms
+
+    def value(self, norms) -> float:
+        return float(self.loss.coefficients @ self.loss.atom.value_of_norm(norms))
+
+    def gradient(self, residuals, weights) -> np.ndarray:
+        """sum over tasks of weights_i / 2 ||r_i||^2, its gradient in W: (d, m)."""
+        gradient = np.empty(self.shape)
+        for chunk, e in zip(self.chunks, residuals, strict=True):
+            gradient[:, chunk.tasks] = chunk.adjoint(weights[chunk.tasks, None] * e).T
+        return gradient
+
+    def blocks(self, W) -> Blocks:
+        """W with its best intercepts."""
+        if self.intercept is None:
+            return {self.block: W}
+        x_mean, y_mean = self.means
+        return {self.block: W, self.intercept: (y_mean - np.einsum("ij,ij->j", x_mean, W))[None, :]}
+
+
+def radial_data(form: NormalForm) -> RadialData:
+    """One pass over the data."""
+    (loss,), (block,) = form.losses, form.weight_blocks
+    intercept = loss.intercepts[0] if loss.intercepts else None
+    if loss.is_shared_complete:
+        chunks, means = _shared(loss, intercept is not None)
+    else:
+        chunks, means = _separate(loss, intercept is not None)
+    return RadialData(loss, block.name, block.shape, chunks, intercept, means)
+
+
+def _shared(loss: LossTerm, centred: bool):
+    tasks = loss.tasks
+    d, m = tasks.n_features, tasks.n_tasks
+    Y = tasks.targets.reshape(m, -1).T
+    s = None if tasks.sample_weights is None else tasks.sample_weights[: len(Y)]
+    reduced, means = _reduced(tasks.X, Y, s, centred)
+    if means is not None:
+        means = np.broadcast_to(means[:d, None], (d, m)), means[d:]
+    R, q = reduced[:, :d], reduced[:, d:]
+    k = min(d, len(R))  # beyond: what no weights reach
+    return (SharedChunk(R[:k], q[:k].T.copy(), np.linalg.norm(q[k:], axis=0)),), means
+
+
+def _separate(loss: LossTerm, centred: bool):
+    tasks = loss.tasks
+    d, m = tasks.n_features, tasks.n_tasks
+    rows = np.minimum(tasks.counts, d)
+    require_memory(
+        8.0 * float(np.sum(rows)) * d, f"{m:,} tasks of {d:,} features, reduced", "select features, or project them, first"
+    )  # fmt: skip
+    x_means, y_means = np.zeros((d, m)), np.zeros(m)
+    inputs, targets = tasks.inputs, tasks.per_task(tasks.targets)
+    weights = [None] * m if tasks.sample_weights is None else tasks.per_task(tasks.sample_weights)
+    chunks, order = [], np.argsort(rows, kind="stable")
+    start = 0
+    while start < m:
+        end = start + 1
+        while end < m and (end + 1 - start) * int(rows[order[end]]) * d <= _CHUNK:
+            end += 1
+        members = order[start:end]
+        k = int(rows[members].max())
+        R, q, rest = np.zeros((len(members), k, d)), np.zeros((len(members), k)), np.zeros(len(members))
+        for place, i in enumerate(members):
+            reduced, means = _reduced(inputs[i], targets[i][:, None], weights[i], centred)
+            held = min(len(reduced), d)
+            R[place, :held], q[place, :held] = reduced[:held, :d], reduced[:held, d]
+            rest[place] = np.linalg.norm(reduced[held:, d])
+            if means is not None:
+                x_means[:, i], y_means[i] = means[:d], means[d]
+        chunks.append(Chunk(members, R, q, rest))
+        start = end
+    return tuple(chunks), (x_means, y_means) if centred else None
+
+
+def _reduced(X, Y, s, centred: bool):
+    """([X, Y], weighted and centred, or its triangular factor where that has fewer rows; weighted means or None)."""
+    both = np.column_stack([X.toarray() if hasattr(X, "toarray") else X, Y]).astype(float)
+    means = None
+    if centred:
+        means = np.average(both, axis=0, weights=s)
+        both -= means
+    if s is not None:
+        both *= np.sqrt(s)[:, None]
+    return (
+        np.linalg.qr(both, mode="r") if len(both) > both.shape[1] - np.atleast_2d(Y).shape[1] else both
+    ), means

@@ -1,0 +1,181 @@
+"""Majorisation-minimisation by reweighting, accelerated by Anderson's extrapolation and by Newton steps; monotone throughout."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from mtldsl.compile.majorization import Remembered
+from mtldsl.compile.normal_form import Blocks, NormalForm
+from mtldsl.solvers.alternation.blocks import ROUNDING, assert_descent
+from mtldsl.solvers.alternation.radial_data import radial_data
+from mtldsl.solvers.alternation.reweighting import Evaluation, Reweighting
+from mtldsl.solvers.alternation.second_order import newton_step
+from mtldsl.solvers.anderson import Anderson
+from mtldsl.solvers.solver import Point, Watch
+
+__all__ = ["minimize_reweighted"]
+
+_MEMORY = 8
+
+#: Accelerated steps before the first Newton step; after one that fails, 4, 8, ... up to the second number.
+_STEPS_FIRST, _MOST_STEPS = 8, 60
+
+#: Of a kink in the losses: the first smoothing relative to a typical norm of labels, the factor between stages, the last one, the
+#: residual to which a stage is solved, and how far above the smoothing every norm must be for it to be left out.
+_SMOOTHING, _FACTOR, _LAST_SMOOTHING, _STAGE, _CLEAR = 1e-2, 0.1, 1e-8, 1e-2, 5.0
+
+#: Seconds after which a look at the certificate, which costs passes over the data, is worth its price.
+_SECONDS_WITHOUT_LOOK = 0.5
+
+#: A residual of its own that is small enough, whatever the caller finds.
+_LEAST_TARGET = 1e-13
+
+#: Steps in a row that gain nothing but rounding.
+_IDLE = 20
+
+
+@dataclass(eq=False)
+class _Run:
+    """What a run remembers."""
+
+    model: Reweighting
+    watch: Watch
+    max_iter: int
+    iteration: int = 0
+    settled: bool = False  # steps gain nothing but rounding
+    looked: float = field(default_factory=time.perf_counter)
+    values: list[float] = field(default_factory=list)
+    steps: Remembered = field(default_factory=lambda: Remembered(False, reweights_losses=True))
+
+    def remember(self, before, after) -> None:
+        """A step of the model itself, not of an easier one on the way."""
+        if self.model.eps == 0.0:
+            blocks = self.model.data.blocks
+            self.steps.add(self.iteration + 1, blocks(before), blocks(after))
+
+    def is_due(self) -> bool:
+        """Whether it is time for a look at the certificate."""
+        now = time.perf_counter()
+        if not self.watch.expired and now - self.looked < _SECONDS_WITHOUT_LOOK:
+            return False
+        self.looked = now
+        return True
+
+    def point(self, at: Evaluation) -> Point:
+        blocks, loss = self.model.data.blocks(at.W), self.model.data.loss
+        duals = None
+        if not loss.atom.smooth:
+            # a multiplier where residuals vanish: what the smoothed loss has for one
+            weights = np.repeat(self.model.task_weights(at), loss.tasks.counts)
+            r = loss.predictions(blocks) - loss.tasks.targets
+            s = loss.tasks.sample_weights
+            duals = [weights * r if s is None else weights * s * r]
+        values, self.values = self.values, []
+        return Point(
+            blocks, duals, iteration=self.iteration, notes={"objectives": values},
+            majorizations=self.steps.steps,
+        )  # fmt: skip
+
+
+def minimize_reweighted(
+    forms: tuple[NormalForm, ...], x: Blocks, *, method: str, tol: float, max_iter: int, watch: Watch
+) -> Point:
+    """The last form from the weights x, until `watch` is content; the forms before it are stages on the way, solved roughly.
+
+    method: "newton", "joint" (Anderson alone) or "block" (plain steps).
+    """
+    data = radial_data(forms[-1])
+    run = _Run(Reweighting(forms[0], data), watch, max_iter)
+    at = run.model.evaluate(x[data.block])
+    for form in forms:
+        run.model, run.steps.wanted = Reweighting(form, data), form is forms[-1]
+        at, stopped = _through_kinks(run, at, method)
+        if not stopped and form is not forms[-1]:
+            at, stopped = _descend(run, run.model.evaluate(at.W), method, _STAGE)
+        if stopped or run.iteration >= max_iter:
+            return run.point(at)
+    at, target = run.model.evaluate(at.W), 0.3 * tol
+    while True:
+        run.settled = False
+        at, stopped = _descend(run, at, method, target)
+        if stopped:
+            return run.point(at)
+        point = run.point(at)
+        if (
+            watch(point)
+            or watch.expired
+            or run.iteration >= max_iter
+            or run.settled
+            or target < _LEAST_TARGET
+        ):
+            return point
+        target *= 0.1
+
+
+def _through_kinks(run: _Run, at: Evaluation, method: str) -> tuple[Evaluation, bool]:
+    """Where the loss has a kink at zero: smoothed less and less, and not at all once no residual is near zero."""
+    model = run.model
+    if model.data.loss.atom.smooth:
+        return at, False
+    typical = float(np.median(model.data.norms(model.data.residuals(np.zeros_like(at.W))))) or 1.0
+    model.eps = _SMOOTHING * typical
+    while model.eps > _LAST_SMOOTHING * typical:
+        at, stopped = _descend(run, model.evaluate(at.W), method, _STAGE)
+        if stopped or run.iteration >= run.max_iter:
+            return at, stopped
+        model.eps = 0.0 if at.norms.min() > _CLEAR * model.eps else _FACTOR * model.eps
+    return at, False
+
+
+def _descend(run: _Run, at: Evaluation, method: str, target: float) -> tuple[Evaluation, bool]:
+    """Steps until the gradient is `target` times its parts: (where that is, whether the caller asked to stop)."""
+    model = run.model
+    anderson = None if method == "block" else Anderson(_MEMORY, growth=np.inf)
+    budget, failures, idle = _STEPS_FIRST if method == "newton" else np.inf, 0, 0
+    size = model.size(at)
+    while True:
+        of_losses, of_penalties = model.gradient_parts(at)
+        gradient = of_losses + of_penalties
+        largest = max(np.linalg.norm(of_losses), np.linalg.norm(of_penalties), np.finfo(float).tiny)
+        residual = float(np.linalg.norm(gradient)) / largest
+        if residual <= target or run.iteration >= run.max_iter:
+            return at, False
+        if run.is_due() and (run.watch(run.point(at)) or run.watch.expired):
+            return at, True
+        if budget > 0:
+            budget -= 1
+            after = _extrapolated(run, at, anderson)
+        else:
+            after, found = newton_step(model, at, gradient, min(0.1, np.sqrt(residual)))
+            run.remember(at.W, at.W + found.reweighting)
+            anderson.reset()
+            if after is None:
+                failures += 1
+                budget = min(2 ** (failures + 1), _MOST_STEPS)
+                continue
+            failures = 0
+        run.iteration += 1
+        assert_descent(at.value, after.value, run.iteration, ROUNDING * size)
+        run.values.append(after.value)
+        idle = 0 if after.value < at.value - 1e-15 * size else idle + 1
+        at = after
+        if idle == _IDLE:
+            run.settled = True
+            return at, False
+
+
+def _extrapolated(run: _Run, at: Evaluation, anderson: Anderson | None) -> Evaluation:
+    """A reweighting step; an extrapolation from earlier ones where that leads lower than where we are."""
+    image = run.model.step(at)
+    run.remember(at.W, image)
+    if anderson is None:
+        return run.model.evaluate(image)
+    leap = anderson.step(at.W.ravel(), image.ravel(), 1.0).reshape(image.shape)
+    after = run.model.evaluate(leap)
+    if after.value < at.value:
+        return after
+    anderson.reset()
+    return run.model.evaluate(image)

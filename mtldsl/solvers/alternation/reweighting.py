@@ -1,0 +1,240 @@
+r"""One step of reweighting: the weights where the majoriser of losses and spectrum is least, task by task in closed form.
+
+    sum_i v_i / 2 ||X_i w_i - y_i||^2 + 1/2 tr(A W W^T),      A = U diag(a) U^T
+
+With C = A^{-1} and s_i = 1 / v_i,  w_i = C X_i^T (X_i C X_i^T + s_i I)^{-1} y_i: neither a weight of a task nor one of the
+spectrum is ever inverted where it is huge, as they are for a residual or a singular value near zero.
+
+Source: Nie, Hu and Li, "Calibrated multi-task learning", KDD 2018, eq. (18); the form is not in the paper.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from mtldsl.atoms.spectral_matrix import thin_svd
+from mtldsl.compile.normal_form import FunctionTerm, NormalForm
+from mtldsl.solvers.alternation.radial_data import RadialData, SharedChunk
+
+__all__ = ["Evaluation", "Inverses", "Reweighting", "ridge_of", "why_not_radial", "why_not_reweighted"]
+
+#: A direction that no penalty weighs, as large singular values under a capped trace norm, has this share of the largest weight.
+_LEAST_WEIGHT = 1e-12
+
+#: A singular direction with this share of the weight of one that is zero counts as zero in the metric.
+_ALIKE = 0.7
+
+#: The same where no direction is weighed, relative to the curvature of the losses.
+_LEAST_SHARE = 1e-10
+
+
+def why_not_radial(form: NormalForm) -> str | None:
+    """None where there is one loss, of the norms of tasks' residuals, beside functions of its one weight matrix; else one sentence."""
+    if len(form.weight_blocks) != 1:
+        return "there are several weight matrices."
+    if len(form.losses) != 1:
+        return f"{form.losses[1].typed} is a second loss."
+    name, loss = form.weight_blocks[0].name, form.losses[0]
+    if not loss.atom.radial:
+        return f"{loss.typed} is no function of the norm of a task's residuals."
+    if loss.map.identity_of != name:
+        return f"{loss.typed} is a loss of combinations of {name}, not of {name} itself."
+    for f in form.functions:
+        if f.map.multiple_of(name) == 0.0 or f.map.offset is not None:
+            return f"{f.typed} is not a function of {name} itself."
+    return None
+
+
+def why_not_reweighted(form: NormalForm) -> str | None:
+    """None where tasks and spectrum can be reweighted in closed form, else one sentence."""
+    reason = why_not_radial(form)
+    if reason is not None:
+        return reason
+    for f in form.functions:
+        if not f.atom.is_reweighted and ridge_of(f) is None:
+            return f"{f.typed} is {'a constraint' if f.is_constraint else 'neither reweighted nor a multiple of ridge'}."
+    return None if any(f.atom.is_reweighted for f in form.functions) else "no term is reweighted."
+
+
+def ridge_of(f: FunctionTerm) -> float | None:
+    """c where the function is c/2 ||W||_F^2, its coefficient included; else None."""
+    if f.is_constraint:
+        return None
+    L = f.atom.task_quadratic(f.map.shape[1])
+    if L is None or not np.array_equal(L, L[0, 0] * np.eye(len(L))):
+        return None
+    return f.coefficient * float(L[0, 0])
+
+
+@dataclass(eq=False)
+class Evaluation:
+    """The objective at weights, and what the step from there needs."""
+
+    W: np.ndarray
+    value: float
+    basis: np.ndarray  # U (d, r) with W = U diag(singular) V^T
+    singular: np.ndarray
+    V: np.ndarray  # (m, r)
+    residuals: list[np.ndarray]
+    norms: np.ndarray  # (m,)
+
+
+class Reweighting:
+    """Of one form. `eps` is added (in square) to the norms of residuals, where the loss itself has a kink at zero."""
+
+    def __init__(self, form: NormalForm, data: RadialData):
+        self.form, self.data = form, data
+        name = data.block
+        self.structures = [
+            (f.atom, f.coefficient, f.map.multiple_of(name))
+            for f in form.functions
+            if hasattr(f.atom, "slope")
+        ]
+        self.ridge = sum(f.map.multiple_of(name) ** 2 * (ridge_of(f) or 0.0) for f in form.functions)
+        self.eps = 0.0
+
+    @cached_property
+    def grams(self) -> list[np.ndarray]:
+        """X_i X_i^T of every task, chunk by chunk."""
+        return [np.matmul(chunk.R, np.swapaxes(chunk.R, -1, -2)) for chunk in self.data.chunks]
+
+    # ------------------------------------------------------------------------------------------- evaluation
+
+    def evaluate(self, W) -> Evaluation:
+        U, s, Vt = thin_svd(W)
+        return self.evaluate_at(W, U, s, Vt.T)
+
+    def evaluate_at(self, W, U, s, V) -> Evaluation:
+        """W = U diag(s) V^T."""
+        residuals = self.data.residuals(W)
+        norms = self.data.norms(residuals)
+        value = (
+            self.data.value(np.hypot(norms, self.eps)) + 0.5 * self.ridge * float(s @ s) + self.form.constant
+        )
+        for atom, c, multiple in self.structures:
+            value += c * atom.value_of_spectrum(abs(multiple) * s, len(W))
+        return Evaluation(W, value, U, s, V, residuals, norms)
+
+    def size(self, at: Evaluation) -> float:
+        """Of the terms that the objective is the sum of."""
+        return abs(self.data.value(at.norms)) + abs(at.value - self.data.value(at.norms))
+
+    def task_weights(self, at: Evaluation) -> np.ndarray:
+        """v_i, coefficients included: (m,)."""
+        return self.data.loss.coefficients * self.data.loss.atom.weight_of_norm(np.hypot(at.norms, self.eps))
+
+    def spectral_weights(self, at: Evaluation) -> tuple[np.ndarray, float]:
+        """(a_j of the singular directions, a of every other): A = U diag(a) U^T."""
+        a, rest = np.full(at.singular.size, self.ridge), self.ridge
+        for atom, c, multiple in self.structures:
+            x = (multiple * at.singular) ** 2 + atom.eps
+            a = a + 2.0 * c * multiple**2 * atom.slope(x)
+            rest = rest + 2.0 * c * multiple**2 * float(atom.slope(np.float64(atom.eps)))
+        return a, rest
+
+    def gradient_parts(self, at: Evaluation) -> tuple[np.ndarray, np.ndarray]:
+        """Of the losses and of the penalties, (d, m) each."""
+        a, _ = self.spectral_weights(at)
+        of_penalties = (at.basis * a) @ (at.basis.T @ at.W)
+        return self.data.gradient(at.residuals, self.task_weights(at)), of_penalties
+
+    def slope(self, s) -> np.ndarray:
+        """phi'(s) of the penalty sum_j phi(s_j), elementwise."""
+        total = self.ridge * s
+        for atom, c, multiple in self.structures:
+            total = total + 2.0 * c * multiple**2 * s * atom.slope((multiple * s) ** 2 + atom.eps)
+        return total
+
+    # ------------------------------------------------------------------------------------------------ step
+
+    def inverses(self, at: Evaluation, a, rest: float, v) -> Inverses:
+        """Of the majoriser's Hessian."""
+        least = max(_LEAST_WEIGHT * max(float(a.max(initial=0.0)), rest), _LEAST_SHARE * self.curvature(v))
+        return Inverses(self, at.basis, 1.0 / np.maximum(a, least), 1.0 / max(rest, least), v)
+
+    def metric(self, at: Evaluation, a, rest: float, v) -> Inverses:
+        """Nearly the same, for conjugate gradients: directions that weigh almost as much as a singular value of zero count as such."""
+        alive = a < _ALIKE * rest
+        return self.inverses(replace(at, basis=at.basis[:, alive]), a[alive], rest, v)
+
+    def curvature(self, v) -> float:
+        """A typical second derivative of the losses in one weight."""
+        squares = max(float(np.square(chunk.R).mean()) for chunk in self.data.chunks)
+        # of tasks without noise v is no measure of anything
+        return max(float(np.median(v)) * squares, np.finfo(float).tiny)
+
+    def step(self, at: Evaluation) -> np.ndarray:
+        """The minimiser of the majoriser that touches at these weights."""
+        return self.inverses(at, *self.spectral_weights(at), self.task_weights(at)).minimizer()
+
+    def second_order(self, at: Evaluation):
+        """Hessian and metric at a point."""
+        from mtldsl.solvers.alternation.second_order import SecondOrder  # it is made of what is here
+
+        return SecondOrder(self, at)
+
+
+class Inverses:
+    """(v_i X_i^T X_i + A)^{-1} of every task: C - C X_i^T N_i X_i C with N_i = (X_i C X_i^T + s_i I)^{-1}."""
+
+    def __init__(self, model: Reweighting, basis, c, c_rest: float, v):
+        self.model, self.basis, self.c, self.c_rest = model, basis, c, c_rest
+        self.is_thin = basis.shape[1] < basis.shape[0]  # what is orthogonal to it is a subspace of its own
+        self.inner = []
+        for k, chunk in enumerate(model.data.chunks):
+            turned = chunk.R @ basis
+            across = np.swapaxes(turned, -1, -2)
+            if self.is_thin:
+                inner = c_rest * model.grams[k] + np.matmul(turned * (c - c_rest), across)
+            else:
+                inner = np.matmul(turned * c, across)
+            self.inner.append(_Inner(chunk, inner, 1.0 / v[chunk.tasks]))
+
+    def _spread(self, G) -> np.ndarray:
+        """C G."""
+        inside = self.basis.T @ G
+        if not self.is_thin:
+            return self.basis @ (self.c[:, None] * inside)
+        return self.c_rest * G + self.basis @ ((self.c - self.c_rest)[:, None] * inside)
+
+    def minimizer(self) -> np.ndarray:
+        """C X_i^T N_i y_i."""
+        pulled = np.empty(self.model.data.shape)
+        for chunk, inner in zip(self.model.data.chunks, self.inner, strict=True):
+            pulled[:, chunk.tasks] = chunk.adjoint(inner.solve(chunk.q)).T
+        return self._spread(pulled)
+
+    def apply(self, G) -> np.ndarray:
+        spread, pulled = self._spread(G), np.empty_like(G)
+        for chunk, inner in zip(self.model.data.chunks, self.inner, strict=True):
+            pulled[:, chunk.tasks] = chunk.adjoint(inner.apply(chunk.products(spread))).T
+        return spread - self._spread(pulled)
+
+
+class _Inner:
+    """X_i C X_i^T + s_i I of some tasks: solved once, or inverted where it will be applied again and again."""
+
+    def __init__(self, chunk, inner, s):
+        self.is_shared, self.inverse = isinstance(chunk, SharedChunk), None
+        if self.is_shared:
+            values, self.vectors = np.linalg.eigh(inner)
+            self.values = np.maximum(values, 0.0) + s[:, None]
+        else:
+            diagonal = np.arange(inner.shape[1])
+            inner[:, diagonal, diagonal] += s[:, None]
+            self.matrices = inner
+
+    def solve(self, z) -> np.ndarray:
+        if self.is_shared:
+            return ((z @ self.vectors) / self.values) @ self.vectors.T
+        return np.linalg.solve(self.matrices, z[:, :, None])[:, :, 0]
+
+    def apply(self, z) -> np.ndarray:
+        if self.is_shared:
+            return self.solve(z)
+        if self.inverse is None:
+            self.inverse = np.linalg.inv(self.matrices)
+        return np.matmul(self.inverse, z[:, :, None])[:, :, 0]

@@ -1,0 +1,118 @@
+"""Convex models in place of one that is not: every penalty of the spectrum, and on request every loss, by what touches it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import cvxpy as cp
+import numpy as np
+
+from mtldsl.compile.normal_form import Blocks, FunctionTerm, LinearMap, LossTerm, NormalForm
+from mtldsl.errors import ModelError
+
+from .maps import image, predictions
+from .registry import SPECTRA
+from .spectral import excess, penalty, ways
+
+__all__ = [
+    "convex_forms",
+    "image_at",
+    "reweighted_losses",
+    "spectral_terms",
+    "spectral_value",
+    "spectral_violation",
+]
+
+
+def image_at(linear_map: LinearMap, blocks: Blocks) -> np.ndarray:
+    """The map at arrays."""
+    return np.asarray(image(linear_map, _constants(blocks)).value, float)
+
+
+def _constants(blocks: Blocks) -> dict[str, cp.Constant]:
+    return {name: cp.Constant(block) for name, block in blocks.items()}
+
+
+def spectral_terms(form: NormalForm) -> list[FunctionTerm]:
+    """The terms and constraints that are functions of the spectrum and not convex."""
+    return [f for f in form.functions if f.atom.name in SPECTRA]
+
+
+def spectral_value(form: NormalForm, blocks: Blocks) -> float:
+    """What these terms add to the objective."""
+    return sum(
+        f.coefficient * penalty(f.atom, image_at(f.map, blocks))
+        for f in spectral_terms(form)
+        if not f.is_constraint
+    )
+
+
+def spectral_violation(form: NormalForm, blocks: Blocks) -> float:
+    """By how much these constraints are violated at most."""
+    return max(
+        (excess(f.atom, image_at(f.map, blocks)) for f in spectral_terms(form) if f.is_constraint),
+        default=0.0,
+    )
+
+
+def convex_forms(form: NormalForm, at: Blocks, random_state: int = 0) -> list[tuple[str, NormalForm]]:
+    """[(what was done, the form without these terms)]: above the objective, equal to it at the blocks `at`, convex but for learned
+    matrices. One form, or two where the slope of a penalty is infinite at zero or the rank is bounded: there the column space and
+    the row space of W are kept in turn. A point where the model is at a local minimum minimises each of them.
+    """
+    rng = np.random.default_rng(random_state)
+    of_terms = {f: ways(f.atom, image_at(f.map, at), rng) for f in spectral_terms(form)}
+    forms = []
+    for k in range(max(map(len, of_terms.values()), default=1)):
+        functions, constraints, texts, constant = [], [], [], form.constant
+        for f in form.functions:
+            if f not in of_terms:
+                (constraints if f.is_constraint else functions).append(f)
+                continue
+            way = of_terms[f][min(k, len(of_terms[f]) - 1)]
+            texts.append(way.text.replace("{}", f.typed))
+            functions += [FunctionTerm(atom, f.coefficient, f.map, f.typed) for atom in way.functions]
+            constraints += [FunctionTerm(atom, 1.0, f.map, f.typed) for atom in way.constraints]
+            constant += 0.0 if f.is_constraint else f.coefficient * way.constant
+        forms.append(
+            (", ".join(texts), replace(form, functions=(*functions, *constraints), constant=constant))
+        )
+    return forms
+
+
+@dataclass(frozen=True, eq=False)
+class _HalfSquares:
+    """1/2 ||r||^2, stated as the word is."""
+
+    name: ClassVar[str] = "squared_loss"
+
+
+def reweighted_losses(form: NormalForm, at: Blocks) -> NormalForm:
+    """The form with sqrt(||r_i||^2 + eps^2) replaced by v_i / 2 ||r_i||^2 + constant, v_i = 1 / sqrt(||r_i||^2 + eps^2) at `at`.
+
+    Losses that are quadratic stay what they are, and so do all others. ModelError where such a root is zero.
+    """
+    losses, constant = [], form.constant
+    for term in form.losses:
+        if term.atom.name == "square_root_loss":
+            term, extra = _reweighted(term, at)
+            constant += extra
+        losses.append(term)
+    return replace(form, losses=tuple(losses), constant=constant)
+
+
+def _reweighted(term: LossTerm, at: Blocks) -> tuple[LossTerm, float]:
+    r = np.asarray(predictions(term, _constants(at)).value, float) - term.tasks.targets
+    s = 1.0 if term.tasks.sample_weights is None else term.tasks.sample_weights
+    starts = np.cumsum(term.tasks.counts) - term.tasks.counts
+    squares = np.add.reduceat(s * r**2, starts)
+    roots = np.sqrt(squares + term.atom.eps**2)
+    if not np.all(roots > 0.0):
+        task = term.tasks.task_names[int(np.argmin(roots))]
+        raise ModelError(
+            f"task {task!r} of {term.typed}: its residuals are all zero, where the loss has a kink that no quadratic touches from above; "
+            "write eps=... in the loss for a model that can be reweighted there"
+        )
+    c, v = np.asarray(term.coefficients, float), 1.0 / roots
+    return replace(term, atom=_HalfSquares(), coefficients=c * v), float(c @ (roots - 0.5 * v * squares))

@@ -1,0 +1,450 @@
+"""The reference's side of penalties of the spectrum: definitions worked out by hand, convex functions that lie above them and touch,
+restrictions to some tasks, and steps whose optimum was established elsewhere.
+"""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import cvxpy as cp
+import mtldsl.reference.task_subset as task_subset
+import numpy as np
+import pytest
+from mtldsl.reference.compile import to_cvxpy
+from mtldsl.reference.majorization import convex_forms, reweighted_losses, spectral_value, spectral_violation
+from mtldsl.reference.registry import SPECTRA, formula_of, spectrum, spectrum_of
+from mtldsl.reference.solve import solve_reference
+from mtldsl.reference.spectral import axes, excess, penalty, ways
+from mtldsl.reference.task_subset import of_tasks, value_and_violation, why_not_by_tasks
+
+import mtldsl as mtl
+from mtldsl.atoms.regularizers import Rank
+from mtldsl.atoms.sets import RankAtMost
+from mtldsl.atoms.structures import CappedTraceNorm, LogRank, SchattenNorm, SpectralPenalty
+from mtldsl.errors import ModelError
+
+FIXTURES = Path(__file__).parents[3] / "shared" / "fixtures"
+
+W = np.array([[3.0, 0.0], [-4.0, 0.0]])  # singular values 5 and 0
+
+
+def laplace(x):
+    return 1.0 - np.exp(-x)
+
+
+def laplace_slope(x):
+    return np.exp(-x)
+
+
+def geman(x):
+    return np.sqrt(x) / (1.0 + np.sqrt(x))
+
+
+def geman_slope(x):
+    return 0.5 / (np.sqrt(x) * (1.0 + np.sqrt(x)) ** 2)
+
+
+def bent(x):
+    """Concave in x, not in sqrt(x), and of infinite slope at zero."""
+    return 1.0 - np.exp(-x) + 0.01 * np.sqrt(x)
+
+
+def bent_slope(x):
+    return np.exp(-x) + 0.005 / np.sqrt(x)
+
+
+BY_HAND = [
+    (LogRank(0.0), np.log(6.0)),
+    (LogRank(11.0), np.log(7.0) + np.log(1.0 + np.sqrt(11.0))),
+    (CappedTraceNorm(2.0), 2.0),
+    (CappedTraceNorm(5.5), 5.0),
+    (CappedTraceNorm(5.5, 11.0), 5.5 + np.sqrt(11.0)),
+    (SchattenNorm(0.5, 0.0), np.sqrt(5.0)),
+    (SchattenNorm(0.5, 11.0), np.sqrt(6.0) + 11.0**0.25),
+    (SpectralPenalty(laplace, laplace_slope, 0.0), 1.0 - np.exp(-25.0)),
+    (SpectralPenalty(laplace, laplace_slope, 1.0), 2.0 - np.exp(-26.0) - np.exp(-1.0)),
+    (Rank(), 1.0),
+    (RankAtMost(1), 0.0),
+]
+every_case = pytest.mark.parametrize("atom, expected", BY_HAND, ids=lambda case: getattr(case, "name", ""))
+
+
+def with_singular_values(s, d, m, seed=0):
+    rng = np.random.default_rng(seed)
+    U, V = (np.linalg.qr(rng.normal(size=(n, len(s))))[0] for n in (d, m))
+    return (U * np.asarray(s, float)) @ V.T
+
+
+# ------------------------------------------------------------------------------------------- the definitions
+
+
+@every_case
+def test_by_hand(atom, expected):
+    assert penalty(atom, W) == pytest.approx(expected, rel=1e-13, abs=1e-13)
+    assert penalty(atom, W.T) == pytest.approx(expected, rel=1e-13, abs=1e-13)
+
+
+def test_every_penalty_is_worked_out_here():
+    assert set(SPECTRA) == {atom.name for atom, _ in BY_HAND}
+
+
+def test_a_matrix_of_more_rows_has_more_zeros():
+    """The sum runs over all d rows, whichever side is the smaller."""
+    tall = np.vstack([W, np.zeros((3, 2))])
+    assert penalty(LogRank(4.0), tall) == pytest.approx(
+        np.log(1 + np.sqrt(29.0)) + 4 * np.log(3.0), rel=1e-13
+    )
+    assert penalty(LogRank(4.0), tall.T) == pytest.approx(np.log(1 + np.sqrt(29.0)) + np.log(3.0), rel=1e-13)
+
+
+def test_excess_is_the_norm_of_the_singular_values_that_are_too_many():
+    V = with_singular_values([7.0, 4.0, 3.0], 5, 4)
+    assert excess(RankAtMost(1), V) == pytest.approx(5.0)
+    assert excess(RankAtMost(2), V.T) == pytest.approx(3.0)
+    assert excess(RankAtMost(3), V) <= 1e-13 and excess(LogRank(), V) == 0.0
+
+
+@pytest.mark.parametrize("shape", [(6, 9), (9, 6), (6, 6), (1, 4), (4, 1)])
+@pytest.mark.parametrize("spread", [0, 3, 12])
+def test_lengths_are_singular_values_and_axes_are_orthonormal(shape, spread):
+    """Small ones too, which a root of an eigenvalue of W W^T would lose."""
+    s = np.logspace(0, -spread, min(shape))
+    V, lengths = axes(with_singular_values(s, *shape))
+    np.testing.assert_allclose(lengths[: len(s)], s, rtol=1e-12 if spread < 12 else 1e-3, atol=1e-15)
+    assert not np.any(lengths[len(s) :])
+    np.testing.assert_allclose(V.T @ V, np.eye(shape[0]), atol=1e-13)
+
+
+def test_what_rounding_leaves_of_zero_is_zero():
+    """Else the root of 1e-17 would be in every Schatten norm."""
+    V = with_singular_values([2.0, 1.0], 30, 20)
+    assert penalty(SchattenNorm(0.1, 0.0), V) == pytest.approx(2.0**0.1 + 1.0, rel=1e-12)
+    assert penalty(Rank(), V) == 2.0 and penalty(Rank(), 0.0 * V) == 0.0
+
+
+@every_case
+def test_slopes_are_derivatives(atom, expected):
+    stated, x = SPECTRA[atom.name], np.array([0.3, 1.1, 3.9, 40.0])
+    h = 1e-6 * x
+    difference = (stated(x + h, atom) - stated(x - h, atom)) / (2 * h)
+    np.testing.assert_allclose(stated.slope(x, atom), difference, rtol=1e-7, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "atom", [atom for atom, _ in BY_HAND if atom.name != "rank_at_most"], ids=lambda a: a.name
+)
+@pytest.mark.parametrize("shape", [(5, 4), (4, 7)])
+def test_both_implementations_agree(atom, shape):
+    for size in (1e-3, 1.0, 30.0):
+        V = size * np.random.default_rng(3).normal(size=shape)
+        assert penalty(atom, V) == pytest.approx(atom.value(V), rel=1e-12)
+
+
+# ---------------------------------------------------------------------------------- convex functions above it
+
+
+ABOVE = {  # atom -> how many convex functions stand for it
+    "log_rank": (LogRank(1e-3), 1),
+    "log_rank, exact": (LogRank(0.0), 1),
+    "capped": (CappedTraceNorm(1.5, 1e-2), 1),
+    "capped, exact": (CappedTraceNorm(1.5), 1),
+    "schatten": (SchattenNorm(0.5, 1e-2), 1),
+    "schatten, exact": (SchattenNorm(0.5, 0.0), 2),
+    "laplace": (SpectralPenalty(laplace, laplace_slope, 1e-2), 1),
+    "laplace, exact": (SpectralPenalty(laplace, laplace_slope, 0.0), 1),
+    "geman, exact": (SpectralPenalty(geman, geman_slope, 0.0), 1),
+    "lifted": (  # r(0) = 2, of every direction that W has not
+        SimpleNamespace(
+            name="spectral_penalty", eps=0.0, function=lambda x: 2 + geman(x), derivative=geman_slope
+        ),
+        1,
+    ),
+    "bent, exact": (SpectralPenalty(bent, bent_slope, 0.0), 2),
+    "counted": (
+        SimpleNamespace(name="spectral_penalty", eps=0.0, function=np.sign, derivative=np.zeros_like),
+        2,
+    ),
+    "rank": (Rank(), 2),
+    "rank <= 2": (RankAtMost(2), 2),
+}
+
+
+def stated(way, V):
+    """(value, violation) of a way at an array, by cvxpy."""
+    X = cp.Variable(V.shape, value=V)
+    value = sum((formula_of(f.name, "")(X, f) for f in way.functions), cp.Constant(way.constant))
+    sets = [c for f in way.constraints for c in formula_of(f.name, "")(X, f)]
+    assert value.is_convex() and cp.Problem(cp.Minimize(value), sets).is_dcp()
+    return float(value.value), max((float(np.max(np.abs(c.residual))) for c in sets), default=0.0)
+
+
+@pytest.mark.parametrize("name", ABOVE)
+@pytest.mark.parametrize("shape", [(5, 4), (4, 6)])
+@pytest.mark.parametrize("s", [[3.0, 1.0], [2.0, 1.6, 0.7, 0.01], []], ids=["low", "full", "zero"])
+def test_above_and_touching(name, shape, s):
+    """At W0 the two are equal; elsewhere, near and far, the convex one is no less, wherever its constraints are met."""
+    atom, count = ABOVE[name]
+    if name == "rank <= 2":
+        s = s[:2]
+    W0 = with_singular_values(s, *shape, seed=1) if s else np.zeros(shape)
+    found = ways(atom, W0, np.random.default_rng(0))
+    assert len(found) == count
+    rng = np.random.default_rng(2)
+    for way in found:
+        value, violation = stated(way, W0)
+        assert value == pytest.approx(penalty(atom, W0), rel=1e-12, abs=1e-12) and violation <= 1e-13
+        for size in (1e-4, 1e-2, 1.0, 10.0):
+            V = W0 + size * rng.normal(size=shape)
+            for f in way.constraints:  # the nearest point of the subspace
+                outside = f.outside @ f.outside.T
+                V = V - (V @ outside if f.of_rows else outside @ V)
+            value, violation = stated(way, V)
+            assert value >= penalty(atom, V) - 1e-9 * (1 + abs(value)) and violation <= 1e-12
+            assert excess(atom, V) <= 1e-12  # kept spaces are no larger than the rank allows
+
+
+@pytest.mark.parametrize("name", ["log_rank, exact", "capped, exact", "laplace", "geman, exact"])
+def test_slopes_at_the_point_are_those_of_the_penalty(name):
+    """Not only above: to first order equal, along every direction in which the penalty is smooth."""
+    atom, _ = ABOVE[name]
+    W0 = with_singular_values([3.0, 1.2, 0.8, 0.3], 5, 4, seed=1)
+    (way,) = ways(atom, W0, np.random.default_rng(0))
+    for seed in range(5):
+        direction = np.random.default_rng(seed).normal(size=W0.shape)
+        rises = []
+        for h in (1e-5, -1e-5):
+            rises.append(stated(way, W0 + h * direction)[0] - penalty(atom, W0 + h * direction))
+        assert max(np.abs(rises)) <= 1e-6 * 1e-5 * 1e3  # of second order in h
+
+
+def test_a_bounded_rank_leaves_room_where_the_rank_is_lower():
+    """W0 of rank one, two allowed: the other direction is drawn, so that weights stuck at too low a rank are found out."""
+    W0 = with_singular_values([2.0], 5, 4)
+    for way in ways(RankAtMost(2), W0, np.random.default_rng(0)):
+        (kept,) = way.constraints
+        assert kept.outside.shape[1] == (4 if kept.of_rows else 5) - 2
+        W0_outside = W0 @ kept.outside if kept.of_rows else kept.outside.T @ W0
+        assert np.linalg.norm(W0_outside) <= 1e-13
+    first, other = (ways(RankAtMost(2), W0, np.random.default_rng(seed))[0].constraints[0] for seed in (0, 1))
+    assert np.linalg.norm(first.outside.T @ other.outside) < np.sqrt(3) - 1e-3  # drawn anew
+
+
+def test_words_without_a_definition():
+    with pytest.raises(ModelError, match="has no penalty of the spectrum 'prior'"):
+        spectrum_of("prior", "2 * prior(W)")
+    with pytest.raises(ValueError, match="two reference penalties of the spectrum are called 'rank'"):
+        spectrum("rank", slope=None)(lambda x, atom: x)
+
+
+def test_cvxpy_is_not_given_what_is_not_convex():
+    tasks = some(4)
+    V = mtl.Weights(tasks)
+    form = mtl.minimize(mtl.squared_loss(V, tasks) + mtl.log_rank(V)).form()
+    with pytest.raises(ModelError, match=r"log_rank\(W\) is not convex.*to_cvxpy\(at=solution\)"):
+        to_cvxpy(form)
+
+
+# ------------------------------------------------------------------------------------------- models, majorised
+
+
+def some(m, d=5, n=7, seed=0, **options):
+    rng = np.random.default_rng(seed)
+    counts = [n + i % 3 for i in range(m)]
+    inputs = [rng.normal(size=(k, d)) for k in counts]
+    targets = [X @ rng.normal(size=d) + 0.1 * rng.normal(size=len(X)) for X in inputs]
+    weights = [rng.uniform(0.5, 2.0, size=k) for k in counts] if options.pop("weighted", False) else None
+    return mtl.Tasks.separate(inputs, targets, sample_weights=weights, **options)
+
+
+def random_blocks(form, rng, size=1.0):
+    return {b.name: size * rng.normal(size=b.shape) for b in form.blocks}
+
+
+def decomposition(tasks):
+    L, S = mtl.Weights(tasks, name="L"), mtl.Weights(tasks, name="S", intercept=True)
+    return mtl.minimize(
+        3.0 * mtl.square_root_loss(L + S, tasks, eps=0.1)
+        + 2.0 * mtl.log_rank(L, eps=1e-2)
+        + 0.7 * mtl.capped_trace_norm(2.0 * S - 1.0, 2.0, eps=1e-3)
+        + 0.3 * mtl.l12_norm(S),
+        subject_to=[S <= 3],
+    ).form()
+
+
+def test_a_model_of_two_penalties_touches_and_lies_above():
+    form, rng = decomposition(some(4, weighted=True)), np.random.default_rng(1)
+    at = random_blocks(form, rng)
+    ((text, convex),) = convex_forms(form, at)
+    assert text == "2 * log_rank(L) majorised, 0.7 * capped_trace_norm(2 * S - 1, tau=2, eps=0.001) majorised"
+    quadratic = reweighted_losses(convex, at)
+    models = to_cvxpy(convex), to_cvxpy(quadratic)
+    rest = to_cvxpy(replace(form, functions=tuple(f for f in form.functions if f.atom.name not in SPECTRA)))
+    assert rest.objective_value(at) + spectral_value(form, at) == pytest.approx(form.value(at), rel=1e-12)
+    for model in models:
+        assert model.problem.is_dcp() and model.objective_value(at) == pytest.approx(
+            form.value(at), rel=1e-12
+        )
+    assert models[1].problem.objective.expr.is_dcp()
+    for size in (1e-3, 0.1, 1.0, 5.0):
+        other = {name: at[name] + size * step for name, step in random_blocks(form, rng).items()}
+        values = [form.value(other), *(model.objective_value(other) for model in models)]
+        assert values == sorted(values) and values[2] > values[1] > values[0]
+
+
+def test_reweighted_losses_leave_other_losses_alone():
+    tasks = some(3)
+    V = mtl.Weights(tasks)
+    form = mtl.minimize(mtl.squared_loss(V, tasks) + mtl.absolute_loss(V, tasks) + mtl.log_rank(V)).form()
+    at = random_blocks(form, np.random.default_rng(0))
+    again = reweighted_losses(form, at)
+    assert again.losses == form.losses and again.constant == form.constant
+
+
+def test_no_quadratic_touches_a_kink():
+    tasks = mtl.Tasks.shared(np.eye(3), np.ones((3, 2)))
+    V = mtl.Weights(tasks)
+    form = mtl.minimize(2.0 * mtl.square_root_loss(V, tasks) + mtl.log_rank(V)).form()
+    with pytest.raises(ModelError, match=r"task '?\w+'? of 2 .* square_root_loss.*residuals are all zero"):
+        reweighted_losses(form, {"W": np.array([[1.0, 0.5], [1.0, 1.0], [1.0, 1.0]])})
+
+
+def test_a_bounded_rank_among_other_terms():
+    """Two forms: what is majorised in both, and the space that is kept in each."""
+    tasks = some(4)
+    V = mtl.Weights(tasks)
+    form = mtl.minimize(
+        mtl.squared_loss(V, tasks) + mtl.log_rank(V), subject_to=[mtl.rank(V) <= 2, V <= 9]
+    ).form()
+    at = {"W": with_singular_values([2.0, 1.0], 5, 4)}
+    assert spectral_violation(form, {"W": with_singular_values([2.0, 1.0, 0.5], 5, 4)}) == pytest.approx(0.5)
+    texts = [text for text, _ in convex_forms(form, at)]
+    assert texts == [
+        f"log_rank(W) majorised, rank(W) <= 2 with its {side} space kept" for side in ("column", "row")
+    ]
+    for _, convex in convex_forms(form, at):
+        point = solve_reference(convex)
+        assert point.objective <= form.value(at) and spectral_violation(form, point.blocks) <= 1e-7
+
+
+@pytest.mark.parametrize("case", ["alg1_sqrt", "alg1_sq"])
+def test_the_majoriser_of_a_known_step(case):
+    """At W0 = X_i^T y_i, with the constants left out there."""
+    path = FIXTURES / "cmtl_9x6.json"
+    if not path.exists():
+        pytest.skip(f"{path} is absent")
+    given = json.loads(path.read_text())
+    inputs, targets = ([np.array(part) for part in given[key]] for key in "Xy")
+    tasks = mtl.Tasks.separate(inputs, targets)
+    V, eps = mtl.Weights(tasks), given[case]["eps1"]
+    loss = mtl.square_root_loss(V, tasks, eps=given[case]["eps2"])
+    loss = loss if case == "alg1_sqrt" else mtl.sum_of_squares(V, tasks)
+    form = mtl.minimize(loss + given["mu"] * mtl.log_rank(V, eps=eps)).form()
+    at = {"W": np.column_stack([X.T @ y for X, y in zip(inputs, targets, strict=True)])}
+    ((_, convex),) = convex_forms(form, at)
+    majorizer = reweighted_losses(convex, at)
+    assert to_cvxpy(majorizer).objective_value(at) == pytest.approx(given[case]["first10"][0], rel=1e-12)
+    point = solve_reference(majorizer)
+    known = given[case]["surrogate_at_W0"]["optimum"]
+    assert point.objective - majorizer.constant == pytest.approx(known, rel=1e-8)
+    rest = to_cvxpy(replace(form, functions=())).objective_value(point.blocks) + spectral_value(
+        form, point.blocks
+    )
+    assert rest == pytest.approx(given[case]["first10"][1], rel=1e-8)  # where the step of the trace ended
+
+
+# ------------------------------------------------------------------------------------------------- some tasks
+
+
+def coupled(tasks):
+    V = mtl.Weights(tasks, intercept=True)
+    return mtl.minimize(
+        mtl.square_root_loss(V - 1.0, tasks, eps=0.1, mean=True)
+        + 2.0 * mtl.log_rank(V, eps=1e-2)
+        + 0.5 * mtl.l21_norm(V)
+        + 0.2 * mtl.ridge(3.0 * V + 1.0),
+        subject_to=[V >= np.linspace(-9, -8, V.shape[0] * V.shape[1]).reshape(V.shape)],  # noqa: SIM300
+    ).form()
+
+
+def shared_with_gaps():
+    rng = np.random.default_rng(5)
+    Y = rng.normal(size=(9, 6))
+    Y[rng.random(Y.shape) < 0.2] = np.nan
+    return mtl.Tasks.shared(rng.normal(size=(9, 5)), Y, sample_weights=rng.uniform(0.5, 2, size=9))
+
+
+@pytest.mark.parametrize("tasks", [some(6, weighted=True), shared_with_gaps()], ids=["separate", "shared"])
+@pytest.mark.parametrize("model", [coupled, decomposition])
+def test_the_model_of_some_tasks_changes_as_the_whole_does(tasks, model):
+    """Differences of objectives between points that differ in these columns only."""
+    form, rng, which = model(tasks), np.random.default_rng(0), np.array([1, 3, 4])
+    at = random_blocks(form, rng)
+    ((_, convex),) = convex_forms(form, at)
+    assert why_not_by_tasks(convex) is None
+    small, here = of_tasks(convex, at, which)
+    whole, part = to_cvxpy(convex), to_cvxpy(small)
+    before = whole.objective_value(at) - part.objective_value(here)
+    for size in (0.1, 1.0, 20.0):
+        there = random_blocks(small, rng, size)
+        moved = {name: block.copy() for name, block in at.items()}
+        for name, block in moved.items():
+            block[:, which] = there[name]
+        assert whole.objective_value(moved) - part.objective_value(there) == pytest.approx(before, rel=1e-10)
+        assert part.violation(there) <= whole.violation(moved) + 1e-12
+        assert part.violation(there) > 0 or size < 20
+
+
+def test_minima_of_separable_tasks_add_up_to_that_of_the_whole():
+    tasks = some(5)
+    V = mtl.Weights(tasks)
+    form = mtl.minimize(mtl.square_root_loss(V, tasks, eps=0.1) + mtl.log_rank(V)).form()
+    at = random_blocks(form, np.random.default_rng(0))
+    ((_, convex),) = convex_forms(form, at)
+    parts = sum(solve_reference(of_tasks(convex, at, which)[0]).objective for which in ([0, 3], [1], [2, 4]))
+    assert parts + convex.constant == pytest.approx(solve_reference(convex).objective, rel=1e-9)
+
+
+def test_models_that_are_no_model_of_tasks():
+    tasks = some(4)
+    V = mtl.Weights(tasks)
+    loss = mtl.squared_loss(V, tasks) + mtl.log_rank(V)
+    assert (
+        why_not_by_tasks(mtl.minimize(loss, subject_to=[V.sum(axis=1) == 0]).form())
+        == "W.sum(axis=1) == 0 couples tasks"
+    )
+    assert (
+        why_not_by_tasks(mtl.minimize(loss, subject_to=[mtl.l1_norm(V) <= 3]).form())
+        == "l1_norm(W) <= 3 couples tasks"
+    )
+    low = mtl.minimize(loss, subject_to=[mtl.rank(V) <= 1]).form()
+    at = {"W": with_singular_values([2.0], 5, 4)}
+    by_columns, by_rows = (convex for _, convex in convex_forms(low, at))
+    assert why_not_by_tasks(by_columns) is None and "couples tasks" in why_not_by_tasks(by_rows)
+
+
+def test_large_data_are_evaluated_some_tasks_at_a_time(monkeypatch):
+    form = coupled(some(6, weighted=True))
+    at = random_blocks(form, np.random.default_rng(0), 5.0)
+    ((_, convex),) = convex_forms(form, at)
+    whole = to_cvxpy(convex)
+    calls = []
+    monkeypatch.setattr(task_subset, "AT_ONCE", 60)
+    monkeypatch.setattr(task_subset, "to_cvxpy", lambda form: calls.append(form) or to_cvxpy(form))
+    value, violation = value_and_violation(convex, at)
+    assert (
+        value == pytest.approx(whole.objective_value(at), rel=1e-12) and violation == whole.violation(at) > 0
+    )
+    assert len(calls) == 5 and sum(part.losses[0].tasks.n_tasks for part in calls[1:]) == 6
+
+
+def test_a_user_may_have_no_slope_at_zero():
+    """nan there is no slope: then the column and the row space are kept, or the trace norm is tilted."""
+    atom = SimpleNamespace(
+        name="spectral_penalty", eps=0.0, function=np.sqrt, derivative=lambda x: 0.5 * np.sqrt(x) / x
+    )
+    (way,) = ways(atom, with_singular_values([2.0, 1.0], 5, 4), np.random.default_rng(0))
+    (tilted,) = way.functions
+    assert (
+        tilted.steepness == pytest.approx(1.0) and np.linalg.norm(tilted.tilt) <= 1e-12
+    )  # the trace norm itself

@@ -1,0 +1,248 @@
+"""What a report says of noise levels, several starts and first-order conditions, against computations of its own."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import mtldsl as mtl
+from mtldsl.cli import main
+from mtldsl.problem_file import load_problem
+from mtldsl.report.record import describe_run, plain
+from mtldsl.report.text import run_report, to_html, to_text, verdict
+
+FILE = """
+title = "Tasks with noise of their own"
+model = "NC-CMTL"
+[data]
+path = "towns.csv"
+task = "town"
+labels = "price"
+[parameters]
+mu = 4.0
+"""
+NOISE = {"calm": 0.1, "fair": 0.5, "loud": 2.0, "wild": 8.0}
+
+
+@pytest.fixture(autouse=True)
+def a_hundred_columns(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "100")
+
+
+@pytest.fixture
+def written(tmp_path):
+    """text -> the path of a problem file over four towns of 30 houses whose prices have noise of different size"""
+
+    def write(text=FILE, noise=NOISE, houses=30, d=5):
+        rng = np.random.default_rng(3)
+        w = rng.normal(size=d)
+        rows = [",".join(["town", *(f"x{j}" for j in range(d)), "price"])]
+        for town, level in noise.items():
+            X = rng.normal(size=(houses, d))
+            y = X @ w + level * rng.normal(size=houses)
+            rows += [f"{town},{','.join(map(str, x))},{v}" for x, v in zip(X, y, strict=True)]
+        (tmp_path / "towns.csv").write_text("\n".join(rows))
+        path = tmp_path / "towns.toml"
+        path.write_text(text)
+        return path
+
+    return write
+
+
+def solved(path, **options):
+    file = load_problem(path)
+    return file, file.problem.solve(**{**file.solve, **options})
+
+
+def report_of(path, **options):
+    file, solution = solved(path, **options)
+    record = describe_run(file, solution, None)
+    return record, to_text(run_report(record))
+
+
+# -------------------------------------------------------------------------------------------------- calibration
+
+
+def test_weights_and_noise_levels_are_those_of_the_residuals(written):
+    file, solution = solved(written())
+    found = describe_run(file, solution, None)["solution"]["calibration"]
+    tasks = file.tasks_train
+    assert found["loss"] == "square_root_loss(W, tasks)"
+    assert [row["task"] for row in found["tasks"]] == list(NOISE)
+    for row, X, y, w in zip(
+        found["tasks"], tasks.inputs, tasks.per_task(tasks.targets), solution.W.T, strict=True
+    ):
+        norm = np.linalg.norm(X @ w - y)
+        assert row["noise_level"] == pytest.approx(norm / np.sqrt(len(y)), rel=1e-12)
+        assert row["weight"] == pytest.approx(1.0 / norm, rel=1e-12) and row["exact"] is False
+        assert row["noise_level"] == pytest.approx(NOISE[row["task"]], rel=0.5)
+
+
+def test_the_section_names_the_noisiest_first(written):
+    _, text = report_of(written())
+    section = text[text.index("Calibration\n") : text.index("Scores on")]
+    places = [section.index(town) for town in ("wild", "loud", "fair", "calm")]
+    assert places == sorted(places) and "the more noise a task has, the less" in section
+    assert "fitted exactly" not in section and "..." not in section
+
+
+@pytest.mark.parametrize("word", ["sum_of_squares", "squared_loss"])
+def test_a_squared_loss_has_nothing_to_calibrate(written, word):
+    model = f'minimize = "{word}(W, tasks) + mu * log_rank(W, eps=0.01)"'
+    record, text = report_of(written(FILE.replace('model = "NC-CMTL"', model)))
+    assert record["solution"]["calibration"] is None and "Calibration" not in text
+
+
+def test_one_task_has_no_other_to_be_compared_with(written):
+    record, _ = report_of(written(noise={"calm": 0.1}))
+    assert record["solution"]["calibration"] is None
+
+
+def test_many_tasks_are_shown_by_their_ends(written):
+    noise = {f"t{i}": 0.1 + 0.2 * i for i in range(20)}
+    record, text = report_of(written(noise=noise))
+    section = text[text.index("Calibration\n") : text.index("Scores on")]
+    assert len(record["solution"]["calibration"]["tasks"]) == 20
+    assert (
+        sum(line.strip().startswith("t") for line in section.splitlines()) == 10
+    )  # 8 tasks, a heading, a note
+    assert "the 4 tasks with the most noise and the 4 with the least, of 20" in section
+
+
+def test_a_task_that_is_fitted_exactly_is_said(written):
+    """A fifth town of one house: its residual is zero, and its weight no number to compare."""
+    path = written()
+    file, solution = solved(path)
+    weights, levels = solution.task_weights.copy(), solution.noise_levels.copy()
+    weights[0], levels[0] = np.inf, 0.0
+    record = describe_run(file, replace(solution, task_weights=weights, noise_levels=levels), None)
+    text = to_text(run_report(record))
+    row = next(line for line in text.splitlines() if line.strip().startswith("calm") and "fitted" in line)
+    assert row.split() == ["calm", "0", "fitted", "exactly"]
+    assert plain(record)["solution"]["calibration"]["tasks"][0]["weight"] is None
+
+
+# ------------------------------------------------------------------------------------------------------- starts
+
+
+def test_every_start_has_a_row_and_the_best_is_marked(written):
+    path = written(FILE + "[solve]\nstarts = 3\nrandom_state = 5\n")
+    file, solution = solved(path)
+    record = describe_run(file, solution, None)
+    found = record["solution"]["starts"]
+    assert [row["start"] for row in found["rows"]] == [0, 1, 2] and found["certified"] == 3
+    assert sum(row["best"] for row in found["rows"]) == 1
+    text = to_text(run_report(record))
+    assert "solver's own" in text and "random 2" in text and text.count("stationary, kept") == 1
+    assert "3 of 3 starts ended at a stationary point, all with the same objective." in text
+
+
+def test_starts_that_end_apart_are_counted(written):
+    file, solution = solved(written(), starts=3)
+    rows = [dict(row) for row in solution.starts]
+    rows[0] |= {"objective": 2.0, "best": False}
+    rows[1] |= {"objective": 1.0, "best": True}
+    rows[2] |= {"status": "time_limit", "objective": 0.5, "best": False}
+    record = describe_run(file, replace(solution, starts=rows), None)
+    text = " ".join(to_text(run_report(record)).split())
+    assert "2 of 3 starts ended at a stationary point, with 2 different objectives" in text
+    assert "the highest lies 1.0e+00 of its size above the lowest" in text and "time limit" in text
+    for row in rows:
+        row["status"] = "stalled"
+    record = describe_run(file, replace(solution, starts=rows), None)
+    assert "No start led to a point that is proven stationary." in to_text(run_report(record))
+
+
+def test_one_start_has_no_section(written):
+    record, text = report_of(written())
+    assert record["solution"]["starts"] is None and "\nStarts\n" not in text
+
+
+# -------------------------------------------------------------------------------------------------- certificate
+
+
+@pytest.mark.parametrize("eps", [0.0, 0.01])
+def test_what_is_missing_of_every_condition(written, eps):
+    record, text = report_of(written(FILE + f"eps = {eps}\n"))
+    conditions = record["solution"]["stationarity"]["conditions"]
+    assert record["solution"]["stationarity"]["residual"] == max(conditions.values()) <= 1e-6
+    assert set(conditions) >= {"square_root_loss(W, tasks)", "balance"}
+    assert ("mu * log_rank(W, eps=0.0)" in conditions) == (eps == 0)
+    flat = " ".join(text.split())
+    for name in conditions:
+        assert f"at {'their sum over all terms' if name == 'balance' else name}" in flat
+    assert "what is missing of the first-order conditions" in flat and "changing" not in flat
+    if eps:
+        assert "Proven: the convex model that touches the objective here from above is at its minimum" in flat
+    else:
+        assert "Proven: a stationary point to the accuracy asked for." in flat
+    assert verdict(record).plain.startswith("stationary (no global certificate)")
+
+
+def test_a_smooth_model_has_a_gradient(written):
+    text = FILE.replace('model = "NC-CMTL"', 'model = "NC-MTL"')
+    record, text = report_of(written(text))
+    proof = record["solution"]["stationarity"]
+    assert proof["conditions"] is None and proof["gradient"] == proof["residual"]
+    assert (
+        f"gradient           {proof['gradient']:.1e}, asked for 1e-06" in text
+        and "profile gradient" not in text
+    )
+
+
+def test_a_matrix_learned_beside_a_loss_with_a_kink(written):
+    text = """
+minimize = "absolute_loss(W, tasks) + task_covariance_norm(W, Omega) + log_rank(W)"
+subject_to = ["Omega.trace() <= 1"]
+[data]
+path = "towns.csv"
+task = "town"
+labels = "price"
+[learned]
+Omega = "TaskCovariance"
+"""
+    record, text = report_of(written(text))
+    flat = " ".join(text.split())
+    assert record["solution"]["status"] == "stationary" and "at task_covariance_norm(W, Omega)" in flat
+    assert "Proven: changing the weights alone or Omega alone lowers the objective by no more than" in flat
+
+
+# -------------------------------------------------------------------------------------------- singular values
+
+
+def test_singular_values_are_counted_above_the_smoothing(written):
+    file, solution = solved(written(FILE.replace("mu = 4.0", "mu = 40.0\neps = 4.0")))
+    record = describe_run(file, solution, None)
+    above = int(np.sum(np.linalg.svd(solution.W, compute_uv=False) > 2.0))
+    assert record["solution"]["weights"]["W"]["smoothing"] == {"level": 2.0, "count": above}
+    assert 0 <= above < 4
+    assert f"{above} of 4 above √ε = 2, under which the penalty is smoothed" in to_text(run_report(record))
+
+
+def test_what_is_not_smoothed_is_not_said(written):
+    record, text = report_of(written(FILE + "eps = 0.0\n"))
+    assert record["solution"]["weights"]["W"]["smoothing"] is None and "√ε" not in text
+
+
+# ----------------------------------------------------------------------------------------------------- the files
+
+
+def test_the_whole_job(written, tmp_path, capsys):
+    path = written(FILE + '[solve]\nstarts = 2\n[output]\nsolution = "w.npz"\nreport = "r.html"\n')
+    assert main(["solve", str(path), "--json"]) == 0
+    record = json.loads(capsys.readouterr().out)
+    assert record["cross_check"]["agrees"] and len(record["solution"]["starts"]["rows"]) == 2
+    assert record["solution"]["starts"]["spread"] <= 1e-6
+    solution = mtl.Solution.load(tmp_path / "w.npz")
+    levels = [row["noise_level"] for row in record["solution"]["calibration"]["tasks"]]
+    assert levels == solution.noise_levels.tolist() and len(solution.starts) == 2
+    page = (tmp_path / "r.html").read_text()
+    for part in ("Calibration", "Starts", "Certificate", "wild", "Σⱼ log(1 + √(σⱼ(W)² + 0.01))"):
+        assert part in page, part
+
+
+def test_the_title_of_a_page_is_escaped(written):
+    record, _ = report_of(written())
+    page = to_html(run_report(record), "a < b & c")
+    assert "<title>a &lt; b &amp; c</title>" in page and "Calibration" in page
