@@ -56,7 +56,9 @@ try:
 except mtl.DataError:
     schools = stand_in()
     rho1s, shares, real = (200.0, 300.0, 400.0), (0.4, 0.5, 0.6, 0.7), False
-    print("The School data are not here: made tasks stand for them, of rank 2, five of 60 with weights of their own.")
+    print(
+        "The School data are not here: made tasks stand for them, of rank 2, five of 60 with weights of their own."
+    )
 train, test = schools.split(test_size=0.25, random_state=0)
 m = train.n_tasks
 print(f"{train}: {train.n_samples:,} rows; held out: {test.n_samples:,}\n")
@@ -82,7 +84,9 @@ def outliers_of(solution):
 scores = {}
 for value in rho1s:
     rho1.value, cells = value, []
-    for share, each in zip(shares, problem.path(rho2, [share * value for share in shares], tol=1e-6), strict=True):
+    for share, each in zip(
+        shares, problem.path(rho2, [share * value for share in shares], tol=1e-6), strict=True
+    ):
         assert each.is_optimal, each
         scores[value, share] = each.score(test)
         cells.append(f"{scores[value, share]:.4f} ({len(outliers_of(each)[0])})")
@@ -90,7 +94,9 @@ for value in rho1s:
 value, share = max(scores, key=scores.get)
 rho1.value, rho2.value = value, share * value
 flat = np.ptp([scores[value, each] for each in shares])
-print(f"\n  Taken: rho1 = {value:g}, rho2 = {share * value:g}. (Chosen on the held-out rows: their R^2 is what is within reach, no test.)")
+print(
+    f"\n  Taken: rho1 = {value:g}, rho2 = {share * value:g}. (Chosen on the held-out rows: their R^2 is what is within reach, no test.)"
+)
 if real:
     print(f"""
   How much is shared (rho1) matters. How many outliers there are (rho2) hardly does: R^2 differs by {flat:.4f} at most, at
@@ -103,7 +109,9 @@ solution = problem.solve(tol=1e-9)
 found, lengths = outliers_of(solution)
 found = found[np.argsort(-lengths[found])]
 sigma = np.linalg.svd(solution.L, compute_uv=False)
-residuals = [X @ w - y for X, w, y in zip(train.inputs, solution.W.T, train.per_task(train.targets), strict=True)]
+residuals = [
+    X @ w - y for X, w, y in zip(train.inputs, solution.W.T, train.per_task(train.targets), strict=True)
+]
 g = np.column_stack([2 * X.T @ r for X, r in zip(train.inputs, residuals, strict=True)])
 pulls = np.linalg.norm(g, axis=0)
 norms = np.array([np.linalg.norm(X, 2) for X in train.inputs])
@@ -130,7 +138,9 @@ assert pulls.max() <= (1 + 1e-4) * rho2.value and np.linalg.norm(g, 2) <= (1 + 1
 
 # ------------------------------------------------------------------------------------------- 3. what is different in them
 
-low_rank = mtl.minimize(mtl.sum_of_squares(problem.weights[0], train) + value * mtl.trace_norm(problem.weights[0])).solve(tol=1e-8)
+low_rank = mtl.minimize(
+    mtl.sum_of_squares(problem.weights[0], train) + value * mtl.trace_norm(problem.weights[0])
+).solve(tol=1e-8)
 assert low_rank.is_optimal
 with_s, without_s = solution.scores(test), low_rank.scores(test)
 print("""WHAT IS DIFFERENT IN THEM

@@ -82,7 +82,7 @@ def _options():
 
 
 #: of convergence: chosen most often by cross-validation on School, 20 %
-MU = 8.0
+MU = 32.0
 
 
 def _run(study: str, folder: Path, options) -> None:

@@ -110,15 +110,24 @@ def draw_mu(results: Path) -> None:
                 spread = np.array([v.std() for v in of_mu.values()])
                 (line,) = axis.plot(list(of_mu), mean, marker=marker, ms=3.5, label=name)
                 axis.fill_between(
-                    list(of_mu), mean - spread, mean + spread, color=line.get_color(), alpha=0.15, lw=0
+                    list(of_mu),
+                    np.maximum(mean - spread, 0.01),
+                    mean + spread,
+                    color=line.get_color(),
+                    alpha=0.15,
+                    lw=0,
                 )
-            axis.set(xscale="log", title=f"{size} training rows, {_named(way)}", ylim=(0.09, 0.5))
+            axis.set(
+                xscale="log", yscale="log", ylim=(0.13, 1.2), title=f"{size} training rows, {_named(way)}"
+            )
+            axis.set_yticks([0.15, 0.2, 0.3, 0.5, 1.0], ["0.15", "0.2", "0.3", "0.5", "1"], minor=False)
+            axis.set_yticks([], minor=True)
             axis.grid(alpha=0.3)
         axes[i, 0].set_ylabel("nMSE on the test blocks")
     for axis in axes[-1]:
         axis.set_xlabel("mu")
     axes[0, 0].legend(fontsize=8)
-    figure.suptitle("SARCOS, 4,449-row subsample: mean and deviation over partitions (above 0.5 cut off)")
+    figure.suptitle("SARCOS, 4,449-row subsample: mean and deviation over partitions")
     figure.savefig(results / "calibrated_mu.png", dpi=110)
     plt.close(figure)
 

@@ -171,34 +171,31 @@ def _convergence(results: Path) -> list[str]:
         "",
         "![objective by iteration](calibrated_convergence.png)",
         "",
-        "Iterations (seconds) until the smoothed objective is within a relative distance of the lowest seen by any method at that eps; the "
-        'paper: "converges within 5-10 iterations".',
+        "Iterations from X_i^T y_i until the smoothed objective is within a relative distance of the lowest seen by any method at that eps; "
+        'the paper: "converges within 5-10 iterations". Asked for: a residual of 1e-8, at most 1,000 iterations.',
         "",
     ]
     for (eps, loss_eps), of_method in read_convergence(results).items():
-        best = min(float(look["objective"]) for looks in of_method.values() for look in looks)
+        best = min(float(row["objective"]) for rows in of_method.values() for row in rows)
         mu = next(iter(of_method.values()))[0]["mu"]
         lines += [
             f"| eps {eps}, mu {mu}, eps of the loss {loss_eps} | "
-            + " | ".join(f"{level:g}" for level in LEVELS)
-            + " | last objective | iterations | residual | falls at every look | status |",
-            "|---|" + "---|" * (len(LEVELS) + 5),
+            + " | ".join(f"to {level:g}" for level in LEVELS)
+            + " | last objective | iterations | s | residual | status | never rises |",
+            "|---|" + "---|" * (len(LEVELS) + 6),
         ]
-        for method, looks in of_method.items():
-            values = np.array([float(look["objective"]) for look in looks])
+        for method, rows in of_method.items():
+            values = np.array([float(row["objective"]) for row in rows])
             cells = []
             for level in LEVELS:
                 there = np.flatnonzero(values <= best * (1 + level))
-                cells.append(
-                    f"{looks[there[0]]['iteration']} ({float(looks[there[0]]['seconds']):.2g} s)"
-                    if there.size
-                    else "never"
-                )
+                cells.append(rows[there[0]]["iteration"] if there.size else "never")
             falls = "yes" if (np.diff(values) <= 1e-12 * np.abs(values[:-1])).all() else "no"
+            end = rows[-1]
             lines.append(
                 f"| {DESCENTS[method]} | "
                 + " | ".join(cells)
-                + f" | {values[-1]:.8g} | {looks[-1]['iteration']} | {looks[-1]['residual']} | {falls} | {looks[-1]['status']} |"
+                + f" | {values[-1]:.9g} | {end['iteration']} | {float(end['seconds']):.2f} | {end['residual']} | {end['status']} | {falls} |"
             )
         lines.append("")
     return lines[:-1]

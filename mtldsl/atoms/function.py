@@ -133,6 +133,10 @@ class Loss(Atom):
         """The derivative of `value_of_norm` over t, which is `majorizer_weight`; inf where t = 0 is a kink."""
         raise NotImplementedError
 
+    def conjugate_of_norm(self, n):
+        """f*(u) - <u, y> as a function of n = ||u / sqrt(s)||, where `radial` and no sum over samples; dom f* is n <= 1."""
+        raise NotImplementedError
+
     def decide(self, z) -> np.ndarray:
         """What `predict` returns from predictions z: the sign for labels in {-1, +1}, else z."""
         return np.where(z >= 0, 1.0, -1.0) if self.labels == "sign" else z

@@ -10,6 +10,7 @@ from mtldsl.atoms.sets import AtLeast, ColumnsOnSimplex, EqualTo
 from mtldsl.atoms.spectral_matrix import SpectralMatrix
 from mtldsl.atoms.structures import Range
 from mtldsl.compile.normal_form import Block, Entry, FunctionTerm, LinearMap, LossTerm, NormalForm, picks
+from mtldsl.compile.radial_term import RadialTerm
 from mtldsl.compile.structure_term import StructureTerm
 from mtldsl.compile.structured_term import StructuredTerm
 from mtldsl.errors import ModelError
@@ -221,6 +222,8 @@ def _loss_term(term: Term) -> LossTerm:
         coefficients = coefficients / totals
     intercepts = dict.fromkeys(p.weights.intercept_name for p in term.argument.parts if p.weights.intercept)
     kind = StructuredTerm if isinstance(term.atom, StructuredHinge) else LossTerm
+    if term.atom.radial and not term.atom.separable:
+        kind = RadialTerm
     return kind(term.atom, coefficients, tasks, linear_map(term.argument), tuple(intercepts), term.text)
 
 

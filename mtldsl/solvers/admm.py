@@ -13,6 +13,7 @@ from mtldsl.errors import SolverError
 from mtldsl.solvers.admm_iteration import Iteration
 from mtldsl.solvers.admm_nonconvex import Nonconvex
 from mtldsl.solvers.admm_x_update import LARGEST_TASK
+from mtldsl.solvers.alternation.reweighting import why_not_reweighted
 from mtldsl.solvers.planes.frank_wolfe import FrankWolfe
 from mtldsl.solvers.planes.lifted import Lifted
 from mtldsl.solvers.planes.oracle import has_oracle
@@ -79,7 +80,8 @@ class ADMM:
     def yields(self, form: NormalForm) -> str | None:
         """Where a solver without linear systems, if one accepts, should go first."""
         reweighted = [f for f in form.functions if f.atom.is_reweighted]
-        if reweighted:
+        in_closed_form = why_not_reweighted(form) is None
+        if reweighted and (in_closed_form or all(loss.atom.smooth for loss in form.losses)):
             return f"{reweighted[0].typed} is smooth, and reweighting it descends in every step"
         unknowns = sum(block.shape[0] for block in form.blocks)
         if unknowns > LARGEST_TASK:

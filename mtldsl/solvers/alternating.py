@@ -11,9 +11,10 @@ from mtldsl.errors import SolverError
 from mtldsl.solvers.alternation.accelerated import accelerate
 from mtldsl.solvers.alternation.algorithm_1 import algorithm_1
 from mtldsl.solvers.alternation.blocks import alternate, flip_flop, in_turn, starting_matrices
-from mtldsl.solvers.alternation.continuation import relaxed_forms
+from mtldsl.solvers.alternation.continuation import fitting_stages, relaxed_forms
 from mtldsl.solvers.alternation.linear_step import METHODS
 from mtldsl.solvers.alternation.profile import minimize_profile, why_not_smooth
+from mtldsl.solvers.alternation.radial_data import radial_data
 from mtldsl.solvers.alternation.reweighted import minimize_reweighted
 from mtldsl.solvers.alternation.reweighting import why_not_reweighted
 from mtldsl.solvers.alternation.smaller_side import on_smaller_side
@@ -43,7 +44,8 @@ class Alternating:
              "algorithm_1" the paper's Algorithm 1 for calibrated learning as printed, with its faults, for teaching
              "auto"      "newton" or "lbfgs" where it can be, else "joint", and where a matrix is given; "block", smoothed, where
                          covariances have a bounded trace
-    continuation : of reweighted models, how many easier ones are solved before, each with a tenth of the eps of the one before it
+    continuation : of reweighted models, how many easier ones are solved before, each with a tenth of the eps of the one before it;
+             None: as many as "newton" needs where eps is far below the squares of the singular values, without a warm start
     w_step : how a quadratic weights' step is solved: "simultaneous_diagonalization", "sylvester", "closed_form",
              "gradient_descent", "conjugate_gradient"; "auto" is the fastest that fits
     fudge  : of "flip_flop" alone, 1e-3 unless given
@@ -55,7 +57,7 @@ class Alternating:
         "method": "auto",
         "w_step": "auto",
         "fudge": None,
-        "continuation": 0,
+        "continuation": None,
     }
     choices: ClassVar[dict[str, tuple[str, ...]]] = {"method": _METHODS, "w_step": ("auto", *METHODS)}
     max_iter = 10_000
@@ -82,12 +84,16 @@ class Alternating:
         method: str = "auto",
         w_step: str = "auto",
         fudge: float | None = None,
-        continuation: int = 0,
+        continuation: int | None = None,
     ) -> Point:
         method = self._method(form, method, fudge)
-        relaxed = relaxed_forms(form, continuation)
         if method in _REWEIGHTED and why_not_reweighted(form) is None:
-            return self._reweighted(form, relaxed, method, w_step, tol, max_iter, start, watch)
+            return self._reweighted(form, continuation, method, w_step, tol, max_iter, start, watch)
+        if continuation is not None:
+            raise SolverError(
+                f"solve(solver='alternating', continuation={continuation!r}): only where tasks and spectrum are reweighted in closed "
+                f"form; here {why_not_reweighted(form)} Leave continuation out"
+            )
         form = on_smaller_side(form) if form.is_convex else form
         step = weights_step(form, w_step, watch)
         x, structures = _beginning(step, form, start)
@@ -102,7 +108,7 @@ class Alternating:
             step, form, update, x, structures, max_iter=max_iter, watch=watch, descends=method == "block"
         )
 
-    def _reweighted(self, form, relaxed, method, w_step, tol, max_iter, start, watch) -> Point:
+    def _reweighted(self, form, continuation, method, w_step, tol, max_iter, start, watch) -> Point:
         if w_step != "auto":
             raise SolverError(
                 f"solve(solver='alternating', w_step={w_step!r}): tasks and spectrum are reweighted in closed form; write w_step='auto'"
@@ -115,8 +121,12 @@ class Alternating:
             x = start.blocks
         if method == "algorithm_1":
             return algorithm_1(form, x, max_iter=max_iter, watch=watch)
+        data = radial_data(form)
+        if continuation is None:
+            continuation = fitting_stages(form, data, x) if start is None and method == "newton" else 0
+        relaxed = relaxed_forms(form, continuation)
         return minimize_reweighted(
-            (*relaxed, form), x, method=method, tol=tol, max_iter=max_iter, watch=watch
+            (*relaxed, form), data, x, method=method, tol=tol, max_iter=max_iter, watch=watch
         )
 
     def _method(self, form: NormalForm, method: str, fudge: float | None) -> str:

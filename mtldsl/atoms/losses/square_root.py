@@ -120,10 +120,12 @@ class SquareRootLoss(Loss):
         return y + r * (t / (t + s))
 
     def conjugate(self, u, y, s=None):
-        norm = _dual_norm(u, s)
-        if norm > 1.0 + ROUNDING:
-            return np.inf
-        return float(np.dot(u, y)) - self.eps * np.sqrt(max(1.0 - norm**2, 0.0))
+        return float(np.dot(u, y)) + float(self.conjugate_of_norm(_dual_norm(u, s)))
+
+    def conjugate_of_norm(self, n):
+        """f*(u) - <u, y> as a function of n = ||u / sqrt(s)||, elementwise: +inf for n > 1."""
+        inside = -self.eps * np.sqrt(np.maximum(1.0 - np.square(n), 0.0))
+        return np.where(np.asarray(n) > 1.0 + ROUNDING, np.inf, inside)
 
     def dual_project(self, u, y, s=None):
         return u / max(_dual_norm(u, s), 1.0)

@@ -5,13 +5,24 @@ from __future__ import annotations
 from dataclasses import replace
 from numbers import Integral
 
-from mtldsl.compile.normal_form import NormalForm
-from mtldsl.errors import SolverError
+import numpy as np
 
-__all__ = ["relaxed_forms"]
+from mtldsl.compile.normal_form import Blocks, NormalForm
+from mtldsl.errors import SolverError
+from mtldsl.solvers.alternation.radial_data import RadialData
+from mtldsl.solvers.alternation.reweighting import Reweighting
+
+__all__ = ["fitting_stages", "relaxed_forms"]
 
 #: What eps falls to between two of them.
 _FACTOR = 0.1
+
+#: eps relative to the largest squared singular value that Newton's method finds easy (measured on School: 2e-4 is, 2e-6 is not), and
+#: how many stages there are at most.
+_EASY, _MOST = 2e-4, 8
+
+#: Reweighting steps to tell the size of the singular values, and the smoothing of a loss's kink for these.
+_STEPS, _SMOOTHING = 3, 1e-2
 
 
 def relaxed_forms(form: NormalForm, stages: int) -> list[NormalForm]:
@@ -26,6 +37,22 @@ def relaxed_forms(form: NormalForm, stages: int) -> list[NormalForm]:
             f"{typed}: no term of this model has an eps to be made larger; leave continuation out"
         )
     return [_with_larger_eps(form, _FACTOR**-k) for k in range(stages, 0, -1)]
+
+
+def fitting_stages(form: NormalForm, data: RadialData, x: Blocks) -> int:
+    """As many as bring eps up to a share of the largest singular value's square, after a few reweighting steps from x."""
+    model = Reweighting(form, data)
+    if not data.loss.atom.smooth:
+        model.eps = _SMOOTHING * float(np.median(data.norms(data.residuals(np.zeros(data.shape)))))
+    at = model.evaluate(x[data.block])
+    for _ in range(_STEPS):
+        at = model.evaluate(model.step(at))
+    largest = float(at.singular.max(initial=0.0)) ** 2
+    least = min(
+        f.atom.eps / f.map.multiple_of(data.block) ** 2 for f in form.functions if f.atom.is_reweighted
+    )
+    missing = np.log10(max(_EASY * largest / least, 1.0))
+    return int(min(np.ceil(missing - 0.5), _MOST))
 
 
 def _with_larger_eps(form: NormalForm, factor: float) -> NormalForm:

@@ -10,7 +10,7 @@ import numpy as np
 from mtldsl.compile.majorization import Remembered
 from mtldsl.compile.normal_form import Blocks, NormalForm
 from mtldsl.solvers.alternation.blocks import ROUNDING, assert_descent
-from mtldsl.solvers.alternation.radial_data import radial_data
+from mtldsl.solvers.alternation.radial_data import RadialData
 from mtldsl.solvers.alternation.reweighting import Evaluation, Reweighting
 from mtldsl.solvers.alternation.second_order import newton_step
 from mtldsl.solvers.anderson import Anderson
@@ -23,9 +23,10 @@ _MEMORY = 8
 #: Accelerated steps before the first Newton step; after one that fails, 4, 8, ... up to the second number.
 _STEPS_FIRST, _MOST_STEPS = 8, 60
 
-#: Of a kink in the losses: the first smoothing relative to a typical norm of labels, the factor between stages, the last one, the
-#: residual to which a stage is solved, and how far above the smoothing every norm must be for it to be left out.
-_SMOOTHING, _FACTOR, _LAST_SMOOTHING, _STAGE, _CLEAR = 1e-2, 0.1, 1e-8, 1e-2, 5.0
+#: Of a kink in the losses: the first smoothing relative to a typical norm of labels, the factor between stages, the last one, which
+#: stays, the residual to which a stage is solved, how far above the smoothing every norm must be for stages to be left out, and
+#: the steps after which that is asked.
+_SMOOTHING, _FACTOR, _LAST_SMOOTHING, _STAGE, _CLEAR, _STEPS_TO_TELL = 1e-2, 0.1, 1e-8, 1e-2, 5.0, 4
 
 #: Seconds after which a look at the certificate, which costs passes over the data, is worth its price.
 _SECONDS_WITHOUT_LOOK = 0.5
@@ -45,6 +46,7 @@ class _Run:
     watch: Watch
     max_iter: int
     iteration: int = 0
+    negligible: float = 0.0  # smoothing of a kink
     settled: bool = False  # steps gain nothing but rounding
     looked: float = field(default_factory=time.perf_counter)
     values: list[float] = field(default_factory=list)
@@ -52,7 +54,7 @@ class _Run:
 
     def remember(self, before, after) -> None:
         """A step of the model itself, not of an easier one on the way."""
-        if self.model.eps == 0.0:
+        if self.model.eps <= self.negligible:
             blocks = self.model.data.blocks
             self.steps.add(self.iteration + 1, blocks(before), blocks(after))
 
@@ -81,13 +83,19 @@ class _Run:
 
 
 def minimize_reweighted(
-    forms: tuple[NormalForm, ...], x: Blocks, *, method: str, tol: float, max_iter: int, watch: Watch
+    forms: tuple[NormalForm, ...],
+    data: RadialData,
+    x: Blocks,
+    *,
+    method: str,
+    tol: float,
+    max_iter: int,
+    watch: Watch,
 ) -> Point:
     """The last form from the weights x, until `watch` is content; the forms before it are stages on the way, solved roughly.
 
     method: "newton", "joint" (Anderson alone) or "block" (plain steps).
     """
-    data = radial_data(forms[-1])
     run = _Run(Reweighting(forms[0], data), watch, max_iter)
     at = run.model.evaluate(x[data.block])
     for form in forms:
@@ -116,18 +124,32 @@ def minimize_reweighted(
 
 
 def _through_kinks(run: _Run, at: Evaluation, method: str) -> tuple[Evaluation, bool]:
-    """Where the loss has a kink at zero: smoothed less and less, and not at all once no residual is near zero."""
+    """Where the loss has a kink at zero: smoothed less and less, and hardly at all once no residual is near zero."""
     model = run.model
     if model.data.loss.atom.smooth:
         return at, False
     typical = float(np.median(model.data.norms(model.data.residuals(np.zeros_like(at.W))))) or 1.0
-    model.eps = _SMOOTHING * typical
-    while model.eps > _LAST_SMOOTHING * typical:
+    model.eps, least = _SMOOTHING * typical, _LAST_SMOOTHING * typical
+    at = model.evaluate(at.W)
+    for _ in range(_STEPS_TO_TELL):
+        at = _plain(run, at)
+    while at.norms.min() <= _CLEAR * model.eps:
         at, stopped = _descend(run, model.evaluate(at.W), method, _STAGE)
-        if stopped or run.iteration >= run.max_iter:
-            return at, stopped
-        model.eps = 0.0 if at.norms.min() > _CLEAR * model.eps else _FACTOR * model.eps
-    return at, False
+        model.eps = max(_FACTOR * model.eps, least)
+        if stopped or run.iteration >= run.max_iter or model.eps == least:
+            break
+    else:
+        stopped = False
+    model.eps = run.negligible = least
+    return at, stopped
+
+
+def _plain(run: _Run, at: Evaluation) -> Evaluation:
+    run.iteration += 1
+    after = run.model.evaluate(run.model.step(at))
+    assert_descent(at.value, after.value, run.iteration, ROUNDING * run.model.size(at))
+    run.values.append(after.value)
+    return after
 
 
 def _descend(run: _Run, at: Evaluation, method: str, target: float) -> tuple[Evaluation, bool]:
@@ -135,8 +157,8 @@ def _descend(run: _Run, at: Evaluation, method: str, target: float) -> tuple[Eva
     model = run.model
     anderson = None if method == "block" else Anderson(_MEMORY, growth=np.inf)
     budget, failures, idle = _STEPS_FIRST if method == "newton" else np.inf, 0, 0
-    size = model.size(at)
     while True:
+        size = model.size(at)
         of_losses, of_penalties = model.gradient_parts(at)
         gradient = of_losses + of_penalties
         largest = max(np.linalg.norm(of_losses), np.linalg.norm(of_penalties), np.finfo(float).tiny)

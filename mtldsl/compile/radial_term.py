@@ -1,0 +1,60 @@
+"""A loss that is a function of the norm of every task's residuals: all tasks at once, by their norms."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from mtldsl.compile.normal_form import LossTerm
+
+__all__ = ["RadialTerm"]
+
+
+@dataclass(frozen=True, eq=False)
+class RadialTerm(LossTerm):
+    """sum over tasks i of coefficients[i] * h(t_i), t_i = ||sqrt(s) (z_i - y_i)||, h = `atom.value_of_norm`."""
+
+    def _sums(self, per_sample) -> np.ndarray:
+        """Of every task: (m,)."""
+        return np.add.reduceat(per_sample, self.tasks.offsets[:-1])
+
+    def _spread(self, per_task) -> np.ndarray:
+        return np.repeat(per_task, self.tasks.counts)
+
+    def _norms(self, residuals) -> np.ndarray:
+        s = self.tasks.sample_weights
+        return np.sqrt(self._sums(residuals**2 if s is None else s * residuals**2))
+
+    def _dual_norms(self, u) -> np.ndarray:
+        """||u_i / sqrt(s)|| / coefficient."""
+        s = self.tasks.sample_weights
+        return np.sqrt(self._sums(u**2 if s is None else u**2 / s)) / self.coefficients
+
+    def value(self, z) -> float:
+        return float(self.coefficients @ self.atom.value_of_norm(self._norms(z - self.tasks.targets)))
+
+    def gradient(self, z) -> np.ndarray:
+        r, s = z - self.tasks.targets, self.tasks.sample_weights
+        weights = self.atom.weight_of_norm(self._norms(r))
+        weights = self.coefficients * np.where(
+            np.isfinite(weights), weights, 0.0
+        )  # at a kink 0 is a subgradient
+        return self._spread(weights) * (r if s is None else s * r)
+
+    def prox(self, z, step) -> np.ndarray:
+        if self.tasks.sample_weights is not None or self.atom.eps:  # an equation for every task
+            return super().prox(z, step)
+        r = z - self.tasks.targets
+        norms = self._norms(r)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            kept = np.maximum(1.0 - step * self.coefficients / norms, 0.0)
+        return self.tasks.targets + self._spread(np.where(norms > 0, kept, 0.0)) * r
+
+    def conjugate(self, u) -> float:
+        inner = float(np.dot(u, self.tasks.targets))
+        return inner + float(self.coefficients @ self.atom.conjugate_of_norm(self._dual_norms(u)))
+
+    def dual_project(self, u) -> np.ndarray:
+        u = np.asarray(u, float)
+        return u / self._spread(np.maximum(self._dual_norms(u), 1.0))

@@ -1,0 +1,220 @@
+"""Exact penalties of the spectrum, and bounded ranks: known values, global optima in closed form, and conditions in plain numpy."""
+
+import json
+
+import numpy as np
+import pytest
+
+import mtldsl as mtl
+from tests.solvers.test_admm import FIXTURES
+
+
+def laplace(x):
+    return -np.expm1(-x)
+
+
+def laplace_slope(x):
+    return np.exp(-x)
+
+
+def low_rank(m=6, d=5, rows=(15, 30), noise=0.5, seed=0):
+    rng = np.random.default_rng(seed)
+    truth = rng.normal(size=(d, 2)) @ rng.normal(size=(2, m))
+    X = [rng.normal(size=(n, d)) for n in rng.integers(*rows, size=m)]
+    return mtl.Tasks.separate(
+        X, [A @ w + noise * rng.normal(size=len(A)) for A, w in zip(X, truth.T, strict=True)]
+    )
+
+
+def multiplier(solution, word):
+    (found,) = (v for name, v in solution.multipliers.items() if word in name)
+    return found
+
+
+def parts_of(W, Z, rank):
+    """Z in the bases of W's first `rank` singular vectors: (inner, of range and null space together, null space), with s."""
+    U, s, Vt = np.linalg.svd(W)
+    Z = U.T @ Z @ Vt.T
+    mixed = np.concatenate([Z[:rank, rank:].ravel(), Z[rank:, :rank].ravel()])
+    return Z[:rank, :rank], mixed, Z[rank:, rank:], s[:rank]
+
+
+# ------------------------------------------------------------------------------------------------ known values
+
+
+@pytest.mark.skipif(not FIXTURES.is_dir(), reason=f"needs {FIXTURES}")
+def test_the_stationary_value_of_problem_7():
+    """-[X_i^T theta_i] = mu (U1 diag(1 / (1 + sigma)) V1^T + Z): every part of it, from the multipliers."""
+    found = json.loads((FIXTURES / "cmtl_9x6.json").read_text())
+    known, mu = found["nc_sqrt_exact"], found["mu"]
+    X, y = ([np.array(part) for part in found[key]] for key in "Xy")
+    tasks = mtl.Tasks.separate(X, y)
+    W = mtl.Weights(tasks)
+    solution = mtl.minimize(mtl.square_root_loss(W, tasks) + mu * mtl.log_rank(W, eps=0)).solve(tol=1e-9)
+    assert solution.status == "stationary" and solution.stationarity.residual <= 1e-9
+    assert solution.objective == pytest.approx(known["value"], rel=1e-8)
+    assert np.linalg.matrix_rank(solution.W, tol=1e-9) == known["rank"]
+    thetas = tasks.per_task(multiplier(solution, "loss"))
+    for A, b, w, theta in zip(X, y, solution.W.T, thetas, strict=True):
+        r = A @ w - b
+        assert np.linalg.norm(theta) <= 1 + 1e-9
+        if np.linalg.norm(r) > 1e-6:
+            assert theta == pytest.approx(r / np.linalg.norm(r), abs=1e-7)
+    pulled = -np.column_stack([A.T @ theta for A, theta in zip(X, thetas, strict=True)])
+    assert multiplier(solution, "log_rank") == pytest.approx(pulled, abs=1e-7)
+    inner, mixed, normal, s = parts_of(solution.W, pulled / mu, known["rank"])
+    assert inner == pytest.approx(np.diag(1.0 / (1.0 + s)), abs=1e-7)
+    assert np.abs(mixed).max() <= 1e-7
+    assert np.linalg.norm(normal, 2) == pytest.approx(known["kkt_perp_over_mu"], abs=1e-6)
+
+
+# ------------------------------------------------------------------------------------ global optima in closed form
+
+# word of W, and what one singular value costs
+PENALTIES = {
+    "log_rank": (lambda W: mtl.log_rank(W, eps=0), np.log1p),
+    "capped_trace_norm": (lambda W: mtl.capped_trace_norm(W, 1.5), lambda s: np.minimum(s, 1.5)),
+    "schatten_norm": (lambda W: mtl.schatten_norm(W, 0.5, eps=0), np.sqrt),
+    "rank": (mtl.rank, lambda s: 1.0 * (s > 0)),
+    "spectral_penalty": (
+        lambda W: mtl.spectral_penalty(W, laplace, laplace_slope, eps=0),
+        lambda s: 1.0 - np.exp(-(s**2)),
+    ),
+}
+
+
+@pytest.mark.parametrize("mu", [0.4, 3.0])
+@pytest.mark.parametrize("name", PENALTIES)
+def test_orthonormal_inputs_have_the_prox_for_an_optimum(name, mu):
+    """1/2 ||X W - Y||^2 + mu g(W) with X^T X = I: singular value by singular value a problem of one number, solved on a grid."""
+    rng = np.random.default_rng(3)
+    X = np.linalg.qr(rng.normal(size=(12, 5)))[0]
+    Y = X @ rng.normal(size=(5, 2)) @ rng.normal(size=(2, 4)) + 0.3 * rng.normal(size=(12, 4))
+    tasks = mtl.Tasks.shared(X, Y)
+    W = mtl.Weights(tasks)
+    word, cost = PENALTIES[name]
+    problem = mtl.minimize(mtl.squared_loss(W, tasks) + mu * word(W))
+    solution = problem.solve(solver="admm", starts=4, tol=1e-8)
+    s = np.linalg.svd(X.T @ Y, compute_uv=False)
+    best = 0.5 * (np.sum(Y**2) - np.sum(s**2))
+    for value in s:
+        grid = np.append(0.0, np.linspace(1e-9, 1.5 * value, 100_001))
+        best += np.min(mu * cost(grid) + 0.5 * (grid - value) ** 2)
+    assert solution.status == "stationary"
+    assert solution.objective == pytest.approx(best, rel=1e-6)
+
+
+@pytest.mark.parametrize("rank", [1, 2, 3])
+def test_reduced_rank_regression(rank):
+    """Shared inputs, squared loss, rank(W) <= r: least squares, projected on the first right singular vectors of its fit."""
+    rng = np.random.default_rng(rank)
+    X = rng.normal(size=(40, 6))
+    Y = X @ rng.normal(size=(6, 3)) @ rng.normal(size=(3, 5)) + rng.normal(size=(40, 5))
+    tasks = mtl.Tasks.shared(X, Y)
+    W = mtl.Weights(tasks)
+    solution = mtl.minimize(mtl.squared_loss(W, tasks), [mtl.rank(W) <= rank]).solve(tol=1e-8)
+    ols = np.linalg.lstsq(X, Y, rcond=None)[0]
+    V = np.linalg.svd(X @ ols, full_matrices=False)[2][:rank].T
+    assert solution.status == "stationary" and solution.violation <= 1e-8
+    assert np.linalg.matrix_rank(solution.W, tol=1e-9) == rank
+    assert solution.objective == pytest.approx(0.5 * np.sum((X @ ols @ V @ V.T - Y) ** 2), rel=1e-8)
+
+
+# --------------------------------------------------------------------------------------------------- conditions
+
+
+@pytest.mark.parametrize("name", PENALTIES)
+@pytest.mark.parametrize("loss", ["square_root_loss", "huber_loss", "squared_loss"])
+def test_the_conditions_of_every_penalty(loss, name):
+    tasks = low_rank(seed=len(loss))
+    W = mtl.Weights(tasks)
+    word, cost = PENALTIES[name]
+    mu = 3.0 if loss == "square_root_loss" else 12.0
+    solution = mtl.minimize(getattr(mtl, loss)(W, tasks) + mu * word(W)).solve(tol=1e-7, max_seconds=5)
+    assert solution.status == "stationary" and solution.stationarity.residual <= 1e-7
+    s = np.linalg.svd(solution.W, compute_uv=False)
+    rank = int(np.sum(s > 1e-7 * s[0]))
+    u = tasks.per_task(multiplier(solution, "loss"))
+    pulled = -np.column_stack([A.T @ ui for A, ui in zip(tasks.inputs, u, strict=True)]) / mu
+    inner, mixed, normal, s = parts_of(solution.W, pulled, rank)
+    slopes = (cost(s * (1 + 1e-6)) - cost(s * (1 - 1e-6))) / (2e-6 * s)
+    scale = np.abs(pulled).max()
+    assert np.abs(inner - np.diag(slopes)).max() <= 1e-4 * scale + 1e-6
+    assert np.abs(mixed).max(initial=0.0) <= 1e-4 * scale
+    if name in ("log_rank", "capped_trace_norm") and normal.size:
+        assert np.linalg.norm(normal, 2) <= 1 + 1e-4
+
+
+@pytest.mark.parametrize("name", PENALTIES)
+@pytest.mark.parametrize("loss", ["absolute_loss", "hinge_loss"])
+def test_losses_with_many_kinks(loss, name):
+    tasks = low_rank(seed=13)
+    if loss == "hinge_loss":
+        labels = [np.where(y > 0, 1.0, -1.0) for y in tasks.per_task(tasks.targets)]
+        tasks = mtl.Tasks.separate(tasks.inputs, labels)
+    W = mtl.Weights(tasks)
+    problem = mtl.minimize(getattr(mtl, loss)(W, tasks) + 4.0 * PENALTIES[name][0](W))
+    solution = problem.solve(tol=1e-3)
+    assert solution.status == "stationary"
+    assert solution.stationarity.residual == max(solution.stationarity.conditions.values()) <= 1e-3
+
+
+def test_tasks_that_are_interpolated():
+    tasks = low_rank(rows=(2, 9), seed=5)
+    W = mtl.Weights(tasks)
+    problem = mtl.minimize(mtl.square_root_loss(W, tasks) + 0.2 * mtl.log_rank(W, eps=0))
+    solution = problem.solve(tol=1e-7)
+    assert (
+        solution.status == "stationary"
+        and solution.noise_levels.min() < 1e-7 < 0.01 < solution.noise_levels.max()
+    )
+    rng = np.random.default_rng(0)
+    form = problem.form()
+    for scale in (1e-2, 1e-3):
+        for _ in range(50):
+            P = scale * rng.normal(size=solution.W.shape)
+            assert form.value({"W": solution.W + P}) > solution.objective - 1e-7
+
+
+# ------------------------------------------------------------------------------------------------- several terms
+
+MODELS = {
+    "nonnegative": lambda W, V, t: mtl.minimize(mtl.squared_loss(W, t) + 4 * mtl.log_rank(W, eps=0), [W >= 0]),
+    "L + S": lambda W, V, t: mtl.minimize(
+        mtl.squared_loss(W + V, t) + 4 * mtl.log_rank(W, eps=0) + 3 * mtl.l1_norm(V)
+    ),
+    "rank and rows": lambda W, V, t: mtl.minimize(
+        mtl.squared_loss(W, t) + 2 * mtl.l21_norm(W), [mtl.rank(W) <= 2]
+    ),
+    "two penalties": lambda W, V, t: mtl.minimize(
+        mtl.huber_loss(W, t) + 2 * mtl.capped_trace_norm(W, 2.0) + 0.5 * mtl.l1_norm(W) + 0.1 * mtl.ridge(W)
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_several_terms(name):
+    tasks = low_rank(seed=9)
+    W, V = mtl.Weights(tasks), mtl.Weights(tasks, name="V")
+    problem = MODELS[name](W, V, tasks)
+    solution = problem.solve(tol=1e-6, max_seconds=10)
+    assert solution.status == "stationary" and solution.violation <= 1e-6
+    form, rng = problem.form(), np.random.default_rng(1)
+    for _ in range(100):
+        blocks = {k: b + 1e-3 * rng.normal(size=b.shape) for k, b in solution.blocks.items()}
+        if name == "nonnegative":
+            blocks = {k: np.maximum(b, 0.0) for k, b in blocks.items()}
+        if name == "rank and rows":
+            blocks = {
+                k: b - b @ np.linalg.svd(b)[2][2:].T @ np.linalg.svd(b)[2][2:] for k, b in blocks.items()
+            }
+        assert form.value(blocks) > solution.objective - 1e-7 * abs(solution.objective)
+
+
+def test_a_time_limit_is_no_proof():
+    tasks = low_rank(m=20, d=15, seed=2)
+    W = mtl.Weights(tasks)
+    problem = mtl.minimize(mtl.square_root_loss(W, tasks) + mtl.log_rank(W, eps=0))
+    solution = problem.solve(tol=1e-12, max_seconds=1e-3)
+    assert solution.status == "time_limit" and np.isfinite(solution.objective)
+    assert problem.solve(max_iter=1).status != "stationary"
