@@ -256,14 +256,14 @@ def picture(path: Path) -> None:
         heights = [errors[setting, name].mean() for setting in SETTINGS]
         left.bar(np.arange(4) + 0.26 * (k - 1), heights, width=0.24, color=COLOURS[name], label=ABOUT[name])
     left.axhline(nothing, color="black", linestyle=":", linewidth=1)
-    left.text(-0.62, nothing * 1.06, "W = 0", ha="left", va="bottom", fontsize=9)
+    left.text(4.15, nothing * 1.06, "W = 0", ha="right", va="bottom", fontsize=9)
     top = max(errors[key].mean() for key in errors)
     for k, setting in enumerate(SETTINGS):
         height = max(errors[setting, name].mean() for name in GRIDS)
         left.text(k, max(height, nothing) * 1.15, f"{ratio[setting]:.1f} ×", ha="center", fontsize=10)
-    left.set(yscale="log", ylim=(0.004, 5 * top), xlim=(-0.65, 3.5), xticks=range(4), title="Estimation error: × is NC-MTL over NC-CMTL",
+    left.set(yscale="log", ylim=(0.004, 5 * top), xlim=(-0.5, 4.2), xticks=range(4), title="Estimation error: × is NC-MTL over NC-CMTL",
              ylabel=r"$\|W-W^*\|_F^2\,/\,m$")  # fmt: skip
-    left.set_xticklabels(["d1\nall noisy", "d2\nall alike", "d3\na few noisy", "d4\nmost noiseless"])
+    left.set_xticklabels(["d1: all\nnoisy", "d2: all\nalike", "d3: a few\nnoisy", "d4: most\nnoiseless"])
     left.legend(frameon=False, loc="upper left", fontsize=9)
 
     reach = (1e-7, 5)

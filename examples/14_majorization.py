@@ -330,7 +330,7 @@ def picture(path: Path) -> None:
         left.plot(s, parabola(s, at, EPS), color=colour, linewidth=1.6, label=f"parabola at s = {at:g}")
         left.plot([at, -at], [penalty(at, EPS)] * 2, "o", color=colour, markersize=5)
     left.plot(s, penalty(s, EPS), color=blue, linewidth=2.6, label=r"$\log(1+\sqrt{s^2+\varepsilon})$")
-    left.set(title=f"Parabolas above the penalty, eps = {EPS:g}", xlabel="s", ylim=(0, 3.2), xlim=(-4, 7.5))
+    left.set(title=f"Parabolas above the penalty, eps = {EPS:g}", xlabel="s", ylim=(0, 3.2), xlim=(-4, 8.5))
     left.legend(frameon=False, loc="upper right", fontsize=9)
 
     for method, colour in zip(METHODS, (grey, orange, blue), strict=True):

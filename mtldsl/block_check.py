@@ -255,7 +255,7 @@ def _majorization_rows(form, step: MajorizationStep, backend, tol, which) -> lis
                 f"cvxpy, {used}",
                 size_of_difference,
                 time.perf_counter() - started,
-                _tolerance(used, tol),
+                _tolerance(used, tol) + step.accuracy,
                 touching=(at_before - before) / _size(form, step.before, before),
                 margin=(at_after - after) / size,
             )

@@ -6,7 +6,6 @@ import pytest
 import mtldsl as mtl
 from mtldsl.compile.choose import get_solver
 from mtldsl.errors import SolverError
-from mtldsl.starts import from_several_starts
 
 
 def data(seed=0, m=5, d=6, n=(3, 9)):
@@ -20,7 +19,7 @@ def rugged(tasks=None, intercept=False):
     """A steep penalty has many stationary points: every pattern of lost directions may be one."""
     tasks = data() if tasks is None else tasks
     W = mtl.Weights(tasks, intercept=intercept)
-    return mtl.minimize(mtl.sum_of_squares(W, tasks) + 4.0 * mtl.schatten_norm(W, 0.2, eps=1e-6))
+    return mtl.minimize(mtl.sum_of_squares(W, tasks) + 6.0 * mtl.schatten_norm(W, 0.5, eps=1e-3))
 
 
 def objectives(solution):
@@ -75,13 +74,6 @@ def test_no_seed_makes_them_differ():
     )
 
 
-class Recorded:
-    """What an outcome of a run must have."""
-
-    def __init__(self, objective, status="stationary", scale=1.0, form=None):
-        self.objective, self.status = objective, status
-
-
 def test_random_starts_are_of_the_size_of_the_first_solution(monkeypatch):
     problem = rugged(intercept=True)
     form, seen = problem.form(), []
@@ -93,14 +85,15 @@ def test_random_starts_are_of_the_size_of_the_first_solution(monkeypatch):
         return real(solver, form, start=start, **options)
 
     monkeypatch.setattr(solver, "solve", spy, raising=False)
-    solution = problem.solve(solver="alternating", starts=40, random_state=0)
-    assert seen[0] is None and len(seen) == 40 and from_several_starts is not None
+    solution = problem.solve(solver="alternating", starts=25, random_state=0)
+    assert seen[0] is None and len(seen) == 25
+    monkeypatch.undo()
     first = problem.solve(solver="alternating")
     size = np.sqrt(np.mean(first.W**2))
-    ratios = np.array([np.sqrt(np.mean(point.blocks["W"] ** 2)) / size for point in seen[1:40]])
+    ratios = np.array([np.sqrt(np.mean(point.blocks["W"] ** 2)) / size for point in seen[1:]])
     assert 0.05 < ratios.min() < 0.3 and 3.0 < ratios.max() < 20.0
-    assert all(not point.blocks["W.intercept"].any() for point in seen[1:40])
-    assert all(point.blocks["W"].shape == form.shapes["W"] for point in seen[1:40])
+    assert all(not point.blocks["W.intercept"].any() for point in seen[1:])
+    assert all(point.blocks["W"].shape == form.shapes["W"] for point in seen[1:])
     assert solution.is_certified
 
 

@@ -16,12 +16,14 @@ class MajorizationStep:
     """From `before`, where a convex majoriser of the objective touches it, to `after`, the majoriser's minimiser.
 
     reweights_losses : whether the losses too were replaced by quadratics, v_i / 2 ||r_i||^2 + constant a task
+    accuracy         : relative to the objective, to which the majoriser was minimised; 0 in closed form
     """
 
     iteration: int
     before: Blocks
     after: Blocks
     reweights_losses: bool
+    accuracy: float = 0.0
 
 
 class Remembered:
@@ -32,7 +34,7 @@ class Remembered:
         self._kept: dict[str, MajorizationStep] = {}
         self._seen, self._rng = 0, np.random.default_rng(0)
 
-    def add(self, iteration: int, before: Blocks, after: Blocks) -> None:
+    def add(self, iteration: int, before: Blocks, after: Blocks, accuracy: float = 0.0) -> None:
         if not self.wanted:
             return
         step = MajorizationStep(
@@ -40,6 +42,7 @@ class Remembered:
             {name: np.array(block) for name, block in before.items()},
             {name: np.array(block) for name, block in after.items()},
             self.reweights_losses,
+            accuracy,
         )
         self._kept.setdefault("first", step)
         self._seen += 1

@@ -53,9 +53,11 @@ class RankAtMost(Set):
     absorbs: ClassVar[bool] = False
 
     def __post_init__(self):
-        if not (np.isfinite(self.radius) and self.radius >= 1 and self.radius == int(self.radius)):
+        r = self.radius
+        whole = not isinstance(r, bool) and np.isfinite(r) and r == int(r)
+        if not (whole and r >= 1):
             raise ModelError(
-                f"rank(...) <= {self.radius:g}: a rank is bounded by a whole number >= 1, as in rank(W) <= 3"
+                f"rank(...) <= {r if isinstance(r, bool) else f'{r:g}'}: a rank is bounded by a whole number >= 1, as in rank(W) <= 3"
             )
         object.__setattr__(self, "radius", int(self.radius))
 

@@ -27,10 +27,6 @@ __all__ = ["ConcaveSpectrum"]
 _ROUNDING = 1e-14
 
 
-#: A singular value this small, relative to the largest, is zero.
-_ROUNDING = 1e-14
-
-
 class ConcaveSpectrum(Structure):
     """A subclass has a field `eps`, and gives r as `penalty` and r' as `slope`, functions of x = sigma^2 + eps.
 
@@ -74,8 +70,6 @@ class ConcaveSpectrum(Structure):
 
     def value_of_spectrum(self, s, p: int) -> float:
         """g of any matrix with p rows and the singular values s."""
-        if not self.eps and s.size:  # what rounding leaves of zero, a steep penalty would count
-            s = np.where(s > _ROUNDING * s.max(), s, 0.0)
         if not self.eps:
             s = np.where(s > _ROUNDING * s.max(initial=0.0), s, 0.0)
         at_zero = (p - s.size) * float(self.penalty(np.float64(self.eps)))

@@ -34,7 +34,7 @@ def accelerate(
         image = step.solve(learned_matrices(form, layout.blocks(here)), layout.blocks(here), accuracy)
         flat, best = layout.flat(image.blocks), step.value(image.blocks)
         assert_descent(value, best, iteration, step.rise * size)
-        remembered.add(iteration, layout.blocks(here), image.blocks)
+        remembered.add(iteration, layout.blocks(here), image.blocks, accuracy)
         moved = np.linalg.norm(flat - here) / max(np.linalg.norm(flat), np.finfo(float).tiny)
         leap = anderson.step(here, flat, 1.0)
         if not np.array_equal(leap, flat):
