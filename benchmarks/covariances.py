@@ -27,7 +27,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from mtldsl.reference import structures
 
 import mtldsl as mtl
-from benchmarks.machine import RESULTS, stamp
+from benchmarks.machine import RESULTS, fastest, stamp
 from benchmarks.papers.fetr_methods import BOX, fetr_problem
 from benchmarks.papers.fetr_weights import step_of
 from mtldsl import datasets
@@ -39,16 +39,6 @@ from mtldsl.solvers.alternation.linear_step import METHODS, solve_weights
 from mtldsl.solvers.alternation.quadratic_data import quadratic_data
 
 REPEATS = 15  # of everything quick; the shortest counts
-
-
-def fastest(action, repeats: int = REPEATS):
-    """(CPU seconds, what the action returned); on one thread that is what a clock shows on a machine that nothing else uses."""
-    seconds = []
-    for _ in range(repeats):
-        started = time.process_time()
-        result = action()
-        seconds.append(time.process_time() - started)
-    return min(seconds), result
 
 
 @contextmanager

@@ -20,22 +20,12 @@ from threadpoolctl import threadpool_limits
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import mtldsl as mtl
-from benchmarks.machine import RESULTS, stamp
+from benchmarks.machine import RESULTS, fastest, stamp
 from mtldsl import datasets
 
 REPEATS, SPLITS = 5, 3
 METHODS = {"newton": "accelerated, then Newton", "joint": "Anderson", "block": "plain reweighting"}
 TASKS = (250, 500, 1000, 2000, 5000)
-
-
-def fastest(action, repeats: int = REPEATS):
-    """(CPU seconds, what the action returned)"""
-    seconds = []
-    for _ in range(repeats):
-        started = time.process_time()
-        result = action()
-        seconds.append(time.process_time() - started)
-    return min(seconds), result
 
 
 def school(share: float, seed: int) -> mtl.Tasks:

@@ -59,7 +59,7 @@ def _options():
     )
     parser.add_argument("--settings", nargs="+", choices=SETTINGS, help="of synthetic (all)")
     parser.add_argument(
-        "--repeats", type=int, default=3, help="data sets a setting of synthetic (3; the paper: 100)"
+        "--repeats", type=int, default=2, help="data sets a setting of synthetic (2; the paper: 100)"
     )
     parser.add_argument("--variants", nargs="+", choices=VARIANTS, help="of synthetic (all)")
     parser.add_argument(

@@ -8,6 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from mtldsl.atoms.function import Regularizer, Set, register
+from mtldsl.atoms.no_dual import NoDual
 from mtldsl.atoms.spectral_matrix import singular_values, thin_svd
 
 __all__ = ["Rank", "numerical_rank"]
@@ -24,7 +25,7 @@ def numerical_rank(W) -> int:
 
 @register
 @dataclass(frozen=True, eq=False)
-class Rank(Regularizer):
+class Rank(NoDual, Regularizer):
     r"""The rank of W, not convex: how many of its singular values are not zero (above 1e-10 of the largest).
 
     Mostly as a constraint, `rank(W) <= r`; as a term, `mu * rank(W)`, it costs mu for every direction that tasks share.
@@ -48,7 +49,6 @@ class Rank(Regularizer):
     separable: ClassVar[str] = "spectrum"
     convex: ClassVar[bool] = False
     weak_convexity: ClassVar[float] = np.inf
-    absorbs: ClassVar[bool] = False
 
     def value(self, W):
         return float(numerical_rank(W))
@@ -57,16 +57,6 @@ class Rank(Regularizer):
         U, s, Vt = thin_svd(W)
         kept = int(np.count_nonzero(s**2 > 2.0 * step))
         return (U[:, :kept] * s[:kept]) @ Vt[:kept]
-
-    def conjugate(self, Z) -> float:
-        """0 at zero, +inf elsewhere."""
-        return np.inf if np.any(Z) else 0.0
-
-    def dual_gauge(self, Z) -> float:
-        return np.inf if np.any(Z) else 0.0
-
-    def dual_project(self, Z):
-        return np.zeros(np.shape(Z))
 
     def ball(self, radius) -> Set:
         from mtldsl.atoms.sets import RankAtMost

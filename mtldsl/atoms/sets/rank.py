@@ -8,6 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from mtldsl.atoms.function import Set, register
+from mtldsl.atoms.no_dual import NoDual
 from mtldsl.atoms.spectral_matrix import singular_values, thin_svd
 from mtldsl.errors import ModelError
 
@@ -16,7 +17,7 @@ __all__ = ["RankAtMost"]
 
 @register
 @dataclass(frozen=True, eq=False)
-class RankAtMost(Set):
+class RankAtMost(NoDual, Set):
     r"""The matrices of rank <= r, not convex; typed `rank(W) <= r`.
 
     Parameters
@@ -50,7 +51,6 @@ class RankAtMost(Set):
     separable: ClassVar[str] = "spectrum"
     convex: ClassVar[bool] = False
     weak_convexity: ClassVar[float] = np.inf
-    absorbs: ClassVar[bool] = False
 
     def __post_init__(self):
         r = self.radius
@@ -75,13 +75,7 @@ class RankAtMost(Set):
 
     def support(self, Z):
         """+inf but at zero: multiples of matrices of rank one are in the set."""
-        return np.inf if np.any(Z) else 0.0
-
-    def dual_gauge(self, Z):
-        return np.inf if np.any(Z) else 0.0
-
-    def dual_project(self, Z):
-        return np.zeros(np.shape(Z))
+        return self.conjugate(Z)
 
     def latex(self, argument):
         return self.formula.replace(r"\rho", str(self.radius)).replace("{}", argument)

@@ -4,11 +4,11 @@ from mtldsl.atoms.spectral_matrix import SpectralMatrix
 from mtldsl.atoms.structures.concave_spectrum import ConcaveSpectrum
 from mtldsl.atoms.structures.covariance_norms import FeatureCovarianceNorm, TaskCovarianceNorm
 from mtldsl.atoms.structures.matrix_normal import MatrixNormal
+from mtldsl.atoms.structures.own_spectral_penalty import SpectralPenalty
 from mtldsl.atoms.structures.spectral_penalties import (
     CappedTraceNorm,
     LogRank,
     SchattenNorm,
-    SpectralPenalty,
 )
 from mtldsl.atoms.structures.structure import Learned, Range, Structure
 

@@ -15,6 +15,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from mtldsl.atoms.no_dual import NoDual
 from mtldsl.atoms.parameters import checked_number
 from mtldsl.atoms.scalar_prox import smallest_minimum
 from mtldsl.atoms.spectral_matrix import SpectralMatrix, singular_values, thin_svd
@@ -27,7 +28,7 @@ __all__ = ["ConcaveSpectrum"]
 _ROUNDING = 1e-14
 
 
-class ConcaveSpectrum(Structure):
+class ConcaveSpectrum(NoDual, Structure):
     """A subclass has a field `eps`, and gives r as `penalty` and r' as `slope`, functions of x = sigma^2 + eps.
 
     Its one matrix, H = W W^T + eps I (p, p), is no unknown of the model: it only says where the majorising quadratic touches.
@@ -36,7 +37,6 @@ class ConcaveSpectrum(Structure):
     exact_formula: ClassVar[str] = ""  # LaTeX for eps = 0
     separable: ClassVar[str] = "spectrum"
     convex: ClassVar[bool] = False
-    absorbs: ClassVar[bool] = False
     weak_convexity: ClassVar[float] = np.inf  # m such that g + m/2 ||W||_F^2 is convex (inf: none)
 
     def __post_init__(self):
@@ -96,16 +96,6 @@ class ConcaveSpectrum(Structure):
             lambda x, s: step * self.penalty(x**2 + self.eps) + 0.5 * (x - s) ** 2,
             lambda x, s: x - s + 2.0 * step * x * self.slope(x**2 + self.eps),
         )
-
-    def conjugate(self, Z) -> float:
-        """-g(0) at zero. +inf elsewhere, as it is for penalties that grow more slowly than every norm."""
-        return -self.value(np.zeros(np.shape(Z))) if not np.any(Z) else np.inf
-
-    def dual_gauge(self, Z) -> float:
-        return np.inf if np.any(Z) else 0.0
-
-    def dual_project(self, Z) -> np.ndarray:
-        return np.zeros(np.shape(Z))
 
     def turning_weights(self, W) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
         """(U, V, w, rest): g'(s_j) / s_j of every singular pair, and of a pair that is zero."""

@@ -1,0 +1,27 @@
+"""Functions whose conjugate says nothing."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+
+__all__ = ["NoDual"]
+
+
+class NoDual:
+    """Of functions that grow more slowly than every norm: the conjugate is -g(0) at zero and +inf elsewhere, so that no multiplier but
+    zero bounds anything.
+    """
+
+    absorbs: ClassVar[bool] = False
+
+    def conjugate(self, Z) -> float:
+        """sup over W of <Z, W> - g(W)."""
+        return np.inf if np.any(Z) else -self.value(np.zeros(np.shape(Z)))
+
+    def dual_gauge(self, Z) -> float:
+        return np.inf if np.any(Z) else 0.0
+
+    def dual_project(self, Z) -> np.ndarray:
+        return np.zeros(np.shape(Z))
