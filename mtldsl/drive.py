@@ -277,10 +277,10 @@ def _to_try(form: NormalForm, solver: str, options: dict) -> list[str]:
     # the reference is slow even to import, and takes convex models only
     last = refusal(get_solver(LAST), form) if form.is_convex and not names else None
     if not names and (last is not None or not form.is_convex):
-        nearest = "admm" if form.is_convex else "alternating"
-        reason = refusal(get_solver(nearest), form)
+        nearest = ["admm"] if form.is_convex else ["admm", "alternating"]
+        reasons = [f"{name}: {refusal(get_solver(name), form)}" for name in nearest]
         raise ModelError(
-            f"no solver takes this model. {nearest}: {reason}" + (f" {LAST}: {last}" if last else "")
+            f"no solver takes this model. {' '.join(reasons)}" + (f" {LAST}: {last}" if last else "")
         )
     takes_last = form.is_convex and last is None and not (names and size > _SMALL_ENOUGH_FOR_REFERENCE)
     return [*names, LAST] if takes_last else names

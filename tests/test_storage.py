@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import mtldsl as mtl
-from tests.models import shared
+from tests.models import separate, shared
 
 
 def fetr(tasks, **options):
@@ -57,6 +57,56 @@ def test_a_singular_covariance_comes_back(tmp_path, kind, word):
     assert loaded.stationarity is None and loaded.C.covariance.trace() == pytest.approx(1.0)
 
 
+def test_calibration_starts_and_conditions_come_back(tmp_path):
+    tasks = separate(2)
+    W = mtl.Weights(tasks)
+    problem = mtl.minimize(mtl.square_root_loss(W, tasks) + 2.0 * mtl.log_rank(W, eps=0))
+    solution = problem.solve(starts=3, random_state=0)
+    loaded = mtl.Solution.load(solution.save(tmp_path / "calibrated"))
+    assert_same(loaded, solution)
+    assert loaded.stationarity.conditions == solution.stationarity.conditions != {}
+    np.testing.assert_array_equal(loaded.task_weights, solution.task_weights)
+    np.testing.assert_array_equal(loaded.noise_levels, solution.noise_levels)
+    assert loaded.starts == solution.starts and len(loaded.starts) == 3
+    assert loaded.spread == solution.spread
+    assert loaded.history == solution.history
+    assert (
+        loaded.multipliers == {} and loaded.majorizations == () and solution.multipliers
+    )  # of the run alone
+    assert_same(mtl.Solution.load(loaded.save(tmp_path / "again")), solution)
+
+
+def test_weights_of_tasks_that_are_fitted_exactly_come_back(tmp_path):
+    tasks = mtl.Tasks.separate([np.eye(3), np.eye(3)], [np.zeros(3), np.ones(3)])
+    W = mtl.Weights(tasks)
+    solution = mtl.minimize(mtl.square_root_loss(W, tasks) + 10.0 * mtl.trace_norm(W)).solve()
+    assert solution.task_weights[0] == np.inf
+    loaded = mtl.Solution.load(solution.save(tmp_path / "exact"))
+    np.testing.assert_array_equal(loaded.task_weights, solution.task_weights)
+    assert np.isnan(loaded.spread) and loaded.starts == []
+
+
+def test_a_loss_without_calibration_has_none_on_disk(tmp_path):
+    tasks = shared(3, labels="sign")
+    W = mtl.Weights(tasks)
+    solution = mtl.minimize(mtl.hinge_loss(W, tasks) + mtl.ridge(W)).solve(tol=1e-3)
+    loaded = mtl.Solution.load(solution.save(tmp_path / "hinge"))
+    assert loaded.task_weights is loaded.noise_levels is None
+
+
+def test_the_history_of_a_reweighted_model_comes_back(tmp_path):
+    tasks = separate(2)
+    W = mtl.Weights(tasks)
+    solution = mtl.minimize(mtl.square_root_loss(W, tasks, eps=0.1) + mtl.log_rank(W)).solve()
+    loaded = mtl.Solution.load(solution.save(tmp_path / "history"))
+    values = [value for look in loaded.history for value in look["objectives"]]
+    assert values == [value for look in solution.history for value in look["objectives"]] and values
+    assert loaded.stationarity.gradient == solution.stationarity.residual
+    np.testing.assert_array_equal(
+        loaded.predict(list(tasks.inputs))[1], solution.predict(list(tasks.inputs))[1]
+    )
+
+
 def test_a_learned_matrix_is_never_made_dense(tmp_path):
     """3,000 features of 2 tasks: a dense precision alone would have 72 MB."""
     rng = np.random.default_rng(0)
@@ -86,7 +136,8 @@ def test_a_file_from_before_matrices_were_learned_is_read(tmp_path):
     path = solution.save(tmp_path / "old")
 
     def as_before(plain, arrays):
-        del plain["learned"], plain["stationarity"]
+        del plain["learned"], plain["stationarity"], plain["starts"]
+        del arrays["task_weights"], arrays["noise_levels"]
 
     rewritten(path, as_before)
     loaded = mtl.Solution.load(path)

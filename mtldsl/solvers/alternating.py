@@ -64,12 +64,13 @@ class Alternating:
     takes_nonconvex = True
 
     def refuses(self, form: NormalForm) -> str | None:
+        others = [f for f in form.functions if not (f.atom.convex or isinstance(f, StructureTerm))]
+        if others:
+            hint = "; with an eps > 0 one does" if hasattr(others[0].atom, "eps") else ""
+            return f"{others[0].typed} is not convex, and no quadratic lies above it everywhere{hint}."
         terms = structure_terms(form)
         if not terms:
             return "no term learns a matrix beside the weights, or is reweighted (eps > 0)."
-        others = [f for f in form.functions if not (f.atom.convex or isinstance(f, StructureTerm))]
-        if others:
-            return f"{others[0].typed} is not convex, and no quadratic lies above it everywhere."
         reason = why_not_linear(form) if form.is_convex else None
         return None if reason is None else f"beside {terms[0].typed} it solves linear systems only: {reason}"
 

@@ -120,6 +120,24 @@ def test_reduced_rank_regression(rank):
     assert solution.objective == pytest.approx(0.5 * np.sum((X @ ols @ V @ V.T - Y) ** 2), rel=1e-8)
 
 
+@pytest.mark.parametrize("word", [mtl.rank, lambda W: mtl.capped_trace_norm(W, 0.05)])
+@pytest.mark.parametrize("loss", [mtl.squared_loss, mtl.huber_loss])
+def test_a_penalty_that_is_flat_where_the_solution_is(loss, word):
+    """A tiny penalty of the rank of data of full rank: the optimum is the loss's own, where every gradient is zero."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(30, 3))
+    tasks = mtl.Tasks.shared(X, X @ rng.normal(size=(3, 4)) + 0.3 * rng.normal(size=(30, 4)))
+    W = mtl.Weights(tasks)
+    least = mtl.minimize(loss(W, tasks) + 1e-12 * mtl.ridge(W)).solve(tol=1e-10).objective
+    penalty = 0.01 * word(W)
+    problem = mtl.minimize(loss(W, tasks) + penalty)
+    solution = problem.solve()
+    assert solution.objective == pytest.approx(
+        least + problem.form().functions[0].value(solution.blocks), rel=1e-8
+    )
+    assert solution.status == "stationary"
+
+
 # --------------------------------------------------------------------------------------------------- conditions
 
 
