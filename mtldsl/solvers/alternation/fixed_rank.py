@@ -86,6 +86,10 @@ class _OnManifold(SecondOrder):
         of_losses = model.data.gradient(at.residuals, self.weights)
         self.normal = of_losses - tangent(at, of_losses)
 
+    def turning_metric(self, a, rest):
+        """Every singular pair is alive here."""
+        return None
+
     def metric(self, G):
         return tangent(self.at, super().metric(G))
 
@@ -111,7 +115,7 @@ def newton_at_rank(form: NormalForm, data: RadialData, W, rank: int, expired) ->
         if residual <= _TARGET or expired():
             break
         after, found = newton_step(model, at, gradient, min(0.1, np.sqrt(residual)))
-        after = _along(model, at, gradient, found.reweighting) if after is None else after
+        after = _along(model, at, gradient, found.first) if after is None else after
         if after is None:
             break
         if after.singular.size and after.singular[-1] < _FALLING * at.singular[-1]:

@@ -19,7 +19,7 @@ from mtldsl.compile.normal_form import NormalForm
 from mtldsl.compile.structure_term import StructureTerm
 from mtldsl.solvers.alternation.quadratic_data import QuadraticData
 
-__all__ = ["metric_at"]
+__all__ = ["invert_separate", "metric_at"]
 
 #: Entries of all factors together, and the side of the one for all tasks together.
 _LARGEST_ENTRIES, _LARGEST_SIDE = 40_000_000, 1500
@@ -40,7 +40,7 @@ def metric_at(form: NormalForm, data: QuadraticData, W: np.ndarray):
     turning, extra = _turning(form, data.block, W)
     if turning is None:
         return None
-    return (_invert_shared if shared else _invert_separate)(data, *turning, extra)
+    return (_invert_shared if shared else invert_separate)(data, *turning, extra)
 
 
 def _turning(form: NormalForm, block: str, W):
@@ -99,8 +99,8 @@ def _invert_shared(data: QuadraticData, U, V, M, extra):
     return invert
 
 
-def _invert_separate(data: QuadraticData, U, V, M, extra):
-    """Balanced: z = C g on the span of the columns that are alive, and task by task what H leaves of g - H z."""
+def invert_separate(data: QuadraticData, U, V, M, extra):
+    """G -> H^{-1} G, nearly. Balanced: z = C g on the span of the columns that are alive, and task by task what H leaves of g - H z."""
     d, m = data.shape
     task_by_task = _task_by_task(data, U, V, M, extra)
     alive = M[:-1, -1] < 0.5 * M[-1, -1]

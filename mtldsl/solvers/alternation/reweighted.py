@@ -171,8 +171,7 @@ def _descend(run: _Run, at: Evaluation, method: str, target: float) -> tuple[Eva
             budget -= 1
             after = _extrapolated(run, at, anderson)
         else:
-            after, found = newton_step(model, at, gradient, min(0.1, np.sqrt(residual)))
-            run.remember(at.W, at.W + found.reweighting)
+            after, _ = newton_step(model, at, gradient, min(0.1, np.sqrt(residual)))
             anderson.reset()
             if after is None:
                 failures += 1

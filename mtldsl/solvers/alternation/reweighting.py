@@ -27,6 +27,9 @@ _LEAST_WEIGHT = 1e-12
 #: A singular direction with this share of the weight of one that is zero counts as zero in the metric.
 _ALIKE = 0.7
 
+#: Entries of all tasks' Gram matrices together, where these are formed.
+_MOST_GRAM_ENTRIES = 4_000_000
+
 #: The same where no direction is weighed, relative to the curvature of the losses.
 _LEAST_SHARE = 1e-10
 
@@ -95,6 +98,17 @@ class Reweighting:
         ]
         self.ridge = sum(f.map.multiple_of(name) ** 2 * (ridge_of(f) or 0.0) for f in form.functions)
         self.eps = 0.0
+
+    @cached_property
+    def task_grams(self) -> np.ndarray | None:
+        """X_i^T X_i of every task, (m, d, d); None where they are too many numbers."""
+        d, m = self.data.shape
+        if m * d * d > _MOST_GRAM_ENTRIES:
+            return None
+        grams = np.empty((m, d, d))
+        for chunk in self.data.chunks:
+            grams[chunk.tasks] = np.matmul(np.swapaxes(chunk.R, -1, -2), chunk.R)
+        return grams
 
     @cached_property
     def grams(self) -> list[np.ndarray]:

@@ -1,7 +1,8 @@
-r"""Newton's step for reweighted models, by conjugate gradients in the metric of the reweighting step.
+r"""Newton's step for reweighted models, by conjugate gradients in the metric of the reweighting step, or a finer one.
 
 The majoriser's Hessian M = blockdiag(v_i X_i^T X_i) + A lies above the objective's H: what reweighting gains in an iteration is
 what M^{-1} H lacks of the identity. Its few small eigenvalues, which make reweighting slow, cost conjugate gradients a step each.
+Where it can be had, the metric of `metric.py` takes its place, in which singular pairs turn at the price that they really ask.
 H is not positive semidefinite everywhere: a direction of negative curvature leads away from a saddle, and is returned as such.
 
 With W = U diag(s) V^T and a penalty sum phi(s_j), H acts on U^T P V by the quotients (phi'_i - phi'_j) / (s_i - s_j) on its
@@ -17,9 +18,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mtldsl.solvers.alternation.metric import invert_separate
 from mtldsl.solvers.alternation.reweighting import Evaluation, Reweighting
 
 __all__ = ["Direction", "SecondOrder", "newton_step"]
+
+#: Unknowns of the coarse system of the turning metric: features times singular pairs that are alive.
+_LARGEST_COARSE = 500
 
 #: Conjugate gradient steps for one direction.
 _MOST_STEPS = 100
@@ -32,13 +37,27 @@ _DIFFERENCE = 1e-5
 
 
 @dataclass(frozen=True, eq=False)
+class _WeightedGrams:
+    """v_i X_i^T X_i, (m, d, d)."""
+
+    gram: np.ndarray
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.gram.shape[1], self.gram.shape[0]
+
+    def product(self, W) -> np.ndarray:
+        return np.matmul(self.gram, np.ascontiguousarray(W.T)[:, :, None])[:, :, 0].T
+
+
+@dataclass(frozen=True, eq=False)
 class Direction:
     """Where to go from a point."""
 
     newton: (
         np.ndarray | None
     )  # the truncated Newton direction; None where the first curvature met was negative
-    reweighting: np.ndarray  # to the majoriser's minimiser
+    first: np.ndarray  # the metric's own step, that of conjugate gradients in one iteration
     negative: np.ndarray | None  # a direction of negative curvature, where one was met
     products: int  # of the Hessian
 
@@ -53,12 +72,22 @@ class SecondOrder:
         self.bend = _bend(model, at)
         a, rest = model.spectral_weights(at)
         self.a = a
-        self.inverses = model.metric(at, a, rest, self.weights)
+        self.inverse = self.turning_metric(a, rest) or model.metric(at, a, rest, self.weights).apply
         self.symmetric, self.antisymmetric = _quotients(model, at.singular, a)
 
     def metric(self, G) -> np.ndarray:
         """M^{-1} G."""
-        return self.inverses.apply(G)
+        return self.inverse(G)
+
+    def turning_metric(self, a, rest: float):
+        """G -> M^{-1} G for M in which turning one singular pair towards another costs min(a_i, a_j); None for large problems."""
+        grams = self.model.task_grams
+        alive = int(np.count_nonzero(a < 0.5 * rest))
+        if grams is None or alive * len(self.U) > _LARGEST_COARSE:
+            return None
+        a = np.append(a, rest)
+        weighted = _WeightedGrams(self.weights[:, None, None] * grams)
+        return invert_separate(weighted, self.U, self.V, np.minimum(a[:, None], a), 0.0)
 
     def hessian(self, P) -> np.ndarray:
         """H P."""
@@ -115,7 +144,7 @@ def newton_step(
             t *= 0.4
     if found.negative is not None:
         p = found.negative if np.vdot(gradient, found.negative) <= 0 else -found.negative
-        length = np.linalg.norm(found.reweighting if found.newton is None else found.newton)
+        length = np.linalg.norm(found.first if found.newton is None else found.newton)
         tau = length / max(np.linalg.norm(p), np.finfo(float).tiny)
         for _ in range(_EXTENSIONS):
             after = model.evaluate(base + tau * p)
