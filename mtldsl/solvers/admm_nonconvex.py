@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 
 import numpy as np
 
-from mtldsl.atoms.regularizers import Ridge, TraceNorm
 from mtldsl.certificate import certify
-from mtldsl.compile.choose import fast_candidates, get_solver
-from mtldsl.compile.normal_form import Blocks, FunctionTerm, NormalForm
+from mtldsl.compile.normal_form import NormalForm
 from mtldsl.solvers.admm_iteration import Iteration
 from mtldsl.solvers.alternation.fixed_rank import newton_at_rank, why_not_fixed_rank
 from mtldsl.solvers.alternation.radial_data import radial_data
-from mtldsl.solvers.solver import Point, Stage, Watch
+from mtldsl.solvers.relaxed_start import relaxed_start
+from mtldsl.solvers.solver import Point, Watch
 
 __all__ = ["Nonconvex"]
 
@@ -29,9 +27,6 @@ _APART, _RAISE = 0.03, 2.0
 
 #: A residual from which on Newton steps are tried, and the seconds that they may take, at first and as a share of all.
 _NEAR, _SECONDS, _SHARE = 0.1, 0.5, 0.5
-
-#: The duality gap of the convex model that is solved first, and its most iterations.
-_GAP_FIRST, _STEPS_FIRST = 1e-3, 300
 
 
 class Nonconvex:
@@ -48,7 +43,7 @@ class Nonconvex:
 
     def run(self, max_iter: int, watch: Watch) -> Point:
         began, newton_seconds = time.perf_counter(), 0.0
-        blocks = relaxed_solution(self.form, watch) if self.start is None else self.start.blocks
+        blocks = relaxed_start(self.form, watch) if self.start is None else self.start.blocks
         iteration = Iteration(self.form, self.tol, Point(blocks), relaxation=1.0, memory=_MEMORY)
         iteration.change_penalties(self._penalties(iteration))
         anderson = iteration.anderson
@@ -61,7 +56,7 @@ class Nonconvex:
             point = iteration.run(min(length, max_iter - done), _Quiet(watch))
             done += point.iteration
             point.iteration = done
-            if Stage(watch)(point) or watch.expired or done >= max_iter:
+            if watch(point) or watch.expired or done >= max_iter:
                 return point
             residual = certify(
                 self.form, point.blocks, point.loss_duals, point.function_duals, bound_optimum=False
@@ -129,56 +124,3 @@ class _Quiet:
 
     def __call__(self, point: Point) -> bool:
         return self.watch.expired
-
-
-class _Rough:
-    """Of the convex model before: stops at a gap."""
-
-    def __init__(self, form: NormalForm, watch: Watch):
-        self.form, self.watch, self.best = form, watch, None
-
-    @property
-    def expired(self) -> bool:
-        return self.watch.expired
-
-    def __call__(self, point: Point) -> bool:
-        self.best = point
-        seen = certify(self.form, point.blocks, point.loss_duals, point.function_duals)
-        return seen.within(_GAP_FIRST) or self.watch.expired
-
-
-def relaxed_solution(form: NormalForm, watch: Watch) -> Blocks:
-    """About where every function that is not convex is a trace norm in its place: a start that is pulled to low rank everywhere."""
-    functions = []
-    for f in form.functions:
-        if f.atom.convex:
-            functions.append(f)
-        elif not f.is_constraint:
-            functions.append(FunctionTerm(TraceNorm(), _slope(f), f.map, f.typed))
-    size = sum(float(np.square(part).sum()) for part in _gradient_at_zero(form).values()) ** 0.5
-    for block in form.weight_blocks:  # what a bounded rank leaves unbounded
-        if not any(f.map.multiple_of(block.name) for f in functions):
-            from mtldsl.compile.normal_form import Entry, LinearMap
-
-            own = LinearMap((Entry(block.name),), block.shape)
-            functions.append(FunctionTerm(Ridge(), 1e-3 * size / block.shape[0], own, "ridge"))
-    convex = replace(form, functions=tuple(functions))
-    names = fast_candidates(convex)
-    if not names:
-        return form.zeros()
-    rough = _Rough(convex, watch)
-    get_solver(names[0]).solve(convex, tol=_GAP_FIRST, max_iter=_STEPS_FIRST, start=None, watch=rough)
-    return rough.best.blocks
-
-
-def _slope(f: FunctionTerm) -> float:
-    """What a singular value of one costs, at most: the function's own slope at zero where it is finite and less."""
-    at_one = f.coefficient * float(f.atom.value(np.ones((1, 1))))
-    return max(at_one, f.coefficient * 1e-3)
-
-
-def _gradient_at_zero(form: NormalForm) -> Blocks:
-    g, zero = form.zeros(), form.zeros()
-    for loss in form.losses:
-        loss.add_adjoint(loss.gradient(loss.predictions(zero)), g)
-    return g

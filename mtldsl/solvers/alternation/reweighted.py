@@ -104,21 +104,20 @@ def minimize_reweighted(
         if not stopped and form is not forms[-1]:
             at, stopped = _descend(run, run.model.evaluate(at.W), method, _STAGE)
         if stopped or run.iteration >= max_iter:
-            return run.point(at)
+            point = run.point(at)
+            if not stopped:
+                watch(point)
+            return point
     at, target = run.model.evaluate(at.W), 0.3 * tol
     while True:
         run.settled = False
         at, stopped = _descend(run, at, method, target)
         if stopped:
             return run.point(at)
+        run.remember(at.W, run.model.step(at))
         point = run.point(at)
-        if (
-            watch(point)
-            or watch.expired
-            or run.iteration >= max_iter
-            or run.settled
-            or target < _LEAST_TARGET
-        ):
+        ended = run.settled or run.iteration >= max_iter or target < _LEAST_TARGET
+        if watch(point) or watch.expired or ended:
             return point
         target *= 0.1
 
