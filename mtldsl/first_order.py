@@ -21,9 +21,12 @@ import numpy as np
 
 from mtldsl.compile.normal_form import Blocks, NormalForm
 
-__all__ = ["first_order_residuals"]
+__all__ = ["FLOOR", "first_order_residuals"]
 
 _TINY = np.finfo(float).tiny
+
+#: Gradients below this share of the losses' gradient at zero count as that large: where all vanish, each is rounding of the others.
+FLOOR = 1e-6
 
 #: tau of a function that is not convex, as a share of what it is for others.
 _NEAR = 1e-3
@@ -45,15 +48,18 @@ def first_order_residuals(
         else:
             given = None if loss_duals is None else loss_duals[t]
             u = loss.gradient(z) if given is None else np.asarray(loss.dual_project(given))
-            tau = (np.linalg.norm(z) + np.linalg.norm(loss.tasks.targets)) / max(np.linalg.norm(u), _TINY)
+            usual = np.linalg.norm(loss.gradient(loss.predictions(form.zeros())))
+            size = max(float(np.linalg.norm(u)), FLOOR * float(usual), _TINY)
+            length = float(np.linalg.norm(z) + np.linalg.norm(loss.tasks.targets))
             try:
-                apart = np.linalg.norm(z - loss.prox(z + tau * u, tau))
+                apart = np.linalg.norm(z - loss.prox(z + length / size * u, length / size))
             except NotImplementedError:
                 return None
-            found[loss.typed] = float(apart / max(tau * np.linalg.norm(u), _TINY))
+            found[loss.typed] = float(apart) / max(length, _TINY)
         loss.add_adjoint(u, of_losses)
         for name in loss.intercepts:  # where multipliers balance each other, their sum is no measure of size
             magnitudes[name] += np.add.reduceat(np.abs(u), loss.tasks.offsets[:-1])[None, :]
+    floor = max(FLOOR * form.slope_at_zero, _TINY)
     sizes = {name: float(np.linalg.norm(part)) for name, part in of_losses.items()}
     for name, part in of_losses.items():
         g[name] += part
@@ -77,17 +83,17 @@ def first_order_residuals(
             before = 0.0 if v[taker] is None else v[taker]
             v[taker] = before - residual / form.functions[taker].map.multiple_of(name)
         else:
-            size = max(max(sizes.values()), float(np.linalg.norm(magnitudes[name])), _TINY)
+            size = max(*sizes.values(), float(np.linalg.norm(magnitudes[name])), floor)
             left = max(left, float(np.linalg.norm(residual)) / size)
     if any(v[k] is None for k in rough):
         return None
     found["balance"] = left
-    largest = max(sizes.values())
+    largest = max(*sizes.values(), floor)
     for k in rough:
         f, w = form.functions[k], form.functions[k].map.forward(x)
         if not f.atom.exact_prox:
             return None
-        found[f.typed] = _distance(f, w, v[k], largest)
+        found[f.typed] = _distance(f, w, v[k], largest, max(form.slope_at_zero, _TINY))
     return found
 
 
@@ -102,10 +108,10 @@ def _known(form: NormalForm, x: Blocks, function_duals) -> list:
     return known
 
 
-def _distance(f, w, v, largest: float) -> float:
+def _distance(f, w, v, largest: float, usual: float) -> float:
     """Of v from the subdifferential of a function at w, relative to the largest gradient."""
     size = max(float(np.linalg.norm(v)), largest, _TINY)
-    tau = (float(np.linalg.norm(w)) or 1.0) / size
-    if not f.atom.convex:
-        tau *= _NEAR
+    length = float(np.linalg.norm(w)) or 1.0
+    # far steps see what is not near: for a function that is not convex they are short even where v vanishes
+    tau = length / size if f.atom.convex else _NEAR * length / max(size, usual)
     return float(np.linalg.norm(w - f.prox(w + tau * v, tau))) / (tau * size)

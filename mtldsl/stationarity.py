@@ -30,7 +30,7 @@ from mtldsl.compile.structure_term import (
     learned_matrices,
     structure_terms,
 )
-from mtldsl.first_order import first_order_residuals
+from mtldsl.first_order import FLOOR, first_order_residuals
 
 __all__ = ["NO_GLOBAL", "Stationarity", "profile_gradient", "stationarity_of"]
 
@@ -160,4 +160,4 @@ def profile_gradient(form: NormalForm, blocks: Blocks) -> float | None:
             t = (np.linalg.norm(x) or 1.0) / np.linalg.norm(g)
             g = (x - prox_of_sum(others[name]).prox(x - t * g, t)) / t
         total += float(np.vdot(g, g))
-    return float(np.sqrt(total) / max(*sizes, _TINY))
+    return float(np.sqrt(total) / max(*sizes, FLOOR * form.slope_at_zero, _TINY))

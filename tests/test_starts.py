@@ -133,9 +133,9 @@ def test_what_is_proven_goes_before_what_is_lower(monkeypatch):
     assert solution.status == "stationary" and solution.objective > 0 and solution.spread < 1.0
 
 
-def test_a_time_limit_is_for_each_start_and_ends_them():
+def test_a_time_limit_is_for_each_start():
     solution = rugged(data(m=30, d=30, n=(20, 40))).solve(starts=5, max_seconds=1e-6)
-    assert len(solution.starts) == 1 and solution.status == "time_limit"
+    assert len(solution.starts) == 5 and solution.status == "time_limit"
 
 
 def test_models_with_learned_matrices_have_starts():

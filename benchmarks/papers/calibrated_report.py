@@ -79,12 +79,13 @@ def _synthetic(results: Path) -> list[str]:
     lines = [
         "## Table 3: noise that differs by task",
         "",
-        f"{repeats} data sets a setting, mean ± deviation over them (the paper: 100, its standard errors in brackets). Error: "
+        f"At most {repeats} data sets a setting (their number is in the table), mean ± deviation over them; the paper's 100 with its standard "
+        "errors in brackets. Error: "
         "||W - W*||_F^2 / K; noisy, quiet: the same over the quarter of the tasks with the most and the least noise. nMSE: mean over tasks of "
         "MSE / var(y) on the test rows; (52): MSE / ||y||, as printed.",
         "",
-        "| noise | variant | method | nMSE | (52) | nMSE, paper | error | error, paper | noisy | quiet | rank | mu chosen | not certified | s a fit |",
-        "|---|---|---|---|---|---|---|---|---|---|---|---|---|---|",
+        "| noise | variant | method | data sets | nMSE | (52) | nMSE, paper | error | error, paper | noisy | quiet | rank | mu chosen | not certified | s a fit |",
+        "|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|",
     ]
     ratios = []
     for setting in dict.fromkeys(row["setting"] for row in rows):
@@ -104,7 +105,7 @@ def _synthetic(results: Path) -> list[str]:
                 a, b, c, d = PAPER_SYNTHETIC[setting, method]
                 capped, fits = (sum(int(r[k]) for r in found) for k in ("uncertified", "fits"))
                 lines.append(
-                    f"| {setting} | {variant} | {method} | {_cell(of['nmse'])} | {_cell(of['nmse_printed'])} | {a} ({b}) | {_cell(of['ee'])} | "
+                    f"| {setting} | {variant} | {method} | {len(found)} | {_cell(of['nmse'])} | {_cell(of['nmse_printed'])} | {a} ({b}) | {_cell(of['ee'])} | "
                     f"{c} ({d}) | {np.mean(of['ee_noisy']):.3g} | {np.mean(of['ee_quiet']):.3g} | {np.median(of['rank']):g} | "
                     f"{_chosen(found)} | {capped} of {fits} | {np.median([float(r['fit_seconds']) for r in found]):.1f} |"
                 )
@@ -225,7 +226,8 @@ def _one_table(data, way, rows) -> list[str]:
     lines = [
         f"### {title}",
         "",
-        f"nMSE on the test rows, mean ± deviation over partitions ({counts}); the paper's in brackets.",
+        f"nMSE on the test rows, mean ± deviation over partitions ({counts}; where a method has fewer, their number "
+        "in square brackets); the paper's in round brackets.",
         "",
         "| method | "
         + " | ".join(f"{size}{unit}" for size in sizes)
@@ -236,6 +238,7 @@ def _one_table(data, way, rows) -> list[str]:
         "|---|" + "---|" * (2 * len(sizes) + 5),
     ]
     by = {(r["size"], r["method"], r["partition"]): r for r in rows}
+    most = {size: len({r["partition"] for r in rows if r["size"] == str(size)}) for size in sizes}
     for method in METHODS:
         of_size = {size: [r for key, r in by.items() if key[:2] == (str(size), method)] for size in sizes}
         every = [r for found in of_size.values() for r in found]
@@ -246,6 +249,7 @@ def _one_table(data, way, rows) -> list[str]:
             printed = PAPER_TABLE.get((data, size, method))
             cells.append(
                 _cell([r["nmse"] for r in of_size[size]])
+                + (f" [{len(of_size[size])}]" if len(of_size[size]) < most[size] else "")
                 + (f" ({printed[0]:.4f} ± {printed[1]:.4f})" if printed else "")
                 if of_size[size]
                 else ""

@@ -279,6 +279,14 @@ class NormalForm:
     def shapes(self) -> dict[str, tuple[int, int]]:
         return {block.name: block.shape for block in self.blocks}
 
+    @cached_property
+    def slope_at_zero(self) -> float:
+        """The norm of the losses' gradient at zero: the size that gradients of this data have."""
+        g, zero = self.zeros(), self.zeros()
+        for loss in self.losses:
+            loss.add_adjoint(loss.gradient(loss.predictions(zero)), g)
+        return float(np.sqrt(sum(np.vdot(part, part) for part in g.values())))
+
     @property
     def weight_blocks(self) -> tuple[Block, ...]:
         return tuple(block for block in self.blocks if block.intercept_of is None)

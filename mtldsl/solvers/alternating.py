@@ -52,7 +52,7 @@ class Alternating:
     """
 
     name = "alternating"
-    summary = "alternating minimisation: learned matrices in closed form, weights by a convex step or L-BFGS on the profile"
+    summary = "alternating minimisation: learned matrices and spectral weights in closed form, the rest by convex, quasi-Newton or Newton steps"
     options: ClassVar[dict[str, object]] = {
         "method": "auto",
         "w_step": "auto",

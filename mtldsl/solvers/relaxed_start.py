@@ -36,7 +36,7 @@ def relaxed_start(form: NormalForm, watch: Watch) -> Blocks:
         if not any(f.map.multiple_of(block.name) for f in functions):
             own = LinearMap((Entry(block.name),), block.shape)
             functions.append(
-                FunctionTerm(Ridge(), _RIDGE * _slope_at_zero(form) / block.shape[0], own, "ridge")
+                FunctionTerm(Ridge(), _RIDGE * form.slope_at_zero / block.shape[0], own, "ridge")
             )
     convex = replace(form, functions=tuple(functions))
     names = fast_candidates(convex)
@@ -50,13 +50,6 @@ def relaxed_start(form: NormalForm, watch: Watch) -> Blocks:
 def _coefficient(f: FunctionTerm) -> float:
     """What the penalty charges for a singular value of one."""
     return f.coefficient * max(float(f.atom.value(np.ones((1, 1)))), _LEAST)
-
-
-def _slope_at_zero(form: NormalForm) -> float:
-    g, zero = form.zeros(), form.zeros()
-    for loss in form.losses:
-        loss.add_adjoint(loss.gradient(loss.predictions(zero)), g)
-    return float(np.sqrt(sum(np.square(part).sum() for part in g.values())))
 
 
 class _Rough:

@@ -11,6 +11,7 @@ Source: Nie, Hu and Li, "Calibrated multi-task learning", KDD 2018, sec. 4.1 (th
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
@@ -52,6 +53,10 @@ class ConcaveSpectrum(NoDual, Structure):
     def slope(self, x) -> np.ndarray:
         """r'(x), elementwise; may be inf at 0."""
         raise NotImplementedError
+
+    def relaxed(self, factor: float) -> ConcaveSpectrum:
+        """The same with a larger eps."""
+        return replace(self, eps=factor * self.eps)
 
     # ------------------------------------------------------------------------------------------- eliminated
 

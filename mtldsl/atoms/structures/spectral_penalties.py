@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -135,6 +135,9 @@ class CappedTraceNorm(ConcaveSpectrum):
     @classmethod
     def examples(cls):
         return [cls(1.0), cls(0.5, 1e-2), cls(30.0)]
+
+    def relaxed(self, factor):
+        return replace(self, eps=max(self.eps, min(factor * self.eps, 0.25 * self.tau**2)))
 
     def penalty(self, x):
         return np.minimum(np.sqrt(x), self.tau)

@@ -59,7 +59,6 @@ def _with_larger_eps(form: NormalForm, factor: float) -> NormalForm:
     return replace(
         form,
         functions=tuple(
-            replace(f, atom=replace(f.atom, eps=factor * f.atom.eps)) if f.atom.is_reweighted else f
-            for f in form.functions
+            replace(f, atom=f.atom.relaxed(factor)) if f.atom.is_reweighted else f for f in form.functions
         ),
     )

@@ -110,7 +110,8 @@ def newton_at_rank(form: NormalForm, data: RadialData, W, rank: int, expired) ->
     for _ in range(_STEPS):
         of_losses, of_penalties = model.gradient_parts(at)
         gradient = of_losses + of_penalties
-        size = max(np.linalg.norm(of_losses), np.linalg.norm(of_penalties), np.finfo(float).tiny)
+        whole = np.linalg.norm(data.gradient(at.residuals, model.task_weights(at)))  # its tangent may vanish
+        size = max(whole, np.linalg.norm(of_penalties), model.least_gradient)
         residual = float(np.linalg.norm(gradient)) / size
         if residual <= _TARGET or expired():
             break

@@ -23,10 +23,13 @@ _MEMORY = 8
 #: Accelerated steps before the first Newton step; after one that fails, 4, 8, ... up to the second number.
 _STEPS_FIRST, _MOST_STEPS = 8, 60
 
-#: Of a kink in the losses: the first smoothing relative to a typical norm of labels, the factor between stages, the last one, which
-#: stays, the residual to which a stage is solved, how far above the smoothing every norm must be for stages to be left out, and
+#: Of a kink in the losses: the first smoothing relative to a typical norm of labels, the factor between stages, the
+#: residual to which a stage is solved, how far above the smoothing every norm must be for stages to be left out, and
 #: the steps after which that is asked.
-_SMOOTHING, _FACTOR, _LAST_SMOOTHING, _STAGE, _CLEAR, _STEPS_TO_TELL = 1e-2, 0.1, 1e-8, 1e-2, 5.0, 4
+_SMOOTHING, _FACTOR, _STAGE, _CLEAR, _STEPS_TO_TELL = 1e-2, 0.1, 1e-2, 5.0, 4
+
+#: The smoothing that stays: this share of tol, but no less than rounding allows.
+_LAST_SMOOTHING, _LEAST_SMOOTHING = 0.1, 1e-9
 
 #: Seconds after which a look at the certificate, which costs passes over the data, is worth its price.
 _SECONDS_WITHOUT_LOOK = 0.5
@@ -45,6 +48,7 @@ class _Run:
     model: Reweighting
     watch: Watch
     max_iter: int
+    tol: float
     iteration: int = 0
     negligible: float = 0.0  # smoothing of a kink
     settled: bool = False  # steps gain nothing but rounding
@@ -96,7 +100,7 @@ def minimize_reweighted(
 
     method: "newton", "joint" (Anderson alone) or "block" (plain steps).
     """
-    run = _Run(Reweighting(forms[0], data), watch, max_iter)
+    run = _Run(Reweighting(forms[0], data), watch, max_iter, tol)
     at = run.model.evaluate(x[data.block])
     for form in forms:
         run.model, run.steps.wanted = Reweighting(form, data), form is forms[-1]
@@ -128,9 +132,9 @@ def _through_kinks(run: _Run, at: Evaluation, method: str) -> tuple[Evaluation, 
     if model.data.loss.atom.smooth:
         return at, False
     typical = float(np.median(model.data.norms(model.data.residuals(np.zeros_like(at.W))))) or 1.0
-    model.eps, least = _SMOOTHING * typical, _LAST_SMOOTHING * typical
+    model.eps, least = _SMOOTHING * typical, max(_LAST_SMOOTHING * run.tol, _LEAST_SMOOTHING) * typical
     at = model.evaluate(at.W)
-    for _ in range(_STEPS_TO_TELL):
+    while run.iteration < min(_STEPS_TO_TELL, run.max_iter):
         at = _plain(run, at)
     while at.norms.min() <= _CLEAR * model.eps:
         at, stopped = _descend(run, model.evaluate(at.W), method, _STAGE)
@@ -156,11 +160,12 @@ def _descend(run: _Run, at: Evaluation, method: str, target: float) -> tuple[Eva
     model = run.model
     anderson = None if method == "block" else Anderson(_MEMORY, growth=np.inf)
     budget, failures, idle = _STEPS_FIRST if method == "newton" else np.inf, 0, 0
+    lowest = np.inf
     while True:
         size = model.size(at)
         of_losses, of_penalties = model.gradient_parts(at)
         gradient = of_losses + of_penalties
-        largest = max(np.linalg.norm(of_losses), np.linalg.norm(of_penalties), np.finfo(float).tiny)
+        largest = max(np.linalg.norm(of_losses), np.linalg.norm(of_penalties), model.least_gradient)
         residual = float(np.linalg.norm(gradient)) / largest
         if residual <= target or run.iteration >= run.max_iter:
             return at, False
@@ -180,7 +185,8 @@ def _descend(run: _Run, at: Evaluation, method: str, target: float) -> tuple[Eva
         run.iteration += 1
         assert_descent(at.value, after.value, run.iteration, ROUNDING * size)
         run.values.append(after.value)
-        idle = 0 if after.value < at.value - 1e-15 * size else idle + 1
+        gains = after.value < at.value - 1e-15 * size or residual < 0.9 * lowest
+        lowest, idle = min(lowest, residual), 0 if gains else idle + 1
         at = after
         if idle == _IDLE:
             run.settled = True

@@ -17,12 +17,16 @@ import numpy as np
 
 from mtldsl.atoms.spectral_matrix import thin_svd
 from mtldsl.compile.normal_form import FunctionTerm, NormalForm
+from mtldsl.first_order import FLOOR
 from mtldsl.solvers.alternation.radial_data import RadialData, SharedChunk
 
 __all__ = ["Evaluation", "Inverses", "Reweighting", "ridge_of", "why_not_radial", "why_not_reweighted"]
 
 #: A direction that no penalty weighs, as large singular values under a capped trace norm, has this share of the largest weight.
-_LEAST_WEIGHT = 1e-12
+_LEAST_WEIGHT = 1e-9
+
+#: Added to the diagonal of a task's system, relative to its trace, so that it is never singular.
+_REGULAR = 1e-16
 
 #: A singular direction with this share of the weight of one that is zero counts as zero in the metric.
 _ALIKE = 0.7
@@ -100,6 +104,11 @@ class Reweighting:
         self.eps = 0.0
 
     @cached_property
+    def least_gradient(self) -> float:
+        """Where all gradients are smaller, each is rounding of the others."""
+        return max(FLOOR * self.form.slope_at_zero, np.finfo(float).tiny)
+
+    @cached_property
     def task_grams(self) -> np.ndarray | None:
         """X_i^T X_i of every task, (m, d, d); None where they are too many numbers."""
         d, m = self.data.shape
@@ -166,8 +175,12 @@ class Reweighting:
 
     def inverses(self, at: Evaluation, a, rest: float, v) -> Inverses:
         """Of the majoriser's Hessian."""
-        least = max(_LEAST_WEIGHT * max(float(a.max(initial=0.0)), rest), _LEAST_SHARE * self.curvature(v))
+        least = self._least_weight(a, rest, v)
         return Inverses(self, at.basis, 1.0 / np.maximum(a, least), 1.0 / max(rest, least), v)
+
+    def _least_weight(self, a, rest: float, v) -> float:
+        largest = max(float(a.max(initial=0.0)), rest)
+        return _LEAST_WEIGHT * largest if largest > 0 else _LEAST_SHARE * self.curvature(v)
 
     def metric(self, at: Evaluation, a, rest: float, v) -> Inverses:
         """Nearly the same, for conjugate gradients: directions that weigh almost as much as a singular value of zero count as such."""
@@ -182,7 +195,12 @@ class Reweighting:
 
     def step(self, at: Evaluation) -> np.ndarray:
         """The minimiser of the majoriser that touches at these weights."""
-        return self.inverses(at, *self.spectral_weights(at), self.task_weights(at)).minimizer()
+        (a, rest), v = self.spectral_weights(at), self.task_weights(at)
+        inverses = self.inverses(at, a, rest, v)
+        if min(float(a.min(initial=np.inf)), rest) >= self._least_weight(a, rest, v):
+            return inverses.minimizer()
+        # some direction is weighed more than it asks for: of a majoriser that lies higher, but touches as well
+        return at.W - inverses.apply(sum(self.gradient_parts(at)))
 
     def second_order(self, at: Evaluation):
         """Hessian and metric at a point."""
@@ -238,7 +256,8 @@ class _Inner:
             self.values = np.maximum(values, 0.0) + s[:, None]
         else:
             diagonal = np.arange(inner.shape[1])
-            inner[:, diagonal, diagonal] += s[:, None]
+            traces = np.einsum("cii->c", inner)
+            inner[:, diagonal, diagonal] += (s + _REGULAR * traces)[:, None]
             self.matrices = inner
 
     def solve(self, z) -> np.ndarray:
