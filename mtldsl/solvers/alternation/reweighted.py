@@ -37,6 +37,9 @@ _SECONDS_WITHOUT_LOOK = 0.5
 #: A residual of its own that is small enough, whatever the caller finds.
 _LEAST_TARGET = 1e-13
 
+#: Of a step's minimum, relatively, where directions without a weight were given one.
+_INEXACT = 1e-6
+
 #: Steps in a row that gain nothing but rounding.
 _IDLE = 20
 
@@ -56,11 +59,11 @@ class _Run:
     values: list[float] = field(default_factory=list)
     steps: Remembered = field(default_factory=lambda: Remembered(False, reweights_losses=True))
 
-    def remember(self, before, after) -> None:
+    def remember(self, at: Evaluation, after) -> None:
         """A step of the model itself, not of an easier one on the way."""
         if self.model.eps <= self.negligible:
-            blocks = self.model.data.blocks
-            self.steps.add(self.iteration + 1, blocks(before), blocks(after))
+            blocks, accuracy = self.model.data.blocks, 0.0 if self.model.weighs_all(at) else _INEXACT
+            self.steps.add(self.iteration + 1, blocks(at.W), blocks(after), accuracy)
 
     def is_due(self) -> bool:
         """Whether it is time for a look at the certificate."""
@@ -118,7 +121,7 @@ def minimize_reweighted(
         at, stopped = _descend(run, at, method, target)
         if stopped:
             return run.point(at)
-        run.remember(at.W, run.model.step(at))
+        run.remember(at, run.model.step(at))
         point = run.point(at)
         ended = run.settled or run.iteration >= max_iter or target < _LEAST_TARGET
         if watch(point) or watch.expired or ended:
@@ -196,7 +199,7 @@ def _descend(run: _Run, at: Evaluation, method: str, target: float) -> tuple[Eva
 def _extrapolated(run: _Run, at: Evaluation, anderson: Anderson | None) -> Evaluation:
     """A reweighting step; an extrapolation from earlier ones where that leads lower than where we are."""
     image = run.model.step(at)
-    run.remember(at.W, image)
+    run.remember(at, image)
     if anderson is None:
         return run.model.evaluate(image)
     leap = anderson.step(at.W.ravel(), image.ravel(), 1.0).reshape(image.shape)

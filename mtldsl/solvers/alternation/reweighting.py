@@ -195,12 +195,16 @@ class Reweighting:
 
     def step(self, at: Evaluation) -> np.ndarray:
         """The minimiser of the majoriser that touches at these weights."""
-        (a, rest), v = self.spectral_weights(at), self.task_weights(at)
-        inverses = self.inverses(at, a, rest, v)
-        if min(float(a.min(initial=np.inf)), rest) >= self._least_weight(a, rest, v):
+        inverses = self.inverses(at, *self.spectral_weights(at), self.task_weights(at))
+        if self.weighs_all(at):
             return inverses.minimizer()
         # some direction is weighed more than it asks for: of a majoriser that lies higher, but touches as well
         return at.W - inverses.apply(sum(self.gradient_parts(at)))
+
+    def weighs_all(self, at: Evaluation) -> bool:
+        """Whether every direction has a weight that is not negligible."""
+        a, rest = self.spectral_weights(at)
+        return min(float(a.min(initial=np.inf)), rest) >= self._least_weight(a, rest, self.task_weights(at))
 
     def second_order(self, at: Evaluation):
         """Hessian and metric at a point."""
