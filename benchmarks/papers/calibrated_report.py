@@ -79,7 +79,7 @@ def _synthetic(results: Path) -> list[str]:
     lines = [
         "## Table 3: noise that differs by task",
         "",
-        f"At most {repeats} data sets a setting (their number is in the table), mean ± deviation over them; the paper's 100 with its standard "
+        f"At most {repeats} data set(s) a setting, their number in the table, mean ± deviation over them; the paper's 100 with its standard "
         "errors in brackets. Error: "
         "||W - W*||_F^2 / K; noisy, quiet: the same over the quarter of the tasks with the most and the least noise. nMSE: mean over tasks of "
         "MSE / var(y) on the test rows; (52): MSE / ||y||, as printed.",
