@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mtldsl.compile.normal_form import Blocks, NormalForm
+from mtldsl.compile.normal_form import Blocks, LossTerm, NormalForm
 
 __all__ = ["FLOOR", "first_order_residuals"]
 
@@ -48,14 +48,10 @@ def first_order_residuals(
         else:
             given = None if loss_duals is None else loss_duals[t]
             u = loss.gradient(z) if given is None else np.asarray(loss.dual_project(given))
-            usual = np.linalg.norm(loss.gradient(loss.predictions(form.zeros())))
-            size = max(float(np.linalg.norm(u)), FLOOR * float(usual), _TINY)
-            length = float(np.linalg.norm(z) + np.linalg.norm(loss.tasks.targets))
-            try:
-                apart = np.linalg.norm(z - loss.prox(z + length / size * u, length / size))
-            except NotImplementedError:
+            apart = _loss_distance(loss, z, u, loss.gradient(loss.predictions(form.zeros())))
+            if apart is None:
                 return None
-            found[loss.typed] = float(apart) / max(length, _TINY)
+            found[loss.typed] = apart
         loss.add_adjoint(u, of_losses)
         for name in loss.intercepts:  # where multipliers balance each other, their sum is no measure of size
             magnitudes[name] += np.add.reduceat(np.abs(u), loss.tasks.offsets[:-1])[None, :]
@@ -95,6 +91,34 @@ def first_order_residuals(
             return None
         found[f.typed] = _distance(f, w, v[k], largest, max(form.slope_at_zero, _TINY))
     return found
+
+
+def _loss_distance(loss: LossTerm, z, u, usual) -> float | None:
+    """Of u from the subdifferential of a loss at z, the largest over tasks: each has a scale of its own. None without a prox.
+
+    usual : the loss's gradient at zero, in relation to which a multiplier may vanish
+    """
+    offsets = loss.tasks.offsets[:-1]
+
+    def norms(flat):
+        return np.sqrt(np.add.reduceat(np.square(flat), offsets))
+
+    if not (loss.atom.separable or loss.takes_steps_by_task):  # one step for all
+        lengths = np.full(offsets.size, np.linalg.norm(z) + np.linalg.norm(loss.tasks.targets))
+        sizes = np.full(offsets.size, max(np.linalg.norm(u), FLOOR * np.linalg.norm(usual), _TINY))
+        step = lengths[0] / sizes[0]
+        moved = z + step * u
+    else:
+        lengths, sizes = norms(z) + norms(loss.tasks.targets), np.maximum(norms(u), FLOOR * norms(usual))
+        step = np.repeat(lengths / np.maximum(sizes, _TINY), loss.tasks.counts)
+        moved = z + step * u
+    try:
+        apart = norms(z - loss.prox(moved, step))
+    except NotImplementedError:
+        return None
+    if np.ndim(step) == 0:
+        return float(np.linalg.norm(apart) / max(lengths[0], _TINY))
+    return float(np.max(apart / np.maximum(lengths, _TINY)))
 
 
 def _known(form: NormalForm, x: Blocks, function_duals) -> list:

@@ -201,7 +201,8 @@ class Problem:
         return self._last
 
     def path(self, parameter: Parameter, values: Iterable[float], **solve_options) -> Iterator[Solution]:
-        """Solutions over values of one parameter, each warm-started from the one before.
+        """Solutions over values of one parameter, each warm-started from the one before; where a penalty of the spectrum is not convex
+        from the solver's own start too, and the better is kept.
 
         The parameter's value is put back at the end. `solution.parameters` tells which value a solution belongs to.
         """
@@ -221,10 +222,22 @@ class Problem:
         try:
             for value in values:
                 parameter.value = value
-                last = self.solve(warm_start=last, **solve_options)
+                warm = self.solve(warm_start=last, **solve_options)
+                if last is not None and self._may_lock():
+                    cold = self.solve(**solve_options)
+                    warm = cold if self._is_better(cold, warm) else warm
+                last = self._last = warm
                 yield last
         finally:
             parameter.value = before
+
+    def _may_lock(self) -> bool:
+        """Whether a penalty of the spectrum is not convex: from weights near zero a solver may not come away again."""
+        return any(f.atom.separable == "spectrum" and not f.atom.convex for f in self.form().functions)
+
+    @staticmethod
+    def _is_better(one: Solution, other: Solution) -> bool:
+        return (not one.is_certified, one.objective) < (not other.is_certified, other.objective)
 
     def lambda_max(self, parameter: Parameter) -> float:
         """The critical value of a parameter: where the weights of its norm become exactly zero.

@@ -32,7 +32,7 @@ class Remembered:
     def __init__(self, wanted: bool, reweights_losses: bool):
         self.wanted, self.reweights_losses = wanted, reweights_losses
         self._kept: dict[str, MajorizationStep] = {}
-        self._seen, self._rng = 0, np.random.default_rng(0)
+        self._between, self._rng = 0, np.random.default_rng(0)
 
     def add(self, iteration: int, before: Blocks, after: Blocks, accuracy: float = 0.0) -> None:
         if not self.wanted:
@@ -44,10 +44,12 @@ class Remembered:
             self.reweights_losses,
             accuracy,
         )
+        before_this = self._kept.get("last")
+        if before_this is not None and before_this is not self._kept["first"]:
+            self._between += 1
+            if self._rng.integers(self._between) == 0:  # every one of them is as likely as any other
+                self._kept["random"] = before_this
         self._kept.setdefault("first", step)
-        self._seen += 1
-        if self._rng.integers(self._seen) == 0:  # every one of them is as likely as any other
-            self._kept["random"] = step
         self._kept["last"] = step
 
     @property

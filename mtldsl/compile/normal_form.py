@@ -130,6 +130,11 @@ class LossTerm:
     intercepts: tuple[str, ...]
     typed: str
 
+    @property
+    def takes_steps_by_task(self) -> bool:
+        """Whether `prox` takes one step a sample, equal within a task, though the loss is no sum over samples."""
+        return False
+
     @cached_property
     def scale(self) -> np.ndarray | None:
         """Weight of every sample for a separable loss: coefficient times sample weight; None where all are 1."""

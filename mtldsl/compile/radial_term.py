@@ -42,9 +42,15 @@ class RadialTerm(LossTerm):
         )  # at a kink 0 is a subgradient
         return self._spread(weights) * (r if s is None else s * r)
 
+    @property
+    def takes_steps_by_task(self) -> bool:
+        return True
+
     def prox(self, z, step) -> np.ndarray:
+        step = step if np.ndim(step) == 0 else np.asarray(step)[self.tasks.offsets[:-1]]
         if self.tasks.sample_weights is not None or self.atom.eps:  # an equation for every task
-            return super().prox(z, step)
+            steps = iter(np.broadcast_to(step, self.coefficients.shape))
+            return self._map_tasks(lambda rows, c, y, s: self.atom.prox(z[rows], y, next(steps) * c, s))
         r = z - self.tasks.targets
         norms = self._norms(r)
         with np.errstate(divide="ignore", invalid="ignore"):

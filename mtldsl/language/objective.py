@@ -154,6 +154,11 @@ class Objective:
         )
 
     def __eq__(self, other):
+        if len(self.terms) == 1 and not self.terms[0].atom.convex:
+            raise ModelError(
+                f"{self.text} == {_describe(other)}: the set is not one of the language; {self.terms[0].atom_text} can be bounded "
+                "from above: write <="
+            )
         raise ModelError(
             f"{self.text} == {_describe(other)}: the surface of a ball is not convex; write <= to bound a norm from above"
         )

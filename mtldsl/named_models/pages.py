@@ -42,7 +42,7 @@ def markdown() -> str:
         "[language](language.md): typing either gives the same problem.",
         "",
         "```python",
-        'problem = mtl.model("Robust-MTL", tasks, rho1=50.0, rho2=15.0)   # intercept=True: one number per task as well',
+        'problem = mtl.model("Robust-MTL", tasks, rho1=50.0, rho2=15.0)  # intercept=True: one number per task as well',
         "```",
         "",
         'In a problem file, `model = "Robust-MTL"` stands in place of `minimize`, the numbers in `[parameters]`. `mtldsl models NAME` '

@@ -12,6 +12,7 @@ from mtldsl.solvers.admm_iteration import Iteration
 from mtldsl.solvers.alternation.fixed_rank import newton_at_rank, why_not_fixed_rank
 from mtldsl.solvers.alternation.radial_data import radial_data
 from mtldsl.solvers.relaxed_start import relaxed_start
+from mtldsl.solvers.smoothed_start import smoothed_start
 from mtldsl.solvers.solver import Point, Watch
 
 __all__ = ["Nonconvex"]
@@ -43,12 +44,14 @@ class Nonconvex:
 
     def run(self, max_iter: int, watch: Watch) -> Point:
         began, newton_seconds = time.perf_counter(), 0.0
-        blocks = relaxed_start(self.form, watch) if self.start is None else self.start.blocks
-        iteration = Iteration(self.form, self.tol, Point(blocks), relaxation=1.0, memory=_MEMORY)
-        iteration.change_penalties(self._penalties(iteration))
-        anderson = iteration.anderson
         newton = why_not_fixed_rank(self.form) is None
         data = radial_data(self.form) if newton else None
+        point, stopped = self._first(data, watch)
+        if stopped or watch.expired:
+            return point
+        iteration = Iteration(self.form, self.tol, Point(point.blocks), relaxation=1.0, memory=_MEMORY)
+        iteration.change_penalties(self._penalties(iteration))
+        anderson = iteration.anderson
         done, length, plain = 0, _ROUND, True
         while True:
             iteration.anderson = None if plain else anderson
@@ -78,6 +81,18 @@ class Nonconvex:
             else:
                 plain = not plain
             length = int(_LONGER * length)
+
+    def _first(self, data, watch: Watch) -> tuple[Point, bool]:
+        """(where to start, whether the caller is content with it already)."""
+        if self.start is not None:
+            point = Point(self.start.blocks)
+            return point, watch(point)
+        found = [Point(relaxed_start(self.form, watch))]
+        W = smoothed_start(self.form, data, watch) if data is not None else None
+        if W is not None:
+            found.append(Point(data.blocks(W), iteration=1))
+        best = min(found, key=lambda point: self.form.value(point.blocks))
+        return best, watch(best)
 
     def _at_rank(self, data, point: Point, expired) -> Point:
         (name,) = [block.name for block in self.form.weight_blocks]

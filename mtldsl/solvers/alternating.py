@@ -121,6 +121,11 @@ class Alternating:
         else:
             x = start.blocks
         if method == "algorithm_1":
+            if continuation is not None:
+                raise SolverError(
+                    f"solve(solver='alternating', method='algorithm_1', continuation={continuation!r}): the printed algorithm has no "
+                    "continuation; leave it out"
+                )
             return algorithm_1(form, x, max_iter=max_iter, watch=watch)
         data = radial_data(form)
         if continuation is None:

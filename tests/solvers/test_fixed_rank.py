@@ -5,7 +5,13 @@ import pytest
 
 import mtldsl as mtl
 from mtldsl.first_order import first_order_residuals
-from mtldsl.solvers.alternation.fixed_rank import _FixedRank, newton_at_rank, tangent, why_not_fixed_rank
+from mtldsl.solvers.alternation.fixed_rank import (
+    _FixedRank,
+    _OnManifold,
+    newton_at_rank,
+    tangent,
+    why_not_fixed_rank,
+)
 from mtldsl.solvers.alternation.radial_data import radial_data
 from tests.solvers.test_reweighted import data
 
@@ -65,7 +71,7 @@ def test_derivatives_along_the_retraction(case):
     model = _FixedRank(form, reduced, rank)
     at = model.evaluate(W)
     gradient = sum(model.gradient_parts(at))
-    second = model.second_order(at)
+    second = _OnManifold(model, at)
 
     def value(P, t):
         U, s, Vt = np.linalg.svd(W + t * P, full_matrices=False)

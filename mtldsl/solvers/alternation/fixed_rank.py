@@ -27,6 +27,9 @@ _STEPS, _TARGET = 100, 1e-12
 #: A smallest singular value that falls to this share of itself in a step may be on its way to zero.
 _FALLING = 0.3
 
+#: Of a kink in the losses, relative to a typical norm of labels.
+_SMOOTHING = 1e-9
+
 #: Directions that no penalty weighs have this share of the losses' curvature in the metric of the conjugate gradients.
 _LEAST_WEIGHT = 1e-4
 
@@ -59,9 +62,6 @@ class _FixedRank(Reweighting):
     def gradient_parts(self, at: Evaluation) -> tuple[np.ndarray, np.ndarray]:
         """Their tangents."""
         return tuple(tangent(at, part) for part in super().gradient_parts(at))
-
-    def second_order(self, at: Evaluation) -> _OnManifold:
-        return _OnManifold(self, at)
 
     def spectral_weights(self, at: Evaluation):
         a, _ = super().spectral_weights(at)
@@ -106,6 +106,8 @@ def newton_at_rank(form: NormalForm, data: RadialData, W, rank: int, expired) ->
     nearest to W; or as near as steps lead down until `expired()`.
     """
     model = _FixedRank(form, data, rank)
+    if not data.loss.atom.smooth:  # a task that is fitted exactly has no weight otherwise
+        model.eps = _SMOOTHING * float(np.median(data.norms(data.residuals(np.zeros(data.shape)))))
     at = model.evaluate(W)
     for _ in range(_STEPS):
         of_losses, of_penalties = model.gradient_parts(at)
@@ -115,12 +117,13 @@ def newton_at_rank(form: NormalForm, data: RadialData, W, rank: int, expired) ->
         residual = float(np.linalg.norm(gradient)) / size
         if residual <= _TARGET or expired():
             break
-        after, found = newton_step(model, at, gradient, min(0.1, np.sqrt(residual)))
+        after, found = newton_step(model, at, gradient, min(0.1, np.sqrt(residual)), _OnManifold)
         after = _along(model, at, gradient, found.first) if after is None else after
         if after is None:
             break
         if after.singular.size and after.singular[-1] < _FALLING * at.singular[-1]:
             lower = _FixedRank(form, data, model.rank - 1)
+            lower.eps = model.eps
             without = lower.evaluate(after.W)
             if without.value <= at.value:
                 model, after = lower, without

@@ -70,7 +70,7 @@ def _between(U, weights, gram) -> np.ndarray:
     system = gram + (U * (weights[:-1] - weights[-1])) @ U.T
     diagonal = np.diag_indices(len(system))
     system[diagonal] += weights[-1]
-    system[diagonal] += _FLOOR * system[diagonal].max()
+    system[diagonal] += _FLOOR * system[diagonal].max() or 1.0  # nothing weighs anything: any metric does
     return system
 
 

@@ -37,9 +37,6 @@ _SECONDS_WITHOUT_LOOK = 0.5
 #: A residual of its own that is small enough, whatever the caller finds.
 _LEAST_TARGET = 1e-13
 
-#: Of a step's minimum, relatively, where directions without a weight were given one.
-_INEXACT = 1e-6
-
 #: Steps in a row that gain nothing but rounding.
 _IDLE = 20
 
@@ -60,10 +57,10 @@ class _Run:
     steps: Remembered = field(default_factory=lambda: Remembered(False, reweights_losses=True))
 
     def remember(self, at: Evaluation, after) -> None:
-        """A step of the model itself, not of an easier one on the way."""
-        if self.model.eps <= self.negligible:
-            blocks, accuracy = self.model.data.blocks, 0.0 if self.model.weighs_all(at) else _INEXACT
-            self.steps.add(self.iteration + 1, blocks(at.W), blocks(after), accuracy)
+        """A step of the model itself, not of an easier one on the way, to the least of the majoriser itself."""
+        if self.model.eps <= self.negligible and self.model.weighs_all(at):
+            blocks = self.model.data.blocks
+            self.steps.add(self.iteration + 1, blocks(at.W), blocks(after))
 
     def is_due(self) -> bool:
         """Whether it is time for a look at the certificate."""

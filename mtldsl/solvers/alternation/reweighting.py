@@ -35,7 +35,7 @@ _ALIKE = 0.7
 _MOST_GRAM_ENTRIES = 4_000_000
 
 #: The same where no direction is weighed, relative to the curvature of the losses.
-_LEAST_SHARE = 1e-10
+_LEAST_SHARE = 1e-5
 
 
 def why_not_radial(form: NormalForm) -> str | None:
@@ -195,22 +195,18 @@ class Reweighting:
 
     def step(self, at: Evaluation) -> np.ndarray:
         """The minimiser of the majoriser that touches at these weights."""
-        inverses = self.inverses(at, *self.spectral_weights(at), self.task_weights(at))
+        (a, rest), v = self.spectral_weights(at), self.task_weights(at)
         if self.weighs_all(at):
-            return inverses.minimizer()
-        # some direction is weighed more than it asks for: of a majoriser that lies higher, but touches as well
+            return self.inverses(at, a, rest, v).minimizer()
+        # every direction is given a weight, more than it asks for: of a majoriser that lies higher, but touches as well
+        least = _LEAST_SHARE * self.curvature(v)
+        inverses = self.inverses(at, np.maximum(a, least), max(rest, least), v)
         return at.W - inverses.apply(sum(self.gradient_parts(at)))
 
     def weighs_all(self, at: Evaluation) -> bool:
         """Whether every direction has a weight that is not negligible."""
         a, rest = self.spectral_weights(at)
         return min(float(a.min(initial=np.inf)), rest) >= self._least_weight(a, rest, self.task_weights(at))
-
-    def second_order(self, at: Evaluation):
-        """Hessian and metric at a point."""
-        from mtldsl.solvers.alternation.second_order import SecondOrder  # it is made of what is here
-
-        return SecondOrder(self, at)
 
 
 class Inverses:

@@ -59,7 +59,6 @@ class Direction:
     )  # the truncated Newton direction; None where the first curvature met was negative
     first: np.ndarray  # the metric's own step, that of conjugate gradients in one iteration
     negative: np.ndarray | None  # a direction of negative curvature, where one was met
-    products: int  # of the Hessian
 
 
 class SecondOrder:
@@ -117,7 +116,7 @@ class SecondOrder:
             Hp = self.hessian(p)
             curvature = float(np.vdot(p, Hp))
             if curvature <= 0.0:
-                return Direction(x if k > 1 else None, first, p, k)
+                return Direction(x if k > 1 else None, first, p)
             t = rz / curvature
             x, r = x + t * p, r - t * Hp
             z = self.metric(r)
@@ -125,14 +124,18 @@ class SecondOrder:
             if rz <= target:
                 break
             p = z + (rz / before) * p
-        return Direction(x, first, None, k)
+        return Direction(x, first, None)
 
 
 def newton_step(
-    model: Reweighting, at: Evaluation, gradient, accuracy: float
+    model: Reweighting,
+    at: Evaluation,
+    gradient,
+    accuracy: float,
+    second_order: type[SecondOrder] = SecondOrder,
 ) -> tuple[Evaluation | None, Direction]:
     """(where a Newton step leads, lengthened along negative curvature, None where that is not down; the direction)."""
-    found = model.second_order(at).direction(gradient, accuracy)
+    found = second_order(model, at).direction(gradient, accuracy)
     best, base = at, at.W
     if found.newton is not None:
         slope, t = min(float(np.vdot(gradient, found.newton)), 0.0), 1.0
