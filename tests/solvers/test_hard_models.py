@@ -1,0 +1,113 @@
+"""Models on which a step, a residual or a start once went wrong; each is here so that it does not again."""
+
+import numpy as np
+import pytest
+
+import mtldsl as mtl
+from mtldsl.first_order import first_order_residuals
+
+
+def data(seed, d=6, m=4, n=15, scale=1.0):
+    rng = np.random.default_rng(seed)
+    truth = rng.normal(size=(d, 2)) @ rng.normal(size=(2, m))
+    inputs = [rng.normal(size=(n, d)) for _ in range(m)]
+    targets = [scale * (X @ w + 0.5 * rng.normal(size=n)) for X, w in zip(inputs, truth.T, strict=True)]
+    return mtl.Tasks.separate(inputs, targets)
+
+
+def flat(x):
+    return 1.0 - np.exp(-x)
+
+
+def flat_slope(x):
+    return np.exp(-x)
+
+
+@pytest.mark.parametrize("method", ["newton", "joint", "block"])
+@pytest.mark.parametrize("seed", range(3))
+def test_directions_that_no_penalty_weighs(method, seed):
+    """Large singular values cost nothing more: steps are of a majoriser that lies higher, and still descend."""
+    tasks = data(seed)
+    W = mtl.Weights(tasks)
+    for penalty in (mtl.capped_trace_norm(W, 1.0, eps=1e-3), mtl.spectral_penalty(W, flat, flat_slope)):
+        problem = mtl.minimize(mtl.sum_of_squares(W, tasks) + 2 * penalty)
+        solution = problem.solve(solver="alternating", method=method)
+        assert solution.status == "stationary"
+        objectives = np.array([value for look in solution.history for value in look["objectives"]])
+        assert np.all(np.diff(objectives) <= 1e-10 * objectives[:-1])
+        assert problem.cross_check(solution).agrees
+
+
+@pytest.mark.parametrize("penalty", [lambda W: mtl.log_rank(W, eps=0), lambda W: mtl.log_rank(W)])
+def test_a_task_that_its_intercept_fits_exactly(penalty):
+    """One row: the residual is zero whatever the weights are, and the loss has a kink there."""
+    rng = np.random.default_rng(0)
+    inputs = [rng.normal(size=(n, 4)) for n in (1, 12, 9, 15)]
+    tasks = mtl.Tasks.separate(inputs, [X @ np.ones(4) + rng.normal(size=len(X)) for X in inputs])
+    W = mtl.Weights(tasks, intercept=True)
+    solution = mtl.minimize(mtl.square_root_loss(W, tasks) + penalty(W)).solve()
+    assert solution.status == "stationary", solution
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 1e3])
+def test_exact_penalties_on_data_of_any_scale(scale):
+    tasks = data(0, scale=scale)
+    W = mtl.Weights(tasks)
+    solution = mtl.minimize(mtl.square_root_loss(W, tasks) + 3 * scale * mtl.log_rank(W, eps=0)).solve()
+    assert solution.status == "stationary", solution
+
+
+def test_the_multiplier_of_a_task_on_a_small_scale_counts():
+    """Beside tasks whose labels are ten thousand times larger."""
+    rng = np.random.default_rng(1)
+    inputs = [rng.normal(size=(15, 5)) for _ in range(4)]
+    scales = [1e-4, 1.0, 1.0, 1.0]
+    tasks = mtl.Tasks.separate(
+        inputs, [s * (X @ np.ones(5) + rng.normal(size=15)) for s, X in zip(scales, inputs, strict=True)]
+    )
+    W = mtl.Weights(tasks)
+    problem = mtl.minimize(mtl.square_root_loss(W, tasks) + mtl.trace_norm(W))
+    form, solution = problem.form(), problem.solve(tol=1e-9)
+    (loss,) = form.losses
+    right = loss.gradient(loss.predictions(solution.blocks))
+    wrong = right.copy()
+    wrong[:15] *= -1.0
+    assert first_order_residuals(form, solution.blocks, [right])[loss.typed] <= 1e-9
+    assert first_order_residuals(form, solution.blocks, [wrong])[loss.typed] >= 1e-2
+
+
+def test_a_path_comes_away_from_zero():
+    """With mu so large that all weights vanish first."""
+    tasks = data(3)
+    W, mu = mtl.Weights(tasks), mtl.Parameter(1.0, name="mu")
+    problem = mtl.minimize(mtl.square_root_loss(W, tasks) + mu * mtl.log_rank(W))
+    *_, last = problem.path(mu, [100.0, 10.0, 1.0])
+    mu.value = 1.0
+    assert last.objective <= problem.solve().objective * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("iterations", [1, 2, 5, 9])
+def test_few_iterations_are_as_many_as_asked_for(iterations):
+    tasks = data(2)
+    W = mtl.Weights(tasks)
+    problem = mtl.minimize(mtl.square_root_loss(W, tasks) + mtl.log_rank(W, eps=1e-8))
+    solution = problem.solve(solver="alternating", max_iter=iterations)
+    assert solution.iterations <= iterations and np.isfinite(solution.objective) and solution.W.any()
+
+
+def test_the_printed_algorithm_has_no_continuation():
+    tasks = data(2)
+    W = mtl.Weights(tasks)
+    problem = mtl.minimize(mtl.square_root_loss(W, tasks) + mtl.log_rank(W))
+    with pytest.raises(mtl.SolverError, match=r"algorithm_1.*continuation=3.*leave it out"):
+        problem.solve(solver="alternating", method="algorithm_1", continuation=3)
+
+
+def test_first_a_random_and_the_last_step_are_kept():
+    tasks = data(5)
+    W = mtl.Weights(tasks)
+    problem = mtl.minimize(mtl.sum_of_squares(W, tasks) + 2 * mtl.log_rank(W))
+    solution = problem.solve(solver="alternating", method="block")
+    first, between, last = (step.iteration for step in solution.majorizations)
+    assert first == 1 and first < between < last
+    assert problem.cross_check(solution).agrees
