@@ -5,6 +5,7 @@ import pytest
 
 import mtldsl as mtl
 from mtldsl.first_order import first_order_residuals
+from mtldsl.solvers.alternation import reweighted
 
 
 def data(seed, d=6, m=4, n=15, scale=1.0):
@@ -111,3 +112,21 @@ def test_first_a_random_and_the_last_step_are_kept():
     first, between, last = (step.iteration for step in solution.majorizations)
     assert first == 1 and first < between < last
     assert problem.cross_check(solution).agrees
+
+
+def test_an_interruption_before_the_first_look(monkeypatch):
+    """The best point so far is where the solver was, not zero."""
+    tasks = data(5)
+    W = mtl.Weights(tasks)
+    problem = mtl.minimize(mtl.sum_of_squares(W, tasks) + 2 * mtl.log_rank(W))
+    right, steps = reweighted.assert_descent, []
+
+    def interrupted(*seen):
+        steps.append(right(*seen))
+        if len(steps) == 6:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(reweighted, "assert_descent", interrupted)
+    solution = problem.solve(solver="alternating", method="block")
+    assert solution.status == "interrupted" and solution.W.any()
+    assert solution.objective < 1.5 * problem.solve(solver="admm").objective

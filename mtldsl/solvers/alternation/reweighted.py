@@ -50,6 +50,7 @@ class _Run:
     max_iter: int
     tol: float
     iteration: int = 0
+    at: Evaluation | None = None  # where it is
     negligible: float = 0.0  # smoothing of a kink
     settled: bool = False  # steps gain nothing but rounding
     looked: float = field(default_factory=time.perf_counter)
@@ -101,7 +102,16 @@ def minimize_reweighted(
     method: "newton", "joint" (Anderson alone) or "block" (plain steps).
     """
     run = _Run(Reweighting(forms[0], data), watch, max_iter, tol)
-    at = run.model.evaluate(x[data.block])
+    try:
+        return _in_stages(run, forms, run.model.evaluate(x[data.block]), method)
+    except KeyboardInterrupt:  # looks are rare: the caller has not seen where it was
+        if run.at is not None:
+            watch(run.point(run.at))
+        raise
+
+
+def _in_stages(run: _Run, forms: tuple[NormalForm, ...], at: Evaluation, method: str) -> Point:
+    data, watch, max_iter = run.model.data, run.watch, run.max_iter
     for form in forms:
         run.model, run.steps.wanted = Reweighting(form, data), form is forms[-1]
         at, stopped = _through_kinks(run, at, method)
@@ -112,7 +122,7 @@ def minimize_reweighted(
             if not stopped:
                 watch(point)
             return point
-    at, target = run.model.evaluate(at.W), 0.3 * tol
+    at, target = run.model.evaluate(at.W), 0.3 * run.tol
     while True:
         run.settled = False
         at, stopped = _descend(run, at, method, target)
@@ -187,7 +197,7 @@ def _descend(run: _Run, at: Evaluation, method: str, target: float) -> tuple[Eva
         run.values.append(after.value)
         gains = after.value < at.value - 1e-15 * size or residual < 0.9 * lowest
         lowest, idle = min(lowest, residual), 0 if gains else idle + 1
-        at = after
+        at = run.at = after
         if idle == _IDLE:
             run.settled = True
             return at, False
