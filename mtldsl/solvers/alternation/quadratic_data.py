@@ -132,7 +132,10 @@ def _grams(form: NormalForm, weights: list) -> tuple[np.ndarray, np.ndarray, np.
         gram = np.broadcast_to(gram, (m, *gram.shape))
     if not any(loss.intercepts for loss in form.losses):
         return gram, np.zeros((d, m)), np.ones(m)
-    border, counts = gram[..., :-1, -1], np.asarray(gram[..., -1, -1])  # (d,) or (m, d); a number or (m,)
+    border, counts = (
+        gram[..., :-1, -1],
+        np.maximum(gram[..., -1, -1], np.finfo(float).tiny),
+    )  # (d,) or (m, d); a number or (m,)
     means = border / counts[..., None]
     inner = gram[..., :-1, :-1] - border[..., :, None] * means[..., None, :]
     return inner, np.broadcast_to(means.T.reshape(d, -1), (d, m)), np.broadcast_to(counts, m)

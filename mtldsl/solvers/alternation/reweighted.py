@@ -207,11 +207,13 @@ def _extrapolated(run: _Run, at: Evaluation, anderson: Anderson | None) -> Evalu
     """A reweighting step; an extrapolation from earlier ones where that leads lower than where we are."""
     image = run.model.step(at)
     run.remember(at, image)
-    if anderson is None:
-        return run.model.evaluate(image)
-    leap = anderson.step(at.W.ravel(), image.ravel(), 1.0).reshape(image.shape)
-    after = run.model.evaluate(leap)
-    if after.value < at.value:
-        return after
-    anderson.reset()
-    return run.model.evaluate(image)
+    if anderson is not None:
+        leap = anderson.step(at.W.ravel(), image.ravel(), 1.0).reshape(image.shape)
+        after = run.model.evaluate(leap)
+        if after.value < at.value:
+            return after
+        anderson.reset()
+    after = run.model.evaluate(image)
+    if after.value > at.value and not run.model.weighs_all(at):
+        return at  # along directions that nothing weighs a step is long, and near its end all rounding
+    return after

@@ -25,8 +25,8 @@ __all__ = ["Evaluation", "Inverses", "Reweighting", "ridge_of", "why_not_radial"
 #: A direction that no penalty weighs, as large singular values under a capped trace norm, has this share of the largest weight.
 _LEAST_WEIGHT = 1e-9
 
-#: Added to the diagonal of a task's system, relative to its trace, so that it is never singular.
-_REGULAR = 1e-16
+#: Added to the diagonal of a task's system, relative to its trace, and where it is singular all the same.
+_REGULAR, _SURELY_REGULAR = 1e-16, 1e-13
 
 #: A singular direction with this share of the weight of one that is zero counts as zero in the metric.
 _ALIKE = 0.7
@@ -263,11 +263,21 @@ class _Inner:
     def solve(self, z) -> np.ndarray:
         if self.is_shared:
             return ((z @ self.vectors) / self.values) @ self.vectors.T
-        return np.linalg.solve(self.matrices, z[:, :, None])[:, :, 0]
+        return self._regular(np.linalg.solve, z[:, :, None])[:, :, 0]
+
+    def _regular(self, function, *more):
+        """Of the matrices; once more with a little on the diagonal where LAPACK finds one singular, as two equal rows make it."""
+        try:
+            return function(self.matrices, *more)
+        except np.linalg.LinAlgError:
+            diagonal = np.arange(self.matrices.shape[1])
+            traces = np.einsum("cii->c", self.matrices)
+            self.matrices[:, diagonal, diagonal] += (_SURELY_REGULAR * traces + np.finfo(float).tiny)[:, None]
+            return function(self.matrices, *more)
 
     def apply(self, z) -> np.ndarray:
         if self.is_shared:
             return self.solve(z)
         if self.inverse is None:
-            self.inverse = np.linalg.inv(self.matrices)
+            self.inverse = self._regular(np.linalg.inv)
         return np.matmul(self.inverse, z[:, :, None])[:, :, 0]
