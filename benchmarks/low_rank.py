@@ -167,7 +167,7 @@ def solve_many(count: int) -> None:
         inputs, [X @ w + 0.3 * rng.normal(size=50) for X, w in zip(inputs, truth.T, strict=True)]
     )
     del inputs
-    problem = nc_cmtl(tasks, 20.0 * np.sqrt(count / 250))
+    problem = nc_cmtl(tasks, 40.0 * np.sqrt(count / 250))  # for less, tasks of 50 rows are interpolated
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     started = time.process_time()
     with threadpool_limits(1):
