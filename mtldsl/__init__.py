@@ -8,18 +8,32 @@ solution = problem.solve(tol=1e-6)
 print(problem.cross_check())
 """
 
+from typing import TYPE_CHECKING
+
 from mtldsl.atoms.metrics import Metric
 from mtldsl.errors import CrossCheckError, DataError, MissingExtraError, ModelError, MTLError, SolverError
 from mtldsl.language import vocabulary as _vocabulary
 from mtldsl.language.scalar import Parameter
 from mtldsl.language.vocabulary import *  # noqa: F403  the words themselves
 from mtldsl.language.weights import Weights
-from mtldsl.named_models import model, models
 from mtldsl.problem import Problem, minimize
 from mtldsl.solution import Solution
 from mtldsl.tasks import Tasks
 
+if TYPE_CHECKING:
+    from mtldsl.named_models import model, models
+
 __version__ = "0.1.0"
+
+
+def __getattr__(name: str):
+    """Models by name bring the parser and the papers: only where they are asked for."""
+    if name in ("model", "models"):
+        from mtldsl import named_models
+
+        return getattr(named_models, name)
+    raise AttributeError(f"module 'mtldsl' has no attribute {name!r}")
+
 
 __all__ = [
     "CrossCheckError", "DataError", "MTLError", "Metric", "MissingExtraError", "ModelError", "Parameter", "Problem", "Solution", "SolverError", "Tasks",

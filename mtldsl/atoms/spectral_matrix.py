@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy import linalg
 
 __all__ = ["SpectralMatrix", "between", "kronecker_apply", "singular_values", "thin_svd"]
 
@@ -145,6 +144,8 @@ def thin_svd(W) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     try:
         return np.linalg.svd(W, full_matrices=False)
     except np.linalg.LinAlgError:
+        from scipy import linalg  # slow to import, and rarely needed
+
         return linalg.svd(W, full_matrices=False, lapack_driver="gesvd")
 
 
@@ -153,4 +154,6 @@ def singular_values(W) -> np.ndarray:
     try:
         return np.linalg.svd(W, compute_uv=False)
     except np.linalg.LinAlgError:
+        from scipy import linalg
+
         return linalg.svd(W, compute_uv=False, lapack_driver="gesvd")
