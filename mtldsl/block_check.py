@@ -23,11 +23,16 @@ from mtldsl.solution import Solution
 if TYPE_CHECKING:
     from mtldsl.compile.majorization import MajorizationStep
     from mtldsl.problem import Problem
+    from mtldsl.reference.compile import CvxpyModel
+    from mtldsl.reference.solve import ReferencePoint
 
-__all__ = ["check_blocks", "kept_at", "some_tasks"]
+__all__ = ["check_blocks", "kept_at", "solved_by_reference", "some_tasks"]
 
 #: Relative difference of a matrix's block that counts as agreement: what Clarabel leaves of a log-determinant (measured: 6e-9).
 MATRIX_TOLERANCE = 1e-7
+
+#: Side of a semidefinite cone up to which a splitting method still comes back (measured: two minutes at 1010).
+MAX_SEMIDEFINITE_SIDE = 1000
 
 
 def kept_at(problem: Problem, solution: Solution) -> tuple[NormalForm, Structures]:
@@ -193,29 +198,29 @@ def _least(form, blocks, structures, size, backend, which):
     from mtldsl.reference.task_subset import of_tasks, value_and_violation, why_not_by_tasks
 
     if which is None:
-        point = _solved(kept_form(form, structures), backend)
+        _, point = solved_by_reference(kept_form(form, structures), backend)
         now, least = (_by_reference(form, at, structures)[0] for at in (blocks, point.blocks))
         return now, least, size, point.backend
     if why_not_by_tasks(form) is not None:
         return None
     form, blocks = of_tasks(form, blocks, which)
-    point = _solved(form, backend)
+    _, point = solved_by_reference(form, backend)
     now, least, at_zero = (value_and_violation(form, at)[0] for at in (blocks, point.blocks, form.zeros()))
     return now, least, max(abs(now), 1e-8 * abs(at_zero)), point.backend
 
 
-def _solved(form: NormalForm, backend: str | None):
-    from mtldsl.cross_check import MAX_SEMIDEFINITE_SIDE
+def solved_by_reference(form: NormalForm, backend: str | None) -> tuple[CvxpyModel, ReferencePoint]:
+    """SolverError where its semidefinite matrix is too large for cvxpy's solvers."""
     from mtldsl.reference.compile import to_cvxpy
     from mtldsl.reference.solve import solve_reference
 
     model = to_cvxpy(form, split=True)
     if model.semidefinite_side > MAX_SEMIDEFINITE_SIDE:
         raise SolverError(
-            f"{form.typed}: in cvxpy the trace norm needs a semidefinite matrix of side {model.semidefinite_side}, and its solvers "
+            f"{form.typed}: in cvxpy its trace norm needs a semidefinite matrix of side {model.semidefinite_side}, and its solvers "
             f"manage {MAX_SEMIDEFINITE_SIDE}; cross-check the model on fewer features"
         )
-    return solve_reference(form, backend, model=model)
+    return model, solve_reference(form, backend, model=model)
 
 
 def _tolerance(backend: str, tol: float | None) -> float:

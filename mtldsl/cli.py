@@ -8,13 +8,12 @@ stationary point.
 from __future__ import annotations
 
 import argparse
-import json
-import os
 import sys
 import tomllib
 from pathlib import Path
 
 import mtldsl
+from mtldsl.cli_output import print_content, print_json, show, write
 from mtldsl.errors import DataError, MTLError, SolverError
 
 __all__ = ["main"]
@@ -135,8 +134,8 @@ def _solve(options) -> int:
     record, solution, code = _run(file)
     from mtldsl.report.text import run_report
 
-    _write(file, options.output, record, solution)
-    _show(options, record, run_report)
+    write(file, options.output, record, solution)
+    show(options, record, run_report)
     return code
 
 
@@ -146,7 +145,7 @@ def _check(options) -> int:
     record, _, code = _run(file)
     from mtldsl.report.text import check_report
 
-    _show(options, record, check_report)
+    show(options, record, check_report)
     return code
 
 
@@ -158,7 +157,7 @@ def _explain(options) -> int:
     file = load_problem(options.file)
     record = describe_file(file) | describe_explanation(file.problem)
     options.quiet = False
-    _show(options, record, explain_report)
+    show(options, record, explain_report)
     return OK if record["chosen"] is not None else FAILED
 
 
@@ -179,11 +178,11 @@ def _list(kind: str, catalogue, options) -> int:
     if options.name is not None and options.markdown:
         raise DataError(f"{kind} NAME --markdown: the page is of all {kind}; leave out the name")
     if options.json:
-        _print_json(catalogue.as_plain(options.name))
+        print_json(catalogue.as_plain(options.name))
     elif options.markdown:
-        _print(catalogue.markdown().removesuffix("\n"))
+        print_content(catalogue.markdown().removesuffix("\n"))
     else:
-        _print(catalogue.page(options.name))
+        print_content(catalogue.page(options.name))
     return OK
 
 
@@ -242,67 +241,3 @@ def _run(file):
         solution,
         INTERRUPTED if interrupted else OK if good else FAILED,
     )
-
-
-def _show(options, record: dict, report) -> None:
-    if options.json:
-        from mtldsl.report.record import plain
-
-        _print_json(plain(record))
-    elif options.quiet:
-        from mtldsl.report.text import verdict
-
-        _print(verdict(record), one_line=True)
-    else:
-        _print(report(record))
-
-
-def _print_json(value) -> None:
-    _print(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False))
-
-
-def _print(content, one_line: bool = False) -> None:
-    """Plain text as it is, anything else through rich, broken at the width of the terminal unless it is to be one line.
-
-    A reader that has left, as `head` does, changes nothing.
-    """
-    try:
-        if isinstance(content, str):
-            print(content)
-        else:
-            _console().print(content, soft_wrap=one_line)
-        sys.stdout.flush()
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def _console():
-    from rich.console import Console
-
-    class Pipe(Console):
-        def on_broken_pipe(
-            self,
-        ):  # rich would end the process with exit code 1, which means something else here
-            raise BrokenPipeError
-
-    return Pipe(highlight=False)
-
-
-def _write(file, extra: list[Path], record: dict, solution) -> None:
-    from mtldsl.report.record import plain
-    from mtldsl.report.text import run_report, to_html, to_text
-
-    for path in [*file.outputs.values(), *extra]:
-        try:
-            if path.suffix == ".html":
-                path.write_text(to_html(run_report(record), record["title"] or path.stem), encoding="utf-8")
-            elif path.suffix == ".txt":
-                path.write_text(to_text(run_report(record)), encoding="utf-8")
-            elif path.suffix == ".json":
-                path.write_text(
-                    json.dumps(plain(record), indent=2, ensure_ascii=False) + "\n", encoding="utf-8"
-                )
-            else:
-                solution.save(path)
-        except OSError as error:
-            raise DataError(f"{path}: cannot be written ({error.strerror})") from error

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mtldsl.block_check import check_blocks, kept_at, some_tasks
+from mtldsl.block_check import check_blocks, kept_at, solved_by_reference, some_tasks
 from mtldsl.certificate import certify, objective_scale
 from mtldsl.comparison import CrossCheck
 from mtldsl.comparison_blocks import BlockCheck
 from mtldsl.compile.normal_form import Blocks, NormalForm
 from mtldsl.compile.structure_term import structure_terms
-from mtldsl.errors import CrossCheckError, ModelError, SolverError
+from mtldsl.errors import CrossCheckError, ModelError
 from mtldsl.solution import Solution
 
 if TYPE_CHECKING:
@@ -28,10 +28,6 @@ TOLERANCE = {"clarabel": 1e-7, "osqp": 1e-7, "scs": 1e-6}
 #: losses with a trace norm half a minute). Losses with exponential cones, logistic and Poisson, count ten
 #: times.
 MAX_SIZE = 1_000_000
-
-#: Side of a semidefinite cone up to which a splitting method still comes back (measured: two minutes at
-#: 1010).
-MAX_SEMIDEFINITE_SIDE = 1000
 
 
 def cross_check(
@@ -143,17 +139,7 @@ def _within_reach(problem: Problem, solution: Solution | None, max_size: int | N
 
 
 def _compare(form: NormalForm, solution: Solution, backend: str | None, tol: float | None, scope: str):
-    from mtldsl.reference.compile import to_cvxpy
-    from mtldsl.reference.solve import solve_reference
-
-    model = to_cvxpy(form, split=True)
-    if model.semidefinite_side > MAX_SEMIDEFINITE_SIDE:
-        raise SolverError(
-            f"{form.typed}: in cvxpy its trace norm needs a semidefinite matrix of side "
-            f"{model.semidefinite_side}, and its solvers manage {MAX_SEMIDEFINITE_SIDE}; cross-check the "
-            "model on fewer features"
-        )
-    point = solve_reference(form, backend, model=model)
+    model, point = solved_by_reference(form, backend)
     moduli = _strong_convexity(form)
     distances = [np.sum((solution.blocks[name] - point.blocks[name]) ** 2) for name in moduli]
     return CrossCheck(

@@ -98,26 +98,19 @@ def _loss_distance(loss: LossTerm, z, u, usual) -> float | None:
 
     usual : the loss's gradient at zero, in relation to which a multiplier may vanish
     """
-    offsets = loss.tasks.offsets[:-1]
+    by_task = loss.atom.separable or loss.takes_steps_by_task  # else there is one step for all
+    starts = loss.tasks.offsets[:-1] if by_task else np.zeros(1, int)
 
     def norms(flat):
-        return np.sqrt(np.add.reduceat(np.square(flat), offsets))
+        return np.sqrt(np.add.reduceat(np.square(flat), starts))
 
-    if not (loss.atom.separable or loss.takes_steps_by_task):  # one step for all
-        lengths = np.full(offsets.size, np.linalg.norm(z) + np.linalg.norm(loss.tasks.targets))
-        sizes = np.full(offsets.size, max(np.linalg.norm(u), FLOOR * np.linalg.norm(usual), _TINY))
-        step = lengths[0] / sizes[0]
-        moved = z + step * u
-    else:
-        lengths, sizes = norms(z) + norms(loss.tasks.targets), np.maximum(norms(u), FLOOR * norms(usual))
-        step = np.repeat(lengths / np.maximum(sizes, _TINY), loss.tasks.counts)
-        moved = z + step * u
+    lengths, sizes = norms(z) + norms(loss.tasks.targets), np.maximum(norms(u), FLOOR * norms(usual))
+    steps = lengths / np.maximum(sizes, _TINY)
+    step = np.repeat(steps, loss.tasks.counts) if by_task else steps[0]
     try:
-        apart = norms(z - loss.prox(moved, step))
+        apart = norms(z - loss.prox(z + step * u, step))
     except NotImplementedError:
         return None
-    if np.ndim(step) == 0:
-        return float(np.linalg.norm(apart) / max(lengths[0], _TINY))
     return float(np.max(apart / np.maximum(lengths, _TINY)))
 
 

@@ -249,7 +249,9 @@ def _statement(file: TomlFile, names: _Names, named: NamedModel | None) -> list[
             "give every parameter a number in [parameters]",
         )
     except ModelError as error:
-        raise file.error(str(error), ("model",), ModelError, value=True) from error
+        unknown = [name for name in numbers if name not in named.parameters]
+        too_many = f"; it has no parameter {' or '.join(map(repr, unknown))}" if unknown else ""
+        raise file.error(f"{error}{too_many}", ("model",), ModelError, value=True) from error
     names |= {name: Parameter(values[name], name) for name in named.coefficients}
     names.used |= set(named.parameters)
     at = file.values["model",]  # what is wrong with the model's own text is shown at its name

@@ -13,7 +13,8 @@ from mtldsl.errors import ModelError
 
 from .maps import image, predictions
 from .registry import SPECTRA
-from .spectral import excess, penalty, ways
+from .spectral import excess, penalty
+from .spectral_above import ways
 
 __all__ = [
     "convex_forms",

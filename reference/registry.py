@@ -58,26 +58,26 @@ FORMULAS: dict[str, Formula] = {}
 AUXILIARY: dict[str, Formula] = {}
 
 
-def formula(word: str, **marks: bool):
-    """Function decorator: this is the definition of the atom that is called `word`."""
+def _entering(table: dict, what: str, word: str, definition: Callable) -> Callable:
+    """Function decorator: what `definition` makes of the function is entered into the table, under a word that is free."""
 
     def enter(function: Callable) -> Callable:
-        if word in FORMULAS:
-            raise ValueError(f"two reference formulas are called {word!r}")
-        FORMULAS[word] = Formula(function, **marks)
+        if word in table:
+            raise ValueError(f"two reference {what} are called {word!r}")
+        table[word] = definition(function)
         return function
 
     return enter
+
+
+def formula(word: str, **marks: bool):
+    """Function decorator: this is the definition of the atom that is called `word`."""
+    return _entering(FORMULAS, "formulas", word, lambda function: Formula(function, **marks))
 
 
 def auxiliary(name: str, **marks: bool):
     """Function decorator: this is the definition of a function of the reference's own."""
-
-    def enter(function: Callable) -> Callable:
-        AUXILIARY[name] = Formula(function, **marks)
-        return function
-
-    return enter
+    return _entering(AUXILIARY, "functions of its own", name, lambda function: Formula(function, **marks))
 
 
 def formula_of(word: str, typed: str) -> Formula:
@@ -123,14 +123,7 @@ STRUCTURES: dict[str, KeptFormula] = {}
 
 def structure(word: str, *, bound: Callable, scale: Callable | None = None):
     """Function decorator: this is the definition, matrices kept, of the learned structure that is called `word`."""
-
-    def enter(function: Callable) -> Callable:
-        if word in STRUCTURES:
-            raise ValueError(f"two reference structures are called {word!r}")
-        STRUCTURES[word] = KeptFormula(function, bound, scale)
-        return function
-
-    return enter
+    return _entering(STRUCTURES, "structures", word, lambda function: KeptFormula(function, bound, scale))
 
 
 def structure_of(word: str, typed: str) -> KeptFormula:
@@ -167,14 +160,12 @@ SPECTRA: dict[str, Spectrum] = {}
 
 def spectrum(word: str, *, slope: Callable, largest_rank: Callable | None = None, cut: float = 0.0):
     """Function decorator: this is r of the penalty of the spectrum that is called `word`."""
-
-    def enter(function: Callable) -> Callable:
-        if word in SPECTRA:
-            raise ValueError(f"two reference penalties of the spectrum are called {word!r}")
-        SPECTRA[word] = Spectrum(function, slope, largest_rank, cut)
-        return function
-
-    return enter
+    return _entering(
+        SPECTRA,
+        "penalties of the spectrum",
+        word,
+        lambda function: Spectrum(function, slope, largest_rank, cut),
+    )
 
 
 def spectrum_of(word: str, typed: str) -> Spectrum:

@@ -14,7 +14,7 @@ from mtldsl.compile.normal_form import Block, Blocks, Entry, FunctionTerm, Linea
 
 from .compile import nonzeros, to_cvxpy
 from .registry import formula_of
-from .spectral import SpectralQuadratic, Subspace
+from .spectral_above import SpectralQuadratic, Subspace
 
 __all__ = ["of_tasks", "value_and_violation", "why_not_by_tasks"]
 

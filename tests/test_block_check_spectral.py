@@ -17,6 +17,7 @@ from mtldsl.compile.majorization import MajorizationStep
 from mtldsl.errors import CrossCheckError, ModelError
 from mtldsl.solvers.alternation import reweighted
 from mtldsl.testing import assert_agrees
+from tests.concave_functions import geman, geman_slope, laplace, laplace_slope
 
 D, M = 4, 3
 
@@ -30,22 +31,6 @@ def data(labels="real", layout="shared", n=12, d=D, m=M, seed=0, rank=1):
     if layout == "separate":
         return mtl.Tasks.separate([X[: n - t % 3] for t in range(m)], [Y[: n - t % 3, t] for t in range(m)])
     return mtl.Tasks.shared(X, Y)
-
-
-def laplace(x):
-    return 1.0 - np.exp(-x)
-
-
-def laplace_slope(x):
-    return np.exp(-x)
-
-
-def geman(x):
-    return np.sqrt(x) / (1.0 + np.sqrt(x))
-
-
-def geman_slope(x):
-    return 0.5 / (np.sqrt(x) * (1.0 + np.sqrt(x)) ** 2)
 
 
 def model(penalty, loss=mtl.sum_of_squares, more=None, constraints=None, tasks=None, **weights):

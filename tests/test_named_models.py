@@ -416,6 +416,8 @@ WRONG_FILES = [
     ('model = "Lasso"\nminimize = "l1_norm(W)"\n', "", "1:1", "a file has minimize or model, not both"),
     ('model = "Robust-MTL"\n', "[parameters]\nrho1 = 2.0\n", "1:10",
      "Robust-MTL needs rho2; give every parameter a number in [parameters]"),
+    ('model = "Robust-MTL"\n', "[parameters]\nrho1 = 2.0\nrho3 = 1.5\n", "1:10",
+     "needs rho2; give every parameter a number in [parameters]; it has no parameter 'rho3'"),
     ('model = "Robust-MTL"\n', PARAMETERS + "rho3 = 1\n", "11:1", "'rho3' is not used in the model"),
     ('model = "Robust-MTL"\n', PARAMETERS + "[weights]\nW = {}\n", "12:1", "'W' is not used in the model"),
     ('model = "Robust-MTL"\nsubject_to = ["V >= 0"]\n', PARAMETERS, "2:16", "there is no name 'V'"),

@@ -7,6 +7,7 @@ from scipy import sparse
 
 from mtldsl.atoms.losses import StructuredHinge
 from mtldsl.atoms.sets import AtLeast, ColumnsOnSimplex, EqualTo
+from mtldsl.atoms.sets.rank import allows_every_rank
 from mtldsl.atoms.spectral_matrix import SpectralMatrix
 from mtldsl.atoms.structures import Range
 from mtldsl.compile.normal_form import Block, Entry, FunctionTerm, LinearMap, LossTerm, NormalForm, picks
@@ -184,7 +185,8 @@ def to_normal_form(objective: Objective, constraints: list[Constraint], typed: s
             term, more = term.kept({})
             constant += more
         functions.append(term)
-    sets = [FunctionTerm(c.atom, 1.0, linear_map(c.argument), c.text) for c in on_weights(constraints)]
+    said = [c for c in on_weights(constraints) if not allows_every_rank(c.atom, c.argument.shape)]
+    sets = [FunctionTerm(c.atom, 1.0, linear_map(c.argument), c.text) for c in said]
     return NormalForm(tuple(blocks), losses, tuple(functions + _join_simplex(sets)), typed, constant)
 
 

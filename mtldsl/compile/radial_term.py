@@ -35,11 +35,13 @@ class RadialTerm(LossTerm):
         return float(self.coefficients @ self.atom.value_of_norm(self._norms(z - self.tasks.targets)))
 
     def gradient(self, z) -> np.ndarray:
+        weights = self.atom.weight_of_norm(self._norms(z - self.tasks.targets))
+        weights = np.where(np.isfinite(weights), weights, 0.0)  # at a kink 0 is a subgradient
+        return self.weighted_residuals(z, self.coefficients * weights)
+
+    def weighted_residuals(self, z, weights) -> np.ndarray:
+        """weights[i] * s * (z_i - y_i), with one number a task: the gradient of a quadratic in every task's residuals."""
         r, s = z - self.tasks.targets, self.tasks.sample_weights
-        weights = self.atom.weight_of_norm(self._norms(r))
-        weights = self.coefficients * np.where(
-            np.isfinite(weights), weights, 0.0
-        )  # at a kink 0 is a subgradient
         return self._spread(weights) * (r if s is None else s * r)
 
     @property

@@ -1,14 +1,16 @@
-"""Pictures of what was learned: a correlation matrix as a labelled heatmap, and how the objective fell."""
+"""A picture of what was learned: a correlation matrix as a labelled heatmap."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mtldsl.errors import DataError, MissingExtraError
+from mtldsl.errors import DataError
 from mtldsl.report.clustered_order import checked_correlation, clustered_order
+from mtldsl.report.pyplot import pyplot
+from mtldsl.report.trace_plot import trace_plot
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -19,7 +21,6 @@ __all__ = ["clustered_order", "heatmap", "trace_plot"]
 ANNOTATED, NAMED = 12, 40
 #: Ends of the colour scale that are chosen for small correlations.
 _LIMITS = np.array([0.05, 0.1, 0.2, 0.3, 0.5, 0.75, 1.0])
-_COLOURS = ("#1f5fa8", "#d9742b", "#3d9a8b", "#7a5195", "#b0413e", "#6b7280", "#c9a227", "#4fa3d1")
 _GREY = "#d3d7dc"
 
 
@@ -82,7 +83,7 @@ def heatmap(
         )
     at = _permutation(order, R)
     limit = _limit(limit, R)
-    plt = _pyplot()
+    plt = pyplot()
 
     R, names = R[np.ix_(at, at)], [names[i] for i in at]
     own = ax is None
@@ -114,87 +115,6 @@ def heatmap(
     return ax
 
 
-def trace_plot(
-    history: Sequence[dict] | Mapping[str, Sequence[dict]],
-    *,
-    against: str = "iteration",
-    best: float | None = None,
-    title: str | None = None,
-    ax: Axes | None = None,
-) -> Axes:
-    """The objective above the best value, on a logarithmic axis, against iterations or seconds: one run or several.
-
-    Parameters
-    ----------
-    history : list of dicts with "iteration", "seconds" and "objective", or a dict name -> such a list
-        Such as `solution.history`, or {"block": one.history, "lbfgs": other.history}.
-    against : "iteration" (default) or "seconds"
-        Seconds are on a logarithmic axis too, without what was seen after 0 seconds, where the longest run took more than 20
-        times the shortest.
-    best : number, optional
-        The value to subtract, such as a certified bound. Default: the smallest objective of all runs; the run that reached it then
-        drops out of the picture just before its end, because 0 has no logarithm.
-    title : str, optional
-    ax : matplotlib Axes, optional
-        Where to draw; default: in a new figure.
-
-    Returns
-    -------
-    matplotlib Axes
-        Objectives that are infinite (outside the domain) or equal to `best` are not drawn.
-
-    Raises
-    ------
-    DataError
-        Where a history is empty, has no objective that is finite or lacks a key, and where an objective is below `best`.
-    MissingExtraError
-        Where matplotlib is not installed.
-
-    Examples
-    --------
-    >>> looks = [{"iteration": k, "seconds": 0.1 * k, "objective": 3 + 0.1**k} for k in range(4)]
-    >>> ax = trace_plot(looks, best=3.0)
-    >>> ax.get_yscale(), ax.lines[0].get_xdata().tolist()
-    ('log', [0.0, 1.0, 2.0, 3.0])
-    """
-    if against not in ("iteration", "seconds"):
-        raise DataError(f'against={against!r}: write against="iteration" or against="seconds"')
-    runs = dict(history) if isinstance(history, Mapping) else {None: history}
-    if not runs:
-        raise DataError("history={}: there is no run in it; give a history, or a dict name -> history")
-    traces = {name: _trace(looks, against, name) for name, looks in runs.items()}
-    lowest = min(float(objectives.min()) for _, objectives in traces.values())
-    if best is None:
-        best = lowest
-    elif lowest < best - 1e-8 * max(1.0, abs(best)):
-        raise DataError(
-            f"best={best!r}: a run reached {lowest:.10g}, which is lower; leave best out, or give a bound"
-        )
-    log_time = against == "seconds" and _spread(traces) > 20
-    plt = _pyplot()
-
-    if ax is None:
-        _, ax = plt.subplots(figsize=(6.4, 4.0), layout="constrained")
-    for (name, (x, objectives)), colour in zip(traces.items(), _cycle(len(traces)), strict=True):
-        above = objectives - best
-        drawn = (above > 0) & (x > 0) if log_time else above > 0
-        marker = "o" if drawn.sum() <= 40 else None
-        ax.plot(
-            x[drawn], above[drawn], color=colour, linewidth=1.6, marker=marker, markersize=3.5, label=name
-        )
-    ax.set_yscale("log")
-    if log_time:
-        ax.set_xscale("log")
-    ax.set_xlabel("seconds" if against == "seconds" else "iteration")
-    ax.set_ylabel(f"objective above {best:.8g}".replace("-", "−"))
-    ax.spines[["top", "right"]].set_visible(False)
-    if len(traces) > 1:
-        ax.legend(frameon=False, fontsize=9)
-    if title is not None:
-        ax.set_title(title, loc="left", fontsize=11)
-    return ax
-
-
 # ---------------------------------------------------------------------------------------------- what was handed over
 
 
@@ -223,35 +143,7 @@ def _limit(limit, R) -> float:
     return float(_LIMITS[min(np.searchsorted(_LIMITS, largest), len(_LIMITS) - 1)])
 
 
-def _trace(looks, against: str, name) -> tuple[np.ndarray, np.ndarray]:
-    """(iterations or seconds, objectives) of the looks whose objective is finite."""
-    of = "history" if name is None else f"history[{name!r}]"
-    looks = list(looks)
-    for i, look in enumerate(looks):
-        for key in (against, "objective"):
-            if not isinstance(look, Mapping) or key not in look:
-                raise DataError(f"{of}[{i}] has no {key!r}; pass the history of a solution, a list of dicts")
-    x = np.array([look[against] for look in looks], dtype=float)
-    objectives = np.array([look["objective"] for look in looks], dtype=float)
-    if np.isnan(objectives).any():
-        raise DataError(f"{of}[{int(np.isnan(objectives).argmax())}] has the objective NaN")
-    finite = np.isfinite(objectives)
-    if not finite.any():
-        raise DataError(f"{of} has no look with a finite objective: there is nothing to draw")
-    return x[finite], objectives[finite]
-
-
 # -------------------------------------------------------------------------------------------------------- how it is drawn
-
-
-def _pyplot():
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError:
-        raise MissingExtraError(
-            'a picture needs matplotlib, which is not installed; write: pip install "mtldsl[plots]"'
-        ) from None
-    return plt
 
 
 def _write_names(ax: Axes, names: list[str]) -> None:
@@ -311,13 +203,3 @@ def _extend(R, limit: float) -> str:
     off = R[~np.eye(len(R), dtype=bool)]
     below, beyond = (off < -limit).any(), (off > limit).any()
     return "both" if below and beyond else "min" if below else "max" if beyond else "neither"
-
-
-def _cycle(n: int) -> list[str]:
-    return [_COLOURS[i % len(_COLOURS)] for i in range(n)]
-
-
-def _spread(traces) -> float:
-    """The longest run over the shortest."""
-    ends = [float(x.max()) for x, _ in traces.values()]
-    return max(ends) / min(ends) if min(ends) > 0 else np.inf

@@ -13,7 +13,7 @@ from mtldsl.solvers.alternation.fixed_rank import newton_at_rank, why_not_fixed_
 from mtldsl.solvers.alternation.radial_data import radial_data
 from mtldsl.solvers.relaxed_start import relaxed_start
 from mtldsl.solvers.smoothed_start import smoothed_start
-from mtldsl.solvers.solver import Point, Watch
+from mtldsl.solvers.solver import Point, Quiet, Watch
 
 __all__ = ["Nonconvex"]
 
@@ -56,16 +56,13 @@ class Nonconvex:
         while True:
             iteration.anderson = None if plain else anderson
             anderson.reset()
-            point = iteration.run(min(length, max_iter - done), _Quiet(watch))
+            point = iteration.run(min(length, max_iter - done), Quiet(watch))
             done += point.iteration
             point.iteration = done
             if watch(point) or watch.expired or done >= max_iter:
                 return point
-            residual = certify(
-                self.form, point.blocks, point.loss_duals, point.function_duals, bound_optimum=False
-            ).stationarity.residual
             spent = time.perf_counter() - began
-            if newton and residual <= _NEAR and newton_seconds <= _SECONDS + _SHARE * spent:
+            if newton and newton_seconds <= _SECONDS + _SHARE * spent and self._residual(point) <= _NEAR:
                 started = time.perf_counter()
                 until = started + max(_SECONDS, _SHARE * spent)
                 finished = self._at_rank(
@@ -93,6 +90,10 @@ class Nonconvex:
             found.append(Point(data.blocks(W), iteration=1))
         best = min(found, key=lambda point: self.form.value(point.blocks))
         return best, watch(best)
+
+    def _residual(self, point: Point) -> float:
+        seen = certify(self.form, point.blocks, point.loss_duals, point.function_duals, bound_optimum=False)
+        return seen.stationarity.residual
 
     def _at_rank(self, data, point: Point, expired) -> Point:
         (name,) = [block.name for block in self.form.weight_blocks]
@@ -125,17 +126,3 @@ class Nonconvex:
                 apart, np.linalg.norm(iteration.image[rows] - w[rows]) / max(np.linalg.norm(w[rows]), 1e-300)
             )
         return apart
-
-
-class _Quiet:
-    """Of a round: nothing is shown on the way."""
-
-    def __init__(self, watch: Watch):
-        self.watch = watch
-
-    @property
-    def expired(self) -> bool:
-        return self.watch.expired
-
-    def __call__(self, point: Point) -> bool:
-        return self.watch.expired

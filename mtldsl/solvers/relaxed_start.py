@@ -10,7 +10,7 @@ from mtldsl.atoms.regularizers import Ridge, TraceNorm
 from mtldsl.certificate import certify
 from mtldsl.compile.choose import fast_candidates, get_solver
 from mtldsl.compile.normal_form import Blocks, Entry, FunctionTerm, LinearMap, NormalForm
-from mtldsl.solvers.solver import Point, Watch
+from mtldsl.solvers.solver import Point, Quiet, Watch
 
 __all__ = ["relaxed_start"]
 
@@ -52,17 +52,14 @@ def _coefficient(f: FunctionTerm) -> float:
     return f.coefficient * max(float(f.atom.value(np.ones((1, 1)))), _LEAST)
 
 
-class _Rough:
-    """Stops at the gap."""
+class _Rough(Quiet):
+    """Stops at the gap too, and remembers where."""
 
     def __init__(self, form: NormalForm, watch: Watch):
-        self.form, self.watch, self.last = form, watch, None
-
-    @property
-    def expired(self) -> bool:
-        return self.watch.expired
+        super().__init__(watch)
+        self.form, self.last = form, None
 
     def __call__(self, point: Point) -> bool:
         self.last = point
         seen = certify(self.form, point.blocks, point.loss_duals, point.function_duals)
-        return seen.within(_GAP) or self.watch.expired
+        return seen.within(_GAP) or self.expired

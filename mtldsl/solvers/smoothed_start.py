@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 
 import numpy as np
 
 from mtldsl.compile.normal_form import NormalForm
-from mtldsl.compile.structure_term import StructureTerm
-from mtldsl.errors import ModelError
+from mtldsl.solvers.alternation.continuation import rough_fit
 from mtldsl.solvers.alternation.fixed_rank import newton_at_rank
 from mtldsl.solvers.alternation.radial_data import RadialData
 from mtldsl.solvers.alternation.reweighted import minimize_reweighted
-from mtldsl.solvers.alternation.reweighting import Reweighting, why_not_reweighted
-from mtldsl.solvers.solver import Watch
+from mtldsl.solvers.alternation.reweighting import why_not_reweighted
+from mtldsl.solvers.solver import Quiet, Watch
 
 __all__ = ["smoothed_start"]
 
@@ -38,58 +36,26 @@ def smoothed_start(form: NormalForm, data: RadialData, watch: Watch) -> np.ndarr
         return None
     x = form.zeros()
     form.losses[0].add_adjoint(form.losses[0].tasks.targets, x)
-    model = Reweighting(first, data)
-    model.eps = 1e-2 * float(np.median(data.norms(data.residuals(np.zeros(data.shape)))))
-    at = model.evaluate(x[data.block])
-    for _ in range(3):
-        at = model.evaluate(model.step(at))
-    largest = max(float(at.singular.max(initial=0.0)) ** 2, np.finfo(float).tiny)
-    stages = np.geomspace(_FIRST, _LAST, 8) * largest
+    at = rough_fit(first, data, x[data.block])
+    stages = np.geomspace(_FIRST, _LAST, 8) * max(at.singular.max(initial=0.0) ** 2, np.finfo(float).tiny)
     forms = tuple(_smoothed(form, eps) for eps in stages)
-    quiet = _Quiet(watch)
+    quiet = Quiet(watch, _SECONDS)
     point = minimize_reweighted(
         forms, data, {data.block: at.W}, method="newton", tol=_TOL, max_iter=_MOST, watch=quiet
     )
     W = point.blocks[data.block]
     rank = int(np.count_nonzero(np.linalg.svd(W, compute_uv=False) > _ALIVE * np.sqrt(stages[-1])))
-    last = _Quiet(watch)
+    last = Quiet(watch, _SECONDS)
     return newton_at_rank(form, data, W, rank, lambda: last.expired)
 
 
 def _smoothed(form: NormalForm, eps: float) -> NormalForm | None:
     functions = []
-    for k, f in enumerate(form.functions):
+    for f in form.functions:
         if not f.atom.convex:
-            if not hasattr(f.atom, "slope"):
+            if not hasattr(f.atom, "smoothed"):
                 return None
             multiple = f.map.multiple_of(form.weight_blocks[0].name) or 1.0
-            f = StructureTerm(
-                _with_eps(f.atom, eps * multiple**2),
-                f.coefficient,
-                f.map,
-                f.typed,
-                (f"spectrum of term {k}",),
-            )
+            f = replace(f, atom=f.atom.smoothed(eps * multiple**2))
         functions.append(f)
     return replace(form, functions=tuple(functions))
-
-
-def _with_eps(atom, eps: float):
-    try:
-        return replace(atom, eps=eps)
-    except ModelError:  # a cap leaves less room
-        return replace(atom, eps=0.25 * atom.tau**2)
-
-
-class _Quiet:
-    """Stops at nothing but the time, its own or the caller's."""
-
-    def __init__(self, watch: Watch):
-        self.watch, self.end = watch, time.perf_counter() + _SECONDS
-
-    @property
-    def expired(self) -> bool:
-        return self.watch.expired or time.perf_counter() > self.end
-
-    def __call__(self, point) -> bool:
-        return self.expired

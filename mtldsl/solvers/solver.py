@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -11,7 +12,7 @@ from mtldsl.compile.majorization import MajorizationStep
 from mtldsl.compile.normal_form import Blocks, NormalForm
 from mtldsl.compile.structure_term import Structures
 
-__all__ = ["Point", "Solver", "Stage", "Watch"]
+__all__ = ["Point", "Quiet", "Solver", "Stage", "Watch"]
 
 
 @dataclass
@@ -62,6 +63,21 @@ class Stage:
         point.iteration += self.iterations_before
         self.satisfied = self.watch(point)
         return self.satisfied
+
+
+class Quiet:
+    """The caller's watch for what it is not shown: stops at nothing but the time, the caller's or its own `seconds`."""
+
+    def __init__(self, watch: Watch, seconds: float | None = None):
+        self.watch = watch
+        self.end = np.inf if seconds is None else time.perf_counter() + seconds
+
+    @property
+    def expired(self) -> bool:
+        return self.watch.expired or time.perf_counter() > self.end
+
+    def __call__(self, point: Point) -> bool:
+        return self.expired
 
 
 class Solver(Protocol):

@@ -20,6 +20,9 @@ from mtldsl.atoms.losses import (
 from mtldsl.errors import ModelError
 from tests.atoms.loss_definitions import every_loss, separable, targets_for
 
+# Tolerances without a word beside them: 1e-15 is a few units in the last place, of one formula; 1e-14 and 1e-13 are the
+# rounding of sums of some ten terms, in another order.
+
 # --------------------------------------------------------------------------------------- values and gradients
 
 Z = np.array([2.0, -1.0, 0.5])
@@ -46,6 +49,7 @@ WEIGHTS = np.array([1.0, 2.0, 4.0])
     ids=lambda v: getattr(v, "name", ""),
 )
 def test_values_by_hand(loss, y, value, weighted):
+    # three numbers written to eight decimals, and with weights that add up to seven
     assert loss.value(Z, y) == pytest.approx(value, abs=3e-8)
     assert loss.value(Z, y, WEIGHTS) == pytest.approx(weighted, abs=1e-7)
 
@@ -67,6 +71,7 @@ def test_gradient_is_the_finite_difference(loss, weighted):
     s = rng.uniform(0.1, 3.0, size=20) if weighted else None
     h = 1e-6
     differences = [(loss.value(z + h * e, y, s) - loss.value(z - h * e, y, s)) / (2 * h) for e in np.eye(20)]
+    # differences keep the rounding of a loss of some exp(z) over h, 1e-10 of it a term
     assert loss.gradient(z, y, s) == pytest.approx(np.array(differences), abs=2e-7 * (1 + np.exp(z.max())))
 
 
@@ -129,6 +134,7 @@ def test_curvature_bounds_the_slope_of_the_gradient_and_is_reached(loss):
     y = np.ones_like(z)
     one_by_one = [loss.gradient(z[j : j + 1], y[j : j + 1])[0] for j in range(z.size)]
     slopes = np.diff(loss.gradient(z, y) if loss.separable else one_by_one) / np.diff(z)
+    # the steepest place lies between points that are 0.003 apart: the square of that; above it, rounding over 0.003
     assert slopes.max() == pytest.approx(loss.curvature, rel=1e-5)
     assert slopes.max() <= loss.curvature * (1 + 1e-9)
 
@@ -171,6 +177,7 @@ def test_poisson_loss_is_least_at_the_logarithm_of_the_count(y):
     least = -PoissonLoss().conjugate(np.zeros(1), np.array([y]))
     assert least == pytest.approx(y - y * math.log(y) if y else 0.0)
     at = math.log(y) if y else -700.0
+    # e^log(y) is rounded
     assert PoissonLoss().value(np.array([at]), np.array([y])) == pytest.approx(least, abs=1e-12)
 
 

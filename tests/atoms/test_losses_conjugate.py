@@ -17,6 +17,9 @@ from mtldsl.atoms.losses import (
 )
 from tests.atoms.loss_definitions import TARGETS, every_loss, separable, targets_for
 
+# Tolerances without a word beside them: 1e-15 is a few units in the last place, of one formula; 1e-14 and 1e-13 are the
+# rounding of sums of some ten terms, in another order.
+
 # ------------------------------------------------------------------------------------------------- conjugates
 
 GRID = np.concatenate([np.linspace(-40, 40, 160_001), np.geomspace(1e-12, 1e-3, 50), [np.log(7.0)]])
@@ -31,6 +34,7 @@ def test_conjugate_is_the_supremum_over_a_fine_grid(loss, definition):
         for u in loss.gradient(at, np.full(at.shape, y)):
             supremum = np.max(u * GRID - values)
             found = loss.conjugate(np.array([u]), np.array([y]))
+            # the grid misses the supremum by h^2 f'' / 8, h = 5e-4; and never passes it, but for rounding at |z| = 40
             assert supremum - 1e-9 <= found <= supremum + 1e-6
 
 
@@ -85,6 +89,7 @@ def test_fenchel_young_with_equality_at_the_gradient(loss, data):
     z, other, y = draw(st.floats(-8, 8)), draw(st.floats(-8, 8)), draw(TARGETS[loss.labels])
     s = data.draw(st.none() | st.just(np.array([0.3, 1.0, 2.0, 0.7])))
     u = loss.dual_point(z, y, s)
+    # of all terms; logarithms of numbers near 0 and 1 lose digits of it
     size = abs(loss.value(z, y, s)) + np.abs(u) @ (np.abs(z) + np.abs(y)) + 1
     assert loss.value(z, y, s) + loss.conjugate(u, y, s) == pytest.approx(u @ z, abs=1e-12 * size)
     size += abs(loss.value(other, y, s)) + np.abs(u) @ np.abs(other)
@@ -100,6 +105,7 @@ def test_whole_weights_mean_replication(loss):
     owner = np.repeat(np.arange(5), copies)
     u, u_all = loss.gradient(z, y, s), loss.gradient(z_all, y_all)
     assert u == pytest.approx(np.bincount(owner, weights=u_all), rel=1e-13)
+    # its terms are of either sign
     assert loss.conjugate(u, y, s) == pytest.approx(loss.conjugate(u_all, y_all), rel=1e-12, abs=1e-13)
 
 

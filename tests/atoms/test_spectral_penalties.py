@@ -11,6 +11,9 @@ from mtldsl.atoms.sets import RankAtMost
 from mtldsl.atoms.structures import CappedTraceNorm, LogRank, SchattenNorm, SpectralPenalty
 from mtldsl.errors import ModelError
 
+# Tolerances without a word beside them: 1e-15 is a few units in the last place, of one formula; 1e-14 and 1e-13 are the
+# rounding of an SVD of matrices of these sizes.
+
 
 def turned(s, shape, seed=0):
     """A matrix of that shape with the singular values s."""
@@ -70,6 +73,7 @@ def test_scale():
         assert capped == pytest.approx(c * CappedTraceNorm(2.0, 0.1).value(V))
         assert Rank().value(c * V) == 3.0
     # and log_rank is not: the limits are the trace norm and, for what is large, a logarithm
+    # log(1 + s) = s - s^2 / 2 for s = 3e-9; and log(s) + 1 / s for s = 3e9
     assert LogRank(0.0).value(1e-9 * V) == pytest.approx(1e-9 * 4.2, rel=1e-8)
     grows = LogRank(0.0).value(1e12 * V[:, :1]) - LogRank(0.0).value(1e9 * V[:, :1])
     assert grows == pytest.approx(np.log(1e3), rel=1e-8)
@@ -77,10 +81,19 @@ def test_scale():
 
 def test_limits_of_eps_and_tau():
     V = turned([3.0, 1.0, 0.2], (6, 4))
+    # six rows: each of three singular values of zero adds the root of eps, 1e-8; s^(1 - 1e-9) = s (1 - 1e-9 log s)
     assert LogRank(1e-16).value(V) == pytest.approx(LogRank(0.0).value(V), abs=1e-7)
     assert SchattenNorm(1 - 1e-9, 0.0).value(V) == pytest.approx(4.2, rel=1e-8)
     assert CappedTraceNorm(1e6).value(V) == pytest.approx(4.2)
     assert CappedTraceNorm(1e-3).value(V) == pytest.approx(3e-3)
+
+
+def test_smoothed_and_relaxed():
+    """Of a capped trace norm, eps = tau^2 / 4 is as far as either goes, and nothing becomes smaller by being relaxed."""
+    assert LogRank(0.0).smoothed(0.2).eps == SchattenNorm(0.3, 1.0).smoothed(0.2).eps == 0.2
+    assert LogRank(0.25).relaxed(8.0).eps == 2.0 and SchattenNorm(0.3, 0.25).relaxed(8.0).p == 0.3
+    assert [CappedTraceNorm(2.0).smoothed(eps).eps for eps in (0.5, 1.0, 9.0)] == [0.5, 1.0, 1.0]
+    assert [CappedTraceNorm(2.0, eps).relaxed(8.0).eps for eps in (0.0625, 0.5, 3.0)] == [0.5, 1.0, 3.0]
 
 
 # ---------------------------------------------------------------------------------------------- proximal steps
@@ -137,7 +150,7 @@ def test_schatten_prox_solves_its_equation(p):
         s = threshold * (1 + 10.0 ** rng.uniform(-6, 3))
         x = atom.scalar_prox(np.array([s]), step)[0]
         assert x + step * p * x ** (p - 1) == pytest.approx(s, rel=1e-14)
-        assert x >= at_threshold * (1 - 1e-12)
+        assert x >= at_threshold * (1 - 1e-12)  # rounding of the turning point's powers
         assert atom.scalar_prox(np.array([threshold * (1 - 1e-9), 1e-3 * s, 0.0]), step)[0] == 0.0
     if p == 0.5:  # a cubic in the root of x
         root = np.max(np.roots([1.0, 0.0, -3.0, 0.5 * 0.7]).real)
@@ -199,6 +212,7 @@ def test_a_penalty_of_ones_own_is_treated_as_the_one_it_copies():
     for seed in range(3):
         V = turned([7.0, 1.0, 0.03], (5, 4), seed)
         assert own.value(V) == pytest.approx(named.value(V), rel=1e-14)
+        # two ways of writing r', and of entries that are small beside the largest its rounding
         np.testing.assert_allclose(own.gradient(V), named.gradient(V), rtol=1e-12, atol=1e-14)
         np.testing.assert_allclose(own.prox(V, 0.8), named.prox(V, 0.8), rtol=1e-12, atol=1e-14)
     exact = SpectralPenalty(own.function, own.derivative, 0.0)
@@ -292,10 +306,12 @@ def test_concave_functions_are_taken(function, derivative, eps):
     atom = SpectralPenalty(function, derivative, eps)
     V = turned([3.0, 1.0, 0.2], (5, 4))
     expected = float(np.sum(function(np.array([3.0, 1.0, 0.2, 0.0, 0.0]) ** 2 + eps)))
+    # sigma = 0 is some 1e-16 of an SVD, which a steep function sees
     assert atom.value(V) == pytest.approx(expected, rel=1e-12)
     assert np.all(np.isfinite(atom.prox(V, 0.7)))
     for turned_over in (V, V.T) if eps else ():  # no majoriser asks for r(0)
         touching = atom.value_at(turned_over, atom.update(turned_over))
+        # a slope of up to 1e6 at zero, times the rounding of ||V||^2 = 10
         assert touching == pytest.approx(atom.value(turned_over), rel=1e-10)
 
 

@@ -15,7 +15,8 @@ from mtldsl.reference.compile import to_cvxpy
 from mtldsl.reference.majorization import convex_forms, reweighted_losses, spectral_value, spectral_violation
 from mtldsl.reference.registry import SPECTRA, formula_of, spectrum, spectrum_of
 from mtldsl.reference.solve import solve_reference
-from mtldsl.reference.spectral import axes, excess, penalty, ways
+from mtldsl.reference.spectral import axes, excess, penalty
+from mtldsl.reference.spectral_above import ways
 from mtldsl.reference.task_subset import of_tasks, value_and_violation, why_not_by_tasks
 
 import mtldsl as mtl
@@ -23,26 +24,11 @@ from mtldsl.atoms.regularizers import Rank
 from mtldsl.atoms.sets import RankAtMost
 from mtldsl.atoms.structures import CappedTraceNorm, LogRank, SchattenNorm, SpectralPenalty
 from mtldsl.errors import ModelError
+from tests.concave_functions import geman, geman_slope, laplace, laplace_slope
 
 FIXTURES = Path(__file__).parents[3] / "shared" / "fixtures"
 
 W = np.array([[3.0, 0.0], [-4.0, 0.0]])  # singular values 5 and 0
-
-
-def laplace(x):
-    return 1.0 - np.exp(-x)
-
-
-def laplace_slope(x):
-    return np.exp(-x)
-
-
-def geman(x):
-    return np.sqrt(x) / (1.0 + np.sqrt(x))
-
-
-def geman_slope(x):
-    return 0.5 / (np.sqrt(x) * (1.0 + np.sqrt(x)) ** 2)
 
 
 def bent(x):

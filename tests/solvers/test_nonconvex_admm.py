@@ -120,6 +120,22 @@ def test_reduced_rank_regression(rank):
     assert solution.objective == pytest.approx(0.5 * np.sum((X @ ols @ V @ V.T - Y) ** 2), rel=1e-8)
 
 
+@pytest.mark.parametrize("rank", [5, 9])
+def test_a_rank_that_every_matrix_has_bounds_nothing(rank):
+    """W is (6, 5): the model is convex, least squares, and proven to be solved."""
+    rng = np.random.default_rng(rank)
+    tasks = mtl.Tasks.shared(rng.normal(size=(40, 6)), rng.normal(size=(40, 5)))
+    W = mtl.Weights(tasks)
+    problem = mtl.minimize(mtl.squared_loss(W, tasks), [mtl.rank(W) <= rank])
+    assert problem.is_convex and not mtl.minimize(mtl.squared_loss(W, tasks), [mtl.rank(W) <= 4]).is_convex
+    solution, free = problem.solve(), mtl.minimize(mtl.squared_loss(W, tasks)).solve()
+    assert solution.status == "optimal" and solution.solver == free.solver
+    np.testing.assert_array_equal(solution.W, free.W)
+    # of an expression, its own shape counts
+    assert mtl.minimize(mtl.squared_loss(W, tasks), [mtl.rank(W[:3, :]) <= 3]).is_convex
+    assert not mtl.minimize(mtl.squared_loss(W, tasks), [mtl.rank(W[:3, :]) <= 2]).is_convex
+
+
 @pytest.mark.parametrize("word", [mtl.rank, lambda W: mtl.capped_trace_norm(W, 0.05)])
 @pytest.mark.parametrize("loss", [mtl.squared_loss, mtl.huber_loss])
 def test_a_penalty_that_is_flat_where_the_solution_is(loss, word):

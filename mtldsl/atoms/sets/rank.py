@@ -12,7 +12,7 @@ from mtldsl.atoms.no_dual import NoDual
 from mtldsl.atoms.spectral_matrix import singular_values, thin_svd
 from mtldsl.errors import ModelError
 
-__all__ = ["RankAtMost"]
+__all__ = ["RankAtMost", "allows_every_rank"]
 
 
 @register
@@ -79,3 +79,8 @@ class RankAtMost(NoDual, Set):
 
     def latex(self, argument):
         return self.formula.replace(r"\rho", str(self.radius)).replace("{}", argument)
+
+
+def allows_every_rank(atom: Set, shape: tuple[int, int]) -> bool:
+    """Whether it bounds a rank by one that no matrix of this shape exceeds: it says nothing, and a model is convex if it is without."""
+    return isinstance(atom, RankAtMost) and atom.radius >= min(shape)

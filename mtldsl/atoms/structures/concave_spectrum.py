@@ -54,9 +54,14 @@ class ConcaveSpectrum(NoDual, Structure):
         """r'(x), elementwise; may be inf at 0."""
         raise NotImplementedError
 
+    def smoothed(self, eps: float) -> ConcaveSpectrum:
+        """The same with this eps, or with one as near to it as the function allows."""
+        return replace(self, eps=eps)
+
     def relaxed(self, factor: float) -> ConcaveSpectrum:
-        """The same with a larger eps."""
-        return replace(self, eps=factor * self.eps)
+        """The same with a larger eps, where the function allows one."""
+        larger = self.smoothed(factor * self.eps)
+        return larger if larger.eps > self.eps else self
 
     # ------------------------------------------------------------------------------------------- eliminated
 

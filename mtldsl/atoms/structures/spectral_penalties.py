@@ -136,8 +136,9 @@ class CappedTraceNorm(ConcaveSpectrum):
     def examples(cls):
         return [cls(1.0), cls(0.5, 1e-2), cls(30.0)]
 
-    def relaxed(self, factor):
-        return replace(self, eps=max(self.eps, min(factor * self.eps, 0.25 * self.tau**2)))
+    def smoothed(self, eps):
+        """As far as the cap leaves room: from eps = tau^2 on the penalty is a constant."""
+        return replace(self, eps=min(eps, 0.25 * self.tau**2))
 
     def penalty(self, x):
         return np.minimum(np.sqrt(x), self.tau)

@@ -10,9 +10,9 @@ import numpy as np
 from mtldsl.compile.normal_form import Blocks, NormalForm
 from mtldsl.errors import SolverError
 from mtldsl.solvers.alternation.radial_data import RadialData
-from mtldsl.solvers.alternation.reweighting import Reweighting
+from mtldsl.solvers.alternation.reweighting import Evaluation, Reweighting
 
-__all__ = ["fitting_stages", "relaxed_forms"]
+__all__ = ["fitting_stages", "relaxed_forms", "rough_fit"]
 
 #: What eps falls to between two of them.
 _FACTOR = 0.1
@@ -40,19 +40,24 @@ def relaxed_forms(form: NormalForm, stages: int) -> list[NormalForm]:
 
 
 def fitting_stages(form: NormalForm, data: RadialData, x: Blocks) -> int:
-    """As many as bring eps up to a share of the largest singular value's square, after a few reweighting steps from x."""
-    model = Reweighting(form, data)
-    if not data.loss.atom.smooth:
-        model.eps = _SMOOTHING * float(np.median(data.norms(data.residuals(np.zeros(data.shape)))))
-    at = model.evaluate(x[data.block])
-    for _ in range(_STEPS):
-        at = model.evaluate(model.step(at))
-    largest = float(at.singular.max(initial=0.0)) ** 2
+    """As many as bring eps up to a share of the largest singular value's square."""
+    largest = rough_fit(form, data, x[data.block]).singular.max(initial=0.0)
     least = min(
         f.atom.eps / f.map.multiple_of(data.block) ** 2 for f in form.functions if f.atom.is_reweighted
     )
-    missing = np.log10(max(_EASY * largest / least, 1.0))
+    missing = np.log10(max(_EASY * largest**2 / least, 1.0))
     return int(min(np.ceil(missing - 0.5), _MOST))
+
+
+def rough_fit(form: NormalForm, data: RadialData, W) -> Evaluation:
+    """After a few reweighting steps from W: enough to tell the size of the singular values."""
+    model = Reweighting(form, data)
+    if not data.loss.atom.smooth:
+        model.eps = _SMOOTHING * data.typical_norm
+    at = model.evaluate(W)
+    for _ in range(_STEPS):
+        at = model.evaluate(model.step(at))
+    return at
 
 
 def _with_larger_eps(form: NormalForm, factor: float) -> NormalForm:

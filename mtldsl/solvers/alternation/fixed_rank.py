@@ -107,7 +107,7 @@ def newton_at_rank(form: NormalForm, data: RadialData, W, rank: int, expired) ->
     """
     model = _FixedRank(form, data, rank)
     if not data.loss.atom.smooth:  # a task that is fitted exactly has no weight otherwise
-        model.eps = _SMOOTHING * float(np.median(data.norms(data.residuals(np.zeros(data.shape)))))
+        model.eps = _SMOOTHING * data.typical_norm
     at = model.evaluate(W)
     for _ in range(_STEPS):
         of_losses, of_penalties = model.gradient_parts(at)

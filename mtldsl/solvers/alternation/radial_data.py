@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -88,6 +89,11 @@ class RadialData:
         for chunk, e in zip(self.chunks, residuals, strict=True):
             norms[chunk.tasks] = chunk.norms(e)
         return norms
+
+    @cached_property
+    def typical_norm(self) -> float:
+        """Of a task's labels, which smoothings of a kink are relative to; 1 where half of them vanish."""
+        return float(np.median(self.norms(self.residuals(np.zeros(self.shape))))) or 1.0
 
     def value(self, norms) -> float:
         return float(self.loss.coefficients @ self.loss.atom.value_of_norm(norms))

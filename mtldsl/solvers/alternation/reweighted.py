@@ -76,10 +76,7 @@ class _Run:
         duals = None
         if not loss.atom.smooth:
             # a multiplier where residuals vanish: what the smoothed loss has for one
-            weights = np.repeat(self.model.task_weights(at), loss.tasks.counts)
-            r = loss.predictions(blocks) - loss.tasks.targets
-            s = loss.tasks.sample_weights
-            duals = [weights * r if s is None else weights * s * r]
+            duals = [loss.weighted_residuals(loss.predictions(blocks), self.model.task_weights(at))]
         values, self.values = self.values, []
         return Point(
             blocks, duals, iteration=self.iteration, notes={"objectives": values},
@@ -141,7 +138,7 @@ def _through_kinks(run: _Run, at: Evaluation, method: str) -> tuple[Evaluation, 
     model = run.model
     if model.data.loss.atom.smooth:
         return at, False
-    typical = float(np.median(model.data.norms(model.data.residuals(np.zeros_like(at.W))))) or 1.0
+    typical = model.data.typical_norm
     model.eps, least = _SMOOTHING * typical, max(_LAST_SMOOTHING * run.tol, _LEAST_SMOOTHING) * typical
     at = model.evaluate(at.W)
     while run.iteration < min(_STEPS_TO_TELL, run.max_iter):

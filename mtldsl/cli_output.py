@@ -1,0 +1,78 @@
+"""What the command line prints and writes."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+
+from mtldsl.errors import DataError
+
+__all__ = ["print_content", "print_json", "show", "write"]
+
+
+def show(options, record: dict, report) -> None:
+    """A record as --json and --quiet say, else as `report` lays it out."""
+    if options.json:
+        from mtldsl.report.record import plain
+
+        print_json(plain(record))
+    elif options.quiet:
+        from mtldsl.report.text import verdict
+
+        print_content(verdict(record), one_line=True)
+    else:
+        print_content(report(record))
+
+
+def print_json(value) -> None:
+    print_content(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False))
+
+
+def print_content(content, one_line: bool = False) -> None:
+    """Plain text as it is, anything else through rich, broken at the width of the terminal unless it is to be one line.
+
+    A reader that has left, as `head` does, changes nothing.
+    """
+    try:
+        if isinstance(content, str):
+            print(content)
+        else:
+            _console().print(content, soft_wrap=one_line)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _console():
+    from rich.console import Console
+
+    class Pipe(Console):
+        def on_broken_pipe(
+            self,
+        ):  # rich would end the process with exit code 1, which means something else here
+            raise BrokenPipeError
+
+    return Pipe(highlight=False)
+
+
+def write(file, extra: list[Path], record: dict, solution) -> None:
+    """The solution and the report to the paths that the file and the command line ask for. DataError where one cannot be written."""
+    from mtldsl.report.record import plain
+    from mtldsl.report.text import run_report, to_html, to_text
+
+    for path in [*file.outputs.values(), *extra]:
+        try:
+            if path.suffix == ".html":
+                path.write_text(to_html(run_report(record), record["title"] or path.stem), encoding="utf-8")
+            elif path.suffix == ".txt":
+                path.write_text(to_text(run_report(record)), encoding="utf-8")
+            elif path.suffix == ".json":
+                path.write_text(
+                    json.dumps(plain(record), indent=2, ensure_ascii=False) + "\n", encoding="utf-8"
+                )
+            else:
+                solution.save(path)
+        except OSError as error:
+            raise DataError(f"{path}: cannot be written ({error.strerror})") from error
