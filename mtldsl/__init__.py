@@ -8,12 +8,15 @@ solution = problem.solve(tol=1e-6)
 print(problem.cross_check())
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from mtldsl.atoms.metrics import Metric
 from mtldsl.errors import CrossCheckError, DataError, MissingExtraError, ModelError, MTLError, SolverError
 from mtldsl.language import vocabulary as _vocabulary
+from mtldsl.language.kernel_weights import p_norm
 from mtldsl.language.scalar import Parameter
+from mtldsl.language.similarities import TaskSimilarity
 from mtldsl.language.vocabulary import *  # noqa: F403  the words themselves
 from mtldsl.language.weights import Weights
 from mtldsl.problem import Problem, minimize
@@ -27,15 +30,18 @@ __version__ = "0.1.0"
 
 
 def __getattr__(name: str):
-    """Models by name bring the parser and the papers: only where they are asked for."""
+    """Models by name bring the parser and the papers, data sets and reports their readers: only where they are asked for."""
     if name in ("model", "models"):
         from mtldsl import named_models
 
         return getattr(named_models, name)
+    if name in ("datasets", "report"):
+        return import_module(f"mtldsl.{name}")
     raise AttributeError(f"module 'mtldsl' has no attribute {name!r}")
 
 
 __all__ = [
     "CrossCheckError", "DataError", "MTLError", "Metric", "MissingExtraError", "ModelError", "Parameter", "Problem", "Solution", "SolverError", "Tasks",
-    "Weights", "minimize", "model", "models", *_vocabulary.UNKNOWNS, *_vocabulary.WORDS,
+    "TaskSimilarity", "Weights", "minimize", "model", "models", "p_norm", *_vocabulary.SIMILARITIES, *_vocabulary.UNKNOWNS,
+    *_vocabulary.WORDS,
 ]  # fmt: skip

@@ -34,6 +34,9 @@ MATRIX_TOLERANCE = 1e-7
 #: Side of a semidefinite cone up to which a splitting method still comes back (measured: two minutes at 1010).
 MAX_SEMIDEFINITE_SIDE = 1000
 
+#: Variables of a formula's own, beside W, up to which a backend comes back (measured: 12 s at 33,000).
+MAX_OWN_VARIABLES = 200_000
+
 
 def kept_at(problem: Problem, solution: Solution) -> tuple[NormalForm, Structures]:
     """(a convex form that touches the model at a solution, the learned matrices kept in it).
@@ -50,7 +53,8 @@ def kept_at(problem: Problem, solution: Solution) -> tuple[NormalForm, Structure
 
 
 def _matrices_at(form: NormalForm, solution: Solution) -> Structures:
-    structures = {name: matrix.spectral for name, matrix in solution.learned.items()}
+    # kernel weights are no block of their own: their penalty is convex, and stays eliminated
+    structures = {name: one.spectral for name, one in solution.learned.items() if hasattr(one, "spectral")}
     for term in _learning_terms(form):
         for name, given in zip(term.names, term.structure.start(term.map.shape), strict=True):
             if name is not None and (name not in structures or structures[name].side != given.side):
@@ -70,7 +74,7 @@ def _matrices_at(form: NormalForm, solution: Solution) -> Structures:
 
 def _learning_terms(form: NormalForm) -> list[StructureTerm]:
     """Those whose matrices are unknowns of the model."""
-    return [term for term in structure_terms(form) if not term.atom.is_reweighted]
+    return [term for term in structure_terms(form) if term.atom.of_matrices and not term.atom.is_reweighted]
 
 
 def some_tasks(problem: Problem, kept: NormalForm, share: float, random_state: int) -> np.ndarray | None:
@@ -219,6 +223,12 @@ def solved_by_reference(form: NormalForm, backend: str | None) -> tuple[CvxpyMod
         raise SolverError(
             f"{form.typed}: in cvxpy its trace norm needs a semidefinite matrix of side {model.semidefinite_side}, and its solvers "
             f"manage {MAX_SEMIDEFINITE_SIDE}; cross-check the model on fewer features"
+        )
+    own = sum(part.size for statement in model.statements for part in statement.parts)
+    if own > MAX_OWN_VARIABLES:
+        raise SolverError(
+            f"{form.typed}: in cvxpy the parts of W that mkl_norm is defined by are {own:,} variables, and its solvers manage "
+            f"{MAX_OWN_VARIABLES:,}; cross-check the model on fewer tasks or features (similarities times features count)"
         )
     return model, solve_reference(form, backend, model=model)
 

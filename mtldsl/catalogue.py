@@ -21,7 +21,7 @@ from mtldsl.compile.choose import candidates
 from mtldsl.language.constraint import Constraint
 from mtldsl.language.objective import Objective, Term
 from mtldsl.language.scalar import Number
-from mtldsl.language.vocabulary import WORDS, squared_loss, unknown_of, usage
+from mtldsl.language.vocabulary import SIMILARITIES, WORDS, squared_loss, unknown_of, usage
 from mtldsl.language.weights import Weights
 from mtldsl.problem import minimize
 from mtldsl.report.unicode_math import to_unicode
@@ -157,7 +157,10 @@ def _smallest_model(atom: Atom):
 
 
 def _smallest_structured(atom: Structure, W: Weights, tasks: Tasks):
-    """The word with fresh unknowns, within bounds that all its examples would have."""
+    """The word with fresh unknowns, within bounds that all its examples would have; of kernels, with the two simplest."""
+    if not atom.of_matrices:
+        similarities = [SIMILARITIES["union"](), SIMILARITIES["individual"]()]
+        return minimize(squared_loss(W, tasks) + WORDS[atom.name](W, similarities, p=2.0))
     unknowns = [unknown_of(matrix)(tasks) for matrix in atom.learns]
     bounds = []
     for unknown in unknowns:

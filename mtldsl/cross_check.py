@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from mtldsl.atoms.structures import Ball
 from mtldsl.block_check import check_blocks, kept_at, solved_by_reference, some_tasks
 from mtldsl.certificate import certify, objective_scale
 from mtldsl.comparison import CrossCheck
 from mtldsl.comparison_blocks import BlockCheck
 from mtldsl.compile.normal_form import Blocks, NormalForm
-from mtldsl.compile.structure_term import structure_terms
+from mtldsl.compile.structure_term import StructureTerm, structure_terms
 from mtldsl.errors import CrossCheckError, ModelError
 from mtldsl.solution import Solution
 
@@ -169,11 +170,14 @@ def _compare(form: NormalForm, solution: Solution, backend: str | None, tol: flo
 
 
 def _learned_excess(form: NormalForm, solution: Solution) -> float:
-    """By how much the learned covariances shown miss the minimum that the weights' penalty stands for, by the reference's formula."""
+    """By how much what is shown as learned misses the minimum that the weights' penalty stands for, by the reference's formula."""
     from mtldsl.reference.structures import objective
 
     worst = 0.0
     for term in structure_terms(form):
+        if not term.structure.of_matrices:
+            worst = max(worst, _weights_excess(term, solution, objective_scale(form)))
+            continue
         shown = [solution.learned[name].spectral for name in term.names if name in solution.learned]
         if len(shown) < len(term.names):
             return np.inf
@@ -184,6 +188,24 @@ def _learned_excess(form: NormalForm, solution: Solution) -> float:
             return np.inf
         worst = max(worst, abs(value - best) / max(best, objective_scale(form), np.finfo(float).tiny))
     return worst
+
+
+def _weights_excess(term: StructureTerm, solution: Solution, scale: float) -> float:
+    """The same for kernel weights: inf where they are missing or leave their ball. Nothing where the model has none as an unknown and
+    none are shown.
+    """
+    from mtldsl.reference.kernel_parts import violation
+    from mtldsl.reference.kernels import least
+    from mtldsl.reference.structures import objective
+
+    (name,) = term.names
+    if name not in solution.learned:
+        return np.inf if isinstance(term.structure.about, Ball) else 0.0
+    W, theta = term.map.forward(solution.blocks), np.asarray(solution.learned[name].values)
+    if not violation(theta, term.structure) <= 1e-9:
+        return np.inf
+    best = least(W, term.structure).value
+    return abs(objective(term.structure, W, [theta]) - best) / max(best, scale, np.finfo(float).tiny)
 
 
 def _prediction_difference(form: NormalForm, a: Blocks, b: Blocks) -> float:

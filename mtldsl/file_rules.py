@@ -51,7 +51,10 @@ RULES: dict[str, dict[str, Rule]] = {
             'a list such as ["W >= 0"]',
         ),
         **dict.fromkeys(
-            ["data", "split", "weights", "learned", "parameters", "arrays", "solve", "check", "output"],
+            [
+                *("data", "split", "weights", "learned", "parameters", "arrays", "groups"),
+                *("solve", "check", "output"),
+            ],
             _TABLE,
         ),
     },

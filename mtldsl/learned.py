@@ -88,6 +88,17 @@ class LearnedMatrix:
             )
         return DataFrame(getattr(self, view), index=list(self.names), columns=list(self.names))
 
+    def stored(self) -> tuple[dict, dict[str, np.ndarray]]:
+        """(plain facts, arrays) to keep in a file."""
+        facts = {"axis": self.axis, "kind": self.kind, "names": self.names, "rest": self.spectral.rest}
+        return facts, {"basis": self.spectral.basis, "values": self.spectral.values}
+
+    @classmethod
+    def restored(cls, name: str, facts: dict, parts: dict[str, np.ndarray]) -> LearnedMatrix:
+        """What `stored` kept."""
+        spectral = SpectralMatrix(parts["basis"], parts["values"], float(facts["rest"]))
+        return cls(name, facts["axis"], facts["kind"], tuple(facts["names"]), spectral)
+
     def _dense(self, inverse: bool) -> np.ndarray:
         side = self.spectral.side
         require_memory(

@@ -7,30 +7,27 @@ from numbers import Real
 
 import numpy as np
 
-from mtldsl.atoms.spectral_matrix import SpectralMatrix
 from mtldsl.calibration import calibration
 from mtldsl.compile.choose import answers
 from mtldsl.compile.from_tree import (
     check_model,
     learned_of,
-    names_in,
     parameters_of,
     to_normal_form,
     weights_of,
 )
 from mtldsl.compile.normal_form import NormalForm
-from mtldsl.compile.structure_term import learned_matrices
 from mtldsl.drive import Outcome, drive
 from mtldsl.errors import ModelError, SolverError
 from mtldsl.explanation import Explanation
 from mtldsl.language.constraint import Constraint
 from mtldsl.language.expression import Affine
-from mtldsl.language.learned import LearnedUnknown, RangeConstraint, ranges_of
+from mtldsl.language.learned import LearnedUnknown, RangeConstraint
 from mtldsl.language.objective import Objective
 from mtldsl.language.replace import replace_tasks
 from mtldsl.language.scalar import Parameter
 from mtldsl.language.weights import Weights
-from mtldsl.learned import LearnedMatrix
+from mtldsl.learned_in import learned_in
 from mtldsl.solution import Solution
 from mtldsl.solvers.solver import Point
 from mtldsl.starts import checked_starts, from_several_starts
@@ -319,8 +316,9 @@ class Problem:
             task_names=tuple(tasks.task_names),
             feature_names=tuple(tasks.feature_names),
             scaling=None if scaling is None else {"mean": scaling.mean, "scale": scaling.scale},
+            kernel_map=tasks.kernel_map,
             history=outcome.history,
-            learned=self._learned(form, outcome),
+            learned=learned_in(form, self.objective, self.constraints, outcome.blocks, outcome.structures),
             stationarity=certificate.stationarity,
             task_weights=None if levels is None else levels[0],
             noise_levels=None if levels is None else levels[1],
@@ -328,28 +326,6 @@ class Problem:
             majorizations=getattr(outcome.last_point, "majorizations", ()),
             state=outcome.last_point,
         )
-
-    def _learned(self, form: NormalForm, outcome: Outcome) -> dict[str, LearnedMatrix]:
-        """Every matrix that the model learns, at the point returned."""
-        found = (
-            learned_matrices(form, outcome.blocks) if outcome.structures is None else dict(outcome.structures)
-        )
-        for unknown, about in ranges_of(
-            c for c in self.constraints if isinstance(c, RangeConstraint)
-        ).items():
-            if about.lower == about.upper:  # nothing is left to learn
-                found[unknown.name] = SpectralMatrix.multiple_of_identity(about.lower, unknown.side)
-        return {
-            unknown.name: LearnedMatrix(
-                unknown.name,
-                unknown.axis,
-                unknown.kind,
-                names_in(self.objective, unknown),
-                found[unknown.name],
-            )
-            for unknown in self.learned
-            if unknown.name in found  # its term may have the coefficient 0
-        }
 
 
 def predictor(argument: Affine, blocks: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray | None]:

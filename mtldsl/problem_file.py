@@ -19,10 +19,11 @@
     W = {intercept = true}
     S = {}
 
-    [learned]               # matrices that are learned beside the weights, as in matrix_normal(W, Sigma1, Sigma2)
+    [learned]               # what is learned beside the weights: matrices, as in matrix_normal(W, Sigma1, Sigma2)
     Sigma1 = "FeaturePrecision"        # bounded in subject_to: "Sigma1 >> 0.01", "Sigma1 << 100"
     Sigma2 = "TaskPrecision"
     # D = "FeatureCovariance"          # bounded in subject_to: "D.trace() <= 1"; also "TaskCovariance"
+    # theta = "KernelWeights"          # of mkl_norm(W, [union(), tree(parents)], theta), bounded: "p_norm(theta, 2) <= 1"
 
     [parameters]            # numbers with a name, printed as such
     lam = 30.0
@@ -30,6 +31,10 @@
     [arrays]                # matrices with a name: inline, or a file .csv, .npy, .npz
     L = [[1, -1], [-1, 1]]
     G = {path = "graph.npz", name = "laplacian"}
+
+    [groups]                # which group a task is in, for clusters(...), and which group that is in, for tree(...)
+    parents = {Oslo = "north", Bergen = "north", Rome = "south", north = "all", south = "all"}  # "all" is in none: the root
+    labels = ["a", "a", "b"]           # one a task, in their order; or "tree.csv": lines such as Oslo,north, without a heading
 
     [solve]                 # optional
     solver = "auto"         # or a name that `mtldsl explain` lists; then also that solver's options
@@ -50,8 +55,8 @@
     solution = "w.npz"
     report = "report.html"  # or .txt, .json
 
-An expression may use the weights, `tasks`, learned matrices, parameters, arrays and the words of the language (`mtldsl words`); it may run over
-several lines in """...""" and hold # comments. Unknown keys and values that do not fit are refused with their line and column.
+An expression may use the weights, `tasks`, what is learned, parameters, arrays, groups and the words of the language (`mtldsl words`);
+it may run over several lines in """...""" and hold # comments. Unknown keys and values that do not fit are refused with their line and column.
 '''
 
 from __future__ import annotations
@@ -63,13 +68,15 @@ from pathlib import Path
 
 from mtldsl.errors import DataError, ModelError, MTLError, SolverError
 from mtldsl.file_data import read_arrays, read_tasks
+from mtldsl.file_groups import read_groups
 from mtldsl.file_rules import check_file, check_table
+from mtldsl.language.file_words import CALLABLE
 from mtldsl.language.kinds import kind_of
 from mtldsl.language.learned import LearnedUnknown
 from mtldsl.language.parse import parse_constraint, parse_objective
 from mtldsl.language.scalar import Parameter
 from mtldsl.language.source import Source, nearest
-from mtldsl.language.vocabulary import UNKNOWNS, WORDS
+from mtldsl.language.vocabulary import UNKNOWNS
 from mtldsl.language.weights import Weights
 from mtldsl.named_models import NamedModel, find
 from mtldsl.problem import Problem, minimize
@@ -80,7 +87,7 @@ from mtldsl.toml_source import TomlFile
 __all__ = ["ProblemFile", "check_starts", "load_problem"]
 
 #: The tables whose keys are names of the model.
-_NAMING = ("weights", "learned", "parameters", "arrays")
+_NAMING = ("weights", "learned", "parameters", "arrays", "groups")
 
 
 @dataclass
@@ -160,7 +167,7 @@ def _names(file: TomlFile, tasks: Tasks, folder: Path, named: NamedModel | None)
             names[name] = None
     if named is not None:  # what the file declares itself, an intercept for one, stands below
         names |= {name: Weights(tasks, name=name) for name in named.weights}
-        names |= {name: UNKNOWNS[kind](tasks, name) for name, kind in named.learned.items()}
+        names |= {name: UNKNOWNS[kind].declared(tasks, name) for name, kind in named.learned.items()}
     for name in file.content.get("weights", {} if named is not None else {"W": {}}):
         names[name] = _weights(file, name, tasks)
     for name in file.content.get("learned", {}):
@@ -174,7 +181,7 @@ def _names(file: TomlFile, tasks: Tasks, folder: Path, named: NamedModel | None)
             names[name] = Parameter(value, name)
         except ModelError as error:
             raise file.error(str(error), ("parameters", name), ModelError, value=True) from error
-    return names | read_arrays(file, folder)
+    return names | read_arrays(file, folder) | read_groups(file, folder)
 
 
 def _weights(file: TomlFile, name: str, tasks: Tasks) -> Weights:
@@ -194,11 +201,11 @@ def _learned(file: TomlFile, name: str, tasks: Tasks) -> LearnedUnknown:
         raise file.error(f"write {name} = one of {known}, not {kind_of(kind)}", ("learned", name), value=True)
     if kind not in UNKNOWNS:
         raise file.error(
-            f"there is no kind of learned matrix {kind!r}{nearest(kind, UNKNOWNS)}",
+            f"nothing of the kind {kind!r} is learned{nearest(kind, UNKNOWNS)}",
             ("learned", name),
             value=True,
         )
-    return UNKNOWNS[kind](tasks, name)
+    return UNKNOWNS[kind].declared(tasks, name)
 
 
 def _check_name(file: TomlFile, table: str, name: str, taken: dict[str, object]) -> None:
@@ -207,7 +214,7 @@ def _check_name(file: TomlFile, table: str, name: str, taken: dict[str, object])
         wrong = "is not a name; write letters, digits and _, such as W or lam_2"
     elif keyword.iskeyword(name):
         wrong = f"cannot be a name, because it means something in an expression; write {name[:3]}"
-    elif name in WORDS:
+    elif name in CALLABLE:
         wrong = "is a word of the language; choose another name"
     elif name in taken:
         wrong = (

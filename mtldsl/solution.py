@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from mtldsl.atoms.metrics import FScore
 from mtldsl.errors import DataError, ModelError
 from mtldsl.learned import LearnedMatrix
+from mtldsl.learned_weights import LearnedWeights
 from mtldsl.scoring import checked_metrics, r_squared, score_of
 from mtldsl.stationarity import NO_GLOBAL, Stationarity
 from mtldsl.storage import read_fields, write_fields
@@ -17,6 +19,9 @@ from mtldsl.tasks.inputs import as_design
 from mtldsl.tasks.names import elsewhere, unlike
 from mtldsl.tasks.scaling import Scaling
 from mtldsl.thresholds import best_threshold
+
+if TYPE_CHECKING:
+    from mtldsl.tasks.kernel_map import KernelMap
 
 __all__ = ["Gap", "Solution"]
 
@@ -57,7 +62,8 @@ class Solution:
                  residual of `stationarity` is <= tol (a stationary point, no global certificate: the gap, which may stay large, is
                  to a proven lower bound on the global optimum); else "time_limit", "iteration_limit", "stalled",
                  "interrupted", or "uncertified" (no finite bound could be formed; `note` says why)
-    learned      matrices learned beside the weights, {name: LearnedMatrix}; also as attributes: solution.Sigma1
+    learned      what is learned beside the weights, {name: LearnedMatrix or LearnedWeights}; also as attributes: solution.Sigma1
+    kernel_weights  of `mkl_norm`: the LearnedWeights of its similarities, also where theta is eliminated or given
     stationarity of a model that is not convex: how little each block of unknowns can still lower the objective
     task_weights (m,) the weight that the loss gives each task's squared residuals: all the same for a squared loss, 1 / ||r_i|| for
                  the square-root loss; None where the loss is no function of the norms of residuals
@@ -88,13 +94,14 @@ class Solution:
     task_names: tuple[str, ...] = ()
     feature_names: tuple[str, ...] = ()
     scaling: dict | None = None  # mean and scale of standardize(), applied to new inputs
+    kernel_map: KernelMap | None = None  # the features of Tasks.with_kernels(), made of new inputs
     thresholds: np.ndarray | None = None
     task_weights: np.ndarray | None = None
     noise_levels: np.ndarray | None = None
     starts: list[dict] = field(default_factory=list)
-    learned: dict[str, LearnedMatrix] = field(
+    learned: dict[str, LearnedMatrix | LearnedWeights] = field(
         default_factory=dict
-    )  # matrices learned beside the weights, by name
+    )  # beside the weights, by name
     stationarity: Stationarity | None = None  # of a model that is not convex
     history: list[dict] = field(default_factory=list)
     multipliers: dict[str, np.ndarray] = field(default_factory=dict, repr=False)  # not saved
@@ -106,6 +113,19 @@ class Solution:
     @property
     def W(self) -> np.ndarray:
         return self.coef
+
+    @property
+    def kernel_weights(self) -> LearnedWeights:
+        """The weights of the task similarities of `mkl_norm`. ModelError where the model has no such term, or several."""
+        found = [name for name, one in self.learned.items() if isinstance(one, LearnedWeights)]
+        if len(found) != 1:
+            several = (
+                f"{len(found)} such terms; write solution.learned[...] with one of {found}"
+                if found
+                else "no mkl_norm"
+            )
+            raise ModelError(f"solution.kernel_weights: the model has {several}")
+        return self.learned[found[0]]
 
     @property
     def gap(self) -> Gap:
@@ -171,10 +191,11 @@ class Solution:
         These are also the scores by which samples are ranked, for `ROCArea`, `PrecisionAt` and `RecallAt`; thresholds do not
         change them.
 
-        The statistics of `Tasks.standardize()` are applied to X first. DataError where the columns do not fit: another number,
-        or a table whose column names are not those learned on.
+        The statistics of `Tasks.standardize()` are applied to X first, then the kernels of `Tasks.with_kernels()`. Of precomputed
+        kernels give K (n, training rows) in place of X, or {"name of the kernel": K, ..., "X": the inputs of other kernels}.
+        DataError where the columns do not fit: another number, or a table whose column names are not those learned on.
         """
-        if isinstance(X, (list, tuple)) and len(X) and not np.isscalar(X[0]) and np.ndim(X[0]) == 2:
+        if isinstance(X, (list, tuple)) and len(X) and _is_matrix(X[0]):
             if len(X) != self.coef.shape[1]:
                 raise DataError(
                     f"predict: {len(X)} input matrices for {self.coef.shape[1]} tasks; give one a task"
@@ -189,6 +210,8 @@ class Solution:
             raise DataError(
                 "predict(tasks): give the inputs, tasks.X or tasks.inputs; score(tasks) compares with labels"
             )
+        if self.kernel_map is not None:
+            return self.kernel_map.transform(X, "predict: X")
         X, columns = as_design(X, "predict: X")
         wrong = unlike(self.feature_names, columns)
         if wrong is not None:
@@ -239,14 +262,23 @@ class Solution:
 
     def _flat_scores(self, tasks, typed: str) -> np.ndarray:
         """The decision function of Tasks, (N,); DataError where they are not those of training."""
-        if tasks.n_features != self.coef.shape[0] or tasks.n_tasks != self.coef.shape[1]:
+        if tasks.kernel_map is not None and tasks.kernel_map != self.kernel_map:
+            raise DataError(
+                f"{typed}: the features of these tasks are of other kernels, or of the rows of other tasks, than those of "
+                "training; give raw tasks, or test.with_kernels(train.kernel_map)"
+            )
+        raw = self.kernel_map is not None and tasks.kernel_map is None
+        features = len(self.kernel_map.feature_names) if raw else self.coef.shape[0]
+        if tasks.n_features != features or tasks.n_tasks != self.coef.shape[1]:
             raise DataError(
                 f"{typed}: the tasks are {tasks.n_features} features x {tasks.n_tasks} tasks, the weights "
-                f"{self.coef.shape[0]} x {self.coef.shape[1]}"
+                f"{features} x {self.coef.shape[1]}"
             )
-        self._refuse_strangers(tasks, typed)
+        self._refuse_strangers(tasks, typed, self.kernel_map.feature_names if raw else self.feature_names)
         if self.scaling is not None and tasks.scaling is None:
-            return np.concatenate(self.decision_function(tasks.inputs))
+            tasks = tasks.scaled_by(self._statistics())
+        if raw:
+            tasks = tasks.with_kernels(self.kernel_map)
         z = tasks.forward(self.coef)
         return z if self.intercept is None else z + np.repeat(self.intercept, tasks.counts)
 
@@ -313,9 +345,9 @@ class Solution:
                 f"{typed}: {self.loss['word']} predicts counts, and a metric is of labels -1 and +1"
             )
 
-    def _refuse_strangers(self, tasks, typed: str) -> None:
+    def _refuse_strangers(self, tasks, typed: str, feature_names: tuple[str, ...]) -> None:
         for what, learned, given in (
-            ("feature", self.feature_names, tasks.feature_names),
+            ("feature", feature_names, tasks.feature_names),
             ("task", self.task_names, tasks.task_names),
         ):
             name = elsewhere(given, learned)
@@ -342,7 +374,7 @@ class Solution:
         """Write the solution to one .npz file (arrays, and the rest as JSON; no pickle). Returns the path written.
 
         Learned matrices are kept by their eigenvectors. What a warm start needs besides the weights is not kept.
-        ModelError where a metric of your own has parameters that JSON cannot hold.
+        ModelError where a metric of your own has parameters that JSON cannot hold, and where a kernel is a function of yours.
         """
         return write_fields(
             path, {f.name: getattr(self, f.name) for f in fields(self) if f.name not in _NOT_SAVED}
@@ -362,6 +394,11 @@ class Solution:
                 "saved by a newer one"
             )
         return cls(**stored)
+
+
+def _is_matrix(X) -> bool:
+    """Whether this is what one task is given to predict: a matrix, or those of several kernels."""
+    return isinstance(X, dict) or (not np.isscalar(X) and np.ndim(X) == 2)
 
 
 def _shown(names) -> str:

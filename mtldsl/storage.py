@@ -10,9 +10,9 @@ from zipfile import BadZipFile
 import numpy as np
 
 from mtldsl.atoms.metrics import Metric
-from mtldsl.atoms.spectral_matrix import SpectralMatrix
 from mtldsl.errors import DataError, ModelError
 from mtldsl.learned import LearnedMatrix
+from mtldsl.learned_weights import LearnedWeights
 from mtldsl.stationarity import Stationarity
 
 __all__ = ["read_fields", "write_fields"]
@@ -38,9 +38,12 @@ def write_fields(path, fields: dict[str, object]) -> Path:
         array = plain.pop(name)
         if array is not None:
             arrays[name] = array
-    plain["learned"] = {name: _stored(matrix, arrays) for name, matrix in plain["learned"].items()}
+    plain["learned"] = {name: _stored(name, one, arrays) for name, one in plain["learned"].items()}
     if plain["stationarity"] is not None:
         plain["stationarity"] = asdict(plain["stationarity"])
+    if plain["kernel_map"] is not None:
+        plain["kernel_map"], of_kernels = plain["kernel_map"].stored()
+        arrays |= {f"kernels:{name}": array for name, array in of_kernels.items()}
     arrays["json"] = np.array(json.dumps({"format": _FORMAT, **plain}, default=_to_plain))
     np.savez_compressed(path, **arrays)
     return path
@@ -72,25 +75,36 @@ def read_fields(path) -> dict[str, object]:
         learned, stationarity = plain.get("learned", {}), plain.get("stationarity")
         plain["learned"] = {name: _restored(name, facts, arrays) for name, facts in learned.items()}
         plain["stationarity"] = None if stationarity is None else Stationarity(**stationarity)
+        if plain.get("kernel_map") is not None:
+            from mtldsl.tasks.kernel_map import KernelMap
+
+            of_kernels = {
+                name.removeprefix("kernels:"): a for name, a in arrays.items() if name.startswith("kernels:")
+            }
+            plain["kernel_map"] = KernelMap.restored(plain["kernel_map"], of_kernels)
     except (KeyError, TypeError) as error:
         raise DataError(f"{typed}: parts of the solution are missing ({error})") from error
     return plain
 
 
-def _stored(matrix: LearnedMatrix, arrays: dict[str, np.ndarray]) -> dict[str, object]:
-    """What is not an array of a learned matrix; its eigenvectors and eigenvalues go into `arrays`."""
-    spectral = matrix.spectral
-    arrays |= {
-        f"learned:{matrix.name}:basis": spectral.basis,
-        f"learned:{matrix.name}:values": spectral.values,
-    }
-    return {"axis": matrix.axis, "kind": matrix.kind, "names": matrix.names, "rest": spectral.rest}
+def _stored(
+    key: str, learned: LearnedMatrix | LearnedWeights, arrays: dict[str, np.ndarray]
+) -> dict[str, object]:
+    """What is not an array of something learned; its arrays go into `arrays`."""
+    facts, parts = learned.stored()
+    arrays |= {f"learned:{key}:{part}": array for part, array in parts.items()}
+    return facts
 
 
-def _restored(name: str, facts: dict, arrays: dict[str, np.ndarray]) -> LearnedMatrix:
-    basis, values = (arrays[f"learned:{name}:{part}"] for part in ("basis", "values"))
-    spectral = SpectralMatrix(basis, values, float(facts["rest"]))
-    return LearnedMatrix(name, facts["axis"], facts["kind"], tuple(facts["names"]), spectral)
+def _restored(key: str, facts: dict, arrays: dict[str, np.ndarray]) -> LearnedMatrix | LearnedWeights:
+    prefix = f"learned:{key}:"
+    parts = {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+    try:
+        if facts["kind"] == "weights":
+            return LearnedWeights.restored(facts, parts)
+        return LearnedMatrix.restored(key, facts, parts)
+    except KeyError as missing:
+        raise KeyError(prefix + missing.args[0]) from None
 
 
 def _to_plain(value):

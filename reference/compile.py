@@ -21,6 +21,7 @@ import scipy.sparse as sp
 from mtldsl.compile.normal_form import Blocks, LossTerm, NormalForm
 
 from . import (  # noqa: F401  (they enter their formulas)
+    kernels,
     losses,
     metrics,
     regularizers,
@@ -83,6 +84,7 @@ class CvxpyModel:
     data_size: int = 0  # nonzero scalars of the inputs, over all losses that are stated in full
     states_hinges: bool = False  # structured hinges are stated in full, with many rows each
     planes: list[Planes] = field(default_factory=list)  # of the losses that are not stated
+    statements: list = field(default_factory=list)  # of functions in variables of their own
     best: tuple[float, Blocks | None] = (
         np.inf,
         None,
@@ -114,6 +116,8 @@ class CvxpyModel:
             variable.value = np.asarray(blocks[name], float)
         for variable, expression in self.links:
             variable.value = expression.value
+        for statement in self.statements:
+            statement.settle()
         return [(planes, pair) for planes in self.planes for pair in planes.highest()]
 
     def objective_value(self, blocks: Blocks) -> float:
@@ -205,7 +209,8 @@ class CvxpyModel:
         """`problem` with the planes that there are now."""
         ties = [tie for tie in (*self.loss_ties, *self.function_ties) if not isinstance(tie, Planes)]
         cuts = [planes.constrain() for planes in self.planes]
-        self.problem = cp.Problem(self.problem.objective, [*self.sets, *ties, *cuts])
+        own = [tie for statement in self.statements for tie in statement.ties]
+        self.problem = cp.Problem(self.problem.objective, [*self.sets, *ties, *cuts, *own])
 
 
 def _multiplier(tie: cp.Constraint) -> np.ndarray | None:
@@ -246,6 +251,9 @@ def to_cvxpy(form: NormalForm, *, split: bool = False) -> CvxpyModel:
             model.semidefinite_side = max(model.semidefinite_side, sum(W.shape))
         if term.is_constraint:
             model.sets += stated(W, term.atom)
+        elif stated.own_variables:
+            model.statements.append(stated.own_variables(W, term.atom))
+            objective += float(term.coefficient) * model.statements[-1].value
         else:
             objective += float(term.coefficient) * stated(W, term.atom)
     model.problem = cp.Problem(cp.Minimize(objective))

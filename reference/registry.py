@@ -39,6 +39,8 @@ class Formula:
     exponential      : an exponential cone or two for every sample
     by_planes        : a maximum of too many planes to state, found one by one for larger tasks
     of_rankings      : a metric of rankings, not of labellings
+    own_variables    : f(W, atom) -> a statement of a regularizer in variables of its own, where it has any: convex in `.value`,
+                       with the constraints `.ties`, and `.settle()` gives them their best values for the value of W
     """
 
     function: Callable
@@ -47,6 +49,7 @@ class Formula:
     exponential: bool = False
     by_planes: bool = False
     of_rankings: bool = False
+    own_variables: Callable | None = None
 
     def __call__(self, *args):
         return self.function(*args)
@@ -70,7 +73,7 @@ def _entering(table: dict, what: str, word: str, definition: Callable) -> Callab
     return enter
 
 
-def formula(word: str, **marks: bool):
+def formula(word: str, **marks):
     """Function decorator: this is the definition of the atom that is called `word`."""
     return _entering(FORMULAS, "formulas", word, lambda function: Formula(function, **marks))
 

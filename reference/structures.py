@@ -18,7 +18,7 @@ from mtldsl.errors import ModelError, SolverError
 from .registry import structure, structure_of
 from .regularizers import factor
 
-__all__ = ["BlockOptimum", "block_bound", "block_optimum", "constraints_on", "objective"]
+__all__ = ["BlockOptimum", "block_bound", "block_optimum", "constraints_on", "inverse_form", "objective"]
 
 #: Up to this side Clarabel comes first, which factorises a matrix of side n^2 / 2 (measured, log-determinant and both bounds:
 #: side 21 takes 1 s, 30 takes 4 s, 40 takes 14 s); above it SCS, one eigendecomposition an iteration.
@@ -114,7 +114,7 @@ def _trace_bound(k, W, matrices, atom) -> float:
     return float(np.linalg.norm(W, "nuc") ** 2 / _bounds(atom, k).trace)
 
 
-def _inverse_form(W, C):
+def inverse_form(W, C):
     """tr(W^T C^-1 W), +inf where W leaves the range of C; convex in W and C together."""
     if not _is_number(C):
         return cp.matrix_frac(W if isinstance(W, cp.Expression) else cp.Constant(W), C)
@@ -131,13 +131,13 @@ def _inverse_form(W, C):
 @structure("feature_covariance_norm", bound=_trace_bound)
 def feature_covariance_norm(W, matrices, atom):
     """tr(W^T D^-1 W)"""
-    return _inverse_form(W, *matrices)
+    return inverse_form(W, *matrices)
 
 
 @structure("task_covariance_norm", bound=_trace_bound)
 def task_covariance_norm(W, matrices, atom):
     """tr(W Omega^-1 W^T)"""
-    return _inverse_form(W.T, *matrices)
+    return inverse_form(W.T, *matrices)
 
 
 # ------------------------------------------------------------------------------------ what the model says of them

@@ -42,7 +42,11 @@ def examples(kind):
 
 LOSSES, REGULARIZERS, SETS = examples(Loss), examples(Regularizer), examples(Set)
 #: those that are convex are regularizers too, their matrices eliminated
-STRUCTURES = [case for case in examples(Structure) if case.values[0].learns]
+STRUCTURES = [case for case in examples(Structure) if case.values[0].learns and case.values[0].of_matrices]
+#: that learn weights of given matrices
+KERNEL_NORMS = [
+    case for case in examples(Structure) if case.values[0].learns and not case.values[0].of_matrices
+]
 #: whose one matrix is no unknown: functions of the weights alone, but no convex ones
 REWEIGHTED = [case for case in examples(Structure) if not case.values[0].learns]
 MATRIX_FUNCTIONS = REGULARIZERS + SETS + REWEIGHTED
@@ -158,7 +162,10 @@ def _state(atom, V, *data):
 def _solve(problem) -> str:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # "may be inaccurate": the callers compare values
-        problem.solve(solver="CLARABEL", tol_gap_abs=1e-11, tol_gap_rel=1e-11, tol_feas=1e-11)
+        try:
+            problem.solve(solver="CLARABEL", tol_gap_abs=1e-11, tol_gap_rel=1e-11, tol_feas=1e-11)
+        except cp.error.SolverError:  # it may find no way on where the optimum is on the edge of many cones
+            problem.solve(solver="CLARABEL", tol_gap_abs=1e-9, tol_gap_rel=1e-9, tol_feas=1e-9)
     return problem.status
 
 
@@ -179,6 +186,17 @@ def reference_conjugate(atom, dual, *data) -> float:
     status = _solve(problem)
     assert status in ("optimal", "optimal_inaccurate", "unbounded", "unbounded_inaccurate"), status
     return np.inf if "unbounded" in status else float(problem.value)
+
+
+def inside_domain(atom, W) -> np.ndarray:
+    """W, or a point near it where g is finite."""
+    return W if np.isfinite(function_value(atom, W)) else atom.prox(W, 1.0)
+
+
+def knows_order(atom) -> bool:
+    """Whether its parameters name rows or tasks."""
+    typed = atom.arguments().values()
+    return hasattr(atom, "kernels") or any(not (np.isscalar(value) or callable(value)) for value in typed)
 
 
 def inside_dual_domain(atom, Z, margin=1.0) -> np.ndarray:

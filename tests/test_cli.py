@@ -413,10 +413,24 @@ def test_words_shows_the_kinds_of_matrices_that_are_learned(run):
     assert code == 0 and "η tr(Σ₁ W Σ₂ Wᵀ) − ρ (m log|Σ₁| + d log|Σ₂|)" in out and "alternating" in out
     for name in mtl.language.vocabulary.UNKNOWNS:
         code, out, _ = run("words", name)
-        assert code == 0 and "matrix that is learned" in out and name in out
+        kind = "weights that are learned" if name == "KernelWeights" else "matrix that is learned"
+        assert code == 0 and kind in out and name in out
         code, out, _ = run("words", name, "--json")
-        assert json.loads(out)["kind"] == "matrix that is learned"
+        assert json.loads(out)["kind"] == kind
     assert "did you mean 'TaskPrecision'?" in run("words", "TaskPrecison")[2]
+
+
+def test_words_shows_the_similarities_of_tasks(run):
+    _, everything, _ = run("words")
+    listed = {each["name"]: each for each in json.loads(run("words", "--json")[1])}
+    page = run("words", "--markdown")[1]
+    for name in [*mtl.language.vocabulary.SIMILARITIES, "p_norm", "KernelWeights"]:
+        assert name in everything and f"| `{name}(" in page and listed[name]["typed"].startswith(f"{name}(")
+        code, out, _ = run("words", name)
+        assert code == 0 and listed[name]["kind"] in out
+    assert "R = 1 1^T" in run("words", "union")[1] and "columns=None" in run("words", "union")[1]
+    assert "| `laplacian(L, gamma=1.0)` |" in page  # what all of them take is said once
+    assert "did you mean 'individual'?" in run("words", "indvidual")[2]
 
 
 # -------------------------------------------------------------------------------------------- as a user would

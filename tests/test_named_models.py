@@ -196,6 +196,15 @@ FORMULAS = {
     "MTFL": lambda s, v: squares(s.W) + v["gamma"] * nuclear(s.W) ** 2,
     "MTRL": lambda s, v: squares(s.W) + v["gamma"] * nuclear(s.W) ** 2,
     "FETR": fetr,
+    "MT-MKL": lambda s, v: (
+        v["C"] * hinge(s.W)
+        + parts(s.W, np.r_[s.theta.values], [np.ones((M, M)), *(np.diag(e) for e in np.eye(M))])
+    ),
+    "Vanilla MTL": lambda s, v: v["C"] * hinge(s.W) + shared_and_own(s.W, 1.0, 1.0),
+    "Union": lambda s, v: v["C"] * hinge(np.tile(s.W[:, :1], M)) + np.sum(s.W.mean(axis=1) ** 2) / 2,
+    "Individual": lambda s, v: v["C"] * hinge(s.W) + np.sum(s.W**2) / 2,
+    "Regularized MTL": lambda s, v: hinge(s.W) + shared_and_own(s.W, v["lam0"], v["lam1"]),
+    "Frustratingly easy domain adaptation": lambda s, v: v["C"] * hinge(s.W) + shared_and_own(s.W, 1.0, 1.0),
     "SMTL(l11+F1)": lambda s, v: entries(s.W) + v["lam"] * structured(s.W, one_minus_f1),
     "SMTL(l21+F1)": lambda s, v: rows(s.W) + v["lam"] * structured(s.W, one_minus_f1),
     "SMTL(trace+F1)": lambda s, v: nuclear(s.W) + v["lam"] * structured(s.W, one_minus_f1),
@@ -207,6 +216,25 @@ FORMULAS = {
     "MTL-CLS(trace)": lambda s, v: nuclear(s.W) + 2 * v["lam"] * hinge(s.W),
     "StructSVM": lambda s, v: np.sum(s.W**2) / 2 + v["lam"] * ranking(s.W),
 }
+
+
+def parts(W, theta, kernels):
+    """1/2 sum_m ||W_m||^2_{Q_m} / theta_m over the best parts: with R_m = B_m B_m', W_m = V_m B_m' costs ||V_m||^2 / theta_m.
+
+    The best V_m is theta_m Z B_m for one Z with sum_m theta_m Z R_m = W.
+    """
+    Z = np.linalg.lstsq(sum(t * R for t, R in zip(theta, kernels, strict=True)), W.T)[0].T
+    roots = [np.linalg.eigh(R) for R in kernels]
+    halves = [vectors * np.sqrt(np.maximum(values, 0)) for values, vectors in roots]
+    V = [t * Z @ B for t, B in zip(theta, halves, strict=True)]
+    np.testing.assert_allclose(sum(v @ B.T for v, B in zip(V, halves, strict=True)), W, atol=1e-10)
+    return sum(np.sum(v**2) / t for v, t in zip(V, theta, strict=True) if t > 0) / 2
+
+
+def shared_and_own(W, lam0, lam1):
+    """min over w_0 of lam0 / 2 ||w_0||^2 + lam1 / 2 sum_t ||w_t - w_0||^2, where its gradient is zero."""
+    w0 = lam1 * W.sum(axis=1) / (lam0 + M * lam1)
+    return lam0 / 2 * np.sum(w0**2) + lam1 / 2 * np.sum((W - w0[:, None]) ** 2)
 
 
 @pytest.mark.parametrize("each", MODELS, ids=NAMES)
@@ -302,6 +330,46 @@ def test_the_rank_of_reduced_rank_regression(solved):
     leading = np.linalg.svd(fit)[2][:1]
     assert np.linalg.matrix_rank(solution.W, tol=1e-8) == 1
     assert solution.objective == pytest.approx(np.sum((fit @ leading.T @ leading - Y) ** 2), rel=1e-6)
+
+
+def test_the_weights_of_mt_mkl_are_the_closed_form_of_the_paper():
+    """(E.1): theta_m proportional to a_m^(1/(p+1)) with a_m = ||W_m||^2_{Q_m} = theta_m^2 b_m, on the unit sphere of the p-norm."""
+    for p in (1, 2, 3):
+        s = mtl.model("MT-MKL", SIGN, C=0.9, p=p).solve(tol=1e-9)
+        theta, kernels = s.theta.values, [np.ones((M, M)), *(np.diag(e) for e in np.eye(M))]
+        Z = np.linalg.lstsq(sum(t * R for t, R in zip(theta, kernels, strict=True)), s.W.T)[0].T
+        a = np.array([t**2 * np.sum((Z @ R) * Z) for t, R in zip(theta, kernels, strict=True)])
+        best = a ** (1 / (p + 1)) / np.sum(a ** (p / (p + 1))) ** (1 / p)
+        np.testing.assert_allclose(theta, best, atol=1e-4)  # the objective is flat there: to the root of tol
+
+
+def test_evgeniou_and_pontils_own_parameters():
+    lambda1, lambda2 = 0.6, 0.2
+    s = mtl.model("Evgeniou-Pontil", SIGN, lam0=2 * lambda2, lam1=2 * lambda1 / M).solve(tol=1e-9)
+    w0 = (lambda1 / M) * s.W.sum(axis=1) / (lambda2 + lambda1)
+    paper = hinge(s.W) + lambda1 / M * np.sum((s.W - w0[:, None]) ** 2) + lambda2 * np.sum(w0**2)
+    assert s.objective == pytest.approx(paper, rel=1e-9)
+
+
+def test_individual_is_one_support_vector_machine_a_task():
+    from sklearn.svm import LinearSVC
+
+    W = mtl.model("Individual", SIGN, C=0.5).solve(tol=1e-10).W
+    for w, y in zip(W.T, SIGNS.T, strict=True):
+        theirs = LinearSVC(
+            loss="hinge", C=0.5, fit_intercept=False, tol=1e-10, max_iter=1_000_000, random_state=0
+        )
+        np.testing.assert_allclose(w, theirs.fit(X, y).coef_[0], atol=1e-4)
+
+
+def test_domain_adaptation_is_one_support_vector_machine_on_features_made_twice():
+    from sklearn.svm import LinearSVC
+
+    rows = [np.concatenate([x, *(x if t == k else 0 * x for k in range(M))]) for t in range(M) for x in X]
+    svm = LinearSVC(loss="hinge", C=0.5, fit_intercept=False, tol=1e-10, max_iter=1_000_000, random_state=0)
+    shared, *own = svm.fit(np.array(rows), SIGNS.T.ravel()).coef_[0].reshape(M + 1, D)
+    W = mtl.model("Frustratingly easy domain adaptation", SIGN, C=0.5).solve(tol=1e-10).W
+    np.testing.assert_allclose(W, (shared + np.array(own)).T, atol=1e-4)
 
 
 # -------------------------------------------------------------------------------------- parameters and options

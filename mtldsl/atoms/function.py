@@ -146,6 +146,9 @@ class SeparableLoss(Loss):
     """f(z) = sum_j s_j l(z_j, y_j): a subclass gives the scalar function l and everything else follows."""
 
     separable: ClassVar[bool] = True
+    entropic: ClassVar[bool] = (
+        False  # l*(u, y) is the binary entropy of -y u, negated: a log a + (1 - a) log(1 - a)
+    )
 
     def pointwise(self, z, y):
         """l(z, y), elementwise."""
@@ -161,11 +164,16 @@ class SeparableLoss(Loss):
 
     def pointwise_conjugate(self, u, y):
         """l*(u, y) for u inside `dual_interval`, elementwise (outside, the value is never used)."""
-        raise NotImplementedError
+        b, c = self.dual_quadratic(y)
+        return u * (0.5 * c * u + b)
 
     def dual_interval(self, y):
         """(low, high): the closed interval dom l*(., y), broadcastable against y."""
         return -np.inf, np.inf
+
+    def dual_quadratic(self, y):
+        """(b, c) where l*(u, y) = b u + c u^2 / 2 on `dual_interval`, c a number >= 0; None where it is no such function."""
+        return None
 
     def value(self, z, y, s=None) -> float:
         l = self.pointwise(z, y)

@@ -9,7 +9,7 @@ from mtldsl.atoms.losses import StructuredHinge
 from mtldsl.atoms.sets import AtLeast, ColumnsOnSimplex, EqualTo
 from mtldsl.atoms.sets.rank import allows_every_rank
 from mtldsl.atoms.spectral_matrix import SpectralMatrix
-from mtldsl.atoms.structures import Range
+from mtldsl.atoms.structures import MKLNorm, Range
 from mtldsl.compile.normal_form import Block, Entry, FunctionTerm, LinearMap, LossTerm, NormalForm, picks
 from mtldsl.compile.radial_term import RadialTerm
 from mtldsl.compile.structure_term import StructureTerm
@@ -40,13 +40,18 @@ def on_weights(constraints) -> list[Constraint]:
 
 def learned_of(objective: Objective) -> list[LearnedUnknown]:
     """Every matrix that the model learns, in the order typed."""
-    found = [matrix for term in objective.terms for matrix in term.learned]
-    return list(dict.fromkeys(matrix for matrix in found if isinstance(matrix, LearnedUnknown)))
+    found = [
+        matrix for term in objective.terms for matrix in term.learned if isinstance(matrix, LearnedUnknown)
+    ]
+    return list(dict.fromkeys(found))
 
 
 def names_in(objective: Objective, unknown: LearnedUnknown) -> tuple[str, ...]:
     """Of the rows of a learned matrix: those of the features or tasks, in the order in which its term's argument has them."""
-    argument = next(term.argument for term in objective.terms if any(m is unknown for m in term.learned))
+    term = next(term for term in objective.terms if any(m is unknown for m in term.learned))
+    if not term.atom.of_matrices:
+        return term.atom.names
+    argument = term.argument
     of_rows = unknown.axis == "features"
     factors = [
         part.left if of_rows else None if part.right is None else part.right.T for part in argument.parts
@@ -132,7 +137,12 @@ def check_learned(objective: Objective, constraints) -> None:
             )
     ranges = ranges_of(bounds)
     for matrix, term in owner.items():
-        stated = ranges.get(matrix, Range())
+        stated = ranges.get(matrix, matrix.unconstrained)
+        if stated is None:
+            raise ModelError(
+                f"{term.text}: {matrix.text} has no bound: the larger its weights, the smaller the penalty. "
+                f"Add to subject_to: p_norm({matrix.text}, 2) <= 1"
+            )
         for bound, why in term.atom.needs.items():
             if not 0 < getattr(stated, bound) < np.inf:
                 line = {"lower": ">> 0.01", "upper": "<< 100", "trace": ".trace() <= 1"}[bound]
@@ -195,6 +205,8 @@ def _function_term(term: Term, ranges: dict[LearnedUnknown, Range], k: int) -> F
     if term.atom.is_reweighted:
         name = f"spectrum of term {k}"  # no name that a user could have given
         return StructureTerm(term.atom, term.coefficient.value, linear_map(term.argument), term.text, (name,))
+    if isinstance(term.atom, MKLNorm):
+        return _mkl_term(term, ranges, k)
     if not term.learned:
         return FunctionTerm(term.atom, term.coefficient.value, linear_map(term.argument), term.text)
     said = [ranges[m] if isinstance(m, LearnedUnknown) else m for m in term.learned]
@@ -207,6 +219,15 @@ def _function_term(term: Term, ranges: dict[LearnedUnknown, Range], k: int) -> F
         for m, about in zip(term.learned, said, strict=True)
     )
     return StructureTerm(atom, term.coefficient.value, linear_map(term.argument), term.text, names)
+
+
+def _mkl_term(term: Term, ranges, k: int) -> StructureTerm:
+    """Its weights have a name also where they are given or eliminated, so that a solver can say which belong to its point."""
+    atom, name = term.atom, f"kernel weights of term {k}"
+    for theta in term.learned:
+        learned = isinstance(theta, LearnedUnknown)
+        atom, name = atom.bound([ranges[theta] if learned else theta]), theta.name if learned else name
+    return StructureTerm(atom, term.coefficient.value, linear_map(term.argument), term.text, (name,))
 
 
 def _is_fixed(about: Range | SpectralMatrix) -> bool:

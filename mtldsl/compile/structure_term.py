@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from mtldsl.atoms.regularizers import KroneckerRidge
 from mtldsl.atoms.structures import SpectralMatrix, Structure
 from mtldsl.compile.normal_form import FunctionTerm, NormalForm
 
 __all__ = ["StructureTerm", "Structures", "kept_form", "kept_value", "learned_matrices", "structure_terms"]
 
-#: the matrices of a point, by name
-Structures = dict[str, SpectralMatrix]
+#: the matrices, or the weights of given ones, of a point, by name
+Structures = dict[str, SpectralMatrix | np.ndarray]
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,7 +1,9 @@
 """Data to start with: scikit-learn's digits, synthetic problems, readers for common formats, and the papers' data sets.
 
-Every function returns `Tasks`; the generators return (Tasks, W_true), and `make_calibrated` the noise levels as a third. A problem
-file names one of `LOADERS`, or a path with one of `READERS`.
+Data larger than memory are converted once by `store` and read by `stored`.
+
+Every function returns `Tasks`; the generators return (Tasks, W_true), `make_calibrated` the noise levels as a third, and
+`make_task_tree` a `TaskTree`. A problem file names one of `LOADERS`, or a path with one of `READERS`.
 """
 
 from functools import wraps
@@ -10,6 +12,7 @@ from mtldsl.datasets.arff import read_arff
 from mtldsl.datasets.array_files import read_libsvm, read_mat, read_npz
 from mtldsl.datasets.csv_files import read_csv
 from mtldsl.datasets.digits import load_digits
+from mtldsl.datasets.landmine import load_landmine
 from mtldsl.datasets.papers import (
     load_emotions,
     load_flags,
@@ -19,14 +22,22 @@ from mtldsl.datasets.papers import (
     load_school,
     load_segmentation,
 )
+from mtldsl.datasets.parts_chunk import hash_columns
+from mtldsl.datasets.stored import store, stored
 from mtldsl.datasets.synthetic import make_calibrated, make_group_sparse, make_low_rank
+from mtldsl.datasets.task_tree import TaskTree, estimate_similarity, hierarchy, make_task_tree
 
 __all__ = [
     "LOADERS",
     "READERS",
+    "TaskTree",
+    "estimate_similarity",
+    "hash_columns",
+    "hierarchy",
     "load_digits",
     "load_emotions",
     "load_flags",
+    "load_landmine",
     "load_multi_target",
     "load_sarcos",
     "load_scene",
@@ -35,20 +46,24 @@ __all__ = [
     "make_calibrated",
     "make_group_sparse",
     "make_low_rank",
+    "make_task_tree",
     "read_arff",
     "read_csv",
     "read_libsvm",
     "read_mat",
     "read_npz",
+    "store",
+    "stored",
 ]
 
 
 def _tasks_of(generator):
-    """A generator without its true weights."""
+    """A generator without its true weights, or its training tasks alone."""
 
     @wraps(generator)  # a problem file reads its options from the signature
     def tasks_only(**options):
-        return generator(**options)[0]
+        made = generator(**options)
+        return made.train if isinstance(made, TaskTree) else made[0]
 
     return tasks_only
 
@@ -59,6 +74,7 @@ LOADERS = {
     "low_rank": _tasks_of(make_low_rank),
     "calibrated": _tasks_of(make_calibrated),
     "group_sparse": _tasks_of(make_group_sparse),
+    "task_tree": _tasks_of(make_task_tree),
     "school": load_school,
     "sarcos": load_sarcos,
     "emotions": load_emotions,
@@ -69,4 +85,12 @@ LOADERS = {
 }
 
 #: format -> reader of a path
-READERS = {"csv": read_csv, "arff": read_arff, "mat": read_mat, "npz": read_npz, "libsvm": read_libsvm}
+READERS = {
+    "csv": read_csv,
+    "arff": read_arff,
+    "mat": read_mat,
+    "npz": read_npz,
+    "libsvm": read_libsvm,
+    "landmine": load_landmine,
+    "stored": stored,
+}

@@ -9,12 +9,14 @@ import numpy as np
 from mtldsl.atoms.metrics import Metric
 from mtldsl.language.constraint import Constraint
 from mtldsl.language.expression import Affine
+from mtldsl.language.kernel_weights import KernelWeights, WeightsNorm
 from mtldsl.language.learned import LearnedUnknown, RangeConstraint, Trace
 from mtldsl.language.objective import Objective
 from mtldsl.language.scalar import Scalar
+from mtldsl.language.similarities import TaskSimilarity
 from mtldsl.tasks import Tasks
 
-__all__ = ["is_trace", "kind_of"]
+__all__ = ["is_compared", "kind_of"]
 
 _KINDS = [
     (bool, "a truth value"),
@@ -22,8 +24,11 @@ _KINDS = [
     (Objective, "a sum of losses and regularizers"),
     (Constraint, "a constraint"),
     (RangeConstraint, "a constraint"),
+    (KernelWeights, "weights that are learned"),
     (LearnedUnknown, "a matrix that is learned"),
     (Trace, "the trace of a matrix"),
+    (WeightsNorm, "a norm of kernel weights"),
+    (TaskSimilarity, "a similarity of tasks"),
     (Scalar, "a parameter"),
     (Tasks, "a Tasks object"),
     (Metric, "a metric"),
@@ -44,6 +49,6 @@ def kind_of(value) -> str:
     return next((text for kind, text in _KINDS if isinstance(value, kind)), repr(value))
 
 
-def is_trace(value) -> bool:
-    """Whether this is `D.trace()` of a matrix that is learned."""
-    return isinstance(value, Trace)
+def is_compared(value) -> bool:
+    """Whether this stands in comparisons alone: `D.trace()` of a matrix that is learned, `p_norm(theta, 2)` of kernel weights."""
+    return isinstance(value, Trace | WeightsNorm)

@@ -23,7 +23,9 @@ __all__ = [
     "TaskPrecision",
     "Trace",
     "matrix_latex",
+    "number_of",
     "ranges_of",
+    "shown",
 ]
 
 
@@ -53,6 +55,17 @@ class RangeConstraint:
 
     __rshift__ = __lshift__ = __rrshift__ = __rlshift__ = _chained
 
+    def tighten(self, before: Range) -> Range:
+        """What is known of the matrix with this constraint too; ModelError where the two contradict each other."""
+        tightest = max if self.bound == "lower" else min
+        now = replace(before, **{self.bound: tightest(self.value, getattr(before, self.bound))})
+        if now.lower > now.upper:
+            raise ModelError(
+                f"{self.text}: no matrix has all eigenvalues >= {now.lower:g} and <= {now.upper:g}; exchange or relax the "
+                f"bounds of {self.unknown.text}"
+            )
+        return now
+
 
 class LearnedUnknown:
     """Base of the matrices that are learned beside the weights; users make one of the four kinds below."""
@@ -62,6 +75,9 @@ class LearnedUnknown:
     axis: ClassVar[str]  # "features" (d x d) or "tasks" (m x m)
     kind: ClassVar[str]  # "precision" or "covariance"
     precedence = 3
+    unconstrained: ClassVar[object] = Range()  # what is known of it before any constraint
+    what: ClassVar[str] = "is a matrix that is learned beside the weights"
+    where: ClassVar[str] = "matrix_normal(W, Sigma1, Sigma2)"  # a word it stands in
 
     def __init__(self, tasks: Tasks, name: str):
         word = type(self).__name__
@@ -69,12 +85,21 @@ class LearnedUnknown:
             raise ModelError(
                 f"{word}({type(tasks).__name__}): the argument must be a Tasks object; write {word}(Tasks.shared(X, Y))"
             )
+        self._be_named(name)
+        self.tasks = tasks
+
+    def _be_named(self, name: str) -> None:
         if not isinstance(name, str) or not name.isidentifier():
             raise ModelError(
-                f"{word}(..., name={name!r}): a name must be a Python identifier such as 'Sigma1'"
+                f"{type(self).__name__}(..., name={name!r}): a name must be a Python identifier such as 'Sigma1'"
             )
-        self.tasks, self.name, self.text = tasks, name, name
+        self.name = self.text = name
         self.latex = matrix_latex(name)
+
+    @classmethod
+    def declared(cls, tasks: Tasks, name: str) -> LearnedUnknown:
+        """The unknown of that name in a model of these tasks."""
+        return cls(tasks, name)
 
     @property
     def side(self) -> int:
@@ -111,10 +136,10 @@ class LearnedUnknown:
         return self._compare("upper", "<<", other)
 
     def _compare(self, bound: str, symbol: str, other) -> RangeConstraint:
-        typed = f"{self.text} {symbol} {_shown(other)}"
+        typed = f"{self.text} {symbol} {shown(other)}"
         if self.kind == "covariance":
             raise ModelError(f"{typed}: a covariance is bounded by its trace; write {self.text}.trace() <= 1")
-        value = _number(other)
+        value = number_of(other)
         if value is None:
             raise ModelError(
                 f"{typed}: the bound must be a plain number, which stands for that multiple of the identity; "
@@ -135,14 +160,14 @@ class LearnedUnknown:
             advice = f"write {self.text}.trace() <= 1"
         else:
             better = {">=": ">>", ">": ">>", "<=": "<<", "<": "<<"}.get(symbol)
-            bound = _shown(other) if _number(other) is not None else {">>": "0.01", "<<": "100"}.get(better)
+            bound = shown(other) if number_of(other) is not None else {">>": "0.01", "<<": "100"}.get(better)
             advice = (
                 f"write {self.text} {better} {bound}, in the order of semidefinite matrices"
                 if better
                 else f"write a given matrix in place of {self.text}, as in matrix_normal(W, A, Sigma2)"
             )
         raise ModelError(
-            f"{self.text} {symbol} {_shown(other)}: {self.text} is a matrix that is learned; {advice}"
+            f"{self.text} {symbol} {shown(other)}: {self.text} is a matrix that is learned; {advice}"
         )
 
     def __ge__(self, other):
@@ -165,8 +190,7 @@ class LearnedUnknown:
 
     def _no_arithmetic(self, *_):
         raise ModelError(
-            f"{self.text} is a matrix that is learned beside the weights: it stands inside a word such as "
-            f"matrix_normal(W, Sigma1, Sigma2) and in constraints, not in arithmetic"
+            f"{self.text} {self.what}: it stands inside a word such as {self.where} and in constraints, not in arithmetic"
         )
 
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __matmul__ = __rmatmul__ = _no_arithmetic
@@ -203,7 +227,7 @@ class Trace:
         return self._compare("==", other)
 
     def _compare(self, symbol: str, other) -> RangeConstraint:
-        typed, value = f"{self.text} {symbol} {_shown(other)}", _number(other)
+        typed, value = f"{self.text} {symbol} {shown(other)}", number_of(other)
         if self.unknown.kind == "precision":
             raise ModelError(
                 f"{typed}: a precision is bounded in the order of semidefinite matrices; write "
@@ -217,7 +241,7 @@ class Trace:
 
     def __ge__(self, other):
         raise ModelError(
-            f"{self.text} >= {_shown(other)}: a trace is bounded from above; write {self.text} <= 1"
+            f"{self.text} >= {shown(other)}: a trace is bounded from above; write {self.text} <= 1"
         )
 
     def __gt__(self, other):
@@ -225,12 +249,12 @@ class Trace:
 
     def __lt__(self, other):
         raise ModelError(
-            f"{self.text} < {_shown(other)}: a strict inequality has no closed feasible set; write {self.text} <= 1"
+            f"{self.text} < {shown(other)}: a strict inequality has no closed feasible set; write {self.text} <= 1"
         )
 
     def __ne__(self, other):
         raise ModelError(
-            f"{self.text} != {_shown(other)}: this is not a convex constraint; write {self.text} <= 1"
+            f"{self.text} != {shown(other)}: this is not a convex constraint; write {self.text} <= 1"
         )
 
 
@@ -298,7 +322,7 @@ class TaskCovariance(LearnedUnknown):
         super().__init__(tasks, name)
 
 
-_GREEK = re.compile(r"(Sigma|Omega|Lambda|Theta|Phi|Psi)(\d*)$")
+_GREEK = re.compile(r"(Sigma|Omega|Lambda|Theta|theta|eta|beta|gamma|Phi|Psi)(\d*)$")
 
 
 def matrix_latex(name: str) -> str:
@@ -311,30 +335,25 @@ def matrix_latex(name: str) -> str:
 
 
 def ranges_of(constraints) -> dict[LearnedUnknown, Range]:
-    """What the constraints together say of every learned matrix; ModelError where they contradict each other."""
+    """What the constraints together say of everything learned; ModelError where they contradict each other."""
     found: dict[LearnedUnknown, Range] = {}
     for constraint in constraints:
-        before = found.get(constraint.unknown, Range())
-        tightest = max if constraint.bound == "lower" else min
-        now = replace(
-            before, **{constraint.bound: tightest(constraint.value, getattr(before, constraint.bound))}
-        )
-        if now.lower > now.upper:
-            raise ModelError(
-                f"{constraint.text}: no matrix has all eigenvalues >= {now.lower:g} and <= {now.upper:g}; exchange or relax the "
-                f"bounds of {constraint.unknown.text}"
-            )
-        found[constraint.unknown] = now
+        unknown = constraint.unknown
+        found[unknown] = constraint.tighten(found.get(unknown, unknown.unconstrained))
     return found
 
 
-def _number(value) -> float | None:
+def number_of(value) -> float | None:
+    """A plain number as a float, also an infinite one or NaN; else None."""
+    if isinstance(value, float) and not np.isfinite(value):
+        return float(value)
     scalar = as_scalar(value)
     return scalar.value if isinstance(scalar, Number) else None
 
 
-def _shown(value) -> str:
-    scalar = as_scalar(value)
+def shown(value) -> str:
+    """A value as it is quoted in a message."""
+    scalar = None if isinstance(value, float) and not np.isfinite(value) else as_scalar(value)
     if scalar is not None:
         return scalar.text
     text = " ".join(repr(value).split())

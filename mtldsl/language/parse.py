@@ -1,16 +1,17 @@
 """Text to the same tree that Python code makes: a whitelisted walk over Python's syntax tree. Nothing is ever executed.
 
 What may be written: names that were given, the words of the language, numbers, + - * / @, unary minus, one comparison, indices
-(whole numbers, names, slices, lists), `.sum(axis=...)`, keyword arguments, lists, True, False and None; of a matrix that is
-learned, one bound `Sigma1 >> 0.01` or `Sigma1 << 100`, and `.trace()`. Everything else is refused with the place where it stands.
+(whole numbers, names, slices, lists), `.sum(axis=...)`, keyword arguments, lists, True, False, None and inf; of a matrix that is
+learned, one bound `Sigma1 >> 0.01` or `Sigma1 << 100`, and `.trace()`; of kernel weights, `p_norm(theta, 2) <= 1`, and `.sum()`.
+Everything else is refused with the place where it stands.
 """
 
 from __future__ import annotations
 
 import ast
 import inspect
+import math
 import operator
-import re
 from collections.abc import Mapping
 from dataclasses import replace
 from numbers import Real
@@ -22,13 +23,16 @@ from mtldsl.atoms.structures import Learned
 from mtldsl.errors import MTLError
 from mtldsl.language.constraint import Constraint
 from mtldsl.language.expression import Affine
-from mtldsl.language.kinds import is_trace, kind_of
+from mtldsl.language.file_words import CALLABLE, as_in_a_file, declared, typed_usage
+from mtldsl.language.kernel_weights import KernelWeights
+from mtldsl.language.kinds import is_compared, kind_of
 from mtldsl.language.learned import LearnedUnknown, RangeConstraint, matrix_latex
 from mtldsl.language.objective import Objective, Term
 from mtldsl.language.scalar import Scalar
+from mtldsl.language.similarities import TaskSimilarity
 from mtldsl.language.source import Source, nearest
 from mtldsl.language.syntax import MAX_DEPTH, MAX_LENGTH, Syntax
-from mtldsl.language.vocabulary import METRICS, UNKNOWNS, WORDS, unknown_of, usage
+from mtldsl.language.vocabulary import METRICS, SIMILARITIES, UNKNOWNS, WORDS, unknown_of
 
 __all__ = ["MAX_DEPTH", "MAX_LENGTH", "parse_constraint", "parse_objective"]
 
@@ -54,7 +58,7 @@ _COMPARE = {
 _ORDER = {ast.RShift: (">>", operator.rshift), ast.LShift: ("<<", operator.lshift)}
 #: method -> (what has it, that in words, how it is typed)
 _METHODS = {
-    "sum": (Affine, "an expression of weights", ".sum(axis=0)"),
+    "sum": (Affine | KernelWeights, "an expression of weights", ".sum(axis=0)"),
     "trace": (LearnedUnknown, "a matrix that is learned", ".trace()"),
 }
 _REFUSED = {
@@ -128,7 +132,8 @@ def parse_constraint(text: str | Source, names: Mapping[str, object]) -> Constra
     if isinstance(value, bool | np.bool_ | np.ndarray):
         raise walk.error(f"this constraint contains no weights; {hint}", walk.body)
     if isinstance(value, LearnedUnknown):
-        hint = f"write {value} >> 0.01" if value.kind == "precision" else f"write {value}.trace() <= 1"
+        bounds = {"precision": f"{value} >> 0.01", "weights": f"p_norm({value}, 2) <= 1"}
+        hint = f"write {bounds.get(value.kind, f'{value}.trace() <= 1')}"
     raise walk.error(
         f"a constraint is expected, this is {kind_of(value)}{_place(value) or f'; {hint}'}", walk.body
     )
@@ -170,16 +175,21 @@ class _Walk(Syntax):
             raise self.error(f"{node.id} is a metric; write {node.id}()", node)
         if node.id in WORDS:
             raise self.error(f"{node.id} is a word of the language; write {node.id}(W, ...)", node)
+        if node.id in SIMILARITIES:
+            raise self.error(f"{node.id} is a similarity of tasks; write {typed_usage(node.id)}", node)
         if node.id in UNKNOWNS:
             raise self.error(_declared(node.id), node)
+        if node.id == "inf":
+            return math.inf
         raise self.error(f"there is no name {node.id!r}{nearest(node.id, self.names)}", node)
 
     def _list(self, node, depth):
         items = [self.value(item, depth) for item in node.elts]
         for item, child in zip(items, node.elts, strict=True):
-            if not (item is None or isinstance(item, Real | str | list | Metric)):
+            if not (item is None or isinstance(item, Real | str | list | Metric | TaskSimilarity)):
                 raise self.error(
-                    f"a list holds numbers, names, metrics and lists, not {kind_of(item)}", child
+                    f"a list holds numbers, names, metrics, similarities and lists, not {kind_of(item)}",
+                    child,
                 )
         return items
 
@@ -249,7 +259,7 @@ class _Walk(Syntax):
             raise self.error("of comparisons, the language has >=, <= and ==", node)
         left, right = self.value(node.left, depth), self.value(node.comparators[0], depth)
         for value, child in ((left, node.left), (right, node.comparators[0])):
-            if not (_is_operand(value) or is_trace(value)):
+            if not (_is_operand(value) or is_compared(value)):
                 raise self.error(f"{kind_of(value)} cannot be compared{_place(value)}", child)
         return self._applied(_COMPARE[type(node.ops[0])], node, left, right)
 
@@ -302,9 +312,9 @@ class _Walk(Syntax):
                 )
             call = getattr(value, function.attr)
         elif isinstance(function, ast.Name):
-            if function.id not in WORDS:
+            if function.id not in CALLABLE:
                 self._no_such_word(function)
-            call = WORDS[function.id]
+            call = CALLABLE[function.id]
             self._require_declared(call, node)
         else:
             raise self.error(
@@ -315,11 +325,15 @@ class _Walk(Syntax):
         try:
             result = call(*arguments, **keywords)
         except MTLError as error:
-            # a learned matrix is declared in a table here, and nowhere made by a call
-            message = re.sub(rf"\b({'|'.join(UNKNOWNS)})\(tasks\)", r'"\1" in [learned]', str(error))
-            raise self.error(message, node, type(error)) from error
+            raise self.error(as_in_a_file(str(error)), node, type(error)) from error
         except _OPERAND_ERRORS as error:
-            typed = usage(function.id) if isinstance(function, ast.Name) else _METHODS[function.attr][2]
+            typed = (
+                _METHODS[function.attr][2]
+                if isinstance(function, ast.Attribute)
+                else typed_usage(function.id)
+            )
+            if isinstance(function, ast.Attribute) and isinstance(value, KernelWeights):
+                typed = ".sum()"
             raise self.error(f"{_shortened(ast.unparse(node))}: {error}; write {typed}", node) from error
         if isinstance(result, Objective):
             return Objective(self._as_typed(term, node) for term in result.terms)
@@ -328,7 +342,8 @@ class _Walk(Syntax):
     def _as_typed(self, term: Term, node: ast.Call) -> Term:
         """The term with the text of its call; a matrix that is given has the name it was given by."""
         latex, taken = term.atom_latex, {getattr(matrix, "latex", None) for matrix in term.learned}
-        for matrix, (described, child) in zip(term.learned, _typed_matrices(term.atom, node), strict=True):
+        typed = _typed_matrices(WORDS[term.atom.name], node) if term.learned else []
+        for matrix, (described, child) in zip(term.learned, typed, strict=True):
             symbol = matrix_latex(described.name)
             if not isinstance(matrix, LearnedUnknown) and isinstance(child, ast.Name) and symbol not in taken:
                 latex = latex.replace(symbol, matrix_latex(child.id))
@@ -341,11 +356,11 @@ class _Walk(Syntax):
             )
         if function.id in UNKNOWNS:
             raise self.error(_declared(function.id), function)
-        raise self.error(f"there is no word {function.id!r}{nearest(function.id, WORDS)}", function)
+        raise self.error(f"there is no word {function.id!r}{nearest(function.id, CALLABLE)}", function)
 
     def _require_declared(self, word, node: ast.Call):
         """An error that says how to declare it where a word that learns matrices is given a name unlike any known."""
-        for described, child in _typed_matrices(getattr(word, "atom", None), node):
+        for described, child in _typed_matrices(word, node):
             if not isinstance(child, ast.Name) or child.id in self.names or child.id in UNKNOWNS:
                 continue
             if "did you mean" not in nearest(child.id, self.names):
@@ -363,10 +378,10 @@ class _Walk(Syntax):
             raise self.error(f"{_shortened(ast.unparse(node))}: {error}", node) from error
 
 
-def _typed_matrices(atom, node: ast.Call) -> list[tuple[Learned, ast.expr | None]]:
-    """What each matrix of a word that learns matrices was typed as; nothing for other words."""
-    learns = getattr(atom, "learns", ())
-    typed = dict(zip((described.name for described in learns), node.args[1:], strict=False))
+def _typed_matrices(word, node: ast.Call) -> list[tuple[Learned, ast.expr | None]]:
+    """What everything that a word learns was typed as; nothing for words that learn nothing."""
+    learns = getattr(getattr(word, "atom", None), "learns", ())
+    typed = dict(zip(inspect.signature(word).parameters, node.args, strict=False)) if learns else {}
     typed |= {keyword.arg: keyword.value for keyword in node.keywords}
     return [(described, typed.get(described.name)) for described in learns]
 
@@ -377,15 +392,18 @@ def _is_operand(value) -> bool:
 
 
 def _place(value) -> str:
-    """Where a metric or a trace belongs; nothing for values of other kinds."""
+    """Where a metric, a similarity, or a trace or norm of what is learned belongs; nothing for values of other kinds."""
     if isinstance(value, Metric):
         return f"; write structured_hinge(W, tasks, metric={value!r})"
-    return f"; it is bounded, {value!r} <= 1" if is_trace(value) else ""
+    if isinstance(value, TaskSimilarity):
+        return f"; write mkl_norm(W, [{value!r}], p=2)"
+    return f"; it is bounded, {value!r} <= 1" if is_compared(value) else ""
 
 
 def _declared(kind: str) -> str:
-    name = inspect.signature(UNKNOWNS[kind]).parameters["name"].default
-    return f'{kind} is a kind of matrix that is learned; declare {name} = "{kind}" in [learned], and write {name} here'
+    line = declared(kind)
+    what = "of weights that are" if UNKNOWNS[kind] is KernelWeights else "of matrix that is"
+    return f"{kind} is a kind {what} learned; declare {line} in [learned], and write {line.split()[0]} here"
 
 
 def _two_constraints(first: str, second: str) -> str:

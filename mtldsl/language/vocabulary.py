@@ -12,7 +12,7 @@ from mtldsl.atoms import losses, metrics, regularizers, sets, structures
 from mtldsl.atoms.function import Atom, Loss, Regularizer
 from mtldsl.atoms.regularizers.kronecker import checked_symmetric
 from mtldsl.errors import ModelError
-from mtldsl.language import learned
+from mtldsl.language import kernel_weights, learned, mkl_word, similarities
 from mtldsl.language.constants import constant_text
 from mtldsl.language.constraint import Constraint
 from mtldsl.language.expression import Affine
@@ -187,6 +187,15 @@ def _structure(cls: type[structures.Structure]):
     return _dress(word, cls, [_parameter("W"), *map(_parameter, names)], [])
 
 
+def _mkl(cls: type[structures.MKLNorm]):
+    def word(W, similarities, theta=None, p=None):
+        _require_affine(cls, W)
+        return mkl_word.mkl_norm(W, similarities, theta, p)
+
+    optional = [_parameter("theta", None), _parameter("p", None)]
+    return _dress(word, cls, [_parameter("W"), _parameter("similarities")], optional)
+
+
 def unknown_of(description: structures.Learned) -> type[LearnedUnknown]:
     """The class of unknowns that stand where a structure learns such a matrix."""
     return next(
@@ -254,9 +263,11 @@ def _parameter(name, default=inspect.Parameter.empty):
 
 def _dress(word, cls, head, tail):
     """Give the word its atom's documentation and a signature that an editor can show."""
+    given = {parameter.name for parameter in (*head, *tail)}
     own = [
         _parameter(f.name, inspect.Parameter.empty if f.default is MISSING else f.default)
         for f in cls.typed_fields()
+        if f.name not in given
     ]
     word.__signature__ = inspect.Signature([*head, *own, *tail])
     word.__name__ = word.__qualname__ = cls.name
@@ -317,10 +328,13 @@ capped_trace_norm = _structure(structures.CappedTraceNorm)
 schatten_norm = _structure(structures.SchattenNorm)
 spectral_penalty = _structure(structures.SpectralPenalty)
 
+mkl_norm = _mkl(structures.MKLNorm)
+
 matrix_normal = _structure(structures.MatrixNormal)
 feature_covariance_norm = _structure(structures.FeatureCovarianceNorm)
 task_covariance_norm = _structure(structures.TaskCovarianceNorm)
 
+KernelWeights = kernel_weights.KernelWeights
 FeaturePrecision = learned.FeaturePrecision
 TaskPrecision = learned.TaskPrecision
 FeatureCovariance = learned.FeatureCovariance
@@ -342,6 +356,14 @@ UNKNOWNS = {
     if isinstance(kind, type) and issubclass(kind, LearnedUnknown) and kind is not LearnedUnknown
 }
 
+#: helper -> function; they stand inside mkl_norm(W, [...])
+SIMILARITIES = {
+    name: getattr(similarities, name) for name in similarities.__all__ if name != "TaskSimilarity"
+}
+
+TaskSimilarity = similarities.TaskSimilarity
+p_norm = kernel_weights.p_norm
+
 #: word -> function; what a problem file may call, and what the catalogue lists
 WORDS = {name: word for name, word in list(globals().items()) if hasattr(word, "atom")} | METRICS
 
@@ -361,4 +383,9 @@ def usage(name: str) -> str:
     return f"{name}{signature}"
 
 
-__all__ = ["METRICS", "UNKNOWNS", "WORDS", "Metric", "unknown_of", *UNKNOWNS, *WORDS]
+globals().update(SIMILARITIES)
+
+__all__ = [
+    "METRICS", "SIMILARITIES", "UNKNOWNS", "WORDS", "Metric", "TaskSimilarity", "p_norm", "unknown_of",
+    *SIMILARITIES, *UNKNOWNS, *WORDS,
+]  # fmt: skip

@@ -10,11 +10,12 @@ from functools import cached_property
 from numbers import Integral, Real
 
 from mtldsl.errors import ModelError
+from mtldsl.language.file_words import CALLABLE
 from mtldsl.language.kinds import kind_of
 from mtldsl.language.parse import parse_constraint, parse_objective
 from mtldsl.language.scalar import Parameter
 from mtldsl.language.source import Source
-from mtldsl.language.vocabulary import UNKNOWNS, WORDS
+from mtldsl.language.vocabulary import UNKNOWNS
 from mtldsl.language.weights import Weights
 from mtldsl.problem import Problem, minimize
 from mtldsl.tasks import Tasks
@@ -33,7 +34,7 @@ class NamedModel:
     family     : the heading that it stands under
     subject_to : constraints in the language
     weights    : the weight matrices; an intercept goes with the first
-    learned    : the matrices that are learned beside them, name -> kind, as under [learned] of a problem file
+    learned    : what is learned beside them, name -> kind, as under [learned] of a problem file
     defaults   : parameter -> value, where the paper has one
     also       : other names of the same model
     note       : how other scalings and special cases are written
@@ -66,7 +67,7 @@ class NamedModel:
     @cached_property
     def parameters(self) -> tuple[str, ...]:
         """Their names, in the order typed."""
-        known = {*WORDS, *self.weights, *self.learned, "tasks"}
+        known = {*CALLABLE, *self.weights, *self.learned, "tasks", "inf"}
         names = [name for text in (self.statement, *self.subject_to) for name in _names(ast.parse(text))]
         return tuple(dict.fromkeys(name for name in names if name not in known))
 
@@ -128,7 +129,7 @@ class NamedModel:
         names |= {
             name: Weights(tasks, intercept if i == 0 else False, name) for i, name in enumerate(self.weights)
         }
-        names |= {name: UNKNOWNS[kind](tasks, name) for name, kind in self.learned.items()}
+        names |= {name: UNKNOWNS[kind].declared(tasks, name) for name, kind in self.learned.items()}
         names |= {name: Parameter(values[name], name) for name in self.coefficients}
         objective, constraints = self.written(values)
         return minimize(

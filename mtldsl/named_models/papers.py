@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from mtldsl.named_models.kernels import KERNELS
 from mtldsl.named_models.named_model import NamedModel
 
 __all__ = ["MODELS"]
@@ -189,6 +190,8 @@ MODELS: tuple[NamedModel, ...] = (
         defaults={"eta": 1, "rho": 1, "lower": 0.01, "upper": 100},
         note="What the paper calls covariances are the precisions.",
     ),
+    # ------------------------------------------------------------------------- kernels between the tasks
+    *KERNELS,
     # ------------------------------------------------------------------------- metrics of classification
     *(
         NamedModel(

@@ -9,13 +9,15 @@ import numpy as np
 
 from mtldsl.errors import DataError
 from mtldsl.report.clustered_order import checked_correlation, clustered_order
+from mtldsl.report.picture import ordinal, short, trim
 from mtldsl.report.pyplot import pyplot
 from mtldsl.report.trace_plot import trace_plot
+from mtldsl.report.tree_plot import tree_plot
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["clustered_order", "heatmap", "trace_plot"]
+__all__ = ["clustered_order", "heatmap", "trace_plot", "tree_plot"]
 
 #: Up to so many names, each cell shows its number; from more than so many, not every name is written.
 ANNOTATED, NAMED = 12, 40
@@ -37,8 +39,8 @@ def heatmap(
 
     Parameters
     ----------
-    matrix : (n, n) correlation matrix, or anything with `.correlation` and `.names`
-        Such as `solution.Sigma2`. Of a covariance C, pass C / np.sqrt(np.outer(v, v)), v = np.diag(C).
+    matrix : (n, n) correlation matrix, or anything with `.correlation` and `.task_names` or `.names`
+        Such as `solution.Sigma2`, or `solution.kernel_weights`: how alike tasks are. Of a covariance C, pass C / np.sqrt(np.outer(v, v)), v = np.diag(C).
     names : n strings, optional
         Of rows and columns; default: those of `matrix`, else 1, 2, ..., n.
     title : str, optional
@@ -72,7 +74,8 @@ def heatmap(
     ['maths', 'sport', 'physics']
     """
     if hasattr(matrix, "correlation"):
-        names = getattr(matrix, "names", None) if names is None else names
+        if names is None:  # of kernel weights, `names` are those of the similarities
+            names = getattr(matrix, "task_names", getattr(matrix, "names", None))
         matrix = matrix.correlation
     R = checked_correlation(matrix)
     n = len(R)
@@ -111,7 +114,7 @@ def heatmap(
     if title is not None:
         ax.set_title(title, loc="left", fontsize=11)
     if own:
-        _trim(ax, side)
+        trim(ax, side, side)
     return ax
 
 
@@ -150,32 +153,14 @@ def _write_names(ax: Axes, names: list[str]) -> None:
     n = len(names)
     step = -(-n // NAMED)
     at = np.arange(0, n, step)
-    written = [_short(names[i]) for i in at]
+    written = [short(names[i]) for i in at]
     size = float(np.interp(n, [12, NAMED, 120], [10, 7.5, 6.5]))
     flat = max(map(len, written)) * len(written) <= 40
     ax.set_xticks(at, written, fontsize=size, rotation=0 if flat else 90)
     ax.set_yticks(at, written, fontsize=size)
     ax.tick_params(length=0 if step == 1 else 2, pad=3)
     if step > 1:
-        ordinal = {2: "second", 3: "third"}.get(step, f"{step}th")
-        ax.set_xlabel(f"{n} names, every {ordinal} written", fontsize=8, color="#555555")
-
-
-def _trim(ax: Axes, side: float, pad: float = 0.12) -> None:
-    """A figure just large enough for cells of `side` by `side` inches, the names, the colour bar and a title."""
-    figure = ax.figure
-    inches = figure.dpi_scale_trans.inverted()
-    everything, cells = ax.get_tightbbox().transformed(inches), ax.get_window_extent().transformed(inches)
-    left, below = cells.x0 - everything.x0 + pad, cells.y0 - everything.y0 + pad
-    beside, above = everything.x1 - cells.x1 + pad, max(everything.y1 - cells.y1, 0.3) + pad
-    width, height = left + side + beside, below + side + above
-    figure.set_size_inches(width, height)
-    ax.set_position((left / width, below / height, side / width, side / height))
-
-
-def _short(name: str, longest: int = 28) -> str:
-    """Start and end: names of one kind often differ in their last characters alone."""
-    return name if len(name) <= longest else f"{name[: longest - 13]}…{name[-12:]}"
+        ax.set_xlabel(f"{n} names, every {ordinal(step)} written", fontsize=8, color="#555555")
 
 
 def _write_numbers(ax: Axes, R, colours) -> None:

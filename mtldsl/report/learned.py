@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from mtldsl.language.kernel_weights import KernelWeights
 from mtldsl.language.learned import LearnedUnknown, RangeConstraint, ranges_of
 from mtldsl.learned import LearnedMatrix
 from mtldsl.problem import Problem
@@ -44,7 +45,8 @@ def describe_learned(problem: Problem, solution: Solution) -> dict[str, dict]:
         | {"strongest": strongest_correlations(solution.learned[unknown.name], PAIRS)}
         | _arrays(solution.learned[unknown.name])
         for unknown in problem.learned
-        if unknown.name in solution.learned  # its term may have the coefficient 0
+        if not isinstance(unknown, KernelWeights)
+        and unknown.name in solution.learned  # its term may have the coefficient 0
     }
 
 

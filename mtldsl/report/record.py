@@ -13,10 +13,12 @@ from mtldsl.comparison import CrossCheck
 from mtldsl.comparison_blocks import BlockCheck
 from mtldsl.compile.normal_form import NormalForm
 from mtldsl.errors import MTLError
+from mtldsl.language.kernel_weights import KernelWeights
 from mtldsl.problem import Problem
 from mtldsl.problem_file import ProblemFile
 from mtldsl.report.calibrated import describe_calibration, describe_smoothing, describe_starts
 from mtldsl.report.learned import describe_learned, describe_unknown
+from mtldsl.report.similarities import describe_similarities, describe_theta
 from mtldsl.report.unicode_math import to_unicode
 from mtldsl.scoring import r_squared, score_of
 from mtldsl.solution import Solution
@@ -47,7 +49,7 @@ def describe_file(file: ProblemFile) -> dict:
             },
             "parameters": {parameter.name: parameter.value for parameter in problem.parameters},
             "weights": {w.name: {"shape": list(w.shape), "intercept": w.intercept} for w in problem.weights},
-            "learned": {unknown.name: describe_unknown(unknown) for unknown in problem.learned},
+            "learned": {unknown.name: _unknown(problem, unknown) for unknown in problem.learned},
         },
         "data": {
             "task_names": list(file.tasks_train.task_names),
@@ -55,6 +57,12 @@ def describe_file(file: ProblemFile) -> dict:
             "held_out": None if file.tasks_test is None else file.tasks_test.describe(),
         },
     }
+
+
+def _unknown(problem: Problem, unknown) -> dict:
+    if isinstance(unknown, KernelWeights):
+        return describe_theta(problem, unknown)
+    return describe_unknown(unknown)
 
 
 def describe_explanation(problem: Problem) -> dict:
@@ -87,6 +95,7 @@ def describe_run(file: ProblemFile, solution: Solution, check: CrossCheck | Bloc
         "weights": {w.name: _structure(form, w.name, solution.blocks[w.name]) for w in file.problem.weights},
         "stationarity": None if solution.stationarity is None else asdict(solution.stationarity),
         "learned": describe_learned(file.problem, solution),
+        "similarities": describe_similarities(file.problem, solution),
         "calibration": describe_calibration(file.problem, solution),
         "starts": describe_starts(solution),
     }

@@ -12,6 +12,7 @@ from rich.text import Text
 from mtldsl.report.calibrated_text import calibration, several_starts
 from mtldsl.report.layout import BAD, DIM, GOOD, pairs, section, small
 from mtldsl.report.learned_text import block_check, learned_matrices
+from mtldsl.report.similarities_text import similarities
 from mtldsl.report.stationary_text import is_of_stationary_point, stationary_point
 
 __all__ = ["check_report", "explain_report", "run_report", "to_html", "to_text", "verdict"]
@@ -32,6 +33,8 @@ def run_report(record: dict) -> Group:
         parts.append(calibration(record["solution"]["calibration"]))
     if record["solution"]["learned"]:
         parts.append(learned_matrices(record["solution"]["learned"]))
+    if record["solution"]["similarities"]:
+        parts.append(similarities(record["solution"]["similarities"]))
     return Group(*parts, _scores(record["scores"]), verdict(record))
 
 
@@ -98,10 +101,8 @@ def _model(record: dict) -> Group:
         shapes.append(f"{name} ({weights['shape'][0]} × {weights['shape'][1]}{extra})")
     rows.append(("over", ", ".join(shapes)))
     for name, matrix in model["learned"].items():
-        size = " × ".join(map(str, matrix["shape"]))
-        rows.append(
-            ("", f"{model['unicode']['learned'][name]} ({size}, {matrix['kind']} of {matrix['axis']})")
-        )
+        about = f"{' × '.join(map(str, matrix['shape']))}, {matrix['kind']} of {matrix['axis']}"
+        rows.append(("", f"{model['unicode']['learned'][name]} ({about})"))
     if model["parameters"]:
         rows.append(("where", ", ".join(model["unicode"]["parameters"])))
     rows.append(("as typed", model["objective"]))

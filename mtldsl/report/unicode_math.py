@@ -36,7 +36,7 @@ _IGNORED = {
 
 _LOW = dict(zip("0123456789+-=()aehijklmnoprstuvx*", "₀₁₂₃₄₅₆₇₈₉₊₋₌₍₎ₐₑₕᵢⱼₖₗₘₙₒₚᵣₛₜᵤᵥₓ⁎", strict=True))
 _HIGH = dict(zip("0123456789+-=()in⊤", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁼⁽⁾ⁱⁿᵀ", strict=True))
-_KEPT_LOW = set(",∞· ")  # readable on the line between small letters
+_KEPT_LOW = set(",.∞· ")  # readable on the line between small letters
 
 _HALVES = {("1", "2"): "½", ("1", "3"): "⅓", ("1", "4"): "¼"}
 #: (W)ⱼ and (zᵢ)ⱼ need no brackets; factors stand apart from what follows
@@ -93,7 +93,7 @@ class _Reader:
         is_sign = symbol in "+−" and (not before or opens or before[-1] in "([{," + _RELATIONS + "+−")
         if is_sign or small:
             self.skip_space()
-            return out + symbol
+            return (out if is_sign else before) + symbol
         self.skip_space()
         return f"{before} {symbol} "
 

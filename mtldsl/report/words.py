@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from dataclasses import asdict
 
 from rich.console import Group, RenderableType
@@ -12,7 +11,7 @@ from rich.text import Text
 from mtldsl.catalogue import KINDS, Entry, catalogue, entry
 from mtldsl.errors import ModelError
 from mtldsl.language.source import nearest
-from mtldsl.language.vocabulary import UNKNOWNS
+from mtldsl.report.helpers import HELPERS, Helper, groups_of_helpers, helper
 from mtldsl.report.record import plain
 
 __all__ = ["as_plain", "markdown", "page"]
@@ -27,17 +26,14 @@ _HEADINGS = {
 _ABOUT = {
     "loss": "Sums over samples and tasks; zᵢ = Xᵢ wᵢ (+ bᵢ) are the predictions of task i. mean=True divides each task by its rows.",
     "regularizer": "Functions of an expression W (features × tasks).",
-    "structure": "Penalties whose matrix is learned beside W: declare it, such as Sigma1 = FeaturePrecision(tasks), Sigma2 = "
-    "TaskPrecision(tasks), D = FeatureCovariance(tasks), Omega = TaskCovariance(tasks) (in a problem file under [learned], "
-    'Sigma1 = "FeaturePrecision"), and bound it in subject_to.',
+    "structure": "Penalties whose matrix, or whose weights of similarities, are learned beside W: declare them, such as Sigma1 = "
+    "FeaturePrecision(tasks), Sigma2 = TaskPrecision(tasks), D = FeatureCovariance(tasks), Omega = TaskCovariance(tasks), theta = "
+    'KernelWeights(similarities) (in a problem file under [learned], Sigma1 = "FeaturePrecision"), and bound them in subject_to.',
     "constraint": "Sets for an expression W.",
     "metric": "What structured_hinge(W, tasks, metric=...) optimises; solution.scores(tasks, metric=...) reports 1 minus it. y' are labels "
     "of task i, zᵢ its predictions; of its Pos positives c are labelled −1, of its Neg negatives b are labelled +1. One for all "
     "tasks, or a list with one a task; your own is a subclass of Metric.",
 }
-
-#: What the four classes of unknowns are; they are declared beside the weights, and no atoms.
-_UNKNOWN = "matrix that is learned"
 
 #: Traits that read better in words of their own.
 _SPELLED = {
@@ -56,23 +52,22 @@ def _found(name: str | None) -> list[Entry]:
     try:
         return [entry(name)]
     except KeyError:
-        known = [*(item.name for item in catalogue()), *UNKNOWNS]
+        known = [*(item.name for item in catalogue()), *HELPERS]
         raise ModelError(f"there is no word {name!r}{nearest(name, known)}") from None
 
 
 def as_plain(name: str | None) -> object:
-    """For JSON: one entry, or the list of all."""
-    if name in UNKNOWNS:
-        return {"name": name, "kind": _UNKNOWN, "documentation": inspect.getdoc(UNKNOWNS[name])}
+    """For JSON: one entry, or the list of all, helpers last."""
+    if name in HELPERS:
+        return asdict(helper(name))
     entries = [plain(asdict(item)) for item in _found(name)]
-    return entries if name is None else entries[0]
+    return entries + [asdict(helper(one)) for one in HELPERS] if name is None else entries[0]
 
 
 def page(name: str | None) -> RenderableType:
     """For the terminal: all words with their formulas, or everything about one."""
-    if name in UNKNOWNS:
-        paragraphs = _paragraphs(inspect.getdoc(UNKNOWNS[name]))
-        return Group(Text(name, "bold"), Text(_UNKNOWN, "dim"), Text(), *map(Text, paragraphs))
+    if name in HELPERS:
+        return _one_helper(helper(name))
     return _one(_found(name)[0]) if name is not None else _all(_found(None))
 
 
@@ -86,6 +81,13 @@ def _all(entries: list[Entry]) -> Group:
             if item.kind == kind:
                 table.add_row(Text(_short(item)), Text(item.formula))
         parts += [Text(_HEADINGS[kind], "bold underline"), Text(_ABOUT[kind], "dim"), table, Text()]
+    for heading, about, items in groups_of_helpers():
+        table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), show_header=False)
+        table.add_column(style="bold")
+        table.add_column()
+        for item in items:
+            table.add_row(Text(item.short), Text(item.summary))
+        parts += [Text(heading, "bold underline"), Text(about, "dim"), table, Text()]
     return Group(*parts, Text("mtldsl words NAME shows everything about one of them.", "dim"))
 
 
@@ -100,6 +102,11 @@ def _one(item: Entry) -> Group:
     for label, value in _facts(item).items():
         grid.add_row(Text(label), Text(value))
     return Group(Text(item.name, "bold"), grid, Text(), *map(Text, _paragraphs(item.documentation)))
+
+
+def _one_helper(item: Helper) -> Group:
+    facts = [Text(item.name, "bold"), Text(item.kind, "dim"), Text(item.typed), Text()]
+    return Group(*facts, *map(Text, _paragraphs(item.documentation)))
 
 
 def _paragraphs(documentation: str) -> list[str]:
@@ -166,6 +173,9 @@ def markdown() -> str:
             "| --- | --- | --- | --- | --- | --- |",
         ]
         lines += [_row(item) for item in rows]
+    for heading, about, items in groups_of_helpers():
+        lines += ["", f"## {heading}", "", about, "", "| typed | what it is |", "| --- | --- |"]
+        lines += [f"| `{item.short}` | {_cell(item.summary)} |" for item in items]
     lines += [
         "",
         "*solvers*: those that take the smallest model with the word: a loss beside `ridge(W)`, a metric in",

@@ -1,130 +1,53 @@
-"""Dual ascent on planes, for structured losses beside a ridge: the structured support vector machine, one task at a time."""
+"""Dual ascent: on planes for structured losses beside a ridge, on samples for losses beside a kernel regularizer."""
 
 from __future__ import annotations
-
-import numpy as np
 
 from mtldsl.atoms.losses import StructuredHinge
 from mtldsl.compile.normal_form import NormalForm
 from mtldsl.errors import SolverError
-from mtldsl.solvers.planes.bundle import Bundle
-from mtldsl.solvers.planes.oracle import Oracle
+from mtldsl.solvers.coordinates.sample_ascent import SampleAscent
+from mtldsl.solvers.planes.tasks_ascent import TasksAscent
 from mtldsl.solvers.solver import Point, Watch
 
 __all__ = ["SOLVER", "DualAscent"]
 
-_QP = 1e-14  # accuracy of the quadratic programs
-_IDLE = 50  # rounds without weight after which a plane is dropped
+_PLANES, _SAMPLES = TasksAscent(), SampleAscent()
 
 
 class DualAscent:
-    """minimize sum_i c_i G_i(w_i) + r / 2 ||W||_F^2, G_i a maximum of planes.
+    """Two ways to raise the dual value, whose name is the same because the certificate is: see `TasksAscent` and `SampleAscent`.
 
-    The dual of task i is a quadratic program over a simplex of planes, w_i = -(c_i / r) sum_k beta_k planes_k. The plane that is
-    highest at a point between w_i and the best one so far joins, and the program is solved again: every round raises the dual
-    value, which is the certificate.
-
-    pull : where between the best point (0) and the model's (1) the oracle is asked, in (0, 1]
-
-    Source: Joachims, Finley and Yu, "Cutting-plane training of structural SVMs", Machine Learning 77 (2009).
+    A structured loss is a maximum of planes, and its dual a quadratic program over a simplex of planes; a loss that is a sum over samples
+    has one multiplier a sample. Options belong to one of the two.
     """
 
     name = "dual_ascent"
-    summary = "dual ascent on planes: a structured loss beside a ridge, every task by itself"
-    options = {"pull": 0.25}  # noqa: RUF012
+    summary = "dual ascent: on samples beside mkl_norm and other kernel regularizers, on planes for a structured loss beside a ridge"
+    options = _PLANES.options | _SAMPLES.options
     max_iter = 100_000
 
+    def _way(self, form: NormalForm):
+        structured = any(isinstance(term.atom, StructuredHinge) for term in form.losses)
+        return _PLANES if structured else _SAMPLES
+
     def refuses(self, form: NormalForm) -> str | None:
-        for term in form.losses:
-            if not isinstance(term.atom, StructuredHinge):
-                return f"{term.typed} is not a structured_hinge."
-        if len(form.losses) > 1:
-            return (
-                f"{form.losses[1].typed} is a second loss; tasks would not come apart into one program each."
-            )
-        (loss,) = form.losses
-        if loss.intercepts:
-            return f"{loss.typed} has an intercept, on which there is no ridge."
-        for f in form.functions:
-            if (
-                f.atom.name != "ridge"
-                or f.map.identity_of != loss.map.identity_of
-                or loss.map.identity_of is None
-            ):
-                return f"{f.typed} is not a ridge of the loss's weights."
-            if f.atom.weights is not None and np.ptp(f.atom.weights) > 0:
-                return f"{f.typed} has unequal weights."
-        return None if form.functions and _modulus(form) > 0 else "there is no ridge."
+        return self._way(form).refuses(form)
+
+    def yields(self, form: NormalForm) -> str | None:
+        way = self._way(form)
+        return way.yields(form) if way is _SAMPLES else None
 
     def solve(
-        self,
-        form: NormalForm,
-        *,
-        tol: float,
-        max_iter: int,
-        start: Point | None,
-        watch: Watch,
-        pull: float = 0.25,
+        self, form: NormalForm, *, tol: float, max_iter: int, start: Point | None, watch: Watch, **options
     ) -> Point:
-        if not 0.0 < pull <= 1.0:
-            raise SolverError(f"pull={pull!r}: write a number in (0, 1], such as 0.25")
-        return _Run(form, tol, start, pull).run(max_iter, watch)
-
-
-class _Run:
-    def __init__(self, form: NormalForm, tol: float, start: Point | None, pull: float):
-        self.loss, self.tol, self.pull, self.modulus = form.losses[0], tol, pull, _modulus(form)
-        self.block = self.loss.map.identity_of
-        self.oracle = Oracle(self.loss)
-        self.coefficients = self.oracle.coefficients
-        state = start.state if start is not None and start.state.get("solver") == "dual_ascent" else {}
-        self.bundle = Bundle.of(self.oracle, state.get("bundle"))
-
-    def run(self, max_iter: int, watch: Watch) -> Point:
-        m = self.loss.tasks.n_tasks
-        steps = self.coefficients / self.modulus
-        best, best_value = np.zeros((m, self.oracle.size)), np.full(m, np.inf)
-        next_look = 1
-        for iteration in range(1, max_iter + 1):
-            W, promised = self.bundle.proximal_steps(np.zeros_like(best), steps, _QP)
-            bound = self.coefficients * promised + 0.5 * self.modulus * np.einsum("ij,ij->i", W, W)
-            asked = W if iteration == 1 else best + self.pull * (W - best)
-            for at in (
-                (asked, W) if iteration % 3 == 0 else (asked,)
-            ):  # the model's own point cannot be left out for ever
-                found = self.oracle(at)
-                value = self.coefficients * found.values + 0.5 * self.modulus * np.einsum("ij,ij->i", at, at)
-                better = value < best_value
-                best[better], best_value[better] = at[better], value[better]
-                height = found.deltas + np.einsum("ij,ij->i", found.slopes, W)
-                new = np.flatnonzero(height > promised + 1e-15 * np.abs(promised))
-                self.bundle.add(found, new)
-            gap = best_value.sum() - bound.sum()
-            close = gap <= self.tol * max(abs(best_value.sum()), 1e-300)
-            last = iteration == max_iter or watch.expired
-            if last or close or iteration >= next_look:
-                next_look = 2 * iteration
-                point = self._point(best, iteration)
-                if watch(point) or last:
-                    return point
-            if iteration % _IDLE == 0:
-                self.bundle.drop_idle(_IDLE)
-        return point
-
-    def _point(self, W: np.ndarray, iteration: int) -> Point:
-        state = {"solver": "dual_ascent", "bundle": self.bundle}
-        notes = {"oracle_calls": self.oracle.calls, "planes": int(self.bundle.counts.sum())}
-        # planes found since have no weight yet, and the multipliers are those of the last program
-        return Point({self.block: W.T.copy()}, [self.bundle.duals()], None, iteration, state, notes)
-
-
-def _modulus(form: NormalForm) -> float:
-    return float(
-        sum(
-            f.coefficient * (1.0 if f.atom.weights is None else np.ravel(f.atom.weights)[0])
-            for f in form.functions
-        )
-    )
+        way = self._way(form)
+        for name, value in options.items():
+            if name not in way.options:
+                known = ", ".join(f"{key}={default!r}" for key, default in way.options.items())
+                raise SolverError(
+                    f"solve(solver='dual_ascent', {name}={value!r}): this option is not for this model; here dual_ascent takes {known}"
+                )
+        return way.solve(form, tol=tol, max_iter=max_iter, start=start, watch=watch, **options)
 
 
 SOLVER = DualAscent()

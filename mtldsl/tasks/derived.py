@@ -13,7 +13,7 @@ from mtldsl.tasks.scaling import Scaling
 if TYPE_CHECKING:
     from mtldsl.tasks.tasks import Tasks
 
-__all__ = ["label_table", "scaled_by", "select", "take_rows"]
+__all__ = ["label_table", "refuse_kernels", "scaled_by", "select", "take_rows", "with_inputs"]
 
 
 def label_table(tasks: Tasks, flat) -> np.ndarray:
@@ -49,23 +49,32 @@ def scaled_by(tasks: Tasks, scaling: Scaling) -> Tasks:
     """See `Tasks.scaled_by`."""
     if not isinstance(scaling, Scaling):
         raise DataError(f"scaled_by({scaling!r}): give the scaling of standardised tasks, train.scaling")
+    refuse_kernels(tasks, "scaled_by")
     if tasks.scaling is not None:
         raise DataError("scaled_by(): these tasks are standardised already")
     if scaling.mean.size != tasks.n_features:
         raise DataError(
             f"scaled_by(): statistics of {scaling.mean.size} features for tasks with {tasks.n_features}"
         )
-    return type(tasks)(
-        shared=scaling.apply(tasks.X) if tasks.is_shared else None,
-        inputs=None if tasks.is_shared else [scaling.apply(X) for X in tasks.inputs],
-        targets=tasks.per_task(tasks.targets),
-        mask=tasks.mask,
-        sample_weights=None if tasks.sample_weights is None else tasks.per_task(tasks.sample_weights),
-        task_names=tasks.task_names,
-        feature_names=tasks.feature_names,
-        scaling=scaling,
-        source_rows=tasks.source_rows,
-    )
+    inputs = [tasks.X] if tasks.is_shared else tasks.inputs
+    return with_inputs(tasks, [scaling.apply(X) for X in inputs], scaling=scaling)
+
+
+def with_inputs(tasks: Tasks, inputs: list, **changed) -> Tasks:
+    """The same rows, labels and names with other numbers in place of the inputs: one matrix where they are shared, else one a task."""
+    kept = {
+        "targets": tasks.per_task(tasks.targets),
+        "mask": tasks.mask,
+        "sample_weights": None if tasks.sample_weights is None else tasks.per_task(tasks.sample_weights),
+        "task_names": tasks.task_names,
+        "feature_names": tasks.feature_names,
+        "scaling": tasks.scaling,
+        "source_rows": tasks.source_rows,
+        "one_table": tasks.one_table,
+        "kernel_map": tasks.kernel_map,
+    }
+    where = {"shared": inputs[0]} if tasks.is_shared else {"inputs": inputs}
+    return type(tasks)(**where, **(kept | changed))
 
 
 def _positions(tasks: Tasks, which) -> list[int]:
@@ -118,6 +127,7 @@ def _of_tables(tasks: Tasks, X, Y, S, index) -> Tasks:
         task_names=tuple(tasks.task_names[i] for i in index),
         feature_names=tasks.feature_names,
         scaling=tasks.scaling,
+        kernel_map=tasks.kernel_map,
     )
 
 
@@ -134,7 +144,17 @@ def _of_lists(tasks: Tasks, rows, index) -> Tasks:
         feature_names=tasks.feature_names,
         scaling=tasks.scaling,
         source_rows=None if tasks.source_rows is None else [tasks.source_rows[i][r] for i, r in pairs],
+        one_table=tasks.one_table,
+        kernel_map=tasks.kernel_map,
     )
+
+
+def refuse_kernels(tasks: Tasks, word: str) -> None:
+    """DataError for what must come before kernels: afterwards it would change what their features are."""
+    if tasks.kernel_map is not None:
+        raise DataError(
+            f"{word}(): the features of these tasks are those of kernels; {word}() first, then with_kernels()"
+        )
 
 
 def _refuse_repeated(index) -> None:

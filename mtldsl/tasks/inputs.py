@@ -8,8 +8,12 @@ import numpy as np
 from scipy import sparse
 
 from mtldsl.errors import DataError
+from mtldsl.tasks.stacked import is_mapped, never_written, stack
 
-__all__ = ["as_design", "as_names", "as_targets", "as_weights", "labels_of", "refuse_shuffled"]
+__all__ = ["as_design", "as_names", "as_rows", "as_targets", "as_weights", "labels_of", "refuse_shuffled"]
+
+#: entries looked at in one go, so that a check of much data needs little memory
+_ENTRIES = 1 << 20
 
 
 def _as_frame(table):
@@ -31,7 +35,13 @@ def _as_frame(table):
 
 
 def _numeric(table, what: str) -> tuple[np.ndarray, tuple[str, ...] | None]:
-    """(float64 array, column names or None)."""
+    """(float64 array of our own, column names or None)."""
+    array, names = _real(table, what)
+    return array.astype(float), names
+
+
+def _real(table, what: str) -> tuple[np.ndarray, tuple[str, ...] | None]:
+    """(array of real numbers, not copied where it was one; column names or None)."""
     _refuse_duplicate_columns(table, what)
     frame = _as_frame(table)
     names = None
@@ -49,6 +59,8 @@ def _numeric(table, what: str) -> tuple[np.ndarray, tuple[str, ...] | None]:
     try:
         # what numpy's mask hides is missing: it becomes NaN, and is not read through the mask
         array = np.ma.filled(table.astype(float), np.nan) if np.ma.isMaskedArray(table) else np.asarray(table)
+        if array.dtype.kind in "fiub":
+            return array, names
         if array.dtype.kind != "c":
             return array.astype(float), names
     except (TypeError, ValueError, OverflowError) as error:
@@ -76,19 +88,25 @@ def _float64():
 
 
 def as_design(table, what: str = "X"):
-    """(n, d) inputs: a float64 array, or CSR for any scipy sparse matrix; and the column names where the table has them."""
+    """(n, d) inputs: a float64 array, or CSR for any scipy sparse matrix; and the column names where the table has them.
+
+    A copy, for the caller may go on writing to theirs; but what nobody can write to is taken as it is: see `as_rows`.
+    """
+    X, fixed, names = as_rows(table, what)
+    return X if fixed else stack([(X, None)]), names
+
+
+def as_rows(table, what: str = "X"):
+    """The inputs checked, in bounded memory: (X, whether X can be kept as it is, column names or None).
+
+    What cannot be kept - the caller may write to it, it is not float64, its rows are not contiguous - is for `stack` to copy.
+    Kept are float64 arrays and canonical CSR that are read-only all the way down, such as memory-mapped files (mode "r"), and
+    CSR with float32 values where these are memory-mapped: products with float64 vectors are float64.
+    """
     if sparse.issparse(table):
-        if table.dtype.kind == "c":
-            raise DataError(_COMPLEX.format(what))
-        if table.ndim != 2:
-            raise DataError(
-                f"{what} has shape {table.shape}: inputs must be a matrix of n rows and d columns"
-            )
-        X = sparse.csr_array(table, dtype=float, copy=True)  # a copy: the caller may go on writing to theirs
-        X.sum_duplicates()
-        _check_finite_sparse(X, what)
-        return X, None
-    X, names = _numeric(table, what)
+        X, fixed = _sparse_rows(table, what)
+        return X, fixed, None
+    X, names = _real(table, what)
     if X.ndim != 2:
         hint = "; a single feature is .reshape(-1, 1), a single row .reshape(1, -1)" if X.ndim == 1 else ""
         raise DataError(
@@ -96,26 +114,69 @@ def as_design(table, what: str = "X"):
         )
     if X.shape[1] == 0:
         raise DataError(f"{what} has no columns: at least one feature is needed")
-    bad = ~np.isfinite(X)
-    if bad.any():
-        row, column = np.argwhere(bad)[0]
+    _check_finite_dense(X, names, what)
+    ours = names is not None or isinstance(table, list | tuple)
+    return X, X.dtype == float and X.flags.c_contiguous and (ours or never_written(X)), names
+
+
+def _sparse_rows(table, what):
+    if table.dtype.kind == "c":
+        raise DataError(_COMPLEX.format(what))
+    if table.ndim != 2:
+        raise DataError(f"{what} has shape {table.shape}: inputs must be a matrix of n rows and d columns")
+    if table.shape[1] == 0:
+        raise DataError(f"{what} has no columns: at least one feature is needed")
+    ours = table.format != "csr"
+    X = sparse.csr_array(
+        table
+    )  # of CSR another object on the same arrays; what it finds out is not told to the caller's
+    _check_columns(X, what)
+    canonical = X.has_canonical_format
+    if not canonical:
+        X, ours = X.copy(), True
+        X.sum_duplicates()
+    if X.dtype.kind not in "fiub":
+        X, ours = X.astype(float), True
+    _check_finite_sparse(X, what)
+    arrays = (X.data, X.indices, X.indptr)
+    for array in arrays if ours else ():
+        array.flags.writeable = False
+    kept = X.dtype == float or (X.dtype == np.float32 and is_mapped(X.data))
+    return X, kept and all(map(never_written, arrays))
+
+
+def _check_columns(X, what):
+    """scipy reads past the end of its arrays where an index says so."""
+    if X.nnz and not (X.indices.min() >= 0 and X.indices.max() < X.shape[1]):
+        worst = X.indices.min() if X.indices.min() < 0 else X.indices.max()
+        raise DataError(f"{what}: column index {worst} in a matrix of {X.shape[1]} columns; it is damaged")
+
+
+def _check_finite_dense(X, names, what):
+    step = max(_ENTRIES // X.shape[1], 1)
+    bad = 0
+    for a in range(0, X.shape[0], step):
+        wrong = ~np.isfinite(X[a : a + step])
+        if not bad and wrong.any():
+            row, column = np.argwhere(wrong)[0] + (a, 0)
+        bad += int(wrong.sum())
+    if bad:
         name = names[column] if names else f"column {column}"
         raise DataError(
             f"{what}: {X[row, column]} in row {row}, {name}; inputs must be finite - impute or drop it "
-            f"({int(bad.sum())} such entries)"
+            f"({bad} such entries)"
         )
-    return np.ascontiguousarray(X), names
 
 
 def _check_finite_sparse(X, what):
-    if X.shape[1] == 0:
-        raise DataError(f"{what} has no columns: at least one feature is needed")
-    bad = np.flatnonzero(~np.isfinite(X.data))
-    if bad.size:
-        row = int(np.searchsorted(X.indptr, bad[0], side="right")) - 1
-        raise DataError(
-            f"{what}: {X.data[bad[0]]} in row {row}, column {X.indices[bad[0]]}; inputs must be finite"
-        )
+    for a in range(0, X.data.size, _ENTRIES):
+        bad = np.flatnonzero(~np.isfinite(X.data[a : a + _ENTRIES]))
+        if bad.size:
+            entry = a + int(bad[0])
+            row = int(np.searchsorted(X.indptr, entry, side="right")) - 1
+            raise DataError(
+                f"{what}: {X.data[entry]} in row {row}, column {X.indices[entry]}; inputs must be finite"
+            )
 
 
 def as_targets(table, what: str, *, columns: bool):
@@ -182,12 +243,31 @@ def labels_of(task_ids, n: int) -> tuple[list, np.ndarray]:
     ids = next(frame.iter_columns()).to_numpy() if frame is not None else np.asarray(task_ids)
     if ids.ndim != 1 or ids.shape[0] != n:
         raise DataError(f"task_ids has shape {ids.shape}, but X has {n} rows; give one task id a row")
-    for row, task in enumerate(ids.tolist()):
-        if task is None or task != task:  # NaN is the value that differs from itself
-            raise DataError(f"task_ids: {task} in row {row}; every row needs a task")
-    order: dict = {}
-    index = np.array([order.setdefault(value, len(order)) for value in ids.tolist()], dtype=int)
-    return list(order), index
+    # of runs of equal ids, which long tables often have, only the first is looked at
+    starts = np.flatnonzero(np.concatenate([[True], ids[1:] != ids[:-1]])) if n else np.empty(0, dtype=int)
+    heads = ids[starts]
+    if ids.dtype.kind in "biuf":
+        if ids.dtype.kind == "f" and np.isnan(heads).any():
+            _refuse_no_id(np.nan, starts[np.flatnonzero(np.isnan(heads))[0]])
+        _, first, inverse = np.unique(heads, return_index=True, return_inverse=True)
+        by_appearance = np.argsort(first)
+        place = np.empty(first.size, dtype=int)
+        place[by_appearance] = np.arange(first.size)
+        names, of_head = heads[first[by_appearance]].tolist(), place[inverse]
+    else:  # text: sorting it takes three times as long as this loop
+        order: dict = {}
+        of_head = np.empty(heads.size, dtype=int)
+        for a in range(0, heads.size, _ENTRIES):
+            for k, task in enumerate(heads[a : a + _ENTRIES].tolist(), start=a):
+                if task is None or task != task:  # NaN is the value that differs from itself
+                    _refuse_no_id(task, starts[k])
+                of_head[k] = order.setdefault(task, len(order))
+        names = list(order)
+    return names, np.repeat(of_head, np.diff(np.append(starts, n)))
+
+
+def _refuse_no_id(task, row):
+    raise DataError(f"task_ids: {task} in row {row}; every row needs a task")
 
 
 def refuse_shuffled(X, Y, what: str) -> None:

@@ -6,10 +6,18 @@ Each function returns the content of a `Tasks`, by name.
 from __future__ import annotations
 
 import numpy as np
-from scipy import sparse
 
 from mtldsl.errors import DataError
-from mtldsl.tasks.inputs import as_design, as_names, as_targets, as_weights, labels_of, refuse_shuffled
+from mtldsl.tasks.inputs import (
+    as_design,
+    as_names,
+    as_rows,
+    as_targets,
+    as_weights,
+    labels_of,
+    refuse_shuffled,
+)
+from mtldsl.tasks.stacked import stack
 
 __all__ = ["of_lists", "of_long_table", "of_table"]
 
@@ -57,7 +65,7 @@ def of_lists(inputs, targets, sample_weights, task_names, feature_names) -> dict
     designs, labels, kept, columns = [], [], [], None
     for name, X, y in zip(names, inputs, targets, strict=True):
         refuse_shuffled(X, y, f"y of task {name!r}")
-        X, its_columns = as_design(X, f"X of task {name!r}")
+        X, fixed, its_columns = as_rows(X, f"X of task {name!r}")
         y, _ = as_targets(y, f"y of task {name!r}", columns=False)
         if X.shape[0] != y.shape[0]:
             raise DataError(f"task {name!r}: X has {X.shape[0]} rows but y has {y.shape[0]} labels")
@@ -81,39 +89,52 @@ def of_lists(inputs, targets, sample_weights, task_names, feature_names) -> dict
     if weights is not None:
         given = zip(names, weights, labels, kept, strict=True)
         weights = [as_weights(s, y.shape, f"sample_weights of task {name!r}")[k] for name, s, y, k in given]
-    if any(map(sparse.issparse, designs)):
-        designs = [sparse.csr_array(X) for X in designs]
+    complete = [bool(k.all()) for k in kept]
+    if len(designs) == 1 and fixed and complete[0]:
+        stacked = designs[0]
+    else:
+        rows = [None if all_of_it else np.flatnonzero(k) for k, all_of_it in zip(kept, complete, strict=True)]
+        stacked = stack(list(zip(designs, rows, strict=True)))
     return {
-        "inputs": [X if k.all() else X[k] for X, k in zip(designs, kept, strict=True)],
+        "stacked": stacked,
         "targets": [y[k] for y, k in zip(labels, kept, strict=True)],
         "sample_weights": weights,
         "task_names": names,
         "feature_names": _feature_names(feature_names, columns, designs[0]),
-        "source_rows": None if all(k.all() for k in kept) else [np.flatnonzero(k) for k in kept],
+        "source_rows": None if all(complete) else [np.flatnonzero(k) for k in kept],
     }
 
 
 def of_long_table(X, y, task_ids, sample_weights, feature_names) -> dict:
-    """`Tasks.grouped`."""
+    """`Tasks.grouped`: rows sorted by task once, where they are not already; read-only X in that order is not copied."""
     for table, what in ((y, "y"), (task_ids, "task_ids"), (sample_weights, "sample_weights")):
         refuse_shuffled(X, table, what)
-    X, x_names = as_design(X, "X")
+    X, fixed, x_names = as_rows(X, "X")
     y, _ = as_targets(y, "y", columns=False)
     if X.shape[0] != y.shape[0]:
         raise DataError(f"X has {X.shape[0]} rows but y has {y.shape[0]} labels")
     ids, index = labels_of(task_ids, X.shape[0])
-    rows = [np.flatnonzero(index == k) for k in range(len(ids))]
+    if not ids:
+        raise DataError("Tasks.grouped: X has no rows; at least one task is needed")
     weights = None if sample_weights is None else as_weights(sample_weights, y.shape, "sample_weights")
-    content = of_lists(
-        [X[r] for r in rows],
-        [y[r] for r in rows],
-        None if weights is None else [weights[r] for r in rows],
-        [str(task) for task in ids],
-        _feature_names(feature_names, x_names, X),
-    )
-    return content | {
-        "source_rows": [r[~np.isnan(y[r])] for r in rows]
-    }  # rows of the long table, for messages
+    names = as_names(None, ids, len(ids), "task_names")
+    rows = np.flatnonzero(~np.isnan(y))
+    # radix sort where the positions of the tasks fit 16 bits, ten times as fast
+    key = index[rows].astype(np.uint16 if len(ids) <= 1 << 16 else int)
+    in_order = rows.size == y.size and bool((key[1:] >= key[:-1]).all())
+    rows = rows if in_order else rows[np.argsort(key, kind="stable")]
+    counts = np.bincount(key, minlength=len(ids))
+    ends = np.cumsum(counts)
+    return {
+        "stacked": X if in_order and fixed else stack([(X, None if in_order else rows)]),
+        "counts": counts,
+        "targets": y if in_order else y[rows],
+        "sample_weights": weights if weights is None or in_order else weights[rows],
+        "task_names": names,
+        "feature_names": _feature_names(feature_names, x_names, X),
+        # rows of the long table, for messages
+        "source_rows": [rows[a:b] for a, b in zip(ends - counts, ends, strict=True)],
+    }
 
 
 def _feature_names(given, found, X):

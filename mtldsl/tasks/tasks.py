@@ -4,16 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import sparse
 
 from mtldsl.errors import DataError
+from mtldsl.tasks.derived import refuse_kernels
 from mtldsl.tasks.inputs import as_design
 from mtldsl.tasks.layouts import of_lists, of_long_table, of_table
 from mtldsl.tasks.names import unlike
 from mtldsl.tasks.products import Products, make_products
 from mtldsl.tasks.scaling import Scaling
+from mtldsl.tasks.stacked import Widened, row_views, stack
+
+if TYPE_CHECKING:
+    from mtldsl.tasks.kernel_map import KernelMap
 
 __all__ = ["Tasks"]
 
@@ -37,25 +43,31 @@ class Tasks:
 
     def __init__(
         self, *, targets, task_names, feature_names, shared=None, inputs=None, mask=None, sample_weights=None,
-        scaling=None, source_rows=None,
+        scaling=None, source_rows=None, one_table=False, kernel_map=None, stacked=None, counts=None,
     ):  # fmt: skip
         self.is_shared: bool = shared is not None
         self._shared = _frozen(shared)
-        self._given_inputs = None if inputs is None else [_frozen(X) for X in inputs]
+        # the inputs of tasks that have their own, held once: `inputs` are views of its rows
+        self._stacked = _frozen(stack([(X, None) for X in inputs]) if stacked is None and inputs else stacked)
         self.mask: np.ndarray | None = _frozen(mask)
-        self.counts = _frozen(np.array([len(y) for y in targets], dtype=int))
+        # labels and weights: a list, one vector a task; or, with counts, one vector of all
+        flat = counts is not None
+        self.counts = _frozen(np.array(counts if flat else [len(y) for y in targets], dtype=int))
         self.offsets = _frozen(np.concatenate([[0], np.cumsum(self.counts)]))
-        self.targets = _frozen(np.concatenate(targets))
-        self.sample_weights = None if sample_weights is None else _frozen(np.concatenate(sample_weights))
-        self.n_tasks = len(targets)
+        self.targets = _frozen(targets if flat else np.concatenate(targets))
+        weighted = sample_weights is not None and not flat
+        self.sample_weights = _frozen(np.concatenate(sample_weights) if weighted else sample_weights)
+        self.n_tasks = len(self.counts)
         self.n_samples = int(self.offsets[-1])
-        first = shared if self.is_shared else inputs[0]
+        first = shared if self.is_shared else self._stacked
         self.n_features = int(first.shape[1])
         self.is_sparse = sparse.issparse(first)
         self.task_names: tuple[str, ...] = task_names
         self.feature_names: tuple[str, ...] = feature_names
         self.scaling: Scaling | None = scaling
-        self.source_rows = source_rows  # of every task, the rows of what the user gave; for messages
+        self.source_rows = source_rows  # of every task, the rows of what the user gave for it
+        self.one_table: bool = one_table  # source_rows are those of one table, told apart by task ids
+        self.kernel_map: KernelMap | None = kernel_map  # what made the features, where kernels did
         for name, count in zip(task_names, self.counts, strict=True):
             if count == 0:
                 raise DataError(f"task {name!r} has no labelled row; leave the task out, or give it data")
@@ -69,44 +81,59 @@ class Tasks:
     # --------------------------------------------------------------------------------------- constructors
 
     @classmethod
-    def shared(cls, X, Y, *, sample_weights=None, task_names=None, feature_names=None) -> Tasks:
+    def shared(cls, X, Y, *, sample_weights=None, task_names=None, feature_names=None, kernels=None) -> Tasks:
         """One X (n, d) for all tasks and a column of Y (n, m) per task; NaN in Y: that row is not in that task.
 
         X, Y            : numpy, scipy sparse, pandas or polars; column names become feature and task names
         sample_weights  : (n,) or (n, m), > 0
+        kernels         : nonlinear features, see `with_kernels`
         Raises DataError for wrong lengths, NaN or infinity in X, an empty task, duplicate names.
 
         >>> from mtldsl.tasks import Tasks
         >>> Tasks.shared([[1.0], [2.0]], [[0.0, 1.0], [3.0, float("nan")]]).targets
         array([0., 3., 1.])
         """
-        return cls(**of_table(X, Y, sample_weights, task_names, feature_names))
+        return cls(**of_table(X, Y, sample_weights, task_names, feature_names))._maybe_with(kernels)
 
     @classmethod
     def separate(
-        cls, inputs: Sequence, targets: Sequence, *, sample_weights=None, task_names=None, feature_names=None
-    ) -> Tasks:
+        cls, inputs: Sequence, targets: Sequence, *, sample_weights=None, task_names=None, feature_names=None,
+        kernels=None,
+    ) -> Tasks:  # fmt: skip
         """Task i has its own rows: inputs[i] (n_i, d) and targets[i] (n_i,). NaN: the row has no label, and is not in the task.
 
         sample_weights : a list of (n_i,), > 0
+        kernels        : nonlinear features, see `with_kernels`
         Raises DataError, naming the task, for wrong lengths, different numbers of features, NaN or infinity in X, an empty task.
 
         >>> from mtldsl.tasks import Tasks
         >>> Tasks.separate([[[1.0], [2.0]], [[3.0]]], [[0.0, 1.0], [4.0]], task_names=["a", "b"])
         <Tasks: 2 tasks, 1 feature, separate inputs, 2 + 1 labelled rows>
         """
-        return cls(**of_lists(inputs, targets, sample_weights, task_names, feature_names))
+        return cls(**of_lists(inputs, targets, sample_weights, task_names, feature_names))._maybe_with(
+            kernels
+        )
 
     @classmethod
-    def grouped(cls, X, y, task_ids, *, sample_weights=None, feature_names=None) -> Tasks:
+    def grouped(cls, X, y, task_ids, *, sample_weights=None, feature_names=None, kernels=None) -> Tasks:
         """Rows of one long table, told apart by task_ids (n,). Tasks keep the order of first appearance; ids become names.
+
+        X is copied once, its rows sorted by task (`stacked`); not at all where it is sorted already, no label is missing, and nobody
+        can write to its arrays (not even to ones that they are views of), as with memory-mapped files: float64, or CSR with sorted
+        indices and float64 or mapped float32 values. Data larger than memory: `mtldsl.datasets.store`.
+
+        kernels : nonlinear features, see `with_kernels`
 
         >>> from mtldsl.tasks import Tasks
         >>> tasks = Tasks.grouped([[1.0], [2.0], [3.0]], [0.0, 1.0, 4.0], ["b", "a", "b"])
         >>> tasks.task_names, tasks.targets
         (('b', 'a'), array([0., 4., 1.]))
         """
-        return cls(**of_long_table(X, y, task_ids, sample_weights, feature_names))
+        table = of_long_table(X, y, task_ids, sample_weights, feature_names)
+        return cls(**table, one_table=True)._maybe_with(kernels)
+
+    def _maybe_with(self, kernels) -> Tasks:
+        return self if kernels is None else self.with_kernels(kernels)
 
     # -------------------------------------------------------------------------------------------- content
 
@@ -117,11 +144,22 @@ class Tasks:
             raise DataError("these tasks have separate inputs, so there is no one X; use tasks.inputs[i]")
         return self._shared
 
+    @property
+    def stacked(self):
+        """(N, d) the labelled rows of all tasks, task after task: dense or CSR, read-only. DataError where one X is shared.
+
+        Float64; float32 only where such CSR data are memory-mapped. CSR indices have 32 or 64 bits; the row pointers may have 64
+        beside indices of 32, from 2^31 entries on.
+        """
+        if self.is_shared:
+            raise DataError("these tasks share their inputs, so their rows are not stacked; use tasks.X")
+        return self._stacked
+
     @cached_property
     def inputs(self) -> list:
-        """X_i (n_i, d) of every task: the rows that carry its labels."""
+        """X_i (n_i, d) of every task: the rows that carry its labels. Views of `stacked`, where inputs are separate."""
         if not self.is_shared:
-            return self._given_inputs
+            return row_views(self._stacked, self.offsets)
         if self.mask is None:
             return [self._shared] * self.n_tasks
         return [self._shared[self.mask[:, i]] for i in range(self.n_tasks)]
@@ -134,6 +172,11 @@ class Tasks:
     @property
     def n_missing(self) -> int:
         return 0 if self.mask is None else int(self.mask.size - self.mask.sum())
+
+    @property
+    def views(self) -> dict[str, slice]:
+        """{name of a kernel: its columns} where the features are those of kernels, else {}."""
+        return {} if self.kernel_map is None else self.kernel_map.views
 
     def place(self, flat: int) -> tuple[int, int]:
         """(task, row of what the user gave for it) of a flat sample."""
@@ -203,13 +246,19 @@ class Tasks:
         return subsample(self, rows, random_state)
 
     def select(self, tasks) -> Tasks:
-        """Some of the tasks, in that order: names, positions, a slice, or a mask of m booleans. DataError for unknown ones."""
+        """Some of the tasks, in that order: names, positions, a slice, or a mask of m booleans. Copies rows that are not shared.
+
+        DataError for unknown ones.
+        """
         from mtldsl.tasks.derived import select
 
         return select(self, tasks)
 
     def take_rows(self, rows) -> Tasks:
-        """Rows of the shared inputs; or, for separate inputs, one index array per task. DataError outside the rows there are."""
+        """Rows of the shared inputs; or, for separate inputs, one index array per task. They are copied into memory.
+
+        DataError outside the rows there are.
+        """
         from mtldsl.tasks.derived import take_rows
 
         return take_rows(self, rows)
@@ -227,22 +276,58 @@ class Tasks:
         (array([[-1.,  0.],
                [ 1.,  0.]]), array([[0., 1.]]))
         """
+        refuse_kernels(self, "standardize")
         if self.is_sparse and center:
             raise DataError(
                 "standardize(): centering would make sparse inputs dense; write standardize(center=False)"
             )
         if self.scaling is not None:
             raise DataError("standardize(): these tasks are standardised already")
-        return self.scaled_by(Scaling.of([self._shared] if self.is_shared else self.inputs, center, scale))
+        return self.scaled_by(
+            Scaling.of([self._shared] if self.is_shared else Widened(self.inputs), center, scale)
+        )
 
     def scaled_by(self, scaling: Scaling) -> Tasks:
-        """These tasks with the statistics of others: test.scaled_by(train.scaling)."""
+        """These tasks with the statistics of others: test.scaled_by(train.scaling). Copies the inputs, in float64."""
         from mtldsl.tasks.derived import scaled_by
 
         return scaled_by(self, scaling)
 
+    def with_kernels(self, kernels) -> Tasks:
+        """The same tasks in features whose inner products are kernels: K_v = F_v F_v^T, columns [F_1, ..., F_V].
+
+        A problem with an L2 geometry (ridge, `mkl_norm`, any function of W^T W) is then the one with the kernels themselves, by the
+        representer theorem. `views` says which columns a kernel has; `solution.predict` maps raw inputs.
+
+        kernels : {name: kernel}, a list, or one kernel: a name of scikit-learn's ("rbf", "polynomial", "laplacian", "chi2",
+            ...), ("rbf", {"gamma": 0.1}) with its parameters, a function k(A, B) -> (rows of A, rows of B), or a Gram matrix over
+            the rows of these tasks in the order given: of X where it is shared, of the table's rows with a label where tasks are
+            grouped, else of the rows with a label, task after task. Or `train.kernel_map`: the features of other tasks.
+
+        F_v comes from a pivoted Cholesky decomposition of the kernel over distinct rows: exact to 1e-12 of its largest diagonal
+        entry, or to 1e-10 or 1e-8 where it is itself no more accurate. Time grows with the cube of the number of distinct
+        rows, memory with its square: up to some 5,000. `split()` and `take_rows()` afterwards keep these features.
+
+        Raises DataError for an unknown kernel, a matrix of another size, one that is not symmetric or not positive semidefinite
+        (with its most negative eigenvalue), for too many rows, and for tasks that have kernels already.
+
+        >>> from mtldsl.tasks import Tasks
+        >>> tasks = Tasks.shared([[0.0, 1.0], [2.0, 1.0], [4.0, 4.0]], [1.0, 2.0, 3.0]).with_kernels(["rbf", "linear"])
+        >>> tasks.views, tasks.feature_names[-1]
+        ({'rbf': slice(0, 3, None), 'linear': slice(3, 5, None)}, 'linear[1]')
+        """
+        from mtldsl.tasks.kernel_views import with_kernels
+
+        return with_kernels(self, kernels)
+
     def transform(self, X):
-        """New inputs (n, d) on the scale of these tasks: `scaling` applied, or X as it is where nothing was standardised."""
+        """New inputs (n, d) as these tasks have them: standardised or mapped by kernels, or as they are where nothing was done.
+
+        For precomputed kernels give {"name of the kernel": K_new, ..., "X": the inputs for other kernels}, K_new (n, rows of the
+        Gram matrix); where that is the only kernel, K_new alone.
+        """
+        if self.kernel_map is not None:
+            return self.kernel_map.transform(X)
         X, columns = as_design(X, "X")
         wrong = unlike(self.feature_names, columns)
         if wrong is not None:
@@ -260,7 +345,7 @@ class Tasks:
         return describe(self)
 
     def fingerprint(self) -> str:
-        """SHA-256 of shapes and numbers: equal data, equal fingerprint."""
+        """SHA-256 of shapes and numbers: equal data, equal fingerprint. One task's inputs are copied at a time."""
         from mtldsl.tasks.about import fingerprint
 
         return fingerprint(self)
@@ -270,7 +355,8 @@ class Tasks:
         rows = " + ".join(map(str, counts)) if self.n_tasks <= 4 else _range(counts)
         missing = f" ({self.n_missing} missing)" if self.n_missing else ""
         kind = ("sparse " if self.is_sparse else "") + ("shared" if self.is_shared else "separate")
-        sizes = f"{_several(self.n_tasks, 'task')}, {_several(self.n_features, 'feature')}"
+        kernels = f" of {_several(len(self.views), 'kernel')}" if self.views else ""
+        sizes = f"{_several(self.n_tasks, 'task')}, {_several(self.n_features, 'feature')}{kernels}"
         return f"<Tasks: {sizes}, {kind} inputs, {rows} labelled rows{missing}>"
 
 

@@ -41,6 +41,7 @@ NEEDED = {
     "group_norm": {"groups": [[0, 1], [2]]},
     "graph_laplacian": {"L": np.eye(3)},
     "kronecker_ridge": {"rows": np.eye(4), "columns": np.eye(3)},
+    "mkl_norm": {"similarities": [mtl.union(), mtl.identity()], "p": 1.5},
     "matrix_normal": {
         "Sigma1": mtl.FeaturePrecision(TASKS["sign"], "my_precision"),
         "Sigma2": mtl.TaskPrecision(TASKS["sign"]),

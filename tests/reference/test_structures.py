@@ -11,13 +11,17 @@ import numpy as np
 import pytest
 from mtldsl.reference.registry import FORMULAS, STRUCTURES, structure, structure_of
 from mtldsl.reference.structures import block_bound, block_optimum, constraints_on, objective
+from scipy.sparse import csr_array
 
 from mtldsl.atoms.structures import (
+    Ball,
     FeatureCovarianceNorm,
     MatrixNormal,
+    MKLNorm,
     Range,
     SpectralMatrix,
     TaskCovarianceNorm,
+    TaskKernel,
 )
 from mtldsl.errors import ModelError
 
@@ -54,7 +58,38 @@ def test_a_structure_with_its_matrices_kept(atom, matrices, expected):
 
 
 def test_every_structure_is_worked_out_here():
-    assert set(STRUCTURES) == {case.values[0].name for case in BY_HAND}
+    """Weights of kernels: in test_kernels.py, and below."""
+    assert set(STRUCTURES) == {case.values[0].name for case in BY_HAND} | {"mkl_norm"}
+
+
+KERNELS = MKLNorm(
+    tuple(TaskKernel(str(m), csr_array(B)) for m, B in enumerate((np.ones((2, 1)), np.eye(2)))),
+    about=Ball(1.0),
+)
+
+
+@pytest.mark.parametrize("unknown", ["none", "W", "theta", "both"])
+def test_kernel_weights_kept(unknown):
+    """theta = (1/2, 1/4): K = [[3, 2], [2, 3]] / 4, whose inverse is [[3, -2], [-2, 3]] 4 / 5; rows (3, 1) and (-4, 0):
+    1/2 4/5 ((27 - 12 + 3) + 48) = 26.4. Convex in W and theta together.
+    """
+    V, theta = np.array([[3.0, 1.0], [-4.0, 0.0]]), np.array([0.5, 0.25])
+    assert objective(KERNELS, V, [theta]) == pytest.approx(26.4, rel=1e-13)
+    V = cp.Variable((2, 2), value=V) if unknown in ("W", "both") else V
+    theta = cp.Variable(2, value=theta) if unknown in ("theta", "both") else theta
+    stated = STRUCTURES["mkl_norm"](V, (theta,), KERNELS)
+    if unknown != "none":
+        assert stated.is_dcp() and stated.is_convex() and stated.shape == ()
+    assert float(stated.value) == pytest.approx(26.4, rel=1e-12)
+
+
+def test_bound_of_kernel_weights():
+    """At the best theta the bound is the value; at any other it is below the least value."""
+    V = np.array([[3.0, 1.0]])  # costs 4.5: test_kernels.py
+    best = np.array([1.0, 2.0]) / 3.0
+    assert block_bound(KERNELS, 0, V, [best]) == pytest.approx(4.5, rel=1e-12)
+    for theta in ([0.5, 0.5], [0.01, 0.99], [0.9, 0.1]):
+        assert block_bound(KERNELS, 0, V, [theta]) < 4.5 < objective(KERNELS, V, [theta])
 
 
 def test_the_convex_structures_on_weights_alone():

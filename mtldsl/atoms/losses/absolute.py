@@ -54,8 +54,8 @@ class AbsoluteLoss(SeparableLoss):
         # the point of [z - step, z + step] nearest to y: exactly y where it lies between
         return np.clip(y, z - step, z + step)
 
-    def pointwise_conjugate(self, u, y):
-        return u * y
+    def dual_quadratic(self, y):
+        return y, 0.0
 
     def dual_interval(self, y):
         return -1.0, 1.0
@@ -124,8 +124,8 @@ class QuantileLoss(SeparableLoss):
     def pointwise_prox(self, z, y, step):
         return np.clip(y, z - step * (1.0 - self.q), z + step * self.q)
 
-    def pointwise_conjugate(self, u, y):
-        return u * y
+    def dual_quadratic(self, y):
+        return y, 0.0
 
     def dual_interval(self, y):
         return -self.q, 1.0 - self.q
@@ -200,8 +200,8 @@ class HuberLoss(SeparableLoss):
         inner = r / (1.0 + step)
         return y + np.where(np.abs(inner) <= self.delta, inner, r - step * np.copysign(self.delta, r))
 
-    def pointwise_conjugate(self, u, y):
-        return u * (0.5 * u + y)
+    def dual_quadratic(self, y):
+        return y, 1.0
 
     def dual_interval(self, y):
         return -self.delta, self.delta

@@ -48,6 +48,7 @@ class LogisticLoss(SeparableLoss):
     name: ClassVar[str] = "logistic_loss"
     formula: ClassVar[str] = r"\sum_j \log\big(1+e^{-y_{ij}({})_j}\big)"
     labels: ClassVar[str] = "sign"
+    entropic: ClassVar[bool] = True
     smooth: ClassVar[bool] = True
     curvature: ClassVar[float] = 0.25
 

@@ -55,8 +55,8 @@ class HingeLoss(SeparableLoss):
         margin = y * z
         return y * np.maximum(margin, np.minimum(margin + step, 1.0))
 
-    def pointwise_conjugate(self, u, y):
-        return u * y
+    def dual_quadratic(self, y):
+        return y, 0.0
 
     def dual_interval(self, y):
         return np.minimum(-y, 0.0), np.maximum(-y, 0.0)
@@ -107,8 +107,8 @@ class SquaredHingeLoss(SeparableLoss):
         margin = y * z
         return y * np.where(margin < 1.0, (margin + 2.0 * step) / (1.0 + 2.0 * step), margin)
 
-    def pointwise_conjugate(self, u, y):
-        return u * (0.25 * u + y)
+    def dual_quadratic(self, y):
+        return y, 0.5
 
     def dual_interval(self, y):
         return np.where(y > 0, -np.inf, 0.0), np.where(y > 0, 0.0, np.inf)

@@ -35,8 +35,8 @@ class _Squares(SeparableLoss):
         pull = self.quadratic * step
         return (z + pull * y) / (1.0 + pull)
 
-    def pointwise_conjugate(self, u, y):
-        return u * (u / (2.0 * self.quadratic) + y)
+    def dual_quadratic(self, y):
+        return y, 1.0 / self.quadratic
 
 
 @register

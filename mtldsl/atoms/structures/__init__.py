@@ -4,6 +4,7 @@ from mtldsl.atoms.spectral_matrix import SpectralMatrix
 from mtldsl.atoms.structures.concave_spectrum import ConcaveSpectrum
 from mtldsl.atoms.structures.covariance_norms import FeatureCovarianceNorm, TaskCovarianceNorm
 from mtldsl.atoms.structures.matrix_normal import MatrixNormal
+from mtldsl.atoms.structures.mkl_norm import MKLNorm
 from mtldsl.atoms.structures.own_spectral_penalty import SpectralPenalty
 from mtldsl.atoms.structures.spectral_penalties import (
     CappedTraceNorm,
@@ -11,13 +12,17 @@ from mtldsl.atoms.structures.spectral_penalties import (
     SchattenNorm,
 )
 from mtldsl.atoms.structures.structure import Learned, Range, Structure
+from mtldsl.atoms.structures.task_kernel import TaskKernel
+from mtldsl.atoms.structures.weights_ball import Ball
 
 __all__ = [
+    "Ball",
     "CappedTraceNorm",
     "ConcaveSpectrum",
     "FeatureCovarianceNorm",
     "Learned",
     "LogRank",
+    "MKLNorm",
     "MatrixNormal",
     "Range",
     "SchattenNorm",
@@ -25,4 +30,5 @@ __all__ = [
     "SpectralPenalty",
     "Structure",
     "TaskCovarianceNorm",
+    "TaskKernel",
 ]

@@ -1,0 +1,93 @@
+"""Kernels between tasks, R = B B^T, by their factors: never a T x T matrix where a vector will do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy import sparse
+
+__all__ = ["Cell", "TaskKernel", "cells_of"]
+
+
+@dataclass(frozen=True, eq=False)
+class TaskKernel:
+    """R = B B^T (T, T), positive semidefinite, on some rows of W (d, T).
+
+    name    : of its weight
+    factor  : B (T, r), a CSR array; rank one, r = 1, for the indicator of a group of tasks
+    columns : positions of the features that it acts on, sorted; None: all
+    view    : what these features are called
+    """
+
+    name: str
+    factor: sparse.csr_array
+    columns: np.ndarray | None = None
+    view: str = ""  # what a user calls these features; "" for all
+
+    @property
+    def n_tasks(self) -> int:
+        return self.factor.shape[0]
+
+    @property
+    def matrix(self) -> np.ndarray:
+        """R, dense."""
+        return (self.factor @ self.factor.T).toarray()
+
+
+@dataclass(frozen=True, eq=False)
+class Cell:
+    """Rows of W on which the same kernels act: there W costs 1/2 tr(W K^+ W^T), K the weighted sum of the kernels."""
+
+    rows: slice | np.ndarray
+    members: np.ndarray  # which kernels
+    factor: sparse.csr_array  # their factors side by side, (T, k)
+    owner: np.ndarray  # (k,) the position in `members` of every column of `factor`
+
+    @cached_property
+    def transposed(self) -> sparse.csr_array:
+        return self.factor.T.tocsr()
+
+    def kernel(self, weights) -> np.ndarray:
+        """K = sum of weights[m] R_m over the members, (T, T) dense; `weights` are those of all kernels."""
+        scaled = self.factor.multiply(weights[self.members][self.owner][None, :]).tocsr()
+        return (scaled @ self.transposed).toarray()
+
+    def sizes(self, Z) -> np.ndarray:
+        """tr(Z R_m Z^T) of every member, for Z (rows of the cell, T)."""
+        parts = np.asarray(Z @ self.factor)
+        return self.add_up(np.einsum("ij,ij->j", parts, parts))
+
+    def add_up(self, per_column) -> np.ndarray:
+        """Sums over the columns of each member."""
+        return np.bincount(self.owner, weights=per_column, minlength=len(self.members))
+
+    def times(self, Z, weights) -> np.ndarray:
+        """Z K, by the factors."""
+        scale = weights[self.members][self.owner]
+        return np.asarray((np.asarray(Z @ self.factor) * scale) @ self.transposed)
+
+
+def cells_of(kernels: tuple[TaskKernel, ...], n_rows: int) -> tuple[Cell, ...]:
+    """The rows of W, parted by the kernels that act on them. Rows on which none acts are in no cell."""
+    if all(kernel.columns is None for kernel in kernels):
+        return (_cell(kernels, np.arange(len(kernels)), slice(None)),)
+    acts = np.ones((n_rows, len(kernels)), dtype=bool)
+    for m, kernel in enumerate(kernels):
+        if kernel.columns is not None:
+            acts[:, m] = False
+            acts[kernel.columns, m] = True
+    patterns, which = np.unique(acts, axis=0, return_inverse=True)
+    which = which.ravel()
+    return tuple(
+        _cell(kernels, np.flatnonzero(pattern), np.flatnonzero(which == c))
+        for c, pattern in enumerate(patterns)
+        if pattern.any()
+    )
+
+
+def _cell(kernels, members: np.ndarray, rows) -> Cell:
+    factors = [kernels[m].factor for m in members]
+    owner = np.repeat(np.arange(len(members)), [factor.shape[1] for factor in factors])
+    return Cell(rows, members, sparse.csr_array(sparse.hstack(factors, format="csr")), owner)

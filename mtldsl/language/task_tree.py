@@ -1,0 +1,86 @@
+"""The indicators of a tree of tasks: for every node, which tasks are below it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from scipy import sparse
+
+from mtldsl.errors import ModelError
+
+__all__ = ["indicators_of_tree"]
+
+
+def indicators_of_tree(
+    parents: Mapping | np.ndarray, names: tuple[str, ...]
+) -> list[tuple[str, sparse.csr_array]]:
+    """(name of the node, indicator (T, 1) of the tasks below it), inner nodes from the root down, then the tasks.
+
+    parents : {node: parent or None}, leaves being the names of the tasks; or positions, -1 for a root, the first T being the tasks.
+    ModelError where that is no tree (or several) over exactly these tasks.
+    """
+    nodes, up = _positions(parents, names)
+    T, depth = len(names), _depths(nodes, up)
+    below: list[list[int]] = [[] for _ in nodes]
+    for t in range(T):
+        node = t
+        while node >= 0:
+            below[node].append(t)
+            node = up[node]
+    for node in range(T, len(nodes)):
+        if not below[node]:
+            raise ModelError(
+                f"tree(...): node {nodes[node]!r} has no child and is no task; the leaves have to be the tasks"
+            )
+    for t in range(T):
+        if len(below[t]) > 1:
+            raise ModelError(f"tree(...): task {nodes[t]!r} has children; the tasks have to be the leaves")
+    inner = sorted(range(T, len(nodes)), key=lambda node: depth[node])
+    found = []
+    for node in [*inner, *range(T)]:
+        rows = np.array(below[node])
+        factor = sparse.csr_array((np.ones(rows.size), (rows, np.zeros(rows.size, int))), shape=(T, 1))
+        found.append((str(nodes[node]), factor))
+    return found
+
+
+def _positions(parents, names) -> tuple[list, list[int]]:
+    """(the nodes, tasks first; the position of every node's parent, -1 for a root)."""
+    T = len(names)
+    if not isinstance(parents, Mapping):
+        if len(parents) < T:
+            raise ModelError(
+                f"tree(...): {len(parents)} nodes for {T} tasks; the first {T} are the tasks, and inner nodes follow"
+            )
+        for node, parent in enumerate(parents.tolist()):
+            if not -1 <= parent < len(parents):
+                raise ModelError(
+                    f"tree(...): the parent of node {node} is {parent}; write a position up to {len(parents) - 1}, or -1"
+                )
+        return [*names, *(f"node{k}" for k in range(T, len(parents)))], parents.tolist()
+    nodes = dict.fromkeys([*parents.keys(), *(p for p in parents.values() if p is not None)])
+    for name in names:
+        if name not in nodes:
+            raise ModelError(
+                f"tree(...): task {name!r} is not in the tree; its leaves have to be the tasks, by name, as in "
+                f"{{{name!r}: 'group', 'group': None}}"
+            )
+    order = [*names, *(node for node in nodes if node not in set(names))]
+    place = {node: k for k, node in enumerate(order)}
+    return order, [-1 if parents.get(node) is None else place[parents[node]] for node in order]
+
+
+def _depths(nodes, up) -> list[int]:
+    """How far every node is from its root; ModelError for a circle."""
+    depth = [0] * len(nodes)
+    for start in range(len(nodes)):
+        node, steps = start, 0
+        while up[node] >= 0:
+            node, steps = up[node], steps + 1
+            if steps > len(nodes):
+                raise ModelError(
+                    f"tree(...): the parents of node {nodes[start]!r} go round in a circle; one node has to be the root"
+                )
+        depth[start] = steps
+    return depth

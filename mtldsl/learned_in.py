@@ -1,0 +1,52 @@
+"""Everything that a model learns beside its weights, at a point, as the solution shows it."""
+
+from __future__ import annotations
+
+from mtldsl.atoms.spectral_matrix import SpectralMatrix
+from mtldsl.compile.from_tree import learned_of, names_in
+from mtldsl.compile.normal_form import Blocks, NormalForm
+from mtldsl.compile.structure_term import Structures, StructureTerm, learned_matrices, structure_terms
+from mtldsl.language.learned import LearnedUnknown, RangeConstraint, ranges_of
+from mtldsl.language.objective import Objective
+from mtldsl.learned import LearnedMatrix
+from mtldsl.learned_weights import LearnedWeights
+
+__all__ = ["learned_in"]
+
+
+def learned_in(
+    form: NormalForm, objective: Objective, constraints, blocks: Blocks, structures: Structures | None
+) -> dict[str, LearnedMatrix | LearnedWeights]:
+    """By name: matrices, and the weights of task similarities - also those that the model gives or has eliminated."""
+    found = learned_matrices(form, blocks) if structures is None else dict(structures)
+    learned: dict[str, LearnedMatrix | LearnedWeights] = {}
+    for term in structure_terms(form):
+        if not term.atom.of_matrices and term.names[0] in found:
+            learned[term.names[0]] = _weights(objective, term, found[term.names[0]])
+    for unknown, about in ranges_of(c for c in constraints if isinstance(c, RangeConstraint)).items():
+        if unknown.kind != "weights" and about.lower == about.upper:  # nothing is left to learn
+            found[unknown.name] = SpectralMatrix.multiple_of_identity(about.lower, unknown.side)
+    for unknown in learned_of(objective):
+        if unknown.name in found and unknown.name not in learned:  # its term may have the coefficient 0
+            names = names_in(objective, unknown)
+            learned[unknown.name] = LearnedMatrix(
+                unknown.name, unknown.axis, unknown.kind, names, found[unknown.name]
+            )
+    return learned
+
+
+def _weights(objective: Objective, term: StructureTerm, theta) -> LearnedWeights:
+    typed = next(t for t in objective.terms if t.atom_text == term.typed or t.text == term.typed)
+    name = next((m.name for m in typed.learned if isinstance(m, LearnedUnknown)), "theta")
+    part, n_columns = typed.argument.parts[0], typed.argument.shape[1]
+    tasks = part.weights.tasks
+    columns = tasks.task_names if part.right is None else [f"column{t}" for t in range(n_columns)]
+    kernels = term.atom.kernels
+    return LearnedWeights(
+        name,
+        theta,
+        term.atom.names,
+        tuple(columns),
+        tuple(kernel.factor for kernel in kernels),
+        term.atom.views,
+    )

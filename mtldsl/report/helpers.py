@@ -1,0 +1,79 @@
+"""What is typed in a model and is no function of its weights: similarities of tasks, what is learned, and the norm that bounds it."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import dataclass
+
+from mtldsl.language.file_words import typed_usage
+from mtldsl.language.kernel_weights import KernelWeights
+from mtldsl.language.vocabulary import SIMILARITIES, UNKNOWNS, p_norm
+
+__all__ = ["HELPERS", "Helper", "groups_of_helpers", "helper"]
+
+#: name -> function or class, in the order of the catalogue
+HELPERS = {**SIMILARITIES, **UNKNOWNS, "p_norm": p_norm}
+
+_SIMILARITY, _MATRIX, _WEIGHTS, _NORM = (
+    "similarity of tasks",
+    "matrix that is learned",
+    "weights that are learned",
+    "norm of kernel weights",
+)
+_GROUPS = (
+    (
+        "Similarities of tasks",
+        "What stands in the list of mkl_norm(W, [union(), individual()], theta): each makes one or several kernels R between tasks, every "
+        "one with a weight of its own. All take columns=..., the features that they are about: positions, names, a slice, or the name of "
+        "a view.",
+        (_SIMILARITY,),
+    ),
+    (
+        "What is learned beside the weights",
+        "Declared as Weights are (in a problem file under [learned]), and bounded in subject_to.",
+        (_MATRIX, _WEIGHTS, _NORM),
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Helper:
+    """One of them."""
+
+    name: str
+    kind: str
+    typed: str  # with its parameters and defaults
+    summary: str  # the first line of its documentation
+    documentation: str
+
+    @property
+    def short(self) -> str:
+        """Typed, without what all similarities take."""
+        return self.typed.replace(", columns=None", "").replace("columns=None", "")
+
+
+def helper(name: str) -> Helper:
+    """One of `HELPERS`.
+
+    >>> helper("laplacian").short
+    'laplacian(L, gamma=1.0)'
+    """
+    value, typed = HELPERS[name], name
+    if name in UNKNOWNS:
+        kind = _WEIGHTS if value is KernelWeights else _MATRIX
+        signature = inspect.signature(value)
+        typed += str(
+            inspect.Signature([p.replace(annotation=p.empty) for p in signature.parameters.values()])
+        )
+    else:
+        kind, typed = _SIMILARITY if name in SIMILARITIES else _NORM, typed_usage(name)
+    documentation = inspect.getdoc(value)
+    return Helper(name, kind, typed, " ".join(documentation.split("\n\n")[0].split()), documentation)
+
+
+def groups_of_helpers() -> list[tuple[str, str, list[Helper]]]:
+    """(heading, what they have in common, the helpers) in the order of the catalogue."""
+    every = [helper(name) for name in HELPERS]
+    return [
+        (heading, about, [one for one in every if one.kind in kinds]) for heading, about, kinds in _GROUPS
+    ]

@@ -1,0 +1,44 @@
+"""What pictures share: a figure that is just large enough, and names that are not too long."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["ordinal", "short", "trim"]
+
+
+def trim(ax: Axes, width: float, height: float, pad: float = 0.12) -> None:
+    """A figure just large enough for axes of `width` by `height` inches and what stands around them: names, a colour bar, a title."""
+    figure = ax.figure
+    inches = figure.dpi_scale_trans.inverted()
+    everything, cells = ax.get_tightbbox().transformed(inches), ax.get_window_extent().transformed(inches)
+    left, below = cells.x0 - everything.x0 + pad, cells.y0 - everything.y0 + pad
+    beside, above = everything.x1 - cells.x1 + pad, max(everything.y1 - cells.y1, 0.3) + pad
+    whole = left + width + beside, below + height + above
+    figure.set_size_inches(*whole)
+    ax.set_position((left / whole[0], below / whole[1], width / whole[0], height / whole[1]))
+
+
+def short(name: str, longest: int = 28) -> str:
+    """Start and end: names of one kind often differ in their last characters alone.
+
+    >>> short("a name that goes on and on to its end 17", 20)
+    'a name th…its end 17'
+    """
+    if len(name) <= longest:
+        return name
+    end = min(12, longest // 2)
+    return f"{name[: longest - end - 1]}…{name[-end:]}"
+
+
+def ordinal(step: int) -> str:
+    """Which names are written where `step` - 1 are left out between two.
+
+    >>> ordinal(2), ordinal(3), ordinal(12), ordinal(21)
+    ('second', 'third', '12th', '21st')
+    """
+    ending = "th" if step // 10 % 10 == 1 else {1: "st", 2: "nd", 3: "rd"}.get(step % 10, "th")
+    return {2: "second", 3: "third"}.get(step, f"{step}{ending}")

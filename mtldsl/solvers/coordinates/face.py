@@ -1,0 +1,132 @@
+"""Conjugate gradients on a face: all multipliers that are off their bounds move together, where one by one they crawl."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mtldsl.solvers.coordinates.nodes import Nodes
+from mtldsl.solvers.coordinates.samples import Samples
+
+__all__ = ["Face"]
+
+#: Halvings of a projected step before it is given up.
+_HALVINGS = 6
+
+#: Residual of the linear system, relative to its right-hand side, that is small enough: bounds change what is to be solved anyway.
+_ACCURATE = 1e-3
+
+
+class Face:
+    """The samples `free`, and the quadratic that the dual value is on them: slope and Hessian H = X K_theta X^T / c + diag(curvature),
+    with `shift` added inside a task for its intercept.
+    """
+
+    def __init__(
+        self,
+        samples: Samples,
+        nodes: Nodes,
+        table: np.ndarray,
+        theta: np.ndarray,
+        shift: float,
+        intercepts: np.ndarray,
+    ):
+        from mtldsl.solvers.kernels.coordinate_ascent import supports
+
+        u, low, high = table[:, 0], table[:, 1], table[:, 2]
+        self.free = np.flatnonzero((u > low) & (u < high))
+        self.nodes, self.theta, self.shift = nodes, theta, shift
+        self.offsets = np.searchsorted(self.free, samples.offsets).astype(np.int64)
+        self.task = np.repeat(np.arange(samples.n_tasks), np.diff(self.offsets))
+        self.rows = samples.rows_of[self.free] if samples.rows_of.size else self.free
+        self.inputs = samples.inputs[1:]
+        d = samples.n_features
+        self.w = np.zeros(d)
+        if samples.is_sparse:
+            arguments = self.offsets, self.rows, samples.indices, samples.indptr
+            ends = np.zeros(samples.n_tasks + 1, dtype=np.int64)
+            supports(*arguments, np.full(d, -1, dtype=np.int64), True, ends, np.empty(0, np.int32))
+            found = np.empty(ends[-1], dtype=np.int32)
+            supports(*arguments, np.full(d, -1, dtype=np.int64), False, ends, found)
+            self.support = (ends, found)
+        else:
+            self.support = (samples.support_of, samples.support)
+        own = table[self.free]
+        self.u, self.low, self.high, self.curvature = own[:, 0], own[:, 1], own[:, 2], own[:, 4]
+        self.slope = own[:, 3] + self.curvature * self.u + self._dots(nodes.store) - intercepts[self.task]
+        # Jacobi's preconditioner: kernel values differ as rows and tasks do
+        diagonal = own[:, 5:] @ np.ones(1) if own.shape[1] == 6 else own[:, 5:].sum(axis=1)
+        self.scale = np.sqrt(
+            np.maximum(diagonal * float(theta.max()) + shift + self.curvature, np.finfo(float).tiny)
+        )
+
+    def _dots(self, store) -> np.ndarray:
+        from mtldsl.solvers.kernels.face_products import dots
+
+        z = np.zeros(self.free.size)
+        dots(
+            store,
+            self.theta,
+            self.offsets,
+            self.rows,
+            *self.inputs,
+            *self.support,
+            *self.nodes.layout,
+            self.w,
+            z,
+        )
+        return z
+
+    def nodes_of(self, v) -> np.ndarray:
+        """The node vectors of multipliers v on the face."""
+        from mtldsl.solvers.kernels.face_products import gather
+
+        store = np.zeros(self.nodes.store.size)
+        gather(v, self.offsets, self.rows, *self.inputs, *self.support, *self.nodes.layout, self.w, store)
+        return store
+
+    def product(self, v) -> np.ndarray:
+        """H v."""
+        result = self._dots(self.nodes_of(v)) + self.curvature * v
+        if self.shift:
+            result += (
+                self.shift * np.bincount(self.task, weights=v, minlength=self.offsets.size - 1)[self.task]
+            )
+        return result
+
+    def step(self, most: int) -> tuple[np.ndarray, float, bool]:
+        """(change of u on the face, by how much the dual value rises, whether the whole step was best), `most` products for its direction."""
+        direction = self._solve(most)
+        if not np.isfinite(direction).all():
+            return np.zeros(self.free.size), 0.0, False
+        best, gain, best_t, t = np.zeros(self.free.size), 0.0, 0.0, 1.0
+        for _ in range(_HALVINGS):
+            change = np.clip(self.u + t * direction, self.low, self.high) - self.u
+            rise = -float(change @ (self.slope + 0.5 * self.product(change)))
+            if rise > gain:
+                best, gain, best_t = change, rise, t
+            elif gain > 0.0:
+                break
+            if t == 1.0 and gain > 0.0 and np.array_equal(change, direction):
+                break
+            t *= 0.5
+        return best, gain, best_t == 1.0
+
+    def _solve(self, most: int) -> np.ndarray:
+        """H direction = -slope by conjugate gradients in the scale of the diagonal."""
+        x, r = np.zeros(self.free.size), -self.slope / self.scale
+        p, size = r.copy(), float(r @ r)
+        enough = _ACCURATE**2 * size
+        for _ in range(most):
+            if size <= enough:
+                break
+            Hp = self.product(p / self.scale) / self.scale
+            bent = float(p @ Hp)
+            if bent <= 1e-14 * float(p @ p):  # flat: the bounds end this direction
+                break
+            t = size / bent
+            x += t * p
+            r -= t * Hp
+            new = float(r @ r)
+            p = r + (new / size) * p
+            size = new
+        return x / self.scale

@@ -1,0 +1,88 @@
+"""A loss as coordinate ascent sees it: rows, multipliers and their conjugates, sample by sample."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import sparse
+
+from mtldsl.compile.normal_form import LossTerm
+
+__all__ = ["Samples"]
+
+
+class Samples:
+    """The flat samples of a separable loss: row `rows_of[i]` of the inputs (row i where that is empty), in tasks by `offsets`.
+
+    conj_i(u) = linear_i u + curvature_i u^2 / 2 on [low_i, high_i], or the entropy on 0 <= -y u <= weight_i where `entropic`.
+    """
+
+    def __init__(self, loss: LossTerm):
+        tasks, atom = loss.tasks, loss.atom
+        self.loss, self.n, self.n_tasks, self.n_features = (
+            loss,
+            tasks.n_samples,
+            tasks.n_tasks,
+            tasks.n_features,
+        )
+        self.offsets = np.ascontiguousarray(tasks.offsets, dtype=np.int64)
+        X, self.rows_of = _rows(tasks)
+        nothing = np.empty(0)
+        if sparse.issparse(X):
+            self.dense, self.data, self.indices, self.indptr = np.empty((0, 0)), X.data, X.indices, X.indptr
+        else:
+            self.dense = np.ascontiguousarray(X)
+            self.data, self.indices, self.indptr = nothing, np.empty(0, np.int32), np.empty(0, np.int32)
+        self.y, self.entropic = np.asarray(tasks.targets, float), atom.entropic
+        self.weight = np.ones(self.n) if loss.scale is None else np.asarray(loss.scale, float)
+        self.low, self.high = loss.dual_interval()
+        self.inputs = (self.rows_of, self.dense, self.data, self.indices, self.indptr)
+        self.support_of, self.support = self._supports()
+
+    @property
+    def is_sparse(self) -> bool:
+        return self.dense.shape[0] == 0
+
+    def _supports(self) -> tuple[np.ndarray, np.ndarray]:
+        """The features that occur in the rows of each task; all, where inputs are dense."""
+        d, T = self.n_features, self.n_tasks
+        if not self.is_sparse:
+            return np.arange(T + 1, dtype=np.int64) * d, np.tile(np.arange(d, dtype=np.int32), T)
+        from mtldsl.solvers.kernels.coordinate_ascent import supports
+
+        ends = np.zeros(T + 1, dtype=np.int64)
+        arguments = self.offsets, self.rows_of, self.indices, self.indptr
+        supports(*arguments, np.full(d, -1, dtype=np.int64), True, ends, np.empty(0, np.int32))
+        found = np.empty(ends[-1], dtype=np.int32)
+        supports(*arguments, np.full(d, -1, dtype=np.int64), False, ends, found)
+        return ends, found
+
+    def table(self, n_cells: int) -> np.ndarray:
+        """(n, 5 + cells): u, low, high and the conjugate's two numbers of every sample, as the kernels want them; norms are still zero."""
+        table = np.zeros((self.n, 5 + n_cells))
+        table[:, 1], table[:, 2] = self.low, self.high
+        if self.entropic:
+            table[:, 3], table[:, 4] = self.y, self.weight
+        else:
+            linear, curvature = self.loss.atom.dual_quadratic(self.y)
+            table[:, 3], table[:, 4] = linear, curvature / self.weight
+        return table
+
+    def start(self, u=None) -> np.ndarray:
+        """Multipliers to begin with: those given, moved into their intervals; else zero, which every loss of the language allows."""
+        if u is None:
+            u = np.zeros(self.n)
+        u = np.clip(np.asarray(u, float), self.low, self.high)
+        if self.entropic:  # the slope of the entropy is infinite at its ends
+            a = np.clip(-self.y * u, 1e-3 * self.weight, (1.0 - 1e-3) * self.weight)
+            return -self.y * np.where((-self.y * u > 0) & (-self.y * u < self.weight), -self.y * u, a)
+        return u
+
+
+def _rows(tasks):
+    """(inputs, the row of every flat sample; empty where that is its own number)."""
+    none = np.empty(0, np.int64)
+    if not tasks.is_shared:
+        return tasks.stacked, none
+    if tasks.mask is not None:
+        return tasks.X, np.nonzero(tasks.mask.T)[1].astype(np.int64)
+    return tasks.X, np.tile(np.arange(tasks.X.shape[0], dtype=np.int64), tasks.n_tasks)

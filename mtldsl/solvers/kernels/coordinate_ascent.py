@@ -1,0 +1,216 @@
+"""Dual coordinate ascent over samples, task by task: sequential by nature, so compiled; imported when first used.
+
+While the samples of one task are visited, only its own weights w = -sum over nodes of (coefficient theta node) change, by multiples of
+rows x_i: one dot product and one addition of a row a step, however many kernels act. The nodes are brought up to date when the task is left.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit
+
+__all__ = ["row_norms", "supports", "sweep"]
+
+
+@njit(inline="always")
+def _random(state, t):
+    """xorshift64: the next state of the seeded sequence of task t, in place."""
+    x = state[t]
+    x ^= x << np.uint64(13)
+    x ^= x >> np.uint64(7)
+    x ^= x << np.uint64(17)
+    state[t] = x
+    return x
+
+
+@njit(inline="always")
+def _entropy_step(u, y, z, q, s):
+    """argmax over v of -s H(-y v / s) + v z - q/2 (v - u)^2 by Newton's method, kept inside (0, s): the logistic loss."""
+    a0 = -y * u
+    low, high = 0.0, s
+    a = min(max(a0, 1e-3 * s), (1.0 - 1e-3) * s)
+    for _ in range(60):
+        g = math.log(a / (s - a)) + y * z + q * (a - a0)
+        if g > 0.0:
+            high = a
+        else:
+            low = a
+        step = g / (s / (a * (s - a)) + q)
+        new = a - step
+        if not (low < new < high):
+            # towards an end the root may lie near no float but the end's neighbours: halve the distance to it
+            new = (
+                0.5 * (low + high) if low > 0.0 and high < s else (0.1 * a if g > 0.0 else s - 0.1 * (s - a))
+            )
+            if new <= low or new >= high:
+                new = 0.5 * (low + high)
+        if abs(new - a) <= 1e-15 * min(a, s - a) or new <= 1e-300:
+            a = new
+            break
+        a = new
+    return -y * a
+
+
+@njit(cache=True, nogil=True)
+def sweep(
+    order, offsets, index, active, rows_of, dense, data, indices, indptr, samples, entropic, support_of, support,
+    cell_of, place, entry_of, entry_at, entry_cell, entry_factor, entry_kernel, theta, store, shift, intercepts, w, old, bounds, shrinking, random,
+):  # fmt: skip
+    """One pass over the active samples of the tasks in `order`. Changes index, active, samples, store, intercepts.
+
+    Multipliers u maximise -sum conj_i(u_i) - 1/2 sum_m theta_m b_m(u). A row of `samples`, together so that it is one look into memory:
+    u, low, high, b, c, then the squared norm of x_i over every cell of features; conj(u) = b u + c u^2 / 2 on [low, high] or, where
+    `entropic`, the entropy on 0 <= -y u <= s with y in place of b and s in place of c.
+    bounds = (lowest, highest) projected gradient of the pass before; returned are those of this one, and by how much the dual value rose.
+    """
+    n_cells = samples.shape[1] - 5
+    is_dense = dense.shape[0] > 0
+    scale = np.zeros(n_cells)
+    least, most, gain = np.inf, -np.inf, 0.0
+    for t in order:
+        if active[t] == 0:
+            continue
+        first, begin, end = offsets[t], support_of[t], support_of[t + 1]
+        scale[:] = 0.0
+        for e in range(entry_of[t], entry_of[t + 1]):
+            scale[entry_cell[e]] += theta[entry_kernel[e]] * entry_factor[e] ** 2
+        for c in range(n_cells):
+            scale[c] = max(
+                scale[c], 1e-60
+            )  # weights of zero leave no trace in w, and the change is read from w
+        for p in range(begin, end):
+            w[support[p]] = 0.0
+        for e in range(entry_of[t], entry_of[t + 1]):
+            f = -theta[entry_kernel[e]] * entry_factor[e]
+            if f != 0.0:
+                at, c = entry_at[e], entry_cell[e]
+                for p in range(begin, end):
+                    j = support[p]
+                    if n_cells == 1 or cell_of[j] == c:
+                        w[j] += f * store[at + place[j]]
+        for p in range(begin, end):
+            old[p - begin] = w[support[p]]
+
+        n_active, k = active[t], 0
+        for i in range(n_active - 1, 0, -1):
+            other = int(_random(random, t) % np.uint64(i + 1))
+            index[first + i], index[first + other] = index[first + other], index[first + i]
+        while k < n_active:
+            i = index[first + k]
+            row = rows_of[i] if rows_of.size > 0 else i
+            z = intercepts[t]
+            if is_dense:
+                for j in range(w.size):
+                    z += w[j] * dense[row, j]
+            else:
+                for p in range(indptr[row], indptr[row + 1]):
+                    z += w[indices[p]] * data[p]
+            q = shift
+            for c in range(n_cells):
+                q += scale[c] * samples[i, 5 + c]
+            before, low, high, linear, curvature = (
+                samples[i, 0],
+                samples[i, 1],
+                samples[i, 2],
+                samples[i, 3],
+                samples[i, 4],
+            )
+            slope, curved = 0.0, 0.0
+            if entropic:
+                new = _entropy_step(before, linear, z, q, curvature)
+                violation = abs(new - before) * q
+                most = max(most, violation)
+                least = min(least, 0.0)
+            else:
+                slope = linear + curvature * before - z
+                projected = slope
+                if before <= low:
+                    if shrinking and slope > bounds[1]:
+                        n_active -= 1
+                        index[first + k], index[first + n_active] = index[first + n_active], i
+                        continue
+                    projected = min(slope, 0.0)
+                elif before >= high:
+                    if shrinking and slope < bounds[0]:
+                        n_active -= 1
+                        index[first + k], index[first + n_active] = index[first + n_active], i
+                        continue
+                    projected = max(slope, 0.0)
+                most, least = max(most, projected), min(least, projected)
+                curved = q + curvature
+                if projected == 0.0:
+                    new = before
+                elif curved > 0.0:
+                    new = min(max(before - slope / curved, low), high)
+                else:  # a row of zeros: the conjugate alone decides
+                    new = low if slope > 0.0 else high
+                    new = new if abs(new) < np.inf else before
+            change = new - before
+            if change != 0.0:
+                if not entropic:
+                    gain -= change * (slope + 0.5 * curved * change)
+                samples[i, 0] = new
+                intercepts[t] -= shift * change
+                if is_dense:
+                    if n_cells == 1:
+                        f = scale[0] * change
+                        for j in range(w.size):
+                            w[j] -= f * dense[row, j]
+                    else:
+                        for j in range(w.size):
+                            w[j] -= scale[cell_of[j]] * change * dense[row, j]
+                elif n_cells == 1:
+                    f = scale[0] * change
+                    for p in range(indptr[row], indptr[row + 1]):
+                        w[indices[p]] -= f * data[p]
+                else:
+                    for p in range(indptr[row], indptr[row + 1]):
+                        j = indices[p]
+                        w[j] -= scale[cell_of[j]] * change * data[p]
+            k += 1
+        active[t] = n_active
+
+        for p in range(begin, end):
+            j = support[p]
+            old[p - begin] = (old[p - begin] - w[j]) / scale[cell_of[j]]
+        for e in range(entry_of[t], entry_of[t + 1]):
+            f, at, c = entry_factor[e], entry_at[e], entry_cell[e]
+            for p in range(begin, end):
+                j = support[p]
+                if n_cells == 1 or cell_of[j] == c:
+                    store[at + place[j]] += f * old[p - begin]
+    return least, most, gain
+
+
+@njit(cache=True, nogil=True)
+def row_norms(rows_of, dense, data, indices, indptr, cell_of, samples):
+    """samples[i, 5 + c] = squared norm of the row of sample i over the features of cell c."""
+    samples[:, 5:] = 0.0
+    for i in range(samples.shape[0]):
+        row = rows_of[i] if rows_of.size > 0 else i
+        if dense.shape[0] > 0:
+            for j in range(dense.shape[1]):
+                samples[i, 5 + cell_of[j]] += dense[row, j] * dense[row, j]
+        else:
+            for p in range(indptr[row], indptr[row + 1]):
+                samples[i, 5 + cell_of[indices[p]]] += data[p] * data[p]
+
+
+@njit(cache=True, nogil=True)
+def supports(offsets, rows_of, indices, indptr, stamp, count_only, support_of, support):
+    """The features that occur in every task's rows: their numbers into support_of (counted first), then themselves into support."""
+    for t in range(offsets.size - 1):
+        found = support_of[t] if not count_only else 0
+        for i in range(offsets[t], offsets[t + 1]):
+            row = rows_of[i] if rows_of.size > 0 else i
+            for p in range(indptr[row], indptr[row + 1]):
+                j = indices[p]
+                if stamp[j] != t:
+                    stamp[j] = t
+                    if not count_only:
+                        support[found] = j
+                    found += 1
+        if count_only:
+            support_of[t + 1] = support_of[t] + found

@@ -1,0 +1,207 @@
+"""The features that kernels give to a row, of those they were made from and of every row to come; and how a file keeps them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+
+from mtldsl.errors import DataError, ModelError
+from mtldsl.tasks.inputs import as_design
+from mtldsl.tasks.kernels import INPUTS, FunctionKernel, GivenKernel, Kernel, NamedKernel
+from mtldsl.tasks.names import unlike
+from mtldsl.tasks.scaling import Scaling
+
+__all__ = ["KernelMap", "View"]
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """The features of one kernel: phi(x) = L^-1 k(x, pivots), so that <phi(x), phi(x')> = k(x, x') on the training rows."""
+
+    kernel: Kernel
+    rows: np.ndarray | sparse.csr_array  # (r, d) the pivots; of a given kernel (r,) their positions
+    triangle: np.ndarray  # (r, r) L, lower triangular: the features of the pivots
+
+    @property
+    def size(self) -> int:
+        return len(self.triangle)
+
+    def features(self, given) -> np.ndarray:
+        """(n, r) of new rows (n, d), or of their kernel with all training rows (n, size)."""
+        from scipy.linalg import solve_triangular
+
+        if isinstance(self.kernel, GivenKernel):
+            values = given[:, self.rows]
+        else:  # in the layout of the training rows: not every kernel takes a sparse matrix with a dense one
+            values = self.kernel(_like(self.rows, given), self.rows)
+        return np.ascontiguousarray(solve_triangular(self.triangle, values.T.astype(float), lower=True).T)
+
+    def same(self, other: View) -> bool:
+        return (
+            self.kernel == other.kernel
+            and np.array_equal(self.triangle, other.triangle)
+            and sparse.issparse(self.rows) == sparse.issparse(other.rows)
+            and self.rows.shape == other.rows.shape
+            and (abs(self.rows - other.rows).max() == 0)
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class KernelMap:
+    """x -> [phi_1(x), ..., phi_V(x)], fixed once by the rows of some tasks.
+
+    views            {name of the kernel: slice of its columns}
+    feature_names    of what goes in; `names` of what comes out, "rbf[0]"
+    scaling          the statistics of `standardize()` that are applied to inputs first, or None
+    """
+
+    parts: tuple[View, ...]
+    feature_names: tuple[str, ...]
+    scaling: Scaling | None
+
+    @property
+    def views(self) -> dict[str, slice]:
+        ends = np.cumsum([0, *(view.size for view in self.parts)]).tolist()
+        return {v.kernel.name: slice(a, b) for v, a, b in zip(self.parts, ends, ends[1:], strict=False)}
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(f"{view.kernel.name}[{k}]" for view in self.parts for k in range(view.size))
+
+    @property
+    def given(self) -> list[str]:
+        """Names of the precomputed kernels, of which new inputs say nothing."""
+        return [view.kernel.name for view in self.parts if isinstance(view.kernel, GivenKernel)]
+
+    def __eq__(self, other) -> bool:
+        if not isinstance(other, KernelMap):
+            return NotImplemented
+        return self is other or (
+            self.feature_names == other.feature_names
+            and self.scaling == other.scaling
+            and len(self.parts) == len(other.parts)
+            and all(mine.same(theirs) for mine, theirs in zip(self.parts, other.parts, strict=True))
+        )
+
+    __hash__ = None  # equal by content that arrays hold
+
+    def transform(self, X, what: str = "transform: X") -> np.ndarray:
+        """Features (n, r) of new inputs, as the user has them: not standardised.
+
+        X : (n, d). Where kernels are precomputed, {"name": K} with K (n, training rows) for each of those, and "X": the inputs
+            where there are others; K alone where it is the only kernel.
+        """
+        given = self._split(X, what)
+        sizes = {name: part.shape[0] for name, part in given.items()}
+        if len(set(sizes.values())) > 1:
+            raise DataError(f"{what}: other numbers of rows, {sizes}; give the same rows for all kernels")
+        return self.features(given.get(INPUTS), given)
+
+    def features(self, X, given: dict[str, np.ndarray] | None = None) -> np.ndarray:
+        """Features (n, r) of inputs on the scale of training, and of the values of the precomputed kernels by their names."""
+        return np.hstack(
+            [v.features(given[v.kernel.name] if isinstance(v.kernel, GivenKernel) else X) for v in self.parts]
+        )
+
+    def _split(self, X, what: str) -> dict[str, np.ndarray]:
+        """What each precomputed kernel takes, by its name, and the standardised inputs for the others."""
+        needed = [*self.given, *([INPUTS] if len(self.given) < len(self.parts) else [])]
+        if not isinstance(X, dict):
+            if len(needed) > 1:
+                raise DataError(
+                    f"{what}: the kernel {self.given[0]!r} is precomputed, so that inputs alone do not tell its values; write "
+                    f"{_example(needed)}, K_new its values between the new rows and all training rows"
+                )
+            X = {needed[0]: X}
+        if X.keys() != set(needed):
+            wrong = next((key for key in X if key not in needed), None)
+            missing = next((key for key in needed if key not in X), None)
+            problem = (
+                f"{missing!r} is missing" if wrong is None else f"there is no precomputed kernel {wrong!r}"
+            )
+            raise DataError(f"{what}: {problem}; write {_example(needed)}")
+        return {key: self._checked(key, value, what) for key, value in X.items()}
+
+    def _checked(self, key: str, value, what: str):
+        what = what if key == INPUTS else f"{what}[{key!r}]"
+        X, columns = as_design(value, what)
+        if key == INPUTS:
+            wrong = unlike(self.feature_names, columns)
+            if wrong is not None:
+                raise DataError(f"{what} has other columns than were learned on: {wrong}")
+            if X.shape[1] != len(self.feature_names):
+                raise DataError(
+                    f"{what} has shape {X.shape}, but the kernels are of rows with {len(self.feature_names)} features"
+                )
+            return X if self.scaling is None else self.scaling.apply(X)
+        size = next(view.kernel.size for view in self.parts if view.kernel.name == key)
+        if X.shape[1] != size:
+            raise DataError(
+                f"{what} has shape {X.shape}, but the Gram matrix of training had {size} rows; give k(new row, training row), "
+                "a column for each row of that Gram matrix"
+            )
+        return X.toarray() if sparse.issparse(X) else X
+
+    # -------------------------------------------------------------------------------------------- storage
+
+    def stored(self) -> tuple[dict, dict[str, np.ndarray]]:
+        """(plain facts, arrays). ModelError for kernels that are functions: no file holds those."""
+        views, arrays = [], {}
+        for k, view in enumerate(self.parts):
+            kernel, facts = view.kernel, {"name": view.kernel.name}
+            if isinstance(kernel, FunctionKernel):
+                raise ModelError(
+                    f"save: the kernel {kernel.name!r} is a function of yours, which no file can hold; give scikit-learn's name "
+                    f'of it, ("rbf", {{"gamma": 0.1}}), or its Gram matrix, {{{kernel.name!r}: K}}'
+                )
+            if isinstance(kernel, NamedKernel):
+                facts |= {"word": kernel.word, "parameters": kernel.parameters}
+            else:
+                facts |= {"size": kernel.size}
+            if sparse.issparse(view.rows):
+                facts["shape"] = view.rows.shape
+                arrays |= {f"{k}:{part}": getattr(view.rows, part) for part in ("data", "indices", "indptr")}
+            else:
+                arrays[f"{k}:rows"] = view.rows
+            arrays[f"{k}:triangle"] = view.triangle
+            views.append(facts)
+        if self.scaling is not None:
+            arrays |= {"mean": self.scaling.mean, "scale": self.scaling.scale}
+        return {"views": views, "feature_names": self.feature_names}, arrays
+
+    @classmethod
+    def restored(cls, facts: dict, arrays: dict[str, np.ndarray]) -> KernelMap:
+        """What `stored` gave."""
+        parts = []
+        for k, view in enumerate(facts["views"]):
+            name = view["name"]
+            kernel = (
+                NamedKernel(name, view["word"], view["parameters"])
+                if "word" in view
+                else GivenKernel(name, None, view["size"])
+            )
+            rows = (
+                sparse.csr_array(
+                    tuple(arrays[f"{k}:{part}"] for part in ("data", "indices", "indptr")),
+                    shape=view["shape"],
+                )
+                if "shape" in view
+                else arrays[f"{k}:rows"]
+            )
+            parts.append(View(kernel, rows, arrays[f"{k}:triangle"]))
+        scaling = Scaling(arrays["mean"], arrays["scale"]) if "mean" in arrays else None
+        return cls(tuple(parts), tuple(facts["feature_names"]), scaling)
+
+
+def _like(rows, X):
+    """X, sparse where the rows are, else dense."""
+    if sparse.issparse(rows):
+        return sparse.csr_array(X)
+    return X.toarray() if sparse.issparse(X) else X
+
+
+def _example(needed: list[str]) -> str:
+    """What to write, in the words of the user's call."""
+    return "{" + ", ".join(f'"{name}": {"X_new" if name == INPUTS else "K_new"}' for name in needed) + "}"

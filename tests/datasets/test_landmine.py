@@ -1,0 +1,146 @@
+"""Landmine-style files: small ones are written with scipy, read back, and everything unlike them is refused."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.io import savemat
+
+from mtldsl import DataError, Tasks
+from mtldsl.datasets import READERS, load_landmine
+
+rng = np.random.default_rng(0)
+SIZES = (5, 3, 4)
+INPUTS = [rng.normal(size=(n, 9)) for n in SIZES]
+LABELS = [np.array([0, 1, 0, 0, 1]), np.array([1, 1, 1]), np.array([0, 0, 0, 1])]
+SIGNS = [2.0 * y - 1.0 for y in LABELS]
+
+
+def cells(arrays, column=False):
+    row = np.empty((1, len(arrays)), dtype=object)
+    row[0, :] = arrays
+    return row.T if column else row
+
+
+def load(folder, options=None, **content):
+    savemat(folder / "LandmineData.mat", content)
+    return load_landmine(folder / "LandmineData.mat", **(options or {}))
+
+
+@pytest.mark.parametrize(
+    "names", [("feature", "label"), ("Features", "Labels"), ("X", "Y"), ("x", "y"), ("data", "label")]
+)
+@pytest.mark.parametrize("column", [False, True])
+def test_what_the_cells_may_be_called(tmp_path, names, column):
+    content = dict(
+        zip(names, (cells(INPUTS, column), cells([y[:, None] for y in LABELS], column)), strict=True)
+    )
+    tasks = load(tmp_path, **content, about="ten percent of it", size=3)
+    expected = Tasks.separate(
+        INPUTS,
+        SIGNS,
+        task_names=["field 1", "field 2", "field 3"],
+        feature_names=[f"feature {k}" for k in range(1, 10)],
+    )
+    assert tasks.fingerprint() == expected.fingerprint()
+    assert tasks.task_names == expected.task_names and tasks.feature_names == expected.feature_names
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda y: y[None, :],
+        lambda y: y.astype(np.uint8)[:, None],
+        lambda y: y.astype(bool)[:, None],
+        lambda y: 2 * y[:, None] - 1,
+        lambda y: sparse.csc_matrix(y[:, None].astype(float)),
+    ],
+    ids=["rows", "bytes", "logical", "signs", "sparse"],
+)
+def test_what_the_labels_may_be(tmp_path, change):
+    tasks = load(tmp_path, feature=cells(INPUTS), label=cells([change(y) for y in LABELS]))
+    np.testing.assert_array_equal(tasks.targets, np.concatenate(SIGNS))
+
+
+def test_one_class_in_a_cell_says_nothing_about_the_coding(tmp_path):
+    """Field 2 has ones only: with 0/1 in the other cells and with -1/+1 they are +1."""
+    for labels in (LABELS, SIGNS):
+        tasks = load(tmp_path, X=cells(INPUTS), Y=cells(labels))
+        np.testing.assert_array_equal(tasks.per_task(tasks.targets)[1], [1, 1, 1])
+
+
+def test_other_names_when_asked(tmp_path):
+    content = {
+        "feature": cells(INPUTS),
+        "label": cells(LABELS),
+        "mine": cells(LABELS[::-1]),
+        "where": cells(INPUTS[::-1]),
+    }
+    tasks = load(tmp_path, {"X": "where", "Y": "mine"}, **content)
+    np.testing.assert_array_equal(tasks.targets, np.concatenate(SIGNS[::-1]))
+    np.testing.assert_array_equal(tasks.inputs[0], INPUTS[2])
+    assert READERS["landmine"](tmp_path / "LandmineData.mat").n_tasks == 3
+
+
+WRONG = {
+    "no cells": (dict(feature=INPUTS[0], label=LABELS[0]), {}, ["'feature' and 'label'", "it has no cell arrays"]),
+    "other cells": (
+        dict(radar=cells(INPUTS), mine=cells(LABELS)),
+        {},
+        ["its cell arrays: 'radar', 'mine'", "load_landmine(path, X=..., Y=...)"],
+    ),
+    "unknown name": (
+        dict(feature=cells(INPUTS), label=cells(LABELS)),
+        {"X": "feature", "Y": "mine"},
+        ["no cell array 'mine'", "'feature', 'label'"],
+    ),
+    "one name": (dict(feature=cells(INPUTS), label=cells(LABELS)), {"X": "feature"}, ["X='feature', Y=None", "both"]),
+    "a cell less": (
+        dict(feature=cells(INPUTS), label=cells(LABELS[:2])),
+        {},
+        ["feature has 3 cells but label has 2"],
+    ),
+    "a table of cells": (
+        dict(X=np.tile(cells(INPUTS), (2, 1)), Y=np.tile(cells(LABELS), (2, 1))),
+        {},
+        ["X is a cell array of shape (2, 3)", "1 x T"],
+    ),
+    "a row less": (
+        dict(feature=cells(INPUTS), label=cells([LABELS[0], LABELS[1][:2], LABELS[2]])),
+        {},
+        ["task1", "3 rows", "2 labels"],
+    ),
+    "other features": (
+        dict(feature=cells([INPUTS[0], INPUTS[1][:, :4], INPUTS[2]]), label=cells(LABELS)),
+        {},
+        ["4 features", "9"],
+    ),
+    "text": (dict(feature=cells([*INPUTS[:2], "hello"]), label=cells(LABELS)), {}, ["feature{3}", "real numbers"]),
+    "a count": (
+        dict(feature=cells(INPUTS), label=cells([LABELS[0], LABELS[1], np.array([0, 0, 2, 1])])),
+        {},
+        ["label{3}, row 3, is 2", "0/1 or -1/+1"],
+    ),
+    "two codings": (
+        dict(feature=cells(INPUTS), label=cells([LABELS[0], LABELS[1], SIGNS[2]])),
+        {},
+        ["label{3}, row 1, is -1", "those before it are 0/1"],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_refuses(tmp_path, case):
+    content, options, pieces = WRONG[case]
+    with pytest.raises(DataError) as error:
+        load(tmp_path, options, **content)
+    assert all(piece in str(error.value) for piece in pieces), error.value
+    assert "LandmineData.mat" in str(error.value) or case in ("one name", "a row less", "other features")
+
+
+def test_no_file_and_another_kind_of_file(tmp_path):
+    with pytest.raises(DataError, match="there is no such file"):
+        load_landmine(tmp_path / "LandmineData.mat")
+    for content in (b"hello", b"", b"MATLAB 7.3 MAT-file" + b" " * 105 + b"\x00\x02IM"):
+        (tmp_path / "a.mat").write_bytes(content)
+        with pytest.raises(DataError, match=r"a\.mat"):
+            load_landmine(tmp_path / "a.mat")

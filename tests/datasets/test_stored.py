@@ -1,0 +1,383 @@
+"""Data larger than memory: what is stored is what `Tasks.grouped` would have made of it all, whatever it came from and happened."""
+
+import json
+import sys
+import tracemalloc
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import mtldsl as mtl
+from mtldsl import DataError, Tasks
+from mtldsl.datasets import hash_columns, store, stored, stored_placing, stored_spool
+from mtldsl.problem_file import load_problem
+
+#: the module; in the package, the function of this name is before it
+STORED = sys.modules["mtldsl.datasets.stored"]
+
+
+def table(n=200, d=12, m=6, seed=0, density=0.3):
+    rng = np.random.default_rng(seed)
+    X = sparse.csr_array(sparse.random_array((n, d), density=density, rng=rng, data_sampler=rng.normal))
+    X.data[:] = X.data.round(3)  # so that text says it exactly
+    y = rng.choice([-1.0, 1.0], n)
+    y[rng.random(n) < 0.05] = np.nan
+    return X, y, rng.integers(10, 10 + m, n)
+
+
+def chunks(X, y, ids, size=37):
+    for a in range(0, y.size, size):
+        yield X[a : a + size], y[a : a + size], ids[a : a + size]
+
+
+def assert_same(tasks, expected):
+    assert tasks.task_names == expected.task_names and tasks.feature_names == expected.feature_names
+    assert tasks.fingerprint() == expected.fingerprint()
+    assert len(tasks.source_rows) == tasks.n_tasks
+    for a, b in zip(tasks.source_rows, expected.source_rows, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_stored_tasks_are_those_of_the_whole_table(tmp_path):
+    X, y, ids = table()
+    expected = Tasks.grouped(X, y, ids)
+    tasks = store(chunks(X, y, ids), tmp_path / "there")
+    for one in (tasks, stored(tmp_path / "there", check=True)):
+        assert_same(one, expected)
+        assert one.place(70) == expected.place(70)
+        assert isinstance(one.stacked.data.base, np.memmap) and not one.stacked.data.flags.writeable
+        assert np.shares_memory(one.inputs[3].data, one.stacked.data)
+    assert not (tmp_path / "there" / "parts").exists()
+
+
+@pytest.mark.parametrize("batch", [1, 40, 10**9])
+def test_placing_in_pieces_of_any_size(tmp_path, monkeypatch, batch):
+    X, y, ids = table(n=600, m=50)
+    monkeypatch.setattr(stored_placing, "_ENTRIES", batch)
+    assert_same(store(chunks(X, y, ids, 20), tmp_path / "there"), Tasks.grouped(X, y, ids))
+
+
+def test_a_model_of_stored_tasks_and_what_can_be_done_with_them(tmp_path):
+    X, y, ids = table()
+    expected, tasks = Tasks.grouped(X, y, ids), store(chunks(X, y, ids), tmp_path / "there")
+    solved = []
+    for one in (expected, tasks):
+        W = mtl.Weights(one)
+        solved.append(mtl.minimize(mtl.logistic_loss(W, one) + mtl.l21_norm(W)).solve(tol=1e-8))
+    # two runs of the same arithmetic on the same numbers
+    np.testing.assert_allclose(solved[0].W, solved[1].W, rtol=1e-12, atol=1e-14)
+    for made in (
+        lambda t: t.split(0.3, random_state=1)[1],
+        lambda t: t.take_rows([[2, 0]] * 6),
+        lambda t: t.select(["12", "10"]),
+        lambda t: t.subsample(9, random_state=0),
+        lambda t: t.standardize(center=False),
+    ):
+        assert_same(made(tasks), made(expected))
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_values_on_the_disk(tmp_path, dtype):
+    X, y, ids = table()
+    tasks = store(chunks(X, y, ids), tmp_path / "there", dtype=dtype)
+    assert tasks.stacked.dtype == dtype
+    rounded = X.astype(dtype).astype(float)
+    expected = Tasks.grouped(rounded, y, ids)
+    W = np.random.default_rng(0).normal(size=(12, 6))
+    assert tasks.forward(W).dtype == float
+    np.testing.assert_allclose(tasks.forward(W), expected.forward(W), rtol=1e-13, atol=1e-14)
+    by, other = (t.standardize(center=False).scaling.scale for t in (tasks, expected))
+    np.testing.assert_allclose(by, other, rtol=1e-13)
+    assert tasks.select([1]).fingerprint() == expected.select([1]).fingerprint()  # in memory: float64
+    with pytest.raises(DataError, match="beyond float32"):
+        store(iter([(sparse.csr_array([[1e300]]), [1.0], [1])]), tmp_path / "large", dtype="float32")
+
+
+# ------------------------------------------------------------------------------------------------ interruptions
+
+
+def test_an_iterator_that_breaks_is_begun_again(tmp_path):
+    X, y, ids = table()
+
+    def breaks():
+        yield from list(chunks(X, y, ids))[:3]
+        raise RuntimeError("the line is dead")
+
+    with pytest.raises(RuntimeError, match="the line is dead"):
+        store(breaks(), tmp_path / "there")
+    with pytest.raises(DataError, match=r"interrupted.*call it again"):
+        stored(tmp_path / "there")
+    # other chunks than before: nothing of the first attempt may stay
+    other, labels, tasks = table(seed=1)
+    assert_same(
+        store(chunks(other, labels, tasks, 90), tmp_path / "there"), Tasks.grouped(other, labels, tasks)
+    )
+
+
+def archives(folder, X, y, ids, size=37):
+    folder.mkdir()
+    for k, (part, labels, tasks) in enumerate(chunks(X, y, ids, size)):
+        np.savez(
+            folder / f"{k:03d}.npz", data=part.data, indices=part.indices, indptr=part.indptr, shape=part.shape,
+            format="csr", y=labels, task=tasks,
+        )  # fmt: skip
+    return folder
+
+
+def count_parts(monkeypatch):
+    """The parts that are read from now on."""
+    read = []
+    monkeypatch.setattr(
+        STORED,
+        "write_part",
+        lambda folder, number, *a, **k: (
+            read.append(number) or stored_spool.write_part(folder, number, *a, **k)
+        ),
+    )
+    return read
+
+
+def test_files_go_on_where_they_were_interrupted(tmp_path, monkeypatch):
+    X, y, ids = table()
+    source = archives(tmp_path / "source", X, y, ids)
+    third = (source / "003.npz").read_bytes()
+    (source / "003.npz").write_bytes(third[: len(third) // 2])
+    with pytest.raises(DataError, match=r"003\.npz: cannot be read"):
+        store(source, tmp_path / "there")
+    (source / "003.npz").write_bytes(third)
+    read = count_parts(monkeypatch)
+    assert_same(store(source, tmp_path / "there"), Tasks.grouped(X, y, ids))
+    assert read == [3, 4, 5]
+    # and what is there is not made again
+    read.clear()
+    assert_same(store(source, tmp_path / "there"), Tasks.grouped(X, y, ids))
+    assert read == []
+
+
+def test_interrupted_while_rows_are_placed(tmp_path, monkeypatch):
+    X, y, ids = table()
+    source = archives(tmp_path / "source", X, y, ids)
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(STORED, "digest", lambda folder: (_ for _ in ()).throw(KeyboardInterrupt))
+        store(source, tmp_path / "there")
+    with pytest.raises(DataError, match="interrupted"):
+        stored(tmp_path / "there")
+    read = count_parts(monkeypatch)
+    assert_same(store(source, tmp_path / "there"), Tasks.grouped(X, y, ids))
+    assert read == []
+
+
+@pytest.mark.parametrize("what", ["shortened", "another file", "another option", "no record"])
+def test_a_part_that_is_not_what_it_was_is_read_again(tmp_path, monkeypatch, what):
+    X, y, ids = table()
+    source = archives(tmp_path / "source", X, y, ids)
+    with monkeypatch.context() as patch, pytest.raises(OSError, match="disk"):
+        patch.setattr(STORED, "place", lambda *a: (_ for _ in ()).throw(OSError("disk full")))
+        store(source, tmp_path / "there")
+    rows = tmp_path / "there" / "parts" / "00002.rows"
+    hashed = 8 if what == "another option" else None
+    if what == "shortened":
+        rows.write_bytes(rows.read_bytes()[:-8])
+    if what == "no record":
+        rows.with_suffix(".json").unlink()
+    if what == "another file":
+        X, y, ids = table(seed=3)
+        X = sparse.csr_array(X)
+        (source / "002.npz").unlink()
+        archives(tmp_path / "other", X, y, ids)
+        for k in range(6):
+            (tmp_path / "other" / f"{k:03d}.npz").replace(source / f"{k:03d}.npz")
+    read = count_parts(monkeypatch)
+    tasks = store(source, tmp_path / "there", hashed=hashed)
+    assert_same(tasks, Tasks.grouped(hash_columns(X, 8) if hashed else X, y, ids))
+    assert read == ([2] if what in ("shortened", "no record") else list(range(6)))
+
+
+# ------------------------------------------------------------------------------------------------------- memory
+
+
+def test_memory_is_that_of_a_piece(tmp_path, monkeypatch):
+    """30 MB of entries through 2 MB of memory, and products on them through less than one task's rows."""
+    monkeypatch.setattr(stored_placing, "_ENTRIES", 1 << 14)
+    monkeypatch.setattr(stored_placing, "_BYTES", 1 << 18)
+    rng = np.random.default_rng(0)
+
+    def many():
+        for _ in range(250):
+            X = sparse.csr_array(
+                (np.ones(10_000), rng.integers(0, 64, 10_000), np.arange(0, 10_001, 20)), shape=(500, 64)
+            )
+            yield X, np.ones(500), rng.integers(0, 20, 500)
+
+    tracemalloc.start()
+    tasks = store(many(), tmp_path / "there")
+    # the rows of tasks, 8 bytes each, are no part of it: `stored` maps them
+    _, peak = tracemalloc.get_traced_memory()
+    size = tasks.stacked.data.size * 12
+    assert tasks.n_samples == 125_000 and size > 25e6
+    assert peak < 4e6
+    tracemalloc.reset_peak()
+    before, _ = tracemalloc.get_traced_memory()
+    tasks.forward(np.ones((64, 20)))
+    tasks.adjoint(np.ones(125_000))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak - before < 4e6  # predictions and dual variables of 125,000 rows are 1 MB each
+
+
+# ------------------------------------------------------------------------------------------------------ hashing
+
+
+def test_hashed_columns_are_sums_with_signs_and_the_same_for_new_inputs(tmp_path):
+    X, y, ids = table(d=500)
+    tasks = store(chunks(X, y, ids), tmp_path / "there", hashed=16)
+    assert_same(tasks, Tasks.grouped(hash_columns(X, 16), y, ids))
+    assert json.loads((tmp_path / "there" / "stored.json").read_text())["hashed"] == 16
+    # a column's place and sign do not depend on the other columns, nor on the width of its index
+    H = hash_columns(sparse.eye_array(500, format="csr"), 16).toarray()
+    assert (np.abs(H).sum(axis=1) == 1).all() and set(H.sum(axis=1)) == {-1.0, 1.0}
+    np.testing.assert_allclose(hash_columns(X, 16).toarray(), X.toarray() @ H, atol=1e-13)
+    wide = sparse.csr_array(X)
+    wide.indices, wide.indptr = wide.indices.astype(np.int64), wide.indptr.astype(np.int64)
+    np.testing.assert_array_equal(hash_columns(wide, 16).toarray(), hash_columns(X, 16).toarray())
+
+
+def test_hashes_are_those_of_scikit_learn():
+    from sklearn.utils import murmurhash3_32
+
+    H = hash_columns(sparse.eye_array(50, format="csr"), 64).toarray()
+    for j in range(50):
+        h = murmurhash3_32(j)
+        assert H[j, abs(h) % 64] == (1 if h >= 0 else -1)
+
+
+def test_indices_beyond_32_bits_are_hashed_with_all_their_bits():
+    far = 7 + (np.arange(64, dtype=np.int64) << 32)
+    X = sparse.csr_array((np.ones(64), far, np.arange(65)), shape=(64, 2**40))
+    places = np.abs(hash_columns(X, 1024).toarray()).argmax(axis=1)
+    # 64 balls in 1,024 urns: fewer than 50 urns hit has a probability below 1e-6
+    assert np.unique(places).size >= 50
+
+
+# ------------------------------------------------------------------------------------------------------- errors
+
+
+def wrong(tmp_path, name):
+    X, y, ids = table()
+    there = tmp_path / "there"
+    if name == "another result":
+        store(chunks(X, y, ids), there)
+        store(chunks(X, y, ids), there)
+    if name == "a folder with something else":
+        there.mkdir()
+        (there / "thesis.tex").write_text("")
+        store(chunks(X, y, ids), there)
+    if name == "no folder":
+        stored(there)
+    if name == "a folder of something else":
+        stored(tmp_path)
+    if name == "a shortened array":
+        store(chunks(X, y, ids), there)
+        path = there / "data.npy"
+        path.write_bytes(path.read_bytes()[:-800])
+        stored(there)
+    if name == "a changed number":
+        store(chunks(X, y, ids), there)
+        path = there / "data.npy"
+        path.write_bytes(path.read_bytes()[:-1] + b"\x01")
+        stored(there)  # only sizes are looked at
+        stored(there, check=True)
+    if name == "another version":
+        store(chunks(X, y, ids), there)
+        about = json.loads((there / "stored.json").read_text())
+        (there / "stored.json").write_text(json.dumps(about | {"version": 2}))
+        stored(there)
+    if name == "arrays of another result":
+        store(chunks(X, y, ids), there)
+        about = json.loads((there / "stored.json").read_text())
+        (there / "stored.json").write_text(json.dumps(about | {"task_names": about["task_names"][1:]}))
+        stored(there)
+    if name == "not a triple":
+        store(iter([(X, y)]), there)
+    if name == "no chunk":
+        store(iter([]), there)
+    if name == "NaN in a chunk":
+        X.data[X.indptr[5]] = np.nan
+        store(chunks(X, y, ids, 4), there)
+    if name == "lengths":
+        store(iter([(X, y[:5], ids)]), there)
+    if name == "no id":
+        store(iter([(X, y, np.where(np.arange(200) == 7, np.nan, ids))]), there)
+    if name == "a task without labels":
+        store(iter([(X, np.where(ids == 12, np.nan, y), ids)]), there)
+    if name == "other columns":
+        store(iter([(X, y, ids), (X[:, :4], y, ids)]), there)
+    if name == "more columns than n_features":
+        store(iter([(X, y, ids)]), there, n_features=9)
+    if name == "hashed to half a column":
+        store(chunks(X, y, ids), there, hashed=0.5)
+    if name == "an option of files":
+        store(chunks(X, y, ids), there, label="y")
+    if name == "float16":
+        store(chunks(X, y, ids), there, dtype="float16")
+    if name == "a number":
+        store(5, there)
+
+
+MESSAGES = {
+    "another result": "holds stored tasks already",
+    "a folder with something else": "is not empty",
+    "no folder": "there is no such folder",
+    "a folder of something else": "not a folder that store() wrote",
+    "a shortened array": "data.npy: missing or damaged",
+    "a changed number": "its files are not those that store() wrote",
+    "another version": "is of version 2, not 1",
+    "arrays of another result": "do not belong together",
+    "not a triple": "chunk 0 is tuple, not (X, y, task_ids)",
+    "no chunk": "there is no row in these parts",
+    "NaN in a chunk": "chunk 1: X: nan in row 1",
+    "lengths": "chunk 0: X has 200 rows but y has 5 labels",
+    "no id": "chunk 0: task_ids: nan in row 7",
+    "a task without labels": "task '12' has no labelled row",
+    "other columns": "chunk 1 has 4 columns, chunk 0 has 12; write n_features",
+    "more columns than n_features": "chunk 0 has 12 columns, more than n_features=9",
+    "hashed to half a column": "hashed=0.5",
+    "an option of files": "label='y' is for files",
+    "float16": "dtype='float16'",
+    "a number": "store(5)",
+}
+
+
+@pytest.mark.parametrize("name", MESSAGES)
+def test_what_is_wrong_is_said(tmp_path, name):
+    with pytest.raises(DataError) as error:
+        wrong(tmp_path, name)
+    assert MESSAGES[name] in str(error.value)
+
+
+def test_narrow_chunks_with_n_features(tmp_path):
+    X, y, ids = table()
+    narrow = X[:, :4]
+    tasks = store(iter([(X, y, ids), (narrow, y, ids)]), tmp_path / "there", n_features=15)
+    wide = sparse.csr_array(np.vstack([X.toarray(), np.pad(narrow.toarray(), ((0, 0), (0, 8)))]))
+    wide = sparse.csr_array((wide.data, wide.indices, wide.indptr), shape=(400, 15))
+    assert_same(tasks, Tasks.grouped(wide, np.tile(y, 2), np.tile(ids, 2)))
+
+
+def test_progress_is_shown_where_asked_for(tmp_path, capsys):
+    X, y, ids = table()
+    store(chunks(X, y, ids), tmp_path / "quiet")
+    assert capsys.readouterr().out == ""
+    store(chunks(X, y, ids), tmp_path / "told", progress=True)
+    assert "placing rows" in capsys.readouterr().out
+
+
+def test_a_problem_file_names_the_folder(tmp_path):
+    X, y, ids = table()
+    store(chunks(X, np.nan_to_num(y, nan=1.0), ids), tmp_path / "there")
+    (tmp_path / "p.toml").write_text(
+        'minimize = "logistic_loss(W, tasks) + l21_norm(W)"\n[weights]\nW = {}\n'
+        '[data]\npath = "there"\nformat = "stored"\ncheck = true\n'
+    )
+    assert load_problem(tmp_path / "p.toml").tasks_train.n_samples == 200

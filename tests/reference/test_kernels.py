@@ -1,0 +1,372 @@
+"""The reference's side of multiple kernel learning: by hand, its two statements against each other, problems whose optima were
+established elsewhere, the cross-check, and the models that it has as special cases.
+"""
+
+import json
+import warnings
+from dataclasses import replace
+from pathlib import Path
+
+import cvxpy as cp
+import numpy as np
+import pytest
+from mtldsl.reference.compile import to_cvxpy
+from mtldsl.reference.kernel_parts import violation
+from mtldsl.reference.kernels import Statement, eliminated, kept, least
+from mtldsl.reference.registry import FORMULAS
+from mtldsl.reference.solve import solve_reference
+
+import mtldsl as mtl
+from mtldsl.atoms.structures import Ball, MKLNorm
+from mtldsl.certificate import certify
+from mtldsl.learned_weights import LearnedWeights
+
+FIXTURES = Path(__file__).parents[3] / "shared" / "fixtures"
+LOSSES = {"hinge": mtl.hinge_loss, "logistic": mtl.logistic_loss}
+FORMS = ("kept", "eliminated", "given")
+
+
+def data(n_tasks=3, n=8, d=4, seed=0, labels="sign"):
+    rng = np.random.default_rng(seed)
+    common = rng.normal(size=d)
+    inputs = [rng.normal(size=(n, d)) for _ in range(n_tasks)]
+    targets = [X @ (common + 0.7 * rng.normal(size=d)) + 0.3 * rng.normal(size=n) for X in inputs]
+    return inputs, [np.where(y > 0, 1.0, -1.0) for y in targets] if labels == "sign" else targets
+
+
+def tasks_of(**options):
+    return mtl.Tasks.separate(*data(**options))
+
+
+def model(tasks, loss, similarities, form, p, C=1.0, given=None, intercept=False):
+    W = mtl.Weights(tasks, intercept=intercept)
+    objective = C * loss(W, tasks)
+    if form == "eliminated":
+        return mtl.minimize(objective + mtl.mkl_norm(W, similarities, p=p))
+    if form == "given":
+        return mtl.minimize(objective + mtl.mkl_norm(W, similarities, given))
+    theta = mtl.KernelWeights(similarities) if given is None else mtl.KernelWeights(len(given))
+    return mtl.minimize(
+        objective + mtl.mkl_norm(W, similarities, theta), subject_to=[mtl.p_norm(theta, p) <= 1]
+    )
+
+
+def optimum(problem) -> float:
+    return solve_reference(problem.form()).objective
+
+
+# ------------------------------------------------------------------------------------------------------- by hand
+
+
+def test_two_kernels_by_hand():
+    """One feature, two tasks, W = (3, 1), p = 1: with u of the union and (3 - u, 1 - u) of their own the cost is half the square of
+    u + ||(3 - u, 1 - u)||, whose slope 1 - (4 - 2u) / ||.|| is zero at u = 1: (1 + 2)^2 / 2.
+    """
+    u, expected = 1.0, 4.5
+    tasks = mtl.Tasks.separate([[[1.0], [2.0]]] * 2, [[1.0, -1.0]] * 2)
+    problem = model(tasks, mtl.hinge_loss, [mtl.union(), mtl.identity()], "eliminated", 1)
+    atom, W = problem.form().functions[0].atom, np.array([[3.0, 1.0]])
+    assert least(W, atom).value == pytest.approx(expected, rel=1e-13)
+    assert atom.value(W) == pytest.approx(expected, rel=1e-13)
+    np.testing.assert_allclose(least(W, atom).parts[0], [[u]], rtol=1e-6)
+
+
+def test_weights_of_one_by_hand():
+    """K = [[2, 1], [1, 2]], K^-1 = [[2, -1], [-1, 2]] / 3: 1/2 2/3 (3^2 + 4^2)."""
+    everyone, own = MKLNorm.examples()[5].kernels[0], MKLNorm.examples()[2].kernels[1]
+    atom = MKLNorm(
+        (replace(everyone, factor=everyone.factor[:2]), replace(own, factor=own.factor[:2])), np.inf
+    )
+    W = np.array([[3.0, 0.0], [-4.0, 0.0]])
+    assert FORMULAS["mkl_norm"](cp.Constant(W), atom).value == pytest.approx(25.0 / 3.0, rel=1e-12)
+    V = cp.Variable((2, 2))
+    problem = cp.Problem(cp.Minimize(FORMULAS["mkl_norm"](V, atom)), [V == W])
+    assert problem.is_dcp() and problem.solve(solver="CLARABEL") == pytest.approx(25.0 / 3.0, rel=1e-7)
+
+
+@pytest.mark.parametrize("i", range(len(MKLNorm.examples())))
+def test_parts_are_parts(i):
+    """They add up to W, and cost what is said; outside the range the value is infinite, near it rounding is forgiven."""
+    atom = MKLNorm.examples()[i]
+    W = np.random.default_rng(i).normal(size=(5, 4))[:, [0, 0, 1, 1]]
+    found = least(W, atom)
+    rows = [slice(None) if k.columns is None else k.columns for k in atom.kernels]
+    sums = np.zeros_like(W)
+    for kernel, where, U in zip(atom.kernels, rows, found.parts, strict=True):
+        sums[where] += U @ kernel.factor.toarray().T
+    np.testing.assert_allclose(sums, W, atol=1e-12)
+    costs = [np.sum(U**2) / t for U, t in zip(found.parts, found.theta, strict=True)]
+    assert 0.5 * sum(costs) == pytest.approx(found.value, rel=1e-12)
+    assert violation(found.theta, atom) <= 1e-12
+    V = cp.Variable((5, 4), value=W)
+    stated = kept(V, atom)
+    stated.settle()
+    assert stated.value.value == pytest.approx(found.value, rel=1e-12)
+    assert all(tie.value(tolerance=1e-10) for tie in stated.ties)
+    assert stated.expression.is_dcp() and stated.expression.is_convex()
+
+
+def test_outside_the_range():
+    atom = MKLNorm.examples()[5]
+    W = np.random.default_rng(0).normal(size=(5, 4))
+    assert least(W, atom).value == np.inf and FORMULAS["mkl_norm"](cp.Constant(W), atom).value == np.inf
+    assert np.isfinite(least(W[:, [0, 0, 1, 1]] + 1e-10 * W, atom).value)
+    V = cp.Variable((5, 4), value=W)
+    stated = kept(V, atom)
+    stated.settle()
+    assert stated.value.value == np.inf
+
+
+def test_violation():
+    atom = MKLNorm.examples()[0]
+    assert violation(np.full(7, 7**-0.5), atom) <= 1e-15
+    assert violation(np.full(7, 0.5), atom) == pytest.approx(0.5 * np.sqrt(7) - 1)
+    assert violation(np.array([-0.25, 0, 0, 0, 0, 0, 0]), atom) == pytest.approx(0.25)
+    assert violation(np.array([0.5, 0, 0, 0, 0, 0, 2.0]), replace(atom, p=np.inf)) == pytest.approx(1.0)
+    assert violation(np.array([0.5, 2.0]), MKLNorm.examples()[6]) == 0.0
+    assert violation(np.array([0.5, 1.0]), MKLNorm.examples()[6]) == pytest.approx(0.5)
+
+
+# ------------------------------------------------------------------------------------------- kept and eliminated
+
+
+def optimum_of(statement, atom, X, y, C) -> float:
+    """min C sum over tasks of hinge losses + the statement, for tasks on the same inputs."""
+    W = cp.Variable((X.shape[1], y.shape[1]))
+    stated: Statement = statement(W, atom)
+    loss = C * cp.sum(cp.pos(1 - cp.multiply(y, X @ W)))
+    problem = cp.Problem(cp.Minimize(loss + stated.value), stated.ties)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # "may be inaccurate": values are compared
+        problem.solve(solver="CLARABEL", tol_gap_abs=1e-10, tol_gap_rel=1e-10, tol_feas=1e-10)
+    return problem.value
+
+
+@pytest.mark.parametrize("p", [1.0, 1.5, 2.0, 3.0, np.inf])
+@pytest.mark.parametrize("i", [0, 2, 4, 5])
+def test_kept_and_eliminated_forms_agree(i, p):
+    """Optima of both statements on random problems, to 1e-8, what Clarabel leaves of them at 1e-10; a tree, dense kernels, views, a
+    singular kernel; also with a radius.
+    """
+    rng = np.random.default_rng(10 * i)
+    X, y = rng.normal(size=(12, 5)), np.sign(rng.normal(size=(12, 4)))
+    for about in (None, Ball(p, 3.0)):
+        atom = replace(MKLNorm.examples()[i], p=p, about=about)
+        one, other = (optimum_of(statement, atom, X, y, 0.7) for statement in (kept, eliminated))
+        assert one == pytest.approx(other, rel=1e-8)
+
+
+# --------------------------------------------------------------------------------------------------- known optima
+
+
+def known():
+    for name in ("mtmkl_pd_kernels", "mtmkl_tree_indicator"):
+        path = FIXTURES / f"{name}.json"
+        if path.exists():
+            for key in json.loads(path.read_text())["results"]:
+                yield pytest.param(name, key, id=f"{name}-{key}")
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("name, key", list(known()))
+def test_known_optimum(name, key, form):
+    """To 1e-9, and the multipliers prove it to 1e-9; both formulas agree at the point to rounding."""
+    given = json.loads((FIXTURES / f"{name}.json").read_text())
+    (word, p), result = key.split("_p"), given["results"][key]
+    tasks = mtl.Tasks.grouped(*(np.array(given[k]) for k in ("X", "y", "tau")))
+    similarities = [mtl.from_kernel(R) for R in given["R"]]
+    problem = model(tasks, LOSSES[word], similarities, form, float(p), given["C"], np.array(result["theta"]))
+    point = solve_reference(problem.form())
+    proven = certify(problem.form(), point.blocks, point.loss_duals, point.function_duals)
+    assert point.objective == pytest.approx(result["optimum"], rel=1e-9)
+    assert proven.dual_bound == pytest.approx(result["optimum"], rel=1e-9)
+    assert proven.objective == pytest.approx(point.objective, rel=1e-11)
+
+
+def test_theta_is_a_variable_that_a_user_may_read():
+    """`problem.to_cvxpy()`: parts and theta are variables of their own, which a solve leaves at their best."""
+    path = FIXTURES / "mtmkl_pd_kernels.json"
+    if not path.exists():
+        pytest.skip(f"{path} is absent")
+    given = json.loads(path.read_text())
+    tasks = mtl.Tasks.grouped(*(np.array(given[k]) for k in ("X", "y", "tau")))
+    problem = model(tasks, mtl.hinge_loss, [mtl.from_kernel(R) for R in given["R"]], "kept", 2.0, given["C"])
+    stated = problem.to_cvxpy()
+    stated.solve(solver="CLARABEL")
+    (theta,) = [v for v in stated.problem.variables() if v.name() == "theta"]
+    np.testing.assert_allclose(theta.value, given["results"]["hinge_p2.0"]["theta"], atol=1e-4)
+    blocks = stated.blocks()
+    assert stated.objective_value(blocks) == pytest.approx(
+        given["results"]["hinge_p2.0"]["optimum"], rel=1e-7
+    )
+    assert stated.objective_value({"W": np.zeros_like(blocks["W"])}) == pytest.approx(
+        given["C"] * tasks.n_samples
+    )
+
+
+# ------------------------------------------------------------------------------------------------- cross-checking
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("loss", LOSSES)
+def test_cross_check_of_the_reference_itself(form, loss):
+    tasks = tasks_of()
+    problem = model(
+        tasks,
+        LOSSES[loss],
+        [mtl.union(), mtl.individual()],
+        form,
+        2,
+        given=np.array([0.5, 1, 1, 0.2]),
+        intercept=True,
+    )
+    solution = problem.solve(solver="cvxpy")
+    assert solution.status == "optimal"
+    check = problem.cross_check(solution)
+    assert check.agrees, check.disagreements
+    assert check.formula_difference <= 1e-11 and check.learned_excess <= 1e-8
+    assert ("theta" in solution.learned) == (form == "kept")
+
+
+def test_cross_check_through_an_expression_and_beside_other_terms():
+    """theta of a sum of two blocks, with a constraint."""
+    tasks = tasks_of()
+    L, S, theta = mtl.Weights(tasks, name="L"), mtl.Weights(tasks, name="S"), mtl.KernelWeights()
+    objective = (
+        mtl.squared_loss(L + S, tasks)
+        + mtl.mkl_norm(L + S, [mtl.union(), mtl.identity()], theta)
+        + mtl.l1_norm(S)
+    )
+    problem = mtl.minimize(objective, subject_to=[theta.sum() <= 2, S >= 0])
+    solution = problem.solve(solver="cvxpy")
+    check = problem.cross_check(solution)
+    assert check.agrees, check.disagreements
+
+
+@pytest.mark.parametrize(
+    "change",
+    [lambda v: v[::-1], lambda v: 1.001 * v, lambda v: 0.9 * v, lambda v: v - 2 * v * (v == v.min())],
+)
+def test_weights_that_are_not_the_best_are_noticed(change):
+    """Others of the ball, too large, too small, one negative."""
+    problem = model(tasks_of(), mtl.hinge_loss, [mtl.union(), mtl.individual()], "kept", 2)
+    solution = problem.solve(solver="cvxpy")
+    shown = solution.learned["theta"]
+    assert isinstance(shown, LearnedWeights)
+    wrong = replace(solution, learned={"theta": replace(shown, values=change(shown.values))})
+    check = problem.cross_check(wrong)
+    assert any("with the learned matrices shown" in text for text in check.disagreements), check.disagreements
+    missing = problem.cross_check(replace(solution, learned={}))
+    assert missing.learned_excess == np.inf
+
+
+def test_beside_a_term_that_is_not_convex():
+    """Block by block: kernel weights stay eliminated, as their penalty is convex."""
+    tasks = tasks_of(labels="real")
+    W = mtl.Weights(tasks)
+    objective = (
+        mtl.squared_loss(W, tasks)
+        + 0.1 * mtl.log_rank(W)
+        + mtl.mkl_norm(W, [mtl.union(), mtl.identity()], p=2)
+    )
+    check = mtl.minimize(objective).cross_check()
+    assert check.agrees, check
+
+
+# -------------------------------------------------------------------------------------------------- special cases
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_union_alone_is_one_pooled_task(loss):
+    inputs, targets = data()
+    one = mtl.Tasks.separate([np.vstack(inputs)], [np.concatenate(targets)])
+    W = mtl.Weights(one, intercept=False)
+    pooled = mtl.minimize(LOSSES[loss](W, one) + mtl.ridge(W))
+    for p in (1, 2, np.inf):
+        problem = model(tasks_of(), LOSSES[loss], [mtl.union()], "eliminated", p)
+        assert optimum(problem) == pytest.approx(optimum(pooled), rel=1e-8)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_identity_alone_is_a_ridge(loss):
+    tasks = tasks_of()
+    W = mtl.Weights(tasks, intercept=False)
+    apart = mtl.minimize(LOSSES[loss](W, tasks) + mtl.ridge(W))
+    problem = model(tasks, LOSSES[loss], [mtl.identity()], "kept", 2)
+    assert optimum(problem) == pytest.approx(optimum(apart), rel=1e-8)
+
+
+def test_evgeniou_and_pontil_is_a_common_part_and_own_parts():
+    """With words: L + S, the columns of L equal."""
+    tasks, lam0, lam1 = tasks_of(), 0.7, 2.5
+    L, S = mtl.Weights(tasks, name="L", intercept=False), mtl.Weights(tasks, name="S", intercept=False)
+    differences = np.array([[1.0, 0], [-1, 1], [0, -1]])
+    two = mtl.minimize(
+        mtl.hinge_loss(L + S, tasks) + lam0 / 3 * mtl.ridge(L) + lam1 * mtl.ridge(S),
+        subject_to=[L @ differences == 0],
+    )
+    problem = model(tasks, mtl.hinge_loss, [mtl.evgeniou_pontil(lam0, lam1)], "eliminated", np.inf)
+    assert optimum(problem) == pytest.approx(optimum(two), rel=1e-8)
+
+
+def test_laplacian_and_from_similarity_are_kronecker_ridges():
+    tasks = tasks_of()
+    Lap, Q = (
+        np.array([[1.0, -1, 0], [-1, 2, -1], [0, -1, 1]]),
+        np.array([[2.0, -0.5, 0], [-0.5, 1, -0.3], [0, -0.3, 1.5]]),
+    )
+    for similarity, columns in (
+        (mtl.laplacian(Lap, 0.8), np.eye(3) + 0.8 * Lap),
+        (mtl.from_similarity(Q), Q),
+    ):
+        W = mtl.Weights(tasks, intercept=False)
+        ridge = mtl.minimize(mtl.logistic_loss(W, tasks) + mtl.kronecker_ridge(W, np.eye(4), columns))
+        problem = model(tasks, mtl.logistic_loss, [similarity], "eliminated", np.inf)
+        assert optimum(problem) == pytest.approx(optimum(ridge), rel=1e-8)
+
+
+def test_domain_adaptation_is_a_ridge_on_augmented_features():
+    """Daume: (x, 0, ..., x, ..., 0), every feature once for all tasks and once for its own."""
+    inputs, targets = data()
+    augmented = [
+        np.hstack([X, *(X if s == t else np.zeros_like(X) for s in range(3))]) for t, X in enumerate(inputs)
+    ]
+    one = mtl.Tasks.separate([np.vstack(augmented)], [np.concatenate(targets)])
+    W = mtl.Weights(one, intercept=False)
+    easy = mtl.minimize(mtl.hinge_loss(W, one) + mtl.ridge(W))
+    problem = model(tasks_of(), mtl.hinge_loss, [mtl.domain_adaptation()], "eliminated", np.inf)
+    assert optimum(problem) == pytest.approx(optimum(easy), rel=1e-8)
+
+
+def test_views_of_their_own_weights_are_models_of_their_own_features():
+    """Given weights: the sum of the penalties of the rows."""
+    tasks = tasks_of()
+    W = mtl.Weights(tasks, intercept=False)
+    sims = [mtl.union(columns=[0, 1]), mtl.identity(columns=[0, 1]), mtl.identity(columns=[2, 3])]
+    together = mtl.minimize(mtl.hinge_loss(W, tasks) + mtl.mkl_norm(W, sims, [0.5, 1.0, 2.0]))
+    penalty = mtl.mkl_norm(W[:2], [mtl.union(), mtl.identity()], [0.5, 1.0]) + 0.5 * mtl.ridge(W[2:])
+    assert optimum(together) == pytest.approx(
+        optimum(mtl.minimize(mtl.hinge_loss(W, tasks) + penalty)), rel=1e-8
+    )
+
+
+def test_split_and_plain_statements_have_one_optimum():
+    problem = model(tasks_of(), mtl.hinge_loss, [mtl.union(), mtl.individual()], "kept", 1.5)
+    values = []
+    for split in (False, True):
+        stated = to_cvxpy(problem.form(), split=split)
+        stated.solve(solver="CLARABEL", tol_gap_abs=1e-10, tol_gap_rel=1e-10, tol_feas=1e-10)
+        values.append(stated.objective_value(stated.blocks()))
+        assert stated.problem.value == pytest.approx(values[-1], rel=1e-8)
+    assert values[0] == pytest.approx(values[1], rel=1e-8)
+
+
+def test_more_parts_than_a_backend_manages_are_refused(monkeypatch):
+    import mtldsl.block_check
+
+    monkeypatch.setattr(mtldsl.block_check, "MAX_OWN_VARIABLES", 8)
+    tasks = mtl.Tasks.shared(np.eye(3), np.array([[1.0, -1.0], [-1.0, 1.0], [1.0, 1.0]]))
+    W = mtl.Weights(tasks)
+    problem = mtl.minimize(mtl.hinge_loss(W, tasks) + mtl.mkl_norm(W, [mtl.union(), mtl.identity()], p=2))
+    with pytest.raises(mtl.SolverError, match="are 9 variables, .* fewer tasks or features"):
+        problem.cross_check()

@@ -1,0 +1,266 @@
+"""The picture of a tree of tasks: every node at its place, with its weight; nothing overlaps and nothing is cut off."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import mtldsl as mtl
+from mtldsl.errors import DataError, MissingExtraError
+from mtldsl.learned_weights import LearnedWeights
+from mtldsl.report.heatmap import heatmap, tree_plot
+from mtldsl.report.laminar import nodes_of
+
+
+@pytest.fixture
+def plt():
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("agg")
+    import matplotlib.pyplot as plt
+
+    yield plt
+    plt.close("all")
+
+
+def theta(groups, tasks, values=None, views=None):
+    """Weights of groups {name: positions of its tasks}."""
+    columns = [
+        sparse.csr_array(np.isin(np.arange(len(tasks)), group)[:, None].astype(float))
+        for group in groups.values()
+    ]
+    values = np.linspace(1.0, 0.1, len(groups)) if values is None else np.asarray(values, float)
+    views = ("",) * len(groups) if views is None else views
+    return LearnedWeights("theta", values, tuple(groups), tuple(tasks), tuple(columns), views)
+
+
+def binary(depth, values=None):
+    """A complete binary tree; nodes are named by the way from the root."""
+    tasks = [f"{k:0{depth}b}" for k in range(2**depth)]
+    groups = {}
+    for level in range(depth + 1):
+        for k in range(2**level):
+            name = f"{k:0{level}b}" if level else "root"
+            groups[name] = range(k * 2 ** (depth - level), (k + 1) * 2 ** (depth - level))
+    return theta(groups, tasks, values)
+
+
+def boxes(ax):
+    ax.figure.canvas.draw()
+    return [text.get_window_extent() for text in ax.texts]
+
+
+def discs(ax):
+    """{(level, row): area} of everything that is no hollow circle and no grey dot."""
+    found = {}
+    for collection in ax.collections:
+        if hasattr(collection, "get_sizes") and len(collection.get_offsets()):
+            sizes = np.broadcast_to(collection.get_sizes(), len(collection.get_offsets()))
+            found |= {
+                tuple(at): size for at, size in zip(collection.get_offsets().tolist(), sizes, strict=True)
+            }
+    return found
+
+
+# ---------------------------------------------------------------------------------------------------------- the tree
+
+
+def test_the_tree_is_that_of_the_parents():
+    up = {"a": "x", "b": "x", "c": "y", "d": "y", "x": "top", "y": "top"}
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    tasks = mtl.Tasks.grouped(X, np.resize([1.0, -1, -1], 40), np.repeat(list("abcd"), 10))
+    W = mtl.Weights(tasks)
+    solution = mtl.minimize(mtl.hinge_loss(W, tasks) + mtl.mkl_norm(W, [mtl.tree(up)], p=2)).solve()
+    nodes = nodes_of(solution.kernel_weights)
+    assert {node.name: node.parent and node.parent.name for node in nodes} == up | {"top": None}
+    weights = dict(zip(solution.kernel_weights.names, solution.kernel_weights.values, strict=True))
+    assert all(solution.kernel_weights.values[node.kernel] == weights[node.name] for node in nodes)
+
+
+def test_groups_within_groups_in_any_order():
+    nodes = nodes_of(theta({"c": [2], "pair": [0, 1], "all": [0, 1, 2, 3], "same": [0, 1]}, "abcd"))
+    above = {node.name: node.parent and node.parent.name for node in nodes}
+    assert above == {
+        "all": None,
+        "pair": "all",
+        "same": "pair",
+        "c": "all",
+        "a": "same",
+        "b": "same",
+        "d": "all",
+    }
+    assert {node.name: node.depth for node in nodes}["b"] == 3
+    assert {node.name for node in nodes if node.kernel is None} == {"a", "b", "d"}
+    assert [child.name for child in nodes[0].children] == ["pair", "c", "d"]
+
+
+def test_a_tree_as_deep_as_it_has_leaves(plt):
+    n = 1200
+    deep = theta({f"n{k}": range(k, n) for k in range(n)}, [f"t{k}" for k in range(n)])
+    assert max(node.depth for node in nodes_of(deep)) == n - 1
+    assert "1,200 tasks, every" in tree_plot(deep).child_axes[0].get_xlabel()
+
+
+@pytest.mark.parametrize(
+    "groups, message",
+    [
+        (
+            {"left": [0, 1], "right": [1, 2]},
+            "'right' and 'left' have some tasks in common, and neither holds the other",
+        ),
+        ({"all": [0, 1, 2], "left": [0, 1], "right": [1, 2]}, "form no tree"),
+    ],
+)
+def test_groups_that_overlap_are_refused(groups, message):
+    with pytest.raises(DataError) as error:
+        nodes_of(theta(groups, "abc"))
+    assert message in str(error.value)
+
+
+def test_what_is_no_group_is_refused():
+    whole = theta({"all": [0, 1]}, "ab")
+    for factor in (np.eye(2), np.array([[1.0], [0.5]]), np.zeros((2, 1))):
+        strange = LearnedWeights(
+            "theta", whole.values, ("odd",), whole.task_names, (sparse.csr_array(factor),), ("",)
+        )
+        with pytest.raises(DataError, match="the similarity 'odd' is no group of tasks"):
+            nodes_of(strange)
+
+
+def test_several_views_are_drawn_one_at_a_time():
+    two = theta(
+        {"text: all": [0, 1], "image: all": [0, 1], "image: a": [0]}, "ab", views=("text", "image", "image")
+    )
+    assert [node.name for node in nodes_of(two, "image")] == ["image: all", "image: a", "b"]
+    with pytest.raises(DataError, match=r"write view=\.\.\., one of 'text', 'image'"):
+        nodes_of(two)
+    with pytest.raises(DataError, match="there is no such view"):
+        nodes_of(two, "sound")
+
+
+# -------------------------------------------------------------------------------------------------------- the picture
+
+
+def test_every_node_has_its_weight_and_its_place(plt):
+    values = np.linspace(0.9, 0.2, 15)
+    ax = tree_plot(binary(3, values), title="Eight")
+    labels = dict(zip([t.get_text().split("  ")[0] for t in ax.texts], ax.texts, strict=True))
+    assert len(labels) == 15 and ax.get_title(loc="left") == "Eight"
+    assert labels["root"].get_text() == "root  0.90" and labels["111"].get_text() == "111  0.20"
+    # tasks in their order at the last level, groups between their children
+    assert [labels[f"{k:03b}"].xy for k in range(8)] == [(3, k) for k in range(8)]
+    assert labels["0"].xy == (1, 1.5) and labels["root"].xy == (0, 3.5)
+    areas = discs(ax)
+    assert areas[(0.0, 3.5)] == max(areas.values())
+    assert areas[(3.0, 7.0)] / areas[(0.0, 3.5)] == pytest.approx(0.2 / 0.9)
+    assert r"\theta" in ax.child_axes[0].get_xlabel()
+
+
+def test_a_weight_of_zero_is_hollow_and_a_task_without_one_a_dot(plt):
+    ax = tree_plot(theta({"all": [0, 1, 2], "a": [0], "b": [1]}, "abc", [1.0, 0.5, 1e-12]))
+    assert sorted(t.get_text() for t in ax.texts) == ["a  0.50", "all  1.0", "b  0", "c"]
+    areas = discs(ax)
+    assert areas[(1.0, 2.0)] < areas[(1.0, 1.0)] < areas[(1.0, 0.0)] < areas[(0.0, 1.0)]
+    nothing = tree_plot(theta({"all": [0, 1]}, "ab", [0.0]))
+    assert not nothing.child_axes and [t.get_text() for t in nothing.texts] == ["all  0", "a", "b"]
+
+
+LONG = "Comprehensive school of the northern district number "
+
+
+@pytest.mark.parametrize(
+    "weights",
+    [
+        binary(3),
+        binary(5),
+        binary(7),
+        theta({"everyone": range(6), "all but the last of the schools in this list": range(5), "pair": [0, 1]}, [LONG + str(k) for k in range(6)]),
+        theta({LONG + "all": range(9), **{f"{LONG} {k}": [k] for k in range(9)}}, "abcdefghi"),
+        theta({"a": [0], "b": [1]}, "ab"),
+        theta({"one": [0]}, "a"),
+    ],
+    ids=["8", "32", "128", "unbalanced", "long names", "no group", "one task"],
+)  # fmt: skip
+def test_no_names_overlap_and_nothing_is_cut_off(plt, weights):
+    ax = tree_plot(weights, title="T")
+    found, canvas = boxes(ax), ax.figure.bbox
+    for i, box in enumerate(found):
+        assert canvas.x0 <= box.x0 and box.x1 <= canvas.x1 and canvas.y0 <= box.y0 and box.y1 <= canvas.y1
+        for other in found[:i]:
+            assert not (box.shrunk(0.98, 0.8).overlaps(other.shrunk(0.98, 0.8)))
+    for bar in ax.child_axes:
+        box = bar.get_tightbbox()
+        assert canvas.y0 <= box.y0 and not any(box.overlaps(name) for name in found)
+
+
+def test_a_name_stands_on_the_line_to_its_node_and_not_beyond(plt):
+    ax = tree_plot(
+        theta(
+            {
+                "all": range(4),
+                "a group with quite a long name": [0, 1],
+                **{n: [k] for k, n in enumerate("abcd")},
+            },
+            "abcd",
+        )
+    )
+    boxes(ax)
+    label = next(t for t in ax.texts if "long" in t.get_text() or "…" in t.get_text())
+    elbow = ax.transData.transform((0.15, 0))[0]
+    assert label.get_window_extent().x0 >= elbow - 1
+
+
+def test_a_thousand_tasks_have_a_picture_of_bounded_size_that_says_what_it_leaves_out(plt):
+    n = 1000
+    groups = {"all": range(n)} | {f"group{k}": range(10 * k, 10 * k + 10) for k in range(100)}
+    ax = tree_plot(theta(groups, [f"t{k}" for k in range(n)]))
+    assert (
+        max(ax.figure.get_size_inches()) < 20
+        and "1,000 tasks, every 9th named" in ax.child_axes[0].get_xlabel()
+    )
+    assert len(ax.texts) < 300
+
+
+def test_the_same_picture_every_time(plt, tmp_path):
+    for k in range(2):
+        tree_plot(binary(4)).figure.savefig(tmp_path / f"{k}.png", metadata={"Software": None})
+    assert (tmp_path / "0.png").read_bytes() == (tmp_path / "1.png").read_bytes()
+
+
+def test_on_axes_that_are_given_beside_the_similarity(plt):
+    figure, axes = plt.subplots(1, 2, figsize=(11, 4), layout="constrained")
+    assert tree_plot(binary(3), ax=axes[0]) is axes[0]
+    heatmap(binary(3), ax=axes[1])
+    figure.canvas.draw()
+    assert [
+        label.get_text() for label in axes[1].get_yticklabels()
+    ] != [] and figure.get_size_inches().tolist() == [11, 4]
+
+
+def test_the_heatmap_of_kernel_weights_is_of_tasks(plt):
+    weights = binary(3)
+    ax = heatmap(weights, order=None)
+    assert [label.get_text() for label in ax.get_yticklabels()] == list(weights.task_names)
+    shown = {t.get_position(): float(t.get_text().replace("−", "-")) for t in ax.texts}
+    assert shown[(1, 0)] == pytest.approx(weights.correlation[0, 1], abs=0.005)
+
+
+def test_what_has_no_weights_is_refused(plt):
+    for other in ({"a": "b"}, np.eye(3), mtl.Parameter(1.0)):
+        with pytest.raises(DataError, match=r"write tree_plot\(solution.kernel_weights\)"):
+            tree_plot(other)
+
+
+def test_without_matplotlib_the_extra_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(MissingExtraError, match="plots"):
+        tree_plot(binary(2))
+
+
+def test_matplotlib_is_imported_only_to_draw():
+    code = "import sys, mtldsl.report.tree_plot; print('matplotlib' in sys.modules)"
+    assert (
+        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "False"
+    )

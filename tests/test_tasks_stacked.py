@@ -1,0 +1,367 @@
+"""The rows of all tasks are held once: stacked by task, shared by `inputs`, and not copied where nobody can write to them."""
+
+import tracemalloc
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+
+import mtldsl as mtl
+from mtldsl import DataError, Tasks
+from mtldsl.tasks import products
+from mtldsl.tasks.inputs import labels_of
+
+
+def table(n=300, d=7, m=5, seed=0, density=0.4):
+    rng = np.random.default_rng(seed)
+    X = sparse.csr_array(sparse.random_array((n, d), density=density, rng=rng, data_sampler=rng.normal))
+    y = rng.choice([-1.0, 1.0], n)
+    y[rng.random(n) < 0.1] = np.nan
+    return X, y, rng.integers(0, m, n)
+
+
+def dense(A):
+    return A.toarray() if sparse.issparse(A) else np.asarray(A)
+
+
+def numbers(A):
+    return A.data if sparse.issparse(A) else A
+
+
+def made(how, X, y, ids):
+    """The same tasks by every constructor that has separate inputs, and the tasks' rows of X."""
+    order = list(dict.fromkeys(ids.tolist()))
+    rows = [np.flatnonzero((ids == k) & ~np.isnan(y)) for k in order]
+    every = [np.flatnonzero(ids == k) for k in order]
+    separate = "separate" in how
+    X = X if "sparse" in how else X.toarray()
+    tasks = (
+        Tasks.separate([X[r] for r in every], [y[r] for r in every]) if separate else Tasks.grouped(X, y, ids)
+    )
+    return tasks, rows
+
+
+HOW = ["grouped sparse", "grouped dense", "separate sparse", "separate dense"]
+
+
+@pytest.mark.parametrize("how", HOW)
+def test_stacked_rows_are_those_of_the_inputs_and_held_once(how):
+    X, y, ids = table()
+    tasks, rows = made(how, X, y, ids)
+    np.testing.assert_array_equal(dense(tasks.stacked), X.toarray()[np.concatenate(rows)])
+    np.testing.assert_array_equal(tasks.targets, y[np.concatenate(rows)])
+    assert tasks.counts.tolist() == [r.size for r in rows]
+    for own, r in zip(tasks.inputs, rows, strict=True):
+        np.testing.assert_array_equal(dense(own), X.toarray()[r])
+        assert np.shares_memory(numbers(own), numbers(tasks.stacked))
+        if "sparse" in how:
+            assert np.shares_memory(own.indices, tasks.stacked.indices)
+            # scipy copies slices of larger arrays where it makes a matrix of them; not these
+            assert np.shares_memory(own.T.data, tasks.stacked.data)
+
+
+@pytest.mark.parametrize("how", HOW)
+def test_rows_are_found_again(how):
+    X, y, ids = table()
+    tasks, rows = made(how, X, y, ids)
+    order = list(dict.fromkeys(ids.tolist()))
+    for task, r in enumerate(rows):
+        whole = r if "grouped" in how else np.searchsorted(np.flatnonzero(ids == order[task]), r)
+        np.testing.assert_array_equal(tasks.source_rows[task], whole)
+        assert tasks.place(int(tasks.offsets[task]) + 2) == (task, whole[2])
+
+
+def test_shared_inputs_are_not_stacked():
+    with pytest.raises(DataError, match=r"tasks\.X"):
+        _ = Tasks.shared([[1.0], [2.0]], [0.0, 1.0]).stacked
+
+
+@pytest.mark.parametrize("how", HOW)
+def test_stacked_numbers_cannot_be_written(how):
+    tasks, _ = made(how, *table())
+    parts = [tasks.stacked, *tasks.inputs]
+    for array in [numbers(X) for X in parts] + [X.indices for X in parts if sparse.issparse(X)]:
+        with pytest.raises(ValueError, match="read-only"):
+            array[:1] = 1
+
+
+def sorted_table(n=300, dtype=float):
+    X, y, ids = table(n)
+    return X.astype(dtype), np.nan_to_num(y, nan=1.0), np.sort(ids)
+
+
+def read_only(X):
+    """The same numbers in arrays that own what nobody can write to."""
+    if not sparse.issparse(X):
+        X = X.copy()
+        X.flags.writeable = False
+        return X
+    fixed = sparse.csr_array(X.shape)
+    fixed.data, fixed.indices, fixed.indptr = (read_only(part) for part in (X.data, X.indices, X.indptr))
+    return fixed
+
+
+@pytest.mark.parametrize("kind", ["sparse", "dense"])
+def test_what_the_caller_may_write_to_is_copied_and_what_nobody_can_is_not(kind):
+    X, y, ids = sorted_table()
+    X = X if kind == "sparse" else X.toarray()
+    copied = Tasks.grouped(X, y, ids)
+    assert not np.shares_memory(numbers(copied.stacked), numbers(X))
+    X = read_only(X)
+    kept = Tasks.grouped(X, y, ids)
+    assert np.shares_memory(numbers(kept.stacked), numbers(X))
+    np.testing.assert_array_equal(dense(kept.inputs[1]), dense(copied.inputs[1]))
+    # one task's rows handed over as they are held, too
+    alone = Tasks.separate([X], [y])
+    assert np.shares_memory(numbers(alone.stacked), numbers(X))
+
+
+@pytest.mark.parametrize("kind", ["sparse", "dense"])
+def test_a_read_only_view_of_what_can_be_written_is_copied(kind):
+    X, y, ids = sorted_table()
+    X = X if kind == "sparse" else X.toarray()
+    base = numbers(X)
+    view = base.view()
+    view.flags.writeable = False
+    given = sparse.csr_array((view, X.indices, X.indptr), shape=X.shape) if kind == "sparse" else view
+    tasks = Tasks.grouped(given, y, ids)
+    expected = dense(X).copy()
+    base[...] = 0.0
+    np.testing.assert_array_equal(dense(tasks.stacked), expected)
+
+
+@pytest.mark.parametrize("why", ["another order", "a row without a label", "float32", "twice in a row"])
+def test_read_only_inputs_that_are_not_as_they_must_be_are_copied(why):
+    X, y, ids = sorted_table()
+    if why == "another order":
+        ids = ids[::-1].copy()
+        ids[0] = ids[-1]
+    if why == "a row without a label":
+        y[5] = np.nan
+    if why == "float32":
+        X = X.astype(np.float32)
+    if why == "twice in a row":  # entries to be summed
+        twice = np.append(X.indices[:1], X.indices[:-1])
+        X = sparse.csr_array((X.data, twice, X.indptr), shape=X.shape)
+    X = read_only(X)
+    expected, stored = X.toarray(), X.data.copy()
+    tasks = Tasks.grouped(X, y, ids)
+    assert not np.shares_memory(tasks.stacked.data, X.data)
+    assert tasks.stacked.dtype == float and tasks.stacked.has_canonical_format
+    np.testing.assert_array_equal(X.data, stored)
+    rows = np.concatenate(tasks.source_rows)
+    np.testing.assert_allclose(tasks.stacked.toarray(), expected[rows], rtol=1e-7)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_mapped_files_are_used_where_they_are(tmp_path, dtype):
+    X, y, ids = sorted_table(dtype=dtype)
+    parts = []
+    for name in ("data", "indices", "indptr"):
+        np.save(tmp_path / f"{name}.npy", getattr(X, name))
+        parts.append(np.load(tmp_path / f"{name}.npy", mmap_mode="r"))
+    mapped = sparse.csr_array(tuple(parts), shape=X.shape)
+    tasks = Tasks.grouped(mapped, y, ids)
+    assert np.shares_memory(tasks.stacked.data, parts[0])
+    assert tasks.stacked.dtype == dtype
+    # float32 numbers are exact in float64, in which all products are: tolerance of sums in another order
+    plain = Tasks.grouped(X.toarray().astype(float), y, ids)
+    rng = np.random.default_rng(1)
+    W, u = rng.normal(size=(7, 5)), rng.normal(size=300)
+    for got, expected in (
+        (tasks.forward(W), plain.forward(W)),
+        (tasks.adjoint(u), plain.adjoint(u)),
+        (tasks.gram(), plain.gram()),
+    ):
+        assert got.dtype == float
+        np.testing.assert_allclose(got, expected, rtol=1e-12, atol=1e-12)
+    assert tasks.largest_curvature() == pytest.approx(plain.largest_curvature(), rel=1e-10)
+    writable = sparse.csr_array((np.load(tmp_path / "data.npy", mmap_mode="r+"), *parts[1:]), shape=X.shape)
+    assert not np.shares_memory(Tasks.grouped(writable, y, ids).stacked.data, writable.data)
+
+
+def test_64_bit_indices_stay():
+    X, y, ids = sorted_table()
+    wide = sparse.csr_array(X.shape)
+    wide.data, wide.indices, wide.indptr = X.data, X.indices.astype(np.int64), X.indptr.astype(np.int64)
+    wide = read_only(wide)
+    tasks = Tasks.grouped(wide, y, ids)
+    assert np.shares_memory(tasks.stacked.indices, wide.indices)
+    assert tasks.inputs[2].indices.dtype == np.int64
+    assert tasks.fingerprint() == Tasks.grouped(X, y, ids).fingerprint()
+
+
+# 30 entries a row: 20 rows a task are put together, 2,000 rows go alone; and both beside each other
+SIZES = {
+    "tiny": [3] * 50,
+    "large": [2000] * 3,
+    "mixed": [5, 2000, 1, 7, 900, 2, 1500, 4],
+    "none stored": [4, 4],
+}
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("sizes", SIZES)
+def test_products_of_small_and_large_tasks(sizes, order, monkeypatch):
+    rng = np.random.default_rng(2)
+    counts = SIZES[sizes]
+    n, d, m = sum(counts), 60, len(counts)
+    X = np.where(rng.random((n, d)) < 0.5 * (sizes != "none stored"), rng.normal(size=(n, d)), 0.0)
+    ids, y = np.repeat(np.arange(m), counts), rng.normal(size=n)
+    tasks = Tasks.grouped(sparse.csr_array(X), y, ids)
+    assert type(tasks._products).__name__ == "_SeparateSparse"
+    W, u = np.asarray(rng.normal(size=(d, m)), order=order), rng.normal(size=n)
+    expected = np.column_stack([X[ids == i].T @ u[ids == i] for i in range(m)])
+
+    def compare(tasks):
+        np.testing.assert_allclose(tasks.forward(W), (X * W.T[ids]).sum(axis=1), rtol=1e-12, atol=1e-12)
+        np.testing.assert_allclose(tasks.adjoint(u), expected, rtol=1e-12, atol=1e-11)
+
+    compare(tasks)
+    alone = [b - a == 1 for _, _, blocks in tasks._products.slabs for a, b, *_ in blocks]
+    assert {"tiny": not all(alone), "large": all(alone)}.get(sizes, True)
+    # few columns of W at once, and few of their rows
+    monkeypatch.setattr(products, "_SLAB", 1)
+    monkeypatch.setattr(products, "_TILE", 7)
+    again = tasks.take_rows([np.arange(k) for k in counts])
+    compare(again)
+    assert len(again._products.slabs) == -(-m // 8)
+
+
+def test_products_hold_no_second_copy_of_large_tasks():
+    rng = np.random.default_rng(3)
+    n, d = 20_000, 50
+    X = sparse.csr_array(rng.normal(size=(n, d)))
+    tasks = Tasks.grouped(X, np.ones(n), np.sort(rng.integers(0, 4, n)))
+    tracemalloc.start()
+    tasks.forward(np.ones((d, 4)))
+    tasks.adjoint(np.ones(n))
+    tasks.gram()
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert (
+        peak < 0.5 * X.data.nbytes
+    )  # one task's rows at a time, for its Gram matrix; before: three times all
+
+
+def test_building_holds_the_result_and_little_else():
+    rng = np.random.default_rng(4)
+    n, d = 200_000, 30
+    X = sparse.csr_array(np.ones((n, d)))
+    size = X.data.nbytes + X.indices.nbytes
+    y, ids = np.ones(n), rng.integers(0, 100, n)
+    tracemalloc.start()
+    tasks = Tasks.grouped(X, y, ids)
+    held, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert tasks.n_samples == n
+    assert held < 1.25 * size
+    assert peak < 1.5 * size  # two pieces of 6 MB on their way, and some numbers a row
+
+
+@pytest.mark.parametrize("how", HOW)
+def test_tasks_made_of_these(how):
+    X, y, ids = table()
+    tasks, rows = made(how, X, y, ids)
+    train, test = tasks.split(0.3, random_state=0)
+    both = np.concatenate(
+        [np.concatenate([a, b]) for a, b in zip(train.source_rows, test.source_rows, strict=True)]
+    )
+    assert sorted(both.tolist()) == sorted(np.concatenate(tasks.source_rows).tolist())
+    chosen = tasks.select([3, 1])
+    np.testing.assert_array_equal(dense(chosen.inputs[0]), X.toarray()[rows[3]])
+    np.testing.assert_array_equal(
+        dense(tasks.take_rows([[1, 0]] * 5).inputs[4]), X.toarray()[rows[4][[1, 0]]]
+    )
+    scaled = tasks.standardize(center=False)
+    np.testing.assert_allclose(
+        dense(scaled.inputs[2]), X.toarray()[rows[2]] / scaled.scaling.scale, rtol=1e-14
+    )
+    assert scaled.fingerprint() != tasks.fingerprint()
+
+
+def test_a_model_on_stacked_rows():
+    X, y, ids = table()
+    values = []
+    for how in HOW:
+        W = mtl.Weights(made(how, X, y, ids)[0])
+        values.append(mtl.minimize(mtl.logistic_loss(W, W.tasks) + mtl.ridge(W)).solve(tol=1e-9).objective)
+    np.testing.assert_allclose(values, values[0], rtol=1e-8)  # ten times the gap that was asked for
+
+
+IDS = {
+    "integers": np.array([5, 5, -3, 5, 900, -3]),
+    "large integers": np.array([2**62, 7, 2**62, 7, 7, 1]),
+    "floats": np.array([0.5, 0.0, -0.0, 0.5, 7, 7]),
+    "booleans": np.array([True, False, True, True, False, True]),
+    "text": np.array(["b", "a", "b", "cc", "a", "b"]),
+    "objects": np.array(["b", 1, "b", None.__class__, 1, "b"], dtype=object),
+    "a list": ["b", "a", "b", "c", "a", "b"],
+    "pandas": pd.Series(["b", "a", "b", "c", "a", "b"], index=range(6, 0, -1)),
+    "categories": pd.Series(pd.Categorical(["b", "a", "b", "c", "a", "b"])),
+}
+
+
+@pytest.mark.parametrize("kind", IDS)
+def test_tasks_keep_the_order_of_first_appearance(kind):
+    ids = IDS[kind]
+    names, index = labels_of(ids, 6)
+    assert names == list(dict.fromkeys(np.asarray(ids).tolist()))
+    assert [names[i] for i in index] == np.asarray(ids).tolist()
+
+
+def test_many_ids_at_random():
+    for ids in (
+        np.random.default_rng(5).integers(0, 400, 5000),
+        np.sort(np.random.default_rng(5).integers(0, 9, 500)),
+    ):
+        for kind in (ids, ids.astype(str), ids.astype(float), ids.astype(object)):
+            names, index = labels_of(kind, ids.size)
+            assert names == list(dict.fromkeys(kind.tolist()))
+            np.testing.assert_array_equal(np.array(names)[index], kind)
+
+
+BAD = {
+    "NaN among ids": (lambda: labels_of(np.array([1.0, 1.0, np.nan]), 3), "task_ids: nan in row 2"),
+    "None among ids": (
+        lambda: labels_of(np.array(["a", "a", None], dtype=object), 3),
+        "task_ids: None in row 2",
+    ),
+    "NaN in sparse": (
+        lambda: Tasks.grouped(sparse.csr_array([[1.0, 0], [0, np.nan]]), [1, 2], [0, 1]),
+        "X: nan in row 1, column 1",
+    ),
+    "NaN far down a dense table": (
+        lambda: Tasks.grouped(
+            np.where(np.arange(3_000_000)[:, None] == 2_500_001, np.nan, 1.0),
+            np.ones(3_000_000),
+            np.zeros(3_000_000),
+        ),
+        "X: nan in row 2500001, column 0; inputs must be finite - impute or drop it (1 such entries)",
+    ),
+    "a task without a label": (
+        lambda: Tasks.grouped([[1.0], [2.0]], [1.0, np.nan], ["a", "b"]),
+        "task 'b' has no labelled row",
+    ),
+    "names that are the same": (
+        lambda: Tasks.grouped([[1.0], [2.0]], [1.0, 2.0], np.array([1, "1"], dtype=object)),
+        "the name '1' occurs twice",
+    ),
+    "no rows": (lambda: Tasks.grouped(np.empty((0, 2)), [], []), "X has no rows"),
+    "a damaged matrix": (lambda: Tasks.grouped(damaged(), [1, 2], [0, 1]), "column index 9 in a matrix of 2"),
+}
+
+
+def damaged():
+    X = sparse.csr_array(np.eye(2))
+    X.indices[1] = 9
+    return X
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_tables_are_named(case):
+    build, message = BAD[case]
+    with pytest.raises(DataError) as error:
+        build()
+    assert message in str(error.value)
