@@ -16,7 +16,7 @@ from mtldsl.errors import CrossCheckError, DataError, MissingExtraError, ModelEr
 from mtldsl.language import vocabulary as _vocabulary
 from mtldsl.language.kernel_weights import p_norm
 from mtldsl.language.scalar import Parameter
-from mtldsl.language.similarities import TaskSimilarity
+from mtldsl.language.task_similarity import TaskSimilarity
 from mtldsl.language.vocabulary import *  # noqa: F403  the words themselves
 from mtldsl.language.weights import Weights
 from mtldsl.problem import Problem, minimize

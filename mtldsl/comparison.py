@@ -51,7 +51,7 @@ class CrossCheck:
     reference_seconds: float
     tol: float
     learned_excess: float = (
-        0.0  # of the penalties with the learned matrices shown, over these with the best ones; relative
+        0.0  # of the penalties with what is shown as learned, over these with the best ones; relative
     )
 
     @property
@@ -106,7 +106,7 @@ class CrossCheck:
                 wrong.append(f"the {side} point violates a constraint by {violation:.1e}")
         if not abs(self.learned_excess) <= self.tol:
             wrong.append(
-                f"with the learned matrices shown, the penalty differs from its minimum by {self.learned_excess:.1e}, or one of "
+                f"with what is shown as learned, the penalty differs from its minimum by {self.learned_excess:.1e}, or one of "
                 "them violates its bound"
             )
         if not self.difference <= self.tol:

@@ -191,8 +191,8 @@ def _learned_excess(form: NormalForm, solution: Solution) -> float:
 
 
 def _weights_excess(term: StructureTerm, solution: Solution, scale: float) -> float:
-    """The same for kernel weights: inf where they are missing or leave their ball. Nothing where the model has none as an unknown and
-    none are shown.
+    """The same for kernel weights, relative to the objective, whose gap they are a part of: inf where they are missing or leave their
+    ball. Nothing where the model has none as an unknown and none are shown.
     """
     from mtldsl.reference.kernel_parts import violation
     from mtldsl.reference.kernels import least
@@ -205,7 +205,8 @@ def _weights_excess(term: StructureTerm, solution: Solution, scale: float) -> fl
     if not violation(theta, term.structure) <= 1e-9:
         return np.inf
     best = least(W, term.structure).value
-    return abs(objective(term.structure, W, [theta]) - best) / max(best, scale, np.finfo(float).tiny)
+    excess = term.coefficient * abs(objective(term.structure, W, [theta]) - best)
+    return excess / max(abs(solution.objective), scale, np.finfo(float).tiny)
 
 
 def _prediction_difference(form: NormalForm, a: Blocks, b: Blocks) -> float:

@@ -8,6 +8,7 @@ from itertools import pairwise
 import numpy as np
 from scipy import sparse
 
+from mtldsl.errors import ModelError
 from mtldsl.memory import require_memory
 
 __all__ = ["LearnedWeights"]
@@ -52,18 +53,25 @@ class LearnedWeights:
 
     @property
     def similarity(self) -> np.ndarray:
-        return self._sum(
-            range(len(self.values))
-            if len(set(self.views)) == 1
-            else [m for m, v in enumerate(self.views) if not v]
-        )
+        """ModelError where different similarities are about different features and none about all: there is one for every view."""
+        if len(set(self.views)) == 1:
+            return self._sum(range(len(self.values)))
+        chosen = [m for m, view in enumerate(self.views) if not view]
+        if not chosen:
+            views = ", ".join(map(repr, dict.fromkeys(self.views)))
+            raise ModelError(
+                f"{self.name}.similarity: there is one for every view; write .similarity_of(view) with one of {views}"
+            )
+        return self._sum(chosen)
 
     def similarity_of(self, view: str) -> np.ndarray:
         """(T, T) of the similarities about one view; those about all features count in it too."""
         chosen = [m for m, own in enumerate(self.views) if own in ("", view)]
         if not any(self.views[m] == view for m in chosen):
             known = ", ".join(map(repr, dict.fromkeys(filter(None, self.views)))) or "none"
-            raise KeyError(f"similarity_of({view!r}): there is no such view; the views are {known}")
+            raise ModelError(
+                f"{self.name}.similarity_of({view!r}): there is no such view; the views are {known}"
+            )
         return self._sum(chosen)
 
     def _sum(self, chosen) -> np.ndarray:
@@ -71,11 +79,11 @@ class LearnedWeights:
         require_memory(
             2 * 8 * n**2, f"the similarity of {n:,} tasks as a dense matrix", "use .values and .factors"
         )
-        total = np.zeros((n, n))
-        for m in chosen:
-            if self.values[m]:
-                total += self.values[m] * (self.factors[m] @ self.factors[m].T).toarray()
-        return total
+        scaled = [np.sqrt(self.values[m]) * self.factors[m] for m in chosen if self.values[m]]
+        if not scaled:
+            return np.zeros((n, n))
+        stacked = sparse.csr_array(sparse.hstack(scaled, format="csr"))
+        return (stacked @ stacked.T).toarray()
 
     @property
     def correlation(self) -> np.ndarray:
@@ -119,7 +127,7 @@ class LearnedWeights:
         if view == "weights":
             return DataFrame({"similarity": self.names, "weight": self.values})
         if view not in ("similarity", "correlation"):
-            raise KeyError(f"{self.name}.frame({view!r}): write 'weights', 'similarity' or 'correlation'")
+            raise ModelError(f"{self.name}.frame({view!r}): write 'weights', 'similarity' or 'correlation'")
         return DataFrame(getattr(self, view), index=list(self.task_names), columns=list(self.task_names))
 
     def __array__(self, dtype=None, copy=None):

@@ -11,7 +11,7 @@ from mtldsl.atoms.structures import Ball
 from mtldsl.errors import ModelError
 from mtldsl.language.latex import number_latex
 from mtldsl.language.learned import LearnedUnknown, RangeConstraint, number_of, shown
-from mtldsl.language.similarities import TaskSimilarity
+from mtldsl.language.task_similarity import TaskSimilarity
 
 __all__ = ["BallConstraint", "KernelWeights", "WeightsNorm", "p_norm"]
 
@@ -84,7 +84,9 @@ class KernelWeights(LearnedUnknown):
         )
 
     def trace(self):
-        self._compare("trace", "<=", 1)
+        raise ModelError(
+            f"{self.text}.trace(): {self.text} are weights, no matrix; write p_norm({self.text}, 2) <= 1"
+        )
 
     def __ge__(self, other):
         if number_of(other) != 0.0:

@@ -15,7 +15,7 @@ from mtldsl.language.kernel_weights import KernelWeights, checked_exponent
 from mtldsl.language.learned import LearnedUnknown, shown
 from mtldsl.language.objective import Objective, Term
 from mtldsl.language.scalar import Number, Scalar
-from mtldsl.language.similarities import TaskSimilarity
+from mtldsl.language.task_similarity import TaskSimilarity
 
 __all__ = ["mkl_norm"]
 
@@ -43,6 +43,9 @@ def mkl_norm(W: Affine, similarities, theta=None, p=None) -> Objective:
         hint = "; theta comes third" if isinstance(similarities, (LearnedUnknown, int, float)) else ""
         raise ModelError(f"{typed}: similarities must be a list such as [union(), individual()]{hint}")
     for one in similarities:
+        if callable(one):
+            name = getattr(one, "__name__", "union")
+            raise ModelError(f"{typed}: {name} is a helper that makes a similarity; write {name}()")
         if not isinstance(one, TaskSimilarity):
             raise ModelError(
                 f"{typed}: {shown(one)} is no similarity of tasks; write union(), individual(), tree(parents), ..., and a matrix as "
@@ -80,6 +83,10 @@ def _checked_theta(theta, n: int, typed: str) -> KernelWeights | np.ndarray:
         raise ModelError(
             f"{typed}: theta must be KernelWeights({n}), or an array of {n} given weights; this is {shown(theta)}"
         )
+    if isinstance(theta, (int, float)) and not isinstance(theta, bool):
+        raise ModelError(
+            f"{typed}: the third argument is theta, the weights; the exponent has a name: write p={theta:g}"
+        )
     return checked_weights(theta, n, typed)
 
 
@@ -95,7 +102,10 @@ def _typed(W: Affine, similarities, theta, p) -> str:
 def _list_text(similarities) -> str:
     if not isinstance(similarities, (list, tuple)):
         return shown(similarities)
-    texts = [one.text if isinstance(one, TaskSimilarity) else shown(one) for one in similarities]
+    texts = [
+        one.text if isinstance(one, TaskSimilarity) else getattr(one, "__name__", None) or shown(one)
+        for one in similarities
+    ]
     whole = f"[{', '.join(texts)}]"
     return whole if len(whole) <= _SHOWN else f"[{texts[0]}, ... {len(texts)} similarities]"
 

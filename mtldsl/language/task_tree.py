@@ -59,6 +59,8 @@ def _positions(parents, names) -> tuple[list, list[int]]:
                     f"tree(...): the parent of node {node} is {parent}; write a position up to {len(parents) - 1}, or -1"
                 )
         return [*names, *(f"node{k}" for k in range(T, len(parents)))], parents.tolist()
+    # names of tasks are text, also where their ids are numbers
+    parents = {str(node): None if parent is None else str(parent) for node, parent in parents.items()}
     nodes = dict.fromkeys([*parents.keys(), *(p for p in parents.values() if p is not None)])
     for name in names:
         if name not in nodes:

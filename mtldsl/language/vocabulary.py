@@ -12,7 +12,7 @@ from mtldsl.atoms import losses, metrics, regularizers, sets, structures
 from mtldsl.atoms.function import Atom, Loss, Regularizer
 from mtldsl.atoms.regularizers.kronecker import checked_symmetric
 from mtldsl.errors import ModelError
-from mtldsl.language import kernel_weights, learned, mkl_word, similarities
+from mtldsl.language import kernel_weights, learned, mkl_word, similarities, task_similarity
 from mtldsl.language.constants import constant_text
 from mtldsl.language.constraint import Constraint
 from mtldsl.language.expression import Affine
@@ -361,7 +361,7 @@ SIMILARITIES = {
     name: getattr(similarities, name) for name in similarities.__all__ if name != "TaskSimilarity"
 }
 
-TaskSimilarity = similarities.TaskSimilarity
+TaskSimilarity = task_similarity.TaskSimilarity
 p_norm = kernel_weights.p_norm
 
 #: word -> function; what a problem file may call, and what the catalogue lists

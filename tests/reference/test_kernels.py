@@ -255,7 +255,7 @@ def test_weights_that_are_not_the_best_are_noticed(change):
     assert isinstance(shown, LearnedWeights)
     wrong = replace(solution, learned={"theta": replace(shown, values=change(shown.values))})
     check = problem.cross_check(wrong)
-    assert any("with the learned matrices shown" in text for text in check.disagreements), check.disagreements
+    assert any("with what is shown as learned" in text for text in check.disagreements), check.disagreements
     missing = problem.cross_check(replace(solution, learned={}))
     assert missing.learned_excess == np.inf
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import time
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -22,8 +21,14 @@ log = logging.getLogger("mtldsl")
 #: Kernel weights that move by more than this, relative to the largest, bring samples back that were left out.
 _MOVED = 0.01
 
-#: Step of the method of multipliers on intercepts, in units of a typical kernel value (measured: 0.03 to 0.1 takes the fewest passes).
-_SHIFT = 0.1
+#: Step of the method of multipliers on intercepts, in units of `Ascent._shifts`.
+_SHIFT = 6.0
+
+#: Kernel weights are kept above this part of the relative gap, relative to the largest.
+_LEAST = 0.01
+
+#: A gap above this part of the one before is slow; passes for every update of kernel weights, at most.
+_SLOW, _MOST_PATIENCE = 0.9, 16
 
 #: Products of conjugate gradients a step on a face, at least and at most; passes between two such steps.
 _FEWEST_PRODUCTS, _MOST_PRODUCTS, _FEWEST_PASSES, _MOST_PASSES = 8, 500, 5, 40
@@ -56,9 +61,13 @@ class Ascent:
         if self.table[:, 0].any():  # an entropy starts inside
             self.nodes.fill(self.loss.tasks.adjoint(self.u))
         self.index = np.arange(self.samples.n, dtype=np.int64)
-        self.intercepts, self.shift = np.zeros(self.samples.n_tasks), 0.0
+        self.intercepts, self.shift = np.zeros(self.samples.n_tasks), np.zeros(self.samples.n_tasks)
         self.epoch, self.bounds, self.last_gap = 0, (-np.inf, np.inf), np.inf
-        self.gain = self.rate = 0.0
+        self.gain, self.rate, self.patience = (
+            0.0,
+            0.0,
+            1,
+        )  # patience: passes for every update of the kernel weights
         self.face_products, self.face_pause, self.next_face = (
             _FEWEST_PRODUCTS,
             _FEWEST_PASSES,
@@ -74,25 +83,30 @@ class Ascent:
 
         row_norms(*self.samples.inputs, self.nodes.cell_of, self.table)
         if self.loss.intercepts:
-            diagonal = self._diagonals() @ self.table[:, 5:].mean(axis=0)
-            self.shift = max(_SHIFT * float(np.mean(diagonal)), np.finfo(float).tiny)
+            self.shift = self._shifts()
         self.be_all_active()
 
-    def _diagonals(self) -> np.ndarray:
-        """(T, cells): sum_m theta_m R_m[t, t] / c."""
-        n = self.nodes
+    def _shifts(self) -> np.ndarray:
+        """(T,) steps of the method of multipliers on the intercepts: how far one has to move for the multipliers' sum to change by one.
+
+        A multiplier answers by as much as its interval is wide, and by no more than its own curvature allows.
+        """
+        n, s = self.nodes, self.samples
         values = self.theta[n.entry_kernel] * n.entry_factor**2 / self.coefficient
-        out = np.zeros((self.samples.n_tasks, len(n.cells)))
-        np.add.at(
-            out, (np.repeat(np.arange(self.samples.n_tasks), np.diff(n.entry_of)), n.entry_cell), values
-        )
-        return out
+        diagonal = np.zeros((s.n_tasks, len(n.cells)))
+        np.add.at(diagonal, (np.repeat(np.arange(s.n_tasks), np.diff(n.entry_of)), n.entry_cell), values)
+        curved = np.einsum("ij,ij->i", diagonal[self.loss.tasks.task_of], self.table[:, 5:])
+        if not s.entropic:
+            curved = curved + self.table[:, 4]
+        width = self.table[:, 2] - self.table[:, 1]
+        answers = 1.0 / np.maximum(curved, 1.0 / width)
+        return _SHIFT / np.add.reduceat(answers, s.offsets[:-1])
 
     def start_from(self, u, theta, intercepts=None) -> None:
         """Go on from multipliers and weights of an earlier run."""
         self.table[:, 0] = self.samples.start(u)
-        if self.learns and theta is not None:
-            self.theta = np.array(theta, float)
+        if self.learns and theta is not None and len(theta) == len(self.theta):
+            self.theta = self._lifted(np.array(theta, float))
         if intercepts is not None:
             self.intercepts = np.array(intercepts, float)
         self.nodes.fill(self.loss.tasks.adjoint(self.u))
@@ -110,6 +124,11 @@ class Ascent:
     @property
     def n_active(self) -> int:
         return int(self.active.sum())
+
+    @property
+    def is_small(self) -> bool:
+        """Whether the certificate, with its T x T matrices, costs next to nothing."""
+        return self.samples.n_tasks**2 * self.samples.n_features < 10**8
 
     # ------------------------------------------------------------------------------------------------- an epoch
 
@@ -137,8 +156,10 @@ class Ascent:
         return max(most - least, 0.0) if np.isfinite(most) else 0.0
 
     def move_on_face(self) -> None:
-        """A step of all multipliers off their bounds together, where that has been paying; it is tried again less often where not."""
-        started = time.perf_counter()
+        """A step of all multipliers off their bounds together, where that has been paying; it is tried again less often where not.
+
+        What pays is the rise of the dual value for every row that is visited: a clock would make runs differ.
+        """
         theta = self.theta / self.coefficient
         face = Face(self.samples, self.nodes, self.table, theta, self.shift, self.intercepts)
         if not face.free.size:
@@ -155,11 +176,9 @@ class Ascent:
             self.intercepts -= self.shift * np.bincount(
                 face.task, weights=change, minlength=self.samples.n_tasks
             )
-        rate = gain / max(time.perf_counter() - started, 1e-9)
+        pays = gain / (face.products * face.free.size) > self.rate
         self.face_pause = (
-            max(self.face_pause // 2, _FEWEST_PASSES)
-            if rate > self.rate
-            else min(2 * self.face_pause, _MOST_PASSES)
+            max(self.face_pause // 2, _FEWEST_PASSES) if pays else min(2 * self.face_pause, _MOST_PASSES)
         )
         self.next_face = self.epoch + self.face_pause
 
@@ -172,8 +191,15 @@ class Ascent:
         if not self.learns:
             return 0.0
         before = self.theta
-        self.theta = self.norm.weights_ball.update(before**2 * self.nodes.sizes())
+        self.theta = self._lifted(self.norm.weights_ball.update(before**2 * self.nodes.sizes()))
         return float(np.abs(self.theta - before).max() / self.theta.max())
+
+    def _lifted(self, theta) -> np.ndarray:
+        """The weights, none of them so small that it could not come back: (E.1) multiplies, and zero would stay zero."""
+        least = _LEAST * min(self.last_gap, 1.0) * theta.max()
+        theta = np.maximum(theta, least)
+        ball = self.norm.weights_ball
+        return theta * (ball.radius / np.linalg.norm(theta, ball.p))
 
     def centre_intercepts(self) -> None:
         """Method of multipliers: intercepts are those of sum_i u_i = 0 in every task, whose violation moves them further."""
@@ -225,40 +251,40 @@ class Ascent:
 
     def run(self, tol: float, max_iter: int, watch: Watch, after_epoch=None) -> Point:
         """Epochs until the watch is satisfied. `after_epoch(violation)` is called after each of them."""
-        wanted, next_gap, started = 0.0, 1, time.perf_counter()
-        next_look = started
+        wanted, next_gap, next_look = 0.0, 1, 1 if self.is_small else 16
         while True:
-            before = time.perf_counter()
+            rows = self.n_active
             violation = self.sweep()
-            self.rate = self.gain / max(time.perf_counter() - before, 1e-9)
-            if not self.samples.entropic and self.epoch >= self.next_face:
+            self.rate = self.gain / max(rows, 1)
+            last = self.epoch >= max_iter or watch.expired
+            if self.epoch >= self.next_face:
                 self.move_on_face()
-            moved = self.update_weights()
+            moved = self.update_weights() if self.epoch % self.patience == 0 or last else 0.0
             if self.loss.intercepts:
                 self.centre_intercepts()
             if after_epoch is not None:
                 after_epoch(violation)
             wanted = wanted or 0.1 * violation
             settled = violation <= wanted
-            last = self.epoch >= max_iter or watch.expired
             if moved > _MOVED:
                 self.be_all_active()
             if settled or last or self.epoch >= next_gap:
                 next_gap = max(self.epoch + 1, int(1.25 * self.epoch))
-                self.last_gap, now = self.look(), time.perf_counter()
-                close = self.last_gap <= 0.9 * tol
+                before, self.last_gap = self.last_gap, self.look()
+                # where the gap stands still, weights run ahead of multipliers that are far from their best
+                slow = self.last_gap > _SLOW * before
+                self.patience = min(2 * self.patience, _MOST_PATIENCE) if slow else max(self.patience // 2, 1)
                 log.debug(
-                    "epoch %d: %d active, violation %.2e, gap %.2e",
+                    "pass %d: %d active, violation %.2e, gap %.2e",
                     self.epoch,
                     self.n_active,
                     violation,
                     self.last_gap,
                 )
-                if close or last or now >= next_look:
+                if self.last_gap <= 0.9 * tol or last or self.epoch >= next_look:
+                    next_look = 2 * self.epoch
                     point = self.point()
                     if watch(point) or last:
                         return point
-                    after = time.perf_counter()
-                    next_look = after + max(0.5 * (after - started), 10 * (after - now))
                 if settled:
                     wanted = violation / 3.0

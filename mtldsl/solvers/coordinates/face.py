@@ -9,6 +9,9 @@ from mtldsl.solvers.coordinates.samples import Samples
 
 __all__ = ["Face"]
 
+#: An entropy's multipliers stop this far on their way to an end.
+_SHORT = 0.99
+
 #: Halvings of a projected step before it is given up.
 _HALVINGS = 6
 
@@ -17,8 +20,8 @@ _ACCURATE = 1e-3
 
 
 class Face:
-    """The samples `free`, and the quadratic that the dual value is on them: slope and Hessian H = X K_theta X^T / c + diag(curvature),
-    with `shift` added inside a task for its intercept.
+    """The samples `free`, and the dual value as a function of their multipliers: slope and Hessian H = X K_theta X^T / c + diag(curvature),
+    with `shift` added inside a task for its intercept. Quadratic unless the conjugate is an entropy; then a step is Newton's.
     """
 
     def __init__(
@@ -40,7 +43,7 @@ class Face:
         self.rows = samples.rows_of[self.free] if samples.rows_of.size else self.free
         self.inputs = samples.inputs[1:]
         d = samples.n_features
-        self.w = np.zeros(d)
+        self.w, self.products = np.zeros(d), 1
         if samples.is_sparse:
             arguments = self.offsets, self.rows, samples.indices, samples.indptr
             ends = np.zeros(samples.n_tasks + 1, dtype=np.int64)
@@ -50,14 +53,15 @@ class Face:
             self.support = (ends, found)
         else:
             self.support = (samples.support_of, samples.support)
-        own = table[self.free]
-        self.u, self.low, self.high, self.curvature = own[:, 0], own[:, 1], own[:, 2], own[:, 4]
-        self.slope = own[:, 3] + self.curvature * self.u + self._dots(nodes.store) - intercepts[self.task]
+        self.samples = samples
+        self.u, self.low, self.high = u[self.free], low[self.free], high[self.free]
+        self.z = intercepts[self.task] - self._dots(nodes.store)
+        first, self.curvature = samples.slopes(self.free, self.u)
+        self.slope = first - self.z
+        self.conjugate = samples.conjugates(self.free, self.u)
         # Jacobi's preconditioner: kernel values differ as rows and tasks do
-        diagonal = own[:, 5:] @ np.ones(1) if own.shape[1] == 6 else own[:, 5:].sum(axis=1)
-        self.scale = np.sqrt(
-            np.maximum(diagonal * float(theta.max()) + shift + self.curvature, np.finfo(float).tiny)
-        )
+        diagonal = table[self.free, 5:].sum(axis=1) * float(theta.max()) + shift[self.task] + self.curvature
+        self.scale = np.sqrt(np.maximum(diagonal, np.finfo(float).tiny))
 
     def _dots(self, store) -> np.ndarray:
         from mtldsl.solvers.kernels.face_products import dots
@@ -84,24 +88,35 @@ class Face:
         gather(v, self.offsets, self.rows, *self.inputs, *self.support, *self.nodes.layout, self.w, store)
         return store
 
+    def kernel(self, v) -> np.ndarray:
+        """X K_theta X^T v / c, with the intercepts' part."""
+        self.products += 1
+        result = self._dots(self.nodes_of(v))
+        if self.shift.any():
+            result += (self.shift * np.bincount(self.task, weights=v, minlength=self.shift.size))[self.task]
+        return result
+
     def product(self, v) -> np.ndarray:
         """H v."""
-        result = self._dots(self.nodes_of(v)) + self.curvature * v
-        if self.shift:
-            result += (
-                self.shift * np.bincount(self.task, weights=v, minlength=self.offsets.size - 1)[self.task]
-            )
-        return result
+        return self.kernel(v) + self.curvature * v
+
+    def rise(self, change) -> float:
+        """By how much the dual value rises with u + change."""
+        conjugate = self.samples.conjugates(self.free, self.u + change) - self.conjugate
+        return float(change @ (self.z - 0.5 * self.kernel(change)) - conjugate.sum())
 
     def step(self, most: int) -> tuple[np.ndarray, float, bool]:
         """(change of u on the face, by how much the dual value rises, whether the whole step was best), `most` products for its direction."""
         direction = self._solve(most)
         if not np.isfinite(direction).all():
             return np.zeros(self.free.size), 0.0, False
+        low, high = self.low, self.high
+        if self.samples.entropic:  # whose slope is infinite at its ends
+            low, high = self.u + _SHORT * (low - self.u), self.u + _SHORT * (high - self.u)
         best, gain, best_t, t = np.zeros(self.free.size), 0.0, 0.0, 1.0
         for _ in range(_HALVINGS):
-            change = np.clip(self.u + t * direction, self.low, self.high) - self.u
-            rise = -float(change @ (self.slope + 0.5 * self.product(change)))
+            change = np.clip(self.u + t * direction, low, high) - self.u
+            rise = self.rise(change)
             if rise > gain:
                 best, gain, best_t = change, rise, t
             elif gain > 0.0:

@@ -33,6 +33,8 @@ def kernel_form(form: NormalForm) -> KernelForm | str:
     """The form, or one sentence that says why it is none."""
     if len(form.losses) > 1:
         return f"{form.losses[1].typed} is a second loss."
+    if not form.losses:
+        return "no loss has a coefficient > 0."
     (loss,) = form.losses
     if not loss.atom.separable:
         return f"{loss.typed} is not a sum over samples."

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+
 import numpy as np
 
 from mtldsl.compile.normal_form import NormalForm
@@ -53,11 +55,10 @@ class SampleAscent:
         state = start.state if start is not None and start.state.get("solver") == "dual_ascent" else {}
         file = None
         if checkpoint is not None:
-            tasks = found.loss.tasks
             identity = {
                 "model": form.typed,
-                "data": tasks.fingerprint(),
-                "coefficient": f"{found.coefficient!r}",
+                "data": found.loss.tasks.fingerprint(),
+                "numbers": _numbers(found),
             }
             file = Checkpoint(checkpoint, identity)
             state = file.read() or state
@@ -79,6 +80,17 @@ class SampleAscent:
         finally:
             if file is not None:
                 file.write(ascent.state(), now=True)
+
+
+def _numbers(found: KernelForm) -> str:
+    """SHA-256 of what a model is made of besides its text and its data: coefficients, kernels, what is said of their weights."""
+    digest = hashlib.sha256(repr((found.coefficient, found.norm.p, found.norm.about)).encode())
+    digest.update(np.ascontiguousarray(found.loss.coefficients).tobytes())
+    for kernel in found.norm.kernels:
+        digest.update(kernel.name.encode())
+        for part in (kernel.factor.data, kernel.factor.indices, kernel.factor.indptr, kernel.columns):
+            digest.update(b"-" if part is None else np.ascontiguousarray(part).tobytes())
+    return digest.hexdigest()
 
 
 def _is_large(found: KernelForm) -> bool:

@@ -67,6 +67,24 @@ class Samples:
             table[:, 3], table[:, 4] = linear, curvature / self.weight
         return table
 
+    def conjugates(self, rows, u) -> np.ndarray:
+        """conj_i(u_i) of some samples, u inside their intervals."""
+        y, s = self.y[rows], self.weight[rows]
+        if self.entropic:
+            a = -y * u / s
+            return s * (a * np.log(a) + (1.0 - a) * np.log1p(-a))
+        linear, curvature = self.loss.atom.dual_quadratic(y)
+        return u * (linear + 0.5 * curvature / s * u)
+
+    def slopes(self, rows, u) -> tuple[np.ndarray, np.ndarray]:
+        """(first, second) derivatives of conj_i at u_i."""
+        y, s = self.y[rows], self.weight[rows]
+        if self.entropic:
+            a = -y * u / s
+            return -y * np.log(a / (1.0 - a)), 1.0 / (s * a * (1.0 - a))
+        linear, curvature = self.loss.atom.dual_quadratic(y)
+        return linear + curvature / s * u, np.broadcast_to(curvature / s, np.shape(u))
+
     def start(self, u=None) -> np.ndarray:
         """Multipliers to begin with: those given, moved into their intervals; else zero, which every loss of the language allows."""
         if u is None:

@@ -53,6 +53,12 @@ def _entropy_step(u, y, z, q, s):
     return -y * a
 
 
+@njit(inline="always")
+def _entropy_slope(u, y, s):
+    a = -y * u
+    return -y * math.log(a / (s - a))
+
+
 @njit(cache=True, nogil=True)
 def sweep(
     order, offsets, index, active, rows_of, dense, data, indices, indptr, samples, entropic, support_of, support,
@@ -107,7 +113,7 @@ def sweep(
             else:
                 for p in range(indptr[row], indptr[row + 1]):
                     z += w[indices[p]] * data[p]
-            q = shift
+            q = shift[t]
             for c in range(n_cells):
                 q += scale[c] * samples[i, 5 + c]
             before, low, high, linear, curvature = (
@@ -121,6 +127,8 @@ def sweep(
             if entropic:
                 new = _entropy_step(before, linear, z, q, curvature)
                 violation = abs(new - before) * q
+                slope = _entropy_slope(before, linear, curvature) - z
+                curved = q
                 most = max(most, violation)
                 least = min(least, 0.0)
             else:
@@ -149,10 +157,10 @@ def sweep(
                     new = new if abs(new) < np.inf else before
             change = new - before
             if change != 0.0:
-                if not entropic:
-                    gain -= change * (slope + 0.5 * curved * change)
+                # of an entropy, what its tangent says: less than it was
+                gain -= change * (slope + 0.5 * curved * change)
                 samples[i, 0] = new
-                intercepts[t] -= shift * change
+                intercepts[t] -= shift[t] * change
                 if is_dense:
                     if n_cells == 1:
                         f = scale[0] * change
