@@ -368,5 +368,5 @@ def test_more_parts_than_a_backend_manages_are_refused(monkeypatch):
     tasks = mtl.Tasks.shared(np.eye(3), np.array([[1.0, -1.0], [-1.0, 1.0], [1.0, 1.0]]))
     W = mtl.Weights(tasks)
     problem = mtl.minimize(mtl.hinge_loss(W, tasks) + mtl.mkl_norm(W, [mtl.union(), mtl.identity()], p=2))
-    with pytest.raises(mtl.SolverError, match="are 9 variables, .* fewer tasks or features"):
+    with pytest.raises(mtl.SolverError, match=r"are 9 variables, .* fewer tasks or features"):
         problem.cross_check()

@@ -12,6 +12,7 @@ from mtldsl.solvers.coordinates.face import Face
 from mtldsl.solvers.coordinates.kernel_form import KernelForm
 from mtldsl.solvers.coordinates.nodes import Nodes
 from mtldsl.solvers.coordinates.samples import Samples
+from mtldsl.solvers.coordinates.weights_step import WeightsStep
 from mtldsl.solvers.solver import Point, Watch
 
 __all__ = ["Ascent"]
@@ -24,8 +25,8 @@ _MOVED = 0.01
 #: Step of the method of multipliers on intercepts, in units of `Ascent._shifts`.
 _SHIFT = 6.0
 
-#: Kernel weights are kept above this part of the relative gap, relative to the largest.
-_LEAST = 0.01
+#: A sample at a bound rests where its slope is clear of zero by this part of the largest violation of the pass before.
+_CLEAR = 0.1
 
 #: A gap above this part of the one before is slow; passes for every update of kernel weights, at most.
 _SLOW, _MOST_PATIENCE = 0.9, 16
@@ -53,6 +54,7 @@ class Ascent:
             norm.weights_ball is not None and not np.isinf(norm.weights_ball.p) and len(norm.kernels) > 1
         )
         self.theta = np.array(norm.start((loss.tasks.n_features, loss.tasks.n_tasks))[0], float)
+        self.weights_step = WeightsStep(norm.weights_ball, len(norm.kernels)) if self.learns else None
         self.shrinking = shrinking and not self.samples.entropic
         self.rng = np.random.default_rng(random_state)
         self.random = self.rng.integers(1, 2**63, size=self.samples.n_tasks).astype(np.uint64)
@@ -106,7 +108,7 @@ class Ascent:
         """Go on from multipliers and weights of an earlier run."""
         self.table[:, 0] = self.samples.start(u)
         if self.learns and theta is not None and len(theta) == len(self.theta):
-            self.theta = self._lifted(np.array(theta, float))
+            self.theta = self.weights_step.lifted(np.array(theta, float), self.last_gap)
         if intercepts is not None:
             self.intercepts = np.array(intercepts, float)
         self.nodes.fill(self.loss.tasks.adjoint(self.u))
@@ -127,8 +129,9 @@ class Ascent:
 
     @property
     def is_small(self) -> bool:
-        """Whether the certificate, with its T x T matrices, costs next to nothing."""
-        return self.samples.n_tasks**2 * self.samples.n_features < 10**8
+        """Whether the certificate, with its T x T matrices and its passes over the data, costs next to nothing."""
+        entries = max(self.samples.data.size, self.samples.dense.size)
+        return self.samples.n_tasks**2 * self.samples.n_features < 10**8 and entries < 10**6
 
     # ------------------------------------------------------------------------------------------------- an epoch
 
@@ -187,19 +190,12 @@ class Ascent:
             return list(pool.map(run, parts))
 
     def update_weights(self) -> float:
-        """theta in closed form (E.1); returns by how much it moved, relative to the largest."""
+        """A step of the kernel weights; returns by how much they moved, relative to the largest."""
         if not self.learns:
             return 0.0
         before = self.theta
-        self.theta = self._lifted(self.norm.weights_ball.update(before**2 * self.nodes.sizes()))
+        self.theta = self.weights_step(before, self.nodes.sizes(), self.last_gap)
         return float(np.abs(self.theta - before).max() / self.theta.max())
-
-    def _lifted(self, theta) -> np.ndarray:
-        """The weights, none of them so small that it could not come back: (E.1) multiplies, and zero would stay zero."""
-        least = _LEAST * min(self.last_gap, 1.0) * theta.max()
-        theta = np.maximum(theta, least)
-        ball = self.norm.weights_ball
-        return theta * (ball.radius / np.linalg.norm(theta, ball.p))
 
     def centre_intercepts(self) -> None:
         """Method of multipliers: intercepts are those of sum_i u_i = 0 in every task, whose violation moves them further."""
@@ -231,7 +227,7 @@ class Ascent:
     def _activate(self, z) -> None:
         u, low, high, linear, curvature = self.table[:, :5].T
         slope = linear + curvature * u - z
-        rests = ((u <= low) & (slope > 0.0)) | ((u >= high) & (slope < 0.0))
+        rests = ((u <= low) & (slope > _CLEAR * self.bounds[1])) | ((u >= high) & (slope < _CLEAR * self.bounds[0]))
         # within every task the active ones first
         self.index = np.argsort(2 * self.loss.tasks.task_of + rests, kind="stable")
         self.active = np.diff(self.samples.offsets) - np.add.reduceat(
@@ -269,10 +265,12 @@ class Ascent:
             if moved > _MOVED:
                 self.be_all_active()
             if settled or last or self.epoch >= next_gap:
-                next_gap = max(self.epoch + 1, int(1.25 * self.epoch))
+                next_gap = max(self.epoch + 1, int(1.4 * self.epoch))
                 before, self.last_gap = self.last_gap, self.look()
                 # where the gap stands still, weights run ahead of multipliers that are far from their best
                 slow = self.last_gap > _SLOW * before
+                if self.learns:
+                    self.weights_step.answer(not slow)
                 self.patience = min(2 * self.patience, _MOST_PATIENCE) if slow else max(self.patience // 2, 1)
                 log.debug(
                     "pass %d: %d active, violation %.2e, gap %.2e",

@@ -1,0 +1,225 @@
+"""Long runs that are broken off and found again: what a file holds, whose it is, and what is said where it is another's."""
+
+import json
+
+import numpy as np
+import pytest
+
+import mtldsl as mtl
+from mtldsl.errors import SolverError
+from mtldsl.solvers.coordinates.checkpoint import Checkpoint
+from tests.models import separate, shared
+
+BOTH = [mtl.union(), mtl.individual()]
+
+
+# -------------------------------------------------------------------------------------------------------- the file
+
+
+def test_what_is_written_is_read(tmp_path):
+    file = Checkpoint(tmp_path / "run", {"model": "m", "data": "d"})
+    assert file.path.name == "run.npz" and file.read() is None
+    arrays = {"u": np.arange(3.0), "theta": np.ones(2)}
+    assert file.write(arrays, now=True)
+    found = Checkpoint(tmp_path / "run.npz", {"model": "m", "data": "d"}).read()
+    assert found.keys() == arrays.keys()
+    for name, array in arrays.items():
+        np.testing.assert_array_equal(found[name], array)
+    assert [path.name for path in tmp_path.iterdir()] == ["run.npz"]
+
+
+def test_it_is_written_every_so_often(tmp_path, monkeypatch):
+    now = [100.0]
+    monkeypatch.setattr("mtldsl.solvers.coordinates.checkpoint.time.perf_counter", lambda: now[0])
+    file = Checkpoint(tmp_path / "run", {}, every=30.0)
+    assert not file.write({"u": np.zeros(1)})
+    now[0] = 131.0
+    assert file.write({"u": np.ones(1)}) and not file.write({"u": np.zeros(1)})
+    assert file.read()["u"][0] == 1.0
+
+
+def test_a_run_killed_while_it_writes_leaves_the_file_as_it_was(tmp_path, monkeypatch):
+    file = Checkpoint(tmp_path / "run", {})
+    file.write({"u": np.ones(1)}, now=True)
+
+    def killed(path, **arrays):
+        path.write_bytes(b"PK half a file")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("mtldsl.solvers.coordinates.checkpoint.np.savez", killed)
+    with pytest.raises(KeyboardInterrupt):
+        file.write({"u": np.zeros(1)}, now=True)
+    assert file.read()["u"][0] == 1.0
+    monkeypatch.undo()
+    file.write({"u": np.full(1, 2.0)}, now=True)
+    assert file.read()["u"][0] == 2.0
+    assert [path.name for path in tmp_path.iterdir()] == ["run.npz"]
+
+
+# ------------------------------------------------------------------------------------------------------ in a solve
+
+
+def problem_of(tasks=None, word=mtl.hinge_loss, C=2.0, similarities=BOTH, p=1.5, intercept=False):
+    tasks = separate(3, labels="sign", sizes=(60, 80, 50, 70)) if tasks is None else tasks
+    W = mtl.Weights(tasks, intercept=intercept)
+    return mtl.minimize(C * word(W, tasks) + mtl.mkl_norm(W, similarities, p=p))
+
+
+def solve(problem, path=None, **options):
+    return problem.solve(solver="dual_ascent", checkpoint=path, **options)
+
+
+@pytest.mark.parametrize("word", [mtl.hinge_loss, mtl.logistic_loss])
+@pytest.mark.parametrize("intercept", [False, True])
+def test_a_run_goes_on_where_it_was_broken_off(tmp_path, word, intercept):
+    problem = problem_of(word=word, intercept=intercept)
+    path = tmp_path / "run.npz"
+    scratch = solve(problem, tol=1e-8)
+    short = solve(problem, path, tol=1e-8, max_iter=3)
+    assert short.status == "iteration_limit" and short.iterations == 3
+    resumed = solve(problem, path, tol=1e-8, seed=1)
+    assert scratch.status == resumed.status == "optimal"
+    assert resumed.objective == pytest.approx(scratch.objective, rel=2e-8)
+    again = solve(problem, path, tol=1e-7)  # a finished run has next to nothing left to do
+    assert again.status == "optimal" and again.iterations < min(scratch.iterations, 6)
+    assert [found.name for found in tmp_path.iterdir()] == ["run.npz"]
+
+
+def test_passes_that_were_saved(tmp_path):
+    """Over several seeds, those before the interruption need not be made again."""
+    problem = problem_of()
+    scratch, resumed = [], []
+    for seed in range(5):
+        path = tmp_path / f"{seed}.npz"
+        scratch.append(solve(problem, seed=seed).iterations)
+        assert solve(problem, path, seed=seed, max_iter=scratch[-1] // 2).status == "iteration_limit"
+        resumed.append(solve(problem, path, seed=seed).iterations)
+    assert sum(resumed) < sum(scratch)
+
+
+def test_an_interruption_leaves_the_state_behind(tmp_path, monkeypatch):
+    from mtldsl.solvers.coordinates.ascent import Ascent
+
+    before, passes = Ascent.sweep, []
+
+    def sweep(self):
+        passes.append(1)
+        if len(passes) == 4:
+            raise KeyboardInterrupt
+        return before(self)
+
+    monkeypatch.setattr(Ascent, "sweep", sweep)
+    path = tmp_path / "run.npz"
+    assert solve(problem_of(), path).status == "interrupted"
+    monkeypatch.undo()
+    with np.load(path) as stored:
+        assert np.count_nonzero(stored["u"]) > 0
+    assert solve(problem_of(), path).status == "optimal"
+    assert [found.name for found in tmp_path.iterdir()] == ["run.npz"]
+
+
+def test_a_file_is_of_one_model_and_its_data(tmp_path):
+    C = mtl.Parameter(2.0, name="C")
+    tasks = separate(3, labels="sign")
+    problem = problem_of(tasks, C=C)
+    path = tmp_path / "run.npz"
+    solve(problem, path)
+    written = path.read_bytes()
+    rng = np.random.default_rng(0)
+    kernels = [rng.normal(size=(4, 4)) for _ in range(2)]
+    of_kernel = [problem_of(tasks, C=C, similarities=[mtl.from_kernel(B @ B.T)]) for B in kernels]
+    solve(of_kernel[0], tmp_path / "kernel.npz")
+    solve(problem_of(shared(3, labels="sign")), tmp_path / "shared.npz")
+
+    def refused(problem, path, what):
+        with pytest.raises(SolverError, match=f"written for another {what}.*name another file") as error:
+            solve(problem, path)
+        assert str(path) in str(error.value)
+
+    refused(problem_of(tasks, C=C, p=2.0), path, "model")
+    refused(problem_of(tasks, C=C, word=mtl.squared_hinge_loss), path, "model")
+    refused(problem_of(tasks, C=C, similarities=[mtl.union()]), path, "model")
+    refused(problem_of(separate(4, labels="sign"), C=C), path, "data")
+    refused(problem_of(shared(4, labels="sign")), tmp_path / "shared.npz", "data")
+    refused(of_kernel[1], tmp_path / "kernel.npz", "numbers")  # the same text
+    C.value = 3.0
+    refused(problem, path, "numbers")
+    C.value = 2.0
+    assert path.read_bytes() == written  # none of these wrote to it
+    assert solve(problem, path).status == "optimal"
+
+
+@pytest.mark.xfail(strict=True, reason="whether a model has an intercept is not a part of the identity")
+@pytest.mark.parametrize("intercept", [False, True])
+def test_a_file_says_whether_its_model_has_an_intercept(tmp_path, intercept):
+    path = tmp_path / "run.npz"
+    solve(problem_of(intercept=intercept), path)
+    with pytest.raises(SolverError, match="written for another"):
+        solve(problem_of(intercept=not intercept), path)
+
+
+def test_sample_weights_labels_and_rows_are_data(tmp_path):
+    def data(scale=1.0, flip=False, sample_weights=None):
+        tasks = separate(3, labels="sign")
+        inputs, targets = [X.copy() for X in tasks.inputs], [y.copy() for y in tasks.per_task(tasks.targets)]
+        inputs[0][0, 0] *= scale
+        targets[1][0] *= -1 if flip else 1
+        return problem_of(mtl.Tasks.separate(inputs, targets, sample_weights=sample_weights))
+
+    path = tmp_path / "run"
+    solve(data(), path)
+    for other in (
+        data(scale=1 + 1e-12),
+        data(flip=True),
+        data(sample_weights=[np.full(n, 2.0) for n in (12, 17, 9, 25)]),
+    ):
+        with pytest.raises(SolverError, match="another data"):
+            solve(other, path)
+    assert solve(data(), path).status == "optimal"  # equal data in other arrays
+
+
+def test_files_that_are_no_checkpoints(tmp_path):
+    problem = problem_of(separate(3, labels="sign"))
+    good = tmp_path / "good.npz"
+    solve(problem, good)
+    whole = good.read_bytes()
+    contents = {"text": b"not a file of arrays", "empty": b"", "cut": whole[: len(whole) // 2]}
+    for name, content in contents.items():
+        path = tmp_path / f"{name}.npz"
+        path.write_bytes(content)
+        with pytest.raises(SolverError, match=r"not a checkpoint.*delete it, or name another file"):
+            solve(problem, path)
+        assert path.read_bytes() == content
+    np.savez(tmp_path / "arrays.npz", u=np.ones(3))
+    np.savez(tmp_path / "words.npz", u=np.ones(3), identity=np.array("no json"))
+    np.savez(tmp_path / "objects.npz", u=np.array([{}], dtype=object), identity=np.array(json.dumps({})))
+    for name in ("arrays", "words", "objects"):
+        with pytest.raises(SolverError, match="not a checkpoint"):
+            solve(problem, tmp_path / f"{name}.npz")
+
+
+@pytest.mark.xfail(
+    strict=True,
+    raises=(TypeError, AttributeError),
+    reason="Checkpoint.read takes any file of arrays for an archive",
+)
+def test_archives_of_another_kind_are_no_checkpoints(tmp_path):
+    problem = problem_of(separate(3, labels="sign"))
+    np.save(tmp_path / "one.npy", np.ones(3))
+    (tmp_path / "one.npy").rename(tmp_path / "one.npz")
+    with pytest.raises(SolverError, match="not a checkpoint"):
+        solve(problem, tmp_path / "one.npz")
+    np.savez(tmp_path / "list.npz", identity=np.array(json.dumps([1, 2])))
+    with pytest.raises(SolverError, match="not a checkpoint"):
+        solve(problem, tmp_path / "list.npz")
+
+
+def test_folders(tmp_path):
+    problem = problem_of(separate(3, labels="sign"))
+    with pytest.raises(SolverError, match=r"there is no folder.*make it first"):
+        solve(problem, tmp_path / "absent" / "run.npz")
+    (tmp_path / "folder.npz").mkdir()
+    with pytest.raises(SolverError):
+        solve(problem, tmp_path / "folder.npz")
+    assert solve(problem, str(tmp_path / "of text")).status == "optimal"
+    assert {path.name for path in tmp_path.iterdir()} == {"folder.npz", "of text.npz"}
