@@ -33,6 +33,11 @@ CASES = {
         "sign",
         "mtl.hinge_loss(W, tasks) + mtl.total_variation(W) + mtl.ridge(W)",
     ),
+    "hinge + mkl_norm, separate X": (
+        False,
+        "sign",
+        "mtl.hinge_loss(W, tasks) + mtl.mkl_norm(W, [mtl.union(), mtl.individual()], p=2)",
+    ),
     "ridge": (True, "real", "mtl.squared_loss(W, tasks) + mtl.ridge(W)"),
 }
 

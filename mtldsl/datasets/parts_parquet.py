@@ -61,7 +61,7 @@ def _pyarrow(path):
         import pyarrow.types as types
     except ImportError as error:
         raise MissingExtraError(
-            f"{path}: Parquet parts are read by pyarrow, which cannot be imported ({error}); write: pip install pyarrow"
+            f"{path}: Parquet parts are read by pyarrow, which cannot be imported ({error}); write: pip install 'mtldsl[parquet]'"
         ) from None
     return parquet, types
 

@@ -16,11 +16,15 @@ __all__ = ["Schema", "dense_tasks"]
 
 
 def dense_tasks(tasks, typed: str) -> Tasks:
-    """The tasks; DataError where they are none, or sparse."""
+    """The tasks; DataError where they are none, sparse, or kernel features."""
     if not isinstance(tasks, Tasks):
         raise DataError(f"{typed}({type(tasks).__name__}): give a Tasks object, Tasks.shared(X, Y)")
     if tasks.is_sparse:
         raise DataError(f"{typed}: networks take dense inputs; write Tasks.shared(X.toarray(), Y)")
+    if tasks.kernel_map is not None:
+        raise DataError(
+            f"{typed}: networks learn features of their own; give the tasks without kernels=... or with_kernels(...)"
+        )
     return tasks
 
 

@@ -26,6 +26,7 @@ def describe(tasks: Tasks) -> dict:
         "sparse": tasks.is_sparse,
         "weighted": tasks.sample_weights is not None,
         "standardized": tasks.scaling is not None,
+        "kernels": list(tasks.views),
     }
 
 

@@ -145,7 +145,7 @@ def penalty_and_bounds(W, similarities, p):
     return mtl.mkl_norm(W, similarities, p=p), []
 
 
-STALLS = "the intercepts of a quantile loss beside rows of zeros: the method of multipliers stands still"
+STALLS = "after a step on a face, intercepts move on before the multipliers have answered, and swing"
 
 
 def turn(i):
@@ -218,6 +218,21 @@ def test_rows_and_tasks_of_zeros(word, intercept):
     assert_solved(model(Xs, ys, getattr(mtl, word), intercept=intercept))
 
 
+@pytest.mark.xfail(strict=True, reason=STALLS)
+def test_intercepts_of_an_absolute_loss_where_the_noise_is_large():
+    Xs, ys = arrays(n=40, labels="real", noise=2.0)
+    assert_solved(model(Xs, ys, mtl.absolute_loss, C=10.0, intercept=True))
+
+
+@pytest.mark.xfail(strict=True, reason=STALLS)
+def test_rows_of_zeros_far_from_the_intercept():
+    """One feature, five samples, whose optimum is at the kinks of one or two."""
+    X, y = np.array([[0.0], [0.0], [-2.1], [0.9], [2.3]]), np.array([-1.0, 2.5, -1.8, -0.7, 0.7])
+    tasks = mtl.Tasks.separate([X], [y], sample_weights=[np.array([1.7, 1.4, 1.9, 1.5, 1.2])])
+    W = mtl.Weights(tasks, intercept=True)
+    assert_solved(mtl.minimize(10 * mtl.absolute_loss(W, tasks) + mtl.ridge(W)))
+
+
 @pytest.mark.parametrize("intercept", [False, True])
 @pytest.mark.parametrize("word", ["hinge_loss", "logistic_loss"])
 def test_inputs_of_zeros_alone(word, intercept):
@@ -259,15 +274,18 @@ def test_duplicates_count_as_often_as_they_stand_there(word, intercept):
 
 @pytest.mark.parametrize("p", [1.0, 2.0])
 @pytest.mark.parametrize("word", ["absolute_loss", "squared_loss", "huber_loss"])
-@pytest.mark.parametrize("seed", [0, 1, 5])
+@pytest.mark.parametrize("seed", [0, 2])
 def test_weights_do_not_lock_where_a_first_pass_visits_a_task_of_zeros(word, p, seed):
-    """All labels of one task are zero, so that its b_m is zero after its pass: at p = 1 its weight would stay at zero."""
-    Xs, ys = arrays(labels="real", seed=1)
+    """All labels of one task are zero, so that its b_m is zero after a pass that begins with it (seed 2): there E.1 alone would leave
+    its weight at zero, though it is a fifth of the optimum's.
+    """
+    Xs, ys = arrays(labels="real", seed=1, noise=0.0)
     ys[0] = np.zeros(10)
     problem = model(Xs, ys, getattr(mtl, word), p=p)
     solution = problem.solve(solver="dual_ascent", seed=seed, max_seconds=20)
     assert solution.status == "optimal", solution
-    assert problem.cross_check(solution).agrees
+    assert solution.objective == pytest.approx(problem.solve(solver="cvxpy").objective, rel=2e-6)
+    assert solution.kernel_weights.values[1] > 0.1
 
 
 def test_warm_start_from_weights_that_a_smaller_exponent_left_at_zero():
@@ -350,8 +368,13 @@ def test_intercepts_of_unequal_classes_at_tiny_C():
         np.testing.assert_allclose(solution.intercept, -1.0, atol=1e-3)
 
 
+FAR = pytest.mark.xfail(
+    strict=True, reason="beside an intercept, p = 1 and large C it stalls at a gap of 7e-2"
+)
+
+
 @pytest.mark.parametrize("word, p, intercept", [
-    ("hinge_loss", 1.0, False), ("hinge_loss", 2.0, False), ("hinge_loss", 2.0, True), ("hinge_loss", np.inf, True),
+    ("hinge_loss", 1.0, False), pytest.param("hinge_loss", 1.0, True, marks=FAR), ("hinge_loss", 2.0, False), ("hinge_loss", 2.0, True), ("hinge_loss", np.inf, True),
     ("squared_hinge_loss", 1.0, False), ("squared_hinge_loss", 2.0, True),
     ("logistic_loss", 1.0, False), ("logistic_loss", 2.0, True), ("logistic_loss", np.inf, False),
 ])  # fmt: skip

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 
 import numpy as np
 from scipy import sparse
-from scipy.linalg import LinAlgError, cho_factor, cho_solve, solve_triangular
 
 from mtldsl.atoms.structures.task_kernel import Cell
+from mtldsl.atoms.structures.triangular import Triangular
 from mtldsl.atoms.structures.weights_ball import Ball
 
 __all__ = ["Pair", "best_weights", "in_range"]
@@ -94,7 +94,7 @@ class _InteriorPoint:
             try:
                 value, slope, curvature, gap = self._look(q)
             except (
-                LinAlgError
+                np.linalg.LinAlgError
             ):  # a kernel so near to a singular one that rounding decides: `best` is as good as it gets
                 break
             if gap / value < least:
@@ -123,16 +123,16 @@ class _InteriorPoint:
         for cell, H in self.pairs:
             try:
                 factor = self._factor(cell, theta)
-            except LinAlgError:  # too near to a singular kernel for double precision
+            except np.linalg.LinAlgError:  # too near to a singular kernel for double precision
                 return np.inf
-            half = solve_triangular(factor[0], H.T, lower=True, check_finite=False)
+            half = factor.half(H.T)
             total += 0.5 * float(np.vdot(half, half))
         return total
 
-    def _factor(self, cell: Cell, theta):
+    def _factor(self, cell: Cell, theta) -> Triangular:
         K = cell.kernel(theta)
         K[np.diag_indices(len(K))] += self.delta
-        return cho_factor(K, lower=True, check_finite=False)
+        return Triangular(K)
 
     def _look(self, q):
         """h, its gradient and Hessian in q, and the Frank-Wolfe gap in theta."""
@@ -140,11 +140,9 @@ class _InteriorPoint:
         value, b, curvature = 0.0, np.zeros(self.n), np.zeros((self.n, self.n))
         for cell, H in self.pairs:
             factor = self._factor(cell, theta)
-            half = solve_triangular(factor[0], H.T, lower=True, check_finite=False)
-            Z = solve_triangular(
-                factor[0], half, lower=True, trans=1, check_finite=False
-            )  # P H^T; P H^T H P would lose half the digits
-            P = cho_solve(factor, np.eye(len(Z)))
+            half = factor.half(H.T)
+            Z = factor.back(half)  # P H^T; P H^T H P would lose half the digits
+            P = factor.solve(np.eye(len(Z)))
             value += 0.5 * float(np.vdot(half, half))
             BZ = np.asarray(cell.transposed @ Z)
             b[cell.members] += cell.add_up(np.einsum("ij,ij->i", BZ, BZ))

@@ -8,13 +8,13 @@ from typing import ClassVar
 
 import numpy as np
 from scipy import sparse
-from scipy.linalg import LinAlgError, cho_factor, solve_triangular
 
 from mtldsl.atoms.function import Regularizer, register
 from mtldsl.atoms.regularizers.norm import in_parentheses
 from mtldsl.atoms.structures.best_weights import best_weights, in_range
 from mtldsl.atoms.structures.structure import Learned, Structure
 from mtldsl.atoms.structures.task_kernel import Cell, TaskKernel, cells_of
+from mtldsl.atoms.structures.triangular import Triangular
 from mtldsl.atoms.structures.weights_ball import Ball
 from mtldsl.errors import ModelError
 
@@ -244,12 +244,11 @@ class MKLNorm(Structure, Regularizer):
 def _inverse_form(K, W) -> float:
     """1/2 tr(W K^+ W^T), +inf where rows of W leave the range of K."""
     try:
-        factor, _ = cho_factor(K, lower=True, check_finite=False)
-        pivots = np.diagonal(factor)
-        if pivots.min() > _WELL_CONDITIONED * pivots.max():
-            half = solve_triangular(factor, W.T, lower=True, check_finite=False)
+        factor = Triangular(K)
+        if factor.pivots.min() > _WELL_CONDITIONED * factor.pivots.max():
+            half = factor.half(W.T)
             return 0.5 * float(np.vdot(half, half))
-    except LinAlgError:
+    except np.linalg.LinAlgError:
         pass
     values, basis = np.linalg.eigh(K)
     held = values > 1e-14 * len(K) * max(values[-1], np.finfo(float).tiny)

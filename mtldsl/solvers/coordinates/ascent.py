@@ -31,6 +31,9 @@ _CLEAR = 0.1
 #: A gap above this part of the one before is slow; passes for every update of kernel weights, at most.
 _SLOW, _MOST_PATIENCE = 0.9, 16
 
+#: The pass after which multipliers first move together: what is solved before should not wait for that to be compiled.
+_FIRST_FACE = 16
+
 #: Products of conjugate gradients a step on a face, at least and at most; passes between two such steps.
 _FEWEST_PRODUCTS, _MOST_PRODUCTS, _FEWEST_PASSES, _MOST_PASSES = 8, 500, 5, 40
 
@@ -81,9 +84,7 @@ class Ascent:
         self.prepare()
 
     def prepare(self) -> None:
-        from mtldsl.solvers.kernels.coordinate_ascent import row_norms
-
-        row_norms(*self.samples.inputs, self.nodes.cell_of, self.table)
+        self.table[:, 5:] = self.samples.squared_norms(self.nodes.cell_of, len(self.nodes.cells))
         if self.loss.intercepts:
             self.shift = self._shifts()
         self.be_all_active()
@@ -227,7 +228,9 @@ class Ascent:
     def _activate(self, z) -> None:
         u, low, high, linear, curvature = self.table[:, :5].T
         slope = linear + curvature * u - z
-        rests = ((u <= low) & (slope > _CLEAR * self.bounds[1])) | ((u >= high) & (slope < _CLEAR * self.bounds[0]))
+        rests = ((u <= low) & (slope > _CLEAR * self.bounds[1])) | (
+            (u >= high) & (slope < _CLEAR * self.bounds[0])
+        )
         # within every task the active ones first
         self.index = np.argsort(2 * self.loss.tasks.task_of + rests, kind="stable")
         self.active = np.diff(self.samples.offsets) - np.add.reduceat(

@@ -9,6 +9,9 @@ from mtldsl.compile.normal_form import LossTerm
 
 __all__ = ["Samples"]
 
+#: Entries of the inputs that are squared at a time.
+_ENTRIES_AT_ONCE = 4_000_000
+
 
 class Samples:
     """The flat samples of a separable loss: row `rows_of[i]` of the inputs (row i where that is empty), in tasks by `offsets`.
@@ -24,7 +27,9 @@ class Samples:
             tasks.n_tasks,
             tasks.n_features,
         )
-        self.offsets = np.ascontiguousarray(tasks.offsets, dtype=np.int64)
+        self.offsets = np.array(
+            tasks.offsets, dtype=np.int64
+        )  # writable as all that the kernels get: one compilation
         X, self.rows_of = _rows(tasks)
         nothing = np.empty(0)
         if sparse.issparse(X):
@@ -66,6 +71,30 @@ class Samples:
             linear, curvature = self.loss.atom.dual_quadratic(self.y)
             table[:, 3], table[:, 4] = linear, curvature / self.weight
         return table
+
+    def squared_norms(self, cell_of: np.ndarray, n_cells: int) -> np.ndarray:
+        """(n, cells): of every sample's row, over the features of every cell. Some rows at a time, in bounded memory."""
+        indicator = sparse.csr_array(
+            (np.ones(self.n_features), (np.arange(self.n_features), cell_of)),
+            shape=(self.n_features, n_cells),
+        )
+        n_rows = len(self.dense) if not self.is_sparse else self.indptr.size - 1
+        norms = np.empty((n_rows, n_cells))
+        entries = self.n_features if not self.is_sparse else max(self.data.size // max(n_rows, 1), 1)
+        size = max(_ENTRIES_AT_ONCE // entries, 1)
+        for first in range(0, n_rows, size):
+            rows = slice(first, min(first + size, n_rows))
+            if self.is_sparse:
+                ends = self.indptr[rows.start : rows.stop + 1]
+                part = slice(int(ends[0]), int(ends[-1]))
+                squares = sparse.csr_array(
+                    (np.square(self.data[part], dtype=float), self.indices[part], ends - ends[0]),
+                    shape=(rows.stop - rows.start, self.n_features),
+                )
+            else:
+                squares = self.dense[rows] ** 2
+            norms[rows] = np.asarray(squares @ indicator.toarray())
+        return norms[self.rows_of] if self.rows_of.size else norms
 
     def conjugates(self, rows, u) -> np.ndarray:
         """conj_i(u_i) of some samples, u inside their intervals."""

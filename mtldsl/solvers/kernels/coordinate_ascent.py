@@ -11,7 +11,7 @@ import math
 import numpy as np
 from numba import njit
 
-__all__ = ["row_norms", "supports", "sweep"]
+__all__ = ["supports", "sweep"]
 
 
 @njit(inline="always")
@@ -190,20 +190,6 @@ def sweep(
                 if n_cells == 1 or cell_of[j] == c:
                     store[at + place[j]] += f * old[p - begin]
     return least, most, gain
-
-
-@njit(cache=True, nogil=True)
-def row_norms(rows_of, dense, data, indices, indptr, cell_of, samples):
-    """samples[i, 5 + c] = squared norm of the row of sample i over the features of cell c."""
-    samples[:, 5:] = 0.0
-    for i in range(samples.shape[0]):
-        row = rows_of[i] if rows_of.size > 0 else i
-        if dense.shape[0] > 0:
-            for j in range(dense.shape[1]):
-                samples[i, 5 + cell_of[j]] += dense[row, j] * dense[row, j]
-        else:
-            for p in range(indptr[row], indptr[row + 1]):
-                samples[i, 5 + cell_of[indices[p]]] += data[p] * data[p]
 
 
 @njit(cache=True, nogil=True)
