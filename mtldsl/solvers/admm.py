@@ -149,6 +149,8 @@ def why_not_two_blocks(form: NormalForm) -> str | None:
     for loss in form.losses:
         if not has_oracle(loss):
             return f"{loss.typed} is neither structured_hinge nor hinge_loss."
+    if not form.losses:
+        return "no loss has a coefficient > 0."
     if len(form.losses) > 1:
         return f"{form.losses[1].typed} is a second loss."
     if len(form.weight_blocks) != 1:

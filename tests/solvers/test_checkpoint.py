@@ -149,7 +149,6 @@ def test_a_file_is_of_one_model_and_its_data(tmp_path):
     assert solve(problem, path).status == "optimal"
 
 
-@pytest.mark.xfail(strict=True, reason="whether a model has an intercept is not a part of the identity")
 @pytest.mark.parametrize("intercept", [False, True])
 def test_a_file_says_whether_its_model_has_an_intercept(tmp_path, intercept):
     path = tmp_path / "run.npz"
@@ -198,11 +197,6 @@ def test_files_that_are_no_checkpoints(tmp_path):
             solve(problem, tmp_path / f"{name}.npz")
 
 
-@pytest.mark.xfail(
-    strict=True,
-    raises=(TypeError, AttributeError),
-    reason="Checkpoint.read takes any file of arrays for an archive",
-)
 def test_archives_of_another_kind_are_no_checkpoints(tmp_path):
     problem = problem_of(separate(3, labels="sign"))
     np.save(tmp_path / "one.npy", np.ones(3))

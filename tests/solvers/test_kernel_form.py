@@ -195,9 +195,6 @@ def minimize_conjugate(form, Z):
     return 0.5 * float(z @ np.linalg.solve(H, z))
 
 
-@pytest.mark.xfail(
-    strict=True, reason="KroneckerRidge.task_quadratic knows a multiple of the identity only as `rest`"
-)
 def test_a_kronecker_ridge_whose_rows_are_the_identity_as_typed():
     tasks = shared(1, n=8, labels="sign")
     W = mtl.Weights(tasks)
@@ -307,9 +304,6 @@ def test_refusals_say_which_part_is_in_the_way(i):
     assert solution.status == "optimal" and solution.solver != "dual_ascent"
 
 
-@pytest.mark.xfail(
-    strict=True, raises=IndexError, reason="why_not_radial names a second loss where there is none"
-)
 def test_losses_with_coefficient_zero():
     """What remains is a penalty with minimum 0, whoever solves it."""
     tasks = shared(2, n=12, labels="sign")

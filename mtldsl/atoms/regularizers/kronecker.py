@@ -164,9 +164,10 @@ class KroneckerRidge(Regularizer):
         return kronecker_apply(lambda x: np.where(x > 0, 1.0, 0.0), self.rows, self.columns, Z)
 
     def task_quadratic(self, n_columns):
-        if self.rows.values.size or self.rows.rest == 0:  # not a multiple of the identity
+        every = self.rows.eigenvalues()
+        if every[0] <= 0.0 or every[-1] - every[0] > 1e-14 * every[-1]:  # not a multiple of the identity
             return None
-        return self.rows.rest * self.columns.dense()
+        return every[0] * self.columns.dense()
 
 
 def _short(value) -> str:

@@ -21,7 +21,7 @@ from mtldsl.errors import ModelError
 __all__ = ["MKLNorm"]
 
 #: What of W lies outside the range of the kernels counts as rounding up to this, relatively.
-_OUTSIDE = 1e-9
+_OUTSIDE = 1e-8
 
 #: Below this ratio of pivots a Cholesky factor is not trusted to tell the range of a kernel.
 _WELL_CONDITIONED = 1e-7
@@ -192,7 +192,10 @@ class MKLNorm(Structure, Regularizer):
 
     def value_at(self, W, matrices) -> float:
         (theta,) = matrices
-        return sum(_inverse_form(cell.kernel(theta), W[cell.rows]) for cell in self.cells(len(W)))
+        forms = [_inverse_form(cell.kernel(theta), W[cell.rows]) for cell in self.cells(len(W))]
+        if sum(outside for _, outside in forms) > _OUTSIDE**2 * float(np.vdot(W, W)):
+            return np.inf
+        return sum(value for value, _ in forms)
 
     def sizes(self, Z) -> np.ndarray:
         """b_m = tr(Z R_m Z^T) of every kernel."""
@@ -241,21 +244,19 @@ class MKLNorm(Structure, Regularizer):
         return best_weights(pairs, len(self.kernels), self.weights_ball, delta)
 
 
-def _inverse_form(K, W) -> float:
-    """1/2 tr(W K^+ W^T), +inf where rows of W leave the range of K."""
+def _inverse_form(K, W) -> tuple[float, float]:
+    """(1/2 tr(W K^+ W^T), the squared norm of what of W lies outside the range of K)."""
     try:
         factor = Triangular(K)
         if factor.pivots.min() > _WELL_CONDITIONED * factor.pivots.max():
             half = factor.half(W.T)
-            return 0.5 * float(np.vdot(half, half))
+            return 0.5 * float(np.vdot(half, half)), 0.0
     except np.linalg.LinAlgError:
         pass
     values, basis = np.linalg.eigh(K)
     held = values > 1e-14 * len(K) * max(values[-1], np.finfo(float).tiny)
     parts = np.sum((W @ basis) ** 2, axis=0)
-    if parts[~held].sum() > _OUTSIDE**2 * parts.sum():
-        return np.inf
-    return 0.5 * float(np.sum(parts[held] / values[held]))
+    return 0.5 * float(np.sum(parts[held] / values[held])), float(parts[~held].sum())
 
 
 def checked_weights(theta, n: int, typed: str) -> np.ndarray:

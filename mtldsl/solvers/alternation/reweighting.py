@@ -43,7 +43,9 @@ def why_not_radial(form: NormalForm) -> str | None:
     if len(form.weight_blocks) != 1:
         return "there are several weight matrices."
     if len(form.losses) != 1:
-        return f"{form.losses[1].typed} is a second loss."
+        return (
+            f"{form.losses[1].typed} is a second loss." if form.losses else "no loss has a coefficient > 0."
+        )
     name, loss = form.weight_blocks[0].name, form.losses[0]
     if not loss.atom.radial:
         return f"{loss.typed} is no function of the norm of a task's residuals."

@@ -31,6 +31,9 @@ _CLEAR = 0.1
 #: A gap above this part of the one before is slow; passes for every update of kernel weights, at most.
 _SLOW, _MOST_PATIENCE = 0.9, 16
 
+#: So often intercepts and the face answer each other.
+_ROUNDS = 3
+
 #: The pass after which multipliers first move together: what is solved before should not wait for that to be compiled.
 _FIRST_FACE = 16
 
@@ -110,7 +113,7 @@ class Ascent:
         self.table[:, 0] = self.samples.start(u)
         if self.learns and theta is not None and len(theta) == len(self.theta):
             self.theta = self.weights_step.lifted(np.array(theta, float), self.last_gap)
-        if intercepts is not None:
+        if intercepts is not None and self.loss.intercepts:
             self.intercepts = np.array(intercepts, float)
         self.nodes.fill(self.loss.tasks.adjoint(self.u))
         self.be_all_active()
@@ -258,6 +261,10 @@ class Ascent:
             last = self.epoch >= max_iter or watch.expired
             if self.epoch >= self.next_face:
                 self.move_on_face()
+                # a face step answers to the intercepts as they were: without rounds of both, each overtakes the other
+                for _ in range(_ROUNDS if self.loss.intercepts else 0):
+                    self.centre_intercepts()
+                    self.move_on_face()
             moved = self.update_weights() if self.epoch % self.patience == 0 or last else 0.0
             if self.loss.intercepts:
                 self.centre_intercepts()

@@ -39,8 +39,8 @@ class Checkpoint:
         try:
             with np.load(self.path, allow_pickle=False) as stored:
                 arrays = {name: stored[name] for name in stored.files}
-            found = json.loads(str(arrays.pop("identity")))
-        except (KeyError, ValueError, OSError, EOFError, BadZipFile) as error:
+            found = dict(json.loads(str(arrays.pop("identity"))))
+        except (AttributeError, KeyError, TypeError, ValueError, OSError, EOFError, BadZipFile) as error:
             raise SolverError(
                 f"{typed}: not a checkpoint ({error}); delete it, or name another file"
             ) from error

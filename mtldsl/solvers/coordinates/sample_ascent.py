@@ -84,7 +84,9 @@ class SampleAscent:
 
 def _numbers(found: KernelForm) -> str:
     """SHA-256 of what a model is made of besides its text and its data: coefficients, kernels, what is said of their weights."""
-    digest = hashlib.sha256(repr((found.coefficient, found.norm.p, found.norm.about)).encode())
+    digest = hashlib.sha256(
+        repr((found.coefficient, found.norm.p, found.norm.about, found.loss.intercepts)).encode()
+    )
     digest.update(np.ascontiguousarray(found.loss.coefficients).tobytes())
     for kernel in found.norm.kernels:
         digest.update(kernel.name.encode())

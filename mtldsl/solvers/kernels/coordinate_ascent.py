@@ -53,12 +53,6 @@ def _entropy_step(u, y, z, q, s):
     return -y * a
 
 
-@njit(inline="always")
-def _entropy_slope(u, y, s):
-    a = -y * u
-    return -y * math.log(a / (s - a))
-
-
 @njit(cache=True, nogil=True)
 def sweep(
     order, offsets, index, active, rows_of, dense, data, indices, indptr, samples, entropic, support_of, support,
@@ -127,8 +121,6 @@ def sweep(
             if entropic:
                 new = _entropy_step(before, linear, z, q, curvature)
                 violation = abs(new - before) * q
-                slope = _entropy_slope(before, linear, curvature) - z
-                curved = q
                 most = max(most, violation)
                 least = min(least, 0.0)
             else:
@@ -157,8 +149,8 @@ def sweep(
                     new = new if abs(new) < np.inf else before
             change = new - before
             if change != 0.0:
-                # of an entropy, what its tangent says: less than it was
-                gain -= change * (slope + 0.5 * curved * change)
+                # of an entropy, at least what its quadratic part says
+                gain += 0.5 * q * change * change if entropic else -change * (slope + 0.5 * curved * change)
                 samples[i, 0] = new
                 intercepts[t] -= shift[t] * change
                 if is_dense:
