@@ -305,6 +305,9 @@ def main() -> None:
     )
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--stored", default="/tmp/mtldsl_stored_rows")
+    parser.add_argument(
+        "--sections", help="some of liblinear,scale,disk,growth; the others are kept as they were"
+    )
     parser.add_argument("--one", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.one:
@@ -312,14 +315,24 @@ def main() -> None:
         return
     warnings.simplefilter("ignore")
     small = 20 if options.quick else 1
-    with threadpool_limits(1):
-        liblinear = against_liblinear(100_000 // small)
-    scale = at_scale((100_000 // small, 1_000_000 // small), 1000 // small)
     folder = Path(options.stored + ("_quick" if options.quick else ""))
-    disk = larger_than_memory(folder, 5_000_000 // small, 1000 // small, 1.0)
-    grown = growth(options.quick)
-    if options.quick:
+    sections = {
+        "liblinear": lambda: against_liblinear(100_000 // small),
+        "scale": lambda: at_scale((100_000 // small, 1_000_000 // small), 1000 // small),
+        "disk": lambda: larger_than_memory(folder, 5_000_000 // small, 1000 // small, 1.5),
+        "growth": lambda: growth(options.quick),
+    }
+    wanted = options.sections.split(",") if options.sections else list(sections)
+    kept = RESULTS / "dual_ascent_sections.json"
+    found = json.loads(kept.read_text()) if kept.exists() and not options.quick else {}
+    for name in wanted:
+        with threadpool_limits(1 if name == "liblinear" else None):
+            found[name] = sections[name]()
+        if not options.quick:
+            kept.write_text(json.dumps(found, indent=1))
+    if options.quick or len(found) < len(sections):
         return
+    liblinear, scale, disk, grown = (found[name] for name in sections)
     text = f"""# Dual coordinate ascent
 
 {stamp("scikit-learn", "numba")}
