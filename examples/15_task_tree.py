@@ -299,7 +299,9 @@ def picture(path: Path) -> None:
     axis = tree_plot(weights, title="The tree with its learned weights, p = 2, C = 1e-3")
     tree_path = path.with_name("15_tree_weights.png")
     axis.figure.savefig(tree_path, dpi=110)
-    print(f"\nPictures: {path}, {tree_path.name} (mtldsl.report.tree_plot draws the tree of any solution)")
+    print(
+        f"\nPictures: {path}, {tree_path.name} (mtldsl.report.tree_plot.tree_plot draws the tree of any solution)"
+    )
 
 
 try:

@@ -119,12 +119,12 @@ def check_learned(objective: Objective, constraints) -> None:
             if matrix in owner:
                 raise ModelError(
                     f"{matrix.text} stands in {owner[matrix].atom_text} and again in {term.atom_text}: the closed form of its update "
-                    f'is known for one term; give each its own, {type(matrix).__name__}(tasks, name="...")'
+                    f"is known for one term; give each its own, {matrix.declaration}"
                 )
             if matrix.name in names:
                 raise ModelError(
                     f"two unknowns are both called {matrix.name!r}: give one another name, "
-                    f'{type(matrix).__name__}(tasks, name="...")'
+                    f"{matrix.declaration}"
                 )
             owner[matrix] = term
             names.add(matrix.name)

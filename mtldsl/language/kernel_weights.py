@@ -56,6 +56,7 @@ class KernelWeights(LearnedUnknown):
     def __init__(self, number=None, name: str = "theta"):
         if isinstance(number, TaskSimilarity):
             number = [number]
+        self.similarities = tuple(number) if isinstance(number, (list, tuple)) else ()
         if isinstance(number, (list, tuple)):
             number = None if all(isinstance(one, TaskSimilarity) for one in number) and number else 0
         if number is not None and not (
@@ -72,7 +73,11 @@ class KernelWeights(LearnedUnknown):
         return cls(name=name)
 
     def of_tasks(self, tasks) -> KernelWeights:
-        return KernelWeights(self.number, self.name)
+        return KernelWeights(list(self.similarities) or self.number, self.name)
+
+    @property
+    def declaration(self) -> str:
+        return 'KernelWeights(similarities, name="...")'
 
     def sum(self) -> WeightsNorm:
         """The 1-norm, to be bounded: `theta.sum() <= 1`."""

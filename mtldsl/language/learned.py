@@ -102,6 +102,11 @@ class LearnedUnknown:
         return cls(tasks, name)
 
     @property
+    def declaration(self) -> str:
+        """How another of this kind is declared."""
+        return f'{type(self).__name__}(tasks, name="...")'
+
+    @property
     def side(self) -> int:
         return self.tasks.n_features if self.axis == "features" else self.tasks.n_tasks
 

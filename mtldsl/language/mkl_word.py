@@ -65,6 +65,13 @@ def mkl_norm(W: Affine, similarities, theta=None, p=None) -> Objective:
         raise ModelError(f"{typed}: {problem}")
     learned, symbols = (), None
     if theta is not None:
+        if isinstance(theta, KernelWeights) and theta.similarities:
+            number = sum(len(one.kernels(sides, typed)) for one in theta.similarities)
+            if number != len(kernels):
+                raise ModelError(
+                    f"{typed}: {theta.text} was made for other similarities, which are {number} kernels, and these are {len(kernels)}; "
+                    "write KernelWeights(similarities) with these"
+                )
         theta = _checked_theta(theta, len(kernels), typed)
         learned = (theta,)
         symbols = {"theta": theta.latex if isinstance(theta, KernelWeights) else r"\theta"}

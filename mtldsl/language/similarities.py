@@ -108,7 +108,11 @@ def clusters(labels, columns=None, normalize: bool = False) -> TaskSimilarity:
     >>> clusters(["a", "a", "b"])
     clusters(2 groups of 3 tasks)
     """
-    if isinstance(labels, str) or not isinstance(labels, (Iterable, Mapping)):
+    if hasattr(labels, "index") and hasattr(labels, "items"):  # a pandas Series says which task a label is of
+        labels = dict(labels.items())
+        labels = list(labels.values()) if list(labels) == list(range(len(labels))) else labels
+    whole = isinstance(labels, (Iterable, Mapping)) and not isinstance(labels, str) and np.ndim(labels) <= 1
+    if not whole or not len(labels):
         raise ModelError(f"clusters({labels!r}): write one label a task, as in clusters(['a', 'a', 'b'])")
     labels = {str(t): label for t, label in labels.items()} if isinstance(labels, Mapping) else list(labels)
     groups = list(dict.fromkeys(labels.values() if isinstance(labels, dict) else labels))
@@ -117,6 +121,10 @@ def clusters(labels, columns=None, normalize: bool = False) -> TaskSimilarity:
         if isinstance(labels, dict):
             _require_tasks(labels, names, "clusters")
         of_task = [labels[name] for name in names] if isinstance(labels, dict) else labels
+        if len(of_task) != len(names):
+            raise ModelError(
+                f"clusters(...): {len(of_task)} labels for {len(names)} tasks; give one label a task"
+            )
         found = [(f"cluster {group}", _column([float(own == group) for own in of_task])) for group in groups]
         return _of_unit_trace(found) if normalize else found
 
@@ -144,6 +152,11 @@ def tree(parents, columns=None, normalize: bool = False) -> TaskSimilarity:
     tree(3 nodes)
     """
     if hasattr(parents, "predecessors"):  # a networkx graph
+        for node in parents.nodes:
+            if len(list(parents.predecessors(node))) > 1:
+                raise ModelError(
+                    f"tree(graph): node {node!r} has two parents; in a tree every node has one, and the root none"
+                )
         parents = {node: next(iter(parents.predecessors(node)), None) for node in parents.nodes}
     if not isinstance(parents, Mapping):
         try:
@@ -184,7 +197,8 @@ def laplacian(L, gamma: float = 1.0, columns=None) -> TaskSimilarity:
 
     def factors(names):
         eigen = spectral if graph is None else checked_symmetric(_laplacian_of(graph, names), typed)
-        return [("laplacian", _half(eigen, 1.0 / (1.0 + gamma * eigen.values)))]
+        half = _half(eigen, 1.0 / (1.0 + gamma * eigen.values))
+        return [("laplacian", half if graph is not None else _in_order(L, half, names))]
 
     return made("laplacian", [_shown(L), f"gamma={gamma:g}"], factors, columns)
 
@@ -192,11 +206,13 @@ def laplacian(L, gamma: float = 1.0, columns=None) -> TaskSimilarity:
 def _laplacian_of(graph, names) -> np.ndarray:
     import networkx as nx
 
-    if set(graph.nodes) == set(range(len(names))):
-        names = range(len(names))
+    by_name = {str(node): node for node in graph.nodes}
+    if set(by_name) != set(names) and set(graph.nodes) == set(range(len(names))):
+        nodes = list(range(len(names)))  # positions
     else:
-        _require_tasks(graph.nodes, names, "laplacian")
-    return nx.laplacian_matrix(graph, nodelist=list(names)).toarray().astype(float)
+        _require_tasks(by_name, names, "laplacian")
+        nodes = [by_name[name] for name in names]
+    return nx.laplacian_matrix(graph, nodelist=nodes).toarray().astype(float)
 
 
 def from_kernel(R, columns=None, name: str = "kernel") -> TaskSimilarity:
@@ -213,7 +229,10 @@ def from_kernel(R, columns=None, name: str = "kernel") -> TaskSimilarity:
             f"from_kernel({_shown(R)}): the kernel is zero, so that all weights would have to be; leave it out"
         )
     return made(
-        "from_kernel", [_shown(R)], lambda names: [(str(name), _half(spectral, spectral.values))], columns
+        "from_kernel",
+        [_shown(R)],
+        lambda names: [(str(name), _in_order(R, _half(spectral, spectral.values), names))],
+        columns,
     )
 
 
@@ -233,12 +252,28 @@ def from_similarity(Q, columns=None, name: str = "similarity") -> TaskSimilarity
     return made(
         "from_similarity",
         [_shown(Q)],
-        lambda names: [(str(name), _half(spectral, 1.0 / spectral.values))],
+        lambda names: [(str(name), _in_order(Q, _half(spectral, 1.0 / spectral.values), names))],
         columns,
     )
 
 
+def _in_order(matrix, factor: sparse.csr_array, names) -> sparse.csr_array:
+    """The rows of a factor in the order of the tasks, where a pandas table says which task a row is of."""
+    labels = getattr(matrix, "index", None)
+    if labels is None or callable(labels) or list(labels) == list(range(len(labels))):
+        return factor
+    labels = [str(label) for label in labels]
+    if labels != [str(label) for label in matrix.columns]:
+        raise ModelError(
+            "the table's rows and columns have different labels; give both the names of the tasks, in one order"
+        )
+    _require_tasks(labels, names, "from_kernel")
+    return sparse.csr_array(factor[[labels.index(name) for name in names]])
+
+
 def _shown(matrix) -> str:
+    if hasattr(matrix, "adjacency"):
+        return "graph"
     try:
         return constant_text(matrix)
     except (TypeError, ValueError):

@@ -76,10 +76,11 @@ class TaskSimilarity:
                 f"columns=[{asked!r}] for one feature"
             )
         if not isinstance(asked, slice):
-            asked = [_position(one, names, typed, self.text) for one in asked]
+            places = {name: j for j, name in enumerate(names)}
+            asked = [_position(one, places, typed, self.text) for one in asked]
         try:
             positions = np.unique(np.arange(len(names))[asked])
-        except IndexError as error:
+        except (IndexError, TypeError, ValueError) as error:
             raise ModelError(f"{typed}: {self.text}: {error}; there are {len(names)} features") from None
         if not positions.size:
             raise ModelError(
@@ -88,15 +89,15 @@ class TaskSimilarity:
         return positions
 
 
-def _position(one, names: list[str], typed: str, text: str):
+def _position(one, names: dict[str, int], typed: str, text: str):
     if not isinstance(one, str):
         return one
     if one not in names:
         raise ModelError(
-            f"{typed}: {text}: there is no feature {one!r}; the features are {', '.join(map(repr, names[:5]))}"
+            f"{typed}: {text}: there is no feature {one!r}; the features are {', '.join(map(repr, list(names)[:5]))}"
             f"{', ...' * (len(names) > 5)}"
         )
-    return names.index(one)
+    return names[one]
 
 
 def made(word: str, shown: list[str], factors: Callable, columns) -> TaskSimilarity:

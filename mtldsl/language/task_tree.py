@@ -62,13 +62,20 @@ def _positions(parents, names) -> tuple[list, list[int]]:
     # names of tasks are text, also where their ids are numbers
     parents = {str(node): None if parent is None else str(parent) for node, parent in parents.items()}
     nodes = dict.fromkeys([*parents.keys(), *(p for p in parents.values() if p is not None)])
+    undeclared = [node for node in nodes if node not in parents]
+    if undeclared and (len(undeclared) > 1 or None in parents.values()):
+        raise ModelError(
+            f"tree(...): the parent {undeclared[0]!r} is no node itself; write {undeclared[0]!r}: its own parent, or None where it is "
+            "the root"
+        )
     for name in names:
         if name not in nodes:
             raise ModelError(
                 f"tree(...): task {name!r} is not in the tree; its leaves have to be the tasks, by name, as in "
                 f"{{{name!r}: 'group', 'group': None}}"
             )
-    order = [*names, *(node for node in nodes if node not in set(names))]
+    tasks = set(names)
+    order = [*names, *(node for node in nodes if node not in tasks)]
     place = {node: k for k, node in enumerate(order)}
     return order, [-1 if parents.get(node) is None else place[parents[node]] for node in order]
 

@@ -125,3 +125,12 @@ def test_random_trees(p):
         atom = MKLNorm((*tree(T), *groups), p)
         # of W with noise of 1e-12 double precision holds four digits of the noise
         assert atom.value(W) == pytest.approx(least(W, atom).value, rel=1e-10)
+
+
+def test_a_support_near_p_1_keeps_to_the_range_of_floats():
+    """b to the power of 1,001 overflows, and b small to it vanishes: the maximum over the ball is between ||b||_inf and ||b||_1."""
+    for size in (1e-6, 1.0, 1e6):
+        b = size * np.array([1.0, 3.0, 2.0])
+        support = Ball(1.001).support(b)
+        assert b.max() <= support <= 1.001 * b.max()
+    assert Ball(1.5).support(np.zeros(3)) == 0.0

@@ -169,3 +169,10 @@ def test_bounds_on_the_penalty():
     """mkl_norm(W, ...) <= r is no set with a projection in closed form: refused, and the message says what works."""
     with pytest.raises(ModelError, match=r"mkl_norm\(W, \[union\(\), individual\(\)\], p=2\)"):
         mtl.mkl_norm(W, SIMS, p=2) <= 3.0  # noqa: B015
+
+
+def test_weights_made_for_a_list_of_similarities_are_of_as_many():
+    theta = mtl.KernelWeights([mtl.union(), mtl.identity()])
+    with pytest.raises(ModelError, match=r"made for other similarities, which are 2 kernels"):
+        mtl.mkl_norm(W, [mtl.union(), mtl.individual()], theta)
+    assert mtl.mkl_norm(W, [mtl.union(), mtl.identity()], theta)

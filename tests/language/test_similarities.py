@@ -197,7 +197,8 @@ def test_every_singular_similarity_is_sent_to_from_kernel(Q):
 #: where it meets the tasks
 WITH_TASKS = {
     "kernel of other tasks": (mtl.from_kernel(np.eye(2)), r"from_kernel\(array\(2, 2\)\) is of 2 tasks, but there are 3", "a row and a column for every task"),
-    "clusters of other tasks": (mtl.clusters(["p", "q"]), r"clusters\(2 groups of 2 tasks\) is of 2 tasks", "for every task"),
+    "clusters of other tasks": (mtl.clusters(["p", "q"]), "2 labels for 3 tasks", "give one label a task"),
+    "a parent that is no node": (mtl.tree({"a": "top", "b": "topp", "c": "top", "top": None}), "the parent 'topp' is no node itself", "None where it is the root"),
     "clusters without a task": (mtl.clusters({"a": 1, "b": 1}), r"clusters\(...\): task 'c' is missing", "name every task once"),
     "clusters of a stranger": (mtl.clusters({"a": 1, "b": 1, "c": 2, "d": 2}), "there is no task 'd'", "the tasks are 'a', 'b', 'c'"),
     "graph without a task": (mtl.laplacian(nx.path_graph(["a", "b"])), "task 'c' is missing", "name every task once"),
@@ -223,3 +224,34 @@ def test_refused_where_it_meets_the_tasks(case):
     with pytest.raises(ModelError, match=r"mkl_norm\(W, \[") as raised:
         mtl.mkl_norm(W, [similarity], p=2)
     assert raised.match(said) and raised.match(advice)
+
+
+def _of(similarity, *names):
+    tasks = mtl.Tasks.grouped(np.eye(2 * len(names)), [1.0, -1.0] * len(names), np.repeat(names, 2))
+    return similarity.kernels(tasks, "")[0].matrix
+
+
+def test_a_graph_is_of_task_ids_not_of_positions():
+    graph = nx.Graph([(2, 0)])
+    graph.add_nodes_from(range(4))
+    R = _of(mtl.laplacian(graph), 2, 0, 3, 1)
+    assert R[0, 1] > 0.1 and R[2:].sum() == pytest.approx(2.0)
+    assert _of(mtl.laplacian(nx.Graph([(10, 20), (30, 40)])), 10, 20, 30, 40)[0, 1] > 0.1
+
+
+def test_labelled_tables_are_matched_by_name():
+    pandas = pytest.importorskip("pandas")
+    names = ["c", "b", "a"]
+    R = pandas.DataFrame(np.diag([100.0, 1.0, 2.0]), index=names, columns=names)
+    assert _of(mtl.from_kernel(R), "a", "b", "c").diagonal().tolist() == pytest.approx([2.0, 1.0, 100.0])
+    assert _of(mtl.from_similarity(R), "a", "b", "c").diagonal().tolist() == pytest.approx([0.5, 1.0, 0.01])
+    labels = pandas.Series(["p", "q", "p"], index=["a", "b", "c"])
+    assert _of(mtl.clusters(labels), "c", "a", "b").tolist() == [[1, 1, 0], [1, 1, 0], [0, 0, 0]]
+    with pytest.raises(mtl.ModelError, match="rows and columns have different labels"):
+        _of(mtl.from_kernel(pandas.DataFrame(np.eye(3), index=names, columns=list("abc"))), "a", "b", "c")
+
+
+def test_a_node_has_one_parent():
+    graph = nx.DiGraph([("r", "a"), ("r", "b"), ("q", "b"), ("r", "q")])
+    with pytest.raises(mtl.ModelError, match="node 'b' has two parents"):
+        mtl.tree(graph)

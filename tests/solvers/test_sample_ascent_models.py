@@ -389,3 +389,21 @@ def test_what_is_shown_of_the_weights_agrees_with_the_reference():
             solution = problem.solve(solver="dual_ascent", tol=tol)
             check = problem.cross_check(solution)
             assert solution.status == "optimal" and check.agrees, str(check)
+
+
+@pytest.mark.parametrize("p", [1.001, 1.01, 1e300])
+def test_exponents_near_their_ends(p):
+    Xs, ys = arrays(n=30)
+    problem = model([30 * X for X in Xs], ys, C=1e-5, p=p)
+    solution = problem.solve()
+    assert solution.status == "optimal" and solution.dual_bound <= solution.objective * (1 + 1e-12)
+    end = 1.0 if p < 2 else np.inf
+    assert solution.objective == pytest.approx(
+        model([30 * X for X in Xs], ys, C=1e-5, p=end).solve().objective, rel=2e-2
+    )
+
+
+def test_alternating_refuses_weights_of_given_matrices():
+    problem = model(*arrays(), mtl.squared_loss)
+    with pytest.raises(mtl.ModelError, match="learns the weights of given matrices, not a matrix"):
+        problem.solve(solver="alternating")

@@ -68,7 +68,10 @@ class _InteriorPoint:
 
     def run(self) -> np.ndarray:
         q = np.full(self.n, 1.0 / self.n)
-        value, slope, curvature, gap = self._look(q)
+        try:
+            value, slope, curvature, gap = self._look(q)
+        except np.linalg.LinAlgError:  # kernels of sizes too far apart: no better weights can be told
+            return self._weights(q)
         best, least = self._weights(q), gap / value
         mu = max(gap, _ROUNDING * value) / self.n
         for _ in range(_MAX_STEPS):

@@ -10,6 +10,9 @@ from scipy import sparse
 
 __all__ = ["Cell", "TaskKernel", "cells_of"]
 
+#: From this part of nonzeros on a factor is multiplied as a dense matrix.
+_DENSE = 0.1
+
 
 @dataclass(frozen=True, eq=False)
 class TaskKernel:
@@ -51,8 +54,11 @@ class Cell:
 
     def kernel(self, weights) -> np.ndarray:
         """K = sum of weights[m] R_m over the members, (T, T) dense; `weights` are those of all kernels."""
-        scaled = self.factor.multiply(weights[self.members][self.owner][None, :]).tocsr()
-        return (scaled @ self.transposed).toarray()
+        scale = weights[self.members][self.owner]
+        if self.factor.nnz > _DENSE * np.prod(self.factor.shape):
+            dense = self.factor.toarray()
+            return (dense * scale) @ dense.T
+        return (self.factor.multiply(scale[None, :]).tocsr() @ self.transposed).toarray()
 
     def sizes(self, Z) -> np.ndarray:
         """tr(Z R_m Z^T) of every member, for Z (rows of the cell, T)."""
@@ -73,15 +79,19 @@ def cells_of(kernels: tuple[TaskKernel, ...], n_rows: int) -> tuple[Cell, ...]:
     """The rows of W, parted by the kernels that act on them. Rows on which none acts are in no cell."""
     if all(kernel.columns is None for kernel in kernels):
         return (_cell(kernels, np.arange(len(kernels)), slice(None)),)
-    acts = np.ones((n_rows, len(kernels)), dtype=bool)
-    for m, kernel in enumerate(kernels):
+    # many kernels are about the same few sets of features
+    keys = [None if kernel.columns is None else kernel.columns.tobytes() for kernel in kernels]
+    sets = list(dict.fromkeys(keys))
+    own = np.array([sets.index(key) for key in keys])
+    acts = np.ones((n_rows, len(sets)), dtype=bool)
+    for kernel, k in zip(kernels, own, strict=True):
         if kernel.columns is not None:
-            acts[:, m] = False
-            acts[kernel.columns, m] = True
+            acts[:, k] = False
+            acts[kernel.columns, k] = True
     patterns, which = np.unique(acts, axis=0, return_inverse=True)
     which = which.ravel()
     return tuple(
-        _cell(kernels, np.flatnonzero(pattern), np.flatnonzero(which == c))
+        _cell(kernels, np.flatnonzero(pattern[own]), np.flatnonzero(which == c))
         for c, pattern in enumerate(patterns)
         if pattern.any()
     )

@@ -25,7 +25,9 @@ class Ball:
     def support(self, b) -> float:
         """max of <theta, b> over the ball, for b >= 0: radius ||b||_{p*} with 1/p + 1/p* = 1."""
         dual = np.inf if self.p == 1.0 else 1.0 if np.isinf(self.p) else self.p / (self.p - 1.0)
-        return self.radius * float(np.linalg.norm(b, dual))
+        largest = float(np.max(b, initial=0.0))
+        # powers of large exponents, where p is near 1, leave the range of floats unless taken of parts of the largest
+        return self.radius * largest * float(np.linalg.norm(b / largest, dual)) if largest > 0.0 else 0.0
 
     def update(self, a) -> np.ndarray:
         """argmin of sum_m a_m / theta_m for a >= 0 (MT-MKL, equation E.1); the largest weights where all a_m are zero."""

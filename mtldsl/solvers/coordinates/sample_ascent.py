@@ -20,7 +20,7 @@ class SampleAscent:
     """minimize sum_i l_i(<x_i, w_{t_i}>) + c * (kernel regularizer of W): `mkl_norm`, a ridge, quadratics between tasks.
 
     One coordinate at a time is set to its best value, samples in random order within tasks in random order; between passes theta
-    follows in closed form (E.1). Samples at a bound that would stay there are left out (shrinking) until the others have settled.
+    takes a step in closed form: (E.1), longer for weights that keep going the same way, rarer while the gap stands still. Samples at a bound that would stay there are left out (shrinking) until the others have settled.
 
     shrinking  : leave such samples out for a while
     seed       : of the random order
@@ -85,9 +85,11 @@ class SampleAscent:
 def _numbers(found: KernelForm) -> str:
     """SHA-256 of what a model is made of besides its text and its data: coefficients, kernels, what is said of their weights."""
     digest = hashlib.sha256(
-        repr((found.coefficient, found.norm.p, found.norm.about, found.loss.intercepts)).encode()
+        repr((found.coefficient, found.norm.p, found.norm.weights_ball, found.loss.intercepts)).encode()
     )
     digest.update(np.ascontiguousarray(found.loss.coefficients).tobytes())
+    if isinstance(found.norm.about, np.ndarray):
+        digest.update(found.norm.about.tobytes())
     for kernel in found.norm.kernels:
         digest.update(kernel.name.encode())
         for part in (kernel.factor.data, kernel.factor.indices, kernel.factor.indptr, kernel.columns):

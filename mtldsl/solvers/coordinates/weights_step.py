@@ -54,5 +54,5 @@ class WeightsStep:
     def answer(self, improved: bool) -> None:
         """Whether the gap fell since the last answer: longer steps are for as long as it does."""
         # for larger p, (E.1) is nearly the best step itself
-        boldest = max(_BOLDEST / self.ball.p**2, 1.0)
+        boldest = max(_BOLDEST / min(self.ball.p, _BOLDEST) ** 2, 1.0)
         self.boldness = min(1.5 * self.boldness, boldest) if improved else max(0.5 * self.boldness, 1.0)
