@@ -64,9 +64,10 @@ def _positions(parents, names) -> tuple[list, list[int]]:
     nodes = dict.fromkeys([*parents.keys(), *(p for p in parents.values() if p is not None)])
     undeclared = [node for node in nodes if node not in parents]
     if undeclared and (len(undeclared) > 1 or None in parents.values()):
+        shown = ", ".join(map(repr, undeclared))
         raise ModelError(
-            f"tree(...): the parent {undeclared[0]!r} is no node itself; write {undeclared[0]!r}: its own parent, or None where it is "
-            "the root"
+            f"tree(...): {shown} stand only as parents, and one root alone may; write the parent of each, {undeclared[0]!r}: ..., or None "
+            "for the root"
         )
     for name in names:
         if name not in nodes:

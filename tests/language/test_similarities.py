@@ -198,7 +198,7 @@ def test_every_singular_similarity_is_sent_to_from_kernel(Q):
 WITH_TASKS = {
     "kernel of other tasks": (mtl.from_kernel(np.eye(2)), r"from_kernel\(array\(2, 2\)\) is of 2 tasks, but there are 3", "a row and a column for every task"),
     "clusters of other tasks": (mtl.clusters(["p", "q"]), "2 labels for 3 tasks", "give one label a task"),
-    "a parent that is no node": (mtl.tree({"a": "top", "b": "topp", "c": "top", "top": None}), "the parent 'topp' is no node itself", "None where it is the root"),
+    "a parent that is no node": (mtl.tree({"a": "top", "b": "topp", "c": "top", "top": None}), r"'topp' stand only as parents", "None for the root"),
     "clusters without a task": (mtl.clusters({"a": 1, "b": 1}), r"clusters\(...\): task 'c' is missing", "name every task once"),
     "clusters of a stranger": (mtl.clusters({"a": 1, "b": 1, "c": 2, "d": 2}), "there is no task 'd'", "the tasks are 'a', 'b', 'c'"),
     "graph without a task": (mtl.laplacian(nx.path_graph(["a", "b"])), "task 'c' is missing", "name every task once"),
