@@ -74,7 +74,9 @@ def _matrices_at(form: NormalForm, solution: Solution) -> Structures:
 
 def _learning_terms(form: NormalForm) -> list[StructureTerm]:
     """Those whose matrices are unknowns of the model."""
-    return [term for term in structure_terms(form) if term.atom.of_matrices and not term.atom.is_reweighted]
+    return [
+        term for term in structure_terms(form) if not term.atom.weighs_kernels and not term.atom.is_reweighted
+    ]
 
 
 def some_tasks(problem: Problem, kept: NormalForm, share: float, random_state: int) -> np.ndarray | None:

@@ -158,7 +158,7 @@ def _smallest_model(atom: Atom):
 
 def _smallest_structured(atom: Structure, W: Weights, tasks: Tasks):
     """The word with fresh unknowns, within bounds that all its examples would have; of kernels, with the two simplest."""
-    if not atom.of_matrices:
+    if atom.weighs_kernels:
         similarities = [SIMILARITIES["union"](), SIMILARITIES["individual"]()]
         return minimize(squared_loss(W, tasks) + WORDS[atom.name](W, similarities, p=2.0))
     unknowns = [unknown_of(matrix)(tasks) for matrix in atom.learns]

@@ -175,7 +175,7 @@ def _learned_excess(form: NormalForm, solution: Solution) -> float:
 
     worst = 0.0
     for term in structure_terms(form):
-        if not term.structure.of_matrices:
+        if term.structure.weighs_kernels:
             worst = max(worst, _weights_excess(term, solution, objective_scale(form)))
             continue
         shown = [solution.learned[name].spectral for name in term.names if name in solution.learned]

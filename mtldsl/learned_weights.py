@@ -27,6 +27,7 @@ class LearnedWeights:
                several views, `similarity_of(view)`
     correlation  the same with ones on its diagonal
     task_names of its rows and columns
+    support    how many samples have a multiplier that is not zero (support vectors); None where the solver has no multipliers
 
     >>> from scipy import sparse
     >>> weights = LearnedWeights("theta", np.array([0.6, 0.8]), ("union", "identity"), ("a", "b"),
@@ -46,6 +47,7 @@ class LearnedWeights:
     task_names: tuple[str, ...]
     factors: tuple  # B_m (T, r) of every similarity, CSR
     views: tuple[str, ...]  # of every similarity, what features it is about; "" for all
+    support: int | None = None
 
     @property
     def shape(self) -> tuple[int]:
@@ -99,6 +101,7 @@ class LearnedWeights:
             "names": self.names,
             "task_names": self.task_names,
             "views": self.views,
+            "support": self.support,
         }
         ends = np.cumsum([0, *(factor.shape[1] for factor in self.factors)])
         stacked = sparse.csr_array(sparse.hstack(self.factors, format="csr"))
@@ -118,7 +121,9 @@ class LearnedWeights:
         stacked = sparse.csr_array((parts["data"], parts["indices"], parts["indptr"]), shape=shape).tocsc()
         factors = tuple(sparse.csr_array(stacked[:, a:b]) for a, b in pairwise(ends.tolist()))
         names = tuple(facts["names"]), tuple(facts["task_names"])
-        return cls(facts["name"], parts["values"], *names, factors, tuple(facts["views"]))
+        return cls(
+            facts["name"], parts["values"], *names, factors, tuple(facts["views"]), facts.get("support")
+        )
 
     def frame(self, view: str = "weights"):
         """A labelled pandas DataFrame of the "weights", or of the "similarity" or "correlation" of the tasks."""

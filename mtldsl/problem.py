@@ -318,7 +318,9 @@ class Problem:
             scaling=None if scaling is None else {"mean": scaling.mean, "scale": scaling.scale},
             kernel_map=tasks.kernel_map,
             history=outcome.history,
-            learned=learned_in(form, self.objective, self.constraints, outcome.blocks, outcome.structures),
+            learned=learned_in(
+                form, self.objective, self.constraints, outcome.blocks, outcome.structures, outcome.duals[0]
+            ),
             stationarity=certificate.stationarity,
             task_weights=None if levels is None else levels[0],
             noise_levels=None if levels is None else levels[1],

@@ -42,10 +42,12 @@ def examples(kind):
 
 LOSSES, REGULARIZERS, SETS = examples(Loss), examples(Regularizer), examples(Set)
 #: those that are convex are regularizers too, their matrices eliminated
-STRUCTURES = [case for case in examples(Structure) if case.values[0].learns and case.values[0].of_matrices]
+STRUCTURES = [
+    case for case in examples(Structure) if case.values[0].learns and not case.values[0].weighs_kernels
+]
 #: that learn weights of given matrices
 KERNEL_NORMS = [
-    case for case in examples(Structure) if case.values[0].learns and not case.values[0].of_matrices
+    case for case in examples(Structure) if case.values[0].learns and case.values[0].weighs_kernels
 ]
 #: whose one matrix is no unknown: functions of the weights alone, but no convex ones
 REWEIGHTED = [case for case in examples(Structure) if not case.values[0].learns]

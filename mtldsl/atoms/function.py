@@ -217,6 +217,9 @@ class MatrixFunction(Atom):
     is_reweighted: ClassVar[bool] = (
         False  # a structure whose matrix is no unknown, but says where a majorising quadratic touches
     )
+    weighs_kernels: ClassVar[bool] = (
+        False  # a structure that learns the weights of given kernels between tasks
+    )
     weak_convexity: ClassVar[float] = (
         0.0  # m where adding m/2 ||W||_F^2 makes a function convex that is not (inf: none does)
     )

@@ -9,7 +9,7 @@ from mtldsl.atoms.losses import StructuredHinge
 from mtldsl.atoms.sets import AtLeast, ColumnsOnSimplex, EqualTo
 from mtldsl.atoms.sets.rank import allows_every_rank
 from mtldsl.atoms.spectral_matrix import SpectralMatrix
-from mtldsl.atoms.structures import MKLNorm, Range
+from mtldsl.atoms.structures import Range
 from mtldsl.compile.normal_form import Block, Entry, FunctionTerm, LinearMap, LossTerm, NormalForm, picks
 from mtldsl.compile.radial_term import RadialTerm
 from mtldsl.compile.structure_term import StructureTerm
@@ -49,7 +49,7 @@ def learned_of(objective: Objective) -> list[LearnedUnknown]:
 def names_in(objective: Objective, unknown: LearnedUnknown) -> tuple[str, ...]:
     """Of the rows of a learned matrix: those of the features or tasks, in the order in which its term's argument has them."""
     term = next(term for term in objective.terms if any(m is unknown for m in term.learned))
-    if not term.atom.of_matrices:
+    if term.atom.weighs_kernels:
         return term.atom.names
     argument = term.argument
     of_rows = unknown.axis == "features"
@@ -205,8 +205,8 @@ def _function_term(term: Term, ranges: dict[LearnedUnknown, Range], k: int) -> F
     if term.atom.is_reweighted:
         name = f"spectrum of term {k}"  # no name that a user could have given
         return StructureTerm(term.atom, term.coefficient.value, linear_map(term.argument), term.text, (name,))
-    if isinstance(term.atom, MKLNorm):
-        return _mkl_term(term, ranges, k)
+    if term.atom.weighs_kernels:
+        return _weights_term(term, ranges, k)
     if not term.learned:
         return FunctionTerm(term.atom, term.coefficient.value, linear_map(term.argument), term.text)
     said = [ranges[m] if isinstance(m, LearnedUnknown) else m for m in term.learned]
@@ -221,7 +221,7 @@ def _function_term(term: Term, ranges: dict[LearnedUnknown, Range], k: int) -> F
     return StructureTerm(atom, term.coefficient.value, linear_map(term.argument), term.text, names)
 
 
-def _mkl_term(term: Term, ranges, k: int) -> StructureTerm:
+def _weights_term(term: Term, ranges, k: int) -> StructureTerm:
     """Its weights have a name also where they are given or eliminated, so that a solver can say which belong to its point."""
     atom, name = term.atom, f"kernel weights of term {k}"
     for theta in term.learned:

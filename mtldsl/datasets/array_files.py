@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,19 @@ from mtldsl.errors import DataError
 from mtldsl.tasks import Tasks
 
 __all__ = ["read_libsvm", "read_mat", "read_npz"]
+
+
+@contextmanager
+def matlab_errors(path):
+    """What scipy raises of a file that it cannot read, as a DataError that names the file."""
+    from scipy.io.matlab import MatReadError
+
+    try:
+        yield
+    except NotImplementedError:
+        raise DataError(f"{path}: MATLAB files of version 7.3 cannot be read; save it with -v7") from None
+    except (ValueError, TypeError, OSError, MatReadError, zlib.error) as error:
+        raise DataError(f"{path}: cannot be read as a MATLAB file: {error}") from None
 
 
 def read_mat(
@@ -36,15 +50,10 @@ def read_mat(
     array([200., 100.])
     """
     from scipy.io import loadmat
-    from scipy.io.matlab import MatReadError
 
     path = existing_file(path)
-    try:
+    with matlab_errors(path):
         content = {k: v for k, v in loadmat(path).items() if not k.startswith("__")}
-    except NotImplementedError:
-        raise DataError(f"{path}: MATLAB files of version 7.3 cannot be read; save it with -v7") from None
-    except (ValueError, TypeError, OSError, MatReadError, zlib.error) as error:
-        raise DataError(f"{path}: cannot be read as a MATLAB file: {error}") from None
     inputs = _member(path, content, X, "X")
     if isinstance(Y, int) and not isinstance(Y, bool):
         inputs, targets = _last_columns(path, _numbers(path, X, inputs), Y)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import zlib
-
 import numpy as np
 
-from mtldsl.datasets.array_files import read_mat
+from mtldsl.datasets.array_files import matlab_errors, read_mat
 from mtldsl.datasets.cells import existing_file
 from mtldsl.errors import DataError
 from mtldsl.tasks import Tasks
@@ -85,14 +83,9 @@ def _chosen(path, X, Y) -> tuple[str, str]:
 def _cell_arrays(path) -> dict[str, tuple]:
     """name -> shape."""
     from scipy.io import whosmat
-    from scipy.io.matlab import MatReadError
 
-    try:
+    with matlab_errors(path):
         return {name: shape for name, shape, kind in whosmat(path) if kind == "cell"}
-    except NotImplementedError:
-        raise DataError(f"{path}: MATLAB files of version 7.3 cannot be read; save it with -v7") from None
-    except (ValueError, TypeError, OSError, MatReadError, zlib.error) as error:
-        raise DataError(f"{path}: cannot be read as a MATLAB file: {error}") from None
 
 
 def _found(cells) -> str:

@@ -50,7 +50,7 @@ def describe_similarities(problem: Problem, solution: Solution) -> list[dict]:
                 "names": list(weights.names),
                 "weights": weights.values,
                 "zeros": int(np.sum(_is_zero(weights.values))),
-                "support": _support(problem, solution),
+                "support": _support(problem, weights),
                 "tasks": [_alike(weights, view) for view in _views(weights)],
             }
         )
@@ -61,12 +61,11 @@ def _is_zero(values: np.ndarray) -> np.ndarray:
     return values <= NO_WEIGHT * values.max(initial=0.0)
 
 
-def _support(problem: Problem, solution: Solution) -> dict | None:
-    """How many samples have a multiplier that is not zero, where the solver says so."""
-    count = solution.history[-1].get("support") if solution.history else None
-    if count is None:
+def _support(problem: Problem, weights: LearnedWeights) -> dict | None:
+    """How many samples have a multiplier that is not zero, where the solver has multipliers."""
+    if weights.support is None:
         return None
-    return {"count": int(count), "samples": sum(loss.tasks.n_samples for loss in problem.form().losses)}
+    return {"count": weights.support, "samples": sum(loss.tasks.n_samples for loss in problem.form().losses)}
 
 
 def _views(weights: LearnedWeights) -> list[str]:

@@ -72,7 +72,7 @@ class Alternating:
         if not terms:
             return "no term learns a matrix beside the weights, or is reweighted (eps > 0)."
         for term in terms:
-            if not term.structure.of_matrices:
+            if term.structure.weighs_kernels:
                 return f"{term.typed} learns the weights of given matrices, not a matrix."
         reason = why_not_linear(form) if form.is_convex else None
         return None if reason is None else f"beside {terms[0].typed} it solves linear systems only: {reason}"

@@ -8,6 +8,9 @@ from scipy import sparse
 
 from mtldsl.atoms.structures import Ball, MKLNorm, TaskKernel
 
+# Tolerances without a word beside them: 1e-12 is the rounding of sums and inverses; 1e-9 and 1e-10 are what is asked of the gap;
+# larger ones are what cvxpy's backend leaves at its own setting.
+
 POWERS = (1.0, 1.2, 1.5, 2.0, 3.0, 20.0)
 
 

@@ -10,6 +10,9 @@ from scipy import sparse
 from mtldsl.atoms.regularizers import KroneckerRidge, Ridge
 from mtldsl.atoms.structures import Ball, MKLNorm, TaskKernel
 
+# Tolerances without a word beside them: 1e-12 and 1e-13 are the rounding of sums and of small inverses; 1e-9 is ten times the
+# relative gap at which the interior point method stops; larger ones are what cvxpy's backend leaves at its own setting.
+
 T, D = 4, 5
 rng = np.random.default_rng(0)
 W, Z = rng.normal(size=(2, D, T))
@@ -186,13 +189,10 @@ def test_what_does_not_fit_is_said(kernels, shape, said):
     assert re.search(said, MKLNorm(kernels).check(shape))
 
 
-def test_sizes_and_products_by_the_factors():
+def test_sizes_by_the_factors():
     atom = MKLNorm(
         (UNION, kernel(positive(5)), kernel(UNIT, "part", np.arange(2))), about=np.array([0.2, 3.0, 1.0])
     )
     dense = [k.matrix for k in atom.kernels]
     b = [np.trace(Z @ dense[0] @ Z.T), np.trace(Z @ dense[1] @ Z.T), np.sum(Z[:2] ** 2)]
     np.testing.assert_allclose(atom.sizes(Z), b, rtol=1e-12)
-    K = 0.2 * dense[0] + 3.0 * dense[1]
-    expected = np.vstack([Z[:2] @ (K + UNIT), Z[2:] @ K])
-    np.testing.assert_allclose(atom.times(Z, atom.about), expected, rtol=1e-12)

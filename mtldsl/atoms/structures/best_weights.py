@@ -38,21 +38,18 @@ def best_weights(pairs: Sequence[Pair], n_kernels: int, ball: Ball, delta: float
     ).run()
 
 
-def in_range(cell: Cell, W) -> tuple[Cell, np.ndarray, float]:
-    """(the cell and the rows W in coordinates of the range of its kernels, the norm of what of W lies outside)."""
-    T = cell.factor.shape[0]
+def in_range(cell: Cell, W) -> tuple[Cell, np.ndarray]:
+    """(the cell, the rows W), both in coordinates of the range of its kernels."""
     # every column counts alike, so that a kernel is not lost beside a larger one
     norms = np.sqrt(np.asarray(cell.factor.power(2).sum(axis=0)).ravel())
     unit = cell.factor @ sparse.diags_array(1.0 / np.maximum(norms, np.finfo(float).tiny))
     values, basis = np.linalg.eigh((unit @ unit.T).toarray())
     held = values > 1e-12 * values[-1]
     if held.all():
-        return cell, W, 0.0
+        return cell, W
     basis = basis[:, held]
-    inside = W @ basis
-    outside = float(np.linalg.norm(W - inside @ basis.T))
-    factor = sparse.csr_array((cell.factor.T @ basis).T if T else basis.T)
-    return Cell(cell.rows, cell.members, factor, cell.owner), inside, outside
+    factor = sparse.csr_array((cell.factor.T @ basis).T)
+    return Cell(cell.rows, cell.members, factor, cell.owner), W @ basis
 
 
 def _shorter(H) -> np.ndarray:
@@ -98,7 +95,7 @@ class _InteriorPoint:
                 value, slope, curvature, gap = self._look(q)
             except (
                 np.linalg.LinAlgError
-            ):  # a kernel so near to a singular one that rounding decides: `best` is as good as it gets
+            ):  # so near to a singular kernel that rounding decides: `best` it stays
                 break
             if gap / value < least:
                 best, least = self._weights(q), gap / value

@@ -79,7 +79,7 @@ class MKLNorm(Structure, Regularizer):
     formula: ClassVar[str] = r"\tfrac12 \operatorname{tr}\big({} K_\theta^{+} {}^\top\big)"
     learns: ClassVar[tuple[Learned, ...]] = (Learned("theta", "similarities", "weights"),)
     symbols: ClassVar[dict[str, str]] = {"theta": r"\theta"}
-    of_matrices: ClassVar[bool] = False
+    weighs_kernels: ClassVar[bool] = True
     finite_dual: ClassVar[bool] = True
     separable: ClassVar[str | None] = None
 
@@ -204,13 +204,6 @@ class MKLNorm(Structure, Regularizer):
             b[cell.members] += cell.sizes(Z[cell.rows])
         return b
 
-    def times(self, Z, theta) -> np.ndarray:
-        """Z K_theta, the weights W that the multipliers Z belong to."""
-        W = np.zeros(np.shape(Z))
-        for cell in self.cells(len(Z)):
-            W[cell.rows] = cell.times(Z[cell.rows], theta)
-        return W
-
     # ------------------------------------------------------------------------------------------------ eliminated
 
     def value(self, W):
@@ -239,7 +232,7 @@ class MKLNorm(Structure, Regularizer):
         for cell in self.cells(len(W)):
             rows = W[cell.rows]
             if delta == 0.0:
-                cell, rows, _ = in_range(cell, rows)
+                cell, rows = in_range(cell, rows)
             pairs.append((cell, rows))
         return best_weights(pairs, len(self.kernels), self.weights_ball, delta)
 

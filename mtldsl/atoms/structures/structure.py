@@ -63,9 +63,6 @@ class Structure(MatrixFunction):
     """
 
     learns: ClassVar[tuple[Learned, ...]] = ()
-    of_matrices: ClassVar[bool] = (
-        True  # learns matrices whose quadratic form it is; False: weights of given ones
-    )
     flip_flops: ClassVar[bool] = False  # has an update by sample estimates
     symbols: ClassVar[dict[str, str]] = {}  # a matrix's name -> its LaTeX in `formula`
     needs: ClassVar[dict[str, str]] = {}  # fields of Range that must be given -> why

@@ -69,11 +69,6 @@ class Cell:
         """Sums over the columns of each member."""
         return np.bincount(self.owner, weights=per_column, minlength=len(self.members))
 
-    def times(self, Z, weights) -> np.ndarray:
-        """Z K, by the factors."""
-        scale = weights[self.members][self.owner]
-        return np.asarray((np.asarray(Z @ self.factor) * scale) @ self.transposed)
-
 
 def cells_of(kernels: tuple[TaskKernel, ...], n_rows: int) -> tuple[Cell, ...]:
     """The rows of W, parted by the kernels that act on them. Rows on which none acts are in no cell."""

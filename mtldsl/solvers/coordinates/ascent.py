@@ -34,9 +34,6 @@ _SLOW, _MOST_PATIENCE = 0.9, 16
 #: So often intercepts and the face answer each other.
 _ROUNDS = 3
 
-#: The pass after which multipliers first move together: what is solved before should not wait for that to be compiled.
-_FIRST_FACE = 16
-
 #: Products of conjugate gradients a step on a face, at least and at most; passes between two such steps.
 _FEWEST_PRODUCTS, _MOST_PRODUCTS, _FEWEST_PASSES, _MOST_PASSES = 8, 500, 5, 40
 
@@ -71,16 +68,11 @@ class Ascent:
         self.index = np.arange(self.samples.n, dtype=np.int64)
         self.intercepts, self.shift = np.zeros(self.samples.n_tasks), np.zeros(self.samples.n_tasks)
         self.epoch, self.bounds, self.last_gap = 0, (-np.inf, np.inf), np.inf
-        self.gain, self.rate, self.patience = (
-            0.0,
-            0.0,
-            1,
-        )  # patience: passes for every update of the kernel weights
-        self.face_products, self.face_pause, self.next_face = (
-            _FEWEST_PRODUCTS,
-            _FEWEST_PASSES,
-            2 * _FEWEST_PASSES,
-        )
+        self.gain = self.rate = 0.0  # of the dual value, in the last pass and for every row that it visited
+        self.patience = 1  # passes for every update of the kernel weights
+        # not before some passes: what is solved by then need not wait for the compilation of the products
+        self.face_products, self.face_pause = _FEWEST_PRODUCTS, _FEWEST_PASSES
+        self.next_face = 2 * _FEWEST_PASSES
         self.threads = 1
         if max(self.samples.data.size, self.samples.dense.size) > _WORTH_THREADS:
             self.threads = min(os.cpu_count() or 1, 8, self.samples.n_tasks)
@@ -146,7 +138,7 @@ class Ascent:
         s, n = self.samples, self.nodes
         theta = self.theta / self.coefficient
         order = self.rng.permutation(s.n_tasks)
-        apart = self.nodes.tasks_are_apart and self.threads > 1
+        apart = self.threads > 1 and self.nodes.tasks_are_apart
 
         def run(tasks):
             return sweep(

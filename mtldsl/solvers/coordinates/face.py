@@ -30,11 +30,9 @@ class Face:
         nodes: Nodes,
         table: np.ndarray,
         theta: np.ndarray,
-        shift: float,
+        shift: np.ndarray,
         intercepts: np.ndarray,
     ):
-        from mtldsl.solvers.kernels.coordinate_ascent import supports
-
         u, low, high = table[:, 0], table[:, 1], table[:, 2]
         self.free = np.flatnonzero((u > low) & (u < high))
         self.nodes, self.theta, self.shift = nodes, theta, shift
@@ -42,17 +40,9 @@ class Face:
         self.task = np.repeat(np.arange(samples.n_tasks), np.diff(self.offsets))
         self.rows = samples.rows_of[self.free] if samples.rows_of.size else self.free
         self.inputs = samples.inputs[1:]
-        d = samples.n_features
-        self.w, self.products = np.zeros(d), 1
-        if samples.is_sparse:
-            arguments = self.offsets, self.rows, samples.indices, samples.indptr
-            ends = np.zeros(samples.n_tasks + 1, dtype=np.int64)
-            supports(*arguments, np.full(d, -1, dtype=np.int64), True, ends, np.empty(0, np.int32))
-            found = np.empty(ends[-1], dtype=np.int32)
-            supports(*arguments, np.full(d, -1, dtype=np.int64), False, ends, found)
-            self.support = (ends, found)
-        else:
-            self.support = (samples.support_of, samples.support)
+        self.w, self.products = np.zeros(samples.n_features), 1
+        dense = samples.support_of, samples.support
+        self.support = samples.supports_of(self.offsets, self.rows) if samples.is_sparse else dense
         self.samples = samples
         self.u, self.low, self.high = u[self.free], low[self.free], high[self.free]
         self.z = intercepts[self.task] - self._dots(nodes.store)

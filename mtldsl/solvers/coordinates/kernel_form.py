@@ -48,7 +48,7 @@ def kernel_form(form: NormalForm) -> KernelForm | str:
     for f in form.functions:
         if f.is_constraint or f.map.identity_of != block:
             return f"{f.typed} is no quadratic of the loss's weights."
-    if len(form.functions) == 1 and isinstance(form.functions[0].atom, MKLNorm):
+    if len(form.functions) == 1 and form.functions[0].atom.weighs_kernels:
         (term,) = form.functions
         return KernelForm(loss, term.atom, term.coefficient, term.names[0])
     return _of_quadratics(form.functions, loss)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 
 from mtldsl.atoms.structures import MKLNorm
@@ -79,7 +81,7 @@ class Nodes:
             W[cell.rows] = np.asarray(scaled @ self.of_cell(c)).T
         return W
 
-    @property
+    @cached_property
     def tasks_are_apart(self) -> bool:
         """Whether no node belongs to two tasks: then tasks may be visited at the same time."""
         return all(np.all(np.diff(cell.transposed.indptr) <= 1) for cell in self.cells)

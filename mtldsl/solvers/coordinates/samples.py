@@ -21,15 +21,10 @@ class Samples:
 
     def __init__(self, loss: LossTerm):
         tasks, atom = loss.tasks, loss.atom
-        self.loss, self.n, self.n_tasks, self.n_features = (
-            loss,
-            tasks.n_samples,
-            tasks.n_tasks,
-            tasks.n_features,
-        )
-        self.offsets = np.array(
-            tasks.offsets, dtype=np.int64
-        )  # writable as all that the kernels get: one compilation
+        self.loss, self.n = loss, tasks.n_samples
+        self.n_tasks, self.n_features = tasks.n_tasks, tasks.n_features
+        # writable, as all that the kernels get: one compilation
+        self.offsets = np.array(tasks.offsets, dtype=np.int64)
         X, self.rows_of = _rows(tasks)
         nothing = np.empty(0)
         if sparse.issparse(X):
@@ -52,13 +47,17 @@ class Samples:
         d, T = self.n_features, self.n_tasks
         if not self.is_sparse:
             return np.arange(T + 1, dtype=np.int64) * d, np.tile(np.arange(d, dtype=np.int32), T)
+        return self.supports_of(self.offsets, self.rows_of)
+
+    def supports_of(self, offsets, rows) -> tuple[np.ndarray, np.ndarray]:
+        """(ends, features): those that occur in some sparse rows, task by task at `offsets`."""
         from mtldsl.solvers.kernels.coordinate_ascent import supports
 
-        ends = np.zeros(T + 1, dtype=np.int64)
-        arguments = self.offsets, self.rows_of, self.indices, self.indptr
-        supports(*arguments, np.full(d, -1, dtype=np.int64), True, ends, np.empty(0, np.int32))
+        ends = np.zeros(self.n_tasks + 1, dtype=np.int64)
+        arguments = offsets, rows, self.indices, self.indptr
+        supports(*arguments, np.full(self.n_features, -1, dtype=np.int64), True, ends, np.empty(0, np.int32))
         found = np.empty(ends[-1], dtype=np.int32)
-        supports(*arguments, np.full(d, -1, dtype=np.int64), False, ends, found)
+        supports(*arguments, np.full(self.n_features, -1, dtype=np.int64), False, ends, found)
         return ends, found
 
     def table(self, n_cells: int) -> np.ndarray:
@@ -98,12 +97,8 @@ class Samples:
 
     def conjugates(self, rows, u) -> np.ndarray:
         """conj_i(u_i) of some samples, u inside their intervals."""
-        y, s = self.y[rows], self.weight[rows]
-        if self.entropic:
-            a = -y * u / s
-            return s * (a * np.log(a) + (1.0 - a) * np.log1p(-a))
-        linear, curvature = self.loss.atom.dual_quadratic(y)
-        return u * (linear + 0.5 * curvature / s * u)
+        s = self.weight[rows]
+        return s * self.loss.atom.pointwise_conjugate(u / s, self.y[rows])
 
     def slopes(self, rows, u) -> tuple[np.ndarray, np.ndarray]:
         """(first, second) derivatives of conj_i at u_i."""

@@ -19,10 +19,10 @@ _LEAST = 0.1
 
 
 class WeightsStep:
-    """theta_m <- theta_m (b_m / (rho theta_m^{p-1}))^{eta_m}, then into the ball; rho is the mean that leaves the ball's norm alone.
+    """theta <- theta (E.1(theta) / theta)^longer, into the ball; (E.1) is the minimiser where the parts W_m are kept, `Ball.update`.
 
-    eta_m = 1 / (p + 1) is (E.1): the minimiser where the parts W_m are kept. A weight that tends to zero, as most do for p = 1, then
-    falls by the same small factor at every step; so every eta_m grows while its weight goes the same way.
+    A weight that tends to zero, as most do for p = 1, falls by the same small factor at every step of (E.1); so `longer`, one a
+    weight, grows while its weight goes the same way.
     """
 
     def __init__(self, ball: Ball, n: int):
@@ -31,20 +31,16 @@ class WeightsStep:
 
     def __call__(self, theta: np.ndarray, b: np.ndarray, gap: float) -> np.ndarray:
         """The next weights; `gap` is the relative gap as far as it is known."""
-        p = self.ball.p
         if not np.any(theta * b):
             return self.lifted(theta, gap)
-        tiny = np.finfo(float).tiny
-        ratio = np.log(np.maximum(b, tiny)) - (p - 1.0) * np.log(np.maximum(theta, tiny))
-        mean = np.log(float(theta @ b) / float(np.sum(theta**p)))
-        way = ratio - mean
+        closed_form = self.ball.update(theta**2 * b)
+        way = np.log(np.maximum(closed_form, np.finfo(float).tiny) / theta)
         same = way * self.before > 0
         most = np.where((theta < _VANISHING * theta.max()) & (way < 0), _LONGEST, self.boldness)
         self.longer = np.clip(self.longer * np.where(same, _LONGER, _SHORTER), 1.0, most)
         self.before = way
         # one step multiplies by no more than a factor of ten
-        moved = np.clip(self.longer * way / (p + 1.0), -2.3, 2.3)
-        return self.lifted(theta * np.exp(moved), gap)
+        return self.lifted(theta * np.exp(np.clip(self.longer * way, -2.3, 2.3)), gap)
 
     def lifted(self, theta: np.ndarray, gap: float) -> np.ndarray:
         """The weights in the ball, none so small that it could not come back: steps multiply, and zero would stay zero."""
