@@ -15,6 +15,7 @@ from mtldsl.atoms.metrics import Metric
 from mtldsl.errors import CrossCheckError, DataError, MissingExtraError, ModelError, MTLError, SolverError
 from mtldsl.language import vocabulary as _vocabulary
 from mtldsl.language.kernel_weights import p_norm
+from mtldsl.language.label_graph import EdgeWeights, NodeWeights
 from mtldsl.language.scalar import Parameter
 from mtldsl.language.task_similarity import TaskSimilarity
 from mtldsl.language.vocabulary import *  # noqa: F403  the words themselves
@@ -41,7 +42,7 @@ def __getattr__(name: str):
 
 
 __all__ = [
-    "CrossCheckError", "DataError", "MTLError", "Metric", "MissingExtraError", "ModelError", "Parameter", "Problem", "Solution", "SolverError", "Tasks",
+    "CrossCheckError", "DataError", "EdgeWeights", "MTLError", "Metric", "MissingExtraError", "ModelError", "NodeWeights", "Parameter", "Problem", "Solution", "SolverError", "Tasks",
     "TaskSimilarity", "Weights", "minimize", "model", "models", "p_norm", *_vocabulary.SIMILARITIES, *_vocabulary.UNKNOWNS,
     *_vocabulary.WORDS,
 ]  # fmt: skip

@@ -14,11 +14,12 @@ import mtldsl.atoms.regularizers
 import mtldsl.atoms.sets
 import mtldsl.atoms.structures  # noqa: F401  (importing the families registers their atoms)
 from mtldsl.atoms.function import REGISTRY, Atom, Loss, MatrixFunction, Regularizer, Set
-from mtldsl.atoms.losses import StructuredHinge
+from mtldsl.atoms.losses import LabelGraphLoss, StructuredHinge
 from mtldsl.atoms.metrics import Metric
 from mtldsl.atoms.structures import Structure
 from mtldsl.compile.choose import candidates
 from mtldsl.language.constraint import Constraint
+from mtldsl.language.label_graph import EdgeWeights, NodeWeights
 from mtldsl.language.objective import Objective, Term
 from mtldsl.language.scalar import Number
 from mtldsl.language.vocabulary import SIMILARITIES, WORDS, squared_loss, unknown_of, usage
@@ -103,9 +104,11 @@ def _kind(cls: type[Atom]) -> str:
 
 
 def _argument(cls: type[Atom]) -> str:
-    """What an atom is a function of: the weights, a task's predictions, or labels y' of a task."""
+    """What an atom is a function of: the weights, a task's predictions, labels y' of a task, or the scores of a sample."""
     if issubclass(cls, Metric):
         return "y'" if cls.labellings else "z_i"
+    if issubclass(cls, LabelGraphLoss):
+        return "s_i"
     return "z_i" if issubclass(cls, Loss) else "W"
 
 
@@ -129,6 +132,10 @@ def _traits(cls: type[Atom]) -> dict[str, object]:
     for name, default in declared.items():
         if name.startswith("_") or name in hidden or not isinstance(default, bool | int | float | str | None):
             continue
+        if name == "weighs_samples" and issubclass(
+            cls, LabelGraphLoss
+        ):  # no single scores, but their model does
+            continue
         value = cls.examples()[0].convex if name == "convex" and protocol is Structure else getattr(cls, name)
         if not isinstance(value, bool | int | float | str | None):  # a property of the instance
             value = "by its parameters"
@@ -138,12 +145,12 @@ def _traits(cls: type[Atom]) -> dict[str, object]:
 
 
 def _smallest_model(atom: Atom):
-    """A loss with a ridge beside it, a metric in such a structured hinge; anything else beside the squared loss."""
+    """A loss with a ridge beside it on all its weights, a metric in such a structured hinge; anything else beside the squared loss."""
     if isinstance(atom, Metric):
         atom = StructuredHinge(metric=atom)
     rng = np.random.default_rng(0)
     kind = atom.labels if isinstance(atom, Loss) else "real"
-    labels = {"sign": [-1.0, 1.0], "count": [0.0, 1.0], "real": [0.5, -1.5]}[kind]
+    labels = {"count": [0.0, 1.0], "real": [0.5, -1.5]}.get(kind, [-1.0, 1.0])
     Y = np.resize(labels, (_ROWS * _TASKS)).reshape(_TASKS, _ROWS).T
     tasks = Tasks.shared(rng.normal(size=(_ROWS, _FEATURES)), Y)
     W = Weights(tasks)
@@ -151,6 +158,9 @@ def _smallest_model(atom: Atom):
         return minimize(squared_loss(W, tasks), [Constraint(atom, W, atom.name, atom.latex("W"))])
     if isinstance(atom, Structure):
         return _smallest_structured(atom, W, tasks)
+    if isinstance(atom, LabelGraphLoss):
+        U, V = NodeWeights(tasks), EdgeWeights(tasks, atom.cliques.members)
+        return minimize(WORDS[atom.name](U, V, tasks) + WORDS["ridge"](U) + WORDS["ridge"](V))
     if isinstance(atom, Loss):
         return minimize(Objective([Term(Number(1.0), atom, W, atom.name, "", tasks)]) + WORDS["ridge"](W))
     return minimize(squared_loss(W, tasks) + Objective([Term(Number(1.0), atom, W, atom.name, "")]))

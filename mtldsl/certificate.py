@@ -117,7 +117,7 @@ def objective_scale(form: NormalForm) -> float:
 def dual_bound(form: NormalForm, blocks: Blocks, loss_duals=None, function_duals=None) -> tuple[float, str]:
     """(a proven lower bound on the optimum, "") or (-inf, the reason why none could be formed)."""
     if loss_duals is None:
-        loss_duals = [loss.gradient(loss.predictions(blocks)) for loss in form.losses]
+        loss_duals = [loss.dual_at(blocks) for loss in form.losses]
     if function_duals is None:
         function_duals = [_guess(f, blocks) for f in form.functions]
     u = [loss.dual_project(d) for loss, d in zip(form.losses, loss_duals, strict=True)]

@@ -66,8 +66,10 @@ def cross_check(
     minimises the majoriser that the reference forms at the point before. The result is a `BlockCheck`. Where
     the data are too large, some tasks drawn at random are compared, the weights of all others kept.
 
+    A loss over a graph of labels is stated labelling by labelling, for up to 6 labels; with more of them, make the model of some.
+
     Raises CrossCheckError on disagreement where raise_on_disagreement=True; SolverError where cvxpy fails or
-    the model is beyond it; ModelError where the model has no optimum, a subsample cannot be made (a model on
+    the model is beyond it; ModelError where the model has no optimum or too many labels, a subsample cannot be made (a model on
     two data sets), or `solution` is not of this problem at its present parameters.
 
     >>> import numpy as np, mtldsl as mtl
@@ -82,6 +84,7 @@ def cross_check(
     if not problem.is_convex and solution is None:
         solution = problem.solve()  # what is convex of it depends on its matrices
     problem, solution, scope, which = _within_reach(problem, solution, max_size, random_state)
+    _require_few_labellings(problem)
     solution = problem.solve() if solution is None else solution
     check = (
         check_blocks(problem, solution, scope, solver, tol, which, random_state)
@@ -108,6 +111,14 @@ def _check_belongs(problem: Problem, solution: Solution) -> None:
         )
 
 
+def _require_few_labellings(problem: Problem) -> None:
+    """ModelError before anything is solved."""
+    from mtldsl.reference.label_graph import refuse
+
+    for loss in problem.form().losses:
+        refuse(loss)
+
+
 def _within_reach(problem: Problem, solution: Solution | None, max_size: int | None, random_state: int):
     """(problem, solution, scope, tasks): the problem itself, on some of its tasks (None: all), or the model on a subsample of its
     rows.
@@ -124,7 +135,8 @@ def _within_reach(problem: Problem, solution: Solution | None, max_size: int | N
         m = form.losses[0].tasks.n_tasks
         scope = f"over the weights of {len(which)} of {m} tasks, the others kept, {why}"
         return problem, solution, scope, which
-    tasks = form.losses[0].tasks
+    # as typed: a loss over a graph of labels makes one task of every entry of it
+    tasks = next(term.source or term.tasks for term in problem.objective.terms if term.is_loss)
     rows = max(2, int(np.mean(tasks.counts) * max_size / size))
     try:
         small = problem.with_tasks(tasks.subsample(rows, random_state))

@@ -133,6 +133,13 @@ class Watcher:
             return abs(seen.objective - self.bound) < abs(self.objective - self.bound)
         return feasible or (not was_feasible and seen.violation < self.violation)
 
+    def insist_on(self, point: Point) -> None:
+        """The point itself, where a rule of the solver's has chosen it, though another was lower on the way."""
+        seen = certify(self.form, point.blocks, point.loss_duals, point.function_duals, scale=self.scale)
+        self.blocks = {name: np.array(array) for name, array in point.blocks.items()}
+        self.objective, self.violation = seen.objective, seen.violation
+        self.duals = point.loss_duals, point.function_duals
+
     def bound_optimum(self) -> None:
         """Of a model that is not convex, once: how far below the point the global optimum may lie at most."""
         if not self.form.is_convex and np.isfinite(self.objective):
@@ -226,6 +233,8 @@ def drive(
             continue
         if interrupted:
             watcher.settle()
+        elif point.stopped == "selected":
+            watcher.insist_on(point)
         watcher.bound_optimum()
         reached = watcher.certificate.within(tol), watcher.certificate.is_stationary(tol)
         certified = any(reached)
@@ -234,7 +243,7 @@ def drive(
         else:
             early = not (form.is_convex or interrupted) and point.iteration < (max_iter or chosen.max_iter)
             gave_up = "stalled" if early else "iteration_limit"
-            status = "interrupted" if interrupted else watcher.stopped or gave_up
+            status = "interrupted" if interrupted else watcher.stopped or point.stopped or gave_up
         if certified or status in ("interrupted", "time_limit"):
             break
         tried.append(

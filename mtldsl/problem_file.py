@@ -18,6 +18,8 @@
     [weights]               # optional; without it one W without intercept
     W = {intercept = true}
     S = {}
+    # U = "NodeWeights"     # of clique_hinge(U, V, tasks): two columns a label
+    # V = "EdgeWeights"     # between all labels; {kind = "EdgeWeights", edges = [["sea", "beach"]]}: between these; [] for none
 
     [learned]               # what is learned beside the weights: matrices, as in matrix_normal(W, Sigma1, Sigma2)
     Sigma1 = "FeaturePrecision"        # bounded in subject_to: "Sigma1 >> 0.01", "Sigma1 << 100"
@@ -69,7 +71,8 @@ from pathlib import Path
 from mtldsl.errors import DataError, ModelError, MTLError, SolverError
 from mtldsl.file_data import read_arrays, read_tasks
 from mtldsl.file_groups import read_groups
-from mtldsl.file_rules import check_file, check_table
+from mtldsl.file_rules import check_file
+from mtldsl.file_weights import read_weights
 from mtldsl.language.file_words import CALLABLE
 from mtldsl.language.kinds import kind_of
 from mtldsl.language.learned import LearnedUnknown
@@ -77,7 +80,6 @@ from mtldsl.language.parse import parse_constraint, parse_objective
 from mtldsl.language.scalar import Parameter
 from mtldsl.language.source import Source, nearest
 from mtldsl.language.vocabulary import UNKNOWNS
-from mtldsl.language.weights import Weights
 from mtldsl.named_models import NamedModel, find
 from mtldsl.problem import Problem, minimize
 from mtldsl.starts import checked_starts
@@ -166,10 +168,10 @@ def _names(file: TomlFile, tasks: Tasks, folder: Path, named: NamedModel | None)
             _check_name(file, table, name, names)
             names[name] = None
     if named is not None:  # what the file declares itself, an intercept for one, stands below
-        names |= {name: Weights(tasks, name=name) for name in named.weights}
+        names |= named.unknown_weights(tasks)
         names |= {name: UNKNOWNS[kind].declared(tasks, name) for name, kind in named.learned.items()}
     for name in file.content.get("weights", {} if named is not None else {"W": {}}):
-        names[name] = _weights(file, name, tasks)
+        names[name] = read_weights(file, name, tasks)
     for name in file.content.get("learned", {}):
         names[name] = _learned(file, name, tasks)
     for name, value in file.content.get("parameters", {}).items():
@@ -182,16 +184,6 @@ def _names(file: TomlFile, tasks: Tasks, folder: Path, named: NamedModel | None)
         except ModelError as error:
             raise file.error(str(error), ("parameters", name), ModelError, value=True) from error
     return names | read_arrays(file, folder) | read_groups(file, folder)
-
-
-def _weights(file: TomlFile, name: str, tasks: Tasks) -> Weights:
-    options = file.content.get("weights", {}).get(name, {})
-    if not isinstance(options, dict):
-        raise file.error(
-            f"write {name} = {{}} or {name} = {{intercept = true}}", ("weights", name), value=True
-        )
-    check_table(file, ("weights", name), {"intercept": (lambda v: isinstance(v, bool), "true or false")})
-    return Weights(tasks, options.get("intercept", False), name)
 
 
 def _learned(file: TomlFile, name: str, tasks: Tasks) -> LearnedUnknown:

@@ -10,7 +10,10 @@ import numpy as np
 
 from mtldsl.atoms.metrics import FScore
 from mtldsl.errors import DataError, ModelError
+from mtldsl.label_scores import scores_of_labels
+from mtldsl.label_solution import OverLabels, is_list_of_matrices
 from mtldsl.learned import LearnedMatrix
+from mtldsl.learned_graph import LearnedGraph
 from mtldsl.learned_weights import LearnedWeights
 from mtldsl.scoring import checked_metrics, r_squared, score_of
 from mtldsl.stationarity import NO_GLOBAL, Stationarity
@@ -49,10 +52,11 @@ _NOT_SAVED = ("state", "multipliers", "majorizations")
 
 
 @dataclass(eq=False)  # comparing arrays entry by entry would make `solutions.index(best)` an error
-class Solution:
+class Solution(OverLabels):
     """A point of a problem with its certificate.
 
-    W            the weights (d, m) of the first loss's predictions: the sum where the model is typed on L + S
+    W            the weights (d, m) of the first loss's predictions: the sum where the model is typed on L + S; of a loss over a graph
+                 of labels (d, S), the columns of U, then those of V
     blocks       every unknown by name, intercepts as "W.intercept"; also as attributes: solution.L, solution.S
     intercept    (m,) or None
     objective    the primal value, recomputed from the definitions; dual_bound: a proven lower bound on the optimum
@@ -61,6 +65,7 @@ class Solution:
     status       "optimal" only where gap and violation are proven <= tol; "stationary" where the model is not convex and the
                  residual of `stationarity` is <= tol (a stationary point, no global certificate: the gap, which may stay large, is
                  to a proven lower bound on the global optimum); else "time_limit", "iteration_limit", "stalled",
+                 "selected" (a rule of clique generation ended it: see its options),
                  "interrupted", or "uncertified" (no finite bound could be formed; `note` says why)
     learned      what is learned beside the weights, {name: LearnedMatrix or LearnedWeights}; also as attributes: solution.Sigma1
     kernel_weights  of `mkl_norm`: the LearnedWeights of its similarities, also where theta is eliminated or given
@@ -69,7 +74,12 @@ class Solution:
                  the square-root loss; None where the loss is no function of the norms of residuals
     noise_levels (m,) the root mean square of each task's residuals, in the units of its labels; None as above
     starts       one dict a start where `solve(starts=...)` was asked for several: objective, status, residual, seconds, best
-    multipliers  {term as typed: array}: of a loss flat (N,), task after task, of a function in the shape of its argument; not saved
+    multipliers  {term as typed: array}: of a loss flat (N,), task after task, of a function in the shape of its argument, of a loss
+                 over a graph of labels (n, S), CSR where the solver has labellings; not saved
+    label_graph  of a loss over a graph of labels (`clique_hinge`, `pairwise_log_loss`) the LearnedGraph: which edges have weights, and
+                 how strong they are; else None. `graph` is the same as a networkx.Graph
+    certified    (n,) of such a loss: whether the maximum over all labellings of a training sample, as it stands in the certificate, is
+                 exact; where it is not, what stands there is a proven upper bound; else None
     thresholds   (m,) where `tune_threshold` chose them, else None: predictions are +1 where the score is at least this
     history      one dict per look at the certificate: iteration, seconds, objective, dual_bound, violation, relative_gap
     """
@@ -103,6 +113,8 @@ class Solution:
         default_factory=dict
     )  # beside the weights, by name
     stationarity: Stationarity | None = None  # of a model that is not convex
+    label_graph: LearnedGraph | None = None  # of a loss over a graph of labels
+    certified: np.ndarray | None = None
     history: list[dict] = field(default_factory=list)
     multipliers: dict[str, np.ndarray] = field(default_factory=dict, repr=False)  # not saved
     majorizations: tuple = field(default=(), repr=False)  # steps for the cross-check to repeat; not saved
@@ -188,6 +200,9 @@ class Solution:
     def decision_function(self, X):
         """X_i w_i + intercept_i: (n, m) for one matrix X; a list of (n_i,) for a list of matrices, one a task.
 
+        Of a loss over a graph of labels (n, K): by how much the score of the best labelling falls where label k alone is turned, with
+        the sign of that label in it, so that its signs are `predict`, but for labels that fall by 0.
+
         These are also the scores by which samples are ranked, for `ROCArea`, `PrecisionAt` and `RecallAt`; thresholds do not
         change them.
 
@@ -195,7 +210,9 @@ class Solution:
         kernels give K (n, training rows) in place of X, or {"name of the kernel": K, ..., "X": the inputs of other kernels}.
         DataError where the columns do not fit: another number, or a table whose column names are not those learned on.
         """
-        if isinstance(X, (list, tuple)) and len(X) and _is_matrix(X[0]):
+        if self.label_graph is not None:
+            return self._labellings().margins(self._matrix(X, "decision_function"))
+        if is_list_of_matrices(X):
             if len(X) != self.coef.shape[1]:
                 raise DataError(
                     f"predict: {len(X)} input matrices for {self.coef.shape[1]} tasks; give one a task"
@@ -226,12 +243,22 @@ class Solution:
     def _statistics(self) -> Scaling:
         return Scaling(np.asarray(self.scaling["mean"]), np.asarray(self.scaling["scale"]))
 
-    def predict(self, X):
+    def predict(self, X, return_certified: bool = False):
         """Labels in {-1, +1} for a classification loss, expected counts for the Poisson loss, else the predictions themselves.
 
         Shaped like `decision_function`. Labels are +1 where that is at least 0, or at least the task's threshold after
-        `tune_threshold`.
+        `tune_threshold`. Of a loss over a graph of labels: the labelling with the highest score, over the edges whose weights are not
+        zero.
+
+        return_certified : of a graph of labels, return (labels, certified (n,)) too: whether each labelling is proven to be the best.
+            It is where inference is exact (`solution.label_graph.inference`). ModelError for other losses
         """
+        if self.label_graph is not None:
+            found = self._labellings().decode(self._matrix(X, "predict"))
+            labels = 2.0 * found.labels - 1.0
+            return (labels, found.certified) if return_certified else labels
+        if return_certified:
+            self._label_graph("predict(X, return_certified=True)")
         z = self.decision_function(X)
         if isinstance(z, list):
             return [
@@ -244,7 +271,17 @@ class Solution:
         return self._loss_atom().decide(z) if threshold is None else np.where(z >= threshold, 1.0, -1.0)
 
     def predict_proba(self, X):
-        """P(label = +1) for the logistic loss, shaped like `decision_function`. ModelError for other losses."""
+        """P(label = +1) for the logistic loss, shaped like `decision_function`; for `pairwise_log_loss` the marginal of every label.
+
+        The labels that are each more probable than not need not be the most probable labelling, which `predict` gives. ModelError for
+        other losses.
+        """
+        if self.label_graph is not None:
+            if self.loss["word"] != "pairwise_log_loss":
+                raise ModelError(
+                    f"predict_proba: {self.loss['word']} models no probabilities; use pairwise_log_loss, or decision_function"
+                )
+            return self._labellings().probabilities(self._matrix(X, "predict_proba"))
         atom = self._loss_atom()
         if not hasattr(atom, "probability"):
             raise ModelError(
@@ -262,6 +299,12 @@ class Solution:
 
     def _flat_scores(self, tasks, typed: str) -> np.ndarray:
         """The decision function of Tasks, (N,); DataError where they are not those of training."""
+        tasks = self._as_in_training(tasks, typed)
+        z = tasks.forward(self.coef)
+        return z if self.intercept is None else z + np.repeat(self.intercept, tasks.counts)
+
+    def _as_in_training(self, tasks, typed: str):
+        """Tasks with the features that the weights are of; DataError where they are not those of training."""
         if tasks.kernel_map is not None and tasks.kernel_map != self.kernel_map:
             raise DataError(
                 f"{typed}: the features of these tasks are of other kernels, or of the rows of other tasks, than those of "
@@ -269,18 +312,16 @@ class Solution:
             )
         raw = self.kernel_map is not None and tasks.kernel_map is None
         features = len(self.kernel_map.feature_names) if raw else self.coef.shape[0]
-        if tasks.n_features != features or tasks.n_tasks != self.coef.shape[1]:
+        n_tasks = self.coef.shape[1] if self.label_graph is None else len(self.label_graph.names)
+        if tasks.n_features != features or tasks.n_tasks != n_tasks:
             raise DataError(
                 f"{typed}: the tasks are {tasks.n_features} features x {tasks.n_tasks} tasks, the weights "
-                f"{features} x {self.coef.shape[1]}"
+                f"{features} x {n_tasks}"
             )
         self._refuse_strangers(tasks, typed, self.kernel_map.feature_names if raw else self.feature_names)
         if self.scaling is not None and tasks.scaling is None:
             tasks = tasks.scaled_by(self._statistics())
-        if raw:
-            tasks = tasks.with_kernels(self.kernel_map)
-        z = tasks.forward(self.coef)
-        return z if self.intercept is None else z + np.repeat(self.intercept, tasks.counts)
+        return tasks.with_kernels(self.kernel_map) if raw else tasks
 
     def scores(self, tasks, metric=None) -> np.ndarray:
         """One score per task on a Tasks object: accuracy for labels in {-1, +1}, else the coefficient of determination R^2.
@@ -291,7 +332,8 @@ class Solution:
             `RecallAt(k)`: of the k samples with the highest `decision_function`; your own metric: 1 - Delta. With a metric, the
             predictions of losses for real numbers are labels too, +1 where they are at least 0.
 
-        Raw tasks are scaled by the statistics learned in training; tasks that are standardised already are not scaled twice.
+        Of a loss over a graph of labels the scores are of the labels of the best labellings, and of `decision_function` for metrics of
+        rankings. Raw tasks are scaled by the statistics learned in training; tasks that are standardised already are not scaled twice.
         DataError for tasks of another size, with other statistics, or with a task or feature at another position; with a
         metric, for labels other than -1 and +1, a task of one class, and sample weights. ModelError for something that is no
         metric of these tasks.
@@ -300,6 +342,8 @@ class Solution:
 
     def _scores(self, tasks, metric, method: str) -> np.ndarray:
         typed = f"{method}(tasks)"
+        if self.label_graph is not None:
+            return scores_of_labels(self._labellings(), self._as_in_training(tasks, method), metric, typed)
         parts = tasks.per_task(self._flat_scores(tasks, method)), tasks.per_task(tasks.targets)
         if metric is not None:
             self._require_labels_predicted(typed)
@@ -324,10 +368,15 @@ class Solution:
             your own metric; a list with one a task, or a dict {task name: metric}. None: the metric of the loss that the
             weights were learned with, else FScore().
 
-        ModelError for `ROCArea`, which no threshold changes, for metrics that are best where all samples have one label, such
-        as `AUC` (b c = 0), and for losses that predict counts; DataError as in `scores`.
+        ModelError for losses over a graph of labels, for `ROCArea`, which no threshold changes, for metrics that are best where all
+        samples have one label, such as `AUC` (b c = 0), and for losses that predict counts; DataError as in `scores`.
         """
         typed = "tune_threshold(tasks)"
+        if self.label_graph is not None:
+            raise ModelError(
+                f"{typed}: {self.loss['word']} decides a labelling as a whole, so that no label has a threshold of its own; to make "
+                "some mistakes dearer, write clique_hinge(U, V, tasks, loss=[...]) with the cost of each label"
+            )
         self._require_labels_predicted(typed)
         parts = tasks.per_task(self._flat_scores(tasks, "tune_threshold")), tasks.per_task(tasks.targets)
         if metric is None:
@@ -394,11 +443,6 @@ class Solution:
                 "saved by a newer one"
             )
         return cls(**stored)
-
-
-def _is_matrix(X) -> bool:
-    """Whether this is what one task is given to predict: a matrix, or those of several kernels."""
-    return isinstance(X, dict) or (not np.isscalar(X) and np.ndim(X) == 2)
 
 
 def _shown(names) -> str:

@@ -12,6 +12,7 @@ import numpy as np
 from mtldsl.atoms.metrics import Metric
 from mtldsl.errors import DataError, ModelError
 from mtldsl.learned import LearnedMatrix
+from mtldsl.learned_graph import LearnedGraph
 from mtldsl.learned_weights import LearnedWeights
 from mtldsl.stationarity import Stationarity
 
@@ -20,7 +21,7 @@ __all__ = ["read_fields", "write_fields"]
 _FORMAT = "mtldsl-solution-1"
 
 #: Arrays that a solution may lack.
-_OPTIONAL = ("intercept", "thresholds", "task_weights", "noise_levels")
+_OPTIONAL = ("intercept", "thresholds", "task_weights", "noise_levels", "certified")
 
 
 def write_fields(path, fields: dict[str, object]) -> Path:
@@ -44,6 +45,9 @@ def write_fields(path, fields: dict[str, object]) -> Path:
     if plain["kernel_map"] is not None:
         plain["kernel_map"], of_kernels = plain["kernel_map"].stored()
         arrays |= {f"kernels:{name}": array for name, array in of_kernels.items()}
+    if plain["label_graph"] is not None:
+        plain["label_graph"], of_graph = plain["label_graph"].stored()
+        arrays |= {f"graph:{name}": array for name, array in of_graph.items()}
     arrays["json"] = np.array(json.dumps({"format": _FORMAT, **plain}, default=_to_plain))
     np.savez_compressed(path, **arrays)
     return path
@@ -82,6 +86,11 @@ def read_fields(path) -> dict[str, object]:
                 name.removeprefix("kernels:"): a for name, a in arrays.items() if name.startswith("kernels:")
             }
             plain["kernel_map"] = KernelMap.restored(plain["kernel_map"], of_kernels)
+        if plain.get("label_graph") is not None:
+            of_graph = {
+                name.removeprefix("graph:"): a for name, a in arrays.items() if name.startswith("graph:")
+            }
+            plain["label_graph"] = LearnedGraph.restored(plain["label_graph"], of_graph)
     except (KeyError, TypeError) as error:
         raise DataError(f"{typed}: parts of the solution are missing ({error})") from error
     return plain

@@ -39,6 +39,8 @@ class Formula:
     exponential      : an exponential cone or two for every sample
     by_planes        : a maximum of too many planes to state, found one by one for larger tasks
     of_rankings      : a metric of rankings, not of labellings
+    of_labellings    : a loss of whole labellings: a maximum or a sum over all 2^K of a sample; s holds weights of samples (n,), while
+                       z is their scores, all of one entry after all of another
     own_variables    : f(W, atom) -> a statement of a regularizer in variables of its own, where it has any: convex in `.value`,
                        with the constraints `.ties`, and `.settle()` gives them their best values for the value of W
     """
@@ -49,6 +51,7 @@ class Formula:
     exponential: bool = False
     by_planes: bool = False
     of_rankings: bool = False
+    of_labellings: bool = False
     own_variables: Callable | None = None
 
     def __call__(self, *args):

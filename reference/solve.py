@@ -63,15 +63,15 @@ ROUGH_ACCURACY = 1e-5
 
 @dataclass
 class ReferencePoint:
-    """Where a cvxpy backend stopped. The first five members are those of every solver's point, signs
-    included.
-    """
+    """Where a cvxpy backend came to rest. The members up to `stopped` are those of every solver's point, signs included."""
 
     blocks: Blocks
     loss_duals: list | None
     function_duals: list[np.ndarray] | None
     iteration: int = 0
     state: dict = field(default_factory=dict)
+    notes: dict = field(default_factory=dict)
+    stopped: str = ""
     objective: float = np.nan  # recomputed by cvxpy at `blocks`, so it holds whatever the backend's accuracy
     violation: float = np.nan  # of the typed constraints, likewise
     backend: str = ""

@@ -7,6 +7,7 @@ from typing import ClassVar
 from mtldsl.compile.normal_form import NormalForm
 
 from .compile import to_cvxpy
+from .label_graph import refusal
 from .metrics import missing_formula
 from .registry import FORMULAS
 from .solve import ACCURACY, ReferencePoint, backends_to_try, solve_reference
@@ -37,6 +38,9 @@ class CvxpySolver:
             if term.atom.name not in FORMULAS:
                 return f"the reference has no formula for {term.typed}"
         for term in form.losses:
+            reason = refusal(term)
+            if reason is not None:
+                return f"{term.typed}: {reason}"
             for metric in metrics_of(term):
                 reason = missing_formula(metric)
                 if reason is not None:

@@ -47,6 +47,8 @@ def _why_not_losses(form: NormalForm) -> str | None:
     if any(loss.tasks.n_tasks != m for loss in form.losses) or any(b.shape[1] != m for b in form.blocks):
         return "the unknowns have other columns than tasks"
     for loss in form.losses:
+        if formula_of(loss.atom.name, loss.typed).of_labellings:
+            return f"{loss.typed} is a loss of all labels together"
         if formula_of(loss.atom.name, loss.typed).by_planes:
             return f"{loss.typed} is given by planes"
         if not _keeps_columns(loss.map):

@@ -303,3 +303,65 @@ def error_rate_sparse_and_low_rank():
         + 0.5 * mtl.l1_norm(W)
         + 0.5 * mtl.trace_norm(W)
     )
+
+
+def label_graph(seed, n=18, sample_weights=False, density=None, **edges):
+    """(tasks, NodeWeights, EdgeWeights)"""
+    t = shared(seed, n, labels="sign", sample_weights=sample_weights, density=density)
+    return t, mtl.NodeWeights(t), mtl.EdgeWeights(t, **edges)
+
+
+@model
+def label_graph_over_all_edges_with_a_squared_group_norm():
+    t, U, V = label_graph(29)
+    return mtl.minimize(mtl.clique_hinge(U, V, t) + 0.1 * mtl.ridge(U) + 0.1 * mtl.half_squared_group_norm(V))
+
+
+@model
+def label_graph_of_two_edges_with_costs_and_sample_weights():
+    t, U, V = label_graph(30, sample_weights=True)
+    return mtl.minimize(
+        mtl.clique_hinge(U, V, t, loss=[0.5, 1.0, 2.0, 1.0])
+        + 0.05 * mtl.ridge(U)
+        + 0.1 * mtl.half_squared_k_support_norm(V, 2)
+    )
+
+
+@model
+def label_graph_of_low_rank_with_a_triple():
+    t, U, V = label_graph(31, edges=[(0, 3), (0, 1, 2)], density=0.6)
+    return mtl.minimize(
+        mtl.clique_hinge(U, V, t)
+        + 0.1 * mtl.trace_norm(U)
+        + 0.1 * mtl.column_group_norm(V)
+        + 0.02 * mtl.ridge(V)
+    )
+
+
+@model
+def label_graph_without_edges_sparse_beside_logistic_losses():
+    t, U, V = label_graph(32, edges=[])
+    W = mtl.Weights(t)
+    return mtl.minimize(
+        mtl.clique_hinge(U, V, t)
+        + 0.1 * mtl.l21_norm(U)
+        + mtl.logistic_loss(W, t, mean=True)
+        + 0.05 * mtl.l1_norm(W)
+    )
+
+
+@model
+def label_likelihood_with_a_group_norm_of_edges():
+    t, U, V = label_graph(33, sample_weights=True)
+    return mtl.minimize(
+        mtl.pairwise_log_loss(U, V, t) + 0.05 * mtl.ridge(U) + 0.05 * mtl.column_group_norm(V)
+    )
+
+
+@model
+def label_likelihood_with_a_k_support_norm_nonnegative():
+    t, U, V = label_graph(34, edges=[(0, 1), (1, 2), (1, 2, 3)])
+    return mtl.minimize(
+        mtl.pairwise_log_loss(U, V, t) + 0.1 * mtl.l1_norm(U) + 0.1 * mtl.half_squared_k_support_norm(V, 2),
+        subject_to=[U >= 0],
+    )

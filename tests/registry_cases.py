@@ -13,6 +13,7 @@ import mtldsl.reference.structures
 import numpy as np
 import pytest
 from mtldsl.reference import spectral
+from mtldsl.reference.label_graph import choices
 from mtldsl.reference.registry import FORMULAS, SPECTRA
 
 import mtldsl.atoms.losses
@@ -23,6 +24,9 @@ from mtldsl.atoms.function import REGISTRY, Loss, MatrixFunction, Regularizer, S
 from mtldsl.atoms.structures import Structure
 
 N, SHAPE = 12, (5, 4)
+
+#: samples of a loss of labellings, each with the scores of all entries of its graph
+LABELLED = 3
 
 
 def name_of(atom, i) -> str:
@@ -69,10 +73,20 @@ def random(atom, salt=0):
     return np.random.default_rng([zlib.crc32(atom.name.encode()), salt])
 
 
-def targets(atom, rng, n=N):
+def targets(atom, rng, n=None):
+    """One a prediction: n of them, but of a loss of labellings the indicators of those of n samples, entry after entry."""
+    n = n or (LABELLED if atom.labels == "indicators" else N)
+    if atom.labels == "indicators":
+        labels = rng.integers(0, 2, size=(n, atom.cliques.n_labels))
+        return choices(atom.cliques.members, labels).T.toarray().ravel()
     if atom.labels == "sign":
         return np.where(np.arange(n) % 3 == 0, -1.0, 1.0)[rng.permutation(n)]
     return rng.poisson(2.0, n).astype(float) if atom.labels == "count" else rng.normal(size=n)
+
+
+def samples(atom, size) -> np.ndarray:
+    """(samples, predictions of one) positions in a flat vector of that size."""
+    return np.arange(size).reshape(atom.cliques.n_entries if atom.labels == "indicators" else 1, -1).T
 
 
 #: how samples may be weighted: closed forms branch on it
@@ -95,19 +109,19 @@ def heaviest(atom) -> str:
     return "weighted" if atom.weighs_samples else "unweighted"
 
 
-def fewest(atom, y) -> int:
-    """The first so many samples are all that a loss needs: one, or enough for both classes and for the metric."""
-    if atom.weighs_samples:
-        return 1
+def fewest(atom, y) -> np.ndarray:
+    """Where the predictions of as few samples are as a loss needs: one, or enough for both classes and for the metric."""
+    if atom.weighs_samples or atom.labels == "indicators":
+        return samples(atom, len(y))[0]
     sizes = [(n, np.sum(y[:n] > 0), np.sum(y[:n] < 0)) for n in range(2, N)]
-    return next(n for n, p, q in sizes if p and q and atom.metric.check(int(p), int(q)) is None)
+    return np.arange(next(n for n, p, q in sizes if p and q and atom.metric.check(int(p), int(q)) is None))
 
 
 def loss_data(atom, weighting, salt=0):
     """(rng, z, y, s)"""
     rng = random(atom, salt)
     y = targets(atom, rng)
-    return rng, 1.5 * rng.normal(size=N), y, WEIGHTINGS[weighting](rng)
+    return rng, 1.5 * rng.normal(size=len(y)), y, WEIGHTINGS[weighting](rng)
 
 
 def matrix(atom, salt=0, size=1.0):
@@ -161,23 +175,52 @@ def _state(atom, V, *data):
     return FORMULAS[atom.name](V, *data, atom), []
 
 
-def _solve(problem) -> str:
+#: What Clarabel is asked for: it may find no way on, or give up early, where the optimum is on the edge of many cones.
+ACCURACIES = (1e-11, 1e-9, 1e-8)
+
+
+def _solve(problem, accuracy) -> str:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # "may be inaccurate": the callers compare values
         try:
-            problem.solve(solver="CLARABEL", tol_gap_abs=1e-11, tol_gap_rel=1e-11, tol_feas=1e-11)
-        except cp.error.SolverError:  # it may find no way on where the optimum is on the edge of many cones
-            problem.solve(solver="CLARABEL", tol_gap_abs=1e-9, tol_gap_rel=1e-9, tol_feas=1e-9)
+            problem.solve(solver="CLARABEL", tol_gap_abs=accuracy, tol_gap_rel=accuracy, tol_feas=accuracy)
+        except cp.error.SolverError:
+            return "failed"
     return problem.status
 
 
 def reference_prox(atom, point, step, *data) -> np.ndarray:
-    """argmin step * f + 1/2 ||. - point||^2 by cvxpy."""
-    V = cp.Variable(np.shape(point))
+    """argmin step * f + 1/2 ||. - point||^2 by cvxpy; where it is not content with a function's, the best of two or three."""
+    V, points = cp.Variable(np.shape(point)), []
     value, constraints = _state(atom, V, *data)
-    status = _solve(cp.Problem(cp.Minimize(step * value + 0.5 * cp.sum_squares(V - point)), constraints))
-    assert status in ("optimal", "optimal_inaccurate")
-    return V.value
+    problem = cp.Problem(cp.Minimize(step * value + 0.5 * cp.sum_squares(V - point)), constraints)
+
+    def objective(v):
+        return step * (loss_value if data else function_value)(atom, v, *data) + 0.5 * np.sum(
+            (v - point) ** 2
+        )
+
+    for accuracy in ACCURACIES:
+        status = _solve(problem, accuracy)
+        assert status in ("optimal", "optimal_inaccurate", "failed")
+        points += [] if status == "failed" else [V.value]
+        if status == "optimal" or (points and isinstance(atom, Set)):
+            return points[-1]
+    return min(points, key=objective)
+
+
+def assert_is_reference_prox(atom, P, W, step):
+    """Of convex functions: the reference's minimiser is not below P, by what strong convexity demands, and to 1e-7 not above. Sets: it
+    is P.
+    """
+    of_reference = reference_prox(atom, W, step)
+    if isinstance(atom, Set):
+        np.testing.assert_allclose(P, of_reference, atol=2e-5)
+        return
+    objective = lambda V: step * function_value(atom, V) + 0.5 * np.sum((V - W) ** 2)  # noqa: E731
+    best, other = objective(P), objective(of_reference)
+    assert other == pytest.approx(best, rel=1e-7, abs=1e-12)
+    assert other >= best + 0.5 * np.sum((of_reference - P) ** 2) - 1e-12 * (1 + best)
 
 
 def reference_conjugate(atom, dual, *data) -> float:
@@ -185,7 +228,7 @@ def reference_conjugate(atom, dual, *data) -> float:
     V = cp.Variable(np.shape(dual))
     value, constraints = _state(atom, V, *data)
     problem = cp.Problem(cp.Maximize(cp.sum(cp.multiply(dual, V)) - value), constraints)
-    status = _solve(problem)
+    status = next(status for status in (_solve(problem, a) for a in ACCURACIES) if status != "failed")
     assert status in ("optimal", "optimal_inaccurate", "unbounded", "unbounded_inaccurate"), status
     return np.inf if "unbounded" in status else float(problem.value)
 

@@ -44,6 +44,7 @@ def test_what_it_says_is_so(item):
         for name, field in cls.__dataclass_fields__.items()
         if "ClassVar" in str(field.type)
         or "matrix" in field.metadata  # what the model says of learned matrices
+        or "told" in field.metadata  # read from another argument
         or name == "kernels"  # typed as the similarities that make them
     }
     assert set(item.solvers) <= set(SOLVERS)
@@ -94,6 +95,23 @@ def test_metrics_are_atoms_with_a_page_of_their_own():
     assert hinge.formula == "max_{y'}[Δ(yᵢ,y') − ⟨yᵢ − y', zᵢ⟩]"
     page = words.markdown()
     assert page.index("## Constraints") < page.index("## Metrics") < page.index("`FScore(beta=1.0)`")
+
+
+def test_losses_of_labellings_are_typed_with_two_unknowns():
+    hinge, likelihood = entry("clique_hinge"), entry("pairwise_log_loss")
+    assert hinge.typed == "clique_hinge(U, V, tasks, loss='hamming')" and hinge.parameters == {
+        "loss": "hamming"
+    }
+    assert likelihood.typed == "pairwise_log_loss(U, V, tasks)" and likelihood.parameters == {}
+    assert hinge.formula == "max_y[Δ(y,yᵢ) + ⟨sᵢ, Υ(y) − Υ(yᵢ)⟩]"
+    assert hinge.traits == {"convex": True, "labels": "indicators", "takes_intercept": False}
+    assert likelihood.traits["smooth"] is True and "proximal_gradient" in likelihood.solvers
+    assert re.search(
+        r"traits +convex, labels: sign, all of a sample together, no intercept", printed("clique_hinge")
+    )
+    nodes = printed("NodeWeights")
+    assert "NodeWeights(tasks, name='U')" in nodes and "unknown weights over a graph of labels" in nodes
+    assert entry("column_group_norm").parameters == {"columns": "None", "weights": "None"}
 
 
 def printed(name: str | None) -> str:

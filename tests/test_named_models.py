@@ -33,12 +33,14 @@ REAL, SIGN = mtl.Tasks.shared(X, Y), mtl.Tasks.shared(X, SIGNS)
 
 
 def tasks_of(each: NamedModel) -> mtl.Tasks:
-    return SIGN if "hinge" in each.statement else REAL
+    return SIGN if "hinge" in each.statement or each.edges is not None else REAL
 
 
 def values_of(each: NamedModel) -> dict:
     """Numbers with which no weights are zero: every parameter another one."""
     values = {name: 0.9 - 0.2 * i for i, name in enumerate(each.parameters)} | {"r": 1}
+    if each.edges is not None and "mu" in values:
+        values["mu"] = 0.02  # 0.7 leaves no edge
     return {name: values[name] for name in each.parameters} | dict(each.defaults)
 
 
@@ -69,7 +71,8 @@ def test_it_prints_as_it_is_stated_with_the_numbers_of_its_words(each):
     if set(each.coefficients) == set(each.parameters):
         assert str(problem) == str(each)
     assert {p.name: p.value for p in problem.parameters} == {name: values[name] for name in each.coefficients}
-    assert {w.name for w in problem.weights} == set(each.weights)
+    # the weights of no edges are no unknowns
+    assert {w.name for w in problem.weights} == set(each.weights[:1] if each.edges == () else each.weights)
     assert [s.name for s in problem.learned] == list(each.learned)
 
 
@@ -215,7 +218,41 @@ FORMULAS = {
     "MTL-CLS(l21)": lambda s, v: rows(s.W) + 2 * v["lam"] * hinge(s.W),
     "MTL-CLS(trace)": lambda s, v: nuclear(s.W) + 2 * v["lam"] * hinge(s.W),
     "StructSVM": lambda s, v: np.sum(s.W**2) / 2 + v["lam"] * ranking(s.W),
+    "CGM": lambda s, v: clique_hinge(s) + v["lam"] * (np.sum(s.U**2) / 2 + np.sum(edge_norms(s.V)) ** 2 / 2),
+    "Structured SVM": lambda s, v: clique_hinge(s) + v["lam"] * (np.sum(s.U**2) + np.sum(s.V**2)) / 2,
+    "No edges": lambda s, v: (
+        np.sum(np.maximum(0, 1 - SIGNS * (X @ (s.U[:, 1::2] - s.U[:, 0::2])))) / N
+        + v["lam"] * np.sum(s.U**2) / 2
+    ),
+    "HLLM-L1": lambda s, v: (
+        log_likelihood(s) + v["lam"] * np.sum(s.U**2) / 2 + v["mu"] * np.sum(edge_norms(s.V))
+    ),
 }
+
+
+def edge_norms(V):
+    return [np.linalg.norm(V[:, 4 * c : 4 * c + 4]) for c in range(M)]
+
+
+def labelling_scores(s):
+    """(n, 2^m) of every labelling, node by node and pair by pair, and which of them is the true one."""
+    every = list(product([0, 1], repeat=M))
+    pairs = [(i, j) for i in range(M) for j in range(i + 1, M)]
+    nodes = [sum(X @ s.U[:, 2 * k + y[k]] for k in range(M)) for y in every]
+    edges = [sum(X @ s.V[:, 4 * c + 2 * y[i] + y[j]] for c, (i, j) in enumerate(pairs)) for y in every]
+    true = [every.index(tuple(int(label > 0) for label in row)) for row in SIGNS]
+    wrong = np.array([[sum(a != b for a, b in zip(y, every[t], strict=True)) for y in every] for t in true])
+    return np.array(nodes).T + np.array(edges).T, np.array(true), wrong
+
+
+def clique_hinge(s):
+    scores, true, wrong = labelling_scores(s)
+    return np.mean((scores + wrong).max(axis=1) - scores[np.arange(N), true])
+
+
+def log_likelihood(s):
+    scores, true, _ = labelling_scores(s)
+    return np.mean(np.log(np.exp(scores).sum(axis=1)) - scores[np.arange(N), true])
 
 
 def parts(W, theta, kernels):
@@ -432,7 +469,22 @@ WRONG = [
     (("FETR", REAL), {"lower": 2, "upper": 1}, "no matrix has all eigenvalues >= 2 and <= 1"),
     (("Capped-MTL", REAL), {"mu": 1, "tau": 0}, "tau must be a number > 0"),
     (("MTL-CLS(l21)", REAL), {"lam": 1}, "MTL-CLS(l21):1:25: "),
+    (("CGM", SIGN), {"lam": 1, "intercept": True}, "CGM has no intercept: give the inputs a column of ones"),
+    (("CGM", SIGN), {"lam": 1, "r": 0}, "r is the largest number of groups, a whole number >= 1"),
+    (("SSVM", SIGN), {"lam": 1, "edges": [(0, 3)]}, "3 in (0, 3) is no label; there are 'task0', 'task1', 'task2'"),
+    (("CGM", REAL), {"lam": 1}, "CGM:1:1: "),
+    (("Lasso", REAL), {"rho": 1, "edges": "all"},
+     "Lasso has no edges between labels; leave out edges, and write model('Lasso', tasks, rho=...)"),
 ]  # fmt: skip
+
+
+def test_the_edges_of_a_model_over_labels_are_given_with_it():
+    import networkx
+
+    for edges in ([(0, 2)], networkx.Graph([("task0", "task2")])):
+        problem = mtl.model("SSVM", SIGN, lam=0.1, edges=edges)
+        assert problem.weights[1].cliques.members == ((0, 2),)
+    assert mtl.model("CGM", SIGN, lam=0.1).weights[1].cliques.n_cliques == 3
 
 
 @pytest.mark.parametrize("arguments, parameters, message", WRONG)

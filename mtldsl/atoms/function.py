@@ -41,7 +41,7 @@ class Atom:
     @classmethod
     def typed_fields(cls) -> list[Field]:
         """The parameters that a user may type after the argument (a structure is told the rest by the model)."""
-        return [field for field in fields(cls) if "matrix" not in field.metadata]
+        return [field for field in fields(cls) if not {"matrix", "told"} & set(field.metadata)]
 
     def arguments(self) -> dict[str, object]:
         """The parameters that differ from their defaults, as typed after the argument."""
@@ -68,7 +68,9 @@ class Loss(Atom):
     A loss never sees the weights W or the inputs X. Coefficients in front of a loss are applied by the compiler.
     """
 
-    labels: ClassVar[str] = "real"  # "real", "sign" for {-1, +1}, "count" for 0, 1, 2, ...
+    labels: ClassVar[str] = (
+        "real"  # "real", "sign" for {-1, +1}, "count" for 0, 1, 2, ..., "indicators" of labellings (`LabelGraphLoss`)
+    )
     smooth: ClassVar[bool] = False  # has a gradient everywhere
     curvature: ClassVar[float] = (
         np.inf
@@ -82,6 +84,7 @@ class Loss(Atom):
         False  # concave in the weighted sum of squared residuals, a function of nothing else
     )
     weighs_samples: ClassVar[bool] = True  # samples may carry weights
+    exact_prox: ClassVar[bool] = True  # False: a proximal step takes Newton's method on every sample
     takes_intercept: ClassVar[bool] = (
         True  # a constant added to all predictions makes a difference, but no trivial solution
     )

@@ -16,6 +16,7 @@ SOLVERS = {
     "closed_form": "mtldsl.solvers.closed_form",
     "coordinate_descent": "mtldsl.solvers.coordinate_descent",
     "dual_ascent": "mtldsl.solvers.dual_ascent",
+    "clique_generation": "mtldsl.solvers.clique_generation",
     "admm": "mtldsl.solvers.admm",
     "proximal_gradient": "mtldsl.solvers.proximal_gradient",
     "alternating": "mtldsl.solvers.alternating",

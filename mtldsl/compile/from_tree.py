@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
-from mtldsl.atoms.losses import StructuredHinge
+from mtldsl.atoms.losses import LabelGraphLoss, StructuredHinge
 from mtldsl.atoms.sets import AtLeast, ColumnsOnSimplex, EqualTo
 from mtldsl.atoms.sets.rank import allows_every_rank
 from mtldsl.atoms.spectral_matrix import SpectralMatrix
 from mtldsl.atoms.structures import Range
+from mtldsl.compile.label_graph_term import LabelGraphTerm
 from mtldsl.compile.normal_form import Block, Entry, FunctionTerm, LinearMap, LossTerm, NormalForm, picks
 from mtldsl.compile.radial_term import RadialTerm
 from mtldsl.compile.structure_term import StructureTerm
@@ -187,7 +188,8 @@ def to_normal_form(objective: Objective, constraints: list[Constraint], typed: s
     kept = [term for term in objective.terms if term.coefficient.value > 0]
     losses = tuple(_loss_term(term) for term in kept if term.is_loss)
     ranges = ranges_of(c for c in constraints if isinstance(c, RangeConstraint))
-    others, constant = [term for term in kept if not term.is_loss], 0.0
+    # of no columns, those of a graph without edges, every function is zero
+    others, constant = [term for term in kept if not term.is_loss and 0 not in term.argument.shape], 0.0
     terms = [_function_term(term, ranges, k) for k, term in enumerate(others)]
     functions = []
     for term in terms:
@@ -247,6 +249,8 @@ def _loss_term(term: Term) -> LossTerm:
     kind = StructuredTerm if isinstance(term.atom, StructuredHinge) else LossTerm
     if term.atom.radial and not term.atom.separable:
         kind = RadialTerm
+    if isinstance(term.atom, LabelGraphLoss):
+        kind = LabelGraphTerm
     return kind(term.atom, coefficients, tasks, linear_map(term.argument), tuple(intercepts), term.text)
 
 

@@ -180,6 +180,18 @@ class LossTerm:
         for name in self.intercepts:
             into[name] += np.add.reduceat(u, self.tasks.offsets[:-1])[None, :]
 
+    def value_at(self, x: Blocks) -> float:
+        """Its part of the objective at a point."""
+        return self.value(self.predictions(x))
+
+    def dual_of(self, z):
+        """Multipliers made of predictions: the gradient there."""
+        return self.gradient(z)
+
+    def dual_at(self, x: Blocks):
+        """Multipliers made of a point."""
+        return self.dual_of(self.predictions(x))
+
     def value(self, z) -> float:
         if self.atom.separable:
             return self.atom.value(z, self.tasks.targets, self.scale)
@@ -301,7 +313,7 @@ class NormalForm:
 
     def value(self, x: Blocks) -> float:
         """The objective, constraints aside."""
-        losses = sum(loss.value(loss.predictions(x)) for loss in self.losses)
+        losses = sum(loss.value_at(x) for loss in self.losses)
         return float(losses + sum(f.value(x) for f in self.functions)) + self.constant
 
     def violation(self, x: Blocks) -> float:

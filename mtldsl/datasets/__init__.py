@@ -2,8 +2,9 @@
 
 Data larger than memory are converted once by `store` and read by `stored`.
 
-Every function returns `Tasks`; the generators return (Tasks, W_true), `make_calibrated` the noise levels as a third, and
-`make_task_tree` a `TaskTree`. A problem file names one of `LOADERS`, or a path with one of `READERS`.
+Every function returns `Tasks`; the generators return (Tasks, W_true), `make_calibrated` the noise levels as a third,
+`make_task_tree` a `TaskTree` and `make_label_graph` a `LabelGraph`. How labels depend on one another: `co_occurrence`,
+`mutual_information`, `chow_liu_tree`. A problem file names one of `LOADERS`, or a path with one of `READERS`.
 """
 
 from functools import wraps
@@ -12,6 +13,8 @@ from mtldsl.datasets.arff import read_arff
 from mtldsl.datasets.array_files import read_libsvm, read_mat, read_npz
 from mtldsl.datasets.csv_files import read_csv
 from mtldsl.datasets.digits import load_digits
+from mtldsl.datasets.label_dependence import chow_liu_tree, co_occurrence, mutual_information
+from mtldsl.datasets.label_graph import LabelGraph, make_label_graph
 from mtldsl.datasets.landmine import load_landmine
 from mtldsl.datasets.papers import (
     load_emotions,
@@ -30,7 +33,10 @@ from mtldsl.datasets.task_tree import TaskTree, estimate_similarity, hierarchy, 
 __all__ = [
     "LOADERS",
     "READERS",
+    "LabelGraph",
     "TaskTree",
+    "chow_liu_tree",
+    "co_occurrence",
     "estimate_similarity",
     "hash_columns",
     "hierarchy",
@@ -45,8 +51,10 @@ __all__ = [
     "load_segmentation",
     "make_calibrated",
     "make_group_sparse",
+    "make_label_graph",
     "make_low_rank",
     "make_task_tree",
+    "mutual_information",
     "read_arff",
     "read_csv",
     "read_libsvm",
@@ -63,7 +71,7 @@ def _tasks_of(generator):
     @wraps(generator)  # a problem file reads its options from the signature
     def tasks_only(**options):
         made = generator(**options)
-        return made.train if isinstance(made, TaskTree) else made[0]
+        return made.train if isinstance(made, TaskTree | LabelGraph) else made[0]
 
     return tasks_only
 
@@ -75,6 +83,7 @@ LOADERS = {
     "calibrated": _tasks_of(make_calibrated),
     "group_sparse": _tasks_of(make_group_sparse),
     "task_tree": _tasks_of(make_task_tree),
+    "label_graph": _tasks_of(make_label_graph),
     "school": load_school,
     "sarcos": load_sarcos,
     "emotions": load_emotions,

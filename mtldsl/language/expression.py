@@ -190,8 +190,8 @@ class Affine:
 
     def __getitem__(self, key) -> Affine:
         rows, columns = key if isinstance(key, tuple) and len(key) == 2 else (key, slice(None))
-        tasks = self.parts[0].weights.tasks if self.parts else None
-        names = (tasks.feature_names, tasks.task_names) if tasks is not None else ((), ())
+        weights = self.parts[0].weights if self.parts else None
+        names = ((), ()) if weights is None else (weights.tasks.feature_names, weights.column_names)
         text = f"{bracket(self, 3)}[{index_text(rows)}, {index_text(columns)}]"
         left = selector(rows, self.shape[0], names[0], f"row of {text}")
         right = selector(columns, self.shape[1], names[1], f"task of {text}")

@@ -13,6 +13,7 @@ __all__ = ["CALLABLE", "as_in_a_file", "declared", "typed_usage"]
 CALLABLE = {**WORDS, **SIMILARITIES, "p_norm": p_norm}
 
 _MADE = re.compile(rf"\b({'|'.join(UNKNOWNS)})\((?:tasks|similarities|\d+)\)")
+_OF_LABELS = re.compile(r"\b(NodeWeights|EdgeWeights)\(tasks(?:, edges=\"all\")?\)")
 _NAMED = re.compile(rf"\b({'|'.join(UNKNOWNS)})\b")
 
 
@@ -43,8 +44,11 @@ def as_in_a_file(message: str) -> str:
 
     >>> as_in_a_file("mkl_norm(...): theta must be KernelWeights(3), or an array of 3 given weights")
     'mkl_norm(...): theta must be "KernelWeights" in [learned], or an array of 3 given weights'
+    >>> as_in_a_file('clique_hinge(W, ...): write U = NodeWeights(tasks)')
+    'clique_hinge(W, ...): write U = "NodeWeights" in [weights]'
     """
     message = message.replace("KernelWeights, as in p_norm(KernelWeights(3), 2) <= 1", "KernelWeights(3)")
+    message = _OF_LABELS.sub(r'"\1" in [weights]', message)
     message = _MADE.sub(r'"\1" in [learned]', message).replace("np.inf", "inf")
     kinds = dict.fromkeys(_NAMED.findall(message))
     if kinds and "[learned]" not in message:

@@ -25,6 +25,7 @@ class Term:
     atom_latex: str
     tasks: Tasks | None = None
     mean: bool = False
+    source: Tasks | None = None  # the tasks as typed, where the loss makes others of them
     learned: tuple = ()  # of a structure: each of its matrices, a `LearnedUnknown` or, where it is given, a `SpectralMatrix`
 
     @property

@@ -18,6 +18,7 @@ from numbers import Real
 
 import numpy as np
 
+from mtldsl.atoms.losses import LabelGraphLoss
 from mtldsl.atoms.metrics import Metric
 from mtldsl.atoms.structures import Learned
 from mtldsl.errors import MTLError
@@ -359,7 +360,12 @@ class _Walk(Syntax):
         raise self.error(f"there is no word {function.id!r}{nearest(function.id, CALLABLE)}", function)
 
     def _require_declared(self, word, node: ast.Call):
-        """An error that says how to declare it where a word that learns matrices is given a name unlike any known."""
+        """An error that says how to declare it where a word that learns matrices, or of a graph of labels, is given an unknown name."""
+        if isinstance(getattr(word, "atom", None), type) and issubclass(word.atom, LabelGraphLoss):
+            for child, kind in zip(node.args, ("NodeWeights", "EdgeWeights"), strict=False):
+                if isinstance(child, ast.Name) and child.id not in self.names and child.id not in CALLABLE:
+                    line = f'{child.id} = "{kind}"'
+                    raise self.error(f"there is no name {child.id!r}; declare it in [weights]: {line}", child)
         for described, child in _typed_matrices(word, node):
             if not isinstance(child, ast.Name) or child.id in self.names or child.id in UNKNOWNS:
                 continue

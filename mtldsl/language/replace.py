@@ -9,6 +9,7 @@ from mtldsl.errors import ModelError
 from mtldsl.language.constraint import Constraint
 from mtldsl.language.expression import Affine
 from mtldsl.language.fitted import fitted
+from mtldsl.language.label_graph import score_tasks
 from mtldsl.language.learned import LearnedUnknown, RangeConstraint
 from mtldsl.language.objective import Objective
 from mtldsl.language.weights import Weights
@@ -22,7 +23,7 @@ def replace_tasks(
     objective: Objective, constraints: Iterable[Constraint | RangeConstraint], tasks: Tasks
 ) -> tuple[Objective, list[Constraint | RangeConstraint]]:
     """Parameters stay shared with the old model; weights are new. ModelError where sizes differ or several Tasks are used."""
-    old = {id(term.tasks) for term in objective.terms if term.is_loss}
+    old = {id(term.source or term.tasks) for term in objective.terms if term.is_loss}
     if len(old) > 1:
         raise ModelError(
             f"{objective.text}: this model uses {len(old)} different Tasks, so it is not clear which to replace"
@@ -40,9 +41,10 @@ def replace_tasks(
         for part in argument.parts:
             weights = part.weights
             if weights not in exchanged:
-                if (tasks.n_features, tasks.n_tasks) != weights.shape:
+                own = weights.tasks
+                if (tasks.n_features, tasks.n_tasks) != (own.n_features, own.n_tasks):
                     raise ModelError(
-                        f"{weights.name} has shape {weights.shape}, but the new tasks need "
+                        f"{weights.name} was made for {(own.n_features, own.n_tasks)}, but the new tasks need "
                         f"{(tasks.n_features, tasks.n_tasks)} (features x tasks)"
                     )
                 for kind, new, old_names in (
@@ -55,7 +57,7 @@ def replace_tasks(
                             f"{kind} {name!r} is number {new.index(name)} of the new tasks, but was number "
                             f"{old_names.index(name)}; give the {kind}s in the order of the old ones"
                         )
-                exchanged[weights] = Weights(tasks, weights.intercept, weights.name)
+                exchanged[weights] = weights.of_tasks(tasks)
             parts.append(replace(part, weights=exchanged[weights]))
         return Affine(
             parts, argument.shape, argument.text, argument.latex, argument.precedence, argument.offset
@@ -63,13 +65,17 @@ def replace_tasks(
 
     terms = []
     for term in objective.terms:
-        if term.is_loss:
+        own = tasks if term.is_loss else None
+        if term.source is not None:
+            own = score_tasks(tasks, term.atom.cliques, term.atom_text)
+            term = replace(term, source=tasks)
+        elif term.is_loss:
             term = replace(term, atom=fitted(term.atom, tasks, term.atom_text))
         terms.append(
             replace(
                 term,
                 argument=renew(term.argument),
-                tasks=tasks if term.is_loss else None,
+                tasks=own,
                 learned=tuple(map(relearn, term.learned)),
             )
         )

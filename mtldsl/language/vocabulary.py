@@ -12,7 +12,7 @@ from mtldsl.atoms import losses, metrics, regularizers, sets, structures
 from mtldsl.atoms.function import Atom, Loss, Regularizer
 from mtldsl.atoms.regularizers.kronecker import checked_symmetric
 from mtldsl.errors import ModelError
-from mtldsl.language import kernel_weights, learned, mkl_word, similarities, task_similarity
+from mtldsl.language import kernel_weights, label_graph, learned, mkl_word, similarities, task_similarity
 from mtldsl.language.constants import constant_text
 from mtldsl.language.constraint import Constraint
 from mtldsl.language.expression import Affine
@@ -128,6 +128,20 @@ def _loss(cls: type[Loss]):
     return _dress(word, cls, head, [inspect.Parameter("mean", inspect.Parameter.KEYWORD_ONLY, default=False)])
 
 
+def _label_loss(cls: type[losses.LabelGraphLoss]):
+    def word(U, V, tasks, *args, **kwargs):
+        shown = [getattr(one, "text", _short(one)) for one in (U, V)] + ["tasks"]
+        if "loss" in kwargs and isinstance(kwargs["loss"], dict) and isinstance(tasks, Tasks):
+            kwargs["loss"] = label_graph.costs_in_order(
+                kwargs["loss"], tasks, f"{cls.name}({', '.join(shown)}, loss=...)"
+            )
+        atom = _build(cls, args, kwargs, f"{cls.name}({', '.join(shown)})")
+        shown += [f"{name}={_short(value)}" for name, value in atom.arguments().items()]
+        return label_graph.label_loss(atom, U, V, tasks, f"{cls.name}({', '.join(shown)})")
+
+    return _dress(word, cls, [_parameter("U"), _parameter("V"), _parameter("tasks")], [])
+
+
 def _require_same_columns(typed: str, W: Affine, tasks: Tasks) -> None:
     """ModelError where weights made for other tasks have a feature or task of these at another position."""
     for part in W.parts:
@@ -149,6 +163,7 @@ def _regularizer(cls: type[Regularizer]):
         _require_affine(cls, W)
         atom = _build(cls, args, kwargs, _typed(cls, W, None))
         typed = _typed(cls, W, atom)
+        atom = label_graph.grouped_by_edges(atom, W)
         problem = atom.check(W.shape)
         if problem:
             raise ModelError(f"{typed}: {problem}")
@@ -299,6 +314,8 @@ squared_hinge_loss = _loss(losses.SquaredHingeLoss)
 logistic_loss = _loss(losses.LogisticLoss)
 poisson_loss = _loss(losses.PoissonLoss)
 structured_hinge = _loss(losses.StructuredHinge)
+clique_hinge = _label_loss(losses.CliqueHinge)
+pairwise_log_loss = _label_loss(losses.PairwiseLogLoss)
 
 FScore = metrics.FScore
 AUC = metrics.AUC
@@ -314,6 +331,9 @@ l21_norm = _regularizer(regularizers.L21Norm)
 l12_norm = _regularizer(regularizers.L12Norm)
 l1_inf_norm = _regularizer(regularizers.L1InfNorm)
 group_norm = _regularizer(regularizers.GroupNorm)
+column_group_norm = _regularizer(regularizers.ColumnGroupNorm)
+half_squared_group_norm = _regularizer(regularizers.HalfSquaredGroupNorm)
+half_squared_k_support_norm = _regularizer(regularizers.HalfSquaredKSupportNorm)
 trace_norm = _regularizer(regularizers.TraceNorm)
 squared_trace_norm = _regularizer(regularizers.SquaredTraceNorm)
 graph_laplacian = _regularizer(regularizers.GraphLaplacian)
@@ -361,6 +381,8 @@ SIMILARITIES = {
     name: getattr(similarities, name) for name in similarities.__all__ if name != "TaskSimilarity"
 }
 
+NodeWeights = label_graph.NodeWeights
+EdgeWeights = label_graph.EdgeWeights
 TaskSimilarity = task_similarity.TaskSimilarity
 p_norm = kernel_weights.p_norm
 
@@ -386,6 +408,6 @@ def usage(name: str) -> str:
 globals().update(SIMILARITIES)
 
 __all__ = [
-    "METRICS", "SIMILARITIES", "UNKNOWNS", "WORDS", "Metric", "TaskSimilarity", "p_norm", "unknown_of",
+    "METRICS", "SIMILARITIES", "UNKNOWNS", "WORDS", "EdgeWeights", "Metric", "NodeWeights", "TaskSimilarity", "p_norm", "unknown_of",
     *SIMILARITIES, *UNKNOWNS, *WORDS,
 ]  # fmt: skip

@@ -44,7 +44,20 @@ class Weights(Affine):
             )
         self.tasks, self.intercept, self.name = tasks, bool(intercept), name
         latex = name if len(name) == 1 else rf"\mathrm{{{escaped(name)}}}"
-        super().__init__([Part(self, Number(1.0))], (tasks.n_features, tasks.n_tasks), name, latex)
+        super().__init__([Part(self, Number(1.0))], (tasks.n_features, self.n_columns), name, latex)
+
+    @property
+    def n_columns(self) -> int:
+        return self.tasks.n_tasks
+
+    @property
+    def column_names(self) -> tuple[str, ...]:
+        """What each column is of: a task."""
+        return self.tasks.task_names
+
+    def of_tasks(self, tasks: Tasks) -> Weights:
+        """The same unknown for other data."""
+        return Weights(tasks, self.intercept, self.name)
 
     @property
     def intercept_name(self) -> str:

@@ -59,12 +59,14 @@ def find(name: str) -> NamedModel:
     raise ModelError(f"there is no model {name!r}{hint}")
 
 
-def model(name: str, tasks: Tasks, /, *, intercept: bool = False, **parameters: float) -> Problem:
+def model(name: str, tasks: Tasks, /, *, intercept: bool = False, edges=None, **parameters: float) -> Problem:
     """A model of a paper as a problem: its statement, typed for you; `models()` and docs/models.md list them.
 
     name       : such as "Robust-MTL"
     tasks      : the data
     intercept  : learn one number per task as well (beside the first weight matrix)
+    edges      : of a model over a graph of labels, the edges that there may be, in place of its own ("all", or none at all): a list of
+                 pairs of labels, or a networkx graph, as in `EdgeWeights`
     parameters : of the model, by name: numbers. What stands before a word is a `Parameter` of that name afterwards, among
                  `problem.parameters`, so that `problem.path` can change it; what is an argument of a word stays as it is
 
@@ -92,4 +94,4 @@ def model(name: str, tasks: Tasks, /, *, intercept: bool = False, **parameters: 
             f"model({name!r}, {type(tasks).__name__}): the second argument must be a Tasks object; "
             f"write {found.usage} with tasks = Tasks.shared(X, Y)"
         )
-    return found.on(tasks, parameters, intercept)
+    return found.on(tasks, parameters, intercept, edges)

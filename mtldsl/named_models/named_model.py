@@ -12,6 +12,7 @@ from numbers import Integral, Real
 from mtldsl.errors import ModelError
 from mtldsl.language.file_words import CALLABLE
 from mtldsl.language.kinds import kind_of
+from mtldsl.language.label_graph import EdgeWeights, NodeWeights
 from mtldsl.language.parse import parse_constraint, parse_objective
 from mtldsl.language.scalar import Parameter
 from mtldsl.language.source import Source
@@ -34,6 +35,7 @@ class NamedModel:
     family     : the heading that it stands under
     subject_to : constraints in the language
     weights    : the weight matrices; an intercept goes with the first
+    edges      : of a model over a graph of labels, whose weights are then those of the labels and of these edges: "all", or () for none
     learned    : what is learned beside them, name -> kind, as under [learned] of a problem file
     defaults   : parameter -> value, where the paper has one
     also       : other names of the same model
@@ -53,6 +55,7 @@ class NamedModel:
     family: str
     subject_to: tuple[str, ...] = ()
     weights: tuple[str, ...] = ("W",)
+    edges: str | tuple | None = None
     learned: Mapping[str, str] = field(default_factory=dict)
     defaults: Mapping[str, float] = field(default_factory=dict)
     also: tuple[str, ...] = ()
@@ -122,13 +125,33 @@ class NamedModel:
             _with_numbers(text, numbers) for text in self.subject_to
         ]
 
-    def on(self, tasks: Tasks, values: Mapping[str, object], intercept: bool = False) -> Problem:
+    def unknown_weights(self, tasks: Tasks, intercept: bool = False, edges=None) -> dict[str, Weights]:
+        """The weight matrices by name; edges: in place of the model's. ModelError where it has none, or no intercept."""
+        if self.edges is None:
+            if edges is not None:
+                raise ModelError(f"{self.name} has no edges between labels; {self._without('edges')}")
+            return {
+                name: Weights(tasks, intercept if i == 0 else False, name)
+                for i, name in enumerate(self.weights)
+            }
+        if intercept:
+            raise ModelError(
+                f"{self.name} has no intercept: give the inputs a column of ones, and every label and edge has one"
+            )
+        nodes, between = self.weights
+        return {
+            nodes: NodeWeights(tasks, nodes),
+            between: EdgeWeights(tasks, self.edges if edges is None else edges, between),
+        }
+
+    def _without(self, what: str) -> str:
+        return f"leave out {what}, and write {self.usage}"
+
+    def on(self, tasks: Tasks, values: Mapping[str, object], intercept: bool = False, edges=None) -> Problem:
         """The problem that the model states on these tasks."""
         values = self.complete(values)
         names: dict[str, object] = {"tasks": tasks}
-        names |= {
-            name: Weights(tasks, intercept if i == 0 else False, name) for i, name in enumerate(self.weights)
-        }
+        names |= self.unknown_weights(tasks, intercept, edges)
         names |= {name: UNKNOWNS[kind].declared(tasks, name) for name, kind in self.learned.items()}
         names |= {name: Parameter(values[name], name) for name in self.coefficients}
         objective, constraints = self.written(values)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mtldsl.named_models.kernels import KERNELS
+from mtldsl.named_models.label_graphs import LABEL_GRAPHS
 from mtldsl.named_models.named_model import NamedModel
 
 __all__ = ["MODELS"]
@@ -233,4 +234,6 @@ MODELS: tuple[NamedModel, ...] = (
         source='Joachims, "A support vector method for multivariate performance measures", ICML 2005',
         family=_METRICS,
     ),
+    # --------------------------------------------------------------------------------- graphs of labels
+    *LABEL_GRAPHS,
 )

@@ -1,4 +1,6 @@
-"""What is typed in a model and is no function of its weights: similarities of tasks, what is learned, and the norm that bounds it."""
+"""What is typed in a model and is no function of its weights: similarities of tasks, what is learned and the norm that bounds it, and
+the weights of a graph of labels.
+"""
 
 from __future__ import annotations
 
@@ -7,18 +9,22 @@ from dataclasses import dataclass
 
 from mtldsl.language.file_words import typed_usage
 from mtldsl.language.kernel_weights import KernelWeights
+from mtldsl.language.label_graph import EdgeWeights, NodeWeights
 from mtldsl.language.vocabulary import SIMILARITIES, UNKNOWNS, p_norm
 
 __all__ = ["HELPERS", "Helper", "groups_of_helpers", "helper"]
 
 #: name -> function or class, in the order of the catalogue
-HELPERS = {**SIMILARITIES, **UNKNOWNS, "p_norm": p_norm}
+HELPERS = {
+    **SIMILARITIES, **UNKNOWNS, "p_norm": p_norm, "NodeWeights": NodeWeights, "EdgeWeights": EdgeWeights,
+}  # fmt: skip
 
-_SIMILARITY, _MATRIX, _WEIGHTS, _NORM = (
+_SIMILARITY, _MATRIX, _WEIGHTS, _NORM, _OF_LABELS = (
     "similarity of tasks",
     "matrix that is learned",
     "weights that are learned",
     "norm of kernel weights",
+    "unknown weights over a graph of labels",
 )
 _GROUPS = (
     (
@@ -32,6 +38,11 @@ _GROUPS = (
         "What is learned beside the weights",
         "Declared as Weights are (in a problem file under [learned]), and bounded in subject_to.",
         (_MATRIX, _WEIGHTS, _NORM),
+    ),
+    (
+        "Weights over a graph of labels",
+        "What clique_hinge(U, V, tasks) and pairwise_log_loss(U, V, tasks) are functions of; regularizers take each alone.",
+        (_OF_LABELS,),
     ),
 )
 
@@ -61,14 +72,18 @@ def helper(name: str) -> Helper:
     value, typed = HELPERS[name], name
     if name in UNKNOWNS:
         kind = _WEIGHTS if value is KernelWeights else _MATRIX
-        signature = inspect.signature(value)
-        typed += str(
-            inspect.Signature([p.replace(annotation=p.empty) for p in signature.parameters.values()])
-        )
+        typed += _signature(value)
+    elif isinstance(value, type):
+        kind, typed = _OF_LABELS, typed + _signature(value)
     else:
         kind, typed = _SIMILARITY if name in SIMILARITIES else _NORM, typed_usage(name)
     documentation = inspect.getdoc(value)
     return Helper(name, kind, typed, " ".join(documentation.split("\n\n")[0].split()), documentation)
+
+
+def _signature(value) -> str:
+    parameters = inspect.signature(value).parameters.values()
+    return str(inspect.Signature([p.replace(annotation=p.empty) for p in parameters]))
 
 
 def groups_of_helpers() -> list[tuple[str, str, list[Helper]]]:

@@ -17,6 +17,7 @@ from mtldsl.language.kernel_weights import KernelWeights
 from mtldsl.problem import Problem
 from mtldsl.problem_file import ProblemFile
 from mtldsl.report.calibrated import describe_calibration, describe_smoothing, describe_starts
+from mtldsl.report.label_graph import describe_label_graph
 from mtldsl.report.learned import describe_learned, describe_unknown
 from mtldsl.report.similarities import describe_similarities, describe_theta
 from mtldsl.report.unicode_math import to_unicode
@@ -92,10 +93,16 @@ def describe_run(file: ProblemFile, solution: Solution, check: CrossCheck | Bloc
         "note": solution.note,
         "seconds": solution.seconds,
         "iterations": solution.iterations,
-        "weights": {w.name: _structure(form, w.name, solution.blocks[w.name]) for w in file.problem.weights},
+        # weights of no columns, of a graph without edges, are no unknowns
+        "weights": {
+            w.name: _structure(form, w.name, solution.blocks[w.name])
+            for w in file.problem.weights
+            if w.name in solution.blocks
+        },
         "stationarity": None if solution.stationarity is None else asdict(solution.stationarity),
         "learned": describe_learned(file.problem, solution),
         "similarities": describe_similarities(file.problem, solution),
+        "label_graph": describe_label_graph(file.tasks_train, solution),
         "calibration": describe_calibration(file.problem, solution),
         "starts": describe_starts(solution),
     }

@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from mtldsl.report.calibrated_text import calibration, several_starts
+from mtldsl.report.label_graph_text import label_graph
 from mtldsl.report.layout import BAD, DIM, GOOD, pairs, section, small
 from mtldsl.report.learned_text import block_check, learned_matrices
 from mtldsl.report.similarities_text import similarities
@@ -35,6 +36,8 @@ def run_report(record: dict) -> Group:
         parts.append(learned_matrices(record["solution"]["learned"]))
     if record["solution"]["similarities"]:
         parts.append(similarities(record["solution"]["similarities"]))
+    if record["solution"]["label_graph"]:
+        parts.append(label_graph(record["solution"]["label_graph"]))
     return Group(*parts, _scores(record["scores"]), verdict(record))
 
 
@@ -174,7 +177,9 @@ def _certificate(record: dict) -> Group:
     if found["certified"]:
         claim = Text(f"Proven: {proven}", "green")
     else:
-        claim = Text(f"Not to the accuracy asked for: {found['status'].replace('_', ' ')}. ", BAD)
+        why = found["status"].replace("_", " ")
+        why = "stopped by the rule for a small graph" if why == "selected" else why
+        claim = Text(f"Not to the accuracy asked for: {why}. ", BAD)
         claim.append(
             f"Proven is only: {proven}" if math.isfinite(found["dual_bound"]) else "Nothing is proven.",
             "default",

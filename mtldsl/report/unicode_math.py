@@ -14,7 +14,7 @@ _TOKEN = re.compile(r"\\[A-Za-z]+|\\.|\s+|.", re.DOTALL)
 _GREEK_NAMES = "alpha beta gamma delta epsilon zeta eta theta kappa lambda mu nu xi rho sigma tau phi chi psi omega varepsilon"
 _GREEK = dict(zip(_GREEK_NAMES.split(), "αβγδεζηθκλμνξρστφχψωε", strict=True))
 _SYMBOLS = _GREEK | {
-    "Gamma": "Γ", "Delta": "Δ", "Theta": "Θ", "Lambda": "Λ", "Sigma": "Σ", "Phi": "Φ", "Psi": "Ψ", "Omega": "Ω",
+    "Gamma": "Γ", "Delta": "Δ", "Theta": "Θ", "Lambda": "Λ", "Sigma": "Σ", "Upsilon": "Υ", "Phi": "Φ", "Psi": "Ψ", "Omega": "Ω",
     "sum": "Σ", "leq": "≤", "geq": "≥", "infty": "∞", "cdot": "·", "top": "⊤", "forall": "∀", "min": "min", "max": "max",
     "log": "log", "exp": "exp", "quad": "  ", "in": "∈", "|": "‖", ",": " ", ";": " ", ":": " ", "!": "", " ": " ",
     "langle": "⟨", "rangle": "⟩", "times": "×", "circ": "∘", "odot": "⊙", "succeq": "⪰", "preceq": "⪯", "ell": "ℓ", "{": "{", "}": "}",

@@ -24,7 +24,9 @@ _HEADINGS = {
     "metric": "Metrics",
 }
 _ABOUT = {
-    "loss": "Sums over samples and tasks; zᵢ = Xᵢ wᵢ (+ bᵢ) are the predictions of task i. mean=True divides each task by its rows.",
+    "loss": "Sums over samples and tasks; zᵢ = Xᵢ wᵢ (+ bᵢ) are the predictions of task i. mean=True divides each task by its rows. "
+    "Over a graph of labels, U = NodeWeights(tasks) and V = EdgeWeights(tasks, edges): means over samples; sᵢ are the scores of sample i, of "
+    "labels and of edges, and Υ(y) chooses those of a labelling y.",
     "regularizer": "Functions of an expression W (features × tasks).",
     "structure": "Penalties whose matrix, or whose weights of similarities, are learned beside W: declare them, such as Sigma1 = "
     "FeaturePrecision(tasks), Sigma2 = TaskPrecision(tasks), D = FeatureCovariance(tasks), Omega = TaskCovariance(tasks), theta = "
@@ -38,6 +40,8 @@ _ABOUT = {
 #: Traits that read better in words of their own.
 _SPELLED = {
     ("weighs_samples", False): "no sample weights",
+    ("labels", "indicators"): "labels: sign, all of a sample together",
+    ("takes_intercept", False): "no intercept",
     ("labellings", False): "of rankings",
     ("exact_conjugate", True): "exact conjugate for tasks of any size",
 }
@@ -140,7 +144,7 @@ def _parameter(name: str, default: str) -> str:
 
 
 def _trait(name: str, value) -> str:
-    if (name, value) in _SPELLED:
+    if isinstance(value, bool | str) and (name, value) in _SPELLED:
         return _SPELLED[name, value]
     spelled = name.replace("_", " ")
     if value is True:

@@ -83,6 +83,9 @@ class ADMM:
         in_closed_form = why_not_reweighted(form) is None
         if reweighted and (in_closed_form or all(loss.atom.smooth for loss in form.losses)):
             return f"{reweighted[0].typed} is smooth, and reweighting it descends in every step"
+        slow = [loss for loss in form.losses if not loss.atom.exact_prox]
+        if slow:
+            return f"a proximal step of {slow[0].typed} takes Newton's method on every sample"
         unknowns = sum(block.shape[0] for block in form.blocks)
         if unknowns > LARGEST_TASK:
             return (

@@ -1,41 +1,45 @@
-"""Dual ascent: on planes for structured losses beside a ridge, on samples for losses beside a kernel regularizer."""
+"""Dual ascent: on planes for structured losses beside a ridge, on samples beside a kernel regularizer, on labellings of a label graph."""
 
 from __future__ import annotations
 
-from mtldsl.atoms.losses import StructuredHinge
+from mtldsl.atoms.losses import LabelGraphLoss, StructuredHinge
 from mtldsl.compile.normal_form import NormalForm
 from mtldsl.errors import SolverError
 from mtldsl.solvers.coordinates.sample_ascent import SampleAscent
+from mtldsl.solvers.labellings.labelling_ascent import LabellingAscent
 from mtldsl.solvers.planes.tasks_ascent import TasksAscent
 from mtldsl.solvers.solver import Point, Watch
 
 __all__ = ["SOLVER", "DualAscent"]
 
-_PLANES, _SAMPLES = TasksAscent(), SampleAscent()
+_PLANES, _SAMPLES, _LABELLINGS = TasksAscent(), SampleAscent(), LabellingAscent()
 
 
 class DualAscent:
-    """Two ways to raise the dual value, whose name is the same because the certificate is: see `TasksAscent` and `SampleAscent`.
+    """Three ways to raise the dual value, whose name is the same because the certificate is: see `TasksAscent`, `SampleAscent` and
+    `LabellingAscent`.
 
     A structured loss is a maximum of planes, and its dual a quadratic program over a simplex of planes; a loss that is a sum over samples
-    has one multiplier a sample. Options belong to one of the two.
+    has one multiplier a sample; one of labellings has a random labelling a sample. Options belong to one of the three.
     """
 
     name = "dual_ascent"
-    summary = "dual ascent: on samples beside mkl_norm and other kernel regularizers, on planes for a structured loss beside a ridge"
-    options = _PLANES.options | _SAMPLES.options
+    summary = "dual ascent: on samples beside mkl_norm and other kernel regularizers, on planes for a structured loss beside a ridge, on labellings for clique_hinge"
+    options = _PLANES.options | _SAMPLES.options | _LABELLINGS.options
     max_iter = 100_000
 
     def _way(self, form: NormalForm):
-        structured = any(isinstance(term.atom, StructuredHinge) for term in form.losses)
-        return _PLANES if structured else _SAMPLES
+        for kind, way in ((StructuredHinge, _PLANES), (LabelGraphLoss, _LABELLINGS)):
+            if any(isinstance(term.atom, kind) for term in form.losses):
+                return way
+        return _SAMPLES
 
     def refuses(self, form: NormalForm) -> str | None:
         return self._way(form).refuses(form)
 
     def yields(self, form: NormalForm) -> str | None:
         way = self._way(form)
-        return way.yields(form) if way is _SAMPLES else None
+        return None if way is _PLANES else way.yields(form)
 
     def solve(
         self, form: NormalForm, *, tol: float, max_iter: int, start: Point | None, watch: Watch, **options

@@ -170,5 +170,5 @@ class SmoothPart:
         blocks = self.layout.blocks(x)
         for piece, image in zip(self.pieces[: len(self.form.losses)], images, strict=False):
             z = image if isinstance(piece, DataPiece) else piece.loss.predictions(blocks)
-            duals.append(piece.loss.gradient(z))
+            duals.append(piece.loss.dual_of(z))
         return duals

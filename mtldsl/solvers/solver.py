@@ -36,6 +36,7 @@ class Point:
     notes: dict = field(default_factory=dict)
     structures: Structures | None = None
     majorizations: tuple[MajorizationStep, ...] = ()
+    stopped: str = ""  # the status, where a rule of the solver's own ended it before tol
 
 
 class Watch(Protocol):

@@ -41,6 +41,7 @@ NEEDED = {
     "group_norm": {"groups": [[0, 1], [2]]},
     "graph_laplacian": {"L": np.eye(3)},
     "kronecker_ridge": {"rows": np.eye(4), "columns": np.eye(3)},
+    "half_squared_k_support_norm": {"r": 2},
     "mkl_norm": {"similarities": [mtl.union(), mtl.identity()], "p": 1.5},
     "matrix_normal": {
         "Sigma1": mtl.FeaturePrecision(TASKS["sign"], "my_precision"),
@@ -59,7 +60,9 @@ def set_in_type(latex):
         (r"\text{", r"\mathrm{"),
         (r"\tfrac12", r"\frac{1}{2}"),
         (r"\tfrac1{", r"\frac{1}{"),
+        (r"\tfrac1n", r"\frac{1}{n}"),
         (r"\big", ""),
+        (r"\Big", ""),
         (r"\mathbf 1", r"\mathbf{1}"),
         (r"\quad & ", r"\quad "),
     ]:
@@ -72,6 +75,12 @@ def set_in_type(latex):
 )
 def test_every_word_of_every_argument_can_be_set(word):
     build = mtl.language.vocabulary.WORDS[word]
+    if getattr(build.atom, "labels", None) == "indicators":  # of the weights of a graph alone
+        tasks = TASKS["sign"]
+        U, V = mtl.NodeWeights(tasks, "my_U"), mtl.EdgeWeights(tasks, name="V_1")
+        for nodes, edges in ((U, V), (U / 3, lam * V), (U, V - mtl.EdgeWeights(tasks, name="Z"))):
+            set_in_type(build(nodes, edges, tasks).latex)
+        return
     for argument in ARGUMENTS:
         labels = getattr(build.atom, "labels", None)
         term = (

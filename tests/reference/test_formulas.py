@@ -68,6 +68,9 @@ REGULARIZERS = [
     ("l1_norm", {"weights": 2.0}, 14.0),
     ("l21_norm", {"weights": None}, 7.0),
     ("l21_norm", {"weights": ROW_WEIGHTS}, 8.0),
+    ("column_group_norm", {"columns": None, "weights": None}, 5.0),
+    ("column_group_norm", {"columns": None, "weights": COLUMN_WEIGHTS}, 15.0),
+    ("column_group_norm", {"columns": ((1, 0),), "weights": np.array([2.0])}, 10.0),
     ("l12_norm", {"weights": None}, 5.0),
     ("l12_norm", {"weights": COLUMN_WEIGHTS}, 15.0),
     ("l1_inf_norm", {"weights": None}, 7.0),
@@ -175,6 +178,8 @@ def test_every_formula_is_worked_out_here():
         *(word for word, *_ in SETS),
         *metrics,
         "mkl_norm",  # has variables of its own: test_kernels.py
+        *("clique_hinge", "pairwise_log_loss"),  # of scores of a graph: test_label_graph.py
+        *("half_squared_group_norm", "half_squared_k_support_norm"),  # likewise in variables of their own
     }
 
 

@@ -1,5 +1,11 @@
 """Regularizers, one file a family. Importing this package registers them."""
 
+from mtldsl.atoms.regularizers.column_groups import (
+    ColumnGroupNorm,
+    ColumnGroups,
+    HalfSquaredGroupNorm,
+    HalfSquaredKSupportNorm,
+)
 from mtldsl.atoms.regularizers.columns import L12Norm
 from mtldsl.atoms.regularizers.differences import GraphLaplacian, MeanRegularizer
 from mtldsl.atoms.regularizers.entries import L1Norm
@@ -12,9 +18,13 @@ from mtldsl.atoms.regularizers.squares import Ridge
 from mtldsl.atoms.regularizers.variation import TotalVariation
 
 __all__ = [
+    "ColumnGroupNorm",
+    "ColumnGroups",
     "FrobeniusNorm",
     "GraphLaplacian",
     "GroupNorm",
+    "HalfSquaredGroupNorm",
+    "HalfSquaredKSupportNorm",
     "KroneckerRidge",
     "L1InfNorm",
     "L1Norm",

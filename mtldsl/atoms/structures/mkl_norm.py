@@ -217,7 +217,10 @@ class MKLNorm(Structure, Regularizer):
         for cell in self.cells(len(V)):
             K = cell.kernel(theta)
             shifted = K + step * np.eye(len(K))
-            V[cell.rows] = np.linalg.solve(shifted, K @ V[cell.rows].T).T
+            if step == 0.0:  # the limit: the nearest point in the range of K, which may be singular
+                V[cell.rows] = V[cell.rows] @ (K @ np.linalg.pinv(K, hermitian=True))
+            else:
+                V[cell.rows] = np.linalg.solve(shifted, K @ V[cell.rows].T).T
         return V
 
     def conjugate(self, Z):

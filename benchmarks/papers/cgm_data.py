@@ -1,0 +1,106 @@
+"""Data of the CGM experiments: draws of the synthetic star, folds of published sets, and the measures on labels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from sklearn.metrics import f1_score, hamming_loss, precision_score, recall_score
+
+from mtldsl import Tasks, datasets
+
+__all__ = [
+    "FOLDS",
+    "MEASURES",
+    "REAL",
+    "Part",
+    "fold_part",
+    "inner_part",
+    "labels_of",
+    "measures",
+    "star_part",
+]
+
+#: data -> (loader, standardised?): Scene's features lie in [0, 1] and are taken as they are
+REAL = {
+    "scene": (datasets.load_scene, False),
+    "emotions": (datasets.load_emotions, True),
+    "flags": (datasets.load_flags, True),
+}
+FOLDS = 5
+MEASURES = ("hamming", "macro_f1", "micro_f1", "micro_precision", "micro_recall")
+#: Of the training rows, to choose a parameter on.
+INNER = 0.2
+_TRIES = 500
+
+
+@dataclass(frozen=True)
+class Part:
+    """Tasks to train and to test on; true_edges where they are known, by name."""
+
+    train: Tasks
+    test: Tasks
+    true_edges: frozenset[frozenset[str]] | None = None
+
+
+def star_part(seed: int, label_noise: float = 0.0, quick: bool = False) -> Part:
+    """A draw of section 5.2; quick: few rows."""
+    sizes = {"n_train": 300, "n_test": 200} if quick else {}
+    made = datasets.make_label_graph(**sizes, label_noise=label_noise, random_state=seed)
+    # scores are linear without an intercept, in the data as in the model
+    return Part(made.train, made.test, frozenset(frozenset(edge) for edge in made.graph.edges))
+
+
+def fold_part(name: str, fold: int, quick: bool = False) -> Part:
+    """One of five folds of a shuffle that leaves both classes of every label on all sides; a constant column is appended."""
+    load, standardised = REAL[name]
+    tasks = load()
+    if quick:
+        tasks = tasks.subsample(300, random_state=0)
+    held_out = _folds(labels_of(tasks))[fold]
+    train_rows = np.setdiff1d(np.arange(len(tasks.X)), held_out)
+    return Part(*_prepared(tasks.take_rows(train_rows), tasks.take_rows(held_out), standardised))
+
+
+def inner_part(part: Part, seed: int) -> Part:
+    """The training rows split once more, to choose a parameter on; statistics of standardised features stay those of all."""
+    inner, validation = part.train.split(INNER, seed)
+    return Part(inner, validation, part.true_edges)
+
+
+def _folds(Y) -> list[np.ndarray]:
+    rng = np.random.default_rng(0)
+    for _ in range(_TRIES):
+        folds = [np.sort(rows) for rows in np.array_split(rng.permutation(len(Y)), FOLDS)]
+        if all(np.ptp(Y[rows], axis=0).all() for rows in folds):
+            return folds
+    raise SystemExit(f"no shuffle of {_TRIES} leaves both classes of every label in each of {FOLDS} folds")
+
+
+def _prepared(train: Tasks, test: Tasks, standardised: bool):
+    if standardised:
+        train = train.standardize()
+        test = test.scaled_by(train.scaling)
+    for tasks in (train, test):
+        # the model has no intercept
+        X = np.hstack([np.asarray(tasks.X), np.ones((len(tasks.X), 1))])
+        yield Tasks.shared(
+            X, labels_of(tasks), task_names=tasks.task_names, feature_names=[*tasks.feature_names, "constant"]
+        )
+
+
+def labels_of(tasks: Tasks) -> np.ndarray:
+    """(n, K) of -1 and +1."""
+    return tasks.targets.reshape(tasks.n_tasks, -1).T
+
+
+def measures(truth, found) -> dict[str, float]:
+    """Hamming loss, macro- and micro-F1, and precision and recall over all labels together (micro). By scikit-learn."""
+    truth, found = np.asarray(truth) > 0, np.asarray(found) > 0
+    return {
+        "hamming": float(hamming_loss(truth, found)),
+        "macro_f1": float(f1_score(truth, found, average="macro", zero_division=0.0)),
+        "micro_f1": float(f1_score(truth, found, average="micro", zero_division=0.0)),
+        "micro_precision": float(precision_score(truth, found, average="micro", zero_division=0.0)),
+        "micro_recall": float(recall_score(truth, found, average="micro", zero_division=0.0)),
+    }

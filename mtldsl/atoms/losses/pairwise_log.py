@@ -1,0 +1,207 @@
+"""The log-likelihood of labellings over a graph of labels, with its exact normaliser: a conditional random field."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+
+from mtldsl.atoms.function import register
+from mtldsl.atoms.losses.label_graph import LabelGraphLoss, _refuse
+from mtldsl.atoms.planes.label_polytope import project
+from mtldsl.errors import ModelError
+from mtldsl.inference import Cliques, Decoder, LogPartition
+
+__all__ = ["PairwiseLogLoss"]
+
+#: Newton's method sees all 2^K labellings; up to so many labels it is used.
+_ENUMERATED = 12
+_MOST_STEPS = 200
+
+
+@register
+@dataclass(frozen=True, eq=False)
+class PairwiseLogLoss(LabelGraphLoss):
+    r"""The negative log-likelihood of labellings over a graph of labels: the mean over samples of
+    log sum over all labellings y of exp s_i(y), minus s_i(y_i).
+
+    s_i(y) is the sum of the scores that y chooses: x_i^T u of two columns of U (d, 2K) a label, one for 0 and one for 1, and x_i^T v of
+    2^|c| columns of V a clique c, 4 an edge. Typed `pairwise_log_loss(U, V, tasks)`; labels are -1 and +1 in `tasks`, and -1 counts as
+    0. A mean over samples, weighted by sample weights where there are some. Without edges it is the mean of sums of logistic losses.
+
+    Raises
+    ------
+    ModelError
+        Where U or V does not have the shape that labels and cliques ask for, or the graph is too dense for an exact normaliser.
+    DataError
+        Where inputs are not shared, a label is missing or neither -1 nor +1, or a sample has other weights for other labels.
+
+    Notes
+    -----
+    Smooth: the gradient in the scores is the marginal probabilities minus Upsilon(y_i), and their covariance, the second derivative, is
+    at most (K + q) / 2. Conjugate: minus the largest entropy of a random labelling with the marginals Upsilon(y_i) + u.
+    Source: CGM, section 5 (HLLM-L1, its pairwise form); Lafferty, McCallum and Pereira, "Conditional random fields", ICML 2001.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mtldsl.inference import Cliques
+    >>> loss = PairwiseLogLoss(cliques=Cliques(2, ((0, 1),)))
+    >>> y = loss.cliques.indicators([[0, 1]]).ravel()
+    >>> round(loss.value(np.zeros(8), y), 6), round(float(np.log(4)), 6)
+    (1.386294, 1.386294)
+    """
+
+    cliques: Cliques | None = field(default=None, metadata={"told": True})
+
+    name: ClassVar[str] = "pairwise_log_loss"
+    formula: ClassVar[str] = r"\log\sum_{y}\exp\langle {},\,\Upsilon(y)-\Upsilon(y_i)\rangle"
+    smooth: ClassVar[bool] = True
+    exact_prox: ClassVar[bool] = False
+
+    @classmethod
+    def examples(cls):
+        return [cls(Cliques(4, ((1, 2),))), cls(Cliques(2))]
+
+    @property
+    def curvature(self) -> float:
+        return 0.5 * (self.cliques.n_labels + self.cliques.n_cliques)
+
+    def with_cliques(self, cliques):
+        return PairwiseLogLoss(cliques)
+
+    def normaliser(self) -> LogPartition:
+        return LogPartition(self.cliques)
+
+    def value_of_samples(self, scores, truth):
+        log_z, _ = self.normaliser()(scores)
+        return np.maximum(log_z - self._own(scores, truth), 0.0)
+
+    def _own(self, scores, truth):
+        return np.take_along_axis(scores, self.cliques.chosen(truth), axis=1).sum(axis=1)
+
+    def gradient_of_samples(self, scores, truth):
+        return self.normaliser()(scores)[1] - self.cliques.indicators(truth)
+
+    def proof_of_samples(self, scores, truth):
+        """(gradient (n, S), entropy (n,), probability of the truth (n,)) of the random labellings that scores stand for."""
+        log_z, marginals = self.normaliser()(scores)
+        return (
+            marginals - self.cliques.indicators(truth),
+            np.maximum(log_z - np.einsum("ij,ij->i", marginals, scores), 0.0),
+            np.exp(np.minimum(self._own(scores, truth) - log_z, 0.0)),
+        )
+
+    def probability(self, z):
+        """(n, K) probabilities that labels are 1, from scores (n, S)."""
+        return self.normaliser()(np.ascontiguousarray(z))[1][:, 1 : 2 * self.cliques.n_labels : 2]
+
+    def decide(self, z):
+        """-1 or +1 from scores (n, S): the most probable labelling of every row."""
+        return 2.0 * Decoder(self.cliques)(np.ascontiguousarray(z)).labels - 1.0
+
+    # ------------------------------------------------------------------------------- by all labellings, of few labels
+
+    def _labellings(self) -> np.ndarray:
+        """(2^K, S) indicators of all labellings."""
+        K = self.cliques.n_labels
+        if K > _ENUMERATED:
+            raise ModelError(
+                f"pairwise_log_loss: {K} labels have too many labellings for this solver, which enumerates up to {_ENUMERATED} "
+                'labels; write solve(solver="proximal_gradient")'
+            )
+        return self.cliques.indicators((np.arange(2**K)[:, None] >> np.arange(K)[::-1]) & 1)
+
+    def prox_of_samples(self, scores, truth, steps):
+        vertices, found = self._labellings(), np.empty_like(scores)
+        own = self.cliques.indicators(truth)
+        for i, (z, step) in enumerate(zip(scores, steps, strict=True)):
+            # in terms of x: step (log-partition(x) - <own, x>) + 1/2 ||x - z||^2
+            found[i] = _newton(vertices, z + step * own[i], step)
+        return found
+
+    def conjugate(self, u, y, s=None) -> float:
+        _refuse(s)
+        points, truth = self.scores(u), self.truth(y)
+        outside = np.abs(points - project(self.cliques, points, truth)).max(axis=1, initial=0.0)
+        # what a projection leaves where weights of labellings are found from their Gram matrix
+        if np.any(outside > 1e-9):
+            return np.inf
+        return -float(self.promised(points, truth).sum())
+
+    def promised(self, points, truth) -> np.ndarray:
+        """(n,) the largest entropy of random labellings whose expected Upsilon(y) - Upsilon(y_i) are `points` (n, S)."""
+        marginals, vertices = points + self.cliques.indicators(truth), self._labellings()
+        return np.array([_largest_entropy(vertices, mu) for mu in marginals])
+
+    def dual_project(self, u, y, s=None):
+        _refuse(s)
+        return self.flat(project(self.cliques, self.scores(u), self.truth(y)))
+
+
+def _log_sum_exp(vertices, x) -> tuple[float, np.ndarray]:
+    """(log-partition, probabilities of the labellings)."""
+    values = vertices @ x
+    top = values.max()
+    weights = np.exp(values - top)
+    total = weights.sum()
+    return float(top + np.log(total)), weights / total
+
+
+def _covariance(vertices, p, mean) -> np.ndarray:
+    centred = vertices - mean
+    return (centred * p[:, None]).T @ centred
+
+
+def _newton(vertices, z, step) -> np.ndarray:
+    """argmin over x of step * log-partition(x) + 1/2 ||x - z||^2, by Newton's method with a line search."""
+    x = z - step * vertices.mean(axis=0)
+    value, p = _log_sum_exp(vertices, x)
+    value = step * value + 0.5 * np.sum((x - z) ** 2)
+    for _ in range(_MOST_STEPS):
+        mean = p @ vertices
+        slope = step * mean + x - z
+        size = step * mean + np.abs(x) + np.abs(z)
+        if np.all(np.abs(slope) <= 4e-16 * size):
+            break
+        way = -np.linalg.solve(step * _covariance(vertices, p, mean) + np.eye(x.size), slope)
+        length, decrease = 1.0, way @ slope
+        while True:
+            trial = x + length * way
+            new, p_new = _log_sum_exp(vertices, trial)
+            new = step * new + 0.5 * np.sum((trial - z) ** 2)
+            if new <= value + 1e-4 * length * decrease or length < 1e-3:
+                break
+            length *= 0.5
+        rounding = abs(decrease) <= 1e-15 * (abs(value) + step)
+        x, value, p = trial, new, p_new
+        if rounding:
+            break
+    return x
+
+
+def _largest_entropy(vertices, mu) -> float:
+    """max entropy with these marginals = min over x of log-partition(x) - <mu, x>; on the boundary x goes to infinity, the value does not."""
+    x = np.zeros(mu.size)
+    value, p = _log_sum_exp(vertices, x)
+    for _ in range(_MOST_STEPS):
+        mean = p @ vertices
+        slope = mean - mu
+        curvature = _covariance(vertices, p, mean)
+        way = -np.linalg.lstsq(curvature + 1e-14 * np.eye(x.size), slope, rcond=1e-15)[0]
+        longest = np.abs(way).max(initial=0.0)
+        length = min(1.0, 10.0 / longest) if longest > 0 else 1.0
+        decrease = slope @ way
+        if not -decrease > 1e-17:
+            break
+        while length > 1e-10:
+            log_z, p_new = _log_sum_exp(vertices, x + length * way)
+            new = log_z - mu @ (x + length * way)
+            if new <= value + 1e-4 * length * decrease:
+                break
+            length *= 0.5
+        else:
+            break
+        x, value, p = x + length * way, new, p_new
+    return max(float(value), 0.0)

@@ -1,0 +1,211 @@
+"""A loss of labellings in a model: one maximum, or one likelihood, a sample over scores that all entries of a graph share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from scipy import sparse
+
+from mtldsl.atoms.losses import CliqueHinge
+from mtldsl.compile.normal_form import Blocks, LossTerm
+from mtldsl.inference import Decoder
+from mtldsl.inference.marginals import changes_times, expected_changes
+
+__all__ = ["LabelDual", "LabelGraphTerm", "RandomLabellings"]
+
+
+@dataclass(frozen=True, eq=False)
+class RandomLabellings:
+    """For every sample a random labelling: `labels[j]` with probability `weights[j]`, j from starts[i] on; the true one with the rest.
+
+    labels (L, K) of 0 and 1; weights (L,) >= 0 with a sum of at most 1 for every sample; starts (n + 1,).
+    """
+
+    labels: np.ndarray
+    weights: np.ndarray
+    starts: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class LabelDual:
+    """Multipliers u (n, S) of the scores, sample weights included, with what they prove about the conjugate.
+
+    image   : (d, S) X^T u, all that a proof asks of u itself
+    whole   : () -> u, dense or CSR, for who wants to see it
+    margins : (n,) w_i E[Delta], which shrinks with u; or, of a likelihood, None
+    entropy, truth, weights : (n,) of a likelihood: entropy and probability of the true labelling of the random labelling behind u, and
+        the sample weights
+    share   : t in [0, 1] where u is multiplied by it: the random labelling is then mixed with the true one
+    """
+
+    image: np.ndarray
+    whole: Callable
+    margins: np.ndarray | None = None
+    entropy: np.ndarray | None = None
+    truth: np.ndarray | None = None
+    weights: np.ndarray | None = None
+    share: float = 1.0
+
+    __array_ufunc__ = None  # numpy numbers on the left defer to __rmul__
+
+    @property
+    def table(self):
+        """(n, S) u times the share."""
+        return self.whole() if self.share == 1.0 else self.share * self.whole()
+
+    def __array__(self, dtype=None, copy=None):
+        table = self.table.toarray() if sparse.issparse(self.table) else self.table
+        return np.ascontiguousarray(table.T, dtype=dtype).ravel()
+
+    def __rmul__(self, t: float) -> LabelDual:
+        if not 0.0 <= t <= 1.0:
+            raise ValueError(f"proven multipliers can be scaled by a number in [0, 1], not by {t}")
+        return replace(self, share=t * self.share)
+
+    def proven(self) -> float:
+        """A lower bound of minus the conjugate; exact for these random labellings."""
+        t = self.share
+        if self.margins is not None:
+            return t * float(self.margins.sum())
+        # the entropy of t times the random labelling and 1 - t times the true one
+        p, whole = self.truth, t * self.truth + (1.0 - t)
+        others = t * (self.entropy + _x_log_x(p)) - (1.0 - p) * _x_log_x(t)
+        return float(self.weights @ np.maximum(others - _x_log_x(whole), 0.0))
+
+
+def _x_log_x(x):
+    x = np.asarray(x, float)
+    return np.where(x > 0, x * np.log(np.maximum(x, np.finfo(float).tiny)), 0.0)
+
+
+class LabelGraphTerm(LossTerm):
+    """sum over samples i of weights_i * f_i(scores of sample i), f_i the atom's function of one sample.
+
+    The tasks are the S entries of the graph, all with the same inputs; predictions are flat, entry after entry. Multipliers are flat,
+    or `RandomLabellings`; `dual_project` makes a `LabelDual` of either.
+    """
+
+    @cached_property
+    def cliques(self):
+        return self.atom.cliques
+
+    @cached_property
+    def weights(self) -> np.ndarray:
+        """(n,) coefficient times sample weight."""
+        n = len(self.truth)
+        own = self.tasks.sample_weights
+        return self.coefficients[0] * (np.ones(n) if own is None else own[:n])
+
+    @cached_property
+    def truth(self) -> np.ndarray:
+        """(n, K) the true labels, 0 or 1."""
+        return self.atom.truth(self.tasks.targets)
+
+    @cached_property
+    def scale(self) -> np.ndarray:
+        return np.tile(self.weights, self.cliques.n_entries)
+
+    # ------------------------------------------------------------------------------------------------- values
+
+    def value_at(self, x: Blocks) -> float:
+        """Of the objective at a point: cliques without weights are left out, so that inference is on the graph that there is."""
+        W = self.map.forward(x)
+        cliques, columns = self.used(W)
+        scores = np.ascontiguousarray(self._inputs_times(W[:, columns]))
+        return float(self.weights @ self.atom.with_cliques(cliques).value_of_samples(scores, self.truth))
+
+    def used(self, W) -> tuple:
+        """(the cliques whose columns of W (d, S) are not all zero, the columns of the labels and of those)."""
+        starts = self.cliques.starts
+        filled = np.concatenate([[0], np.cumsum(np.any(W != 0.0, axis=0))])
+        kept = np.flatnonzero(filled[starts[1:]] > filled[starts[:-1]])
+        columns = [np.arange(2 * self.cliques.n_labels), *(np.arange(starts[c], starts[c + 1]) for c in kept)]
+        return self.cliques.subset(kept), np.concatenate(columns)
+
+    def _inputs_times(self, W) -> np.ndarray:
+        return np.asarray(self.tasks.X @ W)
+
+    def value(self, z) -> float:
+        return float(self.weights @ self.atom.value_of_samples(self.atom.scores(z), self.truth))
+
+    def gradient(self, z) -> np.ndarray:
+        return self.atom.flat(
+            self.weights[:, None] * self.atom.gradient_of_samples(self.atom.scores(z), self.truth)
+        )
+
+    def prox(self, z, step) -> np.ndarray:
+        steps = np.broadcast_to(step, self.weights.shape) * self.weights
+        return self.atom.flat(self.atom.prox_of_samples(self.atom.scores(z), self.truth, steps))
+
+    def certified_samples(self, x: Blocks) -> np.ndarray:
+        """(n,) whether the maximum of every sample is exact at a point; of a likelihood, whose normaliser is exact, all."""
+        if not isinstance(self.atom, CliqueHinge):
+            return np.ones(len(self.truth), dtype=bool)
+        W = self.map.forward(x)
+        cliques, columns = self.used(W)
+        scores = np.ascontiguousarray(self._inputs_times(W[:, columns]))
+        return self.atom.with_cliques(cliques).most_violated(scores, self.truth).certified
+
+    # -------------------------------------------------------------------------------------------- multipliers
+
+    def add_adjoint(self, u, into: Blocks) -> None:
+        if isinstance(u, LabelDual):
+            image = u.image if u.share == 1.0 else u.share * u.image
+        else:
+            image = self._image(np.asarray(u).reshape(self.cliques.n_entries, -1).T)
+        self.map.add_adjoint(image, into)
+
+    def _image(self, table) -> np.ndarray:
+        """(d, S) X^T table."""
+        return np.asarray(self.tasks.X.T @ table)
+
+    def _dual(self, table, **proof) -> LabelDual:
+        return LabelDual(self._image(table), lambda: table, **proof)
+
+    def dual_of(self, z) -> LabelDual:
+        """With their proof, which is that of the scores themselves."""
+        scores = self.atom.scores(z)
+        if isinstance(self.atom, CliqueHinge):
+            labels = self.atom.most_violated(scores, self.truth).labels
+            n = len(labels)
+            return self.dual_project(RandomLabellings(labels, np.ones(n), np.arange(n + 1)))
+        u, entropy, truth = self.atom.proof_of_samples(scores, self.truth)
+        return self._dual(self.weights[:, None] * u, entropy=entropy, truth=truth, weights=self.weights)
+
+    def dual_project(self, u) -> LabelDual:
+        if isinstance(u, LabelDual):
+            return u
+        if isinstance(u, RandomLabellings):
+            return self._of_labellings(u)
+        from mtldsl.atoms.planes.label_polytope import project
+
+        weights = self.weights[:, None]
+        points = project(self.cliques, self.atom.scores(u) / weights, self.truth)
+        promised = self.atom.promised(points, self.truth)
+        if isinstance(self.atom, CliqueHinge):
+            return self._dual(weights * points, margins=self.weights * promised)
+        # how probable the true labelling is, is not known; 1 leaves what concavity proves, t times the entropy
+        proof = {"entropy": promised, "truth": np.ones(len(points)), "weights": self.weights}
+        return self._dual(weights * points, **proof)
+
+    def _of_labellings(self, random: RandomLabellings) -> LabelDual:
+        starts, labels = np.asarray(random.starts, dtype=np.int64), np.asarray(random.labels, dtype=np.uint8)
+        counts, shares = np.diff(starts), np.maximum(random.weights, 0.0)
+        totals = np.add.reduceat(np.append(shares, 0.0), starts[:-1]) * (counts > 0)
+        shares = shares * np.repeat(self.weights / np.maximum(totals, 1.0), counts)
+        mixture = self.cliques, self.truth, labels, shares, starts
+        samples = np.repeat(np.arange(len(counts)), counts)
+        delta = (labels != self.truth[samples]) @ self.atom.costs
+        margins = np.bincount(samples, weights=shares * delta, minlength=len(counts))
+        image = changes_times(*mixture, self.tasks.X).T
+        return LabelDual(image, lambda: expected_changes(*mixture), margins)
+
+    def conjugate(self, u) -> float:
+        return -self.dual_project(u).proven()
+
+    @property
+    def decoder(self) -> Decoder:
+        return Decoder(self.cliques)

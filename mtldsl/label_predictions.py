@@ -1,0 +1,109 @@
+"""What weights over a graph of labels say of inputs: the best labelling, how firm every label is, probabilities, what edges change."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+
+from mtldsl.inference import Cliques, Decoded, Decoder, LogPartition
+
+__all__ = ["LabelPredictions"]
+
+
+class LabelPredictions:
+    """Labellings of inputs (n, d) under weights (d, S): the columns of the labels, then those of the cliques (`Cliques`).
+
+    Cliques whose columns are all zero take no part, so that inference is on the graph that there is: sparse graphs are decoded
+    exactly however many candidates there were.
+
+    >>> weights = np.array([[0.0, 1.0, 0.0, 0.2, 0.0, 0.0, 0.0, -3.0]])  # each label likes to be 1, but not both
+    >>> of = LabelPredictions(Cliques(2, ((0, 1),)), weights)
+    >>> of.decode(np.ones((1, 1))).labels
+    array([[1, 0]], dtype=uint8)
+    >>> of.margins(np.ones((1, 1)))
+    array([[ 1. , -2.8]])
+    """
+
+    def __init__(self, cliques: Cliques, weights: np.ndarray):
+        filled = np.concatenate([[0], np.cumsum(np.any(weights != 0.0, axis=0))])[cliques.starts]
+        #: the positions of the cliques that take part
+        self.kept = np.flatnonzero(np.diff(filled) > 0)
+        self.cliques = cliques.subset(self.kept)
+        nodes = [np.arange(2 * cliques.n_labels)]
+        columns = [np.arange(cliques.starts[c], cliques.starts[c + 1]) for c in self.kept]
+        self.weights = weights[:, np.concatenate(nodes + columns)]
+
+    @cached_property
+    def decoder(self) -> Decoder:
+        return Decoder(self.cliques)
+
+    def scores(self, inputs) -> np.ndarray:
+        """(n, S') of the cliques that take part; inputs dense or sparse."""
+        return np.ascontiguousarray(np.asarray(inputs @ self.weights))
+
+    def decode(self, inputs) -> Decoded:
+        """The best labelling of every row, and whether it is proven to be the best."""
+        return self.decoder(self.scores(inputs))
+
+    def margins(self, inputs) -> np.ndarray:
+        """(n, K): by how much the score falls where one label of the best labelling is turned, + where that label is 1, - where it is 0."""
+        scores = self.scores(inputs)
+        labels = self.decoder(scores).labels
+        return np.where(labels == 1, 1.0, -1.0) * self.falls(scores, labels)
+
+    def falls(self, scores, labels) -> np.ndarray:
+        """(n, K): score(y) - score(y with label k turned) of labellings (n, K)."""
+        labels = labels.astype(np.int64)
+        entries, found = self.cliques.chosen(labels), np.empty(labels.shape)
+        turn = 1 - 2 * labels  # what is added to a label where it is turned
+        rows = np.arange(len(labels))
+        for k in range(self.cliques.n_labels):
+            found[:, k] = scores[rows, 2 * k + labels[:, k]] - scores[rows, 2 * k + 1 - labels[:, k]]
+        for c, clique in enumerate(self.cliques.members):
+            here = entries[:, self.cliques.n_labels + c]
+            for place, k in enumerate(clique):
+                there = here + (turn[:, k] << (len(clique) - 1 - place))
+                found[:, k] += scores[rows, here] - scores[rows, there]
+        return found
+
+    def probabilities(self, inputs) -> np.ndarray:
+        """(n, K): P(label k is 1) where a labelling has a probability in proportion to exp(its score)."""
+        _, marginals = LogPartition(self.cliques)(self.scores(inputs))
+        return marginals[:, 1 : 2 * self.cliques.n_labels : 2]
+
+    def usage(self, inputs) -> np.ndarray:
+        """(number of cliques that take part,): the share of rows whose best labelling is another one without that clique."""
+        scores = self.scores(inputs)
+        whole, n_cliques = self.decoder(scores).labels, self.cliques.n_cliques
+        shares = np.empty(n_cliques)
+        for c in range(n_cliques):
+            others = self.cliques.subset(np.delete(np.arange(n_cliques), c))
+            left = np.ones(scores.shape[1], dtype=bool)
+            left[self.cliques.starts[c] : self.cliques.starts[c + 1]] = False
+            without = Decoder(others)(scores[:, left]).labels
+            shares[c] = np.mean(np.any(without != whole, axis=1))
+        return shares
+
+    def pulls(self, inputs) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(pairs (P, 2), coupling (P,), attraction (P,)) of all pairs of labels within a clique that takes part.
+
+        What a clique says of two labels in a row is the mean score of its entries where they agree, minus that where they differ;
+        of a pair, summed over the cliques that hold it. Coupling is the mean over the rows, attraction the share of rows where it is
+        positive.
+        """
+        differences: dict[tuple[int, int], np.ndarray] = {}
+        scores = self.scores(inputs)
+        for c, clique in enumerate(self.cliques.members):
+            values = np.arange(2 ** len(clique))
+            bits = (values[:, None] >> np.arange(len(clique))[::-1]) & 1
+            own = scores[:, self.cliques.starts[c] : self.cliques.starts[c + 1]]
+            for a in range(len(clique)):
+                for b in range(a + 1, len(clique)):
+                    sign = np.where(bits[:, a] == bits[:, b], 2.0, -2.0) / len(values)
+                    pair = clique[a], clique[b]
+                    differences[pair] = differences.get(pair, 0.0) + own @ sign
+        pairs = np.array(sorted(differences), dtype=np.int64).reshape(-1, 2)
+        ordered = [differences[tuple(pair)] for pair in pairs.tolist()]
+        coupling = np.array([np.mean(one) for one in ordered])
+        return pairs, coupling, np.array([np.mean(one > 0.0) for one in ordered])

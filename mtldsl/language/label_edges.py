@@ -1,0 +1,82 @@
+"""What a user may give as the edges of a graph of labels, as sorted positions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import combinations
+from numbers import Integral
+
+from mtldsl.errors import ModelError
+from mtldsl.inference.cliques import LARGEST_CLIQUE
+
+__all__ = ["checked_edges", "edges_text"]
+
+
+def edges_text(edges) -> str:
+    """As it is quoted in messages."""
+    if hasattr(edges, "edges") and hasattr(edges, "nodes"):
+        return "<graph>"
+    text = " ".join(repr(edges).split())
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def checked_edges(edges, names: tuple[str, ...], typed: str) -> tuple[tuple[int, ...], ...]:
+    """Cliques of label positions, each in increasing order; ModelError where one does not make sense."""
+    if isinstance(edges, str):
+        if edges != "all":
+            raise ModelError(
+                f'{typed}: write edges="all", a list of pairs such as [(0, 1), (1, 2)], a networkx graph, or [] for no edges'
+            )
+        return tuple(combinations(range(len(names)), 2))
+    if hasattr(edges, "edges") and hasattr(edges, "nodes"):
+        strangers = [node for node in edges.nodes if _position(node, names) is None]
+        if strangers:
+            raise ModelError(
+                f"{typed}: the graph has a node {strangers[0]!r}, which is no label; {_known(names)}"
+            )
+        if edges.is_directed():
+            raise ModelError(
+                f"{typed}: the graph is directed, and labels depend on each other both ways; give graph.to_undirected()"
+            )
+        edges = list(edges.edges())
+    if not isinstance(edges, Iterable):
+        raise ModelError(f'{typed}: edges must be a list of pairs, a networkx graph, or "all"')
+    found: dict[tuple[int, ...], object] = {}
+    for edge in edges:
+        clique = _checked(edge, names, typed)
+        if clique in found:
+            raise ModelError(
+                f"{typed}: the edge {edge!r} stands twice (also as {found[clique]!r}); give it once"
+            )
+        found[clique] = edge
+    return tuple(found)
+
+
+def _checked(edge, names, typed) -> tuple[int, ...]:
+    if isinstance(edge, str) or not isinstance(edge, Iterable):
+        raise ModelError(f"{typed}: {edge!r} is no edge; write a pair of labels, such as (0, 1)")
+    labels = tuple(edge)
+    if not 2 <= len(labels) <= LARGEST_CLIQUE:
+        raise ModelError(
+            f"{typed}: {edge!r} has {len(labels)} labels; an edge has two, and a clique at most {LARGEST_CLIQUE}, with 2^size columns"
+        )
+    positions = [_position(label, names) for label in labels]
+    for label, position in zip(labels, positions, strict=True):
+        if position is None:
+            raise ModelError(f"{typed}: {label!r} in {edge!r} is no label; {_known(names)}")
+    if len(set(positions)) < len(positions):
+        raise ModelError(f"{typed}: {edge!r} holds a label twice; an edge joins different labels")
+    return tuple(sorted(positions))
+
+
+def _position(label, names) -> int | None:
+    if label in names:
+        return names.index(label)
+    if isinstance(label, Integral) and not isinstance(label, bool) and 0 <= label < len(names):
+        return int(label)
+    return None
+
+
+def _known(names) -> str:
+    shown = ", ".join(map(repr, names[:6])) + (", ..." if len(names) > 6 else "")
+    return f"there are {shown}, or positions 0 to {len(names) - 1}"

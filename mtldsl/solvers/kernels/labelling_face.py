@@ -1,0 +1,46 @@
+"""The compiled loops of steps on a face: sums over the entries of labellings, and projections onto simplices."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+__all__ = ["gather", "project_groups", "scatter"]
+
+
+@njit(cache=True, nogil=True)
+def gather(scores, rows, entries, sums):
+    """sums[v] = the sum of scores[rows[v], e] over the entries of v."""
+    for v in range(rows.size):
+        total = 0.0
+        for e in entries[v]:
+            total += scores[rows[v], e]
+        sums[v] = total
+
+
+@njit(cache=True, nogil=True)
+def scatter(weights, rows, entries, table):
+    """table[rows[v], e] += weights[v] for every entry of v."""
+    for v in range(rows.size):
+        for e in entries[v]:
+            table[rows[v], e] += weights[v]
+
+
+@njit(cache=True, nogil=True)
+def project_groups(values, starts):
+    """Every group values[starts[g] : starts[g + 1]] becomes the nearest point of the simplex."""
+    for g in range(starts.size - 1):
+        group = values[starts[g] : starts[g + 1]]
+        falling = np.sort(group)[::-1]
+        total, level = 0.0, 0.0
+        for j in range(falling.size):
+            total += falling[j]
+            candidate = (total - 1.0) / (j + 1)
+            if falling[j] > candidate:
+                level = candidate
+        total = 0.0
+        for j in range(group.size):
+            group[j] = max(group[j] - level, 0.0)
+            total += group[j]
+        for j in range(group.size):
+            group[j] /= total

@@ -1,0 +1,87 @@
+"""The compiled loop of stochastic proximal dual coordinate ascent: one step a sample, from all it mixes towards its worst labelling."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from mtldsl.inference.kernels.map_one import map_one
+from mtldsl.solvers.kernels.labelling_ascent import _choose, _factors, _fill_scores, _place, _score
+
+__all__ = ["step_each"]
+
+
+@njit(cache=True, nogil=True)
+def step_each(
+    visits, X, lengths, weights, truth, costs, table, sizes, starts, per_node, per_clique, tau, r, modulus,
+    Z, squares, order, labels, alpha, counts, sought, code, plan, work, iwork, accuracy,
+):  # fmt: skip
+    """One pass over the samples `visits`; returns (weighted gaps seen, weighted losses seen, samples whose cache was full).
+
+    The dual value is b - R*(M), where R* has a gradient with the Lipschitz constant 1 / modulus. A step delta of sample i moves M by
+    delta w_i d x_i, d the change of what is chosen, and raises it by at least delta w_i g - delta^2 w_i^2 |d|^2 |x_i|^2 / (2 modulus),
+    g the gap of the sample: the step is the best for this bound, and at most 1. Arguments as of `labelling_ascent.ascend`.
+    """
+    K, q, S = truth.shape[1], sizes.size, starts[-1]
+    products, scores, change, seen = np.empty(S), np.empty(S), np.empty(S), np.empty(sought.size)
+    margins, label = np.zeros(2 * K), np.empty(K, np.uint8)
+    norms, eta, factors = np.empty(q), np.empty(q), np.empty(q)
+    entries = np.empty(K + q, np.int64)
+    gap, loss, full = 0.0, 0.0, 0
+    _factors(squares, order, r, tau, norms, eta, factors)
+    for i in visits:
+        w, length, x = weights[i], lengths[i], X[i]
+        np.dot(Z, x, products)
+        for k in range(K):
+            margins[2 * k + truth[i, k]] = 0.0
+            margins[2 * k + 1 - truth[i, k]] = costs[k]
+        _fill_scores(products, factors, margins, starts, scores)
+        for s in range(sought.size):
+            seen[s] = scores[sought[s]]
+        map_one(code, seen, plan, work, iwork, label)
+        # what is chosen by the labelling found, minus what the mixture chooses in expectation
+        for s in range(S):
+            change[s] = 0.0
+        own, mean = 0.0, 0.0
+        for j in range(counts[i]):
+            _choose(table, sizes, starts, labels[i, j], entries)
+            value = _score(scores, entries)
+            mean += alpha[i, j] * value
+            if j == 0:
+                own = value
+            for e in entries:
+                change[e] -= alpha[i, j]
+        _choose(table, sizes, starts, label, entries)
+        found = _score(scores, entries)
+        for e in entries:
+            change[e] += 1.0
+        loss += w * max(found - own, 0.0)
+        rise = found - mean
+        gap += w * max(rise, 0.0)
+        if w == 0.0 or rise <= accuracy * (1.0 + abs(found)):
+            continue
+        slot, new = _place(label, labels[i], alpha[i], counts[i])
+        if slot < 0:
+            full += 1
+            continue
+        if new:
+            for k in range(K):  # an assignment of slices takes seconds to compile
+                labels[i, slot, k] = label[k]
+            alpha[i, slot] = 0.0
+            counts[i] = max(counts[i], slot + 1)
+        curvature = w * length * np.dot(change, change) / modulus
+        delta = min(rise / curvature, 1.0) if curvature > rise else 1.0
+        for j in range(counts[i]):
+            alpha[i, j] *= 1.0 - delta
+        alpha[i, slot] += delta
+        for c in range(q):
+            for s in range(starts[c], starts[c + 1]):
+                step = -delta * w * per_clique * change[s]
+                squares[c] += step * (2.0 * products[s] + step * length)
+        for s in range(S):
+            if change[s] != 0.0:
+                step = -delta * w * change[s] * (per_node if s < 2 * K else per_clique)
+                for f in range(x.size):
+                    Z[s, f] += step * x[f]
+        _factors(squares, order, r, tau, norms, eta, factors)
+    return gap, loss, full

@@ -1,0 +1,270 @@
+"""Dual ascent on labellings with a given set of cliques: random labellings of samples, and the weights that they stand for."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mtldsl.compile.label_graph_term import RandomLabellings
+from mtldsl.compile.normal_form import Blocks
+from mtldsl.inference import Decoder
+from mtldsl.inference.marginals import changes_times
+from mtldsl.solvers.labellings.clique_form import CliqueForm
+
+__all__ = ["Ascent"]
+
+#: The weight of the proximal term, over that of the penalty on the cliques.
+PROXIMAL = 5.0
+#: Steps on one sample before the next has its turn.
+_STEPS = 5
+#: Labellings that a sample can mix, to begin with.
+_SLOTS = 12
+#: A labelling this little higher than the lowest one of a sample, relatively, is no higher.
+_ACCURACY = 1e-14
+
+
+class Ascent:
+    """The dual of  min a/2 ||U||^2 + b Omega_r(V) + sum_i w_i H_i(U, V), V being zero outside the active cliques.
+
+    A sample's multiplier is a random labelling; they are improved one sample at a time (block-coordinate Frank-Wolfe, pairwise steps
+    with exact line search). Where Omega_r leaves cliques out its conjugate is not smooth: b tau / 2 ||V - centre||^2 is added, and the
+    centre follows V.
+
+    Source: CGM, section 4; Lacoste-Julien, Jaggi, Schmidt and Pletscher, "Block-coordinate Frank-Wolfe optimization for structural
+    SVMs", ICML 2013; Rockafellar, "Monotone operators and the proximal point algorithm", SIAM J. Control Optim. 14 (1976).
+    """
+
+    def __init__(self, model: CliqueForm, seed: int = 0, state: dict | None = None):
+        self.model, loss = model, model.loss
+        X = loss.tasks.X
+        self.X = np.ascontiguousarray(X.toarray() if loss.tasks.is_sparse else X)
+        self.lengths = np.einsum("ij,ij->i", self.X, self.X)
+        self.truth, self.weights, self.costs = loss.truth, loss.weights, loss.atom.costs
+        self.rng = np.random.default_rng(seed)
+        self.epochs = 0
+        n, K = self.truth.shape
+        if state is not None and state["labels"].shape[::2] == (n, K):
+            self.labels, self.alpha, self.counts = (
+                state[key].copy() for key in ("labels", "alpha", "counts")
+            )
+        else:
+            self.labels = np.zeros((n, _SLOTS, K), dtype=np.uint8)
+            self.alpha = np.zeros((n, _SLOTS))
+            self.labels[:, 0], self.alpha[:, 0] = self.truth, 1.0
+            self.counts = np.ones(n, dtype=np.int64)
+        self.activate(np.empty(0, dtype=np.int64))
+
+    # --------------------------------------------------------------------------------------- the active cliques
+
+    def activate(self, active) -> None:
+        """Let these cliques, by position, and no others have weights; random labellings stay, the centre where it was."""
+        before = getattr(self, "active", None)
+        centre = None if before is None or self.model.edges is None else self.centre_of_all()
+        self.active = np.asarray(active, dtype=np.int64)
+        self.cliques = self.model.loss.cliques.subset(self.active)
+        self.decoder, self._seen = Decoder(self.cliques), None
+        self.r = min(self.model.r, self.cliques.n_cliques)
+        self.is_smooth = self.cliques.n_cliques <= self.r
+        self.tau = 0.0 if self.is_smooth else PROXIMAL
+        self.order = np.arange(self.cliques.n_cliques, dtype=np.int64)
+        self.centre = np.zeros((self.cliques.n_entries - self._nodes, self.X.shape[1]))
+        if centre is not None and self.cliques.n_cliques:
+            columns = np.concatenate([self.model.loss.cliques.columns(c) for c in self.active])
+            self.centre = centre[columns]
+        self._refresh()
+
+    @property
+    def _nodes(self) -> int:
+        return 2 * self.truth.shape[1]
+
+    def centre_of_all(self) -> np.ndarray:
+        """(columns of V, d) the centre, zero for cliques that are not active."""
+        every = np.zeros((self.model.loss.cliques.n_entries - self._nodes, self.X.shape[1]))
+        for c, begin, end in zip(self.active, self.cliques.starts[:-1], self.cliques.starts[1:], strict=True):
+            every[self.model.loss.cliques.columns(c)] = self.centre[begin - self._nodes : end - self._nodes]
+        return every
+
+    def _refresh(self) -> None:
+        """Everything that follows from the random labellings and the centre, computed anew."""
+        self.multipliers = self._multipliers_of(self.cliques)
+        self.recompute()
+
+    def _multipliers_of(self, cliques) -> np.ndarray:
+        """(S, d) minus the weighted expected changes of what is chosen, times the inputs."""
+        mixture = self.mixture()
+        shares = -mixture.weights * np.repeat(self.weights, np.diff(mixture.starts))
+        return changes_times(cliques, self.truth, mixture.labels, shares, mixture.starts, self.X)
+
+    def recompute(self) -> None:
+        """What follows from the multipliers and the centre."""
+        Z = np.empty_like(self.multipliers)
+        Z[: self._nodes] = self.multipliers[: self._nodes] / self.model.a
+        Z[self._nodes :] = self.multipliers[self._nodes :] / self.model.b + self.tau * self.centre
+        self.Z = np.ascontiguousarray(Z)
+        self.squares = self._group_squares(self.Z[self._nodes :])
+
+    def _group_squares(self, rows) -> np.ndarray:
+        if not self.cliques.n_cliques:
+            return np.zeros(0)
+        return np.add.reduceat(np.einsum("ij,ij->i", rows, rows), self.cliques.starts[:-1] - self._nodes)
+
+    # ------------------------------------------------------------------------------------------------- ascent
+
+    def epoch(self) -> float:
+        """Every sample once, in random order. Returns the sum of the samples' gaps as they were visited."""
+        from mtldsl.solvers.kernels.labelling_ascent import ascend
+
+        c, (_, entries, decoder) = self.cliques, self._inference()
+        gap, full = ascend(
+            self.rng.permutation(len(self.truth)), self.X, self.lengths, self.weights, self.truth, self.costs,
+            c.table, c.sizes, c.starts, 1.0 / self.model.a, 1.0 / self.model.b, self.tau, self.r,
+            self.Z, self.squares, self.order, self.labels, self.alpha, self.counts, entries,
+            decoder.code, decoder.plan, *decoder.scratch(),
+            _STEPS, _ACCURACY,
+        )  # fmt: skip
+        self._settle(full)
+        return float(gap)
+
+    def _settle(self, full: int) -> None:
+        """After a pass: room for what samples may mix, where some had none left, and all that follows from Z."""
+        self.epochs += 1
+        if full:
+            n, slots, K = self.labels.shape
+            self.labels = np.concatenate([self.labels, np.zeros((n, slots, K), np.uint8)], axis=1)
+            self.alpha = np.concatenate([self.alpha, np.zeros((n, slots))], axis=1)
+        self.multipliers[: self._nodes] = self.Z[: self._nodes] * self.model.a
+        self.multipliers[self._nodes :] = (self.Z[self._nodes :] - self.tau * self.centre) * self.model.b
+        self.squares = self._group_squares(self.Z[self._nodes :])  # rounding does not add up
+
+    def _inference(self) -> tuple:
+        """(the cliques that inference sees, their entries, their decoder): all; or, where that is not exact, those that have
+        weights now. Others may get some during an epoch; labellings are valued with all of them.
+        """
+        kept = np.arange(self.cliques.n_cliques)
+        if not self.decoder.is_exact:
+            kept = np.flatnonzero(self.shares() > 0.0)
+        key = kept.tobytes()
+        if self._seen is None or self._seen[0] != key:
+            cliques, starts = self.cliques.subset(kept), self.cliques.starts
+            entries = np.concatenate(
+                [np.arange(self._nodes), *(np.arange(starts[c], starts[c + 1]) for c in kept)]
+            )
+            decoder = self.decoder if len(kept) == self.cliques.n_cliques else Decoder(cliques)
+            self._seen = key, (cliques, entries, decoder)
+        return self._seen[1]
+
+    def recentre(self) -> None:
+        """The centre follows the weights."""
+        if not self.is_smooth:
+            self.centre = self.edge_rows()
+            self.recompute()
+
+    def shares(self, squares=None) -> np.ndarray:
+        """(active,) eta, for the squared norms of multipliers."""
+        from mtldsl.solvers.kernels.labelling_ascent import shares
+
+        eta = np.empty(self.cliques.n_cliques)
+        shares(np.sqrt(self.squares if squares is None else squares), self.order, self.r, self.tau, eta)
+        return eta
+
+    def raised(self, multipliers=None, promised: float = 0.0) -> float:
+        """What the epochs raise: the dual value with the proximal term, up to a constant; of other multipliers, with promises added."""
+        multipliers = self.multipliers if multipliers is None else multipliers
+        nodes, edges = (
+            multipliers[: self._nodes],
+            multipliers[self._nodes :] / self.model.b + self.tau * self.centre,
+        )
+        squares = self._group_squares(edges)
+        eta = self.shares(squares)
+        conjugate = 0.5 * self.model.b * float(np.sum(squares * eta / (1.0 + self.tau * eta)))
+        return self.promised() + promised - 0.5 * float(np.sum(nodes**2)) / self.model.a - conjugate
+
+    def entry_factors(self) -> np.ndarray:
+        """(S,) what turns multipliers into weights, the centre aside."""
+        eta = self.shares()
+        edges = np.repeat(eta / (1.0 + self.tau * eta), 2**self.cliques.sizes) / self.model.b
+        return np.concatenate([np.full(self._nodes, 1.0 / self.model.a), edges])
+
+    def weight_rows(self) -> np.ndarray:
+        """(S, d) the weights of all entries."""
+        return np.vstack([self.Z[: self._nodes], self.edge_rows()])
+
+    # ------------------------------------------------------------------------------------------ what it stands for
+
+    def edge_rows(self) -> np.ndarray:
+        """(columns of the active cliques, d) the weights V."""
+        eta = self.shares()
+        return self.Z[self._nodes :] * np.repeat(eta / (1.0 + self.tau * eta), 2**self.cliques.sizes)[:, None]
+
+    def blocks(self) -> Blocks:
+        """The weights U and V."""
+        blocks = {block.name: np.zeros(block.shape) for block in self.model.unused}
+        blocks[self.model.nodes] = self.Z[: self._nodes].T.copy()
+        if self.model.edges is not None:
+            V = np.zeros((self.X.shape[1], self.model.loss.cliques.n_entries - self._nodes))
+            rows = self.edge_rows()
+            for c, begin, end in zip(
+                self.active, self.cliques.starts[:-1], self.cliques.starts[1:], strict=True
+            ):
+                V[:, self.model.loss.cliques.columns(c)] = rows[begin - self._nodes : end - self._nodes].T
+            blocks[self.model.edges] = V
+        return blocks
+
+    def mixture(self, share: float = 1.0) -> RandomLabellings:
+        """The random labellings, mixed with the true ones where share < 1."""
+        used = self.alpha > 0.0
+        used[:, 0] = False  # the true labelling has the rest
+        starts = np.concatenate([[0], np.cumsum(used.sum(axis=1))])
+        return RandomLabellings(self.labels[used], share * self.alpha[used], starts)
+
+    def primal(self) -> float:
+        """The objective, with an upper bound of the maximum where inference is not exact."""
+        rows = self.edge_rows()
+        cliques, entries, decoder = self._inference()
+        W = self.weight_rows()[entries]
+        atom = self.model.loss.atom.with_cliques(cliques)
+        losses = atom.value_of_samples(np.ascontiguousarray(self.X @ W.T), self.truth, decoder)
+        return (
+            float(self.weights @ losses)
+            + 0.5 * self.model.a * float(np.sum(self.Z[: self._nodes] ** 2))
+            + self._penalty(rows)
+        )
+
+    def _penalty(self, rows) -> float:
+        from mtldsl.atoms.regularizers import HalfSquaredKSupportNorm
+
+        if not self.cliques.n_cliques:
+            return 0.0
+        norms = np.sqrt(self._group_squares(rows))
+        return self.model.b * HalfSquaredKSupportNorm(self.r).value(norms[None, :])
+
+    def clique_norms(self) -> np.ndarray:
+        """(q,) norms of the multipliers of all cliques, active or not: their dual scores."""
+        nodes = self._nodes
+        if not self.model.n_cliques:
+            return np.zeros(0)
+        Z = self._multipliers_of(self.model.loss.cliques)[nodes:]
+        return np.sqrt(
+            np.add.reduceat(np.einsum("ij,ij->i", Z, Z), self.model.loss.cliques.starts[:-1] - nodes)
+        )
+
+    def dual(self, norms=None) -> tuple[float, float]:
+        """(the best dual value along the segment to the true labellings, its share): of the active cliques, or of all, given their norms."""
+        norms = np.sqrt(self._group_squares(self.multipliers[self._nodes :])) if norms is None else norms
+        largest = np.sort(norms**2)[::-1][: self.model.r].sum()
+        promised = self.promised()
+        quadratic = (
+            0.5 * float(np.sum(self.multipliers[: self._nodes] ** 2)) / self.model.a
+            + 0.5 * largest / self.model.b
+        )
+        share = min(1.0, 0.5 * promised / quadratic) if quadratic > 0.0 else 1.0
+        return share * promised - share**2 * quadratic, share
+
+    def promised(self) -> float:
+        """sum of w_i E[Delta] of the random labellings."""
+        wrong = self.labels != self.truth[:, None, :]
+        return float(self.weights @ np.einsum("ijk,k,ij->i", wrong, self.costs, self.alpha))
+
+    @property
+    def state(self) -> dict:
+        """What a warm start goes on from."""
+        return {"labels": self.labels, "alpha": self.alpha, "counts": self.counts, "active": self.active}

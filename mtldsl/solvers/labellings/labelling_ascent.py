@@ -1,0 +1,35 @@
+"""Dual ascent on labellings with all cliques of the model from the start: the way of `dual_ascent` for losses over a graph of labels."""
+
+from __future__ import annotations
+
+from mtldsl.compile.normal_form import NormalForm
+from mtldsl.solvers.labellings.ascent import Ascent
+from mtldsl.solvers.labellings.clique_form import clique_form
+from mtldsl.solvers.labellings.growth import Growth
+from mtldsl.solvers.solver import Point, Watch
+
+__all__ = ["LabellingAscent"]
+
+
+class LabellingAscent:
+    """What `clique_generation` does between two additions of cliques; see `mtldsl.solvers.labellings.ascent.Ascent`.
+
+    seed : of the order in which samples are visited
+    """
+
+    options = {"seed": 0}  # noqa: RUF012
+
+    def refuses(self, form: NormalForm) -> str | None:
+        found = clique_form(form)
+        return found if isinstance(found, str) else None
+
+    def yields(self, form: NormalForm) -> str | None:
+        return "clique_generation starts with few cliques, and adds those that are missed."
+
+    def solve(
+        self, form: NormalForm, *, tol: float, max_iter: int, start: Point | None, watch: Watch, seed: int = 0
+    ) -> Point:
+        state = start.state if start is not None and start.state.get("solver") == "labellings" else None
+        return Growth(Ascent(clique_form(form), seed, state), tol, None, False, None, None, grows=False).run(
+            max_iter, watch
+        )

@@ -1,0 +1,52 @@
+"""The problem with the active cliques alone, solved to a gap: passes over samples, steps on faces, and the proximal centre behind them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mtldsl.solvers.labellings.ascent import Ascent
+from mtldsl.solvers.labellings.face import FaceSteps
+from mtldsl.solvers.solver import Watch
+
+__all__ = ["Restricted"]
+
+#: The objective is computed where the gap seen during an epoch is this near to the one asked for, or after so many epochs.
+_NEAR, _AT_LEAST_EVERY = 2.0, 8
+#: Epochs from one centre to the next, at first and at most. Where the gap does not fall for so many centres, a centre stays twice as
+#: long: weights of a rough solution make a bad centre.
+_STAYS, _STAYS_AT_MOST, _IN_VAIN = 2, 16, 40
+
+
+class Restricted:
+    """Of the last `solve`: gap, the relative one; blocks, the weights with the lowest objective."""
+
+    def __init__(self, ascent: Ascent):
+        self.ascent, self.faces = ascent, FaceSteps(ascent)
+        self.gap, self.blocks = np.inf, None
+
+    def solve(self, inner: float, scale: float, max_iter: int, watch: Watch) -> float:
+        """Epochs until the relative gap is below `inner`; returns the lowest objective seen. scale: an objective known before, or inf."""
+        ascent, lowest, highest = self.ascent, np.inf, -np.inf
+        began = last_look = ascent.epochs
+        stays, smallest = _STAYS, np.inf
+        while True:
+            before = ascent.raised()
+            seen = ascent.epoch()
+            self.faces.after_epoch(ascent.raised() - before)
+            size = min(scale, lowest)
+            near = seen <= _NEAR * inner * (abs(size) if np.isfinite(size) else 1.0)
+            done = watch.expired or ascent.epochs >= max_iter
+            if near or done or ascent.epochs - last_look >= _AT_LEAST_EVERY:
+                last_look, value = ascent.epochs, ascent.primal()
+                if value < lowest:
+                    lowest, self.blocks = value, ascent.blocks()
+                highest = max(highest, ascent.dual()[0])
+                self.gap = (lowest - highest) / max(abs(lowest), 1e-300)
+                if self.gap <= inner or done:
+                    return lowest
+                if self.gap < 0.7 * smallest:
+                    began, smallest = ascent.epochs, self.gap
+                elif ascent.epochs - began > _IN_VAIN * stays:
+                    began, stays = ascent.epochs, min(2 * stays, _STAYS_AT_MOST)
+            if ascent.epochs % stays == 0:
+                ascent.recentre()

@@ -1,0 +1,133 @@
+"""Losses over a graph of labels, from their definitions: every one of the 2^K labellings is stated.
+
+Label k has two scores, for 0 and for 1, and a clique (i, j, ...) one for each assignment of values to its labels, 00, 01, 10, 11
+for an edge; a labelling y chooses one of each, Upsilon(y). The atom is read for the model's data only: the cliques' members and the
+costs of wrong labels.
+"""
+
+from __future__ import annotations
+
+from itertools import product
+
+import cvxpy as cp
+import numpy as np
+import scipy.sparse as sp
+
+from mtldsl.compile.normal_form import LossTerm
+from mtldsl.errors import ModelError
+
+from .registry import formula, formula_of
+
+__all__ = [
+    "LARGEST_STATED", "MOST_LABELS", "best_labelling", "choices", "labellings", "labellings_size", "refusal", "refuse", "sample_weights",
+]  # fmt: skip
+
+#: So many labels have 2^6 = 64 labellings a sample; with each label more the problem doubles.
+MOST_LABELS = 6
+
+#: Labellings of all samples that are stated at most: n 2^K.
+LARGEST_STATED = 100_000
+
+
+def labellings(n_labels: int) -> np.ndarray:
+    """(2^K, K) every labelling, of 0 and 1."""
+    return np.array(list(product((0, 1), repeat=n_labels)), dtype=int).reshape(-1, n_labels)
+
+
+def choices(members, labels) -> sp.csr_array:
+    """(number of labellings, S) of 0 and 1: Upsilon of labellings (., K) for cliques of these members, node scores first."""
+    blocks = []
+    for clique in [(k,) for k in range(labels.shape[1])] + list(members):
+        for values in product((0, 1), repeat=len(clique)):
+            blocks.append(np.all(labels[:, list(clique)] == values, axis=1))
+    return sp.csr_array(np.array(blocks, dtype=float).T.reshape(len(labels), -1))
+
+
+def best_labelling(members, n_labels: int, scores) -> tuple[np.ndarray, np.ndarray]:
+    """MAP inference by brute force: (labels (n, K) of 0 and 1, their values (n,)), the highest of all 2^K for scores (n, S).
+
+    >>> best_labelling([(0, 1)], 2, [[0.0, 1.0, 0.0, 1.0, 0.0, 0.0, 0.0, -3.0]])  # each likes to be 1, but not both
+    (array([[0, 1]]), array([1.]))
+    """
+    every = labellings(n_labels)
+    values = np.asarray(scores, float) @ choices(members, every).T.toarray()
+    best = values.argmax(axis=1)
+    return every[best], values[np.arange(len(values)), best]
+
+
+def _tables(z, y, atom):
+    """(scores (S, n), Upsilon of all labellings (2^K, S), labellings (2^K, K), the true ones (n, K), their Upsilon (n, S))."""
+    K, members = atom.cliques.n_labels, atom.cliques.members
+    S = 2 * K + sum(2 ** len(clique) for clique in members)
+    truth = np.asarray(y, float).reshape(S, -1)[1 : 2 * K : 2].T > 0.5
+    every = labellings(K)
+    scores = cp.reshape(z, (S, len(truth)), order="C")
+    return scores, choices(members, every), every, truth, choices(members, truth.astype(int))
+
+
+def _sum(s, values):
+    return cp.sum(values) if s is None else cp.sum(cp.multiply(s, values))
+
+
+@formula("clique_hinge", of_labellings=True)
+def clique_hinge(z, y, s, atom):
+    """sum over samples of s_i max over y of sum_k c_k [y_k wrong] + <scores_i, Upsilon(y) - Upsilon(y_i)>"""
+    scores, upsilon, every, truth, own = _tables(z, y, atom)
+    costs = np.ones(truth.shape[1]) if isinstance(atom.loss, str) else np.array(atom.loss, float)
+    delta = (every[:, None, :] != truth[None, :, :]) @ costs
+    highest = cp.max(delta + cp.Constant(upsilon) @ scores, axis=0)
+    return _sum(s, highest - cp.sum(cp.multiply(own.T.toarray(), scores), axis=0))
+
+
+@formula("pairwise_log_loss", of_labellings=True, exponential=True)
+def pairwise_log_loss(z, y, s, atom):
+    """sum over samples of s_i (log sum over y of exp <scores_i, Upsilon(y)> - <scores_i, Upsilon(y_i)>)"""
+    scores, upsilon, _, _, own = _tables(z, y, atom)
+    normaliser = cp.log_sum_exp(cp.Constant(upsilon) @ scores, axis=0)
+    return _sum(s, normaliser - cp.sum(cp.multiply(own.T.toarray(), scores), axis=0))
+
+
+# --------------------------------------------------------------------------------------------- as terms of a model
+
+
+def sample_weights(term: LossTerm) -> np.ndarray:
+    """(n,) coefficient times weight of every sample; the S scores of a sample are tasks with the same of both."""
+    n = int(term.tasks.counts[0])
+    weights = term.tasks.sample_weights
+    return float(term.coefficients[0]) * (np.ones(n) if weights is None else np.asarray(weights, float)[:n])
+
+
+def _is_of_labellings(term: LossTerm) -> bool:
+    return formula_of(term.atom.name, term.typed).of_labellings
+
+
+def labellings_size(term: LossTerm) -> int:
+    """n 2^K S, the scores of all labellings; 0 for losses that are not of labellings."""
+    if not _is_of_labellings(term):
+        return 0
+    return int(term.tasks.n_samples) * 2**term.atom.cliques.n_labels
+
+
+def refusal(term: LossTerm) -> str | None:
+    """None where all labellings of a term can be stated, else one sentence that says what to do."""
+    if not _is_of_labellings(term):
+        return None
+    K, n = term.atom.cliques.n_labels, int(term.tasks.counts[0])
+    if K > MOST_LABELS:
+        return (
+            f"the reference states every labelling, and {K} labels have 2^{K}; it takes up to {MOST_LABELS} labels: make the "
+            f"model of some of them, such as tasks.select(range({MOST_LABELS}))"
+        )
+    if n * 2**K > LARGEST_STATED:
+        return (
+            f"the reference states every labelling of every sample, {n * 2**K:,} here; it takes up to {LARGEST_STATED:,}: give fewer "
+            f"samples, such as tasks.subsample({LARGEST_STATED // 2**K})"
+        )
+    return None
+
+
+def refuse(term: LossTerm) -> None:
+    """ModelError where the labellings of a term are too many to be stated."""
+    reason = refusal(term)
+    if reason is not None:
+        raise ModelError(f"{term.typed}: {reason}")

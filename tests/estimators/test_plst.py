@@ -1,0 +1,159 @@
+"""PLST against regressions one label at a time, a decomposition by hand, optimality of its codes, and scikit-learn's own checks."""
+
+import warnings
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import Ridge
+from sklearn.model_selection import GridSearchCV
+from sklearn.utils.estimator_checks import check_estimator
+
+from mtldsl import DataError
+from mtldsl.estimators import PLST
+
+
+def data(n=60, d=5, K=4, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    Z = X @ rng.normal(size=(d, 2)) @ rng.normal(size=(2, K)) + 0.5 * rng.normal(size=(n, K))
+    return X, (Z > 0.3).astype(int)
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.7, 50.0])
+def test_all_components_are_a_ridge_regression_a_label(alpha):
+    X, Y = data()
+    X_new = np.random.default_rng(1).normal(size=(200, 5))
+    model = PLST(alpha=alpha).fit(X, Y)
+    for k in range(4):
+        ridge = Ridge(alpha=alpha).fit(X, Y[:, k])
+        np.testing.assert_allclose(model.coef_[:, k], ridge.coef_, atol=1e-12)
+        np.testing.assert_allclose(
+            model.decision_function(X_new)[:, k], ridge.predict(X_new) - 0.5, atol=1e-12
+        )
+        np.testing.assert_array_equal(model.predict(X_new)[:, k], ridge.predict(X_new) > 0.5)
+
+
+def test_by_hand():
+    """Labels 1 and 2 are each other's opposite, label 3 is always 1: one component (1, -1, 0) / sqrt(2) says it all.
+
+    With x = -1, 1 the slope of the code +-1/sqrt(2) is (2 / sqrt(2)) / (2 + alpha); decoded with alpha = 2 that is 1/4 a label.
+    """
+    model = PLST(n_components=1, alpha=2.0).fit([[-1.0], [1.0]], [[0, 1, 1], [1, 0, 1]])
+    np.testing.assert_allclose(np.abs(model.components_), [[np.sqrt(0.5), np.sqrt(0.5), 0.0]], atol=1e-15)
+    np.testing.assert_allclose(model.coef_, [[0.25, -0.25, 0.0]], atol=1e-15)
+    np.testing.assert_allclose(model.intercept_, [0.5, 0.5, 1.0], atol=1e-15)
+    np.testing.assert_allclose(model.decision_function([[3.0]]), [[0.75, -0.75, 0.5]], atol=1e-15)
+    np.testing.assert_array_equal(model.predict([[3.0], [-0.1]]), [[1, 0, 1], [0, 1, 1]])
+
+
+@pytest.mark.parametrize("M", [1, 2, 3])
+def test_codes_lose_no_more_than_the_singular_values_left_out(M):
+    """Eckart and Young: the squared error of the labels' reconstruction is the sum of the squares of the other singular values."""
+    X, Y = data(K=4)
+    model = PLST(n_components=M).fit(X, Y)
+    assert model.components_.shape == (M, 4)
+    np.testing.assert_allclose(model.components_ @ model.components_.T, np.eye(M), atol=1e-14)
+    centred = Y - Y.mean(axis=0)
+    lost = np.linalg.norm(centred - centred @ model.components_.T @ model.components_) ** 2
+    singular = np.linalg.svd(centred, compute_uv=False)
+    np.testing.assert_allclose(lost, np.sum(singular[M:] ** 2), rtol=1e-12)
+    # scores vary along the components only
+    scores = model.decision_function(X)
+    moved = scores - scores.mean(axis=0)
+    np.testing.assert_allclose(moved @ model.components_.T @ model.components_, moved, atol=1e-12)
+
+
+def test_labels_come_back_as_they_were_given():
+    X, Y = data()
+    as_01 = PLST(2).fit(X, Y).predict(X)
+    as_signs = PLST(2).fit(X, 2.0 * Y - 1.0).predict(X)
+    assert set(np.unique(as_01)) == {0, 1} and as_01.dtype == Y.dtype
+    assert set(np.unique(as_signs)) == {-1.0, 1.0} and as_signs.dtype == float
+    np.testing.assert_array_equal(2 * as_01 - 1, as_signs)
+    # a label that is always the same is predicted so
+    Y[:, 1] = 1
+    assert (PLST(2).fit(X, Y).predict(X)[:, 1] == 1).all()
+
+
+def test_more_labels_than_rows_and_sparse_inputs():
+    X, Y = data(n=6, d=3, K=9)
+    model = PLST(alpha=0.5).fit(X, Y)
+    assert model.components_.shape == (9, 9)
+    np.testing.assert_allclose(model.coef_, Ridge(alpha=0.5).fit(X, Y).coef_.T, atol=1e-12)
+    X, Y = data()
+    X[np.abs(X) < 0.5] = 0.0
+    dense, thin = PLST(2).fit(X, Y), PLST(2).fit(sparse.csr_array(X), Y)
+    # scikit-learn solves sparse ridge with an intercept iteratively, to its tol of 1e-4
+    np.testing.assert_allclose(
+        thin.decision_function(sparse.csr_array(X)), dense.decision_function(X), atol=1e-3
+    )
+
+
+def test_few_components_and_more_ridge_are_what_a_search_can_choose():
+    X, Y = data(n=120)
+    search = GridSearchCV(
+        PLST(), {"n_components": [1, 2, 4], "alpha": [0.1, 1e4]}, scoring=_accuracy, cv=3
+    ).fit(X, Y)
+    assert search.best_params_["alpha"] == 0.1  # 1e4 predicts the mean everywhere
+    assert clone(PLST(2, 0.3)).get_params() == {"n_components": 2, "alpha": 0.3}
+
+
+def _accuracy(model, X, Y):
+    return np.mean(model.predict(X) == Y)
+
+
+class Anything(PLST):
+    """Labels of any kind as 0/1 columns, so that scikit-learn's checks, which make up their own, can run."""
+
+    def fit(self, X, Y):
+        if Y is not None:
+            Y = np.asarray(Y)
+            Y = (Y.reshape(len(Y), -1) > (Y.mean() if Y.dtype.kind in "fiu" else 0)).astype(int)
+        return super().fit(X, Y)
+
+
+def test_scikit_learns_checks():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        outcomes = check_estimator(Anything(), on_fail=None, on_skip=None)
+    failed = {one["check_name"]: str(one["exception"]) for one in outcomes if one["status"] == "failed"}
+    assert not failed, failed
+    assert sum(one["status"] == "passed" for one in outcomes) > 30
+
+
+@pytest.mark.parametrize(
+    ("options", "pieces"),
+    [
+        ({"n_components": 0}, ["n_components=0", "at least 1"]),
+        ({"n_components": 1.5}, ["n_components=1.5"]),
+        ({"n_components": True}, ["n_components=True"]),
+        ({"n_components": 5}, ["n_components=5", "4 labels"]),
+        ({"alpha": -1.0}, ["alpha=-1.0", ">= 0"]),
+        ({"alpha": np.inf}, ["alpha=inf"]),
+    ],
+)
+def test_refuses_options_outside_their_range(options, pieces):
+    with pytest.raises(DataError) as error:
+        PLST(**options).fit(*data())
+    assert all(piece in str(error.value) for piece in pieces), error.value
+
+
+@pytest.mark.parametrize(
+    ("Y", "message"),
+    [
+        (np.array([[0, 1], [2, 0]]), "Y holds 0, 1, 2"),
+        (np.array([[0, 1], [-1, 1]]), "all the same way"),
+        (np.array([0, 1]), "a column a label"),
+    ],
+)
+def test_refuses_other_labels(Y, message):
+    with pytest.raises(DataError, match=message):
+        PLST().fit([[1.0], [2.0]], Y)
+
+
+def test_predicting_before_fitting():
+    with pytest.raises(NotFittedError):
+        PLST().predict([[1.0]])

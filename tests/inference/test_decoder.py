@@ -1,0 +1,291 @@
+"""MAP inference against all labellings written out: every method, every density, cliques of any size, awkward scores."""
+
+import json
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mtldsl.errors import ModelError
+from mtldsl.inference import Cliques, Decoder
+from tests.inference.brute_force import (
+    awkward_scores,
+    largest_scores,
+    random_cliques,
+    rounding,
+    scores_of,
+)
+
+FIXTURE = Path(__file__).parents[3] / "shared" / "fixtures" / "cgm_map_K8.json"
+EXACT = ("elimination", "enumeration")
+METHODS = (*EXACT, "mplp", "auto")
+
+
+def assert_right(cliques, scores, method):
+    decoder = Decoder(cliques, method)
+    found = decoder(scores)
+    best, slack = largest_scores(cliques, scores), rounding(cliques, scores)
+    assert found.labels.dtype == np.uint8 and found.labels.shape == (len(scores), cliques.n_labels)
+    assert set(np.unique(found.labels)) <= {0, 1}
+    # the value is that of the labelling, the bound is one, and a certificate is never wrong
+    assert (np.abs(scores_of(cliques, scores, found.labels) - found.values) <= slack).all()
+    assert (found.values <= best + slack).all()
+    assert (found.upper >= best - slack).all()
+    proven = 1e-9 * (1.0 + np.abs(found.values)) + slack
+    assert (best - found.values)[found.certified].max(initial=0.0) <= proven.max()
+    assert ((best - found.values) <= proven)[found.certified].all()
+    if decoder.is_exact:
+        assert (np.abs(found.values - best) <= slack).all()
+        assert found.certified.all()
+    return decoder, found
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("density", [0.0, 0.15, 0.4, 0.7, 1.0])
+@pytest.mark.parametrize("n_labels", [1, 2, 3, 6, 9])
+def test_graphs_of_every_density(n_labels, density, method):
+    rng = np.random.default_rng([n_labels, int(10 * density)])
+    cliques = random_cliques(rng, n_labels, density)
+    assert_right(cliques, awkward_scores(rng, cliques.n_entries), method)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("density", [0.2, 1.0])
+def test_twelve_labels(density, method):
+    rng = np.random.default_rng(int(10 * density))
+    cliques = random_cliques(rng, 12, density)
+    assert_right(cliques, awkward_scores(rng, cliques.n_entries), method)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("sizes", [(3,), (2, 3), (4,), (2, 3, 4), (5,), (2, 3, 4, 5)], ids=str)
+@pytest.mark.parametrize("density", [0.05, 0.3, 1.0])
+def test_larger_cliques(density, sizes, method):
+    rng = np.random.default_rng([len(sizes), sizes[0], int(100 * density)])
+    for n_labels in (5, 7):
+        cliques = random_cliques(rng, n_labels, density, sizes)
+        assert_right(cliques, awkward_scores(rng, cliques.n_entries), method)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_loss_augmented_is_the_same_with_costs_on_the_nodes(method):
+    rng = np.random.default_rng(3)
+    cliques = random_cliques(rng, 7, 0.6)
+    truth = rng.integers(0, 2, size=(40, 7))
+    scores = rng.normal(size=(40, cliques.n_entries))
+    augmented = scores.copy()
+    for k in range(7):
+        augmented[np.arange(40), 2 * k + 1 - truth[:, k]] += 1.0
+    decoder, found = assert_right(cliques, augmented, method)
+    mistakes = (found.labels != truth).sum(axis=1)
+    assert np.allclose(found.values, scores_of(cliques, scores, found.labels) + mistakes, rtol=0, atol=1e-12)
+    # the hinge is at least 0, since the truth itself is one of the labellings
+    if decoder.is_exact:
+        assert (found.values >= scores_of(cliques, scores, truth) - 1e-12).all()
+
+
+def test_components_and_labels_without_edges():
+    """Two triangles, a chain and two lone labels: the maximum is the sum of the parts' maxima."""
+    members = ((0, 1), (0, 2), (1, 2), (3, 5), (4, 5), (3, 4), (6, 7), (7, 8))
+    cliques = Cliques(11, members)
+    scores = np.random.default_rng(4).normal(size=(20, cliques.n_entries))
+    for method in METHODS:
+        assert_right(cliques, scores, method)
+    alone = Cliques(11)
+    nodes = scores[:, :22]
+    for method in METHODS:
+        found = Decoder(alone, method)(nodes)
+        assert (found.labels == (nodes[:, 1::2] > nodes[:, ::2])).all()
+        assert found.certified.all()
+
+
+@pytest.mark.parametrize("method", ["elimination", "auto"])
+def test_long_chain_against_dynamic_programming(method):
+    """60 labels: a chain's maximum by the recursion m_k(y) = theta_k(y) + max over y' of m_(k-1)(y') + theta_(k-1, k)(y', y)."""
+    K = 60
+    cliques = Cliques(K, tuple((k, k + 1) for k in range(K - 1)))
+    scores = np.random.default_rng(5).normal(size=(10, cliques.n_entries))
+    decoder = Decoder(cliques, method)
+    assert decoder.treewidth == 1 and decoder.method == "elimination"
+    found = decoder(scores)
+    for row, value in zip(scores, found.values, strict=True):
+        best = row[:2].copy()
+        for k in range(1, K):
+            pair = row[2 * K + 4 * (k - 1) :][:4].reshape(2, 2)
+            best = row[2 * k : 2 * k + 2] + (best[:, None] + pair).max(axis=0)
+        assert abs(best.max() - value) <= 1e-11
+
+
+def test_the_treewidth_of_known_graphs():
+    ring = (*((k, k + 1) for k in range(9)), (0, 9))
+    star = tuple((0, k) for k in range(1, 10))
+    grid = tuple((3 * r + c, 3 * r + c + 1) for r in range(3) for c in range(2)) + tuple(
+        (3 * r + c, 3 * r + c + 3) for r in range(2) for c in range(3)
+    )
+    widths = [
+        Decoder(Cliques(K, edges)).treewidth for K, edges in ((10, ring), (10, star), (9, grid), (4, ()))
+    ]
+    assert widths == [2, 1, 3, 0]
+    assert Decoder(Cliques(8, tuple(combinations(range(8), 2)))).treewidth == 7
+
+
+def test_the_method_chosen():
+    def chosen(K, density, sizes=(2,)):
+        return Decoder(random_cliques(np.random.default_rng(0), K, density, sizes)).method
+
+    assert chosen(30, 0.05) == "elimination"
+    assert chosen(10, 1.0) == "enumeration"
+    assert chosen(16, 1.0) == "enumeration"
+    assert chosen(20, 1.0) == "mplp"
+    assert chosen(30, 1.0) == "mplp"
+
+
+def test_seventeen_labels_by_two_methods():
+    rng = np.random.default_rng(6)
+    cliques = random_cliques(rng, 17, 0.35)
+    scores = rng.normal(size=(20, cliques.n_entries))
+    one, two = Decoder(cliques, "elimination")(scores), Decoder(cliques, "enumeration")(scores)
+    assert (np.abs(one.values - two.values) <= rounding(cliques, scores)).all()
+    assert (one.labels == two.labels).all()  # normal scores have no ties
+    bound = Decoder(cliques, "mplp")(scores)
+    assert (bound.upper >= one.values - rounding(cliques, scores)).all()
+    assert (bound.values <= one.values + rounding(cliques, scores)).all()
+
+
+def test_message_passing_is_certified_on_trees():
+    """There the linear relaxation is tight, and a clique's update converges."""
+    rng = np.random.default_rng(7)
+    cliques = Cliques(25, tuple((int(rng.integers(k)), k) for k in range(1, 25)))
+    scores = rng.normal(size=(200, cliques.n_entries))
+    found, exact = Decoder(cliques, "mplp")(scores), Decoder(cliques, "elimination")(scores)
+    assert found.certified.mean() >= 0.95  # messages stop when the bound stalls, so not quite always
+    assert (np.abs(found.values - exact.values) <= rounding(cliques, scores)).mean() >= 0.99
+
+
+def test_message_passing_finds_most_maxima_of_dense_graphs():
+    rng = np.random.default_rng(8)
+    cliques = random_cliques(rng, 14, 1.0)
+    scores = rng.normal(size=(200, cliques.n_entries))
+    found, exact = Decoder(cliques, "mplp")(scores), Decoder(cliques, "enumeration")(scores)
+    assert (found.values >= exact.values - rounding(cliques, scores)).mean() >= 0.97
+    assert (found.upper >= exact.values - rounding(cliques, scores)).all()
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_batch_is_its_instances_one_by_one(method):
+    rng = np.random.default_rng(9)
+    cliques = random_cliques(rng, 8, 0.5)
+    scores = rng.integers(-1, 2, size=(600, cliques.n_entries)).astype(float)  # ties almost everywhere
+    decoder = Decoder(cliques, method)
+    whole = decoder(scores)
+    for other in (decoder(scores, threads=1), decoder(scores, threads=3), Decoder(cliques, method)(scores)):
+        for field in ("labels", "values", "upper", "certified"):
+            assert (getattr(whole, field) == getattr(other, field)).all()
+    for i in range(0, 600, 37):
+        one = decoder(scores[i : i + 1])
+        assert (one.labels[0] == whole.labels[i]).all()
+        assert one.values[0] == whole.values[i] and one.upper[0] == whole.upper[i]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_one_instance_from_compiled_code(method):
+    """What a solver's loop calls: no more than the sizes said is touched, whatever stands in the scratch before."""
+    from mtldsl.inference.kernels.map_one import map_one
+
+    rng = np.random.default_rng(10)
+    for sizes in ((2,), (2, 3)):
+        cliques = random_cliques(rng, 6, 0.6, sizes)
+        decoder = Decoder(cliques, method)
+        scores = rng.normal(size=(5, cliques.n_entries))
+        found = decoder(scores)
+        work, iwork = np.full(decoder.work_size + 3, np.nan), np.full(decoder.iwork_size + 3, -99)
+        for i in range(5):
+            label = np.full(6, 7, dtype=np.uint8)
+            before = scores[i].copy()
+            value, upper = map_one(decoder.code, scores[i], decoder.plan, work, iwork, label)
+            assert value == found.values[i] and upper == found.upper[i]
+            assert (label == found.labels[i]).all()
+            assert (scores[i] == before).all()
+            # with the decoder's own scratch, which for exact methods has no second array
+            own = np.full(6, 7, dtype=np.uint8)
+            assert map_one(decoder.code, scores[i], decoder.plan, *decoder.scratch(), own) == (value, upper)
+            assert (own == label).all()
+        assert np.isnan(work[decoder.work_size :]).all() and (iwork[decoder.iwork_size :] == -99).all()
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_cliques_in_another_order_have_the_same_maximum(method):
+    rng = np.random.default_rng(11)
+    cliques = random_cliques(rng, 8, 0.5, (2, 3))
+    scores = rng.normal(size=(30, cliques.n_entries))
+    order = rng.permutation(cliques.n_cliques)
+    entries = [np.arange(16), *(np.arange(cliques.starts[c], cliques.starts[c + 1]) for c in order)]
+    other = Decoder(cliques.subset(order), method)
+    found = other(scores[:, np.concatenate(entries)])
+    exact = Decoder(cliques, "elimination")(scores)
+    if other.is_exact:
+        assert (np.abs(found.values - exact.values) <= rounding(cliques, scores)).all()
+    assert (found.upper >= exact.values - rounding(cliques, scores)).all()
+
+
+def test_no_instances():
+    found = Decoder(Cliques(3, ((0, 1),)))(np.empty((0, 10)))
+    assert found.labels.shape == (0, 3) and found.values.shape == (0,) and found.certified.shape == (0,)
+
+
+def test_scores_of_other_kinds_are_read():
+    cliques = Cliques(3, ((0, 2),))
+    scores = np.random.default_rng(12).normal(size=(4, 10)).astype(np.float32)
+    decoder = Decoder(cliques)
+    expected = decoder(scores.astype(float)).values
+    assert (decoder(scores).values == expected).all()
+    assert (decoder(np.asfortranarray(scores)).values == expected).all()
+    assert (decoder(scores.tolist()).values == expected).all()
+
+
+@pytest.mark.skipif(not FIXTURE.exists(), reason=f"no fixture at {FIXTURE}")
+@pytest.mark.parametrize("method", METHODS)
+def test_the_fixture(method):
+    data = json.loads(FIXTURE.read_text())
+    cliques = Cliques(data["K"], tuple(map(tuple, data["edges"])))
+    plain = np.array(data["potentials"])
+    augmented, truth = plain.copy(), np.array(data["true_labels"])
+    for k in range(data["K"]):
+        augmented[np.arange(len(truth)), 2 * k + 1 - truth[:, k]] += 1.0
+    decoder = Decoder(cliques, method)
+    for scores, expected in ((plain, data["map"]), (augmented, data["loss_augmented"])):
+        found = decoder(scores)
+        # published to three decimals of the potentials: values are sums of such numbers
+        same = np.abs(found.values - expected["value"]) <= 1e-9
+        assert (found.upper >= np.array(expected["value"]) - 1e-9).all()
+        assert same[found.certified].all()
+        if decoder.is_exact:
+            assert same.all()
+            assert (found.labels == expected["labels"]).all()
+
+
+def test_errors_say_what_to_write():
+    pairs = Cliques(3, ((0, 1),))
+    with pytest.raises(ModelError, match=r"method='viterbi' is unknown. Write one of: 'auto', 'elimination'"):
+        Decoder(pairs, "viterbi")
+    full = Cliques(30, tuple(combinations(range(30), 2)))
+    with pytest.raises(ModelError, match=r"2\^29 on this graph .* Write method='mplp'"):
+        Decoder(full, "elimination")
+    with pytest.raises(ModelError, match=r"2\^30 labellings; it takes at most 24"):
+        Decoder(full, "enumeration")
+    with pytest.raises(ModelError, match="Give at least one label"):
+        Decoder(Cliques(0))
+    for wrong in ((1, 0), (0, 0), (0,), (0, 3), (-1, 2), (0, 1, 1)):
+        with pytest.raises(ModelError, match="ascending"):
+            Decoder(Cliques(3, (wrong,)))
+    decoder = Decoder(pairs)
+    with pytest.raises(ModelError, match=r"shape \(2, 9\) do not fit.*S = 10"):
+        decoder(np.zeros((2, 9)))
+    with pytest.raises(ModelError, match=r"shape \(10,\)"):
+        decoder(np.zeros(10))
+    for bad in (np.nan, np.inf, -np.inf):
+        scores = np.zeros((2, 10))
+        scores[1, 4] = bad
+        with pytest.raises(ModelError, match=r"scores\[1, 4\] is .*finite"):
+            decoder(scores)

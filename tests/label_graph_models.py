@@ -1,0 +1,101 @@
+"""Models over a graph of labels for tests of solvers: data with dependent labels, and objectives by looking at every labelling."""
+
+from __future__ import annotations
+
+import json
+from itertools import combinations, product
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import mtldsl as mtl
+
+FIXTURES = Path(__file__).parents[2] / "shared" / "fixtures"
+
+#: Objectives of the fixtures: name -> (edges, penalty on V).
+KNOWN = {
+    "ssvm_no_edges": ([], mtl.ridge),
+    "ssvm_edges": (None, mtl.ridge),
+    "ssvm_all_edges": ("all", mtl.ridge),
+    "l21sq_edges_r1": (None, mtl.half_squared_group_norm),
+    "relaxation6_r1": ("all", lambda V: mtl.half_squared_k_support_norm(V, 1)),
+    "relaxation6_r2": ("all", lambda V: mtl.half_squared_k_support_norm(V, 2)),
+    "ssvm_3clique": ([(0, 1, 2)], mtl.ridge),
+}
+CASES = [
+    (name, key)
+    for name in ("cgm_n8_K3", "cgm_n12_K4")
+    for key in KNOWN
+    if (name, key) != ("cgm_n8_K3", "ssvm_3clique")
+]
+
+
+def known(name, key):
+    """(problem, optimal objective to 2e-10) of a fixture."""
+    path = FIXTURES / f"{name}.json"
+    if not path.exists():
+        pytest.skip(f"{path} is absent")
+    read = json.loads(path.read_text())
+    tasks = mtl.Tasks.shared(np.array(read["X"]), 2.0 * np.array(read["Y"]) - 1.0)
+    edges, penalty = KNOWN[key]
+    edges = [tuple(edge) for edge in read["edges"]] if edges is None else edges
+    U, V = mtl.NodeWeights(tasks), mtl.EdgeWeights(tasks, edges)
+    objective = mtl.clique_hinge(U, V, tasks) + read["lam"] * (mtl.ridge(U) + penalty(V))
+    return mtl.minimize(objective), read["objective"][key]["clarabel_primal"]
+
+
+def data(n=30, K=4, d=3, seed=0, noise=0.1, edges=((0, 1), (1, 2))):
+    """X (n, d) and Y (n, K) of -1/+1: the best labellings of random weights over `edges`, looked for among all; some labels turned."""
+    rng = np.random.default_rng(seed)
+    X, labellings = rng.normal(size=(n, d)), np.array(list(product((0, 1), repeat=K)))
+    scores = X @ rng.normal(size=(d, 2 * K)) @ _one_hot(labellings)
+    for i, j in edges:
+        if j < K:
+            state = 2 * labellings[:, i] + labellings[:, j]
+            scores = scores + (X @ rng.normal(size=(d, 4)))[:, state]
+    Y = 2.0 * labellings[scores.argmax(axis=1)] - 1.0
+    Y[rng.random(Y.shape) < noise] *= -1.0
+    for k in range(K):  # labels of one class are refused
+        if np.ptp(Y[:, k]) == 0.0:
+            Y[k % n, k] *= -1.0
+    return X, Y
+
+
+def _one_hot(labellings):
+    return np.stack([labellings == 0, labellings == 1], axis=2).reshape(len(labellings), -1).T.astype(float)
+
+
+def model(
+    X, Y, edges="all", r=1, a=0.05, b=None, penalty=None, loss="hamming", sample_weights=None, density=None
+):
+    """clique_hinge + a ridge(U) + b * (half the squared k-support norm of r, or `penalty`) of V; `a` and `b` may be Parameters."""
+    X = sparse.csr_array(X) if density == "sparse" else X
+    tasks = mtl.Tasks.shared(X, Y, sample_weights=sample_weights)
+    U, V = mtl.NodeWeights(tasks), mtl.EdgeWeights(tasks, edges)
+    on_edges = mtl.half_squared_k_support_norm(V, r) if penalty is None else penalty(V)
+    return mtl.minimize(
+        mtl.clique_hinge(U, V, tasks, loss=loss) + a * mtl.ridge(U) + (a if b is None else b) * on_edges
+    )
+
+
+def hinges(problem, solution, X, Y, loss=None):
+    """(n,) the maxima, over every labelling, at a solution's weights: by the definition."""
+    (V,) = [weights for weights in problem.weights if weights.name == "V"]
+    members, K = V.cliques.members, Y.shape[1]
+    labellings, truth = np.array(list(product((0, 1), repeat=K))), (Y > 0).astype(int)
+    blocks = [_one_hot(labellings)], [_one_hot(truth)]
+    for y, into in zip((labellings, truth), blocks, strict=True):
+        for clique in members:
+            values = np.array(list(product((0, 1), repeat=len(clique))))
+            into.append(np.all(y[:, None, list(clique)] == values, axis=2).T.astype(float))
+    scores = X @ np.hstack([solution.blocks["U"], solution.blocks.get("V", np.zeros((X.shape[1], 0)))])
+    costs = np.ones(K) if loss is None else np.asarray(loss, float)
+    delta = (labellings[None] != truth[:, None]) @ costs
+    own = np.einsum("ns,sn->n", scores, np.vstack(blocks[1]))
+    return (scores @ np.vstack(blocks[0]) + delta).max(axis=1) - own
+
+
+def all_pairs(K):
+    return list(combinations(range(K), 2))

@@ -1,0 +1,282 @@
+"""The reference of models over a graph of labels: optima known from elsewhere, and its own pieces by hand."""
+
+import json
+from itertools import combinations
+from pathlib import Path
+
+import cvxpy as cp
+import numpy as np
+import pytest
+from mtldsl.reference.column_groups import Shares, best_shares
+from mtldsl.reference.compile import to_cvxpy, workload
+from mtldsl.reference.label_graph import LARGEST_STATED, best_labelling, choices, labellings
+from mtldsl.reference.registry import FORMULAS
+from mtldsl.reference.solve import solve_reference
+from scipy.optimize import minimize
+
+import mtldsl as mtl
+from mtldsl.atoms.regularizers import HalfSquaredGroupNorm, HalfSquaredKSupportNorm
+from mtldsl.certificate import certify
+
+FIXTURES = Path(__file__).parents[3] / "shared" / "fixtures"
+
+
+def fixture(name):
+    path = FIXTURES / f"{name}.json"
+    if not path.exists():
+        pytest.skip(f"{path} is absent")
+    return json.loads(path.read_text())
+
+
+def model_of(known, edges, penalty):
+    """clique_hinge + lam ridge(U) + lam * penalty(V)."""
+    tasks = mtl.Tasks.shared(np.array(known["X"]), 2.0 * np.array(known["Y"]) - 1.0)
+    U, V = mtl.NodeWeights(tasks), mtl.EdgeWeights(tasks, edges)
+    return mtl.minimize(mtl.clique_hinge(U, V, tasks) + known["lam"] * (mtl.ridge(U) + penalty(V)))
+
+
+def support(r):
+    return lambda V: mtl.half_squared_k_support_norm(V, r)
+
+
+def pairs(known):
+    return [tuple(edge) for edge in known["edges"]]
+
+
+def _groups_of_edges(known):
+    """The groups of edges of l21sq_groups as groups of columns, four an edge."""
+    return [
+        [4 * e + v for e in group for v in range(4)] for group in known["objective"]["l21sq_groups"]["groups"]
+    ]
+
+
+#: name in the fixtures -> model
+KNOWN = {
+    "ssvm_no_edges": lambda known: model_of(known, [], mtl.ridge),
+    "ssvm_edges": lambda known: model_of(known, pairs(known), mtl.ridge),
+    "ssvm_all_edges": lambda known: model_of(known, "all", mtl.ridge),
+    "l21sq_edges_r1": lambda known: model_of(known, pairs(known), mtl.half_squared_group_norm),
+    "relaxation6_r1": lambda known: model_of(known, "all", support(1)),
+    "relaxation6_r2": lambda known: model_of(known, "all", support(2)),
+    "l21sq_groups": lambda known: model_of(
+        known, pairs(known), lambda V: mtl.half_squared_group_norm(V, columns=_groups_of_edges(known))
+    ),
+    "ssvm_3clique": lambda known: model_of(
+        known, [tuple(clique) for clique in known["objective"]["ssvm_3clique"]["cliques"]], mtl.ridge
+    ),
+}
+CASES = [("cgm_n8_K3", key) for key in KNOWN if key != "ssvm_3clique"] + [
+    ("cgm_n12_K4", key) for key in KNOWN
+]
+
+
+@pytest.mark.parametrize("name, key", CASES)
+def test_known_optima(name, key):
+    """To 1e-8, with a bound from the multipliers of the ties: the fixtures are given to nine digits."""
+    known = fixture(name)
+    form = KNOWN[key](known).form()
+    point = solve_reference(form)
+    expected = known["objective"][key]["clarabel_primal"]
+    assert point.objective == pytest.approx(expected, abs=1e-8)
+    found = certify(form, point.blocks, point.loss_duals, point.function_duals)
+    assert found.objective == pytest.approx(expected, abs=1e-8)
+    assert expected - 1e-8 <= found.dual_bound <= expected + 1e-8
+    if "v_norms" in known["objective"][key]:
+        V = point.blocks["V"].reshape(form.shapes["V"][0], -1, 4)
+        norms = np.linalg.norm(V, axis=(0, 2))
+        np.testing.assert_allclose(norms, known["objective"][key]["v_norms"], atol=1e-4)
+
+
+@pytest.mark.parametrize("name", ["cgm_n8_K3", "cgm_n12_K4"])
+@pytest.mark.parametrize("r", [1, 2])
+def test_the_best_graph_of_r_edges_by_trying_all(name, r):
+    """The integer problem (3): the structured SVM on every graph of r edges."""
+    known = fixture(name)
+    expected = known["objective"][f"integer3_r{r}"]
+    values = {
+        edges: solve_reference(model_of(known, list(edges), mtl.ridge).form()).objective
+        for edges in combinations(map(tuple, known["all_edges"]), r)
+    }
+    best, second = sorted(values, key=values.get)[:2]
+    assert sorted(best) == sorted(map(tuple, expected["edges"]))
+    assert values[best] == pytest.approx(expected["clarabel_primal"], abs=1e-8)
+    assert values[second] == pytest.approx(expected["second_best"], abs=1e-6)
+    relaxed = solve_reference(KNOWN[f"relaxation6_r{r}"](known).form()).objective
+    assert solve_reference(KNOWN["ssvm_all_edges"](known).form()).objective <= relaxed <= values[best] + 1e-9
+
+
+# ------------------------------------------------------------------------------------------------ its pieces
+
+
+def test_choices_by_hand():
+    every = labellings(3)
+    np.testing.assert_array_equal(every[[0, 1, 4, 7]], [[0, 0, 0], [0, 0, 1], [1, 0, 0], [1, 1, 1]])
+    chosen = choices([(0, 2)], np.array([[1, 0, 0]])).toarray()
+    np.testing.assert_array_equal(chosen, [[0, 1, 1, 0, 1, 0, 0, 0, 1, 0]])
+    triple = choices([(0, 1, 2)], every).toarray()[:, 6:]
+    np.testing.assert_array_equal(triple, np.eye(8))
+
+
+def test_best_labelling_on_the_fixture_of_eight_labels():
+    """Plain and with the Hamming loss added; the fixture's values have three decimals, as its potentials have."""
+    known = fixture("cgm_map_K8")
+    K, edges = known["K"], [tuple(edge) for edge in known["edges"]]
+    scores, truth = np.array(known["potentials"]), np.array(known["true_labels"])
+    augmented = scores.copy()
+    np.put_along_axis(
+        augmented,
+        2 * np.arange(K) + 1 - truth,
+        1.0 + np.take_along_axis(scores, 2 * np.arange(K) + 1 - truth, 1),
+        1,
+    )
+    for table, expected in ((scores, known["map"]), (augmented, known["loss_augmented"])):
+        labels, values = best_labelling(edges, K, table)
+        np.testing.assert_allclose(values, expected["value"], atol=1e-9)
+        np.testing.assert_array_equal(labels, expected["labels"])
+
+
+def by_loops(z, labels, members, costs) -> tuple[float, float]:
+    """(clique hinge, log-likelihood loss) of one sample, labelling by labelling and score by score."""
+    K, values, wrong = len(labels), [], []
+    for number in range(2**K):
+        y = [number >> k & 1 for k in range(K)]
+        total, start = sum(z[2 * k + y[k]] for k in range(K)), 2 * K
+        for clique in members:
+            place = 0
+            for k in clique:
+                place = 2 * place + y[k]
+            total += z[start + place]
+            start += 2 ** len(clique)
+        values.append(total)
+        wrong.append(sum(cost for cost, a, b in zip(costs, y, labels, strict=True) if a != b))
+    own = values[sum(int(y) << k for k, y in enumerate(labels))]
+    hinge = max(v + w for v, w in zip(values, wrong, strict=True)) - own
+    return hinge, np.logaddexp.reduce(values) - own
+
+
+@pytest.mark.parametrize("members", [(), ((0, 1),), ((0, 2), (1, 2)), ((0, 1, 2), (1, 2)), ((0, 1, 2, 3),)])
+def test_losses_by_loops_over_labellings(members):
+    rng = np.random.default_rng(len(members))
+    K, n = 4 if len(members) == 1 else 3, 5
+    labels, s = rng.integers(0, 2, size=(n, K)), rng.uniform(0.5, 2.0, size=n)
+    X = rng.normal(size=(n, 3))
+    tasks = mtl.Tasks.shared(X, 2.0 * labels - 1.0, sample_weights=s)
+    U, V = mtl.NodeWeights(tasks), mtl.EdgeWeights(tasks, members)
+    point = {"U": rng.normal(size=U.shape), "V": rng.normal(size=V.shape)}
+    scores, costs = X @ np.hstack([point["U"], point["V"]]), [0.5, 0.0, 2.0, 1.0][:K]
+    hinges, likelihoods = np.transpose(
+        [by_loops(z, y, members, costs) for z, y in zip(scores, labels, strict=True)]
+    )
+    for word, expected in (
+        (mtl.clique_hinge(U, V, tasks, loss=costs), hinges),
+        (mtl.pairwise_log_loss(U, V, tasks), likelihoods),
+    ):
+        model = to_cvxpy(mtl.minimize(word + mtl.ridge(U) + mtl.ridge(V)).form())
+        penalty = 0.5 * sum(np.sum(block**2) for block in point.values())
+        found = model.objective_value(
+            {name: block for name, block in point.items() if name in model.variables}
+        )
+        assert found == pytest.approx(s @ expected / s.sum() + penalty, rel=1e-12)
+
+
+# ------------------------------------------------------------------------------------------ groups and their shares
+
+
+def test_penalties_of_groups_by_hand():
+    """Norms 3, 2 and 1: with two shares for three groups all are equal to the norms over (3 + 2 + 1) / 2."""
+    W = cp.Constant(np.array([[3.0, 0.0, 0.6], [0.0, 2.0, 0.8]]))
+    value = lambda word, atom: float(FORMULAS[word](W, atom).value)  # noqa: E731
+    assert value("half_squared_group_norm", HalfSquaredGroupNorm()) == pytest.approx(18.0)
+    assert value("half_squared_group_norm", HalfSquaredGroupNorm([[0], [1, 2]])) == pytest.approx(
+        (3 + 5**0.5) ** 2 / 2
+    )
+    for r, expected in ((1, 18.0), (2, 9.0), (3, 7.0), (4, 7.0)):
+        assert value("half_squared_k_support_norm", HalfSquaredKSupportNorm(r)) == pytest.approx(expected)
+
+
+def test_best_shares_against_a_general_optimizer():
+    rng = np.random.default_rng(0)
+    for q in (1, 2, 5, 9):
+        for r in range(1, q + 2):
+            a = rng.exponential(size=q) * 10.0 ** rng.uniform(-1, 1)
+            eta = best_shares(a, r)
+            assert np.all((eta >= 0) & (eta <= 1)) and eta.sum() <= min(r, q) * (1 + 1e-14)
+            found = minimize(
+                lambda e, a=a: 0.5 * np.sum(a**2 / e), np.full(q, min(1.0, r / q)), jac=lambda e, a=a: -0.5 * a**2 / e**2,
+                bounds=[(1e-4, 1.0)] * q, constraints={"type": "ineq", "fun": lambda e, r=r: r - e.sum()},
+            )  # fmt: skip
+            feasible = found.x / max(1.0, found.x.sum() / r)
+            best, other = 0.5 * np.sum(a**2 / eta), 0.5 * np.sum(a**2 / feasible)
+            assert best <= other * (1 + 1e-12) and best == pytest.approx(other, rel=1e-4)
+
+
+@pytest.mark.parametrize("columns", [None, [[0, 1], [2, 3], [4, 5]], [[5, 0], [1], [2, 4, 3]]])
+@pytest.mark.parametrize("r", [1, 2, 7])
+def test_least_over_shares_is_the_supremum_of_its_dual(columns, r):
+    """Omega_r(W) = sup of <Z, W> - 1/2 the sum of the r largest ||Z_c||^2, by cvxpy; and at r = 1 the squared norm."""
+    W = np.random.default_rng(1).normal(size=(3, 6))
+    groups = [[c] for c in range(6)] if columns is None else columns
+    value = FORMULAS["half_squared_k_support_norm"](cp.Constant(W), HalfSquaredKSupportNorm(r, columns)).value
+    Z = cp.Variable(W.shape)
+    squares = cp.hstack([cp.sum_squares(Z[:, group]) for group in groups])
+    problem = cp.Problem(
+        cp.Maximize(cp.sum(cp.multiply(W, Z)) - 0.5 * cp.sum_largest(squares, min(r, len(groups))))
+        if r < len(groups)
+        else cp.Maximize(cp.sum(cp.multiply(W, Z)) - 0.5 * cp.sum(squares))
+    )
+    problem.solve(solver="CLARABEL")
+    assert float(value) == pytest.approx(problem.value, rel=1e-6)
+    if r == 1:
+        squared = FORMULAS["half_squared_group_norm"](cp.Constant(W), HalfSquaredGroupNorm(columns)).value
+        assert float(value) == pytest.approx(float(squared), rel=1e-12)
+    if r == 7:
+        assert float(value) == pytest.approx(0.5 * np.sum(W**2), rel=1e-14)
+
+
+def test_a_group_of_zeros_has_a_share_that_costs_nothing():
+    W = np.array([[1.0, 2.0, 0.0], [0.0, 1.0, 0.0]])
+    shares = Shares(cp.Constant(W), HalfSquaredKSupportNorm(2))
+    shares.settle()
+    assert float(shares.value.value) == pytest.approx(3.0, rel=1e-15)
+    np.testing.assert_allclose(shares.eta.value, [1.0, 1.0, 0.0], atol=1e-300)
+    zero = Shares(cp.Constant(0.0 * W), HalfSquaredKSupportNorm(2))
+    zero.settle()
+    assert float(zero.value.value) == 0.0
+
+
+# ---------------------------------------------------------------------------------------------------- its limits
+
+
+def of_size(K, n=4):
+    rng = np.random.default_rng(0)
+    Y = np.where(rng.random((n, K)) < 0.5, 1.0, -1.0)
+    Y[0], Y[1] = 1.0, -1.0
+    tasks = mtl.Tasks.shared(rng.normal(size=(n, 2)), Y)
+    U, V = mtl.NodeWeights(tasks), mtl.EdgeWeights(tasks, [(0, 1)])
+    return mtl.minimize(mtl.clique_hinge(U, V, tasks) + 0.1 * mtl.ridge(U) + 0.1 * mtl.ridge(V))
+
+
+def test_more_labels_than_can_be_stated_are_refused_before_anything_is_solved():
+    problem = of_size(7)
+    for call in (problem.to_cvxpy, problem.cross_check, lambda: problem.solve("cvxpy")):
+        with pytest.raises(
+            mtl.ModelError,
+            match=r"clique_hinge\(U, V, tasks\).*7 labels have 2\^7.*tasks.select\(range\(6\)\)",
+        ):
+            call()
+    assert of_size(6).solve("cvxpy").status == "optimal"
+
+
+def test_more_samples_than_can_be_stated_are_refused_and_cross_checked_on_some():
+    n = LARGEST_STATED // 4 + 1
+    problem = of_size(2, n)
+    with pytest.raises(mtl.ModelError, match=r"tasks.subsample\(25000\)"):
+        problem.to_cvxpy()
+    check = problem.cross_check(max_size=20_000)
+    assert check.agrees and "rows a task" in check.scope, check
+
+
+def test_workload_grows_with_labellings_and_samples():
+    small, wide, long = of_size(3), of_size(5), of_size(3, 40)
+    assert workload(wide.form()) > 4 * workload(small.form())
+    assert workload(long.form()) == pytest.approx(10 * workload(small.form()), rel=1e-12)

@@ -1,0 +1,201 @@
+"""Clique generation on models of many shapes against the reference, which states every labelling; and what must not change a result."""
+
+import numpy as np
+import pytest
+
+import mtldsl as mtl
+from tests.label_graph_models import all_pairs, data, model
+
+STAR = ((0, 1), (0, 2), (0, 3), (0, 4))
+
+
+def same_row_twice():
+    X, Y = data(n=16, K=3, seed=3)
+    X, Y = np.repeat(X, 2, axis=0), np.repeat(Y, 2, axis=0)
+    Y[1::4] *= -1.0
+    X[:6], X[:, 1] = 0.0, 0.0
+    return model(X, Y, a=0.02)
+
+
+def one_positive_row_a_label():
+    X, Y = data(n=20, K=4)
+    Y[:] = -1.0
+    Y[np.arange(4), np.arange(4)] = 1.0
+    return model(X, Y, r=2)
+
+
+MODELS = {
+    "weighted_hamming": lambda: model(*data(), loss=[2.0, 0.5, 0.0, 1.3]),
+    "sample_weights": lambda: model(*data(), sample_weights=np.linspace(0.1, 2.0, 30)),
+    "weights_on_few_samples": lambda: model(*data(), sample_weights=np.r_[np.full(10, 1e-6), np.ones(20)]),
+    "unequal_coefficients": lambda: model(*data(), a=0.2, b=0.01),
+    "unequal_coefficients_the_other_way": lambda: model(*data(), a=0.01, b=0.3, r=2),
+    "plain_ssvm": lambda: model(*data(), penalty=mtl.ridge),
+    "r_as_large_as_the_graph": lambda: model(*data(), r=6),
+    "r_beyond": lambda: model(*data(), r=9, edges=[(0, 1), (1, 2)]),
+    "r_one_less_than_the_graph": lambda: model(*data(), r=5),
+    "group_norm": lambda: model(*data(), penalty=mtl.half_squared_group_norm),
+    "no_edges": lambda: model(*data(), edges=[], penalty=mtl.ridge),
+    "no_edges_group_norm": lambda: model(*data(), edges=[], penalty=mtl.half_squared_group_norm),
+    "no_edges_k_support": lambda: model(*data(), edges=[], r=2),
+    "one_label": lambda: model(*data(K=1), penalty=mtl.ridge),
+    "one_edge": lambda: model(*data(K=2, edges=((0, 1),))),
+    "triples": lambda: model(*data(n=20), edges=[(0, 1, 2), (0, 1, 3), (1, 2, 3)]),
+    "mixed_cliques": lambda: model(*data(n=20), edges=[(0, 1), (1, 2, 3), (0, 2), (0, 1, 2, 3)], r=2),
+    "sparse": lambda: model(*data(), density="sparse"),
+    "same_row_twice": same_row_twice,
+    "one_positive_row_a_label": one_positive_row_a_label,
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_optimum_and_bound_are_the_references(name):
+    """The optimum lies between bound and objective at every look; digits: what the reference is proven to."""
+    problem = MODELS[name]()
+    reference = problem.solve("cvxpy", tol=1e-7)
+    assert reference.status == "optimal"
+    solution = problem.solve("clique_generation", tol=1e-6)
+    assert solution.status == "optimal"
+    assert solution.gap <= 1e-6
+    digits = 1e-9 * max(1.0, reference.objective)
+    for row in solution.history:
+        assert row["dual_bound"] <= reference.objective + digits
+        assert row["objective"] >= reference.dual_bound - digits
+    assert solution.objective <= reference.objective * (1.0 + 1e-6) + digits
+
+
+@pytest.mark.parametrize("penalty", [mtl.l21_norm, mtl.trace_norm])
+def test_other_penalties_are_solved_by_admm(penalty):
+    X, Y = data(n=12, K=3)
+    problem = model(X, Y, penalty=penalty)
+    solution = problem.solve(tol=1e-4)
+    assert (solution.solver, solution.status) == ("admm", "optimal")
+    reference = problem.solve("cvxpy", tol=1e-7)
+    assert (
+        solution.dual_bound - 1e-8 <= reference.objective <= solution.objective + 1e-8
+    )  # the reference is proven to 1e-7
+    on_labels = mtl.Tasks.shared(X, Y)
+    U, V = mtl.NodeWeights(on_labels), mtl.EdgeWeights(on_labels)
+    other = mtl.minimize(mtl.clique_hinge(U, V, on_labels) + 0.05 * penalty(U) + 0.05 * mtl.ridge(V))
+    assert other.solve(tol=1e-3).objective == pytest.approx(
+        other.solve("cvxpy", tol=1e-7).objective, rel=1e-3
+    )
+
+
+# ------------------------------------------------------------------------------------- what must not change a result
+
+
+def test_sample_weights_are_replication():
+    X, Y = data(n=20)
+    counts = np.random.default_rng(0).integers(1, 4, size=20)
+    weighted = model(X, Y, sample_weights=counts.astype(float)).solve("clique_generation", tol=1e-7)
+    repeated = model(np.repeat(X, counts, axis=0), np.repeat(Y, counts, axis=0)).solve(
+        "clique_generation", tol=1e-7
+    )
+    assert weighted.objective == pytest.approx(repeated.objective, rel=2e-7)
+
+
+def test_a_clique_that_is_not_needed_changes_nothing():
+    """The optimum over all pairs is that over those with weights."""
+    X, Y = data(n=40, K=5)
+    whole = model(X, Y, a=0.2).solve("clique_generation", tol=1e-7)
+    norms = (whole.V**2).sum(axis=0).reshape(-1, 4).sum(axis=1)
+    kept = [edge for edge, norm in zip(all_pairs(5), norms, strict=True) if norm > 0]
+    assert 0 < len(kept) < 10
+    assert model(X, Y, edges=kept, a=0.2).solve("clique_generation", tol=1e-7).objective == pytest.approx(
+        whole.objective, rel=2e-7
+    )
+
+
+def test_rows_and_labels_in_another_order():
+    X, Y = data(n=40, K=4)
+    rows, labels = np.random.default_rng(0).permutation(40), [2, 0, 3, 1]
+    one = model(X, Y, r=2).solve("clique_generation", tol=1e-7)
+    other = model(X[rows], Y[rows][:, labels], r=2).solve("clique_generation", tol=1e-7)
+    turned = model(X, -Y, r=2).solve("clique_generation", tol=1e-7)
+    assert other.objective == pytest.approx(one.objective, rel=2e-7)
+    assert turned.objective == pytest.approx(one.objective, rel=2e-7)
+
+
+def test_scaled_inputs_are_scaled_coefficients():
+    """X -> t X and a -> t^2 a has the weights W / t and the same objective; by powers of two all roundings are the same."""
+    X, Y = data()
+    one = model(X, Y, a=0.05).solve("clique_generation", tol=1e-7)
+    for t in (2.0**-10, 2.0**10):
+        other = model(t * X, Y, a=0.05 * t**2).solve("clique_generation", tol=1e-7)
+        assert other.iterations == one.iterations
+        assert other.objective == pytest.approx(one.objective, rel=1e-12)
+
+
+def test_laws_of_the_optimum():
+    """The two columns of a label are opposite, and the four of an edge sum to zero: whatever the multipliers are."""
+    X, Y = data()
+    solution = model(X, Y, r=2).solve("clique_generation", tol=1e-3)
+    np.testing.assert_allclose(solution.U[:, 0::2], -solution.U[:, 1::2], atol=1e-12)
+    np.testing.assert_allclose(solution.V.reshape(3, -1, 4).sum(axis=2), 0.0, atol=1e-12)
+
+
+def test_without_edges_labels_are_support_vector_machines_of_their_own():
+    """U = (-b, b) / 2, so that a / 2 ||U||^2 is a / 4 ||b||^2."""
+    X, Y = data(n=40)
+    joint = model(X, Y, edges=[], penalty=mtl.ridge, a=0.1).solve("clique_generation", tol=1e-7)
+    tasks = mtl.Tasks.shared(X, Y)
+    W = mtl.Weights(tasks)
+    apart = mtl.minimize((1 / 40) * mtl.hinge_loss(W, tasks) + 0.05 * mtl.ridge(W)).solve(
+        "dual_ascent", tol=1e-7
+    )
+    assert joint.objective == pytest.approx(apart.objective, rel=2e-7)
+    np.testing.assert_allclose(joint.U[:, 1::2] - joint.U[:, 0::2], apart.W, atol=1e-3)
+
+
+# ---------------------------------------------------------------------------------------------------------- warm starts
+
+
+def test_warm_starts_along_lambda_take_fewer_epochs():
+    X, Y = data(n=200, K=6, d=5, edges=STAR)
+    lam = mtl.Parameter(1.0, name="lam")
+    problem = model(X, Y, a=lam, b=lam)
+    values = np.geomspace(0.1, 0.01, 6)
+    warm = list(problem.path(lam, values, solver="clique_generation", tol=1e-3))
+    cold = []
+    for value in values:
+        lam.value = value
+        cold.append(problem.solve("clique_generation", tol=1e-3))
+    for one, other in zip(warm, cold, strict=True):
+        assert one.status == other.status == "optimal"
+        assert one.objective == pytest.approx(other.objective, rel=2e-3)
+    assert sum(s.iterations for s in warm) < 0.8 * sum(s.iterations for s in cold)
+
+
+def test_warm_starts_along_r_take_fewer_epochs():
+    X, Y = data(n=200, K=8, d=5, edges=(*STAR, (4, 5), (6, 7)))
+    warm, cold, before = 0, 0, None
+    for r in (1, 2, 4, 6):
+        problem = model(X, Y, r=r, a=0.01)
+        fresh = problem.solve("clique_generation", tol=1e-3)
+        if before is not None:
+            started = problem.solve("clique_generation", tol=1e-3, warm_start=before)
+            assert started.status == fresh.status == "optimal"
+            assert started.objective == pytest.approx(fresh.objective, rel=2e-3)
+            warm, cold = warm + started.iterations, cold + fresh.iterations
+        before = fresh
+    assert warm < cold
+
+
+def test_a_solution_of_other_labels_is_a_start_all_the_same():
+    """Its random labellings are of other true ones: they must not be taken for these."""
+    X, Y = data(n=40)
+    other = model(X, np.roll(Y, 7, axis=0)).solve("clique_generation", tol=1e-3)
+    problem = model(X, Y)
+    cold = problem.solve("clique_generation", tol=1e-5)
+    warm = problem.solve("clique_generation", tol=1e-5, warm_start=other, max_seconds=20)
+    assert warm.status == "optimal"
+    assert warm.objective == pytest.approx(cold.objective, rel=2e-5)
+
+
+def test_a_solution_over_other_edges_is_a_start_all_the_same():
+    X, Y = data(n=40)
+    one = model(X, Y, edges=[(0, 1), (2, 3)]).solve("clique_generation", tol=1e-3)
+    problem = model(X, Y, edges=[(0, 2), (1, 3)])
+    warm = problem.solve("clique_generation", tol=1e-5, warm_start=one)
+    assert warm.objective == pytest.approx(problem.solve("clique_generation", tol=1e-5).objective, rel=2e-5)
