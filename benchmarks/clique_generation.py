@@ -111,7 +111,7 @@ def clarabel(quick: bool) -> list[str]:
         "ratio to 1e-3 | ratio to 1e-6 |",
         "|---|---|---|---|---|---|---|",
     ]
-    ring = tuple((k, k + 1) for k in range(5)) + ((0, 5),)
+    ring = (*((k, k + 1) for k in range(5)), (0, 5))
     n = 50 if quick else 500
     for K, candidates, noise in ((4, "all", 0.0), (4, "all", 0.05), (6, ring, 0.05)):
         tasks = make_label_graph(K, 10, ((0, 1), (1, 2), (2, 3)), n, 2, noise, random_state=0).train

@@ -113,7 +113,7 @@ if is_scene:
     print(f"""
    Every image has a label, but a classifier a label leaves a third of the test images without: it says "no" to each of six labels where it is not sure. An edge
    scores pairs of answers, and "neither" is one of them: whether two labels both stay away is decided together.
-   The learned graph has as few wrong labels as all 15 edges have, with {len(chosen[f'CGM, r = {R}'].label_graph.used)}; all edges name more labels, and their F1 is higher. The refit brings little here.""")
+   The learned graph has as few wrong labels as all 15 edges have, with {len(chosen[f"CGM, r = {R}"].label_graph.used)}; all edges name more labels, and their F1 is higher. The refit brings little here.""")
     assert on_test["no edge"][3] > 2 * on_test[f"CGM, r = {R}"][3]
 
 # ----------------------------------------------------------------------------------------------------------- the graph
@@ -140,6 +140,7 @@ if is_scene:
     first = next(edge for edge in solution.graph.edges if solution.graph.edges[edge]["added"] == 1)
     i, j = (at[name] for name in first)
     print(f"""   The first edge was {first[0]} - {first[1]}, which {"no" if together[i, j] == 0 else f"{together[i, j]:.1%} of the"} image has together: both have warm colours, and an image is one or the other.
+   It repels in {1 - solution.graph.edges[first]["attraction"]:.0%} of the training rows, and {together[i, i] + together[j, j]:.0%} have one of the two: elsewhere it says "neither".
    An edge is where two labels compete for the same images, or where one image has both; a table of labels, without the inputs, cannot say the first.""")
     assert set(first) == {"Sunset", "FallFoliage"} and together[i, j] == 0
 else:
@@ -182,7 +183,8 @@ def picture(path: Path) -> None:
 
     from mtldsl.report import co_occurrence_plot, graph_plot, label_order
 
-    figure, (left, right) = plt.subplots(1, 2, figsize=(11.5, 5.2), layout="constrained")
+    figure = plt.figure(figsize=(11.5, 4.8), layout="constrained")
+    left, right = (half.subplots() for half in figure.subfigures(1, 2, width_ratios=[1, 1.15]))
     around = label_order(solution)
     graph_plot(solution, order=around, title="The learned graph", ax=left)
     co_occurrence_plot(given, order=around, title="Which labels stand together in the data", ax=right)

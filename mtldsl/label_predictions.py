@@ -10,6 +10,9 @@ from mtldsl.inference import Cliques, Decoded, Decoder, LogPartition
 
 __all__ = ["LabelPredictions"]
 
+#: Labellings that are looked at, over all rows, before rows stay unproven: 2^20 of each take a millisecond.
+_ENUMERATED = 5_000_000_000
+
 
 class LabelPredictions:
     """Labellings of inputs (n, d) under weights (d, S): the columns of the labels, then those of the cliques (`Cliques`).
@@ -44,12 +47,25 @@ class LabelPredictions:
 
     def decode(self, inputs) -> Decoded:
         """The best labelling of every row, and whether it is proven to be the best."""
-        return self.decoder(self.scores(inputs))
+        return self._best(self.scores(inputs))
+
+    def _best(self, scores) -> Decoded:
+        """What message passing cannot prove is enumerated, where that takes no more than seconds."""
+        found = self.decoder(scores)
+        left = np.flatnonzero(~found.certified)
+        if not left.size or left.size * 2**self.cliques.n_labels > _ENUMERATED:
+            return found
+        again = Decoder(self.cliques, "enumeration")(scores[left])
+        for whole, part in zip(
+            (found.labels, found.values, found.upper), (again.labels, again.values, again.upper), strict=True
+        ):
+            whole[left] = part
+        return found
 
     def margins(self, inputs) -> np.ndarray:
         """(n, K): by how much the score falls where one label of the best labelling is turned, + where that label is 1, - where it is 0."""
         scores = self.scores(inputs)
-        labels = self.decoder(scores).labels
+        labels = self._best(scores).labels
         return np.where(labels == 1, 1.0, -1.0) * self.falls(scores, labels)
 
     def falls(self, scores, labels) -> np.ndarray:
@@ -75,7 +91,7 @@ class LabelPredictions:
     def usage(self, inputs) -> np.ndarray:
         """(number of cliques that take part,): the share of rows whose best labelling is another one without that clique."""
         scores = self.scores(inputs)
-        whole, n_cliques = self.decoder(scores).labels, self.cliques.n_cliques
+        whole, n_cliques = self._best(scores).labels, self.cliques.n_cliques
         shares = np.empty(n_cliques)
         for c in range(n_cliques):
             others = self.cliques.subset(np.delete(np.arange(n_cliques), c))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from sklearn.metrics import f1_score, hamming_loss, precision_score, recall_score
@@ -62,6 +63,7 @@ def fold_part(name: str, fold: int, quick: bool = False) -> Part:
     return Part(*_prepared(tasks.take_rows(train_rows), tasks.take_rows(held_out), standardised))
 
 
+@lru_cache(maxsize=1)  # the same rows for every method, and a graph selected on them once
 def inner_part(part: Part, seed: int) -> Part:
     """The training rows split once more, to choose a parameter on; statistics of standardised features stay those of all."""
     inner, validation = part.train.split(INNER, seed)

@@ -202,7 +202,7 @@ def _real(name, rows) -> list[str]:
         "",
         "| method | "
         + " | ".join(NAMES[measure] for measure in MEASURES)
-        + " | edges | s a fit | slowest | chosen |",
+        + " | edges | not certified | s a fit | slowest | chosen |",
         "|---" * (len(MEASURES) + 6) + "|",
     ]
     for method in METHODS:

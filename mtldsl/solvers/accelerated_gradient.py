@@ -41,6 +41,9 @@ class AcceleratedGradient:
         gradient = self.smooth.gradient(slopes)
         weights = {}
         for name, at in self.layout.slices.items():
+            if at.stop == at.start:  # a block without columns
+                weights[name] = 1.0
+                continue
             d = np.zeros(self.layout.size)
             size = np.linalg.norm(gradient[at])
             d[at] = gradient[at] / size if size > 0 else 1.0 / math.sqrt(at.stop - at.start)

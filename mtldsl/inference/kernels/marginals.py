@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from numba import njit
 
-__all__ = ["entry_of", "fill_changes"]
+__all__ = ["choose", "entry_of", "fill_changes"]
 
 
 @njit(cache=True, nogil=True)
@@ -14,6 +14,16 @@ def entry_of(table, sizes, starts, c, label):
     for place in range(sizes[c]):
         number = 2 * number + label[table[c, place]]
     return starts[c] + number
+
+
+@njit(cache=True, nogil=True)
+def choose(table, sizes, starts, label, entries):
+    """The entries that a labelling chooses: the nodes', then the cliques'."""
+    K = label.size
+    for k in range(K):
+        entries[k] = 2 * k + label[k]
+    for c in range(sizes.size):
+        entries[K + c] = entry_of(table, sizes, starts, c, label)
 
 
 @njit(cache=True, nogil=True)

@@ -6,12 +6,22 @@ import numpy as np
 from numba import njit
 
 from mtldsl.inference.kernels.map_one import map_one
-from mtldsl.inference.kernels.marginals import entry_of
+from mtldsl.inference.kernels.marginals import choose
 
-__all__ = ["ascend", "shares"]
+__all__ = ["ascend", "multiply", "shares"]
 
 #: A step is long enough where the dual value rises along it by no more than this share of what it did.
 _SLACK = 0.1
+
+
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
+def multiply(Z, x, products):
+    """products = Z x. Sums may be taken in any order, as BLAS does, whose binding takes longer to compile."""
+    for s in range(Z.shape[0]):
+        total = 0.0
+        for f in range(x.size):
+            total += Z[s, f] * x[f]
+        products[s] = total
 
 
 @njit(cache=True, nogil=True)
@@ -83,16 +93,6 @@ def _fill_scores(products, factors, margins, starts, scores):
 
 
 @njit(cache=True, nogil=True)
-def _choose(table, sizes, starts, label, entries):
-    """The entries that a labelling chooses: the nodes', then the cliques'."""
-    K = label.size
-    for k in range(K):
-        entries[k] = 2 * k + label[k]
-    for c in range(sizes.size):
-        entries[K + c] = entry_of(table, sizes, starts, c, label)
-
-
-@njit(cache=True, nogil=True)
 def _score(scores, entries):
     total = 0.0
     for e in entries:
@@ -140,7 +140,7 @@ def ascend(
     for i in visits:
         w, length = weights[i], lengths[i]
         x = X[i]
-        np.dot(Z, x, products)
+        multiply(Z, x, products)
         for k in range(K):
             margins[2 * k + truth[i, k]] = 0.0
             margins[2 * k + 1 - truth[i, k]] = costs[k]
@@ -151,12 +151,12 @@ def ascend(
         count = counts[i]
         best, mean = -np.inf, 0.0
         for j in range(count):
-            _choose(table, sizes, starts, labels[i, j], entries[j])
+            choose(table, sizes, starts, labels[i, j], entries[j])
             values[j] = _score(scores, entries[j])
             best = max(best, values[j])
             mean += alpha[i, j] * values[j]
         gap += w * max(upper - mean, 0.0)
-        _choose(table, sizes, starts, label, entries[alpha.shape[1]])
+        choose(table, sizes, starts, label, entries[alpha.shape[1]])
         found = _score(scores, entries[alpha.shape[1]])
         if found > best:
             slot, new = _place(label, labels[i], alpha[i], count)
@@ -167,7 +167,8 @@ def ascend(
                     labels[i, slot, k] = label[k]
                 alpha[i, slot] = 0.0
                 values[slot] = found
-                entries[slot] = entries[alpha.shape[1]]
+                for e in range(K + q):
+                    entries[slot, e] = entries[alpha.shape[1], e]
                 if slot == count:
                     count += 1
                     counts[i] = count

@@ -31,7 +31,13 @@ def project_groups(values, starts):
     """Every group values[starts[g] : starts[g + 1]] becomes the nearest point of the simplex."""
     for g in range(starts.size - 1):
         group = values[starts[g] : starts[g + 1]]
-        falling = np.sort(group)[::-1]
+        falling = np.empty(group.size)
+        for j in range(group.size):  # by insertion: groups are small, and numpy's sort takes long to compile
+            k = j - 1
+            while k >= 0 and falling[k] < group[j]:
+                falling[k + 1] = falling[k]
+                k -= 1
+            falling[k + 1] = group[j]
         total, level = 0.0, 0.0
         for j in range(falling.size):
             total += falling[j]

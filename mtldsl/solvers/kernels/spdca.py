@@ -6,7 +6,8 @@ import numpy as np
 from numba import njit
 
 from mtldsl.inference.kernels.map_one import map_one
-from mtldsl.solvers.kernels.labelling_ascent import _choose, _factors, _fill_scores, _place, _score
+from mtldsl.inference.kernels.marginals import choose
+from mtldsl.solvers.kernels.labelling_ascent import _factors, _fill_scores, _place, _score, multiply
 
 __all__ = ["step_each"]
 
@@ -31,7 +32,7 @@ def step_each(
     _factors(squares, order, r, tau, norms, eta, factors)
     for i in visits:
         w, length, x = weights[i], lengths[i], X[i]
-        np.dot(Z, x, products)
+        multiply(Z, x, products)
         for k in range(K):
             margins[2 * k + truth[i, k]] = 0.0
             margins[2 * k + 1 - truth[i, k]] = costs[k]
@@ -44,14 +45,14 @@ def step_each(
             change[s] = 0.0
         own, mean = 0.0, 0.0
         for j in range(counts[i]):
-            _choose(table, sizes, starts, labels[i, j], entries)
+            choose(table, sizes, starts, labels[i, j], entries)
             value = _score(scores, entries)
             mean += alpha[i, j] * value
             if j == 0:
                 own = value
             for e in entries:
                 change[e] -= alpha[i, j]
-        _choose(table, sizes, starts, label, entries)
+        choose(table, sizes, starts, label, entries)
         found = _score(scores, entries)
         for e in entries:
             change[e] += 1.0

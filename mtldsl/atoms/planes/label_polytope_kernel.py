@@ -1,0 +1,87 @@
+"""The compiled loop of `mtldsl.atoms.planes.label_polytope`: the minimum-norm-point method, sample by sample."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from mtldsl.atoms.planes.simplex_kernel import solve_on_simplex
+from mtldsl.inference.kernels.map_one import map_one
+from mtldsl.inference.kernels.marginals import choose
+
+__all__ = ["project_each"]
+
+_MOST_ROUNDS = 10_000
+
+
+@njit(cache=True, nogil=True)
+def _shared(a, b):
+    """How many entries two labellings have in common: the inner product of what they choose."""
+    count = 0
+    for place in range(a.size):
+        if a[place] == b[place]:
+            count += 1
+    return count
+
+
+@njit(cache=True, nogil=True)
+def project_each(points, truth, table, sizes, starts, code, plan, work, iwork, slots, exact, found):
+    """found[i] = the nearest point to points[i] among expected Upsilon(y) - Upsilon(truth[i]); `slots` vertices are kept at most."""
+    n, S = points.shape
+    E = truth.shape[1] + sizes.size
+    label, left = np.empty(truth.shape[1], np.uint8), np.empty(S)
+    entries = np.empty((slots, E), np.int64)
+    heights, beta = np.empty(slots), np.empty(slots)
+    for i in range(n):
+        choose(table, sizes, starts, truth[i], entries[0])
+        beta[0], heights[0], count = 1.0, 0.0, 1
+        for s in range(S):
+            found[i, s] = 0.0
+        for _ in range(_MOST_ROUNDS):
+            size, along = 0.0, 0.0
+            for s in range(S):
+                left[s] = points[i, s] - found[i, s]
+                along += left[s] * found[i, s]
+                size += abs(left[s]) * abs(found[i, s])
+            map_one(code, left, plan, work, iwork, label)
+            if count == slots:  # those without weight make room
+                kept = 1
+                for j in range(1, count):
+                    if beta[j] > 0.0:
+                        for e in range(E):
+                            entries[kept, e] = entries[j, e]
+                        beta[kept], heights[kept] = beta[j], heights[j]
+                        kept += 1
+                if kept == count:
+                    return False
+                count = kept
+            new = entries[count]
+            choose(table, sizes, starts, label, new)
+            rise, height = -along, 0.0
+            for e in range(E):
+                if new[e] != entries[0, e]:
+                    rise += left[new[e]] - left[entries[0, e]]
+                    size += abs(left[new[e]]) + abs(left[entries[0, e]])
+                    height += points[i, new[e]] - points[i, entries[0, e]]
+            known = False
+            for j in range(count):
+                known = known or _shared(new, entries[j]) == E
+            if rise <= exact * size or known:
+                break
+            heights[count], beta[count] = height, 0.0
+            count += 1
+            gram = np.empty((count, count))
+            for a in range(count):
+                for b in range(a + 1):
+                    gram[a, b] = _shared(entries[a], entries[b]) - _shared(entries[a], entries[0])
+                    gram[a, b] += E - _shared(entries[b], entries[0])
+                    gram[b, a] = gram[a, b]
+            solve_on_simplex(gram, heights[:count], beta[:count], 1e-15)
+            for s in range(S):
+                found[i, s] = 0.0
+            for j in range(1, count):
+                if beta[j] > 0.0:
+                    for e in range(E):
+                        found[i, entries[j, e]] += beta[j]
+                        found[i, entries[0, e]] -= beta[j]
+    return True
