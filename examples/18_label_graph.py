@@ -80,7 +80,7 @@ def best(candidates, held_out):
 def fixed(train, edges):
     """The same loss with a given graph, and a ridge on its edges: a structured SVM."""
     return [
-        mtl.model("Structured SVM", train, lam=lam, edges=edges).solve("clique_generation", tol=1e-2)
+        mtl.model("Structured SVM", train, lam=lam, edges=edges).solve("clique_generation", tol=1e-3)
         for lam in LAMS
     ]
 
@@ -89,7 +89,7 @@ def clique_generation(train):
     """(solutions of the penalised model, of the same refitted on the edges that it found), one a lam."""
     models = [mtl.model("CGM", train, lam=lam, r=R) for lam in LAMS]
     found = [model.solve(**select) for model in models]
-    refitted = [model.refit(solution).solve(tol=1e-2) for model, solution in zip(models, found, strict=True)]
+    refitted = [model.refit(solution).solve(tol=1e-3) for model, solution in zip(models, found, strict=True)]
     return found, refitted
 
 
@@ -110,9 +110,8 @@ for seed in range(DRAWS):
         chosen = best(solutions, held_out)
         losses.setdefault(name, []).append(errors(chosen, draw.test))
         kept.setdefault(name, []).append(chosen)
-    chosen = kept["clique generation"][-1].graph
-    early = {edge[:2] for edge in chosen.edges(data="added") if edge[2] <= 2}
-    right.append(len(early & set(draw.graph.edges)))
+    chosen = kept["  and refitted"][-1].graph
+    right.append((len(chosen.edges), len(set(chosen.edges) & set(draw.graph.edges))))
 mean = {name: float(np.mean(each)) for name, each in losses.items()}
 print(f"""
 2. WHAT THE EDGES ARE WORTH: wrong labels on 1,000 test rows, mean of {DRAWS} draws (lam of {" and ".join(map(str, LAMS))}, by 500 held-out rows)
@@ -120,11 +119,14 @@ print(f"""
 for name, value in mean.items():
     print(f"   {name:<20}{value:8.4f}   {'  '.join(f'{each:.4f}' for each in losses[name])}")
 print(f"""
-   Of the first four edges {", ".join(map(str, right))} are true. No edge is too little; the tree of mutual information (which sees labels, no inputs) has the wrong
-   edges; all edges fit noise. The penalty that finds the graph also shrinks the weights of its edges; `problem.refit(solution)` takes a ridge on these edges
-   instead, as if the graph had been known. With so few rows, and noise, shrinking does no harm; with 2,000 rows, no noise and lam = 0.0001 (the paper's setting) the refit is better.
-   Held-out rows say which to take.""")
-assert min(right) >= 3 and right.count(4) >= 2
+   Edges found: {"; ".join(f"{n}, {true} of them true" for n, true in right)}. No edge is too little; the tree of mutual information (which sees labels, no inputs) has the
+   wrong edges; all edges fit noise. The rule is a rule: it may let in a few edges too many. The penalty that finds the graph also shrinks the weights of its edges;
+   `problem.refit(solution)` takes a ridge on these edges instead, as if the graph had been known. With so few rows, and noise, shrinking does no harm, least to an edge too many;
+   with 2,000 rows, no noise and lam = 0.0001 (the paper's setting) the refit is better. Held-out rows say which to take.""")
+assert all(true >= 3 for _, true in right) and right[0] == (4, 4)
+assert (
+    abs(losses["  and refitted"][0] - losses["the true graph"][0]) < 2e-3
+)  # one model, solved to 0.1 % twice
 assert max(mean["clique generation"], mean["  and refitted"]) < 1.2 * mean["the true graph"]
 assert 1.4 * mean["the true graph"] < mean["all 45 edges"] < mean["Chow-Liu tree"] < mean["no edge"]
 

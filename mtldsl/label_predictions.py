@@ -10,8 +10,9 @@ from mtldsl.inference import Cliques, Decoded, Decoder, LogPartition
 
 __all__ = ["LabelPredictions"]
 
-#: Labellings that are looked at, over all rows, before rows stay unproven: 2^20 of each take a millisecond.
-_ENUMERATED = 5_000_000_000
+#: What message passing leaves unproven is enumerated up to so many labels (2^20 labellings take a millisecond) and so many
+#: labellings over all rows.
+_MOST_LABELS, _ENUMERATED = 20, 5_000_000_000
 
 
 class LabelPredictions:
@@ -53,7 +54,8 @@ class LabelPredictions:
         """What message passing cannot prove is enumerated, where that takes no more than seconds."""
         found = self.decoder(scores)
         left = np.flatnonzero(~found.certified)
-        if not left.size or left.size * 2**self.cliques.n_labels > _ENUMERATED:
+        K = self.cliques.n_labels
+        if not left.size or K > _MOST_LABELS or left.size * 2**K > _ENUMERATED:
             return found
         again = Decoder(self.cliques, "enumeration")(scores[left])
         for whole, part in zip(

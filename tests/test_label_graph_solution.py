@@ -119,15 +119,17 @@ def test_without_edges_the_labels_are_independent():
 
 
 def test_inference_that_is_not_exact_says_so(hinge):
-    """Random weights between all pairs of 20 labels: message passing, and where its bound does not meet the labelling no certificate."""
-    rng, pairs = np.random.default_rng(0), tuple(combinations(range(20), 2))
-    cliques = Cliques(20, pairs)
-    dense = replace(
-        hinge.label_graph, names=tuple(f"y{k}" for k in range(20)), cliques=cliques, weights=np.ones(190)
-    )
-    solution = replace(hinge, label_graph=dense, coef=rng.normal(size=(3, cliques.n_entries)))
-    labels, certified = solution.predict(NEW, return_certified=True)
-    assert labels.shape == (40, 20) and dense.inference[2] is False and not certified.all()
+    """Random weights between all pairs of labels: message passing; where its bound does not meet the labelling all labellings of 20
+    labels are looked at, and of 21 there is no certificate.
+    """
+    rng = np.random.default_rng(0)
+    for K, proven in ((18, True), (21, False)):
+        cliques = Cliques(K, tuple(combinations(range(K), 2)))
+        names, weights = tuple(f"y{k}" for k in range(K)), np.ones(cliques.n_cliques)
+        dense = replace(hinge.label_graph, names=names, cliques=cliques, weights=weights)
+        solution = replace(hinge, label_graph=dense, coef=rng.normal(size=(3, cliques.n_entries)))
+        labels, certified = solution.predict(NEW, return_certified=True)
+        assert labels.shape == (40, K) and dense.inference[2] is False and certified.all() == proven
 
 
 def test_what_a_labelling_has_not_is_refused(hinge):

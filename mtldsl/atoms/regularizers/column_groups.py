@@ -238,7 +238,7 @@ def shares_of_norms(a, r: float, step: float) -> np.ndarray:
     below = breaks[total(breaks) <= r]
     kappa = below[-1]
     begun, full = np.searchsorted(starts, kappa, "right"), np.searchsorted(ends, kappa, "right")
-    slope = sums[begun] - sums[full]
+    slope = order[full:begun].sum()  # not a difference of sums, which larger norms would round
     if slope > 0.0:
         kappa = (r - full + step * (begun - full)) / slope
     shares = np.zeros(len(a))

@@ -42,6 +42,8 @@ class Growth:
             first = first[:0] if state is None else state["active"][: self.max_edges]
         self.added[first] = 0
         ascent.activate(first)
+        if state is not None:
+            ascent.start_from(state)
         self.restricted = Restricted(ascent)
         self.best, self.bound = np.inf, -np.inf
         self.drops: list[float] = []
@@ -55,7 +57,7 @@ class Growth:
             bound, share = ascent.dual(norms)
             self.best, self.bound = min(self.best, value), max(self.bound, bound)
             point = self._point(share)
-            if watch(point) or watch.expired or ascent.epochs >= max_iter:
+            if watch(point) or self.restricted.told_to_stop or watch.expired or ascent.epochs >= max_iter:
                 return point
             joining = self._joining(norms)
             if self._is_enough(value, before, joining):
@@ -82,7 +84,11 @@ class Growth:
             self._join(joining)
 
     def _solved(self, inner: float, max_iter: int, watch: Watch) -> float:
-        lowest = self.restricted.solve(inner, self.best, max_iter, watch)
+        def look() -> bool:
+            self.blocks = self.restricted.blocks
+            return watch(self._point(self.ascent.dual(self.ascent.clique_norms())[1]))
+
+        lowest = self.restricted.solve(inner, self.best, max_iter, watch, look)
         self.blocks = self.restricted.blocks
         return lowest
 

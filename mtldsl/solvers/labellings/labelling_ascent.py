@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from numbers import Integral
+
 from mtldsl.compile.normal_form import NormalForm
+from mtldsl.errors import SolverError
 from mtldsl.solvers.labellings.ascent import Ascent
 from mtldsl.solvers.labellings.clique_form import clique_form
 from mtldsl.solvers.labellings.growth import Growth
@@ -29,6 +32,8 @@ class LabellingAscent:
     def solve(
         self, form: NormalForm, *, tol: float, max_iter: int, start: Point | None, watch: Watch, seed: int = 0
     ) -> Point:
+        if not isinstance(seed, Integral) or isinstance(seed, bool) or seed < 0:
+            raise SolverError(f"solve(seed={seed!r}): write a whole number >= 0")
         state = start.state if start is not None and start.state.get("solver") == "labellings" else None
         return Growth(Ascent(clique_form(form), seed, state), tol, None, False, None, None, grows=False).run(
             max_iter, watch

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from mtldsl.solvers.labellings.ascent import Ascent
@@ -15,20 +17,22 @@ _NEAR, _AT_LEAST_EVERY = 2.0, 8
 #: Epochs from one centre to the next, at first and at most. Where the gap does not fall for so many centres, a centre stays twice as
 #: long: weights of a rough solution make a bad centre.
 _STAYS, _STAYS_AT_MOST, _IN_VAIN = 2, 16, 40
+#: Epochs after which the caller is shown a point, that of this problem, whether it is solved or not.
+_LOOK = 200
 
 
 class Restricted:
-    """Of the last `solve`: gap, the relative one; blocks, the weights with the lowest objective."""
+    """Of the last `solve`: gap, the relative one; blocks, the weights with the lowest objective; told_to_stop, by the caller's look."""
 
     def __init__(self, ascent: Ascent):
         self.ascent, self.faces = ascent, FaceSteps(ascent)
-        self.gap, self.blocks = np.inf, None
+        self.gap, self.blocks, self.told_to_stop = np.inf, None, False
 
-    def solve(self, inner: float, scale: float, max_iter: int, watch: Watch) -> float:
+    def solve(self, inner: float, scale: float, max_iter: int, watch: Watch, look: Callable) -> float:
         """Epochs until the relative gap is below `inner`; returns the lowest objective seen. scale: an objective known before, or inf."""
         ascent, lowest, highest = self.ascent, np.inf, -np.inf
-        began = last_look = ascent.epochs
-        stays, smallest = _STAYS, np.inf
+        began = improved = last_look = ascent.epochs
+        stays, smallest, next_look = _STAYS, np.inf, began + _LOOK
         while True:
             before = ascent.raised()
             seen = ascent.epoch()
@@ -44,9 +48,14 @@ class Restricted:
                 self.gap = (lowest - highest) / max(abs(lowest), 1e-300)
                 if self.gap <= inner or done:
                     return lowest
+                if ascent.epochs >= next_look:
+                    next_look = ascent.epochs + max(_LOOK, (ascent.epochs - began) // 2)
+                    self.told_to_stop = look()
+                    if self.told_to_stop:
+                        return lowest
                 if self.gap < 0.7 * smallest:
-                    began, smallest = ascent.epochs, self.gap
-                elif ascent.epochs - began > _IN_VAIN * stays:
-                    began, stays = ascent.epochs, min(2 * stays, _STAYS_AT_MOST)
+                    improved, smallest = ascent.epochs, self.gap
+                elif ascent.epochs - improved > _IN_VAIN * stays:
+                    improved, stays = ascent.epochs, min(2 * stays, _STAYS_AT_MOST)
             if ascent.epochs % stays == 0:
                 ascent.recentre()
