@@ -32,6 +32,8 @@ __all__ = [
 #: Relative gap of fixed graphs and refits, and of clique generation and HLLM-L1; epochs after which a fit is taken as it is.
 TOL, ROUND_TOL = 5e-3, 1e-2
 MOST_EPOCHS = 2000
+#: Each with all marginals of every row, which are slow with all edges of ten labels.
+HLLM_STEPS = 500
 
 
 @dataclass
@@ -141,7 +143,7 @@ def hllm(train, setting) -> Fit:
     lam = setting["lam"]
     groups = mtl.column_group_norm(V)
     problem = mtl.minimize(mtl.pairwise_log_loss(U, V, train) + lam * mtl.ridge(U) + lam * groups)
-    solution = problem.solve("proximal_gradient", tol=ROUND_TOL, max_iter=MOST_EPOCHS)
+    solution = problem.solve("proximal_gradient", tol=ROUND_TOL, max_iter=HLLM_STEPS)
     return Fit(
         solution.predict,
         list(solution.graph.edges),
@@ -207,7 +209,8 @@ def settings(study: str, method: str, n_labels: int, quick: bool = False) -> lis
         found = [{"M": M, "alpha": alpha} for M in Ms for alpha in (0.1, 1.0, 10.0, 100.0)]
     elif method == "HLLM-L1":
         # a likelihood, and norms of edges that are not squared: other units than those of the models above; few, as fits are slow
-        own = (1e-3, 1e-4, 1e-5) if synthetic else (1.0, 1e-1, 1e-2) if REAL[study][1] else (1e-2, 3e-3, 1e-3)
+        own = (1.0, 1e-1, 1e-2) if lambdas is _LAMBDAS_STANDARDISED else _LAMBDAS
+        own = (1e-3, 1e-4, 1e-5) if synthetic else own
         found = [{"lam": lam} for lam in own]
     elif synthetic:
         found = [{"lam": 1e-4, "r": 2}]  # the paper's

@@ -12,8 +12,8 @@ from mtldsl.solvers.labellings.clique_form import CliqueForm
 
 __all__ = ["Ascent"]
 
-#: The weight of the proximal term, over that of the penalty on the cliques.
-PROXIMAL = 5.0
+#: The weight of the proximal term, over that of the penalty on the cliques, at first and at least.
+PROXIMAL, _LEAST_PROXIMAL = 5.0, 0.05
 #: Steps on one sample before the next has its turn.
 _STEPS = 5
 #: Labellings that a sample can mix, to begin with.
@@ -162,6 +162,12 @@ class Ascent:
         """The centre follows the weights."""
         if not self.is_smooth:
             self.centre = self.edge_rows()
+            self.recompute()
+
+    def loosen(self) -> None:
+        """A smaller proximal term: the centre then moves further, and what is solved between is less smooth."""
+        if self.tau > 0.0:
+            self.tau = max(0.5 * self.tau, _LEAST_PROXIMAL)
             self.recompute()
 
     def shares(self, squares=None) -> np.ndarray:

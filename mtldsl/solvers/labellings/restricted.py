@@ -17,6 +17,8 @@ _NEAR, _AT_LEAST_EVERY = 2.0, 8
 #: Epochs from one centre to the next, at first and at most. Where the gap does not fall for so many centres, a centre stays twice as
 #: long: weights of a rough solution make a bad centre.
 _STAYS, _STAYS_AT_MOST, _IN_VAIN = 2, 16, 40
+#: The problem with its proximal term is solved well where its gap is this share of that without.
+_SOLVED = 0.1
 #: Epochs after which the caller is shown a point, that of this problem, whether it is solved or not.
 _LOOK = 200
 
@@ -53,6 +55,8 @@ class Restricted:
                     self.told_to_stop = look()
                     if self.told_to_stop:
                         return lowest
+                if seen < _SOLVED * (lowest - highest):  # the centre is what is left to move
+                    ascent.loosen()
                 if self.gap < 0.7 * smallest:
                     improved, smallest = ascent.epochs, self.gap
                 elif ascent.epochs - improved > _IN_VAIN * stays:
