@@ -66,4 +66,4 @@ def _chosen(graph: LearnedGraph, edges):
             f"refit(solution, edges={edges!r}): write how many of the strongest edges to keep, a list of edges, or a graph"
         )
     kept = graph.used if edges is None else graph.used[: int(edges)]
-    return [graph.cliques.members[c] for c in sorted(kept)]
+    return [graph.labels_of(c) for c in sorted(kept)]

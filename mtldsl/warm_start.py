@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from mtldsl.compile.label_graph_term import LabelGraphTerm, RandomLabellings
 from mtldsl.compile.normal_form import NormalForm
 from mtldsl.errors import SolverError
 from mtldsl.solution import Solution
@@ -34,11 +35,28 @@ def starting_point(form: NormalForm, warm_start: Solution | dict | None) -> Poin
         state is not None
     ):  # multipliers and inner state of the same blocks; a solver checks whether they are its own
         point.loss_duals, point.function_duals, point.state = (
-            state.loss_duals,
+            _plain(form, state.loss_duals),
             state.function_duals,
             state.state,
         )
     return point
+
+
+def _plain(form: NormalForm, loss_duals):
+    """Random labellings as the multipliers that they stand for; None where they are of other data."""
+    if loss_duals is None or not any(isinstance(u, RandomLabellings) for u in loss_duals):
+        return loss_duals
+    if len(loss_duals) != len(form.losses):
+        return None
+    found = []
+    for loss, u in zip(form.losses, loss_duals, strict=True):
+        if isinstance(u, RandomLabellings):
+            fits = isinstance(loss, LabelGraphTerm) and len(u.starts) == len(loss.truth) + 1
+            if not fits or u.labels.shape[1] != loss.truth.shape[1]:
+                return None
+            u = np.asarray(loss.dual_project(u))
+        found.append(u)
+    return found
 
 
 def _start_block(name: str, shape: tuple[int, int], value) -> np.ndarray:

@@ -19,7 +19,7 @@ from mtldsl.language.weights import Weights
 from mtldsl.tasks import Tasks
 
 __all__ = [
-    "EdgeWeights", "NodeWeights", "cliques_of", "costs_in_order", "grouped_by_edges", "label_loss", "score_tasks",
+    "EdgeWeights", "NodeWeights", "cliques_of", "costs_in_order", "costs_text", "grouped_by_edges", "label_loss", "score_tasks",
 ]  # fmt: skip
 
 
@@ -178,6 +178,12 @@ def costs_in_order(costs: dict, tasks: Tasks, typed: str) -> list:
         if label not in costs:
             raise ModelError(f"{typed}: label {label!r} has no cost; give one for every label")
     return [costs[label] for label in names]
+
+
+def costs_text(costs) -> str:
+    """As they are typed, or how many they are."""
+    text = f"[{', '.join(f'{cost:g}' for cost in costs)}]"
+    return text if len(text) <= 60 else f"<{len(costs)} costs>"
 
 
 def _checked(U, V, tasks, typed: str) -> Cliques:

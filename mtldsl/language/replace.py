@@ -65,7 +65,7 @@ def replace_tasks(
 
     terms = []
     for term in objective.terms:
-        own = tasks if term.is_loss else None
+        own, argument = tasks if term.is_loss else None, renew(term.argument)
         if term.source is not None:
             own = score_tasks(tasks, term.atom.cliques, term.atom_text)
             term = replace(term, source=tasks)
@@ -74,7 +74,7 @@ def replace_tasks(
         terms.append(
             replace(
                 term,
-                argument=renew(term.argument),
+                argument=argument,
                 tasks=own,
                 learned=tuple(map(relearn, term.learned)),
             )

@@ -136,7 +136,7 @@ def _label_loss(cls: type[losses.LabelGraphLoss]):
                 kwargs["loss"], tasks, f"{cls.name}({', '.join(shown)}, loss=...)"
             )
         atom = _build(cls, args, kwargs, f"{cls.name}({', '.join(shown)})")
-        shown += [f"{name}={_short(value)}" for name, value in atom.arguments().items()]
+        shown += [f"{name}={label_graph.costs_text(value)}" for name, value in atom.arguments().items()]
         return label_graph.label_loss(atom, U, V, tasks, f"{cls.name}({', '.join(shown)})")
 
     return _dress(word, cls, [_parameter("U"), _parameter("V"), _parameter("tasks")], [])

@@ -116,7 +116,7 @@ def _structure(form: NormalForm, block: str, W: np.ndarray) -> dict:
     singular = np.linalg.svd(W, compute_uv=False)
     return {
         "shape": list(W.shape),
-        "rank": int(np.sum(singular > RANK_TOLERANCE * singular[0])) if singular[0] > 0 else 0,
+        "rank": int(np.sum(singular > RANK_TOLERANCE * singular.max(initial=0.0))),
         "singular_values": singular,
         "nonzero_entries": int(np.count_nonzero(W)),
         "nonzero_rows": int(np.count_nonzero(np.any(W != 0, axis=1))),

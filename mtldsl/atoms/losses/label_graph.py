@@ -69,6 +69,27 @@ class LabelGraphLoss(Loss):
         scores = self.scores(z)
         return self.flat(self.prox_of_samples(scores, self.truth(y), np.full(len(scores), float(step))))
 
+    def promised(self, points, truth) -> np.ndarray:
+        """(n,) minus the conjugate of every sample at a point (n, S) of the polytope of expected Upsilon(y) - Upsilon(y_i)."""
+        raise NotImplementedError
+
+    def conjugate(self, u, y, s=None) -> float:
+        _refuse(s)
+        points, truth = self.scores(u), self.truth(y)
+        outside = np.abs(points - project(self.cliques, points, truth)).max(axis=1, initial=0.0)
+        # what a projection leaves where weights of labellings are found from their Gram matrix
+        if np.any(outside > 1e-9):
+            return np.inf
+        return -float(self.promised(points, truth).sum())
+
+    def dual_project(self, u, y, s=None):
+        _refuse(s)
+        return self.flat(project(self.cliques, self.scores(u), self.truth(y)))
+
+    def decide(self, z):
+        """-1 or +1 from scores (n, S): the highest labelling of every row."""
+        return 2.0 * Decoder(self.cliques)(np.ascontiguousarray(z)).labels - 1.0
+
 
 def _refuse(s) -> None:
     if s is not None:
@@ -170,26 +191,9 @@ class CliqueHinge(LabelGraphLoss):
         steps = steps[:, None]
         return scores - steps * project(self.cliques, self.augmented(scores, truth) / steps, truth)
 
-    def conjugate(self, u, y, s=None) -> float:
-        _refuse(s)
-        points, truth = self.scores(u), self.truth(y)
-        outside = np.abs(points - project(self.cliques, points, truth)).max(axis=1, initial=0.0)
-        # what a projection leaves where weights of labellings are found from their Gram matrix
-        if np.any(outside > 1e-9):
-            return np.inf
-        return -float(self.promised(points, truth).sum())
-
     def promised(self, points, truth) -> np.ndarray:
         """(n,) the expected Delta of random labellings whose expected Upsilon(y) - Upsilon(y_i) are `points` (n, S)."""
         return np.einsum("ij,ij->i", points[:, : 2 * self.cliques.n_labels], self.margins(truth))
-
-    def dual_project(self, u, y, s=None):
-        _refuse(s)
-        return self.flat(project(self.cliques, self.scores(u), self.truth(y)))
-
-    def decide(self, z):
-        """-1 or +1 from scores (n, S): the highest labelling of every row."""
-        return 2.0 * Decoder(self.cliques)(np.ascontiguousarray(z)).labels - 1.0
 
 
 def _checked_costs(loss, cliques: Cliques | None):

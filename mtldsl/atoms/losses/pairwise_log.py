@@ -8,10 +8,9 @@ from typing import ClassVar
 import numpy as np
 
 from mtldsl.atoms.function import register
-from mtldsl.atoms.losses.label_graph import LabelGraphLoss, _refuse
-from mtldsl.atoms.planes.label_polytope import project
+from mtldsl.atoms.losses.label_graph import LabelGraphLoss
 from mtldsl.errors import ModelError
-from mtldsl.inference import Cliques, Decoder, LogPartition
+from mtldsl.inference import Cliques, LogPartition
 
 __all__ = ["PairwiseLogLoss"]
 
@@ -97,10 +96,6 @@ class PairwiseLogLoss(LabelGraphLoss):
         """(n, K) probabilities that labels are 1, from scores (n, S)."""
         return self.normaliser()(np.ascontiguousarray(z))[1][:, 1 : 2 * self.cliques.n_labels : 2]
 
-    def decide(self, z):
-        """-1 or +1 from scores (n, S): the most probable labelling of every row."""
-        return 2.0 * Decoder(self.cliques)(np.ascontiguousarray(z)).labels - 1.0
-
     # ------------------------------------------------------------------------------- by all labellings, of few labels
 
     def _labellings(self) -> np.ndarray:
@@ -121,23 +116,10 @@ class PairwiseLogLoss(LabelGraphLoss):
             found[i] = _newton(vertices, z + step * own[i], step)
         return found
 
-    def conjugate(self, u, y, s=None) -> float:
-        _refuse(s)
-        points, truth = self.scores(u), self.truth(y)
-        outside = np.abs(points - project(self.cliques, points, truth)).max(axis=1, initial=0.0)
-        # what a projection leaves where weights of labellings are found from their Gram matrix
-        if np.any(outside > 1e-9):
-            return np.inf
-        return -float(self.promised(points, truth).sum())
-
     def promised(self, points, truth) -> np.ndarray:
         """(n,) the largest entropy of random labellings whose expected Upsilon(y) - Upsilon(y_i) are `points` (n, S)."""
         marginals, vertices = points + self.cliques.indicators(truth), self._labellings()
         return np.array([_largest_entropy(vertices, mu) for mu in marginals])
-
-    def dual_project(self, u, y, s=None):
-        _refuse(s)
-        return self.flat(project(self.cliques, self.scores(u), self.truth(y)))
 
 
 def _log_sum_exp(vertices, x) -> tuple[float, np.ndarray]:

@@ -31,6 +31,11 @@ def project_groups(values, starts):
     """Every group values[starts[g] : starts[g + 1]] becomes the nearest point of the simplex."""
     for g in range(starts.size - 1):
         group = values[starts[g] : starts[g + 1]]
+        largest = group.max()
+        for j in range(
+            group.size
+        ):  # only differences matter, and large numbers would lose the 1 that weights sum to
+            group[j] -= largest
         falling = np.empty(group.size)
         for j in range(group.size):  # by insertion: groups are small, and numpy's sort takes long to compile
             k = j - 1

@@ -55,7 +55,7 @@ class Ascent:
 
     def start_from(self, state: dict) -> None:
         """The proximal centre of a warm start, where it has one of the active cliques."""
-        if np.array_equal(state["active"], self.active) and state["centre"].shape == self.centre.shape:
+        if state["members"] == list(self.cliques.members) and state["centre"].shape == self.centre.shape:
             self.centre = state["centre"].copy()
             self.recompute()
 

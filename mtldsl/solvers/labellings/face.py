@@ -10,6 +10,8 @@ __all__ = ["FaceSteps"]
 
 #: Products of conjugate gradients in one step at most, and the reduction of the residual that ends them.
 _PRODUCTS, _REDUCTION = 20, 0.1
+#: Directions along which the dual is flat but for rounding.
+_FLAT = 1e-14
 #: Epochs between two steps, at least and at most; and before the first one.
 _FEWEST, _MOST, _FIRST = 1, 32, 8
 #: A step pays where it raises the dual value by so many times what the last epoch did.
@@ -79,13 +81,13 @@ class _Face:
         slope = self._centred(self.weight * (self.delta + self._scores(self.a.weight_rows())))
         way, residual = np.zeros_like(slope), slope
         search, size = residual, float(residual @ residual)
-        first = size
+        first, steepest = size, self._steepest()
         for _ in range(_PRODUCTS):
             if size <= _REDUCTION**2 * first:
                 break
             bent = self._bent(search)
             curvature = float(search @ bent)
-            if not curvature > 0.0:
+            if not curvature > _FLAT * float(search @ search) * steepest:
                 break
             length = size / curvature
             way = way + length * search
@@ -93,6 +95,11 @@ class _Face:
             size, last = float(residual @ residual), size
             search = residual + (size / last) * search
         return way
+
+    def _steepest(self) -> float:
+        """The largest curvature along one weight, of which rounding leaves a share in flat directions."""
+        lengths = np.einsum("ij,ij->i", self.X, self.X)[self.row]
+        return float(np.max(self.weight**2 * lengths)) * float(self.factors.max(initial=0.0))
 
     def _bent(self, direction) -> np.ndarray:
         rows = self.image(direction) * self.factors[:, None]

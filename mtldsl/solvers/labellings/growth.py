@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from mtldsl.inference import Cliques
 from mtldsl.solvers.labellings.ascent import Ascent
 from mtldsl.solvers.labellings.restricted import Restricted
 from mtldsl.solvers.solver import Point, Watch
@@ -18,6 +19,12 @@ _ENOUGH = 0.95
 _FIRST, _SELECTING = 0.1, 2e-3
 #: A round that lowers the objective by less than this share of the largest drop ends the selection of a graph (CGM, section 4).
 _DROP = 0.1
+
+
+def _places(state: dict, cliques: Cliques) -> np.ndarray:
+    """Those of the cliques that a warm start has, by position; it may be of a model with other candidates."""
+    place = {members: c for c, members in enumerate(cliques.members)}
+    return np.array([place[members] for members in state["members"] if members in place], dtype=np.int64)
 
 
 class Growth:
@@ -39,7 +46,9 @@ class Growth:
         self.joined: list = []  # labels of the cliques that joined in this round
         first = np.arange(ascent.model.n_cliques)
         if grows and (ascent.model.selects or max_edges is not None or graph_selection):
-            first = first[:0] if state is None else state["active"][: self.max_edges]
+            first = (
+                first[:0] if state is None else _places(state, ascent.model.loss.cliques)[: self.max_edges]
+            )
         self.added[first] = 0
         ascent.activate(first)
         if state is not None:
@@ -71,7 +80,8 @@ class Growth:
                     self._solved(_ENOUGH * self.tol, max_iter, watch)
                     point = self._point(ascent.dual(ascent.clique_norms())[1])
                     watch(point)
-                point.stopped = "selected"
+                if self.restricted.gap <= self.tol:
+                    point.stopped = "selected"
                 return point
             gap = (self.best - self.bound) / max(abs(self.best), 1e-300)
             inner = max(_INNER * gap, _OF_TOL * self.tol)
@@ -130,7 +140,8 @@ class Growth:
 
     def _point(self, share: float) -> Point:
         ascent = self.ascent
-        state = {"solver": "labellings", "added": self.added.copy(), **ascent.state}
+        members = [ascent.model.loss.cliques.members[c] for c in ascent.active]
+        state = {"solver": "labellings", "added": self.added.copy(), "members": members, **ascent.state}
         notes = {
             "edges": int(ascent.active.size), "round": self.rounds, "joined": self.joined, "inference": ascent.decoder.method,
             "treewidth": int(ascent.decoder.treewidth),
