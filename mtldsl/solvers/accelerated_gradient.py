@@ -55,7 +55,10 @@ class AcceleratedGradient:
         """By a short step, along which images move by a thousandth of their size."""
         moved = self.smooth.images(self.x + d)
         change = [b - a for a, b in zip(self.images, moved, strict=True)]
-        h = 1e-3 / max(max(np.abs(c).max(initial=0.0) for c in change), 1e-300)
+        largest = max(np.abs(c).max(initial=0.0) for c in change)
+        if largest == 0.0:  # nothing depends on it: inputs that are zero
+            return 0.0
+        h = 1e-3 / largest
         other = [a + h * c for a, c in zip(self.images, change, strict=True)]
         return self.smooth.secant(h * d, self.images, slopes, other, self.smooth.slopes(other)) / h**2
 

@@ -48,6 +48,8 @@ def clique_form(form: NormalForm) -> CliqueForm | str:
             return f"{term.typed} is no clique_hinge."
     if len(form.losses) > 1:
         return f"{form.losses[1].typed} is a second loss; samples would not come apart."
+    if not form.losses:
+        return "no loss has a coefficient > 0."
     (loss,) = form.losses
     width = 2 * loss.cliques.n_labels
     places = [0, width] if loss.cliques.n_cliques else [0]
