@@ -28,8 +28,8 @@ import numpy as np
 from scipy.optimize import minimize
 
 import mtldsl as mtl
-from mtldsl.certificate import certify
 from mtldsl.compile.mixture import Mixture
+from mtldsl.proof.certificate import certify
 
 # --------------------------------------------------------------------------------------- all planes of a small task
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mtldsl.certificate import objective_scale
 from mtldsl.comparison_blocks import BlockCheck, BlockRow, MajorizationRow
 from mtldsl.compile.normal_form import Blocks, NormalForm
 from mtldsl.compile.structure_term import (
@@ -18,6 +17,7 @@ from mtldsl.compile.structure_term import (
     structure_terms,
 )
 from mtldsl.errors import ModelError, SolverError
+from mtldsl.proof.certificate import objective_scale
 from mtldsl.solution import Solution
 
 if TYPE_CHECKING:

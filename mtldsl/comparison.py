@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mtldsl.certificate import relative_gap
+from mtldsl.proof.certificate import relative_gap
 
 __all__ = ["FORMULA_TOLERANCE", "CrossCheck"]
 

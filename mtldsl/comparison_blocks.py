@@ -7,9 +7,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from mtldsl.certificate import relative_gap
 from mtldsl.comparison import FORMULA_TOLERANCE
-from mtldsl.stationarity import NO_GLOBAL
+from mtldsl.proof.certificate import relative_gap
+from mtldsl.proof.stationarity import NO_GLOBAL
 
 __all__ = ["BlockCheck", "BlockRow", "MajorizationRow"]
 

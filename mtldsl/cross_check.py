@@ -8,12 +8,12 @@ import numpy as np
 
 from mtldsl.atoms.structures import Ball
 from mtldsl.block_check import check_blocks, kept_at, solved_by_reference, some_tasks
-from mtldsl.certificate import certify, objective_scale
 from mtldsl.comparison import CrossCheck
 from mtldsl.comparison_blocks import BlockCheck
 from mtldsl.compile.normal_form import Blocks, NormalForm
 from mtldsl.compile.structure_term import StructureTerm, structure_terms
 from mtldsl.errors import CrossCheckError, ModelError
+from mtldsl.proof.certificate import certify, objective_scale
 from mtldsl.solution import Solution
 
 if TYPE_CHECKING:

@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from mtldsl.certificate import Certificate, certify, dual_bound, objective_scale
 from mtldsl.compile.choose import LAST, candidates, fast_candidates, get_solver, refusal
 from mtldsl.compile.normal_form import Blocks, NormalForm
 from mtldsl.compile.structure_term import Structures
 from mtldsl.errors import ModelError, SolverError
+from mtldsl.proof.certificate import Certificate, certify, dual_bound, objective_scale
+from mtldsl.proof.stationarity import Stationarity
 from mtldsl.solvers.solver import Point
-from mtldsl.stationarity import Stationarity
 from mtldsl.threads import fitting_blas_threads
 
 __all__ = ["Outcome", "drive"]

@@ -30,13 +30,9 @@ class LabelPredictions:
     """
 
     def __init__(self, cliques: Cliques, weights: np.ndarray):
-        filled = np.concatenate([[0], np.cumsum(np.any(weights != 0.0, axis=0))])[cliques.starts]
         #: the positions of the cliques that take part
-        self.kept = np.flatnonzero(np.diff(filled) > 0)
-        self.cliques = cliques.subset(self.kept)
-        nodes = [np.arange(2 * cliques.n_labels)]
-        columns = [np.arange(cliques.starts[c], cliques.starts[c + 1]) for c in self.kept]
-        self.weights = weights[:, np.concatenate(nodes + columns)]
+        self.kept, columns = cliques.used_by(weights)
+        self.cliques, self.weights = cliques.subset(self.kept), weights[:, columns]
 
     @cached_property
     def decoder(self) -> Decoder:

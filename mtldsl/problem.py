@@ -30,10 +30,10 @@ from mtldsl.language.scalar import Parameter
 from mtldsl.language.weights import Weights
 from mtldsl.learned_graph_in import certified_rows, learned_graph_in
 from mtldsl.learned_in import learned_in
+from mtldsl.proof.stationarity import NO_GLOBAL
 from mtldsl.solution import Solution
 from mtldsl.solvers.solver import Point
 from mtldsl.starts import checked_starts, from_several_starts
-from mtldsl.stationarity import NO_GLOBAL
 from mtldsl.tasks import Tasks
 from mtldsl.warm_start import starting_point
 

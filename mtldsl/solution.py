@@ -15,8 +15,8 @@ from mtldsl.label_solution import OverLabels, is_list_of_matrices
 from mtldsl.learned import LearnedMatrix
 from mtldsl.learned_graph import LearnedGraph
 from mtldsl.learned_weights import LearnedWeights
+from mtldsl.proof.stationarity import NO_GLOBAL, Stationarity
 from mtldsl.scoring import checked_metrics, r_squared, score_of
-from mtldsl.stationarity import NO_GLOBAL, Stationarity
 from mtldsl.storage import read_fields, write_fields
 from mtldsl.tasks.inputs import as_design
 from mtldsl.tasks.names import elsewhere, unlike

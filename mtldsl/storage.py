@@ -14,7 +14,7 @@ from mtldsl.errors import DataError, ModelError
 from mtldsl.learned import LearnedMatrix
 from mtldsl.learned_graph import LearnedGraph
 from mtldsl.learned_weights import LearnedWeights
-from mtldsl.stationarity import Stationarity
+from mtldsl.proof.stationarity import Stationarity
 
 __all__ = ["read_fields", "write_fields"]
 

@@ -11,7 +11,7 @@ import mtldsl as mtl
 from mtldsl.atoms.spectral_matrix import SpectralMatrix
 from mtldsl.comparison_blocks import BlockCheck
 from mtldsl.errors import CrossCheckError, ModelError
-from mtldsl.stationarity import NO_GLOBAL
+from mtldsl.proof.stationarity import NO_GLOBAL
 from mtldsl.testing import assert_agrees
 
 LOW, HIGH = 0.05, 20.0

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 import mtldsl as mtl
-from mtldsl.certificate import certify, dual_bound, relative_gap
 from mtldsl.compile.mixture import Mixture
-from mtldsl.multipliers import shift_to_zero_sum
+from mtldsl.proof.certificate import certify, dual_bound, relative_gap
+from mtldsl.proof.multipliers import shift_to_zero_sum
 from tests.models import MODELS, separate, shared
 
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import mtldsl as mtl
-from mtldsl.first_order import first_order_residuals
-from mtldsl.stationarity import stationarity_of
+from mtldsl.proof.first_order import first_order_residuals
+from mtldsl.proof.stationarity import stationarity_of
 from tests.models import MODELS, separate, shared
 
 #: Convex models whose optimum another certificate proves, the duality gap; terms without an exact prox apart.

@@ -10,7 +10,7 @@ from mtldsl.reference.solve import solve_reference
 from scipy import sparse
 
 import mtldsl as mtl
-from mtldsl.certificate import certify
+from mtldsl.proof.certificate import certify
 
 N, D, K = 16, 4, 4
 EDGES = [(0, 1), (1, 3), (0, 2, 3)]

@@ -11,8 +11,8 @@ from scipy import sparse
 
 import mtldsl as mtl
 from mtldsl.atoms.function import REGISTRY, Loss
-from mtldsl.certificate import certify
 from mtldsl.compile.mixture import Mixture
+from mtldsl.proof.certificate import certify
 from tests.models import MODELS
 
 N, D, M = 14, 5, 3

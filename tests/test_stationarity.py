@@ -12,9 +12,9 @@ from scipy import optimize
 
 import mtldsl as mtl
 from mtldsl.atoms.structures import SpectralMatrix
-from mtldsl.certificate import certify
+from mtldsl.proof.certificate import certify
+from mtldsl.proof.stationarity import NO_GLOBAL, profile_gradient
 from mtldsl.solvers.alternation import weights_step
-from mtldsl.stationarity import NO_GLOBAL, profile_gradient
 from tests.models import separate, shared
 
 ETA, RHO, LOW, HIGH = 0.7, 1.3, 0.05, 20.0

@@ -11,7 +11,6 @@ from scipy import sparse
 
 from mtldsl.atoms.losses import CliqueHinge
 from mtldsl.compile.normal_form import Blocks, LossTerm
-from mtldsl.inference import Decoder
 from mtldsl.inference.marginals import changes_times, expected_changes
 
 __all__ = ["LabelDual", "LabelGraphTerm", "RandomLabellings"]
@@ -112,21 +111,15 @@ class LabelGraphTerm(LossTerm):
 
     def value_at(self, x: Blocks) -> float:
         """Of the objective at a point: cliques without weights are left out, so that inference is on the graph that there is."""
+        atom, scores = self._used_at(x)
+        return float(self.weights @ atom.value_of_samples(scores, self.truth))
+
+    def _used_at(self, x: Blocks) -> tuple:
+        """(the loss over the cliques that have weights at a point, its scores there)."""
         W = self.map.forward(x)
-        cliques, columns = self.used(W)
-        scores = np.ascontiguousarray(self._inputs_times(W[:, columns]))
-        return float(self.weights @ self.atom.with_cliques(cliques).value_of_samples(scores, self.truth))
-
-    def used(self, W) -> tuple:
-        """(the cliques whose columns of W (d, S) are not all zero, the columns of the labels and of those)."""
-        starts = self.cliques.starts
-        filled = np.concatenate([[0], np.cumsum(np.any(W != 0.0, axis=0))])
-        kept = np.flatnonzero(filled[starts[1:]] > filled[starts[:-1]])
-        columns = [np.arange(2 * self.cliques.n_labels), *(np.arange(starts[c], starts[c + 1]) for c in kept)]
-        return self.cliques.subset(kept), np.concatenate(columns)
-
-    def _inputs_times(self, W) -> np.ndarray:
-        return np.asarray(self.tasks.X @ W)
+        kept, columns = self.cliques.used_by(W)
+        scores = np.ascontiguousarray(np.asarray(self.tasks.X @ W[:, columns]))
+        return self.atom.with_cliques(self.cliques.subset(kept)), scores
 
     def value(self, z) -> float:
         return float(self.weights @ self.atom.value_of_samples(self.atom.scores(z), self.truth))
@@ -144,10 +137,8 @@ class LabelGraphTerm(LossTerm):
         """(n,) whether the maximum of every sample is exact at a point; of a likelihood, whose normaliser is exact, all."""
         if not isinstance(self.atom, CliqueHinge):
             return np.ones(len(self.truth), dtype=bool)
-        W = self.map.forward(x)
-        cliques, columns = self.used(W)
-        scores = np.ascontiguousarray(self._inputs_times(W[:, columns]))
-        return self.atom.with_cliques(cliques).most_violated(scores, self.truth).certified
+        atom, scores = self._used_at(x)
+        return atom.most_violated(scores, self.truth).certified
 
     # -------------------------------------------------------------------------------------------- multipliers
 
@@ -205,7 +196,3 @@ class LabelGraphTerm(LossTerm):
 
     def conjugate(self, u) -> float:
         return -self.dual_project(u).proven()
-
-    @property
-    def decoder(self) -> Decoder:
-        return Decoder(self.cliques)

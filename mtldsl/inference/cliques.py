@@ -89,6 +89,13 @@ class Cliques:
         np.put_along_axis(found, entries, 1.0, axis=1)
         return found
 
+    def used_by(self, weights) -> tuple[np.ndarray, np.ndarray]:
+        """(cliques with a column of weights (d, S) that is not zero, the columns of the labels and of those cliques)."""
+        filled = np.concatenate([[0], np.cumsum(np.any(weights != 0.0, axis=0))])[self.starts]
+        kept = np.flatnonzero(np.diff(filled) > 0)
+        nodes = np.arange(2 * self.n_labels)
+        return kept, np.concatenate([nodes, *(np.arange(self.starts[c], self.starts[c + 1]) for c in kept)])
+
     def subset(self, cliques) -> Cliques:
         """The same labels with some of the cliques, by position."""
         return Cliques(self.n_labels, tuple(self.members[int(c)] for c in cliques))

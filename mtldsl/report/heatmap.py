@@ -9,7 +9,7 @@ import numpy as np
 
 from mtldsl.errors import DataError
 from mtldsl.report.clustered_order import checked_correlation, clustered_order
-from mtldsl.report.picture import ordinal, short, trim
+from mtldsl.report.picture import trim, write_names
 from mtldsl.report.pyplot import pyplot
 from mtldsl.report.trace_plot import trace_plot
 from mtldsl.report.tree_plot import tree_plot
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 __all__ = ["clustered_order", "heatmap", "trace_plot", "tree_plot"]
 
-#: Up to so many names, each cell shows its number; from more than so many, not every name is written.
-ANNOTATED, NAMED = 12, 40
+#: Up to so many names, each cell shows its number.
+ANNOTATED = 12
 #: Ends of the colour scale that are chosen for small correlations.
 _LIMITS = np.array([0.05, 0.1, 0.2, 0.3, 0.5, 0.75, 1.0])
 _GREY = "#d3d7dc"
@@ -107,7 +107,7 @@ def heatmap(
     bar = ax.figure.colorbar(image, extend=_extend(R, limit), **place)
     bar.outline.set_visible(False)
     bar.set_label("correlation")
-    _write_names(ax, names)
+    write_names(ax, names)
     if n <= ANNOTATED:
         _write_numbers(ax, R, image.to_rgba(R))
     ax.spines[:].set_visible(False)
@@ -147,20 +147,6 @@ def _limit(limit, R) -> float:
 
 
 # -------------------------------------------------------------------------------------------------------- how it is drawn
-
-
-def _write_names(ax: Axes, names: list[str]) -> None:
-    n = len(names)
-    step = -(-n // NAMED)
-    at = np.arange(0, n, step)
-    written = [short(names[i]) for i in at]
-    size = float(np.interp(n, [12, NAMED, 120], [10, 7.5, 6.5]))
-    flat = max(map(len, written)) * len(written) <= 40
-    ax.set_xticks(at, written, fontsize=size, rotation=0 if flat else 90)
-    ax.set_yticks(at, written, fontsize=size)
-    ax.tick_params(length=0 if step == 1 else 2, pad=3)
-    if step > 1:
-        ax.set_xlabel(f"{n} names, every {ordinal(step)} written", fontsize=8, color="#555555")
 
 
 def _write_numbers(ax: Axes, R, colours) -> None:

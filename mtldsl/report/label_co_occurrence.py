@@ -9,7 +9,7 @@ import numpy as np
 from mtldsl.datasets.label_dependence import co_occurrence
 from mtldsl.report.clustered_order import clustered_order
 from mtldsl.report.label_graph_places import positions_in
-from mtldsl.report.picture import ordinal, short, trim
+from mtldsl.report.picture import trim, write_names
 from mtldsl.report.pyplot import pyplot
 from mtldsl.tasks import Tasks
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 __all__ = ["co_occurrence_plot"]
 
-#: Up to so many labels, each cell shows its number; of more than so many, not every name is written.
-_ANNOTATED, _NAMED = 12, 40
+#: Up to so many labels, each cell shows its number.
+_ANNOTATED = 12
 _GREY = "#d9dce1"
 
 
@@ -78,7 +78,8 @@ def co_occurrence_plot(tasks: Tasks, *, order=None, title: str | None = None, ax
     bar = ax.figure.colorbar(image, **place)
     bar.outline.set_visible(False)
     bar.set_label("share of the row's samples that\nhave the column's label too", fontsize=8)
-    _write(ax, names, given, shares, image.to_rgba(given))
+    write_names(ax, names, "labels")
+    _write_numbers(ax, given, shares, image.to_rgba(given))
     ax.spines[:].set_visible(False)
     if title is not None:
         ax.set_title(title, loc="left", fontsize=11)
@@ -96,18 +97,8 @@ def _correlation(together, shares) -> np.ndarray:
     return found
 
 
-def _write(ax: Axes, names: list[str], given, shares, colours) -> None:
-    n = len(names)
-    step = -(-n // _NAMED)
-    at = np.arange(0, n, step)
-    written = [short(names[i]) for i in at]
-    size = float(np.interp(n, [12, _NAMED, 120], [10, 7.5, 6.5]))
-    flat = max(map(len, written)) * len(written) <= 40
-    ax.set_xticks(at, written, fontsize=size, rotation=0 if flat else 90)
-    ax.set_yticks(at, written, fontsize=size)
-    ax.tick_params(length=0 if step == 1 else 2, pad=3)
-    if step > 1:
-        ax.set_xlabel(f"{n} labels, every {ordinal(step)} written", fontsize=8, color="#555555")
+def _write_numbers(ax: Axes, given, shares, colours) -> None:
+    n = len(given)
     if n > _ANNOTATED:
         return
     cell = min(ax.get_window_extent().width, ax.get_window_extent().height) / ax.figure.dpi / n

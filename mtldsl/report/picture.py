@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["ordinal", "short", "trim"]
+__all__ = ["ordinal", "short", "trim", "write_names"]
+
+#: Of more names than this along an axis, not every one is written.
+_NAMED = 40
 
 
 def trim(ax: Axes, width: float, height: float, pad: float = 0.12) -> None:
@@ -42,3 +47,18 @@ def ordinal(step: int) -> str:
     """
     ending = "th" if step // 10 % 10 == 1 else {1: "st", 2: "nd", 3: "rd"}.get(step % 10, "th")
     return {2: "second", 3: "third"}.get(step, f"{step}{ending}")
+
+
+def write_names(ax: Axes, names: list[str], what: str = "names") -> None:
+    """Names along both axes of a matrix, as large as there is room; of many, every second, third, ..."""
+    n = len(names)
+    step = -(-n // _NAMED)
+    at = np.arange(0, n, step)
+    written = [short(names[i]) for i in at]
+    size = float(np.interp(n, [12, _NAMED, 120], [10, 7.5, 6.5]))
+    flat = max(map(len, written)) * len(written) <= 40
+    ax.set_xticks(at, written, fontsize=size, rotation=0 if flat else 90)
+    ax.set_yticks(at, written, fontsize=size)
+    ax.tick_params(length=0 if step == 1 else 2, pad=3)
+    if step > 1:
+        ax.set_xlabel(f"{n} {what}, every {ordinal(step)} written", fontsize=8, color="#555555")

@@ -6,8 +6,8 @@ import time
 
 import numpy as np
 
-from mtldsl.certificate import certify
 from mtldsl.compile.normal_form import NormalForm
+from mtldsl.proof.certificate import certify
 from mtldsl.solvers.admm_iteration import Iteration
 from mtldsl.solvers.alternation.fixed_rank import newton_at_rank, why_not_fixed_rank
 from mtldsl.solvers.alternation.radial_data import radial_data

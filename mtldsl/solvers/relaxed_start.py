@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 
 from mtldsl.atoms.regularizers import Ridge, TraceNorm
-from mtldsl.certificate import certify
 from mtldsl.compile.choose import fast_candidates, get_solver
 from mtldsl.compile.normal_form import Blocks, Entry, FunctionTerm, LinearMap, NormalForm
+from mtldsl.proof.certificate import certify
 from mtldsl.solvers.solver import Point, Quiet, Watch
 
 __all__ = ["relaxed_start"]

@@ -365,7 +365,7 @@ def test_dual_projections_remove_nearly_constant_rows_to_relative_precision():
 def test_a_model_with_unpenalised_last_rows_is_certified():
     """Groups of rows 0-2 so dear that they vanish: the optimum is least squares on rows 3-4, and this is proven."""
     import mtldsl as mtl
-    from mtldsl.certificate import certify
+    from mtldsl.proof.certificate import certify
 
     rng = np.random.default_rng(10)
     X, Y = rng.normal(size=(30, 5)), rng.normal(size=(30, 4))

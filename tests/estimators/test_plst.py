@@ -14,6 +14,8 @@ from sklearn.utils.estimator_checks import check_estimator
 from mtldsl import DataError
 from mtldsl.estimators import PLST
 
+# Tolerances of 1e-12 to 1e-15 are the rounding of small decompositions and of the linear systems of a ridge.
+
 
 def data(n=60, d=5, K=4, seed=0):
     rng = np.random.default_rng(seed)

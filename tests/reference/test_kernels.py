@@ -18,8 +18,8 @@ from mtldsl.reference.solve import solve_reference
 
 import mtldsl as mtl
 from mtldsl.atoms.structures import Ball, MKLNorm
-from mtldsl.certificate import certify
 from mtldsl.learned_weights import LearnedWeights
+from mtldsl.proof.certificate import certify
 
 FIXTURES = Path(__file__).parents[3] / "shared" / "fixtures"
 LOSSES = {"hinge": mtl.hinge_loss, "logistic": mtl.logistic_loss}

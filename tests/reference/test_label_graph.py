@@ -16,7 +16,7 @@ from scipy.optimize import minimize
 
 import mtldsl as mtl
 from mtldsl.atoms.regularizers import HalfSquaredGroupNorm, HalfSquaredKSupportNorm
-from mtldsl.certificate import certify
+from mtldsl.proof.certificate import certify
 
 FIXTURES = Path(__file__).parents[3] / "shared" / "fixtures"
 

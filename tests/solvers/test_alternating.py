@@ -13,7 +13,7 @@ from scipy import sparse, special
 
 import mtldsl as mtl
 from mtldsl.errors import ModelError, SolverError
-from mtldsl.stationarity import NO_GLOBAL
+from mtldsl.proof.stationarity import NO_GLOBAL
 
 FIXTURES = Path(__file__).parents[3] / "shared" / "fixtures"
 has_fixtures = pytest.mark.skipif(not FIXTURES.exists(), reason=f"no fixtures at {FIXTURES}")

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import mtldsl as mtl
-from mtldsl.first_order import first_order_residuals
+from mtldsl.proof.first_order import first_order_residuals
 from mtldsl.solvers.alternation.fixed_rank import (
     _FixedRank,
     _OnManifold,

@@ -125,7 +125,7 @@ def test_more_labellings_than_slots(monkeypatch):
 def test_objective_and_bound_are_the_certificates():
     problem = model(*data(), r=2)
     ascent = ascent_of(problem, active=np.array([4, 1, 3]), epochs=7)
-    from mtldsl.certificate import certify
+    from mtldsl.proof.certificate import certify
 
     value, (bound, share) = ascent.primal(), ascent.dual(ascent.clique_norms())
     seen = certify(problem.form(), ascent.blocks(), [ascent.mixture(share)])

@@ -114,7 +114,7 @@ def test_nodes_and_weights_belong_to_the_multipliers(word, layout, similarities)
 @pytest.mark.parametrize("intercept", [False, True])
 def test_look_estimates_the_certificates_gap(intercept):
     """Without an intercept it is that gap, of the point at hand."""
-    from mtldsl.certificate import certify
+    from mtldsl.proof.certificate import certify
 
     problem = problem_of(intercept=intercept)
     ascent = ascent_of(problem, passes=12)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
@@ -25,6 +26,11 @@ class LabelGraphLoss(Loss):
     labels: ClassVar[str] = "indicators"
     weighs_samples: ClassVar[bool] = False
     takes_intercept: ClassVar[bool] = False
+
+    @cached_property
+    def decoder(self) -> Decoder:
+        """Planned once for the graph."""
+        return Decoder(self.cliques)
 
     def scores(self, z) -> np.ndarray:
         """(n, S) from flat."""
@@ -88,7 +94,7 @@ class LabelGraphLoss(Loss):
 
     def decide(self, z):
         """-1 or +1 from scores (n, S): the highest labelling of every row."""
-        return 2.0 * Decoder(self.cliques)(np.ascontiguousarray(z)).labels - 1.0
+        return 2.0 * self.decoder(np.ascontiguousarray(z)).labels - 1.0
 
 
 def _refuse(s) -> None:
@@ -176,7 +182,7 @@ class CliqueHinge(LabelGraphLoss):
 
     def most_violated(self, scores, truth, decoder: Decoder | None = None):
         """The highest labelling of every sample (`mtldsl.inference.Decoded`), costs included."""
-        return (decoder or Decoder(self.cliques))(self.augmented(scores, truth))
+        return (decoder or self.decoder)(self.augmented(scores, truth))
 
     def value_of_samples(self, scores, truth, decoder: Decoder | None = None):
         # an upper bound where inference is not exact: what is proven stays true

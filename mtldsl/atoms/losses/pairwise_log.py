@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
@@ -70,22 +71,23 @@ class PairwiseLogLoss(LabelGraphLoss):
     def with_cliques(self, cliques):
         return PairwiseLogLoss(cliques)
 
+    @cached_property
     def normaliser(self) -> LogPartition:
         return LogPartition(self.cliques)
 
     def value_of_samples(self, scores, truth):
-        log_z, _ = self.normaliser()(scores)
+        log_z, _ = self.normaliser(scores)
         return np.maximum(log_z - self._own(scores, truth), 0.0)
 
     def _own(self, scores, truth):
         return np.take_along_axis(scores, self.cliques.chosen(truth), axis=1).sum(axis=1)
 
     def gradient_of_samples(self, scores, truth):
-        return self.normaliser()(scores)[1] - self.cliques.indicators(truth)
+        return self.normaliser(scores)[1] - self.cliques.indicators(truth)
 
     def proof_of_samples(self, scores, truth):
         """(gradient (n, S), entropy (n,), probability of the truth (n,)) of the random labellings that scores stand for."""
-        log_z, marginals = self.normaliser()(scores)
+        log_z, marginals = self.normaliser(scores)
         return (
             marginals - self.cliques.indicators(truth),
             np.maximum(log_z - np.einsum("ij,ij->i", marginals, scores), 0.0),
@@ -94,7 +96,7 @@ class PairwiseLogLoss(LabelGraphLoss):
 
     def probability(self, z):
         """(n, K) probabilities that labels are 1, from scores (n, S)."""
-        return self.normaliser()(np.ascontiguousarray(z))[1][:, 1 : 2 * self.cliques.n_labels : 2]
+        return self.normaliser(np.ascontiguousarray(z))[1][:, 1 : 2 * self.cliques.n_labels : 2]
 
     # ------------------------------------------------------------------------------- by all labellings, of few labels
 

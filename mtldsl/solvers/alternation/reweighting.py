@@ -17,7 +17,7 @@ import numpy as np
 
 from mtldsl.atoms.spectral_matrix import thin_svd
 from mtldsl.compile.normal_form import FunctionTerm, NormalForm
-from mtldsl.first_order import FLOOR
+from mtldsl.proof.first_order import FLOOR
 from mtldsl.solvers.alternation.radial_data import RadialData, SharedChunk
 
 __all__ = ["Evaluation", "Inverses", "Reweighting", "ridge_of", "why_not_radial", "why_not_reweighted"]

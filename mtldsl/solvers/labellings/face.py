@@ -27,14 +27,12 @@ class FaceSteps:
 
     def __init__(self, ascent: Ascent):
         self.ascent, self.pause, self.next = ascent, _FEWEST, _FIRST
-        self.taken = 0
 
     def after_epoch(self, gain: float) -> None:
         """A step where it is time for one; `gain` is what the epoch has added to the dual value."""
         if self.ascent.epochs < self.next:
             return
         own = self.step()
-        self.taken += 1
         pays = own > _PAYS * max(gain, 0.0)
         self.pause = max(_FEWEST, self.pause // 2) if pays else min(_MOST, 2 * self.pause)
         self.next = self.ascent.epochs + self.pause

@@ -7,7 +7,7 @@ Fenchel duality gives, for every u, v with  sum_t A_t^T u_t + sum_k B_k^T v_k = 
 
 A solver's multipliers obey neither that equation nor dom f*, dom g* exactly. They are made to, in this order:
 1. every u_t, v_k is moved into (the cone spanned by) the domain of its conjugate;
-2. they are made stationary (`mtldsl.multipliers`): on every block the residual of the equation is given to a term that takes
+2. they are made stationary (`mtldsl.proof.multipliers`): on every block the residual of the equation is given to a term that takes
    any multiplier (a norm, a ridge, a ball, a simplex, an equality); on intercepts, and where no term takes it, u is changed
    within its domain instead;
 3. all multipliers are scaled by one t in [0, 1] so that every norm's dual constraint holds (t = 0 is always feasible).
@@ -23,8 +23,8 @@ import numpy as np
 
 from mtldsl.compile.normal_form import Blocks, FunctionTerm, LossTerm, NormalForm
 from mtldsl.compile.structure_term import Structures, kept_value
-from mtldsl.multipliers import make_stationary
-from mtldsl.stationarity import Stationarity, stationarity_of
+from mtldsl.proof.multipliers import make_stationary
+from mtldsl.proof.stationarity import Stationarity, stationarity_of
 
 __all__ = ["Certificate", "certify", "dual_bound", "relative_gap"]
 

@@ -9,7 +9,7 @@ With the matrices S kept, the model is convex in the weights W; with W kept, eac
 
 Where regularizers or constraints are not smooth but have an exact prox, the length of a proximal gradient step, divided by the
 step size, stands for the gradient. Where losses have kinks or penalties are not convex, what the solver's multipliers miss of the
-first-order conditions does (`mtldsl.first_order`). Where not even that is known, the decrease of the weights in relation to the
+first-order conditions does (`mtldsl.proof.first_order`). Where not even that is known, the decrease of the weights in relation to the
 penalty does: of second order, so that a small one says less. The residual is the larger of that and of every matrix's decrease: 0
 at a stationary point. It says nothing about other stationary points.
 """
@@ -30,7 +30,7 @@ from mtldsl.compile.structure_term import (
     learned_matrices,
     structure_terms,
 )
-from mtldsl.first_order import FLOOR, first_order_residuals
+from mtldsl.proof.first_order import FLOOR, first_order_residuals
 
 __all__ = ["NO_GLOBAL", "Stationarity", "profile_gradient", "stationarity_of"]
 
