@@ -1,7 +1,7 @@
 """The command line: `mtldsl solve | check | explain FILE`, `mtldsl words`, `mtldsl models`.
 
 Exit codes: 0 certified (and, where it was checked, agreeing); 1 not certified, or a cross-check that disagrees or could not be
-made; 2 bad input; 130 interrupted, after the best point so far was reported. A model that is not convex is certified as a
+made; 2 bad input; 130 interrupted by Ctrl-C, 143 by SIGTERM, after the best point so far was reported and written. A model that is not convex is certified as a
 stationary point.
 """
 
@@ -13,12 +13,13 @@ import tomllib
 from pathlib import Path
 
 import mtldsl
+from mtldsl import stops
 from mtldsl.cli_output import print_content, print_json, show, write
 from mtldsl.errors import DataError, MTLError, SolverError
 
 __all__ = ["main"]
 
-OK, FAILED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
+OK, FAILED, BAD_INPUT = 0, 1, 2
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -30,21 +31,22 @@ def main(arguments: list[str] | None = None) -> int:
         ):  # a terminal that lacks a letter shows ? rather than nothing at all
             stream.reconfigure(errors="replace")
     try:
-        return options.run(options)
+        with stops.heard(raises=True):
+            return options.run(options)
     except MTLError as error:
         print(f"mtldsl: {error}", file=sys.stderr)
         # what a user asked for was checked before: a solver's error is a failure to solve
         return FAILED if isinstance(error, SolverError) else BAD_INPUT
     except KeyboardInterrupt:
         print("mtldsl: interrupted before a point was found", file=sys.stderr)
-        return INTERRUPTED
+        return stops.exit_code()
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="mtldsl",
         description="Solve multi-task models with a proof, and check them against an independent formulation.",
-        epilog="exit codes: 0 certified and agreeing, 1 not certified or disagreeing, 2 bad input, 130 interrupted",
+        epilog="exit codes: 0 certified and agreeing, 1 not certified or disagreeing, 2 bad input, 130 interrupted (143 by SIGTERM)",
     )
     parser.add_argument("--version", action="version", version=f"mtldsl {mtldsl.__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
@@ -134,7 +136,8 @@ def _solve(options) -> int:
     record, solution, code = _run(file)
     from mtldsl.report.text import run_report
 
-    write(file, options.output, record, solution)
+    with stops.heard():  # what was computed is not lost to a signal that comes now
+        write(file, options.output, record, solution)
     show(options, record, run_report)
     return code
 
@@ -224,7 +227,7 @@ def _run(file):
     from mtldsl.report.record import describe_run
 
     solution = file.problem.solve(**file.solve)
-    interrupted = solution.status == "interrupted"
+    interrupted = solution.interrupted
     check = None
     if file.check is not None:
         check = "not made: the solve was interrupted"
@@ -239,5 +242,5 @@ def _run(file):
     return (
         describe_run(file, solution, check),
         solution,
-        INTERRUPTED if interrupted else OK if good else FAILED,
+        stops.exit_code() if interrupted else OK if good else FAILED,
     )

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from mtldsl import stops
 from mtldsl.atoms.structures import Ball
 from mtldsl.block_check import check_blocks, kept_at, solved_by_reference, some_tasks
 from mtldsl.comparison import CrossCheck
@@ -79,21 +80,30 @@ def cross_check(
     >>> check.agrees, round(check.fast_by_reference, 6)
     (True, 3.0)
     """
-    if solution is not None:
-        _check_belongs(problem, solution)
-    if not problem.is_convex and solution is None:
-        solution = problem.solve()  # what is convex of it depends on its matrices
-    problem, solution, scope, which = _within_reach(problem, solution, max_size, random_state)
-    _require_few_labellings(problem)
-    solution = problem.solve() if solution is None else solution
-    check = (
-        check_blocks(problem, solution, scope, solver, tol, which, random_state)
-        if not problem.is_convex
-        else _compare(problem.form(), solution, solver, tol, scope)
-    )
+    with stops.heard(raises=True):
+        if solution is not None:
+            _check_belongs(problem, solution)
+        if not problem.is_convex and solution is None:
+            solution = _solved(problem)  # what is convex of it depends on its matrices
+        problem, solution, scope, which = _within_reach(problem, solution, max_size, random_state)
+        _require_few_labellings(problem)
+        solution = _solved(problem) if solution is None else solution
+        check = (
+            check_blocks(problem, solution, scope, solver, tol, which, random_state)
+            if not problem.is_convex
+            else _compare(problem.form(), solution, solver, tol, scope)
+        )
     if raise_on_disagreement and not check.agrees:
         raise CrossCheckError(str(check))
     return check
+
+
+def _solved(problem: Problem, **options) -> Solution:
+    """KeyboardInterrupt where it was interrupted: a comparison has no best point so far."""
+    solution = problem.solve(**options)
+    if solution.interrupted:
+        raise KeyboardInterrupt
+    return solution
 
 
 def _check_belongs(problem: Problem, solution: Solution) -> None:
@@ -147,7 +157,7 @@ def _within_reach(problem: Problem, solution: Solution | None, max_size: int | N
         ) from error
     scope = f"on {rows} rows a task, {why}"
     if solution is not None:  # the check is of the solver that made the solution
-        return small, small.solve(solution.solver, tol=solution.tol), scope, None
+        return small, _solved(small, solver=solution.solver, tol=solution.tol), scope, None
     return small, None, scope, None
 
 

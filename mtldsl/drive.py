@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from mtldsl import stops
 from mtldsl.compile.choose import LAST, candidates, fast_candidates, get_solver, refusal
 from mtldsl.compile.normal_form import Blocks, NormalForm
 from mtldsl.compile.structure_term import Structures
@@ -40,6 +41,9 @@ class Outcome:
     last_point: Point | None = None
     structures: Structures | None = None  # None: the best ones for the weights
     duals: tuple = (None, None)  # multipliers of losses and functions that came with the point
+    interrupted: bool = (
+        False  # by a signal; the status may say more, where the point is certified all the same
+    )
 
 
 class Watcher:
@@ -64,8 +68,12 @@ class Watcher:
         return time.perf_counter() - self.started
 
     @property
+    def remaining(self) -> float:
+        return np.inf if self.max_seconds is None else self.max_seconds - self.seconds
+
+    @property
     def expired(self) -> bool:
-        return self.max_seconds is not None and self.seconds > self.max_seconds
+        return self.remaining < 0.0
 
     @property
     def certificate(self) -> Certificate:
@@ -206,7 +214,7 @@ def drive(
         watcher.begin(name)
         chosen = get_solver(name)
         try:
-            with fitting_blas_threads(form):
+            with stops.at_once(), fitting_blas_threads(form):
                 point = chosen.solve(
                     form,
                     tol=tol,
@@ -217,6 +225,8 @@ def drive(
                 )
             iterations += point.iteration
         except KeyboardInterrupt:
+            if stops.insisted():
+                raise
             interrupted = True
             iterations += watcher.last_point.iteration if watcher.last_point else 0
         except SolverError as error:
@@ -244,7 +254,7 @@ def drive(
             early = not (form.is_convex or interrupted) and point.iteration < (max_iter or chosen.max_iter)
             gave_up = "stalled" if early else "iteration_limit"
             status = "interrupted" if interrupted else watcher.stopped or point.stopped or gave_up
-        if certified or status in ("interrupted", "time_limit"):
+        if certified or interrupted or status == "time_limit":
             break
         tried.append(
             f"{name} stopped at a {'relative gap' if form.is_convex else 'residual'} of {watcher.certificate.distance:.1e} "
@@ -257,7 +267,7 @@ def drive(
     reason = _reason(form, solver, watcher.solver, tried)
     return Outcome(
         watcher.blocks, watcher.certificate, status, watcher.solver, reason, watcher.seconds, iterations,
-        watcher.history, watcher.last_point, watcher.structures, watcher.duals,
+        watcher.history, watcher.last_point, watcher.structures, watcher.duals, interrupted or stops.pending(),
     )  # fmt: skip
 
 

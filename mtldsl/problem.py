@@ -7,6 +7,7 @@ from numbers import Real
 
 import numpy as np
 
+from mtldsl import stops
 from mtldsl.calibration import calibration
 from mtldsl.compile.choose import answers
 from mtldsl.compile.from_tree import (
@@ -170,7 +171,9 @@ class Problem:
                       is for each start
         options     : of the solver named, e.g. solve(solver="cvxpy", backend="scs"); unknown ones are refused
 
-        Ctrl-C returns the best point so far with its certificate and status "interrupted".
+        Ctrl-C, and likewise SIGTERM, returns the best point so far with its certificate and status "interrupted"; a second one within
+        ten seconds raises KeyboardInterrupt. Signals that the program handles itself, and threads other than the main one, are left
+        alone.
         Raises ModelError where no solver takes the model, SolverError for wrong options.
         """
         if not _is_number(tol) or not 0 < tol < 1:
@@ -183,25 +186,30 @@ class Problem:
             raise SolverError(
                 f"solve(max_seconds={max_seconds!r}): write a positive number of seconds, or None"
             )
-        form = self.form()
-        starts, first = checked_starts(form, starts, random_state), starting_point(form, warm_start)
+        with stops.heard():
+            form = self.form()
+            starts, first = checked_starts(form, starts, random_state), starting_point(form, warm_start)
 
-        def run(start: Point | None) -> Outcome:
-            return drive(
-                form, solver=solver, tol=tol, max_iter=max_iter, max_seconds=max_seconds,
-                start=start, verbose=verbose, options=options,
-            )  # fmt: skip
+            def run(start: Point | None) -> Outcome:
+                return drive(
+                    form, solver=solver, tol=tol, max_iter=max_iter, max_seconds=max_seconds,
+                    start=start, verbose=verbose, options=options,
+                )  # fmt: skip
 
-        outcome, rows = (
-            (run(first), []) if starts == 1 else from_several_starts(form, starts, random_state, run, first)
-        )
-        self._last = self._solution(form, outcome, tol)
-        self._last.starts = rows
-        return self._last
+            outcome, rows = (
+                (run(first), [])
+                if starts == 1
+                else from_several_starts(form, starts, random_state, run, first)
+            )
+            solution = self._solution(form, outcome, tol)
+            solution.starts, solution.interrupted = rows, outcome.interrupted or stops.pending()
+            self._last = solution
+        return solution
 
     def path(self, parameter: Parameter, values: Iterable[float], **solve_options) -> Iterator[Solution]:
         """Solutions over values of one parameter, each warm-started from the one before; where a penalty of the spectrum is not convex
-        from the solver's own start too, and the better is kept.
+        from the solver's own start too, and the better is kept. Ctrl-C, and likewise SIGTERM, ends the path after the point that it
+        interrupted.
 
         The parameter's value is put back at the end. `solution.parameters` tells which value a solution belongs to.
         """
@@ -221,12 +229,16 @@ class Problem:
         try:
             for value in values:
                 parameter.value = value
-                warm = self.solve(warm_start=last, **solve_options)
-                if last is not None and self._may_lock():
+                best = self.solve(warm_start=last, **solve_options)
+                interrupted = best.interrupted
+                if last is not None and not interrupted and self._may_lock():
                     cold = self.solve(**solve_options)
-                    warm = cold if self._is_better(cold, warm) else warm
-                last = self._last = warm
+                    interrupted = cold.interrupted
+                    best = cold if self._is_better(cold, best) else best
+                last = self._last = best
                 yield last
+                if interrupted:
+                    return
         finally:
             parameter.value = before
 

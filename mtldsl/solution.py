@@ -48,7 +48,7 @@ class Gap(float):
 
 
 #: Fields that a file does not keep.
-_NOT_SAVED = ("state", "multipliers", "majorizations")
+_NOT_SAVED = ("state", "multipliers", "majorizations", "interrupted")
 
 
 @dataclass(eq=False)  # comparing arrays entry by entry would make `solutions.index(best)` an error
@@ -81,6 +81,8 @@ class Solution(OverLabels):
     certified    (n,) of such a loss: whether the maximum over all labellings of a training sample, as it stands in the certificate, is
                  exact; where it is not, what stands there is a proven upper bound; else None
     thresholds   (m,) where `tune_threshold` chose them, else None: predictions are +1 where the score is at least this
+    interrupted  whether Ctrl-C or SIGTERM ended the solve; the status is another where the point is certified all the same, or the best
+                 of several starts is; not saved
     history      one dict per look at the certificate: iteration, seconds, objective, dual_bound, violation, relative_gap
     """
 
@@ -119,6 +121,7 @@ class Solution(OverLabels):
     multipliers: dict[str, np.ndarray] = field(default_factory=dict, repr=False)  # not saved
     majorizations: tuple = field(default=(), repr=False)  # steps for the cross-check to repeat; not saved
     state: object = field(default=None, repr=False)  # for warm starts; not saved
+    interrupted: bool = field(default=False, repr=False)
 
     # -------------------------------------------------------------------------------------------- access
 

@@ -53,7 +53,7 @@ def from_several_starts(
     outcomes = [run(first)]
     scales = _scales(form, outcomes[0].blocks)
     for _ in range(1, starts):
-        if outcomes[-1].status == "interrupted":
+        if outcomes[-1].interrupted:
             break
         outcomes.append(run(Point(_random(form, scales, rng))))
     order = sorted(range(len(outcomes)), key=lambda k: _rank(outcomes[k]))
@@ -66,7 +66,8 @@ def from_several_starts(
         }
         for k, o in enumerate(outcomes)
     ]  # fmt: skip
-    return replace(best, seconds=sum(o.seconds for o in outcomes)), rows
+    interrupted = any(o.interrupted for o in outcomes)
+    return replace(best, seconds=sum(o.seconds for o in outcomes), interrupted=interrupted), rows
 
 
 def _rank(outcome: Outcome) -> tuple:

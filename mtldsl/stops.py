@@ -1,0 +1,114 @@
+"""Ctrl-C and SIGTERM while something is computed: the first ends it in order, a second one soon after ends everything.
+
+Inside `heard()` both signals are kept until there is a point to return; inside `at_once()`, around code that may be left anywhere, they
+raise KeyboardInterrupt. So does a second signal within SECONDS of the first, wherever it comes.
+
+A handler is put in place only in the main thread, only where a signal has the one that Python starts with (a program's own is
+left alone, and so is SIGTERM in a worker of `multiprocessing`, whose pool ends it that way), and it is taken back at the end.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+import time
+from contextlib import contextmanager
+
+__all__ = ["SECONDS", "at_once", "exit_code", "heard", "insisted", "pending"]
+
+#: A second signal within so many seconds of the first is meant for the program, not for what is computed now.
+SECONDS = 10.0
+
+
+class _State:
+    """Of the process, as signals are."""
+
+    def __init__(self):
+        self.last, self.number = -float("inf"), signal.SIGINT
+        self.raises = self.pending = self.insisted = False
+
+
+_state = _State()
+
+
+def _hear(number: int, frame) -> None:
+    now = time.monotonic()
+    _state.insisted = now - _state.last < SECONDS
+    _state.last, _state.number = now, signal.Signals(number)
+    if _state.insisted or _state.raises:
+        _state.pending = False
+        raise KeyboardInterrupt
+    _state.pending = True
+
+
+@contextmanager
+def heard(raises: bool = False):
+    """Both signals are heard here; they raise at once where `raises`, and are otherwise kept for `pending()`.
+
+    What is kept still at the end is forgotten: whoever opens the block answers it.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before, kept = _install(), _state.raises
+    _state.raises, _state.insisted = raises, False
+    if before:
+        _state.number = signal.SIGINT
+    try:
+        yield
+    finally:
+        _state.raises = kept
+        _state.pending = False
+        for number, handler in before.items():
+            if signal.getsignal(number) is _hear:
+                signal.signal(number, handler)
+
+
+@contextmanager
+def at_once():
+    """A signal raises KeyboardInterrupt here, at the start too where it came before."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    kept = _state.raises
+    _state.raises = True
+    try:
+        if _state.pending:
+            _state.pending = False
+            raise KeyboardInterrupt
+        yield
+    finally:
+        _state.raises = kept
+
+
+def pending() -> bool:
+    """Whether a signal came that nobody has answered yet."""
+    return _state.pending and threading.current_thread() is threading.main_thread()
+
+
+def insisted() -> bool:
+    """Whether the KeyboardInterrupt that was just caught is a second one, not to be caught."""
+    return _state.insisted and threading.current_thread() is threading.main_thread()
+
+
+def exit_code() -> int:
+    """Of a program that the last signal ended: 130 after Ctrl-C, 143 after SIGTERM, as shells have it."""
+    return 128 + _state.number
+
+
+def _install() -> dict:
+    """{signal: its handler before} of those that have Python's own."""
+    usual = {signal.SIGINT: signal.default_int_handler}
+    multiprocessing = sys.modules.get("multiprocessing.process")
+    if multiprocessing is None or multiprocessing.parent_process() is None:
+        usual[signal.SIGTERM] = signal.SIG_DFL
+    found = {}
+    for number, handler in usual.items():
+        if signal.getsignal(number) == handler:
+            try:
+                signal.signal(number, _hear)
+            except ValueError:  # not the main interpreter
+                return found
+            found[number] = handler
+    return found

@@ -1,0 +1,290 @@
+"""Signals to processes that solve: what they return, what they exit with, and what is left as it was."""
+
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import mtldsl as mtl
+from mtldsl import stops
+
+#: Promised is one second; a machine at work on other things is given more.
+SECONDS = 8.0
+
+#: A model that no solver ends soon: `hard(tol)` begins, says so, and goes on until it is told to stop.
+HARD = """
+import os, signal, sys, threading, time
+import numpy as np
+import mtldsl as mtl
+
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job starts with SIGINT ignored
+rng = np.random.default_rng(0)
+X = [rng.normal(size=(n, 40)) for n in (400, 500, 300, 200)]
+tasks = mtl.Tasks.separate(X, [x @ rng.normal(size=40) + rng.normal(size=len(x)) for x in X])
+W, lam = mtl.Weights(tasks), mtl.Parameter(1.0)
+problem = mtl.minimize(mtl.absolute_loss(W, tasks) + lam * mtl.trace_norm(W))
+problem.solve("admm", max_iter=3)  # imports and compiles
+LONG = dict(solver="admm", tol=1e-15, max_iter=10**9, max_seconds=60)
+
+def say(*words):
+    print(*words, flush=True)
+
+def soon():  # the next call has begun when this is read
+    threading.Timer(0.2, say, ["begun"]).start()
+"""
+
+
+class Child:
+    """A script that runs after HARD, and what it says line by line."""
+
+    def __init__(self, script, *arguments, **options):
+        command = [sys.executable, "-u", *(arguments or ["-c", HARD + script])]
+        self.process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options
+        )
+
+    def line(self):
+        return self.process.stdout.readline().strip()
+
+    def signal(self, number):
+        self.sent = time.monotonic()
+        self.process.send_signal(number)
+
+    def end(self):
+        out, err = self.process.stdout.read(), self.process.stderr.read()
+        return out.strip().splitlines(), err, self.process.wait()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+        self.process.stdout.close()
+        self.process.stderr.close()
+
+
+SIGNALS = pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["SIGINT", "SIGTERM"])
+
+
+@SIGNALS
+def test_a_signal_returns_the_best_point_with_its_certificate(number):
+    script = """
+soon()
+s = problem.solve(**LONG)
+say(s.status, s.interrupted, np.isfinite(s.objective), s.dual_bound <= s.objective)
+say(signal.getsignal(signal.SIGTERM) is signal.SIG_DFL, signal.getsignal(signal.SIGINT) is signal.default_int_handler)
+"""
+    with Child(script) as child:
+        assert child.line() == "begun"
+        child.signal(number)
+        assert child.line() == "interrupted True True True"
+        assert time.monotonic() - child.sent < SECONDS
+        assert child.end() == (["True True"], "", 0)
+
+
+@SIGNALS
+def test_a_path_ends_after_the_point_that_a_signal_interrupted(number):
+    script = """
+seen = []
+soon()
+for s in problem.path(lam, [3.0, 2.0, 1.0], **LONG):
+    seen.append(s.status)
+say(*seen, lam.value)
+soon()
+try:
+    for s in problem.path(lam, [3.0, 2.0], **LONG):
+        say(s.status)
+except KeyboardInterrupt:
+    say("raised", lam.value)
+"""
+    with Child(script) as child:
+        assert child.line() == "begun"
+        child.signal(number)
+        assert child.line() == "interrupted 1.0"
+        assert child.line() == "begun"  # the next loop goes on, until the second signal
+        child.signal(number)
+        assert child.line() == "raised 1.0"
+        assert child.end() == ([], "", 0)
+
+
+@SIGNALS
+def test_a_loop_of_solves_ends_at_the_second_signal(number):
+    script = """
+for fold in range(5):
+    soon()
+    say(problem.solve(**LONG).status)
+"""
+    with Child(script) as child:
+        assert child.line() == "begun"
+        child.signal(number)
+        assert [child.line(), child.line()] == ["interrupted", "begun"]
+        child.signal(number)
+        out, err, code = child.end()
+        assert out == [] and err.strip().endswith("KeyboardInterrupt") and code != 0
+
+
+@SIGNALS
+def test_several_starts_end_at_a_signal(number):
+    script = """
+problem = mtl.minimize(mtl.absolute_loss(W, tasks) + 5.0 * mtl.capped_trace_norm(W, 1.0, eps=0.1))
+soon()
+s = problem.solve(starts=10, tol=1e-15, max_seconds=60)
+say(s.interrupted, len(s.starts), np.isfinite(s.objective))
+"""
+    with Child(script) as child:
+        assert child.line() == "begun"
+        child.signal(number)
+        answer = child.line().split()
+        assert time.monotonic() - child.sent < SECONDS
+        assert answer[0] == answer[2] == "True" and int(answer[1]) < 10
+
+
+@SIGNALS
+def test_a_cross_check_has_no_best_point_so_far(number):
+    script = """
+real = mtl.problem.drive
+mtl.problem.drive = lambda form, **o: real(form, **(o | LONG | {"options": {}}))
+soon()
+try:
+    problem.cross_check()
+except KeyboardInterrupt:
+    say("raised", signal.getsignal(signal.SIGTERM) is signal.SIG_DFL)
+"""
+    with Child("import mtldsl.problem\n" + script) as child:
+        assert child.line() == "begun"
+        child.signal(number)
+        assert child.line() == "raised True"
+        assert child.end() == ([], "", 0)
+
+
+def test_a_second_signal_raises_while_the_first_is_answered():
+    script = """
+import mtldsl.drive
+def settle(self):
+    say("settling")
+    time.sleep(60)
+mtldsl.drive.Watcher.settle = settle
+soon()
+try:
+    problem.solve(**LONG)
+except KeyboardInterrupt:
+    say("raised")
+"""
+    with Child(script) as child:
+        assert child.line() == "begun"
+        child.signal(signal.SIGINT)
+        assert child.line() == "settling"
+        child.signal(signal.SIGINT)
+        assert child.line() == "raised"
+        assert time.monotonic() - child.sent < SECONDS
+        assert child.end() == ([], "", 0)
+
+
+def test_a_signal_before_the_first_solver_is_kept_until_there_is_a_point():
+    script = """
+import mtldsl.problem
+real = mtldsl.problem.to_normal_form
+def slow(*given):
+    say("compiling")
+    time.sleep(1.0)
+    return real(*given)
+mtldsl.problem.to_normal_form = slow
+s = problem.solve(**LONG)
+say(s.status, s.objective <= problem.form().value(problem.form().zeros()))
+"""
+    with Child(script) as child:
+        assert child.line() == "compiling"
+        child.signal(signal.SIGTERM)
+        answers = [line for line in child.end()[0] if line != "compiling"]
+    assert answers == ["interrupted True"]
+
+
+def test_handlers_of_the_program_are_left_alone():
+    heard = []
+    mine = {number: (lambda n, frame: heard.append(n)) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: signal.signal(number, handler) for number, handler in mine.items()}
+    try:
+        with stops.heard():
+            for number in mine:
+                assert signal.getsignal(number) is mine[number]
+                signal.raise_signal(number)
+            assert not stops.pending()
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    assert heard == [signal.SIGINT, signal.SIGTERM]
+
+
+def test_a_solve_in_a_thread_touches_no_handler():
+    seen = []
+
+    def solve():
+        with stops.heard():
+            seen.append(signal.getsignal(signal.SIGTERM))
+
+    thread = threading.Thread(target=solve)
+    thread.start()
+    thread.join()
+    assert seen == [signal.SIG_DFL]
+
+
+def test_a_worker_of_multiprocessing_dies_of_sigterm_as_its_pool_expects():
+    script = """
+import multiprocessing
+soon()
+def work():
+    problem.solve(**LONG)
+    time.sleep(60)
+if __name__ == "__main__":
+    worker = multiprocessing.get_context("fork").Process(target=work)
+    worker.start()
+    time.sleep(1.5)
+    worker.terminate()
+    worker.join()
+    say(worker.exitcode)
+"""
+    with Child(script) as child:
+        assert child.line() == "begun" and child.line() == str(-signal.SIGTERM)
+
+
+@SIGNALS
+def test_the_command_line_writes_the_best_point_and_says_which_signal(number, tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(800, 40))
+    np.savez(tmp_path / "data.npz", X=X, Y=X @ rng.normal(size=(40, 6)) + rng.normal(size=(800, 6)))
+    (tmp_path / "problem.toml").write_text(
+        'minimize = "absolute_loss(W, tasks) + 5 * trace_norm(W)"\n[data]\npath = "data.npz"\n'
+        '[solve]\nsolver = "admm"\ntol = 1e-15\nmax_iter = 1000000000\nmax_seconds = 60\n'
+    )
+    script = """
+import mtldsl.drive as d
+from mtldsl.cli import main
+real = d.Watcher.__call__
+def look(self, point):
+    answer = real(self, point)
+    if len(self.history) == 2:
+        say("begun")
+    return answer
+d.Watcher.__call__ = look
+sys.exit(main(["solve", "problem.toml", "--output", "best.npz", "--quiet"]))
+"""
+    with Child(script, cwd=tmp_path) as child:
+        assert child.line() == "begun"
+        child.signal(number)
+        out, err, code = child.end()
+        assert time.monotonic() - child.sent < SECONDS
+    assert (err, code) == ("", 128 + number) and "NOT certified (interrupted)" in out[-1]
+    assert mtl.Solution.load(tmp_path / "best.npz").status == "interrupted"
+
+
+def test_outside_of_a_solve_sigterm_ends_the_process_as_ever():
+    with Child("problem.solve(max_iter=5)\nsay('solved')\ntime.sleep(60)") as child:
+        assert child.line() == "solved"
+        child.signal(signal.SIGTERM)
+        assert child.end()[2] == -signal.SIGTERM
