@@ -14,6 +14,7 @@ from pathlib import Path
 
 import mtldsl
 from mtldsl import stops
+from mtldsl.atomic_files import check_writable
 from mtldsl.cli_output import print_content, print_json, show, write
 from mtldsl.errors import DataError, MTLError, SolverError
 
@@ -133,12 +134,17 @@ def _solve(options) -> int:
     file = _load(options)
     if options.no_check:
         file.check = None
+    outputs = [*file.outputs.values(), *options.output]
+    for path in outputs:
+        check_writable(path)
     record, solution, code = _run(file)
     from mtldsl.report.text import run_report
 
-    with stops.heard():  # what was computed is not lost to a signal that comes now
-        write(file, options.output, record, solution)
-    show(options, record, run_report)
+    try:
+        with stops.heard():  # what was computed is not lost to a signal that comes now
+            write(outputs, record, solution)
+    finally:  # what was solved is seen, even where the disk has become full meanwhile
+        show(options, record, run_report)
     return code
 
 

@@ -7,6 +7,7 @@ import os
 import sys
 from pathlib import Path
 
+from mtldsl.atomic_files import atomic_file
 from mtldsl.errors import DataError
 
 __all__ = ["print_content", "print_json", "show", "write"]
@@ -57,22 +58,28 @@ def _console():
     return Pipe(highlight=False)
 
 
-def write(file, extra: list[Path], record: dict, solution) -> None:
-    """The solution and the report to the paths that the file and the command line ask for. DataError where one cannot be written."""
+def write(paths: list[Path], record: dict, solution) -> None:
+    """The solution or the report, as its ending says, to each path. DataError for those that cannot be written, after the others were."""
+    refused = []
+    for path in paths:
+        try:
+            if path.suffix == ".npz":
+                solution.save(path)
+            else:
+                with atomic_file(path) as file:
+                    file.write(_report(path, record).encode())
+        except DataError as error:
+            refused.append(str(error))
+    if refused:
+        raise DataError("; ".join(refused))
+
+
+def _report(path: Path, record: dict) -> str:
     from mtldsl.report.record import plain
     from mtldsl.report.text import run_report, to_html, to_text
 
-    for path in [*file.outputs.values(), *extra]:
-        try:
-            if path.suffix == ".html":
-                path.write_text(to_html(run_report(record), record["title"] or path.stem), encoding="utf-8")
-            elif path.suffix == ".txt":
-                path.write_text(to_text(run_report(record)), encoding="utf-8")
-            elif path.suffix == ".json":
-                path.write_text(
-                    json.dumps(plain(record), indent=2, ensure_ascii=False) + "\n", encoding="utf-8"
-                )
-            else:
-                solution.save(path)
-        except OSError as error:
-            raise DataError(f"{path}: cannot be written ({error.strerror})") from error
+    if path.suffix == ".html":
+        return to_html(run_report(record), record["title"] or path.stem)
+    if path.suffix == ".txt":
+        return to_text(run_report(record))
+    return json.dumps(plain(record), indent=2, ensure_ascii=False) + "\n"

@@ -425,6 +425,7 @@ class Solution(OverLabels):
     def save(self, path) -> Path:
         """Write the solution to one .npz file (arrays, and the rest as JSON; no pickle). Returns the path written.
 
+        The file is whole or as it was: it takes the place of an older one only once it is on the disk. DataError where it cannot be written.
         Learned matrices are kept by their eigenvectors. What a warm start needs besides the weights is not kept.
         ModelError where a metric of your own has parameters that JSON cannot hold, and where a kernel is a function of yours.
         """

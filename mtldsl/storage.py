@@ -9,6 +9,7 @@ from zipfile import BadZipFile
 
 import numpy as np
 
+from mtldsl.atomic_files import atomic_file
 from mtldsl.atoms.metrics import Metric
 from mtldsl.errors import DataError, ModelError
 from mtldsl.learned import LearnedMatrix
@@ -27,7 +28,8 @@ _OPTIONAL = ("intercept", "thresholds", "task_weights", "noise_levels", "certifi
 def write_fields(path, fields: dict[str, object]) -> Path:
     """The fields of a solution, by name, to one .npz file. Returns the path written.
 
-    A learned matrix is kept by its eigenvectors, so that the file needs memory linear in its side.
+    A learned matrix is kept by its eigenvectors, so that the file needs memory linear in its side. DataError where the file cannot be
+    written; one of that name is then left as it was.
     """
     path = Path(path)
     if path.suffix != ".npz":
@@ -49,7 +51,8 @@ def write_fields(path, fields: dict[str, object]) -> Path:
         plain["label_graph"], of_graph = plain["label_graph"].stored()
         arrays |= {f"graph:{name}": array for name, array in of_graph.items()}
     arrays["json"] = np.array(json.dumps({"format": _FORMAT, **plain}, default=_to_plain))
-    np.savez_compressed(path, **arrays)
+    with atomic_file(path) as file:
+        np.savez_compressed(file, **arrays)
     return path
 
 

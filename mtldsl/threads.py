@@ -2,28 +2,82 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
+import threading
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache
 
 from mtldsl.compile.normal_form import NormalForm
 
-__all__ = ["fitting_blas_threads"]
+__all__ = ["fitting_blas_threads", "one_blas_thread"]
 
 #: Multiplications in one pass over the data below which threads cost more than they bring: they are woken and joined
 #: thousands of times a solve. Measured on 1,347 x 64 x 10: 0.46 s with one thread, 4.6 s with two on a busy machine.
 _WORTH_THREADS = 50_000_000
 
+#: BLAS has one setting for the whole process: how many blocks hold it at one thread, and what the first of them found.
+_lock = threading.Lock()
+_inside = 0
+_found: list = []
+
 
 def fitting_blas_threads(form: NormalForm) -> AbstractContextManager:
     """A context in which BLAS runs on one thread where the problem is small, and as configured where it is large."""
     size = sum(loss.tasks.n_samples * loss.tasks.n_features for loss in form.losses)
-    return _controller().limit(limits=1 if size < _WORTH_THREADS else None, user_api="blas")
+    return one_blas_thread() if size < _WORTH_THREADS else nullcontext()
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """BLAS runs on one thread in the block. Blocks may be nested, and run in several threads: the last to leave restores what the first
+    found."""
+    entered = False
+    try:
+        with _lock:
+            _enter()
+            entered = True
+        yield
+    finally:
+        if entered:
+            with _lock:
+                _leave()
+
+
+def _enter() -> None:
+    global _inside, _found
+    if _inside == 0:
+        _found = [(library, library.get_num_threads()) for library in _libraries()]
+        for library, _ in _found:
+            library.set_num_threads(1)
+    _inside += 1
+
+
+def _leave() -> None:
+    global _inside
+    _inside -= 1
+    if _inside == 0:
+        for library, threads in _found:
+            _restore(library, threads)
+
+
+def _restore(library, threads) -> None:
+    # Newer threadpoolctl lets only the thread that set OpenBLAS's limit first set it again, and ignores the others without a word.
+    release = getattr(library, "clear_controlling_thread", None)
+    if release is not None:
+        release(force=True)
+    if threads not in (
+        None,
+        1,
+    ):  # one: nothing was changed, and who else has set that may have ended meanwhile
+        library.set_num_threads(threads)
+    if release is not None:
+        release(force=True)
 
 
 @cache
-def _controller():
+def _libraries() -> tuple:
     # Finding the libraries takes milliseconds, so it is done once - after scipy has loaded a BLAS of its own.
     import scipy.linalg  # noqa: F401
     from threadpoolctl import ThreadpoolController
 
-    return ThreadpoolController()
+    return tuple(ThreadpoolController().select(user_api="blas").lib_controllers)

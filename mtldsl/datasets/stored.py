@@ -9,12 +9,14 @@ from pathlib import Path
 
 import numpy as np
 
+from mtldsl.atomic_files import remove_leftovers, writing
 from mtldsl.datasets.parts_arrays import given_chunks
 from mtldsl.datasets.parts_chunk import hashed_columns
 from mtldsl.datasets.stored_placing import ARRAYS, digest, place
 from mtldsl.datasets.stored_source import file_parts, listed_files
 from mtldsl.datasets.stored_spool import Part, finished_part, write_json, write_part
 from mtldsl.errors import DataError
+from mtldsl.file_lock import sole_use
 from mtldsl.tasks import Tasks
 from mtldsl.tasks.inputs import as_names
 from mtldsl.tasks.stacked import csr_of
@@ -60,8 +62,8 @@ def store(
 
     An interrupted call is continued by the same call: parts that are finished are not read again, unless their file has changed
     since; chunks of an iterator are. A call whose result is there already returns it. Raises DataError, with file and line or row,
-    for what is wrong in a part (the parts before it stay finished), and for a folder that holds something else; MissingExtraError
-    where pyarrow is needed and not installed.
+    for what is wrong in a part (the parts before it stay finished), for a folder that holds something else, that cannot be written, or
+    that another process is storing to; MissingExtraError where pyarrow is needed and not installed.
 
     >>> import tempfile, pathlib
     >>> from mtldsl import datasets
@@ -93,38 +95,46 @@ def store(
         signatures = [signature for signature, _ in sources]
     if hashed is not None:
         n_features = None  # the readers see to it
-    spool = folder / "parts"
-    if _is_there(folder, spool, signatures):
+    with writing(folder):
+        folder.parent.mkdir(parents=True, exist_ok=True)
+    taken = DataError(
+        f"store: another process is storing to {folder}; wait for its end, or give another folder"
+    )
+    with sole_use(folder, taken):
+        spool = folder / "parts"
+        if _is_there(folder, spool, signatures):
+            shutil.rmtree(spool, ignore_errors=True)
+            return stored(folder)
+        remove_leftovers(folder / _ABOUT)
+        with writing(folder):
+            spool.mkdir(parents=True, exist_ok=True)
+        done = []
+        with _shown(
+            progress, "reading rows" if files is None else "reading parts", files and len(files)
+        ) as advance:
+            options = {"n_features": n_features, "hashed": hashed, "dtype": dtype}
+            options["advance"] = advance if files is None else _nothing
+            for number, (signature, read) in enumerate(sources):
+                part = finished_part(spool, number, signature) if files is not None else None
+                done.append(part or write_part(spool, number, signature, read(), **options))
+                advance(files is not None)
+        names, columns, found = _combined(done, n_features)
+        with _shown(progress, "placing rows", sum(sum(part.rows) for part in done)) as advance:
+            arrays = place(done, folder, names, columns, dtype, advance)
+        about = {
+            "format": "mtldsl stored tasks",
+            "version": _VERSION,
+            "task_names": names,
+            "feature_names": found,
+            "n_features": columns,
+            "hashed": hashed,
+            "arrays": arrays,
+            "fingerprint": digest(folder),
+            "source": signatures,
+        }
+        write_json(folder / _ABOUT, about)
         shutil.rmtree(spool, ignore_errors=True)
         return stored(folder)
-    spool.mkdir(parents=True, exist_ok=True)
-    done = []
-    with _shown(
-        progress, "reading rows" if files is None else "reading parts", files and len(files)
-    ) as advance:
-        options = {"n_features": n_features, "hashed": hashed, "dtype": dtype}
-        options["advance"] = advance if files is None else _nothing
-        for number, (signature, read) in enumerate(sources):
-            part = finished_part(spool, number, signature) if files is not None else None
-            done.append(part or write_part(spool, number, signature, read(), **options))
-            advance(files is not None)
-    names, columns, found = _combined(done, n_features)
-    with _shown(progress, "placing rows", sum(sum(part.rows) for part in done)) as advance:
-        arrays = place(done, folder, names, columns, dtype, advance)
-    about = {
-        "format": "mtldsl stored tasks",
-        "version": _VERSION,
-        "task_names": names,
-        "feature_names": found,
-        "n_features": columns,
-        "hashed": hashed,
-        "arrays": arrays,
-        "fingerprint": digest(folder),
-        "source": signatures,
-    }
-    write_json(folder / _ABOUT, about)
-    shutil.rmtree(spool, ignore_errors=True)
-    return stored(folder)
 
 
 def stored(folder, *, check: bool = False) -> Tasks:

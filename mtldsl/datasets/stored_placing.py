@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+import os
+from contextlib import ExitStack
 from pathlib import Path
 
 import numpy as np
 from numpy.lib import format as npy
 from scipy import sparse
 
+from mtldsl.atomic_files import writing
 from mtldsl.datasets.stored_spool import Part, read_rows
 
 __all__ = ["ARRAYS", "digest", "place"]
@@ -53,8 +56,9 @@ def place(
                 advance(codes.size)
             first_row += part.n_read
     finally:
-        for file in files.values():
-            file.close()
+        with ExitStack() as closing:  # all of them, also where the disk is full
+            for file in files.values():
+                closing.callback(file.close)
     lengths = np.load(folder / "lengths.npy", mmap_mode="r")
     pointers = _Array(folder / "indptr.npy", pointer, n + 1)
     pointers.write(0, np.zeros(1, dtype=np.int64))
@@ -66,7 +70,9 @@ def place(
     pointers.close()
     del lengths
     (folder / "lengths.npy").unlink()
-    np.save(folder / "offsets.npy", np.concatenate([[0], np.cumsum(rows)]))
+    offsets = _Array(folder / "offsets.npy", np.dtype(np.int64), len(names) + 1)
+    offsets.write(0, np.concatenate([[0], np.cumsum(rows)]))
+    offsets.close()
     kinds |= {"indptr": (pointer, n + 1), "offsets": (np.dtype(np.int64), len(names) + 1)}
     return {name: [kinds[name][0].name, kinds[name][1]] for name in ARRAYS}
 
@@ -112,24 +118,28 @@ class _Array:
     """A one-dimensional .npy file whose pieces are written at their places; not mapped, so that none of it stays in memory."""
 
     def __init__(self, path: Path, dtype, length: int):
-        self.dtype = dtype
-        self.file = open(path, "wb", buffering=0)  # noqa: SIM115 - closed by close()
-        npy.write_array_header_1_0(
-            self.file, {"descr": npy.dtype_to_descr(dtype), "fortran_order": False, "shape": (length,)}
-        )
-        self.start = self.file.tell()
-        self.file.truncate(self.start + length * dtype.itemsize)
+        self.path, self.dtype = path, dtype
+        with writing(path):
+            self.file = open(path, "wb", buffering=0)  # noqa: SIM115 - closed by close()
+            npy.write_array_header_1_0(
+                self.file, {"descr": npy.dtype_to_descr(dtype), "fortran_order": False, "shape": (length,)}
+            )
+            self.start = self.file.tell()
+            self.file.truncate(self.start + length * dtype.itemsize)
 
     def write(self, at: int, values) -> None:
         if not len(values):  # which a memoryview cannot be cast to bytes
             return
-        self.file.seek(self.start + int(at) * self.dtype.itemsize)
-        left = memoryview(np.ascontiguousarray(values, dtype=self.dtype)).cast("B")
-        while len(left):  # an unbuffered write may take less than all
-            left = left[self.file.write(left) :]
+        with writing(self.path):
+            self.file.seek(self.start + int(at) * self.dtype.itemsize)
+            left = memoryview(np.ascontiguousarray(values, dtype=self.dtype)).cast("B")
+            while len(left):  # an unbuffered write may take less than all
+                left = left[self.file.write(left) :]
 
     def close(self) -> None:
-        self.file.close()
+        """Only what is on the disk may be vouched for by the file that names all the others."""
+        with writing(self.path), self.file:
+            os.fsync(self.file.fileno())
 
 
 def _starts(counts) -> np.ndarray:

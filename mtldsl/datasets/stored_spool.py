@@ -7,12 +7,13 @@ part without it was interrupted, and is done again.
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
+from numpy.lib import format as npy
 
+from mtldsl.atomic_files import atomic_file, new_file, writing
 from mtldsl.datasets.parts_chunk import Chunk, hash_columns
 from mtldsl.errors import DataError
 
@@ -77,11 +78,12 @@ def write_part(
 ) -> Part:
     """`advance(rows)` is told of the rows that are written."""
     path, record = folder / f"{number:05d}.rows", folder / f"{number:05d}.json"
-    record.unlink(missing_ok=True)
+    with writing(record):
+        record.unlink(missing_ok=True)
     codes: dict[str, int] = {}
     rows, entries = [], []
     n_read, columns = 0, None
-    with open(path, "wb") as file:
+    with new_file(path) as file:
         for chunk in chunks:
             its = Columns(chunk.X.shape[1], chunk.exact, chunk.features and list(chunk.features), chunk.where)
             its = Columns(hashed, True, None, chunk.where) if hashed else its
@@ -92,17 +94,23 @@ def write_part(
             entries = _added(
                 entries, np.bincount(arrays["codes"], weights=arrays["lengths"], minlength=len(codes))
             )
-            for name in _FIELDS:
-                np.save(file, arrays[name], allow_pickle=False)
+            with writing(path):
+                for name in _FIELDS:
+                    npy.write_array(_Plain(file), arrays[name], allow_pickle=False)
             n_read += chunk.n_rows
             advance(chunk.n_rows)
-        file.flush()
-        os.fsync(file.fileno())
         size = file.tell()
     part = Part(_signed(signature), list(codes), rows, entries, n_read, columns, size)
     write_json(record, {k: v for k, v in asdict(part).items() if k != "path"})
     part.path = path
     return part
+
+
+class _Plain:
+    """A file that numpy writes to piece by piece. Into one that it knows it copies by itself, and does not say why that failed."""
+
+    def __init__(self, file):
+        self.write = file.write
 
 
 def _arrays(chunk: Chunk, at, hashed, dtype) -> dict:
@@ -152,9 +160,5 @@ def _signed(signature: dict) -> dict:
 
 def write_json(path: Path, content: dict) -> None:
     """All of it or nothing."""
-    new = path.with_name(path.name + ".new")
-    with open(new, "w", encoding="utf-8") as file:
-        json.dump(content, file, indent=1)
-        file.flush()
-        os.fsync(file.fileno())
-    new.replace(path)
+    with atomic_file(path) as file:
+        file.write(json.dumps(content, indent=1).encode())

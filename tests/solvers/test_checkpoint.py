@@ -1,6 +1,7 @@
 """Long runs that are broken off and found again: what a file holds, whose it is, and what is said where it is another's."""
 
 import json
+from itertools import count
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ import pytest
 import mtldsl as mtl
 from mtldsl.errors import SolverError
 from mtldsl.solvers.coordinates.checkpoint import Checkpoint
+from tests.faults.disk import largest_file
 from tests.models import separate, shared
 
 BOTH = [mtl.union(), mtl.individual()]
@@ -43,7 +45,7 @@ def test_a_run_killed_while_it_writes_leaves_the_file_as_it_was(tmp_path, monkey
     file.write({"u": np.ones(1)}, now=True)
 
     def killed(path, **arrays):
-        path.write_bytes(b"PK half a file")
+        path.write(b"PK half a file")
         raise KeyboardInterrupt
 
     monkeypatch.setattr("mtldsl.solvers.coordinates.checkpoint.np.savez", killed)
@@ -217,3 +219,80 @@ def test_folders(tmp_path):
         solve(problem, tmp_path / "folder.npz")
     assert solve(problem, str(tmp_path / "of text")).status == "optimal"
     assert {path.name for path in tmp_path.iterdir()} == {"folder.npz", "of text.npz"}
+
+
+# ---------------------------------------------------------------------------------------------------------- faults
+
+
+def test_a_file_that_cannot_be_written_is_said_once_and_the_solve_goes_on(tmp_path, monkeypatch):
+    """A disk that is full from the start, and one that becomes full: the file stays what it was."""
+    scratch = solve(problem_of(), tol=1e-7)
+    path = tmp_path / "run.npz"
+    solve(problem_of(), path, max_iter=2)
+    old = path.read_bytes()
+    monkeypatch.setattr("mtldsl.solvers.coordinates.checkpoint.time.perf_counter", count(step=60.0).__next__)
+    with largest_file(500), pytest.warns(UserWarning) as said:
+        solution = solve(problem_of(), path, tol=1e-7)
+    assert solution.status == "optimal" and solution.objective == pytest.approx(scratch.objective, rel=2e-7)
+    (warning,) = said
+    assert f"solve(checkpoint={str(path)!r}): {path}: cannot be written (File too large)" in str(
+        warning.message
+    )
+    assert path.read_bytes() == old and [found.name for found in tmp_path.iterdir()] == ["run.npz"]
+
+
+def test_a_folder_that_goes_away(tmp_path):
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    file = Checkpoint(folder / "run", {}, every=0.0)
+    with file:
+        (folder / ".run.npz.lock").unlink()
+        folder.rmdir()
+        with pytest.warns(UserWarning, match="No such file or directory"):
+            assert not file.write({"u": np.zeros(1)})
+        assert not file.write({"u": np.zeros(1)}, now=True)  # once is enough
+        folder.mkdir()
+        assert file.write({"u": np.zeros(1)}, now=True)  # and it is there again
+
+
+def test_two_runs_on_one_file(tmp_path):
+    path = tmp_path / "run.npz"
+    with (
+        Checkpoint(path, {}),
+        pytest.raises(SolverError, match=r"another run is using that file; wait .* or name another"),
+    ):
+        solve(problem_of(), path)
+    assert solve(problem_of(), path).status == "optimal"
+
+
+def test_a_damaged_file_that_can_be_read(tmp_path):
+    path = tmp_path / "run.npz"
+    solve(problem_of(), path)
+    with np.load(path) as stored:
+        good = dict(stored)
+    for name, array in {
+        "u": np.full_like(good["u"], np.nan),
+        "theta": np.ones((2, 2)),
+        "u ": np.array(3.0),
+    }.items():
+        np.savez(path, **(good | {name.strip(): array}))
+        with pytest.raises(SolverError, match=r"damaged; delete it, or name another file"):
+            solve(problem_of(), path)
+
+
+def test_mutated_files(tmp_path):
+    """Every byte of some changed: a typed error, or, where it does not matter, a solve."""
+    path = tmp_path / "run.npz"
+    file = Checkpoint(path, {"model": "m"})
+    file.write({"u": np.arange(9.0)}, now=True)
+    whole, rng = path.read_bytes(), np.random.default_rng(0)
+    refused = 0
+    for at in range(0, len(whole), 2):
+        changed = bytearray(whole)
+        changed[at] ^= int(rng.integers(1, 256))
+        path.write_bytes(changed)
+        try:
+            np.testing.assert_array_equal(file.read({"u": np.zeros(9)})["u"], np.arange(9.0))
+        except SolverError:
+            refused += 1
+    assert refused > len(whole) // 8

@@ -53,33 +53,36 @@ class SampleAscent:
         found = kernel_form(form)
         ascent = Ascent(found, shrinking=shrinking, random_state=int(seed))
         state = start.state if start is not None and start.state.get("solver") == "dual_ascent" else {}
-        file = None
-        if checkpoint is not None:
-            identity = {
-                "model": form.typed,
-                "data": found.loss.tasks.fingerprint(),
-                "numbers": _numbers(found),
-            }
-            file = Checkpoint(checkpoint, identity)
-            state = file.read() or state
-        if "u" in state and len(state["u"]) == ascent.samples.n:
-            ascent.start_from(state["u"], state.get("theta"), state.get("intercepts"))
+        if checkpoint is None:
+            return _run(ascent, state, tol, max_iter, watch, progress)
+        identity = {
+            "model": form.typed,
+            "data": found.loss.tasks.fingerprint(),
+            "numbers": _numbers(found),
+        }
+        with Checkpoint(checkpoint, identity) as file:
+            return _run(ascent, file.read(ascent.state()) or state, tol, max_iter, watch, progress, file)
 
-        def after_epoch(violation: float) -> None:
-            if progress:
-                print(
-                    f"pass {ascent.epoch}: {ascent.n_active:,} of {ascent.samples.n:,} samples active, violation {violation:.2e}, "
-                    f"last gap {ascent.last_gap:.2e}",
-                    flush=True,
-                )
-            if file is not None:
-                file.write(ascent.state())
 
-        try:
-            return ascent.run(tol, max_iter, watch, after_epoch)
-        finally:
-            if file is not None:
-                file.write(ascent.state(), now=True)
+def _run(ascent: Ascent, state, tol, max_iter, watch, progress, file: Checkpoint | None = None) -> Point:
+    if "u" in state and len(state["u"]) == ascent.samples.n:
+        ascent.start_from(state["u"], state.get("theta"), state.get("intercepts"))
+
+    def after_epoch(violation: float) -> None:
+        if progress:
+            print(
+                f"pass {ascent.epoch}: {ascent.n_active:,} of {ascent.samples.n:,} samples active, violation {violation:.2e}, "
+                f"last gap {ascent.last_gap:.2e}",
+                flush=True,
+            )
+        if file is not None:
+            file.write(ascent.state())
+
+    try:
+        return ascent.run(tol, max_iter, watch, after_epoch)
+    finally:
+        if file is not None:
+            file.write(ascent.state(), now=True)
 
 
 def _numbers(found: KernelForm) -> str:

@@ -1,0 +1,125 @@
+"""BLAS has one limit for the whole process: whoever leaves last restores it, in whichever thread, and however it leaves."""
+
+import os
+import subprocess
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from mtldsl import threads
+from mtldsl.threads import one_blas_thread
+
+
+class Library:
+    """A BLAS whose limit only the thread may set that set it first, until it is released: as threadpoolctl has it."""
+
+    def __init__(self, n):
+        self.n, self.owner = n, None
+
+    def get_num_threads(self):
+        return self.n
+
+    def set_num_threads(self, n):
+        self.owner = self.owner or threading.current_thread()
+        if self.owner is threading.current_thread():
+            self.n = n
+
+    def clear_controlling_thread(self, force=False):
+        if force or self.owner is threading.current_thread():
+            self.owner = None
+
+
+@pytest.fixture
+def library(monkeypatch):
+    library = Library(4)
+    monkeypatch.setattr(threads, "_libraries", lambda: (library,))
+    return library
+
+
+def test_nested_blocks(library):
+    with one_blas_thread():
+        with one_blas_thread():
+            assert library.n == 1
+        assert library.n == 1
+    assert library.n == 4 and library.owner is None
+
+
+def test_exceptions_leave_the_block(library):
+    for error in (ValueError, KeyboardInterrupt):
+        with pytest.raises(error), one_blas_thread():
+            raise error
+        assert library.n == 4
+
+
+def test_the_last_to_leave_restores_what_the_first_found(library):
+    inside, first_left, done = threading.Event(), threading.Event(), threading.Event()
+
+    def second():
+        with one_blas_thread():
+            inside.set()
+            assert first_left.wait(30)
+        done.set()
+
+    with one_blas_thread():  # this thread goes on living
+        other = threading.Thread(target=second)
+        other.start()
+        assert inside.wait(30)
+    assert library.n == 1  # the other is still at work
+    first_left.set()
+    assert done.wait(30)
+    other.join()
+    assert library.n == 4
+
+
+def test_what_another_set_to_one_is_left_to_it(library):
+    library.n = 1
+    with one_blas_thread():
+        library.n = 4  # whoever had set it has ended
+    assert library.n == 4
+
+
+def test_many_threads(library):
+    def many(seed):
+        for i in range(200):
+            try:
+                with one_blas_thread():
+                    assert library.n == 1
+                    if (seed + i) % 3 == 0:
+                        raise ZeroDivisionError
+            except ZeroDivisionError:
+                pass
+        return True
+
+    with ThreadPoolExecutor(8) as pool:
+        assert all(pool.map(many, range(8)))
+        assert library.n == 4  # the threads of the pool are still alive
+
+
+SOLVES = """
+from concurrent.futures import ThreadPoolExecutor
+import numpy as np, scipy.linalg
+from threadpoolctl import ThreadpoolController
+import mtldsl as mtl
+blas = ThreadpoolController().select(user_api="blas")
+limits = lambda: [library["num_threads"] for library in blas.info()]
+before = limits()
+def solve(seed):
+    rng = np.random.default_rng(seed)
+    tasks = mtl.Tasks.shared(rng.normal(size=(40, 6)), rng.normal(size=(40, 3)))
+    W = mtl.Weights(tasks)
+    for _ in range(4):
+        assert mtl.minimize(mtl.squared_loss(W, tasks) + mtl.trace_norm(W)).solve().status == "optimal"
+with ThreadPoolExecutor(8) as pool:
+    list(pool.map(solve, range(8)))
+    assert limits() == before, (limits(), before)
+assert max(before) == 2
+"""
+
+
+@pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="one core: BLAS has one thread anyway")
+def test_after_solves_in_eight_threads_blas_is_as_it_was():
+    env = os.environ | {"OPENBLAS_NUM_THREADS": "2", "OMP_NUM_THREADS": "2"}
+    ran = subprocess.run([sys.executable, "-c", SOLVES], env=env, capture_output=True, text=True, timeout=300)
+    assert ran.returncode == 0, ran.stderr
