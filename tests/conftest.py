@@ -17,3 +17,9 @@ def _reference(name):
 def reference_optimum():
     """name of a mixed model -> (objective, certified bound) found by the cvxpy reference."""
     return _reference
+
+
+def pytest_addoption(parser):
+    parser.addoption(
+        "--fuzz", type=int, default=150, help="random models to solve in tests/fuzz (nightly: 2000)"
+    )

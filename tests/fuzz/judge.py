@@ -1,0 +1,193 @@
+"""One random model, solved, and every claim of the answer held to points that are known to attain what they attain."""
+
+from __future__ import annotations
+
+import signal
+import time
+import traceback
+import warnings
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+
+import numpy as np
+
+from mtldsl.errors import MTLError
+from tests.fuzz.draw import draw
+from tests.fuzz.feasible import repaired
+from tests.fuzz.formulas import LONG, objective, rounding_of_objective, violation
+from tests.fuzz.oracle import Oracle, consult
+from tests.fuzz.recipes import Model
+from tests.fuzz.typed import problem_of
+
+__all__ = ["FINDINGS", "Case", "judge"]
+
+#: what may be found, and what it means
+FINDINGS = {
+    "false optimal": "called optimal, and a feasible point lies below its objective by more than tol",
+    "false bound": "a feasible point lies below the dual bound",
+    "false infeasible": "said to have no weights that satisfy the constraints, and has",
+    "optimal where infeasible": "called optimal, and no weights satisfy the constraints",
+    "violated": "called optimal, and a constraint is missed by more than tol",
+    "wrong objective": "the objective that is claimed is not that of the weights",
+    "exception": "an exception that is not an MTLError",
+    "refused": "an MTLError for a model of the language",
+    "warning": "a RuntimeWarning",
+    "overrun": "max_seconds exceeded by more than 10 % + 1 s of CPU time",
+}
+
+#: what the rounding of a bound may be, relative to the objective, and to the objective at the best constants
+ROUNDING, ROUNDING_OF_SCALE = 1e-9, 1e-13
+
+#: relative to the objective at the best constants: below it an optimum counts as zero
+FLOOR = 1e-8
+
+
+@dataclass
+class Case:
+    """What came of one seed."""
+
+    seed: int
+    tags: tuple[str, ...]
+    status: str = ""
+    solver: str = ""
+    objective: float = np.nan
+    bound: float = np.nan
+    attained: float = np.nan  # the lowest value known to be attained by a feasible point
+    oracle: str = ""  # the oracle's status; "none: ..." where it is no help
+    seconds: float = 0.0
+    findings: dict[str, str] = field(default_factory=dict)
+
+    def as_dict(self) -> dict:
+        return asdict(self)
+
+    @property
+    def has_oracle(self) -> bool:
+        return not self.oracle.startswith("none")
+
+
+class _Hung(BaseException):
+    """Not an Exception: no `except Exception` on the way may swallow it."""
+
+
+def judge(seed: int, *, tol: float = 1e-6, max_seconds: float = 2.0) -> Case:
+    model = draw(seed)
+    case = Case(seed, model.tags)
+    with _recorded_warnings() as heard:
+        solution = _solve(model, case, tol, max_seconds)
+    for line in sorted({f"{w.filename.split('/mtldsl/')[-1]}:{w.lineno} {w.message}" for w in heard}):
+        case.findings["warning"] = "; ".join(filter(None, [case.findings.get("warning"), line]))
+    with np.errstate(all="ignore"):
+        oracle = consult(model)
+        if solution is None:
+            case.oracle = oracle.status
+        else:
+            _compare(model, case, solution, oracle, tol)
+    return case
+
+
+def _solve(model: Model, case: Case, tol: float, max_seconds: float, again: bool = False):
+    """The solution, or None where an error took its place."""
+    started, solution = time.process_time(), None
+    limit = 1.1 * max_seconds + 1.0
+    try:
+        problem = problem_of(model)
+        with _alarm(4 * limit + 10):
+            started = time.process_time()
+            solution = problem.solve(tol=tol, max_seconds=max_seconds)
+    except MTLError as error:
+        case.status = f"{type(error).__name__}: {error}"[:300]
+        if "no weights satisfy" in str(error):
+            if model.feasible:
+                case.findings["false infeasible"] = case.status
+        else:
+            case.findings["refused"] = case.status
+    except _Hung:
+        case.findings["overrun"] = (
+            f"still running after {4 * limit + 10:.0f} s on the clock, max_seconds={max_seconds:g}"
+        )
+    except Exception as error:
+        frame = traceback.extract_tb(error.__traceback__)[-1]
+        case.findings["exception"] = (
+            f"{type(error).__name__}: {error} ({frame.filename.split('/mtldsl/')[-1]}:{frame.lineno})"
+        )
+    case.seconds = time.process_time() - started
+    if case.seconds > limit and not again:  # once more, now that everything is compiled and imported
+        return _solve(model, case, tol, max_seconds, again=True)
+    if case.seconds > limit:
+        case.findings.setdefault("overrun", f"{case.seconds:.1f} s of CPU time, max_seconds={max_seconds:g}")
+    return solution
+
+
+def _compare(model: Model, case: Case, solution, oracle: Oracle, tol: float) -> None:
+    blocks = _extended(model, solution)
+    case.status, case.solver = solution.status, solution.solver
+    case.objective, case.bound = solution.objective, solution.dual_bound
+    if not model.feasible:
+        case.oracle = "infeasible by construction"
+        if solution.status == "optimal":
+            case.findings["optimal where infeasible"] = f"violation {violation(model, blocks):.3g}"
+        return
+    own = float(objective(model, blocks))
+    rounding = rounding_of_objective(model, blocks) + ROUNDING_OF_SCALE * oracle.scale
+    if np.isfinite(own) and not abs(own - solution.objective) <= 1e-12 * abs(own) + rounding:
+        case.findings["wrong objective"] = f"claimed {solution.objective!r}, is {own!r}"
+    missed = violation(model, blocks)
+    if solution.status == "optimal" and missed > tol * (1 + 1e-9) + 1e-15 * _size(blocks):
+        case.findings["violated"] = f"by {missed:.3g}"
+    here = float(objective(model, repaired(model, blocks)))
+    case.attained = min(oracle.attained, here if np.isfinite(here) else np.inf)
+    scale = max(abs(own), abs(case.attained), FLOOR * oracle.scale)
+    helps = oracle.status == "optimal" and oracle.attained <= case.attained + 1e-5 * scale
+    case.oracle = oracle.status if helps else f"none: {oracle.status}, attains {oracle.attained:.9g}"
+    above = solution.dual_bound - case.attained
+    if (
+        above
+        > ROUNDING * max(abs(case.attained), abs(solution.dual_bound)) + ROUNDING_OF_SCALE * oracle.scale
+    ):
+        relative = above / max(scale, np.finfo(float).tiny)
+        case.findings["false bound"] = (
+            f"{solution.dual_bound!r} > {case.attained!r} (relative {relative:.1e})"
+        )
+    if solution.status == "optimal" and own > case.attained + 1.01 * tol * scale:
+        relative = (own - case.attained) / max(scale, np.finfo(float).tiny)
+        case.findings["false optimal"] = f"{own!r} > {case.attained!r} (relative {relative:.1e})"
+
+
+def _extended(model: Model, solution) -> dict:
+    blocks = {
+        name: np.asarray(solution.blocks.get(name, np.zeros(model.shape)), LONG) for name in model.blocks
+    }
+    m = model.shape[1]
+    intercepts = {f"{name}.intercept" for name, has in model.blocks.items() if has}
+    return blocks | {
+        name: np.asarray(solution.blocks.get(name, np.zeros(m)), LONG).ravel() for name in intercepts
+    }
+
+
+def _size(blocks: dict) -> float:
+    return float(max(np.abs(block).max(initial=0) for block in blocks.values()))
+
+
+@contextmanager
+def _recorded_warnings():
+    """The RuntimeWarnings of a block, which go on as they would for a user."""
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("ignore")
+        warnings.simplefilter("always", RuntimeWarning)
+        yield heard
+
+
+@contextmanager
+def _alarm(seconds: float):
+    """_Hung after so many seconds on the clock, where Python runs."""
+
+    def ring(*_):
+        raise _Hung
+
+    before = signal.signal(signal.SIGALRM, ring)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)

@@ -1,0 +1,148 @@
+"""What a random model is, as plain data: typed in the language by `typed`, evaluated by `formulas`, stated for Clarabel by `oracle`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+__all__ = ["Constraint", "Data", "Expression", "Loss", "Model", "Part", "Penalty"]
+
+
+@dataclass(frozen=True)
+class Part:
+    """coefficient * left @ block @ right; None is the identity."""
+
+    block: str
+    coefficient: float = 1.0
+    left: np.ndarray | None = None
+    right: np.ndarray | None = None
+
+
+@dataclass(frozen=True)
+class Expression:
+    """A sum of parts + offset, and how it is typed (with `constants` by name)."""
+
+    text: str
+    parts: tuple[Part, ...]
+    offset: np.ndarray | None = None
+    constants: dict[str, np.ndarray] = field(default_factory=dict)
+
+    @property
+    def plain(self) -> str | None:
+        """The block's name where the expression is just that block."""
+        (part, *others) = self.parts
+        alone = not others and self.offset is None and part.coefficient == 1.0
+        return part.block if alone and part.left is None and part.right is None else None
+
+
+@dataclass(frozen=True)
+class Data:
+    """m tasks: one X for all or a list of them; targets (n, m) with NaN where missing, or a list of (n_i,)."""
+
+    X: np.ndarray | list[np.ndarray]
+    Y: np.ndarray | list[np.ndarray]
+    weights: np.ndarray | list[np.ndarray] | None
+    labels: str  # "real", "sign", "count"
+
+    @property
+    def is_shared(self) -> bool:
+        return isinstance(self.X, np.ndarray)
+
+    @property
+    def n_features(self) -> int:
+        return (self.X if self.is_shared else self.X[0]).shape[1]
+
+    @property
+    def n_tasks(self) -> int:
+        return self.Y.shape[1] if self.is_shared else len(self.X)
+
+    def tasks(self) -> list[tuple[np.ndarray, np.ndarray, np.ndarray | None]]:
+        """(inputs, labels, sample weights) of every task, its labelled rows only."""
+        found = []
+        for i in range(self.n_tasks):
+            X = self.X if self.is_shared else self.X[i]
+            y = self.Y[:, i] if self.is_shared else self.Y[i]
+            s = self.weights
+            if s is not None:
+                s = s[i] if isinstance(s, list) else s if s.ndim == 1 else s[:, i]
+            kept = ~np.isnan(y)
+            found.append((X[kept], y[kept], None if s is None else s[kept]))
+        return found
+
+
+@dataclass(frozen=True)
+class Loss:
+    word: str
+    options: dict
+    coefficient: float
+    mean: bool
+    argument: Expression
+    data: int  # which of the model's data
+
+
+@dataclass(frozen=True)
+class Penalty:
+    word: str
+    options: dict
+    coefficient: float
+    argument: Expression
+
+
+@dataclass(frozen=True)
+class Constraint:
+    """kind: at_least, at_most, equal_to (`bound`), a norm's word (`bound` is the radius), columns_on_simplex (`bound` is the total)."""
+
+    kind: str
+    argument: Expression
+    bound: float | np.ndarray
+
+
+@dataclass(frozen=True)
+class Model:
+    seed: int
+    blocks: dict[str, bool]  # name -> has an intercept
+    data: tuple[Data, ...]
+    losses: tuple[Loss, ...]
+    penalties: tuple[Penalty, ...]
+    constraints: tuple[Constraint, ...]
+    feasible: bool  # known by construction
+    tags: tuple[str, ...]  # how the data were made: what a table of results is sorted by
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.data[0].n_features, self.data[0].n_tasks
+
+    @property
+    def text(self) -> str:
+        return "\n".join([_objective(self), *(f"    subject to {_constraint(c)}" for c in self.constraints)])
+
+
+def _objective(model: Model) -> str:
+    terms = [
+        f"{t.coefficient:.6g} * {t.word}({t.argument.text}, tasks{t.data}{_options(t.options)}{', mean=True' if t.mean else ''})"
+        for t in model.losses
+    ]
+    terms += [
+        f"{p.coefficient:.6g} * {p.word}({p.argument.text}{_options(p.options)})" for p in model.penalties
+    ]
+    return "minimize " + " + ".join(terms)
+
+
+def _options(options: dict) -> str:
+    return "".join(f", {name}={_short(value)}" for name, value in options.items())
+
+
+def _constraint(c: Constraint) -> str:
+    symbol = {"at_least": ">=", "at_most": "<=", "equal_to": "=="}.get(c.kind)
+    if symbol:
+        return f"{c.argument.text} {symbol} {_short(c.bound)}"
+    if c.kind == "columns_on_simplex":
+        return f"columns_on_simplex({c.argument.text}, total={c.bound:.6g})"
+    return f"{c.kind}({c.argument.text}) <= {c.bound:.6g}"
+
+
+def _short(value) -> str:
+    if isinstance(value, np.ndarray):
+        return f"array{value.shape}"
+    return f"{value:.6g}" if isinstance(value, float) else repr(value)

@@ -1,0 +1,52 @@
+"""A recipe, typed in the language."""
+
+from __future__ import annotations
+
+import mtldsl as mtl
+from tests.fuzz.recipes import Constraint, Data, Expression, Model
+
+__all__ = ["problem_of"]
+
+
+def problem_of(model: Model) -> mtl.Problem:
+    tasks = [_tasks(data) for data in model.data]
+    blocks = {name: mtl.Weights(tasks[0], intercept=has, name=name) for name, has in model.blocks.items()}
+    objective = sum(
+        t.coefficient
+        * getattr(mtl, t.word)(
+            _typed(t.argument, blocks), tasks[t.data], **_own(t.options), **({"mean": True} if t.mean else {})
+        )
+        for t in model.losses
+    )
+    for p in model.penalties:
+        objective = objective + p.coefficient * getattr(mtl, p.word)(
+            _typed(p.argument, blocks), **_own(p.options)
+        )
+    return mtl.minimize(objective, subject_to=[_constraint(c, blocks) for c in model.constraints])
+
+
+def _tasks(data: Data) -> mtl.Tasks:
+    make = mtl.Tasks.shared if data.is_shared else mtl.Tasks.separate
+    return make(data.X, data.Y, sample_weights=data.weights)
+
+
+def _own(options: dict) -> dict:
+    """Options as the words take them: a metric is named."""
+    return {name: getattr(mtl, value)() if name == "metric" else value for name, value in options.items()}
+
+
+def _typed(expression: Expression, blocks: dict):
+    return eval(expression.text, {"__builtins__": {}}, blocks | expression.constants)
+
+
+def _constraint(c: Constraint, blocks: dict):
+    argument = _typed(c.argument, blocks)
+    if c.kind == "at_least":
+        return argument >= c.bound
+    if c.kind == "at_most":
+        return argument <= c.bound
+    if c.kind == "equal_to":
+        return argument == c.bound
+    if c.kind == "columns_on_simplex":
+        return mtl.columns_on_simplex(argument, total=c.bound)
+    return getattr(mtl, c.kind)(argument) <= c.bound
