@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from mtldsl.compiled import compiled
 
 __all__ = ["KINDS", "scan"]
 
@@ -15,7 +16,7 @@ _POWERS = 10.0 ** np.arange(23)
 _EXACT = 2**53
 
 
-@njit(cache=True)
+@compiled()
 def scan(code, lines, labels, qids, counts, index, value, odd):
     """(rows, entries, odd numbers) of the text's bytes; rows = -1 where it is not "label [qid:task] index:value ...".
 
@@ -72,7 +73,7 @@ def scan(code, lines, labels, qids, counts, index, value, odd):
     return rows, entries, strange
 
 
-@njit(cache=True)
+@compiled()
 def _skip(code, at, line):
     """Past white space, and comments to the end of their line: (place, line)."""
     while at < code.size:
@@ -87,12 +88,12 @@ def _skip(code, at, line):
     return at, line
 
 
-@njit(cache=True)
+@compiled()
 def _is_space(c):
     return c == 32 or 9 <= c <= 13 or 28 <= c <= 31
 
 
-@njit(cache=True)
+@compiled()
 def _end(code, at):
     """Behind the last byte of the word."""
     while at < code.size and not _is_space(code[at]) and code[at] != 35:
@@ -100,7 +101,7 @@ def _end(code, at):
     return at
 
 
-@njit(cache=True)
+@compiled()
 def _decimal(code, at, end):
     """(number, whether it is exactly that): [+-]digits[.digits][e[+-]digits]."""
     negative = at < end and code[at] == 45

@@ -7,12 +7,13 @@ the positives and of the negatives, ascending where a function says so.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from mtldsl.compiled import compiled
 
 __all__ = ["best_of_auc", "best_of_fscore", "flippable", "flips", "overlapping", "pairs_in_wrong_order"]
 
 
-@njit(cache=True)
+@compiled()
 def flippable(z, positive, negative, high, low):
     """(samples, margins) of the positives with z <= high, then of the negatives with z >= low."""
     up, up_margins = np.empty(positive.size, np.int64), np.empty(positive.size)
@@ -28,7 +29,7 @@ def flippable(z, positive, negative, high, low):
     return up[:k], up_margins[:k], down[:l], down_margins[:l]
 
 
-@njit(cache=True)
+@compiled()
 def flips(down, down_margins, down_ordered, b, up, up_margins, up_ordered, c):
     """The b samples of `down` and the c samples of `up` with the smallest margins; the ordered margins give the threshold."""
     flipped = np.empty(b + c, np.int64)
@@ -37,7 +38,7 @@ def flips(down, down_margins, down_ordered, b, up, up_margins, up_ordered, c):
     return flipped
 
 
-@njit(cache=True)
+@compiled()
 def _smallest(samples, margins, ordered, count, out):
     if count == 0:
         return
@@ -53,7 +54,7 @@ def _smallest(samples, margins, ordered, count, out):
             k += 1
 
 
-@njit(cache=True)
+@compiled()
 def best_of_auc(up, down, positives, negatives):
     """(value, b, c) of the highest table of bc / (Pos Neg); margins ascending.
 
@@ -74,7 +75,7 @@ def best_of_auc(up, down, positives, negatives):
     return best, best_b, best_c
 
 
-@njit(cache=True)
+@compiled()
 def best_of_fscore(up, down, positives, square):
     """(value, b, c) of the highest table of (b + square c) / (a + b + square Pos), a = Pos - c; margins ascending.
 
@@ -105,7 +106,7 @@ def best_of_fscore(up, down, positives, square):
     return best, best_b, best_c
 
 
-@njit(cache=True)
+@compiled()
 def overlapping(z, positive, negative):
     """(samples, scores) of the positives, then of the negatives, that are in a pair with z_i - z_j < 1/2."""
     lowest, highest = np.inf, -np.inf
@@ -126,7 +127,7 @@ def overlapping(z, positive, negative):
     return up[:k], up_scores[:k], down[:l], down_scores[:l]
 
 
-@njit(cache=True)
+@compiled()
 def pairs_in_wrong_order(up, up_scores, up_order, down, down_scores, down_order, pairs, slope):
     """(value, delta) of the plane of all pairs with z_i - z_j < 1/2, by a merge; `slope` (n,), zeros, is filled.
 

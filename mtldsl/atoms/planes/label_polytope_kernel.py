@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from mtldsl.atoms.planes.simplex_kernel import solve_on_simplex
+from mtldsl.compiled import compiled
 from mtldsl.inference.kernels.map_one import map_one
 from mtldsl.inference.kernels.marginals import choose
 
@@ -14,7 +14,7 @@ __all__ = ["project_each"]
 _MOST_ROUNDS = 10_000
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _shared(a, b):
     """How many entries two labellings have in common: the inner product of what they choose."""
     count = 0
@@ -24,7 +24,7 @@ def _shared(a, b):
     return count
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def project_each(points, truth, table, sizes, starts, code, plan, work, iwork, slots, exact, found):
     """found[i] = the nearest point to points[i] among expected Upsilon(y) - Upsilon(truth[i]); `slots` vertices are kept at most."""
     n, S = points.shape

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from mtldsl.compiled import compiled
 
 __all__ = ["denoise_rows"]
 
 
-@njit(cache=True)
+@compiled()
 def denoise_rows(Y, step):
     """argmin over V of 1/2 ||V - Y||_F^2 + step * sum over rows and i < q of |V[r, i+1] - V[r, i]|; Y (p, q)
     C-contiguous float64.

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from numba import njit
-
+from mtldsl.compiled import compiled
 from mtldsl.inference.kernels.elimination import eliminate
 from mtldsl.inference.kernels.enumeration import enumerate_labellings
 from mtldsl.inference.kernels.labelling_value import labelling_value
@@ -20,7 +19,7 @@ __all__ = [
 ]
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def eliminate_each(scores, plan, work, iwork, labels, values, upper):
     """`eliminate` on every row of `scores` (n, S)."""
     for i in range(len(scores)):
@@ -28,7 +27,7 @@ def eliminate_each(scores, plan, work, iwork, labels, values, upper):
         values[i] = upper[i] = labelling_value(scores[i], plan, labels[i])
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def enumerate_each(scores, plan, work, iwork, labels, values, upper):
     """`enumerate_labellings` on every row of `scores` (n, S)."""
     for i in range(len(scores)):
@@ -36,21 +35,21 @@ def enumerate_each(scores, plan, work, iwork, labels, values, upper):
         values[i] = upper[i] = labelling_value(scores[i], plan, labels[i])
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def pass_messages_each(scores, plan, work, iwork, labels, values, upper):
     """`pass_messages` on every row of `scores` (n, S)."""
     for i in range(len(scores)):
         values[i], upper[i] = pass_messages(scores[i], plan, work, iwork, labels[i])
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def sum_eliminate_each(scores, plan, n_messages_in_all, work, log_z, marginals):
     """`sum_eliminate` on every row of `scores` (n, S)."""
     for i in range(len(scores)):
         log_z[i] = sum_eliminate(scores[i], plan, n_messages_in_all, work, marginals[i])
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def sum_enumerate_each(scores, plan, n_messages_in_all, work, log_z, marginals):
     """`sum_enumerate` on every row of `scores` (n, S)."""
     for i in range(len(scores)):

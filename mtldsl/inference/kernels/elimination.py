@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from numba import njit
+from mtldsl.compiled import compiled
 
 __all__ = ["eliminate"]
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def eliminate(scores, plan, work, label):
     """The best labelling, written into `label`; `work` holds the messages. Reads the plan of `plans.elimination_plan`.
 

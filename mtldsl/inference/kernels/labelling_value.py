@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from numba import njit
+from mtldsl.compiled import compiled
 
 __all__ = ["labelling_value"]
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def labelling_value(scores, plan, label):
     """Sum of the entries that `label` chooses, the nodes' first: the same order for every method, so equal labellings have equal values."""
     total = 0.0

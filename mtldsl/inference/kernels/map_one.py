@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from numba import njit
-
+from mtldsl.compiled import compiled
 from mtldsl.inference.kernels.elimination import eliminate
 from mtldsl.inference.kernels.enumeration import enumerate_labellings
 from mtldsl.inference.kernels.labelling_value import labelling_value
@@ -12,7 +11,7 @@ from mtldsl.inference.kernels.message_passing import pass_messages
 __all__ = ["map_one"]
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def map_one(code, scores, plan, work, iwork, label):
     """(value, upper) of the labelling written into `label` (K,) uint8: value <= the maximum <= upper, equal where the method is exact.
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 
-from numba import njit
-
+from mtldsl.compiled import compiled
 from mtldsl.inference.checks import CERTIFIED
 from mtldsl.inference.kernels.labelling_value import labelling_value
 from mtldsl.inference.kernels.local_search import improve
@@ -21,7 +20,7 @@ STALL = 0.02
 SEARCHES = 2
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def pass_messages(scores, plan, work, iwork, label):
     """(value, upper) of the labelling written into `label`: value <= the maximum <= upper.
 
@@ -85,7 +84,7 @@ def pass_messages(scores, plan, work, iwork, label):
     return value, max(upper, value)
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _sweep(scores, plan, work):
     """One update of every clique."""
     at = plan[2]
@@ -110,7 +109,7 @@ def _sweep(scores, plan, work):
         at += size + 2
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _update_clique(scores, plan, at, m, work):
     size, entry = plan[at], plan[at + 1]
     scratch = 2 * plan[0]
@@ -132,7 +131,7 @@ def _update_clique(scores, plan, at, m, work):
         work[m + place] = work[k] - work[scratch + place]
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _bound(scores, plan, work):
     """The bound of these messages. The beliefs are summed afresh, so that it holds whatever rounding the sweeps left in them."""
     for k in range(plan[0]):

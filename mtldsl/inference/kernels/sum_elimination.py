@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 
-from numba import njit
+from mtldsl.compiled import compiled
 
 __all__ = ["sum_eliminate"]
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def sum_eliminate(scores, plan, n_messages_in_all, work, marginals):
     """log Z; P(entry chosen) = d log Z / d score is written into `marginals` (S,). Reads the plan of `plans.elimination_plan`.
 

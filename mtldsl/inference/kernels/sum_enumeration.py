@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 
-from numba import njit
-
+from mtldsl.compiled import compiled
 from mtldsl.inference.kernels.enumeration import fill_tables, subset_of
 
 __all__ = ["sum_enumerate"]
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def sum_enumerate(scores, plan, work, marginals):
     """log Z; P(entry chosen) is written into `marginals` (S,). Reads the plan of `plans.enumeration_plan`.
 
@@ -43,7 +42,7 @@ def sum_enumerate(scores, plan, work, marginals):
     return origin + best + math.log(z)
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _moments_of_pairs(plan, work, marginals):
     n_labels = plan[0]
     total = work[: 1 << n_labels]
@@ -73,7 +72,7 @@ def _moments_of_pairs(plan, work, marginals):
         at += 4
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _moments_of_cliques(plan, work, marginals):
     n_labels = plan[0]
     table = work[: 1 << n_labels]
@@ -104,7 +103,7 @@ def _moments_of_cliques(plan, work, marginals):
         at += size + 2
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _folded(table, size):
     """The sum of the upper half of the first 2 size entries, which is added to the lower half."""
     total = 0.0

@@ -9,12 +9,13 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
+
+from mtldsl.compiled import compiled
 
 __all__ = ["supports", "sweep"]
 
 
-@njit(inline="always")
+@compiled(inline="always")
 def _random(state, t):
     """xorshift64: the next state of the seeded sequence of task t, in place."""
     x = state[t]
@@ -25,7 +26,7 @@ def _random(state, t):
     return x
 
 
-@njit(inline="always")
+@compiled(inline="always")
 def _entropy_step(u, y, z, q, s):
     """argmax over v of -s H(-y v / s) + v z - q/2 (v - u)^2 by Newton's method, kept inside (0, s): the logistic loss."""
     a0 = -y * u
@@ -53,7 +54,7 @@ def _entropy_step(u, y, z, q, s):
     return -y * a
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def sweep(
     order, offsets, index, active, rows_of, dense, data, indices, indptr, samples, entropic, support_of, support,
     cell_of, place, entry_of, entry_at, entry_cell, entry_factor, entry_kernel, theta, store, shift, intercepts, w, old, bounds, shrinking, random,
@@ -184,7 +185,7 @@ def sweep(
     return least, most, gain
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def supports(offsets, rows_of, indices, indptr, stamp, count_only, support_of, support):
     """The features that occur in every task's rows: their numbers into support_of (counted first), then themselves into support."""
     for t in range(offsets.size - 1):

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from numba import njit
+from mtldsl.compiled import compiled
 
 __all__ = ["dots", "gather"]
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def gather(
     v, offsets, rows, dense, data, indices, indptr, support_of, support, cell_of, place, entry_of, entry_at, entry_cell, entry_factor,
     entry_kernel, w, store,
@@ -36,7 +36,7 @@ def gather(
                     store[at + place[j]] += f * w[j]
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def dots(
     store, theta, offsets, rows, dense, data, indices, indptr, support_of, support, cell_of, place, entry_of, entry_at, entry_cell,
     entry_factor, entry_kernel, w, z,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from mtldsl.compiled import compiled
 from mtldsl.inference.kernels.map_one import map_one
 from mtldsl.inference.kernels.marginals import choose
 
@@ -14,7 +14,7 @@ __all__ = ["ascend", "multiply", "shares"]
 _SLACK = 0.1
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
+@compiled(nogil=True, fastmath={"reassoc", "contract"})
 def multiply(Z, x, products):
     """products = Z x. Sums may be taken in any order, as BLAS does, whose binding takes longer to compile."""
     for s in range(Z.shape[0]):
@@ -24,7 +24,7 @@ def multiply(Z, x, products):
         products[s] = total
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def shares(norms, order, r, tau, eta):
     """eta_c = clip((kappa norms_c - 1) / tau, 0, 1), kappa such that they sum to r; 1 where no more than r norms are positive.
 
@@ -72,7 +72,7 @@ def shares(norms, order, r, tau, eta):
             eta[c] = 0.0
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _factors(squares, order, r, tau, norms, eta, factors):
     """What turns the multiplier of a clique into its weights: eta / (1 + tau eta)."""
     for c in range(squares.size):
@@ -82,7 +82,7 @@ def _factors(squares, order, r, tau, norms, eta, factors):
         factors[c] = eta[c] / (1.0 + tau * eta[c])
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _fill_scores(products, factors, margins, starts, scores):
     nodes = margins.size
     for s in range(nodes):
@@ -92,7 +92,7 @@ def _fill_scores(products, factors, margins, starts, scores):
             scores[s] = factors[c] * products[s]
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _score(scores, entries):
     total = 0.0
     for e in entries:
@@ -100,7 +100,7 @@ def _score(scores, entries):
     return total
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _place(label, labels, alpha, count):
     """(slot, new): where the labelling is in the cache, or the slot that it may have; -1 where the cache is full."""
     for j in range(count):
@@ -117,7 +117,7 @@ def _place(label, labels, alpha, count):
     return (count, True) if count < alpha.size else (-1, True)
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def ascend(
     visits, X, lengths, weights, truth, costs, table, sizes, starts, per_node, per_clique, tau, r,
     Z, squares, order, labels, alpha, counts, sought, code, plan, work, iwork, steps, accuracy,

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from mtldsl.compiled import compiled
 
 __all__ = ["gather", "project_groups", "scatter"]
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def gather(scores, rows, entries, sums):
     """sums[v] = the sum of scores[rows[v], e] over the entries of v."""
     for v in range(rows.size):
@@ -18,7 +19,7 @@ def gather(scores, rows, entries, sums):
         sums[v] = total
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def scatter(weights, rows, entries, table):
     """table[rows[v], e] += weights[v] for every entry of v."""
     for v in range(rows.size):
@@ -26,7 +27,7 @@ def scatter(weights, rows, entries, table):
             table[rows[v], e] += weights[v]
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def project_groups(values, starts):
     """Every group values[starts[g] : starts[g + 1]] becomes the nearest point of the simplex."""
     for g in range(starts.size - 1):

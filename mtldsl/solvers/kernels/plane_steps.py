@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from mtldsl.atoms.planes.simplex_kernel import solve_on_simplex
+from mtldsl.compiled import compiled
 
 __all__ = ["add_planes", "proximal_steps"]
 
 
-@njit(
+@compiled(
     "void(f8[:, :, ::1], f8[:, :, ::1], f8[:, ::1], f8[:, ::1], i8[::1], i8[:, ::1], f8[::1], f8[:, ::1], f8, f8[:, ::1], f8[::1])",
-    cache=True,
 )
 def proximal_steps(planes, gram, deltas, beta, counts, idle, steps, B, tol, V, promised):
     """For every task i: V[i] = argmin over v of steps[i] * max_k (deltas[k] + <planes[k], v>) + 1/2 ||v - B[i]||^2.
@@ -53,9 +52,8 @@ def proximal_steps(planes, gram, deltas, beta, counts, idle, steps, B, tol, V, p
         promised[i] = total
 
 
-@njit(
+@compiled(
     "void(f8[:, :, ::1], f8[:, :, ::1], f8[:, ::1], f8[:, ::1], i8[::1], i8[:, ::1], i8[::1], f8[:, ::1], f8[::1])",
-    cache=True,
 )
 def add_planes(planes, gram, deltas, beta, counts, idle, chosen, new, new_deltas):
     """One plane for every task in `chosen`: new (r, D), new_deltas (r,). There must be room."""

@@ -6,12 +6,13 @@ Arrays are transposed, tasks first (m, p): what a step changes then lies in cont
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from mtldsl.compiled import compiled
 
 __all__ = ["sweep_separate", "sweep_separate_residual", "sweep_shared"]
 
 
-@njit(cache=True, fastmath={"contract"})
+@compiled(fastmath={"contract"})
 def _thresholded(z, l1, nonneg):
     """z moved towards 0 by l1; with nonneg, its positive part alone."""
     if z > l1:
@@ -21,7 +22,7 @@ def _thresholded(z, l1, nonneg):
     return 0.0
 
 
-@njit(cache=True, fastmath={"contract"})
+@compiled(fastmath={"contract"})
 def sweep_shared(gram, gradient, W, l1, l21, ridge, nonneg, n_sweeps):
     """n_sweeps rounds over all rows j of minimising exactly over W[:, j]
 
@@ -51,7 +52,7 @@ def sweep_shared(gram, gradient, W, l1, l21, ridge, nonneg, n_sweeps):
                         gradient[i, k] += step * gram[j, k]
 
 
-@njit(cache=True, fastmath={"contract"})
+@compiled(fastmath={"contract"})
 def _scale_of_row(pull, curvature, l21, start):
     """The t > 0 with sum_i (pull_i / (curvature_i t + l21))^2 = 1, by Newton's method on 1 / sqrt(sum) = 1.
 
@@ -78,7 +79,7 @@ def _scale_of_row(pull, curvature, l21, start):
     return t
 
 
-@njit(cache=True, fastmath={"contract"})
+@compiled(fastmath={"contract"})
 def _step_of_row(W, j, pull, curvature, l21, step):
     """step = (minimiser of sum_i curvature_i / 2 w_i^2 - pull_i w_i + l21 ||w||) - W[:, j], the pulls thresholded already.
 
@@ -104,7 +105,7 @@ def _step_of_row(W, j, pull, curvature, l21, step):
             step[i] = pull[i] / (curvature[i] + extra) - W[i, j]
 
 
-@njit(cache=True, fastmath={"contract"})
+@compiled(fastmath={"contract"})
 def sweep_separate(gram, gradient, W, l1, l21, ridge, nonneg, n_sweeps):
     """As `sweep_shared` with a Gram matrix a task: gram (m, p, p)."""
     m, p = W.shape
@@ -125,7 +126,7 @@ def sweep_separate(gram, gradient, W, l1, l21, ridge, nonneg, n_sweeps):
                         gradient[i, k] += step[i] * gram[i, j, k]
 
 
-@njit(cache=True, fastmath={"contract", "reassoc"})
+@compiled(fastmath={"contract", "reassoc"})
 def sweep_separate_residual(columns, offsets, squares, residual, W, l1, l21, ridge, nonneg, n_sweeps):
     """As `sweep_separate`, on the residual, which is cheaper where a task has fewer samples than there are rows.
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from mtldsl.compiled import compiled
 from mtldsl.inference.kernels.map_one import map_one
 from mtldsl.inference.kernels.marginals import choose
 from mtldsl.solvers.kernels.labelling_ascent import _factors, _fill_scores, _place, _score, multiply
@@ -12,7 +12,7 @@ from mtldsl.solvers.kernels.labelling_ascent import _factors, _fill_scores, _pla
 __all__ = ["step_each"]
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def step_each(
     visits, X, lengths, weights, truth, costs, table, sizes, starts, per_node, per_clique, tau, r, modulus,
     Z, squares, order, labels, alpha, counts, sought, code, plan, work, iwork, accuracy,

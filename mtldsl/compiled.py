@@ -1,0 +1,126 @@
+"""Functions compiled by numba, kept on the disk between processes where the disk allows it, and only where what is there can be vouched for.
+
+numba's own cache ends a program where no folder can be written to, where the disk is full, and where a file of the cache is damaged;
+machine code with a wrong byte it runs. It also goes on with an old callee that a caller in another file was compiled with. Here, each file
+begins with a SHA-256 of what follows and of all it was made from: a file that does not fit is compiled anew and overwritten.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import pickle
+import warnings
+from pathlib import Path
+
+import numba
+from numba.core import typeinfer
+from numba.core.caching import FunctionCache, IndexDataCacheFile, NullCache
+from numba.core.dispatcher import Dispatcher
+
+__all__ = ["compiled"]
+
+_SEAL = 32  # bytes of a SHA-256
+_said = False
+
+
+def compiled(signature: str | None = None, **options):
+    """As `numba.njit(signature, cache=True, **options)`, uncached with one warning a process where nothing can be kept."""
+
+    def decorate(function):
+        made = numba.njit(**options)(function)
+        if not isinstance(made, Dispatcher):  # NUMBA_DISABLE_JIT
+            return made
+        made._cache = _cache_of(function)
+        if signature is not None:
+            with typeinfer.register_dispatcher(made):
+                made.compile(signature)
+                made.disable_compile()
+        return made
+
+    return decorate
+
+
+def _cache_of(function):
+    try:
+        return _Cache(function)
+    except (OSError, RuntimeError) as error:  # numba: no locator available
+        _say_once(error)
+        return NullCache()
+
+
+class _Cache(FunctionCache):
+    """Of one function. Neither reading nor writing it can make a call fail."""
+
+    def __init__(self, function):
+        super().__init__(function)
+        stamp = _stamp(function, self._impl.locator.get_source_stamp())
+        self._cache_file = _Sealed(self._cache_path, self._impl.filename_base, stamp)
+
+    def load_overload(self, sig, target_context):
+        try:
+            return super().load_overload(sig, target_context)
+        except (
+            Exception
+        ):  # whole, but not for this numba: whatever that raises, the function is compiled anew
+            return None
+
+    def save_overload(self, sig, data):
+        try:
+            super().save_overload(sig, data)
+        except (OSError, pickle.PicklingError) as error:
+            _say_once(error)
+
+
+class _Sealed(IndexDataCacheFile):
+    """A file for each signature, named by it, without numba's index: two processes that write at once cannot mix up their entries."""
+
+    def flush(self):
+        for path in Path(self._cache_path).glob(f"{self._name}*"):
+            path.unlink(missing_ok=True)
+
+    def load(self, key):
+        try:
+            content = self._path(key).read_bytes()
+        except OSError:
+            return None
+        seal, data = content[:_SEAL], content[_SEAL:]
+        return pickle.loads(data) if seal == self._seal(key, data) else None
+
+    def save(self, key, data):
+        data = self._dump(data)
+        with self._open_for_write(str(self._path(key))) as file:
+            file.write(self._seal(key, data) + data)
+
+    @property
+    def _name(self) -> str:
+        return self._index_name.removesuffix(".nbi")
+
+    def _path(self, key) -> Path:
+        which = hashlib.sha256(repr(key).encode()).hexdigest()[:16]
+        return Path(self._cache_path, f"{self._name}.{which}.nbc")
+
+    def _seal(self, key, data: bytes) -> bytes:
+        return hashlib.sha256(repr((self._version, self._source_stamp, key)).encode() + data).digest()
+
+
+def _stamp(function, source) -> str:
+    """Of what the code of a function follows from: its own source file, and those of the compiled functions and the constants that this file
+    has from others."""
+    facts = [repr(source)]
+    for name, value in sorted(function.__globals__.items()):
+        if isinstance(value, Dispatcher):
+            facts.append(f"{name} {getattr(getattr(value._cache, '_cache_file', None), '_source_stamp', '')}")
+        elif isinstance(value, (int, float, tuple)):
+            facts.append(f"{name} {value!r}")
+    return hashlib.sha256("\n".join(facts).encode()).hexdigest()
+
+
+def _say_once(error: Exception) -> None:
+    global _said
+    if not _said:
+        _said = True
+        warnings.warn(
+            f"compiled code cannot be kept on the disk ({error}); every new process compiles what it uses, which takes seconds. "
+            "Set NUMBA_CACHE_DIR to a folder that can be written to",
+            stacklevel=4,
+        )
