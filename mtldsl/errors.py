@@ -1,6 +1,14 @@
 """The errors a user can meet. Each message quotes what was typed, says what is wrong, and what to write instead."""
 
-__all__ = ["CrossCheckError", "DataError", "MTLError", "MissingExtraError", "ModelError", "SolverError"]
+__all__ = [
+    "CrossCheckError",
+    "DataError",
+    "MTLError",
+    "MissingExtraError",
+    "ModelError",
+    "ProofError",
+    "SolverError",
+]
 
 
 class MTLError(Exception):
@@ -17,6 +25,10 @@ class ModelError(MTLError, ValueError):
 
 class SolverError(MTLError, RuntimeError):
     """A solver was asked for something it refuses, an unknown option, or it failed numerically."""
+
+
+class ProofError(MTLError, RuntimeError):
+    """A fault of mtldsl itself: a bound above an attained objective. The message names the term; please report it."""
 
 
 class MissingExtraError(MTLError, ImportError):

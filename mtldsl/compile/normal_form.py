@@ -156,6 +156,19 @@ class LossTerm:
         """One X, every label present: predictions are one matrix product."""
         return self.tasks.is_shared and self.tasks.mask is None
 
+    @cached_property
+    def column_lengths(self) -> np.ndarray:
+        """(d, m) the Euclidean length of every feature's column in every task's inputs."""
+        tasks = self.tasks
+
+        def lengths(X):
+            squares = X.power(2).sum(axis=0) if sparse.issparse(X) else np.einsum("ij,ij->j", X, X)
+            return np.sqrt(np.asarray(squares).ravel())
+
+        if tasks.is_shared:
+            return np.broadcast_to(lengths(tasks.X)[:, None], (tasks.n_features, tasks.n_tasks))
+        return np.column_stack([lengths(X) for X in tasks.inputs])
+
     def _tasks_apart(self):
         """(slice, coefficient, targets, sample weights) of every task, for a loss that is no sum over samples."""
         offsets, weights = self.tasks.offsets, self.tasks.sample_weights

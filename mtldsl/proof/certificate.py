@@ -21,9 +21,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mtldsl.compile.normal_form import Blocks, FunctionTerm, LossTerm, NormalForm
+from mtldsl.compile.normal_form import Blocks, NormalForm
 from mtldsl.compile.structure_term import Structures, kept_value
-from mtldsl.proof.multipliers import make_stationary
+from mtldsl.errors import ProofError
+from mtldsl.proof.bound import Bound, dual_bound, guess, prove
+from mtldsl.proof.gap import objective_scale, relative_gap
+from mtldsl.proof.rounding import accusation, rounding_of
 from mtldsl.proof.stationarity import Stationarity, stationarity_of
 
 __all__ = ["Certificate", "certify", "dual_bound", "relative_gap"]
@@ -31,15 +34,22 @@ __all__ = ["Certificate", "certify", "dual_bound", "relative_gap"]
 
 @dataclass(frozen=True)
 class Certificate:
-    """What was proven about a point. Gaps may be slightly negative where constraints are violated slightly."""
+    """What was proven about a point. Gaps may be slightly negative where constraints are violated slightly.
+
+    scale    : the floor of the relative gap's denominator
+    rounding : by how much float64 may have misplaced objective and bound (`mtldsl.proof.rounding`)
+    proof    : the multipliers behind the bound, and for which weights it holds (None: no bound was formed)
+    """
 
     objective: float
     dual_bound: float
     violation: float
-    scale: float  # the floor of the relative gap's denominator
+    scale: float
     note: str = ""
     stationarity: Stationarity | None = None  # of a model that is not convex
     constant: float = 0.0  # belongs to objective and bound, and is no measure of their size
+    rounding: float = 0.0
+    proof: Bound | None = None
 
     @property
     def gap(self) -> float:
@@ -49,9 +59,20 @@ class Certificate:
     def relative_gap(self) -> float:
         return relative_gap(self.objective - self.constant, self.dual_bound - self.constant, self.scale)
 
+    @property
+    def relative_rounding(self) -> float:
+        """`rounding` in the units of the relative gap."""
+        sizes = self.objective - self.constant, self.dual_bound - self.constant
+        return self.rounding / max(*np.abs(sizes), self.scale, np.finfo(float).tiny)
+
+    @property
+    def reach(self) -> str:
+        """For which weights the bound is proven, in words: "" where for all."""
+        return "" if self.proof is None else self.proof.reach
+
     def within(self, tol: float) -> bool:
-        """Whether this proves optimality to a relative gap and a violation of tol."""
-        return bool(abs(self.relative_gap) <= tol and self.violation <= tol)
+        """Whether this proves optimality to a relative gap and a violation of tol, and float64 can tell."""
+        return bool(abs(self.relative_gap) <= tol and self.violation <= tol and self.relative_rounding <= tol)
 
     def is_stationary(self, tol: float) -> bool:
         """Whether the model is not convex and this proves a stationary point to a residual and a violation of tol."""
@@ -63,13 +84,6 @@ class Certificate:
     def distance(self) -> float:
         """What is compared with tol: the relative gap, or the residual where the model is not convex."""
         return abs(self.relative_gap) if self.stationarity is None else self.stationarity.residual
-
-
-def relative_gap(objective: float, bound: float, scale: float = 0.0) -> float:
-    """(objective - bound) / max(|objective|, |bound|, scale): inf where no finite bound is known."""
-    if not (np.isfinite(objective) and np.isfinite(bound)):
-        return np.inf
-    return (objective - bound) / max(abs(objective), abs(bound), scale, np.finfo(float).tiny)
 
 
 def certify(
@@ -89,11 +103,15 @@ def certify(
     """
     objective = form.value(blocks) if structures is None else kept_value(form, blocks, structures)
     violation, scale = form.violation(blocks), objective_scale(form) if scale is None else scale
-    bound, note = -np.inf, ""
-    if bound_optimum:
-        bound, note = dual_bound(form, blocks, loss_duals, function_duals)
+    proof = prove(form, blocks, loss_duals, function_duals) if bound_optimum else None
+    bound, note = (-np.inf, "") if proof is None else (proof.value, proof.note)
+    rounding = 0.0
     if form.is_convex:
-        return Certificate(objective, bound, violation, scale, note, constant=form.constant)
+        if proof is not None and np.isfinite(bound):
+            rounding = rounding_of(form, blocks, proof)
+            if violation == 0.0 and bound > objective + rounding:
+                raise ProofError(accusation(form, blocks, proof, objective, rounding))
+        return Certificate(objective, bound, violation, scale, note, None, form.constant, rounding, proof)
 
     def bound_of_kept(kept: NormalForm) -> float:
         # a solver's multipliers may belong to the matrices before these; at a stationary point those of the gradients are exact
@@ -105,38 +123,7 @@ def certify(
     stationarity = stationarity_of(
         form, blocks, structures, bound_of_kept, scale, (loss_duals, function_duals)
     )
-    return Certificate(objective, bound, violation, scale, note, stationarity, form.constant)
-
-
-def objective_scale(form: NormalForm) -> float:
-    """1e-8 of the objective at zero: below this, an optimum counts as zero when a gap is made relative."""
-    value = form.value(form.zeros())
-    return 1e-8 * abs(value) if np.isfinite(value) else 0.0
-
-
-def dual_bound(form: NormalForm, blocks: Blocks, loss_duals=None, function_duals=None) -> tuple[float, str]:
-    """(a proven lower bound on the optimum, "") or (-inf, the reason why none could be formed)."""
-    if loss_duals is None:
-        loss_duals = [loss.dual_at(blocks) for loss in form.losses]
-    if function_duals is None:
-        function_duals = [_guess(f, blocks) for f in form.functions]
-    u = [loss.dual_project(d) for loss, d in zip(form.losses, loss_duals, strict=True)]
-    v = [
-        f.atom.dual_project(np.asarray(d, float)) for f, d in zip(form.functions, function_duals, strict=True)
-    ]
-    stuck = make_stationary(form, u, v)
-    if stuck is not None:
-        infimum = form.constant - sum(loss.conjugate(np.zeros(loss.tasks.n_samples)) for loss in form.losses)
-        if abs(relative_gap(form.value(blocks), infimum, objective_scale(form))) < 0.5:
-            return (
-                infimum,
-                "",
-            )  # u = v = 0 is stationary always, and says something where the losses reach their infimum
-        return -np.inf, (
-            f"no term bounds {stuck} in every direction, and the losses' multipliers alone could not be made stationary; "
-            f"a term such as + 1e-6 * ridge({stuck}) makes a bound possible"
-        )
-    return _best_scaling(form, u, v)
+    return Certificate(objective, bound, violation, scale, note, stationarity, form.constant, rounding, proof)
 
 
 def _balancing(form: NormalForm, blocks: Blocks) -> list[np.ndarray]:
@@ -144,7 +131,7 @@ def _balancing(form: NormalForm, blocks: Blocks) -> list[np.ndarray]:
     g = form.zeros()
     for loss in form.losses:
         loss.add_adjoint(loss.gradient(loss.predictions(blocks)), g)
-    duals = [_guess(f, blocks) for f in form.functions]
+    duals = [guess(f, blocks) for f in form.functions]
     for f, dual in zip(form.functions, duals, strict=True):
         f.map.add_adjoint(dual, g)
     rough = _rough(form)
@@ -158,56 +145,3 @@ def _balancing(form: NormalForm, blocks: Blocks) -> list[np.ndarray]:
 def _rough(form: NormalForm) -> list[int]:
     """The places of the functions that have no gradient."""
     return [k for k, f in enumerate(form.functions) if f.is_constraint or not f.atom.is_smooth]
-
-
-def _guess(f: FunctionTerm, blocks: Blocks) -> np.ndarray:
-    """A function's multiplier where the solver has none: its gradient, 0 where it has none."""
-    if f.is_constraint or not f.atom.is_smooth:
-        return np.zeros(f.map.shape)
-    return f.coefficient * f.atom.gradient(f.map.forward(blocks))
-
-
-# ----------------------------------------------------------------------------------------------- scaling
-
-
-def _best_scaling(form: NormalForm, u, v) -> tuple[float, str]:
-    """The best dual value over t (u, v), t in [0, largest feasible t]; concave in t."""
-    gauge = max((f.dual_gauge(dual) for f, dual in zip(form.functions, v, strict=True)), default=0.0)
-    if not np.isfinite(gauge):
-        return (
-            -np.inf,
-            "a multiplier lies outside the domain of its term's conjugate, and no scaling brings it inside",
-        )
-    largest = 1.0 if gauge <= 1.0 else (1.0 - 4 * np.finfo(float).eps) / gauge
-    constants = [loss.offset_predictions() for loss in form.losses]
-
-    def value(t: float) -> float:
-        total = form.constant + sum(
-            _loss_part(*part, t) for part in zip(form.losses, u, constants, strict=True)
-        )
-        return total + sum(_function_part(f, dual, t) for f, dual in zip(form.functions, v, strict=True))
-
-    best = max(value(largest), value(0.0) if largest < 1.0 else -np.inf)
-    # multipliers of a stationary point need not be near the best ones: those belong to the convex envelope
-    if largest < 0.999 or not np.isfinite(best) or not form.is_convex:
-        from scipy.optimize import minimize_scalar  # slow to import, and rarely needed near an optimum
-
-        search = minimize_scalar(
-            lambda t: -max(value(t), -1e300),
-            bounds=(0.0, largest),
-            method="bounded",
-            options={"maxiter": 16},
-        )
-        best = max(best, -float(search.fun)) if search.fun < 1e299 else best
-    return best, "" if np.isfinite(best) else "the conjugates are infinite at these multipliers"
-
-
-def _loss_part(loss: LossTerm, dual, constant, t: float) -> float:
-    # rounding of t * dual may step out of the domain by one unit in the last place
-    scaled = loss.dual_project(t * dual)
-    return (0.0 if constant is None else float(np.asarray(scaled) @ constant)) - loss.conjugate(scaled)
-
-
-def _function_part(f: FunctionTerm, dual, t: float) -> float:
-    inner = 0.0 if f.map.offset is None else float(np.vdot(t * dual, f.map.offset))
-    return inner - f.conjugate(t * dual)

@@ -6,74 +6,41 @@ from itertools import pairwise
 
 import numpy as np
 
-from mtldsl.compile.normal_form import Blocks, FunctionTerm, LossTerm, NormalForm, picks
+from mtldsl.compile.normal_form import FunctionTerm, LossTerm, NormalForm, picks
 from mtldsl.compile.structured_term import StructuredTerm
+from mtldsl.proof.residual import ROUNDING, is_rounding, magnitudes, stationarity
 
 __all__ = ["make_stationary", "shift_to_zero_sum"]
 
-#: a residual this small against the terms that it is the sum of is rounding, not infeasibility
-_ROUNDING = 1e-12
-
 #: rounds of least squares and clipping before a block is given up
-_ROUNDS = 8
+_ROUNDS = 12
 
 
-def make_stationary(form: NormalForm, u: list[np.ndarray], v: list[np.ndarray]) -> str | None:
-    """Change u and v in place; None where they are stationary now, else the name of a block where they cannot be made so."""
+def make_stationary(
+    form: NormalForm, u: list[np.ndarray], v: list[np.ndarray]
+) -> tuple[str | None, list[str]]:
+    """Change u and v in place; (the name of a block where they cannot be made stationary, or None; the blocks that no term bounds).
+
+    On the latter they are stationary to rounding, entry by entry, and what is left is for the bound to pay.
+    """
     takers = {block.name: _taker(form, block.name) for block in form.blocks}
     if any(block.intercept_of is not None for block in form.blocks):
         _balance_intercepts(form, u)
-    left_over = [name for name, taker in takers.items() if taker is None]
+    free = [name for name, taker in takers.items() if taker is None]
     for block in form.weight_blocks:
         if takers[block.name] is None:
             _give_to_parts(form, block.name, u, v)
             _solve_by_least_squares(form, block.name, u, v)
     residual = stationarity(form, u, v)
-    if left_over:
-        size = _rounding_unit(form, u, v)
-        for name in left_over:
-            if not np.all(np.abs(residual[name]) <= _ROUNDING * size[name]):
-                return name
+    if free:
+        size = magnitudes(form, u, v)
+        for name in free:
+            if not is_rounding(residual[name], size[name]):
+                return name, free
     for name, taker in takers.items():
         if taker is not None:
             v[taker] = v[taker] - residual[name] / form.functions[taker].map.multiple_of(name)
-    return None
-
-
-def stationarity(form: NormalForm, u, v) -> Blocks:
-    """sum A^T u + sum B^T v on every block."""
-    residual = form.zeros()
-    for loss, dual in zip(form.losses, u, strict=True):
-        loss.add_adjoint(dual, residual)
-    for f, dual in zip(form.functions, v, strict=True):
-        f.map.add_adjoint(dual, residual)
-    return residual
-
-
-def _rounding_unit(form: NormalForm, u, v) -> dict[str, float]:
-    """The largest term of the sums in `stationarity`, block by block: what their rounding errors are proportional to."""
-    size = {name: np.finfo(float).tiny for name in form.shapes}
-    for loss, dual in zip(form.losses, u, strict=True):
-        dual = np.asarray(dual)
-        for name in loss.intercepts:
-            size[name] = max(size[name], np.add.reduceat(np.abs(dual), loss.tasks.offsets[:-1]).max())
-        terms = form.zeros()
-        magnitudes = np.sqrt(np.add.reduceat(dual**2, loss.tasks.offsets[:-1]))
-        loss.map.add_adjoint(np.ones(loss.map.shape) * _column_norms(loss) * magnitudes, terms)
-        for name in loss.map.blocks:
-            size[name] = max(size[name], np.abs(terms[name]).max())
-    for f, dual in zip(form.functions, v, strict=True):
-        for name in f.map.blocks:
-            size[name] = max(size[name], np.abs(dual).max(initial=0.0))
-    return size
-
-
-def _column_norms(loss: LossTerm) -> np.ndarray:
-    """(d, 1): for every feature the largest norm of its column over the tasks."""
-    tasks = loss.tasks
-    inputs = [tasks.X] if tasks.is_shared else tasks.inputs
-    squares = [X.power(2).sum(axis=0) if tasks.is_sparse else np.einsum("ij,ij->j", X, X) for X in inputs]
-    return np.sqrt(np.max([np.asarray(row).ravel() for row in squares], axis=0))[:, None]
+    return None, free
 
 
 # -------------------------------------------------------------------------------------- terms that take all
@@ -155,7 +122,7 @@ def _shift_together(form: NormalForm, movable: list[int], fixed: list[int], u) -
             np.concatenate([low[r] for (low, _), r in zip(intervals, rows, strict=True)] + kept),
             np.concatenate([high[r] for (_, high), r in zip(intervals, rows, strict=True)] + kept),
         )
-        if fixed and abs(together.sum()) > _ROUNDING * np.abs(together).max(initial=0.0):
+        if fixed and abs(together.sum()) > ROUNDING * np.abs(together).max(initial=0.0):
             return False
         ends = np.cumsum([r.stop - r.start for r in rows])
         for target, r, part in zip(shifted, rows, np.split(together, ends)[: len(rows)], strict=True):
@@ -212,18 +179,34 @@ def _solve_by_least_squares(form: NormalForm, block: str, u, v) -> None:
     t = eligible[0]
     loss = form.losses[t]
     low, high = loss.dual_interval()
-    offsets, inputs = loss.tasks.offsets, loss.tasks.inputs
+    watched = [block, *loss.intercepts]
     for _ in range(_ROUNDS):
-        residual, size = stationarity(form, u, v), _rounding_unit(form, u, v)
-        watched = [block, *loss.intercepts]
-        if all(np.all(np.abs(residual[name]) <= 0.1 * _ROUNDING * size[name]) for name in watched):
+        residual, size = stationarity(form, u, v), magnitudes(form, u, v)
+        if all(is_rounding(residual[name], size[name], share=0.01) for name in watched):
             return
         dual = u[t].copy()
-        for i, (a, b) in enumerate(pairwise(offsets)):
-            free = (dual[a:b] > low[a:b]) & (dual[a:b] < high[a:b])
-            X = inputs[i][free]
-            X = X.toarray() if hasattr(X, "toarray") else X
+        for i, (a, b) in enumerate(pairwise(loss.tasks.offsets)):
             wanted = np.concatenate([residual[name][:, i] for name in watched])
-            X = np.column_stack([X, *[np.ones(len(X)) for _ in loss.intercepts]])
-            dual[a:b][free] -= np.linalg.lstsq(X.T, wanted, rcond=None)[0]
+            dual[a:b] -= _smallest_change(
+                loss.tasks.inputs[i], len(loss.intercepts), wanted, dual[a:b], low[a:b], high[a:b]
+            )
         u[t] = loss.dual_project(dual)
+
+
+def _smallest_change(X, n_intercepts: int, wanted, dual, low, high) -> np.ndarray:
+    """argmin of sum (c_j / room_j)^2 over c with [X, 1]^T c = wanted: entries near an end of their interval move least.
+
+    Columns are scaled to length one first, or a feature of a large unit hides the others.
+    """
+    room = np.minimum(dual - low, high - dual)
+    longest = np.max(room, initial=0.0, where=np.isfinite(room))
+    room[~np.isfinite(room)] = longest if longest > 0 else 1.0
+    free = room > 0
+    X = X[free].toarray() if hasattr(X, "toarray") else X[free]
+    X = np.column_stack([X, *[np.ones(len(X)) for _ in range(n_intercepts)]])
+    length = np.linalg.norm(X, axis=0)
+    length[length == 0.0] = 1.0
+    change = np.zeros(dual.size)
+    weighted = (X / length * room[free, None]).T
+    change[free] = room[free] * np.linalg.lstsq(weighted, wanted / length, rcond=None)[0]
+    return change

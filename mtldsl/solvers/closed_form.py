@@ -21,12 +21,13 @@ __all__ = ["SOLVER", "ClosedForm"]
 
 _LARGEST_DENSE = 1500  # unknowns in one dense system over all tasks
 _LARGEST_TASK = 4000  # unknowns in one task's dense system
+_LARGEST_UNEVENNESS = 1e5  # of the columns' lengths, up to which singular values tell them all
 
 
 class ClosedForm:
     """One linear system, by the cheapest exact way its structure allows.
 
-    - `spectral`: one X for all tasks; X = P diag(s) Q^T and the tasks' penalty L = U diag(l) U^T turn the system
+    - `spectral`: one X for all tasks, with columns of similar lengths; X = P diag(s) Q^T and the tasks' penalty L = U diag(l) U^T turn the system
       G W + W L = C into (s_i^2 + l_j) V_ij = (Q^T C U)_ij.
     - `kernel`: ridge on separate inputs with fewer rows than features, a system of the rows' size a task.
     - `least_squares`: no penalty at all: orthogonal factorizations, the solution of smallest norm.
@@ -130,7 +131,10 @@ def spectral(split: Split) -> Blocks | None:
         return None
     X, Y = loss.tasks.X, loss.tasks.targets.reshape(loss.tasks.n_tasks, -1).T
     x_mean, y_mean = (X.mean(axis=0), Y.mean(axis=0)) if intercept else (0.0, 0.0)
-    left, s, right = linalg.svd(X - x_mean, full_matrices=False)
+    X = X - x_mean
+    if _unevenness(X) > _LARGEST_UNEVENNESS:
+        return None  # singular values are exact to rounding of the largest: columns of small units drown in it
+    left, s, right = linalg.svd(X, full_matrices=False)
     weight = split.curvature_weights(0)
     levels, rotation = linalg.eigh(L)
     levels[np.abs(levels) <= 1e-13 * np.abs(levels).max(initial=0.0)] = 0.0
@@ -187,9 +191,26 @@ def least_squares(split: Split) -> Blocks | None:
         X, weight, y = X.toarray() if tasks.is_sparse else X, root[first:last], tasks.targets[first:last]
         shares = np.square(weight) / np.square(weight).sum()
         x_mean, y_mean = (shares @ X, shares @ y) if intercept else (0.0, 0.0)
-        W[:, i] = linalg.lstsq((X - x_mean) * weight[:, None], (y - y_mean) * weight)[0]
+        W[:, i] = _least_squares((X - x_mean) * weight[:, None], (y - y_mean) * weight)
         b[i] = y_mean - x_mean @ W[:, i] if intercept else 0.0
     return _blocks(W, block, b if intercept else None, intercept)
+
+
+def _least_squares(X, y) -> np.ndarray:
+    """argmin ||X w - y||, of smallest norm; where columns are uneven, once they have length one: no unit drowns a feature in rounding."""
+    if _unevenness(X) <= _LARGEST_UNEVENNESS:
+        return linalg.lstsq(X, y)[0]
+    length = np.linalg.norm(X, axis=0)
+    length[length == 0.0] = 1.0
+    w = linalg.lstsq(X / length, y)[0]
+    w += linalg.lstsq(X / length, y - X @ (w / length))[0]  # what rounding left of the residual
+    return w / length
+
+
+def _unevenness(X) -> float:
+    """The longest column beside the shortest that is not zero."""
+    length = np.linalg.norm(X, axis=0)
+    return float(length.max(initial=1.0) / length.min(initial=np.inf, where=length > 0))
 
 
 # --------------------------------------------------------------------------------------- normal equations

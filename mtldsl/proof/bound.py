@@ -1,0 +1,144 @@
+"""A lower bound on the optimum, and the multipliers that prove it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from mtldsl.compile.normal_form import Blocks, FunctionTerm, LossTerm, NormalForm
+from mtldsl.proof.gap import objective_scale, relative_gap
+from mtldsl.proof.multipliers import make_stationary
+from mtldsl.proof.residual import REACH, losses_work, magnitudes, payment, region, stationarity
+
+__all__ = ["Bound", "dual_bound", "guess", "prove"]
+
+
+@dataclass(frozen=True, eq=False)
+class Bound:
+    """A proven lower bound, and its proof.
+
+    value           : -inf where none could be formed; `note` says why
+    loss_duals      : u_t, function_duals : v_k, as they stand in the inequality: stationary, scaled, inside their domains
+    paid            : by how much the bound was lowered for what is left of the stationarity equation
+    region          : {block: B} where no term bounds a block: there the bound is proven for all weights of absolute values up to B
+    """
+
+    value: float
+    note: str = ""
+    loss_duals: tuple = ()
+    function_duals: tuple = ()
+    paid: float = 0.0
+    region: dict[str, np.ndarray] = field(default_factory=dict)
+
+    @property
+    def reach(self) -> str:
+        """For which weights the bound is proven, in words: "" where for all."""
+        if not self.region:
+            return ""
+        names = " and ".join(self.region)
+        return f"no term bounds {names}: proven for all {names} up to {REACH:,.0f} times the size of the solution's"
+
+
+def dual_bound(form: NormalForm, blocks: Blocks, loss_duals=None, function_duals=None) -> tuple[float, str]:
+    """(a proven lower bound on the optimum, "") or (-inf, the reason why none could be formed)."""
+    bound = prove(form, blocks, loss_duals, function_duals)
+    return bound.value, bound.note
+
+
+def prove(form: NormalForm, blocks: Blocks, loss_duals=None, function_duals=None) -> Bound:
+    """The bound that multipliers of a point prove (None: gradients at the point)."""
+    if loss_duals is None:
+        loss_duals = [loss.dual_at(blocks) for loss in form.losses]
+    if function_duals is None:
+        function_duals = [guess(f, blocks) for f in form.functions]
+    u = [loss.dual_project(d) for loss, d in zip(form.losses, loss_duals, strict=True)]
+    v = [
+        f.atom.dual_project(np.asarray(d, float)) for f, d in zip(form.functions, function_duals, strict=True)
+    ]
+    stuck, free = make_stationary(form, u, v)
+    if stuck is not None:
+        return _infimum_of_losses(form, blocks, stuck)
+    bound = _best_scaling(form, u, v)
+    return _paid(bound, form, blocks, u, v, free) if free and np.isfinite(bound.value) else bound
+
+
+def _infimum_of_losses(form: NormalForm, blocks: Blocks, stuck: str) -> Bound:
+    """u = v = 0 is stationary always, and says something where the losses reach their infimum."""
+    zeros = [np.zeros(loss.tasks.n_samples) for loss in form.losses]
+    infimum = form.constant - sum(loss.conjugate(zero) for loss, zero in zip(form.losses, zeros, strict=True))
+    if abs(relative_gap(form.value(blocks), infimum, objective_scale(form))) < 0.5:
+        return Bound(infimum, "", tuple(zeros), tuple(np.zeros(f.map.shape) for f in form.functions))
+    return Bound(
+        -np.inf,
+        f"no term bounds {stuck} in every direction, and the losses' multipliers alone could not be made stationary; "
+        f"a term such as + 1e-6 * ridge({stuck}) makes a bound possible",
+    )
+
+
+def _paid(bound: Bound, form: NormalForm, blocks: Blocks, u, v, free: list[str]) -> Bound:
+    """The bound, lowered by what the residual on free blocks may do within a stated region."""
+    residual, size = stationarity(form, u, v), magnitudes(form, u, v)
+    work = losses_work(form, blocks, u)
+    reach = {name: region(name, blocks, size[name], work[name]) for name in free}
+    paid = sum(payment(residual[name], reach[name]) for name in free)
+    return Bound(bound.value - paid, bound.note, bound.loss_duals, bound.function_duals, paid, reach)
+
+
+def guess(f: FunctionTerm, blocks: Blocks) -> np.ndarray:
+    """A function's multiplier where the solver has none: its gradient, 0 where it has none."""
+    if f.is_constraint or not f.atom.is_smooth:
+        return np.zeros(f.map.shape)
+    return f.coefficient * f.atom.gradient(f.map.forward(blocks))
+
+
+# ----------------------------------------------------------------------------------------------- scaling
+
+
+def _best_scaling(form: NormalForm, u, v) -> Bound:
+    """The best dual value over t (u, v), t in [0, largest feasible t]; concave in t."""
+    gauge = max((f.dual_gauge(dual) for f, dual in zip(form.functions, v, strict=True)), default=0.0)
+    if not np.isfinite(gauge):
+        return Bound(
+            -np.inf,
+            "a multiplier lies outside the domain of its term's conjugate, and no scaling brings it inside",
+        )
+    largest = 1.0 if gauge <= 1.0 else (1.0 - 4 * np.finfo(float).eps) / gauge
+    constants = [loss.offset_predictions() for loss in form.losses]
+
+    def value(t: float) -> float:
+        total = form.constant + sum(
+            _loss_part(*part, t) for part in zip(form.losses, u, constants, strict=True)
+        )
+        return total + sum(_function_part(f, dual, t) for f, dual in zip(form.functions, v, strict=True))
+
+    at, best = largest, value(largest)
+    if largest < 1.0 and (other := value(0.0)) > best:
+        at, best = 0.0, other
+    # multipliers of a stationary point need not be near the best ones: those belong to the convex envelope
+    if largest < 0.999 or not np.isfinite(best) or not form.is_convex:
+        from scipy.optimize import minimize_scalar  # slow to import, and rarely needed near an optimum
+
+        search = minimize_scalar(
+            lambda t: -max(value(t), -1e300),
+            bounds=(0.0, largest),
+            method="bounded",
+            options={"maxiter": 16},
+        )
+        if search.fun < 1e299 and -float(search.fun) > best:
+            at, best = float(search.x), -float(search.fun)
+    if not np.isfinite(best):
+        return Bound(best, "the conjugates are infinite at these multipliers")
+    scaled = tuple(loss.dual_project(at * dual) for loss, dual in zip(form.losses, u, strict=True))
+    return Bound(best, "", scaled, tuple(at * dual for dual in v))
+
+
+def _loss_part(loss: LossTerm, dual, constant, t: float) -> float:
+    # rounding of t * dual may step out of the domain by one unit in the last place
+    scaled = loss.dual_project(t * dual)
+    return (0.0 if constant is None else float(np.asarray(scaled) @ constant)) - loss.conjugate(scaled)
+
+
+def _function_part(f: FunctionTerm, dual, t: float) -> float:
+    inner = 0.0 if f.map.offset is None else float(np.vdot(t * dual, f.map.offset))
+    return inner - f.conjugate(t * dual)

@@ -1,0 +1,33 @@
+"""The relative duality gap, and the size below which an optimum counts as zero when a gap is made relative."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mtldsl.compile.normal_form import NormalForm
+
+__all__ = ["objective_scale", "relative_gap"]
+
+
+def relative_gap(objective: float, bound: float, scale: float = 0.0) -> float:
+    """(objective - bound) / max(|objective|, |bound|, scale): inf where no finite bound is known."""
+    if not (np.isfinite(objective) and np.isfinite(bound)):
+        return np.inf
+    return (objective - bound) / max(abs(objective), abs(bound), scale, np.finfo(float).tiny)
+
+
+def objective_scale(form: NormalForm) -> float:
+    """1e-8 of the objective at weights of zero: below this, an optimum counts as zero when a gap is made relative.
+
+    Where there are intercepts, they are zero or the medians of the labels, whichever is lower: labels of 1e12 + signal are no
+    reason to call an objective of the signal's size zero.
+    """
+    zeros = form.zeros()
+    values = [abs(form.value(zeros))]
+    for loss in form.losses:
+        if loss.intercepts and loss.atom.labels == "real":
+            for name in loss.intercepts:
+                zeros[name][0] = [np.median(y) for y in loss.tasks.per_task(loss.tasks.targets)]
+            values.append(abs(form.value(zeros)))
+    finite = [value for value in values if np.isfinite(value)]
+    return 1e-8 * min(finite) if finite else 0.0

@@ -1,0 +1,125 @@
+"""What multipliers leave of  sum_t A_t^T u_t + sum_k B_k^T v_k = 0:  how large it is, entry by entry, and what it costs the bound.
+
+For every x,  F(x) >= D(u, v) + <r, x>  with the residual r of that sum. Nothing of it is dropped. An entry of r counts as rounding only
+beside the terms of its own sum, |A|^T |u| + |B|^T |v|, so that a feature of a large unit exempts no other; and what counts as
+rounding is paid for: over all x with |x_j| <= B_j,  F(x) >= D(u, v) - sum_j |r_j| B_j.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mtldsl.compile.normal_form import Blocks, LossTerm, NormalForm
+
+__all__ = [
+    "REACH",
+    "ROUNDING",
+    "is_rounding",
+    "losses_work",
+    "magnitudes",
+    "payment",
+    "region",
+    "stationarity",
+]
+
+#: an entry of the residual this small beside the terms of its own sum is rounding, not infeasibility
+ROUNDING = 1e-12
+
+#: how many times the size of the solution weights may have that are paid for
+REACH = 100.0
+
+#: entries of inputs whose absolute values are taken at once
+_SLAB = 1 << 22
+
+
+def stationarity(form: NormalForm, u, v) -> Blocks:
+    """r = sum A^T u + sum B^T v on every block."""
+    residual = form.zeros()
+    for loss, dual in zip(form.losses, u, strict=True):
+        loss.add_adjoint(dual, residual)
+    for f, dual in zip(form.functions, v, strict=True):
+        f.map.add_adjoint(dual, residual)
+    return residual
+
+
+def magnitudes(form: NormalForm, u, v) -> Blocks:
+    """s = sum |A|^T |u| + sum |B|^T |v| on every block: what rounding errors of `stationarity` are proportional to, entry by entry."""
+    size = form.zeros()
+    for loss, dual in zip(form.losses, u, strict=True):
+        dual = np.abs(np.asarray(dual))
+        _add_absolute(loss.map, _absolute_adjoint(loss, dual), size)
+        for name in loss.intercepts:
+            size[name] += np.add.reduceat(dual, loss.tasks.offsets[:-1])[None, :]
+    for f, dual in zip(form.functions, v, strict=True):
+        _add_absolute(f.map, np.abs(dual), size)
+    return size
+
+
+def _add_absolute(linear_map, Z, into: Blocks) -> None:
+    for entry in linear_map.entries:
+        image = Z
+        if entry.left is not None:
+            image = abs(entry.left).T @ image
+        if entry.right is not None:
+            image = image @ abs(entry.right).T
+        into[entry.block] += abs(entry.coefficient) * image
+
+
+def _absolute_adjoint(loss: LossTerm, dual) -> np.ndarray:
+    """(d, m): |X_i|^T |u_i| of every task."""
+    tasks = loss.tasks
+    if tasks.is_shared:
+        table = np.zeros((tasks.X.shape[0], tasks.n_tasks))
+        if tasks.mask is None:
+            table[:] = dual.reshape(tasks.n_tasks, -1).T
+        else:
+            table.T[tasks.mask.T] = dual
+        return _absolute_times(tasks.X, table)
+    columns = [
+        _absolute_times(X, part[:, None]) for X, part in zip(tasks.inputs, tasks.per_task(dual), strict=True)
+    ]
+    return np.hstack(columns)
+
+
+def _absolute_times(X, table) -> np.ndarray:
+    """|X|^T table, a slab of rows at a time: no copy of all inputs."""
+    step = max(1, _SLAB // max(X.shape[1], 1))
+    total = np.zeros((X.shape[1], table.shape[1]))
+    for first in range(0, X.shape[0], step):
+        total += abs(X[first : first + step]).T @ table[first : first + step]
+    return total
+
+
+def is_rounding(residual: np.ndarray, size: np.ndarray, share: float = 1.0) -> bool:
+    """Whether every entry of a residual is rounding beside the terms of its own sum."""
+    return bool(np.all(np.abs(residual) <= share * ROUNDING * size))
+
+
+def payment(residual: np.ndarray, region: np.ndarray) -> float:
+    """max over |x| <= region of |<r, x>|."""
+    return float(np.sum(np.abs(residual) * region))
+
+
+def losses_work(form: NormalForm, blocks: Blocks, u) -> Blocks:
+    """For every block and column the size of what multipliers do to predictions and labels: sum of <|u_i|, max(|z_i|, |y_i|)> over
+    the tasks i that the column has a part in.
+    """
+    work = {name: np.zeros((1, shape[1])) for name, shape in form.shapes.items()}
+    for loss, dual in zip(form.losses, u, strict=True):
+        z, y = loss.predictions(blocks), loss.tasks.targets
+        done = np.abs(np.asarray(dual)) * np.maximum(np.abs(z), np.abs(y))
+        by_task = np.add.reduceat(done, loss.tasks.offsets[:-1])[None, :]
+        for entry in loss.map.entries:
+            work[entry.block] += by_task if entry.right is None else by_task.sum()
+        for name in loss.intercepts:
+            work[name] += by_task
+    return work
+
+
+def region(block: str, blocks: Blocks, size: np.ndarray, work: np.ndarray) -> np.ndarray:
+    """B = 100 times the size of a point's weights, entry by entry; and no less than 100 times what it takes to do the losses' work
+    alone, `work` / s.
+    """
+    own = np.abs(blocks[block])
+    alone = np.divide(work, size, out=np.zeros(size.shape), where=size > 0)
+    return REACH * np.maximum(own, alone)

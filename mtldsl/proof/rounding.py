@@ -1,0 +1,54 @@
+"""How far float64 may misplace an objective and a bound, and who is to blame where they contradict each other by more."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mtldsl.compile.normal_form import Blocks, LossTerm, NormalForm
+from mtldsl.proof.bound import Bound
+from mtldsl.proof.residual import stationarity
+
+__all__ = ["accusation", "rounding_of"]
+
+#: units in the last place that a term may be off by, beside the sum of the absolute values in it (a law over all atoms measures it)
+UNITS = 64
+
+
+def rounding_of(form: NormalForm, blocks: Blocks, proof: Bound) -> float:
+    """64 eps times the sum of the absolute values that objective and bound are sums of.
+
+    Of a loss these are its value, its conjugate, <|u|, |z|>, <|u|, |y|> and what its predictions are sums of, |u|^T |X| |w|, which
+    sum_j ||u|| ||x_j|| |w_j| stands for; of a function its value, its conjugate and <|v|, |B x|>.
+    """
+    total = abs(form.constant)
+    for loss, u in zip(form.losses, proof.loss_duals, strict=True):
+        total += _of_loss(loss, u, blocks)
+    for f, v in zip(form.functions, proof.function_duals, strict=True):
+        image = f.map.forward(blocks)
+        total += abs(f.value(blocks)) + abs(f.conjugate(v)) + float(np.abs(v).ravel() @ np.abs(image).ravel())
+    return UNITS * np.finfo(float).eps * total if np.isfinite(total) else np.inf
+
+
+def _of_loss(loss: LossTerm, u, blocks: Blocks) -> float:
+    z, y, flat = loss.predictions(blocks), loss.tasks.targets, np.abs(np.asarray(u))
+    total = abs(loss.value(z)) + abs(loss.conjugate(u)) + float(flat @ (np.abs(z) + np.abs(y)))
+    lengths = np.sqrt(np.add.reduceat(flat**2, loss.tasks.offsets[:-1]))
+    return total + float(np.sum(loss.column_lengths * lengths * np.abs(loss.map.forward(blocks))))
+
+
+def accusation(form: NormalForm, blocks: Blocks, proof: Bound, objective: float, rounding: float) -> str:
+    """The message for a bound above an attained objective: F(x) - D is a sum of terms that cannot be negative; which one is?"""
+    missing = {}
+    for loss, u in zip(form.losses, proof.loss_duals, strict=True):
+        z = loss.predictions(blocks)
+        missing[loss.typed] = loss.value(z) + loss.conjugate(u) - float(np.asarray(u) @ z)
+    for f, v in zip(form.functions, proof.function_duals, strict=True):
+        missing[f.typed] = f.value(blocks) + f.conjugate(v) - float(np.vdot(v, f.map.forward(blocks)))
+    residual = stationarity(form, proof.loss_duals, proof.function_duals)
+    for name, r in residual.items():
+        missing[f"the stationarity equation of {name}"] = float(np.vdot(r, blocks[name]))
+    worst = min(missing, key=missing.get)
+    return (
+        f"internal error of mtldsl: the bound {proof.value:.17g} lies {proof.value - objective:.1e} above the attained objective "
+        f"{objective:.17g}, more than rounding ({rounding:.1e}); {worst} is short by {-missing[worst]:.1e}. Please report the model"
+    )
