@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mtldsl.compile.normal_form import Blocks, LossTerm, NormalForm
+from mtldsl.compile.normal_form import Blocks, FunctionTerm, LossTerm, NormalForm
 from mtldsl.proof.bound import Bound
 from mtldsl.proof.residual import stationarity
 
@@ -18,15 +18,25 @@ def rounding_of(form: NormalForm, blocks: Blocks, proof: Bound) -> float:
     """64 eps times the sum of the absolute values that objective and bound are sums of.
 
     Of a loss these are its value, its conjugate, <|u|, |z|>, <|u|, |y|> and what its predictions are sums of, |u|^T |X| |w|, which
-    sum_j ||u|| ||x_j|| |w_j| stands for; of a function its value, its conjugate and <|v|, |B x|>.
+    sum_j ||u|| ||x_j|| |w_j| stands for; of a function its value, its conjugate, <|v|, |B x|> and, where it is an uneven
+    quadratic, what its steepest direction makes of B x and its flattest of v.
     """
     total = abs(form.constant)
     for loss, u in zip(form.losses, proof.loss_duals, strict=True):
         total += _of_loss(loss, u, blocks)
     for f, v in zip(form.functions, proof.function_duals, strict=True):
-        image = f.map.forward(blocks)
-        total += abs(f.value(blocks)) + abs(f.conjugate(v)) + float(np.abs(v).ravel() @ np.abs(image).ravel())
+        total += _of_function(f, v, blocks)
     return UNITS * np.finfo(float).eps * total if np.isfinite(total) else np.inf
+
+
+def _of_function(f: FunctionTerm, v, blocks: Blocks) -> float:
+    image = f.map.forward(blocks)
+    total = abs(f.value(blocks)) + abs(f.conjugate(v)) + float(np.abs(v).ravel() @ np.abs(image).ravel())
+    # an uneven quadratic is the sum of parts that nearly cancel: as large as its steepest and its flattest direction make them
+    if np.isfinite(f.atom.curvature):
+        total += 0.5 * f.coefficient * f.atom.curvature * float(np.vdot(image, image))
+    modulus = f.coefficient * getattr(f.atom, "strong_convexity", 0.0)
+    return total + (float(np.vdot(v, v)) / (2.0 * modulus) if modulus > 0 else 0.0)
 
 
 def _of_loss(loss: LossTerm, u, blocks: Blocks) -> float:

@@ -133,7 +133,9 @@ def spectral(split: Split) -> Blocks | None:
     x_mean, y_mean = (X.mean(axis=0), Y.mean(axis=0)) if intercept else (0.0, 0.0)
     X = X - x_mean
     if _unevenness(X) > _LARGEST_UNEVENNESS:
-        return None  # singular values are exact to rounding of the largest: columns of small units drown in it
+        return (
+            None  # singular values are exact to rounding of the largest: columns of small units drown in it
+        )
     left, s, right = linalg.svd(X, full_matrices=False)
     weight = split.curvature_weights(0)
     levels, rotation = linalg.eigh(L)

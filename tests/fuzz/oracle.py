@@ -81,7 +81,7 @@ class _Statement:
 
     # -------------------------------------------------------------------------------------------- pieces
 
-    def _expression(self, expression: Expression, factor=LONG(1)):
+    def _expression(self, expression: Expression, factor=1.0):
         """factor * expression"""
         total = 0.0
         for part in expression.parts:
@@ -126,7 +126,7 @@ class _Statement:
         if c.argument.plain and c.kind in ("at_least", "at_most"):
             entries = self.scaling.entries[c.argument.plain]
             bound, V = _double(LONG(c.bound) / entries), self.V[c.argument.plain]
-            return [V >= bound] if c.kind == "at_least" else [V <= bound]
+            return [bound <= V] if c.kind == "at_least" else [bound >= V]
         if c.kind == "equal_to":
             return [self._expression(c.argument, 1 / size) == _double(LONG(c.bound) / size)]
         E = self._expression(c.argument, 1 / LONG(c.bound))

@@ -88,10 +88,10 @@ def test_an_objective_that_is_not_that_of_the_weights_is_found(monkeypatch):
 
 def test_a_constraint_that_is_missed_is_found(monkeypatch):
     seed = next(seed for seed in range(200) if "signs" in draw(seed).tags and draw(seed).feasible)
-    shift = lambda s: {
-        "blocks": {name: block - 1e-3 for name, block in s.blocks.items()},
-        "status": "optimal",
-    }  # noqa: E731
+
+    def shift(s):
+        return {"blocks": {name: block - 1e-3 for name, block in s.blocks.items()}, "status": "optimal"}
+
     assert "violated" in _judged(monkeypatch, seed, shift)
 
 
