@@ -17,6 +17,7 @@ from mtldsl import stops
 from mtldsl.atomic_files import check_writable
 from mtldsl.cli_output import print_content, print_json, show, write
 from mtldsl.errors import DataError, MTLError, SolverError
+from mtldsl.visible import visible
 
 __all__ = ["main"]
 
@@ -35,7 +36,7 @@ def main(arguments: list[str] | None = None) -> int:
         with stops.heard(raises=True):
             return options.run(options)
     except MTLError as error:
-        print(f"mtldsl: {error}", file=sys.stderr)
+        print(f"mtldsl: {visible(str(error), chr(10))}", file=sys.stderr)
         # what a user asked for was checked before: a solver's error is a failure to solve
         return FAILED if isinstance(error, SolverError) else BAD_INPUT
     except KeyboardInterrupt:
@@ -70,7 +71,7 @@ def _parser() -> argparse.ArgumentParser:
     explain = _command(
         commands, "explain", _explain, "show the model and which solvers take it, without solving"
     )
-    explain.add_argument("file", type=Path, metavar="FILE", help="a problem file (TOML)")
+    _file(explain)
     explain.add_argument("--json", action="store_true", help="print JSON and nothing else")
 
     for name, run, text in (
@@ -95,8 +96,17 @@ def _command(commands, name: str, run, text: str) -> argparse.ArgumentParser:
     return command
 
 
-def _solving_options(command: argparse.ArgumentParser) -> None:
+def _file(command: argparse.ArgumentParser) -> None:
     command.add_argument("file", type=Path, metavar="FILE", help="a problem file (TOML)")
+    command.add_argument(
+        "--allow-outside",
+        action="store_true",
+        help="let the file write outside of its folder, in [output] and in the checkpoint of a solver",
+    )
+
+
+def _solving_options(command: argparse.ArgumentParser) -> None:
+    _file(command)
     command.add_argument(
         "--solver", metavar="NAME", help="in place of the file's; `mtldsl explain FILE` lists them"
     )
@@ -163,7 +173,7 @@ def _explain(options) -> int:
     from mtldsl.report.record import describe_explanation, describe_file
     from mtldsl.report.text import explain_report
 
-    file = load_problem(options.file)
+    file = load_problem(options.file, allow_outside=options.allow_outside)
     record = describe_file(file) | describe_explanation(file.problem)
     options.quiet = False
     show(options, record, explain_report)
@@ -202,7 +212,7 @@ def _load(options):
     from mtldsl.file_rules import check_option
     from mtldsl.problem_file import check_starts, load_problem
 
-    file = load_problem(options.file)
+    file = load_problem(options.file, allow_outside=options.allow_outside)
     flags = [(key, getattr(options, key)) for key in ("solver", "tol", "starts")]
     given = [(key, value, f"--{key} {value}") for key, value in flags if value is not None]
     given += [_setting(text) for text in options.set]

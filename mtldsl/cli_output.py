@@ -9,6 +9,7 @@ from pathlib import Path
 
 from mtldsl.atomic_files import atomic_file
 from mtldsl.errors import DataError
+from mtldsl.visible import visible_in_json, visible_record
 
 __all__ = ["print_content", "print_json", "show", "write"]
 
@@ -22,13 +23,13 @@ def show(options, record: dict, report) -> None:
     elif options.quiet:
         from mtldsl.report.text import verdict
 
-        print_content(verdict(record), one_line=True)
+        print_content(verdict(visible_record(record)), one_line=True)
     else:
-        print_content(report(record))
+        print_content(report(visible_record(record)))
 
 
 def print_json(value) -> None:
-    print_content(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False))
+    print_content(visible_in_json(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)))
 
 
 def print_content(content, one_line: bool = False) -> None:
@@ -49,13 +50,15 @@ def print_content(content, one_line: bool = False) -> None:
 def _console():
     from rich.console import Console
 
+    from mtldsl.report.layout import PLAIN
+
     class Pipe(Console):
         def on_broken_pipe(
             self,
         ):  # rich would end the process with exit code 1, which means something else here
             raise BrokenPipeError
 
-    return Pipe(highlight=False)
+    return Pipe(**PLAIN)
 
 
 def write(paths: list[Path], record: dict, solution) -> None:
@@ -78,8 +81,9 @@ def _report(path: Path, record: dict) -> str:
     from mtldsl.report.record import plain
     from mtldsl.report.text import run_report, to_html, to_text
 
+    shown = visible_record(record)
     if path.suffix == ".html":
-        return to_html(run_report(record), record["title"] or path.stem)
+        return to_html(run_report(shown), shown["title"] or path.stem)
     if path.suffix == ".txt":
-        return to_text(run_report(record))
-    return json.dumps(plain(record), indent=2, ensure_ascii=False) + "\n"
+        return to_text(run_report(shown))
+    return visible_in_json(json.dumps(plain(record), indent=2, ensure_ascii=False)) + "\n"

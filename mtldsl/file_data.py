@@ -8,16 +8,19 @@ from pathlib import Path
 
 import numpy as np
 
+from mtldsl.archives import read_archive, read_array
 from mtldsl.datasets import LOADERS, READERS
-from mtldsl.errors import DataError
+from mtldsl.errors import DataError, MTLError
 from mtldsl.file_rules import advice, check_table
 from mtldsl.language.kinds import kind_of
 from mtldsl.language.source import nearest
+from mtldsl.reading import reading, regular_file
 from mtldsl.tasks import Tasks
 from mtldsl.toml_source import TomlFile
 
 __all__ = ["read_arrays", "read_tasks"]
 
+_UNEXPECTED = (TypeError, ValueError, AttributeError, LookupError, ArithmeticError, MemoryError)
 _SUFFIXES = {
     ".csv": "csv",
     ".arff": "arff",
@@ -123,7 +126,9 @@ def _call(file: TomlFile, reader, arguments: tuple, options: dict, what: str, ow
     except DataError as error:
         named = [key for key in options if f"{key}=" in str(error)]
         raise file.error(str(error), ("data", *(named[:1] or own[:1])), value=True) from error
-    except (TypeError, ValueError) as error:  # an option of a kind that the reader did not expect
+    except MTLError as error:
+        raise file.error(str(error), ("data", own[0]), type(error), value=True) from error
+    except _UNEXPECTED as error:  # an option of a kind or a size that the reader did not expect
         raise file.error(f"{what}: {error}", ("data", own[0])) from error
 
 
@@ -151,28 +156,28 @@ def _array(file: TomlFile, name: str, value, folder: Path):
         raise file.error('write {path = "file.npz", name = "A"}', path)
     try:
         array = _stored(folder / value["path"], value.get("name"))
-    except (DataError, OSError, ValueError) as error:
-        raise file.error(f"{value['path']}: {error}", path, value=True) from error
+    except DataError as error:
+        raise file.error(str(error), path, value=True) from error
     return _numbers(file, path, array)
 
 
 def _stored(path: Path, name: str | None) -> np.ndarray:
-    if not path.is_file():
-        raise DataError("there is no such file")
     if path.suffix == ".csv":
-        return np.loadtxt(path, delimiter=",", ndmin=1)
+        with reading(regular_file(path), "a table of numbers"):
+            return np.loadtxt(path, delimiter=",", ndmin=1)
     if path.suffix == ".npy":
-        return np.load(path, allow_pickle=False)
+        return read_array(path)
     if path.suffix != ".npz":
-        raise DataError("arrays are read from .npz, .npy and .csv files")
-    with np.load(path, allow_pickle=False) as stored:
-        if name is None and len(stored.files) == 1:
-            (name,) = stored.files
-        if name not in stored.files:
-            raise DataError(
-                f'it holds {", ".join(stored.files)}; write {{path = "...", name = "{stored.files[0]}"}}'
-            )
-        return stored[name]
+        raise DataError(f"{path}: arrays are read from .npz, .npy and .csv files")
+    arrays = read_archive(path, names=None if name is None else [name])
+    if name is None and len(arrays) == 1:
+        (name,) = arrays
+    if name not in arrays:
+        held = ", ".join(arrays) or "nothing"
+        raise DataError(
+            f'{path}: it holds {held}; write {{path = "...", name = "{next(iter(arrays), "A")}"}}'
+        )
+    return arrays[name]
 
 
 def _inline(file: TomlFile, path: tuple, value: list):

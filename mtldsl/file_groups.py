@@ -7,6 +7,7 @@ from pathlib import Path
 
 from mtldsl.errors import DataError
 from mtldsl.language.kinds import kind_of
+from mtldsl.reading import reading, regular_file
 from mtldsl.toml_source import TomlFile
 
 __all__ = ["read_groups"]
@@ -27,8 +28,8 @@ def _groups(file: TomlFile, name: str, value, folder: Path) -> dict[str, str | N
     if isinstance(value, str):
         try:
             return _stored(folder / value)
-        except (DataError, OSError, UnicodeDecodeError, csv.Error) as error:
-            raise file.error(f"{value}: {error}", path, value=True) from error
+        except DataError as error:
+            raise file.error(str(error), path, value=True) from error
     if isinstance(value, dict):
         items = value.items()
     elif isinstance(value, list):
@@ -49,19 +50,19 @@ def _groups(file: TomlFile, name: str, value, folder: Path) -> dict[str, str | N
 
 def _stored(path: Path) -> dict[str, str | None]:
     """The pairs of a CSV file; an empty second cell means: in no group."""
-    if not path.is_file():
-        raise DataError("there is no such file")
     found: dict[str, str | None] = {}
-    with path.open(newline="", encoding="utf-8-sig") as stored:
+    with reading(regular_file(path), "a CSV file"), path.open(newline="", encoding="utf-8-sig") as stored:
         for line in (lines := csv.reader(stored)):
             if not line:
                 continue
             if len(line) != 2 or not line[0].strip():
-                raise DataError(f"line {lines.line_num} has to hold a name and its group, such as Oslo,north")
+                raise DataError(
+                    f"{path}: line {lines.line_num} has to hold a name and its group, such as Oslo,north"
+                )
             name, group = (cell.strip() for cell in line)
             if name in found:
-                raise DataError(f"line {lines.line_num}: {name!r} is in a group already")
+                raise DataError(f"{path}: line {lines.line_num}: {name!r} is in a group already")
             found[name] = group or None
     if not found:
-        raise DataError("the file is empty")
+        raise DataError(f"{path}: the file is empty")
     return found

@@ -28,6 +28,8 @@ _SWITCH: Rule = (lambda v: isinstance(v, bool), "true or false")
 _ANYTHING: Rule = (lambda v: True, "")
 _TABLE: Rule = (lambda v: isinstance(v, dict), "a table")
 _TOLERANCE = _number(0.0, 1.0, "a number between 0 and 1, such as 1e-6")
+_PATH: Rule = (lambda v: isinstance(v, str) and v != "", "the path of a file, in quotes")
+_FINITE = _number(float("-inf"), float("inf"), "a number")
 _SEED = _whole(0, "a whole number >= 0")
 
 
@@ -96,8 +98,14 @@ def _options_of(name) -> dict[str, Rule]:
     if not (isinstance(name, str) and name in SOLVERS):
         return {}
     solver = get_solver(name)
-    choices = getattr(solver, "choices", {})
-    return {key: _one_of(choices[key]) if key in choices else _ANYTHING for key in solver.options}
+    rules = {key: _one_of(words) for key, words in getattr(solver, "choices", {}).items()}
+    rules |= dict.fromkeys(getattr(solver, "writes", ()), _PATH)
+    return {key: rules.get(key, _like(default)) for key, default in solver.options.items()}
+
+
+def _like(default) -> Rule:
+    """The rule of an option without choices, from the kind of its default; None stands for a number that the solver finds itself."""
+    return _SWITCH if isinstance(default, bool) else _TEXT if isinstance(default, str) else _FINITE
 
 
 def check_table(file: TomlFile, path: tuple, rules: dict[str, Rule]) -> None:

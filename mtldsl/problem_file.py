@@ -53,7 +53,7 @@
     max_size = 1_000_000    # workload above which cvxpy is given a seeded subsample of the rows; inf: never
     random_state = 0
 
-    [output]                # optional, relative to this file
+    [output]                # optional, relative to this file and inside its folder, unless --allow-outside
     solution = "w.npz"
     report = "report.html"  # or .txt, .json
 
@@ -71,6 +71,7 @@ from pathlib import Path
 from mtldsl.errors import DataError, ModelError, MTLError, SolverError
 from mtldsl.file_data import read_arrays, read_tasks
 from mtldsl.file_groups import read_groups
+from mtldsl.file_outputs import read_outputs
 from mtldsl.file_rules import check_file
 from mtldsl.file_weights import read_weights
 from mtldsl.language.file_words import CALLABLE
@@ -82,8 +83,10 @@ from mtldsl.language.source import Source, nearest
 from mtldsl.language.vocabulary import UNKNOWNS
 from mtldsl.named_models import NamedModel, find
 from mtldsl.problem import Problem, minimize
+from mtldsl.reading import regular_file
 from mtldsl.starts import checked_starts
 from mtldsl.tasks import Tasks
+from mtldsl.toml_limits import MAX_BYTES
 from mtldsl.toml_source import TomlFile
 
 __all__ = ["ProblemFile", "check_starts", "load_problem"]
@@ -106,8 +109,10 @@ class ProblemFile:
     outputs: dict[str, Path] = field(default_factory=dict)  # "solution", "report"
 
 
-def load_problem(path: str | Path) -> ProblemFile:
+def load_problem(path: str | Path, *, allow_outside: bool = False) -> ProblemFile:
     """Read a problem file; the format is described at the top of this module.
+
+    Whatever the file says is read, wherever it is; what it says to write stays inside its folder, unless `allow_outside`.
 
     Raises DataError or ModelError that begin with `file:line:column: ` and show the line, for everything that can be known
     before solving.
@@ -116,6 +121,7 @@ def load_problem(path: str | Path) -> ProblemFile:
     file = TomlFile.read(_text(path), str(path))
     check_file(file)
     folder = path.parent
+    outputs = read_outputs(file, folder, allow_outside)
     train, test = read_tasks(file, folder)
     named = _named_model(file)
     names = _names(file, train, folder, named)
@@ -137,7 +143,7 @@ def load_problem(path: str | Path) -> ProblemFile:
         tasks_test=test,
         solve=dict(content.get("solve", {})),
         check=check if check.pop("cross_check", True) else None,
-        outputs={kind: folder / name for kind, name in content.get("output", {}).items()},
+        outputs=outputs,
     )
 
 
@@ -147,10 +153,16 @@ def check_starts(problem: Problem, solve: dict[str, object]) -> None:
 
 
 def _text(path: Path) -> str:
+    path = regular_file(path)
     try:
-        return path.read_bytes().decode("utf-8-sig")
-    except FileNotFoundError:
-        raise DataError(f"{path}: there is no such file") from None
+        with path.open("rb") as file:
+            data = file.read(MAX_BYTES + 1)
+        if len(data) > MAX_BYTES:
+            raise DataError(
+                f"{path}: a problem file has at most {MAX_BYTES:,} bytes; put large arrays into files of their own: "
+                '[arrays] A = {path = "A.npz"}'
+            )
+        return data.decode("utf-8-sig")
     except OSError as error:
         raise DataError(f"{path}: cannot be read ({error.strerror})") from error
     except UnicodeDecodeError as error:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from mtldsl.errors import DataError, MTLError
 from mtldsl.language.source import Source
+from mtldsl.toml_limits import check_limits, check_whole_numbers
 
 __all__ = ["TomlFile"]
 
@@ -31,18 +32,20 @@ class TomlFile:
 
     @classmethod
     def read(cls, text: str, name: str) -> TomlFile:
-        """Raises DataError with the place where the text is not TOML.
+        """Raises DataError with the place where the text is not TOML, or beyond the limits of `mtldsl.toml_limits`.
 
         >>> file = TomlFile.read('[data]\\nlabels = ["a", "b"]', "p.toml")
         >>> file.values["data", "labels", 1].place()
         (2, 17)
         """
         file = cls(name, text)
+        check_limits(text, name)
         try:
             file.content = tomllib.loads(text)
         except tomllib.TOMLDecodeError as error:
             raise _syntax_error(text, name, str(error)) from None
         _Scanner(file).file_()
+        check_whole_numbers(file)
         return file
 
     def error(

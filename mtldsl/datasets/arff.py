@@ -13,9 +13,10 @@ from pathlib import Path
 import numpy as np
 from scipy import sparse
 
-from mtldsl.datasets.cells import existing_file, number
+from mtldsl.datasets.cells import number
 from mtldsl.datasets.table import Column, Table
 from mtldsl.errors import DataError
+from mtldsl.reading import regular_file
 from mtldsl.tasks import Tasks
 
 __all__ = ["arff_tasks", "read_arff"]
@@ -59,7 +60,7 @@ def read_arff(
 
 def arff_tasks(paths: Sequence, labels, **options) -> Tasks:
     """`read_arff` on the rows of several files with the same attributes."""
-    tables = [_parse(existing_file(path)) for path in paths]
+    tables = [_parse(regular_file(path)) for path in paths]
     first = tables[0]
     for table in tables[1:]:
         if table.columns != first.columns:
@@ -69,7 +70,7 @@ def arff_tasks(paths: Sequence, labels, **options) -> Tasks:
     table = Table(first.path, first.columns, stack, np.concatenate([table.lines for table in tables]))
     if isinstance(labels, Path) or (isinstance(labels, str) and labels.lower().endswith(".xml")):
         beside = first.path.parent / labels
-        labels = _label_names(beside if beside.is_file() else existing_file(labels))
+        labels = _label_names(beside if beside.is_file() else regular_file(labels))
     return table.tasks(labels, **options)
 
 

@@ -2,31 +2,19 @@
 
 from __future__ import annotations
 
-import zlib
-from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 from scipy import sparse
 
-from mtldsl.datasets.cells import as_signs, existing_file
+from mtldsl.archives import read_archive
+from mtldsl.datasets.cells import as_signs
+from mtldsl.datasets.mat_files import Other, mat_variables
 from mtldsl.errors import DataError
+from mtldsl.reading import reading, regular_file
 from mtldsl.tasks import Tasks
 
-__all__ = ["read_libsvm", "read_mat", "read_npz"]
-
-
-@contextmanager
-def matlab_errors(path):
-    """What scipy raises of a file that it cannot read, as a DataError that names the file."""
-    from scipy.io.matlab import MatReadError
-
-    try:
-        yield
-    except NotImplementedError:
-        raise DataError(f"{path}: MATLAB files of version 7.3 cannot be read; save it with -v7") from None
-    except (ValueError, TypeError, OSError, MatReadError, zlib.error) as error:
-        raise DataError(f"{path}: cannot be read as a MATLAB file: {error}") from None
+__all__ = ["read_libsvm", "read_mat", "read_npz", "tasks_of_variables"]
 
 
 def read_mat(
@@ -39,8 +27,9 @@ def read_mat(
                tasks apart, Y is (n,). A number Y = k means the last k columns of X.
     binary   : labels are 0/1 and are read as -1/+1
 
-    Integers, such as School's bytes, become float64 before anything is computed. DataError for another kind of file, an unknown
-    variable, what is not numbers.
+    Integers, such as School's bytes, become float64 before anything is computed. The file is read in a process of its own, which costs
+    half a second: scipy's reader ends its process on some damaged files. DataError for another kind of file, an unknown variable, what
+    is not numbers.
 
     >>> import tempfile, pathlib, scipy.io
     >>> from mtldsl import datasets
@@ -49,11 +38,11 @@ def read_mat(
     >>> datasets.read_mat(path, X="A", Y=1).targets
     array([200., 100.])
     """
-    from scipy.io import loadmat
+    return tasks_of_variables(Path(path), mat_variables(path), X, Y, task_ids, binary)
 
-    path = existing_file(path)
-    with matlab_errors(path):
-        content = {k: v for k, v in loadmat(path).items() if not k.startswith("__")}
+
+def tasks_of_variables(path: Path, content: dict, X, Y, task_ids=None, binary=False) -> Tasks:
+    """`read_mat` of variables that are read already."""
     inputs = _member(path, content, X, "X")
     if isinstance(Y, int) and not isinstance(Y, bool):
         inputs, targets = _last_columns(path, _numbers(path, X, inputs), Y)
@@ -89,18 +78,13 @@ def read_npz(path, X: str = "X", Y: str = "Y", *, task_ids: str | None = None, b
     >>> tasks.task_names, tasks.targets
     (('a', 'b'), array([-1.,  1.,  1., -1.]))
     """
-    path = existing_file(path)
-    try:
-        with np.load(path, allow_pickle=False) as stored:
-            arrays = {name: stored[name] for name in stored.files}
-    except (ValueError, OSError, TypeError, zlib.error) as error:
-        reason = "it holds Python objects, or is no archive" if "pickle" in str(error) else error
-        raise DataError(f"{path}: cannot be read as an .npz file of numbers: {reason}") from None
+    arrays = read_archive(path, "an .npz file of numbers")
     inputs, targets = (
         _numbers(path, name, _member(path, arrays, name, role)) for name, role in ((X, "X"), (Y, "Y"))
     )
     ids = None if task_ids is None else _member(path, arrays, task_ids, "task_ids").ravel()
-    names = {key: list(map(str, arrays[key])) for key in ("task_names", "feature_names") if key in arrays}
+    with reading(path, "an .npz file of numbers"):
+        names = {key: list(map(str, arrays[key])) for key in ("task_names", "feature_names") if key in arrays}
     return _of_arrays(path, inputs, targets, ids, binary, **names)
 
 
@@ -130,7 +114,7 @@ def read_libsvm(
     """
     from sklearn.datasets import load_svmlight_files
 
-    paths = [existing_file(one) for one in ([path] if isinstance(path, str | Path) else path)]
+    paths = [regular_file(one) for one in ([path] if isinstance(path, str | Path) else path)]
     if not paths:
         raise DataError("read_libsvm([]): at least one file is needed")
     if len(paths) > 1 and (one_vs_rest or multilabel):
@@ -185,9 +169,8 @@ def _member(path, content, name, role):
 
 def _numbers(path, name, value):
     """float64; DataError for text, structures, cells, complex numbers."""
-    if not hasattr(value, "dtype") or value.dtype.kind not in "biuf":
-        kind = getattr(value, "dtype", type(value).__name__)
-        raise DataError(f"{path}: {name} does not hold real numbers but {kind}")
+    if isinstance(value, Other) or value.dtype.kind not in "biuf":
+        raise DataError(f"{path}: {name} does not hold real numbers but {value.dtype}")
     return value.astype(float)
 
 

@@ -2,23 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 
 from mtldsl.errors import DataError
 
-__all__ = ["as_signs", "existing_file", "number"]
+__all__ = ["as_signs", "number"]
 
 _MISSING = {"", "?", "NA", "N/A", "NaN", "nan"}
-
-
-def existing_file(path) -> Path:
-    """The path; DataError where there is no such file."""
-    path = Path(path)
-    if not path.is_file():
-        raise DataError(f"{path}: there is no such file (looked from {Path.cwd()})")
-    return path
 
 
 def number(text: str) -> float:

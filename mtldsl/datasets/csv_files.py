@@ -7,9 +7,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mtldsl.datasets.cells import existing_file, number
+from mtldsl.datasets.cells import number
 from mtldsl.datasets.table import Column, Table
 from mtldsl.errors import DataError
+from mtldsl.reading import regular_file
 from mtldsl.tasks import Tasks
 
 __all__ = ["read_csv"]
@@ -52,7 +53,7 @@ def read_csv(
     >>> tasks.task_names, tasks.feature_names, tasks.targets
     (('A', 'B'), ('hours',), array([2.5, 3.5, 7. ]))
     """
-    path = existing_file(path)
+    path = regular_file(path)
     names, rows, lines = _rows(path, delimiter, header)
     # which columns hold classes follows from the roles that the caller gave, so these are looked up on the names first
     outline = Table(path, tuple(Column(name) for name in names), np.zeros((1, len(names))), lines)

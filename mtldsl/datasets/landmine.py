@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 
-from mtldsl.datasets.array_files import matlab_errors, read_mat
-from mtldsl.datasets.cells import existing_file
+from mtldsl.datasets.array_files import tasks_of_variables
+from mtldsl.datasets.mat_files import mat_variables
 from mtldsl.errors import DataError
 from mtldsl.tasks import Tasks
 
@@ -40,9 +42,10 @@ def load_landmine(path, X: str | None = None, Y: str | None = None) -> Tasks:
     >>> tasks, tasks.targets
     (<Tasks: 2 tasks, 3 features, separate inputs, 3 + 2 labelled rows>, array([ 1., -1., -1., -1.,  1.]))
     """
-    path = existing_file(path)
-    names = _chosen(path, X, Y)
-    raw = read_mat(path, *names)
+    path = Path(path)
+    content = mat_variables(path)
+    names = _chosen(path, content, X, Y)
+    raw = tasks_of_variables(path, content, *names)
     labels = raw.per_task(raw.targets)
     return Tasks.separate(
         raw.inputs,
@@ -52,9 +55,9 @@ def load_landmine(path, X: str | None = None, Y: str | None = None) -> Tasks:
     )
 
 
-def _chosen(path, X, Y) -> tuple[str, str]:
+def _chosen(path, content, X, Y) -> tuple[str, str]:
     """The names of the two variables, both cell arrays of one length."""
-    cells = _cell_arrays(path)
+    cells = {name: value.shape for name, value in content.items() if value.dtype == object}
     if (X is None) != (Y is None):
         raise DataError(f"load_landmine(X={X!r}, Y={Y!r}): name both variables, or neither")
     spelled = {name.lower(): name for name in cells}
@@ -78,14 +81,6 @@ def _chosen(path, X, Y) -> tuple[str, str]:
             f"{path}: {X} has {np.prod(cells[X])} cells but {Y} has {np.prod(cells[Y])}; give one of each per task"
         )
     return X, Y
-
-
-def _cell_arrays(path) -> dict[str, tuple]:
-    """name -> shape."""
-    from scipy.io import whosmat
-
-    with matlab_errors(path):
-        return {name: shape for name, shape, kind in whosmat(path) if kind == "cell"}
 
 
 def _found(cells) -> str:

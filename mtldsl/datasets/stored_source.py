@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from mtldsl.datasets.cells import existing_file
 from mtldsl.datasets.parts_arrays import npz_chunks
 from mtldsl.datasets.parts_libsvm import has_qid, libsvm_chunks
 from mtldsl.datasets.parts_parquet import parquet_chunks
 from mtldsl.errors import DataError
+from mtldsl.reading import regular_file
 
 __all__ = ["file_parts", "listed_files"]
 
@@ -27,7 +27,7 @@ def listed_files(parts) -> list[Path] | None:
     if isinstance(parts, str | Path):
         path = Path(parts)
         if not path.is_dir():
-            return [existing_file(path)]
+            return [regular_file(path)]
         files = sorted(p for p in path.iterdir() if p.is_file() and not p.name.startswith((".", "_")))
         if not files:
             raise DataError(f"store({str(parts)!r}): there is no file in that folder")
@@ -35,7 +35,7 @@ def listed_files(parts) -> list[Path] | None:
     if isinstance(parts, list | tuple) and (not parts or isinstance(parts[0], str | Path)):
         if not parts:
             raise DataError("store([]): at least one part is needed")
-        return [existing_file(path) for path in parts]
+        return [regular_file(path) for path in parts]
     if not isinstance(parts, Iterable):
         raise DataError(
             f"store({parts!r}): give a folder, a list of files, or an iterator of (X, y, task_ids)"

@@ -7,6 +7,7 @@ import warnings
 
 from mtldsl.errors import ModelError, MTLError
 from mtldsl.language.source import Source
+from mtldsl.visible import visible
 
 __all__ = ["MAX_DEPTH", "MAX_LENGTH", "Syntax"]
 
@@ -31,6 +32,15 @@ class Syntax:
             raise self.source.error(
                 f"the text has {len(text)} characters; at most {MAX_LENGTH} can be read", 0, 1
             )
+        for i, c in enumerate(text.replace("\r\n", "\n ")):
+            if (
+                c not in "\n\t" and visible(c) != c
+            ):  # Python's parser counts some as ends of lines, and refuses others anywhere
+                raise self.source.error(
+                    f"this cannot be read as an expression: the character {visible(c)} cannot stand in one",
+                    i,
+                    i + 1,
+                )
         open_at, quote, comment, escaped = [], "", False, False
         for i, c in enumerate(text):
             if comment:
@@ -82,7 +92,7 @@ class Syntax:
         def offset(line, in_bytes):
             if not 0 <= line < len(lines):
                 return self._offset(line, 0)
-            return self._offset(line, len(lines[line].encode()[:in_bytes].decode()))
+            return self._offset(line, len(lines[line].encode()[:in_bytes].decode(errors="ignore")))
 
         return offset(node.lineno - 2, node.col_offset), offset(node.end_lineno - 2, node.end_col_offset)
 

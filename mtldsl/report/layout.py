@@ -10,9 +10,12 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-__all__ = ["BAD", "DIM", "GOOD", "pairs", "section", "small"]
+__all__ = ["BAD", "DIM", "GOOD", "PLAIN", "pairs", "section", "small"]
 
 GOOD, BAD, DIM = "bold green", "bold red", "dim"
+
+#: How rich is to print: names from data are no markup of its own, [red] and :smile: stay what they are.
+PLAIN = {"highlight": False, "markup": False, "emoji": False}
 
 
 def section(title: str, *content: RenderableType) -> Group:

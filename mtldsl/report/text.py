@@ -11,7 +11,7 @@ from rich.text import Text
 
 from mtldsl.report.calibrated_text import calibration, several_starts
 from mtldsl.report.label_graph_text import label_graph
-from mtldsl.report.layout import BAD, DIM, GOOD, pairs, section, small
+from mtldsl.report.layout import BAD, DIM, GOOD, PLAIN, pairs, section, small
 from mtldsl.report.learned_text import block_check, learned_matrices
 from mtldsl.report.similarities_text import similarities
 from mtldsl.report.stationary_text import is_of_stationary_point, stationary_point
@@ -286,7 +286,7 @@ def _score(value: float, accuracy: bool) -> str:
 
 def to_text(report: RenderableType, width: int = 100) -> str:
     """Plain text without colours, without spaces at the ends of lines."""
-    console = Console(file=StringIO(), width=width, color_system=None, force_terminal=False)
+    console = Console(file=StringIO(), width=width, color_system=None, force_terminal=False, **PLAIN)
     console.print(report)
     return "".join(f"{line.rstrip()}\n" for line in console.file.getvalue().splitlines())
 
@@ -294,7 +294,12 @@ def to_text(report: RenderableType, width: int = 100) -> str:
 def to_html(report: RenderableType, title: str, width: int = 100) -> str:
     """One page, styles included."""
     console = Console(
-        file=StringIO(), width=width, record=True, force_terminal=True, color_system="truecolor"
+        file=StringIO(),
+        width=width,
+        record=True,
+        force_terminal=True,
+        color_system="truecolor",
+        **PLAIN,
     )
     console.print(report)
     page = console.export_html(inline_styles=False)

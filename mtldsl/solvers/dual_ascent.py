@@ -26,6 +26,7 @@ class DualAscent:
     name = "dual_ascent"
     summary = "dual ascent: on samples beside mkl_norm and other kernel regularizers, on planes for a structured loss beside a ridge, on labellings for clique_hinge"
     options = _PLANES.options | _SAMPLES.options | _LABELLINGS.options
+    writes = _SAMPLES.writes
     max_iter = 100_000
 
     def _way(self, form: NormalForm):

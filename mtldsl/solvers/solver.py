@@ -100,7 +100,7 @@ class Solver(Protocol):
     def refuses(self, form: NormalForm) -> str | None:
         """None where this solver takes the form, otherwise one sentence that a user understands."""
 
-    # Optional: `choices`, the values that an option may have, by name.
+    # Optional: `choices`, the values that an option may have, by name; `writes`, the options that name a file to write.
     # Optional: `yields(form) -> str | None`, the reason why another solver that accepts should be tried first.
 
     def solve(

@@ -29,6 +29,7 @@ class SampleAscent:
     """
 
     options = {"shrinking": True, "seed": 0, "checkpoint": None, "progress": False}  # noqa: RUF012
+    writes = ("checkpoint",)
 
     def refuses(self, form: NormalForm) -> str | None:
         found = kernel_form(form)

@@ -1,0 +1,59 @@
+"""Text from files of others as it may be shown: what would move a terminal's cursor, or turn the order of letters, is spelled out."""
+
+from __future__ import annotations
+
+import unicodedata
+
+__all__ = ["visible", "visible_in_json", "visible_record"]
+
+#: Control characters, formatting ones such as the overrides of writing direction, halves of surrogate pairs, line and paragraph separators.
+_HIDDEN = {"Cc", "Cf", "Cs", "Zl", "Zp"}
+#: Joiners inside words of Persian or Hindi, and inside emoji: they move nothing.
+_JOINERS = "\u200c\u200d"
+
+
+def visible(text: str, kept: str = "") -> str:
+    r"""The text with every character that a screen obeys rather than shows written as \x1b or \u202e; those in `kept` stay.
+
+    >>> print(visible("a\x1b[2Jb\rc"), visible("x\u202etxt.exe"), visible("two\nlines", "\n"), visible("größer ≤ ‖W‖"))
+    a\x1b[2Jb\rc x\u202etxt.exe two
+    lines größer ≤ ‖W‖
+    """
+    if text.isprintable():
+        return text
+    return "".join(_spelled(c) if _is_hidden(c) and c not in kept else c for c in text)
+
+
+def visible_in_json(text: str) -> str:
+    r"""JSON text whose strings hold none of these characters as such, but the same value.
+
+    >>> print(visible_in_json('["a\u202eb"]'))
+    ["a\u202eb"]
+    """
+    if text.isprintable():
+        return text
+    return "".join(_units(c) if c != "\n" and _is_hidden(c) else c for c in text)
+
+
+def visible_record(value):
+    """Plain values, every text in them as `visible` shows it: one line each."""
+    if isinstance(value, str):
+        return visible(value)
+    if isinstance(value, dict):
+        return {visible_record(key): visible_record(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(map(visible_record, value))
+    return value
+
+
+def _is_hidden(c: str) -> bool:
+    return c not in _JOINERS and unicodedata.category(c) in _HIDDEN
+
+
+def _spelled(c: str) -> str:
+    return repr(c)[1:-1]  # never printable, so Python spells it out
+
+
+def _units(c: str) -> str:
+    data = c.encode("utf-16-be", "surrogatepass").hex()
+    return "".join(f"\\u{data[k : k + 4]}" for k in range(0, len(data), 4))
