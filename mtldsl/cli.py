@@ -15,9 +15,8 @@ from pathlib import Path
 import mtldsl
 from mtldsl import stops
 from mtldsl.atomic_files import check_writable
-from mtldsl.cli_output import print_content, print_json, show, write
+from mtldsl.cli_output import print_content, print_error, print_json, show, write
 from mtldsl.errors import DataError, MTLError, SolverError
-from mtldsl.visible import visible
 
 __all__ = ["main"]
 
@@ -36,7 +35,7 @@ def main(arguments: list[str] | None = None) -> int:
         with stops.heard(raises=True):
             return options.run(options)
     except MTLError as error:
-        print(f"mtldsl: {visible(str(error), chr(10))}", file=sys.stderr)
+        print_error(error)
         # what a user asked for was checked before: a solver's error is a failure to solve
         return FAILED if isinstance(error, SolverError) else BAD_INPUT
     except KeyboardInterrupt:

@@ -9,9 +9,12 @@ from pathlib import Path
 
 from mtldsl.atomic_files import atomic_file
 from mtldsl.errors import DataError
-from mtldsl.visible import visible_in_json, visible_record
+from mtldsl.visible import visible, visible_in_json, visible_record
 
-__all__ = ["print_content", "print_json", "show", "write"]
+__all__ = ["print_content", "print_error", "print_json", "show", "write"]
+
+#: Characters of a line of a message: what was typed is quoted in it, and may be long.
+_LONGEST = 1000
 
 
 def show(options, record: dict, report) -> None:
@@ -26,6 +29,14 @@ def show(options, record: dict, report) -> None:
         print_content(verdict(visible_record(record)), one_line=True)
     else:
         print_content(report(visible_record(record)))
+
+
+def print_error(error: Exception) -> None:
+    """The message on stderr: control characters spelled out, the middle of a long line left out."""
+    lines = visible(f"mtldsl: {error}", kept="\n").split("\n")
+    half = _LONGEST // 2
+    lines = [line if len(line) <= _LONGEST else f"{line[:half]} ... {line[-half:]}" for line in lines]
+    print("\n".join(lines), file=sys.stderr)
 
 
 def print_json(value) -> None:

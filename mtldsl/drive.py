@@ -15,7 +15,7 @@ from mtldsl.compile.structure_term import Structures
 from mtldsl.errors import ModelError, SolverError
 from mtldsl.proof.certificate import Certificate, certify, dual_bound, objective_scale
 from mtldsl.proof.stationarity import Stationarity
-from mtldsl.solvers.solver import Point
+from mtldsl.solvers.solver import Point, breakdowns
 from mtldsl.threads import fitting_blas_threads
 
 __all__ = ["Outcome", "drive"]
@@ -214,7 +214,7 @@ def drive(
         watcher.begin(name)
         chosen = get_solver(name)
         try:
-            with stops.at_once(), fitting_blas_threads(form):
+            with stops.at_once(), fitting_blas_threads(form), breakdowns(name):
                 point = chosen.solve(
                     form,
                     tol=tol,

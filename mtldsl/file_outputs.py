@@ -16,34 +16,38 @@ def read_outputs(file: TomlFile, folder: Path, allow_outside: bool) -> dict[str,
     DataError with its place where a path of [output], or a file that an option of the solver writes, is not inside: of [output]
     inside that folder, of an option inside the folder where we are, both after links are followed; unless `allow_outside`.
     """
-    outputs = file.content.get("output", {})
+    outputs = {kind: _path(folder, kind, name) for kind, name in file.content.get("output", {}).items()}
     if not allow_outside:
-        written = [(("output", kind), name, folder) for kind, name in outputs.items()]
-        written += [
-            (("solve", key), name, Path.cwd())
-            for key, name in file.content.get("solve", {}).items()
-            if key in _writes(file.content["solve"].get("solver")) and isinstance(name, str)
-        ]
-        for place, name, base in written:
-            if not _is_inside(base, name):
+        written = [(("output", kind), path, folder) for kind, path in outputs.items()]
+        solve = file.content.get("solve", {})
+        here = Path.cwd()
+        written += [(("solve", key), here / solve[key], here) for key in _writes(solve) if key in solve]
+        for place, path, base in written:
+            if not _is_inside(path, base):
                 raise file.error(
-                    f"{name!r} is not inside the folder {str(base)!r}, which a problem file may not leave where it writes; "
-                    "write a path inside, or allow it with --allow-outside",
+                    f"{file.content[place[0]][place[1]]!r} is not inside the folder {str(base)!r}, which a problem file may not leave "
+                    "where it writes; write a path inside, or allow it with --allow-outside",
                     place,
                     value=True,
                 )
-    return {kind: folder / name for kind, name in outputs.items()}
+    return outputs
 
 
-def _writes(solver) -> tuple[str, ...]:
-    """The options of a solver that name a file to write."""
-    return getattr(get_solver(solver), "writes", ()) if isinstance(solver, str) and solver in SOLVERS else ()
+def _path(folder: Path, kind: str, name: str) -> Path:
+    """A solution is an .npz file, whatever its name."""
+    path = folder / name
+    return path.with_name(f"{path.name}.npz") if kind == "solution" and path.suffix != ".npz" else path
 
 
-def _is_inside(folder: Path, name: str) -> bool:
-    """Whether all that may be written under this name - an ending may be added - lies in the folder, links followed."""
+def _writes(solve: dict) -> tuple[str, ...]:
+    """The options of the solver that name a file to write."""
+    name = solve.get("solver")
+    return getattr(get_solver(name), "writes", ()) if name in SOLVERS else ()
+
+
+def _is_inside(path: Path, folder: Path) -> bool:
+    """Whether it lies in the folder, links followed."""
     try:
-        inside = folder.resolve()
-        return all((folder / written).resolve().is_relative_to(inside) for written in (name, f"{name}.npz"))
+        return path.resolve().is_relative_to(folder.resolve())
     except (OSError, ValueError, RuntimeError):  # a NUL, a loop of links
         return False

@@ -6,8 +6,6 @@ import unicodedata
 
 __all__ = ["visible", "visible_in_json", "visible_record"]
 
-#: Control characters, formatting ones such as the overrides of writing direction, halves of surrogate pairs, line and paragraph separators.
-_HIDDEN = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 #: Joiners inside words of Persian or Hindi, and inside emoji: they move nothing.
 _JOINERS = "\u200c\u200d"
 
@@ -47,7 +45,8 @@ def visible_record(value):
 
 
 def _is_hidden(c: str) -> bool:
-    return c not in _JOINERS and unicodedata.category(c) in _HIDDEN
+    # control and formatting characters, halves of surrogate pairs, separators of lines, and what no letter is known for; spaces stay
+    return not c.isprintable() and c not in _JOINERS and unicodedata.category(c) != "Zs"
 
 
 def _spelled(c: str) -> str:

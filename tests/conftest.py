@@ -23,3 +23,9 @@ def pytest_addoption(parser):
     parser.addoption(
         "--fuzz", type=int, default=150, help="random models to solve in tests/fuzz (nightly: 2000)"
     )
+    parser.addoption(
+        "--fuzz-files",
+        type=int,
+        default=300,
+        help="problem files of strangers to read in tests/fuzz (nightly: 5000)",
+    )

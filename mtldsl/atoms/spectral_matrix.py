@@ -144,6 +144,8 @@ def thin_svd(W) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     try:
         return np.linalg.svd(W, full_matrices=False)
     except np.linalg.LinAlgError:
+        if not np.isfinite(W).all():
+            raise
         from scipy import linalg  # slow to import, and rarely needed
 
         return linalg.svd(W, full_matrices=False, lapack_driver="gesvd")
@@ -154,6 +156,8 @@ def singular_values(W) -> np.ndarray:
     try:
         return np.linalg.svd(W, compute_uv=False)
     except np.linalg.LinAlgError:
+        if not np.isfinite(W).all():
+            raise
         from scipy import linalg
 
         return linalg.svd(W, compute_uv=False, lapack_driver="gesvd")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -11,8 +12,9 @@ import numpy as np
 from mtldsl.compile.majorization import MajorizationStep
 from mtldsl.compile.normal_form import Blocks, NormalForm
 from mtldsl.compile.structure_term import Structures
+from mtldsl.errors import SolverError
 
-__all__ = ["Point", "Quiet", "Solver", "Stage", "Watch"]
+__all__ = ["Point", "Quiet", "Solver", "Stage", "Watch", "breakdowns"]
 
 
 @dataclass
@@ -110,3 +112,20 @@ class Solver(Protocol):
 
         tol is the relative duality gap the caller is after: it may steer inner accuracies and how often `watch` is called.
         A solver calls `watch` at its first point, at its last, and in between at a rhythm that costs it little."""
+
+
+@contextmanager
+def breakdowns(name: str):
+    """What linear algebra and arithmetic refuse inside, as SolverError: a model with numbers far apart is no fault of the program.
+
+    >>> with breakdowns("admm"):
+    ...     np.linalg.inv(np.zeros((2, 2)))
+    Traceback (most recent call last):
+    mtldsl.errors.SolverError: admm broke down numerically (Singular matrix); bring parameters and data to similar sizes
+    """
+    try:
+        yield
+    except (np.linalg.LinAlgError, ArithmeticError) as error:
+        raise SolverError(
+            f"{name} broke down numerically ({error}); bring parameters and data to similar sizes"
+        ) from error

@@ -1,0 +1,34 @@
+"""The first 300 problem files of strangers (`--fuzz-files N`: N of them) end as the page of exit codes says; so do some as processes."""
+
+import subprocess
+import sys
+import warnings
+
+from tests.fuzz.files import data_folder, judge
+from tests.fuzz.mutants import mutant
+
+#: files given to a process of their own
+PROCESSES = 3
+
+
+def test_files_of_strangers_end_with_a_known_exit_code(request):
+    codes, found = [], []
+    with data_folder() as folder, warnings.catch_warnings():
+        # of numbers such as 1e308, typed as parameters; here it is about files, and models have a judge of their own
+        warnings.simplefilter("ignore", RuntimeWarning)
+        for seed in range(request.config.getoption("--fuzz-files")):
+            wrong, code = judge(seed, folder)
+            codes.append(code)
+            found += [f"python -m tests.fuzz.files --seed {seed}: {wrong}"] if wrong else []
+    assert not found, "\n".join(found)
+    assert codes.count("0") >= len(codes) / 20 and codes.count("2") >= len(codes) / 2  # some are models still
+
+
+def test_so_they_do_as_processes():
+    with data_folder() as folder:
+        for seed in range(PROCESSES):
+            path = folder / "inside" / "p.toml"
+            path.write_bytes(mutant(seed))
+            command = [sys.executable, "-m", "mtldsl", "explain", str(path)]
+            done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+            assert done.returncode in (0, 1, 2) and "Traceback" not in done.stderr, done.stderr
