@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,7 +14,7 @@ from mtldsl.comparison import CrossCheck
 from mtldsl.comparison_blocks import BlockCheck
 from mtldsl.compile.normal_form import Blocks, NormalForm
 from mtldsl.compile.structure_term import StructureTerm, structure_terms
-from mtldsl.errors import CrossCheckError, ModelError
+from mtldsl.errors import CrossCheckError, ModelError, SolverError
 from mtldsl.proof.certificate import certify, objective_scale
 from mtldsl.solution import Solution
 
@@ -40,6 +41,7 @@ def cross_check(
     solver: str | None = None,
     max_size: int | None = MAX_SIZE,
     random_state: int = 0,
+    max_seconds: float | None = None,
     raise_on_disagreement: bool = False,
 ) -> CrossCheck | BlockCheck:
     """Solve a problem with the fast solver (unless `solution` is given) and with cvxpy, and compare.
@@ -51,6 +53,7 @@ def cross_check(
     max_size     : scalars of input data, as `mtldsl.reference.compile.workload` counts them, above which both
                    sides solve a subsample of the rows, seeded by `random_state`, in place of the whole
                    problem (None: never)
+    max_seconds  : wall-clock limit of all that is solved for it (None: none)
 
     The two agree where (1) both formulas give the same value at both points to 1e-9, (2) both points are
     feasible, (3) the fast objective is not above the reference's, (4) the reference's is above the fast one
@@ -69,8 +72,10 @@ def cross_check(
 
     A loss over a graph of labels is stated labelling by labelling, for up to 6 labels; with more of them, make the model of some.
 
-    Raises CrossCheckError on disagreement where raise_on_disagreement=True; SolverError where cvxpy fails or
-    the model is beyond it; ModelError where the model has no optimum or too many labels, a subsample cannot be made (a model on
+    Ctrl-C, and likewise SIGTERM, raises KeyboardInterrupt: a comparison has no best point so far.
+
+    Raises CrossCheckError on disagreement where raise_on_disagreement=True; SolverError where cvxpy fails, takes longer than
+    max_seconds, or the model is beyond it; ModelError where the model has no optimum or too many labels, a subsample cannot be made (a model on
     two data sets), or `solution` is not of this problem at its present parameters.
 
     >>> import numpy as np, mtldsl as mtl
@@ -80,27 +85,47 @@ def cross_check(
     >>> check.agrees, round(check.fast_by_reference, 6)
     (True, 3.0)
     """
-    with stops.heard(raises=True):
-        if solution is not None:
-            _check_belongs(problem, solution)
-        if not problem.is_convex and solution is None:
-            solution = _solved(problem)  # what is convex of it depends on its matrices
-        problem, solution, scope, which = _within_reach(problem, solution, max_size, random_state)
-        _require_few_labellings(problem)
-        solution = _solved(problem) if solution is None else solution
-        check = (
-            check_blocks(problem, solution, scope, solver, tol, which, random_state)
-            if not problem.is_convex
-            else _compare(problem.form(), solution, solver, tol, scope)
-        )
+    _check_seconds(max_seconds)
+    try:
+        with stops.heard(raises=True), stops.time_limit(max_seconds):
+            check = _checked(problem, solution, tol, solver, max_size, random_state)
+            if stops.remaining() <= 0.0:  # of a solve that was cut short nothing can be said
+                raise stops.TimeIsUp
+    except stops.TimeIsUp:
+        raise SolverError(
+            f"cross_check(max_seconds={max_seconds!r}): the time was up before both sides had solved the model; write a larger max_seconds, or a "
+            f"smaller max_size than {max_size!r} for a subsample"
+        ) from None
     if raise_on_disagreement and not check.agrees:
         raise CrossCheckError(str(check))
     return check
 
 
+def _checked(problem, solution, tol, solver, max_size, random_state) -> CrossCheck | BlockCheck:
+    if solution is not None:
+        _check_belongs(problem, solution)
+    if not problem.is_convex and solution is None:
+        solution = _solved(problem)  # what is convex of it depends on its matrices
+    problem, solution, scope, which = _within_reach(problem, solution, max_size, random_state)
+    _require_few_labellings(problem)
+    solution = _solved(problem) if solution is None else solution
+    if not problem.is_convex:
+        return check_blocks(problem, solution, scope, solver, tol, which, random_state)
+    return _compare(problem.form(), solution, solver, tol, scope)
+
+
+def _check_seconds(max_seconds) -> None:
+    number = isinstance(max_seconds, Real) and not isinstance(max_seconds, (bool, np.bool_))
+    if max_seconds is not None and not (number and max_seconds > 0):
+        raise SolverError(
+            f"cross_check(max_seconds={max_seconds!r}): write a positive number of seconds, or None"
+        )
+
+
 def _solved(problem: Problem, **options) -> Solution:
     """KeyboardInterrupt where it was interrupted: a comparison has no best point so far."""
-    solution = problem.solve(**options)
+    left = stops.remaining()
+    solution = problem.solve(**options, max_seconds=max(left, 1e-3) if np.isfinite(left) else None)
     if solution.interrupted:
         raise KeyboardInterrupt
     return solution

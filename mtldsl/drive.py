@@ -68,12 +68,12 @@ class Watcher:
         return time.perf_counter() - self.started
 
     @property
-    def remaining(self) -> float:
-        return np.inf if self.max_seconds is None else self.max_seconds - self.seconds
+    def remaining(self) -> float | None:
+        return None if self.max_seconds is None else max(self.max_seconds - self.seconds, 0.0)
 
     @property
     def expired(self) -> bool:
-        return self.remaining < 0.0
+        return self.max_seconds is not None and self.seconds > self.max_seconds
 
     @property
     def certificate(self) -> Certificate:
@@ -97,6 +97,18 @@ class Watcher:
             self.form, point.blocks, point.loss_duals, point.function_duals,
             structures=structures, scale=self.scale, bound_optimum=self.form.is_convex,
         )  # fmt: skip
+        with stops.kept():  # a signal now would leave a point with another's certificate
+            self._keep(point, structures, seen)
+        best = self.certificate
+        if best.within(self.tol) or best.is_stationary(self.tol):
+            return True
+        if self.expired:
+            self.stopped = "time_limit"
+        elif self._is_stalled(point.iteration, best):
+            self.stopped = "stalled"
+        return bool(self.stopped)
+
+    def _keep(self, point: Point, structures: Structures | None, seen: Certificate) -> None:
         self.last_point = point
         if seen.dual_bound > self.bound:
             self.bound, self.note = seen.dual_bound, ""
@@ -108,14 +120,6 @@ class Watcher:
             self.structures, self.stationarity = structures, seen.stationarity
             self.duals = point.loss_duals, point.function_duals
         self._record(point, seen)
-        best = self.certificate
-        if best.within(self.tol) or best.is_stationary(self.tol):
-            return True
-        if self.expired:
-            self.stopped = "time_limit"
-        elif self._is_stalled(point.iteration, best):
-            self.stopped = "stalled"
-        return bool(self.stopped)
 
     def _is_better(self, seen: Certificate) -> bool:
         """Feasible to tol beats infeasible; among others the smaller violation wins.
@@ -153,9 +157,13 @@ class Watcher:
         if not self.form.is_convex and np.isfinite(self.objective):
             self.bound, self.note = dual_bound(self.form, self.blocks)
 
-    def settle(self) -> None:
-        """After an interruption anywhere, perhaps before the first look: the certificate of the best point, or of zero."""
-        seen = certify(self.form, self.blocks, structures=self.structures, scale=self.scale)
+    def settle(self, bound_optimum: bool = True) -> None:
+        """After an interruption before the end of the first look: the certificate of zero, or no more than its objective."""
+        if np.isfinite(self.objective):
+            return
+        seen = certify(
+            self.form, self.blocks, structures=self.structures, scale=self.scale, bound_optimum=bound_optimum
+        )
         self.objective, self.violation, self.stationarity = seen.objective, seen.violation, seen.stationarity
         if self.bound == -np.inf:
             self.bound, self.note = seen.dual_bound, seen.note
@@ -209,12 +217,17 @@ def drive(
     """Solve a normal form with one solver, or with the first that certifies where solver="auto"."""
     watcher = Watcher(form, tol, max_seconds, verbose)
     names = _to_try(form, solver, options)
-    status, certified, interrupted, iterations, tried = "", False, False, 0, []
+    status, certified, left, iterations, tried = "", False, "", 0, []
     for name in names:
         watcher.begin(name)
         chosen = get_solver(name)
         try:
-            with stops.at_once(), fitting_blas_threads(form), breakdowns(name):
+            with (
+                fitting_blas_threads(form),
+                stops.time_limit(watcher.remaining),
+                stops.at_once(),
+                breakdowns(name),
+            ):
                 point = chosen.solve(
                     form,
                     tol=tol,
@@ -224,10 +237,10 @@ def drive(
                     **options,
                 )
             iterations += point.iteration
-        except KeyboardInterrupt:
+        except KeyboardInterrupt as stop:
             if stops.insisted():
                 raise
-            interrupted = True
+            left = "time_limit" if isinstance(stop, stops.TimeIsUp) else "interrupted"
             iterations += watcher.last_point.iteration if watcher.last_point else 0
         except SolverError as error:
             # a failed solver must not take the others' chance away; alone, its error is the answer
@@ -241,8 +254,8 @@ def drive(
             watcher.bound_optimum()
             watcher.note = str(error)
             continue
-        if interrupted:
-            watcher.settle()
+        if left:
+            watcher.settle(bound_optimum=left == "interrupted")
         elif point.stopped == "selected":
             watcher.insist_on(point)
         watcher.bound_optimum()
@@ -251,10 +264,10 @@ def drive(
         if certified:
             status = "optimal" if reached[0] else "stationary"
         else:
-            early = not (form.is_convex or interrupted) and point.iteration < (max_iter or chosen.max_iter)
+            early = not (form.is_convex or left) and point.iteration < (max_iter or chosen.max_iter)
             gave_up = "stalled" if early else "iteration_limit"
-            status = "interrupted" if interrupted else watcher.stopped or point.stopped or gave_up
-        if certified or interrupted or status == "time_limit":
+            status = left or watcher.stopped or point.stopped or gave_up
+        if certified or left or status == "time_limit":
             break
         tried.append(
             f"{name} stopped at a {'relative gap' if form.is_convex else 'residual'} of {watcher.certificate.distance:.1e} "
@@ -267,7 +280,7 @@ def drive(
     reason = _reason(form, solver, watcher.solver, tried)
     return Outcome(
         watcher.blocks, watcher.certificate, status, watcher.solver, reason, watcher.seconds, iterations,
-        watcher.history, watcher.last_point, watcher.structures, watcher.duals, interrupted or stops.pending(),
+        watcher.history, watcher.last_point, watcher.structures, watcher.duals, left == "interrupted" or stops.pending(),
     )  # fmt: skip
 
 

@@ -30,6 +30,7 @@ _TABLE: Rule = (lambda v: isinstance(v, dict), "a table")
 _TOLERANCE = _number(0.0, 1.0, "a number between 0 and 1, such as 1e-6")
 _PATH: Rule = (lambda v: isinstance(v, str) and v != "", "the path of a file, in quotes")
 _FINITE = _number(float("-inf"), float("inf"), "a number")
+_SECONDS = _number(0.0, float("inf"), "a number of seconds > 0")
 _SEED = _whole(0, "a whole number >= 0")
 
 
@@ -66,11 +67,12 @@ RULES: dict[str, dict[str, Rule]] = {
         "solver": _one_of(["auto", *SOLVERS]),
         "tol": _TOLERANCE,
         "max_iter": _whole(1, "a whole number >= 1"),
-        "max_seconds": _number(0.0, float("inf"), "a number of seconds > 0"),
+        "max_seconds": _SECONDS,
         "starts": _whole(1, "a whole number >= 1"),
         "random_state": _SEED,
     },
     "check": {
+        "max_seconds": _SECONDS,
         "cross_check": _SWITCH,
         "tol": _TOLERANCE,
         "solver": _one_of(["clarabel", "scs", "osqp"]),

@@ -1,7 +1,10 @@
-"""Ctrl-C and SIGTERM while something is computed: the first ends it in order, a second one soon after ends everything.
+"""Ctrl-C, SIGTERM and time limits while something is computed: the first signal ends it in order, a second one soon after everything.
 
 Inside `heard()` both signals are kept until there is a point to return; inside `at_once()`, around code that may be left anywhere, they
 raise KeyboardInterrupt. So does a second signal within SECONDS of the first, wherever it comes.
+
+`time_limit(seconds)` is heard by those who ask `remaining()`. Who does not, and is in the main thread inside `at_once()`, is left by
+TimeIsUp a little after.
 
 A handler is put in place only in the main thread, only where a signal has the one that Python starts with (a program's own is
 left alone, and so is SIGTERM in a worker of `multiprocessing`, whose pool ends it that way), and it is taken back at the end.
@@ -14,11 +17,26 @@ import sys
 import threading
 import time
 from contextlib import contextmanager
+from contextvars import ContextVar
 
-__all__ = ["SECONDS", "at_once", "exit_code", "heard", "insisted", "pending"]
+__all__ = [
+    "SECONDS", "TimeIsUp", "at_once", "exit_code", "heard", "insisted", "kept", "pending", "remaining", "time_limit"
+]  # fmt: skip
 
 #: A second signal within so many seconds of the first is meant for the program, not for what is computed now.
 SECONDS = 10.0
+
+#: Who asks for the time comes back by himself; an alarm is for the others, this share of the limit and so many seconds later ...
+LATE_SHARE, LATE_SECONDS = 0.05, 0.5
+
+#: ... and again so often, for code that catches what it should not.
+AGAIN = 0.5
+
+_end: ContextVar[float] = ContextVar("end of the time limit", default=float("inf"))
+
+
+class TimeIsUp(KeyboardInterrupt):
+    """The time limit has passed, for code that nothing else stops; like KeyboardInterrupt no Exception, so that little catches it."""
 
 
 class _State:
@@ -80,6 +98,64 @@ def at_once():
         yield
     finally:
         _state.raises = kept
+
+
+@contextmanager
+def kept():
+    """A signal is kept to the end of this block, whatever is around it: for what is done as a whole or not at all."""
+    before = _state.raises
+    if not before or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    _state.raises = False
+    try:
+        yield
+    finally:
+        _state.raises = before
+    if _state.pending:
+        _state.pending = False
+        raise KeyboardInterrupt
+
+
+def remaining() -> float:
+    """Seconds until the time limit around this code; inf without one."""
+    return _end.get() - time.perf_counter()
+
+
+@contextmanager
+def time_limit(seconds: float | None):
+    """The code inside is to end after so many seconds (None: no limit; inside of another, the earlier counts)."""
+    if seconds is None:
+        yield
+        return
+    token = _end.set(min(_end.get(), time.perf_counter() + seconds))
+    alarmed = _set_alarm(remaining() + LATE_SHARE * seconds + LATE_SECONDS)
+    try:
+        yield
+    finally:
+        if alarmed:
+            signal.setitimer(signal.ITIMER_REAL, 0.0)
+            signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        _end.reset(token)
+
+
+def _set_alarm(seconds: float) -> bool:
+    """Not where the program uses alarms itself."""
+    if not hasattr(signal, "setitimer") or threading.current_thread() is not threading.main_thread():
+        return False
+    if signal.getsignal(signal.SIGALRM) != signal.SIG_DFL or any(signal.getitimer(signal.ITIMER_REAL)):
+        return False
+    try:
+        signal.signal(signal.SIGALRM, _ring)
+    except ValueError:  # not the main interpreter
+        return False
+    signal.setitimer(signal.ITIMER_REAL, max(seconds, 1e-3), AGAIN)
+    return True
+
+
+def _ring(number: int, frame) -> None:
+    if _state.raises:
+        raise TimeIsUp
 
 
 def pending() -> bool:

@@ -1,7 +1,7 @@
 """The process in which cvxpy's backends run, because nothing stops them inside of their own loops: it is killed from outside.
 
-Run by its path, so that it imports a backend, numpy and scipy and nothing else. On stdin come pickled requests (name of a function below,
-its keyword arguments), on stdout go ("solved", what cvxpy reads of a solution) or ("failed", why).
+Run by its path, so that it imports a backend, numpy and scipy and nothing else. On stdin comes where to import from, then requests (the
+name of a backend, the arguments of its function below), on stdout go ("solved", what cvxpy reads of a solution) or ("failed", why).
 """
 
 import os
@@ -12,31 +12,30 @@ import time
 from types import SimpleNamespace
 
 
-def clarabel(P, q, A, b, cones, options, **_):
+def clarabel(P, q, A, b, cones, options, start):
     import clarabel as backend
-    from scipy.sparse import triu
 
     settings = backend.DefaultSettings()
     for name, value in options.items():
         setattr(settings, name, value)
     cones = [getattr(backend, kind)(*size) for kind, *size in cones]
-    found = backend.DefaultSolver(triu(P).tocsc(), q, A, b, cones, settings).solve()
+    found = backend.DefaultSolver(P, q, A, b, cones, settings).solve()
     return _plain(found, "x", "z", "obj_val", "solve_time", "iterations") | {"status": str(found.status)}
 
 
-def scs(data, cones, options, warm_start, **_):
+def scs(program, cones, options, start):
     import scs as backend
 
-    return backend.solve(data | (warm_start or {}), cones, **options)
+    return backend.solve(program | (start or {}), cones, **options)
 
 
-def osqp(P, q, A, l, u, options, warm_start, **_):  # noqa: E741  (osqp's own names)
+def osqp(P, q, A, l, u, options, start):
     import osqp as backend
 
     solver = backend.OSQP()
     solver.setup(P, q, A, l, u, **options)
-    if warm_start is not None:
-        solver.warm_start(warm_start["x"], warm_start["y"])
+    if start is not None:
+        solver.warm_start(start["x"], start["y"])
     found = solver.solve(raise_error=False)
     info = _plain(found.info, "run_time", "status_val", "obj_val", "iter")
     return _plain(found, "x", "y", "prim_inf_cert") | {"info": SimpleNamespace(**info)}
@@ -45,8 +44,17 @@ def osqp(P, q, A, l, u, options, warm_start, **_):  # noqa: E741  (osqp's own na
 SOLVE = {"CLARABEL": clarabel, "SCS": scs, "OSQP": osqp}
 
 
+def solve(name: str, ends: tuple[str, float] | None = None, **arguments):
+    """`ends`: what the backend calls its time limit, and until when it may run by `time.monotonic()`."""
+    if ends is not None:
+        limit, until = ends
+        most = arguments["options"].get(limit, float("inf"))
+        arguments["options"][limit] = min(most, max(until - time.monotonic(), 1e-3))
+    return SOLVE[name](**arguments)
+
+
 def _plain(found, *names) -> dict:
-    """Of an object that cannot be pickled."""
+    """What an object has by these names: the object itself cannot be pickled."""
     import numpy as np
 
     values = {name: getattr(found, name) for name in names}
@@ -54,7 +62,7 @@ def _plain(found, *names) -> dict:
 
 
 def _leave_with(parent: int) -> None:
-    """An orphan has nobody to answer; a backend that holds the interpreter's lock delays this to its next iteration."""
+    """An orphan has nobody to answer. A backend that holds the interpreter's lock delays this to its next iteration."""
     while os.getppid() == parent:
         time.sleep(1.0)
     os._exit(1)
@@ -64,18 +72,18 @@ def main() -> None:
     threading.Thread(target=_leave_with, args=[os.getppid()], daemon=True).start()
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what a backend prints is no answer
-    sys.path[:] = pickle.load(sys.stdin.buffer)
-    while True:
-        try:
+    try:
+        sys.path[:] = pickle.load(sys.stdin.buffer)
+        while True:
             name, arguments = pickle.load(sys.stdin.buffer)
-        except EOFError:
-            return
-        try:
-            answer = "solved", SOLVE[name](**arguments)
-        except BaseException as error:  # a panic of Clarabel's is none of Exception
-            answer = "failed", f"{type(error).__name__}: {error}"
-        pickle.dump(answer, answers, protocol=pickle.HIGHEST_PROTOCOL)
-        answers.flush()
+            try:
+                answer = "solved", solve(name, **arguments)
+            except BaseException as error:  # a panic of Clarabel's is not an Exception
+                answer = "failed", f"{type(error).__name__}: {error}"
+            pickle.dump(answer, answers, protocol=pickle.HIGHEST_PROTOCOL)
+            answers.flush()
+    except EOFError:  # nobody asks any more
+        return
 
 
 if __name__ == "__main__":

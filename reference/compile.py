@@ -12,12 +12,14 @@ its multipliers are those of its planes.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import cvxpy as cp
 import numpy as np
 import scipy.sparse as sp
 
+from mtldsl import stops
 from mtldsl.compile.normal_form import Blocks, LossTerm, NormalForm
 
 from . import (  # noqa: F401  (they enter their formulas)
@@ -155,17 +157,25 @@ class CvxpyModel:
             return None
         return [dual if isinstance(dual, list) else dual.reshape(-1) for dual in of_losses], of_functions
 
-    def solve(self, *, tight: float = TIGHT, rough: dict | None = None, **options) -> str:
+    def solve(
+        self, *, tight: float = TIGHT, rough: dict | None = None, run: Callable = cp.Problem.solve, **options
+    ) -> str:
         """`problem.solve(**options)`, again with more planes until none is missing. Returns cvxpy's status;
         "user_limit" where planes are still missing after MOST_ROUNDS solves, or after MOST_IN_VAIN inaccurate ones.
 
         tight : none is missing where the objective is above the relaxation's optimum by this much, relatively
         rough : options in place of some for the first solves, as long as that difference is above ROUGH
+        run   : what solves a cvxpy problem, with the options; at a time limit, the best point seen is kept
         """
         now, self.iterations = {**options, **(rough or {})} if self.planes else options, 0
         vain = 0
         for _ in range(MOST_ROUNDS):
-            self.problem.solve(**now)
+            try:
+                run(self.problem, **now)
+            except stops.TimeIsUp:
+                if self.best[1] is None:
+                    raise
+                break
             status, stats = self.problem.status, self.problem.solver_stats
             self.iterations += int((stats and stats.num_iters) or 0)
             if not self.planes or any(variable.value is None for variable in self.variables.values()):

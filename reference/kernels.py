@@ -17,6 +17,7 @@ import cvxpy as cp
 import numpy as np
 import scipy.sparse as sp
 
+from . import backends
 from .kernel_parts import (
     Ball,
     Kernel,
@@ -186,8 +187,12 @@ def _by_cvxpy(W, kernels, ball: Ball) -> np.ndarray:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # "may be inaccurate": the bound tells
-                problem.solve(
-                    solver="CLARABEL", tol_gap_abs=accuracy, tol_gap_rel=accuracy, tol_feas=accuracy
+                backends.solve(
+                    problem,
+                    solver="CLARABEL",
+                    tol_gap_abs=accuracy,
+                    tol_gap_rel=accuracy,
+                    tol_feas=accuracy,
                 )
         except cp.error.SolverError:
             continue

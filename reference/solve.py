@@ -9,9 +9,11 @@ from dataclasses import dataclass, field
 import cvxpy as cp
 import numpy as np
 
+from mtldsl import stops
 from mtldsl.compile.normal_form import Blocks, NormalForm
 from mtldsl.errors import ModelError, SolverError
 
+from . import backends
 from .compile import TIGHT, CvxpyModel, to_cvxpy
 
 __all__ = ["BACKENDS", "ReferencePoint", "backends_to_try", "solve_reference"]
@@ -121,6 +123,8 @@ def solve_reference(
     max_iter : its iterations (None: its own limit)
     model    : `to_cvxpy(form, split=True)`, where the caller has it already
 
+    Ends at the time limit of `mtldsl.stops` too, where a backend has a point by then; TimeIsUp where none has.
+
     Raises ModelError where the model has no optimum (infeasible, unbounded); SolverError, with cvxpy's status
     in it, where every backend tried came back without a point.
     """
@@ -129,6 +133,8 @@ def solve_reference(
     points, failures = [], []
     *others, last = backends_to_try(model, backend)
     for name in (*others, last):
+        if points and stops.remaining() <= 0.0:
+            break
         seconds = SECONDS_BEFORE_SECOND_CHANCE if name == "scs" and name != last else None
         try:
             points.append(_solve(form, model, name, accuracy, max_iter, seconds))
@@ -168,8 +174,8 @@ def _solve(form: NormalForm, model: CvxpyModel, backend: str, accuracy, max_iter
             # cvxpy warns that a solution may be inaccurate; `status` says so to the caller
             warnings.simplefilter("ignore")
             status = model.solve(
+                run=backends.solve,
                 solver=backend.upper(),
-                ignore_dpp=True,
                 tight=max(TIGHT, 10.0 * accuracy),
                 rough=BACKENDS[backend](max(accuracy, ROUGH_ACCURACY), max_iter),
                 **options,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from mtldsl import stops
 from mtldsl.compile.normal_form import NormalForm
 
 from .compile import to_cvxpy
@@ -57,7 +58,7 @@ class CvxpySolver:
         accuracy = max(min(ACCURACY[backends_to_try(model, backend)[0]], 0.01 * tol), TIGHTEST)
         while True:
             point = solve_reference(form, backend, accuracy=accuracy, max_iter=max_iter, model=model)
-            if watch(point) or accuracy <= TIGHTEST:
+            if watch(point) or accuracy <= TIGHTEST or stops.remaining() <= 0.0:
                 return point
             accuracy = max(0.01 * accuracy, TIGHTEST)
 

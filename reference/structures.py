@@ -15,6 +15,7 @@ import numpy as np
 
 from mtldsl.errors import ModelError, SolverError
 
+from . import backends
 from .registry import structure, structure_of
 from .regularizers import factor
 
@@ -221,7 +222,7 @@ def block_optimum(atom, k: int, W, matrices, backend: str | None = None) -> Bloc
             try:
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore")  # "may be inaccurate": the status says so
-                    problem.solve(solver=name.upper(), **options)
+                    backends.solve(problem, solver=name.upper(), **options)
             except cp.error.SolverError as error:
                 failures.append(f"{name}: {error}")
                 continue

@@ -15,20 +15,13 @@ from mtldsl import stops
 #: Promised is one second; a machine at work on other things is given more.
 SECONDS = 8.0
 
-#: A model that no solver ends soon: `hard(tol)` begins, says so, and goes on until it is told to stop.
-HARD = """
+#: What every child begins with.
+BEGIN = """
 import os, signal, sys, threading, time
 import numpy as np
 import mtldsl as mtl
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job starts with SIGINT ignored
-rng = np.random.default_rng(0)
-X = [rng.normal(size=(n, 40)) for n in (400, 500, 300, 200)]
-tasks = mtl.Tasks.separate(X, [x @ rng.normal(size=40) + rng.normal(size=len(x)) for x in X])
-W, lam = mtl.Weights(tasks), mtl.Parameter(1.0)
-problem = mtl.minimize(mtl.absolute_loss(W, tasks) + lam * mtl.trace_norm(W))
-problem.solve("admm", max_iter=3)  # imports and compiles
-LONG = dict(solver="admm", tol=1e-15, max_iter=10**9, max_seconds=60)
 
 def say(*words):
     print(*words, flush=True)
@@ -37,12 +30,26 @@ def soon():  # the next call has begun when this is read
     threading.Timer(0.2, say, ["begun"]).start()
 """
 
+#: A model that `problem.solve(**LONG)` does not end soon.
+HARD = (
+    BEGIN
+    + """
+rng = np.random.default_rng(0)
+X = [rng.normal(size=(n, 40)) for n in (400, 500, 300, 200)]
+tasks = mtl.Tasks.separate(X, [x @ rng.normal(size=40) + rng.normal(size=len(x)) for x in X])
+W, lam = mtl.Weights(tasks), mtl.Parameter(1.0)
+problem = mtl.minimize(mtl.absolute_loss(W, tasks) + lam * mtl.trace_norm(W))
+problem.solve("admm", max_iter=3)  # imports and compiles
+LONG = dict(solver="admm", tol=1e-15, max_iter=10**9, max_seconds=60)
+"""
+)
+
 
 class Child:
-    """A script that runs after HARD, and what it says line by line."""
+    """A script in a process of its own, and what it says line by line."""
 
-    def __init__(self, script, *arguments, **options):
-        command = [sys.executable, "-u", *(arguments or ["-c", HARD + script])]
+    def __init__(self, script, begin=HARD, **options):
+        command = [sys.executable, "-u", "-c", begin + script]
         self.process = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options
         )
@@ -166,7 +173,7 @@ except KeyboardInterrupt:
 def test_a_second_signal_raises_while_the_first_is_answered():
     script = """
 import mtldsl.drive
-def settle(self):
+def settle(self, bound_optimum):
     say("settling")
     time.sleep(60)
 mtldsl.drive.Watcher.settle = settle
@@ -274,7 +281,7 @@ def look(self, point):
 d.Watcher.__call__ = look
 sys.exit(main(["solve", "problem.toml", "--output", "best.npz", "--quiet"]))
 """
-    with Child(script, cwd=tmp_path) as child:
+    with Child(script, BEGIN, cwd=tmp_path) as child:
         assert child.line() == "begun"
         child.signal(number)
         out, err, code = child.end()

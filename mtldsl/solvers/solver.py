@@ -47,7 +47,6 @@ class Watch(Protocol):
     expired: (
         bool  # the time is up: cheap enough to ask at every iteration; then show the last point and return
     )
-    remaining: float  # seconds until then, inf without a limit: for what has a time limit of its own
 
     def __call__(self, point: Point) -> bool:
         """Look at a point, where that is worth its price (about two matrix products). True: stop - certified, or out of time."""
@@ -62,10 +61,6 @@ class Stage:
     @property
     def expired(self) -> bool:
         return self.watch.expired
-
-    @property
-    def remaining(self) -> float:
-        return self.watch.remaining
 
     def __call__(self, point: Point) -> bool:
         point.iteration += self.iterations_before
@@ -83,10 +78,6 @@ class Quiet:
     @property
     def expired(self) -> bool:
         return self.watch.expired or time.perf_counter() > self.end
-
-    @property
-    def remaining(self) -> float:
-        return min(self.watch.remaining, self.end - time.perf_counter())
 
     def __call__(self, point: Point) -> bool:
         return self.expired

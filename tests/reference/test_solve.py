@@ -148,15 +148,15 @@ def test_an_infeasible_model_is_refused_as_typed(backend):
 
 def test_a_failed_backend_hands_over_to_the_other(monkeypatch):
     form = small(None, mtl.l21_norm)
-    solve, asked = cp.Problem.solve, []
+    solve, asked = module.backends.solve, []
 
-    def failing(self, *args, solver, **options):
+    def failing(problem, *, solver, **options):
         asked.append(solver)
         if solver == "CLARABEL":
             raise cp.error.SolverError("numerical trouble")
-        return solve(self, *args, solver=solver, **options)
+        return solve(problem, solver=solver, **options)
 
-    monkeypatch.setattr(cp.Problem, "solve", failing)
+    monkeypatch.setattr(module.backends, "solve", failing)
     assert solve_reference(form).backend == "scs" and asked == ["CLARABEL", "SCS"]
     with pytest.raises(SolverError, match=r"'clarabel' failed on .*numerical trouble"):
         solve_reference(form, "clarabel")
