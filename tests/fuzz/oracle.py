@@ -86,7 +86,7 @@ class _Statement:
         total = 0.0
         for part in expression.parts:
             scaled = cp.multiply(
-                _double(factor * LONG(part.coefficient) * self.scaling.entries[part.block]),
+                _double(LONG(factor) * LONG(part.coefficient) * self.scaling.entries[part.block]),
                 self.V[part.block],
             )
             scaled = scaled if part.left is None else part.left @ scaled
@@ -94,7 +94,7 @@ class _Statement:
         return (
             total
             if expression.offset is None
-            else total + _double(factor * np.asarray(expression.offset, LONG))
+            else total + _double(LONG(factor) * np.asarray(expression.offset, LONG))
         )
 
     def _loss(self, loss: Loss):

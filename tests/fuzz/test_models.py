@@ -89,10 +89,13 @@ def test_an_objective_that_is_not_that_of_the_weights_is_found(monkeypatch):
 def test_a_constraint_that_is_missed_is_found(monkeypatch):
     seed = next(seed for seed in range(200) if "signs" in draw(seed).tags and draw(seed).feasible)
 
-    def shift(s):
-        return {"blocks": {name: block - 1e-3 for name, block in s.blocks.items()}, "status": "optimal"}
+    def shifted(solution):
+        return {
+            "blocks": {name: block - 1e-3 for name, block in solution.blocks.items()},
+            "status": "optimal",
+        }
 
-    assert "violated" in _judged(monkeypatch, seed, shift)
+    assert "violated" in _judged(monkeypatch, seed, shifted)
 
 
 def test_a_word_of_infeasibility_is_checked(monkeypatch):
