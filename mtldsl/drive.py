@@ -93,10 +93,12 @@ class Watcher:
 
     def __call__(self, point: Point) -> bool:
         structures = getattr(point, "structures", None)
-        seen = certify(
-            self.form, point.blocks, point.loss_duals, point.function_duals,
-            structures=structures, scale=self.scale, bound_optimum=self.form.is_convex,
-        )  # fmt: skip
+        # a point far out has the value inf, and loses to any other
+        with np.errstate(over="ignore", invalid="ignore"):
+            seen = certify(
+                self.form, point.blocks, point.loss_duals, point.function_duals,
+                structures=structures, scale=self.scale, bound_optimum=self.form.is_convex,
+            )  # fmt: skip
         with stops.kept():  # a signal now would leave a point with another's certificate
             self._keep(point, structures, seen)
         best = self.certificate

@@ -67,7 +67,8 @@ class Balance:
             primal = np.linalg.norm(root * (image[pick] - w[pick]))
             moved = np.linalg.norm(root * (w_next[pick] - w[pick]))
             primal /= max(np.linalg.norm(root * image[pick]), np.linalg.norm(root * w[pick]), 1e-300)
-            moved /= max(np.linalg.norm(multipliers[pick] / root), 1e-300)
+            # where the multipliers are zero, any move is large against them
+            moved /= max(np.linalg.norm(multipliers[pick] / root), 1e-300 * moved, 1e-300)
             value = primal / moved if primal > 0 and moved > 0 else 1.0
             for j, copy in enumerate(self.split.copies):
                 if copy.is_loss is kind:

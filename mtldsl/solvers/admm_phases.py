@@ -46,7 +46,9 @@ class NewtonPhase:
         if done < self.check:
             return False
         self.check = 1.5 * done
-        now = max(self.residuals[-1], 1e-300)
+        now = self.residuals[-1]
+        if not 0.0 < now < np.inf:  # nothing is missing, or nothing is known
+            return False
         gained = np.log(self.residuals[done // 2] / now)
         missing = np.log(max(now / (0.1 * self.tol), 1.0))
         return missing * (done / 2) > self.price * gained

@@ -109,13 +109,18 @@ class Solver(Protocol):
 def breakdowns(name: str):
     """What linear algebra and arithmetic refuse inside, as SolverError: a model with numbers far apart is no fault of the program.
 
+    An overflow, a division by zero and a NaN that comes of numbers count among it, which numpy would only warn about: what a
+    solver makes of them is worth nothing. Where one is meant (the exponential of a large score, in a step that is then refused),
+    `np.errstate(over="ignore")` says so.
+
     >>> with breakdowns("admm"):
     ...     np.linalg.inv(np.zeros((2, 2)))
     Traceback (most recent call last):
     mtldsl.errors.SolverError: admm broke down numerically (Singular matrix); bring parameters and data to similar sizes
     """
     try:
-        yield
+        with np.errstate(over="raise", divide="raise", invalid="raise"):
+            yield
     except (np.linalg.LinAlgError, ArithmeticError) as error:
         raise SolverError(
             f"{name} broke down numerically ({error}); bring parameters and data to similar sizes"

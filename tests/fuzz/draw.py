@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tests.fuzz.data import draw_data
-from tests.fuzz.recipes import Constraint, Expression, Loss, Model, Part, Penalty
+from tests.fuzz.recipes import NOT_CONVEX, Constraint, Expression, Loss, Model, Part, Penalty
 
 __all__ = ["draw"]
 
@@ -20,6 +20,9 @@ PENALTIES = [
     "half_squared_group_norm", "half_squared_k_support_norm", "trace_norm", "squared_trace_norm", "graph_laplacian",
     "mean_regularizer", "total_variation", "kronecker_ridge",
 ]  # fmt: skip
+
+#: words with a matrix that is learned, eliminated in closed form
+LEARNED = ["feature_covariance_norm", "task_covariance_norm"]
 
 #: words that a constant bounds
 BALLS = ["l1_norm", "l21_norm", "trace_norm", "frobenius_norm"]
@@ -44,6 +47,14 @@ def draw(seed: int) -> Model:
     losses = [Loss(word, options, _coefficient(rng, 0.15), mean, whole, 0)]
     penalties, regularized = _penalties(rng, blocks, (d, m))
     constraints, feasible, kind = _constraints(rng, blocks, (d, m))
+    if seed % 10 == 7:  # a tenth of the models learn a matrix, or are of low rank without being convex
+        penalties, constraints, feasible, kind, regularized = (
+            [_special(rng, next(iter(blocks)))],
+            [],
+            True,
+            [],
+            [],
+        )
     tags += [word, *({"two blocks"} if two else ()), *({"intercept"} if intercept else ()), *kind]
     tags += [p.word for p in penalties] or ["no term"]
     return Model(
@@ -176,6 +187,21 @@ def _penalty_options(rng, word: str, shape) -> dict:
         n = q if word == "l12_norm" else p
         return {"weights": np.where(rng.random(n) < 0.3, 0.0, rng.uniform(0.5, 2.0, n).round(3))}
     return {}
+
+
+def _special(rng, name: str) -> Penalty:
+    word = str(rng.choice([*LEARNED, *NOT_CONVEX]))
+    options = {
+        "feature_covariance_norm": {"trace": float(10.0 ** rng.uniform(-2, 2))},
+        "task_covariance_norm": {"trace": float(10.0 ** rng.uniform(-2, 2))},
+        "log_rank": {"eps": float(rng.choice([0.0, 1e-2]))},
+        "capped_trace_norm": {
+            "tau": float(10.0 ** rng.uniform(-1, 1)),
+            "eps": float(rng.choice([0.0, 1e-2])),
+        },
+        "schatten_norm": {"p": float(rng.choice([0.5, 0.9])), "eps": 1e-2},
+    }[word]
+    return Penalty(word, options, _coefficient(rng, 0.1), _plain(name))
 
 
 # ------------------------------------------------------------------------------------------------ constraints

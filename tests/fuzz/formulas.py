@@ -189,6 +189,18 @@ def _singular_values(W) -> np.ndarray:
     )
 
 
+def _spectrum(function):
+    """Of all d singular values of W (d, m), those beyond m being zero."""
+
+    def value(W, **options):
+        s = np.zeros(len(W), LONG)
+        found = _singular_values(W)[: len(W)]
+        s[: len(found)] = found
+        return np.sum(function(s, **{name: LONG(option) for name, option in options.items()}))
+
+    return value
+
+
 def _column_groups(W, columns):
     groups = [[j] for j in range(W.shape[1])] if columns is None else columns
     return np.array([np.sqrt(np.sum(W[:, g] ** 2)) for g in groups])
@@ -224,6 +236,11 @@ PENALTIES = {
     "half_squared_k_support_norm": _k_support,
     "trace_norm": lambda W: np.sum(_singular_values(W)),
     "squared_trace_norm": lambda W: np.sum(_singular_values(W)) ** 2,
+    "feature_covariance_norm": lambda W, trace: np.sum(_singular_values(W)) ** 2 / LONG(trace),
+    "task_covariance_norm": lambda W, trace: np.sum(_singular_values(W)) ** 2 / LONG(trace),
+    "log_rank": _spectrum(lambda s, eps: np.log1p(np.sqrt(s * s + eps))),
+    "capped_trace_norm": _spectrum(lambda s, tau, eps: np.minimum(np.sqrt(s * s + eps), tau)),
+    "schatten_norm": _spectrum(lambda s, p, eps: (s * s + eps) ** (p / 2)),
     "graph_laplacian": lambda W, L: np.sum((W @ np.asarray(L, LONG)) * W) / 2,
     "kronecker_ridge": lambda W, rows, columns: (
         np.sum((np.asarray(rows, LONG) @ W @ np.asarray(columns, LONG)) * W) / 2

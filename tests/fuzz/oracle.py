@@ -1,6 +1,6 @@
 """The oracle: the model in scaled unknowns, stated in cvxpy from the printed definitions and solved by Clarabel.
 
-Nothing of mtldsl is used. Only its *point* is believed: moved into the constraints and evaluated by `formulas` in extended
+Least squares are solved in rational arithmetic as well. Nothing of mtldsl is used. Only its *point* is believed: moved into the constraints and evaluated by `formulas` in extended
 precision, it attains a value that the optimum cannot lie above, however Clarabel found it.
 """
 
@@ -12,10 +12,11 @@ from dataclasses import dataclass
 import cvxpy as cp
 import numpy as np
 
+from tests.fuzz.exact import exact_blocks
 from tests.fuzz.feasible import repaired
 from tests.fuzz.formulas import LONG, objective, planes
-from tests.fuzz.recipes import Constraint, Expression, Loss, Model
-from tests.fuzz.scaling import QUADRATIC, Scaling, scaling_of
+from tests.fuzz.recipes import NOT_CONVEX, Constraint, Expression, Loss, Model
+from tests.fuzz.scaling import QUADRATIC, Scaling, at_constants, scaling_of
 
 __all__ = ["Oracle", "consult"]
 
@@ -41,12 +42,28 @@ def consult(model: Model, seconds: float = 20.0) -> Oracle:
             status = f"failed: {error}"[:80]
         if status in ("optimal", "infeasible"):
             break
-    blocks = statement.blocks()
-    if blocks is None or not model.feasible:
-        return Oracle(status, None, np.inf, float(scaling.value))
-    blocks = repaired(model, blocks)
-    attained = float(objective(model, blocks))
-    return Oracle(status, blocks, attained if np.isfinite(attained) else np.inf, float(scaling.value))
+    best, attained = None, np.inf
+    exact = exact_blocks(model)
+    for blocks in _points(model, scaling, statement.blocks(), exact) if model.feasible else ():
+        blocks = repaired(model, blocks)
+        value = float(objective(model, blocks))
+        if value < attained:
+            best, attained = blocks, value
+    return Oracle("optimal" if exact is not None else status, best, attained, float(scaling.value))
+
+
+def _points(model: Model, scaling: Scaling, *found):
+    """The best constants, what was found, and of a model that is not convex its nearest matrices of lower rank."""
+    yield at_constants(model, scaling.constants)
+    for blocks in found:
+        if blocks is None:
+            continue
+        yield blocks
+        if not model.is_convex:
+            (name, *_) = model.blocks
+            U, s, V = np.linalg.svd(np.asarray(blocks[name], float), full_matrices=False)
+            for rank in range(len(s)):
+                yield blocks | {name: np.asarray(U[:, :rank] * s[:rank] @ V[:rank], LONG)}
 
 
 class _Statement:
@@ -58,7 +75,7 @@ class _Statement:
         self.b = {name: cp.Variable(model.shape[1]) for name, has in model.blocks.items() if has}
         self.extra: list = []  # constraints that values need
         terms = [self._loss(loss) for loss in model.losses]
-        terms += [self._penalty(p) for p in model.penalties if p.coefficient > 0]
+        terms += [self._penalty(p) for p in model.penalties if p.coefficient > 0 and p.word not in NOT_CONVEX]
         constraints = [one for c in model.constraints for one in self._constraint(c)]
         self.problem = cp.Problem(cp.Minimize(sum(terms)), constraints + self.extra)
 
@@ -248,6 +265,8 @@ PENALTIES = {
     "half_squared_k_support_norm": _k_support,
     "trace_norm": lambda _, E: cp.normNuc(E),
     "squared_trace_norm": lambda _, E: cp.square(cp.normNuc(E)),
+    "feature_covariance_norm": lambda _, E, trace: cp.square(cp.normNuc(E)) / trace,
+    "task_covariance_norm": lambda _, E, trace: cp.square(cp.normNuc(E)) / trace,
     "graph_laplacian": lambda _, E, L: 0.5 * cp.sum_squares(E @ _factor(L)),
     "kronecker_ridge": lambda _, E, rows, columns: (
         0.5 * cp.sum_squares(_factor(rows).T @ E @ _factor(columns))

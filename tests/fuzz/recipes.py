@@ -6,7 +6,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-__all__ = ["Constraint", "Data", "Expression", "Loss", "Model", "Part", "Penalty"]
+__all__ = ["NOT_CONVEX", "Constraint", "Data", "Expression", "Loss", "Model", "Part", "Penalty"]
+
+
+#: words of the spectrum that are not convex
+NOT_CONVEX = ("log_rank", "capped_trace_norm", "schatten_norm")
 
 
 @dataclass(frozen=True)
@@ -112,6 +116,10 @@ class Model:
     @property
     def shape(self) -> tuple[int, int]:
         return self.data[0].n_features, self.data[0].n_tasks
+
+    @property
+    def is_convex(self) -> bool:
+        return not any(p.word in NOT_CONVEX and p.coefficient > 0 for p in self.penalties)
 
     @property
     def text(self) -> str:

@@ -7,6 +7,9 @@ from tests.fuzz.recipes import Constraint, Data, Expression, Model
 
 __all__ = ["problem_of"]
 
+#: what is learned beside the weights, with a bound on its trace
+LEARNED = {"feature_covariance_norm": mtl.FeatureCovariance, "task_covariance_norm": mtl.TaskCovariance}
+
 
 def problem_of(model: Model) -> mtl.Problem:
     tasks = [_tasks(data) for data in model.data]
@@ -18,11 +21,16 @@ def problem_of(model: Model) -> mtl.Problem:
         )
         for t in model.losses
     )
+    constraints = [_constraint(c, blocks) for c in model.constraints]
     for p in model.penalties:
+        options, matrix = _own(p.options), ()
+        if p.word in LEARNED:
+            matrix = (LEARNED[p.word](tasks[0]),)
+            constraints.append(matrix[0].trace() <= options.pop("trace"))
         objective = objective + p.coefficient * getattr(mtl, p.word)(
-            _typed(p.argument, blocks), **_own(p.options)
+            _typed(p.argument, blocks), *matrix, **options
         )
-    return mtl.minimize(objective, subject_to=[_constraint(c, blocks) for c in model.constraints])
+    return mtl.minimize(objective, subject_to=constraints)
 
 
 def _tasks(data: Data) -> mtl.Tasks:

@@ -220,16 +220,15 @@ def _checked_laplacian(L) -> np.ndarray:
     if not np.isfinite(L).all():
         i, j = np.argwhere(~np.isfinite(L))[0]
         raise ModelError(f"graph_laplacian(..., L): L[{i}, {j}] is {L[i, j]}")
-    asymmetry = np.abs(L - L.T)
-    if asymmetry.max() > 1e-10 * np.abs(L).max():
+    asymmetry = np.abs(0.5 * L - 0.5 * L.T)  # halves first: entries may be as large as numbers get
+    if asymmetry.max() > 0.5e-10 * np.abs(L).max():
         i, j = np.unravel_index(asymmetry.argmax(), L.shape)
         raise ModelError(
             f"graph_laplacian(..., L): L is not symmetric: L[{i}, {j}] = {L[i, j]:.6g} but "
             f"L[{j}, {i}] = {L[j, i]:.6g}; "
             "write (L + L.T) / 2 if that is what you mean"
         )
-    L = 0.5 * (
-        L + L.T
-    )  # differences below 1e-10 are rounding; gradients and eigenvectors want exact symmetry
+    # differences below 1e-10 are rounding; gradients and eigenvectors want exact symmetry
+    L = 0.5 * L + 0.5 * L.T
     L.flags.writeable = False
     return L

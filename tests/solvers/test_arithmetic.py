@@ -1,0 +1,101 @@
+"""Where double precision ends: nothing warns, a solver that leaves it has failed, and another takes its place."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import mtldsl as mtl
+from mtldsl.drive import Watcher
+from mtldsl.errors import ModelError, SolverError
+from mtldsl.solvers.admm_penalty import Balance
+from mtldsl.solvers.admm_phases import NewtonPhase
+from mtldsl.solvers.solver import Point, breakdowns
+
+
+@pytest.mark.parametrize(
+    "leave",
+    [
+        lambda: np.array([1e200]) * 1e200,
+        lambda: np.array([np.inf]) - np.inf,
+        lambda: np.linalg.svd(np.full((2, 2), np.nan)),
+        lambda: 1.0 / 0.0,
+    ],
+)
+def test_leaving_double_precision_is_a_solver_error(leave):
+    with (
+        pytest.raises(SolverError, match="some_solver broke down numerically"),
+        breakdowns("some_solver"),
+    ):
+        leave()
+
+
+def _problem():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(12, 2))
+    tasks = mtl.Tasks.shared(X, np.sign(X + 0.1))
+    W = mtl.Weights(tasks)
+    return mtl.minimize(mtl.logistic_loss(W, tasks) + 0.3 * mtl.half_squared_group_norm(W))
+
+
+def test_a_solver_that_overflows_leaves_the_model_to_the_next(monkeypatch):
+    from mtldsl.solvers import admm
+
+    def diverges(self, form, *, watch, **_):
+        return np.full(3, 1e200) @ np.full(3, 1e200)
+
+    monkeypatch.setattr(type(admm.SOLVER), "solve", diverges)
+    problem = _problem()
+    with pytest.raises(SolverError, match=r"admm broke down numerically .overflow"):
+        problem.solve(solver="admm")
+    solution = problem.solve()
+    assert solution.status == "optimal"
+    assert solution.solver != "admm"
+
+
+def test_a_point_at_infinity_is_no_best_point():
+    form = _problem().form()
+    watcher = Watcher(form, 1e-6, None, False)
+    watcher(Point({"W": np.full((2, 2), 1e300)}))
+    assert watcher.objective == np.inf or watcher.objective > 1e290
+    watcher(Point({"W": np.zeros((2, 2))}))
+    assert watcher.objective == pytest.approx(24 * np.log(2))
+
+
+def test_penalties_fall_where_multipliers_are_zero():
+    split = SimpleNamespace(copies=[SimpleNamespace(is_loss=True, rows=np.arange(2))])
+    w, image = np.array([1e12, 2e12]), np.array([3e12, 2e12])
+    quotients = Balance(split).quotients(w, image, image, np.zeros(2), np.ones(2))
+    assert quotients[0] < 1e-200
+
+
+@pytest.mark.parametrize("last", [0.0, np.inf, np.nan])
+def test_newton_steps_are_not_due_where_nothing_is_missing_or_known(last):
+    phase = NewtonPhase.__new__(NewtonPhase)
+    phase.residuals, phase.check, phase.price, phase.tol = [0.0 if last == 0 else np.inf] * 10, 5, 100.0, 1e-6
+    assert phase.is_due(last) is False
+
+
+def test_entries_of_a_laplacian_may_be_as_large_as_numbers_get():
+    L = np.array([[1.2e308, -1.2e308], [-1.2e308, 1.2e308]])
+    with pytest.raises(ModelError, match="not symmetric"):
+        mtl.graph_laplacian(_weights(), L * [[1, 1], [-1, 1]])
+    with pytest.raises((ModelError, SolverError)):  # its products are beyond double precision
+        mtl.minimize(
+            mtl.squared_loss(_weights(), _weights().tasks) + mtl.graph_laplacian(_weights(), L)
+        ).solve(max_seconds=5)
+
+
+def _weights():
+    return mtl.Weights(mtl.Tasks.shared(np.eye(2), np.ones((2, 2))))
+
+
+@pytest.mark.parametrize("value", [1e300, 1e-300, 1e101, 1e-101])
+def test_a_coefficient_that_leaves_double_precision_is_refused(value):
+    W = _weights()
+    lam = mtl.Parameter(value)
+    problem = mtl.minimize(mtl.squared_loss(W, W.tasks) + lam * mtl.l1_norm(W))
+    with pytest.raises(ModelError, match=r"lam \* l1_norm\(W\): the coefficient is 1e"):
+        problem.solve()
+    lam.value = 1e-3
+    assert problem.solve().status == "optimal"
