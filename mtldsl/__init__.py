@@ -12,7 +12,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from mtldsl.atoms.metrics import Metric
-from mtldsl.errors import CrossCheckError, DataError, MissingExtraError, ModelError, MTLError, SolverError
+from mtldsl.errors import (
+    CrossCheckError,
+    DataError,
+    InfeasibleError,
+    MissingExtraError,
+    ModelError,
+    MTLError,
+    ProofError,
+    SolverError,
+)
 from mtldsl.language import vocabulary as _vocabulary
 from mtldsl.language.kernel_weights import p_norm
 from mtldsl.language.label_graph import EdgeWeights, NodeWeights
@@ -42,7 +51,7 @@ def __getattr__(name: str):
 
 
 __all__ = [
-    "CrossCheckError", "DataError", "EdgeWeights", "MTLError", "Metric", "MissingExtraError", "ModelError", "NodeWeights", "Parameter", "Problem", "Solution", "SolverError", "Tasks",
+    "CrossCheckError", "DataError", "EdgeWeights", "InfeasibleError", "MTLError", "Metric", "MissingExtraError", "ModelError", "NodeWeights", "Parameter", "Problem", "ProofError", "Solution", "SolverError", "Tasks",
     "TaskSimilarity", "Weights", "minimize", "model", "models", "p_norm", *_vocabulary.SIMILARITIES, *_vocabulary.UNKNOWNS,
     *_vocabulary.WORDS,
 ]  # fmt: skip

@@ -12,8 +12,11 @@ from mtldsl import stops
 from mtldsl.compile.choose import LAST, candidates, fast_candidates, get_solver, refusal
 from mtldsl.compile.normal_form import Blocks, NormalForm
 from mtldsl.compile.structure_term import Structures
-from mtldsl.errors import ModelError, SolverError
+from mtldsl.errors import InfeasibleError, ModelError, SolverError
+from mtldsl.proof.bound import Bound
 from mtldsl.proof.certificate import Certificate, certify, dual_bound, objective_scale
+from mtldsl.proof.infeasibility import feasibility
+from mtldsl.proof.rounding import refute
 from mtldsl.proof.stationarity import Stationarity
 from mtldsl.solvers.solver import Point, breakdowns
 from mtldsl.threads import fitting_blas_threads
@@ -57,6 +60,9 @@ class Watcher:
         self.objective = self.violation = np.inf
         self.stationarity: Stationarity | None = None
         self.bound, self.note = -np.inf, "no bound was computed"
+        self.proof: Bound | None = None
+        self.rounding = 0.0
+        self.lowest, self.lowest_blocks = np.inf, self.blocks  # of points that violate nothing
         self.history: list[dict] = []
         self.last_point: Point | None = None
         self.solver = ""
@@ -85,6 +91,8 @@ class Watcher:
             self.note,
             self.stationarity,
             self.form.constant,
+            self.rounding,
+            self.proof,
         )
 
     def begin(self, solver: str) -> None:
@@ -113,7 +121,7 @@ class Watcher:
     def _keep(self, point: Point, structures: Structures | None, seen: Certificate) -> None:
         self.last_point = point
         if seen.dual_bound > self.bound:
-            self.bound, self.note = seen.dual_bound, ""
+            self.bound, self.note, self.proof, self.rounding = seen.dual_bound, "", seen.proof, seen.rounding
         elif self.bound == -np.inf:
             self.note = seen.note
         if self._is_better(seen):
@@ -121,7 +129,17 @@ class Watcher:
             self.objective, self.violation = seen.objective, seen.violation
             self.structures, self.stationarity = structures, seen.stationarity
             self.duals = point.loss_duals, point.function_duals
+            self.rounding = seen.rounding
+        self._compare_with_lowest(point, seen)
         self._record(point, seen)
+
+    def _compare_with_lowest(self, point: Point, seen: Certificate) -> None:
+        """ProofError where the best bound lies above the lowest objective that weights within all constraints attain."""
+        if seen.violation == 0.0 and seen.objective < self.lowest:
+            self.lowest = seen.objective
+            self.lowest_blocks = {name: np.array(array) for name, array in point.blocks.items()}
+        if self.proof is not None and self.bound > self.lowest:
+            refute(self.form, self.lowest_blocks, self.proof, self.lowest)
 
     def _is_better(self, seen: Certificate) -> bool:
         """Feasible to tol beats infeasible; among others the smaller violation wins.
@@ -244,10 +262,12 @@ def drive(
                 raise
             left = "time_limit" if isinstance(stop, stops.TimeIsUp) else "interrupted"
             iterations += watcher.last_point.iteration if watcher.last_point else 0
-        except SolverError as error:
+        except (SolverError, InfeasibleError) as error:
+            if isinstance(error, InfeasibleError):
+                error = _proven_infeasible(form, watcher, error)
             # a failed solver must not take the others' chance away; alone, its error is the answer
             if name == names[-1] and not watcher.history:
-                raise
+                raise error
             tried.append(f"{name} failed ({error})")
             status, iterations = (
                 "stalled",
@@ -277,6 +297,8 @@ def drive(
         )
         # the next solver goes on from the best point; multipliers and inner state belong to the solver that made them
         start = Point(watcher.blocks) if np.isfinite(watcher.objective) else start
+    if not (certified or interrupted) and watcher.violation > tol and form.constraints:
+        _proven_infeasible(form, watcher)
     if not certified and form.is_convex and watcher.bound == -np.inf:
         status = "uncertified" if status in ("stalled", "iteration_limit", "") else status
     reason = _reason(form, solver, watcher.solver, tried)
@@ -284,6 +306,25 @@ def drive(
         watcher.blocks, watcher.certificate, status, watcher.solver, reason, watcher.seconds, iterations,
         watcher.history, watcher.last_point, watcher.structures, watcher.duals, left == "interrupted" or stops.pending(),
     )  # fmt: skip
+
+
+def _proven_infeasible(
+    form: NormalForm, watcher: Watcher, word: InfeasibleError | None = None
+) -> SolverError:
+    """InfeasibleError with a proof of our own; where there is none, the weights found are kept, and what is known is returned."""
+    typed = "; ".join(f.typed for f in form.constraints)
+    known = feasibility(form, watcher.blocks)
+    if known.is_disproven:
+        raise InfeasibleError(
+            f"no weights satisfy all constraints at once ({known.how}): {typed}. Relax or leave out one of them"
+        ) from word
+    if known.violation <= watcher.tol:
+        watcher(Point(known.blocks))
+        return SolverError(f"{word}; but weights that satisfy them were found")
+    return SolverError(
+        f"no weights were found that satisfy all constraints at once, nor a proof that there are none: {typed}; the nearest found "
+        f"violate them by {known.violation:.1e}. Standardise the features, or relax a constraint"
+    )
 
 
 def _to_try(form: NormalForm, solver: str, options: dict) -> list[str]:

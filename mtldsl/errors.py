@@ -23,6 +23,10 @@ class ModelError(MTLError, ValueError):
     """The model cannot be used: not convex, an unknown word, a wrong shape, a term that no solver takes."""
 
 
+class InfeasibleError(ModelError):
+    """No weights satisfy all constraints at once. From `solve` always with a proof of our own."""
+
+
 class SolverError(MTLError, RuntimeError):
     """A solver was asked for something it refuses, an unknown option, or it failed numerically."""
 

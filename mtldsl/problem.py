@@ -344,7 +344,7 @@ class Problem:
             seconds=outcome.seconds,
             iterations=outcome.iterations,
             tol=tol,
-            note=NO_GLOBAL if outcome.status == "stationary" else certificate.note,
+            note=NO_GLOBAL if outcome.status == "stationary" else certificate.remark(tol),
             model=str(self),
             loss={
                 "word": first.atom.name,

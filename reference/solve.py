@@ -11,7 +11,7 @@ import numpy as np
 
 from mtldsl import stops
 from mtldsl.compile.normal_form import Blocks, NormalForm
-from mtldsl.errors import ModelError, SolverError
+from mtldsl.errors import InfeasibleError, SolverError
 
 from . import backends
 from .compile import TIGHT, CvxpyModel, to_cvxpy
@@ -125,8 +125,8 @@ def solve_reference(
 
     Ends at the time limit of `mtldsl.stops` too, where a backend has a point by then; TimeIsUp where none has.
 
-    Raises ModelError where the model has no optimum (infeasible, unbounded); SolverError, with cvxpy's status
-    in it, where every backend tried came back without a point.
+    Raises InfeasibleError where a backend says that the constraints contradict each other (its word, not a
+    proof); SolverError, with cvxpy's status in it, where every backend tried came back without a point.
     """
     started = time.perf_counter()
     model = to_cvxpy(form, split=True) if model is None else model
@@ -156,12 +156,10 @@ class _NoPoint(Exception):
     """A backend came back without a point; another may do better."""
 
 
-def _no_optimum(form: NormalForm, status: str, backend: str) -> str:
-    """The sentence for a model that has no optimum at all, whoever solves it."""
-    if status == cp.UNBOUNDED:
-        return f"{form.typed}: unbounded below ({backend} proves it); add a regularizer or a constraint"
+def _infeasible(form: NormalForm, backend: str) -> str:
+    """A backend's word, which rounding can make false: who repeats it proves it first."""
     typed = "; ".join(term.typed for term in form.functions if term.is_constraint)
-    return f"no weights satisfy all constraints at once ({backend} proves it): {typed}. Relax or leave out one of them"
+    return f"no weights satisfy all constraints at once ({backend} says so): {typed}. Relax or leave out one of them"
 
 
 def _solve(form: NormalForm, model: CvxpyModel, backend: str, accuracy, max_iter, seconds) -> ReferencePoint:
@@ -183,8 +181,8 @@ def _solve(form: NormalForm, model: CvxpyModel, backend: str, accuracy, max_iter
     except cp.error.SolverError as error:
         raise _NoPoint(f"cvxpy's backend {backend!r} failed on {form.typed}: {error}") from error
     if any(variable.value is None for variable in model.variables.values()):
-        if status in (cp.INFEASIBLE, cp.UNBOUNDED):
-            raise ModelError(_no_optimum(form, status, backend))
+        if status == cp.INFEASIBLE:  # (unbounded is none: every loss and every penalty has a least value)
+            raise InfeasibleError(_infeasible(form, backend))
         raise _NoPoint(
             f"cvxpy's backend {backend!r} found no point of {form.typed}: its status is {status!r}"
         )

@@ -23,10 +23,9 @@ import numpy as np
 
 from mtldsl.compile.normal_form import Blocks, NormalForm
 from mtldsl.compile.structure_term import Structures, kept_value
-from mtldsl.errors import ProofError
 from mtldsl.proof.bound import Bound, dual_bound, guess, prove
 from mtldsl.proof.gap import objective_scale, relative_gap
-from mtldsl.proof.rounding import accusation, rounding_of
+from mtldsl.proof.rounding import refute, rounding_of
 from mtldsl.proof.stationarity import Stationarity, stationarity_of
 
 __all__ = ["Certificate", "certify", "dual_bound", "relative_gap"]
@@ -70,6 +69,17 @@ class Certificate:
         """For which weights the bound is proven, in words: "" where for all."""
         return "" if self.proof is None else self.proof.reach
 
+    def remark(self, tol: float) -> str:
+        """What a reader of the numbers must know: why there is no bound, or that float64 cannot tell, or for which weights it is proven."""
+        if self.note:
+            return self.note
+        if self.relative_rounding > tol and np.isfinite(self.relative_gap):
+            return (
+                f"float64 may misplace objective and bound by {self.relative_rounding:.0e} of the objective, more than tol={tol:g}: "
+                "standardise the features, or take their mean off the labels"
+            )
+        return self.reach
+
     def within(self, tol: float) -> bool:
         """Whether this proves optimality to a relative gap and a violation of tol, and float64 can tell."""
         return bool(abs(self.relative_gap) <= tol and self.violation <= tol and self.relative_rounding <= tol)
@@ -110,7 +120,7 @@ def certify(
         if proof is not None and np.isfinite(bound):
             rounding = rounding_of(form, blocks, proof)
             if violation == 0.0 and bound > objective + rounding:
-                raise ProofError(accusation(form, blocks, proof, objective, rounding))
+                refute(form, blocks, proof, objective)
         return Certificate(objective, bound, violation, scale, note, None, form.constant, rounding, proof)
 
     def bound_of_kept(kept: NormalForm) -> float:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from mtldsl.compile.normal_form import Blocks, FunctionTerm, LossTerm, NormalForm
+from mtldsl.errors import ProofError
 from mtldsl.proof.bound import Bound
 from mtldsl.proof.residual import stationarity
 
-__all__ = ["accusation", "rounding_of"]
+__all__ = ["refute", "rounding_of"]
 
 #: units in the last place that a term may be off by, beside the sum of the absolute values in it (a law over all atoms measures it)
 UNITS = 64
@@ -46,19 +47,25 @@ def _of_loss(loss: LossTerm, u, blocks: Blocks) -> float:
     return total + float(np.sum(loss.column_lengths * lengths * np.abs(loss.map.forward(blocks))))
 
 
-def accusation(form: NormalForm, blocks: Blocks, proof: Bound, objective: float, rounding: float) -> str:
-    """The message for a bound above an attained objective: F(x) - D is a sum of terms that cannot be negative; which one is?"""
-    missing = {}
+def refute(form: NormalForm, blocks: Blocks, proof: Bound, objective: float) -> None:
+    """ProofError where a bound lies above the objective of weights within all constraints, by more than rounding.
+
+    F(x) - D is a sum of terms that cannot be negative: f(z) + f*(u) - <u, z>, and <r, x>. The one that is stands in the message.
+    """
+    rounding = rounding_of(form, blocks, proof)
+    if not proof.value > objective + rounding:
+        return
+    surplus = {}
     for loss, u in zip(form.losses, proof.loss_duals, strict=True):
         z = loss.predictions(blocks)
-        missing[loss.typed] = loss.value(z) + loss.conjugate(u) - float(np.asarray(u) @ z)
+        surplus[loss.typed] = loss.value(z) + loss.conjugate(u) - float(np.asarray(u) @ z)
     for f, v in zip(form.functions, proof.function_duals, strict=True):
-        missing[f.typed] = f.value(blocks) + f.conjugate(v) - float(np.vdot(v, f.map.forward(blocks)))
+        surplus[f.typed] = f.value(blocks) + f.conjugate(v) - float(np.vdot(v, f.map.forward(blocks)))
     residual = stationarity(form, proof.loss_duals, proof.function_duals)
     for name, r in residual.items():
-        missing[f"the stationarity equation of {name}"] = float(np.vdot(r, blocks[name]))
-    worst = min(missing, key=missing.get)
-    return (
+        surplus[f"the stationarity equation of {name}"] = float(np.vdot(r, blocks[name]))
+    worst = min(surplus, key=surplus.get)
+    raise ProofError(
         f"internal error of mtldsl: the bound {proof.value:.17g} lies {proof.value - objective:.1e} above the attained objective "
-        f"{objective:.17g}, more than rounding ({rounding:.1e}); {worst} is short by {-missing[worst]:.1e}. Please report the model"
+        f"{objective:.17g}, more than rounding ({rounding:.1e}); {worst} is short by {-surplus[worst]:.1e}. Please report the model"
     )

@@ -174,6 +174,8 @@ def _certificate(record: dict) -> Group:
     ]
     which = "weights that meet the constraints" if record["model"]["subject_to"] else "weights"
     proven = f"no {which} have an objective below {found['dual_bound']:.10g}."
+    if found["note"] and math.isfinite(found["dual_bound"]):
+        proven += f" {found['note'][0].upper()}{found['note'][1:]}."
     if found["certified"]:
         claim = Text(f"Proven: {proven}", "green")
     else:

@@ -15,7 +15,7 @@ from mtldsl.reference.solve import (
 )
 
 import mtldsl as mtl
-from mtldsl.errors import ModelError, SolverError
+from mtldsl.errors import InfeasibleError, SolverError
 from tests.models import MODELS, separate, shared
 
 every_model = pytest.mark.parametrize("name", MODELS)
@@ -142,7 +142,7 @@ def test_an_infeasible_model_is_refused_as_typed(backend):
     tasks = shared(0, n=8)
     W = mtl.Weights(tasks)
     form = mtl.minimize(mtl.squared_loss(W, tasks), subject_to=[W >= 2, W <= 1]).form()
-    with pytest.raises(ModelError, match=r"no weights satisfy all constraints at once .*W >= 2; W <= 1"):
+    with pytest.raises(InfeasibleError, match=r"no weights satisfy all constraints at once .*W >= 2; W <= 1"):
         solve_reference(form, backend)
 
 

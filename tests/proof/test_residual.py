@@ -1,0 +1,127 @@
+"""Blocks that no term bounds: their residual is judged in the unit of every column, and what is left of it is paid for."""
+
+import numpy as np
+import pytest
+
+import mtldsl as mtl
+from mtldsl.proof.bound import prove
+from mtldsl.proof.certificate import certify
+from mtldsl.proof.residual import REACH, magnitudes, stationarity
+
+SCALES = {
+    "nanoseconds": [1e12, 1.0],
+    "a time stamp": [1.7e18, 1.0, 1e-3],
+    "seconds, milliseconds, microseconds": [1.7e9, 1.7e12, 1.7e15, 1.0],
+    "tiny beside large": [1e-9, 1e4, 1.0],
+}
+REAL, SIGN, COUNT = (
+    ["squared_loss", "huber_loss", "absolute_loss"],
+    ["hinge_loss", "logistic_loss"],
+    ["poisson_loss"],
+)
+
+
+def problem_in_units(loss, units, intercept, seed=0, n=40):
+    """(the model in given units, the same with columns of length one: their optima are equal)."""
+    rng = np.random.default_rng(seed)
+    Z = rng.normal(size=(n, len(units)))
+    z = Z @ rng.normal(size=len(units)) + rng.normal(size=n)
+    y = z if loss in REAL else np.where(z + rng.normal(size=n) > 0, 1.0, -1.0)
+    y = rng.poisson(np.exp(0.3 * z)).astype(float) if loss in COUNT else y
+    models = []
+    for X in (Z * units, Z):
+        tasks = mtl.Tasks.shared(X, y[:, None])
+        models.append(mtl.minimize(getattr(mtl, loss)(mtl.Weights(tasks, intercept=intercept), tasks)))
+    return models
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("loss", REAL + SIGN + COUNT)
+@pytest.mark.parametrize("name", SCALES)
+def test_the_unit_of_a_column_changes_no_optimum(name, loss, intercept):
+    """A large column exempted the others from the stationarity equation: "optimal" was 1.5 to 6 times the optimum."""
+    given, even = problem_in_units(loss, SCALES[name], intercept)
+    truth = even.solve(tol=1e-9)
+    assert truth.status == "optimal"
+    found = given.solve(max_seconds=20)
+    assert found.dual_bound <= truth.objective * (1 + 1e-9)
+    assert found.status != "optimal" or found.objective <= truth.objective * (1 + 2e-6)
+
+
+@pytest.mark.parametrize("loss", ["squared_loss", "hinge_loss"])
+@pytest.mark.parametrize("name", SCALES)
+def test_and_it_is_solved(name, loss):
+    given, _ = problem_in_units(loss, SCALES[name], False)
+    assert given.solve().status == "optimal"
+
+
+def test_no_multipliers_of_such_a_model_prove_too_much():
+    """Where the residual of the small column is dropped, the multipliers of the larger column's best fit prove a false bound."""
+    given, even = problem_in_units("squared_loss", [1e12, 1.0], False)
+    truth = even.solve(tol=1e-10).objective
+    form = given.form()
+    X, y = form.losses[0].tasks.X, form.losses[0].tasks.targets
+    for columns in ([0], [1], []):
+        w = np.zeros((2, 1))
+        w[columns, 0] = np.linalg.lstsq(X[:, columns], y, rcond=None)[0]
+        assert certify(form, {"W": w}, [X @ w[:, 0] - y], []).dual_bound <= truth * (1 + 1e-9)
+
+
+def test_what_is_left_is_paid_for_and_the_region_is_said():
+    given, even = problem_in_units("squared_loss", [1e12, 1.0], False)
+    solution = given.solve()
+    form = given.form()
+    proof = prove(form, {"W": solution.W})
+    residual = stationarity(form, proof.loss_duals, ())["W"]
+    assert proof.paid == pytest.approx(float(np.sum(np.abs(residual) * proof.region["W"])), rel=1e-12)
+    assert (proof.region["W"] >= REACH * np.abs(solution.W)).all()
+    assert "proven for all W up to 100 times the size of the solution's" in solution.note
+    # within the region no weights are better: at its corners and at random
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        w = rng.uniform(-1, 1, size=(2, 1)) * proof.region["W"]
+        assert form.value({"W": w}) >= proof.value
+
+
+def test_a_term_that_bounds_the_weights_leaves_nothing_to_say():
+    rng = np.random.default_rng(0)
+    tasks = mtl.Tasks.shared(rng.normal(size=(30, 4)), rng.normal(size=(30, 2)))
+    W = mtl.Weights(tasks)
+    solution = mtl.minimize(mtl.squared_loss(W, tasks) + mtl.l1_norm(W)).solve()
+    assert solution.status == "optimal" and solution.note == ""
+
+
+def test_magnitudes_are_the_sums_of_absolute_values():
+    rng = np.random.default_rng(1)
+    X, Y = rng.normal(size=(12, 3)), rng.normal(size=(12, 2))
+    Y[rng.random(Y.shape) < 0.3] = np.nan
+    tasks = mtl.Tasks.shared(X, Y)
+    separate = mtl.Tasks.separate([X[~np.isnan(y)] for y in Y.T], [y[~np.isnan(y)] for y in Y.T])
+    left = rng.normal(size=(5, 3))
+    for data in (tasks, separate):
+        W = mtl.Weights(data, intercept=True)
+        form = mtl.minimize(mtl.squared_loss(2 * W, data) + mtl.l1_norm(left @ W)).form()
+        u, v = rng.normal(size=data.n_samples), rng.normal(size=(5, 2))
+        size = magnitudes(form, [u], [v])
+        parts = data.per_task(np.abs(u))
+        expected = np.column_stack([2 * np.abs(A).T @ p for A, p in zip(data.inputs, parts, strict=True)])
+        np.testing.assert_allclose(size["W"], expected + np.abs(left).T @ np.abs(v), rtol=1e-13)
+        np.testing.assert_allclose(size["W.intercept"][0], [p.sum() for p in parts], rtol=1e-13)
+
+
+def test_labels_far_from_zero_are_no_reason_to_call_an_objective_zero():
+    """1e-8 of the objective at zero was 4e16 here: any gap was small beside it."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 3))
+    signal = X @ [1.0, 2.0, 3.0] + rng.normal(size=40)
+    objectives = []
+    for offset in (0.0, 1e12):
+        tasks = mtl.Tasks.shared(X, np.column_stack([offset + signal]))
+        W = mtl.Weights(tasks, intercept=True)
+        problem = mtl.minimize(mtl.squared_loss(W, tasks) + 0.1 * mtl.l1_norm(W))
+        solution = problem.solve(max_seconds=10)
+        objectives.append((solution.status, solution.objective))
+        assert certify(problem.form(), solution.blocks).scale < 1e-5
+    (_, truth), (status, found) = objectives
+    # labels are rounded to 1.2e-4 at 1e12, which moves the optimum itself
+    assert status != "optimal" or found == pytest.approx(truth, rel=1e-3)
