@@ -297,7 +297,7 @@ def drive(
         )
         # the next solver goes on from the best point; multipliers and inner state belong to the solver that made them
         start = Point(watcher.blocks) if np.isfinite(watcher.objective) else start
-    if not (certified or interrupted) and watcher.violation > tol and form.constraints:
+    if not (certified or left or status == "time_limit") and watcher.violation > tol and form.constraints:
         _proven_infeasible(form, watcher)
     if not certified and form.is_convex and watcher.bound == -np.inf:
         status = "uncertified" if status in ("stalled", "iteration_limit", "") else status
