@@ -154,8 +154,17 @@ def _set_alarm(seconds: float) -> bool:
 
 
 def _ring(number: int, frame) -> None:
-    if _state.raises:
+    if _state.raises and not _importing(frame):
         raise TimeIsUp
+
+
+def _importing(frame) -> bool:
+    """Whether a module is being imported: left half imported, it would break whatever needs it later. The alarm rings again."""
+    while frame is not None:
+        if frame.f_code.co_filename.startswith("<frozen importlib"):
+            return True
+        frame = frame.f_back
+    return False
 
 
 def pending() -> bool:

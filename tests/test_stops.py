@@ -295,3 +295,17 @@ def test_outside_of_a_solve_sigterm_ends_the_process_as_ever():
         assert child.line() == "solved"
         child.signal(signal.SIGTERM)
         assert child.end()[2] == -signal.SIGTERM
+
+
+def test_a_module_is_imported_as_a_whole_though_the_time_is_up(tmp_path, monkeypatch):
+    (tmp_path / "slow_to_import.py").write_text(
+        "import time\nend = time.perf_counter() + 1.5\nwhile time.perf_counter() < end: pass\nwhole = True\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(stops.TimeIsUp), stops.heard(), stops.time_limit(0.01), stops.at_once():
+        import slow_to_import
+
+        assert slow_to_import.whole
+        while True:
+            pass
+    assert sys.modules["slow_to_import"].whole

@@ -5,12 +5,11 @@ Blocks are {name: (d, m)} and {name + ".intercept": (m,)}, numpy's longdouble (6
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import product
 
 import numpy as np
 
-from tests.fuzz.recipes import Constraint, Expression, Loss, Model
+from tests.fuzz.recipes import Constraint, Expression, Loss, Model, Part
 
 __all__ = ["LONG", "evaluate", "objective", "planes", "predictions", "rounding_of_objective", "violation"]
 
@@ -65,14 +64,36 @@ def rounding_of_objective(model: Model, blocks: dict) -> float:
             moved = [a + 2e-15 * h * rng.choice([-1.0, 1.0], len(h)) for a, h in zip(z, sizes, strict=True)]
             changes.append(abs(loss_value(model, loss, blocks, moved) - plain))
         total += LONG(loss.coefficient) * 4 * max(changes)
+    for p in model.penalties:
+        image, size = evaluate(p.argument, blocks), _absolute(p.argument, blocks)
+        plain = PENALTIES[p.word](image, **p.options)
+        changes = []
+        for _ in range(8):
+            moved = image + 2e-15 * size * rng.choice([-1.0, 1.0], size.shape)
+            changes.append(abs(PENALTIES[p.word](moved, **p.options) - plain))
+        total += LONG(p.coefficient) * 4 * max(changes)
     return float(total) if np.isfinite(total) else np.inf
+
+
+def _absolute(expression: Expression, blocks: dict) -> np.ndarray:
+    """The expression with absolute values in place of all numbers in it."""
+    absolute = {name: np.abs(np.asarray(block, LONG)) for name, block in blocks.items()}
+    parts = [
+        Part(
+            p.block,
+            abs(p.coefficient),
+            *(None if side is None else np.abs(side) for side in (p.left, p.right)),
+        )
+        for p in expression.parts
+    ]
+    offset = None if expression.offset is None else np.abs(expression.offset)
+    return evaluate(Expression("", tuple(parts), offset), absolute)
 
 
 def _sizes(model: Model, loss: Loss, blocks: dict) -> list[np.ndarray]:
     """|X| |W| + |b| + |y|: what the rounding of predictions and residuals is proportional to."""
     absolute = {name: np.abs(np.asarray(block, LONG)) for name, block in blocks.items()}
-    positive = [replace(part, coefficient=abs(part.coefficient)) for part in loss.argument.parts]
-    W = evaluate(Expression("", tuple(positive)), absolute)
+    W = _absolute(loss.argument, blocks)
     intercepts = [
         absolute[f"{p.block}.intercept"].ravel() for p in loss.argument.parts if model.blocks[p.block]
     ]

@@ -92,7 +92,7 @@ def _solve(model: Model, case: Case, tol: float, max_seconds: float, again: bool
     limit = 1.1 * max_seconds + 1.0
     try:
         problem = problem_of(model)
-        with _alarm(4 * limit + 10):
+        with _alarm(2 * limit + 10):
             started = time.process_time()
             solution = problem.solve(tol=tol, max_seconds=max_seconds)
     except MTLError as error:
@@ -103,9 +103,7 @@ def _solve(model: Model, case: Case, tol: float, max_seconds: float, again: bool
         else:
             case.findings["refused"] = case.status
     except _Hung:
-        case.findings["overrun"] = (
-            f"still running after {4 * limit + 10:.0f} s on the clock, max_seconds={max_seconds:g}"
-        )
+        pass  # the time says so
     except Exception as error:
         frame = traceback.extract_tb(error.__traceback__)[-1]
         case.findings["exception"] = (
@@ -199,15 +197,15 @@ def _recorded_warnings():
 
 @contextmanager
 def _alarm(seconds: float):
-    """_Hung after so many seconds on the clock, where Python runs."""
+    """_Hung after so many seconds of CPU time, where Python runs. Not SIGALRM: that alarm is mtldsl's own."""
 
     def ring(*_):
         raise _Hung
 
-    before = signal.signal(signal.SIGALRM, ring)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    before = signal.signal(signal.SIGPROF, ring)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
