@@ -12,6 +12,7 @@ left alone, and so is SIGTERM in a worker of `multiprocessing`, whose pool ends 
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 import threading
@@ -25,6 +26,9 @@ __all__ = [
 
 #: A second signal within so many seconds of the first is meant for the program, not for what is computed now.
 SECONDS = 10.0
+
+#: A signal that came while a module was imported or a function compiled comes again so many seconds later.
+DEFERRED = 0.1
 
 #: Who asks for the time comes back by himself; an alarm is for the others, this share of the limit and so many seconds later ...
 LATE_SHARE, LATE_SECONDS = 0.05, 0.5
@@ -44,7 +48,7 @@ class _State:
 
     def __init__(self):
         self.last, self.number = -float("inf"), signal.SIGINT
-        self.raises = self.pending = self.insisted = False
+        self.raises = self.pending = self.insisted = self.deferred = False
 
 
 _state = _State()
@@ -53,7 +57,14 @@ _state = _State()
 def _hear(number: int, frame) -> None:
     now = time.monotonic()
     _state.insisted = now - _state.last < SECONDS
-    _state.last, _state.number = now, signal.Signals(number)
+    _state.number = signal.Signals(number)
+    _state.deferred = _state.raises and _is_whole_or_nothing(frame)
+    if _state.deferred:
+        timer = threading.Timer(DEFERRED, _send_again, (number,))
+        timer.daemon = True
+        timer.start()
+        return
+    _state.last = now
     if _state.insisted or _state.raises:
         _state.pending = False
         raise KeyboardInterrupt
@@ -77,7 +88,7 @@ def heard(raises: bool = False):
         yield
     finally:
         _state.raises = kept
-        _state.pending = False
+        _state.pending = _state.deferred = False
         for number, handler in before.items():
             if signal.getsignal(number) is _hear:
                 signal.signal(number, handler)
@@ -154,17 +165,23 @@ def _set_alarm(seconds: float) -> bool:
 
 
 def _ring(number: int, frame) -> None:
-    if _state.raises and not _importing(frame):
+    if _state.raises and not _is_whole_or_nothing(frame):  # else the alarm rings again
         raise TimeIsUp
 
 
-def _importing(frame) -> bool:
-    """Whether a module is being imported: left half imported, it would break whatever needs it later. The alarm rings again."""
+def _is_whole_or_nothing(frame) -> bool:
+    """Whether a module is being imported or a function compiled: what is left half done there breaks all that needs it later."""
     while frame is not None:
-        if frame.f_code.co_filename.startswith("<frozen importlib"):
+        name = frame.f_globals.get("__name__", "")
+        if name == "numba" or name.startswith(("numba.", "llvmlite.", "importlib._bootstrap")):
             return True
         frame = frame.f_back
     return False
+
+
+def _send_again(number: int) -> None:
+    if _state.deferred:
+        os.kill(os.getpid(), number)
 
 
 def pending() -> bool:

@@ -1,5 +1,6 @@
 """Signals to processes that solve: what they return, what they exit with, and what is left as it was."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -297,15 +298,48 @@ def test_outside_of_a_solve_sigterm_ends_the_process_as_ever():
         assert child.end()[2] == -signal.SIGTERM
 
 
-def test_a_module_is_imported_as_a_whole_though_the_time_is_up(tmp_path, monkeypatch):
-    (tmp_path / "slow_to_import.py").write_text(
-        "import time\nend = time.perf_counter() + 1.5\nwhile time.perf_counter() < end: pass\nwhole = True\n"
-    )
-    monkeypatch.syspath_prepend(tmp_path)
-    with pytest.raises(stops.TimeIsUp), stops.heard(), stops.time_limit(0.01), stops.at_once():
-        import slow_to_import
+SLOW = """
+import time
 
-        assert slow_to_import.whole
+end = time.perf_counter() + 1.5
+while time.perf_counter() < end:
+    pass
+whole = True
+"""
+
+
+@pytest.mark.parametrize("by", ["alarm", "Ctrl-C"])
+def test_a_module_is_imported_as_a_whole_whatever_comes(tmp_path, monkeypatch, by):
+    name = f"slow_to_import_{by.replace('-', '_')}"
+    (tmp_path / f"{name}.py").write_text(SLOW)
+    monkeypatch.syspath_prepend(tmp_path)
+    ended = stops.TimeIsUp if by == "alarm" else KeyboardInterrupt
+    with (
+        pytest.raises(ended),
+        stops.heard(),
+        stops.time_limit(0.01 if by == "alarm" else 60),
+        stops.at_once(),
+    ):
+        if by == "Ctrl-C":
+            threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+        __import__(name)
         while True:
             pass
-    assert sys.modules["slow_to_import"].whole
+    assert sys.modules[name].whole
+    assert not stops.insisted()
+
+
+def test_a_function_is_compiled_as_a_whole_though_the_time_is_up():
+    import numba
+
+    @numba.njit
+    def total(x):
+        return np.sort(x * x)[::2].sum() + x.reshape(-1, 2).mean()
+
+    with pytest.raises(stops.TimeIsUp), stops.heard(), stops.time_limit(0.001), stops.at_once():
+        signal.setitimer(signal.ITIMER_REAL, 0.001, 0.01)  # often, in place of after half a second
+        total(np.ones(6))
+        while True:
+            pass
+    assert len(total.signatures) == 1
+    assert total(np.ones(6)) == pytest.approx(4.0)
