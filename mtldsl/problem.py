@@ -9,6 +9,7 @@ import numpy as np
 
 from mtldsl import stops
 from mtldsl.calibration import calibration
+from mtldsl.compile.centred import centred, moved
 from mtldsl.compile.choose import answers
 from mtldsl.compile.from_tree import (
     check_model,
@@ -189,18 +190,22 @@ class Problem:
         with stops.heard():
             form = self.form()
             starts, first = checked_starts(form, starts, random_state), starting_point(form, warm_start)
+            solved, lacking = centred(form)
+            if first is not None:
+                first.blocks = moved(first.blocks, lacking, -1.0)
 
             def run(start: Point | None) -> Outcome:
                 return drive(
-                    form, solver=solver, tol=tol, max_iter=max_iter, max_seconds=max_seconds,
+                    solved, solver=solver, tol=tol, max_iter=max_iter, max_seconds=max_seconds,
                     start=start, verbose=verbose, options=options,
                 )  # fmt: skip
 
             outcome, rows = (
                 (run(first), [])
                 if starts == 1
-                else from_several_starts(form, starts, random_state, run, first)
+                else from_several_starts(solved, starts, random_state, run, first)
             )
+            outcome.blocks = moved(outcome.blocks, lacking)
             solution = self._solution(form, outcome, tol)
             solution.starts, solution.interrupted = rows, outcome.interrupted or stops.pending()
             self._last = solution

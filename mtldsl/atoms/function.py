@@ -83,6 +83,7 @@ class Loss(Atom):
     radial: ClassVar[bool] = (
         False  # concave in the weighted sum of squared residuals, a function of nothing else
     )
+    of_residuals: ClassVar[bool] = False  # a function of z - y alone
     weighs_samples: ClassVar[bool] = True  # samples may carry weights
     exact_prox: ClassVar[bool] = True  # False: a proximal step takes Newton's method on every sample
     takes_intercept: ClassVar[bool] = (

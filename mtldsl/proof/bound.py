@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -22,6 +22,7 @@ class Bound:
     loss_duals      : u_t, function_duals : v_k, as they stand in the inequality: stationary, scaled, inside their domains
     paid            : by how much the bound was lowered for what is left of the stationarity equation
     region          : {block: B} where no term bounds a block: there the bound is proven for all weights of absolute values up to B
+    intercepts      : those of these blocks that are intercepts, which nothing ever bounds
     """
 
     value: float
@@ -30,13 +31,14 @@ class Bound:
     function_duals: tuple = ()
     paid: float = 0.0
     region: dict[str, np.ndarray] = field(default_factory=dict)
+    intercepts: tuple[str, ...] = ()
 
     @property
     def reach(self) -> str:
-        """For which weights the bound is proven, in words: "" where for all."""
-        if not self.region:
+        """For which weights the bound is proven, in words: "" where for all (and intercepts up to 100 times the solution's)."""
+        names = " and ".join(name for name in self.region if name not in self.intercepts)
+        if not names:
             return ""
-        names = " and ".join(self.region)
         return f"no term bounds {names}: proven for all {names} up to {REACH:,.0f} times the size of the solution's"
 
 
@@ -82,7 +84,8 @@ def _paid(bound: Bound, form: NormalForm, blocks: Blocks, u, v, free: list[str])
     work = losses_work(form, blocks, u)
     reach = {name: region(name, blocks, size[name], work[name]) for name in free}
     paid = sum(payment(residual[name], reach[name]) for name in free)
-    return Bound(bound.value - paid, bound.note, bound.loss_duals, bound.function_duals, paid, reach)
+    intercepts = tuple(block.name for block in form.blocks if block.intercept_of is not None)
+    return replace(bound, value=bound.value - paid, paid=paid, region=reach, intercepts=intercepts)
 
 
 def guess(f: FunctionTerm, blocks: Blocks) -> np.ndarray:

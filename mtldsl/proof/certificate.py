@@ -31,6 +31,10 @@ from mtldsl.proof.stationarity import Stationarity, stationarity_of
 __all__ = ["Certificate", "certify", "dual_bound", "relative_gap"]
 
 
+#: rounding below this part of the objective is not taken off the bound
+_NEGLIGIBLE = 1e-12
+
+
 @dataclass(frozen=True)
 class Certificate:
     """What was proven about a point. Gaps may be slightly negative where constraints are violated slightly.
@@ -121,6 +125,8 @@ def certify(
             rounding = rounding_of(form, blocks, proof)
             if violation == 0.0 and bound > objective + rounding:
                 refute(form, blocks, proof, objective)
+            if rounding > _NEGLIGIBLE * max(abs(objective), abs(bound)):
+                bound -= rounding
         return Certificate(objective, bound, violation, scale, note, None, form.constant, rounding, proof)
 
     def bound_of_kept(kept: NormalForm) -> float:

@@ -13,7 +13,7 @@ from mtldsl.tasks.scaling import Scaling
 if TYPE_CHECKING:
     from mtldsl.tasks.tasks import Tasks
 
-__all__ = ["label_table", "refuse_kernels", "scaled_by", "select", "take_rows", "with_inputs"]
+__all__ = ["label_table", "refuse_kernels", "scaled_by", "select", "take_rows", "with_inputs", "with_targets"]
 
 
 def label_table(tasks: Tasks, flat) -> np.ndarray:
@@ -75,6 +75,15 @@ def with_inputs(tasks: Tasks, inputs: list, **changed) -> Tasks:
     }
     where = {"shared": inputs[0]} if tasks.is_shared else {"inputs": inputs}
     return type(tasks)(**where, **(kept | changed))
+
+
+def with_targets(tasks: Tasks, flat) -> Tasks:
+    """The same inputs and names with other labels."""
+    where = {"shared": tasks.X} if tasks.is_shared else {"stacked": tasks.stacked}
+    kept = (
+        "mask", "counts", "sample_weights", "task_names", "feature_names", "scaling", "source_rows", "one_table", "kernel_map",
+    )  # fmt: skip
+    return type(tasks)(targets=flat, **where, **{name: getattr(tasks, name) for name in kept})
 
 
 def _positions(tasks: Tasks, which) -> list[int]:

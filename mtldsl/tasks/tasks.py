@@ -263,6 +263,12 @@ class Tasks:
 
         return take_rows(self, rows)
 
+    def with_targets(self, flat) -> Tasks:
+        """The same tasks with other labels: flat (N,), task after task."""
+        from mtldsl.tasks.derived import with_targets
+
+        return with_targets(self, flat)
+
     def standardize(self, center: bool = True, scale: bool = True) -> Tasks:
         """(X - mean) / scale, column by column, over all rows of all tasks; `scaling` remembers both for new inputs.
 

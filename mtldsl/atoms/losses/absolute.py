@@ -41,6 +41,7 @@ class AbsoluteLoss(SeparableLoss):
     array([2.5, 0.5, 1. ])
     """
 
+    of_residuals: ClassVar[bool] = True
     name: ClassVar[str] = "absolute_loss"
     formula: ClassVar[str] = r"\|{}-y_i\|_1"
 
@@ -98,6 +99,7 @@ class QuantileLoss(SeparableLoss):
 
     q: float = 0.5
 
+    of_residuals: ClassVar[bool] = True
     name: ClassVar[str] = "quantile_loss"
     formula: ClassVar[str] = r"\sum_j \rho_{q}\big(y_{ij}-({})_j\big)"
 
@@ -169,6 +171,7 @@ class HuberLoss(SeparableLoss):
 
     delta: float = 1.0
 
+    of_residuals: ClassVar[bool] = True
     name: ClassVar[str] = "huber_loss"
     formula: ClassVar[str] = r"\sum_j h_{\delta}\big(({})_j-y_{ij}\big)"
     smooth: ClassVar[bool] = True

@@ -62,6 +62,7 @@ class SquareRootLoss(Loss):
 
     eps: float = 0.0
 
+    of_residuals: ClassVar[bool] = True
     name: ClassVar[str] = "square_root_loss"
     formula: ClassVar[str] = r"\|{}-y_i\|_2"
     radial: ClassVar[bool] = True

@@ -1,0 +1,57 @@
+"""Labels far from zero, moved there: with an intercept the model is the same, and rounding no longer hides the signal.
+
+A loss of residuals z - y takes y - c with the intercept b - c for y with b. Labels of 1e12 + signal (a time stamp, an amount of money
+in cents) leave four digits of the signal in z and y, and all of them in z - c and y - c: the subtraction is exact.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from mtldsl.compile.normal_form import Blocks, LossTerm, NormalForm
+
+__all__ = ["centred", "moved"]
+
+#: a median this many times as large as the labels are wide is taken off them
+_FAR = 1e4
+
+
+def centred(form: NormalForm) -> tuple[NormalForm, Blocks]:
+    """(the model with such labels moved to zero, {intercept: what its solution lacks}); the form itself, {} where there are none."""
+    lacking = {}
+    for name in {name for loss in form.losses for name in loss.intercepts}:
+        sharing = [loss for loss in form.losses if name in loss.intercepts]
+        if all(loss.atom.of_residuals and len(loss.intercepts) == 1 for loss in sharing):
+            centres = _centres(sharing)
+            if centres.any():
+                lacking[name] = centres[None, :]
+    if not lacking:
+        return form, {}
+    known: dict[int, object] = {}
+
+    def without_centre(loss: LossTerm) -> LossTerm:
+        if not lacking.keys() & set(loss.intercepts):
+            return loss
+        centre = np.repeat(lacking[loss.intercepts[0]][0], loss.tasks.counts)
+        tasks = known.setdefault(id(loss.tasks), loss.tasks.with_targets(loss.tasks.targets - centre))
+        return replace(loss, tasks=tasks)
+
+    return replace(form, losses=tuple(without_centre(loss) for loss in form.losses)), lacking
+
+
+def moved(blocks: Blocks, by: Blocks, sign: float = 1.0) -> Blocks:
+    """A point with `sign * by` added to its intercepts."""
+    return blocks | {name: blocks[name] + sign * shift for name, shift in by.items()}
+
+
+def _centres(losses: list[LossTerm]) -> np.ndarray:
+    """(m,) the median label of every task whose labels are far from zero, 0 for the others."""
+    found = np.zeros(losses[0].tasks.n_tasks)
+    for i in range(found.size):
+        labels = np.concatenate([loss.tasks.per_task(loss.tasks.targets)[i] for loss in losses])
+        median = np.partition(labels, labels.size // 2)[labels.size // 2]
+        if abs(median) > _FAR * np.abs(labels - median).max():
+            found[i] = median
+    return found

@@ -1,0 +1,86 @@
+"""Labels far from zero are moved there and back: the model is the same, and its signal is not rounded away."""
+
+import numpy as np
+import pytest
+
+import mtldsl as mtl
+from mtldsl.atoms.function import REGISTRY, Loss
+from mtldsl.compile.centred import centred, moved
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(40, 3))
+SIGNAL = X @ RNG.normal(size=(3, 2)) + RNG.normal(size=(40, 2))
+FAR = ["squared_loss", "sum_of_squares", "absolute_loss", "quantile_loss", "huber_loss", "square_root_loss"]
+
+
+def problem(Y, loss="squared_loss", intercept=True):
+    tasks = mtl.Tasks.shared(X, Y)
+    W = mtl.Weights(tasks, intercept=intercept)
+    return mtl.minimize(getattr(mtl, loss)(W, tasks) + 0.3 * mtl.l21_norm(W))
+
+
+@pytest.mark.parametrize(
+    "name", [name for name, atom in REGISTRY.items() if issubclass(atom, Loss) and atom.of_residuals]
+)
+def test_of_residuals_means_that_labels_and_predictions_move_together(name):
+    for atom in REGISTRY[name].examples():
+        z, y = RNG.normal(size=12), RNG.normal(size=12)
+        assert atom.value(z + 8.0, y + 8.0) == pytest.approx(atom.value(z, y), rel=1e-12)
+
+
+def test_the_losses_that_say_so():
+    assert {name for name, atom in REGISTRY.items() if issubclass(atom, Loss) and atom.of_residuals} == set(
+        FAR
+    )
+
+
+@pytest.mark.parametrize("loss", FAR)
+def test_the_optimum_of_the_signal_is_found(loss):
+    """Offsets that are powers of two leave the labels' last digits as they are: the two optima are equal."""
+    signal = np.round(SIGNAL * 2**8) / 2**8
+    truth = problem(signal, loss).solve(tol=1e-7)
+    offset = np.array([2.0**40, -(2.0**33)])
+    found = problem(signal + offset, loss).solve(tol=1e-7)
+    assert truth.status == found.status == "optimal"
+    assert found.objective == pytest.approx(truth.objective, rel=3e-7)
+    assert found.blocks["W.intercept"][0] == pytest.approx(truth.blocks["W.intercept"][0] + offset, rel=1e-8)
+    np.testing.assert_allclose(found.predict(X), truth.predict(X) + offset, atol=1e-3)
+
+
+def test_only_where_it_matters():
+    form = problem(SIGNAL + 100.0).form()
+    assert centred(form) == (form, {})
+    assert centred(problem(SIGNAL + 1e9, intercept=False).form())[1] == {}
+    only_one = SIGNAL + np.array([0.0, 1e9])
+    moved_form, lacking = centred(problem(only_one).form())
+    assert lacking["W.intercept"][0, 0] == 0.0 and abs(lacking["W.intercept"][0, 1] - 1e9) < 5
+    x = {"W": RNG.normal(size=(3, 2)), "W.intercept": np.array([[0.5, 0.25]])}
+    assert problem(only_one).form().value(moved(x, lacking)) == pytest.approx(moved_form.value(x), rel=1e-5)
+
+
+def test_a_warm_start_is_in_the_units_typed():
+    far = problem(SIGNAL + 1e9)
+    first = far.solve(tol=1e-8)
+    again = far.solve(
+        solver="admm", tol=1e-8, warm_start={name: block for name, block in first.blocks.items()}
+    )
+    assert again.status == "optimal" and again.history[0]["objective"] <= first.objective * (1 + 1e-3)
+
+
+def test_missing_labels_weights_and_separate_inputs():
+    Y = SIGNAL + 1e10
+    Y[RNG.random(Y.shape) < 0.3] = np.nan
+    weights = RNG.uniform(0.5, 2.0, size=Y.shape)
+    kept = ~np.isnan(Y)
+    shared = mtl.Tasks.shared(X, Y, sample_weights=weights)
+    separate = mtl.Tasks.separate(
+        [X[k] for k in kept.T],
+        [y[k] for y, k in zip(Y.T, kept.T, strict=True)],
+        sample_weights=[s[k] for s, k in zip(weights.T, kept.T, strict=True)],
+    )
+    found = []
+    for tasks in (shared, separate):
+        W = mtl.Weights(tasks, intercept=True)
+        found.append(mtl.minimize(mtl.squared_loss(W, tasks) + 0.3 * mtl.l1_norm(W)).solve(tol=1e-8))
+    assert [s.status for s in found] == ["optimal", "optimal"]
+    assert found[0].objective == pytest.approx(found[1].objective, rel=3e-8)
