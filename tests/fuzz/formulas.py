@@ -11,7 +11,16 @@ import numpy as np
 
 from tests.fuzz.recipes import Constraint, Expression, Loss, Model, Part
 
-__all__ = ["LONG", "evaluate", "objective", "planes", "predictions", "rounding_of_objective", "violation"]
+__all__ = [
+    "LONG",
+    "evaluate",
+    "objective",
+    "planes",
+    "predictions",
+    "rounding_of_objective",
+    "sizes_of_predictions",
+    "violation",
+]
 
 LONG = np.longdouble
 
@@ -57,7 +66,7 @@ def rounding_of_objective(model: Model, blocks: dict) -> float:
     rng, total = np.random.default_rng(0), LONG(0)
     for loss in model.losses:
         z = predictions(model, loss, blocks)
-        sizes = _sizes(model, loss, blocks)
+        sizes = sizes_of_predictions(model, loss, blocks)
         plain = loss_value(model, loss, blocks, z)
         changes = []
         for _ in range(8):
@@ -90,7 +99,7 @@ def _absolute(expression: Expression, blocks: dict) -> np.ndarray:
     return evaluate(Expression("", tuple(parts), offset), absolute)
 
 
-def _sizes(model: Model, loss: Loss, blocks: dict) -> list[np.ndarray]:
+def sizes_of_predictions(model: Model, loss: Loss, blocks: dict) -> list[np.ndarray]:
     """|X| |W| + |b| + |y|: what the rounding of predictions and residuals is proportional to."""
     absolute = {name: np.abs(np.asarray(block, LONG)) for name, block in blocks.items()}
     W = _absolute(loss.argument, blocks)

@@ -85,13 +85,14 @@ def alternate(
 
 
 def assert_descent(before: float, value: float, iteration: int, allowed: float) -> None:
-    """SolverError where the objective rose by more than `allowed`: every step minimises over a block, so that would be an error
-    of ours.
+    """SolverError where the objective rose by more than `allowed`: every step minimises over a block, so that its linear systems
+    broke down, or an error is ours.
     """
     if value > before + allowed:
         raise SolverError(
             f"alternating: the objective rose from {before:.12g} to {value:.12g} in iteration {iteration}; each step minimises over "
-            "one block, so this is a fault in mtldsl: please report the model and its data"
+            "one block, so its linear systems broke down numerically: bring columns and parameters to similar sizes "
+            "(tasks.standardize()); where they are, please report the model and its data"
         )
 
 
