@@ -37,6 +37,7 @@ class LabelDual:
     margins : (n,) w_i E[Delta], which shrinks with u; or, of a likelihood, None
     entropy, truth, weights : (n,) of a likelihood: entropy and probability of the true labelling of the random labelling behind u, and
         the sample weights
+    labellings, scores : the `RandomLabellings` behind u, or the scores (n, S) of a likelihood that it is the gradient at, where known
     share   : t in [0, 1] where u is multiplied by it: the random labelling is then mixed with the true one
     """
 
@@ -46,6 +47,8 @@ class LabelDual:
     entropy: np.ndarray | None = None
     truth: np.ndarray | None = None
     weights: np.ndarray | None = None
+    labellings: RandomLabellings | None = None
+    scores: np.ndarray | None = None
     share: float = 1.0
 
     __array_ufunc__ = None  # numpy numbers on the left defer to __rmul__
@@ -164,7 +167,7 @@ class LabelGraphTerm(LossTerm):
             n = len(labels)
             return self.dual_project(RandomLabellings(labels, np.ones(n), np.arange(n + 1)))
         u, entropy, truth = self.atom.proof_of_samples(scores, self.truth)
-        return self._dual(self.weights[:, None] * u, entropy=entropy, truth=truth, weights=self.weights)
+        return self._dual(self.weights[:, None] * u, entropy=entropy, truth=truth, weights=self.weights, scores=scores)
 
     def dual_project(self, u) -> LabelDual:
         if isinstance(u, LabelDual):
@@ -192,7 +195,7 @@ class LabelGraphTerm(LossTerm):
         delta = (labels != self.truth[samples]) @ self.atom.costs
         margins = np.bincount(samples, weights=shares * delta, minlength=len(counts))
         image = changes_times(*mixture, self.tasks.X).T
-        return LabelDual(image, lambda: expected_changes(*mixture), margins)
+        return LabelDual(image, lambda: expected_changes(*mixture), margins, labellings=random)
 
     def conjugate(self, u) -> float:
         return -self.dual_project(u).proven()

@@ -30,10 +30,12 @@ class ProvenDual:
     """Multipliers u (N,) of a loss with proven lower bounds (m,) of -c_i f_i*(u_i / c_i), one a task.
 
     Multiplied by t in [0, 1] the bounds shrink with u: f* is convex and f*(0) <= 0.
+    laws: of every task the tables (b, c, weights) of the random labelling that proves its bound, where one is known, else None.
     """
 
     u: np.ndarray
     proven: np.ndarray
+    laws: tuple | None = None
 
     __array_ufunc__ = None  # numpy numbers on the left defer to __rmul__
 
@@ -44,4 +46,5 @@ class ProvenDual:
         if not 0.0 <= t <= 1.0:
             raise ValueError(f"proven multipliers can be scaled by a number in [0, 1], not by {t}")
         # nothing is proven of a labelling that the metric forbids, but for t = 0: that is the true labelling
-        return ProvenDual(t * self.u, t * self.proven if t > 0.0 else np.zeros_like(self.proven))
+        laws = None if self.laws is None else tuple(law and (*law[:2], t * law[2]) for law in self.laws)
+        return ProvenDual(t * self.u, t * self.proven if t > 0.0 else np.zeros_like(self.proven), laws)

@@ -56,15 +56,18 @@ class StructuredTerm(LossTerm):
             return u
         apart = isinstance(u, (list, tuple))
         flat, proven = np.empty(self.tasks.n_samples), np.empty(self.tasks.n_tasks)
+        laws = []
         for i, (rows, c, metric, y, _) in enumerate(self.tasks_apart):
             own = u[i] if apart else np.asarray(u, float)[rows]
             if isinstance(own, Mixture):
-                slope, promised = _of_mixture(own, metric, y)
+                slope, promised, law = _of_mixture(own, metric, y)
+                laws.append(law)
             else:
+                laws.append(None)
                 slope = metric.dual_project(np.asarray(own, float) / c, y)
                 promised = -metric.conjugate(slope, y)
             flat[rows], proven[i] = c * slope, c * promised
-        return ProvenDual(flat, proven)
+        return ProvenDual(flat, proven, tuple(laws))
 
     def conjugate(self, u) -> float:
         return -float(self.dual_project(u).proven.sum())
@@ -73,6 +76,7 @@ class StructuredTerm(LossTerm):
         """u with `totals` (m,) taken off the tasks' sums (None: all of them), by mixing in a labelling whose sum has the other sign."""
         dual = self.dual_project(u)
         flat, proven = dual.u.copy(), dual.proven.copy()
+        laws = list(dual.laws or [None] * len(proven))
         for i, (rows, c, metric, y, classes) in enumerate(self.tasks_apart):
             own = flat[rows].sum()
             total = own if totals is None else totals[i]
@@ -84,15 +88,27 @@ class StructuredTerm(LossTerm):
             slope[flipped] = -2.0 * c * y[flipped]
             share = total / (own - slope.sum())
             if not (np.isfinite(promised) and 0.0 <= share <= 1.0):
-                flat[rows], proven[i] = 0.0, 0.0
+                flat[rows], proven[i], laws[i] = 0.0, 0.0, _NOTHING
                 continue
             flat[rows] = (1.0 - share) * flat[rows] + share * slope
             proven[i] = (1.0 - share) * proven[i] + share * c * float(promised)
-        return ProvenDual(flat, proven)
+            if laws[i] is not None:
+                tables = [[b], [len(flipped) - b], [share]]
+                laws[i] = tuple(
+                    np.append(part, one)
+                    for part, one in zip((*laws[i][:2], (1.0 - share) * laws[i][2]), tables, strict=True)
+                )
+        return ProvenDual(flat, proven, tuple(laws))
 
 
-def _of_mixture(mixture: Mixture, metric, y) -> tuple[np.ndarray, float]:
-    """(slope, proven lower bound of -f* there): the expected Delta, or the closed form of the conjugate where there is one."""
+#: the law of the true labelling
+_NOTHING = (np.zeros(0, int), np.zeros(0, int), np.zeros(0))
+
+
+def _of_mixture(mixture: Mixture, metric, y) -> tuple[np.ndarray, float, tuple]:
+    """(slope, proven lower bound of -f* there, law of (b, c)): the expected Delta, or the closed form of the conjugate where there is
+    one.
+    """
     weights = np.maximum(mixture.weights, 0.0)
     total = weights.sum()
     weights = weights / total if total > 1.0 else weights
@@ -107,4 +123,4 @@ def _of_mixture(mixture: Mixture, metric, y) -> tuple[np.ndarray, float]:
         expected = max(
             expected, -metric.conjugate(slope, y)
         )  # no random labelling with these marginals promises more
-    return slope, expected
+    return slope, expected, (b[used], c[used], weights[used])

@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-__all__ = ["flip_probabilities", "largest_expectation", "largest_multiple"]
+__all__ = ["flip_probabilities", "largest_expectation", "largest_multiple", "law_of_tables"]
 
 #: Tables up to which the linear program is solved (some tenths of a second).
 _MOST_TABLES = 3000
@@ -71,6 +71,30 @@ def largest_multiple(delta: Callable, of_positives: np.ndarray, of_negatives: np
     return min(1.0, 1.0 / fun) if status == 0 and fun > 0.0 else 0.0
 
 
+def law_of_tables(delta: Callable, of_positives: np.ndarray, of_negatives: np.ndarray):
+    """(b, c, weights) of the random labelling behind `largest_expectation`; None where there is none."""
+    sizes = len(of_positives), len(of_negatives)
+    c, p = _open(of_positives)
+    b, q = _open(of_negatives)
+    if len(b) * len(c) > _MOST_TABLES:
+        return _couplings(delta, of_positives, of_negatives)[1]
+    table = np.array(np.broadcast_to(delta(b[None, :], c[:, None], *sizes), (len(c), len(b))), float)
+    if table.size == 1:
+        return b[:1], c[:1], np.ones(1)
+    scale = min(1.0, float(np.sum(p) + np.sum(q)))
+    gain = np.where(np.isfinite(table), table - table[0, 0], -np.inf)
+    if not np.isfinite(table[0, 0]):
+        return None  # of metrics that forbid tables, which have closed forms or none
+    gain[0, 0] = -np.inf
+    _, status, weights = _solve(gain, p / scale, q / scale, most=1.0 / scale)
+    if status != 0:
+        return _couplings(delta, of_positives, of_negatives)[1]
+    row, column = np.nonzero(np.isfinite(gain))
+    weights = scale * np.maximum(weights, 0.0)
+    rest = max(0.0, 1.0 - float(np.sum(weights)))
+    return np.append(b[column], b[0]), np.append(c[row], c[0]), np.append(weights, rest)
+
+
 def _open(p) -> tuple[np.ndarray, np.ndarray]:
     """(counts that are possible, probabilities strictly between 0 and 1 in descending order)."""
     certain = int(np.sum(p >= 1.0 - _ROUNDING))
@@ -115,7 +139,12 @@ def _best_coupling(delta, of_positives, of_negatives) -> float:
     """The best of eight: the count of either class spread or concentrated, both driven by the same theta or by theta and
     1 - theta, with theta uniform on [0, 1].
     """
-    sizes, best = (len(of_positives), len(of_negatives)), -np.inf
+    return _couplings(delta, of_positives, of_negatives)[0]
+
+
+def _couplings(delta, of_positives, of_negatives) -> tuple:
+    """(the best expectation, its law (b, c, weights) or None)."""
+    sizes, best, law = (len(of_positives), len(of_negatives)), -np.inf, None
     for c_ends, c_counts in _laws(of_positives):
         for ends, counts in _laws(of_negatives):
             mirrored = np.append(1.0 - ends[:-1][::-1], 1.0), counts[::-1]
@@ -123,9 +152,10 @@ def _best_coupling(delta, of_positives, of_negatives) -> float:
                 cuts = np.union1d(c_ends, b_ends)
                 b, c = b_counts[np.searchsorted(b_ends, cuts)], c_counts[np.searchsorted(c_ends, cuts)]
                 values = np.broadcast_to(delta(b, c, *sizes), cuts.shape)
-                if np.all(np.isfinite(values)):
-                    best = max(best, float(values @ np.diff(cuts, prepend=0.0)))
-    return best
+                weights = np.diff(cuts, prepend=0.0)
+                if np.all(np.isfinite(values)) and float(values @ weights) > best:
+                    best, law = float(values @ weights), (b, c, weights)
+    return best, law
 
 
 def _laws(p):

@@ -1,0 +1,221 @@
+"""The checker's own formulas of losses that are sums over samples, and of the square-root loss: enclosures of value and conjugate.
+
+Each loss here is a function of `y` (the targets), of predictions z, and of multipliers u of one sample with weight 1; `LossPart`s put
+samples, weights and coefficients around them. `inside` moves a multiplier into the domain of the conjugate, as real numbers.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mtldsl.proof.enclosures import Interval, maximum, minimum, tighter
+
+__all__ = ["SCALAR_LOSSES", "SquareRootPart", "SumPart"]
+
+
+class _Squares:
+    """q/2 (z - y)^2"""
+
+    def __init__(self, q):
+        self.q = q
+
+    def value(self, z, y):
+        return (z - y).square() * self.q * 0.5
+
+    def ends(self, y):
+        return None, None
+
+    def conjugate(self, u, y):
+        return u * y + u.square() * 0.5 / self.q
+
+
+class _Quantile:
+    """max(q (y - z), (q - 1) (y - z)); the absolute loss is twice that of q = 1/2."""
+
+    def __init__(self, above, below):
+        self.above, self.below = above, below  # slopes for y > z and for y < z
+
+    def value(self, z, y):
+        r = y - z
+        return maximum(r * self.above, -r * self.below)
+
+    def ends(self, y):
+        return -self.above, self.below
+
+    def conjugate(self, u, y):
+        return u * y
+
+
+class _Huber:
+    def __init__(self, delta):
+        self.delta = delta
+
+    def value(self, z, y):
+        r = abs(z - y)
+        inner = minimum(r, self.delta)
+        return inner * (r - inner * 0.5)
+
+    def ends(self, y):
+        return -self.delta, self.delta
+
+    def conjugate(self, u, y):
+        return u * y + u.square() * 0.5
+
+
+class _Hinge:
+    def value(self, z, y):
+        return maximum(1.0 - z * y, 0.0)
+
+    def ends(self, y):
+        return minimum(-y, 0.0), maximum(-y, 0.0)
+
+    def conjugate(self, u, y):
+        return u * y
+
+
+class _SquaredHinge(_Hinge):
+    def value(self, z, y):
+        return super().value(z, y).square()
+
+    def inside(self, u, y):
+        return maximum(-u * y, 0.0) * -y  # y is -1 or +1
+
+    def conjugate(self, u, y):
+        return u * y + u.square() * 0.25
+
+
+class _Logistic(_Hinge):
+    def value(self, z, y):
+        margin = z * y
+        return maximum(-margin, 0.0) + (-abs(margin)).exp().log1p()
+
+    def conjugate(self, u, y):
+        a = tighter(-u * y, 0.0, 1.0)
+        return a.times_log() + tighter(1.0 - a, 0.0, 1.0).times_log()
+
+
+class _Poisson:
+    def value(self, z, y):
+        return z.exp() - z * y
+
+    def ends(self, y):
+        return -y, None
+
+    def conjugate(self, u, y):
+        a = maximum(u + y, 0.0)
+        return a.times_log() - a
+
+
+#: word -> its scalar function, made of its parameters (Intervals)
+SCALAR_LOSSES = {
+    "squared_loss": lambda number: _Squares(number(1.0)),
+    "sum_of_squares": lambda number: _Squares(number(2.0)),
+    "absolute_loss": lambda number: _Quantile(number(1.0), number(1.0)),
+    "quantile_loss": lambda number: _Quantile(number("q"), 1.0 - number("q")),
+    "huber_loss": lambda number: _Huber(number("delta")),
+    "hinge_loss": lambda number: _Hinge(),
+    "squared_hinge_loss": lambda number: _SquaredHinge(),
+    "logistic_loss": lambda number: _Logistic(),
+    "poisson_loss": lambda number: _Poisson(),
+}
+
+
+class SumPart:
+    """sum over samples of s_j l(z_j, y_j), s_j coefficient times sample weight."""
+
+    def __init__(self, scalar, coefficients: Interval, data, exact: bool):
+        self.scalar, self.y = scalar, Interval.of(data.targets, exact)
+        self.s, self.offsets = coefficients.repeat(data.counts), data.offsets
+        if data.sample_weights is not None:
+            self.s = self.s * Interval.of(data.sample_weights, exact)
+
+    def value(self, z: Interval) -> Interval:
+        return (self.scalar.value(z, self.y) * self.s).sum()
+
+    def ends(self):
+        """(low, high) of every multiplier, None where there is no end."""
+        if hasattr(self.scalar, "inside"):  # one end, which depends on the sign of y
+            return None
+        return tuple(None if end is None else self.s * end for end in self.scalar.ends(self.y))
+
+    def room(self, u: Interval, rows: slice) -> np.ndarray:
+        """How far every multiplier may be moved either way without leaving the domain, as floats and not too large."""
+        room = np.full(u.shape, np.inf)
+        if hasattr(self.scalar, "inside"):
+            return np.asarray(abs(u).low, float)
+        low, high = self.ends()
+        if low is not None:
+            room = np.minimum(room, np.asarray((u - low[rows]).low, float))
+        if high is not None:
+            room = np.minimum(room, np.asarray((high[rows] - u).low, float))
+        return room
+
+    def shifted(self, u: Interval, i: int, total: Interval, alone: bool) -> Interval | None:
+        """u with exactly `total` off the sum of task i, taken by the entry with the most room; None where none has so much."""
+        rows = slice(int(self.offsets[i]), int(self.offsets[i + 1]))
+        room = self.room(u[rows], rows)
+        j = rows.start + int(np.argmax(room))
+        if not room[j - rows.start] > 2 * float(abs(total).high):
+            return None
+        return u.with_entries(slice(j, j + 1), u[j : j + 1] - total)
+
+    def inside(self, u: Interval) -> Interval:
+        if hasattr(self.scalar, "inside"):
+            return self.scalar.inside(u, self.y)
+        low, high = self.ends()
+        u = u if high is None else minimum(u, high)
+        return u if low is None else maximum(u, low)
+
+    def conjugate(self, u: Interval, t: Interval) -> Interval:
+        u = u * t / self.s
+        low, high = (None, None) if hasattr(self.scalar, "inside") else self.scalar.ends(self.y)
+        if low is not None:  # what rounding adds is not there
+            u = Interval(*_cut(u, low.low, None))
+        if high is not None:
+            u = Interval(*_cut(u, None, high.high))
+        return (self.scalar.conjugate(u, self.y) * self.s).sum()
+
+
+def _cut(u: Interval, low, high):
+    a, b = u.low, u.high
+    if low is not None:
+        a, b = np.maximum(a, low), np.maximum(b, low)
+    if high is not None:
+        a, b = np.minimum(a, high), np.minimum(b, high)
+    return a, b
+
+
+class SquareRootPart:
+    """sum over tasks i of c_i sqrt(sum_j s_j (z_j - y_j)^2 + eps^2)."""
+
+    def __init__(self, eps: Interval, coefficients: Interval, data, exact: bool):
+        self.eps, self.c, self.counts, self.starts = eps, coefficients, data.counts, data.offsets[:-1]
+        self.y = Interval.of(data.targets, exact)
+        self.s = None if data.sample_weights is None else Interval.of(data.sample_weights, exact)
+
+    def value(self, z: Interval) -> Interval:
+        squares = (z - self.y).square()
+        squares = squares if self.s is None else squares * self.s
+        return ((squares.sums(self.starts) + self.eps.square()).sqrt() * self.c).sum()
+
+    def _dual_norms(self, u: Interval) -> Interval:
+        squares = u.square() if self.s is None else u.square() / self.s
+        return squares.sums(self.starts).sqrt() / self.c
+
+    def shifted(self, u: Interval, i: int, total: Interval, alone: bool) -> Interval | None:
+        """u with exactly `total`, its whole sum, off the sum of task i: less its mean, and then in the ball, which keeps the sum 0."""
+        if not alone:
+            return None
+        a = int(self.starts[i])
+        rows = slice(a, a + int(self.counts[i]))
+        moved = u.with_entries(rows, u[rows] - total / float(self.counts[i]))
+        return moved.with_entries(rows, self.inside(moved)[rows])
+
+    def inside(self, u: Interval) -> Interval:
+        return u / maximum(self._dual_norms(u), 1.0).repeat(self.counts)
+
+    def conjugate(self, u: Interval, t: Interval) -> Interval:
+        u = u * t
+        n = self._dual_norms(u)
+        root = maximum(1.0 - n.square(), 0.0).sqrt()  # n <= 1, whatever rounding adds
+        return (u * self.y).sum() - (root * self.eps * self.c).sum()

@@ -1,0 +1,157 @@
+"""Writing a proof as plain data: the normal form, the point, the multipliers of the bound with their witnesses, and the claim."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+import numpy as np
+from scipy import sparse
+
+from mtldsl.atoms.function import REGISTRY
+from mtldsl.atoms.metrics import Metric
+from mtldsl.atoms.spectral_matrix import SpectralMatrix
+from mtldsl.compile.label_graph_term import LabelGraphTerm
+from mtldsl.compile.normal_form import Blocks, LinearMap, NormalForm
+from mtldsl.compile.structured_term import StructuredTerm
+from mtldsl.proof.canonical_data import DataArrays
+from mtldsl.proof.proof_file import write_proof
+from mtldsl.proof.witnesses import law_of_flips, labellings_of
+
+__all__ = ["describe_form", "save_proof"]
+
+
+def save_proof(path, form: NormalForm, blocks: Blocks, loss_duals, function_duals, claimed: dict, *, data: bool = False) -> Path:
+    """Write what `mtldsl verify` reads. loss_duals and function_duals: the final multipliers of the bound, stationary and scaled.
+
+    data: keep the data in the file as well, not only their hashes
+    """
+    sets: list[DataArrays] = []
+    described = describe_form(form, sets)
+    for loss, one, dual in zip(form.losses, described["losses"], loss_duals, strict=True):
+        one |= _multipliers(loss, dual)
+    for one, dual in zip(described["functions"], function_duals, strict=True):
+        one["multipliers"] = None if dual is None else np.array(dual, dtype=float)
+    point = {name: np.array(array, dtype=float) for name, array in blocks.items()}
+    return write_proof(path, {**described, "point": point, "claimed": claimed}, sets if data else None)
+
+
+def describe_form(form: NormalForm, sets: list[DataArrays] | None = None) -> dict:
+    """The normal form as plain data; `sets` is filled with the data that its losses are of, each once."""
+    sets = [] if sets is None else sets
+    hashes: list[dict] = []
+    losses = []
+    for loss in form.losses:
+        data = _data_of(loss)
+        own = data.hashes()
+        if own not in hashes:
+            hashes.append(own)
+            sets.append(data)
+        losses.append(
+            {
+                "word": loss.atom.name, "typed": loss.typed, "parameters": _parameters_of_loss(loss),
+                "coefficients": np.array(loss.coefficients, dtype=float)[: 1 if isinstance(loss, LabelGraphTerm) else None],
+                "data": hashes.index(own), "map": _map(loss.map), "intercepts": list(loss.intercepts),
+            }
+        )  # fmt: skip
+    functions = [
+        {
+            "word": f.atom.name, "typed": f.typed, "parameters": _parameters(f.atom), "coefficient": float(f.coefficient),
+            "map": _map(f.map), "convex": bool(f.atom.convex),
+        }
+        for f in form.functions
+    ]  # fmt: skip
+    return {
+        "model": form.typed,
+        "constant": float(form.constant),
+        "blocks": [{"name": b.name, "shape": list(b.shape), "intercept_of": b.intercept_of} for b in form.blocks],
+        "data": [{"hashes": own, "shared": one.shared} for own, one in zip(hashes, sets, strict=True)],
+        "losses": losses,
+        "functions": functions,
+    }
+
+
+def _data_of(loss) -> DataArrays:
+    if not isinstance(loss, LabelGraphTerm):
+        return DataArrays.of_tasks(loss.tasks)
+    truth, weights = loss.truth, loss.tasks.sample_weights
+    n, K = truth.shape
+    y = np.where(truth.T > 0, 1.0, -1.0).ravel()  # label after label, as the tasks of labels have it
+    return DataArrays(loss.tasks.X, y, np.full(K, n), True, None, None if weights is None else np.tile(weights[:n], K))
+
+
+def _map(map: LinearMap) -> dict:
+    return {
+        "entries": [
+            {"block": e.block, "coefficient": float(e.coefficient), "left": _matrix(e.left), "right": _matrix(e.right)} for e in map.entries
+        ],
+        "shape": list(map.shape),
+        "offset": None if map.offset is None else np.array(np.broadcast_to(map.offset, map.shape), dtype=float),
+    }
+
+
+def _matrix(factor):
+    if factor is None:
+        return None
+    return sparse.csr_array(factor, dtype=float) if sparse.issparse(factor) else np.array(factor, dtype=float)
+
+
+def _parameters_of_loss(loss) -> dict:
+    if isinstance(loss, StructuredTerm):
+        metrics = loss.atom.metric if isinstance(loss.atom.metric, tuple) else (loss.atom.metric,)
+        return {"metrics": [_plain(metric) for metric in metrics]}
+    if isinstance(loss, LabelGraphTerm):
+        cliques = loss.cliques
+        own = {"loss": loss.atom.loss} if hasattr(loss.atom, "loss") else {}
+        return {"n_labels": cliques.n_labels, "members": [list(clique) for clique in cliques.members], **own}
+    return _parameters(loss.atom)
+
+
+def _plain(metric: Metric) -> dict:
+    """Of a metric of one's own, which the checker does not know, the name alone."""
+    known = REGISTRY.get(metric.name) is type(metric)
+    return metric.plain() if known else {"metric": f"{metric.name} (your own)"}
+
+
+def _parameters(atom) -> dict:
+    found = {}
+    for field in fields(atom):
+        value = getattr(atom, field.name)
+        if isinstance(value, SpectralMatrix):
+            value = value.dense()
+        elif hasattr(value, "trace") and not isinstance(value, np.ndarray):  # the range of a covariance
+            field_name, value = "trace", value.trace
+            found[field_name] = float(value)
+            continue
+        if value is None or isinstance(value, (bool, int, float, str, np.ndarray, np.generic)):
+            found[field.name] = value
+        elif isinstance(value, (tuple, list)) and all(isinstance(one, (tuple, list)) for one in value):
+            found[field.name] = [[int(k) for k in one] for one in value]
+        elif sparse.issparse(value):
+            found[field.name] = value.toarray()
+    return found
+
+
+def _multipliers(loss, dual) -> dict:
+    """The multipliers, and what shows what their conjugate is at most."""
+    if isinstance(loss, StructuredTerm):
+        dual = loss.dual_project(dual)
+        laws = [law_of_flips(*task, dual, i) for i, task in enumerate(loss.tasks_apart)]
+        return {"multipliers": np.array(dual.u), "witness": laws}
+    if isinstance(loss, LabelGraphTerm):
+        return {"multipliers": None, "witness": labellings_of(loss, dual)}
+    return {"multipliers": np.array(dual, dtype=float), "witness": None}
+
+
+@dataclass(frozen=True)
+class Saveable:
+    """All that a proof is made of, kept beside a certificate until it is saved."""
+
+    form: NormalForm
+    blocks: Blocks
+    loss_duals: tuple
+    function_duals: tuple
+    claimed: dict
+
+    def save(self, path, *, data: bool = False) -> Path:
+        return save_proof(path, self.form, self.blocks, self.loss_duals, self.function_duals, self.claimed, data=data)

@@ -1,0 +1,80 @@
+"""What shows the conjugate of a loss of labellings to be no larger than claimed: random labellings, found where a solver keeps none."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.optimize import minimize, nnls
+
+from mtldsl.atoms.losses import CliqueHinge
+from mtldsl.atoms.metrics.expectation import flip_probabilities, law_of_tables
+from mtldsl.atoms.planes.label_polytope import project
+from mtldsl.compile.label_graph_term import LabelDual, LabelGraphTerm
+
+__all__ = ["labellings_of", "law_of_flips"]
+
+#: labels of which all labellings are listed
+_ENUMERATED = 14
+#: labellings less probable than this are left to the true one
+_RARE = 1e-17
+
+
+def law_of_flips(rows, c, metric, y, classes, dual, i: int):
+    """[b, c, weights] of task i, the tables of a random labelling that its multipliers stand for; None where a closed form needs none."""
+    if metric.exact_conjugate:
+        return None
+    law = dual.laws[i] if dual.laws else None
+    if law is None:
+        p = flip_probabilities(dual.u[rows] / c, y)
+        law = None if p is None else law_of_tables(metric.table, p[classes.positive], p[classes.negative])
+    return None if law is None else [np.asarray(part) for part in law]
+
+
+def labellings_of(loss: LabelGraphTerm, dual: LabelDual) -> dict | None:
+    """{"labels", "weights", "starts"}; None where a graph has too many labels to find them."""
+    dual = loss.dual_project(dual)
+    random = dual.labellings
+    if random is not None:
+        labels, weights, starts = random.labels, np.maximum(random.weights, 0.0), np.asarray(random.starts)
+        return {"labels": np.asarray(labels, np.uint8), "weights": dual.share * weights, "starts": starts.astype(np.int64)}
+    K = loss.cliques.n_labels
+    if K > _ENUMERATED:
+        return None
+    every = ((np.arange(2**K)[:, None] >> np.arange(K)[::-1]) & 1).astype(np.uint8)
+    vertices, own = loss.cliques.indicators(every), loss.cliques.indicators(loss.truth)
+    if isinstance(loss.atom, CliqueHinge) or dual.scores is None:
+        whole = dual.whole()
+        whole = whole.toarray() if hasattr(whole, "toarray") else np.asarray(whole)
+        means = project(loss.cliques, whole / loss.weights[:, None], loss.truth) + own
+        find = _mixture if isinstance(loss.atom, CliqueHinge) else _of_largest_entropy
+        shares = [find(vertices, mean) for mean in means]
+    else:
+        shares = [_softmax(vertices @ scores) for scores in dual.scores]
+    kept = [np.flatnonzero(share > _RARE) for share in shares]
+    return {
+        "labels": every[np.concatenate(kept)],
+        "weights": dual.share * np.concatenate([share[k] for share, k in zip(shares, kept, strict=True)]),
+        "starts": np.concatenate([[0], np.cumsum([len(k) for k in kept])]).astype(np.int64),
+    }
+
+
+def _softmax(values) -> np.ndarray:
+    weights = np.exp(values - values.max())
+    return weights / weights.sum()
+
+
+def _mixture(vertices, mean) -> np.ndarray:
+    """Weights of labellings whose mean it is."""
+    return nnls(np.vstack([vertices.T, np.ones(len(vertices))]), np.append(mean, 1.0))[0]
+
+
+def _of_largest_entropy(vertices, mean) -> np.ndarray:
+    """The law of labellings of the largest entropy with this mean, near it."""
+
+    def value(x):
+        values = vertices @ x
+        p = _softmax(values)
+        top = values.max()
+        return top + np.log(np.exp(values - top).sum()) - mean @ x, p @ vertices - mean
+
+    found = minimize(value, np.zeros(mean.size), jac=True, method="L-BFGS-B", options={"maxiter": 1000, "gtol": 1e-12, "ftol": 1e-16})
+    return _softmax(vertices @ found.x)
