@@ -35,6 +35,7 @@ from mtldsl.tasks import Tasks
 
 if TYPE_CHECKING:
     from mtldsl.named_models import model, models
+    from mtldsl.proof.verify import verify_proof
 
 __version__ = "0.1.0"
 
@@ -45,6 +46,10 @@ def __getattr__(name: str):
         from mtldsl import named_models
 
         return getattr(named_models, name)
+    if name == "verify_proof":
+        from mtldsl.proof.verify import verify_proof
+
+        return verify_proof
     if name in ("datasets", "report"):
         return import_module(f"mtldsl.{name}")
     raise AttributeError(f"module 'mtldsl' has no attribute {name!r}")
@@ -52,6 +57,6 @@ def __getattr__(name: str):
 
 __all__ = [
     "CrossCheckError", "DataError", "EdgeWeights", "InfeasibleError", "MTLError", "Metric", "MissingExtraError", "ModelError", "NodeWeights", "Parameter", "Problem", "ProofError", "Solution", "SolverError", "Tasks",
-    "TaskSimilarity", "Weights", "minimize", "model", "models", "p_norm", *_vocabulary.SIMILARITIES, *_vocabulary.UNKNOWNS,
+    "TaskSimilarity", "Weights", "minimize", "model", "models", "p_norm", "verify_proof", *_vocabulary.SIMILARITIES, *_vocabulary.UNKNOWNS,
     *_vocabulary.WORDS,
 ]  # fmt: skip

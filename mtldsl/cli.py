@@ -1,4 +1,4 @@
-"""The command line: `mtldsl solve | check | explain FILE`, `mtldsl words`, `mtldsl models`.
+"""The command line: `mtldsl solve | check | explain FILE`, `mtldsl verify PROOF`, `mtldsl words`, `mtldsl models`.
 
 Exit codes: 0 certified (and, where it was checked, agreeing); 1 not certified, or a cross-check that disagrees or could not be
 made; 2 bad input; 130 interrupted by Ctrl-C, 143 by SIGTERM, after the best point so far was reported and written. A model that is not convex is certified as a
@@ -72,6 +72,22 @@ def _parser() -> argparse.ArgumentParser:
     )
     _file(explain)
     explain.add_argument("--json", action="store_true", help="print JSON and nothing else")
+
+    verify = _command(
+        commands, "verify", _verify, "check a saved proof (solution.certificate.save) in rigorous arithmetic, apart from the solvers"
+    )
+    verify.add_argument("proof", type=Path, metavar="PROOF", help="what solution.certificate.save(path) wrote (.npz)")
+    verify.add_argument(
+        "data", nargs="*", type=Path, metavar="DATA",
+        help="where the data are: the problem file (.toml) that was solved, whose model is then compared too, or an .npz that "
+        "certificate.save(path, data=True) wrote; not needed where PROOF is such a file itself",
+    )  # fmt: skip
+    verify.add_argument("--exact", action="store_true", help="in rational numbers: for small problems")
+    verify.add_argument("--json", action="store_true", help="print JSON and nothing else")
+    verify.epilog = (
+        "exit codes: 0 the claim is confirmed; 1 it is not, though the interval shown holds; 2 nothing is proven: other data, "
+        "no proof, or a term that is not convex or that the checker does not know. See docs/proofs.md"
+    )
 
     for name, run, text in (
         ("words", _words, "the words of the language"),
@@ -177,6 +193,33 @@ def _explain(options) -> int:
     options.quiet = False
     show(options, record, explain_report)
     return OK if record["chosen"] is not None else FAILED
+
+
+def _verify(options) -> int:
+    from mtldsl.proof.proof_file import read_proof
+    from mtldsl.proof.saved import same_model
+    from mtldsl.proof.verify import verify_proof
+
+    data, other = [], []
+    for path in options.data:
+        if path.suffix == ".toml":
+            from mtldsl.problem_file import load_problem
+            from mtldsl.proof.saved import describe_form
+
+            form = load_problem(path).problem.form()
+            describe_form(form, data)
+            if not same_model(form, read_proof(options.proof)[0]):
+                other.append(f"the proof is not of the model in {path}, as it stands there now")
+        else:
+            data += read_proof(path)[1]
+    verdict = verify_proof(options.proof, data, exact=options.exact)
+    verdict.notes += other
+    verdict.confirmed = verdict.confirmed and not other
+    if options.json:
+        print_json(verdict.as_plain())
+    else:
+        print_content(f"{verdict.model}\n\n{verdict}")
+    return BAD_INPUT if verdict.unchecked else OK if verdict.confirmed else FAILED
 
 
 def _words(options) -> int:

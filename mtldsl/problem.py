@@ -32,6 +32,7 @@ from mtldsl.language.scalar import Parameter
 from mtldsl.language.weights import Weights
 from mtldsl.learned_graph_in import certified_rows, learned_graph_in
 from mtldsl.learned_in import learned_in
+from mtldsl.proof.saved import SolutionCertificate
 from mtldsl.proof.stationarity import NO_GLOBAL
 from mtldsl.solution import Solution
 from mtldsl.solvers.solver import Point
@@ -373,6 +374,7 @@ class Problem:
             multipliers=_multipliers(form, outcome),
             majorizations=getattr(outcome.last_point, "majorizations", ()),
             state=outcome.last_point,
+            proof=SolutionCertificate(certificate, form, outcome.blocks, tol, outcome.status),
         )
 
 

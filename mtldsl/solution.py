@@ -24,6 +24,7 @@ from mtldsl.tasks.scaling import Scaling
 from mtldsl.thresholds import best_threshold
 
 if TYPE_CHECKING:
+    from mtldsl.proof.saved import SolutionCertificate
     from mtldsl.tasks.kernel_map import KernelMap
 
 __all__ = ["Gap", "Solution"]
@@ -48,7 +49,7 @@ class Gap(float):
 
 
 #: Fields that a file does not keep.
-_NOT_SAVED = ("state", "multipliers", "majorizations", "interrupted")
+_NOT_SAVED = ("state", "multipliers", "majorizations", "interrupted", "proof")
 
 
 @dataclass(eq=False)  # comparing arrays entry by entry would make `solutions.index(best)` an error
@@ -122,8 +123,16 @@ class Solution(OverLabels):
     majorizations: tuple = field(default=(), repr=False)  # steps for the cross-check to repeat; not saved
     state: object = field(default=None, repr=False)  # for warm starts; not saved
     interrupted: bool = field(default=False, repr=False)
+    proof: SolutionCertificate | None = field(default=None, repr=False)  # not saved
 
     # -------------------------------------------------------------------------------------------- access
+
+    @property
+    def certificate(self) -> SolutionCertificate:
+        """What was proven, to be saved for others to check: `solution.certificate.save(path)`. DataError for a solution read from a file."""
+        if self.proof is None:
+            raise DataError("solution.certificate: a saved solution does not hold its proof; solve again, or save the certificate beside it")
+        return self.proof
 
     @property
     def W(self) -> np.ndarray:

@@ -14,17 +14,20 @@ from mtldsl.atoms.spectral_matrix import SpectralMatrix
 from mtldsl.compile.label_graph_term import LabelGraphTerm
 from mtldsl.compile.normal_form import Blocks, LinearMap, NormalForm
 from mtldsl.compile.structured_term import StructuredTerm
+from mtldsl.errors import ModelError
 from mtldsl.proof.canonical_data import DataArrays
+from mtldsl.proof.certificate import Certificate
 from mtldsl.proof.proof_file import write_proof
-from mtldsl.proof.witnesses import law_of_flips, labellings_of
 
-__all__ = ["describe_form", "save_proof"]
+__all__ = ["SolutionCertificate", "describe_form", "same_model", "save_proof"]
 
 
-def save_proof(path, form: NormalForm, blocks: Blocks, loss_duals, function_duals, claimed: dict, *, data: bool = False) -> Path:
+def save_proof(
+    path, form: NormalForm, blocks: Blocks, loss_duals, function_duals, claimed: dict, region: dict, *, data: bool = False
+) -> Path:
     """Write what `mtldsl verify` reads. loss_duals and function_duals: the final multipliers of the bound, stationary and scaled.
 
-    data: keep the data in the file as well, not only their hashes
+    region: {block: B}, weights up to which the bound holds where no term bounds a block; data: keep the data in the file as well
     """
     sets: list[DataArrays] = []
     described = describe_form(form, sets)
@@ -32,8 +35,9 @@ def save_proof(path, form: NormalForm, blocks: Blocks, loss_duals, function_dual
         one |= _multipliers(loss, dual)
     for one, dual in zip(described["functions"], function_duals, strict=True):
         one["multipliers"] = None if dual is None else np.array(dual, dtype=float)
+    region = {name: np.array(np.broadcast_to(B, form.shapes[name]), dtype=float) for name, B in region.items()}
     point = {name: np.array(array, dtype=float) for name, array in blocks.items()}
-    return write_proof(path, {**described, "point": point, "claimed": claimed}, sets if data else None)
+    return write_proof(path, {**described, "point": point, "claimed": claimed, "region": region}, sets if data else None)
 
 
 def describe_form(form: NormalForm, sets: list[DataArrays] | None = None) -> dict:
@@ -134,6 +138,8 @@ def _parameters(atom) -> dict:
 
 def _multipliers(loss, dual) -> dict:
     """The multipliers, and what shows what their conjugate is at most."""
+    from mtldsl.proof.witnesses import labellings_of, law_of_flips  # slow to import
+
     if isinstance(loss, StructuredTerm):
         dual = loss.dual_project(dual)
         laws = [law_of_flips(*task, dual, i) for i, task in enumerate(loss.tasks_apart)]
@@ -143,15 +149,81 @@ def _multipliers(loss, dual) -> dict:
     return {"multipliers": np.array(dual, dtype=float), "witness": None}
 
 
-@dataclass(frozen=True)
-class Saveable:
-    """All that a proof is made of, kept beside a certificate until it is saved."""
+@dataclass(frozen=True, eq=False)
+class SolutionCertificate:
+    """What was proven about a solution, with all that a proof is made of: `save` writes it for others to check.
 
+    `objective`, `dual_bound`, `violation` as on the solution; `reach` says for which weights the bound holds, "" for all.
+    """
+
+    certificate: Certificate
     form: NormalForm
     blocks: Blocks
-    loss_duals: tuple
-    function_duals: tuple
-    claimed: dict
+    tol: float
+    status: str
+
+    @property
+    def objective(self) -> float:
+        return self.certificate.objective
+
+    @property
+    def dual_bound(self) -> float:
+        return self.certificate.dual_bound
+
+    @property
+    def violation(self) -> float:
+        return self.certificate.violation
+
+    @property
+    def reach(self) -> str:
+        return self.certificate.reach
 
     def save(self, path, *, data: bool = False) -> Path:
-        return save_proof(path, self.form, self.blocks, self.loss_duals, self.function_duals, self.claimed, data=data)
+        """Write the proof to one .npz file, which `mtldsl verify` and `verify_proof` check. Returns the path written.
+
+        data : keep the data in the file too; otherwise only their SHA-256 hashes, and who checks must have the data
+
+        ModelError where there is no bound to prove.
+        """
+        proof = self.certificate.proof
+        if proof is None or not proof.loss_duals:
+            raise ModelError(f"certificate.save({str(path)!r}): there is no bound to save: {self.certificate.note or 'none was formed'}")
+        claimed = {
+            "objective": self.objective, "dual_bound": self.dual_bound, "violation": self.violation, "tol": self.tol,
+            "status": self.status, "scale": self.certificate.scale,
+        }  # fmt: skip
+        return save_proof(path, self.form, self.blocks, proof.loss_duals, proof.function_duals, claimed, proof.region, data=data)
+
+    def __repr__(self) -> str:
+        return f"<certificate: {self.dual_bound:.10g} <= optimum <= {self.objective:.10g}>"
+
+    def __reduce__(self):
+        """Copies and pickles keep the numbers, not the data."""
+        return _numbers_only, (self.objective, self.dual_bound, self.violation, self.tol, self.status)
+
+
+def _numbers_only(objective, dual_bound, violation, tol, status) -> SolutionCertificate:
+    note = "it was not kept in a copy of the solution; solve again"
+    return SolutionCertificate(Certificate(objective, dual_bound, violation, 0.0, note), None, {}, tol, status)
+
+
+def same_model(form: NormalForm, proof: dict) -> bool:
+    """Whether a proof is of this normal form: the same words, numbers, maps and data."""
+    own = describe_form(form)
+    return all(_equal(own[key], proof[key]) for key in ("constant", "blocks", "data")) and all(
+        len(own[key]) == len(proof[key])
+        and all(_equal(mine[name], its.get(name)) for mine, its in zip(own[key], proof[key], strict=True) for name in mine)
+        for key in ("losses", "functions")
+    )
+
+
+def _equal(a, b) -> bool:
+    if sparse.issparse(a) or sparse.issparse(b):
+        return sparse.issparse(a) and sparse.issparse(b) and a.shape == b.shape and (a != b).nnz == 0
+    if isinstance(a, dict):
+        return isinstance(b, dict) and a.keys() == b.keys() and all(_equal(a[key], b[key]) for key in a)
+    if isinstance(a, (list, tuple)):
+        return isinstance(b, (list, tuple)) and len(a) == len(b) and all(map(_equal, a, b))
+    if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
+        return bool(np.array_equal(a, b))
+    return a == b

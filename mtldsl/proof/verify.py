@@ -35,7 +35,7 @@ class Verdict:
 
     confirmed : the claim holds: a relative gap of at most the file's tol, at a point that violates nothing by more than tol
     violation : an upper bound of what the (repaired) point still violates; `high` is then of the constraints relaxed by so much
-    region    : {block: B} where `low` is proven for entries of that block up to B in absolute value only
+    region    : {block: B} where `low` is proven for entries of that block up to B (an array) in absolute value only
     unchecked : words without a formula here: nothing is proven
     """
 
@@ -45,7 +45,7 @@ class Verdict:
     confirmed: bool
     claimed: dict
     violation: float = 0.0
-    region: dict[str, float] = field(default_factory=dict)
+    region: dict[str, np.ndarray] = field(default_factory=dict)
     unchecked: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     exact: bool = False
@@ -55,11 +55,21 @@ class Verdict:
         size = max(abs(self.low), abs(self.high), float(self.claimed.get("scale", 0.0)), np.finfo(float).tiny)
         return (self.high - self.low) / size if np.isfinite(self.high - self.low) else np.inf
 
+    def as_plain(self) -> dict:
+        """As JSON can hold it: infinite ends are None."""
+        low, high = (end if np.isfinite(end) else None for end in (self.low, self.high))
+        return {
+            "model": self.model, "low": low, "high": high, "confirmed": self.confirmed, "exact": self.exact,
+            "relative_gap": self.relative_gap if np.isfinite(self.relative_gap) else None, "violation": self.violation,
+            "region": {name: bound.tolist() for name, bound in self.region.items()}, "unchecked": self.unchecked,
+            "notes": self.notes, "claimed": self.claimed,
+        }  # fmt: skip
+
     def __str__(self) -> str:
         if self.unchecked:
             return "\n".join([*(f"not checked: {what}" for what in self.unchecked), *self.notes])
         said = [f"optimum in [{_outward(self.low, -1)}, {_outward(self.high, 1)}], relative gap {self.relative_gap:.1e}"]
-        said += [f"for all {name} with entries up to {bound:.3g} in absolute value" for name, bound in self.region.items()]
+        said += [f"for all {name} with entries up to {_range(bound)} in absolute value" for name, bound in self.region.items()]
         if self.violation > 0:
             said.append(
                 f"the point violates constraints by at most {self.violation:.1e}: the upper end is for the constraints relaxed by that"
@@ -67,6 +77,11 @@ class Verdict:
         said += self.notes
         said.append("the claim is confirmed" if self.confirmed else "the claim is NOT confirmed")
         return "\n".join(said)
+
+
+def _range(bound: np.ndarray) -> str:
+    least, most = float(np.min(bound)), float(np.max(bound))
+    return f"{least:.3g}" if least == most else f"bounds from {least:.3g} to {most:.3g}, an entry each"
 
 
 def _outward(x: float, side: int) -> str:
@@ -379,11 +394,18 @@ class _Check:
             rest = abs(r[name]).high * entries
             if not np.any(rest > 0):
                 continue
-            reach = float(np.abs(np.asarray(self.proof["point"][name])).max(initial=0.0))
-            bound = 2.0 ** np.ceil(np.log2(1000.0 * max(reach, 1.0)))
+            bound = self._reach(name)
             found.region[name] = bound
-            total = total + (Interval(rest, rest).sum() * bound)
+            total = total + (Interval(rest, rest) * bound).sum()
         return total
+
+    def _reach(self, name: str) -> np.ndarray:
+        """The file's region, no smaller than the point; without one, a thousand times the largest entry of the point."""
+        point = np.abs(np.asarray(self.proof["point"][name], float))
+        given = (self.proof.get("region") or {}).get(name)
+        if given is not None and np.shape(given) == point.shape and np.isfinite(given).all():
+            return np.maximum(np.asarray(given, float), point)
+        return np.full(point.shape, 2.0 ** np.ceil(np.log2(1000.0 * max(point.max(initial=0.0), 1.0))))
 
     def _balance_intercepts(self, u, left) -> None:
         """Make the multipliers of every task sum to zero over the losses that share an intercept, by what one loss takes."""
