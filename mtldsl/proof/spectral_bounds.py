@@ -1,4 +1,4 @@
-"""Upper bounds of spectral and trace norms, and lower bounds of eigenvalues, that hold for every matrix in an enclosure.
+"""Enclosures of spectral and trace norms, and lower bounds of eigenvalues, that hold for every matrix in an enclosure.
 
 A float decomposition is a guess; what it misses is enclosed and added. With W = U diag(s) V^T + E:
 ||W||_2 <= ||U|| max(s) ||V|| + ||E||_F and ||W||_* <= ||U|| ||V|| sum(s) + sqrt(rank) ||E||_F, where ||U||^2 <= 1 + ||U^T U - I||_F.
@@ -14,25 +14,28 @@ __all__ = ["least_eigenvalue", "spectral_norm", "trace_norm"]
 
 
 def spectral_norm(W: Interval) -> Interval:
-    """From 0 to an upper bound of the largest singular value."""
-    s, sizes, rest = _decomposed(W)
+    """Of the largest singular value; from below, what the leading pair of vectors shows."""
+    U, s, Vt, sizes, rest = _decomposed(W)
     top = Interval.of(s.max(initial=0.0), W.exact) * sizes + rest
-    return Interval(top.low * 0, top.high)
+    u, v = (Interval.of(x, W.exact) for x in (U[:, :1], Vt[:1].T))
+    shown = (product(u.T, product(W, v)) / (u.square().sum() * v.square().sum()).sqrt()).reshape(-1)[0]
+    return Interval(np.maximum(shown.low, 0), top.high)
 
 
 def trace_norm(W: Interval) -> Interval:
-    """From 0 to an upper bound of the sum of singular values."""
-    s, sizes, rest = _decomposed(W)
+    """Of the sum of singular values; from below, <W, U V^T> / (||U|| ||V||)."""
+    U, s, Vt, sizes, rest = _decomposed(W)
     total = Interval.of(s, W.exact).sum() * sizes + rest * Interval.of(float(max(1, min(W.shape))), W.exact).sqrt()
-    return Interval(total.low * 0, total.high)
+    shown = (W * product(Interval.of(U, W.exact), Interval.of(Vt, W.exact))).sum() / sizes
+    return Interval(np.maximum(shown.low, 0), total.high)
 
 
 def _decomposed(W: Interval):
-    """(s, an upper bound of ||U|| ||V||, an upper bound of ||W - U diag(s) V^T||_F)."""
+    """(U, s, V^T, an upper bound of ||U|| ||V||, an upper bound of ||W - U diag(s) V^T||_F)."""
     U, s, Vt = np.linalg.svd(W.middle, full_matrices=False)
     u, vt = Interval.of(U, W.exact), Interval.of(Vt, W.exact)
     rest = (W - product(u * s, vt)).square().sum().sqrt()
-    return s, (_size(u) * _size(vt.T)).sqrt(), rest
+    return U, s, Vt, (_size(u) * _size(vt.T)).sqrt(), rest
 
 
 def _size(U: Interval) -> Interval:

@@ -1,0 +1,314 @@
+"""The independent checker: it confirms what is optimal, and never an interval without the optimum, whatever was done to the file."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+import mtldsl as mtl
+from mtldsl.cli import main
+from mtldsl.errors import DataError, ModelError
+from mtldsl.problem_file import load_problem
+from mtldsl.proof.proof_file import read_proof, write_proof
+from tests import models
+from tests.models import MODELS
+
+
+def tasks_of(problem):
+    return [term.source or term.tasks for term in problem.objective.terms if term.is_loss]
+
+
+@pytest.fixture(scope="module")
+def solved(tmp_path_factory):
+    """name -> (problem, solution, path of its proof), each solved once."""
+    folder, kept = tmp_path_factory.mktemp("proofs"), {}
+
+    def of(name):
+        if name not in kept:
+            problem = MODELS[name]()
+            solution = problem.solve(tol=1e-6)
+            kept[name] = problem, solution, solution.certificate.save(folder / name)
+        return kept[name]
+
+    return of
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_it_confirms_what_is_called_optimal(solved, name):
+    problem, solution, path = solved(name)
+    verdict = mtl.verify_proof(path, tasks_of(problem))
+    assert solution.status == "optimal" and verdict.confirmed, str(verdict)
+    assert not verdict.unchecked and not verdict.region  # true for all weights
+    size = 1e-9 * max(abs(solution.objective), 1e-3)
+    # float64 computes what is shown, but for rounding; a repaired point may lie elsewhere by its violation
+    assert solution.dual_bound - size <= verdict.low <= solution.dual_bound + size
+    assert verdict.high <= solution.objective + 1e-6 * max(1.0, abs(solution.objective))
+    assert verdict.violation == 0.0
+
+
+_EXACT = (
+    "robust_multi_task_low_rank_plus_outlier_tasks",
+    "logistic_group_sparse_low_rank_columns_on_the_simplex",
+    "huber_graph_laplacian_sparse",
+    "poisson_group_sparse_ridge",
+    "l21_ball_and_linear_equality",
+    "f_score_low_rank_plus_sparse_with_intercept",
+    "label_graph_of_low_rank_with_a_triple",
+)
+
+
+@pytest.mark.parametrize("name", _EXACT)
+def test_fractions_lie_within_the_intervals_of_float64(solved, name):
+    problem, _, path = solved(name)
+    coarse = mtl.verify_proof(path, tasks_of(problem))
+    fine = mtl.verify_proof(path, tasks_of(problem), exact=True)
+    assert fine.confirmed and fine.exact
+    assert coarse.low <= fine.low <= fine.high <= coarse.high
+    assert coarse.high - fine.high <= 1e-12 * abs(fine.high)
+
+
+def test_a_bound_that_holds_for_some_weights_says_for_which(tmp_path):
+    tasks = models.shared(1)
+    W = mtl.Weights(tasks)
+    solution = mtl.minimize(mtl.squared_loss(W, tasks)).solve()
+    verdict = mtl.verify_proof(solution.certificate.save(tmp_path / "free"), tasks)
+    assert verdict.confirmed and set(verdict.region) == {"W"}
+    assert np.all(verdict.region["W"] >= np.abs(solution.W))
+    assert "for all W with entries up to" in str(verdict)
+
+
+def test_a_point_outside_the_constraints_is_said_to_be(tmp_path):
+    tasks = models.shared(2)
+    L, S = mtl.Weights(tasks, name="L"), mtl.Weights(tasks, name="S")
+    problem = mtl.minimize(mtl.squared_loss(L + S, tasks) + mtl.l1_norm(L) + mtl.ridge(S), subject_to=[L + S <= 0.5])
+    path = problem.solve(tol=1e-6).certificate.save(tmp_path / "two")
+    proof, _ = read_proof(path)
+    proof["point"]["S"] = proof["point"]["S"] + 1e-4  # a constraint on two blocks at once is not repaired
+    write_proof(path, proof, None)
+    verdict = mtl.verify_proof(path, tasks)
+    assert 0.9e-4 < verdict.violation < 1.1e-4 and not verdict.confirmed
+    assert "relaxed by that" in str(verdict)
+
+
+# ------------------------------------------------------------------------------------------------ what is refused
+
+
+def test_what_is_not_convex_or_not_known_is_not_checked(tmp_path):
+    tasks = models.shared(3, labels="sign")
+    W = mtl.Weights(tasks)
+    solution = mtl.minimize(mtl.hinge_loss(W, tasks) + mtl.log_rank(W)).solve(max_iter=50)
+    with pytest.raises(ModelError, match="there is no bound to save"):
+        solution.certificate.save(tmp_path / "log_rank")
+    solution = mtl.minimize(mtl.hinge_loss(W, tasks) + mtl.ridge(W)).solve(tol=1e-3)
+    proof, _ = read_proof(solution.certificate.save(tmp_path / "ridge"))
+    proof["functions"][0] |= {"word": "log_rank", "convex": False}
+    verdict = mtl.verify_proof(write_proof(tmp_path / "log_rank", proof, None), tasks)
+    assert verdict.unchecked == ["log_rank: not convex, no bound to verify"] and not verdict.confirmed
+    assert verdict.low == -np.inf and verdict.high == np.inf
+
+    class Mine(mtl.Metric):
+        def delta(self, b, c, positives, negatives):
+            return (b + c) / (positives + negatives)
+
+    solution = mtl.minimize(mtl.structured_hinge(W, tasks, metric=Mine()) + mtl.ridge(W)).solve(tol=1e-3)
+    verdict = mtl.verify_proof(solution.certificate.save(tmp_path / "own"), tasks)
+    assert verdict.unchecked == ["structured_hinge with the metric Mine (your own)"] and not verdict.confirmed
+    assert main(["verify", str(tmp_path / "own.npz")]) == 2
+
+
+def test_other_data_are_refused_by_the_name_of_the_array(solved, tmp_path):
+    problem, _, path = solved("huber_graph_laplacian_sparse")
+    (tasks,) = tasks_of(problem)
+    with pytest.raises(DataError, match="does not hold its data"):
+        mtl.verify_proof(path)
+    X, y, s = np.array(tasks.X), tasks.targets.reshape(tasks.n_tasks, -1).T, tasks.sample_weights.reshape(tasks.n_tasks, -1).T
+    assert mtl.verify_proof(path, mtl.Tasks.shared(X, y, sample_weights=s)).confirmed
+    X[0, 0] = np.nextafter(X[0, 0], 9)
+    with pytest.raises(DataError, match=r": X differs from what the proof is about"):
+        mtl.verify_proof(path, mtl.Tasks.shared(X, y, sample_weights=s))
+    with pytest.raises(DataError, match=r": sample_weights differs"):
+        mtl.verify_proof(path, mtl.Tasks.shared(tasks.X, y, sample_weights=2 * s))
+    with pytest.raises(DataError, match=r": sample_weights, y differs"):
+        mtl.verify_proof(path, mtl.Tasks.shared(tasks.X, y + 1))
+    with pytest.raises(DataError, match="of data set 2 of 2"):
+        two, _, path = solved("two_losses_on_one_matrix")
+        mtl.verify_proof(path, tasks_of(two)[0])
+
+
+def test_files_that_are_no_proofs(solved, tmp_path):
+    _, _, path = solved("huber_graph_laplacian_sparse")
+    whole = path.read_bytes()
+    rng = np.random.default_rng(0)
+    broken = {"empty": b"", "half": whole[: len(whole) // 2], "text": b"not a proof"}
+    for k in range(20):
+        mutated = bytearray(whole)
+        mutated[int(rng.integers(len(whole)))] ^= 1 << int(rng.integers(8))
+        broken[f"bit{k}"] = bytes(mutated)
+    refused = 0
+    for name, content in broken.items():
+        (tmp_path / name).write_bytes(content)
+        try:
+            read_proof(tmp_path / name)
+        except DataError as error:
+            refused += 1
+            assert str(tmp_path / name) in str(error)
+    assert refused >= 3
+    with pytest.raises(DataError, match="there is no such file"):
+        mtl.verify_proof(tmp_path / "missing.npz")
+    np.savez(tmp_path / "other.npz", a=np.zeros(2))
+    with pytest.raises(DataError, match="not a saved proof"):
+        mtl.verify_proof(tmp_path / "other.npz")
+
+
+def test_without_a_bound_there_is_nothing_to_save(tmp_path):
+    tasks = models.shared(4)
+    W = mtl.Weights(tasks)
+    solution = mtl.minimize(mtl.squared_loss(W, tasks) + mtl.ridge(W)).solve()
+    loaded = mtl.Solution.load(solution.save(tmp_path / "solution"))
+    with pytest.raises(DataError, match="does not hold its proof"):
+        loaded.certificate  # noqa: B018
+    import pickle
+
+    copied = pickle.loads(pickle.dumps(solution))
+    assert copied.certificate.dual_bound == solution.dual_bound
+    with pytest.raises(ModelError, match="not kept in a copy"):
+        copied.certificate.save(tmp_path / "copy")
+    with pytest.raises(DataError, match="cannot be written"):
+        solution.certificate.save(tmp_path / "no" / "folder")
+
+
+# ------------------------------------------------------------------------------------------------ the checker, attacked
+
+_ATTACKED = (
+    "robust_multi_task_low_rank_plus_outlier_tasks",
+    "logistic_group_sparse_low_rank_columns_on_the_simplex",
+    "sparse_group_lasso_nonnegative",
+    "hinge_low_rank_with_intercept_and_missing_labels",
+    "absolute_loss_total_variation_over_tasks",
+    "quantile_loss_in_a_trace_norm_ball",
+    "square_root_loss_low_rank",
+    "poisson_group_sparse_ridge",
+    "feature_groups_mean_regularizer",
+    "l21_ball_and_linear_equality",
+    "f_score_low_rank_plus_sparse_with_intercept",
+    "a_metric_of_its_own_for_every_task_group_sparse",
+    "precision_in_a_trace_norm_ball_with_total_variation",
+    "label_graph_of_low_rank_with_a_triple",
+    "label_likelihood_with_a_group_norm_of_edges",
+)
+
+
+def _arrays(value):
+    if isinstance(value, dict):
+        for item in value.values():
+            yield from _arrays(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _arrays(item)
+    elif isinstance(value, np.ndarray) and value.size:
+        yield value
+
+
+def _change(array, rng):
+    """One entry, or all of them, made another number."""
+    array = array.copy()
+    if array.dtype.kind == "u":
+        array.flat[rng.integers(array.size)] ^= 1
+        return array
+    how = rng.integers(5)
+    j = rng.integers(array.size)
+    if how == 0:
+        array.flat[j] = -array.flat[j]
+    elif how == 1:
+        array.flat[j] += 10.0 ** rng.uniform(-15, 3)
+    elif how == 2:
+        array *= rng.uniform(-2, 2)
+    elif how == 3:
+        array += rng.normal(size=array.shape) * 10.0 ** rng.uniform(-12, 1)
+    else:
+        array.flat[j] = 10.0 ** rng.uniform(-300, 12)
+    return array
+
+
+@pytest.mark.parametrize("name", _ATTACKED)
+def test_changed_points_and_multipliers_never_move_the_interval_off_the_optimum(solved, tmp_path, name):
+    problem, _, path = solved(name)
+    true = mtl.verify_proof(path, tasks_of(problem))
+    rng = np.random.default_rng(len(name))
+    for trial in range(12):
+        proof, _ = read_proof(path)
+        where = rng.choice(["multipliers", "witness", "point", "region"])
+        if where == "point":
+            block = rng.choice(sorted(proof["point"]))
+            proof["point"][block] = _change(proof["point"][block], rng)
+        else:
+            terms = [*proof["losses"], *proof["functions"]]
+            held = [t for t in terms if next(_arrays(t.get(where)), None) is not None]
+            for term in held or []:
+                if isinstance(term[where], np.ndarray):
+                    term[where] = _change(term[where], rng)
+                else:
+                    for array in _arrays(term[where]):
+                        if array.dtype.kind == "f":
+                            array[...] = _change(array, rng)
+        changed = write_proof(tmp_path / f"{trial}", proof, None)
+        verdict = mtl.verify_proof(changed, tasks_of(problem))
+        assert verdict.low <= true.high, (where, str(verdict))
+        assert verdict.violation > 0 or verdict.high >= true.low, (where, str(verdict))
+
+
+def test_changed_claims_are_not_confirmed(solved, tmp_path):
+    problem, solution, path = solved("two_losses_on_one_matrix")
+    gap = abs(solution.objective)
+    for key, value, said in (
+        ("dual_bound", solution.objective + gap, "the claimed bound"),
+        ("objective", solution.dual_bound - gap, "the claimed objective"),
+        ("dual_bound", float("nan"), "the claimed bound"),
+        ("objective", float("nan"), "the claimed objective"),
+        ("tol", 1e-14, "NOT confirmed"),
+        ("tol", float("nan"), "NOT confirmed"),
+    ):
+        proof, _ = read_proof(path)
+        proof["claimed"][key] = value
+        verdict = mtl.verify_proof(write_proof(tmp_path / "claim", proof, None), tasks_of(problem))
+        assert not verdict.confirmed and said in str(verdict)
+        assert verdict.low <= solution.objective + 1e-9 and verdict.high >= solution.dual_bound - 1e-9
+
+
+def test_changed_hashes_are_refused(solved, tmp_path):
+    problem, _, path = solved("two_losses_on_one_matrix")
+    proof, _ = read_proof(path)
+    proof["data"][1]["hashes"]["y"] = proof["data"][0]["hashes"]["y"]
+    proof["data"][0]["hashes"]["X"] = "0" * 64
+    with pytest.raises(DataError, match=": X of data set 1 of 2 differs"):
+        mtl.verify_proof(write_proof(tmp_path / "hash", proof, None), tasks_of(problem))
+
+
+# ------------------------------------------------------------------------------------------------ the command
+
+
+def test_the_command_line(tmp_path, capsys):
+    file = tmp_path / "p.toml"
+    text = 'minimize = "squared_loss(W, tasks) + lam * l21_norm(W)"\n[data]\ndataset = "low_rank"\nrandom_state = 0\n[parameters]\nlam = 2.0\n'
+    file.write_text(text)
+    problem = load_problem(file).problem
+    certificate = problem.solve().certificate
+    bare, whole = certificate.save(tmp_path / "bare"), certificate.save(tmp_path / "whole", data=True)
+    assert main(["verify", str(whole)]) == 0
+    assert "optimum in [" in (said := capsys.readouterr().out) and "the claim is confirmed" in said
+    assert main(["verify", str(bare), str(whole), "--exact", "--json"]) == 0
+    plain = json.loads(capsys.readouterr().out)
+    assert plain["confirmed"] and plain["exact"] and plain["low"] <= plain["high"]
+    assert main(["verify", str(bare), str(file)]) == 0
+    file.write_text(text.replace("2.0", "2.5"))
+    capsys.readouterr()
+    assert main(["verify", str(bare), str(file)]) == 1
+    assert "the proof is not of the model in" in capsys.readouterr().out
+    assert main(["verify", str(bare)]) == 2
+    assert "does not hold its data" in capsys.readouterr().err
+    proof, data = read_proof(whole)
+    proof["claimed"]["tol"] = 0.0
+    assert main(["verify", str(write_proof(tmp_path / "claim", proof, data))]) == 1
+    assert "NOT confirmed" in capsys.readouterr().out
