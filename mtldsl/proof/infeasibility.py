@@ -14,7 +14,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.optimize import minimize
 
 from mtldsl.compile.normal_form import Blocks, FunctionTerm, NormalForm
 from mtldsl.proof.bound import Bound, prove
@@ -78,6 +77,8 @@ def feasibility(form: NormalForm, start: Blocks | None = None) -> Feasibility:
 
     first = np.concatenate([x0[name].ravel() for name, *_ in shapes])
     options = {"maxiter": _MAX_ITER, "maxfun": 2 * _MAX_ITER, "ftol": 0.0, "gtol": 0.0}
+    from scipy.optimize import minimize  # slow to import, and rarely needed
+
     found = minimize(separation, first, jac=True, method="L-BFGS-B", options=options)
     x = {name: np.array(array) for name, array in blocks_of(found.x).items()}
     return Feasibility(x, form.violation(x), *_margin(only, x))
