@@ -74,9 +74,14 @@ def _parser() -> argparse.ArgumentParser:
     explain.add_argument("--json", action="store_true", help="print JSON and nothing else")
 
     verify = _command(
-        commands, "verify", _verify, "check a saved proof (solution.certificate.save) in rigorous arithmetic, apart from the solvers"
+        commands,
+        "verify",
+        _verify,
+        "check a saved proof (solution.certificate.save) in rigorous arithmetic, apart from the solvers",
     )
-    verify.add_argument("proof", type=Path, metavar="PROOF", help="what solution.certificate.save(path) wrote (.npz)")
+    verify.add_argument(
+        "proof", type=Path, metavar="PROOF", help="what solution.certificate.save(path) wrote (.npz)"
+    )
     verify.add_argument(
         "data", nargs="*", type=Path, metavar="DATA",
         help="where the data are: the problem file (.toml) that was solved, whose model is then compared too, or an .npz that "

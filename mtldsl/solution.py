@@ -131,7 +131,9 @@ class Solution(OverLabels):
     def certificate(self) -> SolutionCertificate:
         """What was proven, to be saved for others to check: `solution.certificate.save(path)`. DataError for a solution read from a file."""
         if self.proof is None:
-            raise DataError("solution.certificate: a saved solution does not hold its proof; solve again, or save the certificate beside it")
+            raise DataError(
+                "solution.certificate: a saved solution does not hold its proof; solve again, or save the certificate beside it"
+            )
         return self.proof
 
     @property

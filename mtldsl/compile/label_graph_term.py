@@ -167,7 +167,9 @@ class LabelGraphTerm(LossTerm):
             n = len(labels)
             return self.dual_project(RandomLabellings(labels, np.ones(n), np.arange(n + 1)))
         u, entropy, truth = self.atom.proof_of_samples(scores, self.truth)
-        return self._dual(self.weights[:, None] * u, entropy=entropy, truth=truth, weights=self.weights, scores=scores)
+        return self._dual(
+            self.weights[:, None] * u, entropy=entropy, truth=truth, weights=self.weights, scores=scores
+        )
 
     def dual_project(self, u) -> LabelDual:
         if isinstance(u, LabelDual):

@@ -69,11 +69,18 @@ class DataArrays:
         found = {}
         if sparse.issparse(self.inputs):
             X = self.inputs
-            found |= {"X.data": X.data.astype("<f8"), "X.indices": X.indices.astype("<i8"), "X.indptr": X.indptr.astype("<i8")}
+            found |= {
+                "X.data": X.data.astype("<f8"),
+                "X.indices": X.indices.astype("<i8"),
+                "X.indptr": X.indptr.astype("<i8"),
+            }
             found["X.shape"] = np.array(X.shape, dtype="<i8")
         else:
             found["X"] = self.inputs.astype("<f8", copy=False)
-        found |= {"y": self.targets.astype("<f8", copy=False), "rows_of_tasks": self.counts.astype("<i8", copy=False)}
+        found |= {
+            "y": self.targets.astype("<f8", copy=False),
+            "rows_of_tasks": self.counts.astype("<i8", copy=False),
+        }
         if self.mask is not None:
             found["labelled"] = self.mask.astype("u1")
         if self.sample_weights is not None:
@@ -90,12 +97,19 @@ class DataArrays:
             X = sparse.csr_array(parts, shape=tuple(int(k) for k in arrays["X.shape"]))
         mask = arrays.get("labelled")
         return cls(
-            X, arrays["y"], arrays["rows_of_tasks"], shared, None if mask is None else mask.astype(bool), arrays.get("sample_weights")
+            X,
+            arrays["y"],
+            arrays["rows_of_tasks"],
+            shared,
+            None if mask is None else mask.astype(bool),
+            arrays.get("sample_weights"),
         )
 
     def hashes(self) -> dict[str, str]:
         """SHA-256 of every array with its shape, by name."""
         return {
-            name: hashlib.sha256(repr(array.shape).encode() + np.ascontiguousarray(array).tobytes()).hexdigest()
+            name: hashlib.sha256(
+                repr(array.shape).encode() + np.ascontiguousarray(array).tobytes()
+            ).hexdigest()
             for name, array in self.arrays().items()
         }

@@ -84,7 +84,9 @@ class _CellNorm(_Function):
 
     def value(self, W):
         norms = self.norms(W)
-        return (norms if self.weights is None else norms * self.number(np.broadcast_to(self.weights, norms.shape))).sum()
+        return (
+            norms if self.weights is None else norms * self.number(np.broadcast_to(self.weights, norms.shape))
+        ).sum()
 
     def inside(self, Z):
         return Z if self.takes.all() else Z * self.takes.astype(float)
@@ -152,7 +154,9 @@ class _Groups(_CellNorm):
 
     @property
     def takes(self):
-        return np.broadcast_to(self.over_entries(1.0 if self.weights is None else self.weights), self.shape) > 0
+        return (
+            np.broadcast_to(self.over_entries(1.0 if self.weights is None else self.weights), self.shape) > 0
+        )
 
 
 class _ColumnGroups(_Groups):
@@ -190,7 +194,9 @@ class _HalfSquaredKSupport(_HalfSquaredGroups):
         allowed = [
             top
             for p, top in enumerate(tops)
-            if (a[p:].max() * float(self.r - p) - a[p:].sum()).high <= 0 or p == self.r - 1 or not a[p:].high.any()
+            if (a[p:].max() * float(self.r - p) - a[p:].sum()).high <= 0
+            or p == self.r - 1
+            or not a[p:].high.any()
         ]
         best = min(allowed, key=lambda top: float(top.high))
         return best * 0.5
@@ -250,6 +256,7 @@ class _TotalVariation(_Function):
 
 class _Ridge(_CellNorm):
     degree = 2
+
     def over_entries(self, per_cell):
         return per_cell
 
@@ -259,7 +266,9 @@ class _Ridge(_CellNorm):
 
     def value(self, W):
         squares = W.square()
-        return (squares if self.weights is None else squares * np.broadcast_to(self.weights, self.shape)).sum() * 0.5
+        return (
+            squares if self.weights is None else squares * np.broadcast_to(self.weights, self.shape)
+        ).sum() * 0.5
 
     def gauge(self, Z):
         return self.number(0.0)
@@ -302,7 +311,13 @@ class _Quadratic(_Function):
         self.A = parameters.get("rows")
         self.B = parameters.get("columns", parameters.get("L"))
         least = [least_eigenvalue(M, self.exact) for M in (self.A, self.B) if M is not None]
-        self.least = None if any(one.low <= 0 for one in least) else least[0] if len(least) == 1 else least[0] * least[1]
+        self.least = (
+            None
+            if any(one.low <= 0 for one in least)
+            else least[0]
+            if len(least) == 1
+            else least[0] * least[1]
+        )
 
     @property
     def finite_dual(self):
@@ -389,7 +404,9 @@ class _Comparison(_Function):
 
     def violation(self, W):
         missing = (self.bound - W) * self.side
-        outside = self.there & np.asarray((self.bound.low < W.high) if self.side < 0 else (self.bound.high > W.low), bool)
+        outside = self.there & np.asarray(
+            (self.bound.low < W.high) if self.side < 0 else (self.bound.high > W.low), bool
+        )
         return maximum(missing[outside], 0.0).max()
 
     def repaired(self, W):

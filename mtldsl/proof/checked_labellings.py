@@ -32,7 +32,9 @@ class StructuredPart:
             plain = metrics[i] if len(metrics) > 1 else metrics[0]
             if plain["metric"] not in METRICS:
                 raise NotChecked(f"structured_hinge with the metric {plain['metric']}")
-            self.metrics.append(METRICS[plain["metric"]](plain, int(np.sum(y > 0)), int(np.sum(y < 0)), exact))
+            self.metrics.append(
+                METRICS[plain["metric"]](plain, int(np.sum(y > 0)), int(np.sum(y < 0)), exact)
+            )
 
     def _tasks(self):
         return zip(self.rows, self.y, self.metrics, self.laws, range(len(self.rows)), strict=True)
@@ -117,7 +119,9 @@ class _Metric:
         """(probabilities that have a random labelling, a lower bound of its expected Delta); law: its tables (b, c, weights)."""
         p = tighter_ends(p)
         if law is None:
-            raise NotChecked(f"structured_hinge with {self.plain['metric']}: the proof brings no random labelling")
+            raise NotChecked(
+                f"structured_hinge with {self.plain['metric']}: the proof brings no random labelling"
+            )
         b, c, weights = (np.asarray(part) for part in law)
         weights = self.number(np.maximum(weights, 0.0))
         weights = weights / maximum(weights.sum(), 1.0)
@@ -190,7 +194,9 @@ class _AUC(_Metric):
         i, j = p[y > 0], p[y < 0]
         total, rows = self.number(0.0), max(1, _CHUNK // max(self.N, 1))
         for first in range(0, self.P, rows):
-            total = total + minimum(i[first : first + rows].reshape(-1, 1), j.reshape(1, -1)).reshape(-1).sum()
+            total = (
+                total + minimum(i[first : first + rows].reshape(-1, 1), j.reshape(1, -1)).reshape(-1).sum()
+            )
         return p, total / float(self.P * self.N)
 
 
@@ -350,7 +356,12 @@ class LabelGraphPart:
             all_scores = product(scores[part], self.indicators(self.all).T) - own[part].reshape(-1, 1)
             if self.is_hinge:
                 wrong = self.all[None, :, :] != self.truth[part][:, None, :]
-                found = (all_scores + product(wrong.reshape(-1, self.K).astype(float), z.like(self.costs)).reshape(all_scores.shape)).max(axis=1)
+                found = (
+                    all_scores
+                    + product(wrong.reshape(-1, self.K).astype(float), z.like(self.costs)).reshape(
+                        all_scores.shape
+                    )
+                ).max(axis=1)
             else:
                 top = all_scores.like(all_scores.middle.max(axis=1))
                 found = (all_scores - top.reshape(-1, 1)).exp().sum(axis=1).log() + top
@@ -362,7 +373,10 @@ class LabelGraphPart:
         if self.witness is None:
             raise NotChecked("a loss over a graph of labels: the proof brings no random labellings")
         labels = np.asarray(self.witness["labels"], dtype=np.int64)
-        weights, starts = np.maximum(self.witness["weights"], 0.0), np.asarray(self.witness["starts"], dtype=np.int64)
+        weights, starts = (
+            np.maximum(self.witness["weights"], 0.0),
+            np.asarray(self.witness["starts"], dtype=np.int64),
+        )
         own, n = self.indicators(self.truth), len(self.truth)
         self.promised = u.like(0.0)
         lows, highs = [], []
@@ -372,7 +386,11 @@ class LabelGraphPart:
             p = u.like(weights[rows])
             if len(chosen):
                 p = p / maximum(p.sum(), 1.0)
-            mean = product((self.indicators(chosen) - own[i]).T, p) if len(chosen) else u.like(np.zeros(own.shape[1]))
+            mean = (
+                product((self.indicators(chosen) - own[i]).T, p)
+                if len(chosen)
+                else u.like(np.zeros(own.shape[1]))
+            )
             mean = mean * self.w[i]
             lows.append(mean.low)
             highs.append(mean.high)

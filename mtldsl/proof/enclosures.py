@@ -113,8 +113,10 @@ class Interval:
     @property
     def middle(self) -> np.ndarray:
         """A float64 number near, for choices that need not be exact."""
-        return np.asarray(self.low, float) if self.is_point else 0.5 * (
-            np.asarray(self.low, float) + np.asarray(self.high, float)
+        return (
+            np.asarray(self.low, float)
+            if self.is_point
+            else 0.5 * (np.asarray(self.low, float) + np.asarray(self.high, float))
         )
 
     def like(self, x) -> Interval:
@@ -204,7 +206,10 @@ class Interval:
 
     def sum(self, axis=None) -> Interval:
         if self.exact:
-            ends = [_array(np.sum(x, axis=axis)) if x.size else _fractions(np.sum(np.zeros(x.shape), axis=axis)) for x in (self.low, self.high)]
+            ends = [
+                _array(np.sum(x, axis=axis)) if x.size else _fractions(np.sum(np.zeros(x.shape), axis=axis))
+                for x in (self.low, self.high)
+            ]
             return Interval(_down(ends[0]), _up(ends[1]))
         if axis is None:
             return Interval(
@@ -220,7 +225,9 @@ class Interval:
             return self._each(lambda x: np.add.reduceat(x, starts))
         longest = int(np.diff(np.append(starts, len(self.low))).max())
         slack = _gamma(longest) * np.add.reduceat(abs(self).high, starts) + _TINY
-        return Interval(_down(np.add.reduceat(self.low, starts) - slack), _up(np.add.reduceat(self.high, starts) + slack))
+        return Interval(
+            _down(np.add.reduceat(self.low, starts) - slack), _up(np.add.reduceat(self.high, starts) + slack)
+        )
 
     def max(self, axis=None) -> Interval:
         """0 where there is nothing; of numbers that are all >= 0, or where there is something."""
@@ -232,7 +239,9 @@ class Interval:
         if self.exact:
             return self._each(lambda x: np.cumsum(x, axis=axis))
         slack = _gamma(self.low.shape[axis]) * np.cumsum(abs(self).high, axis=axis) + _TINY
-        return Interval(_down(np.cumsum(self.low, axis=axis) - slack), _up(np.cumsum(self.high, axis=axis) + slack))
+        return Interval(
+            _down(np.cumsum(self.low, axis=axis) - slack), _up(np.cumsum(self.high, axis=axis) + slack)
+        )
 
     # ------------------------------------------------------------------------------------------- functions
 
@@ -247,21 +256,27 @@ class Interval:
         if self.exact:
             return Interval(_decimals(self.low, "exp", -1), _decimals(self.high, "exp", 1))
         low, high = np.exp(self.low), np.exp(self.high)
-        return Interval(np.maximum(low - _OF_FUNCTIONS * low - _TINY, 0.0), high + _OF_FUNCTIONS * high + _TINY)
+        return Interval(
+            np.maximum(low - _OF_FUNCTIONS * low - _TINY, 0.0), high + _OF_FUNCTIONS * high + _TINY
+        )
 
     def log(self) -> Interval:
         """Of numbers > 0."""
         if self.exact:
             return Interval(_decimals(self.low, "ln", -1), _decimals(self.high, "ln", 1))
         low, high = np.log(self.low), np.log(self.high)
-        return Interval(low - _OF_FUNCTIONS * np.abs(low) - _TINY, high + _OF_FUNCTIONS * np.abs(high) + _TINY)
+        return Interval(
+            low - _OF_FUNCTIONS * np.abs(low) - _TINY, high + _OF_FUNCTIONS * np.abs(high) + _TINY
+        )
 
     def log1p(self) -> Interval:
         """log(1 + x) of numbers >= 0."""
         if self.exact:
             return (self + 1).log()
         low, high = np.log1p(self.low), np.log1p(self.high)
-        return Interval(np.maximum(low - _OF_FUNCTIONS * low - _TINY, 0.0), high + _OF_FUNCTIONS * high + _TINY)
+        return Interval(
+            np.maximum(low - _OF_FUNCTIONS * low - _TINY, 0.0), high + _OF_FUNCTIONS * high + _TINY
+        )
 
     def times_log(self) -> Interval:
         """x log x of numbers >= 0 (0 at 0): convex, lowest at 1/e."""
@@ -317,13 +332,17 @@ def maximum(a, b) -> Interval:
 
 
 def minimum(a, b) -> Interval:
-    return -maximum(-a if isinstance(a, Interval) else -b.like(a), -b if isinstance(b, Interval) else -a.like(b))
+    return -maximum(
+        -a if isinstance(a, Interval) else -b.like(a), -b if isinstance(b, Interval) else -a.like(b)
+    )
 
 
 def tighter(x: Interval, low, high) -> Interval:
     """The same, where it is known to lie between low and high as well."""
     low, high = x.like(low), x.like(high)
-    return Interval(np.minimum(np.maximum(x.low, low.low), high.high), np.maximum(np.minimum(x.high, high.high), low.low))
+    return Interval(
+        np.minimum(np.maximum(x.low, low.low), high.high), np.maximum(np.minimum(x.high, high.high), low.low)
+    )
 
 
 def product(A, B) -> Interval:
@@ -368,4 +387,6 @@ def _middle_and_radius(x: Interval):
     if x.is_point:
         return x.low, None
     middle = 0.5 * (x.low + x.high)
-    return middle, np.nextafter(np.maximum(x.high - middle, middle - x.low), np.inf) * (1.0 + 4 * _UNIT) + _TINY
+    return middle, np.nextafter(np.maximum(x.high - middle, middle - x.low), np.inf) * (
+        1.0 + 4 * _UNIT
+    ) + _TINY

@@ -47,10 +47,21 @@ def read_proof(path) -> tuple[dict, list[DataArrays]]:
             arrays = {name: stored[name] for name in stored.files if name != "json"}
     except FileNotFoundError:
         raise DataError(f"{typed}: there is no such file") from None
-    except (KeyError, ValueError, OSError, EOFError, BadZipFile, zlib.error, RecursionError, AttributeError) as error:
+    except (
+        KeyError,
+        ValueError,
+        OSError,
+        EOFError,
+        BadZipFile,
+        zlib.error,
+        RecursionError,
+        AttributeError,
+    ) as error:
         raise DataError(f"{typed}: not a saved proof ({error})") from error
     if not isinstance(proof, dict) or proof.pop("format", None) != FORMAT:
-        raise DataError(f"{typed}: not a saved proof of the format {FORMAT}; write one with solution.certificate.save(path)")
+        raise DataError(
+            f"{typed}: not a saved proof of the format {FORMAT}; write one with solution.certificate.save(path)"
+        )
     try:
         proof = _with_arrays(proof, arrays)
         wrong = [name for name, kind in _FIELDS.items() if not isinstance(proof.get(name), kind)]
@@ -80,7 +91,9 @@ def _check(proof) -> None:
         if array.dtype.kind != "f" or not np.isfinite(array).all():
             raise ValueError("the point is not finite")
     for one in [*proof["losses"], *proof["functions"]]:
-        for array in _arrays_in([one["multipliers"], one.get("witness"), one["map"], one.get("coefficients")]):
+        for array in _arrays_in(
+            [one["multipliers"], one.get("witness"), one["map"], one.get("coefficients")]
+        ):
             values = array.data if sparse.issparse(array) else array
             if values.dtype.kind not in "fiub" or not np.isfinite(values).all():
                 raise ValueError(f"{one['word']} has numbers that are not finite")
@@ -128,6 +141,8 @@ def _with_arrays(value, arrays):
         if value.keys() == {"array"}:
             return arrays[value["array"]]
         if value.keys() == {"csr", "shape"}:
-            return sparse.csr_array(tuple(_with_arrays(part, arrays) for part in value["csr"]), shape=tuple(value["shape"]))
+            return sparse.csr_array(
+                tuple(_with_arrays(part, arrays) for part in value["csr"]), shape=tuple(value["shape"])
+            )
         return {key: _with_arrays(item, arrays) for key, item in value.items()}
     return [_with_arrays(item, arrays) for item in value] if isinstance(value, list) else value

@@ -14,7 +14,9 @@ def made_feasible(x, sets) -> tuple[dict, object]:
     if not sets:
         return x, 0.0
     held = _held_exactly(x, sets)
-    violations = [s.part.violation(s.map.forward(held[0])).high for k, s in enumerate(sets) if k not in held[1]]
+    violations = [
+        s.part.violation(s.map.forward(held[0])).high for k, s in enumerate(sets) if k not in held[1]
+    ]
     before = [s.part.violation(s.map.forward(x)).high for s in sets]
     after = max((float(v) for v in violations), default=0.0)
     worst = max(float(v) for v in before)
@@ -70,7 +72,13 @@ def _held_exactly(x, sets):
 
 def _is_plain(map) -> bool:
     e = map.entries[0]
-    return len(map.entries) == 1 and e["left"] is None and e["right"] is None and e["coefficient"] == 1.0 and map.offset is None
+    return (
+        len(map.entries) == 1
+        and e["left"] is None
+        and e["right"] is None
+        and e["coefficient"] == 1.0
+        and map.offset is None
+    )
 
 
 def _is_column_sum(map) -> bool:

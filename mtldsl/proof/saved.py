@@ -23,7 +23,15 @@ __all__ = ["SolutionCertificate", "describe_form", "same_model", "save_proof"]
 
 
 def save_proof(
-    path, form: NormalForm, blocks: Blocks, loss_duals, function_duals, claimed: dict, region: dict, *, data: bool = False
+    path,
+    form: NormalForm,
+    blocks: Blocks,
+    loss_duals,
+    function_duals,
+    claimed: dict,
+    region: dict,
+    *,
+    data: bool = False,
 ) -> Path:
     """Write what `mtldsl verify` reads. loss_duals and function_duals: the final multipliers of the bound, stationary and scaled.
 
@@ -35,9 +43,13 @@ def save_proof(
         one |= _multipliers(loss, dual)
     for one, dual in zip(described["functions"], function_duals, strict=True):
         one["multipliers"] = None if dual is None else np.array(dual, dtype=float)
-    region = {name: np.array(np.broadcast_to(B, form.shapes[name]), dtype=float) for name, B in region.items()}
+    region = {
+        name: np.array(np.broadcast_to(B, form.shapes[name]), dtype=float) for name, B in region.items()
+    }
     point = {name: np.array(array, dtype=float) for name, array in blocks.items()}
-    return write_proof(path, {**described, "point": point, "claimed": claimed, "region": region}, sets if data else None)
+    return write_proof(
+        path, {**described, "point": point, "claimed": claimed, "region": region}, sets if data else None
+    )
 
 
 def describe_form(form: NormalForm, sets: list[DataArrays] | None = None) -> dict:
@@ -68,7 +80,9 @@ def describe_form(form: NormalForm, sets: list[DataArrays] | None = None) -> dic
     return {
         "model": form.typed,
         "constant": float(form.constant),
-        "blocks": [{"name": b.name, "shape": list(b.shape), "intercept_of": b.intercept_of} for b in form.blocks],
+        "blocks": [
+            {"name": b.name, "shape": list(b.shape), "intercept_of": b.intercept_of} for b in form.blocks
+        ],
         "data": [{"hashes": own, "shared": one.shared} for own, one in zip(hashes, sets, strict=True)],
         "losses": losses,
         "functions": functions,
@@ -81,16 +95,26 @@ def _data_of(loss) -> DataArrays:
     truth, weights = loss.truth, loss.tasks.sample_weights
     n, K = truth.shape
     y = np.where(truth.T > 0, 1.0, -1.0).ravel()  # label after label, as the tasks of labels have it
-    return DataArrays(loss.tasks.X, y, np.full(K, n), True, None, None if weights is None else np.tile(weights[:n], K))
+    return DataArrays(
+        loss.tasks.X, y, np.full(K, n), True, None, None if weights is None else np.tile(weights[:n], K)
+    )
 
 
 def _map(map: LinearMap) -> dict:
     return {
         "entries": [
-            {"block": e.block, "coefficient": float(e.coefficient), "left": _matrix(e.left), "right": _matrix(e.right)} for e in map.entries
+            {
+                "block": e.block,
+                "coefficient": float(e.coefficient),
+                "left": _matrix(e.left),
+                "right": _matrix(e.right),
+            }
+            for e in map.entries
         ],
         "shape": list(map.shape),
-        "offset": None if map.offset is None else np.array(np.broadcast_to(map.offset, map.shape), dtype=float),
+        "offset": None
+        if map.offset is None
+        else np.array(np.broadcast_to(map.offset, map.shape), dtype=float),
     }
 
 
@@ -187,12 +211,23 @@ class SolutionCertificate:
         """
         proof = self.certificate.proof
         if proof is None or not proof.loss_duals:
-            raise ModelError(f"certificate.save({str(path)!r}): there is no bound to save: {self.certificate.note or 'none was formed'}")
+            raise ModelError(
+                f"certificate.save({str(path)!r}): there is no bound to save: {self.certificate.note or 'none was formed'}"
+            )
         claimed = {
             "objective": self.objective, "dual_bound": self.dual_bound, "violation": self.violation, "tol": self.tol,
             "status": self.status, "scale": self.certificate.scale,
         }  # fmt: skip
-        return save_proof(path, self.form, self.blocks, proof.loss_duals, proof.function_duals, claimed, proof.region, data=data)
+        return save_proof(
+            path,
+            self.form,
+            self.blocks,
+            proof.loss_duals,
+            proof.function_duals,
+            claimed,
+            proof.region,
+            data=data,
+        )
 
     def __repr__(self) -> str:
         return f"<certificate: {self.dual_bound:.10g} <= optimum <= {self.objective:.10g}>"
@@ -204,7 +239,9 @@ class SolutionCertificate:
 
 def _numbers_only(objective, dual_bound, violation, tol, status) -> SolutionCertificate:
     note = "it was not kept in a copy of the solution; solve again"
-    return SolutionCertificate(Certificate(objective, dual_bound, violation, 0.0, note), None, {}, tol, status)
+    return SolutionCertificate(
+        Certificate(objective, dual_bound, violation, 0.0, note), None, {}, tol, status
+    )
 
 
 def same_model(form: NormalForm, proof: dict) -> bool:
@@ -212,7 +249,11 @@ def same_model(form: NormalForm, proof: dict) -> bool:
     own = describe_form(form)
     return all(_equal(own[key], proof[key]) for key in ("constant", "blocks", "data")) and all(
         len(own[key]) == len(proof[key])
-        and all(_equal(mine[name], its.get(name)) for mine, its in zip(own[key], proof[key], strict=True) for name in mine)
+        and all(
+            _equal(mine[name], its.get(name))
+            for mine, its in zip(own[key], proof[key], strict=True)
+            for name in mine
+        )
         for key in ("losses", "functions")
     )
 

@@ -25,7 +25,10 @@ def spectral_norm(W: Interval) -> Interval:
 def trace_norm(W: Interval) -> Interval:
     """Of the sum of singular values; from below, <W, U V^T> / (||U|| ||V||)."""
     U, s, Vt, sizes, rest = _decomposed(W)
-    total = Interval.of(s, W.exact).sum() * sizes + rest * Interval.of(float(max(1, min(W.shape))), W.exact).sqrt()
+    total = (
+        Interval.of(s, W.exact).sum() * sizes
+        + rest * Interval.of(float(max(1, min(W.shape))), W.exact).sqrt()
+    )
     shown = (W * product(Interval.of(U, W.exact), Interval.of(Vt, W.exact))).sum() / sizes
     return Interval(np.maximum(shown.low, 0), total.high)
 

@@ -19,7 +19,7 @@ from mtldsl.proof.canonical_data import DataArrays
 from mtldsl.proof.checked_functions import FUNCTIONS, NotChecked
 from mtldsl.proof.checked_labellings import LabelGraphPart, StructuredPart
 from mtldsl.proof.checked_losses import SCALAR_LOSSES, SquareRootPart, SumPart
-from mtldsl.proof.enclosures import Interval, maximum, product
+from mtldsl.proof.enclosures import Interval, product
 from mtldsl.proof.proof_file import read_proof
 from mtldsl.proof.repairs import made_feasible
 
@@ -68,8 +68,13 @@ class Verdict:
     def __str__(self) -> str:
         if self.unchecked:
             return "\n".join([*(f"not checked: {what}" for what in self.unchecked), *self.notes])
-        said = [f"optimum in [{_outward(self.low, -1)}, {_outward(self.high, 1)}], relative gap {self.relative_gap:.1e}"]
-        said += [f"for all {name} with entries up to {_range(bound)} in absolute value" for name, bound in self.region.items()]
+        said = [
+            f"optimum in [{_outward(self.low, -1)}, {_outward(self.high, 1)}], relative gap {self.relative_gap:.1e}"
+        ]
+        said += [
+            f"for all {name} with entries up to {_range(bound)} in absolute value"
+            for name, bound in self.region.items()
+        ]
         if self.violation > 0:
             said.append(
                 f"the point violates constraints by at most {self.violation:.1e}: the upper end is for the constraints relaxed by that"
@@ -117,7 +122,10 @@ def verify_proof(path, *data, exact: bool = False) -> Verdict:
     given = [DataArrays.of_tasks(one) if hasattr(one, "is_shared") else one for one in _flat(data)]
     matched = _matched(proof, stored, given, path)
     if exact:
-        work = sum(one.inputs.shape[0] * one.inputs.shape[1] * max(1, proof["blocks"][0]["shape"][1]) for one in matched)
+        work = sum(
+            one.inputs.shape[0] * one.inputs.shape[1] * max(1, proof["blocks"][0]["shape"][1])
+            for one in matched
+        )
         if work > _MOST_EXACT:
             raise DataError(
                 f"verify({str(path)!r}, exact=True): {work:,} products of rational numbers are too many (up to {_MOST_EXACT:,}); "
@@ -144,10 +152,16 @@ def _matched(proof, stored, given, path) -> list[DataArrays]:
                     f"verify({str(path)!r}): the proof does not hold its data; give the tasks, or a file with them "
                     f"({', '.join(wanted)})"
                 )
-            nearest = max((hashes for _, hashes in pool), key=lambda h: sum(h.get(n) == v for n, v in wanted.items()))
-            wrong = sorted(n for n in wanted.keys() | nearest.keys() if wanted.get(n) != nearest.get(n)) or ["the layout"]
+            nearest = max(
+                (hashes for _, hashes in pool), key=lambda h: sum(h.get(n) == v for n, v in wanted.items())
+            )
+            wrong = sorted(n for n in wanted.keys() | nearest.keys() if wanted.get(n) != nearest.get(n)) or [
+                "the layout"
+            ]
             of = f" of data set {k + 1} of {len(proof['data'])}" if len(proof["data"]) > 1 else ""
-            raise DataError(f"verify({str(path)!r}): {', '.join(wrong)}{of} differs from what the proof is about (SHA-256)")
+            raise DataError(
+                f"verify({str(path)!r}): {', '.join(wrong)}{of} differs from what the proof is about (SHA-256)"
+            )
         found.append(fitting[0])
     return found
 
@@ -224,7 +238,9 @@ class _Loss:
             raise NotChecked(self.word)
         multipliers = described["multipliers"]
         size = len(data.targets)
-        self.u = Interval.of(np.zeros(size) if self.graph else np.asarray(multipliers, float).reshape(size), exact)
+        self.u = Interval.of(
+            np.zeros(size) if self.graph else np.asarray(multipliers, float).reshape(size), exact
+        )
 
     def scores(self, W: Interval) -> Interval:
         """X_i w_i, flat."""
@@ -233,7 +249,10 @@ class _Loss:
             flat = product(data.inputs, W).T
             kept = slice(None) if data.mask is None or self.graph else data.mask.T.ravel()
             return flat.reshape(-1)[kept]
-        parts = [product(data.inputs[a:b], W[:, i]) for i, (a, b) in enumerate(zip(data.offsets[:-1], data.offsets[1:], strict=True))]
+        parts = [
+            product(data.inputs[a:b], W[:, i])
+            for i, (a, b) in enumerate(zip(data.offsets[:-1], data.offsets[1:], strict=True))
+        ]
         return Interval(np.concatenate([p.low for p in parts]), np.concatenate([p.high for p in parts]))
 
     def predictions(self, x) -> Interval:
@@ -254,7 +273,9 @@ class _Loss:
         else:
             ends = list(zip(data.offsets[:-1], data.offsets[1:], strict=True))
             parts = [product(data.inputs[a:b].T, u[a:b]) for a, b in ends]
-            image = Interval(np.stack([p.low for p in parts], axis=1), np.stack([p.high for p in parts], axis=1))
+            image = Interval(
+                np.stack([p.low for p in parts], axis=1), np.stack([p.high for p in parts], axis=1)
+            )
         self.map.add_adjoint(image, into)
         for name in self.intercepts:
             into[name] = into[name] + u.sums(data.offsets[:-1]).reshape(1, -1)
@@ -268,9 +289,14 @@ class _Function:
         self.c = Interval.of(float(described["coefficient"]), exact)
         if not self.c.low > 0:
             raise NotChecked(f"{self.word} with a coefficient that is not positive")
-        self.part = FUNCTIONS[self.word]({**described["parameters"], "word": self.word}, self.map.shape, exact)
+        self.part = FUNCTIONS[self.word](
+            {**described["parameters"], "word": self.word}, self.map.shape, exact
+        )
         given = described["multipliers"]
-        self.v = Interval.of(np.zeros(self.map.shape) if given is None else np.asarray(given, float).reshape(self.map.shape), exact)
+        self.v = Interval.of(
+            np.zeros(self.map.shape) if given is None else np.asarray(given, float).reshape(self.map.shape),
+            exact,
+        )
 
 
 class _Check:
@@ -280,7 +306,11 @@ class _Check:
     def verdict(self) -> Verdict:
         proof = self.proof
         found = Verdict(proof["model"], -np.inf, np.inf, False, proof["claimed"], exact=self.exact)
-        refused = [f"{one['word']}: not convex, no bound to verify" for one in proof["functions"] if not one["convex"]]
+        refused = [
+            f"{one['word']}: not convex, no bound to verify"
+            for one in proof["functions"]
+            if not one["convex"]
+        ]
         self.losses, self.functions = [], []
         for described in proof["losses"]:
             self._read(refused, self.losses, lambda d=described: _Loss(d, self.data[d["data"]], self.exact))
@@ -323,7 +353,10 @@ class _Check:
     # ------------------------------------------------------------------------------------------- upper end
 
     def primal(self, found: Verdict) -> tuple[float, float]:
-        x = {one["name"]: Interval.of(self.proof["point"][one["name"]], self.exact) for one in self.proof["blocks"]}
+        x = {
+            one["name"]: Interval.of(self.proof["point"][one["name"]], self.exact)
+            for one in self.proof["blocks"]
+        }
         x, violation = made_feasible(x, [f for f in self.functions if f.part.is_set])
         total = Interval.of(float(self.proof["constant"]), self.exact)
         for loss in self.losses:
@@ -347,13 +380,18 @@ class _Check:
     def dual(self, found: Verdict) -> float:
         u = [loss.part.inside(loss.u) for loss in self.losses]
         v = [f.part.inside(f.v / f.c) * f.c for f in self.functions]
-        left = {one["name"]: np.ones(one["shape"], dtype=bool) for one in self.proof["blocks"]}  # entries that no term has taken
+        left = {
+            one["name"]: np.ones(one["shape"], dtype=bool) for one in self.proof["blocks"]
+        }  # entries that no term has taken
         self._balance_intercepts(u, left)
         r = self.residual(u, v)
         for k in sorted(range(len(v)), key=lambda k: not self.functions[k].part.finite_dual):
             self._give(k, v, r, left)
         paid = self._pay(r, left, found)
-        gauge = max((f.part.gauge(dual / f.c).high.item() for f, dual in zip(self.functions, v, strict=True)), default=0)
+        gauge = max(
+            (f.part.gauge(dual / f.c).high.item() for f, dual in zip(self.functions, v, strict=True)),
+            default=0,
+        )
         if not np.isfinite(float(gauge)):
             return -np.inf
         t = Interval.of(1.0, self.exact)
@@ -427,4 +465,8 @@ def _float(end, side: int) -> float:
     """A float64 number on that side."""
     x = float(end)
     exact = np.asarray(end).dtype == object
-    return float(np.nextafter(x, side * np.inf)) if exact and (end.item() - type(end.item())(x)) * side > 0 else x
+    return (
+        float(np.nextafter(x, side * np.inf))
+        if exact and (end.item() - type(end.item())(x)) * side > 0
+        else x
+    )

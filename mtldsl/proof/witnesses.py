@@ -35,7 +35,11 @@ def labellings_of(loss: LabelGraphTerm, dual: LabelDual) -> dict | None:
     random = dual.labellings
     if random is not None:
         labels, weights, starts = random.labels, np.maximum(random.weights, 0.0), np.asarray(random.starts)
-        return {"labels": np.asarray(labels, np.uint8), "weights": dual.share * weights, "starts": starts.astype(np.int64)}
+        return {
+            "labels": np.asarray(labels, np.uint8),
+            "weights": dual.share * weights,
+            "starts": starts.astype(np.int64),
+        }
     K = loss.cliques.n_labels
     if K > _ENUMERATED:
         return None
@@ -76,5 +80,11 @@ def _of_largest_entropy(vertices, mean) -> np.ndarray:
         top = values.max()
         return top + np.log(np.exp(values - top).sum()) - mean @ x, p @ vertices - mean
 
-    found = minimize(value, np.zeros(mean.size), jac=True, method="L-BFGS-B", options={"maxiter": 1000, "gtol": 1e-12, "ftol": 1e-16})
+    found = minimize(
+        value,
+        np.zeros(mean.size),
+        jac=True,
+        method="L-BFGS-B",
+        options={"maxiter": 1000, "gtol": 1e-12, "ftol": 1e-16},
+    )
     return _softmax(vertices @ found.x)

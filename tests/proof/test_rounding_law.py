@@ -43,7 +43,14 @@ def _names(kind):
 
 
 def test_every_atom_is_measured_or_named():
-    known = {*SCALAR_LOSSES, "square_root_loss", "structured_hinge", "clique_hinge", "pairwise_log_loss", *FUNCTIONS}
+    known = {
+        *SCALAR_LOSSES,
+        "square_root_loss",
+        "structured_hinge",
+        "clique_hinge",
+        "pairwise_log_loss",
+        *FUNCTIONS,
+    }
     atoms = {name for name, cls in REGISTRY.items() if issubclass(cls, (Loss, MatrixFunction))}
     assert atoms - known == UNCOVERED.keys() - {"pairwise_log_loss"}
     for name in UNCOVERED.keys() - {"mkl_norm", "pairwise_log_loss"}:
@@ -99,7 +106,9 @@ def test_losses(name, scale):
         exact = Interval.of(u, True)
         inside = part.inside(exact)
         moved = float(np.max(np.abs((inside - exact).middle), initial=0.0))
-        assert moved <= UNITS * EPS * max(1.0, np.abs(u).max())  # what float64 calls inside the domain is, but for rounding
+        assert moved <= UNITS * EPS * max(
+            1.0, np.abs(u).max()
+        )  # what float64 calls inside the domain is, but for rounding
         assert _off(conjugate, part.conjugate(inside, Interval.of(1.0, True))) <= UNITS * EPS * size
 
 
@@ -108,8 +117,14 @@ def _label_graph(atom, scale, rng):
     labels = rng.integers(0, 2, size=(6, cliques.n_labels))
     scores = _scaled(rng.normal(size=(6, cliques.n_entries)), scale, rng)
     y = cliques.indicators(labels).T.ravel()
-    data = DataArrays(np.zeros((6, 1)), np.where(labels.T > 0, 1.0, -1.0).ravel(), np.full(cliques.n_labels, 6), True)
-    parameters = {"n_labels": cliques.n_labels, "members": cliques.members, "loss": getattr(atom, "loss", None)}
+    data = DataArrays(
+        np.zeros((6, 1)), np.where(labels.T > 0, 1.0, -1.0).ravel(), np.full(cliques.n_labels, 6), True
+    )
+    parameters = {
+        "n_labels": cliques.n_labels,
+        "members": cliques.members,
+        "loss": getattr(atom, "loss", None),
+    }
     part = LabelGraphPart(atom.name, parameters, Interval.of(np.ones(1), True), data, True, None)
     z = atom.flat(scores)
     value = atom.value(z, y)
@@ -131,7 +146,13 @@ def test_functions_of_matrices(name, scale):
         elif isinstance(atom, Set):
             violation = atom.violation(W)
             bound = np.asarray(getattr(atom, "bound", 0.0), float)
-            size = violation + np.abs(W).sum() + np.abs(bound[np.isfinite(bound)]).max(initial=0.0) + getattr(atom, "radius", 0.0) + getattr(atom, "total", 0.0)
+            size = (
+                violation
+                + np.abs(W).sum()
+                + np.abs(bound[np.isfinite(bound)]).max(initial=0.0)
+                + getattr(atom, "radius", 0.0)
+                + getattr(atom, "total", 0.0)
+            )
             assert _off(violation, part.violation(Interval.of(W, True))) <= UNITS * EPS * size
         if getattr(atom, "norm", False):
             gauge = atom.dual_gauge(Z)

@@ -82,7 +82,9 @@ def test_a_bound_that_holds_for_some_weights_says_for_which(tmp_path):
 def test_a_point_outside_the_constraints_is_said_to_be(tmp_path):
     tasks = models.shared(2)
     L, S = mtl.Weights(tasks, name="L"), mtl.Weights(tasks, name="S")
-    problem = mtl.minimize(mtl.squared_loss(L + S, tasks) + mtl.l1_norm(L) + mtl.ridge(S), subject_to=[L + S <= 0.5])
+    problem = mtl.minimize(
+        mtl.squared_loss(L + S, tasks) + mtl.l1_norm(L) + mtl.ridge(S), subject_to=[L + S <= 0.5]
+    )
     path = problem.solve(tol=1e-6).certificate.save(tmp_path / "two")
     proof, _ = read_proof(path)
     proof["point"]["S"] = proof["point"]["S"] + 1e-4  # a constraint on two blocks at once is not repaired
@@ -123,7 +125,11 @@ def test_other_data_are_refused_by_the_name_of_the_array(solved, tmp_path):
     (tasks,) = tasks_of(problem)
     with pytest.raises(DataError, match="does not hold its data"):
         mtl.verify_proof(path)
-    X, y, s = np.array(tasks.X), tasks.targets.reshape(tasks.n_tasks, -1).T, tasks.sample_weights.reshape(tasks.n_tasks, -1).T
+    X, y, s = (
+        np.array(tasks.X),
+        tasks.targets.reshape(tasks.n_tasks, -1).T,
+        tasks.sample_weights.reshape(tasks.n_tasks, -1).T,
+    )
     assert mtl.verify_proof(path, mtl.Tasks.shared(X, y, sample_weights=s)).confirmed
     X[0, 0] = np.nextafter(X[0, 0], 9)
     with pytest.raises(DataError, match=r": X differs from what the proof is about"):
