@@ -182,7 +182,9 @@ def labels(word, m, edges="all", regularizer=None):
         X, Y = data(max(20, int(2000 * scale[0])), 50, m_, "sign")
         tasks = mtl.Tasks.shared(X, Y)
         U, V = mtl.NodeWeights(tasks), mtl.EdgeWeights(tasks, edges=edges)
-        return mtl.minimize(word(U, V, tasks) + 0.01 * mtl.ridge(U) + 0.01 * (regularizer or mtl.ridge)(V)), {}
+        return mtl.minimize(
+            word(U, V, tasks) + 0.01 * mtl.ridge(U) + 0.01 * (regularizer or mtl.ridge)(V)
+        ), {}
 
     return build
 
@@ -190,7 +192,9 @@ def labels(word, m, edges="all", regularizer=None):
 MODELS |= {
     "cliques of 10": labels(mtl.clique_hinge, 10),
     "cliques of 30": labels(mtl.clique_hinge, 30),
-    "cliques of 14, k support": labels(mtl.clique_hinge, 14, "all", lambda V: mtl.half_squared_k_support_norm(V, r=2)),
+    "cliques of 14, k support": labels(
+        mtl.clique_hinge, 14, "all", lambda V: mtl.half_squared_k_support_norm(V, r=2)
+    ),
     "pairwise log": labels(mtl.pairwise_log_loss, 8),
 }
 
@@ -254,7 +258,9 @@ def main():
         for k, kind in enumerate(("seconds", "CPU seconds")):
             values = np.array([row[k] for row in rows if np.isfinite(row[k])])
             if len(values):
-                print(f"{kind} {title}: n {len(values)}, median {np.median(values):.2f}, max {values.max():.2f}")
+                print(
+                    f"{kind} {title}: n {len(values)}, median {np.median(values):.2f}, max {values.max():.2f}"
+                )
 
 
 if __name__ == "__main__":

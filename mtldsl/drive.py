@@ -28,6 +28,9 @@ log = logging.getLogger("mtldsl")
 #: the reference is tried after a fast solver stalls only up to this many scalars of data and unknowns
 _SMALL_ENOUGH_FOR_REFERENCE = 200_000
 
+#: a bound is computed even after Ctrl-C up to this many scalars of data (measured: a second where multipliers need least squares)
+_QUICK_TO_BOUND = 1_000_000
+
 
 @dataclass
 class Outcome:
@@ -178,15 +181,21 @@ class Watcher:
             self.bound, self.note = dual_bound(self.form, self.blocks)
 
     def settle(self, bound_optimum: bool = True) -> None:
-        """After an interruption before the end of the first look: the certificate of zero, or no more than its objective."""
+        """After an interruption before the end of the first look: the certificate of zero; no more than its objective where a bound
+        may take as long as what was interrupted.
+        """
         if np.isfinite(self.objective):
             return
+        size = sum(loss.tasks.n_samples * loss.tasks.n_features for loss in self.form.losses)
+        bound_optimum = bound_optimum and size <= _QUICK_TO_BOUND
         seen = certify(
             self.form, self.blocks, structures=self.structures, scale=self.scale, bound_optimum=bound_optimum
         )
         self.objective, self.violation, self.stationarity = seen.objective, seen.violation, seen.stationarity
         if self.bound == -np.inf:
             self.bound, self.note = seen.dual_bound, seen.note
+            if not bound_optimum and not self.note:
+                self.note = "stopped before a bound was computed"
 
     def _record(self, point: Point, seen: Certificate) -> None:
         self.history.append(

@@ -12,6 +12,8 @@ import pytest
 
 import mtldsl as mtl
 from mtldsl import stops
+from mtldsl.solvers.solver import Point
+from tests.models import shared
 
 #: Promised is one second; a machine at work on other things is given more.
 SECONDS = 8.0
@@ -343,3 +345,98 @@ def test_a_function_is_compiled_as_a_whole_though_the_time_is_up():
             pass
     assert len(total.signatures) == 1
     assert total(np.ones(6)) == pytest.approx(4.0)
+
+
+# ------------------------------------------------------------------------------------------------- time limits
+
+
+def small():
+    tasks = shared(0, n=8)
+    W = mtl.Weights(tasks)
+    return mtl.minimize(mtl.squared_loss(W, tasks) + mtl.l21_norm(W))
+
+
+def deaf(*_, **__):
+    """A solver that never asks for the time."""
+    while True:
+        time.sleep(0.01)
+
+
+def test_a_solver_that_does_not_ask_for_the_time_is_left(monkeypatch):
+    problem = small()
+    monkeypatch.setattr("mtldsl.solvers.admm.SOLVER.solve", deaf)
+    started = time.monotonic()
+    solution = problem.solve("admm", max_seconds=0.2)
+    assert time.monotonic() - started < 0.2 + SECONDS
+    assert solution.status == "time_limit" and not solution.interrupted
+    assert solution.objective == pytest.approx(problem.form().value(solution.blocks))
+    assert solution.dual_bound == -np.inf and solution.note == "stopped before a bound was computed"
+    assert signal.getsignal(signal.SIGALRM) == signal.SIG_DFL
+    assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
+
+
+def test_the_best_point_is_that_of_the_last_look_where_a_solver_is_left(monkeypatch):
+    problem = small()
+    optimum = problem.solve(tol=1e-9)
+
+    def one_look(form, *, watch, **_):
+        watch(Point({"W": 0.9 * optimum.W}))
+        deaf()
+
+    monkeypatch.setattr("mtldsl.solvers.admm.SOLVER.solve", one_look)
+    solution = problem.solve("admm", tol=1e-9, max_seconds=0.2)
+    assert solution.status == "time_limit" and len(solution.history) == 1
+    np.testing.assert_array_equal(solution.W, 0.9 * optimum.W)
+    assert np.isfinite(solution.gap)
+
+
+def test_several_starts_have_a_limit_each(monkeypatch):
+    tasks = shared(0, n=8)
+    W = mtl.Weights(tasks)
+    problem = mtl.minimize(mtl.absolute_loss(W, tasks) + mtl.log_rank(W, eps=0.01))
+    monkeypatch.setattr("mtldsl.solvers.alternating.SOLVER.solve", deaf)
+    solution = problem.solve("alternating", starts=2, max_seconds=0.1)
+    assert [row["status"] for row in solution.starts] == ["time_limit"] * 2
+
+
+def test_alarms_of_the_program_are_left_alone():
+    rung = []
+    before = signal.signal(signal.SIGALRM, lambda *_: rung.append(1))
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.05)
+        with stops.time_limit(0.01), stops.at_once():
+            until = time.monotonic() + SECONDS
+            while not rung and time.monotonic() < until:
+                time.sleep(0.01)
+            assert stops.remaining() < 0.0
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, before)
+    assert rung == [1]
+
+
+def test_of_two_limits_the_earlier_counts():
+    assert stops.remaining() == np.inf
+    with stops.time_limit(50.0):
+        with stops.time_limit(100.0):
+            assert stops.remaining() <= 50.0
+        with stops.time_limit(10.0):
+            assert stops.remaining() <= 10.0
+        with stops.time_limit(None):
+            assert 10.0 < stops.remaining() <= 50.0
+    assert stops.remaining() == np.inf
+
+
+def test_what_is_done_as_a_whole_is_not_left_in_the_middle():
+    done = []
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt), stops.heard(), stops.at_once():
+            with stops.kept():
+                signal.raise_signal(signal.SIGINT)
+                done.append("whole")
+            done.append("never")
+    finally:
+        signal.signal(signal.SIGINT, before)
+        stops._state.last = -np.inf  # the next is a first
+    assert done == ["whole"]
