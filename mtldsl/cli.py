@@ -38,6 +38,12 @@ def main(arguments: list[str] | None = None) -> int:
         print_error(error)
         # what a user asked for was checked before: a solver's error is a failure to solve
         return FAILED if isinstance(error, SolverError) else BAD_INPUT
+    except MemoryError as error:
+        print(
+            f"mtldsl: there is not enough memory ({error}); take fewer rows, features or tasks",
+            file=sys.stderr,
+        )
+        return FAILED
     except KeyboardInterrupt:
         print("mtldsl: interrupted before a point was found", file=sys.stderr)
         return stops.exit_code()

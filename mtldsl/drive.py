@@ -13,6 +13,7 @@ from mtldsl.compile.choose import LAST, candidates, fast_candidates, get_solver,
 from mtldsl.compile.normal_form import Blocks, NormalForm
 from mtldsl.compile.structure_term import Structures
 from mtldsl.errors import InfeasibleError, ModelError, SolverError
+from mtldsl.memory import memory_errors
 from mtldsl.proof.bound import Bound
 from mtldsl.proof.certificate import Certificate, certify, dual_bound, objective_scale
 from mtldsl.proof.infeasibility import feasibility
@@ -256,6 +257,7 @@ def drive(
                 stops.time_limit(watcher.remaining),
                 stops.at_once(),
                 breakdowns(name),
+                memory_errors(name),
             ):
                 point = chosen.solve(
                     form,

@@ -3,14 +3,68 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path, PurePosixPath
 
-from mtldsl.errors import SolverError
+from mtldsl.errors import MTLError, SolverError
 
-__all__ = ["available_memory", "require_memory"]
+__all__ = ["as_dense", "available_memory", "gib", "memory_errors", "require_memory"]
+
+#: Bytes that are never asked about: asking takes 0.1 ms.
+_SMALL = 1 << 10
+
+#: What a control group without a limit says in version 1, about.
+_NO_LIMIT = 2.0**60
 
 
 def available_memory() -> float:
-    """Bytes that can be had now; inf where the system does not say."""
+    """Bytes that this process can have now, the least of: what the system has, what its control groups (containers, batch systems) leave,
+    and what its own limit on addresses leaves; inf where nothing is said."""
+    return min(_of_system(), _of_groups(Path("/")), _of_process())
+
+
+def require_memory(size: float, what: str, advice: str, error: type[MTLError] = SolverError) -> None:
+    """`error` where `size` bytes are more than there are: what needs them, and what to write instead.
+
+    >>> require_memory(1e18, "closed_form's system", "choose conjugate_gradient")
+    Traceback (most recent call last):
+    mtldsl.errors.SolverError: closed_form's system needs 9.31e+08 GiB of memory, and ... GiB are there; choose conjugate_gradient
+    """
+    if size < _SMALL:
+        return
+    available = available_memory()
+    if size > available:
+        raise error(f"{what} needs {gib(size)} of memory, and {gib(available)} are there; {advice}")
+
+
+def as_dense(X, what: str, advice: str, error: type[MTLError] = SolverError):
+    """X as a dense array; `error` where a sparse one would not fit."""
+    if not hasattr(X, "toarray"):
+        return X
+    require_memory(float(X.shape[0]) * X.shape[1] * X.dtype.itemsize, what, advice, error)
+    return X.toarray()
+
+
+@contextmanager
+def memory_errors(who: str) -> Iterator[None]:
+    """MemoryError as SolverError: what was not foreseen, and the system refused."""
+    try:
+        yield
+    except MemoryError as error:
+        said = str(error).rstrip(".") or "the system refused more"
+        raise SolverError(
+            f"{who} needs more memory than the {gib(available_memory())} that are there ({said}); select features, take fewer rows or "
+            "tasks, or name another solver"
+        ) from error
+
+
+def gib(size: float) -> str:
+    return f"{size / 2**30:.3g} GiB"
+
+
+def _of_system() -> float:
     try:
         with open("/proc/meminfo") as file:
             for line in file:
@@ -24,15 +78,52 @@ def available_memory() -> float:
         return float("inf")
 
 
-def require_memory(size: float, what: str, advice: str) -> None:
-    """SolverError where `size` bytes are more than there are: what needs them, and what to write instead.
+def _of_process() -> float:
+    try:
+        import resource
 
-    >>> require_memory(1e18, "closed_form's system", "choose conjugate_gradient")
-    Traceback (most recent call last):
-    mtldsl.errors.SolverError: closed_form's system needs 1e+09 GB of memory, and ... GB are there; choose conjugate_gradient
-    """
-    available = available_memory()
-    if size > available:
-        raise SolverError(
-            f"{what} needs {size / 1e9:.3g} GB of memory, and {available / 1e9:.3g} GB are there; {advice}"
-        )
+        limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+        if limit == resource.RLIM_INFINITY:
+            return float("inf")
+        used = int(Path("/proc/self/statm").read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")
+    except (ImportError, OSError, ValueError):
+        return float("inf")
+    return max(0.0, float(limit - used))
+
+
+def _of_groups(root: Path) -> float:
+    return min((_left(*group) for group in _groups(root)), default=float("inf"))
+
+
+@cache
+def _groups(root: Path) -> list[tuple[Path, str, str, str]]:
+    """The control groups of this process, each with all above it, that have a limit: of version 2, and the memory controller of version 1."""
+    try:
+        lines = (root / "proc/self/cgroup").read_text().splitlines()
+    except OSError:
+        return []
+    found = []
+    for line in lines:
+        _, controllers, path = line.split(":", 2)
+        if controllers == "":
+            top, names = "sys/fs/cgroup", ("memory.max", "memory.current", "inactive_file")
+        elif "memory" in controllers.split(","):
+            top = "sys/fs/cgroup/memory"
+            names = ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
+        else:
+            continue
+        own = PurePosixPath(path.lstrip("/"))
+        # in a container, only some of them can be seen
+        found += [(root / top / group, *names) for group in (own, *own.parents)]
+    return [group for group in found if _left(*group) < _NO_LIMIT]
+
+
+def _left(folder: Path, limit: str, usage: str, idle: str) -> float:
+    try:
+        most = int((folder / limit).read_text())  # "max" is none
+        used = int((folder / usage).read_text())
+        counts = dict(line.split() for line in (folder / "memory.stat").read_text().splitlines())
+    except (OSError, ValueError):
+        return float("inf")
+    # files that were read are counted, and given up where memory is needed
+    return max(0.0, float(most - used + int(counts.get(idle, 0))))

@@ -15,6 +15,7 @@ from mtldsl.label_solution import OverLabels, is_list_of_matrices
 from mtldsl.learned import LearnedMatrix
 from mtldsl.learned_graph import LearnedGraph
 from mtldsl.learned_weights import LearnedWeights
+from mtldsl.memory import require_memory
 from mtldsl.proof.stationarity import NO_GLOBAL, Stationarity
 from mtldsl.scoring import checked_metrics, r_squared, score_of
 from mtldsl.storage import read_fields, write_fields
@@ -233,7 +234,15 @@ class Solution(OverLabels):
                 )
             shift = np.zeros(len(X)) if self.intercept is None else self.intercept
             return [self._inputs(Xi) @ self.coef[:, i] + shift[i] for i, Xi in enumerate(X)]
-        z = self._inputs(X) @ self.coef
+        inputs = self._inputs(X)
+        n, m = inputs.shape[0], self.coef.shape[1]
+        require_memory(
+            16.0 * n * m,
+            f"predict: {n:,} rows for {m:,} tasks",
+            "predict part by part, such as predict(X[:100_000])",
+            DataError,
+        )
+        z = inputs @ self.coef
         return z if self.intercept is None else z + self.intercept
 
     def _inputs(self, X):

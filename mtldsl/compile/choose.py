@@ -51,7 +51,10 @@ def refusal(solver, form: NormalForm) -> str | None:
     if not form.is_convex and not getattr(solver, "takes_nonconvex", False):
         culprit = next(f for f in form.functions if not f.atom.convex)
         return f"{culprit.typed} is not convex."
-    return solver.refuses(form)
+    try:
+        return solver.refuses(form)
+    except SolverError as error:  # even the question is too large for the memory there is
+        return f"{error}."
 
 
 def answers(form: NormalForm, names: Iterable[str] = SOLVERS) -> list[Answer]:

@@ -16,6 +16,7 @@ import numpy as np
 from scipy import sparse
 
 from mtldsl.atoms.function import Loss, MatrixFunction, Regularizer, Set
+from mtldsl.memory import require_memory
 
 if TYPE_CHECKING:
     from mtldsl.tasks import Tasks
@@ -321,8 +322,19 @@ class NormalForm:
     def weight_blocks(self) -> tuple[Block, ...]:
         return tuple(block for block in self.blocks if block.intercept_of is None)
 
+    @cached_property
+    def _fits(self) -> bool:
+        """SolverError where a solve, which holds a few points, would not fit into memory; asked once."""
+        shapes = [block.shape for block in self.blocks]
+        require_memory(
+            4.0 * 8.0 * sum(float(rows) * columns for rows, columns in shapes),
+            f"a model with {' + '.join(f'{rows:,} x {columns:,}' for rows, columns in shapes)} unknowns",
+            "select features, or hash or project them, or take fewer tasks, first",
+        )
+        return True
+
     def zeros(self) -> Blocks:
-        return {block.name: np.zeros(block.shape) for block in self.blocks}
+        return {block.name: np.zeros(block.shape) for block in self.blocks if self._fits}
 
     def value(self, x: Blocks) -> float:
         """The objective, constraints aside."""

@@ -11,6 +11,7 @@ from mtldsl.archives import read_archive
 from mtldsl.datasets.cells import as_signs
 from mtldsl.datasets.mat_files import Other, mat_variables
 from mtldsl.errors import DataError
+from mtldsl.memory import as_dense
 from mtldsl.reading import reading, regular_file
 from mtldsl.tasks import Tasks
 
@@ -148,7 +149,9 @@ def read_libsvm(
 
 
 def _of_arrays(path, X, Y, ids, binary, **names) -> Tasks:
-    Y = Y.toarray() if sparse.issparse(Y) else Y
+    Y = as_dense(
+        Y, f"{path}: {Y.shape[0]:,} x {Y.shape[-1]:,} labels", "give the labels of fewer tasks", DataError
+    )
     Y = as_signs(Y, path) if binary else Y
     if ids is None:
         return Tasks.shared(X, Y, **names)

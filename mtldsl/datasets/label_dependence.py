@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mtldsl.errors import DataError
+from mtldsl.memory import require_memory
 from mtldsl.tasks import Tasks
 
 if TYPE_CHECKING:
@@ -102,6 +103,13 @@ def _labels(tasks: Tasks, typed: str) -> tuple[np.ndarray, np.ndarray]:
         )
         raise DataError(f"{typed}: {what}; labels are compared row by row, so every row needs all of them")
     tasks.require_labels("sign", typed)
+    K = float(tasks.n_tasks)
+    require_memory(
+        64.0 * K * K,
+        f"{typed}: a number for each pair of {tasks.n_tasks:,} labels",
+        "select labels first: tasks.select(...)",
+        DataError,
+    )
     positive = (tasks.targets.reshape(tasks.n_tasks, -1).T > 0).astype(float)
     if tasks.sample_weights is None:
         return positive, np.full(len(positive), 1.0 / len(positive))

@@ -10,6 +10,7 @@ import numpy as np
 
 from mtldsl.datasets.synthetic import _check_sizes
 from mtldsl.errors import DataError, ModelError
+from mtldsl.memory import require_memory
 from mtldsl.tasks import Tasks
 
 if TYPE_CHECKING:
@@ -75,6 +76,7 @@ class LabelGraph:
         (30, 10)
         """
         _check_sizes(n=n)
+        _check_room(f"sample(n={n})", self.train.n_features, self.train.n_tasks, len(self.edges), n)
         X = np.random.default_rng(random_state).normal(size=(n, self.train.n_features))
         return Tasks.shared(X, self.labels(X), task_names=self.train.task_names)
 
@@ -111,6 +113,8 @@ def make_label_graph(
     """
     _check_sizes(n_labels=n_labels, n_features=n_features, n_train=n_train, n_test=n_test)
     edges = _as_edges(edges, n_labels)
+    sizes = f"n_labels={n_labels}, n_features={n_features}, n_train={n_train}, n_test={n_test}"
+    _check_room(f"make_label_graph({sizes})", n_features, n_labels, len(edges), n_train + n_test)
     _decoder(n_labels, edges)
     if isinstance(label_noise, bool | str) or not (np.isscalar(label_noise) and 0 <= label_noise <= 1):
         raise DataError(f"label_noise={label_noise!r}: write a probability, a number in [0, 1]")
@@ -144,6 +148,14 @@ def _as_edges(edges, n_labels) -> tuple[tuple[int, int], ...]:
         if pairs.count(pair) > 1:
             raise DataError(f"edges: {pair!r} is there twice; write each pair of labels once")
     return tuple(pairs)
+
+
+def _check_room(typed, d, n_labels, n_edges, n) -> None:
+    """Weights (copied), inputs, the scores of all states, and the labels."""
+    states = 2.0 * n_labels + 4.0 * n_edges
+    require_memory(
+        8.0 * (3.0 * d * states + float(n) * (d + 1.5 * states)), typed, "write smaller numbers", DataError
+    )
 
 
 def _decoder(n_labels, edges):

@@ -18,7 +18,7 @@ from mtldsl.datasets.stored_spool import Part, finished_part, write_json, write_
 from mtldsl.errors import DataError
 from mtldsl.file_lock import sole_use
 from mtldsl.tasks import Tasks
-from mtldsl.tasks.inputs import as_names
+from mtldsl.tasks.inputs import as_names, numbered
 from mtldsl.tasks.stacked import csr_of
 
 __all__ = ["store", "stored"]
@@ -119,6 +119,8 @@ def store(
                 done.append(part or write_part(spool, number, signature, read(), **options))
                 advance(files is not None)
         names, columns, found = _combined(done, n_features)
+        if found is None:
+            numbered("x", columns)  # refused before the rows are placed
         with _shown(progress, "placing rows", sum(sum(part.rows) for part in done)) as advance:
             arrays = place(done, folder, names, columns, dtype, advance)
         about = {
@@ -160,7 +162,7 @@ def stored(folder, *, check: bool = False) -> Tasks:
     )
     if not consistent:
         raise DataError(f"{folder}: its arrays do not belong together; remove it and store again")
-    features = about["feature_names"] or [f"x{j}" for j in range(d)]
+    features = about["feature_names"] or numbered("x", d)
     ends = list(zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True))
     return Tasks(
         stacked=csr_of(arrays["data"], arrays["indices"], arrays["indptr"], d),

@@ -7,6 +7,7 @@ import numpy as np
 from scipy import sparse
 
 from mtldsl.errors import DataError
+from mtldsl.memory import require_memory
 from mtldsl.tasks import Tasks
 
 __all__ = ["make_calibrated", "make_group_sparse", "make_low_rank"]
@@ -43,6 +44,13 @@ def make_low_rank(
     """
     _check_sizes(n_tasks=n_tasks, n_samples=n_samples, n_features=n_features, rank=rank)
     _check_rank(rank, n_features, n_tasks)
+    _check_room(
+        "make_low_rank",
+        _numbers(n_tasks, n_samples, n_features, shared, density),
+        n_tasks,
+        n_samples,
+        n_features,
+    )
     rng = np.random.default_rng(random_state)
     W = rng.normal(size=(n_features, rank)) @ rng.normal(size=(rank, n_tasks)) / np.sqrt(rank)
     return _draw(W, n_samples, noise, shared, labels, density, rng), W
@@ -72,6 +80,13 @@ def make_group_sparse(
     _check_sizes(n_tasks=n_tasks, n_samples=n_samples, n_features=n_features, n_relevant=n_relevant)
     if n_relevant > n_features:
         raise DataError(f"n_relevant={n_relevant}: there are only n_features={n_features}")
+    _check_room(
+        "make_group_sparse",
+        _numbers(n_tasks, n_samples, n_features, shared, density),
+        n_tasks,
+        n_samples,
+        n_features,
+    )
     rng = np.random.default_rng(random_state)
     W = np.zeros((n_features, n_tasks))
     W[rng.choice(n_features, n_relevant, replace=False)] = rng.normal(size=(n_relevant, n_tasks))
@@ -117,6 +132,13 @@ def make_calibrated(
     _check_rank(rank, n_features, n_tasks)
     if isinstance(max_noise, bool | str) or not (np.isscalar(max_noise) and 0 <= max_noise < np.inf):
         raise DataError(f"max_noise={max_noise!r}: write a standard deviation, a finite number >= 0")
+    _check_room(
+        "make_calibrated",
+        _numbers(n_tasks, n_samples, n_features, False, None),
+        n_tasks,
+        n_samples,
+        n_features,
+    )
     rng = np.random.default_rng(random_state)
     U, V = (np.sqrt(0.05) * rng.normal(size=(rows, rank)) for rows in (n_features, n_tasks))
     W = U @ V.T
@@ -142,6 +164,18 @@ def _check_sizes(**sizes) -> None:
     for name, value in sizes.items():
         if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
             raise DataError(f"{name}={value!r}: write a whole number of at least 1")
+
+
+def _numbers(m, n, d, shared, density) -> float:
+    """How many are held at once: of the weights, the inputs (sparse ones with their places) and the targets."""
+    m, n, d = float(m), float(n), float(d)
+    share = 1.0 if not isinstance(density, float | int) else 4.0 * density
+    return 2.0 * d * m + (1.0 if shared else m) * n * d * share + 3.0 * n * m
+
+
+def _check_room(word: str, numbers: float, n_tasks, n_samples, n_features) -> None:
+    sizes = f"{word}(n_tasks={n_tasks}, n_samples={n_samples}, n_features={n_features})"
+    require_memory(8.0 * numbers, sizes, "write smaller numbers", DataError)
 
 
 def _draw(W, n_samples, noise, shared, labels, density, rng) -> Tasks:

@@ -9,6 +9,7 @@ import numpy as np
 
 from mtldsl.datasets.synthetic import _check_sizes
 from mtldsl.errors import DataError
+from mtldsl.memory import require_memory
 from mtldsl.tasks import Tasks
 
 __all__ = ["TaskTree", "estimate_similarity", "hierarchy", "make_task_tree"]
@@ -112,6 +113,15 @@ def make_task_tree(
         raise DataError(
             f"variance={variance!r}: write a finite number > 0, the square of a standard deviation"
         )
+    leaves = 2.0 ** min(depth, 200)
+    # names, two levels of mu, the similarity, the rows of both classes
+    bytes_ = 500.0 * leaves + 8.0 * leaves * (
+        4.0 * n_features + leaves + 2.0 * (n_train + n_test) * (n_features + 2.0)
+    )
+    sizes = f"depth={depth}, n_features={n_features}, n_train={n_train}, n_test={n_test}"
+    require_memory(
+        bytes_, f"make_task_tree({sizes}), of 2^{depth} tasks,", "write smaller numbers", DataError
+    )
     rng = np.random.default_rng(random_state)
     parents: dict[str, str | None] = {"root": None}
     level = {"": np.ones(n_features)}

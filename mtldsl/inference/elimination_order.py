@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from heapq import heappop, heappush
+
 from mtldsl.inference.cliques import Cliques
 
 __all__ = ["min_fill"]
@@ -24,18 +26,22 @@ def min_fill(cliques: Cliques) -> tuple[list[int], list[list[int]]]:
     left = set(range(cliques.n_labels))
     cost: dict[int, tuple[int, int, int]] = {}
     order, scopes = [], []
+    changed, queue = left, []
     while left:
-        for k in left.difference(cost):
+        for k in changed & left:
             cost[k] = (_missing(near, k), near[k].bit_count(), k)
-        label = min(cost.values())[2]
+            heappush(queue, cost[k])
+        while cost.get((cheapest := heappop(queue))[2]) != cheapest:
+            pass  # what a label cost before its neighbours changed
+        label = cheapest[2]
         scope = _members(near[label])
         stale = set(scope)
         for i in scope:
             stale.update(_members(near[i]))
             near[i] = (near[i] | near[label]) & ~(1 << i) & ~(1 << label)
         left.discard(label)
-        for k in stale | {label}:
-            cost.pop(k, None)
+        cost.pop(label)
+        changed = stale
         order.append(label)
         scopes.append(scope)
     return order, scopes

@@ -6,6 +6,7 @@ import numpy as np
 from scipy import sparse
 
 from mtldsl.errors import ModelError
+from mtldsl.memory import require_memory
 
 __all__ = ["add_offsets", "as_factor", "as_matrix", "chain", "constant_text", "index_text", "selector"]
 
@@ -20,6 +21,12 @@ def as_matrix(value, shape, typed) -> np.ndarray | None:
         return None
     if np.isnan(array).any():
         raise ModelError(f"{typed}: the constant contains NaN")
+    require_memory(
+        16.0 * np.prod(np.array(shape, float)),
+        f"{typed}: a constant of shape {shape}",
+        "give weights of fewer features or tasks",
+        ModelError,
+    )
     try:
         return np.array(np.broadcast_to(array, shape))
     except ValueError:

@@ -8,6 +8,7 @@ from numbers import Integral
 
 from mtldsl.errors import ModelError
 from mtldsl.inference.cliques import LARGEST_CLIQUE
+from mtldsl.memory import require_memory
 
 __all__ = ["checked_edges", "edges_text"]
 
@@ -27,6 +28,11 @@ def checked_edges(edges, names: tuple[str, ...], typed: str) -> tuple[tuple[int,
             raise ModelError(
                 f'{typed}: write edges="all", a list of pairs such as [(0, 1), (1, 2)], a networkx graph, or [] for no edges'
             )
+        n = len(names)
+        require_memory(
+            100.0 * n * (n - 1) / 2, f"{typed}: so many as {n * (n - 1) // 2:,} pairs of {n:,} labels (the list alone)",
+            "give a list of the pairs that may matter, or a networkx graph", ModelError,
+        )  # fmt: skip
         return tuple(combinations(range(len(names)), 2))
     if hasattr(edges, "edges") and hasattr(edges, "nodes"):
         strangers = [node for node in edges.nodes if _position(node, names) is None]

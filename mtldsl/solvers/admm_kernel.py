@@ -14,6 +14,7 @@ from itertools import pairwise
 import numpy as np
 
 from mtldsl.compile.normal_form import Blocks
+from mtldsl.memory import require_memory
 from mtldsl.solvers.admm_inverses import inverses
 from mtldsl.solvers.admm_split import Split
 from mtldsl.solvers.admm_systems import diagonal_of
@@ -149,6 +150,12 @@ class KernelUpdate:
 
 def _rows_gram(X, weights: np.ndarray | None) -> np.ndarray:
     """X diag(weights) X^T."""
+    n = X.shape[0]
+    require_memory(
+        8.0 * n * n,
+        f"the products of {n:,} rows with one another",
+        "name another solver, or subsample(rows) first",
+    )
     if hasattr(X, "toarray"):
         scaled = X if weights is None else X.multiply(weights[None, :]).tocsr()
         return (scaled @ X.T).toarray()

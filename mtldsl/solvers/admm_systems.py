@@ -67,7 +67,7 @@ def couples_tasks(split: Split) -> bool:
         return True
     for t, loss in enumerate(form.losses):
         rights = _rights(loss.map, form)
-        if loss.intercepts and not all(np.array_equal(right, np.eye(len(right))) for right in rights):
+        if loss.intercepts and not all(map(_is_identity, rights)):
             return True
         quadratic = t in split.exact_losses
         if _mixes(rights, uniform=quadratic and loss.is_shared_complete and loss.uniform_scale is not None):
@@ -190,16 +190,18 @@ def _map_matrices(map: LinearMap, middle, columns, layout: Layout, form: NormalF
     for first, right_1 in zip(map.entries, rights, strict=True):
         for second, right_2 in zip(map.entries, rights, strict=True):
             matrix = _sandwich(first, middle, second, map.shape[0])
-            weights = columns * right_1 * right_2  # (m, q): how much of image column j falls to task i
+            weights = sparse.csr_array(
+                right_1.multiply(right_2).multiply(columns)
+            )  # (m, q): how much of image column j falls to task i
             if matrix.ndim == 3:
                 one_to_one = _is_diagonal(weights)
                 part = (
-                    np.diag(weights)[:, None, None] * matrix
+                    weights.diagonal()[:, None, None] * matrix
                     if one_to_one
-                    else np.tensordot(weights, matrix, 1)
+                    else np.tensordot(weights.toarray(), matrix, 1)
                 )
             else:
-                per_task = weights.sum(axis=1)
+                per_task = np.ravel(weights.sum(axis=1))
                 same = np.all(per_task == per_task[0])
                 part = (per_task[:1] if same else per_task)[:, None, None] * matrix
             if len(part) > len(total):
@@ -220,20 +222,27 @@ def _sandwich(first: Entry, middle, second: Entry, p: int) -> np.ndarray:
     return first.coefficient * second.coefficient * matrix
 
 
-def _rights(map: LinearMap, form: NormalForm) -> list[np.ndarray]:
-    """The right factor of every entry, dense (m, q)."""
+def _rights(map: LinearMap, form: NormalForm) -> list[sparse.csr_array]:
+    """The right factor of every entry (m, q): most are identities, which have a million zeros where there are a thousand tasks."""
     rights = []
     for entry in map.entries:
-        right = np.eye(form.shapes[entry.block][1]) if entry.right is None else entry.right
-        rights.append(right.toarray() if sparse.issparse(right) else np.asarray(right))
+        right = sparse.eye_array(form.shapes[entry.block][1]) if entry.right is None else entry.right
+        rights.append(sparse.csr_array(right))
     return rights
 
 
-def _mixes(rights: list[np.ndarray], uniform: bool) -> bool:
+def _mixes(rights: list[sparse.csr_array], uniform: bool) -> bool:
     """Whether sum_j weight_j R_1[:, j] R_2[:, j]^T has entries between tasks; unless uniform, for any weights."""
-    rights = rights if uniform else [np.abs(right) for right in rights]
+    rights = rights if uniform else [abs(right) for right in rights]
     return not all(_is_diagonal(first @ second.T) for first in rights for second in rights)
 
 
-def _is_diagonal(matrix: np.ndarray) -> bool:
-    return matrix.shape[0] == matrix.shape[1] and np.array_equal(matrix, np.diag(np.diag(matrix)))
+def _is_diagonal(matrix: sparse.csr_array) -> bool:
+    entries = matrix.tocoo()
+    return matrix.shape[0] == matrix.shape[1] and bool(
+        ((entries.row == entries.col) | (entries.data == 0)).all()
+    )
+
+
+def _is_identity(matrix: sparse.csr_array) -> bool:
+    return _is_diagonal(matrix) and bool((matrix.diagonal() == 1.0).all())

@@ -10,6 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from mtldsl.compile.normal_form import LossTerm
+from mtldsl.memory import require_memory
 from mtldsl.solvers.row_penalty import RowPenalty
 from mtldsl.solvers.row_states import GramState, ResidualState, SeparateResidualState, SeparateState
 
@@ -109,11 +110,19 @@ class SharedRows:
         return block - self.x_means[rows, None] if self.centred else block
 
     def _whole_gram(self) -> np.ndarray:
+        d = self.X.shape[1]
+        require_memory(
+            16.0 * d * d, f"the Gram matrix of {d:,} features", "select features, or name another solver"
+        )
         gram = (self.Xt @ self.X).toarray() if self.sparse else self.Xt @ self.X
         return gram - self.n_samples * np.outer(self.x_means, self.x_means) if self.centred else gram
 
     def _sparse_gram(self, rows) -> np.ndarray:
         X = self.Xt[rows]
+        n = X.shape[0]
+        require_memory(
+            16.0 * n * n, f"the Gram matrix of {n:,} features", "select features, or name another solver"
+        )
         gram = (X @ X.T).toarray()
         return (
             gram - self.n_samples * np.outer(self.x_means[rows], self.x_means[rows]) if self.centred else gram

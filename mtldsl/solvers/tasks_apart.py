@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mtldsl.compile.normal_form import LossTerm, NormalForm
+from mtldsl.memory import as_dense
 from mtldsl.solvers.row_designs import SharedRows
 from mtldsl.solvers.row_penalty import RowPenalty, function_duals
 from mtldsl.solvers.solver import Point, Watch
@@ -81,7 +82,7 @@ def one_task(loss: LossTerm, i: int, weights) -> tuple[SharedRows, np.ndarray | 
     if not centred:
         X = X.multiply(roots[:, None]).tocsr() if tasks.is_sparse else roots[:, None] * X
         return SharedRows(X, (roots * y)[None, :], q, False), roots
-    X = X.toarray() if tasks.is_sparse else X
+    X = as_dense(X, "all inputs as dense ones", "name another solver")
     x_means, y_mean = weights @ X / weights.sum(), weights @ y / weights.sum()
     design = SharedRows(roots[:, None] * (X - x_means), (roots * (y - y_mean))[None, :], q, False)
     design.x_means, design.y_means = x_means, np.array([y_mean])

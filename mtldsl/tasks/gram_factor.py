@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mtldsl.errors import DataError
-from mtldsl.memory import available_memory
+from mtldsl.memory import available_memory, gib
 
 __all__ = ["factor_gram"]
 
@@ -63,7 +63,7 @@ def require_room(n: int, what: str) -> None:
     needed, available = 5 * 8.0 * n * n, available_memory()
     if needed > available:
         raise DataError(
-            f"{what} over {n} distinct rows needs {needed / 1e9:.3g} GB of memory, and {available / 1e9:.3g} GB are there; "
+            f"{what} over {n} distinct rows needs {gib(needed)} of memory, and {gib(available)} are there; "
             "subsample(rows) first, or write approximate features of the kernel (random Fourier features) as columns of X"
         )
 

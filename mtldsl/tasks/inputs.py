@@ -8,9 +8,19 @@ import numpy as np
 from scipy import sparse
 
 from mtldsl.errors import DataError
+from mtldsl.memory import as_dense, require_memory
 from mtldsl.tasks.stacked import is_mapped, never_written, stack
 
-__all__ = ["as_design", "as_names", "as_rows", "as_targets", "as_weights", "labels_of", "refuse_shuffled"]
+__all__ = [
+    "as_design",
+    "as_names",
+    "as_rows",
+    "as_targets",
+    "as_weights",
+    "labels_of",
+    "numbered",
+    "refuse_shuffled",
+]
 
 #: entries looked at in one go, so that a check of much data needs little memory
 _ENTRIES = 1 << 20
@@ -182,7 +192,12 @@ def _check_finite_sparse(X, what):
 def as_targets(table, what: str, *, columns: bool):
     """Labels: (n, m) where `columns`, else (n,); NaN is kept (a missing label), infinity refused."""
     if sparse.issparse(table):
-        table = table.toarray()
+        advice = (
+            "give the labels of fewer tasks, or tasks with inputs of their own: Tasks.separate, Tasks.grouped"
+        )
+        table = as_dense(
+            table, f"{what}, {table.shape[0]:,} x {table.shape[-1]:,} labels,", advice, DataError
+        )
     Y, names = _numeric(table, what)
     if columns:
         Y = Y[:, None] if Y.ndim == 1 else Y
@@ -233,6 +248,15 @@ def as_names(names, default, count: int, what: str) -> tuple[str, ...]:
             raise DataError(f"{what}: the name {name!r} occurs twice; names must be distinct")
         seen.add(name)
     return names
+
+
+def numbered(letter: str, count: int) -> list[str]:
+    """x0, x1, ...: what columns are called that have no names. DataError where there are too many even for that."""
+    require_memory(
+        150.0 * count, f"so many as {count:,} columns (their names alone)",
+        "hash them to fewer: datasets.hash_columns(X, n), or store(..., hashed=n)", DataError,
+    )  # fmt: skip
+    return [f"{letter}{k}" for k in range(count)]
 
 
 def labels_of(task_ids, n: int) -> tuple[list, np.ndarray]:

@@ -15,6 +15,7 @@ from mtldsl.tasks.inputs import (
     as_targets,
     as_weights,
     labels_of,
+    numbered,
     refuse_shuffled,
 )
 from mtldsl.tasks.stacked import stack
@@ -40,7 +41,7 @@ def of_table(X, Y, sample_weights, task_names, feature_names) -> dict:
         "targets": [Y[kept[:, i], i] for i in range(m)],
         "mask": None if kept.all() else kept,
         "sample_weights": None if weights is None else [weights[kept[:, i], i] for i in range(m)],
-        "task_names": as_names(task_names, y_names or _numbered("task", m), m, "task_names"),
+        "task_names": as_names(task_names, y_names or numbered("task", m), m, "task_names"),
         "feature_names": _feature_names(feature_names, x_names, X),
     }
 
@@ -138,8 +139,4 @@ def of_long_table(X, y, task_ids, sample_weights, feature_names) -> dict:
 
 
 def _feature_names(given, found, X):
-    return as_names(given, found or _numbered("x", X.shape[1]), X.shape[1], "feature_names")
-
-
-def _numbered(letter: str, count: int) -> list[str]:
-    return [f"{letter}{k}" for k in range(count)]
+    return as_names(given, found or numbered("x", X.shape[1]), X.shape[1], "feature_names")

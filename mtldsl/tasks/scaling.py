@@ -7,6 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
+from mtldsl.errors import DataError
+from mtldsl.memory import as_dense
+
 __all__ = ["Scaling"]
 
 
@@ -39,11 +42,9 @@ class Scaling:
 
     def apply(self, X):
         if sparse.issparse(X):
-            return (
-                sparse.csr_array(X.multiply(1.0 / self.scale))
-                if not self.mean.any()
-                else self.apply(X.toarray())
-            )
+            if not self.mean.any():
+                return sparse.csr_array(X.multiply(1.0 / self.scale))
+            X = as_dense(X, "centred inputs, which are dense,", "write standardize(center=False)", DataError)
         return (X - self.mean) / self.scale
 
 

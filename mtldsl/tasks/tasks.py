@@ -10,6 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from mtldsl.errors import DataError
+from mtldsl.memory import require_memory
 from mtldsl.tasks.derived import refuse_kernels
 from mtldsl.tasks.inputs import as_design
 from mtldsl.tasks.layouts import of_lists, of_long_table, of_table
@@ -206,6 +207,12 @@ class Tasks:
 
     def gram(self, scale=None) -> np.ndarray:
         """X_i^T diag(scale_i) X_i: (d, d) for one complete shared X and no scale, else (m, d, d). Always dense."""
+        d, together = self.n_features, self.is_shared and not self.n_missing and scale is None
+        require_memory(
+            8.0 * d * d * (1 if together else self.n_tasks),
+            f"the Gram matri{'x' if together else 'ces'} of {d:,} features" + ("" if together else f" and {self.n_tasks:,} tasks"),
+            "select features, or hash or project them, first",
+        )  # fmt: skip
         return self._products.gram(scale)
 
     def cross(self, scale=None) -> np.ndarray:

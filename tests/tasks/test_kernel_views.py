@@ -383,7 +383,7 @@ def test_rounding_errors_of_a_gram_matrix_are_no_reason_to_refuse():
 def test_more_rows_than_fit_into_memory_are_refused_before_any_kernel_is_computed(monkeypatch):
     monkeypatch.setattr(gram_factor, "available_memory", lambda: 1e4)
     calls = []
-    with pytest.raises(DataError, match=r"over 39 distinct rows needs .* GB of memory"):
+    with pytest.raises(DataError, match=r"over 39 distinct rows needs .* GiB of memory"):
         Tasks.grouped(X, y, IDS, kernels=[lambda A, B: calls.append(A)])
     assert not calls
 

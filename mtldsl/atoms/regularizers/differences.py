@@ -11,6 +11,7 @@ import numpy as np
 from mtldsl.atoms.function import Regularizer, register
 from mtldsl.atoms.regularizers.norm import ROUNDING, in_parentheses
 from mtldsl.errors import ModelError
+from mtldsl.memory import require_memory
 
 __all__ = ["GraphLaplacian", "MeanRegularizer"]
 
@@ -203,10 +204,16 @@ class MeanRegularizer(_TaskQuadratic):
         return np.inf if self.dual_gauge(Z) > 0 else 0.5 * float(np.square(self.range_part(Z)).sum())
 
     def task_quadratic(self, n_columns):
-        return np.eye(n_columns) - 1.0 / n_columns
+        n = n_columns
+        require_memory(32.0 * n * n, f"a quadratic between {n:,} tasks", "take fewer tasks")
+        return np.eye(n) - 1.0 / n
 
 
 def _checked_laplacian(L) -> np.ndarray:
+    n = max(np.shape(L), default=1)
+    require_memory(
+        32.0 * n * n, f"graph_laplacian(..., L), {n:,} x {n:,} and dense,", "take fewer tasks", ModelError
+    )
     try:
         L = np.array(L.toarray() if hasattr(L, "toarray") else L, dtype=float)
     except (TypeError, ValueError) as error:

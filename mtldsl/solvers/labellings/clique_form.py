@@ -9,6 +9,7 @@ import numpy as np
 from mtldsl.atoms.losses import CliqueHinge
 from mtldsl.compile.label_graph_term import LabelGraphTerm
 from mtldsl.compile.normal_form import Block, NormalForm
+from mtldsl.memory import gib
 
 __all__ = ["CliqueForm", "clique_form"]
 
@@ -62,7 +63,7 @@ def clique_form(form: NormalForm) -> CliqueForm | str:
         return f"{loss.typed} is not of NodeWeights and EdgeWeights themselves, but of expressions of them."
     names = [entry.block for entry in entries]
     if loss.tasks.is_sparse and loss.tasks.n_features * len(loss.truth) > _LARGEST_DENSE:
-        return f"{loss.typed} has sparse inputs that would take {loss.tasks.n_features * len(loss.truth) * 8 / 1e9:.0f} GB as dense ones."
+        return f"{loss.typed} has sparse inputs that would take {gib(8.0 * loss.tasks.n_features * len(loss.truth))} as dense ones."
     nodes, edges = names[0], names[1] if len(names) > 1 else None
     coefficients: dict[str, float] = {}
     r = loss.cliques.n_cliques
