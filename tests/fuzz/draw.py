@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tests.fuzz.data import draw_data
+from tests.fuzz.label_graphs import draw_label_graph
 from tests.fuzz.recipes import NOT_CONVEX, Constraint, Expression, Loss, Model, Part, Penalty
 
 __all__ = ["draw"]
@@ -30,6 +31,8 @@ BALLS = ["l1_norm", "l21_norm", "trace_norm", "frobenius_norm"]
 
 def draw(seed: int) -> Model:
     rng = np.random.default_rng([15, seed])
+    if seed % 20 == 12:
+        return draw_label_graph(rng, seed)
     labels = str(rng.choice(["real", "sign", "count"], p=[0.55, 0.33, 0.12]))
     word = str(rng.choice(LOSSES[labels]))
     structured = word == "structured_hinge"

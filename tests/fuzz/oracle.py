@@ -15,6 +15,7 @@ import numpy as np
 from tests.fuzz.exact import exact_blocks
 from tests.fuzz.feasible import repaired
 from tests.fuzz.formulas import LONG, objective, planes
+from tests.fuzz.label_graphs import GRAPH_LOSSES, graph_statement
 from tests.fuzz.recipes import NOT_CONVEX, Constraint, Expression, Loss, Model
 from tests.fuzz.scaling import QUADRATIC, Scaling, at_constants, scaling_of
 
@@ -71,7 +72,7 @@ class _Statement:
 
     def __init__(self, model: Model, scaling: Scaling):
         self.model, self.scaling = model, scaling
-        self.V = {name: cp.Variable(model.shape) for name in model.blocks}
+        self.V = {name: cp.Variable(shape) for name, shape in model.shapes.items()}
         self.b = {name: cp.Variable(model.shape[1]) for name, has in model.blocks.items() if has}
         self.extra: list = []  # constraints that values need
         terms = [self._loss(loss) for loss in model.losses]
@@ -116,6 +117,10 @@ class _Statement:
 
     def _loss(self, loss: Loss):
         s, total = self.scaling, 0.0
+        if loss.word in GRAPH_LOSSES:
+            return graph_statement(
+                self.model, loss, s.entries, self.V, float(LONG(loss.coefficient) / s.value)
+            )
         for i, (X, y, weights) in enumerate(self.model.data[loss.data].tasks()):
             unit = s.units[i]
             inputs = (np.asarray(X, LONG) - s.centres[i]) / unit

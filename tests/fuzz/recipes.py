@@ -118,6 +118,14 @@ class Model:
         return self.data[0].n_features, self.data[0].n_tasks
 
     @property
+    def shapes(self) -> dict[str, tuple[int, int]]:
+        """Of every block: a column a task, but over a graph of K labels 2 a label and 4 a pair of them."""
+        d, m = self.shape
+        if set(self.blocks) == {"U", "V"}:
+            return {"U": (d, 2 * m), "V": (d, 2 * m * (m - 1))}
+        return dict.fromkeys(self.blocks, (d, m))
+
+    @property
     def is_convex(self) -> bool:
         return not any(p.word in NOT_CONVEX and p.coefficient > 0 for p in self.penalties)
 

@@ -48,8 +48,7 @@ def best_constants(model: Model) -> np.ndarray:
 
 
 def at_constants(model: Model, constants: np.ndarray) -> dict:
-    d, m = model.shape
-    blocks = {name: np.zeros((d, m), LONG) for name in model.blocks}
+    blocks = {name: np.zeros(shape, LONG) for name, shape in model.shapes.items()}
     return blocks | {f"{name}.intercept": constants for name, has in model.blocks.items() if has}
 
 
@@ -67,7 +66,10 @@ def scaling_of(model: Model) -> Scaling:
             units[i] = spread if spread > 0 else 1
     entries = {}
     for name in model.blocks:
-        size = np.column_stack([_quotient(units[i], columns[i]) for i in range(m)])
+        # over a graph of labels all tasks share their inputs
+        size = np.column_stack(
+            [_quotient(units[i % m], columns[i % m]) for i in range(model.shapes[name][1])]
+        )
         for limit in _limits(model, name, value):
             size = np.minimum(size, limit)
         entries[name] = np.where(np.isfinite(size), size, 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import mtldsl as mtl
+from tests.fuzz.label_graphs import GRAPH_LOSSES
 from tests.fuzz.recipes import Constraint, Data, Expression, Model
 
 __all__ = ["problem_of"]
@@ -13,6 +14,8 @@ LEARNED = {"feature_covariance_norm": mtl.FeatureCovariance, "task_covariance_no
 
 def problem_of(model: Model) -> mtl.Problem:
     tasks = [_tasks(data) for data in model.data]
+    if model.losses[0].word in GRAPH_LOSSES:
+        return _over_label_graph(model, tasks[0])
     blocks = {name: mtl.Weights(tasks[0], intercept=has, name=name) for name, has in model.blocks.items()}
     objective = sum(
         t.coefficient
@@ -31,6 +34,15 @@ def problem_of(model: Model) -> mtl.Problem:
             _typed(p.argument, blocks), *matrix, **options
         )
     return mtl.minimize(objective, subject_to=constraints)
+
+
+def _over_label_graph(model: Model, tasks: mtl.Tasks) -> mtl.Problem:
+    blocks = {"U": mtl.NodeWeights(tasks), "V": mtl.EdgeWeights(tasks, edges="all")}
+    (loss,) = model.losses
+    objective = loss.coefficient * getattr(mtl, loss.word)(*blocks.values(), tasks)
+    for p in model.penalties:
+        objective = objective + p.coefficient * getattr(mtl, p.word)(_typed(p.argument, blocks), **p.options)
+    return mtl.minimize(objective, subject_to=[_constraint(c, blocks) for c in model.constraints])
 
 
 def _tasks(data: Data) -> mtl.Tasks:
