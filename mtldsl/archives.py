@@ -9,11 +9,12 @@ from typing import BinaryIO
 from zipfile import ZipFile
 
 import numpy as np
+from scipy import sparse
 
 from mtldsl.memory import available_memory
 from mtldsl.reading import reading, regular_file
 
-__all__ = ["read_archive", "read_array"]
+__all__ = ["checked_csr", "read_archive", "read_array", "require_shapes"]
 
 _HEADERS: dict[tuple, Callable] = {
     (1, 0): np.lib.format.read_array_header_1_0,
@@ -46,6 +47,28 @@ def read_array(path: Path, what: str = "an .npy file") -> np.ndarray:
         size = path.stat().st_size
         _require_memory(size)
         return _array(stream, size, path.name)
+
+
+def checked_csr(data, indices, indptr, shape) -> sparse.csr_array:
+    """The CSR matrix of a file's arrays; ValueError where indices do not fit: compiled loops follow them without a look."""
+    X = sparse.csr_array((data, indices, indptr), shape=tuple(shape))
+    X.check_format(full_check=True)
+    return X
+
+
+def require_shapes(**arrays) -> None:
+    """ValueError for the first array, given as name=(array, shape), of another shape; None stands for any length.
+
+    >>> require_shapes(values=(np.ones(3), (None,)), basis=(np.ones((4, 3)), (4, 2)))
+    Traceback (most recent call last):
+    ValueError: basis has the shape (4, 3), not (4, 2)
+    """
+    for name, (array, shape) in arrays.items():
+        fits = len(shape) == array.ndim and all(
+            want in (None, side) for want, side in zip(shape, array.shape, strict=True)
+        )
+        if not fits:
+            raise ValueError(f"{name} has the shape {array.shape}, not {shape}")
 
 
 def _require_memory(size: int) -> None:

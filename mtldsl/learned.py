@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mtldsl.archives import require_shapes
 from mtldsl.atoms.spectral_matrix import SpectralMatrix
 from mtldsl.errors import ModelError
 from mtldsl.memory import require_memory
@@ -95,7 +96,11 @@ class LearnedMatrix:
 
     @classmethod
     def restored(cls, name: str, facts: dict, parts: dict[str, np.ndarray]) -> LearnedMatrix:
-        """What `stored` kept."""
+        """What `stored` kept. ValueError where its parts do not belong together."""
+        side, basis, values = len(facts["names"]), parts["basis"], parts["values"]
+        require_shapes(values=(values, (None,)), basis=(basis, (side, len(values))))
+        if facts["axis"] not in ("features", "tasks") or facts["kind"] not in ("precision", "covariance"):
+            raise ValueError(f"it is a {facts['kind']!r} of {facts['axis']!r}")
         spectral = SpectralMatrix(parts["basis"], parts["values"], float(facts["rest"]))
         return cls(name, facts["axis"], facts["kind"], tuple(facts["names"]), spectral)
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from mtldsl.archives import require_shapes
 from mtldsl.errors import MissingExtraError
 from mtldsl.inference import Cliques, Decoder
 
@@ -123,9 +124,22 @@ class LearnedGraph:
 
     @classmethod
     def restored(cls, facts: dict, arrays: dict[str, np.ndarray]) -> LearnedGraph:
-        """What `stored` kept."""
-        arrays, names = dict(arrays), tuple(facts["names"])
+        """What `stored` kept. ValueError where its parts do not belong together."""
+        arrays, names, table = dict(arrays), tuple(facts["names"]), arrays["members"]
+        require_shapes(members=(table, (None, None)))
         members = tuple(tuple(k for k in row if k >= 0) for row in arrays.pop("members").tolist())
+        if table.dtype.kind != "i" or not all(
+            len(one) >= 2 and one == tuple(sorted(set(one))) and one[-1] < len(names) for one in members
+        ):
+            raise ValueError("members are not sets of labels")
+        q, pairs = len(members), arrays["pairs"]
+        require_shapes(pairs=(pairs, (None, 2)), node_weights=(arrays["node_weights"], (len(names),)))
+        require_shapes(
+            **{name: (arrays[name], (q,)) for name in ("weights", "shares", "added") if name in arrays}
+        )
+        require_shapes(**{name: (arrays[name], (len(pairs),)) for name in ("coupling", "attraction")})
+        if pairs.dtype.kind != "i" or (pairs.size and not 0 <= pairs.min() <= pairs.max() < len(names)):
+            raise ValueError("pairs are not pairs of labels")
         return cls(names, Cliques(len(names), members), **arrays)
 
     def __repr__(self) -> str:

@@ -8,6 +8,7 @@ from itertools import pairwise
 import numpy as np
 from scipy import sparse
 
+from mtldsl.archives import checked_csr, require_shapes
 from mtldsl.errors import ModelError
 from mtldsl.memory import require_memory
 
@@ -116,9 +117,13 @@ class LearnedWeights:
 
     @classmethod
     def restored(cls, facts: dict, parts: dict[str, np.ndarray]) -> LearnedWeights:
-        """What `stored` kept."""
+        """What `stored` kept. ValueError where its parts do not belong together."""
         shape, ends = (len(facts["task_names"]), int(parts["ends"][-1])), parts["ends"]
-        stacked = sparse.csr_array((parts["data"], parts["indices"], parts["indptr"]), shape=shape).tocsc()
+        count = len(facts["names"])
+        require_shapes(values=(parts["values"], (count,)), ends=(ends, (count + 1,)))
+        if len(facts["views"]) != count or ends[0] != 0 or (np.diff(ends) < 0).any():
+            raise ValueError("its similarities do not belong together")
+        stacked = checked_csr(parts["data"], parts["indices"], parts["indptr"], shape).tocsc()
         factors = tuple(sparse.csr_array(stacked[:, a:b]) for a, b in pairwise(ends.tolist()))
         names = tuple(facts["names"]), tuple(facts["task_names"])
         return cls(

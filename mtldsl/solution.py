@@ -50,7 +50,7 @@ class Gap(float):
 
 
 #: Fields that a file does not keep.
-_NOT_SAVED = ("state", "multipliers", "majorizations", "interrupted", "proof")
+_NOT_SAVED = ("state", "multipliers", "majorizations", "interrupted", "proof", "verified")
 
 
 @dataclass(eq=False)  # comparing arrays entry by entry would make `solutions.index(best)` an error
@@ -86,6 +86,9 @@ class Solution(OverLabels):
     interrupted  whether Ctrl-C or SIGTERM ended the solve; the status is another where the point is certified all the same, or the best
                  of several starts is; not saved
     history      one dict per look at the certificate: iteration, seconds, objective, dual_bound, violation, relative_gap
+    verified     whether status, gap and violation were computed here. Of a solution that `load` read they are what the file says, which
+                 anybody may have written: it prints "optimal (as saved, not verified)". `problem.solve(warm_start=solution)` proves it
+                 anew; a proof that was saved beside it is checked by `mtldsl verify`
     """
 
     blocks: dict[str, np.ndarray]
@@ -123,6 +126,7 @@ class Solution(OverLabels):
     multipliers: dict[str, np.ndarray] = field(default_factory=dict, repr=False)  # not saved
     majorizations: tuple = field(default=(), repr=False)  # steps for the cross-check to repeat; not saved
     state: object = field(default=None, repr=False)  # for warm starts; not saved
+    verified: bool = True  # False where a file said so
     interrupted: bool = field(default=False, repr=False)
     proof: SolutionCertificate | None = field(default=None, repr=False)  # not saved
 
@@ -164,7 +168,10 @@ class Solution(OverLabels):
 
     @property
     def is_certified(self) -> bool:
-        """Whether the accuracy asked for is proven: of the optimum, or of a stationary point where the model is not convex."""
+        """Whether the accuracy asked for is proven: of the optimum, or of a stationary point where the model is not convex.
+
+        Of a solution that was loaded: whether the file says so; see `verified`.
+        """
         return self.status in ("optimal", "stationary")
 
     @property
@@ -194,18 +201,17 @@ class Solution(OverLabels):
         )
 
     def __str__(self) -> str:
+        status = self.status if self.verified else f"{self.status} (as saved, not verified)"
         if self.stationarity is not None and self.status != "optimal":
             words = NO_GLOBAL if self.status == "stationary" else "not proven stationary"
             proof = f"residual {self.stationarity.residual:.1e} (objective {self.objective:.10g}), {words}"
-            return (
-                f"{self.status}: {proof}, violation {self.violation:.1e}, {self.solver}, {self.seconds:.3f} s"
-            )
+            return f"{status}: {proof}, violation {self.violation:.1e}, {self.solver}, {self.seconds:.3f} s"
         proof = (
             f"gap {self.relative_gap:.2e} (objective {self.objective:.10g}, dual bound {self.dual_bound:.10g})"
             if np.isfinite(self.relative_gap)
             else f"objective {self.objective:.10g}, no dual bound: {self.note}"
         )
-        return f"{self.status}: {proof}, violation {self.violation:.1e}, {self.solver}, {self.seconds:.3f} s"
+        return f"{status}: {proof}, violation {self.violation:.1e}, {self.solver}, {self.seconds:.3f} s"
 
     def __repr__(self) -> str:
         return f"<Solution {self}>"
@@ -455,18 +461,19 @@ class Solution(OverLabels):
 
     @classmethod
     def load(cls, path) -> Solution:
-        """Read what `save` wrote, by the name given there. DataError for a file of another kind.
+        """Read what `save` wrote, by the name given there: `verified` is False. DataError for a file of another kind, damaged bytes, and a
+        status that the file's own numbers contradict.
 
         The module with a metric of your own need not be imported, unless `tune_threshold` is to use that metric.
         """
         stored = read_fields(path)
-        unknown = sorted(stored.keys() - {f.name for f in fields(cls)})
+        unknown = sorted(stored.keys() - {f.name for f in fields(cls) if f.name not in _NOT_SAVED})
         if unknown:
             raise DataError(
                 f"Solution.load({str(path)!r}): it holds {unknown[0]!r}, which this version of mtldsl does not know; it was "
                 "saved by a newer one"
             )
-        return cls(**stored)
+        return cls(**stored, verified=False)
 
 
 def _shown(names) -> str:

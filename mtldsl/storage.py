@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import asdict
+from numbers import Real
 from pathlib import Path
-from zipfile import BadZipFile
 
 import numpy as np
 
+from mtldsl.archives import read_archive
 from mtldsl.atomic_files import atomic_file
 from mtldsl.atoms.metrics import Metric
 from mtldsl.errors import DataError, ModelError
@@ -16,6 +18,8 @@ from mtldsl.learned import LearnedMatrix
 from mtldsl.learned_graph import LearnedGraph
 from mtldsl.learned_weights import LearnedWeights
 from mtldsl.proof.stationarity import Stationarity
+from mtldsl.reading import reading
+from mtldsl.storage_checks import check_fields
 
 __all__ = ["read_fields", "write_fields"]
 
@@ -63,40 +67,59 @@ def read_fields(path) -> dict[str, object]:
         path = path.with_name(path.name + ".npz")
     typed = f"Solution.load({str(path)!r})"
     try:
-        with np.load(path, allow_pickle=False) as stored:
-            plain = json.loads(str(stored["json"]))
-            arrays = {name: stored[name] for name in stored.files if name != "json"}
-    except (KeyError, ValueError, OSError, EOFError, BadZipFile) as error:
+        arrays = read_archive(path, "a saved solution")
+        with reading(path, "a saved solution"):
+            plain = json.loads(str(arrays.pop("json")))
+    except DataError as error:
         raise DataError(f"{typed}: not a saved solution ({error})") from error
-    if plain.pop("format", None) != _FORMAT:
+    if not isinstance(plain, dict) or plain.pop("format", None) != _FORMAT:
         raise DataError(f"{typed}: unknown format")
     try:
-        plain["blocks"] = {
-            name.removeprefix("block:"): a for name, a in arrays.items() if name.startswith("block:")
-        }
-        plain["coef"] = arrays["coef"]
-        plain |= {name: arrays.get(name) for name in _OPTIONAL}
-        for name in ("task_names", "feature_names"):
-            plain[name] = tuple(plain[name])
-        # absent from files that were saved before matrices could be learned
-        learned, stationarity = plain.get("learned", {}), plain.get("stationarity")
-        plain["learned"] = {name: _restored(name, facts, arrays) for name, facts in learned.items()}
-        plain["stationarity"] = None if stationarity is None else Stationarity(**stationarity)
-        if plain.get("kernel_map") is not None:
-            from mtldsl.tasks.kernel_map import KernelMap
-
-            of_kernels = {
-                name.removeprefix("kernels:"): a for name, a in arrays.items() if name.startswith("kernels:")
-            }
-            plain["kernel_map"] = KernelMap.restored(plain["kernel_map"], of_kernels)
-        if plain.get("label_graph") is not None:
-            of_graph = {
-                name.removeprefix("graph:"): a for name, a in arrays.items() if name.startswith("graph:")
-            }
-            plain["label_graph"] = LearnedGraph.restored(plain["label_graph"], of_graph)
-    except (KeyError, TypeError) as error:
+        _require_numbers(arrays)
+        _restore(plain, arrays)
+        check_fields(plain)
+    except ValueError as error:
+        raise DataError(f"{typed}: {error}; the file is damaged, or was not written by mtldsl") from error
+    except Exception as error:  # a stranger's JSON may hold anything in the place of anything
         raise DataError(f"{typed}: parts of the solution are missing ({error})") from error
     return plain
+
+
+def _require_numbers(arrays: dict[str, np.ndarray]) -> None:
+    for name, array in arrays.items():
+        if array.dtype.kind not in "biuf" or np.isnan(array).any():
+            raise ValueError(f"{name!r} holds {array.dtype}, not numbers, or NaN")
+
+
+def _restore(plain: dict, arrays: dict[str, np.ndarray]) -> None:
+    """Puts what the arrays hold into the fields."""
+
+    def of(prefix: str) -> dict[str, np.ndarray]:
+        return {name.removeprefix(prefix): a for name, a in arrays.items() if name.startswith(prefix)}
+
+    plain["blocks"], plain["coef"] = of("block:"), arrays["coef"]
+    plain |= {name: arrays.get(name) for name in _OPTIONAL}
+    for name in ("task_names", "feature_names"):
+        plain[name] = tuple(plain[name])
+    # absent from files that were saved before matrices could be learned
+    learned, stationarity = plain.get("learned", {}), plain.get("stationarity")
+    plain["learned"] = {name: _restored(name, facts, arrays) for name, facts in learned.items()}
+    plain["stationarity"] = None if stationarity is None else _stationarity(stationarity)
+    if plain.get("kernel_map") is not None:
+        from mtldsl.tasks.kernel_map import KernelMap
+
+        plain["kernel_map"] = KernelMap.restored(plain["kernel_map"], of("kernels:"))
+    graph = plain.get("label_graph")
+    plain["label_graph"] = None if graph is None else LearnedGraph.restored(graph, of("graph:"))
+
+
+def _stationarity(facts: dict) -> Stationarity:
+    found = Stationarity(**facts)
+    parts = {**found.decreases, **(found.conditions or {})}
+    numbers = [found.residual, found.size, *parts.values(), 0.0 if found.gradient is None else found.gradient]
+    if not all(isinstance(one, Real) and not math.isnan(one) for one in numbers):
+        raise ValueError("the measures of its stationarity are not numbers")
+    return found
 
 
 def _stored(

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
+from mtldsl.archives import checked_csr, require_shapes
 from mtldsl.errors import DataError, ModelError
 from mtldsl.tasks.inputs import as_design
 from mtldsl.tasks.kernels import INPUTS, FunctionKernel, GivenKernel, Kernel, NamedKernel
@@ -173,26 +174,33 @@ class KernelMap:
 
     @classmethod
     def restored(cls, facts: dict, arrays: dict[str, np.ndarray]) -> KernelMap:
-        """What `stored` gave."""
-        parts = []
-        for k, view in enumerate(facts["views"]):
-            name = view["name"]
-            kernel = (
-                NamedKernel(name, view["word"], view["parameters"])
-                if "word" in view
-                else GivenKernel(name, None, view["size"])
-            )
-            rows = (
-                sparse.csr_array(
-                    tuple(arrays[f"{k}:{part}"] for part in ("data", "indices", "indptr")),
-                    shape=view["shape"],
-                )
-                if "shape" in view
-                else arrays[f"{k}:rows"]
-            )
-            parts.append(View(kernel, rows, arrays[f"{k}:triangle"]))
+        """What `stored` gave. ValueError where its parts do not belong together."""
+        names = tuple(facts["feature_names"])
+        views = tuple(_view(k, view, arrays, len(names)) for k, view in enumerate(facts["views"]))
         scaling = Scaling(arrays["mean"], arrays["scale"]) if "mean" in arrays else None
-        return cls(tuple(parts), tuple(facts["feature_names"]), scaling)
+        if scaling is not None:
+            require_shapes(mean=(scaling.mean, (len(names),)), scale=(scaling.scale, (len(names),)))
+        return cls(views, names, scaling)
+
+
+def _view(k: int, facts: dict, arrays: dict[str, np.ndarray], d: int) -> View:
+    """The view number k of a file."""
+    triangle = arrays[f"{k}:triangle"]
+    require_shapes(triangle=(triangle, (None, len(triangle))))
+    if not triangle.diagonal().all():
+        raise ValueError("triangle is singular")
+    if "word" not in facts:
+        rows, size = arrays[f"{k}:rows"], facts["size"]
+        require_shapes(rows=(rows, (len(triangle),)))
+        if rows.dtype.kind not in "iu" or (rows.size and not 0 <= rows.min() <= rows.max() < size):
+            raise ValueError("rows are not those of the Gram matrix")
+        return View(GivenKernel(facts["name"], None, size), rows, triangle)
+    if "shape" in facts:
+        rows = checked_csr(*(arrays[f"{k}:{part}"] for part in ("data", "indices", "indptr")), facts["shape"])
+    else:
+        rows = arrays[f"{k}:rows"]
+    require_shapes(rows=(rows, (len(triangle), d)))
+    return View(NamedKernel(facts["name"], facts["word"], facts["parameters"]), rows, triangle)
 
 
 def _like(rows, X):

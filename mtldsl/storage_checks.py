@@ -1,0 +1,114 @@
+"""What must hold of the fields of a solution that a file claims to be one: kinds, shapes, and a status that its own numbers bear out."""
+
+from __future__ import annotations
+
+import math
+from numbers import Real
+
+import numpy as np
+
+__all__ = ["STATUSES", "check_fields"]
+
+STATUSES = (
+    *("optimal", "stationary", "time_limit", "iteration_limit", "stalled", "selected", "interrupted", "uncertified"),
+)  # fmt: skip
+_TEXTS = ("solver", "reason", "note", "model")
+_NUMBERS = ("objective", "dual_bound", "relative_gap", "violation", "seconds", "iterations", "tol")
+_LABELS = ("real", "sign", "count", "indicators")
+
+
+def check_fields(fields: dict[str, object]) -> None:
+    """ValueError that says which field cannot be what `Solution.save` wrote. Fields that older files lack are not asked for."""
+    for name in _TEXTS:
+        _require(isinstance(fields.get(name, ""), str), name, fields.get(name))
+    for name in _NUMBERS:
+        _require(_is_number(fields[name]), name, fields[name])
+    for name in ("task_names", "feature_names"):
+        _require(all(isinstance(one, str) for one in fields[name]), name, fields[name])
+    for name in ("parameters", "loss"):
+        _require(isinstance(fields.get(name, {}), dict), name, fields.get(name))
+    for name in ("history", "starts"):
+        found = fields.get(name, [])
+        _require(isinstance(found, list) and all(isinstance(row, dict) for row in found), name, found)
+    _check_arrays(fields)
+    _check_loss(fields["loss"])
+    _check_scaling(fields)
+    _check_status(fields)
+
+
+def _check_arrays(fields) -> None:
+    """Weights are finite matrices; what there is of a task has as many entries as there are tasks."""
+    coef = fields["coef"]
+    _require(_is_finite(coef, 2), "coef", coef)
+    for name, block in fields["blocks"].items():
+        _require(_is_finite(block, block.ndim) and block.ndim in (1, 2), f"block {name!r}", block)
+    labels = fields["label_graph"] is not None  # then the columns are of labels and pairs of labels
+    d, m = coef.shape
+    for name in ("intercept", "thresholds", "task_weights", "noise_levels"):
+        array = fields[name]
+        if array is not None:
+            numbers = array.dtype.kind == "f" and array.shape == (m,) and not np.isnan(array).any()
+            finite = name != "intercept" or np.isfinite(array).all()
+            _require(numbers and finite, name, array)
+    certified = fields["certified"]
+    if certified is not None:
+        _require(certified.dtype.kind == "b" and certified.ndim == 1, "certified", certified)
+    names = fields["feature_names"], fields["task_names"]
+    if not labels and (names[0] or names[1]):
+        _require(len(names[1]) == m, "task_names", names[1])
+        _require(len(names[0]) == d or fields.get("kernel_map") is not None, "feature_names", names[0])
+
+
+def _check_loss(loss: dict) -> None:
+    from mtldsl.atoms.function import REGISTRY
+
+    if not loss:
+        return
+    _require(isinstance(loss["parameters"], dict), "the parameters of the loss", loss["parameters"])
+    _require(loss["labels"] in _LABELS, "the labels of the loss", loss["labels"])
+    if loss["word"] not in REGISTRY:
+        raise ValueError(
+            f"its loss is {loss['word']!r}, which is not a word here; import what defines it first, if it is yours"
+        )
+
+
+def _check_scaling(fields) -> None:
+    scaling = fields.get("scaling")
+    if scaling is None:
+        return
+    _require(isinstance(scaling, dict) and scaling.keys() == {"mean", "scale"}, "scaling", scaling)
+    for part in scaling.values():
+        array = np.asarray(part, dtype=float)
+        _require(array.ndim == 1 and bool(np.isfinite(array).all()), "scaling", part)
+
+
+def _check_status(fields) -> None:
+    status, tol, violation = fields["status"], fields["tol"], fields["violation"]
+    _require(isinstance(status, str) and status in STATUSES, "status", status)
+    _require(0 < tol < math.inf and violation >= 0, "tol", tol)
+    if status == "optimal":
+        proven = (
+            abs(fields["relative_gap"]) <= tol and violation <= tol and math.isfinite(fields["dual_bound"])
+        )
+        if not (proven and math.isfinite(fields["objective"])):
+            raise ValueError(
+                f"its status is 'optimal', with a relative gap of {fields['relative_gap']:.2g} and a violation of {violation:.2g}"
+            )
+    if status == "stationary":
+        found = fields.get("stationarity")
+        if found is None or not (found.residual <= tol and violation <= tol):
+            raise ValueError("its status is 'stationary', which its residual and violation do not bear out")
+
+
+def _is_number(value) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool) and not math.isnan(value)
+
+
+def _is_finite(array: np.ndarray, ndim: int) -> bool:
+    return array.dtype.kind == "f" and array.ndim == ndim and bool(np.isfinite(array).all())
+
+
+def _require(fits: bool, name: str, value) -> None:
+    if not fits:
+        shown = f"{value.dtype} {value.shape}" if isinstance(value, np.ndarray) else repr(value)[:60]
+        raise ValueError(f"{name} is {shown}, which no solution has")
