@@ -20,18 +20,18 @@ _LABELS = ("real", "sign", "count", "indicators")
 def check_fields(fields: dict[str, object]) -> None:
     """ValueError that says which field cannot be what `Solution.save` wrote. Fields that older files lack are not asked for."""
     for name in _TEXTS:
-        _require(isinstance(fields.get(name, ""), str), name, fields.get(name))
+        _require(isinstance(fields[name], str), name, fields.get(name))
     for name in _NUMBERS:
         _require(_is_number(fields[name]), name, fields[name])
     for name in ("task_names", "feature_names"):
         _require(all(isinstance(one, str) for one in fields[name]), name, fields[name])
     for name in ("parameters", "loss"):
-        _require(isinstance(fields.get(name, {}), dict), name, fields.get(name))
+        _require(isinstance(fields[name], dict), name, fields[name])
     for name in ("history", "starts"):
         found = fields.get(name, [])
         _require(isinstance(found, list) and all(isinstance(row, dict) for row in found), name, found)
     _check_arrays(fields)
-    _check_loss(fields["loss"])
+    _check_loss(fields["loss"], fields["label_graph"] is not None)
     _check_scaling(fields)
     _check_status(fields)
 
@@ -53,22 +53,29 @@ def _check_arrays(fields) -> None:
     certified = fields["certified"]
     if certified is not None:
         _require(certified.dtype.kind == "b" and certified.ndim == 1, "certified", certified)
+    if labels and fields["label_graph"].cliques.n_entries != m:
+        raise ValueError(
+            f"coef has {m} columns, and its graph of labels {fields['label_graph'].cliques.n_entries}"
+        )
     names = fields["feature_names"], fields["task_names"]
     if not labels and (names[0] or names[1]):
         _require(len(names[1]) == m, "task_names", names[1])
         _require(len(names[0]) == d or fields.get("kernel_map") is not None, "feature_names", names[0])
 
 
-def _check_loss(loss: dict) -> None:
+def _check_loss(loss: dict, labels: bool) -> None:
+    """Known, and with parameters that it takes: predictions are made by it. Over a graph of labels they are made by the graph."""
     from mtldsl.atoms.function import REGISTRY
 
-    if not loss:
-        return
     _require(isinstance(loss["parameters"], dict), "the parameters of the loss", loss["parameters"])
     _require(loss["labels"] in _LABELS, "the labels of the loss", loss["labels"])
     if loss["word"] not in REGISTRY:
         raise ValueError(
             f"its loss is {loss['word']!r}, which is not a word here; import what defines it first, if it is yours"
+        )
+    if not labels:
+        REGISTRY[loss["word"]](
+            **{name: value for name, value in loss["parameters"].items() if name != "metric"}
         )
 
 

@@ -29,3 +29,6 @@ def pytest_addoption(parser):
         default=300,
         help="problem files of strangers to read in tests/fuzz (nightly: 5000)",
     )
+    parser.addoption(
+        "--fuzz-bytes", type=int, default=200, help="damaged files to read in tests/fuzz (nightly: 2000)"
+    )

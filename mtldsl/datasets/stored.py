@@ -12,11 +12,13 @@ import numpy as np
 from mtldsl.atomic_files import remove_leftovers, writing
 from mtldsl.datasets.parts_arrays import given_chunks
 from mtldsl.datasets.parts_chunk import hashed_columns
+from mtldsl.datasets.stored_check import check_rows
 from mtldsl.datasets.stored_placing import ARRAYS, digest, place
 from mtldsl.datasets.stored_source import file_parts, listed_files
 from mtldsl.datasets.stored_spool import Part, finished_part, write_json, write_part
 from mtldsl.errors import DataError
 from mtldsl.file_lock import sole_use
+from mtldsl.reading import reading
 from mtldsl.tasks import Tasks
 from mtldsl.tasks.inputs import as_names, numbered
 from mtldsl.tasks.stacked import csr_of
@@ -142,7 +144,8 @@ def store(
 def stored(folder, *, check: bool = False) -> Tasks:
     """The tasks that `store` wrote to that folder. Their arrays stay on the disk (memory-mapped, read-only), and are not copied.
 
-    check : read all files once and compare with the SHA-256 that `store` noted; otherwise only sizes are compared
+    check : compare with the SHA-256 that `store` noted; otherwise the files are read once too, but only looked through for what no
+        stored tasks can have: pointers outside, values that are not finite, sizes that do not belong together
 
     What goes through the rows task by task - `forward`, `adjoint`, `gram`, `fingerprint` - holds one task at a time. `select`, `split`,
     `take_rows`, `subsample` and `standardize(center=False)` copy the rows they keep into memory, as float64. Values stored as
@@ -150,18 +153,22 @@ def stored(folder, *, check: bool = False) -> Tasks:
     """
     folder = Path(folder)
     about = _about(folder)
-    arrays = {name: _mapped(folder, name, *about["arrays"][name]) for name in ARRAYS}
-    if check and digest(folder) != about["fingerprint"]:
-        raise DataError(f"{folder}: its files are not those that store() wrote; remove it and store again")
-    offsets = np.array(arrays["offsets"])
+    with reading(folder, "a folder that store() wrote"):
+        arrays = {name: _mapped(folder, name, *about["arrays"][name]) for name in ARRAYS}
+        if check and digest(folder) != about["fingerprint"]:
+            raise DataError(
+                f"{folder}: its files are not those that store() wrote; remove it and store again"
+            )
+        return _checked(folder, about, arrays)
+
+
+def _checked(folder: Path, about: dict, arrays: dict[str, np.ndarray]) -> Tasks:
     names, d = about["task_names"], about["n_features"]
-    consistent = (
-        arrays["data"].size == arrays["indices"].size == int(arrays["indptr"][-1])
-        and arrays["indptr"].size - 1 == arrays["y"].size == arrays["rows"].size == int(offsets[-1])
-        and offsets.size == len(names) + 1
-    )
-    if not consistent:
-        raise DataError(f"{folder}: its arrays do not belong together; remove it and store again")
+    try:
+        check_rows(arrays, len(names), d)
+    except ValueError as error:
+        raise DataError(f"{folder}: {error}; remove it and store again") from None
+    offsets = np.array(arrays["offsets"])
     features = about["feature_names"] or numbered("x", d)
     ends = list(zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True))
     return Tasks(
@@ -198,7 +205,7 @@ def _mapped(folder: Path, name: str, dtype: str, length: int) -> np.ndarray:
     try:
         # an empty file cannot be mapped
         array = np.load(path, mmap_mode="r" if length else None, allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
+    except Exception as error:  # numpy's reader of headers raises the errors of Python's own parser
         raise DataError(f"{path}: missing or damaged ({error}); remove the folder and store again") from None
     array = np.asarray(array)
     if array.dtype != np.dtype(dtype) or array.shape != (length,):

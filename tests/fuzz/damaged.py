@@ -1,0 +1,217 @@
+"""python -m tests.fuzz.damaged: files of data and solutions with damaged or forged bytes, each one seed, read and used.
+
+--seed 17                one file, and what came of it
+--count 2000 --first 0   as many seeds; those that raise anything but an error of mtldsl are printed
+--minutes 60             seeds for so long
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import json
+import os
+import random
+import shutil
+import sys
+import tempfile
+import time
+import traceback
+import warnings
+import zipfile
+from collections import Counter
+from itertools import count, islice
+from pathlib import Path
+
+import numpy as np
+
+import mtldsl as mtl
+from tests.fuzz.sound_files import READERS, write_sound_files
+
+__all__ = ["judge", "main", "sound_files"]
+
+#: One in so many seeds is a MATLAB file: each costs the start of a process.
+_MATLAB = 20
+
+
+def judge(seed: int, sound: Path) -> tuple[str, str]:
+    """(what is wrong, or nothing; kind of file and how it ended) of one damaged copy of a sound file."""
+    draw = random.Random(seed)
+    kinds = sorted(READERS)
+    kind = "mat" if seed % _MATLAB == 0 else draw.choice([kind for kind in kinds if kind != "mat"])
+    with tempfile.TemporaryDirectory() as name:
+        place = Path(name) / "damaged"
+        shutil.copytree(sound / kind, place)
+        path = draw.choice(sorted(place.iterdir()))
+        if path.suffix == ".npz" and draw.random() < 0.6:
+            path.write_bytes(_forged(draw, path.read_bytes()))
+        else:
+            path.write_bytes(_damaged(draw, path.read_bytes()))
+        try:
+            with np.errstate(
+                all="ignore"
+            ):  # a damaged number may be 1e300; what is computed with it is not looked at
+                warnings.simplefilter("ignore", RuntimeWarning)
+                READERS[kind](place)
+        except mtl.DataError:
+            return "", f"{kind}: refused"
+        except mtl.MTLError as error:
+            return "", f"{kind}: {type(error).__name__}"
+        except Exception:
+            return f"{kind}, {path.name}\n{traceback.format_exc()}", f"{kind}: WRONG"
+    return "", f"{kind}: read"
+
+
+def _damaged(draw, data: bytes) -> bytes:
+    for _ in range(draw.choice((1, 1, 2, 5, 20))):
+        at = draw.randrange(len(data) or 1)
+        what = draw.randrange(7)
+        if what <= 2:
+            data = (
+                data[:at]
+                + bytes([draw.choice((0, 1, 0x7F, 0x80, 0xFF, draw.randrange(256)))])
+                + data[at + 1 :]
+            )
+        elif what == 3:
+            data = data[:at] + draw.randbytes(draw.choice((1, 4, 8, 100))) + data[at:]
+        elif what == 4:
+            data = data[:at] + data[at + draw.choice((1, 8, 100)) :]
+        elif what == 5:  # a number of eight bytes that is another
+            number = draw.choice((0, -1, 2**31, 2**62, -(2**63), 7)).to_bytes(8, "little", signed=True)
+            data = data[:at] + number + data[at + 8 :]
+        elif draw.random() < 0.3:
+            data = data[:at]
+    return data
+
+
+def _forged(draw, data: bytes) -> bytes:
+    """An archive whose checksums are right, and a member of it damaged; or its JSON changed."""
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    name = draw.choice(sorted(members))
+    what = draw.randrange(5)
+    if "json.npy" in members and what <= 2:
+        plain = json.loads(str(np.load(io.BytesIO(members["json.npy"]))))
+        _change(draw, plain)
+        members["json.npy"] = _npy(np.array(json.dumps(plain)))
+    elif what == 3:
+        array = draw.choice(
+            (
+                np.full((2, 2, 2), np.nan),
+                np.array(np.nan),
+                np.zeros((3, 0)),
+                np.array(["x"]),
+                np.array([2**60]),
+            )
+        )
+        members[name] = _npy(array)
+    elif what == 4 and len(members) > 1:
+        del members[name]
+    else:
+        members[name] = _damaged(draw, members[name])
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+        for member, content in members.items():
+            archive.writestr(member, content)
+    return out.getvalue()
+
+
+_ODD = (
+    None,
+    True,
+    0,
+    -1,
+    1e308,
+    float("nan"),
+    float("inf"),
+    10**30,
+    "",
+    "x",
+    "optimal",
+    [],
+    {},
+    [None],
+    {"a": 1},
+    [[1]],
+    "a\0b",
+)
+
+
+def _change(draw, plain) -> None:
+    """One value, somewhere in the JSON, is another, is gone, or has another name."""
+    while True:
+        keys = list(plain) if isinstance(plain, dict) else list(range(len(plain)))
+        if not keys:
+            return
+        key = draw.choice(keys)
+        if isinstance(plain[key], dict | list) and plain[key] and draw.random() < 0.7:
+            plain = plain[key]
+            continue
+        what = draw.randrange(5)
+        if what == 0:
+            del plain[key]
+        elif what == 1 and isinstance(plain, dict):
+            plain[draw.choice(("verified", "state", "x", "status"))] = plain.pop(key)
+        else:
+            plain[key] = draw.choice(_ODD)
+        return
+
+
+def _npy(array) -> bytes:
+    out = io.BytesIO()
+    np.save(out, array)
+    return out.getvalue()
+
+
+def sound_files(folder: Path) -> Path:
+    write_sound_files(folder)
+    return folder
+
+
+def main(arguments=None) -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.fuzz.damaged", description=__doc__.split("\n\n")[0]
+    )
+    parser.add_argument("--seed", type=int)
+    parser.add_argument("--count", type=int, default=2000)
+    parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--minutes", type=float)
+    options = parser.parse_args(arguments)
+    seeds = count(options.first) if options.minutes else islice(count(options.first), options.count)
+    began, ends, found = time.monotonic(), Counter(), 0
+    with tempfile.TemporaryDirectory() as name:
+        sound = sound_files(Path(name))
+        for seed in seeds if options.seed is None else [options.seed]:
+            since = time.monotonic()
+            wrong, end = _in_a_fork(seed, sound)
+            ends[end] += 1
+            if wrong or time.monotonic() - since > 30:
+                found += 1
+                print(f"--seed {seed} ({time.monotonic() - since:.1f} s): {wrong}", flush=True)
+            if options.minutes and time.monotonic() - began > 60 * options.minutes:
+                break
+    for end, times in sorted(ends.items()):
+        print(f"{times:6d} {end}")
+    print(f"{ends.total()} files in {time.monotonic() - began:.0f} s: {found} wrong")
+    return 1 if found else 0
+
+
+def _in_a_fork(seed: int, sound: Path) -> tuple[str, str]:
+    """`judge` in a child, so that a crash is a finding and not the end."""
+    hear, say = os.pipe()
+    child = os.fork()
+    if child == 0:
+        with os.fdopen(say, "w") as file:
+            json.dump(judge(seed, sound), file)
+        os._exit(0)
+    os.close(say)
+    with os.fdopen(hear) as file:
+        said = file.read()
+    status = os.waitpid(child, 0)[1]
+    if status:
+        return f"the process ended by signal {os.WTERMSIG(status)}", "CRASH"
+    return tuple(json.loads(said))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

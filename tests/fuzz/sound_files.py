@@ -1,0 +1,217 @@
+"""Small files of every kind that mtldsl reads, as they should be, and how each is read and then used."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+import mtldsl as mtl
+from mtldsl import datasets
+from mtldsl.file_data import _stored as read_array_file
+
+__all__ = ["READERS", "write_sound_files"]
+
+
+def write_sound_files(folder: Path) -> None:
+    """A folder of files for each of READERS."""
+    for kind in READERS:
+        (folder / kind).mkdir()
+    draw = np.random.default_rng(0)
+    X, Y = draw.normal(size=(12, 3)), np.where(draw.normal(size=(12, 2)) > 0, 1.0, -1.0)
+    _write_solutions(folder, X, Y)
+    _write_tables(folder, X, Y)
+    _write_parts(folder, X, Y)
+
+
+# ------------------------------------------------------------------------------------------------- solutions
+
+
+def _write_solutions(folder: Path, X, Y) -> None:
+    tasks = mtl.Tasks.shared(X, Y)
+    W = mtl.Weights(tasks, intercept=True)
+    mtl.minimize(mtl.hinge_loss(W, tasks) + mtl.ridge(W)).solve(tol=1e-3).save(folder / "solution" / "a.npz")
+    scaled = mtl.Tasks.shared(X, X @ np.ones((3, 2)) + Y).standardize()
+    V = mtl.Weights(scaled)
+    kinds = mtl.FeaturePrecision(scaled, "A"), mtl.TaskPrecision(scaled, "B")
+    bounds = [side for kind in kinds for side in (kind >> 0.01, kind << 100)]
+    learned = mtl.minimize(mtl.sum_of_squares(V, scaled) + mtl.matrix_normal(V, *kinds), bounds)
+    learned.solve(tol=1e-3, max_iter=50).save(folder / "learned" / "a.npz")
+    square_root = mtl.minimize(mtl.square_root_loss(V, scaled) + 2.0 * mtl.log_rank(V, eps=0.1))
+    square_root.solve(tol=1e-3, starts=2, random_state=0, max_iter=50).save(folder / "learned" / "b.npz")
+    theta = mtl.KernelWeights(3, "theta")
+    similarities = [mtl.union(), mtl.individual()]
+    kernels = 0.1 * mtl.hinge_loss(W := mtl.Weights(tasks), tasks) + mtl.mkl_norm(W, similarities, theta)
+    mixed = mtl.minimize(kernels, subject_to=[mtl.p_norm(theta, 2) <= 1])
+    mixed.solve(tol=1e-3).save(folder / "kernels" / "a.npz")
+    mapped = tasks.with_kernels([("rbf", {"gamma": 0.5})])
+    U = mtl.Weights(mapped)
+    mtl.minimize(mtl.hinge_loss(U, mapped) + mtl.ridge(U)).solve(tol=1e-3).save(folder / "kernels" / "b.npz")
+    star = datasets.make_label_graph(
+        n_labels=3, n_features=3, edges=[[0, 1]], n_train=20, n_test=2, random_state=0
+    ).train
+    nodes, edges = mtl.NodeWeights(star), mtl.EdgeWeights(star)
+    graph = (
+        mtl.clique_hinge(nodes, edges, star)
+        + 0.1 * mtl.ridge(nodes)
+        + 0.1 * mtl.half_squared_group_norm(edges)
+    )
+    mtl.minimize(graph).solve(tol=1e-2).save(folder / "graph" / "a.npz")
+
+
+def _use_solution(folder: Path) -> None:
+    """All that a file says is looked at: what it holds must be right, or be refused by an error of mtldsl."""
+    (path,) = list(folder.glob("*.npz"))[:1]
+    for path in sorted(folder.glob("*.npz")):
+        solution = mtl.Solution.load(path)
+        assert not solution.verified and "as saved, not verified" in str(solution)
+        repr(solution)
+        np.float64(solution.spread)
+        maps = solution.kernel_map
+        names = solution.feature_names if maps is None else maps.feature_names
+        X = np.ones((2, len(names)))
+        assert len(solution.predict(X)) == 2
+        solution.decision_function(X)
+        if solution.loss["labels"] == "sign":
+            tasks = mtl.Tasks.shared(
+                np.array([X[0], -X[0]]), np.array([[1.0], [-1.0]]) * np.ones(len(solution.task_names)),
+                task_names=solution.task_names, feature_names=names,
+            )  # fmt: skip
+            solution.scores(tasks)
+        for one in solution.learned.values():
+            str(one), repr(one)
+        if solution.label_graph is not None:
+            str(solution.label_graph), solution.graph.number_of_edges()
+        solution.save(path)
+
+
+# -------------------------------------------------------------------------------------------------- tables
+
+
+def _write_tables(folder: Path, X, Y) -> None:
+    rows = "\n".join(
+        f"{a:.3f},{b:.3f},{'red' if c > 0 else 'blue'},{y:g}" for (a, b, c), (y, _) in zip(X, Y, strict=True)
+    )
+    (folder / "csv" / "a.csv").write_text(f"one,two,colour,label\n{rows}\n")
+    head = "@relation r\n@attribute one numeric\n@attribute 'two words' real\n@attribute colour {red,blue}\n"
+    head += "@attribute y0 {0,1}\n@attribute y1 {0,1}\n@data\n"
+    dense = "\n".join(
+        f"{a:.3f},{b:.3f},{'red' if c > 0 else 'blue'},{y > 0:d},{z > 0:d}"
+        for (a, b, c), (y, z) in zip(X, Y, strict=True)
+    )
+    sparse_rows = "\n".join(
+        f"{{0 {a:.3f}, 3 {y > 0:d}, 4 {z > 0:d}}}" for (a, _, _), (y, z) in zip(X, Y, strict=True)
+    )
+    (folder / "arff" / "a.arff").write_text(head + dense + "\n")
+    (folder / "arff" / "b.arff").write_text(head + sparse_rows + "\n")
+    xml = '<?xml version="1.0"?>\n<labels xmlns="http://mulan.sourceforge.net/labels">\n<label name="y0"></label>\n<label name="y1"/>\n</labels>\n'
+    (folder / "arff" / "labels.xml").write_text(xml)
+    lines = "\n".join(f"{y:g} 1:{a:.3f} 3:{c:.3f} # row" for (a, _, c), (y, _) in zip(X, Y, strict=True))
+    (folder / "libsvm" / "a.svm").write_text(lines + "\n")
+    np.savez(folder / "npz" / "a.npz", X=X, Y=Y, task_names=["a", "b"], feature_names=["x", "y", "z"])
+    np.save(folder / "npy" / "a.npy", X)
+    np.savez_compressed(folder / "npy" / "b.npz", A=X)
+    np.savetxt(folder / "npy" / "c.csv", X, delimiter=",")
+    from scipy.io import savemat
+
+    cells = np.empty((1, 2), object)
+    cells[0, :] = [X[:6], X[6:]]
+    labels = np.empty((1, 2), object)
+    labels[0, :] = [Y[:6, :1], Y[6:, :1]]
+    savemat(folder / "mat" / "a.mat", {"feature": cells, "label": labels}, do_compression=True)
+    savemat(folder / "mat" / "b.mat", {"X": X, "Y": Y, "note": "text", "s": {"a": 1}})
+
+
+def _use_tasks(tasks) -> None:
+    """Every row and column is touched."""
+    repr(tasks), tasks.describe(), tasks.fingerprint()
+    assert np.isfinite(tasks.targets).all()
+    if tasks.n_features * tasks.n_tasks < 10**6:
+        assert len(tasks.forward(np.zeros((tasks.n_features, tasks.n_tasks)))) == tasks.n_samples
+
+
+def _use_csv(folder: Path) -> None:
+    _use_tasks(datasets.read_csv(folder / "a.csv", "label", one_hot=["colour"]))
+
+
+def _use_arff(folder: Path) -> None:
+    _use_tasks(datasets.read_arff(folder / "a.arff", folder / "labels.xml"))
+    _use_tasks(datasets.read_arff(folder / "b.arff", folder / "labels.xml"))
+
+
+def _use_libsvm(folder: Path) -> None:
+    _use_tasks(datasets.read_libsvm(folder / "a.svm"))
+
+
+def _use_npz(folder: Path) -> None:
+    _use_tasks(datasets.read_npz(folder / "a.npz"))
+
+
+def _use_mat(folder: Path) -> None:
+    _use_tasks(datasets.load_landmine(folder / "a.mat"))
+    _use_tasks(datasets.read_mat(folder / "b.mat"))
+
+
+def _use_npy(folder: Path) -> None:
+    """The matrices of [arrays] in a problem file."""
+    for path in sorted(folder.iterdir()):
+        array = read_array_file(path, None)
+        assert array.sum() is not None
+
+
+# -------------------------------------------------------------------------------------- data on the disk
+
+
+def _write_parts(folder: Path, X, Y) -> None:
+    import pyarrow
+    import pyarrow.parquet
+    from scipy import sparse
+
+    lines = "\n".join(
+        f"{y:g} qid:{k % 2} 1:{a:.3f} 3:{c:.3f}"
+        for k, ((a, _, c), (y, _)) in enumerate(zip(X, Y, strict=True))
+    )
+    (folder / "libsvm_part" / "a.svm").write_text(lines + "\n")
+    task = ["a", "b"] * 6
+    columns = {"x": X[:, 0], "y": X[:, 1], "label": Y[:, 0], "task": task}
+    pyarrow.parquet.write_table(pyarrow.table(columns), folder / "parquet" / "a.parquet")
+    lists = {"indices": [[0, 2]] * 12, "values": [[1.0, 2.0]] * 12, "label": Y[:, 0], "task": task}
+    pyarrow.parquet.write_table(
+        pyarrow.table(lists), folder / "parquet_lists" / "a.parquet", compression="none"
+    )
+    S = sparse.csr_array(X)
+    arrays = {
+        "data": S.data,
+        "indices": S.indices,
+        "indptr": S.indptr,
+        "shape": S.shape,
+        "format": np.array("csr"),
+    }
+    np.savez(folder / "npz_part" / "a.npz", y=Y[:, 0], task=np.array(task), **arrays)
+    datasets.store(folder / "libsvm_part" / "a.svm", folder / "made")
+    for path in (folder / "made").iterdir():
+        if path.is_file():
+            path.rename(folder / "stored" / path.name)
+
+
+def _use_part(folder: Path) -> None:
+    (path,) = folder.iterdir()
+    _use_tasks(datasets.store(path, folder.parent / "there"))
+
+
+def _use_stored(folder: Path) -> None:
+    _use_tasks(datasets.stored(folder))
+
+
+#: kind -> how a folder of its files is read and used
+READERS = {
+    **dict.fromkeys(("solution", "learned", "kernels", "graph"), _use_solution),
+    "csv": _use_csv,
+    "arff": _use_arff,
+    "libsvm": _use_libsvm,
+    "npz": _use_npz,
+    "npy": _use_npy,
+    "mat": _use_mat,
+    **dict.fromkeys(("libsvm_part", "parquet", "parquet_lists", "npz_part"), _use_part),
+    "stored": _use_stored,
+}

@@ -1,0 +1,34 @@
+"""The first 200 damaged files of data and solutions (`--fuzz-bytes N`: N of them) are read, or refused by an error of mtldsl."""
+
+import tempfile
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests.fuzz.damaged import judge, sound_files
+from tests.fuzz.sound_files import READERS
+
+
+@pytest.fixture(scope="module")
+def sound():
+    pytest.importorskip("pyarrow")
+    with tempfile.TemporaryDirectory() as name:
+        yield sound_files(Path(name))
+
+
+def test_damaged_files_raise_errors_of_mtldsl(sound, request):
+    ends, found = Counter(), []
+    for seed in range(request.config.getoption("--fuzz-bytes")):
+        wrong, end = judge(seed, sound)
+        ends[end.split(": ")[1]] += 1
+        found += [f"python -m tests.fuzz.damaged --seed {seed}: {wrong}"] if wrong else []
+    assert not found, "\n".join(found)
+    assert ends["refused"] >= ends.total() / 2 and ends["read"] > 0
+
+
+@pytest.mark.parametrize("kind", sorted(READERS))
+def test_the_files_are_sound_before_they_are_damaged(kind, sound, tmp_path):
+    import shutil
+
+    READERS[kind](shutil.copytree(sound / kind, tmp_path / "copy"))
