@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import mtldsl as mtl
+from mtldsl.atoms.regularizers.norm import shrinkage
 from mtldsl.drive import Watcher
 from mtldsl.errors import ModelError, SolverError
 from mtldsl.solvers.admm_penalty import Balance
@@ -99,3 +100,19 @@ def test_a_coefficient_that_leaves_double_precision_is_refused(value):
         problem.solve()
     lam.value = 1e-3
     assert problem.solve().status == "optimal"
+
+
+def test_copies_that_leave_double_precision_are_a_breakdown():
+    split = SimpleNamespace(copies=[SimpleNamespace(is_loss=True, rows=np.arange(2))])
+    phase = NewtonPhase.__new__(NewtonPhase)
+    phase.split = split
+    far, zero = np.full(2, 1e200), np.zeros(2)
+    with pytest.raises(SolverError, match="broke down numerically"), breakdowns("admm"):
+        phase._disagreement(SimpleNamespace(image=far, w=zero))
+    assert phase._disagreement(SimpleNamespace(image=zero, w=zero)) == [0.0]
+
+
+def test_a_shrinkage_of_what_is_infinite_is_a_breakdown():
+    assert shrinkage(np.array([0.0, 5e-324, 1e308]), 1e300).tolist() == [0.0, 0.0, pytest.approx(1.0)]
+    with pytest.raises(SolverError, match="broke down numerically"), breakdowns("admm"):
+        shrinkage(np.array([np.inf]), np.inf)
