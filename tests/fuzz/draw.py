@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from tests.fuzz.data import draw_data
@@ -43,7 +45,9 @@ def draw(seed: int) -> Model:
     options = _loss_options(rng, word)
     if structured:  # small enough for the list of all labellings; samples have no weights
         d, data = d, _first_rows(data, 6)
-        intercept = intercept and options["metric"] != "ROCArea"
+        intercept = intercept and options["metric"] in ("FScore", "AUC", "ErrorRate")
+    if seed % 9 == 4:
+        data, tags = replace(data, sparse=True), [*tags, "sparse"]
     blocks = {"L": intercept, "S": False} if two else {"W": intercept}
     whole = _sum_of(list(blocks))
     mean = bool(rng.random() < 0.2)
@@ -73,8 +77,6 @@ def draw(seed: int) -> Model:
 
 
 def _first_rows(data, n: int):
-    from dataclasses import replace
-
     def cut(y):  # at most n labelled rows, both classes among them
         kept = np.flatnonzero(~np.isnan(y))
         low, high = kept[np.argmin(y[kept])], kept[np.argmax(y[kept])]
@@ -94,7 +96,9 @@ def _loss_options(rng, word: str) -> dict:
     if word == "square_root_loss" and rng.random() < 0.3:
         return {"eps": float(10.0 ** rng.uniform(-3, 0))}
     if word == "structured_hinge":
-        return {"metric": str(rng.choice(["FScore", "AUC", "ErrorRate", "ROCArea"]))}
+        return {
+            "metric": str(rng.choice(["FScore", "AUC", "ErrorRate", "ROCArea", "PrecisionAt", "RecallAt"]))
+        }
     return {}
 
 

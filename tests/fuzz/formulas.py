@@ -169,16 +169,20 @@ def _quantile(z, y, s, q=0.5):
 
 
 def planes(metric: str, y: np.ndarray) -> list[tuple[float, np.ndarray]]:
-    """(Delta(y, y'), y' - y) of every labelling y'."""
+    """(Delta(y, y'), y' - y) of every labelling y'; where one sample is to be labelled +1, of those and of the true one."""
     found, positives, negatives = [], int(np.sum(y > 0)), int(np.sum(y < 0))
     for labelling in product([-1.0, 1.0], repeat=len(y)):
         other = np.array(labelling)
         b, c = int(np.sum((y < 0) & (other > 0))), int(np.sum((y > 0) & (other < 0)))
         a = positives - c
+        if metric in ("PrecisionAt", "RecallAt") and a + b != 1 and b + c > 0:
+            continue
         delta = {
             "FScore": 1.0 - 2.0 * a / (a + b + positives),
             "AUC": b * c / (positives * negatives),
             "ErrorRate": 2.0 * (b + c),
+            "PrecisionAt": float(b) if b + c else 0.0,
+            "RecallAt": c / positives,
         }[metric]
         found.append((delta, other - np.asarray(y, float)))
     return found

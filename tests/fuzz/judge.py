@@ -32,10 +32,13 @@ FINDINGS = {
     "violated": "called optimal, and a constraint is missed by more than tol",
     "wrong objective": "the objective that is claimed is not that of the weights",
     "exception": "an exception that is not an MTLError",
-    "refused": "an MTLError for a model of the language, other than that a solver broke down numerically",
+    "refused": "an MTLError for a model of the language, other than that no solver takes it, or that one broke down",
     "warning": "a RuntimeWarning",
     "overrun": "max_seconds exceeded by more than 10 % + 1 s of CPU time",
 }
+
+#: what an honest MTLError for a model of the language says
+SAID = ("broke down numerically", "no solver takes this model")
 
 #: what the rounding of a bound may be, relative to the objective, and to the objective at the best constants
 ROUNDING, ROUNDING_OF_SCALE = 1e-9, 1e-13
@@ -101,7 +104,7 @@ def _solve(model: Model, case: Case, tol: float, max_seconds: float, again: bool
         if "no weights satisfy" in str(error):
             if model.feasible:
                 case.findings["false infeasible"] = case.status
-        elif "broke down numerically" not in str(error):
+        elif not any(words in str(error) for words in SAID):
             case.findings["refused"] = case.status
     except _Hung:
         pass  # the time says so

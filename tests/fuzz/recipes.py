@@ -48,6 +48,7 @@ class Data:
     Y: np.ndarray | list[np.ndarray]
     weights: np.ndarray | list[np.ndarray] | None
     labels: str  # "real", "sign", "count"
+    sparse: bool = False  # handed over as CSR
 
     @property
     def is_shared(self) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from scipy import sparse
+
 import mtldsl as mtl
 from tests.fuzz.label_graphs import GRAPH_LOSSES
 from tests.fuzz.recipes import Constraint, Data, Expression, Model
@@ -47,12 +49,19 @@ def _over_label_graph(model: Model, tasks: mtl.Tasks) -> mtl.Problem:
 
 def _tasks(data: Data) -> mtl.Tasks:
     make = mtl.Tasks.shared if data.is_shared else mtl.Tasks.separate
-    return make(data.X, data.Y, sample_weights=data.weights)
+    X = data.X
+    if data.sparse:
+        X = sparse.csr_array(X) if data.is_shared else [sparse.csr_array(part) for part in X]
+    return make(X, data.Y, sample_weights=data.weights)
 
 
 def _own(options: dict) -> dict:
     """Options as the words take them: a metric is named."""
-    return {name: getattr(mtl, value)() if name == "metric" else value for name, value in options.items()}
+    metrics = {"PrecisionAt": {"k": 1}, "RecallAt": {"k": 1}}
+    return {
+        name: getattr(mtl, value)(**metrics.get(value, {})) if name == "metric" else value
+        for name, value in options.items()
+    }
 
 
 def _typed(expression: Expression, blocks: dict):
