@@ -46,7 +46,7 @@ def print_json(value) -> None:
 def print_content(content, one_line: bool = False) -> None:
     """Plain text as it is, anything else through rich, broken at the width of the terminal unless it is to be one line.
 
-    A reader that has left, as `head` does, changes nothing.
+    A reader that has left, as `head` does, changes nothing. DataError where what is printed goes to a disk that is full.
     """
     try:
         if isinstance(content, str):
@@ -55,7 +55,17 @@ def print_content(content, one_line: bool = False) -> None:
             _console().print(content, soft_wrap=one_line)
         sys.stdout.flush()
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _leave_output()
+    except OSError as error:
+        _leave_output()
+        raise DataError(
+            f"standard output cannot be written ({error.strerror or error}); print to where there is room"
+        ) from error
+
+
+def _leave_output() -> None:
+    """What is still to be printed goes nowhere, at the end of the process too."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _console():

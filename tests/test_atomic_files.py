@@ -4,6 +4,7 @@ import errno
 import os
 import stat
 import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -187,6 +188,16 @@ def test_outputs_are_refused_before_the_solve(tmp_path, capsys, monkeypatch):
     for output in (tmp_path / "p.toml" / "w.npz", tmp_path / "absent" / "r.html"):
         assert cli.main(["solve", str(tmp_path / "p.toml"), "--output", str(output)]) == 2
         assert f"{output}: cannot be written (" in capsys.readouterr().err
+
+
+def test_a_report_that_goes_to_a_full_disk():
+    """No traceback, neither now nor at the end of the process."""
+    for words in (["words"], ["words", "--json"]):
+        with open("/dev/full", "w") as full:
+            command = [sys.executable, "-m", "mtldsl", *words]
+            ran = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=120)
+        said = "mtldsl: standard output cannot be written (No space left on device); print to where there is room\n"
+        assert (ran.returncode, ran.stderr) == (2, said)
 
 
 def test_one_output_that_fails_takes_nothing_else_away(tmp_path, capsys, monkeypatch):

@@ -72,6 +72,8 @@ LARGE = {
     "graph_laplacian": (
         lambda: mtl.graph_laplacian(mtl.Weights(many(9)), sparse.csr_array((10**6, 10**6))), ModelError, "1,000,000 x"
     ),
+    "kernel": (lambda: of_kernel(shared(2000, 3)).predict(np.ones((2 * 10**6, 3))), DataError, "the kernel of 2,000,000"),
+    "from_kernel": (lambda: mtl.from_kernel(sparse.csr_array((60_000, 60_000))), ModelError, "60,000 rows and columns"),
     "predict": (
         lambda: solved(mtl.ridge, shared(9, 3, 300)).predict(sparse.csr_array((2 * 10**6, 3))), DataError, "part by part"
     ),
@@ -81,6 +83,10 @@ LARGE = {
 def of_parameter(tasks):
     W, lam = mtl.Weights(tasks), mtl.Parameter(1.0, name="lam")
     return mtl.minimize(mtl.squared_loss(W, tasks) + lam * mtl.trace_norm(W)).lambda_max(lam)
+
+
+def of_kernel(tasks):
+    return solved(mtl.ridge, tasks.take_rows(range(600)).with_kernels([("rbf", {"gamma": 1.0})]), max_iter=3)
 
 
 @pytest.fixture

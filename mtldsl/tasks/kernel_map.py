@@ -9,6 +9,7 @@ from scipy import sparse
 
 from mtldsl.archives import checked_csr, require_shapes
 from mtldsl.errors import DataError, ModelError
+from mtldsl.memory import require_memory
 from mtldsl.tasks.inputs import as_design
 from mtldsl.tasks.kernels import INPUTS, FunctionKernel, GivenKernel, Kernel, NamedKernel
 from mtldsl.tasks.names import unlike
@@ -35,7 +36,13 @@ class View:
 
         if isinstance(self.kernel, GivenKernel):
             values = given[:, self.rows]
-        else:  # in the layout of the training rows: not every kernel takes a sparse matrix with a dense one
+        else:
+            n, training = given.shape[0], self.rows.shape[0]
+            require_memory(
+                8.0 * n * (2 * training + 2 * self.size), f"the kernel of {n:,} rows with {training:,} of training",
+                "go part by part, such as predict(X[:1000])", DataError,
+            )  # fmt: skip
+            # in the layout of the training rows: not every kernel takes a sparse matrix with a dense one
             values = self.kernel(_like(self.rows, given), self.rows)
         return np.ascontiguousarray(solve_triangular(self.triangle, values.T.astype(float), lower=True).T)
 

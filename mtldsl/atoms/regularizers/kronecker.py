@@ -13,6 +13,7 @@ from mtldsl.atoms.function import Regularizer, register
 from mtldsl.atoms.regularizers.norm import in_parentheses
 from mtldsl.atoms.spectral_matrix import SpectralMatrix, between, kronecker_apply
 from mtldsl.errors import ModelError
+from mtldsl.memory import require_memory
 
 __all__ = ["KroneckerRidge", "checked_symmetric"]
 
@@ -26,6 +27,14 @@ def checked_symmetric(matrix, typed: str, *, positive: bool = False) -> Spectral
         return matrix
     wanted = f"a symmetric positive {'' if positive else 'semi'}definite matrix"
     if sparse.issparse(matrix):
+        n = matrix.shape[0]
+        # a dense one, and its eigenvectors
+        require_memory(
+            32.0 * n * matrix.shape[-1],
+            f"{typed}: {n:,} rows and columns,",
+            "write a smaller matrix",
+            ModelError,
+        )
         matrix = matrix.toarray()
     try:
         dense = np.asarray(matrix, dtype=None if np.iscomplexobj(matrix) else float)
