@@ -177,7 +177,8 @@ def _multipliers(loss, dual) -> dict:
 class SolutionCertificate:
     """What was proven about a solution, with all that a proof is made of: `save` writes it for others to check.
 
-    `objective`, `dual_bound`, `violation` as on the solution; `reach` says for which weights the bound holds, "" for all.
+    `objective`, `dual_bound`, `violation` as on the solution; `reach` says for which weights the bound holds, "" for all; `rounding` by
+    how much float64 may have misplaced objective and bound.
     """
 
     certificate: Certificate
@@ -201,6 +202,10 @@ class SolutionCertificate:
     @property
     def reach(self) -> str:
         return self.certificate.reach
+
+    @property
+    def rounding(self) -> float:
+        return self.certificate.rounding
 
     def save(self, path, *, data: bool = False) -> Path:
         """Write the proof to one .npz file, which `mtldsl verify` and `verify_proof` check. Returns the path written.

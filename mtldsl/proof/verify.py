@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy import sparse
 
-from mtldsl.errors import DataError
+from mtldsl.errors import DataError, ProofError
 from mtldsl.proof.canonical_data import DataArrays
 from mtldsl.proof.checked_functions import FUNCTIONS, NotChecked
 from mtldsl.proof.checked_labellings import LabelGraphPart, StructuredPart
@@ -341,7 +341,10 @@ class _Check:
         found.high = np.inf if np.isnan(found.high) else found.high
         slack = tol * max(abs(found.low), abs(found.high), float(claimed.get("scale", 0.0)))
         if found.low > found.high and found.violation == 0:
-            raise AssertionError("the lower end is above the upper one: a fault of the checker")
+            raise ProofError(
+                f"internal error of the checker: the lower end {found.low:.17g} is above the upper one, {found.high:.17g}. "
+                "Please report the proof"
+            )
         wrong = []
         if not claimed["dual_bound"] <= found.high + slack:
             wrong.append(f"the claimed bound {claimed['dual_bound']:.10g} is above the optimum")

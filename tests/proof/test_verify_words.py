@@ -1,0 +1,94 @@
+"""Weak duality of the checker, word by word: whatever the point and the multipliers, and however the data are scaled, the lower end is
+below the upper one; and the ends in fractions are those of float64, but for rounding.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import mtldsl as mtl
+from mtldsl.atoms.function import REGISTRY, Loss, Set
+from mtldsl.atoms.losses import LabelGraphLoss
+from mtldsl.compile.normal_form import Entry, FunctionTerm, LinearMap
+from mtldsl.proof.checked_functions import FUNCTIONS
+from mtldsl.proof.saved import save_proof
+from tests import models
+
+CLAIM = {"objective": 0.0, "dual_bound": 0.0, "violation": 0.0, "tol": 1e-6, "status": "", "scale": 0.0}
+SCALES = ("ordinary", "columns from 1e-6 to 1e6")
+
+
+def _scaled_tasks(scale, labels, seed):
+    tasks = models.shared(seed, n=9, labels=labels)
+    X = np.array(tasks.X)
+    if scale != "ordinary":
+        X = X * 10.0 ** np.random.default_rng(seed).uniform(-6, 6, X.shape[1])
+    return mtl.Tasks.shared(X, tasks.targets.reshape(tasks.n_tasks, -1).T)
+
+
+def _form(loss_word, tasks, functions, intercept=False, **parameters):
+    W = mtl.Weights(tasks, intercept=intercept)
+    form = mtl.minimize(getattr(mtl, loss_word)(W, tasks, **parameters) + mtl.ridge(W)).form()
+    return form if functions is None else replace(form, functions=tuple(functions))
+
+
+def _random_proof(path, form, rng, size):
+    blocks = {b.name: rng.normal(size=b.shape) * size for b in form.blocks}
+    u = [rng.normal(size=loss.tasks.n_samples) for loss in form.losses]
+    v = [f.atom.dual_project(rng.normal(size=f.map.shape)) for f in form.functions]
+    return save_proof(path, form, blocks, u, v, CLAIM, {})
+
+
+def _holds(path, tasks, exact=True):
+    coarse = mtl.verify_proof(path, tasks)
+    fine = mtl.verify_proof(path, tasks, exact=True) if exact else coarse
+    assert not coarse.unchecked and not fine.unchecked
+    for verdict in (coarse, fine):
+        assert verdict.low <= verdict.high or verdict.violation > 0
+    assert fine.high <= coarse.high
+    # one scaling of the multipliers is as good as another: the lower ends may differ either way, by rounding
+    assert abs(coarse.low - fine.low) <= 1e-9 * (abs(fine.low) + abs(fine.high))
+    return coarse
+
+
+@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize("word", sorted(FUNCTIONS))
+def test_functions(tmp_path, word, scale):
+    for k, atom in enumerate(REGISTRY[word].examples()):
+        rng = np.random.default_rng(k)
+        tasks = _scaled_tasks(scale, "real", k)
+        # the examples of atoms are for matrices of 5 x 4: the first rows of W
+        rows = LinearMap((Entry("W", 1.0 if k % 2 else 0.5, np.eye(6)[:5]),), (5, 4), None if k % 3 else rng.normal(size=(5, 4)))
+        ridge = FunctionTerm(REGISTRY["ridge"](), 0.3, LinearMap((Entry("W"),), (6, 4)), "ridge(W)")
+        f = FunctionTerm(atom, 1.0 if isinstance(atom, Set) else 0.7, rows, word)
+        for functions in ([f, ridge], [f]):
+            verdict = _holds(_random_proof(tmp_path / "proof", _form("squared_loss", tasks, functions), rng, 0.01), tasks, k == 0)
+            assert bool(verdict.region) == (ridge not in functions)  # the last row has no other term
+
+
+@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize(
+    "word", sorted(n for n, c in REGISTRY.items() if issubclass(c, Loss) and not issubclass(c, LabelGraphLoss))
+)
+def test_losses(tmp_path, word, intercept, scale):
+    for k, atom in enumerate(REGISTRY[word].examples()):
+        if intercept and not atom.takes_intercept:
+            continue
+        rng = np.random.default_rng(k)
+        tasks = _scaled_tasks(scale, atom.labels, k)
+        form = _form(word, tasks, None, intercept, **atom.arguments())
+        size = 1.0 if scale == "ordinary" else 1e-6
+        verdict = _holds(_random_proof(tmp_path / "proof", form, rng, size), tasks, k == 0)
+        if scale == "ordinary":
+            assert not verdict.region or word == "structured_hinge" or intercept
+
+
+def test_graphs_of_labels_and_wide_matrices(tmp_path):
+    for word in ("clique_hinge", "pairwise_log_loss"):
+        t, U, V = models.label_graph(5, n=6, edges=[(0, 1), (1, 2, 3)])
+        form = mtl.minimize(getattr(mtl, word)(U, V, t) + mtl.ridge(U) + mtl.trace_norm(V)).form()
+        _holds(_random_proof(tmp_path / "graph", form, np.random.default_rng(0), 0.3), t)
