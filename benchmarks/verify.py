@@ -34,10 +34,22 @@ def problems(papers: Path | None):
     """(name, problem, its tasks) of data sets of ordinary size."""
     tasks = load_digits()
     W = mtl.Weights(tasks, intercept=True)
-    yield "digits, logistic + trace norm", mtl.minimize(mtl.trace_norm(W) + 50 * mtl.logistic_loss(W, tasks, mean=True)), [tasks]
-    yield "digits, squared hinge + l21", mtl.minimize(mtl.squared_hinge_loss(W, tasks) + 20 * mtl.l21_norm(W)), [tasks]
+    yield (
+        "digits, logistic + trace norm",
+        mtl.minimize(mtl.trace_norm(W) + 50 * mtl.logistic_loss(W, tasks, mean=True)),
+        [tasks],
+    )
+    yield (
+        "digits, squared hinge + l21",
+        mtl.minimize(mtl.squared_hinge_loss(W, tasks) + 20 * mtl.l21_norm(W)),
+        [tasks],
+    )
     V = mtl.Weights(tasks)
-    yield "digits, F-score + ridge", mtl.minimize(50 * mtl.structured_hinge(V, tasks, metric=mtl.FScore()) + mtl.ridge(V)), [tasks]
+    yield (
+        "digits, F-score + ridge",
+        mtl.minimize(50 * mtl.structured_hinge(V, tasks, metric=mtl.FScore()) + mtl.ridge(V)),
+        [tasks],
+    )
     yield "digits, hinge + ridge", mtl.minimize(mtl.hinge_loss(V, tasks) + mtl.ridge(V)), [tasks]
     try:
         tasks = load_school(papers)
@@ -45,9 +57,17 @@ def problems(papers: Path | None):
         print(f"School left out: {error}")
         return
     W, L, S = mtl.Weights(tasks), mtl.Weights(tasks, name="L"), mtl.Weights(tasks, name="S")
-    yield "School, squared + trace norm", mtl.minimize(mtl.squared_loss(W, tasks) + 200 * mtl.trace_norm(W)), [tasks]
+    yield (
+        "School, squared + trace norm",
+        mtl.minimize(mtl.squared_loss(W, tasks) + 200 * mtl.trace_norm(W)),
+        [tasks],
+    )
     yield "School, squared + l21", mtl.minimize(mtl.squared_loss(W, tasks) + 200 * mtl.l21_norm(W)), [tasks]
-    yield "School, square root + trace norm", mtl.minimize(mtl.square_root_loss(W, tasks) + 2 * mtl.trace_norm(W)), [tasks]
+    yield (
+        "School, square root + trace norm",
+        mtl.minimize(mtl.square_root_loss(W, tasks) + 2 * mtl.trace_norm(W)),
+        [tasks],
+    )
     robust = mtl.squared_loss(L + S, tasks) + 200 * mtl.trace_norm(L) + 100 * mtl.l12_norm(S)
     yield "School, robust (two blocks)", mtl.minimize(robust), [tasks]
     near = mtl.absolute_loss(W, tasks) + 10 * mtl.mean_regularizer(W) + mtl.ridge(W)
@@ -108,7 +128,11 @@ def main(papers: Path | None) -> None:
         exact = "" if r["exact"] is None else f"{r['exact']:.2f}"
         lines.append(f"| {r['name']} | {r['solve']:.3f} | {r['verify']:.3f} | {exact} | {r['verdict']} |")
     solve, verify = (np.array([r[key] for r in rows]) for key in ("solve", "verify"))
-    lines += ["", f"On the larger problems a check takes {np.median(verify / solve):.2f} of the solve in the median, {np.max(verify / solve):.2f} at most.", ""]
+    lines += [
+        "",
+        f"On the larger problems a check takes {np.median(verify / solve):.2f} of the solve in the median, {np.max(verify / solve):.2f} at most.",
+        "",
+    ]
     (ROOT / "benchmarks" / "results" / "verify.md").write_text("\n".join(lines))
 
 

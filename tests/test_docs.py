@@ -29,7 +29,9 @@ def sessions(page: Path, names: dict | None = None) -> int:
     return attempted
 
 
-@pytest.mark.parametrize("name, at_least", [("language.md", 20), ("mathematics.md", 20), ("solvers.md", 10), ("proofs.md", 15)])
+@pytest.mark.parametrize(
+    "name, at_least", [("language.md", 20), ("mathematics.md", 20), ("solvers.md", 10), ("proofs.md", 15)]
+)
 def test_sessions_on_the_page_run(name, at_least):
     assert sessions(ROOT / "docs" / name) >= at_least
 

@@ -61,18 +61,27 @@ def test_functions(tmp_path, word, scale):
         rng = np.random.default_rng(k)
         tasks = _scaled_tasks(scale, "real", k)
         # the examples of atoms are for matrices of 5 x 4: the first rows of W
-        rows = LinearMap((Entry("W", 1.0 if k % 2 else 0.5, np.eye(6)[:5]),), (5, 4), None if k % 3 else rng.normal(size=(5, 4)))
+        rows = LinearMap(
+            (Entry("W", 1.0 if k % 2 else 0.5, np.eye(6)[:5]),),
+            (5, 4),
+            None if k % 3 else rng.normal(size=(5, 4)),
+        )
         ridge = FunctionTerm(REGISTRY["ridge"](), 0.3, LinearMap((Entry("W"),), (6, 4)), "ridge(W)")
         f = FunctionTerm(atom, 1.0 if isinstance(atom, Set) else 0.7, rows, word)
         for functions in ([f, ridge], [f]):
-            verdict = _holds(_random_proof(tmp_path / "proof", _form("squared_loss", tasks, functions), rng, 0.01), tasks, k == 0)
+            verdict = _holds(
+                _random_proof(tmp_path / "proof", _form("squared_loss", tasks, functions), rng, 0.01),
+                tasks,
+                k == 0,
+            )
             assert bool(verdict.region) == (ridge not in functions)  # the last row has no other term
 
 
 @pytest.mark.parametrize("scale", SCALES)
 @pytest.mark.parametrize("intercept", [False, True])
 @pytest.mark.parametrize(
-    "word", sorted(n for n, c in REGISTRY.items() if issubclass(c, Loss) and not issubclass(c, LabelGraphLoss))
+    "word",
+    sorted(n for n, c in REGISTRY.items() if issubclass(c, Loss) and not issubclass(c, LabelGraphLoss)),
 )
 def test_losses(tmp_path, word, intercept, scale):
     for k, atom in enumerate(REGISTRY[word].examples()):
