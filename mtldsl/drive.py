@@ -32,6 +32,8 @@ _SMALL_ENOUGH_FOR_REFERENCE = 200_000
 #: a bound is computed even after Ctrl-C up to this many scalars of data (measured: a second where multipliers need least squares)
 _QUICK_TO_BOUND = 1_000_000
 
+_NO_BOUND = "stopped before a bound was computed"
+
 
 @dataclass
 class Outcome:
@@ -71,6 +73,7 @@ class Watcher:
         self.last_point: Point | None = None
         self.solver = ""
         self.stopped = ""  # why the driver asked for a stop
+        self.left = ""  # what ended it from outside: "interrupted" or "time_limit"
         self.improved_at, self.improved_gap = 0, np.inf
 
     @property
@@ -177,18 +180,41 @@ class Watcher:
         self.duals = point.loss_duals, point.function_duals
 
     def bound_optimum(self) -> None:
-        """Of a model that is not convex, once: how far below the point the global optimum may lie at most."""
-        if not self.form.is_convex and np.isfinite(self.objective):
-            self.bound, self.note = dual_bound(self.form, self.blocks)
+        """Of a model that is not convex, once: how far below the point the global optimum may lie at most.
 
-    def settle(self, bound_optimum: bool = True) -> None:
+        Not beyond the time limit: what is left then is said without such a bound, where it may take long.
+        """
+        if self.form.is_convex or not np.isfinite(self.objective):
+            return
+        self.note = _NO_BOUND
+        if self.left or self.expired:
+            if self._is_quick_to_bound:
+                self.bound, self.note = dual_bound(self.form, self.blocks)
+            return
+        try:
+            with stops.time_limit(self.remaining), stops.at_once():
+                self.bound, self.note = dual_bound(self.form, self.blocks)
+        except KeyboardInterrupt as stop:
+            self.leave(stop)
+
+    def leave(self, stop: KeyboardInterrupt) -> None:
+        """What ended it, for the status. Raises a second signal."""
+        if stops.insisted():
+            raise stop
+        self.left = "time_limit" if isinstance(stop, stops.TimeIsUp) else "interrupted"
+
+    @property
+    def _is_quick_to_bound(self) -> bool:
+        size = sum(loss.tasks.n_samples * loss.tasks.n_features for loss in self.form.losses)
+        return size <= _QUICK_TO_BOUND
+
+    def settle(self) -> None:
         """After an interruption before the end of the first look: the certificate of zero; no more than its objective where a bound
         may take as long as what was interrupted.
         """
         if np.isfinite(self.objective):
             return
-        size = sum(loss.tasks.n_samples * loss.tasks.n_features for loss in self.form.losses)
-        bound_optimum = bound_optimum and size <= _QUICK_TO_BOUND
+        bound_optimum = self.left == "interrupted" and self._is_quick_to_bound
         seen = certify(
             self.form, self.blocks, structures=self.structures, scale=self.scale, bound_optimum=bound_optimum
         )
@@ -196,7 +222,7 @@ class Watcher:
         if self.bound == -np.inf:
             self.bound, self.note = seen.dual_bound, seen.note
             if not bound_optimum and not self.note:
-                self.note = "stopped before a bound was computed"
+                self.note = _NO_BOUND
 
     def _record(self, point: Point, seen: Certificate) -> None:
         self.history.append(
@@ -247,7 +273,7 @@ def drive(
     """Solve a normal form with one solver, or with the first that certifies where solver="auto"."""
     watcher = Watcher(form, tol, max_seconds, verbose)
     names = _to_try(form, solver, options)
-    status, certified, left, iterations, tried = "", False, "", 0, []
+    status, certified, iterations, tried = "", False, 0, []
     for name in names:
         watcher.begin(name)
         chosen = get_solver(name)
@@ -269,9 +295,7 @@ def drive(
                 )
             iterations += point.iteration
         except KeyboardInterrupt as stop:
-            if stops.insisted():
-                raise
-            left = "time_limit" if isinstance(stop, stops.TimeIsUp) else "interrupted"
+            watcher.leave(stop)
             iterations += watcher.last_point.iteration if watcher.last_point else 0
         except (SolverError, InfeasibleError) as error:
             if isinstance(error, InfeasibleError):
@@ -287,8 +311,8 @@ def drive(
             watcher.bound_optimum()
             watcher.note = str(error)
             continue
-        if left:
-            watcher.settle(bound_optimum=left == "interrupted")
+        if watcher.left:
+            watcher.settle()
         elif point.stopped == "selected":
             watcher.insist_on(point)
         watcher.bound_optimum()
@@ -297,10 +321,10 @@ def drive(
         if certified:
             status = "optimal" if reached[0] else "stationary"
         else:
-            early = not (form.is_convex or left) and point.iteration < (max_iter or chosen.max_iter)
+            early = not (form.is_convex or watcher.left) and point.iteration < (max_iter or chosen.max_iter)
             gave_up = "stalled" if early else "iteration_limit"
-            status = left or watcher.stopped or point.stopped or gave_up
-        if certified or left or status == "time_limit":
+            status = watcher.left or watcher.stopped or point.stopped or gave_up
+        if certified or watcher.left or status == "time_limit":
             break
         tried.append(
             f"{name} stopped at a {'relative gap' if form.is_convex else 'residual'} of {watcher.certificate.distance:.1e} "
@@ -308,14 +332,19 @@ def drive(
         )
         # the next solver goes on from the best point; multipliers and inner state belong to the solver that made them
         start = Point(watcher.blocks) if np.isfinite(watcher.objective) else start
-    if not (certified or left or status == "time_limit") and watcher.violation > tol and form.constraints:
+    if (
+        not (certified or watcher.left or status == "time_limit")
+        and watcher.violation > tol
+        and form.constraints
+    ):
         _proven_infeasible(form, watcher)
     if not certified and form.is_convex and watcher.bound == -np.inf:
         status = "uncertified" if status in ("stalled", "iteration_limit", "") else status
     reason = _reason(form, solver, watcher.solver, tried)
     return Outcome(
         watcher.blocks, watcher.certificate, status, watcher.solver, reason, watcher.seconds, iterations,
-        watcher.history, watcher.last_point, watcher.structures, watcher.duals, left == "interrupted" or stops.pending(),
+        watcher.history, watcher.last_point, watcher.structures, watcher.duals,
+        watcher.left == "interrupted" or stops.pending(),
     )  # fmt: skip
 
 

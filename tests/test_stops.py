@@ -176,7 +176,7 @@ except KeyboardInterrupt:
 def test_a_second_signal_raises_while_the_first_is_answered():
     script = """
 import mtldsl.drive
-def settle(self, bound_optimum):
+def settle(self):
     say("settling")
     time.sleep(60)
 mtldsl.drive.Watcher.settle = settle

@@ -22,6 +22,8 @@ METHODS = {"elimination": 0, "enumeration": 1, "mplp": 2}
 WIDEST_AUTOMATIC, MOST_GATHERS_AUTOMATIC = 6, 80_000
 #: Enumeration makes tables of 2^K.
 MOST_LABELS, MOST_LABELS_AUTOMATIC = 24, 16
+#: MPLP makes some hundred passes over the members of all cliques.
+OPERATIONS_OF_MPLP = 1000
 
 
 @dataclass(frozen=True)
@@ -75,6 +77,7 @@ class Decoder:
         self.code = METHODS[self.method]
         self.is_exact = self.method != "mplp"
         self.work_size, self.iwork_size = 1, 1
+        self.operations = 1.0  # of one labelling, roughly
         if self.method == "elimination":
             if plans.elimination_gathers(cliques, order, scopes) > plans.MOST_GATHERS:
                 raise ModelError(
@@ -83,6 +86,7 @@ class Decoder:
                 )
             self.plan, messages = plans.elimination_plan(cliques, order, scopes)
             self.work_size = max(1, messages)
+            self.operations = plans.elimination_gathers(cliques, order, scopes)
         elif self.method == "enumeration":
             if cliques.n_labels > MOST_LABELS:
                 raise ModelError(
@@ -92,10 +96,12 @@ class Decoder:
             self.plan = plans.enumeration_plan(cliques)
             K = cliques.n_labels
             self.work_size = 2**K + max(K + K * K, 32)
+            self.operations = 2.0 * 2**K
         else:
             self.plan = plans.message_passing_plan(cliques)
             self.work_size = 2 * cliques.n_labels + 15 + int(cliques.sizes.sum())
             self.iwork_size = cliques.n_cliques + 3 * cliques.n_labels
+            self.operations = OPERATIONS_OF_MPLP * float(cliques.sizes.sum() + cliques.n_labels)
 
     def scratch(self) -> tuple[np.ndarray, np.ndarray | None]:
         """(work, iwork) for one caller of `kernels.map_one.map_one`; iwork is None where the method is exact."""
@@ -115,7 +121,7 @@ class Decoder:
             work, iwork = self.scratch()
             loops[self.code](scores[rows], self.plan, work, iwork, labels[rows], values[rows], upper[rows])
 
-        in_parts(n, threads, decode)
+        in_parts(n, threads, decode, self.operations)
         return Decoded(labels, values, upper)
 
 

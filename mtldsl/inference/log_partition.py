@@ -68,5 +68,5 @@ class LogPartition:
             work = np.empty(self._work_size)
             loop(scores[rows], self._plan, self._messages, work, log_z[rows], marginals[rows])
 
-        in_parts(len(scores), threads, add_up)
+        in_parts(len(scores), threads, add_up, 10.0 * self._work_size)
         return log_z, marginals

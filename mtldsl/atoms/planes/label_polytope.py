@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mtldsl.inference import Cliques, Decoder
+from mtldsl.inference.batch import rows_at_once
 
 __all__ = ["project"]
 
@@ -12,6 +13,8 @@ __all__ = ["project"]
 _EXACT = 1e-14
 #: Labellings that a sample can mix, to begin with.
 _SLOTS = 64
+#: Highest vertices that one projection looks for, as a rule.
+_VERTICES = 100
 
 
 def project(cliques: Cliques, points, truth) -> np.ndarray:
@@ -32,8 +35,11 @@ def project(cliques: Cliques, points, truth) -> np.ndarray:
     truth = np.ascontiguousarray(truth, dtype=np.uint8)
     decoder, found, slots = Decoder(cliques), np.zeros_like(points), _SLOTS
     graph = cliques.table, cliques.sizes, cliques.starts
-    while not project_each(
-        points, truth, *graph, decoder.code, decoder.plan, *decoder.scratch(), slots, _EXACT, found
-    ):
-        slots *= 2
+    most = rows_at_once(_VERTICES * decoder.operations)
+    for begin in range(0, len(points), most):
+        rows = slice(begin, begin + most)
+        while not project_each(
+            points[rows], truth[rows], *graph, decoder.code, decoder.plan, *decoder.scratch(), slots, _EXACT, found[rows],
+        ):  # fmt: skip
+            slots *= 2
     return found

@@ -7,6 +7,7 @@ import numpy as np
 from mtldsl.compile.label_graph_term import RandomLabellings
 from mtldsl.compile.normal_form import Blocks
 from mtldsl.inference import Decoder
+from mtldsl.inference.batch import rows_at_once
 from mtldsl.inference.marginals import changes_times
 from mtldsl.solvers.labellings.clique_form import CliqueForm
 
@@ -120,15 +121,24 @@ class Ascent:
         from mtldsl.solvers.kernels.labelling_ascent import ascend
 
         c, (_, entries, decoder) = self.cliques, self._inference()
-        gap, full = ascend(
-            self.rng.permutation(len(self.truth)), self.X, self.lengths, self.weights, self.truth, self.costs,
+        gap, full = 0.0, 0
+        for visits in self.visits(decoder):
+            gap_of_these, full_of_these = ascend(
+            visits, self.X, self.lengths, self.weights, self.truth, self.costs,
             c.table, c.sizes, c.starts, 1.0 / self.model.a, 1.0 / self.model.b, self.tau, self.r,
             self.Z, self.squares, self.order, self.labels, self.alpha, self.counts, entries,
             decoder.code, decoder.plan, *decoder.scratch(),
             _STEPS, _ACCURACY,
-        )  # fmt: skip
+            )  # fmt: skip
+            gap, full = gap + gap_of_these, full + full_of_these
         self._settle(full)
         return float(gap)
+
+    def visits(self, decoder: Decoder) -> list[np.ndarray]:
+        """Every sample once, in random order; no more of them together than one call of compiled code may take."""
+        order = self.rng.permutation(len(self.truth))
+        most = rows_at_once(decoder.operations + self.Z.size)
+        return [order[begin : begin + most] for begin in range(0, len(order), most)]
 
     def _settle(self, full: int) -> None:
         """After a pass: room for what samples may mix, where some had none left, and all that follows from Z."""

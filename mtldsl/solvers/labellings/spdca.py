@@ -49,12 +49,16 @@ class SmoothedAscent(Ascent):
         from mtldsl.solvers.kernels.spdca import step_each
 
         c, (_, entries, decoder) = self.cliques, self._inference()
-        gap, self.seen_losses, full = step_each(
-            self.rng.permutation(len(self.truth)), self.X, self.lengths, self.weights, self.truth, self.costs,
+        gap, self.seen_losses, full = 0.0, 0.0, 0
+        for visits in self.visits(decoder):
+            gap_of_these, losses, full_of_these = step_each(
+            visits, self.X, self.lengths, self.weights, self.truth, self.costs,
             c.table, c.sizes, c.starts, 1.0 / self.model.a, 1.0 / self.model.b, self.tau, self.r, self.modulus,
             self.Z, self.squares, self.order, self.labels, self.alpha, self.counts, entries,
             decoder.code, decoder.plan, *decoder.scratch(), _ACCURACY,
-        )  # fmt: skip
+            )  # fmt: skip
+            gap, full = gap + gap_of_these, full + full_of_these
+            self.seen_losses += losses
         self._settle(full)
         return float(gap)
 
