@@ -79,6 +79,11 @@ class Child:
         self.process.stderr.close()
 
 
+@pytest.fixture(autouse=True)
+def every_signal_of_a_test_is_a_first(monkeypatch):
+    monkeypatch.setattr(stops._state, "last", -np.inf)
+
+
 SIGNALS = pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["SIGINT", "SIGTERM"])
 
 
@@ -438,5 +443,21 @@ def test_what_is_done_as_a_whole_is_not_left_in_the_middle():
             done.append("never")
     finally:
         signal.signal(signal.SIGINT, before)
-        stops._state.last = -np.inf  # the next is a first
     assert done == ["whole"]
+
+
+@pytest.mark.parametrize("size, bounded", [(10**9, True), (0, False)])
+def test_no_bound_on_a_global_optimum_is_looked_for_past_the_time_limit(monkeypatch, size, bounded):
+    """Unless it takes no time; and one that takes longer than the limit is left."""
+    tasks = shared(0, n=8)
+    W = mtl.Weights(tasks)
+    problem = mtl.minimize(mtl.absolute_loss(W, tasks) + mtl.log_rank(W, eps=0.01))
+    monkeypatch.setattr("mtldsl.drive._QUICK_TO_BOUND", size)
+    solution = problem.solve(max_seconds=1e-3, tol=1e-13)
+    assert solution.status == "time_limit" and np.isfinite(solution.dual_bound) == bounded
+    assert bounded or solution.note == "stopped before a bound was computed"
+    monkeypatch.setattr("mtldsl.drive.dual_bound", deaf)
+    started = time.monotonic()
+    solution = problem.solve(max_seconds=3.0, tol=1e-2)
+    assert time.monotonic() - started < 3 + SECONDS
+    assert solution.dual_bound == -np.inf and np.isfinite(solution.objective)

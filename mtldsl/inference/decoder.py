@@ -23,7 +23,7 @@ WIDEST_AUTOMATIC, MOST_GATHERS_AUTOMATIC = 6, 80_000
 #: Enumeration makes tables of 2^K.
 MOST_LABELS, MOST_LABELS_AUTOMATIC = 24, 16
 #: MPLP makes some hundred passes over the members of all cliques.
-OPERATIONS_OF_MPLP = 1000
+OPERATIONS_OF_MPLP = 3000
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,49 @@
+"""Batches in parts: all rows once, none in too long a call, the same results."""
+
+import threading
+
+import numpy as np
+import pytest
+
+from mtldsl.inference import Cliques, Decoder, batch
+from mtldsl.inference.log_partition import LogPartition
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("n", [0, 1, 255, 256, 1000])
+def test_the_parts_cover_all_rows_once_and_none_is_too_long(n, threads):
+    seen, lock = [], threading.Lock()
+
+    def action(rows):
+        with lock:
+            seen.append(rows)
+
+    batch.in_parts(n, threads, action, operations=batch.AT_ONCE / 10)
+    covered = sorted(k for rows in seen for k in range(n)[rows])
+    assert covered == list(range(n)) and all(rows.stop - rows.start <= 10 for rows in seen)
+
+
+def test_after_an_error_no_part_is_begun():
+    begun = []
+
+    def action(rows):
+        begun.append(rows)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        batch.in_parts(10_000, 2, action, operations=batch.AT_ONCE)
+    assert len(begun) < 100
+
+
+@pytest.mark.parametrize("method", ["elimination", "enumeration", "mplp"])
+def test_results_do_not_depend_on_the_parts(monkeypatch, method):
+    cliques = Cliques(5, ((0, 1), (1, 2), (2, 3), (3, 4), (4, 0)))
+    scores = np.random.default_rng(0).normal(size=(40, cliques.starts[-1]))
+    decoder, log_partition = Decoder(cliques, method), LogPartition(cliques)
+    whole, sums = decoder(scores), log_partition(scores)
+    monkeypatch.setattr(batch, "AT_ONCE", 1)
+    parts, sums_of_parts = decoder(scores), log_partition(scores)
+    np.testing.assert_array_equal(parts.labels, whole.labels)
+    np.testing.assert_array_equal(parts.upper, whole.upper)
+    for one, other in zip(sums_of_parts, sums, strict=True):
+        np.testing.assert_array_equal(one, other)
