@@ -5,8 +5,11 @@ import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
+import numpy as np
 import pytest
 
+import mtldsl as mtl
+from mtldsl.errors import DataError
 from mtldsl.file_lock import sole_use
 
 TAKEN = KeyError("taken")
@@ -95,3 +98,44 @@ def test_never_two_at_once(tmp_path):
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(many, range(4)))
     assert most[0] == 1 and entered[0] > 60
+
+
+STORES = """
+import sys, numpy as np, mtldsl as mtl
+def chunks():
+    for k in range(3):
+        print("reading", flush=True)
+        sys.stdin.readline()
+        yield np.eye(3), [1.0, 2.0, 3.0], [0, 1, 0]
+print(mtl.datasets.store(chunks(), sys.argv[1]).n_samples)
+"""
+
+
+def test_two_processes_store_to_one_folder(tmp_path):
+    folder, chunk = tmp_path / "stored", (np.eye(3), [1.0, 2.0, 3.0], [0, 1, 0])
+    command = [sys.executable, "-c", STORES, str(folder)]
+    first = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    try:
+        assert first.stdout.readline() == "reading\n"
+        with pytest.raises(
+            DataError, match=r"another process is storing to .*stored; wait for its end, or give"
+        ):
+            mtl.datasets.store([chunk], folder)
+        said, _ = first.communicate("\n\n\n", timeout=120)
+        assert said.split() == ["reading", "reading", "9"]  # and was not disturbed
+    finally:
+        first.kill()
+        first.wait()
+    assert mtl.datasets.stored(folder, check=True).n_samples == 9
+
+
+def test_a_store_that_was_killed_is_gone_on_with(tmp_path):
+    folder = tmp_path / "stored"
+    command = [sys.executable, "-c", STORES, str(folder)]
+    first = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert first.stdout.readline() == "reading\n"
+    first.kill()
+    first.wait()
+    chunk = (np.eye(3), [1.0, 2.0, 3.0], [0, 1, 0])
+    assert mtl.datasets.store([chunk], folder).n_samples == 3
+    assert [path.name for path in tmp_path.iterdir()] == ["stored"]
