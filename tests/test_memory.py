@@ -104,6 +104,22 @@ def test_what_is_too_large_is_refused(name, limited):
     assert re.search(REFUSED, str(refusal.value))
 
 
+def test_copies_of_stored_tasks_are_asked_for_their_size(tmp_path, monkeypatch):
+    """Data larger than memory can be solved with, not copied."""
+    X = sparse.random_array((400, 50), density=0.5, format="csr", rng=np.random.default_rng(0))
+    tasks = mtl.datasets.store([(X, np.arange(400.0), np.arange(400) % 3)], tmp_path / "stored")
+    monkeypatch.setattr(memory, "_of_system", lambda: 100_000.0)
+    for ask in (
+        lambda: tasks.split(test_size=0.25, random_state=0),
+        lambda: tasks.select([0, 1]),
+        lambda: tasks.standardize(center=False),
+    ):
+        with pytest.raises(DataError, match=r"a copy of \d+ rows needs .* GiB .*; take fewer: subsample"):
+            ask()
+    assert tasks.subsample(20, random_state=0).n_samples == 60
+    assert tasks.forward(np.ones((50, 3))).size == 400
+
+
 FILE = """
 minimize = "squared_loss(W, tasks) + ridge(W)"
 

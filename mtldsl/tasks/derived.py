@@ -6,8 +6,10 @@ import difflib
 from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy import sparse
 
 from mtldsl.errors import DataError
+from mtldsl.memory import require_memory
 from mtldsl.tasks.scaling import Scaling
 
 if TYPE_CHECKING:
@@ -56,6 +58,8 @@ def scaled_by(tasks: Tasks, scaling: Scaling) -> Tasks:
         raise DataError(
             f"scaled_by(): statistics of {scaling.mean.size} features for tasks with {tasks.n_features}"
         )
+    if not tasks.is_shared:
+        _require_room(tasks, tasks.n_samples)
     inputs = [tasks.X] if tasks.is_shared else tasks.inputs
     return with_inputs(tasks, [scaling.apply(X) for X in inputs], scaling=scaling)
 
@@ -145,6 +149,7 @@ def _of_lists(tasks: Tasks, rows, index) -> Tasks:
     y = tasks.per_task(tasks.targets)
     s = None if tasks.sample_weights is None else tasks.per_task(tasks.sample_weights)
     pairs = list(zip(index, rows, strict=True))
+    _require_room(tasks, sum(y[i][r].size for i, r in pairs))
     return type(tasks)(
         inputs=[tasks.inputs[i][r] for i, r in pairs],
         targets=[y[i][r] for i, r in pairs],
@@ -156,6 +161,14 @@ def _of_lists(tasks: Tasks, rows, index) -> Tasks:
         one_table=tasks.one_table,
         kernel_map=tasks.kernel_map,
     )
+
+
+def _require_room(tasks: Tasks, n: int) -> None:
+    """DataError where a copy of n rows of average length, made task by task and then put together, would not fit into memory."""
+    X = tasks.stacked
+    one = X.nnz * (8.0 + X.indices.itemsize) if sparse.issparse(X) else 8.0 * X.size
+    advice = "take fewer: subsample(rows), or a smaller share of them"
+    require_memory(2.0 * one * n / max(X.shape[0], 1), f"a copy of {n:,} rows", advice, DataError)
 
 
 def refuse_kernels(tasks: Tasks, word: str) -> None:
