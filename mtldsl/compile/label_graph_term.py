@@ -145,6 +145,11 @@ class LabelGraphTerm(LossTerm):
 
     # -------------------------------------------------------------------------------------------- multipliers
 
+    def magnitude(self, u, x: Blocks) -> float:
+        """Of multipliers between -w_i and w_i, whatever they are: they need not be written out."""
+        lengths = self.column_lengths * np.linalg.norm(self.weights)
+        return float(np.sum(lengths * np.abs(self.map.forward(x))) + self.weights.sum())
+
     def add_adjoint(self, u, into: Blocks) -> None:
         if isinstance(u, LabelDual):
             image = u.image if u.share == 1.0 else u.share * u.image

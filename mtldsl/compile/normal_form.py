@@ -170,6 +170,19 @@ class LossTerm:
             return np.broadcast_to(lengths(tasks.X)[:, None], (tasks.n_features, tasks.n_tasks))
         return np.column_stack([lengths(X) for X in tasks.inputs])
 
+    def magnitude(self, u, x: Blocks) -> float:
+        """<|u|, |y|> + sum_i ||u_i|| (sum_j ||x_ij|| |w_ij|) + <|u_i|, |b_i|>: the absolute values that <u, y> and <u, z> are sums of.
+
+        ||u_i|| ||x_ij|| stands for the sum of |u_ik| |x_ikj| over the rows k.
+        """
+        size, starts = np.abs(np.asarray(u)), self.tasks.offsets[:-1]
+        lengths = np.sqrt(np.add.reduceat(size**2, starts))
+        total = float(size @ np.abs(self.tasks.targets))
+        total += float(np.sum(self.column_lengths * lengths * np.abs(self.map.forward(x))))
+        return total + float(
+            sum(np.add.reduceat(size, starts) @ np.abs(x[name][0]) for name in self.intercepts)
+        )
+
     def _tasks_apart(self):
         """(slice, coefficient, targets, sample weights) of every task, for a loss that is no sum over samples."""
         offsets, weights = self.tasks.offsets, self.tasks.sample_weights

@@ -122,7 +122,7 @@ def certify(
     rounding = 0.0
     if form.is_convex:
         if proof is not None and np.isfinite(bound):
-            rounding = rounding_of(form, blocks, proof)
+            rounding = rounding_of(form, blocks, proof, objective)
             if violation == 0.0 and bound > objective + rounding:
                 refute(form, blocks, proof, objective)
             if rounding > _NEGLIGIBLE * max(abs(objective), abs(bound)):

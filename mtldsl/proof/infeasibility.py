@@ -93,14 +93,14 @@ def _margin(only: NormalForm, x: Blocks) -> tuple[float, float]:
         return 0.0, np.inf
     v = [f.atom.dual_project(dual / size) for f, dual in zip(only.functions, v, strict=True)]
     everywhere = prove(only, x, [], v)
-    if not everywhere.region and (margin := everywhere.value - rounding_of(only, x, everywhere)) > 0:
+    if not everywhere.region and (margin := everywhere.value - rounding_of(only, x, everywhere, 0.0)) > 0:
         return margin, np.inf
     residual = stationarity(only, [], v)
     largest = REACH * max(float(np.abs(array).max(initial=0.0)) for array in x.values())
     paid = largest * sum(float(np.abs(r).sum()) for r in residual.values())
     value = sum(_separation(f, dual) for f, dual in zip(only.functions, v, strict=True)) - paid
     proof = Bound(value, "", (), tuple(v))
-    margin = value - rounding_of(only, x, proof) if np.isfinite(value) else 0.0
+    margin = value - rounding_of(only, x, proof, 0.0) if np.isfinite(value) else 0.0
     return (margin, largest) if margin > 0 else (0.0, np.inf)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mtldsl.compile.normal_form import Blocks, FunctionTerm, LossTerm, NormalForm
+from mtldsl.compile.normal_form import Blocks, FunctionTerm, NormalForm
 from mtldsl.errors import ProofError
 from mtldsl.proof.bound import Bound
 from mtldsl.proof.residual import stationarity
@@ -15,24 +15,23 @@ __all__ = ["refute", "rounding_of"]
 UNITS = 64
 
 
-def rounding_of(form: NormalForm, blocks: Blocks, proof: Bound) -> float:
-    """64 eps times the sum of the absolute values that objective and bound are sums of.
+def rounding_of(form: NormalForm, blocks: Blocks, proof: Bound, objective: float) -> float:
+    """64 eps times the sum of the absolute values that objective and bound are sums of, for the price of neither.
 
-    Of a loss these are its value, its conjugate, <|u|, |z|>, <|u|, |y|> and what its predictions are sums of, |u|^T |X| |w|, which
-    sum_j ||u|| ||x_j|| |w_j| stands for; of a function its value, its conjugate, <|v|, |B x|> and, where it is an uneven
-    quadratic, what its steepest direction makes of B x and its flattest of v.
+    These are both themselves (sums of parts of one sign, but for what follows); <|u|, |y|> of a loss and what its predictions are
+    sums of (`LossTerm.magnitude`); <|v|, |B x|> of a function and, where it is an uneven quadratic, what its steepest direction makes
+    of B x and its flattest of v.
     """
-    total = abs(form.constant)
+    total = abs(form.constant) + abs(objective) + abs(proof.value)
     for loss, u in zip(form.losses, proof.loss_duals, strict=True):
-        total += _of_loss(loss, u, blocks)
+        total += loss.magnitude(u, blocks)
     for f, v in zip(form.functions, proof.function_duals, strict=True):
-        total += _of_function(f, v, blocks)
+        total += _of_function(f, v, f.map.forward(blocks))
     return UNITS * np.finfo(float).eps * total if np.isfinite(total) else np.inf
 
 
-def _of_function(f: FunctionTerm, v, blocks: Blocks) -> float:
-    image = f.map.forward(blocks)
-    total = abs(f.value(blocks)) + abs(f.conjugate(v)) + float(np.abs(v).ravel() @ np.abs(image).ravel())
+def _of_function(f: FunctionTerm, v, image) -> float:
+    total = float(np.abs(v).ravel() @ np.abs(image).ravel())
     # an uneven quadratic is the sum of parts that nearly cancel: as large as its steepest and its flattest direction make them
     if np.isfinite(f.atom.curvature):
         total += 0.5 * f.coefficient * f.atom.curvature * float(np.vdot(image, image))
@@ -40,19 +39,12 @@ def _of_function(f: FunctionTerm, v, blocks: Blocks) -> float:
     return total + (float(np.vdot(v, v)) / (2.0 * modulus) if modulus > 0 else 0.0)
 
 
-def _of_loss(loss: LossTerm, u, blocks: Blocks) -> float:
-    z, y, flat = loss.predictions(blocks), loss.tasks.targets, np.abs(np.asarray(u))
-    total = abs(loss.value(z)) + abs(loss.conjugate(u)) + float(flat @ (np.abs(z) + np.abs(y)))
-    lengths = np.sqrt(np.add.reduceat(flat**2, loss.tasks.offsets[:-1]))
-    return total + float(np.sum(loss.column_lengths * lengths * np.abs(loss.map.forward(blocks))))
-
-
 def refute(form: NormalForm, blocks: Blocks, proof: Bound, objective: float) -> None:
     """ProofError where a bound lies above the objective of weights within all constraints, by more than rounding.
 
     F(x) - D is a sum of terms that cannot be negative: f(z) + f*(u) - <u, z>, and <r, x>. The one that is stands in the message.
     """
-    rounding = rounding_of(form, blocks, proof)
+    rounding = rounding_of(form, blocks, proof, objective)
     if not proof.value > objective + rounding:
         return
     surplus = {}
