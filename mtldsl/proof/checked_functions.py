@@ -11,6 +11,8 @@ conjugate(Z) an upper bound of g*(Z), for a Z that `inside` made and gauge allow
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 
 from mtldsl.proof.enclosures import Interval, maximum, product
@@ -28,6 +30,7 @@ class _Function:
     cone = False  # a set that holds every nonnegative multiple of its points
     finite_dual = False  # the conjugate is finite everywhere
     shrinks = False  # a set that holds t W for 0 <= t <= 1, W in it
+    short = None  # of a quadratic form: see `_Quadratic`
     degree = 1  # g*(t Z) <= t^degree g*(Z) for 0 <= t <= 1
 
     def __init__(self, parameters, shape, exact: bool):
@@ -66,6 +69,8 @@ class _CellNorm(_Function):
     def read(self, parameters):
         weights = parameters.get("weights")
         self.weights = None if weights is None else np.asarray(weights, float)
+        if self.weights is not None and not (self.weights >= 0).all():
+            raise NotChecked("a norm or ridge with a weight that is not >= 0: not convex")
 
     def norms(self, W) -> Interval:
         raise NotImplementedError
@@ -140,6 +145,9 @@ class _Groups(_CellNorm):
         super().read(parameters)
         groups = parameters.get(self.key)
         self.groups = [[j] for j in range(self.shape[self.axis])] if groups is None else groups
+        members = [int(j) for group in self.groups for j in group]
+        if len(set(members)) < len(members) or not all(0 <= j < self.shape[self.axis] for j in members):
+            raise NotChecked("a norm of groups that overlap")
 
     def norms(self, W):
         sums = W.square().sum(axis=1 - self.axis)
@@ -180,7 +188,7 @@ class _HalfSquaredGroups(_ColumnGroups):
 class _HalfSquaredKSupport(_HalfSquaredGroups):
     def read(self, parameters):
         super().read(parameters)
-        self.r = int(parameters["r"])
+        self.r = int(_positive(parameters["r"], "a k-support norm with an r"))
 
     def value(self, W):
         """The least over p of (sum of the p largest squares + (sum of the others)^2 / (r - p)) / 2 is above it at every p."""
@@ -228,7 +236,7 @@ class _SquaredTrace(_Function):
     degree = 2
 
     def read(self, parameters):
-        self.trace = self.number(parameters.get("trace", 1.0))
+        self.trace = self.number(_positive(parameters.get("trace", 1.0), "a covariance with a trace"))
 
     def value(self, W):
         return trace_norm(W).square() / self.trace
@@ -310,14 +318,26 @@ class _Quadratic(_Function):
     def read(self, parameters):
         self.A = parameters.get("rows")
         self.B = parameters.get("columns", parameters.get("L"))
-        least = [least_eigenvalue(M, self.exact) for M in (self.A, self.B) if M is not None]
-        self.least = (
-            None
-            if any(one.low <= 0 for one in least)
-            else least[0]
-            if len(least) == 1
-            else least[0] * least[1]
-        )
+        given = [np.asarray(M, float) for M in (self.A, self.B) if M is not None]
+        if not all(np.array_equal(M, M.T) for M in given):
+            raise NotChecked("a quadratic form of a matrix that is not symmetric")
+        least = [least_eigenvalue(M, self.exact) for M in given]
+        positive = all(one.low > 0 for one in least)
+        self.least = (least[0] if len(least) == 1 else least[0] * least[1]) if positive else None
+        self.short = self.number(0.0) if positive or all(map(_is_dominant, given)) else self._missing(given, least)
+
+    def _missing(self, given, least) -> Interval:
+        """An upper bound of minus the least eigenvalue of the form: a matrix that is semidefinite in theory is so but for rounding."""
+        sizes = [spectral_norm(self.number(M)).high for M in given]
+        short = [np.maximum(-one.low, 0) for one in least]
+        if any(not one <= 1e-10 * float(size) for one, size in zip(short, sizes, strict=True)):
+            raise NotChecked("a quadratic form of a matrix with a negative eigenvalue: not convex")
+        worst = short[0] if len(given) == 1 else np.maximum(short[0] * sizes[1], short[1] * sizes[0])
+        return self.number(float(worst) * 1.001)
+
+    def lost(self, reach: np.ndarray) -> Interval:
+        """By how much the form may lie below its tangent at Y for |W| <= reach: 1/2 <W - Y, A (W - Y) B> >= -1/2 short ||W - Y||^2."""
+        return ((abs(self.Y) + self.number(reach)).square().sum() * self.short) * 0.5
 
     @property
     def finite_dual(self):
@@ -353,6 +373,12 @@ class _Quadratic(_Function):
         return (Y * image).sum() * 0.5 + (Y * rest).sum() + rest.square().sum() / self.least * 0.5
 
 
+def _is_dominant(M: np.ndarray) -> bool:
+    """Whether no diagonal entry is below the sum of the absolute values beside it, exactly: then no eigenvalue is negative."""
+    rows = [[Fraction(x) for x in row] for row in M.tolist()]
+    return all(row[i] >= sum(abs(x) for j, x in enumerate(row) if j != i) for i, row in enumerate(rows))
+
+
 # ----------------------------------------------------------------------------------------------- sets
 
 
@@ -360,7 +386,7 @@ class _Ball(_Function):
     is_set, finite_dual, shrinks = True, True, True
 
     def read(self, parameters):
-        self.radius = self.number(parameters["radius"])
+        self.radius = self.number(_positive(parameters["radius"], "a ball with a radius", 0.0))
         self.of = {
             "l1_ball": (_L1, {}), "l21_ball": (_L21, {}), "trace_norm_ball": (_Trace, {}), "frobenius_ball": (_Frobenius, {}),
         }[parameters["word"]][0]({}, self.shape, self.exact)  # fmt: skip
@@ -404,9 +430,8 @@ class _Comparison(_Function):
 
     def violation(self, W):
         missing = (self.bound - W) * self.side
-        outside = self.there & np.asarray(
-            (self.bound.low < W.high) if self.side < 0 else (self.bound.high > W.low), bool
-        )
+        inside = (W.high <= self.bound.low) if self.side < 0 else (W.low >= self.bound.high)
+        outside = self.there & ~np.asarray(inside, bool)
         return maximum(missing[outside], 0.0).max()
 
     def repaired(self, W):
@@ -438,7 +463,7 @@ class _Simplex(_Function):
     is_set, finite_dual = True, True
 
     def read(self, parameters):
-        self.total = self.number(parameters.get("total", 1.0))
+        self.total = self.number(_positive(parameters.get("total", 1.0), "a simplex with a total"))
 
     def violation(self, W):
         return maximum(maximum(-W, 0.0).max(), abs(W.sum(axis=0) - self.total).max())
@@ -450,6 +475,13 @@ class _Simplex(_Function):
 
     def conjugate(self, Z):
         return Z.max(axis=0).sum() * self.total
+
+
+def _positive(x, what: str, least: float = 5e-324) -> float:
+    x = float(x)
+    if not (x >= least and np.isfinite(x)):
+        raise NotChecked(f"{what} of {x:g}")
+    return x
 
 
 def _joined(parts) -> Interval:

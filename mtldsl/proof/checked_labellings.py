@@ -178,7 +178,10 @@ class _FScore(_Metric):
     every_labelling = True
 
     def delta(self, b, c):
-        square = self.number(float(self.plain.get("beta", 1.0))).square()
+        beta = float(self.plain.get("beta", 1.0))
+        if not 0 < beta < np.inf:
+            raise NotChecked(f"FScore with beta={beta:g}")
+        square = self.number(beta).square()
         b, c = self.number(np.asarray(b, float)), self.number(np.asarray(c, float))
         return (b + c * square) / (float(self.P) - c + b + square * float(self.P))
 
@@ -332,6 +335,8 @@ class LabelGraphPart:
         self.w = coefficients[0].broadcast((n,)) if own is None else Interval.of(own, exact) * coefficients[0]
         costs = parameters.get("loss", "hamming")
         self.costs = np.ones(self.K) if isinstance(costs, str) else np.asarray(costs, float)
+        if not (self.costs >= 0).all():
+            raise NotChecked(f"{word} with a cost below 0")
         self.all = (np.arange(2**self.K)[:, None] >> np.arange(self.K)[::-1]) & 1
 
     def indicators(self, labels) -> np.ndarray:

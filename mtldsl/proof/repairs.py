@@ -18,8 +18,8 @@ def made_feasible(x, sets) -> tuple[dict, object]:
         s.part.violation(s.map.forward(held[0])).high for k, s in enumerate(sets) if k not in held[1]
     ]
     before = [s.part.violation(s.map.forward(x)).high for s in sets]
-    after = max((float(v) for v in violations), default=0.0)
-    worst = max(float(v) for v in before)
+    after = float(np.max(np.array(violations, dtype=float), initial=0.0))  # NaN where one is NaN
+    worst = float(np.max(np.array(before, dtype=float)))
     return (held[0], after) if after < worst else (x, worst)
 
 

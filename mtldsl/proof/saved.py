@@ -146,7 +146,7 @@ def _parameters(atom) -> dict:
     for field in fields(atom):
         value = getattr(atom, field.name)
         if isinstance(value, SpectralMatrix):
-            value = value.dense()
+            value = 0.5 * (value.dense() + value.dense().T)
         elif hasattr(value, "trace") and not isinstance(value, np.ndarray):  # the range of a covariance
             field_name, value = "trace", value.trace
             found[field_name] = float(value)

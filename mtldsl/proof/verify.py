@@ -131,8 +131,11 @@ def verify_proof(path, *data, exact: bool = False) -> Verdict:
                 f"verify({str(path)!r}, exact=True): {work:,} products of rational numbers are too many (up to {_MOST_EXACT:,}); "
                 "leave out exact"
             )
-    with np.errstate(all="ignore"):  # an overflow is an infinite end, which is said
-        return _Check(proof, matched, exact).verdict()
+    try:
+        with np.errstate(all="ignore"):  # an overflow is an infinite end, which is said
+            return _Check(proof, matched, exact).verdict()
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError, ArithmeticError, np.linalg.LinAlgError) as error:
+        raise DataError(f"verify({str(path)!r}): parts of the proof do not fit each other ({error})") from error
 
 
 def _flat(data) -> list:
@@ -224,11 +227,14 @@ class _Loss:
         if self.word in SCALAR_LOSSES:
 
             def number(x):
-                return Interval.of(float(parameters[x]) if isinstance(x, str) else x, exact)
+                found = float(parameters[x]) if isinstance(x, str) else x
+                if not (0 < found < (1 if x == "q" else np.inf)):
+                    raise NotChecked(f"{self.word} with {x}={found:g}")
+                return Interval.of(found, exact)
 
             self.part = SumPart(SCALAR_LOSSES[self.word](number), coefficients, data, exact)
         elif self.word == "square_root_loss":
-            eps = Interval.of(float(parameters.get("eps", 0.0)), exact)
+            eps = Interval.of(max(float(parameters.get("eps", 0.0)), 0.0), exact)
             self.part = SquareRootPart(eps, coefficients, data, exact)
         elif self.word == "structured_hinge":
             self.part = StructuredPart(parameters["metrics"], coefficients, data, exact, witness)
@@ -236,6 +242,12 @@ class _Loss:
             self.part = LabelGraphPart(self.word, parameters, coefficients, data, exact, witness)
         else:
             raise NotChecked(self.word)
+        y = data.targets
+        signs = self.word in ("hinge_loss", "squared_hinge_loss", "logistic_loss", "structured_hinge") or self.graph
+        if (signs and not np.isin(y, (-1.0, 1.0)).all()) or (self.word == "poisson_loss" and not (y >= 0).all()):
+            raise NotChecked(f"{self.word} with labels that it is not defined for")
+        if data.sample_weights is not None and not (data.sample_weights > 0).all():
+            raise NotChecked(f"{self.word} with a sample weight that is not positive")
         multipliers = described["multipliers"]
         size = len(data.targets)
         self.u = Interval.of(
@@ -391,12 +403,10 @@ class _Check:
         for k in sorted(range(len(v)), key=lambda k: not self.functions[k].part.finite_dual):
             self._give(k, v, r, left)
         paid = self._pay(r, left, found)
-        gauge = max(
-            (f.part.gauge(dual / f.c).high.item() for f, dual in zip(self.functions, v, strict=True)),
-            default=0,
-        )
-        if not np.isfinite(float(gauge)):
+        gauges = [f.part.gauge(dual / f.c).high.item() for f, dual in zip(self.functions, v, strict=True)]
+        if not np.isfinite(np.array(gauges, dtype=float)).all():  # NaN too, which no comparison sees
             return -np.inf
+        gauge = max(gauges, default=0)
         t = Interval.of(1.0, self.exact)
         if gauge > 1:
             t = t / Interval.of(gauge, self.exact)
@@ -409,6 +419,8 @@ class _Check:
         for f, dual in zip(self.functions, v, strict=True):
             cost = f.part.conjugate(dual / f.c) * f.c
             total = total - (cost * t if f.part.degree == 1 else cost * t.square())
+            if f.part.short is not None and f.part.short.high > 0:
+                total = total - f.part.lost(self._reach_of_image(f.map, found)) * f.c
             if f.map.offset is not None:
                 total = total + (dual * f.map.offset).sum() * t
         return _float(total.low, -1)
@@ -433,7 +445,7 @@ class _Check:
         total = Interval.of(0.0, self.exact)
         for name, entries in left.items():
             rest = abs(r[name]).high * entries
-            if not np.any(rest > 0):
+            if np.all(rest == 0):
                 continue
             bound = self._reach(name)
             found.region[name] = bound
@@ -447,6 +459,16 @@ class _Check:
         if given is not None and np.shape(given) == point.shape and np.isfinite(given).all():
             return np.maximum(np.asarray(given, float), point)
         return np.full(point.shape, 2.0 ** np.ceil(np.log2(1000.0 * max(point.max(initial=0.0), 1.0))))
+
+    def _reach_of_image(self, map, found: Verdict) -> np.ndarray:
+        """An upper bound of the absolute values of a map over the region, which the verdict then names."""
+        total = np.zeros(map.shape) if map.offset is None else np.asarray(abs(map.offset).high, float)
+        for e in map.entries:
+            part = found.region[e["block"]] = self._reach(e["block"])
+            part = part if e["left"] is None else abs(e["left"]) @ part
+            part = part if e["right"] is None else part @ abs(e["right"])
+            total = total + abs(e["coefficient"]) * part * (1.0 + 1e-9)
+        return total
 
     def _balance_intercepts(self, u, left) -> None:
         """Make the multipliers of every task sum to zero over the losses that share an intercept, by what one loss takes."""
