@@ -324,7 +324,9 @@ class _Quadratic(_Function):
         least = [least_eigenvalue(M, self.exact) for M in given]
         positive = all(one.low > 0 for one in least)
         self.least = (least[0] if len(least) == 1 else least[0] * least[1]) if positive else None
-        self.short = self.number(0.0) if positive or all(map(_is_dominant, given)) else self._missing(given, least)
+        self.short = (
+            self.number(0.0) if positive or all(map(_is_dominant, given)) else self._missing(given, least)
+        )
 
     def _missing(self, given, least) -> Interval:
         """An upper bound of minus the least eigenvalue of the form: a matrix that is semidefinite in theory is so but for rounding."""

@@ -134,8 +134,18 @@ def verify_proof(path, *data, exact: bool = False) -> Verdict:
     try:
         with np.errstate(all="ignore"):  # an overflow is an infinite end, which is said
             return _Check(proof, matched, exact).verdict()
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError, ArithmeticError, np.linalg.LinAlgError) as error:
-        raise DataError(f"verify({str(path)!r}): parts of the proof do not fit each other ({error})") from error
+    except (
+        KeyError,
+        TypeError,
+        ValueError,
+        IndexError,
+        AttributeError,
+        ArithmeticError,
+        np.linalg.LinAlgError,
+    ) as error:
+        raise DataError(
+            f"verify({str(path)!r}): parts of the proof do not fit each other ({error})"
+        ) from error
 
 
 def _flat(data) -> list:
@@ -243,8 +253,13 @@ class _Loss:
         else:
             raise NotChecked(self.word)
         y = data.targets
-        signs = self.word in ("hinge_loss", "squared_hinge_loss", "logistic_loss", "structured_hinge") or self.graph
-        if (signs and not np.isin(y, (-1.0, 1.0)).all()) or (self.word == "poisson_loss" and not (y >= 0).all()):
+        signs = (
+            self.word in ("hinge_loss", "squared_hinge_loss", "logistic_loss", "structured_hinge")
+            or self.graph
+        )
+        if (signs and not np.isin(y, (-1.0, 1.0)).all()) or (
+            self.word == "poisson_loss" and not (y >= 0).all()
+        ):
             raise NotChecked(f"{self.word} with labels that it is not defined for")
         if data.sample_weights is not None and not (data.sample_weights > 0).all():
             raise NotChecked(f"{self.word} with a sample weight that is not positive")

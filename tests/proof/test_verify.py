@@ -326,13 +326,31 @@ def _places(value, path=()):
 
 def test_forged_fields_are_refused_or_judged_and_never_a_bare_exception(solved, tmp_path):
     rng = np.random.default_rng(0)
-    for name in ("huber_graph_laplacian_sparse", "f_score_low_rank_plus_sparse_with_intercept", "label_graph_of_low_rank_with_a_triple"):
+    for name in (
+        "huber_graph_laplacian_sparse",
+        "f_score_low_rank_plus_sparse_with_intercept",
+        "label_graph_of_low_rank_with_a_triple",
+    ):
         problem, _, path = solved(name)
         for trial in range(60):
             proof, _ = read_proof(path)
             places = list(_places({k: v for k, v in proof.items() if k not in ("data", "model")}))
             holder, key = places[rng.integers(len(places))]
-            others = [None, -1, 0, 1e308, float("nan"), "x", [], {}, [[1]], np.zeros(3), np.zeros((2, 2)), "log_rank", True]
+            others = [
+                None,
+                -1,
+                0,
+                1e308,
+                float("nan"),
+                "x",
+                [],
+                {},
+                [[1]],
+                np.zeros(3),
+                np.zeros((2, 2)),
+                "log_rank",
+                True,
+            ]
             holder[key] = others[rng.integers(len(others))]
             try:
                 changed = write_proof(tmp_path / f"{trial}", proof, None)
@@ -347,7 +365,9 @@ def test_a_form_that_is_semidefinite_but_for_rounding_says_for_which_weights(tmp
     W = mtl.Weights(tasks)
     factor = np.random.default_rng(0).normal(size=(4, 2))
     L = factor @ factor.T
-    solution = mtl.minimize(mtl.squared_loss(W, tasks) + mtl.graph_laplacian(W, (L + L.T) / 2) + mtl.l1_norm(W)).solve()
+    solution = mtl.minimize(
+        mtl.squared_loss(W, tasks) + mtl.graph_laplacian(W, (L + L.T) / 2) + mtl.l1_norm(W)
+    ).solve()
     path = solution.certificate.save(tmp_path / "semidefinite")
     verdict = mtl.verify_proof(path, tasks)
     assert verdict.confirmed and set(verdict.region) == {"W"}
