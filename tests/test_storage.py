@@ -171,3 +171,89 @@ def test_a_broken_file_is_a_data_error(tmp_path):
     path.write_bytes(whole[: len(whole) // 2])
     with pytest.raises(mtl.DataError, match="not a saved solution"):
         mtl.Solution.load(path)
+
+
+# --------------------------------------------------------------------------------------- files of strangers
+
+
+@pytest.fixture(scope="module")
+def ridge_file(tmp_path_factory):
+    tasks = shared(3)
+    W = mtl.Weights(tasks, intercept=True)
+    solution = mtl.minimize(mtl.squared_loss(W, tasks) + mtl.ridge(W)).solve()
+    return solution.save(tmp_path_factory.mktemp("saved") / "ridge"), solution
+
+
+def test_a_loaded_status_is_what_the_file_says_until_it_is_proven_anew(ridge_file):
+    path, solution = ridge_file
+    loaded = mtl.Solution.load(path)
+    assert solution.verified and not loaded.verified
+    assert str(loaded).startswith("optimal (as saved, not verified): gap") and "as saved" not in str(solution)
+    assert (loaded.status, loaded.is_certified, loaded.is_optimal) == ("optimal", True, True)
+    tasks = shared(3)
+    W = mtl.Weights(tasks, intercept=True)
+    again = mtl.minimize(mtl.squared_loss(W, tasks) + mtl.ridge(W)).solve(warm_start=loaded)
+    assert again.verified and again.status == "optimal"
+
+
+def _set(**fields):
+    return lambda plain, arrays: plain.update(fields)
+
+
+def _array(name, make):
+    def change(plain, arrays):
+        arrays[name] = make(arrays[name])
+
+    return change
+
+
+FORGED = {
+    "a status of one's own": (_set(status="proven"), "status is 'proven'"),
+    "a status that is no text": (_set(status=["optimal"]), "status is"),
+    "optimal with a gap": (_set(relative_gap=0.5), "its status is 'optimal', with a relative gap of 0.5"),
+    "optimal and infeasible": (_set(violation=1.0), "and a violation of 1"),
+    "optimal without a bound": (_set(dual_bound=float("-inf")), "its status is 'optimal'"),
+    "stationary without conditions": (_set(status="stationary"), "'stationary', which"),
+    "a tolerance that allows all": (_set(tol=float("inf"), relative_gap=9.0), "tol is inf"),
+    "verified": (_set(verified=True), "it holds 'verified', which"),
+    "a state of the solver": (_set(state={}), "it holds 'state', which"),
+    "an objective that is no number": (_set(objective=float("nan")), "objective is nan"),
+    "an objective in words": (_set(objective="0"), "objective is '0'"),
+    "names that are numbers": (_set(task_names=[1, 2, 3]), "task_names is"),
+    "a name too few": (_set(task_names=["a"]), "task_names is"),
+    "a loss that is none": (_set(loss={"word": "os", "parameters": {}, "labels": "real"}), "its loss is 'os'"),
+    "parameters that it does not take": (
+        _set(loss={"word": "squared_loss", "parameters": {"a": 1}, "labels": "real"}),
+        "unexpected keyword",
+    ),
+    "a scaling of text": (_set(scaling={"mean": ["a"], "scale": [1]}), "could not convert"),
+    "a history of text": (_set(history="long"), "history is 'long'"),
+    "JSON of another kind": (lambda plain, arrays: plain.clear(), "unknown format"),
+    "coefficients that are NaN": (_array("coef", lambda a: a * np.nan), "'coef' holds float64, not numbers, or NaN"),
+    "coefficients in three dimensions": (_array("coef", lambda a: a[None]), "coef is float64"),
+    "coefficients that are text": (_array("coef", lambda a: a.astype(str)), "not numbers"),
+    "complex coefficients": (_array("coef", lambda a: a + 1j), "not numbers"),
+    "infinite coefficients": (_array("coef", lambda a: a / 0.0), "coef is"),
+    "a block that is infinite": (_array("block:W", lambda a: a + np.inf), "block 'W' is"),
+    "intercepts of other tasks": (_array("intercept", lambda a: a[:-1]), "intercept is"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FORGED)
+@pytest.mark.filterwarnings("ignore:divide by zero:RuntimeWarning")
+def test_a_forged_file_is_a_data_error(name, ridge_file, tmp_path):
+    change, message = FORGED[name]
+    path = tmp_path / "forged.npz"
+    path.write_bytes(ridge_file[0].read_bytes())
+    rewritten(path, change)
+    with pytest.raises(mtl.DataError, match=message):
+        mtl.Solution.load(path)
+
+
+def test_objects_in_a_file_are_not_unpickled(ridge_file, tmp_path):
+    with np.load(ridge_file[0]) as stored:
+        arrays = {name: stored[name] for name in stored.files}
+    arrays["coef"] = np.array([[print]], dtype=object)
+    np.savez(tmp_path / "a.npz", **arrays)
+    with pytest.raises(mtl.DataError, match="'coef' holds Python objects"):
+        mtl.Solution.load(tmp_path / "a.npz")
