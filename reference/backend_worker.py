@@ -38,7 +38,9 @@ def osqp(P, q, A, l, u, options, start):
         solver.warm_start(start["x"], start["y"])
     found = solver.solve(raise_error=False)
     info = _plain(found.info, "run_time", "status_val", "obj_val", "iter")
-    return _plain(found, "x", "y", "prim_inf_cert") | {"info": SimpleNamespace(**info)}
+    # OSQP 1.0 has the proof of infeasibility only where there is one
+    proof = ["prim_inf_cert"] if hasattr(found, "prim_inf_cert") else []
+    return _plain(found, "x", "y", *proof) | {"info": SimpleNamespace(**info)}
 
 
 SOLVE = {"CLARABEL": clarabel, "SCS": scs, "OSQP": osqp}
