@@ -12,6 +12,7 @@ from mtldsl.compile.structured_term import StructuredTerm
 from mtldsl.errors import ModelError
 from mtldsl.language.objective import Objective
 from mtldsl.language.scalar import Parameter, Scalar
+from mtldsl.values.number import quoted
 
 if TYPE_CHECKING:
     from mtldsl.problem import Problem
@@ -44,9 +45,11 @@ class CriticalValue(float):
 
 def lambda_max(problem: Problem, parameter: Parameter) -> CriticalValue:
     """See `Problem.lambda_max`. 0 is optimal iff -sum grad f(0) / c lies in the norm's dual ball of radius lambda."""
-    if parameter not in problem.parameters:
+    if not any(parameter is own for own in problem.parameters):
         names = ", ".join(p.name for p in problem.parameters) or "none"
-        raise ModelError(f"lambda_max({parameter!r}): this problem has no such parameter; it has {names}")
+        raise ModelError(
+            f"lambda_max({quoted(parameter)}): this problem has no such parameter; it has {names}"
+        )
     terms = problem.objective.terms
     scaled = [term for term in terms if parameter in term.coefficient.parameters]
     if not scaled:

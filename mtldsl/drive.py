@@ -21,6 +21,7 @@ from mtldsl.proof.rounding import refute
 from mtldsl.proof.stationarity import Stationarity
 from mtldsl.solvers.solver import Point, breakdowns
 from mtldsl.threads import fitting_blas_threads
+from mtldsl.values.number import quoted
 
 __all__ = ["Outcome", "drive"]
 
@@ -368,6 +369,8 @@ def _proven_infeasible(
 
 
 def _to_try(form: NormalForm, solver: str, options: dict) -> list[str]:
+    if not isinstance(solver, str):
+        raise SolverError(f'solve(solver={quoted(solver)}): write "auto", or a name that explain() lists')
     if solver != "auto":
         chosen = get_solver(solver)
         reason = refusal(chosen, form)

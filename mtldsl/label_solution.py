@@ -73,4 +73,7 @@ def is_list_of_matrices(X) -> bool:
 
 def _is_matrix(X) -> bool:
     """Whether this is what one task is given to predict: a matrix, or those of several kernels."""
-    return isinstance(X, dict) or (not np.isscalar(X) and np.ndim(X) == 2)
+    shape = getattr(X, "shape", None)
+    if isinstance(X, list | tuple):
+        return bool(X) and isinstance(X[0], list | tuple | np.ndarray) and np.shape(X[0]) != ()
+    return isinstance(X, dict) or (isinstance(shape, tuple) and len(shape) == 2)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from numbers import Real
 
 import numpy as np
 
@@ -21,23 +20,27 @@ from mtldsl.compile.from_tree import (
 from mtldsl.compile.label_graph_term import LabelDual
 from mtldsl.compile.normal_form import NormalForm
 from mtldsl.drive import Outcome, drive
-from mtldsl.errors import ModelError, SolverError
+from mtldsl.errors import ModelError
 from mtldsl.explanation import Explanation
 from mtldsl.language.constraint import Constraint
 from mtldsl.language.expression import Affine
 from mtldsl.language.learned import LearnedUnknown, RangeConstraint
 from mtldsl.language.objective import Objective
 from mtldsl.language.replace import replace_tasks
-from mtldsl.language.scalar import Parameter
+from mtldsl.language.scalar import Parameter, Scalar
 from mtldsl.language.weights import Weights
 from mtldsl.learned_graph_in import certified_rows, learned_graph_in
 from mtldsl.learned_in import learned_in
+from mtldsl.limits import checked_limits
 from mtldsl.proof.saved import SolutionCertificate
 from mtldsl.proof.stationarity import NO_GLOBAL
 from mtldsl.solution import Solution
 from mtldsl.solvers.solver import Point
 from mtldsl.starts import checked_starts, from_several_starts
-from mtldsl.tasks import Tasks
+from mtldsl.tasks import Tasks, require_tasks
+from mtldsl.values.array import as_array
+from mtldsl.values.listing import as_list
+from mtldsl.values.number import quoted
 from mtldsl.warm_start import starting_point
 
 __all__ = ["Problem", "minimize"]
@@ -66,21 +69,20 @@ def minimize(objective: Objective, subject_to: Iterable[Constraint] = ()) -> Pro
            [0., 0.]])
     """
     if not isinstance(objective, Objective):
+        shown = objective.text if isinstance(objective, Affine | Scalar) else quoted(objective, 60)
         hint = "a sum of losses and regularizers such as squared_loss(W, tasks) + 0.1 * l1_norm(W)"
-        raise ModelError(
-            f"minimize({getattr(objective, 'text', repr(objective)[:60])}): the objective must be {hint}"
-        )
+        raise ModelError(f"minimize({shown}): the objective must be {hint}")
     if isinstance(subject_to, (Constraint, RangeConstraint, bool)):
         raise ModelError(f"subject_to={subject_to!r}: write a list, subject_to=[{subject_to!r}]")
-    if not isinstance(subject_to, Iterable) or isinstance(subject_to, (str, Affine, Objective)):
+    constraints = None if isinstance(subject_to, Affine | Objective) else as_list(subject_to)
+    if constraints is None:
         raise ModelError(
-            f"subject_to={subject_to!r}: write a list of constraints, such as subject_to=[W >= 0]"
+            f"subject_to={quoted(subject_to)}: write a list of constraints, such as subject_to=[W >= 0]"
         )
-    constraints = list(subject_to)
     for constraint in constraints:
         if not isinstance(constraint, (Constraint, RangeConstraint)):
             raise ModelError(
-                f"subject_to contains {constraint!r}, which is not a constraint; write comparisons such as W >= 0 "
+                f"subject_to contains {quoted(constraint)}, which is not a constraint; write comparisons such as W >= 0 "
                 "or l1_norm(W) <= 3"
             )
     return Problem(objective, constraints)
@@ -141,6 +143,7 @@ class Problem:
 
     def with_tasks(self, tasks: Tasks) -> Problem:
         """The same model on other data with the same features and tasks. ModelError where the model uses several Tasks."""
+        require_tasks(tasks, "with_tasks(tasks)", ModelError)
         objective, constraints = replace_tasks(self.objective, self.constraints, tasks)
         return Problem(objective, constraints)
 
@@ -178,16 +181,7 @@ class Problem:
         alone.
         Raises ModelError where no solver takes the model, SolverError for wrong options.
         """
-        if not _is_number(tol) or not 0 < tol < 1:
-            raise SolverError(f"solve(tol={tol!r}): tol is a relative gap between 0 and 1, such as 1e-6")
-        if max_iter is not None and not (
-            isinstance(max_iter, (int, np.integer)) and _is_number(max_iter) and max_iter >= 1
-        ):
-            raise SolverError(f"solve(max_iter={max_iter!r}): write a positive whole number, or None")
-        if max_seconds is not None and not (_is_number(max_seconds) and max_seconds > 0):
-            raise SolverError(
-                f"solve(max_seconds={max_seconds!r}): write a positive number of seconds, or None"
-            )
+        tol, max_iter, max_seconds, verbose = checked_limits(tol, max_iter, max_seconds, verbose)
         with stops.heard():
             form = self.form()
             starts, first = checked_starts(form, starts, random_state), starting_point(form, warm_start)
@@ -219,16 +213,22 @@ class Problem:
 
         The parameter's value is put back at the end. `solution.parameters` tells which value a solution belongs to.
         """
-        if parameter not in self.parameters:
+        if not any(parameter is own for own in self.parameters):
             names = ", ".join(p.name for p in self.parameters) or "none"
-            raise ModelError(f"path({parameter!r}, ...): this problem has no such parameter; it has {names}")
-        try:
-            values = [float(value) for value in values]
-        except (TypeError, ValueError):
             raise ModelError(
-                f"path({parameter.name}, {values!r}): the values must be a list of numbers, such as [10.0, 1.0, 0.1]"
+                f"path({quoted(parameter)}, ...): this problem has no such parameter; it has {names}"
+            )
+        try:
+            listed = list(values) if isinstance(values, Iterator) else values
+            numbers = as_array(listed, "", ModelError).astype(float)
+            fits = numbers.ndim == 1 and bool(((numbers >= 0) & (numbers < np.inf)).all())
+        except ModelError:
+            fits = False
+        if not fits:
+            raise ModelError(
+                f"path({parameter.name}, {quoted(values)}): the values must be a list of numbers, finite and >= 0, such as [10.0, 1.0, 0.1]"
             ) from None
-        return self._walk(parameter, values, solve_options)
+        return self._walk(parameter, numbers.tolist(), solve_options)
 
     def _walk(self, parameter, values, solve_options):
         before, last = parameter.value, None
@@ -280,6 +280,7 @@ class Problem:
         """
         from mtldsl.refit import refitted
 
+        _require_solution(solution, "refit(solution)")
         solution = solution if solution is not None else self._fresh()
         if solution is None:
             raise ModelError(
@@ -303,6 +304,7 @@ class Problem:
         from mtldsl.block_check import kept_at
         from mtldsl.reference.compile import to_cvxpy
 
+        _require_solution(at, "to_cvxpy(at)")
         form = self.form()
         if form.is_convex:
             return to_cvxpy(form)
@@ -321,6 +323,7 @@ class Problem:
         """
         from mtldsl.cross_check import cross_check
 
+        _require_solution(solution, "cross_check(solution)")
         return cross_check(self, solution if solution is not None else self._fresh(), **options)
 
     def _fresh(self) -> Solution | None:
@@ -378,6 +381,13 @@ class Problem:
         )
 
 
+def _require_solution(value, typed: str) -> None:
+    if value is not None and not isinstance(value, Solution):
+        raise ModelError(
+            f"{typed}: {quoted(value)} is a {type(value).__name__}, not a Solution; write what solve() returned"
+        )
+
+
 def predictor(argument: Affine, blocks: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray | None]:
     """(coef (d, m), intercept (m,) or None) of the predictions that a loss of this argument makes."""
     from mtldsl.compile.from_tree import linear_map
@@ -399,7 +409,3 @@ def _multipliers(form: NormalForm, outcome: Outcome) -> dict[str, np.ndarray]:
         if functions is not None and functions[k] is not None:
             found[f.typed] = np.asarray(functions[k])
     return found
-
-
-def _is_number(value) -> bool:
-    return isinstance(value, Real) and not isinstance(value, (bool, np.bool_))

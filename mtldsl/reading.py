@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from mtldsl.errors import DataError, MTLError
+from mtldsl.values.path import as_path
 
 __all__ = ["reading", "regular_file"]
 
@@ -21,7 +22,7 @@ def regular_file(path) -> Path:
     Traceback (most recent call last):
     mtldsl.errors.DataError: /dev/null: cannot be read: is not a regular file but a device; give the path of a file
     """
-    path = Path(path)
+    path = as_path(path, "reading a file")
     try:
         mode = path.stat().st_mode
     except (FileNotFoundError, NotADirectoryError):

@@ -19,10 +19,13 @@ from mtldsl.memory import require_memory
 from mtldsl.proof.stationarity import NO_GLOBAL, Stationarity
 from mtldsl.scoring import checked_metrics, r_squared, score_of
 from mtldsl.storage import read_fields, write_fields
+from mtldsl.tasks import require_tasks
 from mtldsl.tasks.inputs import as_design
 from mtldsl.tasks.names import elsewhere, unlike
 from mtldsl.tasks.scaling import Scaling
 from mtldsl.thresholds import best_threshold
+from mtldsl.values.number import quoted
+from mtldsl.values.option import as_flag
 
 if TYPE_CHECKING:
     from mtldsl.proof.saved import SolutionCertificate
@@ -183,9 +186,9 @@ class Solution(OverLabels):
         return float((max(found) - min(found)) / max(abs(min(found)), np.finfo(float).tiny))
 
     def __getitem__(self, name: str) -> np.ndarray:
-        if name not in self.blocks:
+        if not isinstance(name, str) or name not in self.blocks:
             raise ModelError(
-                f"solution[{name!r}]: no such block; this solution has {', '.join(map(repr, self.blocks))}"
+                f"solution[{quoted(name)}]: no such block; this solution has {', '.join(map(repr, self.blocks))}"
             )
         return self.blocks[name]
 
@@ -282,6 +285,7 @@ class Solution(OverLabels):
         return_certified : of a graph of labels, return (labels, certified (n,)) too: whether each labelling is proven to be the best.
             It is where inference is exact (`solution.label_graph.inference`). ModelError for other losses
         """
+        return_certified = as_flag(return_certified, "predict(X, return_certified")
         if self.label_graph is not None:
             found = self._labellings().decode(self._matrix(X, "predict"))
             labels = 2.0 * found.labels - 1.0
@@ -334,6 +338,7 @@ class Solution(OverLabels):
 
     def _as_in_training(self, tasks, typed: str):
         """Tasks with the features that the weights are of; DataError where they are not those of training."""
+        require_tasks(tasks, typed)
         if tasks.kernel_map is not None and tasks.kernel_map != self.kernel_map:
             raise DataError(
                 f"{typed}: the features of these tasks are of other kernels, or of the rows of other tasks, than those of "
@@ -371,6 +376,7 @@ class Solution(OverLabels):
 
     def _scores(self, tasks, metric, method: str) -> np.ndarray:
         typed = f"{method}(tasks)"
+        require_tasks(tasks, typed)
         if self.label_graph is not None:
             return scores_of_labels(self._labellings(), self._as_in_training(tasks, method), metric, typed)
         parts = tasks.per_task(self._flat_scores(tasks, method)), tasks.per_task(tasks.targets)
@@ -401,6 +407,7 @@ class Solution(OverLabels):
         samples have one label, such as `AUC` (b c = 0), and for losses that predict counts; DataError as in `scores`.
         """
         typed = "tune_threshold(tasks)"
+        require_tasks(tasks, typed)
         if self.label_graph is not None:
             raise ModelError(
                 f"{typed}: {self.loss['word']} decides a labelling as a whole, so that no label has a threshold of its own; to make "

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from numbers import Integral
 
 import numpy as np
 
@@ -12,6 +11,8 @@ from mtldsl.compile.normal_form import Blocks, NormalForm
 from mtldsl.drive import Outcome
 from mtldsl.errors import SolverError
 from mtldsl.solvers.solver import Point
+from mtldsl.values.number import as_whole, quoted
+from mtldsl.values.seed import generator
 
 __all__ = ["checked_starts", "from_several_starts"]
 
@@ -21,22 +22,14 @@ _SMALLEST, _LARGEST = 0.1, 10.0
 
 def checked_starts(form: NormalForm, starts, random_state) -> int:
     """The number as an int; SolverError where it is none, or where more than one start makes no sense."""
-    typed = f"solve(starts={starts!r})"
-    if isinstance(starts, bool) or not isinstance(starts, Integral) or starts < 1:
+    typed = f"solve(starts={quoted(starts)})"
+    if (as_whole(starts) or 0) < 1:
         raise SolverError(f"{typed}: write a whole number >= 1, such as starts=10")
     if starts > 1 and form.is_convex:
         raise SolverError(
             f"{typed}: the model is convex, so that every start leads to the same optimum; leave starts out"
         )
-    seeded = random_state is None or isinstance(random_state, (Integral, np.random.Generator))
-    if (
-        isinstance(random_state, bool)
-        or not seeded
-        or (isinstance(random_state, Integral) and random_state < 0)
-    ):
-        raise SolverError(
-            f"solve(random_state={random_state!r}): write a whole number >= 0, a numpy Generator, or None"
-        )
+    generator(random_state, "solve", SolverError)
     return int(starts)
 
 
@@ -49,7 +42,7 @@ def from_several_starts(
     log-uniformly from [0.1, 10]; intercepts start at zero. Of the outcomes those that are proven stationary come first, then the
     lowest objective counts.
     """
-    rng = np.random.default_rng(random_state)
+    rng = generator(random_state, "solve", SolverError)
     outcomes = [run(first)]
     scales = _scales(form, outcomes[0].blocks)
     for _ in range(1, starts):

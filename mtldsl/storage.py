@@ -20,6 +20,7 @@ from mtldsl.learned_weights import LearnedWeights
 from mtldsl.proof.stationarity import Stationarity
 from mtldsl.reading import reading
 from mtldsl.storage_checks import check_fields
+from mtldsl.values.path import as_path
 
 __all__ = ["read_fields", "write_fields"]
 
@@ -35,7 +36,7 @@ def write_fields(path, fields: dict[str, object]) -> Path:
     A learned matrix is kept by its eigenvectors, so that the file needs memory linear in its side. DataError where the file cannot be
     written; one of that name is then left as it was.
     """
-    path = Path(path)
+    path = as_path(path, "path of a solution")
     if path.suffix != ".npz":
         path = path.with_name(path.name + ".npz")
     plain = dict(fields)
@@ -62,7 +63,7 @@ def write_fields(path, fields: dict[str, object]) -> Path:
 
 def read_fields(path) -> dict[str, object]:
     """What `write_fields` wrote. DataError for a file of another kind."""
-    path = Path(path)
+    path = as_path(path, "path of a solution")
     if not path.exists() and path.suffix != ".npz":
         path = path.with_name(path.name + ".npz")
     typed = f"Solution.load({str(path)!r})"

@@ -9,6 +9,7 @@ from mtldsl.compile.normal_form import NormalForm
 from mtldsl.errors import SolverError
 from mtldsl.solution import Solution
 from mtldsl.solvers.solver import Point
+from mtldsl.values.sparse_matrix import read_dense
 
 __all__ = ["starting_point"]
 
@@ -19,7 +20,7 @@ def starting_point(form: NormalForm, warm_start: Solution | dict | None) -> Poin
         return None
     if isinstance(warm_start, Solution):
         blocks, state = warm_start.blocks, warm_start.state
-    elif isinstance(warm_start, dict):
+    elif isinstance(warm_start, dict) and all(isinstance(name, str) for name in warm_start):
         blocks, state = warm_start, None
     else:
         raise SolverError(
@@ -60,12 +61,11 @@ def _plain(form: NormalForm, loss_duals):
 
 
 def _start_block(name: str, shape: tuple[int, int], value) -> np.ndarray:
-    if value is None or np.shape(value) != shape:
-        raise SolverError(f"solve(warm_start=...): needs {name!r} of shape {shape}, got {np.shape(value)}")
-    try:
-        block = np.array(value, dtype=float)
-    except (TypeError, ValueError) as error:
-        raise SolverError(f"solve(warm_start=...): {name!r} is not an array of numbers ({error})") from None
+    if value is None:
+        raise SolverError(f"solve(warm_start=...): needs {name!r} of shape {shape}, got ()")
+    block = read_dense(value, f"solve(warm_start=...): {name!r}", SolverError)
+    if block.shape != shape:
+        raise SolverError(f"solve(warm_start=...): needs {name!r} of shape {shape}, got {block.shape}")
     if not np.isfinite(block).all():
         raise SolverError(f"solve(warm_start=...): {name!r} contains NaN or infinity; write finite numbers")
     return block

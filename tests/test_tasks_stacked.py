@@ -10,7 +10,7 @@ from scipy import sparse
 import mtldsl as mtl
 from mtldsl import DataError, Tasks
 from mtldsl.tasks import products
-from mtldsl.tasks.inputs import labels_of
+from mtldsl.tasks.ids import labels_of
 
 
 def table(n=300, d=7, m=5, seed=0, density=0.4):
@@ -343,10 +343,6 @@ BAD = {
     "a task without a label": (
         lambda: Tasks.grouped([[1.0], [2.0]], [1.0, np.nan], ["a", "b"]),
         "task 'b' has no labelled row",
-    ),
-    "names that are the same": (
-        lambda: Tasks.grouped([[1.0], [2.0]], [1.0, 2.0], np.array([1, "1"], dtype=object)),
-        "the name '1' occurs twice",
     ),
     "no rows": (lambda: Tasks.grouped(np.empty((0, 2)), [], []), "X has no rows"),
     "a damaged matrix": (lambda: Tasks.grouped(damaged(), [1, 2], [0, 1]), "column index 9 in a matrix of 2"),

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import isfinite
-from numbers import Real
-
-import numpy as np
 
 from mtldsl.errors import ModelError, MTLError
+from mtldsl.values.number import as_float, quoted
+from mtldsl.values.size import LARGEST
 
 __all__ = ["checked_number"]
 
@@ -22,11 +21,9 @@ def checked_number(
     kind: type[MTLError] = ModelError,
 ) -> float:
     """The value as a float; an error of that kind with the sentence `must_be` where it is not finite or not allowed."""
-    if isinstance(value, np.ndarray) and value.ndim == 0:
-        value = value[()]
-    is_number = isinstance(value, Real) and not isinstance(value, bool | np.bool_)
-    if not (is_number and isfinite(value) and allowed(value)):
-        typed = " ".join(repr(value).split())
-        typed = typed if len(typed) <= 40 else typed[:37] + "..."
-        raise kind(f"{word}(..., {name}={typed}): {name} must be {must_be}")
-    return float(value)
+    number = as_float(value)
+    if number is None or not isfinite(number) or not allowed(number):
+        raise kind(f"{word}(..., {name}={quoted(value)}): {name} must be {must_be}")
+    if abs(number) > LARGEST:
+        raise kind(f"{word}(..., {name}={quoted(value)}): {name} must be {must_be}, and at most {LARGEST:g}")
+    return number

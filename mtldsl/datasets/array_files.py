@@ -14,6 +14,7 @@ from mtldsl.errors import DataError
 from mtldsl.memory import as_dense
 from mtldsl.reading import reading, regular_file
 from mtldsl.tasks import Tasks
+from mtldsl.values.listing import as_list
 
 __all__ = ["read_libsvm", "read_mat", "read_npz", "tasks_of_variables"]
 
@@ -115,7 +116,8 @@ def read_libsvm(
     """
     from sklearn.datasets import load_svmlight_files
 
-    paths = [regular_file(one) for one in ([path] if isinstance(path, str | Path) else path)]
+    listed = as_list(path)
+    paths = [regular_file(one) for one in ([path] if listed is None else listed)]
     if not paths:
         raise DataError("read_libsvm([]): at least one file is needed")
     if len(paths) > 1 and (one_vs_rest or multilabel):

@@ -8,7 +8,7 @@ import numpy as np
 
 from mtldsl.errors import DataError
 from mtldsl.memory import require_memory
-from mtldsl.tasks import Tasks
+from mtldsl.tasks import Tasks, require_tasks
 
 if TYPE_CHECKING:
     import networkx
@@ -95,6 +95,7 @@ def chow_liu_tree(tasks: Tasks) -> networkx.Graph:
 
 def _labels(tasks: Tasks, typed: str) -> tuple[np.ndarray, np.ndarray]:
     """(n, K) of 0 and 1, and (n,) the share of each row."""
+    require_tasks(tasks, typed)
     if not tasks.is_shared or tasks.n_missing:
         what = (
             f"labels are missing ({tasks.n_missing})"

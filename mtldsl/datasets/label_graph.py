@@ -12,6 +12,9 @@ from mtldsl.datasets.synthetic import _check_sizes
 from mtldsl.errors import DataError, ModelError
 from mtldsl.memory import require_memory
 from mtldsl.tasks import Tasks
+from mtldsl.values.listing import as_list
+from mtldsl.values.number import as_float, as_whole, quoted
+from mtldsl.values.seed import generator
 
 if TYPE_CHECKING:
     import networkx
@@ -77,7 +80,7 @@ class LabelGraph:
         """
         _check_sizes(n=n)
         _check_room(f"sample(n={n})", self.train.n_features, self.train.n_tasks, len(self.edges), n)
-        X = np.random.default_rng(random_state).normal(size=(n, self.train.n_features))
+        X = generator(random_state, "sample").normal(size=(n, self.train.n_features))
         return Tasks.shared(X, self.labels(X), task_names=self.train.task_names)
 
 
@@ -116,29 +119,28 @@ def make_label_graph(
     sizes = f"n_labels={n_labels}, n_features={n_features}, n_train={n_train}, n_test={n_test}"
     _check_room(f"make_label_graph({sizes})", n_features, n_labels, len(edges), n_train + n_test)
     _decoder(n_labels, edges)
-    if isinstance(label_noise, bool | str) or not (np.isscalar(label_noise) and 0 <= label_noise <= 1):
-        raise DataError(f"label_noise={label_noise!r}: write a probability, a number in [0, 1]")
-    rng = np.random.default_rng(random_state)
+    noise = as_float(label_noise)
+    if noise is None or not 0 <= noise <= 1:
+        raise DataError(f"label_noise={quoted(label_noise)}: write a probability, a number in [0, 1]")
+    rng = generator(random_state, "make_label_graph")
     U = rng.normal(size=(n_features, 2 * n_labels))
     V = rng.normal(size=(n_features, 4 * len(edges)))
     X_train, X_test = (rng.normal(size=(n, n_features)) for n in (n_train, n_test))
     Y_train, Y_test = (_best(X, U, V, edges) for X in (X_train, X_test))
-    Y_train = np.where(rng.random(Y_train.shape) < label_noise, -Y_train, Y_train)
+    Y_train = np.where(rng.random(Y_train.shape) < noise, -Y_train, Y_train)
     names = [f"y{k}" for k in range(n_labels)]
     train, test = (Tasks.shared(X, Y, task_names=names) for X, Y in ((X_train, Y_train), (X_test, Y_test)))
-    return LabelGraph(train, test, edges, U, V, float(label_noise))
+    return LabelGraph(train, test, edges, U, V, noise)
 
 
 def _as_edges(edges, n_labels) -> tuple[tuple[int, int], ...]:
     """Pairs i < j in the order given; DataError for anything else."""
-    try:
-        typed = [tuple(edge) for edge in edges]
-    except TypeError:
-        raise DataError(f"edges={edges!r}: write pairs of labels, such as [(0, 1), (0, 2)]") from None
+    listed = [as_list(edge) for edge in as_list(edges) or ([] if as_list(edges) == [] else [None])]
+    typed = [None if edge is None else tuple(edge) for edge in listed]
+    if None in typed:
+        raise DataError(f"edges={quoted(edges)}: write pairs of labels, such as [(0, 1), (0, 2)]")
     for edge in typed:
-        is_pair = len(edge) == 2 and all(
-            isinstance(k, int | np.integer) and not isinstance(k, bool) and 0 <= k < n_labels for k in edge
-        )
+        is_pair = len(edge) == 2 and all(as_whole(k) is not None and 0 <= k < n_labels for k in edge)
         if not is_pair or edge[0] == edge[1]:
             raise DataError(
                 f"edges: {edge!r} is no pair of labels; write two different numbers of 0 to {n_labels - 1}"

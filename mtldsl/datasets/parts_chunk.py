@@ -8,7 +8,9 @@ import numpy as np
 from scipy import sparse
 
 from mtldsl.errors import DataError
-from mtldsl.tasks.inputs import as_rows, as_targets, labels_of
+from mtldsl.tasks.ids import labels_of
+from mtldsl.tasks.inputs import as_design, as_rows, as_targets
+from mtldsl.values.number import as_whole, quoted
 
 __all__ = ["Chunk", "hash_columns", "of_arrays"]
 
@@ -42,6 +44,8 @@ def of_arrays(X, y, ids, where: str, first_row: int = 0, features=None) -> Chunk
     except DataError as error:
         raise DataError(f"{where}: {error}") from None
     names_of_ids = [str(one) for one in ids]
+    if X.dtype not in (np.float64, np.float32):  # scipy has no sparse matrices of float16
+        X = X.astype(float)
     return Chunk(sparse.csr_array(X), y, names_of_ids, codes, where, first_row, True, features or names)
 
 
@@ -61,8 +65,8 @@ def hash_columns(X, n_columns: int):
     """
     from sklearn.utils import murmurhash3_32
 
-    n_columns = hashed_columns(n_columns, f"hash_columns(X, {n_columns!r})")
-    X = sparse.csr_array(X)
+    n_columns = hashed_columns(n_columns, f"hash_columns(X, {quoted(n_columns)})")
+    X = sparse.csr_array(as_design(X, "hash_columns: X")[0])
     low = X.indices.astype(np.int32)  # the lower half of what is longer
     if X.indices.dtype.itemsize > 4:
         high = X.indices >> 32
@@ -79,6 +83,6 @@ def hash_columns(X, n_columns: int):
 
 def hashed_columns(n, typed: str) -> int:
     """A number of columns to hash to."""
-    if isinstance(n, bool) or not isinstance(n, int | np.integer) or not 2 <= n < 2**31:
+    if not 2 <= (as_whole(n) or 0) < 2**31:
         raise DataError(f"{typed}: write how many columns to hash to, a whole number from 2 on, such as 4096")
     return int(n)

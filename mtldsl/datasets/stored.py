@@ -20,8 +20,11 @@ from mtldsl.errors import DataError
 from mtldsl.file_lock import sole_use
 from mtldsl.reading import reading
 from mtldsl.tasks import Tasks
-from mtldsl.tasks.inputs import as_names, numbered
+from mtldsl.tasks.names import as_names, numbered
 from mtldsl.tasks.stacked import csr_of
+from mtldsl.values.number import as_whole, quoted
+from mtldsl.values.option import as_flag
+from mtldsl.values.path import as_path
 
 __all__ = ["store", "stored"]
 
@@ -77,19 +80,23 @@ def store(
     >>> tasks.task_names
     ('7', '5')
     """
-    folder = Path(folder)
-    if dtype not in ("float64", "float32"):
-        raise DataError(f'store: dtype={dtype!r}: write "float64" or "float32"')
-    hashed = None if hashed is None else hashed_columns(hashed, f"store: hashed={hashed!r}")
+    folder = as_path(folder, "store(folder)")
+    if not isinstance(dtype, str) or dtype not in ("float64", "float32"):
+        raise DataError(f'store: dtype={quoted(dtype)}: write "float64" or "float32"')
+    progress, zero_based = as_flag(progress, "store(progress"), as_flag(zero_based, "store(zero_based")
+    for word, value in (("format", format), ("task", task), ("label", label)):
+        if value is not None and not isinstance(value, str):
+            raise DataError(f"store({word}={quoted(value)}): write a name as text, or leave it out")
+    hashed = None if hashed is None else hashed_columns(hashed, f"store: hashed={quoted(hashed)}")
     if n_features is not None:
-        if isinstance(n_features, bool) or not isinstance(n_features, int | np.integer) or n_features < 1:
-            raise DataError(f"store: n_features={n_features!r}: write a whole number of columns")
+        if not 1 <= (as_whole(n_features) or 0) < 1 << 62:
+            raise DataError(f"store: n_features={quoted(n_features)}: write a whole number of columns")
         n_features = int(n_features)
     files = listed_files(parts)
     if files is None:
         for word, value in (("format", format), ("task", task), ("label", label), ("features", features)):
             if value is not None:
-                raise DataError(f"store: {word}={value!r} is for files; chunks are (X, y, task_ids)")
+                raise DataError(f"store: {word}={quoted(value)} is for files; chunks are (X, y, task_ids)")
         sources, signatures = [({"chunks": True}, lambda: given_chunks(parts))], None
     else:
         sources = file_parts(files, format, task, label, features, n_features, zero_based)
@@ -151,7 +158,7 @@ def stored(folder, *, check: bool = False) -> Tasks:
     `take_rows`, `subsample` and `standardize(center=False)` copy the rows they keep into memory, as float64. Values stored as
     float32 stay so in `tasks.stacked` and `tasks.inputs`. DataError for a folder that is none, or is incomplete or damaged.
     """
-    folder = Path(folder)
+    folder = as_path(folder, "stored(folder)")
     about = _about(folder)
     with reading(folder, "a folder that store() wrote"):
         arrays = {name: _mapped(folder, name, *about["arrays"][name]) for name in ARRAYS}

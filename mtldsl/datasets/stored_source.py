@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterator
 from pathlib import Path
 
 from mtldsl.datasets.parts_arrays import npz_chunks
@@ -10,6 +10,8 @@ from mtldsl.datasets.parts_libsvm import has_qid, libsvm_chunks
 from mtldsl.datasets.parts_parquet import parquet_chunks
 from mtldsl.errors import DataError
 from mtldsl.reading import regular_file
+from mtldsl.values.listing import as_list
+from mtldsl.values.number import quoted
 
 __all__ = ["file_parts", "listed_files"]
 
@@ -36,9 +38,9 @@ def listed_files(parts) -> list[Path] | None:
         if not parts:
             raise DataError("store([]): at least one part is needed")
         return [regular_file(path) for path in parts]
-    if not isinstance(parts, Iterable):
+    if not isinstance(parts, Iterator | list | tuple):
         raise DataError(
-            f"store({parts!r}): give a folder, a list of files, or an iterator of (X, y, task_ids)"
+            f"store({quoted(parts)}): give a folder, a list of files, or an iterator of (X, y, task_ids)"
         )
     return None
 
@@ -53,7 +55,7 @@ def file_parts(files: list[Path], format, task, label, features, n_features, zer
         task = task or ("qid" if has_qid(files[0]) else "file")
         if task not in ("qid", "file"):
             raise DataError(
-                f'store: task={task!r}: in LIBSVM files a task is "qid", or "file" for one task a file'
+                f'store: task={quoted(task)}: in LIBSVM files a task is "qid", or "file" for one task a file'
             )
     else:
         if zero_based:
@@ -62,9 +64,10 @@ def file_parts(files: list[Path], format, task, label, features, n_features, zer
             )
         task = task or "task"
         label = label or ("label" if format == "parquet" else "y")
-        if features is not None and (format == "npz" or isinstance(features, str)):
-            raise DataError(f"store: features={features!r}: write a list of columns of Parquet files")
-        features = None if features is None else [str(name) for name in features]
+        listed = as_list(features)
+        if features is not None and (format == "npz" or listed is None):
+            raise DataError(f"store: features={quoted(features)}: write a list of columns of Parquet files")
+        features = None if features is None else [str(name) for name in listed]
     names = _names(files)
     settings = {
         "format": format,

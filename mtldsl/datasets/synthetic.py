@@ -9,11 +9,18 @@ from scipy import sparse
 from mtldsl.errors import DataError
 from mtldsl.memory import require_memory
 from mtldsl.tasks import Tasks
+from mtldsl.values.number import as_float, as_whole, quoted
+from mtldsl.values.option import as_flag
+from mtldsl.values.seed import generator
+from mtldsl.values.size import LARGEST
 
 __all__ = ["make_calibrated", "make_group_sparse", "make_low_rank"]
 
 #: setting -> how many times the noise is halved from the first task to the last, in equal steps: the exponents of (51)
 _HALVINGS = {"d1": 3.0, "d2": 0.0, "d3": 12.0, "d4": 25.0}
+
+#: more than any machine holds
+_MANY = 1 << 40
 
 
 def make_low_rank(
@@ -44,6 +51,7 @@ def make_low_rank(
     """
     _check_sizes(n_tasks=n_tasks, n_samples=n_samples, n_features=n_features, rank=rank)
     _check_rank(rank, n_features, n_tasks)
+    shared = as_flag(shared, "make_low_rank(shared")
     _check_room(
         "make_low_rank",
         _numbers(n_tasks, n_samples, n_features, shared, density),
@@ -51,7 +59,7 @@ def make_low_rank(
         n_samples,
         n_features,
     )
-    rng = np.random.default_rng(random_state)
+    rng = generator(random_state, "make_low_rank")
     W = rng.normal(size=(n_features, rank)) @ rng.normal(size=(rank, n_tasks)) / np.sqrt(rank)
     return _draw(W, n_samples, noise, shared, labels, density, rng), W
 
@@ -80,6 +88,7 @@ def make_group_sparse(
     _check_sizes(n_tasks=n_tasks, n_samples=n_samples, n_features=n_features, n_relevant=n_relevant)
     if n_relevant > n_features:
         raise DataError(f"n_relevant={n_relevant}: there are only n_features={n_features}")
+    shared = as_flag(shared, "make_group_sparse(shared")
     _check_room(
         "make_group_sparse",
         _numbers(n_tasks, n_samples, n_features, shared, density),
@@ -87,7 +96,7 @@ def make_group_sparse(
         n_samples,
         n_features,
     )
-    rng = np.random.default_rng(random_state)
+    rng = generator(random_state, "make_group_sparse")
     W = np.zeros((n_features, n_tasks))
     W[rng.choice(n_features, n_relevant, replace=False)] = rng.normal(size=(n_relevant, n_tasks))
     return _draw(W, n_samples, noise, shared, labels, density, rng), W
@@ -127,11 +136,10 @@ def make_calibrated(
     ((6, 5), 3, 40)
     """
     if not isinstance(setting, str) or setting not in _HALVINGS:
-        raise DataError(f"setting={setting!r}: write one of {', '.join(map(repr, _HALVINGS))}")
+        raise DataError(f"setting={quoted(setting)}: write one of {', '.join(map(repr, _HALVINGS))}")
     _check_sizes(n_tasks=n_tasks, n_samples=n_samples, n_features=n_features, rank=rank)
     _check_rank(rank, n_features, n_tasks)
-    if isinstance(max_noise, bool | str) or not (np.isscalar(max_noise) and 0 <= max_noise < np.inf):
-        raise DataError(f"max_noise={max_noise!r}: write a standard deviation, a finite number >= 0")
+    max_noise = _checked_noise(max_noise, "max_noise")
     _check_room(
         "make_calibrated",
         _numbers(n_tasks, n_samples, n_features, False, None),
@@ -139,7 +147,7 @@ def make_calibrated(
         n_samples,
         n_features,
     )
-    rng = np.random.default_rng(random_state)
+    rng = generator(random_state, "make_calibrated")
     U, V = (np.sqrt(0.05) * rng.normal(size=(rows, rank)) for rows in (n_features, n_tasks))
     W = U @ V.T
     noise = max_noise * 2.0 ** -np.linspace(0.0, _HALVINGS[setting], n_tasks)
@@ -162,8 +170,15 @@ def _check_rank(rank, d, m) -> None:
 
 def _check_sizes(**sizes) -> None:
     for name, value in sizes.items():
-        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-            raise DataError(f"{name}={value!r}: write a whole number of at least 1")
+        if not 1 <= (as_whole(value) or 0) <= _MANY:
+            raise DataError(f"{name}={quoted(value)}: write a whole number of at least 1")
+
+
+def _checked_noise(value, name: str) -> float:
+    noise = as_float(value)
+    if noise is None or not 0 <= noise <= LARGEST:
+        raise DataError(f"{name}={quoted(value)}: write a standard deviation, a finite number >= 0")
+    return noise
 
 
 def _numbers(m, n, d, shared, density) -> float:
@@ -179,12 +194,11 @@ def _check_room(word: str, numbers: float, n_tasks, n_samples, n_features) -> No
 
 
 def _draw(W, n_samples, noise, shared, labels, density, rng) -> Tasks:
-    if not (np.isscalar(noise) and np.isfinite(noise) and noise >= 0):
-        raise DataError(f"noise={noise!r}: write a standard deviation, a finite number >= 0")
-    if labels not in ("real", "sign"):
-        raise DataError(f'labels={labels!r}: write "real" or "sign"')
-    if density is not None and not 0 < density <= 1:
-        raise DataError(f"density={density!r}: write a share in (0, 1], or None for dense inputs")
+    noise = _checked_noise(noise, "noise")
+    if not isinstance(labels, str) or labels not in ("real", "sign"):
+        raise DataError(f'labels={quoted(labels)}: write "real" or "sign"')
+    if density is not None and not 0 < (as_float(density) or 0) <= 1:
+        raise DataError(f"density={quoted(density)}: write a share in (0, 1], or None for dense inputs")
     if labels == "sign" and n_samples < 2:
         raise DataError('labels="sign" needs n_samples >= 2, or no task could have both classes')
     d, m = W.shape

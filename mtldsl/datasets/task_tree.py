@@ -10,7 +10,13 @@ import numpy as np
 from mtldsl.datasets.synthetic import _check_sizes
 from mtldsl.errors import DataError
 from mtldsl.memory import require_memory
-from mtldsl.tasks import Tasks
+from mtldsl.tasks import Tasks, require_tasks
+from mtldsl.values.array import as_array
+from mtldsl.values.names import distinct_names
+from mtldsl.values.number import as_float, as_whole, quoted
+from mtldsl.values.option import one_of
+from mtldsl.values.seed import generator
+from mtldsl.values.size import LARGEST
 
 __all__ = ["TaskTree", "estimate_similarity", "hierarchy", "make_task_tree"]
 
@@ -64,7 +70,7 @@ class TaskTree:
         <Tasks: 2 tasks, 6 features, separate inputs, 14 + 14 labelled rows>
         """
         _check_sizes(n_per_class=n_per_class)
-        rng = np.random.default_rng(random_state)
+        rng = generator(random_state, "sample")
         return _draw(self.mus, self.variance, n_per_class, self.train.task_names, rng)
 
 
@@ -102,16 +108,12 @@ def make_task_tree(
            [0., 0., 8., 4.],
            [0., 0., 4., 8.]])
     """
+    if (as_whole(depth) or 0) > 30:
+        raise DataError(f"depth={quoted(depth)}: 2^depth tasks; write at most 30")
     _check_sizes(depth=depth, n_features=n_features, n_train=n_train, n_test=n_test)
-    if (
-        isinstance(n_flips, bool)
-        or not isinstance(n_flips, int | np.integer)
-        or not 0 <= n_flips <= n_features
-    ):
-        raise DataError(f"n_flips={n_flips!r}: write how many of the {n_features} features turn their sign")
-    if isinstance(variance, bool | str) or not (np.isscalar(variance) and 0 < variance < np.inf):
+    if as_whole(n_flips) is None or not 0 <= n_flips <= n_features:
         raise DataError(
-            f"variance={variance!r}: write a finite number > 0, the square of a standard deviation"
+            f"n_flips={quoted(n_flips)}: write how many of the {n_features} features turn their sign"
         )
     leaves = 2.0 ** min(depth, 200)
     # names, two levels of mu, the similarity, the rows of both classes
@@ -122,7 +124,12 @@ def make_task_tree(
     require_memory(
         bytes_, f"make_task_tree({sizes}), of 2^{depth} tasks,", "write smaller numbers", DataError
     )
-    rng = np.random.default_rng(random_state)
+    given, variance = variance, as_float(variance)
+    if not 0 < (variance or 0) <= LARGEST:
+        raise DataError(
+            f"variance={quoted(given)}: write a finite number > 0, the square of a standard deviation"
+        )
+    rng = generator(random_state, "make_task_tree")
     parents: dict[str, str | None] = {"root": None}
     level = {"": np.ones(n_features)}
     for _ in range(depth):
@@ -135,7 +142,7 @@ def make_task_tree(
         level = below
     names, mus = list(level), np.column_stack(list(level.values()))
     train, test = (_draw(mus, variance, n, names, rng) for n in (n_train, n_test))
-    return TaskTree(train, test, parents, mus.T @ mus, mus, float(variance))
+    return TaskTree(train, test, parents, mus.T @ mus, mus, variance)
 
 
 def _draw(mus, variance, n, names, rng) -> Tasks:
@@ -167,11 +174,12 @@ def estimate_similarity(tasks: Tasks, method: str = "means", ridge: float = 1.0)
            [0.3, 0.3, 1. , 0.5],
            [0.4, 0.3, 0.5, 1. ]])
     """
-    typed = f"estimate_similarity(tasks, method={method!r})"
-    if method not in ("means", "ridge"):
+    typed = f"estimate_similarity(tasks, method={quoted(method)})"
+    require_tasks(tasks, "estimate_similarity(tasks)")
+    if not isinstance(method, str) or method not in ("means", "ridge"):
         raise DataError(f'{typed}: write "means" or "ridge"')
-    if isinstance(ridge, bool | str) or not (np.isscalar(ridge) and 0 < ridge < np.inf):
-        raise DataError(f"estimate_similarity(ridge={ridge!r}): write a finite number > 0")
+    if not 0 < (as_float(ridge) or 0) < np.inf:
+        raise DataError(f"estimate_similarity(ridge={quoted(ridge)}): write a finite number > 0")
     if method == "means":
         tasks.require_labels("sign", typed)
     weights = np.ones(tasks.n_samples) if tasks.sample_weights is None else tasks.sample_weights
@@ -218,9 +226,11 @@ def hierarchy(similarity, names: Sequence[str], method: str = "average") -> dict
     >>> datasets.hierarchy(S, ["mouse", "rat", "fly"])
     {'mouse': 'group 1', 'rat': 'group 1', 'fly': 'root', 'group 1': 'root', 'root': None}
     """
-    if method not in _LINKAGES:
-        raise DataError(f"hierarchy(method={method!r}): write one of {', '.join(map(repr, _LINKAGES))}")
-    names = [names] if isinstance(names, str) else [str(name) for name in names]
+    one_of(method, _LINKAGES, "hierarchy(method")
+    names = [names] if isinstance(names, str) else names
+    if not isinstance(names, Sequence):
+        raise DataError(f"hierarchy(names={quoted(names)}): write a list with the names of the tasks")
+    names = distinct_names(names)
     cosines = _cosines(similarity, names)
     T = len(names)
     inner = [f"group {k}" for k in range(1, T - 1)] + ["root"]
@@ -249,12 +259,7 @@ def _check_names(names, nodes) -> None:
 
 def _cosines(similarity, names) -> np.ndarray:
     """(T, T) entries in [-1, 1], exactly symmetric; DataError where `similarity` has none."""
-    try:
-        S = np.asarray(similarity, dtype=float)
-    except (TypeError, ValueError):
-        raise DataError(
-            f"hierarchy: a similarity is a (T, T) array of numbers, not {type(similarity).__name__}"
-        ) from None
+    S = as_array(similarity, "hierarchy: a similarity is a (T, T) array of numbers").astype(float)
     if S.ndim != 2 or S.shape[0] != S.shape[1] or not S.size:
         raise DataError(f"hierarchy: a similarity is square, (T, T); this one has the shape {S.shape}")
     if len(names) != len(S):

@@ -6,19 +6,23 @@ import numpy as np
 from scipy import sparse
 
 from mtldsl.errors import ModelError
+from mtldsl.language.scalar import is_foreign
 from mtldsl.memory import require_memory
+from mtldsl.values.listing import as_list, as_positions, shape_of
+from mtldsl.values.number import as_float, quoted
+from mtldsl.values.size import LARGEST
+from mtldsl.values.sparse_matrix import read_dense, require_sound
 
 __all__ = ["add_offsets", "as_factor", "as_matrix", "chain", "constant_text", "index_text", "selector"]
 
 
 def as_matrix(value, shape, typed) -> np.ndarray | None:
-    """A float array broadcast to `shape`; None where `value` is no array of numbers; ModelError where it does not fit."""
-    if isinstance(value, (str, bytes)) or value is None:
+    """A float array broadcast to `shape`; None where `value` is of the language itself; ModelError where it is no array of numbers, or
+    does not fit.
+    """
+    if not is_foreign(value):
         return None
-    try:
-        array = np.asarray(value, dtype=float)
-    except (TypeError, ValueError):
-        return None
+    array = read_dense(value, f"{typed}: the constant", ModelError)
     if np.isnan(array).any():
         raise ModelError(f"{typed}: the constant contains NaN")
     require_memory(
@@ -27,6 +31,10 @@ def as_matrix(value, shape, typed) -> np.ndarray | None:
         "give weights of fewer features or tasks",
         ModelError,
     )
+    if ((np.abs(array) > LARGEST) & np.isfinite(array)).any():
+        raise ModelError(
+            f"{typed}: the constant has numbers beyond {LARGEST:g}; write smaller ones, or np.inf for no bound"
+        )
     try:
         return np.array(np.broadcast_to(array, shape))
     except ValueError:
@@ -36,36 +44,33 @@ def as_matrix(value, shape, typed) -> np.ndarray | None:
 
 
 def as_factor(value, typed):
-    """A matrix factor: dense float array or CSR; None where `value` is not a matrix."""
-    if sparse.issparse(value):
-        return value.tocsr().astype(float)
-    try:
-        array = np.asarray(value, dtype=float)
-    except (TypeError, ValueError):
+    """A matrix factor: dense float array or CSR; None where `value` is of the language itself; ModelError where it is no matrix."""
+    if not is_foreign(value):
         return None
+    what, is_sparse = f"{typed}: the matrix", sparse.issparse(value)
+    array = require_sound(value, what, ModelError) if is_sparse else read_dense(value, what, ModelError)
     if array.ndim != 2:
         raise ModelError(f"{typed}: @ needs a matrix (2-D array), not an array of shape {array.shape}")
-    if not np.isfinite(array).all():
+    if not np.isfinite(array.data if is_sparse else array).all():
         raise ModelError(f"{typed}: the matrix contains NaN or infinity")
-    return array
+    if (np.abs(array.data if is_sparse else array) > LARGEST).any():
+        raise ModelError(f"{typed}: the matrix has numbers beyond {LARGEST:g}; write smaller ones")
+    return array.astype(float).tocsr() if is_sparse else array
 
 
 def selector(index, size, names, typed):
     """CSR matrix that picks rows; None for the full slice. Names of features or tasks may stand for positions."""
     if isinstance(index, slice) and index == slice(None):
         return None
-    try:
-        if isinstance(index, str):
-            index = [list(names).index(index)]
-        elif isinstance(index, (list, tuple)) and any(isinstance(i, str) for i in index):
-            index = [list(names).index(i) if isinstance(i, str) else i for i in index]
-        picked = np.atleast_1d(np.arange(size)[index])
-    except ValueError:
-        raise ModelError(f"{typed}: no name {index!r} among {', '.join(map(str, names[:8]))}...") from None
-    except IndexError:
-        raise ModelError(f"{typed}: index {index!r} is out of range for size {size}") from None
-    if picked.ndim != 1 or picked.size == 0:
-        raise ModelError(f"{typed}: {index!r} selects nothing; select at least one")
+    listed = [index] if isinstance(index, str) else index if isinstance(index, slice) else as_list(index)
+    if isinstance(listed, list) and any(isinstance(one, str) for one in listed):
+        unknown = [one for one in listed if isinstance(one, str) and one not in names]
+        if unknown:
+            raise ModelError(f"{typed}: no name {unknown[0]!r} among {', '.join(map(str, names[:8]))}...")
+        listed = [list(names).index(one) if isinstance(one, str) else one for one in listed]
+    picked = as_positions(index if listed is None else listed, size, typed, ModelError)
+    if picked.size == 0:
+        raise ModelError(f"{typed}: {quoted(index)} selects nothing; select at least one")
     ones = np.ones(picked.size)
     return sparse.csr_array((ones, (np.arange(picked.size), picked)), shape=(picked.size, size))
 
@@ -76,15 +81,21 @@ def index_text(index) -> str:
         return f"{start}:{stop}" + (f":{index.step}" if index.step is not None else "")
     if isinstance(index, np.ndarray):
         index = index.tolist()
-    text = repr(index)
-    return text if len(text) <= 24 else f"<{len(index)} indices>"
+    text = quoted(index, 25)
+    if len(text) <= 24:
+        return text
+    shape = shape_of(index)
+    return f"<{shape[0]} indices>" if shape and len(shape) == 1 else quoted(index, 24)
 
 
 def constant_text(value) -> str:
     """A constant as it is printed in a model: numbers in full, arrays by their shape."""
-    if np.ndim(value) == 0 and not sparse.issparse(value):
-        return f"{float(value):.10g}"
-    return "array({})".format(", ".join(str(n) for n in np.shape(value)))
+    if not is_foreign(value):
+        return quoted(value)
+    number, shape = as_float(value), shape_of(value)
+    if number is not None:
+        return f"{number:.10g}"
+    return "array({})".format(", ".join(map(str, shape))) if shape else quoted(value)
 
 
 def add_offsets(a, b, sign):

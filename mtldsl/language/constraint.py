@@ -59,7 +59,4 @@ def compare(left: Affine, symbol: str, right) -> Constraint:
 
 
 def _right_text(value) -> str:
-    try:
-        return constant_text(value)
-    except (TypeError, ValueError):
-        return repr(value)
+    return constant_text(value)

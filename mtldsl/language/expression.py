@@ -18,7 +18,8 @@ from mtldsl.language.constants import (
     selector,
 )
 from mtldsl.language.latex import constant_latex, escaped
-from mtldsl.language.scalar import Number, Scalar, as_scalar, bracket
+from mtldsl.language.scalar import Number, Scalar, as_scalar, bracket, is_foreign
+from mtldsl.values.number import as_whole, quoted
 
 if TYPE_CHECKING:
     from mtldsl.language.weights import Weights
@@ -40,6 +41,7 @@ class Affine:
     """A matrix that depends affinely on weights. Users make it from `Weights` with + - * / @ [] and sum()."""
 
     __array_ufunc__ = None  # numpy arrays on the left defer to the operators below
+    __pandas_priority__ = 10_000  # and pandas tables
     __hash__ = object.__hash__
 
     def __init__(self, parts, shape, text, latex, precedence=3, offset=None):
@@ -87,6 +89,10 @@ class Affine:
                 bracket(other, 1 + (symbol == "-"), kind) for kind in ("text", "latex")
             )
         else:
+            if isinstance(other, Scalar):
+                raise ModelError(
+                    f"{self.text} {symbol} {other.text}: a Parameter may only multiply weights or a term; write its value, {other.text}.value"
+                )
             constant = as_matrix(other, self.shape, f"{self.text} {symbol} ...")
             if constant is None:
                 return NotImplemented
@@ -107,9 +113,9 @@ class Affine:
                 raise ModelError(
                     f"{self.text} * {other.text}: a product of two unknowns is not affine, so no term made of it is convex"
                 )
-            if isinstance(other, np.ndarray):
+            if is_foreign(other):
                 raise ModelError(
-                    f"{self.text} * {constant_text(other)}: elementwise products are not in the language; write A @ W or "
+                    f"{self.text} * {_shown(other)}: elementwise products are not in the language; write A @ W or "
                     "W @ A for a matrix product, or give per-entry weights to the regularizer, l1_norm(W, weights=...)"
                 )
             return NotImplemented
@@ -131,7 +137,7 @@ class Affine:
     def __truediv__(self, other):
         scalar = as_scalar(other)
         if scalar is None:
-            return NotImplemented
+            raise ModelError(f"{self.text} / {_shown(other)}: divide by a nonzero number or a Parameter")
         result = self * (1.0 / scalar if scalar.parameters else 1.0 / _nonzero(scalar, self))
         result.text = f"{bracket(self, 2)} / {bracket(scalar, 3)}"
         result.latex = rf"\frac{{{self.latex}}}{{{scalar.latex}}}"
@@ -173,9 +179,10 @@ class Affine:
 
     def sum(self, axis: int | None = None) -> Affine:
         """Column sums (axis=0, shape 1 x m), row sums (axis=1, shape d x 1), or the sum of all entries (1 x 1)."""
-        if axis not in (None, 0, 1):
+        given, axis = axis, None if axis is None else as_whole(axis)
+        if given is not None and axis not in (0, 1):
             raise ModelError(
-                f"{self.text}.sum(axis={axis!r}): axis must be 0 (over rows), 1 (over tasks) or None"
+                f"{self.text}.sum(axis={quoted(given)}): axis must be 0 (over rows), 1 (over tasks) or None"
             )
         p, q = self.shape
         left = np.ones((1, p)) if axis in (None, 0) else None
@@ -259,6 +266,14 @@ class Affine:
 def _refuse_product(value, typed: str) -> None:
     if isinstance(value, Affine):
         raise ModelError(f"{typed}: a product of two unknowns is not affine, so no term made of it is convex")
+
+
+def _shown(other) -> str:
+    """A number in full, an array by its shape, an expression as typed."""
+    text = getattr(other, "text", None)
+    if isinstance(text, str):
+        return text
+    return constant_text(other) if isinstance(other, np.ndarray) and other.ndim else quoted(other)
 
 
 def _nonzero(scalar: Scalar, expression: Affine) -> float:

@@ -12,8 +12,12 @@ from mtldsl.errors import ModelError
 from mtldsl.language.latex import number_latex
 from mtldsl.language.learned import LearnedUnknown, RangeConstraint, number_of, shown
 from mtldsl.language.task_similarity import TaskSimilarity
+from mtldsl.values.number import as_whole
 
 __all__ = ["BallConstraint", "KernelWeights", "WeightsNorm", "p_norm"]
+
+#: more similarities than a model can hold
+_MANY = 1 << 31
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -59,14 +63,12 @@ class KernelWeights(LearnedUnknown):
         self.similarities = tuple(number) if isinstance(number, (list, tuple)) else ()
         if isinstance(number, (list, tuple)):
             number = None if all(isinstance(one, TaskSimilarity) for one in number) and number else 0
-        if number is not None and not (
-            isinstance(number, (int, np.integer)) and not isinstance(number, bool) and number >= 1
-        ):
+        if number is not None and not 1 <= (as_whole(number) or 0) <= _MANY:
             raise ModelError(
                 "KernelWeights(...): write the number of similarities, KernelWeights(3), or the list of them, KernelWeights(similarities)"
             )
         self._be_named(name)
-        self.number = number
+        self.number = None if number is None else as_whole(number)
 
     @classmethod
     def declared(cls, tasks, name: str) -> KernelWeights:

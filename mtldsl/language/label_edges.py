@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from itertools import combinations
-from numbers import Integral
 
 from mtldsl.errors import ModelError
 from mtldsl.inference.cliques import LARGEST_CLIQUE
 from mtldsl.memory import require_memory
+from mtldsl.values.listing import as_list
+from mtldsl.values.number import as_whole, quoted
 
 __all__ = ["checked_edges", "edges_text"]
 
@@ -17,8 +17,7 @@ def edges_text(edges) -> str:
     """As it is quoted in messages."""
     if hasattr(edges, "edges") and hasattr(edges, "nodes"):
         return "<graph>"
-    text = " ".join(repr(edges).split())
-    return text if len(text) <= 60 else text[:57] + "..."
+    return quoted(edges, 60)
 
 
 def checked_edges(edges, names: tuple[str, ...], typed: str) -> tuple[tuple[int, ...], ...]:
@@ -45,10 +44,11 @@ def checked_edges(edges, names: tuple[str, ...], typed: str) -> tuple[tuple[int,
                 f"{typed}: the graph is directed, and labels depend on each other both ways; give graph.to_undirected()"
             )
         edges = list(edges.edges())
-    if not isinstance(edges, Iterable):
+    listed = as_list(edges)
+    if listed is None:
         raise ModelError(f'{typed}: edges must be a list of pairs, a networkx graph, or "all"')
     found: dict[tuple[int, ...], object] = {}
-    for edge in edges:
+    for edge in listed:
         clique = _checked(edge, names, typed)
         if clique in found:
             raise ModelError(
@@ -59,9 +59,10 @@ def checked_edges(edges, names: tuple[str, ...], typed: str) -> tuple[tuple[int,
 
 
 def _checked(edge, names, typed) -> tuple[int, ...]:
-    if isinstance(edge, str) or not isinstance(edge, Iterable):
-        raise ModelError(f"{typed}: {edge!r} is no edge; write a pair of labels, such as (0, 1)")
-    labels = tuple(edge)
+    listed = None if isinstance(edge, str) else as_list(edge)
+    if listed is None:
+        raise ModelError(f"{typed}: {quoted(edge)} is no edge; write a pair of labels, such as (0, 1)")
+    labels = tuple(listed)
     if not 2 <= len(labels) <= LARGEST_CLIQUE:
         raise ModelError(
             f"{typed}: {edge!r} has {len(labels)} labels; an edge has two, and a clique at most {LARGEST_CLIQUE}, with 2^size columns"
@@ -76,11 +77,10 @@ def _checked(edge, names, typed) -> tuple[int, ...]:
 
 
 def _position(label, names) -> int | None:
-    if label in names:
-        return names.index(label)
-    if isinstance(label, Integral) and not isinstance(label, bool) and 0 <= label < len(names):
-        return int(label)
-    return None
+    if isinstance(label, str):
+        return names.index(label) if label in names else None
+    whole = as_whole(label)
+    return whole if whole is not None and 0 <= whole < len(names) else None
 
 
 def _known(names) -> str:

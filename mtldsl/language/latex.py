@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-import numpy as np
+from mtldsl.values.listing import shape_of
+from mtldsl.values.number import as_float
 
 __all__ = ["constant_latex", "escaped", "number_latex"]
 
@@ -26,7 +27,7 @@ def escaped(name: str) -> str:
 
 def constant_latex(value) -> str:
     """A constant as it is printed in a model: numbers in full, arrays by their shape."""
-    shape = getattr(value, "shape", np.shape(value))
-    if shape == ():
-        return number_latex(float(value))
+    number, shape = as_float(value), shape_of(value) or ()
+    if number is not None:
+        return number_latex(number)
     return rf"\mathrm{{array}}({', '.join(str(n) for n in shape)})"

@@ -13,6 +13,7 @@ from mtldsl.errors import ModelError
 from mtldsl.language.latex import escaped, number_latex
 from mtldsl.language.scalar import Number, as_scalar
 from mtldsl.tasks import Tasks
+from mtldsl.values.number import quoted
 
 __all__ = [
     "FeatureCovariance",
@@ -361,5 +362,4 @@ def shown(value) -> str:
     scalar = None if isinstance(value, float) and not np.isfinite(value) else as_scalar(value)
     if scalar is not None:
         return scalar.text
-    text = " ".join(repr(value).split())
-    return text if len(text) <= 40 else text[:37] + "..."
+    return quoted(value)

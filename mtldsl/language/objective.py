@@ -10,6 +10,7 @@ from mtldsl.language.constraint import Constraint
 from mtldsl.language.expression import Affine
 from mtldsl.language.scalar import Number, Parameter, Scalar, as_scalar, bracket
 from mtldsl.tasks import Tasks
+from mtldsl.values.number import quoted
 
 __all__ = ["Objective", "Term"]
 
@@ -55,6 +56,7 @@ class Objective:
     """A sum of terms. Made by the words of the vocabulary and by + and *."""
 
     __array_ufunc__ = None
+    __pandas_priority__ = 10_000  # and pandas tables
 
     def __init__(self, terms):
         self.terms: tuple[Term, ...] = tuple(terms)
@@ -185,4 +187,4 @@ def _join(texts: list[str]) -> str:
 
 def _describe(value) -> str:
     text = getattr(value, "text", None)
-    return text if isinstance(text, str) else repr(value)[:60]
+    return text if isinstance(text, str) else quoted(value, 60)

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from numbers import Real
-
-import numpy as np
+from math import inf, isfinite
 
 from mtldsl.errors import ModelError
 from mtldsl.language.latex import escaped, number_latex
+from mtldsl.values.number import as_float, is_scalar, quoted
+from mtldsl.values.size import LARGEST, SMALLEST
 
-__all__ = ["Number", "Parameter", "Scalar", "as_scalar"]
+__all__ = ["Number", "Parameter", "Scalar", "as_scalar", "is_foreign"]
 
 
 class Scalar:
     """A scalar expression: `value` now, `text` as typed, `latex`, and the parameters it contains."""
 
     __array_ufunc__ = None  # numpy scalars on the left defer to the operators below
+    __pandas_priority__ = 10_000  # and pandas tables
     precedence = 3  # of the outermost operator: 1 sum, 2 product, 3 atom
 
     value: float
@@ -68,9 +69,15 @@ class Number(Scalar):
     """A plain number in a scalar expression."""
 
     def __init__(self, value: float):
-        self.value = float(value)
-        if not np.isfinite(self.value):
-            raise ModelError(f"the coefficient {value!r} is not finite: write a finite number")
+        number = as_float(value)
+        if number is None or not isfinite(number):
+            problem = "beyond float64" if number is None else "not finite"
+            raise ModelError(f"the coefficient {quoted(value)} is {problem}: write a finite number")
+        if number != 0 and not SMALLEST <= abs(number) <= LARGEST:
+            raise ModelError(
+                f"the coefficient {quoted(value)} is beyond what can be computed with; write one from {SMALLEST:g} to {LARGEST:g}"
+            )
+        self.value = number
         self.text, self.latex = f"{self.value:.10g}", number_latex(self.value)
 
 
@@ -91,7 +98,7 @@ class Parameter(Scalar):
     def __init__(self, value: float, name: str = "lam"):
         if not isinstance(name, str) or not name.isidentifier():
             raise ModelError(
-                f"Parameter(..., name={name!r}): a name must be a Python identifier such as 'lam' or 'mu'"
+                f"Parameter(..., name={quoted(name)}): a name must be a Python identifier such as 'lam' or 'mu'"
             )
         self.name = self.text = name
         self.latex = _GREEK.get(name, rf"\mathrm{{{escaped(name)}}}" if len(name) > 1 else name)
@@ -103,12 +110,17 @@ class Parameter(Scalar):
 
     @value.setter
     def value(self, value: float) -> None:
-        if not isinstance(value, (Real, np.number)) or isinstance(value, bool) or not 0 <= value < np.inf:
+        number = as_float(value)
+        if number is None or not (number == 0 or SMALLEST <= number <= LARGEST):
+            if number is not None and 0 < number < inf:
+                raise ModelError(
+                    f"Parameter {self.name!r} cannot be {quoted(value)}: a coefficient is 0 or from {SMALLEST:g} to {LARGEST:g}; rescale"
+                )
             raise ModelError(
-                f"Parameter {self.name!r} cannot be {value!r}: a coefficient must be finite and >= 0, "
+                f"Parameter {self.name!r} cannot be {quoted(value)}: a coefficient must be finite and >= 0, "
                 "or its term would not be convex"
             )
-        self._value = float(value)
+        self._value = number
 
     @property
     def parameters(self) -> frozenset[Parameter]:
@@ -134,9 +146,14 @@ class _Binary(Scalar):
     @property
     def value(self) -> float:
         try:
-            return self._function(self._left.value, self._right.value)
+            value = self._function(self._left.value, self._right.value)
         except ZeroDivisionError:
             raise ModelError(f"the coefficient {self.text} divides by zero") from None
+        if value != 0 and not SMALLEST <= abs(value) <= LARGEST:
+            raise ModelError(
+                f"the coefficient {self.text} is {value:g}; write one that is 0 or from {SMALLEST:g} to {LARGEST:g}"
+            )
+        return value
 
 
 _GREEK = {
@@ -183,14 +200,25 @@ def as_scalar(value) -> Scalar | None:
     """A Scalar from a number or a Scalar; None for anything else."""
     if isinstance(value, Scalar):
         return value
-    if isinstance(value, (Real, np.number)) and not isinstance(value, bool):
-        return Number(value)
-    return None
+    return Number(value) if is_scalar(value) else None
+
+
+def is_foreign(value) -> bool:
+    """Whether this is nothing of the language, whose expressions answer operators themselves."""
+    return getattr(type(value), "__array_ufunc__", is_foreign) is not None
 
 
 def _combine(function, symbol, left, right, precedence):
+    typed = left, right
     left, right = as_scalar(left), as_scalar(right)
     if left is None or right is None:
+        if any(
+            map(is_foreign, (one for one, scalar in zip(typed, (left, right), strict=True) if scalar is None))
+        ):
+            shown = [one.text if isinstance(one, Scalar) else quoted(one) for one in typed]
+            raise ModelError(
+                f"{shown[0]} {symbol} {shown[1]}: a Parameter is combined with numbers and Parameters, and multiplies terms and weights"
+            )
         return NotImplemented
     if isinstance(left, Number) and isinstance(right, Number) and (symbol != "/" or right.value != 0):
         return Number(function(left.value, right.value))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 import numpy as np
 from scipy import sparse
@@ -14,6 +14,10 @@ from mtldsl.errors import ModelError
 from mtldsl.language.constants import constant_text
 from mtldsl.language.task_similarity import Factors, TaskSimilarity, made
 from mtldsl.language.task_tree import indicators_of_tree
+from mtldsl.values.listing import as_list
+from mtldsl.values.names import distinct_names
+from mtldsl.values.number import as_whole, is_missing, quoted
+from mtldsl.values.option import as_flag
 
 __all__ = [
     "clusters",
@@ -111,11 +115,17 @@ def clusters(labels, columns=None, normalize: bool = False) -> TaskSimilarity:
     if hasattr(labels, "index") and hasattr(labels, "items"):  # a pandas Series says which task a label is of
         labels = dict(labels.items())
         labels = list(labels.values()) if list(labels) == list(range(len(labels))) else labels
-    whole = isinstance(labels, (Iterable, Mapping)) and not isinstance(labels, str) and np.ndim(labels) <= 1
-    if not whole or not len(labels):
-        raise ModelError(f"clusters({labels!r}): write one label a task, as in clusters(['a', 'a', 'b'])")
-    labels = {str(t): label for t, label in labels.items()} if isinstance(labels, Mapping) else list(labels)
-    groups = list(dict.fromkeys(labels.values() if isinstance(labels, dict) else labels))
+    if isinstance(labels, Mapping):
+        labels = {str(t): label for t, label in labels.items()}
+    listed = list(labels.values()) if isinstance(labels, dict) else as_list(labels)
+    wrong = not listed or getattr(labels, "ndim", 1) != 1
+    if wrong or any(is_missing(one) or not _is_label(one) for one in listed):
+        raise ModelError(
+            f"clusters({quoted(labels)}): write one label a task, as in clusters(['a', 'a', 'b'])"
+        )
+    labels = labels if isinstance(labels, dict) else listed
+    groups = list(dict.fromkeys(listed))
+    normalize = as_flag(normalize, "clusters(normalize", ModelError)
 
     def factors(names):
         if isinstance(labels, dict):
@@ -125,11 +135,21 @@ def clusters(labels, columns=None, normalize: bool = False) -> TaskSimilarity:
             raise ModelError(
                 f"clusters(...): {len(of_task)} labels for {len(names)} tasks; give one label a task"
             )
-        found = [(f"cluster {group}", _column([float(own == group) for own in of_task])) for group in groups]
+        found = [
+            (f"cluster {name}", _column([float(own == group) for own in of_task]))
+            for name, group in zip(distinct_names(groups), groups, strict=True)
+        ]
         return _of_unit_trace(found) if normalize else found
 
     shown = [f"{len(groups)} groups of {len(labels)} tasks", *(["normalize=True"] if normalize else [])]
     return made("clusters", shown, factors, columns)
+
+
+def _is_label(value) -> bool:
+    try:
+        return bool(value == value) and isinstance(hash(value), int)
+    except (TypeError, ValueError, ArithmeticError):
+        return False
 
 
 def _require_tasks(given, names, word: str) -> None:
@@ -159,15 +179,13 @@ def tree(parents, columns=None, normalize: bool = False) -> TaskSimilarity:
                 )
         parents = {node: next(iter(parents.predecessors(node)), None) for node in parents.nodes}
     if not isinstance(parents, Mapping):
-        try:
-            parents = np.asarray(parents)
-            whole = parents.ndim == 1 and parents.size and parents.dtype.kind in "iu"
-        except ValueError:
-            whole = False
-        if not whole:
+        listed = [as_whole(parent) for parent in as_list(parents) or [None]]
+        parents = np.array([-1 if parent is None else parent for parent in listed])
+        if None in listed:
             raise ModelError(
                 "tree(parents): write {node: its parent, ..., root: None}, or a list of the parents' positions with -1 for the root"
             )
+    normalize = as_flag(normalize, "tree(normalize", ModelError)
     n = len(parents)
     shown = f"{n} node" + "s" * (n != 1)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,6 +11,8 @@ from scipy import sparse
 from mtldsl.atoms.structures import TaskKernel
 from mtldsl.errors import ModelError
 from mtldsl.language.constants import index_text
+from mtldsl.values.listing import as_list, as_positions
+from mtldsl.values.number import quoted
 
 __all__ = ["Factors", "TaskSimilarity", "made"]
 
@@ -70,18 +72,20 @@ class TaskSimilarity:
                     f"{', '.join(map(repr, names[:5]))}{', ...' * (len(names) > 5)}"
                 )
             asked = views.get(asked, [asked])
-        if not isinstance(asked, (slice, Iterable)):
+        listed = asked if isinstance(asked, slice) else as_list(asked)
+        if listed is None:
             raise ModelError(
                 f"{typed}: {self.text}: columns must be a slice, a list of positions or names, or the name of a view; write "
-                f"columns=[{asked!r}] for one feature"
+                f"columns=[{quoted(asked)}] for one feature"
             )
-        if not isinstance(asked, slice):
+        if not isinstance(listed, slice):
             places = {name: j for j, name in enumerate(names)}
-            asked = [_position(one, places, typed, self.text) for one in asked]
-        try:
-            positions = np.unique(np.arange(len(names))[asked])
-        except (IndexError, TypeError, ValueError) as error:
-            raise ModelError(f"{typed}: {self.text}: {error}; there are {len(names)} features") from None
+            listed = [_position(one, places, typed, self.text) for one in listed]
+        positions = np.unique(
+            as_positions(
+                listed, len(names), f"{typed}: {self.text}: there are {len(names)} features", ModelError
+            )
+        )
         if not positions.size:
             raise ModelError(
                 f"{typed}: {self.text} is about no feature; select at least one, or leave columns=... out"

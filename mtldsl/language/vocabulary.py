@@ -6,8 +6,6 @@ import inspect
 from dataclasses import MISSING
 from numbers import Real
 
-import numpy as np
-
 from mtldsl.atoms import losses, metrics, regularizers, sets, structures
 from mtldsl.atoms.function import Atom, Loss, Regularizer
 from mtldsl.atoms.regularizers.kronecker import checked_symmetric
@@ -23,6 +21,8 @@ from mtldsl.language.scalar import Number, Scalar
 from mtldsl.language.weights import Weights
 from mtldsl.tasks import Tasks
 from mtldsl.tasks.names import elsewhere
+from mtldsl.values.number import quoted
+from mtldsl.values.option import as_flag
 
 
 def _build(cls: type[Atom], args, kwargs, typed: str) -> Atom:
@@ -49,7 +49,7 @@ def _build(cls: type[Atom], args, kwargs, typed: str) -> Atom:
 
 
 def _typed(cls, argument, atom: Atom | None, extra=()) -> str:
-    shown = [getattr(argument, "text", repr(argument)[:40]), *extra]
+    shown = [getattr(argument, "text", None) or quoted(argument), *extra]
     if atom is not None:
         shown += [f"{name}={_short(value)}" for name, value in atom.arguments().items()]
     return f"{cls.name}({', '.join(shown)})"
@@ -60,11 +60,7 @@ def _short(value) -> str:
         return repr(list(value))
     if callable(value) and not isinstance(value, type):  # a user's own function
         return getattr(value, "__name__", repr(value)[:40])
-    try:
-        return constant_text(value)
-    except (TypeError, ValueError):
-        text = repr(value)
-        return text if len(text) <= 40 else text[:37] + "..."
+    return constant_text(value)
 
 
 def _require_affine(cls, argument) -> None:
@@ -89,8 +85,7 @@ def _loss(cls: type[Loss]):
                 f"{cls.name}({W.text}, {_short(tasks)}): the second argument must be a Tasks object, "
                 f"not {type(tasks).__name__}; write {cls.name}({W.text}, tasks)"
             )
-        if not isinstance(mean, bool | np.bool_):
-            raise ModelError(f"{cls.name}({W.text}, tasks, mean={mean!r}): write mean=True or mean=False")
+        mean = as_flag(mean, f"{cls.name}({W.text}, tasks, mean", ModelError)
         atom = _build(cls, args, kwargs, _typed(cls, W, None, ["tasks"]))
         typed = _typed(cls, W, atom, ["tasks"] + (["mean=True"] if mean else []))
         expected = (tasks.n_features, tasks.n_tasks)

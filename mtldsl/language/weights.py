@@ -9,6 +9,7 @@ from mtldsl.language.expression import Affine, Part
 from mtldsl.language.latex import escaped
 from mtldsl.language.scalar import Number
 from mtldsl.tasks import Tasks
+from mtldsl.values.number import quoted
 
 __all__ = ["Weights"]
 
@@ -36,11 +37,11 @@ class Weights(Affine):
             )
         if not isinstance(name, str) or not name.isidentifier():
             raise ModelError(
-                f"Weights(..., name={name!r}): a name must be a Python identifier such as 'W' or 'L'"
+                f"Weights(..., name={quoted(name)}): a name must be a Python identifier such as 'W' or 'L'"
             )
         if not isinstance(intercept, bool | np.bool_):
             raise ModelError(
-                f"Weights(..., intercept={intercept!r}): write intercept=True or intercept=False"
+                f"Weights(..., intercept={quoted(intercept)}): write intercept=True or intercept=False"
             )
         self.tasks, self.intercept, self.name = tasks, bool(intercept), name
         latex = name if len(name) == 1 else rf"\mathrm{{{escaped(name)}}}"

@@ -10,6 +10,7 @@ from mtldsl.named_models.named_model import NamedModel
 from mtldsl.named_models.papers import MODELS
 from mtldsl.problem import Problem
 from mtldsl.tasks import Tasks
+from mtldsl.values.number import quoted
 
 __all__ = ["ModelTable", "find", "model", "models"]
 
@@ -48,7 +49,7 @@ def find(name: str) -> NamedModel:
     if isinstance(name, str) and name in known:
         return known[name]
     if not isinstance(name, str):
-        raise ModelError(f"model({name!r}, ...): the first argument is a name, such as 'Robust-MTL'")
+        raise ModelError(f"model({quoted(name)}, ...): the first argument is a name, such as 'Robust-MTL'")
     # people type names without their capitals
     spelled = {known.lower(): known for known in known}
     hint = nearest(name.lower(), spelled)

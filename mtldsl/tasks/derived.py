@@ -11,6 +11,8 @@ from scipy import sparse
 from mtldsl.errors import DataError
 from mtldsl.memory import require_memory
 from mtldsl.tasks.scaling import Scaling
+from mtldsl.values.listing import as_list, as_positions
+from mtldsl.values.number import as_whole, quoted
 
 if TYPE_CHECKING:
     from mtldsl.tasks.tasks import Tasks
@@ -38,19 +40,26 @@ def select(tasks: Tasks, which) -> Tasks:
 
 def take_rows(tasks: Tasks, rows) -> Tasks:
     """See `Tasks.take_rows`."""
-    try:
-        if not tasks.is_shared:
-            return _of_lists(tasks, rows, range(tasks.n_tasks))
-        Y, S = _tables(tasks)
-        return _of_tables(tasks, tasks.X[rows], Y[rows], None if S is None else S[rows], range(tasks.n_tasks))
-    except IndexError as error:
-        raise DataError(f"take_rows: {error}") from None
+    if not tasks.is_shared:
+        listed = as_list(rows)
+        if listed is None or len(listed) != tasks.n_tasks:
+            raise DataError(
+                f"take_rows({quoted(rows)}): these tasks have separate inputs; give a list with the rows of each of the {tasks.n_tasks} tasks"
+            )
+        named = zip(tasks.task_names, listed, tasks.counts.tolist(), strict=True)
+        each = [as_positions(one, n, f"take_rows: task {name!r}", DataError) for name, one, n in named]
+        return _of_lists(tasks, each, range(tasks.n_tasks))
+    Y, S = _tables(tasks)
+    rows = as_positions(rows, len(Y), "take_rows", DataError)
+    return _of_tables(tasks, tasks.X[rows], Y[rows], None if S is None else S[rows], range(tasks.n_tasks))
 
 
 def scaled_by(tasks: Tasks, scaling: Scaling) -> Tasks:
     """See `Tasks.scaled_by`."""
     if not isinstance(scaling, Scaling):
-        raise DataError(f"scaled_by({scaling!r}): give the scaling of standardised tasks, train.scaling")
+        raise DataError(
+            f"scaled_by({quoted(scaling)}): give the scaling of standardised tasks, train.scaling"
+        )
     refuse_kernels(tasks, "scaled_by")
     if tasks.scaling is not None:
         raise DataError("scaled_by(): these tasks are standardised already")
@@ -93,9 +102,10 @@ def with_targets(tasks: Tasks, flat) -> Tasks:
 def _positions(tasks: Tasks, which) -> list[int]:
     m = tasks.n_tasks
     if isinstance(which, slice):
-        chosen = list(range(m))[which]
+        chosen = as_positions(which, m, "select", DataError).tolist()
     else:
-        which = [which] if isinstance(which, str) or np.ndim(which) == 0 else list(which)
+        listed = as_list(which)
+        which = [which] if listed is None else listed
         if which and all(isinstance(one, bool | np.bool_) for one in which):
             if len(which) != m:
                 raise DataError(f"select: a mask of {len(which)} booleans for {m} tasks; give one a task")
@@ -118,8 +128,8 @@ def _position(tasks: Tasks, one) -> int:
             else f"the tasks are {', '.join(map(repr, names[:8]))}{', ...' * (len(names) > 8)}"
         )
         raise DataError(f"select({one!r}): there is no such task; {hint}")
-    if isinstance(one, bool) or not isinstance(one, int | np.integer) or not -len(names) <= one < len(names):
-        raise DataError(f"select({one!r}): write a task's name or its position, 0 to {len(names) - 1}")
+    if as_whole(one) is None or not -len(names) <= one < len(names):
+        raise DataError(f"select({quoted(one)}): write a task's name or its position, 0 to {len(names) - 1}")
     return int(one) % len(names)
 
 

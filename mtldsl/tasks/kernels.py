@@ -11,6 +11,7 @@ from scipy import sparse
 
 from mtldsl.errors import DataError
 from mtldsl.tasks.inputs import as_design
+from mtldsl.values.number import as_float, as_whole, quoted
 
 __all__ = ["FunctionKernel", "GivenKernel", "Kernel", "NamedKernel", "kernels_of"]
 
@@ -30,9 +31,9 @@ class NamedKernel:
         from sklearn.metrics.pairwise import pairwise_kernels
 
         try:
-            return _checked(
-                self.name, pairwise_kernels(A, B, metric=self.word, **self.parameters), A, B, self.word
-            )
+            with np.errstate(all="ignore"):  # what is not finite is said below
+                values = pairwise_kernels(A, B, metric=self.word, **self.parameters)
+            return _checked(self.name, values, A, B, self.word)
         except (TypeError, ValueError) as error:
             if isinstance(error, DataError):
                 raise
@@ -50,7 +51,13 @@ class FunctionKernel:
 
     def __call__(self, A, B) -> np.ndarray:
         typed = f"{getattr(self.function, '__name__', type(self.function).__name__)}(A, B)"
-        return _checked(self.name, self.function(A, B), A, B, typed)
+        try:
+            values = self.function(A, B)
+        except Exception as error:  # whatever a function of the user's raises
+            raise DataError(
+                f"kernel {self.name!r}: {typed} raised {type(error).__name__}: {error}"
+            ) from error
+        return _checked(self.name, values, A, B, typed)
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,7 +115,7 @@ def _own_name(kernel, position: int) -> str:
     if isinstance(kernel, str):
         return kernel
     if isinstance(kernel, tuple) and len(kernel) == 2 and isinstance(kernel[1], dict):
-        shown = ", ".join(f"{name}={value!r}" for name, value in kernel[1].items())
+        shown = ", ".join(f"{name}={quoted(value)}" for name, value in kernel[1].items())
         return f"{kernel[0]}({shown})" if shown else str(kernel[0])
     name = getattr(kernel, "__name__", "") if callable(kernel) else ""
     return name if name.isidentifier() else f"kernel{position}"
@@ -129,7 +136,7 @@ def _kernel(name: str, kernel) -> Kernel:
     if _is_numbers(kernel):
         return _given(name, kernel)
     raise DataError(
-        f'kernel {name!r}: {" ".join(repr(kernel).split())[:60]} is no kernel; write a name ("rbf"), a name with parameters '
+        f'kernel {name!r}: {quoted(kernel, 60)} is no kernel; write a name ("rbf"), a name with parameters '
         '(("rbf", {"gamma": 0.1})), a function k(A, B), or a Gram matrix over the rows of these tasks'
     )
 
@@ -158,10 +165,10 @@ def _named(name: str, word: str, parameters: dict) -> NamedKernel:
         raise DataError(f"kernel {name!r}: there is no kernel {word!r}; {hint}")
     plain = {}
     for key, value in parameters.items():
-        value = value.item() if isinstance(value, np.generic) else value
-        if not (value is None or isinstance(value, int | float | str)):
-            raise DataError(f"kernel {name!r}: {key}={value!r}; parameters of a kernel are numbers")
-        plain[str(key)] = value
+        number = value if value is None or isinstance(value, str | bool) else as_float(value)
+        if number is None and value is not None:
+            raise DataError(f"kernel {name!r}: {key}={quoted(value)}; parameters of a kernel are numbers")
+        plain[str(key)] = as_whole(value) if as_whole(value) is not None else number
     return NamedKernel(name, word, plain)
 
 

@@ -5,20 +5,18 @@ Each function returns the content of a `Tasks`, by name.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from mtldsl.errors import DataError
-from mtldsl.tasks.inputs import (
-    as_design,
-    as_names,
-    as_rows,
-    as_targets,
-    as_weights,
-    labels_of,
-    numbered,
-    refuse_shuffled,
-)
+from mtldsl.tasks.entries import require_visible
+from mtldsl.tasks.ids import labels_of
+from mtldsl.tasks.inputs import as_design, as_rows, as_targets, as_weights, refuse_shuffled
+from mtldsl.tasks.names import as_names, numbered
 from mtldsl.tasks.stacked import stack
+from mtldsl.values.listing import as_list
+from mtldsl.values.number import quoted
 
 __all__ = ["of_lists", "of_long_table", "of_table"]
 
@@ -28,6 +26,7 @@ def of_table(X, Y, sample_weights, task_names, feature_names) -> dict:
     refuse_shuffled(X, Y, "Y")
     refuse_shuffled(X, sample_weights, "sample_weights")
     X, x_names = as_design(X, "X")
+    require_visible(X, x_names, "X")
     Y, y_names = as_targets(Y, "Y", columns=True)
     if Y.shape[0] != X.shape[0]:
         raise DataError(
@@ -48,12 +47,8 @@ def of_table(X, Y, sample_weights, task_names, feature_names) -> dict:
 
 def of_lists(inputs, targets, sample_weights, task_names, feature_names) -> dict:
     """`Tasks.separate`: DataError names the task. All inputs become CSR where one of them is sparse."""
-    if isinstance(inputs, dict) or isinstance(targets, dict):
-        raise DataError(
-            "give lists of inputs and targets, in the same order; the keys of a dict go to task_names=list(keys)"
-        )
-    inputs, targets = list(inputs), list(targets)
-    weights = None if sample_weights is None else list(sample_weights)
+    inputs, targets = _listed(inputs, "inputs"), _listed(targets, "targets")
+    weights = None if sample_weights is None else _listed(sample_weights, "sample_weights")
     if not inputs:
         raise DataError("Tasks.separate([], ...): at least one task is needed")
     if len(inputs) != len(targets):
@@ -67,6 +62,7 @@ def of_lists(inputs, targets, sample_weights, task_names, feature_names) -> dict
     for name, X, y in zip(names, inputs, targets, strict=True):
         refuse_shuffled(X, y, f"y of task {name!r}")
         X, fixed, its_columns = as_rows(X, f"X of task {name!r}")
+        require_visible(X, its_columns, f"X of task {name!r}")
         y, _ = as_targets(y, f"y of task {name!r}", columns=False)
         if X.shape[0] != y.shape[0]:
             raise DataError(f"task {name!r}: X has {X.shape[0]} rows but y has {y.shape[0]} labels")
@@ -111,6 +107,7 @@ def of_long_table(X, y, task_ids, sample_weights, feature_names) -> dict:
     for table, what in ((y, "y"), (task_ids, "task_ids"), (sample_weights, "sample_weights")):
         refuse_shuffled(X, table, what)
     X, fixed, x_names = as_rows(X, "X")
+    require_visible(X, x_names, "X")
     y, _ = as_targets(y, "y", columns=False)
     if X.shape[0] != y.shape[0]:
         raise DataError(f"X has {X.shape[0]} rows but y has {y.shape[0]} labels")
@@ -140,3 +137,15 @@ def of_long_table(X, y, task_ids, sample_weights, feature_names) -> dict:
 
 def _feature_names(given, found, X):
     return as_names(given, found or numbered("x", X.shape[1]), X.shape[1], "feature_names")
+
+
+def _listed(given, what: str) -> list:
+    """One entry a task."""
+    if isinstance(given, Mapping):
+        raise DataError(
+            "give lists of inputs and targets, in the same order; the keys of a dict go to task_names=list(keys)"
+        )
+    listed = as_list(given)
+    if listed is None:
+        raise DataError(f"Tasks.separate: {what}={quoted(given)}; give a list with one array a task")
+    return listed

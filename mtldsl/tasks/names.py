@@ -1,15 +1,51 @@
-"""Do two lists of names mean the same columns? Names that nobody gave (x0, x1, ...; 0, 1, ...) match anything."""
+"""Names of tasks and columns. Do two lists mean the same columns? Names that nobody gave (x0, x1, ...; 0, 1, ...) match anything."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-__all__ = ["elsewhere", "is_numbered", "unlike"]
+from mtldsl.errors import DataError
+from mtldsl.memory import require_memory
+from mtldsl.values.listing import as_list
+from mtldsl.values.names import distinct_names
+from mtldsl.values.number import is_missing, quoted
+
+__all__ = ["as_names", "elsewhere", "is_numbered", "numbered", "unlike"]
+
+
+def as_names(names, default, count: int, what: str) -> tuple[str, ...]:
+    """`count` distinct names, as text: those given, else `default`."""
+    names = default if names is None else names
+    listed = as_list(names)
+    if listed is None or getattr(names, "ndim", 1) != 1:
+        raise DataError(f"{what}={quoted(names)}: write a list of names")
+    names = listed
+    for k, name in enumerate(names):
+        if is_missing(name):
+            raise DataError(f"{what}: name {k} is {name}; give every one of the {count} a name")
+    names = tuple(distinct_names(names))
+    if len(names) != count:
+        raise DataError(f"{what}: {len(names)} names for {count}; give exactly {count}")
+    seen = set()
+    for name in names:
+        if name in seen:
+            raise DataError(f"{what}: the name {name!r} occurs twice; names must be distinct")
+        seen.add(name)
+    return names
 
 
 def is_numbered(names: Sequence[str]) -> bool:
     """Whether these are the names given to columns without any: their positions, after one prefix or none."""
     return any(all(name == f"{prefix}{k}" for k, name in enumerate(names)) for prefix in ("", "x", "task"))
+
+
+def numbered(letter: str, count: int) -> list[str]:
+    """x0, x1, ...: what columns are called that have no names. DataError where there are too many even for that."""
+    require_memory(
+        150.0 * count, f"so many as {count:,} columns (their names alone)",
+        "hash them to fewer: datasets.hash_columns(X, n), or store(..., hashed=n)", DataError,
+    )  # fmt: skip
+    return [f"{letter}{k}" for k in range(count)]
 
 
 def elsewhere(names: Sequence[str], others: Sequence[str]) -> str | None:

@@ -8,6 +8,8 @@ import numpy as np
 
 from mtldsl.errors import DataError
 from mtldsl.tasks.derived import label_table
+from mtldsl.values.number import as_float, as_whole, quoted
+from mtldsl.values.seed import generator
 
 if TYPE_CHECKING:
     from mtldsl.tasks.tasks import Tasks
@@ -20,9 +22,13 @@ _TRIES = 20
 
 def split(tasks: Tasks, test_size: float, random_state) -> tuple[Tasks, Tasks]:
     """See `Tasks.split`."""
-    if not isinstance(test_size, float | np.floating) or not 0 < test_size < 1:
-        raise DataError(f"split(test_size={test_size!r}): write a fraction between 0 and 1, such as 0.25")
-    rng = _generator(random_state, "split")
+    share = as_float(test_size)
+    if share is None or not 0 < share < 1:
+        raise DataError(
+            f"split(test_size={quoted(test_size)}): write a fraction between 0 and 1, such as 0.25"
+        )
+    test_size = share
+    rng = generator(random_state, "split")
     if tasks.is_shared:
         train, test = _split_table(tasks, test_size, rng)
         return tasks.take_rows(train), tasks.take_rows(test)
@@ -112,20 +118,12 @@ def _is_sign(y) -> bool:
     return bool(np.isin(y[~np.isnan(y)], (-1.0, 1.0)).all())
 
 
-def _generator(random_state, word) -> np.random.Generator:
-    try:
-        return np.random.default_rng(random_state)
-    except (TypeError, ValueError):
-        raise DataError(
-            f"{word}(random_state={random_state!r}): write a whole number >= 0, or None"
-        ) from None
-
-
 def subsample(tasks: Tasks, rows: int, random_state) -> Tasks:
     """See `Tasks.subsample`."""
-    if isinstance(rows, bool) or not isinstance(rows, int | np.integer) or rows < 1:
-        raise DataError(f"subsample(rows={rows!r}): write a whole number of at least 1")
-    rng = _generator(random_state, "subsample")
+    given, rows = rows, as_whole(rows)
+    if rows is None or rows < 1:
+        raise DataError(f"subsample(rows={quoted(given)}): write a whole number of at least 1")
+    rng = generator(random_state, "subsample")
     if not tasks.is_shared:
         return tasks.take_rows([_sample(y, rows, rng) for y in tasks.per_task(tasks.targets)])
     n = tasks.X.shape[0]

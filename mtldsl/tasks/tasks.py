@@ -18,6 +18,7 @@ from mtldsl.tasks.names import unlike
 from mtldsl.tasks.products import Products, make_products
 from mtldsl.tasks.scaling import Scaling
 from mtldsl.tasks.stacked import Widened, row_views, stack
+from mtldsl.values.option import as_flag
 
 if TYPE_CHECKING:
     from mtldsl.tasks.kernel_map import KernelMap
@@ -289,6 +290,7 @@ class Tasks:
         (array([[-1.,  0.],
                [ 1.,  0.]]), array([[0., 1.]]))
         """
+        center, scale = as_flag(center, "standardize(center"), as_flag(scale, "standardize(scale")
         refuse_kernels(self, "standardize")
         if self.is_sparse and center:
             raise DataError(

@@ -464,7 +464,7 @@ def test_latex(atom, argument, latex):
         ),
         (lambda: GraphLaplacian([[1.0, np.nan], [np.nan, 1.0]]), r"L\[0, 1\] is nan"),
         (lambda: GraphLaplacian([[1.0, 2.0]]), r"L has shape \(1, 2\); it must be square"),
-        (lambda: GraphLaplacian("path"), "L is str, not a matrix"),
+        (lambda: GraphLaplacian("path"), "'path' is a str, not an array of numbers"),
     ],
 )
 def test_mistakes_in_parameters_are_named(make, message):

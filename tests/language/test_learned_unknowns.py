@@ -158,7 +158,7 @@ WRONG = {
     "given indefinite": (given(spoiled(-2.0)), ["the eigenvalue -2", "positive definite"]),
     "given NaN": (given(spoiled(np.nan)), ["contains NaN or infinity", "finite numbers"]),
     "given infinity": (given(spoiled(np.inf)), ["contains NaN or infinity", "finite numbers"]),
-    "given complex": (given(spoiled(1j)), ["the matrix is complex", "A.real"]),
+    "given complex": (given(spoiled(1j)), ["complex numbers", "A.real"]),
     "given ragged": (given([[1, 2], [3]]), ["[[1, 2], [3]]", "a square array of numbers"]),
     "given text": (given([["a", "b"]] * 2), ["a square array of numbers"]),
     "given a vector": (given(np.ones(4)), ["this has the shape (4,)"]),

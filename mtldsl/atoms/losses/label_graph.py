@@ -12,6 +12,8 @@ from mtldsl.atoms.function import Loss, register
 from mtldsl.atoms.planes.label_polytope import project
 from mtldsl.errors import ModelError
 from mtldsl.inference import Cliques, Decoder
+from mtldsl.values.listing import as_list
+from mtldsl.values.number import as_float, quoted
 
 __all__ = ["CliqueHinge", "LabelGraphLoss"]
 
@@ -205,13 +207,10 @@ class CliqueHinge(LabelGraphLoss):
 def _checked_costs(loss, cliques: Cliques | None):
     if isinstance(loss, str) and loss == "hamming":
         return loss
-    try:
-        costs = tuple(float(cost) for cost in loss)
-    except (TypeError, ValueError):
-        costs = ()
-    if not costs or isinstance(loss, str) or not all(0.0 <= cost < np.inf for cost in costs):
+    costs = tuple(map(as_float, as_list(loss) or ()))
+    if not costs or not all(cost is not None and 0.0 <= cost < np.inf for cost in costs):
         raise ModelError(
-            f'clique_hinge(..., loss={loss!r}): write loss="hamming", or the costs of wrong labels, finite numbers >= 0, one a label'
+            f'clique_hinge(..., loss={quoted(loss)}): write loss="hamming", or the costs of wrong labels, finite numbers >= 0, one a label'
         )
     if cliques is not None and len(costs) != cliques.n_labels:
         raise ModelError(f"clique_hinge(..., loss=...): {len(costs)} costs for {cliques.n_labels} labels")

@@ -13,6 +13,7 @@ from mtldsl.atoms.metrics import FScore, Metric
 from mtldsl.atoms.metrics.own import check_delta, is_own
 from mtldsl.atoms.planes.cutting_planes import prox_of_planes
 from mtldsl.errors import ModelError
+from mtldsl.values.number import quoted
 
 __all__ = ["StructuredHinge", "as_metrics", "metrics_of_tasks"]
 
@@ -138,7 +139,7 @@ def _refuse(s) -> None:
 
 def as_metrics(metric, typed: str):
     """A metric, a tuple of metrics or a dict of them, from plain data too (`Metric.plain`); ModelError for anything else."""
-    if isinstance(metric, Mapping) and metric and not _is_plain(metric):
+    if isinstance(metric, dict) and len(metric) and not _is_plain(metric):
         return {name: _one(value, typed) for name, value in metric.items()}
     if isinstance(metric, (list, tuple)) and metric:
         return tuple(_one(value, typed) for value in metric)
@@ -146,7 +147,7 @@ def as_metrics(metric, typed: str):
 
 
 def _is_plain(metric) -> bool:
-    return isinstance(metric, Mapping) and isinstance(metric.get("metric"), str)
+    return isinstance(metric, dict) and isinstance(dict.get(metric, "metric"), str)
 
 
 def _one(metric, typed: str) -> Metric:
@@ -159,8 +160,7 @@ def _one(metric, typed: str) -> Metric:
         hint = f"; write metric={metric.__name__}()"
     elif isinstance(metric, str):
         hint = "; metrics are written without quotes, such as metric=FScore()"
-    shown = metric.__name__ if isinstance(metric, type) else " ".join(repr(metric).split())
-    shown = shown if len(shown) <= 40 else shown[:37] + "..."
+    shown = metric.__name__ if isinstance(metric, type) else quoted(metric)
     raise ModelError(
         f"{_with(typed, shown)}: this is no metric{hint}; there are {', '.join(map(repr, _builtin()))}, "
         "a list with one a task, or a subclass of mtldsl.Metric"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from numbers import Integral, Real
 from typing import ClassVar
 
 import numpy as np
@@ -12,6 +11,7 @@ from mtldsl.atoms.function import register
 from mtldsl.atoms.metrics.expectation import flip_probabilities
 from mtldsl.atoms.metrics.metric import Metric, Violation, classes_of
 from mtldsl.errors import ModelError
+from mtldsl.values.number import as_float, as_whole, quoted
 
 __all__ = ["PrecisionAt", "RecallAt"]
 
@@ -139,20 +139,17 @@ def _onto_slice(p, sign, tau, total) -> np.ndarray:
 
 def _checked(word, k):
     """k as an int or a float; ModelError for anything that is neither a count nor a fraction."""
-    if isinstance(k, np.ndarray) and k.ndim == 0:
-        k = k[()]
-    if not isinstance(k, bool | np.bool_):
-        if isinstance(k, Integral) and k >= 1:
-            return int(k)
-        if isinstance(k, Real) and not isinstance(k, Integral):
-            if 0.0 < k < 1.0:
-                return float(k)
-            if k >= 1.0 and float(k).is_integer():
-                raise ModelError(
-                    f"{word}(k={k!r}): {k!r} is not a fraction between 0 and 1; for a count write it without a point, k={int(k)}"
-                )
-    typed = " ".join(repr(k).split())
-    typed = typed if len(typed) <= 40 else typed[:37] + "..."
+    count, share = as_whole(k), as_float(k)
+    if count is not None and count >= 1:
+        return count
+    if count is None and share is not None:
+        if 0.0 < share < 1.0:
+            return share
+        if share >= 1.0 and share.is_integer():
+            raise ModelError(
+                f"{word}(k={k!r}): {k!r} is not a fraction between 0 and 1; for a count write it without a point, k={int(share)}"
+            )
+    typed = quoted(k)
     raise ModelError(
         f"{word}(k={typed}): k must be a count of samples, a whole number >= 1 such as k=10, or a fraction of them, a number "
         "between 0 and 1 such as k=0.1"

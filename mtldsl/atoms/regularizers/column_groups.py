@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from numbers import Integral
 from typing import ClassVar
 
 import numpy as np
@@ -13,6 +12,8 @@ import numpy as np
 from mtldsl.atoms.function import Regularizer, register
 from mtldsl.atoms.regularizers.norm import WeightedNorm, in_parentheses, shrinkage
 from mtldsl.errors import ModelError
+from mtldsl.values.listing import as_list
+from mtldsl.values.number import as_whole, quoted
 
 __all__ = [
     "ColumnGroupNorm",
@@ -177,9 +178,9 @@ class HalfSquaredKSupportNorm(ColumnGroups):
     monotone: ClassVar[bool] = True
 
     def __post_init__(self):
-        if not isinstance(self.r, Integral) or isinstance(self.r, bool) or self.r < 1:
+        if (as_whole(self.r) or 0) < 1:
             raise ModelError(
-                f"{self.name}(..., r={self.r!r}): r is the largest number of groups, a whole number >= 1"
+                f"{self.name}(..., r={quoted(self.r)}): r is the largest number of groups, a whole number >= 1"
             )
         object.__setattr__(self, "r", int(self.r))
         object.__setattr__(self, "columns", checked_columns(self.columns, self.name))
@@ -333,20 +334,22 @@ def checked_columns(columns, word: str) -> tuple[tuple[int, ...], ...] | None:
     """Disjoint groups that hold the columns 0, 1, ... to the largest, or None."""
     if columns is None:
         return None
-    if isinstance(columns, str) or not np.iterable(columns):
+    listed = as_list(columns)
+    if listed is None:
         raise ModelError(
-            f"{word}(..., columns={columns!r}): columns is a list of lists of column positions, such as [[0, 1], [2, 3]]"
+            f"{word}(..., columns={quoted(columns)}): columns is a list of lists of column positions, such as [[0, 1], [2, 3]]"
         )
     groups = []
-    for g, group in enumerate(columns):
-        if isinstance(group, str) or not np.iterable(group) or not len(list(group)):
+    for g, given in enumerate(listed):
+        group = as_list(given)
+        if not group:
             raise ModelError(
-                f"{word}: group {g} is {group!r}; write a list of column positions, such as [0, 1]"
+                f"{word}: group {g} is {quoted(given)}; write a list of column positions, such as [0, 1]"
             )
         for column in group:
-            if not isinstance(column, Integral) or isinstance(column, bool) or column < 0:
+            if as_whole(column) is None or column < 0:
                 raise ModelError(
-                    f"{word}: group {g} holds {column!r}; columns are counted by whole numbers from 0"
+                    f"{word}: group {g} holds {quoted(column)}; columns are counted by whole numbers from 0"
                 )
         groups.append(tuple(int(column) for column in group))
     every = sorted(column for group in groups for column in group)

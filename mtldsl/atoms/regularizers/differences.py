@@ -12,6 +12,8 @@ from mtldsl.atoms.function import Regularizer, register
 from mtldsl.atoms.regularizers.norm import ROUNDING, in_parentheses
 from mtldsl.errors import ModelError
 from mtldsl.memory import require_memory
+from mtldsl.values.listing import shape_of
+from mtldsl.values.sparse_matrix import read_dense
 
 __all__ = ["GraphLaplacian", "MeanRegularizer"]
 
@@ -210,16 +212,11 @@ class MeanRegularizer(_TaskQuadratic):
 
 
 def _checked_laplacian(L) -> np.ndarray:
-    n = max(np.shape(L), default=1)
+    n = max(shape_of(L) or (), default=1)
     require_memory(
         32.0 * n * n, f"graph_laplacian(..., L), {n:,} x {n:,} and dense,", "take fewer tasks", ModelError
     )
-    try:
-        L = np.array(L.toarray() if hasattr(L, "toarray") else L, dtype=float)
-    except (TypeError, ValueError) as error:
-        raise ModelError(
-            f"graph_laplacian(..., L): L is {type(L).__name__}, not a matrix of numbers"
-        ) from error
+    L = read_dense(L, "graph_laplacian(..., L)", ModelError)
     if L.ndim != 2 or L.shape[0] != L.shape[1] or L.size == 0:
         raise ModelError(
             f"graph_laplacian(..., L): L has shape {L.shape}; it must be square, one row and column per task"

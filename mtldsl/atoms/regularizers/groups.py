@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from numbers import Integral
 from typing import ClassVar
 
 import numpy as np
@@ -12,6 +11,8 @@ import numpy as np
 from mtldsl.atoms.function import Set, register
 from mtldsl.atoms.regularizers.norm import Norm, WeightedNorm, in_parentheses, shrinkage
 from mtldsl.errors import ModelError
+from mtldsl.values.listing import as_list
+from mtldsl.values.number import as_whole, quoted
 
 __all__ = ["FrobeniusNorm", "GroupNorm"]
 
@@ -172,23 +173,26 @@ class FrobeniusNorm(Norm):
 
 
 def _checked_groups(groups) -> tuple[tuple[int, ...], ...]:
-    if isinstance(groups, str) or not np.iterable(groups):
+    listed = as_list(groups)
+    if listed is None:
         raise ModelError(
-            f"group_norm(..., groups={groups!r}): groups is a list of lists of row indices, "
+            f"group_norm(..., groups={quoted(groups)}): groups is a list of lists of row indices, "
             "e.g. [[0, 1], [2, 3]]"
         )
     checked, owner = [], {}
-    for g, group in enumerate(groups):
-        if isinstance(group, str) or not np.iterable(group):
+    for g, group in enumerate(listed):
+        rows = as_list(group)
+        if rows is None:
             raise ModelError(
-                f"group_norm: group {g} is {group!r}; write a list of row indices, e.g. [[0, 1], [2, 3]]"
+                f"group_norm: group {g} is {quoted(group)}; write a list of row indices, e.g. [[0, 1], [2, 3]]"
             )
-        rows = list(group)
         if not rows:
             raise ModelError(f"group_norm: group {g} is empty")
         for row in rows:
-            if not isinstance(row, Integral) or isinstance(row, bool):
-                raise ModelError(f"group_norm: group {g} holds {row!r}; row indices are whole numbers from 0")
+            if as_whole(row) is None:
+                raise ModelError(
+                    f"group_norm: group {g} holds {quoted(row)}; row indices are whole numbers from 0"
+                )
             if row < 0:
                 raise ModelError(
                     f"group_norm: group {g} holds row {row}; row indices are counted from 0 upwards"

@@ -7,13 +7,13 @@ from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
-from scipy import sparse
 
 from mtldsl.atoms.function import Regularizer, register
 from mtldsl.atoms.regularizers.norm import in_parentheses
 from mtldsl.atoms.spectral_matrix import SpectralMatrix, between, kronecker_apply
 from mtldsl.errors import ModelError
 from mtldsl.memory import require_memory
+from mtldsl.values.sparse_matrix import read_dense
 
 __all__ = ["KroneckerRidge", "checked_symmetric"]
 
@@ -35,15 +35,8 @@ def checked_symmetric(matrix, typed: str, *, positive: bool = False) -> Spectral
             "write a smaller matrix",
             ModelError,
         )
-        matrix = matrix.toarray()
-    try:
-        dense = np.asarray(matrix, dtype=None if np.iscomplexobj(matrix) else float)
-    except (TypeError, ValueError):
-        raise ModelError(
-            f"{typed}: write {wanted}, a square array of numbers; this is {_short(matrix)}"
-        ) from None
-    if np.iscomplexobj(dense):
-        raise ModelError(f"{typed}: the matrix is complex; write {wanted} of real numbers, such as A.real")
+    what = f"{typed}: write {wanted}, a square array of numbers"
+    dense = read_dense(matrix, what, ModelError)
     if dense.ndim != 2 or dense.shape[0] != dense.shape[1] or not dense.size:
         raise ModelError(
             f"{typed}: write {wanted}, a square array of numbers; this has the shape {dense.shape}"
@@ -177,11 +170,6 @@ class KroneckerRidge(Regularizer):
         if every[0] <= 0.0 or every[-1] - every[0] > 1e-14 * every[-1]:  # not a multiple of the identity
             return None
         return every[0] * self.columns.dense()
-
-
-def _short(value) -> str:
-    text = " ".join(repr(value).split())
-    return text if len(text) <= 40 else text[:37] + "..."
 
 
 def _pseudo_inverse(x):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from mtldsl.errors import ModelError
+from mtldsl.values.number import quoted
+from mtldsl.values.sparse_matrix import read_dense
 
 __all__ = ["check_broadcast", "check_length", "checked_weights"]
 
@@ -20,11 +22,8 @@ def checked_weights(weights, word: str, ndim: int) -> float | np.ndarray | None:
     """
     if weights is None:
         return None
-    typed = f"{word}(..., weights={_short(weights)})"
-    try:
-        checked = np.array(weights, dtype=float)
-    except (TypeError, ValueError) as error:
-        raise ModelError(f"{typed}: the weights are not numbers; write {_KINDS[ndim]}") from error
+    typed = f"{word}(..., weights={quoted(weights)})"
+    checked = read_dense(weights, f"{typed}: the weights are not numbers; write {_KINDS[ndim]}", ModelError)
     if checked.ndim > ndim:
         raise ModelError(f"{typed}: the weights have {checked.ndim} axes; write {_KINDS[ndim]}")
     bad = ~(np.isfinite(checked) & (checked >= 0))
@@ -58,8 +57,3 @@ def check_broadcast(weights, shape: tuple[int, int]) -> str | None:
         if not fits:
             return f"weights of shape {weights.shape} do not broadcast to the argument's shape {tuple(shape)}"
     return None
-
-
-def _short(value) -> str:
-    text = " ".join(repr(value).split())
-    return text if len(text) <= 40 else text[:37] + "..."

@@ -9,6 +9,8 @@ import numpy as np
 
 from mtldsl.atoms.function import Set, register
 from mtldsl.errors import ModelError
+from mtldsl.values.number import quoted
+from mtldsl.values.sparse_matrix import read_dense
 
 __all__ = ["AtLeast", "AtMost", "EqualTo"]
 
@@ -224,12 +226,8 @@ class EqualTo(_Comparison):
 
 def _checked(bound, symbol: str, no_bound: float | None) -> float | np.ndarray:
     """A float or a read-only float64 copy; ModelError where an entry is NaN or an infinity nothing obeys."""
-    typed = " ".join(repr(bound).split())
-    typed = f"... {symbol} " + (typed if len(typed) <= 40 else typed[:37] + "...")
-    try:
-        checked = np.array(bound, dtype=float)
-    except (TypeError, ValueError) as error:
-        raise ModelError(f"{typed}: the right-hand side is not a number or an array of numbers") from error
+    typed = f"... {symbol} {quoted(bound)}"
+    checked = read_dense(bound, f"{typed}: the right-hand side", ModelError)
     bad = ~np.isfinite(checked) & (True if no_bound is None else checked != no_bound)
     if bad.any():
         place = tuple(int(i) for i in np.argwhere(bad)[0])

@@ -17,6 +17,7 @@ from mtldsl.atoms.structures.task_kernel import Cell, TaskKernel, cells_of
 from mtldsl.atoms.structures.triangular import Triangular
 from mtldsl.atoms.structures.weights_ball import Ball
 from mtldsl.errors import ModelError
+from mtldsl.values.sparse_matrix import read_dense
 
 __all__ = ["MKLNorm"]
 
@@ -257,10 +258,7 @@ def _inverse_form(K, W) -> tuple[float, float]:
 
 def checked_weights(theta, n: int, typed: str) -> np.ndarray:
     """Given kernel weights as an array (n,); ModelError where they are none."""
-    try:
-        array = np.array(theta, dtype=float)
-    except (TypeError, ValueError):
-        array = np.array(np.nan)
+    array = read_dense(theta, f"{typed}: given weights", ModelError)
     if array.shape != (n,) or not np.isfinite(array).all() or array.min() < 0 or not array.any():
         raise ModelError(
             f"{typed}: given weights must be {n} finite numbers >= 0, one a similarity and not all zero, such as np.ones({n})"

@@ -1,0 +1,25 @@
+"""How exactly and how long to solve, as typed into `solve`."""
+
+from __future__ import annotations
+
+from math import inf
+
+from mtldsl.errors import SolverError
+from mtldsl.values.number import as_float, as_whole, quoted
+from mtldsl.values.option import as_flag
+
+__all__ = ["checked_limits"]
+
+
+def checked_limits(tol, max_iter, max_seconds, verbose) -> tuple[float, int | None, float | None, bool]:
+    """The four, as Python's own types; SolverError where one of them cannot be meant."""
+    gap, seconds, iterations = as_float(tol), as_float(max_seconds), as_whole(max_iter)
+    if gap is None or not 0 < gap < 1:
+        raise SolverError(f"solve(tol={quoted(tol)}): tol is a relative gap between 0 and 1, such as 1e-6")
+    if max_iter is not None and (iterations is None or iterations < 1):
+        raise SolverError(f"solve(max_iter={quoted(max_iter)}): write a positive whole number, or None")
+    if max_seconds is not None and not 0 < (seconds or 0) <= inf:
+        raise SolverError(
+            f"solve(max_seconds={quoted(max_seconds)}): write a positive number of seconds, or None"
+        )
+    return gap, iterations, seconds, as_flag(verbose, "solve(verbose", SolverError)

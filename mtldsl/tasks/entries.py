@@ -1,0 +1,72 @@
+"""What the entries of inputs have to be: finite, and of a size that float64 can square. Looked at piece by piece, in bounded memory."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import sparse
+
+from mtldsl.errors import DataError
+from mtldsl.values.size import LARGEST, SMALLEST
+
+__all__ = ["require_finite", "require_visible"]
+
+#: entries looked at in one go
+_ENTRIES = 1 << 20
+
+
+def require_finite(X, names, what: str) -> None:
+    """DataError, with row and column, unless every entry of X (n, d), dense or CSR, is a number of at most `LARGEST`."""
+    if X.dtype.kind in "iub":
+        return
+    bad, first = 0, None
+    for at, part in _pieces(X):
+        wrong = ~(np.abs(part) <= LARGEST)  # NaN, too
+        found = int(np.count_nonzero(wrong))
+        if found and first is None:
+            first = _place(X, at, np.argwhere(wrong)[0])
+        bad += found
+    if first is None:
+        return
+    row, column, value = first
+    where = f"{what}: {value} in row {row}, {names[column] if names else f'column {column}'}"
+    if np.isfinite(value):
+        raise DataError(
+            f"{where}; products of such numbers are not in float64, so inputs are at most {LARGEST:g} - rescale or standardise the "
+            f"column ({bad} such entries)"
+        )
+    raise DataError(f"{where}; inputs must be finite - impute or drop it ({bad} such entries)")
+
+
+def require_visible(X, names, what: str) -> None:
+    """DataError where a column is not zero, but so small that its squares are: solvers would take it for zero."""
+    if X.dtype.kind in "iub" or not X.shape[0]:
+        return
+    largest = np.zeros(X.shape[1])
+    for at, part in _pieces(X):
+        if part.ndim == 2:
+            np.maximum(largest, np.abs(part).max(axis=0), out=largest)
+        else:
+            np.maximum.at(largest, X.indices[at : at + part.size], np.abs(part))
+    lost = np.flatnonzero((largest > 0) & (largest < SMALLEST))
+    if lost.size:
+        column = int(lost[0])
+        raise DataError(
+            f"{what}: the largest entry of {names[column] if names else f'column {column}'} is {largest[column]:g}, whose square is 0 in "
+            f"float64; rescale or standardise the column, or write zeros ({lost.size} such columns)"
+        )
+
+
+def _pieces(X):
+    """(position, rows of a dense matrix from there on or stored entries of a sparse one)."""
+    numbers = X.data if sparse.issparse(X) else X
+    step = _ENTRIES if sparse.issparse(X) else max(_ENTRIES // X.shape[1], 1)
+    return ((at, numbers[at : at + step]) for at in range(0, len(numbers), step))
+
+
+def _place(X, at: int, index) -> tuple[int, int, float]:
+    """(row, column, value) of an entry of the piece that begins at `at`."""
+    if not sparse.issparse(X):
+        row, column = at + int(index[0]), int(index[1])
+        return row, column, X[row, column]
+    entry = at + int(index[0])
+    return int(np.searchsorted(X.indptr, entry, side="right")) - 1, int(X.indices[entry]), X.data[entry]
