@@ -211,7 +211,7 @@ def with_entry(i, j, value):
         (with_entry(1, 2, np.nan), "abc", "average", ["similarity of 'b' and 'c' is nan", "finite"]),
         (S[:2], "abc", "average", ["square", "(2, 3)"]),
         (S.ravel(), "abc", "average", ["(9,)"]),
-        ("similar", "abc", "average", ["array of numbers", "not str"]),
+        ("similar", "abc", "average", ["array of numbers", "is a str"]),
         (S, "ab", "average", ["2 names", "3 x 3"]),
         (S, "aba", "average", ["two tasks are called 'a'"]),
         (S, ["a", "root", "b"], "average", ["a task is called 'root'", "rename"]),
