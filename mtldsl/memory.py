@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
+from math import prod
 from pathlib import Path, PurePosixPath
 
 from mtldsl.errors import MTLError, SolverError
@@ -43,7 +44,7 @@ def as_dense(X, what: str, advice: str, error: type[MTLError] = SolverError):
     """X as a dense array; `error` where a sparse one would not fit."""
     if not hasattr(X, "toarray"):
         return X
-    require_memory(float(X.shape[0]) * X.shape[1] * X.dtype.itemsize, what, advice, error)
+    require_memory(float(prod(X.shape)) * X.dtype.itemsize, what, advice, error)
     return X.toarray()
 
 

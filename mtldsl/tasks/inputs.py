@@ -71,7 +71,7 @@ def as_targets(table, what: str, *, columns: bool):
             "give the labels of fewer tasks, or tasks with inputs of their own: Tasks.separate, Tasks.grouped"
         )
         table = as_dense(
-            require_sound(table, what),
+            require_sound(table, what).astype(float),
             f"{what}, {table.shape[0]:,} x {table.shape[-1]:,} labels,",
             advice,
             DataError,

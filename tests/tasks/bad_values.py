@@ -467,9 +467,9 @@ def _polars(array, dtype=None):
 def _mapped(array):
     import tempfile
 
-    file = tempfile.NamedTemporaryFile()
-    np.save(file.name + ".npy", array)
-    return np.load(file.name + ".npy", mmap_mode="r")
+    with tempfile.TemporaryDirectory() as folder:  # what is mapped stays readable
+        np.save(f"{folder}/a.npy", array)
+        return np.load(f"{folder}/a.npy", mmap_mode="r")
 
 
 class SimpleArray:

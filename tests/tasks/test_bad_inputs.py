@@ -1,0 +1,423 @@
+"""Whatever is handed over: the same numbers, or an error of ours that says where; never another number, warning or exception."""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+
+import mtldsl as mtl
+from mtldsl import DataError, ModelError, MTLError, Solution, Tasks
+from mtldsl.values.size import LARGEST, SMALLEST
+from tests.tasks.bad_values import REFUSED, VALUES, V
+
+X, Y = np.array([[1.0, 2.0], [0.5, -1.0], [2.0, 0.0], [-1.0, 1.5]]), np.column_stack([V, 2 * V + 1])
+SIGNS = [[1, -1], [-1, 1], [1, 1], [-1, -1]]
+TASKS, LABELLED = Tasks.shared(X, Y), Tasks.shared(X, SIGNS)
+W, WL = mtl.Weights(TASKS), mtl.Weights(LABELLED)
+weights = W  # which a formatter does not take for a constant, to be written on the right
+LAM = mtl.Parameter(1.0)
+PROBLEM = mtl.minimize(mtl.squared_loss(W, TASKS) + LAM * mtl.ridge(W))
+SOLUTION = PROBLEM.solve()
+CLASSIFIER = mtl.minimize(mtl.logistic_loss(WL, LABELLED) + mtl.ridge(WL)).solve()
+IDS = [0, 0, 1, 1]
+
+# ------------------------------------------------------------------------------------------ what the numbers become
+
+
+def _inputs(meaning):
+    """What Tasks make of inputs that mean this; None: nothing."""
+    fits = meaning.ndim == 2 and meaning.shape[0] == 4 and meaning.shape[1] > 0
+    if not fits or not (np.abs(meaning) <= LARGEST).all():
+        return None
+    largest = np.abs(meaning).max(axis=0)
+    return None if ((largest > 0) & (largest < SMALLEST)).any() else meaning
+
+
+def _column_of_frame(value, meaning):
+    """A column of a table is a table of one column."""
+    return (
+        meaning[:, None]
+        if type(value).__module__.startswith(("pandas", "polars")) and meaning.ndim == 1
+        else meaning
+    )
+
+
+def _labels(meaning):
+    if meaning.ndim == 1:
+        meaning = meaning[:, None]
+    fits = meaning.ndim == 2 and meaning.shape[0] == 4 and meaning.shape[1] > 0
+    if not fits or (np.abs(meaning) > LARGEST).any() or np.isnan(meaning).all(axis=0).any():
+        return None
+    return meaning
+
+
+def _vector(meaning):
+    if meaning.ndim == 2 and meaning.shape[1] == 1:
+        meaning = meaning[:, 0]
+    fits = meaning.shape == (4,) and not (np.abs(meaning) > LARGEST).any() and not np.isnan(meaning).all()
+    return meaning if fits else None
+
+
+def _weights(meaning):
+    if meaning.shape == (4,):
+        meaning = np.column_stack([meaning, meaning])
+    fits = meaning.shape == (4, 2) and ((meaning >= SMALLEST) & (meaning <= LARGEST)).all()
+    return meaning if fits else None
+
+
+def _constant(meaning):
+    """Of something added to W (2, 2)."""
+    fits = not np.isnan(meaning).any() and (np.isinf(meaning) | (np.abs(meaning) <= LARGEST)).all()
+    try:
+        return np.broadcast_to(meaning, (2, 2)) if fits else None
+    except ValueError:
+        return None
+
+
+def _dense(A):
+    return A.toarray() if sparse.issparse(A) else A
+
+
+def _label_table(tasks):
+    from mtldsl.tasks.derived import label_table
+
+    return label_table(tasks, tasks.targets)
+
+
+#: name -> (what is made of the value, as an array; what is expected of what the value means, or None where it must be refused)
+READ = {
+    "Tasks.shared(v, Y)": (lambda v: _dense(Tasks.shared(v, Y).X), _inputs),
+    "Tasks.separate([v], ...)": (lambda v: _dense(Tasks.separate([v], [V]).stacked), _inputs),
+    "Tasks.grouped(v, ...)": (lambda v: _dense(Tasks.grouped(v, V, IDS).stacked), _inputs),
+    "Tasks.shared(X, v)": (lambda v: _label_table(Tasks.shared(X, v)), _labels),
+    "Tasks.shared(..., sample_weights=v)": (
+        lambda v: Tasks.shared(X, Y, sample_weights=v).sample_weights.reshape(2, 4).T,
+        _weights,
+    ),
+    "W + v": (lambda v: (W + v).offset, _constant),
+}
+
+
+@pytest.mark.parametrize("place", READ)
+def test_the_same_numbers_or_an_error(place):
+    read, expected = READ[place]
+    wrong = []
+    for name, (make, meaning) in VALUES.items():
+        if name == "None" and "sample_weights" in place:
+            continue  # no weights
+        value = make()
+        wanted = None if meaning is REFUSED else meaning
+        if wanted is not None:
+            wanted = expected(_column_of_frame(value, wanted) if expected is _inputs else wanted)
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                found = read(value)
+        except MTLError as error:
+            if wanted is not None:
+                wrong.append(f"{name}: refused, {error}")
+            elif not str(error).strip():
+                wrong.append(f"{name}: an error without words")
+        except Exception as error:
+            wrong.append(f"{name}: {type(error).__name__}: {error}")
+        else:
+            if wanted is None:
+                wrong.append(f"{name}: taken as {found!r}")
+            elif not np.array_equal(found, wanted, equal_nan=True):
+                wrong.append(f"{name}: {found!r} in place of {wanted!r}")
+    assert not wrong, "\n".join(wrong)
+
+
+# --------------------------------------------------------------------------------- everywhere else: nothing but ours
+
+
+def _set_parameter(v):
+    parameter = mtl.Parameter(1.0)
+    parameter.value = v
+
+
+NUMBERS = {  # places that take nothing but numbers: what float64 does not have is refused
+    "Tasks.separate(..., [v])": lambda v: Tasks.separate([X], [v]),
+    "Tasks.separate(..., sample_weights=[v])": lambda v: Tasks.separate([X], [V], sample_weights=[v]),
+    "Tasks.grouped(X, v, ...)": lambda v: Tasks.grouped(X, v, IDS),
+    "transform": TASKS.standardize().transform,
+    "predict": SOLUTION.predict,
+    "predict([v, v])": lambda v: SOLUTION.predict([v, v]),
+    "predict_proba": CLASSIFIER.predict_proba,
+    "Parameter": mtl.Parameter,
+    "Parameter.value": _set_parameter,
+    "lam * v": lambda v: LAM * v,
+    "lam - v": lambda v: LAM - v,
+    "lam / v": lambda v: LAM / v,
+    "W - v": lambda v: W - v,
+    "W * v": lambda v: W * v,
+    "W / v": lambda v: W / v,
+    "W @ v": lambda v: W @ v,
+    "W >= v": lambda v: weights >= v,
+    "W <= v": lambda v: weights <= v,
+    "W == v": lambda v: weights == v,
+    "term * v": lambda v: mtl.ridge(W) * v,
+    "term / v": lambda v: mtl.ridge(W) / v,
+    "term <= v": lambda v: mtl.l1_norm(W) <= v,
+    "solve(warm_start={'W': v})": lambda v: PROBLEM.solve(warm_start={"W": v}),
+    "solve(tol=v)": lambda v: PROBLEM.solve(tol=v),
+    "path": lambda v: list(PROBLEM.path(LAM, v)),
+    "path([v])": lambda v: list(PROBLEM.path(LAM, [v])),
+    "graph_laplacian(W, v)": lambda v: mtl.graph_laplacian(W, v),
+    "kronecker_ridge(W, rows=v)": lambda v: mtl.kronecker_ridge(W, rows=v, columns=np.eye(2)),
+    "quantile_loss(q=v)": lambda v: mtl.quantile_loss(W, TASKS, v),
+    "huber_loss(delta=v)": lambda v: mtl.huber_loss(W, TASKS, v),
+    "split(v)": TASKS.split,
+    "make_low_rank(noise=v)": lambda v: mtl.datasets.make_low_rank(2, 4, 3, 1, noise=v),
+    "hierarchy(v)": lambda v: mtl.datasets.hierarchy(v, ["a", "b"]),
+}
+OTHERS = {  # places that take names, lists, words, switches, Tasks, models
+    "task_names": lambda v: Tasks.shared(X, Y, task_names=v),
+    "feature_names": lambda v: Tasks.shared(X, Y, feature_names=v),
+    "task_ids": lambda v: Tasks.grouped(X, V, v),
+    "Tasks.separate(v, v)": lambda v: Tasks.separate(v, v),
+    "Tasks.separate(v)": lambda v: Tasks.separate(v, [V]),
+    "sample_weights=v": lambda v: Tasks.separate([X], [V], sample_weights=v),
+    "kernels": lambda v: TASKS.with_kernels({"k": v}),
+    "gamma": lambda v: TASKS.with_kernels(("rbf", {"gamma": v})),
+    "random_state": lambda v: TASKS.split(0.5, random_state=v),
+    "subsample": TASKS.subsample,
+    "select": TASKS.select,
+    "take_rows": TASKS.take_rows,
+    "center": lambda v: TASKS.standardize(center=v),
+    "scaled_by": TASKS.scaled_by,
+    "score": SOLUTION.score,
+    "scores": SOLUTION.scores,
+    "score(metric)": lambda v: CLASSIFIER.score(LABELLED, metric=v),
+    "tune_threshold": CLASSIFIER.tune_threshold,
+    "solution[v]": lambda v: SOLUTION[v],
+    "Weights": mtl.Weights,
+    "Weights(name)": lambda v: mtl.Weights(TASKS, name=v),
+    "Weights(intercept)": lambda v: mtl.Weights(TASKS, intercept=v),
+    "NodeWeights": mtl.NodeWeights,
+    "EdgeWeights": lambda v: mtl.EdgeWeights(LABELLED, edges=v),
+    "KernelWeights": mtl.KernelWeights,
+    "Parameter(name)": lambda v: mtl.Parameter(1.0, v),
+    "W[v]": lambda v: W[v],
+    "W[:, v]": lambda v: W[:, v],
+    "W.sum(v)": lambda v: W.sum(v),
+    "ridge(v)": lambda v: mtl.ridge(v),
+    "squared_loss(v)": lambda v: mtl.squared_loss(v, TASKS),
+    "squared_loss(W, v)": lambda v: mtl.squared_loss(W, v),
+    "group_norm": lambda v: mtl.group_norm(W, v),
+    "clusters": lambda v: mtl.mkl_norm(W, [mtl.clusters(v)]),
+    "union(columns)": lambda v: mtl.mkl_norm(W, [mtl.union(columns=v)]),
+    "minimize": mtl.minimize,
+    "subject_to": lambda v: mtl.minimize(mtl.squared_loss(W, TASKS), subject_to=v),
+    "subject_to=[v]": lambda v: mtl.minimize(mtl.squared_loss(W, TASKS), subject_to=[v]),
+    "solver": PROBLEM.solve,
+    "max_iter": lambda v: PROBLEM.solve(max_iter=v),
+    "max_seconds": lambda v: PROBLEM.solve(max_seconds=v),
+    "warm_start": lambda v: PROBLEM.solve(warm_start=v),
+    "starts": lambda v: PROBLEM.solve(starts=v),
+    "path(v)": lambda v: PROBLEM.path(v, [1.0]),
+    "lambda_max": PROBLEM.lambda_max,
+    "with_tasks": PROBLEM.with_tasks,
+    "refit": PROBLEM.refit,
+    "to_cvxpy": lambda v: v is None or PROBLEM.to_cvxpy(at=v),
+    "cross_check": lambda v: v is None or PROBLEM.cross_check(v),
+    "model": lambda v: mtl.model(v, TASKS),
+    "Solution.load": Solution.load,
+    "stored": mtl.datasets.stored,
+    "read_npz": mtl.datasets.read_npz,
+    "co_occurrence": mtl.datasets.co_occurrence,
+    "hash_columns": lambda v: mtl.datasets.hash_columns(v, 4),
+    "make_low_rank(n_tasks)": lambda v: mtl.datasets.make_low_rank(v, 4, 3, 1),
+    "make_low_rank(shared)": lambda v: mtl.datasets.make_low_rank(2, 4, 3, 1, shared=v),
+    "make_task_tree(variance)": lambda v: mtl.datasets.make_task_tree(1, 4, 1, v, 2, 2),
+    "make_label_graph(edges)": lambda v: mtl.datasets.make_label_graph(4, 3, v, 4, 4),
+}
+
+
+@pytest.mark.parametrize("place", [*NUMBERS, *OTHERS])
+def test_nothing_but_our_errors(place):
+    call, wrong = (NUMBERS | OTHERS)[place], []
+    for name, (make, meaning) in VALUES.items():
+        value = make()
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                call(value)
+        except MTLError as error:
+            if not str(error).strip():
+                wrong.append(f"{name}: an error without words")
+        except Exception as error:
+            wrong.append(f"{name}: {type(error).__name__}: {error}")
+        else:
+            if place in NUMBERS and meaning is REFUSED:
+                wrong.append(f"{name}: taken")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_there_are_many():
+    assert len(VALUES) > 300 and len(READ) + len(NUMBERS) + len(OTHERS) > 90
+
+
+# ------------------------------------------------------------------------------------------------- what is said
+
+SAID = {
+    "times": (
+        lambda: Tasks.shared(VALUES["datetime64[ns], matrix"][0](), Y),
+        DataError,
+        "X: .*times; give the time since",
+    ),
+    "pandas times": (
+        lambda: Tasks.shared(pd.DataFrame({"a": pd.to_datetime(["2020"] * 4)}), Y),
+        DataError,
+        "column 'a' is Datetime",
+    ),
+    "a Timestamp": (
+        lambda: Tasks.shared(X, np.array([1.0, 2.0, pd.Timestamp("2020-01-01"), 3.0], dtype=object)),
+        DataError,
+        "Y: .*Timestamp.* in row 2 is a time",
+    ),
+    "NA in X": (
+        lambda: Tasks.shared(np.array([[1.0, 2], [3, pd.NA], [1, 1], [2, 2]], dtype=object), Y),
+        DataError,
+        "X: nan in row 1, column 1",
+    ),
+    "too large": (
+        lambda: Tasks.shared(np.where(X == 0.5, 1e200, X), Y, feature_names=["a", "b"]),
+        DataError,
+        r"X: 1e\+200 in row 1, column 0; .*rescale or standardise",
+    ),
+    "too small": (
+        lambda: Tasks.shared(X * [1, 1e-200], Y),
+        DataError,
+        "column 1 is 2e-200, whose square is 0",
+    ),
+    "whole number": (
+        lambda: Tasks.shared(np.array([[2**53 + 1, 1]] * 4), Y),
+        DataError,
+        "X: 9007199254740993 in row 0, column 0 is a whole number that float64 does not have",
+    ),
+    "task_names=5": (
+        lambda: Tasks.shared(X, Y, task_names=5),
+        DataError,
+        "task_names=5: write a list of names",
+    ),
+    "separate(5, 6)": (
+        lambda: Tasks.separate(5, 6),
+        DataError,
+        "inputs=5; give a list with one array a task",
+    ),
+    "score(5)": (lambda: SOLUTION.score(5), DataError, r"score\(tasks\): 5 is a int, not Tasks"),
+    "a dict": (
+        lambda: Tasks.shared({"a": [1.0]}, Y),
+        DataError,
+        "X: {'a': .* is a dict, not an array of numbers",
+    ),
+    "indptr": (
+        lambda: Tasks.shared(VALUES["csr: indptr falls"][0](), Y),
+        DataError,
+        "X: the sparse matrix is damaged: indptr falls at row 1",
+    ),
+    "Parameter(10**400)": (lambda: mtl.Parameter(10**400), ModelError, "Parameter 'lam' cannot be 1000000"),
+    "10**400 * lam": (lambda: 10**400 * LAM, ModelError, "is beyond float64"),
+    "a timedelta": (lambda: mtl.Parameter(np.timedelta64(3, "D")), ModelError, "cannot be np.timedelta64"),
+    "W + text": (lambda: W + "a", ModelError, "'a' is a str, not an array of numbers"),
+    "W + lam": (lambda: W + LAM, ModelError, "W \\+ lam: a Parameter may only multiply"),
+    "a masked id": (
+        lambda: Tasks.grouped(X, V, np.ma.array(IDS, mask=[0, 0, 1, 0])),
+        DataError,
+        "task_ids: a masked entry in row 2",
+    ),
+    "NaT among ids": (
+        lambda: Tasks.grouped(X, V, np.array(["2020", "2021", "NaT", "2020"], dtype="M8[ns]")),
+        DataError,
+        "task_ids: NaT in row 2",
+    ),
+    "NA among ids": (
+        lambda: Tasks.grouped(X, V, pd.Series([1, 2, pd.NA, 1], dtype="Int64")),
+        DataError,
+        "in row 2",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", SAID)
+def test_what_is_said(case):
+    call, kind, message = SAID[case]
+    with pytest.raises(kind, match=message):
+        call()
+
+
+# --------------------------------------------------------------------------------------------------- names of tasks
+
+
+@pytest.mark.parametrize(
+    "ids", [[1, "1", 1, "1"], np.array([1, "1", 1, "1"], dtype=object), (1, "1", 1, "1")]
+)
+def test_ids_that_print_alike_are_two_tasks(ids, tmp_path):
+    tasks = Tasks.grouped(X, V, ids)
+    assert tasks.task_names == ("1 (int)", "1 (str)")
+    np.testing.assert_array_equal(tasks.targets, V[[0, 2, 1, 3]])
+    assert tasks.select("1 (str)").counts.tolist() == [2]
+    U = mtl.Weights(tasks)
+    solution = mtl.minimize(mtl.squared_loss(U, tasks) + mtl.ridge(U)).solve()
+    again = Solution.load(solution.save(tmp_path / "s"))
+    assert again.task_names == tasks.task_names
+    assert again.score(tasks) == solution.score(tasks)
+
+
+def test_columns_that_print_alike():
+    table = pd.DataFrame(X, columns=[1, "1"])
+    tasks = Tasks.shared(table, Y)
+    assert tasks.feature_names == ("1 (int)", "1 (str)")
+    np.testing.assert_array_equal(tasks.transform(table), X)
+    with pytest.raises(DataError, match="in that order"):
+        tasks.transform(table[["1", 1]])
+
+
+def test_times_tell_tasks_apart():
+    days = np.array(["2020-01-02", "2020-01-01", "2020-01-02", "2020-01-01"], dtype="M8[D]")
+    assert Tasks.grouped(X, V, days).task_names == ("2020-01-02", "2020-01-01")
+    assert Tasks.grouped(X, V, pd.Series(days)).n_tasks == 2
+
+
+def test_ids_that_float64_would_merge():
+    assert Tasks.grouped(X, V, [2**53, 2**53 + 1, 0.5, 0.5]).n_tasks == 3
+
+
+def test_every_matrix_of_scipy_is_read_as_it_would_add_up():
+    for name, (make, meaning) in VALUES.items():
+        if name.startswith("sparse") and meaning is not REFUSED and _inputs(meaning) is not None:
+            A = make()
+            data = None if not hasattr(A, "indptr") else (A.data.copy(), A.indices.copy(), A.indptr.copy())
+            Tasks.shared(A, Y)
+            if data is not None:  # and is not written to
+                for mine, before in zip((A.data, A.indices, A.indptr), data, strict=True):
+                    np.testing.assert_array_equal(mine, before)
+
+
+def test_the_words_with_numbers_refuse_all_else():
+    """Every parameter of every word."""
+    wrong = []
+    for word in mtl.language.vocabulary.WORDS:
+        function = getattr(mtl, word)
+        names = list(inspect.signature(function).parameters)
+        if names[:1] != ["W"] or word == "mkl_norm":
+            continue
+        own = [WL, LABELLED] if "tasks" in names else [W]
+        for parameter in names[len(own) :]:
+            for name, (make, _) in VALUES.items():
+                value = make()
+                try:
+                    with warnings.catch_warnings():
+                        warnings.simplefilter("error")
+                        function(*own, **{parameter: value})
+                except MTLError:
+                    pass
+                except Exception as error:
+                    wrong.append(f"{word}({parameter}), {name}: {type(error).__name__}: {error}")
+    assert not wrong, "\n".join(wrong)
