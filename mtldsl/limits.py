@@ -22,5 +22,5 @@ def checked_limits(tol, max_iter, max_seconds, verbose) -> tuple[float, int | No
         raise SolverError(
             f"solve(max_seconds={quoted(max_seconds)}): write a positive number of seconds, or None"
         )
-    seconds = None if seconds == inf else seconds  # for ever
+    seconds = None if seconds is not None and seconds > 1e9 else seconds  # longer than a life
     return gap, iterations, seconds, as_flag(verbose, "solve(verbose", SolverError)
