@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
+from scipy import sparse
 
 from mtldsl.atoms.function import Regularizer, register
 from mtldsl.atoms.regularizers.norm import in_parentheses
