@@ -166,16 +166,6 @@ MODELS |= {
 }
 
 
-def kernels(loss, n):
-    def build(scale):
-        X, Y = data(max(20, int(n * scale[0])), 10, 5, "sign")
-        tasks = mtl.Tasks.shared(X, Y).with_kernels(mtl.rbf(gamma=0.1)) if hasattr(mtl, "rbf") else None
-        W = mtl.Weights(tasks)
-        return mtl.minimize(10.0 * loss(W, tasks) + mtl.ridge(W)), {}
-
-    return build
-
-
 def labels(word, m, edges="all", regularizer=None):
     def build(scale):
         m_ = max(4, int(m * scale[2]))
