@@ -15,6 +15,7 @@ from mtldsl.memory import as_dense
 from mtldsl.reading import reading, regular_file
 from mtldsl.tasks import Tasks
 from mtldsl.values.listing import as_list
+from mtldsl.values.path import as_path
 
 __all__ = ["read_libsvm", "read_mat", "read_npz", "tasks_of_variables"]
 
@@ -40,7 +41,8 @@ def read_mat(
     >>> datasets.read_mat(path, X="A", Y=1).targets
     array([200., 100.])
     """
-    return tasks_of_variables(Path(path), mat_variables(path), X, Y, task_ids, binary)
+    path = as_path(path, "read_mat(path)")
+    return tasks_of_variables(path, mat_variables(path), X, Y, task_ids, binary)
 
 
 def tasks_of_variables(path: Path, content: dict, X, Y, task_ids=None, binary=False) -> Tasks:

@@ -63,8 +63,8 @@ def given_chunks(items):
     row = 0
     for k, item in enumerate(items):
         try:
-            X, y, ids = item
-        except (TypeError, ValueError):
+            X, y, ids = item if isinstance(item, list | tuple) else ()
+        except ValueError:
             raise DataError(
                 f"chunk {k} is {type(item).__name__}, not (X, y, task_ids); see mtl.datasets.store"
             ) from None

@@ -44,6 +44,11 @@ def of_arrays(X, y, ids, where: str, first_row: int = 0, features=None) -> Chunk
     except DataError as error:
         raise DataError(f"{where}: {error}") from None
     names_of_ids = [str(one) for one in ids]
+    if len(set(names_of_ids)) < len(ids):  # names are all that the disk keeps of ids
+        twice = next(name for name in names_of_ids if names_of_ids.count(name) > 1)
+        raise DataError(
+            f"{where}: task_ids: two different ids are both printed as {twice!r}; write ids that differ as text"
+        )
     if X.dtype not in (np.float64, np.float32):  # scipy has no sparse matrices of float16
         X = X.astype(float)
     return Chunk(sparse.csr_array(X), y, names_of_ids, codes, where, first_row, True, features or names)

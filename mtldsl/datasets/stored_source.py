@@ -51,7 +51,9 @@ def file_parts(files: list[Path], format, task, label, features, n_features, zer
     if format == "libsvm":
         for word, value in (("label", label), ("features", features)):
             if value is not None:
-                raise DataError(f"store: {word}={value!r}: a LIBSVM file has no names for that; leave it out")
+                raise DataError(
+                    f"store: {word}={quoted(value)}: a LIBSVM file has no names for that; leave it out"
+                )
         task = task or ("qid" if has_qid(files[0]) else "file")
         if task not in ("qid", "file"):
             raise DataError(

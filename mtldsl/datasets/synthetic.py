@@ -184,7 +184,7 @@ def _checked_noise(value, name: str) -> float:
 def _numbers(m, n, d, shared, density) -> float:
     """How many are held at once: of the weights, the inputs (sparse ones with their places) and the targets."""
     m, n, d = float(m), float(n), float(d)
-    share = 1.0 if not isinstance(density, float | int) else 4.0 * density
+    share = 4.0 * (as_float(density) or 0.25)
     return 2.0 * d * m + (1.0 if shared else m) * n * d * share + 3.0 * n * m
 
 

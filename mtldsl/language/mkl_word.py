@@ -16,6 +16,7 @@ from mtldsl.language.learned import LearnedUnknown, shown
 from mtldsl.language.objective import Objective, Term
 from mtldsl.language.scalar import Number, Scalar
 from mtldsl.language.task_similarity import TaskSimilarity
+from mtldsl.values.number import as_float, quoted
 
 __all__ = ["mkl_norm"]
 
@@ -92,7 +93,7 @@ def _checked_theta(theta, n: int, typed: str) -> KernelWeights | np.ndarray:
         )
     if isinstance(theta, (int, float)) and not isinstance(theta, bool):
         raise ModelError(
-            f"{typed}: the third argument is theta, the weights; the exponent has a name: write p={theta:g}"
+            f"{typed}: the third argument is theta, the weights; the exponent has a name: write p={quoted(theta)}"
         )
     return checked_weights(theta, n, typed)
 
@@ -102,7 +103,8 @@ def _typed(W: Affine, similarities, theta, p) -> str:
     if theta is not None:
         parts.append(getattr(theta, "text", None) or _short(theta))
     if p is not None:
-        parts.append(f"p={p:g}" if isinstance(p, (int, float)) else f"p={shown(p)}")
+        number = as_float(p)
+        parts.append(f"p={quoted(p) if number is None else f'{number:g}'}")
     return f"mkl_norm({', '.join(parts)})"
 
 

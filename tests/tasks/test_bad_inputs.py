@@ -226,6 +226,10 @@ OTHERS = {  # places that take names, lists, words, switches, Tasks, models
     "refit": PROBLEM.refit,
     "to_cvxpy": lambda v: v is None or PROBLEM.to_cvxpy(at=v),
     "cross_check": lambda v: v is None or PROBLEM.cross_check(v),
+    "mkl_norm(theta)": lambda v: mtl.mkl_norm(W, [mtl.union(), mtl.identity()], v),
+    "mkl_norm(p)": lambda v: mtl.mkl_norm(W, [mtl.union(), mtl.identity()], p=v),
+    "density": lambda v: mtl.datasets.make_low_rank(2, 4, 3, 1, density=v),
+    "read_mat": mtl.datasets.read_mat,
     "model": lambda v: mtl.model(v, TASKS),
     "Solution.load": Solution.load,
     "stored": mtl.datasets.stored,
@@ -368,6 +372,18 @@ def test_ids_that_print_alike_are_two_tasks(ids, tmp_path):
     again = Solution.load(solution.save(tmp_path / "s"))
     assert again.task_names == tasks.task_names
     assert again.score(tasks) == solution.score(tasks)
+
+
+def test_stored_ids_that_print_alike_are_refused(tmp_path):
+    with pytest.raises(DataError, match="two different ids are both printed as '1'"):
+        mtl.datasets.store(iter([(X, V, [1, "1", 1, "1"])]), tmp_path / "there")
+
+
+@pytest.mark.parametrize("name", VALUES)
+def test_chunks_of_anything(name, tmp_path):
+    value = VALUES[name][0]()
+    with pytest.raises(MTLError):
+        mtl.datasets.store(iter([value]), tmp_path / "there")
 
 
 def test_columns_that_print_alike():
