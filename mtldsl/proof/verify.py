@@ -379,6 +379,8 @@ class _Check:
             wrong.append(f"the claimed objective {claimed['objective']:.10g} is below the optimum")
         found.notes += wrong
         found.confirmed = not wrong and abs(found.relative_gap) <= tol and found.violation <= tol
+        if not (found.confirmed or wrong or found.exact) and found.violation <= tol:
+            found.notes.append("intervals of float64 may be too wide for these numbers; in fractions they are not: --exact, exact=True")
 
     # ------------------------------------------------------------------------------------------- upper end
 

@@ -316,6 +316,18 @@ def test_changed_hashes_are_refused(solved, tmp_path):
         mtl.verify_proof(write_proof(tmp_path / "hash", proof, None), tasks_of(problem))
 
 
+def test_where_intervals_are_too_wide_fractions_decide(tmp_path):
+    tasks = models.shared(7)
+    X = np.array(tasks.X) * 10.0 ** np.array([9.0, -9, 0, 6, -6, 3])
+    tasks = mtl.Tasks.shared(X, X[:, :1] * 1e-3 * np.ones((1, 3)))
+    W = mtl.Weights(tasks)
+    solution = mtl.minimize(mtl.absolute_loss(W, tasks) + 1e-9 * mtl.ridge(W)).solve(tol=1e-6)
+    path = solution.certificate.save(tmp_path / "wide")
+    coarse, fine = mtl.verify_proof(path, tasks), mtl.verify_proof(path, tasks, exact=True)
+    assert coarse.low <= fine.high and fine.low <= coarse.high and fine.relative_gap <= coarse.relative_gap
+    assert coarse.confirmed or any("exact=True" in note for note in coarse.notes)
+
+
 def _places(value, path=()):
     """Every place of a nested list or dict."""
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
