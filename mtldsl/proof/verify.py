@@ -380,7 +380,9 @@ class _Check:
         found.notes += wrong
         found.confirmed = not wrong and abs(found.relative_gap) <= tol and found.violation <= tol
         if not (found.confirmed or wrong or found.exact) and found.violation <= tol:
-            found.notes.append("intervals of float64 may be too wide for these numbers; in fractions they are not: --exact, exact=True")
+            found.notes.append(
+                "intervals of float64 may be too wide for these numbers; in fractions they are not: --exact, exact=True"
+            )
 
     # ------------------------------------------------------------------------------------------- upper end
 
