@@ -34,6 +34,14 @@ _SECONDS = _number(0.0, float("inf"), "a number of seconds > 0")
 _SEED = _whole(0, "a whole number >= 0")
 
 
+#: Each start has max_seconds of its own.
+_MOST_STARTS = 10_000
+
+
+def _is_count_of_starts(value) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= _MOST_STARTS
+
+
 def _report(value) -> bool:
     return isinstance(value, str) and value.endswith((".txt", ".html", ".json"))
 
@@ -68,7 +76,7 @@ RULES: dict[str, dict[str, Rule]] = {
         "tol": _TOLERANCE,
         "max_iter": _whole(1, "a whole number >= 1"),
         "max_seconds": _SECONDS,
-        "starts": _whole(1, "a whole number >= 1"),
+        "starts": (_is_count_of_starts, f"a whole number >= 1 and <= {_MOST_STARTS:,}"),
         "random_state": _SEED,
     },
     "check": {

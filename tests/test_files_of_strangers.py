@@ -60,6 +60,7 @@ REFUSED = {
     "a path with a NUL": (MODEL + '[data]\npath = "a\\u0000.csv"\nlabels = 1\n', "is no path of a file"),
     "a path too long": (MODEL + f'[data]\npath = "{"a" * 5000}.csv"\nlabels = 1\n', "File name too long"),
     "an option of another kind": (MODEL + DATA + '[solve]\nsolver = "admm"\nrelaxation = "fast"\n', "relaxation must be a number"),
+    "starts without end": (MODEL + DATA + f"[solve]\nstarts = {2**62}\n", "starts must be a whole number >= 1 and <= 10,000"),
     "a checkpoint that is no path": (MODEL + DATA + '[solve]\nsolver = "dual_ascent"\ncheckpoint = 3\n', "checkpoint must be the path of a file"),
 }  # fmt: skip
 

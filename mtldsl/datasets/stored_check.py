@@ -13,7 +13,7 @@ _ENTRIES = 1 << 22
 def check_rows(arrays: dict[str, np.ndarray], n_tasks: int, n_features: int) -> None:
     """ValueError where sizes do not belong together, a pointer goes back or outside, or a value or label is not finite.
 
-    One pass over the files, in bounded memory: half a second a gigabyte where the system holds them already.
+    One pass over the files, in bounded memory: some 0.2 s a gigabyte where the system holds them already.
     """
     offsets, indptr, nnz = arrays["offsets"], arrays["indptr"], arrays["data"].size
     rows = indptr.size - 1
