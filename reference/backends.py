@@ -21,6 +21,9 @@ __all__ = ["solve"]
 #: What a backend calls its own time limit: it comes back with the point that it has.
 TIME_LIMITS = {"CLARABEL": "time_limit", "SCS": "time_limit_secs", "OSQP": "time_limit"}
 
+#: The share of the time that is left for the way back and for the certificate of that point.
+FOR_THE_PROOF = 0.1
+
 #: Where a problem's last solve ended, for backends that can go on from there.
 _ends: WeakKeyDictionary = WeakKeyDictionary()
 
@@ -40,7 +43,7 @@ def solve(problem: cp.Problem, *, solver: str, **options) -> None:
         raise stops.TimeIsUp
     request = REQUESTS[name](data, options) | {"start": _ends.get(problem, {}).get(name)}
     if np.isfinite(seconds):  # as a point in time, which is the same in all processes: there is a way to go
-        request["ends"] = TIME_LIMITS[name], time.monotonic() + seconds
+        request["ends"] = TIME_LIMITS[name], time.monotonic() + (1.0 - FOR_THE_PROOF) * seconds
     try:
         raw = ask(name, request, seconds)
     except queue.Empty:

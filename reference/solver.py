@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from math import inf
 from typing import ClassVar
 
 from mtldsl import stops
 from mtldsl.compile.normal_form import NormalForm
 
+from .backends import FOR_THE_PROOF
 from .compile import to_cvxpy
 from .label_graph import refusal
 from .metrics import missing_formula
@@ -57,8 +59,11 @@ class CvxpySolver:
         model = to_cvxpy(form, split=True)
         accuracy = max(min(ACCURACY[backends_to_try(model, backend)[0]], 0.01 * tol), TIGHTEST)
         while True:
+            left = stops.remaining()
             point = solve_reference(form, backend, accuracy=accuracy, max_iter=max_iter, model=model)
-            if watch(point) or accuracy <= TIGHTEST or stops.remaining() <= 0.0:
+            cut_short = left < inf and stops.remaining() <= 1.01 * FOR_THE_PROOF * left
+            point.stopped = "time_limit" if cut_short else ""
+            if watch(point) or accuracy <= TIGHTEST or cut_short:
                 return point
             accuracy = max(0.01 * accuracy, TIGHTEST)
 
