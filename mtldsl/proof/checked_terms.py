@@ -1,0 +1,161 @@
+"""The terms of a saved proof: formulas behind their maps and data. All numbers are Intervals."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import sparse
+
+from mtldsl.proof.canonical_data import DataArrays
+from mtldsl.proof.checked_functions import FUNCTIONS, NotChecked
+from mtldsl.proof.checked_labellings import LabelGraphPart, StructuredPart
+from mtldsl.proof.checked_losses import SCALAR_LOSSES, SquareRootPart, SumPart
+from mtldsl.proof.enclosures import Interval, product
+
+__all__ = ["FunctionTerm", "LossTerm", "Map"]
+
+
+class Map:
+    """x -> sum of coefficient * left @ x[block] @ right + offset."""
+
+    def __init__(self, described, exact: bool):
+        self.entries, self.shape, self.exact = described["entries"], tuple(described["shape"]), exact
+        self.offset = None if described.get("offset") is None else Interval.of(described["offset"], exact)
+
+    def forward(self, x) -> Interval:
+        total = None
+        for e in self.entries:
+            part = x[e["block"]]
+            part = part if e["left"] is None else product(e["left"], part)
+            part = part if e["right"] is None else product(part, e["right"])
+            part = part if e["coefficient"] == 1.0 else part * e["coefficient"]
+            total = part if total is None else total + part
+        total = total.broadcast(self.shape) if total.shape != self.shape else total
+        return total if self.offset is None else total + self.offset
+
+    def add_adjoint(self, Z: Interval, into) -> None:
+        for e in self.entries:
+            part = Z if e["left"] is None else product(e["left"].T, Z)
+            part = part if e["right"] is None else product(part, e["right"].T)
+            part = part if e["coefficient"] == 1.0 else part * e["coefficient"]
+            into[e["block"]] = into[e["block"]] + part
+
+    def picked(self):
+        """(block, coefficient, rows, columns) where the map picks rows and columns of one block, else None."""
+        if len(self.entries) != 1:
+            return None
+        (e,) = self.entries
+        rows, columns = _picks(e["left"]), _picks(None if e["right"] is None else e["right"].T)
+        return None if rows is None or columns is None else (e["block"], e["coefficient"], rows, columns)
+
+
+def _picks(factor):
+    """The positions that a matrix of one 1 a row picks, none twice; a slice for the identity, None for other matrices."""
+    if factor is None:
+        return slice(None)
+    dense = factor.toarray() if sparse.issparse(factor) else np.asarray(factor)
+    ones = ((dense == 1).sum(axis=1) == 1).all() and ((dense != 0).sum(axis=1) == 1).all()
+    where = dense.argmax(axis=1) if dense.size else np.zeros(0, int)
+    return where if ones and len(set(where.tolist())) == len(where) else None
+
+
+class LossTerm:
+    """A loss with its data: a part with formulas, behind the map and the inputs."""
+
+    def __init__(self, described, data: DataArrays, exact: bool):
+        self.map, self.data, self.intercepts = Map(described["map"], exact), data, described["intercepts"]
+        self.exact, self.word = exact, described["word"]
+        self.graph = self.word in ("clique_hinge", "pairwise_log_loss")
+        coefficients = Interval.of(described["coefficients"], exact)
+        if not (np.asarray(coefficients.low) > 0).all():
+            raise NotChecked(f"{self.word} with a coefficient that is not positive")
+        parameters, witness = described["parameters"], described.get("witness")
+        if self.word in SCALAR_LOSSES:
+
+            def number(x):
+                found = float(parameters[x]) if isinstance(x, str) else x
+                if not (0 < found < (1 if x == "q" else np.inf)):
+                    raise NotChecked(f"{self.word} with {x}={found:g}")
+                return Interval.of(found, exact)
+
+            self.part = SumPart(SCALAR_LOSSES[self.word](number), coefficients, data, exact)
+        elif self.word == "square_root_loss":
+            eps = Interval.of(max(float(parameters.get("eps", 0.0)), 0.0), exact)
+            self.part = SquareRootPart(eps, coefficients, data, exact)
+        elif self.word == "structured_hinge":
+            self.part = StructuredPart(parameters["metrics"], coefficients, data, exact, witness)
+        elif self.graph:
+            self.part = LabelGraphPart(self.word, parameters, coefficients, data, exact, witness)
+        else:
+            raise NotChecked(self.word)
+        y = data.targets
+        signs = (
+            self.word in ("hinge_loss", "squared_hinge_loss", "logistic_loss", "structured_hinge")
+            or self.graph
+        )
+        if (signs and not np.isin(y, (-1.0, 1.0)).all()) or (
+            self.word == "poisson_loss" and not (y >= 0).all()
+        ):
+            raise NotChecked(f"{self.word} with labels that it is not defined for")
+        if data.sample_weights is not None and not (data.sample_weights > 0).all():
+            raise NotChecked(f"{self.word} with a sample weight that is not positive")
+        multipliers = described["multipliers"]
+        size = len(data.targets)
+        self.u = Interval.of(
+            np.zeros(size) if self.graph else np.asarray(multipliers, float).reshape(size), exact
+        )
+
+    def scores(self, W: Interval) -> Interval:
+        """X_i w_i, flat."""
+        data = self.data
+        if self.graph or data.shared:
+            flat = product(data.inputs, W).T
+            kept = slice(None) if data.mask is None or self.graph else data.mask.T.ravel()
+            return flat.reshape(-1)[kept]
+        parts = [
+            product(data.inputs[a:b], W[:, i])
+            for i, (a, b) in enumerate(zip(data.offsets[:-1], data.offsets[1:], strict=True))
+        ]
+        return Interval(np.concatenate([p.low for p in parts]), np.concatenate([p.high for p in parts]))
+
+    def predictions(self, x) -> Interval:
+        z = self.scores(self.map.forward(x))
+        for name in self.intercepts:
+            z = z + x[name][0].repeat(self.data.counts)
+        return z
+
+    def add_adjoint(self, u: Interval, into) -> None:
+        data = self.data
+        if self.graph or data.shared:
+            if data.mask is not None and not self.graph:
+                full = u.like(np.zeros(data.mask.size))
+                u_table = full.with_entries(data.mask.T.ravel(), u)
+            else:
+                u_table = u
+            image = product(data.inputs.T, u_table.reshape(-1, data.inputs.shape[0]).T)
+        else:
+            ends = list(zip(data.offsets[:-1], data.offsets[1:], strict=True))
+            parts = [product(data.inputs[a:b].T, u[a:b]) for a, b in ends]
+            image = Interval(
+                np.stack([p.low for p in parts], axis=1), np.stack([p.high for p in parts], axis=1)
+            )
+        self.map.add_adjoint(image, into)
+        for name in self.intercepts:
+            into[name] = into[name] + u.sums(data.offsets[:-1]).reshape(1, -1)
+
+
+class FunctionTerm:
+    def __init__(self, described, exact: bool):
+        self.word, self.map = described["word"], Map(described["map"], exact)
+        if self.word not in FUNCTIONS:
+            raise NotChecked(self.word)
+        self.c = Interval.of(float(described["coefficient"]), exact)
+        if not self.c.low > 0:
+            raise NotChecked(f"{self.word} with a coefficient that is not positive")
+        self.part = FUNCTIONS[self.word](
+            {**described["parameters"], "word": self.word}, self.map.shape, exact
+        )
+        given = described["multipliers"]
+        self.v = Interval.of(
+            np.zeros(self.map.shape) if given is None else np.asarray(given, float).reshape(self.map.shape),
+            exact,
+        )
