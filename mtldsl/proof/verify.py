@@ -191,7 +191,9 @@ class _Check:
         ]
         self.losses, self.functions = [], []
         for described in proof["losses"]:
-            self._read(refused, self.losses, lambda d=described: LossTerm(d, self.data[d["data"]], self.exact))
+            self._read(
+                refused, self.losses, lambda d=described: LossTerm(d, self.data[d["data"]], self.exact)
+            )
         for described in proof["functions"]:
             if described["convex"]:
                 self._read(refused, self.functions, lambda d=described: FunctionTerm(d, self.exact))
