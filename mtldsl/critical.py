@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from mtldsl.compile.constants import best_constants
 from mtldsl.compile.from_tree import on_weights, to_normal_form
 from mtldsl.compile.normal_form import LossTerm, NormalForm
 from mtldsl.compile.structured_term import StructuredTerm
@@ -141,10 +142,7 @@ def _gradient_at_zero(form: NormalForm, typed: str):
     """(sum of the losses' gradients on every block at W = 0 and, where there are intercepts, at their optimum; the text of a loss of
     which that is one subgradient among several, or "").
     """
-    x = form.zeros()
-    for block in form.blocks:
-        if block.intercept_of is not None:
-            x[block.name][0] = _best_intercepts(form, block.name)
+    x = best_constants(form) or form.zeros()
     gradient, kinked = form.zeros(), ""
     for loss in form.losses:
         z = loss.predictions(x)
@@ -170,32 +168,3 @@ def _is_differentiable(loss: LossTerm, z: np.ndarray) -> bool:
         if np.abs(after - before).max() > 1e-4 * max(np.abs(before).max(), np.abs(after).max()):
             return False
     return True
-
-
-def _best_intercepts(form: NormalForm, name: str) -> np.ndarray:
-    """argmin over constants added to the predictions at W = 0, task by task: where the losses' slopes, which rise, sum to 0."""
-    from scipy.optimize import brentq
-
-    zeros = form.zeros()
-    sharing = [(loss, loss.predictions(zeros)) for loss in form.losses if name in loss.intercepts]
-    best = np.zeros(form.shapes[name][1])
-    for i in range(best.size):
-
-        def slope(b, i=i):
-            shift = np.zeros(best.size)
-            shift[i] = b
-            total = 0.0
-            for loss, z in sharing:
-                rows = slice(loss.tasks.offsets[i], loss.tasks.offsets[i + 1])
-                total += loss.gradient(z + np.repeat(shift, loss.tasks.counts))[rows].sum()
-            return total
-
-        if slope(-1e15) == slope(1e15):  # flat, as of rankings: any constant is as good
-            continue
-        low, high = -1.0, 1.0
-        while slope(low) > 0 and low > -1e15:
-            low *= 4.0
-        while slope(high) < 0 and high < 1e15:
-            high *= 4.0
-        best[i] = brentq(slope, low, high, xtol=1e-15, rtol=4 * np.finfo(float).eps)
-    return best

@@ -14,6 +14,7 @@ __all__ = ["AcceleratedGradient"]
 
 _RELAX = 0.97  # of the curvature estimate, every iteration: steps grow where the function is flatter
 _GROW = 1.5
+_LEAST = 1e-12  # of the estimate, relative to the curvature at the start: a function that is flat far out has none
 
 
 class AcceleratedGradient:
@@ -91,7 +92,7 @@ class AcceleratedGradient:
             y = x + beta * change
             y_images = [new + beta * (new - old) for new, old in zip(images, self.images, strict=True)]
             self.x, self.images, momentum = x, images, following
-            self.L *= _RELAX
+            self.L = max(_RELAX * self.L, _LEAST)
 
     def _step(self, y, y_images, slopes, gradient):
         while True:

@@ -13,6 +13,9 @@ __all__ = ["QuadraticSplitting"]
 
 _RELAXATION = 1.6
 _OFF_BALANCE = 4.0
+#: The penalty stays within this factor of the mean curvature on either side: where the quadratic is all but flat (losses of separable
+#: labels, far out), residuals balance at no penalty at all, and the next steps 1 / penalty would overflow.
+_FARTHEST = 1e9
 
 
 class QuadraticSplitting:
@@ -75,10 +78,10 @@ class QuadraticSplitting:
             if iteration > 1 and done(w, self.y, -self.apply(self.hessian, difference) - M * difference):
                 return
             if iteration >= balance_at and w_before is not None:
-                factor = self._factor(x, w, w_before)
+                penalty = np.clip(self.penalty * self._factor(x, w, w_before), 1.0 / _FARTHEST, _FARTHEST)
                 balance_at, interval = iteration + interval, int(1.5 * interval)
-                if not 1.0 / _OFF_BALANCE < factor < _OFF_BALANCE:
-                    self.penalty *= factor
+                if not 1.0 / _OFF_BALANCE < penalty / self.penalty < _OFF_BALANCE:
+                    self.penalty = float(penalty)
                     self._factorize()
                     anderson.reset()
                     s, w_before = w + self.y / (self.penalty * self.metric), None
