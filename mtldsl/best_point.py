@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from mtldsl.compile.constants import best_constants
 from mtldsl.compile.normal_form import Blocks, NormalForm
-from mtldsl.compile.structure_term import Structures
-from mtldsl.proof.certificate import Certificate
+from mtldsl.compile.structure_term import Structures, structure_terms
 from mtldsl.proof.stationarity import Stationarity
 from mtldsl.solvers.admm_points import dykstra
 
 __all__ = ["BestPoint", "Kept", "guesses"]
 
-#: What rounding leaves of an objective, relative to the terms that it is the sum of; and the share of tol up to which a constraint is met
-#: as good as exactly.
-_ROUNDING, _EXACTLY = 1e-13, 1e-3
+#: What rounding leaves of an objective, relative to the terms that it is the sum of.
+_ROUNDING = 1e-13
 
 
 @dataclass(frozen=True)
@@ -32,6 +30,7 @@ class Kept:
     stationarity: Stationarity | None = None
     duals: tuple = (None, None)  # multipliers of losses and functions that came with it
     is_guess: bool = False
+    rounding: float = 0.0  # of the certificate's numbers, `mtldsl.proof.rounding`
 
     @classmethod
     def guess(cls, form: NormalForm, blocks: Blocks) -> Kept:
@@ -40,13 +39,17 @@ class Kept:
         with np.errstate(over="ignore", invalid="ignore"):  # a guess may be far out
             return cls(blocks, form.value(blocks), form.violation(blocks), is_guess=True)
 
+    def copied(self) -> Kept:
+        """With blocks of its own: a solver may go on writing into those that it has shown."""
+        return replace(self, blocks={name: np.array(array) for name, array in self.blocks.items()})
+
     def is_stationary(self, tol: float) -> bool:
         return self.stationarity is not None and max(self.stationarity.residual, self.violation) <= tol
 
 
 class BestPoint:
     """`kept` is the best point so far; `lowest` the one with the lowest objective, feasible to tol, whatever is proven of it, and of a
-    convex model one that meets its constraints as good as exactly.
+    convex model one that meets its constraints exactly.
 
     Feasible to tol goes before infeasible; among infeasible ones the smaller violation counts. Among feasible ones it is the objective
     nearer to the bound: a point that misses a constraint by less than tol may lie below the optimum, and must not keep out one that meets
@@ -59,16 +62,19 @@ class BestPoint:
         self.kept = self.lowest = Kept(form.zeros(), np.inf, np.inf, is_guess=True)
 
     def offer(self, one: Kept, bound: float) -> None:
+        """Keep it where it is better, as a copy."""
         if not np.isfinite(one.objective):
             return
-        if one.violation <= (_EXACTLY * self.tol if self.convex else self.tol) and (
-            one.objective < self.lowest.objective
-        ):
-            self.lowest = one
-        if self._is_better(one, bound):
-            self.kept = one
-        if self.convex and self.lowest is not self.kept and self._is_better(self.lowest, bound):
-            self.kept = self.lowest  # the bound has risen above what was kept
+        allowed = 0.0 if self.convex else self.tol
+        is_lowest = one.violation <= allowed and one.objective < self.lowest.objective
+        is_better = self._is_better(one, bound)
+        if is_lowest or is_better:
+            one = one.copied()
+        self.lowest = one if is_lowest else self.lowest
+        self.kept = one if is_better else self.kept
+        # the bound may have risen above what was kept, which then owes its objective to what it misses of its constraints
+        if self.convex and self._is_better(self.lowest, bound):
+            self.kept = self.lowest
 
     def _is_better(self, one: Kept, bound: float) -> bool:
         kept = self.kept
@@ -82,9 +88,7 @@ class BestPoint:
             if one.stationarity is not None:  # of equal objectives, the more stationary point
                 rounding = _ROUNDING * one.stationarity.size
                 if abs(one.objective - kept.objective) <= rounding:
-                    return (
-                        kept.stationarity is None or one.stationarity.residual < kept.stationarity.residual
-                    )
+                    return kept.stationarity is None or one.stationarity.residual < kept.stationarity.residual
             return one.objective < kept.objective
         if kept.is_guess and one.objective == kept.objective:
             return not one.is_guess  # with its multipliers
@@ -99,19 +103,17 @@ class BestPoint:
         lies_below = self.lowest.objective < kept.objective - self.tol * max(size, abs(kept.objective))
         return self.lowest if lies_below and kept.violation <= self.tol else None
 
-    def certificate(self, form: NormalForm, bound: float, scale: float, note: str) -> Certificate:
-        kept = self.kept
-        return Certificate(
-            kept.objective, bound, kept.violation, scale, note, kept.stationarity, form.constant
-        )
-
 
 def guesses(form: NormalForm, start: Blocks | None, simple: bool) -> Iterator[Kept]:
-    """The warm start and, where asked for, zero and the best constants; those that miss constraints moved into them where sets of single
-    blocks allow it, and left out where not.
+    """The warm start and, where asked for, zero and the best constants; those that miss constraints also moved into the sets that bind
+    single blocks.
+
+    Where a penalty that is not convex has learned matrices of its own, zero says nothing: its log-determinants lie at their bounds there, far
+    below the point that is looked for.
     """
     points = [] if start is None else [start]
-    if simple:
+    learns = any(not (f.atom.convex or f.atom.separable) for f in structure_terms(form))
+    if simple and not learns:
         points.append(form.zeros())
         constants = best_constants(form)
         points += [] if constants is None else [constants]

@@ -192,7 +192,7 @@ class Problem:
             def run(start: Point | None) -> Outcome:
                 return drive(
                     solved, solver=solver, tol=tol, max_iter=max_iter, max_seconds=max_seconds,
-                    start=start, verbose=verbose, options=options,
+                    start=start, verbose=verbose, options=options, simple_guesses=start is first,
                 )  # fmt: skip
 
             outcome, rows = (

@@ -8,8 +8,8 @@ import pytest
 
 import mtldsl as mtl
 from mtldsl.compile.normal_form import FunctionTerm
-from mtldsl.drive import Watcher
 from mtldsl.solvers.solver import Point
+from mtldsl.watcher import Watcher
 from tests.models import MODELS, separate, shared
 
 
@@ -271,7 +271,7 @@ def test_a_point_below_the_optimum_does_not_keep_out_the_optimum():
     assert not watcher(Point({"W": np.array([[1 + 5e-7]])}, *multipliers, 1))
     assert watcher.certificate.relative_gap < -6e-7
     assert watcher(Point({"W": np.array([[1.0]])}, *multipliers, 2))
-    assert watcher.certificate.relative_gap == 0 and watcher.blocks["W"][0, 0] == 1.0
+    assert watcher.certificate.relative_gap == 0 and watcher.kept.blocks["W"][0, 0] == 1.0
 
 
 def test_interrupted_before_the_first_point_zero_is_certified(monkeypatch):

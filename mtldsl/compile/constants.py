@@ -34,7 +34,9 @@ def _best_of(form: NormalForm, name: str, sharing, x: Blocks) -> np.ndarray:
 
     def slopes(b: np.ndarray) -> np.ndarray:
         total = np.zeros(b.size)
-        with np.errstate(over="ignore", invalid="ignore"):  # exp of a far bracket: infinite is as good as large
+        with np.errstate(
+            over="ignore", invalid="ignore"
+        ):  # exp of a far bracket: infinite is as good as large
             for loss, z in zip(sharing, at, strict=True):
                 u = np.asarray(loss.gradient(z + np.repeat(b, loss.tasks.counts)))
                 total += np.add.reduceat(u, loss.tasks.offsets[:-1])

@@ -55,6 +55,8 @@ class Stationarity:
                where there is neither; and no less than the decreases of the matrices
     conditions what is missing of the first-order conditions with multipliers, term by term; None where `gradient` says it, or
                where a term has no exact prox
+    finite     by how much one of the steps of `mtldsl.proof.finite_steps` lowers the objective, relative to its size: more than the
+               tolerance asked for, and then the residual is no less; 0 where none does, or where nobody has looked
     """
 
     decreases: dict[str, float]
@@ -62,6 +64,7 @@ class Stationarity:
     residual: float
     size: float = 0.0  # of the terms that the objective is the sum of: what decreases are relative to
     conditions: dict[str, float] | None = None
+    finite: float = 0.0
 
     def __str__(self) -> str:
         said = []
@@ -73,6 +76,8 @@ class Stationarity:
         if self.conditions is not None:
             parts = [f"{name} {missing:.1e}" for name, missing in self.conditions.items()]
             said.append(f"missing of the first-order conditions: {', '.join(parts)}")
+        if self.finite > 0:
+            said.append(f"a step of a finite size brings {self.finite:.1e}")
         return f"{'; '.join(said)}; no global certificate"
 
 

@@ -14,7 +14,9 @@ __all__ = ["AcceleratedGradient"]
 
 _RELAX = 0.97  # of the curvature estimate, every iteration: steps grow where the function is flatter
 _GROW = 1.5
-_LEAST = 1e-12  # of the estimate, relative to the curvature at the start: a function that is flat far out has none
+_LEAST = (
+    1e-12  # of the estimate, relative to the curvature at the start: a function that is flat far out has none
+)
 
 
 class AcceleratedGradient:

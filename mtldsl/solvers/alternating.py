@@ -183,8 +183,10 @@ def _beginning(step, form: NormalForm, start: Point | None) -> tuple[Blocks, Str
     """Weights and matrices to begin with: those of a warm start, unless it says nothing.
 
     Weights that are zero, or all but, leave every matrix at its upper bound, which keeps them there: a path that begins so must
-    be able to leave.
+    be able to leave. A start that brings its matrices is taken at its word.
     """
+    if start is not None and start.structures is not None and not form.is_convex:
+        return start.blocks, start.structures
     structures = starting_matrices(form)
     if start is None or form.is_convex:
         return form.zeros() if start is None else start.blocks, structures

@@ -54,6 +54,11 @@ class ConcaveSpectrum(NoDual, Structure):
         """r'(x), elementwise; may be inf at 0."""
         raise NotImplementedError
 
+    @property
+    def kinks(self) -> tuple[float, ...]:
+        """Singular values at which the slope jumps down, zero aside."""
+        return ()
+
     def smoothed(self, eps: float) -> ConcaveSpectrum:
         """The same with this eps, or with one as near to it as the function allows."""
         return replace(self, eps=eps)

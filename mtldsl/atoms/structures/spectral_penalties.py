@@ -136,6 +136,10 @@ class CappedTraceNorm(ConcaveSpectrum):
     def examples(cls):
         return [cls(1.0), cls(0.5, 1e-2), cls(30.0)]
 
+    @property
+    def kinks(self):
+        return (float(np.sqrt(self.tau**2 - self.eps)),)
+
     def smoothed(self, eps):
         """As far as the cap leaves room: from eps = tau^2 on the penalty is a constant."""
         return replace(self, eps=min(eps, 0.25 * self.tau**2))
