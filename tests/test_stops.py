@@ -452,11 +452,11 @@ def test_no_bound_on_a_global_optimum_is_looked_for_past_the_time_limit(monkeypa
     tasks = shared(0, n=8)
     W = mtl.Weights(tasks)
     problem = mtl.minimize(mtl.absolute_loss(W, tasks) + mtl.log_rank(W, eps=0.01) + mtl.ridge(W))
-    monkeypatch.setattr("mtldsl.drive._QUICK_TO_BOUND", size)
+    monkeypatch.setattr("mtldsl.watcher._QUICK_TO_BOUND", size)
     solution = problem.solve(max_seconds=1e-3, tol=1e-13)
     assert solution.status == "time_limit" and np.isfinite(solution.dual_bound) == bounded
     assert bounded or solution.note == "stopped before a bound was computed"
-    monkeypatch.setattr("mtldsl.drive.dual_bound", deaf)
+    monkeypatch.setattr("mtldsl.watcher.dual_bound", deaf)
     started = time.monotonic()
     solution = problem.solve(max_seconds=3.0, tol=1e-2)
     assert time.monotonic() - started < 3 + SECONDS

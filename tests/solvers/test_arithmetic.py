@@ -7,11 +7,11 @@ import pytest
 
 import mtldsl as mtl
 from mtldsl.atoms.regularizers.norm import shrinkage
-from mtldsl.drive import Watcher
 from mtldsl.errors import ModelError, SolverError
 from mtldsl.solvers.admm_penalty import Balance
 from mtldsl.solvers.admm_phases import NewtonPhase
 from mtldsl.solvers.solver import Point, breakdowns
+from mtldsl.watcher import Watcher
 
 
 @pytest.mark.parametrize(
