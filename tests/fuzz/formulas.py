@@ -79,6 +79,12 @@ def rounding_of_objective(model: Model, blocks: dict) -> float:
         total += LONG(loss.coefficient) * 4 * max(changes)
     for p in model.penalties:
         image, size = evaluate(p.argument, blocks), _absolute(p.argument, blocks)
+        if p.word in (
+            "graph_laplacian",
+            "kronecker_ridge",
+        ):  # of a W that L takes to zero, all of W L is rounding
+            absolute = {name: np.abs(matrix) for name, matrix in p.options.items()}
+            total += LONG(p.coefficient) * LONG(64 * 2.0**-52) * PENALTIES[p.word](size, **absolute)
         plain = PENALTIES[p.word](image, **p.options)
         changes = []
         for _ in range(8):
