@@ -1,0 +1,35 @@
+"""Steps of a finite size from points at which the gradient is zero."""
+
+import numpy as np
+
+import mtldsl as mtl
+from mtldsl.proof.finite_steps import finite_steps
+from mtldsl.solvers.solver import Point
+from mtldsl.watcher import Watcher
+
+
+def above_the_cap():
+    """The least squares solution; the data hardly see one direction, whose singular value lies just above the cap."""
+    X = np.diag([1.0, 1e-3])
+    W = np.diag([100.0, 1.0005])
+    tasks = mtl.Tasks.shared(X, X @ W)
+    weights = mtl.Weights(tasks)
+    problem = mtl.minimize(mtl.squared_loss(weights, tasks) + mtl.capped_trace_norm(weights, 1.0, eps=1e-4))
+    return problem.form(), {"W": W}
+
+
+def test_a_kink_within_reach_is_seen_where_the_gradient_is_zero():
+    form, x = above_the_cap()
+    value, at = finite_steps(form, x, 1e-6)
+    assert value < 0.6 * form.value(x) and np.linalg.norm(at["W"] - x["W"]) <= 1.01e-2 * np.linalg.norm(
+        x["W"]
+    )
+    assert np.isclose(form.value(at), value)
+
+
+def test_such_a_point_is_not_called_stationary_and_the_lower_one_is_the_next_start():
+    form, x = above_the_cap()
+    watcher = Watcher(form, 1e-6, None, False)
+    assert watcher(Point(x, iteration=1))
+    assert not watcher.certificate.is_stationary(1e-6)
+    assert watcher.history[0]["residual"] > 0.1 and form.value(watcher.restart) < 0.6 * form.value(x)
