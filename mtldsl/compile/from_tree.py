@@ -13,7 +13,6 @@ from mtldsl.atoms.structures import Range
 from mtldsl.compile.label_graph_term import LabelGraphTerm
 from mtldsl.compile.normal_form import Block, Entry, FunctionTerm, LinearMap, LossTerm, NormalForm, picks
 from mtldsl.compile.radial_term import RadialTerm
-from mtldsl.compile.sizes import check_sizes
 from mtldsl.compile.structure_term import StructureTerm
 from mtldsl.compile.structured_term import StructuredTerm
 from mtldsl.errors import ModelError
@@ -180,7 +179,6 @@ def _positive(term: Term) -> str:
 def to_normal_form(objective: Objective, constraints: list[Constraint], typed: str) -> NormalForm:
     """The normal form at the parameters' present values."""
     check_convexity(objective)
-    check_sizes(objective)
     blocks = []
     used_in_loss = {p.weights for t in objective.terms if t.is_loss for p in t.argument.parts}
     for weights in weights_of(objective, constraints):

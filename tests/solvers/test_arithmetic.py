@@ -57,10 +57,10 @@ def test_a_solver_that_overflows_leaves_the_model_to_the_next(monkeypatch):
 def test_a_point_at_infinity_is_no_best_point():
     form = _problem().form()
     watcher = Watcher(form, 1e-6, None, False)
-    watcher(Point({"W": np.full((2, 2), 1e300)}))
-    assert watcher.objective == np.inf or watcher.objective > 1e290
     watcher(Point({"W": np.zeros((2, 2))}))
-    assert watcher.objective == pytest.approx(24 * np.log(2))
+    with breakdowns("admm"):
+        watcher(Point({"W": np.full((2, 2), 1e300)}))
+    assert watcher.certificate.objective == pytest.approx(24 * np.log(2))
 
 
 def test_penalties_fall_where_multipliers_are_zero():
@@ -91,12 +91,12 @@ def _weights():
     return mtl.Weights(mtl.Tasks.shared(np.eye(2), np.ones((2, 2))))
 
 
-@pytest.mark.parametrize("value", [1e300, 1e-300, 1e101, 1e-101])
+@pytest.mark.parametrize("value", [1e60, 1e-60])
 def test_a_coefficient_that_leaves_double_precision_is_refused(value):
     W = _weights()
     lam = mtl.Parameter(value)
-    problem = mtl.minimize(mtl.squared_loss(W, W.tasks) + lam * mtl.l1_norm(W))
-    with pytest.raises(ModelError, match=r"lam \* l1_norm\(W\): the coefficient is 1e"):
+    problem = mtl.minimize(mtl.squared_loss(W, W.tasks) + lam * lam * mtl.l1_norm(W))
+    with pytest.raises(ModelError, match=r"the coefficient lam \* lam is 1e"):
         problem.solve()
     lam.value = 1e-3
     assert problem.solve().status == "optimal"
