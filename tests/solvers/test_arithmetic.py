@@ -94,8 +94,9 @@ def _weights():
 @pytest.mark.parametrize("value", [1e60, 1e-60])
 def test_a_coefficient_that_leaves_double_precision_is_refused(value):
     W = _weights()
-    lam = mtl.Parameter(value)
+    lam = mtl.Parameter(1.0)
     problem = mtl.minimize(mtl.squared_loss(W, W.tasks) + lam * lam * mtl.l1_norm(W))
+    lam.value = value
     with pytest.raises(ModelError, match=r"the coefficient lam \* lam is 1e"):
         problem.solve()
     lam.value = 1e-3
