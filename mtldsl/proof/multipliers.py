@@ -8,12 +8,15 @@ import numpy as np
 
 from mtldsl.compile.normal_form import FunctionTerm, LossTerm, NormalForm, picks
 from mtldsl.compile.structured_term import StructuredTerm
-from mtldsl.proof.residual import ROUNDING, is_rounding, magnitudes, stationarity
+from mtldsl.proof.residual import ROUNDING, is_rounding, largest_share, magnitudes, stationarity
 
 __all__ = ["make_stationary", "shift_to_zero_sum"]
 
-#: rounds of least squares and clipping before a block is given up
-_ROUNDS = 12
+#: rounds of least squares and clipping before a block is given up, and those that need not halve the residual
+_ROUNDS, _PATIENCE = 12, 4
+
+#: numbers of a task's inputs up to which least squares take an orthogonal factorization
+_LARGE = 200_000
 
 
 def make_stationary(
@@ -179,12 +182,13 @@ def _solve_by_least_squares(form: NormalForm, block: str, u, v) -> None:
     t = eligible[0]
     loss = form.losses[t]
     low, high = loss.dual_interval()
-    watched = [block, *loss.intercepts]
-    for _ in range(_ROUNDS):
+    watched, before = [block, *loss.intercepts], np.inf
+    for round_ in range(_ROUNDS):
         residual, size = stationarity(form, u, v), magnitudes(form, u, v)
-        if all(is_rounding(residual[name], size[name], share=0.01) for name in watched):
+        worst = max(largest_share(residual[name], size[name]) for name in watched)
+        if worst <= 0.01 * ROUNDING or (round_ >= _PATIENCE and worst > 0.5 * before):
             return
-        dual = u[t].copy()
+        before, dual = worst, u[t].copy()
         for i, (a, b) in enumerate(pairwise(loss.tasks.offsets)):
             wanted = np.concatenate([residual[name][:, i] for name in watched])
             dual[a:b] -= _smallest_change(
@@ -196,7 +200,8 @@ def _solve_by_least_squares(form: NormalForm, block: str, u, v) -> None:
 def _smallest_change(X, n_intercepts: int, wanted, dual, low, high) -> np.ndarray:
     """argmin of sum (c_j / room_j)^2 over c with [X, 1]^T c = wanted: entries near an end of their interval move least.
 
-    Columns are scaled to length one first, or a feature of a large unit hides the others.
+    Columns are scaled to length one first, or a feature of a large unit hides the others. Large inputs go by their Gram matrix, less
+    exact a round, and the rounds refine it.
     """
     room = np.minimum(dual - low, high - dual)
     longest = np.max(room, initial=0.0, where=np.isfinite(room))
@@ -206,7 +211,11 @@ def _smallest_change(X, n_intercepts: int, wanted, dual, low, high) -> np.ndarra
     X = np.column_stack([X, *[np.ones(len(X)) for _ in range(n_intercepts)]])
     length = np.linalg.norm(X, axis=0)
     length[length == 0.0] = 1.0
+    weighted = X / length * room[free, None]
     change = np.zeros(dual.size)
-    weighted = (X / length * room[free, None]).T
-    change[free] = room[free] * np.linalg.lstsq(weighted, wanted / length, rcond=None)[0]
+    if weighted.size <= _LARGE:
+        change[free] = room[free] * np.linalg.lstsq(weighted.T, wanted / length, rcond=None)[0]
+    else:
+        shares = np.linalg.lstsq(weighted.T @ weighted, wanted / length, rcond=None)[0]
+        change[free] = room[free] * (weighted @ shares)
     return change

@@ -90,9 +90,15 @@ def _absolute_times(X, table) -> np.ndarray:
     return total
 
 
-def is_rounding(residual: np.ndarray, size: np.ndarray, share: float = 1.0) -> bool:
+def largest_share(residual: np.ndarray, size: np.ndarray) -> float:
+    """The largest entry of a residual beside the terms of its own sum; inf where one has none."""
+    shares = np.divide(np.abs(residual), size, out=np.where(residual == 0.0, 0.0, np.inf), where=size > 0)
+    return float(shares.max(initial=0.0))
+
+
+def is_rounding(residual: np.ndarray, size: np.ndarray) -> bool:
     """Whether every entry of a residual is rounding beside the terms of its own sum."""
-    return bool(np.all(np.abs(residual) <= share * ROUNDING * size))
+    return largest_share(residual, size) <= ROUNDING
 
 
 def payment(residual: np.ndarray, region: np.ndarray) -> float:
