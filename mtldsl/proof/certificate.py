@@ -118,7 +118,7 @@ def certify(
     objective = form.value(blocks) if structures is None else kept_value(form, blocks, structures)
     violation, scale = form.violation(blocks), objective_scale(form) if scale is None else scale
     proof = prove(form, blocks, loss_duals, function_duals) if bound_optimum else None
-    bound, note = (-np.inf, "") if proof is None else (proof.value, proof.note)
+    bound, note = (-np.inf, "") if proof is None else (float(proof.value), proof.note)
     rounding = 0.0
     if form.is_convex:
         if proof is not None and np.isfinite(bound):

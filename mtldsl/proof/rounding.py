@@ -27,7 +27,7 @@ def rounding_of(form: NormalForm, blocks: Blocks, proof: Bound, objective: float
         total += loss.magnitude(u, blocks)
     for f, v in zip(form.functions, proof.function_duals, strict=True):
         total += _of_function(f, v, f.map.forward(blocks))
-    return UNITS * np.finfo(float).eps * total if np.isfinite(total) else np.inf
+    return float(UNITS * np.finfo(float).eps * total) if np.isfinite(total) else np.inf
 
 
 def _of_function(f: FunctionTerm, v, image) -> float:
