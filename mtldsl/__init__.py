@@ -35,7 +35,7 @@ from mtldsl.tasks import Tasks
 
 if TYPE_CHECKING:
     from mtldsl.named_models import model, models
-    from mtldsl.proof.verify import verify_proof
+    from mtldsl.proof.checker.verify import verify_proof
 
 __version__ = "0.1.0"
 
@@ -47,7 +47,7 @@ def __getattr__(name: str):
 
         return getattr(named_models, name)
     if name == "verify_proof":
-        from mtldsl.proof.verify import verify_proof
+        from mtldsl.proof.checker.verify import verify_proof
 
         return verify_proof
     if name in ("datasets", "report"):

@@ -14,12 +14,21 @@ from scipy import sparse
 from mtldsl.memory import available_memory
 from mtldsl.reading import reading, regular_file
 
-__all__ = ["checked_csr", "read_archive", "read_array", "require_shapes"]
+__all__ = ["checked_csr", "npz_path", "read_archive", "read_array", "require_shapes"]
 
 _HEADERS: dict[tuple, Callable] = {
     (1, 0): np.lib.format.read_array_header_1_0,
     (2, 0): np.lib.format.read_array_header_2_0,
 }
+
+
+def npz_path(path: Path) -> Path:
+    """The path with the ending that an archive has.
+
+    >>> npz_path(Path("run.1")).name, npz_path(Path("run.npz")).name
+    ('run.1.npz', 'run.npz')
+    """
+    return path if path.suffix == ".npz" else path.with_name(path.name + ".npz")
 
 
 def read_archive(path, what: str = "an .npz file", names=None) -> dict[str, np.ndarray]:

@@ -207,9 +207,9 @@ def _explain(options) -> int:
 
 
 def _verify(options) -> int:
-    from mtldsl.proof.proof_file import read_proof
+    from mtldsl.proof.checker.proof_file import read_proof
+    from mtldsl.proof.checker.verify import verify_proof
     from mtldsl.proof.saved import same_model
-    from mtldsl.proof.verify import verify_proof
 
     data, other = [], []
     for path in options.data:

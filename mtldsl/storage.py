@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mtldsl.archives import read_archive
+from mtldsl.archives import npz_path, read_archive
 from mtldsl.atomic_files import atomic_file
 from mtldsl.atoms.metrics import Metric
 from mtldsl.errors import DataError, ModelError
@@ -36,9 +36,7 @@ def write_fields(path, fields: dict[str, object]) -> Path:
     A learned matrix is kept by its eigenvectors, so that the file needs memory linear in its side. DataError where the file cannot be
     written; one of that name is then left as it was.
     """
-    path = as_path(path, "path of a solution")
-    if path.suffix != ".npz":
-        path = path.with_name(path.name + ".npz")
+    path = npz_path(as_path(path, "path of a solution"))
     plain = dict(fields)
     arrays = {f"block:{name}": array for name, array in plain.pop("blocks").items()}
     arrays["coef"] = plain.pop("coef")
@@ -64,8 +62,7 @@ def write_fields(path, fields: dict[str, object]) -> Path:
 def read_fields(path) -> dict[str, object]:
     """What `write_fields` wrote. DataError for a file of another kind."""
     path = as_path(path, "path of a solution")
-    if not path.exists() and path.suffix != ".npz":
-        path = path.with_name(path.name + ".npz")
+    path = path if path.exists() else npz_path(path)
     typed = f"Solution.load({str(path)!r})"
     try:
         arrays = read_archive(path, "a saved solution")

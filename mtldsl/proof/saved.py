@@ -15,9 +15,9 @@ from mtldsl.compile.label_graph_term import LabelGraphTerm
 from mtldsl.compile.normal_form import Blocks, LinearMap, NormalForm
 from mtldsl.compile.structured_term import StructuredTerm
 from mtldsl.errors import ModelError
-from mtldsl.proof.canonical_data import DataArrays
 from mtldsl.proof.certificate import Certificate
-from mtldsl.proof.proof_file import write_proof
+from mtldsl.proof.checker.data_arrays import DataArrays
+from mtldsl.proof.checker.proof_file import write_proof
 
 __all__ = ["SolutionCertificate", "describe_form", "same_model", "save_proof"]
 

@@ -11,11 +11,12 @@ import pytest
 
 from mtldsl.atoms.function import REGISTRY, Loss, MatrixFunction, Regularizer, Set
 from mtldsl.atoms.losses import LabelGraphLoss, StructuredHinge
-from mtldsl.proof.canonical_data import DataArrays
-from mtldsl.proof.checked_functions import FUNCTIONS
-from mtldsl.proof.checked_labellings import LabelGraphPart, StructuredPart
-from mtldsl.proof.checked_losses import SCALAR_LOSSES, SquareRootPart, SumPart
-from mtldsl.proof.enclosures import Interval
+from mtldsl.proof.checker.data_arrays import DataArrays
+from mtldsl.proof.checker.functions import FUNCTIONS
+from mtldsl.proof.checker.interval import Interval
+from mtldsl.proof.checker.label_graph import LabelGraphPart
+from mtldsl.proof.checker.losses import SCALAR_LOSSES, SquareRootPart, SumPart
+from mtldsl.proof.checker.structured import StructuredPart
 from mtldsl.proof.rounding import UNITS
 from mtldsl.proof.saved import _parameters, _plain
 

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 import mtldsl as mtl
 from mtldsl import datasets
 from mtldsl.cli import main
 from mtldsl.errors import DataError, ModelError
 from mtldsl.problem_file import load_problem
-from mtldsl.proof.proof_file import read_proof, write_proof
+from mtldsl.proof.checker.proof_file import read_proof, write_proof
 from tests import models
 from tests.models import MODELS
 
@@ -314,6 +316,32 @@ def test_changed_hashes_are_refused(solved, tmp_path):
     proof["data"][0]["hashes"]["X"] = "0" * 64
     with pytest.raises(DataError, match=": X of data set 1 of 2 differs"):
         mtl.verify_proof(write_proof(tmp_path / "hash", proof, None), tasks_of(problem))
+
+
+def test_a_sparse_matrix_that_points_outside_itself_is_refused_before_it_is_followed(tmp_path):
+    X = sparse.random_array((30, 4), density=0.5, format="csr", random_state=0)
+    tasks = mtl.Tasks.shared(X, np.random.default_rng(0).normal(size=(30, 2)))
+    W = mtl.Weights(tasks)
+    problem = mtl.minimize(mtl.squared_loss(W, tasks) + mtl.l1_norm(W) + mtl.ridge(W[[0, 2], :]))
+    path = problem.solve().certificate.save(tmp_path / "sparse", data=True)
+    assert mtl.verify_proof(path).confirmed
+    with np.load(path) as stored:
+        arrays = dict(stored)
+    forged = [
+        name for name, array in arrays.items() if name == "data:0:X.indices" or _is_csr_part(arrays, name)
+    ]
+    assert len(forged) == 2
+    for name in forged:
+        changed = {**arrays, name: arrays[name] + 10**6}
+        np.savez(tmp_path / "forged.npz", **changed)
+        with pytest.raises(DataError, match="parts of the proof are missing or do not fit"):
+            mtl.verify_proof(tmp_path / "forged.npz")
+
+
+def _is_csr_part(arrays, name) -> bool:
+    """Whether an array holds the columns of a sparse matrix that the JSON describes."""
+    described = re.findall(r'"csr": \[\{"array": "a\d+"\}, \{"array": "(a\d+)"\}', str(arrays["json"]))
+    return name in described
 
 
 def test_where_intervals_are_too_wide_fractions_decide(tmp_path):

@@ -13,7 +13,7 @@ import mtldsl as mtl
 from mtldsl.atoms.function import REGISTRY, Loss, Set
 from mtldsl.atoms.losses import LabelGraphLoss
 from mtldsl.compile.normal_form import Entry, FunctionTerm, LinearMap
-from mtldsl.proof.checked_functions import FUNCTIONS
+from mtldsl.proof.checker.functions import FUNCTIONS
 from mtldsl.proof.saved import save_proof
 from tests import models
 

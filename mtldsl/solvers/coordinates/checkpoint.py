@@ -10,9 +10,11 @@ from pathlib import Path
 
 import numpy as np
 
+from mtldsl.archives import npz_path, read_archive
 from mtldsl.atomic_files import atomic_file, remove_leftovers
 from mtldsl.errors import DataError, SolverError
 from mtldsl.file_lock import sole_use
+from mtldsl.reading import reading
 
 __all__ = ["Checkpoint"]
 
@@ -26,9 +28,7 @@ class Checkpoint:
     """
 
     def __init__(self, path, identity: dict, every: float = 30.0):
-        self.path = Path(path)
-        if self.path.suffix != ".npz":
-            self.path = self.path.with_name(self.path.name + ".npz")
+        self.path = npz_path(Path(path))
         if not self.path.parent.is_dir():
             raise SolverError(
                 f"solve(checkpoint={str(path)!r}): there is no folder {str(self.path.parent)!r}; make it first"
@@ -55,10 +55,10 @@ class Checkpoint:
             return None
         typed = self.typed
         try:
-            with np.load(self.path, allow_pickle=False) as stored:
-                arrays = {name: stored[name] for name in stored.files}
-            found = dict(json.loads(str(arrays.pop("identity"))))
-        except Exception as error:  # what a damaged archive makes its readers raise is not to be listed
+            arrays = read_archive(self.path, "a checkpoint")
+            with reading(self.path, "a checkpoint"):
+                found = dict(json.loads(str(arrays.pop("identity"))))
+        except DataError as error:
             raise SolverError(
                 f"{typed}: not a checkpoint ({error}); delete it, or name another file"
             ) from error

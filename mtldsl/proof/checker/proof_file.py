@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
-import zlib
 from pathlib import Path
-from zipfile import BadZipFile
 
 import numpy as np
 from scipy import sparse
 
+from mtldsl.archives import checked_csr, npz_path, read_archive
 from mtldsl.atomic_files import atomic_file
 from mtldsl.errors import DataError
-from mtldsl.proof.canonical_data import DataArrays
+from mtldsl.proof.checker.data_arrays import DataArrays
+from mtldsl.reading import reading
+from mtldsl.values.path import as_path
 
 __all__ = ["FORMAT", "read_proof", "write_proof"]
 
@@ -26,9 +27,7 @@ _FIELDS = {
 
 def write_proof(path, proof: dict, data: list[DataArrays] | None) -> Path:
     """One file, written whole or not at all. Returns the path written."""
-    path = Path(path)
-    if path.suffix != ".npz":
-        path = path.with_name(path.name + ".npz")
+    path = npz_path(as_path(path, "path of a proof"))
     arrays: dict[str, np.ndarray] = {}
     text = json.dumps({"format": FORMAT, **_without_arrays(proof, arrays)}, allow_nan=True)
     for k, one in enumerate(data or []):
@@ -42,21 +41,10 @@ def read_proof(path) -> tuple[dict, list[DataArrays]]:
     """(the proof, the data that it holds itself). DataError for a file of another kind."""
     typed = f"verify({str(path)!r})"
     try:
-        with np.load(path, allow_pickle=False) as stored:
-            proof = json.loads(str(stored["json"]))
-            arrays = {name: stored[name] for name in stored.files if name != "json"}
-    except FileNotFoundError:
-        raise DataError(f"{typed}: there is no such file") from None
-    except (
-        KeyError,
-        ValueError,
-        OSError,
-        EOFError,
-        BadZipFile,
-        zlib.error,
-        RecursionError,
-        AttributeError,
-    ) as error:
+        arrays = read_archive(path, "a saved proof")
+        with reading(path, "a saved proof"):
+            proof = json.loads(str(arrays.pop("json")))
+    except DataError as error:
         raise DataError(f"{typed}: not a saved proof ({error})") from error
     if not isinstance(proof, dict) or proof.pop("format", None) != FORMAT:
         raise DataError(
@@ -141,8 +129,6 @@ def _with_arrays(value, arrays):
         if value.keys() == {"array"}:
             return arrays[value["array"]]
         if value.keys() == {"csr", "shape"}:
-            return sparse.csr_array(
-                tuple(_with_arrays(part, arrays) for part in value["csr"]), shape=tuple(value["shape"])
-            )
+            return checked_csr(*(_with_arrays(part, arrays) for part in value["csr"]), value["shape"])
         return {key: _with_arrays(item, arrays) for key, item in value.items()}
     return [_with_arrays(item, arrays) for item in value] if isinstance(value, list) else value

@@ -13,6 +13,8 @@ from functools import cached_property
 import numpy as np
 from scipy import sparse
 
+from mtldsl.archives import checked_csr
+
 __all__ = ["DataArrays"]
 
 
@@ -93,8 +95,8 @@ class DataArrays:
         if "X" in arrays:
             X = arrays["X"]
         else:
-            parts = arrays["X.data"], arrays["X.indices"], arrays["X.indptr"]
-            X = sparse.csr_array(parts, shape=tuple(int(k) for k in arrays["X.shape"]))
+            shape = tuple(int(k) for k in arrays["X.shape"])
+            X = checked_csr(arrays["X.data"], arrays["X.indices"], arrays["X.indptr"], shape)
         mask = arrays.get("labelled")
         return cls(
             X,

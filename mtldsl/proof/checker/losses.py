@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mtldsl.proof.enclosures import Interval, maximum, minimum, tighter
+from mtldsl.proof.checker.interval import Interval, maximum, minimum, tighter
 
 __all__ = ["SCALAR_LOSSES", "SquareRootPart", "SumPart"]
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
-from mtldsl.proof.canonical_data import DataArrays
-from mtldsl.proof.checked_functions import FUNCTIONS, NotChecked
-from mtldsl.proof.checked_labellings import LabelGraphPart, StructuredPart
-from mtldsl.proof.checked_losses import SCALAR_LOSSES, SquareRootPart, SumPart
-from mtldsl.proof.enclosures import Interval, product
+from mtldsl.proof.checker.data_arrays import DataArrays
+from mtldsl.proof.checker.functions import FUNCTIONS
+from mtldsl.proof.checker.interval import Interval, joined
+from mtldsl.proof.checker.label_graph import LabelGraphPart
+from mtldsl.proof.checker.losses import SCALAR_LOSSES, SquareRootPart, SumPart
+from mtldsl.proof.checker.not_checked import NotChecked
+from mtldsl.proof.checker.products import product
+from mtldsl.proof.checker.structured import StructuredPart
 
 __all__ = ["FunctionTerm", "LossTerm", "Map"]
 
@@ -115,7 +118,7 @@ class LossTerm:
             product(data.inputs[a:b], W[:, i])
             for i, (a, b) in enumerate(zip(data.offsets[:-1], data.offsets[1:], strict=True))
         ]
-        return Interval(np.concatenate([p.low for p in parts]), np.concatenate([p.high for p in parts]))
+        return joined(parts)
 
     def predictions(self, x) -> Interval:
         z = self.scores(self.map.forward(x))

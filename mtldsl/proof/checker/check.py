@@ -1,183 +1,20 @@
-"""A small independent checker of saved proofs: the objective at the point and the bound of the multipliers, in intervals that hold.
-
-It reads a file that `mtldsl.proof.saved` wrote and the data, and imports nothing of the solvers, the atoms or the compiler: its formulas
-are its own. Every number of the file is an exact real number here. What multipliers miss of the rules of duality (docs/mathematics.md,
-section 2) is put right in real numbers, of which enclosures are known: multipliers are moved into the domains of the conjugates,
-the residual of the stationarity equation is given to a term that takes it, and all are scaled into the dual balls. Where no term takes a
-residual it is paid for by max |<residual, x>| over a box, and the verdict says "for all weights up to ...".
-"""
+"""The two ends of what a saved proof proves: the objective at its point, and the bound of its multipliers, in intervals that hold."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 import numpy as np
 
-from mtldsl.errors import DataError, ProofError
-from mtldsl.proof.canonical_data import DataArrays
-from mtldsl.proof.checked_functions import NotChecked
-from mtldsl.proof.checked_terms import FunctionTerm, LossTerm
-from mtldsl.proof.enclosures import Interval
-from mtldsl.proof.proof_file import read_proof
-from mtldsl.proof.repairs import made_feasible
+from mtldsl.errors import ProofError
+from mtldsl.proof.checker.feasible import made_feasible
+from mtldsl.proof.checker.interval import Interval
+from mtldsl.proof.checker.not_checked import NotChecked
+from mtldsl.proof.checker.terms import FunctionTerm, LossTerm
+from mtldsl.proof.checker.verdict import Verdict
 
-__all__ = ["Verdict", "verify_proof"]
-
-#: products of numbers that the exact check makes at most
-_MOST_EXACT = 20_000_000
+__all__ = ["Check"]
 
 
-@dataclass
-class Verdict:
-    """What was found: the optimum lies in [low, high].
-
-    confirmed : the claim holds: a relative gap of at most the file's tol, at a point that violates nothing by more than tol
-    violation : an upper bound of what the (repaired) point still violates; `high` is then of the constraints relaxed by so much
-    region    : {block: B} where `low` is proven for entries of that block up to B (an array) in absolute value only
-    unchecked : words without a formula here: nothing is proven
-    """
-
-    model: str
-    low: float
-    high: float
-    confirmed: bool
-    claimed: dict
-    violation: float = 0.0
-    region: dict[str, np.ndarray] = field(default_factory=dict)
-    unchecked: list[str] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-    exact: bool = False
-
-    @property
-    def relative_gap(self) -> float:
-        size = max(abs(self.low), abs(self.high), float(self.claimed.get("scale", 0.0)), np.finfo(float).tiny)
-        return (self.high - self.low) / size if np.isfinite(self.high - self.low) else np.inf
-
-    def as_plain(self) -> dict:
-        """As JSON can hold it: infinite ends are None."""
-        low, high = (end if np.isfinite(end) else None for end in (self.low, self.high))
-        return {
-            "model": self.model, "low": low, "high": high, "confirmed": self.confirmed, "exact": self.exact,
-            "relative_gap": self.relative_gap if np.isfinite(self.relative_gap) else None, "violation": self.violation,
-            "region": {name: bound.tolist() for name, bound in self.region.items()}, "unchecked": self.unchecked,
-            "notes": self.notes, "claimed": self.claimed,
-        }  # fmt: skip
-
-    def __str__(self) -> str:
-        if self.unchecked:
-            return "\n".join([*(f"not checked: {what}" for what in self.unchecked), *self.notes])
-        said = [
-            f"optimum in [{_outward(self.low, -1)}, {_outward(self.high, 1)}], relative gap {self.relative_gap:.1e}"
-        ]
-        said += [
-            f"for all {name} with entries up to {_range(bound)} in absolute value"
-            for name, bound in self.region.items()
-        ]
-        if self.violation > 0:
-            said.append(
-                f"the point violates constraints by at most {self.violation:.1e}: the upper end is for the constraints relaxed by that"
-            )
-        said += self.notes
-        said.append("the claim is confirmed" if self.confirmed else "the claim is NOT confirmed")
-        return "\n".join(said)
-
-
-def _range(bound: np.ndarray) -> str:
-    least, most = float(np.min(bound)), float(np.max(bound))
-    return f"{least:.3g}" if least == most else f"bounds from {least:.3g} to {most:.3g}, an entry each"
-
-
-def _outward(x: float, side: int) -> str:
-    """15 digits, rounded away from the other end."""
-    text = f"{x:.15g}"
-    if np.isfinite(x) and side * float(text) < side * x:
-        text = f"{x:.17g}"
-    return text
-
-
-def verify_proof(path, *data, exact: bool = False) -> Verdict:
-    """Check a saved proof against the data: `Tasks`, `DataArrays` or a list of these; none where the proof holds its data.
-
-    exact: in rational numbers, for small problems
-
-    DataError where the file is not a proof, the data are not those that the proof is about (the message names the array), or `exact`
-    is asked of a large problem.
-
-    >>> import tempfile, pathlib
-    >>> import numpy as np
-    >>> import mtldsl as mtl
-    >>> rng = np.random.default_rng(0)
-    >>> X = rng.normal(size=(20, 3))
-    >>> tasks = mtl.Tasks.shared(X, X @ rng.normal(size=(3, 2)))
-    >>> W = mtl.Weights(tasks)
-    >>> solution = mtl.minimize(mtl.squared_loss(W, tasks) + 3 * mtl.trace_norm(W)).solve()
-    >>> path = solution.certificate.save(pathlib.Path(tempfile.mkdtemp()) / "proof.npz")
-    >>> verdict = mtl.verify_proof(path, tasks)
-    >>> verdict.confirmed, verdict.low <= solution.objective <= verdict.high + 1e-12
-    (True, True)
-    """
-    proof, stored = read_proof(path)
-    given = [DataArrays.of_tasks(one) if hasattr(one, "is_shared") else one for one in _flat(data)]
-    matched = _matched(proof, stored, given, path)
-    if exact:
-        work = sum(
-            one.inputs.shape[0] * one.inputs.shape[1] * max(1, proof["blocks"][0]["shape"][1])
-            for one in matched
-        )
-        if work > _MOST_EXACT:
-            raise DataError(
-                f"verify({str(path)!r}, exact=True): {work:,} products of rational numbers are too many (up to {_MOST_EXACT:,}); "
-                "leave out exact"
-            )
-    try:
-        with np.errstate(all="ignore"):  # an overflow is an infinite end, which is said
-            return _Check(proof, matched, exact).verdict()
-    except (
-        KeyError,
-        TypeError,
-        ValueError,
-        IndexError,
-        AttributeError,
-        ArithmeticError,
-        np.linalg.LinAlgError,
-    ) as error:
-        raise DataError(
-            f"verify({str(path)!r}): parts of the proof do not fit each other ({error})"
-        ) from error
-
-
-def _flat(data) -> list:
-    return [one for item in data for one in (item if isinstance(item, (list, tuple)) else [item])]
-
-
-def _matched(proof, stored, given, path) -> list[DataArrays]:
-    """The data of every entry of proof["data"]; DataError that names the array which differs."""
-    pool = [(one, one.hashes()) for one in [*given, *stored]]
-    found = []
-    for k, described in enumerate(proof["data"]):
-        wanted = described["hashes"]
-        fitting = [one for one, hashes in pool if hashes == wanted and one.shared == described["shared"]]
-        if not fitting:
-            if not pool:
-                raise DataError(
-                    f"verify({str(path)!r}): the proof does not hold its data; give the tasks, or a file with them "
-                    f"({', '.join(wanted)})"
-                )
-            nearest = max(
-                (hashes for _, hashes in pool), key=lambda h: sum(h.get(n) == v for n, v in wanted.items())
-            )
-            wrong = sorted(n for n in wanted.keys() | nearest.keys() if wanted.get(n) != nearest.get(n)) or [
-                "the layout"
-            ]
-            of = f" of data set {k + 1} of {len(proof['data'])}" if len(proof["data"]) > 1 else ""
-            raise DataError(
-                f"verify({str(path)!r}): {', '.join(wrong)}{of} differs from what the proof is about (SHA-256)"
-            )
-        found.append(fitting[0])
-    return found
-
-
-class _Check:
+class Check:
     def __init__(self, proof, data, exact: bool):
         self.proof, self.exact, self.data = proof, exact, data
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from mtldsl.proof.enclosures import Interval, maximum
+from mtldsl.proof.checker.interval import Interval, maximum
+from mtldsl.proof.checker.products import product
+from mtldsl.proof.checker.sets import Ball, EqualTo
 
 __all__ = ["made_feasible"]
 
@@ -33,10 +35,10 @@ def _held_exactly(x, sets):
             continue  # a constraint on several blocks at once
         W = x[name]
         plain = [k for k in own if _is_plain(sets[k].map)]
-        equations = [k for k in own if sets[k].part.__class__.__name__ == "_EqualTo"]
+        equations = [k for k in own if isinstance(sets[k].part, EqualTo)]
         sums = [k for k in equations if _is_column_sum(sets[k].map)]
         above = [k for k in plain if getattr(sets[k].part, "side", 0.0) > 0 and sets[k].part.cone]
-        balls = [k for k in plain if hasattr(sets[k].part, "radius")]
+        balls = [k for k in plain if isinstance(sets[k].part, Ball)]
         if sums and set(own) == {*sums, *above} and len(sums) == 1:
             (k,) = sums
             target = sets[k].part.bound.reshape(-1) / sets[k].map.entries[0]["coefficient"]
@@ -96,8 +98,6 @@ def _onto_kernel(W: Interval, map) -> Interval | None:
         return None
     A = e["left"] if e["left"] is not None else e["right"].T
     A = A.toarray() if hasattr(A, "toarray") else np.asarray(A, float)
-    from mtldsl.proof.enclosures import product
-
     a, V = W.like(A), W if e["left"] is not None else W.T
     gram = product(a, a.T)
     try:

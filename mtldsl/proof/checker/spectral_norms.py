@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from mtldsl.proof.enclosures import Interval, product
+from mtldsl.proof.checker.interval import Interval
+from mtldsl.proof.checker.products import product
 
 __all__ = ["least_eigenvalue", "spectral_norm", "trace_norm"]
 

@@ -1,0 +1,61 @@
+"""The checker's own formulas of regularizers and sets: what they cost at a point, and what a multiplier costs.
+
+A word's class is made of its parameters and the shape of its argument. It says, with W and Z Intervals that hold real matrices:
+
+value(W)     an enclosure, or an upper bound, of g(W); of a set 0
+violation(W) an upper bound of how far W is outside, of a set
+inside(Z)    a matrix near Z in the cone spanned by dom g*, as a real operation; `takes` the entries in which any change stays there
+gauge(Z)     an upper bound of the t >= 0 with Z in t dom g* (a norm's dual norm); 0 where dom g* is a cone
+conjugate(Z) an upper bound of g*(Z), for a Z that `inside` made and gauge allows
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mtldsl.proof.checker.interval import Interval
+from mtldsl.proof.checker.not_checked import NotChecked
+
+__all__ = ["Function", "positive"]
+
+
+class Function:
+    is_set = False
+    cone = False  # a set that holds every nonnegative multiple of its points
+    finite_dual = False  # the conjugate is finite everywhere
+    shrinks = False  # a set that holds t W for 0 <= t <= 1, W in it
+    short = None  # of a quadratic form: see `Quadratic`
+    degree = 1  # g*(t Z) <= t^degree g*(Z) for 0 <= t <= 1
+
+    def __init__(self, parameters, shape, exact: bool):
+        self.shape, self.exact = shape, exact
+        self.read(parameters)
+
+    def read(self, parameters):
+        pass
+
+    def number(self, x) -> Interval:
+        return Interval.of(x, self.exact)
+
+    @property
+    def takes(self) -> np.ndarray:
+        return np.ones(self.shape, dtype=bool)
+
+    def value(self, W) -> Interval:
+        return self.number(0.0)
+
+    def inside(self, Z) -> Interval:
+        return Z
+
+    def gauge(self, Z) -> Interval:
+        return self.number(0.0)
+
+    def conjugate(self, Z) -> Interval:
+        return self.number(0.0)
+
+
+def positive(x, what: str, least: float = 5e-324) -> float:
+    x = float(x)
+    if not (x >= least and np.isfinite(x)):
+        raise NotChecked(f"{what} of {x:g}")
+    return x

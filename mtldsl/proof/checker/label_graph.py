@@ -1,0 +1,122 @@
+"""The checker's own formulas of losses over graphs of labels; the proof brings random labellings as witnesses."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mtldsl.proof.checker.interval import Interval, maximum, tighter
+from mtldsl.proof.checker.not_checked import NotChecked
+from mtldsl.proof.checker.products import product
+
+__all__ = ["LabelGraphPart"]
+
+#: labels up to which all labellings are looked at
+_MOST_LABELS = 14
+#: tables that are held at once
+_TABLES = 2_000_000
+
+
+class LabelGraphPart:
+    """sum over samples i of w_i f(scores of sample i): `clique_hinge`, a maximum over labellings, or `pairwise_log_loss`, the
+    logarithm of a sum over them. Predictions are flat, entry after entry of the graph, each for all samples.
+    """
+
+    def __init__(self, word, parameters, coefficients: Interval, data, exact: bool, witness):
+        self.exact, self.is_hinge, self.witness = exact, word == "clique_hinge", witness
+        self.members = [tuple(clique) for clique in parameters["members"]]
+        self.K = int(parameters["n_labels"])
+        if self.K > _MOST_LABELS:
+            raise NotChecked(f"{word} over {self.K} labels, more than {_MOST_LABELS}")
+        self.truth = (data.targets.reshape(self.K, -1).T > 0).astype(np.int64)
+        n = len(self.truth)
+        own = None if data.sample_weights is None else data.sample_weights.reshape(self.K, -1)[0]
+        self.w = coefficients[0].broadcast((n,)) if own is None else Interval.of(own, exact) * coefficients[0]
+        costs = parameters.get("loss", "hamming")
+        self.costs = np.ones(self.K) if isinstance(costs, str) else np.asarray(costs, float)
+        if not (self.costs >= 0).all():
+            raise NotChecked(f"{word} with a cost below 0")
+        self.all = (np.arange(2**self.K)[:, None] >> np.arange(self.K)[::-1]) & 1
+
+    def indicators(self, labels) -> np.ndarray:
+        """(L, S): two columns a label, then 2^|c| a clique, 1 where a labelling chooses that entry."""
+        blocks = [np.stack([1 - labels[:, k], labels[:, k]], axis=1) for k in range(self.K)]
+        for clique in self.members:
+            number = np.zeros(len(labels), dtype=int)
+            for k in clique:
+                number = 2 * number + labels[:, k]
+            blocks.append((number[:, None] == np.arange(2 ** len(clique))).astype(int))
+        return np.concatenate(blocks, axis=1).astype(float)
+
+    def _table(self, flat: Interval) -> Interval:
+        return flat.reshape(-1, len(self.truth)).T
+
+    def value(self, z: Interval) -> Interval:
+        scores = self._table(z)
+        own = (scores * self.indicators(self.truth)).sum(axis=1)
+        total, step = z.like(0.0), max(1, _TABLES // len(self.all))
+        for first in range(0, len(self.truth), step):
+            part = slice(first, first + step)
+            all_scores = product(scores[part], self.indicators(self.all).T) - own[part].reshape(-1, 1)
+            if self.is_hinge:
+                wrong = self.all[None, :, :] != self.truth[part][:, None, :]
+                found = (
+                    all_scores
+                    + product(wrong.reshape(-1, self.K).astype(float), z.like(self.costs)).reshape(
+                        all_scores.shape
+                    )
+                ).max(axis=1)
+            else:
+                top = all_scores.like(all_scores.middle.max(axis=1))
+                found = (all_scores - top.reshape(-1, 1)).exp().sum(axis=1).log() + top
+            total = total + (found * self.w[part]).sum()
+        return total
+
+    def inside(self, u: Interval) -> Interval:
+        """The multipliers that the proof's random labellings stand for; u itself is not looked at."""
+        if self.witness is None:
+            raise NotChecked("a loss over a graph of labels: the proof brings no random labellings")
+        labels = np.asarray(self.witness["labels"], dtype=np.int64)
+        weights, starts = (
+            np.maximum(self.witness["weights"], 0.0),
+            np.asarray(self.witness["starts"], dtype=np.int64),
+        )
+        own, n = self.indicators(self.truth), len(self.truth)
+        self.promised = u.like(0.0)
+        lows, highs = [], []
+        for i in range(n):
+            rows = slice(int(starts[i]), int(starts[i + 1]))
+            chosen = labels[rows]
+            p = u.like(weights[rows])
+            if len(chosen):
+                p = p / maximum(p.sum(), 1.0)
+            mean = (
+                product((self.indicators(chosen) - own[i]).T, p)
+                if len(chosen)
+                else u.like(np.zeros(own.shape[1]))
+            )
+            mean = mean * self.w[i]
+            lows.append(mean.low)
+            highs.append(mean.high)
+            if len(chosen):
+                self.promised = self.promised + self._promise(i, chosen, p) * self.w[i]
+        return Interval(np.stack(lows).T.ravel(), np.stack(highs).T.ravel())
+
+    def shifted(self, u, i, total, alone):
+        return None  # no intercepts
+
+    def _promise(self, i: int, chosen, p: Interval) -> Interval:
+        """The expected cost of a random labelling; of a likelihood, its entropy."""
+        wrong = chosen != self.truth[i]
+        if self.is_hinge:
+            return (p * product(wrong.astype(float), p.like(self.costs))).sum()
+        each, where = np.unique(chosen, axis=0, return_inverse=True)
+        if len(each) < len(chosen):  # the same labelling twice is one
+            p = product(np.eye(len(each))[:, where.ravel()], p)
+        rest = maximum(1.0 - p.sum(), 0.0)
+        true = np.flatnonzero((each == self.truth[i]).all(axis=1))
+        if len(true):
+            p, rest = p.with_entries(true, p[true] + rest), rest * 0.0
+        return -(tighter(p, 0.0, 1.0).times_log().sum() + tighter(rest, 0.0, 1.0).times_log())
+
+    def conjugate(self, u: Interval, t: Interval) -> Interval:
+        return -self.promised * t

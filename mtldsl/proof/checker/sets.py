@@ -1,0 +1,106 @@
+"""The checker's own formulas of constraints."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mtldsl.proof.checker.function import Function, positive
+from mtldsl.proof.checker.interval import maximum
+from mtldsl.proof.checker.norms import L1, L21, Frobenius, Trace
+
+__all__ = ["AtLeast", "AtMost", "Ball", "EqualTo", "Simplex"]
+
+
+class Ball(Function):
+    is_set, finite_dual, shrinks = True, True, True
+
+    def read(self, parameters):
+        self.radius = self.number(positive(parameters["radius"], "a ball with a radius", 0.0))
+        self.of = {
+            "l1_ball": (L1, {}), "l21_ball": (L21, {}), "trace_norm_ball": (Trace, {}), "frobenius_ball": (Frobenius, {}),
+        }[parameters["word"]][0]({}, self.shape, self.exact)  # fmt: skip
+
+    def violation(self, W):
+        return maximum(self.of.value(W) - self.radius, 0.0)
+
+    def repaired(self, W):
+        size = self.of.value(W)
+        return W if size.high <= self.radius.low else W * (self.radius / maximum(size, self.radius))
+
+    def conjugate(self, Z):
+        return self.of.gauge(Z) * self.radius
+
+
+class Comparison(Function):
+    is_set = True
+    side = 0.0
+
+    def read(self, parameters):
+        bound = np.broadcast_to(np.asarray(parameters["bound"], float), self.shape)
+        self.there = np.isfinite(bound)
+        self.bound = self.number(np.where(self.there, bound, 0.0))
+        self.cone = not bound[self.there].any()
+
+    @property
+    def shrinks(self):
+        return self.cone or bool(np.all(np.asarray(self.bound.low * self.side <= 0)))
+
+    @property
+    def takes(self):
+        return np.zeros(self.shape, dtype=bool)
+
+    def inside(self, Z):
+        """Multipliers of W >= bound are <= 0, of W <= bound >= 0, and 0 where there is no bound."""
+        Z = -maximum(-Z, 0.0) if self.side > 0 else maximum(Z, 0.0)
+        return Z * self.there.astype(float)
+
+    def conjugate(self, Z):
+        return (Z * self.bound).sum()
+
+    def violation(self, W):
+        missing = (self.bound - W) * self.side
+        inside = (W.high <= self.bound.low) if self.side < 0 else (W.low >= self.bound.high)
+        outside = self.there & ~np.asarray(inside, bool)
+        return maximum(missing[outside], 0.0).max()
+
+    def repaired(self, W):
+        over = maximum((self.bound - W) * self.side, 0.0) * self.there.astype(float)
+        return W + over * self.side if over.high.any() else W
+
+
+class AtLeast(Comparison):
+    side = 1.0
+
+
+class AtMost(Comparison):
+    side = -1.0
+
+
+class EqualTo(Comparison):
+    finite_dual = True
+    shrinks = property(lambda self: self.cone)
+    takes = Function.takes
+
+    def inside(self, Z):
+        return Z
+
+    def violation(self, W):
+        return abs(W - self.bound).max()
+
+
+class Simplex(Function):
+    is_set, finite_dual = True, True
+
+    def read(self, parameters):
+        self.total = self.number(positive(parameters.get("total", 1.0), "a simplex with a total"))
+
+    def violation(self, W):
+        return maximum(maximum(-W, 0.0).max(), abs(W.sum(axis=0) - self.total).max())
+
+    def repaired(self, W):
+        W = maximum(W, 0.0)
+        sums = W.sum(axis=0)
+        return W * (self.total / sums).reshape(1, -1) if (sums.low > 0).all() else W
+
+    def conjugate(self, Z):
+        return Z.max(axis=0).sum() * self.total

@@ -1,0 +1,77 @@
+"""What a check of a saved proof found."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+__all__ = ["Verdict"]
+
+
+@dataclass
+class Verdict:
+    """What was found: the optimum lies in [low, high].
+
+    confirmed : the claim holds: a relative gap of at most the file's tol, at a point that violates nothing by more than tol
+    violation : an upper bound of what the (repaired) point still violates; `high` is then of the constraints relaxed by so much
+    region    : {block: B} where `low` is proven for entries of that block up to B (an array) in absolute value only
+    unchecked : words without a formula here: nothing is proven
+    """
+
+    model: str
+    low: float
+    high: float
+    confirmed: bool
+    claimed: dict
+    violation: float = 0.0
+    region: dict[str, np.ndarray] = field(default_factory=dict)
+    unchecked: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    exact: bool = False
+
+    @property
+    def relative_gap(self) -> float:
+        size = max(abs(self.low), abs(self.high), float(self.claimed.get("scale", 0.0)), np.finfo(float).tiny)
+        return (self.high - self.low) / size if np.isfinite(self.high - self.low) else np.inf
+
+    def as_plain(self) -> dict:
+        """As JSON can hold it: infinite ends are None."""
+        low, high = (end if np.isfinite(end) else None for end in (self.low, self.high))
+        return {
+            "model": self.model, "low": low, "high": high, "confirmed": self.confirmed, "exact": self.exact,
+            "relative_gap": self.relative_gap if np.isfinite(self.relative_gap) else None, "violation": self.violation,
+            "region": {name: bound.tolist() for name, bound in self.region.items()}, "unchecked": self.unchecked,
+            "notes": self.notes, "claimed": self.claimed,
+        }  # fmt: skip
+
+    def __str__(self) -> str:
+        if self.unchecked:
+            return "\n".join([*(f"not checked: {what}" for what in self.unchecked), *self.notes])
+        said = [
+            f"optimum in [{_outward(self.low, -1)}, {_outward(self.high, 1)}], relative gap {self.relative_gap:.1e}"
+        ]
+        said += [
+            f"for all {name} with entries up to {_range(bound)} in absolute value"
+            for name, bound in self.region.items()
+        ]
+        if self.violation > 0:
+            said.append(
+                f"the point violates constraints by at most {self.violation:.1e}: the upper end is for the constraints relaxed by that"
+            )
+        said += self.notes
+        said.append("the claim is confirmed" if self.confirmed else "the claim is NOT confirmed")
+        return "\n".join(said)
+
+
+def _range(bound: np.ndarray) -> str:
+    least, most = float(np.min(bound)), float(np.max(bound))
+    return f"{least:.3g}" if least == most else f"bounds from {least:.3g} to {most:.3g}, an entry each"
+
+
+def _outward(x: float, side: int) -> str:
+    """15 digits, rounded away from the other end."""
+    text = f"{x:.15g}"
+    if np.isfinite(x) and side * float(text) < side * x:
+        text = f"{x:.17g}"
+    return text
