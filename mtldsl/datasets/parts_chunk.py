@@ -10,6 +10,7 @@ from scipy import sparse
 from mtldsl.errors import DataError
 from mtldsl.tasks.ids import labels_of
 from mtldsl.tasks.inputs import as_design, as_rows, as_targets
+from mtldsl.values.names import plain
 from mtldsl.values.number import as_whole, quoted
 
 __all__ = ["Chunk", "hash_columns", "of_arrays"]
@@ -17,11 +18,11 @@ __all__ = ["Chunk", "hash_columns", "of_arrays"]
 
 @dataclass(frozen=True, eq=False)
 class Chunk:
-    """Checked rows: finite inputs (n, d) as CSR, labels (NaN: none), and the task names[codes[k]] of row k."""
+    """Checked rows: finite inputs (n, d) as CSR, labels (NaN: none), and the task ids[codes[k]] of row k."""
 
     X: sparse.csr_array
     y: np.ndarray
-    names: list[str]
+    ids: list  # numbers and text as they are, what else there is as (text, type)
     codes: np.ndarray
     where: str  # for messages
     first_row: int  # place of the first row within its part
@@ -43,15 +44,17 @@ def of_arrays(X, y, ids, where: str, first_row: int = 0, features=None) -> Chunk
         ids, codes = labels_of(ids, y.size)
     except DataError as error:
         raise DataError(f"{where}: {error}") from None
-    names_of_ids = [str(one) for one in ids]
-    if len(set(names_of_ids)) < len(ids):  # names are all that the disk keeps of ids
-        twice = next(name for name in names_of_ids if names_of_ids.count(name) > 1)
-        raise DataError(
-            f"{where}: task_ids: two different ids are both printed as {twice!r}; write ids that differ as text"
-        )
+    ids = [_kept(plain(one)) for one in ids]
     if X.dtype not in (np.float64, np.float32):  # scipy has no sparse matrices of float16
         X = X.astype(float)
-    return Chunk(sparse.csr_array(X), y, names_of_ids, codes, where, first_row, True, features or names)
+    return Chunk(sparse.csr_array(X), y, ids, codes, where, first_row, True, features or names)
+
+
+def _kept(one):
+    """An id in a form that JSON keeps, with its type: 1 of one chunk and "1" of another stay two tasks."""
+    if isinstance(one, bool | int | float | str):
+        return one
+    return str(one), type(one).__name__
 
 
 def hash_columns(X, n_columns: int):

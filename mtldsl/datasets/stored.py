@@ -22,6 +22,7 @@ from mtldsl.reading import reading
 from mtldsl.tasks import Tasks
 from mtldsl.tasks.names import as_names, numbered
 from mtldsl.tasks.stacked import csr_of
+from mtldsl.values.names import distinct_texts
 from mtldsl.values.number import as_whole, quoted
 from mtldsl.values.option import as_flag
 from mtldsl.values.path import as_path
@@ -127,15 +128,15 @@ def store(
                 part = finished_part(spool, number, signature) if files is not None else None
                 done.append(part or write_part(spool, number, signature, read(), **options))
                 advance(files is not None)
-        names, columns, found = _combined(done, n_features)
+        ids, columns, found = _combined(done, n_features)
         if found is None:
             numbered("x", columns)  # refused before the rows are placed
         with _shown(progress, "placing rows", sum(sum(part.rows) for part in done)) as advance:
-            arrays = place(done, folder, names, columns, dtype, advance)
+            arrays = place(done, folder, ids, columns, dtype, advance)
         about = {
             "format": "mtldsl stored tasks",
             "version": _VERSION,
-            "task_names": names,
+            "task_names": _names(ids),
             "feature_names": found,
             "n_features": columns,
             "hashed": hashed,
@@ -239,23 +240,28 @@ def _is_there(folder: Path, spool: Path, signatures) -> bool:
     return False
 
 
-def _combined(parts: list[Part], n_features) -> tuple[list[str], int, list[str] | None]:
-    """Tasks in order of first appearance, the number of columns and their names; DataError where parts do not go together."""
+def _combined(parts: list[Part], n_features) -> tuple[list, int, list[str] | None]:
+    """Ids of tasks in order of first appearance, the number of columns and their names; DataError where parts do not go together."""
     read = [part.columns for part in parts if part.columns is not None]
     if not read:
         raise DataError("store: there is no row in these parts; at least one is needed")
     columns = read[0]
     for other in read:
         columns = columns.with_those_of(other, n_features)
-    labelled: dict[str, int] = {}
+    labelled: dict = {}
     for part in parts:
-        for name, rows in zip(part.names, part.rows, strict=True):
-            labelled[name] = labelled.get(name, 0) + rows
-    for name, rows in labelled.items():
+        for one, rows in zip(part.ids, part.rows, strict=True):
+            labelled[one] = labelled.get(one, 0) + rows
+    for name, rows in zip(_names(labelled), labelled.values(), strict=True):
         if not rows:
             raise DataError(f"task {name!r} has no labelled row; leave the task out, or give it data")
     n = n_features or columns.n
     return list(labelled), n, columns.features if n == columns.n else None
+
+
+def _names(ids) -> list[str]:
+    """Those that `Tasks.grouped` gives them."""
+    return distinct_texts([one if isinstance(one, tuple) else (str(one), type(one).__name__) for one in ids])
 
 
 def _nothing(count) -> None:

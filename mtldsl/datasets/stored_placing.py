@@ -25,13 +25,13 @@ _INT32 = np.iinfo(np.int32).max
 
 
 def place(
-    parts: list[Part], folder: Path, names: list[str], n_columns: int, dtype, advance
+    parts: list[Part], folder: Path, ids: list, n_columns: int, dtype, advance
 ) -> dict[str, list]:
     """Writes the arrays; returns {name: [dtype, length]}. `advance(rows)` is told of the rows that are done."""
-    order = {name: i for i, name in enumerate(names)}
-    rows, entries = np.zeros(len(names), dtype=np.int64), np.zeros(len(names), dtype=np.int64)
+    order = {one: i for i, one in enumerate(ids)}
+    rows, entries = np.zeros(len(ids), dtype=np.int64), np.zeros(len(ids), dtype=np.int64)
     for part in parts:
-        at = [order[name] for name in part.names]
+        at = [order[one] for one in part.ids]
         np.add.at(rows, at, part.rows)
         np.add.at(entries, at, part.entries)
     n, size = int(rows.sum()), int(entries.sum())
@@ -49,7 +49,7 @@ def place(
     first_row = 0
     try:
         for part in parts:
-            at = np.array([order[name] for name in part.names], dtype=np.int64)
+            at = np.array([order[one] for one in part.ids], dtype=np.int64)
             for batch in _batches(part):
                 codes = at[batch["codes"]] if at.size else batch["codes"]
                 _place(batch, codes, batch["rows"] + first_row, files, row_at, entry_at)
@@ -70,10 +70,10 @@ def place(
     pointers.close()
     del lengths
     (folder / "lengths.npy").unlink()
-    offsets = _Array(folder / "offsets.npy", np.dtype(np.int64), len(names) + 1)
+    offsets = _Array(folder / "offsets.npy", np.dtype(np.int64), len(ids) + 1)
     offsets.write(0, np.concatenate([[0], np.cumsum(rows)]))
     offsets.close()
-    kinds |= {"indptr": (pointer, n + 1), "offsets": (np.dtype(np.int64), len(names) + 1)}
+    kinds |= {"indptr": (pointer, n + 1), "offsets": (np.dtype(np.int64), len(ids) + 1)}
     return {name: [kinds[name][0].name, kinds[name][1]] for name in ARRAYS}
 
 

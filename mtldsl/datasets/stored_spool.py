@@ -21,7 +21,7 @@ __all__ = ["Columns", "Part", "finished_part", "read_rows", "write_json", "write
 
 _FIELDS = ("codes", "y", "rows", "lengths", "indices", "data")
 #: another layout of the spool, or another meaning of a column, is another number
-_VERSION = 1
+_VERSION = 2
 
 
 @dataclass(frozen=True)
@@ -49,10 +49,10 @@ class Columns:
 
 @dataclass
 class Part:
-    """What is known of a finished part. `rows` and `entries` count those with a label, task after task of `names`."""
+    """What is known of a finished part. `rows` and `entries` count those with a label, task after task of `ids`."""
 
     signature: dict
-    names: list[str]
+    ids: list
     rows: list[int]
     entries: list[int]
     n_read: int  # rows, with those without a label
@@ -66,6 +66,7 @@ def finished_part(folder: Path, number: int, signature: dict) -> Part | None:
     try:
         part = Part(**json.loads((folder / f"{number:05d}.json").read_text(encoding="utf-8")))
         part.columns = part.columns and Columns(**part.columns)
+        part.ids = [tuple(one) if isinstance(one, list) else one for one in part.ids]
         part.path = folder / f"{number:05d}.rows"
         same = part.signature == _signed(signature) and part.path.stat().st_size == part.n_bytes
     except (OSError, ValueError, TypeError):
@@ -80,7 +81,7 @@ def write_part(
     path, record = folder / f"{number:05d}.rows", folder / f"{number:05d}.json"
     with writing(record):
         record.unlink(missing_ok=True)
-    codes: dict[str, int] = {}
+    codes: dict = {}
     rows, entries = [], []
     n_read, columns = 0, None
     with new_file(path) as file:
@@ -88,7 +89,7 @@ def write_part(
             its = Columns(chunk.X.shape[1], chunk.exact, chunk.features and list(chunk.features), chunk.where)
             its = Columns(hashed, True, None, chunk.where) if hashed else its
             columns = (columns or its).with_those_of(its, n_features)
-            at = np.array([codes.setdefault(name, len(codes)) for name in chunk.names], dtype=np.int32)
+            at = np.array([codes.setdefault(one, len(codes)) for one in chunk.ids], dtype=np.int32)
             arrays = _arrays(chunk, at, hashed, dtype)
             rows = _added(rows, np.bincount(arrays["codes"], minlength=len(codes)))
             entries = _added(

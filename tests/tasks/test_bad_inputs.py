@@ -374,9 +374,25 @@ def test_ids_that_print_alike_are_two_tasks(ids, tmp_path):
     assert again.score(tasks) == solution.score(tasks)
 
 
-def test_stored_ids_that_print_alike_are_refused(tmp_path):
-    with pytest.raises(DataError, match="two different ids are both printed as '1'"):
-        mtl.datasets.store(iter([(X, V, [1, "1", 1, "1"])]), tmp_path / "there")
+@pytest.mark.parametrize(
+    "ids",
+    [
+        [1, "1", 1, "1"],
+        [1, 1, "1", "1"],
+        [1, 1.0, "1", 2**70],
+        [True, "True", 1, 1.0],
+        [np.datetime64("2020-01-01"), "2020-01-01", np.datetime64("2020-01-01"), "b"],
+    ],
+)
+@pytest.mark.parametrize("size", [1, 2, 4])
+def test_stored_ids_are_told_apart_as_in_one_table(ids, size, tmp_path):
+    """Also where they come in different chunks."""
+    tasks = Tasks.grouped(X, V, ids)
+    chunks = ((X[a : a + size], V[a : a + size], ids[a : a + size]) for a in range(0, 4, size))
+    there = mtl.datasets.store(chunks, tmp_path / "there")
+    assert there.task_names == tasks.task_names
+    np.testing.assert_array_equal(there.targets, tasks.targets)
+    np.testing.assert_array_equal(there.stacked.toarray(), np.concatenate(tasks.inputs))
 
 
 @pytest.mark.parametrize("name", VALUES)
