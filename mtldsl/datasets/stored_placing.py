@@ -24,9 +24,7 @@ _BYTES = 1 << 24
 _INT32 = np.iinfo(np.int32).max
 
 
-def place(
-    parts: list[Part], folder: Path, ids: list, n_columns: int, dtype, advance
-) -> dict[str, list]:
+def place(parts: list[Part], folder: Path, ids: list, n_columns: int, dtype, advance) -> dict[str, list]:
     """Writes the arrays; returns {name: [dtype, length]}. `advance(rows)` is told of the rows that are done."""
     order = {one: i for i, one in enumerate(ids)}
     rows, entries = np.zeros(len(ids), dtype=np.int64), np.zeros(len(ids), dtype=np.int64)
