@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from mtldsl import stops
+from mtldsl.compile.centred import moved
 from mtldsl.compile.choose import LAST, candidates, fast_candidates, get_solver, refusal
 from mtldsl.compile.normal_form import Blocks, NormalForm
-from mtldsl.compile.structure_term import Structures, learned_matrices
+from mtldsl.compile.structure_term import Structures, kept_value, learned_matrices
 from mtldsl.errors import InfeasibleError, ModelError, SolverError
 from mtldsl.memory import memory_errors
 from mtldsl.proof.certificate import Certificate
@@ -19,7 +20,7 @@ from mtldsl.threads import fitting_blas_threads
 from mtldsl.values.number import quoted
 from mtldsl.watcher import Watcher
 
-__all__ = ["Outcome", "drive"]
+__all__ = ["Outcome", "as_typed", "drive"]
 
 #: the reference is tried after a fast solver stalls only up to this many scalars of data and unknowns
 _SMALL_ENOUGH_FOR_REFERENCE = 200_000
@@ -137,6 +138,32 @@ def drive(
         kept.blocks, watcher.certificate, status, watcher.solver, reason, watcher.seconds, iterations,
         watcher.history, watcher.last_point, kept.structures, watcher.duals, watcher.left == "interrupted" or stops.pending(),
     )  # fmt: skip
+
+
+def as_typed(outcome: Outcome, form: NormalForm, lacking: Blocks, tol: float) -> Outcome:
+    """What came out of a drive of labels moved to zero (`compile.centred`), in the units typed.
+
+    An intercept beside labels of 1e15 is a multiple of 1/8 in float64: the objective is that of the intercepts as they are returned, not
+    of those found, and what they do not reach is not called optimal.
+    """
+    if not lacking:
+        return outcome
+    blocks = moved(outcome.blocks, lacking)
+    rounded = moved(blocks, lacking, -1.0)  # exactly: the two are close to each other
+    known = outcome.structures
+    certificate = replace(
+        outcome.certificate,
+        objective=form.value(rounded) if known is None else kept_value(form, rounded, known),
+        violation=form.violation(rounded),
+    )
+    status = outcome.status
+    if status == "optimal" and not certificate.within(tol):
+        status = "stalled"
+        certificate = replace(
+            certificate,
+            note="beside labels so far from zero float64 has no intercepts that are close enough: take their mean off the labels",
+        )
+    return replace(outcome, blocks=blocks, certificate=certificate, status=status)
 
 
 def _ended(form: NormalForm, name: str, watcher: Watcher, status: str) -> str:

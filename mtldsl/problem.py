@@ -19,7 +19,7 @@ from mtldsl.compile.from_tree import (
 )
 from mtldsl.compile.label_graph_term import LabelDual
 from mtldsl.compile.normal_form import NormalForm
-from mtldsl.drive import Outcome, drive
+from mtldsl.drive import Outcome, as_typed, drive
 from mtldsl.errors import ModelError
 from mtldsl.explanation import Explanation
 from mtldsl.language.constraint import Constraint
@@ -200,7 +200,7 @@ class Problem:
                 if starts == 1
                 else from_several_starts(solved, starts, random_state, run, first)
             )
-            outcome.blocks = moved(outcome.blocks, lacking)
+            outcome = as_typed(outcome, solved, lacking, tol)
             solution = self._solution(form, outcome, tol)
             solution.starts, solution.interrupted = rows, outcome.interrupted or stops.pending()
             self._last = solution

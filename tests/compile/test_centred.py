@@ -11,6 +11,7 @@ RNG = np.random.default_rng(0)
 X = RNG.normal(size=(40, 3))
 SIGNAL = X @ RNG.normal(size=(3, 2)) + RNG.normal(size=(40, 2))
 FAR = ["squared_loss", "sum_of_squares", "absolute_loss", "quantile_loss", "huber_loss", "square_root_loss"]
+KINKED = ["absolute_loss", "quantile_loss"]
 
 
 def problem(Y, loss="squared_loss", intercept=True):
@@ -39,7 +40,8 @@ def test_the_optimum_of_the_signal_is_found(loss):
     """Offsets that are powers of two leave the labels' last digits as they are: the two optima are equal."""
     signal = np.round(SIGNAL * 2**8) / 2**8
     truth = problem(signal, loss).solve(tol=1e-7)
-    offset = np.array([2.0**40, -(2.0**33)])
+    # the rounding of an intercept counts once where the loss has a kink, and squared where it has none
+    offset = np.array([2.0**24, -(2.0**20)] if loss in KINKED else [2.0**40, -(2.0**33)])
     found = problem(signal + offset, loss).solve(tol=1e-7)
     assert truth.status == found.status == "optimal"
     assert found.objective == pytest.approx(truth.objective, rel=3e-7)
@@ -84,3 +86,30 @@ def test_missing_labels_weights_and_separate_inputs():
         found.append(mtl.minimize(mtl.squared_loss(W, tasks) + 0.3 * mtl.l1_norm(W)).solve(tol=1e-8))
     assert [s.status for s in found] == ["optimal", "optimal"]
     assert found[0].objective == pytest.approx(found[1].objective, rel=3e-8)
+
+
+@pytest.mark.parametrize("offset", [2.0**k for k in (40, 43, 46, 50, 53, 60)])
+@pytest.mark.parametrize("penalty", ["l21_norm", "ridge"])
+def test_the_objective_is_that_of_the_intercepts_returned(offset, penalty):
+    """Beside labels of 1e15 an intercept is a multiple of 1/8."""
+    tasks = mtl.Tasks.shared(X, SIGNAL + offset)
+    W = mtl.Weights(tasks, intercept=True)
+    solution = mtl.minimize(mtl.squared_loss(W, tasks) + 0.3 * getattr(mtl, penalty)(W)).solve()
+    labels = tasks.targets.reshape(2, -1).T - offset  # exactly
+    residual = X @ solution.W + (solution.intercept - offset) - labels
+    norms = np.linalg.norm(solution.W, axis=1)
+    size = 0.3 * (norms.sum() if penalty == "l21_norm" else (norms**2).sum() / 2)
+    truth = (residual**2).sum() / 2 + size
+    assert solution.objective == pytest.approx(truth, rel=1e-12)
+    assert solution.dual_bound <= truth * (1 + 1e-12)
+    if solution.status == "optimal":
+        assert truth - solution.dual_bound <= 1e-6 * truth
+    else:
+        assert solution.status == "stalled" and "take their mean off the labels" in solution.note
+
+
+@pytest.mark.parametrize("loss", KINKED)
+def test_an_intercept_too_coarse_for_a_kink_is_not_called_optimal(loss):
+    found = problem(SIGNAL + 2.0**46, loss).solve()
+    assert found.status == "stalled" and "take their mean off the labels" in found.note
+    assert found.dual_bound < found.objective * (1 - 1e-6)
