@@ -108,8 +108,6 @@ def make_task_tree(
            [0., 0., 8., 4.],
            [0., 0., 4., 8.]])
     """
-    if (as_whole(depth) or 0) > 30:
-        raise DataError(f"depth={quoted(depth)}: 2^depth tasks; write at most 30")
     _check_sizes(depth=depth, n_features=n_features, n_train=n_train, n_test=n_test)
     if as_whole(n_flips) is None or not 0 <= n_flips <= n_features:
         raise DataError(

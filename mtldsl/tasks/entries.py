@@ -39,7 +39,7 @@ def require_finite(X, names, what: str) -> None:
 
 def require_visible(X, names, what: str) -> None:
     """DataError where a column is not zero, but so small that its squares are: solvers would take it for zero."""
-    if X.dtype.kind in "iub" or not X.shape[0]:
+    if X.dtype.kind in "iub" or not X.shape[0] or not _has_small_entries(X):
         return
     largest = np.zeros(X.shape[1])
     for at, part in _pieces(X):
@@ -54,6 +54,11 @@ def require_visible(X, names, what: str) -> None:
             f"{what}: the largest entry of {names[column] if names else f'column {column}'} is {largest[column]:g}, whose square is 0 in "
             f"float64; rescale or standardise the column, or write zeros ({lost.size} such columns)"
         )
+
+
+def _has_small_entries(X) -> bool:
+    """Asked first: a column for each of them may be more than there is memory for."""
+    return any(bool(((part != 0) & (np.abs(part) < SMALLEST)).any()) for _, part in _pieces(X))
 
 
 def _pieces(X):

@@ -13,7 +13,7 @@ from mtldsl.errors import DataError
 from mtldsl.tasks.entries import require_visible
 from mtldsl.tasks.ids import labels_of
 from mtldsl.tasks.inputs import as_design, as_rows, as_targets, as_weights, refuse_shuffled
-from mtldsl.tasks.names import as_names, numbered
+from mtldsl.tasks.names import as_names
 from mtldsl.tasks.stacked import stack
 from mtldsl.values.listing import as_list
 from mtldsl.values.number import quoted
@@ -40,7 +40,7 @@ def of_table(X, Y, sample_weights, task_names, feature_names) -> dict:
         "targets": [Y[kept[:, i], i] for i in range(m)],
         "mask": None if kept.all() else kept,
         "sample_weights": None if weights is None else [weights[kept[:, i], i] for i in range(m)],
-        "task_names": as_names(task_names, y_names or numbered("task", m), m, "task_names"),
+        "task_names": as_names(task_names, y_names or None, m, "task_names", "task"),
         "feature_names": _feature_names(feature_names, x_names, X),
     }
 
@@ -57,7 +57,7 @@ def of_lists(inputs, targets, sample_weights, task_names, feature_names) -> dict
         )
     if weights is not None and len(weights) != len(inputs):
         raise DataError(f"sample_weights: {len(weights)} vectors for {len(inputs)} tasks; give one a task")
-    names = as_names(task_names, [f"task{i}" for i in range(len(inputs))], len(inputs), "task_names")
+    names = as_names(task_names, None, len(inputs), "task_names", "task")
     designs, labels, kept, columns = [], [], [], None
     for name, X, y in zip(names, inputs, targets, strict=True):
         refuse_shuffled(X, y, f"y of task {name!r}")
@@ -136,7 +136,7 @@ def of_long_table(X, y, task_ids, sample_weights, feature_names) -> dict:
 
 
 def _feature_names(given, found, X):
-    return as_names(given, found or numbered("x", X.shape[1]), X.shape[1], "feature_names")
+    return as_names(given, found or None, X.shape[1], "feature_names", "x")
 
 
 def _listed(given, what: str) -> list:

@@ -13,9 +13,11 @@ from mtldsl.values.number import is_missing, quoted
 __all__ = ["as_names", "elsewhere", "is_numbered", "numbered", "unlike"]
 
 
-def as_names(names, default, count: int, what: str) -> tuple[str, ...]:
-    """`count` distinct names, as text: those given, else `default`."""
-    names = default if names is None else names
+def as_names(names, found, count: int, what: str, prefix: str | None = None) -> tuple[str, ...]:
+    """`count` distinct names, as text: those given, else those found with the data, else the prefix with numbers."""
+    names = found if names is None else names
+    if names is None and prefix is not None:
+        return tuple(numbered(prefix, count))
     listed = as_list(names)
     if listed is None or getattr(names, "ndim", 1) != 1:
         raise DataError(f"{what}={quoted(names)}: write a list of names")
@@ -39,13 +41,13 @@ def is_numbered(names: Sequence[str]) -> bool:
     return any(all(name == f"{prefix}{k}" for k, name in enumerate(names)) for prefix in ("", "x", "task"))
 
 
-def numbered(letter: str, count: int) -> list[str]:
+def numbered(prefix: str, count: int) -> list[str]:
     """x0, x1, ...: what columns are called that have no names. DataError where there are too many even for that."""
     require_memory(
         150.0 * count, f"so many as {count:,} columns (their names alone)",
         "hash them to fewer: datasets.hash_columns(X, n), or store(..., hashed=n)", DataError,
     )  # fmt: skip
-    return [f"{letter}{k}" for k in range(count)]
+    return [f"{prefix}{k}" for k in range(count)]
 
 
 def elsewhere(names: Sequence[str], others: Sequence[str]) -> str | None:
