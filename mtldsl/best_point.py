@@ -13,7 +13,7 @@ from mtldsl.compile.structure_term import Structures, structure_terms
 from mtldsl.proof.stationarity import Stationarity
 from mtldsl.solvers.admm_points import dykstra
 
-__all__ = ["BestPoint", "Kept", "guesses"]
+__all__ = ["BestPoint", "Kept", "guesses", "projected"]
 
 #: What rounding leaves of an objective, relative to the terms that it is the sum of.
 _ROUNDING = 1e-13
@@ -120,11 +120,11 @@ def guesses(form: NormalForm, start: Blocks | None, simple: bool) -> Iterator[Ke
     for x in points:
         one = Kept.guess(form, x)
         if one.violation > 0.0:
-            yield Kept.guess(form, _projected(form, x))
+            yield Kept.guess(form, projected(form, x))
         yield one
 
 
-def _projected(form: NormalForm, x: Blocks) -> Blocks:
+def projected(form: NormalForm, x: Blocks) -> Blocks:
     """Each block in the sets that bind it by itself."""
     moved = dict(x)
     for name in x:

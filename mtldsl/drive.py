@@ -104,6 +104,8 @@ def drive(
             continue
         if point is not None and point.stopped == "selected":
             watcher.insist_on(point)
+        else:
+            watcher.search_at_the_end()
         watcher.settle()
         watcher.bound_optimum()
         reached = watcher.certificate.within(tol), watcher.certificate.is_stationary(tol)

@@ -15,6 +15,7 @@ from mtldsl.proof.bound import Bound
 from mtldsl.proof.certificate import Certificate, certify, dual_bound, objective_scale
 from mtldsl.proof.finite_steps import finite_steps
 from mtldsl.proof.rounding import refute, rounding_of
+from mtldsl.rays import Lines
 from mtldsl.solvers.solver import Point
 
 __all__ = ["Watcher"]
@@ -26,6 +27,12 @@ _MOST_RESTARTS = 10
 
 #: a bound is computed even after Ctrl-C up to this many scalars of data (measured: a second where multipliers need least squares)
 _QUICK_TO_BOUND = 1_000_000
+
+#: Lines are searched while the relative gap is above this: nearer to the end they would gain little.
+_FAR = 1e-2
+
+#: What is searched after the end of the time limit takes so many seconds more.
+_LAST_SEARCH = 0.2
 
 _NO_BOUND = "stopped before a bound was computed"
 
@@ -44,12 +51,14 @@ class Watcher:
         self.proof: Bound | None = None
         self.history: list[dict] = []
         self.last_point: Point | None = None
+        self.last: Kept | None = None  # the same with what is known of it
         self.solver = ""
         self.stopped = ""  # why the driver asked for a stop
         self.left = ""  # what ended it from outside: "interrupted" or "time_limit"
         self.restart: Blocks | None = None  # a lower point than one that was about to be called stationary
         self.restarts = 0
         self.improved_at, self.improved_gap = 0, np.inf
+        self.lines = Lines(form)
 
     @property
     def seconds(self) -> float:
@@ -107,6 +116,8 @@ class Watcher:
             done = self._keep(point, one, seen, lower)
         if done:
             return True
+        if self.lines.are_due() and self._is_far:
+            self._search_lines(one)
         if self.expired:
             self.stopped = "time_limit"
         elif self._is_stalled(point.iteration, self.certificate):
@@ -115,7 +126,7 @@ class Watcher:
 
     def _keep(self, point: Point, one: Kept, seen: Certificate, lower: Kept | None) -> bool:
         """Whether that is all: certified, or to be gone on with elsewhere."""
-        self.last_point = point
+        self.last_point, self.last = point, one
         if seen.dual_bound > self.bound:
             self.bound, self.note, self.proof = seen.dual_bound, "", seen.proof
             self.bound_duals = one.duals
@@ -153,6 +164,33 @@ class Watcher:
             return False
         self.restarts += 1
         return True
+
+    def _search_lines(self, shown: Kept | None) -> None:
+        with np.errstate(over="ignore", invalid="ignore"):  # a line may lead far out
+            for blocks in self.lines.plain():
+                self._offer(blocks)
+            for blocks in self.lines.towards(self.best.lowest, shown):
+                self._offer(blocks)
+
+    @property
+    def _is_far(self) -> bool:
+        return abs(self.certificate.relative_gap) > _FAR
+
+    def _offer(self, blocks: Blocks) -> None:
+        one = Kept.guess(self.form, blocks)
+        with stops.kept():
+            self.best.offer(one, self.bound)
+
+    def search_at_the_end(self) -> None:
+        """Lines, of a run that ends without a proof; after a signal no more is computed than needed."""
+        if not self.lines.can_be_searched or self.left == "interrupted" or self.certificate.within(self.tol):
+            return
+        late = self.left or self.expired
+        try:
+            with stops.time_limit(_LAST_SEARCH if late else self.remaining), stops.at_once():
+                self._search_lines(self.last if self._is_far else None)
+        except KeyboardInterrupt as stop:
+            self.leave(stop)
 
     def _lower_by_a_step(self, one: Kept) -> Kept | None:
         """Where steps of a size, not only infinitely small ones, bring more than tol: the point is not stationary, and the lower one is

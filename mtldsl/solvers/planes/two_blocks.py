@@ -20,6 +20,7 @@ _MEMORY = 5  # steps that an extrapolation draws on, at most: older ones belong 
 _BALANCE = 10  # rounds between two looks at the penalty
 _SMALLEST = 1e-150  # norm below which a matrix counts as zero: quotients would overflow
 _UNBALANCED = 5.0  # quotient of residuals from which on it changes
+_FARTHEST = 1e9  # and it stays within so many times the first one, and such a part of it
 _IDLE = 30  # rounds without weight after which a plane is dropped
 _NEAR = (
     1e-3  # relative gap from which on linear programs take over where there are any, if tol is far below it
@@ -62,6 +63,7 @@ class TwoBlocks:
             first = self.oracle(self.W)
             self.bundle.add(first, np.arange(self.m))
             self.mu = self._first_penalty(first)
+        self.first_mu = self.mu
         self.Z = -self.coefficients[:, None] * self.bundle.slopes()
 
     def _stacked(self, start: Point) -> np.ndarray:
@@ -138,7 +140,10 @@ class TwoBlocks:
         primal = np.linalg.norm(self.W - self.S) / size
         dual = self.mu * np.linalg.norm(self.S - S_before) / of_dual
         if max(primal, dual) > _UNBALANCED * min(primal, dual):
-            self.mu *= 2.0 if primal > dual else 0.5
+            mu = self.mu * (2.0 if primal > dual else 0.5)
+            if not self.first_mu / _FARTHEST <= mu <= self.first_mu * _FARTHEST:
+                return
+            self.mu = mu
             if self.anderson is not None:
                 self.anderson.reset()
 
