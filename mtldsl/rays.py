@@ -21,7 +21,7 @@ _STEPS = 8
 
 
 class Lines:
-    """Which lines are searched in a run, and when: at the fourth, eighth, sixteenth ... look."""
+    """Which lines are searched in a run, and when: at the 8th, 16th, 32nd ... look."""
 
     def __init__(self, form: NormalForm):
         self.form = form
@@ -29,7 +29,7 @@ class Lines:
         self.can_be_searched = form.is_convex and all(
             loss.atom.labels != "indicators" for loss in form.losses
         )
-        self._looks, self._next, self._plain_is_done = 0, 4, False
+        self._looks, self._next, self._plain_is_done = 0, 8, False
 
     def are_due(self) -> bool:
         """Whether it is time; to be asked once a look."""
