@@ -35,12 +35,17 @@ LARGEST_SECOND_CHANCE_SIDE = 90
 #: minutes).
 SECONDS_BEFORE_SECOND_CHANCE = 60.0
 
+#: From this accuracy on it is not the first solve.
+SECOND_TRY = 5e-12
+
 BACKENDS = {
     "clarabel": lambda accuracy, iterations: {
         "tol_gap_abs": accuracy,
         "tol_gap_rel": accuracy,
         "tol_feas": accuracy,
         "max_iter": iterations or 500,
+        # a second, tighter try goes another way: it would stop where the first one did
+        "equilibrate_max_iter": 10 if accuracy > SECOND_TRY else 50,
     },
     "scs": lambda accuracy, iterations: {
         "eps_abs": accuracy,

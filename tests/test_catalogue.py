@@ -68,7 +68,8 @@ def test_values_known_by_hand():
         "delta": "1.0"
     }
     assert huber.formula == "Σⱼ h_δ(zᵢⱼ − yᵢⱼ)"
-    assert huber.traits == {"convex": True, "smooth": True, "curvature": 1.0, "separable": True}
+    traits = {"convex": True, "smooth": True, "curvature": 1.0, "separable": True, "of_residuals": True}
+    assert huber.traits == traits
     assert entry("group_norm").parameters == {"groups": "required", "weights": "None"}
     assert entry("at_least").typed == "W >= bound" and entry("at_least").traits["absorbs"] is False
     assert entry("trace_norm_ball").formula == "‖W‖⁎ ≤ ρ"

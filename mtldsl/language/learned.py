@@ -11,9 +11,9 @@ import numpy as np
 from mtldsl.atoms.structures import Range
 from mtldsl.errors import ModelError
 from mtldsl.language.latex import escaped, number_latex
-from mtldsl.language.scalar import Number, as_scalar
+from mtldsl.language.scalar import Number, Scalar
 from mtldsl.tasks import Tasks
-from mtldsl.values.number import quoted
+from mtldsl.values.number import as_float, is_scalar, quoted
 
 __all__ = [
     "FeatureCovariance",
@@ -350,16 +350,15 @@ def ranges_of(constraints) -> dict[LearnedUnknown, Range]:
 
 
 def number_of(value) -> float | None:
-    """A plain number as a float, also an infinite one or NaN; else None."""
-    if isinstance(value, float) and not np.isfinite(value):
-        return float(value)
-    scalar = as_scalar(value)
-    return scalar.value if isinstance(scalar, Number) else None
+    """A plain number as a float, of any size, also an infinite one or NaN; else None."""
+    if is_scalar(value):
+        return as_float(value)
+    return value.value if isinstance(value, Number) else None
 
 
 def shown(value) -> str:
     """A value as it is quoted in a message."""
-    scalar = None if isinstance(value, float) and not np.isfinite(value) else as_scalar(value)
-    if scalar is not None:
-        return scalar.text
-    return quoted(value)
+    number = as_float(value) if is_scalar(value) else None
+    if number is not None:
+        return f"{number:.10g}"
+    return value.text if isinstance(value, Scalar) else quoted(value)

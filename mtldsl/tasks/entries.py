@@ -41,17 +41,20 @@ def require_visible(X, names, what: str) -> None:
     """DataError where a column is not zero, but so small that its squares are: solvers would take it for zero."""
     if X.dtype.kind in "iub" or not X.shape[0] or not _has_small_entries(X):
         return
-    largest = np.zeros(X.shape[1])
-    for at, part in _pieces(X):
-        if part.ndim == 2:
+    if sparse.issparse(X):  # of the columns that have an entry: there may be very many columns
+        columns, places = np.unique(X.indices, return_inverse=True)
+        largest = np.zeros(columns.size)
+        for at, part in _pieces(X):
+            np.maximum.at(largest, places[at : at + part.size], np.abs(part))
+    else:
+        columns, largest = np.arange(X.shape[1]), np.zeros(X.shape[1])
+        for _, part in _pieces(X):
             np.maximum(largest, np.abs(part).max(axis=0), out=largest)
-        else:
-            np.maximum.at(largest, X.indices[at : at + part.size], np.abs(part))
     lost = np.flatnonzero((largest > 0) & (largest < SMALLEST))
     if lost.size:
-        column = int(lost[0])
+        column = int(columns[lost[0]])
         raise DataError(
-            f"{what}: the largest entry of {names[column] if names else f'column {column}'} is {largest[column]:g}, whose square is 0 in "
+            f"{what}: the largest entry of {names[column] if names else f'column {column}'} is {largest[lost[0]]:g}, whose square is 0 in "
             f"float64; rescale or standardise the column, or write zeros ({lost.size} such columns)"
         )
 

@@ -113,8 +113,8 @@ def test_a_time_limit_is_heard_inside_of_an_iteration():
 @pytest.mark.filterwarnings("ignore:Solution may be inaccurate")
 def test_a_backend_that_hears_its_own_time_limit_returns_its_point():
     rng = np.random.default_rng(0)
-    x = cp.Variable((60, 60))
-    problem = cp.Problem(cp.Minimize(cp.norm(x - rng.normal(size=(60, 60)), "nuc") + 0.1 * cp.norm1(x)))
+    x = cp.Variable((110, 110))
+    problem = cp.Problem(cp.Minimize(cp.norm(x - rng.normal(size=(110, 110)), "nuc") + 0.1 * cp.norm1(x)))
     with stops.time_limit(1.0):
         backends.solve(problem, solver="SCS", eps_abs=1e-14, eps_rel=1e-14, max_iters=10**8)
     assert problem.status == cp.OPTIMAL_INACCURATE and x.value is not None

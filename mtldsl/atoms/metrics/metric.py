@@ -133,6 +133,7 @@ class Metric(Atom):
             f"{self!r} is a metric, no term of a model: write structured_hinge(W, tasks, metric={self!r}), and multiply or add that"
         )
 
+    __array_ufunc__ = None  # a Parameter, or an array, on the left leaves the answer to the metric
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __neg__ = _is_no_term
 
     def check(self, positives: int, negatives: int) -> str | None:

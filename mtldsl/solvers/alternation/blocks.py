@@ -92,7 +92,7 @@ def assert_descent(before: float, value: float, iteration: int, allowed: float) 
         raise SolverError(
             f"alternating: the objective rose from {before:.12g} to {value:.12g} in iteration {iteration}; each step minimises over "
             "one block, so its linear systems broke down numerically: bring columns and parameters to similar sizes "
-            "(tasks.standardize()); where they are, please report the model and its data"
+            "(tasks.standardize()); where they are, this is a fault in mtldsl: please report the model and its data"
         )
 
 
