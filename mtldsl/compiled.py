@@ -49,7 +49,7 @@ def _cache_of(function):
 
 
 class _Cache(FunctionCache):
-    """Of one function. Neither reading nor writing it can make a call fail."""
+    """The cache of one function. Neither reading nor writing it can make a call fail."""
 
     def __init__(self, function):
         super().__init__(function)
@@ -104,8 +104,9 @@ class _Sealed(IndexDataCacheFile):
 
 
 def _stamp(function, source) -> str:
-    """Of what the code of a function follows from: its own source file, and those of the compiled functions and the constants that this file
-    has from others."""
+    """A fingerprint of what the code of a function follows from: its own source file, and those of the compiled functions and the
+    constants that this file has from others.
+    """
     facts = [repr(source)]
     for name, value in sorted(function.__globals__.items()):
         if isinstance(value, Dispatcher):

@@ -135,7 +135,7 @@ def drive(
         kept = watcher.kept
     if not certified and form.is_convex and watcher.bound == -np.inf:
         status = "uncertified" if status in ("stalled", "iteration_limit", "") else status
-    reason = _reason(form, solver, watcher.solver, tried)
+    reason = _reason(solver, watcher.solver, tried)
     return Outcome(
         kept.blocks, watcher.certificate, status, watcher.solver, reason, watcher.seconds, iterations,
         watcher.history, watcher.last_point, kept.structures, watcher.duals, watcher.left == "interrupted" or stops.pending(),
@@ -228,7 +228,7 @@ def _to_try(form: NormalForm, solver: str, options: dict) -> list[str]:
     return [*names, LAST] if takes_last else names
 
 
-def _reason(form: NormalForm, asked: str, used: str, tried: list[str]) -> str:
+def _reason(asked: str, used: str, tried: list[str]) -> str:
     others = [text for text in tried if not text.startswith(used + " stopped")]
     summary = get_solver(used).summary if asked == "auto" else f"{used} was asked for"
     return summary + (f" (after {'; '.join(others)})" if others else "")

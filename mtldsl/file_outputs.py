@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from mtldsl.archives import npz_path
 from mtldsl.compile.choose import SOLVERS, get_solver
 from mtldsl.toml_source import TomlFile
 
@@ -36,7 +37,7 @@ def read_outputs(file: TomlFile, folder: Path, allow_outside: bool) -> dict[str,
 def _path(folder: Path, kind: str, name: str) -> Path:
     """A solution is an .npz file, whatever its name."""
     path = folder / name
-    return path.with_name(f"{path.name}.npz") if kind == "solution" and path.suffix != ".npz" else path
+    return npz_path(path) if kind == "solution" else path
 
 
 def _writes(solve: dict) -> tuple[str, ...]:

@@ -31,7 +31,7 @@ def regular_file(path) -> Path:
     except OSError as error:
         raise DataError(f"{path}: cannot be read ({error.strerror})") from None
     except ValueError as error:  # a NUL, half a pair of surrogates
-        raise DataError(f"{path}: is no path of a file ({error})") from None
+        raise DataError(f"{path}: is not the path of a file ({error})") from None
     if not stat.S_ISREG(mode):
         raise DataError(
             f"{path}: cannot be read: is not a regular file but {_kind(mode)}; give the path of a file"

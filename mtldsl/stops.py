@@ -44,7 +44,7 @@ class TimeIsUp(KeyboardInterrupt):
 
 
 class _State:
-    """Of the process, as signals are."""
+    """What the process knows of signals, which are its own too."""
 
     def __init__(self):
         self.last, self.number = -float("inf"), signal.SIGINT
@@ -195,7 +195,7 @@ def insisted() -> bool:
 
 
 def exit_code() -> int:
-    """Of a program that the last signal ended: 130 after Ctrl-C, 143 after SIGTERM, as shells have it."""
+    """The exit code of a program that the last signal ended: 130 after Ctrl-C, 143 after SIGTERM, as shells have it."""
     return 128 + _state.number
 
 

@@ -150,7 +150,7 @@ class Watcher:
         return self.restart is not None or one.is_stationary(self.tol) or self.certificate.within(self.tol)
 
     def _measure_rounding(self) -> None:
-        """Of a point that came without a certificate, where the gap says that it may be the end."""
+        """What rounding may hide at a point that came without a certificate, where the gap says that it may be the end."""
         kept = self.kept
         if kept.is_guess and self.proof is not None and abs(self.certificate.relative_gap) <= self.tol:
             self.best.kept = replace(
@@ -209,7 +209,7 @@ class Watcher:
         ).copied()
 
     def bound_optimum(self) -> None:
-        """Of a model that is not convex, once: how far below the point the global optimum may lie at most.
+        """How far, in a model that is not convex, below the point the global optimum may lie at most.
 
         Not beyond the time limit: what is left then is said without such a bound, where it may take long.
         """

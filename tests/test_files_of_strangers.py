@@ -57,7 +57,7 @@ REFUSED = {
     "two marks of the byte order": (b"\xef\xbb\xbf" * 2 + (MODEL + DATA).encode(), "this is not TOML"),
     "nothing": ("", "[data]"),
     "a carriage return in an expression": ('minimize = "l1_norm(é)\\r + é"\n' + DATA, r"the character \r cannot stand in one"),
-    "a path with a NUL": (MODEL + '[data]\npath = "a\\u0000.csv"\nlabels = 1\n', "is no path of a file"),
+    "a path with a NUL": (MODEL + '[data]\npath = "a\\u0000.csv"\nlabels = 1\n', "is not the path of a file"),
     "a path too long": (MODEL + f'[data]\npath = "{"a" * 5000}.csv"\nlabels = 1\n', "File name too long"),
     "an option of another kind": (MODEL + DATA + '[solve]\nsolver = "admm"\nrelaxation = "fast"\n', "relaxation must be a number"),
     "starts without end": (MODEL + DATA + f"[solve]\nstarts = {2**62}\n", "starts must be a whole number >= 1 and <= 10,000"),
@@ -251,7 +251,7 @@ def test_a_process_ends_the_same_way(tmp_path):
 
 
 def test_a_breakdown_of_linear_algebra_is_a_solvers_error(run, monkeypatch):
-    """Of NC-CMTL with mu = 1e308 numpy's LinAlgError came out bare."""
+    """NC-CMTL with mu = 1e308 let numpy's LinAlgError out."""
 
     def broken(*args, **options):
         raise np.linalg.LinAlgError("SVD did not converge")

@@ -1,0 +1,1 @@
+"""From what was typed to the normal form, and which solver takes it."""

@@ -146,7 +146,7 @@ class LabelGraphTerm(LossTerm):
     # -------------------------------------------------------------------------------------------- multipliers
 
     def magnitude(self, u, x: Blocks) -> float:
-        """Of multipliers between -w_i and w_i, whatever they are: they need not be written out."""
+        """An upper bound over all multipliers between -w_i and w_i, which so need not be written out."""
         lengths = self.column_lengths * np.linalg.norm(self.weights)
         return float(np.sum(lengths * np.abs(self.map.forward(x))) + self.weights.sum())
 

@@ -177,14 +177,13 @@ def _checked(folder: Path, about: dict, arrays: dict[str, np.ndarray]) -> Tasks:
     except ValueError as error:
         raise DataError(f"{folder}: {error}; remove it and store again") from None
     offsets = np.array(arrays["offsets"])
-    features = about["feature_names"] or numbered("x", d)
     ends = list(zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True))
     return Tasks(
         stacked=csr_of(arrays["data"], arrays["indices"], arrays["indptr"], d),
         counts=np.diff(offsets),
         targets=arrays["y"],
         task_names=as_names(names, None, len(names), f"{folder}: task_names"),
-        feature_names=as_names(features, None, d, f"{folder}: feature_names"),
+        feature_names=as_names(about["feature_names"] or None, None, d, f"{folder}: feature_names", "x"),
         source_rows=[arrays["rows"][a:b] for a, b in ends],
         one_table=True,
     )

@@ -17,7 +17,7 @@ __all__ = ["add_offsets", "as_factor", "as_matrix", "chain", "constant_text", "i
 
 
 def as_matrix(value, shape, typed) -> np.ndarray | None:
-    """A float array broadcast to `shape`; None where `value` is of the language itself; ModelError where it is no array of numbers, or
+    """A float array broadcast to `shape`; None where `value` is of the language itself; ModelError where it is not an array of numbers, or
     does not fit.
     """
     if not is_foreign(value):
@@ -44,7 +44,7 @@ def as_matrix(value, shape, typed) -> np.ndarray | None:
 
 
 def as_factor(value, typed):
-    """A matrix factor: dense float array or CSR; None where `value` is of the language itself; ModelError where it is no matrix."""
+    """A matrix factor: dense float array or CSR; None where `value` is of the language itself; ModelError where it is not a matrix."""
     if not is_foreign(value):
         return None
     what, is_sparse = f"{typed}: the matrix", sparse.issparse(value)

@@ -61,7 +61,7 @@ def checked_edges(edges, names: tuple[str, ...], typed: str) -> tuple[tuple[int,
 def _checked(edge, names, typed) -> tuple[int, ...]:
     listed = None if isinstance(edge, str) else as_list(edge)
     if listed is None:
-        raise ModelError(f"{typed}: {quoted(edge)} is no edge; write a pair of labels, such as (0, 1)")
+        raise ModelError(f"{typed}: {quoted(edge)} is not an edge; write a pair of labels, such as (0, 1)")
     labels = tuple(listed)
     if not 2 <= len(labels) <= LARGEST_CLIQUE:
         raise ModelError(

@@ -72,7 +72,7 @@ def _in_turn(form: NormalForm, x: Blocks, reach: float) -> Iterator[Blocks]:
 
 
 def _of_spectrum(f: FunctionTerm, x: Blocks, form: NormalForm, reach: float) -> Iterator[Blocks]:
-    """Of the weights that a penalty is a function of."""
+    """Steps of the weights that a penalty is a function of."""
     name = next((name for name in f.map.blocks if f.map.multiple_of(name)), None)
     if name is None or f.map.offset is not None or reach == 0.0:
         return

@@ -136,7 +136,7 @@ def _parameters_of_loss(loss) -> dict:
 
 
 def _plain(metric: Metric) -> dict:
-    """Of a metric of one's own, which the checker does not know, the name alone."""
+    """A metric as plain data; one of one's own, which the checker does not know, is its name alone."""
     known = REGISTRY.get(metric.name) is type(metric)
     return metric.plain() if known else {"metric": f"{metric.name} (your own)"}
 

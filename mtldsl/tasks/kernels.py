@@ -136,7 +136,7 @@ def _kernel(name: str, kernel) -> Kernel:
     if _is_numbers(kernel):
         return _given(name, kernel)
     raise DataError(
-        f'kernel {name!r}: {quoted(kernel, 60)} is no kernel; write a name ("rbf"), a name with parameters '
+        f'kernel {name!r}: {quoted(kernel, 60)} is not a kernel; write a name ("rbf"), a name with parameters '
         '(("rbf", {"gamma": 0.1})), a function k(A, B), or a Gram matrix over the rows of these tasks'
     )
 

@@ -18,7 +18,7 @@ __all__ = [
     "read_number",
 ]
 
-#: What to write in place of what is no number.
+#: What to write in place of what is not a number.
 INSTEAD = {
     "text": "encode text and categories as numbers first (for example one column per category)",
     "times": 'give the time since a start, such as (t - t.min()) / np.timedelta64(1, "D")',

@@ -39,7 +39,7 @@ def require_sound(table, what: str, error: type[MTLError] = DataError):
 
 
 def _require_pointers(table, what, error):
-    """Of CSR, CSC and BSR."""
+    """`error` where the pointers or indices of CSR, CSC or BSR do not fit."""
     per_block = table.blocksize if table.format == "bsr" else (1, 1)
     n, d = (side // block for side, block in zip(table.shape, per_block, strict=True))
     kinds = ["row", "column"]

@@ -236,7 +236,7 @@ def _singular_values(W) -> np.ndarray:
 
 
 def _spectrum(function):
-    """Of all d singular values of W (d, m), those beyond m being zero."""
+    """The penalty of all d singular values of W (d, m), those beyond m being zero."""
 
     def value(W, **options):
         s = np.zeros(len(W), LONG)

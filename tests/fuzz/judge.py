@@ -172,7 +172,7 @@ def _stated_rounding(model: Model, blocks: dict, solution) -> float:
 
 
 def _descend(model: Model, case: Case, blocks: dict, here: float, scale: float) -> None:
-    """Of what is called stationary: steps of 1 % along singular values and along random directions."""
+    """What is called stationary is put to steps of 1 % along singular values and along random directions."""
     rng, (name, *_) = np.random.default_rng(0), model.blocks
     W = np.asarray(blocks[name], float)
     U, s, V = np.linalg.svd(W, full_matrices=False)

@@ -120,7 +120,7 @@ class Model:
 
     @property
     def shapes(self) -> dict[str, tuple[int, int]]:
-        """Of every block: a column a task, but over a graph of K labels 2 a label and 4 a pair of them."""
+        """The shape of every block: a column a task, but over a graph of K labels 2 a label and 4 a pair of them."""
         d, m = self.shape
         if set(self.blocks) == {"U", "V"}:
             return {"U": (d, 2 * m), "V": (d, 2 * m * (m - 1))}

@@ -473,7 +473,7 @@ def _mapped(array):
 
 
 class SimpleArray:
-    """Of another package: what numpy makes an array of."""
+    """An object of another package: what numpy makes an array of."""
 
     def __init__(self, numbers):
         self.numbers = numbers

@@ -71,7 +71,7 @@ def _weights(meaning):
 
 
 def _constant(meaning):
-    """Of something added to W (2, 2)."""
+    """What something becomes that is added to W (2, 2)."""
     fits = not np.isnan(meaning).any() and (np.isinf(meaning) | (np.abs(meaning) <= LARGEST)).all()
     try:
         return np.broadcast_to(meaning, (2, 2)) if fits else None

@@ -36,7 +36,7 @@ class Check:
                 self._read(refused, self.functions, lambda d=described: FunctionTerm(d, self.exact))
         if not refused:
             try:
-                found.high, found.violation = self.primal(found)
+                found.high, found.violation = self.primal()
                 found.low = self.dual(found)
             except NotChecked as error:
                 refused.append(str(error))
@@ -76,7 +76,7 @@ class Check:
 
     # ------------------------------------------------------------------------------------------- upper end
 
-    def primal(self, found: Verdict) -> tuple[float, float]:
+    def primal(self) -> tuple[float, float]:
         x = {
             one["name"]: Interval.of(self.proof["point"][one["name"]], self.exact)
             for one in self.proof["blocks"]

@@ -20,7 +20,7 @@ __all__ = ["DataArrays"]
 
 @dataclass(eq=False)
 class DataArrays:
-    """Of m tasks, as `Tasks` has them.
+    """The data of m tasks, as `Tasks` has them.
 
     inputs  : (n, d) where they are shared, else (N, d), task after task; dense or CSR
     targets : (N,), task after task
@@ -55,7 +55,7 @@ class DataArrays:
 
     @classmethod
     def of_tasks(cls, tasks) -> DataArrays:
-        """Of anything with the attributes of `Tasks`."""
+        """From anything with the attributes of `Tasks`."""
         shared = bool(tasks.is_shared)
         return cls(
             tasks.X if shared else tasks.stacked, tasks.targets, tasks.counts, shared,

@@ -129,7 +129,7 @@ class Interval:
     __rmul__ = __mul__
 
     def __truediv__(self, other) -> Interval:
-        """Of intervals that do not hold 0."""
+        """Only by intervals that do not hold 0."""
         other = self.like(other)
         corners = [as_array(a / b) for a in (self.low, self.high) for b in (other.low, other.high)]
         return Interval(down(as_array(_least(corners))), up(as_array(_most(corners))))
@@ -165,7 +165,7 @@ class Interval:
         return Interval(down(np.sum(self.low, axis=axis) - slack), up(np.sum(self.high, axis=axis) + slack))
 
     def sums(self, starts) -> Interval:
-        """Of neighbours, from every start to the next."""
+        """Sums of neighbours, from every start to the next."""
         starts = np.asarray(starts)
         if self.exact:
             return self._each(lambda x: np.add.reduceat(x, starts))
@@ -205,7 +205,7 @@ class Interval:
         return Interval(np.maximum(low - OF_FUNCTIONS * low - TINY, 0.0), high + OF_FUNCTIONS * high + TINY)
 
     def log(self) -> Interval:
-        """Of numbers > 0."""
+        """Only for numbers > 0."""
         if self.exact:
             return Interval(decimals(self.low, "ln", -1), decimals(self.high, "ln", 1))
         low, high = np.log(self.low), np.log(self.high)

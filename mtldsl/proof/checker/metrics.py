@@ -18,7 +18,7 @@ CHUNK = 2_000_000
 
 
 class Metric:
-    """Of a task with P positives and N negatives."""
+    """A metric of a task with P positives and N negatives."""
 
     every_labelling = False  # no labelling is forbidden, and none is a ranking
 
@@ -29,7 +29,7 @@ class Metric:
         return Interval.of(x, self.exact)
 
     def delta(self, b, c) -> Interval:
-        """Of arrays of whole numbers that broadcast."""
+        """How wrong labellings with b wrong negatives and c wrong positives are; arrays of whole numbers that broadcast."""
         raise NotImplementedError
 
     def value(self, positive: Interval, negative: Interval) -> Interval:

@@ -100,7 +100,7 @@ class L12(CellNorm):
 
 
 class Groups(CellNorm):
-    """Of rows or columns; those in no group are free."""
+    """Groups of rows or columns; those in no group are free."""
 
     key, axis = "groups", 0
 

@@ -15,7 +15,7 @@ __all__ = ["least_eigenvalue", "spectral_norm", "trace_norm"]
 
 
 def spectral_norm(W: Interval) -> Interval:
-    """Of the largest singular value; from below, what the leading pair of vectors shows."""
+    """Encloses the largest singular value; from below, what the leading pair of vectors shows."""
     U, s, Vt, sizes, rest = _decomposed(W)
     top = Interval.of(s.max(initial=0.0), W.exact) * sizes + rest
     u, v = (Interval.of(x, W.exact) for x in (U[:, :1], Vt[:1].T))
@@ -24,7 +24,7 @@ def spectral_norm(W: Interval) -> Interval:
 
 
 def trace_norm(W: Interval) -> Interval:
-    """Of the sum of singular values; from below, <W, U V^T> / (||U|| ||V||)."""
+    """Encloses the sum of singular values; from below, <W, U V^T> / (||U|| ||V||)."""
     U, s, Vt, sizes, rest = _decomposed(W)
     total = (
         Interval.of(s, W.exact).sum() * sizes

@@ -1,0 +1,1 @@
+"""Dual coordinate ascent on samples, beside a kernel regularizer, and its checkpoints."""
