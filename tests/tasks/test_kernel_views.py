@@ -334,7 +334,7 @@ LOPSIDED = np.eye(N) + np.triu(np.full((N, N), 1e-3), 1)
         ({"X": "rbf"}, "no kernel can be named 'X'"),
         ({1: "rbf"}, "1 is no name of a kernel"),
         ([], "no kernel is given"),
-        ([3], "3 is no kernel"),
+        ([3], "3 is not a kernel"),
         ([lambda A, B: A], r"gave float64 numbers of shape \(39, 4\) for 39 and 39 rows"),
         ([lambda A, B: A @ B.T + np.inf], "must be finite"),
         ([lambda A, B: 0 * A @ B.T], "is zero between all rows"),
