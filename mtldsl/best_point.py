@@ -115,7 +115,7 @@ def guesses(form: NormalForm, start: Blocks | None, simple: bool) -> Iterator[Ke
     learns = any(not (f.atom.convex or f.atom.separable) for f in structure_terms(form))
     if simple and not learns:
         points.append(form.zeros())
-        constants = best_constants(form)
+        constants = best_constants(form, rough=True)
         points += [] if constants is None else [constants]
     for x in points:
         one = Kept.guess(form, x)
