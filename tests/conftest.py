@@ -32,3 +32,6 @@ def pytest_addoption(parser):
     parser.addoption(
         "--fuzz-bytes", type=int, default=200, help="damaged files to read in tests/fuzz (nightly: 2000)"
     )
+    parser.addoption(
+        "--kills", type=int, default=10, help="kills of each kind in tests/faults (nightly: 500)"
+    )
