@@ -10,6 +10,7 @@ import mtldsl as mtl
 from mtldsl import datasets
 from mtldsl.errors import DataError, ModelError, MTLError
 from mtldsl.problem_file import load_problem
+from tests.fuzz.mutants import ALL_TABLES
 
 EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("*.toml"))
 
@@ -41,46 +42,7 @@ def test_the_examples_are_problem_files(path):
 def test_everything_at_once(load, tmp_path):
     np.savez(tmp_path / "graph.npz", laplacian=[[1.0, -1, 0], [-1, 2, -1], [0, -1, 1]], other=[1.0])
     np.savetxt(tmp_path / "upper.csv", np.full((4, 3), 2.5), delimiter=",")
-    file = load(
-        """
-title = "All tables"
-minimize = '''
-    lam * squared_loss(L + S, tasks)   # both parts
-    + trace_norm(L) + mu*l1_norm(S) + graph_laplacian(L, G)
-'''
-subject_to = ["L <= upper", 'S[rows, "task0"] >= -1']
-"""
-        + DATA
-        + """standardize = true
-[split]
-test_size = 0.25
-random_state = 7
-[weights]
-L = {intercept = true}
-S = {}
-[parameters]
-lam = 2
-mu = 0.5
-[arrays]
-G = {path = "graph.npz", name = "laplacian"}
-upper = "upper.csv"
-rows = [0, 2]
-[solve]
-solver = "admm"
-tol = 1e-5
-max_iter = 5_000
-max_seconds = 30
-relaxation = 1.5
-[check]
-tol = 1e-4
-solver = "scs"
-max_size = inf
-random_state = 3
-[output]
-solution = "w.npz"
-report = "out/r.html"
-"""
-    )
+    file = load(ALL_TABLES.replace("r.html", "out/r.html"))
     assert file.title == "All tables"
     assert file.problem.objective.text == (
         "lam * squared_loss(L + S, tasks) + trace_norm(L) + mu * l1_norm(S) + graph_laplacian(L, G)"

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import numpy as np
 
-__all__ = ["SEEDS", "mutant", "write_data"]
+__all__ = ["ALL_TABLES", "SEEDS", "mutant", "write_data"]
 
 _LOW_RANK = '[data]\ndataset = "low_rank"\nn_tasks = 3\nn_samples = 12\nn_features = 4\nrandom_state = 0\n'
 
-SEEDS = [
-    'minimize = "squared_loss(W, tasks) + l1_norm(W)"\n' + _LOW_RANK,
+#: every table of a problem file
+ALL_TABLES = (
     """title = "All tables"
 minimize = '''
     lam * squared_loss(L + S, tasks)   # both parts
@@ -50,7 +50,12 @@ random_state = 3
 [output]
 solution = "w.npz"
 report = "r.html"
-""",
+"""
+)
+
+SEEDS = [
+    'minimize = "squared_loss(W, tasks) + l1_norm(W)"\n' + _LOW_RANK,
+    ALL_TABLES,
     """minimize = "sum_of_squares(W, tasks) + matrix_normal(W, Sigma1, Sigma2, eta=10)"
 subject_to = ["Sigma1 >> 0.01", "Sigma1 << 100", "Sigma2 >> 0.01", "Sigma2 << 100"]
 """
