@@ -79,9 +79,9 @@ def plain_rays(form: NormalForm) -> Iterator[tuple[Blocks, Blocks]]:
 
     Minus the losses' gradient there, read as labels, says where the predictions u should go. The first direction is A^T u, every
     entry divided by the squared length of its column of A, so that units do not matter (of sign labels: the difference of the class
-    means); the second a least-squares fit of u, as far as a few steps of conjugate gradients in the same units come. Where a
-    loss is no sum over samples, its gradient at a point where all scores are equal is that of one of many worst labellings; the third
-    fits the true labels in its place.
+    means); the second a least-squares fit of u, as far as a few steps of conjugate gradients in the same units come. A
+    subgradient at a kink says little, of hinges at the best constants that only one class counts: the third fits the true labels
+    in its place, a fourth from zero itself.
     """
     x = best_constants(form) or form.zeros()
     labels = [-np.asarray(loss.gradient(loss.predictions(x))) for loss in form.losses]
@@ -99,11 +99,14 @@ def plain_rays(form: NormalForm) -> Iterator[tuple[Blocks, Blocks]]:
     yield x, _fit(form, labels, inverse)
     if any(u is not other for u, other in zip(labels, true, strict=True)):
         yield x, _fit(form, true, inverse)
+        if any(block.any() for block in x.values()):
+            # true labels lie around zero, not around the constant that is best by itself
+            yield form.zeros(), _fit(form, true, inverse)
 
 
 def _true_labels(loss: LossTerm, u: np.ndarray) -> np.ndarray:
     """u itself, or labels of the same length."""
-    if loss.atom.separable or loss.atom.labels != "sign":
+    if loss.atom.smooth or loss.atom.labels != "sign":
         return u
     y = loss.tasks.targets
     return y * (np.linalg.norm(u) / np.linalg.norm(y))

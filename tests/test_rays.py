@@ -81,14 +81,15 @@ def test_a_run_cut_short_is_no_worse_than_the_plain_ray(name):
 
 @pytest.mark.parametrize("metric", [None, mtl.FScore(), mtl.ROCArea(), mtl.ErrorRate()], ids=repr)
 @pytest.mark.parametrize("regularizer", [mtl.ridge, mtl.trace_norm, mtl.l21_norm])
-def test_hard_hinges_do_not_end_at_zero(metric, regularizer):
+@pytest.mark.parametrize("intercept", [False, True])
+def test_hard_hinges_do_not_end_at_zero(metric, regularizer, intercept):
     """A few steps of any solver leave them there; a least-squares fit of the labels, scaled, does far better."""
-    problem = hard(metric, regularizer)
+    problem = hard(metric, regularizer, intercept=intercept)
     form = problem.form()
     t = form.losses[0].tasks
     lengths = np.linalg.norm(t.X, axis=0)
     fit = np.linalg.lstsq(t.X / lengths, t.targets.reshape(t.n_tasks, -1).T, rcond=None)[0] / lengths[:, None]
-    other = along(form, form.zeros(), {"W": fit})
+    other = along(form, form.zeros(), form.zeros() | {"W": fit})
     for solver in candidates(form):
         if solver != "cvxpy":
             solution = problem.solve(solver, max_iter=2)
@@ -165,7 +166,7 @@ def test_lines_stay_within_constraints():
 def test_lines_are_searched_at_ever_rarer_looks_and_plain_rays_once():
     lines = Lines(hard(None, mtl.ridge, n=30, d=3).form())
     assert [k for k in range(1, 101) if lines.are_due()] == [8, 16, 32, 64]
-    assert len(list(lines.plain())) == 2 and not list(lines.plain())
+    assert len(list(lines.plain())) == 3 and not list(lines.plain())
 
 
 def test_what_lies_below_the_best_needs_no_search():
