@@ -180,9 +180,7 @@ def _proven_infeasible(
     typed = "; ".join(f.typed for f in form.constraints)
     known = feasibility(form, watcher.kept.blocks)
     if known.is_disproven:
-        raise InfeasibleError(
-            f"no weights satisfy all constraints at once ({known.how}): {typed}. Relax or leave out one of them"
-        ) from word
+        raise InfeasibleError(f"{known.said}: {typed}. Relax or leave out one of them") from word
     if known.violation <= watcher.tol:
         watcher(Point(known.blocks))
         return SolverError(f"{word}; but weights that satisfy them were found")

@@ -23,6 +23,7 @@ from mtldsl.proof.rounding import rounding_of
 __all__ = ["Feasibility", "feasibility"]
 
 _MAX_ITER = 2000
+_TINY = float(np.finfo(float).tiny)
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,10 +46,10 @@ class Feasibility:
         return self.margin > 0.0
 
     @property
-    def how(self) -> str:
-        """How it is known that no weights satisfy all constraints, in words."""
-        reach = "" if np.isinf(self.largest) else f", for weights up to {self.largest:.2g}"
-        return f"proven by multipliers that separate them{reach}"
+    def said(self) -> str:
+        """What is disproven, in words."""
+        which = "no weights" if np.isinf(self.largest) else f"no weights up to {self.largest:.1e}"
+        return f"{which} satisfy all constraints at once (proven by multipliers that separate them)"
 
 
 def feasibility(form: NormalForm, start: Blocks | None = None) -> Feasibility:
@@ -96,11 +97,16 @@ def _margin(only: NormalForm, x: Blocks) -> tuple[float, float]:
     if not everywhere.region and (margin := everywhere.value - rounding_of(only, x, everywhere, 0.0)) > 0:
         return margin, np.inf
     residual = stationarity(only, [], v)
-    largest = REACH * max(float(np.abs(array).max(initial=0.0)) for array in x.values())
-    paid = largest * sum(float(np.abs(r).sum()) for r in residual.values())
-    value = sum(_separation(f, dual) for f, dual in zip(only.functions, v, strict=True)) - paid
-    proof = Bound(value, "", (), tuple(v))
-    margin = value - rounding_of(only, x, proof, 0.0) if np.isfinite(value) else 0.0
+    least = REACH * max(float(np.abs(array).max(initial=0.0)) for array in x.values())
+    slope = sum(float(np.abs(r).sum()) for r in residual.values())
+    value = sum(_separation(f, dual) for f, dual in zip(only.functions, v, strict=True))
+    if not np.isfinite(value):
+        return 0.0, np.inf
+    margin = value - rounding_of(only, x, Bound(value, "", (), tuple(v)), 0.0)
+    if slope > 0:  # half of what separates them pays for the residual, as far out as it can
+        least = max(least, 0.5 * margin / max(slope, _TINY))
+        margin -= least * slope
+    largest = least if slope > 0 else np.inf
     return (margin, largest) if margin > 0 else (0.0, np.inf)
 
 

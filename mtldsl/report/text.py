@@ -173,9 +173,9 @@ def _certificate(record: dict) -> Group:
         ("time", f"{found['seconds']:.3f} s, {found['iterations']:,} iterations"),
     ]
     which = "weights that meet the constraints" if record["model"]["subject_to"] else "weights"
-    proven = f"no {which} have an objective below {found['dual_bound']:.10g}."
-    if found["note"] and math.isfinite(found["dual_bound"]):
-        proven += f" {found['note'][0].upper()}{found['note'][1:]}."
+    # for which weights that is proven, and what float64 cannot tell, belong to the claim
+    said = f" ({found['note']})" if found["note"] and math.isfinite(found["dual_bound"]) else ""
+    proven = f"no {which} have an objective below {found['dual_bound']:.10g}{said}."
     if found["certified"]:
         claim = Text(f"Proven: {proven}", "green")
     else:

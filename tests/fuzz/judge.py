@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field
 
 import numpy as np
 
-from mtldsl.errors import MTLError
+from mtldsl.errors import InfeasibleError, MTLError
 from tests.fuzz.draw import draw
 from tests.fuzz.feasible import repaired
 from tests.fuzz.formulas import LONG, objective, rounding_of_objective, sizes_of_predictions, violation
@@ -101,7 +101,7 @@ def _solve(model: Model, case: Case, tol: float, max_seconds: float, again: bool
             solution = problem.solve(tol=tol, max_seconds=max_seconds)
     except MTLError as error:
         case.status = f"{type(error).__name__}: {error}"[:300]
-        if "no weights satisfy" in str(error):
+        if isinstance(error, InfeasibleError):
             if model.feasible:
                 case.findings["false infeasible"] = case.status
         elif not any(words in str(error) for words in SAID):

@@ -101,4 +101,21 @@ def test_a_large_ball_is_solved():
         try:
             problem.solve(solver="cvxpy", backend=backend, max_seconds=20)
         except mtl.SolverError as error:
-            assert "no weights satisfy" not in str(error)
+            assert not isinstance(error, InfeasibleError)
+
+
+def test_what_is_feasible_far_away_only_is_not_called_infeasible():
+    """W[0] - W[1] == 0 and W[0] - (1 + 1e-11) W[1] == -1 meet at 1e11: what is said is no more than what is proven."""
+    tasks, W, _ = weights()
+    A = np.array([[1.0, -1.0, 0.0, 0.0], [1.0, -1.0 - 1e-11, 0.0, 0.0]])
+    problem = mtl.minimize(mtl.squared_loss(W, tasks), [np.array([[0.0], [-1.0]]) == A @ W])
+    known = feasibility(problem.form())
+    assert not known.is_disproven or known.largest < 1e11
+    with pytest.raises(InfeasibleError, match=r"^no weights up to [1-9].*e\+09 satisfy all constraints"):
+        problem.solve()
+
+
+@pytest.mark.parametrize("name", IMPOSSIBLE)
+def test_contradictions_are_disproven_far_out(name):
+    """What the residual costs is asked at the largest weights that it leaves room for, not at those of the nearest point."""
+    assert feasibility(model(IMPOSSIBLE[name]).form()).largest > 1e4

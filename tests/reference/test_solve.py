@@ -142,7 +142,9 @@ def test_an_infeasible_model_is_refused_as_typed(backend):
     tasks = shared(0, n=8)
     W = mtl.Weights(tasks)
     form = mtl.minimize(mtl.squared_loss(W, tasks), subject_to=[W >= 2, W <= 1]).form()
-    with pytest.raises(InfeasibleError, match=r"no weights satisfy all constraints at once .*W >= 2; W <= 1"):
+    with pytest.raises(
+        InfeasibleError, match=r"no weights( up to .*)? satisfy all constraints at once .*W >= 2; W <= 1"
+    ):
         solve_reference(form, backend)
 
 
