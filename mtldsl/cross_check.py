@@ -32,6 +32,9 @@ TOLERANCE = {"clarabel": 1e-7, "osqp": 1e-7, "scs": 1e-6}
 #: times.
 MAX_SIZE = 1_000_000
 
+#: Tasks of a problem above that size from which on no subsample of rows is small enough for cvxpy.
+MOST_TASKS = 10_000
+
 
 def cross_check(
     problem: Problem,
@@ -172,6 +175,11 @@ def _within_reach(problem: Problem, solution: Solution | None, max_size: int | N
         return problem, solution, scope, which
     # as typed: a loss over a graph of labels makes one task of every entry of it
     tasks = next(term.source or term.tasks for term in problem.objective.terms if term.is_loss)
+    if tasks.n_tasks > MOST_TASKS:  # fewer rows do not make them fewer, and cvxpy states each: many GiB
+        raise ModelError(
+            f"cross_check: {tasks.n_tasks:,} tasks are too many to state in cvxpy, up to {MOST_TASKS:,} are not: check the model on some of "
+            "them, tasks.select([...]), or write cross_check(max_size=None) to give cvxpy the whole of it"
+        )
     rows = max(2, int(np.mean(tasks.counts) * max_size / size))
     try:
         small = problem.with_tasks(tasks.subsample(rows, random_state))

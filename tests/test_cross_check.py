@@ -238,3 +238,18 @@ def test_intercepts_and_sums_of_blocks():
     assert check.agrees and check.strong_convexity == 1.0
     assert 0.0 <= check.weights_difference <= check.weights_reach <= 0.1
     assert np.isfinite(check.prediction_difference)
+
+
+def test_too_many_tasks_for_cvxpy_are_not_stated(monkeypatch):
+    """A subsample of rows leaves every task: 40,000 of them ended the process for want of memory."""
+    from mtldsl import cross_check as module
+
+    monkeypatch.setattr(module, "MOST_TASKS", 3)
+    tasks = mtl.Tasks.shared(
+        np.random.default_rng(0).normal(size=(30, 5)), np.random.default_rng(1).normal(size=(30, 4))
+    )
+    W = mtl.Weights(tasks)
+    problem = mtl.minimize(mtl.squared_loss(W, tasks) + mtl.ridge(W))
+    with pytest.raises(mtl.ModelError, match=r"4 tasks are too many to state in cvxpy.*tasks\.select"):
+        problem.cross_check(max_size=100)
+    assert problem.cross_check(max_size=None).agrees and problem.cross_check().agrees
