@@ -172,6 +172,26 @@ def test_a_laplacian_beside_a_structure(shared, method):
     np.testing.assert_allclose(W, expected, atol=1e-9)
 
 
+@pytest.mark.parametrize("unit", [1e12, 1e-9])
+def test_the_unit_of_a_feature_is_no_lack_of_rank(unit):
+    """scipy's solve called such systems ill-conditioned, in a RuntimeWarning; every normal equation holds in its own unit."""
+    _, Xs, ys = inputs(shared=False)
+    Xs = [X * [unit, 1.0, 1.0, 1.0] for X in Xs]
+    form = fetr(mtl.Tasks.separate(Xs, ys), eta=0.7).form()
+    rng = np.random.default_rng(5)
+    A, B = spectral(rng, 4, "full"), spectral(rng, 3, "rest")
+    W = (
+        weights_step(form, "closed_form", Patient())
+        .solve({"Sigma1": A, "Sigma2": B}, form.zeros())
+        .blocks["W"]
+    )
+    penalty = 0.7 * A.dense() @ W @ B.dense()
+    size = 0.7 * np.abs(A.dense()) @ np.abs(W) @ np.abs(B.dense())
+    for t, (X, y) in enumerate(zip(Xs, ys, strict=True)):
+        terms = np.abs(X).T @ (np.abs(X) @ np.abs(W[:, t]) + np.abs(y)) + size[:, t]
+        assert (np.abs(X.T @ (X @ W[:, t] - y) + penalty[:, t]) <= 1e-12 * terms).all()
+
+
 @pytest.mark.parametrize("shared", [True, False], ids=["shared", "separate"])
 def test_a_nearly_singular_covariance_beside_a_ridge(shared):
     """MTFL with a ridge, where alternation has all but lost two directions."""
