@@ -19,11 +19,12 @@ def checked_number(
     allowed: Callable[[float], bool],
     must_be: str,
     kind: type[MTLError] = ModelError,
+    largest: float = LARGEST,
 ) -> float:
-    """The value as a float; an error of that kind with the sentence `must_be` where it is not finite or not allowed."""
+    """The value as a float; an error of that kind with the sentence `must_be` where it is not finite, not allowed or too large."""
     number = as_float(value)
     if number is None or not isfinite(number) or not allowed(number):
         raise kind(f"{word}(..., {name}={quoted(value)}): {name} must be {must_be}")
-    if abs(number) > LARGEST:
-        raise kind(f"{word}(..., {name}={quoted(value)}): {name} must be {must_be}, and at most {LARGEST:g}")
+    if abs(number) > largest:
+        raise kind(f"{word}(..., {name}={quoted(value)}): {name} must be {must_be}, and at most {largest:g}")
     return number

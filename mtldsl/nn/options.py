@@ -54,7 +54,7 @@ class NetworkOptions:
             word, "weight_decay", self.weight_decay, lambda v: v >= 0, "a number >= 0"
         )
         self.learning_rate = checked_number(
-            word, "learning_rate", self.learning_rate, lambda v: v > 0, "a number > 0"
+            word, "learning_rate", self.learning_rate, lambda v: v > 0, "a number > 0", largest=np.inf
         )
         if self.activation not in ACTIVATIONS:
             raise ModelError(
