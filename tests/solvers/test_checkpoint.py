@@ -296,3 +296,9 @@ def test_mutated_files(tmp_path):
         except SolverError:
             refused += 1
     assert refused > len(whole) // 8
+
+
+@pytest.mark.parametrize("name", ["W + " * 100, 300 * "y" + "/z"])
+def test_a_name_that_no_file_can_have(tmp_path, name):
+    with pytest.raises(SolverError, match=r"solve\(checkpoint='.*File name too long; name another file"):
+        Checkpoint(tmp_path / name, {})

@@ -15,6 +15,7 @@ from mtldsl.atomic_files import atomic_file, remove_leftovers
 from mtldsl.errors import DataError, SolverError
 from mtldsl.file_lock import sole_use
 from mtldsl.reading import reading
+from mtldsl.values.number import quoted
 
 __all__ = ["Checkpoint"]
 
@@ -29,7 +30,14 @@ class Checkpoint:
 
     def __init__(self, path, identity: dict, every: float = 30.0):
         self.path = npz_path(Path(path))
-        if not self.path.parent.is_dir():
+        try:
+            there = self.path.parent.is_dir()
+            self.path.exists()
+        except OSError as error:  # a name that no file can have
+            raise SolverError(
+                f"solve(checkpoint={quoted(str(path))}): {error.strerror}; name another file"
+            ) from None
+        if not there:
             raise SolverError(
                 f"solve(checkpoint={str(path)!r}): there is no folder {str(self.path.parent)!r}; make it first"
             )
