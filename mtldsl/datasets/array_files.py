@@ -153,9 +153,8 @@ def read_libsvm(
 
 
 def _of_arrays(path, X, Y, ids, binary, **names) -> Tasks:
-    Y = as_dense(
-        Y, f"{path}: {Y.shape[0]:,} x {Y.shape[-1]:,} labels", "give the labels of fewer tasks", DataError
-    )
+    size = " x ".join(f"{n:,}" for n in Y.shape)
+    Y = as_dense(Y, f"{path}: {size} labels", "give the labels of fewer tasks", DataError)
     Y = as_signs(Y, path) if binary else Y
     if ids is None:
         return Tasks.shared(X, Y, **names)

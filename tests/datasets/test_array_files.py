@@ -173,3 +173,9 @@ def test_mistakes_are_told_with_their_file(case, tmp_path):
         build(tmp_path)
     for piece in pieces:
         assert piece in str(error.value), f"{piece!r} not in: {error.value}"
+
+
+def test_labels_that_are_one_number_are_refused(tmp_path):
+    np.savez(tmp_path / "a.npz", X=np.ones((3, 2)), Y=np.array(1.0))
+    with pytest.raises(DataError):
+        read_npz(tmp_path / "a.npz")
