@@ -8,7 +8,6 @@ from io import StringIO
 from pathlib import Path
 
 import pytest
-from mtldsl.reference.registry import SPECTRA
 from rich.console import Console
 
 from mtldsl.atoms.function import REGISTRY
@@ -17,6 +16,7 @@ from mtldsl.catalogue import catalogue, entry
 from mtldsl.compile.choose import SOLVERS
 from mtldsl.errors import ModelError
 from mtldsl.language.vocabulary import WORDS
+from mtldsl.reference.registry import SPECTRA
 from mtldsl.report import words
 from mtldsl.report.helpers import HELPERS
 

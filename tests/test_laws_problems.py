@@ -6,13 +6,13 @@ from another layout.
 
 import numpy as np
 import pytest
-from mtldsl.reference.solve import solve_reference
 from scipy import sparse
 
 import mtldsl as mtl
 from mtldsl.atoms.function import REGISTRY, Loss
 from mtldsl.compile.mixture import Mixture
 from mtldsl.proof.certificate import certify
+from mtldsl.reference.solve import solve_reference
 from tests.models import MODELS
 
 N, D, M = 14, 5, 3

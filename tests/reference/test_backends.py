@@ -8,12 +8,12 @@ import time
 import cvxpy as cp
 import numpy as np
 import pytest
-from mtldsl.reference import backend_process, backends
-from mtldsl.reference.solve import solve_reference
 
 import mtldsl as mtl
 from mtldsl import stops
 from mtldsl.errors import SolverError
+from mtldsl.reference import backend_process, backends
+from mtldsl.reference.solve import solve_reference
 from tests.models import shared
 from tests.test_stops import BEGIN, SECONDS, SIGNALS, Child
 

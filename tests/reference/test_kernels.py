@@ -10,16 +10,16 @@ from pathlib import Path
 import cvxpy as cp
 import numpy as np
 import pytest
-from mtldsl.reference.compile import to_cvxpy
-from mtldsl.reference.kernel_parts import violation
-from mtldsl.reference.kernels import Statement, eliminated, kept, least
-from mtldsl.reference.registry import FORMULAS
-from mtldsl.reference.solve import solve_reference
 
 import mtldsl as mtl
 from mtldsl.atoms.structures import Ball, MKLNorm
 from mtldsl.learned_weights import LearnedWeights
 from mtldsl.proof.certificate import certify
+from mtldsl.reference.compile import to_cvxpy
+from mtldsl.reference.kernel_parts import violation
+from mtldsl.reference.kernels import Statement, eliminated, kept, least
+from mtldsl.reference.registry import FORMULAS
+from mtldsl.reference.solve import solve_reference
 
 FIXTURES = Path(__file__).parents[3] / "shared" / "fixtures"
 LOSSES = {"hinge": mtl.hinge_loss, "logistic": mtl.logistic_loss}

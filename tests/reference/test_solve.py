@@ -3,9 +3,12 @@
 from itertools import pairwise
 
 import cvxpy as cp
-import mtldsl.reference.solve as module
 import numpy as np
 import pytest
+
+import mtldsl as mtl
+import mtldsl.reference.solve as module
+from mtldsl.errors import InfeasibleError, SolverError
 from mtldsl.reference.compile import to_cvxpy, workload
 from mtldsl.reference.solve import (
     LARGEST_INTERIOR_POINT_SIDE,
@@ -13,9 +16,6 @@ from mtldsl.reference.solve import (
     backends_to_try,
     solve_reference,
 )
-
-import mtldsl as mtl
-from mtldsl.errors import InfeasibleError, SolverError
 from tests.models import MODELS, separate, shared
 
 every_model = pytest.mark.parametrize("name", MODELS)
