@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from mtldsl.comparison import TOLERANCE
 from mtldsl.comparison_blocks import BlockCheck, BlockRow, MajorizationRow
 from mtldsl.compile.normal_form import Blocks, NormalForm
 from mtldsl.compile.structure_term import (
@@ -22,7 +23,6 @@ from mtldsl.solution import Solution
 
 if TYPE_CHECKING:
     from mtldsl.compile.majorization import MajorizationStep
-    from mtldsl.problem import Problem
     from mtldsl.reference.compile import CvxpyModel
     from mtldsl.reference.solve import ReferencePoint
 
@@ -38,7 +38,7 @@ MAX_SEMIDEFINITE_SIDE = 1000
 MAX_OWN_VARIABLES = 200_000
 
 
-def kept_at(problem: Problem, solution: Solution) -> tuple[NormalForm, Structures]:
+def kept_at(form: NormalForm, solution: Solution) -> tuple[NormalForm, Structures]:
     """(a convex form that touches the model at a solution, the learned matrices kept in it).
 
     Convex in the weights, because learned matrices are kept and penalties of the spectrum that are not convex are majorised; where
@@ -47,7 +47,6 @@ def kept_at(problem: Problem, solution: Solution) -> tuple[NormalForm, Structure
     """
     from mtldsl.reference.majorization import convex_forms
 
-    form = problem.form()
     structures = _matrices_at(form, solution)
     return kept_form(convex_forms(form, solution.blocks)[0][1], structures), structures
 
@@ -79,12 +78,11 @@ def _learning_terms(form: NormalForm) -> list[StructureTerm]:
     ]
 
 
-def some_tasks(problem: Problem, kept: NormalForm, share: float, random_state: int) -> np.ndarray | None:
+def some_tasks(form: NormalForm, kept: NormalForm, share: float, random_state: int) -> np.ndarray | None:
     """A random share of the tasks on which the blocks of a large model are compared; None where that is not possible."""
     from mtldsl.reference.majorization import spectral_terms
     from mtldsl.reference.task_subset import why_not_by_tasks
 
-    form = problem.form()
     m = form.losses[0].tasks.n_tasks
     if not spectral_terms(form) or _learning_terms(form) or why_not_by_tasks(kept) or m * share < 1:
         return None
@@ -92,7 +90,7 @@ def some_tasks(problem: Problem, kept: NormalForm, share: float, random_state: i
 
 
 def check_blocks(
-    problem: Problem,
+    form: NormalForm,
     solution: Solution,
     scope: str,
     backend: str | None,
@@ -107,7 +105,7 @@ def check_blocks(
     """
     from mtldsl.reference.majorization import convex_forms
 
-    form, blocks = problem.form(), solution.blocks
+    blocks = solution.blocks
     structures = _matrices_at(form, solution)
     objective, violation = _by_reference(form, blocks, structures)
     size = _size(form, blocks, objective)
@@ -236,8 +234,6 @@ def solved_by_reference(form: NormalForm, backend: str | None) -> tuple[CvxpyMod
 
 
 def _tolerance(backend: str, tol: float | None) -> float:
-    from mtldsl.cross_check import TOLERANCE
-
     return TOLERANCE[backend] if tol is None else tol
 
 

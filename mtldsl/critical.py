@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from mtldsl.compile.constants import best_constants
 from mtldsl.compile.from_tree import on_weights, to_normal_form
 from mtldsl.compile.normal_form import LossTerm, NormalForm
+from mtldsl.compile.statement import Statement
 from mtldsl.compile.structured_term import StructuredTerm
 from mtldsl.errors import ModelError
 from mtldsl.language.objective import Objective
 from mtldsl.language.scalar import Parameter, Scalar
 from mtldsl.values.number import quoted
-
-if TYPE_CHECKING:
-    from mtldsl.problem import Problem
 
 __all__ = ["CriticalValue", "lambda_max"]
 
@@ -44,19 +40,19 @@ class CriticalValue(float):
         return format(float(self), spec) if spec else str(self)
 
 
-def lambda_max(problem: Problem, parameter: Parameter) -> CriticalValue:
+def lambda_max(statement: Statement, parameter: Parameter) -> CriticalValue:
     """See `Problem.lambda_max`. 0 is optimal iff -sum grad f(0) / c lies in the norm's dual ball of radius lambda."""
-    if not any(parameter is own for own in problem.parameters):
-        names = ", ".join(p.name for p in problem.parameters) or "none"
+    if not any(parameter is own for own in statement.parameters):
+        names = ", ".join(p.name for p in statement.parameters) or "none"
         raise ModelError(
             f"lambda_max({quoted(parameter)}): this problem has no such parameter; it has {names}"
         )
-    terms = problem.objective.terms
+    terms = statement.objective.terms
     scaled = [term for term in terms if parameter in term.coefficient.parameters]
     if not scaled:
         raise ModelError(
             f"lambda_max({parameter.name}): the parameter must be a factor of a term; here it occurs inside the terms of "
-            f"{problem.objective.text} only"
+            f"{statement.objective.text} only"
         )
     for term in scaled:
         if not _is_proportional(term.coefficient, parameter):
@@ -65,20 +61,20 @@ def lambda_max(problem: Problem, parameter: Parameter) -> CriticalValue:
                 f"that is a number > 0 times {parameter.name}"
             )
     penalties = [term for term in terms if not term.is_loss and not _is_flat_at_zero(term)]
-    if not problem.is_convex:
+    if not statement.is_convex:
         culprit = next(term for term in terms if not term.atom.convex)
         raise ModelError(
             f"lambda_max({parameter.name}): {culprit.text} is not convex, so that zero may be stationary without being optimal"
         )
-    for constraint in on_weights(problem.constraints):
+    for constraint in on_weights(statement.constraints):
         raise ModelError(
             f"lambda_max({parameter.name}): no closed form is known with the constraint {constraint.text}"
         )
-    if len(problem.weights) != 1 or len(penalties) != 1 or not penalties[0].atom.norm:
+    if len(statement.weights) != 1 or len(penalties) != 1 or not penalties[0].atom.norm:
         kinds = ", ".join(term.atom_text for term in penalties) or "no norm"
         raise ModelError(
             f"lambda_max({parameter.name}): known for one weight matrix with one norm (a ridge may stand beside it); "
-            f"here: {', '.join(w.name for w in problem.weights)} with {kinds}"
+            f"here: {', '.join(w.name for w in statement.weights)} with {kinds}"
         )
     (penalty,) = penalties
     losses = [term for term in terms if term.is_loss]
@@ -92,7 +88,7 @@ def lambda_max(problem: Problem, parameter: Parameter) -> CriticalValue:
             f"lambda_max({parameter.name}): {scaled[0].text} is flat at zero, so no value of {parameter.name} makes the solution zero"
         )
     with _at_one(parameter):
-        form = to_normal_form(Objective(terms), list(problem.constraints), "")
+        form = to_normal_form(Objective(terms), list(statement.constraints), "")
         norm = next(f for f in form.functions if f.atom is penalty.atom)
         if norm.map.identity_of is None:
             raise ModelError(

@@ -3,29 +3,25 @@
 from __future__ import annotations
 
 from numbers import Real
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 
 from mtldsl import stops
 from mtldsl.atoms.structures import Ball
 from mtldsl.block_check import check_blocks, kept_at, solved_by_reference, some_tasks
-from mtldsl.comparison import CrossCheck
+from mtldsl.comparison import TOLERANCE, CrossCheck
 from mtldsl.comparison_blocks import BlockCheck
 from mtldsl.compile.normal_form import Blocks, NormalForm
 from mtldsl.compile.structure_term import StructureTerm, structure_terms
 from mtldsl.errors import CrossCheckError, ModelError, SolverError
+from mtldsl.language.objective import Term
+from mtldsl.language.scalar import Parameter
 from mtldsl.proof.certificate import certify, objective_scale
 from mtldsl.solution import Solution
+from mtldsl.tasks import Tasks
 
-if TYPE_CHECKING:
-    from mtldsl.problem import Problem
-
-__all__ = ["TOLERANCE", "BlockCheck", "CrossCheck", "cross_check"]
-
-#: Relative difference of objectives that counts as agreement, by backend: ten times what each was measured to
-#: leave on the losses and regularizers of the language at the accuracy it is asked for.
-TOLERANCE = {"clarabel": 1e-7, "osqp": 1e-7, "scs": 1e-6}
+__all__ = ["TOLERANCE", "BlockCheck", "Checkable", "CrossCheck", "cross_check"]
 
 #: Scalars of input data up to which cvxpy is given the whole problem (measured: five to ten seconds, hinge
 #: losses with a trace norm half a minute). Losses with exponential cones, logistic and Poisson, count ten
@@ -36,8 +32,24 @@ MAX_SIZE = 1_000_000
 MOST_TASKS = 10_000
 
 
+class Checkable(Protocol):
+    """What a comparison asks of a model: what it states, to be solved, and to be stated on fewer rows."""
+
+    @property
+    def parameters(self) -> list[Parameter]: ...
+
+    @property
+    def first_loss(self) -> Term: ...
+
+    def form(self) -> NormalForm: ...
+
+    def solve(self, solver: str = "auto", **options) -> Solution: ...
+
+    def with_tasks(self, tasks: Tasks) -> Checkable: ...
+
+
 def cross_check(
-    problem: Problem,
+    problem: Checkable,
     solution: Solution | None = None,
     *,
     tol: float | None = None,
@@ -105,16 +117,22 @@ def cross_check(
 
 
 def _checked(problem, solution, tol, solver, max_size, random_state) -> CrossCheck | BlockCheck:
+    form = problem.form()
     if solution is not None:
-        _check_belongs(problem, solution)
-    if not problem.is_convex and solution is None:
+        _check_belongs(problem, form, solution)
+    if not form.is_convex and solution is None:
         solution = _solved(problem)  # what is convex of it depends on its matrices
-    problem, solution, scope, which = _within_reach(problem, solution, max_size, random_state)
-    _require_few_labellings(problem)
-    solution = _solved(problem) if solution is None else solution
-    if not problem.is_convex:
-        return check_blocks(problem, solution, scope, solver, tol, which, random_state)
-    return _compare(problem.form(), solution, solver, tol, scope)
+    smaller, scope, which = _within_reach(problem, form, solution, max_size, random_state)
+    if smaller is not None:
+        problem, form = smaller, smaller.form()
+    _require_few_labellings(form)
+    if solution is None:
+        solution = _solved(problem)
+    elif smaller is not None:  # the check is of the solver that made the solution
+        solution = _solved(problem, solver=solution.solver, tol=solution.tol)
+    if not form.is_convex:
+        return check_blocks(form, solution, scope, solver, tol, which, random_state)
+    return _compare(form, solution, solver, tol, scope)
 
 
 def _check_seconds(max_seconds) -> None:
@@ -125,7 +143,7 @@ def _check_seconds(max_seconds) -> None:
         )
 
 
-def _solved(problem: Problem, **options) -> Solution:
+def _solved(problem: Checkable, **options) -> Solution:
     """KeyboardInterrupt where it was interrupted: a comparison has no best point so far."""
     left = stops.remaining()
     solution = problem.solve(**options, max_seconds=max(left, 1e-3) if np.isfinite(left) else None)
@@ -134,7 +152,7 @@ def _solved(problem: Problem, **options) -> Solution:
     return solution
 
 
-def _check_belongs(problem: Problem, solution: Solution) -> None:
+def _check_belongs(problem: Checkable, form: NormalForm, solution: Solution) -> None:
     now = {parameter.name: parameter.value for parameter in problem.parameters}
     if solution.parameters != now:
         raise ModelError(
@@ -142,39 +160,38 @@ def _check_belongs(problem: Problem, solution: Solution) -> None:
             f"problem now stands at {now}; solve again, or set the parameters back"
         )
     shapes = {name: block.shape for name, block in solution.blocks.items()}
-    if shapes != problem.form().shapes:
+    if shapes != form.shapes:
         raise ModelError(
             f"cross_check(solution=...): the solution has the unknowns {shapes}, but the problem has "
-            f"{problem.form().shapes}; give a solution of this problem"
+            f"{form.shapes}; give a solution of this problem"
         )
 
 
-def _require_few_labellings(problem: Problem) -> None:
+def _require_few_labellings(form: NormalForm) -> None:
     """ModelError before anything is solved."""
     from mtldsl.reference.label_graph import refuse
 
-    for loss in problem.form().losses:
+    for loss in form.losses:
         refuse(loss)
 
 
-def _within_reach(problem: Problem, solution: Solution | None, max_size: int | None, random_state: int):
-    """(problem, solution, scope, tasks): the problem itself, on some of its tasks (None: all), or the model on a subsample of its
-    rows.
-    """
+def _within_reach(
+    problem: Checkable, form: NormalForm, solution: Solution | None, max_size: int | None, random_state: int
+):
+    """(the model on a subsample of its rows, None where it is checked as it is; scope; some of its tasks, None: all of them)."""
     from mtldsl.reference.compile import workload
 
-    form = problem.form() if problem.is_convex else kept_at(problem, solution)[0]
-    size = workload(form)
+    kept = form if form.is_convex else kept_at(form, solution)[0]
+    size = workload(kept)
     if max_size is None or size <= max_size:
-        return problem, solution, "the whole problem", None
+        return None, "the whole problem", None
     why = f"random_state={random_state}, because the whole is too large for cvxpy (workload {size:,} > {max_size:,})"
-    which = None if problem.is_convex else some_tasks(problem, form, max_size / size, random_state)
+    which = None if form.is_convex else some_tasks(form, kept, max_size / size, random_state)
     if which is not None:  # a check of this very solution, where one of fewer rows would be of another
         m = form.losses[0].tasks.n_tasks
-        scope = f"over the weights of {len(which)} of {m} tasks, the others kept, {why}"
-        return problem, solution, scope, which
+        return None, f"over the weights of {len(which)} of {m} tasks, the others kept, {why}", which
     # as typed: a loss over a graph of labels makes one task of every entry of it
-    tasks = next(term.source or term.tasks for term in problem.objective.terms if term.is_loss)
+    tasks = problem.first_loss.data
     if tasks.n_tasks > MOST_TASKS:  # fewer rows do not make them fewer, and cvxpy states each: many GiB
         raise ModelError(
             f"cross_check: {tasks.n_tasks:,} tasks are too many to state in cvxpy, up to {MOST_TASKS:,} are not: check the model on some of "
@@ -188,10 +205,7 @@ def _within_reach(problem: Problem, solution: Solution | None, max_size: int | N
             f"cross_check: the problem is of size {size:,}, above max_size={max_size:,}, and a subsample of it "
             f"cannot be made: {error}. Write cross_check(max_size=None) to give cvxpy the whole of it"
         ) from error
-    scope = f"on {rows} rows a task, {why}"
-    if solution is not None:  # the check is of the solver that made the solution
-        return small, _solved(small, solver=solution.solver, tol=solution.tol), scope, None
-    return small, None, scope, None
+    return small, f"on {rows} rows a task, {why}", None
 
 
 def _compare(form: NormalForm, solution: Solution, backend: str | None, tol: float | None, scope: str):

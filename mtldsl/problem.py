@@ -10,25 +10,18 @@ from mtldsl import stops
 from mtldsl.calibration import calibration
 from mtldsl.compile.centred import centred, moved
 from mtldsl.compile.choose import answers
-from mtldsl.compile.from_tree import (
-    check_model,
-    learned_of,
-    parameters_of,
-    to_normal_form,
-    weights_of,
-)
 from mtldsl.compile.label_graph_term import LabelDual
 from mtldsl.compile.normal_form import NormalForm
+from mtldsl.compile.statement import Statement
 from mtldsl.drive import Outcome, as_typed, drive
 from mtldsl.errors import ModelError
 from mtldsl.explanation import Explanation
 from mtldsl.language.constraint import Constraint
 from mtldsl.language.expression import Affine
-from mtldsl.language.learned import LearnedUnknown, RangeConstraint
+from mtldsl.language.learned import RangeConstraint
 from mtldsl.language.objective import Objective
 from mtldsl.language.replace import replace_tasks
 from mtldsl.language.scalar import Parameter, Scalar
-from mtldsl.language.weights import Weights
 from mtldsl.learned_graph_in import certified_rows, learned_graph_in
 from mtldsl.learned_in import learned_in
 from mtldsl.limits import checked_limits
@@ -88,58 +81,12 @@ def minimize(objective: Objective, subject_to: Iterable[Constraint] = ()) -> Pro
     return Problem(objective, constraints)
 
 
-class Problem:
+class Problem(Statement):
     """A multi-task model, convex unless a term says otherwise. Made by `minimize`; see there."""
 
     def __init__(self, objective: Objective, constraints: list[Constraint]):
-        check_model(objective, constraints)
-        self.objective, self.constraints = objective, tuple(constraints)
+        super().__init__(objective, constraints)
         self._last: Solution | None = None
-
-    # ---------------------------------------------------------------------------------------- the model
-
-    def __str__(self) -> str:
-        lines = [f"minimize    {self.objective.text}"]
-        for i, constraint in enumerate(self.constraints):
-            lines.append(f"{'subject to  ' if i == 0 else ' ' * 12}{constraint.text}")
-        return "\n".join(lines)
-
-    def __repr__(self) -> str:
-        return f"<Problem\n{self}>"
-
-    def _repr_latex_(self) -> str:
-        names = ", ".join(unknown.latex for unknown in [*self.weights, *self.learned])
-        if any(w.intercept for w in self.weights):
-            names += ", b"
-        body = rf"\min_{{{names}}}\quad & {self.objective.latex}"
-        for i, constraint in enumerate(self.constraints):
-            lead = r"\text{subject to}\quad" if i == 0 else ""
-            body += rf" \\ {lead} & {constraint.latex}"
-        return rf"$$\begin{{aligned}} {body} \end{{aligned}}$$"
-
-    @property
-    def weights(self) -> list[Weights]:
-        """Every weight matrix of the model, in the order typed."""
-        return weights_of(self.objective, self.constraints)
-
-    @property
-    def learned(self) -> list[LearnedUnknown]:
-        """Every matrix that is learned beside the weights, in the order typed."""
-        return learned_of(self.objective)
-
-    @property
-    def parameters(self) -> list[Parameter]:
-        """Every parameter of the model, in the order typed."""
-        return parameters_of(self.objective, list(self.constraints))
-
-    @property
-    def is_convex(self) -> bool:
-        """Whether every term is convex with a coefficient >= 0 at the parameters' present values."""
-        return all(t.coefficient.value >= 0 for t in self.objective.terms) and self.form().is_convex
-
-    def form(self) -> NormalForm:
-        """The normal form at the parameters' present values: what solvers, certificate and reference see."""
-        return to_normal_form(self.objective, list(self.constraints), str(self))
 
     def with_tasks(self, tasks: Tasks) -> Problem:
         """The same model on other data with the same features and tasks. ModelError where the model uses several Tasks."""
@@ -314,7 +261,7 @@ class Problem:
                 f"{culprit.typed} is not convex, so cvxpy cannot state this model; at a solution it can, with learned matrices kept and "
                 "the spectrum majorised: write to_cvxpy(at=solution)"
             )
-        return to_cvxpy(kept_at(self, at)[0])
+        return to_cvxpy(kept_at(form, at)[0])
 
     def cross_check(self, solution: Solution | None = None, **options):
         """Solve with the independent reference too and compare; see `mtldsl.cross_check.cross_check`.
@@ -335,8 +282,8 @@ class Problem:
     # ------------------------------------------------------------------------------------------ inside
 
     def _solution(self, form: NormalForm, outcome: Outcome, tol: float) -> Solution:
-        first = next(term for term in self.objective.terms if term.is_loss)
-        tasks, certificate = first.source or first.tasks, outcome.certificate
+        first, certificate = self.first_loss, outcome.certificate
+        tasks = first.data
         coef, intercept = predictor(first.argument, outcome.blocks)
         scaling, levels = tasks.scaling, calibration(form, outcome.blocks)
         return Solution(

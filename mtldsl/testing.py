@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from mtldsl.cross_check import CrossCheck, cross_check
+from mtldsl.cross_check import Checkable, CrossCheck, cross_check
 from mtldsl.errors import CrossCheckError
-
-if TYPE_CHECKING:
-    from mtldsl.problem import Problem
-    from mtldsl.solution import Solution
+from mtldsl.solution import Solution
 
 __all__ = ["assert_agrees"]
 
 
 def assert_agrees(
-    problem: Problem, solution: Solution | None = None, *, tol: float | None = None, **options
+    problem: Checkable, solution: Solution | None = None, *, tol: float | None = None, **options
 ) -> CrossCheck:
     """Assert that the fast solver certifies its solution and that the cvxpy reference agrees with it.
 

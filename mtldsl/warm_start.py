@@ -2,26 +2,35 @@
 
 from __future__ import annotations
 
+from typing import Protocol, runtime_checkable
+
 import numpy as np
 
 from mtldsl.compile.label_graph_term import LabelGraphTerm, RandomLabellings
-from mtldsl.compile.normal_form import NormalForm
+from mtldsl.compile.normal_form import Blocks, NormalForm
 from mtldsl.errors import SolverError
-from mtldsl.solution import Solution
 from mtldsl.solvers.solver import Point
 from mtldsl.values.sparse_matrix import read_dense
 
-__all__ = ["starting_point"]
+__all__ = ["Solved", "starting_point"]
 
 
-def starting_point(form: NormalForm, warm_start: Solution | dict | None) -> Point | None:
+@runtime_checkable
+class Solved(Protocol):
+    """What is asked of the Solution of another problem: its unknowns, and the point at which its solver stopped."""
+
+    blocks: Blocks
+    state: Point | None  # None: a file did not keep it
+
+
+def starting_point(form: NormalForm, warm_start: Solved | dict | None) -> Point | None:
     """A Solution, or {block name: array}, as the point a solver starts from. SolverError where a block does not fit."""
     if warm_start is None:
         return None
-    if isinstance(warm_start, Solution):
-        blocks, state = warm_start.blocks, warm_start.state
-    elif isinstance(warm_start, dict) and all(isinstance(name, str) for name in warm_start):
+    if isinstance(warm_start, dict) and all(isinstance(name, str) for name in warm_start):
         blocks, state = warm_start, None
+    elif isinstance(warm_start, Solved) and isinstance(warm_start.state, Point | None):
+        blocks, state = warm_start.blocks, warm_start.state
     else:
         raise SolverError(
             f"solve(warm_start={type(warm_start).__name__}): write a Solution, or a dict such as {{'W': array}}"

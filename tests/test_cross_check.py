@@ -9,6 +9,7 @@ import mtldsl as mtl
 import mtldsl.block_check as block_check
 from mtldsl.atoms.losses import SquaredLoss
 from mtldsl.atoms.regularizers import L21Norm
+from mtldsl.cross_check import cross_check
 from mtldsl.errors import CrossCheckError, ModelError, SolverError
 from mtldsl.testing import assert_agrees
 from tests.models import shared
@@ -253,3 +254,19 @@ def test_too_many_tasks_for_cvxpy_are_not_stated(monkeypatch):
     with pytest.raises(mtl.ModelError, match=r"4 tasks are too many to state in cvxpy.*tasks\.select"):
         problem.cross_check(max_size=100)
     assert problem.cross_check(max_size=None).agrees and problem.cross_check().agrees
+
+
+class OnlyWhatIsAsked:
+    """A model that offers what `Checkable` names, and nothing else of a Problem."""
+
+    def __init__(self, problem):
+        self.parameters, self.first_loss = problem.parameters, problem.first_loss
+        self.form, self.solve = problem.form, problem.solve
+        self.with_tasks = lambda tasks: OnlyWhatIsAsked(problem.with_tasks(tasks))
+
+
+@pytest.mark.parametrize("max_size", [None, 200])
+def test_the_check_needs_a_form_not_a_problem(max_size):
+    problem = group_lasso(ridge=0.5)
+    check = cross_check(OnlyWhatIsAsked(problem), problem.solve(), max_size=max_size)
+    assert check.agrees and (check.scope == "the whole problem") == (max_size is None)

@@ -34,6 +34,11 @@ class Term:
         return isinstance(self.atom, Loss)
 
     @property
+    def data(self) -> Tasks | None:
+        """The tasks of a loss, as typed."""
+        return self.source or self.tasks
+
+    @property
     def parameters(self) -> list[Parameter]:
         """Those of the coefficient, then those inside the argument, as in l1_norm(lam * W); by name."""
         inside = frozenset().union(*(part.coefficient.parameters for part in self.argument.parts))

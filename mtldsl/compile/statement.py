@@ -1,0 +1,69 @@
+"""A model as typed: an objective, its constraints, and the normal form that they stand for."""
+
+from __future__ import annotations
+
+from mtldsl.compile.from_tree import check_model, learned_of, parameters_of, to_normal_form, weights_of
+from mtldsl.compile.normal_form import NormalForm
+from mtldsl.language.constraint import Constraint
+from mtldsl.language.learned import LearnedUnknown
+from mtldsl.language.objective import Objective, Term
+from mtldsl.language.scalar import Parameter
+from mtldsl.language.weights import Weights
+
+__all__ = ["Statement"]
+
+
+class Statement:
+    """What a model says, before anybody solves or checks it. ModelError where it is not convex or not well formed."""
+
+    def __init__(self, objective: Objective, constraints: list[Constraint]):
+        check_model(objective, constraints)
+        self.objective, self.constraints = objective, tuple(constraints)
+
+    def __str__(self) -> str:
+        lines = [f"minimize    {self.objective.text}"]
+        for i, constraint in enumerate(self.constraints):
+            lines.append(f"{'subject to  ' if i == 0 else ' ' * 12}{constraint.text}")
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}\n{self}>"
+
+    def _repr_latex_(self) -> str:
+        names = ", ".join(unknown.latex for unknown in [*self.weights, *self.learned])
+        if any(w.intercept for w in self.weights):
+            names += ", b"
+        body = rf"\min_{{{names}}}\quad & {self.objective.latex}"
+        for i, constraint in enumerate(self.constraints):
+            lead = r"\text{subject to}\quad" if i == 0 else ""
+            body += rf" \\ {lead} & {constraint.latex}"
+        return rf"$$\begin{{aligned}} {body} \end{{aligned}}$$"
+
+    @property
+    def weights(self) -> list[Weights]:
+        """Every weight matrix of the model, in the order typed."""
+        return weights_of(self.objective, self.constraints)
+
+    @property
+    def learned(self) -> list[LearnedUnknown]:
+        """Every matrix that is learned beside the weights, in the order typed."""
+        return learned_of(self.objective)
+
+    @property
+    def parameters(self) -> list[Parameter]:
+        """Every parameter of the model, in the order typed."""
+        return parameters_of(self.objective, list(self.constraints))
+
+    @property
+    def first_loss(self) -> Term:
+        """The loss whose predictions are the model's."""
+        return next(term for term in self.objective.terms if term.is_loss)
+
+    @property
+    def is_convex(self) -> bool:
+        """Whether every term is convex with a coefficient >= 0 at the parameters' present values."""
+        return all(t.coefficient.value >= 0 for t in self.objective.terms) and self.form().is_convex
+
+    def form(self) -> NormalForm:
+        """The normal form at the parameters' present values: what solvers, certificate and reference see."""
+        return to_normal_form(self.objective, list(self.constraints), str(self))
