@@ -24,8 +24,6 @@ from threadpoolctl import threadpool_limits
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from mtldsl.reference import structures
-
 import mtldsl as mtl
 from benchmarks.machine import RESULTS, fastest, stamp
 from benchmarks.papers.fetr_methods import BOX, fetr_problem
@@ -33,6 +31,7 @@ from benchmarks.papers.fetr_weights import step_of
 from mtldsl import datasets
 from mtldsl.atoms.spectral_matrix import SpectralMatrix
 from mtldsl.atoms.structures import MatrixNormal, Range
+from mtldsl.reference import structures
 from mtldsl.solvers.alternating import SOLVER
 from mtldsl.solvers.alternation import profile
 from mtldsl.solvers.alternation.linear_step import METHODS, solve_weights

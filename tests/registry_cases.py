@@ -8,20 +8,14 @@ import warnings
 import zlib
 
 import cvxpy as cp
-import mtldsl.reference.compile
-import mtldsl.reference.structures
 import numpy as np
 import pytest
+
+from mtldsl.atoms.function import REGISTRY, Loss, MatrixFunction, Regularizer, Set
+from mtldsl.atoms.structures import Structure
 from mtldsl.reference import spectral
 from mtldsl.reference.label_graph import choices
 from mtldsl.reference.registry import FORMULAS, SPECTRA
-
-import mtldsl.atoms.losses
-import mtldsl.atoms.metrics
-import mtldsl.atoms.regularizers
-import mtldsl.atoms.sets  # noqa: F401  (importing the families registers their atoms)
-from mtldsl.atoms.function import REGISTRY, Loss, MatrixFunction, Regularizer, Set
-from mtldsl.atoms.structures import Structure
 
 N, SHAPE = 12, (5, 4)
 

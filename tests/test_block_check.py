@@ -3,11 +3,11 @@
 from dataclasses import replace
 
 import cvxpy as cp
-import mtldsl.reference.structures as reference
 import numpy as np
 import pytest
 
 import mtldsl as mtl
+import mtldsl.reference.structures as reference
 from mtldsl.atoms.spectral_matrix import SpectralMatrix
 from mtldsl.comparison_blocks import BlockCheck
 from mtldsl.errors import CrossCheckError, ModelError

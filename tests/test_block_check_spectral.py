@@ -7,11 +7,11 @@ both written here: no solver of the package has a hand in them.
 from dataclasses import replace
 
 import cvxpy as cp
-import mtldsl.reference.majorization as majorization
 import numpy as np
 import pytest
 
 import mtldsl as mtl
+import mtldsl.reference.majorization as majorization
 from mtldsl.atoms.structures import LogRank
 from mtldsl.compile.majorization import MajorizationStep
 from mtldsl.errors import CrossCheckError, ModelError

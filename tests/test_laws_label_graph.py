@@ -5,12 +5,12 @@ The judge is the reference, which states every labelling, or another model that 
 
 import numpy as np
 import pytest
-from mtldsl.reference.compile import to_cvxpy
-from mtldsl.reference.solve import solve_reference
 from scipy import sparse
 
 import mtldsl as mtl
 from mtldsl.proof.certificate import certify
+from mtldsl.reference.compile import to_cvxpy
+from mtldsl.reference.solve import solve_reference
 
 N, D, K = 16, 4, 4
 EDGES = [(0, 1), (1, 3), (0, 2, 3)]

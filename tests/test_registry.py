@@ -7,11 +7,11 @@ values, the conjugate by a supremum that cvxpy finds, the gradient by finite dif
 
 import numpy as np
 import pytest
-from mtldsl.reference.registry import FORMULAS, SPECTRA, STRUCTURES
 
 from mtldsl.atoms.function import REGISTRY, Loss, MatrixFunction
 from mtldsl.atoms.metrics import ErrorRate, Metric
 from mtldsl.atoms.structures import Structure
+from mtldsl.reference.registry import FORMULAS, SPECTRA, STRUCTURES
 from tests.registry_cases import (
     LOSSES,
     MATRIX_FUNCTIONS,

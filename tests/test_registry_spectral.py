@@ -8,10 +8,10 @@ hold for convex functions as well are in test_registry_matrices.py, and run over
 
 import numpy as np
 import pytest
-from mtldsl.reference.registry import SPECTRA
-from mtldsl.reference.spectral import axes
 
 from mtldsl.atoms.function import Set
+from mtldsl.reference.registry import SPECTRA
+from mtldsl.reference.spectral import axes
 from tests.registry_cases import (
     REWEIGHTED,
     SHAPE,

@@ -12,8 +12,6 @@ from pathlib import Path
 import cvxpy as cp
 import numpy as np
 import pytest
-from mtldsl.reference.registry import FORMULAS
-from mtldsl.reference.structures import block_bound, block_optimum, objective
 
 from mtldsl.atoms.structures import (
     FeatureCovarianceNorm,
@@ -23,6 +21,8 @@ from mtldsl.atoms.structures import (
     Structure,
     TaskCovarianceNorm,
 )
+from mtldsl.reference.registry import FORMULAS
+from mtldsl.reference.structures import block_bound, block_optimum, objective
 from tests.registry_cases import SHAPE, SPECTRAL, STRUCTURES, inside_dual_domain, matrix, random, weights
 
 FIXTURES = Path(__file__).parents[2] / "shared" / "fixtures"

@@ -8,12 +8,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from mtldsl.reference.kernel_parts import violation
-from mtldsl.reference.kernels import least
-from mtldsl.reference.structures import block_bound, objective
 from scipy import sparse
 
 from mtldsl.atoms.structures import Ball
+from mtldsl.reference.kernel_parts import violation
+from mtldsl.reference.kernels import least
+from mtldsl.reference.structures import block_bound, objective
 from tests.registry_cases import KERNEL_NORMS, SHAPE, function_value, inside_domain, matrix, random, weights
 
 every_norm = pytest.mark.parametrize("atom", KERNEL_NORMS)

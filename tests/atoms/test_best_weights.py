@@ -3,10 +3,10 @@
 import cvxpy as cp
 import numpy as np
 import pytest
-from mtldsl.reference.kernels import least
 from scipy import sparse
 
 from mtldsl.atoms.structures import Ball, MKLNorm, TaskKernel
+from mtldsl.reference.kernels import least
 
 # Tolerances without a word beside them: 1e-12 is the rounding of sums and inverses; 1e-9 and 1e-10 are what is asked of the gap;
 # larger ones are what cvxpy's backend leaves at its own setting.

@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from mtldsl.reference.kernels import least
 from scipy import sparse
 
 from mtldsl.atoms.regularizers import KroneckerRidge, Ridge
 from mtldsl.atoms.structures import Ball, MKLNorm, TaskKernel
+from mtldsl.reference.kernels import least
 
 # Tolerances without a word beside them: 1e-12 and 1e-13 are the rounding of sums and of small inverses; 1e-9 is ten times the
 # relative gap at which the interior point method stops; larger ones are what cvxpy's backend leaves at its own setting.

@@ -5,13 +5,13 @@ alone.
 from types import SimpleNamespace
 
 import cvxpy as cp
-import mtldsl.reference.compile  # noqa: F401  (enters the formulas)
 import numpy as np
 import pytest
-from mtldsl.reference.registry import FORMULAS, formula, formula_of
 
+import mtldsl.reference.compile  # noqa: F401  (enters the formulas)
 from mtldsl.atoms.metrics import AUC, ErrorRate, FScore, PrecisionAt, RecallAt, ROCArea
 from mtldsl.errors import ModelError
+from mtldsl.reference.registry import FORMULAS, formula, formula_of
 
 Z, Y, S = np.array([2.0, -1.0, 0.0]), np.array([1.0, 1.0, -1.0]), np.array([1.0, 2.0, 0.5])
 LOG = np.log1p(np.exp([-2.0, 1.0, 0.0]))

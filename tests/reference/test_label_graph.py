@@ -7,16 +7,16 @@ from pathlib import Path
 import cvxpy as cp
 import numpy as np
 import pytest
-from mtldsl.reference.column_groups import Shares, best_shares
-from mtldsl.reference.compile import to_cvxpy, workload
-from mtldsl.reference.label_graph import LARGEST_STATED, best_labelling, choices, labellings
-from mtldsl.reference.registry import FORMULAS
-from mtldsl.reference.solve import solve_reference
 from scipy.optimize import minimize
 
 import mtldsl as mtl
 from mtldsl.atoms.regularizers import HalfSquaredGroupNorm, HalfSquaredKSupportNorm
 from mtldsl.proof.certificate import certify
+from mtldsl.reference.column_groups import Shares, best_shares
+from mtldsl.reference.compile import to_cvxpy, workload
+from mtldsl.reference.label_graph import LARGEST_STATED, best_labelling, choices, labellings
+from mtldsl.reference.registry import FORMULAS
+from mtldsl.reference.solve import solve_reference
 
 FIXTURES = Path(__file__).parents[3] / "shared" / "fixtures"
 

@@ -3,11 +3,11 @@ digits.
 """
 
 import pytest
-from mtldsl.reference.solve import solve_reference
 
 import mtldsl as mtl
 from mtldsl import datasets
 from mtldsl.errors import DataError
+from mtldsl.reference.solve import solve_reference
 
 OPTIMA = {
     "trace_norm": (100, 725844.67783737),

@@ -8,9 +8,15 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import cvxpy as cp
-import mtldsl.reference.task_subset as task_subset
 import numpy as np
 import pytest
+
+import mtldsl as mtl
+import mtldsl.reference.task_subset as task_subset
+from mtldsl.atoms.regularizers import Rank
+from mtldsl.atoms.sets import RankAtMost
+from mtldsl.atoms.structures import CappedTraceNorm, LogRank, SchattenNorm, SpectralPenalty
+from mtldsl.errors import ModelError
 from mtldsl.reference.compile import to_cvxpy
 from mtldsl.reference.majorization import convex_forms, reweighted_losses, spectral_value, spectral_violation
 from mtldsl.reference.registry import SPECTRA, formula_of, spectrum, spectrum_of
@@ -18,12 +24,6 @@ from mtldsl.reference.solve import solve_reference
 from mtldsl.reference.spectral import axes, excess, penalty
 from mtldsl.reference.spectral_above import ways
 from mtldsl.reference.task_subset import of_tasks, value_and_violation, why_not_by_tasks
-
-import mtldsl as mtl
-from mtldsl.atoms.regularizers import Rank
-from mtldsl.atoms.sets import RankAtMost
-from mtldsl.atoms.structures import CappedTraceNorm, LogRank, SchattenNorm, SpectralPenalty
-from mtldsl.errors import ModelError
 from tests.concave_functions import geman, geman_slope, laplace, laplace_slope
 
 FIXTURES = Path(__file__).parents[3] / "shared" / "fixtures"

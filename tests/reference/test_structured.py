@@ -10,22 +10,22 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import cvxpy as cp
-import mtldsl.reference.planes as planes_module
-import mtldsl.reference.structured as structured_module
 import numpy as np
 import pytest
+
+import mtldsl as mtl
+import mtldsl.reference.planes as planes_module
+import mtldsl.reference.structured as structured_module
+from mtldsl.atoms.losses import StructuredHinge
+from mtldsl.atoms.metrics import AUC, ErrorRate, FScore, Metric, PrecisionAt, RecallAt, ROCArea
+from mtldsl.compile.mixture import Mixture
+from mtldsl.errors import ModelError
 from mtldsl.reference.compile import MOST_ROUNDS, to_cvxpy, workload
 from mtldsl.reference.metrics import pairs_in_order
 from mtldsl.reference.planes import most_violated
 from mtldsl.reference.registry import FORMULAS
 from mtldsl.reference.solve import solve_reference
 from mtldsl.reference.solver import SOLVER
-
-import mtldsl as mtl
-from mtldsl.atoms.losses import StructuredHinge
-from mtldsl.atoms.metrics import AUC, ErrorRate, FScore, Metric, PrecisionAt, RecallAt, ROCArea
-from mtldsl.compile.mixture import Mixture
-from mtldsl.errors import ModelError
 from tests.models import shared
 
 FIXTURES = Path(__file__).parents[3] / "shared" / "fixtures"

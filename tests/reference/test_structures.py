@@ -6,13 +6,11 @@ import json
 from pathlib import Path
 
 import cvxpy as cp
-import mtldsl.reference.compile  # noqa: F401  (enters the formulas)
 import numpy as np
 import pytest
-from mtldsl.reference.registry import FORMULAS, STRUCTURES, structure, structure_of
-from mtldsl.reference.structures import block_bound, block_optimum, constraints_on, objective
 from scipy.sparse import csr_array
 
+import mtldsl.reference.compile  # noqa: F401  (enters the formulas)
 from mtldsl.atoms.structures import (
     Ball,
     FeatureCovarianceNorm,
@@ -24,6 +22,8 @@ from mtldsl.atoms.structures import (
     TaskKernel,
 )
 from mtldsl.errors import ModelError
+from mtldsl.reference.registry import FORMULAS, STRUCTURES, structure, structure_of
+from mtldsl.reference.structures import block_bound, block_optimum, constraints_on, objective
 
 FIXTURES = Path(__file__).parents[3] / "shared" / "fixtures"
 

@@ -3,13 +3,13 @@
 from types import SimpleNamespace
 
 import cvxpy as cp
-import mtldsl.reference.compile  # registers the formulas
 import numpy as np
 import pytest
-from mtldsl.reference.registry import FORMULAS
 
 import mtldsl as mtl
+import mtldsl.reference.compile  # registers the formulas
 from mtldsl.atoms.metrics import AUC, ErrorRate, FScore, ROCArea
+from mtldsl.reference.registry import FORMULAS
 from mtldsl.solvers.planes.frank_wolfe import FrankWolfe
 from tests.models import separate, shared
 
