@@ -118,7 +118,7 @@ def restrict(form: NormalForm, rows) -> NormalForm:
     blocks = tuple(Block(b.name, shape) if b.name == block.name else b for b in form.blocks)
     losses = tuple(
         LossTerm(
-            loss.atom, loss.coefficients, _some_features(loss.tasks, rows), map, loss.intercepts, loss.typed
+            loss.atom, loss.coefficients, loss.tasks.select_features(rows), map, loss.intercepts, loss.typed
         )
         for loss in form.losses
     )
@@ -127,18 +127,6 @@ def restrict(form: NormalForm, rows) -> NormalForm:
         for f in form.functions
     )
     return NormalForm(blocks, losses, functions, form.typed)
-
-
-def _some_features(tasks, rows):
-    common = {
-        "targets": tasks.per_task(tasks.targets),
-        "sample_weights": None if tasks.sample_weights is None else tasks.per_task(tasks.sample_weights),
-        "task_names": tasks.task_names,
-        "feature_names": tuple(tasks.feature_names[j] for j in rows),
-    }
-    if tasks.is_shared:
-        return type(tasks)(shared=tasks.X[:, rows], mask=tasks.mask, **common)
-    return type(tasks)(inputs=[X[:, rows] for X in tasks.inputs], **common)
 
 
 def _some_rows(atom, rows, shape):

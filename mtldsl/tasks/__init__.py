@@ -1,4 +1,4 @@
-"""The data: m tasks over the same d features. `Tasks` is all that other rooms need, and to know it when they see it."""
+"""The data: m tasks over the same d features. Other rooms need `Tasks` and `require_tasks`; here every file imports only files below it."""
 
 from mtldsl.tasks.given import require_tasks
 from mtldsl.tasks.tasks import Tasks

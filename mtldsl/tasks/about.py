@@ -1,20 +1,29 @@
-"""What tasks are: their sizes as plain values, and a fingerprint of their numbers."""
+"""What tasks are: in a line, as plain values, and as a fingerprint of their numbers."""
 
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import sparse
 
-if TYPE_CHECKING:
-    from mtldsl.tasks.tasks import Tasks
+from mtldsl.tasks.data import TaskData
 
-__all__ = ["describe", "fingerprint"]
+__all__ = ["describe", "fingerprint", "one_line"]
 
 
-def describe(tasks: Tasks) -> dict:
+def one_line(tasks: TaskData) -> str:
+    """Their sizes and kinds, as `repr` shows them."""
+    counts = tasks.counts.tolist()
+    rows = " + ".join(map(str, counts)) if tasks.n_tasks <= 4 else _range(counts)
+    missing = f" ({tasks.n_missing} missing)" if tasks.n_missing else ""
+    kind = ("sparse " if tasks.is_sparse else "") + ("shared" if tasks.is_shared else "separate")
+    kernels = f" of {_several(len(tasks.views), 'kernel')}" if tasks.views else ""
+    sizes = f"{_several(tasks.n_tasks, 'task')}, {_several(tasks.n_features, 'feature')}{kernels}"
+    return f"<Tasks: {sizes}, {kind} inputs, {rows} labelled rows{missing}>"
+
+
+def describe(tasks: TaskData) -> dict:
     """See `Tasks.describe`."""
     return {
         "tasks": tasks.n_tasks,
@@ -30,7 +39,7 @@ def describe(tasks: Tasks) -> dict:
     }
 
 
-def fingerprint(tasks: Tasks) -> str:
+def fingerprint(tasks: TaskData) -> str:
     """See `Tasks.fingerprint`."""
     digest = hashlib.sha256()
     for X in [tasks.X] if tasks.is_shared else tasks.inputs:
@@ -42,3 +51,12 @@ def fingerprint(tasks: Tasks) -> str:
     for part in (tasks.targets, tasks.offsets, tasks.mask, tasks.sample_weights):
         digest.update(b"-" if part is None else np.ascontiguousarray(part).tobytes())
     return digest.hexdigest()
+
+
+def _several(n: int, what: str) -> str:
+    return f"{n} {what}" + "s" * (n != 1)
+
+
+def _range(counts: list[int]) -> str:
+    low, high = min(counts), max(counts)
+    return f"{low} to {high}" if low < high else f"{len(counts)} x {low}"

@@ -20,15 +20,34 @@ __all__ = ["KernelMap", "View"]
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """The features of one kernel: phi(x) = L^-1 k(x, pivots), so that <phi(x), phi(x')> = k(x, x') on the training rows."""
+    """The features of one kernel: phi(x) = L^-1 k(x, pivots), so that <phi(x), phi(x')> = k(x, x') on the training rows.
+
+    Entry k of phi(x) needs the first k + 1 pivots only. `kept` are the entries that were selected, None for all.
+    """
 
     kernel: Kernel
     rows: np.ndarray | sparse.csr_array  # (r, d) the pivots; of a given kernel (r,) their positions
     triangle: np.ndarray  # (r, r) L, lower triangular: the features of the pivots
+    kept: np.ndarray | None = None  # (size,) increasing
 
     @property
     def size(self) -> int:
-        return len(self.triangle)
+        return len(self.columns)
+
+    @property
+    def columns(self) -> np.ndarray:
+        """The entries of phi(x) that are features, increasing."""
+        return np.arange(len(self.triangle)) if self.kept is None else self.kept
+
+    @property
+    def names(self) -> list[str]:
+        return [f"{self.kernel.name}[{k}]" for k in self.columns.tolist()]
+
+    def of_columns(self, index) -> View:
+        """Some of these features, `index` increasing, with the pivots that they need."""
+        kept = self.columns[index]
+        r = int(kept[-1]) + 1
+        return View(self.kernel, self.rows[:r], self.triangle[:r, :r], None if len(kept) == r else kept)
 
     def features(self, given) -> np.ndarray:
         """(n, r) of new rows (n, d), or of their kernel with all training rows (n, size)."""
@@ -39,17 +58,19 @@ class View:
         else:
             n, training = given.shape[0], self.rows.shape[0]
             require_memory(
-                8.0 * n * (2 * training + 2 * self.size), f"the kernel of {n:,} rows with {training:,} of training",
+                8.0 * n * 4 * training, f"the kernel of {n:,} rows with {training:,} of training",
                 "go part by part, such as predict(X[:1000])", DataError,
             )  # fmt: skip
             # in the layout of the training rows: not every kernel takes a sparse matrix with a dense one
             values = self.kernel(_like(self.rows, given), self.rows)
-        return np.ascontiguousarray(solve_triangular(self.triangle, values.T.astype(float), lower=True).T)
+        features = solve_triangular(self.triangle, values.T.astype(float), lower=True)
+        return np.ascontiguousarray((features if self.kept is None else features[self.kept]).T)
 
     def same(self, other: View) -> bool:
         return (
             self.kernel == other.kernel
             and np.array_equal(self.triangle, other.triangle)
+            and np.array_equal(self.columns, other.columns)
             and sparse.issparse(self.rows) == sparse.issparse(other.rows)
             and self.rows.shape == other.rows.shape
             and (abs(self.rows - other.rows).max() == 0)
@@ -76,12 +97,26 @@ class KernelMap:
 
     @property
     def names(self) -> tuple[str, ...]:
-        return tuple(f"{view.kernel.name}[{k}]" for view in self.parts for k in range(view.size))
+        return tuple(name for view in self.parts for name in view.names)
 
     @property
     def given(self) -> list[str]:
         """Names of the precomputed kernels, of which new inputs say nothing."""
         return [view.kernel.name for view in self.parts if isinstance(view.kernel, GivenKernel)]
+
+    def of_columns(self, index) -> KernelMap:
+        """The map to these features. DataError where those of one kernel are torn apart or out of order: they are one range of columns."""
+        ends = np.cumsum([view.size for view in self.parts])
+        which, parts = np.searchsorted(ends, index, side="right"), []
+        for of in np.split(np.arange(len(index)), np.flatnonzero(np.diff(which)) + 1):
+            view, first = self.parts[which[of[0]]], ends[which[of[0]]] - self.parts[which[of[0]]].size
+            if any(view.kernel is other.kernel for other in parts) or (np.diff(index[of]) < 0).any():
+                raise DataError(
+                    f"select_features: the features of kernel {view.kernel.name!r} are torn apart or out of order; select those of one "
+                    "kernel together, in their order"
+                )
+            parts.append(view.of_columns(index[of] - first))
+        return KernelMap(tuple(parts), self.feature_names, self.scaling)
 
     def __eq__(self, other) -> bool:
         if not isinstance(other, KernelMap):
@@ -174,6 +209,8 @@ class KernelMap:
             else:
                 arrays[f"{k}:rows"] = view.rows
             arrays[f"{k}:triangle"] = view.triangle
+            if view.kept is not None:
+                arrays[f"{k}:kept"] = view.kept
             views.append(facts)
         if self.scaling is not None:
             arrays |= {"mean": self.scaling.mean, "scale": self.scaling.scale}
@@ -192,22 +229,27 @@ class KernelMap:
 
 def _view(k: int, facts: dict, arrays: dict[str, np.ndarray], d: int) -> View:
     """The view number k of a file."""
-    triangle = arrays[f"{k}:triangle"]
+    triangle, kept = arrays[f"{k}:triangle"], arrays.get(f"{k}:kept")
     require_shapes(triangle=(triangle, (None, len(triangle))))
     if not triangle.diagonal().all():
         raise ValueError("triangle is singular")
+    if kept is not None:
+        require_shapes(kept=(kept, (None,)))
+        bounds = np.concatenate([[-1], kept, [len(triangle)]])
+        if kept.dtype.kind not in "iu" or not kept.size or (np.diff(bounds) <= 0).any():
+            raise ValueError("kept are not features of the kernel")
     if "word" not in facts:
         rows, size = arrays[f"{k}:rows"], facts["size"]
         require_shapes(rows=(rows, (len(triangle),)))
         if rows.dtype.kind not in "iu" or (rows.size and not 0 <= rows.min() <= rows.max() < size):
             raise ValueError("rows are not those of the Gram matrix")
-        return View(GivenKernel(facts["name"], None, size), rows, triangle)
+        return View(GivenKernel(facts["name"], None, size), rows, triangle, kept)
     if "shape" in facts:
         rows = checked_csr(*(arrays[f"{k}:{part}"] for part in ("data", "indices", "indptr")), facts["shape"])
     else:
         rows = arrays[f"{k}:rows"]
     require_shapes(rows=(rows, (len(triangle), d)))
-    return View(NamedKernel(facts["name"], facts["word"], facts["parameters"]), rows, triangle)
+    return View(NamedKernel(facts["name"], facts["word"], facts["parameters"]), rows, triangle, kept)
 
 
 def _like(rows, X):

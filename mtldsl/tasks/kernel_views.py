@@ -6,25 +6,21 @@ the linear problem over features with K_v = F_v F_v^T. [F_1, ..., F_V] are views
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from scipy import sparse
 
 from mtldsl.errors import DataError
-from mtldsl.tasks.derived import with_inputs
+from mtldsl.tasks.data import T, TaskData
+from mtldsl.tasks.derived import scaled_by, with_inputs
 from mtldsl.tasks.gram_factor import factor_gram, require_room
 from mtldsl.tasks.kernel_map import KernelMap, View
 from mtldsl.tasks.kernels import FunctionKernel, GivenKernel, Kernel, NamedKernel, kernels_of
 from mtldsl.tasks.names import unlike
 
-if TYPE_CHECKING:
-    from mtldsl.tasks.tasks import Tasks
-
 __all__ = ["with_kernels"]
 
 
-def with_kernels(tasks: Tasks, kernels) -> Tasks:
+def with_kernels(tasks: T, kernels) -> T:
     """See `Tasks.with_kernels`."""
     if tasks.kernel_map is not None:
         names = ", ".join(map(repr, tasks.views))
@@ -40,7 +36,7 @@ def with_kernels(tasks: Tasks, kernels) -> Tasks:
     return _of_features(tasks, np.hstack(blocks), kernel_map)
 
 
-def _as_in_training(tasks: Tasks, kernel_map: KernelMap) -> Tasks:
+def _as_in_training(tasks: T, kernel_map: KernelMap) -> T:
     """Other tasks with the features of training's kernels."""
     if kernel_map.given:
         raise DataError(
@@ -53,7 +49,7 @@ def _as_in_training(tasks: Tasks, kernel_map: KernelMap) -> Tasks:
     if wrong is not None:
         raise DataError(f"with_kernels: these tasks have other features than those of training: {wrong}")
     if tasks.scaling is None and kernel_map.scaling is not None:
-        tasks = tasks.scaled_by(kernel_map.scaling)
+        tasks = scaled_by(tasks, kernel_map.scaling)
     if tasks.scaling != kernel_map.scaling:
         raise DataError(
             "with_kernels: these tasks were standardised with statistics other than the training tasks'; give raw tasks, or "
@@ -62,13 +58,13 @@ def _as_in_training(tasks: Tasks, kernel_map: KernelMap) -> Tasks:
     return _of_features(tasks, kernel_map.features(_pooled(tasks)), kernel_map)
 
 
-def _of_features(tasks: Tasks, features: np.ndarray, kernel_map: KernelMap) -> Tasks:
+def _of_features(tasks: T, features: np.ndarray, kernel_map: KernelMap) -> T:
     """The tasks with these features of their pooled rows in place of their inputs."""
     inputs = [features] if tasks.is_shared else np.split(features, tasks.offsets[1:-1])
     return with_inputs(tasks, inputs, feature_names=kernel_map.names, kernel_map=kernel_map)
 
 
-def _pooled(tasks: Tasks):
+def _pooled(tasks: TaskData):
     """The shared inputs, or those of task 0, then of task 1, ..."""
     if tasks.is_shared:
         return tasks.X
@@ -78,7 +74,7 @@ def _pooled(tasks: Tasks):
 class _Rows:
     """The pooled rows of tasks, and what a kernel makes of them."""
 
-    def __init__(self, tasks: Tasks):
+    def __init__(self, tasks: TaskData):
         self.tasks = tasks
         self.X = _pooled(tasks)
         self.distinct, self.which = _distinct(self.X)

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from mtldsl.errors import DataError
-
-if TYPE_CHECKING:
-    from mtldsl.tasks.tasks import Tasks
+from mtldsl.tasks.data import TaskData
 
 __all__ = ["require_labels"]
 
 
-def require_labels(tasks: Tasks, kind: str, typed: str) -> None:
+def require_labels(tasks: TaskData, kind: str, typed: str) -> None:
     """See `Tasks.require_labels`."""
     y = tasks.targets
     if kind == "real":
@@ -28,7 +24,7 @@ def require_labels(tasks: Tasks, kind: str, typed: str) -> None:
         raise ValueError(f'kind={kind!r}: "real", "sign" or "count"')
 
 
-def _refuse(tasks, bad, typed, hint) -> None:
+def _refuse(tasks: TaskData, bad, typed, hint) -> None:
     if not bad.any():
         return
     flat = int(np.flatnonzero(bad)[0])
@@ -40,7 +36,7 @@ def _refuse(tasks, bad, typed, hint) -> None:
     )
 
 
-def _require_both_classes(tasks, typed) -> None:
+def _require_both_classes(tasks: TaskData, typed) -> None:
     sums = np.add.reduceat(tasks.targets, tasks.offsets[:-1])
     one_class = np.flatnonzero(np.abs(sums) == tasks.counts)
     if one_class.size:

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from mtldsl.errors import DataError
+from mtldsl.tasks.data import T, TaskData
 from mtldsl.tasks.derived import label_table
+from mtldsl.tasks.selection import take_rows
 from mtldsl.values.number import as_float, as_whole, quoted
 from mtldsl.values.seed import generator
-
-if TYPE_CHECKING:
-    from mtldsl.tasks.tasks import Tasks
 
 __all__ = ["split", "subsample"]
 
@@ -20,7 +17,7 @@ __all__ = ["split", "subsample"]
 _TRIES = 20
 
 
-def split(tasks: Tasks, test_size: float, random_state) -> tuple[Tasks, Tasks]:
+def split(tasks: T, test_size: float, random_state) -> tuple[T, T]:
     """See `Tasks.split`."""
     share = as_float(test_size)
     if share is None or not 0 < share < 1:
@@ -31,13 +28,13 @@ def split(tasks: Tasks, test_size: float, random_state) -> tuple[Tasks, Tasks]:
     rng = generator(random_state, "split")
     if tasks.is_shared:
         train, test = _split_table(tasks, test_size, rng)
-        return tasks.take_rows(train), tasks.take_rows(test)
+        return take_rows(tasks, train), take_rows(tasks, test)
     targets = zip(tasks.per_task(tasks.targets), tasks.task_names, strict=True)
     parts = [_split_one(y, test_size, rng, name) for y, name in targets]
-    return tasks.take_rows([train for train, _ in parts]), tasks.take_rows([test for _, test in parts])
+    return take_rows(tasks, [train for train, _ in parts]), take_rows(tasks, [test for _, test in parts])
 
 
-def _split_table(tasks: Tasks, test_size, rng) -> tuple[np.ndarray, np.ndarray]:
+def _split_table(tasks: TaskData, test_size, rng) -> tuple[np.ndarray, np.ndarray]:
     """Rows of the shared inputs. Both sides must meet every group: the rows of one task, or of one of its two classes."""
     groups = _groups(tasks)
     for what, rows in groups:
@@ -82,7 +79,7 @@ def _deal(groups, n, n_test, rng) -> np.ndarray | None:
     return side == 1
 
 
-def _groups(tasks: Tasks) -> list[tuple[str, np.ndarray]]:
+def _groups(tasks: TaskData) -> list[tuple[str, np.ndarray]]:
     """(description, rows) of every task's labels, class by class where they are -1 and +1."""
     groups = []
     for name, y in zip(tasks.task_names, label_table(tasks, tasks.targets).T, strict=True):
@@ -118,21 +115,21 @@ def _is_sign(y) -> bool:
     return bool(np.isin(y[~np.isnan(y)], (-1.0, 1.0)).all())
 
 
-def subsample(tasks: Tasks, rows: int, random_state) -> Tasks:
+def subsample(tasks: T, rows: int, random_state) -> T:
     """See `Tasks.subsample`."""
     given, rows = rows, as_whole(rows)
     if rows is None or rows < 1:
         raise DataError(f"subsample(rows={quoted(given)}): write a whole number of at least 1")
     rng = generator(random_state, "subsample")
     if not tasks.is_shared:
-        return tasks.take_rows([_sample(y, rows, rng) for y in tasks.per_task(tasks.targets)])
+        return take_rows(tasks, [_sample(y, rows, rng) for y in tasks.per_task(tasks.targets)])
     n = tasks.X.shape[0]
     if rows >= n:
         return tasks
     # one row of every group, so that no task and no class is lost
     needed = np.unique([rng.choice(members) for _, members in _groups(tasks)])
     others = rng.permutation(np.setdiff1d(np.arange(n), needed))
-    return tasks.take_rows(np.sort(np.concatenate([needed, others[: max(rows - needed.size, 0)]])))
+    return take_rows(tasks, np.sort(np.concatenate([needed, others[: max(rows - needed.size, 0)]])))
 
 
 def _sample(y, rows, rng) -> np.ndarray:

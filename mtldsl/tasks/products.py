@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import numpy as np
 from scipy import sparse
 
+from mtldsl.tasks.data import TaskData
 from mtldsl.tasks.stacked import csr_of, row_views
-
-if TYPE_CHECKING:
-    from mtldsl.tasks.tasks import Tasks
 
 __all__ = ["Products", "make_products"]
 
@@ -31,14 +29,14 @@ class Products(Protocol):
     def largest_curvature(self, scale) -> float: ...
 
 
-def make_products(tasks: Tasks) -> Products:
+def make_products(tasks: TaskData) -> Products:
     if tasks.is_shared:
         return _Shared(tasks) if tasks.mask is None else _SharedMasked(tasks)
     return _SeparateSparse(tasks) if tasks.is_sparse else _SeparateDense(tasks)
 
 
 class _Common:
-    def __init__(self, tasks: Tasks):
+    def __init__(self, tasks: TaskData):
         self.tasks = tasks
         self.shape = (tasks.n_features, tasks.n_tasks)
 
@@ -56,7 +54,7 @@ class _Common:
 class _Shared(_Common):
     """One complete X: every product is one matrix product. Flat vectors are task after task, so a table is its transpose."""
 
-    def __init__(self, tasks: Tasks):
+    def __init__(self, tasks: TaskData):
         super().__init__(tasks)
         self.X = tasks.X
         self.Xt = self.X.T.tocsr() if tasks.is_sparse else self.X.T
@@ -82,7 +80,7 @@ class _Shared(_Common):
 class _SharedMasked(_Shared):
     """One X, some labels missing: the same products on the full table, of which the labelled entries are kept."""
 
-    def __init__(self, tasks: Tasks):
+    def __init__(self, tasks: TaskData):
         super().__init__(tasks)
         self.kept = np.flatnonzero(tasks.mask.T.ravel())
         self.size = tasks.mask.size
@@ -103,7 +101,7 @@ class _SharedMasked(_Shared):
 
 
 class _SeparateDense(_Common):
-    def __init__(self, tasks: Tasks):
+    def __init__(self, tasks: TaskData):
         super().__init__(tasks)
         self.slices = [slice(a, b) for a, b in zip(tasks.offsets[:-1], tasks.offsets[1:], strict=True)]
 
@@ -128,7 +126,7 @@ class _SeparateSparse(_Common):
     their column indices are written anew, 4 bytes an entry, and their values are shared.
     """
 
-    def __init__(self, tasks: Tasks):
+    def __init__(self, tasks: TaskData):
         super().__init__(tasks)
         m, d = tasks.n_tasks, tasks.n_features
         # as many columns of W at once as fit into the cache when they lie one after the other

@@ -40,6 +40,10 @@ class Scaling:
 
     __hash__ = None  # equal by content that an array holds
 
+    def of_columns(self, index) -> Scaling:
+        """The statistics of these columns alone, in this order."""
+        return Scaling(self.mean[index], self.scale[index])
+
     def apply(self, X):
         if sparse.issparse(X):
             if not self.mean.any():

@@ -7,7 +7,10 @@ import mmap
 import numpy as np
 from scipy import sparse
 
-__all__ = ["Widened", "csr_of", "is_mapped", "never_written", "row_views", "stack"]
+from mtldsl.errors import DataError
+from mtldsl.memory import require_memory
+
+__all__ = ["Widened", "csr_of", "is_mapped", "never_written", "require_room", "row_views", "stack"]
 
 #: numbers gathered at once, which are held beside the result
 _NUMBERS = 1 << 19
@@ -104,6 +107,13 @@ def _canonical(X):
 def _chunks(count: int, numbers_a_row: int):
     step = max(_NUMBERS // max(numbers_a_row, 1), 1)
     return ((a, min(a + step, count)) for a in range(0, count, step))
+
+
+def require_room(stacked, rows: int) -> None:
+    """DataError where a copy of so many rows of average length, made task by task and then put together, would not fit into memory."""
+    one = stacked.nnz * (8.0 + stacked.indices.itemsize) if sparse.issparse(stacked) else 8.0 * stacked.size
+    advice = "take fewer: subsample(rows), or a smaller share of them"
+    require_memory(2.0 * one * rows / max(stacked.shape[0], 1), f"a copy of {rows:,} rows", advice, DataError)
 
 
 def never_written(array) -> bool:

@@ -4,29 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy import sparse
 
 from mtldsl.errors import DataError
 from mtldsl.memory import require_memory
-from mtldsl.tasks.derived import refuse_kernels
+from mtldsl.tasks.about import describe, fingerprint, one_line
+from mtldsl.tasks.data import TaskData
+from mtldsl.tasks.derived import scaled_by, standardize, with_targets
 from mtldsl.tasks.inputs import as_design
+from mtldsl.tasks.kernel_views import with_kernels
+from mtldsl.tasks.labels import require_labels
 from mtldsl.tasks.layouts import of_lists, of_long_table, of_table
 from mtldsl.tasks.names import unlike
+from mtldsl.tasks.partition import split, subsample
 from mtldsl.tasks.products import Products, make_products
 from mtldsl.tasks.scaling import Scaling
-from mtldsl.tasks.stacked import Widened, row_views, stack
-from mtldsl.values.option import as_flag
-
-if TYPE_CHECKING:
-    from mtldsl.tasks.kernel_map import KernelMap
+from mtldsl.tasks.selection import select, select_features, take_rows
 
 __all__ = ["Tasks"]
 
 
-class Tasks:
+class Tasks(TaskData):
     """m tasks over d features. Make one with `Tasks.shared`, `Tasks.separate` or `Tasks.grouped`; it never changes.
 
     Rows without a label are not part of a task. What solvers see is flat: `targets` (N,) holds the labels of task 0, then of
@@ -42,43 +41,6 @@ class Tasks:
     >>> tasks.forward(np.eye(2))
     array([0., 2., 4., 1., 5.])
     """
-
-    def __init__(
-        self, *, targets, task_names, feature_names, shared=None, inputs=None, mask=None, sample_weights=None,
-        scaling=None, source_rows=None, one_table=False, kernel_map=None, stacked=None, counts=None,
-    ):  # fmt: skip
-        self.is_shared: bool = shared is not None
-        self._shared = _frozen(shared)
-        # the inputs of tasks that have their own, held once: `inputs` are views of its rows
-        self._stacked = _frozen(stack([(X, None) for X in inputs]) if stacked is None and inputs else stacked)
-        self.mask: np.ndarray | None = _frozen(mask)
-        # labels and weights: a list, one vector a task; or, with counts, one vector of all
-        flat = counts is not None
-        self.counts = _frozen(np.array(counts if flat else [len(y) for y in targets], dtype=int))
-        self.offsets = _frozen(np.concatenate([[0], np.cumsum(self.counts)]))
-        self.targets = _frozen(targets if flat else np.concatenate(targets))
-        weighted = sample_weights is not None and not flat
-        self.sample_weights = _frozen(np.concatenate(sample_weights) if weighted else sample_weights)
-        self.n_tasks = len(self.counts)
-        self.n_samples = int(self.offsets[-1])
-        first = shared if self.is_shared else self._stacked
-        self.n_features = int(first.shape[1])
-        self.is_sparse = sparse.issparse(first)
-        self.task_names: tuple[str, ...] = task_names
-        self.feature_names: tuple[str, ...] = feature_names
-        self.scaling: Scaling | None = scaling
-        self.source_rows = source_rows  # of every task, the rows of what the user gave for it
-        self.one_table: bool = one_table  # source_rows are those of one table, told apart by task ids
-        self.kernel_map: KernelMap | None = kernel_map  # what made the features, where kernels did
-        for name, count in zip(task_names, self.counts, strict=True):
-            if count == 0:
-                raise DataError(f"task {name!r} has no labelled row; leave the task out, or give it data")
-        self._sealed = True
-
-    def __setattr__(self, name, value):
-        if "_sealed" in self.__dict__:
-            raise AttributeError(f"Tasks never change: make new ones in place of setting tasks.{name}")
-        super().__setattr__(name, value)
 
     # --------------------------------------------------------------------------------------- constructors
 
@@ -137,61 +99,6 @@ class Tasks:
     def _maybe_with(self, kernels) -> Tasks:
         return self if kernels is None else self.with_kernels(kernels)
 
-    # -------------------------------------------------------------------------------------------- content
-
-    @property
-    def X(self):
-        """The shared inputs (n, d). DataError where every task has its own."""
-        if not self.is_shared:
-            raise DataError("these tasks have separate inputs, so there is no one X; use tasks.inputs[i]")
-        return self._shared
-
-    @property
-    def stacked(self):
-        """(N, d) the labelled rows of all tasks, task after task: dense or CSR, read-only. DataError where one X is shared.
-
-        Float64; float32 only where such CSR data are memory-mapped. CSR indices have 32 or 64 bits; the row pointers may have 64
-        beside indices of 32, from 2^31 entries on.
-        """
-        if self.is_shared:
-            raise DataError("these tasks share their inputs, so their rows are not stacked; use tasks.X")
-        return self._stacked
-
-    @cached_property
-    def inputs(self) -> list:
-        """X_i (n_i, d) of every task: the rows that carry its labels. Views of `stacked`, where inputs are separate."""
-        if not self.is_shared:
-            return row_views(self._stacked, self.offsets)
-        if self.mask is None:
-            return [self._shared] * self.n_tasks
-        return [self._shared[self.mask[:, i]] for i in range(self.n_tasks)]
-
-    @cached_property
-    def task_of(self) -> np.ndarray:
-        """(N,) the task of every flat sample."""
-        return np.repeat(np.arange(self.n_tasks), self.counts)
-
-    @property
-    def n_missing(self) -> int:
-        return 0 if self.mask is None else int(self.mask.size - self.mask.sum())
-
-    @property
-    def views(self) -> dict[str, slice]:
-        """{name of a kernel: its columns} where the features are those of kernels, else {}."""
-        return {} if self.kernel_map is None else self.kernel_map.views
-
-    def place(self, flat: int) -> tuple[int, int]:
-        """(task, row of what the user gave for it) of a flat sample."""
-        task = int(self.task_of[flat])
-        row = flat - int(self.offsets[task])
-        if self.mask is not None:
-            return task, int(np.flatnonzero(self.mask[:, task])[row])
-        return task, row if self.source_rows is None else int(self.source_rows[task][row])
-
-    def per_task(self, flat) -> list[np.ndarray]:
-        """m views of a flat vector."""
-        return np.split(flat, self.offsets[1:-1])
-
     # ------------------------------------------------------------------------------------------- products
 
     @cached_property
@@ -231,8 +138,6 @@ class Tasks:
 
         `typed` is the loss as the user wrote it, for the message.
         """
-        from mtldsl.tasks.labels import require_labels
-
         require_labels(self, kind, typed)
 
     # -------------------------------------------------------------------------------- other tasks from these
@@ -243,14 +148,10 @@ class Tasks:
         Both sides keep a labelled row of every task, and both classes where the labels are -1 and +1; DataError where that is
         impossible.
         """
-        from mtldsl.tasks.partition import split
-
         return split(self, test_size, random_state)
 
     def subsample(self, rows: int, random_state=None) -> Tasks:
         """At most `rows` seeded rows (of each task, where inputs are separate), with both classes kept."""
-        from mtldsl.tasks.partition import subsample
-
         return subsample(self, rows, random_state)
 
     def select(self, tasks) -> Tasks:
@@ -258,23 +159,38 @@ class Tasks:
 
         DataError for unknown ones.
         """
-        from mtldsl.tasks.derived import select
-
         return select(self, tasks)
+
+    def select_features(self, features) -> Tasks:
+        """Some of the features, in that order: names, positions, a slice, or a mask of d booleans. Copies their columns.
+
+        All else stays: tasks, rows and where they came from, labels, weights; `scaling` and `kernel_map` become those of the features that are
+        left, so that `transform` and `solution.predict` take new inputs with these columns. Features of kernels are selected like
+        others; those of one kernel must stay together, in their order, and new inputs keep all the columns that the kernels take.
+
+        DataError for unknown features, repeated ones, none at all, and for features of a kernel torn apart.
+
+        >>> from mtldsl.tasks import Tasks
+        >>> tasks = Tasks.shared([[1.0, 7.0, 5.0], [3.0, 9.0, 4.0]], [0.0, 1.0], feature_names=["age", "size", "rooms"]).standardize()
+        >>> small = tasks.select_features(["rooms", "age"])
+        >>> small.feature_names, small.X, small.scaling.mean
+        (('rooms', 'age'), array([[ 1., -1.],
+               [-1.,  1.]]), array([4.5, 2. ]))
+        >>> tasks.select_features("ages")
+        Traceback (most recent call last):
+        mtldsl.errors.DataError: select_features('ages'): there is no such feature; did you mean 'age'?
+        """
+        return select_features(self, features)
 
     def take_rows(self, rows) -> Tasks:
         """Rows of the shared inputs; or, for separate inputs, one index array per task. They are copied into memory.
 
         DataError outside the rows there are.
         """
-        from mtldsl.tasks.derived import take_rows
-
         return take_rows(self, rows)
 
     def with_targets(self, flat) -> Tasks:
         """The same tasks with other labels: flat (N,), task after task."""
-        from mtldsl.tasks.derived import with_targets
-
         return with_targets(self, flat)
 
     def standardize(self, center: bool = True, scale: bool = True) -> Tasks:
@@ -290,22 +206,10 @@ class Tasks:
         (array([[-1.,  0.],
                [ 1.,  0.]]), array([[0., 1.]]))
         """
-        center, scale = as_flag(center, "standardize(center"), as_flag(scale, "standardize(scale")
-        refuse_kernels(self, "standardize")
-        if self.is_sparse and center:
-            raise DataError(
-                "standardize(): centering would make sparse inputs dense; write standardize(center=False)"
-            )
-        if self.scaling is not None:
-            raise DataError("standardize(): these tasks are standardised already")
-        return self.scaled_by(
-            Scaling.of([self._shared] if self.is_shared else Widened(self.inputs), center, scale)
-        )
+        return standardize(self, center, scale)
 
     def scaled_by(self, scaling: Scaling) -> Tasks:
         """These tasks with the statistics of others: test.scaled_by(train.scaling). Copies the inputs, in float64."""
-        from mtldsl.tasks.derived import scaled_by
-
         return scaled_by(self, scaling)
 
     def with_kernels(self, kernels) -> Tasks:
@@ -331,8 +235,6 @@ class Tasks:
         >>> tasks.views, tasks.feature_names[-1]
         ({'rbf': slice(0, 3, None), 'linear': slice(3, 5, None)}, 'linear[1]')
         """
-        from mtldsl.tasks.kernel_views import with_kernels
-
         return with_kernels(self, kernels)
 
     def transform(self, X):
@@ -355,38 +257,11 @@ class Tasks:
 
     def describe(self) -> dict:
         """Sizes and kinds as plain values, for reports and saved files."""
-        from mtldsl.tasks.about import describe
-
         return describe(self)
 
     def fingerprint(self) -> str:
         """SHA-256 of shapes and numbers: equal data, equal fingerprint. One task's inputs are copied at a time."""
-        from mtldsl.tasks.about import fingerprint
-
         return fingerprint(self)
 
     def __repr__(self) -> str:
-        counts = self.counts.tolist()
-        rows = " + ".join(map(str, counts)) if self.n_tasks <= 4 else _range(counts)
-        missing = f" ({self.n_missing} missing)" if self.n_missing else ""
-        kind = ("sparse " if self.is_sparse else "") + ("shared" if self.is_shared else "separate")
-        kernels = f" of {_several(len(self.views), 'kernel')}" if self.views else ""
-        sizes = f"{_several(self.n_tasks, 'task')}, {_several(self.n_features, 'feature')}{kernels}"
-        return f"<Tasks: {sizes}, {kind} inputs, {rows} labelled rows{missing}>"
-
-
-def _several(n: int, what: str) -> str:
-    return f"{n} {what}" + "s" * (n != 1)
-
-
-def _range(counts: list[int]) -> str:
-    low, high = min(counts), max(counts)
-    return f"{low} to {high}" if low < high else f"{len(counts)} x {low}"
-
-
-def _frozen(array):
-    """The array, read-only, so that a shared Tasks cannot change under a solver that cached its products."""
-    if isinstance(array, np.ndarray):
-        array = array.view()
-        array.flags.writeable = False
-    return array
+        return one_line(self)

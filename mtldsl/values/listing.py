@@ -57,6 +57,10 @@ def as_positions(index, size: int, typed: str, error: type[MTLError]) -> np.ndar
             return np.arange(size)[index]
         except (TypeError, ValueError) as problem:
             raise error(f"{typed}: {quoted(index)}: {problem}") from None
+    if isinstance(index, np.ndarray) and index.ndim == 1 and index.dtype.kind in "iu" and index.size:
+        out = (index < -size) | (index >= size)  # a long array is not walked entry by entry
+        if not out.any():
+            return index.astype(int) % size
     given = [index] if as_whole(index) is not None else as_list(index)
     if given is None:
         raise error(

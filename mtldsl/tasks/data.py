@@ -1,0 +1,123 @@
+"""What m tasks hold: inputs, labels, names, and where every row came from. `Tasks` adds how they are made, and what is made of them."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, TypeVar
+
+import numpy as np
+from scipy import sparse
+
+from mtldsl.errors import DataError
+from mtldsl.tasks.scaling import Scaling
+from mtldsl.tasks.stacked import row_views, stack
+
+if TYPE_CHECKING:
+    from mtldsl.tasks.kernel_map import KernelMap
+
+__all__ = ["T", "TaskData"]
+
+#: what is made of tasks is of their class
+T = TypeVar("T", bound="TaskData")
+
+
+class TaskData:
+    """The numbers and names of m tasks, read-only. All other files of this folder take it; only `Tasks` is built on top of them."""
+
+    def __init__(
+        self, *, targets, task_names, feature_names, shared=None, inputs=None, mask=None, sample_weights=None,
+        scaling=None, source_rows=None, one_table=False, kernel_map=None, stacked=None, counts=None,
+    ):  # fmt: skip
+        self.is_shared: bool = shared is not None
+        self._shared = _frozen(shared)
+        # the inputs of tasks that have their own, held once: `inputs` are views of its rows
+        self._stacked = _frozen(stack([(X, None) for X in inputs]) if stacked is None and inputs else stacked)
+        self.mask: np.ndarray | None = _frozen(mask)
+        # labels and weights: a list, one vector a task; or, with counts, one vector of all
+        flat = counts is not None
+        self.counts = _frozen(np.array(counts if flat else [len(y) for y in targets], dtype=int))
+        self.offsets = _frozen(np.concatenate([[0], np.cumsum(self.counts)]))
+        self.targets = _frozen(targets if flat else np.concatenate(targets))
+        weighted = sample_weights is not None and not flat
+        self.sample_weights = _frozen(np.concatenate(sample_weights) if weighted else sample_weights)
+        self.n_tasks = len(self.counts)
+        self.n_samples = int(self.offsets[-1])
+        first = shared if self.is_shared else self._stacked
+        self.n_features = int(first.shape[1])
+        self.is_sparse = sparse.issparse(first)
+        self.task_names: tuple[str, ...] = task_names
+        self.feature_names: tuple[str, ...] = feature_names
+        self.scaling: Scaling | None = scaling
+        self.source_rows = source_rows  # of every task, the rows of what the user gave for it
+        self.one_table: bool = one_table  # source_rows are those of one table, told apart by task ids
+        self.kernel_map: KernelMap | None = kernel_map  # what made the features, where kernels did
+        for name, count in zip(task_names, self.counts, strict=True):
+            if count == 0:
+                raise DataError(f"task {name!r} has no labelled row; leave the task out, or give it data")
+        self._sealed = True
+
+    def __setattr__(self, name, value):
+        if "_sealed" in self.__dict__:
+            raise AttributeError(f"Tasks never change: make new ones in place of setting tasks.{name}")
+        super().__setattr__(name, value)
+
+    @property
+    def X(self):
+        """The shared inputs (n, d). DataError where every task has its own."""
+        if not self.is_shared:
+            raise DataError("these tasks have separate inputs, so there is no one X; use tasks.inputs[i]")
+        return self._shared
+
+    @property
+    def stacked(self):
+        """(N, d) the labelled rows of all tasks, task after task: dense or CSR, read-only. DataError where one X is shared.
+
+        Float64; float32 only where such CSR data are memory-mapped. CSR indices have 32 or 64 bits; the row pointers may have 64
+        beside indices of 32, from 2^31 entries on.
+        """
+        if self.is_shared:
+            raise DataError("these tasks share their inputs, so their rows are not stacked; use tasks.X")
+        return self._stacked
+
+    @cached_property
+    def inputs(self) -> list:
+        """X_i (n_i, d) of every task: the rows that carry its labels. Views of `stacked`, where inputs are separate."""
+        if not self.is_shared:
+            return row_views(self._stacked, self.offsets)
+        if self.mask is None:
+            return [self._shared] * self.n_tasks
+        return [self._shared[self.mask[:, i]] for i in range(self.n_tasks)]
+
+    @cached_property
+    def task_of(self) -> np.ndarray:
+        """(N,) the task of every flat sample."""
+        return np.repeat(np.arange(self.n_tasks), self.counts)
+
+    @property
+    def n_missing(self) -> int:
+        return 0 if self.mask is None else int(self.mask.size - self.mask.sum())
+
+    @property
+    def views(self) -> dict[str, slice]:
+        """{name of a kernel: its columns} where the features are those of kernels, else {}."""
+        return {} if self.kernel_map is None else self.kernel_map.views
+
+    def place(self, flat: int) -> tuple[int, int]:
+        """(task, row of what the user gave for it) of a flat sample."""
+        task = int(self.task_of[flat])
+        row = flat - int(self.offsets[task])
+        if self.mask is not None:
+            return task, int(np.flatnonzero(self.mask[:, task])[row])
+        return task, row if self.source_rows is None else int(self.source_rows[task][row])
+
+    def per_task(self, flat) -> list[np.ndarray]:
+        """m views of a flat vector."""
+        return np.split(flat, self.offsets[1:-1])
+
+
+def _frozen(array):
+    """The array, read-only, so that a shared Tasks cannot change under a solver that cached its products."""
+    if isinstance(array, np.ndarray):
+        array = array.view()
+        array.flags.writeable = False
+    return array
