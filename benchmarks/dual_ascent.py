@@ -224,7 +224,7 @@ def _with_memory(command: list[str], limit_gb: float) -> list[str]:
     try:
         group.mkdir(exist_ok=True)
         if not (group / "cgroup.procs").exists():
-            raise OSError(f"{group} is no control group")
+            raise OSError(f"{group} is not a control group")
         limit.write_text(str(int(limit_gb * 1e9)))
     except OSError as error:
         raise SystemExit(f"no limit on memory can be set here: {error}") from None

@@ -75,7 +75,7 @@ print(f"{N_BLOCKS} contiguous blocks of rows: 9 to train on, 3 for validation, 3
 
 
 def linear_ridge():
-    """Of all strengths, the best on validation data."""
+    """The best of all strengths, on validation data."""
     scaled = train.standardize()
     W = mtl.Weights(scaled, intercept=True)
     strength = mtl.Parameter(1.0)
@@ -90,7 +90,7 @@ TRAINING = {"epochs": 30, "batch_size": 128, "learning_rate": 5e-3, "random_stat
 
 
 def best_network(kind, **options):
-    """Of two weight decays, the better on validation data."""
+    """The better of two weight decays, on validation data."""
     networks = [kind(weight_decay=c, **TRAINING, **options).fit(train, validation) for c in (0.0, 5.0)]
     return max(networks, key=lambda network: network.score(validation))
 

@@ -10,7 +10,7 @@ WHEN IS A COLUMN ZERO? Let g_i = X_i' 2 (X_i w_i - y_i) be what the data of scho
 
     ||g_i|| <= rho2 for every school,   and   ||g_i|| = rho2 for every outlier,   and   ||[g_1 ... g_m]||_2 <= rho1
 
-So ||g_i|| < rho2 would prove that school i is no outlier, at *any* optimum, if g were that of an optimum. It is that of a point whose duality
+So ||g_i|| < rho2 would prove that school i is not an outlier, at *any* optimum, if g were that of an optimum. It is that of a point whose duality
 gap is known, and that is enough. The objective is a strongly convex function of the predictions z (modulus 2), so an optimum's z* are near:
 
     ||z - z*||^2 <= gap    and therefore    ||g_i(z*)|| <= ||g_i(z)|| + 2 ||X_i||_2 sqrt(gap)
@@ -130,7 +130,7 @@ WHO
     largest singular value of g / rho1          {np.linalg.norm(g, 2) / rho1.value:.8f}     (at most 1)
 
   absolute gap {solution.gap.absolute:.1e}, so no prediction is further than {radius:.1e} from an optimum's.
-  Proven to be no outliers, at any optimum: {proven.sum()} of the {m - len(found)} whose column is zero.
+  Proven not to be outliers, at any optimum: {proven.sum()} of the {m - len(found)} whose column is zero.
 """)
 assert solution.is_optimal and not proven[found].any() and proven.sum() >= 0.9 * (m - len(found))
 np.testing.assert_allclose(pulls[found], rho2.value, rtol=1e-4)
@@ -191,7 +191,7 @@ print(f"""
 WOULD IT FIND THEM? {draws} times {per_draw} tasks with many rows and zero columns have their labels turned round (highest score for lowest)
 
   of those, with a column that is not zero         {recall:.0%}
-  of all others that were no outliers before       {false:.1%}
+  of all others that were not outliers before       {false:.1%}
 
   Most are found, and they drag hardly any others in. A task that is not found is one for which L bends.""")
 assert recall > 5 * false
@@ -223,7 +223,7 @@ def picture(path: Path) -> None:
     middle.axhline(1, color="black", linewidth=1, linestyle=":")
     middle.scatter(train.counts[rest], pulls[rest] / rho2.value, s=16, color=grey, label=f"zero column ({proven.sum()} of {len(rest)} proven)")  # fmt: skip
     middle.scatter(train.counts[found], pulls[found] / rho2.value, s=28, color=orange, label="outlier")
-    middle.set(title="The proof: below 1 is no outlier", xlabel="rows of the task", ylabel=r"$\|g_i\| \,/\, \rho_2$", ylim=(0, 1.09))  # fmt: skip
+    middle.set(title="The proof: below 1 is not an outlier", xlabel="rows of the task", ylabel=r"$\|g_i\| \,/\, \rho_2$", ylim=(0, 1.09))  # fmt: skip
     middle.legend(frameon=False, loc="lower right")
 
     values = rho2.value * np.geomspace(0.5, 2.0, 15)

@@ -308,7 +308,7 @@ assert spreads[1e-4] > spreads[1e-2] > 1e-6
 continued = model(few_rows, eps=1e-4).solve(solver="alternating", continuation=3)
 print(f"""
   Each of these points is stationary; none of them is proven to be the lowest. A smaller eps spreads them further. Continuation (three easier
-  models before, eps ten times smaller from one to the next) is no cure-all: here it ends at {continued.objective:.3f}. Starting again is.""")
+  models before, eps ten times smaller from one to the next) is not a cure-all: here it ends at {continued.objective:.3f}. Starting again is.""")
 assert continued.is_certified
 
 

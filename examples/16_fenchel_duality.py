@@ -188,7 +188,7 @@ assert (trace[:, 2] <= rounding * trace[:, 1]).all() and trace[:, 2].max() <= ro
 assert 1 - trace[-1, 2] / trace[-1, 0] < 1e-5
 print(f"""
   In a pass only alpha moves, and Problem 2 rises, for this theta. Problem 3, which has no theta, is below the optimum always, Problem 1 above;
-  Problem 2 at one theta is no bound: it may be above or below.
+  Problem 2 at one theta is not a bound: it may be above or below.
   Neither 1 nor 3 has to move one way only: here the largest fall of 3 is {max(0, -np.diff(trace[:, 2]).min()):.0e}, the largest rise of 1 {max(0, np.diff(trace[:, 0]).max()):.0e}. So keep the best of each.
 """)
 
@@ -275,7 +275,7 @@ def picture(path: Path) -> None:
     left.plot(line, slice_2, color=green, linewidth=2, label="Problem 2 at $s\\,\\alpha$, $\\theta=(1,0,0)$")
     left.plot(line, slice_3, color=blue, linewidth=2, label="Problem 3 at $s\\,\\alpha$")
     left.plot(1, optimum, "o", color="black", markersize=6, zorder=4)
-    left.set(title="Above and below the optimum; Problem 2 is no bound", xlabel="s   (shaded: some $s\\,\\alpha_i$ leaves [0, C])", ylim=(0, 1.6 * optimum), xlim=(0, line[-1]))  # fmt: skip
+    left.set(title="Above and below the optimum; Problem 2 is not a bound", xlabel="s   (shaded: some $s\\,\\alpha_i$ leaves [0, C])", ylim=(0, 1.6 * optimum), xlim=(0, line[-1]))  # fmt: skip
     left.legend(frameon=False, loc="lower right", fontsize=9)
 
     passes = np.arange(1, 21)

@@ -147,7 +147,7 @@ middle = kept["mkl_norm, p = 2"][0].kernel_weights.similarity_of("middle")
 print(f"""
   In every width, how alike two tasks are is theta_union / (theta_union + theta_own): in the middle one {middle[0, 1] / middle[0, 0]:.2f}. The slope, wide, is own and hardly shared:
   found. But the narrow kernel has the largest weights, although nothing here is as narrow as that (pooled, SVC takes gamma = {kept["SVC, all tasks pooled"][0][0]:g}, alone {kept["SVC, every task alone"][0][0]:g}): theta_m grows
-  with the norm of its part, and it takes much norm to bend a narrow kernel through 30 rows. It is no test of which width is true.
+  with the norm of its part, and it takes much norm to bend a narrow kernel through 30 rows. It is not a test of which width is true.
 """)
 assert tables[2][0, 0] < 0.3 * tables[2][0, 1] and np.argmax(tables[2].sum(axis=1)) == 2
 assert kept["SVC, all tasks pooled"][0][0] < 30 > kept["SVC, every task alone"][0][0]

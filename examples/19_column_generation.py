@@ -274,7 +274,7 @@ print(f"""5. WHY THE FIRST SCORES FIND THE TRUE EDGES   (lesson 18's star, 2,000
 """)
 assert (hits[:, 0] == 0).all() and min(ranks) > 30 and (hits[:, 1] == 4).sum() >= 9
 
-# -------------------------------------------------------------------------------------------------- 6. a number that is no bound
+# ----------------------------------------------------------------------------------------------- 6. a number that is not a bound
 
 six = datasets.make_label_graph(6, 5, [(0, 1), (0, 2), (0, 3)], n_train=100, n_test=1, random_state=0).train
 model = mtl.model("CGM", six, lam=0.01, r=2)
@@ -293,7 +293,7 @@ still = next(
     if abs(f_h[k] - f_h[k - 5]) <= 1e-3 * f_h[k - 5] and when[k] - when[k - 5] == 5
 )
 gap_there = 1 - np.max(bound[: still + 1]) / min(row["objective"] for row in taught.history[: still + 1])
-print(f"""6. A NUMBER THAT IS NO BOUND   (the paper's SPDCA, corrected so that it converges; six labels, lam = 0.01, sigma = lam)
+print(f"""6. A NUMBER THAT IS NOT A BOUND   (the paper's SPDCA, corrected so that it converges; six labels, lam = 0.01, sigma = lam)
 
    Its f_h adds up the loss that each sample had when its turn came, each at other weights, and the penalty of the last weights. In {taught.history[-1]["iteration"]} epochs:
 

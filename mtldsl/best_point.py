@@ -53,7 +53,7 @@ class BestPoint:
 
     Feasible to tol goes before infeasible; among infeasible ones the smaller violation counts. Among feasible ones it is the objective
     nearer to the bound: a point that misses a constraint by less than tol may lie below the optimum, and must not keep out one that meets
-    it. Where nothing lies below the bound, that is the lower objective. Of a model that is not convex, what is proven stationary goes
+    it. Where nothing lies below the bound, that is the lower objective. In a model that is not convex, what is proven stationary goes
     first, then the lower objective.
     """
 

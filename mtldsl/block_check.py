@@ -52,7 +52,7 @@ def kept_at(form: NormalForm, solution: Solution) -> tuple[NormalForm, Structure
 
 
 def _matrices_at(form: NormalForm, solution: Solution) -> Structures:
-    # kernel weights are no block of their own: their penalty is convex, and stays eliminated
+    # kernel weights are not a block of their own: their penalty is convex, and stays eliminated
     structures = {name: one.spectral for name, one in solution.learned.items() if hasattr(one, "spectral")}
     for term in _learning_terms(form):
         for name, given in zip(term.names, term.structure.start(term.map.shape), strict=True):

@@ -16,7 +16,7 @@ __all__ = ["read_groups"]
 def read_groups(file: TomlFile, folder: Path) -> dict[str, dict[str, str | None] | list]:
     """name -> {task or group: the group it is in}, or a list with the group of every task.
 
-    DataError with its place where a group is no name, and where a CSV file of pairs cannot be read.
+    DataError with its place where a group is not a name, and where a CSV file of pairs cannot be read.
     """
     return {
         name: _groups(file, name, value, folder) for name, value in file.content.get("groups", {}).items()

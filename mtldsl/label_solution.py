@@ -36,7 +36,7 @@ class OverLabels:
     def edge_usage(self, X) -> dict[tuple[str, ...], float]:
         """{labels of an edge: the share of the rows of X, a matrix or Tasks, whose predicted labelling is another one without that edge}.
 
-        Of every edge (and clique) with weights, the one that is used most first: weights alone do not tell how often an edge decides.
+        Every edge (and clique) with weights is there, the one that is used most first: weights alone do not tell how often an edge decides.
         """
         graph = self._label_graph("edge_usage(X)")
         of = self._labellings()
@@ -50,7 +50,7 @@ class OverLabels:
     def _label_graph(self, typed: str) -> LearnedGraph:
         if self.label_graph is None:
             raise ModelError(
-                f"{typed}: {self.loss['word']} is no loss over a graph of labels; clique_hinge(U, V, tasks) and "
+                f"{typed}: {self.loss['word']} is not a loss over a graph of labels; clique_hinge(U, V, tasks) and "
                 "pairwise_log_loss(U, V, tasks) are"
             )
         return self.label_graph

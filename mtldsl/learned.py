@@ -76,7 +76,7 @@ class LearnedMatrix:
         return correlation_of(self.covariance)
 
     def eigenvalues(self) -> np.ndarray:
-        """Of the matrix that was learned, smallest first."""
+        """The eigenvalues of the matrix that was learned, smallest first."""
         return self.spectral.eigenvalues()
 
     def frame(self, view: str = "correlation"):

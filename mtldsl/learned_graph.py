@@ -114,7 +114,7 @@ class LearnedGraph:
     # -------------------------------------------------------------------------------------------- storage
 
     def stored(self) -> tuple[dict, dict[str, np.ndarray]]:
-        """(what is no array, the arrays by name)."""
+        """(what is not an array, the arrays by name)."""
         arrays = {
             name: getattr(self, name)
             for name in ("weights", "node_weights", "pairs", "coupling", "attraction", "shares", "added")

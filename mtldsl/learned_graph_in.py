@@ -25,7 +25,7 @@ __all__ = ["certified_rows", "learned_graph_in"]
 def learned_graph_in(
     first: Term, objective: Objective, blocks: Blocks, coef: np.ndarray, point: Point | None
 ) -> LearnedGraph | None:
-    """Of the loss whose predictions the solution makes; None where it is of no labellings. coef (d, S): its weights."""
+    """The graph of the loss whose predictions the solution makes; None where that is not a loss of labellings. coef (d, S): its weights."""
     if first.source is None:
         return None
     cliques = first.atom.cliques

@@ -208,7 +208,7 @@ class Problem(Statement):
 
         For lam * norm + losses the solution is zero iff lam >= lambda_max; for lam * losses + norm iff lam <= lambda_max.
         Exact for one weight matrix, losses differentiable at zero, and one norm (a ridge may stand beside it). An intercept is
-        optimised first. Of a structured hinge with a kink at zero, such as that of the F-score, a bound: `.exact` is False and
+        optimised first. For a structured hinge with a kink at zero, such as that of the F-score, it is a bound: `.exact` is False and
         `.note` says which. ModelError, saying what is in the way, for models where no closed form is known.
         """
         from mtldsl.critical import lambda_max

@@ -145,7 +145,7 @@ def _adjoint(form: NormalForm, u: list[np.ndarray]) -> Blocks:
 
 
 def _squared_lengths(form: NormalForm) -> Blocks:
-    """Of the columns of A, one for every entry of the blocks; where matrices mix rows, the sum of what each brings by itself."""
+    """The squared lengths of A's columns, one for every entry of the blocks; where matrices mix rows, the sum of what each brings by itself."""
     lengths = form.zeros()
     for loss in form.losses:
         squares = loss.column_lengths**2

@@ -44,7 +44,7 @@ def reading(path, what: str = "a file of this kind"):
     """What is raised inside, as a DataError that begins with the path; errors of mtldsl stay.
 
     For the calls of a library on the bytes of a file alone: of damaged bytes readers raise errors of every kind, KeyError and
-    AttributeError among them, which are no faults of ours.
+    AttributeError among them, which are not faults of ours.
 
     >>> with reading("w.npz", "a solution"):
     ...     {}["json"]

@@ -76,7 +76,7 @@ class Solution(OverLabels):
     kernel_weights  of `mkl_norm`: the LearnedWeights of its similarities, also where theta is eliminated or given
     stationarity of a model that is not convex: how little each block of unknowns can still lower the objective
     task_weights (m,) the weight that the loss gives each task's squared residuals: all the same for a squared loss, 1 / ||r_i|| for
-                 the square-root loss; None where the loss is no function of the norms of residuals
+                 the square-root loss; None where the loss is not a function of the norms of residuals
     noise_levels (m,) the root mean square of each task's residuals, in the units of its labels; None as above
     starts       one dict a start where `solve(starts=...)` was asked for several: objective, status, residual, seconds, best
     multipliers  {term as typed: array}: of a loss flat (N,), task after task, of a function in the shape of its argument, of a loss
@@ -89,7 +89,7 @@ class Solution(OverLabels):
     interrupted  whether Ctrl-C or SIGTERM ended the solve; the status is another where the point is certified all the same, or the best
                  of several starts is; not saved
     history      one dict per look at the certificate: iteration, seconds, objective, dual_bound, violation, relative_gap
-    verified     whether status, gap and violation were computed here. Of a solution that `load` read they are what the file says, which
+    verified     whether status, gap and violation were computed here. For a solution that `load` read they are what the file says, which
                  anybody may have written: it prints "optimal (as saved, not verified)". `problem.solve(warm_start=solution)` proves it
                  anew; a proof that was saved beside it is checked by `mtldsl verify`
     """
@@ -173,7 +173,7 @@ class Solution(OverLabels):
     def is_certified(self) -> bool:
         """Whether the accuracy asked for is proven: of the optimum, or of a stationary point where the model is not convex.
 
-        Of a solution that was loaded: whether the file says so; see `verified`.
+        For a solution that was loaded: whether the file says so; see `verified`.
         """
         return self.status in ("optimal", "stationary")
 
@@ -224,13 +224,13 @@ class Solution(OverLabels):
     def decision_function(self, X):
         """X_i w_i + intercept_i: (n, m) for one matrix X; a list of (n_i,) for a list of matrices, one a task.
 
-        Of a loss over a graph of labels (n, K): by how much the score of the best labelling falls where label k alone is turned, with
+        For a loss over a graph of labels it is (n, K): by how much the score of the best labelling falls where label k alone is turned, with
         the sign of that label in it, so that its signs are `predict`, but for labels that fall by 0.
 
         These are also the scores by which samples are ranked, for `ROCArea`, `PrecisionAt` and `RecallAt`; thresholds do not
         change them.
 
-        The statistics of `Tasks.standardize()` are applied to X first, then the kernels of `Tasks.with_kernels()`. Of precomputed
+        The statistics of `Tasks.standardize()` are applied to X first, then the kernels of `Tasks.with_kernels()`. For precomputed
         kernels give K (n, training rows) in place of X, or {"name of the kernel": K, ..., "X": the inputs of other kernels}.
         DataError where the columns do not fit: another number, or a table whose column names are not those learned on.
         """
@@ -279,7 +279,7 @@ class Solution(OverLabels):
         """Labels in {-1, +1} for a classification loss, expected counts for the Poisson loss, else the predictions themselves.
 
         Shaped like `decision_function`. Labels are +1 where that is at least 0, or at least the task's threshold after
-        `tune_threshold`. Of a loss over a graph of labels: the labelling with the highest score, over the edges whose weights are not
+        `tune_threshold`. For a loss over a graph of labels: the labelling with the highest score, over the edges whose weights are not
         zero.
 
         return_certified : of a graph of labels, return (labels, certified (n,)) too: whether each labelling is proven to be the best.
@@ -366,10 +366,10 @@ class Solution(OverLabels):
             `RecallAt(k)`: of the k samples with the highest `decision_function`; your own metric: 1 - Delta. With a metric, the
             predictions of losses for real numbers are labels too, +1 where they are at least 0.
 
-        Of a loss over a graph of labels the scores are of the labels of the best labellings, and of `decision_function` for metrics of
+        For a loss over a graph of labels the scores are of the labels of the best labellings, and of `decision_function` for metrics of
         rankings. Raw tasks are scaled by the statistics learned in training; tasks that are standardised already are not scaled twice.
         DataError for tasks of another size, with other statistics, or with a task or feature at another position; with a
-        metric, for labels other than -1 and +1, a task of one class, and sample weights. ModelError for something that is no
+        metric, for labels other than -1 and +1, a task of one class, and sample weights. ModelError for something that is not a
         metric of these tasks.
         """
         return self._scores(tasks, metric, "scores")

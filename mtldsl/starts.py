@@ -39,7 +39,7 @@ def from_several_starts(
     """(the best outcome, what came of each start): from `first`, or where the solver begins by itself, and from random weights.
 
     A random start is standard normal, times the root mean square of the first solution's weights, times a factor that is drawn
-    log-uniformly from [0.1, 10]; intercepts start at zero. Of the outcomes those that are proven stationary come first, then the
+    log-uniformly from [0.1, 10]; intercepts start at zero. Outcomes that are proven stationary come first, then the
     lowest objective counts.
     """
     rng = generator(random_state, "solve", SolverError)

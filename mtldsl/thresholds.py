@@ -19,7 +19,7 @@ def best_threshold(z, y, metric: Metric, typed: str = "best_threshold", task: ob
     z, y : (n,) scores and labels in {-1, +1}, both classes there
     Every labelling that a threshold can make is looked at: n + 1 of them, fewer where scores are equal, which always get
     the same label. t lies half way between two neighbouring scores; where all samples get one label it is 0 if that does,
-    else half a mean gap beyond the last score. Of equally good ones the threshold nearest 0 is taken.
+    else half a mean gap beyond the last score. The one nearest 0 among equally good thresholds is taken.
     `PrecisionAt(k)` and `RecallAt(k)` take the threshold that labels exactly k samples +1. O(n log n).
 
     Raises ModelError for a metric that no threshold changes (rankings), and for one under which one label for all samples costs

@@ -29,7 +29,7 @@ _TOKEN = re.compile(
 
 
 def check_limits(text: str, name: str) -> None:
-    """DataError with its place where brackets, parts of a key or a word are beyond the limits. What is no TOML is left to tomllib."""
+    """DataError with its place where brackets, parts of a key or a word are beyond the limits. What is not TOML is left to tomllib."""
     depth, parts = 0, 1
 
     def refuse(at: int, message: str):

@@ -73,7 +73,7 @@ def _leave_with(parent: int) -> None:
 def main() -> None:
     threading.Thread(target=_leave_with, args=[os.getppid()], daemon=True).start()
     answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what a backend prints is no answer
+    os.dup2(2, 1)  # what a backend prints is not an answer
     try:
         sys.path[:] = pickle.load(sys.stdin.buffer)
         while True:

@@ -67,7 +67,7 @@ def half_squared_group_norm(W, atom):
 
 
 class Shares(Statement):
-    """The k-support penalty: 1/2 sum ||W_c||_F^2 / eta_c. What is left of r is no use, so that the shares sum to r (measured: with "no
+    """The k-support penalty: 1/2 sum ||W_c||_F^2 / eta_c. What is left of r is of no use, so that the shares sum to r (measured: with "no
     more than r" Clarabel fails twice as often).
     """
 

@@ -310,7 +310,7 @@ def workload(form: NormalForm) -> int:
 
 
 def nonzeros(term: LossTerm) -> int:
-    """Of the inputs, over all tasks."""
+    """The number of nonzeros of the inputs, over all tasks."""
     return sum(X.nnz if sp.issparse(X) else int(np.count_nonzero(X)) for X in term.tasks.inputs)
 
 

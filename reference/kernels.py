@@ -148,7 +148,7 @@ class Least:
 
 
 def least(W, atom) -> Least:
-    """The penalty at an array W (d, T): +inf where W is no sum of parts."""
+    """The penalty at an array W (d, T): +inf where W is not a sum of parts."""
     W = np.asarray(W, float)
     return _least(W, kernels_of(atom, len(W)), weights_of(atom))
 

@@ -176,7 +176,7 @@ class Planes:
     # --------------------------------------------------------------------------------------- multipliers
 
     def multipliers(self) -> np.ndarray | None:
-        """Of the planes, after a solve."""
+        """The multipliers of the planes, after a solve."""
         if self.constraint.dual_value is None:
             return None
         return np.maximum(np.asarray(self.constraint.dual_value, float).reshape(-1), 0.0)

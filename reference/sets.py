@@ -9,7 +9,7 @@ from .registry import formula
 
 
 def _bounded(W, bound):
-    """The entries of W and of the bound where there is one: an infinite bound is no bound."""
+    """The entries of W and of the bound where there is one: an infinite bound is not a bound."""
     bound = np.broadcast_to(np.asarray(bound, float), W.shape)
     if np.all(np.isfinite(bound)):
         return W, bound

@@ -16,7 +16,7 @@ __all__ = ["RANK", "axes", "cut", "eps_of", "excess", "penalty"]
 #: Singular values below this, relative to the largest, are what rounding leaves of zero.
 ROUNDING = 1e-14
 
-#: Below this they are no directions of W: what the word `rank` says of itself.
+#: Below this they are not directions of W: what the word `rank` says of itself.
 RANK = 1e-10
 
 #: Below this, relative to the largest, eigenvectors of W W^T are found anew among themselves: its eigenvalues are squares, and

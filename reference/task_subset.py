@@ -127,7 +127,7 @@ def _function(f: FunctionTerm, at: Blocks, which) -> FunctionTerm:
 
 
 def _of_columns(linear_map: LinearMap, which) -> LinearMap:
-    """Of a map that keeps columns."""
+    """The columns `which` of a map that keeps columns."""
     offset = (
         None if linear_map.offset is None else np.broadcast_to(linear_map.offset, linear_map.shape)[:, which]
     )

@@ -47,7 +47,7 @@ STRUCTURES = [
 KERNEL_NORMS = [
     case for case in examples(Structure) if case.values[0].learns and case.values[0].weighs_kernels
 ]
-#: whose one matrix is no unknown: functions of the weights alone, but no convex ones
+#: whose one matrix is not an unknown: functions of the weights alone, but not convex ones
 REWEIGHTED = [case for case in examples(Structure) if not case.values[0].learns]
 MATRIX_FUNCTIONS = REGULARIZERS + SETS + REWEIGHTED
 #: not convex: the reference has them in numpy, and cvxpy is never asked
@@ -123,7 +123,7 @@ def matrix(atom, salt=0, size=1.0):
 
 
 def weights(atom, salt=0, shape=SHAPE) -> dict[str, np.ndarray]:
-    """Of full rank and many sizes, of rank one, with a feature or a task that is zero, zero."""
+    """Weights of full rank and many sizes, of rank one, with a feature or a task that is zero, zero."""
     rng = random(atom, salt)
     W = rng.normal(size=shape)
     rank_one = np.outer(rng.normal(size=shape[0]), rng.normal(size=shape[1]))
@@ -204,7 +204,7 @@ def reference_prox(atom, point, step, *data) -> np.ndarray:
 
 
 def assert_is_reference_prox(atom, P, W, step):
-    """Of convex functions: the reference's minimiser is not below P, by what strong convexity demands, and to 1e-7 not above. Sets: it
+    """Convex functions: the reference's minimiser is not below P, by what strong convexity demands, and to 1e-7 not above. Sets: it
     is P.
     """
     of_reference = reference_prox(atom, W, step)
@@ -262,6 +262,6 @@ def assert_minimal(objective, x, rng, growth):
 
 
 def growth(atom, step) -> float:
-    """Of step * g + 1/2 ||. - W||^2 around its minimiser, by what g says of itself."""
+    """The growth of step * g + 1/2 ||. - W||^2 around its minimiser, by what g says of itself."""
     assert atom.weak_convexity == 0.0 or not atom.convex
     return max(0.0, 1.0 - step * atom.weak_convexity)

@@ -125,7 +125,7 @@ def test_the_rule_selects_the_star_and_the_refit_is_the_model_of_the_true_graph(
     assert 1 - refit.score(star.test) < 0.7 * (1 - alone.score(star.test))
 
 
-# ----------------------------------------------------------------------------------------------- lesson 19: f_h is no bound
+# -------------------------------------------------------------------------------------------- lesson 19: f_h is not a bound
 
 
 def test_the_number_that_the_paper_stops_by_is_on_both_sides_of_the_objective():

@@ -61,7 +61,7 @@ REFUSED = {
     "a path too long": (MODEL + f'[data]\npath = "{"a" * 5000}.csv"\nlabels = 1\n', "File name too long"),
     "an option of another kind": (MODEL + DATA + '[solve]\nsolver = "admm"\nrelaxation = "fast"\n', "relaxation must be a number"),
     "starts without end": (MODEL + DATA + f"[solve]\nstarts = {2**62}\n", "starts must be a whole number >= 1 and <= 10,000"),
-    "a checkpoint that is no path": (MODEL + DATA + '[solve]\nsolver = "dual_ascent"\ncheckpoint = 3\n', "checkpoint must be the path of a file"),
+    "a checkpoint that is not a path": (MODEL + DATA + '[solve]\nsolver = "dual_ascent"\ncheckpoint = 3\n', "checkpoint must be the path of a file"),
 }  # fmt: skip
 
 
@@ -99,7 +99,7 @@ def test_a_full_megabyte_is_read_in_a_moment(text):
     assert process_time() - began < 20
 
 
-# --------------------------------------------------------------------------------- what is no file of its own
+# ------------------------------------------------------------------------------ what is not a file of its own
 
 
 @pytest.mark.skipif(os.name == "nt", reason="devices and pipes of Unix")

@@ -151,7 +151,7 @@ def test_what_has_no_multiplier_and_no_prox_is_not_measured():
 
 
 def test_losses_that_are_flat_where_they_are():
-    """A hinge whose margins all hold has the multiplier zero; that is no number to divide by."""
+    """A hinge whose margins all hold has the multiplier zero; that is not a number to divide by."""
     X = np.eye(3)
     tasks = mtl.Tasks.shared(X, np.array([[1.0, -1.0], [-1.0, 1.0], [1.0, 1.0]]))
     W = mtl.Weights(tasks)

@@ -135,7 +135,7 @@ def test_inference_that_is_not_exact_says_so(hinge):
 def test_what_a_labelling_has_not_is_refused(hinge):
     plain = mtl.minimize(mtl.squared_loss(W := mtl.Weights(TASKS), TASKS) + mtl.ridge(W)).solve()
     for use in (lambda s: s.predict(X, return_certified=True), lambda s: s.graph, lambda s: s.edge_usage(X)):
-        with pytest.raises(ModelError, match="squared_loss is no loss over a graph of labels; clique_hinge"):
+        with pytest.raises(ModelError, match="squared_loss is not a loss over a graph of labels; clique_hinge"):
             use(plain)
     with pytest.raises(
         ModelError, match="clique_hinge decides a labelling as a whole, so that no label has a threshold"
@@ -298,7 +298,7 @@ def test_the_usage_of_an_edge_is_how_often_it_decides(which, request):
 
 
 def test_the_round_in_which_an_edge_came():
-    """Of a star of four edges, two a round: those without weights never came, the strongest came first."""
+    """A star of four edges, two a round: those without weights never came, the strongest came first."""
     made = mtl.datasets.make_label_graph(n_labels=6, n_features=4, n_train=150, n_test=1, random_state=0)
     model = problem(made.train, lam=1e-3)
     solution = model.solve("clique_generation", tol=1e-2, max_edges=4, cliques_per_round=2)

@@ -70,7 +70,7 @@ def test_columns_of_a_label_are_opposite_and_those_of_an_edge_sum_to_zero(word, 
 
 
 def test_without_edges_the_hinge_is_one_support_vector_machine_a_label():
-    """Of b = u_1 - u_0, with a quarter of lam: max(0, 1 - y z) is the hinge of Delta = 1 and z = <x, b>."""
+    """In b = u_1 - u_0, with a quarter of lam: max(0, 1 - y z) is the hinge of Delta = 1 and z = <x, b>."""
     X, Y, _ = data(1)
     tasks, lam = mtl.Tasks.shared(X, Y), 0.1
     labels = model(mtl.clique_hinge, tasks, [], lam=lam)
@@ -109,7 +109,7 @@ def test_more_edges_allowed_cost_less(word):
 
 
 def test_the_squared_group_norm_is_multiple_kernel_learning_with_p_1():
-    """Of one kernel a group of columns: 1/2 (sum of the groups' norms)^2."""
+    """One kernel a group of columns: 1/2 (sum of the groups' norms)^2."""
     rng = np.random.default_rng(4)
     W = rng.normal(size=(3, 6))
     tasks = mtl.Tasks.shared(rng.normal(size=(5, 3)), rng.normal(size=(5, 6)))

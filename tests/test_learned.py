@@ -67,7 +67,7 @@ def test_correlations_do_not_depend_on_the_scale():
 
 
 def test_correlations_stay_within_one():
-    """Of features that are all but copies of each other."""
+    """The features are all but copies of each other."""
     covariance = np.full((3, 3), 1.0) + 1e-15 * np.eye(3)
     correlation = LearnedMatrix(
         "D", "features", "covariance", ("a", "b", "c"), SpectralMatrix(np.full((3, 1), 3**-0.5), np.array([3.0]), 1e-17)

@@ -71,7 +71,7 @@ def test_it_prints_as_it_is_stated_with_the_numbers_of_its_words(each):
     if set(each.coefficients) == set(each.parameters):
         assert str(problem) == str(each)
     assert {p.name: p.value for p in problem.parameters} == {name: values[name] for name in each.coefficients}
-    # the weights of no edges are no unknowns
+    # the weights of no edges are not unknowns
     assert {w.name for w in problem.weights} == set(each.weights[:1] if each.edges == () else each.weights)
     assert [s.name for s in problem.learned] == list(each.learned)
 
@@ -471,7 +471,7 @@ WRONG = [
     (("MTL-CLS(l21)", REAL), {"lam": 1}, "MTL-CLS(l21):1:25: "),
     (("CGM", SIGN), {"lam": 1, "intercept": True}, "CGM has no intercept: give the inputs a column of ones"),
     (("CGM", SIGN), {"lam": 1, "r": 0}, "r is the largest number of groups, a whole number >= 1"),
-    (("SSVM", SIGN), {"lam": 1, "edges": [(0, 3)]}, "3 in (0, 3) is no label; there are 'task0', 'task1', 'task2'"),
+    (("SSVM", SIGN), {"lam": 1, "edges": [(0, 3)]}, "3 in (0, 3) is not a label; there are 'task0', 'task1', 'task2'"),
     (("CGM", REAL), {"lam": 1}, "CGM:1:1: "),
     (("Lasso", REAL), {"rho": 1, "edges": "all"},
      "Lasso has no edges between labels; leave out edges, and write model('Lasso', tasks, rho=...)"),

@@ -71,7 +71,7 @@ WRONG = [
     ('[weights]\nU = {kind = "NodeWeights", intercept = true}\nV = "EdgeWeights"\n', "12:28", "NodeWeights have no intercept; give the inputs a column of ones"),
     ('[weights]\nU = {kind = "NodeWeights", edges = "all"}\nV = "EdgeWeights"\n', "12:28", 'edges are those of V = {kind = "EdgeWeights", edges = ...}'),
     ('[weights]\nU = "NodeWeights"\nV = {kind = "EdgeWeights", edges = "none"}\n', "13:37", 'edges must be "all", or a list of pairs of labels such as'),
-    ('[weights]\nU = "NodeWeights"\nV = {kind = "EdgeWeights", edges = [["y0", "y9"]]}\n', "13:36", "'y9' in ['y0', 'y9'] is no label; there are 'y0', 'y1'"),
+    ('[weights]\nU = "NodeWeights"\nV = {kind = "EdgeWeights", edges = [["y0", "y9"]]}\n', "13:36", "'y9' in ['y0', 'y9'] is not a label; there are 'y0', 'y1'"),
     ('[weights]\nU = "NodeWeights"\nV = {kind = "EdgeWeights", edges = [["y0"]]}\n', "13:36", "['y0'] has 1 labels; an edge has two"),
     ('[weights]\nU = "NodeWeights"\nV = {kind = "EdgeWeights", edges = [[0, 1], [1, 0]]}\n', "13:36", "the edge [1, 0] stands twice"),
     ('[weights]\nU = "NodeWeights"\nV = {kind = "EdgeWeights", edge = "all"}\n', "13:28", "has no key 'edge'; did you mean 'edges'?"),

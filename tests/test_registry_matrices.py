@@ -237,7 +237,7 @@ def test_permuting_rows_and_tasks(atom):
 
 
 def assert_least(atom, W, step, P):
-    """Of a function that is not convex: no perturbation, nor W itself, nor zero is better."""
+    """P is the minimiser for a function that is not convex: no perturbation, nor W itself, nor zero is better."""
     outside = lambda V: np.inf if set_violation(atom, V) > 1e-9 else 0.0  # noqa: E731
     objective = lambda V: (  # noqa: E731
         (outside(V) if isinstance(atom, Set) else step * function_value(atom, V)) + 0.5 * np.sum((V - W) ** 2)

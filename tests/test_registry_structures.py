@@ -118,7 +118,7 @@ def test_profile_is_the_value_at_the_update(atom, situation):
     assert_allowed(atom, matrices)
     assert atom.value_at(W, matrices) == near(value)
     assert objective(atom, W, dense(matrices)) == near(value, rel=1e-9)
-    if all(S.is_positive for S in matrices):  # the inverse of a singular covariance is no quadratic form
+    if all(S.is_positive for S in matrices):  # the inverse of a singular covariance is not a quadratic form
         assert atom.quadratic(W.shape, matrices).value(W) == near(value)
 
 

@@ -116,7 +116,7 @@ def test_convex_in_weights_and_theta_together(atom):
 
 @every_norm
 def test_half_a_squared_norm(atom):
-    """Of degree two, and its root obeys the triangle inequality."""
+    """It is of degree two, and its root obeys the triangle inequality."""
     root = lambda W: np.sqrt(2.0 * atom.value(W))  # noqa: E731
     for salt in range(10):
         V, W = (within_range(atom, matrix(atom, 50 + salt + k, 3.0)) for k in (0, 20))

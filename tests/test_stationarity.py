@@ -163,7 +163,7 @@ def test_the_profile_has_no_slope_at_a_solution(loss, labels, layout):
 
 @pytest.mark.parametrize("seed", range(4))
 def test_decreases_are_the_true_ones(seed):
-    """Of points that are not stationary: of the weights by a linear system, of a matrix by scipy, of both by both."""
+    """At points that are not stationary: of the weights by a linear system, of a matrix by scipy, of both by both."""
     tasks, rng = small(seed), np.random.default_rng(seed)
     form = fetr(tasks).form()
     W = rng.normal(size=(3, 2))

@@ -209,7 +209,7 @@ def _array(name, make):
 
 FORGED = {
     "a status of one's own": (_set(status="proven"), "status is 'proven'"),
-    "a status that is no text": (_set(status=["optimal"]), "status is"),
+    "a status that is not text": (_set(status=["optimal"]), "status is"),
     "optimal with a gap": (_set(relative_gap=0.5), "its status is 'optimal', with a relative gap of 0.5"),
     "optimal and infeasible": (_set(violation=1.0), "and a violation of 1"),
     "optimal without a bound": (_set(dual_bound=float("-inf")), "its status is 'optimal'"),
@@ -217,7 +217,7 @@ FORGED = {
     "a tolerance that allows all": (_set(tol=float("inf"), relative_gap=9.0), "tol is inf"),
     "verified": (_set(verified=True), "it holds 'verified', which"),
     "a state of the solver": (_set(state={}), "it holds 'state', which"),
-    "an objective that is no number": (_set(objective=float("nan")), "objective is nan"),
+    "an objective that is not a number": (_set(objective=float("nan")), "objective is nan"),
     "an objective in words": (_set(objective="0"), "objective is '0'"),
     "names that are numbers": (_set(task_names=[1, 2, 3]), "task_names is"),
     "a name too few": (_set(task_names=["a"]), "task_names is"),

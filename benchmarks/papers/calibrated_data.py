@@ -10,7 +10,7 @@ from mtldsl import Tasks, datasets
 
 __all__ = ["FOLDS", "SIZES", "Preparation", "folds", "nmse", "part", "pooled_nmse"]
 
-#: Of School, per cent of each school's rows to train on; of SARCOS, training rows.
+#: The rows to train on: for School, per cent of each school's rows; for SARCOS, their number.
 SIZES = {"school": (10, 20, 30), "sarcos": (100, 200, 300)}
 
 FOLDS = 5

@@ -126,7 +126,7 @@ def _halving(first: float, count: int) -> tuple[float, ...]:
 #: mu of NC-CMTL; on School the fits slow down where smaller values let it interpolate tasks, which no fold chose.
 _CALIBRATED = {"school": _halving(128, 6), "sarcos": _halving(128, 10)}
 
-#: Of the paper's Table 4.
+#: The methods of the paper's Table 4.
 PAPERS: dict[str, Method] = {
     "Lasso": Method(_lasso, _halving(128, 12)),
     "CMTFL": Method(_cmtfl, _halving(32, 9)),

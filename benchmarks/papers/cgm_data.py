@@ -30,7 +30,7 @@ REAL = {
 }
 FOLDS = 5
 MEASURES = ("hamming", "macro_f1", "micro_f1", "micro_precision", "micro_recall")
-#: Of the training rows, to choose a parameter on.
+#: The share of the training rows on which a parameter is chosen.
 INNER = 0.2
 _TRIES = 500
 

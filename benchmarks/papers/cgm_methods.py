@@ -172,7 +172,7 @@ def plst(train, setting) -> Fit:
 # ------------------------------------------------------------------------------------------------ settings
 
 _LAMBDAS = (1e-1, 3e-2, 1e-2, 3e-3)
-#: Of standardised features, which are larger, over fewer rows.
+#: For standardised features, which are larger, over fewer rows.
 _LAMBDAS_STANDARDISED = (10.0, 3.0, 1.0, 3e-1, 1e-1, 3e-2)
 _GRAPHS = {
     "no edges": lambda part: [],

@@ -1,4 +1,4 @@
-"""Figures 2 and 3 and the claim on the first edges: runs that are no table of methods."""
+"""Figures 2 and 3 and the claim on the first edges: runs that are not a table of methods."""
 
 from __future__ import annotations
 

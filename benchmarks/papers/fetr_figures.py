@@ -20,7 +20,7 @@ _NAMES = {
 
 
 class Descents:
-    """Of one data set: method -> a list of (seconds, objectives, iterations), one a start; `best` is the lowest objective seen."""
+    """The descents on one data set: method -> a list of (seconds, objectives, iterations), one a start; `best` is the lowest objective seen."""
 
     def __init__(self, rows):
         runs = defaultdict(lambda: defaultdict(list))

@@ -36,10 +36,10 @@ PREPARATIONS = {
 
 _DECADES = tuple(10.0**k for k in range(-5, 3))  # the paper's range
 _FURTHER = (*_DECADES, 1e3, 1e4, 1e5)
-#: Of School, (eta, rho): beyond the paper's range, as its upper ends were chosen in the folds tried.
+#: (eta, rho) for School: beyond the paper's range, as its upper ends were chosen in the folds tried.
 _WIDER = tuple(itertools.product((1e-3, 1e-1, 1e1, 1e2, 1e3, 1e4), (1e-1, 1e1, 1e2, 1e3)))
 
-#: Of FETR, the residual asked for, and the seconds after which a fit is taken as it is; of convex models, the gap.
+#: The residual asked of FETR, the seconds after which a fit is taken as it is, and the gap asked of convex models.
 TOL, MOST_SECONDS = {"sarcos": 1e-5, "school": 1e-4}, {"sarcos": 2.0, "school": 4.0}
 GAP = 1e-5
 #: Iterations of the two that the paper says to need fewer than ten.

@@ -81,7 +81,7 @@ def _finish_roc(axis, runs) -> None:
 
 
 def draw_similarity(runs, path: Path) -> None:
-    """Of the first draw; every matrix is divided by the mean of its diagonal."""
+    """The similarities of the first draw; every matrix is divided by the mean of its diagonal."""
     plt = _pyplot()
     seed = runs.seeds[0]
     part = runs.part(seed)
@@ -109,7 +109,7 @@ def draw_similarity(runs, path: Path) -> None:
     plt.close(figure)
 
 
-#: Of the picture: how the kernels of the tree given are scaled.
+#: How the kernels of the tree given are scaled in the picture.
 _ROWS = {"true": "indicators", "unit trace": "trace 1"}
 
 

@@ -219,7 +219,7 @@ class MatrixFunction(Atom):
     exact_prox: ClassVar[bool] = True
     absorbs: ClassVar[bool] = True  # dual_gauge is finite for every Z: this term can take up any multiplier
     is_reweighted: ClassVar[bool] = (
-        False  # a structure whose matrix is no unknown, but says where a majorising quadratic touches
+        False  # a structure whose matrix is not an unknown, but says where a majorising quadratic touches
     )
     weighs_kernels: ClassVar[bool] = (
         False  # a structure that learns the weights of given kernels between tasks

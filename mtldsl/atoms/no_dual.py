@@ -10,8 +10,8 @@ __all__ = ["NoDual"]
 
 
 class NoDual:
-    """Of functions that grow more slowly than every norm: the conjugate is -g(0) at zero and +inf elsewhere, so that no multiplier but
-    zero bounds anything.
+    """The dual of a function that grows more slowly than every norm: its conjugate is -g(0) at zero and +inf elsewhere,
+    so that no multiplier but zero bounds anything.
     """
 
     absorbs: ClassVar[bool] = False

@@ -127,7 +127,7 @@ class _Interval:
         at_high = np.where(after >= self.high, np.maximum(left - slope, 0.0), 0.0)
         left = left - at_low - at_high
         for k, low, high in self.bounds:
-            # Of several equal bounds the first takes all.
+            # The first of several equal bounds takes all.
             mine_low = np.where(low == self.low, at_low, 0.0)
             mine_high = np.where(high == self.high, at_high, 0.0)
             at_low, at_high = at_low - mine_low, at_high - mine_high

@@ -18,7 +18,7 @@ _HALVINGS = 60
 
 
 def smallest_minimum(s, value: Callable, slope: Callable) -> np.ndarray:
-    """argmin over 0 <= x <= s of value(x, s), elementwise; `slope` is its derivative, >= 0 at x = s. Of equal minima the smaller.
+    """argmin over 0 <= x <= s of value(x, s), elementwise; `slope` is its derivative, >= 0 at x = s. The smaller of equal minima.
 
     Every local minimum that a grid shows, where the derivative turns from falling to rising, is found by bisection, and the best of
     them is taken: values that differ by less than a grid can tell are not confused. Exact where a cell of the grid holds at most

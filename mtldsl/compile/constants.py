@@ -17,7 +17,7 @@ _FEW = 12
 
 def best_constants(form: NormalForm, rough: bool = False) -> Blocks | None:
     """The point (`rough`: nearly, for the price of a few looks at the losses), None where no loss has an intercept. Intercepts are touched by no regularizer and no constraint, and tasks are apart there:
-    in every task the slopes of the losses rise with the constant, and the best one is where their sum changes sign. Of a task in which it
+    in every task the slopes of the losses rise with the constant, and the best one is where their sum changes sign. In a task where it
     never does, the constant is 0 if the slope is 0 everywhere, else the end of what was searched.
     """
     names = [block.name for block in form.blocks if block.intercept_of is not None]

@@ -48,7 +48,7 @@ def learned_of(objective: Objective) -> list[LearnedUnknown]:
 
 
 def names_in(objective: Objective, unknown: LearnedUnknown) -> tuple[str, ...]:
-    """Of the rows of a learned matrix: those of the features or tasks, in the order in which its term's argument has them."""
+    """The names of a learned matrix's rows: those of the features or tasks, in the order in which its term's argument has them."""
     term = next(term for term in objective.terms if any(m is unknown for m in term.learned))
     if term.atom.weighs_kernels:
         return term.atom.names

@@ -113,7 +113,7 @@ class LabelGraphTerm(LossTerm):
     # ------------------------------------------------------------------------------------------------- values
 
     def value_at(self, x: Blocks) -> float:
-        """Of the objective at a point: cliques without weights are left out, so that inference is on the graph that there is."""
+        """The objective at a point: cliques without weights are left out, so that inference is on the graph that there is."""
         atom, scores = self._used_at(x)
         return float(self.weights @ atom.value_of_samples(scores, self.truth))
 

@@ -27,7 +27,7 @@ class MajorizationStep:
 
 
 class Remembered:
-    """Of a run's steps the first, a random one, and the last."""
+    """The first of a run's steps, a random one, and the last."""
 
     def __init__(self, wanted: bool, reweights_losses: bool):
         self.wanted, self.reweights_losses = wanted, reweights_losses

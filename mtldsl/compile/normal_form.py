@@ -133,7 +133,7 @@ class LossTerm:
 
     @property
     def takes_steps_by_task(self) -> bool:
-        """Whether `prox` takes one step a sample, equal within a task, though the loss is no sum over samples."""
+        """Whether `prox` takes one step a sample, equal within a task, though the loss is not a sum over samples."""
         return False
 
     @cached_property
@@ -184,7 +184,7 @@ class LossTerm:
         )
 
     def _tasks_apart(self):
-        """(slice, coefficient, targets, sample weights) of every task, for a loss that is no sum over samples."""
+        """(slice, coefficient, targets, sample weights) of every task, for a loss that is not a sum over samples."""
         offsets, weights = self.tasks.offsets, self.tasks.sample_weights
         for i, c in enumerate(self.coefficients):
             rows = slice(offsets[i], offsets[i + 1])
@@ -285,7 +285,7 @@ class FunctionTerm:
         return self.atom.violation(self.map.forward(x)) if self.is_constraint else 0.0
 
     def prox(self, V, step) -> np.ndarray:
-        """Of coefficient * atom, on the image of the map."""
+        """The prox of coefficient * atom, on the image of the map."""
         return self.atom.prox(V, step * self.coefficient)
 
     def conjugate(self, V) -> float:

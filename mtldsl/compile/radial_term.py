@@ -16,7 +16,7 @@ class RadialTerm(LossTerm):
     """sum over tasks i of coefficients[i] * h(t_i), t_i = ||sqrt(s) (z_i - y_i)||, h = `atom.value_of_norm`."""
 
     def _sums(self, per_sample) -> np.ndarray:
-        """Of every task: (m,)."""
+        """The sums over every task's samples: (m,)."""
         return np.add.reduceat(per_sample, self.tasks.offsets[:-1])
 
     def _spread(self, per_task) -> np.ndarray:

@@ -110,7 +110,7 @@ def _rows(path, delimiter, header):
 
 
 def _column(name, texts, lines, nominal: bool, nominal_if_text: bool):
-    """(column, numbers). Text that is no category is marked unusable, to be refused where it is used."""
+    """(column, numbers). Text that is not a category is marked unusable, to be refused where it is used."""
     if nominal:
         return _nominal(name, texts)
     try:

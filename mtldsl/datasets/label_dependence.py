@@ -67,7 +67,7 @@ def _information(positive, weights) -> np.ndarray:
 def chow_liu_tree(tasks: Tasks) -> networkx.Graph:
     """The tree over all labels with the largest sum of mutual information: a networkx.Graph over their names.
 
-    Of all distributions of the labels that factor along a tree, the best along this one has the highest likelihood. It knows nothing of
+    The best distribution of the labels that factors along this tree has the highest likelihood that one along a tree can have. It knows nothing of
     the inputs, and has K - 1 edges also where labels are independent. Edge attribute: mutual_information, in nats. Which of several best
     trees it is depends on the order of the labels only. Use training rows; tasks and errors as in `co_occurrence`.
 

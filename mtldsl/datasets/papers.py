@@ -83,7 +83,7 @@ def load_emotions(folder=None, part: str = "all") -> Tasks:
 def load_flags(folder=None, part: str = "all") -> Tasks:
     """Mulan's Flags: 194 flags, 7 colours as labels -1/+1; part="train" (129) or "test" (65).
 
-    Of the 19 features, 9 are nominal; their 0/1 columns make it 43, see `read_arff`.
+    9 of the 19 features are nominal; their 0/1 columns make it 43, see `read_arff`.
     """
     return _mulan(folder, "flags", {"all": [""], "train": ["-train"], "test": ["-test"]}, part)
 

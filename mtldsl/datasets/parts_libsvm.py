@@ -144,7 +144,7 @@ def _float(word: str) -> float | None:
 
 
 def _no_number(word: str, where: str, what: str) -> DataError:
-    hint = "; several labels a line are no tasks of stored data" if what == "label" and "," in word else ""
+    hint = "; several labels a line are not tasks of stored data" if what == "label" and "," in word else ""
     return DataError(f"{where}: the {what} {word!r} is not a number{hint}")
 
 

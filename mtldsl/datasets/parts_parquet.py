@@ -138,7 +138,7 @@ def _sparse_rows(indices, values, path, row):
 
 
 def _lengths(column) -> list:
-    """Of every row, None where it is null."""
+    """The length of every row, None where it is null."""
     return column.value_lengths().to_pylist()
 
 

@@ -20,7 +20,7 @@ _EXACT = 2**53
 def scan(code, lines, labels, qids, counts, index, value, odd):
     """(rows, entries, odd numbers) of the text's bytes; rows = -1 where it is not "label [qid:task] index:value ...".
 
-    Fills, for each row, its line (from 0), label, qid (NaN without) and number of entries; for each entry index and value. What is no
+    Fills, for each row, its line (from 0), label, qid (NaN without) and number of entries; for each entry index and value. What is not a
     plain decimal of at most 2^53 without its point is left to others: odd[k] = kind, place in its array, first and last byte + 1.
     """
     rows, entries, strange, line, at = 0, 0, 0, 0, 0

@@ -34,7 +34,7 @@ class Columns:
     where: str
 
     def with_those_of(self, other: Columns, n_features: int | None) -> Columns:
-        """Of both; DataError where they do not go together, or are more than `n_features`."""
+        """The columns of both; DataError where they do not go together, or are more than `n_features`."""
         if n_features is not None and other.n > n_features:
             raise DataError(f"{other.where} has {other.n} columns, more than n_features={n_features}")
         if other.features != self.features:

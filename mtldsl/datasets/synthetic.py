@@ -124,7 +124,7 @@ def make_calibrated(
               a standard deviation of 0.05 it would be 0.004, and W = 0 better than every estimate of the paper's Table 3 (their
               ||W - W*||_F^2 / m is 0.08 to 0.37).
 
-    Of one random_state all settings have the same X, W and e. DataError for sizes, settings and noise that make no sense.
+    All settings of one random_state have the same X, W and e. DataError for sizes, settings and noise that make no sense.
     Source: Nie, Hu, Li, Calibrated Multi-Task Learning (KDD 2018), section 5.1, (51).
 
     >>> from mtldsl import datasets

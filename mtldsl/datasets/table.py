@@ -82,7 +82,7 @@ class Table:
         whole = isinstance(which, int | np.integer) and not isinstance(which, bool)
         if not whole or not -len(names) <= which < len(names):
             raise DataError(
-                f"{self.path}: {role}: {which!r} is no column's name, nor a position among {len(names)} columns"
+                f"{self.path}: {role}: {which!r} is not a column's name, nor a position among {len(names)} columns"
             )
         return int(which) % len(names)
 

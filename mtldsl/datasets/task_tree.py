@@ -20,7 +20,7 @@ from mtldsl.values.size import LARGEST
 
 __all__ = ["TaskTree", "estimate_similarity", "hierarchy", "make_task_tree"]
 
-#: Of scipy's linkages those that make sense for any distance; ward, centroid and median need a Euclidean one.
+#: Those of scipy's linkages that make sense for any distance; ward, centroid and median need a Euclidean one.
 _LINKAGES = ("average", "single", "complete", "weighted")
 #: Asymmetry, and cosines above 1, that rounding explains: products over some thousand features.
 _ROUNDING = 1e-8

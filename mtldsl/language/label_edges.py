@@ -37,7 +37,7 @@ def checked_edges(edges, names: tuple[str, ...], typed: str) -> tuple[tuple[int,
         strangers = [node for node in edges.nodes if _position(node, names) is None]
         if strangers:
             raise ModelError(
-                f"{typed}: the graph has a node {strangers[0]!r}, which is no label; {_known(names)}"
+                f"{typed}: the graph has a node {strangers[0]!r}, which is not a label; {_known(names)}"
             )
         if edges.is_directed():
             raise ModelError(
@@ -70,7 +70,7 @@ def _checked(edge, names, typed) -> tuple[int, ...]:
     positions = [_position(label, names) for label in labels]
     for label, position in zip(labels, positions, strict=True):
         if position is None:
-            raise ModelError(f"{typed}: {label!r} in {edge!r} is no label; {_known(names)}")
+            raise ModelError(f"{typed}: {label!r} in {edge!r} is not a label; {_known(names)}")
     if len(set(positions)) < len(positions):
         raise ModelError(f"{typed}: {edge!r} holds a label twice; an edge joins different labels")
     return tuple(sorted(positions))

@@ -60,7 +60,7 @@ class EdgeWeights(Weights):
     `half_squared_group_norm(V)`, `half_squared_k_support_norm(V, r)` and `column_group_norm(V)` take the columns of an edge as one
     group. V.cliques tells the edges and their columns.
 
-    Raises ModelError for an edge that is no pair of two labels, that stands twice, or that names an unknown label.
+    Raises ModelError for an edge that is not a pair of two labels, that stands twice, or that names an unknown label.
 
     >>> import numpy as np, mtldsl as mtl
     >>> tasks = mtl.Tasks.shared(np.eye(3), np.array([[1.0, -1, 1], [-1, 1, 1], [1, 1, -1]]))

@@ -117,7 +117,7 @@ class LearnedUnknown:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of its rows and columns."""
+        """The names of its rows and columns."""
         return tuple(self.tasks.feature_names if self.axis == "features" else self.tasks.task_names)
 
     def __repr__(self):

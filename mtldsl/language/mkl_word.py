@@ -49,7 +49,7 @@ def mkl_norm(W: Affine, similarities, theta=None, p=None) -> Objective:
             raise ModelError(f"{typed}: {name} is a helper that makes a similarity; write {name}()")
         if not isinstance(one, TaskSimilarity):
             raise ModelError(
-                f"{typed}: {shown(one)} is no similarity of tasks; write union(), individual(), tree(parents), ..., and a matrix as "
+                f"{typed}: {shown(one)} is not a similarity of tasks; write union(), individual(), tree(parents), ..., and a matrix as "
                 "from_kernel(R) or from_similarity(Q)"
             )
     if (theta is None) == (p is None):

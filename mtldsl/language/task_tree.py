@@ -18,7 +18,7 @@ def indicators_of_tree(
     """(name of the node, indicator (T, 1) of the tasks below it), inner nodes from the root down, then the tasks.
 
     parents : {node: parent or None}, leaves being the names of the tasks; or positions, -1 for a root, the first T being the tasks.
-    ModelError where that is no tree (or several) over exactly these tasks.
+    ModelError where that is not a tree (or several) over exactly these tasks.
     """
     nodes, up = _positions(parents, names)
     T, depth = len(names), _depths(nodes, up)
@@ -31,7 +31,7 @@ def indicators_of_tree(
     for node in range(T, len(nodes)):
         if not below[node]:
             raise ModelError(
-                f"tree(...): node {nodes[node]!r} has no child and is no task; the leaves have to be the tasks"
+                f"tree(...): node {nodes[node]!r} has no child and is not a task; the leaves have to be the tasks"
             )
     for t in range(T):
         if len(below[t]) > 1:

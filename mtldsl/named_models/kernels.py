@@ -10,7 +10,7 @@ _MT_MKL = 'Widmer, Kloft, Goernitz and Raetsch, "Multi-task multiple kernel lear
 _FAMILY = "Kernels between the tasks"
 _GIVEN = (
     "p = inf leaves every weight at 1. For another loss or other groups, type the statement: clusters(labels), tree(parents), "
-    "laplacian(L, gamma) and from_kernel(R) take what is no number, and so no parameter of a name."
+    "laplacian(L, gamma) and from_kernel(R) take what is not a number, and so not a parameter of a name."
 )
 
 KERNELS: tuple[NamedModel, ...] = (
@@ -24,7 +24,7 @@ KERNELS: tuple[NamedModel, ...] = (
         learned={"theta": "KernelWeights"},
         defaults={"p": 2},
         note="p = 1 leaves some weights at zero. The paper's own groups are those of a tree: mkl_norm(W, [tree(parents)], theta); a tree "
-        "is no number, and so no parameter of a name.",
+        "is not a number, and so not a parameter of a name.",
     ),
     NamedModel(
         name="Vanilla MTL",

@@ -41,7 +41,7 @@ MODELS: tuple[NamedModel, ...] = (
         source='Tibshirani, "Regression shrinkage and selection via the lasso", Journal of the Royal Statistical Society B 58, 1996',
         family=_REGULARIZED,
         also=("MTL-REG(l11)",),
-        note="Of a loss divided by n rows, as scikit-learn's Lasso has it, rho is n alpha.",
+        note="rho is n alpha for a loss divided by n rows, as in scikit-learn's Lasso.",
     ),
     NamedModel(
         name="L21",
@@ -50,8 +50,8 @@ MODELS: tuple[NamedModel, ...] = (
         source='Liu, Ji and Ye, "Multi-task feature learning via efficient l2,1-norm minimization", UAI 2009',
         family=_REGULARIZED,
         also=("MTL-REG(l21)",),
-        note="Also called multi-task lasso and, by its authors, MTFL. Of a loss divided by n rows, as scikit-learn's "
-        "MultiTaskLasso has it, rho is n alpha.",
+        note="Also called multi-task lasso and, by its authors, MTFL. rho is n alpha for a loss divided by n rows, "
+        "as in scikit-learn's MultiTaskLasso.",
     ),
     NamedModel(
         name="NN-MTL",
@@ -61,7 +61,7 @@ MODELS: tuple[NamedModel, ...] = (
         f"Journal on Optimization 20, 2010; the name is that of {_NC_CMTL}",
         family=_REGULARIZED,
         also=("MTL-REG(trace)",),
-        note="Of a loss without the 1/2, rho is half the paper's parameter.",
+        note="rho is half the paper's parameter, whose loss is without the 1/2.",
     ),
     # ---------------------------------------------------------------------------- a sum of two matrices
     NamedModel(
@@ -72,7 +72,7 @@ MODELS: tuple[NamedModel, ...] = (
         family=_DECOMPOSED,
         weights=("L", "S"),
         also=("RMTL",),
-        note="W = L + S. Of a loss divided by a number c (of rows, of tasks), the parameters are c times those.",
+        note="W = L + S. Where a loss is divided by a number c (of rows, of tasks), the parameters here are c times those.",
     ),
     NamedModel(
         name="rMTFL",
@@ -81,7 +81,7 @@ MODELS: tuple[NamedModel, ...] = (
         source='Gong, Ye and Zhang, "Robust multi-task feature learning", KDD 2012',
         family=_DECOMPOSED,
         weights=("P", "Q"),
-        note="W = P + Q. Of a loss divided by a number c (of rows, of tasks), the parameters are c times those.",
+        note="W = P + Q. Where a loss is divided by a number c (of rows, of tasks), the parameters here are c times those.",
     ),
     NamedModel(
         name="Dirty model",
@@ -91,8 +91,8 @@ MODELS: tuple[NamedModel, ...] = (
         family=_DECOMPOSED,
         weights=("P", "Q"),
         also=("Dirty",),
-        note="W = P + Q. Of a loss 1/(2n) times the sum of squares, as in the paper, rho1 is n lambda_b and rho2 is n lambda_s; "
-        "of a sum of squares without the 1/2, half the parameters.",
+        note="W = P + Q. For the paper's loss, 1/(2n) times the sum of squares, rho1 is n lambda_b and rho2 is n lambda_s; "
+        "for a sum of squares without the 1/2, halve the parameters.",
     ),
     NamedModel(
         name="Incoherent sparse and low-rank",

@@ -43,9 +43,9 @@ class Layers:
         return X
 
     def outputs(self, X) -> np.ndarray:
-        """Of all tasks, (n, m)."""
+        """The outputs of all tasks, (n, m)."""
         return self.features(X) @ self.W + self.intercept
 
     def output_of(self, X, task: int) -> np.ndarray:
-        """Of one task, (n,)."""
+        """The outputs of one task, (n,)."""
         return self.features(X) @ self.W[:, task] + self.intercept[task]

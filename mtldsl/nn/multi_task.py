@@ -138,7 +138,7 @@ class MultiTaskNetwork(NetworkOptions, Predictor):
 
     @property
     def correlations(self) -> dict[str, np.ndarray]:
-        """Of the inverse of every precision, by the matrix's name; {} without a structure."""
+        """The correlations of the inverse of every precision, by the matrix's name; {} without a structure."""
         self._fitted("correlations")
         learns = () if self.structure is None else self.structure.learns
         return {

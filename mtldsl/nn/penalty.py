@@ -18,7 +18,7 @@ def checked_structure(structure, shape: tuple[int, int], typed: str):
         return None
     if not isinstance(structure, Structure):
         raise ModelError(
-            f"{typed}: structure={structure!r} is no learned structure; write "
+            f"{typed}: structure={structure!r} is not a learned structure; write "
             "structure=MatrixNormal(eta=1.0, rho=1.0).bound([Range(0.01, 100.0), Range(0.01, 100.0)])"
         )
     if not structure.is_smooth:

@@ -66,7 +66,7 @@ class Predictor:
         return float(np.mean(self.scores(tasks)))
 
     def _predicted(self, tasks: Tasks) -> list[np.ndarray]:
-        """Of tasks on the scale of training: one vector a task."""
+        """Predictions for tasks on the scale of training: one vector a task."""
         if not tasks.is_shared:
             return [self._output_of(X, i) for i, X in enumerate(tasks.inputs)]
         Z = self._outputs(tasks.X)

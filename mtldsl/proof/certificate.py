@@ -50,7 +50,7 @@ class Certificate:
     scale: float
     note: str = ""
     stationarity: Stationarity | None = None  # of a model that is not convex
-    constant: float = 0.0  # belongs to objective and bound, and is no measure of their size
+    constant: float = 0.0  # belongs to objective and bound, and is not a measure of their size
     rounding: float = 0.0
     proof: Bound | None = None
 

@@ -53,7 +53,7 @@ def first_order_residuals(
                 return None
             found[loss.typed] = apart
         loss.add_adjoint(u, of_losses)
-        for name in loss.intercepts:  # where multipliers balance each other, their sum is no measure of size
+        for name in loss.intercepts:  # where multipliers balance each other, their sum is not a measure of size
             magnitudes[name] += np.add.reduceat(np.abs(u), loss.tasks.offsets[:-1])[None, :]
     floor = max(FLOOR * form.slope_at_zero, _TINY)
     sizes = {name: float(np.linalg.norm(part)) for name, part in of_losses.items()}
@@ -94,7 +94,7 @@ def first_order_residuals(
 
 
 def _loss_distance(loss: LossTerm, z, u, usual) -> float | None:
-    """Of u from the subdifferential of a loss at z, the largest over tasks: each has a scale of its own. None without a prox.
+    """The distance of u from the subdifferential of a loss at z, the largest over tasks: each has a scale of its own. None without a prox.
 
     usual : the loss's gradient at zero, in relation to which a multiplier may vanish
     """
@@ -126,7 +126,7 @@ def _known(form: NormalForm, x: Blocks, function_duals) -> list:
 
 
 def _distance(f, w, v, largest: float, usual: float) -> float:
-    """Of v from the subdifferential of a function at w, relative to the largest gradient."""
+    """The distance of v from the subdifferential of a function at w, relative to the largest gradient."""
     size = max(float(np.linalg.norm(v)), largest, _TINY)
     length = float(np.linalg.norm(w)) or 1.0
     # far steps see what is not near: for a function that is not convex they are short even where v vanishes

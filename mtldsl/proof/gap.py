@@ -19,7 +19,7 @@ def relative_gap(objective: float, bound: float, scale: float = 0.0) -> float:
 def objective_scale(form: NormalForm) -> float:
     """1e-8 of the objective at weights of zero: below this, an optimum counts as zero when a gap is made relative.
 
-    Where there are intercepts, they are zero or the medians of the labels, whichever is lower: labels of 1e12 + signal are no
+    Where there are intercepts, they are zero or the medians of the labels, whichever is lower: labels of 1e12 + signal are not a
     reason to call an objective of the signal's size zero.
     """
     zeros = form.zeros()

@@ -89,7 +89,7 @@ def stationarity_of(
     scale: float,
     duals: tuple = (None, None),
 ) -> Stationarity:
-    """Of weights and matrices (None: the best for the weights). bound_of_kept: kept form -> a lower bound of its optimum;
+    """The stationarity of weights and matrices (None: the best for the weights). bound_of_kept: kept form -> a lower bound of its optimum;
     duals: a solver's multipliers of losses and functions, None where it has none.
     """
     best = learned_matrices(form, blocks)

@@ -12,7 +12,7 @@ from mtldsl.solution import Solution
 
 __all__ = ["describe_calibration", "describe_smoothing", "describe_starts"]
 
-#: A task whose residuals are this small beside its labels is fitted exactly: its weight is no number to compare.
+#: A task whose residuals are this small beside its labels is fitted exactly: its weight is not a number to compare.
 EXACT = 1e-6
 
 #: Objectives that differ by less, relatively, are of one stationary point, or of points that are as good.

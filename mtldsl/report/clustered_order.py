@@ -25,7 +25,7 @@ def clustered_order(correlation) -> np.ndarray:
 
     correlation : (n, n), symmetric with diagonal 1. For n > 1000, where the best order takes long, the tree's own is taken.
 
-    Raises DataError where it is no correlation matrix.
+    Raises DataError where it is not a correlation matrix.
 
     Source: Bar-Joseph, Gifford and Jaakkola, "Fast optimal leaf ordering for hierarchical clustering", Bioinformatics 17 (2001).
 
@@ -49,7 +49,7 @@ def clustered_order(correlation) -> np.ndarray:
 
 
 def best_leaves(tree, distances) -> np.ndarray:
-    """Of all orders that a linkage (n - 1, 4) allows, one with the smallest sum of distances (n, n) between neighbours.
+    """An order, among all that a linkage (n - 1, 4) allows, with the smallest sum of distances (n, n) between neighbours.
 
     `ends[v][i, j]` is the smallest sum within v where leaf i of its first child is at one end and leaf j of its second child at
     the other; those of v follow from those of its children. (scipy's `optimal_leaf_ordering` misses the minimum for every
@@ -116,7 +116,7 @@ def _shortest(A, B) -> np.ndarray:
 
 
 def checked_correlation(matrix) -> np.ndarray:
-    """As a float64 array, symmetric to the last bit; DataError where it is no correlation matrix."""
+    """As a float64 array, symmetric to the last bit; DataError where it is not a correlation matrix."""
     try:
         R = np.asarray(matrix, dtype=float)
     except (TypeError, ValueError):

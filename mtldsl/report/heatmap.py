@@ -40,9 +40,9 @@ def heatmap(
     Parameters
     ----------
     matrix : (n, n) correlation matrix, or anything with `.correlation` and `.task_names` or `.names`
-        Such as `solution.Sigma2`, or `solution.kernel_weights`: how alike tasks are. Of a covariance C, pass C / np.sqrt(np.outer(v, v)), v = np.diag(C).
+        Such as `solution.Sigma2`, or `solution.kernel_weights`: how alike tasks are. For a covariance C, pass C / np.sqrt(np.outer(v, v)), v = np.diag(C).
     names : n strings, optional
-        Of rows and columns; default: those of `matrix`, else 1, 2, ..., n.
+        The names of rows and columns; default: those of `matrix`, else 1, 2, ..., n.
     title : str, optional
     order : "clustered" (default), None, or a permutation of 0, ..., n - 1
         "clustered": as `clustered_order` says; None: as given. For two pictures in one order, pass `clustered_order` of one.
@@ -61,7 +61,7 @@ def heatmap(
     Raises
     ------
     DataError
-        Where `matrix` is no correlation matrix (not square, not symmetric, not finite, another diagonal than 1), or names,
+        Where `matrix` is not a correlation matrix (not square, not symmetric, not finite, another diagonal than 1), or names,
         order or limit do not fit.
     MissingExtraError
         Where matplotlib is not installed.
@@ -133,7 +133,7 @@ def _permutation(order, R) -> np.ndarray:
         )
     at = np.asarray(order)
     if at.shape != (n,) or at.dtype.kind not in "iu" or not np.array_equal(np.sort(at), np.arange(n)):
-        raise DataError(f"order={order!r} is no permutation of 0 to {n - 1}")
+        raise DataError(f"order={order!r} is not a permutation of 0 to {n - 1}")
     return at
 
 

@@ -1,4 +1,4 @@
-"""What is typed in a model and is no function of its weights: similarities of tasks, what is learned and the norm that bounds it, and
+"""What is typed in a model and is not a function of its weights: similarities of tasks, what is learned and the norm that bounds it, and
 the weights of a graph of labels.
 """
 

@@ -24,7 +24,7 @@ _GREY = "#d9dce1"
 
 
 def co_occurrence_plot(tasks: Tasks, *, order=None, title: str | None = None, ax: Axes | None = None) -> Axes:
-    """Of the samples with the label of a row, the share that also have the label of a column; on the diagonal the share of all with it.
+    """The share of the samples with a row's label that also have the column's label; on the diagonal the share of all with it.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ def co_occurrence_plot(tasks: Tasks, *, order=None, title: str | None = None, ax
 
 
 def _correlation(together, shares) -> np.ndarray:
-    """Of the labels as numbers 0 and 1."""
+    """The correlation of the labels as numbers 0 and 1."""
     spread = np.sqrt(shares * (1.0 - shares))
     found = (together - np.outer(shares, shares)) / np.outer(spread, spread)
     found = np.clip((found + found.T) / 2.0, -1.0, 1.0)

@@ -16,7 +16,7 @@ EDGES, USED = 12, 40
 
 
 def describe_label_graph(tasks: Tasks, solution: Solution) -> dict | None:
-    """Of a loss over a graph of labels: what `solution.graph` says, the inference, and how many maxima are exact; else None.
+    """What `solution.graph` says of a loss over a graph of labels, the inference, and how many maxima are exact; None for other losses.
 
     tasks : those of training
     """

@@ -18,7 +18,7 @@ def graph_of(solution, typed: str) -> LearnedGraph:
     graph = getattr(solution, "label_graph", solution)
     if graph is None:
         raise ModelError(
-            f"{typed}(solution): {solution.loss['word']} is no loss over a graph of labels; clique_hinge(U, V, tasks) and "
+            f"{typed}(solution): {solution.loss['word']} is not a loss over a graph of labels; clique_hinge(U, V, tasks) and "
             "pairwise_log_loss(U, V, tasks) are"
         )
     if not isinstance(graph, LearnedGraph):

@@ -42,7 +42,7 @@ def graph_plot(
     Parameters
     ----------
     solution : Solution or LearnedGraph
-        Of `clique_hinge` or `pairwise_log_loss`. Cliques of three and more labels are drawn as the edges among them.
+        A solution of `clique_hinge` or `pairwise_log_loss`. Cliques of three and more labels are drawn as the edges among them.
     layout : "circle" (default), "spring", or {label: (x, y)}
         "circle": labels that go together are neighbours. "spring": networkx's Kamada-Kawai layout, strong edges short; the same
         every time.
@@ -101,7 +101,7 @@ def graph_plot(
 
 
 def colours_of_pulls():
-    """Of the share of rows in which two labels attract each other."""
+    """The colours of the share of rows in which two labels attract each other."""
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import LinearSegmentedColormap, Normalize
 

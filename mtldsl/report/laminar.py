@@ -33,7 +33,7 @@ def nodes_of(weights: LearnedWeights, view: str | None = None) -> list[Node]:
 
     view : the view that the groups are about; needed where the weights are about several
 
-    DataError where a similarity is no group of tasks (an indicator, as of `tree`, `clusters`, `union` or `individual`), and where
+    DataError where a similarity is not a group of tasks (an indicator, as of `tree`, `clusters`, `union` or `individual`), and where
     two groups share some tasks only.
     """
     chosen = _of_view(weights, view)
@@ -90,7 +90,7 @@ def _group(weights: LearnedWeights, m: int) -> np.ndarray:
     tasks = np.flatnonzero(column)
     if not tasks.size or np.ptp(column[tasks]):
         raise DataError(
-            f"the similarity {weights.names[m]!r} is no group of tasks, and so no node of a tree; a picture of the similarity of tasks "
+            f"the similarity {weights.names[m]!r} is not a group of tasks, and so not a node of a tree; a picture of the similarity of tasks "
             "is heatmap(solution.kernel_weights)"
         )
     return tasks

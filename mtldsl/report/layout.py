@@ -14,7 +14,7 @@ __all__ = ["BAD", "DIM", "GOOD", "PLAIN", "pairs", "section", "small"]
 
 GOOD, BAD, DIM = "bold green", "bold red", "dim"
 
-#: How rich is to print: names from data are no markup of its own, [red] and :smile: stay what they are.
+#: How rich is to print: names from data are not markup of its own, [red] and :smile: stay what they are.
 PLAIN = {"highlight": False, "markup": False, "emoji": False}
 
 

@@ -37,7 +37,7 @@ def describe_unknown(unknown: LearnedUnknown) -> dict:
 
 
 def describe_learned(problem: Problem, solution: Solution) -> dict[str, dict]:
-    """Of every learned matrix: spectrum, bounds that were hit, strongest correlations, and, up to a side of 200, itself."""
+    """Every learned matrix: spectrum, bounds that were hit, strongest correlations, and, up to a side of 200, itself."""
     ranges = ranges_of(c for c in problem.constraints if isinstance(c, RangeConstraint))
     return {
         unknown.name: describe_unknown(unknown)

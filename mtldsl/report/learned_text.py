@@ -12,7 +12,7 @@ __all__ = ["block_check", "learned_matrices"]
 
 
 def learned_matrices(learned: dict[str, dict]) -> Group:
-    """Of each: its kind, the bounds that were hit, its condition, and the strongest correlations."""
+    """Each learned matrix: its kind, the bounds that were hit, its condition, and the strongest correlations."""
     rows = []
     for name, matrix in learned.items():
         rows += [(name if i == 0 else "", text) for i, text in enumerate(_facts(matrix))]

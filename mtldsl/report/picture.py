@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ordinal", "short", "trim", "write_names"]
 
-#: Of more names than this along an axis, not every one is written.
+#: Where there are more names than this along an axis, not every one is written.
 _NAMED = 40
 
 

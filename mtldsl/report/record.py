@@ -93,7 +93,7 @@ def describe_run(file: ProblemFile, solution: Solution, check: CrossCheck | Bloc
         "note": solution.note,
         "seconds": solution.seconds,
         "iterations": solution.iterations,
-        # weights of no columns, of a graph without edges, are no unknowns
+        # weights of no columns, of a graph without edges, are not unknowns
         "weights": {
             w.name: _structure(form, w.name, solution.blocks[w.name])
             for w in file.problem.weights
@@ -173,7 +173,7 @@ def _measured(
 
 
 def _learned_for(problem: Problem, n_tasks: int) -> list[list[Metric]]:
-    """Of every loss with a metric: one metric a task."""
+    """One metric a task, for every loss with a metric."""
     found = [getattr(term.atom, "metric", None) for term in problem.objective.terms if term.is_loss]
     return [
         list(metric) if isinstance(metric, tuple) else [metric] * n_tasks

@@ -31,7 +31,7 @@ def describe_theta(problem: Problem, unknown) -> dict:
 
 
 def describe_similarities(problem: Problem, solution: Solution) -> list[dict]:
-    """Of every `mkl_norm`: its weights by name, the bound that they are in, the samples that count, and the tasks most alike."""
+    """Every `mkl_norm`: its weights by name, the bound that they are in, the samples that count, and the tasks most alike."""
     found = []
     for term in structure_terms(problem.form()):
         name = term.names[0]

@@ -11,7 +11,7 @@ from mtldsl.report.layout import BAD, pairs, section, small
 
 __all__ = ["is_of_stationary_point", "stationary_point"]
 
-#: What `Stationarity.decreases` calls blocks that are no single matrix.
+#: What `Stationarity.decreases` calls blocks that are not a single matrix.
 _TOGETHER = {"weights": "the weights alone", "matrices": "all matrices together"}
 
 
@@ -80,7 +80,7 @@ def _claims(found: dict, bounded: bool) -> list[Text]:
         *names, last = (_over(found, name) for name in decreases)
         changed = f"{', '.join(names)} or {last}" if names else last
         first = Text(f"Proven: changing {changed} lowers the objective by no more than {amount}.", "green")
-    second = "Of all points, nothing is proven."
+    second = "Nothing is proven of all points."
     if bounded:
-        second = f"Of all points, it is proven only that none lies below {found['dual_bound']:.10g}."
+        second = f"It is proven only that no point lies below {found['dual_bound']:.10g}."
     return [first, Text(f"Another point may be lower. {second}")]

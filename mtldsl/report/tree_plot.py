@@ -55,7 +55,7 @@ def tree_plot(
     Raises
     ------
     DataError
-        Where `weights` are none, a similarity is no group of tasks, or two groups share some tasks only, so that they form no tree.
+        Where `weights` are none, a similarity is not a group of tasks, or two groups share some tasks only, so that they form no tree.
     MissingExtraError
         Where matplotlib is not installed.
 

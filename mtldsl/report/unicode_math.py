@@ -88,7 +88,7 @@ class _Reader:
     def operator(self, out: str, symbol: str, small: bool) -> str:
         symbol = symbol.replace("-", "−")
         before = out.rstrip()
-        # after a bar that closes, as in log|A| + b, it is no sign
+        # after a bar that closes, as in log|A| + b, it is not a sign
         opens = before.endswith("|") and before.count("|") % 2 == 1
         is_sign = symbol in "+−" and (not before or opens or before[-1] in "([{," + _RELATIONS + "+−")
         if is_sign or small:

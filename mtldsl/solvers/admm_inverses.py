@@ -36,7 +36,7 @@ def is_regular(H: np.ndarray) -> bool:
 
 
 def _inverses(H: np.ndarray, by_numpy: bool) -> np.ndarray:
-    # Unit diagonals first: features in different units are no lack of rank.
+    # Unit diagonals first: features in different units are not a lack of rank.
     outer = _outer(H)
     H = H / outer
     if by_numpy:

@@ -109,7 +109,7 @@ class TaskwiseUpdate:
     def newton_solver(self, parts: list[Part], damping: np.ndarray) -> Solve | None:
         """Solves with Q + K^T (parts + one damping a copy) K; None where the parts couple the tasks too much.
 
-        Of a map that mixes tasks, damping keeps to what lies within them.
+        Where a map mixes tasks, damping keeps to what lies within them.
         """
         H, factors, scales = self.Q, [], []
         for j, (copy, part) in enumerate(zip(self.split.copies, parts, strict=True)):

@@ -29,7 +29,7 @@ _METHODS = ("auto", "newton", "lbfgs", "joint", "block", "flip_flop", "algorithm
 #: Those for tasks and spectrum reweighted in closed form.
 _REWEIGHTED = ("newton", "joint", "block", "algorithm_1")
 
-#: Of the flip-flop algorithm, as in the paper.
+#: The fudge factor of the flip-flop algorithm, as in the paper.
 _FUDGE = 1e-3
 
 

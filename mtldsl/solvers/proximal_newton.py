@@ -206,7 +206,7 @@ class ProximalNewton:
 
 
 def second_derivative(loss: LossTerm, z) -> np.ndarray | float:
-    """Of the loss in every prediction; a number where all share it. By a difference of gradients, which serves the piecewise
+    """The second derivative of the loss in every prediction; a number where all share it. By a difference of gradients, which serves the piecewise
     smooth ones too: Newton's method asks no more of it."""
     if loss.atom.quadratic is not None:
         return loss.atom.quadratic * (loss.uniform_scale if loss.uniform_scale is not None else loss.scale)

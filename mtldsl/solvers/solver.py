@@ -107,7 +107,7 @@ class Solver(Protocol):
 
 @contextmanager
 def breakdowns(name: str):
-    """What linear algebra and arithmetic refuse inside, as SolverError: a model with numbers far apart is no fault of the program.
+    """What linear algebra and arithmetic refuse inside, as SolverError: a model with numbers far apart is not a fault of the program.
 
     An overflow, a division by zero and a NaN that comes of numbers count among it, which numpy would only warn about: what a
     solver makes of them is worth nothing. Where one is meant (the exponential of a large score, in a step that is then refused),

@@ -105,7 +105,7 @@ class _Rows:
         return View(kernel, pivots, features[pivots]), features[positions]
 
     def _positions(self) -> np.ndarray:
-        """Of every pooled row, its place among the rows as the user gave them."""
+        """The place of every pooled row among the rows as the user gave them."""
         if self.tasks.one_table:
             return np.argsort(np.argsort(np.concatenate(self.tasks.source_rows)))
         return np.arange(self.X.shape[0])

@@ -96,7 +96,7 @@ def kernels_of(kernels) -> tuple[Kernel, ...]:
     names = [name for name, _ in pairs]
     for name in names:
         if not isinstance(name, str) or not name:
-            raise DataError(f"with_kernels: {name!r} is no name of a kernel; write text")
+            raise DataError(f"with_kernels: {name!r} is not a name of a kernel; write text")
         if name == INPUTS:
             raise DataError(
                 f"with_kernels: no kernel can be named {INPUTS!r}, the key of the inputs themselves in "

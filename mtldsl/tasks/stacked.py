@@ -33,7 +33,7 @@ def row_views(stacked, offsets) -> list:
     ranges = list(zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True))
     if not sparse.issparse(stacked):
         return [stacked[a:b] for a, b in ranges]
-    # Through a memoryview the base of a slice is no array: scipy, which copies slices of larger arrays whenever
+    # Through a memoryview the base of a slice is not an array: scipy, which copies slices of larger arrays whenever
     # it makes a matrix of them (X.T, too), then takes them as they are.
     data, indices = memoryview(stacked.data), memoryview(stacked.indices)
     views = []

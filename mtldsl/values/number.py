@@ -99,7 +99,7 @@ def is_missing(value) -> bool:
     """None, NaN, NaT, pandas' NA, numpy's masked: what stands where nothing is known."""
     if value is None or value is np.ma.masked or type(value).__name__ in ("NAType", "NaTType"):
         return True
-    try:  # NaN is the value that differs from itself; what is no number is not asked
+    try:  # NaN is the value that differs from itself; what is not a number is not asked
         return isinstance(value, Number | np.generic) and bool(value != value)
     except (TypeError, ValueError, ArithmeticError):
         return False

@@ -262,7 +262,7 @@ def test_dual_project_of_forbidden_tables_takes_the_largest_multiple():
 
 @pytest.mark.parametrize("metric", TOP, ids=repr)
 def test_the_projection_on_a_slice_is_the_nearest_point(metric):
-    """Of all points with the tau that the sums ask for: no direction that keeps the sums leads nearer."""
+    """It is nearest among all points with the tau that the sums ask for: no direction that keeps the sums leads nearer."""
     rng = np.random.default_rng(8)
     y = labels(rng, 12, 4)
     u = mixture(rng, metric, y) + 0.05 * rng.normal(size=12)

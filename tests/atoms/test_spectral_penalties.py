@@ -89,7 +89,7 @@ def test_limits_of_eps_and_tau():
 
 
 def test_smoothed_and_relaxed():
-    """Of a capped trace norm, eps = tau^2 / 4 is as far as either goes, and nothing becomes smaller by being relaxed."""
+    """eps = tau^2 / 4 is as far as either goes for a capped trace norm, and nothing becomes smaller by being relaxed."""
     assert LogRank(0.0).smoothed(0.2).eps == SchattenNorm(0.3, 1.0).smoothed(0.2).eps == 0.2
     assert LogRank(0.25).relaxed(8.0).eps == 2.0 and SchattenNorm(0.3, 0.25).relaxed(8.0).p == 0.3
     assert [CappedTraceNorm(2.0).smoothed(eps).eps for eps in (0.5, 1.0, 9.0)] == [0.5, 1.0, 1.0]

@@ -131,8 +131,8 @@ def test_edges_in_any_order():
         ({"edges": 3}, ["edges=3", "pairs"]),
         ({"edges": [(0, 10)]}, ["(0, 10)", "0 to 9"]),
         ({"edges": [(2, 2)]}, ["(2, 2)", "two different"]),
-        ({"edges": [(0, 1, 2)]}, ["(0, 1, 2)", "no pair"]),
-        ({"edges": [("a", "b")]}, ["('a', 'b')", "no pair"]),
+        ({"edges": [(0, 1, 2)]}, ["(0, 1, 2)", "is not a pair"]),
+        ({"edges": [("a", "b")]}, ["('a', 'b')", "is not a pair"]),
         ({"edges": [(0, 1), (1, 0)]}, ["(0, 1)", "twice"]),
         ({"n_labels": 20, "edges": list(combinations(range(20), 2))}, ["190", "treewidth 19"]),
         ({"n_labels": 4}, ["(0, 4)", "0 to 3"]),  # the star needs five labels

@@ -212,7 +212,7 @@ def test_memory_is_that_of_a_piece(tmp_path, monkeypatch):
 
     tracemalloc.start()
     tasks = store(many(), tmp_path / "there")
-    # the rows of tasks, 8 bytes each, are no part of it: `stored` maps them
+    # the rows of tasks, 8 bytes each, are not part of it: `stored` maps them
     _, peak = tracemalloc.get_traced_memory()
     size = tasks.stacked.data.size * 12
     assert tasks.n_samples == 125_000 and size > 25e6

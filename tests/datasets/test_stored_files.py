@@ -76,7 +76,7 @@ def test_a_libsvm_file_per_task_is_named_by_it(tmp_path):
     assert_same(tasks, Tasks.grouped(X, y, np.repeat(["b", "a"], [90, 110])))
 
 
-#: lines that mean the same row, a comment or nothing, and what is no LIBSVM line
+#: lines that mean the same row, a comment or nothing, and what is not a LIBSVM line
 GOOD = ["1 qid:3 1:2 4:-5e-1", "  +1   qid:3\t1:2.0 4:-.5  # 1:2 ", "1.0 qid:03 01:2e0 4:-0.5\r"]
 EMPTY = ["", "   ", "# qid:1", "\r"]
 ROW = (1.0, 3.0, [1.0, 4.0], [2.0, -0.5])

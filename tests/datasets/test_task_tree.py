@@ -41,7 +41,7 @@ def test_means_and_variance_are_those_promised():
 
 
 def test_every_edge_turns_as_many_signs_as_asked():
-    """Of siblings 0 or 2 to 8 features differ, of cousins more may; in the mean as the formula in the docstring says."""
+    """Siblings differ in 0 or 2 to 8 features, cousins may in more; in the mean as the formula in the docstring says."""
     sums, count = {1: 0.0, 2: 0.0, 3: 0.0}, 200
     for seed in range(count):
         tree = datasets.make_task_tree(**SMALL, n_train=1, random_state=seed)

@@ -58,7 +58,7 @@ class Case:
     objective: float = np.nan
     bound: float = np.nan
     attained: float = np.nan  # the lowest value known to be attained by a feasible point
-    oracle: str = ""  # the oracle's status; "none: ..." where it is no help
+    oracle: str = ""  # the oracle's status; "none: ..." where it is of no help
     seconds: float = 0.0
     findings: dict[str, str] = field(default_factory=dict)
 

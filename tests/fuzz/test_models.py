@@ -1,4 +1,4 @@
-"""The first 150 random models (`--fuzz N`: N of them) are answered truthfully; and the judge who says so is no fool."""
+"""The first 150 random models (`--fuzz N`: N of them) are answered truthfully; and the judge who says so is not a fool."""
 
 from dataclasses import replace
 from functools import cache
@@ -16,7 +16,7 @@ from tests.fuzz.models import main, table
 from tests.fuzz.oracle import _Statement, consult
 from tests.fuzz.scaling import scaling_of
 
-#: models that the oracle is no help with: their answers are still held to every point that is known
+#: models that the oracle does not help with: their answers are still held to every point that is known
 LEAST_SHARE_WITH_ORACLE = 0.9
 
 #: seconds each model gets: all of CI's together stay below two minutes

@@ -166,7 +166,7 @@ def test_a_tree_of_other_tasks_is_refused_by_name():
 
 
 def test_bounds_on_the_penalty():
-    """mkl_norm(W, ...) <= r is no set with a projection in closed form: refused, and the message says what works."""
+    """mkl_norm(W, ...) <= r is not a set with a projection in closed form: refused, and the message says what works."""
     with pytest.raises(ModelError, match=r"mkl_norm\(W, \[union\(\), individual\(\)\], p=2\)"):
         mtl.mkl_norm(W, SIMS, p=2) <= 3.0  # noqa: B015
 

@@ -141,7 +141,7 @@ def test_as_typed(build, text, latex):
 
 
 def test_what_is_printed_means_what_was_typed():
-    """Evaluated again, the text gives the same map: 3 - W, W / 2 and their like are no mere pictures."""
+    """Evaluated again, the text gives the same map: 3 - W, W / 2 and their like are not mere pictures."""
     x = {"W": rng.normal(size=(4, 3)), "L": rng.normal(size=(4, 3))}
     for expression in [3 - W, 1 - (L + W), W / 2, (L - W) / lam, 2 - W / 4, -(L - W) / 2]:
         linear = mtl.compile.from_tree.linear_map(expression)

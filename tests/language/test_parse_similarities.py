@@ -112,7 +112,7 @@ MISTAKES = [
     ("mkl_norm(W, [evgeniou_pontil(theta, 1)], p=1)", "1:14", "lam0 must be a finite number > 0"),
     ("mkl_norm(W, [from_kernel(W)], p=1)", "1:14", "write a symmetric positive semidefinite matrix"),
     ("mkl_norm(W, [union(columns=W)], p=1)", "1:1", "columns must be a slice, a list of positions or names"),
-    ("mkl_norm(W, [[union()]], p=1)", "1:1", "[union()] is no similarity of tasks"),
+    ("mkl_norm(W, [[union()]], p=1)", "1:1", "[union()] is not a similarity of tasks"),
     ("theta * ridge(W)", "1:1", "theta is the weights of similarities, learned beside W"),
     ("ridge(W, weights=parents)", "1:1", "the weights are not numbers"),
     ("W + parents", "1:5", "a table cannot stand beside +"),

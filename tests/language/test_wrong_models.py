@@ -77,7 +77,7 @@ WRONG = {
     ),
     "metric without its brackets": (
         lambda: mtl.structured_hinge(W, SIGN, metric=mtl.FScore),
-        ["structured_hinge(..., metric=FScore)", "no metric", "write metric=FScore()"],
+        ["structured_hinge(..., metric=FScore)", "not a metric", "write metric=FScore()"],
     ),
     "metric as text": (
         lambda: mtl.structured_hinge(W, SIGN, metric="F1"),
@@ -85,12 +85,12 @@ WRONG = {
     ),
     "metric as a number": (
         lambda: mtl.structured_hinge(W, SIGN, metric=0.5),
-        ["structured_hinge(..., metric=0.5)", "no metric", "FScore(), AUC()"],
+        ["structured_hinge(..., metric=0.5)", "not a metric", "FScore(), AUC()"],
     ),
-    "no metric at all": (lambda: mtl.structured_hinge(W, SIGN, metric=[]), ["metric=[]", "no metric"]),
+    "no metric at all": (lambda: mtl.structured_hinge(W, SIGN, metric=[]), ["metric=[]", "not a metric"]),
     "metric of a table": (
         lambda: mtl.structured_hinge(W, SIGN, metric=X),
-        ["structured_hinge(..., metric=array([[", "no metric"],
+        ["structured_hinge(..., metric=array([[", "not a metric"],
     ),
     "beta is zero": (
         lambda: mtl.structured_hinge(W, SIGN, metric=mtl.FScore(beta=0)),
@@ -158,11 +158,11 @@ WRONG = {
     ),
     "unknown name in a selection": (lambda: W[:, "physics"], ["no name 'physics'"]),
     "index out of range": (lambda: W[9, :], ["W[9, :]", "out of range"]),
-    "mean is no truth value": (
+    "mean is not a truth value": (
         lambda: mtl.squared_loss(W, REAL, mean="no"),
         ["squared_loss(W, tasks, mean='no')", "mean=False"],
     ),
-    "intercept is no truth value": (
+    "intercept is not a truth value": (
         lambda: mtl.Weights(REAL, intercept="no"),
         ["intercept='no'", "intercept=False"],
     ),
@@ -180,7 +180,7 @@ WRONG = {
     "rank as a bound from below": (lambda: mtl.rank(W) >= 2, ["rank(W) >= 2", "not convex", "write <="]),
     "rank given": (lambda: mtl.rank(W) == 2, ["rank(W) == 2", "write <="]),
     "rank strictly below": (lambda: mtl.rank(W) < 2, ["rank(W) < 2", "write <="]),
-    "rank that is no whole number": (
+    "rank that is not a whole number": (
         lambda: mtl.rank(W) <= 2.5,
         ["rank(", "2.5", "whole number >= 1", "rank(W) <= 3"],
     ),

@@ -48,7 +48,7 @@ def test_updates_come_every_step_or_every_epoch():
 @pytest.mark.parametrize(
     "structure, message",
     [
-        ("fetr", r"structure='fetr' is no learned structure; write structure=MatrixNormal"),
+        ("fetr", r"structure='fetr' is not a learned structure; write structure=MatrixNormal"),
         (MatrixNormal(), r"says nothing of Sigma1; write structure.bound"),
         (MatrixNormal().bound([Range(0.01), BOUNDS[1]]), "Sigma1 has no upper bound: the objective is unbounded below"),
         (MatrixNormal().bound([BOUNDS[0], Range(0.0, 100.0)]), "Sigma2 has no lower bound"),

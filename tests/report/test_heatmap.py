@@ -206,9 +206,9 @@ def test_what_is_no_correlation_matrix_is_refused(matrix, message):
     [
         ({"names": ["a", "b"]}, "there are 2, but the matrix is 3 x 3"),
         ({"order": "alphabetical"}, "order='alphabetical': write"),
-        ({"order": [0, 1, 1]}, "no permutation of 0 to 2"),
-        ({"order": [0, 1]}, "no permutation of 0 to 2"),
-        ({"order": [0.0, 1.0, 2.0]}, "no permutation of 0 to 2"),
+        ({"order": [0, 1, 1]}, "not a permutation of 0 to 2"),
+        ({"order": [0, 1]}, "not a permutation of 0 to 2"),
+        ({"order": [0.0, 1.0, 2.0]}, "not a permutation of 0 to 2"),
         ({"limit": 0}, "limit=0: write a number above 0"),
         ({"limit": 1.5}, "limit=1.5: write"),
         ({"limit": np.nan}, "limit=nan: write"),

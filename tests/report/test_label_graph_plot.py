@@ -26,7 +26,7 @@ def plt():
 
 
 def graph(names, edges, added=None):
-    """Of edges {clique: (weight, attraction)}."""
+    """The graph of edges {clique: (weight, attraction)}."""
     members = tuple(edges)
     pairs = sorted({pair for clique in members for pair in combinations(clique, 2)})
     attraction = [max(edges[c][1] for c in members if set(pair) <= set(c)) for pair in pairs]
@@ -167,7 +167,7 @@ def test_what_does_not_fit_is_refused():
     W = mtl.Weights(tasks := mtl.Tasks.shared(np.eye(3), np.ones((3, 2))))
     plain = mtl.minimize(mtl.squared_loss(W, tasks) + mtl.ridge(W)).solve()
     for draw in (mtl.report.graph_plot, mtl.report.graph_strip, mtl.report.label_order):
-        with pytest.raises(ModelError, match="squared_loss is no loss over a graph of labels"):
+        with pytest.raises(ModelError, match="squared_loss is not a loss over a graph of labels"):
             draw(plain)
         with pytest.raises(DataError, match=rf"{draw.__name__}\(int\): write {draw.__name__}\(solution\)"):
             draw(3)

@@ -180,7 +180,7 @@ def test_the_report_of_a_stationary_point(written, capsys):
         "over all matrices together",
         "lower bound -",
         "Proven: changing the weights alone, Sigma1 alone, Sigma2 alone or all matrices together lowers the objective by no more than",
-        "Another point may be lower. Of all points, it is proven only that none lies below -",
+        "Another point may be lower. It is proven only that no point lies below -",
         "Cross-check of every block against an independent formulation in cvxpy",
         "The two agree on every block.",
         "of 5 at 0.1, ",
@@ -217,7 +217,7 @@ def test_a_bound_that_is_none_and_a_decrease_that_is_unknown_are_said(written):
         stationarity=replace(solution.stationarity, decreases={"weights": np.inf, "Sigma1": 0.0}),
     )
     text = to_text(run_report(describe_run(file, unknown, None)))
-    assert "lower bound        none" in text and "Of all points, nothing is proven." in text
+    assert "lower bound        none" in text and "Nothing is proven of all points." in text
     assert "at most unknown over the weights alone" in text
     assert "Proven: a stationary point to the accuracy asked for." in text
 

@@ -52,7 +52,7 @@ def boxes(ax):
 
 
 def discs(ax):
-    """{(level, row): area} of everything that is no hollow circle and no grey dot."""
+    """{(level, row): area} of everything that is neither a hollow circle nor a grey dot."""
     found = {}
     for collection in ax.collections:
         if hasattr(collection, "get_sizes") and len(collection.get_offsets()):
@@ -124,7 +124,7 @@ def test_what_is_no_group_is_refused():
         strange = LearnedWeights(
             "theta", whole.values, ("odd",), whole.task_names, (sparse.csr_array(factor),), ("",)
         )
-        with pytest.raises(DataError, match="the similarity 'odd' is no group of tasks"):
+        with pytest.raises(DataError, match="the similarity 'odd' is not a group of tasks"):
             nodes_of(strange)
 
 

@@ -180,7 +180,7 @@ def test_what_it_does_not_take_is_said_in_one_sentence():
     loss, on_edges = mtl.clique_hinge(U, V, tasks), mtl.half_squared_group_norm(V)
     unequal = mtl.half_squared_group_norm(V, columns=[[0, 1], list(range(2, 12))])
     models = [
-        (mtl.hinge_loss(W, tasks) + mtl.ridge(W), r"hinge_loss\(W, tasks\) is no clique_hinge"),
+        (mtl.hinge_loss(W, tasks) + mtl.ridge(W), r"hinge_loss\(W, tasks\) is not a clique_hinge"),
         (loss + mtl.ridge(U), "there is no penalty on V; add lam \\* ridge\\(V\\)"),
         (loss + on_edges, "there is no penalty on U"),
         (loss + mtl.ridge(U) + mtl.l21_norm(V), r"l21_norm\(V\) is neither a ridge nor"),

@@ -169,7 +169,7 @@ def test_it_stops_when_asked():
 @pytest.mark.parametrize(
     ("objective", "constraint", "message"),
     [
-        (lambda W, t: mtl.hinge_loss(W, t) + mtl.log_rank(W, eps=0), None, "no function of the norm"),
+        (lambda W, t: mtl.hinge_loss(W, t) + mtl.log_rank(W, eps=0), None, "not a function of the norm"),
         (lambda W, t: mtl.squared_loss(W, t) + mtl.l1_norm(W) + mtl.log_rank(W, eps=0), None, "l1_norm"),
         (lambda W, t: mtl.squared_loss(W, t) + mtl.log_rank(W, eps=0), lambda W: W >= 0, "W >= 0"),
         (lambda W, t: mtl.squared_loss(W, t) + mtl.log_rank(W @ np.eye(3), eps=0), None, "not a function of W itself"),

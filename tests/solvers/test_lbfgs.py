@@ -269,7 +269,7 @@ SMOOTH = ("logistic_loss", "poisson_loss", "sum_of_squares", "squared_loss")
 
 
 def hessian_by_differences(form, x, step=1e-4):
-    """Of the losses' sum, by differences of values alone; blocks in the form's order, columns of a block one after another."""
+    """The Hessian of the losses' sum, by differences of values alone; blocks in the form's order, columns of a block one after another."""
     names = [(name, k) for name, block in x.items() for k in np.ndindex(block.T.shape)]
 
     def value(moves):

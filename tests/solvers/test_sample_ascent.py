@@ -70,7 +70,7 @@ MODELS = pytest.mark.parametrize(
 
 @MODELS
 def test_every_pass_raises_the_dual_value_by_what_it_says(word, layout, similarities):
-    """Of quadratic conjugates to rounding; of an entropy it only rises."""
+    """To rounding for quadratic conjugates; for an entropy it only rises."""
     ascent = ascent_of(problem_of(word, shared(3, n=15, **layout), similarities=similarities))
     K = gram(ascent)
     before = dual_value(ascent, K)

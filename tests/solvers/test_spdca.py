@@ -11,7 +11,7 @@ from tests.label_graph_models import data, known, model
 
 
 def smoothed_optimum(r, sigma, X, Y, a):
-    """Of the model with sigma / 2 ||V||^2 added, by the reference, proven to 1e-8."""
+    """The optimum of the model with sigma / 2 ||V||^2 added, by the reference, proven to 1e-8."""
     penalty = lambda V: mtl.half_squared_k_support_norm(V, r) + (sigma / a) * mtl.ridge(V)  # noqa: E731
     reference = model(X, Y, a=a, penalty=penalty).solve("cvxpy", tol=1e-8)
     assert reference.status == "optimal"

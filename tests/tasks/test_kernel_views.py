@@ -332,7 +332,7 @@ LOPSIDED = np.eye(N) + np.triu(np.full((N, N), 1e-3), 1)
         ([("rbf", {"gamma": [1]})], r"gamma=\[1\]; parameters of a kernel are numbers"),
         (["rbf", "rbf"], "two kernels are named 'rbf'"),
         ({"X": "rbf"}, "no kernel can be named 'X'"),
-        ({1: "rbf"}, "1 is no name of a kernel"),
+        ({1: "rbf"}, "1 is not a name of a kernel"),
         ([], "no kernel is given"),
         ([3], "3 is not a kernel"),
         ([lambda A, B: A], r"gave float64 numbers of shape \(39, 4\) for 39 and 39 rows"),

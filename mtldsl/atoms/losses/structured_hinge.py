@@ -162,7 +162,7 @@ def _one(metric, typed: str) -> Metric:
         hint = "; metrics are written without quotes, such as metric=FScore()"
     shown = metric.__name__ if isinstance(metric, type) else quoted(metric)
     raise ModelError(
-        f"{_with(typed, shown)}: this is no metric{hint}; there are {', '.join(map(repr, _builtin()))}, "
+        f"{_with(typed, shown)}: this is not a metric{hint}; there are {', '.join(map(repr, _builtin()))}, "
         "a list with one a task, or a subclass of mtldsl.Metric"
     )
 

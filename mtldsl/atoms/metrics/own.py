@@ -24,7 +24,7 @@ def is_own(metric: Metric) -> bool:
 
 
 def check_delta(metric: Metric, positives: int, negatives: int) -> None:
-    """ModelError where delta fails on such a task, or is no loss of labellings."""
+    """ModelError where delta fails on such a task, or is not a loss of labellings."""
     b, c = (_counts(largest, positives, negatives) for largest in (negatives, positives))
     try:
         table = metric.table(b[None, :], c[:, None], positives, negatives)

@@ -65,7 +65,7 @@ class ColumnGroups(Regularizer):
 class HalfSquaredGroupNorm(ColumnGroups):
     r"""Half the squared group norm: 1/2 (sum over groups c of columns ||W_c||_F)^2.
 
-    Whole groups of columns are zero. Of `EdgeWeights` the groups are the cliques; of other expressions (p, q) every column is one,
+    Whole groups of columns are zero. The groups of `EdgeWeights` are the cliques; of other expressions (p, q) every column is one,
     unless told otherwise.
 
     Parameters
@@ -252,7 +252,7 @@ def shares_of_norms(a, r: float, step: float) -> np.ndarray:
 class ColumnGroupNorm(ColumnGroups, WeightedNorm):
     r"""Norm of disjoint groups of columns: sum over groups c of a_c ||W_c||_F.
 
-    Of `EdgeWeights` the groups are the cliques, so that whole edges leave the label graph; of other expressions (p, q) every column is
+    The groups of `EdgeWeights` are the cliques, so that whole edges leave the label graph; of other expressions (p, q) every column is
     one, unless told otherwise. `group_norm` is the same on rows.
 
     Parameters

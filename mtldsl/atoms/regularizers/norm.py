@@ -26,7 +26,7 @@ def in_parentheses(argument: str) -> str:
     """LaTeX of an argument that an index or a product follows: parentheses around all but a single symbol."""
     composed = argument.startswith("-") or any(
         sign in argument for sign in " _^"
-    )  # two indices in a row are no LaTeX
+    )  # two indices in a row are not LaTeX
     return f"({argument})" if composed else argument
 
 

@@ -27,7 +27,7 @@ class RankAtMost(NoDual, Set):
     Raises
     ------
     ModelError
-        Where r is no whole number >= 1.
+        Where r is not a whole number >= 1.
 
     Notes
     -----

@@ -32,7 +32,7 @@ _ROUNDING = 1e-14
 class ConcaveSpectrum(NoDual, Structure):
     """A subclass has a field `eps`, and gives r as `penalty` and r' as `slope`, functions of x = sigma^2 + eps.
 
-    Its one matrix, H = W W^T + eps I (p, p), is no unknown of the model: it only says where the majorising quadratic touches.
+    Its one matrix, H = W W^T + eps I (p, p), is not an unknown of the model: it only says where the majorising quadratic touches.
     """
 
     exact_formula: ClassVar[str] = ""  # LaTeX for eps = 0
@@ -77,7 +77,7 @@ class ConcaveSpectrum(NoDual, Structure):
 
     @property
     def curvature(self) -> float:
-        """Of the steepest majorising quadratic."""
+        """The curvature of the steepest majorising quadratic."""
         return 2.0 * float(self.slope(np.float64(self.eps))) if self.eps > 0 else np.inf
 
     def value(self, W) -> float:

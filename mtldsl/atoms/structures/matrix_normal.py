@@ -34,9 +34,9 @@ class MatrixNormal(Structure):
     Parameters
     ----------
     eta : number > 0, default 1
-        Of the quadratic form.
+        The coefficient of the quadratic form.
     rho : number > 0, default 1
-        Of the log-determinants.
+        The coefficient of the log-determinants.
 
     Raises
     ------

@@ -134,7 +134,7 @@ class MKLNorm(Structure, Regularizer):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of the weights, kernel by kernel."""
+        """The names of the weights, kernel by kernel."""
         return tuple(kernel.name for kernel in self.kernels)
 
     @property

@@ -22,7 +22,7 @@ class LogRank(ConcaveSpectrum):
 
     Between the trace norm and the rank: a singular value s is pulled towards zero by 1 / (1 + s), small ones as by the trace
     norm, large ones hardly, so that what is kept is not shrunk. W is (d, m) with a row for every feature; the sum has d terms.
-    The penalty depends on scale (log(1 + c s) is no multiple of log(1 + s)): standardise the data first.
+    The penalty depends on scale (log(1 + c s) is not a multiple of log(1 + s)): standardise the data first.
 
     Parameters
     ----------

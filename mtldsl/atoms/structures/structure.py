@@ -115,7 +115,7 @@ class Structure(MatrixFunction):
         raise NotImplementedError
 
     def value_and_gradient(self, W) -> tuple[float, np.ndarray]:
-        """Of the profile, where `is_smooth`."""
+        """The value and the gradient of the profile, where `is_smooth`."""
         return self.value(W), self.gradient(W)
 
     def gradient(self, W) -> np.ndarray:

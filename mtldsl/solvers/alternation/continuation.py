@@ -26,7 +26,7 @@ _STEPS, _SMOOTHING = 3, 1e-2
 
 
 def relaxed_forms(form: NormalForm, stages: int) -> list[NormalForm]:
-    """As many forms with the eps of every reweighted term made larger, the easiest first. SolverError where stages is no count."""
+    """As many forms with the eps of every reweighted term made larger, the easiest first. SolverError where stages is not a count."""
     typed = f"solve(solver='alternating', continuation={stages!r})"
     if isinstance(stages, bool) or not isinstance(stages, Integral) or stages < 0:
         raise SolverError(

@@ -27,7 +27,7 @@ _STEPS, _TARGET = 100, 1e-12
 #: A smallest singular value that falls to this share of itself in a step may be on its way to zero.
 _FALLING = 0.3
 
-#: Of a kink in the losses, relative to a typical norm of labels.
+#: The smoothing of a kink in the losses, relative to a typical norm of labels.
 _SMOOTHING = 1e-9
 
 #: Directions that no penalty weighs have this share of the losses' curvature in the metric of the conjugate gradients.

@@ -123,7 +123,7 @@ def _closed_form(data, penalties, target, start, accuracy):
     system = linalg.block_diag(*np.broadcast_to(data.gram, (m, d, d)))
     for penalty in penalties:
         system += np.kron(penalty.columns.dense(), penalty.rows.dense())
-    scale = 1.0 / np.sqrt(np.diag(system))  # columns in different units are no lack of rank
+    scale = 1.0 / np.sqrt(np.diag(system))  # columns in different units are not a lack of rank
     factor = linalg.cho_factor(scale[:, None] * system * scale)
     return (scale * linalg.cho_solve(factor, scale * target.T.ravel())).reshape(m, d).T
 

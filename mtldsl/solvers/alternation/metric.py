@@ -46,7 +46,7 @@ def metric_at(form: NormalForm, data: QuadraticData, W: np.ndarray):
 def _turning(form: NormalForm, block: str, W):
     """((U, V, M), extra): M (r + 1, r + 1) are the weights min(w_i, w_j), the last those of zeros; extra = curvature besides.
 
-    Of one structure of the block itself whose matrices are both learned; any other function counts by its largest curvature on
+    They are of one structure of the block itself whose matrices are both learned; any other function counts by its largest curvature on
     the diagonal.
     """
     found, extra = None, 0.0

@@ -46,7 +46,7 @@ def why_not_smooth(form: NormalForm) -> str | None:
 
 
 class _GramProfile:
-    """Of quadratic losses, by their Gram matrices: intercepts eliminated, W alone."""
+    """The profile of quadratic losses, by their Gram matrices: intercepts eliminated, W alone."""
 
     def __init__(self, form: NormalForm, step: LinearStep):
         self.form, self.step = form, step
@@ -74,7 +74,7 @@ class _GramProfile:
 
 
 class _DataProfile:
-    """Of any smooth losses, by passes over the data."""
+    """The profile of any smooth losses, by passes over the data."""
 
     def __init__(self, form: NormalForm):
         self.form, self.layout = form, Layout(form)

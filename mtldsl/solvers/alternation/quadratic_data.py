@@ -142,6 +142,6 @@ def _grams(form: NormalForm, weights: list) -> tuple[np.ndarray, np.ndarray, np.
 
 
 def _weights(loss: LossTerm):
-    """Of every sample in 1/2 sum of weight * (z - y)^2: a number, or one for each."""
+    """The weights of the samples in 1/2 sum of weight * (z - y)^2: a number, or one for each."""
     uniform = loss.uniform_scale
     return loss.atom.quadratic * (loss.scale if uniform is None else uniform)

@@ -92,7 +92,7 @@ class RadialData:
 
     @cached_property
     def typical_norm(self) -> float:
-        """Of a task's labels, which smoothings of a kink are relative to; 1 where half of them vanish."""
+        """A typical norm of a task's labels, which smoothings of a kink are relative to; 1 where half of them vanish."""
         return float(np.median(self.norms(self.residuals(np.zeros(self.shape))))) or 1.0
 
     def value(self, norms) -> float:

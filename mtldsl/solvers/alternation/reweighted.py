@@ -23,7 +23,7 @@ _MEMORY = 8
 #: Accelerated steps before the first Newton step; after one that fails, 4, 8, ... up to the second number.
 _STEPS_FIRST, _MOST_STEPS = 8, 60
 
-#: Of a kink in the losses: the first smoothing relative to a typical norm of labels, the factor between stages, the
+#: For a kink in the losses: the first smoothing relative to a typical norm of labels, the factor between stages, the
 #: residual to which a stage is solved, how far above the smoothing every norm must be for stages to be left out, and
 #: the steps after which that is asked.
 _SMOOTHING, _FACTOR, _STAGE, _CLEAR, _STEPS_TO_TELL = 1e-2, 0.1, 1e-2, 5.0, 4

@@ -48,7 +48,7 @@ def why_not_radial(form: NormalForm) -> str | None:
         )
     name, loss = form.weight_blocks[0].name, form.losses[0]
     if not loss.atom.radial:
-        return f"{loss.typed} is no function of the norm of a task's residuals."
+        return f"{loss.typed} is not a function of the norm of a task's residuals."
     if loss.map.identity_of != name:
         return f"{loss.typed} is a loss of combinations of {name}, not of {name} itself."
     for f in form.functions:
@@ -92,7 +92,7 @@ class Evaluation:
 
 
 class Reweighting:
-    """Of one form. `eps` is added (in square) to the norms of residuals, where the loss itself has a kink at zero."""
+    """The reweighting of one form. `eps` is added (in square) to the norms of residuals, where the loss itself has a kink at zero."""
 
     def __init__(self, form: NormalForm, data: RadialData):
         self.form, self.data = form, data
@@ -144,7 +144,7 @@ class Reweighting:
         return Evaluation(W, value, U, s, V, residuals, norms)
 
     def size(self, at: Evaluation) -> float:
-        """Of the terms that the objective is the sum of."""
+        """The size of the terms that the objective is the sum of."""
         return abs(self.data.value(at.norms)) + abs(at.value - self.data.value(at.norms))
 
     def task_weights(self, at: Evaluation) -> np.ndarray:
@@ -161,7 +161,7 @@ class Reweighting:
         return a, rest
 
     def gradient_parts(self, at: Evaluation) -> tuple[np.ndarray, np.ndarray]:
-        """Of the losses and of the penalties, (d, m) each."""
+        """The gradients of the losses and of the penalties, (d, m) each."""
         a, _ = self.spectral_weights(at)
         of_penalties = (at.basis * a) @ (at.basis.T @ at.W)
         return self.data.gradient(at.residuals, self.task_weights(at)), of_penalties
@@ -176,7 +176,7 @@ class Reweighting:
     # ------------------------------------------------------------------------------------------------ step
 
     def inverses(self, at: Evaluation, a, rest: float, v) -> Inverses:
-        """Of the majoriser's Hessian."""
+        """The inverses of the majoriser's Hessian."""
         least = self._least_weight(a, rest, v)
         return Inverses(self, at.basis, 1.0 / np.maximum(a, least), 1.0 / max(rest, least), v)
 
@@ -192,7 +192,7 @@ class Reweighting:
     def curvature(self, v) -> float:
         """A typical second derivative of the losses in one weight."""
         squares = max(float(np.square(chunk.R).mean()) for chunk in self.data.chunks)
-        # of tasks without noise v is no measure of anything
+        # of tasks without noise v does not measure anything
         return max(float(np.median(v)) * squares, np.finfo(float).tiny)
 
     def step(self, at: Evaluation) -> np.ndarray:
@@ -268,7 +268,7 @@ class _Inner:
         return self._regular(np.linalg.solve, z[:, :, None])[:, :, 0]
 
     def _regular(self, function, *more):
-        """Of the matrices; once more with a little on the diagonal where LAPACK finds one singular, as two equal rows make it."""
+        """`function` of the matrices; once more with a little on the diagonal where LAPACK finds one singular, as two equal rows make it."""
         try:
             return function(self.matrices, *more)
         except np.linalg.LinAlgError:

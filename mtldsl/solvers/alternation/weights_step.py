@@ -108,7 +108,7 @@ class LinearStep:
         return total
 
     def size(self, x: Blocks) -> float:
-        """Of the terms that the objective is the sum of, which may cancel."""
+        """The size of the terms that the objective is the sum of, which may cancel."""
         return abs(self.data.constant) + sum(abs(f.value(x)) for f in self.form.functions)
 
 
@@ -154,7 +154,7 @@ class ConvexStep:
         return self.form.value(x) if structures is None else kept_value(self.form, x, structures)
 
     def size(self, x: Blocks) -> float:
-        """Of the terms that the objective is the sum of, which may cancel."""
+        """The size of the terms that the objective is the sum of, which may cancel."""
         losses = sum(abs(loss.value(loss.predictions(x))) for loss in self.form.losses)
         return losses + sum(abs(f.value(x)) for f in self.form.functions)
 

@@ -47,7 +47,7 @@ def kernel_form(form: NormalForm) -> KernelForm | str:
         return "there is no regularizer whose conjugate is finite."
     for f in form.functions:
         if f.is_constraint or f.map.identity_of != block:
-            return f"{f.typed} is no quadratic of the loss's weights."
+            return f"{f.typed} is not quadratic in the loss's weights."
     if len(form.functions) == 1 and form.functions[0].atom.weighs_kernels:
         (term,) = form.functions
         return KernelForm(loss, term.atom, term.coefficient, term.names[0])
@@ -74,7 +74,7 @@ def _of_quadratics(functions: tuple[FunctionTerm, ...], loss: LossTerm) -> Kerne
     for f in functions:
         L = f.atom.task_quadratic(T)
         if L is None:
-            return f"{f.typed} is no quadratic between tasks."
+            return f"{f.typed} is not quadratic between tasks."
         total += f.coefficient * L
     values, basis = np.linalg.eigh(total)
     if values[0] <= _SINGULAR * values[-1]:

@@ -46,7 +46,7 @@ def clique_form(form: NormalForm) -> CliqueForm | str:
     """The model, or the reason why it is none of these."""
     for term in form.losses:
         if not isinstance(term.atom, CliqueHinge):
-            return f"{term.typed} is no clique_hinge."
+            return f"{term.typed} is not a clique_hinge."
     if len(form.losses) > 1:
         return f"{form.losses[1].typed} is a second loss; samples would not come apart."
     if not form.losses:
@@ -70,7 +70,7 @@ def clique_form(form: NormalForm) -> CliqueForm | str:
     for f in form.functions:
         block = f.map.identity_of
         if f.is_constraint or block not in names:
-            return f"{f.typed} is no penalty of the loss's weights alone."
+            return f"{f.typed} is not a penalty of the loss's weights alone."
         if f.atom.name == "ridge":
             if f.atom.weights is not None and np.ptp(f.atom.weights) > 0:
                 return f"{f.typed} has unequal weights."

@@ -109,7 +109,7 @@ class _Face:
         return values - np.repeat(np.add.reduceat(values, self.starts[:-1]) / counts, counts)
 
     def _scores(self, rows) -> np.ndarray:
-        """Of every labelling with the weights (S, d)."""
+        """The score of every labelling with the weights (S, d)."""
         from mtldsl.solvers.kernels.labelling_face import gather
 
         sums = np.empty(self.row.size)

@@ -109,7 +109,7 @@ class Growth:
         self.ascent.activate(np.concatenate([self.ascent.active, joining]))
 
     def _missing(self, norms) -> np.ndarray:
-        """Of all cliques, whether they are inactive and violate."""
+        """Whether a clique is inactive and violates, for all cliques."""
         ascent = self.ascent
         outside = np.ones(norms.size, dtype=bool)
         outside[ascent.active] = False

@@ -24,7 +24,7 @@ _LOOK = 200
 
 
 class Restricted:
-    """Of the last `solve`: gap, the relative one; blocks, the weights with the lowest objective; told_to_stop, by the caller's look."""
+    """What the last `solve` left: gap, the relative one; blocks, the weights with the lowest objective; told_to_stop, by the caller's look."""
 
     def __init__(self, ascent: Ascent):
         self.ascent, self.faces = ascent, FaceSteps(ascent)

@@ -123,7 +123,7 @@ class SmoothedGrowth(Growth):
             self._join(joining)
 
     def _missing(self, norms) -> np.ndarray:
-        """Of all cliques, whether they are inactive and would have weights in the smoothed problem."""
+        """Whether a clique is inactive and would have weights in the smoothed problem, for all cliques."""
         from mtldsl.solvers.kernels.labelling_ascent import shares
 
         ascent = self.ascent

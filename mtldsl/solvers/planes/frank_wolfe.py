@@ -22,7 +22,7 @@ class FrankWolfe:
               (a, delta) <- (1 - g) (a, delta) + g (a_k, delta_k) with the best g in [0, 1],  w = b_i - (c_i / mu) a
         Z = Z + mu (W - S)
 
-    Corrected: the first ascent starts at the true labelling (a = 0, delta = 0) and not at w = 0, which is no feasible dual point, and
+    Corrected: the first ascent starts at the true labelling (a = 0, delta = 0) and not at w = 0, which is not a feasible dual point, and
     later ones go on where the one before ended, which the paper does not say and without which none comes far; it stops at the full gap
     c_i (G_i(w) - delta - <a, w>), which the paper cuts short; and the outer loop is stopped by a certificate, not by ||S - W||.
     """

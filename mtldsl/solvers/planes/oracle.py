@@ -39,7 +39,7 @@ class Planes:
 
 
 class Oracle:
-    """Of one loss of one weight matrix (and its intercepts). Values and slopes are without the tasks' coefficients.
+    """The oracle of one loss of one weight matrix (and its intercepts). Values and slopes are without the tasks' coefficients.
 
     V (m, D) holds the weights of every task and, where there is an intercept, this divided by `unit`, the size of a feature: so
     that one penalty suits them all.
@@ -90,7 +90,7 @@ class Oracle:
         return self._find(self.predictions(V))[0]
 
     def one(self, i: int, v: np.ndarray) -> Planes:
-        """Of task i alone, at v (D,): every array has one row."""
+        """The planes of task i alone, at v (D,): every array has one row."""
         self.calls += 1 / self.tasks.n_tasks
         X, d = self.tasks.inputs[i], self.tasks.n_features
         z = X @ v[:d] + (self.unit * v[d] if self.has_intercept else 0.0)

@@ -126,7 +126,7 @@ class TwoBlocks:
         return point
 
     def prox(self, V: np.ndarray) -> np.ndarray:
-        """Of the functions on the weights; the intercepts are free."""
+        """The prox of the functions on the weights; the intercepts are free."""
         S = V.copy()
         if self.terms:
             S[:, : self.d] = self.sum_prox.prox(V[:, : self.d].T, 1.0 / self.mu).T

@@ -1,0 +1,75 @@
+"""The plain English of messages, docstrings, comments and pages: two habits that read as translated do not come back."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+ROOMS = ("mtldsl", "reference", "tests", "docs", "examples", "benchmarks", ".")
+
+#: "W is no number" is to be "W is not a number". "There is no number", and comparatives ("is no longer", "is no larger
+#: than", "is no slower"), are good English.
+_COMPARATIVE = (
+    r"longer|higher|lower|larger|smaller|faster|slower|nearer|further|more|less|better|worse|different|such"
+)
+_BREAK = r"[\s#]+"  # a line may break between two words, in a comment too
+IS_NO = re.compile(
+    rf"\bthere{_BREAK}(?:is|are|was|were){_BREAK}no\b"
+    rf"|(?P<wrong>\b(?:is|are|was|were){_BREAK}no\b(?=\s)(?!{_BREAK}(?:{_COMPARATIVE})\b))",
+    re.IGNORECASE,
+)
+
+#: "Of a task, the largest step" is to be "The largest step of a task": a sentence opens with its subject.
+OPENS_WITH_OF = re.compile(r"(?P<wrong>(?<!\w )(?<!\w)Of\s+[a-z0-9`])")
+
+
+def sources():
+    """Every file that people read or are shown, this one aside, which has to quote what it forbids."""
+    for room in ROOMS:
+        pattern = "*" if room == "." else "**/*"
+        for path in sorted((ROOT / room).glob(pattern)):
+            if path.suffix in (".py", ".md", ".toml", ".txt") and path != Path(__file__):
+                yield path
+
+
+def _wrong(habit, text) -> list[re.Match]:
+    return [match for match in habit.finditer(text) if match["wrong"]]
+
+
+@pytest.mark.parametrize(
+    "habit, instead", [(IS_NO, "is not a ..."), (OPENS_WITH_OF, "the subject first")], ids=["is no", "of"]
+)
+def test_the_habit_does_not_come_back(habit, instead):
+    found, read = [], 0
+    for path in sources():
+        text = path.read_text(encoding="utf-8")
+        read += 1
+        for match in _wrong(habit, text):
+            line = text.count("\n", 0, match.start()) + 1
+            found.append(f"{path.relative_to(ROOT)}:{line}: {text.splitlines()[line - 1].strip()}")
+    assert read > 500, "the folders have moved: name them in ROOMS"
+    assert not found, f"write {instead}\n" + "\n".join(found)
+
+
+@pytest.mark.parametrize(
+    "text, habit, wrong",
+    [
+        ("W is no number", IS_NO, True),
+        ("What is no\n    plain decimal", IS_NO, True),
+        ("these are no trees", IS_NO, True),
+        ("this is no outlier", IS_NO, True),
+        ("there is no such word", IS_NO, False),
+        ("There are no rows", IS_NO, False),
+        ("where there\n    # is no row", IS_NO, False),
+        ("is no longer a tree", IS_NO, False),
+        ("is no larger than tol", IS_NO, False),
+        ('"""Of a task: its rows."""', OPENS_WITH_OF, True),
+        ("#: Of the paper's Table 4.", OPENS_WITH_OF, True),
+        ("first. Of several the last", OPENS_WITH_OF, True),
+        ("The Art Of nothing", OPENS_WITH_OF, False),
+        ("the rows of a task", OPENS_WITH_OF, False),
+    ],
+)
+def test_the_rule_tells_them_apart(text, habit, wrong):
+    assert bool(_wrong(habit, text)) is wrong
