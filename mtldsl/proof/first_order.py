@@ -53,7 +53,9 @@ def first_order_residuals(
                 return None
             found[loss.typed] = apart
         loss.add_adjoint(u, of_losses)
-        for name in loss.intercepts:  # where multipliers balance each other, their sum is not a measure of size
+        for (
+            name
+        ) in loss.intercepts:  # where multipliers balance each other, their sum is not a measure of size
             magnitudes[name] += np.add.reduceat(np.abs(u), loss.tasks.offsets[:-1])[None, :]
     floor = max(FLOOR * form.slope_at_zero, _TINY)
     sizes = {name: float(np.linalg.norm(part)) for name, part in of_losses.items()}
