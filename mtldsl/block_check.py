@@ -20,6 +20,7 @@ from mtldsl.compile.structure_term import (
 from mtldsl.errors import ModelError, SolverError
 from mtldsl.proof.certificate import objective_scale
 from mtldsl.solution import Solution
+from mtldsl.system.threads import has_fitting_blas_threads
 
 if TYPE_CHECKING:
     from mtldsl.compile.majorization import MajorizationStep
@@ -89,6 +90,7 @@ def some_tasks(form: NormalForm, kept: NormalForm, share: float, random_state: i
     return np.sort(np.random.default_rng(random_state).permutation(m)[: int(m * share)])
 
 
+@has_fitting_blas_threads(lambda form, *_: form.data_size)
 def check_blocks(
     form: NormalForm,
     solution: Solution,

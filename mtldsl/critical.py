@@ -12,6 +12,7 @@ from mtldsl.compile.structured_term import StructuredTerm
 from mtldsl.errors import ModelError
 from mtldsl.language.objective import Objective
 from mtldsl.language.scalar import Parameter, Scalar
+from mtldsl.system.threads import fitting_blas_threads
 from mtldsl.values.number import quoted
 
 __all__ = ["CriticalValue", "lambda_max"]
@@ -94,8 +95,9 @@ def lambda_max(statement: Statement, parameter: Parameter) -> CriticalValue:
             raise ModelError(
                 f"lambda_max({parameter.name}): known for a norm of the weights themselves, not of {penalty.argument.text}"
             )
-        gradient, kinked = _gradient_at_zero(form, f"lambda_max({parameter.name})")
-        critical = norm.dual_gauge(gradient[norm.map.identity_of])
+        with fitting_blas_threads(form.data_size):
+            gradient, kinked = _gradient_at_zero(form, f"lambda_max({parameter.name})")
+            critical = norm.dual_gauge(gradient[norm.map.identity_of])
     # zero is optimal where one subgradient at zero is small enough; with several, another may be smaller still
     note = f"{'an upper' if on_norm else 'a lower'} bound: {kinked} has a kink at zero" if kinked else ""
     return CriticalValue(critical if on_norm else (1.0 / critical if critical > 0 else np.inf), note)

@@ -16,7 +16,7 @@ from mtldsl.memory import memory_errors
 from mtldsl.proof.certificate import Certificate
 from mtldsl.proof.infeasibility import feasibility
 from mtldsl.solvers.solver import Point, breakdowns
-from mtldsl.threads import fitting_blas_threads
+from mtldsl.system.threads import has_fitting_blas_threads
 from mtldsl.values.number import quoted
 from mtldsl.watcher import Watcher
 
@@ -46,6 +46,7 @@ class Outcome:
     )
 
 
+@has_fitting_blas_threads(lambda form, **_: form.data_size)
 def drive(
     form: NormalForm,
     *,
@@ -73,7 +74,6 @@ def drive(
         point, failure = None, None
         try:
             with (
-                fitting_blas_threads(form),
                 stops.time_limit(watcher.remaining),
                 stops.at_once(),
                 breakdowns(name),
@@ -213,7 +213,6 @@ def _to_try(form: NormalForm, solver: str, options: dict) -> list[str]:
             f"solve({', '.join(f'{key}=...' for key in options)}): options belong to one solver; name it with solver=..."
         )
     names = fast_candidates(form)
-    size = sum(loss.tasks.n_samples * loss.tasks.n_features for loss in form.losses)
     # the reference is slow even to import, and takes convex models only
     last = refusal(get_solver(LAST), form) if form.is_convex and not names else None
     if not names and (last is not None or not form.is_convex):
@@ -222,7 +221,7 @@ def _to_try(form: NormalForm, solver: str, options: dict) -> list[str]:
         raise ModelError(
             f"no solver takes this model. {' '.join(reasons)}" + (f" {LAST}: {last}" if last else "")
         )
-    takes_last = form.is_convex and last is None and not (names and size > _SMALL_ENOUGH_FOR_REFERENCE)
+    takes_last = form.is_convex and last is None and not (names and form.data_size > _SMALL_ENOUGH_FOR_REFERENCE)
     return [*names, LAST] if takes_last else names
 
 

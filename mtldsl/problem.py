@@ -30,6 +30,7 @@ from mtldsl.proof.stationarity import NO_GLOBAL
 from mtldsl.solution import Solution
 from mtldsl.solvers.solver import Point
 from mtldsl.starts import checked_starts, from_several_starts
+from mtldsl.system.threads import has_fitting_blas_threads
 from mtldsl.tasks import Tasks, require_tasks
 from mtldsl.values.array import as_array
 from mtldsl.values.listing import as_list
@@ -281,6 +282,7 @@ class Problem(Statement):
 
     # ------------------------------------------------------------------------------------------ inside
 
+    @has_fitting_blas_threads(lambda self, form, *_: form.data_size)
     def _solution(self, form: NormalForm, outcome: Outcome, tol: float) -> Solution:
         first, certificate = self.first_loss, outcome.certificate
         tasks = first.data

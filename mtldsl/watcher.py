@@ -234,8 +234,7 @@ class Watcher:
 
     @property
     def _is_quick_to_bound(self) -> bool:
-        size = sum(loss.tasks.n_samples * loss.tasks.n_features for loss in self.form.losses)
-        return size <= _QUICK_TO_BOUND
+        return self.form.data_size <= _QUICK_TO_BOUND
 
     def settle(self) -> None:
         """What is not known yet of the best point, where it is a guess or no solver came to the end of a first look; no more than its

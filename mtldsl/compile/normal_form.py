@@ -332,6 +332,11 @@ class NormalForm:
         return float(np.sqrt(sum(np.vdot(part, part) for part in g.values())))
 
     @property
+    def data_size(self) -> int:
+        """Scalars of the losses' inputs, zeros included: multiplications in one pass over the data for one task's weights."""
+        return sum(loss.tasks.n_samples * loss.tasks.n_features for loss in self.losses)
+
+    @property
     def weight_blocks(self) -> tuple[Block, ...]:
         return tuple(block for block in self.blocks if block.intercept_of is None)
 

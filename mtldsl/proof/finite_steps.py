@@ -46,8 +46,7 @@ _PAST = 1e-6
 
 def finite_steps(form: NormalForm, x: Blocks, tol: float) -> tuple[float, Blocks]:
     """(the lowest objective among the steps that miss no constraint by more than tol, the point there); (inf, x) where there is none."""
-    work = sum(loss.tasks.n_samples * loss.tasks.n_features for loss in form.losses)
-    most = int(np.clip(_WORK / max(work, 1), _FEWEST, _MOST))
+    most = int(np.clip(_WORK / max(form.data_size, 1), _FEWEST, _MOST))
     reach = _REACH * np.sqrt(sum(np.sum(np.square(x[block.name])) for block in form.weight_blocks))
     lowest, at = np.inf, x
     for _, step in zip(range(most), _in_turn(form, x, reach), strict=False):

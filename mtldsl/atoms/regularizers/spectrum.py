@@ -10,6 +10,8 @@ import numpy as np
 
 from mtldsl.atoms.function import Regularizer, Set, register
 from mtldsl.atoms.regularizers.norm import Norm
+from mtldsl.atoms.spectral_matrix import singular_values, thin_svd
+from mtldsl.system.threads import has_fitting_blas_threads
 
 __all__ = ["SquaredTraceNorm", "TraceNorm", "largest_singular_value", "shrink_singular_values"]
 
@@ -21,6 +23,11 @@ def _gram(W):
     return W.T @ W if W.shape[0] >= W.shape[1] else W @ W.T
 
 
+def _work(W, *_) -> int:
+    return W.size * min(W.shape)
+
+
+@has_fitting_blas_threads(_work)
 def largest_singular_value(W) -> float:
     """||W||_2, relative error of the order of machine precision: the largest eigenvalue of the Gram matrix
     has that.
@@ -28,6 +35,7 @@ def largest_singular_value(W) -> float:
     return float(np.sqrt(max(np.linalg.eigvalsh(_gram(W))[-1], 0.0)))
 
 
+@has_fitting_blas_threads(_work)
 def shrink_singular_values(W, threshold_from: Callable[[np.ndarray], float]) -> np.ndarray:
     """U (S - threshold)_+ V^T for W = U S V^T, where the threshold is a number found from the singular
     values, largest first.
@@ -48,7 +56,7 @@ def shrink_singular_values(W, threshold_from: Callable[[np.ndarray], float]) -> 
         basis = vectors[:, ::-1][:, :rank]
         factors = 1.0 - threshold / singular[:rank]
         return (W @ basis * factors) @ basis.T if tall else (basis * factors) @ (basis.T @ W)
-    U, singular, Vt = np.linalg.svd(W, full_matrices=False)
+    U, singular, Vt = thin_svd(W)
     threshold = threshold_from(singular)
     rank = int(np.count_nonzero(singular > threshold))
     return (U[:, :rank] * (singular[:rank] - threshold)) @ Vt[:rank]
@@ -83,7 +91,7 @@ class TraceNorm(Norm):
     separable: ClassVar[str] = "spectrum"
 
     def value(self, W):
-        return float(np.linalg.svd(W, compute_uv=False).sum())
+        return float(singular_values(W).sum())
 
     def prox(self, W, step):
         return shrink_singular_values(W, lambda singular: step)
@@ -128,7 +136,7 @@ class SquaredTraceNorm(Regularizer):
     finite_dual: ClassVar[bool] = True
 
     def value(self, W):
-        return float(np.linalg.svd(W, compute_uv=False).sum() ** 2)
+        return float(singular_values(W).sum() ** 2)
 
     def prox(self, W, step):
         def threshold(singular):

@@ -12,6 +12,7 @@ from mtldsl.atoms.parameters import checked_number
 from mtldsl.atoms.regularizers.norm import shrinkage
 from mtldsl.atoms.regularizers.spectrum import largest_singular_value, shrink_singular_values
 from mtldsl.atoms.sets.simplex import water_level
+from mtldsl.atoms.spectral_matrix import singular_values
 
 __all__ = ["FrobeniusBall", "L1Ball", "L21Ball", "TraceNormBall"]
 
@@ -188,7 +189,7 @@ class TraceNormBall(_Ball):
     separable: ClassVar[str] = "spectrum"
 
     def norm_of(self, W):
-        return float(np.linalg.svd(W, compute_uv=False).sum())
+        return float(singular_values(W).sum())
 
     def dual_norm_of(self, Z):
         return largest_singular_value(Z)

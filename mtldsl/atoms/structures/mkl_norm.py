@@ -17,6 +17,7 @@ from mtldsl.atoms.structures.task_kernel import Cell, TaskKernel, cells_of
 from mtldsl.atoms.structures.triangular import Triangular
 from mtldsl.atoms.structures.weights_ball import Ball
 from mtldsl.errors import ModelError
+from mtldsl.system.threads import has_fitting_blas_threads
 from mtldsl.values.sparse_matrix import read_dense
 
 __all__ = ["MKLNorm"]
@@ -231,6 +232,7 @@ class MKLNorm(Structure, Regularizer):
     def dual_gauge(self, Z):
         return 0.0
 
+    @has_fitting_blas_threads(lambda self, W, delta: W.size * W.shape[1])
     def _best(self, W, delta: float) -> np.ndarray:
         pairs = []
         for cell in self.cells(len(W)):

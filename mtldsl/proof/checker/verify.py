@@ -9,6 +9,7 @@ from mtldsl.proof.checker.check import Check
 from mtldsl.proof.checker.data_arrays import DataArrays
 from mtldsl.proof.checker.proof_file import read_proof
 from mtldsl.proof.checker.verdict import Verdict
+from mtldsl.system.threads import fitting_blas_threads
 
 __all__ = ["verify_proof"]
 
@@ -51,7 +52,9 @@ def verify_proof(path, *data, exact: bool = False) -> Verdict:
                 "leave out exact"
             )
     try:
-        with np.errstate(all="ignore"):  # an overflow is an infinite end, which is said
+        size = sum(one.inputs.shape[0] * one.inputs.shape[1] for one in matched)
+        # an overflow is an infinite end, which is said
+        with np.errstate(all="ignore"), fitting_blas_threads(size):
             return Check(proof, matched, exact).verdict()
     except (
         KeyError,

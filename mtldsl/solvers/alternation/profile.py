@@ -146,7 +146,7 @@ def minimize_profile(
     step, form: NormalForm, x: Blocks, structures: Structures, *, tol: float, max_iter: int, watch: Watch
 ) -> Point:
     """A few joint steps, then L-BFGS in a metric that is chosen anew every `_ROUND` iterations, until `watch` is content."""
-    cheap = sum(loss.tasks.n_samples * loss.tasks.n_features for loss in form.losses) <= _CHEAP_LOOK
+    cheap = form.data_size <= _CHEAP_LOOK
     first, value = min(_STEPS_FIRST, max_iter), np.inf
     for iteration in range(1, first + 1):
         x = step.solve(structures, x, _ACCURACY_FIRST).blocks

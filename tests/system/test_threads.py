@@ -6,10 +6,15 @@ import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
+import numpy as np
 import pytest
+import scipy.linalg
 
-from mtldsl import threads
-from mtldsl.threads import one_blas_thread
+import mtldsl as mtl
+from mtldsl.atoms.regularizers import TraceNorm
+from mtldsl.proof.checker.check import Check
+from mtldsl.system import threads
+from mtldsl.system.threads import fitting_blas_threads, one_blas_thread
 
 
 class Library:
@@ -95,6 +100,56 @@ def test_many_threads(library):
     with ThreadPoolExecutor(8) as pool:
         assert all(pool.map(many, range(8)))
         assert library.n == 4  # the threads of the pool are still alive
+
+
+def test_large_products_keep_their_threads(library):
+    with fitting_blas_threads(1e9):
+        assert library.n == 4
+    with fitting_blas_threads(1e3):
+        assert library.n == 1
+
+
+@pytest.fixture(scope="module")
+def solved():
+    rng = np.random.default_rng(0)
+    tasks = mtl.Tasks.shared(rng.normal(size=(20, 4)), rng.normal(size=(20, 3)))
+    W, lam = mtl.Weights(tasks), mtl.Parameter(2.0)
+    problem = mtl.minimize(mtl.squared_loss(W, tasks) + lam * mtl.trace_norm(W))
+    return problem, problem.solve(), lam
+
+
+def _prove(problem, solution, lam, folder):
+    mtl.verify_proof(solution.certificate.save(folder / "proof.npz", data=True))
+
+
+def _mkl_value(problem, solution, lam, folder):
+    mtl.mkl_norm(problem.weights[0], [mtl.union(), mtl.identity()], p=2).terms[0].atom.value(solution.W)
+
+
+DOORS = {
+    "solve": (lambda problem, *_: problem.solve(), TraceNorm, "value"),
+    "bound": (lambda problem, *_: problem.solve(), TraceNorm, "dual_gauge"),
+    "cross_check": (lambda problem, solution, *_: problem.cross_check(solution), TraceNorm, "value"),
+    "lambda_max": (lambda problem, solution, lam, _: problem.lambda_max(lam), TraceNorm, "dual_gauge"),
+    "proof": (_prove, Check, "verdict"),
+    "mkl_norm": (_mkl_value, scipy.linalg, "solve_triangular"),
+    "trace_norm": (lambda problem, solution, *_: TraceNorm().value(solution.W), np.linalg, "svd"),
+}
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_behind_every_door_small_problems_wake_no_threads(door, solved, library, monkeypatch, tmp_path):
+    enter, cls, method = DOORS[door]
+    seen, plain = [], getattr(cls, method)
+
+    def watched(*args, **options):
+        seen.append(library.n)
+        return plain(*args, **options)
+
+    monkeypatch.setattr(cls, method, watched)
+    enter(*solved, tmp_path)
+    assert seen and set(seen) == {1}
+    assert library.n == 4
 
 
 SOLVES = """
