@@ -221,7 +221,9 @@ def _to_try(form: NormalForm, solver: str, options: dict) -> list[str]:
         raise ModelError(
             f"no solver takes this model. {' '.join(reasons)}" + (f" {LAST}: {last}" if last else "")
         )
-    takes_last = form.is_convex and last is None and not (names and form.data_size > _SMALL_ENOUGH_FOR_REFERENCE)
+    takes_last = (
+        form.is_convex and last is None and not (names and form.data_size > _SMALL_ENOUGH_FOR_REFERENCE)
+    )
     return [*names, LAST] if takes_last else names
 
 
