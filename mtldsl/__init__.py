@@ -39,6 +39,9 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
+#: modules that are reached as attributes
+_ROOMS = ("datasets", "report")
+
 
 def __getattr__(name: str):
     """Models by name bring the parser and the papers, data sets and reports their readers: only where they are asked for."""
@@ -50,9 +53,21 @@ def __getattr__(name: str):
         from mtldsl.proof.checker.verify import verify_proof
 
         return verify_proof
-    if name in ("datasets", "report"):
+    if name in _ROOMS:
         return import_module(f"mtldsl.{name}")
-    raise AttributeError(f"module 'mtldsl' has no attribute {name!r}")
+    advice = ""
+    if not name.startswith("_"):  # what Python and tools look for
+        from mtldsl.language.did_you_mean import meant
+
+        word = meant(name, __dir__())
+        advice = f"; did you mean {word!r}?" if word else ""
+    # without the module in it, or Python would add a guess of its own
+    raise AttributeError(f"module 'mtldsl' has no attribute {name!r}{advice}", name=name, obj=None)
+
+
+def __dir__() -> list[str]:
+    """What a user types, without the modules that it is made of."""
+    return sorted([*__all__, *_ROOMS, "__version__"])
 
 
 __all__ = [

@@ -276,7 +276,7 @@ def _load(options):
         try:
             check_starts(file.problem, file.solve)
         except SolverError as error:
-            raise DataError(f"--starts {file.solve['starts']}: {error}") from error
+            raise error.as_kind(DataError).within(f"--starts {file.solve['starts']}") from error
     return file
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from contextlib import contextmanager
 from numbers import Real
 from pathlib import Path
 
@@ -12,8 +13,8 @@ from mtldsl.archives import read_archive, read_array
 from mtldsl.datasets import LOADERS, READERS
 from mtldsl.errors import DataError, MTLError
 from mtldsl.file_rules import advice, check_table
+from mtldsl.language.did_you_mean import nearest
 from mtldsl.language.kinds import kind_of
-from mtldsl.language.source import nearest
 from mtldsl.reading import reading, regular_file
 from mtldsl.tasks import Tasks
 from mtldsl.toml_source import TomlFile
@@ -39,18 +40,24 @@ def read_tasks(file: TomlFile, folder: Path) -> tuple[Tasks, Tasks | None]:
     standardize = _standardize(file, table.pop("standardize", False))
     tasks = _dataset(file, table, folder) if "dataset" in table else _file(file, table, folder)
     split = file.content.get("split")
+    test = None
+    if split is not None:
+        with _at(file, ("split",)):
+            tasks, test = tasks.split(split.get("test_size", 0.25), split.get("random_state", 0))
+    if standardize:
+        with _at(file, ("data", "standardize")):  # statistics come from the training rows alone
+            tasks = tasks.standardize(**standardize)
+            test = None if test is None else test.scaled_by(tasks.scaling)
+    return tasks, test
+
+
+@contextmanager
+def _at(file: TomlFile, path: tuple):
+    """Errors of the data get the place of a key."""
     try:
-        if split is None:
-            return (tasks.standardize(**standardize) if standardize else tasks), None
-        train, test = tasks.split(split.get("test_size", 0.25), split.get("random_state", 0))
-        if not standardize:
-            return train, test
-        # statistics come from the training rows alone
-        train = train.standardize(**standardize)
-        return train, test.scaled_by(train.scaling)
+        yield
     except DataError as error:
-        at = ("data", "standardize") if "standardize" in str(error) else ("split",)
-        raise file.error(str(error), at) from error
+        raise error.at(file.place(path)) from error
 
 
 def _standardize(file: TomlFile, value) -> dict | None:
@@ -123,11 +130,9 @@ def _call(file: TomlFile, reader, arguments: tuple, options: dict, what: str, ow
             raise file.error(f"{what} needs {parameter.name} = ...", ("data",))
     try:
         return reader(*arguments, **options)
-    except DataError as error:
-        named = [key for key in options if f"{key}=" in str(error)]
-        raise file.error(str(error), ("data", *(named[:1] or own[:1])), value=True) from error
     except MTLError as error:
-        raise file.error(str(error), ("data", own[0]), type(error), value=True) from error
+        key = error.argument if error.argument in options else own[0]
+        raise error.at(file.place(("data", key), value=True)) from error
     except _UNEXPECTED as error:  # an option of a kind or a size that the reader did not expect
         raise file.error(f"{what}: {error}", ("data", own[0])) from error
 
@@ -157,7 +162,7 @@ def _array(file: TomlFile, name: str, value, folder: Path):
     try:
         array = _stored(folder / value["path"], value.get("name"))
     except DataError as error:
-        raise file.error(str(error), path, value=True) from error
+        raise error.at(file.place(path, value=True)) from error
     return _numbers(file, path, array)
 
 

@@ -29,7 +29,7 @@ def _groups(file: TomlFile, name: str, value, folder: Path) -> dict[str, str | N
         try:
             return _stored(folder / value)
         except DataError as error:
-            raise file.error(str(error), path, value=True) from error
+            raise error.at(file.place(path, value=True)) from error
     if isinstance(value, dict):
         items = value.items()
     elif isinstance(value, list):

@@ -7,7 +7,7 @@ from numbers import Real
 
 from mtldsl.compile.choose import SOLVERS, get_solver
 from mtldsl.errors import DataError
-from mtldsl.language.source import nearest
+from mtldsl.language.did_you_mean import nearest
 from mtldsl.toml_source import TomlFile
 
 __all__ = ["advice", "check_file", "check_option", "check_table"]

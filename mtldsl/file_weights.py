@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from mtldsl.errors import MTLError
 from mtldsl.file_rules import check_table
+from mtldsl.language.did_you_mean import nearest
 from mtldsl.language.label_graph import EdgeWeights, NodeWeights
-from mtldsl.language.source import nearest
 from mtldsl.language.weights import Weights
 from mtldsl.tasks import Tasks
 from mtldsl.toml_source import TomlFile
@@ -44,7 +44,7 @@ def read_weights(file: TomlFile, name: str, tasks: Tasks) -> Weights:
         return Weights(tasks, options.get("intercept", False), name)
     except MTLError as error:
         at = (*path, "edges") if "edges" in options else path
-        raise file.error(str(error), at, type(error), value=True) from error
+        raise error.at(file.place(at, value=True)) from error
 
 
 def _check(file: TomlFile, path: tuple, kind: str) -> None:

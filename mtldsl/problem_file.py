@@ -74,12 +74,13 @@ from mtldsl.file_groups import read_groups
 from mtldsl.file_outputs import read_outputs
 from mtldsl.file_rules import check_file
 from mtldsl.file_weights import read_weights
+from mtldsl.language.did_you_mean import nearest
 from mtldsl.language.file_words import CALLABLE
 from mtldsl.language.kinds import kind_of
 from mtldsl.language.learned import LearnedUnknown
 from mtldsl.language.parse import parse_constraint, parse_objective
 from mtldsl.language.scalar import Parameter
-from mtldsl.language.source import Source, nearest
+from mtldsl.language.source import Source
 from mtldsl.language.vocabulary import UNKNOWNS
 from mtldsl.named_models import NamedModel, find
 from mtldsl.problem import Problem, minimize
@@ -134,7 +135,7 @@ def load_problem(path: str | Path, *, allow_outside: bool = False) -> ProblemFil
         try:
             check_starts(problem, content["solve"])
         except SolverError as error:
-            raise file.error(str(error), ("solve", "starts"), value=True) from error
+            raise error.as_kind(DataError).at(file.place(("solve", "starts"), value=True)) from error
     return ProblemFile(
         path=path,
         title=content.get("title", ""),
@@ -194,7 +195,7 @@ def _names(file: TomlFile, tasks: Tasks, folder: Path, named: NamedModel | None)
         try:
             names[name] = Parameter(value, name)
         except ModelError as error:
-            raise file.error(str(error), ("parameters", name), ModelError, value=True) from error
+            raise error.at(file.place(("parameters", name), value=True)) from error
     return names | read_arrays(file, folder) | read_groups(file, folder)
 
 
@@ -242,7 +243,7 @@ def _named_model(file: TomlFile) -> NamedModel | None:
     try:
         return find(file.content["model"])
     except ModelError as error:
-        raise file.error(str(error), ("model",), ModelError, value=True) from error
+        raise error.at(file.place(("model",), value=True)) from error
 
 
 def _statement(file: TomlFile, names: _Names, named: NamedModel | None) -> list[tuple[tuple, Source]]:
@@ -254,15 +255,13 @@ def _statement(file: TomlFile, names: _Names, named: NamedModel | None) -> list[
             raise file.error('the file states no model; write minimize = "..." before the first [table]')
         return [(("minimize",), file.values["minimize",]), *stated]
     numbers = file.content.get("parameters", {})
+    unknown = [name for name in numbers if name not in named.parameters]
+    advice = "give every parameter a number in [parameters]"
+    advice += f"; it has no parameter {' or '.join(map(repr, unknown))}" if unknown else ""
     try:
-        values = named.complete(
-            {name: numbers[name] for name in named.parameters if name in numbers},
-            "give every parameter a number in [parameters]",
-        )
+        values = named.complete({name: numbers[name] for name in named.parameters if name in numbers}, advice)
     except ModelError as error:
-        unknown = [name for name in numbers if name not in named.parameters]
-        too_many = f"; it has no parameter {' or '.join(map(repr, unknown))}" if unknown else ""
-        raise file.error(f"{error}{too_many}", ("model",), ModelError, value=True) from error
+        raise error.at(file.place(("model",), value=True)) from error
     names |= {name: Parameter(values[name], name) for name in named.coefficients}
     names.used |= set(named.parameters)
     at = file.values["model",]  # what is wrong with the model's own text is shown at its name
@@ -281,9 +280,9 @@ def _problem(file: TomlFile, names: _Names, named: NamedModel | None) -> Problem
         problem = minimize(objective, constraints)
     except MTLError as error:
         for where, constraint in zip((where for where, _ in others), constraints, strict=True):
-            if str(error).startswith(f"{constraint.text}: "):
+            if error.term == constraint.text:
                 place = where
-        raise file.error(str(error), place, type(error), value=True) from error
+        raise error.at(file.place(place, value=True)) from error
     for table in _NAMING:
         for name in file.content.get(table, {}):
             if name not in names.used:  # most likely a slip of the pen

@@ -65,7 +65,8 @@ def reading(path, what: str = "a file of this kind"):
 
 
 def _named(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}".removesuffix(": ")
+    said, kind = str(error), type(error).__name__
+    return f"{kind}: {said}" if said else kind
 
 
 def _kind(mode: int) -> str:

@@ -6,7 +6,7 @@ import re
 import tomllib
 from dataclasses import dataclass, field
 
-from mtldsl.errors import DataError, MTLError
+from mtldsl.errors import DataError, MTLError, Place
 from mtldsl.language.source import Source
 from mtldsl.toml_limits import check_limits, check_whole_numbers
 
@@ -48,16 +48,20 @@ class TomlFile:
         check_whole_numbers(file)
         return file
 
-    def error(
-        self, message: str, path: Path = (), kind: type[MTLError] = DataError, *, value: bool = False
-    ) -> MTLError:
-        """An error at a key (or its value); at the nearest table around it where the file has no such key."""
+    def place(self, path: Path = (), *, value: bool = False) -> Place:
+        """Where a key (or its value) stands; the nearest table around it where the file has no such key."""
         places = {**self.keys, **(self.values if value else {})}
         while path and path not in places:
             path = path[:-1]
         if path:
-            return places[path].error(message, kind=kind)
-        return Source.of(self.text, self.name).error(message, 0, 1, kind)
+            return places[path].spot(key=path)
+        return Source.of(self.text, self.name).spot(0, 1)
+
+    def error(
+        self, message: str, path: Path = (), kind: type[MTLError] = DataError, *, value: bool = False
+    ) -> MTLError:
+        """An error to raise, at `place(path, value=value)`."""
+        return kind(message, place=self.place(path, value=value))
 
 
 def _syntax_error(text: str, name: str, message: str) -> MTLError:

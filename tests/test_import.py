@@ -49,6 +49,19 @@ def test_every_public_name_is_there_and_documented():
         assert getattr(mtldsl, name).__doc__, name
 
 
+def test_dir_shows_what_a_user_types_and_no_module_that_it_is_made_of():
+    """In a process where everything was imported already: the modules are there, and are not shown."""
+    code = (
+        "import mtldsl, mtldsl.cli, mtldsl.report, mtldsl.datasets; "
+        "print(mtldsl.errors.DataError is mtldsl.DataError, *dir(mtldsl))"
+    )
+    fits, *shown = fresh(code).stdout.split()
+    assert fits == "True" and set(shown) == {*mtldsl.__all__, "datasets", "report", "__version__"}
+    assert not {"errors", "annotations", "TYPE_CHECKING", "import_module", "language", "cli"} & set(shown)
+    for name in shown:
+        assert hasattr(mtldsl, name), name
+
+
 def pyproject() -> dict:
     return tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 

@@ -104,7 +104,11 @@ def check_model(objective: Objective, constraints: list[Constraint]) -> None:
             )
     for term in objective.terms:
         if not term.argument.parts:
-            raise ModelError(f"{term.text}: this term contains no weights, so it is a constant; leave it out")
+            raise ModelError(
+                "this term contains no weights, so it is a constant",
+                term=term.text,
+                write_instead="leave it out",
+            )
     check_convexity(objective)
     check_learned(objective, constraints)
 
@@ -120,12 +124,13 @@ def check_learned(objective: Objective, constraints) -> None:
             if matrix in owner:
                 raise ModelError(
                     f"{matrix.text} stands in {owner[matrix].atom_text} and again in {term.atom_text}: the closed form of its update "
-                    f"is known for one term; give each its own, {matrix.declaration}"
+                    "is known for one term",
+                    write_instead="give each its own, " + matrix.declaration,
                 )
             if matrix.name in names:
                 raise ModelError(
                     f"two unknowns are both called {matrix.name!r}: give one another name, "
-                    f"{matrix.declaration}"
+                    + matrix.declaration
                 )
             owner[matrix] = term
             names.add(matrix.name)
@@ -133,24 +138,26 @@ def check_learned(objective: Objective, constraints) -> None:
     for constraint in bounds:
         if constraint.unknown not in owner:
             raise ModelError(
-                f"{constraint.text}: {constraint.unknown.text} is in no term of the objective, so that the constraint says nothing; "
-                "leave it out, or add the term"
+                f"{constraint.unknown.text} is in no term of the objective, so that the constraint says nothing",
+                term=constraint.text,
+                write_instead="leave it out, or add the term",
             )
     ranges = ranges_of(bounds)
     for matrix, term in owner.items():
         stated = ranges.get(matrix, matrix.unconstrained)
         if stated is None:
             raise ModelError(
-                f"{term.text}: {matrix.text} has no bound: the larger its weights, the smaller the penalty. "
-                f"Add to subject_to: p_norm({matrix.text}, 2) <= 1"
+                f"{matrix.text} has no bound: the larger its weights, the smaller the penalty. "
+                f"Add to subject_to: p_norm({matrix.text}, 2) <= 1",
+                term=term.text,
             )
         for bound, why in term.atom.needs.items():
             if not 0 < getattr(stated, bound) < np.inf:
                 line = {"lower": ">> 0.01", "upper": "<< 100", "trace": ".trace() <= 1"}[bound]
                 line = f"{matrix.text}{'' if line.startswith('.') else ' '}{line}"
                 raise ModelError(
-                    f"{term.text}: {matrix.text} has no {_BOUNDS[bound]}: {why.format(name=matrix.text)}. "
-                    f"Add to subject_to: {line}"
+                    f"{matrix.text} has no {_BOUNDS[bound]}: {why.format(name=matrix.text)}. Add to subject_to: {line}",
+                    term=term.text,
                 )
 
 
@@ -163,8 +170,9 @@ def check_convexity(objective: Objective) -> None:
         if value < 0:
             if not term.atom.convex:
                 raise ModelError(
-                    f"{term.text}: {term.atom_text} with the coefficient {value:g} < 0 is unbounded below, since its weights may "
-                    f"grow without end. Nearest form that works: + {_positive(term)}"
+                    f"{term.atom_text} with the coefficient {value:g} < 0 is unbounded below, since its weights may "
+                    f"grow without end. Nearest form that works: + {_positive(term)}",
+                    term=term.text,
                 )
             raise ModelError(
                 f"{term.text} is not convex: {term.atom_text} is convex and its coefficient is {value:g} < 0, so the problem "

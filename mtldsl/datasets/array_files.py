@@ -168,7 +168,8 @@ def _of_arrays(path, X, Y, ids, binary, **names) -> Tasks:
 def _member(path, content, name, role):
     if name not in content:
         raise DataError(
-            f"{path}: {role}={name!r}: there is no such array; the file holds {', '.join(content) or 'none'}"
+            f"{path}: {role}={name!r}: there is no such array; the file holds {', '.join(content) or 'none'}",
+            argument=role,
         )
     return content[name]
 
@@ -182,5 +183,7 @@ def _numbers(path, name, value):
 
 def _last_columns(path, table, k):
     if not 0 < k < table.shape[1]:
-        raise DataError(f"{path}: Y={k}: a number means the last so many of {table.shape[1]} columns of X")
+        raise DataError(
+            f"{path}: Y={k}: a number means the last so many of {table.shape[1]} columns of X", argument="Y"
+        )
     return table[:, :-k], table[:, -k:]

@@ -60,7 +60,8 @@ def read_csv(
     label_columns = {names[j] for j in outline.positions(labels, "labels")}
     if one_vs_rest and len(label_columns) > 1:
         raise DataError(
-            f"{path}: one_vs_rest=True makes tasks of one column of classes, but labels={labels!r}"
+            f"{path}: one_vs_rest=True makes tasks of one column of classes, but labels={labels!r}",
+            argument="labels",
         )
     nominal = label_columns if one_vs_rest else set()
     if one_hot is not True and one_hot is not False and len(one_hot):
@@ -81,7 +82,10 @@ def read_csv(
 def _rows(path, delimiter, header):
     """(names, rows of text, their lines)."""
     if not isinstance(delimiter, str) or len(delimiter) != 1:
-        raise DataError(f"{path}: delimiter={delimiter!r}: write one character, such as ';' or '\\t'")
+        raise DataError(
+            f"{path}: delimiter={delimiter!r}: write one character, such as ';' or '\\t'",
+            argument="delimiter",
+        )
     rows, lines = [], []
     with path.open(newline="", encoding="utf-8-sig") as file:
         reader = csv.reader(file, delimiter=delimiter, skipinitialspace=True)
@@ -104,7 +108,8 @@ def _rows(path, delimiter, header):
     for row, line in zip(rows, lines, strict=True):
         if len(row) != len(names):
             raise DataError(
-                f"{path}:{line}: {len(row)} cells, but there are {len(names)} columns ({delimiter=})"
+                f"{path}:{line}: {len(row)} cells, but there are {len(names)} columns ({delimiter=})",
+                argument="delimiter",
             )
     return names, rows, np.array(lines)
 

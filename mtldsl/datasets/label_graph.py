@@ -121,7 +121,10 @@ def make_label_graph(
     _decoder(n_labels, edges)
     noise = as_float(label_noise)
     if noise is None or not 0 <= noise <= 1:
-        raise DataError(f"label_noise={quoted(label_noise)}: write a probability, a number in [0, 1]")
+        raise DataError(
+            f"label_noise={quoted(label_noise)}: write a probability, a number in [0, 1]",
+            argument="label_noise",
+        )
     rng = generator(random_state, "make_label_graph")
     U = rng.normal(size=(n_features, 2 * n_labels))
     V = rng.normal(size=(n_features, 4 * len(edges)))
@@ -138,17 +141,22 @@ def _as_edges(edges, n_labels) -> tuple[tuple[int, int], ...]:
     listed = [as_list(edge) for edge in as_list(edges) or ([] if as_list(edges) == [] else [None])]
     typed = [None if edge is None else tuple(edge) for edge in listed]
     if None in typed:
-        raise DataError(f"edges={quoted(edges)}: write pairs of labels, such as [(0, 1), (0, 2)]")
+        raise DataError(
+            f"edges={quoted(edges)}: write pairs of labels, such as [(0, 1), (0, 2)]", argument="edges"
+        )
     for edge in typed:
         is_pair = len(edge) == 2 and all(as_whole(k) is not None and 0 <= k < n_labels for k in edge)
         if not is_pair or edge[0] == edge[1]:
             raise DataError(
-                f"edges: {edge!r} is not a pair of labels; write two different numbers of 0 to {n_labels - 1}"
+                f"edges: {edge!r} is not a pair of labels; write two different numbers of 0 to {n_labels - 1}",
+                argument="edges",
             )
     pairs = [(int(min(edge)), int(max(edge))) for edge in typed]
     for pair in pairs:
         if pairs.count(pair) > 1:
-            raise DataError(f"edges: {pair!r} is there twice; write each pair of labels once")
+            raise DataError(
+                f"edges: {pair!r} is there twice; write each pair of labels once", argument="edges"
+            )
     return tuple(pairs)
 
 
@@ -167,8 +175,8 @@ def _decoder(n_labels, edges):
     try:
         return Decoder(Cliques(n_labels, edges), "elimination")
     except ModelError as error:
-        raise DataError(
-            f"edges: with these {len(edges)} the best labelling cannot be found exactly: {error}"
+        raise error.as_kind(DataError).within(
+            f"edges: with these {len(edges)} the best labelling cannot be found exactly"
         ) from None
 
 

@@ -59,7 +59,7 @@ def _chosen(path, content, X, Y) -> tuple[str, str]:
     """The names of the two variables, both cell arrays of one length."""
     cells = {name: value.shape for name, value in content.items() if value.dtype == object}
     if (X is None) != (Y is None):
-        raise DataError(f"load_landmine(X={X!r}, Y={Y!r}): name both variables, or neither")
+        raise DataError(f"load_landmine(X={X!r}, Y={Y!r}): name both variables, or neither", argument="X")
     spelled = {name.lower(): name for name in cells}
     pairs = [(spelled[x], spelled[y]) for x, y in _PAIRS if x in spelled and y in spelled]
     for name in () if X is None else (X, Y):

@@ -39,7 +39,8 @@ def data_folder(folder=None) -> Path:
                 return parent / "shared" / "data"
     raise DataError(
         f"the papers' data sets were not found: set the environment variable {VARIABLE}, or pass folder=..., to a folder that "
-        "holds school/school.mat, emotions/emotions.arff, ... as published"
+        "holds school/school.mat, emotions/emotions.arff, ... as published",
+        argument="folder",
     )
 
 
@@ -95,7 +96,7 @@ def load_scene(folder=None, part: str = "all") -> Tasks:
 
 def _mulan(folder, name, parts, part) -> Tasks:
     if part not in parts:
-        raise DataError(f'load_{name}(part={part!r}): write "all", "train" or "test"')
+        raise DataError(f'load_{name}(part={part!r}): write "all", "train" or "test"', argument="part")
     return arff_tasks([_file(folder, name, f"{name}{end}.arff") for end in parts[part]], f"{name}.xml")
 
 

@@ -43,7 +43,7 @@ def of_arrays(X, y, ids, where: str, first_row: int = 0, features=None) -> Chunk
     try:
         ids, codes = labels_of(ids, y.size)
     except DataError as error:
-        raise DataError(f"{where}: {error}") from None
+        raise error.within(where) from None
     ids = [_kept(plain(one)) for one in ids]
     if X.dtype not in (np.float64, np.float32):  # scipy has no sparse matrices of float16
         X = X.astype(float)

@@ -87,7 +87,9 @@ def make_group_sparse(
     """
     _check_sizes(n_tasks=n_tasks, n_samples=n_samples, n_features=n_features, n_relevant=n_relevant)
     if n_relevant > n_features:
-        raise DataError(f"n_relevant={n_relevant}: there are only n_features={n_features}")
+        raise DataError(
+            f"n_relevant={n_relevant}: there are only n_features={n_features}", argument="n_relevant"
+        )
     shared = as_flag(shared, "make_group_sparse(shared")
     _check_room(
         "make_group_sparse",
@@ -136,7 +138,9 @@ def make_calibrated(
     ((6, 5), 3, 40)
     """
     if not isinstance(setting, str) or setting not in _HALVINGS:
-        raise DataError(f"setting={quoted(setting)}: write one of {', '.join(map(repr, _HALVINGS))}")
+        raise DataError(
+            f"setting={quoted(setting)}: write one of {', '.join(map(repr, _HALVINGS))}", argument="setting"
+        )
     _check_sizes(n_tasks=n_tasks, n_samples=n_samples, n_features=n_features, rank=rank)
     _check_rank(rank, n_features, n_tasks)
     max_noise = _checked_noise(max_noise, "max_noise")
@@ -165,19 +169,23 @@ def _equicorrelated(n, d, rng) -> np.ndarray:
 
 def _check_rank(rank, d, m) -> None:
     if rank > min(d, m):
-        raise DataError(f"rank={rank}: weights of {d} features x {m} tasks have at most rank {min(d, m)}")
+        raise DataError(
+            f"rank={rank}: weights of {d} features x {m} tasks have at most rank {min(d, m)}", argument="rank"
+        )
 
 
 def _check_sizes(**sizes) -> None:
     for name, value in sizes.items():
         if not 1 <= (as_whole(value) or 0) <= _MANY:
-            raise DataError(f"{name}={quoted(value)}: write a whole number of at least 1")
+            raise DataError(f"{name}={quoted(value)}: write a whole number of at least 1", argument=name)
 
 
 def _checked_noise(value, name: str) -> float:
     noise = as_float(value)
     if noise is None or not 0 <= noise <= LARGEST:
-        raise DataError(f"{name}={quoted(value)}: write a standard deviation, a finite number >= 0")
+        raise DataError(
+            f"{name}={quoted(value)}: write a standard deviation, a finite number >= 0", argument=name
+        )
     return noise
 
 
@@ -196,11 +204,16 @@ def _check_room(word: str, numbers: float, n_tasks, n_samples, n_features) -> No
 def _draw(W, n_samples, noise, shared, labels, density, rng) -> Tasks:
     noise = _checked_noise(noise, "noise")
     if not isinstance(labels, str) or labels not in ("real", "sign"):
-        raise DataError(f'labels={quoted(labels)}: write "real" or "sign"')
+        raise DataError(f'labels={quoted(labels)}: write "real" or "sign"', argument="labels")
     if density is not None and not 0 < (as_float(density) or 0) <= 1:
-        raise DataError(f"density={quoted(density)}: write a share in (0, 1], or None for dense inputs")
+        raise DataError(
+            f"density={quoted(density)}: write a share in (0, 1], or None for dense inputs",
+            argument="density",
+        )
     if labels == "sign" and n_samples < 2:
-        raise DataError('labels="sign" needs n_samples >= 2, or no task could have both classes')
+        raise DataError(
+            'labels="sign" needs n_samples >= 2, or no task could have both classes', argument="labels"
+        )
     d, m = W.shape
     if shared:
         X = _inputs(n_samples, d, density, rng)

@@ -61,7 +61,8 @@ class Table:
         if Y.shape[1] > 1:
             raise DataError(
                 f"{self.path}: task={task!r} tells the tasks apart by rows, labels {', '.join(y_names)} by columns; "
-                "give one column of labels"
+                "give one column of labels",
+                argument="task",
             )
         return Tasks.grouped(
             X, Y[:, 0], self._categories(task_at), sample_weights=weights, feature_names=x_names
@@ -78,11 +79,12 @@ class Table:
             near = difflib.get_close_matches(which, names, n=1)
             known = ", ".join(names[:12]) + ", ..." * (len(names) > 12)
             hint = f"did you mean {near[0]!r}?" if near else f"the columns are {known}"
-            raise DataError(f"{self.path}: {role}: there is no column {which!r}; {hint}")
+            raise DataError(f"{self.path}: {role}: there is no column {which!r}; {hint}", argument=role)
         whole = isinstance(which, int | np.integer) and not isinstance(which, bool)
         if not whole or not -len(names) <= which < len(names):
             raise DataError(
-                f"{self.path}: {role}: {which!r} is not a column's name, nor a position among {len(names)} columns"
+                f"{self.path}: {role}: {which!r} is not a column's name, nor a position among {len(names)} columns",
+                argument=role,
             )
         return int(which) % len(names)
 
@@ -93,18 +95,20 @@ class Table:
         if isinstance(which, int | np.integer) and not isinstance(which, bool):
             if not 0 < which < len(self.columns):
                 raise DataError(
-                    f"{self.path}: {role}={which}: a number means the last so many of {len(self.columns)} columns"
+                    f"{self.path}: {role}={which}: a number means the last so many of {len(self.columns)} columns",
+                    argument=role,
                 )
             return list(range(len(self.columns) - int(which), len(self.columns)))
         try:
             chosen = [self.position(name, role) for name in which]
         except TypeError:
             raise DataError(
-                f"{self.path}: {role}={which!r}: write a column's name, a list of names, or how many columns at the end"
+                f"{self.path}: {role}={which!r}: write a column's name, a list of names, or how many columns at the end",
+                argument=role,
             ) from None
         if not chosen or len(set(chosen)) < len(chosen):
             what = "a column is named twice" if chosen else "no column is named"
-            raise DataError(f"{self.path}: {role}={which!r}: {what}")
+            raise DataError(f"{self.path}: {role}={which!r}: {what}", argument=role)
         return chosen
 
     def _features(self, features, drop, roles) -> list[int]:
@@ -112,7 +116,9 @@ class Table:
             dropped = set(self.positions(drop, "drop")) if len(drop) else set()
             chosen = [j for j in range(len(self.columns)) if j not in dropped.union(roles)]
         elif len(drop):
-            raise DataError(f"{self.path}: write either features=... or drop=..., not both")
+            raise DataError(
+                f"{self.path}: write either features=... or drop=..., not both", argument="features"
+            )
         else:
             chosen = self.positions(features, "features")
         for j in chosen:
@@ -189,7 +195,8 @@ class Table:
             first = np.lexsort((columns, rows))[0]
             raise DataError(
                 f"{self.path}:{self.lines[rows[first]]}: column {self.names[positions[columns[first]]]!r} has no value "
-                f"({rows.size} such cells); fill it in, leave out the row, or leave out the column with drop=[...]"
+                f"({rows.size} such cells); fill it in, leave out the row, or leave out the column with drop=[...]",
+                argument="drop",
             )
 
 

@@ -111,7 +111,8 @@ def make_task_tree(
     _check_sizes(depth=depth, n_features=n_features, n_train=n_train, n_test=n_test)
     if as_whole(n_flips) is None or not 0 <= n_flips <= n_features:
         raise DataError(
-            f"n_flips={quoted(n_flips)}: write how many of the {n_features} features turn their sign"
+            f"n_flips={quoted(n_flips)}: write how many of the {n_features} features turn their sign",
+            argument="n_flips",
         )
     leaves = 2.0 ** min(depth, 200)
     # names, two levels of mu, the similarity, the rows of both classes
@@ -125,7 +126,8 @@ def make_task_tree(
     given, variance = variance, as_float(variance)
     if not 0 < (variance or 0) <= LARGEST:
         raise DataError(
-            f"variance={quoted(given)}: write a finite number > 0, the square of a standard deviation"
+            f"variance={quoted(given)}: write a finite number > 0, the square of a standard deviation",
+            argument="variance",
         )
     rng = generator(random_state, "make_task_tree")
     parents: dict[str, str | None] = {"root": None}

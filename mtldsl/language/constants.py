@@ -7,6 +7,7 @@ from scipy import sparse
 
 from mtldsl.errors import ModelError
 from mtldsl.language.scalar import is_foreign
+from mtldsl.language.spelling import INFINITY
 from mtldsl.memory import require_memory
 from mtldsl.values.listing import as_list, as_positions, shape_of
 from mtldsl.values.number import as_float, quoted
@@ -33,7 +34,9 @@ def as_matrix(value, shape, typed) -> np.ndarray | None:
     )
     if ((np.abs(array) > LARGEST) & np.isfinite(array)).any():
         raise ModelError(
-            f"{typed}: the constant has numbers beyond {LARGEST:g}; write smaller ones, or np.inf for no bound"
+            f"the constant has numbers beyond {LARGEST:g}",
+            term=typed,
+            write_instead="write smaller ones, or " + INFINITY + " for no bound",
         )
     try:
         return np.array(np.broadcast_to(array, shape))

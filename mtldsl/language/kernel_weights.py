@@ -8,9 +8,10 @@ from typing import ClassVar
 import numpy as np
 
 from mtldsl.atoms.structures import Ball
-from mtldsl.errors import ModelError
+from mtldsl.errors import ModelError, Spelled
 from mtldsl.language.latex import number_latex
 from mtldsl.language.learned import LearnedUnknown, RangeConstraint, number_of, shown
+from mtldsl.language.spelling import INFINITY, made
 from mtldsl.language.task_similarity import TaskSimilarity
 from mtldsl.values.number import as_whole
 
@@ -33,8 +34,9 @@ class BallConstraint(RangeConstraint):
             return Ball(self.p, self.value)
         if before.p != self.p:
             raise ModelError(
-                f"{self.text}: {self.unknown.text} is bounded in the {before.p:g}-norm already; the closed form of its update is known "
-                "for one norm, so keep one of the two"
+                f"{self.unknown.text} is bounded in the {before.p:g}-norm already; the closed form of its update is known for one "
+                "norm, so keep one of the two",
+                term=self.text,
             )
         return Ball(self.p, min(self.value, before.radius))
 
@@ -78,8 +80,8 @@ class KernelWeights(LearnedUnknown):
         return KernelWeights(list(self.similarities) or self.number, self.name)
 
     @property
-    def declaration(self) -> str:
-        return 'KernelWeights(similarities, name="...")'
+    def declaration(self) -> Spelled:
+        return made("KernelWeights", 'similarities, name="..."')
 
     def sum(self) -> WeightsNorm:
         """The 1-norm, to be bounded: `theta.sum() <= 1`."""
@@ -173,7 +175,9 @@ def p_norm(theta, p: float = 2.0) -> WeightsNorm:
     typed = f"p_norm({getattr(theta, 'text', shown(theta))}, {shown(p)})"
     if not isinstance(theta, KernelWeights):
         raise ModelError(
-            f"{typed}: the first argument must be KernelWeights, as in p_norm(KernelWeights(3), 2) <= 1"
+            "the first argument must be "
+            + Spelled("KernelWeights, as in p_norm(KernelWeights(3), 2) <= 1", made("KernelWeights").file),
+            term=typed,
         )
     return WeightsNorm(theta, checked_exponent(p, typed), typed)
 
@@ -182,5 +186,5 @@ def checked_exponent(p, typed: str) -> float:
     """p as a float; ModelError outside [1, inf]."""
     value = np.inf if isinstance(p, str) and p == "inf" else number_of(p)
     if value is None or not value >= 1.0:
-        raise ModelError(f"{typed}: p must be a number in [1, inf], such as 1, 2 or np.inf")
+        raise ModelError("p must be a number in [1, inf], such as 1, 2 or " + INFINITY, term=typed)
     return float(value)

@@ -15,6 +15,7 @@ from mtldsl.language.expression import Affine
 from mtldsl.language.label_edges import checked_edges, edges_text
 from mtldsl.language.objective import Objective, Term
 from mtldsl.language.scalar import Number
+from mtldsl.language.spelling import made
 from mtldsl.language.weights import Weights
 from mtldsl.tasks import Tasks
 
@@ -135,7 +136,7 @@ def label_loss(atom: LabelGraphLoss, U: Affine, V: Affine, tasks: Tasks, typed: 
     try:
         atom = replace(atom, cliques=cliques)
     except ModelError as error:
-        raise ModelError(f"{typed}: {str(error).split(': ', 1)[-1]}") from None
+        raise error.about(typed) from None
     S, K = cliques.n_entries, cliques.n_labels
     place = sparse.eye_array(S, format="csr")
     argument = U._mapped(None, place[: 2 * K], U.text, U.latex)
@@ -187,10 +188,12 @@ def costs_text(costs) -> str:
 
 
 def _checked(U, V, tasks, typed: str) -> Cliques:
-    for one, kind, hint in ((U, "first", "U = NodeWeights(tasks)"), (V, "second", "V = EdgeWeights(tasks)")):
+    for one, place, name, kind in ((U, "first", "U", "NodeWeights"), (V, "second", "V", "EdgeWeights")):
         if not isinstance(one, Affine):
             raise ModelError(
-                f"{typed}: the {kind} argument must be an expression of weights, not {type(one).__name__}; write {hint}"
+                f"the {place} argument must be an expression of weights, not {type(one).__name__}",
+                term=typed,
+                write_instead=f"write {name} = " + made(kind),
             )
     if not isinstance(tasks, Tasks):
         raise ModelError(f"{typed}: the third argument must be a Tasks object, not {type(tasks).__name__}")
@@ -199,14 +202,17 @@ def _checked(U, V, tasks, typed: str) -> Cliques:
         2 * tasks.n_tasks,
     ):
         raise ModelError(
-            f"{typed}: {U.text} has shape {U.shape}, and the first argument must be NodeWeights of these tasks, "
-            f"{(tasks.n_features, 2 * tasks.n_tasks)}: two columns a label; write U = NodeWeights(tasks)"
+            f"{U.text} has shape {U.shape}, and the first argument must be NodeWeights of these tasks, "
+            f"{(tasks.n_features, 2 * tasks.n_tasks)}: two columns a label",
+            term=typed,
+            write_instead="write U = " + made("NodeWeights"),
         )
     cliques = cliques_of(V)
     if cliques is None or V.shape[0] != tasks.n_features or cliques.n_labels != tasks.n_tasks:
         raise ModelError(
-            f"{typed}: {V.text} has shape {V.shape}, and the second argument must be EdgeWeights of these tasks; write "
-            'V = EdgeWeights(tasks, edges="all")'
+            f"{V.text} has shape {V.shape}, and the second argument must be EdgeWeights of these tasks",
+            term=typed,
+            write_instead="write V = " + made("EdgeWeights", 'tasks, edges="all"'),
         )
     for part in (*U.parts, *V.parts):
         own = part.weights.tasks

@@ -9,9 +9,10 @@ from typing import ClassVar
 import numpy as np
 
 from mtldsl.atoms.structures import Range
-from mtldsl.errors import ModelError
+from mtldsl.errors import ModelError, Spelled
 from mtldsl.language.latex import escaped, number_latex
 from mtldsl.language.scalar import Number, Scalar
+from mtldsl.language.spelling import made
 from mtldsl.tasks import Tasks
 from mtldsl.values.number import as_float, is_scalar, quoted
 
@@ -62,8 +63,9 @@ class RangeConstraint:
         now = replace(before, **{self.bound: tightest(self.value, getattr(before, self.bound))})
         if now.lower > now.upper:
             raise ModelError(
-                f"{self.text}: no matrix has all eigenvalues >= {now.lower:g} and <= {now.upper:g}; exchange or relax the "
-                f"bounds of {self.unknown.text}"
+                f"no matrix has all eigenvalues >= {now.lower:g} and <= {now.upper:g}",
+                term=self.text,
+                write_instead=f"exchange or relax the bounds of {self.unknown.text}",
             )
         return now
 
@@ -103,9 +105,9 @@ class LearnedUnknown:
         return cls(tasks, name)
 
     @property
-    def declaration(self) -> str:
+    def declaration(self) -> Spelled:
         """How another of this kind is declared."""
-        return f'{type(self).__name__}(tasks, name="...")'
+        return made(type(self).__name__, 'tasks, name="..."')
 
     @property
     def side(self) -> int:

@@ -15,6 +15,7 @@ from mtldsl.language.kernel_weights import KernelWeights, checked_exponent
 from mtldsl.language.learned import LearnedUnknown, shown
 from mtldsl.language.objective import Objective, Term
 from mtldsl.language.scalar import Number, Scalar
+from mtldsl.language.spelling import declared_in, made
 from mtldsl.language.task_similarity import TaskSimilarity
 from mtldsl.values.number import as_float, quoted
 
@@ -54,8 +55,9 @@ def mkl_norm(W: Affine, similarities, theta=None, p=None) -> Objective:
             )
     if (theta is None) == (p is None):
         raise ModelError(
-            f"{typed}: give either theta, KernelWeights that the model bounds by p_norm(theta, 2) <= 1, or p, as in "
-            "mkl_norm(W, similarities, p=2)"
+            "give either theta, KernelWeights that the model bounds by p_norm(theta, 2) <= 1, or p, as in "
+            "mkl_norm(W, similarities, p=2)" + declared_in("KernelWeights", "theta"),
+            term=typed,
         )
     sides = _sides(W)
     kernels = tuple(kernel for one in similarities for kernel in one.kernels(sides, typed))
@@ -89,7 +91,10 @@ def _checked_theta(theta, n: int, typed: str) -> KernelWeights | np.ndarray:
         return theta
     if isinstance(theta, (Scalar, Affine, Objective, LearnedUnknown, str)):
         raise ModelError(
-            f"{typed}: theta must be KernelWeights({n}), or an array of {n} given weights; this is {shown(theta)}"
+            "theta must be "
+            + made("KernelWeights", n)
+            + f", or an array of {n} given weights; this is {shown(theta)}",
+            term=typed,
         )
     if isinstance(theta, (int, float)) and not isinstance(theta, bool):
         raise ModelError(

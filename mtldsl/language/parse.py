@@ -23,15 +23,16 @@ from mtldsl.atoms.metrics import Metric
 from mtldsl.atoms.structures import Learned
 from mtldsl.errors import MTLError
 from mtldsl.language.constraint import Constraint
+from mtldsl.language.did_you_mean import meant, nearest
 from mtldsl.language.expression import Affine
-from mtldsl.language.file_words import CALLABLE, as_in_a_file, declared, typed_usage
+from mtldsl.language.file_words import CALLABLE, declared, typed_usage
 from mtldsl.language.kernel_weights import KernelWeights
 from mtldsl.language.kinds import is_compared, kind_of
 from mtldsl.language.learned import LearnedUnknown, RangeConstraint, matrix_latex
 from mtldsl.language.objective import Objective, Term
 from mtldsl.language.scalar import Scalar
 from mtldsl.language.similarities import TaskSimilarity
-from mtldsl.language.source import Source, nearest
+from mtldsl.language.source import Source
 from mtldsl.language.syntax import MAX_DEPTH, MAX_LENGTH, Syntax
 from mtldsl.language.vocabulary import METRICS, SIMILARITIES, UNKNOWNS, WORDS, unknown_of
 
@@ -326,7 +327,7 @@ class _Walk(Syntax):
         try:
             result = call(*arguments, **keywords)
         except MTLError as error:
-            raise self.error(as_in_a_file(str(error)), node, type(error)) from error
+            raise self.placed(error, node) from error
         except _OPERAND_ERRORS as error:
             typed = (
                 _METHODS[function.attr][2]
@@ -369,7 +370,7 @@ class _Walk(Syntax):
         for described, child in _typed_matrices(word, node):
             if not isinstance(child, ast.Name) or child.id in self.names or child.id in UNKNOWNS:
                 continue
-            if "did you mean" not in nearest(child.id, self.names):
+            if meant(child.id, self.names) is None:
                 line = f'{child.id} = "{unknown_of(described).__name__}"'
                 raise self.error(f"there is no name {child.id!r}; declare it in [learned]: {line}", child)
 
@@ -379,7 +380,7 @@ class _Walk(Syntax):
             with np.errstate(divide="raise", invalid="raise", over="raise"):
                 return function(*operands)
         except MTLError as error:
-            raise self.error(str(error), node, type(error)) from error
+            raise self.placed(error, node) from error
         except _OPERAND_ERRORS as error:
             raise self.error(f"{_shortened(ast.unparse(node))}: {error}", node) from error
 

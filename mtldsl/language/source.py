@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterable
 from dataclasses import dataclass
 
-from mtldsl.errors import ModelError, MTLError
+from mtldsl.errors import ModelError, MTLError, Place
 
-__all__ = ["Source", "nearest"]
+__all__ = ["Source"]
 
 #: Characters of a long line that are shown around the place a message is about.
 _SHOWN = 100
@@ -43,10 +41,8 @@ class Source:
         at = self.offsets[min(start, len(self.offsets) - 1)]
         return self.whole.count("\n", 0, at) + 1, at - (self.whole.rfind("\n", 0, at) + 1) + 1
 
-    def error(
-        self, message: str, start: int = 0, end: int | None = None, kind: type[MTLError] = ModelError
-    ) -> MTLError:
-        """An error to raise: `file:line:column: message`, the line, and a caret under characters start to end."""
+    def spot(self, start: int = 0, end: int | None = None, key: tuple[str | int, ...] = ()) -> Place:
+        """Where characters start to end stand, with their line and a caret under them; `key` as in `Place`."""
         line, column = self.place(start)
         lines = self.whole.split("\n")
         shown = lines[line - 1].rstrip("\r").replace("\t", " ")
@@ -58,13 +54,10 @@ class Source:
             shown, width = shown[first : first + _SHOWN], min(width, _SHOWN - (column - 1 - first))
         gutter = " " * len(str(line))
         caret = " " * (column - 1 - first) + "^" * width
-        return kind(f"{self.name}:{line}:{column}: {message}\n  {line} | {shown}\n  {gutter} | {caret}")
+        return Place(self.name, line, column, f"  {line} | {shown}\n  {gutter} | {caret}", key)
 
-
-def nearest(typed: str, known: Iterable[str]) -> str:
-    """`; did you mean 'x'?`, or else `; known are ...`: what to write in place of an unknown name."""
-    known = list(known)
-    close = difflib.get_close_matches(typed, known, n=1, cutoff=0.6)
-    if close:
-        return f"; did you mean {close[0]!r}?"
-    return f"; known are {', '.join(known)}" if known else ""
+    def error(
+        self, message: str, start: int = 0, end: int | None = None, kind: type[MTLError] = ModelError
+    ) -> MTLError:
+        """An error to raise: `file:line:column: message`, the line, and a caret under characters start to end."""
+        return kind(message, place=self.spot(start, end))

@@ -96,5 +96,9 @@ class Syntax:
 
         return offset(node.lineno - 2, node.col_offset), offset(node.end_lineno - 2, node.end_col_offset)
 
+    def placed(self, error: MTLError, node: ast.AST) -> MTLError:
+        """The error, at the place of a node."""
+        return error.at(self.source.spot(*self.span(node)))
+
     def error(self, message: str, node: ast.AST, kind: type[MTLError] = ModelError) -> MTLError:
         return self.source.error(message, *self.span(node), kind=kind)

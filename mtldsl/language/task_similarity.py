@@ -43,7 +43,7 @@ class TaskSimilarity:
         try:
             found = self.factors(tuple(tasks.task_names))
         except ModelError as error:
-            raise ModelError(f"{typed}: {error}") from None
+            raise error.within(typed) from None
         for name, factor in found:
             if factor.shape[0] != tasks.n_tasks:
                 raise ModelError(

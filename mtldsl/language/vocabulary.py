@@ -9,7 +9,7 @@ from numbers import Real
 from mtldsl.atoms import losses, metrics, regularizers, sets, structures
 from mtldsl.atoms.function import Atom, Loss, Regularizer
 from mtldsl.atoms.regularizers.kronecker import checked_symmetric
-from mtldsl.errors import ModelError
+from mtldsl.errors import ModelError, Spelled
 from mtldsl.language import kernel_weights, label_graph, learned, mkl_word, similarities, task_similarity
 from mtldsl.language.constants import constant_text
 from mtldsl.language.constraint import Constraint
@@ -18,6 +18,7 @@ from mtldsl.language.fitted import fitted
 from mtldsl.language.learned import LearnedUnknown
 from mtldsl.language.objective import Objective, Term
 from mtldsl.language.scalar import Number, Scalar
+from mtldsl.language.spelling import declared_in, made
 from mtldsl.language.weights import Weights
 from mtldsl.tasks import Tasks
 from mtldsl.tasks.names import elsewhere
@@ -111,8 +112,11 @@ def _loss(cls: type[Loss]):
         for weights in with_intercept:
             if not atom.takes_intercept:
                 raise ModelError(
-                    f"{typed}: the intercept of {weights.name} alone makes this loss zero or does not matter, since its "
-                    f"labellings have a fixed number of positives; write Weights(tasks) without intercept=True"
+                    f"the intercept of {weights.name} alone makes this loss zero or does not matter, since its "
+                    "labellings have a fixed number of positives",
+                    term=typed,
+                    write_instead="write "
+                    + Spelled("Weights(tasks) without intercept=True", f"{weights.name} = {{}} in [weights]"),
                 )
         latex = rf"\sum_i {atom.latex(_prediction_latex(W, with_intercept))}"
         if mean:
@@ -177,10 +181,10 @@ def _structure(cls: type[structures.Structure]):
         missing = [name for name in names if name not in given]
         typed = _typed(cls, W, None, [_short(given.get(name, name)) for name in names])
         if missing:
-            kinds = ", ".join(f"{m.name} = {unknown_of(m).__name__}(tasks)" for m in cls.learns)
-            raise ModelError(
-                f"{typed}: {cls.name} needs {', '.join(missing)}; write {cls.name}(W, {', '.join(names)}) with {kinds}"
-            )
+            advice = f"write {cls.name}(W, {', '.join(names)}) with"
+            for i, matrix in enumerate(cls.learns):
+                advice += f"{',' if i else ''} {matrix.name} = " + made(unknown_of(matrix).__name__)
+            raise ModelError(f"{cls.name} needs {', '.join(missing)}", term=typed, write_instead=advice)
         atom = _build(cls, args[len(names) :], kwargs, typed)
         typed = _typed(cls, W, atom, [_short(matrix) for matrix in given.values()])
         matrices = tuple(
@@ -221,8 +225,9 @@ def _checked_matrix(cls, matrix, description: structures.Learned, W: Affine, typ
     if isinstance(matrix, LearnedUnknown):
         if not isinstance(matrix, wanted):
             raise ModelError(
-                f"{typed}: {description.name} must be a {wanted.__name__}, and {matrix.text} is a {type(matrix).__name__}; "
-                f"write {description.name} = {wanted.__name__}(tasks)"
+                f"{description.name} must be a {wanted.__name__}, and {matrix.text} is a {type(matrix).__name__}",
+                term=typed,
+                write_instead=f"write {description.name} = " + made(wanted.__name__),
             )
         if matrix.side != side:
             raise ModelError(
@@ -234,7 +239,9 @@ def _checked_matrix(cls, matrix, description: structures.Learned, W: Affine, typ
     if isinstance(matrix, (Affine, Objective, Scalar, Tasks, str, Real)) or matrix is None:
         given = f", or an array ({side}, {side}) that fixes it" if description.kind == "precision" else ""
         raise ModelError(
-            f"{typed}: {description.name} must be a {wanted.__name__}{given}; this is {_short(matrix)}"
+            f"{description.name} must be a {wanted.__name__}{given}; this is {_short(matrix)}"
+            + declared_in(wanted.__name__, description.name),
+            term=typed,
         )
     if description.kind == "covariance":
         sides = (

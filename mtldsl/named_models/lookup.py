@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from mtldsl.errors import ModelError
-from mtldsl.language.source import nearest
+from mtldsl.language.did_you_mean import meant
 from mtldsl.named_models.named_model import NamedModel
 from mtldsl.named_models.papers import MODELS
 from mtldsl.problem import Problem
@@ -50,14 +50,9 @@ def find(name: str) -> NamedModel:
         return known[name]
     if not isinstance(name, str):
         raise ModelError(f"model({quoted(name)}, ...): the first argument is a name, such as 'Robust-MTL'")
-    # people type names without their capitals
-    spelled = {known.lower(): known for known in known}
-    hint = nearest(name.lower(), spelled)
-    for lowered, right in spelled.items():
-        hint = hint.replace(f"did you mean {lowered!r}?", f"did you mean {right!r}?")
-    if "did you mean" not in hint:
-        hint = f"; known are {', '.join(each.name for each in MODELS)}"
-    raise ModelError(f"there is no model {name!r}{hint}")
+    right = meant(name, known)
+    hint = f"did you mean {right!r}?" if right else f"known are {', '.join(each.name for each in MODELS)}"
+    raise ModelError(f"there is no model {name!r}", write_instead=hint)
 
 
 def model(name: str, tasks: Tasks, /, *, intercept: bool = False, edges=None, **parameters: float) -> Problem:

@@ -102,15 +102,17 @@ class NamedModel:
         advice = advice or f"write {self.usage}"
         for name in values:
             if name not in self.parameters:
-                raise ModelError(f"{self.name} has no parameter {name!r}; {advice}")
+                raise ModelError(f"{self.name} has no parameter {name!r}", write_instead=advice)
         values = {**self.defaults, **values}
         missing = [name for name in self.parameters if name not in values]
         if missing:
-            raise ModelError(f"{self.name} needs {' and '.join(missing)}; {advice}")
+            raise ModelError(f"{self.name} needs {' and '.join(missing)}", write_instead=advice)
         for name, value in values.items():
             if not isinstance(value, Real) or isinstance(value, bool) or not math.isfinite(value):
                 typed = repr(value) if isinstance(value, Real) else kind_of(value)
-                raise ModelError(f"{self.name}: {name} must be a finite number, not {typed}; {advice}")
+                raise ModelError(
+                    f"{name} must be a finite number, not {typed}", term=self.name, write_instead=advice
+                )
         return {name: values[name] for name in self.parameters}
 
     def written(self, values: Mapping[str, float]) -> tuple[str, list[str]]:

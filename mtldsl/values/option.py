@@ -17,11 +17,14 @@ def as_flag(value, typed: str, error: type[MTLError] = DataError) -> bool:
     if isinstance(value, bool | np.bool_):
         return bool(value)
     name = typed.rpartition("(")[2].rpartition(", ")[2]
-    raise error(f"{typed}={quoted(value)}): write {name}=True or {name}=False")
+    raise error(f"{typed}={quoted(value)}): write {name}=True or {name}=False", argument=name)
 
 
 def one_of(value, known: Iterable[str], typed: str, error: type[MTLError] = DataError) -> str:
     """The word, where it is one of those known. `typed` is such as "store(dtype"."""
     if isinstance(value, str) and value in known:
         return str(value)
-    raise error(f"{typed}={quoted(value)}): write one of {', '.join(map(repr, known))}")
+    raise error(
+        f"{typed}={quoted(value)}): write one of {', '.join(map(repr, known))}",
+        argument=typed.rpartition("(")[2],
+    )

@@ -17,5 +17,8 @@ def generator(random_state, typed: str, error: type[MTLError] = DataError) -> np
         return np.random.default_rng(random_state)
     seed = as_whole(random_state)
     if seed is None or seed < 0:
-        raise error(f"{typed}(random_state={quoted(random_state)}): write a whole number >= 0, or None")
+        raise error(
+            f"{typed}(random_state={quoted(random_state)}): write a whole number >= 0, or None",
+            argument="random_state",
+        )
     return np.random.default_rng(seed)

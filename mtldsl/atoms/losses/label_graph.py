@@ -210,8 +210,11 @@ def _checked_costs(loss, cliques: Cliques | None):
     costs = tuple(map(as_float, as_list(loss) or ()))
     if not costs or not all(cost is not None and 0.0 <= cost < np.inf for cost in costs):
         raise ModelError(
-            f'clique_hinge(..., loss={quoted(loss)}): write loss="hamming", or the costs of wrong labels, finite numbers >= 0, one a label'
+            term=f"clique_hinge(..., loss={quoted(loss)})",
+            write_instead='write loss="hamming", or the costs of wrong labels, finite numbers >= 0, one a label',
         )
     if cliques is not None and len(costs) != cliques.n_labels:
-        raise ModelError(f"clique_hinge(..., loss=...): {len(costs)} costs for {cliques.n_labels} labels")
+        raise ModelError(
+            f"{len(costs)} costs for {cliques.n_labels} labels", term="clique_hinge(..., loss=...)"
+        )
     return costs

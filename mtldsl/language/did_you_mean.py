@@ -1,0 +1,128 @@
+"""What was meant by a name that is not known: the nearest spelling, or the word that others call so."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable
+
+__all__ = ["SYNONYMS", "meant", "nearest"]
+
+#: what is written here -> what the field, or another library, calls it; capitals, _ and an ending such as _norm do not count
+SYNONYMS = {
+    # regularizers
+    "trace_norm": "nuclear, nuc, schatten_1, low_rank, spectral_l1, sum_of_singular_values",
+    "squared_trace_norm": "squared_nuclear, nuclear_squared",
+    "capped_trace_norm": "truncated_nuclear, truncated_trace, capped_nuclear",
+    "schatten_norm": "schatten_p, schatten_quasi_norm",
+    "log_rank": "log_det, log_determinant",
+    "l1_norm": "lasso, l1, l11, sparse, sparsity, soft_threshold, entrywise_l1",
+    "l21_norm": "group_lasso, multi_task_lasso, l2_1, l1_l2, l1_2_rows, row_sparse, row_sparsity, joint_sparsity, mixed",
+    "l12_norm": "column_sparse, column_sparsity, column_group_lasso",
+    "l1_inf_norm": "l1_linf, linf_1, l_inf_1",
+    "group_norm": "overlapping_group_lasso, group_sparsity, latent_group_lasso",
+    "ridge": "tikhonov, l2, l2_squared, squared_l2, squared_frobenius, frobenius_squared, weight_decay, sum_squares",
+    "frobenius_norm": "fro, frobenius, l2_norm, euclidean_norm",
+    "l1_norm(W) + ridge(W)": "elastic_net, enet",
+    "total_variation": "tv, fused_lasso, fused",
+    "graph_laplacian": "graph_regularizer, manifold, graph_penalty",
+    "mean_regularizer": "mean_regularized, mean_regularised, distance_to_mean",
+    "half_squared_k_support_norm": "k_support",
+    "mkl_norm": "mkl, multiple_kernel, multiple_kernel_learning",
+    "matrix_normal": "matrix_gaussian, matrix_variate_normal",
+    "columns_on_simplex": "simplex, probability_simplex",
+    # losses
+    "squared_loss": "mse, mean_squared_error, squared_error, square_loss, least_squares, ols, l2_loss, quadratic_loss, gaussian_loss",
+    "absolute_loss": "mae, mean_absolute_error, absolute_error, absolute_deviation, l1_loss, lad, laplace_loss",
+    "square_root_loss": "sqrt_loss, root_loss, square_root_lasso, sqrt_lasso, rmse, root_mean_squared_error",
+    "quantile_loss": "pinball, tilted_loss, check_loss",
+    "huber_loss": "smooth_l1",
+    "hinge_loss": "svm, svc, support_vector_machine, max_margin",
+    "squared_hinge_loss": "l2_svm, squared_svm",
+    "logistic_loss": "cross_entropy, binary_cross_entropy, bce, bce_with_logits, log_loss, logit, sigmoid, deviance",
+    "poisson_loss": "poisson_nll, poisson_deviance, count_loss",
+    "structured_hinge": "structured_svm, struct_svm, structural_svm",
+    "clique_hinge": "max_margin_markov_network, m3n",
+    "pairwise_log_loss": "crf, conditional_random_field",
+    # metrics
+    "FScore": "f1, f1_score, f_beta, fbeta_score, f_measure, dice",
+    "ROCArea": "roc_auc, roc_auc_score, auroc, area_under_roc",
+    "ErrorRate": "accuracy, zero_one, zero_one_loss, hamming, misclassification",
+    "PrecisionAt": "precision, precision_at_k",
+    "RecallAt": "recall, recall_at_k",
+    # the statement
+    "minimize": "minimise, min, solve, objective",
+    "Weights": "variable, matrix, unknown, coef",
+    "Tasks": "data, dataset, multi_task_data",
+    "Parameter": "param, hyperparameter",
+}
+
+_ENDINGS = (
+    "norm",
+    "loss",
+    "penalty",
+    "regularizer",
+    "regulariser",
+    "regularization",
+    "regularisation",
+    "constraint",
+)
+
+
+def nearest(typed: str, known: Iterable[str]) -> str:
+    """`; did you mean 'x'?`, or else `; known are ...`: what to write in place of an unknown name.
+
+    >>> nearest("trace_nrm", ["trace_norm", "ridge"]), nearest("NuclearNorm", ["trace_norm", "ridge"])
+    ("; did you mean 'trace_norm'?", "; did you mean 'trace_norm'?")
+    >>> nearest("zebra", ["trace_norm", "ridge"])
+    '; known are trace_norm, ridge'
+    """
+    known = list(known)
+    found = meant(typed, known)
+    if found is not None:
+        return f"; did you mean {found!r}?"
+    return f"; known are {', '.join(known)}" if known else ""
+
+
+def meant(typed: str, known: Iterable[str]) -> str | None:
+    """Which of the known names was meant, or an expression of them; None where nothing is near.
+
+    >>> meant("elastic_net", ["l1_norm", "ridge"]), meant("elastic_net", ["l1_norm"])
+    ('l1_norm(W) + ridge(W)', None)
+    """
+    known = list(known)
+    names = {
+        _plain(other): word
+        for word, others in SYNONYMS.items()
+        if set(re.findall(r"\w+(?=\()", word) or [word]) <= set(known)
+        for other in others.split(", ")
+    }
+    names = {**{_plain(name): name for name in reversed(known)}, **names}
+    short = {_without_ending(name): word for name, word in reversed(names.items())}
+    asked = _plain(typed)
+    for name, table in ((asked, names), (_without_ending(asked), short)):
+        if name in table:
+            return table[name]
+    spelled = {name.lower(): name for name in reversed(known)}
+    # a slip in the name of a word is likelier than one in another name for it
+    near = (
+        _near(typed.lower(), spelled, 0.6)
+        + _near(asked, names, 0.8)
+        + _near(_without_ending(asked), short, 0.8)
+    )
+    return max(near, default=(0.0, None), key=lambda one: one[0])[1]
+
+
+def _near(typed: str, names: dict[str, str], cutoff: float) -> list[tuple[float, str]]:
+    """(how near, what is meant) of the nearest of the names."""
+    found = difflib.get_close_matches(typed, names, n=1, cutoff=cutoff)
+    return [(difflib.SequenceMatcher(None, one, typed).ratio(), names[one]) for one in found]
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[\W_]", "", name.lower())
+
+
+def _without_ending(name: str) -> str:
+    ending = next((end for end in _ENDINGS if name.endswith(end) and name != end), "")
+    return name.removesuffix(ending)

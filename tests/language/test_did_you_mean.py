@@ -1,0 +1,117 @@
+"""A name that is not known brings the word that was meant, from one table, in Python, in texts, in problem files and on the command line."""
+
+from traceback import format_exception_only
+
+import pytest
+
+import mtldsl as mtl
+from mtldsl.cli import main
+from mtldsl.language.did_you_mean import SYNONYMS, meant, nearest
+from mtldsl.language.file_words import CALLABLE
+from mtldsl.language.parse import parse_objective
+from mtldsl.problem_file import load_problem
+
+OTHERS = [(other, word) for word, others in SYNONYMS.items() for other in others.split(", ")]
+
+
+@pytest.mark.parametrize("word", SYNONYMS)
+def test_every_word_of_the_table_is_public(word):
+    known = [*CALLABLE, *dir(mtl)]
+    assert word in known or all(part.split("(")[0] in known for part in word.split(" + "))
+
+
+def test_every_other_name_leads_to_its_word_and_is_none_itself():
+    known = dir(mtl)
+    assert {other: meant(other, known) for other, _ in OTHERS} == dict(OTHERS)
+    assert not {other for other, _ in OTHERS} & set(known)
+    assert len(OTHERS) == len(dict(OTHERS))
+
+
+@pytest.mark.parametrize(
+    "typed, word",
+    [
+        ("nuclear_norm", "trace_norm"),
+        ("NuclearNorm", "trace_norm"),
+        ("nuclear", "trace_norm"),
+        ("nucler_norm", "trace_norm"),
+        ("lasso", "l1_norm"),
+        ("group_lasso", "l21_norm"),
+        ("elastic_net", "l1_norm(W) + ridge(W)"),
+        ("ElasticNet", "l1_norm(W) + ridge(W)"),
+        ("tikhonov", "ridge"),
+        ("l2", "ridge"),
+        ("l2_penalty", "ridge"),
+        ("frobenius", "frobenius_norm"),
+        ("l2_norm", "frobenius_norm"),
+        ("cross_entropy", "logistic_loss"),
+        ("CrossEntropyLoss", "logistic_loss"),
+        ("mse_loss", "squared_loss"),
+        ("svm", "hinge_loss"),
+        ("mae", "absolute_loss"),
+        ("low_rank", "trace_norm"),
+        # the ending left out, capitals, slips of the pen
+        ("huber", "huber_loss"),
+        ("l12", "l12_norm"),
+        ("fscore", "FScore"),
+        ("trace_nrm", "trace_norm"),
+        ("sqared_loss", "squared_loss"),
+        ("zebra", None),
+        ("__wrapped__", None),
+    ],
+)
+def test_what_is_meant(typed, word):
+    assert meant(typed, CALLABLE) == word
+
+
+def test_a_word_that_is_not_known_here_is_not_proposed():
+    assert meant("elastic_net", ["l1_norm"]) is None
+    assert nearest("nuclear_norm", ["tol", "solver"]) == "; known are tol, solver"
+
+
+@pytest.mark.parametrize(
+    "typed, word",
+    [
+        ("nuclear_norm", "trace_norm"),
+        ("trace_nrm", "trace_norm"),
+        ("minimise", "minimize"),
+        ("Variable", "Weights"),
+    ],
+)
+def test_python(typed, word):
+    with pytest.raises(AttributeError) as caught:
+        getattr(mtl, typed)
+    assert str(caught.value) == f"module 'mtldsl' has no attribute {typed!r}; did you mean {word!r}?"
+    # once: Python's own guess is not added to it
+    assert "".join(format_exception_only(caught.value)).count("mean") == 1
+
+
+def test_python_says_nothing_more_where_nothing_is_near():
+    for name in ("zebra", "_private", "__wrapped__"):
+        with pytest.raises(AttributeError, match=f"^module 'mtldsl' has no attribute '{name}'$"):
+            getattr(mtl, name)
+    assert not hasattr(mtl, "lasso")
+
+
+def test_text_problem_file_and_command_line(tmp_path, capsys):
+    tasks = mtl.datasets.make_low_rank(n_tasks=3, n_features=4)[0]
+    with pytest.raises(mtl.ModelError) as caught:
+        parse_objective("mse(W, tasks)", {"tasks": tasks, "W": mtl.Weights(tasks)})
+    assert str(caught.value).startswith("text:1:1: there is no word 'mse'; did you mean 'squared_loss'?")
+
+    path = tmp_path / "p.toml"
+    path.write_text('minimize = "squared_loss(W, tasks) + nuclear_norm(W)"\n[data]\ndataset = "low_rank"\n')
+    with pytest.raises(mtl.ModelError) as caught:
+        load_problem(path)
+    assert f"{path}:1:38: there is no word 'nuclear_norm'; did you mean 'trace_norm'?" in str(caught.value)
+
+    assert main(["words", "group_lasso"]) == 2
+    assert "there is no word 'group_lasso'; did you mean 'l21_norm'?" in capsys.readouterr().err
+
+
+def test_named_models_are_found_by_what_is_near():
+    for typed, name in (("nnmtl", "NN-MTL"), ("robust mtl", "Robust-MTL"), ("FETER", "FETR")):
+        with pytest.raises(mtl.ModelError) as caught:
+            mtl.model(typed, None)
+        assert str(caught.value) == f"there is no model {typed!r}; did you mean {name!r}?"
+    with pytest.raises(mtl.ModelError, match="known are STL, "):
+        mtl.model("zebra", None)

@@ -1,0 +1,235 @@
+"""Errors carry fields, and every face makes its own text of them: no face edits another's."""
+
+import ast
+import copy
+import pickle
+import re
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+
+import joblib
+import numpy as np
+import pytest
+
+import mtldsl as mtl
+from mtldsl import errors
+from mtldsl.errors import DataError, ModelError, MTLError, Place, SolverError, Spelled
+
+KINDS = [kind for kind in map(errors.__dict__.get, errors.__all__) if issubclass(kind, MTLError)]
+PLACE = Place("p.toml", 2, 5, "  2 | lam = 'a'\n    |       ^^^", ("parameters", "lam"))
+
+
+class TwoArguments(ModelError):
+    """As a package of somebody else may write one."""
+
+    def __init__(self, code, size):
+        super().__init__(f"code {code} of {size}", term="mine")
+        self.code = code
+
+
+class Silent(DataError):
+    def __init__(self):
+        """Does not call the constructor above it."""
+
+
+# ------------------------------------------------------------------------------------------------ the sentence
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_one_text_is_the_message(kind):
+    error = kind("W is not a matrix")
+    assert str(error) == "W is not a matrix" == error.what and error.args == ("W is not a matrix",)
+    assert (error.term, error.write_instead, error.argument, error.place) == ("", "", "", None)
+    assert repr(error) == f"{kind.__name__}('W is not a matrix')"
+
+
+@pytest.mark.parametrize(
+    "fields, said",
+    [
+        ({}, "wrong"),
+        ({"term": "l1_norm(W)"}, "l1_norm(W): wrong"),
+        ({"write_instead": "write ridge(W)"}, "wrong; write ridge(W)"),
+        ({"term": "l1_norm(W)", "write_instead": "write ridge(W)"}, "l1_norm(W): wrong; write ridge(W)"),
+        ({"place": PLACE}, "p.toml:2:5: wrong\n  2 | lam = 'a'\n    |       ^^^"),
+        ({"term": "t", "place": Place("words", 1, 1)}, "words:1:1: t: wrong"),
+    ],
+)
+def test_fields_are_put_into_one_sentence(fields, said):
+    assert str(ModelError("wrong", **fields)) == said
+
+
+def test_what_is_said_by_the_advice_alone_follows_the_term():
+    assert (
+        str(ModelError(term="solve(tol=-1)", write_instead="write a number > 0"))
+        == "solve(tol=-1): write a number > 0"
+    )
+    assert str(ModelError()) == "" and ModelError("a", 1).what == "('a', 1)"
+
+
+def test_a_place_brings_the_spelling_of_files():
+    made = "theta must be " + Spelled("KernelWeights(3)", '"KernelWeights" in [learned]') + ", or an array"
+    error = ModelError(made, term="mkl_norm(...)")
+    assert str(error) == "mkl_norm(...): theta must be KernelWeights(3), or an array"
+    assert str(error.at(PLACE)).startswith(
+        'p.toml:2:5: mkl_norm(...): theta must be "KernelWeights" in [learned], or an array\n'
+    )
+    assert (
+        str(Spelled("a", "b") + Spelled("c", "d")) == "ac"
+        and (Spelled("a", "b") + Spelled("c", "d")).file == "bd"
+    )
+
+
+def test_an_error_is_given_its_place_and_what_is_around_it_without_being_changed():
+    error = ModelError("wrong", term="inner", write_instead="write more", argument="labels")
+    placed = error.at(PLACE).within("outer")
+    assert type(placed) is ModelError and error.place is None and error.term == "inner"
+    assert placed.said() == "outer: inner: wrong; write more" and placed.argument == "labels"
+    assert placed.at(Place("other", 1, 1)).place == PLACE  # the innermost place is the one that helps
+    assert ModelError("wrong").within("outer").said() == "outer: wrong"
+    assert error.about("other").said() == "other: wrong; write more"
+    other = placed.as_kind(SolverError)
+    assert type(other) is SolverError and str(other) == str(placed)
+
+
+# ------------------------------------------------------------------------------------------------ other processes
+
+FULL = dict(term=Spelled("a", "b"), write_instead="write c", argument="labels", place=PLACE)
+SENT = [*(kind("wrong", **FULL) for kind in KINDS), TwoArguments(3, 4), Silent()]
+
+
+def same(one: MTLError, other: MTLError) -> bool:
+    return (
+        type(one) is type(other)
+        and one.args == other.args
+        and str(one) == str(other)
+        and vars(one) == vars(other)
+    )
+
+
+def fail(k: int):
+    raise SENT[k]
+
+
+@pytest.mark.parametrize("error", SENT, ids=lambda error: type(error).__name__)
+def test_copies_and_pickles_are_the_same_error(error):
+    error = copy.copy(error)
+    error.add_note("while solving")
+    for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
+        assert same(pickle.loads(pickle.dumps(error, protocol)), error)
+    assert same(copy.copy(error), error) and same(copy.deepcopy(error), error)
+    other = error.within("solve")
+    other.add_note("of the copy")
+    assert other.__notes__ == ["while solving", "of the copy"] and error.__notes__ == ["while solving"]
+
+
+def test_an_error_of_a_subclass_keeps_what_it_made():
+    found = pickle.loads(pickle.dumps(TwoArguments(3, 4)))
+    assert (
+        found.code == 3
+        and str(found) == "mine: code 3 of 4"
+        and str(found.within("solve")) == "solve: mine: code 3 of 4"
+    )
+    assert str(Silent()) == "" and str(Silent().at(PLACE)).startswith("p.toml:2:5: ")
+
+
+def test_an_error_comes_back_from_a_pool_of_processes_as_it_was():
+    k = len(SENT) - 2
+    with ProcessPoolExecutor(1) as pool, pytest.raises(TwoArguments) as caught:
+        pool.submit(fail, k).result()
+    assert str(caught.value) == "mine: code 3 of 4" and caught.value.code == 3
+    with pytest.raises(ModelError) as caught:
+        joblib.Parallel(n_jobs=2)(joblib.delayed(fail)(KINDS.index(ModelError)) for _ in range(2))
+    assert str(caught.value) == str(SENT[KINDS.index(ModelError)]) and caught.value.place == PLACE
+
+
+def test_every_kind_is_still_pythons_too():
+    assert issubclass(DataError, ValueError) and issubclass(SolverError, RuntimeError)
+    with pytest.raises(ImportError):
+        raise mtl.MissingExtraError("no torch")
+
+
+# ------------------------------------------------------------------------------------------------ faces
+
+
+@pytest.fixture
+def problem_file(tmp_path):
+    def load(text):
+        from mtldsl.problem_file import load_problem
+
+        path = tmp_path / "p.toml"
+        path.write_text(text)
+        with pytest.raises(MTLError) as caught:
+            load_problem(path)
+        return caught.value
+
+    return load
+
+
+DATA = '[data]\ndataset = "low_rank"\nn_tasks = 3\nn_features = 4\n'
+LOSS = 'minimize = "squared_loss(W, tasks) + '
+
+
+@pytest.mark.parametrize(
+    "text, key, fields",
+    [
+        (LOSS + 'matrix_normal(W, W, W)"\n' + DATA, (), {"term": "matrix_normal(W, W, W)"}),
+        (LOSS + 'ridge(W)"\n' + DATA + "n_samples = 0\n", ("data", "n_samples"), {"argument": "n_samples"}),
+        (LOSS + 'ridge(W)"\n' + DATA + "[solve]\nstarts = 3\n", ("solve", "starts"), {}),
+        (
+            LOSS
+            + 'ridge(W)"\nsubject_to = ["W >= 0", "D.trace() <= 1"]\n'
+            + DATA
+            + '[learned]\nD = "FeatureCovariance"\n',
+            ("subject_to", 1),
+            {"term": "D.trace() <= 1", "write_instead": "leave it out, or add the term"},
+        ),
+    ],
+)
+def test_a_problem_file_adds_the_place_and_leaves_the_fields(problem_file, text, key, fields):
+    error = problem_file(text)
+    assert {name: str(getattr(error, name)) for name in fields} == fields
+    assert error.place.key == key and error.place.name.endswith("p.toml")
+    assert str(error).startswith(f"{error.place}: {error.said('file')}\n")
+
+
+def test_one_error_on_two_faces(problem_file):
+    """What Python makes by a call, a file declares in a table."""
+    tasks = mtl.datasets.make_low_rank(n_tasks=3, n_features=4)[0]
+    W = mtl.Weights(tasks)
+    with pytest.raises(ModelError) as caught:
+        mtl.matrix_normal(W, W, W)
+    assert str(caught.value).endswith(
+        "Sigma1 must be a FeaturePrecision, or an array (4, 4) that fixes it; this is W"
+    )
+    said = str(problem_file(LOSS + 'matrix_normal(W, W, W)"\n' + DATA)).split("\n")[0]
+    assert said.endswith('that fixes it; this is W (in [learned]: Sigma1 = "FeaturePrecision")')
+
+    with pytest.raises(ModelError) as caught:
+        mtl.minimize(mtl.squared_loss(W, tasks), subject_to=[np.full((4, 3), 1e300) >= W])
+    assert str(caught.value).endswith("write smaller ones, or np.inf for no bound")
+    error = problem_file(LOSS + 'ridge(W)"\nsubject_to = ["W <= A"]\n' + DATA + "[arrays]\nA = [[1e300]]\n")
+    assert error.said("file").endswith("write smaller ones, or inf for no bound")
+
+
+def test_no_face_edits_the_text_of_another():
+    """Where an error is caught, it is placed or shown: nothing cuts str(error), or makes another error of it by a pattern."""
+    cut = re.compile(
+        r"str\((error|refusal|exception)\)\s*\.\s*(split|partition|replace|startswith|remove|strip)|re\.sub\([^)]*str\(error"
+    )
+    root, found = Path(mtl.__file__).parent, []
+    for path in root.rglob("*.py"):
+        text = path.read_text()
+        found += [f"{path.name}: {match[0]}" for match in cut.finditer(text)]
+        if "str(" not in text or "except " not in text:
+            continue
+        for handler in (node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.ExceptHandler)):
+            ours = ast.unparse(handler.type) if handler.type else ""
+            if not re.search(r"\b(MTL|Model|Data|Solver)Error\b", ours) or handler.name is None:
+                continue
+            said = f"str({handler.name})"
+            found += [
+                f"{path.name}:{node.lineno}"
+                for node in ast.walk(handler)
+                if isinstance(node, ast.Raise) and node.exc is not None and said in ast.unparse(node.exc)
+            ]
+    assert not found, found
