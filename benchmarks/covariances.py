@@ -29,11 +29,11 @@ from benchmarks.machine import RESULTS, fastest, stamp
 from benchmarks.papers.fetr_methods import BOX, fetr_problem
 from benchmarks.papers.fetr_weights import step_of
 from mtldsl import datasets
-from mtldsl.atoms.spectral_matrix import SpectralMatrix
+from mtldsl.atoms.calculus.spectral_matrix import SpectralMatrix
 from mtldsl.atoms.structures import MatrixNormal, Range
 from mtldsl.reference import structures
-from mtldsl.solvers.alternating import SOLVER
 from mtldsl.solvers.alternation import profile
+from mtldsl.solvers.alternation.alternating import SOLVER
 from mtldsl.solvers.alternation.linear_step import METHODS, solve_weights
 from mtldsl.solvers.alternation.quadratic_data import quadratic_data
 

@@ -18,7 +18,7 @@ import time
 import numpy as np
 
 import mtldsl as mtl
-from mtldsl import stops
+from mtldsl.system import stops
 
 
 def data(n, d, m, labels="real", seed=0):

@@ -28,7 +28,7 @@ import numpy as np
 from scipy.optimize import minimize
 
 import mtldsl as mtl
-from mtldsl.compile.mixture import Mixture
+from mtldsl.compile.terms.mixture import Mixture
 from mtldsl.proof.certificate import certify
 
 # --------------------------------------------------------------------------------------- all planes of a small task

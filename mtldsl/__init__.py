@@ -22,15 +22,15 @@ from mtldsl.errors import (
     ProofError,
     SolverError,
 )
-from mtldsl.language import vocabulary as _vocabulary
-from mtldsl.language.kernel_weights import p_norm
-from mtldsl.language.label_graph import EdgeWeights, NodeWeights
-from mtldsl.language.scalar import Parameter
-from mtldsl.language.task_similarity import TaskSimilarity
-from mtldsl.language.vocabulary import *  # noqa: F403  the words themselves
-from mtldsl.language.weights import Weights
+from mtldsl.language.expressions.scalar import Parameter
+from mtldsl.language.expressions.weights import Weights
+from mtldsl.language.unknowns.kernel_weights import p_norm
+from mtldsl.language.unknowns.label_graph import EdgeWeights, NodeWeights
+from mtldsl.language.unknowns.task_similarity import TaskSimilarity
+from mtldsl.language.words import vocabulary as _vocabulary
+from mtldsl.language.words.vocabulary import *  # noqa: F403  the words themselves
 from mtldsl.problem import Problem, minimize
-from mtldsl.solution import Solution
+from mtldsl.solution.solution import Solution
 from mtldsl.tasks import Tasks
 
 if TYPE_CHECKING:

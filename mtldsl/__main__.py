@@ -2,7 +2,7 @@
 
 import sys
 
-from mtldsl.cli import main
+from mtldsl.cli.command_line import main
 
 if __name__ == "__main__":
     sys.exit(main())

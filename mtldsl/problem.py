@@ -6,36 +6,36 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from mtldsl import stops
-from mtldsl.calibration import calibration
-from mtldsl.compile.centred import centred, moved
-from mtldsl.compile.choose import answers
-from mtldsl.compile.label_graph_term import LabelDual
 from mtldsl.compile.normal_form import NormalForm
+from mtldsl.compile.reductions.centred import centred, moved
 from mtldsl.compile.statement import Statement
-from mtldsl.drive import Outcome, as_typed, drive
+from mtldsl.compile.terms.label_graph import LabelDual
 from mtldsl.errors import ModelError
-from mtldsl.explanation import Explanation
-from mtldsl.language.constraint import Constraint
-from mtldsl.language.expression import Affine
-from mtldsl.language.learned import RangeConstraint
-from mtldsl.language.objective import Objective
-from mtldsl.language.replace import replace_tasks
-from mtldsl.language.scalar import Parameter, Scalar
-from mtldsl.learned_graph_in import certified_rows, learned_graph_in
-from mtldsl.learned_in import learned_in
-from mtldsl.limits import checked_limits
+from mtldsl.language.expressions.constraint import Constraint
+from mtldsl.language.expressions.expression import Affine
+from mtldsl.language.expressions.objective import Objective
+from mtldsl.language.expressions.scalar import Parameter, Scalar
+from mtldsl.language.unknowns.learned import RangeConstraint
+from mtldsl.language.words.replace import replace_tasks
 from mtldsl.proof.saved import SolutionCertificate
 from mtldsl.proof.stationarity import NO_GLOBAL
-from mtldsl.solution import Solution
+from mtldsl.solution.calibration import calibration
+from mtldsl.solution.label_graph_readout import certified_rows, learned_graph_in
+from mtldsl.solution.readouts import learned_in
+from mtldsl.solution.solution import Solution
+from mtldsl.solvers.drive import Outcome, as_typed, drive
+from mtldsl.solvers.explanation import Explanation
+from mtldsl.solvers.limits import checked_limits
+from mtldsl.solvers.registry import answers
 from mtldsl.solvers.solver import Point
-from mtldsl.starts import checked_starts, from_several_starts
+from mtldsl.solvers.starts import checked_starts, from_several_starts
+from mtldsl.solvers.warm_start import starting_point
+from mtldsl.system import stops
 from mtldsl.system.threads import has_fitting_blas_threads
 from mtldsl.tasks import Tasks, require_tasks
 from mtldsl.values.array import as_array
 from mtldsl.values.listing import as_list
 from mtldsl.values.number import quoted
-from mtldsl.warm_start import starting_point
 
 __all__ = ["Problem", "minimize"]
 
@@ -212,7 +212,7 @@ class Problem(Statement):
         optimised first. For a structured hinge with a kink at zero, such as that of the F-score, it is a bound: `.exact` is False and
         `.note` says which. ModelError, saying what is in the way, for models where no closed form is known.
         """
-        from mtldsl.critical import lambda_max
+        from mtldsl.analysis.lambda_max import lambda_max
 
         return lambda_max(self, parameter)
 
@@ -226,7 +226,7 @@ class Problem(Statement):
         ModelError where the model has no `EdgeWeights`, or a term on them that has no counterpart on fewer edges.
         Source: CGM, section 4; refitting is recommended by the spec (lower error in every experiment).
         """
-        from mtldsl.refit import refitted
+        from mtldsl.analysis.refit import refitted
 
         _require_solution(solution, "refit(solution)")
         solution = solution if solution is not None else self._fresh()
@@ -249,7 +249,7 @@ class Problem(Statement):
         Structured hinges of more than 40 samples have too many planes to state: then `.problem` is a relaxation until the
         model's own `solve()`, which adds planes until none is violated.
         """
-        from mtldsl.block_check import kept_at
+        from mtldsl.check.block_check import kept_at
         from mtldsl.reference.compile import to_cvxpy
 
         _require_solution(at, "to_cvxpy(at)")
@@ -265,11 +265,11 @@ class Problem(Statement):
         return to_cvxpy(kept_at(form, at)[0])
 
     def cross_check(self, solution: Solution | None = None, **options):
-        """Solve with the independent reference too and compare; see `mtldsl.cross_check.cross_check`.
+        """Solve with the independent reference too and compare; see `mtldsl.check.cross_check.cross_check`.
 
         A model that is not convex is compared block by block.
         """
-        from mtldsl.cross_check import cross_check
+        from mtldsl.check.cross_check import cross_check
 
         _require_solution(solution, "cross_check(solution)")
         return cross_check(self, solution if solution is not None else self._fresh(), **options)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from mtldsl.cross_check import Checkable, CrossCheck, cross_check
+from mtldsl.check.cross_check import Checkable, CrossCheck, cross_check
 from mtldsl.errors import CrossCheckError
-from mtldsl.solution import Solution
+from mtldsl.solution.solution import Solution
 
 __all__ = ["assert_agrees"]
 
@@ -14,7 +14,7 @@ def assert_agrees(
 ) -> CrossCheck:
     """Assert that the fast solver certifies its solution and that the cvxpy reference agrees with it.
 
-    `tol` and the options are those of `mtldsl.cross_check.cross_check`. Returns the check; raises
+    `tol` and the options are those of `mtldsl.check.cross_check.cross_check`. Returns the check; raises
     CrossCheckError, which is an AssertionError and carries the table, where the two disagree or the fast
     solution is not certified.
 

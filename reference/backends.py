@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 from cvxpy.reductions.solvers.conic_solvers.scs_conif import dims_to_solver_dict
 
-from mtldsl import stops
+from mtldsl.system import stops
 
 from .backend_process import ProcessDied, ask
 
@@ -31,7 +31,7 @@ _ends: WeakKeyDictionary = WeakKeyDictionary()
 def solve(problem: cp.Problem, *, solver: str, **options) -> None:
     """`problem.solve(solver=solver, ignore_dpp=True, **options)`, with the options of the backend.
 
-    It ends at the time limit of `mtldsl.stops` too: with the backend's point, or else with TimeIsUp. Raises cvxpy's SolverError where
+    It ends at the time limit of `mtldsl.system.stops` too: with the backend's point, or else with TimeIsUp. Raises cvxpy's SolverError where
     the backend fails, and where its process dies.
     """
     data, chain, inverse = problem.get_problem_data(solver, ignore_dpp=True, solver_opts=options)

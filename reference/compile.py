@@ -19,8 +19,8 @@ import cvxpy as cp
 import numpy as np
 import scipy.sparse as sp
 
-from mtldsl import stops
 from mtldsl.compile.normal_form import Blocks, LossTerm, NormalForm
+from mtldsl.system import stops
 
 from . import (  # noqa: F401  (they enter their formulas)
     column_groups,

@@ -185,7 +185,7 @@ class Planes:
         """After a solve, one subgradient a task: a `Mixture` of labellings (the true one has the weight that is left),
         or for a metric of rankings an array (n,), which contains the coefficient.
         """
-        from mtldsl.compile.mixture import Mixture
+        from mtldsl.compile.terms.mixture import Mixture
 
         multipliers, duals = self.multipliers(), []
         if multipliers is None:

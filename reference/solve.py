@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 import cvxpy as cp
 import numpy as np
 
-from mtldsl import stops
 from mtldsl.compile.normal_form import Blocks, NormalForm
 from mtldsl.errors import InfeasibleError, SolverError
+from mtldsl.system import stops
 
 from . import backends
 from .compile import TIGHT, CvxpyModel, to_cvxpy
@@ -128,7 +128,7 @@ def solve_reference(
     max_iter : its iterations (None: its own limit)
     model    : `to_cvxpy(form, split=True)`, where the caller has it already
 
-    Ends at the time limit of `mtldsl.stops` too, where a backend has a point by then; TimeIsUp where none has.
+    Ends at the time limit of `mtldsl.system.stops` too, where a backend has a point by then; TimeIsUp where none has.
 
     Raises InfeasibleError where a backend says that the constraints contradict each other (its word, not a
     proof); SolverError, with cvxpy's status in it, where every backend tried came back without a point.

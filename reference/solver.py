@@ -5,8 +5,8 @@ from __future__ import annotations
 from math import inf
 from typing import ClassVar
 
-from mtldsl import stops
 from mtldsl.compile.normal_form import NormalForm
+from mtldsl.system import stops
 
 from .backends import FOR_THE_PROOF
 from .compile import to_cvxpy

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from mtldsl.errors import ModelError
-from mtldsl.problem_file import load_problem
+from mtldsl.files.problem_file import load_problem
 
 ROOT = Path(__file__).parents[1]
 OPTIONS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
@@ -50,7 +50,7 @@ exec(compile(blocks(page, "python"), str(page), "exec"), vars(word))
 import doctest
 assert doctest.testmod(word).failed == 0
 sessions(page, vars(word))
-sys.exit(pytest.main(["tests/test_registry.py", "-k", "epsilon_insensitive", "-p", "no:cacheprovider"]))
+sys.exit(pytest.main(["tests/atoms/test_registry.py", "-k", "epsilon_insensitive", "-p", "no:cacheprovider"]))
 """
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr

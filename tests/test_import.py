@@ -52,7 +52,7 @@ def test_every_public_name_is_there_and_documented():
 def test_dir_shows_what_a_user_types_and_no_module_that_it_is_made_of():
     """In a process where everything was imported already: the modules are there, and are not shown."""
     code = (
-        "import mtldsl, mtldsl.cli, mtldsl.report, mtldsl.datasets; "
+        "import mtldsl, mtldsl.cli.command_line, mtldsl.report, mtldsl.datasets; "
         "print(mtldsl.errors.DataError is mtldsl.DataError, *dir(mtldsl))"
     )
     fits, *shown = fresh(code).stdout.split()

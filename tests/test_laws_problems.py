@@ -10,7 +10,7 @@ from scipy import sparse
 
 import mtldsl as mtl
 from mtldsl.atoms.function import REGISTRY, Loss
-from mtldsl.compile.mixture import Mixture
+from mtldsl.compile.terms.mixture import Mixture
 from mtldsl.proof.certificate import certify
 from mtldsl.reference.solve import solve_reference
 from tests.models import MODELS

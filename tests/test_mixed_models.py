@@ -2,7 +2,7 @@
 
 import pytest
 
-from mtldsl.compile.choose import candidates
+from mtldsl.solvers.registry import candidates
 from mtldsl.testing import assert_agrees
 from tests.models import MODELS
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import mtldsl as mtl
-from mtldsl.compile.choose import candidates
+from mtldsl.solvers.registry import candidates
 from tests.models import separate, shared
 
 MODELS = {}

@@ -9,7 +9,7 @@ import pytest
 import mtldsl as mtl
 from mtldsl.compile.normal_form import FunctionTerm
 from mtldsl.solvers.solver import Point
-from mtldsl.watcher import Watcher
+from mtldsl.solvers.watcher import Watcher
 from tests.models import MODELS, separate, shared
 
 
@@ -178,7 +178,7 @@ def test_warm_start_from_the_solution_is_certified_at_once(name):
 def test_explain_names_every_solver_with_a_reason():
     problem = MODELS["hinge_in_an_l1_ball_with_sum_zero_tasks"]()
     explanation = problem.explain()
-    from mtldsl.compile.choose import SOLVERS
+    from mtldsl.solvers.registry import SOLVERS
 
     assert {name for name, _, _ in explanation.verdicts()} == set(SOLVERS)
     assert sum(verdict == "chosen" for _, verdict, _ in explanation.verdicts()) == 1
@@ -280,7 +280,7 @@ def test_interrupted_before_the_first_point_zero_is_certified(monkeypatch):
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("mtldsl.solvers.admm.SOLVER.solve", interrupted)
+    monkeypatch.setattr("mtldsl.solvers.admm.admm.SOLVER.solve", interrupted)
     solution = problem.solve(solver="admm")
     assert solution.status == "interrupted" and not solution.W.any()
     assert solution.objective == pytest.approx(problem.form().value({"W": solution.W}))

@@ -20,7 +20,7 @@ from benchmarks.papers.cgm_paper import (
     PROTOTYPE_TABLE_2,
 )
 from benchmarks.papers.cgm_studies import NOISES, SIZES
-from mtldsl.datasets.label_graph import STAR
+from mtldsl.datasets.generators.label_graph import STAR
 
 __all__ = ["report"]
 

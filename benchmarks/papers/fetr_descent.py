@@ -16,7 +16,7 @@ import numpy as np
 import mtldsl as mtl
 from benchmarks.papers.fetr_methods import BOX, fetr_problem
 from mtldsl import datasets
-from mtldsl.atoms.spectral_matrix import SpectralMatrix
+from mtldsl.atoms.calculus.spectral_matrix import SpectralMatrix
 from mtldsl.solvers.alternation.accelerated import accelerate
 from mtldsl.solvers.alternation.blocks import alternate, flip_flop, in_turn
 from mtldsl.solvers.alternation.profile import minimize_profile

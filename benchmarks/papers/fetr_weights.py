@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.papers.fetr_methods import BOX
-from mtldsl.atoms.spectral_matrix import SpectralMatrix
+from mtldsl.atoms.calculus.spectral_matrix import SpectralMatrix
 from mtldsl.solvers.alternation.linear_step import METHODS, Penalty, solve_weights
 from mtldsl.solvers.alternation.quadratic_data import QuadraticData
 

@@ -35,7 +35,7 @@ class Atom:
 
     @classmethod
     def examples(cls) -> list[Atom]:
-        """Instances on which every law of tests/test_registry.py is run (matrices there are 5 x 4, vectors have 12 entries)."""
+        """Instances on which every law of tests/atoms/test_registry.py is run (matrices there are 5 x 4, vectors have 12 entries)."""
         return [cls()]
 
     @classmethod

@@ -5,23 +5,23 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
+from mtldsl.atoms.calculus.spectral_matrix import SpectralMatrix
 from mtldsl.atoms.losses import LabelGraphLoss, StructuredHinge
 from mtldsl.atoms.sets import AtLeast, ColumnsOnSimplex, EqualTo
 from mtldsl.atoms.sets.rank import allows_every_rank
-from mtldsl.atoms.spectral_matrix import SpectralMatrix
 from mtldsl.atoms.structures import Range
-from mtldsl.compile.label_graph_term import LabelGraphTerm
 from mtldsl.compile.normal_form import Block, Entry, FunctionTerm, LinearMap, LossTerm, NormalForm, picks
-from mtldsl.compile.radial_term import RadialTerm
-from mtldsl.compile.structure_term import StructureTerm
-from mtldsl.compile.structured_term import StructuredTerm
+from mtldsl.compile.terms.label_graph import LabelGraphTerm
+from mtldsl.compile.terms.radial import RadialTerm
+from mtldsl.compile.terms.structure import StructureTerm
+from mtldsl.compile.terms.structured import StructuredTerm
 from mtldsl.errors import ModelError
-from mtldsl.language.constraint import Constraint
-from mtldsl.language.expression import Affine
-from mtldsl.language.learned import LearnedUnknown, RangeConstraint, ranges_of
-from mtldsl.language.objective import Objective, Term
-from mtldsl.language.scalar import Parameter
-from mtldsl.language.weights import Weights
+from mtldsl.language.expressions.constraint import Constraint
+from mtldsl.language.expressions.expression import Affine
+from mtldsl.language.expressions.objective import Objective, Term
+from mtldsl.language.expressions.scalar import Parameter
+from mtldsl.language.expressions.weights import Weights
+from mtldsl.language.unknowns.learned import LearnedUnknown, RangeConstraint, ranges_of
 
 __all__ = [
     "check_model",

@@ -16,7 +16,7 @@ import numpy as np
 from scipy import sparse
 
 from mtldsl.atoms.function import Loss, MatrixFunction, Regularizer, Set
-from mtldsl.memory import require_memory
+from mtldsl.system.memory import require_memory
 
 if TYPE_CHECKING:
     from mtldsl.tasks import Tasks

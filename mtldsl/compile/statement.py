@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from mtldsl.compile.from_tree import check_model, learned_of, parameters_of, to_normal_form, weights_of
 from mtldsl.compile.normal_form import NormalForm
-from mtldsl.language.constraint import Constraint
-from mtldsl.language.learned import LearnedUnknown
-from mtldsl.language.objective import Objective, Term
-from mtldsl.language.scalar import Parameter
-from mtldsl.language.weights import Weights
+from mtldsl.language.expressions.constraint import Constraint
+from mtldsl.language.expressions.objective import Objective, Term
+from mtldsl.language.expressions.scalar import Parameter
+from mtldsl.language.expressions.weights import Weights
+from mtldsl.language.unknowns.learned import LearnedUnknown
 
 __all__ = ["Statement"]
 

@@ -9,14 +9,18 @@ Every function returns `Tasks`; the generators return (Tasks, W_true), `make_cal
 
 from functools import wraps
 
-from mtldsl.datasets.arff import read_arff
-from mtldsl.datasets.array_files import read_libsvm, read_mat, read_npz
-from mtldsl.datasets.csv_files import read_csv
-from mtldsl.datasets.digits import load_digits
+from mtldsl.datasets.formats.arff import read_arff
+from mtldsl.datasets.formats.array_files import read_libsvm, read_mat, read_npz
+from mtldsl.datasets.formats.csv_files import read_csv
+from mtldsl.datasets.generators.label_graph import LabelGraph, make_label_graph
+from mtldsl.datasets.generators.synthetic import make_calibrated, make_group_sparse, make_low_rank
+from mtldsl.datasets.generators.task_tree import TaskTree, estimate_similarity, hierarchy, make_task_tree
 from mtldsl.datasets.label_dependence import chow_liu_tree, co_occurrence, mutual_information
-from mtldsl.datasets.label_graph import LabelGraph, make_label_graph
-from mtldsl.datasets.landmine import load_landmine
-from mtldsl.datasets.papers import (
+from mtldsl.datasets.out_of_core.chunk import hash_columns
+from mtldsl.datasets.out_of_core.stored import store, stored
+from mtldsl.datasets.published.digits import load_digits
+from mtldsl.datasets.published.landmine import load_landmine
+from mtldsl.datasets.published.papers import (
     load_emotions,
     load_flags,
     load_multi_target,
@@ -25,10 +29,6 @@ from mtldsl.datasets.papers import (
     load_school,
     load_segmentation,
 )
-from mtldsl.datasets.parts_chunk import hash_columns
-from mtldsl.datasets.stored import store, stored
-from mtldsl.datasets.synthetic import make_calibrated, make_group_sparse, make_low_rank
-from mtldsl.datasets.task_tree import TaskTree, estimate_similarity, hierarchy, make_task_tree
 
 __all__ = [
     "LOADERS",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mtldsl.errors import DataError
-from mtldsl.memory import require_memory
+from mtldsl.system.memory import require_memory
 from mtldsl.tasks import Tasks, require_tasks
 
 if TYPE_CHECKING:

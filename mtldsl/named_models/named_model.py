@@ -10,14 +10,14 @@ from functools import cached_property
 from numbers import Integral, Real
 
 from mtldsl.errors import ModelError
-from mtldsl.language.file_words import CALLABLE
-from mtldsl.language.kinds import kind_of
-from mtldsl.language.label_graph import EdgeWeights, NodeWeights
-from mtldsl.language.parse import parse_constraint, parse_objective
-from mtldsl.language.scalar import Parameter
-from mtldsl.language.source import Source
-from mtldsl.language.vocabulary import UNKNOWNS
-from mtldsl.language.weights import Weights
+from mtldsl.language.expressions.scalar import Parameter
+from mtldsl.language.expressions.weights import Weights
+from mtldsl.language.text.file_words import CALLABLE
+from mtldsl.language.text.kinds import kind_of
+from mtldsl.language.text.parse import parse_constraint, parse_objective
+from mtldsl.language.text.source import Source
+from mtldsl.language.unknowns.label_graph import EdgeWeights, NodeWeights
+from mtldsl.language.words.vocabulary import UNKNOWNS
 from mtldsl.problem import Problem, minimize
 from mtldsl.tasks import Tasks
 

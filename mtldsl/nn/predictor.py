@@ -8,7 +8,7 @@ import numpy as np
 
 from mtldsl.errors import DataError, ModelError
 from mtldsl.nn.schema import Schema
-from mtldsl.scoring import r_squared
+from mtldsl.solution.scoring import r_squared
 from mtldsl.tasks import Tasks
 
 __all__ = ["Predictor"]

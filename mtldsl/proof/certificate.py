@@ -22,7 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mtldsl.compile.normal_form import Blocks, NormalForm
-from mtldsl.compile.structure_term import Structures, kept_value
+from mtldsl.compile.terms.structure import Structures, kept_value
 from mtldsl.proof.bound import Bound, dual_bound, guess, prove
 from mtldsl.proof.gap import objective_scale, relative_gap
 from mtldsl.proof.rounding import refute, rounding_of

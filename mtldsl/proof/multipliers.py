@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 
 from mtldsl.compile.normal_form import FunctionTerm, LossTerm, NormalForm, picks
-from mtldsl.compile.structured_term import StructuredTerm
+from mtldsl.compile.terms.structured import StructuredTerm
 from mtldsl.proof.residual import ROUNDING, is_rounding, largest_share, magnitudes, stationarity
 
 __all__ = ["make_stationary", "shift_to_zero_sum"]

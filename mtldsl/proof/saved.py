@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 from scipy import sparse
 
+from mtldsl.atoms.calculus.spectral_matrix import SpectralMatrix
 from mtldsl.atoms.function import REGISTRY
 from mtldsl.atoms.metrics import Metric
-from mtldsl.atoms.spectral_matrix import SpectralMatrix
-from mtldsl.compile.label_graph_term import LabelGraphTerm
 from mtldsl.compile.normal_form import Blocks, LinearMap, NormalForm
-from mtldsl.compile.structured_term import StructuredTerm
+from mtldsl.compile.terms.label_graph import LabelGraphTerm
+from mtldsl.compile.terms.structured import StructuredTerm
 from mtldsl.errors import ModelError
 from mtldsl.proof.certificate import Certificate
 from mtldsl.proof.checker.data_arrays import DataArrays

@@ -20,9 +20,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mtldsl.atoms.prox_of_sum import prox_of_sum, why_not
+from mtldsl.atoms.calculus.prox_of_sum import prox_of_sum, why_not
 from mtldsl.compile.normal_form import Blocks, NormalForm
-from mtldsl.compile.structure_term import (
+from mtldsl.compile.terms.structure import (
     Structures,
     StructureTerm,
     kept_form,

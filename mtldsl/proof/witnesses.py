@@ -8,7 +8,7 @@ from scipy.optimize import minimize, nnls
 from mtldsl.atoms.losses import CliqueHinge
 from mtldsl.atoms.metrics.expectation import flip_probabilities, law_of_tables
 from mtldsl.atoms.planes.label_polytope import project
-from mtldsl.compile.label_graph_term import LabelDual, LabelGraphTerm
+from mtldsl.compile.terms.label_graph import LabelDual, LabelGraphTerm
 
 __all__ = ["labellings_of", "law_of_flips"]
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from mtldsl.compile.normal_form import LossTerm, NormalForm
 from mtldsl.problem import Problem
-from mtldsl.solution import Solution
+from mtldsl.solution.solution import Solution
 
 __all__ = ["describe_calibration", "describe_smoothing", "describe_starts"]
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 import inspect
 from dataclasses import dataclass
 
-from mtldsl.language.file_words import typed_usage
-from mtldsl.language.kernel_weights import KernelWeights
-from mtldsl.language.label_graph import EdgeWeights, NodeWeights
-from mtldsl.language.vocabulary import SIMILARITIES, UNKNOWNS, p_norm
+from mtldsl.language.text.file_words import typed_usage
+from mtldsl.language.unknowns.kernel_weights import KernelWeights
+from mtldsl.language.unknowns.label_graph import EdgeWeights, NodeWeights
+from mtldsl.language.words.vocabulary import SIMILARITIES, UNKNOWNS, p_norm
 
 __all__ = ["HELPERS", "Helper", "groups_of_helpers", "helper"]
 

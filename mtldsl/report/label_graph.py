@@ -6,7 +6,7 @@ from itertools import combinations
 
 import numpy as np
 
-from mtldsl.solution import Solution
+from mtldsl.solution.solution import Solution
 from mtldsl.tasks import Tasks
 
 __all__ = ["describe_label_graph"]

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from mtldsl.errors import DataError, ModelError
-from mtldsl.learned_graph import LearnedGraph
 from mtldsl.report.clustered_order import clustered_order
+from mtldsl.solution.label_graph import LearnedGraph
 
 __all__ = ["graph_of", "label_order", "places_of", "positions_in", "strengths_of"]
 

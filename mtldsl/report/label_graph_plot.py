@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mtldsl.learned_graph import LearnedGraph
 from mtldsl.report.label_graph_places import graph_of, places_of, strengths_of
 from mtldsl.report.picture import short, trim
 from mtldsl.report.pyplot import pyplot
+from mtldsl.solution.label_graph import LearnedGraph
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

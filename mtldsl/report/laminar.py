@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from mtldsl.errors import DataError
-from mtldsl.learned_weights import LearnedWeights
+from mtldsl.solution.kernel_weights import LearnedWeights
 
 __all__ = ["Node", "nodes_of"]
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from mtldsl.language.kernel_weights import KernelWeights
-from mtldsl.language.learned import LearnedUnknown, RangeConstraint, ranges_of
-from mtldsl.learned import LearnedMatrix
+from mtldsl.language.unknowns.kernel_weights import KernelWeights
+from mtldsl.language.unknowns.learned import LearnedUnknown, RangeConstraint, ranges_of
 from mtldsl.problem import Problem
-from mtldsl.solution import Solution
+from mtldsl.solution.learned_matrix import LearnedMatrix
+from mtldsl.solution.solution import Solution
 
 __all__ = ["describe_learned", "describe_unknown", "strongest_correlations"]
 
@@ -81,7 +81,7 @@ def _arrays(matrix: LearnedMatrix) -> dict:
 def strongest_correlations(matrix: LearnedMatrix, count: int) -> list[dict]:
     """The `count` pairs of largest absolute correlation, strongest first; in memory linear in the side of the matrix.
 
-    >>> from mtldsl.atoms.spectral_matrix import SpectralMatrix
+    >>> from mtldsl.atoms.calculus.spectral_matrix import SpectralMatrix
     >>> S = SpectralMatrix.of(np.array([[2.0, 1.0, 0.0], [1.0, 2.0, 0.0], [0.0, 0.0, 1.0]]))
     >>> (found,) = strongest_correlations(LearnedMatrix("Sigma2", "tasks", "precision", ("a", "b", "c"), S), 5)
     >>> found["pair"], round(found["correlation"], 12)

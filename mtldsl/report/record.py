@@ -9,20 +9,20 @@ import numpy as np
 
 import mtldsl
 from mtldsl.atoms.metrics import Metric
-from mtldsl.comparison import CrossCheck
-from mtldsl.comparison_blocks import BlockCheck
+from mtldsl.check.comparison import CrossCheck
+from mtldsl.check.comparison_blocks import BlockCheck
 from mtldsl.compile.normal_form import NormalForm
 from mtldsl.errors import MTLError
-from mtldsl.language.kernel_weights import KernelWeights
+from mtldsl.files.problem_file import ProblemFile
+from mtldsl.language.unknowns.kernel_weights import KernelWeights
 from mtldsl.problem import Problem
-from mtldsl.problem_file import ProblemFile
 from mtldsl.report.calibrated import describe_calibration, describe_smoothing, describe_starts
 from mtldsl.report.label_graph import describe_label_graph
 from mtldsl.report.learned import describe_learned, describe_unknown
 from mtldsl.report.similarities import describe_similarities, describe_theta
 from mtldsl.report.unicode_math import to_unicode
-from mtldsl.scoring import r_squared, score_of
-from mtldsl.solution import Solution
+from mtldsl.solution.scoring import r_squared, score_of
+from mtldsl.solution.solution import Solution
 from mtldsl.tasks import Tasks
 
 __all__ = ["describe_explanation", "describe_file", "describe_run", "plain"]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from mtldsl.compile.structure_term import structure_terms
-from mtldsl.language.learned import matrix_latex
-from mtldsl.learned import correlation_of
-from mtldsl.learned_weights import LearnedWeights
+from mtldsl.compile.terms.structure import structure_terms
+from mtldsl.language.unknowns.learned import matrix_latex
 from mtldsl.problem import Problem
 from mtldsl.report.unicode_math import to_unicode
-from mtldsl.solution import Solution
+from mtldsl.solution.kernel_weights import LearnedWeights
+from mtldsl.solution.learned_matrix import correlation_of
+from mtldsl.solution.solution import Solution
 
 __all__ = ["NO_WEIGHT", "describe_similarities", "describe_theta"]
 

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mtldsl.errors import DataError
-from mtldsl.language.learned import matrix_latex
-from mtldsl.learned_weights import LearnedWeights
+from mtldsl.language.unknowns.learned import matrix_latex
 from mtldsl.report.laminar import Node, nodes_of
 from mtldsl.report.picture import ordinal, short, trim
 from mtldsl.report.pyplot import pyplot
+from mtldsl.solution.kernel_weights import LearnedWeights
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -62,7 +62,7 @@ def tree_plot(
     Examples
     --------
     >>> from scipy import sparse
-    >>> from mtldsl.learned_weights import LearnedWeights
+    >>> from mtldsl.solution.kernel_weights import LearnedWeights
     >>> groups = [[1, 1, 1], [1, 1, 0], [0, 0, 1]]
     >>> factors = tuple(sparse.csr_array(np.array([group], float).T) for group in groups)
     >>> theta = LearnedWeights("theta", np.array([0.5, 0.2, 0.1]), ("all", "north", "c"), ("a", "b", "c"), factors, ("",) * 3)

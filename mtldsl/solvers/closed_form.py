@@ -7,14 +7,14 @@ from scipy import linalg
 
 from mtldsl.atoms.regularizers import KroneckerRidge
 from mtldsl.compile.normal_form import Blocks, LossTerm, NormalForm
-from mtldsl.compile.structure_term import structure_terms
-from mtldsl.solvers.admm_dense import DenseUpdate
-from mtldsl.solvers.admm_matrix_free import ConjugateGradientUpdate
-from mtldsl.solvers.admm_split import Curvature, Split
-from mtldsl.solvers.admm_systems import Layout, couples_tasks
-from mtldsl.solvers.admm_x_update import TaskwiseUpdate
+from mtldsl.compile.terms.structure import structure_terms
 from mtldsl.solvers.alternation.quadratic_data import quadratic_data
 from mtldsl.solvers.alternation.weights_step import LinearStep, why_not_linear
+from mtldsl.solvers.linear_algebra.dense import DenseUpdate
+from mtldsl.solvers.linear_algebra.matrix_free import ConjugateGradientUpdate
+from mtldsl.solvers.linear_algebra.split import Curvature, Split
+from mtldsl.solvers.linear_algebra.systems import Layout, couples_tasks
+from mtldsl.solvers.linear_algebra.x_update import TaskwiseUpdate
 from mtldsl.solvers.solver import Point, Watch
 
 __all__ = ["SOLVER", "ClosedForm"]

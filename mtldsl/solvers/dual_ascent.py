@@ -5,9 +5,9 @@ from __future__ import annotations
 from mtldsl.atoms.losses import LabelGraphLoss, StructuredHinge
 from mtldsl.compile.normal_form import NormalForm
 from mtldsl.errors import SolverError
-from mtldsl.solvers.coordinates.sample_ascent import SampleAscent
 from mtldsl.solvers.labellings.labelling_ascent import LabellingAscent
 from mtldsl.solvers.planes.tasks_ascent import TasksAscent
+from mtldsl.solvers.samples.sample_ascent import SampleAscent
 from mtldsl.solvers.solver import Point, Watch
 
 __all__ = ["SOLVER", "DualAscent"]

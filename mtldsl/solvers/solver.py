@@ -11,7 +11,7 @@ import numpy as np
 
 from mtldsl.compile.majorization import MajorizationStep
 from mtldsl.compile.normal_form import Blocks, NormalForm
-from mtldsl.compile.structure_term import Structures
+from mtldsl.compile.terms.structure import Structures
 from mtldsl.errors import SolverError
 
 __all__ = ["Point", "Quiet", "Solver", "Stage", "Watch", "breakdowns"]

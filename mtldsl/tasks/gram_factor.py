@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mtldsl.errors import DataError
-from mtldsl.memory import available_memory, gib
+from mtldsl.system.memory import available_memory, gib
 
 __all__ = ["factor_gram"]
 

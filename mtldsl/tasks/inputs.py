@@ -6,7 +6,7 @@ import numpy as np
 from scipy import sparse
 
 from mtldsl.errors import DataError
-from mtldsl.memory import as_dense
+from mtldsl.system.memory import as_dense
 from mtldsl.tasks.entries import require_finite
 from mtldsl.tasks.sparse_input import as_csr
 from mtldsl.tasks.stacked import never_written, stack

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from mtldsl.archives import checked_csr, require_shapes
 from mtldsl.errors import DataError, ModelError
-from mtldsl.memory import require_memory
+from mtldsl.system.archives import checked_csr, require_shapes
+from mtldsl.system.memory import require_memory
 from mtldsl.tasks.inputs import as_design
 from mtldsl.tasks.kernels import INPUTS, FunctionKernel, GivenKernel, Kernel, NamedKernel
 from mtldsl.tasks.names import unlike

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mtldsl.errors import DataError
-from mtldsl.memory import require_memory
+from mtldsl.system.memory import require_memory
 from mtldsl.values.listing import as_list
 from mtldsl.values.names import distinct_names
 from mtldsl.values.number import is_missing, quoted

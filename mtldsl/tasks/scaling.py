@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from mtldsl.errors import DataError
-from mtldsl.memory import as_dense
+from mtldsl.system.memory import as_dense
 
 __all__ = ["Scaling"]
 

@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from mtldsl.errors import DataError
-from mtldsl.memory import require_memory
+from mtldsl.system.memory import require_memory
 from mtldsl.tasks.data import T, TaskData
 from mtldsl.tasks.derived import changed, label_table
 from mtldsl.tasks.stacked import csr_of, require_room

@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from mtldsl.errors import DataError
-from mtldsl.memory import require_memory
+from mtldsl.system.memory import require_memory
 
 __all__ = ["Widened", "csr_of", "is_mapped", "never_written", "require_room", "row_views", "stack"]
 

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from mtldsl.errors import DataError
-from mtldsl.memory import require_memory
+from mtldsl.system.memory import require_memory
 from mtldsl.tasks.about import describe, fingerprint, one_line
 from mtldsl.tasks.data import TaskData
 from mtldsl.tasks.derived import scaled_by, standardize, with_targets

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mtldsl.atoms.prox_of_sum import prox_of_sum, why_not
+from mtldsl.atoms.calculus.prox_of_sum import prox_of_sum, why_not
 from mtldsl.atoms.regularizers import (
     FrobeniusNorm,
     GraphLaplacian,

@@ -1,5 +1,5 @@
 """Regularizers against hand-computed values and independent formulas. The laws common to all atoms:
-tests/test_registry.py.
+tests/atoms/test_registry.py.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mtldsl.atoms.scalar_prox import smallest_minimum
+from mtldsl.atoms.calculus.scalar_prox import smallest_minimum
 
 # Tolerances without a word beside them: 1e-15 is a few units in the last place, of one formula; 1e-14 and 1e-13 are the
 # rounding of an objective, and of a root of a cubic.

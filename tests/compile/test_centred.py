@@ -5,7 +5,7 @@ import pytest
 
 import mtldsl as mtl
 from mtldsl.atoms.function import REGISTRY, Loss
-from mtldsl.compile.centred import centred, moved
+from mtldsl.compile.reductions.centred import centred, moved
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(40, 3))

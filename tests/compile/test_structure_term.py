@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import mtldsl as mtl
+from mtldsl.atoms.calculus.spectral_matrix import SpectralMatrix
 from mtldsl.atoms.regularizers import KroneckerRidge
-from mtldsl.atoms.spectral_matrix import SpectralMatrix
-from mtldsl.compile.structure_term import (
+from mtldsl.compile.terms.structure import (
     StructureTerm,
     kept_form,
     kept_value,

@@ -8,7 +8,7 @@ from scipy.optimize import linprog
 
 import mtldsl as mtl
 from mtldsl.atoms.metrics import AUC, ErrorRate, FScore, Metric, PrecisionAt, RecallAt, ROCArea
-from mtldsl.compile.mixture import Mixture, ProvenDual
+from mtldsl.compile.terms.mixture import Mixture, ProvenDual
 
 
 class Forbidding(Metric):

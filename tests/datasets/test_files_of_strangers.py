@@ -11,10 +11,10 @@ import scipy.io
 from scipy import sparse
 
 from mtldsl import datasets
-from mtldsl.archives import read_archive, read_array
-from mtldsl.datasets import mat_files
-from mtldsl.datasets.mat_files import mat_variables
+from mtldsl.datasets.formats import mat_files
+from mtldsl.datasets.formats.mat_files import mat_variables
 from mtldsl.errors import DataError
+from mtldsl.system.archives import read_archive, read_array
 
 # ------------------------------------------------------------------------------------------------- .npz, .npy
 
@@ -60,7 +60,7 @@ def test_a_bomb_is_refused_before_it_is_unpacked(tmp_path, monkeypatch):
         tmp_path / "a.npz", X=npy((2_000_000,), data=bytes(16_000_000)), Y=npy((1,), data=bytes(8))
     )
     assert path.stat().st_size < 50_000
-    monkeypatch.setattr("mtldsl.archives.available_memory", lambda: 1e6)
+    monkeypatch.setattr("mtldsl.system.archives.available_memory", lambda: 1e6)
     with pytest.raises(DataError, match=r"its arrays have 0.016 GB, and 0.001 GB of memory are there"):
         read_archive(path)
     assert read_archive(path, names=["Y"])["Y"].tolist() == [0.0]  # what is not asked for is not unpacked

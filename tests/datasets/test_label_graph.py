@@ -44,7 +44,7 @@ def test_the_papers_sizes():
 @pytest.mark.parametrize(
     ("K", "edges"),
     [
-        (5, datasets.label_graph.STAR),
+        (5, datasets.generators.label_graph.STAR),
         (4, []),
         (6, [(0, 1), (2, 1), (0, 2), (4, 5)]),  # a triangle, an edge, a label apart
         (5, [(i, j) for i in range(5) for j in range(i)]),
@@ -116,7 +116,7 @@ def test_edges_in_any_order():
     turned = datasets.make_label_graph(
         edges=[(1, 0), [2, 0], (0, 3), (np.int64(4), 0)], **SMALL, random_state=0
     )
-    assert turned.edges == datasets.label_graph.STAR
+    assert turned.edges == datasets.generators.label_graph.STAR
     assert networkx.is_isomorphic(turned.graph, datasets.make_label_graph(**SMALL, random_state=0).graph)
 
 

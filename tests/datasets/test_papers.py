@@ -9,7 +9,7 @@ from scipy.io import loadmat
 from scipy.io.arff import loadarff
 
 from mtldsl import DataError, datasets
-from mtldsl.datasets.papers import data_folder
+from mtldsl.datasets.published.papers import data_folder
 
 try:
     FOLDER = data_folder()

@@ -10,11 +10,13 @@ from scipy import sparse
 
 import mtldsl as mtl
 from mtldsl import DataError, Tasks
-from mtldsl.datasets import hash_columns, store, stored, stored_placing, stored_spool
-from mtldsl.problem_file import load_problem
+from mtldsl.datasets import hash_columns, store, stored
+from mtldsl.datasets.out_of_core import placing as stored_placing
+from mtldsl.datasets.out_of_core import spool as stored_spool
+from mtldsl.files.problem_file import load_problem
 
 #: the module; in the package, the function of this name is before it
-STORED = sys.modules["mtldsl.datasets.stored"]
+STORED = sys.modules["mtldsl.datasets.out_of_core.stored"]
 
 
 def table(n=200, d=12, m=6, seed=0, density=0.3):

@@ -14,10 +14,10 @@ from pathlib import Path
 import numpy as np
 
 import mtldsl as mtl
-from mtldsl.atomic_files import atomic_file, remove_leftovers
 from mtldsl.errors import DataError
-from mtldsl.file_lock import sole_use
-from mtldsl.solvers.coordinates.checkpoint import Checkpoint
+from mtldsl.solvers.samples.checkpoint import Checkpoint
+from mtldsl.system.atomic_files import atomic_file, remove_leftovers
+from mtldsl.system.file_lock import sole_use
 
 
 def killed(work, wait: float, at_work: Path) -> bool:

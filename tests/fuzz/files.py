@@ -31,7 +31,7 @@ PATIENCE, SOLVE_SECONDS = 60, 0.3
 
 def judge(seed: int, folder: Path) -> tuple[str, str]:
     """(what is wrong, or nothing; how it ended) of one file in a folder that holds the data."""
-    from mtldsl.cli import main as command
+    from mtldsl.cli.command_line import main as command
 
     path = folder / "inside" / "p.toml"
     path.write_bytes(mutant(seed))

@@ -5,11 +5,11 @@ from traceback import format_exception_only
 import pytest
 
 import mtldsl as mtl
-from mtldsl.cli import main
+from mtldsl.cli.command_line import main
+from mtldsl.files.problem_file import load_problem
 from mtldsl.language.did_you_mean import SYNONYMS, meant, nearest
-from mtldsl.language.file_words import CALLABLE
-from mtldsl.language.parse import parse_objective
-from mtldsl.problem_file import load_problem
+from mtldsl.language.text.file_words import CALLABLE
+from mtldsl.language.text.parse import parse_objective
 
 OTHERS = [(other, word) for word, others in SYNONYMS.items() for other in others.split(", ")]
 

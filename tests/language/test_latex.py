@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import mtldsl as mtl
-from mtldsl.language.latex import number_latex
+from mtldsl.language.expressions.latex import number_latex
 
 mathtext = pytest.importorskip("matplotlib.mathtext")
 
@@ -71,10 +71,10 @@ def set_in_type(latex):
 
 
 @pytest.mark.parametrize(
-    "word", [w for w in mtl.language.vocabulary.WORDS if w not in mtl.language.vocabulary.METRICS]
+    "word", [w for w in mtl.language.words.vocabulary.WORDS if w not in mtl.language.words.vocabulary.METRICS]
 )
 def test_every_word_of_every_argument_can_be_set(word):
-    build = mtl.language.vocabulary.WORDS[word]
+    build = mtl.language.words.vocabulary.WORDS[word]
     if getattr(build.atom, "labels", None) == "indicators":  # of the weights of a graph alone
         tasks = TASKS["sign"]
         U, V = mtl.NodeWeights(tasks, "my_U"), mtl.EdgeWeights(tasks, name="V_1")
@@ -93,7 +93,7 @@ def test_every_word_of_every_argument_can_be_set(word):
 
 @pytest.mark.parametrize(
     "metric",
-    [kind for word in mtl.language.vocabulary.METRICS.values() for kind in word.examples()],
+    [kind for word in mtl.language.words.vocabulary.METRICS.values() for kind in word.examples()],
     ids=repr,
 )
 def test_every_metric_inside_a_model_can_be_set(metric):

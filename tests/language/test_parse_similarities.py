@@ -5,8 +5,8 @@ import pytest
 
 import mtldsl as mtl
 from mtldsl.errors import DataError, ModelError
-from mtldsl.language.parse import parse_constraint, parse_objective
-from mtldsl.language.vocabulary import SIMILARITIES, WORDS
+from mtldsl.language.text.parse import parse_constraint, parse_objective
+from mtldsl.language.words.vocabulary import SIMILARITIES, WORDS
 
 rng = np.random.default_rng(0)
 TASKS = mtl.Tasks.grouped(

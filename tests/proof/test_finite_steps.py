@@ -5,7 +5,7 @@ import numpy as np
 import mtldsl as mtl
 from mtldsl.proof.finite_steps import finite_steps
 from mtldsl.solvers.solver import Point
-from mtldsl.watcher import Watcher
+from mtldsl.solvers.watcher import Watcher
 
 
 def above_the_cap():

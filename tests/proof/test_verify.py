@@ -11,9 +11,9 @@ from scipy import sparse
 
 import mtldsl as mtl
 from mtldsl import datasets
-from mtldsl.cli import main
+from mtldsl.cli.command_line import main
 from mtldsl.errors import DataError, ModelError
-from mtldsl.problem_file import load_problem
+from mtldsl.files.problem_file import load_problem
 from mtldsl.proof.checker.proof_file import read_proof, write_proof
 from tests import models
 from tests.models import MODELS

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 import mtldsl as mtl
-from mtldsl import stops
 from mtldsl.errors import SolverError
 from mtldsl.reference import backend_process, backends
 from mtldsl.reference.solve import solve_reference
+from mtldsl.system import stops
 from tests.models import shared
-from tests.test_stops import BEGIN, SECONDS, SIGNALS, Child
+from tests.system.test_stops import BEGIN, SECONDS, SIGNALS, Child
 
 ACCURATE = {
     "CLARABEL": {"tol_gap_abs": 1e-10, "tol_gap_rel": 1e-10},

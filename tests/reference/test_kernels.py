@@ -13,13 +13,13 @@ import pytest
 
 import mtldsl as mtl
 from mtldsl.atoms.structures import Ball, MKLNorm
-from mtldsl.learned_weights import LearnedWeights
 from mtldsl.proof.certificate import certify
 from mtldsl.reference.compile import to_cvxpy
 from mtldsl.reference.kernel_parts import violation
 from mtldsl.reference.kernels import Statement, eliminated, kept, least
 from mtldsl.reference.registry import FORMULAS
 from mtldsl.reference.solve import solve_reference
+from mtldsl.solution.kernel_weights import LearnedWeights
 
 FIXTURES = Path(__file__).parents[3] / "shared" / "fixtures"
 LOSSES = {"hinge": mtl.hinge_loss, "logistic": mtl.logistic_loss}
@@ -362,9 +362,9 @@ def test_split_and_plain_statements_have_one_optimum():
 
 
 def test_more_parts_than_a_backend_manages_are_refused(monkeypatch):
-    import mtldsl.block_check
+    import mtldsl.check.block_check
 
-    monkeypatch.setattr(mtldsl.block_check, "MAX_OWN_VARIABLES", 8)
+    monkeypatch.setattr(mtldsl.check.block_check, "MAX_OWN_VARIABLES", 8)
     tasks = mtl.Tasks.shared(np.eye(3), np.array([[1.0, -1.0], [-1.0, 1.0], [1.0, 1.0]]))
     W = mtl.Weights(tasks)
     problem = mtl.minimize(mtl.hinge_loss(W, tasks) + mtl.mkl_norm(W, [mtl.union(), mtl.identity()], p=2))

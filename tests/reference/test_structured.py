@@ -18,7 +18,7 @@ import mtldsl.reference.planes as planes_module
 import mtldsl.reference.structured as structured_module
 from mtldsl.atoms.losses import StructuredHinge
 from mtldsl.atoms.metrics import AUC, ErrorRate, FScore, Metric, PrecisionAt, RecallAt, ROCArea
-from mtldsl.compile.mixture import Mixture
+from mtldsl.compile.terms.mixture import Mixture
 from mtldsl.errors import ModelError
 from mtldsl.reference.compile import MOST_ROUNDS, to_cvxpy, workload
 from mtldsl.reference.metrics import pairs_in_order

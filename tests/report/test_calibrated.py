@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import mtldsl as mtl
-from mtldsl.cli import main
-from mtldsl.problem_file import load_problem
+from mtldsl.cli.command_line import main
+from mtldsl.files.problem_file import load_problem
 from mtldsl.report.record import describe_run, plain
 from mtldsl.report.text import run_report, to_html, to_text, verdict
 

@@ -12,7 +12,7 @@ from matplotlib.colors import to_rgb
 import mtldsl as mtl
 from mtldsl.errors import DataError, ModelError
 from mtldsl.inference import Cliques
-from mtldsl.learned_graph import LearnedGraph
+from mtldsl.solution.label_graph import LearnedGraph
 
 
 @pytest.fixture

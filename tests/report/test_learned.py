@@ -7,15 +7,15 @@ import numpy as np
 import pytest
 
 import mtldsl as mtl
-from mtldsl.atoms.spectral_matrix import SpectralMatrix
-from mtldsl.cli import main
-from mtldsl.learned import LearnedMatrix
+from mtldsl.atoms.calculus.spectral_matrix import SpectralMatrix
+from mtldsl.cli.command_line import main
+from mtldsl.files.problem_file import load_problem
 from mtldsl.problem import Problem
-from mtldsl.problem_file import load_problem
 from mtldsl.report import learned as described
 from mtldsl.report.learned import describe_learned, strongest_correlations
 from mtldsl.report.record import describe_file, describe_run, plain
 from mtldsl.report.text import run_report, to_html, to_text, verdict
+from mtldsl.solution.learned_matrix import LearnedMatrix
 
 FETR = """
 title = "Houses"

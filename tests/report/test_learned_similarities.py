@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import mtldsl as mtl
-from mtldsl.problem_file import ProblemFile
+from mtldsl.files.problem_file import ProblemFile
 from mtldsl.report.record import describe_file, describe_run, plain
 from mtldsl.report.similarities import MAX_TABLE
 from mtldsl.report.similarities_text import BAR, _bar

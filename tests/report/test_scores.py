@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from sklearn.metrics import f1_score, roc_auc_score
 
-from mtldsl.cli import main
-from mtldsl.problem_file import load_problem
+from mtldsl.cli.command_line import main
+from mtldsl.files.problem_file import load_problem
 from mtldsl.report.record import describe_run
 from mtldsl.report.text import run_report, to_text
 

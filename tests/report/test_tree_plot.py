@@ -9,9 +9,9 @@ from scipy import sparse
 
 import mtldsl as mtl
 from mtldsl.errors import DataError, MissingExtraError
-from mtldsl.learned_weights import LearnedWeights
 from mtldsl.report.heatmap import heatmap, tree_plot
 from mtldsl.report.laminar import nodes_of
+from mtldsl.solution.kernel_weights import LearnedWeights
 
 
 @pytest.fixture

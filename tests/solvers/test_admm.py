@@ -11,17 +11,17 @@ import pytest
 import mtldsl as mtl
 from mtldsl.atoms.function import Loss
 from mtldsl.atoms.sets import AtLeast, FrobeniusBall
-from mtldsl.solvers.admm import SOLVER
-from mtldsl.solvers.admm_curvature import Part, find_curvatures
-from mtldsl.solvers.admm_dense import DenseUpdate
-from mtldsl.solvers.admm_inverses import inverses
-from mtldsl.solvers.admm_kernel import KernelUpdate
-from mtldsl.solvers.admm_matrix_free import ConjugateGradientUpdate
-from mtldsl.solvers.admm_points import dykstra
-from mtldsl.solvers.admm_split import Split
-from mtldsl.solvers.admm_systems import Layout, mixes_tasks
-from mtldsl.solvers.admm_x_update import TaskwiseUpdate, choose_x_update
-from mtldsl.solvers.anderson import Anderson
+from mtldsl.solvers.admm.admm import SOLVER
+from mtldsl.solvers.admm.points import dykstra
+from mtldsl.solvers.linear_algebra.anderson import Anderson
+from mtldsl.solvers.linear_algebra.curvature import Part, find_curvatures
+from mtldsl.solvers.linear_algebra.dense import DenseUpdate
+from mtldsl.solvers.linear_algebra.inverses import inverses
+from mtldsl.solvers.linear_algebra.kernel import KernelUpdate
+from mtldsl.solvers.linear_algebra.matrix_free import ConjugateGradientUpdate
+from mtldsl.solvers.linear_algebra.split import Split
+from mtldsl.solvers.linear_algebra.systems import Layout, mixes_tasks
+from mtldsl.solvers.linear_algebra.x_update import TaskwiseUpdate, choose_x_update
 from tests.models import separate, shared
 
 D, M = 6, 4
@@ -179,7 +179,7 @@ def test_curvature_of_rows_and_columns(term):
     """Derivatives found entry by entry give the same products as one difference along the direction."""
     tasks = separate(4)
     W, made = mtl.Weights(tasks), term(mtl.Weights(tasks))
-    if isinstance(made, mtl.language.constraint.Constraint):
+    if isinstance(made, mtl.language.expressions.constraint.Constraint):
         problem = mtl.minimize(mtl.squared_loss(made.argument, tasks), subject_to=[made])
     else:
         problem = mtl.minimize(mtl.squared_loss(W, tasks) + term(W))

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import mtldsl as mtl
-from mtldsl.atoms.spectral_matrix import SpectralMatrix
+from mtldsl.atoms.calculus.spectral_matrix import SpectralMatrix
 from mtldsl.atoms.structures import MatrixNormal
-from mtldsl.compile.structure_term import learned_matrices
+from mtldsl.compile.terms.structure import learned_matrices
 from mtldsl.errors import SolverError
 from mtldsl.solvers.alternation.blocks import assert_descent, flip_flop, in_turn, starting_matrices
 from mtldsl.solvers.alternation.linear_step import METHODS, Penalty, fitting_method, solve_weights, why_not

@@ -8,10 +8,10 @@ import pytest
 import mtldsl as mtl
 from mtldsl.atoms.regularizers.norm import shrinkage
 from mtldsl.errors import ModelError, SolverError
-from mtldsl.solvers.admm_penalty import Balance
-from mtldsl.solvers.admm_phases import NewtonPhase
+from mtldsl.solvers.admm.penalty import Balance
+from mtldsl.solvers.admm.phases import NewtonPhase
 from mtldsl.solvers.solver import Point, breakdowns
-from mtldsl.watcher import Watcher
+from mtldsl.solvers.watcher import Watcher
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,7 @@ def _problem():
 
 
 def test_a_solver_that_overflows_leaves_the_model_to_the_next(monkeypatch):
-    from mtldsl.solvers import admm
+    from mtldsl.solvers.admm import admm
 
     def diverges(self, form, *, watch, **_):
         return np.full(3, 1e200) @ np.full(3, 1e200)

@@ -8,7 +8,7 @@ import pytest
 
 import mtldsl as mtl
 from mtldsl.errors import SolverError
-from mtldsl.solvers.coordinates.checkpoint import Checkpoint
+from mtldsl.solvers.samples.checkpoint import Checkpoint
 from tests.faults.disk import largest_file
 from tests.models import separate, shared
 
@@ -32,7 +32,7 @@ def test_what_is_written_is_read(tmp_path):
 
 def test_it_is_written_every_so_often(tmp_path, monkeypatch):
     now = [100.0]
-    monkeypatch.setattr("mtldsl.solvers.coordinates.checkpoint.time.perf_counter", lambda: now[0])
+    monkeypatch.setattr("mtldsl.solvers.samples.checkpoint.time.perf_counter", lambda: now[0])
     file = Checkpoint(tmp_path / "run", {}, every=30.0)
     assert not file.write({"u": np.zeros(1)})
     now[0] = 131.0
@@ -48,7 +48,7 @@ def test_a_run_killed_while_it_writes_leaves_the_file_as_it_was(tmp_path, monkey
         path.write(b"PK half a file")
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("mtldsl.solvers.coordinates.checkpoint.np.savez", killed)
+    monkeypatch.setattr("mtldsl.solvers.samples.checkpoint.np.savez", killed)
     with pytest.raises(KeyboardInterrupt):
         file.write({"u": np.zeros(1)}, now=True)
     assert file.read()["u"][0] == 1.0
@@ -100,7 +100,7 @@ def test_passes_that_were_saved(tmp_path):
 
 
 def test_an_interruption_leaves_the_state_behind(tmp_path, monkeypatch):
-    from mtldsl.solvers.coordinates.ascent import Ascent
+    from mtldsl.solvers.samples.ascent import Ascent
 
     before, passes = Ascent.sweep, []
 
@@ -230,7 +230,7 @@ def test_a_file_that_cannot_be_written_is_said_once_and_the_solve_goes_on(tmp_pa
     path = tmp_path / "run.npz"
     solve(problem_of(), path, max_iter=2)
     old = path.read_bytes()
-    monkeypatch.setattr("mtldsl.solvers.coordinates.checkpoint.time.perf_counter", count(step=60.0).__next__)
+    monkeypatch.setattr("mtldsl.solvers.samples.checkpoint.time.perf_counter", count(step=60.0).__next__)
     with largest_file(500), pytest.warns(UserWarning) as said:
         solution = solve(problem_of(), path, tol=1e-7)
     assert solution.status == "optimal" and solution.objective == pytest.approx(scratch.objective, rel=2e-7)

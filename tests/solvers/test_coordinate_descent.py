@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 import mtldsl as mtl
-from mtldsl.solvers import tasks_apart
-from mtldsl.solvers.coordinate_descent import SOLVER
-from mtldsl.solvers.row_designs import SeparateRows, SharedRows, make_design
-from mtldsl.solvers.row_penalty import RowPenalty
-from mtldsl.solvers.row_states import GramState, ResidualState, SeparateResidualState
+from mtldsl.solvers.rows import tasks_apart
+from mtldsl.solvers.rows.coordinate_descent import SOLVER
+from mtldsl.solvers.rows.designs import SeparateRows, SharedRows, make_design
+from mtldsl.solvers.rows.penalty import RowPenalty
+from mtldsl.solvers.rows.states import GramState, ResidualState, SeparateResidualState
 
 CD = "coordinate_descent"
 

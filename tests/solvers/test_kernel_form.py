@@ -9,9 +9,9 @@ import mtldsl as mtl
 from mtldsl.atoms.function import SeparableLoss
 from mtldsl.atoms.structures import SpectralMatrix
 from mtldsl.errors import ModelError
-from mtldsl.solvers.coordinates.kernel_form import KernelForm, kernel_form
-from mtldsl.solvers.coordinates.nodes import Nodes
-from mtldsl.solvers.coordinates.samples import Samples
+from mtldsl.solvers.samples.kernel_form import KernelForm, kernel_form
+from mtldsl.solvers.samples.nodes import Nodes
+from mtldsl.solvers.samples.samples import Samples
 from tests.models import D, M, separate, shared
 from tests.registry_cases import LOSSES
 

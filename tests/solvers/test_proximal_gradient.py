@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 import mtldsl as mtl
-from mtldsl.solvers import proximal_newton
-from mtldsl.solvers.proximal_gradient import SOLVER
-from mtldsl.solvers.proximal_part import ProximalPart, partition
-from mtldsl.solvers.quadratic_splitting import QuadraticSplitting
-from mtldsl.solvers.smooth_part import SmoothPart
+from mtldsl.solvers.proximal import newton as proximal_newton
+from mtldsl.solvers.proximal.part import ProximalPart, partition
+from mtldsl.solvers.proximal.proximal_gradient import SOLVER
+from mtldsl.solvers.proximal.quadratic_splitting import QuadraticSplitting
+from mtldsl.solvers.proximal.smooth_part import SmoothPart
 from tests.models import separate, shared
 
 rng = np.random.default_rng(0)

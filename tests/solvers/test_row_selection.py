@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import mtldsl as mtl
-from mtldsl.solvers import row_selection
+from mtldsl.solvers.rows import selection as row_selection
 from tests.models import separate, shared
 
 PG = "proximal_gradient"

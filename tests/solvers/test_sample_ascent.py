@@ -6,11 +6,11 @@ from scipy import sparse
 
 import mtldsl as mtl
 from mtldsl.errors import SolverError
-from mtldsl.solvers.coordinates import ascent as ascent_module
-from mtldsl.solvers.coordinates import face as face_module
-from mtldsl.solvers.coordinates.ascent import Ascent
-from mtldsl.solvers.coordinates.face import Face
-from mtldsl.solvers.coordinates.kernel_form import kernel_form
+from mtldsl.solvers.samples import ascent as ascent_module
+from mtldsl.solvers.samples import face as face_module
+from mtldsl.solvers.samples.ascent import Ascent
+from mtldsl.solvers.samples.face import Face
+from mtldsl.solvers.samples.kernel_form import kernel_form
 from tests.models import D, separate, shared
 
 BOTH = [mtl.union(), mtl.individual()]

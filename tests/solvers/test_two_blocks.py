@@ -210,7 +210,7 @@ def test_hinge_loss_with_planes_first(norm, intercept):
 
 
 def test_where_planes_do_not_end_the_prox_takes_over(monkeypatch):
-    monkeypatch.setattr("mtldsl.solvers.admm.HINGE_ROUNDS", 3)
+    monkeypatch.setattr("mtldsl.solvers.admm.admm.HINGE_ROUNDS", 3)
     tasks = shared(7, n=40, labels="sign")
     W = mtl.Weights(tasks)
     problem = mtl.minimize(0.3 * mtl.hinge_loss(W, tasks) + mtl.trace_norm(W))

@@ -8,7 +8,7 @@ import pytest
 import mtldsl as mtl
 from mtldsl.errors import SolverError
 from mtldsl.solvers.solver import Point
-from mtldsl.warm_start import starting_point
+from mtldsl.solvers.warm_start import starting_point
 from tests.models import shared
 
 

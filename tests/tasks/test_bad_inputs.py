@@ -435,7 +435,7 @@ def test_every_matrix_of_scipy_is_read_as_it_would_add_up():
 def test_the_words_with_numbers_refuse_all_else():
     """Every parameter of every word."""
     wrong = []
-    for word in mtl.language.vocabulary.WORDS:
+    for word in mtl.language.words.vocabulary.WORDS:
         function = getattr(mtl, word)
         names = list(inspect.signature(function).parameters)
         if names[:1] != ["W"] or word == "mkl_norm":

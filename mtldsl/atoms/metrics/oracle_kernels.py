@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mtldsl.compiled import compiled
+from mtldsl.system.compiled import compiled
 
 __all__ = ["best_of_auc", "best_of_fscore", "flippable", "flips", "overlapping", "pairs_in_wrong_order"]
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mtldsl.compiled import compiled
+from mtldsl.system.compiled import compiled
 
 __all__ = ["solve_on_simplex"]
 

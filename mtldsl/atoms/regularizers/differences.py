@@ -11,7 +11,7 @@ import numpy as np
 from mtldsl.atoms.function import Regularizer, register
 from mtldsl.atoms.regularizers.norm import ROUNDING, in_parentheses
 from mtldsl.errors import ModelError
-from mtldsl.memory import require_memory
+from mtldsl.system.memory import require_memory
 from mtldsl.values.listing import shape_of
 from mtldsl.values.sparse_matrix import read_dense
 

@@ -9,11 +9,11 @@ from typing import ClassVar
 import numpy as np
 from scipy import sparse
 
+from mtldsl.atoms.calculus.spectral_matrix import SpectralMatrix, between, kronecker_apply
 from mtldsl.atoms.function import Regularizer, register
 from mtldsl.atoms.regularizers.norm import in_parentheses
-from mtldsl.atoms.spectral_matrix import SpectralMatrix, between, kronecker_apply
 from mtldsl.errors import ModelError
-from mtldsl.memory import require_memory
+from mtldsl.system.memory import require_memory
 from mtldsl.values.sparse_matrix import read_dense
 
 __all__ = ["KroneckerRidge", "checked_symmetric"]

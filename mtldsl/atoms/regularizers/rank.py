@@ -7,9 +7,9 @@ from typing import ClassVar
 
 import numpy as np
 
+from mtldsl.atoms.calculus.spectral_matrix import singular_values, thin_svd
 from mtldsl.atoms.function import Regularizer, Set, register
 from mtldsl.atoms.no_dual import NoDual
-from mtldsl.atoms.spectral_matrix import singular_values, thin_svd
 
 __all__ = ["Rank", "numerical_rank"]
 

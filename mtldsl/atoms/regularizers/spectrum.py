@@ -8,9 +8,9 @@ from typing import ClassVar
 
 import numpy as np
 
+from mtldsl.atoms.calculus.spectral_matrix import singular_values, thin_svd
 from mtldsl.atoms.function import Regularizer, Set, register
 from mtldsl.atoms.regularizers.norm import Norm
-from mtldsl.atoms.spectral_matrix import singular_values, thin_svd
 from mtldsl.system.threads import has_fitting_blas_threads
 
 __all__ = ["SquaredTraceNorm", "TraceNorm", "largest_singular_value", "shrink_singular_values"]

@@ -7,12 +7,12 @@ from typing import ClassVar
 
 import numpy as np
 
+from mtldsl.atoms.calculus.spectral_matrix import singular_values
 from mtldsl.atoms.function import Set, register
 from mtldsl.atoms.parameters import checked_number
 from mtldsl.atoms.regularizers.norm import shrinkage
 from mtldsl.atoms.regularizers.spectrum import largest_singular_value, shrink_singular_values
 from mtldsl.atoms.sets.simplex import water_level
-from mtldsl.atoms.spectral_matrix import singular_values
 
 __all__ = ["FrobeniusBall", "L1Ball", "L21Ball", "TraceNormBall"]
 

@@ -1,6 +1,6 @@
 """Learned structures: penalties whose quadratic form is itself learned in closed form."""
 
-from mtldsl.atoms.spectral_matrix import SpectralMatrix
+from mtldsl.atoms.calculus.spectral_matrix import SpectralMatrix
 from mtldsl.atoms.structures.concave_spectrum import ConcaveSpectrum
 from mtldsl.atoms.structures.covariance_norms import FeatureCovarianceNorm, TaskCovarianceNorm
 from mtldsl.atoms.structures.matrix_normal import MatrixNormal

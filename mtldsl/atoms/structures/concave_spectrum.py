@@ -16,10 +16,10 @@ from typing import ClassVar
 
 import numpy as np
 
+from mtldsl.atoms.calculus.scalar_prox import smallest_minimum
+from mtldsl.atoms.calculus.spectral_matrix import SpectralMatrix, singular_values, thin_svd
 from mtldsl.atoms.no_dual import NoDual
 from mtldsl.atoms.parameters import checked_number
-from mtldsl.atoms.scalar_prox import smallest_minimum
-from mtldsl.atoms.spectral_matrix import SpectralMatrix, singular_values, thin_svd
 from mtldsl.atoms.structures.structure import Matrices, Quadratic, Structure
 
 __all__ = ["ConcaveSpectrum"]

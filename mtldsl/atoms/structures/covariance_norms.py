@@ -7,9 +7,9 @@ from typing import ClassVar
 
 import numpy as np
 
+from mtldsl.atoms.calculus.spectral_matrix import SpectralMatrix, thin_svd
 from mtldsl.atoms.function import register
 from mtldsl.atoms.regularizers.spectrum import SquaredTraceNorm
-from mtldsl.atoms.spectral_matrix import SpectralMatrix, thin_svd
 from mtldsl.atoms.structures.structure import Learned, Matrices, Quadratic, Range, Structure
 
 __all__ = ["FeatureCovarianceNorm", "TaskCovarianceNorm"]

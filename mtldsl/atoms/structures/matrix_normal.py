@@ -8,9 +8,9 @@ from typing import ClassVar
 
 import numpy as np
 
+from mtldsl.atoms.calculus.spectral_matrix import SpectralMatrix, between, singular_values, thin_svd
 from mtldsl.atoms.function import register
 from mtldsl.atoms.parameters import checked_number
-from mtldsl.atoms.spectral_matrix import SpectralMatrix, between, singular_values, thin_svd
 from mtldsl.atoms.structures.structure import Learned, Matrices, Quadratic, Range, Structure
 
 __all__ = ["MatrixNormal"]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from mtldsl.compiled import compiled
 from mtldsl.inference.kernels.elimination import eliminate
 from mtldsl.inference.kernels.enumeration import enumerate_labellings
 from mtldsl.inference.kernels.labelling_value import labelling_value
 from mtldsl.inference.kernels.message_passing import pass_messages
 from mtldsl.inference.kernels.sum_elimination import sum_eliminate
 from mtldsl.inference.kernels.sum_enumeration import sum_enumerate
+from mtldsl.system.compiled import compiled
 
 __all__ = [
     "eliminate_each",

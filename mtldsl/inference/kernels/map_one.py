@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from mtldsl.compiled import compiled
 from mtldsl.inference.kernels.elimination import eliminate
 from mtldsl.inference.kernels.enumeration import enumerate_labellings
 from mtldsl.inference.kernels.labelling_value import labelling_value
 from mtldsl.inference.kernels.message_passing import pass_messages
+from mtldsl.system.compiled import compiled
 
 __all__ = ["map_one"]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mtldsl.compiled import compiled
+from mtldsl.system.compiled import compiled
 
 __all__ = ["choose", "entry_of", "fill_changes"]
 

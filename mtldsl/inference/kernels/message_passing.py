@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 
-from mtldsl.compiled import compiled
 from mtldsl.inference.checks import CERTIFIED
 from mtldsl.inference.kernels.labelling_value import labelling_value
 from mtldsl.inference.kernels.local_search import improve
+from mtldsl.system.compiled import compiled
 
 __all__ = ["pass_messages"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from mtldsl.compiled import compiled
+from mtldsl.system.compiled import compiled
 
 __all__ = ["sum_eliminate"]
 

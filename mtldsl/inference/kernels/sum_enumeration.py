@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-from mtldsl.compiled import compiled
 from mtldsl.inference.kernels.enumeration import fill_tables, subset_of
+from mtldsl.system.compiled import compiled
 
 __all__ = ["sum_enumerate"]
 

@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 from scipy import sparse
 
-from mtldsl.archives import checked_csr
+from mtldsl.system.archives import checked_csr
 
 __all__ = ["DataArrays"]
 

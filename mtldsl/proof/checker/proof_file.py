@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 from scipy import sparse
 
-from mtldsl.archives import checked_csr, npz_path, read_archive
-from mtldsl.atomic_files import atomic_file
 from mtldsl.errors import DataError
 from mtldsl.proof.checker.data_arrays import DataArrays
-from mtldsl.reading import reading
+from mtldsl.system.archives import checked_csr, npz_path, read_archive
+from mtldsl.system.atomic_files import atomic_file
+from mtldsl.system.reading import reading
 from mtldsl.values.path import as_path
 
 __all__ = ["FORMAT", "read_proof", "write_proof"]

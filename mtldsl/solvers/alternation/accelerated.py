@@ -6,10 +6,10 @@ import numpy as np
 
 from mtldsl.compile.majorization import Remembered
 from mtldsl.compile.normal_form import Blocks, NormalForm
-from mtldsl.compile.structure_term import Structures, learned_matrices
+from mtldsl.compile.terms.structure import Structures, learned_matrices
 from mtldsl.solvers.alternation.blocks import Looks, assert_descent
-from mtldsl.solvers.anderson import Anderson
-from mtldsl.solvers.smooth_part import Layout
+from mtldsl.solvers.linear_algebra.anderson import Anderson
+from mtldsl.solvers.proximal.smooth_part import Layout
 from mtldsl.solvers.solver import Point, Watch
 
 __all__ = ["accelerate"]

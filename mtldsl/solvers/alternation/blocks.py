@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mtldsl.compile.normal_form import Blocks, NormalForm
-from mtldsl.compile.structure_term import Structures, structure_terms
+from mtldsl.compile.terms.structure import Structures, structure_terms
 from mtldsl.errors import SolverError
 from mtldsl.solvers.solver import Point, Watch
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mtldsl.atoms.spectral_matrix import thin_svd
+from mtldsl.atoms.calculus.spectral_matrix import thin_svd
 from mtldsl.compile.normal_form import NormalForm
 from mtldsl.solvers.alternation.radial_data import RadialData
 from mtldsl.solvers.alternation.reweighting import Evaluation, Inverses, Reweighting, ridge_of, why_not_radial

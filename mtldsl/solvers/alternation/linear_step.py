@@ -20,10 +20,10 @@ import numpy as np
 from scipy import linalg
 from scipy.sparse.linalg import LinearOperator, cg
 
-from mtldsl.atoms.spectral_matrix import SpectralMatrix, between
+from mtldsl.atoms.calculus.spectral_matrix import SpectralMatrix, between
 from mtldsl.errors import SolverError
-from mtldsl.memory import require_memory
 from mtldsl.solvers.alternation.quadratic_data import QuadraticData
+from mtldsl.system.memory import require_memory
 
 __all__ = ["METHODS", "Penalty", "fitting_method", "solve_weights", "why_not"]
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 import numpy as np
 
 from mtldsl.compile.normal_form import NormalForm
-from mtldsl.compile.structure_term import StructureTerm
+from mtldsl.compile.terms.structure import StructureTerm
 from mtldsl.solvers.alternation.quadratic_data import QuadraticData
 
 __all__ = ["invert_separate", "metric_at"]

@@ -7,13 +7,13 @@ import time
 import numpy as np
 
 from mtldsl.compile.normal_form import Blocks, NormalForm
-from mtldsl.compile.structure_term import Structures, StructureTerm, learned_matrices
+from mtldsl.compile.terms.structure import Structures, StructureTerm, learned_matrices
 from mtldsl.solvers.alternation.blocks import assert_descent
 from mtldsl.solvers.alternation.lbfgs import LBFGS
 from mtldsl.solvers.alternation.metric import metric_at
 from mtldsl.solvers.alternation.quadratic_data import curvature_data
 from mtldsl.solvers.alternation.weights_step import LinearStep
-from mtldsl.solvers.smooth_part import Layout
+from mtldsl.solvers.proximal.smooth_part import Layout
 from mtldsl.solvers.solver import Point, Watch
 
 __all__ = ["minimize_profile", "why_not_smooth"]

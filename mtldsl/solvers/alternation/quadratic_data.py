@@ -9,8 +9,8 @@ import numpy as np
 from scipy import linalg
 
 from mtldsl.compile.normal_form import Blocks, LossTerm, NormalForm
-from mtldsl.memory import require_memory
-from mtldsl.solvers.smooth_part import bordered_gram
+from mtldsl.solvers.proximal.smooth_part import bordered_gram
+from mtldsl.system.memory import require_memory
 
 __all__ = ["QuadraticData", "curvature_data", "quadratic_data", "why_not_quadratic"]
 

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from mtldsl.compile.normal_form import Blocks, LossTerm, NormalForm
-from mtldsl.memory import require_memory
+from mtldsl.system.memory import require_memory
 
 __all__ = ["Chunk", "RadialData", "radial_data"]
 

@@ -13,7 +13,7 @@ from mtldsl.solvers.alternation.blocks import ROUNDING, assert_descent
 from mtldsl.solvers.alternation.radial_data import RadialData
 from mtldsl.solvers.alternation.reweighting import Evaluation, Reweighting
 from mtldsl.solvers.alternation.second_order import newton_step
-from mtldsl.solvers.anderson import Anderson
+from mtldsl.solvers.linear_algebra.anderson import Anderson
 from mtldsl.solvers.solver import Point, Watch
 
 __all__ = ["minimize_reweighted"]

@@ -15,7 +15,7 @@ from functools import cached_property
 
 import numpy as np
 
-from mtldsl.atoms.spectral_matrix import thin_svd
+from mtldsl.atoms.calculus.spectral_matrix import thin_svd
 from mtldsl.compile.normal_form import FunctionTerm, NormalForm
 from mtldsl.proof.first_order import FLOOR
 from mtldsl.solvers.alternation.radial_data import RadialData, SharedChunk

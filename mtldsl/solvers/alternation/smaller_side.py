@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from mtldsl.compile.normal_form import NormalForm
-from mtldsl.compile.structure_term import StructureTerm
+from mtldsl.compile.terms.structure import StructureTerm
 
 __all__ = ["on_smaller_side"]
 

@@ -6,16 +6,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mtldsl.atoms.calculus.spectral_matrix import SpectralMatrix
 from mtldsl.atoms.regularizers import KroneckerRidge
-from mtldsl.atoms.spectral_matrix import SpectralMatrix
-from mtldsl.compile.choose import fast_candidates, get_solver
 from mtldsl.compile.normal_form import Blocks, FunctionTerm, NormalForm
-from mtldsl.compile.structure_term import Structures, StructureTerm, kept_form, kept_value
+from mtldsl.compile.terms.structure import Structures, StructureTerm, kept_form, kept_value
 from mtldsl.errors import ModelError, SolverError
 from mtldsl.proof.certificate import certify
 from mtldsl.solvers.alternation.blocks import ROUNDING
 from mtldsl.solvers.alternation.linear_step import METHODS, Penalty, fitting_method, solve_weights
 from mtldsl.solvers.alternation.quadratic_data import QuadraticData, quadratic_data, why_not_quadratic
+from mtldsl.solvers.registry import fast_candidates, get_solver
 from mtldsl.solvers.solver import Point, Watch
 
 __all__ = ["ConvexStep", "LinearStep", "weights_step", "why_not_linear"]

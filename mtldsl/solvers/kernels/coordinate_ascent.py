@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from mtldsl.compiled import compiled
+from mtldsl.system.compiled import compiled
 
 __all__ = ["supports", "sweep"]
 

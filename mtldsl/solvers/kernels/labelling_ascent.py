@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from mtldsl.compiled import compiled
 from mtldsl.inference.kernels.map_one import map_one
 from mtldsl.inference.kernels.marginals import choose
+from mtldsl.system.compiled import compiled
 
 __all__ = ["ascend", "multiply", "shares"]
 

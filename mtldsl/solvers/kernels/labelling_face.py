@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mtldsl.compiled import compiled
+from mtldsl.system.compiled import compiled
 
 __all__ = ["gather", "project_groups", "scatter"]
 

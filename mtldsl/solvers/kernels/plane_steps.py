@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mtldsl.atoms.planes.simplex_kernel import solve_on_simplex
-from mtldsl.compiled import compiled
+from mtldsl.system.compiled import compiled
 
 __all__ = ["add_planes", "proximal_steps"]
 

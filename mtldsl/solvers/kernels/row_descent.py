@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mtldsl.compiled import compiled
+from mtldsl.system.compiled import compiled
 
 __all__ = ["sweep_separate", "sweep_separate_residual", "sweep_shared"]
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from mtldsl.compiled import compiled
 from mtldsl.inference.kernels.map_one import map_one
 from mtldsl.inference.kernels.marginals import choose
 from mtldsl.solvers.kernels.labelling_ascent import _factors, _fill_scores, _place, _score, multiply
+from mtldsl.system.compiled import compiled
 
 __all__ = ["step_each"]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from mtldsl.compile.label_graph_term import RandomLabellings
 from mtldsl.compile.normal_form import Blocks
+from mtldsl.compile.terms.label_graph import RandomLabellings
 from mtldsl.inference import Decoder
 from mtldsl.inference.batch import rows_at_once
 from mtldsl.inference.marginals import changes_times

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from mtldsl.atoms.losses import CliqueHinge
-from mtldsl.compile.label_graph_term import LabelGraphTerm
 from mtldsl.compile.normal_form import Block, NormalForm
-from mtldsl.memory import gib
+from mtldsl.compile.terms.label_graph import LabelGraphTerm
+from mtldsl.system.memory import gib
 
 __all__ = ["CliqueForm", "clique_form"]
 

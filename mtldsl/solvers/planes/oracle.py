@@ -8,8 +8,8 @@ from itertools import pairwise
 import numpy as np
 
 from mtldsl.atoms.losses import HingeLoss, StructuredHinge
-from mtldsl.compile.mixture import Mixture
 from mtldsl.compile.normal_form import LossTerm
+from mtldsl.compile.terms.mixture import Mixture
 
 __all__ = ["Oracle", "Planes", "has_oracle", "intercept_unit"]
 

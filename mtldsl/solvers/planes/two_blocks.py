@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from mtldsl.atoms.prox_of_sum import prox_of_sum
+from mtldsl.atoms.calculus.prox_of_sum import prox_of_sum
 from mtldsl.compile.normal_form import NormalForm
-from mtldsl.solvers.anderson import Anderson
+from mtldsl.solvers.linear_algebra.anderson import Anderson
 from mtldsl.solvers.planes.bundle import Bundle
 from mtldsl.solvers.planes.estimate import Estimate
 from mtldsl.solvers.planes.linear_finish import LinearFinish

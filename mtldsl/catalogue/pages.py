@@ -1,0 +1,215 @@
+"""The catalogue as a table for the terminal, as JSON, and as a page of documentation."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from mtldsl.catalogue.words import KINDS, Entry, catalogue, entry
+from mtldsl.errors import ModelError
+from mtldsl.language.did_you_mean import nearest
+from mtldsl.report.helpers import HELPERS, Helper, groups_of_helpers, helper
+from mtldsl.report.record import plain
+
+__all__ = ["as_plain", "markdown", "page"]
+
+_HEADINGS = {
+    "loss": "Losses",
+    "regularizer": "Regularizers",
+    "structure": "Learned structures",
+    "constraint": "Constraints",
+    "metric": "Metrics",
+}
+_ABOUT = {
+    "loss": "Sums over samples and tasks; zᵢ = Xᵢ wᵢ (+ bᵢ) are the predictions of task i. mean=True divides each task by its rows. "
+    "Over a graph of labels, U = NodeWeights(tasks) and V = EdgeWeights(tasks, edges): means over samples; sᵢ are the scores of sample i, of "
+    "labels and of edges, and Υ(y) chooses those of a labelling y.",
+    "regularizer": "Functions of an expression W (features × tasks).",
+    "structure": "Penalties whose matrix, or whose weights of similarities, are learned beside W: declare them, such as Sigma1 = "
+    "FeaturePrecision(tasks), Sigma2 = TaskPrecision(tasks), D = FeatureCovariance(tasks), Omega = TaskCovariance(tasks), theta = "
+    'KernelWeights(similarities) (in a problem file under [learned], Sigma1 = "FeaturePrecision"), and bound them in subject_to.',
+    "constraint": "Sets for an expression W.",
+    "metric": "What structured_hinge(W, tasks, metric=...) optimises; solution.scores(tasks, metric=...) reports 1 minus it. y' are labels "
+    "of task i, zᵢ its predictions; of its Pos positives c are labelled −1, of its Neg negatives b are labelled +1. One for all "
+    "tasks, or a list with one a task; your own is a subclass of Metric.",
+}
+
+#: Traits that read better in words of their own.
+_SPELLED = {
+    ("weighs_samples", False): "no sample weights",
+    ("labels", "indicators"): "labels: sign, all of a sample together",
+    ("takes_intercept", False): "no intercept",
+    ("labellings", False): "of rankings",
+    ("exact_conjugate", True): "exact conjugate for tasks of any size",
+}
+
+#: Traits that only the certificate asks for, and one that all words have.
+_INNER = {"convex", "absorbs", "finite_dual", "bounded_below"}
+
+
+def _found(name: str | None) -> list[Entry]:
+    if name is None:
+        return catalogue()
+    try:
+        return [entry(name)]
+    except KeyError:
+        known = [*(item.name for item in catalogue()), *HELPERS]
+        raise ModelError(f"there is no word {name!r}{nearest(name, known)}") from None
+
+
+def as_plain(name: str | None) -> object:
+    """For JSON: one entry, or the list of all, helpers last."""
+    if name in HELPERS:
+        return asdict(helper(name))
+    entries = [plain(asdict(item)) for item in _found(name)]
+    return entries + [asdict(helper(one)) for one in HELPERS] if name is None else entries[0]
+
+
+def page(name: str | None) -> RenderableType:
+    """For the terminal: all words with their formulas, or everything about one."""
+    if name in HELPERS:
+        return _one_helper(helper(name))
+    return _one(_found(name)[0]) if name is not None else _all(_found(None))
+
+
+def _all(entries: list[Entry]) -> Group:
+    parts = []
+    for kind in KINDS.values():
+        table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), show_header=False)
+        table.add_column(style="bold")
+        table.add_column()
+        for item in entries:
+            if item.kind == kind:
+                table.add_row(Text(_short(item)), Text(item.formula))
+        parts += [Text(_HEADINGS[kind], "bold underline"), Text(_ABOUT[kind], "dim"), table, Text()]
+    for heading, about, items in groups_of_helpers():
+        table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), show_header=False)
+        table.add_column(style="bold")
+        table.add_column()
+        for item in items:
+            table.add_row(Text(item.short), Text(item.summary))
+        parts += [Text(heading, "bold underline"), Text(about, "dim"), table, Text()]
+    return Group(*parts, Text("mtldsl words NAME shows everything about one of them.", "dim"))
+
+
+def _short(item: Entry) -> str:
+    return item.typed.replace("(W, tasks, *, mean=False)", "(W, tasks)").replace(", *, mean=False", "")
+
+
+def _one(item: Entry) -> Group:
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(style="dim", no_wrap=True)
+    grid.add_column()
+    for label, value in _facts(item).items():
+        grid.add_row(Text(label), Text(value))
+    return Group(Text(item.name, "bold"), grid, Text(), *map(Text, _paragraphs(item.documentation)))
+
+
+def _one_helper(item: Helper) -> Group:
+    facts = [Text(item.name, "bold"), Text(item.kind, "dim"), Text(item.typed), Text()]
+    return Group(*facts, *map(Text, _paragraphs(item.documentation)))
+
+
+def _paragraphs(documentation: str) -> list[str]:
+    """Prose on one line each, for the terminal to break; lists and sessions as they are, headings without their rule."""
+    paragraphs = []
+    for block in documentation.split("\n\n"):
+        lines = block.split("\n")
+        if len(lines) > 1 and set(lines[1]) == {"-"}:
+            paragraphs.append(lines[0])
+            lines = lines[2:]
+        is_list = any(line.startswith((" ", ">>>")) for line in lines)
+        paragraphs.append(("\n" if is_list else " ").join(lines) + "\n")
+    return paragraphs
+
+
+def _facts(item: Entry) -> dict[str, str]:
+    parameters = ", ".join(_parameter(name, default) for name, default in item.parameters.items())
+    return {
+        "kind": item.kind,
+        "typed": item.typed,
+        "formula": item.formula,
+        "parameters": parameters or "none",
+        "traits": ", ".join(_trait(name, value) for name, value in item.traits.items()) or "none",
+        "solvers": ", ".join(item.solvers) + f" (in the smallest model with this {item.kind})",
+        "reference": "yes" if item.reference else "MISSING",
+    }
+
+
+def _parameter(name: str, default: str) -> str:
+    return f"{name} (required)" if default == "required" else f"{name} = {default}"
+
+
+def _trait(name: str, value) -> str:
+    if isinstance(value, bool | str) and (name, value) in _SPELLED:
+        return _SPELLED[name, value]
+    spelled = name.replace("_", " ")
+    if value is True:
+        return spelled
+    return (
+        f"not {spelled}"
+        if value is False
+        else f"{spelled}: {value:g}"
+        if isinstance(value, float)
+        else f"{spelled}: {value}"
+    )
+
+
+# ------------------------------------------------------------------------------------------------ markdown
+
+
+def markdown() -> str:
+    """docs/words.md."""
+    lines = [
+        "# Words",
+        "",
+        "Written by `mtldsl words --markdown` from the registry; do not edit. `mtldsl words NAME` shows one word with its documentation.",
+    ]
+    entries = catalogue()
+    for kind in KINDS.values():
+        rows = [item for item in entries if item.kind == kind]
+        lines += ["", f"## {_HEADINGS[kind]}", "", _ABOUT[kind], ""]
+        lines += [
+            "| word | formula | what it is | traits | solvers | reference |",
+            "| --- | --- | --- | --- | --- | --- |",
+        ]
+        lines += [_row(item) for item in rows]
+    for heading, about, items in groups_of_helpers():
+        lines += ["", f"## {heading}", "", about, "", "| typed | what it is |", "| --- | --- |"]
+        lines += [f"| `{item.short}` | {_cell(item.summary)} |" for item in items]
+    lines += [
+        "",
+        "*solvers*: those that take the smallest model with the word: a loss beside `ridge(W)`, a metric in",
+        "`structured_hinge` beside `ridge(W)`, anything else beside `squared_loss`;",
+        "fastest first. What they do with larger models, `problem.explain()` says. *reference*: whether cvxpy checks it.",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _row(item: Entry) -> str:
+    traits = ", ".join(
+        _trait(name, value)
+        for name, value in item.traits.items()
+        if name not in _INNER or (name == "convex" and value is False)
+    )
+    cells = [
+        f"`{_short(item)}`",
+        f"${_math(item.latex)}$",
+        _cell(item.summary),
+        traits or "-",
+        ", ".join(item.solvers),
+        "yes" if item.reference else "**missing**",
+    ]
+    return f"| {' | '.join(cells)} |"
+
+
+def _cell(text: str) -> str:
+    """Bars would end the cell of a table."""
+    return text.replace("|", "\\|")
+
+
+def _math(latex: str) -> str:
+    return latex.replace(r"\|", r"\Vert ").replace("|", r"\vert ")

@@ -1,0 +1,110 @@
+"""What the command line prints and writes."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+
+from mtldsl.errors import DataError
+from mtldsl.system.atomic_files import atomic_file
+from mtldsl.system.visible import visible, visible_in_json, visible_record
+
+__all__ = ["print_content", "print_error", "print_json", "show", "write"]
+
+#: Characters of a line of a message: what was typed is quoted in it, and may be long.
+_LONGEST = 1000
+
+
+def show(options, record: dict, report) -> None:
+    """A record as --json and --quiet say, else as `report` lays it out."""
+    if options.json:
+        from mtldsl.report.record import plain
+
+        print_json(plain(record))
+    elif options.quiet:
+        from mtldsl.report.text import verdict
+
+        print_content(verdict(visible_record(record)), one_line=True)
+    else:
+        print_content(report(visible_record(record)))
+
+
+def print_error(error: Exception) -> None:
+    """The message on stderr: control characters spelled out, the middle of a long line left out."""
+    lines = visible(f"mtldsl: {error}", kept="\n").split("\n")
+    half = _LONGEST // 2
+    lines = [line if len(line) <= _LONGEST else f"{line[:half]} ... {line[-half:]}" for line in lines]
+    print("\n".join(lines), file=sys.stderr)
+
+
+def print_json(value) -> None:
+    print_content(visible_in_json(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)))
+
+
+def print_content(content, one_line: bool = False) -> None:
+    """Plain text as it is, anything else through rich, broken at the width of the terminal unless it is to be one line.
+
+    A reader that has left, as `head` does, changes nothing. DataError where what is printed goes to a disk that is full.
+    """
+    try:
+        if isinstance(content, str):
+            print(content)
+        else:
+            _console().print(content, soft_wrap=one_line)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _leave_output()
+    except OSError as error:
+        _leave_output()
+        raise DataError(
+            f"standard output cannot be written ({error.strerror or error}); print to where there is room"
+        ) from error
+
+
+def _leave_output() -> None:
+    """What is still to be printed goes nowhere, at the end of the process too."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _console():
+    from rich.console import Console
+
+    from mtldsl.report.layout import PLAIN
+
+    class Pipe(Console):
+        def on_broken_pipe(
+            self,
+        ):  # rich would end the process with exit code 1, which means something else here
+            raise BrokenPipeError
+
+    return Pipe(**PLAIN)
+
+
+def write(paths: list[Path], record: dict, solution) -> None:
+    """The solution or the report, as its ending says, to each path. DataError for those that cannot be written, after the others were."""
+    refused = []
+    for path in paths:
+        try:
+            if path.suffix == ".npz":
+                solution.save(path)
+            else:
+                with atomic_file(path) as file:
+                    file.write(_report(path, record).encode())
+        except DataError as error:
+            refused.append(str(error))
+    if refused:
+        raise DataError("; ".join(refused))
+
+
+def _report(path: Path, record: dict) -> str:
+    from mtldsl.report.record import plain
+    from mtldsl.report.text import run_report, to_html, to_text
+
+    shown = visible_record(record)
+    if path.suffix == ".html":
+        return to_html(run_report(shown), shown["title"] or path.stem)
+    if path.suffix == ".txt":
+        return to_text(run_report(shown))
+    return visible_in_json(json.dumps(plain(record), indent=2, ensure_ascii=False)) + "\n"

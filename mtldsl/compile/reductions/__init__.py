@@ -1,0 +1,1 @@
+"""Forms made easier, and the way back."""

@@ -1,0 +1,1 @@
+"""The kinds of term of a normal form, one a file."""

@@ -1,0 +1,126 @@
+"""A structured hinge in a model: one maximum a task, multipliers with their proof."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+
+from mtldsl.atoms.metrics.metric import Violation, classes_of
+from mtldsl.atoms.metrics.own import check_oracle, is_own
+from mtldsl.compile.normal_form import LossTerm
+from mtldsl.compile.terms.mixture import Mixture, ProvenDual
+
+__all__ = ["StructuredTerm"]
+
+
+class StructuredTerm(LossTerm):
+    """sum over tasks i of coefficients[i] * f_i(predictions of task i), f_i the structured hinge of task i's metric.
+
+    Its multipliers are a flat array, or a list with a `Mixture` (or an array) a task; `dual_project` makes a `ProvenDual` of either.
+    """
+
+    @cached_property
+    def tasks_apart(self) -> list:
+        """(slice, coefficient, metric, targets, classes) of every task."""
+        offsets, targets = self.tasks.offsets, self.tasks.targets
+        apart = []
+        for i, c in enumerate(self.coefficients):
+            rows = slice(int(offsets[i]), int(offsets[i + 1]))
+            y = targets[rows]
+            apart.append((rows, float(c), self.atom.of_task(i).metric, y, classes_of(y)))
+        return apart
+
+    def most_violated(self, z) -> list[Violation]:
+        """The highest plane of every task at its predictions."""
+        return [metric.most_violated(z[rows], y, classes) for rows, _, metric, y, classes in self.tasks_apart]
+
+    def value(self, z) -> float:
+        """Every certificate comes by here: what a user's own oracle says is not taken for granted."""
+        planes = self.most_violated(z)
+        for (rows, _, metric, _, classes), plane in zip(self.tasks_apart, planes, strict=True):
+            if is_own(metric):
+                check_oracle(metric, z[rows], classes, plane)
+        return float(np.dot(self.coefficients, [plane.value for plane in planes]))
+
+    def gradient(self, z) -> np.ndarray:
+        flat = np.empty(self.tasks.n_samples)
+        for (rows, c, _, y, _), plane in zip(self.tasks_apart, self.most_violated(z), strict=True):
+            flat[rows] = c * plane.gradient(y)
+        return flat
+
+    # ----------------------------------------------------------------------------------------- multipliers
+
+    def dual_project(self, u) -> ProvenDual:
+        if isinstance(u, ProvenDual):
+            return u
+        apart = isinstance(u, (list, tuple))
+        flat, proven = np.empty(self.tasks.n_samples), np.empty(self.tasks.n_tasks)
+        laws = []
+        for i, (rows, c, metric, y, _) in enumerate(self.tasks_apart):
+            own = u[i] if apart else np.asarray(u, float)[rows]
+            if isinstance(own, Mixture):
+                slope, promised, law = _of_mixture(own, metric, y)
+                laws.append(law)
+            else:
+                laws.append(None)
+                slope = metric.dual_project(np.asarray(own, float) / c, y)
+                promised = -metric.conjugate(slope, y)
+            flat[rows], proven[i] = c * slope, c * promised
+        return ProvenDual(flat, proven, tuple(laws))
+
+    def conjugate(self, u) -> float:
+        return -float(self.dual_project(u).proven.sum())
+
+    def balanced(self, u, totals=None) -> ProvenDual:
+        """u with `totals` (m,) taken off the tasks' sums (None: all of them), by mixing in a labelling whose sum has the other sign."""
+        dual = self.dual_project(u)
+        flat, proven = dual.u.copy(), dual.proven.copy()
+        laws = list(dual.laws or [None] * len(proven))
+        for i, (rows, c, metric, y, classes) in enumerate(self.tasks_apart):
+            own = flat[rows].sum()
+            total = own if totals is None else totals[i]
+            if not metric.labellings or abs(total) <= 1e-15 * np.abs(flat[rows]).sum():
+                continue  # slopes of rankings sum to zero
+            b, flipped = (0, classes.positive) if total > 0 else (len(classes.negative), classes.negative)
+            promised = metric.table([b], [len(flipped) - b], *map(len, classes))[0]
+            slope = np.zeros(len(y))
+            slope[flipped] = -2.0 * c * y[flipped]
+            share = total / (own - slope.sum())
+            if not (np.isfinite(promised) and 0.0 <= share <= 1.0):
+                flat[rows], proven[i], laws[i] = 0.0, 0.0, _NOTHING
+                continue
+            flat[rows] = (1.0 - share) * flat[rows] + share * slope
+            proven[i] = (1.0 - share) * proven[i] + share * c * float(promised)
+            if laws[i] is not None:
+                tables = [[b], [len(flipped) - b], [share]]
+                laws[i] = tuple(
+                    np.append(part, one)
+                    for part, one in zip((*laws[i][:2], (1.0 - share) * laws[i][2]), tables, strict=True)
+                )
+        return ProvenDual(flat, proven, tuple(laws))
+
+
+#: the law of the true labelling
+_NOTHING = (np.zeros(0, int), np.zeros(0, int), np.zeros(0))
+
+
+def _of_mixture(mixture: Mixture, metric, y) -> tuple[np.ndarray, float, tuple]:
+    """(slope, proven lower bound of -f* there, law of (b, c)): the expected Delta, or the closed form of the conjugate where there is
+    one.
+    """
+    weights = np.maximum(mixture.weights, 0.0)
+    total = weights.sum()
+    weights = weights / total if total > 1.0 else weights
+    slope = -2.0 * y * Mixture(mixture.flips, weights).flip_probabilities()
+    positive = y > 0
+    c = mixture.flips[:, positive].sum(axis=1)
+    b = mixture.flips.sum(axis=1) - c
+    used = weights > 0  # a forbidden labelling without weight says nothing
+    deltas = metric.table(b, c, int(positive.sum()), int((~positive).sum()))
+    expected = float(weights[used] @ deltas[used])
+    if metric.exact_conjugate and np.array_equal(metric.dual_project(slope, y), slope):
+        expected = max(
+            expected, -metric.conjugate(slope, y)
+        )  # no random labelling with these marginals promises more
+    return slope, expected, (b[used], c[used], weights[used])

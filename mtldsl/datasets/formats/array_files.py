@@ -1,0 +1,189 @@
+"""Files that hold arrays: MATLAB, NumPy, LIBSVM."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from scipy import sparse
+
+from mtldsl.datasets.formats.cells import as_signs
+from mtldsl.datasets.formats.mat_files import Other, mat_variables
+from mtldsl.errors import DataError
+from mtldsl.system.archives import read_archive
+from mtldsl.system.memory import as_dense
+from mtldsl.system.reading import reading, regular_file
+from mtldsl.tasks import Tasks
+from mtldsl.values.listing import as_list
+from mtldsl.values.path import as_path
+
+__all__ = ["read_libsvm", "read_mat", "read_npz", "tasks_of_variables"]
+
+
+def read_mat(
+    path, X: str = "X", Y: str | int = "Y", *, task_ids: str | None = None, binary: bool = False
+) -> Tasks:
+    """Tasks from the variables X and Y of a MATLAB file (not of version 7.3).
+
+    cells    : X{i} (n_i, d), Y{i} (n_i,): separate tasks
+    matrices : X (n, d), Y (n, m): tasks that share their inputs; with `task_ids`, the variable that tells the rows of different
+               tasks apart, Y is (n,). A number Y = k means the last k columns of X.
+    binary   : labels are 0/1 and are read as -1/+1
+
+    Integers, such as School's bytes, become float64 before anything is computed. The file is read in a process of its own, which costs
+    half a second: scipy's reader ends its process on some damaged files. DataError for another kind of file, an unknown variable, what
+    is not numbers.
+
+    >>> import tempfile, pathlib, scipy.io
+    >>> from mtldsl import datasets
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "table.mat"
+    >>> scipy.io.savemat(path, {"A": [[1, 2, 200], [3, 4, 100]]})
+    >>> datasets.read_mat(path, X="A", Y=1).targets
+    array([200., 100.])
+    """
+    path = as_path(path, "read_mat(path)")
+    return tasks_of_variables(path, mat_variables(path), X, Y, task_ids, binary)
+
+
+def tasks_of_variables(path: Path, content: dict, X, Y, task_ids=None, binary=False) -> Tasks:
+    """`read_mat` of variables that are read already."""
+    inputs = _member(path, content, X, "X")
+    if isinstance(Y, int) and not isinstance(Y, bool):
+        inputs, targets = _last_columns(path, _numbers(path, X, inputs), Y)
+    else:
+        targets = _member(path, content, Y, "Y")
+    if inputs.dtype == object:
+        if targets.dtype != object or task_ids is not None:
+            raise DataError(
+                f"{path}: {X} holds cells, one per task; then {Y} must hold cells too, and task_ids has no use"
+            )
+        cells = [_numbers(path, f"{X}{{{i}}}", cell) for i, cell in enumerate(inputs.ravel(), start=1)]
+        labels = [_numbers(path, f"{Y}{{{i}}}", cell) for i, cell in enumerate(targets.ravel(), start=1)]
+        labels = [(y.toarray() if sparse.issparse(y) else y).ravel() for y in labels]
+        return Tasks.separate(cells, [as_signs(y, path) for y in labels] if binary else labels)
+    ids = None if task_ids is None else _member(path, content, task_ids, "task_ids").ravel()
+    return _of_arrays(path, _numbers(path, X, inputs), _numbers(path, Y, targets), ids, binary)
+
+
+def read_npz(path, X: str = "X", Y: str = "Y", *, task_ids: str | None = None, binary: bool = False) -> Tasks:
+    """Tasks from the arrays X (n, d) and Y (n, m) of a NumPy archive; NaN in Y: not labelled.
+
+    task_ids : the array (n,) that tells the rows of different tasks apart; then Y is (n,)
+    binary   : labels are 0/1 and are read as -1/+1
+
+    Arrays `task_names` and `feature_names` are the names, where the archive has them. Pickled objects are refused, as everything
+    that is not numbers, with a DataError.
+
+    >>> import tempfile, pathlib
+    >>> from mtldsl import datasets
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "data.npz"
+    >>> np.savez(path, X=[[1.0], [2.0]], Y=[[0, 1], [1, 0]], task_names=["a", "b"])
+    >>> tasks = datasets.read_npz(path, binary=True)
+    >>> tasks.task_names, tasks.targets
+    (('a', 'b'), array([-1.,  1.,  1., -1.]))
+    """
+    arrays = read_archive(path, "an .npz file of numbers")
+    inputs, targets = (
+        _numbers(path, name, _member(path, arrays, name, role)) for name, role in ((X, "X"), (Y, "Y"))
+    )
+    ids = None if task_ids is None else _member(path, arrays, task_ids, "task_ids").ravel()
+    with reading(path, "an .npz file of numbers"):
+        names = {key: list(map(str, arrays[key])) for key in ("task_names", "feature_names") if key in arrays}
+    return _of_arrays(path, inputs, targets, ids, binary, **names)
+
+
+def read_libsvm(
+    path,
+    *,
+    n_features: int | None = None,
+    one_vs_rest: bool = False,
+    multilabel: bool = False,
+    binary: bool = False,
+) -> Tasks:
+    """Tasks with sparse inputs from LIBSVM files: of one file, or of a list of files, one task each, named by the files.
+
+    n_features  : columns of X (None: the largest index that occurs)
+    one_vs_rest : labels are classes: a task per class, +1 against -1 (two classes: one task, the larger against the other)
+    multilabel  : a row carries a list of labels, "1,3 2:0.5": a task per label
+    binary      : labels are 0/1 and are read as -1/+1
+
+    The last three take one file. DataError for what scikit-learn's `load_svmlight_files` cannot parse.
+
+    >>> import tempfile, pathlib
+    >>> from mtldsl import datasets
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "spam.svm"
+    >>> _ = path.write_text("1 1:0.5 3:2\\n-1 2:1\\n")
+    >>> datasets.read_libsvm(path)
+    <Tasks: 1 task, 3 features, sparse shared inputs, 2 labelled rows>
+    """
+    from sklearn.datasets import load_svmlight_files
+
+    listed = as_list(path)
+    paths = [regular_file(one) for one in ([path] if listed is None else listed)]
+    if not paths:
+        raise DataError("read_libsvm([]): at least one file is needed")
+    if len(paths) > 1 and (one_vs_rest or multilabel):
+        raise DataError(
+            "read_libsvm: one_vs_rest and multilabel make tasks of one file, but there are several"
+        )
+    try:
+        loaded = load_svmlight_files([str(p) for p in paths], n_features=n_features, multilabel=multilabel)
+    except (ValueError, OverflowError, UnicodeDecodeError) as error:
+        hint = (
+            "; for rows with several labels write multilabel=True"
+            if "could not convert" in str(error) and "," in str(error)
+            else ""
+        )
+        raise DataError(f"{', '.join(map(str, paths))}: cannot be read as LIBSVM: {error}{hint}") from None
+    inputs, labels = loaded[0::2], loaded[1::2]
+    if len(paths) > 1:
+        names = [p.stem for p in paths]
+        names = names if len(set(names)) == len(names) else [str(p) for p in paths]
+        labels = [as_signs(y, p) for y, p in zip(labels, paths, strict=True)] if binary else labels
+        return Tasks.separate(inputs, labels, task_names=names)
+    if not (one_vs_rest or multilabel):
+        y = as_signs(labels[0], paths[0]) if binary else labels[0]
+        return Tasks.shared(inputs[0], y, task_names=[paths[0].stem])
+    given = [set(row) for row in labels[0]] if multilabel else [{label} for label in labels[0]]
+    classes = sorted(set().union(*given))
+    if one_vs_rest and len(classes) == 2:
+        classes = classes[1:]
+    Y = np.array([[1.0 if c in row else -1.0 for c in classes] for row in given])
+    return Tasks.shared(inputs[0], Y, task_names=[f"{c:g}" for c in classes])
+
+
+def _of_arrays(path, X, Y, ids, binary, **names) -> Tasks:
+    size = " x ".join(f"{n:,}" for n in Y.shape)
+    Y = as_dense(Y, f"{path}: {size} labels", "give the labels of fewer tasks", DataError)
+    Y = as_signs(Y, path) if binary else Y
+    if ids is None:
+        return Tasks.shared(X, Y, **names)
+    if names.pop("task_names", None) is not None:
+        raise DataError(
+            f"{path}: with task_ids the tasks are named by their ids; take task_names out of the file"
+        )
+    return Tasks.grouped(X, Y, ids, **names)
+
+
+def _member(path, content, name, role):
+    if name not in content:
+        raise DataError(
+            f"{path}: {role}={name!r}: there is no such array; the file holds {', '.join(content) or 'none'}",
+            argument=role,
+        )
+    return content[name]
+
+
+def _numbers(path, name, value):
+    """float64; DataError for text, structures, cells, complex numbers."""
+    if isinstance(value, Other) or value.dtype.kind not in "biuf":
+        raise DataError(f"{path}: {name} does not hold real numbers but {value.dtype}")
+    return value.astype(float)
+
+
+def _last_columns(path, table, k):
+    if not 0 < k < table.shape[1]:
+        raise DataError(
+            f"{path}: Y={k}: a number means the last so many of {table.shape[1]} columns of X", argument="Y"
+        )
+    return table[:, :-k], table[:, -k:]

@@ -1,0 +1,157 @@
+"""CSV files."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Sequence
+
+import numpy as np
+
+from mtldsl.datasets.formats.cells import number
+from mtldsl.datasets.formats.table import Column, Table
+from mtldsl.errors import DataError
+from mtldsl.system.reading import regular_file
+from mtldsl.tasks import Tasks
+
+__all__ = ["read_csv"]
+
+
+def read_csv(
+    path,
+    labels: str | Sequence[str] | int,
+    *,
+    task: str | None = None,
+    features: Sequence[str] | None = None,
+    drop: Sequence[str] = (),
+    sample_weights: str | None = None,
+    one_hot: Sequence[str] | bool = (),
+    one_vs_rest: bool = False,
+    binary: bool = False,
+    delimiter: str = ",",
+    header: bool = True,
+) -> Tasks:
+    """Tasks from a CSV file in UTF-8 whose first line names the columns (header=False: they are "0", "1", ...).
+
+    labels         : a column's name; a list of names, one task each; or a number k: the last k columns
+    task           : the column that tells the tasks apart by rows; then every task has its own rows of one label column
+    features       : the input columns (None: all others that are not in `drop`)
+    sample_weights : a column of weights > 0
+    one_hot        : columns to turn into 0/1 indicators, one per value in sorted order (two values: one, of the second);
+                     True: every feature column with text
+    one_vs_rest    : the label column holds classes: a task per class in sorted order, labels +1 against -1 (two classes: one
+                     task, the second against the first)
+    binary         : labels are 0/1 and are read as -1/+1
+
+    Empty cells, NA and ? are missing: a row without a label is not in that task. DataError, with the line and the column, for a
+    feature that is missing or not a number, a line with too few or too many cells, a column that does not exist.
+
+    >>> import tempfile, pathlib
+    >>> from mtldsl import datasets
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "exams.csv"
+    >>> _ = path.write_text("school,hours,score\\nA,1,2.5\\nA,2,3.5\\nB,4,7\\n")
+    >>> tasks = datasets.read_csv(path, "score", task="school")
+    >>> tasks.task_names, tasks.feature_names, tasks.targets
+    (('A', 'B'), ('hours',), array([2.5, 3.5, 7. ]))
+    """
+    path = regular_file(path)
+    names, rows, lines = _rows(path, delimiter, header)
+    # which columns hold classes follows from the roles that the caller gave, so these are looked up on the names first
+    outline = Table(path, tuple(Column(name) for name in names), np.zeros((1, len(names))), lines)
+    label_columns = {names[j] for j in outline.positions(labels, "labels")}
+    if one_vs_rest and len(label_columns) > 1:
+        raise DataError(
+            f"{path}: one_vs_rest=True makes tasks of one column of classes, but labels={labels!r}",
+            argument="labels",
+        )
+    nominal = label_columns if one_vs_rest else set()
+    if one_hot is not True and one_hot is not False and len(one_hot):
+        nominal = nominal | {names[j] for j in outline.positions(one_hot, "one_hot")}
+    ids = None if task is None else names[outline.position(task, "task")]
+    columns = [
+        _column(
+            name, texts, lines, name in nominal or name == ids, one_hot is True and name not in label_columns
+        )
+        for name, texts in zip(names, zip(*rows, strict=True), strict=True)
+    ]
+    table = Table(path, tuple(c for c, _ in columns), np.column_stack([cells for _, cells in columns]), lines)
+    return table.tasks(
+        labels, features=features, drop=drop, task=task, sample_weights=sample_weights, binary=binary
+    )
+
+
+def _rows(path, delimiter, header):
+    """(names, rows of text, their lines)."""
+    if not isinstance(delimiter, str) or len(delimiter) != 1:
+        raise DataError(
+            f"{path}: delimiter={delimiter!r}: write one character, such as ';' or '\\t'",
+            argument="delimiter",
+        )
+    rows, lines = [], []
+    with path.open(newline="", encoding="utf-8-sig") as file:
+        reader = csv.reader(file, delimiter=delimiter, skipinitialspace=True)
+        try:
+            for row in reader:
+                if row:
+                    rows.append(row)
+                    lines.append(reader.line_num)
+        except UnicodeDecodeError as error:
+            raise DataError(f"{path}: is not in UTF-8 ({error}); save it in UTF-8") from None
+        except csv.Error as error:
+            raise DataError(f"{path}:{reader.line_num}: cannot be read as CSV: {error}") from None
+    if len(rows) <= header:
+        raise DataError(f"{path}: needs {'a line of names and ' * header}at least one row")
+    names = [name.strip() for name in rows[0]] if header else [str(j) for j in range(len(rows[0]))]
+    other = next((mark for mark in ";\t|," if len(names) == 1 and mark in names[0]), None)
+    if other is not None:
+        raise DataError(f"{path}: one column, named {names[0]!r}; write delimiter={other!r}")
+    rows, lines = (rows[1:], lines[1:]) if header else (rows, lines)
+    for row, line in zip(rows, lines, strict=True):
+        if len(row) != len(names):
+            raise DataError(
+                f"{path}:{line}: {len(row)} cells, but there are {len(names)} columns ({delimiter=})",
+                argument="delimiter",
+            )
+    return names, rows, np.array(lines)
+
+
+def _column(name, texts, lines, nominal: bool, nominal_if_text: bool):
+    """(column, numbers). Text that is not a category is marked unusable, to be refused where it is used."""
+    if nominal:
+        return _nominal(name, texts)
+    try:
+        numbers = [number(text) for text in texts]
+    except ValueError:
+        if nominal_if_text:
+            return _nominal(name, texts)
+    else:
+        for value, text, line in zip(numbers, texts, lines, strict=True):
+            if np.isinf(value):
+                return Column(name, unusable=f"is infinite, {text!r} in line {line}"), numbers
+        return Column(name), numbers
+    line, text = next((line, text) for line, text in zip(lines, texts, strict=True) if not _is_number(text))
+    unusable = (
+        f"has text that is not a number, {text!r} in line {line}; leave the column out with drop=[...], or, where it "
+        "holds categories, write one_hot=[...] for a feature, one_vs_rest=True for the labels"
+    )
+    return Column(name, unusable=unusable), [np.nan] * len(texts)
+
+
+def _nominal(name, texts):
+    """Categories in sorted order: by number where all are numbers."""
+    texts = [text.strip() for text in texts]
+    present = {text for text in texts if not _is_missing(text)}
+    values = sorted(present, key=float) if all(map(_is_number, present)) else sorted(present)
+    code = {value: float(k) for k, value in enumerate(values)}
+    return Column(name, tuple(values)), [code.get(text, np.nan) for text in texts]
+
+
+def _is_number(text: str) -> bool:
+    try:
+        number(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_missing(text: str) -> bool:
+    return _is_number(text) and bool(np.isnan(number(text)))

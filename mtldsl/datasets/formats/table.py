@@ -1,0 +1,220 @@
+"""A table that a reader found in a file: named columns of numbers or categories. `Table.tasks` makes `Tasks` of it."""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import groupby
+from pathlib import Path
+
+import numpy as np
+from scipy import sparse
+
+from mtldsl.datasets.formats.cells import as_signs
+from mtldsl.errors import DataError
+from mtldsl.tasks import Tasks
+
+__all__ = ["Column", "Table"]
+
+
+@dataclass(frozen=True)
+class Column:
+    name: str
+    values: tuple[str, ...] | None = (
+        None  # of a nominal column, whose cells are positions in here; None for numbers
+    )
+    unusable: str | None = None  # why a column of text cannot be used
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """`cells` (n, p) is dense or CSC; NaN is a missing value; `lines` are the rows' places in the file."""
+
+    path: Path
+    columns: tuple[Column, ...]
+    cells: np.ndarray | sparse.csc_array
+    lines: np.ndarray
+
+    def __post_init__(self):
+        names = self.names
+        if len(set(names)) < len(names):
+            twice = next(name for name in names if names.count(name) > 1)
+            raise DataError(f"{self.path}: two columns are named {twice!r}; rename one")
+
+    @cached_property
+    def names(self) -> list[str]:
+        return [column.name for column in self.columns]
+
+    def tasks(self, labels, *, features=None, drop=(), task=None, sample_weights=None, binary=False) -> Tasks:
+        """Tasks from label columns over feature columns (None: all others); grouped where `task` is a column of ids."""
+        chosen = self.positions(labels, "labels")
+        task_at = None if task is None else self.position(task, "task")
+        weights_at = None if sample_weights is None else self.position(sample_weights, "sample_weights")
+        roles = [*chosen, *(j for j in (task_at, weights_at) if j is not None)]
+        X, x_names = self._design(self._features(features, drop, roles))
+        Y, y_names = self._labels(chosen)
+        Y = as_signs(Y, self.path) if binary else Y
+        weights = None if weights_at is None else self._numbers(weights_at)
+        if task_at is None:
+            return Tasks.shared(X, Y, sample_weights=weights, task_names=y_names, feature_names=x_names)
+        if Y.shape[1] > 1:
+            raise DataError(
+                f"{self.path}: task={task!r} tells the tasks apart by rows, labels {', '.join(y_names)} by columns; "
+                "give one column of labels",
+                argument="task",
+            )
+        return Tasks.grouped(
+            X, Y[:, 0], self._categories(task_at), sample_weights=weights, feature_names=x_names
+        )
+
+    # ---------------------------------------------------------------------------------- choice of columns
+
+    def position(self, which, role: str) -> int:
+        """Position of one column, given by its name or position (-1: the last)."""
+        names = self.names
+        if isinstance(which, str):
+            if which in names:
+                return names.index(which)
+            near = difflib.get_close_matches(which, names, n=1)
+            known = ", ".join(names[:12]) + ", ..." * (len(names) > 12)
+            hint = f"did you mean {near[0]!r}?" if near else f"the columns are {known}"
+            raise DataError(f"{self.path}: {role}: there is no column {which!r}; {hint}", argument=role)
+        whole = isinstance(which, int | np.integer) and not isinstance(which, bool)
+        if not whole or not -len(names) <= which < len(names):
+            raise DataError(
+                f"{self.path}: {role}: {which!r} is not a column's name, nor a position among {len(names)} columns",
+                argument=role,
+            )
+        return int(which) % len(names)
+
+    def positions(self, which, role: str) -> list[int]:
+        """Positions of columns: a name, a list of names or positions, or a number k: the last k columns."""
+        if isinstance(which, str):
+            return [self.position(which, role)]
+        if isinstance(which, int | np.integer) and not isinstance(which, bool):
+            if not 0 < which < len(self.columns):
+                raise DataError(
+                    f"{self.path}: {role}={which}: a number means the last so many of {len(self.columns)} columns",
+                    argument=role,
+                )
+            return list(range(len(self.columns) - int(which), len(self.columns)))
+        try:
+            chosen = [self.position(name, role) for name in which]
+        except TypeError:
+            raise DataError(
+                f"{self.path}: {role}={which!r}: write a column's name, a list of names, or how many columns at the end",
+                argument=role,
+            ) from None
+        if not chosen or len(set(chosen)) < len(chosen):
+            what = "a column is named twice" if chosen else "no column is named"
+            raise DataError(f"{self.path}: {role}={which!r}: {what}", argument=role)
+        return chosen
+
+    def _features(self, features, drop, roles) -> list[int]:
+        if features is None:
+            dropped = set(self.positions(drop, "drop")) if len(drop) else set()
+            chosen = [j for j in range(len(self.columns)) if j not in dropped.union(roles)]
+        elif len(drop):
+            raise DataError(
+                f"{self.path}: write either features=... or drop=..., not both", argument="features"
+            )
+        else:
+            chosen = self.positions(features, "features")
+        for j in chosen:
+            if j in roles:
+                raise DataError(
+                    f"{self.path}: column {self.names[j]!r} is a feature and a label, task or weight"
+                )
+            if self.columns[j].unusable:
+                raise DataError(f"{self.path}: column {self.names[j]!r} {self.columns[j].unusable}")
+        if not chosen:
+            raise DataError(f"{self.path}: no columns are left for the features")
+        return chosen
+
+    # -------------------------------------------------------------------------------------------- content
+
+    def _numbers(self, j: int) -> np.ndarray:
+        """Column j as a dense vector."""
+        column = self.columns[j]
+        if column.unusable:
+            raise DataError(f"{self.path}: column {column.name!r} {column.unusable}")
+        return _dense(self.cells[:, [j]])[:, 0]
+
+    def _categories(self, j: int) -> list[str]:
+        """Column j as text: the ids of tasks."""
+        self._refuse_missing([j])
+        cells, values = self._numbers(j), self.columns[j].values
+        return [f"{cell:g}" if values is None else values[int(cell)] for cell in cells]
+
+    def _design(self, positions: list[int]):
+        """Feature matrix and names; a nominal column becomes indicators, see `_indicators`."""
+        self._refuse_missing(positions)
+        parts, names = [], []
+        for is_number, group in groupby(positions, key=lambda j: self.columns[j].values is None):
+            group = list(group)
+            if is_number:
+                parts.append(self.cells[:, group])
+                names += [self.names[j] for j in group]
+                continue
+            for j in group:
+                indicators, which = _indicators(self._numbers(j), self.columns[j].values)
+                parts.append(indicators)
+                names += [f"{self.names[j]}={value}" for value in which]
+        if sparse.issparse(self.cells):
+            return sparse.hstack([sparse.csc_array(part) for part in parts], format="csr"), names
+        return np.hstack(parts), names
+
+    def _labels(self, positions: list[int]):
+        """Label matrix and task names: numbers as they are, classes as -1/+1."""
+        parts, names = [], []
+        for j in positions:
+            name, values, cells = self.names[j], self.columns[j].values, self._numbers(j)
+            if values is None:
+                parts.append(cells[:, None])
+                names.append(name)
+                continue
+            if _falling(values):  # declared {1, 0}: 1 is the positive class all the same
+                values, cells = values[::-1], 1.0 - cells
+            indicators, which = _indicators(cells, values)
+            parts.append(2.0 * indicators - 1.0)
+            if len(which) == 1:
+                names.append(name)
+            else:
+                names += which if len(positions) == 1 else [f"{name}={value}" for value in which]
+        return np.hstack(parts), names
+
+    def _refuse_missing(self, positions) -> None:
+        cells = self.cells[:, positions]
+        if sparse.issparse(cells):
+            stored = cells.tocoo()
+            rows, columns = (place[np.isnan(stored.data)] for place in stored.coords)
+        else:
+            rows, columns = np.nonzero(np.isnan(cells))
+        if rows.size:
+            first = np.lexsort((columns, rows))[0]
+            raise DataError(
+                f"{self.path}:{self.lines[rows[first]]}: column {self.names[positions[columns[first]]]!r} has no value "
+                f"({rows.size} such cells); fill it in, leave out the row, or leave out the column with drop=[...]",
+                argument="drop",
+            )
+
+
+def _dense(cells) -> np.ndarray:
+    return cells.toarray() if sparse.issparse(cells) else cells
+
+
+def _falling(values) -> bool:
+    """Two numbers, the larger one first."""
+    try:
+        return len(values) == 2 and float(values[0]) > float(values[1])
+    except ValueError:
+        return False
+
+
+def _indicators(codes, values) -> tuple[np.ndarray, list[str]]:
+    """0/1 columns and the value each stands for: one per value; for two values the second's only, which says it all. NaN stays."""
+    which = [1] if len(values) == 2 else list(range(len(values)))
+    table = (codes[:, None] == np.array(which)).astype(float)
+    table[np.isnan(codes)] = np.nan
+    return table, [values[k] for k in which]

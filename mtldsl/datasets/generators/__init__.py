@@ -1,0 +1,1 @@
+"""Data made to order, with the weights that made them."""

@@ -1,0 +1,74 @@
+"""Parts that are arrays already: NumPy archives, and chunks that the caller makes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from scipy import sparse
+
+from mtldsl.datasets.out_of_core.chunk import of_arrays
+from mtldsl.errors import DataError
+from mtldsl.system.archives import read_archive
+from mtldsl.system.reading import reading
+
+__all__ = ["given_chunks", "npz_chunks"]
+
+#: What scipy.sparse.save_npz writes of the formats that it knows.
+_SPARSE = ("data", "indices", "indptr", "shape", "format", "row", "col", "offsets")
+
+
+def npz_chunks(path: Path, task: str, label: str, name: str):
+    """One chunk: the archive's arrays `label` and `task` ("file": all rows are of the task `name`), and its inputs.
+
+    Inputs are the arrays data, indices, indptr, shape and format, as scipy.sparse.save_npz names them, or a dense X.
+    """
+    what = "an .npz archive of numbers"
+    roles = {"label": label} if task == "file" else {"label": label, "task": task}
+    archive = read_archive(path, what, [*roles.values(), *_SPARSE, "X"])
+    for role, array in roles.items():
+        if array not in archive:
+            hint = '; write task="file" for one task a file' if role == "task" else ""
+            raise DataError(
+                f"{path}: {role}={array!r}: there is no such array; the archive holds {', '.join(archive)}{hint}"
+            )
+    if "format" not in archive and "X" not in archive:
+        raise DataError(
+            f"{path}: neither a dense X nor the arrays of scipy.sparse.save_npz are among {', '.join(archive)}"
+        )
+    y = archive[label]
+    ids = np.full(y.size, name, dtype=object) if task == "file" else archive[task]
+    with reading(path, what):
+        X = _sparse(archive) if "format" in archive else archive["X"]
+    yield of_arrays(X, y.ravel(), ids, str(path))
+
+
+def _sparse(arrays):
+    """The matrix that scipy.sparse.save_npz wrote. Its indices are looked at: compiled loops follow them without a look."""
+    kind, shape = arrays["format"].item(), tuple(arrays["shape"].tolist())
+    kind = kind.decode("ascii") if isinstance(kind, bytes) else kind
+    if kind == "coo":
+        return sparse.coo_array((arrays["data"], (arrays["row"], arrays["col"])), shape)
+    if kind == "dia":
+        return sparse.dia_array((arrays["data"], arrays["offsets"]), shape)
+    if kind not in ("csr", "csc", "bsr"):
+        raise ValueError(f"its sparse format is {kind!r}")
+    made = getattr(sparse, f"{kind}_array")((arrays["data"], arrays["indices"], arrays["indptr"]), shape)
+    made.check_format(full_check=True)
+    return made
+
+
+def given_chunks(items):
+    """What the caller's iterator gives, one chunk after the other."""
+    row = 0
+    for k, item in enumerate(items):
+        try:
+            X, y, ids = item if isinstance(item, list | tuple) else ()
+        except ValueError:
+            raise DataError(
+                f"chunk {k} is {type(item).__name__}, not (X, y, task_ids); see mtl.datasets.store"
+            ) from None
+        chunk = of_arrays(X, y, ids, f"chunk {k}", row)
+        if chunk.n_rows:
+            yield chunk
+        row += chunk.n_rows

@@ -1,0 +1,131 @@
+"""What `store` is given - files of a format, or chunks - as parts: a signature, and how to read it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from mtldsl.datasets.out_of_core.arrays import npz_chunks
+from mtldsl.datasets.out_of_core.libsvm import has_qid, libsvm_chunks
+from mtldsl.datasets.out_of_core.parquet import parquet_chunks
+from mtldsl.errors import DataError
+from mtldsl.system.reading import regular_file
+from mtldsl.values.listing import as_list
+from mtldsl.values.number import quoted
+
+__all__ = ["file_parts", "listed_files"]
+
+#: format -> endings of its files; text may be compressed
+_SUFFIXES = {
+    "libsvm": (".svm", ".libsvm", ".svmlight"),
+    "parquet": (".parquet", ".pq"),
+    "npz": (".npz",),
+}
+_COMPRESSED = (".gz", ".bz2")
+
+
+def listed_files(parts) -> list[Path] | None:
+    """The files meant - of a folder in the order of their names, hidden ones left out -, or None where parts are chunks."""
+    if isinstance(parts, str | Path):
+        path = Path(parts)
+        if not path.is_dir():
+            return [regular_file(path)]
+        files = sorted(p for p in path.iterdir() if p.is_file() and not p.name.startswith((".", "_")))
+        if not files:
+            raise DataError(f"store({str(parts)!r}): there is no file in that folder")
+        return files
+    if isinstance(parts, list | tuple) and (not parts or isinstance(parts[0], str | Path)):
+        if not parts:
+            raise DataError("store([]): at least one part is needed")
+        return [regular_file(path) for path in parts]
+    if not isinstance(parts, Iterator | list | tuple):
+        raise DataError(
+            f"store({quoted(parts)}): give a folder, a list of files, or an iterator of (X, y, task_ids)"
+        )
+    return None
+
+
+def file_parts(files: list[Path], format, task, label, features, n_features, zero_based) -> list[tuple]:
+    """(signature, function that gives the chunks) of every file."""
+    format = _format(files, format)
+    if format == "libsvm":
+        for word, value in (("label", label), ("features", features)):
+            if value is not None:
+                raise DataError(
+                    f"store: {word}={quoted(value)}: a LIBSVM file has no names for that; leave it out"
+                )
+        task = task or ("qid" if has_qid(files[0]) else "file")
+        if task not in ("qid", "file"):
+            raise DataError(
+                f'store: task={quoted(task)}: in LIBSVM files a task is "qid", or "file" for one task a file'
+            )
+    else:
+        if zero_based:
+            raise DataError(
+                f"store: zero_based=True is for LIBSVM files; indices of {format} count from 0 anyway"
+            )
+        task = task or "task"
+        label = label or ("label" if format == "parquet" else "y")
+        listed = as_list(features)
+        if features is not None and (format == "npz" or listed is None):
+            raise DataError(f"store: features={quoted(features)}: write a list of columns of Parquet files")
+        features = None if features is None else [str(name) for name in listed]
+    names = _names(files)
+    settings = {
+        "format": format,
+        "task": task,
+        "label": label,
+        "features": features,
+        "n_features": n_features,
+        "zero_based": zero_based,
+    }
+    parts = []
+    for path, name in zip(files, names, strict=True):
+        about = path.stat()
+        signature = {
+            "path": str(path.resolve()),
+            "size": about.st_size,
+            "changed": about.st_mtime_ns,
+            "name": name,
+            **settings,
+        }
+        parts.append((signature, _reader(format, path, name, task, label, features, n_features, zero_based)))
+    return parts
+
+
+def _reader(format, path, name, task, label, features, n_features, zero_based):
+    if format == "libsvm":
+        return lambda: libsvm_chunks(path, task, name, zero_based, n_features)
+    if format == "parquet":
+        return lambda: parquet_chunks(path, task, label, name, features)
+    return lambda: npz_chunks(path, task, label, name)
+
+
+def _format(files, format) -> str:
+    if format is None:
+        found = {_format_of(path): path for path in reversed(files)}
+        if len(found) > 1 or None in found:
+            known = ", ".join(ending for endings in _SUFFIXES.values() for ending in endings)
+            raise DataError(
+                f"store: the endings of {', '.join(str(p) for p in list(found.values())[:3])} do not tell one format (known: "
+                f"{known}); write format=..., one of {', '.join(_SUFFIXES)}, and give the files meant"
+            )
+        return next(iter(found))
+    if format not in _SUFFIXES:
+        raise DataError(f"store: format={format!r}: write one of {', '.join(map(repr, _SUFFIXES))}")
+    return format
+
+
+def _format_of(path: Path) -> str | None:
+    name = _plain(path).name.lower()
+    return next((format for format, endings in _SUFFIXES.items() if name.endswith(endings)), None)
+
+
+def _plain(path: Path) -> Path:
+    return path.with_suffix("") if path.suffix in _COMPRESSED else path
+
+
+def _names(files: list[Path]) -> list[str]:
+    """Names of tasks that are a file each: those of the files, or the paths where these are not distinct."""
+    names = [_plain(path).stem for path in files]
+    return names if len(set(names)) == len(names) else [str(path) for path in files]

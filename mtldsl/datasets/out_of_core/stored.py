@@ -1,0 +1,280 @@
+"""Data larger than memory: converted once, part by part, into a folder of arrays that `Tasks` then read from the disk."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+
+from mtldsl.datasets.out_of_core.arrays import given_chunks
+from mtldsl.datasets.out_of_core.check import check_rows
+from mtldsl.datasets.out_of_core.chunk import hashed_columns
+from mtldsl.datasets.out_of_core.placing import ARRAYS, digest, place
+from mtldsl.datasets.out_of_core.source import file_parts, listed_files
+from mtldsl.datasets.out_of_core.spool import Part, finished_part, write_json, write_part
+from mtldsl.errors import DataError
+from mtldsl.system.atomic_files import remove_leftovers, writing
+from mtldsl.system.file_lock import sole_use
+from mtldsl.system.reading import reading
+from mtldsl.tasks import Tasks
+from mtldsl.tasks.names import as_names, numbered
+from mtldsl.tasks.stacked import csr_of
+from mtldsl.values.names import distinct_texts
+from mtldsl.values.number import as_whole, quoted
+from mtldsl.values.option import as_flag
+from mtldsl.values.path import as_path
+
+__all__ = ["store", "stored"]
+
+_ABOUT = "stored.json"
+_VERSION = 1
+
+
+def store(
+    parts,
+    folder,
+    *,
+    format: str | None = None,
+    task: str | None = None,
+    label: str | None = None,
+    features=None,
+    n_features: int | None = None,
+    hashed: int | None = None,
+    zero_based: bool = False,
+    dtype: str = "float64",
+    progress: bool = False,
+) -> Tasks:
+    """Converts parts of a long table, one after the other, into `folder`, and returns `stored(folder)`.
+
+    parts      : a folder, a file, a list of files, or an iterator of chunks (X, y, task_ids) as `Tasks.grouped` takes them
+    format     : "libsvm" (also .gz, .bz2), "parquet" or "npz"; None: what the endings of the files say
+    task       : LIBSVM: "qid", the whole number in "label qid:task index:value ...", or "file"; None: "qid" where the first line has
+                 one. Otherwise the column or array of ids (None: "task"). "file": a task a file, named by it
+    label      : Parquet: the column of labels (None: "label"); NPZ: the array (None: "y")
+    features   : Parquet: the columns of inputs. None: the list columns `indices` (from 0) and `values` where there are such, else
+                 all other columns, which must be numeric
+    n_features : columns of X; None: those the parts have, or the largest index that occurs
+    hashed     : hash the columns to so many, with signs: see `hash_columns`, which new inputs then need, too
+    zero_based : LIBSVM: indices count from 0
+    dtype      : of the values on the disk, "float64" or "float32"; products are computed in float64 either way
+
+    An NPZ part holds what scipy.sparse.save_npz writes (data, indices, indptr, shape, format), or a dense X, beside y and task;
+    it is read whole, every other part in pieces. The memory needed is that of a piece, some 200 MB, and the disk space twice that of
+    the result. The result is that of `Tasks.grouped` on all rows: tasks in order of first appearance, their rows in the order of the
+    parts, rows without a label (NaN, null) left out.
+
+    An interrupted call is continued by the same call: parts that are finished are not read again, unless their file has changed
+    since; chunks of an iterator are. A call whose result is there already returns it. Raises DataError, with file and line or row,
+    for what is wrong in a part (the parts before it stay finished), for a folder that holds something else, that cannot be written, or
+    that another process is storing to; MissingExtraError where pyarrow is needed and not installed.
+
+    >>> import tempfile, pathlib
+    >>> from mtldsl import datasets
+    >>> there = pathlib.Path(tempfile.mkdtemp())
+    >>> _ = (there / "a.svm").write_text("1 qid:7 1:0.5 3:2\\n-1 qid:5 2:1\\n1 qid:7 3:4\\n")
+    >>> tasks = datasets.store(there / "a.svm", there / "converted")
+    >>> tasks
+    <Tasks: 2 tasks, 3 features, sparse separate inputs, 2 + 1 labelled rows>
+    >>> tasks.task_names
+    ('7', '5')
+    """
+    folder = as_path(folder, "store(folder)")
+    if not isinstance(dtype, str) or dtype not in ("float64", "float32"):
+        raise DataError(f'store: dtype={quoted(dtype)}: write "float64" or "float32"')
+    progress, zero_based = as_flag(progress, "store(progress"), as_flag(zero_based, "store(zero_based")
+    for word, value in (("format", format), ("task", task), ("label", label)):
+        if value is not None and not isinstance(value, str):
+            raise DataError(f"store({word}={quoted(value)}): write a name as text, or leave it out")
+    hashed = None if hashed is None else hashed_columns(hashed, f"store: hashed={quoted(hashed)}")
+    if n_features is not None:
+        if not 1 <= (as_whole(n_features) or 0) < 1 << 62:
+            raise DataError(f"store: n_features={quoted(n_features)}: write a whole number of columns")
+        n_features = int(n_features)
+    files = listed_files(parts)
+    if files is None:
+        for word, value in (("format", format), ("task", task), ("label", label), ("features", features)):
+            if value is not None:
+                raise DataError(f"store: {word}={quoted(value)} is for files; chunks are (X, y, task_ids)")
+        sources, signatures = [({"chunks": True}, lambda: given_chunks(parts))], None
+    else:
+        sources = file_parts(files, format, task, label, features, n_features, zero_based)
+        sources = [(signature | {"hashed": hashed, "dtype": dtype}, read) for signature, read in sources]
+        signatures = [signature for signature, _ in sources]
+    if hashed is not None:
+        n_features = None  # the readers see to it
+    with writing(folder):
+        folder.parent.mkdir(parents=True, exist_ok=True)
+    taken = DataError(
+        f"store: another process is storing to {folder}; wait for its end, or give another folder"
+    )
+    with sole_use(folder, taken):
+        spool = folder / "parts"
+        if _is_there(folder, spool, signatures):
+            shutil.rmtree(spool, ignore_errors=True)
+            return stored(folder)
+        remove_leftovers(folder / _ABOUT)
+        with writing(folder):
+            spool.mkdir(parents=True, exist_ok=True)
+        done = []
+        with _shown(
+            progress, "reading rows" if files is None else "reading parts", files and len(files)
+        ) as advance:
+            options = {"n_features": n_features, "hashed": hashed, "dtype": dtype}
+            options["advance"] = advance if files is None else _nothing
+            for number, (signature, read) in enumerate(sources):
+                part = finished_part(spool, number, signature) if files is not None else None
+                done.append(part or write_part(spool, number, signature, read(), **options))
+                advance(files is not None)
+        ids, columns, found = _combined(done, n_features)
+        if found is None:
+            numbered("x", columns)  # refused before the rows are placed
+        with _shown(progress, "placing rows", sum(sum(part.rows) for part in done)) as advance:
+            arrays = place(done, folder, ids, columns, dtype, advance)
+        about = {
+            "format": "mtldsl stored tasks",
+            "version": _VERSION,
+            "task_names": _names(ids),
+            "feature_names": found,
+            "n_features": columns,
+            "hashed": hashed,
+            "arrays": arrays,
+            "fingerprint": digest(folder),
+            "source": signatures,
+        }
+        write_json(folder / _ABOUT, about)
+        shutil.rmtree(spool, ignore_errors=True)
+        return stored(folder)
+
+
+def stored(folder, *, check: bool = False) -> Tasks:
+    """The tasks that `store` wrote to that folder. Their arrays stay on the disk (memory-mapped, read-only), and are not copied.
+
+    check : compare with the SHA-256 that `store` noted; otherwise the files are read once too, but only looked through for what no
+        stored tasks can have: pointers outside, values that are not finite, sizes that do not belong together
+
+    What goes through the rows task by task - `forward`, `adjoint`, `gram`, `fingerprint` - holds one task at a time. `select`, `split`,
+    `take_rows`, `subsample` and `standardize(center=False)` copy the rows they keep into memory, as float64. Values stored as
+    float32 stay so in `tasks.stacked` and `tasks.inputs`. DataError for a folder that is none, or is incomplete or damaged.
+    """
+    folder = as_path(folder, "stored(folder)")
+    about = _about(folder)
+    with reading(folder, "a folder that store() wrote"):
+        arrays = {name: _mapped(folder, name, *about["arrays"][name]) for name in ARRAYS}
+        if check and digest(folder) != about["fingerprint"]:
+            raise DataError(
+                f"{folder}: its files are not those that store() wrote; remove it and store again"
+            )
+        return _checked(folder, about, arrays)
+
+
+def _checked(folder: Path, about: dict, arrays: dict[str, np.ndarray]) -> Tasks:
+    names, d = about["task_names"], about["n_features"]
+    try:
+        check_rows(arrays, len(names), d)
+    except ValueError as error:
+        raise DataError(f"{folder}: {error}; remove it and store again") from None
+    offsets = np.array(arrays["offsets"])
+    ends = list(zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True))
+    return Tasks(
+        stacked=csr_of(arrays["data"], arrays["indices"], arrays["indptr"], d),
+        counts=np.diff(offsets),
+        targets=arrays["y"],
+        task_names=as_names(names, None, len(names), f"{folder}: task_names"),
+        feature_names=as_names(about["feature_names"] or None, None, d, f"{folder}: feature_names", "x"),
+        source_rows=[arrays["rows"][a:b] for a, b in ends],
+        one_table=True,
+    )
+
+
+def _about(folder: Path) -> dict:
+    if not folder.is_dir():
+        raise DataError(f"stored({str(folder)!r}): there is no such folder (looked from {Path.cwd()})")
+    if not (folder / _ABOUT).is_file():
+        if (folder / "parts").is_dir():
+            raise DataError(f"{folder}: store() was interrupted there; call it again, and it goes on")
+        raise DataError(f"{folder}: no {_ABOUT} is in it, so it is not a folder that store() wrote")
+    try:
+        about = json.loads((folder / _ABOUT).read_text(encoding="utf-8"))
+        version = about["version"]
+        if version == _VERSION and set(about["arrays"]) == set(ARRAYS):
+            return about
+    except (ValueError, KeyError, TypeError):
+        version = None
+    what = "is damaged" if version in (None, _VERSION) else f"is of version {version}, not {_VERSION}"
+    raise DataError(f"{folder / _ABOUT} {what}; remove the folder and store again")
+
+
+def _mapped(folder: Path, name: str, dtype: str, length: int) -> np.ndarray:
+    path = folder / f"{name}.npy"
+    try:
+        # an empty file cannot be mapped
+        array = np.load(path, mmap_mode="r" if length else None, allow_pickle=False)
+    except Exception as error:  # numpy's reader of headers raises the errors of Python's own parser
+        raise DataError(f"{path}: missing or damaged ({error}); remove the folder and store again") from None
+    array = np.asarray(array)
+    if array.dtype != np.dtype(dtype) or array.shape != (length,):
+        raise DataError(
+            f"{path} holds {array.dtype} {array.shape}, not {dtype} ({length},); remove the folder and store again"
+        )
+    array.flags.writeable = False
+    return array
+
+
+def _is_there(folder: Path, spool: Path, signatures) -> bool:
+    """Whether the folder holds this very result; DataError where it holds something else."""
+    if (folder / _ABOUT).exists():
+        if signatures is not None and _about(folder)["source"] == signatures:
+            return True
+        raise DataError(
+            f"store: {folder} holds stored tasks already, of other parts or options; read them by stored(), or "
+            "give another folder"
+        )
+    if folder.exists() and not folder.is_dir():
+        raise DataError(f"store: {folder} is a file; give a folder")
+    if folder.is_dir() and not spool.is_dir() and any(folder.iterdir()):
+        raise DataError(f"store: {folder} is not empty; give a new folder")
+    return False
+
+
+def _combined(parts: list[Part], n_features) -> tuple[list, int, list[str] | None]:
+    """Ids of tasks in order of first appearance, the number of columns and their names; DataError where parts do not go together."""
+    read = [part.columns for part in parts if part.columns is not None]
+    if not read:
+        raise DataError("store: there is no row in these parts; at least one is needed")
+    columns = read[0]
+    for other in read:
+        columns = columns.with_those_of(other, n_features)
+    labelled: dict = {}
+    for part in parts:
+        for one, rows in zip(part.ids, part.rows, strict=True):
+            labelled[one] = labelled.get(one, 0) + rows
+    for name, rows in zip(_names(labelled), labelled.values(), strict=True):
+        if not rows:
+            raise DataError(f"task {name!r} has no labelled row; leave the task out, or give it data")
+    n = n_features or columns.n
+    return list(labelled), n, columns.features if n == columns.n else None
+
+
+def _names(ids) -> list[str]:
+    """Those that `Tasks.grouped` gives them."""
+    return distinct_texts([one if isinstance(one, tuple) else (str(one), type(one).__name__) for one in ids])
+
+
+def _nothing(count) -> None:
+    """What is told of progress that nobody asked for."""
+
+
+@contextmanager
+def _shown(progress: bool, what: str, total):
+    """A function to tell of what is done; it draws a bar where asked for."""
+    if not progress:
+        yield _nothing
+        return
+    from rich.progress import Progress
+
+    with Progress(transient=False) as bar:
+        line = bar.add_task(what, total=total)
+        yield lambda count: bar.advance(line, count)

@@ -1,0 +1,1 @@
+"""The data sets of the papers and of scikit-learn."""

@@ -1,0 +1,132 @@
+"""The data sets of the papers, read from the files as published. They are not part of this package."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+
+from mtldsl.datasets.formats.arff import arff_tasks, read_arff
+from mtldsl.datasets.formats.array_files import read_mat
+from mtldsl.errors import DataError
+from mtldsl.tasks import Tasks
+
+__all__ = [
+    "data_folder",
+    "load_emotions",
+    "load_flags",
+    "load_multi_target",
+    "load_sarcos",
+    "load_scene",
+    "load_school",
+    "load_segmentation",
+]
+
+VARIABLE = "MTLDSL_DATA"
+
+
+def data_folder(folder=None) -> Path:
+    """The folder with the data sets: `folder`, else $MTLDSL_DATA, else shared/data in or beside a parent of this directory."""
+    if folder is not None:
+        return Path(folder)
+    if os.environ.get(VARIABLE):
+        return Path(os.environ[VARIABLE])
+    starts = [Path.cwd(), Path(__file__).resolve().parent]
+    for start in starts:
+        for parent in (start, *start.parents):
+            if (parent / "shared" / "data").is_dir():
+                return parent / "shared" / "data"
+    raise DataError(
+        f"the papers' data sets were not found: set the environment variable {VARIABLE}, or pass folder=..., to a folder that "
+        "holds school/school.mat, emotions/emotions.arff, ... as published",
+        argument="folder",
+    )
+
+
+def _file(folder, *parts) -> Path:
+    path = data_folder(folder).joinpath(*parts)
+    if not path.is_file():
+        raise DataError(
+            f"{path}: there is no such file; the folder must hold the data set as published, unconverted"
+        )
+    return path
+
+
+def load_school(folder=None) -> Tasks:
+    """Inner London exam scores: 139 schools, 15,362 students, 28 features, scores 1 to 70.
+
+    Column 27 is the constant 1, columns 21 to 26 are constant within a school: the pooled rank is 23.
+    """
+    return read_mat(_file(folder, "school", "school.mat"))
+
+
+def load_sarcos(folder=None) -> Tasks:
+    """SARCOS inverse dynamics, the 4,449 rows of the published *test* file: 21 inputs of 7 joints, 7 torques.
+
+    The 44,484 rows of the training file are not read: name it a 4,449-row subsample wherever you print a number.
+    """
+    tasks = read_mat(_file(folder, "sarcos", "sarcos_inv_test.mat"), X="sarcos_inv_test", Y=7)
+    kinds = ("position", "velocity", "acceleration")
+    return Tasks.shared(
+        tasks.X,
+        tasks.targets.reshape(7, -1).T,
+        task_names=[f"torque {joint}" for joint in range(1, 8)],
+        feature_names=[f"{kind} {joint}" for kind in kinds for joint in range(1, 8)],
+    )
+
+
+def load_emotions(folder=None, part: str = "all") -> Tasks:
+    """Mulan's Emotions: 593 pieces of music, 72 features, 6 emotions as labels -1/+1; part="train" (391) or "test" (202)."""
+    return _mulan(folder, "emotions", {"all": [""], "train": ["-train"], "test": ["-test"]}, part)
+
+
+def load_flags(folder=None, part: str = "all") -> Tasks:
+    """Mulan's Flags: 194 flags, 7 colours as labels -1/+1; part="train" (129) or "test" (65).
+
+    9 of the 19 features are nominal; their 0/1 columns make it 43, see `read_arff`.
+    """
+    return _mulan(folder, "flags", {"all": [""], "train": ["-train"], "test": ["-test"]}, part)
+
+
+def load_scene(folder=None, part: str = "all") -> Tasks:
+    """Mulan's Scene: 2,407 images, 294 features, 6 labels -1/+1; part="train" (the first 1,211 of them) or "test" (1,196)."""
+    return _mulan(folder, "scene", {"all": ["-train", "-test"], "train": ["-train"], "test": ["-test"]}, part)
+
+
+def _mulan(folder, name, parts, part) -> Tasks:
+    if part not in parts:
+        raise DataError(f'load_{name}(part={part!r}): write "all", "train" or "test"', argument="part")
+    return arff_tasks([_file(folder, name, f"{name}{end}.arff") for end in parts[part]], f"{name}.xml")
+
+
+def load_segmentation(folder=None) -> Tasks:
+    """UCI image segmentation, both parts joined: 2,310 regions, 19 features, 7 one-vs-rest tasks with labels -1/+1.
+
+    The third feature, region-pixel-count, is constant.
+    """
+    rows = []
+    for part in ("segmentation.data", "segmentation.test"):
+        path = _file(folder, "segmentation", part)
+        text = [line for line in path.read_text().splitlines() if line.strip() and not line.startswith(";")]
+        names, rows = [name.strip().lower() for name in text[0].split(",")], rows + text[1:]
+    cells = [row.split(",") for row in rows]
+    classes = np.array([row[0].lower() for row in cells])
+    kinds = np.unique(classes)
+    Y = np.where(classes[:, None] == kinds, 1.0, -1.0)
+    return Tasks.shared(
+        np.array([row[1:] for row in cells], dtype=float), Y, task_names=kinds, feature_names=names
+    )
+
+
+#: number of targets, the last attributes of each file
+_TARGETS = {"enb": 2, "atp1d": 6, "andro": 6}
+
+
+def load_multi_target(name: str = "enb", folder=None) -> Tasks:
+    """Mulan's multi-target regression: "enb" (768 x 8, 2 targets), "atp1d" (337 x 411, 6), "andro" (49 x 30, 6)."""
+    if name not in _TARGETS:
+        raise DataError(
+            f"load_multi_target({name!r}): there is no such set; write one of {', '.join(_TARGETS)}"
+        )
+    return read_arff(_file(folder, "multi-target", f"{name}.arff"), _TARGETS[name])

@@ -1,0 +1,68 @@
+"""The [groups] table of a problem file: which group a task is in, and which group that one is in."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+from mtldsl.errors import DataError
+from mtldsl.files.toml_source import TomlFile
+from mtldsl.language.text.kinds import kind_of
+from mtldsl.system.reading import reading, regular_file
+
+__all__ = ["read_groups"]
+
+
+def read_groups(file: TomlFile, folder: Path) -> dict[str, dict[str, str | None] | list]:
+    """name -> {task or group: the group it is in}, or a list with the group of every task.
+
+    DataError with its place where a group is not a name, and where a CSV file of pairs cannot be read.
+    """
+    return {
+        name: _groups(file, name, value, folder) for name, value in file.content.get("groups", {}).items()
+    }
+
+
+def _groups(file: TomlFile, name: str, value, folder: Path) -> dict[str, str | None] | list:
+    path = ("groups", name)
+    if isinstance(value, str):
+        try:
+            return _stored(folder / value)
+        except DataError as error:
+            raise error.at(file.place(path, value=True)) from error
+    if isinstance(value, dict):
+        items = value.items()
+    elif isinstance(value, list):
+        items = enumerate(value)
+    else:
+        raise file.error(
+            f'write {name} = {{Oslo = "north", ...}}, a list with the group of every task, or the path of a CSV file, '
+            f"not {kind_of(value)}",
+            path,
+            value=True,
+        )
+    for key, group in items:
+        whole = isinstance(group, int) and not isinstance(group, bool)
+        if not isinstance(group, str) and not (whole and isinstance(value, list)):
+            raise file.error(f"a group is a name in quotes, not {kind_of(group)}", (*path, key), value=True)
+    return value
+
+
+def _stored(path: Path) -> dict[str, str | None]:
+    """The pairs of a CSV file; an empty second cell means: in no group."""
+    found: dict[str, str | None] = {}
+    with reading(regular_file(path), "a CSV file"), path.open(newline="", encoding="utf-8-sig") as stored:
+        for line in (lines := csv.reader(stored)):
+            if not line:
+                continue
+            if len(line) != 2 or not line[0].strip():
+                raise DataError(
+                    f"{path}: line {lines.line_num} has to hold a name and its group, such as Oslo,north"
+                )
+            name, group = (cell.strip() for cell in line)
+            if name in found:
+                raise DataError(f"{path}: line {lines.line_num}: {name!r} is in a group already")
+            found[name] = group or None
+    if not found:
+        raise DataError(f"{path}: the file is empty")
+    return found

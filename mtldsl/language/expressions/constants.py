@@ -1,0 +1,115 @@
+"""What stands beside the unknowns in an expression: constants, matrix factors, selections by position or name."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import sparse
+
+from mtldsl.errors import ModelError
+from mtldsl.language.expressions.scalar import is_foreign
+from mtldsl.language.spelling import INFINITY
+from mtldsl.system.memory import require_memory
+from mtldsl.values.listing import as_list, as_positions, shape_of
+from mtldsl.values.number import as_float, quoted
+from mtldsl.values.size import LARGEST
+from mtldsl.values.sparse_matrix import read_dense, require_sound
+
+__all__ = ["add_offsets", "as_factor", "as_matrix", "chain", "constant_text", "index_text", "selector"]
+
+
+def as_matrix(value, shape, typed) -> np.ndarray | None:
+    """A float array broadcast to `shape`; None where `value` is of the language itself; ModelError where it is not an array of numbers, or
+    does not fit.
+    """
+    if not is_foreign(value):
+        return None
+    array = read_dense(value, f"{typed}: the constant", ModelError)
+    if np.isnan(array).any():
+        raise ModelError(f"{typed}: the constant contains NaN")
+    require_memory(
+        16.0 * np.prod(np.array(shape, float)),
+        f"{typed}: a constant of shape {shape}",
+        "give weights of fewer features or tasks",
+        ModelError,
+    )
+    if ((np.abs(array) > LARGEST) & np.isfinite(array)).any():
+        raise ModelError(
+            f"the constant has numbers beyond {LARGEST:g}",
+            term=typed,
+            write_instead="write smaller ones, or " + INFINITY + " for no bound",
+        )
+    try:
+        return np.array(np.broadcast_to(array, shape))
+    except ValueError:
+        raise ModelError(
+            f"{typed}: a constant of shape {array.shape} does not fit the shape {shape}"
+        ) from None
+
+
+def as_factor(value, typed):
+    """A matrix factor: dense float array or CSR; None where `value` is of the language itself; ModelError where it is not a matrix."""
+    if not is_foreign(value):
+        return None
+    what, is_sparse = f"{typed}: the matrix", sparse.issparse(value)
+    array = require_sound(value, what, ModelError) if is_sparse else read_dense(value, what, ModelError)
+    if array.ndim != 2:
+        raise ModelError(f"{typed}: @ needs a matrix (2-D array), not an array of shape {array.shape}")
+    if not np.isfinite(array.data if is_sparse else array).all():
+        raise ModelError(f"{typed}: the matrix contains NaN or infinity")
+    if (np.abs(array.data if is_sparse else array) > LARGEST).any():
+        raise ModelError(f"{typed}: the matrix has numbers beyond {LARGEST:g}; write smaller ones")
+    return array.astype(float).tocsr() if is_sparse else array
+
+
+def selector(index, size, names, typed):
+    """CSR matrix that picks rows; None for the full slice. Names of features or tasks may stand for positions."""
+    if isinstance(index, slice) and index == slice(None):
+        return None
+    listed = [index] if isinstance(index, str) else index if isinstance(index, slice) else as_list(index)
+    if isinstance(listed, list) and any(isinstance(one, str) for one in listed):
+        unknown = [one for one in listed if isinstance(one, str) and one not in names]
+        if unknown:
+            raise ModelError(f"{typed}: no name {unknown[0]!r} among {', '.join(map(str, names[:8]))}...")
+        listed = [list(names).index(one) if isinstance(one, str) else one for one in listed]
+    picked = as_positions(index if listed is None else listed, size, typed, ModelError)
+    if picked.size == 0:
+        raise ModelError(f"{typed}: {quoted(index)} selects nothing; select at least one")
+    ones = np.ones(picked.size)
+    return sparse.csr_array((ones, (np.arange(picked.size), picked)), shape=(picked.size, size))
+
+
+def index_text(index) -> str:
+    if isinstance(index, slice):
+        start, stop = ("" if v is None else str(v) for v in (index.start, index.stop))
+        return f"{start}:{stop}" + (f":{index.step}" if index.step is not None else "")
+    if isinstance(index, np.ndarray):
+        index = index.tolist()
+    text = quoted(index, 25)
+    if len(text) <= 24:
+        return text
+    shape = shape_of(index)
+    return f"<{shape[0]} indices>" if shape and len(shape) == 1 else quoted(index, 24)
+
+
+def constant_text(value) -> str:
+    """A constant as it is printed in a model: numbers in full, arrays by their shape."""
+    if not is_foreign(value):
+        return quoted(value)
+    number, shape = as_float(value), shape_of(value)
+    if number is not None:
+        return f"{number:.10g}"
+    return "array({})".format(", ".join(map(str, shape))) if shape else quoted(value)
+
+
+def add_offsets(a, b, sign):
+    """a + sign * b, where None stands for zero."""
+    if b is None:
+        return a
+    return sign * b if a is None else a + sign * b
+
+
+def chain(a, b):
+    """a @ b, where None stands for the identity."""
+    if a is None or b is None:
+        return b if a is None else a
+    return a @ b

@@ -1,0 +1,286 @@
+"""Affine expressions of weight matrices: sums, multiples, products with matrices, slices, row and column sums."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mtldsl.errors import ModelError
+from mtldsl.language.expressions.constants import (
+    add_offsets,
+    as_factor,
+    as_matrix,
+    chain,
+    constant_text,
+    index_text,
+    selector,
+)
+from mtldsl.language.expressions.latex import constant_latex, escaped
+from mtldsl.language.expressions.scalar import Number, Scalar, as_scalar, bracket, is_foreign
+from mtldsl.values.number import as_whole, quoted
+
+if TYPE_CHECKING:
+    from mtldsl.language.expressions.weights import Weights
+
+__all__ = ["Affine", "Part"]
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """coefficient * left @ weights @ right; None stands for the identity."""
+
+    weights: Weights
+    coefficient: Scalar
+    left: object = None
+    right: object = None
+
+
+class Affine:
+    """A matrix that depends affinely on weights. Users make it from `Weights` with + - * / @ [] and sum()."""
+
+    __array_ufunc__ = None  # numpy arrays on the left defer to the operators below
+    __pandas_priority__ = 10_000  # and pandas tables
+    __hash__ = object.__hash__
+
+    def __init__(self, parts, shape, text, latex, precedence=3, offset=None):
+        self.parts: tuple[Part, ...] = tuple(parts)
+        self.shape: tuple[int, int] = tuple(int(n) for n in shape)
+        self.text, self.latex, self.precedence = text, latex, precedence
+        self.offset: np.ndarray | None = offset
+
+    def __repr__(self):
+        return self.text
+
+    # ------------------------------------------------------------------------------------------ arithmetic
+
+    def __add__(self, other):
+        return self._plus(other, "+", +1.0)
+
+    def __sub__(self, other):
+        return self._plus(other, "-", -1.0)
+
+    def __radd__(self, other):
+        # sum([L, S]) starts from 0
+        return (
+            self
+            if isinstance(as_scalar(other), Number) and other == 0
+            else self._plus(other, "+", +1.0, reflected=True)
+        )
+
+    def __rsub__(self, other):
+        result = (-self)._plus(other, "+", +1.0, reflected=True)
+        if result is not NotImplemented:
+            result.text = f"{constant_text(other)} - {bracket(self, 2)}"
+            result.latex = f"{constant_latex(other)} - {bracket(self, 2, 'latex')}"
+        return result
+
+    def _plus(self, other, symbol, sign, reflected=False):
+        if isinstance(other, Affine):
+            if other.shape != self.shape:
+                raise ModelError(
+                    f"{self.text} {symbol} {other.text}: the shapes {self.shape} and {other.shape} differ; "
+                    "only expressions of one shape can be added"
+                )
+            parts = self.parts + tuple(_scaled(part, Number(sign)) for part in other.parts)
+            offset = add_offsets(self.offset, other.offset, sign)
+            right_text, right_latex = (
+                bracket(other, 1 + (symbol == "-"), kind) for kind in ("text", "latex")
+            )
+        else:
+            if isinstance(other, Scalar):
+                raise ModelError(
+                    f"{self.text} {symbol} {other.text}: a Parameter may only multiply weights or a term; write its value, {other.text}.value"
+                )
+            constant = as_matrix(other, self.shape, f"{self.text} {symbol} ...")
+            if constant is None:
+                return NotImplemented
+            parts, offset = self.parts, add_offsets(self.offset, constant, sign)
+            right_text, right_latex = constant_text(other), constant_latex(other)
+        pieces = [(self.text, self.latex), (right_text, right_latex)]
+        if reflected:
+            pieces.reverse()
+        (text_a, latex_a), (text_b, latex_b) = pieces
+        return Affine(
+            parts, self.shape, f"{text_a} {symbol} {text_b}", f"{latex_a} {symbol} {latex_b}", 1, offset
+        )
+
+    def __mul__(self, other):
+        scalar = as_scalar(other)
+        if scalar is None:
+            if isinstance(other, Affine):
+                raise ModelError(
+                    f"{self.text} * {other.text}: a product of two unknowns is not affine, so no term made of it is convex"
+                )
+            if is_foreign(other):
+                raise ModelError(
+                    f"{self.text} * {_shown(other)}: elementwise products are not in the language; write A @ W or "
+                    "W @ A for a matrix product, or give per-entry weights to the regularizer, l1_norm(W, weights=...)"
+                )
+            return NotImplemented
+        parts = tuple(_scaled(part, scalar) for part in self.parts)
+        offset = None
+        if self.offset is not None:
+            if scalar.parameters:
+                raise ModelError(
+                    f"{scalar.text} * ({self.text}): a constant cannot be multiplied by a Parameter here; "
+                    "multiply the weights first and add the constant afterwards"
+                )
+            offset = scalar.value * self.offset
+        text = f"{bracket(scalar, 2)} * {bracket(self, 2)}"
+        latex = f"{bracket(scalar, 2, 'latex')} {bracket(self, 2, 'latex')}"
+        return Affine(parts, self.shape, text, latex, 2, offset)
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, other):
+        scalar = as_scalar(other)
+        if scalar is None:
+            raise ModelError(f"{self.text} / {_shown(other)}: divide by a nonzero number or a Parameter")
+        result = self * (1.0 / scalar if scalar.parameters else 1.0 / _nonzero(scalar, self))
+        result.text = f"{bracket(self, 2)} / {bracket(scalar, 3)}"
+        result.latex = rf"\frac{{{self.latex}}}{{{scalar.latex}}}"
+        return result
+
+    def __neg__(self):
+        result = self * -1.0
+        result.text, result.latex = f"-{bracket(self, 2)}", f"-{bracket(self, 2, 'latex')}"
+        return result
+
+    # -------------------------------------------------------------------------------------- linear maps
+
+    def __matmul__(self, right):
+        _refuse_product(right, f"{self.text} @ ...")
+        matrix = as_factor(right, f"{self.text} @ ...")
+        if matrix is None:
+            return NotImplemented
+        if matrix.shape[0] != self.shape[1]:
+            raise ModelError(
+                f"{self.text} @ A: {self.text} has {self.shape[1]} columns (tasks) but A has {matrix.shape[0]} rows; "
+                f"A must be {self.shape[1]} x k"
+            )
+        return self._mapped(
+            None, matrix, f"{bracket(self, 2)} @ {constant_text(right)}", f"{bracket(self, 2, 'latex')} A"
+        )
+
+    def __rmatmul__(self, left):
+        matrix = as_factor(left, f"... @ {self.text}")
+        if matrix is None:
+            return NotImplemented
+        if matrix.shape[1] != self.shape[0]:
+            raise ModelError(
+                f"A @ {self.text}: A has {matrix.shape[1]} columns but {self.text} has {self.shape[0]} rows (features); "
+                f"A must be k x {self.shape[0]}"
+            )
+        return self._mapped(
+            matrix, None, f"{constant_text(left)} @ {bracket(self, 3)}", f"A {bracket(self, 3, 'latex')}"
+        )
+
+    def sum(self, axis: int | None = None) -> Affine:
+        """Column sums (axis=0, shape 1 x m), row sums (axis=1, shape d x 1), or the sum of all entries (1 x 1)."""
+        given, axis = axis, None if axis is None else as_whole(axis)
+        if given is not None and axis not in (0, 1):
+            raise ModelError(
+                f"{self.text}.sum(axis={quoted(given)}): axis must be 0 (over rows), 1 (over tasks) or None"
+            )
+        p, q = self.shape
+        left = np.ones((1, p)) if axis in (None, 0) else None
+        right = np.ones((q, 1)) if axis in (None, 1) else None
+        argument = "" if axis is None else f"axis={axis}"
+        latex = {
+            None: rf"\mathbf 1^\top {bracket(self, 2, 'latex')} \mathbf 1",
+            0: rf"\mathbf 1^\top {bracket(self, 2, 'latex')}",
+            1: rf"{bracket(self, 2, 'latex')} \mathbf 1",
+        }[axis]
+        return self._mapped(left, right, f"{bracket(self, 3)}.sum({argument})", latex)
+
+    def __getitem__(self, key) -> Affine:
+        rows, columns = key if isinstance(key, tuple) and len(key) == 2 else (key, slice(None))
+        weights = self.parts[0].weights if self.parts else None
+        names = ((), ()) if weights is None else (weights.tasks.feature_names, weights.column_names)
+        text = f"{bracket(self, 3)}[{index_text(rows)}, {index_text(columns)}]"
+        left = selector(rows, self.shape[0], names[0], f"row of {text}")
+        right = selector(columns, self.shape[1], names[1], f"task of {text}")
+        latex = (
+            rf"{bracket(self, 3, 'latex')}_{{{escaped(index_text(rows))},\,{escaped(index_text(columns))}}}"
+        )
+        return self._mapped(left, None if right is None else right.T.tocsr(), text, latex)
+
+    @property
+    def T(self):
+        raise ModelError(
+            f"{self.text}.T: transposes are not in the language; write A @ {self.text} or {self.text} @ A"
+        )
+
+    def __iter__(self):
+        raise ModelError(f"{self.text} cannot be iterated over: select tasks with {self.text}[:, [0, 1]]")
+
+    def _mapped(self, left, right, text, latex):
+        parts = [
+            Part(part.weights, part.coefficient, chain(left, part.left), chain(part.right, right))
+            for part in self.parts
+        ]
+        p = self.shape[0] if left is None else left.shape[0]
+        q = self.shape[1] if right is None else right.shape[1]
+        offset = self.offset
+        if offset is not None:
+            offset = offset if left is None else left @ offset
+            offset = offset if right is None else offset @ right
+        return Affine(parts, (p, q), text, latex, 3 if text.endswith((")", "]")) else 2, offset)
+
+    # --------------------------------------------------------------------------------------- constraints
+
+    def __ge__(self, other):
+        from mtldsl.language.expressions.constraint import compare
+
+        return compare(self, ">=", other)
+
+    def __le__(self, other):
+        from mtldsl.language.expressions.constraint import compare
+
+        return compare(self, "<=", other)
+
+    def __eq__(self, other):
+        from mtldsl.language.expressions.constraint import compare
+
+        return compare(self, "==", other)
+
+    def __ne__(self, other):
+        raise ModelError(f"{self.text} != ...: this is not a convex constraint; write >=, <= or ==")
+
+    def __gt__(self, other):
+        raise ModelError(
+            f"{self.text} > ...: a strict inequality has no closed feasible set; write {self.text} >= ..."
+        )
+
+    def __lt__(self, other):
+        raise ModelError(
+            f"{self.text} < ...: a strict inequality has no closed feasible set; write {self.text} <= ..."
+        )
+
+
+# ------------------------------------------------------------------------------------------------- helpers
+
+
+def _refuse_product(value, typed: str) -> None:
+    if isinstance(value, Affine):
+        raise ModelError(f"{typed}: a product of two unknowns is not affine, so no term made of it is convex")
+
+
+def _shown(other) -> str:
+    """A number in full, an array by its shape, an expression as typed."""
+    text = getattr(other, "text", None)
+    if isinstance(text, str):
+        return text
+    return constant_text(other) if isinstance(other, np.ndarray) and other.ndim else quoted(other)
+
+
+def _nonzero(scalar: Scalar, expression: Affine) -> float:
+    if scalar.value == 0:
+        raise ModelError(f"{expression.text} / 0: division by zero")
+    return scalar.value
+
+
+def _scaled(part: Part, scalar: Scalar) -> Part:
+    return Part(part.weights, scalar * part.coefficient, part.left, part.right)

@@ -1,0 +1,195 @@
+"""Terms and their sums: what stands after `minimize(`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from mtldsl.atoms.function import Atom, Loss, Regularizer
+from mtldsl.errors import ModelError
+from mtldsl.language.expressions.constraint import Constraint
+from mtldsl.language.expressions.expression import Affine
+from mtldsl.language.expressions.scalar import Number, Parameter, Scalar, as_scalar, bracket
+from mtldsl.tasks import Tasks
+from mtldsl.values.number import quoted
+
+__all__ = ["Objective", "Term"]
+
+
+@dataclass(frozen=True, eq=False)
+class Term:
+    """coefficient * atom(argument): a loss (then `tasks` is set), a regularizer, or a structure (then `learned` is set)."""
+
+    coefficient: Scalar
+    atom: Atom
+    argument: Affine
+    atom_text: str
+    atom_latex: str
+    tasks: Tasks | None = None
+    mean: bool = False
+    source: Tasks | None = None  # the tasks as typed, where the loss makes others of them
+    learned: tuple = ()  # of a structure: each of its matrices, a `LearnedUnknown` or, where it is given, a `SpectralMatrix`
+
+    @property
+    def is_loss(self) -> bool:
+        return isinstance(self.atom, Loss)
+
+    @property
+    def data(self) -> Tasks | None:
+        """The tasks of a loss, as typed."""
+        return self.source or self.tasks
+
+    @property
+    def parameters(self) -> list[Parameter]:
+        """Those of the coefficient, then those inside the argument, as in l1_norm(lam * W); by name."""
+        inside = frozenset().union(*(part.coefficient.parameters for part in self.argument.parts))
+        return sorted(self.coefficient.parameters, key=lambda p: p.name) + sorted(
+            inside - self.coefficient.parameters, key=lambda p: p.name
+        )
+
+    @property
+    def text(self) -> str:
+        c = self.coefficient
+        return self.atom_text if _is_one(c) else f"{bracket(c, 2)} * {self.atom_text}"
+
+    @property
+    def latex(self) -> str:
+        c = self.coefficient
+        return self.atom_latex if _is_one(c) else rf"{bracket(c, 2, 'latex')} \, {self.atom_latex}"
+
+
+class Objective:
+    """A sum of terms. Made by the words of the vocabulary and by + and *."""
+
+    __array_ufunc__ = None
+    __pandas_priority__ = 10_000  # and pandas tables
+
+    def __init__(self, terms):
+        self.terms: tuple[Term, ...] = tuple(terms)
+
+    @property
+    def text(self) -> str:
+        return _join([term.text for term in self.terms])
+
+    @property
+    def latex(self) -> str:
+        return _join([term.latex for term in self.terms])
+
+    def __repr__(self):
+        return self.text
+
+    def __add__(self, other):
+        if isinstance(other, Objective):
+            return Objective(self.terms + other.terms)
+        if _is_zero(other):  # sum([...]) starts from 0
+            return self
+        raise ModelError(
+            f"{self.text} + {_describe(other)}: only terms (losses and regularizers) can be added to an objective"
+        )
+
+    def __radd__(self, other):
+        return self.__add__(other)
+
+    def __sub__(self, other):
+        return self + (-1.0) * other if isinstance(other, Objective) else self.__add__(other)
+
+    def __mul__(self, other):
+        scalar = as_scalar(other)
+        if scalar is None:
+            raise ModelError(
+                f"({self.text}) * {_describe(other)}: a term can be multiplied by a number or a Parameter only; "
+                "a product of terms is not convex"
+            )
+        return Objective(replace(t, coefficient=scalar * t.coefficient) for t in self.terms)
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, other):
+        scalar = as_scalar(other)
+        if scalar is None or (isinstance(scalar, Number) and scalar.value == 0):
+            raise ModelError(f"({self.text}) / {_describe(other)}: divide by a nonzero number or a Parameter")
+        return self * (Number(1.0) / scalar)
+
+    def __neg__(self):
+        return self * -1.0
+
+    def __pow__(self, power):
+        raise ModelError(
+            f"({self.text}) ** {_describe(power)}: powers of a term are not in the language; there are ridge(W), half the squared "
+            "frobenius_norm, and squared_trace_norm(W)"
+        )
+
+    # ------------------------------------------------------------------------------------------- balls
+
+    def __le__(self, other):
+        text = f"{self.text} <= {_describe(other)}"
+        if len(self.terms) != 1 or self.terms[0].is_loss:
+            raise ModelError(
+                f"{text}: only a single norm may be bounded, such as l1_norm(W) <= 1; "
+                "put the expression into the objective with a coefficient instead"
+            )
+        (term,) = self.terms
+        radius, c = as_scalar(other), term.coefficient
+        if radius is None or radius.parameters or c.parameters:
+            raise ModelError(f"{text}: the radius and the factor of a ball must be plain numbers")
+        if c.value <= 0 or radius.value < 0:
+            raise ModelError(
+                f"{text}: the set is not convex or is empty; the factor must be > 0 and the radius >= 0"
+            )
+        ball = term.atom.ball(radius.value / c.value) if isinstance(term.atom, Regularizer) else None
+        if ball is None:
+            raise ModelError(
+                f"{text}: no exact projection is known for this set; balls exist for l1_norm, l21_norm, trace_norm and "
+                f"frobenius_norm without weights, and for rank. Nearest form that works: add lam * {term.atom_text} to the objective"
+            )
+        return Constraint(ball, term.argument, text, rf"{term.latex} \leq {radius.latex}")
+
+    def __lt__(self, other):
+        raise ModelError(
+            f"{self.text} < {_describe(other)}: a strict inequality has no closed feasible set; write <="
+        )
+
+    def __gt__(self, other):
+        raise ModelError(f"{self.text} > {_describe(other)}: the outside of a ball is not convex; write <=")
+
+    def __ge__(self, other):
+        if len(self.terms) == 1 and not self.terms[0].atom.convex:
+            raise ModelError(
+                f"{self.text} >= {_describe(other)}: the set is not convex and not one of the language; {self.terms[0].atom_text} can be "
+                "bounded from above: write <="
+            )
+        raise ModelError(
+            f"{self.text} >= {_describe(other)}: the outside of a ball is not convex; write <= to bound a norm from above"
+        )
+
+    def __eq__(self, other):
+        if len(self.terms) == 1 and not self.terms[0].atom.convex:
+            raise ModelError(
+                f"{self.text} == {_describe(other)}: the set is not one of the language; {self.terms[0].atom_text} can be bounded "
+                "from above: write <="
+            )
+        raise ModelError(
+            f"{self.text} == {_describe(other)}: the surface of a ball is not convex; write <= to bound a norm from above"
+        )
+
+    __hash__ = object.__hash__
+
+
+def _is_one(scalar: Scalar) -> bool:
+    return isinstance(scalar, Number) and scalar.value == 1.0
+
+
+def _is_zero(value) -> bool:
+    scalar = as_scalar(value)
+    return isinstance(scalar, Number) and scalar.value == 0.0
+
+
+def _join(texts: list[str]) -> str:
+    joined = texts[0] if texts else "0"
+    for text in texts[1:]:
+        joined += f" - {text[1:]}" if text.startswith("-") else f" + {text}"
+    return joined
+
+
+def _describe(value) -> str:
+    text = getattr(value, "text", None)
+    return text if isinstance(text, str) else quoted(value, 60)

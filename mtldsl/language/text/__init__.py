@@ -1,0 +1,1 @@
+"""Statements as text: source with places, its grammar, the parser."""

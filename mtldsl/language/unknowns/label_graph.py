@@ -1,0 +1,223 @@
+"""The unknowns of models over a graph of labels, and the losses that take them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from scipy import sparse
+
+from mtldsl.atoms.losses import LabelGraphLoss
+from mtldsl.atoms.regularizers import ColumnGroups
+from mtldsl.errors import DataError, ModelError
+from mtldsl.inference import Cliques
+from mtldsl.language.expressions.expression import Affine
+from mtldsl.language.expressions.objective import Objective, Term
+from mtldsl.language.expressions.scalar import Number
+from mtldsl.language.expressions.weights import Weights
+from mtldsl.language.spelling import made
+from mtldsl.language.unknowns.label_edges import checked_edges, edges_text
+from mtldsl.tasks import Tasks
+
+__all__ = [
+    "EdgeWeights", "NodeWeights", "cliques_of", "costs_in_order", "costs_text", "grouped_by_edges", "label_loss", "score_tasks",
+]  # fmt: skip
+
+
+class NodeWeights(Weights):
+    """The unknown weights U (d, 2K) of K labels: column 2k scores "label k is 0" (-1 in the tasks), column 2k + 1 "it is 1".
+
+    Every label of the tasks is one. `ridge(U)` is half the sum of squares over both columns of all labels. There is no intercept:
+    give the inputs a column of ones.
+
+    >>> import numpy as np, mtldsl as mtl
+    >>> tasks = mtl.Tasks.shared(np.eye(3), np.array([[1.0, -1], [-1, 1], [1, 1]]), task_names=["sea", "sky"])
+    >>> U = NodeWeights(tasks)
+    >>> U.shape, U.column_names
+    ((3, 4), ('sea=0', 'sea=1', 'sky=0', 'sky=1'))
+    """
+
+    def __init__(self, tasks: Tasks, name: str = "U"):
+        super().__init__(tasks, name=name)
+
+    @property
+    def n_columns(self) -> int:
+        return 2 * self.tasks.n_tasks
+
+    @property
+    def column_names(self) -> tuple[str, ...]:
+        return tuple(f"{name}={value}" for name in self.tasks.task_names for value in (0, 1))
+
+    def of_tasks(self, tasks: Tasks) -> NodeWeights:
+        return NodeWeights(tasks, self.name)
+
+
+class EdgeWeights(Weights):
+    """The unknown weights V of the edges of a graph of labels: 4 columns an edge (i, j), i < j, for its values 00, 01, 10, 11.
+
+    edges : "all" pairs of labels; a list of pairs, by label names or positions; a networkx graph over these; [] for none. A list may
+        hold cliques of 3 to 5 labels too, such as ("sea", "sky", "beach"), with 2^size columns each.
+
+    `half_squared_group_norm(V)`, `half_squared_k_support_norm(V, r)` and `column_group_norm(V)` take the columns of an edge as one
+    group. V.cliques tells the edges and their columns.
+
+    Raises ModelError for an edge that is not a pair of two labels, that stands twice, or that names an unknown label.
+
+    >>> import numpy as np, mtldsl as mtl
+    >>> tasks = mtl.Tasks.shared(np.eye(3), np.array([[1.0, -1, 1], [-1, 1, 1], [1, 1, -1]]))
+    >>> EdgeWeights(tasks).shape, EdgeWeights(tasks, [(0, 2)]).cliques.members
+    ((3, 12), ((0, 2),))
+    """
+
+    def __init__(self, tasks: Tasks, edges="all", name: str = "V"):
+        names = tasks.task_names if isinstance(tasks, Tasks) else ()
+        typed = f"EdgeWeights(tasks, edges={edges_text(edges)})"
+        self.cliques = Cliques(len(names), checked_edges(edges, names, typed))
+        super().__init__(tasks, name=name)
+
+    @property
+    def n_columns(self) -> int:
+        return self.cliques.n_entries - 2 * self.cliques.n_labels
+
+    @property
+    def column_names(self) -> tuple[str, ...]:
+        names = self.tasks.task_names
+        return tuple(
+            ",".join(f"{names[k]}={value >> (len(clique) - 1 - place) & 1}" for place, k in enumerate(clique))
+            for clique in self.cliques.members
+            for value in range(2 ** len(clique))
+        )
+
+    @property
+    def column_groups(self) -> list[list[int]]:
+        """The columns of every edge."""
+        return [self.cliques.columns(c).tolist() for c in range(self.cliques.n_cliques)]
+
+    def of_tasks(self, tasks: Tasks) -> EdgeWeights:
+        return EdgeWeights(tasks, self.cliques.members, self.name)
+
+
+def cliques_of(V: Affine) -> Cliques | None:
+    """The cliques whose weights an expression of that full width holds; None where it is no such expression."""
+    found = {part.weights.cliques if isinstance(part.weights, EdgeWeights) else None for part in V.parts}
+    full = all(part.right is None for part in V.parts)
+    return found.pop() if len(found) == 1 and full else None
+
+
+def score_tasks(tasks: Tasks, cliques: Cliques, typed: str) -> Tasks:
+    """The S entries of a graph as tasks with the same inputs, their labels the indicators of the true labellings."""
+    if not tasks.is_shared or tasks.mask is not None:
+        what = "these tasks have separate inputs" if not tasks.is_shared else "labels are missing"
+        raise DataError(
+            f"{typed}: {what}; a labelling needs every label of every sample: Tasks.shared(X, Y) without NaN in Y"
+        )
+    tasks.require_labels("sign", typed)
+    n, weights = len(tasks.targets) // tasks.n_tasks, tasks.sample_weights
+    if weights is not None:
+        table = weights.reshape(tasks.n_tasks, n)
+        if np.any(table != table[0]):
+            raise DataError(
+                f"{typed}: a sample has other weights for other labels; give one weight a sample, sample_weights (n,)"
+            )
+        weights = np.tile(table[0], cliques.n_entries)
+    truth = tasks.targets.reshape(tasks.n_tasks, n).T > 0
+    targets = np.ascontiguousarray(cliques.indicators(truth).T).ravel()
+    names = [f"{name}={value}" for name in tasks.task_names for value in (0, 1)]
+    names += [f"clique {c}: {v}" for c, size in enumerate(cliques.sizes) for v in range(2**size)]
+    return Tasks(
+        targets=targets, counts=[n] * cliques.n_entries, task_names=tuple(names), feature_names=tasks.feature_names,
+        shared=tasks.X, sample_weights=weights, scaling=tasks.scaling, kernel_map=tasks.kernel_map,
+    )  # fmt: skip
+
+
+def label_loss(atom: LabelGraphLoss, U: Affine, V: Affine, tasks: Tasks, typed: str) -> Objective:
+    """The term of a loss of labellings; its argument holds the columns of U, then those of V."""
+    cliques = _checked(U, V, tasks, typed)
+    try:
+        atom = replace(atom, cliques=cliques)
+    except ModelError as error:
+        raise error.about(typed) from None
+    S, K = cliques.n_entries, cliques.n_labels
+    place = sparse.eye_array(S, format="csr")
+    argument = U._mapped(None, place[: 2 * K], U.text, U.latex)
+    if cliques.n_cliques:
+        argument = argument + V._mapped(None, place[2 * K :], V.text, V.latex)
+    argument.text, argument.latex = f"{U.text}, {V.text}", f"{U.latex}, {V.latex}"
+    scores = rf"({U.latex}, {V.latex})^\top x_i"
+    latex = rf"\tfrac1n \sum_i {atom.latex(scores)}"
+    return Objective(
+        [
+            Term(
+                Number(1.0),
+                atom,
+                argument,
+                typed,
+                latex,
+                score_tasks(tasks, cliques, typed),
+                mean=True,
+                source=tasks,
+            )
+        ]
+    )
+
+
+def grouped_by_edges(atom, W: Affine):
+    """A function of groups of columns that were not told, with the cliques of the weights as groups."""
+    if not isinstance(atom, ColumnGroups) or atom.columns is not None or cliques_of(W) is None:
+        return atom
+    cliques = cliques_of(W)
+    return replace(atom, columns=[cliques.columns(c) for c in range(cliques.n_cliques)])
+
+
+def costs_in_order(costs: dict, tasks: Tasks, typed: str) -> list:
+    """{label: cost} in the order of the labels; ModelError for a label that there is not, or that is missing."""
+    names = tasks.task_names
+    for label in costs:
+        if label not in names:
+            raise ModelError(f"{typed}: there is no label {label!r}; there are {', '.join(map(repr, names))}")
+    for label in names:
+        if label not in costs:
+            raise ModelError(f"{typed}: label {label!r} has no cost; give one for every label")
+    return [costs[label] for label in names]
+
+
+def costs_text(costs) -> str:
+    """As they are typed, or how many they are."""
+    text = f"[{', '.join(f'{cost:g}' for cost in costs)}]"
+    return text if len(text) <= 60 else f"<{len(costs)} costs>"
+
+
+def _checked(U, V, tasks, typed: str) -> Cliques:
+    for one, place, name, kind in ((U, "first", "U", "NodeWeights"), (V, "second", "V", "EdgeWeights")):
+        if not isinstance(one, Affine):
+            raise ModelError(
+                f"the {place} argument must be an expression of weights, not {type(one).__name__}",
+                term=typed,
+                write_instead=f"write {name} = " + made(kind),
+            )
+    if not isinstance(tasks, Tasks):
+        raise ModelError(f"{typed}: the third argument must be a Tasks object, not {type(tasks).__name__}")
+    if not any(isinstance(part.weights, NodeWeights) for part in U.parts) or U.shape != (
+        tasks.n_features,
+        2 * tasks.n_tasks,
+    ):
+        raise ModelError(
+            f"{U.text} has shape {U.shape}, and the first argument must be NodeWeights of these tasks, "
+            f"{(tasks.n_features, 2 * tasks.n_tasks)}: two columns a label",
+            term=typed,
+            write_instead="write U = " + made("NodeWeights"),
+        )
+    cliques = cliques_of(V)
+    if cliques is None or V.shape[0] != tasks.n_features or cliques.n_labels != tasks.n_tasks:
+        raise ModelError(
+            f"{V.text} has shape {V.shape}, and the second argument must be EdgeWeights of these tasks",
+            term=typed,
+            write_instead="write V = " + made("EdgeWeights", 'tasks, edges="all"'),
+        )
+    for part in (*U.parts, *V.parts):
+        own = part.weights.tasks
+        if own.task_names != tasks.task_names or own.feature_names != tasks.feature_names:
+            raise ModelError(
+                f"{typed}: {part.weights.name} was made for tasks with other names or features, in another order; make it of these"
+            )
+    return cliques

@@ -1,0 +1,313 @@
+"""Similarities between tasks, as a user states them: each helper makes the kernels R_m of `mkl_norm`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from scipy import sparse
+
+from mtldsl.atoms.parameters import checked_number
+from mtldsl.atoms.regularizers.kronecker import checked_symmetric
+from mtldsl.atoms.structures import SpectralMatrix
+from mtldsl.errors import ModelError
+from mtldsl.language.expressions.constants import constant_text
+from mtldsl.language.unknowns.task_similarity import Factors, TaskSimilarity, made
+from mtldsl.language.unknowns.task_tree import indicators_of_tree
+from mtldsl.values.listing import as_list
+from mtldsl.values.names import distinct_names
+from mtldsl.values.number import as_whole, is_missing, quoted
+from mtldsl.values.option import as_flag
+
+__all__ = [
+    "clusters",
+    "domain_adaptation",
+    "evgeniou_pontil",
+    "from_kernel",
+    "from_similarity",
+    "identity",
+    "individual",
+    "laplacian",
+    "tree",
+    "union",
+]
+
+
+# ---------------------------------------------------------------------------------------------- of all tasks alike
+
+
+def union(columns=None) -> TaskSimilarity:
+    """All tasks are one: R = 1 1^T, so that this part of W is the same for all tasks.
+
+    >>> import mtldsl as mtl
+    >>> tasks = mtl.Tasks.shared([[1.0], [2.0]], [[1.0, -1.0], [-1.0, 1.0]])
+    >>> union().kernels(tasks, "")[0].matrix
+    array([[1., 1.],
+           [1., 1.]])
+    """
+    return made("union", [], lambda names: [("union", _column(np.ones(len(names))))], columns)
+
+
+def individual(columns=None) -> TaskSimilarity:
+    """Every task by itself: for each task t an indicator R = e_t e_t^T, with a weight of its own, named after the task.
+
+    >>> import mtldsl as mtl
+    >>> tasks = mtl.Tasks.shared([[1.0], [2.0]], [[1.0, -1.0], [-1.0, 1.0]])
+    >>> [kernel.name for kernel in individual().kernels(tasks, "")]
+    ['task0', 'task1']
+    """
+
+    def factors(names):
+        unit = sparse.eye_array(len(names), format="csc")
+        return [(name, sparse.csr_array(unit[:, [t]])) for t, name in enumerate(names)]
+
+    return made("individual", [], factors, columns)
+
+
+def identity(columns=None) -> TaskSimilarity:
+    """No task is like another: R = I, one weight for all tasks. Alone, with weight 1, `mkl_norm` is then `ridge`."""
+    return made(
+        "identity", [], lambda names: [("identity", sparse.eye_array(len(names), format="csr"))], columns
+    )
+
+
+def evgeniou_pontil(lam0: float, lam1: float, columns=None) -> TaskSimilarity:
+    """Regularized multi-task learning: w_t = w_0 + v_t with lam0 / 2 ||w_0||^2 + lam1 / 2 sum_t ||v_t||^2: R = 1 1^T / lam0 + I / lam1.
+
+    Source: Evgeniou and Pontil, "Regularized multi-task learning", KDD 2004.
+    """
+    lam0 = checked_number("evgeniou_pontil", "lam0", lam0, lambda v: v > 0, "a finite number > 0")
+    lam1 = checked_number("evgeniou_pontil", "lam1", lam1, lambda v: v > 0, "a finite number > 0")
+    return made(
+        "evgeniou_pontil",
+        [f"lam0={lam0:g}", f"lam1={lam1:g}"],
+        lambda names: [("evgeniou_pontil", _shared_and_own(len(names), lam0, lam1))],
+        columns,
+    )
+
+
+def domain_adaptation(columns=None) -> TaskSimilarity:
+    """Frustratingly easy domain adaptation: every feature once for all tasks and once for each: R = 1 1^T + I.
+
+    Source: Daume, "Frustratingly easy domain adaptation", ACL 2007.
+    """
+    return made(
+        "domain_adaptation",
+        [],
+        lambda names: [("domain_adaptation", _shared_and_own(len(names), 1.0, 1.0))],
+        columns,
+    )
+
+
+# ---------------------------------------------------------------------------------------------- of groups of tasks
+
+
+def clusters(labels, columns=None, normalize: bool = False) -> TaskSimilarity:
+    """Groups of tasks: for each an indicator 1_C 1_C^T with a weight of its own.
+
+    labels    : one label a task, in their order, or {task name: label}
+    normalize : divide each indicator by its trace, the size of its group, so that a weight says how much a group shares, not how large
+        it is
+
+    >>> clusters(["a", "a", "b"])
+    clusters(2 groups of 3 tasks)
+    """
+    if hasattr(labels, "index") and hasattr(labels, "items"):  # a pandas Series says which task a label is of
+        labels = dict(labels.items())
+        labels = list(labels.values()) if list(labels) == list(range(len(labels))) else labels
+    if isinstance(labels, Mapping):
+        labels = {str(t): label for t, label in labels.items()}
+    listed = list(labels.values()) if isinstance(labels, dict) else as_list(labels)
+    wrong = not listed or getattr(labels, "ndim", 1) != 1
+    if wrong or any(is_missing(one) or not _is_label(one) for one in listed):
+        raise ModelError(
+            f"clusters({quoted(labels)}): write one label a task, as in clusters(['a', 'a', 'b'])"
+        )
+    labels = labels if isinstance(labels, dict) else listed
+    groups = list(dict.fromkeys(listed))
+    normalize = as_flag(normalize, "clusters(normalize", ModelError)
+
+    def factors(names):
+        if isinstance(labels, dict):
+            _require_tasks(labels, names, "clusters")
+        of_task = [labels[name] for name in names] if isinstance(labels, dict) else labels
+        if len(of_task) != len(names):
+            raise ModelError(
+                f"clusters(...): {len(of_task)} labels for {len(names)} tasks; give one label a task"
+            )
+        found = [
+            (f"cluster {name}", _column([float(own == group) for own in of_task]))
+            for name, group in zip(distinct_names(groups), groups, strict=True)
+        ]
+        return _of_unit_trace(found) if normalize else found
+
+    shown = [f"{len(groups)} groups of {len(labels)} tasks", *(["normalize=True"] if normalize else [])]
+    return made("clusters", shown, factors, columns)
+
+
+def _is_label(value) -> bool:
+    try:
+        return bool(value == value) and isinstance(hash(value), int)
+    except (TypeError, ValueError, ArithmeticError):
+        return False
+
+
+def _require_tasks(given, names, word: str) -> None:
+    for missing in (name for name in names if name not in given):
+        raise ModelError(f"{word}(...): task {missing!r} is missing; name every task once")
+    for unknown in (name for name in given if name not in names):
+        raise ModelError(
+            f"{word}(...): there is no task {unknown!r}; the tasks are {', '.join(map(repr, names[:8]))}{', ...' * (len(names) > 8)}"
+        )
+
+
+def tree(parents, columns=None, normalize: bool = False) -> TaskSimilarity:
+    """A hierarchy with the tasks as leaves: for every node the indicator of the tasks below it, with a weight of its own.
+
+    parents   : {node: its parent}, the root's parent None, whose leaves are the names of the tasks; or a list of the positions of
+        parents, -1 for the root, in which the first T nodes are the tasks; or a networkx DiGraph with edges from parent to child
+    normalize : divide each indicator by its trace, the number of tasks below the node; without, weights follow the size of groups
+
+    >>> tree({"a": "top", "b": "top", "top": None})
+    tree(3 nodes)
+    """
+    if hasattr(parents, "predecessors"):  # a networkx graph
+        for node in parents.nodes:
+            if len(list(parents.predecessors(node))) > 1:
+                raise ModelError(
+                    f"tree(graph): node {node!r} has two parents; in a tree every node has one, and the root none"
+                )
+        parents = {node: next(iter(parents.predecessors(node)), None) for node in parents.nodes}
+    if not isinstance(parents, Mapping):
+        listed = [as_whole(parent) for parent in as_list(parents) or [None]]
+        parents = np.array([-1 if parent is None else parent for parent in listed])
+        if None in listed:
+            raise ModelError(
+                "tree(parents): write {node: its parent, ..., root: None}, or a list of the parents' positions with -1 for the root"
+            )
+    normalize = as_flag(normalize, "tree(normalize", ModelError)
+    n = len(parents)
+    shown = f"{n} node" + "s" * (n != 1)
+
+    def factors(names):
+        found = indicators_of_tree(parents, names)
+        return _of_unit_trace(found) if normalize else found
+
+    return made("tree", [shown, *(["normalize=True"] if normalize else [])], factors, columns)
+
+
+def _of_unit_trace(found: Factors) -> Factors:
+    return [(name, factor / np.sqrt(max(factor.power(2).sum(), 1.0))) for name, factor in found]
+
+
+# ------------------------------------------------------------------------------------------------- from matrices
+
+
+def laplacian(L, gamma: float = 1.0, columns=None) -> TaskSimilarity:
+    """Neighbours on a graph of tasks are alike: R = (I + gamma L)^{-1} for its Laplacian L (T, T).
+
+    L : symmetric positive semidefinite array, or a networkx graph whose nodes are the tasks' names or positions
+    """
+    gamma = checked_number("laplacian", "gamma", gamma, lambda v: v >= 0, "a finite number >= 0")
+    typed = f"laplacian({_shown(L)}, gamma={gamma:g})"
+    graph = L if hasattr(L, "adjacency") else None
+    spectral = None if graph is not None else checked_symmetric(L, typed)
+
+    def factors(names):
+        eigen = spectral if graph is None else checked_symmetric(_laplacian_of(graph, names), typed)
+        half = _half(eigen, 1.0 / (1.0 + gamma * eigen.values))
+        return [("laplacian", half if graph is not None else _in_order(L, half, names))]
+
+    return made("laplacian", [_shown(L), f"gamma={gamma:g}"], factors, columns)
+
+
+def _laplacian_of(graph, names) -> np.ndarray:
+    import networkx as nx
+
+    by_name = {str(node): node for node in graph.nodes}
+    if set(by_name) != set(names) and set(graph.nodes) == set(range(len(names))):
+        nodes = list(range(len(names)))  # positions
+    else:
+        _require_tasks(by_name, names, "laplacian")
+        nodes = [by_name[name] for name in names]
+    return nx.laplacian_matrix(graph, nodelist=nodes).toarray().astype(float)
+
+
+def from_kernel(R, columns=None, name: str = "kernel") -> TaskSimilarity:
+    """Any symmetric positive semidefinite kernel R (T, T) between tasks, also a singular one: W is then restricted to its range.
+
+    name : of its weight
+
+    >>> from_kernel([[1.0, 0.5], [0.5, 1.0]])
+    from_kernel(array(2, 2))
+    """
+    spectral = checked_symmetric(R, f"from_kernel({_shown(R)})")
+    if not spectral.values.any():
+        raise ModelError(
+            f"from_kernel({_shown(R)}): the kernel is zero, so that all weights would have to be; leave it out"
+        )
+    return made(
+        "from_kernel",
+        [_shown(R)],
+        lambda names: [(str(name), _in_order(R, _half(spectral, spectral.values), names))],
+        columns,
+    )
+
+
+def from_similarity(Q, columns=None, name: str = "similarity") -> TaskSimilarity:
+    """The paper's task similarity matrix Q (T, T), symmetric positive definite: its part of W costs 1/2 tr(W Q W^T), and R = Q^{-1}.
+
+    A large Q_st < 0 makes tasks s and t alike. ModelError for a singular Q, such as the 0/1 matrix of a group of tasks, which has no
+    inverse: that is a kernel, `from_kernel(R)`.
+    """
+    typed = f"from_similarity({_shown(Q)})"
+    spectral = checked_symmetric(Q, typed)
+    if spectral.values[0] <= 0.0:
+        raise ModelError(
+            f"{typed}: Q is singular, and the task kernel is its inverse. An indicator of tasks that belong together is a kernel "
+            f"itself: write from_kernel({'R' if np.ndim(Q) == 2 else _shown(Q)})"
+        )
+    return made(
+        "from_similarity",
+        [_shown(Q)],
+        lambda names: [(str(name), _in_order(Q, _half(spectral, 1.0 / spectral.values), names))],
+        columns,
+    )
+
+
+def _in_order(matrix, factor: sparse.csr_array, names) -> sparse.csr_array:
+    """The rows of a factor in the order of the tasks, where a pandas table says which task a row is of."""
+    labels = getattr(matrix, "index", None)
+    if labels is None or callable(labels) or list(labels) == list(range(len(labels))):
+        return factor
+    labels = [str(label) for label in labels]
+    if labels != [str(label) for label in matrix.columns]:
+        raise ModelError(
+            "the table's rows and columns have different labels; give both the names of the tasks, in one order"
+        )
+    _require_tasks(labels, names, "from_kernel")
+    return sparse.csr_array(factor[[labels.index(name) for name in names]])
+
+
+def _shown(matrix) -> str:
+    if hasattr(matrix, "adjacency"):
+        return "graph"
+    try:
+        return constant_text(matrix)
+    except (TypeError, ValueError):
+        return "graph" if hasattr(matrix, "adjacency") else repr(matrix)[:40]
+
+
+def _column(values) -> sparse.csr_array:
+    return sparse.csr_array(np.asarray(values, float)[:, None])
+
+
+def _shared_and_own(n: int, lam0: float, lam1: float) -> sparse.csr_array:
+    own = sparse.eye_array(n, format="csr") / np.sqrt(lam1)
+    return sparse.csr_array(sparse.hstack([_column(np.full(n, lam0**-0.5)), own], format="csr"))
+
+
+def _half(spectral: SpectralMatrix, values) -> sparse.csr_array:
+    """B with B B^T the matrix of these eigenvectors and eigenvalues >= 0."""
+    held = values > 0.0
+    return sparse.csr_array(spectral.basis[:, held] * np.sqrt(values[held]))

@@ -1,0 +1,162 @@
+"""Kernel weights that were learned beside the weights, as the solution shows them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from scipy import sparse
+
+from mtldsl.errors import ModelError
+from mtldsl.system.archives import checked_csr, require_shapes
+from mtldsl.system.memory import require_memory
+
+__all__ = ["LearnedWeights"]
+
+#: More names than this are not printed.
+_PRINTED = 20
+
+
+@dataclass(frozen=True, eq=False)
+class LearnedWeights:
+    """The weights theta of task similarities, learned or given: `solution.kernel_weights`, and under theta's own name.
+
+    values     (M,) theta, >= 0
+    names      of the similarities, kernel by kernel
+    similarity (T, T) the effective kernel between tasks, sum_m theta_m R_m, over the similarities that are about all features; with
+               several views, `similarity_of(view)`
+    correlation  the same with ones on its diagonal
+    task_names of its rows and columns
+    support    how many samples have a multiplier that is not zero (support vectors); None where the solver has no multipliers
+
+    >>> from scipy import sparse
+    >>> weights = LearnedWeights("theta", np.array([0.6, 0.8]), ("union", "identity"), ("a", "b"),
+    ...                          (sparse.csr_array(np.ones((2, 1))), sparse.csr_array(np.eye(2))), ("", ""))
+    >>> weights.similarity
+    array([[1.4, 0.6],
+           [0.6, 1.4]])
+    >>> print(weights)
+    theta (weights of task similarities)
+    identity  0.8
+    union     0.6
+    """
+
+    name: str
+    values: np.ndarray
+    names: tuple[str, ...]
+    task_names: tuple[str, ...]
+    factors: tuple  # B_m (T, r) of every similarity, CSR
+    views: tuple[str, ...]  # of every similarity, what features it is about; "" for all
+    support: int | None = None
+
+    @property
+    def shape(self) -> tuple[int]:
+        return self.values.shape
+
+    @property
+    def similarity(self) -> np.ndarray:
+        """ModelError where different similarities are about different features and none about all: there is one for every view."""
+        if len(set(self.views)) == 1:
+            return self._sum(range(len(self.values)))
+        chosen = [m for m, view in enumerate(self.views) if not view]
+        if not chosen:
+            views = ", ".join(map(repr, dict.fromkeys(self.views)))
+            raise ModelError(
+                f"{self.name}.similarity: there is one for every view; write .similarity_of(view) with one of {views}"
+            )
+        return self._sum(chosen)
+
+    def similarity_of(self, view: str) -> np.ndarray:
+        """(T, T) of the similarities about one view; those about all features count in it too."""
+        chosen = [m for m, own in enumerate(self.views) if own in ("", view)]
+        if not any(self.views[m] == view for m in chosen):
+            known = ", ".join(map(repr, dict.fromkeys(filter(None, self.views)))) or "none"
+            raise ModelError(
+                f"{self.name}.similarity_of({view!r}): there is no such view; the views are {known}"
+            )
+        return self._sum(chosen)
+
+    def _sum(self, chosen) -> np.ndarray:
+        n = len(self.task_names)
+        require_memory(
+            2 * 8 * n**2, f"the similarity of {n:,} tasks as a dense matrix", "use .values and .factors"
+        )
+        scaled = [np.sqrt(self.values[m]) * self.factors[m] for m in chosen if self.values[m]]
+        if not scaled:
+            return np.zeros((n, n))
+        stacked = sparse.csr_array(sparse.hstack(scaled, format="csr"))
+        return (stacked @ stacked.T).toarray()
+
+    @property
+    def correlation(self) -> np.ndarray:
+        from mtldsl.solution.learned_matrix import correlation_of
+
+        return correlation_of(self.similarity)
+
+    def stored(self) -> tuple[dict, dict[str, np.ndarray]]:
+        """(plain facts, arrays) to keep in a file."""
+        facts = {
+            "kind": "weights",
+            "name": self.name,
+            "names": self.names,
+            "task_names": self.task_names,
+            "views": self.views,
+            "support": self.support,
+        }
+        ends = np.cumsum([0, *(factor.shape[1] for factor in self.factors)])
+        stacked = sparse.csr_array(sparse.hstack(self.factors, format="csr"))
+        parts = {
+            "values": self.values,
+            "ends": ends,
+            "data": stacked.data,
+            "indices": stacked.indices,
+            "indptr": stacked.indptr,
+        }
+        return facts, parts
+
+    @classmethod
+    def restored(cls, facts: dict, parts: dict[str, np.ndarray]) -> LearnedWeights:
+        """What `stored` kept. ValueError where its parts do not belong together."""
+        shape, ends = (len(facts["task_names"]), int(parts["ends"][-1])), parts["ends"]
+        count = len(facts["names"])
+        require_shapes(values=(parts["values"], (count,)), ends=(ends, (count + 1,)))
+        if len(facts["views"]) != count or ends[0] != 0 or (np.diff(ends) < 0).any():
+            raise ValueError("its similarities do not belong together")
+        stacked = checked_csr(parts["data"], parts["indices"], parts["indptr"], shape).tocsc()
+        factors = tuple(sparse.csr_array(stacked[:, a:b]) for a, b in pairwise(ends.tolist()))
+        names = tuple(facts["names"]), tuple(facts["task_names"])
+        return cls(
+            facts["name"], parts["values"], *names, factors, tuple(facts["views"]), facts.get("support")
+        )
+
+    def frame(self, view: str = "weights"):
+        """A labelled pandas DataFrame of the "weights", or of the "similarity" or "correlation" of the tasks."""
+        from pandas import DataFrame
+
+        if view == "weights":
+            return DataFrame({"similarity": self.names, "weight": self.values})
+        if view not in ("similarity", "correlation"):
+            raise ModelError(f"{self.name}.frame({view!r}): write 'weights', 'similarity' or 'correlation'")
+        return DataFrame(getattr(self, view), index=list(self.task_names), columns=list(self.task_names))
+
+    def __array__(self, dtype=None, copy=None):
+        return np.array(self.values, dtype=dtype)
+
+    def __repr__(self) -> str:
+        return (
+            f"<LearnedWeights {self.name}: {len(self.values)} similarities of {len(self.task_names)} tasks>"
+        )
+
+    def __str__(self) -> str:
+        largest = np.argsort(-self.values, kind="stable")[:_PRINTED]
+        width = max(len(self.names[m]) for m in largest)
+        lines = [f"{self.names[m]:<{width}}  {self.values[m]:.4g}" for m in largest]
+        rest = len(self.values) - len(largest)
+        return "\n".join(
+            [
+                f"{self.name} (weights of task similarities)",
+                *lines,
+                *([f"... and {rest} smaller ones"] if rest else []),
+            ]
+        )

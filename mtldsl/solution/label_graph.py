@@ -1,0 +1,154 @@
+"""The graph over the labels that a model found: which cliques have weights, how strong they are, and which way they pull."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mtldsl.errors import MissingExtraError
+from mtldsl.inference import Cliques, Decoder
+from mtldsl.system.archives import require_shapes
+
+if TYPE_CHECKING:
+    import networkx
+
+__all__ = ["LearnedGraph"]
+
+#: Cliques that are printed.
+_PRINTED = 12
+
+
+@dataclass(frozen=True, eq=False)
+class LearnedGraph:
+    """The cliques of a solution over its labels, as `solution.label_graph`; `solution.graph` is the same as a networkx.Graph.
+
+    names         the labels
+    cliques       all candidates (`mtldsl.inference.Cliques`), also those without weights; `solution.label_graph.labels_of(c)` names them
+    weights       (q,) ||V_c||_F of every candidate, 0 where it is left out
+    node_weights  (K,) the same of the two columns of every label
+    shares        (q,) eta_c in [0, 1] with a sum of at most r, where a k-support norm (r = 1: the group norm) is on the edges, else None
+    added         (q,) the round in which clique generation took a clique, 0 where it was there from the start, -1 where never; else None
+    pairs         (P, 2) positions of labels that stand in a clique with weights
+    coupling      (P,) mean over the training rows of: score where the two labels agree minus score where they differ
+    attraction    (P,) the share of training rows where that difference is positive
+    """
+
+    names: tuple[str, ...]
+    cliques: Cliques
+    weights: np.ndarray
+    node_weights: np.ndarray
+    pairs: np.ndarray
+    coupling: np.ndarray
+    attraction: np.ndarray
+    shares: np.ndarray | None = None
+    added: np.ndarray | None = None
+
+    @cached_property
+    def used(self) -> np.ndarray:
+        """The positions of the cliques with weights, the strongest first."""
+        order = np.argsort(-self.weights, kind="stable")
+        return order[: np.count_nonzero(self.weights)]
+
+    def labels_of(self, c: int) -> tuple[str, ...]:
+        return tuple(self.names[k] for k in self.cliques.members[c])
+
+    @cached_property
+    def inference(self) -> tuple[str, int, bool]:
+        """(method, treewidth of the min-fill order, whether it is exact) by which this graph is decoded."""
+        decoder = Decoder(self.cliques.subset(np.sort(self.used)))
+        return decoder.method, int(decoder.treewidth), bool(decoder.is_exact)
+
+    def facts_of(self, c: int) -> dict[str, object]:
+        """What is known of one clique: labels, weight, and where there are any, share and added."""
+        facts: dict[str, object] = {"labels": self.labels_of(c), "weight": float(self.weights[c])}
+        if self.shares is not None:
+            facts["share"] = float(self.shares[c])
+        if self.added is not None:
+            facts["added"] = int(self.added[c])
+        return facts
+
+    def to_networkx(self) -> networkx.Graph:
+        """See `Solution.graph`. MissingExtraError where networkx is not installed."""
+        try:
+            import networkx
+        except ImportError:
+            raise MissingExtraError(
+                "solution.graph needs networkx, which is not installed; write: pip install networkx"
+            ) from None
+        graph = networkx.Graph()
+        graph.add_nodes_from(
+            (name, {"weight": float(w)}) for name, w in zip(self.names, self.node_weights, strict=True)
+        )
+        squares: dict[tuple[int, int], float] = {}
+        holding: dict[tuple[int, int], list[tuple[str, ...]]] = {}
+        own: dict[tuple[int, int], int] = {}
+        for c in self.used.tolist():
+            clique = self.cliques.members[c]
+            for pair in combinations(clique, 2):
+                squares[pair] = squares.get(pair, 0.0) + float(self.weights[c]) ** 2
+                holding.setdefault(pair, []).append(self.labels_of(c))
+            if len(clique) == 2:
+                own[clique] = c
+        for pair, coupling, attraction in zip(
+            map(tuple, self.pairs.tolist()), self.coupling, self.attraction, strict=True
+        ):
+            facts = {
+                "weight": squares[pair] ** 0.5,
+                "coupling": float(coupling),
+                "attraction": float(attraction),
+            }
+            if pair in own:
+                facts |= {
+                    key: value for key, value in self.facts_of(own[pair]).items() if key in ("share", "added")
+                }
+            if any(len(clique) > 2 for clique in holding[pair]):
+                facts["cliques"] = holding[pair]
+            graph.add_edge(*(self.names[k] for k in pair), **facts)
+        graph.graph["cliques"] = [self.facts_of(c) for c in self.used.tolist()]
+        return graph
+
+    # -------------------------------------------------------------------------------------------- storage
+
+    def stored(self) -> tuple[dict, dict[str, np.ndarray]]:
+        """(what is not an array, the arrays by name)."""
+        arrays = {
+            name: getattr(self, name)
+            for name in ("weights", "node_weights", "pairs", "coupling", "attraction", "shares", "added")
+        }
+        arrays |= {"members": self.cliques.table}
+        return {"names": self.names}, {name: one for name, one in arrays.items() if one is not None}
+
+    @classmethod
+    def restored(cls, facts: dict, arrays: dict[str, np.ndarray]) -> LearnedGraph:
+        """What `stored` kept. ValueError where its parts do not belong together."""
+        arrays, names, table = dict(arrays), tuple(facts["names"]), arrays["members"]
+        require_shapes(members=(table, (None, None)))
+        members = tuple(tuple(k for k in row if k >= 0) for row in arrays.pop("members").tolist())
+        if table.dtype.kind != "i" or not all(
+            len(one) >= 2 and one == tuple(sorted(set(one))) and one[-1] < len(names) for one in members
+        ):
+            raise ValueError("members are not sets of labels")
+        q, pairs = len(members), arrays["pairs"]
+        require_shapes(pairs=(pairs, (None, 2)), node_weights=(arrays["node_weights"], (len(names),)))
+        require_shapes(
+            **{name: (arrays[name], (q,)) for name in ("weights", "shares", "added") if name in arrays}
+        )
+        require_shapes(**{name: (arrays[name], (len(pairs),)) for name in ("coupling", "attraction")})
+        if pairs.dtype.kind != "i" or (pairs.size and not 0 <= pairs.min() <= pairs.max() < len(names)):
+            raise ValueError("pairs are not pairs of labels")
+        return cls(names, Cliques(len(names), members), **arrays)
+
+    def __repr__(self) -> str:
+        q = self.cliques.n_cliques
+        return f"<LearnedGraph: {len(self.used)} of {q} edges between {len(self.names)} labels>"
+
+    def __str__(self) -> str:
+        rows = [(" - ".join(self.labels_of(c)), self.weights[c]) for c in self.used[:_PRINTED].tolist()]
+        width = max((len(name) for name, _ in rows), default=0)
+        rest = len(self.used) - len(rows)
+        lines = [repr(self)[1:-1], *(f"{name:<{width}}  {weight:.4g}" for name, weight in rows)]
+        return "\n".join([*lines, *([f"... and {rest} weaker ones"] if rest else [])])

@@ -1,0 +1,175 @@
+"""The alternating direction method of multipliers, for every convex sum of the language."""
+
+from __future__ import annotations
+
+from functools import partial
+from numbers import Integral
+
+from mtldsl.atoms.calculus.prox_of_sum import why_not
+from mtldsl.atoms.function import Loss, SeparableLoss
+from mtldsl.atoms.losses import StructuredHinge
+from mtldsl.compile.normal_form import NormalForm
+from mtldsl.errors import SolverError
+from mtldsl.solvers.admm.iteration import Iteration
+from mtldsl.solvers.admm.lifted import Lifted
+from mtldsl.solvers.admm.nonconvex import Nonconvex
+from mtldsl.solvers.alternation.reweighting import why_not_reweighted
+from mtldsl.solvers.linear_algebra.x_update import LARGEST_TASK
+from mtldsl.solvers.planes.frank_wolfe import FrankWolfe
+from mtldsl.solvers.planes.oracle import has_oracle
+from mtldsl.solvers.planes.two_blocks import TwoBlocks
+from mtldsl.solvers.solver import Point, Stage, Watch
+
+__all__ = ["ADMM", "SOLVER"]
+
+INNER = ("planes", "frank_wolfe")
+
+#: Rounds that a hinge loss gets with planes; then its prox takes over (measured on the data of the SMTL paper: 75 to 650 rounds do, seldom
+#: more; the prox alone stalled on some of them).
+HINGE_ROUNDS = 1000
+
+
+class ADMM:
+    """Over-relaxed ADMM with residual balancing and Anderson acceleration.
+
+    With the copies w = K x + k of `Split`, penalties M = diag, and u = multipliers / M, one iteration on s = w + u is
+
+        w = prox_h(s),   x = argmin q(x) + 1/2 ||K x + k - (2 w - s)||_M^2,   s <- s + relaxation (K x + k - w):
+
+    Douglas-Rachford splitting, a fixed-point iteration in s alone, which is what Anderson acceleration needs. Where the pace
+    foretells a long run (piecewise linear models, mostly), the method of multipliers with Newton steps takes over.
+
+    A structured hinge is a maximum of planes that an oracle finds one by one, and its copies are the tasks' weights (`planes/`): beside
+    functions with a common prox in ADMM between these two blocks, beside anything else as one more term with a prox.
+
+    relaxation      : between 0 and 2; 1 is plain ADMM
+    anderson_memory : steps that an extrapolation draws on; 0 switches it off
+    pull            : with planes, where between the best point (0) and the model's (1) the oracle is asked
+    inner           : "planes", or "frank_wolfe": for teaching, the coordinate ascent of the paper on multi-task structured losses
+    inner_steps     : with "frank_wolfe", the most steps of one W-step (the paper takes 5000)
+    Raises SolverError for other values.
+
+    Source: Boyd, Parikh, Chu, Peleato and Eckstein, "Distributed optimization and statistical learning via the alternating
+    direction method of multipliers", Foundations and Trends in Machine Learning 3 (2011).
+    """
+
+    name = "admm"
+    summary = "ADMM: any sum of losses, regularizers and constraints with cheap proximal steps"
+    options = {"relaxation": 1.6, "anderson_memory": 10, "pull": 1.0, "inner": "planes", "inner_steps": 200}  # noqa: RUF012
+    max_iter = 100_000
+    takes_nonconvex = True
+
+    def refuses(self, form: NormalForm) -> str | None:
+        for loss in form.losses:
+            if has_oracle(loss):
+                continue
+            if not loss.atom.convex:
+                return f"{loss.typed} is not convex."
+            if loss.atom.quadratic is None and not _has_prox(loss.atom):
+                return f"{loss.typed} is not quadratic and has no proximal step."
+        for f in form.functions:
+            if not f.atom.exact_prox:
+                kind = "has" if f.atom.convex else "is not convex and has"
+                return f"{f.typed} {kind} no exact proximal step."
+        planes = [loss for loss in form.losses if isinstance(loss.atom, StructuredHinge)]
+        if planes and not form.is_convex:
+            culprit = next(f for f in form.functions if not f.atom.convex)
+            return f"{planes[0].typed} is a maximum of planes, and {culprit.typed} beside it is not convex."
+        return None
+
+    def yields(self, form: NormalForm) -> str | None:
+        """Where a solver without linear systems, if one accepts, should go first."""
+        reweighted = [f for f in form.functions if f.atom.is_reweighted]
+        in_closed_form = why_not_reweighted(form) is None
+        if reweighted and (in_closed_form or all(loss.atom.smooth for loss in form.losses)):
+            return f"{reweighted[0].typed} is smooth, and reweighting it descends in every step"
+        slow = [loss for loss in form.losses if not loss.atom.exact_prox]
+        if slow:
+            return f"a proximal step of {slow[0].typed} takes Newton's method on every sample"
+        unknowns = sum(block.shape[0] for block in form.blocks)
+        if unknowns > LARGEST_TASK:
+            return (
+                f"its linear systems, for {unknowns} unknowns a task, cost more than products with the data"
+            )
+        return None
+
+    def solve(
+        self,
+        form: NormalForm,
+        *,
+        tol: float,
+        max_iter: int,
+        start: Point | None,
+        watch: Watch,
+        relaxation: float = 1.6,
+        anderson_memory: int = 10,
+        pull: float = 1.0,
+        inner: str = "planes",
+        inner_steps: int = 200,
+    ) -> Point:
+        if not 0.0 < relaxation < 2.0:
+            raise SolverError(f"relaxation={relaxation!r}: write a number between 0 and 2, such as 1.6")
+        if not (isinstance(anderson_memory, Integral) and anderson_memory >= 0):
+            raise SolverError(
+                f"anderson_memory={anderson_memory!r}: write a whole number >= 0, 0 for no acceleration"
+            )
+        if not 0.0 < pull <= 1.0:
+            raise SolverError(f"pull={pull!r}: write a number in (0, 1], such as 1.0")
+        if not (isinstance(inner_steps, Integral) and inner_steps >= 1):
+            raise SolverError(f"inner_steps={inner_steps!r}: write a positive whole number, such as 200")
+        if inner not in INNER:
+            raise SolverError(f"inner={inner!r}: write one of {', '.join(map(repr, INNER))}")
+        general = partial(Iteration, form, tol, relaxation=relaxation, memory=anderson_memory)
+        if not form.is_convex:
+            return Nonconvex(form, tol, start).run(max_iter, watch)
+        obstacle = why_not_two_blocks(form)
+        if inner == "frank_wolfe":
+            if obstacle:
+                raise SolverError(
+                    f"inner='frank_wolfe' is the paper's algorithm for one structured loss: {obstacle}"
+                )
+            return FrankWolfe(form, tol, start, inner_steps).run(max_iter, watch)
+        if any(isinstance(loss.atom, StructuredHinge) for loss in form.losses):
+            if obstacle:
+                return Lifted(form, tol, start, relaxation, anderson_memory).run(max_iter, watch)
+            return TwoBlocks(form, tol, start, relaxation, pull, anderson_memory).run(max_iter, watch)
+        if obstacle:
+            return general(start=start).run(max_iter, watch)
+        # a hinge loss: planes are mostly faster than its prox, and seldom slow
+        first = Stage(watch)
+        point = TwoBlocks(form, tol, start, relaxation, pull, anderson_memory).run(
+            min(max_iter, HINGE_ROUNDS), first
+        )
+        if first.satisfied or point.iteration == max_iter or watch.expired:
+            return point
+        return general(start=Point(point.blocks)).run(
+            max_iter - point.iteration, Stage(watch, point.iteration)
+        )
+
+
+def why_not_two_blocks(form: NormalForm) -> str | None:
+    """None for one loss with an oracle, of one weight matrix, under functions of that matrix whose sum has an exact prox."""
+    for loss in form.losses:
+        if not has_oracle(loss):
+            return f"{loss.typed} is neither structured_hinge nor hinge_loss."
+    if not form.losses:
+        return "no loss has a coefficient > 0."
+    if len(form.losses) > 1:
+        return f"{form.losses[1].typed} is a second loss."
+    if len(form.weight_blocks) != 1:
+        return f"there are {len(form.weight_blocks)} weight matrices."
+    block = form.weight_blocks[0].name
+    for term in (*form.losses, *form.functions):
+        if term.map.identity_of != block:
+            return f"{term.typed} is not a function of {block} itself."
+    return why_not([(f.coefficient, f.atom) for f in form.functions]) or None
+
+
+def _has_prox(loss: Loss) -> bool:
+    cls = type(loss)
+    if isinstance(loss, SeparableLoss) and cls.prox is SeparableLoss.prox:
+        return cls.pointwise_prox is not SeparableLoss.pointwise_prox
+    return cls.prox is not Loss.prox
+
+
+SOLVER = ADMM()

@@ -1,1 +1,0 @@
-"""Dual coordinate ascent on samples, beside a kernel regularizer, and its checkpoints."""

@@ -1,0 +1,233 @@
+"""Runs solvers on a normal form and believes only the certificate: best primal point, best dual bound, and when to stop."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from mtldsl.compile.normal_form import Blocks, NormalForm
+from mtldsl.compile.reductions.centred import moved
+from mtldsl.compile.terms.structure import Structures, kept_value, learned_matrices
+from mtldsl.errors import InfeasibleError, ModelError, SolverError
+from mtldsl.proof.certificate import Certificate
+from mtldsl.proof.infeasibility import feasibility
+from mtldsl.solvers.registry import LAST, candidates, fast_candidates, get_solver, refusal
+from mtldsl.solvers.solver import Point, breakdowns
+from mtldsl.solvers.watcher import Watcher
+from mtldsl.system import stops
+from mtldsl.system.memory import memory_errors
+from mtldsl.system.threads import has_fitting_blas_threads
+from mtldsl.values.number import quoted
+
+__all__ = ["Outcome", "as_typed", "drive"]
+
+#: the reference is tried after a fast solver stalls only up to this many scalars of data and unknowns
+_SMALL_ENOUGH_FOR_REFERENCE = 200_000
+
+
+@dataclass
+class Outcome:
+    """What came out of a drive: the best point, its certificate, and how it went."""
+
+    blocks: Blocks
+    certificate: Certificate
+    status: str
+    solver: str
+    reason: str
+    seconds: float
+    iterations: int
+    history: list[dict] = field(default_factory=list)
+    last_point: Point | None = None
+    structures: Structures | None = None  # None: the best ones for the weights
+    duals: tuple = (None, None)  # multipliers of losses and functions that came with the point
+    interrupted: bool = (
+        False  # by a signal; the status may say more, where the point is certified all the same
+    )
+
+
+@has_fitting_blas_threads(lambda form, **_: form.data_size)
+def drive(
+    form: NormalForm,
+    *,
+    solver: str,
+    tol: float,
+    max_iter: int | None,
+    max_seconds: float | None,
+    start: Point | None,
+    verbose: bool,
+    options: dict,
+    simple_guesses: bool = True,
+) -> Outcome:
+    """Solve a normal form with one solver, or with the first that certifies where solver="auto".
+
+    simple_guesses : whether zero and the best constants count as points seen too; the start always does
+    """
+    watcher = Watcher(form, tol, max_seconds, verbose)
+    names = _to_try(form, solver, options)
+    watcher.look_at_guesses(None if start is None else start.blocks, simple_guesses)
+    status, certified, iterations, tried, to_try = "", False, 0, [], list(names)
+    while to_try:
+        name = to_try.pop(0)
+        watcher.begin(name)
+        chosen = get_solver(name)
+        point, failure = None, None
+        try:
+            with (
+                stops.time_limit(watcher.remaining),
+                stops.at_once(),
+                breakdowns(name),
+                memory_errors(name),
+            ):
+                point = chosen.solve(
+                    form,
+                    tol=tol,
+                    max_iter=max_iter if max_iter is not None else getattr(chosen, "max_iter", 100_000),
+                    start=start,
+                    watch=watcher,
+                    **options,
+                )
+        except KeyboardInterrupt as stop:
+            watcher.leave(stop)
+        except (SolverError, InfeasibleError) as error:
+            failure = (
+                _proven_infeasible(form, watcher, error) if isinstance(error, InfeasibleError) else error
+            )
+            # a failed solver must not take the others' chance away; alone, its error is the answer
+            if not to_try and not watcher.history:
+                raise failure from None
+        shown = point or watcher.last_point
+        iterations += shown.iteration if shown else 0
+        if point is not None and watcher.may_restart:
+            start = Point(watcher.restart, structures=learned_matrices(form, watcher.restart))
+            to_try.insert(0, name)
+            continue
+        if point is not None and point.stopped == "selected":
+            watcher.insist_on(point)
+        else:
+            watcher.search_at_the_end()
+        watcher.settle()
+        watcher.bound_optimum()
+        reached = watcher.certificate.within(tol), watcher.certificate.is_stationary(tol)
+        certified = any(reached)
+        if certified:
+            status = "optimal" if reached[0] else "stationary"
+        elif watcher.left:
+            status = watcher.left
+        elif failure is not None:
+            status, watcher.note = "stalled", str(failure)
+        else:
+            early = not form.is_convex and point.iteration < (max_iter or chosen.max_iter)
+            status = watcher.stopped or point.stopped or ("stalled" if early else "iteration_limit")
+        if certified or watcher.left or status == "time_limit":
+            break
+        tried.append(f"{name} failed ({failure})" if failure else _ended(form, name, watcher, status))
+        # the next solver goes on from the best point; multipliers and inner state belong to the solver that made them
+        if not watcher.kept.is_guess or watcher.restart is not None:
+            start = Point(watcher.kept.blocks)
+    kept = watcher.kept
+    if (
+        not (certified or watcher.left or status == "time_limit")
+        and kept.violation > tol
+        and form.constraints
+    ):
+        _proven_infeasible(form, watcher)
+        kept = watcher.kept
+    if not certified and form.is_convex and watcher.bound == -np.inf:
+        status = "uncertified" if status in ("stalled", "iteration_limit", "") else status
+    reason = _reason(solver, watcher.solver, tried)
+    return Outcome(
+        kept.blocks, watcher.certificate, status, watcher.solver, reason, watcher.seconds, iterations,
+        watcher.history, watcher.last_point, kept.structures, watcher.duals, watcher.left == "interrupted" or stops.pending(),
+    )  # fmt: skip
+
+
+def as_typed(outcome: Outcome, form: NormalForm, lacking: Blocks, tol: float) -> Outcome:
+    """What came out of a drive of labels moved to zero (`compile.centred`), in the units typed.
+
+    An intercept beside labels of 1e15 is a multiple of 1/8 in float64: the objective is that of the intercepts as they are returned, not
+    of those found, and what they do not reach is not called optimal.
+    """
+    if not lacking:
+        return outcome
+    blocks = moved(outcome.blocks, lacking)
+    rounded = moved(blocks, lacking, -1.0)  # exactly: the two are close to each other
+    known = outcome.structures
+    certificate = replace(
+        outcome.certificate,
+        objective=form.value(rounded) if known is None else kept_value(form, rounded, known),
+        violation=form.violation(rounded),
+    )
+    status = outcome.status
+    if status == "optimal" and not certificate.within(tol):
+        status = "stalled"
+        certificate = replace(
+            certificate,
+            note="beside labels so far from zero float64 has no intercepts that are close enough: take their mean off the labels",
+        )
+    return replace(outcome, blocks=blocks, certificate=certificate, status=status)
+
+
+def _ended(form: NormalForm, name: str, watcher: Watcher, status: str) -> str:
+    kind = "relative gap" if form.is_convex else "residual"
+    return f"{name} stopped at a {kind} of {watcher.certificate.distance:.1e} ({status.replace('_', ' ')})"
+
+
+def _proven_infeasible(
+    form: NormalForm, watcher: Watcher, word: InfeasibleError | None = None
+) -> SolverError:
+    """InfeasibleError with a proof of our own; where there is none, the weights found are kept, and what is known is returned."""
+    typed = "; ".join(f.typed for f in form.constraints)
+    known = feasibility(form, watcher.kept.blocks)
+    if known.is_disproven:
+        raise InfeasibleError(f"{known.said}: {typed}. Relax or leave out one of them") from word
+    if known.violation <= watcher.tol:
+        watcher(Point(known.blocks))
+        return SolverError(f"{word}; but weights that satisfy them were found")
+    return SolverError(
+        f"no weights were found that satisfy all constraints at once, nor a proof that there are none: {typed}; the nearest found "
+        f"violate them by {known.violation:.1e}. Standardise the features, or relax a constraint"
+    )
+
+
+def _to_try(form: NormalForm, solver: str, options: dict) -> list[str]:
+    if not isinstance(solver, str):
+        raise SolverError(f'solve(solver={quoted(solver)}): write "auto", or a name that explain() lists')
+    if solver != "auto":
+        chosen = get_solver(solver)
+        reason = refusal(chosen, form)
+        if reason is not None:
+            accepted = ", ".join(candidates(form)) or "none"
+            raise ModelError(
+                f"solver={solver!r} does not take this model: {reason} Solvers that take it: {accepted}."
+            )
+        unknown = [key for key in options if key not in chosen.options]
+        if unknown:
+            known = ", ".join(f"{key}={value!r}" for key, value in chosen.options.items()) or "none"
+            raise SolverError(
+                f"solve(solver={solver!r}, {unknown[0]}=...): unknown option; {solver} takes {known}"
+            )
+        return [solver]
+    if options:
+        raise SolverError(
+            f"solve({', '.join(f'{key}=...' for key in options)}): options belong to one solver; name it with solver=..."
+        )
+    names = fast_candidates(form)
+    # the reference is slow even to import, and takes convex models only
+    last = refusal(get_solver(LAST), form) if form.is_convex and not names else None
+    if not names and (last is not None or not form.is_convex):
+        nearest = ["admm"] if form.is_convex else ["admm", "alternating"]
+        reasons = [f"{name}: {refusal(get_solver(name), form)}" for name in nearest]
+        raise ModelError(
+            f"no solver takes this model. {' '.join(reasons)}" + (f" {LAST}: {last}" if last else "")
+        )
+    takes_last = (
+        form.is_convex and last is None and not (names and form.data_size > _SMALL_ENOUGH_FOR_REFERENCE)
+    )
+    return [*names, LAST] if takes_last else names
+
+
+def _reason(asked: str, used: str, tried: list[str]) -> str:
+    others = [text for text in tried if not text.startswith(used + " stopped")]
+    summary = get_solver(used).summary if asked == "auto" else f"{used} was asked for"
+    return summary + (f" (after {'; '.join(others)})" if others else "")

@@ -1,0 +1,1 @@
+"""Linear systems and their factorizations, which several solvers share."""

@@ -1,0 +1,162 @@
+"""ADMM's x-update in the space of rows: for one loss on more features than rows, where every penalty is diagonal.
+
+Task i's system is X^T T X + P with T = diag(theta), P = diag(p), and
+
+    (X^T T X + P)^-1 = P^-1 - P^-1 X^T (T^-1 + X P^-1 X^T)^-1 X P^-1,
+
+a matrix of the rows' size. An intercept is eliminated from the bordered system.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+
+from mtldsl.compile.normal_form import Blocks
+from mtldsl.solvers.linear_algebra.inverses import inverses
+from mtldsl.solvers.linear_algebra.split import Split
+from mtldsl.solvers.linear_algebra.systems import diagonal_of
+from mtldsl.system.memory import require_memory
+
+__all__ = ["KernelUpdate"]
+
+
+class KernelUpdate:
+    """Made where `fits` says so."""
+
+    @staticmethod
+    def fits(split: Split) -> bool:
+        """One loss of one block whose every other term weighs entries apart and reaches all of them."""
+        form = split.form
+        if len(form.losses) != 1 or len(form.weight_blocks) != 1 or form.losses[0].map.identity_of is None:
+            return False
+        if any(diagonal_of(f.map) is None for f in form.functions):
+            return False
+        if any(curvature.weights is None for curvature in split.exact_functions.values()):
+            return False
+        update = KernelUpdate(split)
+        return bool(np.all(update.fixed + sum(update.diagonal_parts.values(), 0.0) > 0))
+
+    def __init__(self, split: Split):
+        self.split, form = split, split.form
+        self.loss = form.losses[0]
+        self.tasks = self.loss.tasks
+        self.block = self.loss.map.identity_of
+        self.intercept = next(iter(self.loss.intercepts), None)
+        shape = form.shapes[self.block]
+        self.fixed = np.zeros(shape)  # q's part of P
+        for k, curvature in split.exact_functions.items():
+            f = form.functions[k]
+            self.fixed += diagonal_of(f.map) * self._back(f, np.broadcast_to(curvature.weights, f.map.shape))
+        self.diagonal_parts = {
+            j: diagonal_of(copy.term.map) * self._back(copy.term, np.ones(copy.shape))
+            for j, copy in enumerate(split.copies)
+            if not copy.is_loss
+        }
+        self.quadratic = (
+            np.broadcast_to(split.curvature_weights(0), self.tasks.n_samples) if split.exact_losses else None
+        )
+        squares = sum(
+            (X.multiply(X) if self.tasks.is_sparse else np.square(X)).sum() for X in self.tasks.inputs
+        ) / (shape[0] * shape[1])
+        quadratic = 0.0 if self.quadratic is None else squares * float(np.mean(self.quadratic))
+        self.mean_quadratic = quadratic + float(self.fixed.mean())
+        self.diagonals = [
+            squares if copy.is_loss else float(self.diagonal_parts[j].mean())
+            for j, copy in enumerate(split.copies)
+        ]
+        self.gram = None
+
+    def _back(self, f, weights: np.ndarray) -> np.ndarray:
+        """Weights of the image's entries on the entries of the block that they are made of; 0 elsewhere."""
+        into = self.split.form.zeros()
+        entry = f.map.entries[0]
+        f.map.add_adjoint(weights / entry.coefficient, into)
+        return into[self.block]
+
+    def solver(self, penalties: np.ndarray):
+        """The x-update under one penalty a copy."""
+        theta, P = self.quadratic, self.fixed
+        for j, copy in enumerate(self.split.copies):
+            if copy.is_loss:
+                profile = np.ones(self.tasks.n_samples) if copy.profile is None else copy.profile
+                theta = penalties[j] * profile
+            else:
+                P = P + penalties[j] * self.diagonal_parts[j]
+        return self._solver(theta, P)
+
+    def newton_solver(self, parts, damping: np.ndarray):
+        """Solves with Q + K^T (parts + one damping a copy) K; None where a part is more than weights."""
+        theta, P = self.quadratic, self.fixed
+        for j, (copy, part) in enumerate(zip(self.split.copies, parts, strict=True)):
+            if part.vectors is not None or part.blocks is not None:
+                return None
+            weights = 0.0 if part.weights is None else part.weights
+            if copy.is_loss:
+                theta = weights + damping[j] * (
+                    np.ones(self.tasks.n_samples) if copy.profile is None else copy.profile
+                )
+            else:
+                whole = np.broadcast_to(weights, copy.rows.stop - copy.rows.start).reshape(copy.shape)
+                P = P + diagonal_of(copy.term.map) * self._back(copy.term, whole)
+                P = P + damping[j] * self.diagonal_parts[j]
+        return self._solver(theta, P)
+
+    def _solver(self, theta: np.ndarray, P: np.ndarray):
+        over = 1.0 / P
+        apply_inner = self._inner(theta, over)
+
+        def apart(r: np.ndarray) -> np.ndarray:  # (X^T T X + P)^-1 r
+            scaled = over * r
+            return scaled - over * self.tasks.adjoint(apply_inner(self.tasks.forward(scaled)))
+
+        if self.intercept is None:
+            return lambda rhs: {self.block: apart(rhs[self.block])}
+        border = self.tasks.adjoint(theta)
+        moved = apart(border)
+        pivot = np.add.reduceat(theta, self.tasks.offsets[:-1]) - np.einsum("im,im->m", border, moved)
+
+        def solve(rhs: Blocks) -> Blocks:
+            w = apart(rhs[self.block])
+            b = (rhs[self.intercept][0] - np.einsum("im,im->m", border, w)) / pivot
+            return {self.block: w - moved * b, self.intercept: b[None, :]}
+
+        return solve
+
+    def _inner(self, theta: np.ndarray, over: np.ndarray):
+        """z -> (T^-1 + X P^-1 X^T)^-1 z, flat over tasks."""
+        tasks = self.tasks
+        if self.loss.is_shared_complete and np.all(theta == theta[0]) and np.all(over == over[0, 0]):
+            if self.gram is None:
+                self.gram = _rows_gram(tasks.X, None)
+            inner = self.gram * over[0, 0]
+            inner[np.diag_indices_from(inner)] += 1.0 / theta[0]
+            inverse = inverses(inner[None])[0]
+            return lambda z: (z.reshape(tasks.n_tasks, -1) @ inverse).ravel()
+        inner = [_rows_gram(X, over[:, i]) for i, X in enumerate(tasks.inputs)]
+        pieces = list(pairwise(tasks.offsets))
+        for matrix, (first, last) in zip(inner, pieces, strict=True):
+            matrix[np.diag_indices_from(matrix)] += 1.0 / theta[first:last]
+        inverse = [inverses(matrix[None])[0] for matrix in inner]
+
+        def apply(z: np.ndarray) -> np.ndarray:
+            return np.concatenate(
+                [A @ z[first:last] for A, (first, last) in zip(inverse, pieces, strict=True)]
+            )
+
+        return apply
+
+
+def _rows_gram(X, weights: np.ndarray | None) -> np.ndarray:
+    """X diag(weights) X^T."""
+    n = X.shape[0]
+    require_memory(
+        8.0 * n * n,
+        f"the products of {n:,} rows with one another",
+        "name another solver, or subsample(rows) first",
+    )
+    if hasattr(X, "toarray"):
+        scaled = X if weights is None else X.multiply(weights[None, :]).tocsr()
+        return (scaled @ X.T).toarray()
+    return (X if weights is None else X * weights) @ X.T

@@ -1,0 +1,1 @@
+"""Proximal gradient and proximal Newton steps for smooth losses."""

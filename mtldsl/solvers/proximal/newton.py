@@ -1,0 +1,245 @@
+"""Proximal Newton: the losses' second-order model, minimised together with h by splitting; exact at once for quadratic losses."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from scipy import sparse
+
+from mtldsl.compile.normal_form import LossTerm, NormalForm
+from mtldsl.solvers.proximal.part import ProximalPart
+from mtldsl.solvers.proximal.quadratic_splitting import QuadraticSplitting
+from mtldsl.solvers.proximal.smooth_part import GramPiece, Layout, bordered_gram
+from mtldsl.solvers.solver import Point, Watch
+
+__all__ = ["ProximalNewton", "gradient_steps_first", "why_not"]
+
+_LARGEST = 20_000_000  # entries of all Hessians
+_LARGEST_SIDE = 800
+_FORCING = 0.03  # the model's residual, relative to that of the point it was made at
+_MOST_INNER = 500
+_FEWEST_STEPS = 30
+_FRACTIONS = (1.0, 0.5, 0.25, 0.1, 0.01, 1e-3, 1e-4)
+#: added to the Hessian's diagonal, in units of the largest curvature: where the losses are flat (a Huber loss far from its
+#: targets) the model stays bounded
+_LEAST_DAMPING = 1e-9
+
+
+def why_not(form: NormalForm, moved: list[int]) -> str | None:
+    """None where the Hessian is block diagonal over tasks and small enough, else the reason."""
+    columns = {block.shape[1] for block in form.blocks}
+    rows = sum(block.shape[0] for block in form.blocks)
+    if len(columns) != 1:
+        return "blocks have different numbers of columns"
+    if moved:
+        return "a function other than the losses belongs to the smooth part"
+    for loss in form.losses:
+        if not loss.atom.separable:
+            return f"{loss.typed} is not separable"
+        if any(entry.left is not None or entry.right is not None for entry in loss.map.entries):
+            return f"{loss.typed} is a loss of products of weights with matrices"
+        if loss.map.shape[1] not in columns:
+            return f"{loss.typed} has another number of tasks"
+    if rows > _LARGEST_SIDE or systems(form) * rows**2 > _LARGEST:
+        return "its Hessian is too large"
+    return None
+
+
+def systems(form: NormalForm) -> int:
+    """How many different Hessians the tasks have."""
+    one = all(
+        loss.atom.quadratic is not None and loss.is_shared_complete and loss.uniform_scale is not None
+        for loss in form.losses
+    )
+    return 1 if one else form.blocks[0].shape[1]
+
+
+def gradient_steps_first(form: NormalForm) -> int:
+    """How many proximal gradient steps cost as much as two Newton steps: on problems that these solve, the Hessians are saved; on
+    others little is lost."""
+    p, (_, m) = sum(block.shape[0] for block in form.blocks), form.blocks[0].shape
+    samples = sum(loss.tasks.n_samples for loss in form.losses)
+    newton = 2.0 * systems(form) * p**3 + sum(
+        samples * p * p for loss in form.losses if loss.atom.quadratic is None
+    )
+    gradient = 4.0 * (m * p * p if all(GramPiece.pays(loss) for loss in form.losses) else samples * p)
+    steps = int(2.0 * newton / gradient)
+    if all(loss.atom.quadratic is not None for loss in form.losses):
+        return steps if steps >= _FEWEST_STEPS else 0
+    return max(steps, _FEWEST_STEPS)  # Newton's method is at its best near the solution
+
+
+class ProximalNewton:
+    """From a point x on: minimise the model within `_FORCING`, go there as far as the objective falls, repeat."""
+
+    def __init__(self, form: NormalForm, proximal: ProximalPart, x, y=None, iteration: int = 0):
+        self.form, self.proximal, self.layout = form, proximal, Layout(form)
+        self.columns = form.blocks[0].shape[1]
+        w = x.reshape(-1, self.columns)
+        self.splitting = QuadraticSplitting(
+            proximal, w, np.zeros_like(w) if y is None else y.reshape(w.shape)
+        )
+        self.quadratic = all(loss.atom.quadratic is not None for loss in form.losses)
+        self.iteration = iteration
+
+    # ------------------------------------------------------------------------------------------ quadratics
+
+    def run(self, max_iter: int, watch: Watch) -> Point:
+        return self._run_quadratic(max_iter, watch) if self.quadratic else self._run_newton(max_iter, watch)
+
+    def _run_quadratic(self, max_iter: int, watch: Watch) -> Point:
+        """The model is the problem: one run of the splitting, watched on the way."""
+        zero = np.zeros(self.layout.size)
+        predictions = [loss.predictions(self.layout.blocks(zero)) for loss in self.form.losses]
+        b = -self._gradient([loss.gradient(z) for loss, z in zip(self.form.losses, predictions, strict=True)])
+        splitting = self.splitting
+        splitting.set_quadratic(self._hessian(predictions), b)
+        last = {"iteration": 0, "residual": math.inf, "point": None}
+
+        def done(w, y, residual) -> bool:
+            norm, iteration = float(np.linalg.norm(residual)), self.iteration + splitting.iterations
+            since = iteration - last["iteration"]
+            due = (since >= 10 and norm < 0.1 * last["residual"]) or since >= 20 + 0.3 * last["iteration"]
+            if not (due or splitting.iterations >= max_iter or watch.expired):
+                return False
+            last.update(iteration=iteration, residual=norm, point=self._point(w, y, iteration))
+            return watch(last["point"]) or watch.expired
+
+        splitting.run(done, max_iter)
+        self.iteration += splitting.iterations
+        return last["point"] or self._point(splitting.w, splitting.y, self.iteration)
+
+    # -------------------------------------------------------------------------------------- Newton's method
+
+    def _run_newton(self, max_iter: int, watch: Watch) -> Point:
+        losses, splitting = self.form.losses, self.splitting
+        x = splitting.w
+        predictions = self._predictions(x)
+        objective = self._objective(x, predictions)
+        gradient = self._gradient([loss.gradient(z) for loss, z in zip(losses, predictions, strict=True)])
+        residual, damping = float(np.linalg.norm(gradient + splitting.y)), 0.0
+        looked, unit = residual, self._largest_curvature()
+        while True:
+            self.iteration += 1
+            hessian = self._hessian(predictions)
+            unit = max(unit, float(np.mean(np.diagonal(hessian, axis1=-2, axis2=-1))))
+            hessian = hessian + max(damping, _LEAST_DAMPING) * unit * np.eye(len(x))
+            splitting.w = x
+            splitting.set_quadratic(hessian, splitting.apply(hessian, x) - gradient)
+            goal = _FORCING * residual
+            splitting.run(
+                lambda w, y, r, goal=goal: watch.expired or float(np.linalg.norm(r)) <= goal, _MOST_INNER
+            )
+            step = splitting.w - x
+            change = [new - old for new, old in zip(self._predictions(splitting.w), predictions, strict=True)]
+            fraction = self._fraction(x, step, predictions, change, objective)
+            if fraction == 1.0:
+                damping *= 0.25
+            else:  # the shorter the step, the less the model was worth
+                damping = max(4.0 * damping, 1e-3) if fraction > 0.01 else max(100.0 * damping, 1e-2)
+            x = x + fraction * step if fraction < 1.0 else splitting.w
+            predictions = [z + fraction * d for z, d in zip(predictions, change, strict=True)]
+            objective = self._objective(x, predictions)
+            slopes = [loss.gradient(z) for loss, z in zip(losses, predictions, strict=True)]
+            gradient = self._gradient(slopes)
+            residual = float(np.linalg.norm(gradient + splitting.y))
+            last = self.iteration >= max_iter or watch.expired
+            if last or residual <= 0.03 * looked or self.iteration % 5 == 0:
+                looked = residual
+                point = self._point(x, splitting.y, self.iteration, slopes)
+                if watch(point) or last:
+                    return point
+
+    def _fraction(self, x, step, predictions, change, objective) -> float:
+        """The first of some fractions of the step at which the objective does not rise (but for rounding), 0 where none is."""
+        for fraction in _FRACTIONS:
+            trial = [z + fraction * d for z, d in zip(predictions, change, strict=True)]
+            if self._objective(x + fraction * step, trial) <= objective + 1e-13 * abs(objective):
+                return fraction
+        return 0.0
+
+    def _largest_curvature(self) -> float:
+        """The mean over the unknowns of the largest second derivative that the losses can have; 0 where there is no bound."""
+        total = 0.0
+        for loss in self.form.losses:
+            if np.isfinite(loss.atom.curvature):
+                tasks, weights = loss.tasks, 1.0 if loss.scale is None else loss.scale
+                total += loss.atom.curvature * _weighted_squares(
+                    tasks, np.broadcast_to(weights, tasks.n_samples)
+                )
+        return total / self.splitting.w.size
+
+    # --------------------------------------------------------------------------------------------- pieces
+
+    def _predictions(self, x) -> list[np.ndarray]:
+        blocks = self.layout.blocks(np.ascontiguousarray(x).ravel())
+        return [loss.predictions(blocks) for loss in self.form.losses]
+
+    def _objective(self, x, predictions) -> float:
+        losses = sum(loss.value(z) for loss, z in zip(self.form.losses, predictions, strict=True))
+        return losses + self.proximal.value(self.layout.blocks(np.ascontiguousarray(x).ravel()))
+
+    def _gradient(self, slopes) -> np.ndarray:
+        """(p, m)."""
+        into = self.form.zeros()
+        for loss, slope in zip(self.form.losses, slopes, strict=True):
+            loss.add_adjoint(slope, into)
+        return np.concatenate([into[name] for name in self.layout.shapes])
+
+    def _hessian(self, predictions) -> np.ndarray:
+        """(p, p) or (m, p, p), p all blocks' rows, one block after the other."""
+        return sum(
+            _spread(bordered_gram(loss, second_derivative(loss, z)), loss, self.layout.shapes)
+            for loss, z in zip(self.form.losses, predictions, strict=True)
+        )
+
+    def _point(self, x, y, iteration: int, slopes=None) -> Point:
+        x = np.ascontiguousarray(x)
+        blocks = {name: block.copy() for name, block in self.layout.blocks(x.ravel()).items()}
+        splitting = self.splitting
+        steps = {name: 1.0 / (splitting.penalty * scale) for name, scale in splitting.scales.items()}
+        s = splitting.w + y / (splitting.penalty * splitting.metric)
+        duals = self.proximal.multipliers(s.ravel(), steps, blocks)
+        slopes = slopes or [loss.gradient(loss.predictions(blocks)) for loss in self.form.losses]
+        return Point(blocks, slopes, duals, iteration)
+
+
+def second_derivative(loss: LossTerm, z) -> np.ndarray | float:
+    """The second derivative of the loss in every prediction; a number where all share it. By a difference of gradients, which serves the piecewise
+    smooth ones too: Newton's method asks no more of it."""
+    if loss.atom.quadratic is not None:
+        return loss.atom.quadratic * (loss.uniform_scale if loss.uniform_scale is not None else loss.scale)
+    h = 1e-4 * np.maximum(1.0, np.abs(z))
+    return np.maximum((loss.gradient(z + h) - loss.gradient(z - h)) / (2.0 * h), 0.0)
+
+
+def _spread(gram, loss: LossTerm, shapes) -> np.ndarray:
+    """From the Hessian in (X w, intercept) of a loss to that in all blocks: blocks of which w is the sum share it."""
+    d = loss.map.shape[0]
+    entries = [(entry.block, entry.coefficient, slice(0, d)) for entry in loss.map.entries]
+    entries += [(name, 1.0, slice(d, d + 1)) for name in loss.intercepts]
+    ends = np.cumsum([rows for rows, _ in shapes.values()])
+    places = {
+        name: slice(int(end) - shape[0], int(end))
+        for (name, shape), end in zip(shapes.items(), ends, strict=True)
+    }
+    if len(entries) == 1 and len(shapes) == 1 and entries[0][1] == 1.0:
+        return gram
+    hessian = np.zeros((*gram.shape[:-2], int(ends[-1]), int(ends[-1])))
+    for first, c, rows in entries:
+        for second, e, columns in entries:
+            hessian[..., places[first], places[second]] += c * e * gram[..., rows, columns]
+    return hessian
+
+
+def _weighted_squares(tasks, weights) -> float:
+    """sum over all samples of weight * ||x||^2."""
+    if tasks.is_shared and tasks.mask is None:
+        return float(_row_squares(tasks.X) @ weights.reshape(tasks.n_tasks, -1).sum(axis=0))
+    inputs = zip(tasks.inputs, tasks.per_task(weights), strict=True)
+    return sum(float(_row_squares(X) @ w) for X, w in inputs)
+
+
+def _row_squares(X) -> np.ndarray:
+    return np.asarray(X.power(2).sum(axis=1)).ravel() if sparse.issparse(X) else np.einsum("ij,ij->i", X, X)

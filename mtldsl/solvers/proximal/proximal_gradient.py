@@ -1,0 +1,67 @@
+"""Proximal gradient methods, for smooth losses and functions whose sum has an exact proximal step."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mtldsl.compile.normal_form import NormalForm
+from mtldsl.solvers.proximal import newton as proximal_newton
+from mtldsl.solvers.proximal.accelerated_gradient import AcceleratedGradient
+from mtldsl.solvers.proximal.newton import ProximalNewton
+from mtldsl.solvers.proximal.part import ProximalPart, partition
+from mtldsl.solvers.proximal.smooth_part import SmoothPart
+from mtldsl.solvers.rows import selection as row_selection
+from mtldsl.solvers.solver import Point, Watch
+
+__all__ = ["SOLVER", "ProximalGradient"]
+
+
+class ProximalGradient:
+    """minimize f(x) + h(x): f smooth (the losses, and smooth functions of linear maps), h with an exact prox on every block.
+
+    First order (`AcceleratedGradient`) where a step is cheap against a Hessian, second order (`ProximalNewton`) where the tasks'
+    Hessians are small: a few of them replace thousands of steps on collinear features. Under penalties that leave out rows of a
+    large matrix both work on the rows that matter (`RowSelection`).
+    """
+
+    name = "proximal_gradient"
+    summary = "accelerated proximal gradient: smooth losses, functions whose sum has an exact proximal step"
+    options = {}  # noqa: RUF012
+    max_iter = 100_000
+
+    def refuses(self, form: NormalForm) -> str | None:
+        for loss in form.losses:
+            if not loss.atom.smooth:
+                return f"{loss.typed} is not smooth."
+        parts = partition(form)
+        return parts if isinstance(parts, str) else None
+
+    def solve(
+        self, form: NormalForm, *, tol: float, max_iter: int, start: Point | None, watch: Watch
+    ) -> Point:
+        if row_selection.pays(form):
+            return row_selection.RowSelection(form, solve_whole).run(max_iter, start, watch)
+        return solve_whole(form, max_iter, start, watch)
+
+
+def solve_whole(form: NormalForm, max_iter: int, start: Point | None, watch: Watch) -> Point:
+    """First order, second order, or the first until the second is known to be worth its price."""
+    parts = partition(form)
+    proximal = ProximalPart(form, parts)
+    layout = proximal.layout
+    x = np.zeros(layout.size) if start is None else layout.flat(start.blocks)
+    x = proximal.prox(x, dict.fromkeys(layout.shapes, 0.0))  # where there are constraints, onto them
+    second_order = proximal_newton.why_not(form, parts.moved) is None
+    steps = proximal_newton.gradient_steps_first(form) if second_order else max_iter
+    done, duals = 0, None if start is None else start.function_duals
+    if steps > 0:
+        smooth = SmoothPart(form, [form.functions[k] for k in parts.moved])
+        point, stopped = AcceleratedGradient(smooth, proximal, x).run(min(steps, max_iter), watch)
+        if stopped or point.iteration >= max_iter or watch.expired:
+            return point
+        x, done, duals = layout.flat(point.blocks), point.iteration, point.function_duals
+    y = None if duals is None else proximal.flat_multipliers(duals)
+    return ProximalNewton(form, proximal, x, y, done).run(max_iter, watch)
+
+
+SOLVER = ProximalGradient()

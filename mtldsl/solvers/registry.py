@@ -1,0 +1,80 @@
+"""Which solver fits: the first that does not refuse, in order of measured speed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from importlib import import_module
+
+from mtldsl.compile.normal_form import NormalForm
+from mtldsl.errors import SolverError
+
+__all__ = ["LAST", "SOLVERS", "Answer", "answers", "candidates", "fast_candidates", "get_solver", "refusal"]
+
+#: name -> where its object `SOLVER` lives, fastest first; the reference comes last and takes everything convex
+SOLVERS = {
+    "closed_form": "mtldsl.solvers.closed_form",
+    "coordinate_descent": "mtldsl.solvers.rows.coordinate_descent",
+    "dual_ascent": "mtldsl.solvers.dual_ascent",
+    "clique_generation": "mtldsl.solvers.labellings.clique_generation",
+    "admm": "mtldsl.solvers.admm.admm",
+    "proximal_gradient": "mtldsl.solvers.proximal.proximal_gradient",
+    "alternating": "mtldsl.solvers.alternation.alternating",
+    "cvxpy": "mtldsl.reference.solver",
+}
+
+#: the reference is the last resort, whatever the others yield
+LAST = "cvxpy"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One solver's word on a form: `refusal` None where it accepts; `yields` says why it would rather let another go first."""
+
+    name: str
+    summary: str
+    refusal: str | None
+    yields: str | None = None
+
+
+def get_solver(name: str):
+    """The solver of that name; SolverError for an unknown one."""
+    if name not in SOLVERS:
+        raise SolverError(
+            f"solver={name!r}: there is no such solver; write one of 'auto', {', '.join(map(repr, SOLVERS))}"
+        )
+    return import_module(SOLVERS[name]).SOLVER
+
+
+def refusal(solver, form: NormalForm) -> str | None:
+    """Why a solver does not take a form, or None; most are for convex models only."""
+    if not form.is_convex and not getattr(solver, "takes_nonconvex", False):
+        culprit = next(f for f in form.functions if not f.atom.convex)
+        return f"{culprit.typed} is not convex."
+    try:
+        return solver.refuses(form)
+    except SolverError as error:  # even the question is too large for the memory there is
+        return f"{error}."
+
+
+def answers(form: NormalForm, names: Iterable[str] = SOLVERS) -> list[Answer]:
+    """What every solver says to this form, in the order in which solver="auto" would try them."""
+    found = []
+    for name in names:
+        solver = get_solver(name)
+        reason = refusal(solver, form)
+        # a solver may accept and still know that another, where there is one, is faster for this form
+        yields = getattr(solver, "yields", None)
+        yielded = yields(form) if reason is None and yields is not None else None
+        found.append(Answer(name, solver.summary, reason, yielded))
+    return sorted(found, key=lambda answer: (answer.yields is not None) + (answer.name == LAST) * 2)
+
+
+def candidates(form: NormalForm, names: Iterable[str] = SOLVERS) -> list[str]:
+    """Those of the solvers that accept, in order."""
+    return [answer.name for answer in answers(form, names) if answer.refusal is None]
+
+
+def fast_candidates(form: NormalForm) -> list[str]:
+    """The solvers that accept, but for the reference, which is slow even to import."""
+    return candidates(form, [name for name in SOLVERS if name != LAST])

@@ -1,0 +1,1 @@
+"""Coordinate descent on the rows of the weights, with a working set."""

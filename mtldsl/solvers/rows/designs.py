@@ -1,0 +1,222 @@
+"""A quadratic loss as coordinate descent sees it. Everything is transposed - tasks first - and divided by the loss's curvature.
+
+An intercept is eliminated: residuals are centred task by task, which is the same as centring the columns of X and the targets
+(and leaves a sparse X sparse).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import sparse
+
+from mtldsl.compile.normal_form import LossTerm
+from mtldsl.solvers.rows.penalty import RowPenalty
+from mtldsl.solvers.rows.states import GramState, ResidualState, SeparateResidualState, SeparateState
+from mtldsl.system.memory import require_memory
+
+__all__ = ["SeparateRows", "SharedRows", "make_design"]
+
+
+def make_design(loss: LossTerm) -> SharedRows | SeparateRows:
+    if loss.is_shared_complete and loss.uniform_scale is not None:
+        tasks = loss.tasks
+        Y = tasks.targets.reshape(tasks.n_tasks, -1)
+        return SharedRows(tasks.X, Y, loss.atom.quadratic * loss.uniform_scale, bool(loss.intercepts))
+    return SeparateRows(loss)
+
+
+class SharedRows:
+    """One complete X and one weight for all samples: one Gram matrix serves all tasks.
+
+    curvature : what the problem was divided by
+    cross     : (m, d), Y X;  square : ||Y||^2
+    """
+
+    def __init__(self, X, Y, curvature: float, centred: bool):
+        self.X, self.Y, self.curvature, self.centred = X, Y, curvature, centred
+        self.sparse = sparse.issparse(X)
+        self.Xt = X.T.tocsr() if self.sparse else X.T
+        self.n_samples, self.n_features = X.shape
+        self.n_tasks = len(Y)
+        self.x_means, self.y_means = np.zeros(self.n_features), np.zeros(self.n_tasks)
+        if centred:
+            self.x_means = np.asarray(X.mean(axis=0)).ravel()
+            self.y_means = Y.mean(axis=1)
+            self.Y = Y - self.y_means[:, None]
+        self.cross = self._onto_features(self.Y)
+        self.square = float(np.vdot(self.Y, self.Y))
+
+    @property
+    def prefers_all_rows(self) -> bool:
+        """Whether the whole Gram matrix costs no more than the few products with X that it saves."""
+        return self.n_features <= max(8 * self.n_tasks, 100) and self.n_features <= self.n_samples
+
+    def state(
+        self, penalty: RowPenalty, rows, W, old: GramState | ResidualState | None
+    ) -> GramState | ResidualState:
+        """The iterate W (m, d) on these rows. What `old` knows of them is not computed again."""
+        own = np.ascontiguousarray(W[:, rows])
+        if len(rows) == self.n_features and self.prefers_all_rows:
+            return GramState(self, penalty, rows, own, self._whole_gram(), None)
+        if self.sparse:
+            return GramState(self, penalty, rows, own, self._sparse_gram(rows), None)
+        place = np.full(self.n_features, -1)
+        if old is not None:
+            place[old.rows] = np.arange(len(old.rows))
+        kept = place[rows] >= 0
+        columns = np.empty((len(rows), self.n_samples))
+        columns[~kept] = self._columns(rows[~kept])
+        if old is not None:
+            columns[kept] = old.columns[place[rows[kept]]]
+        if len(rows) > self.n_samples:
+            return ResidualState(self, penalty, rows, own, columns)
+        if not isinstance(old, GramState) or not kept.any():
+            gram = columns @ columns.T
+        else:
+            gram = np.empty((len(rows), len(rows)))
+            gram[~kept] = columns[~kept] @ columns.T
+            gram[np.ix_(kept, ~kept)] = gram[np.ix_(~kept, kept)].T
+            gram[np.ix_(kept, kept)] = old.gram[np.ix_(place[rows[kept]], place[rows[kept]])]
+        return GramState(self, penalty, rows, own, gram, columns)
+
+    def look(self, state: GramState | ResidualState) -> tuple[np.ndarray, float, float]:
+        """(the negative gradient of all rows (m, d), ||R||^2, <R, Y>) at the state, freed of its rounding errors."""
+        if len(state.rows) == self.n_features and isinstance(state, GramState):
+            state.carried = state.gradient(state.W)
+            return -state.carried, *state.moments()
+        R = self.residual(state)
+        pull = self._onto_features(R)
+        state.carried = R if isinstance(state, ResidualState) else -pull[:, state.rows]
+        return pull, float(np.vdot(R, R)), float(np.vdot(R, self.Y))
+
+    def residual(self, state) -> np.ndarray:
+        """Y - W X^T (m, n), centred."""
+        if state.columns is not None:
+            return self.Y - state.W @ state.columns
+        X = self.X if len(state.rows) == self.n_features else self.X[:, state.rows]
+        R = self.Y - ((X @ state.W.T).T if self.sparse else state.W @ X.T)
+        return R - R.mean(axis=1, keepdims=True) if self.centred else R
+
+    def intercept(self, W) -> np.ndarray:
+        return self.y_means - W @ self.x_means
+
+    def _onto_features(self, R) -> np.ndarray:
+        """R X for centred R (m, n)."""
+        return np.ascontiguousarray((self.Xt @ R.T).T) if self.sparse else R @ self.X
+
+    def _columns(self, rows) -> np.ndarray:
+        """(p, n): the features' centred columns, one after another in memory."""
+        block = self.X[:, rows].T
+        return block - self.x_means[rows, None] if self.centred else block
+
+    def _whole_gram(self) -> np.ndarray:
+        d = self.X.shape[1]
+        require_memory(
+            16.0 * d * d, f"the Gram matrix of {d:,} features", "select features, or name another solver"
+        )
+        gram = (self.Xt @ self.X).toarray() if self.sparse else self.Xt @ self.X
+        return gram - self.n_samples * np.outer(self.x_means, self.x_means) if self.centred else gram
+
+    def _sparse_gram(self, rows) -> np.ndarray:
+        X = self.Xt[rows]
+        n = X.shape[0]
+        require_memory(
+            16.0 * n * n, f"the Gram matrix of {n:,} features", "select features, or name another solver"
+        )
+        gram = (X @ X.T).toarray()
+        return (
+            gram - self.n_samples * np.outer(self.x_means[rows], self.x_means[rows]) if self.centred else gram
+        )
+
+
+class SeparateRows:
+    """Inputs, missing labels or weights that differ between tasks: a Gram matrix, or columns of its own, a task.
+
+    weights : one per sample, None where one number serves all;  target : flat Y, weighted by their roots
+    """
+
+    _MOST = 5_000_000  # entries of all tasks' Gram matrices that are made at once
+
+    def __init__(self, loss: LossTerm):
+        tasks = self.tasks = loss.tasks
+        self.n_features, self.n_tasks = tasks.n_features, tasks.n_tasks
+        self.curvature = loss.atom.quadratic * (loss.uniform_scale or 1.0)
+        self.weights = loss.scale if loss.uniform_scale is None else None
+        self.centred = bool(loss.intercepts)
+        self.totals = tasks.counts.astype(float) if self.weights is None else self._sums(self.weights)
+        self.Y = tasks.targets
+        self.x_means, self.y_means = np.zeros((self.n_tasks, self.n_features)), np.zeros(self.n_tasks)
+        if self.centred:
+            self.x_means = tasks.adjoint(self._weighted(np.ones(tasks.n_samples))).T / self.totals[:, None]
+            self.y_means = self._sums(self._weighted(self.Y)) / self.totals
+            self.Y = self.Y - np.repeat(self.y_means, tasks.counts)
+        self.cross = np.ascontiguousarray(tasks.adjoint(self._weighted(self.Y)).T)
+        self.square = float(self.Y @ self._weighted(self.Y))
+        self.roots = None if self.weights is None else np.sqrt(self.weights)
+        self.target = self.Y if self.roots is None else self.roots * self.Y
+
+    def _sums(self, flat) -> np.ndarray:
+        return np.add.reduceat(flat, self.tasks.offsets[:-1])
+
+    def _weighted(self, flat) -> np.ndarray:
+        return flat if self.weights is None else self.weights * flat
+
+    @property
+    def prefers_all_rows(self) -> bool:
+        return self.n_tasks * self.n_features**2 <= self._MOST
+
+    def state(self, penalty: RowPenalty, rows, W, old) -> SeparateState | SeparateResidualState:
+        own = np.ascontiguousarray(W[:, rows])
+        if self.prefers_all_rows:
+            return SeparateState(self, penalty, rows, own, self._whole_gram())
+        if len(rows) > self.tasks.n_samples / self.n_tasks:
+            return SeparateResidualState(self, penalty, rows, own, self._columns(rows))
+        columns = np.split(self._columns(rows), self.tasks.offsets[1:-1], axis=1)
+        gram = np.empty((self.n_tasks, len(rows), len(rows)))
+        for i, block in enumerate(columns):
+            np.matmul(block, block.T, out=gram[i])
+        return SeparateState(self, penalty, rows, own, gram)
+
+    def _columns(self, rows) -> np.ndarray:
+        """(p, N): the features' columns, centred and weighted by roots, task after task."""
+        columns = np.empty((len(rows), self.tasks.n_samples))
+        for X, means, a, b in zip(
+            self.tasks.inputs, self.x_means, self.tasks.offsets[:-1], self.tasks.offsets[1:], strict=True
+        ):
+            X = X[:, rows].toarray() if self.tasks.is_sparse else X[:, rows]
+            columns[:, a:b] = (X - means[rows]).T
+        if self.roots is not None:
+            columns *= self.roots
+        return columns
+
+    def _whole_gram(self) -> np.ndarray:
+        gram = self.tasks.gram(self.weights)
+        if self.centred:
+            means = self.x_means
+            gram = gram - self.totals[:, None, None] * means[:, :, None] * means[:, None, :]
+        return gram
+
+    def look(self, state: SeparateState | SeparateResidualState) -> tuple[np.ndarray, float, float]:
+        if self.prefers_all_rows:
+            state.carried = state.gradient(state.W)
+            return -state.carried, *state.moments()
+        R = self.residual(state)
+        weighted = self._weighted(R)
+        pull = np.ascontiguousarray(self.tasks.adjoint(weighted).T)
+        if isinstance(state, SeparateState):
+            state.carried = -pull[:, state.rows]
+        else:
+            state.carried = R if self.roots is None else self.roots * R
+        return pull, float(R @ weighted), float(weighted @ self.Y)
+
+    def residual(self, state: SeparateState | SeparateResidualState) -> np.ndarray:
+        """y - X w, centred, flat."""
+        W = np.zeros((self.n_features, self.n_tasks))
+        W[state.rows] = state.W.T
+        R = self.Y - self.tasks.forward(W)
+        if not self.centred:
+            return R
+        return R - np.repeat(self._sums(self._weighted(R)) / self.totals, self.tasks.counts)
+
+    def intercept(self, W) -> np.ndarray:
+        return self.y_means - np.einsum("ij,ij->i", W, self.x_means)

@@ -1,0 +1,137 @@
+"""Smooth losses under row-sparse penalties: solve on the rows of W that matter, look at all rows, add those that are missing.
+
+A product with all features is paid a few times only; in between the problem is a small one of the same kind.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from mtldsl.compile.normal_form import Block, Entry, FunctionTerm, LinearMap, LossTerm, NormalForm
+from mtldsl.solvers.rows.penalty import RowPenalty, function_duals, why_not
+from mtldsl.solvers.solver import Point, Watch
+
+__all__ = ["RowSelection", "pays"]
+
+_FEWEST_ROWS = 200  # below, all rows are solved for at once
+_PRECISION = 0.1  # of the small problem, relative to the largest violation outside
+
+Solve = Callable[[NormalForm, int, Point | None, Watch], Point]
+
+
+def pays(form: NormalForm) -> bool:
+    """Whether this is a form of one large weight matrix itself whose penalties leave out rows."""
+    if len(form.weight_blocks) != 1 or form.weight_blocks[0].shape[0] < _FEWEST_ROWS:
+        return False
+    block = form.weight_blocks[0]
+    maps = [loss.map for loss in form.losses] + [f.map for f in form.functions]
+    return all(map.identity_of == block.name for map in maps) and why_not(form.functions, block.shape) is None
+
+
+class RowSelection:
+    """Runs `solve`, which takes whole forms, on a form's restrictions to growing sets of rows."""
+
+    def __init__(self, form: NormalForm, solve: Solve):
+        self.form, self.solve_form = form, solve
+        (self.block,) = form.weight_blocks
+        self.penalty = RowPenalty.of(form.functions, self.block.shape)
+
+    def run(self, max_iter: int, start: Point | None, watch: Watch) -> Point:
+        d, m = self.block.shape
+        blocks = self.form.zeros() if start is None else {k: np.array(v) for k, v in start.blocks.items()}
+        rows, iteration, precision = np.flatnonzero(blocks[self.block.name].any(axis=1)), 0, math.inf
+        while True:
+            point, excess, steepest = self._look(blocks, iteration)
+            precision = min(precision, steepest)
+            known = np.zeros(d, dtype=bool)
+            known[rows] = True
+            new = np.flatnonzero((excess > 0) & ~known)
+            done = iteration >= max_iter or watch.expired
+            if new.size == 0 or done:
+                if watch(point) or done:
+                    return point
+                precision *= _PRECISION
+            else:
+                precision = min(precision, _PRECISION * float(excess[new].max()))
+                support = int(blocks[self.block.name].any(axis=1).sum())
+                most = max(int(math.sqrt(d * m)), 2 * support)
+                if new.size > most:
+                    new = new[np.argpartition(-excess[new], most)[:most]]
+                rows = np.sort(np.concatenate([rows, new]))
+            if rows.size == 0:  # only the intercepts move; a form needs a row
+                rows = np.array([excess.argmax()])
+            small = restrict(self.form, rows)
+            inner = {k: v[rows] if k == self.block.name else v for k, v in blocks.items()}
+            found = self.solve_form(
+                small, max_iter - iteration, Point(inner), _Enough(small, precision, watch)
+            )
+            iteration += found.iteration
+            blocks = dict(found.blocks)
+            blocks[self.block.name] = np.zeros((d, m))
+            blocks[self.block.name][rows] = found.blocks[self.block.name]
+
+    def _look(self, blocks, iteration: int) -> tuple[Point, np.ndarray, float]:
+        """The point with its multipliers, by how much every row violates optimality, and the largest row of the gradient."""
+        W, into, slopes = blocks[self.block.name], self.form.zeros(), []
+        for loss in self.form.losses:
+            slopes.append(loss.gradient(loss.predictions(blocks)))
+            loss.add_adjoint(slopes[-1], into)
+        pull = -into[self.block.name].T
+        duals = function_duals(self.form.functions, self.penalty, pull, W)
+        seen = self.penalty.inspect(pull - self.penalty.ridge * W.T)
+        steepest = max(_largest_row(gradient) for gradient in into.values())
+        return Point(blocks, slopes, duals, iteration), seen.norms - self.penalty.l21, steepest
+
+
+def _largest_row(matrix) -> float:
+    return float(np.sqrt(np.einsum("ij,ij->i", matrix, matrix).max(initial=0.0)))
+
+
+class _Enough:
+    """Stops the solver of a small problem where its multipliers are stationary to this precision."""
+
+    def __init__(self, form: NormalForm, precision: float, outer: Watch):
+        self.form, self.precision, self.outer = form, precision, outer
+
+    @property
+    def expired(self) -> bool:
+        return self.outer.expired
+
+    def __call__(self, point: Point) -> bool:
+        residual = self.form.zeros()
+        for loss, u in zip(self.form.losses, point.loss_duals, strict=True):
+            loss.add_adjoint(u, residual)
+        for f, v in zip(self.form.functions, point.function_duals, strict=True):
+            f.map.add_adjoint(v, residual)
+        return self.expired or max(_largest_row(r) for r in residual.values()) <= self.precision
+
+
+def restrict(form: NormalForm, rows) -> NormalForm:
+    """The form on some rows of its one weight matrix, all others being zero."""
+    (block,) = form.weight_blocks
+    shape = (len(rows), block.shape[1])
+    map = LinearMap((Entry(block.name),), shape)
+    blocks = tuple(Block(b.name, shape) if b.name == block.name else b for b in form.blocks)
+    losses = tuple(
+        LossTerm(
+            loss.atom, loss.coefficients, loss.tasks.select_features(rows), map, loss.intercepts, loss.typed
+        )
+        for loss in form.losses
+    )
+    functions = tuple(
+        FunctionTerm(_some_rows(f.atom, rows, block.shape), f.coefficient, map, f.typed)
+        for f in form.functions
+    )
+    return NormalForm(blocks, losses, functions, form.typed)
+
+
+def _some_rows(atom, rows, shape):
+    weights = getattr(atom, "weights", None)
+    if np.ndim(weights) == 0:
+        return atom
+    whole = shape[:1] if atom.name == "l21_norm" else shape
+    return replace(atom, weights=np.broadcast_to(weights, whole)[rows])

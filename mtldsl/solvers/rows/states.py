@@ -1,0 +1,162 @@
+"""An iterate of coordinate descent on some rows, with what makes their gradients cheap: Gram matrices, or the residual.
+
+Where rows are many, one after another would be bound by memory. So they are taken in blocks: a matrix product brings a block's
+gradients, the compiled sweep works on the block's own small Gram matrix, a matrix product passes its steps on.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mtldsl.solvers.rows.penalty import RowPenalty
+
+__all__ = ["GramState", "ResidualState", "SeparateResidualState", "SeparateState"]
+
+_BLOCK = 64
+_SWEEPS = 2  # over a block once it is in cache
+
+
+class _State:
+    """rows: the features; W (m, p): their weights; carried: an array that is affine in W and is kept up to date with it."""
+
+    knows_gap = True  # whether the gap of the problem on these rows alone costs next to nothing
+
+    def __init__(self, design, penalty: RowPenalty, rows, W):
+        self.design, self.rows, self.W = design, rows, W
+        self.penalty = penalty.on(rows)
+        self.columns = None
+
+    def _split(self) -> list[slice]:
+        p = len(self.rows)
+        return (
+            [slice(0, p)] if p <= 2 * _BLOCK else [slice(a, min(a + _BLOCK, p)) for a in range(0, p, _BLOCK)]
+        )
+
+    def _descend(self, gram, gradient, W, block: slice) -> None:
+        from mtldsl.solvers.kernels.row_descent import sweep_shared
+
+        penalty = self.penalty
+        l1 = np.ascontiguousarray(penalty.l1[:, block])
+        sweep_shared(gram, gradient, W, l1, penalty.l21[block], penalty.ridge[block], penalty.nonneg, _SWEEPS)
+
+    def objective(self, W, carried) -> float:
+        return self.smooth(W, carried) + self.penalty.value(W)
+
+    def smooth(self, W, carried) -> float:
+        raise NotImplementedError
+
+
+class _Gradients(_State):
+    """`carried` is the gradient of the smooth part on the rows."""
+
+    def __init__(self, design, penalty, rows, W, gram):
+        super().__init__(design, penalty, rows, W)
+        self.gram, self.cross = gram, np.ascontiguousarray(design.cross[:, rows])
+        self.carried = self.gradient(W)
+
+    def gradient(self, W) -> np.ndarray:
+        raise NotImplementedError
+
+    def smooth(self, W, carried) -> float:
+        return 0.5 * (float(np.vdot(W, carried - self.cross)) + self.design.square)
+
+    def moments(self) -> tuple[float, float]:
+        """(||R||^2, <R, Y>) of the residual."""
+        along, curved = float(np.vdot(self.cross, self.W)), float(np.vdot(self.W, self.carried))
+        return self.design.square - along + curved, self.design.square - along
+
+
+class GramState(_Gradients):
+    """One Gram matrix (p, p) for all tasks."""
+
+    def __init__(self, design, penalty, rows, W, gram, columns):
+        super().__init__(design, penalty, rows, W, gram)
+        self.columns = columns
+        self.blocks = self._split()
+        if len(self.blocks) > 1:
+            self.diagonal = [np.ascontiguousarray(gram[b, b]) for b in self.blocks]
+
+    def gradient(self, W) -> np.ndarray:
+        return W @ self.gram - self.cross
+
+    def sweep(self) -> None:
+        if len(self.blocks) == 1:
+            self._descend(self.gram, self.carried, self.W, self.blocks[0])
+            return
+        for block, gram in zip(self.blocks, self.diagonal, strict=True):
+            before = self.W[:, block]
+            W, gradient = before.copy(), self.carried[:, block].copy()
+            self._descend(gram, gradient, W, block)
+            step = W - before
+            if step.any():
+                self.carried += step @ self.gram[block]
+                self.W[:, block] = W
+
+
+class ResidualState(_State):
+    """`carried` is the residual Y - W X^T: cheaper to pass on than gradients where the rows outnumber the samples."""
+
+    knows_gap = False
+
+    def __init__(self, design, penalty, rows, W, columns):
+        super().__init__(design, penalty, rows, W)
+        self.columns = columns
+        self.carried = design.Y - W @ columns
+        self.blocks = self._split()
+        self.diagonal = [columns[b] @ columns[b].T for b in self.blocks]
+
+    def sweep(self) -> None:
+        for block, gram in zip(self.blocks, self.diagonal, strict=True):
+            columns, before = self.columns[block], self.W[:, block]
+            W, gradient = before.copy(), -(self.carried @ columns.T)
+            self._descend(gram, gradient, W, block)
+            step = W - before
+            if step.any():
+                self.carried -= step @ columns
+                self.W[:, block] = W
+
+    def smooth(self, W, carried) -> float:
+        return 0.5 * float(np.vdot(carried, carried))
+
+
+class SeparateState(_Gradients):
+    """A Gram matrix a task, (m, p, p)."""
+
+    def gradient(self, W) -> np.ndarray:
+        return np.matmul(W[:, None, :], self.gram)[:, 0] - self.cross
+
+    def sweep(self) -> None:
+        from mtldsl.solvers.kernels.row_descent import sweep_separate
+
+        penalty = self.penalty
+        sweep_separate(
+            self.gram, self.carried, self.W, penalty.l1, penalty.l21, penalty.ridge, penalty.nonneg, _SWEEPS
+        )
+
+
+class SeparateResidualState(_State):
+    """As `SeparateState`, on the flat residual: where tasks have fewer samples than there are rows."""
+
+    knows_gap = False
+
+    def __init__(self, design, penalty, rows, W, columns):
+        super().__init__(design, penalty, rows, W)
+        self.columns, self.offsets = columns, np.asarray(design.tasks.offsets, dtype=np.int64)
+        self.squares = np.add.reduceat(columns * columns, self.offsets[:-1], axis=1)
+        self.carried = self.residual(W)
+
+    def residual(self, W) -> np.ndarray:
+        spread = np.repeat(W.T, self.design.tasks.counts, axis=1)
+        return self.design.target - np.einsum("jk,jk->k", spread, self.columns)
+
+    def sweep(self) -> None:
+        from mtldsl.solvers.kernels.row_descent import sweep_separate_residual
+
+        penalty = self.penalty
+        sweep_separate_residual(
+            self.columns, self.offsets, self.squares, self.carried, self.W,
+            penalty.l1, penalty.l21, penalty.ridge, penalty.nonneg, _SWEEPS,
+        )  # fmt: skip
+
+    def smooth(self, W, carried) -> float:
+        return 0.5 * float(np.vdot(carried, carried))

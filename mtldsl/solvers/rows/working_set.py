@@ -1,0 +1,165 @@
+"""Coordinate descent on few rows at a time: solve on a working set, look at all rows, add those that violate optimality.
+
+The gap measured here steers; the proof is the certificate's, outside.
+Sources: Massias, Gramfort and Salmon, "Celer: a fast solver for the lasso with dual extrapolation", ICML 2018 (working sets);
+Bertrand and Massias, "Anderson acceleration of coordinate descent", AISTATS 2021 (extrapolation).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from mtldsl.solvers.rows.newton import newton_cost, newton_steps
+from mtldsl.solvers.rows.penalty import RowPenalty
+
+__all__ = ["WorkingSet", "relative_gap"]
+
+_MEMORY = 5  # sweeps from one extrapolation to the next
+_MOST_ROUNDS = 20  # of _MEMORY sweeps between two looks at all rows
+_NEAR = 0.2  # rows whose gradient is this near to what would move them stay in the working set
+
+
+@dataclass
+class Look:
+    """A view of all rows: by how much each violates optimality, and the relative gap."""
+
+    excess: np.ndarray
+    gap: float
+
+
+class WorkingSet:
+    """Minimises the design's quadratic + penalty. `report(state, sweeps)` is called where a look at the certificate pays."""
+
+    def __init__(self, design, penalty: RowPenalty, tol: float):
+        self.design, self.penalty, self.target = design, penalty, 0.8 * tol
+        self.all_rows = design.prefers_all_rows
+        self.sweeps = 0
+
+    def run(self, W, max_iter: int, report: Callable[[object, int], bool], expired: Callable[[], bool]):
+        """From W (m, d) on; W is changed. Returns the last state."""
+        support = np.arange(W.shape[1]) if self.all_rows else np.flatnonzero(W.any(axis=0))
+        state = self.design.state(self.penalty, support, W, None)
+        look, rounds, reported = self.look(state), 1, 0
+        while True:
+            rows = self.next_rows(state, look)
+            if rows is not None:
+                W[:] = 0.0
+                W[:, state.rows] = state.W
+                state, rounds = self.design.state(self.penalty, rows, W, state), 2
+            self.descend(state, rounds, max(0.5 * self.target, 0.03 * look.gap), max_iter, expired)
+            before, look = look, self.look(state)
+            rounds = self.rounds_needed(rounds, before.gap, look.gap)
+            done, reached = self.sweeps >= max_iter or expired(), look.gap <= self.target
+            if reached or done or self.sweeps >= 2 * reported + 100:
+                reported = self.sweeps
+                if report(state, self.sweeps) or done:
+                    return state
+                self.target *= 0.3 if reached else 1.0
+
+    def look(self, state) -> Look:
+        pull, square, along = self.design.look(state)
+        objective = 0.5 * square + state.penalty.value(state.W)
+        gap, excess = relative_gap(self.penalty, pull, state.rows, state.W, objective, square, along)
+        return Look(excess, gap)
+
+    def next_rows(self, state, look: Look) -> np.ndarray | None:
+        """The next working set: the support, what is near it, the worst violators; None where the present one holds all."""
+        if self.all_rows:
+            return None
+        known = np.zeros(look.excess.size, dtype=bool)
+        known[state.rows] = True
+        new = np.flatnonzero((look.excess > 0) & ~known)
+        if new.size == 0:
+            return None
+        support = state.rows[state.W.any(axis=0)]
+        most = max(int(math.sqrt(state.W.shape[0] * known.size)), 2 * support.size)
+        if new.size > most:
+            new = np.sort(new[np.argpartition(-look.excess[new], most)[:most]])
+        near = look.excess > -_NEAR * self.penalty.l21
+        near[support] = True
+        return np.concatenate([state.rows[near[state.rows]], new])
+
+    def rounds_needed(self, rounds: int, before: float, after: float) -> int:
+        """For the gap to reach the target at the rate of the last rounds."""
+        if not 0 < after < before:
+            return min(2 * rounds, _MOST_ROUNDS)
+        needed = rounds * math.log(max(after / self.target, 1.1)) / math.log(before / after)
+        return min(max(math.ceil(needed), 1), 2 * rounds, _MOST_ROUNDS)
+
+    def descend(self, state, rounds: int, target: float, max_iter: int, expired) -> None:
+        """Sweeps, with extrapolations: until the gap on these rows is below target, where it is known, else some rounds."""
+        support = None
+        for _ in range(_MOST_ROUNDS if state.knows_gap else rounds):
+            history = [(state.W.copy(), state.carried.copy())]
+            for _ in range(_MEMORY):
+                state.sweep()
+                history.append((state.W.copy(), state.carried.copy()))
+            self.sweeps += _MEMORY
+            extrapolate(state, history)
+            if self.sweeps >= max_iter or expired() or (state.knows_gap and own_gap(state) <= target):
+                return
+            before, support = support, state.W != 0
+            if not state.knows_gap:
+                continue
+            # far from the solution's support a large system is not worth its price
+            settled = before is not None and np.array_equal(before, support)
+            cheap = newton_cost(state) <= 2.0 * _MEMORY * sweep_cost(state)
+            if (settled or cheap) and newton_steps(state) and own_gap(state) <= target:
+                return
+
+
+def sweep_cost(state) -> float:
+    """Floating point operations of a sweep, about."""
+    m, p = state.W.shape
+    return 4.0 * m * p**2
+
+
+def own_gap(state) -> float:
+    """The relative gap of the problem on the state's rows alone."""
+    square, along = state.moments()
+    objective = 0.5 * square + state.penalty.value(state.W)
+    rows = slice(None)
+    return relative_gap(state.penalty, -state.carried, rows, state.W, objective, square, along)[0]
+
+
+def relative_gap(penalty: RowPenalty, pull, rows, W, objective: float, square: float, along: float):
+    """(gap / objective, by how much every row violates optimality) with the best dual point t R, t <= 1 / gauge.
+
+    pull : minus the gradient of the smooth part (m, p); W : the weights of `rows`; square, along : ||R||^2, <R, Y>
+    """
+    held = penalty.ridge > 0
+    ridge_pull = np.zeros_like(pull) if held.any() else None
+    if ridge_pull is not None:
+        ridge_pull[:, rows] = penalty.ridge[rows] * W
+    seen = penalty.inspect(pull if ridge_pull is None else pull - ridge_pull)
+    if ridge_pull is not None:
+        share = np.divide(seen.over, seen.norms, out=np.zeros_like(seen.over), where=seen.norms > 0)
+        taken = ridge_pull[:, held] + (share * seen.left)[:, held]
+        square = square + float(np.sum(np.square(taken) / penalty.ridge[held]))
+    t = 1.0 / seen.gauge
+    if square > 0:
+        t = min(t, max(along / square, 0.0))
+    bound = t * along - 0.5 * t * t * square
+    scale = max(abs(objective), abs(bound), np.finfo(float).tiny)
+    return (objective - bound) / scale, seen.norms - penalty.l21
+
+
+def extrapolate(state, history) -> None:
+    """Replace the iterate by the affine combination of the last ones whose steps cancel best, where that is better."""
+    steps = np.stack([(after[0] - before[0]).ravel() for before, after in pairwise(history)])
+    gram = steps @ steps.T
+    gram[np.diag_indices(len(gram))] += 1e-12 * np.trace(gram)
+    try:
+        weights = np.linalg.solve(gram, np.ones(len(gram)))
+    except np.linalg.LinAlgError:  # no step at all
+        return
+    weights /= weights.sum()
+    W = sum(w * point for w, (point, _) in zip(weights, history[1:], strict=True))
+    carried = sum(w * point for w, (_, point) in zip(weights, history[1:], strict=True))
+    if state.objective(W, carried) < state.objective(state.W, state.carried):
+        state.W, state.carried = W, carried

@@ -1,0 +1,290 @@
+"""Dual coordinate ascent on a loss beside a kernel regularizer: epochs over samples, kernel weights in closed form between them."""
+
+from __future__ import annotations
+
+import logging
+import os
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+
+from mtldsl.solvers.samples.face import Face
+from mtldsl.solvers.samples.kernel_form import KernelForm
+from mtldsl.solvers.samples.nodes import Nodes
+from mtldsl.solvers.samples.samples import Samples
+from mtldsl.solvers.samples.weights_step import WeightsStep
+from mtldsl.solvers.solver import Point, Watch
+
+__all__ = ["Ascent"]
+
+log = logging.getLogger("mtldsl")
+
+#: Kernel weights that move by more than this, relative to the largest, bring samples back that were left out.
+_MOVED = 0.01
+
+#: Step of the method of multipliers on intercepts, in units of `Ascent._shifts`.
+_SHIFT = 6.0
+
+#: A sample at a bound rests where its slope is clear of zero by this part of the largest violation of the pass before.
+_CLEAR = 0.1
+
+#: A gap above this part of the one before is slow; passes for every update of kernel weights, at most.
+_SLOW, _MOST_PATIENCE = 0.9, 16
+
+#: So often intercepts and the face answer each other.
+_ROUNDS = 3
+
+#: Products of conjugate gradients a step on a face, at least and at most; passes between two such steps.
+_FEWEST_PRODUCTS, _MOST_PRODUCTS, _FEWEST_PASSES, _MOST_PASSES = 8, 500, 5, 40
+
+#: Scalars of data that make a second thread worth its start.
+_WORTH_THREADS = 2_000_000
+
+
+class Ascent:
+    """State and epochs of   maximize over u   -sum_i conj_i(u_i) - 1/(2 c) max over theta of sum_m theta_m b_m(u),   c the coefficient.
+
+    Source: MT-MKL, (E.1), (E.3) and (F.1), with factored kernels; shrinking after Hsieh et al., "A dual coordinate descent method for
+    large-scale linear SVM", ICML 2008; logistic steps after Yu, Huang and Lin, Machine Learning 85 (2011).
+    """
+
+    def __init__(self, model: KernelForm, *, shrinking: bool, random_state: int):
+        self.model, self.loss, self.norm, self.coefficient = model, model.loss, model.norm, model.coefficient
+        loss, norm = model.loss, model.norm
+        self.block = loss.map.identity_of
+        self.samples, self.nodes = Samples(loss), Nodes(norm, loss.tasks.n_features)
+        self.learns = (
+            norm.weights_ball is not None and not np.isinf(norm.weights_ball.p) and len(norm.kernels) > 1
+        )
+        self.theta = np.array(norm.start((loss.tasks.n_features, loss.tasks.n_tasks))[0], float)
+        self.weights_step = WeightsStep(norm.weights_ball, len(norm.kernels)) if self.learns else None
+        self.shrinking = shrinking and not self.samples.entropic
+        self.rng = np.random.default_rng(random_state)
+        self.random = self.rng.integers(1, 2**63, size=self.samples.n_tasks).astype(np.uint64)
+        self.table = self.samples.table(len(self.nodes.cells))
+        self.table[:, 0] = self.samples.start()
+        if self.table[:, 0].any():  # an entropy starts inside
+            self.nodes.fill(self.loss.tasks.adjoint(self.u))
+        self.index = np.arange(self.samples.n, dtype=np.int64)
+        self.intercepts, self.shift = np.zeros(self.samples.n_tasks), np.zeros(self.samples.n_tasks)
+        self.epoch, self.bounds, self.last_gap = 0, (-np.inf, np.inf), np.inf
+        self.gain = self.rate = 0.0  # of the dual value, in the last pass and for every row that it visited
+        self.patience = 1  # passes for every update of the kernel weights
+        # not before some passes: what is solved by then need not wait for the compilation of the products
+        self.face_products, self.face_pause = _FEWEST_PRODUCTS, _FEWEST_PASSES
+        self.next_face = 2 * _FEWEST_PASSES
+        self.threads = 1
+        if max(self.samples.data.size, self.samples.dense.size) > _WORTH_THREADS:
+            self.threads = min(os.cpu_count() or 1, 8, self.samples.n_tasks)
+        self.prepare()
+
+    def prepare(self) -> None:
+        self.table[:, 5:] = self.samples.squared_norms(self.nodes.cell_of, len(self.nodes.cells))
+        if self.loss.intercepts:
+            self.shift = self._shifts()
+        self.be_all_active()
+
+    def _shifts(self) -> np.ndarray:
+        """(T,) steps of the method of multipliers on the intercepts: how far one has to move for the multipliers' sum to change by one.
+
+        A multiplier answers by as much as its interval is wide, and by no more than its own curvature allows.
+        """
+        n, s = self.nodes, self.samples
+        values = self.theta[n.entry_kernel] * n.entry_factor**2 / self.coefficient
+        diagonal = np.zeros((s.n_tasks, len(n.cells)))
+        np.add.at(diagonal, (np.repeat(np.arange(s.n_tasks), np.diff(n.entry_of)), n.entry_cell), values)
+        curved = np.einsum("ij,ij->i", diagonal[self.loss.tasks.task_of], self.table[:, 5:])
+        if not s.entropic:
+            curved = curved + self.table[:, 4]
+        width = self.table[:, 2] - self.table[:, 1]
+        answers = 1.0 / np.maximum(curved, 1.0 / width)
+        return _SHIFT / np.add.reduceat(answers, s.offsets[:-1])
+
+    def start_from(self, u, theta, intercepts=None) -> None:
+        """Go on from multipliers and weights of an earlier run."""
+        self.table[:, 0] = self.samples.start(u)
+        if self.learns and theta is not None and len(theta) == len(self.theta):
+            self.theta = self.weights_step.lifted(np.array(theta, float), self.last_gap)
+        if intercepts is not None and self.loss.intercepts:
+            self.intercepts = np.array(intercepts, float)
+        self.nodes.fill(self.loss.tasks.adjoint(self.u))
+        self.be_all_active()
+
+    def be_all_active(self) -> None:
+        self.active = np.diff(self.samples.offsets)
+        self.bounds = (-np.inf, np.inf)
+
+    @property
+    def u(self) -> np.ndarray:
+        """(N,) the multipliers."""
+        return self.table[:, 0].copy()
+
+    @property
+    def n_active(self) -> int:
+        return int(self.active.sum())
+
+    @property
+    def is_small(self) -> bool:
+        """Whether the certificate, with its T x T matrices and its passes over the data, costs next to nothing."""
+        entries = max(self.samples.data.size, self.samples.dense.size)
+        return self.samples.n_tasks**2 * self.samples.n_features < 10**8 and entries < 10**6
+
+    # ------------------------------------------------------------------------------------------------- an epoch
+
+    def sweep(self) -> float:
+        """One pass over the active samples, tasks in random order. Returns the largest violation that it met."""
+        from mtldsl.solvers.kernels.coordinate_ascent import sweep
+
+        s, n = self.samples, self.nodes
+        theta = self.theta / self.coefficient
+        order = self.rng.permutation(s.n_tasks)
+        apart = self.threads > 1 and self.nodes.tasks_are_apart
+
+        def run(tasks):
+            return sweep(
+                tasks, s.offsets, self.index, self.active, *s.inputs, self.table, s.entropic, s.support_of, s.support,
+                *n.layout, theta, n.store, self.shift, self.intercepts,
+                np.zeros(s.n_features), np.zeros(s.n_features), self.bounds, self.shrinking, self.random,
+            )  # fmt: skip
+
+        ends = self._in_parallel(run, np.array_split(order, self.threads)) if apart else [run(order)]
+        least, most = min(end[0] for end in ends), max(end[1] for end in ends)
+        self.bounds = (least if least < 0 else -np.inf, most if most > 0 else np.inf)
+        self.epoch += 1
+        self.gain = sum(end[2] for end in ends)
+        return max(most - least, 0.0) if np.isfinite(most) else 0.0
+
+    def move_on_face(self) -> None:
+        """A step of all multipliers off their bounds together, where that has been paying; it is tried again less often where not.
+
+        What pays is the rise of the dual value for every row that is visited: a clock would make runs differ.
+        """
+        theta = self.theta / self.coefficient
+        face = Face(self.samples, self.nodes, self.table, theta, self.shift, self.intercepts)
+        if not face.free.size:
+            return
+        change, gain, whole = face.step(self.face_products)
+        self.face_products = (
+            min(2 * self.face_products, _MOST_PRODUCTS)
+            if whole
+            else max(self.face_products // 2, _FEWEST_PRODUCTS)
+        )
+        if gain > 0.0:
+            self.table[face.free, 0] += change
+            self.nodes.store += face.nodes_of(change)
+            self.intercepts -= self.shift * np.bincount(
+                face.task, weights=change, minlength=self.samples.n_tasks
+            )
+        pays = gain / (face.products * face.free.size) > self.rate
+        self.face_pause = (
+            max(self.face_pause // 2, _FEWEST_PASSES) if pays else min(2 * self.face_pause, _MOST_PASSES)
+        )
+        self.next_face = self.epoch + self.face_pause
+
+    def _in_parallel(self, run, parts) -> list:
+        with ThreadPoolExecutor(len(parts)) as pool:
+            return list(pool.map(run, parts))
+
+    def update_weights(self) -> float:
+        """A step of the kernel weights; returns by how much they moved, relative to the largest."""
+        if not self.learns:
+            return 0.0
+        before = self.theta
+        self.theta = self.weights_step(before, self.nodes.sizes(), self.last_gap)
+        return float(np.abs(self.theta - before).max() / self.theta.max())
+
+    def centre_intercepts(self) -> None:
+        """Method of multipliers: intercepts are those of sum_i u_i = 0 in every task, whose violation moves them further."""
+        self.intercepts -= self.shift * np.add.reduceat(self.u, self.samples.offsets[:-1])
+
+    # ------------------------------------------------------------------------------------------------- looking
+
+    def blocks(self) -> dict[str, np.ndarray]:
+        """The weights W = -Z K_theta / c, and the intercepts."""
+        W = self.nodes.weights(self.theta / self.coefficient)
+        return {self.block: W} | {name: self.intercepts[None, :].copy() for name in self.loss.intercepts}
+
+    def look(self) -> float:
+        """An estimate of the relative gap, from the state at hand (the certificate's is recomputed from a point alone); the samples that
+        violate their conditions, wherever they were, are active from here.
+        """
+        b, z, u = self.nodes.sizes(), self.loss.predictions(self.blocks()), self.u
+        primal = self.loss.value(z) + 0.5 * float(self.theta @ b) / self.coefficient
+        support = (
+            float(self.theta @ b) if self.norm.weights_ball is None else self.norm.weights_ball.support(b)
+        )
+        dual = -self.loss.conjugate(u) - 0.5 * support / self.coefficient
+        if self.loss.intercepts:  # they pay for multipliers that do not sum to zero
+            primal += float(np.abs(self.intercepts) @ np.abs(np.add.reduceat(u, self.samples.offsets[:-1])))
+        if self.shrinking:
+            self._activate(z)
+        return (primal - dual) / max(abs(primal), abs(dual), np.finfo(float).tiny)
+
+    def _activate(self, z) -> None:
+        u, low, high, linear, curvature = self.table[:, :5].T
+        slope = linear + curvature * u - z
+        rests = ((u <= low) & (slope > _CLEAR * self.bounds[1])) | (
+            (u >= high) & (slope < _CLEAR * self.bounds[0])
+        )
+        # within every task the active ones first
+        self.index = np.argsort(2 * self.loss.tasks.task_of + rests, kind="stable")
+        self.active = np.diff(self.samples.offsets) - np.add.reduceat(
+            rests, self.samples.offsets[:-1], dtype=np.int64
+        )
+
+    def point(self) -> Point:
+        name = self.model.name
+        structures = None if name is None else {name: self.theta.copy()}
+        state = {"solver": "dual_ascent"} | {key: array.copy() for key, array in self.state().items()}
+        notes = {"active_samples": self.n_active, "support": int(np.count_nonzero(self.table[:, 0]))}
+        return Point(self.blocks(), [self.u], None, self.epoch, state, notes, structures)
+
+    def state(self) -> dict[str, np.ndarray]:
+        """What a run goes on from."""
+        return {"u": self.u, "theta": self.theta, "intercepts": self.intercepts}
+
+    def run(self, tol: float, max_iter: int, watch: Watch, after_epoch=None) -> Point:
+        """Epochs until the watch is satisfied. `after_epoch(violation)` is called after each of them."""
+        wanted, next_gap, next_look = 0.0, 1, 1 if self.is_small else 16
+        while True:
+            rows = self.n_active
+            violation = self.sweep()
+            self.rate = self.gain / max(rows, 1)
+            last = self.epoch >= max_iter or watch.expired
+            if self.epoch >= self.next_face:
+                self.move_on_face()
+                # a face step answers to the intercepts as they were: without rounds of both, each overtakes the other
+                for _ in range(_ROUNDS if self.loss.intercepts else 0):
+                    self.centre_intercepts()
+                    self.move_on_face()
+            moved = self.update_weights() if self.epoch % self.patience == 0 or last else 0.0
+            if self.loss.intercepts:
+                self.centre_intercepts()
+            if after_epoch is not None:
+                after_epoch(violation)
+            wanted = wanted or 0.1 * violation
+            settled = violation <= wanted
+            if moved > _MOVED:
+                self.be_all_active()
+            if settled or last or self.epoch >= next_gap:
+                next_gap = max(self.epoch + 1, int(1.4 * self.epoch))
+                before, self.last_gap = self.last_gap, self.look()
+                # where the gap stands still, weights run ahead of multipliers that are far from their best
+                slow = self.last_gap > _SLOW * before
+                if self.learns:
+                    self.weights_step.answer(not slow)
+                self.patience = min(2 * self.patience, _MOST_PATIENCE) if slow else max(self.patience // 2, 1)
+                log.debug(
+                    "pass %d: %d active, violation %.2e, gap %.2e",
+                    self.epoch,
+                    self.n_active,
+                    violation,
+                    self.last_gap,
+                )
+                if self.last_gap <= 0.9 * tol or last or self.epoch >= next_look:
+                    next_look = 2 * self.epoch
+                    point = self.point()
+                    if watch(point) or last:
+                        return point
+                if settled:
+                    wanted = violation / 3.0

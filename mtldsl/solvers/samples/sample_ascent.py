@@ -1,0 +1,107 @@
+"""Dual coordinate ascent as a solver: what it takes, its options, warm starts, checkpoints and progress."""
+
+from __future__ import annotations
+
+import hashlib
+
+import numpy as np
+
+from mtldsl.compile.normal_form import NormalForm
+from mtldsl.errors import SolverError
+from mtldsl.solvers.samples.ascent import Ascent
+from mtldsl.solvers.samples.checkpoint import Checkpoint
+from mtldsl.solvers.samples.kernel_form import KernelForm, kernel_form
+from mtldsl.solvers.solver import Point, Watch
+
+__all__ = ["SampleAscent"]
+
+
+class SampleAscent:
+    """minimize sum_i l_i(<x_i, w_{t_i}>) + c * (kernel regularizer of W): `mkl_norm`, a ridge, quadratics between tasks.
+
+    One coordinate at a time is set to its best value, samples in random order within tasks in random order; between passes theta
+    takes a step in closed form: (E.1), longer for weights that keep going the same way, rarer while the gap stands still. Samples at a bound that would stay there are left out (shrinking) until the others have settled.
+
+    shrinking  : leave such samples out for a while
+    seed       : of the random order
+    checkpoint : file that the multipliers are written to every 30 seconds, and from which the same model goes on
+    progress   : print a line after every pass
+    """
+
+    options = {"shrinking": True, "seed": 0, "checkpoint": None, "progress": False}  # noqa: RUF012
+    writes = ("checkpoint",)
+
+    def refuses(self, form: NormalForm) -> str | None:
+        found = kernel_form(form)
+        return found if isinstance(found, str) else None
+
+    def yields(self, form: NormalForm) -> str | None:
+        found = kernel_form(form)
+        if (
+            isinstance(found, KernelForm)
+            and found.name is None
+            and (found.loss.atom.smooth or not _is_large(found))
+        ):
+            return "coordinate ascent is slower than Newton steps where these are affordable."
+        return None
+
+    def solve(
+        self, form: NormalForm, *, tol: float, max_iter: int, start: Point | None, watch: Watch, shrinking: bool = True, seed: int = 0,
+        checkpoint=None, progress: bool = False,
+    ) -> Point:  # fmt: skip
+        if not isinstance(seed, (int, np.integer)) or isinstance(seed, bool) or seed < 0:
+            raise SolverError(f"seed={seed!r}: write a whole number >= 0")
+        found = kernel_form(form)
+        ascent = Ascent(found, shrinking=shrinking, random_state=int(seed))
+        state = start.state if start is not None and start.state.get("solver") == "dual_ascent" else {}
+        if checkpoint is None:
+            return _run(ascent, state, tol, max_iter, watch, progress)
+        identity = {
+            "model": form.typed,
+            "data": found.loss.tasks.fingerprint(),
+            "numbers": _numbers(found),
+        }
+        with Checkpoint(checkpoint, identity) as file:
+            return _run(ascent, file.read(ascent.state()) or state, tol, max_iter, watch, progress, file)
+
+
+def _run(ascent: Ascent, state, tol, max_iter, watch, progress, file: Checkpoint | None = None) -> Point:
+    if "u" in state and len(state["u"]) == ascent.samples.n:
+        ascent.start_from(state["u"], state.get("theta"), state.get("intercepts"))
+
+    def after_epoch(violation: float) -> None:
+        if progress:
+            print(
+                f"pass {ascent.epoch}: {ascent.n_active:,} of {ascent.samples.n:,} samples active, violation {violation:.2e}, "
+                f"last gap {ascent.last_gap:.2e}",
+                flush=True,
+            )
+        if file is not None:
+            file.write(ascent.state())
+
+    try:
+        return ascent.run(tol, max_iter, watch, after_epoch)
+    finally:
+        if file is not None:
+            file.write(ascent.state(), now=True)
+
+
+def _numbers(found: KernelForm) -> str:
+    """SHA-256 of what a model is made of besides its text and its data: coefficients, kernels, what is said of their weights."""
+    digest = hashlib.sha256(
+        repr((found.coefficient, found.norm.p, found.norm.weights_ball, found.loss.intercepts)).encode()
+    )
+    digest.update(np.ascontiguousarray(found.loss.coefficients).tobytes())
+    if isinstance(found.norm.about, np.ndarray):
+        digest.update(found.norm.about.tobytes())
+    for kernel in found.norm.kernels:
+        digest.update(kernel.name.encode())
+        for part in (kernel.factor.data, kernel.factor.indices, kernel.factor.indptr, kernel.columns):
+            digest.update(b"-" if part is None else np.ascontiguousarray(part).tobytes())
+    return digest.hexdigest()
+
+
+def _is_large(found: KernelForm) -> bool:
+    """Whether Newton steps in the weights would cost more than passes over the data."""
+    tasks = found.loss.tasks
+    return tasks.is_sparse or tasks.n_samples > 50_000 or tasks.n_features > 2_000

@@ -1,0 +1,80 @@
+"""What a user hands to solve(warm_start=...), checked."""
+
+from __future__ import annotations
+
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+
+from mtldsl.compile.normal_form import Blocks, NormalForm
+from mtldsl.compile.terms.label_graph import LabelGraphTerm, RandomLabellings
+from mtldsl.errors import SolverError
+from mtldsl.solvers.solver import Point
+from mtldsl.values.sparse_matrix import read_dense
+
+__all__ = ["Solved", "starting_point"]
+
+
+@runtime_checkable
+class Solved(Protocol):
+    """What is asked of the Solution of another problem: its unknowns, and the point at which its solver stopped."""
+
+    blocks: Blocks
+    state: Point | None  # None: a file did not keep it
+
+
+def starting_point(form: NormalForm, warm_start: Solved | dict | None) -> Point | None:
+    """A Solution, or {block name: array}, as the point a solver starts from. SolverError where a block does not fit."""
+    if warm_start is None:
+        return None
+    if isinstance(warm_start, dict) and all(isinstance(name, str) for name in warm_start):
+        blocks, state = warm_start, None
+    elif isinstance(warm_start, Solved) and isinstance(warm_start.state, Point | None):
+        blocks, state = warm_start.blocks, warm_start.state
+    else:
+        raise SolverError(
+            f"solve(warm_start={type(warm_start).__name__}): write a Solution, or a dict such as {{'W': array}}"
+        )
+    unknown = [name for name in blocks if name not in form.shapes]
+    if unknown and isinstance(warm_start, dict):
+        raise SolverError(
+            f"solve(warm_start=...): there is no block {unknown[0]!r}; the blocks are {', '.join(map(repr, form.shapes))}"
+        )
+    point = Point({name: _start_block(name, shape, blocks.get(name)) for name, shape in form.shapes.items()})
+    if (
+        state is not None
+    ):  # multipliers and inner state of the same blocks; a solver checks whether they are its own
+        point.loss_duals, point.function_duals, point.state = (
+            _plain(form, state.loss_duals),
+            state.function_duals,
+            state.state,
+        )
+    return point
+
+
+def _plain(form: NormalForm, loss_duals):
+    """Random labellings as the multipliers that they stand for; None where they are of other data."""
+    if loss_duals is None or not any(isinstance(u, RandomLabellings) for u in loss_duals):
+        return loss_duals
+    if len(loss_duals) != len(form.losses):
+        return None
+    found = []
+    for loss, u in zip(form.losses, loss_duals, strict=True):
+        if isinstance(u, RandomLabellings):
+            fits = isinstance(loss, LabelGraphTerm) and len(u.starts) == len(loss.truth) + 1
+            if not fits or u.labels.shape[1] != loss.truth.shape[1]:
+                return None
+            u = np.asarray(loss.dual_project(u))
+        found.append(u)
+    return found
+
+
+def _start_block(name: str, shape: tuple[int, int], value) -> np.ndarray:
+    if value is None:
+        raise SolverError(f"solve(warm_start=...): needs {name!r} of shape {shape}, got ()")
+    block = read_dense(value, f"solve(warm_start=...): {name!r}", SolverError)
+    if block.shape != shape:
+        raise SolverError(f"solve(warm_start=...): needs {name!r} of shape {shape}, got {block.shape}")
+    if not np.isfinite(block).all():
+        raise SolverError(f"solve(warm_start=...): {name!r} contains NaN or infinity; write finite numbers")
+    return block

@@ -1,0 +1,178 @@
+"""The catalogue follows from the registry: whole, true, and without a line of its own for any word."""
+
+import json
+import re
+import subprocess
+import sys
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from mtldsl.atoms.function import REGISTRY
+from mtldsl.atoms.metrics import Metric
+from mtldsl.catalogue import pages as words
+from mtldsl.catalogue.words import catalogue, entry
+from mtldsl.errors import ModelError
+from mtldsl.language.words.vocabulary import WORDS
+from mtldsl.reference.registry import SPECTRA
+from mtldsl.report.helpers import HELPERS
+from mtldsl.solvers.registry import SOLVERS
+
+ENTRIES = catalogue()
+
+
+def test_every_atom_once_and_words_in_the_order_of_the_vocabulary():
+    names = [item.name for item in ENTRIES]
+    assert sorted(names) == sorted(REGISTRY) and len(set(names)) == len(names)
+    assert [name for name in names if name in WORDS] == list(WORDS)
+    assert [item.kind for item in ENTRIES] == sorted(
+        (item.kind for item in ENTRIES),
+        key=["loss", "regularizer", "structure", "constraint", "metric"].index,
+    )
+
+
+@pytest.mark.parametrize("item", ENTRIES, ids=lambda item: item.name)
+def test_what_it_says_is_so(item):
+    cls = REGISTRY[item.name]
+    assert item.reference
+    assert item.documentation.startswith(item.summary.split()[0])
+    assert item.kind == "metric" or item.traits["convex"] is (item.name not in {"matrix_normal", *SPECTRA})
+    assert set(item.parameters) == set(cls.__dataclass_fields__) - {
+        name
+        for name, field in cls.__dataclass_fields__.items()
+        if "ClassVar" in str(field.type)
+        or "matrix" in field.metadata  # what the model says of learned matrices
+        or "told" in field.metadata  # read from another argument
+        or name == "kernels"  # typed as the similarities that make them
+    }
+    assert set(item.solvers) <= set(SOLVERS)
+    if item.traits.get("convex", True):
+        assert "cvxpy" in item.solvers and "admm" in item.solvers
+    else:
+        assert item.solvers and set(item.solvers) <= {"alternating", "admm"}
+        assert ("admm" in item.solvers) is cls.examples()[0].exact_prox
+
+
+def test_solvers_differ_with_what_they_take():
+    assert "closed_form" in entry("ridge").solvers and "closed_form" not in entry("trace_norm").solvers
+    assert "coordinate_descent" in entry("l1_norm").solvers
+    assert "proximal_gradient" in entry("logistic_loss").solvers
+    assert "proximal_gradient" not in entry("hinge_loss").solvers
+
+
+def test_values_known_by_hand():
+    huber = entry("huber_loss")
+    assert huber.typed == "huber_loss(W, tasks, delta=1.0, *, mean=False)" and huber.parameters == {
+        "delta": "1.0"
+    }
+    assert huber.formula == "Σⱼ h_δ(zᵢⱼ − yᵢⱼ)"
+    traits = {"convex": True, "smooth": True, "curvature": 1.0, "separable": True, "of_residuals": True}
+    assert huber.traits == traits
+    assert entry("group_norm").parameters == {"groups": "required", "weights": "None"}
+    assert entry("at_least").typed == "W >= bound" and entry("at_least").traits["absorbs"] is False
+    assert entry("trace_norm_ball").formula == "‖W‖⁎ ≤ ρ"
+    assert entry("ridge").traits["strong_convexity"] == "by its parameters"
+    with pytest.raises(KeyError):
+        entry("no_such_word")
+
+
+def test_metrics_are_atoms_with_a_page_of_their_own():
+    score, area, at = entry("FScore"), entry("ROCArea"), entry("PrecisionAt")
+    assert (
+        score.kind == "metric" and score.typed == "FScore(beta=1.0)" and score.parameters == {"beta": "1.0"}
+    )
+    assert score.formula == "1 − F_β(y')" and area.formula == "1 − ROCArea(zᵢ)"
+    assert (
+        score.traits == {}
+        and at.traits == {"fixes_positives": True, "exact_conjugate": True}
+        and at.typed == "PrecisionAt(k)"
+    )
+    assert area.traits == {"labellings": False, "exact_conjugate": True}
+    hinge = entry("structured_hinge")
+    assert hinge.typed == "structured_hinge(W, tasks, metric=FScore(), *, mean=False)"
+    assert hinge.parameters == {"metric": "FScore()"}
+    assert hinge.formula == "max_{y'}[Δ(yᵢ,y') − ⟨yᵢ − y', zᵢ⟩]"
+    page = words.markdown()
+    assert page.index("## Constraints") < page.index("## Metrics") < page.index("`FScore(beta=1.0)`")
+
+
+def test_losses_of_labellings_are_typed_with_two_unknowns():
+    hinge, likelihood = entry("clique_hinge"), entry("pairwise_log_loss")
+    assert hinge.typed == "clique_hinge(U, V, tasks, loss='hamming')" and hinge.parameters == {
+        "loss": "hamming"
+    }
+    assert likelihood.typed == "pairwise_log_loss(U, V, tasks)" and likelihood.parameters == {}
+    assert hinge.formula == "max_y[Δ(y,yᵢ) + ⟨sᵢ, Υ(y) − Υ(yᵢ)⟩]"
+    assert hinge.traits == {"convex": True, "labels": "indicators", "takes_intercept": False}
+    assert likelihood.traits["smooth"] is True and "proximal_gradient" in likelihood.solvers
+    assert re.search(
+        r"traits +convex, labels: sign, all of a sample together, no intercept", printed("clique_hinge")
+    )
+    nodes = printed("NodeWeights")
+    assert "NodeWeights(tasks, name='U')" in nodes and "unknown weights over a graph of labels" in nodes
+    assert entry("column_group_norm").parameters == {"columns": "None", "weights": "None"}
+
+
+def printed(name: str | None) -> str:
+    console = Console(width=120, file=StringIO())
+    console.print(words.page(name))
+    return console.file.getvalue()
+
+
+def test_the_terminal_says_the_same():
+    everything = printed(None)
+    assert "Metrics\nWhat structured_hinge(W, tasks, metric=...) optimises" in everything
+    assert re.search(r"\n *ErrorRate\(\) +‖y' − yᵢ‖₁", everything)
+    area = printed("ROCArea")
+    assert re.search(r"kind +metric", area) and re.search(r"traits +of rankings, exact conjugate", area)
+    assert "in the smallest model with this metric" in area
+    assert re.search(r"traits +none", printed("FScore"))
+    assert re.search(r"traits +convex, labels: sign, no sample weights", printed("structured_hinge"))
+
+
+def test_a_metric_of_ones_own_is_in_no_catalogue():
+    class Mine(Metric):
+        def delta(self, b, c, positives, negatives):
+            return b / negatives
+
+    assert Mine.name not in [item.name for item in catalogue()]
+    with pytest.raises(ModelError, match="there is no word 'Mine'"):
+        words.page("Mine")
+
+
+def test_the_page_has_a_row_for_every_atom():
+    page = words.markdown()
+    for item in ENTRIES:
+        row = next(line for line in page.splitlines() if line.startswith(f"| `{words._short(item)}` |"))
+        cells = row.replace("\\|", "").split("|")
+        assert len(cells) == 8 and cells[6].strip() == "yes" and item.solvers[0] in cells[5], row
+    assert page.count("\n| `") == len(REGISTRY) + len(HELPERS)
+
+
+def test_json_is_plain():
+    everything = json.loads(json.dumps(words.as_plain(None), allow_nan=False))
+    assert [item["name"] for item in everything] == [*(item.name for item in ENTRIES), *HELPERS]
+
+
+def test_a_new_word_appears_by_itself():
+    """The class and the reference function of docs/adding_a_word.md, in an interpreter of their own."""
+    program = """
+import types, sys, re
+from pathlib import Path
+from mtldsl.catalogue import catalogue
+code = "\\n\\n".join(re.findall(r"```python\\n(.*?)```", Path("docs/adding_a_word.md").read_text(), re.DOTALL))
+module = types.ModuleType("the_new_word"); sys.modules["the_new_word"] = module
+exec(code, vars(module))
+import mtldsl.language.words.vocabulary as vocabulary
+vocabulary.WORDS["epsilon_insensitive_loss"] = module.epsilon_insensitive_loss
+vocabulary.WORDS["JaccardIndex"] = vocabulary.METRICS["JaccardIndex"] = module.JaccardIndex
+new = next(item for item in catalogue() if item.name == "epsilon_insensitive_loss")
+print(new.typed, new.kind, "admm" in new.solvers, new.reference)
+"""
+    root = Path(__file__).parents[2]
+    done = subprocess.run([sys.executable, "-c", program], cwd=root, capture_output=True, text=True)
+    assert done.stdout == "epsilon_insensitive_loss(W, tasks, epsilon=0.1, *, mean=False) loss True True\n", (
+        done.stderr
+    )

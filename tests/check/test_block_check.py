@@ -1,0 +1,265 @@
+"""Models that are not convex against cvxpy, block by block: agreement where it should be, and every spoiled block by its name."""
+
+from dataclasses import replace
+
+import cvxpy as cp
+import numpy as np
+import pytest
+
+import mtldsl as mtl
+import mtldsl.reference.structures as reference
+from mtldsl.atoms.calculus.spectral_matrix import SpectralMatrix
+from mtldsl.check.comparison_blocks import BlockCheck
+from mtldsl.errors import CrossCheckError, ModelError
+from mtldsl.proof.stationarity import NO_GLOBAL
+from mtldsl.testing import assert_agrees
+
+LOW, HIGH = 0.05, 20.0
+
+
+def data(d=4, m=3, n=12, seed=0, labels="real", layout="shared"):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    Y = X @ np.outer(rng.normal(size=d), rng.normal(size=m)) + 0.3 * rng.normal(size=(n, m))
+    if labels == "sign":
+        Y = np.where(np.median(Y, axis=0) <= Y, 1.0, -1.0)
+    if layout == "separate":
+        return mtl.Tasks.separate([X[: n - t] for t in range(m)], [Y[: n - t, t] for t in range(m)])
+    return mtl.Tasks.shared(X, Y)
+
+
+def fetr(
+    tasks=None,
+    loss=mtl.sum_of_squares,
+    more=None,
+    constraints=None,
+    given=None,
+    argument=lambda W: W,
+    **weights,
+):
+    tasks = data() if tasks is None else tasks
+    W, A, B = mtl.Weights(tasks, **weights), mtl.FeaturePrecision(tasks), mtl.TaskPrecision(tasks)
+    matrices = [A, B] if given is None else [given, B]
+    objective = loss(W, tasks) + mtl.matrix_normal(argument(W), *matrices, eta=0.7, rho=1.3)
+    bounds = [bound for S in matrices if S is not given for bound in (S >> LOW, S << HIGH)]
+    return mtl.minimize(
+        objective if more is None else objective + more(W),
+        subject_to=bounds + ([] if constraints is None else constraints(W)),
+    )
+
+
+GIVEN = np.diag([1.0, 2.0, 0.5, 1.5]) + 0.1
+MODELS = {
+    "squared": lambda: fetr(),
+    "separate": lambda: fetr(data(layout="separate")),
+    "intercept": lambda: fetr(intercept=True),
+    "logistic": lambda: fetr(data(labels="sign"), mtl.logistic_loss),
+    "l1": lambda: fetr(more=lambda W: 0.5 * mtl.l1_norm(W)),
+    "nonnegative": lambda: fetr(constraints=lambda W: [W >= 0]),
+    "given": lambda: fetr(given=GIVEN),
+    "moved": lambda: fetr(argument=lambda W: 2 * W - 1.0),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_agreement(name):
+    problem = MODELS[name]()
+    solution = problem.solve(tol=1e-7)
+    check = assert_agrees(problem, solution)
+    assert isinstance(check, BlockCheck) and check.agrees and check.certified and check.disagreements == []
+    assert [row.name for row in check.blocks] == [
+        "weights",
+        *(["Sigma2"] if name == "given" else ["Sigma1", "Sigma2"]),
+    ]
+    assert check.objective == pytest.approx(solution.objective, rel=1e-12)
+    assert check.formula_difference <= 1e-9 and check.status == "stationary"
+    for row in check.blocks:
+        assert abs(row.difference) <= 1e-6
+    assert NO_GLOBAL in str(check) and "agree on every block (the whole problem)" in str(check)
+
+
+def spoil(solution, name, factor):
+    """The matrix, times a factor, within its bounds."""
+    S = solution.learned[name].spectral
+    other = SpectralMatrix(
+        S.basis, np.clip(factor * S.values, LOW, HIGH), float(np.clip(factor * S.rest, LOW, HIGH))
+    )
+    return replace(
+        solution, learned={**solution.learned, name: replace(solution.learned[name], spectral=other)}
+    )
+
+
+@pytest.fixture(scope="module")
+def solved():
+    problem = fetr(data(seed=3))
+    return problem, problem.solve(tol=1e-8)
+
+
+@pytest.mark.parametrize("name", ["Sigma1", "Sigma2"])
+def test_a_spoiled_matrix_is_named(solved, name):
+    problem, solution = solved
+    check = problem.cross_check(spoil(solution, name, 0.7))
+    assert not check.agrees and "DISAGREE" in str(check)
+    text = [line for line in check.disagreements if line.startswith(f"{name}: with everything else kept")]
+    assert len(text) == 1 and "the reference finds an objective lower by" in text[0]
+    row = {row.name: row for row in check.blocks}[name]
+    assert row.difference > 1e-4
+
+
+def test_turned_eigenvectors_are_noticed(solved):
+    """Eigenvalues are right, and bounds are met."""
+    problem, solution = solved
+    S = solution.learned["Sigma1"].spectral
+    Q = np.linalg.qr(np.eye(S.side) + 0.1 * np.random.default_rng(0).normal(size=(S.side, S.side)))[0]
+    other = replace(solution.learned["Sigma1"], spectral=SpectralMatrix(Q @ S.basis, S.values, S.rest))
+    check = problem.cross_check(replace(solution, learned={**solution.learned, "Sigma1": other}))
+    assert any(text.startswith("Sigma1:") for text in check.disagreements)
+
+
+def test_spoiled_weights_are_named(solved):
+    problem, solution = solved
+    W = solution.W + 0.05 * np.random.default_rng(0).normal(size=solution.W.shape)
+    check = problem.cross_check(replace(solution, blocks={"W": W}, coef=W))
+    assert any(text.startswith("weights: with everything else kept") for text in check.disagreements)
+    assert {row.name: row for row in check.blocks}["weights"].difference > 1e-4
+
+
+def test_small_errors_are_noticed_where_tol_asks_for_it(solved):
+    """Differences are quadratic in the error: one of 1e-3 shows as 1e-6, which the default allows and a small tol does not."""
+    problem, solution = solved
+    check = problem.cross_check(spoil(solution, "Sigma1", 0.999), tol=1e-9)
+    assert any(text.startswith("Sigma1") for text in check.disagreements)
+    assert problem.cross_check(solution, tol=1e-6).agrees
+
+
+def test_a_violated_constraint_is_noticed():
+    problem = fetr(constraints=lambda W: [W >= 0])
+    solution = problem.solve(tol=1e-6)
+    W = solution.W.copy()
+    W[0, 0] = -0.01
+    check = problem.cross_check(replace(solution, blocks={"W": W}, coef=W))
+    assert any("violates a constraint by 1.0e-02" in text for text in check.disagreements)
+
+
+def test_wrong_formulas_are_noticed(solved, monkeypatch):
+    """The reference's objective, ten per cent off."""
+    problem, solution = solved
+    right = reference.objective
+    monkeypatch.setattr(reference, "objective", lambda *arguments: 1.1 * right(*arguments))
+    check = problem.cross_check(solution)
+    assert any("the two formulas differ by" in text for text in check.disagreements)
+
+
+def test_a_reference_that_stops_early_is_noticed(solved, monkeypatch):
+    """Above the fast objective: then it has not found its block's optimum."""
+    problem, solution = solved
+    right = reference.block_optimum
+
+    def early(*arguments):
+        found = right(*arguments)
+        return found._replace(value=found.value + 0.01)
+
+    monkeypatch.setattr(reference, "block_optimum", early)
+    check = problem.cross_check(solution)
+    assert (
+        sum(
+            "the reference stopped" in text and "above the fast objective" in text
+            for text in check.disagreements
+        )
+        == 2
+    )
+
+
+def test_disagreement_can_raise(solved):
+    problem, solution = solved
+    wrong = spoil(solution, "Sigma2", 0.5)
+    with pytest.raises(CrossCheckError, match="DISAGREE"):
+        problem.cross_check(wrong, raise_on_disagreement=True)
+    with pytest.raises(AssertionError, match="Sigma2: with everything else kept"):
+        assert_agrees(problem, wrong)
+
+
+def test_an_uncertified_solution_is_not_agreed_to(solved):
+    """A few iterations only: blocks may agree, but nothing was proven."""
+    problem, _ = solved
+    early = problem.solve(solver="alternating", method="flip_flop", max_iter=1)
+    check = problem.cross_check(early)
+    assert not check.certified and "the fast solution is not certified: iteration_limit" in check.notes
+    with pytest.raises(CrossCheckError):
+        assert_agrees(problem, early)
+
+
+def test_large_matrices_are_held_to_lagranges_bound(monkeypatch):
+    """Above the side that a semidefinite program manages: the bound agrees at the optimum, and is below where it is spoiled."""
+    monkeypatch.setattr(reference, "LARGEST_INTERIOR_POINT_SIDE", 3)
+    problem = fetr(data(seed=3))
+    solution = problem.solve(tol=1e-8)
+    check = problem.cross_check(solution)
+    assert [row.method for row in check.blocks][1:] == ["Lagrange bound", "cvxpy, log-det SDP"]
+    assert check.agrees
+    spoiled = problem.cross_check(spoil(solution, "Sigma1", 0.7))
+    assert any(text.startswith("Sigma1: with everything else kept") for text in spoiled.disagreements)
+
+
+def test_sixty_features():
+    """Truly beyond a semidefinite program."""
+    problem = fetr(data(60, 2, n=20))
+    check = problem.cross_check(problem.solve(tol=1e-7))
+    assert check.agrees and check.blocks[1].method == "Lagrange bound"
+
+
+def test_a_large_problem_is_checked_on_a_subsample():
+    problem = fetr(data(n=40))
+    solution = problem.solve(tol=1e-7)
+    check = problem.cross_check(solution, max_size=60, random_state=3)
+    assert check.agrees and "random_state=3" in check.scope and "too large for cvxpy" in check.scope
+    assert check.objective != pytest.approx(solution.objective, rel=1e-3)
+    whole = problem.cross_check(solution, max_size=None)
+    assert whole.scope == "the whole problem" and whole.objective == pytest.approx(solution.objective)
+
+
+def test_without_a_solution_it_solves():
+    check = fetr().cross_check()
+    assert check.agrees and check.solver == "alternating"
+
+
+def test_a_solution_of_another_problem_is_refused(solved):
+    problem, _ = solved
+    other = fetr(data(5, 3)).solve()
+    with pytest.raises(ModelError, match="give a solution of this problem"):
+        problem.cross_check(other)
+
+
+def test_a_solution_without_these_matrices_is_refused():
+    """One of a model in which Sigma1 was given, to the one that learns it."""
+    other = fetr(given=GIVEN).solve()
+    with pytest.raises(ModelError, match="Sigma1"):
+        fetr().cross_check(other)
+    with pytest.raises(ModelError, match="Sigma1"):
+        fetr().to_cvxpy(at=other)
+
+
+@pytest.mark.parametrize("name", ["squared", "l1", "nonnegative", "given", "intercept", "moved"])
+def test_cvxpy_states_the_model_with_matrices_kept(name):
+    """Solved by cvxpy itself, it ends at the solution's objective and weights."""
+    problem = MODELS[name]()
+    solution = problem.solve(tol=1e-8)
+    model = problem.to_cvxpy(at=solution)
+    assert isinstance(model.problem, cp.Problem) and set(model.variables) == set(solution.blocks)
+    value = model.problem.solve(solver=cp.CLARABEL)
+    assert model.objective_value(solution.blocks) == pytest.approx(solution.objective, rel=1e-9)
+    at = {block: np.asarray(variable.value) for block, variable in model.variables.items()}
+    assert model.objective_value(at) == pytest.approx(solution.objective, rel=1e-6, abs=1e-6)
+    assert value == pytest.approx(model.problem.objective.value)
+    np.testing.assert_allclose(at["W"], solution.W, atol=1e-3)
+
+
+def test_convex_models_are_checked_as_before():
+    """MTFL is convex: the ordinary comparison, and no block."""
+    tasks = data()
+    W, D = mtl.Weights(tasks), mtl.FeatureCovariance(tasks)
+    problem = mtl.minimize(
+        mtl.sum_of_squares(W, tasks) + mtl.feature_covariance_norm(W, D), subject_to=[D.trace() <= 1]
+    )
+    check = problem.cross_check()
+    assert not isinstance(check, BlockCheck) and check.agrees

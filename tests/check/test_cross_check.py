@@ -1,0 +1,272 @@
+"""The cross-check agrees where it should, and notices every kind of wrongness it claims to notice."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import mtldsl as mtl
+import mtldsl.check.block_check as block_check
+from mtldsl.atoms.losses import SquaredLoss
+from mtldsl.atoms.regularizers import L21Norm
+from mtldsl.check.cross_check import cross_check
+from mtldsl.errors import CrossCheckError, ModelError, SolverError
+from mtldsl.testing import assert_agrees
+from tests.models import shared
+
+
+def group_lasso(n=25, ridge=0.0, constraints=lambda W: []):
+    tasks = shared(1, n=n)
+    W = mtl.Weights(tasks)
+    objective = mtl.squared_loss(W, tasks) + 2.0 * mtl.l21_norm(W)
+    return mtl.minimize(objective + ridge * mtl.ridge(W) if ridge else objective, subject_to=constraints(W))
+
+
+@pytest.fixture(scope="module")
+def solved():
+    problem = group_lasso(ridge=0.5)
+    solution = problem.solve(tol=1e-7)
+    return problem, solution, problem.cross_check(solution)
+
+
+def only(check, text):
+    """The check disagrees for this reason alone."""
+    assert not check.agrees and len(check.disagreements) == 1, check.disagreements
+    assert text in check.disagreements[0]
+
+
+def test_agreement(solved):
+    _, solution, check = solved
+    assert check.agrees and check.certified and check.disagreements == []
+    assert check.solver == solution.solver != "cvxpy" and check.backend == "clarabel"
+    assert abs(check.difference) <= 1e-7 and check.formula_difference <= 1e-13
+    assert check.prediction_difference <= 1e-3 and check.weights_difference <= check.weights_reach
+    assert check.fast_violation == check.reference_violation == 0.0
+    assert max(abs(gap) for gap in check.gaps) <= 1e-7
+
+
+@pytest.mark.parametrize("backend", ["scs", "clarabel"])
+def test_backend_by_name(solved, backend):
+    problem, solution, _ = solved
+    check = problem.cross_check(solution, solver=backend)
+    assert check.agrees and check.backend == backend
+
+
+def test_the_last_solution_is_used_while_parameters_stand():
+    tasks = shared(2, n=10)
+    W, lam = mtl.Weights(tasks), mtl.Parameter(1.0)
+    problem = mtl.minimize(mtl.squared_loss(W, tasks) + lam * mtl.l1_norm(W))
+    solution = problem.solve()
+    assert problem.cross_check().fast_objective == solution.objective
+    lam.value = 2.0
+    assert problem.cross_check().fast_objective > solution.objective * (1 + 1e-3)
+    with pytest.raises(ModelError, match=r"computed at .*1\.0.* now stands at .*2\.0"):
+        problem.cross_check(solution)
+
+
+def test_a_solution_of_another_problem_is_refused(solved):
+    _, solution, _ = solved
+    tasks = shared(1, n=10)
+    V = mtl.Weights(tasks, name="V")
+    with pytest.raises(ModelError, match=r"unknowns .*'W'.* but the problem has .*'V'"):
+        mtl.minimize(mtl.squared_loss(V, tasks)).cross_check(solution)
+
+
+# ---------------------------------------------------------------------------------- what it must notice
+
+
+@pytest.mark.parametrize("atom", [SquaredLoss, L21Norm])
+def test_a_wrong_formula_is_noticed(solved, monkeypatch, atom):
+    problem, solution, _ = solved
+    right = atom.value
+    monkeypatch.setattr(atom, "value", lambda self, *args: right(self, *args) * (1 + 1e-6))
+    check = problem.cross_check(solution)
+    assert any("the two formulas differ" in text for text in check.disagreements)
+
+
+def test_a_point_that_is_not_optimal_is_noticed(solved):
+    problem, solution, _ = solved
+    check = problem.cross_check(replace(solution, blocks={"W": 1.01 * solution.blocks["W"]}))
+    only(check, "the fast objective is above the reference's by")
+
+
+def test_an_infeasible_point_is_noticed():
+    problem = group_lasso(constraints=lambda W: [W >= 0])
+    solution = problem.solve()
+    assert problem.cross_check(solution).agrees
+    moved = replace(solution, blocks={"W": solution.blocks["W"] - 1e-3})
+    assert any(
+        "fast point violates a constraint by 1.0e-03" in text
+        for text in problem.cross_check(moved).disagreements
+    )
+
+
+def test_a_false_bound_is_noticed(solved):
+    problem, solution, _ = solved
+    check = problem.cross_check(replace(solution, dual_bound=solution.objective * (1 + 1e-4)))
+    only(check, "the reference's objective is below the fast side's proven lower bound")
+
+
+def test_weights_too_far_apart_are_noticed(solved):
+    *_, check = solved
+    only(
+        replace(check, weights_difference=2 * check.weights_reach),
+        "the solution is unique, but the weights differ",
+    )
+
+
+def test_a_reference_that_stopped_early_is_told_from_one_that_disagrees(solved):
+    *_, check = solved
+    worse = check.reference_objective * (1 + 1e-4)
+    early = replace(check, reference_objective=worse, reference_by_fast=worse)
+    assert early.agrees  # its multipliers prove no more than a gap of 1e-4 either
+    assert "the reference stopped 1.0e-04 above the fast objective; its own gap is 1.0e-04" in early.notes[0]
+    uncertified = replace(early, status="stalled")
+    assert not uncertified.agrees and "stalled" in uncertified.notes[0]
+    # a reference whose own multipliers prove its worse objective optimal cannot have stopped early
+    only_one_can_be_right = replace(early, reference_bound=worse, reference_status="user_limit")
+    assert len(only_one_can_be_right.disagreements) == 2
+
+
+def test_cvxpy_s_status_is_told_unless_the_certificate_knows_better(solved):
+    *_, check = solved
+    assert replace(check, reference_status="optimal_inaccurate").notes == []
+    vague = replace(check, reference_status="optimal_inaccurate", reference_bound=-np.inf)
+    assert vague.agrees and vague.notes == ["cvxpy's status is 'optimal_inaccurate'"]
+
+
+def test_disagreement_is_raised_on_request(solved):
+    problem, solution, _ = solved
+    wrong = replace(solution, blocks={"W": 1.01 * solution.blocks["W"]})
+    with pytest.raises(CrossCheckError, match=r"DISAGREE[\s\S]*above the reference's"):
+        problem.cross_check(wrong, raise_on_disagreement=True)
+    with pytest.raises(AssertionError, match="DISAGREE"):
+        assert_agrees(problem, wrong)
+
+
+def test_assert_agrees_wants_a_certificate(solved):
+    problem, solution, _ = solved
+    assert assert_agrees(problem, solution).agrees
+    with pytest.raises(CrossCheckError, match="not certified: iteration_limit"):
+        assert_agrees(problem, replace(solution, status="iteration_limit"))
+
+
+def test_tolerance_is_the_callers(solved):
+    problem, solution, _ = solved
+    wrong = replace(solution, blocks={"W": 1.001 * solution.blocks["W"]})
+    assert not problem.cross_check(wrong).agrees
+    assert problem.cross_check(wrong, tol=1e-2).agrees
+
+
+# ---------------------------------------------------------------------------------------------- sizes
+
+
+def test_too_large_a_problem_is_checked_on_a_seeded_subsample():
+    problem = group_lasso(n=60)
+    solution = problem.solve()
+    size = 60 * 6 * 4
+    checks = [problem.cross_check(solution, max_size=size // 4, random_state=seed) for seed in (0, 0, 1)]
+    assert all(check.agrees for check in checks)
+    assert "on 15 rows a task, random_state=1" in checks[2].scope and "1,440 > 360" in checks[2].scope
+    assert checks[0].reference_objective == checks[1].reference_objective != checks[2].reference_objective
+    assert checks[0].fast_objective < solution.objective
+    assert problem.cross_check(solution, max_size=None).scope == "the whole problem"
+
+
+def test_a_model_on_two_data_sets_cannot_be_subsampled():
+    first, second = shared(4, n=10), shared(5, n=10)
+    W = mtl.Weights(first)
+    problem = mtl.minimize(mtl.squared_loss(W, first) + mtl.squared_loss(W, second) + mtl.l1_norm(W))
+    with pytest.raises(ModelError, match=r"size 480, above max_size=100.*2 different Tasks.*max_size=None"):
+        problem.cross_check(max_size=100)
+    assert problem.cross_check().agrees
+
+
+def test_a_semidefinite_matrix_beyond_cvxpy_is_refused(monkeypatch):
+    tasks = shared(1, n=10)
+    W = mtl.Weights(tasks)
+    problem = mtl.minimize(mtl.squared_loss(W, tasks) + mtl.trace_norm(W))
+    monkeypatch.setattr(block_check, "MAX_SEMIDEFINITE_SIDE", 9)
+    with pytest.raises(SolverError, match=r"trace_norm\(W\)[\s\S]*side 10, and its solvers manage 9"):
+        problem.cross_check()
+
+
+# ---------------------------------------------------------------------------------------------- table
+
+
+def test_table(solved):
+    *_, check = solved
+    text = str(check)
+    header, rule = text.splitlines()[2:4]
+    assert header.split() == ["fast", "reference"] and set(rule) == {"-", " "}
+    columns = [line.index(word) for line, word in ((header, "fast"), (header, "reference"))]
+    for what, fast, reference in check.rows():
+        line = next(line for line in text.splitlines() if line.startswith(what))
+        assert line[columns[0] :].startswith(fast) and line[columns[1] :].startswith(reference)
+    assert text.startswith("minimize    squared_loss(W, tasks) + 2 * l21_norm(W)")
+    assert text.endswith("The two agree (the whole problem).")
+
+
+def test_rich_table(solved):
+    from rich.console import Console
+
+    *_, check = solved
+    console = Console(width=120, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
+    console.print(check)
+    printed = console.export_text()
+    assert "The two agree" in printed and f"{check.fast_objective:.12g}" in printed
+
+
+def test_weights_are_not_compared_where_they_need_not_be_unique():
+    check = group_lasso().cross_check()
+    assert check.agrees and check.weights_difference is None
+    assert ("weights, ||fast - reference||", "-", "need not be unique") in check.rows()
+
+
+def test_a_cvxpy_solution_is_not_an_independent_witness():
+    problem = group_lasso()
+    check = problem.cross_check(problem.solve(solver="cvxpy"))
+    assert check.agrees and "came from cvxpy too" in check.notes[0]
+
+
+def test_intercepts_and_sums_of_blocks():
+    tasks = shared(3, n=20, missing=0.2)
+    L, S = mtl.Weights(tasks, intercept=True, name="L"), mtl.Weights(tasks, name="S")
+    problem = mtl.minimize(
+        mtl.squared_loss(L + S, tasks) + mtl.trace_norm(L) + mtl.ridge(L) + 2 * mtl.ridge(S)
+    )
+    check = problem.cross_check(problem.solve(tol=1e-8))
+    assert check.agrees and check.strong_convexity == 1.0
+    assert 0.0 <= check.weights_difference <= check.weights_reach <= 0.1
+    assert np.isfinite(check.prediction_difference)
+
+
+def test_too_many_tasks_for_cvxpy_are_not_stated(monkeypatch):
+    """A subsample of rows leaves every task: 40,000 of them ended the process for want of memory."""
+    from mtldsl.check import cross_check as module
+
+    monkeypatch.setattr(module, "MOST_TASKS", 3)
+    tasks = mtl.Tasks.shared(
+        np.random.default_rng(0).normal(size=(30, 5)), np.random.default_rng(1).normal(size=(30, 4))
+    )
+    W = mtl.Weights(tasks)
+    problem = mtl.minimize(mtl.squared_loss(W, tasks) + mtl.ridge(W))
+    with pytest.raises(mtl.ModelError, match=r"4 tasks are too many to state in cvxpy.*tasks\.select"):
+        problem.cross_check(max_size=100)
+    assert problem.cross_check(max_size=None).agrees and problem.cross_check().agrees
+
+
+class OnlyWhatIsAsked:
+    """A model that offers what `Checkable` names, and nothing else of a Problem."""
+
+    def __init__(self, problem):
+        self.parameters, self.first_loss = problem.parameters, problem.first_loss
+        self.form, self.solve = problem.form, problem.solve
+        self.with_tasks = lambda tasks: OnlyWhatIsAsked(problem.with_tasks(tasks))
+
+
+@pytest.mark.parametrize("max_size", [None, 200])
+def test_the_check_needs_a_form_not_a_problem(max_size):
+    problem = group_lasso(ridge=0.5)
+    check = cross_check(OnlyWhatIsAsked(problem), problem.solve(), max_size=max_size)
+    assert check.agrees and (check.scope == "the whole problem") == (max_size is None)

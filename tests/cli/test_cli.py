@@ -1,0 +1,469 @@
+"""The command line, run in-process and once as a user would: what it prints, what it writes, and its exit codes."""
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import mtldsl as mtl
+from mtldsl.cli.command_line import main
+from mtldsl.errors import SolverError
+from mtldsl.problem import Problem
+from mtldsl.solvers.registry import get_solver
+
+ROOT = Path(__file__).parents[2]
+SMALL = """
+title = "A small [bold]model[/bold]"
+minimize = "squared_loss(W, tasks) + lam * trace_norm(W)"
+subject_to = ["W[0, :] >= -1"]
+[data]
+dataset = "low_rank"
+n_tasks = 4
+n_samples = 20
+n_features = 5
+random_state = 0
+[split]
+test_size = 0.25
+[parameters]
+lam = 2.0
+"""
+
+
+@pytest.fixture
+def small(tmp_path):
+    path = tmp_path / "small.toml"
+    path.write_text(SMALL)
+    return path
+
+
+@pytest.fixture
+def run(capsys):
+    """arguments -> (exit code, stdout, stderr)"""
+
+    def call(*arguments):
+        code = main([str(argument) for argument in arguments])
+        return code, *capsys.readouterr()
+
+    return call
+
+
+@pytest.fixture(autouse=True)
+def eighty_columns(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+
+
+# -------------------------------------------------------------------------------------------------- solve
+
+
+def test_the_main_job(run):
+    """Digits: solved, certified, cross-checked, of low rank, and better than guessing on every task."""
+    code, out, err = run("solve", ROOT / "examples" / "01_digits.toml", "--json")
+    assert (code, err) == (0, "")
+    record = json.loads(out)
+    solution, check = record["solution"], record["cross_check"]
+    assert solution["status"] == "optimal" and abs(solution["gap"]["relative"]) <= 1e-6
+    assert check["agrees"] and check["reference_bound"] <= check["fast_by_reference"] * (1 + 1e-6)
+    assert solution["weights"]["W"]["rank"] < 10
+    scores = record["scores"]
+    assert scores["rows"] == "held out" and scores["mean"] > 0.97
+    assert len(scores["tasks"]) == 10 and all(row["score"] > row["guess"] for row in scores["tasks"])
+
+
+def test_the_report(run, small):
+    code, out, err = run("solve", small)
+    assert (code, err) == (0, "")
+    assert all(len(line) <= 80 for line in out.splitlines())
+    for part in (
+        "A small [bold]model[/bold]",
+        "Σᵢ ½‖Xᵢ wᵢ − yᵢ‖₂² + λ ‖W‖⁎",
+        "W[0, :] ≥ −1",
+        "squared_loss(W, tasks) + lam * trace_norm(W)",
+        "λ = 2",
+        "4: task0, task1, task2, task3",
+        "15; held out: 5",
+        "60 to learn from, none missing",
+        "Proven: no weights that meet the constraints have an objective below",
+        "The two agree.",
+        "always the mean of the training rows",
+    ):
+        assert part in out, part
+
+
+def test_the_numbers_are_the_solvers(run, small):
+    """The JSON against the library, and the scores against a computation of their own."""
+    from mtldsl.files.problem_file import load_problem
+
+    _, out, _ = run("solve", small, "--json", "--tol", "1e-8")
+    record = json.loads(out)
+    file = load_problem(small)
+    solution = file.problem.solve(tol=1e-8)
+    assert record["solution"]["objective"] == pytest.approx(solution.objective, rel=1e-7)
+    assert record["solution"]["tol"] == 1e-8
+    assert record["solution"]["weights"]["W"]["singular_values"] == pytest.approx(
+        np.linalg.svd(solution.W, compute_uv=False), abs=1e-5
+    )
+    for i, row in enumerate(record["scores"]["tasks"]):
+        X, y = file.tasks_test.inputs[i], file.tasks_test.per_task(file.tasks_test.targets)[i]
+        spread = np.sum((y - y.mean()) ** 2)
+        learned = file.tasks_train.per_task(file.tasks_train.targets)[i].mean()
+        assert row["score"] == pytest.approx(1 - np.sum((y - X @ solution.W[:, i]) ** 2) / spread, abs=1e-4)
+        assert row["guess"] == pytest.approx(1 - np.sum((y - learned) ** 2) / spread)
+    assert record["scores"]["mean"] == pytest.approx(
+        np.mean([row["score"] for row in record["scores"]["tasks"]])
+    )
+
+
+def test_quiet_is_one_line(run, small):
+    code, out, _ = run("solve", small, "--quiet")
+    assert code == 0 and out.count("\n") == 1 and out.startswith("certified · relative gap ")
+    assert "cross-check agrees" in out
+
+
+def test_no_check(run, small):
+    code, out, _ = run("solve", small, "--no-check")
+    assert code == 0 and "Cross-check" not in out and "not cross-checked" in out
+
+
+def test_another_solver(run, small):
+    _, out, _ = run("solve", small, "--json", "--no-check", "--solver", "cvxpy")
+    record = json.loads(out)
+    assert record["solution"]["solver"] == "cvxpy" and record["solution"]["reason"] == "cvxpy was asked for"
+    assert record["cross_check"] is None
+
+
+CALIBRATED = SMALL.replace('minimize = "squared_loss(W, tasks) + lam * trace_norm(W)"', 'model = "NC-CMTL"')
+CALIBRATED = CALIBRATED.replace('subject_to = ["W[0, :] >= -1"]', "").replace("lam", "mu")
+
+
+def test_a_model_that_is_not_convex_by_its_name(run, small):
+    small.write_text(CALIBRATED)
+    code, out, err = run("solve", small)
+    assert (code, err) == (0, "") and all(len(line) <= 80 for line in out.splitlines())
+    flat = " ".join(out.split())
+    for part in (
+        "Σᵢ ‖Xᵢ wᵢ − yᵢ‖₂ + μ Σⱼ log(1 + √(σⱼ(W)² + 0.01))",
+        "square_root_loss(W, tasks) + mu * log_rank(W, eps=0.01)",
+        "a stationary point, no global certificate",
+        "what is missing of the first-order conditions",
+        "The two agree on every block.",
+        "Calibration square_root_loss(W, tasks): the more noise a task has",
+        "stationary (no global certificate) · residual ",
+    ):
+        assert part in flat, part
+
+
+def test_starts_and_solver_options_on_the_command_line(run, small):
+    small.write_text(CALIBRATED)
+    arguments = [
+        "--starts",
+        "3",
+        "--set",
+        "method=block",
+        "--solver",
+        "alternating",
+        "--set",
+        "random_state = 4",
+    ]
+    code, out, _ = run("solve", small, "--no-check", "--json", *arguments)
+    record = json.loads(out)
+    rows = record["solution"]["starts"]["rows"]
+    assert code == 0 and [row["start"] for row in rows] == [0, 1, 2]
+    again = json.loads(run("solve", small, "--no-check", "--json", *arguments)[1])["solution"]
+    assert [row["objective"] for row in again["starts"]["rows"]] == [row["objective"] for row in rows]
+    # the plain steps take more iterations than Newton's
+    newton = json.loads(run("solve", small, "--no-check", "--json", "--set", "tol=1e-6")[1])["solution"]
+    assert newton["starts"] is None and newton["iterations"] < rows[0]["iterations"]
+
+
+def test_written_files(run, small, tmp_path):
+    small.write_text(SMALL + '[output]\nsolution = "w.npz"\nreport = "r.html"\n')
+    code, out, _ = run(
+        "solve", small, "--output", tmp_path / "r.txt", "--output", tmp_path / "r.json", "--json"
+    )
+    assert code == 0
+    solution = mtl.Solution.load(tmp_path / "w.npz")
+    record = json.loads((tmp_path / "r.json").read_text())
+    assert record == json.loads(out) and solution.objective == record["solution"]["objective"]
+    text = (tmp_path / "r.txt").read_text()
+    assert (
+        "λ ‖W‖⁎" in text
+        and "\x1b" not in text
+        and not any(line != line.rstrip() for line in text.splitlines())
+    )
+    page = (tmp_path / "r.html").read_text()
+    assert (
+        page.startswith("<!DOCTYPE html>")
+        and "<title>A small [bold]model[/bold]</title>" in page
+        and "λ ‖W‖⁎" in page
+    )
+
+
+def test_many_tasks_are_summed_up(run, small):
+    small.write_text(SMALL.replace("n_tasks = 4", "n_tasks = 40"))
+    _, out, _ = run("solve", small, "--no-check")
+    table = out[out.index("Scores on held-out rows") :]
+    assert table.count("\n  task") == 11 and "the 5 worst and the 5 best of 40" in " ".join(table.split())
+    _, out, _ = run("solve", small, "--no-check", "--json")
+    assert len(json.loads(out)["scores"]["tasks"]) == 40
+
+
+def test_nothing_held_out_is_said(run, small):
+    small.write_text(SMALL.replace("[split]\ntest_size = 0.25\n", ""))
+    _, out, _ = run("solve", small, "--no-check")
+    assert "none held out" in out and "Scores on the training rows" in out
+
+
+# --------------------------------------------------------------------------------------------- exit code 1
+
+
+def test_not_certified_is_exit_code_1(run, small):
+    small.write_text(SMALL + '[solve]\nsolver = "admm"\nmax_iter = 1\n')
+    code, out, err = run("solve", small, "--no-check")
+    assert (code, err) == (1, "") and "NOT certified (iteration limit)" in out
+    assert "Not to the accuracy asked for: iteration limit." in out and "Proven is only: no weights" in out
+
+
+def test_disagreement_is_exit_code_1(run, small, monkeypatch):
+    real = Problem.cross_check
+
+    def wrong(self, *arguments, **options):
+        check = real(self, *arguments, **options)
+        return replace(check, reference_objective=check.reference_objective - 1)
+
+    monkeypatch.setattr(Problem, "cross_check", wrong)
+    for command in ("solve", "check"):
+        code, out, _ = run(command, small)
+        assert code == 1 and "The two DISAGREE" in out and "cross-check DISAGREES" in out
+
+
+def test_a_check_that_cannot_be_made_is_exit_code_1(run, small, monkeypatch):
+    def refuse(self, *arguments, **options):
+        raise SolverError("too large for cvxpy")
+
+    monkeypatch.setattr(Problem, "cross_check", refuse)
+    code, out, _ = run("solve", small)
+    assert code == 1 and "could not be made: too large for cvxpy" in out and "NOT cross-checked" in out
+    code, out, _ = run("solve", small, "--json")
+    assert json.loads(out)["cross_check"] == {
+        "agrees": None,
+        "reason": "could not be made: too large for cvxpy",
+    }
+
+
+def test_a_solver_that_fails_is_exit_code_1(run, small, monkeypatch):
+    def fail(*arguments, **options):
+        raise SolverError("admm: the numbers overflowed")
+
+    monkeypatch.setattr(get_solver("admm"), "solve", fail, raising=False)
+    code, out, err = run("solve", small, "--solver", "admm")
+    assert (code, out) == (1, "") and "the numbers overflowed" in err
+
+
+# --------------------------------------------------------------------------------------------- exit code 2
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            ("trace_norm", "trace_nrm"),
+            "small.toml:3:44: there is no word 'trace_nrm'; did you mean 'trace_norm'?",
+        ),
+        (("low_rank", "low_rnk"), "small.toml:6:12: there is no dataset 'low_rnk'"),
+        (("lam = 2.0", "lam = -2.0"), "small.toml:14:7: Parameter 'lam' cannot be -2.0"),
+        (("[0, :]", "[9, :]"), "small.toml:4:16: row of W[9, :]: index 9 is out of range"),
+    ],
+)
+def test_bad_input_is_one_block_on_stderr(run, small, change, message):
+    small.write_text(SMALL.replace(*change))
+    for command in ("solve", "check", "explain"):
+        code, out, err = run(command, small)
+        assert (code, out) == (2, "") and message in err and err.startswith("mtldsl: ")
+        assert "Traceback" not in err and err.count("\n") == 3 and set(err.split("|")[-1].strip()) == {"^"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--tol", "2"], "--tol 2.0: tol must be a number between 0 and 1"),
+        (["--solver", "simplex"], "--solver simplex: solver must be one of 'auto', "),
+        (["--solver", "closed_form"], "solver='closed_form' does not take this model"),
+        (["--starts", "0"], "--starts 0: starts must be a whole number >= 1"),
+        (["--starts", "3"], "--starts 3: solve(starts=3): the model is convex"),
+        (["--set", "max_seconds"], "--set max_seconds: write KEY=VALUE"),
+        (
+            ["--set", "max_seconds=soon"],
+            "--set max_seconds=soon: max_seconds must be a number of seconds > 0",
+        ),
+        (["--set", "max_second=3"], "[solve] has no key 'max_second'; did you mean 'max_seconds'?"),
+        (["--set", "method=block"], "options belong to one solver"),
+        (
+            ["--solver", "alternating", "--set", "method=fast"],
+            "--set method=fast: method must be one of 'auto', 'newton'",
+        ),
+        (["--output", "w.pdf"], "--output w.pdf: the path must end in .npz"),
+        (["--output", "/no/such/folder/w.npz"], "w.npz: cannot be written (No such file or directory)"),
+    ],
+)
+def test_wrong_options_are_exit_code_2(run, small, arguments, message):
+    code, _, err = run("solve", small, "--no-check", *arguments)
+    assert code == 2 and message in err
+
+
+def test_options_of_the_files_solver_do_not_go_to_another(run, small):
+    small.write_text(SMALL + '[solve]\nsolver = "admm"\nrelaxation = 1.5\n')
+    code, _, err = run("solve", small, "--solver", "cvxpy")
+    assert code == 2 and "the file sets relaxation of solver 'admm'" in err
+
+
+def test_a_missing_file(run, tmp_path):
+    code, out, err = run("solve", tmp_path / "none.toml")
+    assert (code, out) == (2, "") and err == f"mtldsl: {tmp_path / 'none.toml'}: there is no such file\n"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [[], ["slove"], ["solve"], ["solve", "x", "--json", "--quiet"], ["solve", "x", "--tol", "small"]],
+)
+def test_usage_is_exit_code_2(capsys, arguments):
+    with pytest.raises(SystemExit) as caught:
+        main(arguments)
+    assert caught.value.code == 2 and "usage: mtldsl" in capsys.readouterr().err
+
+
+# ------------------------------------------------------------------------------------------------- Ctrl-C
+
+
+def test_ctrl_c_in_the_solver_reports_the_best_point(run, small, tmp_path, monkeypatch):
+    solver = get_solver("admm")
+    real = type(solver).solve
+
+    def interrupted(form, *, watch, **options):
+        def stop_at_once(point):
+            watch(point)
+            raise KeyboardInterrupt
+
+        return real(solver, form, watch=stop_at_once, **options)
+
+    monkeypatch.setattr(solver, "solve", interrupted, raising=False)
+    path = tmp_path / "best.npz"
+    code, out, err = run("solve", small, "--solver", "admm", "--tol", "1e-12", "--output", path)
+    assert (code, err) == (130, "") and "NOT certified (interrupted)" in out
+    assert "not made: the solve was interrupted" in out
+    assert np.isfinite(mtl.Solution.load(path).objective)
+
+
+def test_ctrl_c_in_the_check_still_reports_the_solution(run, small, monkeypatch):
+    def interrupted(self, *arguments, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Problem, "cross_check", interrupted)
+    code, out, _ = run("solve", small)
+    assert code == 130 and "certified · " in out and "Proven" in out
+
+
+def test_ctrl_c_while_reading(run, small, monkeypatch):
+    def interrupted(*arguments, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("mtldsl.files.problem_file.load_problem", interrupted)
+    assert run("solve", small) == (130, "", "mtldsl: interrupted before a point was found\n")
+
+
+# --------------------------------------------------------------------------------- check, explain and words
+
+
+def test_check_checks_whatever_the_file_says(run, small):
+    small.write_text(SMALL + "[check]\ncross_check = false\n")
+    code, out, _ = run("check", small)
+    assert code == 0 and "cvxpy, clarabel" in out and "The two agree." in out and "Scores" not in out
+
+
+def test_explain_does_not_solve(run, small, monkeypatch):
+    monkeypatch.setattr(Problem, "solve", None)
+    code, out, _ = run("explain", small)
+    assert code == 0 and "closed_form         refused" in out and "chosen" in out
+    code, out, _ = run("explain", small, "--json")
+    record = json.loads(out)
+    assert record["chosen"] in {row["solver"] for row in record["solvers"] if row["verdict"] == "chosen"}
+    assert record["model"]["subject_to"] == ["W[0, :] >= -1"]
+
+
+def test_words(run):
+    code, out, _ = run("words")
+    assert (
+        code == 0 and all(word in out for word in mtl.language.words.vocabulary.WORDS) and "W >= bound" in out
+    )
+    code, out, _ = run("words", "trace_norm")
+    assert code == 0 and "‖W‖⁎" in out and "sum of the singular values" in out
+    code, out, _ = run("words", "trace_norm", "--json")
+    assert json.loads(out)["kind"] == "regularizer"
+    code, out, err = run("words", "trace_nrm")
+    assert (code, out) == (
+        2,
+        "",
+    ) and err == "mtldsl: there is no word 'trace_nrm'; did you mean 'trace_norm'?\n"
+    assert run("words", "trace_norm", "--markdown")[0] == 2
+
+
+def test_words_shows_the_kinds_of_matrices_that_are_learned(run):
+    code, out, _ = run("words", "matrix_normal")
+    assert code == 0 and "η tr(Σ₁ W Σ₂ Wᵀ) − ρ (m log|Σ₁| + d log|Σ₂|)" in out and "alternating" in out
+    for name in mtl.language.words.vocabulary.UNKNOWNS:
+        code, out, _ = run("words", name)
+        kind = "weights that are learned" if name == "KernelWeights" else "matrix that is learned"
+        assert code == 0 and kind in out and name in out
+        code, out, _ = run("words", name, "--json")
+        assert json.loads(out)["kind"] == kind
+    assert "did you mean 'TaskPrecision'?" in run("words", "TaskPrecison")[2]
+
+
+def test_words_shows_the_similarities_of_tasks(run):
+    _, everything, _ = run("words")
+    listed = {each["name"]: each for each in json.loads(run("words", "--json")[1])}
+    page = run("words", "--markdown")[1]
+    for name in [*mtl.language.words.vocabulary.SIMILARITIES, "p_norm", "KernelWeights"]:
+        assert name in everything and f"| `{name}(" in page and listed[name]["typed"].startswith(f"{name}(")
+        code, out, _ = run("words", name)
+        assert code == 0 and listed[name]["kind"] in out
+    assert "R = 1 1^T" in run("words", "union")[1] and "columns=None" in run("words", "union")[1]
+    assert "| `laplacian(L, gamma=1.0)` |" in page  # what all of them take is said once
+    assert "did you mean 'individual'?" in run("words", "indvidual")[2]
+
+
+# -------------------------------------------------------------------------------------------- as a user would
+
+
+def test_in_a_process_of_its_own(small):
+    command = [sys.executable, "-m", "mtldsl", "solve", str(small), "--quiet"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "") and done.stdout.startswith("certified")
+
+
+def test_help_and_version_import_nothing_heavy():
+    code = """
+import sys
+from mtldsl.cli import main
+for option in ("--version", "--help"):
+    try:
+        main([option])
+    except SystemExit as end:
+        assert end.code == 0
+print([name for name in ("cvxpy", "numba", "sklearn", "rich", "matplotlib") if name in sys.modules])
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith(f"mtldsl {mtl.__version__}\n") and done.stdout.endswith("\n[]\n")
+
+
+def test_a_terminal_without_greek_and_a_reader_that_leaves():
+    environment = {"PYTHONIOENCODING": "ascii", "PATH": "", "COLUMNS": "80"}
+    command = [sys.executable, "-m", "mtldsl", "words"]
+    done = subprocess.run(command, capture_output=True, env=environment)
+    assert done.returncode == 0 and b"l1_norm(W, weights=None)" in done.stdout
+    reader = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    reader.stdout.close()
+    assert reader.stderr.read() == b"" and reader.wait() == 0

@@ -1,0 +1,345 @@
+"""Problem files: every table does what it says, and every mistake is shown at its line and column."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import mtldsl as mtl
+from mtldsl import datasets
+from mtldsl.errors import DataError, ModelError, MTLError
+from mtldsl.files.problem_file import load_problem
+from tests.fuzz.mutants import ALL_TABLES
+
+EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.toml"))
+
+DATA = '[data]\ndataset = "low_rank"\nn_tasks = 3\nn_samples = 12\nn_features = 4\nrandom_state = 0\n'
+MODEL = 'minimize = "squared_loss(W, tasks) + l1_norm(W)"\n'
+
+
+@pytest.fixture
+def load(tmp_path):
+    def from_text(text):
+        path = tmp_path / "p.toml"
+        path.write_text(text, encoding="utf-8")
+        return load_problem(path)
+
+    return from_text
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
+def test_the_examples_are_problem_files(path):
+    if path.name == "school.toml":
+        try:
+            datasets.published.papers.data_folder()
+        except DataError as error:
+            pytest.skip(str(error))
+    file = load_problem(path)
+    assert file.title and file.tasks_test is not None and file.check is not None
+
+
+def test_everything_at_once(load, tmp_path):
+    np.savez(tmp_path / "graph.npz", laplacian=[[1.0, -1, 0], [-1, 2, -1], [0, -1, 1]], other=[1.0])
+    np.savetxt(tmp_path / "upper.csv", np.full((4, 3), 2.5), delimiter=",")
+    file = load(ALL_TABLES.replace("r.html", "out/r.html"))
+    assert file.title == "All tables"
+    assert file.problem.objective.text == (
+        "lam * squared_loss(L + S, tasks) + trace_norm(L) + mu * l1_norm(S) + graph_laplacian(L, G)"
+    )
+    assert [c.text for c in file.problem.constraints] == ["L <= upper", "S[rows, 'task0'] >= -1"]
+    assert {p.name: p.value for p in file.problem.parameters} == {"lam": 2.0, "mu": 0.5}
+    assert [w.intercept for w in file.problem.weights] == [True, False]
+    np.testing.assert_array_equal(file.problem.objective.terms[3].atom.L[1], [-1, 2, -1])
+    assert file.solve == {
+        "solver": "admm", "tol": 1e-5, "max_iter": 5000, "max_seconds": 30, "relaxation": 1.5,
+    }  # fmt: skip
+    assert file.check == {"tol": 1e-4, "solver": "scs", "max_size": None, "random_state": 3}
+    assert file.outputs == {"solution": tmp_path / "w.npz", "report": tmp_path / "out" / "r.html"}
+    whole, _ = datasets.make_low_rank(n_tasks=3, n_samples=12, n_features=4, random_state=0)
+    train, test = whole.split(0.25, 7)
+    train = train.standardize()
+    assert file.tasks_train.fingerprint() == train.fingerprint()
+    assert file.tasks_test.fingerprint() == test.scaled_by(train.scaling).fingerprint()
+    assert file.problem.solve(**file.solve).status == "optimal"
+
+
+def test_the_shortest_file(load):
+    file = load(MODEL + DATA)
+    assert file.tasks_test is None and file.solve == {} and file.check == {} and file.outputs == {}
+    assert [w.name for w in file.problem.weights] == ["W"] and not file.problem.weights[0].intercept
+
+
+def test_the_check_can_be_left_out(load):
+    assert load(MODEL + DATA + "[check]\ncross_check = false\n").check is None
+
+
+def test_windows_line_ends_and_a_byte_order_mark(tmp_path):
+    path = tmp_path / "p.toml"
+    path.write_bytes(b"\xef\xbb\xbf" + (MODEL + DATA).replace("\n", "\r\n").encode())
+    assert load_problem(path).problem.objective.text == "squared_loss(W, tasks) + l1_norm(W)"
+    path.write_bytes((MODEL.replace("l1_norm", "l1_nrm") + DATA).replace("\n", "\r\n").encode())
+    with pytest.raises(ModelError, match=r"p.toml:1:38: there is no word 'l1_nrm'"):
+        load_problem(path)
+
+
+# -------------------------------------------------------------------------------------------- data from files
+
+
+def test_csv_beside_the_problem_file(load, tmp_path):
+    (tmp_path / "pupils.csv").write_text("a,b,maths,art,id\n1,2,3,,x\n4,5,6,7,y\n7,9,9,9,z\n")
+    data = '[data]\npath = "pupils.csv"\nlabels = ["maths", "art"]\ndrop = ["id"]\n'
+    tasks = load(MODEL + data).tasks_train
+    assert tasks.task_names == ("maths", "art") and tasks.feature_names == ("a", "b") and tasks.n_missing == 1
+
+
+def test_npz_and_its_options(load, tmp_path):
+    np.savez(tmp_path / "d.npz", inputs=np.eye(4), Y=[0.0, 1, 1, 0], group=["u", "u", "v", "v"])
+    data = '[data]\npath = "d.npz"\nX = "inputs"\ntask_ids = "group"\nbinary = true\n'
+    file = load('minimize = "logistic_loss(W, tasks) + ridge(W)"\n' + data)
+    assert file.tasks_train.task_names == ("u", "v") and set(file.tasks_train.targets) == {-1.0, 1.0}
+
+
+def test_libsvm_takes_one_file_a_task_and_stays_sparse(load, tmp_path):
+    (tmp_path / "one.svm").write_text("1.5 1:1 3:2\n-1 2:1\n")
+    (tmp_path / "two.svm").write_text("2 1:1\n3 2:1 3:1\n")
+    file = load(MODEL + '[data]\npath = ["one.svm", "two.svm"]\nstandardize = {center = false}\n')
+    assert file.tasks_train.task_names == ("one", "two") and file.tasks_train.is_sparse
+    assert file.tasks_train.scaling is not None
+
+
+def test_the_format_may_be_named(load, tmp_path):
+    (tmp_path / "data.txt").write_text("a;y\n1;2\n3;5\n")
+    data = '[data]\npath = "data.txt"\nformat = "csv"\nlabels = "y"\ndelimiter = ";"\n'
+    assert load(MODEL + data).tasks_train.n_samples == 2
+
+
+# ------------------------------------------------------------------------------------- matrices that are learned
+
+FETR = """minimize = "sum_of_squares(W, tasks) + matrix_normal(W, Sigma1, Sigma2, eta=2)"
+subject_to = ["Sigma1 >> 0.1", "Sigma1 << 10", "Sigma2 >> 0.1", "10 >> Sigma2", "W >= -5"]
+"""
+LEARNED = '[learned]\nSigma1 = "FeaturePrecision"\nSigma2 = "TaskPrecision"\n'
+
+
+def test_learned_precisions_as_python_makes_them(load):
+    file = load(FETR + DATA + LEARNED)
+    tasks = file.tasks_train
+    W, Sigma1, Sigma2 = mtl.Weights(tasks), mtl.FeaturePrecision(tasks), mtl.TaskPrecision(tasks)
+    same = mtl.minimize(
+        mtl.sum_of_squares(W, tasks) + mtl.matrix_normal(W, Sigma1, Sigma2, eta=2),
+        [Sigma1 >> 0.1, Sigma1 << 10, Sigma2 >> 0.1, Sigma2 << 10, W >= -5],
+    )
+    assert [type(matrix) for matrix in file.problem.learned] == [mtl.FeaturePrecision, mtl.TaskPrecision]
+    assert [constraint.text for constraint in file.problem.constraints] == [
+        "Sigma1 >> 0.1", "Sigma1 << 10", "Sigma2 >> 0.1", "10 >> Sigma2", "W >= -5",
+    ]  # fmt: skip
+    X = {"W": np.random.default_rng(0).normal(size=(4, 3))}
+    assert file.problem.form().value(X) == pytest.approx(same.form().value(X), rel=1e-14)
+    solution = file.problem.solve()
+    assert solution.status == "stationary" and solution.Sigma1.names == tasks.feature_names
+    assert solution.objective == pytest.approx(same.solve().objective, rel=1e-5)
+
+
+def test_names_are_free_and_a_matrix_may_be_given(load):
+    file = load(
+        """minimize = "sum_of_squares(W, tasks) + matrix_normal(W, G, precision) + 2 * task_covariance_norm(W, C)"
+subject_to = ["precision >> 0.1", "precision << 10", "C.trace() <= 1.5"]
+"""
+        + DATA
+        + '[learned]\nprecision = "TaskPrecision"\nC = "TaskCovariance"\n'
+        + "[arrays]\nG = [[2, 1, 0, 0], [1, 2, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]]\n"
+    )
+    assert [matrix.name for matrix in file.problem.learned] == ["precision", "C"]
+    given, free = file.problem.objective.terms[1].learned
+    np.testing.assert_allclose(given.dense()[:2, :2], [[2, 1], [1, 2]])
+    assert free is file.problem.learned[0]
+
+
+def test_the_options_of_the_alternating_solver(load):
+    options = '[solve]\nsolver = "alternating"\nmethod = "block"\nw_step = "sylvester"\nmax_iter = 3\n'
+    file = load(FETR + DATA + LEARNED + options)
+    assert file.solve == {
+        "solver": "alternating", "method": "block", "w_step": "sylvester", "max_iter": 3,
+    }  # fmt: skip
+
+
+NAMED = 'model = "NC-CMTL"\n' + DATA + "[parameters]\nmu = 2.0\n"
+
+
+def test_a_model_of_a_paper_by_its_name(load):
+    file = load(NAMED)
+    (p,) = file.problem.parameters
+    assert (p.name, p.value) == ("mu", 2.0)
+    assert file.problem.objective.text == "square_root_loss(W, tasks) + mu * log_rank(W, eps=0.01)"
+    assert load(NAMED + "eps = 0.5\n").problem.objective.text.endswith("log_rank(W, eps=0.5)")
+
+
+def test_a_model_of_a_paper_with_weights_and_constraints_of_ones_own(load):
+    file = load('subject_to = ["W >= -1"]\n' + NAMED + "[weights]\nW = {intercept = true}\n")
+    assert file.problem.weights[0].intercept and len(file.problem.constraints) == 1
+
+
+def test_several_starts_and_the_options_of_reweighting(load):
+    options = (
+        '[solve]\nsolver = "alternating"\nmethod = "joint"\ncontinuation = 2\nstarts = 3\nrandom_state = 7\n'
+    )
+    file = load(NAMED + options)
+    assert file.solve == {
+        "solver": "alternating", "method": "joint", "continuation": 2, "starts": 3, "random_state": 7,
+    }  # fmt: skip
+    solution = file.problem.solve(**file.solve)
+    again = file.problem.solve(**file.solve)
+    assert solution.is_certified and len(solution.starts) == 3
+    assert [row["objective"] for row in solution.starts] == [row["objective"] for row in again.starts]
+
+
+def test_the_model_on_the_page_is_read_and_solved(tmp_path, monkeypatch):
+    page = (Path(__file__).parents[2] / "docs" / "problem_files.md").read_text()
+    csv, toml, learned = (
+        re.search(rf"```{kind}\n(.*?)```", page, re.DOTALL)[1] for kind in ("csv", "toml", "ini")
+    )
+    (tmp_path / "exams.csv").write_text(csv)
+    data = re.search(r"\[data\].*?\n\n", toml, re.DOTALL)[0]
+    (tmp_path / "p.toml").write_text(f"{learned}\n{data}")
+    problem = load_problem(tmp_path / "p.toml").problem
+    solution = problem.solve()
+    assert solution.is_certified and set(solution.learned) == {"Sigma1", "Sigma2"}
+
+
+# -------------------------------------------------------------------------------------------------- mistakes
+
+TOP = MODEL + DATA  # [data] is line 2, its last line 6
+WRONG = [
+    # text, line:column, part of the message
+    ("minimise = 'x'\n" + DATA, "1:1", "a problem file has no key 'minimise'; did you mean 'minimize'?"),
+    (MODEL + "[dta]\n", "2:1", "a problem file has no key 'dta'; did you mean 'data'?"),
+    (DATA, "1:1", "the file states no model"),
+    (MODEL, "1:1", "the file needs a table [data]"),
+    (MODEL + "[data]\n", "2:1", '[data] needs dataset = "..." or path = "..."'),
+    (MODEL + '[data]\ndataset = "digit"\n', "3:12", "there is no dataset 'digit'; did you mean 'digits'?"),
+    (MODEL + '[data]\ndataset = "digits"\npath = "x.csv"\n', "4:1", "not both"),
+    (TOP + "n_taks = 4\n", "8:1", "dataset 'low_rank' has no option 'n_taks'; did you mean 'n_tasks'?"),
+    (TOP.replace("n_tasks = 3", "n_tasks = 0"), "4:11", "write a whole number of at least 1"),
+    (TOP.replace("n_tasks = 3", 'n_tasks = "3"'), "4:12", "n_tasks"),
+    (TOP + "test_size = 0.2\n", "8:1", "has no option 'test_size'"),
+    (TOP + 'minimize = "ridge(W)"\n', "8:1", "has no option 'minimize'; it belongs to the top"),
+    (TOP + "standardize = 3\n", "8:15", "standardize must be true, false, or"),
+    (TOP + "standardize = {centre = true}\n", "8:16", "did you mean 'center'?"),
+    (MODEL + '[data]\npath = "none.csv"\nlabels = "y"\n', "3:9", "there is no such file"),
+    (
+        MODEL + '[data]\npath = "bad.csv"\nlabels = "y"\n',
+        "3:9",
+        "bad.csv: column 'a' has text that is not a number, 'no' in line 3",
+    ),
+    (MODEL + '[data]\npath = "bad.csv"\n', "2:1", "format 'csv' needs labels = ..."),
+    (
+        MODEL + '[data]\npath = "bad.csv"\nlabel = "y"\n',
+        "4:1",
+        "format 'csv' has no option 'label'; did you mean 'labels'?",
+    ),
+    (MODEL + '[data]\npath = "x.xls"\n', "3:9", "does not tell the format"),
+    (MODEL + '[data]\npath = "x.csv"\nformat = "cvs"\n', "4:11", "did you mean 'csv'?"),
+    (MODEL + '[data]\npath = ["a.csv", "b.csv"]\nlabels = "y"\n', "3:8", "format 'csv' reads one file"),
+    (MODEL + "[data]\npath = 3\n", "3:8", "path must be text in quotes"),
+    (TOP + "[split]\ntest_size = 1.5\n", "9:13", "test_size must be a share between 0 and 1"),
+    (TOP + "[split]\nseed = 1\n", "9:1", "[split] has no key 'seed'"),
+    (TOP + "[solve]\ntol = 1.0\n", "9:7", "tol must be a number between 0 and 1"),
+    (TOP + "[solve]\ntol = true\n", "9:7", "tol must be a number between 0 and 1"),
+    (TOP + '[solve]\nsolver = "adm"\n', "9:11", "solver must be one of 'auto', "),
+    (TOP + "[solve]\nmax_iter = 2.5\n", "9:12", "max_iter must be a whole number"),
+    (TOP + '[solve]\nsolver = "admm"\nrelaxtion = 1.5\n', "10:1", "did you mean 'relaxation'?"),
+    (TOP + "[solve]\nrelaxation = 1.5\n", "9:1", "options belong to one solver"),
+    (TOP + "[solve]\ncross_check = true\n", "9:1", "it belongs into [check]"),
+    (TOP + '[check]\nsolver = "mosek"\n', "9:11", "one of 'clarabel', 'scs', 'osqp'"),
+    (TOP + '[output]\nreport = "r.pdf"\n', "9:11", "a path that ends in .txt, .html or .json"),
+    ("solve = 3\n" + TOP, "1:9", "solve must be a table"),
+    (TOP.replace("l1_norm", "l1_nrom"), "1:38", "did you mean 'l1_norm'?"),
+    (TOP.replace("+", "-"), "1:13", "-1 * l1_norm(W) is not convex"),
+    ('subject_to = ["W >= 0",\n  "W >"]\n' + TOP, "2:7", "cannot be read as an expression"),
+    ('subject_to = "W >= 0"\n' + TOP, "1:15", 'must be a list such as ["W >= 0"]'),
+    (TOP.replace("squared", "hinge"), "1:13", "hinge_loss(W, tasks): label"),
+    ("minimize = squared_loss(W)\n" + DATA, "1:12", "this is not TOML"),
+    (TOP + "[weights]\nV = {}\n", "1:26", "there is no name 'W'"),
+    (TOP + "[weights]\nW = {}\nV = {}\n", "10:1", "'V' is not used in the model"),
+    (TOP + "[weights]\nW = true\n", "9:5", "write W = {} or W = {intercept = true}"),
+    (TOP + "[weights]\nW = {intercpt = true}\n", "9:6", "did you mean 'intercept'?"),
+    (TOP + "[weights]\nW = {intercept = 1}\n", "9:18", "intercept must be true or false"),
+    (TOP + "[parameters]\nlam = -1\n", "9:7", "Parameter 'lam' cannot be -1"),
+    (TOP + "[parameters]\nlam = 1\n", "9:1", "'lam' is not used in the model"),
+    (TOP + '[parameters]\nlam = "1"\n', "9:8", "a parameter is a number, not text in quotes"),
+    (
+        TOP + "[parameters]\nlambda = 1\n",
+        "9:1",
+        "'lambda' cannot be a name, because it means something in an expression",
+    ),
+    (TOP + "[parameters]\nridge = 1\n", "9:1", "'ridge' is a word of the language"),
+    (TOP + "[parameters]\ntasks = 1\n", "9:1", "stands for the data already"),
+    (TOP + '[parameters]\n"2x" = 1\n', "9:1", "'2x' is not a name"),
+    (TOP + "[parameters]\nA = 1\n[arrays]\nA = [1]\n", "11:1", "'A' is given twice"),
+    (TOP + '[arrays]\nA = [[1, 2], ["3", 4]]\n', "9:16", "an array holds numbers, not text in quotes"),
+    (TOP + "[arrays]\nA = [1, 2]\n", "9:1", "'A' is not used in the model"),
+    (TOP + "[arrays]\nA = [1, nan]\n", "9:5", "contains NaN"),
+    (TOP + "[arrays]\nA = 3\n", "9:5", "an array is a list or the path of a file"),
+    (TOP + '[arrays]\nA = "none.npy"\n', "9:6", "none.npy: there is no such file"),
+    (TOP + '[arrays]\nA = "two.npz"\n', "9:6", 'it holds a, b; write {path = "...", name = "a"}'),
+    (TOP + '[arrays]\nA = {file = "two.npz"}\n', "9:6", "[arrays.A] has no key 'file'"),
+    (TOP + '[learned]\nS = "FeaturPrecision"\n', "9:6", "nothing of the kind 'FeaturPrecision' is learned; did you mean 'FeaturePrecision'?"),
+    (TOP + "[learned]\nS = 3\n", "9:5", 'write S = one of "KernelWeights", "FeaturePrecision", "TaskPrecision", "FeatureCovariance", "TaskCovariance", not a number'),
+    (TOP + '[learned]\nS = {kind = "TaskPrecision"}\n', "9:5", "not a table"),
+    (TOP + '[learned]\nS = "TaskPrecision"\n', "9:1", "'S' is not used in the model"),
+    (TOP + '[learned]\nridge = "TaskPrecision"\n', "9:1", "'ridge' is a word of the language"),
+    (TOP + '[learned]\nW = "TaskPrecision"\n[weights]\nW = {}\n', "9:1", "'W' is given twice"),
+    (TOP + '[parameters]\nS = 1\n[learned]\nS = "TaskPrecision"\n', "9:1", "'S' is given twice"),
+    ("learned = 3\n" + TOP, "1:11", "learned must be a table"),
+    (TOP + "[learnt]\n", "8:1", "did you mean 'learned'?"),
+    (FETR + DATA, "1:57", "there is no name 'Sigma1'; declare it in [learned]: Sigma1 = \"FeaturePrecision\""),
+    (FETR.replace('"Sigma1 << 10", ', "") + DATA + LEARNED, "1:13", "Sigma1 has no upper bound: the objective is unbounded below"),
+    (FETR.replace("Sigma1 << 10", "Sigma1 << 0.01") + DATA + LEARNED, "2:33", "no matrix has all eigenvalues >= 0.1 and <= 0.01"),
+    (FETR.replace('"Sigma1 >> 0.1", "Sigma1 << 10"', '"0.1 << Sigma1 << 10"') + DATA + LEARNED, "2:16", 'two constraints: write "0.1 << Sigma1", "Sigma1 << 10"'),
+    (FETR.replace("matrix_normal(W, Sigma1, Sigma2, eta=2)", "ridge(W)") + DATA + LEARNED, "2:16", "Sigma1 >> 0.1: Sigma1 is in no term of the objective"),
+    (FETR.replace("W >= -5", "W >> -5") + DATA + LEARNED, "2:82", ">> bounds a matrix that is learned by a number"),
+    (TOP + "[solve]\nstarts = 3\n", "9:10", "the model is convex, so that every start leads to the same optimum"),
+    (NAMED + "[solve]\nstarts = 0\n", "11:10", "starts must be a whole number >= 1"),
+    (NAMED + "[solve]\nstart = 3\n", "11:1", "did you mean 'starts'?"),
+    (NAMED + "[solve]\nrandom_state = -1\n", "11:16", "random_state must be a whole number >= 0"),
+    (NAMED + "[solve]\ncontinuation = 3\n", "11:1", "options belong to one solver"),
+    (NAMED.replace("CMTL", "CMTF"), "1:10", "did you mean"),
+    ('minimize = "ridge(W)"\n' + NAMED, "2:1", "minimize or model, not both"),
+    (NAMED.replace("mu", "nu"), "1:10", "mu"),
+    (FETR + DATA + LEARNED + '[solve]\nmethod = "block"\n', "13:1", "options belong to one solver"),
+    (FETR + DATA + LEARNED + '[solve]\nsolver = "alternating"\nmethods = "block"\n', "14:1", "did you mean 'method'?"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "place", "message"), WRONG)
+def test_a_mistake_is_shown_where_it_stands(load, tmp_path, text, place, message):
+    (tmp_path / "bad.csv").write_text("a,y\n1,2\nno,3\n")
+    np.savez(tmp_path / "two.npz", a=[1.0], b=[2.0])
+    with pytest.raises(MTLError) as caught:
+        load(text)
+    first, shown, _ = str(caught.value).rsplit("\n", 2)
+    assert first.startswith(f"{tmp_path / 'p.toml'}:{place}: ") and message in first
+    line = int(place.split(":")[0])
+    assert shown.strip() == f"{line} | {text.splitlines()[line - 1]}".strip()
+
+
+def test_statistics_that_cannot_be_are_shown_at_standardize(load, tmp_path):
+    (tmp_path / "one.svm").write_text("1.5 1:1 3:2\n-1 2:1\n")
+    with pytest.raises(DataError, match=r"p.toml:4:1: standardize\(\): .*center=False"):
+        load(MODEL + '[data]\npath = "one.svm"\nstandardize = true\n')
+
+
+def test_a_split_that_cannot_be_is_shown_at_split(load):
+    with pytest.raises(DataError, match=r"p.toml:8:1: .*split"):
+        load(MODEL + DATA.replace("n_samples = 12", "n_samples = 1") + "[split]\n")
+
+
+def test_a_file_that_is_not_there_or_no_text(tmp_path):
+    with pytest.raises(DataError, match=r"none.toml: there is no such file"):
+        load_problem(tmp_path / "none.toml")
+    with pytest.raises(DataError, match="cannot be read"):
+        load_problem(tmp_path)
+    (tmp_path / "latin.toml").write_bytes(b"title = '\xe9'")
+    with pytest.raises(DataError, match="UTF-8 text; byte 9 is not"):
+        load_problem(tmp_path / "latin.toml")

@@ -1,0 +1,167 @@
+"""Problem files with similarities of tasks: groups, kernels from arrays, weights that are learned; and the whole command line."""
+
+import json
+
+import numpy as np
+import pytest
+
+import mtldsl as mtl
+from mtldsl.cli.command_line import main
+from mtldsl.errors import DataError, ModelError
+from mtldsl.files.problem_file import load_problem
+
+CITIES = ["Oslo", "Bergen", "Rome", "Milan"]
+KEPT = """
+minimize = "C * hinge_loss(W, tasks) + mkl_norm(W, [tree(parents)], theta)"
+subject_to = ["p_norm(theta, 2) <= 1"]
+[data]
+path = "shops.csv"
+labels = "bought"
+task = "city"
+[split]
+test_size = 0.25
+[learned]
+theta = "KernelWeights"
+[parameters]
+C = 1.0
+[groups]
+parents = {Oslo = "north", Bergen = "north", Rome = "south", Milan = "south", north = "all", south = "all"}
+"""
+PARENTS = KEPT[KEPT.index("[groups]") :]
+PLAIN = """
+minimize = "hinge_loss(W, tasks) + mkl_norm(W, [%s], p=1.5)"
+[data]
+path = "shops.csv"
+labels = "bought"
+task = "city"
+"""
+
+
+@pytest.fixture(autouse=True)
+def a_hundred_columns(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "100")
+
+
+@pytest.fixture
+def write(tmp_path):
+    """text -> the path of a problem file beside the rows of four shops, two of them nearly alike"""
+    rng = np.random.default_rng(3)
+    weights = np.repeat(rng.normal(size=(2, 4)), 2, axis=0) + 0.3 * rng.normal(size=(4, 4))
+    rows = ["city,a,b,c,d,bought"]
+    for city, w in zip(CITIES, weights, strict=True):
+        for x in rng.normal(size=(24, 4)):
+            rows.append(f"{city},{','.join(map(str, x))},{1 if x @ w + 0.4 * rng.normal() > 0 else -1}")
+    (tmp_path / "shops.csv").write_text("\n".join(rows))
+
+    def written(text):
+        path = tmp_path / "p.toml"
+        path.write_text(text)
+        return path
+
+    return written
+
+
+def test_the_model_that_python_makes(write):
+    file = load_problem(write(KEPT))
+    tasks, W, theta = file.tasks_train, mtl.Weights(file.tasks_train), mtl.KernelWeights()
+    up = {
+        "Oslo": "north",
+        "Bergen": "north",
+        "Rome": "south",
+        "Milan": "south",
+        "north": "all",
+        "south": "all",
+        "all": None,
+    }
+    same = mtl.minimize(
+        mtl.hinge_loss(W, tasks) + mtl.mkl_norm(W, [mtl.tree(up)], theta), [mtl.p_norm(theta, 2) <= 1]
+    )
+    found, expected = file.problem.solve(tol=1e-8), same.solve(tol=1e-8)
+    assert found.status == "optimal" and found.objective == pytest.approx(expected.objective, rel=2e-8)
+    assert found.kernel_weights.names == ("all", "north", "south", *CITIES)
+    np.testing.assert_allclose(found.theta.values, expected.theta.values, atol=1e-3)
+    assert file.problem.learned[0].name == "theta" and file.problem.parameters[0].name == "C"
+
+
+def test_a_tree_from_a_file_and_from_positions(write, tmp_path):
+    (tmp_path / "tree.csv").write_text(
+        "Oslo,north\nBergen, north\nRome,south\n\nMilan,south\nnorth,all\nsouth,all\nall,\n"
+    )
+    stored = load_problem(write(KEPT.replace(PARENTS, '[groups]\nparents = "tree.csv"\n'))).problem
+    listed = load_problem(
+        write(KEPT.replace(PARENTS, "[arrays]\nparents = [4, 4, 5, 5, 6, 6, -1]\n"))
+    ).problem
+    inline = load_problem(write(KEPT)).problem
+    W = {"W": np.random.default_rng(0).normal(size=(4, 4))}
+    values = [problem.form().value(W) for problem in (stored, listed, inline)]
+    assert np.isfinite(values[0]) and values == pytest.approx([values[0]] * 3, rel=1e-12)
+
+
+SIMILARITIES = [
+    ("clusters(labels), individual()", '[groups]\nlabels = ["a", "a", "b", "b"]', ["cluster a", "cluster b", *CITIES]),
+    ("clusters(labels), identity()", "[groups]\nlabels = [7, 7, 8, 8]", ["cluster 7", "cluster 8", "identity"]),
+    ("clusters(of)", '[groups.of]\nMilan = "x"\nRome = "x"\nBergen = "y"\nOslo = "z"', ["cluster x", "cluster y", "cluster z"]),
+    ("laplacian(L, gamma=0.5)", "[arrays]\nL = [[1, -1, 0, 0], [-1, 1, 0, 0], [0, 0, 0, 0], [0, 0, 0, 0]]", ["laplacian"]),
+    ("from_kernel(R), union()", '[arrays]\nR = {path = "R.csv"}', ["kernel", "union"]),
+    ("identity(columns=[\'a\', \'b\']), identity(columns=rest)", "[arrays]\nrest = [2, 3]", ["['a', 'b']: identity", "[2, 3]: identity"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("typed, tables, names", SIMILARITIES)
+def test_groups_and_kernels_of_a_file(write, tmp_path, typed, tables, names):
+    np.savetxt(tmp_path / "R.csv", 0.5 ** np.abs(np.subtract.outer(range(4), range(4))), delimiter=",")
+    solution = load_problem(write(PLAIN % typed + tables)).problem.solve()
+    assert solution.status == "optimal" and list(solution.kernel_weights.names) == names
+    assert np.linalg.norm(solution.kernel_weights.values, 1.5) == pytest.approx(1.0, rel=1e-6)
+
+
+WRONG = [
+    (KEPT.replace('"KernelWeights"', '"KernelWeight"'), "11:10", "did you mean 'KernelWeights'?"),
+    (KEPT.replace('[learned]\ntheta = "KernelWeights"\n', "").replace('subject_to = ["p_norm(theta, 2) <= 1"]\n', ""),
+     "2:69", 'there is no name \'theta\'; declare it in [learned]: theta = "KernelWeights"'),
+    (KEPT.replace('subject_to = ["p_norm(theta, 2) <= 1"]\n', ""), "2:13", "p_norm(theta, 2) <= 1"),
+    (KEPT.replace("p_norm(theta, 2) <= 1", "p_norm(theta, 0.5) <= 1"), "3:16", "p must be a number in [1, inf]"),
+    (KEPT.replace('subject_to = ["', 'subject_to = ["p_norm(theta, 1) <= 1", "'), "3:41", "theta is bounded in the 1-norm already"),
+    (KEPT.replace('Milan = "south", ', ""), "2:40", "task 'Milan' is not in the tree"),
+    (KEPT.replace(', south = "all"}', "}"), "2:40", "stand only as parents, and one root alone may"),
+    (KEPT.replace('north = "all"', 'north = 1'), "15:87", "a group is a name in quotes, not a number"),
+    (KEPT.replace(PARENTS, "[groups]\nparents = 3\n"), "15:11", "or the path of a CSV file, not a number"),
+    (KEPT.replace(PARENTS, '[groups]\nparents = "none.csv"\n'), "15:12", "none.csv: there is no such file"),
+    (KEPT.replace(PARENTS, '[groups]\nparents = "one.csv"\n'), "15:12", "line 2 has to hold a name and its group, such as Oslo,north"),
+    (KEPT.replace(PARENTS, '[groups]\nparents = "twice.csv"\n'), "15:12", "line 2: 'Oslo' is in a group already"),
+    (KEPT.replace(PARENTS, '[groups]\nparents = "empty.csv"\n'), "15:12", "the file is empty"),
+    (KEPT.replace("parents = {", "tree = {").replace("tree(parents)", "tree(tree)"), "15:1", "'tree' is a word of the language"),
+    (KEPT.replace("parents = {", "other = {a = \"b\"}\nparents = {"), "15:1", "'other' is not used in the model"),
+    (KEPT.replace("C = 1.0", "C = 1.0\nparents = 2"), "16:1", "'parents' is given twice"),
+    (PLAIN % "clusters(labels)" + '[groups]\nlabels = ["a", "b", true, "b"]', "8:21", "a group is a name in quotes, not a truth value"),
+    (PLAIN % "clusters(labels)" + '[groups]\nlabels = ["a", "b"]', "2:36", "2 labels for 4 tasks"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text, place, message", WRONG)
+def test_a_mistake_is_shown_where_it_stands(write, tmp_path, text, place, message):
+    for name, content in {"one": "Oslo,north\nBergen", "twice": "Oslo,a\nOslo,b", "empty": ""}.items():
+        (tmp_path / f"{name}.csv").write_text(content)
+    with pytest.raises((DataError, ModelError)) as error:
+        load_problem(write(text))
+    assert f"p.toml:{place}: " in str(error.value) and message in str(error.value)
+
+
+def test_the_command_line(write, capsys, tmp_path):
+    path = str(write(KEPT))
+    assert main(["explain", path]) == 0
+    out = capsys.readouterr().out
+    assert "θ (7, weights of task similarities)" in out and "‖θ‖₂ ≤ 1" in out and "dual_ascent" in out
+    written = [str(tmp_path / name) for name in ("r.html", "r.json", "w.npz")]
+    code = main(["solve", path, *(part for name in written for part in ("--output", name))])
+    out = capsys.readouterr().out
+    assert (
+        code == 0 and "cross-check agrees" in out.splitlines()[-1] and "Weights of task similarities" in out
+    )
+    assert "Weights of task similarities" in (tmp_path / "r.html").read_text()
+    record = json.loads((tmp_path / "r.json").read_text())
+    stored = mtl.Solution.load(tmp_path / "w.npz").kernel_weights
+    (found,) = record["solution"]["similarities"]
+    assert found["names"] == list(stored.names) and found["weights"] == stored.values.tolist()
+    assert main(["check", path, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["cross_check"]["agrees"]

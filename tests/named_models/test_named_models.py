@@ -1,0 +1,597 @@
+"""Named models: each is its statement, solved with a proof, and its value is its paper's formula in plain numpy."""
+
+import json
+import subprocess
+import sys
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn import linear_model
+
+import mtldsl as mtl
+from mtldsl.cli.command_line import main
+from mtldsl.errors import DataError, ModelError
+from mtldsl.files.problem_file import load_problem
+from mtldsl.named_models import MODELS, NamedModel, pages
+
+NAMES = [each.name for each in MODELS]
+N, D, M = 9, 4, 3
+
+
+def small(seed=0):
+    """Real labels of rank one with noise, and their signs about the median."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(N, D))
+    Y = X @ rng.normal(size=(D, 1)) @ rng.normal(size=(1, M)) + 0.3 * rng.normal(size=(N, M))
+    return X, Y, np.where(np.median(Y, axis=0) <= Y, 1.0, -1.0)
+
+
+X, Y, SIGNS = small()
+REAL, SIGN = mtl.Tasks.shared(X, Y), mtl.Tasks.shared(X, SIGNS)
+
+
+def tasks_of(each: NamedModel) -> mtl.Tasks:
+    return SIGN if "hinge" in each.statement or each.edges is not None else REAL
+
+
+def values_of(each: NamedModel) -> dict:
+    """Numbers with which no weights are zero: every parameter another one."""
+    values = {name: 0.9 - 0.2 * i for i, name in enumerate(each.parameters)} | {"r": 1}
+    if each.edges is not None and "mu" in values:
+        values["mu"] = 0.02  # 0.7 leaves no edge
+    return {name: values[name] for name in each.parameters} | dict(each.defaults)
+
+
+@pytest.fixture(scope="module")
+def solved():
+    """name -> (problem, solution), each solved once."""
+    made = {}
+
+    def get(each):
+        if each.name not in made:
+            problem = mtl.model(each.name, tasks_of(each), **values_of(each))
+            made[each.name] = problem, problem.solve()
+        return made[each.name]
+
+    return get
+
+
+# ---------------------------------------------------------------------------------- a statement and its model
+
+
+@pytest.mark.parametrize("each", MODELS, ids=NAMES)
+def test_it_prints_as_it_is_stated_with_the_numbers_of_its_words(each):
+    values = values_of(each)
+    problem = mtl.model(each.name, tasks_of(each), **values)
+    objective, constraints = each.written(values)
+    assert problem.objective.text == objective
+    assert [c.text for c in problem.constraints] == constraints
+    if set(each.coefficients) == set(each.parameters):
+        assert str(problem) == str(each)
+    assert {p.name: p.value for p in problem.parameters} == {name: values[name] for name in each.coefficients}
+    # the weights of no edges are not unknowns
+    assert {w.name for w in problem.weights} == set(each.weights[:1] if each.edges == () else each.weights)
+    assert [s.name for s in problem.learned] == list(each.learned)
+
+
+@pytest.mark.parametrize("each", MODELS, ids=NAMES)
+def test_it_is_solved_with_a_proof_and_agrees_with_the_reference(each, solved):
+    problem, solution = solved(each)
+    assert solution.status == ("optimal" if problem.is_convex else "stationary")
+    assert problem.cross_check(solution).agrees
+
+
+def test_the_baselines_of_the_issue_are_there():
+    """The calibrated paper's, each under its name; which of them are convex, from the spec."""
+    convex = ["Lasso", "NN-MTL", "L21", "Robust-MTL", "CMTFL", "Dirty model", "Square-root trace norm"]
+    others = ["Capped-MTL", "NC-MTL", "NC-CMTL"]
+    for name in [*convex, *others, "Calibrated MTL", "MTFL", "MTRL", "FETR"]:
+        each = mtl.models().get(name) or next(m for m in MODELS if name in m.also)
+        problem = mtl.model(name, tasks_of(each), **values_of(each))
+        assert problem.is_convex is (name not in others and name != "FETR"), name
+
+
+def test_every_name_stands_for_one_model_and_every_line_is_filled():
+    spelled = [name.lower() for each in MODELS for name in (each.name, *each.also)]
+    assert len(spelled) == len(set(spelled))
+    assert list(mtl.models()) == NAMES
+    for each in MODELS:
+        assert each.about.endswith(".") and "\n" not in each.about and each.source and each.family
+        assert not each.note or each.note.endswith(".")
+
+
+# ------------------------------------------------------------------------- the papers' formulas in plain numpy
+
+
+def squares(W):
+    return np.sum((X @ W - Y) ** 2)
+
+
+def norms(W):
+    return np.sum(np.linalg.norm(X @ W - Y, axis=0))
+
+
+def rows(W):
+    return np.sum(np.linalg.norm(W, axis=1))
+
+
+def columns(W):
+    return np.sum(np.linalg.norm(W, axis=0))
+
+
+def entries(W):
+    return np.sum(np.abs(W))
+
+
+def nuclear(W):
+    return np.linalg.norm(W, "nuc")
+
+
+def log_rank(W, eps):
+    """One term a feature: singular values that are missing for d > m count as zeros."""
+    sigma = np.zeros(D)
+    sigma[: min(D, M)] = np.linalg.svd(W, compute_uv=False)
+    return np.sum(np.log1p(np.sqrt(sigma**2 + eps)))
+
+
+LABELLINGS = np.array(list(product([-1.0, 1.0], repeat=N)))
+
+
+def structured(W, delta):
+    """max over all 2^n labellings of every task."""
+    total = 0.0
+    for y, z in zip(SIGNS.T, (X @ W).T, strict=True):
+        scores = [delta(y, other) - (y - other) @ z for other in LABELLINGS]
+        total += max(scores)
+    return total
+
+
+def one_minus_f1(y, other):
+    true = np.sum((y > 0) & (other > 0))
+    return 1.0 - 2.0 * true / (np.sum(y > 0) + np.sum(other > 0))
+
+
+def one_minus_auc(y, other):
+    wrong = np.sum((y < 0) & (other > 0)) * np.sum((y > 0) & (other < 0))
+    return wrong / (np.sum(y > 0) * np.sum(y < 0))
+
+
+def hinge(W):
+    return np.sum(np.maximum(0.0, 1.0 - SIGNS * (X @ W)))
+
+
+def ranking(W):
+    total = 0.0
+    for y, z in zip(SIGNS.T, (X @ W).T, strict=True):
+        pairs = z[y > 0][:, None] - z[y < 0][None, :]
+        total += np.mean(np.maximum(0.0, 1.0 - 2.0 * pairs))
+    return total
+
+
+def fetr(s, v):
+    S1, S2 = s.Sigma1.precision, s.Sigma2.precision
+    logs = M * np.linalg.slogdet(S1)[1] + D * np.linalg.slogdet(S2)[1]
+    return squares(s.W) + v["eta"] * np.trace(S1 @ s.W @ S2 @ s.W.T) - v["rho"] * logs
+
+
+#: name -> the objective at a solution, as the paper writes it
+FORMULAS = {
+    "STL": lambda s, v: squares(s.W) + v["lam"] * np.sum(s.W**2) / 2,
+    "Lasso": lambda s, v: squares(s.W) / 2 + v["rho"] * entries(s.W),
+    "L21": lambda s, v: squares(s.W) / 2 + v["rho"] * rows(s.W),
+    "NN-MTL": lambda s, v: squares(s.W) / 2 + v["rho"] * nuclear(s.W),
+    "Robust-MTL": lambda s, v: squares(s.L + s.S) + v["rho1"] * nuclear(s.L) + v["rho2"] * columns(s.S),
+    "rMTFL": lambda s, v: squares(s.P + s.Q) + v["rho1"] * rows(s.P) + v["rho2"] * columns(s.Q),
+    "Dirty model": lambda s, v: (
+        squares(s.P + s.Q) / 2 + v["rho1"] * np.abs(s.P).max(axis=1).sum() + v["rho2"] * entries(s.Q)
+    ),
+    "Incoherent sparse and low-rank": lambda s, v: squares(s.P + s.Q) + v["gamma"] * entries(s.P),
+    "CMTFL": lambda s, v: norms(s.W) + v["rho"] * rows(s.W),
+    "Square-root trace norm": lambda s, v: norms(s.W) + v["rho"] * nuclear(s.W),
+    "NC-CMTL": lambda s, v: norms(s.W) + v["mu"] * log_rank(s.W, v["eps"]),
+    "NC-MTL": lambda s, v: squares(s.W) + v["mu"] * log_rank(s.W, v["eps"]),
+    "Capped-MTL": lambda s, v: (
+        squares(s.W) + v["mu"] * np.minimum(np.linalg.svd(s.W, compute_uv=False), v["tau"]).sum()
+    ),
+    "Reduced-rank regression": lambda s, v: squares(s.W),
+    "MTFL": lambda s, v: squares(s.W) + v["gamma"] * nuclear(s.W) ** 2,
+    "MTRL": lambda s, v: squares(s.W) + v["gamma"] * nuclear(s.W) ** 2,
+    "FETR": fetr,
+    "MT-MKL": lambda s, v: (
+        v["C"] * hinge(s.W)
+        + parts(s.W, np.r_[s.theta.values], [np.ones((M, M)), *(np.diag(e) for e in np.eye(M))])
+    ),
+    "Vanilla MTL": lambda s, v: v["C"] * hinge(s.W) + shared_and_own(s.W, 1.0, 1.0),
+    "Union": lambda s, v: v["C"] * hinge(np.tile(s.W[:, :1], M)) + np.sum(s.W.mean(axis=1) ** 2) / 2,
+    "Individual": lambda s, v: v["C"] * hinge(s.W) + np.sum(s.W**2) / 2,
+    "Regularized MTL": lambda s, v: hinge(s.W) + shared_and_own(s.W, v["lam0"], v["lam1"]),
+    "Frustratingly easy domain adaptation": lambda s, v: v["C"] * hinge(s.W) + shared_and_own(s.W, 1.0, 1.0),
+    "SMTL(l11+F1)": lambda s, v: entries(s.W) + v["lam"] * structured(s.W, one_minus_f1),
+    "SMTL(l21+F1)": lambda s, v: rows(s.W) + v["lam"] * structured(s.W, one_minus_f1),
+    "SMTL(trace+F1)": lambda s, v: nuclear(s.W) + v["lam"] * structured(s.W, one_minus_f1),
+    "SMTL(l11+AUC)": lambda s, v: entries(s.W) + v["lam"] * structured(s.W, one_minus_auc),
+    "SMTL(l21+AUC)": lambda s, v: rows(s.W) + v["lam"] * structured(s.W, one_minus_auc),
+    "SMTL(trace+AUC)": lambda s, v: nuclear(s.W) + v["lam"] * structured(s.W, one_minus_auc),
+    "MTL-CLS(l11)": lambda s, v: entries(s.W) + 2 * v["lam"] * hinge(s.W),
+    "MTL-CLS(l21)": lambda s, v: rows(s.W) + 2 * v["lam"] * hinge(s.W),
+    "MTL-CLS(trace)": lambda s, v: nuclear(s.W) + 2 * v["lam"] * hinge(s.W),
+    "StructSVM": lambda s, v: np.sum(s.W**2) / 2 + v["lam"] * ranking(s.W),
+    "CGM": lambda s, v: clique_hinge(s) + v["lam"] * (np.sum(s.U**2) / 2 + np.sum(edge_norms(s.V)) ** 2 / 2),
+    "Structured SVM": lambda s, v: clique_hinge(s) + v["lam"] * (np.sum(s.U**2) + np.sum(s.V**2)) / 2,
+    "No edges": lambda s, v: (
+        np.sum(np.maximum(0, 1 - SIGNS * (X @ (s.U[:, 1::2] - s.U[:, 0::2])))) / N
+        + v["lam"] * np.sum(s.U**2) / 2
+    ),
+    "HLLM-L1": lambda s, v: (
+        log_likelihood(s) + v["lam"] * np.sum(s.U**2) / 2 + v["mu"] * np.sum(edge_norms(s.V))
+    ),
+}
+
+
+def edge_norms(V):
+    return [np.linalg.norm(V[:, 4 * c : 4 * c + 4]) for c in range(M)]
+
+
+def labelling_scores(s):
+    """(n, 2^m) of every labelling, node by node and pair by pair, and which of them is the true one."""
+    every = list(product([0, 1], repeat=M))
+    pairs = [(i, j) for i in range(M) for j in range(i + 1, M)]
+    nodes = [sum(X @ s.U[:, 2 * k + y[k]] for k in range(M)) for y in every]
+    edges = [sum(X @ s.V[:, 4 * c + 2 * y[i] + y[j]] for c, (i, j) in enumerate(pairs)) for y in every]
+    true = [every.index(tuple(int(label > 0) for label in row)) for row in SIGNS]
+    wrong = np.array([[sum(a != b for a, b in zip(y, every[t], strict=True)) for y in every] for t in true])
+    return np.array(nodes).T + np.array(edges).T, np.array(true), wrong
+
+
+def clique_hinge(s):
+    scores, true, wrong = labelling_scores(s)
+    return np.mean((scores + wrong).max(axis=1) - scores[np.arange(N), true])
+
+
+def log_likelihood(s):
+    scores, true, _ = labelling_scores(s)
+    return np.mean(np.log(np.exp(scores).sum(axis=1)) - scores[np.arange(N), true])
+
+
+def parts(W, theta, kernels):
+    """1/2 sum_m ||W_m||^2_{Q_m} / theta_m over the best parts: with R_m = B_m B_m', W_m = V_m B_m' costs ||V_m||^2 / theta_m.
+
+    The best V_m is theta_m Z B_m for one Z with sum_m theta_m Z R_m = W.
+    """
+    Z = np.linalg.lstsq(sum(t * R for t, R in zip(theta, kernels, strict=True)), W.T)[0].T
+    roots = [np.linalg.eigh(R) for R in kernels]
+    halves = [vectors * np.sqrt(np.maximum(values, 0)) for values, vectors in roots]
+    V = [t * Z @ B for t, B in zip(theta, halves, strict=True)]
+    np.testing.assert_allclose(sum(v @ B.T for v, B in zip(V, halves, strict=True)), W, atol=1e-10)
+    return sum(np.sum(v**2) / t for v, t in zip(V, theta, strict=True) if t > 0) / 2
+
+
+def shared_and_own(W, lam0, lam1):
+    """min over w_0 of lam0 / 2 ||w_0||^2 + lam1 / 2 sum_t ||w_t - w_0||^2, where its gradient is zero."""
+    w0 = lam1 * W.sum(axis=1) / (lam0 + M * lam1)
+    return lam0 / 2 * np.sum(w0**2) + lam1 / 2 * np.sum((W - w0[:, None]) ** 2)
+
+
+@pytest.mark.parametrize("each", MODELS, ids=NAMES)
+def test_its_value_is_the_formula_of_its_paper(each, solved):
+    _, solution = solved(each)
+    assert all(np.abs(block).max() > 1e-3 for block in solution.blocks.values())  # no term sleeps
+    assert solution.objective == pytest.approx(FORMULAS[each.name](solution, values_of(each)), rel=1e-9)
+
+
+# ---------------------------------------------------------------------------------- what the notes say
+
+
+def test_a_loss_divided_by_the_rows_as_in_scikit_learn():
+    alpha = 0.05
+    ridge = linear_model.Ridge(alpha=alpha, fit_intercept=False).fit(X, Y).coef_.T
+    np.testing.assert_allclose(
+        mtl.model("STL", REAL, lam=2 * alpha).solve(tol=1e-12).W, ridge, rtol=1e-7, atol=1e-9
+    )
+    for name, kind in (("Lasso", linear_model.Lasso), ("L21", linear_model.MultiTaskLasso)):
+        theirs = kind(alpha=alpha, fit_intercept=False, tol=1e-12, max_iter=100_000).fit(X, Y).coef_.T
+        ours = mtl.model(name, REAL, rho=N * alpha).solve(tol=1e-12).W
+        np.testing.assert_allclose(ours, theirs, atol=1e-6)
+
+
+def test_a_loss_without_the_half_has_half_the_parameter():
+    """The minimiser of ||XW - Y||^2 + mu ||W||_* by its first-order conditions, worked out with numpy alone."""
+    mu = 1.6
+    W = mtl.model("NN-MTL", REAL, rho=mu / 2).solve(tol=1e-11).W
+    gradient = 2 * X.T @ (X @ W - Y)
+    assert np.linalg.norm(gradient, 2) == pytest.approx(mu, rel=1e-4)  # -gradient / mu is a subgradient
+    assert -np.vdot(gradient, W) == pytest.approx(mu * nuclear(W), rel=1e-8)
+
+
+def test_the_dirty_model_of_the_paper_divides_by_twice_the_rows():
+    shared, single = 0.09, 0.05  # lambda_b and lambda_s
+
+    def paper(P, Q):
+        return squares(P + Q) / (2 * N) + shared * np.abs(P).max(axis=1).sum() + single * np.abs(Q).sum()
+
+    solution = mtl.model("Dirty model", REAL, rho1=N * shared, rho2=N * single).solve(tol=1e-10)
+    assert solution.objective == pytest.approx(N * paper(solution.P, solution.Q), rel=1e-9)
+    # half of both for the sum of squares without the 1/2
+    other = squares(solution.P + solution.Q) + 2 * N * (
+        paper(solution.P, solution.Q) - squares(solution.P + solution.Q) / (2 * N)
+    )
+    assert other == pytest.approx(2 * solution.objective, rel=1e-9)
+    rng = np.random.default_rng(3)
+    for _ in range(50):  # and no point near it is better by the paper's own formula
+        step = 10.0 ** rng.uniform(-3, 0)
+        moved = solution.P + step * rng.normal(size=(D, M)), solution.Q + step * rng.normal(size=(D, M))
+        assert paper(*moved) > paper(solution.P, solution.Q)
+
+
+@pytest.mark.parametrize("name, low, high", [("Robust-MTL", 4.0, 2.0), ("rMTFL", 2.0, 1.5)])
+def test_a_loss_divided_by_a_number_has_its_parameters_times_that_number(name, low, high):
+    """Tasks divided by c through their rows' weights, against parameters that are c times larger."""
+    c = 5.0
+    divided = mtl.Tasks.shared(X, Y, sample_weights=np.full(N, 1 / c))
+    first = mtl.model(name, divided, rho1=low / c, rho2=high / c).solve(tol=1e-10)
+    second = mtl.model(name, REAL, rho1=low, rho2=high).solve(tol=1e-10)
+    assert c * first.objective == pytest.approx(second.objective, rel=1e-8)
+
+
+def test_mtfl_and_mtrl_are_the_squared_trace_norm():
+    W = mtl.Weights(REAL)
+    plain = mtl.minimize(mtl.sum_of_squares(W, REAL) + 0.6 * mtl.squared_trace_norm(W)).solve(tol=1e-10)
+    for name in ("MTFL", "MTRL"):
+        assert mtl.model(name, REAL, gamma=0.6).solve(tol=1e-10).objective == pytest.approx(
+            plain.objective, rel=1e-8
+        )
+
+
+def test_mtl_cls_is_smtl_for_the_error_rate():
+    W = mtl.Weights(SIGN)
+    errors = mtl.structured_hinge(W, SIGN, metric=mtl.ErrorRate())
+    for name, norm in (("l11", mtl.l1_norm), ("l21", mtl.l21_norm), ("trace", mtl.trace_norm)):
+        theirs = mtl.minimize(norm(W) + 0.4 * errors).solve(tol=1e-8)
+        ours = mtl.model(f"MTL-CLS({name})", SIGN, lam=0.4).solve(tol=1e-8)
+        assert ours.objective == pytest.approx(theirs.objective, rel=1e-6)
+
+
+def test_a_cap_above_every_singular_value_is_the_trace_norm():
+    convex = mtl.model("NN-MTL", REAL, rho=0.4).solve(tol=1e-10)
+    capped = mtl.model("Capped-MTL", REAL, mu=0.8, tau=100.0).solve(tol=1e-8)
+    assert capped.objective == pytest.approx(2 * convex.objective, rel=1e-6)
+
+
+def test_the_rank_of_reduced_rank_regression(solved):
+    """With X of full column rank: the projection of the least-squares fit on its leading right singular vector."""
+    each = mtl.models()["Reduced-rank regression"]
+    _, solution = solved(each)
+    fit = X @ np.linalg.lstsq(X, Y, rcond=None)[0]
+    leading = np.linalg.svd(fit)[2][:1]
+    assert np.linalg.matrix_rank(solution.W, tol=1e-8) == 1
+    assert solution.objective == pytest.approx(np.sum((fit @ leading.T @ leading - Y) ** 2), rel=1e-6)
+
+
+def test_the_weights_of_mt_mkl_are_the_closed_form_of_the_paper():
+    """(E.1): theta_m proportional to a_m^(1/(p+1)) with a_m = ||W_m||^2_{Q_m} = theta_m^2 b_m, on the unit sphere of the p-norm."""
+    for p in (1, 2, 3):
+        s = mtl.model("MT-MKL", SIGN, C=0.9, p=p).solve(tol=1e-9)
+        theta, kernels = s.theta.values, [np.ones((M, M)), *(np.diag(e) for e in np.eye(M))]
+        Z = np.linalg.lstsq(sum(t * R for t, R in zip(theta, kernels, strict=True)), s.W.T)[0].T
+        a = np.array([t**2 * np.sum((Z @ R) * Z) for t, R in zip(theta, kernels, strict=True)])
+        best = a ** (1 / (p + 1)) / np.sum(a ** (p / (p + 1))) ** (1 / p)
+        np.testing.assert_allclose(theta, best, atol=1e-4)  # the objective is flat there: to the root of tol
+
+
+def test_evgeniou_and_pontils_own_parameters():
+    lambda1, lambda2 = 0.6, 0.2
+    s = mtl.model("Evgeniou-Pontil", SIGN, lam0=2 * lambda2, lam1=2 * lambda1 / M).solve(tol=1e-9)
+    w0 = (lambda1 / M) * s.W.sum(axis=1) / (lambda2 + lambda1)
+    paper = hinge(s.W) + lambda1 / M * np.sum((s.W - w0[:, None]) ** 2) + lambda2 * np.sum(w0**2)
+    assert s.objective == pytest.approx(paper, rel=1e-9)
+
+
+def test_individual_is_one_support_vector_machine_a_task():
+    from sklearn.svm import LinearSVC
+
+    W = mtl.model("Individual", SIGN, C=0.5).solve(tol=1e-10).W
+    for w, y in zip(W.T, SIGNS.T, strict=True):
+        theirs = LinearSVC(
+            loss="hinge", C=0.5, fit_intercept=False, tol=1e-10, max_iter=1_000_000, random_state=0
+        )
+        np.testing.assert_allclose(w, theirs.fit(X, y).coef_[0], atol=1e-4)
+
+
+def test_domain_adaptation_is_one_support_vector_machine_on_features_made_twice():
+    from sklearn.svm import LinearSVC
+
+    rows = [np.concatenate([x, *(x if t == k else 0 * x for k in range(M))]) for t in range(M) for x in X]
+    svm = LinearSVC(loss="hinge", C=0.5, fit_intercept=False, tol=1e-10, max_iter=1_000_000, random_state=0)
+    shared, *own = svm.fit(np.array(rows), SIGNS.T.ravel()).coef_[0].reshape(M + 1, D)
+    W = mtl.model("Frustratingly easy domain adaptation", SIGN, C=0.5).solve(tol=1e-10).W
+    np.testing.assert_allclose(W, (shared + np.array(own)).T, atol=1e-4)
+
+
+# -------------------------------------------------------------------------------------- parameters and options
+
+
+def test_the_parameters_are_the_problems_own():
+    problem = mtl.model("Robust-MTL", REAL, rho1=1.0, rho2=np.float32(0.5))
+    rho1, rho2 = problem.parameters
+    assert (rho1.name, rho1.value, rho2.name, rho2.value) == ("rho1", 1.0, "rho2", 0.5)
+    weak, strong = problem.path(rho1, [0.1, 10.0])
+    assert weak.parameters == {"rho1": 0.1, "rho2": 0.5} and weak.objective < strong.objective
+
+
+def test_an_intercept_goes_with_the_first_weights():
+    shifted = mtl.Tasks.shared(X, Y + 7.0)
+    problem = mtl.model("Dirty model", shifted, rho1=1.0, rho2=1.0, intercept=True)
+    assert [w.intercept for w in problem.weights] == [True, False]
+    np.testing.assert_allclose(problem.solve().intercept, (Y + 7.0).mean(axis=0), atol=1.0)
+    assert not mtl.model("Lasso", REAL, rho=1.0).weights[0].intercept
+
+
+def test_a_model_is_extended_as_any_other():
+    problem = mtl.model("NN-MTL", REAL, rho=0.5)
+    W = problem.weights[0]
+    more = mtl.minimize(problem.objective + 0.1 * mtl.ridge(W), [W >= 0])
+    assert more.objective.text == "squared_loss(W, tasks) + rho * trace_norm(W) + 0.1 * ridge(W)"
+    assert more.solve().W.min() >= 0
+
+
+def test_numbers_that_are_no_coefficients_are_written_out():
+    problem = mtl.model("FETR", REAL, eta=0.5, upper=np.int64(20))
+    assert problem.parameters == []
+    assert str(problem).splitlines() == [
+        "minimize    sum_of_squares(W, tasks) + matrix_normal(W, Sigma1, Sigma2, eta=0.5, rho=1)",
+        "subject to  Sigma1 >> 0.01",
+        "            Sigma1 << 20",
+        "            Sigma2 >> 0.01",
+        "            Sigma2 << 20",
+    ]
+    assert str(mtl.model("Incoherent sparse and low-rank", REAL, gamma=1, tau=1e-3)).endswith(
+        "trace_norm(Q) <= 0.001"
+    )
+
+
+WRONG = [
+    (("nn-mtl", REAL), {"rho": 1}, "there is no model 'nn-mtl'; did you mean 'NN-MTL'?"),
+    (("Robust-MTRL", REAL), {}, "there is no model 'Robust-MTRL'; did you mean 'Robust-MTL'?"),
+    (("ridge", REAL), {}, "there is no model 'ridge'; known are STL, Lasso, L21, NN-MTL, Robust-MTL"),
+    ((REAL, "Lasso"), {}, "the first argument is a name, such as 'Robust-MTL'"),
+    (("Lasso", X), {"rho": 1}, r"model('Lasso', ndarray): the second argument must be a Tasks object"),
+    (("Robust-MTL", REAL), {"rho1": 1}, "Robust-MTL needs rho2; write model('Robust-MTL', tasks, rho1=..., rho2=...)"),
+    (("Lasso", REAL), {}, "Lasso needs rho; write model('Lasso', tasks, rho=...)"),
+    (("Lasso", REAL), {"lam": 1}, "Lasso has no parameter 'lam'; write model('Lasso', tasks, rho=...)"),
+    (("Lasso", REAL), {"rho": -1.0}, "Parameter 'rho' cannot be -1.0"),
+    (("Lasso", REAL), {"rho": "1"}, "Lasso: rho must be a finite number, not text in quotes"),
+    (("Lasso", REAL), {"rho": True}, "Lasso: rho must be a finite number, not True"),
+    (("Lasso", REAL), {"rho": np.nan}, "Lasso: rho must be a finite number, not nan"),
+    (("Lasso", REAL), {"rho": mtl.Parameter(1.0)}, "Lasso: rho must be a finite number, not a parameter"),
+    (("Lasso", REAL), {"rho": 1.0, "intercept": 1}, "write intercept=True or intercept=False"),
+    (("FETR", REAL), {"lower": 2, "upper": 1}, "no matrix has all eigenvalues >= 2 and <= 1"),
+    (("Capped-MTL", REAL), {"mu": 1, "tau": 0}, "tau must be a number > 0"),
+    (("MTL-CLS(l21)", REAL), {"lam": 1}, "MTL-CLS(l21):1:25: "),
+    (("CGM", SIGN), {"lam": 1, "intercept": True}, "CGM has no intercept: give the inputs a column of ones"),
+    (("CGM", SIGN), {"lam": 1, "r": 0}, "r is the largest number of groups, a whole number >= 1"),
+    (("SSVM", SIGN), {"lam": 1, "edges": [(0, 3)]}, "3 in (0, 3) is not a label; there are 'task0', 'task1', 'task2'"),
+    (("CGM", REAL), {"lam": 1}, "CGM:1:1: "),
+    (("Lasso", REAL), {"rho": 1, "edges": "all"},
+     "Lasso has no edges between labels; leave out edges, and write model('Lasso', tasks, rho=...)"),
+]  # fmt: skip
+
+
+def test_the_edges_of_a_model_over_labels_are_given_with_it():
+    import networkx
+
+    for edges in ([(0, 2)], networkx.Graph([("task0", "task2")])):
+        problem = mtl.model("SSVM", SIGN, lam=0.1, edges=edges)
+        assert problem.weights[1].cliques.members == ((0, 2),)
+    assert mtl.model("CGM", SIGN, lam=0.1).weights[1].cliques.n_cliques == 3
+
+
+@pytest.mark.parametrize("arguments, parameters, message", WRONG)
+def test_what_is_wrong_is_said(arguments, parameters, message):
+    with pytest.raises((ModelError, DataError)) as error:
+        mtl.model(*arguments, **parameters)
+    assert message in str(error.value)
+
+
+# --------------------------------------------------------------------------------------------- problem files
+
+DATA = '[data]\ndataset = "low_rank"\nn_tasks = 3\nn_samples = 12\nn_features = 4\nrandom_state = 0\n'
+
+
+@pytest.fixture
+def load(tmp_path):
+    def from_text(text):
+        path = tmp_path / "p.toml"
+        path.write_text(text)
+        return load_problem(path)
+
+    return from_text
+
+
+def test_a_problem_file_names_a_model(load):
+    file = load('model = "Robust-MTL"\n' + DATA + "[parameters]\nrho1 = 2.0\nrho2 = 1.5\n")
+    same = mtl.model("Robust-MTL", file.tasks_train, rho1=2.0, rho2=1.5)
+    assert str(file.problem) == str(same)
+    assert {p.name: p.value for p in file.problem.parameters} == {"rho1": 2.0, "rho2": 1.5}
+    assert file.problem.solve().objective == pytest.approx(same.solve().objective, rel=1e-9)
+
+
+def test_a_named_model_with_bounds_an_intercept_and_a_constraint_more(load):
+    file = load(
+        'model = "FETR"\nsubject_to = ["W >= 0"]\n'
+        + DATA
+        + "[weights]\nW = {intercept = true}\n[parameters]\nupper = 50\n"
+    )
+    assert file.problem.weights[0].intercept
+    assert [c.text for c in file.problem.constraints] == [
+        "Sigma1 >> 0.01", "Sigma1 << 50", "Sigma2 >> 0.01", "Sigma2 << 50", "W >= 0",
+    ]  # fmt: skip
+
+
+PARAMETERS = "[parameters]\nrho1 = 2.0\nrho2 = 1.5\n"
+WRONG_FILES = [
+    ('model = "Robust"\n', PARAMETERS, "1:10", "there is no model 'Robust'; did you mean 'Robust-MTL'?"),
+    ("model = 3\n", "", "1:9", "model must be text in quotes"),
+    ('model = "Lasso"\nminimize = "l1_norm(W)"\n', "", "1:1", "a file has minimize or model, not both"),
+    ('model = "Robust-MTL"\n', "[parameters]\nrho1 = 2.0\n", "1:10",
+     "Robust-MTL needs rho2; give every parameter a number in [parameters]"),
+    ('model = "Robust-MTL"\n', "[parameters]\nrho1 = 2.0\nrho3 = 1.5\n", "1:10",
+     "needs rho2; give every parameter a number in [parameters]; it has no parameter 'rho3'"),
+    ('model = "Robust-MTL"\n', PARAMETERS + "rho3 = 1\n", "11:1", "'rho3' is not used in the model"),
+    ('model = "Robust-MTL"\n', PARAMETERS + "[weights]\nW = {}\n", "12:1", "'W' is not used in the model"),
+    ('model = "Robust-MTL"\nsubject_to = ["V >= 0"]\n', PARAMETERS, "2:16", "there is no name 'V'"),
+    ('model = "FETR"\nsubject_to = ["Sigma1 << 0.001"]\n', "", "2:16", "Sigma1 << 0.001: "),
+    ('model = "Capped-MTL"\n', "[parameters]\nmu = 1\ntau = 0\n", "1:10", "tau must be a number > 0"),
+    ('model = "FETR"\n', "[parameters]\nlower = 5\nupper = 2\n", "1:10", "no matrix has all eigenvalues >= 5"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("top, tables, place, message", WRONG_FILES)
+def test_a_mistake_is_shown_where_it_stands(load, top, tables, place, message):
+    with pytest.raises((ModelError, DataError)) as error:
+        load(top + DATA + tables)
+    assert f"p.toml:{place}: " in str(error.value) and message in str(error.value)
+
+
+# ------------------------------------------------------------------------------------------------- catalogue
+
+
+def run(capsys, *arguments):
+    code = main(list(arguments))
+    return code, *capsys.readouterr()
+
+
+def test_the_page_is_what_the_command_prints():
+    command = [sys.executable, "-m", "mtldsl", "models", "--markdown"]
+    printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    page = (Path(__file__).parents[2] / "docs" / "models.md").read_text()
+    assert page == printed, "write it anew: mtldsl models --markdown > docs/models.md"
+
+
+def test_the_page_has_a_row_for_every_model():
+    page = pages.markdown()
+    for each in MODELS:
+        row = next(line for line in page.splitlines() if line.startswith(f"| **{each.name}**"))
+        assert f"`{each.statement}`" in row and all(f"`{text}`" in row for text in each.subject_to)
+        assert len(row.split(" | ")) == 5 and each.source in row
+    assert "| no |" in next(line for line in page.splitlines() if line.startswith("| **FETR**"))
+
+
+def test_the_command_lists_and_shows(capsys):
+    code, out, _ = run(capsys, "models")
+    assert code == 0 and out.startswith(str(mtl.models())) and repr(mtl.models()) == str(mtl.models())
+    assert all(each.name in out and each.statement in out for each in MODELS)
+    code, out, _ = run(capsys, "models", "Calibrated MTL")
+    assert code == 0 and out.startswith("CMTFL: ") and "mtl.model('CMTFL', tasks, rho=...)" in out
+    code, out, _ = run(capsys, "models", "FETR", "--json")
+    assert json.loads(out)["parameters"] == ["eta", "rho", "lower", "upper"]
+    code, out, _ = run(capsys, "models", "--json")
+    assert [each["name"] for each in json.loads(out)] == NAMES
+
+
+def test_the_command_refuses(capsys):
+    code, _, err = run(capsys, "models", "Lesso")
+    assert code == 2 and "there is no model 'Lesso'; did you mean 'Lasso'?" in err
+    code, _, err = run(capsys, "models", "Lasso", "--markdown")
+    assert code == 2 and "leave out the name" in err

@@ -1,0 +1,276 @@
+"""The proof itself: a bound is never above the optimum, whatever multipliers it is made of, and it closes where they are right."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+import mtldsl as mtl
+from mtldsl.compile.terms.mixture import Mixture
+from mtldsl.proof.certificate import certify, dual_bound, relative_gap
+from mtldsl.proof.multipliers import shift_to_zero_sum
+from tests.models import MODELS, separate, shared
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_weak_duality_from_random_multipliers(name, reference_optimum):
+    """Random points and multipliers of any size: the bound stays below the objective that the reference reached."""
+    form = MODELS[name]().form()
+    optimum, _ = reference_optimum(name)
+    rng = np.random.default_rng(7)
+    for size in (0.0, 0.01, 0.3, 1.0, 30.0):
+        x = {block.name: size * rng.normal(size=block.shape) for block in form.blocks}
+        u = [size * rng.normal(size=loss.tasks.n_samples) for loss in form.losses]
+        v = [size * rng.normal(size=f.map.shape) for f in form.functions]
+        for loss_duals, function_duals in [(u, v), (None, None), (None, v), (u, None)]:
+            bound, note = dual_bound(form, x, loss_duals, function_duals)
+            assert bound <= optimum + 1e-6 * abs(optimum), (name, size, note)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_the_references_own_multipliers_close_the_gap(name, reference_optimum):
+    optimum, bound = reference_optimum(name)
+    assert optimum - bound <= 1e-6 * max(1.0, abs(optimum)), name
+
+
+def test_lasso_on_an_orthonormal_design_by_hand():
+    # min 1/2 ||W - Y||^2 + |W|_1 entry by entry: soft threshold; optimum y^2/2 inside, |y| - 1/2 outside
+    Y = np.array([[3.0, 0.5], [-2.0, 0.0], [0.2, -1.0]])
+    tasks = mtl.Tasks.shared(np.eye(3), Y)
+    W = mtl.Weights(tasks)
+    form = mtl.minimize(mtl.squared_loss(W, tasks) + mtl.l1_norm(W)).form()
+    optimum = np.where(np.abs(Y) <= 1, Y**2 / 2, np.abs(Y) - 0.5).sum()
+    solution = np.sign(Y) * np.maximum(np.abs(Y) - 1, 0)
+    proof = certify(form, {"W": solution})
+    assert proof.objective == pytest.approx(optimum, rel=1e-15)
+    assert proof.dual_bound == pytest.approx(optimum, rel=1e-14)
+    # anywhere else the gap is positive and at least the suboptimality
+    for seed in range(20):
+        other = {"W": solution + 0.1 * np.random.default_rng(seed).normal(size=(3, 2))}
+        proof = certify(form, other)
+        assert proof.dual_bound <= optimum + 1e-14
+        assert proof.gap >= proof.objective - optimum - 1e-14
+
+
+def test_unpenalised_least_squares_is_certified_by_the_normal_equations():
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(20, 4)), rng.normal(size=(20, 2))
+    tasks = mtl.Tasks.shared(X, Y)
+    W = mtl.Weights(tasks, intercept=True)
+    form = mtl.minimize(mtl.squared_loss(W, tasks)).form()
+    design = np.column_stack([X, np.ones(20)])
+    coefficients, residuals, *_ = np.linalg.lstsq(design, Y, rcond=None)
+    blocks = {"W": coefficients[:4], "W.intercept": coefficients[4:]}
+    proof = certify(form, blocks)
+    assert proof.objective == pytest.approx(residuals.sum() / 2, rel=1e-12)
+    assert abs(proof.relative_gap) < 1e-12
+    worse = certify(form, {"W": coefficients[:4] + 0.3, "W.intercept": coefficients[4:]})
+    assert worse.dual_bound <= residuals.sum() / 2 * (1 + 1e-12)
+
+
+def test_no_finite_bound_is_said_not_hidden():
+    # hinge loss, separable data, no regularizer, few samples: no term bounds W and the multipliers cannot be balanced
+    tasks = mtl.Tasks.shared(np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([[1.0], [-1.0]]))
+    W = mtl.Weights(tasks)
+    form = mtl.minimize(mtl.logistic_loss(W, tasks)).form()
+    bound, note = dual_bound(form, {"W": np.array([[5.0], [-5.0]])})
+    assert bound == -np.inf or bound <= 0.0  # the infimum is 0 and is not attained
+    if bound == -np.inf:
+        assert "ridge(W)" in note
+
+
+@settings(max_examples=200, deadline=None)
+@given(arrays(float, st.integers(1, 12), elements=st.floats(-3, 3)), st.data())
+def test_shift_to_zero_sum(u, data):
+    """For intervals that hold 0 the result stays inside, sums to zero, and keeps a vector that already did."""
+    y = data.draw(arrays(float, u.size, elements=st.sampled_from([-1.0, 1.0])))
+    low, high = np.minimum(-y, 0.0), np.maximum(-y, 0.0)  # the hinge's dual interval
+    shifted = shift_to_zero_sum(np.clip(u, low, high), low, high)
+    assert (shifted >= low).all() and (shifted <= high).all()
+    assert abs(shifted.sum()) <= 1e-12
+    np.testing.assert_allclose(shift_to_zero_sum(shifted, low, high), shifted, atol=1e-12)
+
+
+def test_relative_gap_of_nothing_is_infinite():
+    assert relative_gap(1.0, -np.inf) == np.inf
+    assert relative_gap(np.inf, 0.0) == np.inf
+    assert relative_gap(2.0, 1.0) == 0.5
+
+
+def test_a_bound_needs_every_block_stationary_the_intercepts_too():
+    """No term takes multipliers of W here; repairing them must not spoil the sums that the intercept asks for."""
+    tasks = separate(1007, labels="sign", sizes=(25, 39, 21, 25), density=0.6)
+    W = mtl.Weights(tasks, intercept=True)
+    rng = np.random.default_rng(0)
+    problem = mtl.minimize(
+        1.4 * mtl.squared_hinge_loss(W, tasks)
+        + 0.08 * mtl.trace_norm(W @ rng.normal(size=(4, 4)))
+        + 0.02 * mtl.l21_norm(W[:3, :])
+    )
+    form = problem.form()
+    optimum = problem.solve(solver="cvxpy").objective
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        size = 10.0 ** rng.uniform(-2, 1)
+        u = [size * rng.normal(size=tasks.n_samples)]
+        v = [size * rng.normal(size=f.map.shape) for f in form.functions]
+        bound, _ = dual_bound(form, form.zeros(), u, v)
+        assert bound <= optimum * (1 + 1e-7)
+
+
+def test_two_losses_may_share_an_intercept():
+    real, sign = shared(18), shared(18, labels="sign")
+    W = mtl.Weights(real, intercept=True)
+    problem = mtl.minimize(mtl.huber_loss(W, real) + 0.5 * mtl.hinge_loss(W, sign) + mtl.trace_norm(W))
+    solution = problem.solve(tol=1e-6)
+    assert solution.status == "optimal"
+    assert solution.objective == pytest.approx(problem.solve(solver="cvxpy", tol=1e-6).objective, rel=2e-6)
+
+
+def test_a_term_moved_or_scaled_takes_multipliers_too():
+    """l1_norm(2 * W - A) alone bounds W: the optimum by hand, at weights that copy A / 2 but for the one that pays to move."""
+    tasks = mtl.Tasks.shared(np.eye(2), np.array([[1.0], [-1.0]]))
+    W = mtl.Weights(tasks)
+    A = np.array([[0.0], [1.0]])
+    problem = mtl.minimize(mtl.hinge_loss(W, tasks) + 0.2 * mtl.l1_norm(2 * W - A))
+    # each entry apart: (1 - w)_+ + 0.2 |2 w| has its minimum 0.4 at w = 1; (1 + w)_+ + 0.2 |2 w - 1| 0.6 at w = -1
+    solution = problem.solve(tol=1e-9)
+    assert solution.status == "optimal"
+    assert solution.objective == pytest.approx(1.0, rel=1e-8)
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        u, v = [rng.normal(size=2)], [rng.normal(size=(2, 1))]
+        assert dual_bound(problem.form(), {"W": np.zeros((2, 1))}, u, v)[0] <= 1.0 + 1e-12
+
+
+def test_the_losses_infimum_is_a_bound_where_they_reach_it():
+    """No term takes multipliers of the last row of W, but nothing can be lower than no loss and no penalty."""
+    tasks = mtl.Tasks.shared(np.eye(3), np.array([[1.0], [-1.0], [1.0]]))
+    W = mtl.Weights(tasks)
+    form = mtl.minimize(mtl.hinge_loss(W[[0, 1, 2], :], tasks) + mtl.mean_regularizer(W)).form()
+    wrong = [np.array([-0.5, 0.5, -0.5])]
+    assert dual_bound(form, {"W": np.array([[1.0], [-1.0], [2.0]])}, wrong)[0] == 0.0
+    assert dual_bound(form, {"W": np.zeros((3, 1))}, wrong)[0] <= 0.0
+    poisson = mtl.Tasks.shared(np.eye(2), np.array([[3.0], [5.0]]))
+    W = mtl.Weights(poisson)
+    infimum = 8 - 3 * np.log(3) - 5 * np.log(5)
+    bound, _ = dual_bound(
+        mtl.minimize(mtl.poisson_loss(W[[0, 1], :], poisson)).form(), {"W": np.log([[3.0], [5.0]])}
+    )
+    assert bound == pytest.approx(infimum, rel=1e-12)
+
+
+def test_an_intercept_shared_by_a_separable_loss_and_one_that_is_not():
+    """Their multipliers sum to zero together, not each by itself: only then is the bound tight."""
+    tasks = shared(18)
+    W, S = mtl.Weights(tasks, intercept=True, name="W"), mtl.Weights(tasks, name="S")
+    shift = np.ones(S.shape)
+    problem = mtl.minimize(
+        mtl.square_root_loss(W + S, tasks)
+        + 0.4 * mtl.absolute_loss(W, tasks)
+        + mtl.ridge(W)
+        + 2.0 * mtl.ridge(S - shift)
+    )
+    solution = problem.solve(tol=1e-7)
+    assert solution.status == "optimal"
+    optimum = problem.solve(solver="cvxpy", tol=1e-6).objective
+    assert solution.objective == pytest.approx(optimum, rel=1e-6)
+    form, rng = problem.form(), np.random.default_rng(0)
+    for _ in range(50):
+        u = [rng.normal(size=tasks.n_samples) for _ in form.losses]
+        v = [rng.normal(size=f.map.shape) for f in form.functions]
+        assert dual_bound(form, form.zeros(), u, v)[0] <= optimum * (1 + 1e-7)
+
+
+# --------------------------------------------------------------------------------------- structured hinges
+
+STRUCTURED = {
+    "f1": mtl.FScore(), "f2": mtl.FScore(beta=2.0), "auc": mtl.AUC(), "rocarea": mtl.ROCArea(), "errors": mtl.ErrorRate(),
+    "precision": mtl.PrecisionAt(0.4), "recall": mtl.RecallAt(3), "several": [mtl.AUC(), mtl.FScore(), mtl.ROCArea(), mtl.ErrorRate()],
+}  # fmt: skip
+
+
+def attacks(form, rng):
+    """Multipliers of structured hinges that nobody would hand over in good faith."""
+    for size in (1e-3, 0.1, 1.0, 30.0):
+        duals = []
+        for loss in form.losses:
+            parts = []
+            for _, c, metric, y, _ in loss.tasks_apart:
+                K = int(rng.integers(1, 6))
+                flips = rng.random((K, len(y))) < rng.random() ** 2
+                weights = size * rng.choice([rng.random(K), rng.normal(size=K), np.full(K, 3.0)])
+                honest = Mixture(flips, weights)
+                parts.append(
+                    honest if metric.labellings and rng.random() < 0.8 else c * size * rng.normal(size=len(y))
+                )
+            duals.append(parts)
+        yield duals
+        yield [size * rng.normal(size=loss.tasks.n_samples) for loss in form.losses]
+        yield [loss.dual_project(size * rng.normal(size=loss.tasks.n_samples)) for loss in form.losses]
+        yield [loss.gradient(size * rng.normal(size=loss.tasks.n_samples)) for loss in form.losses]
+
+
+@pytest.mark.parametrize("metric", STRUCTURED)
+@pytest.mark.parametrize("kind", ["l1", "l21", "trace", "box", "intercept", "two losses"])
+def test_no_mixture_of_labellings_proves_more_than_the_optimum(metric, kind):
+    tasks = shared(30, n=20, labels="sign", missing=0.1)
+    metric = STRUCTURED[metric]
+    takes = not isinstance(metric, (mtl.PrecisionAt, mtl.RecallAt))  # the others are refused an intercept
+    W = mtl.Weights(tasks, intercept=takes and kind in ("intercept", "two losses"))
+    loss = 4.0 * mtl.structured_hinge(W, tasks, metric=metric)
+    objective, constraints = {
+        "l1": (loss + mtl.l1_norm(W), []),
+        "l21": (loss + mtl.l21_norm(W), []),
+        "trace": (loss + mtl.trace_norm(W), []),
+        "box": (loss, [W >= -0.1, W <= 0.2]),
+        "intercept": (loss + mtl.l21_norm(W) + 0.1 * mtl.ridge(W), []),
+        "two losses": (
+            loss
+            + 3.0 * mtl.structured_hinge(W, tasks, metric=mtl.FScore() if takes else metric)
+            + mtl.l1_norm(W),
+            [],
+        ),
+    }[kind]
+    problem = mtl.minimize(objective, subject_to=constraints)
+    form = problem.form()
+    best = problem.solve(solver="cvxpy", tol=1e-7).objective
+    rng = np.random.default_rng(0)
+    bounds = []
+    for duals in attacks(form, rng):
+        v = [rng.normal(size=f.map.shape) for f in form.functions]
+        for functions in (None, v):
+            bound, note = dual_bound(form, form.zeros(), duals, functions)
+            assert bound <= best + 1e-7 * abs(best), note
+            bounds.append(bound)
+    assert np.mean(np.isfinite(bounds)) > 0.5  # most of them do prove something
+
+
+@pytest.mark.parametrize("metric", ["f1", "auc", "rocarea", "errors", "precision", "several"])
+def test_what_the_certificate_says_of_a_mixture_is_its_expected_measure(metric):
+    """By hand under one l1 norm: mean Delta times the coefficient, shrunk until |X^T u| <= 1 in every entry."""
+    tasks = shared(31, n=20, labels="sign")
+    W = mtl.Weights(tasks)
+    form = mtl.minimize(
+        4.0 * mtl.structured_hinge(W, tasks, metric=STRUCTURED[metric]) + mtl.l1_norm(W)
+    ).form()
+    (loss,) = form.losses
+    rng = np.random.default_rng(1)
+    planes = loss.most_violated(0.05 * rng.normal(size=tasks.n_samples))
+    duals, promised, slopes = [], 0.0, []
+    for plane, (_, c, _, y, _) in zip(planes, loss.tasks_apart, strict=True):
+        if plane.flipped is None:
+            duals.append(0.5 * c * plane.slope)
+        else:
+            flips = np.zeros((1, len(y)), bool)
+            flips[0, plane.flipped] = True
+            duals.append(Mixture(flips, np.array([0.5])))
+        slopes.append(0.5 * c * plane.gradient(y))
+        promised += 0.5 * c * plane.delta
+    gauge = max(np.abs(tasks.inputs[i].T @ u).max() for i, u in enumerate(slopes))
+    bound, _ = dual_bound(form, form.zeros(), [duals])
+    # a closed form of the conjugate may know a better law
+    assert bound >= promised / max(1.0, gauge) * (1 - 1e-9)
+    if metric == "f1":
+        assert bound == pytest.approx(promised / max(1.0, gauge), rel=1e-9)

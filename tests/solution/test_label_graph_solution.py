@@ -1,0 +1,367 @@
+"""Solutions over a graph of labels: predictions, margins, marginals, the graph and its measures, each against brute force in plain numpy."""
+
+import json
+from dataclasses import replace
+from itertools import combinations, product
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import mtldsl as mtl
+from mtldsl.errors import DataError, ModelError
+from mtldsl.inference import Cliques
+
+FIXTURES = Path(__file__).parents[3] / "shared" / "fixtures"
+NAMES = ["sea", "beach", "city", "snow"]
+
+
+def data(n=30, d=3, K=4, seed=0):
+    rng = np.random.default_rng(seed)
+    X = np.hstack([rng.normal(size=(n, d - 1)), np.ones((n, 1))])
+    Y = np.where(X @ rng.normal(size=(d, K)) + 0.5 * rng.normal(size=(n, K)) > 0, 1.0, -1.0)
+    Y[:, 1] = np.where(rng.random(n) < 0.8, Y[:, 0], -Y[:, 1])
+    return X, Y
+
+
+X, Y = data()
+TASKS = mtl.Tasks.shared(X, Y, task_names=NAMES)
+NEW = data(n=40, seed=5)[0]
+
+
+def problem(tasks=TASKS, edges="all", lam=0.05, penalty=mtl.half_squared_group_norm, loss=mtl.clique_hinge):
+    U, V = mtl.NodeWeights(tasks), mtl.EdgeWeights(tasks, edges)
+    return mtl.minimize(loss(U, V, tasks) + lam * mtl.ridge(U) + lam * penalty(V))
+
+
+@pytest.fixture(scope="module")
+def hinge():
+    return problem().solve(tol=1e-5)
+
+
+@pytest.fixture(scope="module")
+def likelihood():
+    return problem(loss=mtl.pairwise_log_loss, penalty=mtl.column_group_norm).solve(tol=1e-5)
+
+
+@pytest.fixture(scope="module")
+def triple():
+    return problem(edges=[("sea", "beach"), ("beach", "city", "snow"), (1, 2)], penalty=mtl.ridge).solve(
+        tol=1e-4
+    )
+
+
+ALL = np.array(list(product([0, 1], repeat=4)))
+
+
+def values(solution, inputs, left_out=()):
+    """(n, 2^K) of every labelling, from the blocks by the definition: node rows 2k + y_k, cliques in binary."""
+    U, V = solution["U"], solution["V"]
+    found = np.zeros((len(inputs), len(ALL)))
+    for a, y in enumerate(ALL):
+        for k in range(4):
+            found[:, a] += inputs @ U[:, 2 * k + y[k]]
+        start = 0
+        for clique in solution.label_graph.cliques.members:
+            number = int("".join(str(y[k]) for k in clique), 2)
+            if clique not in left_out:
+                found[:, a] += inputs @ V[:, start + number]
+            start += 2 ** len(clique)
+    return found
+
+
+def best(table):
+    return ALL[table.argmax(axis=1)]
+
+
+# ----------------------------------------------------------------------------------------------- predictions
+
+
+@pytest.mark.parametrize("which", ["hinge", "likelihood", "triple"])
+def test_predictions_are_the_best_of_all_labellings_and_certified(which, request):
+    solution = request.getfixturevalue(which)
+    labels, certified = solution.predict(NEW, return_certified=True)
+    np.testing.assert_array_equal(labels, 2.0 * best(values(solution, NEW)) - 1)
+    assert certified.shape == (40,) and certified.all()
+    np.testing.assert_array_equal(solution.predict(NEW), labels)
+    np.testing.assert_array_equal(solution.predict(sparse.csr_array(NEW)), labels)
+
+
+@pytest.mark.parametrize("which", ["hinge", "likelihood", "triple"])
+def test_the_margin_of_a_label_is_what_the_score_falls_where_it_is_turned(which, request):
+    solution = request.getfixturevalue(which)
+    table, margins = values(solution, NEW), solution.decision_function(NEW)
+    for i, y in enumerate(best(table)):
+        for k in range(4):
+            turned = y.copy()
+            turned[k] = 1 - y[k]
+            fall = table[i].max() - table[i, int("".join(map(str, turned)), 2)]
+            assert margins[i, k] == pytest.approx((2 * y[k] - 1) * fall, abs=1e-12)
+    assert (np.sign(margins) == solution.predict(NEW)).all()
+
+
+def test_probabilities_are_the_marginals(likelihood, hinge):
+    table = values(likelihood, NEW)
+    weights = np.exp(table - table.max(axis=1, keepdims=True))
+    weights /= weights.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(likelihood.predict_proba(NEW), weights @ ALL, atol=1e-12)
+    with pytest.raises(ModelError, match="clique_hinge models no probabilities; use pairwise_log_loss"):
+        hinge.predict_proba(NEW)
+
+
+def test_without_edges_the_labels_are_independent():
+    solution = problem(edges=[], loss=mtl.pairwise_log_loss, penalty=mtl.ridge).solve(tol=1e-5)
+    logits = NEW @ (solution["U"][:, 1::2] - solution["U"][:, 0::2])
+    np.testing.assert_allclose(solution.predict_proba(NEW), 1 / (1 + np.exp(-logits)), atol=1e-12)
+    np.testing.assert_allclose(solution.decision_function(NEW), logits, atol=1e-12)
+    assert not solution.graph.edges and solution.edge_usage(NEW) == {} and solution.certified.all()
+
+
+def test_inference_that_is_not_exact_says_so(hinge):
+    """Random weights between all pairs of labels: message passing; where its bound does not meet the labelling all labellings of 20
+    labels are looked at, and of 21 there is no certificate.
+    """
+    rng = np.random.default_rng(0)
+    for K, proven in ((18, True), (21, False)):
+        cliques = Cliques(K, tuple(combinations(range(K), 2)))
+        names, weights = tuple(f"y{k}" for k in range(K)), np.ones(cliques.n_cliques)
+        dense = replace(hinge.label_graph, names=names, cliques=cliques, weights=weights)
+        solution = replace(hinge, label_graph=dense, coef=rng.normal(size=(3, cliques.n_entries)))
+        labels, certified = solution.predict(NEW, return_certified=True)
+        assert labels.shape == (40, K) and dense.inference[2] is False and certified.all() == proven
+
+
+def test_what_a_labelling_has_not_is_refused(hinge):
+    plain = mtl.minimize(mtl.squared_loss(W := mtl.Weights(TASKS), TASKS) + mtl.ridge(W)).solve()
+    for use in (lambda s: s.predict(X, return_certified=True), lambda s: s.graph, lambda s: s.edge_usage(X)):
+        with pytest.raises(
+            ModelError, match="squared_loss is not a loss over a graph of labels; clique_hinge"
+        ):
+            use(plain)
+    with pytest.raises(
+        ModelError, match="clique_hinge decides a labelling as a whole, so that no label has a threshold"
+    ):
+        hinge.tune_threshold(TASKS)
+    with pytest.raises(
+        DataError, match="predict: 2 input matrices, but a labelling is of all labels at once"
+    ):
+        hinge.predict([X, X])
+    with pytest.raises(DataError, match=r"X has shape \(30, 2\), but the weights were learned on 3 features"):
+        hinge.predict(X[:, :2])
+    with pytest.raises(DataError, match="predict\\(tasks\\): give the inputs"):
+        hinge.predict(TASKS)
+    with pytest.raises(DataError, match="the tasks are 3 features x 3 tasks, the weights 3 x 4"):
+        hinge.scores(mtl.Tasks.shared(X, Y[:, :3]))
+    with pytest.raises(DataError, match="separate inputs, and a labelling is of all labels of one sample"):
+        hinge.scores(mtl.Tasks.separate([X] * 4, list(Y.T), task_names=NAMES))
+
+
+# ---------------------------------------------------------------------------------------------------- scores
+
+
+def test_scores_are_of_the_labels_and_of_the_margins(hinge):
+    new = data(n=40, seed=5)
+    tasks = mtl.Tasks.shared(*new, task_names=NAMES)
+    labels, margins = hinge.predict(new[0]), hinge.decision_function(new[0])
+    right = (labels == new[1]).mean(axis=0)
+    np.testing.assert_allclose(hinge.scores(tasks), right)
+    assert hinge.score(tasks) == pytest.approx(right.mean())
+    np.testing.assert_allclose(hinge.scores(tasks, mtl.ErrorRate()), right)
+    f1, auc = hinge.scores(tasks, mtl.FScore()), hinge.scores(tasks, mtl.ROCArea())
+    for k in range(4):
+        y, z = new[1][:, k] > 0, labels[:, k] > 0
+        assert f1[k] == pytest.approx(2 * (y & z).sum() / (y.sum() + z.sum()))
+        pairs = margins[y, k][:, None] - margins[~y, k][None, :]
+        assert auc[k] == pytest.approx(np.mean((pairs > 0) + 0.5 * (pairs == 0)))
+
+
+def test_labels_that_are_missing_are_not_scored(hinge):
+    new = data(n=40, seed=5)
+    holes = new[1].copy()
+    holes[:25, 2] = np.nan
+    found = hinge.scores(mtl.Tasks.shared(new[0], holes, task_names=NAMES))
+    right = hinge.predict(new[0]) == new[1]
+    np.testing.assert_allclose(
+        found, [right[25:, 2].mean() if k == 2 else right[:, k].mean() for k in range(4)]
+    )
+
+
+def test_standardised_tasks_and_kernels_are_applied_to_new_inputs():
+    scaled = TASKS.standardize()
+    solution = problem(scaled).solve(tol=1e-3)
+    labels = 2.0 * best(values(solution, np.asarray(scaled.scaling.apply(NEW)))) - 1
+    np.testing.assert_array_equal(solution.predict(NEW), labels)
+    assert solution.score(TASKS) == solution.score(scaled)
+    assert solution.edge_usage(TASKS) == solution.edge_usage(X) == solution.edge_usage(scaled)
+
+
+def test_labels_in_another_order_are_refused(hinge):
+    with pytest.raises(DataError, match="task 'beach' is number 0 here, but was 1 in training"):
+        hinge.score(mtl.Tasks.shared(X, Y[:, [1, 0, 2, 3]], task_names=["beach", "sea", "city", "snow"]))
+
+
+# ----------------------------------------------------------------------------------------------------- graph
+
+
+def test_the_fixture_has_its_optimum_and_its_graph():
+    d = json.loads((FIXTURES / "cgm_n12_K4.json").read_text())
+    tasks = mtl.Tasks.shared(np.array(d["X"]), 2.0 * np.array(d["Y"]) - 1)
+    solution = problem(tasks, lam=d["lam"]).solve(tol=1e-7)
+    assert solution.objective == pytest.approx(d["objective"]["relaxation6_r1"]["value"], rel=2e-7)
+    assert solution.task_names == ("task0", "task1", "task2", "task3") and solution.certified.shape == (12,)
+    assert solution.W.shape == (tasks.n_features, 8 + 24)
+
+
+def test_the_attributes_of_the_graph(hinge):
+    graph, V = hinge.graph, hinge["V"]
+    assert list(graph.nodes) == NAMES
+    norms = {pair: np.linalg.norm(V[:, 4 * c : 4 * c + 4]) for c, pair in enumerate(combinations(NAMES, 2))}
+    assert {frozenset(edge) for edge in graph.edges} == {frozenset(p) for p, w in norms.items() if w > 0}
+    total = sum(norms.values())
+    for c, (pair, norm) in enumerate(norms.items()):
+        if norm == 0:
+            continue
+        edge, scores = graph.edges[pair], X @ V[:, 4 * c : 4 * c + 4]
+        agree = (scores[:, 0] + scores[:, 3] - scores[:, 1] - scores[:, 2]) / 2
+        assert edge["weight"] == pytest.approx(norm)
+        assert edge["share"] == pytest.approx(norm / total)  # r = 1: eta in proportion to the norms
+        assert edge["coupling"] == pytest.approx(agree.mean())
+        assert edge["attraction"] == pytest.approx((agree > 0).mean())
+        assert "cliques" not in edge
+    for k, name in enumerate(NAMES):
+        assert graph.nodes[name]["weight"] == pytest.approx(np.linalg.norm(hinge["U"][:, 2 * k : 2 * k + 2]))
+    listed = graph.graph["cliques"]
+    weights = sorted((w for w in norms.values() if w > 0), reverse=True)
+    np.testing.assert_allclose([one["weight"] for one in listed], weights, rtol=1e-12)
+
+
+def test_labels_that_agree_attract_and_those_that_differ_repel():
+    """Coins that the inputs do not tell: the second falls as the first, the third the other way."""
+    rng = np.random.default_rng(0)
+    coin = np.where(rng.random(40) < 0.5, 1.0, -1.0)
+    coins = mtl.Tasks.shared(np.ones((40, 1)), np.stack([coin, coin, -coin], axis=1))
+    model = problem(coins, edges=[(0, 1), (0, 2)], lam=0.01, penalty=mtl.ridge, loss=mtl.pairwise_log_loss)
+    graph = model.solve(tol=1e-4).graph
+    alike, unlike = graph.edges["task0", "task1"], graph.edges["task0", "task2"]
+    assert alike["coupling"] > 0.5 and alike["attraction"] == 1.0
+    assert unlike["coupling"] < -0.5 and unlike["attraction"] == 0.0
+
+
+def test_shares_of_the_k_support_norm_are_the_best_etas():
+    """They attain the minimum over eta that defines the norm: 1/2 sum a^2 / eta."""
+    solution = problem(penalty=lambda V: mtl.half_squared_k_support_norm(V, 2)).solve(tol=1e-4)
+    shares, norms = solution.label_graph.shares, solution.label_graph.weights
+    assert shares.max() <= 1 + 1e-12 and shares.sum() <= 2 + 1e-9
+    held = norms > 0
+    U, V = mtl.NodeWeights(TASKS), mtl.EdgeWeights(TASKS)
+    ridge = mtl.minimize(mtl.clique_hinge(U, V, TASKS) + 0.05 * mtl.ridge(U) + 0.05 * mtl.ridge(V)).solve(
+        tol=1e-3
+    )
+    assert ridge.label_graph.shares is None and "share" not in ridge.graph.edges["sea", "beach"]
+    from mtldsl.atoms.regularizers import HalfSquaredKSupportNorm
+
+    norm = HalfSquaredKSupportNorm(2, [list(range(4 * c, 4 * c + 4)) for c in range(6)])
+    assert 0.5 * np.sum(norms[held] ** 2 / shares[held]) == pytest.approx(norm.value(solution["V"]), rel=1e-9)
+
+
+def test_cliques_of_three_stand_as_the_edges_among_their_members(triple):
+    graph, V = triple.graph, triple["V"]
+    # the cliques as the model holds them: sea-beach, beach-city-snow, beach-city
+    norms = [np.linalg.norm(V[:, a:b]) for a, b in ((0, 4), (4, 12), (12, 16))]
+    assert {frozenset(edge) for edge in graph.edges} == {
+        frozenset(pair) for pair in [("sea", "beach"), ("beach", "city"), ("beach", "snow"), ("city", "snow")]
+    }
+    assert graph.edges["beach", "snow"]["weight"] == pytest.approx(norms[1])
+    assert graph.edges["beach", "city"]["weight"] == pytest.approx(np.hypot(norms[1], norms[2]))
+    assert set(graph.edges["beach", "city"]["cliques"]) == {("beach", "city", "snow"), ("beach", "city")}
+    assert "cliques" not in graph.edges["sea", "beach"]
+    three, two = X @ V[:, 4:12], X @ V[:, 12:16]
+    agree = three[:, [0, 1, 6, 7]].mean(axis=1) - three[:, [2, 3, 4, 5]].mean(axis=1)
+    agree += two[:, [0, 3]].mean(axis=1) - two[:, [1, 2]].mean(axis=1)
+    assert graph.edges["beach", "city"]["coupling"] == pytest.approx(agree.mean())
+    listed = {one["labels"]: one["weight"] for one in graph.graph["cliques"]}
+    assert listed[("beach", "city", "snow")] == pytest.approx(norms[1])
+
+
+@pytest.mark.parametrize("which", ["hinge", "triple"])
+def test_the_usage_of_an_edge_is_how_often_it_decides(which, request):
+    solution = request.getfixturevalue(which)
+    usage, whole = solution.edge_usage(NEW), best(values(solution, NEW))
+    assert (
+        len(usage) == len(solution.label_graph.used) and list(usage.values()) == sorted(usage.values())[::-1]
+    )
+    for clique in solution.label_graph.cliques.members:
+        labels = tuple(NAMES[k] for k in clique)
+        if labels in usage:
+            without = best(values(solution, NEW, left_out=(clique,)))
+            assert usage[labels] == pytest.approx(np.mean((without != whole).any(axis=1)))
+    assert max(usage.values()) > 0
+
+
+def test_the_round_in_which_an_edge_came():
+    """A star of four edges, two a round: those without weights never came, the strongest came first."""
+    made = mtl.datasets.make_label_graph(n_labels=6, n_features=4, n_train=150, n_test=1, random_state=0)
+    model = problem(made.train, lam=1e-3)
+    solution = model.solve("clique_generation", tol=1e-2, max_edges=4, cliques_per_round=2)
+    graph = solution.label_graph
+    assert solution.status == "selected" and sorted(graph.added[graph.added >= 0]) == [1, 1, 2, 2]
+    assert (graph.weights[graph.added < 0] == 0).all()
+    edges = solution.graph.edges(data="added")
+    assert sorted(when for _, _, when in edges) == [1, 1, 2, 2]
+    first = {frozenset(edge[:2]) for edge in edges if edge[2] == 1}
+    assert first <= {frozenset(edge) for edge in made.graph.edges}
+    assert model.solve("admm", tol=0.5, max_iter=20).label_graph.added is None
+
+
+# ----------------------------------------------------------------------------------- multipliers and storage
+
+
+def test_multipliers_are_a_table_that_gives_the_weights(hinge):
+    """At the optimum lam U = -(the labels' columns of X^T u): the multipliers of the scores, one row a sample."""
+    u = hinge.multipliers["clique_hinge(U, V, tasks)"]
+    assert u.shape == (30, 8 + 24)
+    table = u.toarray() if sparse.issparse(u) else u
+    # a dual point of a gap of 1e-5 relative: lam / 2 ||U - U*||^2 is at most the gap, 1e-5 times an objective of about 2
+    np.testing.assert_allclose(
+        0.05 * hinge["U"], -(X.T @ table)[:, :8], atol=0.05 * 2 * np.sqrt(2e-5 * 2 / 0.05)
+    )
+    np.testing.assert_allclose(
+        table[:, 0:8:2] + table[:, 1:8:2], 0, atol=1e-9
+    )  # what one value loses the other wins
+
+
+@pytest.mark.parametrize("which", ["hinge", "likelihood", "triple"])
+def test_what_is_saved_is_read_back(which, request, tmp_path):
+    import networkx
+
+    solution = request.getfixturevalue(which)
+    read = mtl.Solution.load(solution.save(tmp_path / "s"))
+    np.testing.assert_array_equal(read.predict(NEW), solution.predict(NEW))
+    np.testing.assert_array_equal(read.certified, solution.certified)
+    assert read.label_graph.cliques == solution.label_graph.cliques and read.task_names == solution.task_names
+    assert networkx.utils.graphs_equal(read.graph, solution.graph)
+    assert read.edge_usage(NEW) == solution.edge_usage(NEW)
+    np.testing.assert_array_equal(read.scores(TASKS), solution.scores(TASKS))
+
+
+def test_a_saved_graph_without_edges_and_costs(tmp_path):
+    U, V = mtl.NodeWeights(TASKS), mtl.EdgeWeights(TASKS, [])
+    typed = mtl.clique_hinge(U, V, TASKS, loss=[1, 2, 0.5, 1])
+    solution = mtl.minimize(typed + 0.1 * mtl.ridge(U)).solve(tol=1e-3)
+    read = mtl.Solution.load(solution.save(tmp_path / "s"))
+    assert not read.graph.edges and read.loss["parameters"]["loss"] == [1, 2, 0.5, 1]
+    np.testing.assert_array_equal(read.predict(NEW), solution.predict(NEW))
+
+
+def test_the_same_model_on_other_rows(hinge):
+    again = problem().with_tasks(TASKS).solve(tol=1e-5)
+    assert again.objective == pytest.approx(hinge.objective, rel=2e-5)
+    half = problem().with_tasks(TASKS.take_rows(np.arange(20))).solve(tol=1e-3)
+    assert half.certified.shape == (20,) and half.task_names == tuple(NAMES)
+
+
+def test_it_is_printed(hinge):
+    text = str(hinge.label_graph)
+    assert text.splitlines()[0] == f"LearnedGraph: {len(hinge.label_graph.used)} of 6 edges between 4 labels"
+    assert text.splitlines()[1].startswith("city - snow   ")

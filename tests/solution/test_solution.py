@@ -1,0 +1,265 @@
+"""Predictions, scores and storage."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from sklearn import metrics as sk
+
+import mtldsl as mtl
+from mtldsl.atoms.losses import StructuredHinge
+from mtldsl.solution.scoring import score_of
+from tests.models import separate, shared
+
+
+@pytest.fixture(scope="module")
+def classified():
+    tasks = shared(3, n=40, labels="sign")
+    W = mtl.Weights(tasks, intercept=True)
+    problem = mtl.minimize(mtl.logistic_loss(W, tasks) + 0.5 * mtl.trace_norm(W))
+    return tasks, problem.solve(tol=1e-8)
+
+
+def test_predictions_by_hand(classified):
+    tasks, solution = classified
+    z = tasks.X @ solution.W + solution.intercept
+    np.testing.assert_allclose(solution.decision_function(tasks.X), z, rtol=1e-12)
+    np.testing.assert_array_equal(solution.predict(tasks.X), np.where(z >= 0, 1.0, -1.0))
+    np.testing.assert_allclose(solution.predict_proba(tasks.X), 1 / (1 + np.exp(-z)), rtol=1e-12)
+    accuracy = np.mean(np.where(z >= 0, 1.0, -1.0) == tasks.targets.reshape(tasks.n_tasks, -1).T, axis=0)
+    np.testing.assert_allclose(solution.scores(tasks), accuracy)
+    assert solution.score(tasks) == pytest.approx(accuracy.mean())
+
+
+def test_decomposition_predicts_with_the_sum():
+    tasks = separate(2)
+    L, S = mtl.Weights(tasks, name="L"), mtl.Weights(tasks, name="S")
+    solution = mtl.minimize(mtl.squared_loss(L + 2 * S, tasks) + mtl.trace_norm(L) + mtl.l12_norm(S)).solve()
+    np.testing.assert_allclose(solution.W, solution.L + 2 * solution["S"])
+    for i, z in enumerate(solution.decision_function(tasks.inputs)):
+        np.testing.assert_allclose(z, tasks.inputs[i] @ solution.W[:, i])
+    r2 = [
+        1 - np.sum((y - z) ** 2) / np.sum((y - y.mean()) ** 2)
+        for y, z in zip(tasks.per_task(tasks.targets), solution.predict(tasks.inputs), strict=True)
+    ]
+    np.testing.assert_allclose(solution.scores(tasks), r2)
+
+
+def test_standardised_training_data_scale_new_inputs():
+    rng = np.random.default_rng(0)
+    X, Y = 50 + 7 * rng.normal(size=(30, 4)), rng.normal(size=(30, 2))
+    raw = mtl.Tasks.shared(X, Y)
+    scaled = raw.standardize()
+    W = mtl.Weights(scaled, intercept=True)
+    solution = mtl.minimize(mtl.squared_loss(W, scaled) + mtl.ridge(W)).solve(tol=1e-10)
+    expected = (X - X.mean(axis=0)) / X.std(axis=0) @ solution.W + solution.intercept
+    np.testing.assert_allclose(solution.predict(X), expected, rtol=1e-10)
+    # scores on the scaled tasks and on raw ones are of the same predictions
+    np.testing.assert_allclose(solution.scores(scaled), solution.scores(raw), rtol=1e-10)
+
+
+@pytest.mark.parametrize("kind", ["squared_loss", "poisson_loss", "huber_loss"])
+def test_saved_and_loaded_it_predicts_the_same(tmp_path, kind):
+    tasks = shared(3, labels="count" if kind == "poisson_loss" else "real")
+    W = mtl.Weights(tasks, intercept=True)
+    extra = {"delta": 0.7} if kind == "huber_loss" else {}
+    lam = mtl.Parameter(0.3)
+    solution = mtl.minimize(getattr(mtl, kind)(W, tasks, **extra) + lam * mtl.l21_norm(W)).solve()
+    path = solution.save(tmp_path / "answer")
+    assert path.suffix == ".npz"
+    assert (
+        mtl.Solution.load(tmp_path / "answer").objective == solution.objective
+    )  # the name given to save works too
+    loaded = mtl.Solution.load(path)
+    np.testing.assert_array_equal(loaded.predict(tasks.X), solution.predict(tasks.X))
+    for name in (
+        "objective",
+        "dual_bound",
+        "relative_gap",
+        "violation",
+        "status",
+        "solver",
+        "model",
+        "parameters",
+        "task_names",
+    ):
+        assert getattr(loaded, name) == getattr(solution, name), name
+    assert loaded.history[-1]["objective"] == solution.history[-1]["objective"]
+    assert b"pickle" not in path.read_bytes()
+
+
+def test_loading_something_else_is_refused(tmp_path):
+    path = tmp_path / "other.npz"
+    np.savez(path, x=np.ones(3))
+    with pytest.raises(mtl.DataError, match="not a saved solution"):
+        mtl.Solution.load(path)
+
+
+def test_the_gap_is_a_number_with_two_faces(classified):
+    _, solution = classified
+    assert solution.gap == solution.gap.relative == solution.relative_gap <= 1e-8
+    assert solution.gap.absolute == pytest.approx(solution.objective - solution.dual_bound)
+
+
+def test_mistakes_are_named(classified):
+    tasks, solution = classified
+    with pytest.raises(mtl.DataError, match="learned on 6 features"):
+        solution.predict(np.ones((3, 2)))
+    with pytest.raises(mtl.DataError, match="nan in row 0, column 0"):
+        solution.predict(np.full((3, 6), np.nan))
+    with pytest.raises(mtl.ModelError, match="no such block"):
+        solution["Q"]
+    with pytest.raises(AttributeError, match="'Q'"):
+        _ = solution.Q
+    real = shared(3)
+    W = mtl.Weights(real)
+    with pytest.raises(mtl.ModelError, match="squared_loss models no probabilities"):
+        mtl.minimize(mtl.squared_loss(W, real) + mtl.ridge(W)).solve().predict_proba(real.X)
+
+
+# ------------------------------------------------------------------------------------ metrics and structured losses
+
+
+class Missed(mtl.Metric):
+    """A metric of one's own."""
+
+    def delta(self, b, c, positives, negatives):
+        return c / positives
+
+
+METRICS = {
+    "FScore": (mtl.FScore(), lambda y, z: sk.f1_score(y > 0, z >= 0)),
+    "FScore(beta=2)": (mtl.FScore(beta=2), lambda y, z: sk.fbeta_score(y > 0, z >= 0, beta=2)),
+    "FScore(beta=0.5)": (mtl.FScore(beta=0.5), lambda y, z: sk.fbeta_score(y > 0, z >= 0, beta=0.5)),
+    "ErrorRate": (mtl.ErrorRate(), lambda y, z: sk.accuracy_score(y > 0, z >= 0)),
+    "ROCArea": (mtl.ROCArea(), lambda y, z: sk.roc_auc_score(y > 0, z)),
+    "AUC": (
+        mtl.AUC(),
+        lambda y, z: 1 - (1 - sk.recall_score(y > 0, z >= 0)) * (1 - sk.recall_score(y < 0, z < 0)),
+    ),
+    "PrecisionAt(19)": (mtl.PrecisionAt(19), lambda y, z: sk.precision_score(y > 0, z >= np.sort(z)[-19])),
+    "RecallAt(0.55)": (
+        mtl.RecallAt(0.55),
+        lambda y, z: sk.recall_score(y > 0, z >= np.sort(z)[-round(0.55 * len(z))]),
+    ),
+    "own": (Missed(), lambda y, z: sk.recall_score(y > 0, z >= 0)),
+}
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_scores_under_a_metric_are_scikit_learns(classified, name):
+    tasks, solution = classified
+    metric, expected = METRICS[name]
+    by_hand = [
+        expected(y, z)
+        for y, z in zip(tasks.per_task(tasks.targets), solution.decision_function(tasks.X).T, strict=True)
+    ]
+    np.testing.assert_allclose(solution.scores(tasks, metric=metric), by_hand, rtol=1e-12)
+    assert solution.score(tasks, metric) == pytest.approx(np.mean(by_hand))
+    assert len(set(by_hand)) > 1  # the tasks differ, so that their order is checked
+    in_one_task = solution.scores(tasks, metric=[mtl.ErrorRate(), metric, mtl.ErrorRate(), mtl.AUC()])
+    assert in_one_task[1] == pytest.approx(by_hand[1])
+    assert in_one_task[2] == pytest.approx(solution.scores(tasks)[2])
+
+
+def test_equal_scores_under_metrics_of_rankings():
+    y = np.array([1.0, 1.0, -1.0, -1.0, 1.0, -1.0])
+    z = np.array([2.0, 1.0, 1.0, 1.0, 0.0, -1.0])
+    assert score_of(mtl.ROCArea(), z, y) == pytest.approx(sk.roc_auc_score(y > 0, z))
+    # the second place is shared by one positive and two negatives
+    assert score_of(mtl.PrecisionAt(2), z, y) == pytest.approx((1 + 1 / 3) / 2)
+    assert score_of(mtl.RecallAt(3), z, y) == pytest.approx((1 + 2 / 3) / 3)
+    assert score_of(mtl.PrecisionAt(6), z, y) == pytest.approx(0.5)
+    assert score_of(mtl.PrecisionAt(1), z, y, threshold=5.0) == 1.0  # no threshold counts
+
+
+def test_wrong_metrics_of_scores_are_named(classified):
+    tasks, solution = classified
+    one_class = mtl.Tasks.shared(
+        tasks.X, np.where([False, True, False, False], 1.0, tasks.targets.reshape(4, -1).T)
+    )
+    for given, metric, kind, message in (
+        (tasks, "roc_auc", mtl.ModelError, r"^scores\(tasks, metric='roc_auc'\): this is not a metric; .*without quotes"),
+        (tasks, mtl.AUC, mtl.ModelError, r"write metric=AUC\(\)"),
+        (tasks, [mtl.AUC()], mtl.ModelError, "1 metrics for 4 tasks"),
+        (tasks, mtl.PrecisionAt(1000), mtl.ModelError, r"metric=PrecisionAt\(k=1000\)\): task .*the task has 40"),
+        (one_class, mtl.FScore(), mtl.DataError, r"^scores\(tasks\): task 'task1' has one class only"),
+    ):  # fmt: skip
+        with pytest.raises(kind, match=message):
+            solution.scores(given, metric)
+    with pytest.raises(mtl.ModelError, match=r"^score\(tasks, metric='f1'\): this is not a metric"):
+        solution.score(tasks, "f1")
+    assert solution.scores(one_class)[1] <= 1.0  # accuracy needs no second class
+    real = shared(3)
+    W = mtl.Weights(real)
+    with pytest.raises(mtl.DataError, match="labels must be -1 or"):
+        mtl.minimize(mtl.squared_loss(W, real) + mtl.ridge(W)).solve().scores(real, mtl.FScore())
+
+
+def hinged(metric):
+    tasks = shared(3, n=40, labels="sign")
+    W = mtl.Weights(tasks)
+    hinge = mtl.structured_hinge(W, tasks, metric=metric)
+    return tasks, mtl.minimize(hinge + 1e-3 * mtl.l21_norm(W)).solve(tol=1e-4)
+
+
+@pytest.mark.parametrize(
+    "metric",
+    [
+        mtl.FScore(),
+        mtl.FScore(beta=2),
+        mtl.PrecisionAt(0.25),
+        [mtl.FScore(beta=2), mtl.ErrorRate(), Missed(), mtl.AUC()],
+    ],
+    ids=repr,
+)
+def test_structured_losses_are_saved(tmp_path, metric):
+    tasks, solution = hinged(metric)
+    loaded = mtl.Solution.load(solution.save(tmp_path / "hinge"))
+    np.testing.assert_array_equal(
+        loaded.predict(tasks.X), np.where(solution.decision_function(tasks.X) >= 0, 1, -1)
+    )
+    np.testing.assert_array_equal(loaded.scores(tasks), solution.scores(tasks))
+    again = mtl.Solution.load(loaded.save(tmp_path / "again"))
+    assert again.loss == loaded.loss and again.model == solution.model
+    if not isinstance(metric, list):  # Missed is best where all are labelled +1, which tuning refuses
+        tuned = [s.tune_threshold(tasks).thresholds for s in (solution, loaded, again)]
+        np.testing.assert_array_equal(tuned[0], tuned[1])
+        np.testing.assert_array_equal(tuned[0], tuned[2])
+    plain = loaded.loss["parameters"].get("metric", mtl.FScore())
+    rebuilt = StructuredHinge(metric=plain)
+    assert repr(rebuilt.metric) == repr(tuple(metric) if isinstance(metric, list) else metric)
+
+
+def test_a_metric_of_ones_own_is_needed_only_to_tune_with_it(tmp_path, monkeypatch):
+    class Balanced(mtl.Metric):
+        def delta(self, b, c, positives, negatives):
+            return 0.5 * (b / negatives + c / positives)
+
+    tasks, solution = hinged(Balanced())
+    path = solution.save(tmp_path / "own")
+    tuned = mtl.Solution.load(path).tune_threshold(tasks)
+    np.testing.assert_array_equal(tuned.thresholds, solution.tune_threshold(tasks, Balanced()).thresholds)
+
+    monkeypatch.delitem(mtl.Metric.known, "Balanced")  # as in a session that has not imported the class
+    loaded = mtl.Solution.load(path)
+    np.testing.assert_array_equal(loaded.predict(tasks.X), solution.predict(tasks.X))
+    np.testing.assert_array_equal(loaded.scores(tasks), solution.scores(tasks))
+    np.testing.assert_allclose(loaded.scores(tasks, mtl.FScore()), solution.scores(tasks, mtl.FScore()))
+    np.testing.assert_array_equal(mtl.Solution.load(loaded.save(tmp_path / "b")).W, solution.W)
+    with pytest.raises(mtl.ModelError, match="'Balanced' is not known here: import the module"):
+        loaded.tune_threshold(tasks)
+
+
+def test_a_metric_with_parameters_that_cannot_be_saved_is_named(tmp_path):
+    @dataclass(frozen=True, eq=False, repr=False)
+    class Priced(mtl.Metric):
+        price: object = None
+
+        def delta(self, b, c, positives, negatives):
+            return b / negatives + c / positives
+
+    _, solution = hinged(Priced(price=len))
+    with pytest.raises(mtl.ModelError, match=r"save: <built-in function len> .*numbers, text"):
+        solution.save(tmp_path / "priced")
+    assert not (tmp_path / "priced.npz").exists()

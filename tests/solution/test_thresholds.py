@@ -1,0 +1,316 @@
+"""Thresholds: the best of all, by brute force; and what a tuned solution predicts, scores, saves and refuses."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.metrics import accuracy_score, fbeta_score
+
+import mtldsl as mtl
+from mtldsl.solution.thresholds import best_threshold
+from tests.models import separate, shared
+
+
+class Balanced(mtl.Metric):
+    def delta(self, b, c, positives, negatives):
+        return 0.5 * (b / negatives + c / positives)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Cost(mtl.Metric):
+    """Errors at a price; at most half the negatives may be labelled +1."""
+
+    price: float = 3.0
+
+    def delta(self, b, c, positives, negatives):
+        return np.where(np.asarray(b) <= negatives / 2, self.price * b + c, -np.inf)
+
+
+EACH = [mtl.FScore(), mtl.ErrorRate(), Balanced(), mtl.FScore(beta=2)]
+METRICS = [mtl.FScore(), mtl.FScore(beta=2), mtl.FScore(beta=0.3), mtl.ErrorRate(), Balanced(), Cost()]
+
+
+def table(z, y, threshold):
+    labelled = z >= threshold
+    return np.sum(labelled & (y < 0)), np.sum(~labelled & (y > 0)), np.sum(y > 0), np.sum(y < 0)
+
+
+def every_threshold(z):
+    """One for every labelling that a threshold can make."""
+    distinct = np.unique(z)
+    return [distinct[0] - 1.0, *(0.5 * (distinct[1:] + distinct[:-1])), distinct[-1] + 1.0]
+
+
+def samples(values):
+    """Scores and labels of both classes."""
+    pairs = st.lists(st.tuples(values, st.sampled_from([-1.0, 1.0])), min_size=2, max_size=14)
+    return pairs.filter(lambda rows: len({label for _, label in rows}) == 2).map(
+        lambda rows: np.array(rows).T
+    )
+
+
+@pytest.mark.parametrize("metric", METRICS, ids=repr)
+@given(samples(st.integers(-4, 4).map(float) | st.floats(-3, 3, width=16)))
+def test_no_threshold_is_better(metric, data):
+    z, y = data
+    chosen = metric.delta(*table(z, y, best_threshold(z, y, metric)))
+    deltas = [float(metric.delta(*table(z, y, t))) for t in every_threshold(z)]
+    assert chosen == pytest.approx(min(delta for delta in deltas if np.isfinite(delta)), rel=1e-12, abs=1e-15)
+
+
+@pytest.mark.parametrize(
+    "metric", [mtl.PrecisionAt(1), mtl.PrecisionAt(0.5), mtl.RecallAt(2), mtl.RecallAt(0.3)], ids=repr
+)
+@given(samples(st.floats(-3, 3, width=32)))
+def test_at_k_exactly_k_are_positive_or_it_says_why_not(metric, data):
+    z, y = data
+    k = metric.count(int(np.sum(y > 0)), int(np.sum(y < 0)))
+    ordered = np.sort(z)[::-1]
+    gap = np.inf if k == len(z) else ordered[k - 1] - ordered[k]
+    if gap > 1e-12 * np.abs(z).max():
+        assert np.sum(z >= best_threshold(z, y, metric)) == k
+    elif gap == 0.0:
+        with pytest.raises(mtl.DataError, match="equal scores get equal labels"):
+            best_threshold(z, y, metric)
+
+
+def test_places_by_hand():
+    y = np.array([1.0, 1.0, -1.0, -1.0])
+    assert best_threshold([0.75, 0.5, 0.25, -1.0], y, mtl.ErrorRate()) == 0.375  # half way
+    assert best_threshold([5.0, 4.0, 3.0, 2.0], np.array([1.0, 1.0, 1.0, -1.0]), mtl.ErrorRate()) == 2.5
+    # one label for all is best: 0 where it gives that, else half a mean gap beyond the last score
+    mostly = np.array([-1.0, 1.0, 1.0, 1.0])
+    assert best_threshold([4.0, 3.0, 2.0, 1.0], mostly, mtl.FScore()) == 0.0
+    assert best_threshold([2.0, 1.0, 0.0, -1.0], mostly, mtl.FScore()) == -1.5
+    assert best_threshold([-1.0, -2.0, -3.0, -4.0], mostly, mtl.ErrorRate()) == -4.5
+    assert best_threshold([1.0, 2.0, 3.0, 4.0], -mostly, mtl.ErrorRate()) == 4.5
+    assert best_threshold([-4.0, -3.0, -2.0, -1.0], -mostly, mtl.ErrorRate()) == 0.0
+    assert best_threshold([3.0, 3.0, 3.0, 3.0], mostly, mtl.FScore()) == 0.0
+    assert best_threshold([-3.0, -3.0, -3.0, -3.0], mostly, mtl.FScore()) == -6.0
+    assert best_threshold(np.zeros(4), mostly, mtl.FScore()) == -1.0
+
+
+def test_of_equally_good_ones_the_nearest_to_zero():
+    z, y = np.array([-3.0, -1.0, 0.5, 4.0]), np.array([-1.0, 1.0, -1.0, 1.0])
+    # one error at -2 and at 2.25
+    assert best_threshold(z, y, mtl.ErrorRate()) == -2.0
+    assert best_threshold(-z, -y, mtl.ErrorRate()) == 2.0
+    assert best_threshold(z + 1.0, y, mtl.ErrorRate()) == -1.0
+    assert best_threshold(z - 2.0, y, mtl.ErrorRate()) == 0.25
+
+
+def test_deltas_that_only_rounding_tells_apart_are_equally_good():
+    class Priced(mtl.Metric):
+        def delta(self, b, c, positives, negatives):
+            return 0.1 * np.asarray(b) + 0.7 * np.asarray(c)
+
+    assert Priced().delta(7, 0, 3, 7) > Priced().delta(0, 1, 3, 7)  # by a rounding error
+    z, y = np.array([-0.5, *range(1, 10)]), np.array([1.0, *[-1.0] * 7, 1.0, 1.0])
+    assert best_threshold(z, y, Priced()) == pytest.approx(-0.5 - 0.5 * 9.5 / 9)  # not 7.5
+
+
+def test_neighbouring_floats_are_one_score_and_no_threshold_rounds_onto_the_lower_one():
+    """Two rows alike, whose products a matrix product rounded apart, get one label."""
+    y = np.array([1.0, -1.0, 1.0, -1.0])
+    z = np.array([1.0, 1.0 - 1e-16, 1.0 + 3e-16, -1.0])
+    assert best_threshold(z, y, mtl.ErrorRate()) == pytest.approx(0.0, abs=1e-15)
+    huge = np.array([1e300, -1e300, 5e307, -5e307])
+    assert np.array_equal(huge >= best_threshold(huge, y, mtl.ErrorRate()), y > 0)
+    tiny = np.array([5e-324, 0.0, 1e-323, -5e-324])  # the least floats there are
+    assert np.array_equal(tiny >= best_threshold(tiny, y, mtl.ErrorRate()), y > 0)
+
+
+def test_metrics_that_say_nothing_about_thresholds_are_refused():
+    z, y = np.array([0.5, 0.1, -0.3]), np.array([1.0, -1.0, 1.0])
+
+    class Caught(mtl.Metric):
+        def delta(self, b, c, positives, negatives):
+            return c / positives
+
+    class Nowhere(mtl.Metric):
+        def delta(self, b, c, positives, negatives):
+            return np.where((np.asarray(b) == 0) & (np.asarray(c) == 0), 0.0, np.nan)
+
+    with pytest.raises(mtl.ModelError, match=r"ROCArea\(\) measures the ranking.*metric=FScore\(\)"):
+        best_threshold(z, y, mtl.ROCArea())
+    for metric in (mtl.AUC(), Caught()):
+        with pytest.raises(
+            mtl.ModelError, match=r"costs nothing to label every sample \+1.*metric=FScore\(\)"
+        ):
+            best_threshold(z, y, metric)
+    with pytest.raises(mtl.ModelError, match=r"Nowhere\(\) is NaN at b="):
+        best_threshold(z, y, Nowhere())
+
+
+def test_what_is_refused_says_the_call_the_metric_and_the_task():
+    z, y = np.array([0.5, 0.1, -0.3]), np.array([1.0, -1.0, 1.0])
+    level = np.array([0.5, 0.5, 0.5])
+    for scores, metric, kind, first in (
+        (z, mtl.ROCArea(), mtl.ModelError, r"metric=ROCArea\(\)\): task 'a': ROCArea\(\) measures the ranking"),
+        (z, mtl.AUC(), mtl.ModelError, r"metric=AUC\(\)\): task 'a': under AUC\(\) it costs nothing"),
+        (level, mtl.RecallAt(k=2), mtl.DataError, r"metric=RecallAt\(k=2\)\): task 'a': no threshold gives labels"),
+    ):  # fmt: skip
+        with pytest.raises(kind, match=rf"^tune_threshold\(tasks, {first}"):
+            best_threshold(scores, y, metric, "tune_threshold(tasks)", "a")
+    with pytest.raises(mtl.ModelError, match=r"^best_threshold: under AUC\(\) it costs"):
+        best_threshold(z, y, mtl.AUC())
+
+    tasks = shared(3, n=60, labels="sign")
+    solution = solved(tasks, mtl.FScore())
+    each = [mtl.FScore(), mtl.FScore(), mtl.ROCArea(), mtl.FScore()]
+    with pytest.raises(mtl.ModelError, match=r"^tune_threshold\(tasks, metric=ROCArea\(\)\): task 'task2': "):
+        solution.tune_threshold(tasks, each)
+
+
+# ------------------------------------------------------------------------------------------ tuned solutions
+
+
+def solved(tasks, metric=None, intercept=True):
+    W = mtl.Weights(tasks, intercept=intercept)
+    loss = mtl.logistic_loss(W, tasks) if metric is None else mtl.structured_hinge(W, tasks, metric=metric)
+    return mtl.minimize(loss + 0.05 * mtl.l21_norm(W)).solve(tol=1e-4)
+
+
+def missing_labels():
+    tasks = shared(3, n=60, labels="sign")
+    Y = tasks.targets.reshape(4, 60).T.copy()
+    Y[::4, 0] = Y[5:20, 2] = np.nan
+    return mtl.Tasks.shared(tasks.X, Y)
+
+
+LAYOUTS = {
+    "shared": lambda: shared(3, n=60, labels="sign"),
+    "separate": lambda: separate(3, labels="sign"),
+    "missing labels": missing_labels,
+}
+
+
+@pytest.mark.parametrize("standardised", [False, True], ids=["raw", "standardised"])
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_a_tuned_solution_predicts_with_the_best_threshold_of_every_task(layout, standardised):
+    raw = LAYOUTS[layout]()
+    tasks = raw.standardize() if standardised else raw
+    solution = solved(tasks)
+    assert solution.thresholds is None
+    for given_tasks in (raw, tasks):
+        tuned = solution.tune_threshold(given_tasks, metric=mtl.FScore(beta=2))
+        assert tuned is not solution and solution.thresholds is None and tuned.thresholds.shape == (4,)
+        scores = solution.decision_function(raw.inputs)
+        labels = tuned.predict(raw.inputs)
+        for i, (z, y) in enumerate(zip(scores, raw.per_task(raw.targets), strict=True)):
+            np.testing.assert_array_equal(tuned.decision_function(raw.inputs)[i], z)
+            np.testing.assert_array_equal(labels[i], np.where(z >= tuned.thresholds[i], 1.0, -1.0))
+            best = max(fbeta_score(y > 0, z >= t, beta=2, zero_division=0.0) for t in every_threshold(z))
+            assert fbeta_score(y > 0, labels[i] > 0, beta=2) == pytest.approx(best, rel=1e-12)
+            assert tuned.scores(given_tasks, metric=mtl.FScore(beta=2))[i] == pytest.approx(best, rel=1e-12)
+            assert tuned.scores(given_tasks)[i] == pytest.approx(accuracy_score(y, labels[i]), rel=1e-12)
+        assert np.all(
+            tuned.scores(raw, metric=mtl.FScore(beta=2))
+            >= solution.scores(raw, metric=mtl.FScore(beta=2)) - 1e-12
+        )
+    if raw.is_shared:
+        z = solution.decision_function(raw.X)
+        np.testing.assert_array_equal(tuned.predict(raw.X), np.where(z >= tuned.thresholds, 1.0, -1.0))
+
+
+def test_the_metric_of_the_loss_is_the_default():
+    tasks = shared(3, n=60, labels="sign")
+
+    def thresholds(solution, **options):
+        return solution.tune_threshold(tasks, **options).thresholds
+
+    plain, weighted, of_each = (solved(tasks, m) for m in (mtl.FScore(), mtl.FScore(beta=5), EACH))
+    for solution, metric in (
+        (plain, mtl.FScore()),
+        (weighted, mtl.FScore(beta=5)),
+        (solved(tasks), mtl.FScore()),
+    ):
+        np.testing.assert_array_equal(thresholds(solution), thresholds(solution, metric=metric))
+    each = [thresholds(of_each, metric=m)[i] for i, m in enumerate(EACH)]
+    np.testing.assert_array_equal(thresholds(of_each), each)
+    by_name = dict(zip(tasks.task_names, EACH, strict=True))
+    np.testing.assert_array_equal(thresholds(of_each, metric=by_name), each)
+    assert not np.array_equal(thresholds(weighted, metric=mtl.FScore()), thresholds(weighted))
+    # tuned again, it forgets the first thresholds
+    again = plain.tune_threshold(tasks, metric=mtl.FScore(beta=9)).tune_threshold(tasks)
+    np.testing.assert_array_equal(again.thresholds, thresholds(plain))
+
+
+def test_a_least_squares_fit_to_labels_becomes_a_classifier():
+    tasks = shared(3, n=60, labels="sign")
+    W = mtl.Weights(tasks, intercept=True)
+    solution = mtl.minimize(mtl.squared_loss(W, tasks) + mtl.ridge(W)).solve()
+    tuned = solution.tune_threshold(tasks)
+    assert set(np.unique(tuned.predict(tasks.X))) == {-1.0, 1.0}
+    accuracy = np.mean(tuned.predict(tasks.X) == tasks.targets.reshape(4, 60).T, axis=0)
+    np.testing.assert_allclose(tuned.scores(tasks), accuracy)
+    np.testing.assert_allclose(tuned.scores(tasks, metric=mtl.ErrorRate()), accuracy)
+    assert tuned.score(tasks, metric=mtl.FScore()) >= solution.score(tasks, metric=mtl.FScore())
+    np.testing.assert_array_equal(solution.predict(tasks.X), solution.decision_function(tasks.X))
+
+
+def test_a_score_on_the_threshold_is_positive():
+    tasks = shared(3, n=60, labels="sign")
+    solution = solved(tasks)
+    row = tasks.X[:1]
+    on = replace(solution, thresholds=solution.decision_function(row)[0])
+    np.testing.assert_array_equal(on.predict(row), np.ones((1, 4)))
+    above = replace(solution, thresholds=np.nextafter(on.thresholds, np.inf))
+    np.testing.assert_array_equal(above.predict(row), -np.ones((1, 4)))
+
+
+def test_thresholds_are_saved(tmp_path):
+    tasks = shared(3, n=60, labels="sign")
+    tuned = solved(tasks).tune_threshold(tasks, metric=mtl.FScore(beta=3))
+    loaded = mtl.Solution.load(tuned.save(tmp_path / "tuned"))
+    np.testing.assert_array_equal(loaded.thresholds, tuned.thresholds)
+    np.testing.assert_array_equal(loaded.predict(tasks.X), tuned.predict(tasks.X))
+    np.testing.assert_array_equal(loaded.scores(tasks), tuned.scores(tasks))
+    assert mtl.Solution.load(solved(tasks).save(tmp_path / "plain")).thresholds is None
+
+
+def labels(change):
+    tasks = shared(3, n=60, labels="sign")
+    Y = tasks.targets.reshape(4, 60).T.copy()
+    change(Y)
+    return mtl.Tasks.shared(tasks.X, Y)
+
+
+def test_wrong_tuning_is_refused():
+    tasks = shared(3, n=60, labels="sign")
+    solution = solved(tasks, mtl.AUC())
+
+    def ones(Y):
+        Y[:, 1] = 1.0
+
+    def zeros(Y):
+        Y[Y < 0] = 0.0
+
+    weighted = mtl.Tasks.shared(tasks.X, tasks.targets.reshape(4, 60).T, sample_weights=np.full(60, 2.0))
+    for given_tasks, metric, kind, message in (
+        (labels(ones), mtl.FScore(), mtl.DataError, r"^tune_threshold\(tasks\): task 'task1' has one class only"),
+        (labels(zeros), mtl.FScore(), mtl.DataError, "labels must be -1 or .1; for labels 0/1 write"),
+        (weighted, mtl.FScore(), mtl.DataError, "sample weights.*repeat rows"),
+        (tasks.select([0, 1]), mtl.FScore(), mtl.DataError, r"^tune_threshold: the tasks are .* x 2 tasks"),
+        (tasks, mtl.ROCArea(), mtl.ModelError, r"ROCArea\(\) measures the ranking of the scores, which no threshold"),
+        (tasks, None, mtl.ModelError, r"under AUC\(\) it costs nothing to label every sample \+1"),
+        (tasks, "F1", mtl.ModelError, r"^tune_threshold\(tasks, metric='F1'\): this is not a metric; .*without quotes"),
+        (tasks, mtl.FScore, mtl.ModelError, r"metric=FScore\): this is not a metric; write metric=FScore\(\)"),
+        (tasks, [mtl.FScore()] * 2, mtl.ModelError, r"^tune_threshold\(tasks, metric=\[...\]\): 2 metrics for 4 tasks"),
+        (tasks, {"nobody": mtl.FScore()}, mtl.ModelError, "there is no task 'nobody'"),
+        (tasks, mtl.PrecisionAt(61), mtl.ModelError, r"metric=PrecisionAt\(k=61\)\): task 'task0'.*the task has 60"),
+    ):  # fmt: skip
+        with pytest.raises(kind, match=message):
+            solution.tune_threshold(given_tasks, metric)
+    standardised = tasks.take_rows(np.arange(30)).standardize()
+    with pytest.raises(
+        mtl.DataError, match=r"^tune_threshold: these tasks were standardised with statistics other"
+    ):
+        solution.tune_threshold(standardised, mtl.FScore())
+    counts = shared(3, labels="count")
+    W = mtl.Weights(counts)
+    of_counts = mtl.minimize(mtl.poisson_loss(W, counts) + mtl.ridge(W)).solve()
+    with pytest.raises(mtl.ModelError, match="poisson_loss predicts counts, and a metric is of labels"):
+        of_counts.tune_threshold(counts)

@@ -1,0 +1,293 @@
+"""The best point is never lost: whatever was given or seen, a solution is no worse."""
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize_scalar
+
+import mtldsl as mtl
+from mtldsl.compile.constants import best_constants
+from mtldsl.solvers.best_point import BestPoint, Kept
+from mtldsl.solvers.registry import candidates, get_solver
+from mtldsl.solvers.solver import Point
+from mtldsl.solvers.watcher import Watcher
+from tests.models import MODELS, separate, shared
+from tests.test_mixed_nonconvex import MODELS as NONCONVEX
+
+
+def assert_never_rises(solution):
+    """The law of histories. Only a point below a proven bound, which owes that to what it misses of its constraints, may give way."""
+    best, bound = np.inf, -np.inf
+    for row in solution.history:
+        bound = max(bound, row["dual_bound"])
+        size = max(abs(best), abs(bound)) if np.isfinite(best) and np.isfinite(bound) else 0.0
+        assert row["best_objective"] <= max(best, bound) + 1e-12 * size
+        assert row["best_objective"] <= row["objective"] or row["violation"] > 0
+        best = row["best_objective"]
+
+
+def fast(form):
+    return [name for name in candidates(form) if name != "cvxpy"]
+
+
+def feasible_points(problem, rng):
+    """Points for which the promise is made: warm starts near and far that meet the constraints."""
+    form = problem.form()
+    near = problem.solve(fast(form)[0], tol=1e-3).blocks
+    points = [near, {k: v + 0.1 * rng.normal(size=v.shape) for k, v in near.items()}]
+    return [x for x in points if form.violation(x) == 0.0]
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_run_cut_short_is_no_worse_than_where_it_began(name):
+    """Whichever solver runs, however short."""
+    problem = MODELS[name]()
+    form, rng = problem.form(), np.random.default_rng(0)
+    for x in feasible_points(problem, rng):
+        for solver in fast(form):
+            solution = problem.solve(solver, max_iter=2, warm_start=x)
+            assert solution.violation <= 1e-6
+            below = max(0.0, -solution.gap.absolute) + 1e-6 * abs(solution.objective)
+            allowed = below if solution.violation > 0 else 1e-12 * abs(solution.objective)
+            assert solution.objective <= form.value(x) + allowed
+            assert_never_rises(solution)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_run_cut_short_is_no_worse_than_zero_and_the_best_constants(name):
+    problem = MODELS[name]()
+    form = problem.form()
+    solution = problem.solve(fast(form)[0], max_iter=1)
+    for x in (form.zeros(), best_constants(form) or form.zeros()):
+        if form.violation(x) == 0.0:
+            assert solution.objective <= form.value(x) * (1 + 1e-12) and solution.violation <= 1e-6
+
+
+@pytest.mark.parametrize("name", NONCONVEX)
+def test_without_convexity_a_solution_is_no_worse_than_the_warm_start(name):
+    problem = NONCONVEX[name]()
+    form, rng = problem.form(), np.random.default_rng(1)
+    first = problem.solve()
+    for scale in (0.0, 0.3):
+        x = {k: v + scale * np.std(v) * rng.normal(size=v.shape) for k, v in first.blocks.items()}
+        if form.violation(x) > 1e-6:
+            continue
+        for limits in ({}, {"max_iter": 2}):
+            solution = problem.solve(warm_start=x, **limits)
+            assert solution.objective <= form.value(x) + 1e-6 * abs(form.value(x))
+            rows = [row["best_objective"] for row in solution.history]
+            assert np.all(np.diff(rows) <= 1e-12 * np.abs(rows[:-1]))
+
+
+def hard(seed=0, n=120, d=20, m=3, decades=0.5):
+    """Labels that overlap, features of very different size, a loss that counts much."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    Y = np.sign(X @ rng.normal(size=(d, m)) / np.sqrt(d) + 2 * rng.normal(size=(n, m)))
+    t = mtl.Tasks.shared(X * 10 ** rng.uniform(-decades, decades, size=d), Y)
+    return t, mtl.Weights(t)
+
+
+def test_the_warm_start_of_a_structured_hinge_beside_a_trace_norm_is_not_lost():
+    t, W = hard()
+    problem = mtl.minimize(mtl.trace_norm(W) + 100 * mtl.structured_hinge(W, t, metric=mtl.FScore()))
+    before = problem.solve("admm", max_iter=60)
+    assert before.status == "iteration_limit"  # so that there is something to lose
+    again = problem.solve("admm", warm_start={"W": before.W}, max_iter=3)
+    assert again.objective <= before.objective
+    assert min(row["objective"] for row in again.history) > before.objective  # the solver itself lost it
+    assert_never_rises(again)
+
+
+class Bad:
+    """Shows what it is told to, and nothing good."""
+
+    def __init__(self, *points):
+        self.points = points
+
+    def __call__(self, form, *, watch, start=None, **_):
+        self.start = start
+        for k, blocks in enumerate(self.points):
+            point = Point(blocks, iteration=k + 1)
+            if watch(point):
+                break
+        return point
+
+
+def lasso(**options):
+    t = shared(4)
+    W = mtl.Weights(t, **options)
+    return mtl.minimize(mtl.squared_loss(W, t) + 3.0 * mtl.l1_norm(W))
+
+
+def test_what_a_solver_shows_cannot_push_out_the_warm_start(monkeypatch):
+    problem = lasso()
+    good = problem.solve(tol=1e-2).W
+    bad = {"W": 5.0 + good}
+    monkeypatch.setattr("mtldsl.solvers.admm.admm.SOLVER.solve", Bad(bad, bad))
+    solution = problem.solve("admm", warm_start={"W": good}, tol=1e-9)
+    assert np.array_equal(solution.W, good) and solution.status in ("stalled", "iteration_limit")
+    assert [row["best_objective"] for row in solution.history] == [solution.objective] * 2
+    assert np.isfinite(solution.dual_bound)  # of the multipliers that were shown
+
+
+def test_the_next_solver_goes_on_from_the_best_point_and_not_from_the_last(monkeypatch):
+    problem = lasso(intercept=True)
+    names = candidates(problem.form())
+    good, bad = problem.solve(tol=1e-2).blocks, problem.form().zeros()
+    bad["W"] += 7.0
+    first, second = Bad(good, bad), Bad(bad)
+    monkeypatch.setattr(get_solver(names[0]), "solve", first, raising=False)
+    monkeypatch.setattr(get_solver(names[1]), "solve", second, raising=False)
+    for name in names[2:]:
+        monkeypatch.setattr(get_solver(name), "solve", Bad(bad), raising=False)
+    solution = problem.solve(tol=1e-9)
+    assert np.array_equal(second.start.blocks["W"], good["W"]) and first.start is None
+    assert np.array_equal(solution.W, good["W"])
+
+
+def test_an_interrupted_run_returns_the_warm_start_where_nothing_was_better(monkeypatch):
+    problem = lasso()
+    good = problem.solve(tol=1e-2).W
+
+    def interrupted(form, *, watch, **_):
+        watch(Point({"W": 3.0 + good}, iteration=1))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("mtldsl.solvers.admm.admm.SOLVER.solve", interrupted)
+    solution = problem.solve("admm", warm_start={"W": good})
+    assert solution.status == "interrupted" and np.array_equal(solution.W, good)
+
+
+def test_a_path_cut_short_loses_nothing_of_the_point_before():
+    t, W = hard(1)
+    C = mtl.Parameter(1.0, name="C")
+    problem = mtl.minimize(mtl.trace_norm(W) + C * mtl.structured_hinge(W, t, metric=mtl.FScore()))
+    before = None
+    for solution in problem.path(C, [20.0, 100.0, 500.0], solver="admm", max_iter=20):
+        C.value = solution.parameters["C"]
+        if before is not None:
+            assert solution.objective <= problem.form().value(before.blocks)
+        before = solution
+
+
+def test_a_warm_start_outside_its_constraints_is_moved_into_them():
+    t = shared(4)
+    W = mtl.Weights(t)
+    problem = mtl.minimize(mtl.squared_loss(W, t) + mtl.l1_norm(W), subject_to=[W >= 0, W <= 1])
+    near = problem.solve(tol=1e-3).W
+    outside = np.where(near == 0.0, -5.0, near)
+    solution = problem.solve("admm", max_iter=1, warm_start={"W": outside})
+    assert solution.violation == 0.0
+    assert solution.objective <= problem.form().value({"W": np.clip(outside, 0, 1)})
+
+
+def test_feasible_goes_before_infeasible_however_low():
+    t = shared(4)
+    W = mtl.Weights(t)
+    form = mtl.minimize(mtl.squared_loss(W, t), subject_to=[W >= 0]).form()
+    best = BestPoint(form, 1e-6)
+    x = form.zeros()
+    for objective, violation in [(5.0, 0.2), (9.0, 0.1), (7.0, 0.0), (1.0, 0.05), (6.0, 1e-7), (8.0, 0.0)]:
+        best.offer(Kept(x, objective, violation), -np.inf)
+    assert (best.kept.objective, best.kept.violation) == (6.0, 1e-7)
+    best.offer(Kept(x, np.nan, 0.0), -np.inf)
+    assert best.kept.objective == 6.0
+
+
+def test_the_bound_may_rise_above_a_point_that_misses_its_constraints_a_little():
+    """Kept as the best at first, it gives way to the best of all that meet theirs, not to the next one that comes."""
+    t = shared(4)
+    W = mtl.Weights(t)
+    best = BestPoint(mtl.minimize(mtl.squared_loss(W, t), subject_to=[W >= 0]).form(), 1e-6)
+    x = {"W": np.zeros((6, 4))}
+    best.offer(Kept(x, 10.1, 0.0), 0.0)
+    best.offer(Kept(x, 9.0, 1e-7), 0.0)
+    assert best.kept.objective == 9.0
+    best.offer(Kept(x, 10.9, 1e-7), 10.0)  # nearer to the bound than 9.0 is, and worse than what was there
+    assert best.kept.objective == 10.1
+
+
+@pytest.mark.parametrize(
+    "loss, labels",
+    [("squared_loss", "real"), ("absolute_loss", "real"), ("quantile_loss", "real"), ("huber_loss", "real"),
+     ("logistic_loss", "sign"), ("hinge_loss", "sign"), ("squared_hinge_loss", "sign"), ("poisson_loss", "count")],
+)  # fmt: skip
+def test_the_best_constants(loss, labels):
+    """Against a search in one number a task."""
+    rng = np.random.default_rng(2)
+    X, Y = rng.normal(size=(40, 3)), 100.0 + 10 * rng.normal(size=(40, 3))
+    if labels == "sign":
+        Y = np.where(rng.random(Y.shape) < [0.2, 0.5, 0.7], 1.0, -1.0)
+    elif labels == "count":
+        Y = rng.poisson(3.0, size=Y.shape).astype(float)
+    Y[rng.random(Y.shape) < 0.2] = np.nan
+    t = mtl.Tasks.shared(X, Y)
+    W = mtl.Weights(t, intercept=True)
+    form = mtl.minimize(getattr(mtl, loss)(W, t) + mtl.ridge(W)).form()
+    found = best_constants(form)
+    assert not found["W"].any()
+    for i in range(3):
+
+        def at(b, i=i):
+            x = {name: block.copy() for name, block in found.items()}
+            x["W.intercept"][0, i] = b
+            return form.value(x)
+
+        searched = minimize_scalar(at, bounds=(-300, 300), method="bounded", options={"xatol": 1e-10}).fun
+        assert form.value(found) <= searched + 1e-12 * abs(searched)
+
+
+def test_without_intercepts_there_are_no_constants():
+    assert best_constants(lasso().form()) is None
+
+
+def test_constants_where_the_slope_never_changes_sign():
+    """Counts that are all zero, and rankings, to which a constant is nothing."""
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(12, 2))
+    t = mtl.Tasks.shared(X, np.zeros((12, 1)))
+    W = mtl.Weights(t, intercept=True)
+    form = mtl.minimize(mtl.poisson_loss(W, t) + mtl.ridge(W)).form()
+    assert form.value(best_constants(form)) <= 1e-12
+    t = mtl.Tasks.shared(X, np.sign(X[:, :1]))
+    W = mtl.Weights(t, intercept=True)
+    form = mtl.minimize(mtl.structured_hinge(W, t, metric=mtl.ROCArea()) + mtl.ridge(W)).form()
+    assert not best_constants(form)["W.intercept"].any()
+
+
+def test_multipliers_come_from_the_best_bound_where_the_best_point_has_none():
+    problem = lasso()
+    critical = np.abs(problem.form().slope_at_zero)
+    t = shared(4)
+    W = mtl.Weights(t)
+    problem = mtl.minimize(mtl.squared_loss(W, t) + 10 * critical * mtl.l1_norm(W))
+    watcher = Watcher(problem.form(), 1e-6, None, False)
+    watcher.look_at_guesses(None)
+    u = [np.full(t.n_samples, 1e-3)]
+    assert watcher.kept.is_guess and watcher.duals == (None, None)
+    watcher(Point({"W": np.ones((6, 4))}, u, None, 1))
+    assert watcher.kept.is_guess and watcher.duals[0] is u
+
+
+def test_a_penalty_that_is_flat_far_out_beside_separable_labels():
+    """The weights grow until the losses' curvature is gone; step sizes that follow it ran off to zero and to infinity."""
+    rng = np.random.default_rng(18)
+    n, d, m = rng.integers(5, 40), rng.integers(2, 12), rng.integers(1, 6)
+    X = 10 ** rng.uniform(-2, 3) * rng.normal(size=(n, d))
+    t = mtl.Tasks.shared(X, np.sign(X @ rng.normal(size=(d, m)) + 1e-9))
+    W = mtl.Weights(t, intercept=False)
+    problem = mtl.minimize(mtl.logistic_loss(W, t) + 61.0 * mtl.capped_trace_norm(W, 1, eps=0.01))
+    solution = problem.solve(max_iter=30)
+    assert solution.objective <= problem.form().value(problem.form().zeros())
+
+
+def test_warm_starts_of_models_that_learn_matrices_are_kept():
+    t = separate(3)
+    W, S1, S2 = mtl.Weights(t), mtl.FeaturePrecision(t), mtl.TaskPrecision(t)
+    problem = mtl.minimize(
+        mtl.sum_of_squares(W, t) + mtl.matrix_normal(W, S1, S2),
+        [S1 >> 0.01, S1 << 100, S2 >> 0.01, S2 << 100],
+    )
+    first = problem.solve()
+    again = problem.solve(warm_start=first)
+    assert again.objective <= first.objective + 1e-9 * abs(first.objective)

@@ -1,0 +1,216 @@
+"""Whole or not there, whatever the disk does: full, gone, a file where a folder should be."""
+
+import errno
+import os
+import stat
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import mtldsl as mtl
+from mtldsl.errors import DataError
+from mtldsl.system.atomic_files import atomic_file, check_writable
+from tests.faults.disk import largest_file
+from tests.models import shared
+
+
+@pytest.fixture
+def solution():
+    tasks = shared(0)
+    W = mtl.Weights(tasks)
+    return mtl.minimize(mtl.squared_loss(W, tasks) + mtl.ridge(W)).solve()
+
+
+def names(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def write(path, content=b"new"):
+    with atomic_file(path) as file:
+        file.write(content)
+
+
+def test_a_file_is_replaced_and_nothing_else_is_left(tmp_path):
+    path = tmp_path / "a"
+    write(path, b"old")
+    write(path)
+    assert path.read_bytes() == b"new" and names(tmp_path) == ["a"]
+
+
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
+def test_a_block_that_breaks_leaves_the_old_file(tmp_path, error):
+    path = tmp_path / "a"
+    write(path, b"old")
+    with pytest.raises(error), atomic_file(path) as file:
+        file.write(b"half")
+        raise error
+    assert path.read_bytes() == b"old" and names(tmp_path) == ["a"]
+
+
+def test_a_link_and_permissions_are_kept(tmp_path):
+    path, link = tmp_path / "a", tmp_path / "link"
+    write(path, b"old")
+    path.chmod(0o640)
+    link.symlink_to(path)
+    write(link)
+    assert link.is_symlink() and path.read_bytes() == b"new"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o640
+
+
+def test_new_files_have_the_permissions_of_others(tmp_path):
+    (tmp_path / "other").touch()
+    write(tmp_path / "a")
+    assert (tmp_path / "a").stat().st_mode == (tmp_path / "other").stat().st_mode
+
+
+def test_a_full_disk(tmp_path):
+    path = tmp_path / "a"
+    write(path, b"old")
+    with (
+        largest_file(5000),
+        pytest.raises(DataError, match=r"a: cannot be written \(File too large\); give a path"),
+    ):
+        write(path, bytes(20_000))
+    assert path.read_bytes() == b"old" and names(tmp_path) == ["a"]
+
+
+def test_a_disk_that_is_full_when_the_file_is_forced_to_it(tmp_path, monkeypatch):
+    path = tmp_path / "a"
+    write(path, b"old")
+
+    def full(number):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("mtldsl.system.atomic_files.os.fsync", full)
+    with pytest.raises(DataError, match=r"cannot be written \(No space left on device\)"):
+        write(path)
+    assert path.read_bytes() == b"old" and names(tmp_path) == ["a"]
+
+
+def test_a_small_disk(tmp_path, solution):
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=32k", "tmpfs", str(disk)], capture_output=True
+    )
+    if mounted.returncode:
+        pytest.skip("no disk can be mounted here")
+    try:
+        path = solution.save(disk / "w")
+        with pytest.raises(OSError, match="No space"), open(disk / "rest", "wb", buffering=0) as rest:
+            while rest.write(bytes(4096)):
+                pass
+        old = path.read_bytes()
+        with pytest.raises(DataError, match=r"w.npz: cannot be written \(No space left on device\)"):
+            solution.save(path)
+        assert path.read_bytes() == old and names(disk) == ["rest", "w.npz"]
+        subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
+        with pytest.raises(DataError, match=r"w.npz: cannot be written \(Read-only file system\)"):
+            solution.save(path)
+    finally:
+        subprocess.run(["umount", str(disk)], check=True)
+
+
+def test_places_that_are_none(tmp_path):
+    (tmp_path / "file").touch()
+    (tmp_path / "folder").mkdir()
+    for path, why in {
+        "file/a": "Not a directory",
+        "absent/a": "No such file or directory",
+        "folder": "it is a folder",
+        "x" * 300: "File name too long",
+    }.items():
+        for ask in (write, check_writable):
+            with pytest.raises(DataError) as error:
+                ask(tmp_path / path)
+            assert f"{path}: cannot be written ({why})" in str(error.value)
+    assert names(tmp_path) == ["file", "folder"]
+
+
+def test_a_device_is_not_replaced():
+    with pytest.raises(DataError, match=r"/dev/full: cannot be written \(it is not a regular file\)"):
+        write("/dev/full")
+    assert stat.S_ISCHR(os.stat("/dev/full").st_mode)
+
+
+# ---------------------------------------------------------------------------------------------- what a user meets
+
+
+def test_a_solution_that_cannot_be_saved(tmp_path, solution):
+    path = solution.save(tmp_path / "w")
+    old = path.read_bytes()
+    with largest_file(200), pytest.raises(DataError, match=r"w.npz: cannot be written \(File too large\)"):
+        solution.save(path)
+    assert path.read_bytes() == old and names(tmp_path) == ["w.npz"]
+    with pytest.raises(DataError, match="No such file or directory"):
+        solution.save(tmp_path / "absent" / "w")
+
+
+def table(n=60, d=5):
+    rng = np.random.default_rng(0)
+    return rng.normal(size=(n, d)), rng.normal(size=n), rng.integers(0, 4, n)
+
+
+@pytest.mark.parametrize("size", [100, 1000, 2300, 3000])
+def test_a_disk_that_is_full_while_tasks_are_stored(tmp_path, size):
+    """In the first pass, and while rows are placed; the same call goes on when there is room."""
+    folder = tmp_path / "stored"
+    with (
+        largest_file(size),
+        pytest.raises(DataError, match=r"stored/.*: cannot be written \(File too large\)"),
+    ):
+        mtl.datasets.store([table()], folder)
+    with pytest.raises(DataError, match="interrupted there; call it again"):
+        mtl.datasets.stored(folder)
+    assert mtl.datasets.store([table()], folder).n_samples == 60
+    assert names(tmp_path) == ["stored"]
+
+
+def test_a_store_where_no_folder_can_be(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(DataError, match=r"file/stored: cannot be written"):
+        mtl.datasets.store([table()], tmp_path / "file" / "stored")
+
+
+FILE = """
+minimize = "squared_loss(W, tasks) + ridge(W)"
+data = {dataset = "low_rank", n_tasks = 3, n_samples = 20, n_features = 5, rank = 2}
+"""
+
+
+def test_outputs_are_refused_before_the_solve(tmp_path, capsys, monkeypatch):
+    from mtldsl.cli import command_line as cli
+
+    (tmp_path / "p.toml").write_text(FILE)
+    monkeypatch.setattr("mtldsl.cli.command_line._run", lambda file: pytest.fail("solved for nothing"))
+    for output in (tmp_path / "p.toml" / "w.npz", tmp_path / "absent" / "r.html"):
+        assert cli.main(["solve", str(tmp_path / "p.toml"), "--output", str(output)]) == 2
+        assert f"{output}: cannot be written (" in capsys.readouterr().err
+
+
+def test_a_report_that_goes_to_a_full_disk():
+    """No traceback, neither now nor at the end of the process."""
+    for words in (["words"], ["words", "--json"]):
+        with open("/dev/full", "w") as full:
+            command = [sys.executable, "-m", "mtldsl", *words]
+            ran = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=120)
+        said = "mtldsl: standard output cannot be written (No space left on device); print to where there is room\n"
+        assert (ran.returncode, ran.stderr) == (2, said)
+
+
+def test_one_output_that_fails_takes_nothing_else_away(tmp_path, capsys, monkeypatch):
+    from mtldsl.cli import command_line as cli
+
+    (tmp_path / "p.toml").write_text(FILE)
+    outputs = [tmp_path / name for name in ("r.html", "w.npz", "r.txt", "r.json")]
+    monkeypatch.setattr(
+        "mtldsl.solution.solution.write_fields",
+        lambda path, fields: (_ for _ in ()).throw(DataError(f"{path}: full")),
+    )
+    typed = [word for path in outputs for word in ("--output", str(path))]
+    assert cli.main(["solve", str(tmp_path / "p.toml"), *typed]) == 2
+    said = capsys.readouterr()
+    assert "w.npz: full" in said.err and "Certificate" in said.out
+    assert names(tmp_path) == ["p.toml", "r.html", "r.json", "r.txt"]

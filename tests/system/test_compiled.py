@@ -1,0 +1,183 @@
+"""Compiled functions: kept where they can be, compiled anew where the cache is missing, damaged, full or of other sources."""
+
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import mtldsl
+from mtldsl.system import compiled as module
+from tests.faults.disk import largest_file
+
+HELPER = """
+from mtldsl.system.compiled import compiled
+
+@compiled(nogil=True)
+def by(x):
+    return {factor} * x
+"""
+
+CALLER = """
+from mtldsl.system.compiled import compiled
+from {helper} import by
+
+@compiled()
+def scaled(x):
+    return by(x) + 1
+
+@compiled("f8(f8[::1])", error_model="numpy")
+def total(x):
+    result = 0.0
+    for i in range(len(x)):
+        result += x[i]
+    return result
+"""
+
+
+@pytest.fixture
+def cache(tmp_path, monkeypatch):
+    """A folder of its own for the cache, and the warning not yet given."""
+    monkeypatch.setattr("numba.config.CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setattr(module, "_said", False)
+    return tmp_path / "cache"
+
+
+def load(path, name=None, **words):
+    """The module at that path as a new process would find it."""
+    name = name or path.stem
+    spec = importlib.util.spec_from_file_location(name, path)
+    found = importlib.util.module_from_spec(spec)
+    sys.modules[name] = found
+    spec.loader.exec_module(found)
+    return found
+
+
+def write(folder, factor=2.0):
+    helper, caller = folder / "faults_helper.py", folder / "faults_caller.py"
+    helper.write_text(HELPER.format(factor=factor))
+    caller.write_text(CALLER.format(helper="faults_helper"))
+    return lambda: (load(helper), load(caller))[1]
+
+
+def hits(function):
+    return sum(function.stats.cache_hits.values())
+
+
+def files(cache):
+    return sorted(cache.rglob("*.nbc"))
+
+
+def test_the_second_process_finds_what_the_first_compiled(tmp_path, cache):
+    loaded = write(tmp_path)
+    first = loaded()
+    assert first.scaled(3.0) == 7.0 and first.total(np.ones(4)) == 4.0
+    assert hits(first.scaled) == hits(first.total) == 0 and len(files(cache)) == 3
+    second = loaded()
+    assert second.scaled(3.0) == 7.0 and second.total(np.ones(4)) == 4.0
+    assert hits(second.scaled) == hits(second.total) == 1
+    assert second.scaled(3) == 7 and hits(second.scaled) == 1  # another signature
+
+
+def test_a_callee_that_changed_in_another_file(tmp_path, cache):
+    """The caller's own file is the same, and holds the old callee's code."""
+    assert write(tmp_path)().scaled(3.0) == 7.0
+    assert write(tmp_path, factor=5.0)().scaled(3.0) == 16.0
+
+
+@pytest.mark.parametrize("how", ["cut", "empty", "changed", "exchanged", "folder"])
+def test_a_damaged_cache_is_compiled_anew(tmp_path, cache, how):
+    loaded = write(tmp_path)
+    loaded().scaled(3.0)
+    rng = np.random.default_rng(0)
+    for _ in range(4):
+        contents = [path.read_bytes() for path in files(cache)]
+        for i, path in enumerate(files(cache)):
+            content = bytearray(contents[i])
+            if how == "cut":
+                content = content[: rng.integers(len(content))]
+            elif how == "empty":
+                content = b""
+            elif how == "changed":
+                content[rng.integers(len(content))] ^= rng.integers(1, 256)
+            elif how == "exchanged":
+                content = contents[i - 1]
+            path.unlink()
+            if how == "folder":
+                path.mkdir()
+            else:
+                path.write_bytes(content)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error" if how != "folder" else "ignore")
+            again = loaded()
+            assert again.scaled(3.0) == 7.0 and again.total(np.ones(4)) == 4.0
+        assert hits(again.scaled) == hits(again.total) == 0
+        if how == "folder":
+            break
+    if how != "folder":  # and what was damaged has been replaced
+        assert loaded().scaled(3.0) == 7.0
+        again = loaded()
+        assert again.scaled(3.0) == 7.0 and hits(again.scaled) == 1
+
+
+def test_a_disk_that_is_full(tmp_path, cache):
+    loaded = write(tmp_path)
+    with largest_file(100), pytest.warns(UserWarning) as said:
+        found = loaded()
+        assert found.scaled(3.0) == 7.0 and found.total(np.ones(4)) == 4.0
+    assert ["File too large" in str(warning.message) for warning in said] == [True]
+    assert not [path for path in cache.rglob("*") if path.is_file()]
+
+
+def test_without_numba(tmp_path, cache, monkeypatch):
+    monkeypatch.setattr("numba.config.DISABLE_JIT", True)
+    assert write(tmp_path)().scaled(3.0) == 7.0
+
+
+@pytest.fixture(scope="module")
+def sealed_package(tmp_path_factory):
+    """A copy of the package that nothing can be written to, and a program's environment without a home."""
+    folder = tmp_path_factory.mktemp("package")
+    source = Path(mtldsl.__file__).parent
+    skip = shutil.ignore_patterns("__pycache__", "*.nb?")
+    shutil.copytree(source, folder / "mtldsl", ignore=skip)
+    if not (folder / "mtldsl" / "reference").is_dir():
+        shutil.copytree(source.parent / "reference", folder / "mtldsl" / "reference", ignore=skip)
+    for room in [path for path in folder.rglob("*") if path.is_dir()]:
+        (room / "__pycache__").touch()  # a file where the folder would be: this stops root too
+    nowhere = {name: str(folder / "mtldsl" / "py.typed" / "none") for name in ("HOME", "XDG_CACHE_HOME")}
+    env = {name: value for name, value in os.environ.items() if not name.startswith("NUMBA")}
+    return env | nowhere | {"PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}
+
+
+SOLVE = """
+import warnings
+import numpy as np
+import mtldsl as mtl
+assert "package" in mtl.__file__, mtl.__file__
+rng = np.random.default_rng(0)
+tasks = mtl.Tasks.shared(rng.normal(size=(20, 5)), rng.normal(size=(20, 3)))
+W = mtl.Weights(tasks)
+problem = mtl.minimize(mtl.squared_loss(W, tasks) + 2 * mtl.l21_norm(W))
+with warnings.catch_warnings(record=True) as said:
+    warnings.simplefilter("always")
+    print(problem.solve(solver="coordinate_descent").status)
+print([str(w.message)[:47] for w in said])
+"""
+
+
+def run(env, code=SOLVE):
+    command, where = [sys.executable, "-c", code], env["PYTHONPATH"]
+    ran = subprocess.run(command, env=env, cwd=where, capture_output=True, text=True, timeout=300)
+    assert ran.returncode == 0, ran.stderr
+    return ran.stdout.splitlines()
+
+
+def test_no_folder_can_be_written(sealed_package):
+    for env in (sealed_package, sealed_package | {"NUMBA_CACHE_DIR": sealed_package["HOME"]}):
+        assert run(env) == ["optimal", "['compiled code cannot be kept on the disk (canno']"]

@@ -1,0 +1,141 @@
+"""One at a time: a second user is told, and a dead one does not stand in the way."""
+
+import subprocess
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+import mtldsl as mtl
+from mtldsl.errors import DataError
+from mtldsl.system.file_lock import sole_use
+
+TAKEN = KeyError("taken")
+
+HOLDS = """
+import sys, time
+from mtldsl.system.file_lock import sole_use
+with sole_use(sys.argv[1], KeyError("taken")):
+    print("held", flush=True)
+    time.sleep(600)
+"""
+
+
+def held_by_another(path):
+    process = subprocess.Popen([sys.executable, "-c", HOLDS, str(path)], stdout=subprocess.PIPE, text=True)
+    assert process.stdout.readline() == "held\n"
+    return process
+
+
+def test_another_process(tmp_path):
+    path = tmp_path / "a"
+    process = held_by_another(path)
+    try:
+        with pytest.raises(KeyError, match="taken"), sole_use(path, TAKEN):
+            pytest.fail("two at once")
+        with sole_use(tmp_path / "b", TAKEN):  # another path
+            pass
+    finally:
+        process.kill()
+        process.wait()
+    assert (tmp_path / ".a.lock").exists()  # nobody was there to remove it
+    with sole_use(path, TAKEN):
+        pass
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_another_thread_and_other_ways_to_write_the_path(tmp_path, monkeypatch):
+    (tmp_path / "link").symlink_to(tmp_path / "a")
+    monkeypatch.chdir(tmp_path)
+    refused = []
+
+    def second(path):
+        try:
+            with sole_use(path, TAKEN):
+                pass
+        except KeyError:
+            refused.append(path)
+
+    paths = [tmp_path / "a", "a", tmp_path / "link"]
+    with sole_use(tmp_path / "a", TAKEN):
+        for path in paths:
+            thread = threading.Thread(target=second, args=(path,))
+            thread.start()
+            thread.join()
+    assert refused == paths
+
+
+def test_errors_let_go(tmp_path):
+    for _ in range(2):
+        with pytest.raises(ZeroDivisionError), sole_use(tmp_path / "a", TAKEN):
+            raise ZeroDivisionError
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_place_that_cannot_be_written_is_used_without_a_lock(tmp_path):
+    (tmp_path / "file").touch()
+    with sole_use(tmp_path / "file" / "a", TAKEN):
+        pass
+
+
+def test_never_two_at_once(tmp_path):
+    """Removing the lock's file lets no second one in."""
+    inside, most, entered = [0], [0], [0]
+
+    def many(_):
+        for _ in range(60):
+            try:
+                with sole_use(tmp_path / "a", TAKEN):
+                    inside[0] += 1
+                    entered[0] += 1
+                    most[0] = max(most[0], inside[0])
+                    inside[0] -= 1
+            except KeyError:
+                pass
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(many, range(4)))
+    assert most[0] == 1 and entered[0] > 60
+
+
+STORES = """
+import sys, numpy as np, mtldsl as mtl
+def chunks():
+    for k in range(3):
+        print("reading", flush=True)
+        sys.stdin.readline()
+        yield np.eye(3), [1.0, 2.0, 3.0], [0, 1, 0]
+print(mtl.datasets.store(chunks(), sys.argv[1]).n_samples)
+"""
+
+
+def test_two_processes_store_to_one_folder(tmp_path):
+    folder, chunk = tmp_path / "stored", (np.eye(3), [1.0, 2.0, 3.0], [0, 1, 0])
+    command = [sys.executable, "-c", STORES, str(folder)]
+    first = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    try:
+        assert first.stdout.readline() == "reading\n"
+        with pytest.raises(
+            DataError, match=r"another process is storing to .*stored; wait for its end, or give"
+        ):
+            mtl.datasets.store([chunk], folder)
+        said, _ = first.communicate("\n\n\n", timeout=120)
+        assert said.split() == ["reading", "reading", "9"]  # and was not disturbed
+    finally:
+        first.kill()
+        first.wait()
+    assert mtl.datasets.stored(folder, check=True).n_samples == 9
+
+
+def test_a_store_that_was_killed_is_gone_on_with(tmp_path):
+    folder = tmp_path / "stored"
+    command = [sys.executable, "-c", STORES, str(folder)]
+    first = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert first.stdout.readline() == "reading\n"
+    first.kill()
+    first.wait()
+    chunk = (np.eye(3), [1.0, 2.0, 3.0], [0, 1, 0])
+    assert mtl.datasets.store([chunk], folder).n_samples == 3
+    assert [path.name for path in tmp_path.iterdir()] == ["stored"]

@@ -1,0 +1,463 @@
+"""Signals to processes that solve: what they return, what they exit with, and what is left as it was."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import mtldsl as mtl
+from mtldsl.solvers.solver import Point
+from mtldsl.system import stops
+from tests.models import shared
+
+#: Promised is one second; a machine at work on other things is given more.
+SECONDS = 8.0
+
+#: What every child begins with.
+BEGIN = """
+import os, signal, sys, threading, time
+import numpy as np
+import mtldsl as mtl
+
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job starts with SIGINT ignored
+
+def say(*words):
+    print(*words, flush=True)
+
+def soon():  # the next call has begun when this is read
+    threading.Timer(0.2, say, ["begun"]).start()
+"""
+
+#: A model that `problem.solve(**LONG)` does not end soon.
+HARD = (
+    BEGIN
+    + """
+rng = np.random.default_rng(0)
+X = [rng.normal(size=(n, 40)) for n in (400, 500, 300, 200)]
+tasks = mtl.Tasks.separate(X, [x @ rng.normal(size=40) + rng.normal(size=len(x)) for x in X])
+W, lam = mtl.Weights(tasks), mtl.Parameter(1.0)
+problem = mtl.minimize(mtl.absolute_loss(W, tasks) + lam * mtl.trace_norm(W))
+problem.solve("admm", max_iter=3)  # imports and compiles
+LONG = dict(solver="admm", tol=1e-15, max_iter=10**9, max_seconds=60)
+"""
+)
+
+
+class Child:
+    """A script in a process of its own, and what it says line by line."""
+
+    def __init__(self, script, begin=HARD, **options):
+        command = [sys.executable, "-u", "-c", begin + script]
+        self.process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options
+        )
+
+    def line(self):
+        return self.process.stdout.readline().strip()
+
+    def signal(self, number):
+        self.sent = time.monotonic()
+        self.process.send_signal(number)
+
+    def end(self):
+        out, err = self.process.stdout.read(), self.process.stderr.read()
+        return out.strip().splitlines(), err, self.process.wait()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+        self.process.stdout.close()
+        self.process.stderr.close()
+
+
+@pytest.fixture(autouse=True)
+def every_signal_of_a_test_is_a_first(monkeypatch):
+    monkeypatch.setattr(stops._state, "last", -np.inf)
+
+
+SIGNALS = pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["SIGINT", "SIGTERM"])
+
+
+@SIGNALS
+def test_a_signal_returns_the_best_point_with_its_certificate(number):
+    script = """
+soon()
+s = problem.solve(**LONG)
+say(s.status, s.interrupted, np.isfinite(s.objective), s.dual_bound <= s.objective)
+say(signal.getsignal(signal.SIGTERM) is signal.SIG_DFL, signal.getsignal(signal.SIGINT) is signal.default_int_handler)
+"""
+    with Child(script) as child:
+        assert child.line() == "begun"
+        child.signal(number)
+        assert child.line() == "interrupted True True True"
+        assert time.monotonic() - child.sent < SECONDS
+        assert child.end() == (["True True"], "", 0)
+
+
+@SIGNALS
+def test_a_path_ends_after_the_point_that_a_signal_interrupted(number):
+    script = """
+seen = []
+soon()
+for s in problem.path(lam, [3.0, 2.0, 1.0], **LONG):
+    seen.append(s.status)
+say(*seen, lam.value)
+soon()
+try:
+    for s in problem.path(lam, [3.0, 2.0], **LONG):
+        say(s.status)
+except KeyboardInterrupt:
+    say("raised", lam.value)
+"""
+    with Child(script) as child:
+        assert child.line() == "begun"
+        child.signal(number)
+        assert child.line() == "interrupted 1.0"
+        assert child.line() == "begun"  # the next loop goes on, until the second signal
+        child.signal(number)
+        assert child.line() == "raised 1.0"
+        assert child.end() == ([], "", 0)
+
+
+@SIGNALS
+def test_a_loop_of_solves_ends_at_the_second_signal(number):
+    script = """
+for fold in range(5):
+    soon()
+    say(problem.solve(**LONG).status)
+"""
+    with Child(script) as child:
+        assert child.line() == "begun"
+        child.signal(number)
+        assert [child.line(), child.line()] == ["interrupted", "begun"]
+        child.signal(number)
+        out, err, code = child.end()
+        assert out == [] and err.strip().endswith("KeyboardInterrupt") and code != 0
+
+
+@SIGNALS
+def test_several_starts_end_at_a_signal(number):
+    script = """
+problem = mtl.minimize(mtl.absolute_loss(W, tasks) + 5.0 * mtl.capped_trace_norm(W, 1.0, eps=0.1))
+soon()
+s = problem.solve(starts=10, tol=1e-15, max_seconds=60)
+say(s.interrupted, len(s.starts), np.isfinite(s.objective))
+"""
+    with Child(script) as child:
+        assert child.line() == "begun"
+        child.signal(number)
+        answer = child.line().split()
+        assert time.monotonic() - child.sent < SECONDS
+        assert answer[0] == answer[2] == "True" and int(answer[1]) < 10
+
+
+@SIGNALS
+def test_a_cross_check_has_no_best_point_so_far(number):
+    script = """
+real = mtl.problem.drive
+mtl.problem.drive = lambda form, **o: real(form, **(o | LONG | {"options": {}}))
+soon()
+try:
+    problem.cross_check()
+except KeyboardInterrupt:
+    say("raised", signal.getsignal(signal.SIGTERM) is signal.SIG_DFL)
+"""
+    with Child("import mtldsl.problem\n" + script) as child:
+        assert child.line() == "begun"
+        child.signal(number)
+        assert child.line() == "raised True"
+        assert child.end() == ([], "", 0)
+
+
+def test_a_second_signal_raises_while_the_first_is_answered():
+    script = """
+import mtldsl.solvers.drive
+def settle(self):
+    say("settling")
+    time.sleep(60)
+mtldsl.solvers.drive.Watcher.settle = settle
+soon()
+try:
+    problem.solve(**LONG)
+except KeyboardInterrupt:
+    say("raised")
+"""
+    with Child(script) as child:
+        assert child.line() == "begun"
+        child.signal(signal.SIGINT)
+        assert child.line() == "settling"
+        child.signal(signal.SIGINT)
+        assert child.line() == "raised"
+        assert time.monotonic() - child.sent < SECONDS
+        assert child.end() == ([], "", 0)
+
+
+def test_a_signal_before_the_first_solver_is_kept_until_there_is_a_point():
+    script = """
+import mtldsl.problem
+real = mtldsl.problem.to_normal_form
+def slow(*given):
+    say("compiling")
+    time.sleep(1.0)
+    return real(*given)
+mtldsl.problem.to_normal_form = slow
+s = problem.solve(**LONG)
+say(s.status, s.objective <= problem.form().value(problem.form().zeros()))
+"""
+    with Child(script) as child:
+        assert child.line() == "compiling"
+        child.signal(signal.SIGTERM)
+        answers = [line for line in child.end()[0] if line != "compiling"]
+    assert answers == ["interrupted True"]
+
+
+def test_handlers_of_the_program_are_left_alone():
+    heard = []
+    mine = {number: (lambda n, frame: heard.append(n)) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: signal.signal(number, handler) for number, handler in mine.items()}
+    try:
+        with stops.heard():
+            for number in mine:
+                assert signal.getsignal(number) is mine[number]
+                signal.raise_signal(number)
+            assert not stops.pending()
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    assert heard == [signal.SIGINT, signal.SIGTERM]
+
+
+def test_a_solve_in_a_thread_touches_no_handler():
+    seen = []
+
+    def solve():
+        with stops.heard():
+            seen.append(signal.getsignal(signal.SIGTERM))
+
+    thread = threading.Thread(target=solve)
+    thread.start()
+    thread.join()
+    assert seen == [signal.SIG_DFL]
+
+
+def test_a_worker_of_multiprocessing_dies_of_sigterm_as_its_pool_expects():
+    script = """
+import multiprocessing
+soon()
+def work():
+    problem.solve(**LONG)
+    time.sleep(60)
+if __name__ == "__main__":
+    worker = multiprocessing.get_context("fork").Process(target=work)
+    worker.start()
+    time.sleep(1.5)
+    worker.terminate()
+    worker.join()
+    say(worker.exitcode)
+"""
+    with Child(script) as child:
+        assert child.line() == "begun" and child.line() == str(-signal.SIGTERM)
+
+
+@SIGNALS
+def test_the_command_line_writes_the_best_point_and_says_which_signal(number, tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(800, 40))
+    np.savez(tmp_path / "data.npz", X=X, Y=X @ rng.normal(size=(40, 6)) + rng.normal(size=(800, 6)))
+    (tmp_path / "problem.toml").write_text(
+        'minimize = "absolute_loss(W, tasks) + 5 * trace_norm(W)"\n[data]\npath = "data.npz"\n'
+        '[solve]\nsolver = "admm"\ntol = 1e-15\nmax_iter = 1000000000\nmax_seconds = 60\n'
+    )
+    script = """
+import mtldsl.solvers.drive as d
+from mtldsl.cli import main
+real = d.Watcher.__call__
+def look(self, point):
+    answer = real(self, point)
+    if len(self.history) == 2:
+        say("begun")
+    return answer
+d.Watcher.__call__ = look
+sys.exit(main(["solve", "problem.toml", "--output", "best.npz", "--quiet"]))
+"""
+    with Child(script, BEGIN, cwd=tmp_path) as child:
+        assert child.line() == "begun"
+        child.signal(number)
+        out, err, code = child.end()
+        assert time.monotonic() - child.sent < SECONDS
+    assert (err, code) == ("", 128 + number) and "NOT certified (interrupted)" in out[-1]
+    assert mtl.Solution.load(tmp_path / "best.npz").status == "interrupted"
+
+
+def test_outside_of_a_solve_sigterm_ends_the_process_as_ever():
+    with Child("problem.solve(max_iter=5)\nsay('solved')\ntime.sleep(60)") as child:
+        assert child.line() == "solved"
+        child.signal(signal.SIGTERM)
+        assert child.end()[2] == -signal.SIGTERM
+
+
+SLOW = """
+import time
+
+end = time.perf_counter() + 1.5
+while time.perf_counter() < end:
+    pass
+whole = True
+"""
+
+
+@pytest.mark.parametrize("by", ["alarm", "Ctrl-C"])
+def test_a_module_is_imported_as_a_whole_whatever_comes(tmp_path, monkeypatch, by):
+    name = f"slow_to_import_{by.replace('-', '_')}"
+    (tmp_path / f"{name}.py").write_text(SLOW)
+    monkeypatch.syspath_prepend(tmp_path)
+    ended = stops.TimeIsUp if by == "alarm" else KeyboardInterrupt
+    with (
+        pytest.raises(ended),
+        stops.heard(),
+        stops.time_limit(0.01 if by == "alarm" else 60),
+        stops.at_once(),
+    ):
+        if by == "Ctrl-C":
+            threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+        __import__(name)
+        while True:
+            pass
+    assert sys.modules[name].whole
+    assert not stops.insisted()
+
+
+def test_a_function_is_compiled_as_a_whole_though_the_time_is_up():
+    import numba
+
+    @numba.njit
+    def total(x):
+        return np.sort(x * x)[::2].sum() + x.reshape(-1, 2).mean()
+
+    with pytest.raises(stops.TimeIsUp), stops.heard(), stops.time_limit(0.001), stops.at_once():
+        signal.setitimer(signal.ITIMER_REAL, 0.001, 0.01)  # often, in place of after half a second
+        total(np.ones(6))
+        while True:
+            pass
+    assert len(total.signatures) == 1
+    assert total(np.ones(6)) == pytest.approx(4.0)
+
+
+# ------------------------------------------------------------------------------------------------- time limits
+
+
+def small():
+    tasks = shared(0, n=8)
+    W = mtl.Weights(tasks)
+    return mtl.minimize(mtl.squared_loss(W, tasks) + mtl.l21_norm(W))
+
+
+def deaf(*_, **__):
+    """A solver that never asks for the time."""
+    while True:
+        time.sleep(0.01)
+
+
+def test_a_solver_that_does_not_ask_for_the_time_is_left(monkeypatch):
+    problem = small()
+    monkeypatch.setattr("mtldsl.solvers.admm.admm.SOLVER.solve", deaf)
+    started = time.monotonic()
+    solution = problem.solve("admm", max_seconds=0.2)
+    assert time.monotonic() - started < 0.2 + SECONDS
+    assert solution.status == "time_limit" and not solution.interrupted
+    assert solution.objective == pytest.approx(problem.form().value(solution.blocks))
+    assert solution.dual_bound == -np.inf and solution.note == "stopped before a bound was computed"
+    assert signal.getsignal(signal.SIGALRM) == signal.SIG_DFL
+    assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
+
+
+def test_the_best_point_is_that_of_the_last_look_where_a_solver_is_left(monkeypatch):
+    problem = small()
+    optimum = problem.solve(tol=1e-9)
+
+    def one_look(form, *, watch, **_):
+        watch(Point({"W": 0.9 * optimum.W}))
+        deaf()
+
+    monkeypatch.setattr("mtldsl.solvers.admm.admm.SOLVER.solve", one_look)
+    solution = problem.solve("admm", tol=1e-9, max_seconds=0.2)
+    assert solution.status == "time_limit" and len(solution.history) == 1
+    np.testing.assert_array_equal(solution.W, 0.9 * optimum.W)
+    assert np.isfinite(solution.gap)
+
+
+def test_several_starts_have_a_limit_each(monkeypatch):
+    tasks = shared(0, n=8)
+    W = mtl.Weights(tasks)
+    problem = mtl.minimize(mtl.absolute_loss(W, tasks) + mtl.log_rank(W, eps=0.01))
+    monkeypatch.setattr("mtldsl.solvers.alternation.alternating.SOLVER.solve", deaf)
+    solution = problem.solve("alternating", starts=2, max_seconds=0.1)
+    assert [row["status"] for row in solution.starts] == ["time_limit"] * 2
+
+
+def test_alarms_of_the_program_are_left_alone():
+    rung = []
+    before = signal.signal(signal.SIGALRM, lambda *_: rung.append(1))
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.05)
+        with stops.time_limit(0.01), stops.at_once():
+            until = time.monotonic() + SECONDS
+            while not rung and time.monotonic() < until:
+                time.sleep(0.01)
+            assert stops.remaining() < 0.0
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, before)
+    assert rung == [1]
+
+
+def test_of_two_limits_the_earlier_counts():
+    assert stops.remaining() == np.inf
+    with stops.time_limit(50.0):
+        with stops.time_limit(100.0):
+            assert stops.remaining() <= 50.0
+        with stops.time_limit(10.0):
+            assert stops.remaining() <= 10.0
+        with stops.time_limit(None):
+            assert 10.0 < stops.remaining() <= 50.0
+    assert stops.remaining() == np.inf
+
+
+def test_what_is_done_as_a_whole_is_not_left_in_the_middle():
+    done = []
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt), stops.heard(), stops.at_once():
+            with stops.kept():
+                signal.raise_signal(signal.SIGINT)
+                done.append("whole")
+            done.append("never")
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert done == ["whole"]
+
+
+@pytest.mark.parametrize("size, bounded", [(10**9, True), (0, False)])
+def test_no_bound_on_a_global_optimum_is_looked_for_past_the_time_limit(monkeypatch, size, bounded):
+    """Unless it takes no time; and one that takes longer than the limit is left."""
+    tasks = shared(0, n=8)
+    W = mtl.Weights(tasks)
+    problem = mtl.minimize(mtl.absolute_loss(W, tasks) + mtl.log_rank(W, eps=0.01) + mtl.ridge(W))
+    monkeypatch.setattr("mtldsl.solvers.watcher._QUICK_TO_BOUND", size)
+    solution = problem.solve(max_seconds=1e-3, tol=1e-13)
+    assert solution.status == "time_limit" and np.isfinite(solution.dual_bound) == bounded
+    assert bounded or solution.note == "stopped before a bound was computed"
+    monkeypatch.setattr("mtldsl.solvers.watcher.dual_bound", deaf)
+    started = time.monotonic()
+    solution = problem.solve(max_seconds=3.0, tol=1e-2)
+    assert time.monotonic() - started < 3 + SECONDS
+    assert solution.dual_bound == -np.inf and np.isfinite(solution.objective)
