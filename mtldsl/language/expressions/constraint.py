@@ -3,16 +3,28 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, Protocol, Self
 
 from mtldsl.atoms.function import Set
 from mtldsl.errors import ModelError
 from mtldsl.language.expressions.constants import as_matrix, constant_text
-from mtldsl.language.expressions.expression import Affine
 from mtldsl.language.expressions.latex import constant_latex
 
-__all__ = ["Constraint", "compare"]
+__all__ = ["Argument", "Constraint", "compare", "compare_expressions"]
 
 _LATEX = {">=": r"\geq", "<=": r"\leq", "==": "="}
+
+
+class Argument(Protocol):
+    """What a constraint asks of an affine expression."""
+
+    parts: tuple[Any, ...]
+    shape: tuple[int, int]
+    offset: Any
+    text: str
+    latex: str
+
+    def linear_part(self) -> Self: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,7 +32,7 @@ class Constraint:
     """atom's set contains argument; `text` as typed."""
 
     atom: Set
-    argument: Affine
+    argument: Argument
     text: str
     latex: str
 
@@ -34,15 +46,9 @@ class Constraint:
         return self.text
 
 
-def compare(left: Affine, symbol: str, right) -> Constraint:
-    """left (symbol) right as a constraint on an affine expression; right may be a number, an array or another expression."""
-    from mtldsl.atoms.sets import AtLeast, AtMost, EqualTo
-
-    kind = {">=": AtLeast, "<=": AtMost, "==": EqualTo}[symbol]
-    if isinstance(right, Affine):
-        text = f"{left.text} {symbol} {right.text}"
-        return Constraint(kind(0.0), left - right, text, f"{left.latex} {_LATEX[symbol]} {right.latex}")
-    typed = f"{left.text} {symbol} {_right_text(right)}"
+def compare(left: Argument, symbol: str, right) -> Constraint:
+    """left (symbol) right as a constraint on an affine expression; right is a number or an array."""
+    typed = f"{left.text} {symbol} {constant_text(right)}"
     bound = as_matrix(right, left.shape, typed)
     if bound is None:
         raise ModelError(
@@ -51,12 +57,19 @@ def compare(left: Affine, symbol: str, right) -> Constraint:
         )
     if left.offset is not None:
         # constants move to the right, so that `W - 1 >= 0` is a bound on W itself
-        bound = bound - left.offset
-        left = Affine(left.parts, left.shape, left.text, left.latex, left.precedence)
+        bound, left = bound - left.offset, left.linear_part()
     uniform = bound.flat[0] if bound.size and (bound == bound.flat[0]).all() else None
     latex = f"{left.latex} {_LATEX[symbol]} {constant_latex(right)}"
-    return Constraint(kind(bound if uniform is None else float(uniform)), left, typed, latex)
+    return Constraint(_kind(symbol)(bound if uniform is None else float(uniform)), left, typed, latex)
 
 
-def _right_text(value) -> str:
-    return constant_text(value)
+def compare_expressions(left: Argument, symbol: str, right: Argument, difference: Argument) -> Constraint:
+    """left (symbol) right, both expressions: a bound of 0 on their difference."""
+    text = f"{left.text} {symbol} {right.text}"
+    return Constraint(_kind(symbol)(0.0), difference, text, f"{left.latex} {_LATEX[symbol]} {right.latex}")
+
+
+def _kind(symbol: str) -> type[Set]:
+    from mtldsl.atoms.sets import AtLeast, AtMost, EqualTo
+
+    return {">=": AtLeast, "<=": AtMost, "==": EqualTo}[symbol]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -17,21 +17,30 @@ from mtldsl.language.expressions.constants import (
     index_text,
     selector,
 )
+from mtldsl.language.expressions.constraint import Constraint, compare, compare_expressions
 from mtldsl.language.expressions.latex import constant_latex, escaped
 from mtldsl.language.expressions.scalar import Number, Scalar, as_scalar, bracket, is_foreign
 from mtldsl.values.number import as_whole, quoted
 
-if TYPE_CHECKING:
-    from mtldsl.language.expressions.weights import Weights
+__all__ = ["Affine", "Part", "Unknown"]
 
-__all__ = ["Affine", "Part"]
+
+class Unknown(Protocol):
+    """What an expression asks of the matrix of unknowns that it is made of: `Weights`, and those of label graphs."""
+
+    tasks: Any
+    name: str
+    shape: tuple[int, int]
+
+    @property
+    def column_names(self) -> tuple[str, ...]: ...
 
 
 @dataclass(frozen=True, eq=False)
 class Part:
     """coefficient * left @ weights @ right; None stands for the identity."""
 
-    weights: Weights
+    weights: Unknown
     coefficient: Scalar
     left: object = None
     right: object = None
@@ -231,20 +240,23 @@ class Affine:
 
     # --------------------------------------------------------------------------------------- constraints
 
-    def __ge__(self, other):
-        from mtldsl.language.expressions.constraint import compare
+    def linear_part(self) -> Affine:
+        """The expression without its constants."""
+        return Affine(self.parts, self.shape, self.text, self.latex, self.precedence)
 
-        return compare(self, ">=", other)
+    def _compared(self, symbol: str, other) -> Constraint:
+        if isinstance(other, Affine):
+            return compare_expressions(self, symbol, other, self - other)
+        return compare(self, symbol, other)
+
+    def __ge__(self, other):
+        return self._compared(">=", other)
 
     def __le__(self, other):
-        from mtldsl.language.expressions.constraint import compare
-
-        return compare(self, "<=", other)
+        return self._compared("<=", other)
 
     def __eq__(self, other):
-        from mtldsl.language.expressions.constraint import compare
-
-        return compare(self, "==", other)
+        return self._compared("==", other)
 
     def __ne__(self, other):
         raise ModelError(f"{self.text} != ...: this is not a convex constraint; write >=, <= or ==")
