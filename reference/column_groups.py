@@ -12,7 +12,7 @@ import numpy as np
 
 from .registry import formula
 
-__all__ = ["Shares", "SquaredSum", "best_shares"]
+__all__ = ["Shares", "SquaredSum", "Statement", "at", "best_shares"]
 
 
 def _groups(W, atom) -> list[list[int]]:
@@ -63,7 +63,7 @@ class SquaredSum(Statement):
 @formula("half_squared_group_norm", own_variables=SquaredSum)
 def half_squared_group_norm(W, atom):
     """1/2 (sum over groups c of ||W_c||_F)^2"""
-    return _at(SquaredSum(W, atom), W)
+    return at(SquaredSum(W, atom), W)
 
 
 class Shares(Statement):
@@ -89,10 +89,11 @@ class Shares(Statement):
 @formula("half_squared_k_support_norm", own_variables=Shares)
 def half_squared_k_support_norm(W, atom):
     """min over eta in [0, 1]^q, sum eta <= r, of 1/2 sum over groups c of ||W_c||_F^2 / eta_c"""
-    return _at(Shares(W, atom), W)
+    return at(Shares(W, atom), W)
 
 
-def _at(statement: Statement, W) -> cp.Expression:
+def at(statement: Statement, W) -> cp.Expression:
+    """The penalty of W alone: its value where W is constant."""
     if not (isinstance(W, cp.Expression) and W.is_constant()):
         return statement.expression
     statement.settle()

@@ -76,3 +76,15 @@ def logistic_loss(z, y, s, atom):
 def poisson_loss(z, y, s, atom):
     """sum s (exp(z) - y z)"""
     return _sum(s, cp.exp(z) - cp.multiply(y, z))
+
+
+@formula("exponential_loss", sum_over_samples=True, exponential=True)
+def exponential_loss(z, y, s, atom):
+    """sum s exp(-y z)"""
+    return _sum(s, cp.exp(-cp.multiply(y, z)))
+
+
+@formula("gamma_loss", sum_over_samples=True, exponential=True)
+def gamma_loss(z, y, s, atom):
+    """sum s (y exp(-z) + z - log y - 1)"""
+    return _sum(s, cp.multiply(y, cp.exp(-z)) + z - (np.log(y) + 1.0))

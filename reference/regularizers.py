@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
+
 import cvxpy as cp
 import numpy as np
 import scipy.sparse as sp
+from scipy.special import erfinv
 
+from .column_groups import Statement, at
 from .registry import formula
 
 __all__ = ["factor"]
@@ -75,6 +79,48 @@ def group_norm(W, atom):
     """sum over groups g of w_g ||W[g, :]||_F"""
     norms = [cp.norm(W[np.asarray(group), :], "fro") for group in atom.groups]
     return _weighted_sum(atom.weights, cp.hstack(norms))
+
+
+@formula("sorted_l1_norm")
+def sorted_l1_norm(W, atom):
+    """sum over k of a_k times the k-th largest |entry|: sum over k of (a_k - a_(k+1)) times the sum of the k largest"""
+    n, level = W.shape[0] * W.shape[1], 0.1 if atom.q is None else atom.q
+    quantiles = np.sqrt(2.0) * erfinv(1.0 - level * np.arange(1, n + 1) / n)  # of the normal distribution, 1 - level k / 2n
+    a = quantiles if atom.weights is None else np.broadcast_to(np.asarray(atom.weights, float), n)
+    drops = a - np.append(a[1:], 0.0)
+    return sum(drops[k - 1] * cp.sum_largest(cp.abs(W), k) for k in range(1, n + 1) if drops[k - 1])
+
+
+class Factors(Statement):
+    """min t: [[P, W], [W^T, Q]] positive semidefinite, no diagonal entry above t."""
+
+    def __init__(self, W, atom):
+        self.W, (p, q) = W, W.shape
+        self.t = cp.Variable(name="longest row")
+        self.gram = cp.Variable((p + q, p + q), PSD=True, name="products of rows")
+        self.value, self.ties = self.t, [self.gram[:p, p:] == W, cp.diag(self.gram) <= self.t]
+
+    def settle(self) -> None:
+        """By cvxpy, for a largest entry of one."""
+        W = np.asarray(self.W.value, float)
+        size = float(np.max(np.abs(W), initial=0.0))
+        if size == 0.0:
+            self.t.value, self.gram.value = 0.0, np.zeros(self.gram.shape)
+            return
+        at = Factors(cp.Constant(W / size), None)
+        accuracy = dict.fromkeys(("tol_gap_abs", "tol_gap_rel", "tol_feas"), 1e-11)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of the last digits it is not sure
+            cp.Problem(cp.Minimize(at.value), at.ties).solve(solver="CLARABEL", **accuracy)
+        values, vectors = np.linalg.eigh(at.gram.value)  # positive semidefinite but for rounding
+        self.t.value = size * at.t.value
+        self.gram.value = size * (vectors * np.maximum(values, 0.0)) @ vectors.T
+
+
+@formula("max_norm", semidefinite=True, own_variables=Factors)
+def max_norm(W, atom):
+    """min over W = A B^T of (largest row norm of A) times (largest row norm of B)"""
+    return at(Factors(W, atom), W)
 
 
 @formula("trace_norm", semidefinite=True)

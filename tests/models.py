@@ -34,6 +34,8 @@ def shared(seed=0, n=30, labels="real", missing=0.0, density=None, sample_weight
         Y = np.where(np.median(Y, axis=0) <= Y, 1.0, -1.0)
     elif labels == "count":
         Y = rng.poisson(np.exp(np.clip(0.4 * Y, -3, 2))).astype(float)
+    elif labels == "positive":
+        Y = np.exp(np.clip(0.4 * Y, -3, 2)) * rng.gamma(4.0, 0.25, size=Y.shape)
     if missing:
         Y[rng.random(Y.shape) < missing] = np.nan
     weights = rng.uniform(0.5, 2.0, size=n) if sample_weights else None
@@ -135,6 +137,20 @@ def huber_graph_laplacian_sparse():
     return mtl.minimize(
         mtl.huber_loss(W, t, delta=0.5) + 2.0 * mtl.graph_laplacian(W, path) + 0.8 * mtl.l1_norm(W)
     )
+
+
+@model
+def gamma_sorted_l1():
+    t = shared(23, labels="positive")
+    W = mtl.Weights(t, intercept=True)
+    return mtl.minimize(mtl.gamma_loss(W, t) + 1.5 * mtl.sorted_l1_norm(W, q=0.3))
+
+
+@model
+def exponential_max_norm():
+    t = shared(24, labels="sign")
+    W = mtl.Weights(t)
+    return mtl.minimize(mtl.exponential_loss(W, t) + 20.0 * mtl.max_norm(W))
 
 
 @model

@@ -75,6 +75,8 @@ def targets(atom, rng, n=None):
         return choices(atom.cliques.members, labels).T.toarray().ravel()
     if atom.labels == "sign":
         return np.where(np.arange(n) % 3 == 0, -1.0, 1.0)[rng.permutation(n)]
+    if atom.labels == "positive":
+        return rng.gamma(2.0, size=n)
     return rng.poisson(2.0, n).astype(float) if atom.labels == "count" else rng.normal(size=n)
 
 

@@ -42,6 +42,8 @@ def labels(loss, X, rng):
     Z = X @ W + 0.3 * rng.normal(size=(len(X), M))
     if REGISTRY[loss].labels == "sign":
         return np.where(np.median(Z, axis=0) <= Z, 1.0, -1.0)
+    if REGISTRY[loss].labels == "positive":
+        return np.exp(np.clip(Z / 3, -2, 2))
     return rng.poisson(np.exp(np.clip(Z / 3, -2, 2))).astype(float) if REGISTRY[loss].labels == "count" else Z
 
 
@@ -283,7 +285,7 @@ def degenerate(loss):
     if REGISTRY[loss].labels != "sign":
         cases["one row"] = (X[:1], np.abs(Y[:1]))
         cases["constant targets"] = (X, np.full_like(Y, 2.0))
-    if REGISTRY[loss].labels == "count":
+    if REGISTRY[loss].labels in ("count", "positive"):
         cases = {case: (X, np.abs(Y)) for case, (X, Y) in cases.items()}
     return cases
 

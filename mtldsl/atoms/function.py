@@ -69,7 +69,7 @@ class Loss(Atom):
     """
 
     labels: ClassVar[str] = (
-        "real"  # "real", "sign" for {-1, +1}, "count" for 0, 1, 2, ..., "indicators" of labellings (`LabelGraphLoss`)
+        "real"  # "real", "sign" for {-1, +1}, "count" for 0, 1, 2, ..., "positive" for > 0, "indicators" of labellings (`LabelGraphLoss`)
     )
     smooth: ClassVar[bool] = False  # has a gradient everywhere
     curvature: ClassVar[float] = (
@@ -217,6 +217,7 @@ class MatrixFunction(Atom):
 
     separable: ClassVar[str | None] = None  # "entries" | "rows" | "columns" | "spectrum" | "matrix" | None
     exact_prox: ClassVar[bool] = True
+    accuracy: ClassVar[float] = 0.0  # by so much of it the value, found by an iteration, may be too large (never too small)
     absorbs: ClassVar[bool] = True  # dual_gauge is finite for every Z: this term can take up any multiplier
     is_reweighted: ClassVar[bool] = (
         False  # a structure whose matrix is not an unknown, but says where a majorising quadratic touches
@@ -268,6 +269,10 @@ class MatrixFunction(Atom):
     def check(self, shape: tuple[int, int]) -> str | None:
         """None where the function fits an argument of this shape, else one sentence that says what does not fit."""
         return None
+
+    def stated(self, shape: tuple[int, int]) -> MatrixFunction:
+        """The same function of arguments of this shape with all its numbers written out, as a saved proof states it."""
+        return self
 
 
 class Regularizer(MatrixFunction):

@@ -8,11 +8,6 @@ from dataclasses import MISSING, dataclass, fields
 
 import numpy as np
 
-import mtldsl.atoms.losses
-import mtldsl.atoms.metrics
-import mtldsl.atoms.regularizers
-import mtldsl.atoms.sets
-import mtldsl.atoms.structures  # noqa: F401  (importing the families registers their atoms)
 from mtldsl.atoms.function import REGISTRY, Atom, Loss, MatrixFunction, Regularizer, Set
 from mtldsl.atoms.losses import LabelGraphLoss, StructuredHinge
 from mtldsl.atoms.metrics import Metric
@@ -27,6 +22,7 @@ from mtldsl.problem import minimize
 from mtldsl.report.unicode_math import to_unicode
 from mtldsl.solvers.registry import candidates
 from mtldsl.tasks import Tasks
+from mtldsl.tasks.labels import LABEL_KINDS
 
 __all__ = ["KINDS", "Entry", "catalogue", "entry"]
 
@@ -150,7 +146,7 @@ def _smallest_model(atom: Atom):
         atom = StructuredHinge(metric=atom)
     rng = np.random.default_rng(0)
     kind = atom.labels if isinstance(atom, Loss) else "real"
-    labels = {"count": [0.0, 1.0], "real": [0.5, -1.5]}.get(kind, [-1.0, 1.0])
+    labels = LABEL_KINDS["sign" if kind == "indicators" else kind].suiting
     Y = np.resize(labels, (_ROWS * _TASKS)).reshape(_TASKS, _ROWS).T
     tasks = Tasks.shared(rng.normal(size=(_ROWS, _FEATURES)), Y)
     W = Weights(tasks)

@@ -72,7 +72,7 @@ def describe_form(form: NormalForm, sets: list[DataArrays] | None = None) -> dic
         )  # fmt: skip
     functions = [
         {
-            "word": f.atom.name, "typed": f.typed, "parameters": _parameters(f.atom), "coefficient": float(f.coefficient),
+            "word": f.atom.name, "typed": f.typed, "parameters": _parameters(f.atom.stated(f.map.shape)), "coefficient": float(f.coefficient),
             "map": _map(f.map), "convex": bool(f.atom.convex),
         }
         for f in form.functions

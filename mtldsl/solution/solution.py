@@ -425,9 +425,10 @@ class Solution(OverLabels):
         return replace(self, thresholds=np.array(thresholds))
 
     def _require_labels_predicted(self, typed: str) -> None:
-        if self.loss["labels"] == "count":
+        predicted = {"count": "counts", "positive": "amounts"}.get(self.loss["labels"])
+        if predicted:
             raise ModelError(
-                f"{typed}: {self.loss['word']} predicts counts, and a metric is of labels -1 and +1"
+                f"{typed}: {self.loss['word']} predicts {predicted}, and a metric is of labels -1 and +1"
             )
 
     def _refuse_strangers(self, tasks, typed: str, feature_names: tuple[str, ...]) -> None:

@@ -7,6 +7,8 @@ from numbers import Real
 
 import numpy as np
 
+from mtldsl.tasks.labels import LABEL_KINDS
+
 __all__ = ["STATUSES", "check_fields"]
 
 STATUSES = (
@@ -14,7 +16,7 @@ STATUSES = (
 )  # fmt: skip
 _TEXTS = ("solver", "reason", "note", "model")
 _NUMBERS = ("objective", "dual_bound", "relative_gap", "violation", "seconds", "iterations", "tol")
-_LABELS = ("real", "sign", "count", "indicators")
+_LABELS = (*LABEL_KINDS, "indicators")
 
 
 def check_fields(fields: dict[str, object]) -> None:

@@ -2,26 +2,43 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+
 import numpy as np
 
 from mtldsl.errors import DataError
 from mtldsl.tasks.data import TaskData
 
-__all__ = ["require_labels"]
+__all__ = ["LABEL_KINDS", "LabelKind", "require_labels"]
+
+
+@dataclass(frozen=True)
+class LabelKind:
+    """Labels that a loss asks for: which do not suit it, what they must be, and two that do."""
+
+    unfit: Callable[[np.ndarray], np.ndarray]
+    must_be: str
+    suiting: tuple[float, float]
+
+
+#: what `Loss.labels` may say of the targets of tasks
+LABEL_KINDS = {
+    "real": LabelKind(lambda y: np.zeros(y.shape, bool), "labels must be numbers", (0.5, -1.5)),
+    "sign": LabelKind(lambda y: (y != 1.0) & (y != -1.0), "labels must be -1 or +1", (-1.0, 1.0)),
+    "count": LabelKind(lambda y: (y < 0) | (y != np.floor(y)), "labels must be counts 0, 1, 2, ...", (0.0, 1.0)),
+    "positive": LabelKind(lambda y: y <= 0, "labels must be > 0", (0.5, 2.0)),
+}
 
 
 def require_labels(tasks: TaskData, kind: str, typed: str) -> None:
     """See `Tasks.require_labels`."""
-    y = tasks.targets
-    if kind == "real":
-        return
+    if kind not in LABEL_KINDS:
+        raise ValueError(f"kind={kind!r}: one of {', '.join(map(repr, LABEL_KINDS))}")
+    known = LABEL_KINDS[kind]
+    _refuse(tasks, known.unfit(tasks.targets), typed, known.must_be)
     if kind == "sign":
-        _refuse(tasks, (y != 1.0) & (y != -1.0), typed, "labels must be -1 or +1")
         _require_both_classes(tasks, typed)
-    elif kind == "count":
-        _refuse(tasks, (y < 0) | (y != np.floor(y)), typed, "labels must be counts 0, 1, 2, ...")
-    else:
-        raise ValueError(f'kind={kind!r}: "real", "sign" or "count"')
 
 
 def _refuse(tasks: TaskData, bad, typed, hint) -> None:

@@ -56,4 +56,6 @@ TARGETS = {
 def targets_for(loss, rng, n):
     if loss.labels == "sign":
         return rng.choice([-1.0, 1.0], size=n)
+    if loss.labels == "positive":
+        return rng.gamma(2.0, size=n)
     return rng.integers(0, 9, size=n).astype(float) if loss.labels == "count" else rng.normal(size=n)

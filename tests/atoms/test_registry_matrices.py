@@ -38,12 +38,16 @@ convex_functions = pytest.mark.parametrize("atom", convex(MATRIX_FUNCTIONS))
 convex_regularizers = pytest.mark.parametrize("atom", convex(REGULARIZERS))
 
 
+def with_prox(cases):
+    return pytest.mark.parametrize("atom", [case for case in cases if case.values[0].exact_prox])
+
+
 @all_penalties
 @pytest.mark.parametrize("size", [0.0, 1e-3, 1.0, 1e3])
 def test_regularizer_value_is_the_reference_value(atom, size):
     W = matrix(atom, 0, size)
     assert atom.check(SHAPE) is None
-    assert atom.value(W) == pytest.approx(function_value(atom, W), rel=1e-11, abs=1e-13)
+    assert atom.value(W) == pytest.approx(function_value(atom, W), rel=max(1e-11, atom.accuracy), abs=1e-13)
 
 
 @all_sets
@@ -54,7 +58,7 @@ def test_set_violation_is_the_reference_violation(atom, size):
     assert atom.violation(W) == pytest.approx(set_violation(atom, W), rel=1e-10, abs=1e-12)
 
 
-@all_penalties
+@with_prox(REGULARIZERS + REWEIGHTED)
 @pytest.mark.parametrize("step", STEPS)
 def test_regularizer_prox(atom, step):
     """As for losses: F(V) >= F(P) + 1/2 ||V - P||^2 for every V, and for cvxpy's own minimiser above all; where g is not convex, less
@@ -63,13 +67,12 @@ def test_regularizer_prox(atom, step):
     W = matrix(atom, 1, 2.0)
     P = atom.prox(W, step)
     objective = lambda V: step * function_value(atom, V) + 0.5 * np.sum((V - W) ** 2)  # noqa: E731
-    if atom.exact_prox:
-        assert_minimal(objective, P, random(atom, 2), growth(atom, step))
+    assert_minimal(objective, P, random(atom, 2), growth(atom, step))
     if atom.convex:
         assert_is_reference_prox(atom, P, W, step)
 
 
-@convex_regularizers
+@with_prox(convex(REGULARIZERS))
 def test_prox_of_no_step_is_the_identity(atom):
     """Solvers project onto constraints with a step of zero: W stays, parts that are zero too."""
     W = inside_domain(atom, matrix(atom, 21))
@@ -96,7 +99,7 @@ def test_set_projection(atom, size):
         assert np.vdot(W - P, V - P) <= 1e-7 * max(1.0, size) ** 2
 
 
-@convex_functions
+@with_prox(convex(MATRIX_FUNCTIONS))
 @pytest.mark.parametrize("step", [1e-5, 0.3, 2.0, 1e5])
 def test_fenchel_young_is_tight_at_the_prox(atom, step):
     """V = (W - P) / step is a subgradient at P = prox(W): g(P) + g*(V) = <P, V>, and V lies in dom g*."""
@@ -183,7 +186,7 @@ def test_regularizer_traits(atom):
     value = lambda W: function_value(atom, W)  # noqa: E731
     assert value(np.zeros(SHAPE)) == 0.0 and value(W) >= 0.0
     bend = (value(V) + value(W)) / 2 - value((V + W) / 2)
-    assert bend >= (atom.strong_convexity - atom.weak_convexity) / 8 * np.sum((V - W) ** 2) - 1e-11
+    assert bend >= (atom.strong_convexity - atom.weak_convexity) / 8 * np.sum((V - W) ** 2) - 1e-11 - atom.accuracy * value(W)
     if atom.monotone:
         assert value(np.abs(W)) == pytest.approx(value(W)) and value(1.3 * np.abs(W) + np.abs(V)) >= value(W)
     quadratic = atom.task_quadratic(SHAPE[1])
@@ -197,7 +200,7 @@ def test_regularizer_traits(atom):
         assert change <= atom.curvature * np.linalg.norm(V - W) * (1 + 1e-10)
 
 
-@all_functions
+@with_prox(MATRIX_FUNCTIONS)
 def test_separable_prox_acts_on_each_part_alone(atom):
     """Changing one part of W changes that part of the prox only; "spectrum": the prox commutes with
     rotations.
@@ -232,8 +235,9 @@ def test_permuting_rows_and_tasks(atom):
     if atom.name == "total_variation":
         tasks = np.arange(SHAPE[1])[::-1]
     permuted = W[rows][:, tasks]
-    np.testing.assert_allclose(atom.prox(permuted, 0.4), atom.prox(W, 0.4)[rows][:, tasks], atol=1e-12)
-    assert atom.value(permuted) == pytest.approx(atom.value(W), rel=1e-12)
+    if atom.exact_prox:
+        np.testing.assert_allclose(atom.prox(permuted, 0.4), atom.prox(W, 0.4)[rows][:, tasks], atol=1e-12)
+    assert atom.value(permuted) == pytest.approx(atom.value(W), rel=max(1e-12, atom.accuracy))
 
 
 def assert_least(atom, W, step, P):
@@ -256,6 +260,10 @@ def test_other_shapes(atom, shape):
         assert isinstance(refusal, str) and len(refusal) > 10
         return
     W = 2.0 * random(atom, 16).normal(size=shape)
+    if not isinstance(atom, Set):
+        assert atom.value(W) == pytest.approx(function_value(atom, W), rel=max(1e-11, atom.accuracy))
+    if not atom.exact_prox:
+        return
     P = atom.prox(W, 0.4)
     assert P.shape == shape
     if atom.convex:
@@ -263,7 +271,6 @@ def test_other_shapes(atom, shape):
     else:
         assert_least(atom, W, 0.4, P)
     if not isinstance(atom, Set):
-        assert atom.value(W) == pytest.approx(function_value(atom, W), rel=1e-11)
         np.testing.assert_array_equal(atom.prox(np.zeros(shape), 0.4), 0.0)
 
 
@@ -274,14 +281,16 @@ def test_degenerate_matrices(atom):
     equal = np.repeat(W[:, :1], SHAPE[1], axis=1)
     zero_row = W * (np.arange(SHAPE[0]) != 2)[:, None]
     for V in (np.zeros(SHAPE), equal, zero_row, np.ones(SHAPE)):
-        if atom.convex:
+        if not atom.exact_prox:
+            pass
+        elif atom.convex:
             assert_is_reference_prox(atom, atom.prox(V, 0.4), V, 0.4)
         else:
             assert_least(atom, V, 0.4, atom.prox(V, 0.4))
         if isinstance(atom, Set):
             assert atom.violation(V) == pytest.approx(set_violation(atom, V), rel=1e-10, abs=1e-12)
         else:
-            assert atom.value(V) == pytest.approx(function_value(atom, V), rel=1e-10, abs=1e-12)
+            assert atom.value(V) == pytest.approx(function_value(atom, V), rel=max(1e-10, atom.accuracy), abs=1e-12)
 
 
 @all_functions
@@ -289,7 +298,8 @@ def test_function_takes_float32_and_leaves_its_arguments_alone(atom):
     W = matrix(atom, 18).astype(np.float32)
     Z = inside_dual_domain(atom, matrix(atom, 19), 0.5)
     before_W, before_Z = W.copy(), Z.copy()
-    np.testing.assert_allclose(atom.prox(W, 0.4), atom.prox(W.astype(float), 0.4), rtol=1e-4, atol=1e-5)
+    if atom.exact_prox:
+        np.testing.assert_allclose(atom.prox(W, 0.4), atom.prox(W.astype(float), 0.4), rtol=1e-4, atol=1e-5)
     assert atom.value(W) == pytest.approx(atom.value(W.astype(float)), rel=1e-5, abs=1e-6)
     atom.conjugate(Z), atom.dual_gauge(Z), atom.dual_project(Z)
     np.testing.assert_array_equal(W, before_W)

@@ -16,6 +16,7 @@ TASKS = {
     "real": mtl.Tasks.shared(X, Y),
     "sign": mtl.Tasks.shared(X, np.sign(Y), task_names=["a_1", "b%", "c"]),
     "count": mtl.Tasks.shared(X, np.floor(Y**2)),
+    "positive": mtl.Tasks.shared(X, np.exp(Y)),
 }
 W, L = mtl.Weights(TASKS["sign"]), mtl.Weights(TASKS["sign"], name="L")
 long_name = mtl.Weights(TASKS["sign"], name="my_weights", intercept=True)

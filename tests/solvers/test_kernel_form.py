@@ -34,7 +34,11 @@ def test_the_losses_that_have_such_a_conjugate():
         "huber_loss",
     }
     assert {loss.name for loss in KNOWN} == names | {"quantile_loss"}
-    assert {loss.name for loss in SEPARABLE} - {loss.name for loss in KNOWN} == {"poisson_loss"}
+    assert {loss.name for loss in SEPARABLE} - {loss.name for loss in KNOWN} == {
+        "exponential_loss",
+        "gamma_loss",
+        "poisson_loss",
+    }
 
 
 def targets(loss):

@@ -10,7 +10,7 @@ import scipy  # scipy.special is slow to import: it is loaded where it is first 
 
 from mtldsl.atoms.function import SeparableLoss, register
 
-__all__ = ["PoissonLoss"]
+__all__ = ["PoissonLoss", "finite_exp", "log_link_prox"]
 
 
 @register
@@ -53,20 +53,17 @@ class PoissonLoss(SeparableLoss):
     bounded_below: ClassVar[float] = -np.inf  # y - y log(y) falls without end as counts grow
 
     def pointwise(self, z, y):
-        return _exp(z) - y * z
+        return finite_exp(z) - y * z
 
     def slope(self, z, y):
-        return _exp(z) - y
+        return finite_exp(z) - y
 
     def value(self, z, y, s=None):
         with np.errstate(over="ignore"):  # a sum beyond the largest float is inf, as one summand would be
             return super().value(z, y, s)
 
     def pointwise_prox(self, z, y, step):
-        c, log_step = z + step * y, np.log(step)
-        w = scipy.special.wrightomega(c + log_step)
-        # w = step * e^x at the solution x: for large w its logarithm is exact where c - w cancels
-        return np.where(w > 1.0, np.log(np.maximum(w, 1.0)) - log_step, c - w)
+        return log_link_prox(z + step * y, step)
 
     def pointwise_conjugate(self, u, y):
         a = u + y
@@ -76,9 +73,23 @@ class PoissonLoss(SeparableLoss):
         return -y, np.inf
 
     def decide(self, z):
-        return _exp(z)  # the expected count
+        return finite_exp(z)  # the expected count
 
 
-def _exp(z):
+def finite_exp(z):
+    """e^z, inf without a warning where that is beyond the largest float."""
     with np.errstate(over="ignore"):
         return np.exp(z)
+
+
+def log_link_prox(c, t):
+    """The x with x = c - t e^x, elementwise: the prox of t exp, which losses of a logarithm share.
+
+    >>> x = log_link_prox(np.array([2.0, 800.0]), np.array([0.5, 3.0]))
+    >>> (x + np.array([0.5, 3.0]) * np.exp(x)).round(9)
+    array([  2., 800.])
+    """
+    log_t = np.log(t)
+    w = scipy.special.wrightomega(c + log_t)
+    # w = t e^x at the solution x: for large w its logarithm is exact where c - w cancels
+    return np.where(w > 1.0, np.log(np.maximum(w, 1.0)) - log_t, c - w)

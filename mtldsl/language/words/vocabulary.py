@@ -8,7 +8,11 @@ from numbers import Real
 
 from mtldsl.atoms import losses, metrics, regularizers, sets, structures
 from mtldsl.atoms.function import Atom, Loss, Regularizer
+from mtldsl.atoms.losses.amounts import GammaLoss
+from mtldsl.atoms.losses.exponential import ExponentialLoss
 from mtldsl.atoms.regularizers.kronecker import checked_symmetric
+from mtldsl.atoms.regularizers.max_norm import MaxNorm
+from mtldsl.atoms.regularizers.sorted_entries import SortedL1Norm
 from mtldsl.errors import ModelError, Spelled
 from mtldsl.language.expressions.constants import constant_text
 from mtldsl.language.expressions.constraint import Constraint
@@ -315,7 +319,9 @@ huber_loss = _loss(losses.HuberLoss)
 hinge_loss = _loss(losses.HingeLoss)
 squared_hinge_loss = _loss(losses.SquaredHingeLoss)
 logistic_loss = _loss(losses.LogisticLoss)
+exponential_loss = _loss(ExponentialLoss)
 poisson_loss = _loss(losses.PoissonLoss)
+gamma_loss = _loss(GammaLoss)
 structured_hinge = _loss(losses.StructuredHinge)
 clique_hinge = _label_loss(losses.CliqueHinge)
 pairwise_log_loss = _label_loss(losses.PairwiseLogLoss)
@@ -330,6 +336,7 @@ RecallAt = metrics.RecallAt
 ridge = _regularizer(regularizers.Ridge)
 frobenius_norm = _regularizer(regularizers.FrobeniusNorm)
 l1_norm = _regularizer(regularizers.L1Norm)
+sorted_l1_norm = _regularizer(SortedL1Norm)
 l21_norm = _regularizer(regularizers.L21Norm)
 l12_norm = _regularizer(regularizers.L12Norm)
 l1_inf_norm = _regularizer(regularizers.L1InfNorm)
@@ -338,6 +345,7 @@ column_group_norm = _regularizer(regularizers.ColumnGroupNorm)
 half_squared_group_norm = _regularizer(regularizers.HalfSquaredGroupNorm)
 half_squared_k_support_norm = _regularizer(regularizers.HalfSquaredKSupportNorm)
 trace_norm = _regularizer(regularizers.TraceNorm)
+max_norm = _regularizer(MaxNorm)
 squared_trace_norm = _regularizer(regularizers.SquaredTraceNorm)
 graph_laplacian = _regularizer(regularizers.GraphLaplacian)
 mean_regularizer = _regularizer(regularizers.MeanRegularizer)

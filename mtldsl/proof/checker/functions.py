@@ -12,6 +12,7 @@ from mtldsl.proof.checker.norms import (
     HalfSquaredGroups,
     HalfSquaredKSupport,
     L1Inf,
+    SortedL1,
     SquaredTrace,
     TotalVariation,
     Trace,
@@ -23,7 +24,7 @@ __all__ = ["FUNCTIONS"]
 
 #: word -> its class
 FUNCTIONS = {
-    "l1_norm": L1, "l21_norm": L21, "l12_norm": L12, "l1_inf_norm": L1Inf, "group_norm": Groups,
+    "l1_norm": L1, "sorted_l1_norm": SortedL1, "l21_norm": L21, "l12_norm": L12, "l1_inf_norm": L1Inf, "group_norm": Groups,
     "column_group_norm": ColumnGroups, "half_squared_group_norm": HalfSquaredGroups,
     "half_squared_k_support_norm": HalfSquaredKSupport, "frobenius_norm": Frobenius, "trace_norm": Trace,
     "squared_trace_norm": SquaredTrace, "feature_covariance_norm": SquaredTrace, "task_covariance_norm": SquaredTrace,

@@ -13,7 +13,13 @@ from mtldsl.proof.checker.interval import Interval, maximum, minimum, tighter
 __all__ = ["SCALAR_LOSSES", "SquareRootPart", "SumPart"]
 
 
-class _Squares:
+class _Scalar:
+    def fits(self, y) -> bool:
+        """Whether the loss is defined for these labels."""
+        return True
+
+
+class _Squares(_Scalar):
     """q/2 (z - y)^2"""
 
     def __init__(self, q):
@@ -29,7 +35,7 @@ class _Squares:
         return u * y + u.square() * 0.5 / self.q
 
 
-class _Quantile:
+class _Quantile(_Scalar):
     """max(q (y - z), (q - 1) (y - z)); the absolute loss is twice that of q = 1/2."""
 
     def __init__(self, above, below):
@@ -46,7 +52,7 @@ class _Quantile:
         return u * y
 
 
-class _Huber:
+class _Huber(_Scalar):
     def __init__(self, delta):
         self.delta = delta
 
@@ -62,7 +68,10 @@ class _Huber:
         return u * y + u.square() * 0.5
 
 
-class _Hinge:
+class _Hinge(_Scalar):
+    def fits(self, y):
+        return np.isin(y, (-1.0, 1.0)).all()
+
     def value(self, z, y):
         return maximum(1.0 - z * y, 0.0)
 
@@ -94,7 +103,19 @@ class _Logistic(_Hinge):
         return a.times_log() + tighter(1.0 - a, 0.0, 1.0).times_log()
 
 
-class _Poisson:
+class _Exponential(_SquaredHinge):
+    def value(self, z, y):
+        return (-z * y).exp()
+
+    def conjugate(self, u, y):
+        a = maximum(-u * y, 0.0)
+        return a.times_log() - a
+
+
+class _Poisson(_Scalar):
+    def fits(self, y):
+        return (y >= 0).all()
+
     def value(self, z, y):
         return z.exp() - z * y
 
@@ -104,6 +125,24 @@ class _Poisson:
     def conjugate(self, u, y):
         a = maximum(u + y, 0.0)
         return a.times_log() - a
+
+
+class _Gamma(_Scalar):
+    def __init__(self, one):
+        self.one = one
+
+    def fits(self, y):
+        return (y > 0).all()
+
+    def value(self, z, y):
+        return y * (-z).exp() + z - y.log() - 1.0
+
+    def ends(self, y):
+        return None, self.one
+
+    def conjugate(self, u, y):
+        a, log_y = maximum(1.0 - u, 0.0), y.log()
+        return a.times_log() - a * log_y - a + log_y + 1.0
 
 
 #: word -> its scalar function, made of its parameters (Intervals)
@@ -116,7 +155,9 @@ SCALAR_LOSSES = {
     "hinge_loss": lambda number: _Hinge(),
     "squared_hinge_loss": lambda number: _SquaredHinge(),
     "logistic_loss": lambda number: _Logistic(),
+    "exponential_loss": lambda number: _Exponential(),
     "poisson_loss": lambda number: _Poisson(),
+    "gamma_loss": lambda number: _Gamma(number(1.0)),
 }
 
 

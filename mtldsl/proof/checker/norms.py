@@ -20,6 +20,7 @@ __all__ = [
     "HalfSquaredGroups",
     "HalfSquaredKSupport",
     "L1Inf",
+    "SortedL1",
     "SquaredTrace",
     "TotalVariation",
     "Trace",
@@ -73,6 +74,27 @@ class L1(CellNorm):
 
     def over_entries(self, per_cell):
         return per_cell
+
+
+class SortedL1(Function):
+    """sum over k of a_k |W|_(k), the k-th largest of all entries."""
+
+    def read(self, parameters):
+        self.a = np.array(np.broadcast_to(np.asarray(parameters["weights"], float), int(np.prod(self.shape))))
+        if not (np.diff(self.a) <= 0).all() or not self.a[-1] >= 0 or not self.a[0] > 0:
+            raise NotChecked("sorted_l1_norm with weights that are not descending and >= 0: not convex")
+
+    def _ranked(self, W) -> Interval:
+        """Enclosures of the order statistics: the lower ends in order, and the upper ones."""
+        size = abs(W).reshape(-1)
+        low, high = (np.sort(end)[::-1].copy() for end in (size.low, size.high))
+        return Interval(low, high)
+
+    def value(self, W):
+        return (self._ranked(W) * self.number(self.a)).sum()
+
+    def gauge(self, Z):
+        return (self._ranked(Z).cumsum(0) / self.number(self.a).cumsum(0)).max()
 
 
 class L21(CellNorm):

@@ -90,14 +90,10 @@ class LossTerm:
             self.part = LabelGraphPart(self.word, parameters, coefficients, data, exact, witness)
         else:
             raise NotChecked(self.word)
-        y = data.targets
-        signs = (
-            self.word in ("hinge_loss", "squared_hinge_loss", "logistic_loss", "structured_hinge")
-            or self.graph
-        )
-        if (signs and not np.isin(y, (-1.0, 1.0)).all()) or (
-            self.word == "poisson_loss" and not (y >= 0).all()
-        ):
+        scalar = getattr(self.part, "scalar", None)
+        signs = self.graph or self.word == "structured_hinge"
+        suits = scalar.fits(data.targets) if scalar else not signs or np.isin(data.targets, (-1.0, 1.0)).all()
+        if not suits:
             raise NotChecked(f"{self.word} with labels that it is not defined for")
         if data.sample_weights is not None and not (data.sample_weights > 0).all():
             raise NotChecked(f"{self.word} with a sample weight that is not positive")
