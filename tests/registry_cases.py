@@ -11,6 +11,7 @@ import cvxpy as cp
 import numpy as np
 import pytest
 
+import mtldsl.language.words.vocabulary  # noqa: F401  (every word's atom is registered)
 from mtldsl.atoms.function import REGISTRY, Loss, MatrixFunction, Regularizer, Set
 from mtldsl.atoms.structures import Structure
 from mtldsl.reference import spectral

@@ -65,7 +65,7 @@ class MaxNorm(Norm):
 
 
 def _at_scale(function, W) -> float:
-    """Of a matrix whose largest entry is one, without its rows and columns of zeros."""
+    """function of the matrix, its largest entry made one and its rows and columns of zeros left out, in the units of W again."""
     W = np.asarray(W, float)
     size = float(np.max(np.abs(W), initial=0.0))
     if size == 0.0:
