@@ -85,7 +85,9 @@ def group_norm(W, atom):
 def sorted_l1_norm(W, atom):
     """sum over k of a_k times the k-th largest |entry|: sum over k of (a_k - a_(k+1)) times the sum of the k largest"""
     n, level = W.shape[0] * W.shape[1], 0.1 if atom.q is None else atom.q
-    quantiles = np.sqrt(2.0) * erfinv(1.0 - level * np.arange(1, n + 1) / n)  # of the normal distribution, 1 - level k / 2n
+    quantiles = np.sqrt(2.0) * erfinv(
+        1.0 - level * np.arange(1, n + 1) / n
+    )  # of the normal distribution, 1 - level k / 2n
     a = quantiles if atom.weights is None else np.broadcast_to(np.asarray(atom.weights, float), n)
     drops = a - np.append(a[1:], 0.0)
     return sum(drops[k - 1] * cp.sum_largest(cp.abs(W), k) for k in range(1, n + 1) if drops[k - 1])

@@ -217,7 +217,9 @@ class MatrixFunction(Atom):
 
     separable: ClassVar[str | None] = None  # "entries" | "rows" | "columns" | "spectrum" | "matrix" | None
     exact_prox: ClassVar[bool] = True
-    accuracy: ClassVar[float] = 0.0  # by so much of it the value, found by an iteration, may be too large (never too small)
+    accuracy: ClassVar[float] = (
+        0.0  # by so much of it the value, found by an iteration, may be too large (never too small)
+    )
     absorbs: ClassVar[bool] = True  # dual_gauge is finite for every Z: this term can take up any multiplier
     is_reweighted: ClassVar[bool] = (
         False  # a structure whose matrix is not an unknown, but says where a majorising quadratic touches

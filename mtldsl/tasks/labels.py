@@ -26,7 +26,9 @@ class LabelKind:
 LABEL_KINDS = {
     "real": LabelKind(lambda y: np.zeros(y.shape, bool), "labels must be numbers", (0.5, -1.5)),
     "sign": LabelKind(lambda y: (y != 1.0) & (y != -1.0), "labels must be -1 or +1", (-1.0, 1.0)),
-    "count": LabelKind(lambda y: (y < 0) | (y != np.floor(y)), "labels must be counts 0, 1, 2, ...", (0.0, 1.0)),
+    "count": LabelKind(
+        lambda y: (y < 0) | (y != np.floor(y)), "labels must be counts 0, 1, 2, ...", (0.0, 1.0)
+    ),
     "positive": LabelKind(lambda y: y <= 0, "labels must be > 0", (0.5, 2.0)),
 }
 

@@ -186,7 +186,9 @@ def test_regularizer_traits(atom):
     value = lambda W: function_value(atom, W)  # noqa: E731
     assert value(np.zeros(SHAPE)) == 0.0 and value(W) >= 0.0
     bend = (value(V) + value(W)) / 2 - value((V + W) / 2)
-    assert bend >= (atom.strong_convexity - atom.weak_convexity) / 8 * np.sum((V - W) ** 2) - 1e-11 - atom.accuracy * value(W)
+    assert bend >= (atom.strong_convexity - atom.weak_convexity) / 8 * np.sum(
+        (V - W) ** 2
+    ) - 1e-11 - atom.accuracy * value(W)
     if atom.monotone:
         assert value(np.abs(W)) == pytest.approx(value(W)) and value(1.3 * np.abs(W) + np.abs(V)) >= value(W)
     quadratic = atom.task_quadratic(SHAPE[1])
@@ -290,7 +292,9 @@ def test_degenerate_matrices(atom):
         if isinstance(atom, Set):
             assert atom.violation(V) == pytest.approx(set_violation(atom, V), rel=1e-10, abs=1e-12)
         else:
-            assert atom.value(V) == pytest.approx(function_value(atom, V), rel=max(1e-10, atom.accuracy), abs=1e-12)
+            assert atom.value(V) == pytest.approx(
+                function_value(atom, V), rel=max(1e-10, atom.accuracy), abs=1e-12
+            )
 
 
 @all_functions

@@ -22,7 +22,9 @@ def test_equal_weights_are_the_l1_norm_and_one_weight_the_largest_entry():
     equal, first = SortedL1Norm(weights=2.0), SortedL1Norm(weights=[1.0] + 11 * [0.0])
     assert equal.value(W) == pytest.approx(2.0 * np.abs(W).sum())
     np.testing.assert_allclose(equal.prox(W, 0.3), np.sign(W) * np.maximum(np.abs(W) - 0.6, 0), atol=1e-15)
-    assert first.value(W) == pytest.approx(np.abs(W).max()) and first.dual_norm(W) == pytest.approx(np.abs(W).sum())
+    assert first.value(W) == pytest.approx(np.abs(W).max()) and first.dual_norm(W) == pytest.approx(
+        np.abs(W).sum()
+    )
 
 
 def test_the_prox_pools_and_keeps_signs():

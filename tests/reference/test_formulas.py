@@ -194,7 +194,9 @@ def test_the_gamma_loss():
     ],
 )
 def test_the_max_norm(at, expected):
-    assert FORMULAS["max_norm"](cp.Constant(at), SimpleNamespace()).value == pytest.approx(expected, rel=1e-8, abs=1e-12)
+    assert FORMULAS["max_norm"](cp.Constant(at), SimpleNamespace()).value == pytest.approx(
+        expected, rel=1e-8, abs=1e-12
+    )
     V = cp.Variable((2, 2))
     assert FORMULAS["max_norm"](V, SimpleNamespace()).is_convex()
 

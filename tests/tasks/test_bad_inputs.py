@@ -457,5 +457,7 @@ def test_the_words_with_numbers_refuse_all_else():
 
 def test_amounts_are_positive_and_the_message_names_task_and_row():
     tasks = mtl.Tasks.shared(np.eye(3), np.array([[1.0, 2.0], [0.5, 0.0], [2.0, 3.0]]), task_names=["a", "b"])
-    with pytest.raises(mtl.DataError, match=r"gamma_loss\(W, tasks\): label 0 in task 'b', row 1; labels must be > 0"):
+    with pytest.raises(
+        mtl.DataError, match=r"gamma_loss\(W, tasks\): label 0 in task 'b', row 1; labels must be > 0"
+    ):
         mtl.gamma_loss(mtl.Weights(tasks), tasks)

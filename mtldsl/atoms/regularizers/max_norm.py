@@ -84,7 +84,9 @@ def _factor_length(W) -> float:
     """
     rows, n = len(W), sum(W.shape)
     x, mu, best, before = np.full(n, 1.0 / n), 0.1, np.inf, None
-    while mu > _LAST and best != before:  # from some mu on, near 1e-9, rounding in the smallest weights leaves nothing to win
+    while (
+        mu > _LAST and best != before
+    ):  # from some mu on, near 1e-9, rounding in the smallest weights leaves nothing to win
         before = best
         for _ in range(_STEPS):
             diagonal, hessian = _diagonal(W, x, mu)

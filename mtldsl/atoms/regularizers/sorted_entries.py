@@ -92,7 +92,12 @@ class SortedL1Norm(Norm):
 
     @classmethod
     def examples(cls):
-        return [cls(), cls(q=0.5), cls(weights=np.arange(20.0, 0.0, -1.0) / 7), cls(weights=[1.5] + 19 * [0.0])]
+        return [
+            cls(),
+            cls(q=0.5),
+            cls(weights=np.arange(20.0, 0.0, -1.0) / 7),
+            cls(weights=[1.5] + 19 * [0.0]),
+        ]
 
     def check(self, shape):
         if isinstance(self.weights, np.ndarray) and len(self.weights) != shape[0] * shape[1]:
