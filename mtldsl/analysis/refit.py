@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from numbers import Integral
 
-from mtldsl.atoms.losses import LabelGraphLoss
-from mtldsl.atoms.regularizers import ColumnGroups
 from mtldsl.errors import ModelError
 from mtldsl.language.expressions.objective import Objective
 from mtldsl.language.unknowns.label_graph import EdgeWeights, label_loss
@@ -35,14 +33,18 @@ def refitted(objective: Objective, constraints, graph: LearnedGraph | None, edge
     for term in objective.terms:
         if not any(part.weights is old for part in term.argument.parts):
             terms.append(term)
-        elif isinstance(term.atom, LabelGraphLoss):
+        elif term.is_loss and term.atom.labels == "indicators":
             U = next(part.weights for part in term.argument.parts if part.weights is not old)
             if len(term.argument.parts) > 2:
                 raise ModelError(
                     f"refit(solution): {term.text} is of an expression; it refits models of U and {old.name} themselves"
                 )
             terms += [_scaled(label_loss(term.atom, U, new, term.source, term.atom_text), term)]
-        elif term.argument is old and (isinstance(term.atom, ColumnGroups) or term.atom.name == "ridge"):
+        elif (
+            term.argument is old
+            and not term.is_loss
+            and (term.atom.groups_columns or term.atom.entry_quadratic is not None)
+        ):
             terms += [_scaled(ridge(new), term)]
         else:
             raise ModelError(

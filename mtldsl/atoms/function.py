@@ -12,6 +12,8 @@ from typing import ClassVar
 
 import numpy as np
 
+from mtldsl.atoms.parts import COLUMNS, ENTRIES, MATRIX, ROWS, Parts, RowProfile
+
 __all__ = ["REGISTRY", "Atom", "Loss", "MatrixFunction", "Regularizer", "SeparableLoss", "Set", "register"]
 
 REGISTRY: dict[str, type[Atom]] = {}
@@ -86,9 +88,17 @@ class Loss(Atom):
     of_residuals: ClassVar[bool] = False  # a function of z - y alone
     weighs_samples: ClassVar[bool] = True  # samples may carry weights
     exact_prox: ClassVar[bool] = True  # False: a proximal step takes Newton's method on every sample
+    max_affine: ClassVar[bool] = (
+        False  # a maximum of affine functions, zero among them, the highest of which is found exactly
+    )
     takes_intercept: ClassVar[bool] = (
         True  # a constant added to all predictions makes a difference, but no trivial solution
     )
+
+    @property
+    def has_prox(self) -> bool:
+        """Whether `prox` is there."""
+        return type(self).prox is not Loss.prox
 
     def of_task(self, i: int) -> Loss:
         """The loss of task i, where tasks have losses of their own."""
@@ -147,12 +157,20 @@ class Loss(Atom):
 
 
 class SeparableLoss(Loss):
-    """f(z) = sum_j s_j l(z_j, y_j): a subclass gives the scalar function l and everything else follows."""
+    """f(z) = sum_j s_j l(z_j, y_j): a subclass gives the scalar function l and everything else follows.
+
+    Where `max_affine`, l(z, y) = max(0, one affine function of z): its slope is 0 or the other end of `dual_interval`.
+    """
 
     separable: ClassVar[bool] = True
     entropic: ClassVar[bool] = (
         False  # l*(u, y) is the binary entropy of -y u, negated: a log a + (1 - a) log(1 - a)
     )
+
+    @property
+    def has_prox(self) -> bool:
+        own = type(self).pointwise_prox is not SeparableLoss.pointwise_prox
+        return own if type(self).prox is SeparableLoss.prox else super().has_prox
 
     def pointwise(self, z, y):
         """l(z, y), elementwise."""
@@ -230,6 +248,7 @@ class MatrixFunction(Atom):
     weak_convexity: ClassVar[float] = (
         0.0  # m where adding m/2 ||W||_F^2 makes a function convex that is not (inf: none does)
     )
+    strong_convexity: ClassVar[float] = 0.0  # modulus with respect to the Frobenius norm
     finite_dual: ClassVar[bool] = False  # the conjugate itself is finite everywhere (dual_gauge is always 0)
     norm: ClassVar[bool] = (
         False  # a norm or a seminorm: positively homogeneous, conjugate = indicator of the dual ball
@@ -237,6 +256,80 @@ class MatrixFunction(Atom):
     curvature: ClassVar[float] = (
         np.inf
     )  # Lipschitz constant of the gradient, where there is one (inf: none, or not smooth)
+    kinks: ClassVar[
+        tuple[float, ...]
+    ] = ()  # singular values > 0 at which a function of the spectrum has a kink
+
+    groups_columns: ClassVar[bool] = (
+        False  # zero on whole groups of columns, named in its field `columns` (None: those of the argument)
+    )
+
+    # What a sum with other functions needs to know (`prox_of_sum` says why). Who says nothing still combines with ridges.
+    monotone: ClassVar[bool] = (
+        False  # depends on the absolute values of entries only, and increases with them
+    )
+    order_preserving: ClassVar[bool] = (
+        False  # prox maps the entries of every row by one nondecreasing function
+    )
+    ordinal: ClassVar[bool] = False  # subgradients depend only on the order of the entries in every row
+    weights_add: ClassVar[bool] = (
+        False  # in its field `weights` it is linear: c g_a + c' g_b = g_(c a + c' b), None being all ones
+    )
+
+    @property
+    def homogeneous(self) -> bool:
+        """Whether g(c W) = c g(W) for all c > 0: norms and cones."""
+        return self.norm
+
+    @property
+    def parts(self) -> Parts:
+        """Parts of W that g is a sum over: one term a part."""
+        return {"entries": ENTRIES, "rows": ROWS, "columns": COLUMNS}.get(self.separable, MATRIX)
+
+    @property
+    def scales(self) -> Parts | None:
+        """Parts of W each of which the prox multiplies by one number >= 0; None: it does more than that."""
+        return ENTRIES if self.monotone else None
+
+    @property
+    def interval(self) -> tuple | None:
+        """(low, high) of a set {low <= W <= high}, entry by entry; else None."""
+        return None
+
+    @property
+    def profile(self) -> RowProfile | None:
+        """The absolute values, lengths of rows and squares that g is a weighted sum of, where it is one; else None."""
+        return None
+
+    @property
+    def entry_quadratic(self) -> float | np.ndarray | None:
+        """a, a number or an array that broadcasts to W, where g(W) = 1/2 sum_ij a_ij W_ij^2; else None."""
+        found = self.profile
+        return (
+            None if found is None or found.absolute is not None or found.length is not None else found.square
+        )
+
+    @property
+    def k_support(self) -> int | None:
+        """k where g(W) = 1/2 N(norms)^2, N the k-support norm of the Frobenius norms of its groups of `columns`; else None."""
+        return None
+
+    def entry_slopes(self, W) -> tuple[np.ndarray, np.ndarray]:
+        """The derivatives from the left and from the right in every entry, of a function that is separable in "entries"."""
+        slope = self.gradient(W)
+        return slope, slope
+
+    def spread(self, per_part, shape) -> np.ndarray:
+        """One number for each of its weights -> an array that broadcasts against W."""
+        return per_part
+
+    def on_rows(self, rows, shape: tuple[int, int]) -> MatrixFunction:
+        """The function of these rows alone, of an argument of this shape whose other rows are zero; where there is a `profile`."""
+        raise NotImplementedError
+
+    def two_sided_quadratic(self) -> tuple | None:
+        """The `SpectralMatrix` pair (A, B) where g(W) = 1/2 tr(A W B W^T), else None."""
+        return None
 
     @property
     def is_smooth(self) -> bool:
@@ -280,11 +373,6 @@ class MatrixFunction(Atom):
 class Regularizer(MatrixFunction):
     """A penalty g(W) >= 0 with g(0) = 0, convex where `convex`."""
 
-    strong_convexity: ClassVar[float] = 0.0  # modulus with respect to the Frobenius norm
-    monotone: ClassVar[bool] = (
-        False  # depends on the absolute values of entries only, and increases with them
-    )
-
     def column_gauges(self, Z) -> np.ndarray | None:
         """`dual_gauge` of every column of Z by itself, where g is a sum over columns; else None."""
         return None
@@ -302,6 +390,10 @@ class Regularizer(MatrixFunction):
 
 class Set(MatrixFunction):
     """A closed set C, convex where `convex`; as a function, its indicator. `prox` is the projection, `conjugate` the support function."""
+
+    def holds_all(self, shape: tuple[int, int]) -> bool:
+        """Whether every matrix of this shape is in C, so that the constraint says nothing."""
+        return False
 
     def violation(self, W) -> float:
         """How far W is outside, in the units of the constraint as typed: 0 inside."""

@@ -6,9 +6,8 @@ import numpy as np
 from scipy import sparse
 
 from mtldsl.atoms.calculus.spectral_matrix import SpectralMatrix
-from mtldsl.atoms.losses import LabelGraphLoss, StructuredHinge
-from mtldsl.atoms.sets import AtLeast, ColumnsOnSimplex, EqualTo
-from mtldsl.atoms.sets.rank import allows_every_rank
+from mtldsl.atoms.function import Loss
+from mtldsl.atoms.sets import ColumnsOnSimplex
 from mtldsl.atoms.structures import Range
 from mtldsl.compile.normal_form import Block, Entry, FunctionTerm, LinearMap, LossTerm, NormalForm, picks
 from mtldsl.compile.terms.label_graph import LabelGraphTerm
@@ -205,7 +204,7 @@ def to_normal_form(objective: Objective, constraints: list[Constraint], typed: s
             term, more = term.kept({})
             constant += more
         functions.append(term)
-    said = [c for c in on_weights(constraints) if not allows_every_rank(c.atom, c.argument.shape)]
+    said = [c for c in on_weights(constraints) if not c.atom.holds_all(c.argument.shape)]
     sets = [FunctionTerm(c.atom, 1.0, linear_map(c.argument), c.text) for c in said]
     return NormalForm(tuple(blocks), losses, tuple(functions + _join_simplex(sets)), typed, constant)
 
@@ -254,12 +253,20 @@ def _loss_term(term: Term) -> LossTerm:
         totals = tasks.counts if weights is None else np.add.reduceat(weights, tasks.offsets[:-1])
         coefficients = coefficients / totals
     intercepts = dict.fromkeys(p.weights.intercept_name for p in term.argument.parts if p.weights.intercept)
-    kind = StructuredTerm if isinstance(term.atom, StructuredHinge) else LossTerm
-    if term.atom.radial and not term.atom.separable:
-        kind = RadialTerm
-    if isinstance(term.atom, LabelGraphLoss):
-        kind = LabelGraphTerm
-    return kind(term.atom, coefficients, tasks, linear_map(term.argument), tuple(intercepts), term.text)
+    return kind_of(term.atom)(
+        term.atom, coefficients, tasks, linear_map(term.argument), tuple(intercepts), term.text
+    )
+
+
+def kind_of(loss: Loss) -> type[LossTerm]:
+    """What a loss is a sum over: samples, labellings of a graph, or tasks."""
+    if loss.separable:
+        return LossTerm
+    if loss.labels == "indicators":
+        return LabelGraphTerm
+    if loss.max_affine:
+        return StructuredTerm
+    return RadialTerm if loss.radial else LossTerm
 
 
 def linear_map(expression: Affine) -> LinearMap:
@@ -282,20 +289,20 @@ def linear_map(expression: Affine) -> LinearMap:
 def _join_simplex(sets: list[FunctionTerm]) -> list[FunctionTerm]:
     """W >= 0 together with W.sum(axis=0) == c is one set with an exact projection: the columns on the simplex."""
     for sums in sets:
-        total = sums.atom.bound if isinstance(sums.atom, EqualTo) else None
+        total, most = _numbers(sums.atom.interval)
         block = _column_sums_of(sums.map)
-        if block is None or not np.isscalar(total) or total <= 0:
+        if block is None or total is None or total != most or total <= 0:
             continue
         for sign in sets:
-            if (
-                sign.map.identity_of == block
-                and isinstance(sign.atom, AtLeast)
-                and np.isscalar(sign.atom.bound)
-                and sign.atom.bound == 0
-            ):
+            if sign.map.identity_of == block and _numbers(sign.atom.interval) == (0.0, np.inf):
                 joined = FunctionTerm(ColumnsOnSimplex(total), 1.0, sign.map, f"{sign.typed}, {sums.typed}")
                 return [*_join_simplex([s for s in sets if s is not sums and s is not sign]), joined]
     return sets
+
+
+def _numbers(interval) -> tuple:
+    """(low, high) of an interval that is the same for all entries, else (None, None)."""
+    return interval if interval is not None and all(map(np.isscalar, interval)) else (None, None)
 
 
 def _column_sums_of(map: LinearMap) -> str | None:

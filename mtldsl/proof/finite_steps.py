@@ -79,7 +79,7 @@ def _of_spectrum(f: FunctionTerm, x: Blocks, form: NormalForm, reach: float) -> 
     U, s, Vt = np.linalg.svd(W, full_matrices=False)
     alive = int(np.count_nonzero(s > _ZERO * s.max(initial=0.0)))
     U, s, Vt = U[:, :alive], s[:alive], Vt[:alive]
-    for moved in _spectra(s, [kink / multiple for kink in getattr(f.atom, "kinks", ())], reach):
+    for moved in _spectra(s, [kink / multiple for kink in f.atom.kinks], reach):
         if 0.0 < np.linalg.norm(moved - s) <= reach:
             yield x | {name: (U * moved) @ Vt}
     g = form.zeros()

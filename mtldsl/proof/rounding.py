@@ -35,7 +35,7 @@ def _of_function(f: FunctionTerm, v, image) -> float:
     # an uneven quadratic is the sum of parts that nearly cancel: as large as its steepest and its flattest direction make them
     if np.isfinite(f.atom.curvature):
         total += 0.5 * f.coefficient * f.atom.curvature * float(np.vdot(image, image))
-    modulus = f.coefficient * getattr(f.atom, "strong_convexity", 0.0)
+    modulus = f.coefficient * f.atom.strong_convexity
     return total + (float(np.vdot(v, v)) / (2.0 * modulus) if modulus > 0 else 0.0)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 from scipy.optimize import minimize, nnls
 
-from mtldsl.atoms.losses import CliqueHinge
 from mtldsl.atoms.metrics.expectation import flip_probabilities, law_of_tables
 from mtldsl.atoms.planes.label_polytope import project
 from mtldsl.compile.terms.label_graph import LabelDual, LabelGraphTerm
@@ -45,11 +44,11 @@ def labellings_of(loss: LabelGraphTerm, dual: LabelDual) -> dict | None:
         return None
     every = ((np.arange(2**K)[:, None] >> np.arange(K)[::-1]) & 1).astype(np.uint8)
     vertices, own = loss.cliques.indicators(every), loss.cliques.indicators(loss.truth)
-    if isinstance(loss.atom, CliqueHinge) or dual.scores is None:
+    if loss.atom.max_affine or dual.scores is None:
         whole = dual.whole()
         whole = whole.toarray() if hasattr(whole, "toarray") else np.asarray(whole)
         means = project(loss.cliques, whole / loss.weights[:, None], loss.truth) + own
-        find = _mixture if isinstance(loss.atom, CliqueHinge) else _of_largest_entropy
+        find = _mixture if loss.atom.max_affine else _of_largest_entropy
         shares = [find(vertices, mean) for mean in means]
     else:
         shares = [_softmax(vertices @ scores) for scores in dual.scores]

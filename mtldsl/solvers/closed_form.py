@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 from scipy import linalg
 
-from mtldsl.atoms.regularizers import KroneckerRidge
 from mtldsl.compile.normal_form import Blocks, LossTerm, NormalForm
 from mtldsl.compile.terms.structure import structure_terms
 from mtldsl.solvers.alternation.quadratic_data import quadratic_data
@@ -74,7 +73,7 @@ class ClosedForm:
 
 
 def _between_features_and_tasks(form: NormalForm) -> bool:
-    return any(isinstance(f.atom, KroneckerRidge) for f in form.functions) and not structure_terms(form)
+    return any(f.atom.two_sided_quadratic() is not None for f in form.functions) and not structure_terms(form)
 
 
 def _dual(loss: LossTerm, x: Blocks) -> np.ndarray:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from mtldsl.atoms.losses import LabelGraphLoss, StructuredHinge
 from mtldsl.compile.normal_form import NormalForm
 from mtldsl.errors import SolverError
 from mtldsl.solvers.labellings.labelling_ascent import LabellingAscent
+from mtldsl.solvers.planes.oracle import has_one_maximum_a_task
 from mtldsl.solvers.planes.tasks_ascent import TasksAscent
 from mtldsl.solvers.samples.sample_ascent import SampleAscent
 from mtldsl.solvers.solver import Point, Watch
@@ -30,10 +30,9 @@ class DualAscent:
     max_iter = 100_000
 
     def _way(self, form: NormalForm):
-        for kind, way in ((StructuredHinge, _PLANES), (LabelGraphLoss, _LABELLINGS)):
-            if any(isinstance(term.atom, kind) for term in form.losses):
-                return way
-        return _SAMPLES
+        if any(map(has_one_maximum_a_task, form.losses)):
+            return _PLANES
+        return _LABELLINGS if any(term.atom.labels == "indicators" for term in form.losses) else _SAMPLES
 
     def refuses(self, form: NormalForm) -> str | None:
         return self._way(form).refuses(form)

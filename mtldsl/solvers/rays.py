@@ -175,7 +175,7 @@ class _Line:
         self.functions, self.slope = [], 0.0
         for f in form.functions:
             image, step = f.map.forward(x), f.map.linear(v)
-            if getattr(f.atom, "norm", False) and not image.any():  # c times a number
+            if f.atom.norm and not image.any():  # c times a number
                 self.slope += f.coefficient * f.atom.value(step)
             else:
                 self.functions.append((f, image, step))

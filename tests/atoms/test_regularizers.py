@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import brentq, lsq_linear
 
+from mtldsl.atoms.calculus.singular_values import GRAM_RATIO
 from mtldsl.atoms.function import REGISTRY
 from mtldsl.atoms.regularizers import (
     FrobeniusNorm,
@@ -27,7 +28,6 @@ from mtldsl.atoms.regularizers import (
     TotalVariation,
     TraceNorm,
 )
-from mtldsl.atoms.regularizers.spectrum import GRAM_RATIO
 from mtldsl.errors import ModelError
 
 ALL = [

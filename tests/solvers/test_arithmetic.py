@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import mtldsl as mtl
-from mtldsl.atoms.regularizers.norm import shrinkage
+from mtldsl.atoms.calculus.shrinkage import shrinkage
 from mtldsl.errors import ModelError, SolverError
 from mtldsl.solvers.admm.penalty import Balance
 from mtldsl.solvers.admm.phases import NewtonPhase

@@ -6,23 +6,21 @@ P_g(Y), then P_{f+g} = P_g P_f. Proof: let Y = P_f(W) and V = P_g(Y). Then W - Y
 and Y - V is in dg(V); their sum W - V is in d(f + g)(V), which is the optimality condition. Applied stage
 after stage it needs to hold for every pair (inner, outer) only.
 
-The pairs that are used, inner first:
+The pairs that are used, inner first, by the traits that atoms declare (`mtldsl.atoms.function`):
 
-* l1_norm, or one-sided bounds at 0 (W >= 0, W <= 0), then any norm that depends on absolute values and grows
-  with them (l1_inf_norm, l21_norm, l12_norm, group_norm, frobenius_norm): such a prox keeps zeros and signs,
-  which is all that these subgradients depend on (Jenatton, Mairal, Obozinski and Bach, "Proximal methods for
-  hierarchical sparse coding", JMLR 2011).
-* a positively homogeneous f, then the Euclidean norm (frobenius_norm, frobenius_ball) of all it acts on: that
-  prox multiplies by one number c >= 0, and df(cY) contains df(Y) (Yu 2013, Theorem 4). So l1_inf_norm, then
-  l21_norm, then group_norm, then frobenius_norm, each cell of an inner one lying within one cell of the outer
-  one; also trace_norm, then frobenius_norm.
-* total_variation, then whatever maps the entries of a row by one and the same nondecreasing function (l1_norm
-  and bounds that are uniform along rows, l1_inf_norm, l21_norm, group_norm, frobenius_norm): neighbours keep
-  their order, and the subgradients depend on that order only (Friedman et al., "Pathwise coordinate
-  optimization", Ann. Appl. Stat. 2007).
+* f positively homogeneous on its `parts` (a sum over parts of W of functions with f(c V) = c f(V)), then a g that
+  `scales`: its prox multiplies each of *its* parts by one number c >= 0, and each part of f lies within one part of g.
+  For then df(cY) contains df(Y) (Yu 2013, Theorem 4). So l1_norm and bounds at 0, whose parts are entries, then
+  any norm that depends on absolute values and grows with them (`monotone`: its prox keeps zeros and signs; Jenatton,
+  Mairal, Obozinski and Bach, "Proximal methods for hierarchical sparse coding", JMLR 2011); l1_inf_norm, then l21_norm, then
+  group_norm, then frobenius_norm or its ball, each cell of an inner one lying within one cell of the outer one; also
+  trace_norm, then frobenius_norm.
+* f whose subgradients depend on nothing but the order of the entries in every row (`ordinal`: total_variation), then
+  a g that is `order_preserving`: it maps the entries of a row by one and the same nondecreasing function (l1_norm and bounds
+  that are uniform along rows, l1_inf_norm; Friedman et al., "Pathwise coordinate optimization", Ann. Appl. Stat. 2007).
 
-Three sums are proxes outright: an l1 norm and bounds, entry by entry a convex function on an interval (soft
-threshold, then clip); norms of the same cells, whose weights add up; and ridges, since completing the square
+Three sums are proxes outright: a function of the entries and bounds, entry by entry a convex function on an interval
+(prox, then clip); norms of the same cells, whose weights add up; and ridges, since completing the square
 gives P_{s(f + r/2 ||.||^2)}(W) = P_{s' f}(W / (1 + s r)) with s' = s / (1 + s r), for every f, and entrywise
 r where f is separable.
 """
@@ -33,15 +31,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mtldsl.atoms.calculus.prox_stages import RANK, build_stages, folds, interval, is_bound, rank, weight_of
+from mtldsl.atoms.calculus.prox_stages import build_stages, folds
 from mtldsl.atoms.function import MatrixFunction
+from mtldsl.atoms.parts import COLUMNS, MATRIX
 
 __all__ = ["ProxOfSum", "prox_of_sum", "why_not"]
 
 Terms = Sequence[tuple[float, MatrixFunction]]
-
-_WHOLE = ("frobenius_norm", "frobenius_ball")
-_CELLS = ("l1_inf_norm", "l21_norm", "l12_norm", "group_norm")
 
 
 def prox_of_sum(terms: Terms) -> ProxOfSum | None:
@@ -80,15 +76,16 @@ def why_not(terms: Terms) -> str:
     for _, atom in terms:
         if not atom.exact_prox:
             return f"{atom.name} has no exact prox."
-    others = [atom for _, atom in terms if atom.name != "ridge"]
+    others = [atom for _, atom in terms if atom.entry_quadratic is None]
     if np.ndim(_ridge_weight(terms)):
+        ridge = next(atom for _, atom in terms if np.ndim(atom.entry_quadratic))
         for atom in others:
-            if atom.name != "l1_norm" and not is_bound(atom):
-                return f"ridge with unequal weights and {atom.name} have no common closed-form prox."
+            if atom.separable != "entries":
+                return f"{ridge.name} with unequal weights and {atom.name} have no common closed-form prox."
     for i, first in enumerate(others):
         for second in others[i + 1 :]:
-            reason = _conflict(*sorted([first, second], key=rank))
-            if reason:
+            if not (_precedes(first, second) or _precedes(second, first)):
+                reason = _reason(first, second)
                 return f"{first.name} and {second.name} have no common closed-form prox: {reason}."
     return ""
 
@@ -99,10 +96,9 @@ class ProxOfSum:
     def __init__(self, terms: Terms):
         self._n_terms = len(terms)
         self._ridge = _ridge_weight(terms)
-        self._ridges = [(k, weight_of(c, atom)) for k, (c, atom) in enumerate(terms) if atom.name == "ridge"]
-        self._stages = build_stages(
-            [(k, c, atom) for k, (c, atom) in enumerate(terms) if atom.name != "ridge"]
-        )
+        squares = [(k, c, atom, atom.entry_quadratic) for k, (c, atom) in enumerate(terms)]
+        self._ridges = [(k, c * a) for k, c, _, a in squares if a is not None]
+        self._stages = build_stages([(k, c, atom) for k, c, atom, a in squares if a is None], _precedes)
 
     def prox(self, W, step) -> np.ndarray:
         """V alone."""
@@ -133,55 +129,54 @@ class ProxOfSum:
 # ------------------------------------------------------------------------------------------------- rules
 
 
-def _conflict(inner: MatrixFunction, outer: MatrixFunction) -> str | None:
-    """None where the pair obeys a rule of this module's docstring, else the reason why it does not."""
-    names = (inner.name, outer.name)
-    if folds(inner, outer):
-        return None
-    for atom in (inner, outer):
-        if atom.name not in RANK:
+def _precedes(inner: MatrixFunction, outer: MatrixFunction) -> bool:
+    """Whether the prox of the sum is that of `inner`, then that of `outer`, or the two are one function: a rule of the docstring."""
+    if folds(inner, outer) or _on_an_interval(inner, outer):
+        return True
+    if inner.homogeneous and outer.scales is not None and inner.parts.within(outer.scales):
+        return True
+    return inner.ordinal and outer.order_preserving
+
+
+def _on_an_interval(a: MatrixFunction, b: MatrixFunction) -> bool:
+    """Whether they are a convex function of the entries on an interval, one that is not empty."""
+    if a.interval is not None and b.interval is not None:
+        lows, highs = zip(a.interval, b.interval, strict=True)
+        return not np.any(np.maximum(*lows) > np.minimum(*highs))
+    inside = b if b.interval is None else a
+    return (
+        (a.interval is not None or b.interval is not None) and inside.separable == "entries" and inside.convex
+    )
+
+
+def _reason(a: MatrixFunction, b: MatrixFunction) -> str:
+    """Why neither may be inside the other."""
+    for atom in (a, b):
+        if not (atom.homogeneous or atom.ordinal or atom.scales is not None or atom.interval is not None):
             return f"{atom.name} combines with ridges only"
-    if outer.name in _WHOLE:
-        return None if _homogeneous(inner) else f"{inner.name} is not positively homogeneous"
-    if "trace_norm" in names:
+    if a.interval is not None and b.interval is not None:
+        return "no matrix obeys both"
+    whole = next((atom for atom in (b, a) if atom.scales == MATRIX), None)
+    if whole is not None:
+        return f"{(b if whole is a else a).name} is not positively homogeneous"
+    if "spectrum" in (a.separable, b.separable):
         return "singular values and entries cannot be thresholded together"
-    if inner.name == "total_variation":
-        if outer.name == "l12_norm":
+    if a.ordinal or b.ordinal:
+        other = b if a.ordinal else a
+        if other.scales == COLUMNS:
             return "scaling columns changes the order of neighbours"
-        return None if _same_along_rows(outer) else f"{outer.name} treats the entries of a row differently"
-    if is_bound(inner) and is_bound(outer):
-        lows, highs = zip(interval(inner), interval(outer), strict=True)
-        return "no matrix obeys both" if np.any(np.maximum(*lows) > np.minimum(*highs)) else None
-    if outer.name in _CELLS and is_bound(inner):
-        return None if _homogeneous(inner) else "only bounds at 0 can be applied before a norm"
-    if "l12_norm" in names and inner.name in _CELLS:
-        return "rows and columns overlap"
-    if names == ("group_norm", "group_norm"):
-        return None if _nested(inner, outer) else "their groups overlap without one holding the other"
-    return None
-
-
-def _homogeneous(atom) -> bool:
-    """Whether g(c V) = c g(V) for all c > 0: norms and cones."""
-    if is_bound(atom):
-        return all(np.all((np.asarray(bound) == 0) | np.isinf(bound)) for bound in interval(atom))
-    return getattr(atom, "norm", False)
-
-
-def _nested(inner, outer) -> bool:
-    """Whether every group of `inner` lies within one group of `outer` or outside all of them."""
-    owner = {row: g for g, group in enumerate(outer.groups) for row in group}
-    return all(len({owner.get(row) for row in group}) == 1 for group in inner.groups)
-
-
-def _same_along_rows(atom) -> bool:
-    """Whether an entrywise function is the same along each row; the other norms here are by themselves."""
-    parameters = interval(atom) if is_bound(atom) else (atom.weights,) if atom.name == "l1_norm" else ()
-    arrays = [parameter for parameter in parameters if np.ndim(parameter)]
-    return all(np.all(array == array[..., :1]) for array in arrays)
+        return f"{other.name} treats the entries of a row differently"
+    if a.interval is not None or b.interval is not None:
+        return "only bounds at 0 can be applied before a norm"
+    if all(
+        "each" not in (atom.scales.rows, atom.scales.columns) for atom in (a, b) if atom.scales is not None
+    ):
+        return "their groups overlap without one holding the other"
+    return "rows and columns overlap"
 
 
 def _ridge_weight(terms: Terms):
     """Entrywise sum of the ridges' weights; a number where it is uniform."""
-    total = sum((weight_of(c, atom) for c, atom in terms if atom.name == "ridge"), 0.0)
+    squares = [(c, atom.entry_quadratic) for c, atom in terms]
+    total = sum((c * a for c, a in squares if a is not None), 0.0)
     return float(np.ravel(total)[0]) if np.all(total == np.ravel(total)[0]) else total

@@ -147,6 +147,7 @@ class CliqueHinge(LabelGraphLoss):
     cliques: Cliques | None = field(default=None, metadata={"told": True})
 
     name: ClassVar[str] = "clique_hinge"
+    max_affine: ClassVar[bool] = True
     formula: ClassVar[str] = r"\max_{y}\big[\Delta(y,y_i)+\langle {},\,\Upsilon(y)-\Upsilon(y_i)\rangle\big]"
 
     def __post_init__(self):

@@ -44,6 +44,7 @@ class HingeLoss(SeparableLoss):
     name: ClassVar[str] = "hinge_loss"
     formula: ClassVar[str] = r"\sum_j \max\big(0,\,1-y_{ij}({})_j\big)"
     labels: ClassVar[str] = "sign"
+    max_affine: ClassVar[bool] = True
 
     def pointwise(self, z, y):
         return np.maximum(1.0 - y * z, 0.0)

@@ -71,6 +71,7 @@ class StructuredHinge(Loss):
     formula: ClassVar[str] = r"\max_{y'}\big[\Delta(y_i,y')-\langle y_i-y',\,{}\rangle\big]"
     labels: ClassVar[str] = "sign"
     weighs_samples: ClassVar[bool] = False
+    max_affine: ClassVar[bool] = True
 
     def __post_init__(self):
         object.__setattr__(self, "metric", as_metrics(self.metric, f"{self.name}(...)"))

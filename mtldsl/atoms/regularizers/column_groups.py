@@ -9,8 +9,10 @@ from typing import ClassVar
 
 import numpy as np
 
+from mtldsl.atoms.calculus.shrinkage import shrinkage
 from mtldsl.atoms.function import Regularizer, register
-from mtldsl.atoms.regularizers.norm import WeightedNorm, in_parentheses, shrinkage
+from mtldsl.atoms.parts import Parts, column_groups
+from mtldsl.atoms.regularizers.norm import WeightedNorm, in_parentheses
 from mtldsl.errors import ModelError
 from mtldsl.values.listing import as_list
 from mtldsl.values.number import as_whole, quoted
@@ -26,6 +28,12 @@ __all__ = [
 
 class ColumnGroups(Regularizer):
     """What functions of the Frobenius norms of groups of columns share; a subclass has a field `columns`, None for every column apart."""
+
+    groups_columns: ClassVar[bool] = True
+
+    @property
+    def scales(self) -> Parts:
+        return column_groups(self.columns)
 
     @cached_property
     def owner(self) -> np.ndarray | None:
@@ -115,6 +123,10 @@ class HalfSquaredGroupNorm(ColumnGroups):
         """Its place among the k-support norms."""
         return 1
 
+    @property
+    def k_support(self):
+        return 1
+
     def value(self, W):
         return 0.5 * float(self.norms(W).sum()) ** 2
 
@@ -197,6 +209,10 @@ class HalfSquaredKSupportNorm(ColumnGroups):
 
     def latex(self, argument):
         return super().latex(argument).replace("_{r}", f"_{{{self.r}}}")
+
+    @property
+    def k_support(self):
+        return self.r
 
     def value(self, W):
         a = np.sort(self.norms(W))[::-1]
@@ -313,6 +329,10 @@ class ColumnGroupNorm(ColumnGroups, WeightedNorm):
     def latex(self, argument):
         formula = self.formula if self.weights is None else self.weighted_formula
         return formula.replace("{}", in_parentheses(argument))
+
+    @property
+    def parts(self):
+        return self.scales
 
     def cell_norms(self, W):
         return self.norms(W)

@@ -7,8 +7,10 @@ from typing import ClassVar
 
 import numpy as np
 
+from mtldsl.atoms.calculus.shrinkage import shrinkage
 from mtldsl.atoms.function import register
-from mtldsl.atoms.regularizers.norm import WeightedNorm, shrinkage
+from mtldsl.atoms.parts import COLUMNS
+from mtldsl.atoms.regularizers.norm import WeightedNorm
 from mtldsl.atoms.regularizers.weights import check_length
 
 __all__ = ["L12Norm"]
@@ -54,6 +56,10 @@ class L12Norm(WeightedNorm):
     weighted_formula: ClassVar[str] = r"\sum_i a_i \|{}_{\cdot i}\|_2"
     separable: ClassVar[str] = "columns"
     monotone: ClassVar[bool] = True
+
+    @property
+    def scales(self):
+        return COLUMNS
 
     @classmethod
     def examples(cls):

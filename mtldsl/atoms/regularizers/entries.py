@@ -8,6 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from mtldsl.atoms.function import Set, register
+from mtldsl.atoms.parts import RowProfile, is_same_along_rows
 from mtldsl.atoms.regularizers.norm import WeightedNorm
 from mtldsl.atoms.regularizers.weights import check_broadcast
 
@@ -79,6 +80,22 @@ class L1Norm(WeightedNorm):
         # W - clip(W) is the soft threshold: exactly 0 inside, one temporary.
         inside = np.clip(W, -threshold, threshold)
         return np.subtract(W, inside, out=inside)
+
+    @property
+    def order_preserving(self) -> bool:
+        return self.weights is None or is_same_along_rows(self.weights)
+
+    @property
+    def profile(self):
+        return RowProfile(absolute=1.0 if self.weights is None else self.weights)
+
+    def on_rows(self, rows, shape):
+        return self if np.ndim(self.weights) == 0 else L1Norm(np.broadcast_to(self.weights, shape)[rows])
+
+    def entry_slopes(self, W):
+        threshold = self.thresholds(1.0)
+        slope = threshold * np.sign(W)
+        return np.where(W == 0, -threshold, slope), np.where(W == 0, threshold, slope)
 
     def ball(self, radius) -> Set | None:
         if self.weights is not None:

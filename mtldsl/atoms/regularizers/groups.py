@@ -8,8 +8,10 @@ from typing import ClassVar
 
 import numpy as np
 
+from mtldsl.atoms.calculus.shrinkage import shrinkage
 from mtldsl.atoms.function import Set, register
-from mtldsl.atoms.regularizers.norm import Norm, WeightedNorm, in_parentheses, shrinkage
+from mtldsl.atoms.parts import MATRIX, row_groups
+from mtldsl.atoms.regularizers.norm import Norm, WeightedNorm, in_parentheses
 from mtldsl.errors import ModelError
 from mtldsl.values.listing import as_list
 from mtldsl.values.number import as_whole, quoted
@@ -62,6 +64,7 @@ class GroupNorm(WeightedNorm):
     formula: ClassVar[str] = r"\sum_g \|{}_{g\cdot}\|_F"
     weighted_formula: ClassVar[str] = r"\sum_g a_g \|{}_{g\cdot}\|_F"
     monotone: ClassVar[bool] = True
+    order_preserving: ClassVar[bool] = True
 
     def __post_init__(self):
         super().__post_init__()
@@ -79,6 +82,14 @@ class GroupNorm(WeightedNorm):
             cls([[3, 0], [1]]),
             cls([[0, 1], [2, 3, 4]], weights=[0.0, 1.0]),
         ]
+
+    @cached_property
+    def parts(self):
+        return row_groups(self.groups)
+
+    @property
+    def scales(self):
+        return self.parts
 
     def check(self, shape):
         beyond = self.rows.max()
@@ -155,6 +166,11 @@ class FrobeniusNorm(Norm):
     formula: ClassVar[str] = r"\|{}\|_F"
     separable: ClassVar[str] = "matrix"
     monotone: ClassVar[bool] = True
+    order_preserving: ClassVar[bool] = True
+
+    @property
+    def scales(self):
+        return MATRIX
 
     def value(self, W):
         return float(np.linalg.norm(W))

@@ -117,6 +117,9 @@ class KroneckerRidge(Regularizer):
     def latex(self, argument):
         return super().latex(in_parentheses(argument))
 
+    def two_sided_quadratic(self):
+        return self.rows, self.columns
+
     def check(self, shape):
         for S, side, what in (
             (self.rows, shape[0], "rows (features)"),

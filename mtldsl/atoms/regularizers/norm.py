@@ -9,17 +9,11 @@ import numpy as np
 from mtldsl.atoms.function import Regularizer
 from mtldsl.atoms.regularizers.weights import checked_weights
 
-__all__ = ["ROUNDING", "Norm", "WeightedNorm", "in_parentheses", "shrinkage"]
+__all__ = ["ROUNDING", "Norm", "WeightedNorm", "in_parentheses"]
 
 #: What double precision may leave of a quantity that is zero (or one) in exact arithmetic, relative to the
 #: data it is made of.
 ROUNDING = 1e-12
-
-
-def shrinkage(norms, threshold):
-    """(1 - threshold / norm)_+, elementwise (0 where the norm is 0): the factor of a block soft threshold."""
-    kept = np.maximum(norms - threshold, 0.0)
-    return np.divide(kept, norms, out=kept, where=norms > 0)
 
 
 def in_parentheses(argument: str) -> str:
@@ -47,6 +41,7 @@ class WeightedNorm(Norm):
     weight 0 is unpenalised: its multiplier is 0.
     """
 
+    weights_add: ClassVar[bool] = True
     weight_axes: ClassVar[int] = 1
     weighted_formula: ClassVar[str] = ""
 

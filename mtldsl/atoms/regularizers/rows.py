@@ -7,8 +7,10 @@ from typing import ClassVar
 
 import numpy as np
 
+from mtldsl.atoms.calculus.shrinkage import shrinkage
 from mtldsl.atoms.function import Set, register
-from mtldsl.atoms.regularizers.norm import WeightedNorm, shrinkage
+from mtldsl.atoms.parts import ROWS, RowProfile
+from mtldsl.atoms.regularizers.norm import WeightedNorm
 from mtldsl.atoms.regularizers.weights import check_length
 
 __all__ = ["L1InfNorm", "L21Norm"]
@@ -17,6 +19,7 @@ __all__ = ["L1InfNorm", "L21Norm"]
 class _RowNorm(WeightedNorm):
     separable: ClassVar[str] = "rows"
     monotone: ClassVar[bool] = True
+    order_preserving: ClassVar[bool] = True
 
     @classmethod
     def examples(cls):
@@ -73,6 +76,17 @@ class L21Norm(_RowNorm):
 
     def prox(self, W, step):
         return W * shrinkage(self.cell_norms(W), self.thresholds(step))[:, None]
+
+    @property
+    def scales(self):
+        return ROWS
+
+    @property
+    def profile(self):
+        return RowProfile(length=1.0 if self.weights is None else self.weights)
+
+    def on_rows(self, rows, shape):
+        return self if np.ndim(self.weights) == 0 else L21Norm(self.weights[rows])
 
     def ball(self, radius) -> Set | None:
         if self.weights is not None:

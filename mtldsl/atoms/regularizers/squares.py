@@ -9,6 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from mtldsl.atoms.function import Regularizer, register
+from mtldsl.atoms.parts import RowProfile
 from mtldsl.atoms.regularizers.norm import in_parentheses
 from mtldsl.atoms.regularizers.weights import check_broadcast, checked_weights
 
@@ -53,6 +54,7 @@ class Ridge(Regularizer):
     formula: ClassVar[str] = r"\tfrac12\|{}\|_F^2"
     separable: ClassVar[str] = "entries"
     monotone: ClassVar[bool] = True
+    weights_add: ClassVar[bool] = True
 
     def __post_init__(self):
         object.__setattr__(self, "weights", checked_weights(self.weights, self.name, 2))
@@ -69,6 +71,13 @@ class Ridge(Regularizer):
         return super().latex(
             argument if self.weights is None else rf"\sqrt{{a}} \circ {in_parentheses(argument)}"
         )
+
+    @property
+    def profile(self):
+        return RowProfile(square=1.0 if self.weights is None else self.weights)
+
+    def on_rows(self, rows, shape):
+        return self if np.ndim(self.weights) == 0 else Ridge(np.broadcast_to(self.weights, shape)[rows])
 
     @cached_property
     def strong_convexity(self) -> float:

@@ -43,6 +43,7 @@ class TotalVariation(Norm):
     formula: ClassVar[str] = r"\sum_{i<q}\|{}_{\cdot\,i+1}-{}_{\cdot\,i}\|_1"
     separable: ClassVar[str] = "rows"
     absorbs: ClassVar[bool] = False
+    ordinal: ClassVar[bool] = True
 
     def latex(self, argument):
         return super().latex(in_parentheses(argument))

@@ -7,12 +7,12 @@ from typing import ClassVar
 
 import numpy as np
 
+from mtldsl.atoms.calculus.shrinkage import shrinkage, water_level
+from mtldsl.atoms.calculus.singular_values import largest_singular_value, shrink_singular_values
 from mtldsl.atoms.calculus.spectral_matrix import singular_values
 from mtldsl.atoms.function import Set, register
 from mtldsl.atoms.parameters import checked_number
-from mtldsl.atoms.regularizers.norm import shrinkage
-from mtldsl.atoms.regularizers.spectrum import largest_singular_value, shrink_singular_values
-from mtldsl.atoms.sets.simplex import water_level
+from mtldsl.atoms.parts import MATRIX
 
 __all__ = ["FrobeniusBall", "L1Ball", "L21Ball", "TraceNormBall"]
 
@@ -231,6 +231,11 @@ class FrobeniusBall(_Ball):
     name: ClassVar[str] = "frobenius_ball"
     formula: ClassVar[str] = r"\|{}\|_F \leq \rho"
     separable: ClassVar[str] = "matrix"
+    order_preserving: ClassVar[bool] = True
+
+    @property
+    def scales(self):
+        return MATRIX
 
     def norm_of(self, W):
         return float(np.linalg.norm(W))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
 
 from mtldsl.atoms.function import Set, register
+from mtldsl.atoms.parts import ENTRIES, is_same_along_rows
 from mtldsl.errors import ModelError
 from mtldsl.values.number import quoted
 from mtldsl.values.sparse_matrix import read_dense
@@ -21,6 +22,26 @@ class _Comparison(Set):
     separable: ClassVar[str] = "entries"
     symbol: ClassVar[str] = ""
     no_bound: ClassVar[float | None] = None  # the infinity that means "no bound here"
+
+    @property
+    def homogeneous(self) -> bool:
+        """A cone: every end is 0, or there is none."""
+        return all(bool(np.all((np.asarray(end) == 0) | np.isinf(end))) for end in self.interval)
+
+    @property
+    def scales(self):
+        return ENTRIES if self.homogeneous else None
+
+    @property
+    def order_preserving(self) -> bool:
+        return is_same_along_rows(self.bound)
+
+    def on_rows(self, rows, shape):
+        return (
+            self
+            if np.ndim(self.bound) == 0
+            else replace(self, bound=np.broadcast_to(self.bound, shape)[rows])
+        )
 
     def __post_init__(self):
         object.__setattr__(self, "bound", _checked(self.bound, self.symbol, self.no_bound))
@@ -114,6 +135,10 @@ class AtLeast(_OneSided):
             cls([0.0, -np.inf, 0.5, -1.0]),
         ]
 
+    @property
+    def interval(self):
+        return self.bound, np.inf
+
     def project(self, W):
         return np.maximum(W, self.bound)
 
@@ -166,6 +191,10 @@ class AtMost(_OneSided):
             cls([[0.0], [np.inf], [0.5], [-1.0], [np.inf]]),
         ]
 
+    @property
+    def interval(self):
+        return -np.inf, self.bound
+
     def project(self, W):
         return np.minimum(W, self.bound)
 
@@ -210,6 +239,10 @@ class EqualTo(_Comparison):
     @classmethod
     def examples(cls):
         return [cls(0.0), cls(1.5), cls(np.arange(20.0).reshape(5, 4) - 9.0), cls([1.0, -1.0, 0.0, 2.0])]
+
+    @property
+    def interval(self):
+        return self.bound, self.bound
 
     def project(self, W):
         return np.array(np.broadcast_to(self.bound, W.shape))

@@ -12,7 +12,7 @@ from mtldsl.atoms.function import Set, register
 from mtldsl.atoms.no_dual import NoDual
 from mtldsl.errors import ModelError
 
-__all__ = ["RankAtMost", "allows_every_rank"]
+__all__ = ["RankAtMost"]
 
 
 @register
@@ -77,10 +77,8 @@ class RankAtMost(NoDual, Set):
         """+inf but at zero: multiples of matrices of rank one are in the set."""
         return self.conjugate(Z)
 
+    def holds_all(self, shape):
+        return self.radius >= min(shape)
+
     def latex(self, argument):
         return self.formula.replace(r"\rho", str(self.radius)).replace("{}", argument)
-
-
-def allows_every_rank(atom: Set, shape: tuple[int, int]) -> bool:
-    """Whether it bounds a rank by one that no matrix of this shape exceeds: it says nothing, and a model is convex if it is without."""
-    return isinstance(atom, RankAtMost) and atom.radius >= min(shape)

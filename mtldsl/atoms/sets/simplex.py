@@ -1,4 +1,4 @@
-"""The simplex, column by column, and the level that projections on it and on l1 balls share."""
+"""The simplex, column by column."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from typing import ClassVar
 
 import numpy as np
 
+from mtldsl.atoms.calculus.shrinkage import water_level
 from mtldsl.atoms.function import Set, register
 from mtldsl.atoms.parameters import checked_number
 
-__all__ = ["ColumnsOnSimplex", "water_level"]
+__all__ = ["ColumnsOnSimplex"]
 
 
 @register
@@ -80,16 +81,3 @@ class ColumnsOnSimplex(Set):
 
     def dual_gauge(self, Z):
         return 0.0
-
-
-def water_level(values, total) -> np.ndarray:
-    """For every column v of `values` the t with sum_j (v_j - t)_+ = total.
-
-    (sum of the k largest - total) / k rises with k exactly as long as the k-th largest is above the level:
-    its maximum is the level.
-    """
-    descending = -np.sort(-values, axis=0)
-    counts = np.arange(1, len(values) + 1)[:, None]
-    above = np.argmax((np.cumsum(descending, axis=0) - total) / counts, axis=0) + 1
-    # summed again, pairwise: a running sum over many entries loses digits
-    return (np.where(counts <= above, descending, 0.0).sum(axis=0) - total) / above

@@ -9,7 +9,6 @@ from functools import cached_property
 import numpy as np
 from scipy import sparse
 
-from mtldsl.atoms.losses import CliqueHinge
 from mtldsl.compile.normal_form import Blocks, LossTerm
 from mtldsl.inference.marginals import changes_times, expected_changes
 
@@ -138,7 +137,7 @@ class LabelGraphTerm(LossTerm):
 
     def certified_samples(self, x: Blocks) -> np.ndarray:
         """(n,) whether the maximum of every sample is exact at a point; of a likelihood, whose normaliser is exact, all."""
-        if not isinstance(self.atom, CliqueHinge):
+        if not self.atom.max_affine:
             return np.ones(len(self.truth), dtype=bool)
         atom, scores = self._used_at(x)
         return atom.most_violated(scores, self.truth).certified
@@ -167,7 +166,7 @@ class LabelGraphTerm(LossTerm):
     def dual_of(self, z) -> LabelDual:
         """With their proof, which is that of the scores themselves."""
         scores = self.atom.scores(z)
-        if isinstance(self.atom, CliqueHinge):
+        if self.atom.max_affine:
             labels = self.atom.most_violated(scores, self.truth).labels
             n = len(labels)
             return self.dual_project(RandomLabellings(labels, np.ones(n), np.arange(n + 1)))
@@ -186,7 +185,7 @@ class LabelGraphTerm(LossTerm):
         weights = self.weights[:, None]
         points = project(self.cliques, self.atom.scores(u) / weights, self.truth)
         promised = self.atom.promised(points, self.truth)
-        if isinstance(self.atom, CliqueHinge):
+        if self.atom.max_affine:
             return self._dual(weights * points, margins=self.weights * promised)
         # how probable the true labelling is, is not known; 1 leaves what concavity proves, t times the entropy
         proof = {"entropy": promised, "truth": np.ones(len(points)), "weights": self.weights}

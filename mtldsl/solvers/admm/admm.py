@@ -6,8 +6,6 @@ from functools import partial
 from numbers import Integral
 
 from mtldsl.atoms.calculus.prox_of_sum import why_not
-from mtldsl.atoms.function import Loss, SeparableLoss
-from mtldsl.atoms.losses import StructuredHinge
 from mtldsl.compile.normal_form import NormalForm
 from mtldsl.errors import SolverError
 from mtldsl.solvers.admm.iteration import Iteration
@@ -16,7 +14,7 @@ from mtldsl.solvers.admm.nonconvex import Nonconvex
 from mtldsl.solvers.alternation.reweighting import why_not_reweighted
 from mtldsl.solvers.linear_algebra.x_update import LARGEST_TASK
 from mtldsl.solvers.planes.frank_wolfe import FrankWolfe
-from mtldsl.solvers.planes.oracle import has_oracle
+from mtldsl.solvers.planes.oracle import has_one_maximum_a_task, has_oracle
 from mtldsl.solvers.planes.two_blocks import TwoBlocks
 from mtldsl.solvers.solver import Point, Stage, Watch
 
@@ -65,13 +63,13 @@ class ADMM:
                 continue
             if not loss.atom.convex:
                 return f"{loss.typed} is not convex."
-            if loss.atom.quadratic is None and not _has_prox(loss.atom):
+            if loss.atom.quadratic is None and not loss.atom.has_prox:
                 return f"{loss.typed} is not quadratic and has no proximal step."
         for f in form.functions:
             if not f.atom.exact_prox:
                 kind = "has" if f.atom.convex else "is not convex and has"
                 return f"{f.typed} {kind} no exact proximal step."
-        planes = [loss for loss in form.losses if isinstance(loss.atom, StructuredHinge)]
+        planes = [loss for loss in form.losses if has_one_maximum_a_task(loss)]
         if planes and not form.is_convex:
             culprit = next(f for f in form.functions if not f.atom.convex)
             return f"{planes[0].typed} is a maximum of planes, and {culprit.typed} beside it is not convex."
@@ -129,7 +127,7 @@ class ADMM:
                     f"inner='frank_wolfe' is the paper's algorithm for one structured loss: {obstacle}"
                 )
             return FrankWolfe(form, tol, start, inner_steps).run(max_iter, watch)
-        if any(isinstance(loss.atom, StructuredHinge) for loss in form.losses):
+        if any(map(has_one_maximum_a_task, form.losses)):
             if obstacle:
                 return Lifted(form, tol, start, relaxation, anderson_memory).run(max_iter, watch)
             return TwoBlocks(form, tol, start, relaxation, pull, anderson_memory).run(max_iter, watch)
@@ -163,13 +161,6 @@ def why_not_two_blocks(form: NormalForm) -> str | None:
         if term.map.identity_of != block:
             return f"{term.typed} is not a function of {block} itself."
     return why_not([(f.coefficient, f.atom) for f in form.functions]) or None
-
-
-def _has_prox(loss: Loss) -> bool:
-    cls = type(loss)
-    if isinstance(loss, SeparableLoss) and cls.prox is SeparableLoss.prox:
-        return cls.pointwise_prox is not SeparableLoss.pointwise_prox
-    return cls.prox is not Loss.prox
 
 
 SOLVER = ADMM()

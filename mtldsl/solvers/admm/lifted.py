@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
-from mtldsl.atoms.losses import StructuredHinge
 from mtldsl.compile.normal_form import Entry, FunctionTerm, LinearMap, LossTerm, NormalForm
 from mtldsl.solvers.admm.iteration import Iteration
 from mtldsl.solvers.planes.bundle import Bundle
-from mtldsl.solvers.planes.oracle import Oracle, intercept_unit
+from mtldsl.solvers.planes.oracle import Oracle, has_one_maximum_a_task, intercept_unit
 from mtldsl.solvers.planes.plane_function import PlaneFunction
 from mtldsl.solvers.solver import Point, Watch
 
@@ -25,7 +24,7 @@ class Lifted:
 
     def __init__(self, form: NormalForm, tol: float, start: Point | None, relaxation: float, memory: int):
         self.form = form
-        self.lifted = [t for t, loss in enumerate(form.losses) if isinstance(loss.atom, StructuredHinge)]
+        self.lifted = [t for t, loss in enumerate(form.losses) if has_one_maximum_a_task(loss)]
         self.kept = [t for t in range(len(form.losses)) if t not in self.lifted]
         state = start.state if start is not None and start.state.get("solver") == "lifted" else {}
         before = state.get("bundles", [])

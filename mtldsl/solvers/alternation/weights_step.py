@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from mtldsl.atoms.calculus.spectral_matrix import SpectralMatrix
-from mtldsl.atoms.regularizers import KroneckerRidge
 from mtldsl.compile.normal_form import Blocks, FunctionTerm, NormalForm
 from mtldsl.compile.terms.structure import Structures, StructureTerm, kept_form, kept_value
 from mtldsl.errors import ModelError, SolverError
@@ -41,8 +40,9 @@ def why_not_linear(form: NormalForm) -> str | None:
 
 def _quadratic_of(f: FunctionTerm) -> tuple[SpectralMatrix, SpectralMatrix] | None:
     """(A, B) where the function is 1/2 tr(A V B V^T), without its coefficient."""
-    if isinstance(f.atom, KroneckerRidge):
-        return f.atom.rows, f.atom.columns
+    both = f.atom.two_sided_quadratic()
+    if both is not None:
+        return both
     L = None if f.is_constraint else f.atom.task_quadratic(f.map.shape[1])
     if L is None:
         return None

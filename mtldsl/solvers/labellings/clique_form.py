@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mtldsl.atoms.losses import CliqueHinge
 from mtldsl.compile.normal_form import Block, NormalForm
 from mtldsl.compile.terms.label_graph import LabelGraphTerm
 from mtldsl.system.memory import gib
@@ -45,7 +44,7 @@ class CliqueForm:
 def clique_form(form: NormalForm) -> CliqueForm | str:
     """The model, or the reason why it is none of these."""
     for term in form.losses:
-        if not isinstance(term.atom, CliqueHinge):
+        if term.atom.labels != "indicators" or not term.atom.max_affine:
             return f"{term.typed} is not a clique_hinge."
     if len(form.losses) > 1:
         return f"{form.losses[1].typed} is a second loss; samples would not come apart."
@@ -71,14 +70,14 @@ def clique_form(form: NormalForm) -> CliqueForm | str:
         block = f.map.identity_of
         if f.is_constraint or block not in names:
             return f"{f.typed} is not a penalty of the loss's weights alone."
-        if f.atom.name == "ridge":
-            if f.atom.weights is not None and np.ptp(f.atom.weights) > 0:
+        if (squares := f.atom.entry_quadratic) is not None:
+            if np.ptp(squares) > 0:
                 return f"{f.typed} has unequal weights."
-            own = 1.0 if f.atom.weights is None else float(np.ravel(f.atom.weights)[0])
-        elif f.atom.name in ("half_squared_group_norm", "half_squared_k_support_norm") and block == edges:
+            own = float(np.ravel(squares)[0])
+        elif f.atom.k_support is not None and block == edges:
             if not _is_by_clique(f.atom, loss.cliques):
                 return f"{f.typed} has other groups of columns than the cliques."
-            own, r = 1.0, min(f.atom.r, r)
+            own, r = 1.0, min(f.atom.k_support, r)
         else:
             return f"{f.typed} is neither a ridge nor, on the weights of edges, half a squared group or k-support norm."
         if block in coefficients and (block == edges and r < loss.cliques.n_cliques):

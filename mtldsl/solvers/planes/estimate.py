@@ -19,7 +19,7 @@ class Estimate:
     def __init__(self, form: NormalForm, d: int):
         self.form, self.d = form, d
         only = form.functions[0] if len(form.functions) == 1 else None
-        self.norm = only if only is not None and getattr(only.atom, "norm", False) else None
+        self.norm = only if only is not None and only.atom.norm else None
         self.forget()
         self.bound = -np.inf
 

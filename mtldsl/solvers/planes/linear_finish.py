@@ -26,12 +26,12 @@ class LinearFinish:
         self.oracle, self.bundle, self.tol = oracle, bundle, tol
         (term,) = form.functions
         d, m = form.shapes[form.losses[0].map.identity_of]
-        a = 1.0 if term.atom.weights is None else term.atom.weights
-        self.a = np.broadcast_to(term.coefficient * a, (d, m)).T
+        self.a = np.broadcast_to(term.coefficient * term.atom.profile.absolute, (d, m)).T
 
     @staticmethod
     def fits(form: NormalForm) -> bool:
-        return len(form.functions) == 1 and form.functions[0].atom.name == "l1_norm"
+        profile = form.functions[0].atom.profile if len(form.functions) == 1 else None
+        return profile is not None and profile.length is None and profile.square is None
 
     def run(self, S: np.ndarray, expired) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
         """(points (m, D), beta, shrink) that prove each other to tol, starting from S; None where some task was not finished."""

@@ -7,16 +7,20 @@ from itertools import pairwise
 
 import numpy as np
 
-from mtldsl.atoms.losses import HingeLoss, StructuredHinge
 from mtldsl.compile.normal_form import LossTerm
 from mtldsl.compile.terms.mixture import Mixture
 
-__all__ = ["Oracle", "Planes", "has_oracle", "intercept_unit"]
+__all__ = ["Oracle", "Planes", "has_one_maximum_a_task", "has_oracle", "intercept_unit"]
 
 
 def has_oracle(loss: LossTerm) -> bool:
-    """Whether the loss is a maximum of affine functions whose highest one is known exactly."""
-    return isinstance(loss.atom, (StructuredHinge, HingeLoss))
+    """Whether the loss is, for every task by itself, a maximum of affine functions whose highest one is known exactly."""
+    return loss.atom.max_affine and loss.atom.labels != "indicators"
+
+
+def has_one_maximum_a_task(loss: LossTerm) -> bool:
+    """Whether it is so, and no sum over samples: one plane is one labelling of all samples of a task."""
+    return has_oracle(loss) and not loss.atom.separable
 
 
 def intercept_unit(loss: LossTerm) -> float:
@@ -52,7 +56,8 @@ class Oracle:
         self.coefficients = np.asarray(loss.coefficients, float)
         self.size = self.tasks.n_features + self.has_intercept
         self.unit = intercept_unit(loss) if self.has_intercept else 1.0
-        self._find = self._structured if isinstance(loss.atom, StructuredHinge) else self._hinge
+        self._by_task = has_one_maximum_a_task(loss)
+        self._find = self._of_tasks if self._by_task else self._of_samples
 
     def is_of_the_same(self, other: Oracle) -> bool:
         """Whether planes of the one are planes of the other."""
@@ -101,19 +106,20 @@ class Oracle:
     def _one(self, i: int, z: np.ndarray):
         rows = slice(int(self.tasks.offsets[i]), int(self.tasks.offsets[i + 1]))
         y = self.tasks.targets[rows]
-        if isinstance(self.loss.atom, StructuredHinge):
+        if self._by_task:
             _, _, metric, y, classes = self.loss.tasks_apart[i]
             plane = metric.most_violated(z, y, classes)
             u = plane.gradient(y)
             stored = u if plane.slope is not None else _packed(plane.flipped, len(y))
             return plane.value, plane.delta, u, stored
-        violated = y * z < 1.0
-        lost = violated * (1.0 if self.tasks.sample_weights is None else self.tasks.sample_weights[rows])
-        return float(lost.sum() - (y * lost) @ z), float(lost.sum()), -y * lost, np.packbits(violated)
+        weights = self.tasks.sample_weights
+        slopes, heights = _highest(self.loss.atom, z, y)
+        u, lost = (part if weights is None else weights[rows] * part for part in (slopes, heights))
+        return float(lost.sum() + u @ z), float(lost.sum()), u, np.packbits(slopes != 0.0)
 
-    # -------------------------------------------------------------------------------------------- structured
+    # ------------------------------------------------------------------------------------ one maximum a task
 
-    def _structured(self, z):
+    def _of_tasks(self, z):
         m = self.tasks.n_tasks
         values, deltas, u, stored = np.empty(m), np.empty(m), np.zeros(len(z)), []
         for i, (rows, _, metric, y, classes) in enumerate(self.loss.tasks_apart):
@@ -128,18 +134,17 @@ class Oracle:
                 stored.append(plane.slope.copy())
         return values, deltas, u, stored
 
-    # ------------------------------------------------------------------------------------------------- hinge
+    # ---------------------------------------------------------------------------------- one maximum a sample
 
-    def _hinge(self, z):
+    def _of_samples(self, z):
         y, starts = self.tasks.targets, self.tasks.offsets[:-1]
-        weights = 1.0 if self.tasks.sample_weights is None else self.tasks.sample_weights
-        violated = y * z < 1.0
-        lost = weights * violated
+        weights = self.tasks.sample_weights
+        slopes, heights = _highest(self.loss.atom, z, y)
+        u, lost = (part if weights is None else weights * part for part in (slopes, heights))
         deltas = np.add.reduceat(lost, starts)
-        u = -y * lost
         values = deltas + np.add.reduceat(u * z, starts)
-        offsets = self.tasks.offsets
-        stored = [np.packbits(violated[a:b]) for a, b in pairwise(offsets)]
+        sloped, offsets = slopes != 0.0, self.tasks.offsets
+        stored = [np.packbits(sloped[a:b]) for a, b in pairwise(offsets)]
         return values, deltas, u, stored
 
     # -------------------------------------------------------------------------------------------- certificate
@@ -147,13 +152,12 @@ class Oracle:
     def zero(self, i: int):
         """The compact form of the plane that is zero everywhere."""
         n = int(self.tasks.counts[i])
-        if isinstance(self.loss.atom, StructuredHinge) and not self.loss.tasks_apart[i][2].labellings:
+        if self._by_task and not self.loss.tasks_apart[i][2].labellings:
             return np.zeros(n)
         return np.zeros((n + 7) // 8, np.uint8)
 
     def duals(self, stored: list[list], weights: list[np.ndarray]):
         """Multipliers of the loss term, coefficients included, of the mixtures of planes."""
-        structured = isinstance(self.loss.atom, StructuredHinge)
         apart = []
         for i, (planes, w) in enumerate(zip(stored, weights, strict=True)):
             used = np.flatnonzero(w > 0.0) if np.any(w > 0.0) else np.zeros(1, int)
@@ -162,12 +166,19 @@ class Oracle:
                 apart.append(self.coefficients[i] * (w @ chosen))
                 continue
             flips = np.unpackbits(chosen, axis=1, count=int(self.tasks.counts[i])).view(bool)
-            apart.append(Mixture(flips, w) if structured else self.coefficients[i] * (w @ flips))
-        if structured:
+            apart.append(Mixture(flips, w) if self._by_task else self.coefficients[i] * (w @ flips))
+        if self._by_task:
             return apart
-        y, weights = self.tasks.targets, self.tasks.sample_weights
-        u = -y * np.concatenate(apart)
+        low, high = self.loss.atom.dual_interval(self.tasks.targets)
+        weights = self.tasks.sample_weights
+        u = (low + high) * np.concatenate(apart)  # one end is zero, the other the slope
         return u if weights is None else weights * u
+
+
+def _highest(atom, z, y) -> tuple[np.ndarray, np.ndarray]:
+    """(slope, height at zero) of the affine function that is highest at z, for every sample."""
+    slopes = atom.slope(z, y)
+    return slopes, -atom.pointwise_conjugate(slopes, y)
 
 
 def _packed(flipped: np.ndarray, n: int) -> np.ndarray:

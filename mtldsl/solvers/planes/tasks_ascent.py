@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from mtldsl.atoms.losses import StructuredHinge
 from mtldsl.compile.normal_form import NormalForm
 from mtldsl.errors import SolverError
 from mtldsl.solvers.planes.bundle import Bundle
-from mtldsl.solvers.planes.oracle import Oracle
+from mtldsl.solvers.planes.oracle import Oracle, has_one_maximum_a_task
 from mtldsl.solvers.solver import Point, Watch
 
 __all__ = ["TasksAscent"]
@@ -33,7 +32,7 @@ class TasksAscent:
 
     def refuses(self, form: NormalForm) -> str | None:
         for term in form.losses:
-            if not isinstance(term.atom, StructuredHinge):
+            if not has_one_maximum_a_task(term):
                 return f"{term.typed} is not a structured_hinge."
         if len(form.losses) > 1:
             return (
@@ -44,12 +43,12 @@ class TasksAscent:
             return f"{loss.typed} has an intercept, on which there is no ridge."
         for f in form.functions:
             if (
-                f.atom.name != "ridge"
+                f.atom.entry_quadratic is None
                 or f.map.identity_of != loss.map.identity_of
                 or loss.map.identity_of is None
             ):
                 return f"{f.typed} is not a ridge of the loss's weights."
-            if f.atom.weights is not None and np.ptp(f.atom.weights) > 0:
+            if np.ptp(f.atom.entry_quadratic) > 0:
                 return f"{f.typed} has unequal weights."
         return None if form.functions and _modulus(form) > 0 else "there is no ridge."
 
@@ -116,9 +115,4 @@ class _Run:
 
 
 def _modulus(form: NormalForm) -> float:
-    return float(
-        sum(
-            f.coefficient * (1.0 if f.atom.weights is None else np.ravel(f.atom.weights)[0])
-            for f in form.functions
-        )
-    )
+    return float(sum(f.coefficient * np.ravel(f.atom.entry_quadratic)[0] for f in form.functions))

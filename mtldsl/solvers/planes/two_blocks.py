@@ -77,7 +77,7 @@ class TwoBlocks:
         """Multipliers over weights: those of norms are as large as their coefficients, those are a step to where a plane is zero."""
         lengths = np.linalg.norm(first.slopes, axis=1)
         reach = np.divide(np.abs(first.values), lengths, out=np.zeros_like(lengths), where=lengths > 0)
-        norms = sum(c for c, atom in self.terms if getattr(atom, "norm", False))
+        norms = sum(c for c, atom in self.terms if atom.norm)
         size = norms if norms > 0 else float(np.mean(self.coefficients * lengths))
         return size / reach.mean() if reach.mean() > 0 and size > 0 else 1.0
 

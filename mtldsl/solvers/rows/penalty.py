@@ -1,4 +1,4 @@
-"""What coordinate descent can penalise: l1 and l21 norms, ridges and W >= 0, all of which a row of W feels by itself."""
+"""What coordinate descent can penalise: absolute values, lengths of rows, squares and W >= 0, all of which a row of W feels by itself."""
 
 from __future__ import annotations
 
@@ -8,28 +8,31 @@ from functools import cached_property
 import numpy as np
 
 from mtldsl.atoms.function import MatrixFunction
+from mtldsl.atoms.parts import is_same_along_rows
 from mtldsl.compile.normal_form import FunctionTerm
 
 __all__ = ["RowPenalty", "function_duals", "why_not"]
 
 
-def _weights(f: FunctionTerm) -> np.ndarray:
-    return np.asarray(1.0 if f.atom.weights is None else f.atom.weights, dtype=float) * f.coefficient
-
-
 def _is_nonnegativity(atom: MatrixFunction) -> bool:
-    return atom.name == "at_least" and not np.any(atom.bound)
+    if atom.interval is None:
+        return False
+    low, high = atom.interval
+    return not np.any(low) and bool(np.all(np.isposinf(high)))
+
+
+def _weighted(coefficient: float, weights) -> np.ndarray:
+    return np.asarray(weights, dtype=float) * coefficient
 
 
 def why_not(functions: tuple[FunctionTerm, ...], shape: tuple[int, int]) -> str | None:
     """None where `RowPenalty.of` takes these functions of one matrix, else one sentence."""
     for f in functions:
-        if f.atom.name not in ("l1_norm", "l21_norm", "ridge") and not _is_nonnegativity(f.atom):
-            return f"{f.typed} is not an l1 or l21 norm, a ridge, or a bound W >= 0."
-        if f.atom.name == "ridge":
-            weights = np.broadcast_to(_weights(f), shape)
-            if np.any(weights != weights[:, :1]):
-                return f"{f.typed} weighs the entries of one row differently."
+        if f.atom.profile is None:
+            if not _is_nonnegativity(f.atom):
+                return f"{f.typed} is not an l1 or l21 norm, a ridge, or a bound W >= 0."
+        elif not is_same_along_rows(_or_zero(f.atom.profile.square)):
+            return f"{f.typed} weighs the entries of one row differently."
     penalty = RowPenalty.of(functions, shape)
     if not np.any(penalty.l1) and not np.any(penalty.l21):
         return "no l1_norm or l21_norm makes the solution sparse."
@@ -55,15 +58,17 @@ class RowPenalty:
         d, m = shape
         l1, l21, ridge, nonneg = np.zeros((1, d)), np.zeros(d), np.zeros(d), False
         for f in functions:
-            if f.atom.name == "l1_norm":
-                weights = _weights(f)
-                l1 = l1 + (np.broadcast_to(weights, shape).T if weights.ndim else weights)
-            elif f.atom.name == "l21_norm":
-                l21 = l21 + _weights(f)
-            elif f.atom.name == "ridge":
-                ridge = ridge + np.broadcast_to(_weights(f), shape)[:, 0]
-            else:
+            profile = f.atom.profile
+            if profile is None:
                 nonneg = True
+                continue
+            if profile.absolute is not None:
+                weights = _weighted(f.coefficient, profile.absolute)
+                l1 = l1 + (np.broadcast_to(weights, shape).T if weights.ndim else weights)
+            if profile.length is not None:
+                l21 = l21 + _weighted(f.coefficient, profile.length)
+            if profile.square is not None:
+                ridge = ridge + np.broadcast_to(_weighted(f.coefficient, profile.square), shape)[:, 0]
         return cls(np.broadcast_to(l1, (m, d)), l21, ridge, nonneg)
 
     def scaled(self, factor: float) -> RowPenalty:
@@ -110,8 +115,8 @@ class RowPenalty:
             gauge = max(gauge, 1.0 + float(np.max(np.abs(left[:, alone]) / self.l1[:, alone], initial=0.0)))
         return Inspection(left, norms, over, gauge)
 
-    def multipliers(self, pull) -> dict[str, np.ndarray]:
-        """Shares of such a gradient (m, p) by word: "l1_norm", "l21_norm", "at_least"; the ridge takes up what is left."""
+    def multipliers(self, pull) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Shares (m, p) of such a gradient of the absolute values, the lengths and the bound; the ridge takes up what is left."""
         seen = self.inspect(pull)
         bound = np.minimum(pull + self.l1, 0.0) if self.nonneg else np.zeros_like(pull)
         l1, l21 = pull - seen.left - bound, seen.left
@@ -120,7 +125,7 @@ class RowPenalty:
         l1[:, alone] += l21[:, alone]
         factors = np.where(alone, 0.0, 1.0)
         factors[held] = self.l21[held] / seen.norms[held]
-        return {"l1_norm": l1, "l21_norm": l21 * factors, "at_least": bound}
+        return l1, l21 * factors, bound
 
 
 @dataclass(frozen=True)
@@ -137,20 +142,33 @@ class Inspection:
 def function_duals(functions: tuple[FunctionTerm, ...], penalty: RowPenalty, pull, W, factor=1.0) -> list:
     """Every function's multiplier (d, m). pull (m, d): minus the losses' gradient, divided by `factor` as the penalty was;
     W (d, m)."""
-    shares = penalty.multipliers(pull - penalty.ridge * W.T)
-    totals = {"l1_norm": factor * penalty.l1.T, "l21_norm": factor * penalty.l21[:, None]}
+    of_absolute, of_length, of_bound = (
+        factor * share.T for share in penalty.multipliers(pull - penalty.ridge * W.T)
+    )
+    absolute, length = factor * penalty.l1.T, factor * penalty.l21[:, None]
     bounded = False
     duals = []
     for f in functions:
-        if f.atom.name == "ridge":
-            duals.append(np.broadcast_to(_weights(f), W.shape) * W)
-        elif f.atom.name == "at_least":  # said twice, it is one bound
-            duals.append(np.zeros(W.shape) if bounded else factor * shares["at_least"].T)
+        profile, parts = f.atom.profile, []
+        if profile is None:  # said twice, it is one bound
+            parts.append(np.zeros(W.shape) if bounded else of_bound)
             bounded = True
-        else:  # norms of one kind share by their weights
-            weights = _weights(f)
-            weights = weights[:, None] if f.atom.name == "l21_norm" and weights.ndim else weights
-            total = totals[f.atom.name]
-            part = np.divide(weights, total, out=np.zeros(total.shape), where=total > 0)
-            duals.append(part * (factor * shares[f.atom.name].T))
+        else:
+            if profile.absolute is not None:
+                parts.append(_share(_weighted(f.coefficient, profile.absolute), absolute) * of_absolute)
+            if profile.length is not None:
+                weights = _weighted(f.coefficient, profile.length)
+                parts.append(_share(weights[:, None] if weights.ndim else weights, length) * of_length)
+            if profile.square is not None:
+                parts.append(np.broadcast_to(_weighted(f.coefficient, profile.square), W.shape) * W)
+        duals.append(sum(parts[1:], parts[0]))
     return duals
+
+
+def _share(weights, total) -> np.ndarray:
+    """What functions of one kind have of their common multiplier: by their weights."""
+    return np.divide(weights, total, out=np.zeros(total.shape), where=total > 0)
+
+
+def _or_zero(weights):
+    return 0.0 if weights is None else weights

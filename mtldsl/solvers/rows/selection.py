@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
 
@@ -123,15 +122,6 @@ def restrict(form: NormalForm, rows) -> NormalForm:
         for loss in form.losses
     )
     functions = tuple(
-        FunctionTerm(_some_rows(f.atom, rows, block.shape), f.coefficient, map, f.typed)
-        for f in form.functions
+        FunctionTerm(f.atom.on_rows(rows, block.shape), f.coefficient, map, f.typed) for f in form.functions
     )
     return NormalForm(blocks, losses, functions, form.typed)
-
-
-def _some_rows(atom, rows, shape):
-    weights = getattr(atom, "weights", None)
-    if np.ndim(weights) == 0:
-        return atom
-    whole = shape[:1] if atom.name == "l21_norm" else shape
-    return replace(atom, weights=np.broadcast_to(weights, whole)[rows])

@@ -59,11 +59,7 @@ def _of_quadratics(functions: tuple[FunctionTerm, ...], loss: LossTerm) -> Kerne
     T = loss.tasks.n_tasks
     modulus = 0.0
     for f in functions:  # plain ridges, without a T x T matrix
-        same = (
-            not f.atom.norm
-            and f.atom.finite_dual
-            and f.atom.curvature == getattr(f.atom, "strong_convexity", 0.0)
-        )
+        same = not f.atom.norm and f.atom.finite_dual and f.atom.curvature == f.atom.strong_convexity
         modulus += f.coefficient * f.atom.curvature if same else np.nan
     if np.isfinite(modulus):
         kernel = TaskKernel("identity", sparse.eye_array(T, format="csr"))

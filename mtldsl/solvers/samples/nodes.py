@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mtldsl.atoms.structures import MKLNorm
+if TYPE_CHECKING:
+    from mtldsl.atoms.structures import MKLNorm
 
 __all__ = ["Nodes"]
 

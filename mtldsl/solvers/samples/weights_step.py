@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
-from mtldsl.atoms.structures import Ball
+if TYPE_CHECKING:
+    from mtldsl.atoms.structures import Ball
 
 __all__ = ["WeightsStep"]
 
