@@ -8,31 +8,23 @@ from typing import ClassVar
 import cvxpy as cp
 import numpy as np
 
-from mtldsl.compile.normal_form import Blocks, FunctionTerm, LinearMap, LossTerm, NormalForm
+from mtldsl.atoms.function import Loss
+from mtldsl.compile.normal_form import Blocks, FunctionTerm, LossTerm, NormalForm
+from mtldsl.compile.reductions.majorized import Majorized
 from mtldsl.errors import ModelError
 
-from .maps import image, predictions
+from .maps import constants, image_at, predictions
 from .registry import SPECTRA
 from .spectral import excess, penalty
 from .spectral_above import ways
 
 __all__ = [
     "convex_forms",
-    "image_at",
     "reweighted_losses",
     "spectral_terms",
     "spectral_value",
     "spectral_violation",
 ]
-
-
-def image_at(linear_map: LinearMap, blocks: Blocks) -> np.ndarray:
-    """The map at arrays."""
-    return np.asarray(image(linear_map, _constants(blocks)).value, float)
-
-
-def _constants(blocks: Blocks) -> dict[str, cp.Constant]:
-    return {name: cp.Constant(block) for name, block in blocks.items()}
 
 
 def spectral_terms(form: NormalForm) -> list[FunctionTerm]:
@@ -64,26 +56,13 @@ def convex_forms(form: NormalForm, at: Blocks, random_state: int = 0) -> list[tu
     """
     rng = np.random.default_rng(random_state)
     of_terms = {f: ways(f.atom, image_at(f.map, at), rng) for f in spectral_terms(form)}
-    forms = []
-    for k in range(max(map(len, of_terms.values()), default=1)):
-        functions, constraints, texts, constant = [], [], [], form.constant
-        for f in form.functions:
-            if f not in of_terms:
-                (constraints if f.is_constraint else functions).append(f)
-                continue
-            way = of_terms[f][min(k, len(of_terms[f]) - 1)]
-            texts.append(way.text.replace("{}", f.typed))
-            functions += [FunctionTerm(atom, f.coefficient, f.map, f.typed) for atom in way.functions]
-            constraints += [FunctionTerm(atom, 1.0, f.map, f.typed) for atom in way.constraints]
-            constant += 0.0 if f.is_constraint else f.coefficient * way.constant
-        forms.append(
-            (", ".join(texts), replace(form, functions=(*functions, *constraints), constant=constant))
-        )
-    return forms
+    turns = max(map(len, of_terms.values()), default=1)
+    majorized = (Majorized({f: own[min(k, len(own) - 1)] for f, own in of_terms.items()}) for k in range(turns))
+    return [(text, above) for above, text in (one.apply(form) for one in majorized)]
 
 
 @dataclass(frozen=True, eq=False)
-class _HalfSquares:
+class _HalfSquares(Loss):
     """1/2 ||r||^2, stated as the word is."""
 
     name: ClassVar[str] = "squared_loss"
@@ -104,7 +83,7 @@ def reweighted_losses(form: NormalForm, at: Blocks) -> NormalForm:
 
 
 def _reweighted(term: LossTerm, at: Blocks) -> tuple[LossTerm, float]:
-    r = np.asarray(predictions(term, _constants(at)).value, float) - term.tasks.targets
+    r = np.asarray(predictions(term, constants(at)).value, float) - term.tasks.targets
     s = 1.0 if term.tasks.sample_weights is None else term.tasks.sample_weights
     starts = np.cumsum(term.tasks.counts) - term.tasks.counts
     squares = np.add.reduceat(s * r**2, starts)

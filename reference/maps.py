@@ -6,9 +6,9 @@ import cvxpy as cp
 import numpy as np
 import scipy.sparse as sp
 
-from mtldsl.compile.normal_form import LinearMap, LossTerm
+from mtldsl.compile.normal_form import Blocks, LinearMap, LossTerm
 
-__all__ = ["image", "prediction_parts", "predictions"]
+__all__ = ["constants", "image", "image_at", "prediction_parts", "predictions"]
 
 
 def image(linear_map: LinearMap, variables: dict[str, cp.Variable]) -> cp.Expression:
@@ -29,6 +29,15 @@ def image(linear_map: LinearMap, variables: dict[str, cp.Variable]) -> cp.Expres
     if total is None:  # W - W
         return cp.Constant(np.zeros(linear_map.shape))
     return total + np.zeros(linear_map.shape) if total.shape != tuple(linear_map.shape) else total
+
+
+def image_at(linear_map: LinearMap, blocks: Blocks) -> np.ndarray:
+    """The map at arrays."""
+    return np.asarray(image(linear_map, constants(blocks)).value, float)
+
+
+def constants(blocks: Blocks) -> dict[str, cp.Constant]:
+    return {name: cp.Constant(block) for name, block in blocks.items()}
 
 
 def prediction_parts(

@@ -182,11 +182,9 @@ class Planes:
         return np.maximum(np.asarray(self.constraint.dual_value, float).reshape(-1), 0.0)
 
     def duals(self) -> list | None:
-        """After a solve, one subgradient a task: a `Mixture` of labellings (the true one has the weight that is left),
-        or for a metric of rankings an array (n,), which contains the coefficient.
+        """After a solve, one subgradient a task: (flips, weights) of a mixture of labellings, the true one with the weight that is
+        left; or for a metric of rankings an array (n,), which contains the coefficient.
         """
-        from mtldsl.compile.terms.mixture import Mixture
-
         multipliers, duals = self.multipliers(), []
         if multipliers is None:
             return None
@@ -200,5 +198,5 @@ class Planes:
                 duals.append(coefficient * (weights @ slopes))
             else:
                 flips = np.array([self.planes[k].flipped for k in own], dtype=bool)
-                duals.append(Mixture(flips.reshape(len(own), -1), weights))
+                duals.append((flips.reshape(len(own), -1), weights))
         return duals

@@ -19,12 +19,13 @@ from typing import ClassVar
 import cvxpy as cp
 import numpy as np
 
-from mtldsl.atoms.function import Set
+from mtldsl.atoms.function import Regularizer, Set
+from mtldsl.compile.reductions.majorized import Way
 
 from .registry import auxiliary, spectrum_of
 from .spectral import RANK, axes, cut, eps_of, penalty
 
-__all__ = ["SpectralQuadratic", "Subspace", "TiltedTraceNorm", "Way", "ways"]
+__all__ = ["SpectralQuadratic", "Subspace", "TiltedTraceNorm", "ways"]
 
 #: Where the slope at zero is looked for, and the singular values among which it must not rise.
 NEAR_ZERO, TRIED = (1e-100, 1e-98), np.geomspace(1e-8, 1e8, 161)
@@ -34,14 +35,16 @@ SAME = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
-class SpectralQuadratic:
+class SpectralQuadratic(Regularizer):
     """tr(D W W^T), D = root^T root; of the columns, `of_rows`: tr(D W^T W)."""
 
     root: np.ndarray
     of_rows: bool = False
 
     name: ClassVar[str] = "quadratic above a spectrum"
-    convex: ClassVar[bool] = True
+
+    def on_columns(self, columns, shape):
+        return None if self.of_rows else self
 
 
 @auxiliary(SpectralQuadratic.name)
@@ -53,14 +56,13 @@ def spectral_quadratic(W, atom):
 
 
 @dataclass(frozen=True, eq=False)
-class TiltedTraceNorm:
+class TiltedTraceNorm(Regularizer):
     """steepness ||W||_* - <tilt, W>."""
 
     steepness: float
     tilt: np.ndarray
 
     name: ClassVar[str] = "tilted trace norm above a spectrum"
-    convex: ClassVar[bool] = True
 
 
 @auxiliary(TiltedTraceNorm.name, semidefinite=True)
@@ -78,6 +80,9 @@ class Subspace(Set):
 
     name: ClassVar[str] = "subspace of a spectrum"
 
+    def on_columns(self, columns, shape):
+        return None if self.of_rows else self
+
 
 @auxiliary(Subspace.name)
 def subspace(W, atom):
@@ -85,16 +90,6 @@ def subspace(W, atom):
     if not atom.outside.shape[1]:
         return []
     return [(W @ atom.outside if atom.of_rows else atom.outside.T @ W) == 0]
-
-
-@dataclass(frozen=True, eq=False)
-class Way:
-    """One convex function in place of g: what was done, functions that are added up, a constant, constraints on W."""
-
-    text: str  # "{} majorised": the term as typed goes where the braces are
-    functions: tuple
-    constant: float
-    constraints: tuple = ()
 
 
 def ways(atom, W0, rng) -> list[Way]:

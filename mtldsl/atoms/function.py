@@ -357,6 +357,10 @@ class MatrixFunction(Atom):
     def dual_project(self, Z) -> np.ndarray:
         return Z
 
+    def on_columns(self, columns, shape: tuple[int, int]) -> MatrixFunction | None:
+        """The function of these columns alone, where g is a sum over the columns of an argument of this shape; None: it says of none."""
+        return None
+
     def task_quadratic(self, n_columns: int) -> np.ndarray | None:
         """The matrix L (n_columns, n_columns) where g(W) = 1/2 tr(W L W^T), else None."""
         return None

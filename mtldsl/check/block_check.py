@@ -173,7 +173,7 @@ def _by_reference(form: NormalForm, blocks: Blocks, structures: Structures) -> t
 
 def _image(term: StructureTerm, blocks: Blocks) -> np.ndarray:
     """The weights that the structure sees, by the reference's own map."""
-    from mtldsl.reference.majorization import image_at
+    from mtldsl.reference.maps import image_at
 
     return image_at(term.map, blocks)
 

@@ -223,9 +223,11 @@ def test_selectable_as_a_solver(metric, n):
 def test_multipliers_of_planes_are_labellings_with_probabilities(by_planes):
     form = problem_of([FScore(), AUC(), ErrorRate(), ROCArea()], 0.7).form()
     (duals,) = solve_reference(form).loss_duals
-    *labellings, of_ranking = duals
+    *pairs, of_ranking = duals
+    assert all(type(pair) is tuple for pair in pairs)  # plain data: the reference has no class of the fast side
+    labellings = [Mixture(*pair) for pair in pairs]
     for mixture in labellings:
-        assert isinstance(mixture, Mixture) and mixture.flips.dtype == bool
+        assert mixture.flips.dtype == bool
         assert mixture.flips.shape == (mixture.weights.size, 30)
         assert np.all(mixture.weights >= 0) and mixture.weights.sum() <= 1 + 1e-12
     assert of_ranking.shape == (30,)

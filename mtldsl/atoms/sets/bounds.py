@@ -59,6 +59,10 @@ class _Comparison(Set):
                 )
         return None
 
+    def on_columns(self, columns, shape):
+        one = np.ndim(self.bound) == 0
+        return self if one else replace(self, bound=np.broadcast_to(self.bound, shape)[:, columns])
+
     def latex(self, argument):
         shown = "B" if isinstance(self.bound, np.ndarray) else f"{self.bound:g}"
         return self.formula.replace("B", shown).replace("{}", argument)

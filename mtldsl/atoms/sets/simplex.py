@@ -68,6 +68,9 @@ class ColumnsOnSimplex(Set):
     def latex(self, argument):
         return self.formula.replace(r"\tau", f"{self.total:g}").replace("{}", argument)
 
+    def on_columns(self, columns, shape):
+        return self
+
     def project(self, W):
         # The projection does not change with a constant added to a column; without it nothing cancels.
         lowered = W - W.max(axis=0)

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 __all__ = ["Mixture", "ProvenDual"]
 
 
-@dataclass(frozen=True, eq=False)
-class Mixture:
-    """A random labelling of one task: labelling k with probability weights[k], the true one with the rest.
+class Mixture(NamedTuple):
+    """A random labelling of one task: labelling k with probability weights[k], the true one with the rest. A plain pair means the same.
 
     flips (K, n): True where labelling k differs from y; weights (K,) >= 0 with a sum of at most 1.
     The multiplier that it stands for is the expected slope, -2 y E[flip]; what it proves about the conjugate is E[Delta].

@@ -59,8 +59,8 @@ class StructuredTerm(LossTerm):
         laws = []
         for i, (rows, c, metric, y, _) in enumerate(self.tasks_apart):
             own = u[i] if apart else np.asarray(u, float)[rows]
-            if isinstance(own, Mixture):
-                slope, promised, law = _of_mixture(own, metric, y)
+            if isinstance(own, tuple):
+                slope, promised, law = _of_mixture(Mixture(*own), metric, y)
                 laws.append(law)
             else:
                 laws.append(None)
