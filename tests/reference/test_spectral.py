@@ -16,6 +16,7 @@ import mtldsl.reference.task_subset as task_subset
 from mtldsl.atoms.regularizers import Rank
 from mtldsl.atoms.sets import RankAtMost
 from mtldsl.atoms.structures import CappedTraceNorm, LogRank, SchattenNorm, SpectralPenalty
+from mtldsl.compile.normal_form import Entry, LinearMap
 from mtldsl.errors import ModelError
 from mtldsl.reference.compile import to_cvxpy
 from mtldsl.reference.majorization import convex_forms, reweighted_losses, spectral_value, spectral_violation
@@ -379,6 +380,22 @@ def test_the_model_of_some_tasks_changes_as_the_whole_does(tasks, model):
         assert whole.objective_value(moved) - part.objective_value(there) == pytest.approx(before, rel=1e-10)
         assert part.violation(there) <= whole.violation(moved) + 1e-12
         assert part.violation(there) > 0 or size < 20
+
+
+def test_columns_that_are_kept_are_evaluated_by_the_reference_alone(monkeypatch):
+    """Their share of every map is a constant of the smaller model: a wrong product of the fast side would be one of both."""
+    form = coupled(some(4, weighted=True))
+    at = random_blocks(form, np.random.default_rng(0))
+
+    def run(*_):
+        raise AssertionError("the fast side's product")
+
+    for owner, method in ((Entry, "forward"), (LinearMap, "forward"), (LinearMap, "linear")):
+        monkeypatch.setattr(owner, method, run)
+    small, _ = of_tasks(form, at, [1, 2])
+    ridge = next(f for f in small.functions if f.atom.name == "ridge")
+    np.testing.assert_allclose(ridge.map.offset[:, [0, 3]], 3.0 * at["W"][:, [0, 3]] + 1.0, rtol=1e-13)
+    np.testing.assert_allclose(ridge.map.offset[:, [1, 2]], 1.0)
 
 
 def test_minima_of_separable_tasks_add_up_to_that_of_the_whole():
