@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from mtldsl.compile.normal_form import NormalForm
 from mtldsl.compile.reductions.reduction import Point, Promise
-from mtldsl.compile.structure_term import Structures, StructureTerm
+from mtldsl.compile.terms.structure import Structures, StructureTerm
 
 __all__ = ["Kept"]
 

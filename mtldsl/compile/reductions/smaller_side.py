@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from mtldsl.compile.normal_form import FunctionTerm, NormalForm
 from mtldsl.compile.reductions.reduction import Point, Promise
-from mtldsl.compile.structure_term import StructureTerm
+from mtldsl.compile.terms.structure import StructureTerm
 
 __all__ = ["SmallerSide"]
 
