@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-import cvxpy as cp
 import numpy as np
 
 from mtldsl.atoms.function import Loss
@@ -57,7 +56,9 @@ def convex_forms(form: NormalForm, at: Blocks, random_state: int = 0) -> list[tu
     rng = np.random.default_rng(random_state)
     of_terms = {f: ways(f.atom, image_at(f.map, at), rng) for f in spectral_terms(form)}
     turns = max(map(len, of_terms.values()), default=1)
-    majorized = (Majorized({f: own[min(k, len(own) - 1)] for f, own in of_terms.items()}) for k in range(turns))
+    majorized = (
+        Majorized({f: own[min(k, len(own) - 1)] for f, own in of_terms.items()}) for k in range(turns)
+    )
     return [(text, above) for above, text in (one.apply(form) for one in majorized)]
 
 

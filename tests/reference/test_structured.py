@@ -224,7 +224,9 @@ def test_multipliers_of_planes_are_labellings_with_probabilities(by_planes):
     form = problem_of([FScore(), AUC(), ErrorRate(), ROCArea()], 0.7).form()
     (duals,) = solve_reference(form).loss_duals
     *pairs, of_ranking = duals
-    assert all(type(pair) is tuple for pair in pairs)  # plain data: the reference has no class of the fast side
+    assert all(
+        type(pair) is tuple for pair in pairs
+    )  # plain data: the reference has no class of the fast side
     labellings = [Mixture(*pair) for pair in pairs]
     for mixture in labellings:
         assert mixture.flips.dtype == bool

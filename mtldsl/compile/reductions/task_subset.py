@@ -72,7 +72,8 @@ class TaskSubset:
             m = others[entry.block].shape[1]
             others[entry.block][:, self.which] = 0.0
             pick = sparse.csr_array(
-                (np.ones(len(self.which)), (np.arange(len(self.which)), self.which)), shape=(len(self.which), m)
+                (np.ones(len(self.which)), (np.arange(len(self.which)), self.which)),
+                shape=(len(self.which), m),
             )
             right = pick if entry.right is None else pick @ entry.right
             entries.append(Entry(entry.block, entry.coefficient, entry.left, right))
