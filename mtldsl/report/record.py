@@ -67,12 +67,13 @@ def _unknown(problem: Problem, unknown) -> dict:
 
 
 def describe_explanation(problem: Problem) -> dict:
-    """Every solver with its verdict and reason."""
+    """Every solver with its verdict and reason; `solves_only`: the kind of models that it is for, where this is not one."""
     explanation = problem.explain()
     rows = [
-        {"solver": name, "verdict": verdict, "reason": why} for name, verdict, why in explanation.verdicts()
+        {"solver": name, "verdict": verdict, "reason": reason, "solves_only": answer.solves_only}
+        for (name, verdict, reason), answer in zip(explanation.verdicts(), explanation.answers, strict=True)
     ]
-    return {"chosen": explanation.chosen, "solvers": rows}
+    return {"chosen": explanation.chosen, "why": explanation.why, "solvers": rows}
 
 
 def describe_run(file: ProblemFile, solution: Solution, check: CrossCheck | BlockCheck | str | None) -> dict:

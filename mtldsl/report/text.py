@@ -15,6 +15,7 @@ from mtldsl.report.layout import BAD, DIM, GOOD, PLAIN, pairs, section, small
 from mtldsl.report.learned_text import block_check, learned_matrices
 from mtldsl.report.similarities_text import similarities
 from mtldsl.report.stationary_text import is_of_stationary_point, stationary_point
+from mtldsl.solvers.explanation import VERDICTS, kinds_of_models
 
 __all__ = ["check_report", "explain_report", "run_report", "to_html", "to_text", "verdict"]
 
@@ -53,13 +54,15 @@ def check_report(record: dict) -> Group:
 
 
 def explain_report(record: dict) -> Group:
-    """The model, and every solver's answer to it."""
+    """The model, the solver that is chosen for it and why, the possible ones, and what stands in the way of the others."""
     styles = {"chosen": GOOD, "possible": "", "refused": DIM}
     rows = Table.grid(padding=(0, 2))
-    for row in record["solvers"]:
+    for row in sorted(_of_this_kind(record), key=lambda row: VERDICTS.index(row["verdict"])):
         style = styles[row["verdict"]]
-        rows.add_row(Text(row["solver"], style), Text(row["verdict"], style), Text(row["reason"]))
-    return Group(_heading(record), _model(record), _data(record), section("Solvers, fastest first", rows))
+        why = f"; {record['why']}" if row["verdict"] == "chosen" else ""
+        rows.add_row(Text(row["verdict"], style), Text(row["solver"], style), Text(row["reason"] + why))
+    solvers = section("Solvers, fastest first", rows, *_of_other_kinds(record))
+    return Group(_heading(record), _model(record), _data(record), solvers)
 
 
 def verdict(record: dict) -> Text:
@@ -139,18 +142,23 @@ def _missing(count: int) -> str:
     return f"{count:,} missing" if count else "none missing"
 
 
+def _of_this_kind(record: dict) -> list[dict]:
+    return [row for row in record["solvers"] if not row["solves_only"]]
+
+
+def _of_other_kinds(record: dict) -> list[Text]:
+    kinds = kinds_of_models((row["solver"], row["solves_only"], row["reason"]) for row in record["solvers"])
+    return [Text(f"Not for this model: {kinds}", DIM)] if kinds else []
+
+
 def _solvers(record: dict) -> Group:
     used = record["solution"]["solver"]
     rows = [(used, Text(record["solution"]["reason"].removeprefix(f"{used}: ")))]
-    for row in record["solvers"]:
+    for row in _of_this_kind(record):
         if row["solver"] != used:
-            rows.append(
-                (
-                    row["solver"],
-                    Text(row["reason"] if row["verdict"] == "refused" else "possible, not needed", DIM),
-                )
-            )
-    return section("Solver", pairs(rows))
+            reason = row["reason"] if row["verdict"] == "refused" else "possible, not needed"
+            rows.append((row["solver"], Text(reason, DIM)))
+    return section("Solver", pairs(rows), *_of_other_kinds(record))
 
 
 def _certificate(record: dict) -> Group:

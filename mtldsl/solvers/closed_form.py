@@ -53,6 +53,11 @@ class ClosedForm:
                 return f"{f.typed} is {'a constraint' if f.is_constraint else 'not quadratic'}."
         return None
 
+    def solves_only(self, form: NormalForm) -> str | None:
+        quadratic = all(loss.atom.quadratic is not None for loss in form.losses)
+        smooth = all(f.is_constraint or f.atom.is_smooth for f in form.functions)
+        return None if quadratic and smooth else "quadratic models"
+
     def solve(
         self, form: NormalForm, *, tol: float, max_iter: int, start: Point | None, watch: Watch
     ) -> Point:

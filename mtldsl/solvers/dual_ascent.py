@@ -37,6 +37,12 @@ class DualAscent:
     def refuses(self, form: NormalForm) -> str | None:
         return self._way(form).refuses(form)
 
+    def solves_only(self, form: NormalForm) -> str | None:
+        fits = all(f.is_constraint or f.atom.is_smooth or f.atom.weighs_kernels for f in form.functions)
+        return (
+            None if fits or self._way(form) is _LABELLINGS else "models with quadratic penalties or mkl_norm"
+        )
+
     def yields(self, form: NormalForm) -> str | None:
         way = self._way(form)
         return None if way is _PLANES else way.yields(form)

@@ -29,12 +29,17 @@ LAST = "cvxpy"
 
 @dataclass(frozen=True)
 class Answer:
-    """One solver's word on a form: `refusal` None where it accepts; `yields` says why it would rather let another go first."""
+    """One solver's word on a form: `refusal` None where it accepts; `yields` says why it would rather let another go first.
+
+    `solves_only` names the kind of models that the solver is for, where this form is not of that kind: then the refusal tells
+    nothing that would change it. None where the form is of the kind, so that a refusal says what stands in the way.
+    """
 
     name: str
     summary: str
     refusal: str | None
     yields: str | None = None
+    solves_only: str | None = None
 
 
 def get_solver(name: str):
@@ -46,9 +51,21 @@ def get_solver(name: str):
     return import_module(SOLVERS[name]).SOLVER
 
 
+def _wants_convexity(solver, form: NormalForm) -> bool:
+    return not form.is_convex and not getattr(solver, "takes_nonconvex", False)
+
+
+def _kind(solver, form: NormalForm) -> str | None:
+    """The kind of models that a solver is for, where the form is of another one."""
+    if _wants_convexity(solver, form):
+        return "convex models"
+    solves_only = getattr(solver, "solves_only", None)
+    return None if solves_only is None else solves_only(form)
+
+
 def refusal(solver, form: NormalForm) -> str | None:
     """Why a solver does not take a form, or None; most are for convex models only."""
-    if not form.is_convex and not getattr(solver, "takes_nonconvex", False):
+    if _wants_convexity(solver, form):
         culprit = next(f for f in form.functions if not f.atom.convex)
         return f"{culprit.typed} is not convex."
     try:
@@ -66,7 +83,8 @@ def answers(form: NormalForm, names: Iterable[str] = SOLVERS) -> list[Answer]:
         # a solver may accept and still know that another, where there is one, is faster for this form
         yields = getattr(solver, "yields", None)
         yielded = yields(form) if reason is None and yields is not None else None
-        found.append(Answer(name, solver.summary, reason, yielded))
+        kind = None if reason is None else _kind(solver, form)
+        found.append(Answer(name, solver.summary, reason, yielded, kind))
     return sorted(found, key=lambda answer: (answer.yields is not None) + (answer.name == LAST) * 2)
 
 

@@ -94,6 +94,8 @@ class Solver(Protocol):
         """None where this solver takes the form, otherwise one sentence that a user understands."""
 
     # Optional: `choices`, the values that an option may have, by name; `writes`, the options that name a file to write.
+    # Optional: `solves_only(form) -> str | None`, the kind of models that it is for ("models with smooth losses"), where the form is of
+    # another one; None where it is of that kind, and `refuses` says what stands in the way.
     # Optional: `yields(form) -> str | None`, the reason why another solver that accepts should be tried first.
 
     def solve(

@@ -77,6 +77,9 @@ class Alternating:
         reason = why_not_linear(form) if form.is_convex else None
         return None if reason is None else f"beside {terms[0].typed} it solves linear systems only: {reason}"
 
+    def solves_only(self, form: NormalForm) -> str | None:
+        return None if structure_terms(form) else "models with learned matrices or reweighted penalties"
+
     def solve(
         self,
         form: NormalForm,

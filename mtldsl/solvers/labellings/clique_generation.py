@@ -50,6 +50,10 @@ class CliqueGeneration:
         found = clique_form(form)
         return found if isinstance(found, str) else None
 
+    def solves_only(self, form: NormalForm) -> str | None:
+        of_labellings = any(loss.atom.labels == "indicators" for loss in form.losses)
+        return None if of_labellings else "clique_hinge models"
+
     def solve(
         self, form: NormalForm, *, tol: float, max_iter: int, start: Point | None, watch: Watch,
         max_edges: int | None = None, graph_selection: bool = False, cliques_per_round: int | None = None, seed: int = 0,

@@ -36,6 +36,9 @@ class ProximalGradient:
         parts = partition(form)
         return parts if isinstance(parts, str) else None
 
+    def solves_only(self, form: NormalForm) -> str | None:
+        return None if all(loss.atom.smooth for loss in form.losses) else "models with smooth losses"
+
     def solve(
         self, form: NormalForm, *, tol: float, max_iter: int, start: Point | None, watch: Watch
     ) -> Point:

@@ -42,6 +42,10 @@ class CoordinateDescent:
                 return f"{f.typed} is not a function of {block} itself."
         return why_not(form.functions, form.shapes[block])
 
+    def solves_only(self, form: NormalForm) -> str | None:
+        quadratic = all(loss.atom.quadratic is not None for loss in form.losses)
+        return None if quadratic else "models with quadratic losses"
+
     def solve(
         self, form: NormalForm, *, tol: float, max_iter: int, start: Point | None, watch: Watch
     ) -> Point:

@@ -1,0 +1,108 @@
+"""`explain()`: the chosen solver first and why, what stands in the way of those near by, those for other models in one sentence."""
+
+import pytest
+
+import mtldsl as mtl
+from mtldsl.solvers.explanation import Explanation, kinds_of_models
+from mtldsl.solvers.registry import SOLVERS, Answer, get_solver, refusal
+from tests.models import MODELS, shared
+from tests.solvers.test_alternating import fetr
+from tests.test_mixed_nonconvex import MODELS as NONCONVEX
+
+ALL = {**MODELS, **NONCONVEX, "fetr": fetr}
+TASKS = shared()
+W = mtl.Weights(TASKS)
+
+
+def answers(problem):
+    return {answer.name: answer for answer in problem.explain().answers}
+
+
+def test_the_chosen_solver_leads_and_says_why():
+    text = str(mtl.minimize(mtl.squared_loss(W, TASKS) + 2 * mtl.l21_norm(W)).explain())
+    model, empty, first, *rest = text.split("\n")
+    assert model == "minimize    squared_loss(W, tasks) + 2 * l21_norm(W)" and not empty
+    assert first.startswith("chosen    coordinate_descent  coordinate descent on working sets")
+    assert "the fastest, as measured, of the 4 that take this model" in " ".join(text.split())
+    verdicts = [line.split()[0] for line in (first, *rest) if line and line[0] != " "]
+    assert verdicts == ["chosen", "possible", "possible", "possible", "Not"]
+
+
+def test_a_near_miss_keeps_its_line_and_another_kind_is_folded():
+    """A closed form would take this model without the constraint; clique generation would take no part of it."""
+    problem = mtl.minimize(mtl.squared_loss(W, TASKS) + mtl.ridge(W), [W >= 0])
+    said = answers(problem)
+    assert (
+        said["closed_form"].refusal == "W >= 0 is a constraint." and said["closed_form"].solves_only is None
+    )
+    assert (
+        said["clique_generation"].refusal and said["clique_generation"].solves_only == "clique_hinge models"
+    )
+    text = str(problem.explain())
+    assert "refused   closed_form         W >= 0 is a constraint." in text
+    assert "Not for this model: clique_generation solves only clique_hinge models;" in text
+    assert "squared_loss(W, tasks) is not a clique_hinge" not in text
+
+
+def test_solvers_of_convex_models_fold_into_one_clause_that_names_the_term():
+    text = " ".join(str(NONCONVEX["nonnegative_log_rank"]().explain()).split())
+    assert text.count("is not convex") == 1
+    assert " and cvxpy solve only convex models (" in text
+
+
+def test_verdicts_still_have_every_solver_with_its_own_reason():
+    problem = mtl.minimize(mtl.squared_loss(W, TASKS) + 2 * mtl.l21_norm(W))
+    verdicts = {name: (verdict, reason) for name, verdict, reason in problem.explain().verdicts()}
+    assert set(verdicts) == set(SOLVERS)
+    assert verdicts["clique_generation"] == ("refused", "squared_loss(W, tasks) is not a clique_hinge.")
+
+
+@pytest.mark.parametrize("columns", [40, 80, 133])
+@pytest.mark.parametrize("name", ALL)
+def test_no_line_is_wider_than_the_terminal(name, columns, monkeypatch):
+    monkeypatch.setenv("COLUMNS", str(columns))
+    lines = str(ALL[name]().explain()).split("\n")
+    assert max(map(len, lines)) <= columns
+    assert all(line == line.rstrip() for line in lines)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_a_solver_takes_no_model_of_another_kind(name):
+    """What `solves_only` says is never said of a form that the solver accepts."""
+    form = ALL[name]().form()
+    for solver in map(get_solver, SOLVERS):
+        if refusal(solver, form) is None and hasattr(solver, "solves_only"):
+            assert solver.solves_only(form) is None, f"{solver.name}: {solver.solves_only(form)}"
+
+
+def test_every_kind_is_that_of_some_model_and_not_of_another():
+    forms = [build().form() for build in ALL.values()]
+    forms += [mtl.minimize(mtl.squared_loss(W, TASKS) + mtl.ridge(W)).form()]
+    for solver in map(get_solver, SOLVERS):
+        if hasattr(solver, "solves_only"):
+            said = {solver.solves_only(form) is None for form in forms}
+            assert said == {True, False}, solver.name
+
+
+def test_a_model_that_no_solver_takes_has_no_reason_for_a_choice():
+    explanation = Explanation("minimize    f(W)", (Answer("one", "does this", "f(W) is odd."),))
+    assert explanation.chosen is None and explanation.why is None
+    assert str(explanation).split("\n") == ["minimize    f(W)", "", "refused   one  f(W) is odd."]
+    only = Explanation("minimize    f(W)", (Answer("one", "does this", None),))
+    assert only.why == "the only one that takes this model"
+
+
+def test_kinds_are_named_once():
+    found = kinds_of_models(
+        [
+            ("a", "odd models", "f is even."),
+            ("b", "flat ones", "f is bent."),
+            ("c", "odd models", "f is even."),
+        ]
+    )
+    assert found == "a and c solve only odd models (f is even); b only flat ones."
+    assert (
+        kinds_of_models([("a", "odd models", "f."), ("b", "odd models", "g.")])
+        == "a and b solve only odd models."
+    )
+    assert kinds_of_models([("a", None, "near miss")]) == ""
