@@ -113,11 +113,13 @@ class KeptFormula:
     bound : f(k, W, matrices, atom) -> float, with arrays throughout: no more than the minimum over matrix k
     scale : f(k, W, matrices, atom) -> array, of the order of the minimiser, in whose units it is sought; for structures that
             are quadratic forms of W in matrix k, so that S = L T L^T may be taken into W
+    inverse : they are so in the inverse of matrix k, which may have zeros where W has
     """
 
     function: Callable
     bound: Callable
     scale: Callable | None = None
+    inverse: bool = False
 
     def __call__(self, *args):
         return self.function(*args)
@@ -127,9 +129,11 @@ class KeptFormula:
 STRUCTURES: dict[str, KeptFormula] = {}
 
 
-def structure(word: str, *, bound: Callable, scale: Callable | None = None):
+def structure(word: str, *, bound: Callable, scale: Callable | None = None, inverse: bool = False):
     """Function decorator: this is the definition, matrices kept, of the learned structure that is called `word`."""
-    return _entering(STRUCTURES, "structures", word, lambda function: KeptFormula(function, bound, scale))
+    return _entering(
+        STRUCTURES, "structures", word, lambda function: KeptFormula(function, bound, scale, inverse)
+    )
 
 
 def structure_of(word: str, typed: str) -> KeptFormula:

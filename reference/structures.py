@@ -115,6 +115,14 @@ def _trace_bound(k, W, matrices, atom) -> float:
     return float(np.linalg.norm(W, "nuc") ** 2 / _bounds(atom, k).trace)
 
 
+def _covariance_scale(k, W, matrices, atom) -> np.ndarray:
+    """(W W^T)^(1/2) on the matrix's side, of which the minimiser is a multiple: in its units all eigenvalues of that are alike, and
+    directions that no weights have are left out, in which an interior point method could only near zero.
+    """
+    U, sizes, _ = np.linalg.svd(W if atom.learns[k].axis == "features" else W.T, full_matrices=False)
+    return (U * sizes * (_bounds(atom, k).trace / sizes.sum())) @ U.T
+
+
 def inverse_form(W, C):
     """tr(W^T C^-1 W), +inf where W leaves the range of C; convex in W and C together."""
     if not _is_number(C):
@@ -129,13 +137,13 @@ def inverse_form(W, C):
     return cp.Constant(np.inf if leaves else np.sum((inside @ _array(W)) ** 2))
 
 
-@structure("feature_covariance_norm", bound=_trace_bound)
+@structure("feature_covariance_norm", bound=_trace_bound, scale=_covariance_scale, inverse=True)
 def feature_covariance_norm(W, matrices, atom):
     """tr(W^T D^-1 W)"""
     return inverse_form(W, *matrices)
 
 
-@structure("task_covariance_norm", bound=_trace_bound)
+@structure("task_covariance_norm", bound=_trace_bound, scale=_covariance_scale, inverse=True)
 def task_covariance_norm(W, matrices, atom):
     """tr(W Omega^-1 W^T)"""
     return inverse_form(W.T, *matrices)
@@ -168,7 +176,7 @@ def constraints_on(S, atom, k: int, identity=None) -> list[cp.Constraint]:
         return [box.lower * identity == S]
     stated = [S >> box.lower * identity]
     stated += [S << box.upper * identity] if np.isfinite(box.upper) else []
-    stated += [cp.trace(S) <= box.trace] if np.isfinite(box.trace) else []
+    stated += [cp.trace(np.linalg.inv(identity) @ S) <= box.trace] if np.isfinite(box.trace) else []
     return stated
 
 
@@ -196,22 +204,26 @@ def block_optimum(atom, k: int, W, matrices, backend: str | None = None) -> Bloc
     matrices : arrays, one for each; that in place k only tells the side
     backend  : "clarabel" or "scs"; None for the one that fits the side, the other where it fails
 
-    The value is that of a feasible matrix, so never below the minimum but for rounding, and above it by 1e-8 or less,
-    relatively (measured: 1e-12 to 6e-9 up to side 40). Worse, as `block_bound` tells: a covariance that is singular at the
-    optimum while its other eigenvalues span five orders of magnitude (7e-6), and what SCS finds above side 45 with many eigenvalues
-    at bounds far apart (3e-4).
+    The value is that of a feasible matrix, so never below the minimum but for rounding, and above it by 4e-8 or less,
+    relatively (measured: 1e-12 to 6e-9 up to side 40, 4e-8 for a covariance whose eigenvalues span five orders of magnitude). Worse,
+    as `block_bound` tells: what SCS finds above side 45 with many eigenvalues at bounds far apart (3e-4).
 
     Raises ModelError where matrix k is given, not learned, and SolverError where no backend came back with a matrix.
     """
     W, matrices = np.asarray(W, float), [_array(S) for S in matrices]
     stated, box, side = structure_of(atom.name, atom.name), _bounds(atom, k), len(matrices[k])
-    T, V = cp.Variable((side, side), symmetric=True, name=f"{atom.name}_{k}"), W
-    L = unit = np.eye(side)
-    if stated.scale is not None and box.lower < box.upper:
+    V, L, unit = W, np.eye(side), np.eye(side)
+    if stated.scale is not None and box.lower < box.upper and np.any(W):
         # S = L T L^T: up to a constant the same structure, of W in other coordinates
         values, vectors = np.linalg.eigh(stated.scale(k, W, matrices, atom))
-        L = vectors * np.sqrt(np.maximum(values, np.finfo(float).eps * values[-1]))
-        V, unit = L.T @ W if k == 0 else W @ L, np.linalg.inv(L.T @ L)
+        if stated.inverse:
+            held = values > ZERO_VARIANCE * side * values[-1]
+            values, vectors = values[held], vectors[:, held]
+        root = np.sqrt(np.maximum(values, np.finfo(float).eps * values[-1]))
+        L, into = vectors * root, vectors / root if stated.inverse else vectors * root
+        V = into.T @ W if atom.learns[k].axis == "features" else W @ into
+        unit = np.linalg.inv(L.T @ L)
+    T = cp.Variable(unit.shape, symmetric=True, name=f"{atom.name}_{k}")
     value = stated(V, (*matrices[:k], T, *matrices[k + 1 :]), atom)
     problem = cp.Problem(cp.Minimize(value), constraints_on(T, atom, k, unit))
     found, failures = [], []

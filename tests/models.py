@@ -261,6 +261,47 @@ def low_rank_offset_from_known_weights():
 
 
 @model
+def squared_loss_around_known_weights_group_sparse():
+    t = shared(35, missing=0.1)
+    W = mtl.Weights(t, intercept=True)
+    return mtl.minimize(mtl.squared_loss(W - _weights(22), t) + 2.0 * mtl.l21_norm(W))
+
+
+@model
+def logistic_and_absolute_losses_around_known_weights():
+    t, real = shared(36, labels="sign"), shared(36)
+    W = mtl.Weights(t)
+    return mtl.minimize(
+        mtl.logistic_loss(2 * W - _weights(36), t)
+        + 0.3 * mtl.absolute_loss(W + 0.5, real)
+        + 1.0 * mtl.trace_norm(W)
+    )
+
+
+@model
+def square_root_loss_around_known_weights_sparse():
+    t = separate(37)
+    W = mtl.Weights(t)
+    return mtl.minimize(mtl.square_root_loss(W - _weights(22), t) + 0.6 * mtl.l1_norm(W))
+
+
+@model
+def hinge_around_known_weights_ridge():
+    t = shared(38, n=40, labels="sign")
+    W = mtl.Weights(t, intercept=True)
+    return mtl.minimize(mtl.hinge_loss(W + 0.3 * _weights(22), t) + 0.5 * mtl.ridge(W))
+
+
+@model
+def f_score_around_known_weights_group_sparse():
+    t = shared(39, labels="sign")
+    W = mtl.Weights(t)
+    return mtl.minimize(
+        4.0 * mtl.structured_hinge(W + 0.2 * _weights(39), t, metric=mtl.FScore()) + 1.0 * mtl.l21_norm(W)
+    )
+
+
+@model
 def f_score_low_rank_plus_sparse_with_intercept():
     t = shared(23, labels="sign", missing=0.15)
     L, S = mtl.Weights(t, intercept=True, name="L"), mtl.Weights(t, name="S")

@@ -176,8 +176,8 @@ def test_alternating_over_the_matrices_ends_at_the_update(atom, situation):
 @every_situation
 def test_update_one_is_the_minimiser_of_its_block(atom, situation):
     """It costs as much as Lagrange proves that every matrix does, to 1e-9, and as much as cvxpy's optimum, to what Clarabel
-    reaches: 1e-7, but 1e-5 for a covariance that is singular at the optimum, which an interior point method must keep regular, where
-    its other eigenvalues span five orders of magnitude.
+    reaches in the units of the minimiser: 1e-7. (In the units of W it misses a covariance whose eigenvalues span five orders of
+    magnitude by 1e-6 to 4, relatively, as the machine's BLAS rounds.)
     """
     W = weights(atom, 2)[situation]
     matrices = random_matrices(atom, random(atom, 3))
@@ -188,8 +188,7 @@ def test_update_one_is_the_minimiser_of_its_block(atom, situation):
         value = atom.value_at(W, updated)
         assert block_bound(atom, k, W, dense(updated)) == near(value, rel=1e-9)
         optimum = block_optimum(atom, k, W, dense(matrices))
-        hard = situation == "of many scales" and np.isfinite(described(atom)[k].trace)
-        assert optimum.value == near(value, rel=1e-5 if hard else 1e-7)
+        assert optimum.value == near(value, rel=1e-7)
         assert value <= optimum.value + 1e-11 * (1 + abs(value))
 
 

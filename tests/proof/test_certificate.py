@@ -8,8 +8,8 @@ from hypothesis.extra.numpy import arrays
 
 import mtldsl as mtl
 from mtldsl.compile.terms.mixture import Mixture
-from mtldsl.proof.certificate import certify, dual_bound, relative_gap
-from mtldsl.proof.multipliers import shift_to_zero_sum
+from mtldsl.proof.certificate import Certificate, certify, dual_bound, relative_gap
+from mtldsl.proof.multipliers import make_stationary, shift_to_zero_sum
 from tests.models import MODELS, separate, shared
 
 
@@ -69,15 +69,99 @@ def test_unpenalised_least_squares_is_certified_by_the_normal_equations():
     assert worse.dual_bound <= residuals.sum() / 2 * (1 + 1e-12)
 
 
-def test_no_finite_bound_is_said_not_hidden():
-    # hinge loss, separable data, no regularizer, few samples: no term bounds W and the multipliers cannot be balanced
+def test_an_infimum_that_no_weights_attain_is_bounded_by_zero():
+    # logistic loss, separable data, no regularizer: no term bounds W, the infimum is 0
     tasks = mtl.Tasks.shared(np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([[1.0], [-1.0]]))
     W = mtl.Weights(tasks)
     form = mtl.minimize(mtl.logistic_loss(W, tasks)).form()
     bound, note = dual_bound(form, {"W": np.array([[5.0], [-5.0]])})
-    assert bound == -np.inf or bound <= 0.0  # the infimum is 0 and is not attained
-    if bound == -np.inf:
-        assert "ridge(W)" in note
+    assert bound == pytest.approx(0.0, abs=1e-12) and note == ""
+
+
+@pytest.mark.parametrize("bounded", [False, True])
+def test_no_finite_bound_is_said_not_hidden(bounded):
+    """Residuals of one norm cannot be moved entry by entry, and no term takes multipliers of the last rows: -inf, with the reason."""
+    tasks = shared(1)
+    W = mtl.Weights(tasks)
+    rows = mtl.l1_norm(W) if bounded else mtl.l1_norm(W[:3, :])
+    form = mtl.minimize(mtl.square_root_loss(W, tasks) + rows).form()
+    bound, note = dual_bound(form, form.zeros())
+    assert np.isfinite(bound) == bounded
+    assert bounded == (note == "")
+    if not bounded:
+        assert "no term bounds W in every direction" in note and "1e-6 * ridge(W)" in note
+
+
+def test_a_constant_inside_a_loss_belongs_to_the_bound():
+    """<u, a> in the inequality: by hand, soft thresholds of Y + W0 on an orthonormal design. Without it the bound is another number."""
+    Y, W0 = np.array([[3.0, 0.5], [-2.0, 0.0]]), np.array([[-1.0, 2.0], [0.5, 0.3]])
+    tasks = mtl.Tasks.shared(np.eye(2), Y)
+    W = mtl.Weights(tasks)
+    form = mtl.minimize(mtl.squared_loss(W - W0, tasks) + mtl.l1_norm(W)).form()
+    shifted = Y + W0
+    optimum = np.where(np.abs(shifted) <= 1, shifted**2 / 2, np.abs(shifted) - 0.5).sum()
+    solution = np.sign(shifted) * np.maximum(np.abs(shifted) - 1, 0)
+    proof = certify(form, {"W": solution})
+    assert proof.objective == pytest.approx(optimum, rel=1e-15)
+    assert proof.dual_bound == pytest.approx(optimum, rel=1e-14)
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        u, v = [rng.normal(size=4)], [rng.normal(size=(2, 2))]
+        assert dual_bound(form, form.zeros(), u, v)[0] <= optimum + 1e-12
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 1e6])
+def test_optimal_means_within_tol_and_nothing_more(scale):
+    """One and a half tol is not within tol: of the gap, either side of zero, of the violation, of what float64 can tell."""
+    tol = 1e-6
+
+    def proof(gap=0.0, violation=0.0, rounding=0.0):
+        return Certificate(scale, scale * (1 - gap), violation, 1e-8, rounding=scale * rounding)
+
+    for share in (0.0, 0.5, 0.99):
+        assert proof(gap=share * tol).within(tol) and proof(gap=-share * tol).within(tol)
+        assert proof(violation=share * tol).within(tol) and proof(rounding=share * tol).within(tol)
+    for share in (1.01, 1.5, 10.0):
+        assert not proof(gap=share * tol).within(tol) and not proof(gap=-share * tol).within(tol)
+        assert not proof(violation=share * tol).within(tol) and not proof(rounding=share * tol).within(tol)
+    assert not proof(gap=np.inf).within(tol) and not proof(gap=np.nan).within(tol)
+
+
+def test_a_point_is_called_optimal_at_its_own_gap_and_not_below():
+    """The same iterations, asked for a little more and a little less than what they reach."""
+    tasks = shared(3)
+    W = mtl.Weights(tasks)
+    problem = mtl.minimize(mtl.squared_loss(W, tasks) + 2.0 * mtl.trace_norm(W))
+
+    def solve(tol):
+        return problem.solve(solver="proximal_gradient", tol=tol, max_iter=15)
+
+    reached = solve(1e-14)
+    assert reached.status == "iteration_limit" and reached.relative_gap > 1e-13
+    stricter, laxer = solve(reached.relative_gap / 1.5), solve(reached.relative_gap * 1.5)
+    assert stricter.status == "iteration_limit" and stricter.relative_gap == reached.relative_gap
+    assert laxer.status == "optimal" and laxer.relative_gap <= reached.relative_gap * 1.5
+
+
+def test_parts_of_the_weights_with_coefficients_take_the_residual_of_their_own_rows():
+    """l21_norm(2 W[:3]) and l1_norm(3 W[3:]) bound W only together, and the loss cannot help: a multiplier v of 2 W[:3] counts 2 v
+    in the equation, so it is given a half of the residual, whatever its coefficient."""
+    tasks = shared(1)
+    W = mtl.Weights(tasks)
+    problem = mtl.minimize(
+        mtl.square_root_loss(W, tasks) + 2.0 * mtl.l21_norm(2 * W[:3, :]) + mtl.l1_norm(3 * W[3:, :])
+    )
+    form, optimum = problem.form(), problem.solve(solver="cvxpy", tol=1e-6).objective
+    rng = np.random.default_rng(0)
+    for size in (0.01, 0.3, 1.0, 3.0):
+        u = [size * rng.normal(size=tasks.n_samples)]
+        v = [size * rng.normal(size=f.map.shape) for f in form.functions]
+        u = [loss.dual_project(dual) for loss, dual in zip(form.losses, u, strict=True)]
+        assert make_stationary(form, u, v) == (None, ["W"])
+        total = tasks.adjoint(u[0]) + np.vstack([2 * v[0], 3 * v[1]])
+        np.testing.assert_allclose(total, 0.0, atol=1e-12 * (1 + size))
+        bound, note = dual_bound(form, form.zeros(), u, v)
+        assert np.isfinite(bound) and note == "" and bound <= optimum * (1 + 1e-6)
 
 
 @settings(max_examples=200, deadline=None)

@@ -11,9 +11,9 @@ import pytest
 from scipy import optimize
 
 import mtldsl as mtl
-from mtldsl.atoms.structures import SpectralMatrix
+from mtldsl.atoms.structures import MatrixNormal, SpectralMatrix
 from mtldsl.proof.certificate import certify
-from mtldsl.proof.stationarity import NO_GLOBAL, profile_gradient
+from mtldsl.proof.stationarity import NO_GLOBAL, _decrease, profile_gradient, stationarity_of
 from mtldsl.solvers.alternation import weights_step
 from tests.models import separate, shared
 
@@ -101,6 +101,41 @@ def first_order_gap(gradient, S, low=LOW, high=HIGH):
     """max over S' in the box of <gradient, S - S'>: bounds by how much a convex function can fall; 0 at its minimum."""
     values = np.linalg.eigvalsh(gradient)
     return float(np.sum(gradient * S) - np.sum(np.where(values > 0, low * values, high * values)))
+
+
+def test_a_decrease_below_zero_is_not_zero():
+    """Rounding may take a difference of equal numbers a little below zero. What is far below zero, or no number, is a mistake
+    somewhere, and a mistake must not pass for a stationary point."""
+    assert _decrease(0.3) == 0.3 and _decrease(0.0) == 0.0
+    assert _decrease(-1e-12) == 0.0
+    assert _decrease(-1e-6) == np.inf and _decrease(-np.inf) == np.inf and _decrease(np.nan) == np.inf
+
+
+def test_a_bound_above_the_objective_leaves_nothing_known_of_the_weights():
+    tasks = small()
+    form = fetr(tasks, loss=mtl.absolute_loss).form()
+    blocks = {"W": 0.1 * np.random.default_rng(0).normal(size=(3, 2))}
+    for wrong, known in ((1.0, False), (np.nan, False), (-1.0, True)):
+        found = stationarity_of(form, blocks, None, lambda kept, by=wrong: kept.value(blocks) + by, 1e-8)
+        assert np.isfinite(found.decreases["weights"]) == known
+
+
+def test_an_update_that_is_worse_leaves_no_point_stationary(monkeypatch):
+    """A fault in the closed form of a matrix: its decrease comes out negative, and the residual says inf, not 0."""
+    problem = fetr(small())
+    solution = problem.solve(tol=1e-8)
+    assert solution.status == "stationary"
+    structures = spectral(solution)
+    at = (problem.form(), solution.blocks)
+    assert certify(*at, structures=structures).is_stationary(1e-8)
+
+    def wrong(self, k, W, matrices):
+        identity = SpectralMatrix.multiple_of_identity(1.0, matrices[k].side)
+        return tuple(identity if j == k else S for j, S in enumerate(matrices))
+
+    monkeypatch.setattr(MatrixNormal, "update_one", wrong)
+    proof = certify(*at, structures=structures)
+    assert proof.stationarity.residual == np.inf and not proof.is_stationary(1.0)
 
 
 # ----------------------------------------------------------------------------------- solutions are stationary

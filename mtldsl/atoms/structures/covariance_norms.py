@@ -56,6 +56,9 @@ class _CovarianceNorm(Structure, SquaredTraceNorm):
         U, s, Vt = thin_svd(W)
         if not s.any():
             return self.start(W.shape)
+        s = np.where(
+            s > np.finfo(float).eps * s.max(), s, 0.0
+        )  # rounding is no variance, and its inverse would count
         return (SpectralMatrix(U if self.axis == 0 else Vt.T, self.range.trace * s / s.sum(), 0.0),)
 
     def smoothed(self, W, eps: float) -> Matrices:
