@@ -32,10 +32,6 @@ from mtldsl import datasets
 from mtldsl.atoms.calculus.spectral_matrix import SpectralMatrix
 from mtldsl.atoms.structures import MatrixNormal, Range
 from mtldsl.reference import structures
-<<<<<<< HEAD
-=======
-from mtldsl.solvers.alternation.alternating import SOLVER
->>>>>>> e664fbe (Tests that could not fail can: balls and majorizers run over the atoms that have them, ADMM asks the reference, covariances are sought in the minimiser's units, constants inside losses and the four named mutations are caught)
 from mtldsl.solvers.alternation import profile
 from mtldsl.solvers.alternation.alternating import SOLVER
 from mtldsl.solvers.alternation.linear_step import METHODS, solve_weights

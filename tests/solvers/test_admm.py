@@ -14,16 +14,16 @@ from mtldsl.atoms.sets import AtLeast, FrobeniusBall
 from mtldsl.reference.compile import to_cvxpy
 from mtldsl.reference.solve import solve_reference
 from mtldsl.solvers.admm.admm import SOLVER
+from mtldsl.solvers.admm.points import dykstra
+from mtldsl.solvers.linear_algebra.anderson import Anderson
 from mtldsl.solvers.linear_algebra.curvature import Part, find_curvatures
 from mtldsl.solvers.linear_algebra.dense import DenseUpdate
 from mtldsl.solvers.linear_algebra.inverses import inverses
 from mtldsl.solvers.linear_algebra.kernel import KernelUpdate
 from mtldsl.solvers.linear_algebra.matrix_free import ConjugateGradientUpdate
-from mtldsl.solvers.admm.points import dykstra
 from mtldsl.solvers.linear_algebra.split import Split
 from mtldsl.solvers.linear_algebra.systems import Layout, mixes_tasks
 from mtldsl.solvers.linear_algebra.x_update import TaskwiseUpdate, choose_x_update
-from mtldsl.solvers.linear_algebra.anderson import Anderson
 from tests.models import separate, shared
 
 D, M = 6, 4
