@@ -324,7 +324,7 @@ class Problem(Statement):
             task_weights=None if levels is None else levels[0],
             noise_levels=None if levels is None else levels[1],
             multipliers=_multipliers(form, outcome),
-            majorizations=getattr(outcome.last_point, "majorizations", ()),
+            majorizations=outcome.last_point.majorizations if outcome.last_point else (),
             state=outcome.last_point,
             proof=SolutionCertificate(certificate, form, outcome.blocks, tol, outcome.status),
         )

@@ -78,6 +78,8 @@ class ReferencePoint:
     iteration: int = 0
     state: dict = field(default_factory=dict)
     notes: dict = field(default_factory=dict)
+    structures: dict | None = None
+    majorizations: tuple = ()
     stopped: str = ""
     objective: float = np.nan  # recomputed by cvxpy at `blocks`, so it holds whatever the backend's accuracy
     violation: float = np.nan  # of the typed constraints, likewise

@@ -34,7 +34,10 @@ class CvxpySolver:
         "the reference formulation through cvxpy (Clarabel, SCS or OSQP): any model of the language, slowly"
     )
     options: ClassVar[dict[str, object]] = {"backend": "auto"}
-    max_iter = None
+    choices: ClassVar[dict[str, tuple[str, ...]]] = {}
+    writes: ClassVar[tuple[str, ...]] = ()
+    max_iter: ClassVar[int] = 1_000_000_000  # more than any backend's own limit, which then holds
+    takes_nonconvex: ClassVar[bool] = False
 
     def refuses(self, form: NormalForm) -> str | None:
         for term in (*form.losses, *form.functions):
@@ -50,17 +53,26 @@ class CvxpySolver:
                     return f"{term.typed}: {reason}"
         return None
 
-    def solve(self, form: NormalForm, *, tol, max_iter, start, watch, backend="auto") -> ReferencePoint:
+    def solves_only(self, form: NormalForm) -> str | None:
+        return None
+
+    def yields(self, form: NormalForm) -> str | None:
+        return None
+
+    def solve(
+        self, form: NormalForm, *, tol: float, max_iter: int, start, watch, backend="auto"
+    ) -> ReferencePoint:
         """Solve at the backend's usual accuracy; while `watch` is not content, again a hundred times tighter.
 
         A backend cannot start from a point, so `start` is not used; `max_iter` bounds the iterations of each
-        run (None: the backend's own limit).
+        run, below the backend's own limit.
         """
         model = to_cvxpy(form, split=True)
         accuracy = max(min(ACCURACY[backends_to_try(model, backend)[0]], 0.01 * tol), TIGHTEST)
+        limit = max_iter if max_iter < self.max_iter else None
         while True:
             left = stops.remaining()
-            point = solve_reference(form, backend, accuracy=accuracy, max_iter=max_iter, model=model)
+            point = solve_reference(form, backend, accuracy=accuracy, max_iter=limit, model=model)
             cut_short = left < inf and stops.remaining() <= 1.01 * FOR_THE_PROOF * left
             point.stopped = "time_limit" if cut_short else ""
             if watch(point) or accuracy <= TIGHTEST or cut_short:

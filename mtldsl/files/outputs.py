@@ -43,7 +43,7 @@ def _path(folder: Path, kind: str, name: str) -> Path:
 def _writes(solve: dict) -> tuple[str, ...]:
     """The options of the solver that name a file to write."""
     name = solve.get("solver")
-    return getattr(get_solver(name), "writes", ()) if name in SOLVERS else ()
+    return get_solver(name).writes if name in SOLVERS else ()
 
 
 def _is_inside(path: Path, folder: Path) -> bool:

@@ -108,8 +108,8 @@ def _options_of(name) -> dict[str, Rule]:
     if not (isinstance(name, str) and name in SOLVERS):
         return {}
     solver = get_solver(name)
-    rules = {key: _one_of(words) for key, words in getattr(solver, "choices", {}).items()}
-    rules |= dict.fromkeys(getattr(solver, "writes", ()), _PATH)
+    rules = {key: _one_of(words) for key, words in solver.choices.items()}
+    rules |= dict.fromkeys(solver.writes, _PATH)
     return {key: rules.get(key, _like(default)) for key, default in solver.options.items()}
 
 

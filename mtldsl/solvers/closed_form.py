@@ -14,7 +14,7 @@ from mtldsl.solvers.linear_algebra.matrix_free import ConjugateGradientUpdate
 from mtldsl.solvers.linear_algebra.split import Curvature, Split
 from mtldsl.solvers.linear_algebra.systems import Layout, couples_tasks
 from mtldsl.solvers.linear_algebra.x_update import TaskwiseUpdate
-from mtldsl.solvers.solver import Point, Watch
+from mtldsl.solvers.solver import Point, Solver, Watch
 
 __all__ = ["SOLVER", "ClosedForm"]
 
@@ -23,7 +23,7 @@ _LARGEST_TASK = 4000  # unknowns in one task's dense system
 _LARGEST_UNEVENNESS = 1e5  # of the columns' lengths, up to which singular values tell them all
 
 
-class ClosedForm:
+class ClosedForm(Solver):
     """One linear system, by the cheapest exact way its structure allows.
 
     - `spectral`: one X for all tasks, with columns of similar lengths; X = P diag(s) Q^T and the tasks' penalty L = U diag(l) U^T turn the system
@@ -39,7 +39,6 @@ class ClosedForm:
 
     name = "closed_form"
     summary = "closed form: quadratic losses and penalties lead to one linear system"
-    options = {}  # noqa: RUF012
     max_iter = 1
 
     def refuses(self, form: NormalForm) -> str | None:

@@ -82,7 +82,7 @@ def drive(
                 point = chosen.solve(
                     form,
                     tol=tol,
-                    max_iter=max_iter if max_iter is not None else getattr(chosen, "max_iter", 100_000),
+                    max_iter=max_iter if max_iter is not None else chosen.max_iter,
                     start=start,
                     watch=watcher,
                     **options,

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import ClassVar
+
 from mtldsl.compile.normal_form import NormalForm
 from mtldsl.errors import SolverError
 from mtldsl.solvers.labellings.labelling_ascent import LabellingAscent
 from mtldsl.solvers.planes.oracle import has_one_maximum_a_task
 from mtldsl.solvers.planes.tasks_ascent import TasksAscent
 from mtldsl.solvers.samples.sample_ascent import SampleAscent
-from mtldsl.solvers.solver import Point, Watch
+from mtldsl.solvers.solver import Point, Solver, Watch
 
 __all__ = ["SOLVER", "DualAscent"]
 
 _PLANES, _SAMPLES, _LABELLINGS = TasksAscent(), SampleAscent(), LabellingAscent()
 
 
-class DualAscent:
+class DualAscent(Solver):
     """Three ways to raise the dual value, whose name is the same because the certificate is: see `TasksAscent`, `SampleAscent` and
     `LabellingAscent`.
 
@@ -25,11 +28,10 @@ class DualAscent:
 
     name = "dual_ascent"
     summary = "dual ascent: on samples beside mkl_norm and other kernel regularizers, on planes for a structured loss beside a ridge, on labellings for clique_hinge"
-    options = _PLANES.options | _SAMPLES.options | _LABELLINGS.options
+    options: ClassVar[Mapping[str, object]] = {**_PLANES.options, **_SAMPLES.options, **_LABELLINGS.options}
     writes = _SAMPLES.writes
-    max_iter = 100_000
 
-    def _way(self, form: NormalForm):
+    def _way(self, form: NormalForm) -> Solver:
         if any(map(has_one_maximum_a_task, form.losses)):
             return _PLANES
         return _LABELLINGS if any(term.atom.labels == "indicators" for term in form.losses) else _SAMPLES
@@ -44,8 +46,7 @@ class DualAscent:
         )
 
     def yields(self, form: NormalForm) -> str | None:
-        way = self._way(form)
-        return None if way is _PLANES else way.yields(form)
+        return self._way(form).yields(form)
 
     def solve(
         self, form: NormalForm, *, tol: float, max_iter: int, start: Point | None, watch: Watch, **options

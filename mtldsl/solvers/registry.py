@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib import import_module
+from typing import TYPE_CHECKING
 
 from mtldsl.compile.normal_form import NormalForm
 from mtldsl.errors import SolverError
+
+if TYPE_CHECKING:
+    from mtldsl.solvers.solver import Solver
 
 __all__ = ["LAST", "SOLVERS", "Answer", "answers", "candidates", "fast_candidates", "get_solver", "refusal"]
 
@@ -42,7 +46,7 @@ class Answer:
     solves_only: str | None = None
 
 
-def get_solver(name: str):
+def get_solver(name: str) -> Solver:
     """The solver of that name; SolverError for an unknown one."""
     if name not in SOLVERS:
         raise SolverError(
@@ -51,19 +55,18 @@ def get_solver(name: str):
     return import_module(SOLVERS[name]).SOLVER
 
 
-def _wants_convexity(solver, form: NormalForm) -> bool:
-    return not form.is_convex and not getattr(solver, "takes_nonconvex", False)
+def _wants_convexity(solver: Solver, form: NormalForm) -> bool:
+    return not form.is_convex and not solver.takes_nonconvex
 
 
-def _kind(solver, form: NormalForm) -> str | None:
+def _kind(solver: Solver, form: NormalForm) -> str | None:
     """The kind of models that a solver is for, where the form is of another one."""
     if _wants_convexity(solver, form):
         return "convex models"
-    solves_only = getattr(solver, "solves_only", None)
-    return None if solves_only is None else solves_only(form)
+    return solver.solves_only(form)
 
 
-def refusal(solver, form: NormalForm) -> str | None:
+def refusal(solver: Solver, form: NormalForm) -> str | None:
     """Why a solver does not take a form, or None; most are for convex models only."""
     if _wants_convexity(solver, form):
         culprit = next(f for f in form.functions if not f.atom.convex)
@@ -81,8 +84,7 @@ def answers(form: NormalForm, names: Iterable[str] = SOLVERS) -> list[Answer]:
         solver = get_solver(name)
         reason = refusal(solver, form)
         # a solver may accept and still know that another, where there is one, is faster for this form
-        yields = getattr(solver, "yields", None)
-        yielded = yields(form) if reason is None and yields is not None else None
+        yielded = solver.yields(form) if reason is None else None
         kind = None if reason is None else _kind(solver, form)
         found.append(Answer(name, solver.summary, reason, yielded, kind))
     return sorted(found, key=lambda answer: (answer.yields is not None) + (answer.name == LAST) * 2)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import time
+from abc import abstractmethod
+from collections.abc import Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 
@@ -50,6 +52,7 @@ class Watch(Protocol):
 
     def __call__(self, point: Point) -> bool:
         """Look at a point, where that is worth its price (about two matrix products). True: stop - certified, or out of time."""
+        ...
 
 
 class Stage:
@@ -84,22 +87,41 @@ class Quiet:
 
 
 class Solver(Protocol):
-    """Objects with these members. `options` maps each option's name to its default: unknown options are refused by the caller."""
+    """All that is asked of a solver. A class that inherits from it says only where it differs; objects with all these members will do.
 
-    name: str
-    summary: str  # one line for explain() and the docs
-    options: dict[str, object]
+    name            : as in solve(solver=...)
+    summary         : one line for explain() and the docs
+    options         : option -> its default, each a further keyword argument of `solve`; others are refused by the caller
+    choices         : of options that are one of some words, these words
+    writes          : options that name a file to write
+    max_iter        : the iterations that a run has where nobody says how many
+    takes_nonconvex : whether it is asked about forms with functions that are not convex
+    """
 
+    name: ClassVar[str]
+    summary: ClassVar[str]
+    options: ClassVar[Mapping[str, object]] = {}
+    choices: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+    writes: ClassVar[tuple[str, ...]] = ()
+    max_iter: ClassVar[int] = 100_000
+    takes_nonconvex: ClassVar[bool] = False
+
+    @abstractmethod
     def refuses(self, form: NormalForm) -> str | None:
         """None where this solver takes the form, otherwise one sentence that a user understands."""
 
-    # Optional: `choices`, the values that an option may have, by name; `writes`, the options that name a file to write.
-    # Optional: `solves_only(form) -> str | None`, the kind of models that it is for ("models with smooth losses"), where the form is of
-    # another one; None where it is of that kind, and `refuses` says what stands in the way.
-    # Optional: `yields(form) -> str | None`, the reason why another solver that accepts should be tried first.
+    def solves_only(self, form: NormalForm) -> str | None:
+        """The kind of models that it is for ("models with smooth losses"), where the form is of another one; None where it is of that
+        kind, and `refuses` says what stands in the way."""
+        return None
 
+    def yields(self, form: NormalForm) -> str | None:
+        """Of a form that it takes: the reason why another solver that does should be tried first, None where there is none."""
+        return None
+
+    @abstractmethod
     def solve(
-        self, form: NormalForm, *, tol: float, max_iter: int, start: Point | None, watch: Watch, **options
+        self, form: NormalForm, *, tol: float, max_iter: int, start: Point | None, watch: Watch
     ) -> Point:
         """Run until `watch` returns True or max_iter is reached; return the last point.
 

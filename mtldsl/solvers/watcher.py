@@ -100,7 +100,7 @@ class Watcher:
         self.improved_at, self.improved_gap = 0, np.inf
 
     def __call__(self, point: Point) -> bool:
-        structures = getattr(point, "structures", None)
+        structures = point.structures
         # a point far out has the value inf, and loses to any other
         with np.errstate(over="ignore", invalid="ignore"):
             seen = certify(
@@ -275,7 +275,7 @@ class Watcher:
                 "violation": seen.violation,
                 "relative_gap": self.certificate.relative_gap,
                 **({} if seen.stationarity is None else {"residual": seen.stationarity.residual}),
-                **getattr(point, "notes", {}),
+                **point.notes,
             }
         )
         line = (

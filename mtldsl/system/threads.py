@@ -10,7 +10,8 @@ from typing import ParamSpec, TypeVar
 
 __all__ = ["fitting_blas_threads", "has_fitting_blas_threads", "one_blas_thread"]
 
-P, R = ParamSpec("P"), TypeVar("R")
+P = ParamSpec("P")
+R = TypeVar("R")
 
 #: Multiplications in one pass over the data below which threads cost more than they bring: they are woken and joined
 #: thousands of times a solve. Measured on 1,347 x 64 x 10: 0.46 s with one thread, 4.6 s with two on a busy machine.

@@ -196,7 +196,7 @@ def test_tightens_until_the_certificate_is_content():
     seen = []
     form = small(None, mtl.l21_norm)
     last = SOLVER.solve(
-        form, tol=1e-6, max_iter=None, start=None, watch=lambda point: bool(seen.append(point))
+        form, tol=1e-6, max_iter=SOLVER.max_iter, start=None, watch=lambda point: bool(seen.append(point))
     )
     assert len(seen) >= 2 and seen[-1] is last
     assert all(a.accuracy > b.accuracy for a, b in pairwise(seen))

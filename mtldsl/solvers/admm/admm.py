@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from numbers import Integral
+from typing import ClassVar
 
 from mtldsl.atoms.calculus.prox_of_sum import why_not
 from mtldsl.compile.normal_form import NormalForm
@@ -16,7 +18,7 @@ from mtldsl.solvers.linear_algebra.x_update import LARGEST_TASK
 from mtldsl.solvers.planes.frank_wolfe import FrankWolfe
 from mtldsl.solvers.planes.oracle import has_one_maximum_a_task, has_oracle
 from mtldsl.solvers.planes.two_blocks import TwoBlocks
-from mtldsl.solvers.solver import Point, Stage, Watch
+from mtldsl.solvers.solver import Point, Solver, Stage, Watch
 
 __all__ = ["ADMM", "SOLVER"]
 
@@ -27,7 +29,7 @@ INNER = ("planes", "frank_wolfe")
 HINGE_ROUNDS = 1000
 
 
-class ADMM:
+class ADMM(Solver):
     """Over-relaxed ADMM with residual balancing and Anderson acceleration.
 
     With the copies w = K x + k of `Split`, penalties M = diag, and u = multipliers / M, one iteration on s = w + u is
@@ -53,8 +55,14 @@ class ADMM:
 
     name = "admm"
     summary = "ADMM: any sum of losses, regularizers and constraints with cheap proximal steps"
-    options = {"relaxation": 1.6, "anderson_memory": 10, "pull": 1.0, "inner": "planes", "inner_steps": 200}  # noqa: RUF012
-    max_iter = 100_000
+    options: ClassVar[Mapping[str, object]] = {
+        "relaxation": 1.6,
+        "anderson_memory": 10,
+        "pull": 1.0,
+        "inner": "planes",
+        "inner_steps": 200,
+    }
+    choices: ClassVar[Mapping[str, tuple[str, ...]]] = {"inner": INNER}
     takes_nonconvex = True
 
     def refuses(self, form: NormalForm) -> str | None:

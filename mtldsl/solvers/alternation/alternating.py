@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import ClassVar
 
 from mtldsl.atoms.parameters import checked_number
@@ -20,7 +21,7 @@ from mtldsl.solvers.alternation.reweighting import why_not_reweighted
 from mtldsl.solvers.alternation.smaller_side import on_smaller_side
 from mtldsl.solvers.alternation.smoothed import alternate_smoothed
 from mtldsl.solvers.alternation.weights_step import weights_step, why_not_linear
-from mtldsl.solvers.solver import Point, Watch
+from mtldsl.solvers.solver import Point, Solver, Watch
 
 __all__ = ["SOLVER", "Alternating"]
 
@@ -33,7 +34,7 @@ _REWEIGHTED = ("newton", "joint", "block", "algorithm_1")
 _FUDGE = 1e-3
 
 
-class Alternating:
+class Alternating(Solver):
     """For models that learn matrices beside the weights, or penalise the spectrum by a concave function that is reweighted.
 
     method : "newton"    of reweighted models: accelerated steps, then Newton's, by conjugate gradients in the steps' metric
@@ -53,13 +54,13 @@ class Alternating:
 
     name = "alternating"
     summary = "alternating minimisation: learned matrices and spectral weights in closed form, the rest by convex, quasi-Newton or Newton steps"
-    options: ClassVar[dict[str, object]] = {
+    options: ClassVar[Mapping[str, object]] = {
         "method": "auto",
         "w_step": "auto",
         "fudge": None,
         "continuation": None,
     }
-    choices: ClassVar[dict[str, tuple[str, ...]]] = {"method": _METHODS, "w_step": ("auto", *METHODS)}
+    choices: ClassVar[Mapping[str, tuple[str, ...]]] = {"method": _METHODS, "w_step": ("auto", *METHODS)}
     max_iter = 10_000
     takes_nonconvex = True
 

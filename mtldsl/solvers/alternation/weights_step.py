@@ -112,6 +112,10 @@ class LinearStep:
         return abs(self.data.constant) + sum(abs(f.value(x)) for f in self.form.functions)
 
 
+#: Iterations of one step.
+_MOST = 5000
+
+
 class ConvexStep:
     """Any convex model: the first of the fast solvers that reaches the accuracy. Never returns worse weights than it is given."""
 
@@ -136,8 +140,7 @@ class ConvexStep:
             raise ModelError(f"{self.form.typed}: with its matrices kept, no fast solver takes this model")
         for name in names:
             solver = get_solver(name)
-            most = min(getattr(solver, "max_iter", None) or 5000, 5000)
-            solver.solve(kept, tol=accuracy, max_iter=most, start=start, watch=inner)
+            solver.solve(kept, tol=accuracy, max_iter=min(solver.max_iter, _MOST), start=start, watch=inner)
             if inner.satisfied or self.watch.expired:
                 break
             start = Point(inner.best.blocks)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from numbers import Integral, Real
+from typing import ClassVar
 
 import numpy as np
 
@@ -12,14 +14,14 @@ from mtldsl.solvers.labellings.ascent import Ascent
 from mtldsl.solvers.labellings.clique_form import CliqueForm, clique_form
 from mtldsl.solvers.labellings.growth import Growth
 from mtldsl.solvers.labellings.spdca import SmoothedAscent, SmoothedGrowth
-from mtldsl.solvers.solver import Point, Watch
+from mtldsl.solvers.solver import Point, Solver, Watch
 
 __all__ = ["SOLVER", "CliqueGeneration"]
 
 _METHODS = ("pairwise", "spdca")
 
 
-class CliqueGeneration:
+class CliqueGeneration(Solver):
     """Solve with the cliques there are; add those whose dual scores ||Z_c|| violate most; until none does, or a rule says enough.
 
     max_edges         : stop before there are more cliques than this
@@ -40,11 +42,10 @@ class CliqueGeneration:
 
     name = "clique_generation"
     summary = "clique generation: dual ascent on labellings, with the cliques of a label graph added as the dual asks for them"
-    options = {  # noqa: RUF012
+    options: ClassVar[Mapping[str, object]] = {
         "max_edges": None, "graph_selection": False, "cliques_per_round": None, "seed": 0, "method": "pairwise", "sigma": None,
     }  # fmt: skip
-    choices = {"method": _METHODS}  # noqa: RUF012
-    max_iter = 100_000
+    choices: ClassVar[Mapping[str, tuple[str, ...]]] = {"method": _METHODS}
 
     def refuses(self, form: NormalForm) -> str | None:
         found = clique_form(form)

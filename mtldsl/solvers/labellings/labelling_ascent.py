@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from numbers import Integral
+from typing import ClassVar
 
 from mtldsl.compile.normal_form import NormalForm
 from mtldsl.errors import SolverError
 from mtldsl.solvers.labellings.ascent import Ascent
 from mtldsl.solvers.labellings.clique_form import clique_form
 from mtldsl.solvers.labellings.growth import Growth
-from mtldsl.solvers.solver import Point, Watch
+from mtldsl.solvers.solver import Point, Solver, Watch
 
 __all__ = ["LabellingAscent"]
 
 
-class LabellingAscent:
+class LabellingAscent(Solver):
     """What `clique_generation` does between two additions of cliques; see `mtldsl.solvers.labellings.ascent.Ascent`.
 
     seed : of the order in which samples are visited
     """
 
-    options = {"seed": 0}  # noqa: RUF012
+    name = "dual_ascent"
+    summary = "dual ascent on labellings, for clique_hinge"
+    options: ClassVar[Mapping[str, object]] = {"seed": 0}
 
     def refuses(self, form: NormalForm) -> str | None:
         found = clique_form(form)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import ClassVar
+
 import numpy as np
 
 from mtldsl.compile.normal_form import NormalForm
 from mtldsl.errors import SolverError
 from mtldsl.solvers.planes.bundle import Bundle
 from mtldsl.solvers.planes.oracle import Oracle, has_one_maximum_a_task
-from mtldsl.solvers.solver import Point, Watch
+from mtldsl.solvers.solver import Point, Solver, Watch
 
 __all__ = ["TasksAscent"]
 
@@ -16,7 +19,7 @@ _QP = 1e-14  # accuracy of the quadratic programs
 _IDLE = 50  # rounds without weight after which a plane is dropped
 
 
-class TasksAscent:
+class TasksAscent(Solver):
     """minimize sum_i c_i G_i(w_i) + r / 2 ||W||_F^2, G_i a maximum of planes.
 
     The dual of task i is a quadratic program over a simplex of planes, w_i = -(c_i / r) sum_k beta_k planes_k. The plane that is
@@ -28,7 +31,9 @@ class TasksAscent:
     Source: Joachims, Finley and Yu, "Cutting-plane training of structural SVMs", Machine Learning 77 (2009).
     """
 
-    options = {"pull": 0.25}  # noqa: RUF012
+    name = "dual_ascent"
+    summary = "dual ascent on planes, for structured losses beside a ridge"
+    options: ClassVar[Mapping[str, object]] = {"pull": 0.25}
 
     def refuses(self, form: NormalForm) -> str | None:
         for term in form.losses:

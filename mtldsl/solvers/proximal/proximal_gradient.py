@@ -11,12 +11,12 @@ from mtldsl.solvers.proximal.newton import ProximalNewton
 from mtldsl.solvers.proximal.part import ProximalPart, partition
 from mtldsl.solvers.proximal.smooth_part import SmoothPart
 from mtldsl.solvers.rows import selection as row_selection
-from mtldsl.solvers.solver import Point, Watch
+from mtldsl.solvers.solver import Point, Solver, Watch
 
 __all__ = ["SOLVER", "ProximalGradient"]
 
 
-class ProximalGradient:
+class ProximalGradient(Solver):
     """minimize f(x) + h(x): f smooth (the losses, and smooth functions of linear maps), h with an exact prox on every block.
 
     First order (`AcceleratedGradient`) where a step is cheap against a Hessian, second order (`ProximalNewton`) where the tasks'
@@ -26,8 +26,6 @@ class ProximalGradient:
 
     name = "proximal_gradient"
     summary = "accelerated proximal gradient: smooth losses, functions whose sum has an exact proximal step"
-    options = {}  # noqa: RUF012
-    max_iter = 100_000
 
     def refuses(self, form: NormalForm) -> str | None:
         for loss in form.losses:

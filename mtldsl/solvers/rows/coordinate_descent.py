@@ -9,12 +9,12 @@ from mtldsl.solvers.rows import tasks_apart
 from mtldsl.solvers.rows.designs import make_design
 from mtldsl.solvers.rows.penalty import RowPenalty, function_duals, why_not
 from mtldsl.solvers.rows.working_set import WorkingSet
-from mtldsl.solvers.solver import Point, Watch
+from mtldsl.solvers.solver import Point, Solver, Watch
 
 __all__ = ["SOLVER", "CoordinateDescent"]
 
 
-class CoordinateDescent:
+class CoordinateDescent(Solver):
     """minimize over W, b    q/2 sum_i c_i ||X_i w_i + b_i - y_i||^2 + l1 and l21 norms + ridge, perhaps with W >= 0.
 
     A step minimises exactly over one row of W (all tasks' weights of one feature); rows that stay zero are left out.
@@ -22,8 +22,6 @@ class CoordinateDescent:
 
     name = "coordinate_descent"
     summary = "coordinate descent on working sets: quadratic losses with l1 or l21 norms"
-    options = {}  # noqa: RUF012
-    max_iter = 100_000
 
     def refuses(self, form: NormalForm) -> str | None:
         for loss in form.losses:

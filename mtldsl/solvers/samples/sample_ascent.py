@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
+from typing import ClassVar
 
 import numpy as np
 
@@ -11,12 +13,12 @@ from mtldsl.errors import SolverError
 from mtldsl.solvers.samples.ascent import Ascent
 from mtldsl.solvers.samples.checkpoint import Checkpoint
 from mtldsl.solvers.samples.kernel_form import KernelForm, kernel_form
-from mtldsl.solvers.solver import Point, Watch
+from mtldsl.solvers.solver import Point, Solver, Watch
 
 __all__ = ["SampleAscent"]
 
 
-class SampleAscent:
+class SampleAscent(Solver):
     """minimize sum_i l_i(<x_i, w_{t_i}>) + c * (kernel regularizer of W): `mkl_norm`, a ridge, quadratics between tasks.
 
     One coordinate at a time is set to its best value, samples in random order within tasks in random order; between passes theta
@@ -28,7 +30,14 @@ class SampleAscent:
     progress   : print a line after every pass
     """
 
-    options = {"shrinking": True, "seed": 0, "checkpoint": None, "progress": False}  # noqa: RUF012
+    name = "dual_ascent"
+    summary = "dual ascent on samples, beside mkl_norm and other kernel regularizers"
+    options: ClassVar[Mapping[str, object]] = {
+        "shrinking": True,
+        "seed": 0,
+        "checkpoint": None,
+        "progress": False,
+    }
     writes = ("checkpoint",)
 
     def refuses(self, form: NormalForm) -> str | None:
