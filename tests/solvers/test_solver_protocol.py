@@ -7,7 +7,7 @@ from typing import get_type_hints
 import pytest
 
 import mtldsl
-from mtldsl.compile.choose import SOLVERS, get_solver
+from mtldsl.solvers.registry import SOLVERS, get_solver
 from mtldsl.solvers.solver import Solver
 
 #: What a solver is asked for, but for its methods, and of which kind it is.
