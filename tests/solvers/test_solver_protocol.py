@@ -11,9 +11,7 @@ from mtldsl.solvers.registry import SOLVERS, get_solver
 from mtldsl.solvers.solver import Solver
 
 #: What a solver is asked for, but for its methods, and of which kind it is.
-FACTS = {
-    name: hint.__args__[0] for name, hint in get_type_hints(Solver).items() if not name.startswith("_")
-}
+FACTS = {name: hint.__args__[0] for name, hint in get_type_hints(Solver).items() if not name.startswith("_")}
 
 METHODS = [name for name, member in vars(Solver).items() if inspect.isfunction(member) and name[0] != "_"]
 
