@@ -15,7 +15,7 @@ from mtldsl.language.expressions.constraint import Constraint
 from mtldsl.language.expressions.expression import Affine
 from mtldsl.language.expressions.objective import Objective
 from mtldsl.language.expressions.scalar import Parameter, Scalar
-from mtldsl.language.unknowns.learned import RangeConstraint
+from mtldsl.language.unknowns.ranges import RangeConstraint
 from mtldsl.language.words.replace import replace_tasks
 from mtldsl.proof.saved import SolutionCertificate
 from mtldsl.proof.stationarity import NO_GLOBAL

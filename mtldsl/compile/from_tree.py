@@ -20,7 +20,8 @@ from mtldsl.language.expressions.expression import Affine
 from mtldsl.language.expressions.objective import Objective, Term
 from mtldsl.language.expressions.scalar import Parameter
 from mtldsl.language.expressions.weights import Weights
-from mtldsl.language.unknowns.learned import LearnedUnknown, RangeConstraint, ranges_of
+from mtldsl.language.unknowns.learned import LearnedUnknown
+from mtldsl.language.unknowns.ranges import RangeConstraint, ranges_of
 
 __all__ = [
     "check_model",

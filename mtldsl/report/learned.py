@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from mtldsl.language.unknowns.kernel_weights import KernelWeights
-from mtldsl.language.unknowns.learned import LearnedUnknown, RangeConstraint, ranges_of
+from mtldsl.language.unknowns.learned import LearnedUnknown
+from mtldsl.language.unknowns.ranges import RangeConstraint, ranges_of
 from mtldsl.problem import Problem
 from mtldsl.solution.learned_matrix import LearnedMatrix
 from mtldsl.solution.solution import Solution

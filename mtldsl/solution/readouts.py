@@ -9,7 +9,8 @@ from mtldsl.compile.from_tree import learned_of, names_in
 from mtldsl.compile.normal_form import Blocks, NormalForm
 from mtldsl.compile.terms.structure import Structures, StructureTerm, learned_matrices, structure_terms
 from mtldsl.language.expressions.objective import Objective
-from mtldsl.language.unknowns.learned import LearnedUnknown, RangeConstraint, ranges_of
+from mtldsl.language.unknowns.learned import LearnedUnknown
+from mtldsl.language.unknowns.ranges import RangeConstraint, ranges_of
 from mtldsl.solution.kernel_weights import LearnedWeights
 from mtldsl.solution.learned_matrix import LearnedMatrix
 

@@ -10,7 +10,7 @@ from mtldsl.errors import DataError, ModelError, MTLError
 from mtldsl.language.expressions.constraint import Constraint
 from mtldsl.language.expressions.objective import Objective
 from mtldsl.language.text.parse import MAX_DEPTH, MAX_LENGTH, parse_constraint, parse_objective
-from mtldsl.language.unknowns.learned import RangeConstraint
+from mtldsl.language.unknowns.ranges import RangeConstraint
 
 rng = np.random.default_rng(0)
 TASKS = mtl.Tasks.shared(

@@ -12,11 +12,12 @@ from mtldsl.language.expressions.expression import Affine
 from mtldsl.language.expressions.objective import Objective
 from mtldsl.language.expressions.scalar import Scalar
 from mtldsl.language.unknowns.kernel_weights import KernelWeights, WeightsNorm
-from mtldsl.language.unknowns.learned import LearnedUnknown, RangeConstraint, Trace
+from mtldsl.language.unknowns.learned import LearnedUnknown
+from mtldsl.language.unknowns.ranges import RangeConstraint, Trace
 from mtldsl.language.unknowns.similarities import TaskSimilarity
 from mtldsl.tasks import Tasks
 
-__all__ = ["is_compared", "kind_of"]
+__all__ = ["is_compared", "kind_of", "place_of"]
 
 _KINDS = [
     (bool, "a truth value"),
@@ -52,3 +53,12 @@ def kind_of(value) -> str:
 def is_compared(value) -> bool:
     """Whether this stands in comparisons alone: `D.trace()` of a matrix that is learned, `p_norm(theta, 2)` of kernel weights."""
     return isinstance(value, Trace | WeightsNorm)
+
+
+def place_of(value) -> str:
+    """Where a metric, a similarity, or a trace or norm of what is learned belongs; nothing for values of other kinds."""
+    if isinstance(value, Metric):
+        return f"; write structured_hinge(W, tasks, metric={value!r})"
+    if isinstance(value, TaskSimilarity):
+        return f"; write mkl_norm(W, [{value!r}], p=2)"
+    return f"; it is bounded, {value!r} <= 1" if is_compared(value) else ""

@@ -11,7 +11,8 @@ from mtldsl.atoms.structures import Ball
 from mtldsl.errors import ModelError, Spelled
 from mtldsl.language.expressions.latex import number_latex
 from mtldsl.language.spelling import INFINITY, made
-from mtldsl.language.unknowns.learned import LearnedUnknown, RangeConstraint, number_of, shown
+from mtldsl.language.unknowns.learned import LearnedUnknown
+from mtldsl.language.unknowns.ranges import RangeConstraint, number_of, shown
 from mtldsl.language.unknowns.task_similarity import TaskSimilarity
 from mtldsl.values.number import as_whole
 

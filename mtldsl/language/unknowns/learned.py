@@ -1,9 +1,8 @@
-"""Matrices that are learned beside the weights: precisions and covariances of features and of tasks."""
+"""A matrix that is learned beside the weights, as it stands in words and constraints."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -11,67 +10,15 @@ import numpy as np
 from mtldsl.atoms.structures import Range
 from mtldsl.errors import ModelError, Spelled
 from mtldsl.language.expressions.latex import escaped, number_latex
-from mtldsl.language.expressions.scalar import Number, Scalar
 from mtldsl.language.spelling import made
+from mtldsl.language.unknowns.ranges import RangeConstraint, Trace, number_of, shown
 from mtldsl.tasks import Tasks
-from mtldsl.values.number import as_float, is_scalar, quoted
 
-__all__ = [
-    "FeatureCovariance",
-    "FeaturePrecision",
-    "LearnedUnknown",
-    "RangeConstraint",
-    "TaskCovariance",
-    "TaskPrecision",
-    "Trace",
-    "matrix_latex",
-    "number_of",
-    "ranges_of",
-    "shown",
-]
-
-
-@dataclass(frozen=True, eq=False)
-class RangeConstraint:
-    """What one comparison says of a learned matrix: a bound on its eigenvalues or on its trace."""
-
-    unknown: LearnedUnknown
-    bound: str  # the field of `Range`: "lower", "upper" or "trace"
-    value: float
-    text: str
-    latex: str
-
-    def __bool__(self):
-        raise ModelError(
-            f"{self.text} has no truth value: write two constraints, subject_to=[S >> l, S << u], not a chain"
-        )
-
-    def __repr__(self):
-        return self.text
-
-    def _chained(self, other):
-        raise ModelError(
-            f"{self.text} is a constraint already, and a chain is two: write subject_to=[{self.unknown.text} >> 0.01, "
-            f"{self.unknown.text} << 100]"
-        )
-
-    __rshift__ = __lshift__ = __rrshift__ = __rlshift__ = _chained
-
-    def tighten(self, before: Range) -> Range:
-        """What is known of the matrix with this constraint too; ModelError where the two contradict each other."""
-        tightest = max if self.bound == "lower" else min
-        now = replace(before, **{self.bound: tightest(self.value, getattr(before, self.bound))})
-        if now.lower > now.upper:
-            raise ModelError(
-                f"no matrix has all eigenvalues >= {now.lower:g} and <= {now.upper:g}",
-                term=self.text,
-                write_instead=f"exchange or relax the bounds of {self.unknown.text}",
-            )
-        return now
+__all__ = ["LearnedUnknown", "matrix_latex"]
 
 
 class LearnedUnknown:
-    """Base of the matrices that are learned beside the weights; users make one of the four kinds below."""
+    """Base of the matrices that are learned beside the weights; users make one of the kinds in `covariances` and `kernel_weights`."""
 
     __array_ufunc__ = None  # numpy arrays on the left defer to the operators below
     __hash__ = object.__hash__
@@ -209,127 +156,6 @@ class LearnedUnknown:
         self._no_arithmetic()
 
 
-class Trace:
-    """tr S in a comparison."""
-
-    __array_ufunc__ = None
-    __hash__ = object.__hash__
-
-    def __init__(self, unknown: LearnedUnknown):
-        self.unknown, self.text = unknown, f"{unknown.text}.trace()"
-
-    def __repr__(self):
-        return self.text
-
-    def _no_arithmetic(self, *_):
-        raise ModelError(f"{self.text}: a trace stands in a comparison by itself; write {self.text} <= 1")
-
-    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __neg__ = _no_arithmetic
-    __lshift__ = __rshift__ = __rlshift__ = __rrshift__ = _no_arithmetic
-
-    def __le__(self, other) -> RangeConstraint:
-        return self._compare("<=", other)
-
-    def __eq__(self, other) -> RangeConstraint:
-        # the same: the penalty falls where the trace grows, so that the bound is met with equality
-        return self._compare("==", other)
-
-    def _compare(self, symbol: str, other) -> RangeConstraint:
-        typed, value = f"{self.text} {symbol} {shown(other)}", number_of(other)
-        if self.unknown.kind == "precision":
-            raise ModelError(
-                f"{typed}: a precision is bounded in the order of semidefinite matrices; write "
-                f"{self.unknown.text} >> 0.01, {self.unknown.text} << 100"
-            )
-        if value is None or not (0 < value < np.inf):
-            raise ModelError(f"{typed}: the bound of a trace must be a plain, finite number > 0")
-        relation = r"\leq" if symbol == "<=" else "="
-        latex = rf"\operatorname{{tr}} {self.unknown.latex} {relation} {number_latex(value)}"
-        return RangeConstraint(self.unknown, "trace", value, typed, latex)
-
-    def __ge__(self, other):
-        raise ModelError(
-            f"{self.text} >= {shown(other)}: a trace is bounded from above; write {self.text} <= 1"
-        )
-
-    def __gt__(self, other):
-        self.__ge__(other)
-
-    def __lt__(self, other):
-        raise ModelError(
-            f"{self.text} < {shown(other)}: a strict inequality has no closed feasible set; write {self.text} <= 1"
-        )
-
-    def __ne__(self, other):
-        raise ModelError(
-            f"{self.text} != {shown(other)}: this is not a convex constraint; write {self.text} <= 1"
-        )
-
-
-class FeaturePrecision(LearnedUnknown):
-    """The precision of the features, Sigma1 (d, d), learned beside W (d, m); its inverse is their covariance.
-
-    It stands in `matrix_normal(W, Sigma1, Sigma2)`, and constraints bound its eigenvalues: `Sigma1 >> 0.01`, `Sigma1 << 100`
-    mean 0.01 I <= Sigma1 <= 100 I. On the solution: `solution.Sigma1.precision`, `.covariance`, `.correlation`.
-
-    >>> import numpy as np, mtldsl as mtl
-    >>> Sigma1 = FeaturePrecision(mtl.Tasks.shared(np.eye(3), np.ones((3, 2))))
-    >>> Sigma1.shape, Sigma1 >> 0.01
-    ((3, 3), Sigma1 >> 0.01)
-    """
-
-    axis, kind = "features", "precision"
-
-    def __init__(self, tasks: Tasks, name: str = "Sigma1"):
-        super().__init__(tasks, name)
-
-
-class TaskPrecision(LearnedUnknown):
-    """The precision of the tasks, Sigma2 (m, m), learned beside W (d, m); see `FeaturePrecision`.
-
-    >>> import numpy as np, mtldsl as mtl
-    >>> TaskPrecision(mtl.Tasks.shared(np.eye(3), np.ones((3, 2)))) << 100
-    Sigma2 << 100
-    """
-
-    axis, kind = "tasks", "precision"
-
-    def __init__(self, tasks: Tasks, name: str = "Sigma2"):
-        super().__init__(tasks, name)
-
-
-class FeatureCovariance(LearnedUnknown):
-    """The covariance of the features, D (d, d), learned beside W (d, m): MTFL's.
-
-    It stands in `feature_covariance_norm(W, D)`, and a constraint bounds its trace: `D.trace() <= 1`.
-
-    >>> import numpy as np, mtldsl as mtl
-    >>> FeatureCovariance(mtl.Tasks.shared(np.eye(3), np.ones((3, 2)))).trace() <= 1
-    D.trace() <= 1
-    """
-
-    axis, kind = "features", "covariance"
-
-    def __init__(self, tasks: Tasks, name: str = "D"):
-        super().__init__(tasks, name)
-
-
-class TaskCovariance(LearnedUnknown):
-    """The covariance of the tasks, Omega (m, m), learned beside W (d, m): MTRL's.
-
-    It stands in `task_covariance_norm(W, Omega)`, and a constraint bounds its trace: `Omega.trace() <= 1`.
-
-    >>> import numpy as np, mtldsl as mtl
-    >>> TaskCovariance(mtl.Tasks.shared(np.eye(3), np.ones((3, 2)))).shape
-    (2, 2)
-    """
-
-    axis, kind = "tasks", "covariance"
-
-    def __init__(self, tasks: Tasks, name: str = "Omega"):
-        super().__init__(tasks, name)
-
-
 _GREEK = re.compile(r"(Sigma|Omega|Lambda|Theta|theta|eta|beta|gamma|Phi|Psi)(\d*)$")
 
 
@@ -340,27 +166,3 @@ def matrix_latex(name: str) -> str:
         index = greek[2] if len(greek[2]) < 2 else f"{{{greek[2]}}}"
         return rf"\{greek[1]}" + (f"_{index}" if index else "")
     return name if len(name) == 1 else rf"\mathrm{{{escaped(name)}}}"
-
-
-def ranges_of(constraints) -> dict[LearnedUnknown, Range]:
-    """What the constraints together say of everything learned; ModelError where they contradict each other."""
-    found: dict[LearnedUnknown, Range] = {}
-    for constraint in constraints:
-        unknown = constraint.unknown
-        found[unknown] = constraint.tighten(found.get(unknown, unknown.unconstrained))
-    return found
-
-
-def number_of(value) -> float | None:
-    """A plain number as a float, of any size, also an infinite one or NaN; else None."""
-    if is_scalar(value):
-        return as_float(value)
-    return value.value if isinstance(value, Number) else None
-
-
-def shown(value) -> str:
-    """A value as it is quoted in a message."""
-    number = as_float(value) if is_scalar(value) else None
-    if number is not None:
-        return f"{number:.10g}"
-    return value.text if isinstance(value, Scalar) else quoted(value)

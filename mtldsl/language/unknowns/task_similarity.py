@@ -14,7 +14,7 @@ from mtldsl.language.expressions.constants import index_text
 from mtldsl.values.listing import as_list, as_positions
 from mtldsl.values.number import quoted
 
-__all__ = ["Factors", "TaskSimilarity", "made"]
+__all__ = ["Factors", "TaskSimilarity", "made", "require_tasks"]
 
 Factors = list[tuple[str, sparse.csr_array]]  # name of a weight, B (T, r) with R = B B^T
 
@@ -112,3 +112,13 @@ def made(word: str, shown: list[str], factors: Callable, columns) -> TaskSimilar
             f"columns={columns!r}" if isinstance(columns, str) else f"columns={index_text(columns)}",
         ]
     return TaskSimilarity(f"{word}({', '.join(shown)})", factors, columns)
+
+
+def require_tasks(given, names, word: str) -> None:
+    """ModelError where a helper does not name every task once."""
+    for missing in (name for name in names if name not in given):
+        raise ModelError(f"{word}(...): task {missing!r} is missing; name every task once")
+    for unknown in (name for name in given if name not in names):
+        raise ModelError(
+            f"{word}(...): there is no task {unknown!r}; the tasks are {', '.join(map(repr, names[:8]))}{', ...' * (len(names) > 8)}"
+        )

@@ -15,7 +15,8 @@ from mtldsl.language.expressions.objective import Objective, Term
 from mtldsl.language.expressions.scalar import Number, Scalar
 from mtldsl.language.spelling import declared_in, made
 from mtldsl.language.unknowns.kernel_weights import KernelWeights, checked_exponent
-from mtldsl.language.unknowns.learned import LearnedUnknown, shown
+from mtldsl.language.unknowns.learned import LearnedUnknown
+from mtldsl.language.unknowns.ranges import shown
 from mtldsl.language.unknowns.task_similarity import TaskSimilarity
 from mtldsl.values.number import as_float, quoted
 

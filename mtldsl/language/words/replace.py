@@ -11,7 +11,8 @@ from mtldsl.language.expressions.expression import Affine
 from mtldsl.language.expressions.objective import Objective
 from mtldsl.language.expressions.weights import Weights
 from mtldsl.language.unknowns.label_graph import score_tasks
-from mtldsl.language.unknowns.learned import LearnedUnknown, RangeConstraint
+from mtldsl.language.unknowns.learned import LearnedUnknown
+from mtldsl.language.unknowns.ranges import RangeConstraint
 from mtldsl.language.words.fitted import fitted
 from mtldsl.tasks import Tasks
 from mtldsl.tasks.names import elsewhere

@@ -1,0 +1,145 @@
+"""What constraints say of a learned matrix: bounds on its eigenvalues and on its trace."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+
+from mtldsl.atoms.structures import Range
+from mtldsl.errors import ModelError
+from mtldsl.language.expressions.latex import number_latex
+from mtldsl.language.expressions.scalar import Number, Scalar
+from mtldsl.values.number import as_float, is_scalar, quoted
+
+__all__ = ["Bounded", "RangeConstraint", "Trace", "number_of", "ranges_of", "shown"]
+
+
+class Bounded(Protocol):
+    """What a bound asks of the unknown that it bounds."""
+
+    text: str
+    latex: str
+    kind: Any
+    unconstrained: Any
+
+
+@dataclass(frozen=True, eq=False)
+class RangeConstraint:
+    """What one comparison says of a learned matrix: a bound on its eigenvalues or on its trace."""
+
+    unknown: Bounded
+    bound: str  # the field of `Range`: "lower", "upper" or "trace"
+    value: float
+    text: str
+    latex: str
+
+    def __bool__(self):
+        raise ModelError(
+            f"{self.text} has no truth value: write two constraints, subject_to=[S >> l, S << u], not a chain"
+        )
+
+    def __repr__(self):
+        return self.text
+
+    def _chained(self, other):
+        raise ModelError(
+            f"{self.text} is a constraint already, and a chain is two: write subject_to=[{self.unknown.text} >> 0.01, "
+            f"{self.unknown.text} << 100]"
+        )
+
+    __rshift__ = __lshift__ = __rrshift__ = __rlshift__ = _chained
+
+    def tighten(self, before: Range) -> Range:
+        """What is known of the matrix with this constraint too; ModelError where the two contradict each other."""
+        tightest = max if self.bound == "lower" else min
+        now = replace(before, **{self.bound: tightest(self.value, getattr(before, self.bound))})
+        if now.lower > now.upper:
+            raise ModelError(
+                f"no matrix has all eigenvalues >= {now.lower:g} and <= {now.upper:g}",
+                term=self.text,
+                write_instead=f"exchange or relax the bounds of {self.unknown.text}",
+            )
+        return now
+
+
+class Trace:
+    """tr S in a comparison."""
+
+    __array_ufunc__ = None
+    __hash__ = object.__hash__
+
+    def __init__(self, unknown: Bounded):
+        self.unknown, self.text = unknown, f"{unknown.text}.trace()"
+
+    def __repr__(self):
+        return self.text
+
+    def _no_arithmetic(self, *_):
+        raise ModelError(f"{self.text}: a trace stands in a comparison by itself; write {self.text} <= 1")
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __neg__ = _no_arithmetic
+    __lshift__ = __rshift__ = __rlshift__ = __rrshift__ = _no_arithmetic
+
+    def __le__(self, other) -> RangeConstraint:
+        return self._compare("<=", other)
+
+    def __eq__(self, other) -> RangeConstraint:
+        # the same: the penalty falls where the trace grows, so that the bound is met with equality
+        return self._compare("==", other)
+
+    def _compare(self, symbol: str, other) -> RangeConstraint:
+        typed, value = f"{self.text} {symbol} {shown(other)}", number_of(other)
+        if self.unknown.kind == "precision":
+            raise ModelError(
+                f"{typed}: a precision is bounded in the order of semidefinite matrices; write "
+                f"{self.unknown.text} >> 0.01, {self.unknown.text} << 100"
+            )
+        if value is None or not (0 < value < np.inf):
+            raise ModelError(f"{typed}: the bound of a trace must be a plain, finite number > 0")
+        relation = r"\leq" if symbol == "<=" else "="
+        latex = rf"\operatorname{{tr}} {self.unknown.latex} {relation} {number_latex(value)}"
+        return RangeConstraint(self.unknown, "trace", value, typed, latex)
+
+    def __ge__(self, other):
+        raise ModelError(
+            f"{self.text} >= {shown(other)}: a trace is bounded from above; write {self.text} <= 1"
+        )
+
+    def __gt__(self, other):
+        self.__ge__(other)
+
+    def __lt__(self, other):
+        raise ModelError(
+            f"{self.text} < {shown(other)}: a strict inequality has no closed feasible set; write {self.text} <= 1"
+        )
+
+    def __ne__(self, other):
+        raise ModelError(
+            f"{self.text} != {shown(other)}: this is not a convex constraint; write {self.text} <= 1"
+        )
+
+
+def ranges_of(constraints) -> dict[Bounded, Range]:
+    """What the constraints together say of everything learned; ModelError where they contradict each other."""
+    found: dict[Bounded, Range] = {}
+    for constraint in constraints:
+        unknown = constraint.unknown
+        found[unknown] = constraint.tighten(found.get(unknown, unknown.unconstrained))
+    return found
+
+
+def number_of(value) -> float | None:
+    """A plain number as a float, of any size, also an infinite one or NaN; else None."""
+    if is_scalar(value):
+        return as_float(value)
+    return value.value if isinstance(value, Number) else None
+
+
+def shown(value) -> str:
+    """A value as it is quoted in a message."""
+    number = as_float(value) if is_scalar(value) else None
+    if number is not None:
+        return f"{number:.10g}"
+    return value.text if isinstance(value, Scalar) else quoted(value)

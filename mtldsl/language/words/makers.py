@@ -1,0 +1,245 @@
+"""How an atom becomes a word: what is typed is checked, and a term or a constraint made of it."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import MISSING
+
+from mtldsl.atoms import losses, structures
+from mtldsl.atoms.function import Atom, Loss, Regularizer
+from mtldsl.errors import ModelError, Spelled
+from mtldsl.language.expressions.constraint import Constraint
+from mtldsl.language.expressions.expression import Affine
+from mtldsl.language.expressions.objective import Objective, Term
+from mtldsl.language.expressions.scalar import Number
+from mtldsl.language.expressions.weights import Weights
+from mtldsl.language.spelling import made
+from mtldsl.language.unknowns import label_graph
+from mtldsl.language.unknowns.learned import LearnedUnknown
+from mtldsl.language.words import mkl_word
+from mtldsl.language.words.fitted import fitted
+from mtldsl.language.words.learned_argument import checked_matrix, short, unknown_of
+from mtldsl.tasks import Tasks
+from mtldsl.tasks.names import elsewhere
+from mtldsl.values.number import quoted
+from mtldsl.values.option import as_flag
+
+__all__ = ["constraint", "label_loss", "loss", "mkl", "parameter", "regularizer", "structure"]
+
+
+def _build(cls: type[Atom], args, kwargs, typed: str) -> Atom:
+    names = [field.name for field in cls.typed_fields()]
+    if len(args) > len(names):
+        raise ModelError(
+            f"{typed}: too many arguments; {cls.name} takes {names or 'no parameters'} after the expression"
+        )
+    parameters = dict(zip(names, args, strict=False))
+    for name, value in kwargs.items():
+        if name not in names:
+            raise ModelError(
+                f"{typed}: {cls.name} has no parameter {name!r}; it takes {', '.join(names) or 'none'}"
+            )
+        if name in parameters:
+            raise ModelError(f"{typed}: the parameter {name!r} is given twice")
+        parameters[name] = value
+    missing = [f.name for f in cls.typed_fields() if f.default is MISSING and f.name not in parameters]
+    if missing:
+        raise ModelError(
+            f"{typed}: {cls.name} needs {', '.join(missing)}; write {cls.name}(W, {', '.join(f'{name}=...' for name in missing)})"
+        )
+    return cls(**parameters)
+
+
+def _typed(cls, argument, atom: Atom | None, extra=()) -> str:
+    shown = [getattr(argument, "text", None) or quoted(argument), *extra]
+    if atom is not None:
+        shown += [f"{name}={short(value)}" for name, value in atom.arguments().items()]
+    return f"{cls.name}({', '.join(shown)})"
+
+
+def _require_affine(cls, argument) -> None:
+    if isinstance(argument, Affine):
+        return
+    hint = ""
+    if isinstance(argument, Tasks):
+        hint = f"; the weights come first: {cls.name}(W, tasks)"
+    elif isinstance(argument, Objective):
+        hint = f"; {argument.text} is a number already, and a function of it is outside the language"
+    raise ModelError(
+        f"{cls.name}({short(argument)}, ...): the first argument must be an expression of Weights, "
+        f"not {type(argument).__name__}{hint}"
+    )
+
+
+def loss(cls: type[Loss]):
+    def word(W, tasks, *args, mean=False, **kwargs):
+        _require_affine(cls, W)
+        if not isinstance(tasks, Tasks):
+            raise ModelError(
+                f"{cls.name}({W.text}, {short(tasks)}): the second argument must be a Tasks object, "
+                f"not {type(tasks).__name__}; write {cls.name}({W.text}, tasks)"
+            )
+        mean = as_flag(mean, f"{cls.name}({W.text}, tasks, mean", ModelError)
+        atom = _build(cls, args, kwargs, _typed(cls, W, None, ["tasks"]))
+        typed = _typed(cls, W, atom, ["tasks"] + (["mean=True"] if mean else []))
+        expected = (tasks.n_features, tasks.n_tasks)
+        if W.shape != expected:
+            raise ModelError(
+                f"{typed}: {W.text} has shape {W.shape}, but these tasks need {expected} (features x tasks); a loss takes "
+                "one column of weights for every task"
+            )
+        _require_same_columns(typed, W, tasks)
+        with_intercept = {part.weights for part in W.parts if part.weights.intercept}
+        if len(with_intercept) > 1:
+            names = " and ".join(sorted(w.name for w in with_intercept))
+            raise ModelError(
+                f"{typed}: {names} both carry an intercept, and only their sum would be determined; "
+                "write intercept=True on one of them only"
+            )
+        for weights in with_intercept:
+            if weights.tasks.n_tasks != tasks.n_tasks:
+                raise ModelError(
+                    f"{typed}: the intercept of {weights.name} has {weights.tasks.n_tasks} entries, not one a task"
+                )
+        atom = fitted(atom, tasks, typed)
+        for weights in with_intercept:
+            if not atom.takes_intercept:
+                raise ModelError(
+                    f"the intercept of {weights.name} alone makes this loss zero or does not matter, since its "
+                    "labellings have a fixed number of positives",
+                    term=typed,
+                    write_instead="write "
+                    + Spelled("Weights(tasks) without intercept=True", f"{weights.name} = {{}} in [weights]"),
+                )
+        latex = rf"\sum_i {atom.latex(_prediction_latex(W, with_intercept))}"
+        if mean:
+            latex = rf"\sum_i \tfrac1{{n_i}} {atom.latex(_prediction_latex(W, with_intercept))}"
+        return Objective([Term(Number(1.0), atom, W, typed, latex, tasks, bool(mean))])
+
+    head = [parameter("W"), parameter("tasks")]
+    return _dress(word, cls, head, [inspect.Parameter("mean", inspect.Parameter.KEYWORD_ONLY, default=False)])
+
+
+def label_loss(cls: type[losses.LabelGraphLoss]):
+    def word(U, V, tasks, *args, **kwargs):
+        shown = [getattr(one, "text", short(one)) for one in (U, V)] + ["tasks"]
+        if "loss" in kwargs and isinstance(kwargs["loss"], dict) and isinstance(tasks, Tasks):
+            kwargs["loss"] = label_graph.costs_in_order(
+                kwargs["loss"], tasks, f"{cls.name}({', '.join(shown)}, loss=...)"
+            )
+        atom = _build(cls, args, kwargs, f"{cls.name}({', '.join(shown)})")
+        shown += [f"{name}={label_graph.costs_text(value)}" for name, value in atom.arguments().items()]
+        return label_graph.label_loss(atom, U, V, tasks, f"{cls.name}({', '.join(shown)})")
+
+    return _dress(word, cls, [parameter("U"), parameter("V"), parameter("tasks")], [])
+
+
+def _require_same_columns(typed: str, W: Affine, tasks: Tasks) -> None:
+    """ModelError where weights made for other tasks have a feature or task of these at another position."""
+    for part in W.parts:
+        own = part.weights.tasks
+        for kind, mapped, mine, theirs in (
+            ("feature", part.left, own.feature_names, tasks.feature_names),
+            ("task", part.right, own.task_names, tasks.task_names),
+        ):
+            name = None if mapped is not None else elsewhere(theirs, mine)
+            if name is not None:
+                raise ModelError(
+                    f"{typed}: {kind} {name!r} is number {theirs.index(name)} of these tasks, but number {mine.index(name)} "
+                    f"of those that {part.weights.name} was made for; give the {kind}s in one order"
+                )
+
+
+def regularizer(cls: type[Regularizer]):
+    def word(W, *args, **kwargs):
+        _require_affine(cls, W)
+        atom = _build(cls, args, kwargs, _typed(cls, W, None))
+        typed = _typed(cls, W, atom)
+        atom = label_graph.grouped_by_edges(atom, W)
+        problem = atom.check(W.shape)
+        if problem:
+            raise ModelError(f"{typed}: {problem}")
+        return Objective([Term(Number(1.0), atom, W, typed, atom.latex(W.latex))])
+
+    return _dress(word, cls, [parameter("W")], [])
+
+
+def structure(cls: type[structures.Structure]):
+    names = [matrix.name for matrix in cls.learns]
+
+    def word(W, *args, **kwargs):
+        _require_affine(cls, W)
+        given = dict(zip(names, args, strict=False))
+        given |= {name: kwargs.pop(name) for name in names if name in kwargs and name not in given}
+        missing = [name for name in names if name not in given]
+        typed = _typed(cls, W, None, [short(given.get(name, name)) for name in names])
+        if missing:
+            advice = f"write {cls.name}(W, {', '.join(names)}) with"
+            for i, matrix in enumerate(cls.learns):
+                advice += f"{',' if i else ''} {matrix.name} = " + made(unknown_of(matrix).__name__)
+            raise ModelError(f"{cls.name} needs {', '.join(missing)}", term=typed, write_instead=advice)
+        atom = _build(cls, args[len(names) :], kwargs, typed)
+        typed = _typed(cls, W, atom, [short(matrix) for matrix in given.values()])
+        matrices = tuple(
+            checked_matrix(cls, matrix, description, W, typed)
+            for matrix, description in zip(given.values(), cls.learns, strict=True)
+        )
+        symbols = {
+            description.name: matrix.latex
+            for matrix, description in zip(matrices, cls.learns, strict=True)
+            if isinstance(matrix, LearnedUnknown)
+        }
+        return Objective([Term(Number(1.0), atom, W, typed, atom.latex(W.latex, symbols), learned=matrices)])
+
+    return _dress(word, cls, [parameter("W"), *map(parameter, names)], [])
+
+
+def mkl(cls: type[structures.MKLNorm]):
+    def word(W, similarities, theta=None, p=None):
+        _require_affine(cls, W)
+        return mkl_word.mkl_norm(W, similarities, theta, p)
+
+    optional = [parameter("theta", None), parameter("p", None)]
+    return _dress(word, cls, [parameter("W"), parameter("similarities")], optional)
+
+
+def constraint(cls):
+    def word(W, *args, **kwargs):
+        _require_affine(cls, W)
+        atom = _build(cls, args, kwargs, _typed(cls, W, None))
+        typed = _typed(cls, W, atom)
+        problem = atom.check(W.shape)
+        if problem:
+            raise ModelError(f"{typed}: {problem}")
+        return Constraint(atom, W, typed, atom.latex(W.latex))
+
+    return _dress(word, cls, [parameter("W")], [])
+
+
+def parameter(name, default=inspect.Parameter.empty):
+    return inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=default)
+
+
+def _dress(word, cls, head, tail):
+    """Give the word its atom's documentation and a signature that an editor can show."""
+    given = {parameter.name for parameter in (*head, *tail)}
+    own = [
+        parameter(f.name, inspect.Parameter.empty if f.default is MISSING else f.default)
+        for f in cls.typed_fields()
+        if f.name not in given
+    ]
+    word.__signature__ = inspect.Signature([*head, *own, *tail])
+    word.__name__ = word.__qualname__ = cls.name
+    word.__doc__ = cls.__doc__
+    word.__module__ = cls.__module__  # the class's own doctest is collected there, once
+    word.atom = cls
+    return word
+
+
+def _prediction_latex(W: Affine, with_intercept) -> str:
+    """X_i w_i for a matrix W (its columns are the w_i); X_i (L + S)_i for an expression."""
+    if isinstance(W, Weights) and len(W.name) == 1 and W.name.lower() not in "bxy":  # b, X and y are taken
+        column = f"{W.name.lower()}_i"
+    else:
+        column = (f"({W.latex})" if W.precedence < 3 or "_" in W.latex else W.latex) + "_i"
+    return f"X_i {column}" + (r" + b_i" if with_intercept else "")
