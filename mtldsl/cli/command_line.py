@@ -262,21 +262,18 @@ def _list(kind: str, catalogue, options) -> int:
 
 
 def _load(options):
-    from mtldsl.files.problem_file import check_starts, load_problem
-    from mtldsl.files.rules import check_option
+    from mtldsl.files.problem_file import load_problem
 
     file = load_problem(options.file, allow_outside=options.allow_outside)
     flags = [(key, getattr(options, key)) for key in ("solver", "tol", "starts")]
     given = [(key, value, f"--{key} {value}") for key, value in flags if value is not None]
     given += [_setting(text) for text in options.set]
     for key, value, typed in sorted(given, key=lambda option: option[0] != "solver"):  # it has the options
-        check_option(key, value, file.solve, typed)
-        file.solve[key] = value
-    if "starts" in file.solve:
-        try:
-            check_starts(file.problem, file.solve)
-        except SolverError as error:
-            raise error.as_kind(DataError).within(f"--starts {file.solve['starts']}") from error
+        file.set(key, value, typed)
+    try:
+        file.check_starts()
+    except DataError as error:
+        raise error.within(f"--starts {file.solve['starts']}") from error
     return file
 
 

@@ -1,25 +1,20 @@
-"""The [data], [split] and [arrays] tables of a problem file."""
+"""The [data] and [split] tables of a problem file: the tasks to learn from, and the rows held out."""
 
 from __future__ import annotations
 
 import inspect
 from contextlib import contextmanager
-from numbers import Real
 from pathlib import Path
-
-import numpy as np
 
 from mtldsl.datasets import LOADERS, READERS
 from mtldsl.errors import DataError, MTLError
-from mtldsl.files.rules import advice, check_table
+from mtldsl.files.rules import ANYTHING, SEED, SWITCH, number
+from mtldsl.files.section import Reading, Section
 from mtldsl.files.toml_source import TomlFile
 from mtldsl.language.did_you_mean import nearest
-from mtldsl.language.text.kinds import kind_of
-from mtldsl.system.archives import read_archive, read_array
-from mtldsl.system.reading import reading, regular_file
 from mtldsl.tasks import Tasks
 
-__all__ = ["read_arrays", "read_tasks"]
+__all__ = ["DATA", "SPLIT"]
 
 _UNEXPECTED = (TypeError, ValueError, AttributeError, LookupError, ArithmeticError, MemoryError)
 _SUFFIXES = {
@@ -32,15 +27,15 @@ _SUFFIXES = {
 }
 
 
-def read_tasks(file: TomlFile, folder: Path) -> tuple[Tasks, Tasks | None]:
-    """(training tasks, held-out tasks or None where there is no [split])."""
+def _read(reading: Reading) -> None:
+    """The tasks to learn from, and the rows held out where there is a [split]."""
+    file = reading.file
     if not isinstance(file.content.get("data"), dict):
         raise file.error('the file needs a table [data] with dataset = "..." or path = "..."', ("data",))
     table = dict(file.content["data"])
-    standardize = _standardize(file, table.pop("standardize", False))
-    tasks = _dataset(file, table, folder) if "dataset" in table else _file(file, table, folder)
-    split = file.content.get("split")
-    test = None
+    standardize = _standardize(reading, table.pop("standardize", False))
+    tasks = (_dataset if "dataset" in table else _file)(reading, table)
+    split, test = file.content.get("split"), None
     if split is not None:
         with _at(file, ("split",)):
             tasks, test = tasks.split(split.get("test_size", 0.25), split.get("random_state", 0))
@@ -48,7 +43,7 @@ def read_tasks(file: TomlFile, folder: Path) -> tuple[Tasks, Tasks | None]:
         with _at(file, ("data", "standardize")):  # statistics come from the training rows alone
             tasks = tasks.standardize(**standardize)
             test = None if test is None else test.scaled_by(tasks.scaling)
-    return tasks, test
+    reading.train, reading.test, reading.names["tasks"] = tasks, test, tasks
 
 
 @contextmanager
@@ -60,19 +55,20 @@ def _at(file: TomlFile, path: tuple):
         raise error.at(file.place(path)) from error
 
 
-def _standardize(file: TomlFile, value) -> dict | None:
+def _standardize(reading: Reading, value) -> dict | None:
     path = ("data", "standardize")
     if isinstance(value, dict):
-        check_table(
-            file, path, {key: (lambda v: isinstance(v, bool), "true or false") for key in ("center", "scale")}
-        )
+        reading.check(path, dict.fromkeys(("center", "scale"), SWITCH))
         return {"center": value.get("center", True), "scale": value.get("scale", True)}
     if not isinstance(value, bool):
-        raise file.error("standardize must be true, false, or such as {center = false}", path, value=True)
+        raise reading.file.error(
+            "standardize must be true, false, or such as {center = false}", path, value=True
+        )
     return {"center": True, "scale": True} if value else None
 
 
-def _dataset(file: TomlFile, table: dict, folder: Path) -> Tasks:
+def _dataset(reading: Reading, table: dict) -> Tasks:
+    file, folder = reading.file, reading.folder
     name = table.pop("dataset")
     if "path" in table:
         raise file.error("write either dataset = ... or path = ..., not both", ("data", "path"))
@@ -81,10 +77,11 @@ def _dataset(file: TomlFile, table: dict, folder: Path) -> Tasks:
         raise file.error(f"there is no dataset {name!r}{hint}", ("data", "dataset"), value=True)
     if isinstance(table.get("folder"), str):
         table["folder"] = folder / table["folder"]
-    return _call(file, LOADERS[name], (), table, f"dataset {name!r}", ["dataset"])
+    return _call(reading, LOADERS[name], (), table, f"dataset {name!r}", ["dataset"])
 
 
-def _file(file: TomlFile, table: dict, folder: Path) -> Tasks:
+def _file(reading: Reading, table: dict) -> Tasks:
+    file, folder = reading.file, reading.folder
     if "path" not in table:
         raise file.error('[data] needs dataset = "..." or path = "..."', ("data",))
     paths = table.pop("path")
@@ -108,7 +105,7 @@ def _file(file: TomlFile, table: dict, folder: Path) -> Tasks:
         )
     resolved = [folder / name for name in names]
     return _call(
-        file,
+        reading,
         READERS[format],
         (resolved if several else resolved[0],),
         table,
@@ -117,13 +114,14 @@ def _file(file: TomlFile, table: dict, folder: Path) -> Tasks:
     )
 
 
-def _call(file: TomlFile, reader, arguments: tuple, options: dict, what: str, own: list[str]) -> Tasks:
+def _call(reading: Reading, reader, arguments: tuple, options: dict, what: str, own: list[str]) -> Tasks:
     """reader(*arguments, **options), where every option is a parameter of it."""
+    file = reading.file
     parameters = list(inspect.signature(reader).parameters.values())[len(arguments) :]
     known = [parameter.name for parameter in parameters]
     for key in options:
         if key not in known:
-            hint = advice(("data",), key, [*own, "standardize", *known])
+            hint = reading.advice(("data",), key, [*own, "standardize", *known])
             raise file.error(f"{what} has no option {key!r}{hint}", ("data", key))
     for parameter in parameters:
         if parameter.default is parameter.empty and parameter.name not in options:
@@ -137,70 +135,14 @@ def _call(file: TomlFile, reader, arguments: tuple, options: dict, what: str, ow
         raise file.error(f"{what}: {error}", ("data", own[0])) from error
 
 
-# ------------------------------------------------------------------------------------------------ arrays
-
-
-def read_arrays(file: TomlFile, folder: Path) -> dict[str, object]:
-    """name -> numpy array; lists of unequal length, such as groups of rows, stay lists."""
-    return {name: _array(file, name, value, folder) for name, value in file.content.get("arrays", {}).items()}
-
-
-def _array(file: TomlFile, name: str, value, folder: Path):
-    path = ("arrays", name)
-    if isinstance(value, list):
-        return _inline(file, path, value)
-    if isinstance(value, str):
-        value = {"path": value}
-    elif not isinstance(value, dict):
-        raise file.error(f"an array is a list or the path of a file, not {kind_of(value)}", path, value=True)
-    else:
-        check_table(
-            file, path, {key: (lambda v: isinstance(v, str), "text in quotes") for key in ("path", "name")}
-        )
-    if "path" not in value:
-        raise file.error('write {path = "file.npz", name = "A"}', path)
-    try:
-        array = _stored(folder / value["path"], value.get("name"))
-    except DataError as error:
-        raise error.at(file.place(path, value=True)) from error
-    return _numbers(file, path, array)
-
-
-def _stored(path: Path, name: str | None) -> np.ndarray:
-    if path.suffix == ".csv":
-        with reading(regular_file(path), "a table of numbers"):
-            return np.loadtxt(path, delimiter=",", ndmin=1)
-    if path.suffix == ".npy":
-        return read_array(path)
-    if path.suffix != ".npz":
-        raise DataError(f"{path}: arrays are read from .npz, .npy and .csv files")
-    arrays = read_archive(path, names=None if name is None else [name])
-    if name is None and len(arrays) == 1:
-        (name,) = arrays
-    if name not in arrays:
-        held = ", ".join(arrays) or "nothing"
-        raise DataError(
-            f'{path}: it holds {held}; write {{path = "...", name = "{next(iter(arrays), "A")}"}}'
-        )
-    return arrays[name]
-
-
-def _inline(file: TomlFile, path: tuple, value: list):
-    for i, item in enumerate(value):
-        if isinstance(item, list):
-            _inline(file, (*path, i), item)
-        elif isinstance(item, bool) or not isinstance(item, Real):
-            raise file.error(f"an array holds numbers, not {kind_of(item)}", (*path, i), value=True)
-    try:
-        array = np.array(value)
-    except ValueError:  # lists of unequal length
-        return value
-    return _numbers(file, path, array)
-
-
-def _numbers(file: TomlFile, path: tuple, array: np.ndarray) -> np.ndarray:
-    if array.dtype.kind not in "iuf":
-        raise file.error(f"an array holds numbers, not {array.dtype}", path, value=True)
-    if np.isnan(array).any():  # infinity means "no bound" in a comparison
-        raise file.error("the array contains NaN", path, value=True)
-    return array
+#: its keys are the options of a reader, which tells them
+DATA = Section(
+    "data",
+    dict.fromkeys(["dataset", "path", "format", "standardize"], ANYTHING),
+    check=lambda reading: None,
+    read=_read,
+)
+SPLIT = Section(
+    "split",
+    {"test_size": number(0.0, 1.0, "a share between 0 and 1, such as 0.25"), "random_state": SEED},
+)

@@ -6,21 +6,22 @@ import csv
 from pathlib import Path
 
 from mtldsl.errors import DataError
+from mtldsl.files.section import Reading, Section
 from mtldsl.files.toml_source import TomlFile
 from mtldsl.language.text.kinds import kind_of
-from mtldsl.system.reading import reading, regular_file
+from mtldsl.system.reading import reading as reading_file
+from mtldsl.system.reading import regular_file
 
-__all__ = ["read_groups"]
+__all__ = ["GROUPS"]
 
 
-def read_groups(file: TomlFile, folder: Path) -> dict[str, dict[str, str | None] | list]:
+def _read(reading: Reading) -> None:
     """name -> {task or group: the group it is in}, or a list with the group of every task.
 
     DataError with its place where a group is not a name, and where a CSV file of pairs cannot be read.
     """
-    return {
-        name: _groups(file, name, value, folder) for name, value in file.content.get("groups", {}).items()
-    }
+    for name, value in reading.table("groups").items():
+        reading.names[name] = _groups(reading.file, name, value, reading.folder)
 
 
 def _groups(file: TomlFile, name: str, value, folder: Path) -> dict[str, str | None] | list:
@@ -51,7 +52,10 @@ def _groups(file: TomlFile, name: str, value, folder: Path) -> dict[str, str | N
 def _stored(path: Path) -> dict[str, str | None]:
     """The pairs of a CSV file; an empty second cell means: in no group."""
     found: dict[str, str | None] = {}
-    with reading(regular_file(path), "a CSV file"), path.open(newline="", encoding="utf-8-sig") as stored:
+    with (
+        reading_file(regular_file(path), "a CSV file"),
+        path.open(newline="", encoding="utf-8-sig") as stored,
+    ):
         for line in (lines := csv.reader(stored)):
             if not line:
                 continue
@@ -66,3 +70,6 @@ def _stored(path: Path) -> dict[str, str | None]:
     if not found:
         raise DataError(f"{path}: the file is empty")
     return found
+
+
+GROUPS = Section("groups", names=True, read=_read)

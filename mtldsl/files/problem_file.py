@@ -63,37 +63,22 @@ it may run over several lines in """...""" and hold # comments. Unknown keys and
 
 from __future__ import annotations
 
-import keyword
-from dataclasses import dataclass, field, replace
-from numbers import Real
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from mtldsl.errors import DataError, ModelError, MTLError, SolverError
-from mtldsl.files.data import read_arrays, read_tasks
-from mtldsl.files.groups import read_groups
-from mtldsl.files.outputs import read_outputs
-from mtldsl.files.rules import check_file
+from mtldsl.errors import DataError, SolverError
+from mtldsl.files.model import stated_problem
+from mtldsl.files.section import Reading
+from mtldsl.files.sections import SECTIONS
+from mtldsl.files.solve import checked_option
 from mtldsl.files.toml_limits import MAX_BYTES
 from mtldsl.files.toml_source import TomlFile
-from mtldsl.files.weights import read_weights
-from mtldsl.language.did_you_mean import nearest
-from mtldsl.language.expressions.scalar import Parameter
-from mtldsl.language.text.file_words import CALLABLE
-from mtldsl.language.text.kinds import kind_of
-from mtldsl.language.text.parse import parse_constraint, parse_objective
-from mtldsl.language.text.source import Source
-from mtldsl.language.unknowns.learned import LearnedUnknown
-from mtldsl.language.words.vocabulary import UNKNOWNS
-from mtldsl.named_models import NamedModel, find
-from mtldsl.problem import Problem, minimize
+from mtldsl.problem import Problem
 from mtldsl.solvers.starts import checked_starts
 from mtldsl.system.reading import regular_file
 from mtldsl.tasks import Tasks
 
-__all__ = ["ProblemFile", "check_starts", "load_problem"]
-
-#: The tables whose keys are names of the model.
-_NAMING = ("weights", "learned", "parameters", "arrays", "groups")
+__all__ = ["ProblemFile", "load_problem"]
 
 
 @dataclass
@@ -109,6 +94,19 @@ class ProblemFile:
     check: dict[str, object] | None = None
     outputs: dict[str, Path] = field(default_factory=dict)  # "solution", "report"
 
+    def set(self, key: str, value, typed: str) -> None:
+        """An option of the command line, as typed, in place of what [solve] says. DataError where it does not fit."""
+        checked_option(key, value, self.solve, typed, SECTIONS)
+        self.solve[key] = value
+
+    def check_starts(self) -> None:
+        """DataError where the model is convex, so that several starts make no sense."""
+        if "starts" in self.solve:
+            try:
+                checked_starts(self.problem.form(), self.solve["starts"], self.solve.get("random_state", 0))
+            except SolverError as error:
+                raise error.as_kind(DataError) from error
+
 
 def load_problem(path: str | Path, *, allow_outside: bool = False) -> ProblemFile:
     """Read a problem file; the format is described at the top of this module.
@@ -119,38 +117,27 @@ def load_problem(path: str | Path, *, allow_outside: bool = False) -> ProblemFil
     before solving.
     """
     path = Path(path)
-    file = TomlFile.read(_text(path), str(path))
-    check_file(file)
-    folder = path.parent
-    outputs = read_outputs(file, folder, allow_outside)
-    train, test = read_tasks(file, folder)
-    named = _named_model(file)
-    names = _names(file, train, folder, named)
-    content = file.content
-    check = dict(content.get("check", {}))
-    if check.get("max_size") == float("inf"):
-        check["max_size"] = None
-    problem = _problem(file, _Names(names), named)
-    if "starts" in content.get("solve", {}):
-        try:
-            check_starts(problem, content["solve"])
-        except SolverError as error:
-            raise error.as_kind(DataError).at(file.place(("solve", "starts"), value=True)) from error
-    return ProblemFile(
+    reading = Reading(TomlFile.read(_text(path), str(path)), path.parent, SECTIONS, allow_outside)
+    for section in SECTIONS:
+        section.checked(reading)
+    for section in SECTIONS:
+        if section.read is not None:
+            section.read(reading)
+    file = ProblemFile(
         path=path,
-        title=content.get("title", ""),
-        problem=problem,
-        tasks_train=train,
-        tasks_test=test,
-        solve=dict(content.get("solve", {})),
-        check=check if check.pop("cross_check", True) else None,
-        outputs=outputs,
+        title=reading.file.content.get("title", ""),
+        problem=stated_problem(reading),
+        tasks_train=reading.train,
+        tasks_test=reading.test,
+        solve=reading.solve,
+        check=reading.cross_check,
+        outputs=reading.outputs,
     )
-
-
-def check_starts(problem: Problem, solve: dict[str, object]) -> None:
-    """SolverError where the model is convex, so that several starts make no sense."""
-    checked_starts(problem.form(), solve.get("starts", 1), solve.get("random_state", 0))
+    try:
+        file.check_starts()
+    except DataError as error:
+        raise error.at(reading.file.place(("solve", "starts"), value=True)) from error
+    return file
 
 
 def _text(path: Path) -> str:
@@ -168,135 +155,3 @@ def _text(path: Path) -> str:
         raise DataError(f"{path}: cannot be read ({error.strerror})") from error
     except UnicodeDecodeError as error:
         raise DataError(f"{path}: a problem file is UTF-8 text; byte {error.start} is not") from None
-
-
-# ----------------------------------------------------------------------------------------------- the names
-
-
-def _names(file: TomlFile, tasks: Tasks, folder: Path, named: NamedModel | None) -> dict[str, object]:
-    """Everything that an expression may name, besides the words."""
-    names: dict[str, object] = {"tasks": tasks}
-    for table in _NAMING:
-        for name in file.content.get(table, {}):
-            _check_name(file, table, name, names)
-            names[name] = None
-    if named is not None:  # what the file declares itself, an intercept for one, stands below
-        names |= named.unknown_weights(tasks)
-        names |= {name: UNKNOWNS[kind].declared(tasks, name) for name, kind in named.learned.items()}
-    for name in file.content.get("weights", {} if named is not None else {"W": {}}):
-        names[name] = read_weights(file, name, tasks)
-    for name in file.content.get("learned", {}):
-        names[name] = _learned(file, name, tasks)
-    for name, value in file.content.get("parameters", {}).items():
-        if isinstance(value, bool) or not isinstance(value, Real):
-            raise file.error(
-                f"a parameter is a number, not {kind_of(value)}", ("parameters", name), value=True
-            )
-        try:
-            names[name] = Parameter(value, name)
-        except ModelError as error:
-            raise error.at(file.place(("parameters", name), value=True)) from error
-    return names | read_arrays(file, folder) | read_groups(file, folder)
-
-
-def _learned(file: TomlFile, name: str, tasks: Tasks) -> LearnedUnknown:
-    kind = file.content["learned"][name]
-    if not isinstance(kind, str):
-        known = ", ".join(f'"{word}"' for word in UNKNOWNS)
-        raise file.error(f"write {name} = one of {known}, not {kind_of(kind)}", ("learned", name), value=True)
-    if kind not in UNKNOWNS:
-        raise file.error(
-            f"nothing of the kind {kind!r} is learned{nearest(kind, UNKNOWNS)}",
-            ("learned", name),
-            value=True,
-        )
-    return UNKNOWNS[kind].declared(tasks, name)
-
-
-def _check_name(file: TomlFile, table: str, name: str, taken: dict[str, object]) -> None:
-    wrong = ""
-    if not (name.isidentifier() and name.isascii()):
-        wrong = "is not a name; write letters, digits and _, such as W or lam_2"
-    elif keyword.iskeyword(name):
-        wrong = f"cannot be a name, because it means something in an expression; write {name[:3]}"
-    elif name in CALLABLE:
-        wrong = "is a word of the language; choose another name"
-    elif name in taken:
-        wrong = (
-            "stands for the data already"
-            if name == "tasks"
-            else "is given twice; every name stands for one thing"
-        )
-    if wrong:
-        raise file.error(f"{name!r} {wrong}", (table, name))
-
-
-# ----------------------------------------------------------------------------------------------- the model
-
-
-def _named_model(file: TomlFile) -> NamedModel | None:
-    """The model that the file names in place of stating one."""
-    if "model" not in file.content:
-        return None
-    if "minimize" in file.content:
-        raise file.error("a file has minimize or model, not both", ("model",), ModelError)
-    try:
-        return find(file.content["model"])
-    except ModelError as error:
-        raise error.at(file.place(("model",), value=True)) from error
-
-
-def _statement(file: TomlFile, names: _Names, named: NamedModel | None) -> list[tuple[tuple, Source]]:
-    """(where an error is shown, text) of the objective and then of each constraint."""
-    own = [("subject_to", i) for i in range(len(file.content.get("subject_to", [])))]
-    stated = [(place, file.values[place]) for place in own]
-    if named is None:
-        if "minimize" not in file.content:
-            raise file.error('the file states no model; write minimize = "..." before the first [table]')
-        return [(("minimize",), file.values["minimize",]), *stated]
-    numbers = file.content.get("parameters", {})
-    unknown = [name for name in numbers if name not in named.parameters]
-    advice = "give every parameter a number in [parameters]"
-    advice += f"; it has no parameter {' or '.join(map(repr, unknown))}" if unknown else ""
-    try:
-        values = named.complete({name: numbers[name] for name in named.parameters if name in numbers}, advice)
-    except ModelError as error:
-        raise error.at(file.place(("model",), value=True)) from error
-    names |= {name: Parameter(values[name], name) for name in named.coefficients}
-    names.used |= set(named.parameters)
-    at = file.values["model",]  # what is wrong with the model's own text is shown at its name
-    objective, constraints = named.written(values)
-    written = [
-        replace(at, text=text, offsets=at.offsets[:1] * (len(text) + 1)) for text in (objective, *constraints)
-    ]
-    return [(("model",), text) for text in written] + stated
-
-
-def _problem(file: TomlFile, names: _Names, named: NamedModel | None) -> Problem:
-    (place, text), *others = _statement(file, names, named)
-    objective = parse_objective(text, names)
-    constraints = [parse_constraint(text, names) for _, text in others]
-    try:
-        problem = minimize(objective, constraints)
-    except MTLError as error:
-        for where, constraint in zip((where for where, _ in others), constraints, strict=True):
-            if error.term == constraint.text:
-                place = where
-        raise error.at(file.place(place, value=True)) from error
-    for table in _NAMING:
-        for name in file.content.get(table, {}):
-            if name not in names.used:  # most likely a slip of the pen
-                raise file.error(f"{name!r} is not used in the model", (table, name), ModelError)
-    return problem
-
-
-class _Names(dict):
-    """The names of a file, and which of them its expressions used."""
-
-    def __init__(self, names: dict[str, object]):
-        super().__init__(names)
-        self.used: set[str] = set()
-
-    def __getitem__(self, name: str):
-        self.used.add(name)
-        return super().__getitem__(name)

@@ -1,24 +1,49 @@
-"""The [weights] table of a problem file: one matrix with a column a task, or the weights of a graph of labels."""
+"""The [weights] table of a problem file: one matrix with a column a task, or another kind of weights from a list."""
 
 from __future__ import annotations
 
 from mtldsl.errors import MTLError
-from mtldsl.files.rules import check_table
-from mtldsl.files.toml_source import TomlFile
+from mtldsl.files.label_weights import EDGES, NODES
+from mtldsl.files.rules import ANYTHING, SWITCH
+from mtldsl.files.section import Reading, Section
+from mtldsl.files.weights_kind import WeightsKind
 from mtldsl.language.did_you_mean import nearest
 from mtldsl.language.expressions.weights import Weights
-from mtldsl.language.unknowns.label_graph import EdgeWeights, NodeWeights
-from mtldsl.tasks import Tasks
 
-__all__ = ["read_weights"]
+__all__ = ["WEIGHTS"]
 
-_KINDS = {"Weights": Weights, "NodeWeights": NodeWeights, "EdgeWeights": EdgeWeights}
+#: of plain tasks, and, one line each, what a paper needs
+KINDS = {
+    kind.name: kind
+    for kind in (
+        WeightsKind(
+            "Weights",
+            {"intercept": SWITCH},
+            lambda tasks, name, options: Weights(tasks, options.get("intercept", False), name),
+        ),
+        NODES,
+        EDGES,
+    )
+}
 
 
-def read_weights(file: TomlFile, name: str, tasks: Tasks) -> Weights:
-    """W = {}, W = {intercept = true}, U = "NodeWeights", V = "EdgeWeights", V = {kind = "EdgeWeights", edges = [["a", "b"]]}."""
-    path = ("weights", name)
-    options = file.content.get("weights", {}).get(name, {})
+def _read(reading: Reading) -> None:
+    """W = {}, W = {intercept = true}, U = "NodeWeights", V = "EdgeWeights", V = {kind = "EdgeWeights", edges = [["a", "b"]]}.
+
+    A file without the table has one W, or the weights of the model that it names.
+    """
+    declared = reading.file.content.get("weights", {} if reading.named is not None else {"W": {}})
+    if reading.named is not None:  # what the file declares itself, an intercept for one, stands below
+        for name, weights in reading.named.unknown_weights(reading.train).items():
+            if reading.names.get(name) is None:
+                reading.names[name] = weights
+    for name, options in declared.items():
+        reading.names[name] = _weights(reading, name, options)
+
+
+def _weights(reading: Reading, name: str, options) -> Weights:
+    path, file = ("weights", name), reading.file
+    is_table = isinstance(options, dict)
     if isinstance(options, str):
         options = {"kind": options}
     if not isinstance(options, dict):
@@ -28,40 +53,25 @@ def read_weights(file: TomlFile, name: str, tasks: Tasks) -> Weights:
             path,
             value=True,
         )
-    kind = options.get("kind", "EdgeWeights" if "edges" in options else "Weights")
-    if not isinstance(kind, str) or kind not in _KINDS:
-        at = (*path, "kind") if isinstance(file.content["weights"][name], dict) else path
+    implied = next((kind.name for kind in KINDS.values() if kind.implied_by in options), "Weights")
+    kind = options.get("kind", implied)
+    if not isinstance(kind, str) or kind not in KINDS:
         raise file.error(
-            f"there are no weights of the kind {kind!r}{nearest(str(kind), _KINDS)}", at, value=True
+            f"there are no weights of the kind {kind!r}{nearest(str(kind), KINDS)}",
+            (*path, "kind") if is_table else path,
+            value=True,
         )
-    if isinstance(file.content.get("weights", {}).get(name), dict):
-        _check(file, path, kind)
+    kind = KINDS[kind]
+    if is_table:
+        for option, advice in kind.lacks.items():
+            if option in options:
+                raise file.error(advice, (*path, option))
+        reading.check(path, {"kind": ANYTHING} | kind.rules)
     try:
-        if kind == "NodeWeights":
-            return NodeWeights(tasks, name)
-        if kind == "EdgeWeights":
-            return EdgeWeights(tasks, options.get("edges", "all"), name)
-        return Weights(tasks, options.get("intercept", False), name)
+        return kind.make(reading.train, name, options)
     except MTLError as error:
-        at = (*path, "edges") if "edges" in options else path
+        at = next(((*path, key) for key in kind.rules if key in options), path)
         raise error.at(file.place(at, value=True)) from error
 
 
-def _check(file: TomlFile, path: tuple, kind: str) -> None:
-    """DataError for an option that weights of this kind do not have."""
-    rules = {"kind": (lambda v: True, "")}
-    if kind == "Weights":
-        rules["intercept"] = (lambda v: isinstance(v, bool), "true or false")
-    elif "intercept" in file.content["weights"][path[1]]:
-        raise file.error(
-            f"{kind} have no intercept; give the inputs a column of ones, and every label and edge has one",
-            (*path, "intercept"),
-        )
-    if kind == "EdgeWeights":
-        rules["edges"] = (
-            lambda v: v == "all" or isinstance(v, list),
-            '"all", or a list of pairs of labels such as [["sea", "beach"], [0, 2]], [] for none',
-        )
-    elif kind == "NodeWeights" and "edges" in file.content["weights"][path[1]]:
-        raise file.error('edges are those of V = {kind = "EdgeWeights", edges = ...}', (*path, "edges"))
-    check_table(file, path, rules)
+WEIGHTS = Section("weights", names=True, read=_read)

@@ -4,23 +4,29 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from mtldsl.files.toml_source import TomlFile
+from mtldsl.files.rules import TEXT
+from mtldsl.files.section import Reading, Section
 from mtldsl.solvers.registry import SOLVERS, get_solver
 from mtldsl.system.archives import npz_path
 
-__all__ = ["read_outputs"]
+__all__ = ["OUTPUT"]
 
 
-def read_outputs(file: TomlFile, folder: Path, allow_outside: bool) -> dict[str, Path]:
+def _report(value) -> bool:
+    return isinstance(value, str) and value.endswith((".txt", ".html", ".json"))
+
+
+def _read(reading: Reading) -> None:
     """Kind -> path of [output], relative to the folder of the problem file.
 
     DataError with its place where a path of [output], or a file that an option of the solver writes, is not inside: of [output]
     inside that folder, of an option inside the folder where we are, both after links are followed; unless `allow_outside`.
     """
-    outputs = {kind: _path(folder, kind, name) for kind, name in file.content.get("output", {}).items()}
-    if not allow_outside:
+    file, folder = reading.file, reading.folder
+    outputs = {kind: _path(folder, kind, name) for kind, name in reading.table("output").items()}
+    if not reading.allow_outside:
         written = [(("output", kind), path, folder) for kind, path in outputs.items()]
-        solve = file.content.get("solve", {})
+        solve = reading.table("solve")
         here = Path.cwd()
         written += [(("solve", key), here / solve[key], here) for key in _writes(solve) if key in solve]
         for place, path, base in written:
@@ -31,7 +37,7 @@ def read_outputs(file: TomlFile, folder: Path, allow_outside: bool) -> dict[str,
                     place,
                     value=True,
                 )
-    return outputs
+    reading.outputs = outputs
 
 
 def _path(folder: Path, kind: str, name: str) -> Path:
@@ -52,3 +58,8 @@ def _is_inside(path: Path, folder: Path) -> bool:
         return path.resolve().is_relative_to(folder.resolve())
     except (OSError, ValueError, RuntimeError):  # a NUL, a loop of links
         return False
+
+
+OUTPUT = Section(
+    "output", {"solution": TEXT, "report": (_report, "a path that ends in .txt, .html or .json")}, read=_read
+)
