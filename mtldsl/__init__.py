@@ -57,7 +57,7 @@ def __getattr__(name: str):
         return import_module(f"mtldsl.{name}")
     advice = ""
     if not name.startswith("_"):  # what Python and tools look for
-        from mtldsl.language.did_you_mean import meant
+        from mtldsl.language.words.did_you_mean import meant
 
         word = meant(name, __dir__())
         advice = f"; did you mean {word!r}?" if word else ""

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from mtldsl.catalogue.words import KINDS, Entry, catalogue, entry
 from mtldsl.errors import ModelError
-from mtldsl.language.did_you_mean import nearest
+from mtldsl.language.words.did_you_mean import nearest
 from mtldsl.report.helpers import HELPERS, Helper, groups_of_helpers, helper
 from mtldsl.report.record import plain
 

@@ -11,7 +11,7 @@ from mtldsl.errors import DataError, MTLError
 from mtldsl.files.rules import ANYTHING, SEED, SWITCH, number
 from mtldsl.files.section import Reading, Section
 from mtldsl.files.toml_source import TomlFile
-from mtldsl.language.did_you_mean import nearest
+from mtldsl.language.words.did_you_mean import nearest
 from mtldsl.tasks import Tasks
 
 __all__ = ["DATA", "SPLIT"]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from mtldsl.files.section import Reading, Section
-from mtldsl.language.did_you_mean import nearest
 from mtldsl.language.text.kinds import kind_of
 from mtldsl.language.unknowns.learned import LearnedUnknown
+from mtldsl.language.words.did_you_mean import nearest
 from mtldsl.language.words.vocabulary import UNKNOWNS
 
 __all__ = ["LEARNED"]

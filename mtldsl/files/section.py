@@ -9,8 +9,8 @@ from pathlib import Path
 
 from mtldsl.files.rules import Rules, wrong
 from mtldsl.files.toml_source import TomlFile
-from mtldsl.language.did_you_mean import nearest
 from mtldsl.language.text.file_words import CALLABLE
+from mtldsl.language.words.did_you_mean import nearest
 from mtldsl.named_models import NamedModel
 from mtldsl.tasks import Tasks
 

@@ -20,7 +20,7 @@ from mtldsl.files.rules import (
     wrong,
 )
 from mtldsl.files.section import Reading, Section, belongs
-from mtldsl.language.did_you_mean import nearest
+from mtldsl.language.words.did_you_mean import nearest
 from mtldsl.solvers.registry import SOLVERS, get_solver
 
 __all__ = ["SOLVE", "checked_option"]

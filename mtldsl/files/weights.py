@@ -7,8 +7,8 @@ from mtldsl.files.label_weights import EDGES, NODES
 from mtldsl.files.rules import ANYTHING, SWITCH
 from mtldsl.files.section import Reading, Section
 from mtldsl.files.weights_kind import WeightsKind
-from mtldsl.language.did_you_mean import nearest
 from mtldsl.language.expressions.weights import Weights
+from mtldsl.language.words.did_you_mean import nearest
 
 __all__ = ["WEIGHTS"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from mtldsl.errors import ModelError
-from mtldsl.language.did_you_mean import meant
+from mtldsl.language.words.did_you_mean import meant
 from mtldsl.named_models.named_model import NamedModel
 from mtldsl.named_models.papers import MODELS
 from mtldsl.problem import Problem

@@ -10,7 +10,7 @@ from dataclasses import replace
 from mtldsl.atoms.losses import LabelGraphLoss
 from mtldsl.atoms.structures import Learned
 from mtldsl.errors import MTLError
-from mtldsl.language.did_you_mean import meant, nearest
+from mtldsl.language.words.did_you_mean import meant, nearest
 from mtldsl.language.expressions.expression import Affine
 from mtldsl.language.expressions.objective import Objective, Term
 from mtldsl.language.text.file_words import CALLABLE, declared, typed_usage

@@ -18,7 +18,7 @@ import numpy as np
 
 from mtldsl.atoms.metrics import Metric
 from mtldsl.errors import MTLError
-from mtldsl.language.did_you_mean import nearest
+from mtldsl.language.words.did_you_mean import nearest
 from mtldsl.language.expressions.expression import Affine
 from mtldsl.language.expressions.objective import Objective
 from mtldsl.language.expressions.scalar import Scalar
