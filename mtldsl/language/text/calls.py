@@ -10,7 +10,6 @@ from dataclasses import replace
 from mtldsl.atoms.losses import LabelGraphLoss
 from mtldsl.atoms.structures import Learned
 from mtldsl.errors import MTLError
-from mtldsl.language.words.did_you_mean import meant, nearest
 from mtldsl.language.expressions.expression import Affine
 from mtldsl.language.expressions.objective import Objective, Term
 from mtldsl.language.text.file_words import CALLABLE, declared, typed_usage
@@ -18,6 +17,7 @@ from mtldsl.language.text.kinds import kind_of
 from mtldsl.language.text.syntax import Syntax
 from mtldsl.language.unknowns.kernel_weights import KernelWeights
 from mtldsl.language.unknowns.learned import LearnedUnknown, matrix_latex
+from mtldsl.language.words.did_you_mean import meant, nearest
 from mtldsl.language.words.vocabulary import UNKNOWNS, WORDS, unknown_of
 
 __all__ = ["METHODS_OF_VALUES", "OPERAND_ERRORS", "Calls", "declaration_of", "shortened"]

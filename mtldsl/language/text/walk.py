@@ -18,7 +18,6 @@ import numpy as np
 
 from mtldsl.atoms.metrics import Metric
 from mtldsl.errors import MTLError
-from mtldsl.language.words.did_you_mean import nearest
 from mtldsl.language.expressions.expression import Affine
 from mtldsl.language.expressions.objective import Objective
 from mtldsl.language.expressions.scalar import Scalar
@@ -30,6 +29,7 @@ from mtldsl.language.text.syntax import MAX_DEPTH
 from mtldsl.language.unknowns.learned import LearnedUnknown
 from mtldsl.language.unknowns.ranges import RangeConstraint
 from mtldsl.language.unknowns.similarities import TaskSimilarity
+from mtldsl.language.words.did_you_mean import nearest
 from mtldsl.language.words.vocabulary import METRICS, SIMILARITIES, UNKNOWNS, WORDS
 
 __all__ = ["Walk"]
