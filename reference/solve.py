@@ -14,7 +14,8 @@ from mtldsl.errors import InfeasibleError, SolverError
 from mtldsl.system import stops
 
 from . import backends
-from .compile import TIGHT, CvxpyModel, to_cvxpy
+from .compile import to_cvxpy
+from .model import TIGHT, CvxpyModel
 
 __all__ = ["BACKENDS", "ReferencePoint", "backends_to_try", "solve_reference"]
 

@@ -9,9 +9,10 @@ import numpy as np
 from mtldsl.compile.normal_form import Blocks, NormalForm
 from mtldsl.compile.reductions.task_subset import TaskSubset, losses_of_tasks, why_not_losses
 
-from .compile import nonzeros, to_cvxpy
+from .compile import to_cvxpy
 from .maps import image_at
 from .registry import formula_of
+from .workload import nonzeros
 
 __all__ = ["of_tasks", "value_and_violation", "why_not_by_tasks"]
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from mtldsl.compile.checks import on_weights
 from mtldsl.compile.constants import best_constants
-from mtldsl.compile.from_tree import on_weights, to_normal_form
+from mtldsl.compile.from_tree import to_normal_form
 from mtldsl.compile.normal_form import LossTerm, NormalForm
 from mtldsl.compile.statement import Statement
 from mtldsl.compile.terms.structured import StructuredTerm

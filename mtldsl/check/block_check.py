@@ -24,7 +24,7 @@ from mtldsl.system.threads import has_fitting_blas_threads
 
 if TYPE_CHECKING:
     from mtldsl.compile.majorization import MajorizationStep
-    from mtldsl.reference.compile import CvxpyModel
+    from mtldsl.reference.model import CvxpyModel
     from mtldsl.reference.solve import ReferencePoint
 
 __all__ = ["check_blocks", "kept_at", "solved_by_reference", "some_tasks"]

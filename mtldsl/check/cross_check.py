@@ -66,7 +66,7 @@ def cross_check(
     backend);
                    the gap that the fast solution was solved to is added
     solver       : cvxpy's backend "clarabel", "scs" or "osqp" (None: the one that fits)
-    max_size     : scalars of input data, as `mtldsl.reference.compile.workload` counts them, above which both
+    max_size     : scalars of input data, as `mtldsl.reference.workload.workload` counts them, above which both
                    sides solve a subsample of the rows, seeded by `random_state`, in place of the whole
                    problem (None: never)
     max_seconds  : wall-clock limit of all that is solved for it (None: none)
@@ -180,7 +180,7 @@ def _within_reach(
     problem: Checkable, form: NormalForm, solution: Solution | None, max_size: int | None, random_state: int
 ):
     """(the model on a subsample of its rows, None where it is checked as it is; scope; some of its tasks, None: all of them)."""
-    from mtldsl.reference.compile import workload
+    from mtldsl.reference.workload import workload
 
     kept = form if form.is_convex else kept_at(form, solution)[0]
     size = workload(kept)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from mtldsl.compile.from_tree import check_model, learned_of, parameters_of, to_normal_form, weights_of
+from mtldsl.compile.checks import check_model, learned_of, parameters_of, weights_of
+from mtldsl.compile.from_tree import to_normal_form
 from mtldsl.compile.normal_form import NormalForm
 from mtldsl.language.expressions.constraint import Constraint
 from mtldsl.language.expressions.objective import Objective, Term

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mtldsl.atoms.calculus.spectral_matrix import SpectralMatrix
-from mtldsl.compile.from_tree import learned_of, names_in
+from mtldsl.compile.checks import learned_of, names_in
 from mtldsl.compile.normal_form import Blocks, NormalForm
 from mtldsl.compile.terms.structure import Structures, StructureTerm, learned_matrices, structure_terms
 from mtldsl.language.expressions.objective import Objective

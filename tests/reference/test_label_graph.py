@@ -13,10 +13,11 @@ import mtldsl as mtl
 from mtldsl.atoms.regularizers import HalfSquaredGroupNorm, HalfSquaredKSupportNorm
 from mtldsl.proof.certificate import certify
 from mtldsl.reference.column_groups import Shares, best_shares
-from mtldsl.reference.compile import to_cvxpy, workload
+from mtldsl.reference.compile import to_cvxpy
 from mtldsl.reference.label_graph import LARGEST_STATED, best_labelling, choices, labellings
 from mtldsl.reference.registry import FORMULAS
 from mtldsl.reference.solve import solve_reference
+from mtldsl.reference.workload import workload
 
 FIXTURES = Path(__file__).parents[3] / "shared" / "fixtures"
 

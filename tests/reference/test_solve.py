@@ -9,13 +9,14 @@ import pytest
 import mtldsl as mtl
 import mtldsl.reference.solve as module
 from mtldsl.errors import InfeasibleError, SolverError
-from mtldsl.reference.compile import to_cvxpy, workload
+from mtldsl.reference.compile import to_cvxpy
 from mtldsl.reference.solve import (
     LARGEST_INTERIOR_POINT_SIDE,
     LARGEST_SECOND_CHANCE_SIDE,
     backends_to_try,
     solve_reference,
 )
+from mtldsl.reference.workload import workload
 from tests.models import MODELS, separate, shared
 
 every_model = pytest.mark.parametrize("name", MODELS)

@@ -20,12 +20,14 @@ from mtldsl.atoms.losses import StructuredHinge
 from mtldsl.atoms.metrics import AUC, ErrorRate, FScore, Metric, PrecisionAt, RecallAt, ROCArea
 from mtldsl.compile.terms.mixture import Mixture
 from mtldsl.errors import ModelError
-from mtldsl.reference.compile import MOST_ROUNDS, to_cvxpy, workload
+from mtldsl.reference.compile import to_cvxpy
 from mtldsl.reference.metrics import pairs_in_order
+from mtldsl.reference.model import MOST_ROUNDS
 from mtldsl.reference.planes import most_violated
 from mtldsl.reference.registry import FORMULAS
 from mtldsl.reference.solve import solve_reference
 from mtldsl.reference.solver import SOLVER
+from mtldsl.reference.workload import workload
 from tests.models import shared
 
 FIXTURES = Path(__file__).parents[3] / "shared" / "fixtures"
@@ -193,7 +195,7 @@ def test_a_user_solves_the_model_in_place_of_its_problem():
 
 
 def test_rounds_that_run_out_are_said(by_planes, monkeypatch):
-    monkeypatch.setattr("mtldsl.reference.compile.MOST_ROUNDS", 3)
+    monkeypatch.setattr("mtldsl.reference.model.MOST_ROUNDS", 3)
     form = problem_of(FScore(), 4.0).form()
     point = solve_reference(form)
     assert point.status == "user_limit" and MOST_ROUNDS > 3

@@ -1,0 +1,14 @@
+"""Every atom's formula: the modules that register them."""
+
+from . import (  # noqa: F401  (they enter their formulas)
+    column_groups,
+    kernels,
+    label_graph,
+    losses,
+    metrics,
+    regularizers,
+    sets,
+    spectral,
+    structured,
+    structures,
+)
