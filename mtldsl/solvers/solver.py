@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from abc import abstractmethod
 from collections.abc import Mapping
 from contextlib import contextmanager
@@ -15,8 +14,9 @@ from mtldsl.compile.majorization import MajorizationStep
 from mtldsl.compile.normal_form import Blocks, NormalForm
 from mtldsl.compile.terms.structure import Structures
 from mtldsl.errors import SolverError
+from mtldsl.solvers.watches import Watch
 
-__all__ = ["Point", "Quiet", "Solver", "Stage", "Watch", "breakdowns"]
+__all__ = ["Point", "Solver", "Watch", "breakdowns"]
 
 
 @dataclass
@@ -41,49 +41,6 @@ class Point:
     structures: Structures | None = None
     majorizations: tuple[MajorizationStep, ...] = ()
     stopped: str = ""  # the status, where a rule of the solver's own ended it before tol
-
-
-class Watch(Protocol):
-    """What the caller hands to a solver."""
-
-    expired: (
-        bool  # the time is up: cheap enough to ask at every iteration; then show the last point and return
-    )
-
-    def __call__(self, point: Point) -> bool:
-        """Look at a point, where that is worth its price (about two matrix products). True: stop - certified, or out of time."""
-        ...
-
-
-class Stage:
-    """The caller's watch for one of several stages of a run: remembers its answer, and counts on from the stage before."""
-
-    def __init__(self, watch: Watch, iterations_before: int = 0):
-        self.watch, self.iterations_before, self.satisfied = watch, iterations_before, False
-
-    @property
-    def expired(self) -> bool:
-        return self.watch.expired
-
-    def __call__(self, point: Point) -> bool:
-        point.iteration += self.iterations_before
-        self.satisfied = self.watch(point)
-        return self.satisfied
-
-
-class Quiet:
-    """The caller's watch for what it is not shown: stops at nothing but the time, the caller's or its own `seconds`."""
-
-    def __init__(self, watch: Watch, seconds: float | None = None):
-        self.watch = watch
-        self.end = np.inf if seconds is None else time.perf_counter() + seconds
-
-    @property
-    def expired(self) -> bool:
-        return self.watch.expired or time.perf_counter() > self.end
-
-    def __call__(self, point: Point) -> bool:
-        return self.expired
 
 
 class Solver(Protocol):

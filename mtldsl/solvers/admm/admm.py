@@ -18,7 +18,8 @@ from mtldsl.solvers.linear_algebra.x_update import LARGEST_TASK
 from mtldsl.solvers.planes.frank_wolfe import FrankWolfe
 from mtldsl.solvers.planes.oracle import has_one_maximum_a_task, has_oracle
 from mtldsl.solvers.planes.two_blocks import TwoBlocks
-from mtldsl.solvers.solver import Point, Solver, Stage, Watch
+from mtldsl.solvers.solver import Point, Solver, Watch
+from mtldsl.solvers.watches import Translated, counted_from
 
 __all__ = ["ADMM", "SOLVER"]
 
@@ -142,14 +143,14 @@ class ADMM(Solver):
         if obstacle:
             return general(start=start).run(max_iter, watch)
         # a hinge loss: planes are mostly faster than its prox, and seldom slow
-        first = Stage(watch)
+        first = Translated(watch, counted_from(0))
         point = TwoBlocks(form, tol, start, relaxation, pull, anderson_memory).run(
             min(max_iter, HINGE_ROUNDS), first
         )
         if first.satisfied or point.iteration == max_iter or watch.expired:
             return point
         return general(start=Point(point.blocks)).run(
-            max_iter - point.iteration, Stage(watch, point.iteration)
+            max_iter - point.iteration, Translated(watch, counted_from(point.iteration))
         )
 
 

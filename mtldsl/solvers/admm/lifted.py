@@ -11,6 +11,7 @@ from mtldsl.solvers.planes.bundle import Bundle
 from mtldsl.solvers.planes.oracle import Oracle, has_one_maximum_a_task, intercept_unit
 from mtldsl.solvers.planes.plane_function import PlaneFunction
 from mtldsl.solvers.solver import Point, Watch
+from mtldsl.solvers.watches import Translated
 
 __all__ = ["Lifted"]
 
@@ -41,7 +42,7 @@ class Lifted:
         self.iteration = Iteration(inner, tol, begin, relaxation, memory)
 
     def run(self, max_iter: int, watch: Watch) -> Point:
-        return self._outside(self.iteration.run(max_iter, _Outside(watch, self._outside)))
+        return self._outside(self.iteration.run(max_iter, Translated(watch, self._outside)))
 
     def _outside(self, point: Point) -> Point:
         """The point in terms of the form as given."""
@@ -60,20 +61,6 @@ class Lifted:
             "planes": int(sum(f.bundle.counts.sum() for f in self.functions)),
         }
         return Point(point.blocks, loss_duals, point.function_duals[:n], point.iteration, state, notes)
-
-
-class _Outside:
-    """The caller's watch, shown points of the caller's form."""
-
-    def __init__(self, watch: Watch, outside):
-        self.watch, self.outside = watch, outside
-
-    @property
-    def expired(self) -> bool:
-        return self.watch.expired
-
-    def __call__(self, point: Point) -> bool:
-        return self.watch(self.outside(point))
 
 
 def plane_function(loss: LossTerm, before: Bundle | None) -> PlaneFunction:

@@ -13,7 +13,8 @@ from mtldsl.solvers.admm.relaxed_start import relaxed_start
 from mtldsl.solvers.admm.smoothed_start import smoothed_start
 from mtldsl.solvers.alternation.fixed_rank import newton_at_rank, why_not_fixed_rank
 from mtldsl.solvers.alternation.radial_data import radial_data
-from mtldsl.solvers.solver import Point, Quiet, Watch
+from mtldsl.solvers.solver import Point, Watch
+from mtldsl.solvers.watches import Until
 
 __all__ = ["Nonconvex"]
 
@@ -56,7 +57,7 @@ class Nonconvex:
         while True:
             iteration.anderson = None if plain else anderson
             anderson.reset()
-            point = iteration.run(min(length, max_iter - done), Quiet(watch))
+            point = iteration.run(min(length, max_iter - done), Until(watch))
             done += point.iteration
             point.iteration = done
             if watch(point) or watch.expired or done >= max_iter:
@@ -64,10 +65,8 @@ class Nonconvex:
             spent = time.perf_counter() - began
             if newton and newton_seconds <= _SECONDS + _SHARE * spent and self._residual(point) <= _NEAR:
                 started = time.perf_counter()
-                until = started + max(_SECONDS, _SHARE * spent)
-                finished = self._at_rank(
-                    data, point, lambda end=until: watch.expired or time.perf_counter() > end
-                )
+                timed = Until(watch, seconds=max(_SECONDS, _SHARE * spent))
+                finished = self._at_rank(data, point, lambda timed=timed: timed.expired)
                 newton_seconds += time.perf_counter() - started
                 if watch(finished) or watch.expired:
                     return finished

@@ -10,7 +10,8 @@ from mtldsl.atoms.regularizers import Ridge, TraceNorm
 from mtldsl.compile.normal_form import Blocks, Entry, FunctionTerm, LinearMap, NormalForm
 from mtldsl.proof.certificate import certify
 from mtldsl.solvers.registry import fast_candidates, get_solver
-from mtldsl.solvers.solver import Point, Quiet, Watch
+from mtldsl.solvers.solver import Point, Watch
+from mtldsl.solvers.watches import Until
 
 __all__ = ["relaxed_start"]
 
@@ -42,7 +43,11 @@ def relaxed_start(form: NormalForm, watch: Watch) -> Blocks:
     names = fast_candidates(convex)
     if not names:
         return form.zeros()
-    rough = _Rough(convex, watch)
+
+    def is_close(point: Point) -> bool:
+        return certify(convex, point.blocks, point.loss_duals, point.function_duals).within(_GAP)
+
+    rough = Until(watch, is_close)
     get_solver(names[0]).solve(convex, tol=_GAP, max_iter=_STEPS, start=None, watch=rough)
     return form.zeros() if rough.last is None else rough.last.blocks
 
@@ -50,16 +55,3 @@ def relaxed_start(form: NormalForm, watch: Watch) -> Blocks:
 def _coefficient(f: FunctionTerm) -> float:
     """What the penalty charges for a singular value of one."""
     return f.coefficient * max(float(f.atom.value(np.ones((1, 1)))), _LEAST)
-
-
-class _Rough(Quiet):
-    """Stops at the gap too, and remembers where."""
-
-    def __init__(self, form: NormalForm, watch: Watch):
-        super().__init__(watch)
-        self.form, self.last = form, None
-
-    def __call__(self, point: Point) -> bool:
-        self.last = point
-        seen = certify(self.form, point.blocks, point.loss_duals, point.function_duals)
-        return seen.within(_GAP) or self.expired

@@ -12,7 +12,8 @@ from mtldsl.solvers.alternation.fixed_rank import newton_at_rank
 from mtldsl.solvers.alternation.radial_data import RadialData
 from mtldsl.solvers.alternation.reweighted import minimize_reweighted
 from mtldsl.solvers.alternation.reweighting import why_not_reweighted
-from mtldsl.solvers.solver import Quiet, Watch
+from mtldsl.solvers.solver import Watch
+from mtldsl.solvers.watches import Until
 
 __all__ = ["smoothed_start"]
 
@@ -39,13 +40,13 @@ def smoothed_start(form: NormalForm, data: RadialData, watch: Watch) -> np.ndarr
     at = rough_fit(first, data, x[data.block])
     stages = np.geomspace(_FIRST, _LAST, 8) * max(at.singular.max(initial=0.0) ** 2, np.finfo(float).tiny)
     forms = tuple(_smoothed(form, eps) for eps in stages)
-    quiet = Quiet(watch, _SECONDS)
+    quiet = Until(watch, seconds=_SECONDS)
     point = minimize_reweighted(
         forms, data, {data.block: at.W}, method="newton", tol=_TOL, max_iter=_MOST, watch=quiet
     )
     W = point.blocks[data.block]
     rank = int(np.count_nonzero(np.linalg.svd(W, compute_uv=False) > _ALIVE * np.sqrt(stages[-1])))
-    last = Quiet(watch, _SECONDS)
+    last = Until(watch, seconds=_SECONDS)
     return newton_at_rank(form, data, W, rank, lambda: last.expired)
 
 

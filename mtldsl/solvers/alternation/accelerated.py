@@ -7,10 +7,11 @@ import numpy as np
 from mtldsl.compile.majorization import Remembered
 from mtldsl.compile.normal_form import Blocks, NormalForm
 from mtldsl.compile.terms.structure import Structures, learned_matrices
-from mtldsl.solvers.alternation.blocks import Looks, assert_descent
+from mtldsl.solvers.alternation.blocks import assert_descent
 from mtldsl.solvers.linear_algebra.anderson import Anderson
 from mtldsl.solvers.proximal.smooth_part import Layout
 from mtldsl.solvers.solver import Point, Watch
+from mtldsl.solvers.watches import Rhythm
 
 __all__ = ["accelerate"]
 
@@ -28,7 +29,7 @@ def accelerate(
     accuracy = _FIRST_ACCURACY
     plain = step.solve(structures, x, accuracy)
     here, value = layout.flat(plain.blocks), step.value(plain.blocks)
-    size, looks = step.size(plain.blocks), Looks(watch, max_iter)
+    size, looks = step.size(plain.blocks), Rhythm(watch, max_iter)
     remembered = Remembered(any(f.atom.is_reweighted for f in form.functions), reweights_losses=False)
     for iteration in range(1, max_iter + 1):
         image = step.solve(learned_matrices(form, layout.blocks(here)), layout.blocks(here), accuracy)

@@ -8,8 +8,9 @@ from mtldsl.compile.normal_form import Blocks, NormalForm
 from mtldsl.compile.terms.structure import Structures, structure_terms
 from mtldsl.errors import SolverError
 from mtldsl.solvers.solver import Point, Watch
+from mtldsl.solvers.watches import Rhythm
 
-__all__ = ["Looks", "alternate", "assert_descent", "flip_flop", "in_turn", "starting_matrices"]
+__all__ = ["alternate", "assert_descent", "flip_flop", "in_turn", "starting_matrices"]
 
 #: A rise of the objective by less than this, relative to the terms that it is the sum of, is rounding.
 ROUNDING = 1e-10
@@ -40,21 +41,6 @@ def _one_by_one(form: NormalForm, x: Blocks, structures: Structures, update_one)
     return updated
 
 
-class Looks:
-    """The rhythm of looks at the certificate, each of which costs a pass over the data: ten, then every tenth of the way."""
-
-    def __init__(self, watch: Watch, max_iter: int):
-        self.watch, self.max_iter, self.last = watch, max_iter, 0
-
-    def __call__(self, point: Point) -> bool:
-        """True: stop."""
-        iteration, expired = point.iteration, self.watch.expired
-        if not (iteration <= 10 or iteration >= 1.1 * self.last or iteration == self.max_iter or expired):
-            return False
-        self.last = iteration
-        return self.watch(point) or self.watch.expired
-
-
 def alternate(
     step,
     form: NormalForm,
@@ -67,7 +53,7 @@ def alternate(
     descends=True,
 ) -> Point:
     """Weights, then matrices by `update`, until `watch` is content. `descends`: assert that the objective never rises."""
-    before, size, looks = np.inf, 0.0, Looks(watch, max_iter)
+    before, size, looks = np.inf, 0.0, Rhythm(watch, max_iter)
     point = Point(x, structures=structures)
     for iteration in range(1, max_iter + 1):
         point = step.solve(structures, x)

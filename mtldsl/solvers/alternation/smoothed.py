@@ -6,8 +6,9 @@ import numpy as np
 
 from mtldsl.compile.normal_form import Blocks, NormalForm
 from mtldsl.compile.terms.structure import Structures, structure_terms
-from mtldsl.solvers.alternation.blocks import Looks, assert_descent
+from mtldsl.solvers.alternation.blocks import assert_descent
 from mtldsl.solvers.solver import Point, Watch
+from mtldsl.solvers.watches import Rhythm
 
 __all__ = ["alternate_smoothed"]
 
@@ -25,7 +26,7 @@ def alternate_smoothed(
     cannot. Each step minimises loss + tr((W W^T + eps^2 I) C^{-1}) over one block, and eps only falls, so that this falls too.
     Source: Argyriou, Evgeniou and Pontil, "Convex multi-task feature learning", Machine Learning 73 (2008), sec. 4.
     """
-    eps, before, size, point, looks = None, np.inf, 0.0, Point(x), Looks(watch, max_iter)
+    eps, before, size, point, looks = None, np.inf, 0.0, Point(x), Rhythm(watch, max_iter)
     terms = structure_terms(form)
     for iteration in range(1, max_iter + 1):
         point = step.solve(structures, x)

@@ -16,6 +16,7 @@ from mtldsl.solvers.alternation.linear_step import METHODS, Penalty, fitting_met
 from mtldsl.solvers.alternation.quadratic_data import QuadraticData, quadratic_data, why_not_quadratic
 from mtldsl.solvers.registry import fast_candidates, get_solver
 from mtldsl.solvers.solver import Point, Watch
+from mtldsl.solvers.watches import Until
 
 __all__ = ["ConvexStep", "LinearStep", "weights_step", "why_not_linear"]
 
@@ -130,7 +131,8 @@ class ConvexStep:
         start = (
             Point(x) if self.before is None else Point(x, self.before.loss_duals, self.before.function_duals)
         )
-        inner = _InnerWatch(kept, accuracy, self.watch)
+        found = _Found(kept, accuracy)
+        inner = Until(self.watch, found)
         if (
             kept.constraints
         ):  # weights that meet them to an accuracy may lie below those that meet them to a higher one
@@ -143,8 +145,8 @@ class ConvexStep:
             solver.solve(kept, tol=accuracy, max_iter=min(solver.max_iter, _MOST), start=start, watch=inner)
             if inner.satisfied or self.watch.expired:
                 break
-            start = Point(inner.best.blocks)
-        best = Point(inner.best.blocks, *inner.duals)
+            start = Point(found.best.blocks)
+        best = Point(found.best.blocks, *found.duals)
         # of values that agree to rounding, the new weights: they are nearer to stationary for these matrices
         before = kept.value(x) + 1e-13 * self.size(x)
         if kept.violation(x) <= 1e-12 and before < kept.value(best.blocks):
@@ -166,17 +168,13 @@ class ConvexStep:
 _LIMIT, _IDLE_LOOKS = 1e-9, 4
 
 
-class _InnerWatch:
-    """Stops an inner solver at its accuracy, or where it makes no progress; keeps its best point."""
+class _Found:
+    """Whether an inner solver has reached its accuracy, or makes no progress; keeps its best point."""
 
-    def __init__(self, kept: NormalForm, accuracy: float, outer: Watch):
-        self.kept, self.accuracy, self.outer = kept, accuracy, outer
-        self.satisfied, self.best, self.bound, self.objective = False, None, -np.inf, np.inf
+    def __init__(self, kept: NormalForm, accuracy: float):
+        self.kept, self.accuracy = kept, accuracy
+        self.best, self.bound, self.objective = None, -np.inf, np.inf
         self.gap, self.idle, self.duals = np.inf, 0, None
-
-    @property
-    def expired(self) -> bool:
-        return self.outer.expired
 
     def __call__(self, point: Point) -> bool:
         seen = certify(self.kept, point.blocks, point.loss_duals, point.function_duals)
@@ -191,5 +189,4 @@ class _InnerWatch:
         self.idle = self.idle + 1 if gap > 0.7 * self.gap else 0
         self.gap = min(gap, self.gap)
         at_limit = gap <= _LIMIT and self.idle >= _IDLE_LOOKS
-        self.satisfied = feasible and (gap <= self.accuracy or at_limit)
-        return self.satisfied or self.expired
+        return feasible and (gap <= self.accuracy or at_limit)

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
 from mtldsl.compile.normal_form import Block, Entry, FunctionTerm, LinearMap, LossTerm, NormalForm
 from mtldsl.solvers.rows.penalty import RowPenalty, function_duals, why_not
 from mtldsl.solvers.solver import Point, Watch
+from mtldsl.solvers.watches import Until
 
 __all__ = ["RowSelection", "pays"]
 
@@ -66,7 +68,10 @@ class RowSelection:
             small = restrict(self.form, rows)
             inner = {k: v[rows] if k == self.block.name else v for k, v in blocks.items()}
             found = self.solve_form(
-                small, max_iter - iteration, Point(inner), _Enough(small, precision, watch)
+                small,
+                max_iter - iteration,
+                Point(inner),
+                Until(watch, partial(_is_stationary, small, precision)),
             )
             iteration += found.iteration
             blocks = dict(found.blocks)
@@ -90,23 +95,14 @@ def _largest_row(matrix) -> float:
     return float(np.sqrt(np.einsum("ij,ij->i", matrix, matrix).max(initial=0.0)))
 
 
-class _Enough:
-    """Stops the solver of a small problem where its multipliers are stationary to this precision."""
-
-    def __init__(self, form: NormalForm, precision: float, outer: Watch):
-        self.form, self.precision, self.outer = form, precision, outer
-
-    @property
-    def expired(self) -> bool:
-        return self.outer.expired
-
-    def __call__(self, point: Point) -> bool:
-        residual = self.form.zeros()
-        for loss, u in zip(self.form.losses, point.loss_duals, strict=True):
-            loss.add_adjoint(u, residual)
-        for f, v in zip(self.form.functions, point.function_duals, strict=True):
-            f.map.add_adjoint(v, residual)
-        return self.expired or max(_largest_row(r) for r in residual.values()) <= self.precision
+def _is_stationary(form: NormalForm, precision: float, point: Point) -> bool:
+    """Whether the multipliers of a small problem's point are stationary to this precision."""
+    residual = form.zeros()
+    for loss, u in zip(form.losses, point.loss_duals, strict=True):
+        loss.add_adjoint(u, residual)
+    for f, v in zip(form.functions, point.function_duals, strict=True):
+        f.map.add_adjoint(v, residual)
+    return max(_largest_row(r) for r in residual.values()) <= precision
 
 
 def restrict(form: NormalForm, rows) -> NormalForm:
