@@ -37,7 +37,9 @@ def test_until_shows_nothing_and_stops_where_it_is_enough():
     assert until.satisfied and until.last.iteration == 3 and outer.shown == []
 
 
-@pytest.mark.parametrize("watch", [Until, lambda outer: Rhythm(outer, 100), lambda outer: Translated(outer, at)])
+@pytest.mark.parametrize(
+    "watch", [Until, lambda outer: Rhythm(outer, 100), lambda outer: Translated(outer, at)]
+)
 def test_the_time_is_the_outer_ones(watch):
     outer = Outer()
     inner = watch(outer)
