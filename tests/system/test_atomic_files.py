@@ -184,7 +184,7 @@ def test_outputs_are_refused_before_the_solve(tmp_path, capsys, monkeypatch):
     from mtldsl.cli import command_line as cli
 
     (tmp_path / "p.toml").write_text(FILE)
-    monkeypatch.setattr("mtldsl.cli.command_line._run", lambda file: pytest.fail("solved for nothing"))
+    monkeypatch.setattr("mtldsl.cli.solving.run_file", lambda file: pytest.fail("solved for nothing"))
     for output in (tmp_path / "p.toml" / "w.npz", tmp_path / "absent" / "r.html"):
         assert cli.main(["solve", str(tmp_path / "p.toml"), "--output", str(output)]) == 2
         assert f"{output}: cannot be written (" in capsys.readouterr().err

@@ -1,0 +1,44 @@
+"""What a command of the command line is: its name, its arguments, and what it does."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+__all__ = ["BAD_INPUT", "FAILED", "OK", "Command", "add_file"]
+
+#: exit codes
+OK, FAILED, BAD_INPUT = 0, 1, 2
+
+
+@dataclass(frozen=True)
+class Command:
+    """`mtldsl NAME ...`: `arguments` adds them to a parser, `run` takes what was parsed and returns the exit code."""
+
+    name: str
+    about: str
+    arguments: Callable[[ArgumentParser], None]
+    run: Callable[[Namespace], int]
+    epilog: str | None = None
+
+    def add_to(self, commands) -> None:
+        parser = commands.add_parser(
+            self.name,
+            help=self.about,
+            description=self.about[0].upper() + self.about[1:] + ".",
+            epilog=self.epilog,
+        )
+        parser.set_defaults(run=self.run)
+        self.arguments(parser)
+
+
+def add_file(parser: ArgumentParser) -> None:
+    """The problem file that a command reads."""
+    parser.add_argument("file", type=Path, metavar="FILE", help="a problem file (TOML)")
+    parser.add_argument(
+        "--allow-outside",
+        action="store_true",
+        help="let the file write outside of its folder, in [output] and in the checkpoint of a solver",
+    )

@@ -1,0 +1,61 @@
+"""`mtldsl verify`: a saved proof, checked in rigorous arithmetic."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from pathlib import Path
+
+from mtldsl.cli.command import BAD_INPUT, FAILED, OK, Command
+from mtldsl.cli.output import print_content, print_json
+
+__all__ = ["VERIFY"]
+
+
+def _arguments(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "proof", type=Path, metavar="PROOF", help="what solution.certificate.save(path) wrote (.npz)"
+    )
+    parser.add_argument(
+        "data", nargs="*", type=Path, metavar="DATA",
+        help="where the data are: the problem file (.toml) that was solved, whose model is then compared too, or an .npz that "
+        "certificate.save(path, data=True) wrote; not needed where PROOF is such a file itself",
+    )  # fmt: skip
+    parser.add_argument("--exact", action="store_true", help="in rational numbers: for small problems")
+    parser.add_argument("--json", action="store_true", help="print JSON and nothing else")
+
+
+def _verify(options) -> int:
+    from mtldsl.proof.checker.proof_file import read_proof
+    from mtldsl.proof.checker.verify import verify_proof
+    from mtldsl.proof.saved import same_model
+
+    data, other = [], []
+    for path in options.data:
+        if path.suffix == ".toml":
+            from mtldsl.files.problem_file import load_problem
+            from mtldsl.proof.saved import describe_form
+
+            form = load_problem(path).problem.form()
+            describe_form(form, data)
+            if not same_model(form, read_proof(options.proof)[0]):
+                other.append(f"the proof is not of the model in {path}, as it stands there now")
+        else:
+            data += read_proof(path)[1]
+    verdict = verify_proof(options.proof, data, exact=options.exact)
+    verdict.notes += other
+    verdict.confirmed = verdict.confirmed and not other
+    if options.json:
+        print_json(verdict.as_plain())
+    else:
+        print_content(f"{verdict.model}\n\n{verdict}")
+    return BAD_INPUT if verdict.unchecked else OK if verdict.confirmed else FAILED
+
+
+VERIFY = Command(
+    "verify",
+    "check a saved proof (solution.certificate.save) in rigorous arithmetic, apart from the solvers",
+    _arguments,
+    _verify,
+    epilog="exit codes: 0 the claim is confirmed; 1 it is not, though the interval shown holds; 2 nothing is proven: other data, "
+    "no proof, or a term that is not convex or that the checker does not know. See docs/proofs.md",
+)
