@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mtldsl.atoms.regularizers.column_groups import (
+from mtldsl.atoms.regularizers.half_squared_groups import (
     HalfSquaredGroupNorm,
     HalfSquaredKSupportNorm,
     shares_of_norms,

@@ -11,6 +11,7 @@ import numpy as np
 from mtldsl.atoms.calculus.spectral_matrix import SpectralMatrix, between, singular_values, thin_svd
 from mtldsl.atoms.function import register
 from mtldsl.atoms.parameters import checked_number
+from mtldsl.atoms.structures.boxed_eigenvalues import clipped_ratio, give_way
 from mtldsl.atoms.structures.structure import Learned, Matrices, Quadratic, Range, Structure
 
 __all__ = ["MatrixNormal"]
@@ -191,9 +192,9 @@ class MatrixNormal(Structure):
         """
         first, second = self._boxes
         if d < m:
-            b, a = _give_way(s, self.eta / self.rho, (d, second), (m, first))
+            b, a = give_way(s, self.eta / self.rho, (d, second), (m, first))
         else:
-            a, b = _give_way(s, self.eta / self.rho, (m, first), (d, second))
+            a, b = give_way(s, self.eta / self.rho, (m, first), (d, second))
         return a, b
 
     def conjugate(self, Z) -> float:
@@ -256,7 +257,7 @@ class MatrixNormal(Structure):
         if isinstance((self.features, self.tasks)[k], SpectralMatrix):
             return matrices
         (U, s), box, count = self._spectrum(k, W, matrices), self._boxes[k], W.shape[1 - k]
-        new = SpectralMatrix(U, _clipped_ratio(self.rho * count, self.eta * s**2, box), box.upper)
+        new = SpectralMatrix(U, clipped_ratio(self.rho * count, self.eta * s**2, box), box.upper)
         return _replaced(k, matrices, new)
 
     def _spectrum(self, k: int, W, matrices: Matrices) -> tuple[np.ndarray, np.ndarray]:
@@ -293,21 +294,3 @@ class MatrixNormal(Structure):
 
 def _replaced(k: int, matrices: Matrices, new: SpectralMatrix) -> Matrices:
     return (new, matrices[1]) if k == 0 else (matrices[0], new)
-
-
-def _clipped_ratio(numerator: float, denominator, box: Range) -> np.ndarray:
-    """clip(numerator / denominator, lower, upper), upper where the denominator is 0."""
-    with np.errstate(divide="ignore", over="ignore"):
-        return np.minimum(
-            np.maximum(numerator / denominator, box.lower), box.upper
-        )  # np.clip is slow to call
-
-
-def _give_way(
-    s, ratio: float, few: tuple[int, Range], many: tuple[int, Range]
-) -> tuple[np.ndarray, np.ndarray]:
-    """Eigenvalues of the matrix whose log-determinant counts less, then of the other."""
-    (count, box), (other_count, other) = few, many
-    t = ratio * s**2
-    first = _clipped_ratio(count, other.upper * t, box)
-    return first, _clipped_ratio(other_count, first * t, other)
