@@ -1,0 +1,205 @@
+"""Every trait that an atom declares holds, over every example of every registered atom; and the laws see atoms that declare wrongly."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import combinations_with_replacement
+from typing import ClassVar
+
+import numpy as np
+import pytest
+
+from mtldsl.atoms.calculus.prox_of_sum import prox_of_sum, why_not
+from mtldsl.atoms.calculus.prox_stages import folds
+from mtldsl.atoms.calculus.spectral_matrix import SpectralMatrix
+from mtldsl.atoms.function import Regularizer, SeparableLoss, Set
+from mtldsl.atoms.parts import COLUMNS, ENTRIES, MATRIX, ROWS, RowProfile, column_groups, row_groups
+from mtldsl.atoms import regularizers
+from mtldsl.atoms.regularizers import L1Norm, L12Norm, L21Norm, TotalVariation
+from mtldsl.atoms.sets import L1Ball
+from tests.registry_cases import LOSSES, MATRIX_FUNCTIONS
+from tests.atoms.trait_laws import LAWS, check, multipliers_prove
+
+CASES = MATRIX_FUNCTIONS + LOSSES
+COMPOSABLE = [case for case in MATRIX_FUNCTIONS if case.values[0].exact_prox and case.values[0].convex]
+
+
+DECLARED = [
+    pytest.param(law, case.values[0], id=f"{law.name}-{case.id}")
+    for law in LAWS
+    for case in CASES
+    if law.applies(case.values[0])
+]
+
+
+@pytest.mark.parametrize(("law", "atom"), DECLARED)
+def test_declared_traits_hold(law, atom):
+    law.check(atom)
+
+
+def test_every_law_is_about_some_atom():
+    """A law about none would hold of all."""
+    for law in LAWS:
+        assert any(law.applies(case.values[0]) for case in CASES), law.name
+
+
+@pytest.mark.parametrize("first", COMPOSABLE)
+def test_whatever_composes_composes_exactly(first):
+    """Every pair of examples that the traits let through: the multipliers prove the prox of the sum."""
+    W, proven = np.random.default_rng(5).normal(size=(5, 4)), 0
+    for second in (case.values[0] for case in COMPOSABLE):
+        terms = [(0.4, first), (0.7, second)]
+        for step in () if why_not(terms) else (0.3, 1.5):
+            multipliers_prove(terms, prox_of_sum(terms), W, step)
+            proven += 1
+    assert proven, "a ridge at least composes with everything"
+
+
+def test_order_of_the_terms_does_not_matter():
+    atoms = [case.values[0] for case in COMPOSABLE]
+    W = np.random.default_rng(6).normal(size=(5, 4))
+    for a, b in combinations_with_replacement(atoms, 2):
+        there, back = [(0.4, a), (0.7, b)], [(0.7, b), (0.4, a)]
+        assert bool(why_not(there)) == bool(why_not(back))
+        if not why_not(there):
+            np.testing.assert_allclose(
+                prox_of_sum(there).prox(W, 0.8), prox_of_sum(back).prox(W, 0.8), rtol=0, atol=1e-13
+            )
+
+
+def test_parts_lie_within_parts():
+    small, large, other = row_groups([[0], [1, 2]]), row_groups([[0, 1, 2], [3]]), row_groups([[1], [2, 3]])
+    assert ENTRIES.within(ROWS)
+    assert ROWS.within(large)
+    assert small.within(large)
+    assert large.within(MATRIX)
+    assert not ROWS.within(COLUMNS)
+    assert not COLUMNS.within(large)
+    assert not large.within(small)
+    assert not small.within(other)
+    assert COLUMNS.within(column_groups([[0, 1], [2]]))
+    assert column_groups(None) == COLUMNS
+    assert not MATRIX.within(ROWS)
+    assert row_groups([[0, 1]]).within(row_groups([[2]])), "both are among the lines of no group"
+    assert not row_groups([[0, 1]]).within(row_groups([[1]]))
+
+
+def test_what_folds():
+    a, b = np.arange(5.0), np.ones(5)
+    assert folds(L21Norm(weights=a), L21Norm(weights=b)), "weights add up"
+    assert folds(L1Ball(2.0), L1Ball(2.0)), "one and the same set"
+    assert not folds(L1Ball(2.0), L1Ball(1.0))
+    assert not folds(L21Norm(), L12Norm())
+    assert not folds(regularizers.GroupNorm([[0]]), regularizers.GroupNorm([[1]]))
+
+
+# ------------------------------------------------------------------------------------------- atoms that declare wrongly
+
+
+def lying(base, **wrong):
+    """An instance of a class like `base` that says something else of itself."""
+    return type("Lying", (base,), {k: property(lambda self, v=v: v) for k, v in wrong.items()})
+
+
+@dataclass(frozen=True, eq=False)
+class _Skewed(Regularizer):
+    """sum of W + 2 max(W, 0): smaller on one side, and no norm."""
+
+    name: ClassVar[str] = "skewed"
+    separable: ClassVar[str] = "entries"
+
+    def value(self, W):
+        return float(np.sum(np.abs(W) + 2.0 * np.maximum(W, 0.0)))
+
+    def prox(self, W, step):
+        return np.where(W > 0, np.maximum(W - 3.0 * step, 0.0), np.minimum(W + step, 0.0))
+
+    def entry_slopes(self, W):
+        return np.full(W.shape, -1.0), np.full(W.shape, 3.0)  # wrong but at zero
+
+
+@dataclass(frozen=True, eq=False)
+class _SquareLoss(SeparableLoss):
+    """1/2 max(0, 1 - y z)^2 that calls itself piecewise linear."""
+
+    name: ClassVar[str] = "square_loss"
+    labels: ClassVar[str] = "sign"
+    max_affine: ClassVar[bool] = True
+
+    def pointwise(self, z, y):
+        return 0.5 * np.maximum(1.0 - y * z, 0.0) ** 2
+
+    def slope(self, z, y):
+        return -y * np.maximum(1.0 - y * z, 0.0)
+
+    def dual_quadratic(self, y):
+        return y, 1.0
+
+    def dual_interval(self, y):
+        return np.where(y > 0, -np.inf, 0.0), np.where(y > 0, 0.0, np.inf)
+
+
+@dataclass(frozen=True, eq=False)
+class _Box(Set):
+    """-1 <= W <= 1."""
+
+    name: ClassVar[str] = "box"
+    separable: ClassVar[str] = "entries"
+    says: tuple = field(default=(-1.0, 1.0))
+
+    @property
+    def interval(self):
+        return self.says
+
+    def project(self, W):
+        return np.clip(W, -1.0, 1.0)
+
+    def violation(self, W):
+        return float(np.max(np.abs(W) - 1.0, initial=0.0))
+
+    def on_rows(self, rows, shape):
+        return self
+
+
+class _SquaredWeights(L21Norm):
+    """sum_r a_r^2 ||W_r||."""
+
+    def cell_norms(self, W):
+        return self.weights * super().cell_norms(W)
+
+
+IDENTITY = SpectralMatrix.multiple_of_identity
+WRONG = {
+    "homogeneous": lying(regularizers.Ridge, homogeneous=True)(),
+    "parts": lying(L21Norm, parts=COLUMNS)(),
+    "scales": lying(L12Norm, scales=ROWS)(),
+    "order_preserving": lying(L12Norm, order_preserving=True)(),
+    "ordinal": lying(L1Norm, ordinal=True)(),
+    "monotone": lying(TotalVariation, monotone=True)(),
+    "weights_add": _SquaredWeights(np.arange(5.0)),
+    "interval": _Box((-1.0, 2.0)),
+    "profile": lying(L21Norm, profile=RowProfile(absolute=1.0))(),
+    "on_rows": lying(L21Norm, on_rows=lambda rows, shape: L21Norm(np.ones(5)))(np.arange(5.0)),
+    "entry_slopes": _Skewed(),
+    "one_step_an_entry": lying(L21Norm, separable="entries")(),
+    "k_support": lying(regularizers.HalfSquaredGroupNorm, k_support=2)(),
+    "two_sided_quadratic": lying(
+        regularizers.Ridge, two_sided_quadratic=lambda: (IDENTITY(2.0, 5), IDENTITY(1.0, 4))
+    )(),
+    "holds_all": lying(_Box, holds_all=lambda shape: True)(),
+    "max_affine": _SquareLoss(),
+}
+
+
+@pytest.mark.parametrize("law", LAWS, ids=lambda law: law.name)
+def test_a_law_sees_who_declares_wrongly(law):
+    atom = WRONG[law.name]
+    assert law.applies(atom)
+    with pytest.raises((AssertionError, ValueError)):
+        law.check(atom)
+
+
+def test_honest_atoms_of_the_same_kind_pass():
+    """It is the trait that is found wrong above, not how the atom was made."""
+    assert {"interval", "one_step_an_entry", "holds_all"} <= set(check(_Box()))
+    assert "profile" in check(type("Honest", (L21Norm,), {})())
