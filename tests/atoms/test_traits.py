@@ -9,16 +9,16 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
+from mtldsl.atoms import regularizers
 from mtldsl.atoms.calculus.prox_of_sum import prox_of_sum, why_not
 from mtldsl.atoms.calculus.prox_stages import folds
 from mtldsl.atoms.calculus.spectral_matrix import SpectralMatrix
 from mtldsl.atoms.function import Regularizer, SeparableLoss, Set
 from mtldsl.atoms.parts import COLUMNS, ENTRIES, MATRIX, ROWS, RowProfile, column_groups, row_groups
-from mtldsl.atoms import regularizers
 from mtldsl.atoms.regularizers import L1Norm, L12Norm, L21Norm, TotalVariation
 from mtldsl.atoms.sets import L1Ball
-from tests.registry_cases import LOSSES, MATRIX_FUNCTIONS
 from tests.atoms.trait_laws import LAWS, check, multipliers_prove
+from tests.registry_cases import LOSSES, MATRIX_FUNCTIONS
 
 CASES = MATRIX_FUNCTIONS + LOSSES
 COMPOSABLE = [case for case in MATRIX_FUNCTIONS if case.values[0].exact_prox and case.values[0].convex]

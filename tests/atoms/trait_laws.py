@@ -71,7 +71,13 @@ def matrices(atom, salt: int = 0) -> list[np.ndarray]:
     """Of one size and of many, with zeros, with ties."""
     rng = rng_of(atom, salt)
     W = rng.normal(size=SHAPE)
-    return [W, 4.0 * W, W * 10.0 ** np.linspace(-2, 1, SHAPE[1]), np.round(2.0 * W) / 2.0, np.where(W > 0.3, W, 0.0)]
+    return [
+        W,
+        4.0 * W,
+        W * 10.0 ** np.linspace(-2, 1, SHAPE[1]),
+        np.round(2.0 * W) / 2.0,
+        np.where(W > 0.3, W, 0.0),
+    ]
 
 
 def piece_of(parts: Parts, shape=SHAPE, outside_is_one: bool = False) -> np.ndarray:
@@ -240,7 +246,11 @@ def entry_slopes(atom):
             for i, j in np.ndindex(*SHAPE):
                 moved = W.copy()
                 moved[i, j] += side * h
-                close(side * (atom.value(moved) - atom.value(W)) / h, slopes[i, j], atol=2e-6 * (1 + abs(W[i, j])))
+                close(
+                    side * (atom.value(moved) - atom.value(W)) / h,
+                    slopes[i, j],
+                    atol=2e-6 * (1 + abs(W[i, j])),
+                )
 
 
 @law(of_matrix(lambda atom: atom.separable == "entries", prox=True))

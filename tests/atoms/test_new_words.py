@@ -1,0 +1,327 @@
+"""A word that was registered a moment ago composes, is ordered and is chosen by its traits, like the old word that has the same."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import mtldsl as mtl
+from mtldsl.atoms import regularizers, sets
+from mtldsl.atoms.calculus.prox_of_sum import prox_of_sum, why_not
+from mtldsl.atoms.function import REGISTRY
+from mtldsl.solvers.admm.admm import why_not_two_blocks
+from mtldsl.solvers.rows import selection
+from tests.atoms import new_words
+from tests.atoms.new_words import NEW
+from tests.atoms.trait_laws import check, multipliers_prove
+from tests.models import label_graph, separate, shared
+
+#: new word -> the old one, as typed
+TWINS = {
+    "row_lengths": "l21_norm",
+    "magnitudes": "l1_norm",
+    "half_squares": "ridge",
+    "task_jumps": "total_variation",
+    "margin_shortfall": "hinge_loss",
+    "nonnegative(W)": "W >= 0",
+    "nonnegative": "at_least",
+}
+OLD = SimpleNamespace(
+    **{new: getattr(mtl, old) for new, old in TWINS.items() if hasattr(mtl, old)},
+    nonnegative=lambda W: W >= 0,
+)
+
+
+@pytest.fixture(scope="module")
+def new():
+    with new_words.registered() as words:
+        yield words
+    assert not set(NEW) & set(REGISTRY)
+
+
+# ---------------------------------------------------------------------------------------------------------- alone
+
+
+@pytest.mark.parametrize("name", NEW)
+def test_the_laws_of_traits_hold(name):
+    laws = set(check(NEW[name][0]()))
+    assert laws & {"profile", "interval", "ordinal", "max_affine"}
+
+
+# ------------------------------------------------------------------------------------------------ in sums of functions
+
+TERMS = {
+    "sparse groups": (["magnitudes", "row_lengths"], ["l1", "l21"]),
+    "with a ridge": (["row_lengths", "half_squares", "magnitudes"], ["l21", "ridge", "l1"]),
+    "bounded": (["row_lengths", "nonnegative", "magnitudes"], ["l21", "nonneg", "l1"]),
+    "fused": (["magnitudes", "row_lengths", "task_jumps"], ["l1", "l21", "tv"]),
+    "beside old ones": (["l1_inf", "magnitudes", "groups"], ["l1_inf", "l1", "groups"]),
+    "folded": (["magnitudes", "magnitudes"], ["l1", "l1"]),
+}
+KNOWN = {
+    "l1": regularizers.L1Norm(),
+    "l21": regularizers.L21Norm(),
+    "ridge": regularizers.Ridge(),
+    "tv": regularizers.TotalVariation(),
+    "nonneg": sets.AtLeast(0.0),
+    "l1_inf": regularizers.L1InfNorm(),
+    "groups": regularizers.GroupNorm([[0, 1], [2, 3, 4]]),
+}
+COEFFICIENTS = (0.3, 0.5, 0.2)
+
+
+def terms_of(names):
+    return [(c, KNOWN[n] if n in KNOWN else NEW[n][0]()) for c, n in zip(COEFFICIENTS, names, strict=False)]
+
+
+@pytest.mark.parametrize(("names", "old"), TERMS.values(), ids=TERMS)
+def test_proxes_compose_like_those_of_the_old_words(names, old):
+    W = np.random.default_rng(0).normal(size=(5, 4))
+    here, there = prox_of_sum(terms_of(names)), prox_of_sum(terms_of(old))
+    for step in (0.4, 1.5):
+        V, multipliers = here(W, step)
+        expected, of_old = there(W, step)
+        np.testing.assert_allclose(V, expected, rtol=0, atol=1e-14)
+        for found, one in zip(multipliers, of_old, strict=True):
+            np.testing.assert_allclose(found, one, rtol=0, atol=1e-13)
+        multipliers_prove(terms_of(names), here, W, step)
+
+
+def test_a_new_set_clips_after_what_treats_entries():
+    between = NEW["between"][0]()
+    terms = [(1.0, between), (0.5, KNOWN["l1"]), (0.2, KNOWN["tv"])]
+    multipliers_prove(terms, prox_of_sum(terms), np.random.default_rng(1).normal(size=(5, 4)), 0.6)
+    assert why_not([(1.0, between), (1.0, KNOWN["l21"])]).endswith(
+        "only bounds at 0 can be applied before a norm."
+    )
+
+
+def test_a_new_function_of_absolute_values_follows_an_l1_norm():
+    """`row_mixture` declares that it is monotone, and no more."""
+    mixture = NEW["row_mixture"][0]()
+    terms = [(0.7, mixture), (0.5, KNOWN["l1"])]
+    multipliers_prove(terms, prox_of_sum(terms), np.random.default_rng(2).normal(size=(5, 4)), 0.6)
+    assert why_not([(1.0, mixture), (1.0, KNOWN["l21"])])
+
+
+@pytest.mark.parametrize(
+    ("names", "old"),
+    [
+        (["task_jumps", "l1_inf"], None),
+        (["magnitudes", "trace"], ["l1", "trace"]),
+        (["task_jumps", "l12"], ["tv", "l12"]),
+        (["row_lengths", "l12"], ["l21", "l12"]),
+    ],
+)
+def test_what_does_not_compose_is_refused_alike(names, old):
+    known = KNOWN | {"trace": regularizers.TraceNorm(), "l12": regularizers.L12Norm()}
+    atoms = [(1.0, known[n] if n in known else NEW[n][0]()) for n in names]
+    if old is None:
+        assert why_not(atoms) == ""
+        return
+    said = why_not(atoms)
+    for word, twin in TWINS.items():
+        said = said.replace(word, twin)
+    assert said == why_not([(1.0, known[n]) for n in old])
+
+
+def test_a_word_that_declares_nothing_still_meets_a_ridge():
+    plain = type("Plain", (regularizers.SquaredTraceNorm,), {"name": "plain"})()
+    W = np.random.default_rng(3).normal(size=(5, 4))
+    terms = [(0.3, plain), (0.5, KNOWN["ridge"])]
+    multipliers_prove(terms, prox_of_sum(terms), W, 0.7)
+    assert "combines with ridges only" in why_not([(0.3, plain), (0.5, KNOWN["l1"])])
+
+
+# -------------------------------------------------------------------------------------------------------- in solvers
+
+MODELS = {}
+
+
+def model(chosen):
+    def enter(build):
+        MODELS[build.__name__] = (build, chosen)
+        return build
+
+    return enter
+
+
+@model("closed_form")
+def ridge_regression(w):
+    t = shared(1)
+    W = mtl.Weights(t, intercept=True)
+    return mtl.minimize(mtl.squared_loss(W, t) + 2.0 * w.half_squares(W))
+
+
+@model("coordinate_descent")
+def sparse_groups_of_features_nonnegative(w):
+    t = shared(2)
+    W = mtl.Weights(t)
+    penalty = 0.5 * w.magnitudes(W) + 1.5 * w.row_lengths(W) + 0.3 * w.half_squares(W)
+    return mtl.minimize(mtl.squared_loss(W, t) + penalty, subject_to=[w.nonnegative(W)])
+
+
+@model("admm")
+def many_features_of_which_few_matter(w):
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(30, 220))
+    t = mtl.Tasks.shared(X, rng.poisson(np.exp(0.5 * X[:, :3])).astype(float))
+    W = mtl.Weights(t)
+    problem = mtl.minimize(mtl.poisson_loss(W, t) + 1.0 * w.magnitudes(W) + 2.0 * w.row_lengths(W))
+    assert selection.pays(problem.form())
+    return problem
+
+
+@model("admm")
+def fused_tasks(w):
+    t = shared(4, labels="sign")
+    W = mtl.Weights(t)
+    penalty = 0.4 * w.task_jumps(W) + 0.3 * w.magnitudes(W) + 0.5 * w.row_lengths(W)
+    return mtl.minimize(mtl.logistic_loss(W, t) + penalty, subject_to=[w.nonnegative(W)])
+
+
+@model("dual_ascent")
+def structured_hinge_beside_a_ridge(w):
+    t = separate(5, labels="sign")
+    W = mtl.Weights(t)
+    return mtl.minimize(3.0 * mtl.structured_hinge(W, t) + w.half_squares(W))
+
+
+@model("dual_ascent")
+def support_vector_machines(w):
+    rng = np.random.default_rng(6)
+    t = mtl.Tasks.shared(rng.normal(size=(40, 2500)), np.sign(rng.normal(size=(40, 2))))
+    W = mtl.Weights(t)
+    return mtl.minimize(w.margin_shortfall(W, t) + 20.0 * w.half_squares(W))
+
+
+@model("admm")
+def structured_hinge_beside_absolute_values(w):
+    """A linear program a task ends it."""
+    t = shared(7, labels="sign")
+    W = mtl.Weights(t)
+    return mtl.minimize(2.0 * mtl.structured_hinge(W, t, metric=mtl.ErrorRate()) + 0.05 * w.magnitudes(W))
+
+
+@model("admm")
+def hinge_of_shared_features(w):
+    """By planes, then by its prox."""
+    t = shared(8, labels="sign", sample_weights=True)
+    W = mtl.Weights(t, intercept=True)
+    return mtl.minimize(w.margin_shortfall(W, t) + 1.0 * w.row_lengths(W))
+
+
+@model("alternating")
+def learned_precisions_beside_a_ridge(w):
+    t = shared(9)
+    W, A, B = mtl.Weights(t), mtl.FeaturePrecision(t, name="A"), mtl.TaskPrecision(t, name="B")
+    bounds = [A >> 0.1, A << 10.0, B >> 0.1, B << 10.0]
+    return mtl.minimize(
+        mtl.squared_loss(W, t) + mtl.matrix_normal(W, A, B) + 0.5 * w.half_squares(W), subject_to=bounds
+    )
+
+
+@model("admm")
+def shares_of_every_task(w):
+    """The two constraints are one set, the simplex."""
+    t = shared(10)
+    W = mtl.Weights(t)
+    problem = mtl.minimize(
+        mtl.absolute_loss(W, t) + 0.3 * w.row_lengths(W), subject_to=[w.nonnegative(W), W.sum(axis=0) == 1]
+    )
+    assert [f.atom.name for f in problem.form().constraints] == ["columns_on_simplex"]
+    return problem
+
+
+@model("clique_generation")
+def labels_of_a_graph(w):
+    t, U, V = label_graph(11, edges=[(0, 1), (1, 2)])
+    return mtl.minimize(mtl.clique_hinge(U, V, t) + 0.5 * w.half_squares(U) + 0.5 * w.half_squares(V))
+
+
+def told_in_old_words(text: str) -> str:
+    for word, twin in TWINS.items():
+        text = text.replace(word, twin)
+    return text
+
+
+@pytest.mark.parametrize(("build", "chosen"), MODELS.values(), ids=MODELS)
+def test_solvers_say_of_it_what_they_say_of_the_old_word(new, build, chosen):
+    """The same are chosen, possible and refused, in the same order and for the same reasons."""
+    said = [tuple(map(told_in_old_words, row)) for row in build(new).explain().verdicts()]
+    assert said == build(OLD).explain().verdicts()
+    assert [row[0] for row in said if row[1] == "chosen"] == [chosen]
+
+
+@pytest.mark.parametrize(("build", "chosen"), MODELS.values(), ids=MODELS)
+def test_its_answers_are_those_of_the_old_word_and_are_proven(new, build, chosen):
+    here, there = build(new), build(OLD)
+    names = [
+        name for name, verdict, _ in here.explain().verdicts() if verdict != "refused" and name != "cvxpy"
+    ]
+    for name in names:
+        solution, expected = (problem.solve(name, tol=1e-6) for problem in (here, there))
+        assert solution.status == expected.status
+        if here.form().is_convex:
+            assert solution.status == "optimal"
+            assert solution.gap <= 1e-6
+        assert solution.objective == pytest.approx(expected.objective, rel=2e-6)
+
+
+def test_the_reference_agrees(new):
+    for build in (sparse_groups_of_features_nonnegative, hinge_of_shared_features):
+        check = build(new).cross_check()
+        assert check.agrees, str(check)
+        assert check.certified
+
+
+# -------------------------------------------------------------------------------------------------- functions of one's own
+
+
+def test_a_mixture_of_row_penalties_is_descended_by_coordinates(new):
+    """Like the sum of the three old words that it is, with one multiplier instead of three."""
+    t = shared(12)
+    W = mtl.Weights(t)
+    here = mtl.minimize(mtl.squared_loss(W, t) + 2.0 * new.row_mixture(W), subject_to=[W >= 0])
+    there = mtl.minimize(
+        mtl.squared_loss(W, t) + 0.6 * mtl.l1_norm(W) + 1.6 * mtl.l21_norm(W) + 0.4 * mtl.ridge(W),
+        subject_to=[W >= 0],
+    )
+    assert here.explain().chosen == there.explain().chosen == "coordinate_descent"
+    solution, expected = here.solve(tol=1e-9), there.solve(tol=1e-9)
+    assert solution.status == "optimal"
+    assert solution.gap <= 1e-9
+    assert solution.objective == pytest.approx(expected.objective, rel=1e-9)
+    np.testing.assert_allclose(solution.W, expected.W, atol=1e-6)
+
+
+def test_a_hinge_of_another_margin_is_taken_by_planes_and_by_samples(new):
+    """max(0, 1/2 - y z) is half of max(0, 1 - y (2 z))."""
+    t = shared(13, labels="sign", sample_weights=True)
+    W = mtl.Weights(t)
+    here = mtl.minimize(new.half_margin(W, t) + 0.5 * mtl.l21_norm(W))
+    there = mtl.minimize(0.5 * mtl.hinge_loss(2.0 * W, t) + 0.5 * mtl.l21_norm(W))
+    solution, expected = here.solve("admm", tol=1e-7), there.solve("admm", tol=1e-7)
+    assert solution.status == "optimal"
+    assert why_not_two_blocks(here.form()) is None
+    assert solution.objective == pytest.approx(expected.objective, rel=1e-6)
+    ridged = mtl.minimize(new.half_margin(W, t) + 2.0 * mtl.ridge(W)).solve("dual_ascent", tol=1e-7)
+    twice = mtl.minimize(0.5 * mtl.hinge_loss(2.0 * W, t) + 2.0 * mtl.ridge(W)).solve("admm", tol=1e-7)
+    assert ridged.status == "optimal"
+    assert ridged.objective == pytest.approx(twice.objective, rel=1e-6)
+
+
+def test_a_new_interval_is_solved_for_like_two_bounds(new):
+    t = shared(14, labels="sign")
+    W = mtl.Weights(t)
+    penalty = mtl.logistic_loss(W, t) + 0.5 * mtl.l1_norm(W)
+    here, there = (
+        mtl.minimize(penalty, subject_to=[new.between(W)]),
+        mtl.minimize(penalty, subject_to=[W >= -0.2, W <= 0.3]),
+    )
+    for name in ("proximal_gradient", "admm"):
+        solution = here.solve(name, tol=1e-8)
+        assert solution.status == "optimal"
+        assert solution.objective == pytest.approx(there.solve(name, tol=1e-8).objective, rel=1e-8)
