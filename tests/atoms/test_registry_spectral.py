@@ -3,7 +3,7 @@
 
 As in test_registry.py, the two sides of a law never come from the same place: values, slopes and violations are the reference's,
 which finds eigenvalues where the atoms find singular values; gradients are finite differences; minima are searched for. Laws that
-hold for convex functions as well are in test_registry_matrices.py, and run over these too.
+hold for convex functions as well are in mtldsl/testing, and run over these too.
 """
 
 import numpy as np

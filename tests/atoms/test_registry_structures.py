@@ -2,7 +2,7 @@
 
 As in test_registry.py, the two sides of a law never come from the same place: minima over a matrix are cvxpy's, values with
 matrices kept are the reference's, gradients are finite differences, suprema are searched for. The convex structures also obey the
-laws of regularizers in test_registry_matrices.py.
+laws of regularizers in mtldsl/testing.
 """
 
 import json

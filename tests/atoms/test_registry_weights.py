@@ -1,7 +1,7 @@
 """The laws of structures that learn weights of given kernels, over every example of every registered one.
 
 As in test_registry.py, the two sides of a law never come from the same place. They also obey the laws of regularizers in
-test_registry_matrices.py: prox, conjugate, shapes.
+mtldsl/testing: prox, conjugate, shapes.
 """
 
 from dataclasses import replace

@@ -1,0 +1,91 @@
+"""Run every law on a word, or on a solver: one's own, or one of the language."""
+
+from __future__ import annotations
+
+from mtldsl.atoms.function import Atom
+from mtldsl.errors import ModelError
+from mtldsl.testing.law import Case, LawError
+
+__all__ = ["atom_cases", "check_atom", "check_solver", "solver_cases"]
+
+
+def check_atom(cls: type[Atom]) -> int:
+    """Run every law on every example of an atom's class; how many checks there were.
+
+    cls : a registered class (`mtldsl.register`), or the word that registering it returned
+
+    The laws compare the class with its reference function, with cvxpy's minimisers and suprema, and with finite differences. A
+    metric is checked inside structured_hinge. LawError, which is an AssertionError, names every law that does not hold, the
+    example, and the two numbers; ModelError where the class is not registered.
+
+    >>> import mtldsl as mtl
+    >>> from mtldsl.testing import check_atom
+    >>> check_atom(mtl.l1_norm) > 50
+    True
+    """
+    return _run(atom_cases(getattr(cls, "atom", cls)))
+
+
+def check_solver(solver) -> int:
+    """Run a solver on small models of every kind; how many it took.
+
+    solver : a registered solver (`mtldsl.register_solver`), or its name
+
+    Of every model that it does not refuse its answer must be certified, and agree with the reference; it must stop when it is told
+    to, refuse options it does not know, leave the data as they are, and refuse with a sentence. LawError names all that is wrong.
+
+    >>> from mtldsl.testing import check_solver
+    >>> check_solver("closed_form") > 3
+    True
+    """
+    return _run(solver_cases(solver))
+
+
+def atom_cases(cls: type[Atom], example: int | None = None) -> list[Case]:
+    """Every law on every example of a class (or on one of them), not yet run: for parametrised tests."""
+    from mtldsl.atoms.function import REGISTRY
+    from mtldsl.atoms.losses import StructuredHinge
+    from mtldsl.atoms.metrics import Metric
+    from mtldsl.testing.law import cases_of
+    from mtldsl.testing.laws import losses, matrix_functions
+
+    if REGISTRY.get(getattr(cls, "name", None)) is not cls:
+        shown = getattr(cls, "__name__", repr(cls))
+        raise ModelError(
+            f"check_atom({shown}): it is not a registered class; call mtldsl.register({shown}, ...) first"
+        )
+    found = []
+    for i, atom in enumerate(cls.examples()):
+        if example is None or i == example:
+            subject = StructuredHinge(metric=atom) if isinstance(atom, Metric) else atom
+            about = repr(atom) if isinstance(atom, Metric) else f"{atom.name}-{getattr(atom, 'metric', i)}"
+            found += cases_of([*losses.LAWS, *matrix_functions.LAWS], subject, about)
+    return found
+
+
+def solver_cases(solver) -> list[Case]:
+    """What is asked of a solver, model by model, not yet run: for parametrised tests."""
+    from mtldsl.solvers.registry import get_solver
+    from mtldsl.testing.law import cases_of
+    from mtldsl.testing.laws.solvers import LAWS
+
+    found = get_solver(solver if isinstance(solver, str) else solver.name)
+    return cases_of(LAWS, found, found.name)
+
+
+def _run(cases: list[Case]) -> int:
+    broken = []
+    for case in cases:
+        try:
+            case.run()
+        except LawError as error:
+            broken.append(str(error))
+    if broken:
+        names = dict.fromkeys(text.split("\n")[0].split(" (")[0].split(":")[0] for text in broken)
+        more = f"\n... and {len(broken) - 10} more" if len(broken) > 10 else ""
+        raise LawError(
+            f"{len(broken)} of {len(cases)} checks fail: {', '.join(names)}\n\n"
+            + "\n\n".join(broken[:10])
+            + more
+        )
+    return len(cases)

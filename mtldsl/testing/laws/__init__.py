@@ -1,0 +1,1 @@
+"""The laws by the kind of function that they are about."""
