@@ -71,7 +71,9 @@ def _label_graph() -> Problem:
 #: name -> function that makes the model anew
 MODELS = {
     "squares and a ridge": _squares((2.0, words.ridge)),
-    "squares of separate inputs, a ridge and an intercept": _squares((2.0, words.ridge), separate=True, intercept=True),
+    "squares of separate inputs, a ridge and an intercept": _squares(
+        (2.0, words.ridge), separate=True, intercept=True
+    ),
     "squares and the l1 norm": _squares((3.0, words.l1_norm)),
     "squares and the l21 norm, W >= 0": _squares((3.0, words.l21_norm), constraint=lambda W: W >= 0),
     "squares and the trace norm": _squares((4.0, words.trace_norm)),

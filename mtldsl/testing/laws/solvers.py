@@ -51,7 +51,9 @@ class _Watch:
 def says_what_it_is(solver):
     """A name, a summary of one line, options with defaults that `solve` takes by name, and a solver takes at least one model."""
     holds(isinstance(solver.name, str) and solver.name.isidentifier(), f"its name is {solver.name!r}")
-    holds(len(solver.summary) > 10 and "\n" not in solver.summary, "its summary is one line about what it takes")
+    holds(
+        len(solver.summary) > 10 and "\n" not in solver.summary, "its summary is one line about what it takes"
+    )
     taken = inspect.signature(solver.solve).parameters
     anything = any(p.kind is p.VAR_KEYWORD for p in taken.values())
     for name in ("tol", "max_iter", "start", "watch", *solver.options):
@@ -67,7 +69,9 @@ def refuses_with_a_sentence(solver, model):
     reason = refusal(solver, form)
     sentence = reason is None or (isinstance(reason, str) and len(reason) > 10 and reason.endswith("."))
     holds(sentence, f"refuses says {reason!r}")
-    unchanged = all(np.array_equal(a, loss.tasks.targets) for a, loss in zip(before, form.losses, strict=True))
+    unchanged = all(
+        np.array_equal(a, loss.tasks.targets) for a, loss in zip(before, form.losses, strict=True)
+    )
     holds(unchanged, "it wrote into the labels")
 
 
