@@ -7,16 +7,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from mtldsl.errors import ModelError
+from mtldsl.learned import correlation_of
+from mtldsl.nn.dense import dense_alike, dense_tasks
 from mtldsl.nn.layers import Layers
 from mtldsl.nn.options import NetworkOptions
 from mtldsl.nn.penalty import checked_structure
 from mtldsl.nn.predictor import Predictor
 from mtldsl.nn.samples import as_samples
 from mtldsl.nn.scales import Scales
-from mtldsl.nn.schema import Schema, dense_tasks
 from mtldsl.nn.training import train
-from mtldsl.solution.learned_matrix import correlation_of
 from mtldsl.tasks import Tasks
+from mtldsl.tasks.schema import Schema
 
 __all__ = ["MultiTaskNetwork"]
 
@@ -118,7 +119,7 @@ class MultiTaskNetwork(NetworkOptions, Predictor):
         checked_structure(self.structure, (sizes[-1], tasks.n_tasks), typed)
         schema, scales = Schema.of(tasks), Scales.of(tasks, self.standardize)
         if validation is not None:
-            validation = schema.alike(validation, f"{typed}: validation")
+            validation = dense_alike(schema, validation, f"{typed}: validation")
             share = 1.0 / (
                 validation.n_tasks * validation.counts
             )  # so that weighted squares add up to a mean of means

@@ -6,10 +6,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from mtldsl.errors import DataError, ModelError
-from mtldsl.nn.schema import Schema
-from mtldsl.solution.scoring import r_squared
+from mtldsl.errors import ModelError
+from mtldsl.nn.dense import dense_alike, dense_inputs
+from mtldsl.scoring import r_squared
 from mtldsl.tasks import Tasks
+from mtldsl.tasks.schema import Schema, is_list_of_matrices
 
 __all__ = ["Predictor"]
 
@@ -39,12 +40,10 @@ class Predictor:
         where the columns do not fit: another number, or a table whose column names are not those learned on.
         """
         schema = self._fitted("predict")
-        if isinstance(X, (list, tuple)) and len(X) and not np.isscalar(X[0]) and np.ndim(X[0]) == 2:
-            m = len(schema.task_names)
-            if len(X) != m:
-                raise DataError(f"predict: {len(X)} input matrices for {m} tasks; give one a task")
-            return [self._output_of(schema.inputs(Xi), i) for i, Xi in enumerate(X)]
-        return self._outputs(schema.inputs(X))
+        if is_list_of_matrices(X):
+            schema.require_one_each(X)
+            return [self._output_of(dense_inputs(schema, Xi), i) for i, Xi in enumerate(X)]
+        return self._outputs(dense_inputs(schema, X))
 
     def scores(self, tasks: Tasks) -> np.ndarray:
         """The coefficient of determination R^2 of every task, (m,): 1 minus its normalised mean squared error.
@@ -53,7 +52,7 @@ class Predictor:
         are standardised already are not scaled twice. ModelError before `fit`; DataError for tasks of another size, with other
         statistics, or with a task or feature at another position.
         """
-        tasks = self._fitted("scores").alike(tasks, "scores")
+        tasks = dense_alike(self._fitted("scores"), tasks, "scores")
         return np.array(
             [
                 r_squared(z, y)

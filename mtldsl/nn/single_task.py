@@ -6,11 +6,12 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
+from mtldsl.nn.dense import dense_alike, dense_tasks
 from mtldsl.nn.multi_task import MultiTaskNetwork
 from mtldsl.nn.options import NetworkOptions
 from mtldsl.nn.predictor import Predictor
-from mtldsl.nn.schema import Schema, dense_tasks
 from mtldsl.tasks import Tasks
+from mtldsl.tasks.schema import Schema
 
 __all__ = ["SingleTaskNetworks"]
 
@@ -43,7 +44,7 @@ class SingleTaskNetworks(NetworkOptions, Predictor):
         typed = f"{type(self).__name__}.fit"
         schema = Schema.of(dense_tasks(tasks, typed))
         if validation is not None:
-            validation = schema.alike(validation, f"{typed}: validation")
+            validation = dense_alike(schema, validation, f"{typed}: validation")
         options = {f.name: getattr(self, f.name) for f in fields(NetworkOptions)}
         generators = np.random.default_rng(self.random_state).spawn(tasks.n_tasks)
         networks = []

@@ -8,22 +8,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mtldsl.atoms.metrics import FScore
 from mtldsl.errors import DataError, ModelError
+from mtldsl.labellings import OverLabels
+from mtldsl.learned import LearnedMatrix
+from mtldsl.learned_graph import LearnedGraph
+from mtldsl.learned_weights import LearnedWeights
+from mtldsl.predictors import predictor_of
 from mtldsl.proof.stationarity import NO_GLOBAL, Stationarity
-from mtldsl.solution.kernel_weights import LearnedWeights
-from mtldsl.solution.label_graph import LearnedGraph
-from mtldsl.solution.label_scores import scores_of_labels
-from mtldsl.solution.label_solution import OverLabels, is_list_of_matrices
-from mtldsl.solution.learned_matrix import LearnedMatrix
-from mtldsl.solution.scoring import checked_metrics, r_squared, score_of
-from mtldsl.solution.storage import read_fields, write_fields
-from mtldsl.solution.thresholds import best_threshold
-from mtldsl.system.memory import require_memory
+from mtldsl.storage import read_fields, write_fields
 from mtldsl.tasks import require_tasks
-from mtldsl.tasks.inputs import as_design
-from mtldsl.tasks.names import elsewhere, unlike
 from mtldsl.tasks.scaling import Scaling
+from mtldsl.tasks.schema import Schema
 from mtldsl.values.number import quoted
 from mtldsl.values.option import as_flag
 
@@ -145,6 +140,17 @@ class Solution(OverLabels):
         return self.proof
 
     @property
+    def schema(self) -> Schema:
+        """What later inputs and tasks are held against: the names, sizes and statistics of the training data."""
+        shape = self.coef.shape[0], len(self.task_names) or self.coef.shape[1]
+        scaling = (
+            None
+            if self.scaling is None
+            else Scaling(*map(np.asarray, (self.scaling["mean"], self.scaling["scale"])))
+        )
+        return Schema(shape, self.feature_names, self.task_names, scaling, self.kernel_map)
+
+    @property
     def W(self) -> np.ndarray:
         return self.coef
 
@@ -234,46 +240,7 @@ class Solution(OverLabels):
         kernels give K (n, training rows) in place of X, or {"name of the kernel": K, ..., "X": the inputs of other kernels}.
         DataError where the columns do not fit: another number, or a table whose column names are not those learned on.
         """
-        if self.label_graph is not None:
-            return self._labellings().margins(self._matrix(X, "decision_function"))
-        if is_list_of_matrices(X):
-            if len(X) != self.coef.shape[1]:
-                raise DataError(
-                    f"predict: {len(X)} input matrices for {self.coef.shape[1]} tasks; give one a task"
-                )
-            shift = np.zeros(len(X)) if self.intercept is None else self.intercept
-            return [self._inputs(Xi) @ self.coef[:, i] + shift[i] for i, Xi in enumerate(X)]
-        inputs = self._inputs(X)
-        n, m = inputs.shape[0], self.coef.shape[1]
-        require_memory(
-            16.0 * n * m,
-            f"predict: {n:,} rows for {m:,} tasks",
-            "predict part by part, such as predict(X[:100_000])",
-            DataError,
-        )
-        z = inputs @ self.coef
-        return z if self.intercept is None else z + self.intercept
-
-    def _inputs(self, X):
-        if hasattr(X, "task_names"):
-            raise DataError(
-                "predict(tasks): give the inputs, tasks.X or tasks.inputs; score(tasks) compares with labels"
-            )
-        if self.kernel_map is not None:
-            return self.kernel_map.transform(X, "predict: X")
-        X, columns = as_design(X, "predict: X")
-        wrong = unlike(self.feature_names, columns)
-        if wrong is not None:
-            raise DataError(f"predict: X has the columns {_shown(columns)}; {wrong}")
-        if X.shape[1] != self.coef.shape[0]:
-            raise DataError(
-                f"predict: X has shape {X.shape}, but the weights were learned on {self.coef.shape[0]} features; "
-                f"give a matrix of n rows and {self.coef.shape[0]} columns"
-            )
-        return X if self.scaling is None else self._statistics().apply(X)
-
-    def _statistics(self) -> Scaling:
-        return Scaling(np.asarray(self.scaling["mean"]), np.asarray(self.scaling["scale"]))
+        return predictor_of(self).decision_function(X)
 
     def predict(self, X, return_certified: bool = False):
         """Labels in {-1, +1} for a classification loss, expected counts for the Poisson loss, else the predictions themselves.
@@ -286,22 +253,7 @@ class Solution(OverLabels):
             It is where inference is exact (`solution.label_graph.inference`). ModelError for other losses
         """
         return_certified = as_flag(return_certified, "predict(X, return_certified")
-        if self.label_graph is not None:
-            found = self._labellings().decode(self._matrix(X, "predict"))
-            labels = 2.0 * found.labels - 1.0
-            return (labels, found.certified) if return_certified else labels
-        if return_certified:
-            self._label_graph("predict(X, return_certified=True)")
-        z = self.decision_function(X)
-        if isinstance(z, list):
-            return [
-                self._decide(zi, None if self.thresholds is None else self.thresholds[i])
-                for i, zi in enumerate(z)
-            ]
-        return self._decide(z, self.thresholds)
-
-    def _decide(self, z, threshold):
-        return self._loss_atom().decide(z) if threshold is None else np.where(z >= threshold, 1.0, -1.0)
+        return predictor_of(self).predict(X, return_certified)
 
     def predict_proba(self, X):
         """P(label = +1) for the logistic loss, shaped like `decision_function`; for `pairwise_log_loss` the marginal of every label.
@@ -309,53 +261,7 @@ class Solution(OverLabels):
         The labels that are each more probable than not need not be the most probable labelling, which `predict` gives. ModelError for
         other losses.
         """
-        if self.label_graph is not None:
-            if self.loss["word"] != "pairwise_log_loss":
-                raise ModelError(
-                    f"predict_proba: {self.loss['word']} models no probabilities; use pairwise_log_loss, or decision_function"
-                )
-            return self._labellings().probabilities(self._matrix(X, "predict_proba"))
-        atom = self._loss_atom()
-        if not hasattr(atom, "probability"):
-            raise ModelError(
-                f"predict_proba: {atom.name} models no probabilities; use logistic_loss, or decision_function"
-            )
-        z = self.decision_function(X)
-        return [atom.probability(zi) for zi in z] if isinstance(z, list) else atom.probability(z)
-
-    def _loss_atom(self):
-        from mtldsl.atoms.function import REGISTRY
-
-        # a metric says how weights were found, not how they predict; its class need not be known here
-        parameters = {name: value for name, value in self.loss["parameters"].items() if name != "metric"}
-        return REGISTRY[self.loss["word"]](**parameters)
-
-    def _flat_scores(self, tasks, typed: str) -> np.ndarray:
-        """The decision function of Tasks, (N,); DataError where they are not those of training."""
-        tasks = self._as_in_training(tasks, typed)
-        z = tasks.forward(self.coef)
-        return z if self.intercept is None else z + np.repeat(self.intercept, tasks.counts)
-
-    def _as_in_training(self, tasks, typed: str):
-        """Tasks with the features that the weights are of; DataError where they are not those of training."""
-        require_tasks(tasks, typed)
-        if tasks.kernel_map is not None and tasks.kernel_map != self.kernel_map:
-            raise DataError(
-                f"{typed}: the features of these tasks are of other kernels, or of the rows of other tasks, than those of "
-                "training; give raw tasks, or test.with_kernels(train.kernel_map)"
-            )
-        raw = self.kernel_map is not None and tasks.kernel_map is None
-        features = len(self.kernel_map.feature_names) if raw else self.coef.shape[0]
-        n_tasks = self.coef.shape[1] if self.label_graph is None else len(self.label_graph.names)
-        if tasks.n_features != features or tasks.n_tasks != n_tasks:
-            raise DataError(
-                f"{typed}: the tasks are {tasks.n_features} features x {tasks.n_tasks} tasks, the weights "
-                f"{features} x {n_tasks}"
-            )
-        self._refuse_strangers(tasks, typed, self.kernel_map.feature_names if raw else self.feature_names)
-        if self.scaling is not None and tasks.scaling is None:
-            tasks = tasks.scaled_by(self._statistics())
-        return tasks.with_kernels(self.kernel_map) if raw else tasks
+        return predictor_of(self).predict_proba(X)
 
     def scores(self, tasks, metric=None) -> np.ndarray:
         """One score per task on a Tasks object: accuracy for labels in {-1, +1}, else the coefficient of determination R^2.
@@ -375,29 +281,14 @@ class Solution(OverLabels):
         return self._scores(tasks, metric, "scores")
 
     def _scores(self, tasks, metric, method: str) -> np.ndarray:
-        typed = f"{method}(tasks)"
-        require_tasks(tasks, typed)
-        if self.label_graph is not None:
-            return scores_of_labels(self._labellings(), self._as_in_training(tasks, method), metric, typed)
-        parts = tasks.per_task(self._flat_scores(tasks, method)), tasks.per_task(tasks.targets)
-        if metric is not None:
-            self._require_labels_predicted(typed)
-            metrics = checked_metrics(metric, tasks, typed)
-            cuts = np.zeros(tasks.n_tasks) if self.thresholds is None else self.thresholds
-            return np.array(
-                [score_of(*of_task, typed=typed) for of_task in zip(metrics, *parts, cuts, strict=True)]
-            )
-        cuts = [None] * tasks.n_tasks if self.thresholds is None else self.thresholds
-        pairs = [(self._decide(z, cut), y) for z, y, cut in zip(*parts, cuts, strict=True)]
-        if self.loss["labels"] == "sign" or self.thresholds is not None:
-            return np.array([np.mean(p == y) for p, y in pairs])
-        return np.array([r_squared(p, y) for p, y in pairs])
+        require_tasks(tasks, f"{method}(tasks)")
+        return predictor_of(self).scores(tasks, metric, method)
 
     def tune_threshold(self, tasks, metric=None) -> Solution:
         """A copy whose `thresholds` (m,) are, for every task, the best of all under the metric on these tasks.
 
         Give validation data, not those of training. `predict` and `scores` of the copy label +1 where `decision_function`,
-        which stays as it is, is at least the threshold; see `mtldsl.solution.thresholds.best_threshold` for where it is placed.
+        which stays as it is, is at least the threshold; see `mtldsl.thresholds.best_threshold` for where it is placed.
 
         metric : `FScore(beta)`, `ErrorRate()`, `PrecisionAt(k)` or `RecallAt(k)` (exactly k of these samples labelled +1), or
             your own metric; a list with one a task, or a dict {task name: metric}. None: the metric of the loss that the
@@ -408,47 +299,7 @@ class Solution(OverLabels):
         """
         typed = "tune_threshold(tasks)"
         require_tasks(tasks, typed)
-        if self.label_graph is not None:
-            raise ModelError(
-                f"{typed}: {self.loss['word']} decides a labelling as a whole, so that no label has a threshold of its own; to make "
-                "some mistakes dearer, write clique_hinge(U, V, tasks, loss=[...]) with the cost of each label"
-            )
-        self._require_labels_predicted(typed)
-        parts = tasks.per_task(self._flat_scores(tasks, "tune_threshold")), tasks.per_task(tasks.targets)
-        if metric is None:
-            metric = self.loss["parameters"].get("metric", FScore())
-        metrics = checked_metrics(metric, tasks, typed)
-        thresholds = [
-            best_threshold(z, y, of_task, typed, name)
-            for z, y, of_task, name in zip(*parts, metrics, tasks.task_names, strict=True)
-        ]
-        return replace(self, thresholds=np.array(thresholds))
-
-    def _require_labels_predicted(self, typed: str) -> None:
-        predicted = {"count": "counts", "positive": "amounts"}.get(self.loss["labels"])
-        if predicted:
-            raise ModelError(
-                f"{typed}: {self.loss['word']} predicts {predicted}, and a metric is of labels -1 and +1"
-            )
-
-    def _refuse_strangers(self, tasks, typed: str, feature_names: tuple[str, ...]) -> None:
-        for what, learned, given in (
-            ("feature", feature_names, tasks.feature_names),
-            ("task", self.task_names, tasks.task_names),
-        ):
-            name = elsewhere(given, learned)
-            if name is not None:
-                raise DataError(
-                    f"{typed}: {what} {name!r} is number {given.index(name)} here, but was {learned.index(name)} in training; "
-                    f"give the {what}s in the order {_shown(learned)}"
-                )
-        if tasks.scaling is not None and not (
-            self.scaling is not None and tasks.scaling == self._statistics()
-        ):
-            raise DataError(
-                f"{typed}: these tasks were standardised with statistics other than the training tasks'; give raw tasks, or "
-                "test.scaled_by(train.scaling)"
-            )
+        return replace(self, thresholds=predictor_of(self).tuned_thresholds(tasks, metric, typed))
 
     def score(self, tasks, metric=None) -> float:
         """The mean over tasks of `scores`."""
@@ -482,7 +333,3 @@ class Solution(OverLabels):
                 "saved by a newer one"
             )
         return cls(**stored, verified=False)
-
-
-def _shown(names) -> str:
-    return ", ".join(map(repr, names[:8])) + ", ..." * (len(names) > 8)

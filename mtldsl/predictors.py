@@ -1,0 +1,150 @@
+"""How weights answer new inputs: task by task, or in whole labellings. The labels of a loss say which.
+
+A loss that predicts in a way of its own adds a file with a `Predictor`, and a line to `PREDICTORS`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from mtldsl.atoms.function import REGISTRY, Loss
+from mtldsl.atoms.metrics import FScore
+from mtldsl.errors import DataError, ModelError
+from mtldsl.labellings import Labellings, not_over_labels
+from mtldsl.memory import require_memory
+from mtldsl.scoring import checked_metrics, r_squared, score_of
+from mtldsl.tasks import Tasks
+from mtldsl.tasks.schema import Schema, is_list_of_matrices
+from mtldsl.thresholds import best_threshold
+
+__all__ = ["PREDICTORS", "Fitted", "Predictor", "TaskByTask", "predictor_of"]
+
+
+class Fitted(Protocol):
+    """What a predictor asks of a Solution."""
+
+    coef: np.ndarray
+    intercept: np.ndarray | None
+    thresholds: np.ndarray | None
+    loss: dict
+
+    @property
+    def schema(self) -> Schema: ...
+
+
+class Predictor(Protocol):
+    """The methods of a Solution that look at inputs; documented there."""
+
+    def decision_function(self, X): ...
+
+    def predict(self, X, return_certified: bool): ...
+
+    def predict_proba(self, X): ...
+
+    def scores(self, tasks: Tasks, metric, method: str) -> np.ndarray: ...
+
+    def tuned_thresholds(self, tasks: Tasks, metric, typed: str) -> np.ndarray: ...
+
+
+@dataclass(frozen=True)
+class TaskByTask:
+    """Every task has a score of its own, X w + b, of which the loss makes a label, a count or a number."""
+
+    of: Fitted
+
+    def decision_function(self, X):
+        schema, W, b = self.of.schema, self.of.coef, self.of.intercept
+        if is_list_of_matrices(X):
+            schema.require_one_each(X)
+            shift = np.zeros(len(X)) if b is None else b
+            return [schema.inputs(Xi) @ W[:, i] + shift[i] for i, Xi in enumerate(X)]
+        inputs = schema.inputs(X)
+        n, m = inputs.shape[0], W.shape[1]
+        require_memory(
+            16.0 * n * m,
+            f"predict: {n:,} rows for {m:,} tasks",
+            "predict part by part, such as predict(X[:100_000])",
+            DataError,
+        )
+        z = inputs @ W
+        return z if b is None else z + b
+
+    def predict(self, X, return_certified: bool):
+        if return_certified:
+            raise not_over_labels("predict(X, return_certified=True)", self.of.loss)
+        z, cuts = self.decision_function(X), self.of.thresholds
+        if isinstance(z, list):
+            return [self._decide(zi, None if cuts is None else cuts[i]) for i, zi in enumerate(z)]
+        return self._decide(z, cuts)
+
+    def predict_proba(self, X):
+        atom = self._atom()
+        if not hasattr(atom, "probability"):
+            raise ModelError(
+                f"predict_proba: {atom.name} models no probabilities; use logistic_loss, or decision_function"
+            )
+        z = self.decision_function(X)
+        return [atom.probability(zi) for zi in z] if isinstance(z, list) else atom.probability(z)
+
+    def scores(self, tasks: Tasks, metric, method: str) -> np.ndarray:
+        typed, cuts = f"{method}(tasks)", self.of.thresholds
+        parts = self._scores_and_labels(tasks, method)
+        if metric is not None:
+            self._require_labels_predicted(typed)
+            metrics = checked_metrics(metric, tasks, typed)
+            cuts = np.zeros(tasks.n_tasks) if cuts is None else cuts
+            return np.array(
+                [score_of(*of_task, typed=typed) for of_task in zip(metrics, *parts, cuts, strict=True)]
+            )
+        each = [None] * tasks.n_tasks if cuts is None else cuts
+        pairs = [(self._decide(z, cut), y) for z, y, cut in zip(*parts, each, strict=True)]
+        if self.of.loss["labels"] == "sign" or cuts is not None:
+            return np.array([np.mean(p == y) for p, y in pairs])
+        return np.array([r_squared(p, y) for p, y in pairs])
+
+    def tuned_thresholds(self, tasks: Tasks, metric, typed: str) -> np.ndarray:
+        self._require_labels_predicted(typed)
+        parts = self._scores_and_labels(tasks, "tune_threshold")
+        if metric is None:
+            metric = self.of.loss["parameters"].get("metric", FScore())
+        metrics = checked_metrics(metric, tasks, typed)
+        return np.array(
+            [
+                best_threshold(z, y, of_task, typed, name)
+                for z, y, of_task, name in zip(*parts, metrics, tasks.task_names, strict=True)
+            ]
+        )
+
+    def _scores_and_labels(self, tasks: Tasks, method: str) -> tuple[list, list]:
+        """(the decision function, the labels), one vector a task; DataError where the tasks are not those of training."""
+        like = self.of.schema.alike(tasks, method)
+        z = like.forward(self.of.coef)
+        z = z if self.of.intercept is None else z + np.repeat(self.of.intercept, tasks.counts)
+        return tasks.per_task(z), tasks.per_task(tasks.targets)
+
+    def _decide(self, z, threshold):
+        return self._atom().decide(z) if threshold is None else np.where(z >= threshold, 1.0, -1.0)
+
+    def _atom(self) -> Loss:
+        # a metric says how weights were found, not how they predict; its class need not be known here
+        parameters = {name: value for name, value in self.of.loss["parameters"].items() if name != "metric"}
+        return REGISTRY[self.of.loss["word"]](**parameters)
+
+    def _require_labels_predicted(self, typed: str) -> None:
+        predicted = {"count": "counts", "positive": "amounts"}.get(self.of.loss["labels"])
+        if predicted:
+            raise ModelError(
+                f"{typed}: {self.of.loss['word']} predicts {predicted}, and a metric is of labels -1 and +1"
+            )
+
+
+#: By the kind of labels that a loss takes; every other loss predicts task by task.
+PREDICTORS: dict[str, type[Predictor]] = {"indicators": Labellings}
+
+
+def predictor_of(fitted: Fitted) -> Predictor:
+    """The predictor of the loss that the weights were learned with."""
+    return PREDICTORS.get(REGISTRY[fitted.loss["word"]].labels, TaskByTask)(fitted)
