@@ -4,12 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-import numpy as np
-
-from mtldsl.compile.normal_form import NormalForm
-from mtldsl.compile.reductions.centred import centred, moved
+from mtldsl.analysis.path import checked_values, walk
 from mtldsl.compile.statement import Statement
-from mtldsl.compile.terms.label_graph import LabelDual
 from mtldsl.errors import ModelError
 from mtldsl.language.expressions.constraint import Constraint
 from mtldsl.language.expressions.expression import Affine
@@ -17,23 +13,15 @@ from mtldsl.language.expressions.objective import Objective
 from mtldsl.language.expressions.scalar import Parameter, Scalar
 from mtldsl.language.unknowns.ranges import RangeConstraint
 from mtldsl.language.words.replace import replace_tasks
-from mtldsl.proof.saved import SolutionCertificate
-from mtldsl.proof.stationarity import NO_GLOBAL
-from mtldsl.solution.calibration import calibration
-from mtldsl.solution.label_graph_readout import certified_rows, learned_graph_in
-from mtldsl.solution.readouts import learned_in
+from mtldsl.solution.readout import Run
 from mtldsl.solution.solution import Solution
-from mtldsl.solvers.drive import Outcome, as_typed, drive
+from mtldsl.solution.solved import solution_of
 from mtldsl.solvers.explanation import Explanation
 from mtldsl.solvers.limits import checked_limits
 from mtldsl.solvers.registry import answers
-from mtldsl.solvers.solver import Point
-from mtldsl.solvers.starts import checked_starts, from_several_starts
-from mtldsl.solvers.warm_start import starting_point
+from mtldsl.solvers.solve import solve_form
 from mtldsl.system import stops
-from mtldsl.system.threads import has_fitting_blas_threads
 from mtldsl.tasks import Tasks, require_tasks
-from mtldsl.values.array import as_array
 from mtldsl.values.listing import as_list
 from mtldsl.values.number import quoted
 
@@ -132,26 +120,13 @@ class Problem(Statement):
         tol, max_iter, max_seconds, verbose = checked_limits(tol, max_iter, max_seconds, verbose)
         with stops.heard():
             form = self.form()
-            starts, first = checked_starts(form, starts, random_state), starting_point(form, warm_start)
-            solved, lacking = centred(form)
-            if first is not None:
-                first.blocks = moved(first.blocks, lacking, -1.0)
-
-            def run(start: Point | None) -> Outcome:
-                return drive(
-                    solved, solver=solver, tol=tol, max_iter=max_iter, max_seconds=max_seconds,
-                    start=start, verbose=verbose, options=options, simple_guesses=start is first,
-                )  # fmt: skip
-
-            outcome, rows = (
-                (run(first), [])
-                if starts == 1
-                else from_several_starts(solved, starts, random_state, run, first)
-            )
-            outcome = as_typed(outcome, solved, lacking, tol)
-            solution = self._solution(form, outcome, tol)
-            solution.starts, solution.interrupted = rows, outcome.interrupted or stops.pending()
-            self._last = solution
+            outcome = solve_form(
+                form, solver=solver, tol=tol, max_iter=max_iter, max_seconds=max_seconds, warm_start=warm_start,
+                starts=starts, random_state=random_state, verbose=verbose, options=options,
+            )  # fmt: skip
+            solution = solution_of(Run(self, form, outcome), tol)
+            solution.interrupted = outcome.interrupted or stops.pending()
+            self._keep(solution)
         return solution
 
     def path(self, parameter: Parameter, values: Iterable[float], **solve_options) -> Iterator[Solution]:
@@ -161,48 +136,8 @@ class Problem(Statement):
 
         The parameter's value is put back at the end. `solution.parameters` tells which value a solution belongs to.
         """
-        if not any(parameter is own for own in self.parameters):
-            names = ", ".join(p.name for p in self.parameters) or "none"
-            raise ModelError(
-                f"path({quoted(parameter)}, ...): this problem has no such parameter; it has {names}"
-            )
-        try:
-            listed = list(values) if isinstance(values, Iterator) else values
-            numbers = as_array(listed, "", ModelError).astype(float)
-            fits = numbers.ndim == 1 and bool(((numbers >= 0) & (numbers < np.inf)).all())
-        except ModelError:
-            fits = False
-        if not fits:
-            raise ModelError(
-                f"path({parameter.name}, {quoted(values)}): the values must be a list of numbers, finite and >= 0, such as [10.0, 1.0, 0.1]"
-            ) from None
-        return self._walk(parameter, numbers.tolist(), solve_options)
-
-    def _walk(self, parameter, values, solve_options):
-        before, last = parameter.value, None
-        try:
-            for value in values:
-                parameter.value = value
-                best = self.solve(warm_start=last, **solve_options)
-                interrupted = best.interrupted
-                if last is not None and not interrupted and self._may_lock():
-                    cold = self.solve(**solve_options)
-                    interrupted = cold.interrupted
-                    best = cold if self._is_better(cold, best) else best
-                last = self._last = best
-                yield last
-                if interrupted:
-                    return
-        finally:
-            parameter.value = before
-
-    def _may_lock(self) -> bool:
-        """Whether a penalty of the spectrum is not convex: from weights near zero a solver may not come away again."""
-        return any(f.atom.separable == "spectrum" and not f.atom.convex for f in self.form().functions)
-
-    @staticmethod
-    def _is_better(one: Solution, other: Solution) -> bool:
-        return (not one.is_certified, one.objective) < (not other.is_certified, other.objective)
+        numbers = checked_values(self, parameter, values)
+        return walk(self, parameter, numbers, solve_options, self._keep)
 
     def lambda_max(self, parameter: Parameter) -> float:
         """The critical value of a parameter: where the weights of its norm become exactly zero.
@@ -280,54 +215,8 @@ class Problem(Statement):
             return self._last
         return None
 
-    # ------------------------------------------------------------------------------------------ inside
-
-    @has_fitting_blas_threads(lambda self, form, *_: form.data_size)
-    def _solution(self, form: NormalForm, outcome: Outcome, tol: float) -> Solution:
-        first, certificate = self.first_loss, outcome.certificate
-        tasks = first.data
-        coef, intercept = predictor(first.argument, outcome.blocks)
-        scaling, levels = tasks.scaling, calibration(form, outcome.blocks)
-        return Solution(
-            blocks=outcome.blocks,
-            coef=coef,
-            intercept=intercept,
-            objective=certificate.objective,
-            dual_bound=certificate.dual_bound,
-            relative_gap=certificate.relative_gap,
-            violation=certificate.violation,
-            status=outcome.status,
-            solver=outcome.solver,
-            reason=outcome.reason,
-            seconds=outcome.seconds,
-            iterations=outcome.iterations,
-            tol=tol,
-            note=NO_GLOBAL if outcome.status == "stationary" else certificate.remark(tol),
-            model=str(self),
-            loss={
-                "word": first.atom.name,
-                "parameters": first.atom.arguments(),
-                "labels": first.atom.labels if first.source is None else "sign",
-            },
-            parameters={p.name: p.value for p in self.parameters},
-            task_names=tuple(tasks.task_names),
-            feature_names=tuple(tasks.feature_names),
-            scaling=None if scaling is None else {"mean": scaling.mean, "scale": scaling.scale},
-            kernel_map=tasks.kernel_map,
-            history=outcome.history,
-            learned=learned_in(
-                form, self.objective, self.constraints, outcome.blocks, outcome.structures, outcome.duals[0]
-            ),
-            stationarity=certificate.stationarity,
-            label_graph=learned_graph_in(first, self.objective, outcome.blocks, coef, outcome.last_point),
-            certified=certified_rows(first, form, outcome.blocks),
-            task_weights=None if levels is None else levels[0],
-            noise_levels=None if levels is None else levels[1],
-            multipliers=_multipliers(form, outcome),
-            majorizations=outcome.last_point.majorizations if outcome.last_point else (),
-            state=outcome.last_point,
-            proof=SolutionCertificate(certificate, form, outcome.blocks, tol, outcome.status),
-        )
+    def _keep(self, solution: Solution) -> None:
+        self._last = solution
 
 
 def _require_solution(value, typed: str) -> None:
@@ -335,26 +224,3 @@ def _require_solution(value, typed: str) -> None:
         raise ModelError(
             f"{typed}: {quoted(value)} is a {type(value).__name__}, not a Solution; write what solve() returned"
         )
-
-
-def predictor(argument: Affine, blocks: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray | None]:
-    """(coef (d, m), intercept (m,) or None) of the predictions that a loss of this argument makes."""
-    from mtldsl.compile.from_tree import linear_map
-
-    coef = np.array(linear_map(argument).forward(blocks))
-    names = {part.weights.intercept_name for part in argument.parts if part.weights.intercept}
-    return coef, (blocks[names.pop()][0].copy() if names else None)
-
-
-def _multipliers(form: NormalForm, outcome: Outcome) -> dict[str, np.ndarray]:
-    """Those that came with the point, by term as typed; of a loss without, its gradient."""
-    losses, functions = outcome.duals
-    found = {}
-    for t, loss in enumerate(form.losses):
-        given = None if losses is None else losses[t]
-        u = loss.dual_at(outcome.blocks) if given is None else loss.dual_project(given)
-        found[loss.typed] = u.table if isinstance(u, LabelDual) else np.asarray(u)
-    for k, f in enumerate(form.functions):
-        if functions is not None and functions[k] is not None:
-            found[f.typed] = np.asarray(functions[k])
-    return found

@@ -219,6 +219,10 @@ class LossTerm:
         """Multipliers made of a point."""
         return self.dual_of(self.predictions(x))
 
+    def shown(self, u) -> np.ndarray:
+        """Multipliers as a user sees them."""
+        return np.asarray(u)
+
     def value(self, z) -> float:
         if self.atom.separable:
             return self.atom.value(z, self.tasks.targets, self.scale)

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from mtldsl.errors import ModelError
-from mtldsl.learned import correlation_of
 from mtldsl.nn.dense import dense_alike, dense_tasks
 from mtldsl.nn.layers import Layers
 from mtldsl.nn.options import NetworkOptions
@@ -16,6 +15,7 @@ from mtldsl.nn.predictor import Predictor
 from mtldsl.nn.samples import as_samples
 from mtldsl.nn.scales import Scales
 from mtldsl.nn.training import train
+from mtldsl.solution.learned_matrix import correlation_of
 from mtldsl.tasks import Tasks
 from mtldsl.tasks.schema import Schema
 

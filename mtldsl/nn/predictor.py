@@ -8,7 +8,7 @@ import numpy as np
 
 from mtldsl.errors import ModelError
 from mtldsl.nn.dense import dense_alike, dense_inputs
-from mtldsl.scoring import r_squared
+from mtldsl.solution.scoring import r_squared
 from mtldsl.tasks import Tasks
 from mtldsl.tasks.schema import Schema, is_list_of_matrices
 

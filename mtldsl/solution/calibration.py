@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from mtldsl.compile.normal_form import Blocks, LossTerm, NormalForm
+from mtldsl.solution.readout import Array, Readout, Run, require_per_task
 
-__all__ = ["calibration"]
+__all__ = ["CALIBRATION", "calibration"]
 
 
 def calibration(form: NormalForm, blocks: Blocks) -> tuple[np.ndarray, np.ndarray] | None:
@@ -31,3 +32,16 @@ def _norms(loss: LossTerm, blocks: Blocks) -> tuple[np.ndarray, np.ndarray]:
     weights = np.ones(tasks.n_samples) if tasks.sample_weights is None else tasks.sample_weights
     starts = tasks.offsets[:-1]
     return np.sqrt(np.add.reduceat(weights * squares, starts)), np.add.reduceat(weights, starts)
+
+
+def _read(run: Run) -> dict[str, object]:
+    levels = calibration(run.form, run.blocks)
+    return {} if levels is None else {"task_weights": levels[0], "noise_levels": levels[1]}
+
+
+def _check(fields: dict) -> None:
+    for name in ("task_weights", "noise_levels"):
+        require_per_task(fields, name)
+
+
+CALIBRATION = Readout(_read, (Array("task_weights"), Array("noise_levels")), _check)

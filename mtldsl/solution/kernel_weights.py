@@ -8,7 +8,11 @@ from itertools import pairwise
 import numpy as np
 from scipy import sparse
 
+from mtldsl.compile.terms.structure import StructureTerm, structure_terms
 from mtldsl.errors import ModelError
+from mtldsl.language.unknowns.learned import LearnedUnknown
+from mtldsl.solution.learned_matrix import correlation_of
+from mtldsl.solution.readout import Run
 from mtldsl.system.archives import checked_csr, require_shapes
 from mtldsl.system.memory import require_memory
 
@@ -16,6 +20,9 @@ __all__ = ["LearnedWeights"]
 
 #: More names than this are not printed.
 _PRINTED = 20
+
+#: A multiplier this small, relative to the largest, is zero.
+_ZERO = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +56,24 @@ class LearnedWeights:
     factors: tuple  # B_m (T, r) of every similarity, CSR
     views: tuple[str, ...]  # of every similarity, what features it is about; "" for all
     support: int | None = None
+
+    @classmethod
+    def read(cls, run: Run) -> dict[str, LearnedWeights]:
+        """The weights of every term that weighs kernels, by name: also those that the model gives or has eliminated."""
+        terms = [term for term in structure_terms(run.form) if term.atom.weighs_kernels]
+        named = {term.names[0]: term for term in terms if term.names[0] in run.structures}
+        return {name: cls._of(run, term, run.structures[name]) for name, term in named.items()}
+
+    @classmethod
+    def _of(cls, run: Run, term: StructureTerm, theta) -> LearnedWeights:
+        terms, support = run.statement.objective.terms, _support(run.outcome.duals[0])
+        typed = next(t for t in terms if t.atom_text == term.typed or t.text == term.typed)
+        name = next((one.name for one in typed.learned if isinstance(one, LearnedUnknown)), "theta")
+        part, n_columns = typed.argument.parts[0], typed.argument.shape[1]
+        tasks = part.weights.tasks
+        columns = tasks.task_names if part.right is None else [f"column{t}" for t in range(n_columns)]
+        atom, factors = term.atom, tuple(kernel.factor for kernel in term.atom.kernels)
+        return cls(name, theta, atom.names, tuple(columns), factors, atom.views, support)
 
     @property
     def shape(self) -> tuple[int]:
@@ -90,8 +115,6 @@ class LearnedWeights:
 
     @property
     def correlation(self) -> np.ndarray:
-        from mtldsl.solution.learned_matrix import correlation_of
-
         return correlation_of(self.similarity)
 
     def stored(self) -> tuple[dict, dict[str, np.ndarray]]:
@@ -115,8 +138,12 @@ class LearnedWeights:
         }
         return facts, parts
 
+    @staticmethod
+    def keeps(facts: dict) -> bool:
+        return facts["kind"] == "weights"
+
     @classmethod
-    def restored(cls, facts: dict, parts: dict[str, np.ndarray]) -> LearnedWeights:
+    def restored(cls, name: str, facts: dict, parts: dict[str, np.ndarray]) -> LearnedWeights:
         """What `stored` kept. ValueError where its parts do not belong together."""
         shape, ends = (len(facts["task_names"]), int(parts["ends"][-1])), parts["ends"]
         count = len(facts["names"])
@@ -160,3 +187,14 @@ class LearnedWeights:
                 *([f"... and {rest} smaller ones"] if rest else []),
             ]
         )
+
+
+def _support(loss_duals) -> int | None:
+    """How many multipliers of the losses are not zero; those of a splitting method are so to its accuracy only."""
+    if loss_duals is None or any(
+        isinstance(u, list) for u in loss_duals
+    ):  # of a structured loss they are labellings
+        return None
+    return sum(
+        int(np.sum(np.abs(u) > _ZERO * np.max(np.abs(u), initial=0.0))) for u in map(np.asarray, loss_duals)
+    )

@@ -9,14 +9,22 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from mtldsl.atoms.regularizers.half_squared_groups import shares_of_norms
+from mtldsl.compile.from_tree import linear_map
+from mtldsl.compile.normal_form import Blocks
 from mtldsl.errors import MissingExtraError
 from mtldsl.inference import Cliques, Decoder
+from mtldsl.language.expressions.objective import Objective
+from mtldsl.language.unknowns.label_graph import cliques_of
+from mtldsl.solution.label_predictions import LabelPredictions
+from mtldsl.solution.readout import Array, Part, Readout, Run
+from mtldsl.solvers.solver import Point
 from mtldsl.system.archives import require_shapes
 
 if TYPE_CHECKING:
     import networkx
 
-__all__ = ["LearnedGraph"]
+__all__ = ["LABEL_GRAPH", "LearnedGraph"]
 
 #: Cliques that are printed.
 _PRINTED = 12
@@ -152,3 +160,67 @@ class LearnedGraph:
         rest = len(self.used) - len(rows)
         lines = [repr(self)[1:-1], *(f"{name:<{width}}  {weight:.4g}" for name, weight in rows)]
         return "\n".join([*lines, *([f"... and {rest} weaker ones"] if rest else [])])
+
+
+# ------------------------------------------------------------------------------------------------ found in a solve
+
+
+def _read(run: Run) -> dict[str, object]:
+    """The graph of the loss whose predictions the solution makes; {} where that is not a loss of labellings."""
+    first = run.statement.first_loss
+    if first.source is None:
+        return {}
+    cliques = first.atom.cliques
+    squares = np.einsum("ds,ds->s", run.coef, run.coef)
+    nodes = squares[: 2 * cliques.n_labels].reshape(-1, 2).sum(axis=1)
+    edges = np.zeros(cliques.n_cliques)
+    if cliques.n_cliques:
+        edges = np.add.reduceat(squares, cliques.starts[:-1])
+    pairs, coupling, attraction = LabelPredictions(cliques, run.coef).pulls(first.source.X)
+    graph = LearnedGraph(
+        names=tuple(first.source.task_names),
+        cliques=cliques,
+        weights=np.sqrt(edges),
+        node_weights=np.sqrt(nodes),
+        pairs=pairs,
+        coupling=coupling,
+        attraction=attraction,
+        shares=_shares(run.statement.objective, cliques, run.blocks),
+        added=_rounds(run.outcome.last_point, cliques.n_cliques),
+    )
+    return {"label_graph": graph, "certified": _certified_rows(run)}
+
+
+def _certified_rows(run: Run) -> np.ndarray | None:
+    """(n,) whether the maximum of every training row, as it stands in the certificate, is exact; None where its coefficient is 0."""
+    loss = next((loss for loss in run.form.losses if loss.typed == run.statement.first_loss.text), None)
+    return None if loss is None else loss.certified_samples(run.blocks)
+
+
+def _shares(objective: Objective, cliques: Cliques, blocks: Blocks) -> np.ndarray | None:
+    """eta of the penalty's minimum over eta: in proportion to the norms of the cliques, but 1 at most, r together."""
+    found = [t for t in objective.terms if not t.is_loss and t.atom.k_support and t.coefficient.value > 0]
+    if len(found) != 1 or cliques_of(found[0].argument) != cliques:
+        return None
+    columns = tuple(tuple(cliques.columns(c).tolist()) for c in range(cliques.n_cliques))
+    if found[0].atom.columns != columns:  # the user's own groups
+        return None
+    norms = found[0].atom.norms(linear_map(found[0].argument).forward(blocks))
+    return shares_of_norms(norms, found[0].atom.k_support, 0.0)
+
+
+def _rounds(point: Point | None, n_cliques: int) -> np.ndarray | None:
+    """(q,) from the state of clique generation: -1 of cliques that never joined."""
+    added = None if point is None else point.state.get("added")
+    return None if added is None or len(added) != n_cliques else np.array(added)
+
+
+def _check(fields: dict) -> None:
+    graph, certified, columns = fields["label_graph"], fields["certified"], fields["coef"].shape[1]
+    if certified is not None and (certified.dtype.kind != "b" or certified.ndim != 1):
+        raise ValueError(f"certified is {certified.dtype} {certified.shape}, which no solution has")
+    if graph is not None and graph.cliques.n_entries != columns:
+        raise ValueError(f"coef has {columns} columns, and its graph of labels {graph.cliques.n_entries}")
+
+
+LABEL_GRAPH = Readout(_read, (Part.of("label_graph", "graph:", LearnedGraph), Array("certified")), _check)

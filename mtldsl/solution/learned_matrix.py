@@ -7,11 +7,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from mtldsl.atoms.calculus.spectral_matrix import SpectralMatrix
+from mtldsl.compile.checks import names_in
 from mtldsl.errors import ModelError
+from mtldsl.language.unknowns.ranges import RangeConstraint, ranges_of
+from mtldsl.solution.readout import Run
 from mtldsl.system.archives import require_shapes
 from mtldsl.system.memory import require_memory
 
 __all__ = ["LearnedMatrix", "correlation_of"]
+
+_KINDS = ("precision", "covariance")
 
 #: More names than this are not printed.
 _PRINTED = 10
@@ -58,6 +63,22 @@ class LearnedMatrix:
     names: tuple[str, ...]
     spectral: SpectralMatrix
 
+    @classmethod
+    def read(cls, run: Run) -> dict[str, LearnedMatrix]:
+        """Every matrix that a model learned, by name; those whose bounds leave one matrix only too."""
+        statement, found = run.statement, dict(run.structures)
+        matrices = [unknown for unknown in statement.learned if unknown.kind in _KINDS]
+        ranges = ranges_of(c for c in statement.constraints if isinstance(c, RangeConstraint))
+        for unknown in matrices:
+            about = ranges.get(unknown)
+            if about is not None and about.lower == about.upper:  # nothing is left to learn
+                found[unknown.name] = SpectralMatrix.multiple_of_identity(about.lower, unknown.side)
+        return {
+            one.name: cls(one.name, one.axis, one.kind, names_in(statement.objective, one), found[one.name])
+            for one in matrices
+            if one.name in found  # its term may have the coefficient 0
+        }
+
     @property
     def shape(self) -> tuple[int, int]:
         return self.spectral.shape
@@ -94,12 +115,16 @@ class LearnedMatrix:
         facts = {"axis": self.axis, "kind": self.kind, "names": self.names, "rest": self.spectral.rest}
         return facts, {"basis": self.spectral.basis, "values": self.spectral.values}
 
+    @staticmethod
+    def keeps(facts: dict) -> bool:
+        return facts["kind"] in _KINDS
+
     @classmethod
     def restored(cls, name: str, facts: dict, parts: dict[str, np.ndarray]) -> LearnedMatrix:
         """What `stored` kept. ValueError where its parts do not belong together."""
         side, basis, values = len(facts["names"]), parts["basis"], parts["values"]
         require_shapes(values=(values, (None,)), basis=(basis, (side, len(values))))
-        if facts["axis"] not in ("features", "tasks") or facts["kind"] not in ("precision", "covariance"):
+        if facts["axis"] not in ("features", "tasks"):
             raise ValueError(f"it is a {facts['kind']!r} of {facts['axis']!r}")
         spectral = SpectralMatrix(parts["basis"], parts["values"], float(facts["rest"]))
         return cls(name, facts["axis"], facts["kind"], tuple(facts["names"]), spectral)

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mtldsl.errors import DataError, ModelError
-from mtldsl.labellings import OverLabels
-from mtldsl.learned import LearnedMatrix
-from mtldsl.learned_graph import LearnedGraph
-from mtldsl.learned_weights import LearnedWeights
-from mtldsl.predictors import predictor_of
 from mtldsl.proof.stationarity import NO_GLOBAL, Stationarity
-from mtldsl.storage import read_fields, write_fields
+from mtldsl.solution.kernel_weights import LearnedWeights
+from mtldsl.solution.label_graph import LearnedGraph
+from mtldsl.solution.labellings import OverLabels
+from mtldsl.solution.learned_matrix import LearnedMatrix
+from mtldsl.solution.predictors import predictor_of
+from mtldsl.solution.storage import read_fields, write_fields
 from mtldsl.tasks import require_tasks
 from mtldsl.tasks.scaling import Scaling
 from mtldsl.tasks.schema import Schema
@@ -288,7 +288,7 @@ class Solution(OverLabels):
         """A copy whose `thresholds` (m,) are, for every task, the best of all under the metric on these tasks.
 
         Give validation data, not those of training. `predict` and `scores` of the copy label +1 where `decision_function`,
-        which stays as it is, is at least the threshold; see `mtldsl.thresholds.best_threshold` for where it is placed.
+        which stays as it is, is at least the threshold; see `mtldsl.solution.thresholds.best_threshold` for where it is placed.
 
         metric : `FScore(beta)`, `ErrorRate()`, `PrecisionAt(k)` or `RecallAt(k)` (exactly k of these samples labelled +1), or
             your own metric; a list with one a task, or a dict {task name: metric}. None: the metric of the loss that the

@@ -8,6 +8,10 @@ from numbers import Real
 import numpy as np
 
 from mtldsl.tasks.labels import LABEL_KINDS
+from mtldsl.atoms.function import REGISTRY
+from mtldsl.solution.predictors import predictor_class
+from mtldsl.solution.readout import require_per_task
+from mtldsl.solution.readouts import READOUTS
 
 __all__ = ["STATUSES", "check_fields"]
 
@@ -33,7 +37,10 @@ def check_fields(fields: dict[str, object]) -> None:
         found = fields.get(name, [])
         _require(isinstance(found, list) and all(isinstance(row, dict) for row in found), name, found)
     _check_arrays(fields)
-    _check_loss(fields["loss"], fields["label_graph"] is not None)
+    _check_loss(fields["loss"])
+    for readout in READOUTS:
+        readout.check(fields)
+    predictor_class(fields["loss"]).check(fields)
     _check_scaling(fields)
     _check_status(fields)
 
@@ -44,40 +51,19 @@ def _check_arrays(fields) -> None:
     _require(_is_finite(coef, 2), "coef", coef)
     for name, block in fields["blocks"].items():
         _require(_is_finite(block, block.ndim) and block.ndim in (1, 2), f"block {name!r}", block)
-    labels = fields["label_graph"] is not None  # then the columns are of labels and pairs of labels
-    d, m = coef.shape
-    for name in ("intercept", "thresholds", "task_weights", "noise_levels"):
-        array = fields[name]
-        if array is not None:
-            numbers = array.dtype.kind == "f" and array.shape == (m,) and not np.isnan(array).any()
-            finite = name != "intercept" or np.isfinite(array).all()
-            _require(numbers and finite, name, array)
-    certified = fields["certified"]
-    if certified is not None:
-        _require(certified.dtype.kind == "b" and certified.ndim == 1, "certified", certified)
-    if labels and fields["label_graph"].cliques.n_entries != m:
-        raise ValueError(
-            f"coef has {m} columns, and its graph of labels {fields['label_graph'].cliques.n_entries}"
-        )
-    names = fields["feature_names"], fields["task_names"]
-    if not labels and (names[0] or names[1]):
-        _require(len(names[1]) == m, "task_names", names[1])
-        _require(len(names[0]) == d or fields.get("kernel_map") is not None, "feature_names", names[0])
+    for name in ("intercept", "thresholds"):
+        require_per_task(fields, name)
+    intercept = fields["intercept"]
+    _require(intercept is None or np.isfinite(intercept).all(), "intercept", intercept)
 
 
-def _check_loss(loss: dict, labels: bool) -> None:
-    """Known, and with parameters that it takes: predictions are made by it. Over a graph of labels they are made by the graph."""
-    from mtldsl.atoms.function import REGISTRY
-
+def _check_loss(loss: dict) -> None:
+    """Known: predictions are made by it."""
     _require(isinstance(loss["parameters"], dict), "the parameters of the loss", loss["parameters"])
     _require(loss["labels"] in _LABELS, "the labels of the loss", loss["labels"])
     if loss["word"] not in REGISTRY:
         raise ValueError(
             f"its loss is {loss['word']!r}, which is not a word here; import what defines it first, if it is yours"
-        )
-    if not labels:
-        REGISTRY[loss["word"]](
-            **{name: value for name, value in loss["parameters"].items() if name != "metric"}
         )
 
 

@@ -44,6 +44,7 @@ class Outcome:
     interrupted: bool = (
         False  # by a signal; the status may say more, where the point is certified all the same
     )
+    starts: list[dict] = field(default_factory=list)  # what came of each, where there were several
 
 
 @has_fitting_blas_threads(lambda form, **_: form.data_size)

@@ -35,8 +35,8 @@ def checked_starts(form: NormalForm, starts, random_state) -> int:
 
 def from_several_starts(
     form: NormalForm, starts: int, random_state, run: Callable[[Point | None], Outcome], first: Point | None
-) -> tuple[Outcome, list[dict]]:
-    """(the best outcome, what came of each start): from `first`, or where the solver begins by itself, and from random weights.
+) -> Outcome:
+    """The best outcome, with what came of each start: from `first`, or where the solver begins by itself, and from random weights.
 
     A random start is standard normal, times the root mean square of the first solution's weights, times a factor that is drawn
     log-uniformly from [0.1, 10]; intercepts start at zero. Outcomes that are proven stationary come first, then the
@@ -60,7 +60,7 @@ def from_several_starts(
         for k, o in enumerate(outcomes)
     ]  # fmt: skip
     interrupted = any(o.interrupted for o in outcomes)
-    return replace(best, seconds=sum(o.seconds for o in outcomes), interrupted=interrupted), rows
+    return replace(best, seconds=sum(o.seconds for o in outcomes), interrupted=interrupted, starts=rows)
 
 
 def _rank(outcome: Outcome) -> tuple:

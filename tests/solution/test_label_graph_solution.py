@@ -13,7 +13,7 @@ import mtldsl as mtl
 from mtldsl.errors import DataError, ModelError
 from mtldsl.inference import Cliques
 
-FIXTURES = Path(__file__).parents[2] / "shared" / "fixtures"
+FIXTURES = Path(__file__).parents[3] / "shared" / "fixtures"
 NAMES = ["sea", "beach", "city", "snow"]
 
 
@@ -135,7 +135,9 @@ def test_inference_that_is_not_exact_says_so(hinge):
 def test_what_a_labelling_has_not_is_refused(hinge):
     plain = mtl.minimize(mtl.squared_loss(W := mtl.Weights(TASKS), TASKS) + mtl.ridge(W)).solve()
     for use in (lambda s: s.predict(X, return_certified=True), lambda s: s.graph, lambda s: s.edge_usage(X)):
-        with pytest.raises(ModelError, match="squared_loss is not a loss over a graph of labels; clique_hinge"):
+        with pytest.raises(
+            ModelError, match="squared_loss is not a loss over a graph of labels; clique_hinge"
+        ):
             use(plain)
     with pytest.raises(
         ModelError, match="clique_hinge decides a labelling as a whole, so that no label has a threshold"

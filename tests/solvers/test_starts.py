@@ -7,6 +7,7 @@ import pytest
 
 import mtldsl as mtl
 from mtldsl.errors import SolverError
+from mtldsl.solvers import solve
 from mtldsl.solvers.registry import get_solver
 
 
@@ -116,7 +117,7 @@ def test_exact_penalties_and_bounded_ranks_have_starts_too():
 def test_what_is_proven_goes_before_what_is_lower(monkeypatch):
     """A run that was cut short may be lower, and proves nothing."""
     problem = rugged()
-    real = mtl.problem.drive
+    real = solve.drive
     calls = []
 
     def cut_short(form, **options):
@@ -127,7 +128,7 @@ def test_what_is_proven_goes_before_what_is_lower(monkeypatch):
             outcome.certificate = replace(outcome.certificate, objective=-1e9)
         return outcome
 
-    monkeypatch.setattr(mtl.problem, "drive", cut_short)
+    monkeypatch.setattr(solve, "drive", cut_short)
     solution = problem.solve(starts=3)
     assert [row["status"] for row in solution.starts] == ["stationary", "iteration_limit", "stationary"]
     assert solution.status == "stationary" and solution.objective > 0 and solution.spread < 1.0

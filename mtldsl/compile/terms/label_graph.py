@@ -175,6 +175,10 @@ class LabelGraphTerm(LossTerm):
             self.weights[:, None] * u, entropy=entropy, truth=truth, weights=self.weights, scores=scores
         )
 
+    def shown(self, u):
+        """(n, S), CSR where the solver has labellings."""
+        return u.table if isinstance(u, LabelDual) else np.asarray(u)
+
     def dual_project(self, u) -> LabelDual:
         if isinstance(u, LabelDual):
             return u

@@ -10,9 +10,9 @@ import numpy as np
 from mtldsl.atoms.function import REGISTRY
 from mtldsl.atoms.metrics import PrecisionAt, RecallAt, ROCArea
 from mtldsl.errors import DataError, ModelError
-from mtldsl.label_predictions import LabelPredictions
-from mtldsl.learned_graph import LearnedGraph
-from mtldsl.scoring import checked_metrics, score_of
+from mtldsl.solution.label_graph import LearnedGraph
+from mtldsl.solution.label_predictions import LabelPredictions
+from mtldsl.solution.scoring import checked_metrics, score_of
 from mtldsl.tasks import Tasks
 from mtldsl.tasks.schema import Schema, is_list_of_matrices
 
@@ -96,6 +96,11 @@ class Labellings:
         )
         order = np.argsort(-shares, kind="stable").tolist()
         return {graph.labels_of(of.kept[c]): float(shares[c]) for c in order}
+
+    @staticmethod
+    def check(fields: dict) -> None:
+        if fields["label_graph"] is None:
+            raise ValueError(f"its loss is {fields['loss']['word']!r}, and it has no graph of labels")
 
     def _inference(self) -> LabelPredictions:
         return LabelPredictions(self.of.label_graph.cliques, self.of.coef)

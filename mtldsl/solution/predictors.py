@@ -13,14 +13,14 @@ import numpy as np
 from mtldsl.atoms.function import REGISTRY, Loss
 from mtldsl.atoms.metrics import FScore
 from mtldsl.errors import DataError, ModelError
-from mtldsl.labellings import Labellings, not_over_labels
-from mtldsl.memory import require_memory
-from mtldsl.scoring import checked_metrics, r_squared, score_of
+from mtldsl.solution.labellings import Labellings, not_over_labels
+from mtldsl.solution.scoring import checked_metrics, r_squared, score_of
+from mtldsl.solution.thresholds import best_threshold
+from mtldsl.system.memory import require_memory
 from mtldsl.tasks import Tasks
 from mtldsl.tasks.schema import Schema, is_list_of_matrices
-from mtldsl.thresholds import best_threshold
 
-__all__ = ["PREDICTORS", "Fitted", "Predictor", "TaskByTask", "predictor_of"]
+__all__ = ["PREDICTORS", "Fitted", "Predictor", "TaskByTask", "predictor_class", "predictor_of"]
 
 
 class Fitted(Protocol):
@@ -47,6 +47,11 @@ class Predictor(Protocol):
     def scores(self, tasks: Tasks, metric, method: str) -> np.ndarray: ...
 
     def tuned_thresholds(self, tasks: Tasks, metric, typed: str) -> np.ndarray: ...
+
+    @staticmethod
+    def check(fields: dict) -> None:
+        """ValueError where the fields of a file are not a Solution that predicts in this way."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -129,9 +134,18 @@ class TaskByTask:
         return self._atom().decide(z) if threshold is None else np.where(z >= threshold, 1.0, -1.0)
 
     def _atom(self) -> Loss:
-        # a metric says how weights were found, not how they predict; its class need not be known here
-        parameters = {name: value for name, value in self.of.loss["parameters"].items() if name != "metric"}
-        return REGISTRY[self.of.loss["word"]](**parameters)
+        return _loss_of(self.of.loss)
+
+    @staticmethod
+    def check(fields: dict) -> None:
+        _loss_of(fields["loss"])
+        d, m = fields["coef"].shape
+        features, tasks = fields["feature_names"], fields["task_names"]
+        if features or tasks:
+            if len(tasks) != m:
+                raise ValueError(f"task_names is {tasks!r:.60}, which no solution has")
+            if len(features) != d and fields.get("kernel_map") is None:
+                raise ValueError(f"feature_names is {features!r:.60}, which no solution has")
 
     def _require_labels_predicted(self, typed: str) -> None:
         predicted = {"count": "counts", "positive": "amounts"}.get(self.of.loss["labels"])
@@ -141,10 +155,20 @@ class TaskByTask:
             )
 
 
+def _loss_of(facts: dict) -> Loss:
+    # a metric says how weights were found, not how they predict; its class need not be known here
+    parameters = {name: value for name, value in facts["parameters"].items() if name != "metric"}
+    return REGISTRY[facts["word"]](**parameters)
+
+
 #: By the kind of labels that a loss takes; every other loss predicts task by task.
 PREDICTORS: dict[str, type[Predictor]] = {"indicators": Labellings}
 
 
+def predictor_class(loss: dict) -> type[Predictor]:
+    """Who answers for weights that were learned with this loss, {"word": ..., ...}."""
+    return PREDICTORS.get(REGISTRY[loss["word"]].labels, TaskByTask)
+
+
 def predictor_of(fitted: Fitted) -> Predictor:
-    """The predictor of the loss that the weights were learned with."""
-    return PREDICTORS.get(REGISTRY[fitted.loss["word"]].labels, TaskByTask)(fitted)
+    return predictor_class(fitted.loss)(fitted)

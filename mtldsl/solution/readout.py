@@ -1,0 +1,170 @@
+"""What a readout is: the fields of a solution that it fills from a solve, and how a file keeps them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+
+import numpy as np
+
+from mtldsl.compile.from_tree import linear_map
+from mtldsl.compile.normal_form import Blocks, NormalForm
+from mtldsl.compile.statement import Statement
+from mtldsl.compile.terms.structure import Structures, learned_matrices
+from mtldsl.solvers.drive import Outcome
+
+__all__ = ["Array", "Kept", "Part", "Parts", "Readout", "Run", "require_per_task"]
+
+Arrays = dict[str, np.ndarray]
+
+
+@dataclass(frozen=True)
+class Run:
+    """One solve: the model as typed, its normal form, and what came out."""
+
+    statement: Statement
+    form: NormalForm
+    outcome: Outcome
+
+    @property
+    def blocks(self) -> Blocks:
+        return self.outcome.blocks
+
+    @cached_property
+    def coef(self) -> np.ndarray:
+        """(d, m) of the predictions that the first loss makes."""
+        return np.array(linear_map(self.statement.first_loss.argument).forward(self.blocks))
+
+    @property
+    def intercept(self) -> np.ndarray | None:
+        """(m,) of the same predictions."""
+        parts = self.statement.first_loss.argument.parts
+        names = {part.weights.intercept_name for part in parts if part.weights.intercept}
+        return self.blocks[names.pop()][0].copy() if names else None
+
+    @cached_property
+    def structures(self) -> Structures:
+        """Everything learned beside the weights, by name: as it came with the point, else the best for the weights."""
+        known = self.outcome.structures
+        return learned_matrices(self.form, self.blocks) if known is None else dict(known)
+
+
+class Kept:
+    """One field in a file: as arrays, as JSON, or both."""
+
+    name: str
+
+    def put(self, value, plain: dict, arrays: Arrays) -> None:
+        """Add what the file holds of the field."""
+        raise NotImplementedError
+
+    def take(self, plain: dict, arrays: Arrays):
+        """The field from what the file holds. ValueError or KeyError where that is not whole."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Array(Kept):
+    """A field that is one array under its own name, or None where it is not required."""
+
+    name: str
+    required: bool = False
+
+    def put(self, value, plain, arrays):
+        if value is not None:
+            arrays[self.name] = value
+
+    def take(self, plain, arrays):
+        return arrays[self.name] if self.required else arrays.get(self.name)
+
+
+@dataclass(frozen=True)
+class Part(Kept):
+    """A field that is an object, kept as plain facts in the JSON and arrays whose names begin with `prefix`.
+
+    stored   : object -> (facts, arrays)
+    restored : (facts, arrays) -> object; ValueError where they do not belong together
+    """
+
+    name: str
+    prefix: str
+    stored: Callable[[object], tuple[object, Arrays]]
+    restored: Callable[[object, Arrays], object]
+
+    @classmethod
+    def of(cls, name: str, prefix: str, kind: type) -> Part:
+        """Of a class that has both methods itself."""
+        return cls(name, prefix, kind.stored, kind.restored)
+
+    def put(self, value, plain, arrays):
+        if value is None:
+            plain[self.name] = None
+            return
+        plain[self.name], own = self.stored(value)
+        arrays |= {self.prefix + key: array for key, array in own.items()}
+
+    def take(self, plain, arrays):
+        facts, n = plain.get(self.name), len(self.prefix)
+        if facts is None:
+            return None
+        own = {key[n:]: array for key, array in arrays.items() if key.startswith(self.prefix)}
+        try:
+            return self.restored(facts, own)
+        except KeyError as lacking:
+            raise KeyError(f"{self.prefix}{lacking.args[0]}") from None
+
+
+@dataclass(frozen=True)
+class Parts(Kept):
+    """A field that is {key: object}, the objects of several kinds; {} in files that were saved before there was such a field.
+
+    A kind has `stored()`, `keeps(facts)`, whether these facts are of its making, and `restored(key, facts, arrays)`.
+    """
+
+    name: str
+    prefix: str
+    kinds: tuple[type, ...]
+
+    def put(self, value, plain, arrays):
+        plain[self.name] = {}
+        for key, one in value.items():
+            self._part(key, type(one)).put(one, plain[self.name], arrays)
+
+    def take(self, plain, arrays):
+        found = plain.get(self.name, {})
+        return {
+            key: self._part(key, self._kind(key, facts)).take(found, arrays) for key, facts in found.items()
+        }
+
+    def _kind(self, key: str, facts: dict) -> type:
+        kind = next((kind for kind in self.kinds if kind.keeps(facts)), None)
+        if kind is None:
+            raise ValueError(f"{key} is of the kind {facts['kind']!r}")
+        return kind
+
+    def _part(self, key: str, kind: type) -> Part:
+        return Part(key, f"{self.prefix}{key}:", kind.stored, partial(kind.restored, key))
+
+
+@dataclass(frozen=True)
+class Readout:
+    """Something that a solution tells beside its weights.
+
+    read  : {field of Solution: value} of a solve; {} where the model has nothing of the kind
+    kept  : how a file keeps each of these fields
+    check : ValueError where the fields of a file cannot be what `read` found
+    """
+
+    read: Callable[[Run], dict[str, object]]
+    kept: tuple[Kept, ...]
+    check: Callable[[dict], None] = field(default=lambda fields: None)
+
+
+def require_per_task(fields: dict, name: str) -> None:
+    """ValueError where a field of a file is neither None nor one number (m,) for every column of the weights."""
+    array = fields[name]
+    if array is None:
+        return
+    if array.dtype.kind != "f" or array.shape != fields["coef"].shape[1:] or np.isnan(array).any():
+        raise ValueError(f"{name} is {array.dtype} {array.shape}, which no solution has")

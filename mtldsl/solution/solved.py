@@ -1,0 +1,77 @@
+"""From a solve to its Solution."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mtldsl.proof.saved import SolutionCertificate
+from mtldsl.proof.stationarity import NO_GLOBAL
+from mtldsl.solution.readout import Run
+from mtldsl.solution.readouts import READOUTS
+from mtldsl.solution.solution import Solution
+from mtldsl.system.threads import has_fitting_blas_threads
+
+__all__ = ["solution_of"]
+
+
+@has_fitting_blas_threads(lambda run, *_: run.form.data_size)
+def solution_of(run: Run, tol: float) -> Solution:
+    """The point with its certificate, all that is told of it, and what the data were like."""
+    statement, outcome = run.statement, run.outcome
+    first, certificate = statement.first_loss, outcome.certificate
+    tasks = first.data
+    scaling = tasks.scaling
+    told: dict[str, object] = {}
+    for readout in READOUTS:
+        told |= readout.read(run)
+    return Solution(
+        blocks=run.blocks,
+        coef=run.coef,
+        intercept=run.intercept,
+        objective=certificate.objective,
+        dual_bound=certificate.dual_bound,
+        relative_gap=certificate.relative_gap,
+        violation=certificate.violation,
+        status=outcome.status,
+        solver=outcome.solver,
+        reason=outcome.reason,
+        seconds=outcome.seconds,
+        iterations=outcome.iterations,
+        tol=tol,
+        note=NO_GLOBAL if outcome.status == "stationary" else certificate.remark(tol),
+        model=str(statement),
+        loss={
+            "word": first.atom.name,
+            "parameters": first.atom.arguments(),
+            "labels": first.atom.labels if first.source is None else "sign",
+        },
+        parameters={p.name: p.value for p in statement.parameters},
+        task_names=tuple(tasks.task_names),
+        feature_names=tuple(tasks.feature_names),
+        scaling=None if scaling is None else {"mean": scaling.mean, "scale": scaling.scale},
+        kernel_map=tasks.kernel_map,
+        history=outcome.history,
+        stationarity=certificate.stationarity,
+        multipliers=_multipliers(run),
+        majorizations=outcome.last_point.majorizations if outcome.last_point else (),
+        state=outcome.last_point,
+        proof=SolutionCertificate(certificate, run.form, run.blocks, tol, outcome.status),
+        starts=outcome.starts,
+        interrupted=outcome.interrupted,
+        **told,
+    )
+
+
+def _multipliers(run: Run) -> dict[str, np.ndarray]:
+    """Those that came with the point, by term as typed; for a loss without, its gradient."""
+    losses, functions = run.outcome.duals
+    found = {}
+    for t, loss in enumerate(run.form.losses):
+        given = None if losses is None else losses[t]
+        found[loss.typed] = loss.shown(
+            loss.dual_at(run.blocks) if given is None else loss.dual_project(given)
+        )
+    for k, f in enumerate(run.form.functions):
+        if functions is not None and functions[k] is not None:
+            found[f.typed] = np.asarray(functions[k])
+    return found
