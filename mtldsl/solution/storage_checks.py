@@ -7,11 +7,11 @@ from numbers import Real
 
 import numpy as np
 
-from mtldsl.tasks.labels import LABEL_KINDS
 from mtldsl.atoms.function import REGISTRY
 from mtldsl.solution.predictors import predictor_class
 from mtldsl.solution.readout import require_per_task
 from mtldsl.solution.readouts import READOUTS
+from mtldsl.tasks.labels import LABEL_KINDS
 
 __all__ = ["STATUSES", "check_fields"]
 
