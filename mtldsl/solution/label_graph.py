@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mtldsl.atoms.regularizers.half_squared_groups import shares_of_norms
+from mtldsl.atoms.calculus.k_support import shares_of_norms
 from mtldsl.compile.from_tree import linear_map
 from mtldsl.compile.normal_form import Blocks
 from mtldsl.errors import MissingExtraError

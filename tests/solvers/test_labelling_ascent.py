@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import brentq
 
 import mtldsl as mtl
-from mtldsl.atoms.regularizers.half_squared_groups import shares_of_norms
+from mtldsl.atoms.calculus.k_support import shares_of_norms
 from mtldsl.solvers.kernels.labelling_ascent import shares
 from mtldsl.solvers.labellings import ascent as ascent_module
 from mtldsl.solvers.labellings.ascent import Ascent

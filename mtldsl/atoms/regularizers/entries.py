@@ -11,6 +11,7 @@ from mtldsl.atoms.function import Set, register
 from mtldsl.atoms.parts import RowProfile, is_same_along_rows
 from mtldsl.atoms.regularizers.norm import WeightedNorm
 from mtldsl.atoms.regularizers.weights import check_broadcast
+from mtldsl.atoms.sets import L1Ball
 
 __all__ = ["L1Norm"]
 
@@ -100,6 +101,4 @@ class L1Norm(WeightedNorm):
     def ball(self, radius) -> Set | None:
         if self.weights is not None:
             return None
-        from mtldsl.atoms.sets import L1Ball
-
         return L1Ball(radius)

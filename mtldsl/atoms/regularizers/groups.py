@@ -12,6 +12,7 @@ from mtldsl.atoms.calculus.shrinkage import shrinkage
 from mtldsl.atoms.function import Set, register
 from mtldsl.atoms.parts import MATRIX, row_groups
 from mtldsl.atoms.regularizers.norm import Norm, WeightedNorm, in_parentheses
+from mtldsl.atoms.sets import FrobeniusBall
 from mtldsl.errors import ModelError
 from mtldsl.values.listing import as_list
 from mtldsl.values.number import as_whole, quoted
@@ -183,8 +184,6 @@ class FrobeniusNorm(Norm):
         return float(np.linalg.norm(Z))
 
     def ball(self, radius) -> Set:
-        from mtldsl.atoms.sets import FrobeniusBall
-
         return FrobeniusBall(radius)
 
 

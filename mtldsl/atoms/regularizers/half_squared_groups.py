@@ -7,13 +7,14 @@ from typing import ClassVar
 
 import numpy as np
 
+from mtldsl.atoms.calculus.k_support import half_squared_k_support, shares_of_norms
 from mtldsl.atoms.calculus.shrinkage import shrinkage
 from mtldsl.atoms.function import register
 from mtldsl.atoms.regularizers.column_groups import ColumnGroups, checked_columns
 from mtldsl.errors import ModelError
 from mtldsl.values.number import as_whole, quoted
 
-__all__ = ["HalfSquaredGroupNorm", "HalfSquaredKSupportNorm", "shares_of_norms"]
+__all__ = ["HalfSquaredGroupNorm", "HalfSquaredKSupportNorm"]
 
 
 @register
@@ -163,12 +164,7 @@ class HalfSquaredKSupportNorm(ColumnGroups):
         return self.r
 
     def value(self, W):
-        a = np.sort(self.norms(W))[::-1]
-        if a.size <= self.r:
-            return 0.5 * float(a @ a)
-        tails = np.cumsum(a[::-1])[::-1][: self.r] / (self.r - np.arange(self.r))
-        p = int(np.argmax(a[: self.r] <= tails))  # true at r - 1 at the latest
-        return 0.5 * float(a[:p] @ a[:p] + tails[p] ** 2 * (self.r - p))
+        return half_squared_k_support(self.norms(W), self.r)
 
     def prox(self, W, step):
         eta = shares_of_norms(self.norms(W), self.r, step)
@@ -181,31 +177,3 @@ class HalfSquaredKSupportNorm(ColumnGroups):
 
     def dual_gauge(self, Z):
         return 0.0
-
-
-def shares_of_norms(a, r: float, step: float) -> np.ndarray:
-    """clip(kappa a - step, 0, 1) with the kappa that makes it sum to r; 1 wherever a > 0 where no more than r are positive."""
-    positive = a > 0
-    if positive.sum() <= r:
-        return positive.astype(float)
-    b = a[positive] / a.max()  # a factor in a is one in kappa
-    with np.errstate(over="ignore"):
-        starts, ends = np.sort(step / b), np.sort((1.0 + step) / b)
-    order = np.sort(b)[::-1]
-    breaks = np.concatenate([starts, ends])
-    sums = np.concatenate([[0.0], np.cumsum(order)])
-
-    def total(kappa):
-        begun, full = np.searchsorted(starts, kappa, "right"), np.searchsorted(ends, kappa, "right")
-        return kappa * (sums[begun] - sums[full]) - step * (begun - full) + full
-
-    breaks = np.sort(breaks[np.isfinite(breaks)])
-    below = breaks[total(breaks) <= r]
-    kappa = below[-1]
-    begun, full = np.searchsorted(starts, kappa, "right"), np.searchsorted(ends, kappa, "right")
-    slope = order[full:begun].sum()  # not a difference of sums, which larger norms would round
-    if slope > 0.0:
-        kappa = (r - full + step * (begun - full)) / slope
-    shares = np.zeros(len(a))
-    shares[positive] = np.clip(kappa * b - step, 0.0, 1.0)
-    return shares

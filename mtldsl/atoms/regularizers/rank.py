@@ -10,6 +10,7 @@ import numpy as np
 from mtldsl.atoms.calculus.spectral_matrix import singular_values, thin_svd
 from mtldsl.atoms.function import Regularizer, Set, register
 from mtldsl.atoms.no_dual import NoDual
+from mtldsl.atoms.sets import RankAtMost
 
 __all__ = ["Rank", "numerical_rank"]
 
@@ -59,6 +60,4 @@ class Rank(NoDual, Regularizer):
         return (U[:, :kept] * s[:kept]) @ Vt[:kept]
 
     def ball(self, radius) -> Set:
-        from mtldsl.atoms.sets import RankAtMost
-
         return RankAtMost(radius)

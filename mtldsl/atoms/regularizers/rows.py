@@ -12,6 +12,7 @@ from mtldsl.atoms.function import Set, register
 from mtldsl.atoms.parts import ROWS, RowProfile
 from mtldsl.atoms.regularizers.norm import WeightedNorm
 from mtldsl.atoms.regularizers.weights import check_length
+from mtldsl.atoms.sets import L21Ball
 
 __all__ = ["L1InfNorm", "L21Norm"]
 
@@ -91,8 +92,6 @@ class L21Norm(_RowNorm):
     def ball(self, radius) -> Set | None:
         if self.weights is not None:
             return None
-        from mtldsl.atoms.sets import L21Ball
-
         return L21Ball(radius)
 
 

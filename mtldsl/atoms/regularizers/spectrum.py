@@ -11,6 +11,7 @@ from mtldsl.atoms.calculus.singular_values import largest_singular_value, shrink
 from mtldsl.atoms.calculus.spectral_matrix import singular_values
 from mtldsl.atoms.function import Regularizer, Set, register
 from mtldsl.atoms.regularizers.norm import Norm
+from mtldsl.atoms.sets import TraceNormBall
 
 __all__ = ["SquaredTraceNorm", "TraceNorm"]
 
@@ -53,8 +54,6 @@ class TraceNorm(Norm):
         return largest_singular_value(Z)
 
     def ball(self, radius) -> Set:
-        from mtldsl.atoms.sets import TraceNormBall
-
         return TraceNormBall(radius)
 
 

@@ -8,7 +8,6 @@ import numpy as np
 from scipy import sparse
 
 from mtldsl.atoms.losses import LabelGraphLoss
-from mtldsl.atoms.regularizers import ColumnGroups
 from mtldsl.errors import DataError, ModelError
 from mtldsl.inference import Cliques
 from mtldsl.language.expressions.expression import Affine
@@ -163,7 +162,7 @@ def label_loss(atom: LabelGraphLoss, U: Affine, V: Affine, tasks: Tasks, typed: 
 
 def grouped_by_edges(atom, W: Affine):
     """A function of groups of columns that were not told, with the cliques of the weights as groups."""
-    if not isinstance(atom, ColumnGroups) or atom.columns is not None or cliques_of(W) is None:
+    if not atom.groups_columns or atom.columns is not None or cliques_of(W) is None:
         return atom
     cliques = cliques_of(W)
     return replace(atom, columns=[cliques.columns(c) for c in range(cliques.n_cliques)])

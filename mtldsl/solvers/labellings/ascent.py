@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from mtldsl.atoms.calculus.k_support import half_squared_k_support
 from mtldsl.compile.normal_form import Blocks
 from mtldsl.compile.terms.label_graph import RandomLabellings
 from mtldsl.inference import Decoder
@@ -252,12 +253,9 @@ class Ascent:
         )
 
     def _penalty(self, rows) -> float:
-        from mtldsl.atoms.regularizers import HalfSquaredKSupportNorm
-
         if not self.cliques.n_cliques:
             return 0.0
-        norms = np.sqrt(self._group_squares(rows))
-        return self.model.b * HalfSquaredKSupportNorm(self.r).value(norms[None, :])
+        return self.model.b * half_squared_k_support(np.sqrt(self._group_squares(rows)), self.r)
 
     def clique_norms(self) -> np.ndarray:
         """(q,) norms of the multipliers of all cliques, active or not: their dual scores."""
