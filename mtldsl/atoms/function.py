@@ -8,7 +8,7 @@ so that printing, the signature of the word, the catalogue and the reference all
 from __future__ import annotations
 
 from dataclasses import MISSING, Field, dataclass, fields
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
 import numpy as np
 
@@ -18,8 +18,10 @@ __all__ = ["REGISTRY", "Atom", "Loss", "MatrixFunction", "Regularizer", "Separab
 
 REGISTRY: dict[str, type[Atom]] = {}
 
+_A = TypeVar("_A", bound="Atom")
 
-def register(cls: type[Atom]) -> type[Atom]:
+
+def register(cls: type[_A]) -> type[_A]:
     """Class decorator: enter an atom under its word. Tests, the catalogue and the capability table read this registry."""
     if cls.name in REGISTRY:
         raise ValueError(f"two atoms are called {cls.name!r}")

@@ -1,0 +1,267 @@
+"""State a multi-task model as loss + regularizer + constraints; get its solution with a proof, and an independent check."""
+
+# Written by `python -m mtldsl.catalogue.stub`: words are made from one table, which type checkers cannot follow.
+
+from collections.abc import Callable, Iterable, Mapping
+
+from numpy.typing import ArrayLike
+
+from mtldsl import datasets, report
+from mtldsl.atoms.metrics.contingency import AUC, ErrorRate, FScore
+from mtldsl.atoms.metrics.metric import Metric
+from mtldsl.atoms.metrics.ranking import ROCArea
+from mtldsl.atoms.metrics.top import PrecisionAt, RecallAt
+from mtldsl.errors import CrossCheckError, DataError, InfeasibleError, MTLError, MissingExtraError, ModelError, ProofError, SolverError
+from mtldsl.language.expressions.constraint import Constraint
+from mtldsl.language.expressions.expression import Affine
+from mtldsl.language.expressions.objective import Objective
+from mtldsl.language.expressions.scalar import Parameter
+from mtldsl.language.expressions.weights import Weights
+from mtldsl.language.unknowns.covariances import FeatureCovariance, FeaturePrecision, TaskCovariance, TaskPrecision
+from mtldsl.language.unknowns.kernel_weights import KernelWeights, p_norm
+from mtldsl.language.unknowns.label_graph import EdgeWeights, NodeWeights
+from mtldsl.language.unknowns.matrix_similarities import from_kernel, from_similarity, laplacian
+from mtldsl.language.unknowns.similarities import clusters, domain_adaptation, evgeniou_pontil, identity, individual, tree, union
+from mtldsl.language.unknowns.task_similarity import TaskSimilarity
+from mtldsl.named_models.lookup import model, models
+from mtldsl.problem import Problem, minimize
+from mtldsl.proof.checker.verify import verify_proof
+from mtldsl.solution.solution import Solution
+from mtldsl.tasks.tasks import Tasks
+
+__all__ = [
+    "AUC",
+    "CrossCheckError",
+    "DataError",
+    "EdgeWeights",
+    "ErrorRate",
+    "FScore",
+    "FeatureCovariance",
+    "FeaturePrecision",
+    "InfeasibleError",
+    "KernelWeights",
+    "MTLError",
+    "Metric",
+    "MissingExtraError",
+    "ModelError",
+    "NodeWeights",
+    "Parameter",
+    "PrecisionAt",
+    "Problem",
+    "ProofError",
+    "ROCArea",
+    "RecallAt",
+    "Solution",
+    "SolverError",
+    "TaskCovariance",
+    "TaskPrecision",
+    "TaskSimilarity",
+    "Tasks",
+    "Weights",
+    "absolute_loss",
+    "capped_trace_norm",
+    "clique_hinge",
+    "clusters",
+    "column_group_norm",
+    "columns_on_simplex",
+    "datasets",
+    "domain_adaptation",
+    "evgeniou_pontil",
+    "exponential_loss",
+    "feature_covariance_norm",
+    "frobenius_norm",
+    "from_kernel",
+    "from_similarity",
+    "gamma_loss",
+    "graph_laplacian",
+    "group_norm",
+    "half_squared_group_norm",
+    "half_squared_k_support_norm",
+    "hinge_loss",
+    "huber_loss",
+    "identity",
+    "individual",
+    "kronecker_ridge",
+    "l12_norm",
+    "l1_inf_norm",
+    "l1_norm",
+    "l21_norm",
+    "laplacian",
+    "log_rank",
+    "logistic_loss",
+    "matrix_normal",
+    "max_norm",
+    "mean_regularizer",
+    "minimize",
+    "mkl_norm",
+    "model",
+    "models",
+    "p_norm",
+    "pairwise_log_loss",
+    "poisson_loss",
+    "quantile_loss",
+    "rank",
+    "report",
+    "ridge",
+    "schatten_norm",
+    "sorted_l1_norm",
+    "spectral_penalty",
+    "square_root_loss",
+    "squared_hinge_loss",
+    "squared_loss",
+    "squared_trace_norm",
+    "structured_hinge",
+    "sum_of_squares",
+    "task_covariance_norm",
+    "total_variation",
+    "trace_norm",
+    "tree",
+    "union",
+    "verify_proof",
+]
+
+__version__: str
+
+def squared_loss(W: Affine, tasks: Tasks, *, mean: bool = False) -> Objective:
+    r"""Half the sum of squared residuals: 1/2 sum_j s_j (z_j - y_j)^2, with z = X_i w_i the predictions of a
+    task."""
+
+def sum_of_squares(W: Affine, tasks: Tasks, *, mean: bool = False) -> Objective:
+    r"""The sum of squared residuals: sum_j s_j (z_j - y_j)^2, with z = X_i w_i the predictions of a task; no
+    1/2."""
+
+def square_root_loss(W: Affine, tasks: Tasks, eps: float = 0.0, *, mean: bool = False) -> Objective:
+    r"""The norm of a task's residuals: sqrt(sum_j s_j (z_j - y_j)^2 + eps^2), with z = X_i w_i its predictions."""
+
+def absolute_loss(W: Affine, tasks: Tasks, *, mean: bool = False) -> Objective:
+    r"""The sum of absolute residuals: sum_j s_j |z_j - y_j|, with z = X_i w_i the predictions of a task. Fits
+    the median."""
+
+def quantile_loss(W: Affine, tasks: Tasks, q: float = 0.5, *, mean: bool = False) -> Objective:
+    r"""The quantile (pinball) loss: sum_j s_j max(q (y_j - z_j), (q - 1) (y_j - z_j)), with z = X_i w_i the
+    predictions of a task. Fits the q-quantile: too low a prediction costs q, too high a one 1 - q."""
+
+def huber_loss(W: Affine, tasks: Tasks, delta: float = 1.0, *, mean: bool = False) -> Objective:
+    r"""The Huber loss: sum_j s_j h(z_j - y_j), with z = X_i w_i the predictions of a task and h(r) = r^2 / 2
+    where |r| <= delta, else delta |r| - delta^2 / 2. Squared for small residuals, absolute for large ones."""
+
+def hinge_loss(W: Affine, tasks: Tasks, *, mean: bool = False) -> Objective:
+    r"""The hinge loss: sum_j s_j max(0, 1 - y_j z_j), with z = X_i w_i the predictions of a task and labels
+    in {-1, +1}."""
+
+def squared_hinge_loss(W: Affine, tasks: Tasks, *, mean: bool = False) -> Objective:
+    r"""The squared hinge loss: sum_j s_j max(0, 1 - y_j z_j)^2, with z = X_i w_i the predictions of a task
+    and labels in {-1, +1}; no 1/2."""
+
+def logistic_loss(W: Affine, tasks: Tasks, *, mean: bool = False) -> Objective:
+    r"""The logistic loss: sum_j s_j log(1 + exp(-y_j z_j)), with z = X_i w_i the predictions of a task and
+    labels in {-1, +1}. `predict_proba` gives P(y = +1) = 1 / (1 + exp(-z))."""
+
+def exponential_loss(W: Affine, tasks: Tasks, *, mean: bool = False) -> Objective:
+    r"""The exponential loss: sum_j s_j exp(-y_j z_j), with z = X_i w_i the predictions of a task and labels
+    in {-1, +1}. `predict_proba` gives P(y = +1) = 1 / (1 + exp(-2 z))."""
+
+def poisson_loss(W: Affine, tasks: Tasks, *, mean: bool = False) -> Objective:
+    r"""The Poisson loss: sum_j s_j (exp(z_j) - y_j z_j), with z = X_i w_i the predictions of a task and
+    counts y in {0, 1, 2, ...}. z is the logarithm of the expected count."""
+
+def gamma_loss(W: Affine, tasks: Tasks, *, mean: bool = False) -> Objective:
+    r"""The Gamma loss, half the Gamma deviance: sum_j s_j (y_j exp(-z_j) + z_j - log(y_j) - 1), with
+    z = X_i w_i the predictions of a task and labels y > 0. z is the logarithm of the expected amount."""
+
+def structured_hinge(W: Affine, tasks: Tasks, metric: Metric | Iterable[Metric] | Mapping[str, Metric] = ..., *, mean: bool = False) -> Objective:
+    r"""The structured hinge of a metric: max over labellings y' of Delta(y, y') - <y - y', z>, with z = X_i w_i the predictions of
+    a task and labels y in {-1, +1}. An upper bound of Delta at the labels sign(z), convex in z."""
+
+def clique_hinge(U: Affine, V: Affine, tasks: Tasks, loss: str | Mapping[str, float] | Iterable[float] = 'hamming') -> Objective:
+    r"""The structured hinge over a graph of labels: the mean over samples of
+    max over labellings y of Delta(y, y_i) + s_i(y) - s_i(y_i), the true labelling y_i among them."""
+
+def pairwise_log_loss(U: Affine, V: Affine, tasks: Tasks) -> Objective:
+    r"""The negative log-likelihood of labellings over a graph of labels: the mean over samples of
+    log sum over all labellings y of exp s_i(y), minus s_i(y_i)."""
+
+def ridge(W: Affine, weights: float | ArrayLike | None = None) -> Objective:
+    r"""Ridge: 1/2 sum over entries of a_ij W_ij^2, which is 1/2 ||W||_F^2 without weights."""
+
+def frobenius_norm(W: Affine) -> Objective:
+    r"""The Frobenius norm ||W||_F = sqrt(sum of squared entries), not squared."""
+
+def l1_norm(W: Affine, weights: float | ArrayLike | None = None) -> Objective:
+    r"""The l1 norm: sum over entries of a_ij |W_ij|."""
+
+def sorted_l1_norm(W: Affine, weights: float | ArrayLike | None = None, q: float | None = None) -> Objective:
+    r"""The sorted l1 norm (SLOPE, OWL): sum over k of a_k |W|_(k), |W|_(k) the k-th largest of all entries' absolute values."""
+
+def l21_norm(W: Affine, weights: float | ArrayLike | None = None) -> Objective:
+    r"""The l2,1 norm: sum over rows r of a_r ||W_r||_2."""
+
+def l12_norm(W: Affine, weights: float | ArrayLike | None = None) -> Objective:
+    r"""Group norm with one group a task: sum over columns i of a_i ||W_i||_2."""
+
+def l1_inf_norm(W: Affine, weights: float | ArrayLike | None = None) -> Objective:
+    r"""The l1,inf norm: sum over rows r of a_r max_i |W_ri|."""
+
+def group_norm(W: Affine, groups: Iterable[Iterable[int | str]], weights: float | ArrayLike | None = None) -> Objective:
+    r"""Norm of disjoint groups of rows: sum over groups g of a_g ||W[g, :]||_F."""
+
+def column_group_norm(W: Affine, columns: Iterable[Iterable[int | str]] | None = None, weights: float | ArrayLike | None = None) -> Objective:
+    r"""Norm of disjoint groups of columns: sum over groups c of a_c ||W_c||_F."""
+
+def half_squared_group_norm(W: Affine, columns: Iterable[Iterable[int | str]] | None = None) -> Objective:
+    r"""Half the squared group norm: 1/2 (sum over groups c of columns ||W_c||_F)^2."""
+
+def half_squared_k_support_norm(W: Affine, r: int, columns: Iterable[Iterable[int | str]] | None = None) -> Objective:
+    r"""Half the squared group k-support norm: min over eta in [0, 1]^q, sum eta <= r, of 1/2 sum over groups c ||W_c||_F^2 / eta_c."""
+
+def trace_norm(W: Affine) -> Objective:
+    r"""The trace norm (nuclear norm): sum of the singular values of W."""
+
+def max_norm(W: Affine) -> Objective:
+    r"""The max norm (gamma_2 norm): min over W = A B^T, factors of any rank, of (largest row norm of A) times (largest row norm of B)."""
+
+def squared_trace_norm(W: Affine) -> Objective:
+    r"""The squared trace norm: (sum of the singular values of W)^2, no 1/2."""
+
+def graph_laplacian(W: Affine, L: ArrayLike) -> Objective:
+    r"""Tasks on a graph: 1/2 tr(W L W^T), with L the graph's Laplacian."""
+
+def mean_regularizer(W: Affine) -> Objective:
+    r"""Tasks near their mean: 1/2 sum over columns i of ||W_i - mean of the columns||^2."""
+
+def total_variation(W: Affine) -> Objective:
+    r"""Total variation over tasks in their order: sum over i < q of ||W_{i+1} - W_i||_1."""
+
+def kronecker_ridge(W: Affine, rows: ArrayLike, columns: ArrayLike) -> Objective:
+    r"""Ridge between correlated features and tasks: 1/2 tr(A W B W^T), A (p, p) and B (q, q) given."""
+
+def rank(W: Affine) -> Objective:
+    r"""The rank of W, not convex: how many of its singular values are not zero (above 1e-10 of the largest)."""
+
+def log_rank(W: Affine, eps: float = 0.01) -> Objective:
+    r"""Log-rank, not convex: sum_{j=1..d} log(1 + sqrt(sigma_j(W)^2 + eps)); with eps=0, sum_j log(1 + sigma_j(W))."""
+
+def capped_trace_norm(W: Affine, tau: float, eps: float = 0.0) -> Objective:
+    r"""Capped trace norm, not convex: sum_j min(sigma_j(W), tau); with eps > 0, sum_{j=1..d} min(sqrt(sigma_j(W)^2 + eps), tau)."""
+
+def schatten_norm(W: Affine, p: float, eps: float = 0.01) -> Objective:
+    r"""Schatten quasi-norm to the power p, not convex: sum_{j=1..d} (sigma_j(W)^2 + eps)^(p/2), 0 < p < 1, without the root 1/p."""
+
+def spectral_penalty(W: Affine, function: Callable[..., ArrayLike], derivative: Callable[..., ArrayLike], eps: float = 0.01) -> Objective:
+    r"""A user's own concave penalty of the spectrum: sum_{j=1..d} r(sigma_j(W)^2 + eps), not convex unless r makes it so."""
+
+def mkl_norm(W: Affine, similarities: Iterable[TaskSimilarity | ArrayLike], theta: KernelWeights | ArrayLike | None = None, p: float | None = None) -> Objective:
+    r"""Multi-task multiple kernel learning: 1/2 sum_m ||W_m||^2_{Q_m} / theta_m over the best parts W = sum_m W_m, theta learned."""
+
+def matrix_normal(W: Affine, Sigma1: FeaturePrecision | ArrayLike, Sigma2: TaskPrecision | ArrayLike, eta: float = 1.0, rho: float = 1.0) -> Objective:
+    r"""Matrix-normal prior of W with learned precisions: eta tr(Sigma1 W Sigma2 W^T) - rho (m log|Sigma1| + d log|Sigma2|)."""
+
+def feature_covariance_norm(W: Affine, D: FeatureCovariance) -> Objective:
+    r"""Multi-task feature learning (MTFL): tr(W^T D^{-1} W) with a covariance D of the features that is learned, tr D <= c."""
+
+def task_covariance_norm(W: Affine, Omega: TaskCovariance) -> Objective:
+    r"""Multi-task relationship learning (MTRL): tr(W Omega^{-1} W^T) with a covariance Omega of the tasks, learned, tr Omega <= c."""
+
+def columns_on_simplex(W: Affine, total: float = 1.0) -> Constraint:
+    r"""The matrices whose columns are >= 0 and each sum to `total`: every task's weights are shares."""
+
