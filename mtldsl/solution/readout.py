@@ -94,7 +94,7 @@ class Part(Kept):
 
     @classmethod
     def of(cls, name: str, prefix: str, kind: type) -> Part:
-        """Of a class that has both methods itself."""
+        """The part of a class that has both methods itself."""
         return cls(name, prefix, kind.stored, kind.restored)
 
     def put(self, value, plain, arrays):

@@ -73,7 +73,7 @@ class Solver(Protocol):
         return None
 
     def yields(self, form: NormalForm) -> str | None:
-        """Of a form that it takes: the reason why another solver that does should be tried first, None where there is none."""
+        """Why another solver that takes the form too should be tried first; None where there is no reason."""
         return None
 
     @abstractmethod

@@ -31,7 +31,7 @@ def check_solver(solver) -> int:
 
     solver : a registered solver (`mtldsl.register_solver`), or its name
 
-    Of every model that it does not refuse its answer must be certified, and agree with the reference; it must stop when it is told
+    Its answer to every model that it does not refuse must be certified, and agree with the reference; it must stop when it is told
     to, refuse options it does not know, leave the data as they are, and refuse with a sentence. LawError names all that is wrong.
 
     >>> from mtldsl.testing import check_solver

@@ -68,7 +68,7 @@ def rng_of(atom, salt: int):
 
 
 def matrices(atom, salt: int = 0) -> list[np.ndarray]:
-    """Of one size and of many, with zeros, with ties."""
+    """Matrices of one size and of many, with zeros, with ties."""
     rng = rng_of(atom, salt)
     W = rng.normal(size=SHAPE)
     return [

@@ -58,7 +58,7 @@ class _CovarianceNorm(Structure, SquaredTraceNorm):
             return self.start(W.shape)
         s = np.where(
             s > np.finfo(float).eps * s.max(), s, 0.0
-        )  # rounding is no variance, and its inverse would count
+        )  # rounding is not a variance, and its inverse would count
         return (SpectralMatrix(U if self.axis == 0 else Vt.T, self.range.trace * s / s.sum(), 0.0),)
 
     def smoothed(self, W, eps: float) -> Matrices:

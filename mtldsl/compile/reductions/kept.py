@@ -38,5 +38,5 @@ class Kept:
         return replace(form, functions=tuple(functions), constant=constant), None
 
     def invert(self, point: Point, recipe: None) -> Point:
-        """The same weights; a quadratic's multipliers are no multipliers of what it touches."""
+        """The same weights; a quadratic's multipliers are not multipliers of what it touches."""
         return replace(point, function_duals=None)
