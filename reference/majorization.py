@@ -19,6 +19,7 @@ from .spectral_above import ways
 
 __all__ = [
     "convex_forms",
+    "majorizations",
     "reweighted_losses",
     "spectral_terms",
     "spectral_value",
@@ -53,13 +54,16 @@ def convex_forms(form: NormalForm, at: Blocks, random_state: int = 0) -> list[tu
     matrices. One form, or two where the slope of a penalty is infinite at zero or the rank is bounded: there the column space and
     the row space of W are kept in turn. A point where the model is at a local minimum minimises each of them.
     """
+    applied = (reduction.apply(form) for reduction in majorizations(form, at, random_state))
+    return [(text, above) for above, text in applied]
+
+
+def majorizations(form: NormalForm, at: Blocks, random_state: int = 0) -> list[Majorized]:
+    """The reductions that `convex_forms` applies."""
     rng = np.random.default_rng(random_state)
     of_terms = {f: ways(f.atom, image_at(f.map, at), rng) for f in spectral_terms(form)}
     turns = max(map(len, of_terms.values()), default=1)
-    majorized = (
-        Majorized({f: own[min(k, len(own) - 1)] for f, own in of_terms.items()}) for k in range(turns)
-    )
-    return [(text, above) for above, text in (one.apply(form) for one in majorized)]
+    return [Majorized({f: own[min(k, len(own) - 1)] for f, own in of_terms.items()}) for k in range(turns)]
 
 
 @dataclass(frozen=True, eq=False)

@@ -325,9 +325,9 @@ class MatrixFunction(Atom):
         """One number for each of its weights -> an array that broadcasts against W."""
         return per_part
 
-    def on_rows(self, rows, shape: tuple[int, int]) -> MatrixFunction:
-        """The function of these rows alone, of an argument of this shape whose other rows are zero; where there is a `profile`."""
-        raise NotImplementedError
+    def on_rows(self, rows, shape: tuple[int, int]) -> MatrixFunction | None:
+        """The function of these rows alone, of an argument of this shape whose other rows are zero; None: it says of none."""
+        return None
 
     def two_sided_quadratic(self) -> tuple | None:
         """The `SpectralMatrix` pair (A, B) where g(W) = 1/2 tr(A W B W^T), else None."""

@@ -11,10 +11,10 @@ import numpy as np
 from mtldsl.check.comparison import TOLERANCE
 from mtldsl.check.comparison_blocks import BlockCheck, BlockRow, MajorizationRow
 from mtldsl.compile.normal_form import Blocks, NormalForm
+from mtldsl.compile.reductions.kept import Kept
 from mtldsl.compile.terms.structure import (
     Structures,
     StructureTerm,
-    kept_form,
     structure_terms,
 )
 from mtldsl.errors import ModelError, SolverError
@@ -49,7 +49,7 @@ def kept_at(form: NormalForm, solution: Solution) -> tuple[NormalForm, Structure
     from mtldsl.reference.majorization import convex_forms
 
     structures = _matrices_at(form, solution)
-    return kept_form(convex_forms(form, solution.blocks)[0][1], structures), structures
+    return Kept(structures).apply(convex_forms(form, solution.blocks)[0][1])[0], structures
 
 
 def _matrices_at(form: NormalForm, solution: Solution) -> Structures:
@@ -204,7 +204,7 @@ def _least(form, blocks, structures, size, backend, which):
     from mtldsl.reference.task_subset import of_tasks, value_and_violation, why_not_by_tasks
 
     if which is None:
-        _, point = solved_by_reference(kept_form(form, structures), backend)
+        _, point = solved_by_reference(Kept(structures).apply(form)[0], backend)
         now, least = (_by_reference(form, at, structures)[0] for at in (blocks, point.blocks))
         return now, least, size, point.backend
     if why_not_by_tasks(form) is not None:

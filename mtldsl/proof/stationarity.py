@@ -22,10 +22,10 @@ import numpy as np
 
 from mtldsl.atoms.calculus.prox_of_sum import prox_of_sum, why_not
 from mtldsl.compile.normal_form import Blocks, NormalForm
+from mtldsl.compile.reductions.kept import Kept
 from mtldsl.compile.terms.structure import (
     Structures,
     StructureTerm,
-    kept_form,
     kept_value,
     learned_matrices,
     structure_terms,
@@ -94,7 +94,7 @@ def stationarity_of(
     """
     best = learned_matrices(form, blocks)
     structures = best if structures is None else structures
-    kept = kept_form(form, structures)
+    kept, _ = Kept(structures).apply(form)
     objective = kept.value(blocks)
     quadratic = sum(
         0.5 * float(np.vdot(W := f.map.forward(blocks), f.coefficient * f.atom.gradient(W)))

@@ -144,7 +144,7 @@ def drive(
 
 
 def as_typed(outcome: Outcome, form: NormalForm, lacking: Blocks, tol: float) -> Outcome:
-    """What came out of a drive of labels moved to zero (`compile.centred`), in the units typed.
+    """What came out of a drive of labels moved to zero (`Centred`), in the units typed.
 
     An intercept beside labels of 1e15 is a multiple of 1/8 in float64: the objective is that of the intercepts as they are returned, not
     of those found, and what they do not reach is not called optimal.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mtldsl.compile.normal_form import NormalForm
-from mtldsl.compile.reductions.centred import centred, moved
+from mtldsl.compile.reductions.centred import Centred, moved
 from mtldsl.solvers.drive import Outcome, as_typed, drive
 from mtldsl.solvers.solver import Point
 from mtldsl.solvers.starts import checked_starts, from_several_starts
@@ -27,7 +27,7 @@ def solve_form(
 ) -> Outcome:
     """The arguments are those of `Problem.solve`; `options` those of the solver."""
     starts, first = checked_starts(form, starts, random_state), starting_point(form, warm_start)
-    solved, lacking = centred(form)
+    solved, lacking = Centred().apply(form)
     if first is not None:
         first.blocks = moved(first.blocks, lacking, -1.0)
 

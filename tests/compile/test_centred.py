@@ -5,7 +5,7 @@ import pytest
 
 import mtldsl as mtl
 from mtldsl.atoms.function import REGISTRY, Loss
-from mtldsl.compile.reductions.centred import centred, moved
+from mtldsl.compile.reductions.centred import Centred, moved
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(40, 3))
@@ -52,10 +52,10 @@ def test_the_optimum_of_the_signal_is_found(loss):
 
 def test_only_where_it_matters():
     form = problem(SIGNAL + 100.0).form()
-    assert centred(form) == (form, {})
-    assert centred(problem(SIGNAL + 1e9, intercept=False).form())[1] == {}
+    assert Centred().apply(form) == (form, {})
+    assert Centred().apply(problem(SIGNAL + 1e9, intercept=False).form())[1] == {}
     only_one = SIGNAL + np.array([0.0, 1e9])
-    moved_form, lacking = centred(problem(only_one).form())
+    moved_form, lacking = Centred().apply(problem(only_one).form())
     assert lacking["W.intercept"][0, 0] == 0.0 and abs(lacking["W.intercept"][0, 1] - 1e9) < 5
     x = {"W": RNG.normal(size=(3, 2)), "W.intercept": np.array([[0.5, 0.25]])}
     # the form as typed has its predictions at 1e9, where float64 keeps 1e-7 of them

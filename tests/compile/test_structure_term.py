@@ -6,9 +6,9 @@ import pytest
 import mtldsl as mtl
 from mtldsl.atoms.calculus.spectral_matrix import SpectralMatrix
 from mtldsl.atoms.regularizers import KroneckerRidge
+from mtldsl.compile.reductions.kept import Kept
 from mtldsl.compile.terms.structure import (
     StructureTerm,
-    kept_form,
     kept_value,
     learned_matrices,
     structure_terms,
@@ -69,7 +69,7 @@ def test_keeping_the_matrices_changes_no_value(argument):
     typed, of_w = ARGUMENTS[argument]
     form = form_of(typed, factor=1.5, more=lambda W: 0.2 * mtl.ridge(W))
     named = {"Sigma1": feasible(D, 1), "Sigma2": feasible(M, 2)}
-    kept = kept_form(form, named)
+    kept = Kept(named).apply(form)[0]
     assert not form.is_convex and kept.is_convex and not structure_terms(kept)
     assert [type(f.atom).__name__ for f in kept.functions] == ["KroneckerRidge", "Ridge"]
     A, B = named["Sigma1"].dense(), named["Sigma2"].dense()
@@ -83,7 +83,7 @@ def test_keeping_the_matrices_changes_no_value(argument):
         assert form.value({"W": W}) <= expected + 1e-9 * abs(expected)
         best = learned_matrices(form, {"W": W})
         assert kept_value(form, {"W": W}, best) == pytest.approx(form.value({"W": W}), rel=1e-11)
-        assert kept_form(form, best).value({"W": W}) == pytest.approx(form.value({"W": W}), rel=1e-11)
+        assert Kept(best).apply(form)[0].value({"W": W}) == pytest.approx(form.value({"W": W}), rel=1e-11)
 
 
 @every_argument
@@ -91,7 +91,7 @@ def test_the_gradients_touch_at_the_best_matrices(argument):
     """The kept form is a majoriser that touches the profile."""
     form = form_of(ARGUMENTS[argument][0], factor=1.5)
     x = {"W": np.random.default_rng(3).normal(size=(D, M))}
-    kept = kept_form(form, learned_matrices(form, x))
+    kept = Kept(learned_matrices(form, x)).apply(form)[0]
 
     def gradient(f):
         into = form.zeros()
@@ -133,7 +133,7 @@ def test_a_convex_structure_is_left_as_it_is():
     assert form.is_convex and len(structure_terms(form)) == 1
     named = learned_matrices(form, {"W": W0})
     assert list(named) == ["D"] and named["D"].trace() == pytest.approx(2.0)
-    assert kept_form(form, named).functions == form.functions
+    assert Kept(named).apply(form)[0].functions == form.functions
     assert kept_value(form, {"W": W0}, named) == pytest.approx(form.value({"W": W0}), rel=1e-11)
 
 
@@ -163,5 +163,5 @@ def test_matrices_of_two_structures_are_found_by_name():
     difference = kept_value(form, x, other) - kept_value(form, x, named)
     A, old, new = named["Sigma1"].dense(), named["Sigma2"].dense(), other["Sigma2"].dense()
     assert difference == pytest.approx(2.0 * (formula(x["W"], A, new) - formula(x["W"], A, old)), rel=1e-9)
-    kept = kept_form(form, named)
+    kept = Kept(named).apply(form)[0]
     assert kept.is_convex and [f.name for f in structure_terms(kept)[0].structure.learns] == ["Omega"]

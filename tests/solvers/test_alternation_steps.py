@@ -9,12 +9,12 @@ import pytest
 import mtldsl as mtl
 from mtldsl.atoms.calculus.spectral_matrix import SpectralMatrix
 from mtldsl.atoms.structures import MatrixNormal
+from mtldsl.compile.reductions.smaller_side import SmallerSide
 from mtldsl.compile.terms.structure import learned_matrices
 from mtldsl.errors import SolverError
 from mtldsl.solvers.alternation.blocks import assert_descent, flip_flop, in_turn, starting_matrices
 from mtldsl.solvers.alternation.linear_step import METHODS, Penalty, fitting_method, solve_weights, why_not
 from mtldsl.solvers.alternation.quadratic_data import QuadraticData, quadratic_data
-from mtldsl.solvers.alternation.smaller_side import on_smaller_side
 from mtldsl.solvers.alternation.weights_step import ConvexStep, LinearStep, weights_step, why_not_linear
 
 FIXTURES = Path(__file__).parents[3] / "shared" / "fixtures"
@@ -536,7 +536,7 @@ def test_the_smaller_side_is_the_same_function(d, m):
     tasks = regression(d, m)
     for problem in (mtfl(tasks), mtfl(tasks, word=mtl.task_covariance_norm, kind=mtl.TaskCovariance)):
         form = problem.form()
-        other = on_smaller_side(form)
+        other, _ = SmallerSide().apply(form)
         (f,) = other.functions
         (S,) = f.structure.start((d, m))
         assert S.side == min(d, m)

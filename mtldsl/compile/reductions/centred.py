@@ -7,19 +7,50 @@ in cents) leave four digits of the signal in z and y, and all of them in z - c a
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import ClassVar
 
 import numpy as np
 
 from mtldsl.compile.normal_form import Blocks, LossTerm, NormalForm
+from mtldsl.compile.reductions.reduction import Point, Promise
 
-__all__ = ["centred", "moved"]
+__all__ = ["Centred", "moved"]
 
 #: a median this many times as large as the labels are wide is taken off them
 _FAR = 1e4
 
 
-def centred(form: NormalForm) -> tuple[NormalForm, Blocks]:
-    """(the model with such labels moved to zero, {intercept: what its solution lacks}); the form itself, {} where there are none."""
+class Centred:
+    """Labels far from zero lose the median of their task, and the intercept beside them too. A form that has none stays as it is."""
+
+    promise: ClassVar[Promise] = Promise.EXACT
+
+    def accepts(self, form: NormalForm) -> str | None:
+        return None if _lacking(form) else "beside an intercept, no labels of residuals lie far from zero"
+
+    def apply(self, form: NormalForm) -> tuple[NormalForm, Blocks]:
+        """The recipe is {intercept: what it lacks}."""
+        lacking = _lacking(form)
+        if not lacking:
+            return form, {}
+        known: dict[int, object] = {}
+
+        def without_centre(loss: LossTerm) -> LossTerm:
+            if not lacking.keys() & set(loss.intercepts):
+                return loss
+            centre = np.repeat(lacking[loss.intercepts[0]][0], loss.tasks.counts)
+            tasks = known.setdefault(id(loss.tasks), loss.tasks.with_targets(loss.tasks.targets - centre))
+            return replace(loss, tasks=tasks)
+
+        return replace(form, losses=tuple(without_centre(loss) for loss in form.losses)), lacking
+
+    def invert(self, point: Point, recipe: Blocks) -> Point:
+        """Residuals are the same, and so are all multipliers."""
+        return replace(point, blocks=moved(point.blocks, recipe))
+
+
+def _lacking(form: NormalForm) -> Blocks:
+    """{intercept: the medians (1, m) of labels far from zero, 0 for the others}."""
     lacking = {}
     for name in {name for loss in form.losses for name in loss.intercepts}:
         sharing = [loss for loss in form.losses if name in loss.intercepts]
@@ -27,18 +58,7 @@ def centred(form: NormalForm) -> tuple[NormalForm, Blocks]:
             centres = _centres(sharing)
             if centres.any():
                 lacking[name] = centres[None, :]
-    if not lacking:
-        return form, {}
-    known: dict[int, object] = {}
-
-    def without_centre(loss: LossTerm) -> LossTerm:
-        if not lacking.keys() & set(loss.intercepts):
-            return loss
-        centre = np.repeat(lacking[loss.intercepts[0]][0], loss.tasks.counts)
-        tasks = known.setdefault(id(loss.tasks), loss.tasks.with_targets(loss.tasks.targets - centre))
-        return replace(loss, tasks=tasks)
-
-    return replace(form, losses=tuple(without_centre(loss) for loss in form.losses)), lacking
+    return lacking
 
 
 def moved(blocks: Blocks, by: Blocks, sign: float = 1.0) -> Blocks:

@@ -53,5 +53,5 @@ class Majorized:
         return replace(form, functions=(*functions, *constraints), constant=constant), ", ".join(texts)
 
     def invert(self, point: Point, recipe: str) -> Point:
-        """The same weights; multipliers of what lies above are none of the terms'."""
+        """The same weights; multipliers belong to what lies above."""
         return replace(point, function_duals=None)

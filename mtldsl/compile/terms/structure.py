@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from mtldsl.atoms.regularizers import KroneckerRidge
 from mtldsl.atoms.structures import SpectralMatrix, Structure
 from mtldsl.compile.normal_form import FunctionTerm, NormalForm
 
-__all__ = ["StructureTerm", "Structures", "kept_form", "kept_value", "learned_matrices", "structure_terms"]
+__all__ = ["StructureTerm", "Structures", "kept_value", "learned_matrices", "structure_terms"]
 
 #: the matrices, or the weights of given ones, of a point, by name
 Structures = dict[str, SpectralMatrix | np.ndarray]
@@ -69,14 +69,3 @@ def kept_value(form: NormalForm, x, named: Structures) -> float:
         f.value_at(x, named) if isinstance(f, StructureTerm) else f.value(x) for f in form.functions
     )
     return float(losses + functions) + form.constant
-
-
-def kept_form(form: NormalForm, named: Structures) -> NormalForm:
-    """The form with the matrices kept of every structure that is not convex without: term by term the same, but convex."""
-    functions, constant = [], form.constant
-    for f in form.functions:
-        if isinstance(f, StructureTerm) and not f.atom.convex:
-            f, extra = f.kept(named)
-            constant += extra
-        functions.append(f)
-    return replace(form, functions=tuple(functions), constant=constant)

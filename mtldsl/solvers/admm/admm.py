@@ -11,7 +11,7 @@ from mtldsl.atoms.calculus.prox_of_sum import why_not
 from mtldsl.compile.normal_form import NormalForm
 from mtldsl.errors import SolverError
 from mtldsl.solvers.admm.iteration import Iteration
-from mtldsl.solvers.admm.lifted import Lifted
+from mtldsl.solvers.admm.lifted import LiftedRun
 from mtldsl.solvers.admm.nonconvex import Nonconvex
 from mtldsl.solvers.alternation.reweighting import why_not_reweighted
 from mtldsl.solvers.linear_algebra.x_update import LARGEST_TASK
@@ -138,7 +138,7 @@ class ADMM(Solver):
             return FrankWolfe(form, tol, start, inner_steps).run(max_iter, watch)
         if any(map(has_one_maximum_a_task, form.losses)):
             if obstacle:
-                return Lifted(form, tol, start, relaxation, anderson_memory).run(max_iter, watch)
+                return LiftedRun(form, tol, start, relaxation, anderson_memory).run(max_iter, watch)
             return TwoBlocks(form, tol, start, relaxation, pull, anderson_memory).run(max_iter, watch)
         if obstacle:
             return general(start=start).run(max_iter, watch)

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from mtldsl.atoms.parameters import checked_number
 from mtldsl.compile.normal_form import Blocks, NormalForm
+from mtldsl.compile.reductions.smaller_side import SmallerSide
 from mtldsl.compile.terms.structure import Structures, StructureTerm, learned_matrices, structure_terms
 from mtldsl.errors import SolverError
 from mtldsl.solvers.alternation.accelerated import accelerate
@@ -18,7 +19,6 @@ from mtldsl.solvers.alternation.profile import minimize_profile, why_not_smooth
 from mtldsl.solvers.alternation.radial_data import radial_data
 from mtldsl.solvers.alternation.reweighted import minimize_reweighted
 from mtldsl.solvers.alternation.reweighting import why_not_reweighted
-from mtldsl.solvers.alternation.smaller_side import on_smaller_side
 from mtldsl.solvers.alternation.smoothed import alternate_smoothed
 from mtldsl.solvers.alternation.weights_step import weights_step, why_not_linear
 from mtldsl.solvers.solver import Point, Solver, Watch
@@ -102,7 +102,7 @@ class Alternating(Solver):
                 f"solve(solver='alternating', continuation={continuation!r}): only where tasks and spectrum are reweighted in closed "
                 f"form; here {why_not_reweighted(form)} Leave continuation out"
             )
-        form = on_smaller_side(form) if form.is_convex else form
+        form = SmallerSide().apply(form)[0] if form.is_convex else form
         step = weights_step(form, w_step, watch)
         x, structures = _beginning(step, form, start)
         if form.is_convex:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from numbers import Integral
 
 import numpy as np
 
 from mtldsl.compile.normal_form import Blocks, NormalForm
+from mtldsl.compile.reductions.relaxed import Relaxed
 from mtldsl.errors import SolverError
 from mtldsl.solvers.alternation.radial_data import RadialData
 from mtldsl.solvers.alternation.reweighting import Evaluation, Reweighting
@@ -32,11 +32,10 @@ def relaxed_forms(form: NormalForm, stages: int) -> list[NormalForm]:
         raise SolverError(
             f"{typed}: write how many easier models to solve before, a whole number such as 3, or 0 for none"
         )
-    if stages and not any(f.atom.is_reweighted for f in form.functions):
-        raise SolverError(
-            f"{typed}: no term of this model has an eps to be made larger; leave continuation out"
-        )
-    return [_with_larger_eps(form, _FACTOR**-k) for k in range(stages, 0, -1)]
+    refused = Relaxed(1.0 / _FACTOR).accepts(form) if stages else None
+    if refused is not None:
+        raise SolverError(f"{typed}: {refused}; leave continuation out")
+    return [Relaxed(_FACTOR**-k).apply(form)[0] for k in range(stages, 0, -1)]
 
 
 def fitting_stages(form: NormalForm, data: RadialData, x: Blocks) -> int:
@@ -58,12 +57,3 @@ def rough_fit(form: NormalForm, data: RadialData, W) -> Evaluation:
     for _ in range(_STEPS):
         at = model.evaluate(model.step(at))
     return at
-
-
-def _with_larger_eps(form: NormalForm, factor: float) -> NormalForm:
-    return replace(
-        form,
-        functions=tuple(
-            replace(f, atom=f.atom.relaxed(factor)) if f.atom.is_reweighted else f for f in form.functions
-        ),
-    )

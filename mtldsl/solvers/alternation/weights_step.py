@@ -8,7 +8,8 @@ import numpy as np
 
 from mtldsl.atoms.calculus.spectral_matrix import SpectralMatrix
 from mtldsl.compile.normal_form import Blocks, FunctionTerm, NormalForm
-from mtldsl.compile.terms.structure import Structures, StructureTerm, kept_form, kept_value
+from mtldsl.compile.reductions.kept import Kept
+from mtldsl.compile.terms.structure import Structures, StructureTerm, kept_value
 from mtldsl.errors import ModelError, SolverError
 from mtldsl.proof.certificate import certify
 from mtldsl.solvers.alternation.blocks import ROUNDING
@@ -127,7 +128,7 @@ class ConvexStep:
 
     def solve(self, structures: Structures, x: Blocks, accuracy: float = 1e-12) -> Point:
         """accuracy: the duality gap of the step, relative to its objective's size."""
-        kept = kept_form(self.form, structures)
+        kept, _ = Kept(structures).apply(self.form)
         start = (
             Point(x) if self.before is None else Point(x, self.before.loss_duals, self.before.function_duals)
         )

@@ -8,6 +8,7 @@ from itertools import pairwise
 import numpy as np
 
 from mtldsl.compile.normal_form import LossTerm
+from mtldsl.compile.reductions.lifted import has_one_maximum_a_task
 from mtldsl.compile.terms.mixture import Mixture
 
 __all__ = ["Oracle", "Planes", "has_one_maximum_a_task", "has_oracle", "intercept_unit"]
@@ -16,11 +17,6 @@ __all__ = ["Oracle", "Planes", "has_one_maximum_a_task", "has_oracle", "intercep
 def has_oracle(loss: LossTerm) -> bool:
     """Whether the loss is, for every task by itself, a maximum of affine functions whose highest one is known exactly."""
     return loss.atom.max_affine and loss.atom.labels != "indicators"
-
-
-def has_one_maximum_a_task(loss: LossTerm) -> bool:
-    """Whether it is so, and no sum over samples: one plane is one labelling of all samples of a task."""
-    return has_oracle(loss) and not loss.atom.separable
 
 
 def intercept_unit(loss: LossTerm) -> float:

@@ -33,6 +33,11 @@ class PlaneFunction(Regularizer):
     separable: ClassVar[str] = "columns"
     absorbs: ClassVar[bool] = False
 
+    @property
+    def unit(self) -> float:
+        """What intercepts are divided by."""
+        return self.oracle.unit
+
     def value(self, W) -> float:
         return float(self.oracle.coefficients @ self.oracle.values(np.ascontiguousarray(W.T)))
 

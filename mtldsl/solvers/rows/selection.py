@@ -11,7 +11,8 @@ from functools import partial
 
 import numpy as np
 
-from mtldsl.compile.normal_form import Block, Entry, FunctionTerm, LinearMap, LossTerm, NormalForm
+from mtldsl.compile.normal_form import NormalForm
+from mtldsl.compile.reductions.rows import Rows
 from mtldsl.solvers.rows.penalty import RowPenalty, function_duals, why_not
 from mtldsl.solvers.solver import Point, Watch
 from mtldsl.solvers.watches import Until
@@ -65,18 +66,13 @@ class RowSelection:
                 rows = np.sort(np.concatenate([rows, new]))
             if rows.size == 0:  # only the intercepts move; a form needs a row
                 rows = np.array([excess.argmax()])
-            small = restrict(self.form, rows)
-            inner = {k: v[rows] if k == self.block.name else v for k, v in blocks.items()}
-            found = self.solve_form(
-                small,
-                max_iter - iteration,
-                Point(inner),
-                Until(watch, partial(_is_stationary, small, precision)),
-            )
+            reduction = Rows(rows)
+            small, whole = reduction.apply(self.form)
+            inner = Point(reduction.restricted(blocks, whole))
+            enough = Until(watch, partial(_is_stationary, small, precision))
+            found = self.solve_form(small, max_iter - iteration, inner, enough)
             iteration += found.iteration
-            blocks = dict(found.blocks)
-            blocks[self.block.name] = np.zeros((d, m))
-            blocks[self.block.name][rows] = found.blocks[self.block.name]
+            blocks = reduction.invert(found, whole).blocks
 
     def _look(self, blocks, iteration: int) -> tuple[Point, np.ndarray, float]:
         """The point with its multipliers, by how much every row violates optimality, and the largest row of the gradient."""
@@ -103,21 +99,3 @@ def _is_stationary(form: NormalForm, precision: float, point: Point) -> bool:
     for f, v in zip(form.functions, point.function_duals, strict=True):
         f.map.add_adjoint(v, residual)
     return max(_largest_row(r) for r in residual.values()) <= precision
-
-
-def restrict(form: NormalForm, rows) -> NormalForm:
-    """The form on some rows of its one weight matrix, all others being zero."""
-    (block,) = form.weight_blocks
-    shape = (len(rows), block.shape[1])
-    map = LinearMap((Entry(block.name),), shape)
-    blocks = tuple(Block(b.name, shape) if b.name == block.name else b for b in form.blocks)
-    losses = tuple(
-        LossTerm(
-            loss.atom, loss.coefficients, loss.tasks.select_features(rows), map, loss.intercepts, loss.typed
-        )
-        for loss in form.losses
-    )
-    functions = tuple(
-        FunctionTerm(f.atom.on_rows(rows, block.shape), f.coefficient, map, f.typed) for f in form.functions
-    )
-    return NormalForm(blocks, losses, functions, form.typed)

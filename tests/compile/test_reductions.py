@@ -1,0 +1,312 @@
+"""The laws of every reduction, on every model of a catalogue that it accepts: what its promise says of points, and of multipliers.
+
+Values are those of the fast side's formulas where the easier form has them; functions above a spectrum are the reference's alone, and are
+evaluated by it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import mtldsl as mtl
+from mtldsl.compile.reductions.centred import Centred
+from mtldsl.compile.reductions.kept import Kept
+from mtldsl.compile.reductions.lifted import Lifted
+from mtldsl.compile.reductions.reduction import Promise
+from mtldsl.compile.reductions.relaxed import Relaxed
+from mtldsl.compile.reductions.rows import Rows
+from mtldsl.compile.reductions.smaller_side import SmallerSide
+from mtldsl.compile.reductions.task_subset import TaskSubset
+from mtldsl.compile.terms.structure import learned_matrices
+from mtldsl.proof.certificate import certify
+from mtldsl.reference.compile import to_cvxpy
+from mtldsl.reference.majorization import majorizations
+from mtldsl.solvers.admm.lifted import plane_function
+from mtldsl.solvers.registry import fast_candidates, get_solver
+from mtldsl.solvers.solver import Point
+from tests.models import MODELS as CONVEX
+from tests.models import separate, shared
+from tests.test_mixed_nonconvex import MODELS as NONCONVEX
+
+OWN = {}
+
+
+def model(function):
+    OWN[function.__name__] = function
+    return function
+
+
+@model
+def labels_far_from_zero_beside_another_loss():
+    near = shared(1, n=20)
+    tasks = near.with_targets(near.targets + np.repeat([2.0**20, 0.0, -(2.0**22), 2.0**21], near.counts))
+    W = mtl.Weights(tasks, intercept=True)
+    V = mtl.Weights(shared(2, labels="sign"), intercept=True, name="V")
+    return mtl.minimize(
+        mtl.absolute_loss(W, tasks) + mtl.logistic_loss(V, V.tasks) + mtl.l21_norm(W) + mtl.l1_norm(V - W)
+    )
+
+
+@model
+def few_tasks_with_a_covariance_of_the_features():
+    tasks = separate(3)
+    W, D = mtl.Weights(tasks), mtl.FeatureCovariance(tasks)
+    return mtl.minimize(
+        mtl.squared_loss(W, tasks) + 0.4 * mtl.feature_covariance_norm(W, D), subject_to=[D.trace() <= 1]
+    )
+
+
+@model
+def few_features_with_a_covariance_of_the_tasks():
+    rng = np.random.default_rng(4)
+    tasks = mtl.Tasks.shared(rng.normal(size=(20, 2)), rng.normal(size=(20, 5)))
+    W, S = mtl.Weights(tasks), mtl.TaskCovariance(tasks)
+    return mtl.minimize(
+        mtl.squared_loss(W, tasks) + 0.7 * mtl.task_covariance_norm(W, S) + mtl.ridge(W),
+        subject_to=[S.trace() <= 2],
+    )
+
+
+@model
+def covariances_of_both_sides():
+    tasks = separate(5)
+    W = mtl.Weights(tasks)
+    A, B = mtl.FeaturePrecision(tasks), mtl.TaskPrecision(tasks)
+    bounds = [A >> 0.1, A << 10.0, B >> 0.1, B << 10.0]
+    return mtl.minimize(
+        mtl.squared_loss(W, tasks) + 0.5 * mtl.matrix_normal(W, A, B) + mtl.l1_norm(W), subject_to=bounds
+    )
+
+
+@model
+def rows_with_weights_bounds_and_a_ridge():
+    tasks = shared(6, missing=0.2, sample_weights=True).standardize()
+    W = mtl.Weights(tasks, intercept=True)
+    weights = np.arange(1.0, 7.0)
+    return mtl.minimize(
+        mtl.huber_loss(W, tasks) + 2.0 * mtl.l21_norm(W, weights=weights) + mtl.l1_norm(W, weights=weights[:, None]),
+        subject_to=[-np.outer(weights, [1.0, 2.0, 0.5, 1.0]) <= W],
+    )  # fmt: skip
+
+
+@model
+def tasks_in_bounds_of_their_own():
+    tasks = separate(7)
+    W = mtl.Weights(tasks, intercept=True)
+    bound = np.linspace(-2.0, 0.0, 24).reshape(6, 4)
+    return mtl.minimize(
+        mtl.square_root_loss(W - bound, tasks, eps=0.1) + mtl.l12_norm(2.0 * W - 1.0) + mtl.l21_norm(W),
+        subject_to=[bound <= W, W.sum(axis=0) <= 3.0, W - bound <= 4.0],
+    )
+
+
+@model
+def f_score_between_two_other_losses_with_intercepts_moved():
+    tasks = shared(8, labels="sign")
+    W = mtl.Weights(tasks, intercept=True)
+    return mtl.minimize(
+        mtl.logistic_loss(W, tasks)
+        + mtl.structured_hinge(2.0 * W - 0.3, tasks, metric=mtl.FScore())
+        + 0.5 * mtl.squared_hinge_loss(W - 1.0, tasks)
+        + mtl.trace_norm(W)
+        + mtl.l1_norm(W)
+    )
+
+
+MODELS = {**CONVEX, **NONCONVEX, **OWN}
+
+
+def random_blocks(form, rng, size=1.0):
+    return {name: size * rng.normal(size=shape) for name, shape in form.shapes.items()}
+
+
+#: name -> (form, a point of it) -> the reduction there
+REDUCTIONS = {
+    "centred": lambda form, at: Centred(),
+    "lifted": lambda form, at: Lifted(plane_function),
+    "smaller side": lambda form, at: SmallerSide(),
+    "relaxed": lambda form, at: Relaxed(10.0),
+    "kept": lambda form, at: Kept(learned_matrices(form, at)),
+    "rows": lambda form, at: Rows([4, 1, 2]),
+    "task subset": lambda form, at: TaskSubset([2, 0], {name: 0.1 * abs(V) for name, V in at.items()}),
+}
+
+#: how many models of the catalogue each takes at least
+TAKEN = {"centred": 1, "lifted": 6, "smaller side": 2, "relaxed": 4, "kept": 5, "rows": 4, "task subset": 8}
+
+FORMS = {name: build().form() for name, build in MODELS.items()}
+
+
+def reductions_of(name, seed=0):
+    form, rng = FORMS[name], np.random.default_rng(seed)
+    at = random_blocks(form, rng)
+    return form, at, {key: make(form, at) for key, make in REDUCTIONS.items()}
+
+
+def accepted(promise) -> list:
+    return list(_accepted(promise))
+
+
+def _accepted(promise):
+    for name in MODELS:
+        form, _, made = reductions_of(name)
+        for key, reduction in made.items():
+            if reduction.promise is promise and reduction.accepts(form) is None:
+                yield pytest.param(name, key, id=f"{key}: {name}")
+
+
+def both(promise, name, key, sizes=(0.1, 1.0, 5.0)):
+    """(form, easier form, a point of the easier one, what `invert` makes of it), at random points."""
+    form, at, made = reductions_of(name)
+    reduction, rng = made[key], np.random.default_rng(1)
+    assert reduction.promise is promise
+    easier, recipe = reduction.apply(form)
+    for size in sizes:
+        blocks = random_blocks(easier, rng, size)
+        held = {block: array.copy() for block, array in blocks.items()}
+        back = reduction.invert(Point(blocks), recipe)
+        assert {block: array.shape for block, array in back.blocks.items()} == form.shapes
+        for block, array in blocks.items():
+            np.testing.assert_array_equal(array, held[block])
+        yield form, easier, blocks, back.blocks
+
+
+@pytest.mark.parametrize("key", REDUCTIONS)
+def test_it_takes_some_models_and_says_why_not_the_others(key):
+    taken = 0
+    for name in MODELS:
+        form, _, made = reductions_of(name)
+        reason = made[key].accepts(form)
+        taken += reason is None
+        assert reason is None or (isinstance(reason, str) and len(reason.split()) > 3), name
+    assert TAKEN[key] <= taken < len(MODELS)
+
+
+@pytest.mark.parametrize("name, key", accepted(Promise.EXACT))
+def test_exact_is_the_same_objective_and_violation(name, key):
+    for form, easier, blocks, back in both(Promise.EXACT, name, key):
+        assert form.value(back) == pytest.approx(easier.value(blocks), rel=1e-8)
+        assert form.violation(back) == pytest.approx(easier.violation(blocks), rel=1e-9, abs=1e-12)
+
+
+@pytest.mark.parametrize("name, key", accepted(Promise.RESTRICTION))
+def test_a_restriction_is_the_same_objective_but_for_a_constant(name, key):
+    differences, sizes = [], []
+    for form, easier, blocks, back in both(Promise.RESTRICTION, name, key):
+        whole, part = form.value(back), easier.value(blocks)
+        differences.append(whole - part)
+        sizes.append(abs(whole) + abs(part))
+        outside = form.violation(back | {name: 0.0 * V for name, V in back.items()})  # of zeros
+        if key == "task subset":
+            outside = form.violation(reductions_of(name)[2][key].at)
+        if outside == 0.0:
+            assert form.violation(back) == pytest.approx(easier.violation(blocks), rel=1e-12)
+        if key == "rows":
+            assert outside == 0.0
+            assert whole == pytest.approx(part, rel=1e-11)
+    np.testing.assert_allclose(differences, differences[0], rtol=0, atol=1e-11 * max(sizes))
+
+
+@pytest.mark.parametrize("name, key", accepted(Promise.MAJORIZATION))
+def test_a_majorization_is_nowhere_below(name, key):
+    margins = []
+    for form, easier, blocks, back in both(Promise.MAJORIZATION, name, key):
+        above = easier.value(blocks)
+        margins.append((above - form.value(back)) / abs(above))
+        assert margins[-1] >= -1e-11
+        assert form.violation(back) == easier.violation(blocks)
+    assert max(margins) > 1e-6  # it is another function
+    if key == "kept":  # and touches where the matrices are the best ones
+        form, at, made = reductions_of(name)
+        assert made[key].apply(form)[0].value(at) == pytest.approx(form.value(at), rel=1e-10)
+
+
+def test_rows_that_may_not_be_zero_are_not_left_out():
+    tasks = shared(9)
+    W = mtl.Weights(tasks)
+    loss = mtl.huber_loss(W, tasks) + mtl.l1_norm(W)
+    for constraint, taken in ((W >= -1, True), (W >= 1, False), (W.sum(axis=0) == 0, False)):
+        reason = Rows([0, 2]).accepts(mtl.minimize(loss, subject_to=[constraint]).form())
+        assert (reason is None) == taken
+        assert taken or "no row zero" in reason or "not a function of W itself" in reason
+
+
+# ------------------------------------------------------------------------------------- above a spectrum
+
+
+def has_a_spectrum(name):
+    form = FORMS[name]
+    return bool(majorizations(form, form.zeros())[0].ways)
+
+
+def beside(V, rng):
+    """Columns orthogonal to those of V."""
+    return (np.eye(len(V)) - V @ np.linalg.pinv(V)) @ rng.normal(size=V.shape)
+
+
+@pytest.mark.parametrize("name", [name for name in MODELS if has_a_spectrum(name)])
+def test_the_reference_lies_above_the_spectrum_and_touches_it(name):
+    form, rng = FORMS[name], np.random.default_rng(2)
+    at = random_blocks(form, rng)
+    for f in form.functions:
+        if f.is_constraint and not f.atom.convex:  # a rank: from a point that has it
+            (block,) = f.map.blocks
+            at[block] = np.outer(at[block][:, 0], at[block][0])
+    for reduction in majorizations(form, at):
+        assert reduction.promise is Promise.MAJORIZATION and reduction.accepts(form) is None
+        easier, said = reduction.apply(form)
+        assert all(f.typed in said for f in reduction.ways)
+        model, inside = to_cvxpy(easier), 0
+        assert model.objective_value(at) == pytest.approx(form.value(at), rel=1e-9)
+        for _ in range(4):
+            # with the column space and the row space of `at`, and without
+            for blocks in (
+                {k: V @ rng.normal(size=(V.shape[1],) * 2) for k, V in at.items()},
+                {k: rng.normal(size=(len(V),) * 2) @ V for k, V in at.items()},
+                random_blocks(form, rng),
+                {k: V + beside(V, rng) for k, V in at.items()},
+                {k: V + beside(V.T, rng).T for k, V in at.items()},
+            ):
+                subspace = [f for f in easier.constraints if f not in form.functions]
+                if to_cvxpy(replace(easier, functions=tuple(subspace), losses=())).violation(blocks) > 1e-9:
+                    continue
+                inside += 1
+                above = model.objective_value(blocks)
+                back = reduction.invert(Point(blocks), said)
+                assert form.value(back.blocks) <= above + 1e-9 * abs(above)
+                assert form.violation(back.blocks) <= model.violation(blocks) + 1e-9
+        assert inside >= 4
+    other = replace(form, functions=form.functions[:0])
+    assert "is not a term of this model" in reduction.accepts(other)
+
+
+# -------------------------------------------------------------------------------------------- multipliers
+
+
+class Certified:
+    """Stops where the point, taken back, is proven optimal for the form as given by its own multipliers."""
+
+    expired = False
+
+    def __init__(self, form, back, tol):
+        self.form, self.back, self.tol, self.gap = form, back, tol, np.inf
+
+    def __call__(self, point):
+        point = self.back(point)
+        self.found = certify(self.form, point.blocks, point.loss_duals, point.function_duals)
+        self.with_multipliers = point.loss_duals is not None
+        return self.found.within(self.tol)
+
+
+@pytest.mark.parametrize("name, key", accepted(Promise.EXACT))
+def test_multipliers_of_an_exact_reduction_prove_the_optimum_of_the_form(name, key):
+    form, _, made = reductions_of(name)
+    easier, recipe = made[key].apply(form)
+    watch = Certified(form, lambda point: made[key].invert(point, recipe), 1e-5)
+    solver = get_solver("admm" if key == "lifted" else fast_candidates(easier)[0])
+    solver.solve(easier, tol=1e-6, max_iter=20_000, start=None, watch=watch)
+    assert watch.found.within(1e-5), watch.found
+    assert watch.with_multipliers
