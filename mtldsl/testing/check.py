@@ -47,7 +47,7 @@ def atom_cases(cls: type[Atom], example: int | None = None) -> list[Case]:
     from mtldsl.atoms.losses import StructuredHinge
     from mtldsl.atoms.metrics import Metric
     from mtldsl.testing.law import cases_of
-    from mtldsl.testing.laws import losses, matrix_functions
+    from mtldsl.testing.laws import losses, matrix_functions, traits
 
     if REGISTRY.get(getattr(cls, "name", None)) is not cls:
         shown = getattr(cls, "__name__", repr(cls))
@@ -59,7 +59,7 @@ def atom_cases(cls: type[Atom], example: int | None = None) -> list[Case]:
         if example is None or i == example:
             subject = StructuredHinge(metric=atom) if isinstance(atom, Metric) else atom
             about = repr(atom) if isinstance(atom, Metric) else f"{atom.name}-{getattr(atom, 'metric', i)}"
-            found += cases_of([*losses.LAWS, *matrix_functions.LAWS], subject, about)
+            found += cases_of([*losses.LAWS, *matrix_functions.LAWS, *traits.LAWS], subject, about)
     return found
 
 

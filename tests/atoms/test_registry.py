@@ -7,7 +7,7 @@ from mtldsl.atoms.metrics import Metric
 from mtldsl.atoms.structures import Structure
 from mtldsl.reference.registry import FORMULAS, SPECTRA, STRUCTURES
 from mtldsl.testing.check import atom_cases
-from mtldsl.testing.laws import losses, matrix_functions
+from mtldsl.testing.laws import losses, matrix_functions, traits
 from tests.registry_cases import MATRIX_FUNCTIONS, SPECTRAL, convex
 from tests.registry_cases import STRUCTURES as LEARNED
 
@@ -22,7 +22,7 @@ def test_law(case):
 def test_every_law_is_checked_on_some_word():
     """So that none comes to run over nothing."""
     run = {id(case.values[0].law) for case in CASES}
-    laws = [*losses.LAWS, *matrix_functions.LAWS]
+    laws = [*losses.LAWS, *matrix_functions.LAWS, *traits.LAWS]
     assert len(laws) > 30 and {law.name for law in laws if id(law) not in run} == set()
 
 

@@ -1,4 +1,4 @@
-"""Every trait that an atom declares holds, over every example of every registered atom; and the laws see atoms that declare wrongly."""
+"""What follows of traits (proxes of sums) is proven, and the laws of traits, which test_registry.py runs, see atoms that declare wrongly."""
 
 from __future__ import annotations
 
@@ -17,30 +17,12 @@ from mtldsl.atoms.function import Regularizer, SeparableLoss, Set
 from mtldsl.atoms.parts import COLUMNS, ENTRIES, MATRIX, ROWS, RowProfile, column_groups, row_groups
 from mtldsl.atoms.regularizers import L1Norm, L12Norm, L21Norm, TotalVariation
 from mtldsl.atoms.sets import L1Ball
-from tests.atoms.trait_laws import LAWS, check, multipliers_prove
-from tests.registry_cases import LOSSES, MATRIX_FUNCTIONS
+from mtldsl.testing.law import LawError, cases_of
+from mtldsl.testing.laws.traits import LAWS
+from tests.atoms.proven_prox import multipliers_prove
+from tests.registry_cases import MATRIX_FUNCTIONS
 
-CASES = MATRIX_FUNCTIONS + LOSSES
 COMPOSABLE = [case for case in MATRIX_FUNCTIONS if case.values[0].exact_prox and case.values[0].convex]
-
-
-DECLARED = [
-    pytest.param(law, case.values[0], id=f"{law.name}-{case.id}")
-    for law in LAWS
-    for case in CASES
-    if law.applies(case.values[0])
-]
-
-
-@pytest.mark.parametrize(("law", "atom"), DECLARED)
-def test_declared_traits_hold(law, atom):
-    law.check(atom)
-
-
-def test_every_law_is_about_some_atom():
-    """A law about none would hold of all."""
-    for law in LAWS:
-        assert any(law.applies(case.values[0]) for case in CASES), law.name
 
 
 @pytest.mark.parametrize("first", COMPOSABLE)
@@ -181,7 +163,7 @@ WRONG = {
     "profile": lying(L21Norm, profile=RowProfile(absolute=1.0))(),
     "on_rows": lying(L21Norm, on_rows=lambda rows, shape: L21Norm(np.ones(5)))(np.arange(5.0)),
     "entry_slopes": _Skewed(),
-    "one_step_an_entry": lying(L21Norm, separable="entries")(),
+    "separable_in_entries": lying(L21Norm, separable="entries")(),
     "k_support": lying(regularizers.HalfSquaredGroupNorm, k_support=2)(),
     "two_sided_quadratic": lying(
         regularizers.Ridge, two_sided_quadratic=lambda: (IDENTITY(2.0, 5), IDENTITY(1.0, 4))
@@ -193,13 +175,13 @@ WRONG = {
 
 @pytest.mark.parametrize("law", LAWS, ids=lambda law: law.name)
 def test_a_law_sees_who_declares_wrongly(law):
-    atom = WRONG[law.name]
-    assert law.applies(atom)
-    with pytest.raises((AssertionError, ValueError)):
-        law.check(atom)
+    (case,) = cases_of([law], WRONG[law.name.removeprefix("declared_")], "a liar")
+    with pytest.raises(LawError, match=f"a liar breaks {law.name}"):
+        case.run()
 
 
 def test_honest_atoms_of_the_same_kind_pass():
     """It is the trait that is found wrong above, not how the atom was made."""
-    assert {"interval", "one_step_an_entry", "holds_all"} <= set(check(_Box()))
-    assert "profile" in check(type("Honest", (L21Norm,), {})())
+    for atom in (_Box(), type("Honest", (L21Norm,), {})()):
+        for case in cases_of(LAWS, atom, "an honest atom"):
+            case.run()

@@ -282,11 +282,11 @@ def separable_prox_acts_on_each_part_alone(atom):
 
 @law(LAWS, MatrixFunction, lambda atom: _covered(atom) and not knows_order(atom))
 def permuting_rows_and_tasks_permutes(atom):
-    """Functions without parameters of rows or tasks know no order, save that total_variation runs along the tasks, either way round."""
+    """Functions without parameters of rows or tasks know no order, save that those that are `ordinal` run along the tasks."""
     W, rng = matrix(atom, 14, 2.0), random(atom, 15)
     rows, tasks = rng.permutation(SHAPE[0]), rng.permutation(SHAPE[1])
-    if atom.name == "total_variation":
-        tasks = np.arange(SHAPE[1])[::-1]
+    if atom.ordinal:
+        tasks = np.arange(SHAPE[1])
     permuted = W[rows][:, tasks]
     if atom.exact_prox:
         expected = atom.prox(W, 0.4)[rows][:, tasks]
