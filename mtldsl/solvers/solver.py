@@ -5,42 +5,16 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import ClassVar, Protocol
 
 import numpy as np
 
-from mtldsl.compile.majorization import MajorizationStep
-from mtldsl.compile.normal_form import Blocks, NormalForm
-from mtldsl.compile.terms.structure import Structures
+from mtldsl.compile.normal_form import NormalForm
 from mtldsl.errors import SolverError
+from mtldsl.solvers.point import Point
 from mtldsl.solvers.watches import Watch
 
 __all__ = ["Point", "Solver", "Watch", "breakdowns"]
-
-
-@dataclass
-class Point:
-    """A primal point and, where the solver has them, its multipliers.
-
-    Signs: at an optimum, loss_duals[t] is a subgradient of loss t (coefficients included) at its predictions, flat (N,);
-    function_duals[k] is a subgradient of coefficient * atom of `form.functions[k]` at the image of its map; and
-    sum_t A_t^T u_t + sum_k B_k^T v_k = 0 on every block. None: the certificate makes its own from the primal point.
-    `state` is whatever the same solver can be warm-started from; nobody else reads it. `notes` are the solver's own counts
-    (oracle calls, planes, ...), written beside the certificate into the history. `structures` are learned matrices that belong
-    to the point; None: the best ones for its weights. `majorizations` are steps of a majorisation-minimisation, for the reference to
-    repeat.
-    """
-
-    blocks: Blocks
-    loss_duals: list[np.ndarray] | None = None
-    function_duals: list[np.ndarray] | None = None
-    iteration: int = 0
-    state: dict = field(default_factory=dict)
-    notes: dict = field(default_factory=dict)
-    structures: Structures | None = None
-    majorizations: tuple[MajorizationStep, ...] = ()
-    stopped: str = ""  # the status, where a rule of the solver's own ended it before tol
 
 
 class Solver(Protocol):

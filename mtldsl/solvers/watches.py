@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
-if TYPE_CHECKING:
-    from mtldsl.solvers.solver import Point
+from mtldsl.solvers.point import Point
 
 __all__ = ["Rhythm", "Translated", "Until", "Watch", "counted_from"]
 

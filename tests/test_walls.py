@@ -1,0 +1,114 @@
+"""Who may import whom: the linter says so of the package as it is, and says otherwise of a copy with one import that is forbidden."""
+
+import ast
+import graphlib
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+pytest.importorskip("importlinter", reason="pip install -e .[dev]")
+
+#: file -> the line that is added to it, each against a contract: what is imported must not be known there
+FORBIDDEN = {
+    "reference/maps.py": "from mtldsl.solvers.rows import penalty",
+    "reference/losses.py": "from mtldsl.atoms.calculus import prox_stages",
+    "reference/sets.py": "from mtldsl.atoms.calculus.prox_of_sum import prox_of_sum",
+    "reference/metrics.py": "from mtldsl.atoms import parts",
+    "reference/planes.py": "from mtldsl.proof import multipliers",
+    "reference/solve.py": "from mtldsl.inference import cliques",
+    "reference/spectral.py": "from mtldsl.compile.terms import structure",
+    "reference/majorization.py": "from mtldsl.compile.reductions import kept",
+    "compile/reductions/task_subset.py": "from mtldsl.compile.terms import structured",
+    "compile/reductions/majorized.py": "from mtldsl.atoms.regularizers import norm",
+    "atoms/losses/squares.py": "from mtldsl.language.words import vocabulary",
+    "tasks/derived.py": "from mtldsl.language.expressions import weights",
+    "proof/gap.py": "from mtldsl.solvers import solver",
+    "proof/checker/losses.py": "from mtldsl.atoms import function",
+    "solvers/admm/iteration.py": "import cvxpy",
+    "solvers/rows/penalty.py": "from mtldsl.reference import maps",
+    "compile/normal_form.py": "from mtldsl import problem",
+    "system/memory.py": "from mtldsl.tasks import scaling",
+}
+
+
+def module(file: str) -> str:
+    return "mtldsl." + file.removesuffix(".py").replace("/", ".")
+
+
+def imported(line: str) -> str:
+    """The module that the line imports."""
+    (node,) = ast.parse(line).body
+    if isinstance(node, ast.Import):
+        return node.names[0].name
+    below = Path(ROOT, *node.module.split("."), f"{node.names[0].name}.py")
+    return f"{node.module}.{node.names[0].name}" if below.exists() else node.module
+
+
+@pytest.fixture
+def copy(tmp_path):
+    ignored = shutil.ignore_patterns("__pycache__", "*.nbi", "*.nbc")
+    shutil.copytree(ROOT / "mtldsl", tmp_path / "mtldsl", ignore=ignored)
+    shutil.copy(ROOT / ".importlinter", tmp_path)
+    return tmp_path
+
+
+def lint(folder) -> subprocess.CompletedProcess:
+    code = "from importlinter.cli import lint_imports_command; lint_imports_command()"
+    return subprocess.run(
+        [sys.executable, "-c", code, "--config", ".importlinter", "--no-cache"],
+        cwd=folder,
+        env=os.environ | {"PYTHONPATH": str(folder), "COLUMNS": "400"},
+        capture_output=True,
+        text=True,
+    )
+
+
+def test_the_package_keeps_its_contracts(copy):
+    found = lint(copy)
+    assert found.returncode == 0 and " 0 broken" in found.stdout, found.stdout + found.stderr
+
+
+def test_every_forbidden_import_is_seen(copy):
+    for file, line in FORBIDDEN.items():
+        path = copy / "mtldsl" / file
+        path.write_text(path.read_text() + "\n" + line + "\n")
+    found = lint(copy)
+    assert found.returncode == 1, found.stdout + found.stderr
+    told = " ".join(found.stdout.split())
+    missed = [file for file, line in FORBIDDEN.items() if f"{module(file)} -> {imported(line)} " not in told]
+    assert not missed, found.stdout
+
+
+def test_no_file_imports_one_that_imports_it():
+    """Imports inside functions and for annotations count too: who reads the one file has to read the other."""
+    files = {module(str(path.relative_to(ROOT / "mtldsl"))): path for path in (ROOT / "mtldsl").rglob("*.py")}
+    files |= {module(str(path.relative_to(ROOT))): path for path in (ROOT / "reference").rglob("*.py")}
+    files = {name.removesuffix(".__init__"): path for name, path in sorted(files.items())}
+    arrows = {name: imports_of(name, path, files) for name, path in files.items()}
+    assert sum(map(len, arrows.values())) > 2000
+    try:
+        graphlib.TopologicalSorter(arrows).prepare()
+    except graphlib.CycleError as error:
+        pytest.fail("a circle: " + " -> ".join(error.args[1]))
+
+
+def imports_of(name: str, path: Path, files) -> set[str]:
+    """The files that a file imports, wherever it does so."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom):
+            source = node.module or ""
+            if node.level:
+                package = name if path.name == "__init__.py" else name.rpartition(".")[0]
+                source = ".".join(part for part in (package, node.module) if part)
+            parts = {f"{source}.{alias.name}" for alias in node.names}
+            found |= {part if part in files else source for part in parts}
+        elif isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+    return (found & files.keys()) - {name}
