@@ -184,20 +184,11 @@ class Problem(Statement):
         Structured hinges of more than 40 samples have too many planes to state: then `.problem` is a relaxation until the
         model's own `solve()`, which adds planes until none is violated.
         """
-        from mtldsl.check.block_check import kept_at
+        from mtldsl.check.touching import stated
         from mtldsl.reference.compile import to_cvxpy
 
         _require_solution(at, "to_cvxpy(at)")
-        form = self.form()
-        if form.is_convex:
-            return to_cvxpy(form)
-        if at is None:
-            culprit = next(f for f in form.functions if not f.atom.convex)
-            raise ModelError(
-                f"{culprit.typed} is not convex, so cvxpy cannot state this model; at a solution it can, with learned matrices kept and "
-                "the spectrum majorised: write to_cvxpy(at=solution)"
-            )
-        return to_cvxpy(kept_at(form, at)[0])
+        return to_cvxpy(stated(self.form(), at))
 
     def cross_check(self, solution: Solution | None = None, **options):
         """Solve with the independent reference too and compare; see `mtldsl.check.cross_check.cross_check`.

@@ -7,12 +7,13 @@ from typing import Protocol
 
 import numpy as np
 
-from mtldsl.atoms.structures import Ball
-from mtldsl.check.block_check import check_blocks, kept_at, solved_by_reference, some_tasks
+from mtldsl.check.block_check import check_blocks
+from mtldsl.check.by_reference import solved_by_reference
 from mtldsl.check.comparison import TOLERANCE, CrossCheck
 from mtldsl.check.comparison_blocks import BlockCheck
+from mtldsl.check.learned_excess import learned_excess
+from mtldsl.check.touching import kept_at, some_tasks
 from mtldsl.compile.normal_form import Blocks, NormalForm
-from mtldsl.compile.terms.structure import StructureTerm, structure_terms
 from mtldsl.errors import CrossCheckError, ModelError, SolverError
 from mtldsl.language.expressions.objective import Term
 from mtldsl.language.expressions.scalar import Parameter
@@ -236,48 +237,8 @@ def _compare(form: NormalForm, solution: Solution, backend: str | None, tol: flo
         fast_seconds=solution.seconds,
         reference_seconds=point.seconds,
         tol=(TOLERANCE[point.backend] if tol is None else tol) + solution.tol,
-        learned_excess=_learned_excess(form, solution),
+        learned_excess=learned_excess(form, solution),
     )
-
-
-def _learned_excess(form: NormalForm, solution: Solution) -> float:
-    """By how much what is shown as learned misses the minimum that the weights' penalty stands for, by the reference's formula."""
-    from mtldsl.reference.structures import objective
-
-    worst = 0.0
-    for term in structure_terms(form):
-        if term.structure.weighs_kernels:
-            worst = max(worst, _weights_excess(term, solution, objective_scale(form)))
-            continue
-        shown = [solution.learned[name].spectral for name in term.names if name in solution.learned]
-        if len(shown) < len(term.names):
-            return np.inf
-        W = term.map.forward(solution.blocks)
-        best = term.structure.value(W)
-        value = objective(term.structure, W, [S.dense() for S in shown])
-        if shown[0].trace() > (1.0 + 1e-9) * term.structure.range.trace:
-            return np.inf
-        worst = max(worst, abs(value - best) / max(best, objective_scale(form), np.finfo(float).tiny))
-    return worst
-
-
-def _weights_excess(term: StructureTerm, solution: Solution, scale: float) -> float:
-    """The same for kernel weights, relative to the objective, whose gap they are a part of: inf where they are missing or leave their
-    ball. Nothing where the model has none as an unknown and none are shown.
-    """
-    from mtldsl.reference.kernel_parts import violation
-    from mtldsl.reference.kernels import least
-    from mtldsl.reference.structures import objective
-
-    (name,) = term.names
-    if name not in solution.learned:
-        return np.inf if isinstance(term.structure.about, Ball) else 0.0
-    W, theta = term.map.forward(solution.blocks), np.asarray(solution.learned[name].values)
-    if not violation(theta, term.structure) <= 1e-9:
-        return np.inf
-    best = least(W, term.structure).value
-    excess = term.coefficient * abs(objective(term.structure, W, [theta]) - best)
-    return excess / max(abs(solution.objective), scale, np.finfo(float).tiny)
 
 
 def _prediction_difference(form: NormalForm, a: Blocks, b: Blocks) -> float:

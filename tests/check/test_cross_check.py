@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import mtldsl as mtl
-import mtldsl.check.block_check as block_check
+import mtldsl.check.by_reference as by_reference
 from mtldsl.atoms.losses import SquaredLoss
 from mtldsl.atoms.regularizers import L21Norm
 from mtldsl.check.cross_check import cross_check
@@ -186,7 +186,7 @@ def test_a_semidefinite_matrix_beyond_cvxpy_is_refused(monkeypatch):
     tasks = shared(1, n=10)
     W = mtl.Weights(tasks)
     problem = mtl.minimize(mtl.squared_loss(W, tasks) + mtl.trace_norm(W))
-    monkeypatch.setattr(block_check, "MAX_SEMIDEFINITE_SIDE", 9)
+    monkeypatch.setattr(by_reference, "MAX_SEMIDEFINITE_SIDE", 9)
     with pytest.raises(SolverError, match=r"trace_norm\(W\)[\s\S]*side 10, and its solvers manage 9"):
         problem.cross_check()
 

@@ -362,9 +362,9 @@ def test_split_and_plain_statements_have_one_optimum():
 
 
 def test_more_parts_than_a_backend_manages_are_refused(monkeypatch):
-    import mtldsl.check.block_check
+    import mtldsl.check.by_reference
 
-    monkeypatch.setattr(mtldsl.check.block_check, "MAX_OWN_VARIABLES", 8)
+    monkeypatch.setattr(mtldsl.check.by_reference, "MAX_OWN_VARIABLES", 8)
     tasks = mtl.Tasks.shared(np.eye(3), np.array([[1.0, -1.0], [-1.0, 1.0], [1.0, 1.0]]))
     W = mtl.Weights(tasks)
     problem = mtl.minimize(mtl.hinge_loss(W, tasks) + mtl.mkl_norm(W, [mtl.union(), mtl.identity()], p=2))
