@@ -16,7 +16,7 @@ from mtldsl.solution.readout import Run
 from mtldsl.system.archives import checked_csr, require_shapes
 from mtldsl.system.memory import require_memory
 
-__all__ = ["LearnedWeights"]
+__all__ = ["LearnedWeights", "OverKernels"]
 
 #: More names than this are not printed.
 _PRINTED = 20
@@ -198,3 +198,20 @@ def _support(loss_duals) -> int | None:
     return sum(
         int(np.sum(np.abs(u) > _ZERO * np.max(np.abs(u), initial=0.0))) for u in map(np.asarray, loss_duals)
     )
+
+
+class OverKernels:
+    """Part of `Solution`, which has `learned`."""
+
+    @property
+    def kernel_weights(self) -> LearnedWeights:
+        """The weights of the task similarities of `mkl_norm`. ModelError where the model has no such term, or several."""
+        found = [name for name, one in self.learned.items() if isinstance(one, LearnedWeights)]
+        if len(found) != 1:
+            several = (
+                f"{len(found)} such terms; write solution.learned[...] with one of {found}"
+                if found
+                else "no mkl_norm"
+            )
+            raise ModelError(f"solution.kernel_weights: the model has {several}")
+        return self.learned[found[0]]

@@ -10,7 +10,8 @@ import numpy as np
 
 from mtldsl.errors import DataError, ModelError
 from mtldsl.proof.stationarity import NO_GLOBAL, Stationarity
-from mtldsl.solution.kernel_weights import LearnedWeights
+from mtldsl.solution.gap import Gap
+from mtldsl.solution.kernel_weights import LearnedWeights, OverKernels
 from mtldsl.solution.label_graph import LearnedGraph
 from mtldsl.solution.labellings import OverLabels
 from mtldsl.solution.learned_matrix import LearnedMatrix
@@ -26,25 +27,7 @@ if TYPE_CHECKING:
     from mtldsl.proof.saved import SolutionCertificate
     from mtldsl.tasks.kernel_map import KernelMap
 
-__all__ = ["Gap", "Solution"]
-
-
-class Gap(float):
-    """The relative duality gap as a number, with the absolute one beside it: `gap`, `gap.absolute`, `gap.relative`."""
-
-    absolute: float
-
-    def __new__(cls, relative: float, absolute: float):
-        self = super().__new__(cls, relative)
-        self.absolute = float(absolute)
-        return self
-
-    def __getnewargs__(self):
-        return float(self), self.absolute
-
-    @property
-    def relative(self) -> float:
-        return float(self)
+__all__ = ["Solution"]
 
 
 #: Fields that a file does not keep.
@@ -52,7 +35,7 @@ _NOT_SAVED = ("state", "multipliers", "majorizations", "interrupted", "proof", "
 
 
 @dataclass(eq=False)  # comparing arrays entry by entry would make `solutions.index(best)` an error
-class Solution(OverLabels):
+class Solution(OverLabels, OverKernels):
     """A point of a problem with its certificate.
 
     W            the weights (d, m) of the first loss's predictions: the sum where the model is typed on L + S; of a loss over a graph
@@ -143,29 +126,13 @@ class Solution(OverLabels):
     def schema(self) -> Schema:
         """What later inputs and tasks are held against: the names, sizes and statistics of the training data."""
         shape = self.coef.shape[0], len(self.task_names) or self.coef.shape[1]
-        scaling = (
-            None
-            if self.scaling is None
-            else Scaling(*map(np.asarray, (self.scaling["mean"], self.scaling["scale"])))
-        )
+        facts = self.scaling
+        scaling = None if facts is None else Scaling(np.asarray(facts["mean"]), np.asarray(facts["scale"]))
         return Schema(shape, self.feature_names, self.task_names, scaling, self.kernel_map)
 
     @property
     def W(self) -> np.ndarray:
         return self.coef
-
-    @property
-    def kernel_weights(self) -> LearnedWeights:
-        """The weights of the task similarities of `mkl_norm`. ModelError where the model has no such term, or several."""
-        found = [name for name, one in self.learned.items() if isinstance(one, LearnedWeights)]
-        if len(found) != 1:
-            several = (
-                f"{len(found)} such terms; write solution.learned[...] with one of {found}"
-                if found
-                else "no mkl_norm"
-            )
-            raise ModelError(f"solution.kernel_weights: the model has {several}")
-        return self.learned[found[0]]
 
     @property
     def gap(self) -> Gap:
@@ -325,11 +292,5 @@ class Solution(OverLabels):
 
         The module with a metric of your own need not be imported, unless `tune_threshold` is to use that metric.
         """
-        stored = read_fields(path)
-        unknown = sorted(stored.keys() - {f.name for f in fields(cls) if f.name not in _NOT_SAVED})
-        if unknown:
-            raise DataError(
-                f"Solution.load({str(path)!r}): it holds {unknown[0]!r}, which this version of mtldsl does not know; it was "
-                "saved by a newer one"
-            )
-        return cls(**stored, verified=False)
+        saved = {f.name for f in fields(cls) if f.name not in _NOT_SAVED}
+        return cls(**read_fields(path, saved), verified=False)

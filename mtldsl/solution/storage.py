@@ -64,8 +64,8 @@ def write_fields(path, fields: dict[str, object]) -> Path:
     return path
 
 
-def read_fields(path) -> dict[str, object]:
-    """What `write_fields` wrote. DataError for a file of another kind."""
+def read_fields(path, known: set[str]) -> dict[str, object]:
+    """What `write_fields` wrote. DataError for a file of another kind, and for fields that are not known."""
     path = as_path(path, "path of a solution")
     path = path if path.exists() else npz_path(path)
     typed = f"Solution.load({str(path)!r})"
@@ -85,6 +85,11 @@ def read_fields(path) -> dict[str, object]:
         raise DataError(f"{typed}: {error}; the file is damaged, or was not written by mtldsl") from error
     except Exception as error:  # a stranger's JSON may hold anything in the place of anything
         raise DataError(f"{typed}: parts of the solution are missing ({error})") from error
+    unknown = sorted(plain.keys() - known)
+    if unknown:
+        raise DataError(
+            f"{typed}: it holds {unknown[0]!r}, which this version of mtldsl does not know; it was saved by a newer one"
+        )
     return plain
 
 
