@@ -6,8 +6,8 @@ from itertools import combinations
 
 import numpy as np
 
+from mtldsl.problem import Problem
 from mtldsl.solution.solution import Solution
-from mtldsl.tasks import Tasks
 
 __all__ = ["describe_label_graph"]
 
@@ -15,16 +15,13 @@ __all__ = ["describe_label_graph"]
 EDGES, USED = 12, 40
 
 
-def describe_label_graph(tasks: Tasks, solution: Solution) -> dict | None:
-    """What `solution.graph` says of a loss over a graph of labels, the inference, and how many maxima are exact; None for other losses.
-
-    tasks : those of training
-    """
+def describe_label_graph(problem: Problem, solution: Solution) -> dict | None:
+    """What `solution.graph` says of a loss over a graph of labels, the inference, and how many maxima are exact; None for other losses."""
     graph = solution.label_graph
     if graph is None:
         return None
     method, treewidth, exact = graph.inference
-    usage = solution.edge_usage(tasks) if 0 < len(graph.used) <= USED else {}
+    usage = solution.edge_usage(problem.first_loss.data) if 0 < len(graph.used) <= USED else {}
     at = {tuple(pair): k for k, pair in enumerate(graph.pairs.tolist())}
     edges = []
     for c in graph.used[:EDGES].tolist():

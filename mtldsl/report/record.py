@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import asdict
 
 import numpy as np
@@ -26,6 +27,15 @@ from mtldsl.solution.solution import Solution
 from mtldsl.tasks import Tasks
 
 __all__ = ["describe_explanation", "describe_file", "describe_run", "plain"]
+
+#: What a solution tells beside its weights, one file each: plain values, empty where a model has nothing of the kind. How they are
+#: shown stands in `mtldsl.report.text.TOLD`.
+TOLD: dict[str, Callable[[Problem, Solution], dict | list | None]] = {
+    "learned": describe_learned,
+    "similarities": describe_similarities,
+    "label_graph": describe_label_graph,
+    "calibration": describe_calibration,
+}
 
 #: Singular values below this share of the largest count as zero.
 RANK_TOLERANCE = 1e-6
@@ -101,10 +111,7 @@ def describe_run(file: ProblemFile, solution: Solution, check: CrossCheck | Bloc
             if w.name in solution.blocks
         },
         "stationarity": None if solution.stationarity is None else asdict(solution.stationarity),
-        "learned": describe_learned(file.problem, solution),
-        "similarities": describe_similarities(file.problem, solution),
-        "label_graph": describe_label_graph(file.tasks_train, solution),
-        "calibration": describe_calibration(file.problem, solution),
+        **{name: describe(file.problem, solution) for name, describe in TOLD.items()},
         "starts": describe_starts(solution),
     }
     record["scores"] = _scores(file, solution)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from io import StringIO
 
 from rich.console import Console, Group, RenderableType
@@ -19,6 +20,14 @@ from mtldsl.solvers.explanation import VERDICTS, kinds_of_models
 
 __all__ = ["check_report", "explain_report", "run_report", "to_html", "to_text", "verdict"]
 
+#: What a solution tells beside its weights (`mtldsl.report.record.TOLD`), in the order in which a report shows it.
+TOLD: dict[str, Callable[[dict], RenderableType]] = {
+    "calibration": calibration,
+    "learned": learned_matrices,
+    "similarities": similarities,
+    "label_graph": label_graph,
+}
+
 #: More tasks than this are shown as a summary with the worst and the best.
 MAX_TASKS, ENDS = 24, 5
 
@@ -31,14 +40,7 @@ def run_report(record: dict) -> Group:
     if record["cross_check"] is not None:
         parts.append(_cross_check(record["cross_check"]))
     parts.append(_weights(record))
-    if record["solution"]["calibration"]:
-        parts.append(calibration(record["solution"]["calibration"]))
-    if record["solution"]["learned"]:
-        parts.append(learned_matrices(record["solution"]["learned"]))
-    if record["solution"]["similarities"]:
-        parts.append(similarities(record["solution"]["similarities"]))
-    if record["solution"]["label_graph"]:
-        parts.append(label_graph(record["solution"]["label_graph"]))
+    parts += [show(record["solution"][name]) for name, show in TOLD.items() if record["solution"][name]]
     return Group(*parts, _scores(record["scores"]), verdict(record))
 
 
