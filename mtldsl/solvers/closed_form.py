@@ -6,15 +6,18 @@ import numpy as np
 from scipy import linalg
 
 from mtldsl.compile.normal_form import Blocks, LossTerm, NormalForm
+from mtldsl.compile.single_block import single_block
 from mtldsl.compile.terms.structure import structure_terms
 from mtldsl.solvers.alternation.quadratic_data import quadratic_data
 from mtldsl.solvers.alternation.weights_step import LinearStep, why_not_linear
 from mtldsl.solvers.linear_algebra.dense import DenseUpdate
+from mtldsl.solvers.linear_algebra.layout import Layout
 from mtldsl.solvers.linear_algebra.matrix_free import ConjugateGradientUpdate
 from mtldsl.solvers.linear_algebra.split import Curvature, Split
-from mtldsl.solvers.linear_algebra.systems import Layout, couples_tasks
+from mtldsl.solvers.linear_algebra.systems import couples_tasks
 from mtldsl.solvers.linear_algebra.x_update import TaskwiseUpdate
 from mtldsl.solvers.solver import Point, Solver, Watch
+from mtldsl.tasks.gram import gram
 
 __all__ = ["SOLVER", "ClosedForm"]
 
@@ -92,18 +95,8 @@ def _dual(loss: LossTerm, x: Blocks) -> np.ndarray:
 
 def _plain(split: Split) -> tuple[LossTerm, str, str | None] | None:
     """(the loss, its block, its intercept's block) where the form is one loss of one block and functions of that block."""
-    form = split.form
-    if len(form.losses) != 1:
-        return None
-    loss = form.losses[0]
-    block = loss.map.identity_of
-    if (
-        block is None
-        or any(f.map.identity_of != block for f in form.functions)
-        or len(form.weight_blocks) != 1
-    ):
-        return None
-    return loss, block, next(iter(loss.intercepts), None)
+    facts = single_block(split.form)
+    return None if isinstance(facts, str) else (facts.loss, facts.name, facts.intercept)
 
 
 def _task_penalty(split: Split, n_tasks: int) -> np.ndarray | None:
@@ -169,10 +162,8 @@ def kernel(split: Split) -> Blocks | None:
     a, b = np.empty(tasks.n_samples), np.zeros(tasks.n_tasks)
     pieces = zip(tasks.inputs, np.diag(L), tasks.offsets[:-1], tasks.offsets[1:], strict=True)
     for i, (X, penalty, first, last) in enumerate(pieces):
-        gram = X @ X.T
-        gram = (gram.toarray() if hasattr(gram, "toarray") else gram) / penalty + np.diag(inverse[first:last])
         y = tasks.targets[first:last]
-        factor = linalg.cho_factor(gram)
+        factor = linalg.cho_factor(gram(X.T) / penalty + np.diag(inverse[first:last]))
         a[first:last] = linalg.cho_solve(factor, y)
         if intercept:
             ones = linalg.cho_solve(factor, np.ones(last - first))
@@ -223,8 +214,8 @@ def _unevenness(X) -> float:
 
 def normal_equations(split: Split) -> Blocks:
     """Any maps, any blocks."""
-    layout = Layout.of(split.form)
-    fits = layout is not None and layout.size <= _LARGEST_TASK
+    layout = Layout(split.form)
+    fits = layout.has_columns and layout.depth <= _LARGEST_TASK
     size = sum(rows * columns for rows, columns in split.form.shapes.values())
     if fits and not couples_tasks(split):
         update = TaskwiseUpdate(split, layout)

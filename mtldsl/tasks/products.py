@@ -8,6 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from mtldsl.tasks.data import TaskData
+from mtldsl.tasks.gram import gram
 from mtldsl.tasks.stacked import csr_of, row_views
 
 __all__ = ["Products", "make_products"]
@@ -41,7 +42,7 @@ class _Common:
         self.shape = (tasks.n_features, tasks.n_tasks)
 
     def gram(self, scale):
-        return np.stack([_scaled_gram(X, s) for X, s in self._tasks(scale)])
+        return np.stack([gram(X, s) for X, s in self._tasks(scale)])
 
     def largest_curvature(self, scale) -> float:
         return max(_squared_norm(X, s) for X, s in self._tasks(scale))
@@ -71,7 +72,7 @@ class _Shared(_Common):
         return (table @ self.X).T
 
     def gram(self, scale):
-        return _scaled_gram(self.X, None) if scale is None else super().gram(scale)
+        return gram(self.X, None) if scale is None else super().gram(scale)
 
     def largest_curvature(self, scale):
         return _squared_norm(self.X, None) if scale is None else super().largest_curvature(scale)
@@ -188,14 +189,6 @@ def _runs(entries: list[int], first: int) -> list[tuple[int, int]]:
             start, held = i, 0
         held += size
     return [*runs, (start, first + len(entries))]
-
-
-def _scaled_gram(X, scale) -> np.ndarray:
-    X = X.astype(float, copy=False)  # of stored float32 values, in float64
-    if sparse.issparse(X):
-        scaled = X if scale is None else sparse.diags_array(scale) @ X
-        return (X.T @ scaled).toarray()
-    return X.T @ (X if scale is None else X * scale[:, None])
 
 
 def _squared_norm(X, scale) -> float:

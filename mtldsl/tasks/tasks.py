@@ -8,10 +8,10 @@ from functools import cached_property
 import numpy as np
 
 from mtldsl.errors import DataError
-from mtldsl.system.memory import require_memory
 from mtldsl.tasks.about import describe, fingerprint, one_line
 from mtldsl.tasks.data import TaskData
 from mtldsl.tasks.derived import scaled_by, standardize, with_targets
+from mtldsl.tasks.gram import require_gram_memory
 from mtldsl.tasks.inputs import as_design
 from mtldsl.tasks.kernel_views import with_kernels
 from mtldsl.tasks.labels import require_labels
@@ -116,11 +116,9 @@ class Tasks(TaskData):
     def gram(self, scale=None) -> np.ndarray:
         """X_i^T diag(scale_i) X_i: (d, d) for one complete shared X and no scale, else (m, d, d). Always dense."""
         d, together = self.n_features, self.is_shared and not self.n_missing and scale is None
-        require_memory(
-            8.0 * d * d * (1 if together else self.n_tasks),
-            f"the Gram matri{'x' if together else 'ces'} of {d:,} features" + ("" if together else f" and {self.n_tasks:,} tasks"),
-            "select features, or hash or project them, first",
-        )  # fmt: skip
+        require_gram_memory(
+            d, 1 if together else self.n_tasks, "select features, or hash or project them, first", copies=1
+        )
         return self._products.gram(scale)
 
     def cross(self, scale=None) -> np.ndarray:

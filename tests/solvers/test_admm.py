@@ -20,9 +20,10 @@ from mtldsl.solvers.linear_algebra.curvature import Part, find_curvatures
 from mtldsl.solvers.linear_algebra.dense import DenseUpdate
 from mtldsl.solvers.linear_algebra.inverses import inverses
 from mtldsl.solvers.linear_algebra.kernel import KernelUpdate
+from mtldsl.solvers.linear_algebra.layout import Layout
 from mtldsl.solvers.linear_algebra.matrix_free import ConjugateGradientUpdate
 from mtldsl.solvers.linear_algebra.split import Split
-from mtldsl.solvers.linear_algebra.systems import Layout, mixes_tasks
+from mtldsl.solvers.linear_algebra.systems import mixes_tasks
 from mtldsl.solvers.linear_algebra.x_update import TaskwiseUpdate, choose_x_update
 from tests.models import separate, shared
 
@@ -124,7 +125,7 @@ def test_systems_in_the_space_of_rows(make, intercept):
         rhs = {name: rng.normal(size=shape) for name, shape in form.shapes.items()}
         penalties, damping = rng.uniform(0.5, 2.0, (2, len(split.copies)))
         parts = [Part(weights=rng.uniform(size=copy.rows.stop - copy.rows.start)) for copy in split.copies]
-        rows, features = KernelUpdate(split), TaskwiseUpdate(split, Layout.of(form))
+        rows, features = KernelUpdate(split), TaskwiseUpdate(split, Layout(form))
         for one, other in (
             (rows.solver(penalties)(rhs), features.solver(penalties)(rhs)),
             (rows.newton_solver(parts, damping)(rhs), features.newton_solver(parts, damping)(rhs)),

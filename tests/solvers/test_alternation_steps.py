@@ -476,7 +476,7 @@ def test_what_is_linear_and_what_is_not():
         (fetr(tasks, constraints=lambda W: [W >= 0]), "W >= 0 is a constraint"),
         (fetr(tasks, loss=mtl.huber_loss), "huber_loss.* is not quadratic"),
         (fetr(tasks, more=lambda W: mtl.ridge(W[:2])), "is not a function of W itself"),
-        (fetr(tasks, more=lambda W: mtl.ridge(mtl.Weights(tasks, name="V"))), "several weight matrices"),
+        (fetr(tasks, more=lambda W: mtl.ridge(mtl.Weights(tasks, name="V"))), "2 weight matrices"),
     ):
         assert why_not_linear(problem.form()) is not None
         with pytest.raises(SolverError, match=f"{reason}.*Write w_step='auto'"):

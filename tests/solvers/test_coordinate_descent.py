@@ -316,7 +316,9 @@ def test_refusals_name_the_term():
     assert refusal(loss + mtl.l1_norm(W)) is None
     assert "trace_norm(W)" in refusal(loss + mtl.trace_norm(W))
     assert "huber_loss(W, tasks)" in refusal(mtl.huber_loss(W, tasks) + mtl.l1_norm(W))
-    assert "one weight matrix" in refusal(mtl.squared_loss(W + S, tasks) + mtl.l1_norm(W) + mtl.l1_norm(S))
+    assert "2 weight matrices: W, S." in refusal(
+        mtl.squared_loss(W + S, tasks) + mtl.l1_norm(W) + mtl.l1_norm(S)
+    )
     assert "sparse" in refusal(loss + mtl.ridge(W))
     assert "weight of 0" in refusal(loss + mtl.l21_norm(W, weights=weights))
     assert "W[:3, :]" in refusal(loss + mtl.l1_norm(W[:3, :]))

@@ -285,12 +285,16 @@ def refused_models():
         mtl.poisson_loss(U, counts) + mtl.mkl_norm(U, SIMILARITIES, p=2),
         [],
     )
-    yield "is not of one weight matrix alone", mtl.hinge_loss(W + S, tasks) + norm + mtl.ridge(S), []
+    yield "there are 2 weight matrices: W, S.", mtl.hinge_loss(W + S, tasks) + norm + mtl.ridge(S), []
     yield "l1_norm(W) <= 1", mtl.hinge_loss(W, tasks), [mtl.l1_norm(W) <= 1]
     yield "no regularizer whose conjugate is finite", hinge + off * norm, []
     yield "is not quadratic", hinge + norm + mtl.ridge(W), []
     yield "is not quadratic", hinge + norm + mtl.l1_norm(W), []
-    yield "is not quadratic", hinge + mtl.ridge(W) + mtl.mkl_norm(W - np.ones((D, M)), SIMILARITIES, p=2), []
+    yield (
+        "is not a function of W itself",
+        hinge + mtl.ridge(W) + mtl.mkl_norm(W - np.ones((D, M)), SIMILARITIES, p=2),
+        [],
+    )
     yield "W >= 0", hinge + norm, [W >= 0]
     yield "singular: + 1e-6 * ridge", hinge + mtl.graph_laplacian(W, PATH), []
 

@@ -9,6 +9,7 @@ from typing import ClassVar
 
 from mtldsl.atoms.calculus.prox_of_sum import why_not
 from mtldsl.compile.normal_form import NormalForm
+from mtldsl.compile.single_block import single_block
 from mtldsl.errors import SolverError
 from mtldsl.solvers.admm.iteration import Iteration
 from mtldsl.solvers.admm.lifted import LiftedRun
@@ -159,17 +160,12 @@ def why_not_two_blocks(form: NormalForm) -> str | None:
     for loss in form.losses:
         if not has_oracle(loss):
             return f"{loss.typed} is neither structured_hinge nor hinge_loss."
-    if not form.losses:
-        return "no loss has a coefficient > 0."
-    if len(form.losses) > 1:
-        return f"{form.losses[1].typed} is a second loss."
-    if len(form.weight_blocks) != 1:
-        return f"there are {len(form.weight_blocks)} weight matrices."
-    block = form.weight_blocks[0].name
-    for term in (*form.losses, *form.functions):
-        if term.map.identity_of != block:
-            return f"{term.typed} is not a function of {block} itself."
-    return why_not([(f.coefficient, f.atom) for f in form.functions]) or None
+    facts = single_block(form)
+    return (
+        facts
+        if isinstance(facts, str)
+        else why_not([(f.coefficient, f.atom) for f in form.functions]) or None
+    )
 
 
 SOLVER = ADMM()

@@ -9,7 +9,7 @@ from mtldsl.compile.normal_form import Blocks, NormalForm
 from mtldsl.compile.terms.structure import Structures, learned_matrices
 from mtldsl.solvers.alternation.blocks import assert_descent
 from mtldsl.solvers.linear_algebra.anderson import Anderson
-from mtldsl.solvers.proximal.smooth_part import Layout
+from mtldsl.solvers.linear_algebra.layout import Layout
 from mtldsl.solvers.solver import Point, Watch
 from mtldsl.solvers.watches import Rhythm
 

@@ -13,7 +13,7 @@ from mtldsl.solvers.alternation.lbfgs import LBFGS
 from mtldsl.solvers.alternation.metric import metric_at
 from mtldsl.solvers.alternation.quadratic_data import curvature_data
 from mtldsl.solvers.alternation.weights_step import LinearStep
-from mtldsl.solvers.proximal.smooth_part import Layout
+from mtldsl.solvers.linear_algebra.layout import Layout
 from mtldsl.solvers.solver import Point, Watch
 
 __all__ = ["minimize_profile", "why_not_smooth"]

@@ -9,8 +9,9 @@ import numpy as np
 from scipy import linalg
 
 from mtldsl.compile.normal_form import Blocks, LossTerm, NormalForm
-from mtldsl.solvers.proximal.smooth_part import bordered_gram
-from mtldsl.system.memory import require_memory
+from mtldsl.compile.single_block import single_block
+from mtldsl.solvers.linear_algebra.gram import bordered_gram, gram_product, without_intercept
+from mtldsl.tasks.gram import require_gram_memory
 
 __all__ = ["QuadraticData", "curvature_data", "quadratic_data", "why_not_quadratic"]
 
@@ -20,15 +21,11 @@ _LEAST_CURVATURE = 1e-3
 
 def why_not_quadratic(form: NormalForm) -> str | None:
     """None where the losses are quadratics of one weight matrix itself, else one sentence."""
-    if len(form.weight_blocks) != 1:
-        return "there are several weight matrices."
-    name = form.weight_blocks[0].name
     for loss in form.losses:
         if loss.atom.quadratic is None:
             return f"{loss.typed} is not quadratic."
-        if loss.map.identity_of != name:
-            return f"{loss.typed} is a loss of {loss.map.shape[0]} x {loss.map.shape[1]} combinations of {name}, not of {name} itself."
-    return None
+    facts = single_block(form, "anything", several_losses=True)
+    return facts if isinstance(facts, str) else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,9 +57,7 @@ class QuadraticData:
 
     def product(self, W) -> np.ndarray:
         """K W."""
-        if self.is_shared:
-            return self.gram @ W
-        return np.matmul(self.gram, np.ascontiguousarray(W.T)[:, :, None])[:, :, 0].T
+        return gram_product(self.gram, W)
 
     def value(self, W) -> float:
         return 0.5 * float(np.vdot(W, self.product(W))) - float(np.vdot(self.cross, W)) + self.constant
@@ -122,22 +117,13 @@ def _grams(form: NormalForm, weights: list) -> tuple[np.ndarray, np.ndarray, np.
     d, m = block.shape
     alike = zip(form.losses, weights, strict=True)
     shared = all(loss.is_shared_complete and np.ndim(of_samples) == 0 for loss, of_samples in alike)
-    require_memory(
-        2 * 8 * d * d * (1 if shared else m),
-        f"the Gram matri{'x' if shared else 'ces'} of {'' if shared else f'{m:,} tasks with '}{d:,} features",
-        "select features, or project them, first",
-    )
+    require_gram_memory(d, 1 if shared else m, "select features, or project them, first")
     gram = sum(bordered_gram(loss, w) for loss, w in zip(form.losses, weights, strict=True))
     if not shared and gram.ndim == 2:
         gram = np.broadcast_to(gram, (m, *gram.shape))
     if not any(loss.intercepts for loss in form.losses):
         return gram, np.zeros((d, m)), np.ones(m)
-    border, counts = (
-        gram[..., :-1, -1],
-        np.maximum(gram[..., -1, -1], np.finfo(float).tiny),
-    )  # (d,) or (m, d); a number or (m,)
-    means = border / counts[..., None]
-    inner = gram[..., :-1, :-1] - border[..., :, None] * means[..., None, :]
+    inner, means, counts = without_intercept(gram)
     return inner, np.broadcast_to(means.T.reshape(d, -1), (d, m)), np.broadcast_to(counts, m)
 
 

@@ -17,6 +17,7 @@ import numpy as np
 
 from mtldsl.atoms.calculus.spectral_matrix import thin_svd
 from mtldsl.compile.normal_form import FunctionTerm, NormalForm
+from mtldsl.compile.single_block import single_block
 from mtldsl.proof.first_order import FLOOR
 from mtldsl.solvers.alternation.radial_data import RadialData, SharedChunk
 
@@ -40,21 +41,11 @@ _LEAST_SHARE = 1e-5
 
 def why_not_radial(form: NormalForm) -> str | None:
     """None where there is one loss, of the norms of tasks' residuals, beside functions of its one weight matrix; else one sentence."""
-    if len(form.weight_blocks) != 1:
-        return "there are several weight matrices."
-    if len(form.losses) != 1:
-        return (
-            f"{form.losses[1].typed} is a second loss." if form.losses else "no loss has a coefficient > 0."
-        )
-    name, loss = form.weight_blocks[0].name, form.losses[0]
-    if not loss.atom.radial:
-        return f"{loss.typed} is not a function of the norm of a task's residuals."
-    if loss.map.identity_of != name:
-        return f"{loss.typed} is a loss of combinations of {name}, not of {name} itself."
-    for f in form.functions:
-        if f.map.multiple_of(name) == 0.0 or f.map.offset is not None:
-            return f"{f.typed} is not a function of {name} itself."
-    return None
+    for loss in form.losses:
+        if not loss.atom.radial:
+            return f"{loss.typed} is not a function of the norm of a task's residuals."
+    facts = single_block(form, "multiple")
+    return facts if isinstance(facts, str) else None
 
 
 def why_not_reweighted(form: NormalForm) -> str | None:

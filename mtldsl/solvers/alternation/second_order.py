@@ -20,6 +20,7 @@ import numpy as np
 
 from mtldsl.solvers.alternation.metric import invert_separate
 from mtldsl.solvers.alternation.reweighting import Evaluation, Reweighting
+from mtldsl.solvers.linear_algebra.gram import gram_product
 
 __all__ = ["Direction", "SecondOrder", "newton_step"]
 
@@ -47,7 +48,7 @@ class _WeightedGrams:
         return self.gram.shape[1], self.gram.shape[0]
 
     def product(self, W) -> np.ndarray:
-        return np.matmul(self.gram, np.ascontiguousarray(W.T)[:, :, None])[:, :, 0].T
+        return gram_product(self.gram, W)
 
 
 @dataclass(frozen=True, eq=False)

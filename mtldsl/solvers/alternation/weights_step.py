@@ -9,6 +9,7 @@ import numpy as np
 from mtldsl.atoms.calculus.spectral_matrix import SpectralMatrix
 from mtldsl.compile.normal_form import Blocks, FunctionTerm, NormalForm
 from mtldsl.compile.reductions.kept import Kept
+from mtldsl.compile.single_block import single_block
 from mtldsl.compile.terms.structure import Structures, StructureTerm, kept_value
 from mtldsl.errors import ModelError, SolverError
 from mtldsl.proof.certificate import certify
@@ -27,7 +28,6 @@ def why_not_linear(form: NormalForm) -> str | None:
     reason = why_not_quadratic(form)
     if reason is not None:
         return reason
-    name = form.weight_blocks[0].name
     if not form.is_convex:
         convex = [f for f in form.functions if isinstance(f, StructureTerm) and f.atom.convex]
         if convex:
@@ -35,9 +35,8 @@ def why_not_linear(form: NormalForm) -> str | None:
     for f in form.functions:
         if not isinstance(f, StructureTerm) and _quadratic_of(f) is None:
             return f"{f.typed} is {'a constraint' if f.is_constraint else 'not quadratic'}."
-        if f.map.multiple_of(name) == 0.0:
-            return f"{f.typed} is not a function of {name} itself."
-    return None
+    facts = single_block(form, "affine", several_losses=True)
+    return facts if isinstance(facts, str) else None
 
 
 def _quadratic_of(f: FunctionTerm) -> tuple[SpectralMatrix, SpectralMatrix] | None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mtldsl.compile.normal_form import Block, NormalForm
+from mtldsl.compile.single_block import single_loss
 from mtldsl.compile.terms.label_graph import LabelGraphTerm
 from mtldsl.system.memory import gib
 
@@ -46,11 +47,9 @@ def clique_form(form: NormalForm) -> CliqueForm | str:
     for term in form.losses:
         if term.atom.labels != "indicators" or not term.atom.max_affine:
             return f"{term.typed} is not a clique_hinge."
-    if len(form.losses) > 1:
-        return f"{form.losses[1].typed} is a second loss; samples would not come apart."
-    if not form.losses:
-        return "no loss has a coefficient > 0."
-    (loss,) = form.losses
+    loss = single_loss(form)
+    if isinstance(loss, str):
+        return loss
     width = 2 * loss.cliques.n_labels
     places = [0, width] if loss.cliques.n_cliques else [0]
     entries = loss.map.entries

@@ -14,10 +14,12 @@ from itertools import pairwise
 import numpy as np
 
 from mtldsl.compile.normal_form import Blocks
+from mtldsl.compile.single_block import single_block
 from mtldsl.solvers.linear_algebra.inverses import inverses
 from mtldsl.solvers.linear_algebra.split import Split
 from mtldsl.solvers.linear_algebra.systems import diagonal_of
 from mtldsl.system.memory import require_memory
+from mtldsl.tasks.gram import gram
 
 __all__ = ["KernelUpdate"]
 
@@ -29,7 +31,7 @@ class KernelUpdate:
     def fits(split: Split) -> bool:
         """One loss of one block whose every other term weighs entries apart and reaches all of them."""
         form = split.form
-        if len(form.losses) != 1 or len(form.weight_blocks) != 1 or form.losses[0].map.identity_of is None:
+        if isinstance(single_block(form, "anything"), str):
             return False
         if any(diagonal_of(f.map) is None for f in form.functions):
             return False
@@ -40,12 +42,10 @@ class KernelUpdate:
 
     def __init__(self, split: Split):
         self.split, form = split, split.form
-        self.loss = form.losses[0]
+        facts = single_block(form, "anything")
+        self.loss, self.block, self.intercept = facts.loss, facts.name, facts.intercept
         self.tasks = self.loss.tasks
-        self.block = self.loss.map.identity_of
-        self.intercept = next(iter(self.loss.intercepts), None)
-        shape = form.shapes[self.block]
-        self.fixed = np.zeros(shape)  # q's part of P
+        self.fixed = np.zeros(facts.shape)  # q's part of P
         for k, curvature in split.exact_functions.items():
             f = form.functions[k]
             self.fixed += diagonal_of(f.map) * self._back(f, np.broadcast_to(curvature.weights, f.map.shape))
@@ -57,9 +57,10 @@ class KernelUpdate:
         self.quadratic = (
             np.broadcast_to(split.curvature_weights(0), self.tasks.n_samples) if split.exact_losses else None
         )
-        squares = sum(
-            (X.multiply(X) if self.tasks.is_sparse else np.square(X)).sum() for X in self.tasks.inputs
-        ) / (shape[0] * shape[1])
+        squares = (
+            sum((X.multiply(X) if self.tasks.is_sparse else np.square(X)).sum() for X in self.tasks.inputs)
+            / self.fixed.size
+        )
         quadratic = 0.0 if self.quadratic is None else squares * float(np.mean(self.quadratic))
         self.mean_quadratic = quadratic + float(self.fixed.mean())
         self.diagonals = [
@@ -156,7 +157,4 @@ def _rows_gram(X, weights: np.ndarray | None) -> np.ndarray:
         f"the products of {n:,} rows with one another",
         "name another solver, or subsample(rows) first",
     )
-    if hasattr(X, "toarray"):
-        scaled = X if weights is None else X.multiply(weights[None, :]).tocsr()
-        return (scaled @ X.T).toarray()
-    return (X if weights is None else X * weights) @ X.T
+    return gram(X.T, weights)

@@ -6,20 +6,15 @@ then block diagonal over tasks: an array (m, D, D), or (1, D, D) where all tasks
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
 import numpy as np
 from scipy import sparse
 
-from mtldsl.compile.normal_form import Blocks, Entry, LinearMap, LossTerm, NormalForm
+from mtldsl.compile.normal_form import Entry, LinearMap, LossTerm, NormalForm
+from mtldsl.solvers.linear_algebra.gram import gram_and_border
+from mtldsl.solvers.linear_algebra.layout import Layout
 from mtldsl.solvers.linear_algebra.split import Copy, Split
 
-if TYPE_CHECKING:
-    from mtldsl.tasks import Tasks
-
 __all__ = [
-    "Layout",
     "couples_tasks",
     "diagonal_of",
     "middle_matrices",
@@ -29,41 +24,10 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True)
-class Layout:
-    """Where the column of every block lies in the stacked unknown of one task."""
-
-    rows: dict[str, slice]
-    size: int
-    n_tasks: int
-
-    @staticmethod
-    def of(form: NormalForm) -> Layout | None:
-        """None where the blocks have different numbers of columns."""
-        ordered = sorted(form.blocks, key=lambda block: block.intercept_of is not None)
-        if len({block.shape[1] for block in ordered}) != 1:
-            return None
-        rows, size = {}, 0
-        for block in ordered:
-            rows[block.name] = slice(size, size + block.shape[0])
-            size += block.shape[0]
-        return Layout(rows, size, ordered[0].shape[1])
-
-    def stack(self, x: Blocks) -> np.ndarray:
-        """(D, m)."""
-        stacked = np.empty((self.size, self.n_tasks))
-        for name, rows in self.rows.items():
-            stacked[rows] = x[name]
-        return stacked
-
-    def unstack(self, stacked: np.ndarray) -> Blocks:
-        return {name: stacked[rows] for name, rows in self.rows.items()}
-
-
 def couples_tasks(split: Split) -> bool:
     """Whether q or a loss mixes the columns of different tasks."""
     form = split.form
-    if Layout.of(form) is None:
+    if not Layout(form).has_columns:
         return True
     for t, loss in enumerate(form.losses):
         rights = _rights(loss.map, form)
@@ -105,7 +69,7 @@ def diagonal_of(map: LinearMap) -> float | None:
 
 def quadratic_matrices(split: Split, layout: Layout) -> np.ndarray:
     """The Hessian of q."""
-    total = np.zeros((1, layout.size, layout.size))
+    total = np.zeros((1, layout.depth, layout.depth))
     for t in split.exact_losses:
         loss = split.form.losses[t]
         total = total + _loss_matrices(loss, split.curvature_weights(t), layout, split.form)
@@ -138,38 +102,20 @@ def middle_matrices(copy: Copy, split: Split, layout: Layout, middle: np.ndarray
     return _map_matrices(copy.term.map, middle, np.ones(copy.shape[1]), layout, split.form)
 
 
-def _gram(tasks: Tasks, weights) -> np.ndarray:
-    """X_i^T diag(weights_i) X_i; rows of weight 0 are left out where they are most."""
-    if np.ndim(weights) == 0:
-        return weights * tasks.gram()
-    if tasks.is_sparse or np.count_nonzero(weights) > 0.5 * weights.size:
-        return tasks.gram(weights)
-    gram = np.empty((tasks.n_tasks, tasks.n_features, tasks.n_features))
-    for i, (X, own) in enumerate(zip(tasks.inputs, tasks.per_task(weights), strict=True)):
-        rows = np.flatnonzero(own)
-        X = X[rows]
-        np.matmul(X.T, X * own[rows, None], out=gram[i])
-    return gram
-
-
 def _loss_matrices(loss: LossTerm, weights, layout, form) -> np.ndarray:
     """A^T diag(weights) A; weights a number or flat (N,)."""
     tasks = loss.tasks
-    uniform = np.ndim(weights) == 0
-    gram = _gram(tasks, weights)
+    gram, cross, sums = gram_and_border(loss, weights)
     columns = np.ones(loss.map.shape[1])
     total = _map_matrices(loss.map, gram, columns, layout, form)
-    if not loss.intercepts or tasks.n_tasks != layout.n_tasks:
+    if cross is None or tasks.n_tasks != layout.n_tasks:
         return total
-    per_sample = np.full(tasks.n_samples, float(weights)) if uniform else weights
-    cross = tasks.adjoint(per_sample)  # (d, m): X_i^T weights_i
-    sums = np.add.reduceat(per_sample, tasks.offsets[:-1])
     if gram.ndim == 2:
         cross, sums = cross[:, :1], sums[:1]
     into = {name: np.zeros((rows.stop - rows.start, cross.shape[1])) for name, rows in layout.rows.items()}
     for entry in loss.map.entries:  # an intercept and a right factor do not meet here: see `couples_tasks`
         into[entry.block] += Entry(entry.block, entry.coefficient, entry.left).adjoint(cross)
-    border = np.zeros((sums.size, layout.size, layout.size))
+    border = np.zeros((sums.size, layout.depth, layout.depth))
     for name in loss.intercepts:
         at = layout.rows[name].start
         for block, part in into.items():
@@ -185,7 +131,7 @@ def _map_matrices(map: LinearMap, middle, columns, layout: Layout, form: NormalF
 
     middle: M as None (identity), (p, p), or (q, p, p). Where the map mixes tasks, entries between tasks are left out.
     """
-    total = np.zeros((1, layout.size, layout.size))
+    total = np.zeros((1, layout.depth, layout.depth))
     rights = _rights(map, form)
     for first, right_1 in zip(map.entries, rights, strict=True):
         for second, right_2 in zip(map.entries, rights, strict=True):

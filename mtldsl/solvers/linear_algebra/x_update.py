@@ -19,10 +19,10 @@ from mtldsl.solvers.linear_algebra.curvature import Part
 from mtldsl.solvers.linear_algebra.dense import DenseUpdate
 from mtldsl.solvers.linear_algebra.inverses import inverses, is_regular
 from mtldsl.solvers.linear_algebra.kernel import KernelUpdate
+from mtldsl.solvers.linear_algebra.layout import Layout
 from mtldsl.solvers.linear_algebra.matrix_free import ConjugateGradientUpdate
 from mtldsl.solvers.linear_algebra.split import Copy, Split
 from mtldsl.solvers.linear_algebra.systems import (
-    Layout,
     couples_tasks,
     middle_matrices,
     mixes_tasks,
@@ -44,8 +44,8 @@ _LARGEST_DENSE = 1200  # unknowns in one system over all tasks
 
 def choose_x_update(split: Split):
     """The x-update that fits the structure."""
-    layout = Layout.of(split.form)
-    fits = layout is not None and layout.size <= LARGEST_TASK
+    layout = Layout(split.form)
+    fits = layout.has_columns and layout.depth <= LARGEST_TASK
     if _rows_are_fewer(split) and KernelUpdate.fits(split):
         return KernelUpdate(split)
     mixed = [mixes_tasks(copy, split.form) for copy in split.copies]
@@ -53,7 +53,7 @@ def choose_x_update(split: Split):
         copy.rows.stop - copy.rows.start for copy, mixes in zip(split.copies, mixed, strict=True) if mixes
     )
     if fits and not couples_tasks(split):
-        size = layout.size * layout.n_tasks
+        size = layout.depth * layout.n_tasks
         if rank == 0 or (rank <= _LARGEST_CORRECTION and rank * size <= _LARGEST_FACTOR):
             update = TaskwiseUpdate(split, layout, mixed)
             if rank == 0 or update.stands_alone():
@@ -127,12 +127,12 @@ class TaskwiseUpdate:
                 factors.append(self._factor(copy, part.vectors))
                 scales.append(part.scales)
         rank = sum(scale.size for scale in scales)
-        if rank > _LARGEST_CORRECTION or rank * self.layout.size * self.layout.n_tasks > _LARGEST_FACTOR:
+        if rank > _LARGEST_CORRECTION or rank * self.layout.depth * self.layout.n_tasks > _LARGEST_FACTOR:
             return None
         return self._solver(H, factors, scales)
 
     def _mixed_factor(self, j: int, copy: Copy, part: Part) -> tuple[np.ndarray, np.ndarray]:
-        factors, scales = [np.empty((self.layout.n_tasks, self.layout.size, 0))], [np.empty(0)]
+        factors, scales = [np.empty((self.layout.n_tasks, self.layout.depth, 0))], [np.empty(0)]
         if part.weights is not None:
             active = np.flatnonzero(part.weights)
             factors.append(self.factors[j][:, :, active])
@@ -147,7 +147,7 @@ class TaskwiseUpdate:
 
     def _factor(self, copy: Copy, vectors: np.ndarray) -> np.ndarray:
         """(m, D, r): K_j^T of every row of `vectors`, task by task."""
-        factor = np.empty((self.layout.n_tasks, self.layout.size, len(vectors)))
+        factor = np.empty((self.layout.n_tasks, self.layout.depth, len(vectors)))
         for r, vector in enumerate(vectors):
             into = self.split.form.zeros()
             copy.term.map.add_adjoint(vector.reshape(copy.shape), into)

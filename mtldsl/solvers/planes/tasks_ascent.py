@@ -8,6 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from mtldsl.compile.normal_form import NormalForm
+from mtldsl.compile.single_block import single_block
 from mtldsl.errors import SolverError
 from mtldsl.solvers.planes.bundle import Bundle
 from mtldsl.solvers.planes.oracle import Oracle, has_one_maximum_a_task
@@ -39,19 +40,13 @@ class TasksAscent(Solver):
         for term in form.losses:
             if not has_one_maximum_a_task(term):
                 return f"{term.typed} is not a structured_hinge."
-        if len(form.losses) > 1:
-            return (
-                f"{form.losses[1].typed} is a second loss; tasks would not come apart into one program each."
-            )
-        (loss,) = form.losses
-        if loss.intercepts:
-            return f"{loss.typed} has an intercept, on which there is no ridge."
+        facts = single_block(form)
+        if isinstance(facts, str):
+            return facts
+        if facts.intercept:
+            return f"{facts.loss.typed} has an intercept, on which there is no ridge."
         for f in form.functions:
-            if (
-                f.atom.entry_quadratic is None
-                or f.map.identity_of != loss.map.identity_of
-                or loss.map.identity_of is None
-            ):
+            if f.atom.entry_quadratic is None:
                 return f"{f.typed} is not a ridge of the loss's weights."
             if np.ptp(f.atom.entry_quadratic) > 0:
                 return f"{f.typed} has unequal weights."

@@ -8,9 +8,11 @@ import numpy as np
 from scipy import sparse
 
 from mtldsl.compile.normal_form import LossTerm, NormalForm
+from mtldsl.solvers.linear_algebra.gram import bordered_gram
+from mtldsl.solvers.linear_algebra.layout import Layout, places
 from mtldsl.solvers.proximal.part import ProximalPart
 from mtldsl.solvers.proximal.quadratic_splitting import QuadraticSplitting
-from mtldsl.solvers.proximal.smooth_part import GramPiece, Layout, bordered_gram
+from mtldsl.solvers.proximal.smooth_part import GramPiece
 from mtldsl.solvers.solver import Point, Watch
 
 __all__ = ["ProximalNewton", "gradient_steps_first", "why_not"]
@@ -219,17 +221,14 @@ def _spread(gram, loss: LossTerm, shapes) -> np.ndarray:
     d = loss.map.shape[0]
     entries = [(entry.block, entry.coefficient, slice(0, d)) for entry in loss.map.entries]
     entries += [(name, 1.0, slice(d, d + 1)) for name in loss.intercepts]
-    ends = np.cumsum([rows for rows, _ in shapes.values()])
-    places = {
-        name: slice(int(end) - shape[0], int(end))
-        for (name, shape), end in zip(shapes.items(), ends, strict=True)
-    }
+    at = places({name: rows for name, (rows, _) in shapes.items()})
+    p = sum(rows for rows, _ in shapes.values())
     if len(entries) == 1 and len(shapes) == 1 and entries[0][1] == 1.0:
         return gram
-    hessian = np.zeros((*gram.shape[:-2], int(ends[-1]), int(ends[-1])))
+    hessian = np.zeros((*gram.shape[:-2], p, p))
     for first, c, rows in entries:
         for second, e, columns in entries:
-            hessian[..., places[first], places[second]] += c * e * gram[..., rows, columns]
+            hessian[..., at[first], at[second]] += c * e * gram[..., rows, columns]
     return hessian
 
 

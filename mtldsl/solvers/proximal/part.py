@@ -6,7 +6,7 @@ import numpy as np
 
 from mtldsl.atoms.calculus.prox_of_sum import prox_of_sum, why_not
 from mtldsl.compile.normal_form import Blocks, FunctionTerm, NormalForm
-from mtldsl.solvers.proximal.smooth_part import Layout
+from mtldsl.solvers.linear_algebra.layout import Layout
 
 __all__ = ["Partition", "ProximalPart", "partition"]
 

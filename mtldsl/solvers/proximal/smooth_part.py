@@ -9,30 +9,12 @@ from __future__ import annotations
 import numpy as np
 
 from mtldsl.compile.normal_form import Blocks, FunctionTerm, LossTerm, NormalForm
+from mtldsl.solvers.linear_algebra.gram import bordered_gram, gram_product
+from mtldsl.solvers.linear_algebra.layout import Layout
 
-__all__ = ["DataPiece", "FunctionPiece", "GramPiece", "Layout", "SmoothPart", "bordered_gram"]
+__all__ = ["DataPiece", "FunctionPiece", "GramPiece", "SmoothPart"]
 
 _LARGEST_GRAM = 30_000_000  # entries
-
-
-class Layout:
-    """All blocks of a form, one after another in one flat vector."""
-
-    def __init__(self, form: NormalForm):
-        self.shapes = form.shapes
-        ends = np.cumsum([rows * columns for rows, columns in self.shapes.values()])
-        self.slices = {
-            name: slice(int(end) - rows * columns, int(end))
-            for (name, (rows, columns)), end in zip(self.shapes.items(), ends, strict=True)
-        }
-        self.size = int(ends[-1])
-
-    def blocks(self, x: np.ndarray) -> Blocks:
-        """Views."""
-        return {name: x[at].reshape(self.shapes[name]) for name, at in self.slices.items()}
-
-    def flat(self, blocks: Blocks) -> np.ndarray:
-        return np.concatenate([np.ravel(blocks[name]) for name in self.shapes])
 
 
 class DataPiece:
@@ -49,24 +31,6 @@ class DataPiece:
 
     def pull_back(self, slope, into: Blocks) -> None:
         self.loss.add_adjoint(slope, into)
-
-
-def bordered_gram(loss: LossTerm, weights) -> np.ndarray:
-    """[X_i, 1]^T diag(weights) [X_i, 1], without the 1 where there is no intercept: (p, p) where all tasks share it, else
-    (m, p, p). weights: a number, or one for every sample."""
-    tasks = loss.tasks
-    gram = weights * tasks.gram() if np.ndim(weights) == 0 else tasks.gram(weights)
-    if not loss.intercepts:
-        return gram
-    per_sample = np.full(tasks.n_samples, weights) if np.ndim(weights) == 0 else weights
-    totals = np.add.reduceat(per_sample, tasks.offsets[:-1])
-    border = tasks.adjoint(per_sample)  # (d, m)
-    if gram.ndim == 2:
-        return np.block([[gram, border[:, :1]], [border[:, :1].T, totals[:1, None]]])
-    column = border.T[:, :, None]
-    top = np.concatenate([gram, column], axis=2)
-    bottom = np.concatenate([column.transpose(0, 2, 1), totals[:, None, None]], axis=2)
-    return np.concatenate([top, bottom], axis=1)
 
 
 class GramPiece:
@@ -96,12 +60,7 @@ class GramPiece:
         W = self.loss.map.forward(blocks)
         if self.loss.intercepts:
             W = np.vstack([W, sum(blocks[name] for name in self.loss.intercepts)])
-        return self.product(W) - self.cross
-
-    def product(self, W) -> np.ndarray:
-        if self.gram.ndim == 2:
-            return self.gram @ W
-        return np.matmul(self.gram, np.ascontiguousarray(W.T)[:, :, None])[:, :, 0].T
+        return gram_product(self.gram, W) - self.cross
 
     def slope(self, image) -> np.ndarray:
         return image

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mtldsl.compile.normal_form import NormalForm
+from mtldsl.compile.single_block import single_block
 from mtldsl.solvers.rows import tasks_apart
 from mtldsl.solvers.rows.designs import make_design
 from mtldsl.solvers.rows.penalty import RowPenalty, function_duals, why_not
@@ -27,18 +28,8 @@ class CoordinateDescent(Solver):
         for loss in form.losses:
             if loss.atom.quadratic is None:
                 return f"{loss.typed} is not quadratic."
-        if len(form.losses) != 1:
-            return f"there are {len(form.losses)} losses; it takes one."
-        loss = form.losses[0]
-        block = loss.map.identity_of
-        if block is None or len(form.weight_blocks) != 1:
-            return f"{loss.typed} is not a loss of one weight matrix itself."
-        if len(loss.intercepts) > 1:
-            return f"{loss.typed} has several intercepts."
-        for f in form.functions:
-            if f.map.identity_of != block:
-                return f"{f.typed} is not a function of {block} itself."
-        return why_not(form.functions, form.shapes[block])
+        facts = single_block(form)
+        return facts if isinstance(facts, str) else why_not(form.functions, facts.shape)
 
     def solves_only(self, form: NormalForm) -> str | None:
         quadratic = all(loss.atom.quadratic is not None for loss in form.losses)

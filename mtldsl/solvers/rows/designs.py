@@ -10,9 +10,10 @@ import numpy as np
 from scipy import sparse
 
 from mtldsl.compile.normal_form import LossTerm
+from mtldsl.solvers.linear_algebra.gram import centred_gram
 from mtldsl.solvers.rows.penalty import RowPenalty
 from mtldsl.solvers.rows.states import GramState, ResidualState, SeparateResidualState, SeparateState
-from mtldsl.system.memory import require_memory
+from mtldsl.tasks.gram import gram, require_gram_memory
 
 __all__ = ["SeparateRows", "SharedRows", "make_design"]
 
@@ -57,9 +58,9 @@ class SharedRows:
         """The iterate W (m, d) on these rows. What `old` knows of them is not computed again."""
         own = np.ascontiguousarray(W[:, rows])
         if len(rows) == self.n_features and self.prefers_all_rows:
-            return GramState(self, penalty, rows, own, self._whole_gram(), None)
+            return GramState(self, penalty, rows, own, self._gram(), None)
         if self.sparse:
-            return GramState(self, penalty, rows, own, self._sparse_gram(rows), None)
+            return GramState(self, penalty, rows, own, self._gram(rows), None)
         place = np.full(self.n_features, -1)
         if old is not None:
             place[old.rows] = np.arange(len(old.rows))
@@ -109,24 +110,12 @@ class SharedRows:
         block = self.X[:, rows].T
         return block - self.x_means[rows, None] if self.centred else block
 
-    def _whole_gram(self) -> np.ndarray:
-        d = self.X.shape[1]
-        require_memory(
-            16.0 * d * d, f"the Gram matrix of {d:,} features", "select features, or name another solver"
-        )
-        gram = (self.Xt @ self.X).toarray() if self.sparse else self.Xt @ self.X
-        return gram - self.n_samples * np.outer(self.x_means, self.x_means) if self.centred else gram
-
-    def _sparse_gram(self, rows) -> np.ndarray:
-        X = self.Xt[rows]
-        n = X.shape[0]
-        require_memory(
-            16.0 * n * n, f"the Gram matrix of {n:,} features", "select features, or name another solver"
-        )
-        gram = (X @ X.T).toarray()
-        return (
-            gram - self.n_samples * np.outer(self.x_means[rows], self.x_means[rows]) if self.centred else gram
-        )
+    def _gram(self, rows=None) -> np.ndarray:
+        """Of all features, or of those rows of W."""
+        X = self.X if rows is None else self.Xt[rows].T
+        require_gram_memory(X.shape[1], 1, "select features, or name another solver")
+        means = self.x_means if rows is None else self.x_means[rows]
+        return centred_gram(gram(X), self.n_samples * means, means) if self.centred else gram(X)
 
 
 class SeparateRows:
@@ -193,7 +182,7 @@ class SeparateRows:
         gram = self.tasks.gram(self.weights)
         if self.centred:
             means = self.x_means
-            gram = gram - self.totals[:, None, None] * means[:, :, None] * means[:, None, :]
+            gram = centred_gram(gram, self.totals[:, None] * means, means)
         return gram
 
     def look(self, state: SeparateState | SeparateResidualState) -> tuple[np.ndarray, float, float]:

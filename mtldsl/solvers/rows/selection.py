@@ -13,6 +13,7 @@ import numpy as np
 
 from mtldsl.compile.normal_form import NormalForm
 from mtldsl.compile.reductions.rows import Rows
+from mtldsl.compile.single_block import single_block
 from mtldsl.solvers.rows.penalty import RowPenalty, function_duals, why_not
 from mtldsl.solvers.solver import Point, Watch
 from mtldsl.solvers.watches import Until
@@ -27,11 +28,10 @@ Solve = Callable[[NormalForm, int, Point | None, Watch], Point]
 
 def pays(form: NormalForm) -> bool:
     """Whether this is a form of one large weight matrix itself whose penalties leave out rows."""
-    if len(form.weight_blocks) != 1 or form.weight_blocks[0].shape[0] < _FEWEST_ROWS:
+    facts = single_block(form, several_losses=True)
+    if isinstance(facts, str) or facts.shape[0] < _FEWEST_ROWS:
         return False
-    block = form.weight_blocks[0]
-    maps = [loss.map for loss in form.losses] + [f.map for f in form.functions]
-    return all(map.identity_of == block.name for map in maps) and why_not(form.functions, block.shape) is None
+    return why_not(form.functions, facts.shape) is None
 
 
 class RowSelection:

@@ -9,6 +9,7 @@ from scipy import sparse
 
 from mtldsl.atoms.structures import MKLNorm, TaskKernel
 from mtldsl.compile.normal_form import FunctionTerm, LossTerm, NormalForm
+from mtldsl.compile.single_block import single_block
 
 __all__ = ["KernelForm", "kernel_form"]
 
@@ -31,22 +32,18 @@ class KernelForm:
 
 def kernel_form(form: NormalForm) -> KernelForm | str:
     """The form, or one sentence that says why it is none."""
-    if len(form.losses) > 1:
-        return f"{form.losses[1].typed} is a second loss."
-    if not form.losses:
-        return "no loss has a coefficient > 0."
-    (loss,) = form.losses
+    facts = single_block(form)
+    if isinstance(facts, str):
+        return facts
+    loss = facts.loss
     if not loss.atom.separable:
         return f"{loss.typed} is not a sum over samples."
     if not loss.atom.entropic and loss.atom.dual_quadratic(loss.tasks.targets) is None:
         return f"the conjugate of {loss.typed} is neither quadratic on an interval nor an entropy."
-    block = loss.map.identity_of
-    if block is None:
-        return f"{loss.typed} is not of one weight matrix alone."
     if not form.functions:
         return "there is no regularizer whose conjugate is finite."
     for f in form.functions:
-        if f.is_constraint or f.map.identity_of != block:
+        if f.is_constraint:
             return f"{f.typed} is not quadratic in the loss's weights."
     if len(form.functions) == 1 and form.functions[0].atom.weighs_kernels:
         (term,) = form.functions
