@@ -5,7 +5,6 @@ import pytest
 import mtldsl as mtl
 from mtldsl.solvers.explanation import Explanation, kinds_of_models
 from mtldsl.solvers.registry import SOLVERS, Answer, get_solver, refusal
-from mtldsl.solvers.solver import Solver
 from tests.models import MODELS, shared
 from tests.solvers.test_alternating import fetr
 from tests.test_mixed_nonconvex import MODELS as NONCONVEX
@@ -76,13 +75,12 @@ def test_a_solver_takes_no_model_of_another_kind(name):
             assert solver.solves_only(form) is None, f"{solver.name}: {solver.solves_only(form)}"
 
 
-def test_every_kind_is_that_of_some_model_and_not_of_another():
+def test_every_solver_is_for_some_model_and_most_are_not_for_all():
     forms = [build().form() for build in ALL.values()]
     forms += [mtl.minimize(mtl.squared_loss(W, TASKS) + mtl.ridge(W)).form()]
-    for solver in map(get_solver, SOLVERS):
-        if type(solver).solves_only is not Solver.solves_only:
-            said = {solver.solves_only(form) is None for form in forms}
-            assert said == {True, False}, solver.name
+    said = {name: {get_solver(name).solves_only(form) for form in forms} for name in SOLVERS}
+    assert all(None in kinds for kinds in said.values()), said
+    assert sum(len(kinds) > 1 for kinds in said.values()) >= 6, said
 
 
 def test_a_model_that_no_solver_takes_has_no_reason_for_a_choice():
