@@ -25,6 +25,7 @@ class LabelGraphLoss(Loss):
     (`Cliques.indicators`). A sum over samples; `value_of_samples` are its terms, and where samples have weights they multiply those.
     """
 
+    cliques: Cliques
     labels: ClassVar[str] = "indicators"
     weighs_samples: ClassVar[bool] = False
     takes_intercept: ClassVar[bool] = False

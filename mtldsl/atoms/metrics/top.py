@@ -25,6 +25,7 @@ class _Top(Metric):
     Delta is linear in the flips of such labellings: 1 - a / k = b / k and 1 - a / Pos = c / Pos.
     """
 
+    k: float
     fixes_positives: ClassVar[bool] = True
     exact_conjugate: ClassVar[bool] = True
 

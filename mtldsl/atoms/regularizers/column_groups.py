@@ -23,6 +23,7 @@ __all__ = ["ColumnGroupNorm", "ColumnGroups", "checked_columns"]
 class ColumnGroups(Regularizer):
     """What functions of the Frobenius norms of groups of columns share; a subclass has a field `columns`, None for every column apart."""
 
+    columns: list[list[int]] | None
     groups_columns: ClassVar[bool] = True
 
     @property

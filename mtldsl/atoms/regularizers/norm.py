@@ -41,6 +41,7 @@ class WeightedNorm(Norm):
     weight 0 is unpenalised: its multiplier is 0.
     """
 
+    weights: float | np.ndarray | None
     weights_add: ClassVar[bool] = True
     weight_axes: ClassVar[int] = 1
     weighted_formula: ClassVar[str] = ""

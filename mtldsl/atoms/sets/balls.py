@@ -22,6 +22,7 @@ class _Ball(Set):
     the nearest point of the ball.
     """
 
+    radius: float
     finite_dual: ClassVar[bool] = True
 
     def __post_init__(self):

@@ -19,6 +19,7 @@ __all__ = ["AtLeast", "AtMost", "EqualTo"]
 class _Comparison(Set):
     """A subclass has a field `bound`, a number or an array that broadcasts to the shape of W."""
 
+    bound: float | np.ndarray
     separable: ClassVar[str] = "entries"
     symbol: ClassVar[str] = ""
     no_bound: ClassVar[float | None] = None  # the infinity that means "no bound here"

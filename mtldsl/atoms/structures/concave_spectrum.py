@@ -35,6 +35,7 @@ class ConcaveSpectrum(NoDual, Structure):
     Its one matrix, H = W W^T + eps I (p, p), is not an unknown of the model: it only says where the majorising quadratic touches.
     """
 
+    eps: float
     exact_formula: ClassVar[str] = ""  # LaTeX for eps = 0
     separable: ClassVar[str] = "spectrum"
     convex: ClassVar[bool] = False
