@@ -38,6 +38,15 @@ class Spelled:
     python: str
     file: str
 
+    @classmethod
+    def option(cls, name: str, value: str) -> Spelled:
+        """An option with its value: drop=['a'] in a call, drop = ['a'] in a table.
+
+        >>> print(Spelled.option("binary", "True").on("file"))
+        binary = true
+        """
+        return cls(f"{name}={value}", f"{name} = {value.lower() if value in ('True', 'False') else value}")
+
     def on(self, face: str) -> str:
         """The text on a face, "python" or "file"."""
         return self.file if face == "file" else self.python

@@ -211,6 +211,28 @@ def test_one_error_on_two_faces(problem_file):
     assert error.said("file").endswith("write smaller ones, or inf for no bound")
 
 
+GRAPH = 'minimize = "clique_hinge(U, V, tasks) + ridge(U)"\n[data]\ndataset = "label_graph"\nn_labels = 3\nedges = [[0, 1]]\n[weights]\nU = "NodeWeights"\n'
+TREE = LOSS + 'mkl_norm(W, [tree(parents)], p=2)"\n' + DATA + "[groups]\n"
+CSV = LOSS + 'ridge(W)"\n[data]\npath = "d.csv"\n'
+
+
+@pytest.mark.parametrize(
+    "text, said",
+    [
+        (GRAPH + 'V = {edges = [["y0", "y9"]]}\n', "edges = [['y0', 'y9']]: 'y9' in ['y0', 'y9'] is not a label"),
+        (TREE + 'parents = {a = "north", b = "south", north = "all"}\n', "write the parent of each, south = ..., and none for the root"),
+        (TREE + 'parents = {a = "north"}\n', "its leaves have to be the tasks, by name, as in {task0 = \"group\"}"),
+        (CSV + 'labels = ["y"]\n', "leave the column out with drop = [...], or, where it holds categories, write one_hot = [...] for a feature, one_vs_rest = true for the labels"),
+        (CSV + 'labels = ["y"]\ndrop = ["a"]\nbinary = true\n', "binary = true is for labels 0/1, but there is a label 2; leave it out to keep numbers"),
+        (CSV.replace("squared", "hinge") + 'labels = ["z"]\ndrop = ["a"]\n', "for labels 0/1 write binary = true in [data]"),
+    ],
+)  # fmt: skip
+def test_options_are_written_as_a_file_writes_them(problem_file, tmp_path, text, said):
+    (tmp_path / "d.csv").write_text("a,x,y,z\nno,1,1,1\nyes,2,2,0\n")
+    error = problem_file(text)
+    assert said in str(error).split("\n")[0] and said not in error.said()
+
+
 def test_no_face_edits_the_text_of_another():
     """Where an error is caught, it is placed or shown: nothing cuts str(error), or makes another error of it by a pattern."""
     cut = re.compile(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mtldsl.errors import DataError
+from mtldsl.errors import DataError, Spelled
 from mtldsl.tasks.data import T, TaskData
 from mtldsl.tasks.scaling import Scaling
 from mtldsl.tasks.stacked import Widened, require_room
@@ -42,7 +42,8 @@ def standardize(tasks: T, center, scale) -> T:
     _refuse_kernels(tasks, "standardize")
     if tasks.is_sparse and center:
         raise DataError(
-            "standardize(): centering would make sparse inputs dense; write standardize(center=False)"
+            "standardize(): centering would make sparse inputs dense",
+            write_instead="write " + Spelled("standardize(center=False)", "standardize = {center = false}"),
         )
     if tasks.scaling is not None:
         raise DataError("standardize(): these tasks are standardised already")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mtldsl.errors import DataError
+from mtldsl.errors import DataError, Spelled
 from mtldsl.tasks.data import TaskData
 
 __all__ = ["LABEL_KINDS", "LabelKind", "require_labels"]
@@ -49,9 +49,13 @@ def _refuse(tasks: TaskData, bad, typed, hint) -> None:
     flat = int(np.flatnonzero(bad)[0])
     task, row = tasks.place(flat)
     if "-1" in hint and np.isin(tasks.per_task(tasks.targets)[task], (0.0, 1.0)).all():
-        hint += "; for labels 0/1 write 2 * Y - 1 (reading a file: binary=True)"
+        hint += "; for labels 0/1 write " + Spelled(
+            "2 * Y - 1 (reading a file: binary=True)", "binary = true in [data]"
+        )
     raise DataError(
-        f"{typed}: label {tasks.targets[flat]:g} in task {tasks.task_names[task]!r}, row {row}; {hint}"
+        f"label {tasks.targets[flat]:g} in task {tasks.task_names[task]!r}, row {row}",
+        term=typed,
+        write_instead=hint,
     )
 
 

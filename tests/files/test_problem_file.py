@@ -326,7 +326,7 @@ def test_a_mistake_is_shown_where_it_stands(load, tmp_path, text, place, message
 
 def test_statistics_that_cannot_be_are_shown_at_standardize(load, tmp_path):
     (tmp_path / "one.svm").write_text("1.5 1:1 3:2\n-1 2:1\n")
-    with pytest.raises(DataError, match=r"p.toml:4:1: standardize\(\): .*center=False"):
+    with pytest.raises(DataError, match=r"p.toml:4:1: standardize\(\): .*standardize = {center = false}"):
         load(MODEL + '[data]\npath = "one.svm"\nstandardize = true\n')
 
 

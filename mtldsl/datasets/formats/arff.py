@@ -15,7 +15,7 @@ from scipy import sparse
 
 from mtldsl.datasets.formats.cells import number
 from mtldsl.datasets.formats.table import Column, Table
-from mtldsl.errors import DataError
+from mtldsl.errors import DataError, Spelled
 from mtldsl.system.reading import reading, regular_file
 from mtldsl.tasks import Tasks
 
@@ -155,7 +155,9 @@ def _attribute(line: str, where: str) -> Column:
         return Column(name)
     if word in ("string", "date"):
         return Column(
-            name, unusable=f"is of type {word}, not a number or a category; leave it out with drop=[{name!r}]"
+            name,
+            unusable=f"is of type {word}, not a number or a category; leave it out with "
+            + Spelled.option("drop", f"[{name!r}]"),
         )
     raise DataError(
         f"{where}: attribute {name!r} has the unknown type {kind[:30]!r}; numeric or nominal {{...}} can be read"

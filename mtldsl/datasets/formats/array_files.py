@@ -9,7 +9,7 @@ from scipy import sparse
 
 from mtldsl.datasets.formats.cells import as_signs
 from mtldsl.datasets.formats.mat_files import Other, mat_variables
-from mtldsl.errors import DataError
+from mtldsl.errors import DataError, Spelled
 from mtldsl.system.archives import read_archive
 from mtldsl.system.memory import as_dense
 from mtldsl.system.reading import reading, regular_file
@@ -129,12 +129,12 @@ def read_libsvm(
     try:
         loaded = load_svmlight_files([str(p) for p in paths], n_features=n_features, multilabel=multilabel)
     except (ValueError, OverflowError, UnicodeDecodeError) as error:
-        hint = (
-            "; for rows with several labels write multilabel=True"
-            if "could not convert" in str(error) and "," in str(error)
-            else ""
-        )
-        raise DataError(f"{', '.join(map(str, paths))}: cannot be read as LIBSVM: {error}{hint}") from None
+        several = "could not convert" in str(error) and "," in str(error)
+        hint = "for rows with several labels write " + Spelled.option("multilabel", "True")
+        raise DataError(
+            f"{', '.join(map(str, paths))}: cannot be read as LIBSVM: {error}",
+            write_instead=hint if several else "",
+        ) from None
     inputs, labels = loaded[0::2], loaded[1::2]
     if len(paths) > 1:
         names = [p.stem for p in paths]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mtldsl.errors import DataError
+from mtldsl.errors import DataError, Spelled
 
 __all__ = ["as_signs", "number"]
 
@@ -29,7 +29,10 @@ def as_signs(Y: np.ndarray, where) -> np.ndarray:
     if not np.isin(known, (0.0, 1.0)).all():
         other = known[~np.isin(known, (0.0, 1.0))][0]
         raise DataError(
-            f"{where}: binary=True is for labels 0/1, but there is a label {other:g}; leave it out to keep numbers",
+            f"{where}: "
+            + Spelled.option("binary", "True")
+            + f" is for labels 0/1, but there is a label {other:g}",
+            write_instead="leave it out to keep numbers",
             argument="binary",
         )
     return 2.0 * Y - 1.0

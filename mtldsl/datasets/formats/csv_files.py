@@ -9,7 +9,7 @@ import numpy as np
 
 from mtldsl.datasets.formats.cells import number
 from mtldsl.datasets.formats.table import Column, Table
-from mtldsl.errors import DataError
+from mtldsl.errors import DataError, Spelled
 from mtldsl.system.reading import regular_file
 from mtldsl.tasks import Tasks
 
@@ -60,7 +60,10 @@ def read_csv(
     label_columns = {names[j] for j in outline.positions(labels, "labels")}
     if one_vs_rest and len(label_columns) > 1:
         raise DataError(
-            f"{path}: one_vs_rest=True makes tasks of one column of classes, but labels={labels!r}",
+            f"{path}: "
+            + Spelled.option("one_vs_rest", "True")
+            + " makes tasks of one column of classes, but "
+            + Spelled.option("labels", repr(labels)),
             argument="labels",
         )
     nominal = label_columns if one_vs_rest else set()
@@ -103,7 +106,10 @@ def _rows(path, delimiter, header):
     names = [name.strip() for name in rows[0]] if header else [str(j) for j in range(len(rows[0]))]
     other = next((mark for mark in ";\t|," if len(names) == 1 and mark in names[0]), None)
     if other is not None:
-        raise DataError(f"{path}: one column, named {names[0]!r}; write delimiter={other!r}")
+        raise DataError(
+            f"{path}: one column, named {names[0]!r}",
+            write_instead="write " + Spelled.option("delimiter", repr(other)),
+        )
     rows, lines = (rows[1:], lines[1:]) if header else (rows, lines)
     for row, line in zip(rows, lines, strict=True):
         if len(row) != len(names):
@@ -130,8 +136,13 @@ def _column(name, texts, lines, nominal: bool, nominal_if_text: bool):
         return Column(name), numbers
     line, text = next((line, text) for line, text in zip(lines, texts, strict=True) if not _is_number(text))
     unusable = (
-        f"has text that is not a number, {text!r} in line {line}; leave the column out with drop=[...], or, where it "
-        "holds categories, write one_hot=[...] for a feature, one_vs_rest=True for the labels"
+        f"has text that is not a number, {text!r} in line {line}; leave the column out with "
+        + Spelled.option("drop", "[...]")
+        + ", or, where it holds categories, write "
+        + Spelled.option("one_hot", "[...]")
+        + " for a feature, "
+        + Spelled.option("one_vs_rest", "True")
+        + " for the labels"
     )
     return Column(name, unusable=unusable), [np.nan] * len(texts)
 

@@ -12,7 +12,7 @@ import numpy as np
 from scipy import sparse
 
 from mtldsl.datasets.formats.cells import as_signs
-from mtldsl.errors import DataError
+from mtldsl.errors import DataError, Spelled
 from mtldsl.tasks import Tasks
 
 __all__ = ["Column", "Table"]
@@ -24,7 +24,7 @@ class Column:
     values: tuple[str, ...] | None = (
         None  # of a nominal column, whose cells are positions in here; None for numbers
     )
-    unusable: str | None = None  # why a column of text cannot be used
+    unusable: str | Spelled | None = None  # why a column of text cannot be used
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,7 +117,12 @@ class Table:
             chosen = [j for j in range(len(self.columns)) if j not in dropped.union(roles)]
         elif len(drop):
             raise DataError(
-                f"{self.path}: write either features=... or drop=..., not both", argument="features"
+                f"{self.path}: write either "
+                + Spelled.option("features", "...")
+                + " or "
+                + Spelled.option("drop", "...")
+                + ", not both",
+                argument="features",
             )
         else:
             chosen = self.positions(features, "features")
@@ -127,7 +132,7 @@ class Table:
                     f"{self.path}: column {self.names[j]!r} is a feature and a label, task or weight"
                 )
             if self.columns[j].unusable:
-                raise DataError(f"{self.path}: column {self.names[j]!r} {self.columns[j].unusable}")
+                raise DataError(f"{self.path}: column {self.names[j]!r} " + self.columns[j].unusable)
         if not chosen:
             raise DataError(f"{self.path}: no columns are left for the features")
         return chosen
@@ -138,7 +143,7 @@ class Table:
         """Column j as a dense vector."""
         column = self.columns[j]
         if column.unusable:
-            raise DataError(f"{self.path}: column {column.name!r} {column.unusable}")
+            raise DataError(f"{self.path}: column {column.name!r} " + column.unusable)
         return _dense(self.cells[:, [j]])[:, 0]
 
     def _categories(self, j: int) -> list[str]:
@@ -195,7 +200,9 @@ class Table:
             first = np.lexsort((columns, rows))[0]
             raise DataError(
                 f"{self.path}:{self.lines[rows[first]]}: column {self.names[positions[columns[first]]]!r} has no value "
-                f"({rows.size} such cells); fill it in, leave out the row, or leave out the column with drop=[...]",
+                f"({rows.size} such cells)",
+                write_instead="fill it in, leave out the row, or leave out the column with "
+                + Spelled.option("drop", "[...]"),
                 argument="drop",
             )
 

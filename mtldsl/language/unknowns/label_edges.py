@@ -20,59 +20,55 @@ def edges_text(edges) -> str:
     return quoted(edges, 60)
 
 
-def checked_edges(edges, names: tuple[str, ...], typed: str) -> tuple[tuple[int, ...], ...]:
+def checked_edges(edges, names: tuple[str, ...]) -> tuple[tuple[int, ...], ...]:
     """Cliques of label positions, each in increasing order; ModelError where one does not make sense."""
     if isinstance(edges, str):
         if edges != "all":
             raise ModelError(
-                f'{typed}: write edges="all", a list of pairs such as [(0, 1), (1, 2)], a networkx graph, or [] for no edges'
+                'write edges="all", a list of pairs such as [(0, 1), (1, 2)], a networkx graph, or [] for no edges'
             )
         n = len(names)
         require_memory(
-            100.0 * n * (n - 1) / 2, f"{typed}: so many as {n * (n - 1) // 2:,} pairs of {n:,} labels (the list alone)",
+            100.0 * n * (n - 1) / 2, f"so many as {n * (n - 1) // 2:,} pairs of {n:,} labels (the list alone)",
             "give a list of the pairs that may matter, or a networkx graph", ModelError,
         )  # fmt: skip
         return tuple(combinations(range(len(names)), 2))
     if hasattr(edges, "edges") and hasattr(edges, "nodes"):
         strangers = [node for node in edges.nodes if _position(node, names) is None]
         if strangers:
-            raise ModelError(
-                f"{typed}: the graph has a node {strangers[0]!r}, which is not a label; {_known(names)}"
-            )
+            raise ModelError(f"the graph has a node {strangers[0]!r}, which is not a label; {_known(names)}")
         if edges.is_directed():
             raise ModelError(
-                f"{typed}: the graph is directed, and labels depend on each other both ways; give graph.to_undirected()"
+                "the graph is directed, and labels depend on each other both ways; give graph.to_undirected()"
             )
         edges = list(edges.edges())
     listed = as_list(edges)
     if listed is None:
-        raise ModelError(f'{typed}: edges must be a list of pairs, a networkx graph, or "all"')
+        raise ModelError('edges must be a list of pairs, a networkx graph, or "all"')
     found: dict[tuple[int, ...], object] = {}
     for edge in listed:
-        clique = _checked(edge, names, typed)
+        clique = _checked(edge, names)
         if clique in found:
-            raise ModelError(
-                f"{typed}: the edge {edge!r} stands twice (also as {found[clique]!r}); give it once"
-            )
+            raise ModelError(f"the edge {edge!r} stands twice (also as {found[clique]!r}); give it once")
         found[clique] = edge
     return tuple(found)
 
 
-def _checked(edge, names, typed) -> tuple[int, ...]:
+def _checked(edge, names) -> tuple[int, ...]:
     listed = None if isinstance(edge, str) else as_list(edge)
     if listed is None:
-        raise ModelError(f"{typed}: {quoted(edge)} is not an edge; write a pair of labels, such as (0, 1)")
+        raise ModelError(f"{quoted(edge)} is not an edge; write a pair of labels, such as (0, 1)")
     labels = tuple(listed)
     if not 2 <= len(labels) <= LARGEST_CLIQUE:
         raise ModelError(
-            f"{typed}: {edge!r} has {len(labels)} labels; an edge has two, and a clique at most {LARGEST_CLIQUE}, with 2^size columns"
+            f"{edge!r} has {len(labels)} labels; an edge has two, and a clique at most {LARGEST_CLIQUE}, with 2^size columns"
         )
     positions = [_position(label, names) for label in labels]
     for label, position in zip(labels, positions, strict=True):
         if position is None:
-            raise ModelError(f"{typed}: {label!r} in {edge!r} is not a label; {_known(names)}")
+            raise ModelError(f"{label!r} in {edge!r} is not a label; {_known(names)}")
     if len(set(positions)) < len(positions):
-        raise ModelError(f"{typed}: {edge!r} holds a label twice; an edge joins different labels")
+        raise ModelError(f"{edge!r} holds a label twice; an edge joins different labels")
     return tuple(sorted(positions))
 
 

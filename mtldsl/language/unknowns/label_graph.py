@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from mtldsl.atoms.losses import LabelGraphLoss
-from mtldsl.errors import DataError, ModelError
+from mtldsl.errors import DataError, ModelError, Spelled
 from mtldsl.inference import Cliques
 from mtldsl.language.expressions.expression import Affine
 from mtldsl.language.expressions.objective import Objective, Term
@@ -70,8 +70,11 @@ class EdgeWeights(Weights):
 
     def __init__(self, tasks: Tasks, edges="all", name: str = "V"):
         names = tasks.task_names if isinstance(tasks, Tasks) else ()
-        typed = f"EdgeWeights(tasks, edges={edges_text(edges)})"
-        self.cliques = Cliques(len(names), checked_edges(edges, names, typed))
+        try:
+            self.cliques = Cliques(len(names), checked_edges(edges, names))
+        except ModelError as error:
+            typed = edges_text(edges)
+            raise error.within(Spelled(f"EdgeWeights(tasks, edges={typed})", f"edges = {typed}")) from None
         super().__init__(tasks, name=name)
 
     @property

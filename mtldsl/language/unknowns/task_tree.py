@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 from scipy import sparse
 
-from mtldsl.errors import ModelError
+from mtldsl.errors import ModelError, Spelled
 
 __all__ = ["indicators_of_tree"]
 
@@ -66,14 +66,17 @@ def _positions(parents, names) -> tuple[list, list[int]]:
     if undeclared and (len(undeclared) > 1 or None in parents.values()):
         shown = ", ".join(map(repr, undeclared))
         raise ModelError(
-            f"tree(...): {shown} stand only as parents, and one root alone may; write the parent of each, {undeclared[0]!r}: ..., or None "
-            "for the root"
+            f"tree(...): {shown} stand only as parents, and one root alone may; write the parent of each, "
+            + Spelled(
+                f"{undeclared[0]!r}: ..., or None for the root",
+                f"{undeclared[0]} = ..., and none for the root",
+            )
         )
     for name in names:
         if name not in nodes:
             raise ModelError(
                 f"tree(...): task {name!r} is not in the tree; its leaves have to be the tasks, by name, as in "
-                f"{{{name!r}: 'group', 'group': None}}"
+                + Spelled(f"{{{name!r}: 'group', 'group': None}}", f'{{{name} = "group"}}')
             )
     tasks = set(names)
     order = [*names, *(node for node in nodes if node not in tasks)]
