@@ -8,7 +8,8 @@ fields: `term`, `write_instead`, `argument`, `place`. `str(error)` is Python's f
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Self
+from pathlib import PurePath
+from typing import Self, TypeVar
 
 __all__ = [
     "CrossCheckError",
@@ -107,13 +108,14 @@ class MTLError(Exception):
     def __init__(
         self,
         *what,
-        term: str | Spelled = "",
+        term: str | Spelled | PurePath = "",
         write_instead: str | Spelled = "",
         argument: str = "",
         place: Place | None = None,
     ):
         super().__init__(*what)
-        self.term, self.write_instead, self.argument, self.place = term, write_instead, argument, place
+        self.term = str(term) if isinstance(term, PurePath) else term
+        self.write_instead, self.argument, self.place = write_instead, argument, place
 
     @property
     def what(self) -> str | Spelled:
@@ -164,7 +166,10 @@ class MTLError(Exception):
         return _rebuilt, (type(self), self.args, self.__dict__)
 
 
-def _rebuilt(kind: type[MTLError], args: tuple, attributes: dict) -> MTLError:
+_Error = TypeVar("_Error", bound=MTLError)
+
+
+def _rebuilt(kind: type[_Error], args: tuple, attributes: dict) -> _Error:
     error = kind.__new__(kind, *args)
     error.args = args
     error.__dict__ |= attributes

@@ -130,4 +130,4 @@ def refuse(term: LossTerm) -> None:
     """ModelError where the labellings of a term are too many to be stated."""
     reason = refusal(term)
     if reason is not None:
-        raise ModelError(f"{term.typed}: {reason}")
+        raise ModelError(f"{reason}", term=term.typed)

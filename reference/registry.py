@@ -97,8 +97,9 @@ def formula_of(word: str, typed: str) -> Formula:
         )
     if word not in FORMULAS:
         raise ModelError(
-            f"{typed}: the reference has no formula for {word!r}, so this model cannot be written in cvxpy. "
-            f"Add a function decorated with @formula({word!r}) to mtldsl.reference."
+            f"the reference has no formula for {word!r}, so this model cannot be written in cvxpy. "
+            f"Add a function decorated with @formula({word!r}) to mtldsl.reference.",
+            term=typed,
         )
     return FORMULAS[word]
 
@@ -140,8 +141,9 @@ def structure_of(word: str, typed: str) -> KeptFormula:
     """The definition of a learned structure; a ModelError that quotes the term where there is none."""
     if word not in STRUCTURES:
         raise ModelError(
-            f"{typed}: the reference has no learned structure {word!r}, so its blocks cannot be written in cvxpy. "
-            f"Add a function decorated with @structure({word!r}) to mtldsl.reference."
+            f"the reference has no learned structure {word!r}, so its blocks cannot be written in cvxpy. "
+            f"Add a function decorated with @structure({word!r}) to mtldsl.reference.",
+            term=typed,
         )
     return STRUCTURES[word]
 
@@ -182,7 +184,8 @@ def spectrum_of(word: str, typed: str) -> Spectrum:
     """The definition of a penalty of the spectrum; a ModelError that quotes the term where there is none."""
     if word not in SPECTRA:
         raise ModelError(
-            f"{typed}: the reference has no penalty of the spectrum {word!r}, so no convex function that touches it is known. "
-            f"Add a function decorated with @spectrum({word!r}) to mtldsl.reference."
+            f"the reference has no penalty of the spectrum {word!r}, so no convex function that touches it is known. "
+            f"Add a function decorated with @spectrum({word!r}) to mtldsl.reference.",
+            term=typed,
         )
     return SPECTRA[word]

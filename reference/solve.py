@@ -107,12 +107,14 @@ def backends_to_try(model: CvxpyModel, backend: str | None = None) -> list[str]:
     if not isinstance(backend, str) or backend.lower() not in BACKENDS:
         known = ", ".join(map(repr, BACKENDS))
         raise SolverError(
-            f"backend={backend!r}: cvxpy is used with one of 'auto', {known}; write one of these"
+            f"backend={backend!r}: cvxpy is used with one of 'auto', {known}",
+            write_instead="write one of these",
         )
     if backend.lower() == "osqp" and not model.is_quadratic:
         raise SolverError(
             "backend='osqp' solves quadratic programs only and this model is none (norms of rows, singular "
-            "values, logarithms or exponentials are in it); write backend='clarabel' or 'scs'"
+            "values, logarithms or exponentials are in it)",
+            write_instead="write backend='clarabel' or 'scs'",
         )
     return [backend.lower()]
 

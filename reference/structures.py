@@ -95,8 +95,8 @@ def matrix_normal(W, matrices, atom):
     ]
     if len(unknown) > 1:
         raise ModelError(
-            f"matrix_normal(W, Sigma1, Sigma2) is not convex in {' and '.join(unknown)} together; "
-            f"give arrays for all but one of them"
+            f"matrix_normal(W, Sigma1, Sigma2) is not convex in {' and '.join(unknown)} together",
+            write_instead="give arrays for all but one of them",
         )
     (Sigma1, Sigma2), (d, m) = matrices, W.shape
     if not unknown:
@@ -162,7 +162,8 @@ def _bounds(atom, k: int):
     described = _described(atom)[k]
     if not hasattr(described, "lower"):
         raise ModelError(
-            f"{atom.name}: matrix {k} is given, not learned, so that there is no block of it; ask for another k"
+            f"matrix {k} is given, not learned, so that there is no block of it; ask for another k",
+            term=atom.name,
         )
     return described
 

@@ -47,54 +47,62 @@ def lambda_max(statement: Statement, parameter: Parameter) -> CriticalValue:
     if not any(parameter is own for own in statement.parameters):
         names = ", ".join(p.name for p in statement.parameters) or "none"
         raise ModelError(
-            f"lambda_max({quoted(parameter)}): this problem has no such parameter; it has {names}"
+            f"this problem has no such parameter; it has {names}", term=f"lambda_max({quoted(parameter)})"
         )
     terms = statement.objective.terms
     scaled = [term for term in terms if parameter in term.coefficient.parameters]
     if not scaled:
         raise ModelError(
-            f"lambda_max({parameter.name}): the parameter must be a factor of a term; here it occurs inside the terms of "
-            f"{statement.objective.text} only"
+            f"the parameter must be a factor of a term; here it occurs inside the terms of "
+            f"{statement.objective.text} only",
+            term=f"lambda_max({parameter.name})",
         )
     for term in scaled:
         if not _is_proportional(term.coefficient, parameter):
             raise ModelError(
-                f"lambda_max({parameter.name}): {term.text} is not proportional to {parameter.name}; known for a coefficient "
-                f"that is a number > 0 times {parameter.name}"
+                f"{term.text} is not proportional to {parameter.name}; known for a coefficient "
+                f"that is a number > 0 times {parameter.name}",
+                term=f"lambda_max({parameter.name})",
             )
     penalties = [term for term in terms if not term.is_loss and not _is_flat_at_zero(term)]
     if not statement.is_convex:
         culprit = next(term for term in terms if not term.atom.convex)
         raise ModelError(
-            f"lambda_max({parameter.name}): {culprit.text} is not convex, so that zero may be stationary without being optimal"
+            f"{culprit.text} is not convex, so that zero may be stationary without being optimal",
+            term=f"lambda_max({parameter.name})",
         )
     for constraint in on_weights(statement.constraints):
         raise ModelError(
-            f"lambda_max({parameter.name}): no closed form is known with the constraint {constraint.text}"
+            f"no closed form is known with the constraint {constraint.text}",
+            term=f"lambda_max({parameter.name})",
         )
     if len(statement.weights) != 1 or len(penalties) != 1 or not penalties[0].atom.norm:
         kinds = ", ".join(term.atom_text for term in penalties) or "no norm"
         raise ModelError(
-            f"lambda_max({parameter.name}): known for one weight matrix with one norm (a ridge may stand beside it); "
-            f"here: {', '.join(w.name for w in statement.weights)} with {kinds}"
+            f"known for one weight matrix with one norm (a ridge may stand beside it); "
+            f"here: {', '.join(w.name for w in statement.weights)} with {kinds}",
+            term=f"lambda_max({parameter.name})",
         )
     (penalty,) = penalties
     losses = [term for term in terms if term.is_loss]
     on_norm, on_losses = penalty in scaled, [term for term in losses if term in scaled]
     if (on_norm and on_losses) or (on_losses and len(on_losses) != len(losses)):
         raise ModelError(
-            f"lambda_max({parameter.name}): the parameter must multiply the norm alone, or all losses alone"
+            "the parameter must multiply the norm alone, or all losses alone",
+            term=f"lambda_max({parameter.name})",
         )
     if not on_norm and not on_losses:
         raise ModelError(
-            f"lambda_max({parameter.name}): {scaled[0].text} is flat at zero, so no value of {parameter.name} makes the solution zero"
+            f"{scaled[0].text} is flat at zero, so no value of {parameter.name} makes the solution zero",
+            term=f"lambda_max({parameter.name})",
         )
     with _at_one(parameter):
         form = to_normal_form(Objective(terms), list(statement.constraints), "")
         norm = next(f for f in form.functions if f.atom is penalty.atom)
         if norm.map.identity_of is None:
             raise ModelError(
-                f"lambda_max({parameter.name}): known for a norm of the weights themselves, not of {penalty.argument.text}"
+                f"known for a norm of the weights themselves, not of {penalty.argument.text}",
+                term=f"lambda_max({parameter.name})",
             )
         with fitting_blas_threads(form.data_size):
             gradient, kinked = _gradient_at_zero(form, f"lambda_max({parameter.name})")
@@ -149,8 +157,9 @@ def _gradient_at_zero(form: NormalForm, typed: str):
             # a structured hinge of which several labellings are the worst at once: what it says is a bound, if nothing else moved
             if not isinstance(loss, StructuredTerm) or loss.intercepts:
                 raise ModelError(
-                    f"{typed}: known for losses that are differentiable where the weights are zero"
-                    f"{' and the intercepts optimal' if loss.intercepts else ''}; {loss.typed} is not"
+                    f"known for losses that are differentiable where the weights are zero"
+                    f"{' and the intercepts optimal' if loss.intercepts else ''}; {loss.typed} is not",
+                    term=typed,
                 )
             kinked = loss.typed
         loss.add_adjoint(loss.gradient(z), gradient)

@@ -33,7 +33,7 @@ def checked_values(problem: Solvable, parameter: Parameter, values) -> list[floa
     if not any(parameter is own for own in problem.parameters):
         names = ", ".join(p.name for p in problem.parameters) or "none"
         raise ModelError(
-            f"path({quoted(parameter)}, ...): this problem has no such parameter; it has {names}"
+            f"this problem has no such parameter; it has {names}", term=f"path({quoted(parameter)}, ...)"
         )
     try:
         listed = list(values) if isinstance(values, Iterator) else values
@@ -43,7 +43,8 @@ def checked_values(problem: Solvable, parameter: Parameter, values) -> list[floa
         fits = False
     if not fits:
         raise ModelError(
-            f"path({parameter.name}, {quoted(values)}): the values must be a list of numbers, finite and >= 0, such as [10.0, 1.0, 0.1]"
+            "the values must be a list of numbers, finite and >= 0, such as [10.0, 1.0, 0.1]",
+            term=f"path({parameter.name}, {quoted(values)})",
         ) from None
     return numbers.tolist()
 

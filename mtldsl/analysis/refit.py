@@ -20,13 +20,15 @@ def refitted(objective: Objective, constraints, graph: LearnedGraph | None, edge
     found = [one for one in weights if isinstance(one, EdgeWeights)]
     if len(found) != 1 or graph is None:
         raise ModelError(
-            "refit(solution): the model has no EdgeWeights, or several; it refits one learned graph of labels"
+            "the model has no EdgeWeights, or several; it refits one learned graph of labels",
+            term="refit(solution)",
         )
     (old,) = found
     for constraint in constraints:
         if any(part.weights is old for part in getattr(getattr(constraint, "argument", None), "parts", ())):
             raise ModelError(
-                f"refit(solution): {constraint.text} is about weights of edges that the new model may not have"
+                f"{constraint.text} is about weights of edges that the new model may not have",
+                term="refit(solution)",
             )
     new = EdgeWeights(old.tasks, _chosen(graph, edges), old.name)
     terms = []
@@ -37,7 +39,8 @@ def refitted(objective: Objective, constraints, graph: LearnedGraph | None, edge
             U = next(part.weights for part in term.argument.parts if part.weights is not old)
             if len(term.argument.parts) > 2:
                 raise ModelError(
-                    f"refit(solution): {term.text} is of an expression; it refits models of U and {old.name} themselves"
+                    f"{term.text} is of an expression; it refits models of U and {old.name} themselves",
+                    term="refit(solution)",
                 )
             terms += [_scaled(label_loss(term.atom, U, new, term.source, term.atom_text), term)]
         elif (
@@ -48,8 +51,10 @@ def refitted(objective: Objective, constraints, graph: LearnedGraph | None, edge
             terms += [_scaled(ridge(new), term)]
         else:
             raise ModelError(
-                f"refit(solution): {term.text} has no counterpart on other edges; write the model of these edges yourself, with "
-                f"{old.name} = EdgeWeights(tasks, edges=solution.graph)"
+                f"{term.text} has no counterpart on other edges",
+                term="refit(solution)",
+                write_instead=f"write the model of these edges yourself, with "
+                f"{old.name} = EdgeWeights(tasks, edges=solution.graph)",
             )
     return Objective(terms)
 
@@ -65,7 +70,8 @@ def _chosen(graph: LearnedGraph, edges):
         return edges
     if edges is not None and edges < 0:
         raise ModelError(
-            f"refit(solution, edges={edges!r}): write how many of the strongest edges to keep, a list of edges, or a graph"
+            term=f"refit(solution, edges={edges!r})",
+            write_instead="write how many of the strongest edges to keep, a list of edges, or a graph",
         )
     kept = graph.used if edges is None else graph.used[: int(edges)]
     return [graph.labels_of(c) for c in sorted(kept)]

@@ -28,7 +28,9 @@ def _listing(kind: str, about: str, catalogue: Callable[[], ModuleType]) -> Comm
 
     def run(options: Namespace) -> int:
         if options.name is not None and options.markdown:
-            raise DataError(f"{kind} NAME --markdown: the page is of all {kind}; leave out the name")
+            raise DataError(
+                f"{kind} NAME --markdown: the page is of all {kind}", write_instead="leave out the name"
+            )
         pages = catalogue()
         if options.json:
             print_json(pages.as_plain(options.name))

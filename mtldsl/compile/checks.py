@@ -77,7 +77,9 @@ def check_model(objective: Objective, constraints: list[Constraint]) -> None:
     """ModelError for a model that is not convex, has no loss, or whose names clash; quotes the term as typed."""
     if not any(term.is_loss for term in objective.terms):
         raise ModelError(
-            f"minimize({objective.text}): there is no loss, so no data enters the model; add one, such as squared_loss(W, tasks)"
+            "there is no loss, so no data enters the model",
+            term=f"minimize({objective.text})",
+            write_instead="add one, such as squared_loss(W, tasks)",
         )
     by_name: dict[str, Weights] = {}
     for weights in weights_of(objective, constraints):

@@ -102,7 +102,7 @@ def _labels(tasks: Tasks, typed: str) -> tuple[np.ndarray, np.ndarray]:
             if tasks.is_shared
             else "these tasks have separate inputs"
         )
-        raise DataError(f"{typed}: {what}; labels are compared row by row, so every row needs all of them")
+        raise DataError(f"{what}; labels are compared row by row, so every row needs all of them", term=typed)
     tasks.require_labels("sign", typed)
     K = float(tasks.n_tasks)
     require_memory(
@@ -118,6 +118,8 @@ def _labels(tasks: Tasks, typed: str) -> tuple[np.ndarray, np.ndarray]:
     if (weights != weights[0]).any():
         row = int(np.flatnonzero((weights != weights[0]).any(axis=0))[0])
         raise DataError(
-            f"{typed}: the labels of row {row} have different sample weights; give sample_weights (n,), one a row"
+            f"the labels of row {row} have different sample weights",
+            term=typed,
+            write_instead="give sample_weights (n,), one a row",
         )
     return positive, weights[0] / weights[0].sum()

@@ -51,7 +51,9 @@ class PLST(BaseEstimator):
         K = labels.shape[1]
         M = K if self.n_components is None else self.n_components
         if M > K:
-            raise DataError(f"n_components={M}: there are {K} labels; write 1 to {K}, or None for all")
+            raise DataError(
+                f"n_components={M}: there are {K} labels", write_instead=f"write 1 to {K}, or None for all"
+            )
         self.label_mean_ = labels.mean(axis=0)
         centred = labels - self.label_mean_
         # the covariance has the same right vectors, and all K of them where there are fewer rows than labels
@@ -90,7 +92,9 @@ class PLST(BaseEstimator):
 
     def _as_01(self, Y) -> np.ndarray:
         if Y.ndim != 2:
-            raise DataError(f"PLST: Y has the shape {Y.shape}; write (n, K), a column a label")
+            raise DataError(
+                f"PLST: Y has the shape {Y.shape}", write_instead="write (n, K), a column a label"
+            )
         values = np.unique(Y)
         if not (np.isin(values, (-1, 1)).all() or np.isin(values, (0, 1)).all()):
             shown = ", ".join(f"{value:g}" for value in values[:4])

@@ -51,14 +51,16 @@ def stored_array(path: Path, name: str | None) -> np.ndarray:
     if path.suffix == ".npy":
         return read_array(path)
     if path.suffix != ".npz":
-        raise DataError(f"{path}: arrays are read from .npz, .npy and .csv files")
+        raise DataError("arrays are read from .npz, .npy and .csv files", term=path)
     arrays = read_archive(path, names=None if name is None else [name])
     if name is None and len(arrays) == 1:
         (name,) = arrays
     if name not in arrays:
         held = ", ".join(arrays) or "nothing"
         raise DataError(
-            f'{path}: it holds {held}; write {{path = "...", name = "{next(iter(arrays), "A")}"}}'
+            f"it holds {held}",
+            term=path,
+            write_instead=f'write {{path = "...", name = "{next(iter(arrays), "A")}"}}',
         )
     return arrays[name]
 

@@ -61,14 +61,14 @@ def _stored(path: Path) -> dict[str, str | None]:
                 continue
             if len(line) != 2 or not line[0].strip():
                 raise DataError(
-                    f"{path}: line {lines.line_num} has to hold a name and its group, such as Oslo,north"
+                    f"line {lines.line_num} has to hold a name and its group, such as Oslo,north", term=path
                 )
             name, group = (cell.strip() for cell in line)
             if name in found:
-                raise DataError(f"{path}: line {lines.line_num}: {name!r} is in a group already")
+                raise DataError(f"line {lines.line_num}: {name!r} is in a group already", term=path)
             found[name] = group or None
     if not found:
-        raise DataError(f"{path}: the file is empty")
+        raise DataError("the file is empty", term=path)
     return found
 
 

@@ -147,11 +147,12 @@ def _text(path: Path) -> str:
             data = file.read(MAX_BYTES + 1)
         if len(data) > MAX_BYTES:
             raise DataError(
-                f"{path}: a problem file has at most {MAX_BYTES:,} bytes; put large arrays into files of their own: "
-                '[arrays] A = {path = "A.npz"}'
+                f"a problem file has at most {MAX_BYTES:,} bytes",
+                term=path,
+                write_instead='put large arrays into files of their own: [arrays] A = {path = "A.npz"}',
             )
         return data.decode("utf-8-sig")
     except OSError as error:
-        raise DataError(f"{path}: cannot be read ({error.strerror})") from error
+        raise DataError(f"cannot be read ({error.strerror})", term=path) from error
     except UnicodeDecodeError as error:
-        raise DataError(f"{path}: a problem file is UTF-8 text; byte {error.start} is not") from None
+        raise DataError(f"a problem file is UTF-8 text; byte {error.start} is not", term=path) from None

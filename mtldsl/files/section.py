@@ -78,7 +78,7 @@ class Reading:
     folder: Path
     sections: tuple[Section, ...]
     allow_outside: bool = False
-    train: Tasks | None = None
+    train: Tasks = field(init=False)  # from [data]
     test: Tasks | None = None
     named: NamedModel | None = None
     names: Names = field(default_factory=lambda: Names({"tasks": None}))

@@ -49,7 +49,9 @@ def find(name: str) -> NamedModel:
     if isinstance(name, str) and name in known:
         return known[name]
     if not isinstance(name, str):
-        raise ModelError(f"model({quoted(name)}, ...): the first argument is a name, such as 'Robust-MTL'")
+        raise ModelError(
+            "the first argument is a name, such as 'Robust-MTL'", term=f"model({quoted(name)}, ...)"
+        )
     right = meant(name, known)
     hint = f"did you mean {right!r}?" if right else f"known are {', '.join(each.name for each in MODELS)}"
     raise ModelError(f"there is no model {name!r}", write_instead=hint)
@@ -87,7 +89,8 @@ def model(name: str, tasks: Tasks, /, *, intercept: bool = False, edges=None, **
     found = find(name)
     if not isinstance(tasks, Tasks):
         raise ModelError(
-            f"model({name!r}, {type(tasks).__name__}): the second argument must be a Tasks object; "
-            f"write {found.usage} with tasks = Tasks.shared(X, Y)"
+            "the second argument must be a Tasks object",
+            term=f"model({name!r}, {type(tasks).__name__})",
+            write_instead=f"write {found.usage} with tasks = Tasks.shared(X, Y)",
         )
     return found.on(tasks, parameters, intercept, edges)

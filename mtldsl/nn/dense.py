@@ -16,10 +16,14 @@ def dense_tasks(tasks, typed: str) -> Tasks:
     if not isinstance(tasks, Tasks):
         raise DataError(f"{typed}({type(tasks).__name__}): give a Tasks object, Tasks.shared(X, Y)")
     if tasks.is_sparse:
-        raise DataError(f"{typed}: networks take dense inputs; write Tasks.shared(X.toarray(), Y)")
+        raise DataError(
+            "networks take dense inputs", term=typed, write_instead="write Tasks.shared(X.toarray(), Y)"
+        )
     if tasks.kernel_map is not None:
         raise DataError(
-            f"{typed}: networks learn features of their own; give the tasks without kernels=... or with_kernels(...)"
+            "networks learn features of their own",
+            term=typed,
+            write_instead="give the tasks without kernels=... or with_kernels(...)",
         )
     return tasks
 
@@ -28,7 +32,7 @@ def dense_inputs(schema: Schema, X) -> np.ndarray:
     """New inputs (n, d) on the scale of training; DataError where they are sparse, or other columns than those learned on."""
     X = schema.columns(X)
     if not isinstance(X, np.ndarray):
-        raise DataError("predict: networks take dense inputs; write X.toarray()")
+        raise DataError("predict: networks take dense inputs", write_instead="write X.toarray()")
     return schema.scaled(X)
 
 

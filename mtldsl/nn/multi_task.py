@@ -106,7 +106,9 @@ class MultiTaskNetwork(NetworkOptions, Predictor):
     def __post_init__(self):
         super().__post_init__()
         if self.update not in ("step", "epoch"):
-            raise ModelError(f'MultiTaskNetwork(update={self.update!r}): write "step" or "epoch"')
+            raise ModelError(
+                term=f"MultiTaskNetwork(update={self.update!r})", write_instead='write "step" or "epoch"'
+            )
 
     def fit(self, tasks: Tasks, validation: Tasks | None = None) -> MultiTaskNetwork:
         """Train on the tasks, shared or separate, with or without missing labels; returns self.

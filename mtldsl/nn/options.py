@@ -64,5 +64,6 @@ class NetworkOptions:
             np.random.default_rng(self.random_state)
         except (TypeError, ValueError) as error:
             raise ModelError(
-                f"{word}(random_state={self.random_state!r}): {error}; write a whole number >= 0"
+                f"{word}(random_state={self.random_state!r}): {error}",
+                write_instead="write a whole number >= 0",
             ) from None

@@ -18,13 +18,17 @@ def checked_structure(structure, shape: tuple[int, int], typed: str):
         return None
     if not isinstance(structure, Structure):
         raise ModelError(
-            f"{typed}: structure={structure!r} is not a learned structure; write "
-            "structure=MatrixNormal(eta=1.0, rho=1.0).bound([Range(0.01, 100.0), Range(0.01, 100.0)])"
+            f"structure={structure!r} is not a learned structure",
+            term=typed,
+            write_instead="write "
+            "structure=MatrixNormal(eta=1.0, rho=1.0).bound([Range(0.01, 100.0), Range(0.01, 100.0)])",
         )
     if not structure.is_smooth:
         raise ModelError(
-            f"{typed}: structure={structure.name} has no gradient where W has not full rank, and a network is trained by "
-            "gradients; write MatrixNormal().bound([Range(0.01, 100.0), Range(0.01, 100.0)])"
+            f"structure={structure.name} has no gradient where W has not full rank, and a network is trained by "
+            "gradients",
+            term=typed,
+            write_instead="write MatrixNormal().bound([Range(0.01, 100.0), Range(0.01, 100.0)])",
         )
     matrices = [getattr(structure, f.name) for f in fields(structure) if "matrix" in f.metadata]
     for learned, said in zip(structure.learns, matrices, strict=True):
@@ -37,21 +41,25 @@ def _check_matrix(said, learned, side: int, structure, typed: str) -> None:
     if isinstance(said, SpectralMatrix):
         if said.side != side:
             raise ModelError(
-                f"{typed}: {learned.name} is given as {said.side} x {said.side}, but the last layer has {side} {learned.axis}"
+                f"{learned.name} is given as {said.side} x {said.side}, but the last layer has {side} {learned.axis}",
+                term=typed,
             )
         if not said.eigenvalues()[0] > 0:
-            raise ModelError(f"{typed}: {learned.name} is given, but not positive definite")
+            raise ModelError(f"{learned.name} is given, but not positive definite", term=typed)
         return
     if not isinstance(said, Range):
         raise ModelError(
-            f"{typed}: structure={structure.name} says nothing of {learned.name}; write "
-            "structure.bound([Range(0.01, 100.0), Range(0.01, 100.0)]), or SpectralMatrix.of(array) in place of a Range"
+            f"structure={structure.name} says nothing of {learned.name}",
+            term=typed,
+            write_instead="write "
+            "structure.bound([Range(0.01, 100.0), Range(0.01, 100.0)]), or SpectralMatrix.of(array) in place of a Range",
         )
     for bound, missing in (("lower", not said.lower > 0), ("upper", not said.upper < np.inf)):
         if missing and bound in structure.needs:
             raise ModelError(
-                f"{typed}: {learned.name} has no {bound} bound: {structure.needs[bound].format(name=learned.name)}; "
-                "write Range(0.01, 100.0)"
+                f"{learned.name} has no {bound} bound: {structure.needs[bound].format(name=learned.name)}",
+                term=typed,
+                write_instead="write Range(0.01, 100.0)",
             )
 
 

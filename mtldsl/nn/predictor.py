@@ -30,7 +30,9 @@ class Predictor:
 
     def _fitted(self, method: str) -> Schema:
         if self._schema is None:
-            raise ModelError(f"{type(self).__name__}.{method}: not trained yet; call fit(tasks) first")
+            raise ModelError(
+                f"{type(self).__name__}.{method}: not trained yet", write_instead="call fit(tasks) first"
+            )
         return self._schema
 
     def predict(self, X):

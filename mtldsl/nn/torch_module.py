@@ -15,7 +15,9 @@ def import_torch(typed: str):
         import torch
     except ImportError as error:
         raise MissingExtraError(
-            f'{typed}: networks are trained by PyTorch, which cannot be imported ({error}); write pip install "mtldsl[torch]"'
+            f"networks are trained by PyTorch, which cannot be imported ({error})",
+            term=typed,
+            write_instead='write pip install "mtldsl[torch]"',
         ) from None
     return torch
 

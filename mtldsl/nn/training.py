@@ -76,8 +76,10 @@ class _Training:
     def _require_finite(self, values) -> None:
         if not np.isfinite(values).all():
             raise SolverError(
-                f"{self.typed}: the objective is no longer finite in epoch {self.epoch}; write a smaller learning_rate than "
-                f"{self.options.learning_rate:g}, or standardize=True"
+                f"the objective is no longer finite in epoch {self.epoch}",
+                term=self.typed,
+                write_instead=f"write a smaller learning_rate than "
+                f"{self.options.learning_rate:g}, or standardize=True",
             )
 
     # ------------------------------------------------------------------------------------------ the objective

@@ -217,7 +217,8 @@ class SolutionCertificate:
         proof = self.certificate.proof
         if proof is None or not proof.loss_duals:
             raise ModelError(
-                f"certificate.save({str(path)!r}): there is no bound to save: {self.certificate.note or 'none was formed'}"
+                f"there is no bound to save: {self.certificate.note or 'none was formed'}",
+                term=f"certificate.save({str(path)!r})",
             )
         claimed = {
             "objective": self.objective, "dual_bound": self.dual_bound, "violation": self.violation, "tol": self.tol,

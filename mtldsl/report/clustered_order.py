@@ -121,7 +121,7 @@ def checked_correlation(matrix) -> np.ndarray:
         R = np.asarray(matrix, dtype=float)
     except (TypeError, ValueError):
         raise DataError(
-            f"{type(matrix).__name__}: a correlation matrix is an (n, n) array of numbers"
+            "a correlation matrix is an (n, n) array of numbers", term=type(matrix).__name__
         ) from None
     if R.ndim != 2 or R.shape[0] != R.shape[1] or not R.size:
         raise DataError(f"a correlation matrix is square; this one has the shape {R.shape}")

@@ -82,7 +82,8 @@ def heatmap(
     names = [str(i + 1) for i in range(n)] if names is None else [str(name) for name in names]
     if len(names) != n:
         raise DataError(
-            f"names: there are {len(names)}, but the matrix is {n} x {n}; give one for each row, or none"
+            f"names: there are {len(names)}, but the matrix is {n} x {n}",
+            write_instead="give one for each row, or none",
         )
     at = _permutation(order, R)
     limit = _limit(limit, R)

@@ -51,7 +51,9 @@ def places_of(graph: LearnedGraph, layout, order) -> np.ndarray:
     if isinstance(layout, Mapping):
         missing = [name for name in names if name not in layout]
         if missing:
-            raise DataError(f"layout: {missing[0]!r} has no place; give every label an (x, y)")
+            raise DataError(
+                f"layout: {missing[0]!r} has no place", write_instead="give every label an (x, y)"
+            )
         return _scaled(np.array([layout[name] for name in names], float))
     if layout == "spring":
         return _scaled(_springs(graph))

@@ -63,7 +63,7 @@ def graph_strip(
     ['lam = 1', 'lam = 0.1']
     """
     if isinstance(per_row, bool) or not isinstance(per_row, int | np.integer) or per_row < 1:
-        raise DataError(f"graph_strip(per_row={per_row!r}): write a whole number >= 1")
+        raise DataError(term=f"graph_strip(per_row={per_row!r})", write_instead="write a whole number >= 1")
     panels = _panels(solutions, titles)
     places = places_of(panels[-1][1], layout, order)
     plt = pyplot()
@@ -95,11 +95,13 @@ def _panels(solutions, titles) -> list[tuple[str, LearnedGraph, list[int], list[
     if not isinstance(solutions, Sequence) or isinstance(solutions, str):
         return _rounds(solutions)
     if not len(solutions):
-        raise DataError("graph_strip([]): there is no solution to draw")
+        raise DataError("there is no solution to draw", term="graph_strip([])")
     graphs = [graph_of(one, "graph_strip") for one in solutions]
     titles = [str(k + 1) for k in range(len(graphs))] if titles is None else list(titles)
     if len(titles) != len(graphs):
-        raise DataError(f"graph_strip: {len(titles)} titles for {len(graphs)} solutions; give one each")
+        raise DataError(
+            f"graph_strip: {len(titles)} titles for {len(graphs)} solutions", write_instead="give one each"
+        )
     if any(one.names != graphs[-1].names for one in graphs):
         raise DataError("graph_strip: the solutions are over different labels, and cannot stand in one strip")
     panels, before = [], set()
@@ -114,8 +116,9 @@ def _rounds(solution) -> list[tuple[str, LearnedGraph, list[int], list[int]]]:
     graph = graph_of(solution, "graph_strip")
     if graph.added is None:
         raise ModelError(
-            "graph_strip(solution): this solution does not tell in which round an edge came; solve it with "
-            'solver="clique_generation", or give several solutions, such as those of problem.path(lam, values)'
+            "this solution does not tell in which round an edge came; solve it with "
+            'solver="clique_generation", or give several solutions, such as those of problem.path(lam, values)',
+            term="graph_strip(solution)",
         )
     used = graph.used.tolist()
     panels = []

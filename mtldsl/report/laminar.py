@@ -75,11 +75,15 @@ def _of_view(weights: LearnedWeights, view: str | None) -> list[int]:
     known = list(dict.fromkeys(weights.views))
     if view is None and len(known) > 1:
         raise DataError(
-            f"these weights are about several views; write view=..., one of {', '.join(map(repr, known))}"
+            "these weights are about several views",
+            write_instead=f"write view=..., one of {', '.join(map(repr, known))}",
         )
     view = known[0] if view is None else view
     if view not in known:
-        raise DataError(f"view={view!r}: there is no such view; write one of {', '.join(map(repr, known))}")
+        raise DataError(
+            f"view={view!r}: there is no such view",
+            write_instead=f"write one of {', '.join(map(repr, known))}",
+        )
     return [m for m, own in enumerate(weights.views) if own == view]
 
 

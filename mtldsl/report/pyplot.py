@@ -13,6 +13,7 @@ def pyplot():
         import matplotlib.pyplot as plt
     except ImportError:
         raise MissingExtraError(
-            'a picture needs matplotlib, which is not installed; write: pip install "mtldsl[plots]"'
+            "a picture needs matplotlib, which is not installed",
+            write_instead='write: pip install "mtldsl[plots]"',
         ) from None
     return plt

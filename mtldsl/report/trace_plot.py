@@ -65,14 +65,17 @@ def trace_plot(
         raise DataError(f'against={against!r}: write against="iteration" or against="seconds"')
     runs = dict(history) if isinstance(history, Mapping) else {None: history}
     if not runs:
-        raise DataError("history={}: there is no run in it; give a history, or a dict name -> history")
+        raise DataError(
+            "history={}: there is no run in it", write_instead="give a history, or a dict name -> history"
+        )
     traces = {name: _trace(looks, against, name) for name, looks in runs.items()}
     lowest = min(float(objectives.min()) for _, objectives in traces.values())
     if best is None:
         best = lowest
     elif lowest < best - 1e-8 * max(1.0, abs(best)):
         raise DataError(
-            f"best={best!r}: a run reached {lowest:.10g}, which is lower; leave best out, or give a bound"
+            f"best={best!r}: a run reached {lowest:.10g}, which is lower",
+            write_instead="leave best out, or give a bound",
         )
     log_time = against == "seconds" and _spread(traces) > 20
     plt = pyplot()
@@ -106,7 +109,10 @@ def _trace(looks, against: str, name) -> tuple[np.ndarray, np.ndarray]:
     for i, look in enumerate(looks):
         for key in (against, "objective"):
             if not isinstance(look, Mapping) or key not in look:
-                raise DataError(f"{of}[{i}] has no {key!r}; pass the history of a solution, a list of dicts")
+                raise DataError(
+                    f"{of}[{i}] has no {key!r}",
+                    write_instead="pass the history of a solution, a list of dicts",
+                )
     x = np.array([look[against] for look in looks], dtype=float)
     objectives = np.array([look["objective"] for look in looks], dtype=float)
     if np.isnan(objectives).any():

@@ -71,7 +71,10 @@ def tree_plot(
     ['all  0.50', 'north  0.20', 'a', 'b', 'c  0.10']
     """
     if not isinstance(weights, LearnedWeights):
-        raise DataError(f"tree_plot({type(weights).__name__}): write tree_plot(solution.kernel_weights)")
+        raise DataError(
+            term=f"tree_plot({type(weights).__name__})",
+            write_instead="write tree_plot(solution.kernel_weights)",
+        )
     nodes = nodes_of(weights, view)
     theta = np.array([0.0 if node.kernel is None else weights.values[node.kernel] for node in nodes])
     theta[theta <= _NO_WEIGHT * theta.max(initial=0.0)] = 0.0

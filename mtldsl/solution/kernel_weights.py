@@ -88,7 +88,8 @@ class LearnedWeights:
         if not chosen:
             views = ", ".join(map(repr, dict.fromkeys(self.views)))
             raise ModelError(
-                f"{self.name}.similarity: there is one for every view; write .similarity_of(view) with one of {views}"
+                f"{self.name}.similarity: there is one for every view",
+                write_instead=f"write .similarity_of(view) with one of {views}",
             )
         return self._sum(chosen)
 

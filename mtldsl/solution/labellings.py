@@ -51,7 +51,8 @@ class Labellings:
         word = self.of.loss["word"]
         if not hasattr(REGISTRY[word], "probability"):
             raise ModelError(
-                f"predict_proba: {word} models no probabilities; use pairwise_log_loss, or decision_function"
+                f"predict_proba: {word} models no probabilities",
+                write_instead="use pairwise_log_loss, or decision_function",
             )
         return self._inference().probabilities(self._matrix(X, "predict_proba"))
 
@@ -65,7 +66,9 @@ class Labellings:
         tasks = self.of.schema.alike(tasks, method)
         if not tasks.is_shared:
             raise DataError(
-                f"{typed}: these tasks have separate inputs, and a labelling is of all labels of one sample; give Tasks.shared(X, Y)"
+                "these tasks have separate inputs, and a labelling is of all labels of one sample",
+                term=typed,
+                write_instead="give Tasks.shared(X, Y)",
             )
         tasks.require_labels("sign", typed)
         metrics = None if metric is None else checked_metrics(metric, tasks, typed)
@@ -83,8 +86,9 @@ class Labellings:
 
     def tuned_thresholds(self, tasks: Tasks, metric, typed: str) -> np.ndarray:
         raise ModelError(
-            f"{typed}: {self.of.loss['word']} decides a labelling as a whole, so that no label has a threshold of its own; to make "
-            "some mistakes dearer, write clique_hinge(U, V, tasks, loss=[...]) with the cost of each label"
+            f"{self.of.loss['word']} decides a labelling as a whole, so that no label has a threshold of its own; to make "
+            "some mistakes dearer, write clique_hinge(U, V, tasks, loss=[...]) with the cost of each label",
+            term=typed,
         )
 
     def edge_usage(self, X) -> dict[tuple[str, ...], float]:
@@ -109,7 +113,9 @@ class Labellings:
         """Inputs (n, d) for a labelling; DataError for a list of them."""
         if is_list_of_matrices(X):
             raise DataError(
-                f"{method}: {len(X)} input matrices, but a labelling is of all labels at once; give one matrix (n, d)"
+                f"{len(X)} input matrices, but a labelling is of all labels at once",
+                term=method,
+                write_instead="give one matrix (n, d)",
             )
         return self.of.schema.inputs(X)
 
@@ -148,8 +154,9 @@ class OverLabels:
 def not_over_labels(typed: str, loss: dict) -> ModelError:
     """What is asked for exists only over a graph of labels."""
     return ModelError(
-        f"{typed}: {loss['word']} is not a loss over a graph of labels; clique_hinge(U, V, tasks) and "
-        "pairwise_log_loss(U, V, tasks) are"
+        f"{loss['word']} is not a loss over a graph of labels; clique_hinge(U, V, tasks) and "
+        "pairwise_log_loss(U, V, tasks) are",
+        term=typed,
     )
 
 

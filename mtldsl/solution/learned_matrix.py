@@ -106,7 +106,8 @@ class LearnedMatrix:
 
         if view not in ("correlation", "covariance", "precision"):
             raise ModelError(
-                f"{self.name}.frame({view!r}): there is no such view; write 'correlation', 'covariance' or 'precision'"
+                f"{self.name}.frame({view!r}): there is no such view",
+                write_instead="write 'correlation', 'covariance' or 'precision'",
             )
         return DataFrame(getattr(self, view), index=list(self.names), columns=list(self.names))
 
@@ -136,8 +137,9 @@ class LearnedMatrix:
         )
         if inverse and not self.spectral.is_positive:
             raise ModelError(
-                f"{self.name}: this {self.kind} is singular ({self.axis} without variance of their own), so it has no inverse; "
-                f"use .{self.kind} or .correlation"
+                f"this {self.kind} is singular ({self.axis} without variance of their own), so it has no inverse",
+                term=self.name,
+                write_instead=f"use .{self.kind} or .correlation",
             )
         return (self.spectral.power(-1.0) if inverse else self.spectral).dense()
 

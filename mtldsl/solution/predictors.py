@@ -89,7 +89,8 @@ class TaskByTask:
         atom = self._atom()
         if not hasattr(atom, "probability"):
             raise ModelError(
-                f"predict_proba: {atom.name} models no probabilities; use logistic_loss, or decision_function"
+                f"predict_proba: {atom.name} models no probabilities",
+                write_instead="use logistic_loss, or decision_function",
             )
         z = self.decision_function(X)
         return [atom.probability(zi) for zi in z] if isinstance(z, list) else atom.probability(z)
@@ -151,7 +152,8 @@ class TaskByTask:
         predicted = {"count": "counts", "positive": "amounts"}.get(self.of.loss["labels"])
         if predicted:
             raise ModelError(
-                f"{typed}: {self.of.loss['word']} predicts {predicted}, and a metric is of labels -1 and +1"
+                f"{self.of.loss['word']} predicts {predicted}, and a metric is of labels -1 and +1",
+                term=typed,
             )
 
 

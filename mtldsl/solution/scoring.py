@@ -20,7 +20,9 @@ def checked_metrics(metric, tasks: Tasks, typed: str) -> list[Metric]:
     tasks.require_labels("sign", typed)
     if tasks.sample_weights is not None:
         raise DataError(
-            f"{typed}: these tasks have sample weights, and a metric counts samples; repeat rows instead"
+            "these tasks have sample weights, and a metric counts samples",
+            term=typed,
+            write_instead="repeat rows instead",
         )
     positives = [int(np.sum(y > 0)) for y in tasks.per_task(tasks.targets)]
     sizes = list(zip(positives, tasks.counts - positives, strict=True))
@@ -48,7 +50,9 @@ def score_of(metric: Metric, z, y, threshold: float = 0.0, typed: str = "score_o
         return _at_top(metric, z, positive)
     if not metric.labellings:
         raise ModelError(
-            f"{typed}: {metric!r} measures rankings, and of these only ROCArea() can be scored; write metric=ROCArea()"
+            f"{metric!r} measures rankings, and of these only ROCArea() can be scored",
+            term=typed,
+            write_instead="write metric=ROCArea()",
         )
     labelled = z >= threshold
     b, c = int(np.sum(labelled & ~positive)), int(np.sum(~labelled & positive))

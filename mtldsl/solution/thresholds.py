@@ -47,8 +47,9 @@ def best_threshold(z, y, metric: Metric, typed: str = "best_threshold", task: ob
     if np.isnan(delta).any():
         at = int(np.flatnonzero(np.isnan(delta))[0])
         raise ModelError(
-            f"{at_task}: {metric!r} is NaN at b={b[at]}, c={c[at]} of {positives} positives and {negatives} negatives; let delta "
-            "give a number for every table"
+            f"{metric!r} is NaN at b={b[at]}, c={c[at]} of {positives} positives and {negatives} negatives; let delta "
+            "give a number for every table",
+            term=at_task,
         )
     allowed = np.isfinite(delta)  # Delta is -inf where a metric forbids the table
     if isinstance(metric, PrecisionAt | RecallAt):
@@ -56,8 +57,9 @@ def best_threshold(z, y, metric: Metric, typed: str = "best_threshold", task: ob
         delta = metric.loss(b, c, positives, negatives)
     if not allowed.any():
         raise DataError(
-            f"{at_task}: no threshold gives labels that {metric!r} allows, because equal scores get equal labels; "
-            "write another metric, such as FScore()"
+            f"no threshold gives labels that {metric!r} allows, because equal scores get equal labels",
+            term=at_task,
+            write_instead="write another metric, such as FScore()",
         )
     candidates = _thresholds(ordered, distinct)
     best = np.min(delta[allowed])
@@ -75,8 +77,9 @@ def _place(typed: str, metric: Metric, task: object) -> str:
 def _refuse(metric: Metric, y, at_task: str) -> None:
     if not metric.labellings:
         raise ModelError(
-            f"{at_task}: {metric!r} measures the ranking of the scores, which no threshold changes; write a metric of labels, such "
-            "as metric=FScore()"
+            f"{metric!r} measures the ranking of the scores, which no threshold changes",
+            term=at_task,
+            write_instead="write a metric of labels, such as metric=FScore()",
         )
     if isinstance(metric, PrecisionAt | RecallAt):
         return
@@ -85,8 +88,10 @@ def _refuse(metric: Metric, y, at_task: str) -> None:
     for b, c, label in ((negatives, 0, "+1"), (0, positives, "-1")):
         if metric.table([b], [c], positives, negatives)[0] == 0.0:
             raise ModelError(
-                f"{at_task}: under {metric!r} it costs nothing to label every sample {label}, so that it says nothing about "
-                "thresholds; write a metric that weighs both kinds of errors, such as metric=FScore()"
+                f"under {metric!r} it costs nothing to label every sample {label}, so that it says nothing about "
+                "thresholds",
+                term=at_task,
+                write_instead="write a metric that weighs both kinds of errors, such as metric=FScore()",
             )
 
 

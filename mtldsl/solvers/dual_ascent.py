@@ -56,7 +56,8 @@ class DualAscent(Solver):
             if name not in way.options:
                 known = ", ".join(f"{key}={default!r}" for key, default in way.options.items())
                 raise SolverError(
-                    f"solve(solver='dual_ascent', {name}={value!r}): this option is not for this model; here dual_ascent takes {known}"
+                    f"this option is not for this model; here dual_ascent takes {known}",
+                    term=f"solve(solver='dual_ascent', {name}={value!r})",
                 )
         return way.solve(form, tol=tol, max_iter=max_iter, start=start, watch=watch, **options)
 

@@ -15,12 +15,17 @@ def checked_limits(tol, max_iter, max_seconds, verbose) -> tuple[float, int | No
     """The four, as Python's own types; SolverError where one of them cannot be meant."""
     gap, seconds, iterations = as_float(tol), as_float(max_seconds), as_whole(max_iter)
     if gap is None or not 0 < gap < 1:
-        raise SolverError(f"solve(tol={quoted(tol)}): tol is a relative gap between 0 and 1, such as 1e-6")
+        raise SolverError(
+            "tol is a relative gap between 0 and 1, such as 1e-6", term=f"solve(tol={quoted(tol)})"
+        )
     if max_iter is not None and (iterations is None or iterations < 1):
-        raise SolverError(f"solve(max_iter={quoted(max_iter)}): write a positive whole number, or None")
+        raise SolverError(
+            term=f"solve(max_iter={quoted(max_iter)})", write_instead="write a positive whole number, or None"
+        )
     if max_seconds is not None and not 0 < (seconds or 0) <= inf:
         raise SolverError(
-            f"solve(max_seconds={quoted(max_seconds)}): write a positive number of seconds, or None"
+            term=f"solve(max_seconds={quoted(max_seconds)})",
+            write_instead="write a positive number of seconds, or None",
         )
     seconds = None if seconds is not None and seconds > 1e9 else seconds  # longer than a life
     return gap, iterations, seconds, as_flag(verbose, "solve(verbose", SolverError)

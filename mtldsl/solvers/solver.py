@@ -78,5 +78,6 @@ def breakdowns(name: str):
             yield
     except (np.linalg.LinAlgError, ArithmeticError) as error:
         raise SolverError(
-            f"{name} broke down numerically ({error}); bring parameters and data to similar sizes"
+            f"{name} broke down numerically ({error})",
+            write_instead="bring parameters and data to similar sizes",
         ) from error

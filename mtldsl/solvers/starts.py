@@ -24,10 +24,12 @@ def checked_starts(form: NormalForm, starts, random_state) -> int:
     """The number as an int; SolverError where it is none, or where more than one start makes no sense."""
     typed = f"solve(starts={quoted(starts)})"
     if (as_whole(starts) or 0) < 1:
-        raise SolverError(f"{typed}: write a whole number >= 1, such as starts=10")
+        raise SolverError(term=typed, write_instead="write a whole number >= 1, such as starts=10")
     if starts > 1 and form.is_convex:
         raise SolverError(
-            f"{typed}: the model is convex, so that every start leads to the same optimum; leave starts out"
+            "the model is convex, so that every start leads to the same optimum",
+            term=typed,
+            write_instead="leave starts out",
         )
     generator(random_state, "solve", SolverError)
     return int(starts)

@@ -33,12 +33,14 @@ def starting_point(form: NormalForm, warm_start: Solved | dict | None) -> Point 
         blocks, state = warm_start.blocks, warm_start.state
     else:
         raise SolverError(
-            f"solve(warm_start={type(warm_start).__name__}): write a Solution, or a dict such as {{'W': array}}"
+            term=f"solve(warm_start={type(warm_start).__name__})",
+            write_instead="write a Solution, or a dict such as {'W': array}",
         )
     unknown = [name for name in blocks if name not in form.shapes]
     if unknown and isinstance(warm_start, dict):
         raise SolverError(
-            f"solve(warm_start=...): there is no block {unknown[0]!r}; the blocks are {', '.join(map(repr, form.shapes))}"
+            f"there is no block {unknown[0]!r}; the blocks are {', '.join(map(repr, form.shapes))}",
+            term="solve(warm_start=...)",
         )
     point = Point({name: _start_block(name, shape, blocks.get(name)) for name, shape in form.shapes.items()})
     if (
@@ -71,10 +73,14 @@ def _plain(form: NormalForm, loss_duals):
 
 def _start_block(name: str, shape: tuple[int, int], value) -> np.ndarray:
     if value is None:
-        raise SolverError(f"solve(warm_start=...): needs {name!r} of shape {shape}, got ()")
+        raise SolverError(f"needs {name!r} of shape {shape}, got ()", term="solve(warm_start=...)")
     block = read_dense(value, f"solve(warm_start=...): {name!r}", SolverError)
     if block.shape != shape:
-        raise SolverError(f"solve(warm_start=...): needs {name!r} of shape {shape}, got {block.shape}")
+        raise SolverError(f"needs {name!r} of shape {shape}, got {block.shape}", term="solve(warm_start=...)")
     if not np.isfinite(block).all():
-        raise SolverError(f"solve(warm_start=...): {name!r} contains NaN or infinity; write finite numbers")
+        raise SolverError(
+            f"{name!r} contains NaN or infinity",
+            term="solve(warm_start=...)",
+            write_instead="write finite numbers",
+        )
     return block

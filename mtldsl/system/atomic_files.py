@@ -66,7 +66,9 @@ def _places(path) -> tuple[Path, os.stat_result | None, Path]:
         there = target.stat() if target.exists() else None
     if there is not None and not target.is_file():
         what = "a folder" if target.is_dir() else "not a regular file"
-        raise DataError(f"{path}: cannot be written (it is {what}); give the path of a file")
+        raise DataError(
+            f"cannot be written (it is {what})", term=path, write_instead="give the path of a file"
+        )
     return target, there, target.with_name(f".{target.name}.{secrets.token_hex(6)}{_ENDING}")
 
 
@@ -97,8 +99,9 @@ def writing(path) -> Iterator[None]:
         yield
     except OSError as error:
         raise DataError(
-            f"{path}: cannot be written ({error.strerror or error}); give a path in a folder that is there, has room and may be "
-            "written to"
+            f"cannot be written ({error.strerror or error})",
+            term=path,
+            write_instead="give a path in a folder that is there, has room and may be written to",
         ) from error
 
 

@@ -56,8 +56,8 @@ def memory_errors(who: str) -> Iterator[None]:
     except MemoryError as error:
         said = str(error).rstrip(".") or "the system refused more"
         raise SolverError(
-            f"{who} needs more memory than the {gib(available_memory())} that are there ({said}); select features, take fewer rows or "
-            "tasks, or name another solver"
+            f"{who} needs more memory than the {gib(available_memory())} that are there ({said})",
+            write_instead="select features, take fewer rows or tasks, or name another solver",
         ) from error
 
 

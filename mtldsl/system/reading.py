@@ -27,14 +27,16 @@ def regular_file(path) -> Path:
         mode = path.stat().st_mode
     except (FileNotFoundError, NotADirectoryError):
         looked = "" if path.is_absolute() else f" (looked from {Path.cwd()})"
-        raise DataError(f"{path}: there is no such file{looked}") from None
+        raise DataError(f"there is no such file{looked}", term=path) from None
     except OSError as error:
-        raise DataError(f"{path}: cannot be read ({error.strerror})") from None
+        raise DataError(f"cannot be read ({error.strerror})", term=path) from None
     except ValueError as error:  # a NUL, half a pair of surrogates
-        raise DataError(f"{path}: is not the path of a file ({error})") from None
+        raise DataError(f"is not the path of a file ({error})", term=path) from None
     if not stat.S_ISREG(mode):
         raise DataError(
-            f"{path}: cannot be read: is not a regular file but {_kind(mode)}; give the path of a file"
+            f"cannot be read: is not a regular file but {_kind(mode)}",
+            term=path,
+            write_instead="give the path of a file",
         )
     return path
 
@@ -56,12 +58,12 @@ def reading(path, what: str = "a file of this kind"):
     except MTLError:
         raise
     except OSError as error:
-        raise DataError(f"{path}: cannot be read as {what}: {error.strerror or error}") from error
+        raise DataError(f"cannot be read as {what}: {error.strerror or error}", term=path) from error
     except MemoryError as error:
-        raise DataError(f"{path}: cannot be read as {what}: it needs more memory than there is") from error
+        raise DataError(f"cannot be read as {what}: it needs more memory than there is", term=path) from error
     except Exception as error:
         said = error if isinstance(error, ValueError) and str(error) else _named(error)
-        raise DataError(f"{path}: cannot be read as {what}: {said}") from error
+        raise DataError(f"cannot be read as {what}: {said}", term=path) from error
 
 
 def _named(error: Exception) -> str:

@@ -53,7 +53,9 @@ class TaskData:
         self.kernel_map: KernelMap | None = kernel_map  # what made the features, where kernels did
         for name, count in zip(task_names, self.counts, strict=True):
             if count == 0:
-                raise DataError(f"task {name!r} has no labelled row; leave the task out, or give it data")
+                raise DataError(
+                    f"task {name!r} has no labelled row", write_instead="leave the task out, or give it data"
+                )
         self._sealed = True
 
     def __setattr__(self, name, value):
@@ -65,7 +67,9 @@ class TaskData:
     def X(self):
         """The shared inputs (n, d). DataError where every task has its own."""
         if not self.is_shared:
-            raise DataError("these tasks have separate inputs, so there is no one X; use tasks.inputs[i]")
+            raise DataError(
+                "these tasks have separate inputs, so there is no one X", write_instead="use tasks.inputs[i]"
+            )
         return self._shared
 
     @property
@@ -76,7 +80,9 @@ class TaskData:
         beside indices of 32, from 2^31 entries on.
         """
         if self.is_shared:
-            raise DataError("these tasks share their inputs, so their rows are not stacked; use tasks.X")
+            raise DataError(
+                "these tasks share their inputs, so their rows are not stacked", write_instead="use tasks.X"
+            )
         return self._stacked
 
     @cached_property

@@ -46,7 +46,7 @@ def standardize(tasks: T, center, scale) -> T:
             write_instead="write " + Spelled("standardize(center=False)", "standardize = {center = false}"),
         )
     if tasks.scaling is not None:
-        raise DataError("standardize(): these tasks are standardised already")
+        raise DataError("these tasks are standardised already", term="standardize()")
     inputs = [tasks.X] if tasks.is_shared else Widened(tasks.inputs)
     return scaled_by(tasks, Scaling.of(inputs, center, scale))
 
@@ -55,14 +55,16 @@ def scaled_by(tasks: T, scaling: Scaling) -> T:
     """See `Tasks.scaled_by`."""
     if not isinstance(scaling, Scaling):
         raise DataError(
-            f"scaled_by({quoted(scaling)}): give the scaling of standardised tasks, train.scaling"
+            term=f"scaled_by({quoted(scaling)})",
+            write_instead="give the scaling of standardised tasks, train.scaling",
         )
     _refuse_kernels(tasks, "scaled_by")
     if tasks.scaling is not None:
-        raise DataError("scaled_by(): these tasks are standardised already")
+        raise DataError("these tasks are standardised already", term="scaled_by()")
     if scaling.mean.size != tasks.n_features:
         raise DataError(
-            f"scaled_by(): statistics of {scaling.mean.size} features for tasks with {tasks.n_features}"
+            f"statistics of {scaling.mean.size} features for tasks with {tasks.n_features}",
+            term="scaled_by()",
         )
     if not tasks.is_shared:
         require_room(tasks.stacked, tasks.n_samples)

@@ -54,8 +54,9 @@ def require_visible(X, names, what: str) -> None:
     if lost.size:
         column = int(columns[lost[0]])
         raise DataError(
-            f"{what}: the largest entry of {names[column] if names else f'column {column}'} is {largest[lost[0]]:g}, whose square is 0 in "
-            f"float64; rescale or standardise the column, or write zeros ({lost.size} such columns)"
+            f"the largest entry of {names[column] if names else f'column {column}'} is {largest[lost[0]]:g}, whose square is 0 in "
+            f"float64; rescale or standardise the column, or write zeros ({lost.size} such columns)",
+            term=what,
         )
 
 

@@ -49,12 +49,13 @@ def factor_gram(K: np.ndarray, what: str) -> tuple[np.ndarray, np.ndarray]:
         if _remainder(K, features) <= 10 * cut * largest:
             return features, order[:rank].astype(int) - 1
     if not K.any():
-        raise DataError(f"{what} is zero between all rows; leave it out")
+        raise DataError(f"{what} is zero between all rows", write_instead="leave it out")
     smallest = float(np.linalg.eigvalsh(K)[0])
     raise DataError(
         f"{what} is not positive semidefinite: its most negative eigenvalue is {smallest:.3g}, its largest diagonal entry "
-        f"{largest:.3g}; give a kernel whose Gram matrices are (where only rounding makes it negative, because rows lie far from "
-        "zero: standardize() first)"
+        f"{largest:.3g}",
+        write_instead="give a kernel whose Gram matrices are (where only rounding makes it negative, because rows lie far from "
+        "zero: standardize() first)",
     )
 
 

@@ -17,7 +17,9 @@ def labels_of(task_ids, n: int) -> tuple[list, np.ndarray]:
     """(distinct ids in order of first appearance, index of every row's task). 1 and "1" are two ids, 1 and 1.0 are one."""
     ids, hidden = _as_vector(task_ids)
     if ids.ndim != 1 or ids.shape[0] != n:
-        raise DataError(f"task_ids has shape {ids.shape}, but X has {n} rows; give one task id a row")
+        raise DataError(
+            f"task_ids has shape {ids.shape}, but X has {n} rows", write_instead="give one task id a row"
+        )
     if hidden.any():
         _refuse_missing("a masked entry", np.flatnonzero(hidden)[0])
     # of runs of equal ids, which long tables often have, only the first is looked at
@@ -44,7 +46,8 @@ def labels_of(task_ids, n: int) -> tuple[list, np.ndarray]:
                     of_head[k] = order.setdefault(task, len(order))
                 except (TypeError, ArithmeticError):
                     raise DataError(
-                        f"task_ids: {quoted(task)} in row {starts[k]} is a {type(task).__name__}; write ids that are numbers or text"
+                        f"task_ids: {quoted(task)} in row {starts[k]} is a {type(task).__name__}",
+                        write_instead="write ids that are numbers or text",
                     ) from None
         names = list(order)
     return names, np.repeat(of_head, np.diff(np.append(starts, n)))
@@ -58,7 +61,8 @@ def _as_vector(task_ids) -> tuple[np.ndarray, np.ndarray]:
 
         if len(frame.columns) != 1:
             raise DataError(
-                f"task_ids has {len(frame.columns)} columns; give the one that tells the tasks apart"
+                f"task_ids has {len(frame.columns)} columns",
+                write_instead="give the one that tells the tasks apart",
             )
         column = next(frame.iter_columns())
         # numpy has no whole numbers of 128 bits, nor text that is missing
@@ -74,7 +78,9 @@ def _as_vector(task_ids) -> tuple[np.ndarray, np.ndarray]:
             1, dtype=bool
         )
     except Exception as problem:  # lists of different lengths, or whatever a stranger's __array__ raises
-        raise DataError(f"task_ids: not a vector of ids ({problem}); give one task id a row") from None
+        raise DataError(
+            f"task_ids: not a vector of ids ({problem})", write_instead="give one task id a row"
+        ) from None
 
 
 def _objects(values) -> np.ndarray:

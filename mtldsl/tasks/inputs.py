@@ -93,10 +93,13 @@ def as_targets(table, what: str, *, columns: bool):
         place = np.argwhere(large)[0]
         where = f"row {place[0]}" + (f", task {names[place[1]] if names else place[1]}" if columns else "")
         if np.isinf(Y[tuple(place)]):
-            raise DataError(f"{what}: infinite label in {where}; labels must be finite (NaN: not labelled)")
+            raise DataError(
+                f"infinite label in {where}; labels must be finite (NaN: not labelled)", term=what
+            )
         raise DataError(
-            f"{what}: the label {Y[tuple(place)]} in {where}; labels are at most {LARGEST:g}, or their squares are not in float64 - "
-            "rescale them"
+            f"the label {Y[tuple(place)]} in {where}; labels are at most {LARGEST:g}, or their squares are not in float64 - "
+            "rescale them",
+            term=what,
         )
     return Y, names
 
@@ -108,14 +111,16 @@ def as_weights(values, shape, what: str) -> np.ndarray:
         weights = np.repeat(weights[:, None], shape[1], axis=1)
     if weights.shape != tuple(shape):
         raise DataError(
-            f"{what} has shape {weights.shape}, but the labels have shape {tuple(shape)}; give one weight a sample"
+            f"{what} has shape {weights.shape}, but the labels have shape {tuple(shape)}",
+            write_instead="give one weight a sample",
         )
     bad = ~((weights >= SMALLEST) & (weights <= LARGEST))
     if bad.any():
         place = np.argwhere(bad)[0]
         raise DataError(
-            f"{what}: {weights[tuple(place)]} in row {place[0]}; weights must be finite and > 0, from {SMALLEST:g} to {LARGEST:g} "
-            "(leave out rows that should not count)"
+            f"{weights[tuple(place)]} in row {place[0]}; weights must be finite and > 0, from {SMALLEST:g} to {LARGEST:g} "
+            "(leave out rows that should not count)",
+            term=what,
         )
     return weights
 

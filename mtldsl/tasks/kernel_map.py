@@ -112,8 +112,8 @@ class KernelMap:
             view, first = self.parts[which[of[0]]], ends[which[of[0]]] - self.parts[which[of[0]]].size
             if any(view.kernel is other.kernel for other in parts) or (np.diff(index[of]) < 0).any():
                 raise DataError(
-                    f"select_features: the features of kernel {view.kernel.name!r} are torn apart or out of order; select those of one "
-                    "kernel together, in their order"
+                    f"select_features: the features of kernel {view.kernel.name!r} are torn apart or out of order",
+                    write_instead="select those of one kernel together, in their order",
                 )
             parts.append(view.of_columns(index[of] - first))
         return KernelMap(tuple(parts), self.feature_names, self.scaling)
@@ -139,7 +139,11 @@ class KernelMap:
         given = self._split(X, what)
         sizes = {name: part.shape[0] for name, part in given.items()}
         if len(set(sizes.values())) > 1:
-            raise DataError(f"{what}: other numbers of rows, {sizes}; give the same rows for all kernels")
+            raise DataError(
+                f"other numbers of rows, {sizes}",
+                term=what,
+                write_instead="give the same rows for all kernels",
+            )
         return self.features(given.get(INPUTS), given)
 
     def features(self, X, given: dict[str, np.ndarray] | None = None) -> np.ndarray:
@@ -154,8 +158,10 @@ class KernelMap:
         if not isinstance(X, dict):
             if len(needed) > 1:
                 raise DataError(
-                    f"{what}: the kernel {self.given[0]!r} is precomputed, so that inputs alone do not tell its values; write "
-                    f"{_example(needed)}, K_new its values between the new rows and all training rows"
+                    f"the kernel {self.given[0]!r} is precomputed, so that inputs alone do not tell its values",
+                    term=what,
+                    write_instead=f"write "
+                    f"{_example(needed)}, K_new its values between the new rows and all training rows",
                 )
             X = {needed[0]: X}
         if X.keys() != set(needed):
@@ -164,7 +170,7 @@ class KernelMap:
             problem = (
                 f"{missing!r} is missing" if wrong is None else f"there is no precomputed kernel {wrong!r}"
             )
-            raise DataError(f"{what}: {problem}; write {_example(needed)}")
+            raise DataError(f"{problem}", term=what, write_instead=f"write {_example(needed)}")
         return {key: self._checked(key, value, what) for key, value in X.items()}
 
     def _checked(self, key: str, value, what: str):
@@ -182,8 +188,8 @@ class KernelMap:
         size = next(view.kernel.size for view in self.parts if view.kernel.name == key)
         if X.shape[1] != size:
             raise DataError(
-                f"{what} has shape {X.shape}, but the Gram matrix of training had {size} rows; give k(new row, training row), "
-                "a column for each row of that Gram matrix"
+                f"{what} has shape {X.shape}, but the Gram matrix of training had {size} rows",
+                write_instead="give k(new row, training row), a column for each row of that Gram matrix",
             )
         return X.toarray() if sparse.issparse(X) else X
 
@@ -196,8 +202,9 @@ class KernelMap:
             kernel, facts = view.kernel, {"name": view.kernel.name}
             if isinstance(kernel, FunctionKernel):
                 raise ModelError(
-                    f"save: the kernel {kernel.name!r} is a function of yours, which no file can hold; give scikit-learn's name "
-                    f'of it, ("rbf", {{"gamma": 0.1}}), or its Gram matrix, {{{kernel.name!r}: K}}'
+                    f"save: the kernel {kernel.name!r} is a function of yours, which no file can hold",
+                    write_instead=f"give scikit-learn's name "
+                    f'of it, ("rbf", {{"gamma": 0.1}}), or its Gram matrix, {{{kernel.name!r}: K}}',
                 )
             if isinstance(kernel, NamedKernel):
                 facts |= {"word": kernel.word, "parameters": kernel.parameters}

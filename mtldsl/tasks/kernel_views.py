@@ -25,7 +25,8 @@ def with_kernels(tasks: T, kernels) -> T:
     if tasks.kernel_map is not None:
         names = ", ".join(map(repr, tasks.views))
         raise DataError(
-            f"with_kernels: these tasks have kernels already ({names}); write all kernels in one call"
+            f"with_kernels: these tasks have kernels already ({names})",
+            write_instead="write all kernels in one call",
         )
     if isinstance(kernels, KernelMap):
         return _as_in_training(tasks, kernels)
@@ -40,8 +41,8 @@ def _as_in_training(tasks: T, kernel_map: KernelMap) -> T:
     """Other tasks with the features of training's kernels."""
     if kernel_map.given:
         raise DataError(
-            f"the kernel {kernel_map.given[0]!r} is precomputed, so that the inputs of these tasks do not tell its values; put "
-            "kernels on all rows, tasks.with_kernels(...), and split() those tasks"
+            f"the kernel {kernel_map.given[0]!r} is precomputed, so that the inputs of these tasks do not tell its values",
+            write_instead="put kernels on all rows, tasks.with_kernels(...), and split() those tasks",
         )
     wrong = unlike(kernel_map.feature_names, tasks.feature_names)
     if wrong is None and len(kernel_map.feature_names) != tasks.n_features:
@@ -52,8 +53,8 @@ def _as_in_training(tasks: T, kernel_map: KernelMap) -> T:
         tasks = scaled_by(tasks, kernel_map.scaling)
     if tasks.scaling != kernel_map.scaling:
         raise DataError(
-            "with_kernels: these tasks were standardised with statistics other than the training tasks'; give raw tasks, or "
-            "test.scaled_by(train.scaling)"
+            "with_kernels: these tasks were standardised with statistics other than the training tasks'",
+            write_instead="give raw tasks, or test.scaled_by(train.scaling)",
         )
     return _of_features(tasks, kernel_map.features(_pooled(tasks)), kernel_map)
 
@@ -97,8 +98,9 @@ class _Rows:
         what = f"kernel {kernel.name!r}"
         if kernel.size != len(positions):
             raise DataError(
-                f"{what}: a Gram matrix of {kernel.size} rows, and these tasks hold {len(positions)}; give it over "
-                f"{self._meant()}, in that order"
+                f"a Gram matrix of {kernel.size} rows, and these tasks hold {len(positions)}",
+                term=what,
+                write_instead=f"give it over {self._meant()}, in that order",
             )
         features, pivots = factor_gram(kernel.gram, what)
         kernel = GivenKernel(kernel.name, None, kernel.size)  # what it was factored into is enough

@@ -92,20 +92,24 @@ def kernels_of(kernels) -> tuple[Kernel, ...]:
         listed = list(kernels) if isinstance(kernels, list) and not _is_numbers(kernels) else [kernels]
         pairs = [(_own_name(kernel, k), kernel) for k, kernel in enumerate(listed)]
     if not pairs:
-        raise DataError('with_kernels: no kernel is given; write for example with_kernels(["linear", "rbf"])')
+        raise DataError(
+            "with_kernels: no kernel is given",
+            write_instead='write for example with_kernels(["linear", "rbf"])',
+        )
     names = [name for name, _ in pairs]
     for name in names:
         if not isinstance(name, str) or not name:
-            raise DataError(f"with_kernels: {name!r} is not a name of a kernel; write text")
+            raise DataError(f"with_kernels: {name!r} is not a name of a kernel", write_instead="write text")
         if name == INPUTS:
             raise DataError(
                 f"with_kernels: no kernel can be named {INPUTS!r}, the key of the inputs themselves in "
-                f"predict({{{INPUTS!r}: X, ...}}); write another name"
+                f"predict({{{INPUTS!r}: X, ...}})",
+                write_instead="write another name",
             )
         if names.count(name) > 1:
             raise DataError(
-                f"with_kernels: two kernels are named {name!r}; give a dict with a name for each, "
-                '{"narrow": ("rbf", {"gamma": 1.0}), ...}'
+                f"with_kernels: two kernels are named {name!r}",
+                write_instead='give a dict with a name for each, {"narrow": ("rbf", {"gamma": 1.0}), ...}',
             )
     return tuple(_kernel(name, kernel) for name, kernel in pairs)
 
@@ -128,7 +132,8 @@ def _kernel(name: str, kernel) -> Kernel:
         word, parameters = kernel
         if not isinstance(parameters, dict):
             raise DataError(
-                f"kernel {name!r}: {kernel!r}; write the parameters as a dict, ({word!r}, {{'gamma': 0.1}})"
+                f"kernel {name!r}: {kernel!r}",
+                write_instead=f"write the parameters as a dict, ({word!r}, {{'gamma': 0.1}})",
             )
         return _named(name, word, parameters)
     if callable(kernel):
@@ -136,8 +141,9 @@ def _kernel(name: str, kernel) -> Kernel:
     if _is_numbers(kernel):
         return _given(name, kernel)
     raise DataError(
-        f'kernel {name!r}: {quoted(kernel, 60)} is not a kernel; write a name ("rbf"), a name with parameters '
-        '(("rbf", {"gamma": 0.1})), a function k(A, B), or a Gram matrix over the rows of these tasks'
+        f"kernel {name!r}: {quoted(kernel, 60)} is not a kernel",
+        write_instead='write a name ("rbf"), a name with parameters '
+        '(("rbf", {"gamma": 0.1})), a function k(A, B), or a Gram matrix over the rows of these tasks',
     )
 
 

@@ -65,6 +65,8 @@ def _require_both_classes(tasks: TaskData, typed) -> None:
     if one_class.size:
         i = int(one_class[0])
         raise DataError(
-            f"{typed}: task {tasks.task_names[i]!r} has one class only (all {tasks.counts[i]} labels are "
-            f"{tasks.targets[tasks.offsets[i]]:+g}); leave the task out, or give it labels of both classes"
+            f"task {tasks.task_names[i]!r} has one class only (all {tasks.counts[i]} labels are "
+            f"{tasks.targets[tasks.offsets[i]]:+g})",
+            term=typed,
+            write_instead="leave the task out, or give it labels of both classes",
         )

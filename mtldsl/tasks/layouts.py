@@ -30,7 +30,8 @@ def of_table(X, Y, sample_weights, task_names, feature_names) -> dict:
     Y, y_names = as_targets(Y, "Y", columns=True)
     if Y.shape[0] != X.shape[0]:
         raise DataError(
-            f"X has {X.shape[0]} rows but Y has {Y.shape[0]}; give one row of labels per row of inputs"
+            f"X has {X.shape[0]} rows but Y has {Y.shape[0]}",
+            write_instead="give one row of labels per row of inputs",
         )
     kept = ~np.isnan(Y)
     weights = None if sample_weights is None else as_weights(sample_weights, Y.shape, "sample_weights")
@@ -50,13 +51,16 @@ def of_lists(inputs, targets, sample_weights, task_names, feature_names) -> dict
     inputs, targets = _listed(inputs, "inputs"), _listed(targets, "targets")
     weights = None if sample_weights is None else _listed(sample_weights, "sample_weights")
     if not inputs:
-        raise DataError("Tasks.separate([], ...): at least one task is needed")
+        raise DataError("at least one task is needed", term="Tasks.separate([], ...)")
     if len(inputs) != len(targets):
         raise DataError(
-            f"{len(inputs)} input matrices but {len(targets)} label vectors; give one of each per task"
+            f"{len(inputs)} input matrices but {len(targets)} label vectors",
+            write_instead="give one of each per task",
         )
     if weights is not None and len(weights) != len(inputs):
-        raise DataError(f"sample_weights: {len(weights)} vectors for {len(inputs)} tasks; give one a task")
+        raise DataError(
+            f"sample_weights: {len(weights)} vectors for {len(inputs)} tasks", write_instead="give one a task"
+        )
     names = as_names(task_names, None, len(inputs), "task_names", "task")
     designs, labels, kept, columns = [], [], [], None
     for name, X, y in zip(names, inputs, targets, strict=True):
@@ -147,5 +151,7 @@ def _listed(given, what: str) -> list:
         )
     listed = as_list(given)
     if listed is None:
-        raise DataError(f"Tasks.separate: {what}={quoted(given)}; give a list with one array a task")
+        raise DataError(
+            f"Tasks.separate: {what}={quoted(given)}", write_instead="give a list with one array a task"
+        )
     return listed

@@ -24,14 +24,16 @@ def as_names(names, found, count: int, what: str, prefix: str | None = None) -> 
     names = listed
     for k, name in enumerate(names):
         if is_missing(name):
-            raise DataError(f"{what}: name {k} is {name}; give every one of the {count} a name")
+            raise DataError(
+                f"name {k} is {name}", term=what, write_instead=f"give every one of the {count} a name"
+            )
     names = tuple(distinct_names(names))
     if len(names) != count:
-        raise DataError(f"{what}: {len(names)} names for {count}; give exactly {count}")
+        raise DataError(f"{len(names)} names for {count}", term=what, write_instead=f"give exactly {count}")
     seen = set()
     for name in names:
         if name in seen:
-            raise DataError(f"{what}: the name {name!r} occurs twice; names must be distinct")
+            raise DataError(f"the name {name!r} occurs twice; names must be distinct", term=what)
         seen.add(name)
     return names
 

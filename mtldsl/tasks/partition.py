@@ -22,7 +22,8 @@ def split(tasks: T, test_size: float, random_state) -> tuple[T, T]:
     share = as_float(test_size)
     if share is None or not 0 < share < 1:
         raise DataError(
-            f"split(test_size={quoted(test_size)}): write a fraction between 0 and 1, such as 0.25"
+            term=f"split(test_size={quoted(test_size)})",
+            write_instead="write a fraction between 0 and 1, such as 0.25",
         )
     test_size = share
     rng = generator(random_state, "split")
@@ -40,7 +41,9 @@ def _split_table(tasks: TaskData, test_size, rng) -> tuple[np.ndarray, np.ndarra
     for what, rows in groups:
         if rows.size < 2:
             raise DataError(
-                f"split(): {what} in a single row, which cannot be on both sides; leave the task out"
+                f"{what} in a single row, which cannot be on both sides",
+                term="split()",
+                write_instead="leave the task out",
             )
     n = tasks.X.shape[0]
     n_test = _n_test(test_size, n)
@@ -55,8 +58,9 @@ def _split_table(tasks: TaskData, test_size, rng) -> tuple[np.ndarray, np.ndarra
             return np.flatnonzero(~in_test), np.flatnonzero(in_test)
     rarest = min(groups, key=lambda group: group[1].size)
     raise DataError(
-        f"split(test_size={test_size}): no split of {n} rows was found that leaves every task its labels on both sides; "
-        f"the rarest: {rarest[0]} in {rarest[1].size} rows - leave that task out, or choose another test_size"
+        f"no split of {n} rows was found that leaves every task its labels on both sides; "
+        f"the rarest: {rarest[0]} in {rarest[1].size} rows - leave that task out, or choose another test_size",
+        term=f"split(test_size={test_size})",
     )
 
 
@@ -98,7 +102,9 @@ def _split_one(y, test_size, rng, name) -> tuple[np.ndarray, np.ndarray]:
         if rows.size < 2:
             what = f"the label {y[rows[0]]:+g}" if len(groups) > 1 else "labels"
             raise DataError(
-                f"split(): task {name!r} has {what} in a single row, which cannot be on both sides; leave the task out"
+                f"task {name!r} has {what} in a single row, which cannot be on both sides",
+                term="split()",
+                write_instead="leave the task out",
             )
         order = rng.permutation(rows)
         k = _n_test(test_size, rows.size)
@@ -119,7 +125,9 @@ def subsample(tasks: T, rows: int, random_state) -> T:
     """See `Tasks.subsample`."""
     given, rows = rows, as_whole(rows)
     if rows is None or rows < 1:
-        raise DataError(f"subsample(rows={quoted(given)}): write a whole number of at least 1")
+        raise DataError(
+            term=f"subsample(rows={quoted(given)})", write_instead="write a whole number of at least 1"
+        )
     rng = generator(random_state, "subsample")
     if not tasks.is_shared:
         return take_rows(tasks, [_sample(y, rows, rng) for y in tasks.per_task(tasks.targets)])

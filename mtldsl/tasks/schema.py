@@ -51,8 +51,8 @@ class Schema:
             raise DataError(f"predict: X has the columns {listed(columns)}; {wrong}")
         if X.shape[1] != self.shape[0]:
             raise DataError(
-                f"predict: X has shape {X.shape}, but the weights were learned on {self.shape[0]} features; "
-                f"give a matrix of n rows and {self.shape[0]} columns"
+                f"predict: X has shape {X.shape}, but the weights were learned on {self.shape[0]} features",
+                write_instead=f"give a matrix of n rows and {self.shape[0]} columns",
             )
         return X
 
@@ -63,22 +63,27 @@ class Schema:
     def require_one_each(self, X: list) -> None:
         """DataError unless there are as many input matrices as tasks."""
         if len(X) != self.shape[1]:
-            raise DataError(f"predict: {len(X)} input matrices for {self.shape[1]} tasks; give one a task")
+            raise DataError(
+                f"predict: {len(X)} input matrices for {self.shape[1]} tasks", write_instead="give one a task"
+            )
 
     def alike(self, tasks, typed: str) -> Tasks:
         """The tasks with the features that were learned on, on the same scale; DataError where they are not those of training."""
         require_tasks(tasks, typed)
         if tasks.kernel_map is not None and tasks.kernel_map != self.kernel_map:
             raise DataError(
-                f"{typed}: the features of these tasks are of other kernels, or of the rows of other tasks, than those of "
-                "training; give raw tasks, or test.with_kernels(train.kernel_map)"
+                "the features of these tasks are of other kernels, or of the rows of other tasks, than those of "
+                "training",
+                term=typed,
+                write_instead="give raw tasks, or test.with_kernels(train.kernel_map)",
             )
         raw = self.kernel_map is not None and tasks.kernel_map is None
         features = len(self.kernel_map.feature_names) if raw else self.shape[0]
         if (tasks.n_features, tasks.n_tasks) != (features, self.shape[1]):
             raise DataError(
-                f"{typed}: the tasks are {tasks.n_features} features x {tasks.n_tasks} tasks, the weights "
-                f"{features} x {self.shape[1]}"
+                f"the tasks are {tasks.n_features} features x {tasks.n_tasks} tasks, the weights "
+                f"{features} x {self.shape[1]}",
+                term=typed,
             )
         self._refuse_strangers(tasks, typed, self.kernel_map.feature_names if raw else self.feature_names)
         if self.scaling is not None and tasks.scaling is None:
@@ -93,13 +98,15 @@ class Schema:
             name = elsewhere(given, learned)
             if name is not None:
                 raise DataError(
-                    f"{typed}: {what} {name!r} is number {given.index(name)} here, but was {learned.index(name)} in training; "
-                    f"give the {what}s in the order {listed(learned)}"
+                    f"{what} {name!r} is number {given.index(name)} here, but was {learned.index(name)} in training",
+                    term=typed,
+                    write_instead=f"give the {what}s in the order {listed(learned)}",
                 )
         if tasks.scaling is not None and not (self.scaling is not None and tasks.scaling == self.scaling):
             raise DataError(
-                f"{typed}: these tasks were standardised with statistics other than the training tasks'; give raw tasks, or "
-                "test.scaled_by(train.scaling)"
+                "these tasks were standardised with statistics other than the training tasks'",
+                term=typed,
+                write_instead="give raw tasks, or test.scaled_by(train.scaling)",
             )
 
 
@@ -107,7 +114,8 @@ def _refuse_tasks(X) -> None:
     """DataError where Tasks are given in place of inputs."""
     if hasattr(X, "task_names"):
         raise DataError(
-            "predict(tasks): give the inputs, tasks.X or tasks.inputs; score(tasks) compares with labels"
+            term="predict(tasks)",
+            write_instead="give the inputs, tasks.X or tasks.inputs; score(tasks) compares with labels",
         )
 
 

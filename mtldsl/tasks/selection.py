@@ -33,7 +33,9 @@ def take_rows(tasks: T, rows) -> T:
         listed = as_list(rows)
         if listed is None or len(listed) != tasks.n_tasks:
             raise DataError(
-                f"take_rows({quoted(rows)}): these tasks have separate inputs; give a list with the rows of each of the {tasks.n_tasks} tasks"
+                "these tasks have separate inputs",
+                term=f"take_rows({quoted(rows)})",
+                write_instead=f"give a list with the rows of each of the {tasks.n_tasks} tasks",
             )
         named = zip(tasks.task_names, listed, tasks.counts.tolist(), strict=True)
         each = [as_positions(one, n, f"take_rows: task {name!r}", DataError) for name, one, n in named]
@@ -88,18 +90,21 @@ def _chosen(which, names: tuple[str, ...], word: str, what: str) -> np.ndarray:
         if listed and all(isinstance(one, bool | np.bool_) for one in listed):
             if len(listed) != len(names):
                 raise DataError(
-                    f"{word}: a mask of {len(listed)} booleans for {len(names)} {what}s; give one a {what}"
+                    f"a mask of {len(listed)} booleans for {len(names)} {what}s",
+                    term=word,
+                    write_instead=f"give one a {what}",
                 )
             index = np.flatnonzero(listed)
         else:
             places = {name: k for k, name in enumerate(names)}
             index = np.array([_position(one, names, places, word, what) for one in listed], dtype=int)
     if not index.size:
-        raise DataError(f"{word}: no {what} is selected; at least one is needed")
+        raise DataError(f"no {what} is selected; at least one is needed", term=word)
     times = np.bincount(index)
     if times.max() > 1:
         raise DataError(
-            f"{word}: the {what} {names[times.argmax()]!r} is named twice; every {what} can be selected once"
+            f"the {what} {names[times.argmax()]!r} is named twice; every {what} can be selected once",
+            term=word,
         )
     return index
 

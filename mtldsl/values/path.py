@@ -15,4 +15,6 @@ def as_path(value, typed: str) -> Path:
     """The path; DataError where it is neither text nor a path. `typed` is such as "stored(folder)"."""
     if isinstance(value, str | os.PathLike) and str(value):
         return Path(value)
-    raise DataError(f"{typed}: {quoted(value)} is not a path; write text, or a pathlib.Path")
+    raise DataError(
+        f"{quoted(value)} is not a path", term=typed, write_instead="write text, or a pathlib.Path"
+    )

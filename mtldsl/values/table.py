@@ -32,7 +32,7 @@ def as_frame(table):
     if isinstance(native, nw.Series):
         return native.to_frame()
     if isinstance(native, nw.LazyFrame):
-        raise DataError("a lazy frame has no rows yet; write frame.collect()")
+        raise DataError("a lazy frame has no rows yet", write_instead="write frame.collect()")
     return native if isinstance(native, nw.DataFrame) else None
 
 
@@ -64,4 +64,4 @@ def refuse_duplicate_columns(table, what: str) -> None:
     columns = list(table.columns) if is_frame else []
     if len(set(columns)) < len(columns):
         twice = next(name for name in columns if columns.count(name) > 1)
-        raise DataError(f"{what}: two columns are named {twice!r}; rename one")
+        raise DataError(f"two columns are named {twice!r}", term=what, write_instead="rename one")

@@ -106,7 +106,8 @@ class PairwiseLogLoss(LabelGraphLoss):
         if K > _ENUMERATED:
             raise ModelError(
                 f"pairwise_log_loss: {K} labels have too many labellings for this solver, which enumerates up to {_ENUMERATED} "
-                'labels; write solve(solver="proximal_gradient")'
+                "labels",
+                write_instead='write solve(solver="proximal_gradient")',
             )
         return self.cliques.indicators((np.arange(2**K)[:, None] >> np.arange(K)[::-1]) & 1)
 

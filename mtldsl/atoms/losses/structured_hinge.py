@@ -163,8 +163,9 @@ def _one(metric, typed: str) -> Metric:
         hint = "; metrics are written without quotes, such as metric=FScore()"
     shown = metric.__name__ if isinstance(metric, type) else quoted(metric)
     raise ModelError(
-        f"{_with(typed, shown)}: this is not a metric{hint}; there are {', '.join(map(repr, _builtin()))}, "
-        "a list with one a task, or a subclass of mtldsl.Metric"
+        f"this is not a metric{hint}; there are {', '.join(map(repr, _builtin()))}, "
+        "a list with one a task, or a subclass of mtldsl.Metric",
+        term=_with(typed, shown),
     )
 
 
@@ -179,19 +180,22 @@ def metrics_of_tasks(metric, names, class_sizes, typed: str):
         if unknown or missing:
             wrong = f"there is no task {unknown[0]!r}" if unknown else f"task {missing[0]!r} has no metric"
             raise ModelError(
-                f"{_with(typed, '{...}')}: {wrong}; give one metric for each of {', '.join(map(repr, names))}"
+                f"{_with(typed, '{...}')}: {wrong}",
+                write_instead=f"give one metric for each of {', '.join(map(repr, names))}",
             )
         metric = tuple(metric[name] for name in names)
     if isinstance(metric, tuple) and len(metric) != len(names):
         raise ModelError(
-            f"{_with(typed, '[...]')}: {len(metric)} metrics for {len(names)} tasks; give one a task, or a single one for all"
+            f"{len(metric)} metrics for {len(names)} tasks",
+            term=_with(typed, "[...]"),
+            write_instead="give one a task, or a single one for all",
         )
     smallest: dict[Metric, tuple[int, int]] = {}
     for i, sizes in enumerate(class_sizes):
         of_task = metric[i] if isinstance(metric, tuple) else metric
         reason = of_task.check(*sizes)
         if reason:
-            raise ModelError(f"{_with(typed, repr(of_task))}: task {names[i]!r}: {reason}")
+            raise ModelError(f"task {names[i]!r}: {reason}", term=_with(typed, repr(of_task)))
         if is_own(of_task) and of_task.labellings:
             smallest[of_task] = min(smallest.get(of_task, sizes), sizes, key=sum)
     for of_task, sizes in smallest.items():

@@ -110,7 +110,7 @@ class ColumnGroupNorm(ColumnGroups, WeightedNorm):
         object.__setattr__(self, "columns", checked_columns(self.columns, self.name))
         groups = None if self.columns is None else len(self.columns)
         if isinstance(self.weights, np.ndarray) and groups not in (None, self.weights.size):
-            raise ModelError(f"{self.name}: there are {self.weights.size} weights for {groups} groups")
+            raise ModelError(f"there are {self.weights.size} weights for {groups} groups", term=self.name)
 
     @classmethod
     def examples(cls):
@@ -164,12 +164,15 @@ def checked_columns(columns, word: str) -> tuple[tuple[int, ...], ...] | None:
         group = as_list(given)
         if not group:
             raise ModelError(
-                f"{word}: group {g} is {quoted(given)}; write a list of column positions, such as [0, 1]"
+                f"group {g} is {quoted(given)}",
+                term=word,
+                write_instead="write a list of column positions, such as [0, 1]",
             )
         for column in group:
             if as_whole(column) is None or column < 0:
                 raise ModelError(
-                    f"{word}: group {g} holds {quoted(column)}; columns are counted by whole numbers from 0"
+                    f"group {g} holds {quoted(column)}; columns are counted by whole numbers from 0",
+                    term=word,
                 )
         groups.append(tuple(int(column) for column in group))
     every = sorted(column for group in groups for column in group)
@@ -179,5 +182,5 @@ def checked_columns(columns, word: str) -> tuple[tuple[int, ...], ...] | None:
         wrong = (
             f"column {twice} is in two groups" if twice is not None else f"column {missing} is in no group"
         )
-        raise ModelError(f"{word}: {wrong}; every column is in one group")
+        raise ModelError(f"{wrong}; every column is in one group", term=word)
     return tuple(groups)

@@ -85,9 +85,10 @@ class GraphLaplacian(_TaskQuadratic):
         lowest, highest = self.eigenvalues[0], self.eigenvalues[-1]
         if lowest < -1e-10 * max(highest, 0.0) or highest < 0:
             raise ModelError(
-                f"graph_laplacian(..., L): L has the eigenvalue {lowest:.3g}, so the term is not convex; "
+                f"L has the eigenvalue {lowest:.3g}, so the term is not convex; "
                 "L must be positive semidefinite, "
-                "e.g. diag(A.sum(axis=1)) - A for a matrix A of edge weights >= 0"
+                "e.g. diag(A.sum(axis=1)) - A for a matrix A of edge weights >= 0",
+                term="graph_laplacian(..., L)",
             )
 
     @classmethod
@@ -219,18 +220,19 @@ def _checked_laplacian(L) -> np.ndarray:
     L = read_dense(L, "graph_laplacian(..., L)", ModelError)
     if L.ndim != 2 or L.shape[0] != L.shape[1] or L.size == 0:
         raise ModelError(
-            f"graph_laplacian(..., L): L has shape {L.shape}; it must be square, one row and column per task"
+            f"L has shape {L.shape}; it must be square, one row and column per task",
+            term="graph_laplacian(..., L)",
         )
     if not np.isfinite(L).all():
         i, j = np.argwhere(~np.isfinite(L))[0]
-        raise ModelError(f"graph_laplacian(..., L): L[{i}, {j}] is {L[i, j]}")
+        raise ModelError(f"L[{i}, {j}] is {L[i, j]}", term="graph_laplacian(..., L)")
     asymmetry = np.abs(0.5 * L - 0.5 * L.T)  # halves first: entries may be as large as numbers get
     if asymmetry.max() > 0.5e-10 * np.abs(L).max():
         i, j = np.unravel_index(asymmetry.argmax(), L.shape)
         raise ModelError(
-            f"graph_laplacian(..., L): L is not symmetric: L[{i}, {j}] = {L[i, j]:.6g} but "
-            f"L[{j}, {i}] = {L[j, i]:.6g}; "
-            "write (L + L.T) / 2 if that is what you mean"
+            f"L is not symmetric: L[{i}, {j}] = {L[i, j]:.6g} but L[{j}, {i}] = {L[j, i]:.6g}",
+            term="graph_laplacian(..., L)",
+            write_instead="write (L + L.T) / 2 if that is what you mean",
         )
     # differences below 1e-10 are rounding; gradients and eigenvectors want exact symmetry
     L = 0.5 * L + 0.5 * L.T

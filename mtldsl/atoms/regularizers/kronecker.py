@@ -40,22 +40,28 @@ def checked_symmetric(matrix, typed: str, *, positive: bool = False) -> Spectral
     dense = read_dense(matrix, what, ModelError)
     if dense.ndim != 2 or dense.shape[0] != dense.shape[1] or not dense.size:
         raise ModelError(
-            f"{typed}: write {wanted}, a square array of numbers; this has the shape {dense.shape}"
+            term=typed,
+            write_instead=f"write {wanted}, a square array of numbers; this has the shape {dense.shape}",
         )
     if not np.isfinite(dense).all():
-        raise ModelError(f"{typed}: the matrix contains NaN or infinity; write finite numbers")
+        raise ModelError(
+            "the matrix contains NaN or infinity", term=typed, write_instead="write finite numbers"
+        )
     asymmetry = np.abs(dense - dense.T)
     if asymmetry.max() > _ROUNDING * np.abs(dense).max():
         i, j = np.unravel_index(np.argmax(asymmetry), dense.shape)
         raise ModelError(
-            f"{typed}: the matrix is not symmetric: entry [{i}, {j}] is {dense[i, j]:.6g} but [{j}, {i}] is {dense[j, i]:.6g}; "
-            "write (A + A.T) / 2"
+            f"the matrix is not symmetric: entry [{i}, {j}] is {dense[i, j]:.6g} but [{j}, {i}] is {dense[j, i]:.6g}",
+            term=typed,
+            write_instead="write (A + A.T) / 2",
         )
     spectral = SpectralMatrix.of(0.5 * (dense + dense.T))
     least, size = spectral.values[0], np.abs(spectral.values).max()
     if least < -_ROUNDING * size or (positive and least <= _ROUNDING * size):
         raise ModelError(
-            f"{typed}: the matrix has the eigenvalue {least:.3g}; write {wanted}, such as A + 1e-6 * np.eye({len(dense)})"
+            f"the matrix has the eigenvalue {least:.3g}",
+            term=typed,
+            write_instead=f"write {wanted}, such as A + 1e-6 * np.eye({len(dense)})",
         )
     values = np.where(spectral.values <= _ROUNDING * size, 0.0, spectral.values)
     return SpectralMatrix(spectral.basis, values, 0.0)

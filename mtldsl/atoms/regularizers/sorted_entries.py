@@ -70,7 +70,8 @@ class SortedL1Norm(Norm):
     def __post_init__(self):
         if self.weights is not None and self.q is not None:
             raise ModelError(
-                f"{self.name}(..., weights={quoted(self.weights)}, q={quoted(self.q)}): q makes the weights; write one of the two"
+                f"{self.name}(..., weights={quoted(self.weights)}, q={quoted(self.q)}): q makes the weights",
+                write_instead="write one of the two",
             )
         if self.weights is None and self.q is not None:
             q = checked_number(self.name, "q", self.q, lambda q: 0 < q < 1, "a number between 0 and 1")
@@ -84,11 +85,12 @@ class SortedL1Norm(Norm):
         if rising.size:
             k = int(rising[0])
             raise ModelError(
-                f"{typed}: weight {k + 2} is {a[k + 1]:g}, more than the one before it, {a[k]:g}: not convex; give the weights in "
-                "descending order"
+                f"weight {k + 2} is {a[k + 1]:g}, more than the one before it, {a[k]:g}: not convex",
+                term=typed,
+                write_instead="give the weights in descending order",
             )
         if np.max(a, initial=0.0) == 0.0:
-            raise ModelError(f"{typed}: all weights are zero; the first must be > 0")
+            raise ModelError("all weights are zero; the first must be > 0", term=typed)
 
     @classmethod
     def examples(cls):

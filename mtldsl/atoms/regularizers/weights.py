@@ -25,14 +25,17 @@ def checked_weights(weights, word: str, ndim: int) -> float | np.ndarray | None:
     typed = f"{word}(..., weights={quoted(weights)})"
     checked = read_dense(weights, f"{typed}: the weights are not numbers; write {_KINDS[ndim]}", ModelError)
     if checked.ndim > ndim:
-        raise ModelError(f"{typed}: the weights have {checked.ndim} axes; write {_KINDS[ndim]}")
+        raise ModelError(
+            f"the weights have {checked.ndim} axes", term=typed, write_instead=f"write {_KINDS[ndim]}"
+        )
     bad = ~(np.isfinite(checked) & (checked >= 0))
     if bad.any():
         place = tuple(int(i) for i in np.argwhere(bad)[0])
         where = f" at {place if len(place) > 1 else place[0]}" if place else ""
         raise ModelError(
-            f"{typed}: the weight{where} is {checked[place]}; weights must be finite and >= 0 "
-            "(0 leaves its part unpenalised)"
+            f"the weight{where} is {checked[place]}; weights must be finite and >= 0 "
+            "(0 leaves its part unpenalised)",
+            term=typed,
         )
     if checked.ndim == 0:
         return float(checked)

@@ -272,7 +272,9 @@ def _checked(bound, symbol: str, no_bound: float | None) -> float | np.ndarray:
         where = f" at {place if len(place) > 1 else place[0]}" if place else ""
         instead = "" if no_bound is None else f" ({no_bound:g} means: no bound there)"
         raise ModelError(
-            f"{typed}: the right-hand side{where} is {checked[place]}; write finite numbers{instead}"
+            f"the right-hand side{where} is {checked[place]}",
+            term=typed,
+            write_instead=f"write finite numbers{instead}",
         )
     if checked.ndim == 0:
         return float(checked)

@@ -263,6 +263,7 @@ def checked_weights(theta, n: int, typed: str) -> np.ndarray:
     array = read_dense(theta, f"{typed}: given weights", ModelError)
     if array.shape != (n,) or not np.isfinite(array).all() or array.min() < 0 or not array.any():
         raise ModelError(
-            f"{typed}: given weights must be {n} finite numbers >= 0, one a similarity and not all zero, such as np.ones({n})"
+            f"given weights must be {n} finite numbers >= 0, one a similarity and not all zero, such as np.ones({n})",
+            term=typed,
         )
     return array

@@ -102,7 +102,8 @@ def _check_own(atom: SpectralPenalty) -> None:
     for what, given in (("function", atom.function), ("derivative", atom.derivative)):
         if not callable(given):
             raise ModelError(
-                f"{typed}: {what} must be a function of an array, such as lambda x: 1 - np.exp(-x), not {given!r}"
+                f"{what} must be a function of an array, such as lambda x: 1 - np.exp(-x), not {given!r}",
+                term=typed,
             )
     x = atom.eps + _TRIED
     inner = x[1:] if atom.eps == 0 else x
@@ -117,10 +118,10 @@ def _check_own(atom: SpectralPenalty) -> None:
             )
     except Exception as error:  # whatever a user's function raises is a mistake in it
         raise ModelError(
-            f"{typed}: it fails with {type(error).__name__}: {error}; both are called with arrays"
+            f"it fails with {type(error).__name__}: {error}; both are called with arrays", term=typed
         ) from error
     if r.shape != x.shape or slope.shape != inner.shape or first.shape != (1,):
-        raise ModelError(f"{typed}: both must return an array of the shape they are given, elementwise")
+        raise ModelError("both must return an array of the shape they are given, elementwise", term=typed)
     if not (np.all(np.isfinite(r)) and np.all(np.isfinite(slope))):
         bad = (
             float(x[~np.isfinite(r)][0])
@@ -128,25 +129,28 @@ def _check_own(atom: SpectralPenalty) -> None:
             else float(inner[~np.isfinite(slope)][0])
         )
         raise ModelError(
-            f"{typed}: not finite at x = {bad:g}; it must be finite for every x >= eps = {atom.eps:g}"
+            f"not finite at x = {bad:g}; it must be finite for every x >= eps = {atom.eps:g}", term=typed
         )
     if np.any(slope < 0):
         raise ModelError(
-            f"{typed}: the derivative is negative at x = {inner[slope < 0][0]:g}; the function must not decrease"
+            f"the derivative is negative at x = {inner[slope < 0][0]:g}; the function must not decrease",
+            term=typed,
         )
     if np.any(np.diff(slope) > 1e-9 * slope[:-1]):
         k = int(np.argmax(np.diff(slope) > 1e-9 * slope[:-1]))
         raise ModelError(
-            f"{typed}: not concave, the derivative rises from {slope[k]:g} at x = {inner[k]:g} to {slope[k + 1]:g} at "
-            f"x = {inner[k + 1]:g}; r'(x) must not increase with x = sigma^2 + eps"
+            f"not concave, the derivative rises from {slope[k]:g} at x = {inner[k]:g} to {slope[k + 1]:g} at "
+            f"x = {inner[k + 1]:g}; r'(x) must not increase with x = sigma^2 + eps",
+            term=typed,
         )
     # a secant of a concave function lies between the slopes at its ends
     wrong = np.abs(secant - slope) > 0.01 * slope + 1e-12 * np.abs(atom.penalty(inner)) / h
     if np.any(wrong):
         k = int(np.argmax(wrong))
         raise ModelError(
-            f"{typed}: at x = {inner[k]:g} the derivative says {slope[k]:g}, and differences of the function say {secant[k]:g}; "
-            "it must be the derivative with respect to x = sigma^2 + eps"
+            f"at x = {inner[k]:g} the derivative says {slope[k]:g}, and differences of the function say {secant[k]:g}; "
+            "it must be the derivative with respect to x = sigma^2 + eps",
+            term=typed,
         )
     # and so does a chord, however far apart: a jump is seen too
     across, rounding = np.diff(r), 1e-12 * np.abs(r).max()
@@ -157,8 +161,9 @@ def _check_own(atom: SpectralPenalty) -> None:
     if np.any(outside):
         k = int(np.argmax(outside))
         raise ModelError(
-            f"{typed}: from x = {x[k]:g} to x = {x[k + 1]:g} the function rises by {across[k]:g}, and its derivative allows "
-            f"{least[k] * gap[k]:g} to {most[k] * gap[k]:g}; it must be concave and without jumps"
+            f"from x = {x[k]:g} to x = {x[k + 1]:g} the function rises by {across[k]:g}, and its derivative allows "
+            f"{least[k] * gap[k]:g} to {most[k] * gap[k]:g}; it must be concave and without jumps",
+            term=typed,
         )
 
 

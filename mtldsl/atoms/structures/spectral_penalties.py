@@ -127,8 +127,9 @@ class CappedTraceNorm(ConcaveSpectrum):
         tau = checked_number(self.name, "tau", self.tau, lambda t: t > 0, "a number > 0, such as tau=1.0")
         if self.eps >= tau**2:
             raise ModelError(
-                f"capped_trace_norm(..., tau={tau:g}, eps={self.eps:g}): with eps >= tau^2 every singular value is above the cap, and "
-                f"the penalty is a constant; write an eps well below {tau**2:g}"
+                "with eps >= tau^2 every singular value is above the cap, and the penalty is a constant",
+                term=f"capped_trace_norm(..., tau={tau:g}, eps={self.eps:g})",
+                write_instead=f"write an eps well below {tau**2:g}",
             )
         object.__setattr__(self, "tau", tau)
 

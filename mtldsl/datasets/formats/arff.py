@@ -64,7 +64,7 @@ def arff_tasks(paths: Sequence, labels, **options) -> Tasks:
     first = tables[0]
     for table in tables[1:]:
         if table.columns != first.columns:
-            raise DataError(f"{table.path}: its attributes are not those of {first.path}")
+            raise DataError(f"its attributes are not those of {first.path}", term=table.path)
     cells = [table.cells for table in tables]
     stack = sparse.vstack(cells, format="csc") if sparse.issparse(cells[0]) else np.vstack(cells)
     table = Table(first.path, first.columns, stack, np.concatenate([table.lines for table in tables]))
@@ -79,7 +79,7 @@ def _label_names(path: Path) -> list[str]:
     names: list[str] = []
 
     def refuse(*entity):
-        raise DataError(f"{path}: declares an entity; a Mulan label list is read without")
+        raise DataError("declares an entity; a Mulan label list is read without", term=path)
 
     def start(tag: str, attributes: dict[str, str]):
         if tag.endswith("label") and "name" in attributes:
@@ -90,7 +90,7 @@ def _label_names(path: Path) -> list[str]:
     with reading(path, "a Mulan label list"):
         parser.Parse(path.read_bytes(), True)
     if not names:
-        raise DataError(f'{path}: lists no label; a Mulan label list holds <label name="..."/>')
+        raise DataError('lists no label; a Mulan label list holds <label name="..."/>', term=path)
     return names
 
 
@@ -114,9 +114,9 @@ def _parse(path: Path) -> Table:
         elif line.lower().startswith("@data"):
             readers = [_reader(column) for column in columns]
         elif not line.lower().startswith("@relation"):
-            raise DataError(f"{where}: expected @attribute or @data, found {line[:40]!r}")
+            raise DataError(f"expected @attribute or @data, found {line[:40]!r}", term=where)
     if not rows or not columns:
-        raise DataError(f"{path}: no @data section with rows; is this an ARFF file?")
+        raise DataError("no @data section with rows; is this an ARFF file?", term=path)
     return Table(path, tuple(columns), _cells(rows, len(columns)), np.array(lines))
 
 
@@ -143,12 +143,12 @@ def _cells(rows, p):
 def _attribute(line: str, where: str) -> Column:
     match = _ATTRIBUTE.match(line)
     if match is None:
-        raise DataError(f"{where}: an attribute needs a name and a type, found {line[:60]!r}")
+        raise DataError(f"an attribute needs a name and a type, found {line[:60]!r}", term=where)
     name, kind = _unquoted(match[1]), match[2].strip()
     if kind.startswith("{"):
         values = tuple(_split(kind[1:-1]))
         if len(set(values)) < len(values):
-            raise DataError(f"{where}: attribute {name!r} declares a value twice")
+            raise DataError(f"attribute {name!r} declares a value twice", term=where)
         return Column(name, values)
     word = kind.split()[0].lower()
     if word in ("numeric", "real", "integer"):
@@ -160,7 +160,8 @@ def _attribute(line: str, where: str) -> Column:
             + Spelled.option("drop", f"[{name!r}]"),
         )
     raise DataError(
-        f"{where}: attribute {name!r} has the unknown type {kind[:30]!r}; numeric or nominal {{...}} can be read"
+        f"attribute {name!r} has the unknown type {kind[:30]!r}; numeric or nominal {{...}} can be read",
+        term=where,
     )
 
 
@@ -178,13 +179,13 @@ def _value(text: str, column: Column, reader, where: str) -> float:
         return reader(text)
     except (ValueError, KeyError):
         expected = "a number" if column.values is None else f"one of {', '.join(column.values[:8])}"
-        raise DataError(f"{where}: {text!r} in attribute {column.name!r} is not {expected}") from None
+        raise DataError(f"{text!r} in attribute {column.name!r} is not {expected}", term=where) from None
 
 
 def _dense_row(line, columns, readers, where) -> list[float]:
     texts = _split(line)
     if len(texts) != len(columns):
-        raise DataError(f"{where}: {len(texts)} values for {len(columns)} attributes")
+        raise DataError(f"{len(texts)} values for {len(columns)} attributes", term=where)
     try:
         return [reader(text) for reader, text in zip(readers, texts, strict=True)]
     except (ValueError, KeyError):  # once more, cell by cell, for the message
@@ -194,17 +195,17 @@ def _dense_row(line, columns, readers, where) -> list[float]:
 def _sparse_row(line, columns, readers, where) -> dict[int, float]:
     """What is not named is 0: of a nominal attribute the first value."""
     if line[-1] != "}" or "}" in re.sub(_QUOTED, "", line[1:-1]):
-        raise DataError(f"{where}: a sparse row is written {{index value, ...}}, and nothing after it")
+        raise DataError("a sparse row is written {index value, ...}, and nothing after it", term=where)
     row: dict[int, float] = {}
     for text in _cells_of_sparse_row(line):
         match = _SPARSE_CELL.match(text)
         if match is None or int(match[1]) >= len(columns):
             raise DataError(
-                f"{where}: {text!r} is not 'index value' with an index of 0 to {len(columns) - 1}"
+                f"{text!r} is not 'index value' with an index of 0 to {len(columns) - 1}", term=where
             )
         j = int(match[1])
         if j in row:
-            raise DataError(f"{where}: index {j} occurs twice")
+            raise DataError(f"index {j} occurs twice", term=where)
         row[j] = _value(_unquoted(match[2]), columns[j], readers[j], where)
     return row
 

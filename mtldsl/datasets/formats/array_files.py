@@ -55,7 +55,8 @@ def tasks_of_variables(path: Path, content: dict, X, Y, task_ids=None, binary=Fa
     if inputs.dtype == object:
         if targets.dtype != object or task_ids is not None:
             raise DataError(
-                f"{path}: {X} holds cells, one per task; then {Y} must hold cells too, and task_ids has no use"
+                f"{X} holds cells, one per task; then {Y} must hold cells too, and task_ids has no use",
+                term=path,
             )
         cells = [_numbers(path, f"{X}{{{i}}}", cell) for i, cell in enumerate(inputs.ravel(), start=1)]
         labels = [_numbers(path, f"{Y}{{{i}}}", cell) for i, cell in enumerate(targets.ravel(), start=1)]
@@ -121,7 +122,7 @@ def read_libsvm(
     listed = as_list(path)
     paths = [regular_file(one) for one in ([path] if listed is None else listed)]
     if not paths:
-        raise DataError("read_libsvm([]): at least one file is needed")
+        raise DataError("at least one file is needed", term="read_libsvm([])")
     if len(paths) > 1 and (one_vs_rest or multilabel):
         raise DataError(
             "read_libsvm: one_vs_rest and multilabel make tasks of one file, but there are several"
@@ -160,7 +161,9 @@ def _of_arrays(path, X, Y, ids, binary, **names) -> Tasks:
         return Tasks.shared(X, Y, **names)
     if names.pop("task_names", None) is not None:
         raise DataError(
-            f"{path}: with task_ids the tasks are named by their ids; take task_names out of the file"
+            "with task_ids the tasks are named by their ids",
+            term=path,
+            write_instead="take task_names out of the file",
         )
     return Tasks.grouped(X, Y, ids, **names)
 
@@ -168,7 +171,8 @@ def _of_arrays(path, X, Y, ids, binary, **names) -> Tasks:
 def _member(path, content, name, role):
     if name not in content:
         raise DataError(
-            f"{path}: {role}={name!r}: there is no such array; the file holds {', '.join(content) or 'none'}",
+            f"{role}={name!r}: there is no such array; the file holds {', '.join(content) or 'none'}",
+            term=path,
             argument=role,
         )
     return content[name]
@@ -177,13 +181,15 @@ def _member(path, content, name, role):
 def _numbers(path, name, value):
     """float64; DataError for text, structures, cells, complex numbers."""
     if isinstance(value, Other) or value.dtype.kind not in "biuf":
-        raise DataError(f"{path}: {name} does not hold real numbers but {value.dtype}")
+        raise DataError(f"{name} does not hold real numbers but {value.dtype}", term=path)
     return value.astype(float)
 
 
 def _last_columns(path, table, k):
     if not 0 < k < table.shape[1]:
         raise DataError(
-            f"{path}: Y={k}: a number means the last so many of {table.shape[1]} columns of X", argument="Y"
+            f"Y={k}: a number means the last so many of {table.shape[1]} columns of X",
+            term=path,
+            argument="Y",
         )
     return table[:, :-k], table[:, -k:]

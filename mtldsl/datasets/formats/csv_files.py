@@ -86,7 +86,8 @@ def _rows(path, delimiter, header):
     """(names, rows of text, their lines)."""
     if not isinstance(delimiter, str) or len(delimiter) != 1:
         raise DataError(
-            f"{path}: delimiter={delimiter!r}: write one character, such as ';' or '\\t'",
+            f"delimiter={delimiter!r}: write one character, such as ';' or '\\t'",
+            term=path,
             argument="delimiter",
         )
     rows, lines = [], []
@@ -98,11 +99,13 @@ def _rows(path, delimiter, header):
                     rows.append(row)
                     lines.append(reader.line_num)
         except UnicodeDecodeError as error:
-            raise DataError(f"{path}: is not in UTF-8 ({error}); save it in UTF-8") from None
+            raise DataError(
+                f"is not in UTF-8 ({error})", term=path, write_instead="save it in UTF-8"
+            ) from None
         except csv.Error as error:
             raise DataError(f"{path}:{reader.line_num}: cannot be read as CSV: {error}") from None
     if len(rows) <= header:
-        raise DataError(f"{path}: needs {'a line of names and ' * header}at least one row")
+        raise DataError(f"needs {'a line of names and ' * header}at least one row", term=path)
     names = [name.strip() for name in rows[0]] if header else [str(j) for j in range(len(rows[0]))]
     other = next((mark for mark in ";\t|," if len(names) == 1 and mark in names[0]), None)
     if other is not None:

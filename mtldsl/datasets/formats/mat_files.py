@@ -50,21 +50,23 @@ def mat_variables(path) -> dict[str, np.ndarray | sparse.csc_array | Other]:
         )
     except subprocess.TimeoutExpired:
         raise DataError(
-            f"{path}: cannot be read as a MATLAB file: scipy's reader did not end within {2 * seconds} s"
+            f"cannot be read as a MATLAB file: scipy's reader did not end within {2 * seconds} s", term=path
         ) from None
     except (OSError, ValueError) as error:
         raise DataError(
-            f"{path}: MATLAB files are read in a process of its own, and that could not be started ({error})"
+            f"MATLAB files are read in a process of its own, and that could not be started ({error})",
+            term=path,
         ) from None
     if done.returncode != 0:
         raise DataError(
-            f"{path}: cannot be read as a MATLAB file: {_ended(done)}; the file is damaged, or made to do that"
+            f"cannot be read as a MATLAB file: {_ended(done)}; the file is damaged, or made to do that",
+            term=path,
         )
     with reading(path, "a MATLAB file"):
         length = int.from_bytes(done.stdout[:8], "little")
         answer = json.loads(done.stdout[8 : 8 + length])
         if "error" in answer:
-            raise DataError(f"{path}: {answer['error']}")
+            raise DataError(f"{answer['error']}", term=path)
         arrays = memoryview(done.stdout)[8 + length :]
         return {name: _restored(about, arrays) for name, about in answer["variables"].items()}
 

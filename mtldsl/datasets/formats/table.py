@@ -40,7 +40,7 @@ class Table:
         names = self.names
         if len(set(names)) < len(names):
             twice = next(name for name in names if names.count(name) > 1)
-            raise DataError(f"{self.path}: two columns are named {twice!r}; rename one")
+            raise DataError(f"two columns are named {twice!r}", term=self.path, write_instead="rename one")
 
     @cached_property
     def names(self) -> list[str]:
@@ -60,8 +60,9 @@ class Table:
             return Tasks.shared(X, Y, sample_weights=weights, task_names=y_names, feature_names=x_names)
         if Y.shape[1] > 1:
             raise DataError(
-                f"{self.path}: task={task!r} tells the tasks apart by rows, labels {', '.join(y_names)} by columns; "
-                "give one column of labels",
+                f"task={task!r} tells the tasks apart by rows, labels {', '.join(y_names)} by columns",
+                term=self.path,
+                write_instead="give one column of labels",
                 argument="task",
             )
         return Tasks.grouped(
@@ -79,11 +80,12 @@ class Table:
             near = difflib.get_close_matches(which, names, n=1)
             known = ", ".join(names[:12]) + ", ..." * (len(names) > 12)
             hint = f"did you mean {near[0]!r}?" if near else f"the columns are {known}"
-            raise DataError(f"{self.path}: {role}: there is no column {which!r}; {hint}", argument=role)
+            raise DataError(f"{role}: there is no column {which!r}; {hint}", term=self.path, argument=role)
         whole = isinstance(which, int | np.integer) and not isinstance(which, bool)
         if not whole or not -len(names) <= which < len(names):
             raise DataError(
-                f"{self.path}: {role}: {which!r} is not a column's name, nor a position among {len(names)} columns",
+                f"{role}: {which!r} is not a column's name, nor a position among {len(names)} columns",
+                term=self.path,
                 argument=role,
             )
         return int(which) % len(names)
@@ -95,7 +97,8 @@ class Table:
         if isinstance(which, int | np.integer) and not isinstance(which, bool):
             if not 0 < which < len(self.columns):
                 raise DataError(
-                    f"{self.path}: {role}={which}: a number means the last so many of {len(self.columns)} columns",
+                    f"{role}={which}: a number means the last so many of {len(self.columns)} columns",
+                    term=self.path,
                     argument=role,
                 )
             return list(range(len(self.columns) - int(which), len(self.columns)))
@@ -103,12 +106,13 @@ class Table:
             chosen = [self.position(name, role) for name in which]
         except TypeError:
             raise DataError(
-                f"{self.path}: {role}={which!r}: write a column's name, a list of names, or how many columns at the end",
+                f"{role}={which!r}: write a column's name, a list of names, or how many columns at the end",
+                term=self.path,
                 argument=role,
             ) from None
         if not chosen or len(set(chosen)) < len(chosen):
             what = "a column is named twice" if chosen else "no column is named"
-            raise DataError(f"{self.path}: {role}={which!r}: {what}", argument=role)
+            raise DataError(f"{role}={which!r}: {what}", term=self.path, argument=role)
         return chosen
 
     def _features(self, features, drop, roles) -> list[int]:
@@ -129,12 +133,12 @@ class Table:
         for j in chosen:
             if j in roles:
                 raise DataError(
-                    f"{self.path}: column {self.names[j]!r} is a feature and a label, task or weight"
+                    f"column {self.names[j]!r} is a feature and a label, task or weight", term=self.path
                 )
             if self.columns[j].unusable:
                 raise DataError(f"{self.path}: column {self.names[j]!r} " + self.columns[j].unusable)
         if not chosen:
-            raise DataError(f"{self.path}: no columns are left for the features")
+            raise DataError("no columns are left for the features", term=self.path)
         return chosen
 
     # -------------------------------------------------------------------------------------------- content

@@ -148,14 +148,17 @@ def _as_edges(edges, n_labels) -> tuple[tuple[int, int], ...]:
         is_pair = len(edge) == 2 and all(as_whole(k) is not None and 0 <= k < n_labels for k in edge)
         if not is_pair or edge[0] == edge[1]:
             raise DataError(
-                f"edges: {edge!r} is not a pair of labels; write two different numbers of 0 to {n_labels - 1}",
+                f"edges: {edge!r} is not a pair of labels",
+                write_instead=f"write two different numbers of 0 to {n_labels - 1}",
                 argument="edges",
             )
     pairs = [(int(min(edge)), int(max(edge))) for edge in typed]
     for pair in pairs:
         if pairs.count(pair) > 1:
             raise DataError(
-                f"edges: {pair!r} is there twice; write each pair of labels once", argument="edges"
+                f"edges: {pair!r} is there twice",
+                write_instead="write each pair of labels once",
+                argument="edges",
             )
     return tuple(pairs)
 

@@ -177,9 +177,11 @@ def estimate_similarity(tasks: Tasks, method: str = "means", ridge: float = 1.0)
     typed = f"estimate_similarity(tasks, method={quoted(method)})"
     require_tasks(tasks, "estimate_similarity(tasks)")
     if not isinstance(method, str) or method not in ("means", "ridge"):
-        raise DataError(f'{typed}: write "means" or "ridge"')
+        raise DataError(term=typed, write_instead='write "means" or "ridge"')
     if not 0 < (as_float(ridge) or 0) < np.inf:
-        raise DataError(f"estimate_similarity(ridge={quoted(ridge)}): write a finite number > 0")
+        raise DataError(
+            term=f"estimate_similarity(ridge={quoted(ridge)})", write_instead="write a finite number > 0"
+        )
     if method == "means":
         tasks.require_labels("sign", typed)
     weights = np.ones(tasks.n_samples) if tasks.sample_weights is None else tasks.sample_weights
@@ -189,7 +191,9 @@ def estimate_similarity(tasks: Tasks, method: str = "means", ridge: float = 1.0)
     if not norms.all():
         name = tasks.task_names[int(np.argmin(norms))]
         raise DataError(
-            f"{typed}: the direction of task {name!r} is 0, as nothing tells its rows apart; leave the task out"
+            f"the direction of task {name!r} is 0, as nothing tells its rows apart",
+            term=typed,
+            write_instead="leave the task out",
         )
     directions /= norms[:, None]
     cosines = directions @ directions.T
@@ -229,7 +233,9 @@ def hierarchy(similarity, names: Sequence[str], method: str = "average") -> dict
     one_of(method, _LINKAGES, "hierarchy(method")
     names = [names] if isinstance(names, str) else names
     if not isinstance(names, Sequence):
-        raise DataError(f"hierarchy(names={quoted(names)}): write a list with the names of the tasks")
+        raise DataError(
+            term=f"hierarchy(names={quoted(names)})", write_instead="write a list with the names of the tasks"
+        )
     names = distinct_names(names)
     cosines = _cosines(similarity, names)
     T = len(names)
@@ -249,11 +255,12 @@ def hierarchy(similarity, names: Sequence[str], method: str = "average") -> dict
 def _check_names(names, nodes) -> None:
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
-        raise DataError(f"hierarchy: two tasks are called {twice!r}; give each its own name")
+        raise DataError(f"hierarchy: two tasks are called {twice!r}", write_instead="give each its own name")
     if len(set(nodes)) < len(nodes):
         taken = next(name for name in names if nodes.count(name) > 1)
         raise DataError(
-            f"hierarchy: a task is called {taken!r}, as an inner node of the tree would be; rename the task"
+            f"hierarchy: a task is called {taken!r}, as an inner node of the tree would be",
+            write_instead="rename the task",
         )
 
 
@@ -264,7 +271,8 @@ def _cosines(similarity, names) -> np.ndarray:
         raise DataError(f"hierarchy: a similarity is square, (T, T); this one has the shape {S.shape}")
     if len(names) != len(S):
         raise DataError(
-            f"hierarchy: {len(names)} names, but the similarity is {len(S)} x {len(S)}; give one for each row"
+            f"hierarchy: {len(names)} names, but the similarity is {len(S)} x {len(S)}",
+            write_instead="give one for each row",
         )
 
     def at(bad) -> str:
@@ -280,8 +288,8 @@ def _cosines(similarity, names) -> np.ndarray:
     if (apart := np.abs(cosines - cosines.T) > _ROUNDING).any():
         s, t = np.argwhere(apart)[0]
         raise DataError(
-            f"hierarchy: the similarity is not symmetric: {S[s, t]:g} from {names[s]!r} to {names[t]!r}, {S[t, s]:g} back; "
-            "write (S + S.T) / 2 if that is meant"
+            f"hierarchy: the similarity is not symmetric: {S[s, t]:g} from {names[s]!r} to {names[t]!r}, {S[t, s]:g} back",
+            write_instead="write (S + S.T) / 2 if that is meant",
         )
     if (beyond := np.abs(cosines) > 1 + _ROUNDING).any():
         raise DataError(

@@ -30,11 +30,13 @@ def npz_chunks(path: Path, task: str, label: str, name: str):
         if array not in archive:
             hint = '; write task="file" for one task a file' if role == "task" else ""
             raise DataError(
-                f"{path}: {role}={array!r}: there is no such array; the archive holds {', '.join(archive)}{hint}"
+                f"{role}={array!r}: there is no such array; the archive holds {', '.join(archive)}{hint}",
+                term=path,
             )
     if "format" not in archive and "X" not in archive:
         raise DataError(
-            f"{path}: neither a dense X nor the arrays of scipy.sparse.save_npz are among {', '.join(archive)}"
+            f"neither a dense X nor the arrays of scipy.sparse.save_npz are among {', '.join(archive)}",
+            term=path,
         )
     y = archive[label]
     ids = np.full(y.size, name, dtype=object) if task == "file" else archive[task]

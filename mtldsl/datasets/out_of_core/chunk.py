@@ -39,7 +39,7 @@ def of_arrays(X, y, ids, where: str, first_row: int = 0, features=None) -> Chunk
     X, _, names = as_rows(X, f"{where}: X")
     y, _ = as_targets(y, f"{where}: y", columns=False)
     if X.shape[0] != y.size:
-        raise DataError(f"{where}: X has {X.shape[0]} rows but y has {y.size} labels")
+        raise DataError(f"X has {X.shape[0]} rows but y has {y.size} labels", term=where)
     try:
         ids, codes = labels_of(ids, y.size)
     except DataError as error:
@@ -92,5 +92,8 @@ def hash_columns(X, n_columns: int):
 def hashed_columns(n, typed: str) -> int:
     """A number of columns to hash to."""
     if not 2 <= (as_whole(n) or 0) < 2**31:
-        raise DataError(f"{typed}: write how many columns to hash to, a whole number from 2 on, such as 4096")
+        raise DataError(
+            term=typed,
+            write_instead="write how many columns to hash to, a whole number from 2 on, such as 4096",
+        )
     return int(n)

@@ -29,7 +29,7 @@ def has_qid(path: Path) -> bool:
         try:
             words = next((words for line in file if (words := line.split(b"#", 1)[0].split())), [])
         except (OSError, EOFError) as error:
-            raise DataError(f"{path}: cannot be read: {error}") from None
+            raise DataError(f"cannot be read: {error}", term=path) from None
     return len(words) > 1 and words[1].startswith(b"qid:")
 
 
@@ -45,7 +45,7 @@ def libsvm_chunks(path: Path, task: str, name: str, zero_based: bool, n_features
                 text = file.read(_BYTES)
                 text += b"" if text.endswith(b"\n") else file.readline()
             except (OSError, EOFError) as error:
-                raise DataError(f"{path}: cannot be read beyond line {line}: {error}") from None
+                raise DataError(f"cannot be read beyond line {line}: {error}", term=path) from None
             if not text:
                 return
             # a few lines are read before the compiled loop is there
@@ -70,8 +70,8 @@ def _chunk(parsed, task, name, zero_based, row, path, line) -> Chunk:
     without = np.flatnonzero(np.isnan(qids))
     if without.size:
         raise DataError(
-            f'{path}:{line + lines[without[0]]}: there is no "qid:" that says the task; write it in every line, or '
-            f'task="file" for one task a file'
+            f'{path}:{line + lines[without[0]]}: there is no "qid:" that says the task',
+            write_instead='write it in every line, or task="file" for one task a file',
         )
     distinct, first, codes = np.unique(qids, return_index=True, return_inverse=True)
     order = np.argsort(first)
@@ -121,7 +121,7 @@ def _numbers_by_line(text: bytes, path, first_line: int):
         for word in entries:
             pair = word.split(":")
             if len(pair) != 2:
-                raise DataError(f'{where}: {word!r} is not "index:value"')
+                raise DataError(f'{word!r} is not "index:value"', term=where)
             index.append(_number(pair[0], where, "index"))
             value.append(_number(pair[1], where, "value"))
     numbers = (np.array(part, dtype=float) for part in (labels, qids, index, value))
@@ -145,7 +145,7 @@ def _float(word: str) -> float | None:
 
 def _no_number(word: str, where: str, what: str) -> DataError:
     hint = "; several labels a line are not tasks of stored data" if what == "label" and "," in word else ""
-    return DataError(f"{where}: the {what} {word!r} is not a number{hint}")
+    return DataError(f"the {what} {word!r} is not a number{hint}", term=where)
 
 
 def _check(parsed, path, line, zero_based, n_features) -> None:

@@ -26,7 +26,7 @@ def parquet_chunks(path: Path, task: str, label: str, name: str, features):
         file = parquet.ParquetFile(path)
         schema = file.schema_arrow
     except Exception as error:  # pyarrow's own kinds of errors, which are not its public words
-        raise DataError(f"{path}: cannot be read as Parquet: {error}") from None
+        raise DataError(f"cannot be read as Parquet: {error}", term=path) from None
     with file:
         known = schema.names
         roles = [label] if task == "file" else [label, task]
@@ -34,7 +34,8 @@ def parquet_chunks(path: Path, task: str, label: str, name: str, features):
             if column not in known:
                 hint = '; write task="file" for one task a file' if role == "task" else ""
                 raise DataError(
-                    f"{path}: {role}={column!r}: there is no such column; the columns are {_listed(known)}{hint}"
+                    f"{role}={column!r}: there is no such column; the columns are {_listed(known)}{hint}",
+                    term=path,
                 )
         is_list = [types.is_list(t) or types.is_large_list(t) for t in schema.types]
         lists = features is None and {"indices", "values"} <= {
@@ -47,7 +48,7 @@ def parquet_chunks(path: Path, task: str, label: str, name: str, features):
             try:
                 batch = next(batches, None)
             except Exception as error:
-                raise DataError(f"{path}: cannot be read beyond row {row}: {error}") from None
+                raise DataError(f"cannot be read beyond row {row}: {error}", term=path) from None
             if batch is None:
                 return
             if batch.num_rows:
@@ -61,7 +62,9 @@ def _pyarrow(path):
         import pyarrow.types as types
     except ImportError as error:
         raise MissingExtraError(
-            f"{path}: Parquet parts are read by pyarrow, which cannot be imported ({error}); write: pip install 'mtldsl[parquet]'"
+            f"Parquet parts are read by pyarrow, which cannot be imported ({error})",
+            term=path,
+            write_instead="write: pip install 'mtldsl[parquet]'",
         ) from None
     return parquet, types
 
@@ -71,7 +74,8 @@ def _features(path, schema, types, roles, features) -> list[str]:
         for name in features:
             if name not in schema.names:
                 raise DataError(
-                    f"{path}: features: there is no column {name!r}; the columns are {_listed(schema.names)}"
+                    f"features: there is no column {name!r}; the columns are {_listed(schema.names)}",
+                    term=path,
                 )
         columns = list(features)
     else:
@@ -79,13 +83,15 @@ def _features(path, schema, types, roles, features) -> list[str]:
     for name in columns:
         kind = schema.field(name).type
         if name in roles:
-            raise DataError(f"{path}: column {name!r} is a feature and a label or task")
+            raise DataError(f"column {name!r} is a feature and a label or task", term=path)
         if not (types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind)):
             raise DataError(
-                f"{path}: column {name!r} is {kind}, not numeric; name the columns to use with features=[...]"
+                f"column {name!r} is {kind}, not numeric",
+                term=path,
+                write_instead="name the columns to use with features=[...]",
             )
     if not columns:
-        raise DataError(f"{path}: no columns are left for the features")
+        raise DataError("no columns are left for the features", term=path)
     return columns
 
 
@@ -105,7 +111,8 @@ def _chunk(path, batch, task, label, name, columns, lists, row) -> Chunk:
     if bad.any():
         k, j = np.argwhere(bad)[0]
         raise DataError(
-            f"{path}: {table[k, j]} in row {row + k}, column {columns[j]!r}; inputs must be finite - impute or drop it"
+            f"{table[k, j]} in row {row + k}, column {columns[j]!r}; inputs must be finite - impute or drop it",
+            term=path,
         )
     return replace(of_arrays(sparse.csr_array(table), y, ids, where, row, tuple(columns)), where=str(path))
 
@@ -123,16 +130,18 @@ def _sparse_rows(indices, values, path, row):
     for k, (a, b) in enumerate(zip(*lengths, strict=True)):
         if a is None or b is None or a != b:
             raise DataError(
-                f"{path}: row {row + k} has {a or 'no'} indices and {b or 'no'} values; give one of each"
+                f"row {row + k} has {a or 'no'} indices and {b or 'no'} values",
+                term=path,
+                write_instead="give one of each",
             )
     flat_indices, flat_values = (np.asarray(c.flatten().to_numpy(False)) for c in (indices, values))
     if flat_indices.dtype.kind not in "iu" and flat_indices.size:
-        raise DataError(f"{path}: indices are {indices.type}, not whole numbers")
+        raise DataError(f"indices are {indices.type}, not whole numbers", term=path)
     flat_indices = flat_indices.astype(np.int64)
     indptr = np.concatenate([[0], np.cumsum(lengths[0])]).astype(np.int64)
     if flat_indices.size and flat_indices.min() < 0:
         k = int(np.searchsorted(indptr, int(np.argmin(flat_indices)), side="right")) - 1
-        raise DataError(f"{path}: index {flat_indices.min()} in row {row + k}; indices count from 0")
+        raise DataError(f"index {flat_indices.min()} in row {row + k}; indices count from 0", term=path)
     d = int(flat_indices.max()) + 1 if flat_indices.size else 1
     return sparse.csr_array((flat_values.astype(float), flat_indices, indptr), shape=(len(indptr) - 1, d))
 

@@ -32,15 +32,16 @@ def listed_files(parts) -> list[Path] | None:
             return [regular_file(path)]
         files = sorted(p for p in path.iterdir() if p.is_file() and not p.name.startswith((".", "_")))
         if not files:
-            raise DataError(f"store({str(parts)!r}): there is no file in that folder")
+            raise DataError("there is no file in that folder", term=f"store({str(parts)!r})")
         return files
     if isinstance(parts, list | tuple) and (not parts or isinstance(parts[0], str | Path)):
         if not parts:
-            raise DataError("store([]): at least one part is needed")
+            raise DataError("at least one part is needed", term="store([])")
         return [regular_file(path) for path in parts]
     if not isinstance(parts, Iterator | list | tuple):
         raise DataError(
-            f"store({quoted(parts)}): give a folder, a list of files, or an iterator of (X, y, task_ids)"
+            term=f"store({quoted(parts)})",
+            write_instead="give a folder, a list of files, or an iterator of (X, y, task_ids)",
         )
     return None
 
@@ -52,7 +53,8 @@ def file_parts(files: list[Path], format, task, label, features, n_features, zer
         for word, value in (("label", label), ("features", features)):
             if value is not None:
                 raise DataError(
-                    f"store: {word}={quoted(value)}: a LIBSVM file has no names for that; leave it out"
+                    f"store: {word}={quoted(value)}: a LIBSVM file has no names for that",
+                    write_instead="leave it out",
                 )
         task = task or ("qid" if has_qid(files[0]) else "file")
         if task not in ("qid", "file"):
@@ -108,7 +110,8 @@ def _format(files, format) -> str:
             known = ", ".join(ending for endings in _SUFFIXES.values() for ending in endings)
             raise DataError(
                 f"store: the endings of {', '.join(str(p) for p in list(found.values())[:3])} do not tell one format (known: "
-                f"{known}); write format=..., one of {', '.join(_SUFFIXES)}, and give the files meant"
+                f"{known})",
+                write_instead=f"write format=..., one of {', '.join(_SUFFIXES)}, and give the files meant",
             )
         return next(iter(found))
     if format not in _SUFFIXES:

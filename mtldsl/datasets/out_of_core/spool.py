@@ -38,11 +38,11 @@ class Columns:
         if n_features is not None and other.n > n_features:
             raise DataError(f"{other.where} has {other.n} columns, more than n_features={n_features}")
         if other.features != self.features:
-            raise DataError(f"{other.where}: its columns are named otherwise than those of {self.where}")
+            raise DataError(f"its columns are named otherwise than those of {self.where}", term=other.where)
         if self.exact and other.exact and self.n != other.n and n_features is None:
             raise DataError(
-                f"{other.where} has {other.n} columns, {self.where} has {self.n}; write n_features=... where those that are "
-                "missing are zero"
+                f"{other.where} has {other.n} columns, {self.where} has {self.n}",
+                write_instead="write n_features=... where those that are missing are zero",
             )
         return other if other.n > self.n else self
 

@@ -87,7 +87,9 @@ def store(
     progress, zero_based = as_flag(progress, "store(progress"), as_flag(zero_based, "store(zero_based")
     for word, value in (("format", format), ("task", task), ("label", label)):
         if value is not None and not isinstance(value, str):
-            raise DataError(f"store({word}={quoted(value)}): write a name as text, or leave it out")
+            raise DataError(
+                term=f"store({word}={quoted(value)})", write_instead="write a name as text, or leave it out"
+            )
     hashed = None if hashed is None else hashed_columns(hashed, f"store: hashed={quoted(hashed)}")
     if n_features is not None:
         if not 1 <= (as_whole(n_features) or 0) < 1 << 62:
@@ -165,7 +167,9 @@ def stored(folder, *, check: bool = False) -> Tasks:
         arrays = {name: _mapped(folder, name, *about["arrays"][name]) for name in ARRAYS}
         if check and digest(folder) != about["fingerprint"]:
             raise DataError(
-                f"{folder}: its files are not those that store() wrote; remove it and store again"
+                "its files are not those that store() wrote",
+                term=folder,
+                write_instead="remove it and store again",
             )
         return _checked(folder, about, arrays)
 
@@ -175,7 +179,7 @@ def _checked(folder: Path, about: dict, arrays: dict[str, np.ndarray]) -> Tasks:
     try:
         check_rows(arrays, len(names), d)
     except ValueError as error:
-        raise DataError(f"{folder}: {error}; remove it and store again") from None
+        raise DataError(f"{error}", term=folder, write_instead="remove it and store again") from None
     offsets = np.array(arrays["offsets"])
     ends = list(zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True))
     return Tasks(
@@ -191,11 +195,15 @@ def _checked(folder: Path, about: dict, arrays: dict[str, np.ndarray]) -> Tasks:
 
 def _about(folder: Path) -> dict:
     if not folder.is_dir():
-        raise DataError(f"stored({str(folder)!r}): there is no such folder (looked from {Path.cwd()})")
+        raise DataError(
+            f"there is no such folder (looked from {Path.cwd()})", term=f"stored({str(folder)!r})"
+        )
     if not (folder / _ABOUT).is_file():
         if (folder / "parts").is_dir():
-            raise DataError(f"{folder}: store() was interrupted there; call it again, and it goes on")
-        raise DataError(f"{folder}: no {_ABOUT} is in it, so it is not a folder that store() wrote")
+            raise DataError(
+                "store() was interrupted there", term=folder, write_instead="call it again, and it goes on"
+            )
+        raise DataError(f"no {_ABOUT} is in it, so it is not a folder that store() wrote", term=folder)
     try:
         about = json.loads((folder / _ABOUT).read_text(encoding="utf-8"))
         version = about["version"]
@@ -204,7 +212,7 @@ def _about(folder: Path) -> dict:
     except (ValueError, KeyError, TypeError):
         version = None
     what = "is damaged" if version in (None, _VERSION) else f"is of version {version}, not {_VERSION}"
-    raise DataError(f"{folder / _ABOUT} {what}; remove the folder and store again")
+    raise DataError(f"{folder / _ABOUT} {what}", write_instead="remove the folder and store again")
 
 
 def _mapped(folder: Path, name: str, dtype: str, length: int) -> np.ndarray:
@@ -213,11 +221,14 @@ def _mapped(folder: Path, name: str, dtype: str, length: int) -> np.ndarray:
         # an empty file cannot be mapped
         array = np.load(path, mmap_mode="r" if length else None, allow_pickle=False)
     except Exception as error:  # numpy's reader of headers raises the errors of Python's own parser
-        raise DataError(f"{path}: missing or damaged ({error}); remove the folder and store again") from None
+        raise DataError(
+            f"missing or damaged ({error})", term=path, write_instead="remove the folder and store again"
+        ) from None
     array = np.asarray(array)
     if array.dtype != np.dtype(dtype) or array.shape != (length,):
         raise DataError(
-            f"{path} holds {array.dtype} {array.shape}, not {dtype} ({length},); remove the folder and store again"
+            f"{path} holds {array.dtype} {array.shape}, not {dtype} ({length},)",
+            write_instead="remove the folder and store again",
         )
     array.flags.writeable = False
     return array
@@ -233,9 +244,9 @@ def _is_there(folder: Path, spool: Path, signatures) -> bool:
             "give another folder"
         )
     if folder.exists() and not folder.is_dir():
-        raise DataError(f"store: {folder} is a file; give a folder")
+        raise DataError(f"store: {folder} is a file", write_instead="give a folder")
     if folder.is_dir() and not spool.is_dir() and any(folder.iterdir()):
-        raise DataError(f"store: {folder} is not empty; give a new folder")
+        raise DataError(f"store: {folder} is not empty", write_instead="give a new folder")
     return False
 
 
@@ -253,7 +264,9 @@ def _combined(parts: list[Part], n_features) -> tuple[list, int, list[str] | Non
             labelled[one] = labelled.get(one, 0) + rows
     for name, rows in zip(_names(labelled), labelled.values(), strict=True):
         if not rows:
-            raise DataError(f"task {name!r} has no labelled row; leave the task out, or give it data")
+            raise DataError(
+                f"task {name!r} has no labelled row", write_instead="leave the task out, or give it data"
+            )
     n = n_features or columns.n
     return list(labelled), n, columns.features if n == columns.n else None
 

@@ -59,26 +59,34 @@ def _chosen(path, content, X, Y) -> tuple[str, str]:
     """The names of the two variables, both cell arrays of one length."""
     cells = {name: value.shape for name, value in content.items() if value.dtype == object}
     if (X is None) != (Y is None):
-        raise DataError(f"load_landmine(X={X!r}, Y={Y!r}): name both variables, or neither", argument="X")
+        raise DataError(
+            term=f"load_landmine(X={X!r}, Y={Y!r})",
+            write_instead="name both variables, or neither",
+            argument="X",
+        )
     spelled = {name.lower(): name for name in cells}
     pairs = [(spelled[x], spelled[y]) for x, y in _PAIRS if x in spelled and y in spelled]
     for name in () if X is None else (X, Y):
         if name not in cells:
-            raise DataError(f"{path}: there is no cell array {name!r}; {_found(cells)}")
+            raise DataError(f"there is no cell array {name!r}; {_found(cells)}", term=path)
     if X is None and not pairs:
         raise DataError(
-            f"{path}: no cell arrays 'feature' and 'label' (nor features and labels, X and Y); {_found(cells)}; "
-            "name them: load_landmine(path, X=..., Y=...)"
+            f"no cell arrays 'feature' and 'label' (nor features and labels, X and Y); {_found(cells)}",
+            term=path,
+            write_instead="name them: load_landmine(path, X=..., Y=...)",
         )
     X, Y = pairs[0] if X is None else (X, Y)
     for name in (X, Y):
         if len([side for side in cells[name] if side != 1]) > 1:
             raise DataError(
-                f"{path}: {name} is a cell array of shape {cells[name]}; a task a cell needs 1 x T or T x 1"
+                f"{name} is a cell array of shape {cells[name]}; a task a cell needs 1 x T or T x 1",
+                term=path,
             )
     if np.prod(cells[X]) != np.prod(cells[Y]):
         raise DataError(
-            f"{path}: {X} has {np.prod(cells[X])} cells but {Y} has {np.prod(cells[Y])}; give one of each per task"
+            f"{X} has {np.prod(cells[X])} cells but {Y} has {np.prod(cells[Y])}",
+            term=path,
+            write_instead="give one of each per task",
         )
     return X, Y
 
@@ -98,5 +106,6 @@ def _are_zero_one(path, name, raw: Tasks) -> bool:
     task, row = raw.place(int(np.flatnonzero(wrong)[0]))
     other = f", and those before it are {'0/1' if first == 0.0 else '-1/+1'}" if first in (-1.0, 0.0) else ""
     raise DataError(
-        f"{path}: {name}{{{task + 1}}}, row {row + 1}, is {y[wrong][0]:g}; labels must be 0/1 or -1/+1{other}"
+        f"{name}{{{task + 1}}}, row {row + 1}, is {y[wrong][0]:g}; labels must be 0/1 or -1/+1{other}",
+        term=path,
     )

@@ -48,7 +48,7 @@ def _file(folder, *parts) -> Path:
     path = data_folder(folder).joinpath(*parts)
     if not path.is_file():
         raise DataError(
-            f"{path}: there is no such file; the folder must hold the data set as published, unconverted"
+            "there is no such file; the folder must hold the data set as published, unconverted", term=path
         )
     return path
 
@@ -127,6 +127,8 @@ def load_multi_target(name: str = "enb", folder=None) -> Tasks:
     """Mulan's multi-target regression: "enb" (768 x 8, 2 targets), "atp1d" (337 x 411, 6), "andro" (49 x 30, 6)."""
     if name not in _TARGETS:
         raise DataError(
-            f"load_multi_target({name!r}): there is no such set; write one of {', '.join(_TARGETS)}"
+            "there is no such set",
+            term=f"load_multi_target({name!r})",
+            write_instead=f"write one of {', '.join(_TARGETS)}",
         )
     return read_arff(_file(folder, "multi-target", f"{name}.arff"), _TARGETS[name])

@@ -25,7 +25,7 @@ def as_matrix(value, shape, typed) -> np.ndarray | None:
         return None
     array = read_dense(value, f"{typed}: the constant", ModelError)
     if np.isnan(array).any():
-        raise ModelError(f"{typed}: the constant contains NaN")
+        raise ModelError("the constant contains NaN", term=typed)
     require_memory(
         16.0 * np.prod(np.array(shape, float)),
         f"{typed}: a constant of shape {shape}",
@@ -42,7 +42,7 @@ def as_matrix(value, shape, typed) -> np.ndarray | None:
         return np.array(np.broadcast_to(array, shape))
     except ValueError:
         raise ModelError(
-            f"{typed}: a constant of shape {array.shape} does not fit the shape {shape}"
+            f"a constant of shape {array.shape} does not fit the shape {shape}", term=typed
         ) from None
 
 
@@ -53,11 +53,13 @@ def as_factor(value, typed):
     what, is_sparse = f"{typed}: the matrix", sparse.issparse(value)
     array = require_sound(value, what, ModelError) if is_sparse else read_dense(value, what, ModelError)
     if array.ndim != 2:
-        raise ModelError(f"{typed}: @ needs a matrix (2-D array), not an array of shape {array.shape}")
+        raise ModelError(f"@ needs a matrix (2-D array), not an array of shape {array.shape}", term=typed)
     if not np.isfinite(array.data if is_sparse else array).all():
-        raise ModelError(f"{typed}: the matrix contains NaN or infinity")
+        raise ModelError("the matrix contains NaN or infinity", term=typed)
     if (np.abs(array.data if is_sparse else array) > LARGEST).any():
-        raise ModelError(f"{typed}: the matrix has numbers beyond {LARGEST:g}; write smaller ones")
+        raise ModelError(
+            f"the matrix has numbers beyond {LARGEST:g}", term=typed, write_instead="write smaller ones"
+        )
     return array.astype(float).tocsr() if is_sparse else array
 
 
@@ -69,11 +71,11 @@ def selector(index, size, names, typed):
     if isinstance(listed, list) and any(isinstance(one, str) for one in listed):
         unknown = [one for one in listed if isinstance(one, str) and one not in names]
         if unknown:
-            raise ModelError(f"{typed}: no name {unknown[0]!r} among {', '.join(map(str, names[:8]))}...")
+            raise ModelError(f"no name {unknown[0]!r} among {', '.join(map(str, names[:8]))}...", term=typed)
         listed = [list(names).index(one) if isinstance(one, str) else one for one in listed]
     picked = as_positions(index if listed is None else listed, size, typed, ModelError)
     if picked.size == 0:
-        raise ModelError(f"{typed}: {quoted(index)} selects nothing; select at least one")
+        raise ModelError(f"{quoted(index)} selects nothing", term=typed, write_instead="select at least one")
     ones = np.ones(picked.size)
     return sparse.csr_array((ones, (np.arange(picked.size), picked)), shape=(picked.size, size))
 

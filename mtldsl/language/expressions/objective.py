@@ -124,32 +124,37 @@ class Objective:
         text = f"{self.text} <= {_describe(other)}"
         if len(self.terms) != 1 or self.terms[0].is_loss:
             raise ModelError(
-                f"{text}: only a single norm may be bounded, such as l1_norm(W) <= 1; "
-                "put the expression into the objective with a coefficient instead"
+                "only a single norm may be bounded, such as l1_norm(W) <= 1",
+                term=text,
+                write_instead="put the expression into the objective with a coefficient instead",
             )
         (term,) = self.terms
         radius, c = as_scalar(other), term.coefficient
         if radius is None or radius.parameters or c.parameters:
-            raise ModelError(f"{text}: the radius and the factor of a ball must be plain numbers")
+            raise ModelError("the radius and the factor of a ball must be plain numbers", term=text)
         if c.value <= 0 or radius.value < 0:
             raise ModelError(
-                f"{text}: the set is not convex or is empty; the factor must be > 0 and the radius >= 0"
+                "the set is not convex or is empty; the factor must be > 0 and the radius >= 0", term=text
             )
         ball = term.atom.ball(radius.value / c.value) if isinstance(term.atom, Regularizer) else None
         if ball is None:
             raise ModelError(
-                f"{text}: no exact projection is known for this set; balls exist for l1_norm, l21_norm, trace_norm and "
-                f"frobenius_norm without weights, and for rank. Nearest form that works: add lam * {term.atom_text} to the objective"
+                f"no exact projection is known for this set; balls exist for l1_norm, l21_norm, trace_norm and "
+                f"frobenius_norm without weights, and for rank. Nearest form that works: add lam * {term.atom_text} to the objective",
+                term=text,
             )
         return Constraint(ball, term.argument, text, rf"{term.latex} \leq {radius.latex}")
 
     def __lt__(self, other):
         raise ModelError(
-            f"{self.text} < {_describe(other)}: a strict inequality has no closed feasible set; write <="
+            f"{self.text} < {_describe(other)}: a strict inequality has no closed feasible set",
+            write_instead="write <=",
         )
 
     def __gt__(self, other):
-        raise ModelError(f"{self.text} > {_describe(other)}: the outside of a ball is not convex; write <=")
+        raise ModelError(
+            f"{self.text} > {_describe(other)}: the outside of a ball is not convex", write_instead="write <="
+        )
 
     def __ge__(self, other):
         if len(self.terms) == 1 and not self.terms[0].atom.convex:
@@ -158,7 +163,8 @@ class Objective:
                 "bounded from above: write <="
             )
         raise ModelError(
-            f"{self.text} >= {_describe(other)}: the outside of a ball is not convex; write <= to bound a norm from above"
+            f"{self.text} >= {_describe(other)}: the outside of a ball is not convex",
+            write_instead="write <= to bound a norm from above",
         )
 
     def __eq__(self, other):
@@ -168,7 +174,8 @@ class Objective:
                 "from above: write <="
             )
         raise ModelError(
-            f"{self.text} == {_describe(other)}: the surface of a ball is not convex; write <= to bound a norm from above"
+            f"{self.text} == {_describe(other)}: the surface of a ball is not convex",
+            write_instead="write <= to bound a norm from above",
         )
 
     __hash__ = object.__hash__

@@ -75,7 +75,8 @@ class Number(Scalar):
             raise ModelError(f"the coefficient {quoted(value)} is {problem}: write a finite number")
         if number != 0 and not SMALLEST <= abs(number) <= LARGEST:
             raise ModelError(
-                f"the coefficient {quoted(value)} is beyond what can be computed with; write one from {SMALLEST:g} to {LARGEST:g}"
+                f"the coefficient {quoted(value)} is beyond what can be computed with",
+                write_instead=f"write one from {SMALLEST:g} to {LARGEST:g}",
             )
         self.value = number
         self.text, self.latex = f"{self.value:.10g}", number_latex(self.value)
@@ -98,7 +99,8 @@ class Parameter(Scalar):
     def __init__(self, value: float, name: str = "lam"):
         if not isinstance(name, str) or not name.isidentifier():
             raise ModelError(
-                f"Parameter(..., name={quoted(name)}): a name must be a Python identifier such as 'lam' or 'mu'"
+                "a name must be a Python identifier such as 'lam' or 'mu'",
+                term=f"Parameter(..., name={quoted(name)})",
             )
         self.name = self.text = name
         self.latex = _GREEK.get(name, rf"\mathrm{{{escaped(name)}}}" if len(name) > 1 else name)
@@ -151,7 +153,8 @@ class _Binary(Scalar):
             raise ModelError(f"the coefficient {self.text} divides by zero") from None
         if value != 0 and not SMALLEST <= abs(value) <= LARGEST:
             raise ModelError(
-                f"the coefficient {self.text} is {value:g}; write one that is 0 or from {SMALLEST:g} to {LARGEST:g}"
+                f"the coefficient {self.text} is {value:g}",
+                write_instead=f"write one that is 0 or from {SMALLEST:g} to {LARGEST:g}",
             )
         return value
 

@@ -32,16 +32,19 @@ class Weights(Affine):
     def __init__(self, tasks: Tasks, intercept: bool = False, name: str = "W"):
         if not isinstance(tasks, Tasks):
             raise ModelError(
-                f"Weights({type(tasks).__name__}): the first argument must be a Tasks object; "
-                "write Weights(Tasks.shared(X, Y))"
+                "the first argument must be a Tasks object",
+                term=f"Weights({type(tasks).__name__})",
+                write_instead="write Weights(Tasks.shared(X, Y))",
             )
         if not isinstance(name, str) or not name.isidentifier():
             raise ModelError(
-                f"Weights(..., name={quoted(name)}): a name must be a Python identifier such as 'W' or 'L'"
+                "a name must be a Python identifier such as 'W' or 'L'",
+                term=f"Weights(..., name={quoted(name)})",
             )
         if not isinstance(intercept, bool | np.bool_):
             raise ModelError(
-                f"Weights(..., intercept={quoted(intercept)}): write intercept=True or intercept=False"
+                term=f"Weights(..., intercept={quoted(intercept)})",
+                write_instead="write intercept=True or intercept=False",
             )
         self.tasks, self.intercept, self.name = tasks, bool(intercept), name
         latex = name if len(name) == 1 else rf"\mathrm{{{escaped(name)}}}"

@@ -68,7 +68,8 @@ class KernelWeights(LearnedUnknown):
             number = None if all(isinstance(one, TaskSimilarity) for one in number) and number else 0
         if number is not None and not 1 <= (as_whole(number) or 0) <= _MANY:
             raise ModelError(
-                "KernelWeights(...): write the number of similarities, KernelWeights(3), or the list of them, KernelWeights(similarities)"
+                term="KernelWeights(...)",
+                write_instead="write the number of similarities, KernelWeights(3), or the list of them, KernelWeights(similarities)",
             )
         self._be_named(name)
         self.number = None if number is None else as_whole(number)
@@ -90,18 +91,21 @@ class KernelWeights(LearnedUnknown):
 
     def _compare(self, bound: str, symbol: str, other):
         raise ModelError(
-            f"{self.text} {symbol} {shown(other)}: {self.text} are weights, no matrix; write p_norm({self.text}, 2) <= 1"
+            f"{self.text} {symbol} {shown(other)}: {self.text} are weights, no matrix",
+            write_instead=f"write p_norm({self.text}, 2) <= 1",
         )
 
     def trace(self):
         raise ModelError(
-            f"{self.text}.trace(): {self.text} are weights, no matrix; write p_norm({self.text}, 2) <= 1"
+            f"{self.text}.trace(): {self.text} are weights, no matrix",
+            write_instead=f"write p_norm({self.text}, 2) <= 1",
         )
 
     def __ge__(self, other):
         if number_of(other) != 0.0:
             raise ModelError(
-                f"{self.text} >= {shown(other)}: kernel weights are >= 0 and bounded from above; write p_norm({self.text}, 2) <= 1"
+                f"{self.text} >= {shown(other)}: kernel weights are >= 0 and bounded from above",
+                write_instead=f"write p_norm({self.text}, 2) <= 1",
             )
         return BallConstraint(self, "norm", 0.0, f"{self.text} >= 0", rf"{self.latex} \geq 0", None)
 
@@ -110,8 +114,9 @@ class KernelWeights(LearnedUnknown):
 
     def _refuse(self, symbol: str, other):
         raise ModelError(
-            f"{self.text} {symbol} {shown(other)}: {self.text} are weights that are learned; write p_norm({self.text}, 2) <= 1, or in "
-            f"place of {self.text} an array of given weights"
+            f"{self.text} {symbol} {shown(other)}: {self.text} are weights that are learned",
+            write_instead=f"write p_norm({self.text}, 2) <= 1, or in "
+            f"place of {self.text} an array of given weights",
         )
 
 
@@ -137,7 +142,7 @@ class WeightsNorm:
     def _bounded(self, symbol: str, other) -> BallConstraint:
         typed, radius = f"{self.text} {symbol} {shown(other)}", number_of(other)
         if radius is None or not 0 < radius < np.inf:
-            raise ModelError(f"{typed}: the bound must be a plain, finite number > 0, such as 1")
+            raise ModelError("the bound must be a plain, finite number > 0, such as 1", term=typed)
         p = r"\infty" if np.isinf(self.p) else f"{self.p:g}"
         relation = r"\leq" if symbol == "<=" else "="
         latex = rf"\|{self.unknown.latex}\|_{{{p}}} {relation} {number_latex(radius)}"
@@ -145,7 +150,8 @@ class WeightsNorm:
 
     def _refuse(self, symbol: str, other):
         raise ModelError(
-            f"{self.text} {symbol} {shown(other)}: the weights are bounded from above; write {self.text} <= 1"
+            f"{self.text} {symbol} {shown(other)}: the weights are bounded from above",
+            write_instead=f"write {self.text} <= 1",
         )
 
     def __ge__(self, other):
@@ -162,7 +168,9 @@ class WeightsNorm:
 
     def _no_arithmetic(self, *_):
         raise ModelError(
-            f"{self.text}: a norm of kernel weights stands in a comparison by itself; write {self.text} <= 1"
+            "a norm of kernel weights stands in a comparison by itself",
+            term=self.text,
+            write_instead=f"write {self.text} <= 1",
         )
 
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __neg__ = _no_arithmetic

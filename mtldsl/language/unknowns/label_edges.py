@@ -39,7 +39,8 @@ def checked_edges(edges, names: tuple[str, ...]) -> tuple[tuple[int, ...], ...]:
             raise ModelError(f"the graph has a node {strangers[0]!r}, which is not a label; {_known(names)}")
         if edges.is_directed():
             raise ModelError(
-                "the graph is directed, and labels depend on each other both ways; give graph.to_undirected()"
+                "the graph is directed, and labels depend on each other both ways",
+                write_instead="give graph.to_undirected()",
             )
         edges = list(edges.edges())
     listed = as_list(edges)
@@ -49,7 +50,9 @@ def checked_edges(edges, names: tuple[str, ...]) -> tuple[tuple[int, ...], ...]:
     for edge in listed:
         clique = _checked(edge, names)
         if clique in found:
-            raise ModelError(f"the edge {edge!r} stands twice (also as {found[clique]!r}); give it once")
+            raise ModelError(
+                f"the edge {edge!r} stands twice (also as {found[clique]!r})", write_instead="give it once"
+            )
         found[clique] = edge
     return tuple(found)
 
@@ -57,7 +60,9 @@ def checked_edges(edges, names: tuple[str, ...]) -> tuple[tuple[int, ...], ...]:
 def _checked(edge, names) -> tuple[int, ...]:
     listed = None if isinstance(edge, str) else as_list(edge)
     if listed is None:
-        raise ModelError(f"{quoted(edge)} is not an edge; write a pair of labels, such as (0, 1)")
+        raise ModelError(
+            f"{quoted(edge)} is not an edge", write_instead="write a pair of labels, such as (0, 1)"
+        )
     labels = tuple(listed)
     if not 2 <= len(labels) <= LARGEST_CLIQUE:
         raise ModelError(

@@ -33,7 +33,8 @@ class LearnedUnknown:
         word = type(self).__name__
         if not isinstance(tasks, Tasks):
             raise ModelError(
-                f"{word}({type(tasks).__name__}): the argument must be a Tasks object; write {word}(Tasks.shared(X, Y))"
+                f"{word}({type(tasks).__name__}): the argument must be a Tasks object",
+                write_instead=f"write {word}(Tasks.shared(X, Y))",
             )
         self._be_named(name)
         self.tasks = tasks
@@ -93,15 +94,20 @@ class LearnedUnknown:
     def _compare(self, bound: str, symbol: str, other) -> RangeConstraint:
         typed = f"{self.text} {symbol} {shown(other)}"
         if self.kind == "covariance":
-            raise ModelError(f"{typed}: a covariance is bounded by its trace; write {self.text}.trace() <= 1")
+            raise ModelError(
+                "a covariance is bounded by its trace",
+                term=typed,
+                write_instead=f"write {self.text}.trace() <= 1",
+            )
         value = number_of(other)
         if value is None:
             raise ModelError(
-                f"{typed}: the bound must be a plain number, which stands for that multiple of the identity; "
-                f"write {self.text} {symbol} {'0.01' if bound == 'lower' else '100'}"
+                "the bound must be a plain number, which stands for that multiple of the identity",
+                term=typed,
+                write_instead=f"write {self.text} {symbol} {'0.01' if bound == 'lower' else '100'}",
             )
         if not (0 < value < np.inf):
-            raise ModelError(f"{typed}: a bound on a precision must be a finite number > 0")
+            raise ModelError("a bound on a precision must be a finite number > 0", term=typed)
         sign = r"\succeq" if bound == "lower" else r"\preceq"
         multiple = "I" if value == 1.0 else f"{number_latex(value)} I"
         return RangeConstraint(self, bound, value, typed, f"{self.latex} {sign} {multiple}")

@@ -56,7 +56,9 @@ def from_kernel(R, columns=None, name: str = "kernel") -> TaskSimilarity:
     spectral = checked_symmetric(R, f"from_kernel({_shown(R)})")
     if not spectral.values.any():
         raise ModelError(
-            f"from_kernel({_shown(R)}): the kernel is zero, so that all weights would have to be; leave it out"
+            "the kernel is zero, so that all weights would have to be",
+            term=f"from_kernel({_shown(R)})",
+            write_instead="leave it out",
         )
     return made(
         "from_kernel",
@@ -76,8 +78,9 @@ def from_similarity(Q, columns=None, name: str = "similarity") -> TaskSimilarity
     spectral = checked_symmetric(Q, typed)
     if spectral.values[0] <= 0.0:
         raise ModelError(
-            f"{typed}: Q is singular, and the task kernel is its inverse. An indicator of tasks that belong together is a kernel "
-            f"itself: write from_kernel({'R' if np.ndim(Q) == 2 else _shown(Q)})"
+            f"Q is singular, and the task kernel is its inverse. An indicator of tasks that belong together is a kernel "
+            f"itself: write from_kernel({'R' if np.ndim(Q) == 2 else _shown(Q)})",
+            term=typed,
         )
     return made(
         "from_similarity",
@@ -95,7 +98,8 @@ def _in_order(matrix, factor: sparse.csr_array, names) -> sparse.csr_array:
     labels = [str(label) for label in labels]
     if labels != [str(label) for label in matrix.columns]:
         raise ModelError(
-            "the table's rows and columns have different labels; give both the names of the tasks, in one order"
+            "the table's rows and columns have different labels",
+            write_instead="give both the names of the tasks, in one order",
         )
     require_tasks(labels, names, "from_kernel")
     return sparse.csr_array(factor[[labels.index(name) for name in names]])

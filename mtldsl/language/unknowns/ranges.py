@@ -77,7 +77,11 @@ class Trace:
         return self.text
 
     def _no_arithmetic(self, *_):
-        raise ModelError(f"{self.text}: a trace stands in a comparison by itself; write {self.text} <= 1")
+        raise ModelError(
+            "a trace stands in a comparison by itself",
+            term=self.text,
+            write_instead=f"write {self.text} <= 1",
+        )
 
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __neg__ = _no_arithmetic
     __lshift__ = __rshift__ = __rlshift__ = __rrshift__ = _no_arithmetic
@@ -93,18 +97,20 @@ class Trace:
         typed, value = f"{self.text} {symbol} {shown(other)}", number_of(other)
         if self.unknown.kind == "precision":
             raise ModelError(
-                f"{typed}: a precision is bounded in the order of semidefinite matrices; write "
-                f"{self.unknown.text} >> 0.01, {self.unknown.text} << 100"
+                "a precision is bounded in the order of semidefinite matrices",
+                term=typed,
+                write_instead=f"write {self.unknown.text} >> 0.01, {self.unknown.text} << 100",
             )
         if value is None or not (0 < value < np.inf):
-            raise ModelError(f"{typed}: the bound of a trace must be a plain, finite number > 0")
+            raise ModelError("the bound of a trace must be a plain, finite number > 0", term=typed)
         relation = r"\leq" if symbol == "<=" else "="
         latex = rf"\operatorname{{tr}} {self.unknown.latex} {relation} {number_latex(value)}"
         return RangeConstraint(self.unknown, "trace", value, typed, latex)
 
     def __ge__(self, other):
         raise ModelError(
-            f"{self.text} >= {shown(other)}: a trace is bounded from above; write {self.text} <= 1"
+            f"{self.text} >= {shown(other)}: a trace is bounded from above",
+            write_instead=f"write {self.text} <= 1",
         )
 
     def __gt__(self, other):
@@ -112,12 +118,14 @@ class Trace:
 
     def __lt__(self, other):
         raise ModelError(
-            f"{self.text} < {shown(other)}: a strict inequality has no closed feasible set; write {self.text} <= 1"
+            f"{self.text} < {shown(other)}: a strict inequality has no closed feasible set",
+            write_instead=f"write {self.text} <= 1",
         )
 
     def __ne__(self, other):
         raise ModelError(
-            f"{self.text} != {shown(other)}: this is not a convex constraint; write {self.text} <= 1"
+            f"{self.text} != {shown(other)}: this is not a convex constraint",
+            write_instead=f"write {self.text} <= 1",
         )
 
 

@@ -119,7 +119,8 @@ def clusters(labels, columns=None, normalize: bool = False) -> TaskSimilarity:
     wrong = not listed or getattr(labels, "ndim", 1) != 1
     if wrong or any(is_missing(one) or not _is_label(one) for one in listed):
         raise ModelError(
-            f"clusters({quoted(labels)}): write one label a task, as in clusters(['a', 'a', 'b'])"
+            term=f"clusters({quoted(labels)})",
+            write_instead="write one label a task, as in clusters(['a', 'a', 'b'])",
         )
     labels = labels if isinstance(labels, dict) else listed
     groups = list(dict.fromkeys(listed))
@@ -131,7 +132,9 @@ def clusters(labels, columns=None, normalize: bool = False) -> TaskSimilarity:
         of_task = [labels[name] for name in names] if isinstance(labels, dict) else labels
         if len(of_task) != len(names):
             raise ModelError(
-                f"clusters(...): {len(of_task)} labels for {len(names)} tasks; give one label a task"
+                f"{len(of_task)} labels for {len(names)} tasks",
+                term="clusters(...)",
+                write_instead="give one label a task",
             )
         found = [
             (f"cluster {name}", _column([float(own == group) for own in of_task]))
@@ -164,7 +167,8 @@ def tree(parents, columns=None, normalize: bool = False) -> TaskSimilarity:
         for node in parents.nodes:
             if len(list(parents.predecessors(node))) > 1:
                 raise ModelError(
-                    f"tree(graph): node {node!r} has two parents; in a tree every node has one, and the root none"
+                    f"node {node!r} has two parents; in a tree every node has one, and the root none",
+                    term="tree(graph)",
                 )
         parents = {node: next(iter(parents.predecessors(node)), None) for node in parents.nodes}
     if not isinstance(parents, Mapping):
@@ -172,7 +176,8 @@ def tree(parents, columns=None, normalize: bool = False) -> TaskSimilarity:
         parents = np.array([-1 if parent is None else parent for parent in listed])
         if None in listed:
             raise ModelError(
-                "tree(parents): write {node: its parent, ..., root: None}, or a list of the parents' positions with -1 for the root"
+                term="tree(parents)",
+                write_instead="write {node: its parent, ..., root: None}, or a list of the parents' positions with -1 for the root",
             )
     normalize = as_flag(normalize, "tree(normalize", ModelError)
     n = len(parents)

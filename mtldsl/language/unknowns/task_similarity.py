@@ -47,8 +47,9 @@ class TaskSimilarity:
         for name, factor in found:
             if factor.shape[0] != tasks.n_tasks:
                 raise ModelError(
-                    f"{typed}: {self.text} is of {factor.shape[0]} tasks, but there are {tasks.n_tasks}; give {name!r} a row and a "
-                    "column for every task"
+                    f"{self.text} is of {factor.shape[0]} tasks, but there are {tasks.n_tasks}",
+                    term=typed,
+                    write_instead=f"give {name!r} a row and a column for every task",
                 )
         view = (
             ""
@@ -68,15 +69,17 @@ class TaskSimilarity:
             if asked not in views and asked not in names:
                 known = f"the views are {', '.join(map(repr, views))}" if views else "there are no views"
                 raise ModelError(
-                    f"{typed}: {self.text}: there is no view or feature {asked!r}; {known}, and the features "
-                    f"{', '.join(map(repr, names[:5]))}{', ...' * (len(names) > 5)}"
+                    f"{self.text}: there is no view or feature {asked!r}; {known}, and the features "
+                    f"{', '.join(map(repr, names[:5]))}{', ...' * (len(names) > 5)}",
+                    term=typed,
                 )
             asked = views.get(asked, [asked])
         listed = asked if isinstance(asked, slice) else as_list(asked)
         if listed is None:
             raise ModelError(
-                f"{typed}: {self.text}: columns must be a slice, a list of positions or names, or the name of a view; write "
-                f"columns=[{quoted(asked)}] for one feature"
+                f"{self.text}: columns must be a slice, a list of positions or names, or the name of a view",
+                term=typed,
+                write_instead=f"write columns=[{quoted(asked)}] for one feature",
             )
         if not isinstance(listed, slice):
             places = {name: j for j, name in enumerate(names)}
@@ -88,7 +91,9 @@ class TaskSimilarity:
         )
         if not positions.size:
             raise ModelError(
-                f"{typed}: {self.text} is about no feature; select at least one, or leave columns=... out"
+                f"{self.text} is about no feature",
+                term=typed,
+                write_instead="select at least one, or leave columns=... out",
             )
         return positions
 
@@ -98,8 +103,9 @@ def _position(one, names: dict[str, int], typed: str, text: str):
         return one
     if one not in names:
         raise ModelError(
-            f"{typed}: {text}: there is no feature {one!r}; the features are {', '.join(map(repr, list(names)[:5]))}"
-            f"{', ...' * (len(names) > 5)}"
+            f"{text}: there is no feature {one!r}; the features are {', '.join(map(repr, list(names)[:5]))}"
+            f"{', ...' * (len(names) > 5)}",
+            term=typed,
         )
     return names[one]
 
@@ -117,7 +123,7 @@ def made(word: str, shown: list[str], factors: Callable, columns) -> TaskSimilar
 def require_tasks(given, names, word: str) -> None:
     """ModelError where a helper does not name every task once."""
     for missing in (name for name in names if name not in given):
-        raise ModelError(f"{word}(...): task {missing!r} is missing; name every task once")
+        raise ModelError(f"{word}(...): task {missing!r} is missing", write_instead="name every task once")
     for unknown in (name for name in given if name not in names):
         raise ModelError(
             f"{word}(...): there is no task {unknown!r}; the tasks are {', '.join(map(repr, names[:8]))}{', ...' * (len(names) > 8)}"

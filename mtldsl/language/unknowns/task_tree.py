@@ -31,11 +31,14 @@ def indicators_of_tree(
     for node in range(T, len(nodes)):
         if not below[node]:
             raise ModelError(
-                f"tree(...): node {nodes[node]!r} has no child and is not a task; the leaves have to be the tasks"
+                f"node {nodes[node]!r} has no child and is not a task; the leaves have to be the tasks",
+                term="tree(...)",
             )
     for t in range(T):
         if len(below[t]) > 1:
-            raise ModelError(f"tree(...): task {nodes[t]!r} has children; the tasks have to be the leaves")
+            raise ModelError(
+                f"task {nodes[t]!r} has children; the tasks have to be the leaves", term="tree(...)"
+            )
     inner = sorted(range(T, len(nodes)), key=lambda node: depth[node])
     found = []
     for node in [*inner, *range(T)]:
@@ -51,12 +54,15 @@ def _positions(parents, names) -> tuple[list, list[int]]:
     if not isinstance(parents, Mapping):
         if len(parents) < T:
             raise ModelError(
-                f"tree(...): {len(parents)} nodes for {T} tasks; the first {T} are the tasks, and inner nodes follow"
+                f"{len(parents)} nodes for {T} tasks; the first {T} are the tasks, and inner nodes follow",
+                term="tree(...)",
             )
         for node, parent in enumerate(parents.tolist()):
             if not -1 <= parent < len(parents):
                 raise ModelError(
-                    f"tree(...): the parent of node {node} is {parent}; write a position up to {len(parents) - 1}, or -1"
+                    f"the parent of node {node} is {parent}",
+                    term="tree(...)",
+                    write_instead=f"write a position up to {len(parents) - 1}, or -1",
                 )
         return [*names, *(f"node{k}" for k in range(T, len(parents)))], parents.tolist()
     # names of tasks are text, also where their ids are numbers
@@ -93,7 +99,8 @@ def _depths(nodes, up) -> list[int]:
             node, steps = up[node], steps + 1
             if steps > len(nodes):
                 raise ModelError(
-                    f"tree(...): the parents of node {nodes[start]!r} go round in a circle; one node has to be the root"
+                    f"the parents of node {nodes[start]!r} go round in a circle; one node has to be the root",
+                    term="tree(...)",
                 )
         depth[start] = steps
     return depth

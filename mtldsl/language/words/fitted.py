@@ -16,8 +16,9 @@ def fitted(atom: Loss, tasks: Tasks, typed: str) -> Loss:
     tasks.require_labels(atom.labels, typed)
     if tasks.sample_weights is not None and not atom.weighs_samples:
         raise DataError(
-            f"{typed}: these tasks have sample weights, and {atom.name} counts samples; repeat rows instead, or use a loss that "
-            "is a sum over samples, such as hinge_loss"
+            f"these tasks have sample weights, and {atom.name} counts samples",
+            term=typed,
+            write_instead="repeat rows instead, or use a loss that is a sum over samples, such as hinge_loss",
         )
     if atom.labels != "sign":
         return atom.for_tasks(tasks.task_names, None)

@@ -39,9 +39,10 @@ def checked_matrix(cls, matrix, description: structures.Learned, W: Affine, type
             )
         if matrix.side != side:
             raise ModelError(
-                f"{typed}: {matrix.text} is {matrix.side} x {matrix.side}, but {W.text} has {side} "
+                f"{matrix.text} is {matrix.side} x {matrix.side}, but {W.text} has {side} "
                 f"{'rows (features)' if description.axis == 'features' else 'columns (tasks)'}; the word takes an expression of "
-                "the full shape"
+                "the full shape",
+                term=typed,
             )
         return matrix
     if isinstance(matrix, (Affine, Objective, Scalar, Tasks, str, Real)) or matrix is None:
@@ -58,13 +59,15 @@ def checked_matrix(cls, matrix, description: structures.Learned, W: Affine, type
             else "rows=eye(d), columns=inv(Omega)"
         )
         raise ModelError(
-            f"{typed}: {description.name} is a matrix that is learned, and an array is given; with a given covariance the penalty "
-            f"is 2 * kronecker_ridge({W.text}, {sides})"
+            f"{description.name} is a matrix that is learned, and an array is given; with a given covariance the penalty "
+            f"is 2 * kronecker_ridge({W.text}, {sides})",
+            term=typed,
         )
     fixed = checked_symmetric(matrix, typed, positive=True)
     if fixed.side != side:
         raise ModelError(
-            f"{typed}: {description.name} is given as a {fixed.side} x {fixed.side} matrix, but {W.text} needs {side} x {side}"
+            f"{description.name} is given as a {fixed.side} x {fixed.side} matrix, but {W.text} needs {side} x {side}",
+            term=typed,
         )
     return fixed
 

@@ -31,21 +31,24 @@ def _build(cls: type[Atom], args, kwargs, typed: str) -> Atom:
     names = [field.name for field in cls.typed_fields()]
     if len(args) > len(names):
         raise ModelError(
-            f"{typed}: too many arguments; {cls.name} takes {names or 'no parameters'} after the expression"
+            f"too many arguments; {cls.name} takes {names or 'no parameters'} after the expression",
+            term=typed,
         )
     parameters = dict(zip(names, args, strict=False))
     for name, value in kwargs.items():
         if name not in names:
             raise ModelError(
-                f"{typed}: {cls.name} has no parameter {name!r}; it takes {', '.join(names) or 'none'}"
+                f"{cls.name} has no parameter {name!r}; it takes {', '.join(names) or 'none'}", term=typed
             )
         if name in parameters:
-            raise ModelError(f"{typed}: the parameter {name!r} is given twice")
+            raise ModelError(f"the parameter {name!r} is given twice", term=typed)
         parameters[name] = value
     missing = [f.name for f in cls.typed_fields() if f.default is MISSING and f.name not in parameters]
     if missing:
         raise ModelError(
-            f"{typed}: {cls.name} needs {', '.join(missing)}; write {cls.name}(W, {', '.join(f'{name}=...' for name in missing)})"
+            f"{cls.name} needs {', '.join(missing)}",
+            term=typed,
+            write_instead=f"write {cls.name}(W, {', '.join(f'{name}=...' for name in missing)})",
         )
     return cls(**parameters)
 
@@ -77,7 +80,8 @@ def loss(cls: type[Loss]):
         if not isinstance(tasks, Tasks):
             raise ModelError(
                 f"{cls.name}({W.text}, {short(tasks)}): the second argument must be a Tasks object, "
-                f"not {type(tasks).__name__}; write {cls.name}({W.text}, tasks)"
+                f"not {type(tasks).__name__}",
+                write_instead=f"write {cls.name}({W.text}, tasks)",
             )
         mean = as_flag(mean, f"{cls.name}({W.text}, tasks, mean", ModelError)
         atom = _build(cls, args, kwargs, _typed(cls, W, None, ["tasks"]))
@@ -85,21 +89,24 @@ def loss(cls: type[Loss]):
         expected = (tasks.n_features, tasks.n_tasks)
         if W.shape != expected:
             raise ModelError(
-                f"{typed}: {W.text} has shape {W.shape}, but these tasks need {expected} (features x tasks); a loss takes "
-                "one column of weights for every task"
+                f"{W.text} has shape {W.shape}, but these tasks need {expected} (features x tasks); a loss takes "
+                "one column of weights for every task",
+                term=typed,
             )
         _require_same_columns(typed, W, tasks)
         with_intercept = {part.weights for part in W.parts if part.weights.intercept}
         if len(with_intercept) > 1:
             names = " and ".join(sorted(w.name for w in with_intercept))
             raise ModelError(
-                f"{typed}: {names} both carry an intercept, and only their sum would be determined; "
-                "write intercept=True on one of them only"
+                f"{names} both carry an intercept, and only their sum would be determined",
+                term=typed,
+                write_instead="write intercept=True on one of them only",
             )
         for weights in with_intercept:
             if weights.tasks.n_tasks != tasks.n_tasks:
                 raise ModelError(
-                    f"{typed}: the intercept of {weights.name} has {weights.tasks.n_tasks} entries, not one a task"
+                    f"the intercept of {weights.name} has {weights.tasks.n_tasks} entries, not one a task",
+                    term=typed,
                 )
         atom = fitted(atom, tasks, typed)
         for weights in with_intercept:
@@ -145,8 +152,10 @@ def _require_same_columns(typed: str, W: Affine, tasks: Tasks) -> None:
             name = None if mapped is not None else elsewhere(theirs, mine)
             if name is not None:
                 raise ModelError(
-                    f"{typed}: {kind} {name!r} is number {theirs.index(name)} of these tasks, but number {mine.index(name)} "
-                    f"of those that {part.weights.name} was made for; give the {kind}s in one order"
+                    f"{kind} {name!r} is number {theirs.index(name)} of these tasks, but number {mine.index(name)} "
+                    f"of those that {part.weights.name} was made for",
+                    term=typed,
+                    write_instead=f"give the {kind}s in one order",
                 )
 
 
@@ -158,7 +167,7 @@ def regularizer(cls: type[Regularizer]):
         atom = label_graph.grouped_by_edges(atom, W)
         problem = atom.check(W.shape)
         if problem:
-            raise ModelError(f"{typed}: {problem}")
+            raise ModelError(f"{problem}", term=typed)
         return Objective([Term(Number(1.0), atom, W, typed, atom.latex(W.latex))])
 
     return _dress(word, cls, [parameter("W")], [])
@@ -210,7 +219,7 @@ def constraint(cls):
         typed = _typed(cls, W, atom)
         problem = atom.check(W.shape)
         if problem:
-            raise ModelError(f"{typed}: {problem}")
+            raise ModelError(f"{problem}", term=typed)
         return Constraint(atom, W, typed, atom.latex(W.latex))
 
     return _dress(word, cls, [parameter("W")], [])

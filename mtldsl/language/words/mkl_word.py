@@ -44,15 +44,19 @@ def mkl_norm(W: Affine, similarities, theta=None, p=None) -> Objective:
     typed = _typed(W, similarities, theta, p)
     if not isinstance(similarities, (list, tuple)) or not similarities:
         hint = "; theta comes third" if isinstance(similarities, (LearnedUnknown, int, float)) else ""
-        raise ModelError(f"{typed}: similarities must be a list such as [union(), individual()]{hint}")
+        raise ModelError(f"similarities must be a list such as [union(), individual()]{hint}", term=typed)
     for one in similarities:
         if callable(one):
             name = getattr(one, "__name__", "union")
-            raise ModelError(f"{typed}: {name} is a helper that makes a similarity; write {name}()")
+            raise ModelError(
+                f"{name} is a helper that makes a similarity", term=typed, write_instead=f"write {name}()"
+            )
         if not isinstance(one, TaskSimilarity):
             raise ModelError(
-                f"{typed}: {shown(one)} is not a similarity of tasks; write union(), individual(), tree(parents), ..., and a matrix as "
-                "from_kernel(R) or from_similarity(Q)"
+                f"{shown(one)} is not a similarity of tasks",
+                term=typed,
+                write_instead="write union(), individual(), tree(parents), ..., and a matrix as "
+                "from_kernel(R) or from_similarity(Q)",
             )
     if (theta is None) == (p is None):
         raise ModelError(
@@ -66,15 +70,16 @@ def mkl_norm(W: Affine, similarities, theta=None, p=None) -> Objective:
     atom = MKLNorm(kernels, 2.0 if p is None else checked_exponent(p, typed))
     problem = atom.check(W.shape)
     if problem:
-        raise ModelError(f"{typed}: {problem}")
+        raise ModelError(f"{problem}", term=typed)
     learned, symbols = (), None
     if theta is not None:
         if isinstance(theta, KernelWeights) and theta.similarities:
             number = sum(len(one.kernels(sides, typed)) for one in theta.similarities)
             if number != len(kernels):
                 raise ModelError(
-                    f"{typed}: {theta.text} was made for other similarities, which are {number} kernels, and these are {len(kernels)}; "
-                    "write KernelWeights(similarities) with these"
+                    f"{theta.text} was made for other similarities, which are {number} kernels, and these are {len(kernels)}",
+                    term=typed,
+                    write_instead="write KernelWeights(similarities) with these",
                 )
         theta = _checked_theta(theta, len(kernels), typed)
         learned = (theta,)
@@ -86,8 +91,10 @@ def _checked_theta(theta, n: int, typed: str) -> KernelWeights | np.ndarray:
     if isinstance(theta, KernelWeights):
         if theta.number not in (None, n):
             raise ModelError(
-                f"{typed}: {theta.text} holds {theta.number} weights, but the similarities are {n} kernels (helpers such as individual() "
-                f"and tree(...) stand for several); write KernelWeights({n}), or KernelWeights(similarities)"
+                f"{theta.text} holds {theta.number} weights, but the similarities are {n} kernels (helpers such as individual() "
+                f"and tree(...) stand for several)",
+                term=typed,
+                write_instead=f"write KernelWeights({n}), or KernelWeights(similarities)",
             )
         return theta
     if isinstance(theta, (Scalar, Affine, Objective, LearnedUnknown, str)):
@@ -99,7 +106,8 @@ def _checked_theta(theta, n: int, typed: str) -> KernelWeights | np.ndarray:
         )
     if isinstance(theta, (int, float)) and not isinstance(theta, bool):
         raise ModelError(
-            f"{typed}: the third argument is theta, the weights; the exponent has a name: write p={quoted(theta)}"
+            f"the third argument is theta, the weights; the exponent has a name: write p={quoted(theta)}",
+            term=typed,
         )
     return checked_weights(theta, n, typed)
 

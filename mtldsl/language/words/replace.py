@@ -27,7 +27,8 @@ def replace_tasks(
     old = {id(term.source or term.tasks) for term in objective.terms if term.is_loss}
     if len(old) > 1:
         raise ModelError(
-            f"{objective.text}: this model uses {len(old)} different Tasks, so it is not clear which to replace"
+            f"this model uses {len(old)} different Tasks, so it is not clear which to replace",
+            term=objective.text,
         )
     exchanged: dict[Weights, Weights] = {}
     relearned: dict[LearnedUnknown, LearnedUnknown] = {}
@@ -56,7 +57,8 @@ def replace_tasks(
                     if name is not None:
                         raise ModelError(
                             f"{kind} {name!r} is number {new.index(name)} of the new tasks, but was number "
-                            f"{old_names.index(name)}; give the {kind}s in the order of the old ones"
+                            f"{old_names.index(name)}",
+                            write_instead=f"give the {kind}s in the order of the old ones",
                         )
                 exchanged[weights] = weights.of_tasks(tasks)
             parts.append(replace(part, weights=exchanged[weights]))

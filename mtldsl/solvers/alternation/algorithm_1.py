@@ -41,7 +41,8 @@ def algorithm_1(form: NormalForm, x: Blocks, *, max_iter: int, watch: Watch) -> 
                 except np.linalg.LinAlgError:
                     raise SolverError(
                         f"method='algorithm_1': in iteration {iteration} the system of task {i} is singular, as may be expected "
-                        "of the printed form; write method='newton'"
+                        "of the printed form",
+                        write_instead="write method='newton'",
                     ) from None
         at = model.evaluate(W)
         values.append(at.value)

@@ -84,7 +84,7 @@ def solve_weights(
     """The minimiser W; `start` and `accuracy` are for the two methods that iterate. SolverError where the method does not fit."""
     reason = why_not(method, data, penalties)
     if reason is not None:
-        raise SolverError(f"w_step={method!r}: {reason}; write w_step='auto'")
+        raise SolverError(f"w_step={method!r}: {reason}", write_instead="write w_step='auto'")
     target = data.cross - sum(p.product(p.offset) for p in penalties if p.offset is not None)
     return METHODS[method](data, penalties, target, start, accuracy)
 
@@ -171,7 +171,8 @@ def _in_covariance_coordinates(data, penalties, target, accuracy):
     others = [p for p in penalties if p is not penalty]
     if more:
         raise SolverError(
-            'two learned covariances are both singular, or nearly: no step of solver="alternating" is exact; write solver="admm"'
+            'two learned covariances are both singular, or nearly: no step of solver="alternating" is exact',
+            write_instead='write solver="admm"',
         )
     left, right = penalty.rows.power(-0.5), penalty.columns.power(-0.5)
 

@@ -64,11 +64,15 @@ class CliqueGeneration(Solver):
             if value is not None and (
                 not isinstance(value, Integral) or isinstance(value, bool) or value < least
             ):
-                raise SolverError(f"solve({name}={value!r}): write a whole number >= {least}, or None")
+                raise SolverError(
+                    term=f"solve({name}={value!r})", write_instead=f"write a whole number >= {least}, or None"
+                )
         if not isinstance(seed, Integral) or isinstance(seed, bool) or seed < 0:
-            raise SolverError(f"solve(seed={seed!r}): write a whole number >= 0")
+            raise SolverError(term=f"solve(seed={seed!r})", write_instead="write a whole number >= 0")
         if not isinstance(graph_selection, bool | np.bool_):
-            raise SolverError(f"solve(graph_selection={graph_selection!r}): write True or False")
+            raise SolverError(
+                term=f"solve(graph_selection={graph_selection!r})", write_instead="write True or False"
+            )
         model = clique_form(form)
         state = start.state if start is not None and start.state.get("solver") == "labellings" else None
         _check_method(model, method, sigma)
@@ -83,19 +87,25 @@ class CliqueGeneration(Solver):
 def _check_method(model: CliqueForm, method, sigma) -> None:
     if method not in _METHODS:
         raise SolverError(
-            f"solve(solver='clique_generation', method={method!r}): unknown method; write one of {', '.join(map(repr, _METHODS))}"
+            "unknown method",
+            term=f"solve(solver='clique_generation', method={method!r})",
+            write_instead=f"write one of {', '.join(map(repr, _METHODS))}",
         )
     if sigma is None:
         return
     if method != "spdca":
         raise SolverError(
-            f"solve(solver='clique_generation', sigma={sigma!r}): only method='spdca' smooths; write method='spdca', or leave sigma out"
+            "only method='spdca' smooths",
+            term=f"solve(solver='clique_generation', sigma={sigma!r})",
+            write_instead="write method='spdca', or leave sigma out",
         )
     if not isinstance(sigma, Real) or isinstance(sigma, bool) or not 0.0 < sigma < np.inf:
-        raise SolverError(f"solve(sigma={sigma!r}): write a number > 0, or None")
+        raise SolverError(term=f"solve(sigma={sigma!r})", write_instead="write a number > 0, or None")
     if not model.selects:
         raise SolverError(
-            f"solve(sigma={sigma!r}): the penalty on the edges' weights leaves no clique out, so nothing is smoothed; leave sigma out"
+            "the penalty on the edges' weights leaves no clique out, so nothing is smoothed",
+            term=f"solve(sigma={sigma!r})",
+            write_instead="leave sigma out",
         )
 
 

@@ -37,7 +37,7 @@ class LabellingAscent(Solver):
         self, form: NormalForm, *, tol: float, max_iter: int, start: Point | None, watch: Watch, seed: int = 0
     ) -> Point:
         if not isinstance(seed, Integral) or isinstance(seed, bool) or seed < 0:
-            raise SolverError(f"solve(seed={seed!r}): write a whole number >= 0")
+            raise SolverError(term=f"solve(seed={seed!r})", write_instead="write a whole number >= 0")
         state = start.state if start is not None and start.state.get("solver") == "labellings" else None
         return Growth(Ascent(clique_form(form), seed, state), tol, None, False, None, None, grows=False).run(
             max_iter, watch

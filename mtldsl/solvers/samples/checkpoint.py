@@ -35,11 +35,13 @@ class Checkpoint:
             self.path.exists()
         except OSError as error:  # a name that no file can have
             raise SolverError(
-                f"solve(checkpoint={quoted(str(path))}): {error.strerror}; name another file"
+                f"solve(checkpoint={quoted(str(path))}): {error.strerror}", write_instead="name another file"
             ) from None
         if not there:
             raise SolverError(
-                f"solve(checkpoint={str(path)!r}): there is no folder {str(self.path.parent)!r}; make it first"
+                f"there is no folder {str(self.path.parent)!r}",
+                term=f"solve(checkpoint={str(path)!r})",
+                write_instead="make it first",
             )
         self.identity, self.every, self.written = identity, every, time.perf_counter()
         self.typed = f"solve(checkpoint={str(self.path)!r})"
@@ -48,7 +50,7 @@ class Checkpoint:
 
     def __enter__(self) -> Checkpoint:
         taken = SolverError(
-            f"{self.typed}: another run is using that file; wait for its end, or name another file"
+            "another run is using that file; wait for its end, or name another file", term=self.typed
         )
         self.held.enter_context(sole_use(self.path, taken))
         remove_leftovers(self.path)
@@ -68,16 +70,20 @@ class Checkpoint:
                 found = dict(json.loads(str(arrays.pop("identity"))))
         except DataError as error:
             raise SolverError(
-                f"{typed}: not a checkpoint ({error}); delete it, or name another file"
+                f"not a checkpoint ({error})", term=typed, write_instead="delete it, or name another file"
             ) from error
         for what, value in self.identity.items():
             if found.get(what) != value:
                 raise SolverError(
-                    f"{typed}: it was written for another {what}: {_short(found.get(what))}, not {_short(value)}; name another file"
+                    f"it was written for another {what}: {_short(found.get(what))}, not {_short(value)}",
+                    term=typed,
+                    write_instead="name another file",
                 )
         for name, array in (like or {}).items():
             if name not in arrays or arrays[name].shape != array.shape or not _is_finite(arrays[name]):
-                raise SolverError(f"{typed}: {name} in it is damaged; delete it, or name another file")
+                raise SolverError(
+                    f"{name} in it is damaged", term=typed, write_instead="delete it, or name another file"
+                )
         return arrays
 
     def write(self, arrays: dict[str, np.ndarray], *, now: bool = False) -> bool:
