@@ -74,21 +74,22 @@ def read_fields(path, known: set[str]) -> dict[str, object]:
         with reading(path, "a saved solution"):
             plain = json.loads(str(arrays.pop("json")))
     except DataError as error:
-        raise DataError(f"{typed}: not a saved solution ({error})") from error
+        raise DataError(f"not a saved solution ({error})", term=typed) from error
     if not isinstance(plain, dict) or plain.pop("format", None) != _FORMAT:
-        raise DataError(f"{typed}: unknown format")
+        raise DataError("unknown format", term=typed)
     try:
         _require_numbers(arrays)
         _restore(plain, arrays)
         check_fields(plain)
     except ValueError as error:
-        raise DataError(f"{typed}: {error}; the file is damaged, or was not written by mtldsl") from error
+        raise DataError(f"{error}; the file is damaged, or was not written by mtldsl", term=typed) from error
     except Exception as error:  # a stranger's JSON may hold anything in the place of anything
-        raise DataError(f"{typed}: parts of the solution are missing ({error})") from error
+        raise DataError(f"parts of the solution are missing ({error})", term=typed) from error
     unknown = sorted(plain.keys() - known)
     if unknown:
         raise DataError(
-            f"{typed}: it holds {unknown[0]!r}, which this version of mtldsl does not know; it was saved by a newer one"
+            f"it holds {unknown[0]!r}, which this version of mtldsl does not know; it was saved by a newer one",
+            term=typed,
         )
     return plain
 
