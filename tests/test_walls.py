@@ -33,6 +33,11 @@ FORBIDDEN = {
     "solvers/admm/iteration.py": "import cvxpy",
     "solvers/rows/penalty.py": "from mtldsl.reference import maps",
     "compile/normal_form.py": "from mtldsl import problem",
+    "check/cross_check.py": "from mtldsl import problem",
+    "analysis/lambda_max.py": "from mtldsl.problem import Problem",
+    "check/comparison.py": "from mtldsl.analysis import path",
+    "solution/solved.py": "from mtldsl.check import comparison",
+    "solvers/warm_start.py": "from mtldsl.solution import solution",
     "system/memory.py": "from mtldsl.tasks import scaling",
 }
 

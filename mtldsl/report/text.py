@@ -14,6 +14,7 @@ from mtldsl.report.calibrated_text import calibration, several_starts
 from mtldsl.report.label_graph_text import label_graph
 from mtldsl.report.layout import BAD, DIM, GOOD, PLAIN, pairs, section, small
 from mtldsl.report.learned_text import block_check, learned_matrices
+from mtldsl.report.scores_text import scores
 from mtldsl.report.similarities_text import similarities
 from mtldsl.report.stationary_text import is_of_stationary_point, stationary_point
 from mtldsl.solvers.explanation import VERDICTS, kinds_of_models
@@ -28,9 +29,6 @@ TOLD: dict[str, Callable[[dict], RenderableType]] = {
     "label_graph": label_graph,
 }
 
-#: More tasks than this are shown as a summary with the worst and the best.
-MAX_TASKS, ENDS = 24, 5
-
 
 def run_report(record: dict) -> Group:
     """Everything about one solve."""
@@ -41,7 +39,7 @@ def run_report(record: dict) -> Group:
         parts.append(_cross_check(record["cross_check"]))
     parts.append(_weights(record))
     parts += [show(record["solution"][name]) for name, show in TOLD.items() if record["solution"][name]]
-    return Group(*parts, _scores(record["scores"]), verdict(record))
+    return Group(*parts, scores(record["scores"]), verdict(record))
 
 
 def check_report(record: dict) -> Group:
@@ -249,48 +247,6 @@ def _weights(record: dict) -> Group:
             text = f"{count} of {min(d, m)} above √ε = {level:.3g}, under which the penalty is smoothed"
             rows.append(("", text))
     return section("Weights", pairs(rows))
-
-
-def _scores(scores: dict) -> Group:
-    accuracy = scores["measure"] == "accuracy"
-    guess, metrics = "majority" if accuracy else "constant", scores["metrics"]
-    table = Table(box=None, pad_edge=False, padding=(0, 2 if metrics else 3, 0, 0), header_style=DIM)
-    table.add_column("task")
-    table.add_column("rows", justify="right")
-    table.add_column("accuracy" if accuracy else "R²", justify="right")
-    table.add_column(guess, justify="right", style=DIM)
-    for name in metrics:
-        table.add_column(name, justify="right", overflow="fold")
-        table.add_column("constant", justify="right", style=DIM)
-    rows = sorted(scores["tasks"], key=lambda row: (math.isnan(row["score"]), row["score"]))
-    shown = scores["tasks"] if len(rows) <= MAX_TASKS else [*rows[:ENDS], None, *rows[-ENDS:]]
-    for row in shown:
-        if row is None:
-            table.add_row("...")
-            continue
-        cells = [_score(row["score"], accuracy), _score(row["guess"], accuracy)]
-        for name in metrics:
-            pair = row["metrics"].get(name, {"score": math.nan, "guess": math.nan})
-            cells += [_score(pair["score"], False), _score(pair["guess"], False)]
-        table.add_row(row["task"], f"{row['rows']:,}", *cells)
-    cells = [_score(scores["mean"], accuracy), _score(scores["mean_guess"], accuracy)]
-    for means in metrics.values():
-        cells += [_score(means["mean"], False), _score(means["mean_guess"], False)]
-    table.add_row("average", "", *cells, style="bold")
-    order = "" if len(rows) <= MAX_TASKS else f"; the {ENDS} worst and the {ENDS} best of {len(rows)} tasks"
-    notes = [Text(f"{guess}: {scores['guess']} of the training rows{order}", DIM)]
-    if metrics:
-        one = "one label for all samples, the better one on the training rows"
-        notes.append(Text(f"constant: {one}; a metric's score is 1 where nothing is wrong", DIM))
-    notes += [Text(f"not measured: {reason}", "yellow") for reason in scores["metrics_not_measured"]]
-    title = f"Scores on {'held-out' if scores['rows'] == 'held out' else 'the training'} rows"
-    return section(title, table, *notes)
-
-
-def _score(value: float, accuracy: bool) -> str:
-    if math.isnan(value):
-        return "-"
-    return f"{100 * value:.1f} %" if accuracy else f"{value:.3f}"
 
 
 # ------------------------------------------------------------------------------------------------- files

@@ -1,0 +1,86 @@
+"""Paths and critical values ask of a model what they name: a statement that can be solved, not a Problem."""
+
+from dataclasses import dataclass
+from types import SimpleNamespace
+
+import pytest
+
+import mtldsl as mtl
+from mtldsl.analysis.lambda_max import lambda_max
+from mtldsl.analysis.path import checked_values, walk
+from mtldsl.compile.statement import Statement
+from tests.models import shared
+
+
+@dataclass
+class Answer:
+    objective: float
+    is_certified: bool = True
+    interrupted: bool = False
+
+
+class Solvable:
+    """Gives its answers one after another, and notes what it was asked."""
+
+    def __init__(self, answers, locks=False):
+        self.parameters, self.answers, self.asked = [mtl.Parameter(5.0, name="mu")], list(answers), []
+        atom = SimpleNamespace(separable="spectrum", convex=not locks)
+        self.form = lambda: SimpleNamespace(functions=[SimpleNamespace(atom=atom)])
+
+    def solve(self, warm_start=None):
+        self.asked.append((self.parameters[0].value, warm_start))
+        return self.answers.pop(0)
+
+    def path(self, values):
+        kept = []
+        (mu,) = self.parameters
+        found = list(walk(self, mu, checked_values(self, mu, values), {}, kept.append))
+        assert kept == found and mu.value == 5.0
+        return found
+
+
+def test_each_starts_from_the_one_before():
+    first, second = Answer(3.0), Answer(2.0)
+    model = Solvable([first, second])
+    assert model.path([2, 1]) == [first, second]
+    assert model.asked == [(2.0, None), (1.0, first)]
+
+
+def test_where_a_spectrum_may_lock_the_better_of_two_is_kept():
+    first, warm, cold = Answer(3.0), Answer(2.0), Answer(1.0)
+    model = Solvable([first, warm, cold], locks=True)
+    assert model.path([2, 1]) == [first, cold]
+    assert model.asked == [(2.0, None), (1.0, first), (1.0, None)]
+    proven, lower = Answer(2.0), Answer(1.0, is_certified=False)
+    assert Solvable([first, proven, lower], locks=True).path([2, 1]) == [first, proven]
+
+
+def test_an_interrupted_solve_ends_the_path():
+    first = Answer(3.0, interrupted=True)
+    model = Solvable([first, Answer(1.0)])
+    assert model.path([2, 1]) == [first] and len(model.asked) == 1
+
+
+def test_what_was_kept_is_what_a_later_check_is_of():
+    tasks = shared(1, n=20)
+    W, mu = mtl.Weights(tasks), mtl.Parameter(1.0, name="mu")
+    problem = mtl.minimize(mtl.square_root_loss(W, tasks) + mu * mtl.log_rank(W))
+    *_, last = problem.path(mu, [4.0, 2.0])
+    mu.value = 2.0
+    assert problem._fresh() is last
+
+
+@pytest.mark.parametrize("values", [[-1.0], [float("inf")], "10", [[1.0]], [None]])
+def test_values_are_numbers(values):
+    model = Solvable([])
+    with pytest.raises(mtl.ModelError, match=r"^path\(mu, .*the values must be a list of numbers"):
+        checked_values(model, model.parameters[0], values)
+
+
+def test_a_statement_has_a_critical_value():
+    tasks = shared(1, n=20)
+    W, lam = mtl.Weights(tasks), mtl.Parameter(1.0)
+    objective = mtl.squared_loss(W, tasks) + lam * mtl.l21_norm(W)
+    statement = Statement(objective, [])
+    assert lambda_max(statement, lam) == mtl.minimize(objective).lambda_max(lam) > 0
+    assert str(statement) == str(mtl.minimize(objective)) and repr(statement).startswith("<Statement")
