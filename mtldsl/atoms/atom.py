@@ -1,0 +1,55 @@
+"""What every atom is: a frozen dataclass whose fields are what a user may type, entered in one registry under its word."""
+
+from __future__ import annotations
+
+from dataclasses import MISSING, Field, dataclass, fields
+from typing import ClassVar, TypeVar
+
+import numpy as np
+
+__all__ = ["REGISTRY", "Atom", "register"]
+
+REGISTRY: dict[str, type[Atom]] = {}
+
+_A = TypeVar("_A", bound="Atom")
+
+
+def register(cls: type[_A]) -> type[_A]:
+    """Class decorator: enter an atom under its word. Tests, the catalogue and the capability table read this registry."""
+    if cls.name in REGISTRY:
+        raise ValueError(f"two atoms are called {cls.name!r}")
+    REGISTRY[cls.name] = cls
+    return cls
+
+
+@dataclass(frozen=True, eq=False)
+class Atom:
+    """Base of all atoms. `name` is the word a user types; `formula` is LaTeX in which {} stands for the argument."""
+
+    name: ClassVar[str] = ""
+    formula: ClassVar[str] = ""
+    convex: ClassVar[bool] = True
+
+    @classmethod
+    def examples(cls) -> list[Atom]:
+        """Instances on which every law of tests/atoms/test_registry.py is run (matrices there are 5 x 4, vectors have 12 entries)."""
+        return [cls()]
+
+    @classmethod
+    def typed_fields(cls) -> list[Field]:
+        """The parameters that a user may type after the argument (a structure is told the rest by the model)."""
+        return [field for field in fields(cls) if not {"matrix", "told"} & set(field.metadata)]
+
+    def arguments(self) -> dict[str, object]:
+        """The parameters that differ from their defaults, as typed after the argument."""
+        typed = {}
+        for field in self.typed_fields():
+            value = getattr(self, field.name)
+            default = field.default if field.default is not MISSING else MISSING
+            same = default is value or (np.isscalar(value) and np.isscalar(default) and value == default)
+            if not same:
+                typed[field.name] = value
+        return typed
+
+    def latex(self, argument: str) -> str:
+        return self.formula.replace("{}", argument)

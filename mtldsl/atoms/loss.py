@@ -1,0 +1,169 @@
+"""What a loss is: a function of one task's predictions, with the traits that solvers ask for."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+
+from mtldsl.atoms.atom import Atom
+
+__all__ = ["Loss", "SeparableLoss"]
+
+
+class Loss(Atom):
+    """A convex function f(z) of one task's predictions z (n,), given its targets y (n,).
+
+    `s` holds one positive weight per sample (None: all one); the law "sample weights equal replication" defines what it means.
+    A loss never sees the weights W or the inputs X. Coefficients in front of a loss are applied by the compiler.
+    """
+
+    #: "real", "sign" for {-1, +1}, "count" for 0, 1, 2, ..., "positive" for > 0, "indicators" of labellings (`LabelGraphLoss`)
+    labels: ClassVar[str] = "real"
+    #: has a gradient everywhere
+    smooth: ClassVar[bool] = False
+    #: Lipschitz constant of the gradient in one prediction (inf: none, or not smooth)
+    curvature: ClassVar[float] = np.inf
+    #: q where f(z) = q/2 sum (z - y)^2, else None
+    quadratic: ClassVar[float | None] = None
+    #: a sum over samples: may be called on the stacked samples of all tasks at once
+    separable: ClassVar[bool] = False
+    #: every loss of the language is at least this
+    bounded_below: ClassVar[float] = 0.0
+    #: concave in the weighted sum of squared residuals, a function of nothing else
+    radial: ClassVar[bool] = False
+    #: a function of z - y alone
+    of_residuals: ClassVar[bool] = False
+    #: samples may carry weights
+    weighs_samples: ClassVar[bool] = True
+    #: False: a proximal step takes Newton's method on every sample
+    exact_prox: ClassVar[bool] = True
+    #: a maximum of affine functions, zero among them, the highest of which is found exactly
+    max_affine: ClassVar[bool] = False
+    #: a constant added to all predictions makes a difference, but no trivial solution
+    takes_intercept: ClassVar[bool] = True
+
+    @property
+    def has_prox(self) -> bool:
+        """Whether `prox` is there."""
+        return type(self).prox is not Loss.prox
+
+    def of_task(self, i: int) -> Loss:
+        """The loss of task i, where tasks have losses of their own."""
+        return self
+
+    def for_tasks(self, names, class_sizes) -> Loss:
+        """The loss with its parameters fitted to the tasks' names and (positives, negatives); ModelError where they do not fit."""
+        return self
+
+    def value(self, z, y, s=None) -> float:
+        """f(z)."""
+        raise NotImplementedError
+
+    def gradient(self, z, y, s=None) -> np.ndarray:
+        """The gradient where smooth; elsewhere a subgradient (then it is also `dual_point`)."""
+        raise NotImplementedError
+
+    def prox(self, z, y, step, s=None) -> np.ndarray:
+        """argmin over x of step * f(x) + 1/2 ||x - z||^2."""
+        raise NotImplementedError
+
+    def conjugate(self, u, y, s=None) -> float:
+        """f*(u) = sup over z of <u, z> - f(z), in closed form; +inf outside its domain."""
+        raise NotImplementedError
+
+    def dual_project(self, u, y, s=None) -> np.ndarray:
+        """A point of dom f* near u (u itself where it lies inside)."""
+        raise NotImplementedError
+
+    def dual_point(self, z, y, s=None) -> np.ndarray:
+        """A feasible dual vector made from predictions: a (sub)gradient at z."""
+        return self.dual_project(self.gradient(z, y, s), y, s)
+
+    def majorizer_weight(self, z, y, s=None) -> float | None:
+        """v where v/2 sum_j s_j (x_j - y_j)^2 + constant is above f everywhere and touches it at x = z; None where no such is known."""
+        if not self.radial:
+            return None
+        r = z - y
+        return float(self.weight_of_norm(np.linalg.norm(r if s is None else np.sqrt(s) * r)))
+
+    def value_of_norm(self, t):
+        """f as a function of t = sqrt(sum_j s_j (z_j - y_j)^2), where `radial`; elementwise."""
+        raise NotImplementedError
+
+    def weight_of_norm(self, t):
+        """The derivative of `value_of_norm` over t, which is `majorizer_weight`; inf where t = 0 is a kink."""
+        raise NotImplementedError
+
+    def conjugate_of_norm(self, n):
+        """f*(u) - <u, y> as a function of n = ||u / sqrt(s)||, where `radial` and no sum over samples; dom f* is n <= 1."""
+        raise NotImplementedError
+
+    def decide(self, z) -> np.ndarray:
+        """What `predict` returns from predictions z: the sign for labels in {-1, +1}, else z."""
+        return np.where(z >= 0, 1.0, -1.0) if self.labels == "sign" else z
+
+
+class SeparableLoss(Loss):
+    """f(z) = sum_j s_j l(z_j, y_j): a subclass gives the scalar function l and everything else follows.
+
+    Where `max_affine`, l(z, y) = max(0, one affine function of z): its slope is 0 or the other end of `dual_interval`.
+    """
+
+    separable: ClassVar[bool] = True
+    #: l*(u, y) is the binary entropy of -y u, negated: a log a + (1 - a) log(1 - a)
+    entropic: ClassVar[bool] = False
+
+    @property
+    def has_prox(self) -> bool:
+        own = type(self).pointwise_prox is not SeparableLoss.pointwise_prox
+        return own if type(self).prox is SeparableLoss.prox else super().has_prox
+
+    def pointwise(self, z, y):
+        """l(z, y), elementwise."""
+        raise NotImplementedError
+
+    def slope(self, z, y):
+        """A subgradient of l in z (its derivative where smooth), elementwise."""
+        raise NotImplementedError
+
+    def pointwise_prox(self, z, y, step):
+        """argmin over x of step * l(x, y) + (x - z)^2 / 2, elementwise; `step` is a scalar or an array."""
+        raise NotImplementedError
+
+    def pointwise_conjugate(self, u, y):
+        """l*(u, y) for u inside `dual_interval`, elementwise (outside, the value is never used)."""
+        b, c = self.dual_quadratic(y)
+        return u * (0.5 * c * u + b)
+
+    def dual_interval(self, y):
+        """(low, high): the closed interval dom l*(., y), broadcastable against y."""
+        return -np.inf, np.inf
+
+    def dual_quadratic(self, y):
+        """(b, c) where l*(u, y) = b u + c u^2 / 2 on `dual_interval`, c a number >= 0; None where it is no such function."""
+        return None
+
+    def value(self, z, y, s=None) -> float:
+        l = self.pointwise(z, y)
+        return float(np.sum(l) if s is None else np.dot(s, l))
+
+    def gradient(self, z, y, s=None):
+        g = self.slope(z, y)
+        return g if s is None else s * g
+
+    def prox(self, z, y, step, s=None):
+        return self.pointwise_prox(z, y, step if s is None else step * s)
+
+    def conjugate(self, u, y, s=None) -> float:
+        u = u if s is None else u / s
+        inside = np.clip(u, *self.dual_interval(y))
+        # s * c / s may differ from c by a unit in the last place: for that, no projected point is outside
+        if np.any(np.abs(u - inside) > 4 * np.finfo(float).eps * np.abs(inside)):
+            return np.inf
+        l = self.pointwise_conjugate(inside, y)
+        return float(np.sum(l) if s is None else np.dot(s, l))
+
+    def dual_project(self, u, y, s=None):
+        low, high = self.dual_interval(y)
+        return np.clip(u, low, high) if s is None else s * np.clip(u / s, low, high)

@@ -1,0 +1,203 @@
+"""What a function of a weight block is, a regularizer or the indicator of a set, with the traits that solvers and calculus ask for."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+
+from mtldsl.atoms.atom import Atom
+from mtldsl.atoms.parts import COLUMNS, ENTRIES, MATRIX, ROWS, Parts, RowProfile
+
+__all__ = ["MatrixFunction", "Regularizer", "Set"]
+
+
+class MatrixFunction(Atom):
+    """A function g of a matrix W (p, q), convex where `convex`: a regularizer or the indicator of a set.
+
+    For the certificate it tells three things about the domain of its conjugate:
+    `conjugate(Z)`, +inf outside; `dual_project(Z)`, a point of the *cone spanned by* dom g* near Z; `dual_gauge(Z)`, the smallest
+    t >= 0 with Z in t * dom g* (0 where dom g* is everything or a cone that holds Z, +inf where no multiple holds it).
+    """
+
+    #: what it is a sum over, or a function of: "entries" | "rows" | "columns" | "spectrum" | "matrix" | None
+    separable: ClassVar[str | None] = None
+    #: `prox` is there, and is the minimiser
+    exact_prox: ClassVar[bool] = True
+    #: by so much of it the value, found by an iteration, may be too large (never too small)
+    accuracy: ClassVar[float] = 0.0
+    #: dual_gauge is finite for every Z: this term can take up any multiplier
+    absorbs: ClassVar[bool] = True
+    #: a structure whose matrix is not an unknown, but says where a majorising quadratic touches
+    is_reweighted: ClassVar[bool] = False
+    #: a structure that learns the weights of given kernels between tasks
+    weighs_kernels: ClassVar[bool] = False
+    #: m where adding m/2 ||W||_F^2 makes a function convex that is not (inf: none does)
+    weak_convexity: ClassVar[float] = 0.0
+    #: modulus with respect to the Frobenius norm
+    strong_convexity: ClassVar[float] = 0.0
+    #: the conjugate itself is finite everywhere (dual_gauge is always 0)
+    finite_dual: ClassVar[bool] = False
+    #: a norm or a seminorm: positively homogeneous, conjugate = indicator of the dual ball
+    norm: ClassVar[bool] = False
+    #: Lipschitz constant of the gradient, where there is one (inf: none, or not smooth)
+    curvature: ClassVar[float] = np.inf
+    #: singular values > 0 at which a function of the spectrum has a kink
+    kinks: ClassVar[tuple[float, ...]] = ()
+
+    #: zero on whole groups of columns, named in its field `columns` (None: those of the argument)
+    groups_columns: ClassVar[bool] = False
+    # What a sum with other functions needs to know (`calculus/prox_of_sum.py` says why). Who says nothing still combines with ridges.
+
+    #: depends on the absolute values of entries only, and increases with them
+    monotone: ClassVar[bool] = False
+    #: prox maps the entries of every row by one nondecreasing function
+    order_preserving: ClassVar[bool] = False
+    #: subgradients depend only on the order of the entries in every row
+    ordinal: ClassVar[bool] = False
+    #: in its field `weights` it is linear: c g_a + c' g_b = g_(c a + c' b), None being all ones
+    weights_add: ClassVar[bool] = False
+
+    @property
+    def homogeneous(self) -> bool:
+        """Whether g(c W) = c g(W) for all c > 0: norms and cones."""
+        return self.norm
+
+    @property
+    def parts(self) -> Parts:
+        """Parts of W that g is a sum over: one term a part."""
+        return {"entries": ENTRIES, "rows": ROWS, "columns": COLUMNS}.get(self.separable, MATRIX)
+
+    @property
+    def scales(self) -> Parts | None:
+        """Parts of W each of which the prox multiplies by one number >= 0; None: it does more than that."""
+        return ENTRIES if self.monotone else None
+
+    @property
+    def interval(self) -> tuple | None:
+        """(low, high) of a set {low <= W <= high}, entry by entry; else None."""
+        return None
+
+    @property
+    def profile(self) -> RowProfile | None:
+        """The absolute values, lengths of rows and squares that g is a weighted sum of, where it is one; else None."""
+        return None
+
+    @property
+    def entry_quadratic(self) -> float | np.ndarray | None:
+        """a, a number or an array that broadcasts to W, where g(W) = 1/2 sum_ij a_ij W_ij^2; else None."""
+        found = self.profile
+        return (
+            None if found is None or found.absolute is not None or found.length is not None else found.square
+        )
+
+    @property
+    def k_support(self) -> int | None:
+        """k where g(W) = 1/2 N(norms)^2, N the k-support norm of the Frobenius norms of its groups of `columns`; else None."""
+        return None
+
+    def entry_slopes(self, W) -> tuple[np.ndarray, np.ndarray]:
+        """The derivatives from the left and from the right in every entry, of a function that is separable in "entries"."""
+        slope = self.gradient(W)
+        return slope, slope
+
+    def spread(self, per_part, shape) -> np.ndarray:
+        """One number for each of its weights -> an array that broadcasts against W."""
+        return per_part
+
+    def on_rows(self, rows, shape: tuple[int, int]) -> MatrixFunction | None:
+        """The function of these rows alone, of an argument of this shape whose other rows are zero; None: it says of none."""
+        return None
+
+    def two_sided_quadratic(self) -> tuple | None:
+        """The `SpectralMatrix` pair (A, B) where g(W) = 1/2 tr(A W B W^T), else None."""
+        return None
+
+    @property
+    def is_smooth(self) -> bool:
+        """Whether there is a gradient everywhere."""
+        return bool(np.isfinite(self.curvature))
+
+    def gradient(self, W) -> np.ndarray:
+        """The gradient, where `is_smooth`."""
+        raise NotImplementedError
+
+    def value(self, W) -> float:
+        raise NotImplementedError
+
+    def prox(self, W, step) -> np.ndarray:
+        """argmin over V of step * g(V) + 1/2 ||V - W||_F^2."""
+        raise NotImplementedError
+
+    def conjugate(self, Z) -> float:
+        """g*(Z) = sup over W of <Z, W> - g(W), in closed form."""
+        raise NotImplementedError
+
+    def dual_gauge(self, Z) -> float:
+        raise NotImplementedError
+
+    def dual_project(self, Z) -> np.ndarray:
+        return Z
+
+    def on_columns(self, columns, shape: tuple[int, int]) -> MatrixFunction | None:
+        """The function of these columns alone, where g is a sum over the columns of an argument of this shape; None: it says of none."""
+        return None
+
+    def task_quadratic(self, n_columns: int) -> np.ndarray | None:
+        """The matrix L (n_columns, n_columns) where g(W) = 1/2 tr(W L W^T), else None."""
+        return None
+
+    def check(self, shape: tuple[int, int]) -> str | None:
+        """None where the function fits an argument of this shape, else one sentence that says what does not fit."""
+        return None
+
+    def stated(self, shape: tuple[int, int]) -> MatrixFunction:
+        """The same function of arguments of this shape with all its numbers written out, as a saved proof states it."""
+        return self
+
+
+class Regularizer(MatrixFunction):
+    """A penalty g(W) >= 0 with g(0) = 0, convex where `convex`."""
+
+    def column_gauges(self, Z) -> np.ndarray | None:
+        """`dual_gauge` of every column of Z by itself, where g is a sum over columns; else None."""
+        return None
+
+    def dual_norm(self, Z) -> float:
+        """sup of <Z, W> over g(W) <= 1, where g is a norm."""
+        if not self.norm:
+            raise TypeError(f"{self.name} is not a norm")
+        return self.dual_gauge(Z)
+
+    def ball(self, radius: float) -> Set | None:
+        """The set {W : g(W) <= radius} where it has an exact projection, else None."""
+        return None
+
+
+class Set(MatrixFunction):
+    """A closed set C, convex where `convex`; as a function, its indicator. `prox` is the projection, `conjugate` the support function."""
+
+    def holds_all(self, shape: tuple[int, int]) -> bool:
+        """Whether every matrix of this shape is in C, so that the constraint says nothing."""
+        return False
+
+    def violation(self, W) -> float:
+        """How far W is outside, in the units of the constraint as typed: 0 inside."""
+        raise NotImplementedError
+
+    def project(self, W) -> np.ndarray:
+        """The nearest point of C in the Frobenius norm."""
+        raise NotImplementedError
+
+    def support(self, Z) -> float:
+        """sup of <Z, W> over W in C (+inf where unbounded)."""
+        raise NotImplementedError
+
+    def value(self, W) -> float:
+        return 0.0
+
+    def prox(self, W, step) -> np.ndarray:
+        return self.project(W)
+
+    def conjugate(self, Z) -> float:
+        return self.support(Z)
