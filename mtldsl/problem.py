@@ -53,7 +53,7 @@ def minimize(objective: Objective, subject_to: Iterable[Constraint] = ()) -> Pro
     if not isinstance(objective, Objective):
         shown = objective.text if isinstance(objective, Affine | Scalar) else quoted(objective, 60)
         hint = "a sum of losses and regularizers such as squared_loss(W, tasks) + 0.1 * l1_norm(W)"
-        raise ModelError(f"minimize({shown}): the objective must be {hint}")
+        raise ModelError(f"the objective must be {hint}", term=f"minimize({shown})")
     if isinstance(subject_to, (Constraint, RangeConstraint, bool)):
         raise ModelError(f"subject_to={subject_to!r}: write a list, subject_to=[{subject_to!r}]")
     constraints = None if isinstance(subject_to, Affine | Objective) else as_list(subject_to)
@@ -64,8 +64,8 @@ def minimize(objective: Objective, subject_to: Iterable[Constraint] = ()) -> Pro
     for constraint in constraints:
         if not isinstance(constraint, (Constraint, RangeConstraint)):
             raise ModelError(
-                f"subject_to contains {quoted(constraint)}, which is not a constraint; write comparisons such as W >= 0 "
-                "or l1_norm(W) <= 3"
+                f"subject_to contains {quoted(constraint)}, which is not a constraint",
+                write_instead="write comparisons such as W >= 0 or l1_norm(W) <= 3",
             )
     return Problem(objective, constraints)
 
@@ -167,7 +167,9 @@ class Problem(Statement):
         solution = solution if solution is not None else self._fresh()
         if solution is None:
             raise ModelError(
-                "refit(): this problem has not been solved at its present parameters; write refit(solution)"
+                "this problem has not been solved at its present parameters",
+                term="refit()",
+                write_instead="write refit(solution)",
             )
         return Problem(
             refitted(self.objective, self.constraints, solution.label_graph, edges), list(self.constraints)
@@ -213,5 +215,7 @@ class Problem(Statement):
 def _require_solution(value, typed: str) -> None:
     if value is not None and not isinstance(value, Solution):
         raise ModelError(
-            f"{typed}: {quoted(value)} is a {type(value).__name__}, not a Solution; write what solve() returned"
+            f"{quoted(value)} is a {type(value).__name__}, not a Solution",
+            term=typed,
+            write_instead="write what solve() returned",
         )

@@ -96,8 +96,8 @@ def _reweighted(term: LossTerm, at: Blocks) -> tuple[LossTerm, float]:
     if not np.all(roots > 0.0):
         task = term.tasks.task_names[int(np.argmin(roots))]
         raise ModelError(
-            f"task {task!r} of {term.typed}: its residuals are all zero, where the loss has a kink that no quadratic touches from above; "
-            "write eps=... in the loss for a model that can be reweighted there"
+            f"task {task!r} of {term.typed}: its residuals are all zero, where the loss has a kink that no quadratic touches from above",
+            write_instead="write eps=... in the loss for a model that can be reweighted there",
         )
     c, v = np.asarray(term.coefficients, float), 1.0 / roots
     return replace(term, atom=_HalfSquares(), coefficients=c * v), float(c @ (roots - 0.5 * v * squares))

@@ -35,14 +35,16 @@ def solved_by_reference(form: NormalForm, backend: str | None) -> tuple[CvxpyMod
     model = to_cvxpy(form, split=True)
     if model.semidefinite_side > MAX_SEMIDEFINITE_SIDE:
         raise SolverError(
-            f"{form.typed}: in cvxpy its trace norm needs a semidefinite matrix of side {model.semidefinite_side}, and its solvers "
-            f"manage {MAX_SEMIDEFINITE_SIDE}; cross-check the model on fewer features"
+            f"in cvxpy its trace norm needs a semidefinite matrix of side {model.semidefinite_side}, and its solvers "
+            f"manage {MAX_SEMIDEFINITE_SIDE}; cross-check the model on fewer features",
+            term=form.typed,
         )
     own = sum(part.size for statement in model.statements for part in statement.parts)
     if own > MAX_OWN_VARIABLES:
         raise SolverError(
-            f"{form.typed}: in cvxpy the parts of W that mkl_norm is defined by are {own:,} variables, and its solvers manage "
-            f"{MAX_OWN_VARIABLES:,}; cross-check the model on fewer tasks or features (similarities times features count)"
+            f"in cvxpy the parts of W that mkl_norm is defined by are {own:,} variables, and its solvers manage "
+            f"{MAX_OWN_VARIABLES:,}; cross-check the model on fewer tasks or features (similarities times features count)",
+            term=form.typed,
         )
     return model, solve_reference(form, backend, model=model)
 

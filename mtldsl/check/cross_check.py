@@ -110,8 +110,10 @@ def cross_check(
                 raise stops.TimeIsUp
     except stops.TimeIsUp:
         raise SolverError(
-            f"cross_check(max_seconds={max_seconds!r}): the time was up before both sides had solved the model; write a larger max_seconds, or a "
-            f"smaller max_size than {max_size!r} for a subsample"
+            "the time was up before both sides had solved the model",
+            term=f"cross_check(max_seconds={max_seconds!r})",
+            write_instead=f"write a larger max_seconds, or a "
+            f"smaller max_size than {max_size!r} for a subsample",
         ) from None
     if raise_on_disagreement and not check.agrees:
         raise CrossCheckError(str(check))
@@ -141,7 +143,8 @@ def _check_seconds(max_seconds) -> None:
     number = isinstance(max_seconds, Real) and not isinstance(max_seconds, (bool, np.bool_))
     if max_seconds is not None and not (number and max_seconds > 0):
         raise SolverError(
-            f"cross_check(max_seconds={max_seconds!r}): write a positive number of seconds, or None"
+            term=f"cross_check(max_seconds={max_seconds!r})",
+            write_instead="write a positive number of seconds, or None",
         )
 
 
@@ -158,14 +161,16 @@ def _check_belongs(problem: Checkable, form: NormalForm, solution: Solution) -> 
     now = {parameter.name: parameter.value for parameter in problem.parameters}
     if solution.parameters != now:
         raise ModelError(
-            f"cross_check(solution=...): the solution was computed at {solution.parameters}, but the "
-            f"problem now stands at {now}; solve again, or set the parameters back"
+            f"the solution was computed at {solution.parameters}, but the "
+            f"problem now stands at {now}; solve again, or set the parameters back",
+            term="cross_check(solution=...)",
         )
     shapes = {name: block.shape for name, block in solution.blocks.items()}
     if shapes != form.shapes:
         raise ModelError(
-            f"cross_check(solution=...): the solution has the unknowns {shapes}, but the problem has "
-            f"{form.shapes}; give a solution of this problem"
+            f"the solution has the unknowns {shapes}, but the problem has {form.shapes}",
+            term="cross_check(solution=...)",
+            write_instead="give a solution of this problem",
         )
 
 

@@ -49,13 +49,14 @@ def matrices_at(form: NormalForm, solution: Solution) -> Structures:
                 held = ", ".join(f"{key} {S.side} x {S.side}" for key, S in structures.items()) or "none"
                 raise ModelError(
                     f"the solution is not one of this problem: {term.typed} learns {name} {given.side} x {given.side}, and its "
-                    f"learned matrices are: {held}; give a solution of this problem"
+                    f"learned matrices are: {held}",
+                    write_instead="give a solution of this problem",
                 )
     shapes = {name: block.shape for name, block in solution.blocks.items()}
     if shapes != form.shapes:
         raise ModelError(
-            f"the solution is not one of this problem: it has the unknowns {shapes}, but the problem has {form.shapes}; give a "
-            "solution of this problem"
+            f"the solution is not one of this problem: it has the unknowns {shapes}, but the problem has {form.shapes}",
+            write_instead="give a solution of this problem",
         )
     return structures
 

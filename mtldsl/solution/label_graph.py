@@ -85,7 +85,8 @@ class LearnedGraph:
             import networkx
         except ImportError:
             raise MissingExtraError(
-                "solution.graph needs networkx, which is not installed; write: pip install networkx"
+                "solution.graph needs networkx, which is not installed",
+                write_instead="write: pip install networkx",
             ) from None
         graph = networkx.Graph()
         graph.add_nodes_from(

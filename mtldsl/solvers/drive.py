@@ -181,7 +181,7 @@ def _proven_infeasible(
     typed = "; ".join(f.typed for f in form.constraints)
     known = feasibility(form, watcher.kept.blocks)
     if known.is_disproven:
-        raise InfeasibleError(f"{known.said}: {typed}. Relax or leave out one of them") from word
+        raise InfeasibleError(f"{typed}. Relax or leave out one of them", term=known.said) from word
     if known.violation <= watcher.tol:
         watcher(Point(known.blocks))
         return SolverError(f"{word}; but weights that satisfy them were found")
@@ -193,7 +193,10 @@ def _proven_infeasible(
 
 def _to_try(form: NormalForm, solver: str, options: dict) -> list[str]:
     if not isinstance(solver, str):
-        raise SolverError(f'solve(solver={quoted(solver)}): write "auto", or a name that explain() lists')
+        raise SolverError(
+            term=f"solve(solver={quoted(solver)})",
+            write_instead='write "auto", or a name that explain() lists',
+        )
     if solver != "auto":
         chosen = get_solver(solver)
         reason = refusal(chosen, form)
@@ -206,12 +209,14 @@ def _to_try(form: NormalForm, solver: str, options: dict) -> list[str]:
         if unknown:
             known = ", ".join(f"{key}={value!r}" for key, value in chosen.options.items()) or "none"
             raise SolverError(
-                f"solve(solver={solver!r}, {unknown[0]}=...): unknown option; {solver} takes {known}"
+                f"unknown option; {solver} takes {known}", term=f"solve(solver={solver!r}, {unknown[0]}=...)"
             )
         return [solver]
     if options:
         raise SolverError(
-            f"solve({', '.join(f'{key}=...' for key in options)}): options belong to one solver; name it with solver=..."
+            "options belong to one solver",
+            term=f"solve({', '.join(f'{key}=...' for key in options)})",
+            write_instead="name it with solver=...",
         )
     names = fast_candidates(form)
     # the reference is slow even to import, and takes convex models only

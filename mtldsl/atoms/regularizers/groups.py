@@ -191,15 +191,16 @@ def _checked_groups(groups) -> tuple[tuple[int, ...], ...]:
     listed = as_list(groups)
     if listed is None:
         raise ModelError(
-            f"group_norm(..., groups={quoted(groups)}): groups is a list of lists of row indices, "
-            "e.g. [[0, 1], [2, 3]]"
+            "groups is a list of lists of row indices, e.g. [[0, 1], [2, 3]]",
+            term=f"group_norm(..., groups={quoted(groups)})",
         )
     checked, owner = [], {}
     for g, group in enumerate(listed):
         rows = as_list(group)
         if rows is None:
             raise ModelError(
-                f"group_norm: group {g} is {quoted(group)}; write a list of row indices, e.g. [[0, 1], [2, 3]]"
+                f"group_norm: group {g} is {quoted(group)}",
+                write_instead="write a list of row indices, e.g. [[0, 1], [2, 3]]",
             )
         if not rows:
             raise ModelError(f"group_norm: group {g} is empty")

@@ -111,7 +111,8 @@ def score_tasks(tasks: Tasks, cliques: Cliques, typed: str) -> Tasks:
     if not tasks.is_shared or tasks.mask is not None:
         what = "these tasks have separate inputs" if not tasks.is_shared else "labels are missing"
         raise DataError(
-            f"{typed}: {what}; a labelling needs every label of every sample: Tasks.shared(X, Y) without NaN in Y"
+            f"{what}; a labelling needs every label of every sample: Tasks.shared(X, Y) without NaN in Y",
+            term=typed,
         )
     tasks.require_labels("sign", typed)
     n, weights = len(tasks.targets) // tasks.n_tasks, tasks.sample_weights
@@ -119,7 +120,9 @@ def score_tasks(tasks: Tasks, cliques: Cliques, typed: str) -> Tasks:
         table = weights.reshape(tasks.n_tasks, n)
         if np.any(table != table[0]):
             raise DataError(
-                f"{typed}: a sample has other weights for other labels; give one weight a sample, sample_weights (n,)"
+                "a sample has other weights for other labels",
+                term=typed,
+                write_instead="give one weight a sample, sample_weights (n,)",
             )
         weights = np.tile(table[0], cliques.n_entries)
     truth = tasks.targets.reshape(tasks.n_tasks, n).T > 0
@@ -176,10 +179,14 @@ def costs_in_order(costs: dict, tasks: Tasks, typed: str) -> list:
     names = tasks.task_names
     for label in costs:
         if label not in names:
-            raise ModelError(f"{typed}: there is no label {label!r}; there are {', '.join(map(repr, names))}")
+            raise ModelError(
+                f"there is no label {label!r}; there are {', '.join(map(repr, names))}", term=typed
+            )
     for label in names:
         if label not in costs:
-            raise ModelError(f"{typed}: label {label!r} has no cost; give one for every label")
+            raise ModelError(
+                f"label {label!r} has no cost", term=typed, write_instead="give one for every label"
+            )
     return [costs[label] for label in names]
 
 
@@ -198,7 +205,7 @@ def _checked(U, V, tasks, typed: str) -> Cliques:
                 write_instead=f"write {name} = " + made(kind),
             )
     if not isinstance(tasks, Tasks):
-        raise ModelError(f"{typed}: the third argument must be a Tasks object, not {type(tasks).__name__}")
+        raise ModelError(f"the third argument must be a Tasks object, not {type(tasks).__name__}", term=typed)
     if not any(isinstance(part.weights, NodeWeights) for part in U.parts) or U.shape != (
         tasks.n_features,
         2 * tasks.n_tasks,
@@ -220,6 +227,8 @@ def _checked(U, V, tasks, typed: str) -> Cliques:
         own = part.weights.tasks
         if own.task_names != tasks.task_names or own.feature_names != tasks.feature_names:
             raise ModelError(
-                f"{typed}: {part.weights.name} was made for tasks with other names or features, in another order; make it of these"
+                f"{part.weights.name} was made for tasks with other names or features, in another order",
+                term=typed,
+                write_instead="make it of these",
             )
     return cliques

@@ -99,8 +99,9 @@ class Alternating(Solver):
             return self._reweighted(form, continuation, method, w_step, tol, max_iter, start, watch)
         if continuation is not None:
             raise SolverError(
-                f"solve(solver='alternating', continuation={continuation!r}): only where tasks and spectrum are reweighted in closed "
-                f"form; here {why_not_reweighted(form)} Leave continuation out"
+                f"only where tasks and spectrum are reweighted in closed "
+                f"form; here {why_not_reweighted(form)} Leave continuation out",
+                term=f"solve(solver='alternating', continuation={continuation!r})",
             )
         form = SmallerSide().apply(form)[0] if form.is_convex else form
         step = weights_step(form, w_step, watch)
@@ -119,7 +120,9 @@ class Alternating(Solver):
     def _reweighted(self, form, continuation, method, w_step, tol, max_iter, start, watch) -> Point:
         if w_step != "auto":
             raise SolverError(
-                f"solve(solver='alternating', w_step={w_step!r}): tasks and spectrum are reweighted in closed form; write w_step='auto'"
+                "tasks and spectrum are reweighted in closed form",
+                term=f"solve(solver='alternating', w_step={w_step!r})",
+                write_instead="write w_step='auto'",
             )
         if start is None:  # as in the paper
             x = form.zeros()
@@ -130,8 +133,9 @@ class Alternating(Solver):
         if method == "algorithm_1":
             if continuation is not None:
                 raise SolverError(
-                    f"solve(solver='alternating', method='algorithm_1', continuation={continuation!r}): the printed algorithm has no "
-                    "continuation; leave it out"
+                    "the printed algorithm has no continuation",
+                    term=f"solve(solver='alternating', method='algorithm_1', continuation={continuation!r})",
+                    write_instead="leave it out",
                 )
             return algorithm_1(form, x, max_iter=max_iter, watch=watch)
         data = radial_data(form)
@@ -147,24 +151,32 @@ class Alternating(Solver):
         typed = f"solve(solver='alternating', method={method!r})"
         if method not in _METHODS:
             raise SolverError(
-                f"{typed}: there is no such method; write one of {', '.join(map(repr, _METHODS))}"
+                "there is no such method",
+                term=typed,
+                write_instead=f"write one of {', '.join(map(repr, _METHODS))}",
             )
         if form.is_convex and method not in ("auto", "block"):
             raise SolverError(
-                f"{typed}: {structure_terms(form)[0].typed} is not smooth; write method='block'"
+                f"{structure_terms(form)[0].typed} is not smooth",
+                term=typed,
+                write_instead="write method='block'",
             )
         if method in ("newton", "algorithm_1") and why_not_reweighted(form) is not None:
-            raise SolverError(f"{typed}: {why_not_reweighted(form)} Write method='joint'")
+            raise SolverError(f"{why_not_reweighted(form)} Write method='joint'", term=typed)
         if method == "lbfgs" and why_not_smooth(form) is not None:
-            raise SolverError(f"{typed}: {why_not_smooth(form)} Write method='joint'")
+            raise SolverError(f"{why_not_smooth(form)} Write method='joint'", term=typed)
         if method == "flip_flop":
             for term in structure_terms(form):
                 if not term.structure.flip_flops:
                     raise SolverError(
-                        f"{typed}: {term.typed} has no such update; leave the term out, or write method='joint'"
+                        f"{term.typed} has no such update",
+                        term=typed,
+                        write_instead="leave the term out, or write method='joint'",
                     )
         if fudge is not None and method != "flip_flop":
-            raise SolverError(f"{typed}, fudge={fudge!r}: fudge belongs to method='flip_flop'; leave it out")
+            raise SolverError(
+                f"{typed}, fudge={fudge!r}: fudge belongs to method='flip_flop'", write_instead="leave it out"
+            )
         if fudge is not None:
             checked_number(
                 "solve", "fudge", fudge, lambda v: v >= 0, "a number >= 0, such as 1e-3", SolverError

@@ -30,11 +30,12 @@ def relaxed_forms(form: NormalForm, stages: int) -> list[NormalForm]:
     typed = f"solve(solver='alternating', continuation={stages!r})"
     if isinstance(stages, bool) or not isinstance(stages, Integral) or stages < 0:
         raise SolverError(
-            f"{typed}: write how many easier models to solve before, a whole number such as 3, or 0 for none"
+            term=typed,
+            write_instead="write how many easier models to solve before, a whole number such as 3, or 0 for none",
         )
     refused = Relaxed(1.0 / _FACTOR).accepts(form) if stages else None
     if refused is not None:
-        raise SolverError(f"{typed}: {refused}; leave continuation out")
+        raise SolverError(f"{refused}", term=typed, write_instead="leave continuation out")
     return [Relaxed(_FACTOR**-k).apply(form)[0] for k in range(stages, 0, -1)]
 
 

@@ -54,14 +54,16 @@ def weights_step(form: NormalForm, w_step: str, watch: Watch) -> LinearStep | Co
     """The step that fits; SolverError where the method asked for does not."""
     if w_step not in ("auto", *METHODS):
         raise SolverError(
-            f"solve(solver='alternating', w_step={w_step!r}): write one of 'auto', {', '.join(map(repr, METHODS))}"
+            term=f"solve(solver='alternating', w_step={w_step!r})",
+            write_instead=f"write one of 'auto', {', '.join(map(repr, METHODS))}",
         )
     reason = why_not_linear(form)
     if reason is None:
         return LinearStep(form, quadratic_data(form), w_step)
     if w_step != "auto":
         raise SolverError(
-            f"solve(solver='alternating', w_step={w_step!r}): this step solves a linear system, and {reason} Write w_step='auto'"
+            f"this step solves a linear system, and {reason} Write w_step='auto'",
+            term=f"solve(solver='alternating', w_step={w_step!r})",
         )
     return ConvexStep(form, watch)
 
@@ -139,7 +141,7 @@ class ConvexStep:
             self.rise = 100.0 * max(accuracy, kept.violation(x))
         names = fast_candidates(kept)
         if not names:
-            raise ModelError(f"{self.form.typed}: with its matrices kept, no fast solver takes this model")
+            raise ModelError("with its matrices kept, no fast solver takes this model", term=self.form.typed)
         for name in names:
             solver = get_solver(name)
             solver.solve(kept, tol=accuracy, max_iter=min(solver.max_iter, _MOST), start=start, watch=inner)
