@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from mtldsl.atoms.function import REGISTRY
-from mtldsl.atoms.metrics import PrecisionAt, RecallAt, ROCArea
 from mtldsl.errors import DataError, ModelError
 from mtldsl.solution.label_graph import LearnedGraph
 from mtldsl.solution.label_predictions import LabelPredictions
@@ -72,7 +71,7 @@ class Labellings:
             )
         tasks.require_labels("sign", typed)
         metrics = None if metric is None else checked_metrics(metric, tasks, typed)
-        margins = of.margins(tasks.X) if metrics and any(map(_ranks, metrics)) else None
+        margins = of.margins(tasks.X) if metrics and any(one.ranks for one in metrics) else None
         labels = 2.0 * of.decode(tasks.X).labels - 1.0
         found = np.empty(tasks.n_tasks)
         for k, y in enumerate(tasks.per_task(tasks.targets)):
@@ -80,7 +79,7 @@ class Labellings:
             if metrics is None:
                 found[k] = np.mean(labels[rows, k] == y)
             else:
-                z = margins if _ranks(metrics[k]) else labels
+                z = margins if metrics[k].ranks else labels
                 found[k] = score_of(metrics[k], z[rows, k], y, typed=typed)
         return found
 
@@ -158,7 +157,3 @@ def not_over_labels(typed: str, loss: dict) -> ModelError:
         "pairwise_log_loss(U, V, tasks) are",
         term=typed,
     )
-
-
-def _ranks(metric) -> bool:
-    return isinstance(metric, ROCArea | PrecisionAt | RecallAt)

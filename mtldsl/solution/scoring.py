@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mtldsl.atoms.losses.structured_hinge import as_metrics, metrics_of_tasks
-from mtldsl.atoms.metrics import ErrorRate, Metric, PrecisionAt, RecallAt, ROCArea
+from mtldsl.atoms.metrics import Metric
 from mtldsl.errors import DataError, ModelError
 from mtldsl.tasks import Tasks
 
@@ -42,38 +42,13 @@ def score_of(metric: Metric, z, y, threshold: float = 0.0, typed: str = "score_o
     >>> score_of(ErrorRate(), z, y), score_of(ROCArea(), z, y), score_of(PrecisionAt(k=1), z, y)
     (0.5, 0.75, 1.0)
     """
-    z, positive = np.asarray(z, float), np.asarray(y) > 0
-    positives, negatives = int(positive.sum()), int((~positive).sum())
-    if isinstance(metric, ROCArea):
-        return _pairs_in_order(z[positive], z[~positive])
-    if isinstance(metric, PrecisionAt | RecallAt):
-        return _at_top(metric, z, positive)
-    if not metric.labellings:
+    if not (metric.labellings or metric.ranks):
         raise ModelError(
             f"{metric!r} measures rankings, and of these only ROCArea() can be scored",
             term=typed,
             write_instead="write metric=ROCArea()",
         )
-    labelled = z >= threshold
-    b, c = int(np.sum(labelled & ~positive)), int(np.sum(~labelled & positive))
-    delta = float(metric.table([b], [c], positives, negatives)[0])
-    return 1.0 - delta / (2 * len(z)) if type(metric).delta is ErrorRate.delta else 1.0 - delta
-
-
-def _pairs_in_order(of_positives, of_negatives) -> float:
-    ordered = np.sort(of_negatives)
-    below = np.searchsorted(ordered, of_positives, "left")
-    up_to = np.searchsorted(ordered, of_positives, "right")
-    return float(np.sum(below + up_to) / (2 * len(of_positives) * len(of_negatives)))
-
-
-def _at_top(metric, z, positive) -> float:
-    positives, negatives = int(positive.sum()), int((~positive).sum())
-    k = metric.count(positives, negatives)
-    least = np.partition(z, len(z) - k)[len(z) - k]
-    above, level = z > least, z == least
-    a = positive[above].sum() + (k - above.sum()) * positive[level].mean()
-    return float(1.0 - metric.loss(k - a, positives - a, positives, negatives))
+    return metric.score(np.asarray(z, float), np.asarray(y) > 0, threshold)
 
 
 def r_squared(prediction, y) -> float:

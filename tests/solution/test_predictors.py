@@ -9,6 +9,7 @@ import mtldsl as mtl
 from mtldsl.atoms.function import REGISTRY, Loss
 from mtldsl.solution.labellings import Labellings
 from mtldsl.solution.predictors import PREDICTORS, TaskByTask, predictor_class
+from mtldsl.solution.scoring import score_of
 from mtldsl.tasks.schema import Schema
 from tests.models import shared
 
@@ -55,3 +56,32 @@ def test_another_way_to_predict_is_one_line_of_the_list(monkeypatch, tmp_path):
     loaded = mtl.Solution.load(solution.save(tmp_path / "nearest"))
     for one in (solution, loaded):
         np.testing.assert_array_equal(one.predict(tasks.X), np.rint(tasks.X @ solution.W))
+
+
+def test_a_ranking_of_ones_own_scores_itself(monkeypatch):
+    """What a metric says of the order of predictions is asked of the metric, not of its class."""
+    monkeypatch.setattr(mtl.Metric, "known", dict(mtl.Metric.known))
+
+    class FirstIsPositive(mtl.Metric):
+        labellings, ranks = False, True
+
+        def score(self, z, positive, threshold):
+            return float(positive[np.argmax(z)])
+
+    z, y = np.array([0.1, 0.9, 0.5]), np.array([1.0, -1.0, 1.0])
+    assert score_of(FirstIsPositive(), z, y) == 0.0 and score_of(FirstIsPositive(), -z, y) == 1.0
+    FirstIsPositive.ranks = False
+    with pytest.raises(mtl.ModelError, match="measures rankings, and of these only ROCArea"):
+        score_of(FirstIsPositive(), z, y)
+
+
+def test_another_delta_is_scored_by_it(monkeypatch):
+    """A subclass of a metric that scores itself is scored by its own table."""
+    monkeypatch.setattr(mtl.Metric, "known", dict(mtl.Metric.known))
+
+    class MissedAlone(mtl.ErrorRate):
+        def delta(self, b, c, positives, negatives):
+            return c / positives + 0.0 * b
+
+    z, y = np.array([0.1, 0.9, -0.5]), np.array([1.0, -1.0, 1.0])
+    assert score_of(MissedAlone(), z, y) == 0.5 and score_of(mtl.ErrorRate(), z, y) == pytest.approx(1 / 3)

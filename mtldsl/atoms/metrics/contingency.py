@@ -186,6 +186,10 @@ class ErrorRate(Metric):
     def delta(self, b, c, positives, negatives):
         return 2.0 * (b + c)
 
+    def score(self, z, positive, threshold):
+        """The share of right labels: Delta is up to 2 n."""
+        return 1.0 - float(np.sum((z >= threshold) != positive)) / len(z)
+
     def limits(self, positives, negatives):
         return 1.0, -1.0
 

@@ -27,6 +27,7 @@ _OF_DELTA = (
     "_promised",
     "conjugate",
     "dual_project",
+    "score",
     "exact_conjugate",
 )
 
@@ -102,6 +103,7 @@ class Metric(Atom):
     fixes_positives: ClassVar[bool] = (
         False  # all its labellings have as many positives: a constant score cannot matter
     )
+    ranks: ClassVar[bool] = False  # `score` looks at the order of the predictions, not at labels made of them
     exact_conjugate: ClassVar[bool] = (
         False  # `conjugate` is exact always, not an upper bound of f* for large tasks
     )
@@ -151,6 +153,16 @@ class Metric(Atom):
         b, c = np.asarray(b, int), np.asarray(c, int)
         values = np.asarray(self.delta(b, c, positives, negatives), float)
         return np.array(np.broadcast_to(values, np.broadcast_shapes(b.shape, c.shape)))
+
+    def score(self, z, positive, threshold: float) -> float:
+        """How good predictions z (n,) are, 1 where nothing is wrong: 1 - Delta of the labels +1 where z >= threshold.
+
+        positive : (n,) which samples are
+        """
+        labelled = z >= threshold
+        b, c = int(np.sum(labelled & ~positive)), int(np.sum(~labelled & positive))
+        positives = int(positive.sum())
+        return 1.0 - float(self.table([b], [c], positives, len(z) - positives)[0])
 
     def best_counts(self, of_negatives, of_positives, positives: int, negatives: int) -> tuple[int, int]:
         """(b, c) that maximises delta(b, c) + of_negatives[b] + of_positives[c].

@@ -54,6 +54,7 @@ class ROCArea(Metric):
     name: ClassVar[str] = "ROCArea"
     formula: ClassVar[str] = r"1-\mathrm{ROCArea}({})"
     labellings: ClassVar[bool] = False
+    ranks: ClassVar[bool] = True
     exact_conjugate: ClassVar[bool] = True
 
     def _plane(self, z, y, positive, negative):
@@ -67,6 +68,13 @@ class ROCArea(Metric):
             up, up_scores, orders[0], down, down_scores, orders[1], pairs, slope
         )
         return Violation(value, delta, None, slope)
+
+    def score(self, z, positive, threshold):
+        """The share of pairs in the right order, equal predictions one half."""
+        above, ordered = z[positive], np.sort(z[~positive])
+        below = np.searchsorted(ordered, above, "left")
+        up_to = np.searchsorted(ordered, above, "right")
+        return float(np.sum(below + up_to) / (2 * len(above) * len(ordered)))
 
     # ------------------------------------------------------------------------------------------ the conjugate
 

@@ -27,6 +27,7 @@ class _Top(Metric):
 
     k: float
     fixes_positives: ClassVar[bool] = True
+    ranks: ClassVar[bool] = True
     exact_conjugate: ClassVar[bool] = True
 
     def __post_init__(self):
@@ -57,6 +58,15 @@ class _Top(Metric):
         b, c = np.broadcast_arrays(b, c)
         allowed = (positives - c + b == self.count(positives, negatives)) | ((b == 0) & (c == 0))
         return np.where(allowed, self.loss(b, c, positives, negatives), -np.inf)
+
+    def score(self, z, positive, threshold):
+        """1 - Delta of the k highest; where equal predictions meet at the k-th place, the mean over all choices among them."""
+        positives, negatives = int(positive.sum()), int((~positive).sum())
+        k = self.count(positives, negatives)
+        least = np.partition(z, len(z) - k)[len(z) - k]
+        above, level = z > least, z == least
+        a = positive[above].sum() + (k - above.sum()) * positive[level].mean()
+        return float(1.0 - self.loss(k - a, positives - a, positives, negatives))
 
     def limits(self, positives, negatives):
         return np.inf, -np.inf
