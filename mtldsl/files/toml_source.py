@@ -65,6 +65,7 @@ class TomlFile:
 
 
 def _syntax_error(text: str, name: str, message: str) -> MTLError:
+    """What tomllib says, at the place that it means: until Python 3.14 it tells that at the end of its message alone."""
     where = re.search(r" \(at (?:line (\d+), column (\d+)|end of document)\)$", message)
     start = len(text)
     if where and where[1]:

@@ -153,7 +153,7 @@ def _of_other_kinds(record: dict) -> list[Text]:
 
 def _solvers(record: dict) -> Group:
     used = record["solution"]["solver"]
-    rows = [(used, Text(record["solution"]["reason"].removeprefix(f"{used}: ")))]
+    rows = [(used, Text(record["solution"]["reason"]))]
     for row in _of_this_kind(record):
         if row["solver"] != used:
             reason = row["reason"] if row["verdict"] == "refused" else "possible, not needed"

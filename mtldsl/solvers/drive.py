@@ -122,7 +122,8 @@ def drive(
             status = watcher.stopped or point.stopped or ("stalled" if early else "iteration_limit")
         if certified or watcher.left or status == "time_limit":
             break
-        tried.append(f"{name} failed ({failure})" if failure else _ended(form, name, watcher, status))
+        how = f"{name} failed ({failure})" if failure else _ended(form, name, watcher, status)
+        tried.append((name, bool(failure), how))
         # the next solver goes on from the best point; multipliers and inner state belong to the solver that made them
         if not watcher.kept.is_guess or watcher.restart is not None:
             start = Point(watcher.kept.blocks)
@@ -233,7 +234,8 @@ def _to_try(form: NormalForm, solver: str, options: dict) -> list[str]:
     return [*names, LAST] if takes_last else names
 
 
-def _reason(asked: str, used: str, tried: list[str]) -> str:
-    others = [text for text in tried if not text.startswith(used + " stopped")]
+def _reason(asked: str, used: str, tried: list[tuple[str, bool, str]]) -> str:
+    """Why this solver: what it is for, and how those before it, (name, whether it failed, in words), ended."""
+    others = [how for name, failed, how in tried if failed or name != used]
     summary = get_solver(used).summary if asked == "auto" else f"{used} was asked for"
     return summary + (f" (after {'; '.join(others)})" if others else "")
