@@ -107,10 +107,15 @@ def test_losses_of_labellings_are_typed_with_two_unknowns():
     }
     assert likelihood.typed == "pairwise_log_loss(U, V, tasks)" and likelihood.parameters == {}
     assert hinge.formula == "max_y[Δ(y,yᵢ) + ⟨sᵢ, Υ(y) − Υ(yᵢ)⟩]"
-    assert hinge.traits == {"convex": True, "labels": "indicators", "takes_intercept": False}
+    assert hinge.traits == {
+        "convex": True,
+        "labels": "indicators",
+        "max_affine": True,
+        "takes_intercept": False,
+    }
     assert likelihood.traits["smooth"] is True and "proximal_gradient" in likelihood.solvers
     assert re.search(
-        r"traits +convex, labels: sign, all of a sample together, no intercept", printed("clique_hinge")
+        r"traits +convex, labels: sign, all of a sample together, max affine, no intercept", printed("clique_hinge")
     )
     nodes = printed("NodeWeights")
     assert "NodeWeights(tasks, name='U')" in nodes and "unknown weights over a graph of labels" in nodes
