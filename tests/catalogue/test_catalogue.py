@@ -115,7 +115,8 @@ def test_losses_of_labellings_are_typed_with_two_unknowns():
     }
     assert likelihood.traits["smooth"] is True and "proximal_gradient" in likelihood.solvers
     assert re.search(
-        r"traits +convex, labels: sign, all of a sample together, max affine, no intercept", printed("clique_hinge")
+        r"traits +convex, labels: sign, all of a sample together, max affine, no intercept",
+        printed("clique_hinge"),
     )
     nodes = printed("NodeWeights")
     assert "NodeWeights(tasks, name='U')" in nodes and "unknown weights over a graph of labels" in nodes
