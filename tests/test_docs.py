@@ -36,6 +36,7 @@ def test_sessions_on_the_page_run(name, at_least):
     assert sessions(ROOT / "docs" / name) >= at_least
 
 
+@pytest.mark.slow
 def test_adding_a_word_runs_as_written_and_obeys_every_law():
     """In an interpreter of its own, so that the new word stays out of the other tests' registry."""
     program = """
@@ -50,7 +51,7 @@ exec(compile(blocks(page, "python"), str(page), "exec"), vars(word))
 import doctest
 assert doctest.testmod(word).failed == 0
 sessions(page, vars(word))
-sys.exit(pytest.main(["tests/atoms/test_registry.py", "-k", "epsilon_insensitive", "-p", "no:cacheprovider"]))
+sys.exit(pytest.main(["tests/atoms/test_registry.py", "-k", "epsilon_insensitive", "-m", "", "-p", "no:cacheprovider"]))
 """
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -160,6 +160,7 @@ def test_weights_of_samples_equal_replication(word):
     assert [optimum(weighted), optimum(replicated)] == pytest.approx([best, best], rel=1e-6)
 
 
+@pytest.mark.slow
 @every_loss
 def test_sparse_and_single_precision_inputs_are_the_same_problem(word):
     X, Y, rng = data(7)
@@ -229,6 +230,7 @@ def degenerate():
     }
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("case", degenerate())
 @every_loss
 def test_degenerate_data(word, case):

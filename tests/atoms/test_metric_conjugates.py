@@ -95,6 +95,7 @@ def test_conjugate_against_every_labelling(metric):
     assert finite > 40
 
 
+@pytest.mark.slow
 def test_conjugate_of_roc_area_against_every_matrix_of_pairs():
     """-f*(u) = max of the mean of q over q in [0, 1]^(Pos x Neg) with the row and column sums that u asks for."""
     rng = np.random.default_rng(2)

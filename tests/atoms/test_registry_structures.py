@@ -423,6 +423,7 @@ def test_conjugate_is_the_supremum(atom, size):
     check_conjugate(atom, matrix(atom, 19, size))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", [(30, 2), (2, 30)])
 @pytest.mark.parametrize("singular", [(5.0, 15.0), (21.5, 23.0), (33.0, 300.0)])
 def test_conjugate_where_one_side_is_much_longer(shape, singular):

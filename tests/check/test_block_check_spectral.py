@@ -85,6 +85,7 @@ REWEIGHTED = {
 }
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("name", REWEIGHTED)
 def test_agreement_of_reweighted_models(name):
     make, typed = REWEIGHTED[name]

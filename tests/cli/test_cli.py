@@ -438,6 +438,7 @@ def test_words_shows_the_similarities_of_tasks(run):
 # -------------------------------------------------------------------------------------------- as a user would
 
 
+@pytest.mark.slow
 def test_in_a_process_of_its_own(small):
     command = [sys.executable, "-m", "mtldsl", "solve", str(small), "--quiet"]
     done = subprocess.run(command, capture_output=True, text=True)
@@ -459,6 +460,7 @@ print([name for name in ("cvxpy", "numba", "sklearn", "rich", "matplotlib") if n
     assert done.stdout.startswith(f"mtldsl {mtl.__version__}\n") and done.stdout.endswith("\n[]\n")
 
 
+@pytest.mark.slow
 def test_a_terminal_without_greek_and_a_reader_that_leaves():
     environment = {"PYTHONIOENCODING": "ascii", "PATH": "", "COLUMNS": "80"}
     command = [sys.executable, "-m", "mtldsl", "words"]

@@ -166,6 +166,7 @@ WRONG = {
 }
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("case", WRONG)
 def test_mistakes_are_told_with_their_file(case, tmp_path):
     build, pieces = WRONG[case]

@@ -26,6 +26,7 @@ def load(folder, options=None, **content):
     return load_landmine(folder / "LandmineData.mat", **(options or {}))
 
 
+@pytest.mark.few
 @pytest.mark.parametrize(
     "names", [("feature", "label"), ("Features", "Labels"), ("X", "Y"), ("x", "y"), ("data", "label")]
 )
@@ -128,6 +129,7 @@ WRONG = {
 }  # fmt: skip
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("case", WRONG)
 def test_refuses(tmp_path, case):
     content, options, pieces = WRONG[case]

@@ -199,6 +199,7 @@ def test_a_part_that_is_not_what_it_was_is_read_again(tmp_path, monkeypatch, wha
 # ------------------------------------------------------------------------------------------------------- memory
 
 
+@pytest.mark.slow
 def test_memory_is_that_of_a_piece(tmp_path, monkeypatch):
     """30 MB of entries through 2 MB of memory, and products on them through less than one task's rows."""
     monkeypatch.setattr(stored_placing, "_ENTRIES", 1 << 14)

@@ -65,6 +65,7 @@ def test_without_edges_it_is_a_support_vector_machine_a_label(small):
 # ----------------------------------------------------------------------------------------- lesson 19: the chain, all graphs
 
 
+@pytest.mark.slow
 def test_the_relaxation_is_below_every_graph_and_its_bound_below_the_relaxation(small):
     tasks = small.train
     pairs = list(combinations(range(4), 2))
@@ -128,6 +129,7 @@ def test_the_rule_selects_the_star_and_the_refit_is_the_model_of_the_true_graph(
 # -------------------------------------------------------------------------------------------- lesson 19: f_h is not a bound
 
 
+@pytest.mark.slow
 def test_the_number_that_the_paper_stops_by_is_on_both_sides_of_the_objective():
     tasks = datasets.make_label_graph(
         6, 5, [(0, 1), (0, 2), (0, 3)], n_train=100, n_test=1, random_state=0

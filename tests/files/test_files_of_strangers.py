@@ -85,6 +85,7 @@ def test_what_is_within_the_limits_is_read():
     assert TomlFile.read(text, "p.toml").content["n"] == 2**63 - 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
     ["a=[" + "1.5," * 200_000 + "]", "[[a]]\n" * 100_000, "".join(f"k{i}=1\n" for i in range(80_000))],
@@ -240,6 +241,7 @@ def test_inside_it_writes_and_outside_where_the_user_says_so(run, tmp_path):
 # --------------------------------------------------------------------------------------------- as a process
 
 
+@pytest.mark.slow
 def test_a_process_ends_the_same_way(tmp_path):
     for name, (content, message) in list(REFUSED.items())[:7:3]:
         path = tmp_path / "p.toml"

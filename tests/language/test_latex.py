@@ -71,6 +71,7 @@ def set_in_type(latex):
     mathtext.MathTextParser("agg").parse(f"${latex}$")
 
 
+@pytest.mark.few
 @pytest.mark.parametrize(
     "word", [w for w in mtl.language.words.vocabulary.WORDS if w not in mtl.language.words.vocabulary.METRICS]
 )

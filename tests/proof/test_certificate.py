@@ -1,5 +1,7 @@
 """The proof itself: a bound is never above the optimum, whatever multipliers it is made of, and it closes where they are right."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -10,6 +12,7 @@ import mtldsl as mtl
 from mtldsl.compile.terms.mixture import Mixture
 from mtldsl.proof.certificate import Certificate, certify, dual_bound, relative_gap
 from mtldsl.proof.multipliers import make_stationary, shift_to_zero_sum
+from mtldsl.proof.stationarity import Stationarity
 from tests.models import MODELS, separate, shared
 
 
@@ -126,6 +129,25 @@ def test_optimal_means_within_tol_and_nothing_more(scale):
         assert not proof(violation=share * tol).within(tol) and not proof(rounding=share * tol).within(tol)
     assert not proof(gap=np.inf).within(tol) and not proof(gap=np.nan).within(tol)
 
+    def stationary(residual, violation):
+        known = Stationarity({}, None, residual)
+        return Certificate(scale, -np.inf, violation, 1e-8, stationarity=known).is_stationary(tol)
+
+    assert stationary(0.99 * tol, 0.99 * tol)
+    assert not stationary(1.01 * tol, 0.0) and not stationary(0.0, 1.01 * tol)
+    assert not Certificate(scale, scale, 0.0, 1e-8).is_stationary(tol)
+
+
+def test_what_rounding_may_hide_is_taken_off_the_bound():
+    """Beside labels of 1e9 a sum of squares of size 10 is known to some 1e-4: the bound is lower by that, never higher."""
+    rng = np.random.default_rng(0)
+    tasks = mtl.Tasks.shared(rng.normal(size=(10, 2)), 1e9 + rng.normal(size=(10, 1)))
+    W = mtl.Weights(tasks, intercept=True)
+    form = mtl.minimize(mtl.squared_loss(W, tasks) + mtl.l1_norm(W)).form()
+    found = certify(form, {"W": np.zeros((2, 1)), "W.intercept": tasks.targets.mean().reshape(1, 1)})
+    assert found.rounding > 1e-6 * found.objective
+    assert found.dual_bound == found.proof.value - found.rounding
+
 
 def test_a_point_is_called_optimal_at_its_own_gap_and_not_below():
     """The same iterations, asked for a little more and a little less than what they reach."""
@@ -141,6 +163,47 @@ def test_a_point_is_called_optimal_at_its_own_gap_and_not_below():
     stricter, laxer = solve(reached.relative_gap / 1.5), solve(reached.relative_gap * 1.5)
     assert stricter.status == "iteration_limit" and stricter.relative_gap == reached.relative_gap
     assert laxer.status == "optimal" and laxer.relative_gap <= reached.relative_gap * 1.5
+
+
+@pytest.mark.parametrize("multiple", [2.0, -0.5, 1.0])
+def test_a_term_of_a_multiple_of_the_weights_takes_what_is_left(multiple):
+    """c V + X^T U = 0 for the multiplier V of l1_norm(c W - A), which so is -X^T U / c, whatever V was given."""
+    tasks = shared(3)
+    W = mtl.Weights(tasks)
+    A = np.random.default_rng(1).normal(size=(6, 4))
+    form = mtl.minimize(mtl.huber_loss(W, tasks) + 0.7 * mtl.l1_norm(multiple * W - A)).form()
+    rng = np.random.default_rng(0)
+    u, v = [form.losses[0].dual_project(rng.normal(size=tasks.n_samples))], [rng.normal(size=(6, 4))]
+    assert make_stationary(form, u, v) == (None, [])
+    U = np.reshape(u[0], (4, -1)).T
+    np.testing.assert_allclose(multiple * v[0], -tasks.X.T @ U, rtol=1e-12)
+
+
+@pytest.mark.parametrize("metrics", [("ROCArea", "FScore"), ("FScore", "AUC"), ("AUC", "ROCArea", "FScore")])
+def test_structured_losses_that_share_an_intercept_balance_each_other(metrics):
+    """The multipliers of a task sum to zero over all of them together, whichever of them was moved first."""
+    tasks = shared(27, labels="sign")
+    W = mtl.Weights(tasks, intercept=True)
+    losses = [mtl.structured_hinge(W, tasks, metric=getattr(mtl, name)()) for name in metrics]
+    form = mtl.minimize(sum(losses[1:], losses[0]) + mtl.ridge(W)).form()
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        u = [loss.dual_project(rng.normal(size=tasks.n_samples)) for loss in form.losses]
+        v = [rng.normal(size=f.map.shape) for f in form.functions]
+        assert make_stationary(form, u, v)[0] is None
+        sums = sum(np.asarray(dual).reshape(4, -1).sum(axis=1) for dual in u)
+        np.testing.assert_allclose(sums, 0.0, atol=1e-9)
+
+
+def test_a_constant_of_the_objective_belongs_to_the_bound():
+    """Kept matrices leave log-determinants behind: both sides of the gap have them."""
+    tasks = shared(3)
+    W = mtl.Weights(tasks)
+    form = mtl.minimize(mtl.squared_loss(W, tasks) + mtl.l1_norm(W)).form()
+    without, moved = (certify(replace(form, constant=c), {"W": np.zeros((6, 4))}) for c in (0.0, 250.0))
+    assert moved.objective == pytest.approx(without.objective + 250.0, rel=1e-14)
+    assert moved.dual_bound == pytest.approx(without.dual_bound + 250.0, rel=1e-12)
+    assert moved.relative_gap == pytest.approx(without.relative_gap, rel=1e-9)
 
 
 def test_parts_of_the_weights_with_coefficients_take_the_residual_of_their_own_rows():
@@ -174,6 +237,25 @@ def test_shift_to_zero_sum(u, data):
     assert (shifted >= low).all() and (shifted <= high).all()
     assert abs(shifted.sum()) <= 1e-12
     np.testing.assert_allclose(shift_to_zero_sum(shifted, low, high), shifted, atol=1e-12)
+
+
+@pytest.mark.parametrize("low, high", [(-np.inf, np.inf), (-1.0, np.inf), (-np.inf, 1.0)])
+def test_shift_to_zero_sum_without_limits(low, high):
+    u = np.array([3.0, -0.5, 0.7, 2.0])
+    shifted = shift_to_zero_sum(u, np.full(4, low), np.full(4, high))
+    assert abs(shifted.sum()) <= 1e-12 and (shifted >= low).all() and (shifted <= high).all()
+    if np.isinf(low) and np.isinf(high):
+        np.testing.assert_allclose(shifted, u - 1.3)
+
+
+def test_groups_that_leave_rows_out_do_not_bound_them():
+    """group_norm takes any multiplier of the rows in its groups, and none of others: those are made stationary through the loss."""
+    tasks = shared(3)
+    W = mtl.Weights(tasks)
+    problem = mtl.minimize(mtl.squared_loss(W, tasks) + 2.0 * mtl.group_norm(W, [[0, 1], [2, 3]]))
+    solution = problem.solve(solver="admm", tol=1e-7)
+    assert solution.status == "optimal"
+    assert make_stationary(problem.form(), [np.ones(tasks.n_samples)], [np.ones((6, 4))]) == (None, ["W"])
 
 
 def test_relative_gap_of_nothing_is_infinite():

@@ -74,6 +74,8 @@ def test_what_is_left_is_paid_for_and_the_region_is_said():
     proof = prove(form, {"W": solution.W})
     residual = stationarity(form, proof.loss_duals, ())["W"]
     assert proof.paid == pytest.approx(float(np.sum(np.abs(residual) * proof.region["W"])), rel=1e-12)
+    value = -sum(loss.conjugate(u) for loss, u in zip(form.losses, proof.loss_duals, strict=True))
+    assert proof.paid > 0 and value - proof.value == pytest.approx(proof.paid, rel=1e-3)  # it is paid
     assert (proof.region["W"] >= REACH * np.abs(solution.W)).all()
     assert "proven for all W up to 100 times the size of the solution's" in solution.note
     # within the region no weights are better: at its corners and at random

@@ -270,6 +270,7 @@ def test_a_wrong_matrix_is_not_stationary(kind, name):
         assert not seen.is_stationary(1e-6), seen.stationarity
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["block", "joint"])
 @pytest.mark.parametrize("ball", [mtl.trace_norm, mtl.frobenius_norm])
 def test_stationary_means_that_no_block_can_be_improved(method, ball):

@@ -260,6 +260,7 @@ def test_weights_that_are_not_the_best_are_noticed(change):
     assert missing.learned_excess == np.inf
 
 
+@pytest.mark.slow
 def test_beside_a_term_that_is_not_convex():
     """Block by block: kernel weights stay eliminated, as their penalty is convex."""
     tasks = tasks_of(labels="real")

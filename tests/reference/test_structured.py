@@ -152,6 +152,7 @@ def by_planes(monkeypatch):
     monkeypatch.setattr(structured_module, "MOST_PAIRS_STATED", 0)
 
 
+@pytest.mark.few
 @every_metric
 @pytest.mark.parametrize("regularizer", [mtl.l1_norm, mtl.l21_norm, mtl.trace_norm], ids=lambda r: r.__name__)
 def test_planes_end_where_the_statement_in_full_does(metric, regularizer, request):

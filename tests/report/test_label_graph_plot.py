@@ -132,6 +132,7 @@ def overlapping(ax) -> list[tuple[str, str]]:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [2, 3, 6, 12, 16, 17, 30, 60])
 @pytest.mark.parametrize("name", ["y{}", "a label with a rather long name {}"])
 def test_names_do_not_overlap_and_nothing_is_cut_off(plt, n, name):

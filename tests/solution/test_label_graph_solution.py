@@ -118,6 +118,7 @@ def test_without_edges_the_labels_are_independent():
     assert not solution.graph.edges and solution.edge_usage(NEW) == {} and solution.certified.all()
 
 
+@pytest.mark.slow
 def test_inference_that_is_not_exact_says_so(hinge):
     """Random weights between all pairs of labels: message passing; where its bound does not meet the labelling all labellings of 20
     labels are looked at, and of 21 there is no certificate.

@@ -108,6 +108,7 @@ def test_the_history_of_a_reweighted_model_comes_back(tmp_path):
     )
 
 
+@pytest.mark.slow
 def test_a_learned_matrix_is_never_made_dense(tmp_path):
     """3,000 features of 2 tasks: a dense precision alone would have 72 MB."""
     rng = np.random.default_rng(0)

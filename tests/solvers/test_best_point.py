@@ -62,6 +62,7 @@ def test_a_run_cut_short_is_no_worse_than_zero_and_the_best_constants(name):
             assert solution.objective <= form.value(x) * (1 + 1e-12) and solution.violation <= 1e-6
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("name", NONCONVEX)
 def test_without_convexity_a_solution_is_no_worse_than_the_warm_start(name):
     problem = NONCONVEX[name]()

@@ -87,6 +87,7 @@ def test_a_run_goes_on_where_it_was_broken_off(tmp_path, word, intercept):
     assert [found.name for found in tmp_path.iterdir()] == ["run.npz"]
 
 
+@pytest.mark.slow
 def test_passes_that_were_saved(tmp_path):
     """Over several seeds, those before the interruption need not be made again."""
     problem = problem_of()

@@ -45,6 +45,7 @@ def test_dual_ascent_and_admm_find_the_same(key):
 # ---------------------------------------------------------------------------------- graphs too dense for exact inference
 
 
+@pytest.mark.slow
 def test_a_graph_too_dense_for_exact_inference_is_proven_all_the_same():
     """K = 17, all pairs: MPLP's bounds stand for maxima. A true one by enumeration, and the optimum over a tree, lie where they must."""
     from mtldsl.inference import Cliques, Decoder
@@ -112,6 +113,7 @@ def test_max_edges_ends_with_the_model_of_those_edges_solved():
     assert solution.dual_bound <= whole.objective  # the bound is over all cliques, chosen or not
 
 
+@pytest.mark.slow
 def test_selection_of_a_graph_finds_the_true_edges():
     """CGM's synthetic experiment (5.2), smaller: four true edges of 45. The round that lowered the objective too little is taken back."""
     X, Y = data(n=600, K=10, d=10, seed=1, noise=0.0, edges=STAR)

@@ -48,6 +48,7 @@ MODELS = {
 }
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("name", MODELS)
 def test_optimum_and_bound_are_the_references(name):
     """The optimum lies between bound and objective at every look; digits: what the reference is proven to."""

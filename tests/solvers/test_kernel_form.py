@@ -357,6 +357,7 @@ def test_who_is_chosen():
     assert yields.refusal is None and "slower than Newton steps" in yields.yields
 
 
+@pytest.mark.slow
 def test_weights_given_and_inputs_as_integers():
     """CSR inputs with 64-bit indices and integer values go through the compiled kernels as well."""
     tasks = separate(3, labels="sign", density=0.5)

@@ -150,6 +150,7 @@ def differences_of_tasks():
     return mtl.minimize(hinge(W, t, AUC()) + mtl.mean_regularizer(W) + 0.5 * mtl.trace_norm(W))
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("name", MODELS)
 def test_composed_models_are_certified_and_equal_to_the_reference(name):
     problem = MODELS[name]()

@@ -145,6 +145,7 @@ def penalty_and_bounds(W, similarities, p):
     return mtl.mkl_norm(W, similarities, p=p), []
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("i", range(48))
 def test_certified_and_equal_to_the_reference(i):
     """Every loss with every exponent; data layouts, similarities, intercepts, C and mean=True in turn."""

@@ -190,6 +190,7 @@ def test_outputs_are_refused_before_the_solve(tmp_path, capsys, monkeypatch):
         assert f"{output}: cannot be written (" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_report_that_goes_to_a_full_disk():
     """No traceback, neither now nor at the end of the process."""
     for words in (["words"], ["words", "--json"]):

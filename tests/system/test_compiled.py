@@ -90,6 +90,7 @@ def test_a_callee_that_changed_in_another_file(tmp_path, cache):
     assert write(tmp_path, factor=5.0)().scaled(3.0) == 16.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["cut", "empty", "changed", "exchanged", "folder"])
 def test_a_damaged_cache_is_compiled_anew(tmp_path, cache, how):
     loaded = write(tmp_path)
@@ -178,6 +179,7 @@ def run(env, code=SOLVE):
     return ran.stdout.splitlines()
 
 
+@pytest.mark.slow
 def test_no_folder_can_be_written(sealed_package):
     for env in (sealed_package, sealed_package | {"NUMBA_CACHE_DIR": sealed_package["HOME"]}):
         assert run(env) == ["optimal", "['compiled code cannot be kept on the disk (canno']"]

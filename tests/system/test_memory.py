@@ -95,6 +95,7 @@ def limited(monkeypatch):
     monkeypatch.setattr(memory, "_of_system", lambda: 8 * 2.0**30)
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("name", LARGE)
 def test_what_is_too_large_is_refused(name, limited):
     ask, error, words = LARGE[name]
@@ -163,6 +164,7 @@ def test_all_pairs_of_40000_labels_in_a_problem_file(tmp_path, capsys, monkeypat
     assert "799,980,000 pairs of 40,000 labels" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_many_tasks_need_no_matrix_of_pairs_of_tasks(limited):
     """Identities of 20,000 x 20,000, 3 GiB each, stood here, for a question about its diagonal."""
     assert solved(mtl.trace_norm, many(20_000), solver="admm", max_iter=2).W.shape == (2, 20_000)

@@ -1,0 +1,312 @@
+"""Small faults planted in a copy of the package, one at a time, and whether the tests near them notice.
+
+    python tests/mutations.py                 all of them; some minutes
+    python tests/mutations.py bound gap       those whose module or text holds one of these words
+    python tests/mutations.py --list
+
+A mutation is a module, a text that stands in it exactly once, what is put in its place, and (by the module) the tests to run. It is
+*killed* where one of these fails or does not end in time, else it has *survived*. Survivors with a reason are known: what they change
+is not a fault (another bound that is a bound too, a slower way to the same point), and the reason says so. The exit code is 1 where one
+survives without a reason, or where a text no longer stands there once: mend the test, or the mutation.
+
+It is not part of the default run. The named four of the past (the constant inside a loss, "optimal" at 3 tol, a decrease of 0 in place of
+inf, a squared coefficient) are among them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+
+#: module (or the start of its name) -> tests that are near it; the longest start that fits counts
+NEAR = {
+    "mtldsl.proof": "tests/proof/test_certificate.py tests/proof/test_residual.py tests/proof/test_magnitude.py",
+    "mtldsl.proof.rounding": "tests/proof/test_rounding.py tests/proof/test_rounding_law.py tests/proof/test_certificate.py",
+    "mtldsl.proof.stationarity": "tests/proof/test_stationarity.py",
+    "mtldsl.proof.first_order": "tests/proof/test_first_order.py tests/solvers/test_nonconvex_admm.py",
+    "mtldsl.proof.finite_steps": "tests/proof/test_finite_steps.py",
+    "mtldsl.proof.infeasibility": "tests/proof/test_infeasibility.py",
+    "mtldsl.solvers.drive": "tests/proof/test_certificate.py tests/test_problem.py tests/compile/test_centred.py",
+    "mtldsl.solvers.watcher": "tests/solvers/test_best_point.py tests/proof/test_finite_steps.py",
+    "mtldsl.solvers.best_point": "tests/solvers/test_best_point.py",
+    "mtldsl.solvers.closed_form": "tests/solvers/test_closed_form.py",
+    "mtldsl.solvers.linear_algebra": "tests/solvers/test_admm.py tests/test_mixed_models.py",
+    "mtldsl.solvers.admm": "tests/solvers/test_admm.py tests/test_mixed_models.py",
+    "mtldsl.solvers.proximal": "tests/solvers/test_proximal_gradient.py",
+    "mtldsl.solvers.alternation": "tests/solvers/test_alternation_steps.py",
+    "mtldsl.compile.reductions": "tests/compile tests/check/test_block_check.py tests/check/test_block_check_spectral.py",
+    "mtldsl.compile.reductions.centred": "tests/compile/test_centred.py",
+    "mtldsl.compile.terms.mixture": "tests/proof/test_certificate.py tests/compile/test_structured_term.py",
+    "mtldsl.compile.terms.radial": "tests/solvers/test_alternating.py tests/proof/test_certificate.py tests/test_mixed_models.py",
+    "mtldsl.compile.normal_form": "tests/proof/test_certificate.py tests/test_mixed_models.py",
+    "mtldsl.check": "tests/check/test_cross_check.py",
+    "mtldsl.check.comparison_blocks": "tests/check/test_block_check.py",
+    "mtldsl.check.block_check": "tests/check/test_block_check.py tests/check/test_block_check_spectral.py",
+}
+
+
+@dataclass(frozen=True)
+class Mutation:
+    module: str  # without "mtldsl."
+    old: str
+    new: str
+    survives: str = ""  # why it may
+
+    @property
+    def file(self) -> Path:
+        return Path("mtldsl", *self.module.split(".")).with_suffix(".py")
+
+    @property
+    def tests(self) -> list[str]:
+        name = f"mtldsl.{self.module}"
+        return NEAR[max((start for start in NEAR if name.startswith(start)), key=len)].split()
+
+    def __str__(self) -> str:
+        return f"{self.module}: {self.old}  ->  {self.new}"
+
+
+M = Mutation
+MUTATIONS = [
+    # ---- the bound
+    M("proof.bound", "float(np.asarray(scaled) @ constant)", "0.0"),
+    M("proof.bound", "float(np.vdot(t * dual, f.map.offset))", "0.0"),
+    M("proof.bound", "largest = 1.0 if gauge <= 1.0 else", "largest = 1.0 if True else"),
+    M("proof.bound", "value=bound.value - paid", "value=bound.value"),
+    M("proof.bound", "gauge = max((f.dual_gauge(dual)", "gauge = min((f.dual_gauge(dual)"),
+    M("proof.bound", "total = form.constant + sum(", "total = sum("),
+    M("proof.bound", "infimum = form.constant - sum(", "infimum = form.constant + sum("),
+    M("proof.bound", "if stuck is not None:", "if False:"),
+    M("proof.bound", "if free and np.isfinite(bound.value) else", "if False else"),
+    # ---- multipliers made stationary
+    M("proof.multipliers", "/ entries[0].coefficient ** 2", "/ entries[0].coefficient"),
+    M("proof.multipliers", "/ form.functions[taker].map.multiple_of(name)", ""),
+    M("proof.multipliers", "if not is_rounding(residual[name], size[name]):", "if False:"),
+    M("proof.multipliers", "_balance_intercepts(form, u)", "pass"),
+    M("proof.multipliers", "totals = totals - before + _sums", "totals = totals + _sums"),
+    M("proof.multipliers", "return u - u.mean()", "return u"),
+    M("proof.multipliers", "return bool(np.isfinite(f.atom.dual_gauge(np.ones(f.map.shape))))", "return True"),
+    M("proof.multipliers", "dual[a:b] -= _smallest_change(", "dual[a:b] += _smallest_change("),
+    M("proof.multipliers", "u[t] = loss.dual_project(dual)", "u[t] = dual"),
+    M("proof.multipliers", "return picks(entry.left) and picks(", "return picks(entry.left) or picks("),
+    # ---- what is left of the equation, and what it costs
+    M("proof.residual", "ROUNDING = 1e-12", "ROUNDING = 1e-6"),
+    M("proof.residual", "REACH = 100.0", "REACH = 1.0"),
+    M("proof.residual", "np.abs(residual) * region", "residual * region"),
+    M("proof.residual", "REACH * np.maximum(own, alone)", "REACH * np.minimum(own, alone)"),
+    M("proof.residual", "into[entry.block] += abs(entry.coefficient) * image", "into[entry.block] += image"),
+    M("proof.residual", "np.where(residual == 0.0, 0.0, np.inf)", "np.zeros_like(residual)"),
+    # ---- the gap
+    M("proof.gap", "abs(bound), scale, np.finfo(float).tiny)", "abs(bound), 1.0)"),
+    M("proof.gap", "return 1e-8 * min(finite)", "return 1e-2 * min(finite)"),
+    M("proof.gap", "np.isfinite(objective) and np.isfinite(bound)", "np.isfinite(objective) or np.isfinite(bound)"),
+    # ---- the certificate
+    M("proof.certificate", "abs(self.relative_gap) <= tol and self.violation", "abs(self.relative_gap) <= 3 * tol and self.violation"),
+    M("proof.certificate", "self.violation <= tol and self.relative_rounding", "self.relative_rounding"),
+    M("proof.certificate", "and self.relative_rounding <= tol)", ")"),
+    M("proof.certificate", "return self.objective - self.dual_bound", "return self.dual_bound - self.objective"),
+    M("proof.certificate", "bound -= rounding", "bound += rounding"),
+    M("proof.certificate", "self.stationarity.residual <= tol and self.violation <= tol", "self.stationarity.residual <= tol"),
+    # ---- rounding
+    M("proof.rounding", "UNITS = 64", "UNITS = 0"),
+    M("proof.rounding", "if not proof.value > objective + rounding:", "if True:"),
+    M("proof.rounding", "total += loss.magnitude(u, blocks)", "total += 0.0"),
+    # ---- stationary points
+    M("proof.stationarity", "if value >= -_ROUNDING else np.inf", "if value >= -_ROUNDING else 0.0"),
+    M("proof.stationarity", "term.coefficient * (now - after) / size", "(now - after) / size"),
+    M("proof.stationarity", "gradient, max(gradient, of_matrices), size)", "gradient, gradient, size)"),
+    M("proof.stationarity", ".prox(x - t * g, t)", ".prox(x, t)"),
+    M("proof.stationarity", "(objective - bound_of_kept(kept)) / size", "0.0 * size"),
+    M("proof.stationarity", "(objective - kept_value(form, blocks, best)) / size", "0.0"),
+    M("proof.first_order", "_NEAR = 1e-3", "_NEAR = 1e3"),
+    M("proof.first_order", 'found["balance"] = left', 'found["balance"] = 0.0'),
+    M("proof.first_order", "f.prox(w + tau * v, tau)", "f.prox(w, tau)"),
+    M("proof.first_order", "loss.prox(z + step * u, step)", "loss.prox(z, step)"),
+    M("proof.first_order", "before - residual / form", "before + residual / form"),
+    M("proof.finite_steps", "if value < lowest and form.violation(step) <= tol:", "if value < lowest:"),
+    M("proof.finite_steps", "_REACH = 1e-2", "_REACH = 1e-9"),
+    M("proof.finite_steps", "if 0.0 < np.linalg.norm(moved - s) <= reach:", "if False:"),
+    # ---- constraints that no weights satisfy
+    M("proof.infeasibility", "margin -= least * slope", "pass"),
+    M("proof.infeasibility", "return self.margin > 0.0", "return self.margin >= 0.0"),
+    M("proof.infeasibility", "return inner - f.conjugate(dual)", "return inner + f.conjugate(dual)"),
+    # ---- solvers: who is believed, and when
+    M("solvers.drive", "certified = any(reached)", "certified = True"),
+    M("solvers.drive", 'if status == "optimal" and not certificate.within(tol):', "if False:"),
+    M("solvers.watcher", "if seen.dual_bound > self.bound:", "if True:"),
+    M("solvers.watcher", "one.objective - value > self.tol *", "value - one.objective > self.tol *"),
+    M("solvers.best_point", "abs(one.objective - bound) < abs(kept.objective - bound)", "one.objective < kept.objective"),
+    M("solvers.best_point", "return feasible or (not was_feasible and one.violation < kept.violation)", "return feasible"),
+    M("solvers.best_point", "allowed = 0.0 if self.convex else self.tol", "allowed = self.tol"),
+    # ---- solvers: their steps
+    M("solvers.linear_algebra.split", "else loss.tasks.targets - constant", "else loss.tasks.targets"),
+    M("solvers.linear_algebra.split", "-curvature.product(f.map.offset)", "curvature.product(f.map.offset)"),
+    M("solvers.linear_algebra.split", "return loss.scale / loss.scale.mean()", "return loss.scale"),
+    M("solvers.admm.iteration", "2.0 * w - self.s - self.constant", "2.0 * w - self.s"),
+    M("solvers.admm.iteration", "multipliers = self.metric * (self.s - w)\n        self.penalties = penalties", "multipliers = self.s - w\n        self.penalties = penalties"),
+    M("solvers.closed_form", "y_mean - x_mean @ W[:, i] if intercept", "y_mean if intercept"),
+    M("solvers.proximal.accelerated_gradient", "if curved <= self.L * length", "if True or curved <= self.L * length"),
+    # ---- reductions
+    M("compile.reductions.centred", "loss.tasks.targets - centre", "loss.tasks.targets + centre"),
+    M("compile.reductions.centred", "sign * shift", "shift"),
+    M("compile.reductions.kept", "constant += extra", "pass"),
+    M("compile.reductions.majorized", "f.coefficient * way.constant", "way.constant"),
+    M("compile.reductions.relaxed", "f.atom.relaxed(self.factor)", "f.atom"),
+    M("compile.reductions.task_subset", "others[entry.block][:, self.which] = 0.0", "pass"),
+    M("compile.reductions.task_subset", "blocks=blocks, loss_duals=None, function_duals=None", "blocks=blocks"),
+    M("compile.reductions.task_subset", "coefficients=np.asarray(loss.coefficients)[which]", "coefficients=np.asarray(loss.coefficients)[: len(which)]"),
+    # ---- terms
+    M("compile.terms.mixture", "t * self.proven if t > 0.0 else", "self.proven if t > 0.0 else"),
+    M("compile.terms.radial", "np.maximum(self._dual_norms(u), 1.0)", "np.minimum(self._dual_norms(u), 1.0)"),
+    M("compile.terms.radial", "u**2 if s is None else u**2 / s", "u**2 if s is None else u**2 * s"),
+    M("compile.terms.radial", "self.coefficients * weights)", "weights)"),
+    M("compile.normal_form", "c * self.atom.conjugate(u[rows] / c, y, s)", "self.atom.conjugate(u[rows] / c, y, s)"),
+    M("compile.normal_form", "return self.coefficient * self.atom.conjugate(V / self.coefficient)", "return self.atom.conjugate(V / self.coefficient)"),
+    M("compile.normal_form", "return self.atom.dual_gauge(V / self.coefficient)", "return self.atom.dual_gauge(V)"),
+    M("compile.normal_form", "return self.atom.prox(V, step * self.coefficient)", "return self.atom.prox(V, step)"),
+    M("compile.normal_form", "else image + self.offset", "else image - self.offset"),
+    # ---- the comparison with the reference
+    M("check.comparison", "FORMULA_TOLERANCE = 1e-9", "FORMULA_TOLERANCE = 1e-3"),
+    M("check.comparison", "if not violation <= self.tol:", "if False:"),
+    M("check.comparison", "if not self.difference <= self.tol:", "if False:"),
+    M("check.comparison", "self.certified and -self.difference <= self.gaps[1] < np.inf", "self.certified"),
+    M("check.comparison", "relative_gap(bound, objective, self.scale) > self.tol", "relative_gap(bound, objective, self.scale) > 1e9"),
+    M("check.comparison", "return not -self.difference <= self.tol", "return False"),
+    M("check.comparison", "if not abs(self.learned_excess) <= self.tol:", "if False:"),
+    M("check.comparison", "not self.weights_difference <= self.weights_reach", "False"),
+    M("check.comparison", "max(abs(fast), abs(relative_gap(self.reference_objective", "min(abs(fast), abs(relative_gap(self.reference_objective"),
+    M("check.comparison_blocks", "if not abs(self.touching) <= FORMULA_TOLERANCE:", "if False:"),
+    M("check.comparison_blocks", "if not self.margin >= -FORMULA_TOLERANCE:", "if False:"),
+    M("check.comparison_blocks", "if not self.violation <= self.tol:", "if False:"),
+    M("check.comparison_blocks", "- self.objective_by_reference) / self.size > self.tol", "- self.objective_by_reference) / self.size > 1e9"),
+    M("check.cross_check", "+ solution.tol,", "+ 1.0,"),
+    M("check.cross_check", "term.coefficient * term.atom.strong_convexity", "term.atom.strong_convexity"),
+    M("check.block_check", "objective + (least - now)", "objective"),
+]  # fmt: skip
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("words", nargs="*", help="only mutations whose module or text holds one of these")
+    parser.add_argument("--list", action="store_true", help="list them, run nothing")
+    parser.add_argument("--timeout", type=float, default=300.0, help="seconds for the tests of one")
+    options = parser.parse_args()
+    chosen = [m for m in MUTATIONS if not options.words or any(word in str(m) for word in options.words)]
+    stale = [m for m in chosen if (ROOT / m.file).read_text().count(m.old) != 1]
+    for m in stale:
+        print(f"stale     {m} (it must stand exactly once in {m.file})")
+    chosen = [m for m in chosen if m not in stale]
+    if options.list:
+        print(*chosen, sep="\n")
+        return bool(stale)
+    wrong = len(stale)
+    with tempfile.TemporaryDirectory() as folder:
+        copy = _copied(Path(folder))
+        _import_others()
+        failing = _outcome(copy, sorted({test for m in chosen for test in m.tests}), 20 * options.timeout)
+        if failing != "survived":
+            print(f"the tests do not pass without any mutation ({failing}); see {copy / 'out.txt'}")
+            print((copy / "out.txt").read_text()[-3000:])
+            return 1
+        for m in chosen:
+            wrong += _said(m, *_tried(m, copy, options.timeout))
+    print(f"{len(chosen)} mutations, {wrong} that nothing noticed or that no longer fit")
+    return bool(wrong)
+
+
+def _said(m: Mutation, outcome: str, seconds: float) -> bool:
+    """Print what became of it; whether somebody should look."""
+    known = outcome == "survived" and m.survives
+    print(f"{outcome:9} {seconds:5.0f} s  {m}" + (f"  (known: {m.survives})" if known else ""), flush=True)
+    return outcome == "survived" and not known
+
+
+def _copied(folder: Path) -> Path:
+    """The tree as it stands, without what git ignores."""
+    copy = folder / "copy"
+    ignored = shutil.ignore_patterns(
+        ".git", ".venv", "__pycache__", "build", "*.egg-info", ".hypothesis", "benchmarks"
+    )
+    shutil.copytree(ROOT, copy, symlinks=True, ignore=ignored)
+    shared = ROOT.parent / "shared"
+    if shared.exists():  # fixtures, beside the checkout
+        (folder / "shared").symlink_to(shared)
+    return copy
+
+
+def _import_others() -> None:
+    """What the tests import of others, once, for all the processes that are forked from this one."""
+    import sklearn.base  # noqa: F401
+
+
+def _tried(m: Mutation, copy: Path, timeout: float) -> tuple[str, float]:
+    path = copy / m.file
+    right = path.read_text()
+    started = time.perf_counter()
+    path.write_text(right.replace(m.old, m.new))
+    try:
+        found = _outcome(copy, m.tests, timeout)
+        if found == "survived":  # the slow tests may know better
+            found = _outcome(copy, ["-m", "", *m.tests], timeout)
+        return found, time.perf_counter() - started
+    finally:
+        path.write_text(right)
+
+
+def _outcome(copy: Path, tests: list[str], timeout: float) -> str:
+    """In a process of its own, in which the package is imported from the copy."""
+    child = os.fork()
+    if child == 0:
+        os.setsid()
+        os._exit(_run(copy, tests))
+    deadline = time.monotonic() + timeout
+    while time.monotonic() < deadline:
+        found, status = os.waitpid(child, os.WNOHANG)
+        if found:
+            os.killpg(child, signal.SIGKILL) if _alive(child) else None
+            return "survived" if os.waitstatus_to_exitcode(status) == 0 else "killed"
+        time.sleep(0.05)
+    os.killpg(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    return "timed out"
+
+
+def _alive(group: int) -> bool:
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def _run(copy: Path, tests: list[str]) -> int:
+    import pytest
+
+    out = os.open(copy / "out.txt", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    os.dup2(out, 1)
+    os.dup2(out, 2)
+    os.chdir(copy)
+    os.environ["PYTHONPATH"] = str(copy)
+    sys.path[:] = [
+        str(copy),
+        *(path for path in sys.path if Path(path).resolve() not in (ROOT, ROOT / "tests")),
+    ]
+    sys.dont_write_bytecode = True  # two files written within a second look alike to the cache
+    try:
+        return int(
+            pytest.main(["-x", "-n", "0", "-p", "no:cacheprovider", "--no-header", "--tb=line", *tests])
+        )
+    except BaseException:
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
