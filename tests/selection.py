@@ -1,9 +1,8 @@
 """Which cases of a parametrised test run by default, and which only in the slow run (`-m ""`, as `.ci/run` does).
 
-1. Every parametrised test runs in enough cases that every value of every parameter occurs: a law that runs over words, steps and
-   shapes runs for every word, every step and every shape, not for every combination of them; solvers x models for every solver.
-   An atom counts by its word and its metric, so that one example of a word stands for all; a number that only seeds a random generator
-   counts as one value.
+1. Every parametrised test runs in enough cases that every value of every parameter occurs: a law runs on every word, and with every step
+   and every shape, but not in every combination of them; solvers x models for every solver. An atom counts by its word and its metric,
+   so that one example of a word stands for all; a number that only seeds a random generator counts as one value.
 2. The mixed models (`tests.models.MODELS`) and the cases of a test that is marked `few` are sampled: eight run, other ones in each test.
 3. What takes more than a second or two by itself is marked `slow` where it stands.
 
@@ -18,6 +17,7 @@ from collections import defaultdict
 import pytest
 
 from mtldsl.solvers.registry import SOLVERS
+from mtldsl.testing.law import Case
 from tests.models import MODELS
 
 __all__ = ["chosen", "mark_combinations"]
@@ -69,6 +69,13 @@ def _values(case, few: bool) -> tuple[set, set]:
     """What a case is made of, (parameter, value) pairs: those that must occur, and those of which a few do."""
     needed, others = set(), set()
     for name, value in case.callspec.params.items():
+        if isinstance(
+            value, Case
+        ):  # a law on an atom: every law on every word, and each of its arguments once
+            law = value.law.name
+            needed.add((law, _word(value.subject)))
+            needed |= {(law, argument, called) for argument, (called, _) in value.arguments.items()}
+            continue
         text = value if isinstance(value, str) else None
         what = _value(name, value, case.callspec.indices[name])
         is_word = isinstance(what, tuple) or text in SOLVERS
@@ -81,10 +88,14 @@ def _value(name: str, value, index: int):
         return "any"
     if isinstance(value, (str, int, float, type(None))):
         return repr(value)
-    word = getattr(value, "name", None)
-    if isinstance(word, str) and hasattr(type(value), "examples"):  # an atom
-        return word, type(getattr(value, "metric", None)).__name__
-    return index
+    return _word(value) or index
+
+
+def _word(value) -> tuple[str, str] | None:
+    """(its word, its metric) of an atom."""
+    if hasattr(type(value), "examples") and isinstance(getattr(value, "name", None), str):
+        return value.name, type(getattr(value, "metric", None)).__name__
+    return None
 
 
 def _by_function(items) -> dict:

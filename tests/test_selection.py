@@ -11,6 +11,7 @@ import mtldsl.errors
 from mtldsl.atoms.function import REGISTRY
 from mtldsl.language.words.vocabulary import SIMILARITIES, UNKNOWNS, WORDS
 from mtldsl.solvers.registry import SOLVERS
+from mtldsl.testing.law import Case
 from tests.conftest import COLLECTED
 from tests.models import MODELS
 from tests.selection import FEW, chosen
@@ -22,7 +23,7 @@ FILES = set(Path(__file__).parent.rglob("test_*.py"))
 def by_default(request):
     """The cases of the default run."""
     items = request.config.stash[COLLECTED]
-    if not {item.path for item in items} >= FILES:
+    if len({item.path for item in items} & FILES) < 0.9 * len(FILES):  # some need an optional package
         pytest.skip("only part of the tests was collected")
     return [item for item in items if hasattr(item, "function") and item.get_closest_marker("slow") is None]
 
@@ -33,7 +34,8 @@ def source(function) -> str:
 
 
 def parameters(items):
-    return [value for item in items if hasattr(item, "callspec") for value in item.callspec.params.values()]
+    given = [value for item in items if hasattr(item, "callspec") for value in item.callspec.params.values()]
+    return [value.subject if isinstance(value, Case) else value for value in given]
 
 
 def words_in(items) -> set[str]:
@@ -73,7 +75,7 @@ def test_every_class_of_error(by_default):
 
 
 def test_the_rule():
-    """Of 6 x 4 combinations, six: every value of both. Of what need not occur, eight."""
+    """Six of 6 x 4 combinations hold every value of both. What need not occur is there eight times."""
     grid = [(a, b) for a in "abcdef" for b in "wxyz"]
     kept = chosen(grid, lambda case: (set(case), set()), str)
     assert len(kept) == 6 and set("".join(map("".join, kept))) == set("abcdefwxyz")
