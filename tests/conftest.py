@@ -29,6 +29,7 @@ def pytest_configure(config):
     threadpool_limits(1, user_api="blas")  # where a plugin has imported numpy already
 
 
+@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers(config):
     """Processes of `-n auto`: two, which is what the time in the README is measured with; none where somebody names the tests to run, who
     wants to see them at once, and may want a debugger.

@@ -189,7 +189,8 @@ MUTATIONS = [
     M("check.comparison_blocks", "- self.objective_by_reference) / self.size > self.tol", "- self.objective_by_reference) / self.size > 1e9"),
     M("check.cross_check", "+ solution.tol,", "+ 1.0,"),
     M("check.cross_check", "term.coefficient * term.atom.strong_convexity", "term.atom.strong_convexity"),
-    M("check.block_check", "objective + (least - now)", "objective"),
+    M("check.block_check", "least, method = self.objective - found.gain,", "least, method = self.objective,"),
+    M("check.block_check", "self.objective + term.coefficient * (found - now)", "self.objective + (found - now)"),
 ]  # fmt: skip
 
 

@@ -12,7 +12,7 @@
 from __future__ import annotations
 
 import zlib
-from collections import defaultdict
+from collections import Counter, defaultdict
 
 import pytest
 
@@ -31,22 +31,22 @@ REPETITIONS = {"seed", "salt"}
 
 def mark_combinations(items) -> None:
     """Mark as slow what rules 1 and 2 leave out."""
+    drawn = Counter()
     for cases in _by_function(items).values():
         few = cases[0].get_closest_marker("few") is not None
-        kept = {
-            case.nodeid
-            for case in chosen(cases, lambda case, few=few: _values(case, few), lambda c: c.nodeid)
-        }
+        kept = chosen(cases, lambda case, few=few: _values(case, few), lambda case: case.nodeid, drawn)
+        names = {case.nodeid for case in kept}
         for case in cases:
-            if case.nodeid not in kept:
+            if case.nodeid not in names:
                 case.add_marker(pytest.mark.slow)
 
 
-def chosen(cases, values, name) -> list:
+def chosen(cases, values, name, drawn: Counter) -> list:
     """Some of the cases: every value occurs that one of them needs, and of the others as many as `FEW` cases bring.
 
     values : case -> (the values it needs, those it does not), two sets
-    name   : case -> a text that tells which of the others are drawn
+    name   : case -> a text that tells which of the others are drawn, among those that were drawn least so far
+    drawn  : how often each was, in the tests before; it is counted on
     """
     needed, others = ({name(case): values(case)[k] for case in cases} for k in (0, 1))
     seen, kept = set(), []
@@ -56,12 +56,17 @@ def chosen(cases, values, name) -> list:
                 seen |= needed[name(case)]
                 kept.append(case)
     seen = set().union(*(others[name(case)] for case in kept))
-    for case in sorted(cases, key=lambda case: zlib.crc32(name(case).encode())):
+
+    def turn(case):
+        return sum(drawn[value] for value in others[name(case)]), zlib.crc32(name(case).encode())
+
+    for case in sorted(cases, key=turn):
         if len(kept) >= FEW:
             break
         if others[name(case)] - seen:
             seen |= others[name(case)]
             kept.append(case)
+    drawn.update(seen)
     return kept
 
 

@@ -2,6 +2,7 @@
 
 import inspect
 import re
+from collections import Counter
 from functools import cache
 from pathlib import Path
 
@@ -77,9 +78,13 @@ def test_every_class_of_error(by_default):
 def test_the_rule():
     """Six of 6 x 4 combinations hold every value of both. What need not occur is there eight times."""
     grid = [(a, b) for a in "abcdef" for b in "wxyz"]
-    kept = chosen(grid, lambda case: (set(case), set()), str)
+    kept = chosen(grid, lambda case: (set(case), set()), str, Counter())
     assert len(kept) == 6 and set("".join(map("".join, kept))) == set("abcdefwxyz")
-    loose = chosen(range(100), lambda case: (set(), {case}), str)
-    assert len(loose) == len(set(loose)) == FEW and max(loose) > 20
-    both = chosen(grid * 1, lambda case: ({case[0]}, {case[1]}), str)
+    drawn, all_drawn = Counter(), []
+    for _ in range(4):
+        some = chosen(range(4 * FEW), lambda case: (set(), {case}), str, drawn)
+        assert len(some) == len(set(some)) == FEW
+        all_drawn += some
+    assert sorted(all_drawn) == list(range(4 * FEW))  # other ones in each test
+    both = chosen(grid, lambda case: ({case[0]}, {case[1]}), str, Counter())
     assert {a for a, _ in both} == set("abcdef") and len(both) <= FEW
