@@ -34,10 +34,14 @@ from mtldsl.solution.solution import Solution
 from mtldsl.tasks import Tasks
 
 if TYPE_CHECKING:
+    from mtldsl.extending import register, register_solver, unregister
     from mtldsl.named_models import model, models
     from mtldsl.proof.checker.verify import verify_proof
 
 __version__ = "0.1.0"
+
+#: how words and solvers of one's own enter the language
+_EXTENDING = ("register", "register_solver", "unregister")
 
 #: modules that are reached as attributes
 _ROOMS = ("datasets", "report")
@@ -53,6 +57,10 @@ def __getattr__(name: str):
         from mtldsl.proof.checker.verify import verify_proof
 
         return verify_proof
+    if name in _EXTENDING:
+        return getattr(import_module("mtldsl.extending"), name)
+    if name in _vocabulary.WORDS:  # a word of one's own
+        return _vocabulary.WORDS[name]
     if name in _ROOMS:
         return import_module(f"mtldsl.{name}")
     advice = ""
@@ -67,11 +75,11 @@ def __getattr__(name: str):
 
 def __dir__() -> list[str]:
     """What a user types, without the modules that it is made of."""
-    return sorted([*__all__, *_ROOMS, "__version__"])
+    return sorted({*__all__, *_vocabulary.WORDS, *_ROOMS, "__version__"})
 
 
 __all__ = [
     "CrossCheckError", "DataError", "EdgeWeights", "InfeasibleError", "MTLError", "Metric", "MissingExtraError", "ModelError", "NodeWeights", "Parameter", "Problem", "ProofError", "Solution", "SolverError", "Tasks",
-    "TaskSimilarity", "Weights", "minimize", "model", "models", "p_norm", "verify_proof", *_vocabulary.SIMILARITIES, *_vocabulary.UNKNOWNS,
+    "TaskSimilarity", "Weights", "minimize", "model", "models", "p_norm", "register", "register_solver", "unregister", "verify_proof", *_vocabulary.SIMILARITIES, *_vocabulary.UNKNOWNS,
     *_vocabulary.WORDS,
 ]  # fmt: skip

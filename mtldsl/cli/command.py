@@ -42,3 +42,8 @@ def add_file(parser: ArgumentParser) -> None:
         action="store_true",
         help="let the file write outside of its folder, in [output] and in the checkpoint of a solver",
     )
+    parser.add_argument(
+        "--allow-plugins", action="append", default=[], metavar="NAME",
+        help="let the file import this module, or this .py file, where it names it in [plugins], which runs its code; may be repeated "
+        "(installed plugins need no permission)",
+    )  # fmt: skip

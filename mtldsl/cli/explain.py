@@ -20,7 +20,9 @@ def _explain(options) -> int:
     from mtldsl.report.record import describe_explanation, describe_file
     from mtldsl.report.text import explain_report
 
-    file = load_problem(options.file, allow_outside=options.allow_outside)
+    file = load_problem(
+        options.file, allow_outside=options.allow_outside, allow_plugins=options.allow_plugins
+    )
     record = describe_file(file) | describe_explanation(file.problem)
     options.quiet = False
     show(options, record, explain_report)

@@ -87,7 +87,9 @@ def _check(options) -> int:
 def _load(options):
     from mtldsl.files.problem_file import load_problem
 
-    file = load_problem(options.file, allow_outside=options.allow_outside)
+    file = load_problem(
+        options.file, allow_outside=options.allow_outside, allow_plugins=options.allow_plugins
+    )
     flags = [(key, getattr(options, key)) for key in ("solver", "tol", "starts")]
     given = [(key, value, f"--{key} {value}") for key, value in flags if value is not None]
     given += [_setting(text) for text in options.set]

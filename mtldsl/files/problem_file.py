@@ -5,6 +5,9 @@
     # model = "NN-MTL"      # in place of minimize: a model of a paper by name (`mtldsl models`), its numbers in [parameters]
     subject_to = ["W >= -10", "W <= 10"]                 # optional, a list of constraints
 
+    [plugins]               # optional: words and solvers of others; they run code, which who reads the file must allow
+    use = ["my_words"]      # installed (entry points "mtldsl.plugins"), or `mtldsl solve --allow-plugins my_words`
+
     [data]                  # dataset = a name of mtldsl.datasets.LOADERS, or path = a file, with the options of the loader
     dataset = "digits"      # "digits", "low_rank", "group_sparse", "school", "sarcos", "emotions", "flags", "scene", ...
     standardize = true      # statistics of the training rows; {center = false} for sparse inputs
@@ -63,6 +66,7 @@ it may run over several lines in """...""" and hold # comments. Unknown keys and
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -108,16 +112,22 @@ class ProblemFile:
                 raise error.as_kind(DataError) from error
 
 
-def load_problem(path: str | Path, *, allow_outside: bool = False) -> ProblemFile:
+def load_problem(
+    path: str | Path, *, allow_outside: bool = False, allow_plugins: Iterable[str] = ()
+) -> ProblemFile:
     """Read a problem file; the format is described at the top of this module.
 
-    Whatever the file says is read, wherever it is; what it says to write stays inside its folder, unless `allow_outside`.
+    Whatever the file says is read, wherever it is; what it says to write stays inside its folder, unless `allow_outside`. Plugins
+    that it asks for are imported, which runs their code, where they are installed (entry points "mtldsl.plugins") or among
+    `allow_plugins`: names of modules, and paths of .py files.
 
     Raises DataError or ModelError that begin with `file:line:column: ` and show the line, for everything that can be known
     before solving.
     """
     path = Path(path)
-    reading = Reading(TomlFile.read(_text(path), str(path)), path.parent, SECTIONS, allow_outside)
+    reading = Reading(
+        TomlFile.read(_text(path), str(path)), path.parent, SECTIONS, allow_outside, allow_plugins
+    )
     for section in SECTIONS:
         section.checked(reading)
     for section in SECTIONS:

@@ -78,6 +78,7 @@ class Reading:
     folder: Path
     sections: tuple[Section, ...]
     allow_outside: bool = False
+    allow_plugins: Iterable[str] = ()
     train: Tasks = field(init=False)  # from [data]
     test: Tasks | None = None
     named: NamedModel | None = None

@@ -10,6 +10,7 @@ from mtldsl.files.learned import LEARNED
 from mtldsl.files.model import TOP
 from mtldsl.files.output import OUTPUT
 from mtldsl.files.parameters import PARAMETERS
+from mtldsl.files.plugins import PLUGINS
 from mtldsl.files.rules import TABLE
 from mtldsl.files.section import Section
 from mtldsl.files.solve import SOLVE
@@ -18,6 +19,7 @@ from mtldsl.files.weights import WEIGHTS
 __all__ = ["SECTIONS"]
 
 _TABLES = (
+    PLUGINS,
     SPLIT,
     CHECK,
     OUTPUT,

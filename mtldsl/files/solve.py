@@ -40,7 +40,7 @@ _RULES = {
 
 def _check(reading: Reading) -> None:
     name = reading.table("solve").get("solver", "auto")
-    rules = _RULES | _options_of(name)
+    rules = _rules_of(name)
     reading.check(("solve",), rules, _advice(reading.sections, rules))
 
 
@@ -52,7 +52,7 @@ def checked_option(
     key: str, value, solve: dict[str, object], typed: str, sections: Iterable[Section]
 ) -> None:
     """DataError where an option of the command line, as typed, does not fit beside what the file says in [solve]."""
-    rules = _RULES | _options_of(solve.get("solver"))
+    rules = _rules_of(solve.get("solver"))
     said = wrong("[solve]", key, value, rules, _advice(sections, rules))
     if said:
         raise DataError(said, term=typed)
@@ -74,6 +74,11 @@ def _advice(sections: Iterable[Section], rules: Rules) -> Callable[[str], str]:
         return elsewhere or nearest(key, rules)
 
     return advice
+
+
+def _rules_of(solver) -> Rules:
+    """The rules with this solver; solvers of one's own may have come since this module was read."""
+    return _RULES | {"solver": one_of(["auto", *SOLVERS])} | _options_of(solver)
 
 
 def _options_of(name) -> Rules:

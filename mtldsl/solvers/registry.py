@@ -15,8 +15,9 @@ if TYPE_CHECKING:
 
 __all__ = ["LAST", "SOLVERS", "Answer", "answers", "candidates", "fast_candidates", "get_solver", "refusal"]
 
-#: name -> where its object `SOLVER` lives, fastest first; the reference comes last and takes everything convex
-SOLVERS = {
+#: name -> where its object `SOLVER` lives, fastest first; the reference comes last and takes everything convex. Solvers of one's own
+#: stand here themselves (mtldsl.extending)
+SOLVERS: dict[str, str | Solver] = {
     "closed_form": "mtldsl.solvers.closed_form",
     "coordinate_descent": "mtldsl.solvers.rows.coordinate_descent",
     "dual_ascent": "mtldsl.solvers.dual_ascent",
@@ -52,7 +53,8 @@ def get_solver(name: str) -> Solver:
         raise SolverError(
             f"solver={name!r}: there is no such solver; write one of 'auto', {', '.join(map(repr, SOLVERS))}"
         )
-    return import_module(SOLVERS[name]).SOLVER
+    found = SOLVERS[name]
+    return import_module(found).SOLVER if isinstance(found, str) else found
 
 
 def _wants_convexity(solver: Solver, form: NormalForm) -> bool:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import inspect
+from collections import ChainMap
 
 from mtldsl.language.words.vocabulary import SIMILARITIES, UNKNOWNS, WORDS, p_norm, usage
 
 __all__ = ["CALLABLE", "declared", "typed_usage"]
 
 #: name -> function: the words, the similarities inside `mkl_norm(W, [...])`, and the norm that bounds kernel weights
-CALLABLE = {**WORDS, **SIMILARITIES, "p_norm": p_norm}
+CALLABLE = ChainMap(WORDS, SIMILARITIES, {"p_norm": p_norm})  # words of one's own come and go
 
 
 def typed_usage(name: str) -> str:

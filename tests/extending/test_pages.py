@@ -1,0 +1,40 @@
+"""Every page of docs/extending/ that adds something is run as it stands: its module, its sessions, and its problem file by the command line."""
+
+import doctest
+import os
+import subprocess
+import sys
+import types
+from pathlib import Path
+
+import pytest
+
+from tests.test_docs import ROOT, blocks, sessions
+
+PAGES = sorted((ROOT / "docs" / "extending").glob("a_*.md"))
+
+
+def test_there_is_a_page_for_each_kind():
+    assert {page.stem for page in PAGES} >= {
+        *("a_regularizer", "a_loss", "a_metric", "a_constraint", "a_solver")
+    }
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_the_page_runs_as_written(page):
+    module = types.ModuleType("my_words")
+    sys.modules["my_words"] = module
+    exec(compile(blocks(page, "python"), str(page), "exec"), vars(module))
+    assert doctest.testmod(module).failed == 0
+    assert sessions(page, vars(module)) >= 8
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_its_problem_file_is_solved_where_the_plugin_is_allowed(page, tmp_path):
+    """In an interpreter of its own, as a user would."""
+    Path(tmp_path, "my_words.py").write_text(blocks(page, "python"))
+    Path(tmp_path, "model.toml").write_text(blocks(page, "toml"))
+    command = [sys.executable, "-m", "mtldsl", "solve", "model.toml", "--quiet", "--allow-plugins", "my_words.py"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0 and "certified" in done.stdout, done.stdout + done.stderr

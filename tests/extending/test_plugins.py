@@ -1,0 +1,78 @@
+"""Plugins of problem files: code runs only where whoever reads the file has agreed."""
+
+import os
+import subprocess
+import sys
+from importlib.metadata import EntryPoint
+
+import pytest
+
+import mtldsl as mtl
+from mtldsl.extending import plugins
+from mtldsl.files.problem_file import load_problem
+from tests.test_docs import ROOT, blocks
+
+PAGE = ROOT / "docs" / "extending" / "a_constraint.md"
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """A folder with a problem file, and with its plugin beside it, which says that it was run."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "my_words.py").write_text("open('was_run', 'w').close()\n" + blocks(PAGE, "python"))
+    (tmp_path / "model.toml").write_text(blocks(PAGE, "toml"))
+    return tmp_path
+
+
+def test_what_lies_beside_the_file_is_not_run(here):
+    with pytest.raises(mtl.ModelError) as error:
+        load_problem("model.toml")
+    said = str(error.value)
+    assert said.startswith("model.toml:") and 'use = ["my_words"]' in said
+    assert "the plugin 'my_words' is not installed and not allowed" in said and "--allow-plugins my_words" in said
+    assert not (here / "was_run").exists()
+    with pytest.raises(mtl.ModelError, match="not allowed; did you mean 'my_word'"):
+        load_problem("model.toml", allow_plugins=["my_word"])
+    assert not (here / "was_run").exists()
+
+
+def test_a_file_that_is_allowed_is_run_once(here):
+    for _ in range(2):
+        file = load_problem("model.toml", allow_plugins=["my_words.py"])
+    assert (here / "was_run").exists() and "columns_in_balls(W, radius=0.5)" in str(file.problem)
+    assert file.problem.solve().status == "optimal"
+
+
+def test_a_module_that_is_allowed_is_imported_and_an_installed_one_needs_no_permission(here, monkeypatch):
+    monkeypatch.syspath_prepend(str(here))
+    assert "columns_in_balls" in str(load_problem("model.toml", allow_plugins=["my_words"]).problem)
+    mtl.unregister("columns_in_balls")
+    del sys.modules["my_words"]
+    point = EntryPoint("my_words", "my_words", plugins.GROUP)
+    monkeypatch.setattr(plugins, "entry_points", lambda group: (point,) if group == "mtldsl.plugins" else ())
+    assert "columns_in_balls" in str(load_problem("model.toml").problem)
+
+
+def test_a_plugin_that_fails_is_an_error_of_the_file(here):
+    (here / "my_words.py").write_text("1 / 0")
+    with pytest.raises(mtl.ModelError, match=r"(?s)model.toml:\d+.*plugin 'my_words' cannot be used: ZeroDivisionError"):
+        load_problem("model.toml", allow_plugins=["my_words.py"])
+    with pytest.raises(mtl.DataError, match='use must be a list of names such as'):
+        (here / "model.toml").write_text('minimize = "ridge(W)"\n[plugins]\nuse = "my_words"\n')
+        load_problem("model.toml", allow_plugins=["my_words.py"])
+
+
+def test_a_name_that_is_a_module_already_is_not_replaced(here):
+    (here / "json.py").write_text("raise SystemError")
+    (here / "model.toml").write_text(blocks(PAGE, "toml").replace("my_words", "json"))
+    with pytest.raises(mtl.ModelError, match="there is a module 'json' already"):
+        load_problem("model.toml", allow_plugins=["json.py"])
+
+
+def test_the_command_line_says_what_to_type(here):
+    command = [sys.executable, "-m", "mtldsl", "explain", "model.toml"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    refused = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert refused.returncode == 2 and "--allow-plugins my_words" in refused.stderr
+    done = subprocess.run([*command, "--allow-plugins", "my_words.py"], env=environment, capture_output=True, text=True)
+    assert done.returncode == 0 and "columns_in_balls(W, radius=0.5)" in done.stdout, done.stderr

@@ -1,0 +1,211 @@
+"""Words and solvers of one's own: what is refused, with everything that is missing; what they take part in; and that laws catch mistakes."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import cvxpy as cp
+import numpy as np
+import pytest
+
+import mtldsl as mtl
+from mtldsl.catalogue.words import entry
+from mtldsl.extending import Metric, Norm, Regularizer, SeparableLoss, Set, Solver, register_solver, unregister_solver
+from mtldsl.language.text.parse import parse_objective
+from mtldsl.solvers.registry import SOLVERS
+from mtldsl.testing import LawError, check_atom, check_solver
+
+RNG = np.random.default_rng(0)
+TASKS = mtl.Tasks.shared(RNG.normal(size=(12, 4)), RNG.normal(size=(12, 3)))
+W = mtl.Weights(TASKS)
+
+
+class LargestEntry(Norm):
+    """The largest absolute entry: max |W_ij|."""
+
+    name: ClassVar[str] = "largest_entry"
+    formula: ClassVar[str] = r"\|{}\|_\infty"
+    monotone: ClassVar[bool] = True
+
+    def value(self, W):
+        return float(np.abs(W).max())
+
+    def dual_gauge(self, Z):
+        return float(np.abs(Z).sum())
+
+    def prox(self, W, step):
+        from mtldsl.atoms.sets import L1Ball
+
+        return W - L1Ball(step).project(W) if step else W
+
+
+def reference(W, atom):
+    return cp.max(cp.abs(W))
+
+
+def test_a_word_takes_part_in_everything():
+    word = mtl.register(LargestEntry, reference=reference)
+    assert mtl.largest_entry is word and "largest_entry" in dir(mtl)
+    problem = mtl.minimize(mtl.squared_loss(W, TASKS) + 2 * word(W))
+    assert str(problem).endswith("2 * largest_entry(W)")
+    typed = parse_objective("squared_loss(W, tasks) + 2 * largest_entry(W)", {"W": W, "tasks": TASKS})
+    assert str(typed) == str(problem.objective) if hasattr(problem, "objective") else str(typed) in str(problem)
+    assert problem.solve(tol=1e-7).status == "optimal" and problem.cross_check().agrees
+    item = entry("largest_entry")
+    assert item.kind == "regularizer" and item.reference and "admm" in item.solvers
+    assert check_atom(word) == check_atom(LargestEntry) > 20
+    mtl.unregister("largest_entry")
+    with pytest.raises(AttributeError, match="no attribute 'largest_entry'"):
+        _ = mtl.largest_entry
+    with pytest.raises(mtl.ModelError, match="there is no word 'largest_entry'"):
+        parse_objective("largest_entry(W)", {"W": W})
+
+
+def test_a_cell_may_be_run_twice_and_names_are_taken_once():
+    mtl.register(LargestEntry, reference=reference)
+    again = mtl.register(LargestEntry, reference=reference)
+    assert mtl.largest_entry is again
+    for name in ("largest_entry", "l1_norm", "FScore", "union", "p_norm", "TaskPrecision", "tasks"):
+        other = type("Other", (LargestEntry,), {"name": name})
+        with pytest.raises(mtl.ModelError, match=f"the name '{name}' is taken"):
+            mtl.register(other, reference=reference)
+
+
+def test_what_is_missing_is_listed():
+    class Bare(Regularizer):
+        name: ClassVar[str] = "bare"
+
+    class NoConjugate(SeparableLoss):
+        """..."""
+
+        name: ClassVar[str] = "no_conjugate"
+        labels: ClassVar[str] = "colours"
+
+        def pointwise(self, z, y):
+            return z
+
+    class NoDataclass(LargestEntry):
+        name: ClassVar[str] = "no_dataclass"
+        weight: float = 1.0
+
+    @dataclass(frozen=True, eq=False)
+    class NoExamples(LargestEntry):
+        weight: float
+
+        name: ClassVar[str] = "no_examples"
+
+    class NoName(Set):
+        pass
+
+    for cls, says in (
+        (Bare, "the method value; the method prox; the method conjugate; the method dual_gauge"),
+        (NoConjugate, "the method slope; the method pointwise_prox; the method pointwise_conjugate; labels that are one of 'real'"),
+        (NoDataclass, r"@dataclass\(frozen=True, eq=False\) above the class, for its parameter weight"),
+        (NoExamples, "examples"),
+        (NoName, "name: ClassVar.*the method violation"),
+        (type("Empty", (Metric,), {}), "the method delta"),
+    ):
+        with pytest.raises(mtl.ModelError, match=says):
+            mtl.register(cls, reference=reference)
+    for given, says in (
+        (None, r"give the definition a second time, as a function f\(W, atom\) in cvxpy"),
+        (lambda z, y, s, atom: 0, r"a reference function of a regularizer takes \(W, atom\), this one takes \(z, y, s, atom\)"),
+    ):
+        with pytest.raises(mtl.ModelError, match=says):
+            mtl.register(LargestEntry, reference=given)
+    with pytest.raises(mtl.ModelError, match="it is not a class of a word"):
+        mtl.register(dict, reference=reference)
+    with pytest.raises(mtl.ModelError, match="no_such_mark"):
+        mtl.register(LargestEntry, reference=reference, no_such_mark=1)
+    with pytest.raises(mtl.ModelError, match="check_atom.LargestEntry.: it is not a registered class"):
+        check_atom(LargestEntry)
+    with pytest.raises(mtl.ModelError, match="no word of this name was registered"):
+        mtl.unregister("l1_norm")
+
+
+@pytest.mark.parametrize(
+    "wrong, law",
+    [
+        ({"value": lambda self, W: float(np.abs(W).max()) + 1e-6 * np.abs(W).sum()}, "value_is_the_reference_value"),
+        ({"prox": lambda self, W, step: 0.999 * LargestEntry.prox(self, W, step)}, "prox_is_the_minimiser"),
+        ({"dual_gauge": lambda self, Z: 0.9 * float(np.abs(Z).sum())}, "norm_and_dual_norm"),
+        ({"dual_gauge": lambda self, Z: 1.1 * float(np.abs(Z).sum())}, "conjugate|dual_gauge|tight"),
+        ({"separable": "rows"}, "separable_prox_acts_on_each_part_alone"),
+        ({"strong_convexity": 1.0}, "traits_are_what_they_say"),
+        ({"prox": lambda self, W, step: W.__imul__(1.0) + LargestEntry.prox(self, W, step / 0 if not step else step) - W}, "prox_of_no_step"),
+    ],
+)
+def test_the_laws_catch_a_class_that_is_wrong(wrong, law):
+    cls = type("Wrong", (LargestEntry,), {"name": "wrong_entry", **wrong})
+    mtl.register(cls, reference=reference)
+    with pytest.raises(LawError, match=law) as error:
+        check_atom(cls)
+    assert "the law: " in str(error.value) and isinstance(error.value, AssertionError)
+
+
+def test_the_laws_catch_a_loss_that_is_wrong():
+    from mtldsl.atoms.losses import HuberLoss
+
+    class Wrong(HuberLoss):
+        name: ClassVar[str] = "wrong_huber"
+        curvature: ClassVar[float] = 0.5
+
+        def pointwise_prox(self, z, y, step):
+            return super().pointwise_prox(z, y, 1.01 * step)
+
+    mtl.register(Wrong, reference=lambda z, y, s, atom: cp.sum(
+        0.5 * cp.huber(z - y, atom.delta) if s is None else cp.multiply(s, 0.5 * cp.huber(z - y, atom.delta))
+    ))
+    with pytest.raises(LawError) as error:
+        check_atom(Wrong)
+    for law in ("prox_is_the_minimiser", "fenchel_young_is_tight_at_the_prox", "gradient_is_the_derivative"):
+        assert f"breaks {law}" in str(error.value)
+
+
+# ------------------------------------------------------------------------------------------------ solvers
+
+
+class Zeros(Solver):
+    """Shows zeros, and nothing else."""
+
+    name, summary = "zeros", "a solver that knows one answer"
+
+    def refuses(self, form):
+        return None
+
+    def solve(self, form, *, tol, max_iter, start, watch):
+        from mtldsl.extending import Point
+
+        point = Point(form.zeros())
+        watch(point)
+        return point
+
+
+def test_a_solver_stands_behind_the_others_and_is_never_believed():
+    before = list(SOLVERS)
+    assert register_solver(Zeros()).name == "zeros"
+    assert [*before[:-1], "zeros", before[-1]] == list(SOLVERS)
+    problem = mtl.minimize(mtl.squared_loss(W, TASKS) + mtl.ridge(W))
+    assert problem.solve("zeros").status != "optimal"
+    with pytest.raises(LawError, match="zeros breaks its_answer_is_certified_and_the_reference_agrees"):
+        check_solver("zeros")
+    register_solver(Zeros(), before="admm")
+    assert list(SOLVERS).index("zeros") == list(SOLVERS).index("admm") - 1
+    unregister_solver("zeros")
+    assert list(SOLVERS) == before
+
+
+def test_solvers_that_lack_something_are_refused():
+    class Incomplete(Solver):
+        name = "incomplete"
+
+    for solver, options, says in (
+        (Incomplete, {}, r"this is a class; write register_solver\(Incomplete\(\)\)"),
+        (type("Plain", (), {"name": "plain"})(), {}, "it lacks summary, options, choices"),
+        (type("Admm", (Zeros,), {"name": "admm"})(), {}, "a solver of this name is there"),
+        (type("Auto", (Zeros,), {"name": "auto"})(), {}, "choose another name"),
+        (Zeros(), {"before": "nobody"}, "there is no such solver; write one of closed_form"),
+    ):
+        with pytest.raises(mtl.SolverError, match=says):
+            register_solver(solver, **options)
+    with pytest.raises(mtl.SolverError, match="no solver of this name was registered"):
+        unregister_solver("admm")
