@@ -67,7 +67,9 @@ def _import_file(name: str, path: Path) -> None:
     """A module from a file, once."""
     path = path.resolve()
     known = sys.modules.get(name)
-    found = getattr(known, "__file__", None) if known else getattr(importlib.util.find_spec(name), "origin", None)
+    found = (
+        getattr(known, "__file__", None) if known else getattr(importlib.util.find_spec(name), "origin", None)
+    )
     if found is not None or known is not None:
         if found is None or Path(found).resolve() != path:
             raise ImportError(f"there is a module {name!r} already; give the file another name")

@@ -34,7 +34,16 @@ def test_its_problem_file_is_solved_where_the_plugin_is_allowed(page, tmp_path):
     """In an interpreter of its own, as a user would."""
     Path(tmp_path, "my_words.py").write_text(blocks(page, "python"))
     Path(tmp_path, "model.toml").write_text(blocks(page, "toml"))
-    command = [sys.executable, "-m", "mtldsl", "solve", "model.toml", "--quiet", "--allow-plugins", "my_words.py"]
+    command = [
+        sys.executable,
+        "-m",
+        "mtldsl",
+        "solve",
+        "model.toml",
+        "--quiet",
+        "--allow-plugins",
+        "my_words.py",
+    ]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
     assert done.returncode == 0 and "certified" in done.stdout, done.stdout + done.stderr

@@ -29,7 +29,10 @@ def test_what_lies_beside_the_file_is_not_run(here):
         load_problem("model.toml")
     said = str(error.value)
     assert said.startswith("model.toml:") and 'use = ["my_words"]' in said
-    assert "the plugin 'my_words' is not installed and not allowed" in said and "--allow-plugins my_words" in said
+    assert (
+        "the plugin 'my_words' is not installed and not allowed" in said
+        and "--allow-plugins my_words" in said
+    )
     assert not (here / "was_run").exists()
     with pytest.raises(mtl.ModelError, match="not allowed; did you mean 'my_word'"):
         load_problem("model.toml", allow_plugins=["my_word"])
@@ -55,9 +58,11 @@ def test_a_module_that_is_allowed_is_imported_and_an_installed_one_needs_no_perm
 
 def test_a_plugin_that_fails_is_an_error_of_the_file(here):
     (here / "my_words.py").write_text("1 / 0")
-    with pytest.raises(mtl.ModelError, match=r"(?s)model.toml:\d+.*plugin 'my_words' cannot be used: ZeroDivisionError"):
+    with pytest.raises(
+        mtl.ModelError, match=r"(?s)model.toml:\d+.*plugin 'my_words' cannot be used: ZeroDivisionError"
+    ):
         load_problem("model.toml", allow_plugins=["my_words.py"])
-    with pytest.raises(mtl.DataError, match='use must be a list of names such as'):
+    with pytest.raises(mtl.DataError, match="use must be a list of names such as"):
         (here / "model.toml").write_text('minimize = "ridge(W)"\n[plugins]\nuse = "my_words"\n')
         load_problem("model.toml", allow_plugins=["my_words.py"])
 
@@ -74,5 +79,7 @@ def test_the_command_line_says_what_to_type(here):
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     refused = subprocess.run(command, env=environment, capture_output=True, text=True)
     assert refused.returncode == 2 and "--allow-plugins my_words" in refused.stderr
-    done = subprocess.run([*command, "--allow-plugins", "my_words.py"], env=environment, capture_output=True, text=True)
+    done = subprocess.run(
+        [*command, "--allow-plugins", "my_words.py"], env=environment, capture_output=True, text=True
+    )
     assert done.returncode == 0 and "columns_in_balls(W, radius=0.5)" in done.stdout, done.stderr

@@ -57,7 +57,9 @@ def test_a_word_takes_part_in_everything():
     problem = mtl.minimize(mtl.squared_loss(W, TASKS) + 2 * word(W))
     assert str(problem).endswith("2 * largest_entry(W)")
     typed = parse_objective("squared_loss(W, tasks) + 2 * largest_entry(W)", {"W": W, "tasks": TASKS})
-    assert str(typed) == str(problem.objective) if hasattr(problem, "objective") else str(typed) in str(problem)
+    assert (
+        str(typed) == str(problem.objective) if hasattr(problem, "objective") else str(typed) in str(problem)
+    )
     assert problem.solve(tol=1e-7).status == "optimal" and problem.cross_check().agrees
     item = entry("largest_entry")
     assert item.kind == "regularizer" and item.reference and "admm" in item.solvers
@@ -107,7 +109,10 @@ def test_what_is_missing_is_listed():
 
     for cls, says in (
         (Bare, "the method value; the method prox; the method conjugate; the method dual_gauge"),
-        (NoConjugate, "the method slope; the method pointwise_prox; the method pointwise_conjugate; labels that are one of 'real'"),
+        (
+            NoConjugate,
+            "the method slope; the method pointwise_prox; the method pointwise_conjugate; labels that are one of 'real'",
+        ),
         (NoDataclass, r"@dataclass\(frozen=True, eq=False\) above the class, for its parameter weight"),
         (NoExamples, "examples"),
         (NoName, "name: ClassVar.*the method violation"),
@@ -117,7 +122,10 @@ def test_what_is_missing_is_listed():
             mtl.register(cls, reference=reference)
     for given, says in (
         (None, r"give the definition a second time, as a function f\(W, atom\) in cvxpy"),
-        (lambda z, y, s, atom: 0, r"a reference function of a regularizer takes \(W, atom\), this one takes \(z, y, s, atom\)"),
+        (
+            lambda z, y, s, atom: 0,
+            r"a reference function of a regularizer takes \(W, atom\), this one takes \(z, y, s, atom\)",
+        ),
     ):
         with pytest.raises(mtl.ModelError, match=says):
             mtl.register(LargestEntry, reference=given)
@@ -134,13 +142,19 @@ def test_what_is_missing_is_listed():
 @pytest.mark.parametrize(
     "wrong, law",
     [
-        ({"value": lambda self, W: float(np.abs(W).max()) + 1e-6 * np.abs(W).sum()}, "value_is_the_reference_value"),
+        (
+            {"value": lambda self, W: float(np.abs(W).max()) + 1e-6 * np.abs(W).sum()},
+            "value_is_the_reference_value",
+        ),
         ({"prox": lambda self, W, step: 0.999 * LargestEntry.prox(self, W, step)}, "prox_is_the_minimiser"),
         ({"dual_gauge": lambda self, Z: 0.9 * float(np.abs(Z).sum())}, "norm_and_dual_norm"),
         ({"dual_gauge": lambda self, Z: 1.1 * float(np.abs(Z).sum())}, "conjugate|dual_gauge|tight"),
         ({"separable": "rows"}, "separable_prox_acts_on_each_part_alone"),
         ({"strong_convexity": 1.0}, "traits_are_what_they_say"),
-        ({"prox": lambda self, W, step: LargestEntry.prox(self, W, step) if step else 0.5 * W}, "prox_of_no_step"),
+        (
+            {"prox": lambda self, W, step: LargestEntry.prox(self, W, step) if step else 0.5 * W},
+            "prox_of_no_step",
+        ),
     ],
 )
 def test_the_laws_catch_a_class_that_is_wrong(wrong, law):
@@ -161,9 +175,14 @@ def test_the_laws_catch_a_loss_that_is_wrong():
         def pointwise_prox(self, z, y, step):
             return super().pointwise_prox(z, y, 1.01 * step)
 
-    mtl.register(Wrong, reference=lambda z, y, s, atom: cp.sum(
-        0.5 * cp.huber(z - y, atom.delta) if s is None else cp.multiply(s, 0.5 * cp.huber(z - y, atom.delta))
-    ))
+    mtl.register(
+        Wrong,
+        reference=lambda z, y, s, atom: cp.sum(
+            0.5 * cp.huber(z - y, atom.delta)
+            if s is None
+            else cp.multiply(s, 0.5 * cp.huber(z - y, atom.delta))
+        ),
+    )
     with pytest.raises(LawError) as error:
         check_atom(Wrong)
     for law in ("prox_is_the_minimiser", "fenchel_young_is_tight_at_the_prox", "gradient_is_the_derivative"):
