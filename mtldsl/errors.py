@@ -89,7 +89,7 @@ class MTLError(Exception):
     what          : what is wrong, a text (or `Spelled`)
     term          : what was typed, quoted before it
     write_instead : the advice that ends the message, such as "write ridge(W)"
-    argument      : the name of the argument of the call that is wrong, where there is one
+    argument      : the name of the argument of the call that is wrong, or their names where any of them may be
     place         : where it stands in a text, such as a problem file
 
     >>> error = ModelError("the weights are not a number", term="l1_norm(W, weights='a')", write_instead="write weights=2.0")
@@ -102,7 +102,7 @@ class MTLError(Exception):
     # here too, for subclasses that do not call this constructor
     term: str | Spelled = ""
     write_instead: str | Spelled = ""
-    argument: str = ""
+    argument: str | tuple[str, ...] = ""
     place: Place | None = None
 
     def __init__(
@@ -110,7 +110,7 @@ class MTLError(Exception):
         *what,
         term: str | Spelled | PurePath = "",
         write_instead: str | Spelled = "",
-        argument: str = "",
+        argument: str | tuple[str, ...] = "",
         place: Place | None = None,
     ):
         super().__init__(*what)

@@ -129,7 +129,8 @@ def _call(reading: Reading, reader, arguments: tuple, options: dict, what: str, 
     try:
         return reader(*arguments, **options)
     except MTLError as error:
-        key = error.argument if error.argument in options else own[0]
+        meant = (error.argument,) if isinstance(error.argument, str) else error.argument
+        key = next((key for key in options if key in meant), own[0])
         raise error.at(file.place(("data", key), value=True)) from error
     except _UNEXPECTED as error:  # an option of a kind or a size that the reader did not expect
         raise file.error(f"{what}: {error}", ("data", own[0])) from error

@@ -26,8 +26,14 @@ def available_memory() -> float:
     return min(_of_system(), _of_groups(Path("/")), _of_process())
 
 
-def require_memory(size: float, what: str, advice: str, error: type[MTLError] = SolverError) -> None:
-    """`error` where `size` bytes are more than there are: what needs them, and what to write instead.
+def require_memory(
+    size: float,
+    what: str,
+    advice: str,
+    error: type[MTLError] = SolverError,
+    argument: str | tuple[str, ...] = "",
+) -> None:
+    """`error` where `size` bytes are more than there are: what needs them, what to write instead, and of which argument.
 
     >>> require_memory(1e18, "closed_form's system", "choose conjugate_gradient")
     Traceback (most recent call last):
@@ -37,7 +43,11 @@ def require_memory(size: float, what: str, advice: str, error: type[MTLError] = 
         return
     available = available_memory()
     if size > available:
-        raise error(f"{what} needs {gib(size)} of memory, and {gib(available)} are there; {advice}")
+        raise error(
+            f"{what} needs {gib(size)} of memory, and {gib(available)} are there",
+            write_instead=advice,
+            argument=argument,
+        )
 
 
 def as_dense(X, what: str, advice: str, error: type[MTLError] = SolverError):

@@ -14,5 +14,7 @@ def require_tasks(value, typed: str, error: type[MTLError] = DataError) -> Tasks
     if isinstance(value, Tasks):
         return value
     raise error(
-        f"{typed}: {quoted(value)} is a {type(value).__name__}, not Tasks; write Tasks.shared(X, Y), or one of its siblings"
+        f"{quoted(value)} is a {type(value).__name__}, not Tasks",
+        term=typed,
+        write_instead="write Tasks.shared(X, Y), or one of its siblings",
     )

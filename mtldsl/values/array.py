@@ -33,7 +33,9 @@ def as_array(value, what: str, error: type[MTLError] = DataError, axes=AXES) -> 
     """
     if isinstance(value, Mapping | AbstractSet | Iterator | str | bytes) or value is None:
         raise error(
-            f"{what}: {quoted(value)} is a {type(value).__name__}, not an array of numbers; write a list, a numpy array or a table"
+            f"{quoted(value)} is a {type(value).__name__}, not an array of numbers",
+            term=what,
+            write_instead="write a list, a numpy array or a table",
         )
     if np.ma.isMaskedArray(value):
         return _filled(value, what, error)
@@ -42,14 +44,14 @@ def as_array(value, what: str, error: type[MTLError] = DataError, axes=AXES) -> 
     try:
         array = np.asarray(value)
     except Exception as problem:  # whatever a stranger's __array__ raises
-        raise error(f"{what}: not an array of numbers ({problem}); {_SHAPES}") from None
+        raise error(f"not an array of numbers ({problem})", term=what, write_instead=_SHAPES) from None
     if array.dtype.kind == "f" and isinstance(value, list | tuple) and _reaches(array, _EXACT):
         array = np.asarray(value, dtype=object)  # a whole number among them may have been rounded already
     kind = array.dtype.kind
     if kind == "O":
         return _of_objects(array, value, what, error)
     if kind not in "fiub":
-        raise error(f"{what}: {_KINDS.get(kind, f'{array.dtype} entries, not numbers')}")
+        raise error(_KINDS.get(kind, f"{array.dtype} entries, not numbers"), term=what)
     if kind in "iu" and array.dtype.itemsize == 8:
         _require_exact(array, what, error, axes)
     return _narrowed(array, what, error, axes) if array.dtype.itemsize > 8 else array
@@ -114,7 +116,9 @@ def _of_objects(array, value, what, error) -> np.ndarray:
             return np.array(read_number(array[()]))
         except UnreadableError as problem:
             raise error(
-                f"{what}: {quoted(value)} {problem}; write a list, a numpy array or a table"
+                f"{quoted(value)} {problem}",
+                term=what,
+                write_instead="write a list, a numpy array or a table",
             ) from None
     numbers = np.empty(array.size)
     for k, one in enumerate(array.flat):
@@ -123,7 +127,9 @@ def _of_objects(array, value, what, error) -> np.ndarray:
         except UnreadableError as problem:
             place = place_of(np.unravel_index(k, array.shape))
             raise error(
-                f"{what}: not an array of numbers: {quoted(one)} in {place} {problem}; {problem.instead or _SHAPES}"
+                f"not an array of numbers: {quoted(one)} in {place} {problem}",
+                term=what,
+                write_instead=problem.instead or _SHAPES,
             ) from None
     return numbers.reshape(array.shape)
 
@@ -159,5 +165,5 @@ def _read_at(one, index, what, error, axes) -> None:
     except UnreadableError as problem:
         place = place_of(index, axes)
         raise error(
-            f"{what}: {one}{place and f' in {place}'} {problem}; {problem.instead or _RANGE}"
+            f"{one}{place and f' in {place}'} {problem}", term=what, write_instead=problem.instead or _RANGE
         ) from None

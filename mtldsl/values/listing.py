@@ -56,7 +56,7 @@ def as_positions(index, size: int, typed: str, error: type[MTLError]) -> np.ndar
         try:
             return np.arange(size)[index]
         except (TypeError, ValueError) as problem:
-            raise error(f"{typed}: {quoted(index)}: {problem}") from None
+            raise error(f"{quoted(index)}: {problem}", term=typed) from None
     if isinstance(index, np.ndarray) and index.ndim == 1 and index.dtype.kind in "iu" and index.size:
         out = (index < -size) | (index >= size)  # a long array is not walked entry by entry
         if not out.any():
@@ -64,18 +64,23 @@ def as_positions(index, size: int, typed: str, error: type[MTLError]) -> np.ndar
     given = [index] if as_whole(index) is not None else as_list(index)
     if given is None:
         raise error(
-            f"{typed}: {quoted(index)}: write positions, whole numbers from 0 to {size - 1}, a slice, or a mask of {size} booleans"
+            f"{quoted(index)}: write positions, whole numbers from 0 to {size - 1}, a slice, or a mask of {size} booleans",
+            term=typed,
         )
     if given and all(isinstance(one, bool | np.bool_) for one in given):
         if len(given) != size:
-            raise error(f"{typed}: a mask of {len(given)} booleans for {size}; give one each")
+            raise error(
+                f"a mask of {len(given)} booleans for {size}", term=typed, write_instead="give one each"
+            )
         return np.flatnonzero(given)
     for one in given:
         whole = as_whole(one)
         if whole is None:
             raise error(
-                f"{typed}: {quoted(one)} is not a position; write whole numbers from 0 to {size - 1}, or a mask of {size} booleans"
+                f"{quoted(one)} is not a position",
+                term=typed,
+                write_instead=f"write whole numbers from 0 to {size - 1}, or a mask of {size} booleans",
             )
         if not -size <= whole < size:
-            raise error(f"{typed}: index {whole} is out of range for size {size}")
+            raise error(f"index {whole} is out of range for size {size}", term=typed)
     return np.array([int(one) % size for one in given], dtype=int)

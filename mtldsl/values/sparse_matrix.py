@@ -65,11 +65,13 @@ def _require_within(indices, size, what, kind, error):
     if indices.size and not (indices.min() >= 0 and indices.max() < size):
         worst = indices.min() if indices.min() < 0 else indices.max()
         # "column index 9 in a matrix of 2 columns"
-        raise error(f"{what}: {kind} index {worst} in a matrix of {size} {kind}s; it is damaged")
+        raise error(f"{kind} index {worst} in a matrix of {size} {kind}s; it is damaged", term=what)
 
 
 def _require(holds, what, problem, error):
     if not holds:
         raise error(
-            f"{what}: the sparse matrix is damaged: {problem}; make it anew from its entries, with scipy.sparse.coo_array"
+            f"the sparse matrix is damaged: {problem}",
+            term=what,
+            write_instead="make it anew from its entries, with scipy.sparse.coo_array",
         )

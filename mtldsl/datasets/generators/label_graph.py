@@ -167,7 +167,11 @@ def _check_room(typed, d, n_labels, n_edges, n) -> None:
     """Weights (copied), inputs, the scores of all states, and the labels."""
     states = 2.0 * n_labels + 4.0 * n_edges
     require_memory(
-        8.0 * (3.0 * d * states + float(n) * (d + 1.5 * states)), typed, "write smaller numbers", DataError
+        8.0 * (3.0 * d * states + float(n) * (d + 1.5 * states)),
+        typed,
+        "write smaller numbers",
+        DataError,
+        ("n_labels", "n_features", "n_train", "n_test"),
     )
 
 

@@ -198,7 +198,9 @@ def _numbers(m, n, d, shared, density) -> float:
 
 def _check_room(word: str, numbers: float, n_tasks, n_samples, n_features) -> None:
     sizes = f"{word}(n_tasks={n_tasks}, n_samples={n_samples}, n_features={n_features})"
-    require_memory(8.0 * numbers, sizes, "write smaller numbers", DataError)
+    require_memory(
+        8.0 * numbers, sizes, "write smaller numbers", DataError, ("n_tasks", "n_samples", "n_features")
+    )
 
 
 def _draw(W, n_samples, noise, shared, labels, density, rng) -> Tasks:

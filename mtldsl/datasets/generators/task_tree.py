@@ -121,7 +121,11 @@ def make_task_tree(
     )
     sizes = f"depth={depth}, n_features={n_features}, n_train={n_train}, n_test={n_test}"
     require_memory(
-        bytes_, f"make_task_tree({sizes}), of 2^{depth} tasks,", "write smaller numbers", DataError
+        bytes_,
+        f"make_task_tree({sizes}), of 2^{depth} tasks,",
+        "write smaller numbers",
+        DataError,
+        ("depth", "n_features", "n_train", "n_test"),
     )
     given, variance = variance, as_float(variance)
     if not 0 < (variance or 0) <= LARGEST:
