@@ -139,6 +139,10 @@ class MatrixFunction(Atom):
     def dual_project(self, Z) -> np.ndarray:
         return Z
 
+    def relaxed(self, factor: float) -> MatrixFunction:
+        """The same with an eps that is `factor` times as large, where `is_reweighted` and the function allows one."""
+        return self
+
     def on_columns(self, columns, shape: tuple[int, int]) -> MatrixFunction | None:
         """The function of these columns alone, where g is a sum over the columns of an argument of this shape; None: it says of none."""
         return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from scipy import sparse
@@ -29,9 +29,11 @@ class TaskData:
         scaling=None, source_rows=None, one_table=False, kernel_map=None, stacked=None, counts=None,
     ):  # fmt: skip
         self.is_shared: bool = shared is not None
-        self._shared = _frozen(shared)
+        self._shared: Any = _frozen(shared)
         # the inputs of tasks that have their own, held once: `inputs` are views of its rows
-        self._stacked = _frozen(stack([(X, None) for X in inputs]) if stacked is None and inputs else stacked)
+        self._stacked: Any = _frozen(
+            stack([(X, None) for X in inputs]) if stacked is None and inputs else stacked
+        )
         self.mask: np.ndarray | None = _frozen(mask)
         # labels and weights: a list, one vector a task; or, with counts, one vector of all
         flat = counts is not None
@@ -64,7 +66,7 @@ class TaskData:
         super().__setattr__(name, value)
 
     @property
-    def X(self):
+    def X(self) -> Any:
         """The shared inputs (n, d). DataError where every task has its own."""
         if not self.is_shared:
             raise DataError(
@@ -73,7 +75,7 @@ class TaskData:
         return self._shared
 
     @property
-    def stacked(self):
+    def stacked(self) -> Any:
         """(N, d) the labelled rows of all tasks, task after task: dense or CSR, read-only. DataError where one X is shared.
 
         Float64; float32 only where such CSR data are memory-mapped. CSR indices have 32 or 64 bits; the row pointers may have 64
@@ -121,7 +123,7 @@ class TaskData:
         return np.split(flat, self.offsets[1:-1])
 
 
-def _frozen(array):
+def _frozen(array) -> Any:
     """The array, read-only, so that a shared Tasks cannot change under a solver that cached its products."""
     if isinstance(array, np.ndarray):
         array = array.view()

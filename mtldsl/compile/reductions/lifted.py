@@ -4,24 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import ClassVar, Protocol
+from typing import ClassVar
 
 import numpy as np
 from scipy import sparse
 
+from mtldsl.atoms.function import Regularizer
 from mtldsl.compile.normal_form import Entry, FunctionTerm, LinearMap, LossTerm, NormalForm
 from mtldsl.compile.reductions.reduction import Point, Promise
 
 __all__ = ["Lifted", "LossOfWeights", "Recipe", "has_one_maximum_a_task"]
 
 
-class LossOfWeights(Protocol):
-    """A loss as a `MatrixFunction` of V (D, m), the weights of every task and, where it has intercepts, these over `unit` in a last row."""
+class LossOfWeights(Regularizer):
+    """A loss as a function of V (D, m), the weights of every task and, where it has intercepts, these over `unit` in a last row."""
 
-    unit: float
+    @property
+    def unit(self) -> float:
+        raise NotImplementedError
 
     def multipliers(self, V, subgradient) -> list:
         """Multipliers of the loss, at V, whose pull on V is `subgradient`."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, eq=False)
+class LiftedTerm(FunctionTerm):
+    """One of these in a form."""
+
+    atom: LossOfWeights
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,7 +41,7 @@ class Recipe:
 
     n_losses: int
     n_functions: int
-    terms: dict[int, FunctionTerm]
+    terms: dict[int, LiftedTerm]
 
 
 class Lifted:
@@ -67,9 +78,9 @@ class Lifted:
         duals = [found[t] if t in found else next(kept) for t in range(recipe.n_losses)]
         return replace(point, loss_duals=duals, function_duals=own)
 
-    def _term(self, loss: LossTerm) -> FunctionTerm:
+    def _term(self, loss: LossTerm) -> LiftedTerm:
         function = self.of_weights(loss)
-        return FunctionTerm(function, 1.0, stacked_map(loss, function.unit), loss.typed)
+        return LiftedTerm(function, 1.0, stacked_map(loss, function.unit), loss.typed)
 
 
 def has_one_maximum_a_task(loss: LossTerm) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import Enum
-from typing import ClassVar, Protocol, TypeVar
+from typing import Any, ClassVar, Protocol, TypeVar
 
 from mtldsl.compile.normal_form import Blocks, NormalForm
 
@@ -21,6 +21,7 @@ class Promise(Enum):
 class PointOfForm(Protocol):
     """What a reduction reads and exchanges in a point, a dataclass, that a solver or the reference returns."""
 
+    __dataclass_fields__: ClassVar[dict[str, Any]]
     blocks: Blocks
     loss_duals: list | None
     function_duals: list | None
@@ -36,10 +37,13 @@ class Reduction(Protocol):
 
     def accepts(self, form: NormalForm) -> str | None:
         """None where it makes this form easier, else one sentence that says why not."""
+        ...
 
-    def apply(self, form: NormalForm) -> tuple[NormalForm, object]:
+    def apply(self, form: NormalForm) -> tuple[NormalForm, Any]:
         """(the easier form, the recipe for the way back). Nothing is promised where the form is not accepted."""
+        ...
 
     def invert(self, point: Point, recipe) -> Point:
         """A point of the easier form as one of the form; the point itself is not changed. Multipliers that have no counterpart are
         None, and the certificate makes its own."""
+        ...

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from mtldsl.atoms.function import Set
 from mtldsl.compile.normal_form import Block, Blocks, Entry, FunctionTerm, LinearMap, LossTerm, NormalForm
 from mtldsl.compile.reductions.reduction import Point, Promise
 
@@ -31,7 +32,7 @@ class Rows:
         for f in form.functions:
             if f.atom.on_rows(self.rows, block.shape) is None:
                 return f"{f.typed} is not a sum over rows"
-            if f.is_constraint and f.atom.violation(np.zeros(block.shape)) > 0:
+            if isinstance(f.atom, Set) and f.atom.violation(np.zeros(block.shape)) > 0:
                 return f"{f.typed} leaves no row zero"
         return None
 

@@ -28,9 +28,14 @@ class LiftedRun:
     def __init__(self, form: NormalForm, tol: float, start: Point | None, relaxation: float, memory: int):
         state = start.state if start is not None and start.state.get("solver") == "lifted" else {}
         before = iter(state.get("bundles", []))
-        self.reduction = Lifted(lambda loss: plane_function(loss, next(before, None)))
+        self.functions: list[PlaneFunction] = []
+
+        def of_weights(loss: LossTerm) -> PlaneFunction:
+            self.functions.append(plane_function(loss, next(before, None)))
+            return self.functions[-1]
+
+        self.reduction = Lifted(of_weights)
         inner, self.recipe = self.reduction.apply(form)
-        self.functions: list[PlaneFunction] = [term.atom for term in self.recipe.terms.values()]
         begin = None if start is None else Point(start.blocks, state=state.get("inner", {}))
         self.iteration = Iteration(inner, tol, begin, relaxation, memory)
 

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from mtldsl.atoms.function import Regularizer
+from mtldsl.compile.reductions.lifted import LossOfWeights
 from mtldsl.solvers.planes.bundle import Bundle
 from mtldsl.solvers.planes.oracle import Oracle
 
@@ -20,7 +20,7 @@ _IDLE = 200  # quadratic programs without weight after which a plane is dropped
 
 
 @dataclass(frozen=True, eq=False)
-class PlaneFunction(Regularizer):
+class PlaneFunction(LossOfWeights):
     """V (D, m) -> sum_i c_i G_i(v_i), v_i the weights of task i, its intercept last. Not a word: made by the solver.
 
     The prox asks the oracle until no plane is violated, and keeps the planes for the next time.
