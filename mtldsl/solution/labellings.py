@@ -71,7 +71,7 @@ class Labellings:
             )
         tasks.require_labels("sign", typed)
         metrics = None if metric is None else checked_metrics(metric, tasks, typed)
-        margins = of.margins(tasks.X) if metrics and any(one.ranks for one in metrics) else None
+        margins = of.margins(tasks.X) if metrics and any(one.scored_by_order for one in metrics) else None
         labels = 2.0 * of.decode(tasks.X).labels - 1.0
         found = np.empty(tasks.n_tasks)
         for k, y in enumerate(tasks.per_task(tasks.targets)):
@@ -79,7 +79,7 @@ class Labellings:
             if metrics is None:
                 found[k] = np.mean(labels[rows, k] == y)
             else:
-                z = margins if metrics[k].ranks else labels
+                z = margins if metrics[k].scored_by_order else labels
                 found[k] = score_of(metrics[k], z[rows, k], y, typed=typed)
         return found
 

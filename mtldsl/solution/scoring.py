@@ -42,7 +42,7 @@ def score_of(metric: Metric, z, y, threshold: float = 0.0, typed: str = "score_o
     >>> score_of(ErrorRate(), z, y), score_of(ROCArea(), z, y), score_of(PrecisionAt(k=1), z, y)
     (0.5, 0.75, 1.0)
     """
-    if not (metric.labellings or metric.ranks):
+    if not (metric.labellings or metric.scored_by_order):
         raise ModelError(
             f"{metric!r} measures rankings, and of these only ROCArea() can be scored",
             term=typed,

@@ -88,10 +88,10 @@ def test_metrics_are_atoms_with_a_page_of_their_own():
     assert score.formula == "1 − F_β(y')" and area.formula == "1 − ROCArea(zᵢ)"
     assert (
         score.traits == {}
-        and at.traits == {"fixes_positives": True, "exact_conjugate": True}
+        and at.traits == {"fixes_positives": True, "scored_by_order": True, "exact_conjugate": True}
         and at.typed == "PrecisionAt(k)"
     )
-    assert area.traits == {"labellings": False, "exact_conjugate": True}
+    assert area.traits == {"labellings": False, "scored_by_order": True, "exact_conjugate": True}
     hinge = entry("structured_hinge")
     assert hinge.typed == "structured_hinge(W, tasks, metric=FScore(), *, mean=False)"
     assert hinge.parameters == {"metric": "FScore()"}
@@ -134,7 +134,7 @@ def test_the_terminal_says_the_same():
     assert "Metrics\nWhat structured_hinge(W, tasks, metric=...) optimises" in everything
     assert re.search(r"\n *ErrorRate\(\) +‖y' − yᵢ‖₁", everything)
     area = printed("ROCArea")
-    assert re.search(r"kind +metric", area) and re.search(r"traits +of rankings, exact conjugate", area)
+    assert re.search(r"kind +metric", area) and re.search(r"traits +of rankings, scored by order, exact conjugate", area)
     assert "in the smallest model with this metric" in area
     assert re.search(r"traits +none", printed("FScore"))
     assert re.search(r"traits +convex, labels: sign, no sample weights", printed("structured_hinge"))

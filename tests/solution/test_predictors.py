@@ -63,14 +63,14 @@ def test_a_ranking_of_ones_own_scores_itself(monkeypatch):
     monkeypatch.setattr(mtl.Metric, "known", dict(mtl.Metric.known))
 
     class FirstIsPositive(mtl.Metric):
-        labellings, ranks = False, True
+        labellings, scored_by_order = False, True
 
         def score(self, z, positive, threshold):
             return float(positive[np.argmax(z)])
 
     z, y = np.array([0.1, 0.9, 0.5]), np.array([1.0, -1.0, 1.0])
     assert score_of(FirstIsPositive(), z, y) == 0.0 and score_of(FirstIsPositive(), -z, y) == 1.0
-    FirstIsPositive.ranks = False
+    FirstIsPositive.scored_by_order = False
     with pytest.raises(mtl.ModelError, match="measures rankings, and of these only ROCArea"):
         score_of(FirstIsPositive(), z, y)
 

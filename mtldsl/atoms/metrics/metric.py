@@ -103,7 +103,9 @@ class Metric(Atom):
     fixes_positives: ClassVar[bool] = (
         False  # all its labellings have as many positives: a constant score cannot matter
     )
-    ranks: ClassVar[bool] = False  # `score` looks at the order of the predictions, not at labels made of them
+    scored_by_order: ClassVar[bool] = (
+        False  # `score` looks at the order of the predictions, not at labels made of them
+    )
     exact_conjugate: ClassVar[bool] = (
         False  # `conjugate` is exact always, not an upper bound of f* for large tasks
     )

@@ -54,7 +54,7 @@ class ROCArea(Metric):
     name: ClassVar[str] = "ROCArea"
     formula: ClassVar[str] = r"1-\mathrm{ROCArea}({})"
     labellings: ClassVar[bool] = False
-    ranks: ClassVar[bool] = True
+    scored_by_order: ClassVar[bool] = True
     exact_conjugate: ClassVar[bool] = True
 
     def _plane(self, z, y, positive, negative):

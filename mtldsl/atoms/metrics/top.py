@@ -27,7 +27,7 @@ class _Top(Metric):
 
     k: float
     fixes_positives: ClassVar[bool] = True
-    ranks: ClassVar[bool] = True
+    scored_by_order: ClassVar[bool] = True
     exact_conjugate: ClassVar[bool] = True
 
     def __post_init__(self):
