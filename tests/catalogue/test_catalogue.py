@@ -134,7 +134,9 @@ def test_the_terminal_says_the_same():
     assert "Metrics\nWhat structured_hinge(W, tasks, metric=...) optimises" in everything
     assert re.search(r"\n *ErrorRate\(\) +‖y' − yᵢ‖₁", everything)
     area = printed("ROCArea")
-    assert re.search(r"kind +metric", area) and re.search(r"traits +of rankings, scored by order, exact conjugate", area)
+    assert re.search(r"kind +metric", area) and re.search(
+        r"traits +of rankings, scored by order, exact conjugate", area
+    )
     assert "in the smallest model with this metric" in area
     assert re.search(r"traits +none", printed("FScore"))
     assert re.search(r"traits +convex, labels: sign, no sample weights", printed("structured_hinge"))
