@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import ast
 from dataclasses import dataclass, field
 from itertools import combinations_with_replacement
+from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
 import pytest
 
+import mtldsl
 from mtldsl.atoms import regularizers
 from mtldsl.atoms.calculus.prox_of_sum import prox_of_sum, why_not
 from mtldsl.atoms.calculus.prox_stages import folds
@@ -185,3 +188,37 @@ def test_honest_atoms_of_the_same_kind_pass():
     for atom in (_Box(), type("Honest", (L21Norm,), {})()):
         for case in cases_of(LAWS, atom, "an honest atom"):
             case.run()
+
+
+# ------------------------------------------------------------------------------------------------------ who asks what
+
+ROOMS = ("atoms/calculus", "compile", "solvers", "analysis")
+KINDS = {"Loss", "Regularizer", "Set", "Structure", "MatrixFunction", "SeparableLoss"}
+
+
+def asked_of_atoms(source: str) -> list[str]:
+    """Comparisons of an atom's word with text, and questions for an atom's class that is not a kind, in a file."""
+    found = []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Compare) and ast.unparse(node.left).endswith("atom.name"):
+            found.append(ast.unparse(node))
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in ("isinstance", "issubclass"):
+            subject, asked = map(ast.unparse, node.args)
+            if subject.endswith("atom") and asked not in KINDS | {"StructureTerm"}:
+                found.append(ast.unparse(node))
+    return found
+
+
+def test_solvers_and_calculus_ask_for_traits_not_for_words():
+    root = Path(mtldsl.__file__).parent
+    files = [path for room in ROOMS for path in (root / room).rglob("*.py")]
+    assert len(files) > 80
+    assert {
+        str(path): asked_of_atoms(path.read_text()) for path in files if asked_of_atoms(path.read_text())
+    } == {}
+
+
+def test_the_question_for_a_word_is_seen():
+    assert asked_of_atoms('if f.atom.name == "ridge": pass') == ["f.atom.name == 'ridge'"]
+    assert asked_of_atoms("isinstance(loss.atom, HingeLoss)") == ["isinstance(loss.atom, HingeLoss)"]
+    assert asked_of_atoms("isinstance(loss.atom, Set)") == []
