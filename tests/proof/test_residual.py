@@ -6,7 +6,7 @@ import pytest
 import mtldsl as mtl
 from mtldsl.proof.bound import prove
 from mtldsl.proof.certificate import certify
-from mtldsl.proof.residual import REACH, magnitudes, stationarity
+from mtldsl.proof.residual import REACH, is_rounding, magnitudes, region, stationarity
 
 SCALES = {
     "nanoseconds": [1e12, 1.0],
@@ -83,6 +83,20 @@ def test_what_is_left_is_paid_for_and_the_region_is_said():
     for _ in range(200):
         w = rng.uniform(-1, 1, size=(2, 1)) * proof.region["W"]
         assert form.value({"W": w}) >= proof.value
+
+
+def test_what_counts_as_rounding():
+    """Entry by entry, beside the terms of its own sum: an entry that nothing adds up to is none."""
+    size = np.array([[1.0, 1e6]])
+    assert is_rounding(np.array([[1e-13, 1e-7]]), size) and is_rounding(np.zeros((1, 2)), np.zeros((1, 2)))
+    assert not is_rounding(np.array([[1e-11, 0.0]]), size) and not is_rounding(np.array([[0.0, 1e-5]]), size)
+    assert not is_rounding(np.array([[1e-300]]), np.array([[0.0]]))
+
+
+def test_the_region_holds_the_point_and_what_the_losses_ask_for():
+    size, work = np.array([[2.0, 0.0], [4.0, 1.0]]), np.array([[8.0, 8.0]])
+    found = region("W", {"W": np.array([[3.0, -7.0], [-5.0, 0.0]])}, size, work)
+    np.testing.assert_allclose(found, REACH * np.array([[4.0, 7.0], [5.0, 8.0]]))
 
 
 def test_a_term_that_bounds_the_weights_leaves_nothing_to_say():
