@@ -96,7 +96,8 @@ MUTATIONS = [
     M("proof.multipliers", "return bool(np.isfinite(f.atom.dual_gauge(np.ones(f.map.shape))))", "return True"),
     M("proof.multipliers", "dual[a:b] -= _smallest_change(", "dual[a:b] += _smallest_change("),
     M("proof.multipliers", "u[t] = loss.dual_project(dual)", "u[t] = dual"),
-    M("proof.multipliers", "return picks(entry.left) and picks(", "return picks(entry.left) or picks("),
+    M("proof.multipliers", "return picks(entry.left) and picks(", "return picks(entry.left) or picks(",
+      "the equation is checked afterwards: a wrong gift may cost a bound, and never makes one"),
     # ---- what is left of the equation, and what it costs
     M("proof.residual", "ROUNDING = 1e-12", "ROUNDING = 1e-6"),
     M("proof.residual", "REACH = 100.0", "REACH = 1.0"),
@@ -161,7 +162,7 @@ MUTATIONS = [
     M("compile.reductions.majorized", "f.coefficient * way.constant", "way.constant"),
     M("compile.reductions.relaxed", "f.atom.relaxed(self.factor)", "f.atom"),
     M("compile.reductions.task_subset", "others[entry.block][:, self.which] = 0.0", "pass"),
-    M("compile.reductions.task_subset", "blocks=blocks, loss_duals=None, function_duals=None", "blocks=blocks"),
+    M("compile.reductions.task_subset", "blocks=blocks, loss_duals=None, function_duals=None", "blocks=blocks"),  # tests/compile/test_reductions.py
     M("compile.reductions.task_subset", "coefficients=np.asarray(loss.coefficients)[which]", "coefficients=np.asarray(loss.coefficients)[: len(which)]"),
     # ---- terms
     M("compile.terms.mixture", "t * self.proven if t > 0.0 else", "self.proven if t > 0.0 else"),
@@ -198,7 +199,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("words", nargs="*", help="only mutations whose module or text holds one of these")
     parser.add_argument("--list", action="store_true", help="list them, run nothing")
-    parser.add_argument("--trust", action="store_true", help="that the tests pass without a mutation: do not try first")
+    parser.add_argument(
+        "--trust", action="store_true", help="that the tests pass without a mutation: do not try first"
+    )
     parser.add_argument("--timeout", type=float, default=300.0, help="seconds for the tests of one")
     options = parser.parse_args()
     chosen = [m for m in MUTATIONS if not options.words or any(word in str(m) for word in options.words)]
@@ -213,7 +216,11 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         copy = _copied(Path(folder))
         _import_others()
-        failing = "survived" if options.trust else _outcome(copy, sorted({test for m in chosen for test in m.tests}), 20 * options.timeout)
+        failing = (
+            "survived"
+            if options.trust
+            else _outcome(copy, sorted({test for m in chosen for test in m.tests}), 20 * options.timeout)
+        )
         if failing != "survived":
             print(f"the tests do not pass without any mutation ({failing}); see {copy / 'out.txt'}")
             print((copy / "out.txt").read_text()[-3000:])

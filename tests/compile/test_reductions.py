@@ -310,3 +310,20 @@ def test_multipliers_of_an_exact_reduction_prove_the_optimum_of_the_form(name, k
     solver.solve(easier, tol=1e-6, max_iter=20_000, start=None, watch=watch)
     assert watch.found.within(1e-5), watch.found
     assert watch.with_multipliers
+
+
+def test_a_task_subset_hands_back_no_multipliers():
+    """Those of some tasks alone are not multipliers of all: the certificate must not be handed arrays of another length."""
+    tasks = shared(4)
+    W = mtl.Weights(tasks)
+    form = mtl.minimize(mtl.squared_loss(W, tasks) + mtl.l1_norm(W)).form()
+    subset = TaskSubset([1, 3], form.zeros())
+    easier, recipe = subset.apply(form)
+    x = random_blocks(easier, np.random.default_rng(0))
+    solved = Point(
+        x, [loss.dual_at(x) for loss in easier.losses], [np.zeros(f.map.shape) for f in easier.functions]
+    )
+    back = subset.invert(solved, recipe)
+    assert back.loss_duals is None and back.function_duals is None
+    np.testing.assert_array_equal(back.blocks["W"][:, [1, 3]], solved.blocks["W"])
+    assert certify(form, back.blocks, back.loss_duals, back.function_duals).dual_bound > -np.inf

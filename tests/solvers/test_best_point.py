@@ -32,7 +32,7 @@ def fast(form):
 def feasible_points(problem, rng):
     """Points for which the promise is made: warm starts near and far that meet the constraints."""
     form = problem.form()
-    near = problem.solve(fast(form)[0], tol=1e-3).blocks
+    near = problem.solve(candidates(form)[0], tol=1e-3).blocks
     points = [near, {k: v + 0.1 * rng.normal(size=v.shape) for k, v in near.items()}]
     return [x for x in points if form.violation(x) == 0.0]
 
@@ -56,6 +56,8 @@ def test_a_run_cut_short_is_no_worse_than_where_it_began(name):
 def test_a_run_cut_short_is_no_worse_than_zero_and_the_best_constants(name):
     problem = MODELS[name]()
     form = problem.form()
+    if not fast(form):
+        pytest.skip("the reference alone takes it, and has no iterations that could be cut short")
     solution = problem.solve(fast(form)[0], max_iter=1)
     for x in (form.zeros(), best_constants(form) or form.zeros()):
         if form.violation(x) == 0.0:
