@@ -12,6 +12,8 @@ from mtldsl.atoms.metrics.metric import Metric
 from mtldsl.atoms.metrics.ranking import ROCArea
 from mtldsl.atoms.metrics.top import PrecisionAt, RecallAt
 from mtldsl.errors import CrossCheckError, DataError, InfeasibleError, MTLError, MissingExtraError, ModelError, ProofError, SolverError
+from mtldsl.extending.own_solvers import register_solver
+from mtldsl.extending.own_words import register, unregister
 from mtldsl.language.expressions.constraint import Constraint
 from mtldsl.language.expressions.expression import Affine
 from mtldsl.language.expressions.objective import Objective
@@ -101,6 +103,8 @@ __all__ = [
     "poisson_loss",
     "quantile_loss",
     "rank",
+    "register",
+    "register_solver",
     "report",
     "ridge",
     "schatten_norm",
@@ -117,6 +121,7 @@ __all__ = [
     "trace_norm",
     "tree",
     "union",
+    "unregister",
     "verify_proof",
 ]
 

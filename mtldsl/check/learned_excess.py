@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mtldsl.atoms.structures import Ball
+from mtldsl.atoms.structures import Ball, Range
 from mtldsl.compile.normal_form import NormalForm
 from mtldsl.compile.terms.structure import StructureTerm, structure_terms
 from mtldsl.proof.certificate import objective_scale
@@ -28,7 +28,8 @@ def learned_excess(form: NormalForm, solution: Solution) -> float:
         W = term.map.forward(solution.blocks)
         best = term.structure.value(W)
         value = objective(term.structure, W, [S.dense() for S in shown])
-        if shown[0].trace() > (1.0 + 1e-9) * term.structure.range.trace:
+        said = zip(shown, term.structure.said, strict=True)
+        if any(S.trace() > (1.0 + 1e-9) * about.trace for S, about in said if isinstance(about, Range)):
             return np.inf
         worst = max(worst, abs(value - best) / max(best, objective_scale(form), np.finfo(float).tiny))
     return worst

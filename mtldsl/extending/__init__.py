@@ -3,6 +3,7 @@
 The pages in docs/extending/ use the names below and nothing else of the package.
 """
 
+from mtldsl.atoms.calculus.spectral_matrix import SpectralMatrix
 from mtldsl.atoms.function import Loss, Regularizer, SeparableLoss, Set
 from mtldsl.atoms.metrics import Metric
 from mtldsl.atoms.parameters import checked_number
@@ -27,6 +28,7 @@ __all__ = [
     "SeparableLoss",
     "Set",
     "Solver",
+    "SpectralMatrix",
     "Structure",
     "Watch",
     "checked_number",

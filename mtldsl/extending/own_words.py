@@ -30,7 +30,9 @@ _MAKERS = {
 }
 
 
-def register(cls: type[Atom], reference: Callable | None = None, **marks):
+def register(
+    cls: type[Atom], reference: Callable | None = None, *, eliminated: Callable | None = None, **marks
+):
     r"""Enter a loss, regularizer, constraint, metric or structure of one's own into the language, and return its word.
 
     The word is then typed like the others: as what is returned here, as `mtl.<name>`, and by its name in problem files and in
@@ -45,6 +47,8 @@ def register(cls: type[Atom], reference: Callable | None = None, **marks):
         The definition a second time, written from the formula alone: f(z, y, s, atom) of a loss, f(W, atom) of a regularizer,
         f(W, atom) -> list of constraints of a Set, f(b, c, positives, negatives, atom) of a metric, f(W, matrices, atom) of a
         structure with its matrices kept.
+    eliminated : function in cvxpy, of a convex structure
+        f(W, atom): its definition on the weights alone.
     marks
         What the reference is told about the function: sum_over_samples=True of a loss that is a sum over samples,
         semidefinite=True, exponential=True, own_variables=...; of a structure bound=... (docs/extending/).
@@ -86,7 +90,11 @@ def register(cls: type[Atom], reference: Callable | None = None, **marks):
         raise ModelError(
             f"register({cls.__name__}): the name {name!r} is taken by {whose}; choose another name"
         )
+    if eliminated is not None and not (issubclass(cls, Structure) and cls.learns):
+        raise ModelError(f"register({cls.__name__}, eliminated=...): only a structure that learns a matrix has one")
     table = _enter_reference(cls, reference, marks)
+    if eliminated is not None:
+        reference_registry.formula(name, semidefinite=cls.separable == "spectrum")(eliminated)
     if not cls.formula:
         cls.formula = rf"\operatorname{{{name.replace('_', ' ')}}}({{}})"
     _OWN[name] = table
@@ -120,5 +128,6 @@ def unregister(name: str) -> None:
         own = f"; yours are {', '.join(_OWN)}" if _OWN else ""
         raise ModelError(f"unregister({name!r}): no word of this name was registered{own}")
     _OWN.pop(name).pop(name, None)
+    reference_registry.FORMULAS.pop(name, None)
     for table in (REGISTRY, WORDS, METRICS):
         table.pop(name, None)

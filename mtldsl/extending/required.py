@@ -37,7 +37,7 @@ KINDS = (
         "structure",
         ("value", "value_at", "update", "update_one", "quadratic", "start", "conjugate", "dual_gauge"),
         "W, matrices, atom",
-        "README.md",
+        "a_structure.md",
     ),
     Kind(Set, "constraint", ("violation", "project", "support", "dual_gauge"), "W, atom", "a_constraint.md"),
     Kind(

@@ -16,7 +16,7 @@ PAGES = sorted((ROOT / "docs" / "extending").glob("a_*.md"))
 
 def test_there_is_a_page_for_each_kind():
     assert {page.stem for page in PAGES} >= {
-        *("a_regularizer", "a_loss", "a_metric", "a_constraint", "a_solver")
+        *("a_regularizer", "a_loss", "a_metric", "a_constraint", "a_structure", "a_solver")
     }
 
 

@@ -75,6 +75,11 @@ class Structure(MatrixFunction):
             text = re.sub("|".join(map(re.escape, usual)), lambda found: usual[found[0]], text)
         return text.replace("{}", in_parentheses(argument))
 
+    @property
+    def said(self) -> list:
+        """What the model says of each matrix: a `Range`, or the array that is given."""
+        return [getattr(self, f.name) for f in fields(self) if "matrix" in f.metadata]
+
     def bound(self, descriptions) -> Structure:
         """This structure with what the model says of each matrix: a `Range`, or a symmetric positive definite array."""
         names = [f.name for f in fields(self) if "matrix" in f.metadata]
