@@ -91,7 +91,9 @@ def register(
             f"register({cls.__name__}): the name {name!r} is taken by {whose}; choose another name"
         )
     if eliminated is not None and not (issubclass(cls, Structure) and cls.learns):
-        raise ModelError(f"register({cls.__name__}, eliminated=...): only a structure that learns a matrix has one")
+        raise ModelError(
+            f"register({cls.__name__}, eliminated=...): only a structure that learns a matrix has one"
+        )
     table = _enter_reference(cls, reference, marks)
     if eliminated is not None:
         reference_registry.formula(name, semidefinite=cls.separable == "spectrum")(eliminated)
