@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import PurePath
-from typing import Self, TypeVar
+from typing import Any, Self, TypeVar
 
 __all__ = [
     "CrossCheckError",
@@ -157,7 +157,7 @@ class MTLError(Exception):
         return kind(*self.args, **fields)
 
     def _with(self, **fields) -> Self:
-        other = _rebuilt(type(self), self.args, self.__dict__)
+        other: Any = _rebuilt(type(self), self.args, self.__dict__)
         other.__dict__ |= fields
         return other
 

@@ -28,7 +28,7 @@ from mtldsl.values.number import quoted
 __all__ = ["Problem", "minimize"]
 
 
-def minimize(objective: Objective, subject_to: Iterable[Constraint] = ()) -> Problem:
+def minimize(objective: Objective, subject_to: Iterable[Constraint | RangeConstraint] = ()) -> Problem:
     """The problem  minimize objective  subject to every constraint.
 
     objective  : a sum of losses and regularizers, made by the words of the language
@@ -73,7 +73,7 @@ def minimize(objective: Objective, subject_to: Iterable[Constraint] = ()) -> Pro
 class Problem(Statement):
     """A multi-task model, convex unless a term says otherwise. Made by `minimize`; see there."""
 
-    def __init__(self, objective: Objective, constraints: list[Constraint]):
+    def __init__(self, objective: Objective, constraints: list[Constraint | RangeConstraint]):
         super().__init__(objective, constraints)
         self._last: Solution | None = None
 

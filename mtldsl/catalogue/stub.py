@@ -75,7 +75,7 @@ def stub() -> str:
     for name in filter(_stands_in_a_file, mtldsl.__all__):
         modules.setdefault(getattr(mtldsl, name).__module__, set()).add(name)
     return _HEAD.format(
-        doc=inspect.cleandoc(mtldsl.__doc__).split("\n")[0],
+        doc=inspect.cleandoc(mtldsl.__doc__ or "").split("\n")[0],
         imports="\n".join(
             f"from {module} import {', '.join(sorted(modules[module]))}" for module in sorted(modules)
         ),

@@ -75,11 +75,12 @@ def entry(name: str) -> Entry:
     example = cls.examples()[0]
     solvers = tuple(candidates(_smallest_model(example).form()))
     latex = cls.formula.replace("{}", _argument(cls))
+    documentation = inspect.getdoc(cls) or ""
     return Entry(
         name=name,
         kind=_kind(cls),
         typed=_typed(cls),
-        summary=" ".join(inspect.getdoc(cls).split("\n\n")[0].split()),
+        summary=" ".join(documentation.split("\n\n")[0].split()),
         latex=latex,
         formula=to_unicode(latex),
         parameters={
@@ -89,7 +90,7 @@ def entry(name: str) -> Entry:
         traits=_traits(cls),
         solvers=solvers,
         reference=name in FORMULAS or name in STRUCTURES or name in SPECTRA,
-        documentation=inspect.getdoc(cls),
+        documentation=documentation,
     )
 
 
@@ -112,7 +113,9 @@ def _typed(cls: type[Atom]) -> str:
     if cls.name in WORDS:
         return usage(cls.name)
     # a set without a word of its own says in its documentation how it is typed
-    return re.search(r"typed\s+`([^`]+)`", inspect.getdoc(cls))[1]
+    told = re.search(r"typed\s+`([^`]+)`", inspect.getdoc(cls) or "")
+    assert told, f"{cls.__name__} does not say how it is typed"
+    return told[1]
 
 
 def _traits(cls: type[Atom]) -> dict[str, object]:
@@ -167,7 +170,7 @@ def _smallest_structured(atom: Structure, W: Weights, tasks: Tasks):
     if atom.weighs_kernels:
         similarities = [SIMILARITIES["union"](), SIMILARITIES["individual"]()]
         return minimize(squared_loss(W, tasks) + WORDS[atom.name](W, similarities, p=2.0))
-    unknowns = [unknown_of(matrix)(tasks) for matrix in atom.learns]
+    unknowns = [unknown_of(matrix).declared(tasks, matrix.name) for matrix in atom.learns]
     bounds = []
     for unknown in unknowns:
         if unknown.kind == "precision":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from io import TextIOWrapper
 
 import mtldsl
 from mtldsl.cli.command import BAD_INPUT, FAILED
@@ -24,8 +25,8 @@ def main(arguments: list[str] | None = None) -> int:
     """Run the command line and return its exit code."""
     options = _parser().parse_args(arguments)
     for stream in (sys.stdout, sys.stderr):
-        if hasattr(
-            stream, "reconfigure"
+        if isinstance(
+            stream, TextIOWrapper
         ):  # a terminal that lacks a letter shows ? rather than nothing at all
             stream.reconfigure(errors="replace")
     try:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from scipy import sparse
 
@@ -58,13 +60,15 @@ def names_in(objective: Objective, unknown: LearnedUnknown) -> tuple[str, ...]:
     return tuple(f"{what} {i} of {argument.text}" for i in range(unknown.side))
 
 
-def weights_of(objective: Objective, constraints: list[Constraint]) -> list[Weights]:
+def weights_of(objective: Objective, constraints: Sequence[Constraint | RangeConstraint]) -> list[Weights]:
     """Every Weights of the model, in the order of first appearance."""
     arguments = [term.argument for term in objective.terms] + [c.argument for c in on_weights(constraints)]
     return list(dict.fromkeys(part.weights for argument in arguments for part in argument.parts))
 
 
-def parameters_of(objective: Objective, constraints: list[Constraint]) -> list[Parameter]:
+def parameters_of(
+    objective: Objective, constraints: Sequence[Constraint | RangeConstraint]
+) -> list[Parameter]:
     """Every Parameter of the model, in the order typed: coefficients, and those inside arguments."""
     found = [parameter for term in objective.terms for parameter in term.parameters]
     for constraint in on_weights(constraints):
@@ -73,7 +77,7 @@ def parameters_of(objective: Objective, constraints: list[Constraint]) -> list[P
     return list(dict.fromkeys(found))
 
 
-def check_model(objective: Objective, constraints: list[Constraint]) -> None:
+def check_model(objective: Objective, constraints: Sequence[Constraint | RangeConstraint]) -> None:
     """ModelError for a model that is not convex, has no loss, or whose names clash; quotes the term as typed."""
     if not any(term.is_loss for term in objective.terms):
         raise ModelError(

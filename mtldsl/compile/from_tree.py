@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from scipy import sparse
 
@@ -24,7 +26,9 @@ from mtldsl.language.unknowns.ranges import RangeConstraint, ranges_of
 __all__ = ["to_normal_form"]
 
 
-def to_normal_form(objective: Objective, constraints: list[Constraint], typed: str) -> NormalForm:
+def to_normal_form(
+    objective: Objective, constraints: Sequence[Constraint | RangeConstraint], typed: str
+) -> NormalForm:
     """The normal form at the parameters' present values."""
     check_convexity(objective)
     blocks = []

@@ -10,6 +10,7 @@ from mtldsl.language.expressions.objective import Objective, Term
 from mtldsl.language.expressions.scalar import Parameter
 from mtldsl.language.expressions.weights import Weights
 from mtldsl.language.unknowns.learned import LearnedUnknown
+from mtldsl.language.unknowns.ranges import RangeConstraint
 
 __all__ = ["Statement"]
 
@@ -17,7 +18,7 @@ __all__ = ["Statement"]
 class Statement:
     """What a model says, before anybody solves or checks it. ModelError where it is not convex or not well formed."""
 
-    def __init__(self, objective: Objective, constraints: list[Constraint]):
+    def __init__(self, objective: Objective, constraints: list[Constraint | RangeConstraint]):
         check_model(objective, constraints)
         self.objective, self.constraints = objective, tuple(constraints)
 

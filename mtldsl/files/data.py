@@ -42,6 +42,7 @@ def _read(reading: Reading) -> None:
     if standardize:
         with _at(file, ("data", "standardize")):  # statistics come from the training rows alone
             tasks = tasks.standardize(**standardize)
+            assert tasks.scaling is not None
             test = None if test is None else test.scaled_by(tasks.scaling)
     reading.train, reading.test, reading.names["tasks"] = tasks, test, tasks
 

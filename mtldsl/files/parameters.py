@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from numbers import Real
-
 from mtldsl.errors import ModelError
 from mtldsl.files.section import Reading, Section
 from mtldsl.language.expressions.scalar import Parameter
@@ -15,7 +13,7 @@ __all__ = ["PARAMETERS"]
 def _read(reading: Reading) -> None:
     for name, value in reading.table("parameters").items():
         path = ("parameters", name)
-        if isinstance(value, bool) or not isinstance(value, Real):
+        if isinstance(value, bool) or not isinstance(value, int | float):
             raise reading.file.error(f"a parameter is a number, not {kind_of(value)}", path, value=True)
         try:
             reading.names[name] = Parameter(value, name)

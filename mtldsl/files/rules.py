@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from numbers import Real
 
 __all__ = [
     "ANYTHING", "FINITE", "PATH", "SECONDS", "SEED", "SWITCH", "TABLE", "TEXT", "TOLERANCE", "Rule", "Rules", "number", "one_of", "whole",
@@ -24,7 +23,7 @@ def wrong(table: str, key: str, value, rules: Rules, advice: Callable[[str], str
 
 def number(low: float, high: float, must_be: str) -> Rule:
     """A number between the two."""
-    return lambda v: isinstance(v, Real) and not isinstance(v, bool) and low < v < high, must_be
+    return lambda v: isinstance(v, int | float) and not isinstance(v, bool) and low < v < high, must_be
 
 
 def whole(low: int, must_be: str, high: float = float("inf")) -> Rule:

@@ -17,6 +17,7 @@ Path = tuple[str | int, ...]  # ("data", "path"), ("subject_to", 0)
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 _SPACE = re.compile(r"(?:[ \t\r\n]+|#[^\n]*)*")
 _OTHER = re.compile(r"[^,\]\}#\r\n]*")  # a number, a truth value, a date
+_NEWLINE = re.compile(r"(?:\r?\n)?")
 _ESCAPE = re.compile(r"\\(?:u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8}|\r?[ \t]*\n\s*|[ \t]+\r?\n\s*|.)")
 
 
@@ -80,6 +81,13 @@ def _syntax_error(text: str, name: str, message: str) -> MTLError:
     )
 
 
+def _end(pattern: re.Pattern[str], text: str, at: int) -> int:
+    """Where what the pattern finds at that place ends; that it is there, the parser of TOML has seen."""
+    match = pattern.match(text, at)
+    assert match is not None
+    return match.end()
+
+
 class _Scanner:
     """Walks over text that tomllib has accepted, so it looks for places only, not for mistakes."""
 
@@ -106,7 +114,7 @@ class _Scanner:
 
     def skip(self) -> bool:
         """Past space and comments; whether anything follows."""
-        self.at = _SPACE.match(self.text, self.at).end()
+        self.at = _end(_SPACE, self.text, self.at)
         return self.at < len(self.text)
 
     def pair(self, table: Path) -> None:
@@ -124,9 +132,8 @@ class _Scanner:
             if self.text[self.at] in "'\"":
                 parts.append(self.string().text)
             else:
-                match = _BARE.match(self.text, self.at)
-                parts.append(match[0])
-                self.at = match.end()
+                start, self.at = self.at, _end(_BARE, self.text, self.at)
+                parts.append(self.text[start : self.at])
             end = self.at
             self.skip_blanks()
             if self.text[self.at] != ".":
@@ -149,7 +156,7 @@ class _Scanner:
         elif first == "{":
             self.members("}", lambda i: self.pair(path))
         else:
-            self.at += len(_OTHER.match(self.text, self.at)[0].rstrip())
+            self.at += len(self.text[self.at : _end(_OTHER, self.text, self.at)].rstrip())
         self.file.values[path] = self.whole.part(start, self.at)
 
     def members(self, closing: str, read) -> None:
@@ -170,7 +177,7 @@ class _Scanner:
         fence = quote * 3 if self.text.startswith(quote * 3, self.at) else quote
         self.at += len(fence)
         if len(fence) == 3:
-            self.at = re.compile(r"(?:\r?\n)?").match(self.text, self.at).end()
+            self.at = _end(_NEWLINE, self.text, self.at)
         letters, offsets = [], []
         while not self.text.startswith(fence, self.at) or (
             len(fence) == 3
@@ -187,7 +194,7 @@ class _Scanner:
     def letter(self, quote: str) -> tuple[str, str]:
         """(what stands in the file, the character it means)."""
         if quote == '"' and self.text[self.at] == "\\":
-            piece = _ESCAPE.match(self.text, self.at)[0]
+            piece = self.text[self.at : _end(_ESCAPE, self.text, self.at)]
             if "\n" in piece:
                 return piece, ""
             if piece[1] in "uU":

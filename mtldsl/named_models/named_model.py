@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from numbers import Integral, Real
+from typing import Any
 
 from mtldsl.errors import ModelError
 from mtldsl.language.expressions.scalar import Parameter
@@ -94,7 +95,7 @@ class NamedModel:
         shown = [f"{name}={self.defaults.get(name, '...')}" for name in self.parameters]
         return f"model({', '.join([repr(self.name), 'tasks', *shown])})"
 
-    def complete(self, values: Mapping[str, object], advice: str = "") -> dict[str, float]:
+    def complete(self, values: Mapping[str, Any], advice: str = "") -> dict[str, float]:
         """Values for every parameter, defaults included. ModelError where one is missing, unknown or not a number.
 
         advice : how the values are written where they came from; `usage` unless given

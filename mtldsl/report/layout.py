@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from typing import Any
 
 from rich.console import Group, RenderableType
 from rich.padding import Padding
@@ -15,7 +16,7 @@ __all__ = ["BAD", "DIM", "GOOD", "PLAIN", "pairs", "section", "small"]
 GOOD, BAD, DIM = "bold green", "bold red", "dim"
 
 #: How rich is to print: names from data are not markup of its own, [red] and :smile: stay what they are.
-PLAIN = {"highlight": False, "markup": False, "emoji": False}
+PLAIN: dict[str, Any] = {"highlight": False, "markup": False, "emoji": False}
 
 
 def section(title: str, *content: RenderableType) -> Group:

@@ -19,8 +19,11 @@ __all__ = ["Solved", "starting_point"]
 class Solved(Protocol):
     """What is asked of the Solution of another problem: its unknowns, and the point at which its solver stopped."""
 
-    blocks: Blocks
-    state: Point | None  # None: a file did not keep it
+    @property
+    def blocks(self) -> Blocks: ...
+
+    @property
+    def state(self) -> object: ...  # a Point, or None where a file did not keep it
 
 
 def starting_point(form: NormalForm, warm_start: Solved | dict | None) -> Point | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any
 from zipfile import ZipFile
 
 import numpy as np
@@ -40,7 +40,7 @@ def read_archive(path, what: str = "an .npz file", names=None) -> dict[str, np.n
     path = regular_file(path)
     with reading(path, what), ZipFile(path) as archive:
         members = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
-        arrays = {name: None for name in members if names is not None and name not in names}
+        arrays: dict[str, Any] = {name: None for name in members if names is not None and name not in names}
         wanted = {name: info for name, info in members.items() if name not in arrays}
         _require_memory(sum(info.file_size for info in wanted.values()))
         for name, info in wanted.items():
@@ -87,7 +87,7 @@ def _require_memory(size: int) -> None:
         )
 
 
-def _array(stream: BinaryIO, size: int, name: str) -> np.ndarray:
+def _array(stream: Any, size: int, name: str) -> np.ndarray:
     """One array of `size` bytes with its header."""
     version = np.lib.format.read_magic(stream)
     if version not in _HEADERS:  # the third is for names of fields
@@ -107,7 +107,7 @@ def _array(stream: BinaryIO, size: int, name: str) -> np.ndarray:
     return array.reshape(shape[::-1]).T if in_columns else array.reshape(shape)
 
 
-def _filled(stream: BinaryIO, data: memoryview) -> int:
+def _filled(stream: Any, data: memoryview) -> int:
     """Bytes read into `data`, as many as there are."""
     at = 0
     while at < len(data) and (count := stream.readinto(data[at : at + (1 << 24)])):

@@ -11,6 +11,7 @@ import hashlib
 import pickle
 import warnings
 from pathlib import Path
+from typing import Any, cast
 
 import numba
 from numba.core import typeinfer
@@ -30,7 +31,7 @@ def compiled(signature: str | None = None, **options):
         made = numba.njit(**options)(function)
         if not isinstance(made, Dispatcher):  # NUMBA_DISABLE_JIT
             return made
-        made._cache = _cache_of(function)
+        cast(Any, made)._cache = _cache_of(function)
         if signature is not None:
             with typeinfer.register_dispatcher(made):
                 made.compile(signature)
@@ -110,7 +111,9 @@ def _stamp(function, source) -> str:
     facts = [repr(source)]
     for name, value in sorted(function.__globals__.items()):
         if isinstance(value, Dispatcher):
-            facts.append(f"{name} {getattr(getattr(value._cache, '_cache_file', None), '_source_stamp', '')}")
+            facts.append(
+                f"{name} {getattr(getattr(cast(Any, value)._cache, '_cache_file', None), '_source_stamp', '')}"
+            )
         elif isinstance(value, (int, float, tuple)):
             facts.append(f"{name} {value!r}")
     return hashlib.sha256("\n".join(facts).encode()).hexdigest()

@@ -19,6 +19,7 @@ import threading
 import time
 from contextlib import contextmanager
 from contextvars import ContextVar
+from typing import Any
 
 __all__ = [
     "SECONDS", "TimeIsUp", "at_once", "exit_code", "heard", "insisted", "kept", "pending", "remaining", "time_limit"
@@ -201,7 +202,7 @@ def exit_code() -> int:
 
 def _install() -> dict:
     """{signal: its handler before} of those that have Python's own."""
-    usual = {signal.SIGINT: signal.default_int_handler}
+    usual: dict[int, Any] = {signal.SIGINT: signal.default_int_handler}
     multiprocessing = sys.modules.get("multiprocessing.process")
     if multiprocessing is None or multiprocessing.parent_process() is None:
         usual[signal.SIGTERM] = signal.SIG_DFL

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
+from typing import Any
 
 __all__ = ["visible", "visible_in_json", "visible_record"]
 
@@ -33,7 +34,7 @@ def visible_in_json(text: str) -> str:
     return "".join(_units(c) if c != "\n" and _is_hidden(c) else c for c in text)
 
 
-def visible_record(value):
+def visible_record(value: Any) -> Any:
     """Plain values, every text in them as `visible` shows it: one line each."""
     if isinstance(value, str):
         return visible(value)

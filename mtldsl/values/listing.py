@@ -44,7 +44,9 @@ def shape_of(value) -> tuple[int, ...] | None:
     if not isinstance(value, list | tuple):
         return ()
     inner = {shape_of(one) for one in value}
-    return None if len(inner) > 1 or None in inner else (len(value), *next(iter(inner), ()))
+    if len(inner) > 1 or None in inner:
+        return None
+    return (len(value), *(next(iter(inner), ()) or ()))
 
 
 def as_positions(index, size: int, typed: str, error: type[MTLError]) -> np.ndarray:

@@ -58,7 +58,11 @@ def read_number(value) -> float:
         raise UnreadableError(f"is a {type(value).__name__} without a value") from None
     if np.isinf(number) and not _is_infinite(value):
         raise UnreadableError("is beyond float64, whose numbers end at 1.8e308")
-    if isinstance(value, Rational | np.integer) and value.denominator == 1 and int(value) != int(number):
+    if (
+        isinstance(value, Rational | np.integer)
+        and value.denominator == 1
+        and int(value.numerator) != int(number)
+    ):
         raise UnreadableError(
             "is a whole number that float64 does not have (it has all up to 2^53 = 9007199254740992)",
             "subtract a constant or divide by a unit first",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from scipy import sparse
 
@@ -51,7 +53,7 @@ def as_factor(value, typed):
     if not is_foreign(value):
         return None
     what, is_sparse = f"{typed}: the matrix", sparse.issparse(value)
-    array = require_sound(value, what, ModelError) if is_sparse else read_dense(value, what, ModelError)
+    array: Any = require_sound(value, what, ModelError) if is_sparse else read_dense(value, what, ModelError)
     if array.ndim != 2:
         raise ModelError(f"@ needs a matrix (2-D array), not an array of shape {array.shape}", term=typed)
     if not np.isfinite(array.data if is_sparse else array).all():

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol, Self
+from typing import Any, Protocol
 
 from mtldsl.atoms.function import Set
 from mtldsl.errors import ModelError
@@ -23,8 +24,9 @@ class Argument(Protocol):
     offset: Any
     text: str
     latex: str
+    precedence: int
 
-    def linear_part(self) -> Self: ...
+    def linear_part(self) -> Argument: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +71,7 @@ def compare_expressions(left: Argument, symbol: str, right: Argument, difference
     return Constraint(_kind(symbol)(0.0), difference, text, f"{left.latex} {_LATEX[symbol]} {right.latex}")
 
 
-def _kind(symbol: str) -> type[Set]:
+def _kind(symbol: str) -> Callable[[Any], Set]:
     from mtldsl.atoms.sets import AtLeast, AtMost, EqualTo
 
     return {">=": AtLeast, "<=": AtMost, "==": EqualTo}[symbol]

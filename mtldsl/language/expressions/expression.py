@@ -35,6 +35,8 @@ class Unknown(Protocol):
     @property
     def column_names(self) -> tuple[str, ...]: ...
 
+    def of_tasks(self, tasks: Any) -> Unknown: ...
+
 
 @dataclass(frozen=True, eq=False)
 class Part:
@@ -53,9 +55,10 @@ class Affine:
     __pandas_priority__ = 10_000  # and pandas tables
     __hash__ = object.__hash__
 
-    def __init__(self, parts, shape, text, latex, precedence=3, offset=None):
+    def __init__(self, parts, shape, text: str, latex: str, precedence: int = 3, offset=None):
         self.parts: tuple[Part, ...] = tuple(parts)
-        self.shape: tuple[int, int] = tuple(int(n) for n in shape)
+        rows, columns = shape
+        self.shape: tuple[int, int] = int(rows), int(columns)
         self.text, self.latex, self.precedence = text, latex, precedence
         self.offset: np.ndarray | None = offset
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import warnings
+from typing import Any
 
 from mtldsl.errors import ModelError, MTLError
 from mtldsl.language.text.source import Source
@@ -85,7 +86,7 @@ class Syntax:
             return 0 if line < 0 else len(self.source.text)
         return sum(len(before) + 1 for before in lines[:line]) + min(column, len(lines[line]))
 
-    def span(self, node: ast.AST) -> tuple[int, int]:
+    def span(self, node: Any) -> tuple[int, int]:
         """(start, end) of a node in the text. Python counts its columns in bytes."""
         lines = self.source.text.split("\n")
 

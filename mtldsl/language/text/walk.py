@@ -13,6 +13,7 @@ import math
 import operator
 from collections.abc import Mapping
 from numbers import Real
+from typing import Any
 
 import numpy as np
 
@@ -156,7 +157,7 @@ class Walk(Calls):
                 raise self.error(
                     f"a list cannot stand beside {symbol} here; name the matrix in [arrays]", child
                 )
-        if both_plain and np.size(left) * np.size(right) > MAX_PRODUCTS:
+        if both_plain and _size(left) * _size(right) > MAX_PRODUCTS:
             raise self.error(f"this constant would be made of more than {MAX_PRODUCTS:,} products", node)
         return self._applied(function, node, left, right)
 
@@ -253,3 +254,8 @@ def _symbol(op, order: bool) -> str:
     """As typed; for a precision, in the order of semidefinite matrices."""
     typed = {ast.GtE: ">=", ast.LtE: "<=", ast.Eq: "==", ast.Gt: ">", ast.Lt: "<"}.get(type(op), "!=")
     return {">=": ">>", ">": ">>", "<=": "<<", "<": "<<"}.get(typed, typed) if order else typed
+
+
+def _size(value: Any) -> int:
+    """How many numbers a plain value has."""
+    return np.size(value)

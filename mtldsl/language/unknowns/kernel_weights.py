@@ -56,7 +56,7 @@ class KernelWeights(LearnedUnknown):
 
     axis: ClassVar[str] = "similarities"
     kind: ClassVar[str] = "weights"
-    unconstrained = None
+    unconstrained: ClassVar[object] = None
     what = "is the weights of similarities, learned beside W"
     where = "mkl_norm(W, similarities, theta)"
 

@@ -68,10 +68,12 @@ def _checked(edge, names) -> tuple[int, ...]:
         raise ModelError(
             f"{edge!r} has {len(labels)} labels; an edge has two, and a clique at most {LARGEST_CLIQUE}, with 2^size columns"
         )
-    positions = [_position(label, names) for label in labels]
-    for label, position in zip(labels, positions, strict=True):
+    positions = []
+    for label in labels:
+        position = _position(label, names)
         if position is None:
             raise ModelError(f"{label!r} in {edge!r} is not a label; {_known(names)}")
+        positions.append(position)
     if len(set(positions)) < len(positions):
         raise ModelError(f"{edge!r} holds a label twice; an edge joins different labels")
     return tuple(sorted(positions))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -68,7 +69,7 @@ class EdgeWeights(Weights):
     ((3, 12), ((0, 2),))
     """
 
-    def __init__(self, tasks: Tasks, edges="all", name: str = "V"):
+    def __init__(self, tasks: Tasks, edges: Any = "all", name: str = "V"):
         names = tasks.task_names if isinstance(tasks, Tasks) else ()
         try:
             self.cliques = Cliques(len(names), checked_edges(edges, names))
@@ -168,9 +169,9 @@ def label_loss(atom: LabelGraphLoss, U: Affine, V: Affine, tasks: Tasks, typed: 
 
 def grouped_by_edges(atom, W: Affine):
     """A function of groups of columns that were not told, with the cliques of the weights as groups."""
-    if not atom.groups_columns or atom.columns is not None or cliques_of(W) is None:
-        return atom
     cliques = cliques_of(W)
+    if not atom.groups_columns or atom.columns is not None or cliques is None:
+        return atom
     return replace(atom, columns=[cliques.columns(c) for c in range(cliques.n_cliques)])
 
 

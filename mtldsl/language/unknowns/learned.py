@@ -121,7 +121,11 @@ class LearnedUnknown:
             advice = f"write {self.text}.trace() <= 1"
         else:
             better = {">=": ">>", ">": ">>", "<=": "<<", "<": "<<"}.get(symbol)
-            bound = shown(other) if number_of(other) is not None else {">>": "0.01", "<<": "100"}.get(better)
+            bound = (
+                shown(other)
+                if number_of(other) is not None
+                else {">>": "0.01", "<<": "100"}.get(better or "")
+            )
             advice = (
                 f"write {self.text} {better} {bound}, in the order of semidefinite matrices"
                 if better

@@ -26,7 +26,9 @@ def laplacian(L, gamma: float = 1.0, columns=None) -> TaskSimilarity:
     spectral = None if graph is not None else checked_symmetric(L, typed)
 
     def factors(names):
-        eigen = spectral if graph is None else checked_symmetric(_laplacian_of(graph, names), typed)
+        eigen = spectral
+        if eigen is None:
+            eigen = checked_symmetric(_laplacian_of(graph, names), typed)
         half = _half(eigen, 1.0 / (1.0 + gamma * eigen.values))
         return [("laplacian", half if graph is not None else _in_order(L, half, names))]
 

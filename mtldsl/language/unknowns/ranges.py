@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -21,8 +21,8 @@ class Bounded(Protocol):
 
     text: str
     latex: str
-    kind: Any
-    unconstrained: Any
+    kind: ClassVar[Any]
+    unconstrained: ClassVar[Any]
 
 
 @dataclass(frozen=True, eq=False)

@@ -116,8 +116,8 @@ def clusters(labels, columns=None, normalize: bool = False) -> TaskSimilarity:
     if isinstance(labels, Mapping):
         labels = {str(t): label for t, label in labels.items()}
     listed = list(labels.values()) if isinstance(labels, dict) else as_list(labels)
-    wrong = not listed or getattr(labels, "ndim", 1) != 1
-    if wrong or any(is_missing(one) or not _is_label(one) for one in listed):
+    flat = getattr(labels, "ndim", 1) == 1
+    if not listed or not flat or any(is_missing(one) or not _is_label(one) for one in listed):
         raise ModelError(
             term=f"clusters({quoted(labels)})",
             write_instead="write one label a task, as in clusters(['a', 'a', 'b'])",

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import inspect
 from dataclasses import MISSING
+from typing import TypeVar
 
 from mtldsl.atoms import losses, structures
-from mtldsl.atoms.function import Atom, Loss, Regularizer
+from mtldsl.atoms.function import Atom, Loss, Regularizer, Set
 from mtldsl.errors import ModelError, Spelled
 from mtldsl.language.expressions.constraint import Constraint
 from mtldsl.language.expressions.expression import Affine
@@ -27,7 +28,10 @@ from mtldsl.values.option import as_flag
 __all__ = ["constraint", "label_loss", "loss", "mkl", "parameter", "regularizer", "structure"]
 
 
-def _build(cls: type[Atom], args, kwargs, typed: str) -> Atom:
+_A = TypeVar("_A", bound=Atom)
+
+
+def _build(cls: type[_A], args, kwargs, typed: str) -> _A:
     names = [field.name for field in cls.typed_fields()]
     if len(args) > len(names):
         raise ModelError(
@@ -212,7 +216,7 @@ def mkl(cls: type[structures.MKLNorm]):
     return _dress(word, cls, [parameter("W"), parameter("similarities")], optional)
 
 
-def constraint(cls):
+def constraint(cls: type[Set]):
     def word(W, *args, **kwargs):
         _require_affine(cls, W)
         atom = _build(cls, args, kwargs, _typed(cls, W, None))
@@ -225,7 +229,7 @@ def constraint(cls):
     return _dress(word, cls, [parameter("W")], [])
 
 
-def parameter(name, default=inspect.Parameter.empty):
+def parameter(name: str, default: object = inspect.Parameter.empty) -> inspect.Parameter:
     return inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=default)
 
 

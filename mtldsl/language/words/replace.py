@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+from mtldsl.atoms.function import Loss
+from mtldsl.atoms.losses import LabelGraphLoss
 from mtldsl.errors import ModelError
-from mtldsl.language.expressions.constraint import Constraint
-from mtldsl.language.expressions.expression import Affine
+from mtldsl.language.expressions.constraint import Argument, Constraint
+from mtldsl.language.expressions.expression import Affine, Unknown
 from mtldsl.language.expressions.objective import Objective
-from mtldsl.language.expressions.weights import Weights
 from mtldsl.language.unknowns.label_graph import score_tasks
 from mtldsl.language.unknowns.learned import LearnedUnknown
 from mtldsl.language.unknowns.ranges import RangeConstraint
@@ -30,7 +31,7 @@ def replace_tasks(
             f"this model uses {len(old)} different Tasks, so it is not clear which to replace",
             term=objective.text,
         )
-    exchanged: dict[Weights, Weights] = {}
+    exchanged: dict[Unknown, Unknown] = {}
     relearned: dict[LearnedUnknown, LearnedUnknown] = {}
 
     def relearn(unknown):
@@ -38,7 +39,7 @@ def replace_tasks(
             return unknown
         return relearned.setdefault(unknown, unknown.of_tasks(tasks))
 
-    def renew(argument: Affine) -> Affine:
+    def renew(argument: Argument) -> Affine:
         parts = []
         for part in argument.parts:
             weights = part.weights
@@ -69,10 +70,10 @@ def replace_tasks(
     terms = []
     for term in objective.terms:
         own, argument = tasks if term.is_loss else None, renew(term.argument)
-        if term.source is not None:
+        if isinstance(term.atom, LabelGraphLoss):
             own = score_tasks(tasks, term.atom.cliques, term.atom_text)
             term = replace(term, source=tasks)
-        elif term.is_loss:
+        elif isinstance(term.atom, Loss):
             term = replace(term, atom=fitted(term.atom, tasks, term.atom_text))
         terms.append(
             replace(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from typing import Any
 
 from mtldsl.atoms import losses, metrics, regularizers, sets, structures
 from mtldsl.atoms.losses.amounts import GammaLoss
@@ -110,7 +111,8 @@ TaskSimilarity = task_similarity.TaskSimilarity
 p_norm = kernel_weights.p_norm
 
 #: word -> function; what a problem file may call, and what the catalogue lists
-WORDS = {name: word for name, word in list(globals().items()) if hasattr(word, "atom")} | METRICS
+WORDS: dict[str, Any] = {name: word for name, word in list(globals().items()) if hasattr(word, "atom")}
+WORDS |= METRICS
 
 #: the base of a user's own metrics; a name of the package, no word of problem files
 Metric = metrics.Metric
