@@ -143,7 +143,7 @@ def test_rows_and_supports(density):
         np.einsum("ij,ij->i", X[samples.rows_of], V.T[tasks.task_of]), tasks.forward(V), rtol=1e-12
     )
     for t in range(M):
-        own = samples.support[samples.support_of[t] : samples.support_of[t + 1]]
+        own = samples.support.features[samples.support.ends[t] : samples.support.ends[t + 1]]
         assert set(own) == (
             set(np.flatnonzero(np.any(X[tasks.mask[:, t]] != 0, axis=0))) if density else set(range(D))
         )

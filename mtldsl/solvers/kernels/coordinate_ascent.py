@@ -10,6 +10,7 @@ import math
 
 import numpy as np
 
+from mtldsl.solvers.kernels.arguments import NodePlaces, Rows, Supports, TaskStates
 from mtldsl.system.compiled import compiled
 
 __all__ = ["supports", "sweep"]
@@ -54,53 +55,83 @@ def _entropy_step(u, y, z, q, s):
     return -y * a
 
 
-@compiled(nogil=True)
-def sweep(
-    order, offsets, index, active, rows_of, dense, data, indices, indptr, samples, entropic, support_of, support,
-    cell_of, place, entry_of, entry_at, entry_cell, entry_factor, entry_kernel, theta, store, shift, intercepts, w, old, bounds, shrinking, random,
-):  # fmt: skip
-    """One pass over the active samples of the tasks in `order`. Changes index, active, samples, store, intercepts.
+@compiled(inline="always")
+def _shuffle(index, first, n, random, t):
+    for i in range(n - 1, 0, -1):
+        other = int(_random(random, t) % np.uint64(i + 1))
+        index[first + i], index[first + other] = index[first + other], index[first + i]
 
+
+@compiled()
+def _enter(t, features, nodes, theta, store, scale, w, old):
+    """w and, of every cell, how far it moves with a multiplier; `old` is w as it was, feature by feature of the task."""
+    n_cells, size = scale.size, features.size
+    cell_of, place = nodes.cell_of, nodes.place
+    scale[:] = 0.0
+    for e in range(nodes.entry_of[t], nodes.entry_of[t + 1]):
+        scale[nodes.cell[e]] += theta[nodes.kernel[e]] * nodes.factor[e] ** 2
+    for c in range(n_cells):
+        scale[c] = max(scale[c], 1e-60)  # weights of zero leave no trace in w, and the change is read from w
+    for p in range(size):
+        w[features[p]] = 0.0
+    for e in range(nodes.entry_of[t], nodes.entry_of[t + 1]):
+        f = -theta[nodes.kernel[e]] * nodes.factor[e]
+        if f != 0.0:
+            at, c = nodes.at[e], nodes.cell[e]
+            for p in range(size):
+                j = features[p]
+                if n_cells == 1 or cell_of[j] == c:
+                    w[j] += f * store[at + place[j]]
+    for p in range(size):
+        old[p] = w[features[p]]
+
+
+@compiled()
+def _leave(t, features, nodes, store, scale, w, old):
+    """The nodes, brought up to date."""
+    n_cells, size = scale.size, features.size
+    cell_of, place = nodes.cell_of, nodes.place
+    for p in range(size):
+        j = features[p]
+        old[p] = (old[p] - w[j]) / scale[cell_of[j]]
+    for e in range(nodes.entry_of[t], nodes.entry_of[t + 1]):
+        f, at, c = nodes.factor[e], nodes.at[e], nodes.cell[e]
+        for p in range(size):
+            j = features[p]
+            if n_cells == 1 or cell_of[j] == c:
+                store[at + place[j]] += f * old[p]
+
+
+@compiled(nogil=True)
+def sweep(order, tasks, rows, supports, nodes, samples, entropic, theta, store, bounds, shrinking):
+    """One pass over the active samples of the tasks in `order`. Changes tasks, samples, store.
+
+    tasks, rows, supports, nodes: `TaskStates`, `Rows`, `Supports`, `NodePlaces` as plain tuples.
     Multipliers u maximise -sum conj_i(u_i) - 1/2 sum_m theta_m b_m(u). A row of `samples`, together so that it is one look into memory:
     u, low, high, b, c, then the squared norm of x_i over every cell of features; conj(u) = b u + c u^2 / 2 on [low, high] or, where
     `entropic`, the entropy on 0 <= -y u <= s with y in place of b and s in place of c.
     bounds = (lowest, highest) projected gradient of the pass before; returned are those of this one, and by how much the dual value rose.
     """
-    n_cells = samples.shape[1] - 5
-    is_dense = dense.shape[0] > 0
-    scale = np.zeros(n_cells)
+    tasks, rows = TaskStates(*tasks), Rows(*rows)
+    supports, nodes = Supports(*supports), NodePlaces(*nodes)
+    # read once, and loops over a row stay in place: arrays that are handed on in the loop are counted by reference at every turn
+    index, active, shift, intercepts = tasks.index, tasks.active, tasks.shift, tasks.intercepts
+    row_of, dense, data, indices, indptr = rows.of, rows.dense, rows.data, rows.indices, rows.indptr
+    cell_of = nodes.cell_of
+    n_cells, is_dense = samples.shape[1] - 5, dense.shape[0] > 0
+    scale, w, old = np.zeros(n_cells), np.zeros(cell_of.size), np.zeros(cell_of.size)
     least, most, gain = np.inf, -np.inf, 0.0
     for t in order:
         if active[t] == 0:
             continue
-        first, begin, end = offsets[t], support_of[t], support_of[t + 1]
-        scale[:] = 0.0
-        for e in range(entry_of[t], entry_of[t + 1]):
-            scale[entry_cell[e]] += theta[entry_kernel[e]] * entry_factor[e] ** 2
-        for c in range(n_cells):
-            scale[c] = max(
-                scale[c], 1e-60
-            )  # weights of zero leave no trace in w, and the change is read from w
-        for p in range(begin, end):
-            w[support[p]] = 0.0
-        for e in range(entry_of[t], entry_of[t + 1]):
-            f = -theta[entry_kernel[e]] * entry_factor[e]
-            if f != 0.0:
-                at, c = entry_at[e], entry_cell[e]
-                for p in range(begin, end):
-                    j = support[p]
-                    if n_cells == 1 or cell_of[j] == c:
-                        w[j] += f * store[at + place[j]]
-        for p in range(begin, end):
-            old[p - begin] = w[support[p]]
-
+        first = tasks.offsets[t]
+        features = supports.features[supports.ends[t] : supports.ends[t + 1]]
+        _enter(t, features, nodes, theta, store, scale, w, old)
         n_active, k = active[t], 0
-        for i in range(n_active - 1, 0, -1):
-            other = int(_random(random, t) % np.uint64(i + 1))
-            index[first + i], index[first + other] = index[first + other], index[first + i]
+        _shuffle(index, first, n_active, tasks.random, t)
         while k < n_active:
             i = index[first + k]
-            row = rows_of[i] if rows_of.size > 0 else i
+            row = row_of[i] if row_of.size > 0 else i
             z = intercepts[t]
             if is_dense:
                 for j in range(w.size):
@@ -111,13 +142,7 @@ def sweep(
             q = shift[t]
             for c in range(n_cells):
                 q += scale[c] * samples[i, 5 + c]
-            before, low, high, linear, curvature = (
-                samples[i, 0],
-                samples[i, 1],
-                samples[i, 2],
-                samples[i, 3],
-                samples[i, 4],
-            )
+            before, low, high, linear, curvature = samples[i, 0], samples[i, 1], samples[i, 2], samples[i, 3], samples[i, 4]  # fmt: skip
             slope, curved = 0.0, 0.0
             if entropic:
                 new = _entropy_step(before, linear, z, q, curvature)
@@ -172,16 +197,7 @@ def sweep(
                         w[j] -= scale[cell_of[j]] * change * data[p]
             k += 1
         active[t] = n_active
-
-        for p in range(begin, end):
-            j = support[p]
-            old[p - begin] = (old[p - begin] - w[j]) / scale[cell_of[j]]
-        for e in range(entry_of[t], entry_of[t + 1]):
-            f, at, c = entry_factor[e], entry_at[e], entry_cell[e]
-            for p in range(begin, end):
-                j = support[p]
-                if n_cells == 1 or cell_of[j] == c:
-                    store[at + place[j]] += f * old[p - begin]
+        _leave(t, features, nodes, store, scale, w, old)
     return least, most, gain
 
 

@@ -2,34 +2,38 @@
 
 from __future__ import annotations
 
+from mtldsl.solvers.kernels.arguments import NodePlaces, Rows, Supports
 from mtldsl.system.compiled import compiled
 
 __all__ = ["dots", "gather"]
 
 
 @compiled(nogil=True)
-def gather(
-    v, offsets, rows, dense, data, indices, indptr, support_of, support, cell_of, place, entry_of, entry_at, entry_cell, entry_factor,
-    entry_kernel, w, store,
-):  # fmt: skip
-    """store += the node vectors of the samples (rows, task by task) with multipliers v."""
+def gather(v, offsets, rows, supports, nodes, w, store):
+    """store += the node vectors of the samples (rows, task by task) with multipliers v.
+
+    rows, supports, nodes: `Rows`, `Supports`, `NodePlaces` as plain tuples.
+    """
+    rows, supports, nodes = Rows(*rows), Supports(*supports), NodePlaces(*nodes)
+    row_of, dense, data, indices, indptr = rows.of, rows.dense, rows.data, rows.indices, rows.indptr
+    support, cell_of, place = supports.features, nodes.cell_of, nodes.place
     n_cells = cell_of.max() + 1
     for t in range(offsets.size - 1):
-        begin, end = support_of[t], support_of[t + 1]
+        begin, end = supports.ends[t], supports.ends[t + 1]
         if offsets[t] == offsets[t + 1]:
             continue
         for p in range(begin, end):
             w[support[p]] = 0.0
         for i in range(offsets[t], offsets[t + 1]):
-            row, f = rows[i], v[i]
+            row, f = row_of[i], v[i]
             if dense.shape[0] > 0:
                 for j in range(w.size):
                     w[j] += f * dense[row, j]
             else:
                 for p in range(indptr[row], indptr[row + 1]):
                     w[indices[p]] += f * data[p]
-        for e in range(entry_of[t], entry_of[t + 1]):
-            f, at, c = entry_factor[e], entry_at[e], entry_cell[e]
+        for e in range(nodes.entry_of[t], nodes.entry_of[t + 1]):
+            f, at, c = nodes.factor[e], nodes.at[e], nodes.cell[e]
             for p in range(begin, end):
                 j = support[p]
                 if n_cells == 1 or cell_of[j] == c:
@@ -37,28 +41,28 @@ def gather(
 
 
 @compiled(nogil=True)
-def dots(
-    store, theta, offsets, rows, dense, data, indices, indptr, support_of, support, cell_of, place, entry_of, entry_at, entry_cell,
-    entry_factor, entry_kernel, w, z,
-):  # fmt: skip
-    """z_i = sum over the nodes of the sample's task of factor * theta * <x_i, node>."""
+def dots(store, theta, offsets, rows, supports, nodes, w, z):
+    """z_i = sum over the nodes of the sample's task of factor * theta * <x_i, node>. Arguments as of `gather`."""
+    rows, supports, nodes = Rows(*rows), Supports(*supports), NodePlaces(*nodes)
+    row_of, dense, data, indices, indptr = rows.of, rows.dense, rows.data, rows.indices, rows.indptr
+    support, cell_of, place = supports.features, nodes.cell_of, nodes.place
     n_cells = cell_of.max() + 1
     for t in range(offsets.size - 1):
-        begin, end = support_of[t], support_of[t + 1]
+        begin, end = supports.ends[t], supports.ends[t + 1]
         if offsets[t] == offsets[t + 1]:
             continue
         for p in range(begin, end):
             w[support[p]] = 0.0
-        for e in range(entry_of[t], entry_of[t + 1]):
-            f = theta[entry_kernel[e]] * entry_factor[e]
+        for e in range(nodes.entry_of[t], nodes.entry_of[t + 1]):
+            f = theta[nodes.kernel[e]] * nodes.factor[e]
             if f != 0.0:
-                at, c = entry_at[e], entry_cell[e]
+                at, c = nodes.at[e], nodes.cell[e]
                 for p in range(begin, end):
                     j = support[p]
                     if n_cells == 1 or cell_of[j] == c:
                         w[j] += f * store[at + place[j]]
         for i in range(offsets[t], offsets[t + 1]):
-            row, total = rows[i], 0.0
+            row, total = row_of[i], 0.0
             if dense.shape[0] > 0:
                 for j in range(w.size):
                     total += w[j] * dense[row, j]

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
+from mtldsl.solvers.kernels.arguments import TaskStates
 from mtldsl.solvers.samples.face import Face
 from mtldsl.solvers.samples.kernel_form import KernelForm
 from mtldsl.solvers.samples.nodes import Nodes
@@ -139,12 +140,14 @@ class Ascent:
         theta = self.theta / self.coefficient
         order = self.rng.permutation(s.n_tasks)
         apart = self.threads > 1 and self.nodes.tasks_are_apart
+        states = tuple(
+            TaskStates(s.offsets, self.index, self.active, self.shift, self.intercepts, self.random)
+        )
 
         def run(tasks):
             return sweep(
-                tasks, s.offsets, self.index, self.active, *s.inputs, self.table, s.entropic, s.support_of, s.support,
-                *n.layout, theta, n.store, self.shift, self.intercepts,
-                np.zeros(s.n_features), np.zeros(s.n_features), self.bounds, self.shrinking, self.random,
+                tasks, states, tuple(s.inputs), tuple(s.support), tuple(n.places),
+                self.table, s.entropic, theta, n.store, self.bounds, self.shrinking,
             )  # fmt: skip
 
         ends = self._in_parallel(run, np.array_split(order, self.threads)) if apart else [run(order)]

@@ -38,11 +38,10 @@ class Face:
         self.nodes, self.theta, self.shift = nodes, theta, shift
         self.offsets = np.searchsorted(self.free, samples.offsets).astype(np.int64)
         self.task = np.repeat(np.arange(samples.n_tasks), np.diff(self.offsets))
-        self.rows = samples.rows_of[self.free] if samples.rows_of.size else self.free
-        self.inputs = samples.inputs[1:]
+        rows = samples.rows_of[self.free] if samples.rows_of.size else self.free
         self.w, self.products = np.zeros(samples.n_features), 1
-        dense = samples.support_of, samples.support
-        self.support = samples.supports_of(self.offsets, self.rows) if samples.is_sparse else dense
+        support = samples.supports_of(self.offsets, rows) if samples.is_sparse else samples.support
+        self.found = tuple(samples.inputs._replace(of=rows)), tuple(support), tuple(nodes.places)
         self.samples = samples
         self.u, self.low, self.high = u[self.free], low[self.free], high[self.free]
         self.z = intercepts[self.task] - self._dots(nodes.store)
@@ -57,17 +56,7 @@ class Face:
         from mtldsl.solvers.kernels.face_products import dots
 
         z = np.zeros(self.free.size)
-        dots(
-            store,
-            self.theta,
-            self.offsets,
-            self.rows,
-            *self.inputs,
-            *self.support,
-            *self.nodes.layout,
-            self.w,
-            z,
-        )
+        dots(store, self.theta, self.offsets, *self.found, self.w, z)
         return z
 
     def nodes_of(self, v) -> np.ndarray:
@@ -75,7 +64,7 @@ class Face:
         from mtldsl.solvers.kernels.face_products import gather
 
         store = np.zeros(self.nodes.store.size)
-        gather(v, self.offsets, self.rows, *self.inputs, *self.support, *self.nodes.layout, self.w, store)
+        gather(v, self.offsets, *self.found, self.w, store)
         return store
 
     def kernel(self, v) -> np.ndarray:

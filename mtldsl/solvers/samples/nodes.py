@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from mtldsl.solvers.kernels.arguments import NodePlaces
+
 if TYPE_CHECKING:
     from mtldsl.atoms.structures import MKLNorm
 
@@ -46,15 +48,10 @@ class Nodes:
         self.entry_factor = np.ascontiguousarray(self.entry_factor, dtype=float)
         self.entry_kernel = self.entry_kernel.astype(np.int64)
         self.store = np.zeros(end)
-        self.layout = (
-            self.cell_of,
-            self.place,
-            self.entry_of,
-            self.entry_at,
-            self.entry_cell,
-            self.entry_factor,
-            self.entry_kernel,
-        )
+        self.places = NodePlaces(
+            self.cell_of, self.place, self.entry_of,
+            self.entry_at, self.entry_cell, self.entry_factor, self.entry_kernel,
+        )  # fmt: skip
 
     def of_cell(self, c: int) -> np.ndarray:
         """(nodes, features) of a cell, a view."""

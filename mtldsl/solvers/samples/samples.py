@@ -6,6 +6,7 @@ import numpy as np
 from scipy import sparse
 
 from mtldsl.compile.normal_form import LossTerm
+from mtldsl.solvers.kernels.arguments import Rows, Supports
 
 __all__ = ["Samples"]
 
@@ -35,22 +36,22 @@ class Samples:
         self.y, self.entropic = np.asarray(tasks.targets, float), atom.entropic
         self.weight = np.ones(self.n) if loss.scale is None else np.asarray(loss.scale, float)
         self.low, self.high = loss.dual_interval()
-        self.inputs = (self.rows_of, self.dense, self.data, self.indices, self.indptr)
-        self.support_of, self.support = self._supports()
+        self.inputs = Rows(self.rows_of, self.dense, self.data, self.indices, self.indptr)
+        self.support = self._supports()
 
     @property
     def is_sparse(self) -> bool:
         return self.dense.shape[0] == 0
 
-    def _supports(self) -> tuple[np.ndarray, np.ndarray]:
+    def _supports(self) -> Supports:
         """The features that occur in the rows of each task; all, where inputs are dense."""
         d, T = self.n_features, self.n_tasks
         if not self.is_sparse:
-            return np.arange(T + 1, dtype=np.int64) * d, np.tile(np.arange(d, dtype=np.int32), T)
+            return Supports(np.arange(T + 1, dtype=np.int64) * d, np.tile(np.arange(d, dtype=np.int32), T))
         return self.supports_of(self.offsets, self.rows_of)
 
-    def supports_of(self, offsets, rows) -> tuple[np.ndarray, np.ndarray]:
-        """(ends, features): those that occur in some sparse rows, task by task at `offsets`."""
+    def supports_of(self, offsets, rows) -> Supports:
+        """The features that occur in some sparse rows, task by task at `offsets`."""
         from mtldsl.solvers.kernels.coordinate_ascent import supports
 
         ends = np.zeros(self.n_tasks + 1, dtype=np.int64)
@@ -58,7 +59,7 @@ class Samples:
         supports(*arguments, np.full(self.n_features, -1, dtype=np.int64), True, ends, np.empty(0, np.int32))
         found = np.empty(ends[-1], dtype=np.int32)
         supports(*arguments, np.full(self.n_features, -1, dtype=np.int64), False, ends, found)
-        return ends, found
+        return Supports(ends, found)
 
     def table(self, n_cells: int) -> np.ndarray:
         """(n, 5 + cells): u, low, high and the conjugate's two numbers of every sample, as the kernels want them; norms are still zero."""

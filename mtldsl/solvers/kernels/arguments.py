@@ -1,0 +1,115 @@
+"""What compiled loops take, by name.
+
+Callers hand over plain tuples, `tuple(rows)`, and a loop names them again, `Rows(*rows)`: numba looks at a plain tuple's types in a tenth
+of a microsecond, at those of a named one in three, at every call.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+__all__ = ["Cliques", "LabelledRows", "Mixtures", "NodePlaces", "Penalty", "Rows", "Search", "Supports", "TaskStates", "Weights"]  # fmt: skip
+
+# ------------------------------------------------------------------------------------------------------ samples
+
+
+class Rows(NamedTuple):
+    """Rows of inputs: `dense` (n, d), or where that has no rows the CSR arrays. `of` (N,) the row of every sample; empty where that is
+    its own number."""
+
+    of: np.ndarray
+    dense: np.ndarray
+    data: np.ndarray
+    indices: np.ndarray
+    indptr: np.ndarray
+
+
+class Supports(NamedTuple):
+    """features[ends[t] : ends[t + 1]]: those that occur in the rows of task t."""
+
+    ends: np.ndarray
+    features: np.ndarray
+
+
+class NodePlaces(NamedTuple):
+    """Feature j belongs to cell cell_of[j], in place place[j]. Task t has the entries e from entry_of[t] to entry_of[t + 1]: of the node
+    vector that begins at[e] in the store, in cell[e], times factor[e], of the kernel kernel[e]."""
+
+    cell_of: np.ndarray
+    place: np.ndarray
+    entry_of: np.ndarray
+    at: np.ndarray
+    cell: np.ndarray
+    factor: np.ndarray
+    kernel: np.ndarray
+
+
+class TaskStates(NamedTuple):
+    """The samples of task t are index[offsets[t] : offsets[t + 1]], the first active[t] of them active; its intercept, how far that
+    moves for a change of a multiplier, and its random sequence."""
+
+    offsets: np.ndarray
+    index: np.ndarray
+    active: np.ndarray
+    shift: np.ndarray
+    intercepts: np.ndarray
+    random: np.ndarray
+
+
+# --------------------------------------------------------------------------------------------------- labellings
+
+
+class LabelledRows(NamedTuple):
+    """Inputs X (n, d), the squares of their lengths, the samples' weights, true labels truth (n, K), and the cost of a wrong label."""
+
+    X: np.ndarray
+    lengths: np.ndarray
+    weights: np.ndarray
+    truth: np.ndarray
+    costs: np.ndarray
+
+
+class Cliques(NamedTuple):
+    """The entries of a label graph, as `mtldsl.inference.cliques` has them."""
+
+    table: np.ndarray
+    sizes: np.ndarray
+    starts: np.ndarray
+
+
+class Penalty(NamedTuple):
+    """per_node, per_clique: how much the weights move for a unit of multiplier, 1 / coefficient; tau, r: of the norm of cliques."""
+
+    per_node: float
+    per_clique: float
+    tau: float
+    r: int
+
+
+class Weights(NamedTuple):
+    """Z (S, d): the weights of labels, and of cliques the multipliers over their coefficient plus tau times the centre; squares (q,): the
+    squared norms of the latter; order (q,): cliques by falling norm."""
+
+    Z: np.ndarray
+    squares: np.ndarray
+    order: np.ndarray
+
+
+class Mixtures(NamedTuple):
+    """labels (n, slots, K), alpha (n, slots), counts (n,): the random labelling of every sample, slot 0 the true one."""
+
+    labels: np.ndarray
+    alpha: np.ndarray
+    counts: np.ndarray
+
+
+class Search(NamedTuple):
+    """sought: the entries that inference sees, in the order of its plan; the decoder's code and plan, and room for it to work in."""
+
+    sought: np.ndarray
+    code: int
+    plan: np.ndarray
+    work: np.ndarray
+    iwork: np.ndarray
