@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["Cliques", "LabelledRows", "Mixtures", "NodePlaces", "Penalty", "Rows", "Search", "Supports", "TaskStates", "Weights"]  # fmt: skip
+__all__ = ["Change", "Cliques", "LabelledRows", "Mixtures", "NodePlaces", "Penalty", "Room", "Rows", "Search", "Supports", "TaskStates", "Weights"]  # fmt: skip
 
 # ------------------------------------------------------------------------------------------------------ samples
 
@@ -113,3 +113,22 @@ class Search(NamedTuple):
     plan: np.ndarray
     work: np.ndarray
     iwork: np.ndarray
+
+
+class Change(NamedTuple):
+    """Between two labellings of a sample, inside a loop: the first n of these arrays say which cliques choose another entry, which one,
+    and which one before."""
+
+    n: int
+    groups: np.ndarray
+    up: np.ndarray
+    down: np.ndarray
+
+
+class Room(NamedTuple):
+    """Arrays (q,) that a loop works in."""
+
+    norms: np.ndarray
+    eta: np.ndarray
+    moved: np.ndarray
+    tried: np.ndarray

@@ -6,6 +6,16 @@ import numpy as np
 
 from mtldsl.inference.kernels.map_one import map_one
 from mtldsl.inference.kernels.marginals import choose
+from mtldsl.solvers.kernels.arguments import (
+    Change,
+    Cliques,
+    LabelledRows,
+    Mixtures,
+    Penalty,
+    Room,
+    Search,
+    Weights,
+)
 from mtldsl.system.compiled import compiled
 
 __all__ = ["ascend", "multiply", "shares"]
@@ -118,28 +128,121 @@ def _place(label, labels, alpha, count):
 
 
 @compiled(nogil=True)
-def ascend(
-    visits, X, lengths, weights, truth, costs, table, sizes, starts, per_node, per_clique, tau, r,
-    Z, squares, order, labels, alpha, counts, sought, code, plan, work, iwork, steps, accuracy,
-):  # fmt: skip
+def _two_of(values, alpha, count):
+    """(the highest labelling, the lowest one that has weight; -1 where none has)."""
+    high, low = 0, -1
+    for j in range(count):
+        if values[j] > values[high]:
+            high = j
+        if alpha[j] > 0.0 and (low < 0 or values[j] < values[low]):
+            low = j
+    return high, low
+
+
+@compiled(nogil=True)
+def _moved_squares(gamma, g, length, squares, products, change, moved):
+    """Into `moved`, the squared norms of the cliques after a step gamma; the derivatives need no more of them than these."""
+    for c in range(squares.size):
+        moved[c] = squares[c]
+    for j in range(change.n):
+        difference = products[change.down[j]] - products[change.up[j]]
+        moved[change.groups[j]] += 2.0 * gamma * g * (difference + gamma * g * length)
+
+
+@compiled(nogil=True)
+def _line_search(gamma, longest, rise, fall, base, g, length, squares, products, change, order, r, tau, room):
+    """The step at which the dual value stops rising, from a first guess on, by regula falsi (Illinois)."""
+    bend = 2.0 * g * length
+    lower, upper_end, at_lower, at_upper = 0.0, longest, rise, 0.0
+    bracketed = False
+    for attempt in range(20):
+        _moved_squares(gamma, g, length, squares, products, change, room.moved)
+        _factors(room.moved, order, r, tau, room.norms, room.eta, room.tried)
+        slope = base - gamma * fall
+        for j in range(change.n):
+            slope += room.tried[change.groups[j]] * (
+                products[change.up[j]] - products[change.down[j]] - gamma * bend
+            )
+        if abs(slope) <= _SLACK * rise or (slope > 0.0 and gamma == longest):
+            break
+        if slope > 0.0:
+            lower, at_lower = gamma, slope
+            if bracketed:
+                at_upper *= 0.5
+        else:
+            upper_end, at_upper, bracketed = gamma, slope, True
+            at_lower *= 0.7
+        if bracketed:
+            gamma = lower + (upper_end - lower) * at_lower / (at_lower - at_upper)
+        else:
+            gamma = min(4.0 * gamma, longest)
+        if attempt == 18 and lower > 0.0:
+            gamma = lower
+    return gamma
+
+
+@compiled(nogil=True)
+def _take(gamma, w, length, per_node, g, higher, lower, squares, products, changes, change):
+    """The step: `changes` says what it adds to the weights, in units of the sample's inputs."""
+    for k in range(higher.size - squares.size):
+        a, b = higher[k], lower[k]
+        if a != b:
+            step = gamma * w * per_node
+            products[a] -= step * length
+            products[b] += step * length
+            changes[a] -= step
+            changes[b] += step
+    for j in range(change.n):
+        up, down = change.up[j], change.down[j]
+        difference = products[down] - products[up]
+        squares[change.groups[j]] += 2.0 * gamma * g * (difference + gamma * g * length)
+        products[up] -= gamma * g * length
+        products[down] += gamma * g * length
+        changes[up] -= gamma * g
+        changes[down] += gamma * g
+
+
+@compiled(nogil=True)
+def _add(Z, changes, x):
+    """Z += changes x^T; changes are zero again."""
+    for s in range(changes.size):
+        if changes[s] != 0.0:
+            step = changes[s]
+            for f in range(x.size):
+                Z[s, f] += step * x[f]
+            changes[s] = 0.0
+
+
+@compiled(nogil=True)
+def ascend(visits, rows, cliques, penalty, weights, mixtures, search, steps, accuracy):
     """One pass over the samples `visits`; returns (the sum of weighted gaps seen, samples whose cache was full).
 
-    Z (S, d): the weights of labels, and of cliques the multipliers over their coefficient plus tau times the centre; squares (q,) the
-    squared norms of the latter. labels (n, slots, K), alpha (n, slots), counts (n,): the random labelling of every sample, slot 0 the true
-    one. sought: the entries that inference sees, in the order of its plan. per_node, per_clique: how much Z moves for a unit of weight, 1 / coefficient.
+    rows, cliques, penalty, weights, mixtures, search: `LabelledRows`, `Cliques`, `Penalty`, `Weights`, `Mixtures` and `Search` as plain
+    tuples. Changed are weights and mixtures.
     """
+    rows, cliques, penalty = LabelledRows(*rows), Cliques(*cliques), Penalty(*penalty)
+    weights, mixtures, search = Weights(*weights), Mixtures(*mixtures), Search(*search)
+    # read once: arrays that are read from a tuple in a loop are counted by reference at every turn
+    truth, costs, labels, alpha, counts = (
+        rows.truth,
+        rows.costs,
+        mixtures.labels,
+        mixtures.alpha,
+        mixtures.counts,
+    )
+    table, sizes, starts, sought = cliques.table, cliques.sizes, cliques.starts, search.sought
+    Z, squares, order = weights.Z, weights.squares, weights.order
+    tau, r, slots = penalty.tau, penalty.r, alpha.shape[1]
     K, q, S = truth.shape[1], sizes.size, starts[-1]
     products, scores, changes, seen = np.empty(S), np.empty(S), np.zeros(S), np.empty(sought.size)
     margins, label = np.zeros(2 * K), np.empty(K, np.uint8)
-    norms, eta, factors, moved = np.empty(q), np.empty(q), np.empty(q), np.empty(q)
-    tried = np.empty(q)
+    factors, values, entries = np.empty(q), np.empty(slots), np.empty((slots + 1, K + q), np.int64)
     groups, up, down = np.empty(q, np.int64), np.empty(q, np.int64), np.empty(q, np.int64)
-    values, entries = np.empty(alpha.shape[1]), np.empty((alpha.shape[1] + 1, K + q), np.int64)
+    room = Room(np.empty(q), np.empty(q), np.empty(q), np.empty(q))
     gap, full = 0.0, 0
-    _factors(squares, order, r, tau, norms, eta, factors)
+    _factors(squares, order, r, tau, room.norms, room.eta, factors)
     for i in visits:
-        w, length = weights[i], lengths[i]
-        x = X[i]
+        w, length, x = rows.weights[i], rows.lengths[i], rows.X[i]
         multiply(Z, x, products)
         for k in range(K):
             margins[2 * k + truth[i, k]] = 0.0
@@ -147,7 +250,7 @@ def ascend(
         _fill_scores(products, factors, margins, starts, scores)
         for s in range(sought.size):
             seen[s] = scores[sought[s]]
-        _, upper = map_one(code, seen, plan, work, iwork, label)
+        _, upper = map_one(search.code, seen, search.plan, search.work, search.iwork, label)
         count = counts[i]
         best, mean = -np.inf, 0.0
         for j in range(count):
@@ -156,8 +259,8 @@ def ascend(
             best = max(best, values[j])
             mean += alpha[i, j] * values[j]
         gap += w * max(upper - mean, 0.0)
-        choose(table, sizes, starts, label, entries[alpha.shape[1]])
-        found = _score(scores, entries[alpha.shape[1]])
+        choose(table, sizes, starts, label, entries[slots])
+        found = _score(scores, entries[slots])
         if found > best:
             slot, new = _place(label, labels[i], alpha[i], count)
             if slot < 0:
@@ -168,18 +271,13 @@ def ascend(
                 alpha[i, slot] = 0.0
                 values[slot] = found
                 for e in range(K + q):
-                    entries[slot, e] = entries[alpha.shape[1], e]
+                    entries[slot, e] = entries[slots, e]
                 if slot == count:
                     count += 1
                     counts[i] = count
         changed = False
         for _ in range(steps):
-            high, low = 0, -1
-            for j in range(count):
-                if values[j] > values[high]:
-                    high = j
-                if alpha[i, j] > 0.0 and (low < 0 or values[j] < values[low]):
-                    low = j
+            high, low = _two_of(values, alpha[i], count)
             rise = values[high] - values[low]
             if high == low or rise <= accuracy * (1.0 + abs(values[high])):
                 break
@@ -188,48 +286,37 @@ def ascend(
             for k in range(K):
                 a, b = entries[high, k], entries[low, k]
                 if a != b:
-                    fall += 2.0 * w * length * per_node
+                    fall += 2.0 * w * length * penalty.per_node
                     base += scores[a] - scores[b]
             for c in range(q):
                 a, b = entries[high, K + c], entries[low, K + c]
                 if a != b:
                     groups[n_changed], up[n_changed], down[n_changed] = c, a, b
                     n_changed += 1
-            g = w * per_clique
-            bend = 2.0 * g * length
+            change = Change(n_changed, groups, up, down)
+            g = w * penalty.per_clique
             with_shares = fall
             for j in range(n_changed):
-                with_shares += factors[groups[j]] * bend
+                with_shares += factors[groups[j]] * (2.0 * g * length)
             longest = alpha[i, low]
             gamma = min(rise / with_shares, longest) if with_shares > 0.0 else longest
             if q > r:
-                lower, upper_end, at_lower, at_upper = 0.0, longest, rise, 0.0
-                bracketed = False
-                for attempt in range(20):
-                    for c in range(q):
-                        moved[c] = squares[c]
-                    for j in range(n_changed):
-                        difference = products[down[j]] - products[up[j]]
-                        moved[groups[j]] += 2.0 * gamma * g * (difference + gamma * g * length)
-                    _factors(moved, order, r, tau, norms, eta, tried)
-                    slope = base - gamma * fall
-                    for j in range(n_changed):
-                        slope += tried[groups[j]] * (products[up[j]] - products[down[j]] - gamma * bend)
-                    if abs(slope) <= _SLACK * rise or (slope > 0.0 and gamma == longest):
-                        break
-                    if slope > 0.0:
-                        lower, at_lower = gamma, slope
-                        if bracketed:
-                            at_upper *= 0.5
-                    else:
-                        upper_end, at_upper, bracketed = gamma, slope, True
-                        at_lower *= 0.7
-                    if bracketed:
-                        gamma = lower + (upper_end - lower) * at_lower / (at_lower - at_upper)
-                    else:
-                        gamma = min(4.0 * gamma, longest)
-                    if attempt == 18 and lower > 0.0:
-                        gamma = lower
+                gamma = _line_search(
+                    gamma,
+                    longest,
+                    rise,
+                    fall,
+                    base,
+                    g,
+                    length,
+                    squares,
+                    products,
+                    change,
+                    order,
+                    r,
+                    tau,
+                    room,
+                )
             # the whole weight goes, to the last bit, where the step is the longest
             if gamma >= longest:
                 gamma = longest
@@ -238,30 +325,23 @@ def ascend(
                 alpha[i, low] -= gamma
             alpha[i, high] += gamma
             changed = True
-            for k in range(K):
-                a, b = entries[high, k], entries[low, k]
-                if a != b:
-                    step = gamma * w * per_node
-                    products[a] -= step * length
-                    products[b] += step * length
-                    changes[a] -= step
-                    changes[b] += step
-            for j in range(n_changed):
-                difference = products[down[j]] - products[up[j]]
-                squares[groups[j]] += 2.0 * gamma * g * (difference + gamma * g * length)
-                products[up[j]] -= gamma * g * length
-                products[down[j]] += gamma * g * length
-                changes[up[j]] -= gamma * g
-                changes[down[j]] += gamma * g
-            _factors(squares, order, r, tau, norms, eta, factors)
+            _take(
+                gamma,
+                w,
+                length,
+                penalty.per_node,
+                g,
+                entries[high],
+                entries[low],
+                squares,
+                products,
+                changes,
+                change,
+            )
+            _factors(squares, order, r, tau, room.norms, room.eta, factors)
             _fill_scores(products, factors, margins, starts, scores)
             for j in range(count):
                 values[j] = _score(scores, entries[j])
         if changed:
-            for s in range(S):
-                if changes[s] != 0.0:
-                    step = changes[s]
-                    for f in range(x.size):
-                        Z[s, f] += step * x[f]
-                    changes[s] = 0.0
+            _add(Z, changes, x)
     return gap, full

@@ -6,6 +6,7 @@ import numpy as np
 
 from mtldsl.inference.kernels.map_one import map_one
 from mtldsl.inference.kernels.marginals import choose
+from mtldsl.solvers.kernels.arguments import Cliques, LabelledRows, Mixtures, Penalty, Search, Weights
 from mtldsl.solvers.kernels.labelling_ascent import _factors, _fill_scores, _place, _score, multiply
 from mtldsl.system.compiled import compiled
 
@@ -13,16 +14,25 @@ __all__ = ["step_each"]
 
 
 @compiled(nogil=True)
-def step_each(
-    visits, X, lengths, weights, truth, costs, table, sizes, starts, per_node, per_clique, tau, r, modulus,
-    Z, squares, order, labels, alpha, counts, sought, code, plan, work, iwork, accuracy,
-):  # fmt: skip
+def step_each(visits, rows, cliques, penalty, modulus, weights, mixtures, search, accuracy):
     """One pass over the samples `visits`; returns (weighted gaps seen, weighted losses seen, samples whose cache was full).
 
     The dual value is b - R*(M), where R* has a gradient with the Lipschitz constant 1 / modulus. A step delta of sample i moves M by
     delta w_i d x_i, d the change of what is chosen, and raises it by at least delta w_i g - delta^2 w_i^2 |d|^2 |x_i|^2 / (2 modulus),
     g the gap of the sample: the step is the best for this bound, and at most 1. Arguments as of `labelling_ascent.ascend`.
     """
+    rows, cliques, penalty = LabelledRows(*rows), Cliques(*cliques), Penalty(*penalty)
+    weights, mixtures, search = Weights(*weights), Mixtures(*mixtures), Search(*search)
+    truth, costs, labels, alpha, counts = (
+        rows.truth,
+        rows.costs,
+        mixtures.labels,
+        mixtures.alpha,
+        mixtures.counts,
+    )
+    table, sizes, starts, sought = cliques.table, cliques.sizes, cliques.starts, search.sought
+    Z, squares, order = weights.Z, weights.squares, weights.order
+    tau, r = penalty.tau, penalty.r
     K, q, S = truth.shape[1], sizes.size, starts[-1]
     products, scores, change, seen = np.empty(S), np.empty(S), np.empty(S), np.empty(sought.size)
     margins, label = np.zeros(2 * K), np.empty(K, np.uint8)
@@ -31,7 +41,7 @@ def step_each(
     gap, loss, full = 0.0, 0.0, 0
     _factors(squares, order, r, tau, norms, eta, factors)
     for i in visits:
-        w, length, x = weights[i], lengths[i], X[i]
+        w, length, x = rows.weights[i], rows.lengths[i], rows.X[i]
         multiply(Z, x, products)
         for k in range(K):
             margins[2 * k + truth[i, k]] = 0.0
@@ -39,7 +49,7 @@ def step_each(
         _fill_scores(products, factors, margins, starts, scores)
         for s in range(sought.size):
             seen[s] = scores[sought[s]]
-        map_one(code, seen, plan, work, iwork, label)
+        map_one(search.code, seen, search.plan, search.work, search.iwork, label)
         # what is chosen by the labelling found, minus what the mixture chooses in expectation
         for s in range(S):
             change[s] = 0.0
@@ -77,11 +87,11 @@ def step_each(
         alpha[i, slot] += delta
         for c in range(q):
             for s in range(starts[c], starts[c + 1]):
-                step = -delta * w * per_clique * change[s]
+                step = -delta * w * penalty.per_clique * change[s]
                 squares[c] += step * (2.0 * products[s] + step * length)
         for s in range(S):
             if change[s] != 0.0:
-                step = -delta * w * change[s] * (per_node if s < 2 * K else per_clique)
+                step = -delta * w * change[s] * (penalty.per_node if s < 2 * K else penalty.per_clique)
                 for f in range(x.size):
                     Z[s, f] += step * x[f]
         _factors(squares, order, r, tau, norms, eta, factors)

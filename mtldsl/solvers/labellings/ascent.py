@@ -10,6 +10,7 @@ from mtldsl.compile.terms.label_graph import RandomLabellings
 from mtldsl.inference import Decoder
 from mtldsl.inference.batch import rows_at_once
 from mtldsl.inference.marginals import changes_times
+from mtldsl.solvers.kernels.arguments import Cliques, LabelledRows, Mixtures, Penalty, Search, Weights
 from mtldsl.solvers.labellings.clique_form import CliqueForm
 
 __all__ = ["Ascent"]
@@ -121,19 +122,38 @@ class Ascent:
         """Every sample once, in random order. Returns the sum of the samples' gaps as they were visited."""
         from mtldsl.solvers.kernels.labelling_ascent import ascend
 
-        c, (_, entries, decoder) = self.cliques, self._inference()
+        _, entries, decoder = self._inference()
         gap, full = 0.0, 0
         for visits in self.visits(decoder):
+            search = Search(entries, decoder.code, decoder.plan, *decoder.scratch())
             gap_of_these, full_of_these = ascend(
-            visits, self.X, self.lengths, self.weights, self.truth, self.costs,
-            c.table, c.sizes, c.starts, 1.0 / self.model.a, 1.0 / self.model.b, self.tau, self.r,
-            self.Z, self.squares, self.order, self.labels, self.alpha, self.counts, entries,
-            decoder.code, decoder.plan, *decoder.scratch(),
-            _STEPS, _ACCURACY,
+                visits, tuple(self.rows), tuple(self.entries), tuple(self.penalty), tuple(self.moved), tuple(self.mixtures),
+                tuple(search), _STEPS, _ACCURACY,
             )  # fmt: skip
             gap, full = gap + gap_of_these, full + full_of_these
         self._settle(full)
         return float(gap)
+
+    @property
+    def rows(self) -> LabelledRows:
+        return LabelledRows(self.X, self.lengths, self.weights, self.truth, self.costs)
+
+    @property
+    def entries(self) -> Cliques:
+        return Cliques(self.cliques.table, self.cliques.sizes, self.cliques.starts)
+
+    @property
+    def penalty(self) -> Penalty:
+        return Penalty(1.0 / self.model.a, 1.0 / self.model.b, self.tau, self.r)
+
+    @property
+    def moved(self) -> Weights:
+        """What a pass changes in place, beside the mixtures."""
+        return Weights(self.Z, self.squares, self.order)
+
+    @property
+    def mixtures(self) -> Mixtures:
+        return Mixtures(self.labels, self.alpha, self.counts)
 
     def visits(self, decoder: Decoder) -> list[np.ndarray]:
         """Every sample once, in random order; no more of them together than one call of compiled code may take."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from mtldsl.solvers.kernels.arguments import Search
 from mtldsl.solvers.labellings.ascent import Ascent
 from mtldsl.solvers.labellings.growth import Growth
 from mtldsl.solvers.solver import Point, Watch
@@ -48,14 +49,13 @@ class SmoothedAscent(Ascent):
         """Every sample once, in random order. Returns the sum of the samples' gaps as they were visited."""
         from mtldsl.solvers.kernels.spdca import step_each
 
-        c, (_, entries, decoder) = self.cliques, self._inference()
+        _, entries, decoder = self._inference()
         gap, self.seen_losses, full = 0.0, 0.0, 0
         for visits in self.visits(decoder):
+            search = Search(entries, decoder.code, decoder.plan, *decoder.scratch())
             gap_of_these, losses, full_of_these = step_each(
-            visits, self.X, self.lengths, self.weights, self.truth, self.costs,
-            c.table, c.sizes, c.starts, 1.0 / self.model.a, 1.0 / self.model.b, self.tau, self.r, self.modulus,
-            self.Z, self.squares, self.order, self.labels, self.alpha, self.counts, entries,
-            decoder.code, decoder.plan, *decoder.scratch(), _ACCURACY,
+                visits, tuple(self.rows), tuple(self.entries), tuple(self.penalty), self.modulus, tuple(self.moved),
+                tuple(self.mixtures), tuple(search), _ACCURACY,
             )  # fmt: skip
             gap, full = gap + gap_of_these, full + full_of_these
             self.seen_losses += losses
