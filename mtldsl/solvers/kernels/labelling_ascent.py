@@ -142,27 +142,28 @@ def _two_of(values, alpha, count):
 @compiled(nogil=True)
 def _moved_squares(gamma, g, length, squares, products, change, moved):
     """Into `moved`, the squared norms of the cliques after a step gamma; the derivatives need no more of them than these."""
+    n, groups, ups, downs = change.n, change.groups, change.up, change.down
     for c in range(squares.size):
         moved[c] = squares[c]
-    for j in range(change.n):
-        difference = products[change.down[j]] - products[change.up[j]]
-        moved[change.groups[j]] += 2.0 * gamma * g * (difference + gamma * g * length)
+    for j in range(n):
+        difference = products[downs[j]] - products[ups[j]]
+        moved[groups[j]] += 2.0 * gamma * g * (difference + gamma * g * length)
 
 
 @compiled(nogil=True)
 def _line_search(gamma, longest, rise, fall, base, g, length, squares, products, change, order, r, tau, room):
     """The step at which the dual value stops rising, from a first guess on, by regula falsi (Illinois)."""
+    norms, eta, moved, tried = room.norms, room.eta, room.moved, room.tried
+    n, groups, ups, downs = change.n, change.groups, change.up, change.down
     bend = 2.0 * g * length
     lower, upper_end, at_lower, at_upper = 0.0, longest, rise, 0.0
     bracketed = False
     for attempt in range(20):
-        _moved_squares(gamma, g, length, squares, products, change, room.moved)
-        _factors(room.moved, order, r, tau, room.norms, room.eta, room.tried)
+        _moved_squares(gamma, g, length, squares, products, change, moved)
+        _factors(moved, order, r, tau, norms, eta, tried)
         slope = base - gamma * fall
-        for j in range(change.n):
-            slope += room.tried[change.groups[j]] * (
-                products[change.up[j]] - products[change.down[j]] - gamma * bend
-            )
+        for j in range(n):
+            slope += tried[groups[j]] * (products[ups[j]] - products[downs[j]] - gamma * bend)
         if abs(slope) <= _SLACK * rise or (slope > 0.0 and gamma == longest):
             break
         if slope > 0.0:
@@ -184,6 +185,7 @@ def _line_search(gamma, longest, rise, fall, base, g, length, squares, products,
 @compiled(nogil=True)
 def _take(gamma, w, length, per_node, g, higher, lower, squares, products, changes, change):
     """The step: `changes` says what it adds to the weights, in units of the sample's inputs."""
+    n, groups, ups, downs = change.n, change.groups, change.up, change.down
     for k in range(higher.size - squares.size):
         a, b = higher[k], lower[k]
         if a != b:
@@ -192,10 +194,10 @@ def _take(gamma, w, length, per_node, g, higher, lower, squares, products, chang
             products[b] += step * length
             changes[a] -= step
             changes[b] += step
-    for j in range(change.n):
-        up, down = change.up[j], change.down[j]
+    for j in range(n):
+        up, down = ups[j], downs[j]
         difference = products[down] - products[up]
-        squares[change.groups[j]] += 2.0 * gamma * g * (difference + gamma * g * length)
+        squares[groups[j]] += 2.0 * gamma * g * (difference + gamma * g * length)
         products[up] -= gamma * g * length
         products[down] += gamma * g * length
         changes[up] -= gamma * g
@@ -233,6 +235,8 @@ def ascend(visits, rows, cliques, penalty, weights, mixtures, search, steps, acc
     table, sizes, starts, sought = cliques.table, cliques.sizes, cliques.starts, search.sought
     Z, squares, order = weights.Z, weights.squares, weights.order
     tau, r, slots = penalty.tau, penalty.r, alpha.shape[1]
+    X, lengths, of_samples = rows.X, rows.lengths, rows.weights
+    code, plan, work, iwork = search.code, search.plan, search.work, search.iwork
     K, q, S = truth.shape[1], sizes.size, starts[-1]
     products, scores, changes, seen = np.empty(S), np.empty(S), np.zeros(S), np.empty(sought.size)
     margins, label = np.zeros(2 * K), np.empty(K, np.uint8)
@@ -242,7 +246,7 @@ def ascend(visits, rows, cliques, penalty, weights, mixtures, search, steps, acc
     gap, full = 0.0, 0
     _factors(squares, order, r, tau, room.norms, room.eta, factors)
     for i in visits:
-        w, length, x = rows.weights[i], rows.lengths[i], rows.X[i]
+        w, length, x = of_samples[i], lengths[i], X[i]
         multiply(Z, x, products)
         for k in range(K):
             margins[2 * k + truth[i, k]] = 0.0
@@ -250,7 +254,7 @@ def ascend(visits, rows, cliques, penalty, weights, mixtures, search, steps, acc
         _fill_scores(products, factors, margins, starts, scores)
         for s in range(sought.size):
             seen[s] = scores[sought[s]]
-        _, upper = map_one(search.code, seen, search.plan, search.work, search.iwork, label)
+        _, upper = map_one(code, seen, plan, work, iwork, label)
         count = counts[i]
         best, mean = -np.inf, 0.0
         for j in range(count):

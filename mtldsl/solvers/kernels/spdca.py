@@ -33,6 +33,8 @@ def step_each(visits, rows, cliques, penalty, modulus, weights, mixtures, search
     table, sizes, starts, sought = cliques.table, cliques.sizes, cliques.starts, search.sought
     Z, squares, order = weights.Z, weights.squares, weights.order
     tau, r = penalty.tau, penalty.r
+    X, lengths, of_samples = rows.X, rows.lengths, rows.weights
+    code, plan, work, iwork = search.code, search.plan, search.work, search.iwork
     K, q, S = truth.shape[1], sizes.size, starts[-1]
     products, scores, change, seen = np.empty(S), np.empty(S), np.empty(S), np.empty(sought.size)
     margins, label = np.zeros(2 * K), np.empty(K, np.uint8)
@@ -41,7 +43,7 @@ def step_each(visits, rows, cliques, penalty, modulus, weights, mixtures, search
     gap, loss, full = 0.0, 0.0, 0
     _factors(squares, order, r, tau, norms, eta, factors)
     for i in visits:
-        w, length, x = rows.weights[i], rows.lengths[i], rows.X[i]
+        w, length, x = of_samples[i], lengths[i], X[i]
         multiply(Z, x, products)
         for k in range(K):
             margins[2 * k + truth[i, k]] = 0.0
@@ -49,7 +51,7 @@ def step_each(visits, rows, cliques, penalty, modulus, weights, mixtures, search
         _fill_scores(products, factors, margins, starts, scores)
         for s in range(sought.size):
             seen[s] = scores[sought[s]]
-        map_one(search.code, seen, search.plan, search.work, search.iwork, label)
+        map_one(code, seen, plan, work, iwork, label)
         # what is chosen by the labelling found, minus what the mixture chooses in expectation
         for s in range(S):
             change[s] = 0.0
