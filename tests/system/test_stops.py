@@ -163,15 +163,15 @@ say(s.interrupted, len(s.starts), np.isfinite(s.objective))
 @SIGNALS
 def test_a_cross_check_has_no_best_point_so_far(number):
     script = """
-real = mtl.problem.drive
-mtl.problem.drive = lambda form, **o: real(form, **(o | LONG | {"options": {}}))
+real = solve.drive
+solve.drive = lambda form, **o: real(form, **(o | LONG | {"options": {}}))
 soon()
 try:
     problem.cross_check()
 except KeyboardInterrupt:
     say("raised", signal.getsignal(signal.SIGTERM) is signal.SIG_DFL)
 """
-    with Child("import mtldsl.problem\n" + script) as child:
+    with Child("import mtldsl.solvers.solve as solve\n" + script) as child:
         assert child.line() == "begun"
         child.signal(number)
         assert child.line() == "raised True"
@@ -203,13 +203,13 @@ except KeyboardInterrupt:
 
 def test_a_signal_before_the_first_solver_is_kept_until_there_is_a_point():
     script = """
-import mtldsl.problem
-real = mtldsl.problem.to_normal_form
+import mtldsl.compile.statement as statement
+real = statement.to_normal_form
 def slow(*given):
     say("compiling")
     time.sleep(1.0)
     return real(*given)
-mtldsl.problem.to_normal_form = slow
+statement.to_normal_form = slow
 s = problem.solve(**LONG)
 say(s.status, s.objective <= problem.form().value(problem.form().zeros()))
 """
