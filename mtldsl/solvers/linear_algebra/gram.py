@@ -43,7 +43,7 @@ def without_intercept(bordered: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.
 
 
 def centred_gram(gram, border, means) -> np.ndarray:
-    """Of inputs less their means; border = total weight * means."""
+    """The Gram matrix of inputs less their means; border = total weight * means."""
     return gram - border[..., :, None] * means[..., None, :]
 
 

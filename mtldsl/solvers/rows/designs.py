@@ -111,7 +111,7 @@ class SharedRows:
         return block - self.x_means[rows, None] if self.centred else block
 
     def _gram(self, rows=None) -> np.ndarray:
-        """Of all features, or of those rows of W."""
+        """The Gram matrix of all features, or of those rows of W."""
         X = self.X if rows is None else self.Xt[rows].T
         require_gram_memory(X.shape[1], 1, "select features, or name another solver")
         means = self.x_means if rows is None else self.x_means[rows]

@@ -34,7 +34,7 @@ def _declaring(declares: Callable, prox: bool = False):
 
 
 def _matrices(atom, salt: int) -> list[np.ndarray]:
-    """Of one size and of many, with zeros, with ties."""
+    """Matrices of one size and of many, with zeros, with ties."""
     found = weights(atom, salt)
     W = found["middling"]
     chosen = ("middling", "of many scales", "zero column", "zero row", "zero")
