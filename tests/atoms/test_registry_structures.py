@@ -419,7 +419,7 @@ def check_conjugate(atom, Z):
 @matrix_normals
 @pytest.mark.parametrize("size", [0.3, 3.0, 30.0])
 def test_conjugate_is_the_supremum(atom, size):
-    """Of <Z, W> - g(W), which is a supremum for every singular value, with psi found by searching the box."""
+    """The maximum of <Z, W> - g(W), which is a supremum for every singular value, with psi found by searching the box."""
     check_conjugate(atom, matrix(atom, 19, size))
 
 
