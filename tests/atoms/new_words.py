@@ -14,11 +14,9 @@ from typing import ClassVar
 import cvxpy as cp
 import numpy as np
 
-import mtldsl.reference.compile  # noqa: F401  (enters the formulas)
-from mtldsl.atoms.function import REGISTRY, Regularizer, SeparableLoss, Set, register
+import mtldsl as mtl
+from mtldsl.atoms.function import Regularizer, SeparableLoss, Set
 from mtldsl.atoms.parts import ROWS, RowProfile
-from mtldsl.language.words import makers
-from mtldsl.reference.registry import FORMULAS, formula
 
 
 class _Norm(Regularizer):
@@ -279,33 +277,30 @@ class HalfMargin(MarginShortfall):
     least: ClassVar[float] = 0.5
 
 
-#: word -> (class, maker of the word, reference formula, its marks)
+#: word -> (class, reference formula, its marks)
 NEW = {
-    cls.name: (cls, maker, statement, marks)
-    for cls, maker, statement, marks in [
-        (RowLengths, makers.regularizer, lambda W, atom: cp.sum(cp.norm(W, 2, axis=1)), {}),
-        (Magnitudes, makers.regularizer, lambda W, atom: cp.sum(cp.abs(W)), {}),
-        (HalfSquares, makers.regularizer, lambda W, atom: 0.5 * cp.sum_squares(W), {}),
-        (TaskJumps, makers.regularizer, lambda W, atom: cp.sum(cp.abs(W[:, 1:] - W[:, :-1])), {}),
-        (Nonnegative, makers.constraint, lambda W, atom: [W >= 0], {}),
+    cls.name: (cls, statement, marks)
+    for cls, statement, marks in [
+        (RowLengths, lambda W, atom: cp.sum(cp.norm(W, 2, axis=1)), {}),
+        (Magnitudes, lambda W, atom: cp.sum(cp.abs(W)), {}),
+        (HalfSquares, lambda W, atom: 0.5 * cp.sum_squares(W), {}),
+        (TaskJumps, lambda W, atom: cp.sum(cp.abs(W[:, 1:] - W[:, :-1])), {}),
+        (Nonnegative, lambda W, atom: [W >= 0], {}),
         (
             MarginShortfall,
-            makers.loss,
             lambda z, y, s, atom: _weighted(s, cp.pos(1 - cp.multiply(y, z))),
             {"sum_over_samples": True},
         ),
         (
             RowMixture,
-            makers.regularizer,
             lambda W, atom: (
                 0.3 * cp.sum(cp.abs(W)) + 0.8 * cp.sum(cp.norm(W, 2, axis=1)) + 0.1 * cp.sum_squares(W)
             ),
             {},
         ),
-        (Between, makers.constraint, lambda W, atom: [W >= -0.2, W <= 0.3], {}),
+        (Between, lambda W, atom: [W >= -0.2, W <= 0.3], {}),
         (
             HalfMargin,
-            makers.loss,
             lambda z, y, s, atom: _weighted(s, cp.pos(0.5 - cp.multiply(y, z))),
             {"sum_over_samples": True},
         ),
@@ -322,12 +317,9 @@ def registered() -> Iterator[SimpleNamespace]:
     """The new words, as functions."""
     words = {}
     try:
-        for name, (cls, maker, statement, marks) in NEW.items():
-            register(cls)
-            formula(name, **marks)(statement)
-            words[name] = maker(cls)
+        for name, (cls, statement, marks) in NEW.items():
+            words[name] = mtl.register(cls, statement, **marks)
         yield SimpleNamespace(**words)
     finally:
-        for name in NEW:
-            REGISTRY.pop(name, None)
-            FORMULAS.pop(name, None)
+        for name in words:
+            mtl.unregister(name)
