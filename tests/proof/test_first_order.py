@@ -172,3 +172,15 @@ def test_the_residual_of_a_solution_is_the_largest_condition():
     )
     assert again.conditions is not None and again.residual == max(again.conditions.values()) <= 1e-8
     assert again.gradient is None and again.decreases == {}
+
+
+def test_a_block_without_a_term_of_its_own_is_balanced_by_the_losses_alone():
+    """Nothing takes what the multipliers leave of an intercept: it is measured, and a wrong intercept is seen."""
+    tasks = shared(3)
+    W = mtl.Weights(tasks, intercept=True)
+    problem = mtl.minimize(mtl.huber_loss(W, tasks) + 2.0 * mtl.log_rank(W))
+    solution = problem.solve(tol=1e-6)
+    form, blocks = problem.form(), solution.blocks
+    assert first_order_residuals(form, blocks)["balance"] <= 1e-6
+    wrong = blocks | {"W.intercept": blocks["W.intercept"] + 1.0}
+    assert first_order_residuals(form, wrong)["balance"] > 1e-2

@@ -319,6 +319,15 @@ def test_constraints_are_met(loss, sets):
     solve_as_the_reference(getattr(mtl, f"{loss}_loss")(W, tasks) + mtl.l1_norm(W), SETS[sets](W))
 
 
+def test_quadratics_around_known_weights():
+    """The constant of ridge(W - A) pulls W towards A, and that inside a loss moves its labels."""
+    tasks, A = shared(8, n=25), np.random.default_rng(0).normal(size=(D, M))
+    W = mtl.Weights(tasks)
+    found = solve_as_the_reference(mtl.absolute_loss(W, tasks) + 1e3 * mtl.ridge(W - A) + mtl.l1_norm(W))
+    np.testing.assert_allclose(found.W, A, atol=0.1)
+    solve_as_the_reference(mtl.squared_loss(W - A, tasks) + mtl.l1_norm(W) + mtl.trace_norm(W))
+
+
 @pytest.mark.skipif(not FIXTURES.is_dir(), reason=f"needs {FIXTURES}")
 @pytest.mark.parametrize("key", ["sqrt_nuc", "sqrt_l21", "ls_nuc", "ls_l1", "ls_nuc+l12"])
 def test_known_optima(key):
