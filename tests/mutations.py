@@ -150,7 +150,8 @@ MUTATIONS = [
     # ---- solvers: their steps
     M("solvers.linear_algebra.split", "else loss.tasks.targets - constant", "else loss.tasks.targets"),
     M("solvers.linear_algebra.split", "-curvature.product(f.map.offset)", "curvature.product(f.map.offset)"),
-    M("solvers.linear_algebra.split", "return loss.scale / loss.scale.mean()", "return loss.scale"),
+    M("solvers.linear_algebra.split", "return loss.scale / loss.scale.mean()", "return loss.scale",
+      "penalties are balanced later: the same point by other steps"),
     M("solvers.admm.iteration", "2.0 * w - self.s - self.constant", "2.0 * w - self.s"),
     M("solvers.admm.iteration", "multipliers = self.metric * (self.s - w)\n        self.penalties = penalties", "multipliers = self.s - w\n        self.penalties = penalties"),
     M("solvers.closed_form", "y_mean - x_mean @ W[:, i] if intercept", "y_mean if intercept"),

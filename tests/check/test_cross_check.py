@@ -9,6 +9,7 @@ import mtldsl as mtl
 import mtldsl.check.by_reference as by_reference
 from mtldsl.atoms.losses import SquaredLoss
 from mtldsl.atoms.regularizers import L21Norm
+from mtldsl.check.comparison_blocks import MajorizationRow
 from mtldsl.check.cross_check import cross_check
 from mtldsl.errors import CrossCheckError, ModelError, SolverError
 from mtldsl.testing import assert_agrees
@@ -113,6 +114,34 @@ def test_weights_too_far_apart_are_noticed(solved):
         replace(check, weights_difference=2 * check.weights_reach),
         "the solution is unique, but the weights differ",
     )
+
+
+def test_what_is_shown_as_learned_has_to_be_the_best(solved):
+    """A penalty that differs from its minimum over the learned matrices, up or down, by more than the tolerance."""
+    _, _, check = solved
+    assert replace(check, learned_excess=0.5 * check.tol).agrees
+    for excess in (2 * check.tol, -2 * check.tol, np.inf, np.nan):
+        (text,) = replace(check, learned_excess=excess).disagreements
+        assert "with what is shown as learned" in text
+
+
+def test_formulas_have_to_agree_at_both_points(solved):
+    """The larger of the two differences counts, whichever side's point shows it."""
+    _, _, check = solved
+    for name in ("fast_by_reference", "reference_by_fast"):
+        other = replace(check, **{name: getattr(check, name) * (1 + 1e-6)})
+        assert other.formula_difference == pytest.approx(1e-6, rel=1e-3)
+        assert any("the two formulas differ" in text for text in other.disagreements)
+
+
+def test_a_majoriser_has_to_touch_and_to_lie_above():
+    right = MajorizationRow("step 1", 5.0, 5.0, "cvxpy", 5.0, 0.1, 1e-7, touching=0.0, margin=0.0)
+    assert right.agrees and replace(right, margin=0.3).agrees
+    (text,) = replace(right, touching=1e-6).disagreements
+    assert "misses the objective before the step" in text
+    assert not replace(right, touching=-1e-6).agrees
+    (text,) = replace(right, margin=-1e-6).disagreements
+    assert "after the step the majoriser is below the objective" in text
 
 
 def test_a_reference_that_stopped_early_is_told_from_one_that_disagrees(solved):
