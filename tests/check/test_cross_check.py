@@ -9,7 +9,7 @@ import mtldsl as mtl
 import mtldsl.check.by_reference as by_reference
 from mtldsl.atoms.losses import SquaredLoss
 from mtldsl.atoms.regularizers import L21Norm
-from mtldsl.check.comparison_blocks import MajorizationRow
+from mtldsl.check.comparison_blocks import BlockCheck, MajorizationRow
 from mtldsl.check.cross_check import cross_check
 from mtldsl.errors import CrossCheckError, ModelError, SolverError
 from mtldsl.testing import assert_agrees
@@ -142,6 +142,22 @@ def test_a_majoriser_has_to_touch_and_to_lie_above():
     assert not replace(right, touching=-1e-6).agrees
     (text,) = replace(right, margin=-1e-6).disagreements
     assert "after the step the majoriser is below the objective" in text
+
+
+def test_a_block_check_believes_no_number_that_the_solution_states():
+    right = BlockCheck(
+        "model", "the whole problem", "alternating", "stationary", objective=2.0, objective_by_reference=2.0, claimed=2.0,
+        dual_bound=1.5, residual=0.0, violation=0.0, blocks=(), size=2.0, fast_seconds=0.1, tol=1e-6,
+    )  # fmt: skip
+    assert right.agrees and replace(right, dual_bound=-np.inf).agrees
+    for changes, said in (
+        ({"dual_bound": 2.0 + 1e-5}, "is above the objective of its own point"),
+        ({"claimed": 1.9}, "recomputed, it is another"),
+        ({"violation": 1e-5}, "violates a constraint"),
+        ({"objective": 2.1}, "the two formulas differ"),
+    ):
+        (text,) = replace(right, **changes).disagreements
+        assert said in text
 
 
 def test_a_reference_that_stopped_early_is_told_from_one_that_disagrees(solved):
