@@ -106,6 +106,28 @@ def test_a_spoiled_matrix_is_named(solved, name):
     assert row.difference > 1e-4
 
 
+def test_a_matrix_s_row_counts_its_term_as_the_model_does():
+    """Half a term can win half as much by a better matrix: with a coefficient left out, the row would promise four times that."""
+    tasks, share = data(seed=3), 0.25
+    W, A, B = mtl.Weights(tasks), mtl.FeaturePrecision(tasks), mtl.TaskPrecision(tasks)
+    problem = mtl.minimize(
+        mtl.sum_of_squares(W, tasks) + share * mtl.matrix_normal(W, A, B, eta=0.7, rho=1.3),
+        subject_to=[bound for S in (A, B) for bound in (S >> LOW, S << HIGH)],
+    )
+    solution = spoil(problem.solve(tol=1e-8), "Sigma1", 0.7)
+    row = {row.name: row for row in problem.cross_check(solution).blocks}["Sigma1"]
+
+    Sigma2, m = solution.learned["Sigma2"].precision, solution.W.shape[1]
+    S = solution.W @ Sigma2 @ solution.W.T  # the least of eta tr(A S) - rho m log det A, A's eigenvalues within the bounds
+    values = np.maximum(np.linalg.eigvalsh(S), 1e-12)  # four features, three tasks: one is 0
+    best = np.clip(1.3 * m / (0.7 * values), LOW, HIGH)
+    least = 0.7 * best @ values - 1.3 * m * np.log(best).sum()
+    spoiled = solution.learned["Sigma1"].precision
+    now = 0.7 * np.trace(spoiled @ S) - 1.3 * m * np.linalg.slogdet(spoiled)[1]
+    assert now - least > 1e-2
+    assert row.objective - row.reference == pytest.approx(share * (now - least), rel=1e-6)
+
+
 def test_turned_eigenvectors_are_noticed(solved):
     """Eigenvalues are right, and bounds are met."""
     problem, solution = solved
