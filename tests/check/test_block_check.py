@@ -118,7 +118,9 @@ def test_a_matrix_s_row_counts_its_term_as_the_model_does():
     row = {row.name: row for row in problem.cross_check(solution).blocks}["Sigma1"]
 
     Sigma2, m = solution.learned["Sigma2"].precision, solution.W.shape[1]
-    S = solution.W @ Sigma2 @ solution.W.T  # the least of eta tr(A S) - rho m log det A, A's eigenvalues within the bounds
+    S = (
+        solution.W @ Sigma2 @ solution.W.T
+    )  # the least of eta tr(A S) - rho m log det A, A's eigenvalues within the bounds
     values = np.maximum(np.linalg.eigvalsh(S), 1e-12)  # four features, three tasks: one is 0
     best = np.clip(1.3 * m / (0.7 * values), LOW, HIGH)
     least = 0.7 * best @ values - 1.3 * m * np.log(best).sum()
