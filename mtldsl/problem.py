@@ -21,6 +21,7 @@ from mtldsl.solvers.limits import checked_limits
 from mtldsl.solvers.registry import answers
 from mtldsl.solvers.solve import solve_form
 from mtldsl.system import stops
+from mtldsl.system.threads import fitting_blas_threads
 from mtldsl.tasks import Tasks, require_tasks
 from mtldsl.values.listing import as_list
 from mtldsl.values.number import quoted
@@ -120,11 +121,12 @@ class Problem(Statement):
         tol, max_iter, max_seconds, verbose = checked_limits(tol, max_iter, max_seconds, verbose)
         with stops.heard():
             form = self.form()
-            outcome = solve_form(
-                form, solver=solver, tol=tol, max_iter=max_iter, max_seconds=max_seconds, warm_start=warm_start,
-                starts=starts, random_state=random_state, verbose=verbose, options=options,
-            )  # fmt: skip
-            solution = solution_of(Run(self, form, outcome), tol)
+            with fitting_blas_threads(form.data_size):
+                outcome = solve_form(
+                    form, solver=solver, tol=tol, max_iter=max_iter, max_seconds=max_seconds, warm_start=warm_start,
+                    starts=starts, random_state=random_state, verbose=verbose, options=options,
+                )  # fmt: skip
+                solution = solution_of(Run(self, form, outcome), tol)
             solution.interrupted = outcome.interrupted or stops.pending()
             self._keep(solution)
         return solution

@@ -220,7 +220,7 @@ class NormalForm:
     typed: str
     constant: float = 0.0  # belongs to the objective
 
-    @property
+    @cached_property
     def is_convex(self) -> bool:
         return all(f.atom.convex for f in self.functions)
 

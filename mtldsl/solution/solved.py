@@ -9,12 +9,10 @@ from mtldsl.proof.stationarity import NO_GLOBAL
 from mtldsl.solution.readout import Run
 from mtldsl.solution.readouts import READOUTS
 from mtldsl.solution.solution import Solution
-from mtldsl.system.threads import has_fitting_blas_threads
 
 __all__ = ["solution_of"]
 
 
-@has_fitting_blas_threads(lambda run, *_: run.form.data_size)
 def solution_of(run: Run, tol: float) -> Solution:
     """The point with its certificate, all that is told of it, and what the data were like."""
     statement, outcome = run.statement, run.outcome

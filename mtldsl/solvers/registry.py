@@ -85,16 +85,23 @@ def answers(form: NormalForm, names: Iterable[str] = SOLVERS) -> list[Answer]:
     for name in names:
         solver = get_solver(name)
         reason = refusal(solver, form)
-        # a solver may accept and still know that another, where there is one, is faster for this form
-        yielded = solver.yields(form) if reason is None else None
-        kind = None if reason is None else _kind(solver, form)
-        found.append(Answer(name, solver.summary, reason, yielded, kind))
-    return sorted(found, key=lambda answer: (answer.yields is not None) + (answer.name == LAST) * 2)
+        if reason is None:
+            found.append(Answer(name, solver.summary, None, solver.yields(form)))
+        else:
+            found.append(Answer(name, solver.summary, reason, None, _kind(solver, form)))
+    return sorted(found, key=lambda answer: _place(answer.name, answer.yields))
 
 
 def candidates(form: NormalForm, names: Iterable[str] = SOLVERS) -> list[str]:
-    """Those of the solvers that accept, in order."""
-    return [answer.name for answer in answers(form, names) if answer.refusal is None]
+    """Those of the solvers that accept, in order; the others are not asked what they are for."""
+    accepting = [(name, solver) for name in names if refusal(solver := get_solver(name), form) is None]
+    places = {name: _place(name, solver.yields(form)) for name, solver in accepting}
+    return sorted(places, key=places.__getitem__)
+
+
+def _place(name: str, yielded: str | None) -> int:
+    """Before or after others: a solver may accept and still know that another, where there is one, is faster for this form."""
+    return (yielded is not None) + (name == LAST) * 2
 
 
 def fast_candidates(form: NormalForm) -> list[str]:
