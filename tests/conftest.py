@@ -6,6 +6,7 @@ from functools import cache
 import pytest
 from threadpoolctl import threadpool_limits
 
+from mtldsl.system.stops import TimeIsUp
 from tests.models import MODELS
 from tests.selection import mark_combinations
 
@@ -27,6 +28,15 @@ def reference_optimum():
 
 def pytest_configure(config):
     threadpool_limits(1, user_api="blas")  # where a plugin has imported numpy already
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_pyfunc_call():
+    """An alarm that leaves a test fails this test; as the KeyboardInterrupt that it is, it would end the whole run."""
+    try:
+        return (yield)
+    except TimeIsUp as error:
+        raise AssertionError("the alarm of a time limit left the test") from error
 
 
 @pytest.hookimpl(optionalhook=True)

