@@ -143,7 +143,9 @@ def main(folder: str, n: str, seed: str) -> None:
         here.mkdir()
         work, check = make(here)
         found = tried = 0
-        while tried < int(n) or (not found and tried < int(n) + 20):  # on a busy machine the first may come too soon or too late
+        while tried < int(n) or (
+            not found and tried < int(n) + 20
+        ):  # on a busy machine the first may come too soon or too late
             found += killed(work, rng.uniform(0, span), Path(folder) / "at_work")
             check()
             tried += 1
