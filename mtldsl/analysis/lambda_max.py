@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from mtldsl.atoms.function import Atom, MatrixFunction
 from mtldsl.compile.checks import on_weights
 from mtldsl.compile.constants import best_constants
 from mtldsl.compile.from_tree import to_normal_form
@@ -76,7 +77,7 @@ def lambda_max(statement: Statement, parameter: Parameter) -> CriticalValue:
             f"no closed form is known with the constraint {constraint.text}",
             term=f"lambda_max({parameter.name})",
         )
-    if len(statement.weights) != 1 or len(penalties) != 1 or not penalties[0].atom.norm:
+    if len(statement.weights) != 1 or len(penalties) != 1 or not _is_norm(penalties[0].atom):
         kinds = ", ".join(term.atom_text for term in penalties) or "no norm"
         raise ModelError(
             f"known for one weight matrix with one norm (a ridge may stand beside it); "
@@ -117,6 +118,10 @@ def _is_flat_at_zero(term) -> bool:
     if term.argument.offset is not None and np.any(term.argument.offset):
         return False
     return np.isfinite(term.atom.curvature) or (term.atom.finite_dual and not term.atom.norm)
+
+
+def _is_norm(atom: Atom) -> bool:
+    return isinstance(atom, MatrixFunction) and atom.norm
 
 
 def _is_proportional(coefficient: Scalar, parameter: Parameter) -> bool:

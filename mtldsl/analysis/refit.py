@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 from numbers import Integral
+from typing import cast
 
+from mtldsl.atoms.function import Loss, MatrixFunction
+from mtldsl.atoms.losses.label_graph import LabelGraphLoss
 from mtldsl.errors import ModelError
+from mtldsl.language.expressions.expression import Affine
 from mtldsl.language.expressions.objective import Objective
 from mtldsl.language.unknowns.label_graph import EdgeWeights, label_loss
 from mtldsl.language.words.vocabulary import ridge
@@ -35,17 +39,19 @@ def refitted(objective: Objective, constraints, graph: LearnedGraph | None, edge
     for term in objective.terms:
         if not any(part.weights is old for part in term.argument.parts):
             terms.append(term)
-        elif term.is_loss and term.atom.labels == "indicators":
+        elif isinstance(term.atom, Loss) and term.atom.labels == "indicators":
             U = next(part.weights for part in term.argument.parts if part.weights is not old)
             if len(term.argument.parts) > 2:
                 raise ModelError(
                     f"{term.text} is of an expression; it refits models of U and {old.name} themselves",
                     term="refit(solution)",
                 )
-            terms += [_scaled(label_loss(term.atom, U, new, term.source, term.atom_text), term)]
+            assert term.source is not None  # `label_loss` made the term of them
+            atom = cast(LabelGraphLoss, term.atom)  # which has the labels "indicators"
+            terms += [_scaled(label_loss(atom, cast(Affine, U), new, term.source, term.atom_text), term)]
         elif (
             term.argument is old
-            and not term.is_loss
+            and isinstance(term.atom, MatrixFunction)
             and (term.atom.groups_columns or term.atom.entry_quadratic is not None)
         ):
             terms += [_scaled(ridge(new), term)]

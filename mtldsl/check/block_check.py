@@ -82,7 +82,8 @@ def _by_fast(form: NormalForm, blocks: Blocks, structures: Structures) -> float:
     learning = learning_terms(form)
     losses = sum(loss.value(loss.predictions(blocks)) for loss in form.losses)
     functions = sum(
-        f.value_at(blocks, structures) if f in learning else f.value(blocks) for f in form.functions
+        f.value_at(blocks, structures) if isinstance(f, StructureTerm) and f in learning else f.value(blocks)
+        for f in form.functions
     )
     return float(losses + functions) + form.constant
 

@@ -163,17 +163,17 @@ class CrossCheck:
 
     def rows(self) -> list[tuple[str, str, str]]:
         """(what, fast, reference) as text, one row a quantity."""
-        weights = ("-", "need not be unique")
+        weights: tuple[str, str] = ("-", "need not be unique")
         if self.weights_difference is not None:
             weights = (f"{self.weights_difference:.1e}", f"allowed {self.weights_reach:.1e}")
         by_mtldsl = (self.fast_objective, self.reference_by_fast)
         by_reference = (self.fast_by_reference, self.reference_objective)
         return [
             ("solver", self.solver, f"cvxpy ({self.backend})"),
-            ("objective, mtldsl's formulas", *(f"{value:.12g}" for value in by_mtldsl)),
-            ("objective, reference formulas", *(f"{value:.12g}" for value in by_reference)),
+            ("objective, mtldsl's formulas", *_both(by_mtldsl, ".12g")),
+            ("objective, reference formulas", *_both(by_reference, ".12g")),
             ("proven lower bound", f"{self.dual_bound:.12g}", f"{self.reference_bound:.12g}"),
-            ("relative duality gap", *(f"{gap:.1e}" for gap in self.gaps)),
+            ("relative duality gap", *_both(self.gaps, ".1e")),
             ("constraint violation", f"{self.fast_violation:.1e}", f"{self.reference_violation:.1e}"),
             ("seconds", f"{self.fast_seconds:.3f}", f"{self.reference_seconds:.3f}"),
             ("objective, fast - reference", f"{self.difference:+.1e}", f"allowed {self.tol:.1e}"),
@@ -183,7 +183,7 @@ class CrossCheck:
                 f"allowed {FORMULA_TOLERANCE:.1e}",
             ),
             ("largest prediction difference", f"{self.prediction_difference:.1e}", ""),
-            ("weights, ||fast - reference||", *weights),
+            ("weights, ||fast - reference||", weights[0], weights[1]),
         ]
 
     def verdict(self) -> list[str]:
@@ -209,3 +209,8 @@ class CrossCheck:
         for row in self.rows():
             table.add_row(*row)
         return Group(escape(self.model), table, *map(escape, self.verdict()))
+
+
+def _both(values: tuple[float, float], how: str) -> tuple[str, str]:
+    """Two numbers as text, each in this format."""
+    return f"{values[0]:{how}}", f"{values[1]:{how}}"

@@ -140,12 +140,15 @@ def _checked(problem, solution, tol, solver, max_size, random_state) -> CrossChe
 
 
 def _check_seconds(max_seconds) -> None:
-    number = isinstance(max_seconds, Real) and not isinstance(max_seconds, (bool, np.bool_))
-    if max_seconds is not None and not (number and max_seconds > 0):
+    if max_seconds is not None and not (_is_real(max_seconds) and max_seconds > 0):
         raise SolverError(
             term=f"cross_check(max_seconds={max_seconds!r})",
             write_instead="write a positive number of seconds, or None",
         )
+
+
+def _is_real(value) -> bool:
+    return isinstance(value, Real) and not isinstance(value, (bool, np.bool_))
 
 
 def _solved(problem: Checkable, **options) -> Solution:
@@ -188,7 +191,10 @@ def _within_reach(
     """(the model on a subsample of its rows, None where it is checked as it is; scope; some of its tasks, None: all of them)."""
     from mtldsl.reference.workload import workload
 
-    kept = form if form.is_convex else kept_at(form, solution)[0]
+    kept = form
+    if not form.is_convex:
+        assert solution is not None  # `_checked` solves such a model first
+        kept = kept_at(form, solution)[0]
     size = workload(kept)
     if max_size is None or size <= max_size:
         return None, "the whole problem", None
@@ -199,6 +205,7 @@ def _within_reach(
         return None, f"over the weights of {len(which)} of {m} tasks, the others kept, {why}", which
     # as typed: a loss over a graph of labels makes one task of every entry of it
     tasks = problem.first_loss.data
+    assert tasks is not None  # of a loss
     if tasks.n_tasks > MOST_TASKS:  # fewer rows do not make them fewer, and cvxpy states each: many GiB
         raise ModelError(
             f"cross_check: {tasks.n_tasks:,} tasks are too many to state in cvxpy, up to {MOST_TASKS:,} are not: check the model on some of "

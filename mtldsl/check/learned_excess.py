@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import numpy as np
 
-from mtldsl.atoms.structures import Ball, Range
+from mtldsl.atoms.structures import Ball, MKLNorm, Range
 from mtldsl.compile.normal_form import NormalForm
 from mtldsl.compile.terms.structure import StructureTerm, structure_terms
 from mtldsl.proof.certificate import objective_scale
+from mtldsl.solution.kernel_weights import LearnedWeights
+from mtldsl.solution.learned_matrix import LearnedMatrix
 from mtldsl.solution.solution import Solution
 
 __all__ = ["learned_excess"]
@@ -22,7 +26,8 @@ def learned_excess(form: NormalForm, solution: Solution) -> float:
         if term.structure.weighs_kernels:
             worst = max(worst, _weights_excess(term, solution, objective_scale(form)))
             continue
-        shown = [solution.learned[name].spectral for name in term.names if name in solution.learned]
+        learned = [solution.learned[name] for name in term.names if name in solution.learned]
+        shown = [one.spectral for one in learned if isinstance(one, LearnedMatrix)]
         if len(shown) < len(term.names):
             return np.inf
         W = term.map.forward(solution.blocks)
@@ -45,8 +50,11 @@ def _weights_excess(term: StructureTerm, solution: Solution, scale: float) -> fl
 
     (name,) = term.names
     if name not in solution.learned:
-        return np.inf if isinstance(term.structure.about, Ball) else 0.0
-    W, theta = term.map.forward(solution.blocks), np.asarray(solution.learned[name].values)
+        return np.inf if isinstance(cast(MKLNorm, term.structure).about, Ball) else 0.0  # `weighs_kernels`
+    shown = solution.learned[name]
+    if not isinstance(shown, LearnedWeights):
+        return np.inf
+    W, theta = term.map.forward(solution.blocks), np.asarray(shown.values)
     if not violation(theta, term.structure) <= 1e-9:
         return np.inf
     best = least(W, term.structure).value

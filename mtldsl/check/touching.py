@@ -8,6 +8,7 @@ from mtldsl.compile.normal_form import NormalForm
 from mtldsl.compile.reductions.kept import Kept
 from mtldsl.compile.terms.structure import Structures, StructureTerm, structure_terms
 from mtldsl.errors import ModelError
+from mtldsl.solution.learned_matrix import LearnedMatrix
 from mtldsl.solution.solution import Solution
 
 __all__ = ["kept_at", "learning_terms", "matrices_at", "some_tasks", "stated"]
@@ -42,7 +43,9 @@ def kept_at(form: NormalForm, solution: Solution) -> tuple[NormalForm, Structure
 def matrices_at(form: NormalForm, solution: Solution) -> Structures:
     """The learned matrices of a solution. ModelError where it is not one of this form."""
     # kernel weights are not a block of their own: their penalty is convex, and stays eliminated
-    structures = {name: one.spectral for name, one in solution.learned.items() if hasattr(one, "spectral")}
+    structures = {
+        name: one.spectral for name, one in solution.learned.items() if isinstance(one, LearnedMatrix)
+    }
     for term in learning_terms(form):
         for name, given in zip(term.names, term.structure.start(term.map.shape), strict=True):
             if name is not None and (name not in structures or structures[name].side != given.side):
@@ -58,7 +61,7 @@ def matrices_at(form: NormalForm, solution: Solution) -> Structures:
             f"the solution is not one of this problem: it has the unknowns {shapes}, but the problem has {form.shapes}",
             write_instead="give a solution of this problem",
         )
-    return structures
+    return {**structures}
 
 
 def learning_terms(form: NormalForm) -> list[StructureTerm]:

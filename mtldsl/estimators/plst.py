@@ -87,7 +87,7 @@ class PLST(BaseEstimator):
         M, alpha = self.n_components, self.alpha
         if M is not None and (isinstance(M, bool) or not isinstance(M, int | np.integer) or M < 1):
             raise DataError(f"n_components={M!r}: write a whole number of at least 1, or None for all labels")
-        if isinstance(alpha, bool | str) or not (np.isscalar(alpha) and 0 <= alpha < np.inf):
+        if isinstance(alpha, bool | str) or not (bool(np.isscalar(alpha)) and 0 <= alpha < np.inf):
             raise DataError(f"alpha={alpha!r}: write a finite number >= 0")
 
     def _as_01(self, Y) -> np.ndarray:

@@ -33,7 +33,7 @@ def dense_inputs(schema: Schema, X) -> np.ndarray:
     X = schema.columns(X)
     if not isinstance(X, np.ndarray):
         raise DataError("predict: networks take dense inputs", write_instead="write X.toarray()")
-    return schema.scaled(X)
+    return np.asarray(schema.scaled(X))
 
 
 def dense_alike(schema: Schema, tasks, typed: str) -> Tasks:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mtldsl.atoms.structures import Structure
 from mtldsl.errors import ModelError
 from mtldsl.nn.dense import dense_alike, dense_tasks
 from mtldsl.nn.layers import Layers
@@ -100,7 +101,7 @@ class MultiTaskNetwork(NetworkOptions, Predictor):
     mtldsl.errors.ModelError: MultiTaskNetwork(..., epochs=0): epochs must be a whole number of at least 1
     """
 
-    structure: object = None
+    structure: Structure | None = None
     update: str = "step"
 
     def __post_init__(self):
@@ -119,16 +120,16 @@ class MultiTaskNetwork(NetworkOptions, Predictor):
         tasks = dense_tasks(tasks, typed)
         sizes = (tasks.n_features, *self.hidden)
         checked_structure(self.structure, (sizes[-1], tasks.n_tasks), typed)
-        schema, scales = Schema.of(tasks), Scales.of(tasks, self.standardize)
+        schema, scales, held_out = Schema.of(tasks), Scales.of(tasks, self.standardize), None
         if validation is not None:
             validation = dense_alike(schema, validation, f"{typed}: validation")
             share = 1.0 / (
                 validation.n_tasks * validation.counts
             )  # so that weighted squares add up to a mean of means
-            validation = as_samples(validation, scales, np.repeat(share, validation.counts))
+            held_out = as_samples(validation, scales, np.repeat(share, validation.counts))
         rng = np.random.default_rng(self.random_state)
         start = Layers.random(sizes, tasks.n_tasks, self.activation, rng)
-        trained = train(start, as_samples(tasks, scales), validation, self.structure, self, rng)
+        trained = train(start, as_samples(tasks, scales), held_out, self.structure, self, rng)
         self._schema, self._scales = schema, scales
         self.layers, self.matrices, self.objective = trained.layers, trained.matrices, trained.objective
         self.epoch, self.history = trained.epoch, trained.history

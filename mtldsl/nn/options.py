@@ -27,7 +27,7 @@ class NetworkOptions:
     learning_rate: float = 1e-3
     patience: int | None = None
     threads: int | None = 1
-    random_state: object = None
+    random_state: int | np.random.Generator | np.random.SeedSequence | None = None
 
     def __post_init__(self):
         word = type(self).__name__

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import numpy as np
 
 from mtldsl.errors import ModelError
@@ -18,7 +16,7 @@ __all__ = ["Predictor"]
 class Predictor:
     """Predictions and scores; a subclass says what comes out of its layers."""
 
-    _schema: ClassVar[Schema | None] = None  # of the class: not trained yet
+    _schema: Schema | None = None  # of the class: not trained yet
 
     def _outputs(self, X) -> np.ndarray:
         """(n, m) in units of the labels."""

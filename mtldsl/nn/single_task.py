@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 
@@ -45,11 +46,12 @@ class SingleTaskNetworks(NetworkOptions, Predictor):
         schema = Schema.of(dense_tasks(tasks, typed))
         if validation is not None:
             validation = dense_alike(schema, validation, f"{typed}: validation")
-        options = {f.name: getattr(self, f.name) for f in fields(NetworkOptions)}
+        options: dict[str, Any] = {f.name: getattr(self, f.name) for f in fields(NetworkOptions)}
         generators = np.random.default_rng(self.random_state).spawn(tasks.n_tasks)
         networks = []
         for i, generator in enumerate(generators):
-            network = MultiTaskNetwork(**options | {"random_state": generator})
+            options["random_state"] = generator
+            network = MultiTaskNetwork(**options)
             networks.append(
                 network.fit(tasks.select([i]), None if validation is None else validation.select([i]))
             )

@@ -100,7 +100,8 @@ class _Training:
     # ----------------------------------------------------------------------------------------------- the loop
 
     def run(self) -> Trained:
-        best, best_error, history, began = None, math.inf, [], perf_counter()
+        best: Trained | None = None
+        best_error, history, began = math.inf, [], perf_counter()
         n_rows = len(self.samples.X)
         batch = n_rows if self.options.batch_size is None else min(self.options.batch_size, n_rows)
         n_steps = self.options.epochs * math.ceil(n_rows / batch)
@@ -120,8 +121,13 @@ class _Training:
             error = look.get("validation", -epoch)  # without validation data, later is better
             if error < best_error:
                 best, best_error = self._snapshot(look), error
-            elif self.options.patience is not None and epoch - best.epoch >= self.options.patience:
+            elif (
+                best is not None
+                and self.options.patience is not None
+                and epoch - best.epoch >= self.options.patience
+            ):
                 break
+        assert best is not None  # there is an epoch, and `_look` lets no error pass that is not finite
         best.history = history
         return best
 

@@ -1,6 +1,13 @@
 """Reports and pictures of what was learned; the pictures of label graphs also by name, `mtl.report.graph_plot(solution)`."""
 
 from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from mtldsl.report.label_co_occurrence import co_occurrence_plot
+    from mtldsl.report.label_graph_places import label_order
+    from mtldsl.report.label_graph_plot import graph_plot
+    from mtldsl.report.label_graph_strip import graph_strip
 
 __all__ = ["co_occurrence_plot", "graph_plot", "graph_strip", "label_order"]
 

@@ -6,6 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from mtldsl.atoms.structures import ConcaveSpectrum
 from mtldsl.compile.normal_form import LossTerm, NormalForm
 from mtldsl.problem import Problem
 from mtldsl.solution.solution import Solution
@@ -24,14 +25,15 @@ def describe_calibration(problem: Problem, solution: Solution) -> dict | None:
 
     A squared loss weighs all residuals alike, and one task has none to be compared with.
     """
-    if solution.task_weights is None or len(solution.task_weights) < 2:
+    levels, weights = solution.noise_levels, solution.task_weights
+    if levels is None or weights is None or len(weights) < 2:
         return None
     loss = next(loss for loss in problem.form().losses if loss.atom.radial)
     if not _calibrates(loss):
         return None
     sizes = np.array([np.sqrt(np.mean(y**2)) for y in loss.tasks.per_task(loss.tasks.targets)])
-    exact = solution.noise_levels <= EXACT * np.where(sizes > 0, sizes, 1.0)
-    rows = zip(loss.tasks.task_names, solution.noise_levels, solution.task_weights, exact, strict=True)
+    exact = levels <= EXACT * np.where(sizes > 0, sizes, 1.0)
+    rows = zip(loss.tasks.task_names, levels, weights, exact, strict=True)
     return {
         "loss": loss.typed,
         "tasks": [
@@ -55,7 +57,7 @@ def describe_smoothing(form: NormalForm, block: str, singular: np.ndarray) -> di
     levels = [
         np.sqrt(f.atom.eps) / abs(f.map.multiple_of(block))
         for f in form.functions
-        if f.atom.is_reweighted and f.map.multiple_of(block)
+        if isinstance(f.atom, ConcaveSpectrum) and f.atom.is_reweighted and f.map.multiple_of(block)
     ]
     if not levels:
         return None

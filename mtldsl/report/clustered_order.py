@@ -57,25 +57,25 @@ def best_leaves(tree, distances) -> np.ndarray:
     """
     n = len(distances)
     leaves = [np.array([i]) for i in range(n)]
-    children: list[tuple[int, int] | None] = [None] * n
-    ends: list[np.ndarray | None] = [None] * n
+    children: dict[int, tuple[int, int]] = {}  # a leaf has none
+    ends: list[np.ndarray] = [np.empty((0, 0))] * n  # of a leaf there is nothing to know
 
     def onwards(v, rest):
         """(leaves of v, q): the smallest sum from a leaf at one end of v to its other end k, and rest[k] (leaves of v, q)."""
-        if children[v] is None:
+        if v not in children:
             return rest
         size = len(ends[v])
         return np.vstack([_shortest(ends[v], rest[size:]), _shortest(ends[v].T, rest[:size])])
 
     for first, second in tree[:, :2].astype(int).tolist():
         reached = onwards(first, distances[np.ix_(leaves[first], leaves[second])])
+        children[len(ends)] = first, second
         ends.append(onwards(second, reached.T).T)
-        children.append((first, second))
         leaves.append(np.concatenate([leaves[first], leaves[second]]))
 
     def from_end(v, leaf):
         """(leaves of v,): the smallest sum within v between this end and every other."""
-        if children[v] is None:
+        if v not in children:
             return np.zeros(1)
         sums = np.full(len(leaves[v]), np.inf)
         at, size = int(np.flatnonzero(leaves[v] == leaf)[0]), len(ends[v])
@@ -85,13 +85,13 @@ def best_leaves(tree, distances) -> np.ndarray:
             sums[:size] = ends[v][:, at - size]
         return sums
 
-    root = len(children) - 1
+    root = len(ends) - 1
     i, j = np.unravel_index(ends[root].argmin(), ends[root].shape)
     first, second = children[root]
     order, open_parts = [], [(root, leaves[first][i], leaves[second][j])]
     while open_parts:  # a stack, and no recursion: a tree may be as deep as it has leaves
         v, start, stop = open_parts.pop()
-        if children[v] is None:
+        if v not in children:
             order.append(v)
             continue
         first, second = children[v] if start in leaves[children[v][0]] else children[v][::-1]

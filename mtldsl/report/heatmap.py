@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -102,8 +102,8 @@ def heatmap(
         vmax=limit,
         interpolation="nearest",
     )
-    place = (
-        {"cax": ax.inset_axes([1.03, 0.0, 0.04, 1.0])} if own else {"ax": ax, "fraction": 0.046, "pad": 0.04}
+    place: dict[str, Any] = (
+        {"cax": ax.inset_axes((1.03, 0.0, 0.04, 1.0))} if own else {"ax": ax, "fraction": 0.046, "pad": 0.04}
     )
     bar = ax.figure.colorbar(image, extend=_extend(R, limit), **place)
     bar.outline.set_visible(False)

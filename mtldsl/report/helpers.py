@@ -77,7 +77,7 @@ def helper(name: str) -> Helper:
         kind, typed = _OF_LABELS, typed + _signature(value)
     else:
         kind, typed = _SIMILARITY if name in SIMILARITIES else _NORM, typed_usage(name)
-    documentation = inspect.getdoc(value)
+    documentation = inspect.getdoc(value) or ""
     return Helper(name, kind, typed, " ".join(documentation.split("\n\n")[0].split()), documentation)
 
 

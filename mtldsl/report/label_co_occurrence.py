@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -72,8 +72,8 @@ def co_occurrence_plot(tasks: Tasks, *, order=None, title: str | None = None, ax
         vmax=1.0,
         interpolation="nearest",
     )
-    place = (
-        {"cax": ax.inset_axes([1.03, 0.0, 0.04, 1.0])} if own else {"ax": ax, "fraction": 0.046, "pad": 0.04}
+    place: dict[str, Any] = (
+        {"cax": ax.inset_axes((1.03, 0.0, 0.04, 1.0))} if own else {"ax": ax, "fraction": 0.046, "pad": 0.04}
     )
     bar = ax.figure.colorbar(image, **place)
     bar.outline.set_visible(False)

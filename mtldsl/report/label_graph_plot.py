@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mtldsl.report.label_graph_places import graph_of, places_of, strengths_of
-from mtldsl.report.picture import short, trim
+from mtldsl.report.picture import box_of, short, trim
 from mtldsl.report.pyplot import pyplot
 from mtldsl.solution.label_graph import LearnedGraph
 
@@ -80,7 +80,7 @@ def graph_plot(
     plt = pyplot()
     own, n = ax is None, len(graph.names)
     side = float(np.clip(_SIDE + 0.12 * (n - 6), _SIDE, _WIDEST))
-    if own:
+    if ax is None:
         margin = 2.2 + max(len(short(name)) for name in graph.names) * _LETTER * 10
         whole = side + 2 * margin
         ax = plt.figure(figsize=(whole, whole)).add_axes(
@@ -89,7 +89,7 @@ def graph_plot(
     draw_graph(ax, graph, places, outside=layout == "circle", inches=side if own else None)
     _explain(ax, graph, side if own else None)
     if title is not None:
-        box, cells = ax.get_tightbbox(), ax.get_window_extent()
+        box, cells = box_of(ax), ax.get_window_extent()
         above = (box.y1 - cells.y1) * 72 / ax.figure.dpi  # points of the names above the circle
         ax.set_title(title, loc="left", fontsize=11, pad=max(above, 0.0) + 6)
     if own:
@@ -118,7 +118,7 @@ def draw_graph(
     young = set(strengths_of(graph, fresh)) if len(fresh) else None
     pulls = {tuple(pair): share for pair, share in zip(graph.pairs.tolist(), graph.attraction, strict=True)}
     largest, shades = graph.weights.max(initial=0.0), colours_of_pulls()
-    for pair in sorted(strengths, key=strengths.get):  # the strongest on top
+    for pair in sorted(strengths, key=strengths.__getitem__):  # the strongest on top
         share = min(strengths[pair] / largest, 1.0)
         faint = young is not None and pair not in young
         ax.plot(
@@ -194,11 +194,13 @@ def _explain(ax: Axes, graph: LearnedGraph, side: float | None) -> None:
         )
         return
     if side is not None:
-        box = ax.get_tightbbox().transformed(ax.figure.dpi_scale_trans.inverted())
+        box = box_of(ax).transformed(ax.figure.dpi_scale_trans.inverted())
         below = (
             ax.get_window_extent().transformed(ax.figure.dpi_scale_trans.inverted()).y0 - box.y0
         )  # of the names
-        place = {"cax": ax.inset_axes([0.5 - 1.0 / side, -(below + 0.3) / side, 2.0 / side, 0.08 / side])}
+        place: dict[str, Any] = {
+            "cax": ax.inset_axes((0.5 - 1.0 / side, -(below + 0.3) / side, 2.0 / side, 0.08 / side))
+        }
     else:
         place = {"ax": ax, "shrink": 0.5, "pad": 0.08, "aspect": 25}
     bar = ax.figure.colorbar(colours_of_pulls(), orientation="horizontal", **place)

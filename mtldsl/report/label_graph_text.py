@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rich.console import Group
+from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
@@ -32,7 +32,7 @@ def label_graph(found: dict) -> Group:
         exact, n = found["certified"]["exact"], found["certified"]["rows"]
         share = f"{exact:,} of {n:,} maxima over labellings in the certificate are exact"
         rows.append(("certified", share + ("" if exact == n else "; the others are proven upper bounds")))
-    parts = [pairs(rows)]
+    parts: list[RenderableType] = [pairs(rows)]
     if found["listed"]:
         parts += [Text(), _edges(found["listed"])]
     if found["edges"] > len(found["listed"]):

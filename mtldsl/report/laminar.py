@@ -44,20 +44,21 @@ def nodes_of(weights: LearnedWeights, view: str | None = None) -> list[Node]:
     smallest: list[Node | None] = [None] * len(weights.task_names)  # of every task, its smallest group so far
     nodes = []
     for m in order:
-        above = {id(smallest[t]): smallest[t] for t in members[m]}
-        if len(above) > 1:
-            other = max((node for node in above.values() if node is not None), key=lambda node: node.depth)
+        holding = {id(smallest[t]): smallest[t] for t in members[m]}
+        if len(holding) > 1:
+            other = max((node for node in holding.values() if node is not None), key=lambda node: node.depth)
             raise DataError(
                 f"{weights.names[m]!r} and {other.name!r} have some tasks in common, and neither holds the other: these groups form "
                 "no tree"
             )
         node = Node(weights.names[m], members[m], m)
-        _attach(node, next(iter(above.values())), nodes)
+        _attach(node, next(iter(holding.values())), nodes)
         for t in members[m]:
             smallest[t] = node
     for t, name in enumerate(weights.task_names):
-        if smallest[t] is None or not smallest[t].is_task:
-            _attach(Node(name, np.array([t]), None), smallest[t], nodes)
+        above = smallest[t]
+        if above is None or not above.is_task:
+            _attach(Node(name, np.array([t]), None), above, nodes)
     for node in nodes:
         node.children.sort(key=lambda child: (int(child.tasks[0]), -len(child.tasks)))
     return nodes

@@ -42,12 +42,14 @@ def describe_learned(problem: Problem, solution: Solution) -> dict[str, dict]:
     ranges = ranges_of(c for c in problem.constraints if isinstance(c, RangeConstraint))
     return {
         unknown.name: describe_unknown(unknown)
-        | _spectrum(solution.learned[unknown.name], ranges[unknown])
-        | {"strongest": strongest_correlations(solution.learned[unknown.name], PAIRS)}
-        | _arrays(solution.learned[unknown.name])
+        | _spectrum(matrix, ranges[unknown])
+        | {"strongest": strongest_correlations(matrix, PAIRS)}
+        | _arrays(matrix)
         for unknown in problem.learned
         if not isinstance(unknown, KernelWeights)
-        and unknown.name in solution.learned  # its term may have the coefficient 0
+        and isinstance(
+            matrix := solution.learned.get(unknown.name), LearnedMatrix
+        )  # its term may have the coefficient 0
     }
 
 

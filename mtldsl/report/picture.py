@@ -8,18 +8,29 @@ import numpy as np
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.transforms import BboxBase
 
-__all__ = ["ordinal", "short", "trim", "write_names"]
+__all__ = ["box_of", "ordinal", "short", "trim", "write_names"]
 
 #: Where there are more names than this along an axis, not every one is written.
 _NAMED = 40
 
 
+def box_of(ax: Axes) -> BboxBase:
+    """What axes cover with all that stands around them, in pixels."""
+    box = ax.get_tightbbox()
+    assert box is not None  # the axes are visible
+    return box
+
+
 def trim(ax: Axes, width: float, height: float, pad: float = 0.12) -> None:
     """A figure just large enough for axes of `width` by `height` inches and what stands around them: names, a colour bar, a title."""
+    from matplotlib.figure import Figure
+
     figure = ax.figure
+    assert isinstance(figure, Figure)  # the picture's own
     inches = figure.dpi_scale_trans.inverted()
-    everything, cells = ax.get_tightbbox().transformed(inches), ax.get_window_extent().transformed(inches)
+    everything, cells = box_of(ax).transformed(inches), ax.get_window_extent().transformed(inches)
     left, below = cells.x0 - everything.x0 + pad, cells.y0 - everything.y0 + pad
     beside, above = everything.x1 - cells.x1 + pad, max(everything.y1 - cells.y1, 0.3) + pad
     whole = left + width + beside, below + height + above

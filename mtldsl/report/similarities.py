@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import numpy as np
 
+from mtldsl.atoms.structures import MKLNorm
 from mtldsl.compile.terms.structure import structure_terms
 from mtldsl.language.unknowns.learned import matrix_latex
 from mtldsl.problem import Problem
@@ -27,7 +30,11 @@ PAIRS = 3
 def describe_theta(problem: Problem, unknown) -> dict:
     """What a model says of kernel weights that it learns: how many there are."""
     atoms = [term.atom for term in problem.objective.terms if unknown in term.learned]
-    return {"kind": unknown.kind, "axis": "task similarities", "shape": [len(atoms[0].kernels)]}
+    return {
+        "kind": unknown.kind,
+        "axis": "task similarities",
+        "shape": [len(cast(MKLNorm, atoms[0]).kernels)],
+    }
 
 
 def describe_similarities(problem: Problem, solution: Solution) -> list[dict]:
@@ -35,9 +42,10 @@ def describe_similarities(problem: Problem, solution: Solution) -> list[dict]:
     found = []
     for term in structure_terms(problem.form()):
         name = term.names[0]
-        if not isinstance(solution.learned.get(name), LearnedWeights):  # its coefficient may be 0
+        weights = None if name is None else solution.learned.get(name)
+        if name is None or not isinstance(weights, LearnedWeights):  # its coefficient may be 0
             continue
-        weights, ball = solution.learned[name], term.atom.weights_ball
+        ball = cast(MKLNorm, term.atom).weights_ball
         kept = name in {unknown.name for unknown in problem.learned}
         found.append(
             {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from io import StringIO
+from typing import Any
 
 from rich.console import Console, Group, RenderableType
 from rich.table import Table
@@ -22,7 +23,7 @@ from mtldsl.solvers.explanation import VERDICTS, kinds_of_models
 __all__ = ["check_report", "explain_report", "run_report", "to_html", "to_text", "verdict"]
 
 #: What a solution tells beside its weights (`mtldsl.report.record.TOLD`), in the order in which a report shows it.
-TOLD: dict[str, Callable[[dict], RenderableType]] = {
+TOLD: dict[str, Callable[[Any], RenderableType]] = {
     "calibration": calibration,
     "learned": learned_matrices,
     "similarities": similarities,
@@ -204,8 +205,9 @@ def _cross_check(check: dict) -> Group:
     if check["kind"] == "blocks":
         return block_check(check)
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style=DIM)
-    for name, justify in (("", "left"), ("mtldsl", "right"), ("reference", "right")):
-        table.add_column(name, justify=justify, style=DIM if not name else None)
+    table.add_column("", style=DIM)
+    table.add_column("mtldsl", justify="right")
+    table.add_column("reference", justify="right")
     table.add_row("solver", check["solver"], f"cvxpy, {check['backend']}")
     table.add_row(
         "objective", *(f"{check[key]:.10g}" for key in ("fast_by_reference", "reference_objective"))
@@ -254,9 +256,10 @@ def _weights(record: dict) -> Group:
 
 def to_text(report: RenderableType, width: int = 100) -> str:
     """Plain text without colours, without spaces at the ends of lines."""
-    console = Console(file=StringIO(), width=width, color_system=None, force_terminal=False, **PLAIN)
+    page = StringIO()
+    console = Console(file=page, width=width, color_system=None, force_terminal=False, **PLAIN)
     console.print(report)
-    return "".join(f"{line.rstrip()}\n" for line in console.file.getvalue().splitlines())
+    return "".join(f"{line.rstrip()}\n" for line in page.getvalue().splitlines())
 
 
 def to_html(report: RenderableType, title: str, width: int = 100) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -235,9 +235,9 @@ def _explain(ax: Axes, shades, name: str, left_out: str, size: tuple[float, floa
     if shades is not None:
         if size is not None:
             width, height = size
-            place = {
+            place: dict[str, Any] = {
                 "cax": ax.inset_axes(
-                    [0.0, -0.42 / height, min(2.0, max(width, 1.2)) / max(width, 1e-9), 0.1 / height]
+                    (0.0, -0.42 / height, min(2.0, max(width, 1.2)) / max(width, 1e-9), 0.1 / height)
                 )
             }
         else:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import cast
 
 import numpy as np
 from scipy import sparse
 
+from mtldsl.atoms.structures import MKLNorm
 from mtldsl.compile.terms.structure import StructureTerm, structure_terms
 from mtldsl.errors import ModelError
 from mtldsl.language.unknowns.learned import LearnedUnknown
-from mtldsl.solution.learned_matrix import correlation_of
+from mtldsl.solution.learned_matrix import LearnedMatrix, correlation_of
 from mtldsl.solution.readout import Run
 from mtldsl.system.archives import checked_csr, require_shapes
 from mtldsl.system.memory import require_memory
@@ -72,7 +74,8 @@ class LearnedWeights:
         part, n_columns = typed.argument.parts[0], typed.argument.shape[1]
         tasks = part.weights.tasks
         columns = tasks.task_names if part.right is None else [f"column{t}" for t in range(n_columns)]
-        atom, factors = term.atom, tuple(kernel.factor for kernel in term.atom.kernels)
+        atom = cast(MKLNorm, term.atom)  # `weighs_kernels`
+        factors = tuple(kernel.factor for kernel in atom.kernels)
         return cls(name, theta, atom.names, tuple(columns), factors, atom.views, support)
 
     @property
@@ -204,15 +207,17 @@ def _support(loss_duals) -> int | None:
 class OverKernels:
     """Part of `Solution`, which has `learned`."""
 
+    learned: dict[str, LearnedMatrix | LearnedWeights]
+
     @property
     def kernel_weights(self) -> LearnedWeights:
         """The weights of the task similarities of `mkl_norm`. ModelError where the model has no such term, or several."""
-        found = [name for name, one in self.learned.items() if isinstance(one, LearnedWeights)]
+        found = {name: one for name, one in self.learned.items() if isinstance(one, LearnedWeights)}
         if len(found) != 1:
             several = (
-                f"{len(found)} such terms; write solution.learned[...] with one of {found}"
+                f"{len(found)} such terms; write solution.learned[...] with one of {list(found)}"
                 if found
                 else "no mkl_norm"
             )
             raise ModelError(f"solution.kernel_weights: the model has {several}")
-        return self.learned[found[0]]
+        return next(iter(found.values()))

@@ -5,13 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
 from mtldsl.atoms.calculus.k_support import shares_of_norms
+from mtldsl.atoms.function import MatrixFunction
+from mtldsl.atoms.losses.label_graph import LabelGraphLoss
+from mtldsl.atoms.regularizers.column_groups import ColumnGroups
 from mtldsl.compile.from_tree import linear_map
 from mtldsl.compile.normal_form import Blocks
+from mtldsl.compile.terms.label_graph import LabelGraphTerm
 from mtldsl.errors import MissingExtraError
 from mtldsl.inference import Cliques, Decoder
 from mtldsl.language.expressions.objective import Objective
@@ -171,7 +175,7 @@ def _read(run: Run) -> dict[str, object]:
     first = run.statement.first_loss
     if first.source is None:
         return {}
-    cliques = first.atom.cliques
+    cliques = cast(LabelGraphLoss, first.atom).cliques  # the one kind of loss with tasks of its own
     squares = np.einsum("ds,ds->s", run.coef, run.coef)
     nodes = squares[: 2 * cliques.n_labels].reshape(-1, 2).sum(axis=1)
     edges = np.zeros(cliques.n_cliques)
@@ -195,19 +199,28 @@ def _read(run: Run) -> dict[str, object]:
 def _certified_rows(run: Run) -> np.ndarray | None:
     """(n,) whether the maximum of every training row, as it stands in the certificate, is exact; None where its coefficient is 0."""
     loss = next((loss for loss in run.form.losses if loss.typed == run.statement.first_loss.text), None)
-    return None if loss is None else loss.certified_samples(run.blocks)
+    return None if loss is None else cast(LabelGraphTerm, loss).certified_samples(run.blocks)
 
 
 def _shares(objective: Objective, cliques: Cliques, blocks: Blocks) -> np.ndarray | None:
     """eta of the penalty's minimum over eta: in proportion to the norms of the cliques, but 1 at most, r together."""
-    found = [t for t in objective.terms if not t.is_loss and t.atom.k_support and t.coefficient.value > 0]
-    if len(found) != 1 or cliques_of(found[0].argument) != cliques:
+    found = [
+        (t.atom, t.argument, r)
+        for t in objective.terms
+        if isinstance(t.atom, MatrixFunction) and (r := t.atom.k_support) and t.coefficient.value > 0
+    ]
+    if len(found) != 1 or cliques_of(found[0][1]) != cliques:
         return None
+    atom, argument, r = (
+        cast(ColumnGroups, found[0][0]),
+        found[0][1],
+        found[0][2],
+    )  # k_support is of groups of columns
     columns = tuple(tuple(cliques.columns(c).tolist()) for c in range(cliques.n_cliques))
-    if found[0].atom.columns != columns:  # the user's own groups
+    if atom.columns != columns:  # the user's own groups
         return None
-    norms = found[0].atom.norms(linear_map(found[0].argument).forward(blocks))
-    return shares_of_norms(norms, found[0].atom.k_support, 0.0)
+    norms = atom.norms(linear_map(argument).forward(blocks))
+    return shares_of_norms(norms, r, 0.0)
 
 
 def _rounds(point: Point | None, n_cliques: int) -> np.ndarray | None:

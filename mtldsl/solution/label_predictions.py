@@ -118,6 +118,6 @@ class LabelPredictions:
                     pair = clique[a], clique[b]
                     differences[pair] = differences.get(pair, 0.0) + own @ sign
         pairs = np.array(sorted(differences), dtype=np.int64).reshape(-1, 2)
-        ordered = [differences[tuple(pair)] for pair in pairs.tolist()]
+        ordered = [differences[i, j] for i, j in pairs.tolist()]
         coupling = np.array([np.mean(one) for one in ordered])
         return pairs, coupling, np.array([np.mean(one > 0.0) for one in ordered])

@@ -79,7 +79,7 @@ class Labellings:
             if metrics is None:
                 found[k] = np.mean(labels[rows, k] == y)
             else:
-                z = margins if metrics[k].scored_by_order else labels
+                z = margins if margins is not None and metrics[k].scored_by_order else labels
                 found[k] = score_of(metrics[k], z[rows, k], y, typed=typed)
         return found
 
@@ -92,21 +92,25 @@ class Labellings:
 
     def edge_usage(self, X) -> dict[tuple[str, ...], float]:
         """See `Solution.edge_usage`."""
-        of, graph = self._inference(), self.of.label_graph
+        of, graph = self._inference(), self._graph()
         is_tasks = hasattr(X, "task_names")
         shares = of.usage(
             self.of.schema.alike(X, "edge_usage").X if is_tasks else self._matrix(X, "edge_usage")
         )
         order = np.argsort(-shares, kind="stable").tolist()
-        return {graph.labels_of(of.kept[c]): float(shares[c]) for c in order}
+        return {graph.labels_of(int(of.kept[c])): float(shares[c]) for c in order}
 
     @staticmethod
     def check(fields: dict) -> None:
         if fields["label_graph"] is None:
             raise ValueError(f"its loss is {fields['loss']['word']!r}, and it has no graph of labels")
 
+    def _graph(self) -> LearnedGraph:
+        assert self.of.label_graph is not None  # of every loss over a graph of labels
+        return self.of.label_graph
+
     def _inference(self) -> LabelPredictions:
-        return LabelPredictions(self.of.label_graph.cliques, self.of.coef)
+        return LabelPredictions(self._graph().cliques, self.of.coef)
 
     def _matrix(self, X, method: str):
         """Inputs (n, d) for a labelling; DataError for a list of them."""
@@ -121,6 +125,15 @@ class Labellings:
 
 class OverLabels:
     """Part of `Solution`, which has `label_graph` (None for other losses), `coef` and `loss`."""
+
+    coef: np.ndarray
+    loss: dict
+    label_graph: LearnedGraph | None
+
+    if TYPE_CHECKING:
+
+        @property
+        def schema(self) -> Schema: ...
 
     @property
     def graph(self) -> networkx.Graph:

@@ -74,9 +74,11 @@ class LearnedMatrix:
             if about is not None and about.lower == about.upper:  # nothing is left to learn
                 found[unknown.name] = SpectralMatrix.multiple_of_identity(about.lower, unknown.side)
         return {
-            one.name: cls(one.name, one.axis, one.kind, names_in(statement.objective, one), found[one.name])
+            one.name: cls(one.name, one.axis, one.kind, names_in(statement.objective, one), spectral)
             for one in matrices
-            if one.name in found  # its term may have the coefficient 0
+            if isinstance(
+                spectral := found.get(one.name), SpectralMatrix
+            )  # its term may have the coefficient 0
         }
 
     @property

@@ -6,7 +6,7 @@ A loss that predicts in a way of its own adds a file with a `Predictor`, and a l
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -38,11 +38,13 @@ class Fitted(Protocol):
 class Predictor(Protocol):
     """The methods of a Solution that look at inputs; documented there."""
 
-    def decision_function(self, X): ...
+    def __init__(self, of: Any): ...
 
-    def predict(self, X, return_certified: bool): ...
+    def decision_function(self, X) -> Any: ...
 
-    def predict_proba(self, X): ...
+    def predict(self, X, return_certified: bool) -> Any: ...
+
+    def predict_proba(self, X) -> Any: ...
 
     def scores(self, tasks: Tasks, metric, method: str) -> np.ndarray: ...
 
@@ -87,13 +89,14 @@ class TaskByTask:
 
     def predict_proba(self, X):
         atom = self._atom()
-        if not hasattr(atom, "probability"):
+        probability = getattr(atom, "probability", None)
+        if probability is None:
             raise ModelError(
                 f"predict_proba: {atom.name} models no probabilities",
                 write_instead="use logistic_loss, or decision_function",
             )
         z = self.decision_function(X)
-        return [atom.probability(zi) for zi in z] if isinstance(z, list) else atom.probability(z)
+        return [probability(zi) for zi in z] if isinstance(z, list) else probability(z)
 
     def scores(self, tasks: Tasks, metric, method: str) -> np.ndarray:
         typed, cuts = f"{method}(tasks)", self.of.thresholds
@@ -160,7 +163,14 @@ class TaskByTask:
 def _loss_of(facts: dict) -> Loss:
     # a metric says how weights were found, not how they predict; its class need not be known here
     parameters = {name: value for name, value in facts["parameters"].items() if name != "metric"}
-    return REGISTRY[facts["word"]](**parameters)
+    return _kind_of(facts)(**parameters)
+
+
+def _kind_of(facts: dict) -> type[Loss]:
+    kind = REGISTRY[facts["word"]]
+    if not issubclass(kind, Loss):
+        raise ValueError(f"its loss is {facts['word']!r}, which is not a loss")
+    return kind
 
 
 #: By the kind of labels that a loss takes; every other loss predicts task by task.
@@ -169,7 +179,7 @@ PREDICTORS: dict[str, type[Predictor]] = {"indicators": Labellings}
 
 def predictor_class(loss: dict) -> type[Predictor]:
     """Who answers for weights that were learned with this loss, {"word": ..., ...}."""
-    return PREDICTORS.get(REGISTRY[loss["word"]].labels, TaskByTask)
+    return PREDICTORS.get(_kind_of(loss).labels, TaskByTask)
 
 
 def predictor_of(fitted: Fitted) -> Predictor:

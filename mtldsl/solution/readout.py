@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property, partial
+from typing import Any, cast
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from mtldsl.compile.from_tree import linear_map
 from mtldsl.compile.normal_form import Blocks, NormalForm
 from mtldsl.compile.statement import Statement
 from mtldsl.compile.terms.structure import Structures, learned_matrices
+from mtldsl.language.expressions.weights import Weights
 from mtldsl.solvers.drive import Outcome
 
 __all__ = ["Array", "Kept", "Part", "Parts", "Readout", "Run", "require_per_task"]
@@ -39,8 +41,8 @@ class Run:
     @property
     def intercept(self) -> np.ndarray | None:
         """(m,) of the same predictions."""
-        parts = self.statement.first_loss.argument.parts
-        names = {part.weights.intercept_name for part in parts if part.weights.intercept}
+        weights = [cast(Weights, part.weights) for part in self.statement.first_loss.argument.parts]
+        names = {one.intercept_name for one in weights if one.intercept}
         return self.blocks[names.pop()][0].copy() if names else None
 
     @cached_property
@@ -89,8 +91,8 @@ class Part(Kept):
 
     name: str
     prefix: str
-    stored: Callable[[object], tuple[object, Arrays]]
-    restored: Callable[[object, Arrays], object]
+    stored: Callable[[Any], tuple[Any, Arrays]]
+    restored: Callable[[Any, Arrays], Any]
 
     @classmethod
     def of(cls, name: str, prefix: str, kind: type) -> Part:
@@ -156,7 +158,7 @@ class Readout:
     check : ValueError where the fields of a file cannot be what `read` found
     """
 
-    read: Callable[[Run], dict[str, object]]
+    read: Callable[[Run], dict[str, Any]]
     kept: tuple[Kept, ...]
     check: Callable[[dict], None] = field(default=lambda fields: None)
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
+from mtldsl.atoms.function import Loss
 from mtldsl.proof.saved import SolutionCertificate
 from mtldsl.proof.stationarity import NO_GLOBAL
 from mtldsl.solution.readout import Run
@@ -17,9 +20,10 @@ def solution_of(run: Run, tol: float) -> Solution:
     """The point with its certificate, all that is told of it, and what the data were like."""
     statement, outcome = run.statement, run.outcome
     first, certificate = statement.first_loss, outcome.certificate
-    tasks = first.data
+    tasks, atom = first.data, first.atom
+    assert tasks is not None and isinstance(atom, Loss)
     scaling = tasks.scaling
-    told: dict[str, object] = {}
+    told: dict[str, Any] = {}
     for readout in READOUTS:
         told |= readout.read(run)
     return Solution(
@@ -39,9 +43,9 @@ def solution_of(run: Run, tol: float) -> Solution:
         note=NO_GLOBAL if outcome.status == "stationary" else certificate.remark(tol),
         model=str(statement),
         loss={
-            "word": first.atom.name,
-            "parameters": first.atom.arguments(),
-            "labels": first.atom.labels if first.source is None else "sign",
+            "word": atom.name,
+            "parameters": atom.arguments(),
+            "labels": atom.labels if first.source is None else "sign",
         },
         parameters={p.name: p.value for p in statement.parameters},
         task_names=tuple(tasks.task_names),

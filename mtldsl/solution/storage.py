@@ -7,6 +7,7 @@ import math
 from dataclasses import asdict
 from numbers import Real
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -47,7 +48,7 @@ _KEPT: tuple[Kept, ...] = (
 )
 
 
-def write_fields(path, fields: dict[str, object]) -> Path:
+def write_fields(path, fields: dict[str, Any]) -> Path:
     """The fields of a solution, by name, to one .npz file. Returns the path written.
 
     A learned matrix is kept by its eigenvectors, so that the file needs memory linear in its side. DataError where the file cannot be
@@ -64,7 +65,7 @@ def write_fields(path, fields: dict[str, object]) -> Path:
     return path
 
 
-def read_fields(path, known: set[str]) -> dict[str, object]:
+def read_fields(path, known: set[str]) -> dict[str, Any]:
     """What `write_fields` wrote. DataError for a file of another kind, and for fields that are not known."""
     path = as_path(path, "path of a solution")
     path = path if path.exists() else npz_path(path)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from numbers import Real
+from typing import Any
 
 import numpy as np
 
@@ -23,7 +24,7 @@ _NUMBERS = ("objective", "dual_bound", "relative_gap", "violation", "seconds", "
 _LABELS = (*LABEL_KINDS, "indicators")
 
 
-def check_fields(fields: dict[str, object]) -> None:
+def check_fields(fields: dict[str, Any]) -> None:
     """ValueError that says which field cannot be what `Solution.save` wrote. Fields that older files lack are not asked for."""
     for name in _TEXTS:
         _require(isinstance(fields[name], str), name, fields.get(name))

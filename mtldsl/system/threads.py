@@ -40,7 +40,7 @@ def fitting_blas_threads(work: float) -> AbstractContextManager:
     return one_blas_thread() if work < _WORTH_THREADS else nullcontext()
 
 
-def has_fitting_blas_threads(work: Callable[P, float]) -> Callable[[Callable[P, R]], Callable[P, R]]:
+def has_fitting_blas_threads(work: Callable[..., float]) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """A decorator. Entering takes some fifteen microseconds, but next to nothing where the caller is in such a block already.
 
     work : of the function's own arguments, the multiplications in one pass, as in `fitting_blas_threads`

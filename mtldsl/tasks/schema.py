@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -35,7 +36,7 @@ class Schema:
         shape = tasks.n_features, tasks.n_tasks
         return cls(shape, tasks.feature_names, tasks.task_names, tasks.scaling, tasks.kernel_map)
 
-    def inputs(self, X):
+    def inputs(self, X) -> Any:
         """New inputs as the weights take them: scaled, or the features of their kernels. DataError where the columns do not fit."""
         if self.kernel_map is not None:
             _refuse_tasks(X)
