@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any, cast
 
 import numpy as np
 from scipy import sparse
 
+from mtldsl.atoms.function import MatrixFunction
+from mtldsl.atoms.structures import MKLNorm, Structure
 from mtldsl.compile.normal_form import picks
 from mtldsl.errors import ModelError
 from mtldsl.language.expressions.constraint import Constraint
@@ -43,8 +46,8 @@ def learned_of(objective: Objective) -> list[LearnedUnknown]:
 def names_in(objective: Objective, unknown: LearnedUnknown) -> tuple[str, ...]:
     """The names of a learned matrix's rows: those of the features or tasks, in the order in which its term's argument has them."""
     term = next(term for term in objective.terms if any(m is unknown for m in term.learned))
-    if term.atom.weighs_kernels:
-        return term.atom.names
+    if cast(MatrixFunction, term.atom).weighs_kernels:
+        return cast(MKLNorm, term.atom).names
     argument = term.argument
     of_rows = unknown.axis == "features"
     factors = [
@@ -60,8 +63,8 @@ def names_in(objective: Objective, unknown: LearnedUnknown) -> tuple[str, ...]:
     return tuple(f"{what} {i} of {argument.text}" for i in range(unknown.side))
 
 
-def weights_of(objective: Objective, constraints: Sequence[Constraint | RangeConstraint]) -> list[Weights]:
-    """Every Weights of the model, in the order of first appearance."""
+def weights_of(objective: Objective, constraints: Sequence[Constraint | RangeConstraint]) -> list[Any]:
+    """Every Weights of the model, or matrix of a label graph, in the order of first appearance."""
     arguments = [term.argument for term in objective.terms] + [c.argument for c in on_weights(constraints)]
     return list(dict.fromkeys(part.weights for argument in arguments for part in argument.parts))
 
@@ -148,7 +151,7 @@ def check_learned(objective: Objective, constraints) -> None:
                 f"Add to subject_to: p_norm({matrix.text}, 2) <= 1",
                 term=term.text,
             )
-        for bound, why in term.atom.needs.items():
+        for bound, why in cast(Structure, term.atom).needs.items():
             if not 0 < getattr(stated, bound) < np.inf:
                 line = {"lower": ">> 0.01", "upper": "<< 100", "trace": ".trace() <= 1"}[bound]
                 line = f"{matrix.text}{'' if line.startswith('.') else ' '}{line}"

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
 
 import numpy as np
 from scipy import sparse
 
 from mtldsl.atoms.calculus.spectral_matrix import SpectralMatrix
-from mtldsl.atoms.function import Loss
+from mtldsl.atoms.function import Loss, MatrixFunction
 from mtldsl.atoms.sets import ColumnsOnSimplex
-from mtldsl.atoms.structures import Range
+from mtldsl.atoms.structures import Range, Structure
 from mtldsl.compile.checks import check_convexity, on_weights, weights_of
 from mtldsl.compile.normal_form import Block, Entry, FunctionTerm, LinearMap, LossTerm, NormalForm
 from mtldsl.compile.terms.label_graph import LabelGraphTerm
 from mtldsl.compile.terms.radial import RadialTerm
 from mtldsl.compile.terms.structure import StructureTerm
 from mtldsl.compile.terms.structured import StructuredTerm
-from mtldsl.language.expressions.constraint import Constraint
-from mtldsl.language.expressions.expression import Affine
+from mtldsl.language.expressions.constraint import Argument, Constraint
 from mtldsl.language.expressions.objective import Objective, Term
+from mtldsl.language.expressions.weights import Weights
 from mtldsl.language.unknowns.learned import LearnedUnknown
 from mtldsl.language.unknowns.ranges import RangeConstraint, ranges_of
 
@@ -54,21 +55,23 @@ def to_normal_form(
     return NormalForm(tuple(blocks), losses, tuple(functions + _join_simplex(sets)), typed, constant)
 
 
-def _function_term(term: Term, ranges: dict[LearnedUnknown, Range], k: int) -> FunctionTerm:
+def _function_term(term: Term, ranges: Mapping[Any, Range], k: int) -> FunctionTerm:
     """k: its place among the functions of the model."""
-    if term.atom.is_reweighted:
+    atom = cast(MatrixFunction, term.atom)
+    if atom.is_reweighted:
         name = f"spectrum of term {k}"  # no name that a user could have given
-        return StructureTerm(term.atom, term.coefficient.value, linear_map(term.argument), term.text, (name,))
-    if term.atom.weighs_kernels:
+        structure = cast(Structure, atom)
+        return StructureTerm(structure, term.coefficient.value, linear_map(term.argument), term.text, (name,))
+    if atom.weighs_kernels:
         return _weights_term(term, ranges, k)
     if not term.learned:
-        return FunctionTerm(term.atom, term.coefficient.value, linear_map(term.argument), term.text)
+        return FunctionTerm(atom, term.coefficient.value, linear_map(term.argument), term.text)
     said = [ranges[m] if isinstance(m, LearnedUnknown) else m for m in term.learned]
     names = tuple(
         m.name if isinstance(m, LearnedUnknown) and not _is_fixed(about) else None
         for m, about in zip(term.learned, said, strict=True)
     )
-    atom = term.atom.bound(
+    atom = cast(Structure, atom).bound(
         SpectralMatrix.multiple_of_identity(about.lower, m.side) if _is_fixed(about) else about
         for m, about in zip(term.learned, said, strict=True)
     )
@@ -77,7 +80,7 @@ def _function_term(term: Term, ranges: dict[LearnedUnknown, Range], k: int) -> F
 
 def _weights_term(term: Term, ranges, k: int) -> StructureTerm:
     """Its weights have a name also where they are given or eliminated, so that a solver can say which belong to its point."""
-    atom, name = term.atom, f"kernel weights of term {k}"
+    atom, name = cast(Structure, term.atom), f"kernel weights of term {k}"
     for theta in term.learned:
         learned = isinstance(theta, LearnedUnknown)
         atom, name = atom.bound([ranges[theta] if learned else theta]), theta.name if learned else name
@@ -90,17 +93,17 @@ def _is_fixed(about: Range | SpectralMatrix) -> bool:
 
 
 def _loss_term(term: Term) -> LossTerm:
-    tasks = term.tasks
+    tasks, atom = term.tasks, term.atom
+    assert tasks is not None and isinstance(atom, Loss)
     coefficients = np.full(tasks.n_tasks, term.coefficient.value)
     if term.mean:
         # n_i counts a sample as often as its weight says, so that weights equal replication
         weights = tasks.sample_weights
         totals = tasks.counts if weights is None else np.add.reduceat(weights, tasks.offsets[:-1])
         coefficients = coefficients / totals
-    intercepts = dict.fromkeys(p.weights.intercept_name for p in term.argument.parts if p.weights.intercept)
-    return kind_of(term.atom)(
-        term.atom, coefficients, tasks, linear_map(term.argument), tuple(intercepts), term.text
-    )
+    weights_in = [cast(Weights, part.weights) for part in term.argument.parts]
+    intercepts = dict.fromkeys(W.intercept_name for W in weights_in if W.intercept)
+    return kind_of(atom)(atom, coefficients, tasks, linear_map(term.argument), tuple(intercepts), term.text)
 
 
 def kind_of(loss: Loss) -> type[LossTerm]:
@@ -114,7 +117,7 @@ def kind_of(loss: Loss) -> type[LossTerm]:
     return RadialTerm if loss.radial else LossTerm
 
 
-def linear_map(expression: Affine) -> LinearMap:
+def linear_map(expression: Argument) -> LinearMap:
     """The map of an affine expression; plain multiples of one block are added up first."""
     multiples: dict[str, float] = {}
     entries = []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -37,8 +38,8 @@ class Entry:
 
     block: str
     coefficient: float = 1.0
-    left: object = None
-    right: object = None
+    left: Any = None
+    right: Any = None
 
     @property
     def is_identity(self) -> bool:
@@ -91,7 +92,7 @@ class LinearMap:
         if self.identity_of is not None:
             return x[self.identity_of]
         total = sum(entry.forward(x[entry.block]) for entry in self.entries)
-        return np.broadcast_to(total, self.shape) if np.shape(total) != self.shape else total
+        return np.broadcast_to(total, self.shape) if np.shape(total) != self.shape else total  # pyright: ignore[reportReturnType]  # a sum's 0 is broadcast
 
     def forward(self, x: Blocks) -> np.ndarray:
         image = self.linear(x)

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 from scipy import sparse
 
-from mtldsl.atoms.function import Loss, MatrixFunction, Regularizer, Set
+from mtldsl.atoms.function import Loss, MatrixFunction, Regularizer, SeparableLoss, Set
 from mtldsl.compile.linear_map import Block, Blocks, Entry, LinearMap, picks
 from mtldsl.system.memory import require_memory
 
@@ -172,7 +172,7 @@ class LossTerm:
 
     def dual_interval(self) -> tuple[np.ndarray, np.ndarray]:
         """(low, high) of every dual entry for a separable loss."""
-        low, high = self.atom.dual_interval(self.tasks.targets)
+        low, high = cast(SeparableLoss, self.atom).dual_interval(self.tasks.targets)
         scale = 1.0 if self.scale is None else self.scale
         size = self.tasks.n_samples
         return np.broadcast_to(low * scale, size), np.broadcast_to(high * scale, size)
@@ -195,14 +195,14 @@ class FunctionTerm:
         return 0.0 if self.is_constraint else self.coefficient * self.atom.value(self.map.forward(x))
 
     def violation(self, x: Blocks) -> float:
-        return self.atom.violation(self.map.forward(x)) if self.is_constraint else 0.0
+        return self.atom.violation(self.map.forward(x)) if isinstance(self.atom, Set) else 0.0
 
     def prox(self, V, step) -> np.ndarray:
         """The prox of coefficient * atom, on the image of the map."""
         return self.atom.prox(V, step * self.coefficient)
 
     def conjugate(self, V) -> float:
-        if self.is_constraint:
+        if isinstance(self.atom, Set):
             return self.atom.support(V)
         return self.coefficient * self.atom.conjugate(V / self.coefficient)
 

@@ -52,8 +52,9 @@ def single_block(
     >>> single_block(mtl.minimize(mtl.squared_loss(W, tasks) + mtl.l1_norm(W[1:])).form())
     'l1_norm(W[1:, :]) is not a function of W itself.'
     """
-    if not several_losses and isinstance(single_loss(form), str):
-        return single_loss(form)
+    loss = single_loss(form)
+    if not several_losses and isinstance(loss, str):
+        return loss
     if len(form.weight_blocks) != 1:
         names = ", ".join(block.name for block in form.weight_blocks)
         return f"there are {len(form.weight_blocks)} weight matrices: {names}."

@@ -80,10 +80,14 @@ def register(
     """
     kind = kind_of_class(cls)
     check_class(cls, kind)
-    check_reference(cls, kind, reference)
+    reference = check_reference(cls, kind, reference)
     name = cls.name
     before = REGISTRY.get(name)
-    if name in _OWN and (before.__module__, before.__qualname__) == (cls.__module__, cls.__qualname__):
+    if (
+        name in _OWN
+        and before
+        and (before.__module__, before.__qualname__) == (cls.__module__, cls.__qualname__)
+    ):
         unregister(name)
     elif name in _OWN or name in REGISTRY or name in CALLABLE or name in UNKNOWNS or name in _RESERVED:
         whose = f"{before.__module__}.{before.__qualname__}" if before else "the language"
@@ -95,7 +99,7 @@ def register(
             f"register({cls.__name__}, eliminated=...): only a structure that learns a matrix has one"
         )
     table = _enter_reference(cls, reference, marks)
-    if eliminated is not None:
+    if eliminated is not None and issubclass(cls, Structure):
         reference_registry.formula(name, semidefinite=cls.separable == "spectrum")(eliminated)
     if not cls.formula:
         cls.formula = rf"\operatorname{{{name.replace('_', ' ')}}}({{}})"

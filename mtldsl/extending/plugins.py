@@ -76,6 +76,7 @@ def _import_file(name: str, path: Path) -> None:
         if known is not None:
             return
     spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None and spec.loader is not None  # its name ends in .py
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import keyword
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from mtldsl.atoms.function import Atom, Loss, MatrixFunction, Regularizer, SeparableLoss, Set
@@ -89,9 +90,10 @@ def _missing_methods(cls: type[Atom], kind: Kind) -> list[str]:
         bare = [vars(base)[name] for base in protocols if name in vars(base) and _is_bare(vars(base)[name])]
         return not any(given is method for method in bare)
 
-    wanted = [name for name in kind.methods if name != "prox" or cls.exact_prox is not False]
+    by_iteration = issubclass(cls, (Loss, MatrixFunction)) and cls.exact_prox is False
+    wanted = [name for name in kind.methods if name != "prox" or not by_iteration]
     missing = [name for name in wanted if not own(name)]
-    if kind.base is SeparableLoss:
+    if issubclass(cls, SeparableLoss):
         if cls.pointwise_conjugate is SeparableLoss.pointwise_conjugate and (
             cls.dual_quadratic is SeparableLoss.dual_quadratic
         ):
@@ -123,8 +125,8 @@ def _wrong_examples(cls: type[Atom]) -> list[str]:
     return []
 
 
-def check_reference(cls: type[Atom], kind: Kind, reference) -> None:
-    """ModelError where the reference function is not there or takes other arguments."""
+def check_reference(cls: type[Atom], kind: Kind, reference) -> Callable:
+    """The reference function; ModelError where it is not there or takes other arguments."""
     wanted = kind.reference
     if issubclass(cls, Metric) and not cls.labellings:
         wanted = "z, y, atom"
@@ -141,6 +143,7 @@ def check_reference(cls: type[Atom], kind: Kind, reference) -> None:
             f"register({cls.__name__}, reference={_shown(reference)}): a reference function of a {kind.what} takes ({wanted}), this "
             f"one takes {inspect.signature(reference)}"
         ) from None
+    return reference
 
 
 def _shown(value) -> str:

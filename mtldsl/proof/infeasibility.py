@@ -12,9 +12,11 @@ constraints, whose optimum is 0. So it is proven as every bound is (`mtldsl.proo
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import cast
 
 import numpy as np
 
+from mtldsl.atoms.function import Set
 from mtldsl.compile.normal_form import Blocks, FunctionTerm, NormalForm
 from mtldsl.proof.bound import Bound, prove
 from mtldsl.proof.residual import REACH, stationarity
@@ -55,6 +57,7 @@ class Feasibility:
 def feasibility(form: NormalForm, start: Blocks | None = None) -> Feasibility:
     """Look for weights that satisfy the constraints, from `start` (None: zero); else for a proof that there are none."""
     constraints = tuple(f for f in form.constraints if f.atom.convex)
+    sets = [cast(Set, f.atom) for f in constraints]
     only = replace(form, losses=(), functions=constraints, constant=0.0)
     x0 = form.zeros() if start is None else start
     shapes = [(name, array.shape, array.size) for name, array in x0.items()]
@@ -69,9 +72,9 @@ def feasibility(form: NormalForm, start: Blocks | None = None) -> Feasibility:
     def separation(flat):
         x, gradient = blocks_of(flat), form.zeros()
         total = 0.0
-        for f in constraints:
+        for f, atom in zip(constraints, sets, strict=True):
             image = f.map.forward(x)
-            v = image - f.atom.project(image)
+            v = image - atom.project(image)
             total += 0.5 * float(np.vdot(v, v))
             f.map.add_adjoint(v, gradient)
         return total, np.concatenate([gradient[name].ravel() for name, *_ in shapes])
@@ -88,7 +91,7 @@ def feasibility(form: NormalForm, start: Blocks | None = None) -> Feasibility:
 def _margin(only: NormalForm, x: Blocks) -> tuple[float, float]:
     """(a lower bound on the separation, the size of weights for which it is proven)."""
     images = [f.map.forward(x) for f in only.functions]
-    v = [image - f.atom.project(image) for f, image in zip(only.functions, images, strict=True)]
+    v = [image - cast(Set, f.atom).project(image) for f, image in zip(only.functions, images, strict=True)]
     size = max((float(np.abs(dual).max(initial=0.0)) for dual in v), default=0.0)
     if size == 0.0:
         return 0.0, np.inf

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import cast
 
 import numpy as np
 
@@ -101,7 +102,7 @@ def _balance_intercepts(form: NormalForm, u) -> None:
         totals = sum(_sums(form.losses[t], u[t]) for t in mixing)
         for t in mixing:  # of structured losses only the sum of all has to vanish
             before = _sums(form.losses[t], u[t])
-            u[t] = form.losses[t].balanced(u[t], totals)
+            u[t] = cast(StructuredTerm, form.losses[t]).balanced(u[t], totals)
             totals = totals - before + _sums(form.losses[t], u[t])
         if separable:
             _shift_together(form, separable, [], u)

@@ -56,7 +56,7 @@ def refute(form: NormalForm, blocks: Blocks, proof: Bound, objective: float) -> 
     residual = stationarity(form, proof.loss_duals, proof.function_duals)
     for name, r in residual.items():
         surplus[f"the stationarity equation of {name}"] = float(np.vdot(r, blocks[name]))
-    worst = min(surplus, key=surplus.get)
+    worst = min(surplus, key=lambda name: surplus[name])
     raise ProofError(
         f"internal error of mtldsl: the bound {proof.value:.17g} lies {proof.value - objective:.1e} above the attained objective "
         f"{objective:.17g}, more than rounding ({rounding:.1e}); {worst} is short by {-surplus[worst]:.1e}. Please report the model"

@@ -153,10 +153,10 @@ def _parameters(atom) -> dict:
             continue
         if value is None or isinstance(value, (bool, int, float, str, np.ndarray, np.generic)):
             found[field.name] = value
-        elif isinstance(value, (tuple, list)) and all(isinstance(one, (tuple, list)) for one in value):
-            found[field.name] = [[int(k) for k in one] for one in value]
         elif sparse.issparse(value):
             found[field.name] = value.toarray()
+        elif isinstance(value, (tuple, list)) and all(isinstance(one, (tuple, list)) for one in value):
+            found[field.name] = [[int(k) for k in one] for one in value]
     return found
 
 
@@ -182,7 +182,7 @@ class SolutionCertificate:
     """
 
     certificate: Certificate
-    form: NormalForm
+    form: NormalForm | None  # None in a copy, which has no multipliers either
     blocks: Blocks
     tol: float
     status: str
@@ -215,7 +215,7 @@ class SolutionCertificate:
         ModelError where there is no bound to prove.
         """
         proof = self.certificate.proof
-        if proof is None or not proof.loss_duals:
+        if self.form is None or proof is None or not proof.loss_duals:
             raise ModelError(
                 f"there is no bound to save: {self.certificate.note or 'none was formed'}",
                 term=f"certificate.save({str(path)!r})",

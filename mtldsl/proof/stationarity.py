@@ -163,6 +163,8 @@ def profile_gradient(form: NormalForm, blocks: Blocks) -> float | None:
         g = of_losses[name] + of_functions[name]
         if name in others and np.any(g):
             t = (np.linalg.norm(x) or 1.0) / np.linalg.norm(g)
-            g = (x - prox_of_sum(others[name]).prox(x - t * g, t)) / t
+            together = prox_of_sum(others[name])
+            assert together is not None  # `why_not` was asked above
+            g = (x - together.prox(x - t * g, t)) / t
         total += float(np.vdot(g, g))
     return float(np.sqrt(total) / max(*sizes, FLOOR * form.slope_at_zero, _TINY))

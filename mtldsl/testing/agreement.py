@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mtldsl.check.cross_check import Checkable, CrossCheck, cross_check
+from mtldsl.check.cross_check import BlockCheck, Checkable, CrossCheck, cross_check
 from mtldsl.errors import CrossCheckError
 from mtldsl.solution.solution import Solution
 
@@ -11,7 +11,7 @@ __all__ = ["assert_agrees"]
 
 def assert_agrees(
     problem: Checkable, solution: Solution | None = None, *, tol: float | None = None, **options
-) -> CrossCheck:
+) -> CrossCheck | BlockCheck:
     """Assert that the fast solver certifies its solution and that the cvxpy reference agrees with it.
 
     `tol` and the options are those of `mtldsl.check.cross_check.cross_check`. Returns the check; raises

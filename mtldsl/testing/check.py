@@ -49,7 +49,7 @@ def atom_cases(cls: type[Atom], example: int | None = None) -> list[Case]:
     from mtldsl.testing.law import cases_of
     from mtldsl.testing.laws import losses, matrix_functions, traits
 
-    if REGISTRY.get(getattr(cls, "name", None)) is not cls:
+    if REGISTRY.get(getattr(cls, "name", "")) is not cls:
         shown = getattr(cls, "__name__", repr(cls))
         raise ModelError(
             f"check_atom({shown}): it is not a registered class; call mtldsl.register({shown}, ...) first"

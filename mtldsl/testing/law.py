@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import product
+from typing import Any
 
 import numpy as np
 
@@ -29,8 +30,8 @@ class Law:
     says: str
     check: Callable
     kind: type
-    applies: Callable[[object], bool]
-    cases: dict[str, object]
+    applies: Callable[[Any], object]
+    cases: dict[str, Any]
 
     def cases_of(self, subject) -> Iterator[dict[str, tuple[str, object]]]:
         """Every combination of arguments: name -> (what it is called, value)."""
@@ -45,7 +46,7 @@ class Law:
             yield dict(chosen)
 
 
-def law(into: list[Law], kind: type, applies: Callable[[object], bool] = lambda subject: True, **cases):
+def law(into: list[Law], kind: type, applies: Callable[[Any], object] = lambda subject: True, **cases):
     """Function decorator: this is a law about subjects of that kind, checked in every combination of cases. Its docstring says it."""
 
     def enter(check: Callable) -> Callable:

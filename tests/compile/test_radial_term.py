@@ -1,9 +1,12 @@
 """A loss of the norms of residuals takes all tasks at once: the same numbers as its atom gives task by task, with sample weights too."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import mtldsl as mtl
+from mtldsl.atoms.function import Loss
 from mtldsl.compile.terms.radial import RadialTerm
 from tests.models import separate, shared
 
@@ -29,3 +32,18 @@ def test_all_tasks_at_once_are_the_tasks_one_by_one(make):
         np.testing.assert_allclose(loss.gradient(z)[r], c * loss.atom.gradient(z[r], y, s), rtol=1e-12)
         np.testing.assert_allclose(u[r], c * loss.atom.dual_project(u[r] / c, y, s), rtol=1e-12)
     assert loss.value(z) + loss.conjugate(loss.gradient(z)) == pytest.approx(z @ loss.gradient(z))
+
+
+def test_a_radial_loss_that_does_not_say_it_is_the_norm_has_its_own_prox():
+    class Halfway(Loss):
+        radial = True
+
+        def prox(self, z, y, step, s=None):
+            return 0.5 * (z + y)
+
+    tasks = separate(3)
+    W = mtl.Weights(tasks)
+    (loss,) = mtl.minimize(mtl.square_root_loss(W, tasks) + mtl.trace_norm(W)).form().losses
+    z = np.random.default_rng(1).normal(size=tasks.n_samples)
+    found = replace(loss, atom=Halfway()).prox(z, 0.3)
+    np.testing.assert_array_equal(found, 0.5 * (z + tasks.targets))

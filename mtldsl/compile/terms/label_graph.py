@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
 
 from mtldsl.compile.normal_form import Blocks, LossTerm
 from mtldsl.inference.marginals import changes_times, expected_changes
+
+if TYPE_CHECKING:
+    from mtldsl.inference.cliques import Cliques
 
 __all__ = ["LabelDual", "LabelGraphTerm", "RandomLabellings"]
 
@@ -72,6 +76,7 @@ class LabelDual:
         if self.margins is not None:
             return t * float(self.margins.sum())
         # the entropy of t times the random labelling and 1 - t times the true one
+        assert self.truth is not None  # as of every likelihood
         p, whole = self.truth, t * self.truth + (1.0 - t)
         others = t * (self.entropy + _x_log_x(p)) - (1.0 - p) * _x_log_x(t)
         return float(self.weights @ np.maximum(others - _x_log_x(whole), 0.0))
@@ -89,8 +94,10 @@ class LabelGraphTerm(LossTerm):
     or `RandomLabellings`; `dual_project` makes a `LabelDual` of either.
     """
 
+    atom: Any  # a LabelGraphLoss, of which `max_affine` says what it can
+
     @cached_property
-    def cliques(self):
+    def cliques(self) -> Cliques:
         return self.atom.cliques
 
     @cached_property

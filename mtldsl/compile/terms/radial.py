@@ -50,7 +50,8 @@ class RadialTerm(LossTerm):
 
     def prox(self, z, step) -> np.ndarray:
         step = step if np.ndim(step) == 0 else np.asarray(step)[self.tasks.offsets[:-1]]
-        if self.tasks.sample_weights is not None or self.atom.eps:  # an equation for every task
+        # an equation for every task, unless the loss says that it is the norm itself
+        if self.tasks.sample_weights is not None or getattr(self.atom, "eps", None) != 0.0:
             steps = iter(np.broadcast_to(step, self.coefficients.shape))
             return self._map_tasks(lambda rows, c, y, s: self.atom.prox(z[rows], y, next(steps) * c, s))
         r = z - self.tasks.targets

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -20,6 +21,7 @@ Structures = dict[str, SpectralMatrix | np.ndarray]
 class StructureTerm(FunctionTerm):
     """coefficient * structure(map(x)), its matrices eliminated; `names` are those of its matrices, None for one that is given."""
 
+    atom: Structure
     names: tuple[str | None, ...] = ()
 
     @property
@@ -33,7 +35,7 @@ class StructureTerm(FunctionTerm):
     def named(self, matrices) -> Structures:
         return {name: S for name, S in zip(self.names, matrices, strict=True) if name is not None}
 
-    def matrices(self, named: Structures) -> tuple[SpectralMatrix, ...]:
+    def matrices(self, named: Structures) -> tuple[Any, ...]:
         """Those learned and those given, in the structure's order."""
         start = self.structure.start(self.map.shape)
         return tuple(

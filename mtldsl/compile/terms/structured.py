@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -10,6 +11,9 @@ from mtldsl.atoms.metrics.metric import Violation, classes_of
 from mtldsl.atoms.metrics.own import check_oracle, is_own
 from mtldsl.compile.normal_form import LossTerm
 from mtldsl.compile.terms.mixture import Mixture, ProvenDual
+
+if TYPE_CHECKING:
+    from mtldsl.atoms.losses import StructuredHinge
 
 __all__ = ["StructuredTerm"]
 
@@ -20,8 +24,10 @@ class StructuredTerm(LossTerm):
     Its multipliers are a flat array, or a list with a `Mixture` (or an array) a task; `dual_project` makes a `ProvenDual` of either.
     """
 
+    atom: StructuredHinge
+
     @cached_property
-    def tasks_apart(self) -> list:
+    def tasks_apart(self) -> list[tuple[slice, float, Any, np.ndarray, Any]]:
         """(slice, coefficient, metric, targets, classes) of every task."""
         offsets, targets = self.tasks.offsets, self.tasks.targets
         apart = []
@@ -76,7 +82,7 @@ class StructuredTerm(LossTerm):
         """u with `totals` (m,) taken off the tasks' sums (None: all of them), by mixing in a labelling whose sum has the other sign."""
         dual = self.dual_project(u)
         flat, proven = dual.u.copy(), dual.proven.copy()
-        laws = list(dual.laws or [None] * len(proven))
+        laws: list[Any] = list(dual.laws or [None] * len(proven))
         for i, (rows, c, metric, y, classes) in enumerate(self.tasks_apart):
             own = flat[rows].sum()
             total = own if totals is None else totals[i]

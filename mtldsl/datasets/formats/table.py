@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 from scipy import sparse
@@ -103,7 +105,7 @@ class Table:
                 )
             return list(range(len(self.columns) - int(which), len(self.columns)))
         try:
-            chosen = [self.position(name, role) for name in which]
+            chosen = [self.position(name, role) for name in cast(Iterable, which)]
         except TypeError:
             raise DataError(
                 f"{role}={which!r}: write a column's name, a list of names, or how many columns at the end",
@@ -135,8 +137,9 @@ class Table:
                 raise DataError(
                     f"column {self.names[j]!r} is a feature and a label, task or weight", term=self.path
                 )
-            if self.columns[j].unusable:
-                raise DataError(f"{self.path}: column {self.names[j]!r} " + self.columns[j].unusable)
+            unusable = self.columns[j].unusable
+            if unusable:
+                raise DataError(f"{self.path}: column {self.names[j]!r} " + unusable)
         if not chosen:
             raise DataError("no columns are left for the features", term=self.path)
         return chosen
@@ -195,11 +198,11 @@ class Table:
 
     def _refuse_missing(self, positions) -> None:
         cells = self.cells[:, positions]
-        if sparse.issparse(cells):
+        if isinstance(cells, np.ndarray):
+            rows, columns = np.nonzero(np.isnan(cells))
+        else:
             stored = cells.tocoo()
             rows, columns = (place[np.isnan(stored.data)] for place in stored.coords)
-        else:
-            rows, columns = np.nonzero(np.isnan(cells))
         if rows.size:
             first = np.lexsort((columns, rows))[0]
             raise DataError(

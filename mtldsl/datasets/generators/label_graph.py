@@ -139,8 +139,8 @@ def make_label_graph(
 def _as_edges(edges, n_labels) -> tuple[tuple[int, int], ...]:
     """Pairs i < j in the order given; DataError for anything else."""
     listed = [as_list(edge) for edge in as_list(edges) or ([] if as_list(edges) == [] else [None])]
-    typed = [None if edge is None else tuple(edge) for edge in listed]
-    if None in typed:
+    typed = [tuple(edge) for edge in listed if edge is not None]
+    if len(typed) < len(listed):
         raise DataError(
             f"edges={quoted(edges)}: write pairs of labels, such as [(0, 1), (0, 2)]", argument="edges"
         )

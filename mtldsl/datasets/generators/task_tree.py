@@ -127,8 +127,8 @@ def make_task_tree(
         DataError,
         ("depth", "n_features", "n_train", "n_test"),
     )
-    given, variance = variance, as_float(variance)
-    if not 0 < (variance or 0) <= LARGEST:
+    given, variance = variance, as_float(variance) or 0.0
+    if not 0 < variance <= LARGEST:
         raise DataError(
             f"variance={quoted(given)}: write a finite number > 0, the square of a standard deviation",
             argument="variance",

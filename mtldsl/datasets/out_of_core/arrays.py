@@ -64,12 +64,11 @@ def given_chunks(items):
     """What the caller's iterator gives, one chunk after the other."""
     row = 0
     for k, item in enumerate(items):
-        try:
-            X, y, ids = item if isinstance(item, list | tuple) else ()
-        except ValueError:
+        if not isinstance(item, list | tuple) or len(item) != 3:
             raise DataError(
                 f"chunk {k} is {type(item).__name__}, not (X, y, task_ids); see mtl.datasets.store"
-            ) from None
+            )
+        X, y, ids = item
         chunk = of_arrays(X, y, ids, f"chunk {k}", row)
         if chunk.n_rows:
             yield chunk

@@ -130,7 +130,7 @@ class _Array:
             return
         with writing(self.path):
             self.file.seek(self.start + int(at) * self.dtype.itemsize)
-            left = memoryview(np.ascontiguousarray(values, dtype=self.dtype)).cast("B")
+            left = np.ascontiguousarray(values, dtype=self.dtype).data.cast("B")
             while len(left):  # an unbuffered write may take less than all
                 left = left[self.file.write(left) :]
 

@@ -71,7 +71,7 @@ def file_parts(files: list[Path], format, task, label, features, n_features, zer
         listed = as_list(features)
         if features is not None and (format == "npz" or listed is None):
             raise DataError(f"store: features={quoted(features)}: write a list of columns of Parquet files")
-        features = None if features is None else [str(name) for name in listed]
+        features = None if listed is None else [str(name) for name in listed]
     names = _names(files)
     settings = {
         "format": format,
@@ -106,14 +106,15 @@ def _reader(format, path, name, task, label, features, n_features, zero_based):
 def _format(files, format) -> str:
     if format is None:
         found = {_format_of(path): path for path in reversed(files)}
-        if len(found) > 1 or None in found:
+        only = next(iter(found))
+        if len(found) > 1 or only is None:
             known = ", ".join(ending for endings in _SUFFIXES.values() for ending in endings)
             raise DataError(
                 f"store: the endings of {', '.join(str(p) for p in list(found.values())[:3])} do not tell one format (known: "
                 f"{known})",
                 write_instead=f"write format=..., one of {', '.join(_SUFFIXES)}, and give the files meant",
             )
-        return next(iter(found))
+        return only
     if format not in _SUFFIXES:
         raise DataError(f"store: format={format!r}: write one of {', '.join(map(repr, _SUFFIXES))}")
     return format

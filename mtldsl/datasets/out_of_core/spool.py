@@ -64,12 +64,14 @@ class Part:
 def finished_part(folder: Path, number: int, signature: dict) -> Part | None:
     """The part as it was left, if it is of this very source."""
     try:
-        part = Part(**json.loads((folder / f"{number:05d}.json").read_text(encoding="utf-8")))
-        part.columns = part.columns and Columns(**part.columns)
+        found = json.loads((folder / f"{number:05d}.json").read_text(encoding="utf-8"))
+        if found["columns"]:
+            found["columns"] = Columns(**found["columns"])
+        part = Part(**found)
         part.ids = [tuple(one) if isinstance(one, list) else one for one in part.ids]
         part.path = folder / f"{number:05d}.rows"
         same = part.signature == _signed(signature) and part.path.stat().st_size == part.n_bytes
-    except (OSError, ValueError, TypeError):
+    except (OSError, KeyError, ValueError, TypeError):
         return None
     return part if same else None
 
@@ -150,6 +152,7 @@ def _added(counts: list[int], more) -> list[int]:
 
 def read_rows(part: Part):
     """The chunks of a part again, each a dict of arrays."""
+    assert part.path is not None  # write_part and finished_part name it
     with open(part.path, "rb") as file:
         while file.tell() < part.n_bytes:
             yield {name: np.load(file, allow_pickle=False) for name in _FIELDS}

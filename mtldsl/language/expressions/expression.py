@@ -44,8 +44,8 @@ class Part:
 
     weights: Unknown
     coefficient: Scalar
-    left: object = None
-    right: object = None
+    left: Any = None
+    right: Any = None
 
 
 class Affine:

@@ -187,6 +187,7 @@ class Check:
             for t in sharing:
                 sums = u[t].sums(self.losses[t].data.offsets[:-1])
                 totals = sums if totals is None else totals + sums
+            assert totals is not None  # the name is of one of the losses
             for i in range(totals.shape[0]):
                 for t in sharing:
                     moved = self.losses[t].part.shifted(u[t], i, totals[i], len(sharing) == 1)

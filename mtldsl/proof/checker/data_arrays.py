@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -29,7 +30,7 @@ class DataArrays:
     sample_weights : (N,) or None
     """
 
-    inputs: object
+    inputs: Any
     targets: np.ndarray
     counts: np.ndarray
     shared: bool

@@ -173,11 +173,10 @@ class SumPart:
     def value(self, z: Interval) -> Interval:
         return (self.scalar.value(z, self.y) * self.s).sum()
 
-    def ends(self):
-        """(low, high) of every multiplier, None where there is no end."""
-        if hasattr(self.scalar, "inside"):  # one end, which depends on the sign of y
-            return None
-        return tuple(None if end is None else self.s * end for end in self.scalar.ends(self.y))
+    def ends(self) -> tuple[Interval | None, Interval | None]:
+        """(low, high) of every multiplier, None where there is no end; not of a loss with `inside`, whose end depends on the sign of y."""
+        low, high = self.scalar.ends(self.y)
+        return None if low is None else self.s * low, None if high is None else self.s * high
 
     def room(self, u: Interval, rows: slice) -> np.ndarray:
         """How far every multiplier may be moved either way without leaving the domain, as floats and not too large."""

@@ -42,6 +42,7 @@ class Metric:
             table = self.delta(b, c) + of_c[c[:, 0]].reshape(-1, 1) + of_b.reshape(1, -1)
             here = table.reshape(-1).max()
             best = here if best is None else maximum(best, here)
+        assert best is not None  # c = 0 is always there
         return best
 
     def law_of(self, p: Interval, y, law):
@@ -180,6 +181,10 @@ class ROCArea(Metric):
 
 class Top(Metric):
     """Labellings with k samples labelled +1, and the true one."""
+
+    def expected(self, b, c) -> Interval:
+        """Delta, which is linear, at expected numbers of wrong samples."""
+        raise NotImplementedError
 
     def count(self) -> int:
         k = self.plain["k"]

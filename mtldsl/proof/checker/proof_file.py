@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -28,7 +30,7 @@ _FIELDS = {
 def write_proof(path, proof: dict, data: list[DataArrays] | None) -> Path:
     """One file, written whole or not at all. Returns the path written."""
     path = npz_path(as_path(path, "path of a proof"))
-    arrays: dict[str, np.ndarray] = {}
+    arrays: dict[str, Any] = {}
     text = json.dumps({"format": FORMAT, **_without_arrays(proof, arrays)}, allow_nan=True)
     for k, one in enumerate(data or []):
         arrays |= {f"data:{k}:{name}": array for name, array in one.arrays().items()}
@@ -87,7 +89,7 @@ def _check(proof) -> None:
                 raise ValueError(f"{one['word']} has numbers that are not finite")
 
 
-def _arrays_in(value):
+def _arrays_in(value) -> Iterator[Any]:
     if isinstance(value, np.ndarray) or sparse.issparse(value):
         yield value
     elif isinstance(value, dict):
@@ -108,7 +110,7 @@ def _held_data(proof, arrays) -> list[DataArrays]:
     return found
 
 
-def _without_arrays(value, arrays: dict[str, np.ndarray]):
+def _without_arrays(value, arrays: dict[str, Any]) -> Any:
     """The same with every array put into `arrays` and referred to by name."""
     if sparse.issparse(value):
         parts = [_without_arrays(part, arrays) for part in (value.data, value.indices, value.indptr)]
@@ -124,7 +126,7 @@ def _without_arrays(value, arrays: dict[str, np.ndarray]):
     return value.item() if isinstance(value, np.generic) else value
 
 
-def _with_arrays(value, arrays):
+def _with_arrays(value, arrays) -> Any:
     if isinstance(value, dict):
         if value.keys() == {"array"}:
             return arrays[value["array"]]

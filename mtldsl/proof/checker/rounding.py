@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import decimal
 from fractions import Fraction
+from typing import Any, cast
 
 import numpy as np
 
@@ -82,5 +83,5 @@ def decimals(x, function: str, side: int) -> np.ndarray:
     found = np.empty(np.shape(x), dtype=object)
     found[...] = np.vectorize(one, otypes=[object])(x) if np.size(x) else x
     if function == "sqrt" and side < 0:
-        found = np.maximum(found, Fraction(0))
+        found = np.maximum(found, cast(Any, Fraction(0)))
     return found

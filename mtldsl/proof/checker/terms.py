@@ -32,6 +32,7 @@ class Map:
             part = part if e["right"] is None else product(part, e["right"])
             part = part if e["coefficient"] == 1.0 else part * e["coefficient"]
             total = part if total is None else total + part
+        assert total is not None  # read_proof refuses a map without entries
         total = total.broadcast(self.shape) if total.shape != self.shape else total
         return total if self.offset is None else total + self.offset
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from typing import cast
 
 import cvxpy as cp
 import numpy as np
@@ -68,7 +69,7 @@ def _solve(problem, accuracy) -> str:
         warnings.simplefilter("ignore")  # "may be inaccurate": the callers compare values
         try:
             problem.solve(solver="CLARABEL", tol_gap_abs=accuracy, tol_gap_rel=accuracy, tol_feas=accuracy)
-        except cp.error.SolverError:
+        except cp.SolverError:
             return "failed"
     return problem.status
 
@@ -120,7 +121,7 @@ def reference_conjugate(atom, dual, *data) -> float:
         status.removesuffix("_inaccurate") in ("optimal", "unbounded"),
         f"cvxpy says {status} of the conjugate",
     )
-    return np.inf if "unbounded" in status else float(problem.value)
+    return np.inf if "unbounded" in status else float(cast(float, problem.value))
 
 
 def inside_domain(atom, W) -> np.ndarray:

@@ -284,7 +284,10 @@ def separable_is_a_sum_over_samples(loss):
         return
     same(loss.value(z, y, s), parts, "the sum of the losses of two halves", rel=1e-13)
     steps = np.where(np.arange(z.size) < cut, 0.3, 4.0)
-    apart = [loss.prox(z[part], y[part], step, s[part]) for part, step in ((first, 0.3), (rest, 4.0))]
+    apart = [
+        loss.prox(z[part], y[part], step, None if s is None else s[part])
+        for part, step in ((first, 0.3), (rest, 4.0))
+    ]
     same_arrays(
         loss.prox(z, y, steps, s), np.concatenate(apart), "prox, a step a sample", rtol=1e-12, atol=1e-13
     )
@@ -298,8 +301,8 @@ def float32_and_a_single_sample(loss):
     double = [None if v is None else v.astype(float) for v in single]
     same(loss.value(*single), loss.value(*double), "value of float32", rel=1e-5)
     same_arrays(loss.gradient(*single), loss.gradient(*double), "gradient of float32", rtol=1e-4, atol=1e-5)
-    prox = [loss.prox(v[0], v[1], 0.7, v[2]) for v in (single, double)]
-    same_arrays(*prox, "prox of float32", rtol=1e-4, atol=1e-5)
+    of_single, of_double = (loss.prox(v[0], v[1], 0.7, v[2]) for v in (single, double))
+    same_arrays(of_single, of_double, "prox of float32", rtol=1e-4, atol=1e-5)
     few = fewest(loss, y)
     same(loss.value(z[few], y[few]), loss_value(loss, z[few], y[few]), "value of one sample", rel=1e-12)
 
