@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import MISSING, Field, dataclass, fields
-from typing import ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
-__all__ = ["REGISTRY", "Atom", "register"]
+__all__ = ["REGISTRY", "TOLD", "Atom", "register"]
 
 REGISTRY: dict[str, type[Atom]] = {}
+
+#: What a field with the metadata "matrix" or "told" holds until the model tells it; nothing asks an atom for its numbers before.
+TOLD: Any = None
 
 _A = TypeVar("_A", bound="Atom")
 
@@ -31,7 +34,7 @@ class Atom:
     convex: ClassVar[bool] = True
 
     @classmethod
-    def examples(cls) -> list[Atom]:
+    def examples(cls: type[_A]) -> list[_A]:
         """Instances on which every law of tests/atoms/test_registry.py is run (matrices there are 5 x 4, vectors have 12 entries)."""
         return [cls()]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -133,14 +133,17 @@ class SeparableLoss(Loss):
 
     def pointwise_conjugate(self, u, y):
         """l*(u, y) for u inside `dual_interval`, elementwise (outside, the value is never used)."""
-        b, c = self.dual_quadratic(y)
+        quadratic = self.dual_quadratic(y)
+        if quadratic is None:
+            raise NotImplementedError
+        b, c = quadratic
         return u * (0.5 * c * u + b)
 
     def dual_interval(self, y):
         """(low, high): the closed interval dom l*(., y), broadcastable against y."""
         return -np.inf, np.inf
 
-    def dual_quadratic(self, y):
+    def dual_quadratic(self, y) -> tuple[Any, float] | None:
         """(b, c) where l*(u, y) = b u + c u^2 / 2 on `dual_interval`, c a number >= 0; None where it is no such function."""
         return None
 

@@ -11,6 +11,8 @@ from mtldsl.atoms.parts import COLUMNS, ENTRIES, MATRIX, ROWS, Parts, RowProfile
 
 __all__ = ["MatrixFunction", "Regularizer", "Set"]
 
+_PARTS: dict[str | None, Parts] = {"entries": ENTRIES, "rows": ROWS, "columns": COLUMNS}
+
 
 class MatrixFunction(Atom):
     """A function g of a matrix W (p, q), convex where `convex`: a regularizer or the indicator of a set.
@@ -66,7 +68,7 @@ class MatrixFunction(Atom):
     @property
     def parts(self) -> Parts:
         """Parts of W that g is a sum over: one term a part."""
-        return {"entries": ENTRIES, "rows": ROWS, "columns": COLUMNS}.get(self.separable, MATRIX)
+        return _PARTS.get(self.separable, MATRIX)
 
     @property
     def scales(self) -> Parts | None:

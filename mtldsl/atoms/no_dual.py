@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -15,6 +15,10 @@ class NoDual:
     """
 
     absorbs: ClassVar[bool] = False
+
+    if TYPE_CHECKING:  # what the function itself gives
+
+        def value(self, W) -> float: ...
 
     def conjugate(self, Z) -> float:
         """sup over W of <Z, W> - g(W)."""

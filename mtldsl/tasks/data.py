@@ -40,17 +40,18 @@ class TaskData:
         self.counts = _frozen(np.array(counts if flat else [len(y) for y in targets], dtype=int))
         self.offsets = _frozen(np.concatenate([[0], np.cumsum(self.counts)]))
         self.targets = _frozen(targets if flat else np.concatenate(targets))
-        weighted = sample_weights is not None and not flat
-        self.sample_weights = _frozen(np.concatenate(sample_weights) if weighted else sample_weights)
+        if sample_weights is not None and not flat:
+            sample_weights = np.concatenate(sample_weights)
+        self.sample_weights = _frozen(sample_weights)
         self.n_tasks = len(self.counts)
         self.n_samples = int(self.offsets[-1])
-        first = shared if self.is_shared else self._stacked
+        first: Any = shared if self.is_shared else self._stacked
         self.n_features = int(first.shape[1])
         self.is_sparse = sparse.issparse(first)
         self.task_names: tuple[str, ...] = task_names
         self.feature_names: tuple[str, ...] = feature_names
         self.scaling: Scaling | None = scaling
-        self.source_rows = source_rows  # of every task, the rows of what the user gave for it
+        self.source_rows: Any = source_rows  # None, or of every task, the rows of what the user gave for it
         self.one_table: bool = one_table  # source_rows are those of one table, told apart by task ids
         self.kernel_map: KernelMap | None = kernel_map  # what made the features, where kernels did
         for name, count in zip(task_names, self.counts, strict=True):

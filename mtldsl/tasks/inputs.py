@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from scipy import sparse
 
@@ -31,7 +33,7 @@ def _real(table, what: str) -> tuple[np.ndarray, tuple[str, ...] | None]:
     return (as_array(table, what), None) if frame is None else numbers_of(frame, what)
 
 
-def as_design(table, what: str = "X"):
+def as_design(table, what: str = "X") -> tuple[Any, tuple[str, ...] | None]:
     """(n, d) inputs: a float64 array, or CSR for any scipy sparse matrix; and the column names where the table has them.
 
     A copy, for the caller may go on writing to theirs; but what nobody can write to is taken as it is: see `as_rows`.
@@ -40,7 +42,7 @@ def as_design(table, what: str = "X"):
     return X if fixed else stack([(X, None)]), names
 
 
-def as_rows(table, what: str = "X"):
+def as_rows(table, what: str = "X") -> tuple[Any, bool, tuple[str, ...] | None]:
     """The inputs checked, in bounded memory: (X, whether X can be kept as it is, column names or None).
 
     What cannot be kept - the caller may write to it, it is not float64, its rows are not contiguous - is for `stack` to copy.

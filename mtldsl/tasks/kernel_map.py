@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -118,7 +119,7 @@ class KernelMap:
             parts.append(view.of_columns(index[of] - first))
         return KernelMap(tuple(parts), self.feature_names, self.scaling)
 
-    def __eq__(self, other) -> bool:
+    def __eq__(self, other) -> bool:  # and so no hash: equal by content that arrays hold
         if not isinstance(other, KernelMap):
             return NotImplemented
         return self is other or (
@@ -127,8 +128,6 @@ class KernelMap:
             and len(self.parts) == len(other.parts)
             and all(mine.same(theirs) for mine, theirs in zip(self.parts, other.parts, strict=True))
         )
-
-    __hash__ = None  # equal by content that arrays hold
 
     def transform(self, X, what: str = "transform: X") -> np.ndarray:
         """Features (n, r) of new inputs, as the user has them: not standardised.
@@ -148,6 +147,7 @@ class KernelMap:
 
     def features(self, X, given: dict[str, np.ndarray] | None = None) -> np.ndarray:
         """Features (n, r) of inputs on the scale of training, and of the values of the precomputed kernels by their names."""
+        given = given or {}
         return np.hstack(
             [v.features(given[v.kernel.name] if isinstance(v.kernel, GivenKernel) else X) for v in self.parts]
         )
@@ -185,7 +185,8 @@ class KernelMap:
                     f"{what} has shape {X.shape}, but the kernels are of rows with {len(self.feature_names)} features"
                 )
             return X if self.scaling is None else self.scaling.apply(X)
-        size = next(view.kernel.size for view in self.parts if view.kernel.name == key)
+        given = [view.kernel for view in self.parts if isinstance(view.kernel, GivenKernel)]
+        size = next(kernel.size for kernel in given if kernel.name == key)
         if X.shape[1] != size:
             raise DataError(
                 f"{what} has shape {X.shape}, but the Gram matrix of training had {size} rows",
@@ -199,7 +200,8 @@ class KernelMap:
         """(plain facts, arrays). ModelError for kernels that are functions: no file holds those."""
         views, arrays = [], {}
         for k, view in enumerate(self.parts):
-            kernel, facts = view.kernel, {"name": view.kernel.name}
+            kernel = view.kernel
+            facts: dict[str, Any] = {"name": kernel.name}
             if isinstance(kernel, FunctionKernel):
                 raise ModelError(
                     f"save: the kernel {kernel.name!r} is a function of yours, which no file can hold",
@@ -252,7 +254,8 @@ def _view(k: int, facts: dict, arrays: dict[str, np.ndarray], d: int) -> View:
             raise ValueError("rows are not those of the Gram matrix")
         return View(GivenKernel(facts["name"], None, size), rows, triangle, kept)
     if "shape" in facts:
-        rows = checked_csr(*(arrays[f"{k}:{part}"] for part in ("data", "indices", "indptr")), facts["shape"])
+        data, indices, indptr = (arrays[f"{k}:{part}"] for part in ("data", "indices", "indptr"))
+        rows = checked_csr(data, indices, indptr, facts["shape"])
     else:
         rows = arrays[f"{k}:rows"]
     require_shapes(rows=(rows, (len(triangle), d)))

@@ -102,6 +102,7 @@ class _Rows:
                 term=what,
                 write_instead=f"give it over {self._meant()}, in that order",
             )
+        assert kernel.gram is not None  # it was typed: one that was read back comes with its views
         features, pivots = factor_gram(kernel.gram, what)
         kernel = GivenKernel(kernel.name, None, kernel.size)  # what it was factored into is enough
         return View(kernel, pivots, features[pivots]), features[positions]

@@ -62,7 +62,8 @@ def of_lists(inputs, targets, sample_weights, task_names, feature_names) -> dict
             f"sample_weights: {len(weights)} vectors for {len(inputs)} tasks", write_instead="give one a task"
         )
     names = as_names(task_names, None, len(inputs), "task_names", "task")
-    designs, labels, kept, columns = [], [], [], None
+    designs, labels, kept = [], [], []
+    columns: tuple[str, ...] | None = None
     for name, X, y in zip(names, inputs, targets, strict=True):
         refuse_shuffled(X, y, f"y of task {name!r}")
         X, fixed, its_columns = as_rows(X, f"X of task {name!r}")
@@ -76,7 +77,7 @@ def of_lists(inputs, targets, sample_weights, task_names, feature_names) -> dict
                 "all tasks need the same columns"
             )
         columns = columns or its_columns
-        if its_columns is not None and its_columns != columns:
+        if its_columns is not None and columns is not None and its_columns != columns:
             j = next(
                 j for j, (mine, first) in enumerate(zip(its_columns, columns, strict=True)) if mine != first
             )

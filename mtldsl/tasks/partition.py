@@ -123,21 +123,21 @@ def _is_sign(y) -> bool:
 
 def subsample(tasks: T, rows: int, random_state) -> T:
     """See `Tasks.subsample`."""
-    given, rows = rows, as_whole(rows)
-    if rows is None or rows < 1:
+    number = as_whole(rows)
+    if number is None or number < 1:
         raise DataError(
-            term=f"subsample(rows={quoted(given)})", write_instead="write a whole number of at least 1"
+            term=f"subsample(rows={quoted(rows)})", write_instead="write a whole number of at least 1"
         )
     rng = generator(random_state, "subsample")
     if not tasks.is_shared:
-        return take_rows(tasks, [_sample(y, rows, rng) for y in tasks.per_task(tasks.targets)])
+        return take_rows(tasks, [_sample(y, number, rng) for y in tasks.per_task(tasks.targets)])
     n = tasks.X.shape[0]
-    if rows >= n:
+    if number >= n:
         return tasks
     # one row of every group, so that no task and no class is lost
     needed = np.unique([rng.choice(members) for _, members in _groups(tasks)])
     others = rng.permutation(np.setdiff1d(np.arange(n), needed))
-    return take_rows(tasks, np.sort(np.concatenate([needed, others[: max(rows - needed.size, 0)]])))
+    return take_rows(tasks, np.sort(np.concatenate([needed, others[: max(number - needed.size, 0)]])))
 
 
 def _sample(y, rows, rng) -> np.ndarray:

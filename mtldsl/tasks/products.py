@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from scipy import sparse
@@ -83,8 +83,9 @@ class _SharedMasked(_Shared):
 
     def __init__(self, tasks: TaskData):
         super().__init__(tasks)
-        self.kept = np.flatnonzero(tasks.mask.T.ravel())
-        self.size = tasks.mask.size
+        mask: Any = tasks.mask  # not None: `make_products` chose
+        self.kept = np.flatnonzero(mask.T.ravel())
+        self.size = mask.size
 
     def forward(self, W):
         return super().forward(W)[self.kept]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from mtldsl.errors import DataError
 from mtldsl.system.memory import as_dense
+from mtldsl.tasks.stacked import Widened
 
 __all__ = ["Scaling"]
 
@@ -21,11 +23,11 @@ class Scaling:
     scale: np.ndarray  # (d,) > 0
 
     @classmethod
-    def of(cls, inputs: list, center: bool, scale: bool) -> Scaling:
+    def of(cls, inputs: list | Widened, center: bool, scale: bool) -> Scaling:
         """Statistics over all rows of all matrices; a constant column keeps scale 1."""
         n = sum(X.shape[0] for X in inputs)
-        mean = sum(np.asarray(X.sum(axis=0)).ravel() for X in inputs) / n
-        squares = sum(_squared_deviations(X, mean) for X in inputs)
+        mean: Any = sum(np.asarray(X.sum(axis=0)).ravel() for X in inputs) / n
+        squares: Any = sum(_squared_deviations(X, mean) for X in inputs)
         spread = np.sqrt(squares / n)
         # rounding leaves a constant column a spread of about eps * |mean|, which must not blow it up
         constant = spread <= 1e-12 * np.maximum(np.abs(mean), 1.0) * np.sqrt(n)
@@ -33,12 +35,10 @@ class Scaling:
         d = mean.size
         return cls(mean if center else np.zeros(d), spread if scale else np.ones(d))
 
-    def __eq__(self, other) -> bool:
+    def __eq__(self, other) -> bool:  # and so no hash: equal by content that an array holds
         if not isinstance(other, Scaling):
             return NotImplemented
         return np.array_equal(self.mean, other.mean) and np.array_equal(self.scale, other.scale)
-
-    __hash__ = None  # equal by content that an array holds
 
     def of_columns(self, index) -> Scaling:
         """The statistics of these columns alone, in this order."""

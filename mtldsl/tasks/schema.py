@@ -78,18 +78,20 @@ class Schema:
                 term=typed,
                 write_instead="give raw tasks, or test.with_kernels(train.kernel_map)",
             )
-        raw = self.kernel_map is not None and tasks.kernel_map is None
-        features = len(self.kernel_map.feature_names) if raw else self.shape[0]
+        raw = (
+            self.kernel_map if tasks.kernel_map is None else None
+        )  # the map that raw features are to go through
+        features = self.shape[0] if raw is None else len(raw.feature_names)
         if (tasks.n_features, tasks.n_tasks) != (features, self.shape[1]):
             raise DataError(
                 f"the tasks are {tasks.n_features} features x {tasks.n_tasks} tasks, the weights "
                 f"{features} x {self.shape[1]}",
                 term=typed,
             )
-        self._refuse_strangers(tasks, typed, self.kernel_map.feature_names if raw else self.feature_names)
+        self._refuse_strangers(tasks, typed, self.feature_names if raw is None else raw.feature_names)
         if self.scaling is not None and tasks.scaling is None:
             tasks = tasks.scaled_by(self.scaling)
-        return tasks.with_kernels(self.kernel_map) if raw else tasks
+        return tasks if raw is None else tasks.with_kernels(raw)
 
     def _refuse_strangers(self, tasks: Tasks, typed: str, feature_names: tuple[str, ...]) -> None:
         for what, learned, given in (

@@ -78,7 +78,7 @@ def why_not(terms: Terms) -> str:
             return f"{atom.name} has no exact prox."
     others = [atom for _, atom in terms if atom.entry_quadratic is None]
     if np.ndim(_ridge_weight(terms)):
-        ridge = next(atom for _, atom in terms if np.ndim(atom.entry_quadratic))
+        ridge = next(atom for _, atom in terms if (a := atom.entry_quadratic) is not None and np.ndim(a))
         for atom in others:
             if atom.separable != "entries":
                 return f"{ridge.name} with unequal weights and {atom.name} have no common closed-form prox."

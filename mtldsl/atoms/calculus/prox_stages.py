@@ -81,12 +81,17 @@ class _Interval:
         return (*(() if self.inside is None else self.inside.atoms), *(atom for _, atom in self.bounds))
 
     @cached_property
+    def intervals(self) -> list[tuple[int, tuple]]:
+        """(place, (low, high)) of every bound."""
+        return [(k, interval) for k, atom in self.bounds if (interval := atom.interval) is not None]
+
+    @cached_property
     def low(self):
-        return np.maximum.reduce(np.broadcast_arrays(*(atom.interval[0] for _, atom in self.bounds)))
+        return np.maximum.reduce(np.broadcast_arrays(*(low for _, (low, _) in self.intervals)))
 
     @cached_property
     def high(self):
-        return np.minimum.reduce(np.broadcast_arrays(*(atom.interval[1] for _, atom in self.bounds)))
+        return np.minimum.reduce(np.broadcast_arrays(*(high for _, (_, high) in self.intervals)))
 
     def prox(self, W, step):
         return np.clip(W if self.inside is None else self.inside.prox(W, step), self.low, self.high)
@@ -101,9 +106,8 @@ class _Interval:
         at_low = np.where(after <= self.low, np.minimum(left - slope, 0.0), 0.0)
         at_high = np.where(after >= self.high, np.maximum(left - slope, 0.0), 0.0)
         left = left - at_low - at_high
-        for k, atom in self.bounds:
+        for k, (low, high) in self.intervals:
             # The first of several equal bounds takes all.
-            low, high = atom.interval
             mine_low = np.where(low == self.low, at_low, 0.0)
             mine_high = np.where(high == self.high, at_high, 0.0)
             at_low, at_high = at_low - mine_low, at_high - mine_high

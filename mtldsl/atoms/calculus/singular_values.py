@@ -19,7 +19,7 @@ def _gram(W):
     return W.T @ W if W.shape[0] >= W.shape[1] else W @ W.T
 
 
-def _work(W, *_) -> int:
+def _work(W) -> int:
     return W.size * min(W.shape)
 
 
@@ -31,7 +31,7 @@ def largest_singular_value(W) -> float:
     return float(np.sqrt(max(np.linalg.eigvalsh(_gram(W))[-1], 0.0)))
 
 
-@has_fitting_blas_threads(_work)
+@has_fitting_blas_threads(lambda W, threshold_from: _work(W))
 def shrink_singular_values(W, threshold_from: Callable[[np.ndarray], float]) -> np.ndarray:
     """U (S - threshold)_+ V^T for W = U S V^T, where the threshold is a number found from the singular
     values, largest first.

@@ -8,6 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from mtldsl.atoms.atom import TOLD
 from mtldsl.atoms.function import Loss, register
 from mtldsl.atoms.planes.label_polytope import project
 from mtldsl.errors import ModelError
@@ -145,7 +146,7 @@ class CliqueHinge(LabelGraphLoss):
     """
 
     loss: str | tuple[float, ...] = "hamming"
-    cliques: Cliques | None = field(default=None, metadata={"told": True})
+    cliques: Cliques = field(default=TOLD, metadata={"told": True})
 
     name: ClassVar[str] = "clique_hinge"
     max_affine: ClassVar[bool] = True

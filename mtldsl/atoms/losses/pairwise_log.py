@@ -8,6 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from mtldsl.atoms.atom import TOLD
 from mtldsl.atoms.function import register
 from mtldsl.atoms.losses.label_graph import LabelGraphLoss
 from mtldsl.errors import ModelError
@@ -53,7 +54,7 @@ class PairwiseLogLoss(LabelGraphLoss):
     (1.386294, 1.386294)
     """
 
-    cliques: Cliques | None = field(default=None, metadata={"told": True})
+    cliques: Cliques = field(default=TOLD, metadata={"told": True})
 
     name: ClassVar[str] = "pairwise_log_loss"
     formula: ClassVar[str] = r"\log\sum_{y}\exp\langle {},\,\Upsilon(y)-\Upsilon(y_i)\rangle"

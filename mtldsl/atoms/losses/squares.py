@@ -15,6 +15,7 @@ __all__ = ["SquaredLoss", "SumOfSquares"]
 class _Squares(SeparableLoss):
     """q/2 times the sum of squares, q = `quadratic`."""
 
+    quadratic: ClassVar[float]
     of_residuals: ClassVar[bool] = True
     smooth: ClassVar[bool] = True
     radial: ClassVar[bool] = True

@@ -102,9 +102,15 @@ class StructuredHinge(Loss):
 
     # --------------------------------------------------------------------------------- of one task's predictions
 
+    @property
+    def _only_metric(self) -> Metric:
+        if isinstance(self.metric, tuple):
+            raise TypeError(f"{self.name}: every task has a metric of its own; ask of_task(i)")
+        return self.metric
+
     def most_violated(self, z, y, classes=None):
         """The highest plane at z (`Violation`)."""
-        return self.metric.most_violated(np.asarray(z, float), np.asarray(y, float), classes)
+        return self._only_metric.most_violated(np.asarray(z, float), np.asarray(y, float), classes)
 
     def value(self, z, y, s=None) -> float:
         _refuse(s)
@@ -116,21 +122,21 @@ class StructuredHinge(Loss):
 
     def prox(self, z, y, step, s=None):
         _refuse(s)
-        z, y = np.asarray(z, float), np.asarray(y, float)
+        z, y, metric = np.asarray(z, float), np.asarray(y, float), self._only_metric
 
         def oracle(x):
-            plane = self.metric.most_violated(x, y)
+            plane = metric.most_violated(x, y)
             return plane.gradient(y), plane.delta
 
         return prox_of_planes(oracle, z, step)
 
     def conjugate(self, u, y, s=None) -> float:
         _refuse(s)
-        return self.metric.conjugate(u, y)
+        return self._only_metric.conjugate(u, y)
 
     def dual_project(self, u, y, s=None):
         _refuse(s)
-        return self.metric.dual_project(u, y)
+        return self._only_metric.dual_project(u, y)
 
 
 def _refuse(s) -> None:
@@ -197,7 +203,8 @@ def metrics_of_tasks(metric, names, class_sizes, typed: str):
         if reason:
             raise ModelError(f"task {names[i]!r}: {reason}", term=_with(typed, repr(of_task)))
         if is_own(of_task) and of_task.labellings:
-            smallest[of_task] = min(smallest.get(of_task, sizes), sizes, key=sum)
+            known = smallest[of_task] if of_task in smallest else sizes
+            smallest[of_task] = min(known, sizes, key=lambda pair: sum(pair))
     for of_task, sizes in smallest.items():
         check_delta(of_task, *map(int, sizes))
     return metric

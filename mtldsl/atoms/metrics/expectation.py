@@ -67,7 +67,8 @@ def largest_multiple(delta: Callable, of_positives: np.ndarray, of_negatives: np
     others = np.where(np.isfinite(table), 0.0, -np.inf)
     others[0, 0] = -np.inf
     # the law of the tables with a flip, over t, has the total 1 / t at most: the smallest total gives the largest t
-    fun, status, _ = _solve(others - 1.0, *(np.sort(p)[::-1] for p in (of_positives, of_negatives)))
+    p, q = (np.sort(p)[::-1] for p in (of_positives, of_negatives))
+    fun, status, _ = _solve(others - 1.0, p, q)
     return min(1.0, 1.0 / fun) if status == 0 and fun > 0.0 else 0.0
 
 
@@ -87,7 +88,7 @@ def law_of_tables(delta: Callable, of_positives: np.ndarray, of_negatives: np.nd
         return None  # of metrics that forbid tables, which have closed forms or none
     gain[0, 0] = -np.inf
     _, status, weights = _solve(gain, p / scale, q / scale, most=1.0 / scale)
-    if status != 0:
+    if status != 0 or weights is None:
         return _couplings(delta, of_positives, of_negatives)[1]
     row, column = np.nonzero(np.isfinite(gain))
     weights = scale * np.maximum(weights, 0.0)
@@ -113,8 +114,10 @@ def _solve(gain, p, q, most: float | None = None, exactly: float | None = None):
     if row.size == 0:
         return 0.0, 2, None
     one = np.ones(row.size)
-    at_most, of_at_most = ([one], [most]) if most is not None else ([], [])
-    equal, of_equal = ([one], [exactly]) if exactly is not None else ([], [])
+    at_most: list[np.ndarray] = [] if most is None else [one]
+    of_at_most = [] if most is None else [most]
+    equal: list[np.ndarray] = [] if exactly is None else [one]
+    of_equal = [] if exactly is None else [exactly]
     for counts, margins in ((row, p), (column, q)):
         sums = np.cumsum(margins)
         equal.append(counts)

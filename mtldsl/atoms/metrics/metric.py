@@ -264,6 +264,8 @@ class Metric(Atom):
         if not self.forbids(len(positive), len(negative)) or self.conjugate(u, y) < np.inf:
             return u
         p = flip_probabilities(u, y)
+        if p is None:  # u has been clipped
+            raise ValueError("a multiplier is NaN")
         return u * (largest_multiple(self.table, p[positive], p[negative]) * (1.0 - 1e-9))
 
     # --------------------------------------------------------------------------------------------- plain data

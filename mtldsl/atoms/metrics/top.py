@@ -19,6 +19,7 @@ __all__ = ["PrecisionAt", "RecallAt"]
 _ROUNDING = 64 * np.finfo(float).eps
 
 
+@dataclass(frozen=True, eq=False, repr=False)
 class _Top(Metric):
     """Labellings with exactly k samples labelled +1, and the true one; k a count or a fraction of the task's samples.
 

@@ -41,17 +41,18 @@ class ColumnGroups(Regularizer):
         return owner
 
     def check(self, shape):
-        if self.columns is None or len(self.owner) == shape[1]:
+        owner = self.owner
+        if owner is None or len(owner) == shape[1]:
             return None
         return (
-            f"the groups hold {len(self.owner)} columns, but the argument has {shape[1]}; give every column a group, "
+            f"the groups hold {len(owner)} columns, but the argument has {shape[1]}; give every column a group, "
             "[[0, 1], [2, 3], ...]"
         )
 
     def norms(self, W) -> np.ndarray:
         """(number of groups,) the Frobenius norms of the groups."""
         squares = np.einsum("rc,rc->c", W, W)
-        if self.owner is None:
+        if self.columns is None or self.owner is None:
             return np.sqrt(squares)
         return np.sqrt(np.bincount(self.owner, weights=squares, minlength=len(self.columns)))
 
@@ -117,8 +118,8 @@ class ColumnGroupNorm(ColumnGroups, WeightedNorm):
         return [
             cls(),
             cls([[0, 1], [2, 3]]),
-            cls([[3, 0], [1], [2]], weights=[1.0, 0.5, 2.0]),
-            cls([[0, 1], [2, 3]], weights=[0.0, 1.0]),
+            cls([[3, 0], [1], [2]], weights=np.array([1.0, 0.5, 2.0])),
+            cls([[0, 1], [2, 3]], weights=np.array([0.0, 1.0])),
         ]
 
     def check(self, shape):

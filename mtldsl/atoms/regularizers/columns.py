@@ -63,7 +63,11 @@ class L12Norm(WeightedNorm):
 
     @classmethod
     def examples(cls):
-        return [cls(), cls(weights=[1.0, 2.0, 0.5, 3.0]), cls(weights=[1.0, 0.0, 0.5, 2.0])]
+        return [
+            cls(),
+            cls(weights=np.array([1.0, 2.0, 0.5, 3.0])),
+            cls(weights=np.array([1.0, 0.0, 0.5, 2.0])),
+        ]
 
     def check(self, shape):
         return check_length(self.weights, shape[1], "columns (tasks)")

@@ -64,7 +64,7 @@ class L1Norm(WeightedNorm):
             cls(),
             cls(weights=2.5),
             cls(weights=per_entry),
-            cls(weights=[[1.0], [2.0], [0.0], [0.5], [3.0]]),
+            cls(weights=np.array([[1.0], [2.0], [0.0], [0.5], [3.0]])),
         ]
 
     def check(self, shape):
@@ -91,7 +91,9 @@ class L1Norm(WeightedNorm):
         return RowProfile(absolute=1.0 if self.weights is None else self.weights)
 
     def on_rows(self, rows, shape):
-        return self if np.ndim(self.weights) == 0 else L1Norm(np.broadcast_to(self.weights, shape)[rows])
+        if not isinstance(self.weights, np.ndarray):
+            return self
+        return L1Norm(np.broadcast_to(self.weights, shape)[rows])
 
     def entry_slopes(self, W):
         threshold = self.thresholds(1.0)

@@ -79,9 +79,9 @@ class GroupNorm(WeightedNorm):
     def examples(cls):
         return [
             cls([[0, 1], [2, 3, 4]]),
-            cls([[4, 0], [2], [1, 3]], weights=[1.0, 0.5, 2.0]),
+            cls([[4, 0], [2], [1, 3]], weights=np.array([1.0, 0.5, 2.0])),
             cls([[3, 0], [1]]),
-            cls([[0, 1], [2, 3, 4]], weights=[0.0, 1.0]),
+            cls([[0, 1], [2, 3, 4]], weights=np.array([0.0, 1.0])),
         ]
 
     @cached_property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
@@ -114,10 +114,11 @@ class KroneckerRidge(Regularizer):
 
     @classmethod
     def examples(cls):
-        A = np.diag([2.0, 1.0, 0.5, 3.0, 1.5]) + 0.2
-        B = np.array([[2.0, 0.5, 0, 0], [0.5, 1.0, 0.2, 0], [0, 0.2, 1.5, -0.3], [0, 0, -0.3, 0.8]])
+        # Any: a user types arrays, of which the atom makes what its fields are declared to hold
+        A: Any = np.diag([2.0, 1.0, 0.5, 3.0, 1.5]) + 0.2
+        B: Any = np.array([[2.0, 0.5, 0, 0], [0.5, 1.0, 0.2, 0], [0, 0.2, 1.5, -0.3], [0, 0, -0.3, 0.8]])
         low_rank = SpectralMatrix(np.linalg.qr(np.vander(np.arange(5.0), 2))[0], np.array([0.1, 0.4]), 2.0)
-        singular = np.outer([1.0, -1.0, 0, 0], [1.0, -1.0, 0, 0])
+        singular: Any = np.outer([1.0, -1.0, 0, 0], [1.0, -1.0, 0, 0])
         return [cls(A, B), cls(low_rank, B), cls(A, singular)]
 
     def latex(self, argument):

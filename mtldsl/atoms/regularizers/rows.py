@@ -17,14 +17,21 @@ from mtldsl.atoms.sets import L21Ball
 __all__ = ["L1InfNorm", "L21Norm"]
 
 
+@dataclass(frozen=True, eq=False)
 class _RowNorm(WeightedNorm):
+    weights: float | np.ndarray | None = None
+
     separable: ClassVar[str] = "rows"
     monotone: ClassVar[bool] = True
     order_preserving: ClassVar[bool] = True
 
     @classmethod
     def examples(cls):
-        return [cls(), cls(weights=[1.0, 2.0, 0.5, 1.5, 3.0]), cls(weights=[1.0, 0.0, 0.5, 2.0, 0.0])]
+        return [
+            cls(),
+            cls(weights=np.array([1.0, 2.0, 0.5, 1.5, 3.0])),
+            cls(weights=np.array([1.0, 0.0, 0.5, 2.0, 0.0])),
+        ]
 
     def check(self, shape):
         return check_length(self.weights, shape[0], "rows")
@@ -87,7 +94,7 @@ class L21Norm(_RowNorm):
         return RowProfile(length=1.0 if self.weights is None else self.weights)
 
     def on_rows(self, rows, shape):
-        return self if np.ndim(self.weights) == 0 else L21Norm(self.weights[rows])
+        return L21Norm(self.weights[rows]) if isinstance(self.weights, np.ndarray) else self
 
     def ball(self, radius) -> Set | None:
         if self.weights is not None:

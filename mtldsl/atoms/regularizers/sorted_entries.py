@@ -81,7 +81,8 @@ class SortedL1Norm(Norm):
         if a is None:
             return
         typed = f"{self.name}(..., weights={quoted(self.weights)})"
-        rising = np.flatnonzero(np.diff(np.atleast_1d(a)) > 0)
+        a = np.atleast_1d(a)
+        rising = np.flatnonzero(np.diff(a) > 0)
         if rising.size:
             k = int(rising[0])
             raise ModelError(
@@ -98,7 +99,7 @@ class SortedL1Norm(Norm):
             cls(),
             cls(q=0.5),
             cls(weights=np.arange(20.0, 0.0, -1.0) / 7),
-            cls(weights=[1.5] + 19 * [0.0]),
+            cls(weights=np.array([1.5] + 19 * [0.0])),
         ]
 
     def check(self, shape):

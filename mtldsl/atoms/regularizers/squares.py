@@ -62,7 +62,7 @@ class Ridge(Regularizer):
     @classmethod
     def examples(cls):
         per_entry = 0.25 + np.arange(20.0).reshape(5, 4) / 7
-        return [cls(), cls(weights=2.5), cls(weights=per_entry), cls(weights=[1.0, 0.0, 2.0, 0.5])]
+        return [cls(), cls(weights=2.5), cls(weights=per_entry), cls(weights=np.array([1.0, 0.0, 2.0, 0.5]))]
 
     def check(self, shape):
         return check_broadcast(self.weights, shape)
@@ -77,7 +77,9 @@ class Ridge(Regularizer):
         return RowProfile(square=1.0 if self.weights is None else self.weights)
 
     def on_rows(self, rows, shape):
-        return self if np.ndim(self.weights) == 0 else Ridge(np.broadcast_to(self.weights, shape)[rows])
+        if not isinstance(self.weights, np.ndarray):
+            return self
+        return Ridge(np.broadcast_to(self.weights, shape)[rows])
 
     @cached_property
     def strong_convexity(self) -> float:
@@ -115,7 +117,7 @@ class Ridge(Regularizer):
         return 0.5 * float(np.sum(np.square(Z[held]) / weights[held]))
 
     def dual_gauge(self, Z):
-        if self.absorbs:
+        if self.weights is None or self.absorbs:
             return 0.0
         return np.inf if np.any(Z[np.broadcast_to(self.weights, Z.shape) == 0]) else 0.0
 
@@ -123,7 +125,7 @@ class Ridge(Regularizer):
         return Z if self.absorbs else np.where(np.asarray(self.weights) == 0, 0.0, Z)
 
     def task_quadratic(self, n_columns):
-        if self.weights is None or np.ndim(self.weights) == 0:
+        if not isinstance(self.weights, np.ndarray):
             return (1.0 if self.weights is None else self.weights) * np.eye(n_columns)
         if self.weights.ndim == 2 and self.weights.shape[0] > 1:
             return None

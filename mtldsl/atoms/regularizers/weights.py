@@ -31,7 +31,7 @@ def checked_weights(weights, word: str, ndim: int) -> float | np.ndarray | None:
     bad = ~(np.isfinite(checked) & (checked >= 0))
     if bad.any():
         place = tuple(int(i) for i in np.argwhere(bad)[0])
-        where = f" at {place if len(place) > 1 else place[0]}" if place else ""
+        where = f" at {place[0] if len(place) == 1 else place}" if place else ""
         raise ModelError(
             f"the weight{where} is {checked[place]}; weights must be finite and >= 0 "
             "(0 leaves its part unpenalised)",

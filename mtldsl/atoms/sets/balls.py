@@ -17,6 +17,7 @@ from mtldsl.atoms.parts import MATRIX
 __all__ = ["FrobeniusBall", "L1Ball", "L21Ball", "TraceNormBall"]
 
 
+@dataclass(frozen=True, eq=False)
 class _Ball(Set):
     """{W : N(W) <= radius}: a subclass has a field `radius` and gives the norm, its dual and, for W outside,
     the nearest point of the ball.

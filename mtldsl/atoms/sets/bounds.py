@@ -25,6 +25,10 @@ class _Comparison(Set):
     no_bound: ClassVar[float | None] = None  # the infinity that means "no bound here"
 
     @property
+    def interval(self) -> tuple:
+        raise NotImplementedError
+
+    @property
     def homogeneous(self) -> bool:
         """A cone: every end is 0, or there is none."""
         return all(bool(np.all((np.asarray(end) == 0) | np.isinf(end))) for end in self.interval)
@@ -137,7 +141,7 @@ class AtLeast(_OneSided):
             cls(0.0),
             cls(-0.5),
             cls(per_entry),
-            cls([0.0, -np.inf, 0.5, -1.0]),
+            cls(np.array([0.0, -np.inf, 0.5, -1.0])),
         ]
 
     @property
@@ -193,7 +197,7 @@ class AtMost(_OneSided):
             cls(0.0),
             cls(0.5),
             cls(per_entry),
-            cls([[0.0], [np.inf], [0.5], [-1.0], [np.inf]]),
+            cls(np.array([[0.0], [np.inf], [0.5], [-1.0], [np.inf]])),
         ]
 
     @property
@@ -243,7 +247,8 @@ class EqualTo(_Comparison):
 
     @classmethod
     def examples(cls):
-        return [cls(0.0), cls(1.5), cls(np.arange(20.0).reshape(5, 4) - 9.0), cls([1.0, -1.0, 0.0, 2.0])]
+        per_entry = np.arange(20.0).reshape(5, 4) - 9.0
+        return [cls(0.0), cls(1.5), cls(per_entry), cls(np.array([1.0, -1.0, 0.0, 2.0]))]
 
     @property
     def interval(self):
@@ -269,7 +274,7 @@ def _checked(bound, symbol: str, no_bound: float | None) -> float | np.ndarray:
     bad = ~np.isfinite(checked) & (True if no_bound is None else checked != no_bound)
     if bad.any():
         place = tuple(int(i) for i in np.argwhere(bad)[0])
-        where = f" at {place if len(place) > 1 else place[0]}" if place else ""
+        where = f" at {place[0] if len(place) == 1 else place}" if place else ""
         instead = "" if no_bound is None else f" ({no_bound:g} means: no bound there)"
         raise ModelError(
             f"the right-hand side{where} is {checked[place]}",

@@ -54,7 +54,7 @@ def in_range(cell: Cell, W) -> tuple[Cell, np.ndarray]:
 
 def _shorter(H) -> np.ndarray:
     """A matrix of no more rows than columns with the same H^T H."""
-    return np.linalg.qr(H, mode="r") if len(H) > H.shape[1] else H
+    return np.asarray(np.linalg.qr(H, mode="r")) if len(H) > H.shape[1] else H
 
 
 class _InteriorPoint:

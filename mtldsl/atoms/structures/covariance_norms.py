@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from mtldsl.atoms.atom import TOLD
 from mtldsl.atoms.calculus.spectral_matrix import SpectralMatrix, thin_svd
 from mtldsl.atoms.function import register
 from mtldsl.atoms.regularizers.spectrum import SquaredTraceNorm
@@ -118,7 +119,7 @@ class FeatureCovarianceNorm(_CovarianceNorm):
     (16.0, array([0.75, 0.25]))
     """
 
-    covariance: Range | None = field(default=None, metadata={"matrix": 0})
+    covariance: Range = field(default=TOLD, metadata={"matrix": 0})
 
     name: ClassVar[str] = "feature_covariance_norm"
     formula: ClassVar[str] = r"\operatorname{tr}({}^\top D^{-1} {})"
@@ -163,7 +164,7 @@ class TaskCovarianceNorm(_CovarianceNorm):
            [0.5, 0.5]])
     """
 
-    covariance: Range | None = field(default=None, metadata={"matrix": 0})
+    covariance: Range = field(default=TOLD, metadata={"matrix": 0})
 
     name: ClassVar[str] = "task_covariance_norm"
     formula: ClassVar[str] = r"\operatorname{tr}({} \Omega^{-1} {}^\top)"

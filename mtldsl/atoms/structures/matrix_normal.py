@@ -8,6 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from mtldsl.atoms.atom import TOLD
 from mtldsl.atoms.calculus.spectral_matrix import SpectralMatrix, between, singular_values, thin_svd
 from mtldsl.atoms.function import register
 from mtldsl.atoms.parameters import checked_number
@@ -70,8 +71,8 @@ class MatrixNormal(Structure):
 
     eta: float = 1.0
     rho: float = 1.0
-    features: Range | SpectralMatrix | None = field(default=None, metadata={"matrix": 0})
-    tasks: Range | SpectralMatrix | None = field(default=None, metadata={"matrix": 1})
+    features: Range | SpectralMatrix = field(default=TOLD, metadata={"matrix": 0})
+    tasks: Range | SpectralMatrix = field(default=TOLD, metadata={"matrix": 1})
 
     name: ClassVar[str] = "matrix_normal"
     formula: ClassVar[str] = (
@@ -124,18 +125,17 @@ class MatrixNormal(Structure):
 
     @cached_property
     def _boxes(self) -> tuple[Range, Range]:
-        return tuple(_GIVEN if isinstance(S, SpectralMatrix) else S for S in (self.features, self.tasks))
+        return _box(self.features), _box(self.tasks)
 
     @cached_property
     def _roots(self) -> tuple[SpectralMatrix | None, SpectralMatrix | None]:
         """The square roots of the matrices that are given."""
-        return tuple(
-            S.power(0.5) if isinstance(S, SpectralMatrix) else None for S in (self.features, self.tasks)
-        )
+        return _given_power(self.features, 0.5), _given_power(self.tasks, 0.5)
 
     @cached_property
     def _inverse_roots(self) -> tuple[SpectralMatrix | None, SpectralMatrix | None]:
-        return tuple(None if root is None else root.power(-1.0) for root in self._roots)
+        first, second = self._roots
+        return _given_power(first, -1.0), _given_power(second, -1.0)
 
     def _given_constant(self, d: int, m: int) -> float:
         """-rho (m log|Sigma1| + d log|Sigma2|) of the matrices that are given."""
@@ -290,6 +290,14 @@ class MatrixNormal(Structure):
         Sigma1, Sigma2 = matrices
         constant = -self.rho * (Sigma2.side * Sigma1.log_det() + Sigma1.side * Sigma2.log_det())
         return Quadratic(Sigma1.scaled(2.0 * self.eta), Sigma2, constant)
+
+
+def _box(S: Range | SpectralMatrix) -> Range:
+    return _GIVEN if isinstance(S, SpectralMatrix) else S
+
+
+def _given_power(S: Range | SpectralMatrix | None, power: float) -> SpectralMatrix | None:
+    return S.power(power) if isinstance(S, SpectralMatrix) else None
 
 
 def _replaced(k: int, matrices: Matrices, new: SpectralMatrix) -> Matrices:

@@ -182,17 +182,16 @@ class MKLNorm(Structure, Regularizer):
     # ------------------------------------------------------------------------------------------------------ kept
 
     def start(self, shape):
-        return (self.about if self.weights_ball is None else self.weights_ball.uniform(len(self.kernels)),)
+        ball = self.weights_ball
+        return (np.asarray(self.about) if ball is None else ball.uniform(len(self.kernels)),)
 
     def update(self, W):
-        if self.weights_ball is None:
-            return (self.about,)
-        return (self._best(W, 0.0),)
+        return (self._weights(W, 0.0),)
 
     def update_one(self, k, W, matrices):
         return self.update(W)
 
-    def value_at(self, W, matrices) -> float:
+    def value_at(self, W, matrices: tuple[np.ndarray, ...]) -> float:
         (theta,) = matrices
         forms = [_inverse_form(cell.kernel(theta), W[cell.rows]) for cell in self.cells(len(W))]
         if sum(outside for _, outside in forms) > _OUTSIDE**2 * float(np.vdot(W, W)):
@@ -214,7 +213,7 @@ class MKLNorm(Structure, Regularizer):
         return self.value_at(W, self.update(W))
 
     def prox(self, W, step):
-        (theta,) = (self.about,) if self.weights_ball is None else (self._best(W, step),)
+        theta = self._weights(W, step)
         V = np.array(W, float)
         for cell in self.cells(len(V)):
             K = cell.kernel(theta)
@@ -226,21 +225,26 @@ class MKLNorm(Structure, Regularizer):
         return V
 
     def conjugate(self, Z):
-        b = self.sizes(Z)
-        return 0.5 * (float(self.about @ b) if self.weights_ball is None else self.weights_ball.support(b))
+        b, ball = self.sizes(Z), self.weights_ball
+        return 0.5 * (float(np.asarray(self.about) @ b) if ball is None else ball.support(b))
 
     def dual_gauge(self, Z):
         return 0.0
 
-    @has_fitting_blas_threads(lambda self, W, delta: W.size * W.shape[1])
-    def _best(self, W, delta: float) -> np.ndarray:
+    def _weights(self, W, delta: float) -> np.ndarray:
+        """Those that are given, else the best ones in the ball."""
+        ball = self.weights_ball
+        return np.asarray(self.about) if ball is None else self._best(W, ball, delta)
+
+    @has_fitting_blas_threads(lambda self, W, ball, delta: W.size * W.shape[1])
+    def _best(self, W, ball: Ball, delta: float) -> np.ndarray:
         pairs = []
         for cell in self.cells(len(W)):
             rows = W[cell.rows]
             if delta == 0.0:
                 cell, rows = in_range(cell, rows)
             pairs.append((cell, rows))
-        return best_weights(pairs, len(self.kernels), self.weights_ball, delta)
+        return best_weights(pairs, len(self.kernels), ball, delta)
 
 
 def _inverse_form(K, W) -> tuple[float, float]:
