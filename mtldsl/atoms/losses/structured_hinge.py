@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -175,7 +175,7 @@ def _one(metric, typed: str) -> Metric:
     )
 
 
-def metrics_of_tasks(metric, names, class_sizes, typed: str):
+def metrics_of_tasks(metric, names, class_sizes: Iterable[tuple[int, int]], typed: str):
     """What `as_metrics` gave, as one metric or a tuple in the order of the tasks; ModelError where it does not fit them.
 
     names: the tasks' names; class_sizes: (positives, negatives) of every task.
@@ -203,8 +203,7 @@ def metrics_of_tasks(metric, names, class_sizes, typed: str):
         if reason:
             raise ModelError(f"task {names[i]!r}: {reason}", term=_with(typed, repr(of_task)))
         if is_own(of_task) and of_task.labellings:
-            known = smallest[of_task] if of_task in smallest else sizes
-            smallest[of_task] = min(known, sizes, key=lambda pair: sum(pair))
+            smallest[of_task] = min(smallest.get(of_task, sizes), sizes, key=lambda pair: sum(pair))
     for of_task, sizes in smallest.items():
         check_delta(of_task, *map(int, sizes))
     return metric
