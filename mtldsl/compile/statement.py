@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 from mtldsl.compile.checks import check_model, learned_of, parameters_of, weights_of
 from mtldsl.compile.from_tree import to_normal_form
 from mtldsl.compile.normal_form import NormalForm
@@ -56,7 +58,7 @@ class Statement:
         """Every parameter of the model, in the order typed."""
         return parameters_of(self.objective, list(self.constraints))
 
-    @property
+    @cached_property
     def first_loss(self) -> Term:
         """The loss whose predictions are the model's."""
         return next(term for term in self.objective.terms if term.is_loss)

@@ -3,6 +3,7 @@
 import pytest
 
 import mtldsl as mtl
+from mtldsl.solvers import registry
 from mtldsl.solvers.explanation import Explanation, kinds_of_models
 from mtldsl.solvers.registry import SOLVERS, Answer, get_solver, refusal
 from tests.models import MODELS, shared
@@ -105,3 +106,10 @@ def test_kinds_are_named_once():
         == "a and b solve only odd models."
     )
     assert kinds_of_models([("a", None, "near miss")]) == ""
+
+
+def test_a_solve_asks_no_solver_what_it_is_for(monkeypatch):
+    problem = mtl.minimize(mtl.squared_loss(W, TASKS) + mtl.l1_norm(W))
+    chosen = problem.explain().chosen
+    monkeypatch.setattr(registry, "_kind", None)
+    assert problem.solve().solver == chosen

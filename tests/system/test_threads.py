@@ -178,3 +178,13 @@ def test_after_solves_in_eight_threads_blas_is_as_it_was():
     env = os.environ | {"OPENBLAS_NUM_THREADS": "2", "OMP_NUM_THREADS": "2"}
     ran = subprocess.run([sys.executable, "-c", SOLVES], env=env, capture_output=True, text=True, timeout=300)
     assert ran.returncode == 0, ran.stderr
+
+
+def test_a_solve_enters_the_guard_once(monkeypatch):
+    entered = []
+    real = threads._enter
+    monkeypatch.setattr(threads, "_enter", lambda: (entered.append(1), real()))
+    tasks = mtl.Tasks.shared(np.eye(3), np.ones((3, 2)))
+    W = mtl.Weights(tasks)
+    mtl.minimize(mtl.squared_loss(W, tasks) + mtl.trace_norm(W)).solve()
+    assert len(entered) == 1

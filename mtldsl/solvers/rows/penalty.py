@@ -28,10 +28,11 @@ def _weighted(coefficient: float, weights) -> np.ndarray:
 def why_not(functions: tuple[FunctionTerm, ...], shape: tuple[int, int]) -> str | None:
     """None where `RowPenalty.of` takes these functions of one matrix, else one sentence."""
     for f in functions:
-        if f.atom.profile is None:
+        profile = f.atom.profile
+        if profile is None:
             if not _is_nonnegativity(f.atom):
                 return f"{f.typed} is not an l1 or l21 norm, a ridge, or a bound W >= 0."
-        elif not is_same_along_rows(_or_zero(f.atom.profile.square)):
+        elif not is_same_along_rows(_or_zero(profile.square)):
             return f"{f.typed} weighs the entries of one row differently."
     penalty = RowPenalty.of(functions, shape)
     if not np.any(penalty.l1) and not np.any(penalty.l21):
