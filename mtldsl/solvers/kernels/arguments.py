@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["Change", "Cliques", "LabelledRows", "Mixtures", "NodePlaces", "Penalty", "Room", "Rows", "Search", "Supports", "TaskStates", "Weights"]  # fmt: skip
+__all__ = ["Change", "Cliques", "LabelledRows", "Line", "Mixtures", "NodePlaces", "Penalty", "Room", "Rows", "Search", "Supports", "TaskStates", "Weights"]  # fmt: skip
 
 # ------------------------------------------------------------------------------------------------------ samples
 
@@ -123,6 +123,20 @@ class Change(NamedTuple):
     groups: np.ndarray
     up: np.ndarray
     down: np.ndarray
+
+
+class Line(NamedTuple):
+    """The dual value along a step of a sample, from one labelling to another: what changes; how far a clique's weights move for a unit of
+    the step; the square of the sample's length; the longest step. Its derivative begins at rise; what nodes add to it is base, less fall
+    for a unit of the step."""
+
+    change: Change
+    g: float
+    length: float
+    longest: float
+    rise: float
+    base: float
+    fall: float
 
 
 class Room(NamedTuple):
