@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from mtldsl.compile.constants import best_constants
 from mtldsl.compile.normal_form import Blocks, NormalForm
 from mtldsl.compile.terms.structure import Structures, structure_terms
-from mtldsl.proof.stationarity import Stationarity
 from mtldsl.solvers.admm.points import dykstra
 
 __all__ = ["BestPoint", "Kept", "guesses", "projected"]
@@ -27,7 +27,7 @@ class Kept:
     objective: float
     violation: float
     structures: Structures | None = None  # None: the best ones for the weights
-    stationarity: Stationarity | None = None
+    stationarity: Any = None  # a Stationarity; None where no solver has shown the point
     duals: tuple = (None, None)  # multipliers of losses and functions that came with it
     is_guess: bool = False
     rounding: float = 0.0  # of the certificate's numbers, `mtldsl.proof.rounding`

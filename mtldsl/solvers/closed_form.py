@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from scipy import linalg
 
@@ -105,12 +107,15 @@ def _task_penalty(split: Split, n_tasks: int) -> np.ndarray | None:
     for curvature in split.exact_functions.values():
         if curvature.weights is not None and curvature.weights.ndim != 1:
             return None
-        L += curvature.coupling if curvature.weights is None else np.diag(curvature.weights)
+        coupling: Any = curvature.coupling  # there, where there are no weights
+        L += coupling if curvature.weights is None else np.diag(curvature.weights)
     return L
 
 
 def _blocks(W: np.ndarray, block: str, intercept: np.ndarray | None, intercept_name: str | None) -> Blocks:
-    return {block: W} if intercept_name is None else {block: W, intercept_name: intercept[None, :]}
+    if intercept is None or intercept_name is None:
+        return {block: W}
+    return {block: W, intercept_name: intercept[None, :]}
 
 
 # ------------------------------------------------------------------------------------------ exact solutions

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -100,7 +101,8 @@ def drive(
         shown = point or watcher.last_point
         iterations += shown.iteration if shown else 0
         if point is not None and watcher.may_restart:
-            start = Point(watcher.restart, structures=learned_matrices(form, watcher.restart))
+            restart: Any = watcher.restart  # there, where the run may restart
+            start = Point(restart, structures=learned_matrices(form, restart))
             to_try.insert(0, name)
             continue
         if point is not None and point.stopped == "selected":
@@ -118,6 +120,7 @@ def drive(
         elif failure is not None:
             status, watcher.note = "stalled", str(failure)
         else:
+            assert point is not None  # nothing failed, and the run was not left
             early = not form.is_convex and point.iteration < (max_iter or chosen.max_iter)
             status = watcher.stopped or point.stopped or ("stalled" if early else "iteration_limit")
         if certified or watcher.left or status == "time_limit":

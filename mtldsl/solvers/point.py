@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-
-import numpy as np
+from typing import Any
 
 from mtldsl.compile.majorization import MajorizationStep
 from mtldsl.compile.normal_form import Blocks
@@ -27,8 +26,8 @@ class Point:
     """
 
     blocks: Blocks
-    loss_duals: list[np.ndarray] | None = None
-    function_duals: list[np.ndarray] | None = None
+    loss_duals: list[Any] | None = None  # of arrays; of a structured loss, mixtures or random labellings
+    function_duals: list[Any] | None = None  # of arrays, or None where the certificate makes its own
     iteration: int = 0
     state: dict = field(default_factory=dict)
     notes: dict = field(default_factory=dict)

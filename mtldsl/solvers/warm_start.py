@@ -66,8 +66,9 @@ def _plain(form: NormalForm, loss_duals):
     found = []
     for loss, u in zip(form.losses, loss_duals, strict=True):
         if isinstance(u, RandomLabellings):
-            fits = isinstance(loss, LabelGraphTerm) and len(u.starts) == len(loss.truth) + 1
-            if not fits or u.labels.shape[1] != loss.truth.shape[1]:
+            if not isinstance(loss, LabelGraphTerm) or len(u.starts) != len(loss.truth) + 1:
+                return None
+            if u.labels.shape[1] != loss.truth.shape[1]:
                 return None
             u = np.asarray(loss.dual_project(u))
         found.append(u)

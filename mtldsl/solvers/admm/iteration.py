@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from mtldsl.compile.normal_form import NormalForm
@@ -91,7 +93,7 @@ class Iteration:
             x = self.solve(rhs)
             image = self.image = self.split.image(x)
             step = image - w
-            residual = np.linalg.norm(self.root * step) / max(np.linalg.norm(self.root * self.s), 1e-100)
+            residual: Any = np.linalg.norm(self.root * step) / max(np.linalg.norm(self.root * self.s), 1e-100)
             # the relative gap is mostly within a factor of ten of this residual: far from tol a look is of little use
             since = iteration - last_watch
             near, close = residual < 300.0 * self.tol, residual < 10.0 * self.tol
@@ -129,12 +131,14 @@ class Iteration:
             at.point = self._point(at.x, at.w, self.split.metric(penalties) * at.u, iteration)
             return watch(at.point) or iteration >= max_iter
 
+        assert self.newton is not None  # it was asked whether it is due
         stopped, at, _, iteration = self.newton.run(at, self.penalties, 0.1 * residual, iteration, report)
         if self.anderson is not None:
             self.anderson.reset()
         return (at.point if stopped else None), iteration
 
     def _rebalance(self, iteration, w, image, image_of_s) -> bool:
+        assert self.balance is not None  # it was asked whether it is due
         w_next = self.split.prox(image_of_s, self.metric)
         multipliers = self.metric * (self.s - w)
         quotients = self.balance.quotients(w, w_next, image, multipliers, self.metric)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 import numpy as np
 
@@ -53,6 +54,7 @@ class Nonconvex:
         iteration = Iteration(self.form, self.tol, Point(point.blocks), relaxation=1.0, memory=_MEMORY)
         iteration.change_penalties(self._penalties(iteration))
         anderson = iteration.anderson
+        assert anderson is not None  # its memory is not 0
         done, length, plain = 0, _ROUND, True
         while True:
             iteration.anderson = None if plain else anderson
@@ -85,13 +87,14 @@ class Nonconvex:
             return point, watch(point)
         found = [Point(relaxed_start(self.form, watch))]
         W = smoothed_start(self.form, data, watch) if data is not None else None
-        if W is not None:
+        if data is not None and W is not None:
             found.append(Point(data.blocks(W), iteration=1))
         best = min(found, key=lambda point: self.form.value(point.blocks))
         return best, watch(best)
 
     def _residual(self, point: Point) -> float:
         seen = certify(self.form, point.blocks, point.loss_duals, point.function_duals, bound_optimum=False)
+        assert seen.stationarity is not None  # of a form that is not convex
         return seen.stationarity.residual
 
     def _at_rank(self, data, point: Point, expired) -> Point:
@@ -118,7 +121,7 @@ class Nonconvex:
     def _apart(self, iteration: Iteration) -> float:
         """How far images and copies are from each other, relative to their size."""
         w = iteration.split.prox(iteration.s, iteration.metric)
-        apart = 0.0
+        apart: Any = 0.0
         for j in self._rough_copies(iteration):
             rows = iteration.split.copies[j].rows
             apart = max(

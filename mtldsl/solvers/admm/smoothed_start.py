@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -39,7 +40,7 @@ def smoothed_start(form: NormalForm, data: RadialData, watch: Watch) -> np.ndarr
     form.losses[0].add_adjoint(form.losses[0].tasks.targets, x)
     at = rough_fit(first, data, x[data.block])
     stages = np.geomspace(_FIRST, _LAST, 8) * max(at.singular.max(initial=0.0) ** 2, np.finfo(float).tiny)
-    forms = tuple(_smoothed(form, eps) for eps in stages)
+    forms = tuple(one for eps in stages if (one := _smoothed(form, eps)) is not None)
     quiet = Until(watch, seconds=_SECONDS)
     point = minimize_reweighted(
         forms, data, {data.block: at.W}, method="newton", tol=_TOL, max_iter=_MOST, watch=quiet
@@ -54,9 +55,10 @@ def _smoothed(form: NormalForm, eps: float) -> NormalForm | None:
     functions = []
     for f in form.functions:
         if not f.atom.convex:
-            if not hasattr(f.atom, "smoothed"):
+            atom: Any = f.atom
+            if not hasattr(atom, "smoothed"):
                 return None
             multiple = f.map.multiple_of(form.weight_blocks[0].name) or 1.0
-            f = replace(f, atom=f.atom.smoothed(eps * multiple**2))
+            f = replace(f, atom=atom.smoothed(eps * multiple**2))
         functions.append(f)
     return replace(form, functions=tuple(functions))

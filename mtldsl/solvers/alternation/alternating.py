@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from mtldsl.atoms.parameters import checked_number
 from mtldsl.compile.normal_form import Blocks, NormalForm
@@ -206,7 +206,7 @@ def _beginning(step, form: NormalForm, start: Point | None) -> tuple[Blocks, Str
     structures = starting_matrices(form)
     if start is None or form.is_convex:
         return form.zeros() if start is None else start.blocks, structures
-    best = learned_matrices(form, start.blocks)
+    best: Any = learned_matrices(form, start.blocks)  # these know their eigenvalues
     says_nothing = all(S.eigenvalues()[0] >= (1.0 - 1e-9) * S.eigenvalues()[-1] for S in best.values())
     return start.blocks, structures if says_nothing else best
 

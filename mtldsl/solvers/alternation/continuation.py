@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from numbers import Integral
+from typing import Any
 
 import numpy as np
 
@@ -42,9 +43,8 @@ def relaxed_forms(form: NormalForm, stages: int) -> list[NormalForm]:
 def fitting_stages(form: NormalForm, data: RadialData, x: Blocks) -> int:
     """As many as bring eps up to a share of the largest singular value's square."""
     largest = rough_fit(form, data, x[data.block]).singular.max(initial=0.0)
-    least = min(
-        f.atom.eps / f.map.multiple_of(data.block) ** 2 for f in form.functions if f.atom.is_reweighted
-    )
+    reweighted: Any = [f for f in form.functions if f.atom.is_reweighted]  # these have an eps
+    least = min(f.atom.eps / f.map.multiple_of(data.block) ** 2 for f in reweighted)
     missing = np.log10(max(_EASY * largest**2 / least, 1.0))
     return int(min(np.ceil(missing - 0.5), _MOST))
 

@@ -61,7 +61,8 @@ class _FixedRank(Reweighting):
 
     def gradient_parts(self, at: Evaluation) -> tuple[np.ndarray, np.ndarray]:
         """Their tangents."""
-        return tuple(tangent(at, part) for part in super().gradient_parts(at))
+        one, other = super().gradient_parts(at)
+        return tangent(at, one), tangent(at, other)
 
     def spectral_weights(self, at: Evaluation):
         a, _ = super().spectral_weights(at)

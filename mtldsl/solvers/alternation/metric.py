@@ -13,6 +13,8 @@ two-level preconditioner (Mandel, "Balancing domain decomposition", Comm. Numer.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from mtldsl.compile.normal_form import NormalForm
@@ -55,7 +57,8 @@ def _turning(form: NormalForm, block: str, W):
         if c == 0.0:
             return None, 0.0
         if isinstance(f, StructureTerm) and None not in f.names and found is None:
-            U, V, w, rest = f.structure.turning_weights(f.map.forward({block: W}))
+            structure: Any = f.structure  # whose matrices are both learned: such a one turns
+            U, V, w, rest = structure.turning_weights(f.map.forward({block: W}))
             w = c * np.append(w, rest)
             found = U, V, np.minimum(w[:, None], w)
         elif isinstance(f, StructureTerm):

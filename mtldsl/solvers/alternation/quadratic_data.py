@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from scipy import linalg
@@ -71,6 +72,7 @@ class QuadraticData:
         """W with its best intercepts."""
         if self.intercept is None:
             return {self.block: W}
+        assert self.means is not None  # they come with the intercept
         x_mean, y_mean = self.means
         return {self.block: W, self.intercept: (y_mean - np.einsum("ij,ij->j", x_mean, W))[None, :]}
 
@@ -118,7 +120,7 @@ def _grams(form: NormalForm, weights: list) -> tuple[np.ndarray, np.ndarray, np.
     alike = zip(form.losses, weights, strict=True)
     shared = all(loss.is_shared_complete and np.ndim(of_samples) == 0 for loss, of_samples in alike)
     require_gram_memory(d, 1 if shared else m, "select features, or project them, first")
-    gram = sum(bordered_gram(loss, w) for loss, w in zip(form.losses, weights, strict=True))
+    gram: Any = sum(bordered_gram(loss, w) for loss, w in zip(form.losses, weights, strict=True))
     if not shared and gram.ndim == 2:
         gram = np.broadcast_to(gram, (m, *gram.shape))
     if not any(loss.intercepts for loss in form.losses):
@@ -130,4 +132,5 @@ def _grams(form: NormalForm, weights: list) -> tuple[np.ndarray, np.ndarray, np.
 def _weights(loss: LossTerm):
     """The weights of the samples in 1/2 sum of weight * (z - y)^2: a number, or one for each."""
     uniform = loss.uniform_scale
-    return loss.atom.quadratic * (loss.scale if uniform is None else uniform)
+    weights: Any = loss.scale if uniform is None else uniform  # one of the two is there
+    return weights * loss.atom.quadratic

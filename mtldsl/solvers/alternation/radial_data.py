@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -109,6 +110,7 @@ class RadialData:
         """W with its best intercepts."""
         if self.intercept is None:
             return {self.block: W}
+        assert self.means is not None  # they come with the intercept
         x_mean, y_mean = self.means
         return {self.block: W, self.intercept: (y_mean - np.einsum("ij,ij->j", x_mean, W))[None, :]}
 
@@ -168,7 +170,7 @@ def _separate(loss: LossTerm, centred: bool):
     return tuple(chunks), (x_means, y_means) if centred else None
 
 
-def _reduced(X, Y, s, centred: bool):
+def _reduced(X, Y, s, centred: bool) -> tuple[np.ndarray, np.ndarray | None]:
     """([X, Y], weighted and centred, or its triangular factor where that has fewer rows; weighted means or None)."""
     both = np.column_stack([X.toarray() if hasattr(X, "toarray") else X, Y]).astype(float)
     means = None
@@ -177,6 +179,7 @@ def _reduced(X, Y, s, centred: bool):
         both -= means
     if s is not None:
         both *= np.sqrt(s)[:, None]
-    return (
-        np.linalg.qr(both, mode="r") if len(both) > both.shape[1] - np.atleast_2d(Y).shape[1] else both
-    ), means
+    reduced: Any = both
+    if len(both) > both.shape[1] - np.atleast_2d(Y).shape[1]:
+        reduced = np.linalg.qr(both, mode="r")  # the factor alone
+    return reduced, means

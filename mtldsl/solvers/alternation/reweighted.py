@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -76,7 +77,8 @@ class _Run:
         duals = None
         if not loss.atom.smooth:
             # a multiplier where residuals vanish: what the smoothed loss has for one
-            duals = [loss.weighted_residuals(loss.predictions(blocks), self.model.task_weights(at))]
+            radial: Any = loss  # a loss of the norm alone: its term weighs residuals
+            duals = [radial.weighted_residuals(loss.predictions(blocks), self.model.task_weights(at))]
         values, self.values = self.values, []
         return Point(
             blocks, duals, iteration=self.iteration, notes={"objectives": values},
@@ -183,7 +185,8 @@ def _descend(run: _Run, at: Evaluation, method: str, target: float) -> tuple[Eva
             after = _extrapolated(run, at, anderson)
         else:
             after, _ = newton_step(model, at, gradient, min(0.1, np.sqrt(residual)))
-            anderson.reset()
+            if anderson is not None:
+                anderson.reset()
             if after is None:
                 failures += 1
                 budget = min(2 ** (failures + 1), _MOST_STEPS)

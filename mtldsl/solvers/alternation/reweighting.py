@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -88,7 +89,7 @@ class Reweighting:
     def __init__(self, form: NormalForm, data: RadialData):
         self.form, self.data = form, data
         name = data.block
-        self.structures = [
+        self.structures: list[tuple[Any, float, float]] = [  # these atoms are functions of the spectrum
             (f.atom, f.coefficient, f.map.multiple_of(name))
             for f in form.functions
             if hasattr(f.atom, "slope")

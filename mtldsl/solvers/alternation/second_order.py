@@ -15,6 +15,7 @@ for the Hessian, Lewis and Sendov, "Twice differentiable spectral functions", SI
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -86,7 +87,7 @@ class SecondOrder:
         if grams is None or alive * len(self.U) > _LARGEST_COARSE:
             return None
         a = np.append(a, rest)
-        weighted = _WeightedGrams(self.weights[:, None, None] * grams)
+        weighted: Any = _WeightedGrams(self.weights[:, None, None] * grams)
         return invert_separate(weighted, self.U, self.V, np.minimum(a[:, None], a), 0.0)
 
     def hessian(self, P) -> np.ndarray:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from mtldsl.compile.normal_form import Blocks, NormalForm
@@ -37,7 +39,8 @@ def alternate_smoothed(
         eps = max(_KEPT * eps, np.finfo(float).tiny)
         structures, added = {}, 0.0
         for term, W in zip(terms, images, strict=True):
-            (C,) = term.structure.smoothed(W, eps)
+            structure: Any = term.structure  # `smoothed` is of those that are solved so
+            (C,) = structure.smoothed(W, eps)
             structures |= term.named((C,))
             added += term.coefficient * eps**2 * C.power(-1.0).trace()
         value = step.value(x, structures) + added

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -88,7 +89,8 @@ class LinearStep:
                 quadratic = f.structure.quadratic(f.map.shape, f.matrices(structures))
                 rows, columns = quadratic.rows, quadratic.columns
             else:
-                rows, columns = _quadratic_of(f)
+                quadratic: Any = _quadratic_of(f)  # there: the form was asked
+                rows, columns = quadratic
             c = f.map.multiple_of(self.name)
             offset = None if f.map.offset is None else f.map.offset / c
             covariance = isinstance(f, StructureTerm) and f.atom.convex
@@ -106,8 +108,10 @@ class LinearStep:
         """The objective with the matrices kept; None: each at its best."""
         total = self.data.value(x[self.name]) + self.form.constant
         for f in self.form.functions:
-            keep = structures is not None and isinstance(f, StructureTerm)
-            total += f.value_at(x, structures) if keep else f.value(x)
+            if structures is not None and isinstance(f, StructureTerm):
+                total += f.value_at(x, structures)
+            else:
+                total += f.value(x)
         return total
 
     def size(self, x: Blocks) -> float:
@@ -147,7 +151,9 @@ class ConvexStep:
             solver.solve(kept, tol=accuracy, max_iter=min(solver.max_iter, _MOST), start=start, watch=inner)
             if inner.satisfied or self.watch.expired:
                 break
+            assert found.best is not None  # the solver showed a point
             start = Point(found.best.blocks)
+        assert found.best is not None  # the solver showed a point
         best = Point(found.best.blocks, *found.duals)
         # of values that agree to rounding, the new weights: they are nearer to stationary for these matrices
         before = kept.value(x) + 1e-13 * self.size(x)
@@ -175,8 +181,10 @@ class _Found:
 
     def __init__(self, kept: NormalForm, accuracy: float):
         self.kept, self.accuracy = kept, accuracy
-        self.best, self.bound, self.objective = None, -np.inf, np.inf
-        self.gap, self.idle, self.duals = np.inf, 0, None
+        self.best: Point | None = None
+        self.bound, self.objective = -np.inf, np.inf
+        self.gap, self.idle = np.inf, 0
+        self.duals: Any = None  # of losses and functions, once there is a point
 
     def __call__(self, point: Point) -> bool:
         seen = certify(self.kept, point.blocks, point.loss_duals, point.function_duals)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from mtldsl.atoms.calculus.k_support import half_squared_k_support
@@ -39,13 +41,14 @@ class Ascent:
     def __init__(self, model: CliqueForm, seed: int = 0, state: dict | None = None):
         self.model, loss = model, model.loss
         X = loss.tasks.X
+        atom: Any = loss.atom  # clique_form lets through only a clique_hinge
         self.X = np.ascontiguousarray(X.toarray() if loss.tasks.is_sparse else X)
         self.lengths = np.einsum("ij,ij->i", self.X, self.X)
-        self.truth, self.weights, self.costs = loss.truth, loss.weights, loss.atom.costs
+        self.truth, self.weights, self.costs = loss.truth, loss.weights, atom.costs
         self.rng = np.random.default_rng(seed)
         self.epochs = 0
         n, K = self.truth.shape
-        if _belongs(state, self.truth):
+        if state is not None and _belongs(state, self.truth):
             self.labels, self.alpha, self.counts = (
                 state[key].copy() for key in ("labels", "alpha", "counts")
             )
@@ -264,7 +267,8 @@ class Ascent:
         rows = self.edge_rows()
         cliques, entries, decoder = self._inference()
         W = self.weight_rows()[entries]
-        atom = self.model.loss.atom.with_cliques(cliques)
+        hinge: Any = self.model.loss.atom
+        atom = hinge.with_cliques(cliques)
         losses = atom.value_of_samples(np.ascontiguousarray(self.X @ W.T), self.truth, decoder)
         return (
             float(self.weights @ losses)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -47,9 +48,10 @@ def clique_form(form: NormalForm) -> CliqueForm | str:
     for term in form.losses:
         if term.atom.labels != "indicators" or not term.atom.max_affine:
             return f"{term.typed} is not a clique_hinge."
-    loss = single_loss(form)
-    if isinstance(loss, str):
-        return loss
+    found = single_loss(form)
+    if isinstance(found, str):
+        return found
+    loss: Any = found  # of such an atom: a LabelGraphTerm
     width = 2 * loss.cliques.n_labels
     places = [0, width] if loss.cliques.n_cliques else [0]
     entries = loss.map.entries
@@ -67,7 +69,7 @@ def clique_form(form: NormalForm) -> CliqueForm | str:
     r = loss.cliques.n_cliques
     for f in form.functions:
         block = f.map.identity_of
-        if f.is_constraint or block not in names:
+        if f.is_constraint or block is None or block not in names:
             return f"{f.typed} is not a penalty of the loss's weights alone."
         if (squares := f.atom.entry_quadratic) is not None:
             if np.ptp(squares) > 0:
@@ -86,7 +88,9 @@ def clique_form(form: NormalForm) -> CliqueForm | str:
     if missing:
         return f"there is no penalty on {missing[0]}; add lam * ridge({missing[0]})."
     unused = tuple(block for block in form.blocks if block.name not in names)
-    return CliqueForm(loss, nodes, edges, coefficients[nodes], coefficients.get(edges, 1.0), r, unused)
+    return CliqueForm(
+        loss, nodes, edges, coefficients[nodes], 1.0 if edges is None else coefficients[edges], r, unused
+    )
 
 
 def _is_slice(right) -> bool:

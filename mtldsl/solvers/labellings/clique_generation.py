@@ -74,6 +74,7 @@ class CliqueGeneration(Solver):
                 term=f"solve(graph_selection={graph_selection!r})", write_instead="write True or False"
             )
         model = clique_form(form)
+        assert not isinstance(model, str)  # `refuses` was asked
         state = start.state if start is not None and start.state.get("solver") == "labellings" else None
         _check_method(model, method, sigma)
         growth, ascent = (
@@ -99,7 +100,7 @@ def _check_method(model: CliqueForm, method, sigma) -> None:
             term=f"solve(solver='clique_generation', sigma={sigma!r})",
             write_instead="write method='spdca', or leave sigma out",
         )
-    if not isinstance(sigma, Real) or isinstance(sigma, bool) or not 0.0 < sigma < np.inf:
+    if not isinstance(sigma, Real) or isinstance(sigma, bool) or not 0.0 < float(sigma) < np.inf:
         raise SolverError(term=f"solve(sigma={sigma!r})", write_instead="write a number > 0, or None")
     if not model.selects:
         raise SolverError(

@@ -39,6 +39,8 @@ class LabellingAscent(Solver):
         if not isinstance(seed, Integral) or isinstance(seed, bool) or seed < 0:
             raise SolverError(term=f"solve(seed={seed!r})", write_instead="write a whole number >= 0")
         state = start.state if start is not None and start.state.get("solver") == "labellings" else None
-        return Growth(Ascent(clique_form(form), seed, state), tol, None, False, None, None, grows=False).run(
+        model = clique_form(form)
+        assert not isinstance(model, str)  # `refuses` was asked
+        return Growth(Ascent(model, seed, state), tol, None, False, None, None, grows=False).run(
             max_iter, watch
         )

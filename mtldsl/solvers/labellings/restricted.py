@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -28,7 +29,8 @@ class Restricted:
 
     def __init__(self, ascent: Ascent):
         self.ascent, self.faces = ascent, FaceSteps(ascent)
-        self.gap, self.blocks, self.told_to_stop = np.inf, None, False
+        self.gap, self.told_to_stop = np.inf, False
+        self.blocks: Any = None  # of the first solve on, Blocks
 
     def solve(self, inner: float, scale: float, max_iter: int, watch: Watch, look: Callable) -> float:
         """Epochs until the relative gap is below `inner`; returns the lowest objective seen. scale: an objective known before, or inf."""

@@ -84,6 +84,8 @@ class SmoothedGrowth(Growth):
     Ends as "stalled" where the smoothed problem is solved and the model is not: the gap that is left is that of sigma.
     """
 
+    ascent: SmoothedAscent
+
     def run(self, max_iter: int, watch: Watch) -> Point:
         ascent, before, enough = self.ascent, None, False
         inner, next_look = 0.1, 1

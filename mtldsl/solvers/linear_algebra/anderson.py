@@ -27,7 +27,7 @@ class Anderson:
         self.accepted_norm = np.inf
         self.fallback = None
 
-    def step(self, s: np.ndarray, image: np.ndarray, scale: np.ndarray) -> np.ndarray:
+    def step(self, s: np.ndarray, image: np.ndarray, scale: np.ndarray | float) -> np.ndarray:
         """The next iterate from s and F(s); `scale` turns a residual into the norm in which F is nonexpansive."""
         residual = (image - s) * scale
         norm = float(np.linalg.norm(residual))
@@ -50,7 +50,9 @@ class Anderson:
         self.fallback = image
         return image - move
 
-    def _remember(self, image_change: np.ndarray, residual_change: np.ndarray, scale: np.ndarray) -> None:
+    def _remember(
+        self, image_change: np.ndarray, residual_change: np.ndarray, scale: np.ndarray | float
+    ) -> None:
         if self.known == 0:
             self.images = np.empty((self.memory, image_change.size))
             self.residuals = np.empty_like(self.images)

@@ -68,7 +68,7 @@ def curvature_kind(copy: Copy) -> str | None:
     """The parts in which the copy's curvature comes: along "entries", "columns" or "rows"; None: as products only."""
     if copy.is_loss:
         return "entries" if copy.term.atom.separable else None
-    kind = copy.term.atom.separable
+    kind: str | None = copy.term.atom.separable
     if kind == "entries":
         return kind
     if kind == "columns" and copy.shape[0] <= _LARGEST_ROW:

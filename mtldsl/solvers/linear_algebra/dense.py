@@ -47,6 +47,7 @@ class DenseUpdate:
             H += (K[:, active] * part.weights[active]) @ K[:, active].T
         if part.vectors is not None:
             images = K @ part.vectors.T
+            assert part.scales is not None  # they come with the vectors
             H += (images * part.scales) @ images.T
         if part.blocks is not None:
             columns = K.reshape(self.size, *copy.shape)

@@ -13,7 +13,7 @@ def bordered_gram(loss: LossTerm, weights) -> np.ndarray:
     """[X_i, 1]^T diag(weights) [X_i, 1], without the 1 where there is no intercept: (p, p) where all tasks share it, else
     (m, p, p). weights: a number, or one for every sample."""
     gram, border, totals = gram_and_border(loss, weights)
-    if border is None:
+    if border is None or totals is None:
         return gram
     if gram.ndim == 2:
         return np.block([[gram, border[:, :1]], [border[:, :1].T, totals[:1, None]]])

@@ -43,10 +43,12 @@ class KernelUpdate:
     def __init__(self, split: Split):
         self.split, form = split, split.form
         facts = single_block(form, "anything")
+        assert not isinstance(facts, str)  # `fits` said so
         self.loss, self.block, self.intercept = facts.loss, facts.name, facts.intercept
         self.tasks = self.loss.tasks
         self.fixed = np.zeros(facts.shape)  # q's part of P
         for k, curvature in split.exact_functions.items():
+            assert curvature.weights is not None  # `fits` said so
             f = form.functions[k]
             self.fixed += diagonal_of(f.map) * self._back(f, np.broadcast_to(curvature.weights, f.map.shape))
         self.diagonal_parts = {
@@ -85,6 +87,7 @@ class KernelUpdate:
                 theta = penalties[j] * profile
             else:
                 P = P + penalties[j] * self.diagonal_parts[j]
+        assert theta is not None  # the one loss is exact, or has a copy
         return self._solver(theta, P)
 
     def newton_solver(self, parts, damping: np.ndarray):
@@ -102,6 +105,7 @@ class KernelUpdate:
                 whole = np.broadcast_to(weights, copy.rows.stop - copy.rows.start).reshape(copy.shape)
                 P = P + diagonal_of(copy.term.map) * self._back(copy.term, whole)
                 P = P + damping[j] * self.diagonal_parts[j]
+        assert theta is not None  # the one loss is exact, or has a copy
         return self._solver(theta, P)
 
     def _solver(self, theta: np.ndarray, P: np.ndarray):
@@ -112,16 +116,17 @@ class KernelUpdate:
             scaled = over * r
             return scaled - over * self.tasks.adjoint(apply_inner(self.tasks.forward(scaled)))
 
-        if self.intercept is None:
+        block, intercept = self.block, self.intercept
+        if intercept is None:
             return lambda rhs: {self.block: apart(rhs[self.block])}
         border = self.tasks.adjoint(theta)
         moved = apart(border)
         pivot = np.add.reduceat(theta, self.tasks.offsets[:-1]) - np.einsum("im,im->m", border, moved)
 
         def solve(rhs: Blocks) -> Blocks:
-            w = apart(rhs[self.block])
-            b = (rhs[self.intercept][0] - np.einsum("im,im->m", border, w)) / pivot
-            return {self.block: w - moved * b, self.intercept: b[None, :]}
+            w = apart(rhs[block])
+            b = (rhs[intercept][0] - np.einsum("im,im->m", border, w)) / pivot
+            return {block: w - moved * b, intercept: b[None, :]}
 
         return solve
 

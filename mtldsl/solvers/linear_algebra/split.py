@@ -10,6 +10,7 @@ one after another in one flat vector, so that the iteration is vector arithmetic
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -30,7 +31,7 @@ def linear_predictions(loss: LossTerm, x: Blocks) -> np.ndarray:
 class Copy:
     """One copied term and its place in the flat vector; `metric` weighs its part of the penalty, entry by entry."""
 
-    term: LossTerm | FunctionTerm
+    term: Any  # a LossTerm where `is_loss`, else a FunctionTerm: a flag tells, no class
     index: int  # its place in form.losses or form.functions
     shape: tuple[int, ...]
     rows: slice
@@ -149,7 +150,8 @@ class Split:
         """The weight of every sample in quadratic loss t = 1/2 sum of weight * (z - y)^2."""
         loss = self.form.losses[t]
         uniform = loss.uniform_scale
-        return loss.atom.quadratic * (loss.scale if uniform is None else uniform)
+        weights: Any = loss.scale if uniform is None else uniform  # one of the two is there
+        return weights * loss.atom.quadratic
 
     def quadratic_product(self, x: Blocks) -> Blocks:
         """The Hessian of q at x."""
@@ -181,4 +183,4 @@ def _loss_profile(loss: LossTerm) -> np.ndarray | None:
     """Penalties in proportion to the samples' weights: then every sample's copy moves at the same pace."""
     if not loss.atom.separable or loss.uniform_scale is not None:
         return None
-    return loss.scale / loss.scale.mean()
+    return None if loss.scale is None else loss.scale / loss.scale.mean()

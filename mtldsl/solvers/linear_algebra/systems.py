@@ -6,6 +6,8 @@ then block diagonal over tasks: an array (m, D, D), or (1, D, D) where all tasks
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from scipy import sparse
 
@@ -39,7 +41,8 @@ def couples_tasks(split: Split) -> bool:
     for k, curvature in split.exact_functions.items():
         if curvature.coupling is not None:
             return True
-        uniform = curvature.weights.ndim == 1 and np.all(curvature.weights == curvature.weights[0])
+        weights: Any = curvature.weights  # there, where there is no coupling
+        uniform = weights.ndim == 1 and bool(np.all(weights == weights[0]))
         if _mixes(_rights(form.functions[k].map, form), uniform):
             return True
     return False
@@ -55,9 +58,10 @@ def diagonal_of(map: LinearMap) -> float | None:
     if len(map.entries) != 1:
         return None
     entry = map.entries[0]
-    for factor in (entry.left, None if entry.right is None else entry.right.T):
+    right: Any = entry.right
+    for factor in (entry.left, None if right is None else right.T):
         if factor is not None:
-            picks = factor.toarray() if sparse.issparse(factor) else np.asarray(factor)
+            picks: Any = as_array(factor)
             if (
                 np.any((picks != 0) & (picks != 1))
                 or np.any(picks.sum(axis=1) != 1)
@@ -65,6 +69,10 @@ def diagonal_of(map: LinearMap) -> float | None:
             ):
                 return None
     return entry.coefficient**2
+
+
+def as_array(factor: Any) -> np.ndarray:
+    return factor.toarray() if sparse.issparse(factor) else np.asarray(factor)
 
 
 def quadratic_matrices(split: Split, layout: Layout) -> np.ndarray:
@@ -75,9 +83,10 @@ def quadratic_matrices(split: Split, layout: Layout) -> np.ndarray:
         total = total + _loss_matrices(loss, split.curvature_weights(t), layout, split.form)
     for k, curvature in split.exact_functions.items():
         map = split.form.functions[k].map
-        middle, columns = None, curvature.weights
+        middle, columns, coupling = None, curvature.weights, curvature.coupling
         if columns is None:  # couples tasks: what each task has of it by itself
-            columns = np.diag(curvature.coupling)
+            assert coupling is not None  # one of the two is there
+            columns = np.diag(coupling)
         elif columns.ndim == 2:
             middle, columns = columns.T[:, :, None] * np.eye(map.shape[0]), np.ones(map.shape[1])
         total = total + _map_matrices(map, middle, columns, layout, split.form)
@@ -108,7 +117,7 @@ def _loss_matrices(loss: LossTerm, weights, layout, form) -> np.ndarray:
     gram, cross, sums = gram_and_border(loss, weights)
     columns = np.ones(loss.map.shape[1])
     total = _map_matrices(loss.map, gram, columns, layout, form)
-    if cross is None or tasks.n_tasks != layout.n_tasks:
+    if cross is None or sums is None or tasks.n_tasks != layout.n_tasks:
         return total
     if gram.ndim == 2:
         cross, sums = cross[:, :1], sums[:1]
@@ -160,11 +169,9 @@ def _sandwich(first: Entry, middle, second: Entry, p: int) -> np.ndarray:
     """coefficients * left_1^T M left_2, (., .) or (q, ., .)."""
     matrix = np.eye(p) if middle is None else middle
     if second.left is not None:
-        left = second.left.toarray() if sparse.issparse(second.left) else second.left
-        matrix = matrix @ left
+        matrix = matrix @ as_array(second.left)
     if first.left is not None:
-        left = first.left.toarray() if sparse.issparse(first.left) else first.left
-        matrix = left.T @ matrix
+        matrix = as_array(first.left).T @ matrix
     return first.coefficient * second.coefficient * matrix
 
 

@@ -140,7 +140,7 @@ class TaskwiseUpdate:
         vectors, scale = part.vectors, part.scales
         if part.blocks is not None:
             vectors, scale = _spectral_vectors(part.blocks, copy.shape)
-        if vectors is not None:
+        if vectors is not None and scale is not None:
             factors.append(self._factor(copy, vectors))
             scales.append(scale)
         return np.concatenate(factors, axis=2), np.concatenate(scales)
@@ -179,7 +179,7 @@ class TaskwiseUpdate:
         return solve
 
 
-def _spectral_vectors(blocks: np.ndarray, shape: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
+def _spectral_vectors(blocks: np.ndarray, shape: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
     """The eigenvectors of every column's block as vectors over the whole image."""
     vectors, scales = [], []
     for column, block in enumerate(blocks):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from mtldsl.compile.normal_form import NormalForm
@@ -28,7 +30,9 @@ class Estimate:
         self.beta, self.shrink = None, None
 
     def penalty(self, S: np.ndarray) -> float:
-        x = {self.form.losses[0].map.identity_of: S[:, : self.d].T}
+        block = self.form.losses[0].map.identity_of
+        assert block is not None  # refuses() lets through only a loss of one block itself
+        x = {block: S[:, : self.d].T}
         return sum(f.value(x) for f in self.form.functions)
 
     def see_dual(self, Z: np.ndarray, expected: np.ndarray, bundle) -> None:
@@ -40,8 +44,9 @@ class Estimate:
             self.bound, self.beta, self.shrink = max(value, self.bound), bundle.beta.copy(), shrink
 
     def _shrink(self, Z: np.ndarray) -> np.ndarray:
-        gauges = self.norm.atom.column_gauges(Z / self.norm.coefficient)
-        gauges = np.full(Z.shape[1], self.norm.dual_gauge(Z)) if gauges is None else gauges
+        norm: Any = self.norm  # there, and a norm: these have gauges
+        gauges = norm.atom.column_gauges(Z / norm.coefficient)
+        gauges = np.full(Z.shape[1], norm.dual_gauge(Z)) if gauges is None else gauges
         return 1.0 / np.maximum(1.0, gauges)
 
     def gap(self, objective: float) -> float:

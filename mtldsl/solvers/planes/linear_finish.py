@@ -25,8 +25,10 @@ class LinearFinish:
     def __init__(self, form: NormalForm, oracle: Oracle, bundle: Bundle, tol: float):
         self.oracle, self.bundle, self.tol = oracle, bundle, tol
         (term,) = form.functions
-        d, m = form.shapes[form.losses[0].map.identity_of]
-        self.a = np.broadcast_to(term.coefficient * term.atom.profile.absolute, (d, m)).T
+        block, profile = form.losses[0].map.identity_of, term.atom.profile
+        assert block is not None and profile is not None and profile.absolute is not None  # `fits` said so
+        d, m = form.shapes[block]
+        self.a = np.broadcast_to(term.coefficient * profile.absolute, (d, m)).T
 
     @staticmethod
     def fits(form: NormalForm) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -21,7 +22,7 @@ def has_oracle(loss: LossTerm) -> bool:
 
 def intercept_unit(loss: LossTerm) -> float:
     """The root mean square of a typical feature: typical is what most of the data's energy lies in."""
-    squares = sum(
+    squares: Any = sum(
         np.asarray((X.power(2) if loss.tasks.is_sparse else X**2).sum(axis=0)).ravel()
         for X in loss.tasks.inputs
     ) / float(np.sum(loss.tasks.counts))
@@ -46,7 +47,8 @@ class Oracle:
     """
 
     def __init__(self, loss: LossTerm):
-        self.loss, self.tasks = loss, loss.tasks
+        self.loss: Any = loss  # where `_by_task`, a term that knows its tasks apart
+        self.tasks = loss.tasks
         self.has_intercept = bool(loss.intercepts)
         self.calls = 0
         self.coefficients = np.asarray(loss.coefficients, float)
@@ -165,7 +167,8 @@ class Oracle:
             apart.append(Mixture(flips, w) if self._by_task else self.coefficients[i] * (w @ flips))
         if self._by_task:
             return apart
-        low, high = self.loss.atom.dual_interval(self.tasks.targets)
+        atom: Any = self.loss.atom  # of such a loss every dual entry has an interval
+        low, high = atom.dual_interval(self.tasks.targets)
         weights = self.tasks.sample_weights
         u = (low + high) * np.concatenate(apart)  # one end is zero, the other the slope
         return u if weights is None else weights * u

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -72,10 +72,12 @@ class PlaneFunction(LossOfWeights):
                 blocks[i] = basis.T @ basis
         return blocks
 
-    def multipliers(self, W, subgradient) -> list:
+    def multipliers(self, W, subgradient) -> list | np.ndarray:
         """The mixture of planes at W whose slope is `subgradient` (both (D, m)), as multipliers of the loss."""
         length, natural = np.linalg.norm(subgradient), 1.0 / self.natural_penalty()
-        step = np.clip(np.linalg.norm(W) / length, 1e-6 * natural, 1e6 * natural) if length > 0 else natural
+        step: Any = (
+            np.clip(np.linalg.norm(W) / length, 1e-6 * natural, 1e6 * natural) if length > 0 else natural
+        )
         self._solve(np.ascontiguousarray((W + step * subgradient).T), step)
         return self.bundle.duals()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -70,7 +70,9 @@ class TasksAscent(Solver):
 class _Run:
     def __init__(self, form: NormalForm, tol: float, start: Point | None, pull: float):
         self.loss, self.tol, self.pull, self.modulus = form.losses[0], tol, pull, _modulus(form)
-        self.block = self.loss.map.identity_of
+        block = self.loss.map.identity_of
+        assert block is not None  # refuses() lets through only a loss of one block itself
+        self.block = block
         self.oracle = Oracle(self.loss)
         self.coefficients = self.oracle.coefficients
         state = start.state if start is not None and start.state.get("solver") == "dual_ascent" else {}
@@ -115,4 +117,5 @@ class _Run:
 
 
 def _modulus(form: NormalForm) -> float:
-    return float(sum(f.coefficient * np.ravel(f.atom.entry_quadratic)[0] for f in form.functions))
+    ridges: Any = form.functions  # refuses() lets through nothing else: each has the quadratic
+    return float(sum(f.coefficient * np.ravel(f.atom.entry_quadratic)[0] for f in ridges))

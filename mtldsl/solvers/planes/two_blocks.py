@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from mtldsl.atoms.calculus.prox_of_sum import prox_of_sum
@@ -44,12 +46,14 @@ class TwoBlocks:
         self, form: NormalForm, tol: float, start: Point | None, relaxation: float, pull: float, memory: int
     ):
         self.form, self.tol, self.relaxation, self.pull = form, tol, relaxation, pull
-        (self.loss,), self.block = form.losses, form.losses[0].map.identity_of
+        (self.loss,), block = form.losses, form.losses[0].map.identity_of
+        assert block is not None  # refuses() lets through only a loss of one block itself
+        self.block = block
         self.oracle = Oracle(self.loss)
         self.coefficients = self.oracle.coefficients
         self.d, self.m = form.shapes[self.block]
         self.terms = [(f.coefficient, f.atom) for f in form.functions]
-        self.sum_prox = prox_of_sum(self.terms)
+        self.sum_prox: Any = prox_of_sum(self.terms)  # refuses() lets through only sums that have one
         self.estimate = Estimate(form, self.d)
         self.anderson = Anderson(min(memory, _MEMORY)) if memory > 0 else None
         self.finish_at = _NEAR if LinearFinish.fits(form) else None
@@ -123,7 +127,7 @@ class TwoBlocks:
             if iteration % _IDLE == 0:
                 self.bundle.drop_idle(_IDLE)
                 self.estimate.forget()
-        return point
+        raise AssertionError("the last round returns")
 
     def prox(self, V: np.ndarray) -> np.ndarray:
         """The prox of the functions on the weights; the intercepts are free."""

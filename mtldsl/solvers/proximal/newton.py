@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -191,10 +192,11 @@ class ProximalNewton:
 
     def _hessian(self, predictions) -> np.ndarray:
         """(p, p) or (m, p, p), p all blocks' rows, one block after the other."""
-        return sum(
+        whole: Any = sum(
             _spread(bordered_gram(loss, second_derivative(loss, z)), loss, self.layout.shapes)
             for loss, z in zip(self.form.losses, predictions, strict=True)
         )
+        return whole
 
     def _point(self, x, y, iteration: int, slopes=None) -> Point:
         x = np.ascontiguousarray(x)
@@ -211,7 +213,8 @@ def second_derivative(loss: LossTerm, z) -> np.ndarray | float:
     """The second derivative of the loss in every prediction; a number where all share it. By a difference of gradients, which serves the piecewise
     smooth ones too: Newton's method asks no more of it."""
     if loss.atom.quadratic is not None:
-        return loss.atom.quadratic * (loss.uniform_scale if loss.uniform_scale is not None else loss.scale)
+        weights: Any = loss.uniform_scale if loss.uniform_scale is not None else loss.scale  # one is there
+        return weights * loss.atom.quadratic
     h = 1e-4 * np.maximum(1.0, np.abs(z))
     return np.maximum((loss.gradient(z + h) - loss.gradient(z - h)) / (2.0 * h), 0.0)
 

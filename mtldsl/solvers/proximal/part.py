@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from mtldsl.atoms.calculus.prox_of_sum import prox_of_sum, why_not
@@ -56,7 +58,7 @@ class ProximalPart:
 
     def __init__(self, form: NormalForm, parts: Partition):
         self.form, self.parts, self.layout = form, parts, Layout(form)
-        self.proxes = {
+        self.proxes: dict[str, Any] = {  # none is None: `partition` asked
             name: prox_of_sum(_terms(form, places)) for name, places in parts.proximal.items() if places
         }
 

@@ -48,6 +48,7 @@ class ProximalGradient(Solver):
 def solve_whole(form: NormalForm, max_iter: int, start: Point | None, watch: Watch) -> Point:
     """First order, second order, or the first until the second is known to be worth its price."""
     parts = partition(form)
+    assert not isinstance(parts, str)  # `refuses` was asked
     proximal = ProximalPart(form, parts)
     layout = proximal.layout
     x = np.zeros(layout.size) if start is None else layout.flat(start.blocks)

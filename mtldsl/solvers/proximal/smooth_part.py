@@ -6,6 +6,8 @@ extrapolated too, at no product's price.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from mtldsl.compile.normal_form import Blocks, FunctionTerm, LossTerm, NormalForm
@@ -39,7 +41,8 @@ class GramPiece:
     def __init__(self, loss: LossTerm):
         self.loss = self.term = loss
         tasks, scale = loss.tasks, loss.uniform_scale if loss.uniform_scale is not None else loss.scale
-        weights = loss.atom.quadratic * scale
+        weights: Any = scale
+        weights = weights * loss.atom.quadratic
         self.gram = bordered_gram(loss, weights)
         weighted = weights * tasks.targets
         self.cross = tasks.adjoint(weighted)

@@ -39,7 +39,9 @@ class CoordinateDescent(Solver):
         self, form: NormalForm, *, tol: float, max_iter: int, start: Point | None, watch: Watch
     ) -> Point:
         loss = form.losses[0]
-        block, shape = loss.map.identity_of, form.shapes[loss.map.identity_of]
+        block = loss.map.identity_of
+        assert block is not None  # refuses() lets through only a loss of one block itself
+        shape = form.shapes[block]
         penalty = RowPenalty.of(form.functions, shape)
         W = np.zeros(shape[::-1]) if start is None else np.array(start.blocks[block].T, order="C")
         if penalty.nonneg:
@@ -62,6 +64,7 @@ def _point(form: NormalForm, design, penalty: RowPenalty, state, sweeps: int) ->
     """W, the loss's gradient, and every function's multiplier; where one norm stands alone the certificate makes its own."""
     loss = form.losses[0]
     block = loss.map.identity_of
+    assert block is not None  # refuses() lets through only a loss of one block itself
     W = np.zeros((design.n_tasks, design.n_features))
     W[:, state.rows] = state.W
     blocks = {block: np.ascontiguousarray(W.T)}

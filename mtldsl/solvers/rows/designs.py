@@ -6,6 +6,8 @@ An intercept is eliminated: residuals are centred task by task, which is the sam
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from scipy import sparse
 
@@ -19,10 +21,12 @@ __all__ = ["SeparateRows", "SharedRows", "make_design"]
 
 
 def make_design(loss: LossTerm) -> SharedRows | SeparateRows:
-    if loss.is_shared_complete and loss.uniform_scale is not None:
-        tasks = loss.tasks
+    scale = loss.uniform_scale
+    if loss.is_shared_complete and scale is not None:
+        tasks, q = loss.tasks, loss.atom.quadratic
+        assert q is not None  # refuses() lets through only quadratic losses
         Y = tasks.targets.reshape(tasks.n_tasks, -1)
-        return SharedRows(tasks.X, Y, loss.atom.quadratic * loss.uniform_scale, bool(loss.intercepts))
+        return SharedRows(tasks.X, Y, q * scale, bool(loss.intercepts))
     return SeparateRows(loss)
 
 
@@ -84,7 +88,8 @@ class SharedRows:
         """(the negative gradient of all rows (m, d), ||R||^2, <R, Y>) at the state, freed of its rounding errors."""
         if len(state.rows) == self.n_features and isinstance(state, GramState):
             state.carried = state.gradient(state.W)
-            return -state.carried, *state.moments()
+            square, along = state.moments()
+            return -state.carried, square, along
         R = self.residual(state)
         pull = self._onto_features(R)
         state.carried = R if isinstance(state, ResidualState) else -pull[:, state.rows]
@@ -129,6 +134,7 @@ class SeparateRows:
     def __init__(self, loss: LossTerm):
         tasks = self.tasks = loss.tasks
         self.n_features, self.n_tasks = tasks.n_features, tasks.n_tasks
+        assert loss.atom.quadratic is not None  # refuses() lets through only quadratic losses
         self.curvature = loss.atom.quadratic * (loss.uniform_scale or 1.0)
         self.weights = loss.scale if loss.uniform_scale is None else None
         self.centred = bool(loss.intercepts)
@@ -185,7 +191,8 @@ class SeparateRows:
             gram = centred_gram(gram, self.totals[:, None] * means, means)
         return gram
 
-    def look(self, state: SeparateState | SeparateResidualState) -> tuple[np.ndarray, float, float]:
+    def look(self, state: Any) -> tuple[np.ndarray, float, float]:
+        """state: a SeparateState, or a SeparateResidualState where not all rows are preferred."""
         if self.prefers_all_rows:
             state.carried = state.gradient(state.W)
             return -state.carried, *state.moments()

@@ -94,6 +94,7 @@ def _largest_row(matrix) -> float:
 def _is_stationary(form: NormalForm, precision: float, point: Point) -> bool:
     """Whether the multipliers of a small problem's point are stationary to this precision."""
     residual = form.zeros()
+    assert point.loss_duals is not None and point.function_duals is not None  # the solver shows them
     for loss, u in zip(form.losses, point.loss_duals, strict=True):
         loss.add_adjoint(u, residual)
     for f, v in zip(form.functions, point.function_duals, strict=True):

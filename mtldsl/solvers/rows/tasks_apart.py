@@ -63,7 +63,9 @@ class TasksApart:
         return self._point(W, intercepts, pull, dual), sweeps
 
     def _point(self, W, intercepts, pull, dual) -> Point:
-        blocks = {self.loss.map.identity_of: np.ascontiguousarray(W.T)}
+        block = self.loss.map.identity_of
+        assert block is not None  # refuses() lets through only a loss of one block itself
+        blocks = {block: np.ascontiguousarray(W.T)}
         for name in self.loss.intercepts:
             blocks[name] = intercepts[None, :].copy()
         duals = None
@@ -76,6 +78,7 @@ def one_task(loss: LossTerm, i: int, weights) -> tuple[SharedRows, np.ndarray | 
     """(task i by itself, the roots of the weights that its rows were multiplied by)."""
     tasks, centred = loss.tasks, bool(loss.intercepts)
     X, y, q = tasks.inputs[i], tasks.targets[tasks.offsets[i] : tasks.offsets[i + 1]], loss.atom.quadratic
+    assert q is not None  # refuses() lets through only quadratic losses
     if np.all(weights == weights[0]):
         return SharedRows(X, y[None, :], q * weights[0], centred), 1.0
     roots = np.sqrt(weights)

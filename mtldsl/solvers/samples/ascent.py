@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import numpy as np
 
@@ -52,13 +53,15 @@ class Ascent:
     def __init__(self, model: KernelForm, *, shrinking: bool, random_state: int):
         self.model, self.loss, self.norm, self.coefficient = model, model.loss, model.norm, model.coefficient
         loss, norm = model.loss, model.norm
+        assert loss.map.identity_of is not None  # kernel_form lets through only a loss of one block itself
         self.block = loss.map.identity_of
         self.samples, self.nodes = Samples(loss), Nodes(norm, loss.tasks.n_features)
         self.learns = (
             norm.weights_ball is not None and not np.isinf(norm.weights_ball.p) and len(norm.kernels) > 1
         )
         self.theta = np.array(norm.start((loss.tasks.n_features, loss.tasks.n_tasks))[0], float)
-        self.weights_step = WeightsStep(norm.weights_ball, len(norm.kernels)) if self.learns else None
+        ball: Any = norm.weights_ball  # there, where weights are learned
+        self.weights_step: Any = WeightsStep(ball, len(norm.kernels)) if self.learns else None
         self.shrinking = shrinking and not self.samples.entropic
         self.rng = np.random.default_rng(random_state)
         self.random = self.rng.integers(1, 2**63, size=self.samples.n_tasks).astype(np.uint64)
@@ -237,7 +240,7 @@ class Ascent:
 
     def point(self) -> Point:
         name = self.model.name
-        structures = None if name is None else {name: self.theta.copy()}
+        structures: Any = None if name is None else {name: self.theta.copy()}
         state = {"solver": "dual_ascent"} | {key: array.copy() for key, array in self.state().items()}
         notes = {"active_samples": self.n_active, "support": int(np.count_nonzero(self.table[:, 0]))}
         return Point(self.blocks(), [self.u], None, self.epoch, state, notes, structures)

@@ -7,6 +7,7 @@ import time
 import warnings
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -96,7 +97,8 @@ class Checkpoint:
         self.written = time.perf_counter()
         try:
             with atomic_file(self.path) as file:
-                np.savez(file, identity=np.array(json.dumps(self.identity)), **arrays)
+                named: dict[str, Any] = arrays
+                np.savez(file, identity=np.array(json.dumps(self.identity)), **named)
         except DataError as error:
             if not self.warned:
                 self.warned = True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -38,7 +39,8 @@ def kernel_form(form: NormalForm) -> KernelForm | str:
     loss = facts.loss
     if not loss.atom.separable:
         return f"{loss.typed} is not a sum over samples."
-    if not loss.atom.entropic and loss.atom.dual_quadratic(loss.tasks.targets) is None:
+    atom: Any = loss.atom  # separable: such an atom knows its conjugate's parts
+    if not atom.entropic and atom.dual_quadratic(loss.tasks.targets) is None:
         return f"the conjugate of {loss.typed} is neither quadratic on an interval nor an entropy."
     if not form.functions:
         return "there is no regularizer whose conjugate is finite."
@@ -46,7 +48,7 @@ def kernel_form(form: NormalForm) -> KernelForm | str:
         if f.is_constraint:
             return f"{f.typed} is not quadratic in the loss's weights."
     if len(form.functions) == 1 and form.functions[0].atom.weighs_kernels:
-        (term,) = form.functions
+        term: Any = form.functions[0]  # it weighs kernels: its atom is an MKLNorm, its weights have names
         return KernelForm(loss, term.atom, term.coefficient, term.names[0])
     return _of_quadratics(form.functions, loss)
 

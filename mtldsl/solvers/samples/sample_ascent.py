@@ -61,6 +61,7 @@ class SampleAscent(Solver):
         if not isinstance(seed, (int, np.integer)) or isinstance(seed, bool) or seed < 0:
             raise SolverError(f"seed={seed!r}: write a whole number >= 0")
         found = kernel_form(form)
+        assert not isinstance(found, str)  # `refuses` was asked
         ascent = Ascent(found, shrinking=shrinking, random_state=int(seed))
         state = start.state if start is not None and start.state.get("solver") == "dual_ascent" else {}
         if checkpoint is None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from scipy import sparse
 
@@ -21,8 +23,9 @@ class Samples:
     """
 
     def __init__(self, loss: LossTerm):
-        tasks, atom = loss.tasks, loss.atom
-        self.loss, self.n = loss, tasks.n_samples
+        tasks = loss.tasks
+        atom: Any = loss.atom  # kernel_form lets through only atoms with the conjugate's parts
+        self.loss, self.atom, self.n = loss, atom, tasks.n_samples
         self.n_tasks, self.n_features = tasks.n_tasks, tasks.n_features
         # writable, as all that the kernels get: one compilation
         self.offsets = np.array(tasks.offsets, dtype=np.int64)
@@ -68,7 +71,7 @@ class Samples:
         if self.entropic:
             table[:, 3], table[:, 4] = self.y, self.weight
         else:
-            linear, curvature = self.loss.atom.dual_quadratic(self.y)
+            linear, curvature = self.atom.dual_quadratic(self.y)
             table[:, 3], table[:, 4] = linear, curvature / self.weight
         return table
 
@@ -99,7 +102,7 @@ class Samples:
     def conjugates(self, rows, u) -> np.ndarray:
         """conj_i(u_i) of some samples, u inside their intervals."""
         s = self.weight[rows]
-        return s * self.loss.atom.pointwise_conjugate(u / s, self.y[rows])
+        return s * self.atom.pointwise_conjugate(u / s, self.y[rows])
 
     def slopes(self, rows, u) -> tuple[np.ndarray, np.ndarray]:
         """(first, second) derivatives of conj_i at u_i."""
@@ -107,7 +110,7 @@ class Samples:
         if self.entropic:
             a = -y * u / s
             return -y * np.log(a / (1.0 - a)), 1.0 / (s * a * (1.0 - a))
-        linear, curvature = self.loss.atom.dual_quadratic(y)
+        linear, curvature = self.atom.dual_quadratic(y)
         return linear + curvature / s * u, np.broadcast_to(curvature / s, np.shape(u))
 
     def start(self, u=None) -> np.ndarray:
