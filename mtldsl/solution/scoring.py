@@ -38,6 +38,7 @@ def score_of(metric: Metric, z, y, threshold: float = 0.0, typed: str = "score_o
     `PrecisionAt(k)`, `RecallAt(k)`: of the k samples with the highest z; where equal scores meet at the k-th place, the mean
     over all choices among them. None of the three last looks at the threshold.
 
+    >>> from mtldsl.atoms.metrics import ErrorRate, PrecisionAt, ROCArea
     >>> z, y = np.array([0.5, 0.1, -0.3, -0.6]), np.array([1.0, -1.0, 1.0, -1.0])
     >>> score_of(ErrorRate(), z, y), score_of(ROCArea(), z, y), score_of(PrecisionAt(k=1), z, y)
     (0.5, 0.75, 1.0)

@@ -23,7 +23,7 @@ __all__ = ["ascend", "multiply", "shares"]
 
 #: A step is long enough where the dual value rises along it by no more than this share of what it did.
 _SLACK = 0.1
-#: Of functions that compiled ones alone call. Without entries for Python and C the file compiles in nine tenths of the time.
+#: How functions are compiled that compiled ones alone call: without entries for Python and C the file takes nine tenths of the time.
 _INSIDE = {"nogil": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
 
