@@ -35,9 +35,10 @@ def test_both_shapes_are_convex_programs_with_the_form_s_value_everywhere(name, 
     model = to_cvxpy(form, split=split)
     assert model.problem.is_dcp() and set(model.variables) == set(form.shapes)
     rng = np.random.default_rng(0)
+    near = max([1e-12, *(f.atom.accuracy for f in form.functions)])  # some values are found by an iteration
     for size in (0.0, 0.3, 1.5):
         blocks = {block: size * rng.normal(size=shape) for block, shape in form.shapes.items()}
-        assert model.objective_value(blocks) == pytest.approx(form.value(blocks), rel=1e-12)
+        assert model.objective_value(blocks) == pytest.approx(form.value(blocks), rel=near)
         assert model.violation(blocks) == pytest.approx(form.violation(blocks), rel=1e-11, abs=1e-14)
 
 
