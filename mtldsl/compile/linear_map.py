@@ -27,7 +27,7 @@ def picks(factor) -> bool:
     """Whether every row of a matrix factor is one 1 among zeros, and no column holds two; None is the identity."""
     if factor is None:
         return True
-    rows = sparse.csr_array(factor)
+    rows: Any = sparse.csr_array(factor)
     ones = rows.nnz == rows.shape[0] and bool(np.all(rows.data == 1.0))
     return ones and bool(np.all(np.diff(rows.indptr) == 1)) and np.unique(rows.indices).size == rows.nnz
 

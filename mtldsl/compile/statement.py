@@ -58,9 +58,13 @@ class Statement:
         """Every parameter of the model, in the order typed."""
         return parameters_of(self.objective, list(self.constraints))
 
-    @cached_property
+    @property
     def first_loss(self) -> Term:
         """The loss whose predictions are the model's."""
+        return self._first_loss
+
+    @cached_property
+    def _first_loss(self) -> Term:
         return next(term for term in self.objective.terms if term.is_loss)
 
     @property

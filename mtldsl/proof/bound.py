@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -122,7 +123,7 @@ def _best_scaling(form: NormalForm, u, v) -> Bound:
     if largest < 0.999 or not np.isfinite(best) or not form.is_convex:
         from scipy.optimize import minimize_scalar  # slow to import, and rarely needed near an optimum
 
-        search = minimize_scalar(
+        search: Any = minimize_scalar(
             lambda t: -max(value(t), -1e300),
             bounds=(0.0, largest),
             method="bounded",

@@ -197,7 +197,7 @@ def least_squares(split: Split) -> Blocks | None:
     return _blocks(W, block, b if intercept else None, intercept)
 
 
-def _least_squares(X, y) -> np.ndarray:
+def _least_squares(X, y) -> Any:
     """argmin ||X w - y||, of smallest norm; where columns are uneven, once they have length one: no unit drowns a feature in rounding."""
     if _unevenness(X) <= _LARGEST_UNEVENNESS:
         return linalg.lstsq(X, y)[0]

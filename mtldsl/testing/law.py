@@ -39,8 +39,10 @@ class Law:
             return
         choices = []
         for argument, values in self.cases.items():
-            values = values(subject) if callable(values) else values
-            named = values if isinstance(values, Mapping) else {str(value): value for value in values}
+            found: Any = values(subject) if callable(values) else values
+            named: Mapping[str, Any] = (
+                found if isinstance(found, Mapping) else {str(value): value for value in found}
+            )
             choices.append([(argument, (name, value)) for name, value in named.items()])
         for chosen in product(*choices):
             yield dict(chosen)

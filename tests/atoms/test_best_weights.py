@@ -115,6 +115,7 @@ def test_a_kernel_twice_is_the_kernel_once():
     assert theta[0] + theta[-1] == pytest.approx(MKLNorm(once, 1.0).update(W)[0][0], rel=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("p", (1.0, 2.0, 3.0))
 def test_random_trees(p):
     """Nested random groups, tasks alike but for noise of any size."""

@@ -225,6 +225,7 @@ def test_a_matrix_of_pairs_that_does_not_exist():
     assert ROCArea().conjugate(np.array([-1.0, 0.0, 0.5, 0.5]), y) == -0.5  # rows (2, 0), columns (1, 1)
 
 
+@pytest.mark.slow
 @every_metric
 @pytest.mark.parametrize("n", [2, 3, 12, 200])
 def test_dual_project(metric, n):

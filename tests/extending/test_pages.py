@@ -29,6 +29,7 @@ def test_the_page_runs_as_written(page):
     assert sessions(page, vars(module)) >= 8
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_its_problem_file_is_solved_where_the_plugin_is_allowed(page, tmp_path):
     """In an interpreter of its own, as a user would."""

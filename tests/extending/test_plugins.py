@@ -74,6 +74,7 @@ def test_a_name_that_is_a_module_already_is_not_replaced(here):
         load_problem("model.toml", allow_plugins=["json.py"])
 
 
+@pytest.mark.slow
 def test_the_command_line_says_what_to_type(here):
     command = [sys.executable, "-m", "mtldsl", "explain", "model.toml"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}

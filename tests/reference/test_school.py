@@ -16,6 +16,7 @@ OPTIMA = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.papers
 @pytest.mark.parametrize("word", OPTIMA)
 def test_school(word):

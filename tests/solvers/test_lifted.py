@@ -189,6 +189,7 @@ def test_several_paths_lead_to_one_optimum():
     assert lifted.objective == pytest.approx(plain.objective, rel=2e-8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("metric", [FScore(), ROCArea()], ids=repr)
 def test_a_path_keeps_its_planes_and_takes_new_coefficients(metric):
     t = shared(17, n=40, labels="sign")

@@ -97,6 +97,7 @@ def test_hard_hinges_do_not_end_at_zero(metric, regularizer, intercept):
             assert other < 0.9 * form.value(form.zeros())
 
 
+@pytest.mark.slow
 def test_a_ray_is_searched_to_its_lowest_point():
     rng = np.random.default_rng(0)
     for name in CONVEX:

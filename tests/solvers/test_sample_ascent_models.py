@@ -359,6 +359,7 @@ def test_intercepts_of_unequal_classes_at_tiny_C():
         np.testing.assert_allclose(solution.intercept, -1.0, atol=1e-3)
 
 
+@pytest.mark.slow
 def test_where_it_stalls_the_next_solver_goes_on():
     """p = 1, a very large C and an intercept: coordinate ascent says honestly how far it came, and solver="auto" ends elsewhere."""
     problem = model(*arrays(n=40), mtl.hinge_loss, C=1e4, p=1.0, intercept=True)

@@ -275,6 +275,7 @@ def test_a_path_of_a_hinge_loss_stays_with_planes():
         assert solution.status == "optimal" and "planes" in solution.history[-1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("solver, norm", [("admm", "l21"), ("admm", "l1"), ("dual_ascent", "ridge")])
 def test_planes_of_other_data_or_another_metric_are_not_kept(solver, norm):
     """A start from another problem of the same shapes gives its point alone: its planes would be wrong here."""

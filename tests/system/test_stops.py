@@ -446,6 +446,7 @@ def test_what_is_done_as_a_whole_is_not_left_in_the_middle():
     assert done == ["whole"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size, bounded", [(10**9, True), (0, False)])
 def test_no_bound_on_a_global_optimum_is_looked_for_past_the_time_limit(monkeypatch, size, bounded):
     """Unless it takes no time; and one that takes longer than the limit is left."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 from xml.parsers import expat
 
 import numpy as np
@@ -65,8 +66,8 @@ def arff_tasks(paths: Sequence, labels, **options) -> Tasks:
     for table in tables[1:]:
         if table.columns != first.columns:
             raise DataError(f"its attributes are not those of {first.path}", term=table.path)
-    cells = [table.cells for table in tables]
-    stack = sparse.vstack(cells, format="csc") if sparse.issparse(cells[0]) else np.vstack(cells)
+    cells: list[Any] = [table.cells for table in tables]
+    stack: Any = sparse.vstack(cells, format="csc") if sparse.issparse(cells[0]) else np.vstack(cells)
     table = Table(first.path, first.columns, stack, np.concatenate([table.lines for table in tables]))
     if isinstance(labels, Path) or (isinstance(labels, str) and labels.lower().endswith(".xml")):
         beside = first.path.parent / labels

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from mtldsl.tasks import Tasks
@@ -22,7 +24,7 @@ def load_digits() -> Tasks:
     """
     from sklearn.datasets import load_digits as load
 
-    data = load()
+    data: Any = load()
     return Tasks.shared(
         data.data / 16.0,
         np.where(data.target[:, None] == np.arange(10), 1.0, -1.0),

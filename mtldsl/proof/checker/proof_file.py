@@ -131,6 +131,7 @@ def _with_arrays(value, arrays) -> Any:
         if value.keys() == {"array"}:
             return arrays[value["array"]]
         if value.keys() == {"csr", "shape"}:
-            return checked_csr(*(_with_arrays(part, arrays) for part in value["csr"]), value["shape"])
+            data, indices, starts = (_with_arrays(part, arrays) for part in value["csr"])
+            return checked_csr(data, indices, starts, value["shape"])
         return {key: _with_arrays(item, arrays) for key, item in value.items()}
     return [_with_arrays(item, arrays) for item in value] if isinstance(value, list) else value

@@ -14,7 +14,9 @@ Source: Zhao et al., "Efficient multitask feature and relationship learning", UA
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy import linalg
@@ -120,7 +122,7 @@ def _closed_form(data, penalties, target, start, accuracy):
         f'w_step="closed_form": its system of {d * m:,} unknowns',
         'write w_step="auto"',
     )
-    system = linalg.block_diag(*np.broadcast_to(data.gram, (m, d, d)))
+    system: Any = linalg.block_diag(*np.broadcast_to(data.gram, (m, d, d)))
     for penalty in penalties:
         system += np.kron(penalty.columns.dense(), penalty.rows.dense())
     scale = 1.0 / np.sqrt(np.diag(system))  # columns in different units are not a lack of rank
@@ -155,14 +157,18 @@ def _conjugate_gradient(data, penalties, target, start, accuracy):
         return (data.product(W) + sum(p.product(W) for p in penalties)).ravel()
 
     inverse = task_preconditioner(data, penalties)
-    preconditioner = None if inverse is None else LinearOperator(
-        (size, size), matvec=lambda flat: inverse(flat.reshape(shape)).ravel(), dtype=float
-    )  # fmt: skip
+    preconditioner = (
+        None if inverse is None else _operator(size, lambda flat: inverse(flat.reshape(shape)).ravel())
+    )
     solution, _ = cg(
-        LinearOperator((size, size), matvec=product, dtype=float),
+        _operator(size, product),
         target.ravel(), x0=start.ravel(), rtol=accuracy, maxiter=10 * size + 100, M=preconditioner,
     )  # fmt: skip
     return solution.reshape(shape)
+
+
+def _operator(size: int, product: Callable) -> Any:
+    return LinearOperator((size, size), matvec=product, dtype=float)  # type: ignore[call-arg]  # scipy's stubs lack the constructor
 
 
 def _in_covariance_coordinates(data, penalties, target, accuracy):
@@ -181,7 +187,7 @@ def _in_covariance_coordinates(data, penalties, target, accuracy):
         W = between(left, V, right)
         return (between(left, data.product(W) + sum(p.product(W) for p in others), right) + V).ravel()
 
-    system = LinearOperator((target.size, target.size), matvec=product, dtype=float)
+    system = _operator(target.size, product)
     V, _ = cg(system, between(left, target, right).ravel(), rtol=accuracy, maxiter=10 * target.size + 100)
     return between(left, V.reshape(data.shape), right)
 

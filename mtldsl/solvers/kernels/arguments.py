@@ -6,7 +6,7 @@ of a microsecond, at those of a named one in three, at every call.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -131,8 +131,8 @@ class Line(NamedTuple):
     for a unit of the step."""
 
     change: Change
-    g: float
-    length: float
+    g: Any
+    length: Any
     longest: float
     rise: float
     base: float

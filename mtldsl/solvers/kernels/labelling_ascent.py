@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from mtldsl.inference.kernels.map_one import map_one
@@ -24,7 +26,7 @@ __all__ = ["ascend", "multiply", "shares"]
 #: A step is long enough where the dual value rises along it by no more than this share of what it did.
 _SLACK = 0.1
 #: How functions are compiled that compiled ones alone call: without entries for Python and C the file takes nine tenths of the time.
-_INSIDE = {"nogil": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+_INSIDE: dict[str, Any] = {"nogil": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
 
 @compiled(nogil=True, fastmath={"reassoc", "contract"})

@@ -190,7 +190,7 @@ def _mixes(rights: list[sparse.csr_array], uniform: bool) -> bool:
     return not all(_is_diagonal(first @ second.T) for first in rights for second in rights)
 
 
-def _is_diagonal(matrix: sparse.csr_array) -> bool:
+def _is_diagonal(matrix: Any) -> bool:
     entries = matrix.tocoo()
     return matrix.shape[0] == matrix.shape[1] and bool(
         ((entries.row == entries.col) | (entries.data == 0)).all()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -31,7 +31,7 @@ class Nodes:
             rows = np.arange(n_features)[cell.rows]
             self.cell_of[rows], self.place[rows] = c, np.arange(rows.size)
             self.begin.append(end)
-            factor = cell.factor
+            factor: Any = cell.factor
             task = np.repeat(np.arange(factor.shape[0]), np.diff(factor.indptr))
             at = end + factor.indices.astype(np.int64) * rows.size
             entries.append(
