@@ -247,7 +247,7 @@ def test_scores_are_one_minus_the_normalised_error_and_know_the_scale_of_trainin
     with pytest.raises(mtl.DataError, match="statistics other than"):
         fitted.scores(test.standardize())
     for wrong, message in [
-        (np.zeros((2, 5)), r"shape \(2, 5\), but the network was trained on 6 features"),
+        (np.zeros((2, 5)), r"shape \(2, 5\), but the weights were learned on 6 features"),
         ([np.zeros((2, 6))] * 3, "3 input matrices for 4 tasks"),
         (test, "give the inputs"),
     ]:
