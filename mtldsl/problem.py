@@ -20,7 +20,7 @@ from mtldsl.solvers.explanation import Explanation
 from mtldsl.solvers.limits import checked_limits
 from mtldsl.solvers.registry import answers
 from mtldsl.solvers.solve import solve_form
-from mtldsl.system import stops
+from mtldsl.system import compiling, stops
 from mtldsl.system.threads import fitting_blas_threads
 from mtldsl.tasks import Tasks, require_tasks
 from mtldsl.values.listing import as_list
@@ -106,7 +106,10 @@ class Problem(Statement):
         """Solve to a certified relative duality gap of tol, with constraints met to tol.
 
         solver      : "auto" (the fastest that fits; if it stalls, the next), or a name listed by `explain()`
-        max_iter    : iterations of each solver (None: the solver's own limit); max_seconds: wall-clock limit
+        max_iter    : iterations of each solver (None: the solver's own limit)
+        max_seconds : wall-clock limit, as the user sees it: compiling, which a first solve does, counts in it, and not in
+                      `solution.seconds`; `solution.compile_seconds` stands beside
+        verbose     : prints a line for every look at the certificate, and one for every function that is compiled
         warm_start  : a Solution of a problem with the same blocks, or a dict {block name: array}
         starts      : of a model that is not convex, from how many starts to solve it: the solver's own (or warm_start) and random
                       ones, seeded by random_state; the best is returned, and `solution.starts` tells what came of each. max_seconds
@@ -119,7 +122,8 @@ class Problem(Statement):
         Raises ModelError where no solver takes the model, SolverError for wrong options.
         """
         tol, max_iter, max_seconds, verbose = checked_limits(tol, max_iter, max_seconds, verbose)
-        with stops.heard():
+        before = compiling.spent()
+        with stops.heard(), compiling.announced(_say if verbose else None):
             form = self.form()
             with fitting_blas_threads(form.data_size):
                 outcome = solve_form(
@@ -127,6 +131,7 @@ class Problem(Statement):
                     starts=starts, random_state=random_state, verbose=verbose, options=options,
                 )  # fmt: skip
                 solution = solution_of(Run(self, form, outcome), tol)
+            solution.compile_seconds = compiling.spent() - before
             solution.interrupted = outcome.interrupted or stops.pending()
             self._keep(solution)
         return solution
@@ -212,6 +217,10 @@ class Problem(Statement):
 
     def _keep(self, solution: Solution) -> None:
         self._last = solution
+
+
+def _say(function: str) -> None:
+    print(f"{'compiling':>20} {function} ...", flush=True)
 
 
 def _require_solution(value, typed: str) -> None:

@@ -98,7 +98,7 @@ def lambda_max(statement: Statement, parameter: Parameter) -> CriticalValue:
             term=f"lambda_max({parameter.name})",
         )
     with _at_one(parameter):
-        form = to_normal_form(Objective(terms), list(statement.constraints), "")
+        form = to_normal_form(Objective(terms), list(statement.constraints), "", {})
         norm = next(f for f in form.functions if f.atom is penalty.atom)
         if norm.map.identity_of is None:
             raise ModelError(

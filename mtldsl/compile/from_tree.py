@@ -28,9 +28,12 @@ __all__ = ["to_normal_form"]
 
 
 def to_normal_form(
-    objective: Objective, constraints: Sequence[Constraint | RangeConstraint], typed: str
+    objective: Objective,
+    constraints: Sequence[Constraint | RangeConstraint],
+    typed: str,
+    known: dict[Term, tuple[tuple[float, ...], LossTerm]],
 ) -> NormalForm:
-    """The normal form at the parameters' present values."""
+    """The normal form at the parameters' present values. known: losses made before, and the values then; those made here are added."""
     check_convexity(objective)
     blocks = []
     used_in_loss = {p.weights for t in objective.terms if t.is_loss for p in t.argument.parts}
@@ -39,7 +42,7 @@ def to_normal_form(
         if weights.intercept and weights in used_in_loss:
             blocks.append(Block(weights.intercept_name, (1, weights.shape[1]), intercept_of=weights.name))
     kept = [term for term in objective.terms if term.coefficient.value > 0]
-    losses = tuple(_loss_term(term) for term in kept if term.is_loss)
+    losses = tuple(_known_or_made(term, known) for term in kept if term.is_loss)
     ranges = ranges_of(c for c in constraints if isinstance(c, RangeConstraint))
     # of no columns, those of a graph without edges, every function is zero
     others, constant = [term for term in kept if not term.is_loss and 0 not in term.argument.shape], 0.0
@@ -90,6 +93,13 @@ def _weights_term(term: Term, ranges, k: int) -> StructureTerm:
 def _is_fixed(about: Range | SpectralMatrix) -> bool:
     """Bounds that leave one matrix only."""
     return isinstance(about, Range) and about.lower == about.upper
+
+
+def _known_or_made(term: Term, known) -> LossTerm:
+    values = tuple(p.value for p in term.parameters)
+    if term not in known or known[term][0] != values:
+        known[term] = values, _loss_term(term)
+    return known[term][1]
 
 
 def _loss_term(term: Term) -> LossTerm:

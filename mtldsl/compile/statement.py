@@ -23,8 +23,14 @@ class Statement:
     def __init__(self, objective: Objective, constraints: list[Constraint | RangeConstraint]):
         check_model(objective, constraints)
         self.objective, self.constraints = objective, tuple(constraints)
+        self._known: dict[Term, tuple] = {}
+        self._made: tuple[tuple[float, ...], NormalForm] | None = None
 
     def __str__(self) -> str:
+        return self._text
+
+    @cached_property
+    def _text(self) -> str:
         lines = [f"minimize    {self.objective.text}"]
         for i, constraint in enumerate(self.constraints):
             lines.append(f"{'subject to  ' if i == 0 else ' ' * 12}{constraint.text}")
@@ -56,6 +62,10 @@ class Statement:
     @property
     def parameters(self) -> list[Parameter]:
         """Every parameter of the model, in the order typed."""
+        return list(self._parameters)
+
+    @cached_property
+    def _parameters(self) -> list[Parameter]:
         return parameters_of(self.objective, list(self.constraints))
 
     @property
@@ -73,5 +83,13 @@ class Statement:
         return all(t.coefficient.value >= 0 for t in self.objective.terms) and self.form().is_convex
 
     def form(self) -> NormalForm:
-        """The normal form at the parameters' present values: what solvers, certificate and reference see."""
-        return to_normal_form(self.objective, list(self.constraints), str(self))
+        """The normal form at the parameters' present values: what solvers, certificate and reference see.
+
+        The same object while these values are the same; where they change, losses that do not depend on them are those of before, with
+        what is known of their data.
+        """
+        values = tuple(p.value for p in self._parameters)
+        if self._made is None or self._made[0] != values:
+            form = to_normal_form(self.objective, self.constraints, str(self), self._known)
+            self._made = values, form
+        return self._made[1]

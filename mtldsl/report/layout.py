@@ -11,7 +11,9 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-__all__ = ["BAD", "DIM", "GOOD", "PLAIN", "pairs", "section", "small"]
+from mtldsl.system.compiling import compiling_too
+
+__all__ = ["BAD", "DIM", "GOOD", "PLAIN", "pairs", "section", "small", "time"]
 
 GOOD, BAD, DIM = "bold green", "bold red", "dim"
 
@@ -34,6 +36,11 @@ def pairs(rows: Iterable[tuple[str, str | Text]]) -> Table:
     for label, value in rows:
         grid.add_row(Text(label), value if isinstance(value, Text) else Text(value))
     return grid
+
+
+def time(solution: dict, digits: int = 3) -> str:
+    """The seconds of the solve that a solution's record tells, and beside them those of compiling, where there were any."""
+    return f"{solution['seconds']:.{digits}f} s{compiling_too(solution['compile_seconds'])}"
 
 
 def small(value: float) -> str:

@@ -103,6 +103,7 @@ def describe_run(file: ProblemFile, solution: Solution, check: CrossCheck | Bloc
         "tol": solution.tol,
         "note": solution.note,
         "seconds": solution.seconds,
+        "compile_seconds": solution.compile_seconds,
         "iterations": solution.iterations,
         # weights of no columns, of a graph without edges, are not unknowns
         "weights": {

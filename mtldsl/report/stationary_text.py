@@ -7,7 +7,7 @@ import math
 from rich.console import Group
 from rich.text import Text
 
-from mtldsl.report.layout import BAD, pairs, section, small
+from mtldsl.report.layout import BAD, pairs, section, small, time
 
 __all__ = ["is_of_stationary_point", "stationary_point"]
 
@@ -41,7 +41,7 @@ def stationary_point(found: dict, constrained: bool) -> Group:
     rows.append(("lower bound", bound if bounded else "none"))
     if constrained:
         rows.append(("violation", f"{small(found['violation'])}, the largest of the constraints"))
-    rows.append(("time", f"{found['seconds']:.3f} s, {found['iterations']:,} iterations"))
+    rows.append(("time", f"{time(found)}, {found['iterations']:,} iterations"))
     return section("Certificate", pairs(rows), *_claims(found, bounded))
 
 

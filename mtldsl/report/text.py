@@ -13,7 +13,7 @@ from rich.text import Text
 
 from mtldsl.report.calibrated_text import calibration, several_starts
 from mtldsl.report.label_graph_text import label_graph
-from mtldsl.report.layout import BAD, DIM, GOOD, PLAIN, pairs, section, small
+from mtldsl.report.layout import BAD, DIM, GOOD, PLAIN, pairs, section, small, time
 from mtldsl.report.learned_text import block_check, learned_matrices
 from mtldsl.report.scores_text import scores
 from mtldsl.report.similarities_text import similarities
@@ -87,7 +87,7 @@ def verdict(record: dict) -> Text:
     distance = f"relative gap {small(solution['gap']['relative'])}"
     if stationary:
         distance = f"residual {small(solution['stationarity']['residual'])}"
-    return Text(" · ").join([first, Text(distance), second, Text(f"{solution['seconds']:.2f} s", DIM)])
+    return Text(" · ").join([first, Text(distance), second, Text(time(solution, 2), DIM)])
 
 
 # ------------------------------------------------------------------------------------------------- sections
@@ -179,7 +179,7 @@ def _certificate(record: dict) -> Group:
             if record["model"]["subject_to"]
             else "",
         ),
-        ("time", f"{found['seconds']:.3f} s, {found['iterations']:,} iterations"),
+        ("time", f"{time(found)}, {found['iterations']:,} iterations"),
     ]
     which = "weights that meet the constraints" if record["model"]["subject_to"] else "weights"
     # for which weights that is proven, and what float64 cannot tell, belong to the claim

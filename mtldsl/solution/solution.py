@@ -17,6 +17,7 @@ from mtldsl.solution.labellings import OverLabels
 from mtldsl.solution.learned_matrix import LearnedMatrix
 from mtldsl.solution.predictors import predictor_of
 from mtldsl.solution.storage import read_fields, write_fields
+from mtldsl.system.compiling import compiling_too
 from mtldsl.tasks import require_tasks
 from mtldsl.tasks.scaling import Scaling
 from mtldsl.tasks.schema import Schema
@@ -31,7 +32,7 @@ __all__ = ["Solution"]
 
 
 #: Fields that a file does not keep.
-_NOT_SAVED = ("state", "multipliers", "majorizations", "interrupted", "proof", "verified")
+_NOT_SAVED = ("state", "multipliers", "majorizations", "interrupted", "proof", "verified", "compile_seconds")
 
 
 @dataclass(eq=False)  # comparing arrays entry by entry would make `solutions.index(best)` an error
@@ -66,6 +67,8 @@ class Solution(OverLabels, OverKernels):
     thresholds   (m,) where `tune_threshold` chose them, else None: predictions are +1 where the score is at least this
     interrupted  whether Ctrl-C or SIGTERM ended the solve; the status is another where the point is certified all the same, or the best
                  of several starts is; not saved
+    seconds      of the solve, without compile_seconds: what it took to import the compiler, to compile, and to read what was compiled
+                 before. 0 from the second solve of a kind on; not saved
     history      one dict per look at the certificate: iteration, seconds, objective, dual_bound, violation, relative_gap
     verified     whether status, gap and violation were computed here. For a solution that `load` read they are what the file says, which
                  anybody may have written: it prints "optimal (as saved, not verified)". `problem.solve(warm_start=solution)` proves it
@@ -109,6 +112,7 @@ class Solution(OverLabels, OverKernels):
     state: object = field(default=None, repr=False)  # for warm starts; not saved
     verified: bool = True  # False where a file said so
     interrupted: bool = field(default=False, repr=False)
+    compile_seconds: float = 0.0  # not saved
     proof: SolutionCertificate | None = field(default=None, repr=False)  # not saved
 
     # -------------------------------------------------------------------------------------------- access
@@ -137,6 +141,11 @@ class Solution(OverLabels, OverKernels):
     @property
     def gap(self) -> Gap:
         return Gap(self.relative_gap, self.objective - self.dual_bound)
+
+    @property
+    def _time_said(self) -> str:
+        """`seconds` in words, and beside them those of compiling, where there were any."""
+        return f"{self.seconds:.3f} s{compiling_too(self.compile_seconds)}"
 
     @property
     def is_optimal(self) -> bool:
@@ -181,13 +190,13 @@ class Solution(OverLabels, OverKernels):
         if self.stationarity is not None and self.status != "optimal":
             words = NO_GLOBAL if self.status == "stationary" else "not proven stationary"
             proof = f"residual {self.stationarity.residual:.1e} (objective {self.objective:.10g}), {words}"
-            return f"{status}: {proof}, violation {self.violation:.1e}, {self.solver}, {self.seconds:.3f} s"
+            return f"{status}: {proof}, violation {self.violation:.1e}, {self.solver}, {self._time_said}"
         proof = (
             f"gap {self.relative_gap:.2e} (objective {self.objective:.10g}, dual bound {self.dual_bound:.10g})"
             if np.isfinite(self.relative_gap)
             else f"objective {self.objective:.10g}, no dual bound: {self.note}"
         )
-        return f"{status}: {proof}, violation {self.violation:.1e}, {self.solver}, {self.seconds:.3f} s"
+        return f"{status}: {proof}, violation {self.violation:.1e}, {self.solver}, {self._time_said}"
 
     def __repr__(self) -> str:
         return f"<Solution {self}>"

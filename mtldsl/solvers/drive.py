@@ -10,21 +10,18 @@ import numpy as np
 from mtldsl.compile.normal_form import Blocks, NormalForm
 from mtldsl.compile.reductions.centred import moved
 from mtldsl.compile.terms.structure import Structures, kept_value, learned_matrices
-from mtldsl.errors import InfeasibleError, ModelError, SolverError
+from mtldsl.errors import InfeasibleError, SolverError
 from mtldsl.proof.certificate import Certificate
 from mtldsl.proof.infeasibility import feasibility
-from mtldsl.solvers.registry import LAST, candidates, fast_candidates, get_solver, refusal
+from mtldsl.solvers.asking import Queue, to_try
+from mtldsl.solvers.registry import get_solver
 from mtldsl.solvers.solver import Point, breakdowns
 from mtldsl.solvers.watcher import Watcher
 from mtldsl.system import stops
 from mtldsl.system.memory import memory_errors
 from mtldsl.system.threads import has_fitting_blas_threads
-from mtldsl.values.number import quoted
 
 __all__ = ["Outcome", "as_typed", "drive"]
-
-#: the reference is tried after a fast solver stalls only up to this many scalars of data and unknowns
-_SMALL_ENOUGH_FOR_REFERENCE = 200_000
 
 
 @dataclass
@@ -66,11 +63,11 @@ def drive(
     simple_guesses : whether zero and the best constants count as points seen too; the start always does
     """
     watcher = Watcher(form, tol, max_seconds, verbose)
-    names = _to_try(form, solver, options)
+    names = Queue(to_try(form, solver, options))
     watcher.look_at_guesses(None if start is None else start.blocks, simple_guesses)
-    status, certified, iterations, tried, to_try = "", False, 0, [], list(names)
-    while to_try:
-        name = to_try.pop(0)
+    status, certified, iterations, tried = "", False, 0, []
+    while names:
+        name = names.pop()
         watcher.begin(name)
         chosen = get_solver(name)
         point, failure = None, None
@@ -96,14 +93,14 @@ def drive(
                 _proven_infeasible(form, watcher, error) if isinstance(error, InfeasibleError) else error
             )
             # a failed solver must not take the others' chance away; alone, its error is the answer
-            if not to_try and not watcher.history:
+            if not names and not watcher.history:
                 raise failure from None
         shown = point or watcher.last_point
         iterations += shown.iteration if shown else 0
         if point is not None and watcher.may_restart:
             restart: Any = watcher.restart  # there, where the run may restart
             start = Point(restart, structures=learned_matrices(form, restart))
-            to_try.insert(0, name)
+            names.again(name)
             continue
         if point is not None and point.stopped == "selected":
             watcher.insist_on(point)
@@ -193,48 +190,6 @@ def _proven_infeasible(
         f"no weights were found that satisfy all constraints at once, nor a proof that there are none: {typed}; the nearest found "
         f"violate them by {known.violation:.1e}. Standardise the features, or relax a constraint"
     )
-
-
-def _to_try(form: NormalForm, solver: str, options: dict) -> list[str]:
-    if not isinstance(solver, str):
-        raise SolverError(
-            term=f"solve(solver={quoted(solver)})",
-            write_instead='write "auto", or a name that explain() lists',
-        )
-    if solver != "auto":
-        chosen = get_solver(solver)
-        reason = refusal(chosen, form)
-        if reason is not None:
-            accepted = ", ".join(candidates(form)) or "none"
-            raise ModelError(
-                f"solver={solver!r} does not take this model: {reason} Solvers that take it: {accepted}."
-            )
-        unknown = [key for key in options if key not in chosen.options]
-        if unknown:
-            known = ", ".join(f"{key}={value!r}" for key, value in chosen.options.items()) or "none"
-            raise SolverError(
-                f"unknown option; {solver} takes {known}", term=f"solve(solver={solver!r}, {unknown[0]}=...)"
-            )
-        return [solver]
-    if options:
-        raise SolverError(
-            "options belong to one solver",
-            term=f"solve({', '.join(f'{key}=...' for key in options)})",
-            write_instead="name it with solver=...",
-        )
-    names = fast_candidates(form)
-    # the reference is slow even to import, and takes convex models only
-    last = refusal(get_solver(LAST), form) if form.is_convex and not names else None
-    if not names and (last is not None or not form.is_convex):
-        nearest = ["admm"] if form.is_convex else ["admm", "alternating"]
-        reasons = [f"{name}: {refusal(get_solver(name), form)}" for name in nearest]
-        raise ModelError(
-            f"no solver takes this model. {' '.join(reasons)}" + (f" {LAST}: {last}" if last else "")
-        )
-    takes_last = (
-        form.is_convex and last is None and not (names and form.data_size > _SMALL_ENOUGH_FOR_REFERENCE)
-    )
-    return [*names, LAST] if takes_last else names
 
 
 def _reason(asked: str, used: str, tried: list[tuple[str, bool, str]]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING
@@ -13,7 +13,7 @@ from mtldsl.errors import SolverError
 if TYPE_CHECKING:
     from mtldsl.solvers.solver import Solver
 
-__all__ = ["LAST", "SOLVERS", "Answer", "answers", "candidates", "fast_candidates", "get_solver", "refusal"]
+__all__ = ["LAST", "SOLVERS", "Answer", "answers", "candidates", "get_solver", "in_turn", "refusal"]
 
 #: name -> where its object `SOLVER` lives, fastest first; the reference comes last and takes everything convex. Solvers of one's own
 #: stand here themselves (mtldsl.extending)
@@ -92,18 +92,27 @@ def answers(form: NormalForm, names: Iterable[str] = SOLVERS) -> list[Answer]:
     return sorted(found, key=lambda answer: _place(answer.name, answer.yields))
 
 
-def candidates(form: NormalForm, names: Iterable[str] = SOLVERS) -> list[str]:
-    """Those of the solvers that accept, in order; the others are not asked what they are for."""
-    accepting = [(name, solver) for name in names if refusal(solver := get_solver(name), form) is None]
-    places = {name: _place(name, solver.yields(form)) for name, solver in accepting}
-    return sorted(places, key=places.__getitem__)
+def candidates(form: NormalForm) -> list[str]:
+    """All solvers that accept, in the order of `answers`."""
+    fast = list(in_turn(form))
+    return fast if refusal(get_solver(LAST), form) is not None else [*fast, LAST]
+
+
+def in_turn(form: NormalForm) -> Iterator[str]:
+    """Those that accept, in order, but for the reference, which is slow even to import. A solver is asked only when all before it have
+    been taken; one that yields waits until no other accepts.
+    """
+    yielding = []
+    for name in list(SOLVERS):
+        if name == LAST or refusal(solver := get_solver(name), form) is not None:
+            continue
+        if solver.yields(form) is None:
+            yield name
+        else:
+            yielding.append(name)
+    yield from yielding
 
 
 def _place(name: str, yielded: str | None) -> int:
     """Before or after others: a solver may accept and still know that another, where there is one, is faster for this form."""
     return (yielded is not None) + (name == LAST) * 2
-
-
-def fast_candidates(form: NormalForm) -> list[str]:
-    """The solvers that accept, but for the reference, which is slow even to import."""
-    return candidates(form, [name for name in SOLVERS if name != LAST])

@@ -10,13 +10,17 @@ from __future__ import annotations
 import hashlib
 import pickle
 import warnings
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
 
-import numba
-from numba.core import typeinfer
-from numba.core.caching import FunctionCache, IndexDataCacheFile, NullCache
-from numba.core.dispatcher import Dispatcher
+from mtldsl.system import compiling
+
+with compiling.busy():  # half a second
+    import numba
+    from numba.core import typeinfer
+    from numba.core.caching import FunctionCache, IndexDataCacheFile, NullCache
+    from numba.core.dispatcher import Dispatcher
 
 __all__ = ["compiled"]
 
@@ -32,6 +36,7 @@ def compiled(signature: str | None = None, **options):
         if not isinstance(made, Dispatcher):  # NUMBA_DISABLE_JIT
             return made
         cast(Any, made)._cache = _cache_of(function)
+        _time(made)
         if signature is not None:
             with typeinfer.register_dispatcher(made):
                 made.compile(signature)
@@ -41,12 +46,33 @@ def compiled(signature: str | None = None, **options):
     return decorate
 
 
+def _time(made: Dispatcher) -> None:
+    """Compiling it, and reading it from the disk, counts as such."""
+    compile_ = made.compile
+
+    def timed(signature):
+        with compiling.busy():
+            return compile_(signature)
+
+    cast(Any, made).compile = timed
+
+
 def _cache_of(function):
     try:
         return _Cache(function)
     except (OSError, RuntimeError) as error:  # numba: no locator available
         _say_once(error)
-        return NullCache()
+        return _Uncached(function)
+
+
+class _Uncached(NullCache):
+    """The cache of a function that nothing can be kept of."""
+
+    def __init__(self, function):
+        self._name = function.__name__
+
+    def load_overload(self, sig, target_context):
+        compiling.begins(self._name)
 
 
 class _Cache(FunctionCache):
@@ -58,12 +84,12 @@ class _Cache(FunctionCache):
         self._cache_file = _Sealed(self._cache_path, self._impl.filename_base, stamp)
 
     def load_overload(self, sig, target_context):
-        try:
-            return super().load_overload(sig, target_context)
-        except (
-            Exception
-        ):  # whole, but not for this numba: whatever that raises, the function is compiled anew
-            return None
+        found = None
+        with suppress(Exception):  # whole, but not for this numba: then the function is compiled anew
+            found = super().load_overload(sig, target_context)
+        if found is None:
+            compiling.begins(self._py_func.__name__)
+        return found
 
     def save_overload(self, sig, data):
         try:
@@ -105,8 +131,8 @@ class _Sealed(IndexDataCacheFile):
 
 
 def _stamp(function, source) -> str:
-    """A fingerprint of what the code of a function follows from: its own source file, and those of the compiled functions and the
-    constants that this file has from others.
+    """A fingerprint of what the code of a function follows from: its own source file, and those of the compiled functions, the constants
+    and the named tuples that this file has from others.
     """
     facts = [repr(source)]
     for name, value in sorted(function.__globals__.items()):
@@ -116,6 +142,10 @@ def _stamp(function, source) -> str:
             )
         elif isinstance(value, (int, float, tuple)):
             facts.append(f"{name} {value!r}")
+        elif isinstance(value, type) and issubclass(
+            value, tuple
+        ):  # machine code knows fields by their places
+            facts.append(f"{name} {getattr(value, '_fields', ())!r}")
     return hashlib.sha256("\n".join(facts).encode()).hexdigest()
 
 

@@ -13,8 +13,8 @@ from mtldsl.errors import MTLError, SolverError
 
 __all__ = ["as_dense", "available_memory", "gib", "memory_errors", "require_memory"]
 
-#: Bytes that are never asked about: asking takes 0.1 ms.
-_SMALL = 1 << 10
+#: Bytes that are never asked about: asking takes 0.1 ms, and a process without so much is at its end anyway.
+_SMALL = 1 << 16
 
 #: What a control group without a limit says in version 1, about.
 _NO_LIMIT = 2.0**60

@@ -183,3 +183,38 @@ def run(env, code=SOLVE):
 def test_no_folder_can_be_written(sealed_package):
     for env in (sealed_package, sealed_package | {"NUMBA_CACHE_DIR": sealed_package["HOME"]}):
         assert run(env) == ["optimal", "['compiled code cannot be kept on the disk (canno']"]
+
+
+NAMED = """
+from typing import NamedTuple
+
+class Pair(NamedTuple):
+    {first}: float
+    {second}: float
+"""
+
+NAMER = """
+from mtldsl.system.compiled import compiled
+from {arguments} import Pair
+
+@compiled()
+def difference(pair):
+    named = Pair(*pair)
+    return named.a - named.b
+"""
+
+
+@pytest.mark.parametrize("first, second, expected", [("a", "b", 2.0), ("b", "a", -2.0)])
+def test_fields_that_changed_places(tmp_path, cache, first, second, expected):
+    """Machine code knows the fields of a named tuple by their places: those that another file says."""
+    caller = tmp_path / "faults_namer.py"
+    for a, b in (("a", "b"), (first, second)):
+        arguments = f"faults_arguments_{a}_{b}"  # a name of its own: Python's cache is not what is tested
+        (tmp_path / f"{arguments}.py").write_text(NAMED.format(first=a, second=b))
+        sys.modules["faults_arguments"] = load(tmp_path / f"{arguments}.py", "faults_arguments")
+        caller.write_text(NAMER.format(arguments="faults_arguments"))
+        found = load(caller)
+        value = found.difference((3.0, 1.0))
+    assert value == expected
+    assert hits(found.difference) == (first == "a")
+    del sys.modules["faults_arguments"]

@@ -9,7 +9,7 @@ import numpy as np
 from mtldsl.atoms.regularizers import Ridge, TraceNorm
 from mtldsl.compile.normal_form import Blocks, Entry, FunctionTerm, LinearMap, NormalForm
 from mtldsl.proof.certificate import certify
-from mtldsl.solvers.registry import fast_candidates, get_solver
+from mtldsl.solvers.registry import get_solver, in_turn
 from mtldsl.solvers.solver import Point, Watch
 from mtldsl.solvers.watches import Until
 
@@ -40,15 +40,15 @@ def relaxed_start(form: NormalForm, watch: Watch) -> Blocks:
                 FunctionTerm(Ridge(), _RIDGE * form.slope_at_zero / block.shape[0], own, "ridge")
             )
     convex = replace(form, functions=tuple(functions))
-    names = fast_candidates(convex)
-    if not names:
+    name = next(in_turn(convex), None)
+    if name is None:
         return form.zeros()
 
     def is_close(point: Point) -> bool:
         return certify(convex, point.blocks, point.loss_duals, point.function_duals).within(_GAP)
 
     rough = Until(watch, is_close)
-    get_solver(names[0]).solve(convex, tol=_GAP, max_iter=_STEPS, start=None, watch=rough)
+    get_solver(name).solve(convex, tol=_GAP, max_iter=_STEPS, start=None, watch=rough)
     return form.zeros() if rough.last is None else rough.last.blocks
 
 

@@ -17,7 +17,7 @@ from mtldsl.proof.certificate import certify
 from mtldsl.solvers.alternation.blocks import ROUNDING
 from mtldsl.solvers.alternation.linear_step import METHODS, Penalty, fitting_method, solve_weights
 from mtldsl.solvers.alternation.quadratic_data import QuadraticData, quadratic_data, why_not_quadratic
-from mtldsl.solvers.registry import fast_candidates, get_solver
+from mtldsl.solvers.registry import get_solver, in_turn
 from mtldsl.solvers.solver import Point, Watch
 from mtldsl.solvers.watches import Until
 
@@ -143,17 +143,15 @@ class ConvexStep:
             kept.constraints
         ):  # weights that meet them to an accuracy may lie below those that meet them to a higher one
             self.rise = 100.0 * max(accuracy, kept.violation(x))
-        names = fast_candidates(kept)
-        if not names:
-            raise ModelError("with its matrices kept, no fast solver takes this model", term=self.form.typed)
-        for name in names:
+        for name in in_turn(kept):
             solver = get_solver(name)
             solver.solve(kept, tol=accuracy, max_iter=min(solver.max_iter, _MOST), start=start, watch=inner)
             if inner.satisfied or self.watch.expired:
                 break
             assert found.best is not None  # the solver showed a point
             start = Point(found.best.blocks)
-        assert found.best is not None  # the solver showed a point
+        if found.best is None:
+            raise ModelError("with its matrices kept, no fast solver takes this model", term=self.form.typed)
         best = Point(found.best.blocks, *found.duals)
         # of values that agree to rounding, the new weights: they are nearer to stationary for these matrices
         before = kept.value(x) + 1e-13 * self.size(x)

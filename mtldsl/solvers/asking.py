@@ -1,0 +1,92 @@
+"""Which solvers are tried on a form. They are asked as late as possible: most runs end with the first that takes it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import chain, islice
+
+from mtldsl.compile.normal_form import NormalForm
+from mtldsl.errors import ModelError, SolverError
+from mtldsl.solvers.registry import LAST, candidates, get_solver, in_turn, refusal
+from mtldsl.values.number import quoted
+
+__all__ = ["Queue", "to_try"]
+
+#: the reference is tried after a fast solver stalls only up to this many scalars of data and unknowns
+_SMALL_ENOUGH_FOR_REFERENCE = 200_000
+
+
+class Queue:
+    """Names that come one by one; true while there are any."""
+
+    def __init__(self, coming: Iterator[str]):
+        self._coming = coming
+        self._next: list[str] = []
+
+    def __bool__(self) -> bool:
+        if not self._next:
+            self._next.extend(islice(self._coming, 1))
+        return bool(self._next)
+
+    def pop(self) -> str:
+        return self._next.pop() if self else ""
+
+    def again(self, name: str) -> None:
+        """This one next, before those that were to come."""
+        self._next.append(name)
+
+
+def to_try(form: NormalForm, solver: str, options: dict) -> Iterator[str]:
+    """The names of the solvers for `Problem.solve(solver=..., **options)`.
+
+    ModelError, at once, where no solver takes the form, or not the one that was named; SolverError for its options.
+    """
+    if not isinstance(solver, str):
+        raise SolverError(
+            term=f"solve(solver={quoted(solver)})",
+            write_instead='write "auto", or a name that explain() lists',
+        )
+    if solver == "auto":
+        if options:
+            raise SolverError(
+                "options belong to one solver",
+                term=f"solve({', '.join(f'{key}=...' for key in options)})",
+                write_instead="name it with solver=...",
+            )
+        coming = _automatic(form)
+        return chain([next(coming)], coming)
+    chosen = get_solver(solver)
+    reason = refusal(chosen, form)
+    if reason is not None:
+        accepted = ", ".join(candidates(form)) or "none"
+        raise ModelError(
+            f"solver={solver!r} does not take this model: {reason} Solvers that take it: {accepted}."
+        )
+    unknown = [key for key in options if key not in chosen.options]
+    if unknown:
+        known = ", ".join(f"{key}={value!r}" for key, value in chosen.options.items()) or "none"
+        raise SolverError(
+            f"unknown option; {solver} takes {known}", term=f"solve(solver={solver!r}, {unknown[0]}=...)"
+        )
+    return iter([solver])
+
+
+def _automatic(form: NormalForm) -> Iterator[str]:
+    """Every fast solver that takes the form; then the reference, which is slow even to import and takes convex models only."""
+    taken = False
+    for name in in_turn(form):
+        taken = True
+        yield name
+    if taken:
+        if form.is_convex and form.data_size <= _SMALL_ENOUGH_FOR_REFERENCE:
+            yield LAST
+        return
+    last = refusal(get_solver(LAST), form) if form.is_convex else None
+    if last is None and form.is_convex:
+        yield LAST
+        return
+    nearest = ["admm"] if form.is_convex else ["admm", "alternating"]
+    reasons = [f"{name}: {refusal(get_solver(name), form)}" for name in nearest]
+    raise ModelError(
+        f"no solver takes this model. {' '.join(reasons)}" + (f" {LAST}: {last}" if last else "")
+    )

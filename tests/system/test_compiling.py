@@ -1,0 +1,69 @@
+"""The time of compiling: counted once, told as it begins, and left out of the time of a solve."""
+
+import os
+import subprocess
+import sys
+import time
+
+import pytest
+
+from mtldsl.system import compiling
+
+SOLVE = """
+import numpy as np, mtldsl as mtl
+from mtldsl.system import compiling
+tasks = mtl.Tasks.shared(np.random.default_rng(0).normal(size=(30, 6)), np.arange(60.0).reshape(30, 2))
+W = mtl.Weights(tasks)
+problem = mtl.minimize(mtl.squared_loss(W, tasks) + 3 * mtl.l1_norm(W))
+first, second = problem.solve(verbose=True), problem.solve()
+assert second.compile_seconds == 0.0 and "compiling" not in str(second), second
+assert first.compile_seconds == compiling.spent() > 10 * first.seconds > 0.0, first
+assert f"{first.seconds:.3f} s + {first.compile_seconds:.3f} s compiling" in str(first), first
+assert first.history[-1]["seconds"] <= first.seconds
+"""
+
+
+def test_blocks_in_blocks_count_once():
+    before = compiling.spent()
+    started = time.perf_counter()
+    with compiling.busy():
+        with compiling.busy():
+            time.sleep(0.02)
+        with compiling.busy():
+            time.sleep(0.01)
+        assert compiling.spent() == before
+    assert 0.03 <= compiling.spent() - before <= time.perf_counter() - started
+
+
+def test_it_counts_where_compiling_fails():
+    before = compiling.spent()
+    with pytest.raises(ZeroDivisionError), compiling.busy():
+        raise ZeroDivisionError
+    with compiling.busy():
+        pass
+    assert compiling.spent() > before
+
+
+def test_who_is_told():
+    outer, inner = [], []
+    with compiling.announced(outer.append):
+        compiling.begins("a")
+        with compiling.announced(inner.append):
+            compiling.begins("b")
+        with compiling.announced(None):
+            compiling.begins("c")
+    compiling.begins("d")
+    assert outer == ["a"] and inner == ["b"]
+
+
+@pytest.mark.parametrize("cold", [True, False])
+def test_a_solve_leaves_it_out_and_says_so(cold, tmp_path_factory):
+    cache = tmp_path_factory.getbasetemp() / "compiling"
+    if cold and cache.exists():
+        pytest.skip("the cache is not cold any more")
+    env = {**os.environ, "NUMBA_CACHE_DIR": str(cache)}
+    done = subprocess.run([sys.executable, "-c", SOLVE], env=env, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    lines = [line.strip() for line in done.stdout.splitlines()]
+    # of what is read from the disk, nothing is said
+    assert ("compiling sweep_shared ..." in lines) == cold
