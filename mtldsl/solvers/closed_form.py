@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from mtldsl.solvers.alternation.weights_step import LinearStep, why_not_linear
 from mtldsl.solvers.linear_algebra.dense import DenseUpdate
 from mtldsl.solvers.linear_algebra.layout import Layout
 from mtldsl.solvers.linear_algebra.matrix_free import ConjugateGradientUpdate
+from mtldsl.solvers.linear_algebra.shared_ridge import SharedRidge
 from mtldsl.solvers.linear_algebra.split import Curvature, Split
 from mtldsl.solvers.linear_algebra.systems import couples_tasks
 from mtldsl.solvers.linear_algebra.x_update import TaskwiseUpdate
@@ -31,8 +33,9 @@ _LARGEST_UNEVENNESS = 1e5  # of the columns' lengths, up to which singular value
 class ClosedForm(Solver):
     """One linear system, by the cheapest exact way its structure allows.
 
-    - `spectral`: one X for all tasks, with columns of similar lengths; X = P diag(s) Q^T and the tasks' penalty L = U diag(l) U^T turn the system
-      G W + W L = C into (s_i^2 + l_j) V_ij = (Q^T C U)_ij.
+    - `shared`: one X for all tasks; the tasks' penalty L = U diag(l) U^T turns the system G W + W L = C into one system a task, of
+      the features' or the rows' size, which tasks of one l_j share (`SharedRidge`);
+    - `spectral`: where these are singular, or too near to it: X = P diag(s) Q^T leads to (s_i^2 + l_j) V_ij = (Q^T C U)_ij.
     - `kernel`: ridge on separate inputs with fewer rows than features, a system of the rows' size a task.
     - `least_squares`: no penalty at all: orthogonal factorizations, the solution of smallest norm.
     - a kronecker_ridge between features and tasks: both precisions and the Gram matrix diagonalized together, or conjugate
@@ -71,14 +74,24 @@ class ClosedForm(Solver):
             watch(point)
             return point
         split = Split(form, coupled=True)
-        x = spectral(split) or kernel(split) or least_squares(split) or normal_equations(split)
-        loss_duals = [_dual(loss, x) for loss in form.losses]
-        function_duals = [
-            split.exact_functions[k].product(f.map.forward(x)) for k, f in enumerate(form.functions)
-        ]
-        point = Point(x, loss_duals, function_duals, 1)
-        watch(point)
+        point = None
+        for x in solutions(split):
+            loss_duals = [_dual(loss, x) for loss in form.losses]
+            function_duals = [
+                split.exact_functions[k].product(f.map.forward(x)) for k, f in enumerate(form.functions)
+            ]
+            point = Point(x, loss_duals, function_duals, 1)
+            if watch(point):
+                break
+        assert point is not None  # `normal_equations` always has an answer
         return point
+
+
+def solutions(split: Split) -> Iterator[Blocks]:
+    """By the cheapest way that the structure allows, then by more exact ones, for those who ask for more."""
+    if (found := shared(split)) is not None:
+        yield from found
+    yield spectral(split) or kernel(split) or least_squares(split) or normal_equations(split)
 
 
 def _between_features_and_tasks(form: NormalForm) -> bool:
@@ -119,6 +132,25 @@ def _blocks(W: np.ndarray, block: str, intercept: np.ndarray | None, intercept_n
 
 
 # ------------------------------------------------------------------------------------------ exact solutions
+
+
+def shared(split: Split) -> Iterator[Blocks] | None:
+    """One X with every label present, samples that weigh the same in all tasks."""
+    plain = _plain(split)
+    if plain is None or not plain[0].is_shared_complete or not split.exact_functions:
+        return None
+    loss, block, intercept = plain
+    L, weights = _task_penalty(split, loss.tasks.n_tasks), np.asarray(split.curvature_weights(0))
+    if L is None or min(loss.tasks.X.shape) > _LARGEST_TASK:
+        return None
+    if weights.ndim == 0:
+        system = SharedRidge(loss, L, float(weights))
+    else:
+        table = weights.reshape(loss.tasks.n_tasks, -1)
+        if not np.array_equal(table, np.broadcast_to(table[0], table.shape)):
+            return None
+        system = SharedRidge(loss, L, 1.0, table[0])
+    return (_blocks(W, block, b, intercept) for W, b in system.solutions())
 
 
 def spectral(split: Split) -> Blocks | None:

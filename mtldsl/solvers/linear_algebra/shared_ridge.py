@@ -1,0 +1,166 @@
+"""Quadratic losses on one X under a quadratic penalty of the tasks: Cholesky factors of the Gram or the kernel matrix.
+
+    minimize over W, b    c/2 sum_k s_k ||W^T x_k + b - y_k||^2 + 1/2 tr(W L W^T)
+
+With L = U diag(l) U^T and V = W U the tasks come apart: (c Xc^T S Xc + l_j I) v_j = c Xc^T S Yc u_j, Xc and Yc being centred where
+there is an intercept. What rounding leaves of a solution is removed by steps of refinement, with residuals through X itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from scipy import linalg
+
+from mtldsl.compile.normal_form import LossTerm
+from mtldsl.solvers.linear_algebra.gram import centred_gram
+from mtldsl.solvers.linear_algebra.shifted import Shifted
+from mtldsl.system.memory import require_memory
+from mtldsl.tasks.gram import gram, require_gram_memory
+
+__all__ = ["SharedRidge"]
+
+_SAME = 1e-13  # of the largest l_j: so near to one another they are one, so near to zero they are zero
+_EXACT = 1e-14  # the relative gap below which a solution is shown before any step of refinement
+_MOST_STEPS = 4
+
+
+class SharedRidge:
+    """`solutions` yields (W, b), each more exact than the one before; it ends where no step brings more, at once where the systems
+    are singular to rounding.
+
+    L : (m, m) symmetric, positive semidefinite;  weight : c;  weights : s, None where all are 1
+    """
+
+    def __init__(self, loss: LossTerm, L: np.ndarray, weight: float, weights: np.ndarray | None = None):
+        tasks = self.tasks = loss.tasks
+        self.X, self.weight, self.weights = tasks.X, weight, weights
+        self.n, self.m = tasks.X.shape[0], tasks.n_tasks
+        self.levels, self.rotation = _levels(L)
+        Y = tasks.targets.reshape(self.m, self.n)
+        self.Y = Y if self.rotation is None else self.rotation.T @ Y
+        self.centred = bool(loss.intercepts)
+        self.x_means = np.zeros(tasks.n_features)
+        if self.centred:
+            shares = np.full(self.n, 1.0 / self.n) if weights is None else weights / weights.sum()
+            self.x_means, self.y_means = np.asarray(shares @ self.X).ravel(), self.Y @ shares
+            self.Y = self.Y - self.y_means[:, None]
+
+    def solutions(self) -> Iterator[tuple[np.ndarray, np.ndarray | None]]:
+        rows_are_fewer = self.n < self.tasks.n_features
+        if rows_are_fewer and (self.weights is not None or self.levels.min() <= 0):
+            return
+        system = _RowSystem(self) if rows_are_fewer else _ColumnSystem(self)
+        if not system.shifted.is_regular:
+            return
+        state = system.shifted.solve(system.target)
+        if system.error(state) <= _EXACT * system.objective(state):
+            yield self._as_typed(system.weights(state))
+        smallest = np.inf
+        for _ in range(_MOST_STEPS):
+            gap, step = system.refinement(state)
+            if not gap < 0.25 * smallest:
+                return
+            smallest, state = gap, state + step
+            yield self._as_typed(system.weights(state))
+
+    def residual(self, V) -> np.ndarray:
+        """Yc - V Xc^T (m, n), of the rotated tasks' weights V (m, d)."""
+        R = self.Y - self.tasks.forward(V.T).reshape(self.m, self.n)
+        return R + (V @ self.x_means)[:, None] if self.centred else R
+
+    def onto_features(self, R) -> np.ndarray:
+        """R Xc (m, d)."""
+        G = self.tasks.adjoint(R.ravel()).T
+        return G - np.outer(R.sum(axis=1), self.x_means) if self.centred else G
+
+    def _as_typed(self, V) -> tuple[np.ndarray, np.ndarray | None]:
+        b = self.y_means - V @ self.x_means if self.centred else None
+        if self.rotation is not None:
+            V, b = self.rotation @ V, None if b is None else self.rotation @ b
+        return np.ascontiguousarray(V.T), b
+
+
+class _ColumnSystem:
+    """(c G + l_j I) v_j = c Xc^T S yc_j: of the features' size."""
+
+    def __init__(self, problem: SharedRidge):
+        p = self.problem = problem
+        self.target = p.onto_features(self._weighted(p.Y))
+        require_gram_memory(p.tasks.n_features, 1, "select features, or name another solver")
+        G = gram(p.X, p.weights)
+        if p.centred:
+            total = float(p.n) if p.weights is None else p.weights.sum()
+            G = centred_gram(G, total * p.x_means, p.x_means)
+        G *= p.weight
+        self.shifted = Shifted(G, p.levels, p.n * p.tasks.n_features)
+
+    def _weighted(self, R) -> np.ndarray:
+        return self.problem.weight * (R if self.problem.weights is None else self.problem.weights * R)
+
+    def weights(self, V) -> np.ndarray:
+        return V
+
+    def objective(self, V) -> float:
+        """At the solution, where it is half of <c S Yc, Yc - Xc V>."""
+        p = self.problem
+        return 0.5 * float(np.vdot(self._weighted(p.Y), p.Y) - np.vdot(self.target, V))
+
+    def error(self, V) -> float:
+        return float(self.shifted.error(V).sum())
+
+    def refinement(self, V) -> tuple[float, np.ndarray]:
+        """(how far the objective lies above the optimum, the step there)."""
+        p = self.problem
+        g = p.onto_features(self._weighted(p.residual(V))) - p.levels[:, None] * V
+        step = self.shifted.solve(g)
+        return 0.5 * float(np.vdot(g, step)), step
+
+
+class _RowSystem:
+    """(K + l_j / c I) a_j = yc_j with K = Xc Xc^T, v_j = Xc^T a_j: of the rows' size; all l_j > 0, all s = 1."""
+
+    def __init__(self, problem: SharedRidge):
+        p = self.problem = problem
+        require_memory(
+            16.0 * p.n * p.n,
+            f"the products of {p.n:,} rows with one another",
+            "name another solver, or subsample(rows) first",
+        )
+        self.target = p.Y
+        K = gram(p.X.T)
+        if p.centred:
+            means = K.mean(axis=0)
+            K -= means
+            K -= (means - means.mean())[:, None]
+        self.shifted = Shifted(K, p.levels / p.weight, p.n * p.tasks.n_features)
+
+    def weights(self, A) -> np.ndarray:
+        return self.problem.onto_features(A)
+
+    def objective(self, A) -> float:
+        """At the solution, where it is half of <Y, l_j a_j>."""
+        return 0.5 * float(self.problem.levels @ np.einsum("ij,ij->i", A, self.problem.Y))
+
+    def error(self, A) -> float:
+        return float(self.problem.levels @ self.shifted.error(A))
+
+    def refinement(self, A) -> tuple[float, np.ndarray]:
+        """(how far the objective lies above the optimum, the step there)."""
+        p = self.problem
+        r = p.residual(self.weights(A)) - self.shifted.shifts[:, None] * A
+        return 0.5 * p.weight * float(np.vdot(r, r)), self.shifted.solve(r)
+
+
+def _levels(L: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
+    """(eigenvalues of L, eigenvectors as columns; None where L is diagonal): equal ones exactly equal, tiny ones 0."""
+    if np.array_equal(L, np.diag(np.diag(L))):
+        return np.diag(L).astype(float), None
+    levels, rotation = linalg.eigh(L)
+    close = _SAME * np.abs(levels).max(initial=0.0)
+    levels[np.abs(levels) <= close] = 0.0
+    for j in range(1, len(levels)):  # they are sorted
+        if levels[j] - levels[j - 1] <= close:
+            levels[j] = levels[j - 1]
+    return levels, rotation
