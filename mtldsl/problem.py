@@ -150,9 +150,14 @@ class Problem(Statement):
         """The critical value of a parameter: where the weights of its norm become exactly zero.
 
         For lam * norm + losses the solution is zero iff lam >= lambda_max; for lam * losses + norm iff lam <= lambda_max.
-        Exact for one weight matrix, losses differentiable at zero, and one norm (a ridge may stand beside it). An intercept is
-        optimised first. For a structured hinge with a kink at zero, such as that of the F-score, it is a bound: `.exact` is False and
-        `.note` says which. ModelError, saying what is in the way, for models where no closed form is known.
+        Known for one weight matrix and one norm (a ridge may stand beside it, and bounds such as W >= 0 on the entries), in the time
+        of at most five products with the data. An intercept is optimised first.
+
+        It is a float with `.exact`, `.note` and `.bounds`, a lower and an upper bound. It is exact where the losses are differentiable at
+        zero. At a kink (a hinge or quantiles with an intercept, F-scores), and for a spectral norm beside bounds, it is the bound
+        up to which zero is surely optimal: `.exact` is False and `.note` says so. Beside half a squared norm alone (`mkl_norm`, `ridge`) no value
+        makes the weights zero; then it is a scale: at k times it (1/k of it, if it multiplies the losses) the weights explain at
+        most 1/k of the losses. ModelError, saying what is in the way, for other models.
         """
         from mtldsl.analysis.lambda_max import lambda_max
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from mtldsl.analysis.critical import Signs, critical_multiple, scale_of
+from mtldsl.analysis.slopes import slopes_at_zero
 from mtldsl.atoms.function import Atom, MatrixFunction
 from mtldsl.compile.checks import on_weights
-from mtldsl.compile.constants import best_constants
 from mtldsl.compile.from_tree import to_normal_form
-from mtldsl.compile.normal_form import LossTerm, NormalForm
+from mtldsl.compile.normal_form import NormalForm
 from mtldsl.compile.statement import Statement
-from mtldsl.compile.terms.structured import StructuredTerm
 from mtldsl.errors import ModelError
 from mtldsl.language.expressions.objective import Objective
 from mtldsl.language.expressions.scalar import Parameter, Scalar
@@ -21,18 +21,22 @@ __all__ = ["CriticalValue", "lambda_max"]
 
 
 class CriticalValue(float):
-    """A number with `exact`: whether the weights are zero exactly up to (or from) it, and `note`, which says what it is if not."""
+    """A number with `exact`: whether the weights are zero exactly up to (or from) it; `note`, which says what it is if not; and `bounds`, a
+    lower and an upper bound of the exact value, one of which it is.
+    """
 
     exact: bool
     note: str
+    bounds: tuple[float, float]
 
-    def __new__(cls, value: float, note: str = ""):
+    def __new__(cls, value: float, note: str = "", bounds: tuple[float, float] | None = None):
         self = super().__new__(cls, value)
         self.exact, self.note = not note, note
+        self.bounds = (float(value), float(value)) if bounds is None else bounds
         return self
 
     def __getnewargs__(self):
-        return float(self), self.note
+        return float(self), self.note, self.bounds
 
     def __repr__(self) -> str:
         return float.__repr__(self) + (f" ({self.note})" if self.note else "")
@@ -44,7 +48,8 @@ class CriticalValue(float):
 
 
 def lambda_max(statement: Statement, parameter: Parameter) -> CriticalValue:
-    """See `Problem.lambda_max`. 0 is optimal iff -sum grad f(0) / c lies in the norm's dual ball of radius lambda."""
+    """See `Problem.lambda_max`. 0 is optimal iff minus some slopes of the losses lie in the norm's dual ball of radius lambda, but for
+    entries that bounds hold back."""
     if not any(parameter is own for own in statement.parameters):
         names = ", ".join(p.name for p in statement.parameters) or "none"
         raise ModelError(
@@ -65,7 +70,6 @@ def lambda_max(statement: Statement, parameter: Parameter) -> CriticalValue:
                 f"that is a number > 0 times {parameter.name}",
                 term=f"lambda_max({parameter.name})",
             )
-    penalties = [term for term in terms if not term.is_loss and not _is_flat_at_zero(term)]
     if not statement.is_convex:
         culprit = next(term for term in terms if not term.atom.convex)
         raise ModelError(
@@ -73,18 +77,20 @@ def lambda_max(statement: Statement, parameter: Parameter) -> CriticalValue:
             term=f"lambda_max({parameter.name})",
         )
     for constraint in on_weights(statement.constraints):
-        raise ModelError(
-            f"no closed form is known with the constraint {constraint.text}",
-            term=f"lambda_max({parameter.name})",
-        )
-    if len(statement.weights) != 1 or len(penalties) != 1 or not _is_norm(penalties[0].atom):
+        _require_zero(constraint, parameter)
+    penalties = [term for term in terms if not term.is_loss and not _is_flat_at_zero(term)]
+    quadratics = [term for term in terms if not term.is_loss and _is_half_a_squared_norm(term)]
+    has_scale = not penalties and len(quadratics) == 1
+    if len(statement.weights) != 1 or not (
+        has_scale or (len(penalties) == 1 and _is_norm(penalties[0].atom))
+    ):
         kinds = ", ".join(term.atom_text for term in penalties) or "no norm"
         raise ModelError(
             f"known for one weight matrix with one norm (a ridge may stand beside it); "
             f"here: {', '.join(w.name for w in statement.weights)} with {kinds}",
             term=f"lambda_max({parameter.name})",
         )
-    (penalty,) = penalties
+    (penalty,) = quadratics if has_scale else penalties
     losses = [term for term in terms if term.is_loss]
     on_norm, on_losses = penalty in scaled, [term for term in losses if term in scaled]
     if (on_norm and on_losses) or (on_losses and len(on_losses) != len(losses)):
@@ -99,18 +105,77 @@ def lambda_max(statement: Statement, parameter: Parameter) -> CriticalValue:
         )
     with _at_one(parameter):
         form = to_normal_form(Objective(terms), list(statement.constraints), "", {})
-        norm = next(f for f in form.functions if f.atom is penalty.atom)
-        if norm.map.identity_of is None:
+        norm = next(f for f in form.functions if f.typed == penalty.text)
+        block = norm.map.identity_of
+        if block is None:
             raise ModelError(
                 f"known for a norm of the weights themselves, not of {penalty.argument.text}",
                 term=f"lambda_max({parameter.name})",
             )
         with fitting_blas_threads(form.data_size):
-            gradient, kinked = _gradient_at_zero(form, f"lambda_max({parameter.name})")
-            critical = norm.dual_gauge(gradient[norm.map.identity_of])
-    # zero is optimal where one subgradient at zero is small enough; with several, another may be smaller still
-    note = f"{'an upper' if on_norm else 'a lower'} bound: {kinked} has a kink at zero" if kinked else ""
-    return CriticalValue(critical if on_norm else (1.0 / critical if critical > 0 else np.inf), note)
+            sets, at_zero = slopes_at_zero(form, f"lambda_max({parameter.name})")
+            if has_scale:
+                scale = scale_of(sets, norm, block, form, at_zero, f"lambda_max({parameter.name})")
+                return CriticalValue(*_scale(scale, on_norm))
+            found = critical_multiple(sets, norm, block, form.zeros(), _signs(form, block))
+    if found.exact:
+        return CriticalValue(found.high if on_norm else _inverse(found.high))
+    what = f"{found.kinked} has a kink at zero" if found.kinked else f"bounds hold back {penalty.atom_text}"
+    if on_norm:
+        note = f"an upper bound: {what}; not zero below {found.low:.6g}"
+        return CriticalValue(found.high, note, (found.low, found.high))
+    note = f"a lower bound: {what}; not zero above {_inverse(found.low):.6g}"
+    return CriticalValue(_inverse(found.high), note, (_inverse(found.high), _inverse(found.low)))
+
+
+def _inverse(value: float) -> float:
+    return 1.0 / value if value > 0 else np.inf
+
+
+def _scale(scale: float, on_norm: bool) -> tuple[float, str]:
+    """The number and the note of a model whose weights are never zero."""
+    of = "at k times it" if on_norm else "at 1/k of it"
+    note = f"a scale: no value makes the weights zero; {of} they explain at most 1/k of the losses"
+    return (scale if on_norm else _inverse(scale)), note
+
+
+def _require_zero(constraint, parameter: Parameter) -> None:
+    """ModelError unless the constraint bounds entries of the weights themselves, and allows zero."""
+    interval = constraint.atom.interval
+    itself = [part for part in constraint.argument.parts if part.left is None and part.right is None]
+    plain = len(itself) == len(constraint.argument.parts) == 1 and itself[0].coefficient.value == 1.0
+    if interval is None or not plain or constraint.argument.offset is not None:
+        raise ModelError(
+            f"known beside bounds on the weights' entries, not beside the constraint {constraint.text}",
+            term=f"lambda_max({parameter.name})",
+        )
+    if np.any(np.asarray(interval[0]) > 0) or np.any(np.asarray(interval[1]) < 0):
+        raise ModelError(
+            f"{constraint.text} does not allow the weights to be zero", term=f"lambda_max({parameter.name})"
+        )
+
+
+def _signs(form: NormalForm, block: str) -> Signs:
+    """Which entries the model's bounds let rise from zero, and which fall."""
+    shape = form.shapes[block]
+    rise, fall = np.ones(shape, dtype=bool), np.ones(shape, dtype=bool)
+    for constraint in form.constraints:
+        low, high = constraint.atom.interval
+        rise &= np.asarray(high) > 0
+        fall &= np.asarray(low) < 0
+    return Signs(None if rise.all() else rise, None if fall.all() else fall)
+
+
+def _is_half_a_squared_norm(term) -> bool:
+    """Whether its conjugate is half a squared norm, known in closed form: ridges, and penalties that weigh kernels."""
+    atom = term.atom
+    if not isinstance(atom, MatrixFunction) or (
+        term.argument.offset is not None and np.any(term.argument.offset)
+    ):
+        return False
+    return atom.weighs_kernels or (
+        atom.entry_quadratic is not None and bool(np.all(np.asarray(atom.entry_quadratic) > 0))
+    )
 
 
 def _is_flat_at_zero(term) -> bool:
@@ -148,36 +213,3 @@ class _at_one:
 
     def __exit__(self, *_):
         self.parameter.value = self.before
-
-
-def _gradient_at_zero(form: NormalForm, typed: str):
-    """(sum of the losses' gradients on every block at W = 0 and, where there are intercepts, at their optimum; the text of a loss of
-    which that is one subgradient among several, or "").
-    """
-    x = best_constants(form) or form.zeros()
-    gradient, kinked = form.zeros(), ""
-    for loss in form.losses:
-        z = loss.predictions(x)
-        if not _is_differentiable(loss, z):
-            # a structured hinge of which several labellings are the worst at once: what it says is a bound, if nothing else moved
-            if not isinstance(loss, StructuredTerm) or loss.intercepts:
-                raise ModelError(
-                    f"known for losses that are differentiable where the weights are zero"
-                    f"{' and the intercepts optimal' if loss.intercepts else ''}; {loss.typed} is not",
-                    term=typed,
-                )
-            kinked = loss.typed
-        loss.add_adjoint(loss.gradient(z), gradient)
-    return gradient, kinked
-
-
-def _is_differentiable(loss: LossTerm, z: np.ndarray) -> bool:
-    """Whether the gradients on both sides of z agree, along the ones and a few random directions: each side of a kink has its own."""
-    rng = np.random.default_rng(0)
-    for direction in (1.0, *rng.normal(size=(3, z.size))):
-        step = 1e-7 * (1.0 + np.abs(z)) * direction
-        before, after = loss.gradient(z - step), loss.gradient(z + step)
-        # over so short a step a smooth loss changes its slopes by about 1e-7 of them, a kink by a good part of one
-        if np.abs(after - before).max() > 1e-4 * max(np.abs(before).max(), np.abs(after).max()):
-            return False
-    return True

@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from typing import Any, cast
+
 import numpy as np
 
-from mtldsl.compile.normal_form import Blocks, NormalForm
+from mtldsl.atoms.function import SeparableLoss
+from mtldsl.compile.normal_form import Blocks, LossTerm, NormalForm
+from mtldsl.compile.terms.structured import StructuredTerm
+from mtldsl.compile.terms.structured_constants import lowest_constants
 
-__all__ = ["best_constants"]
+__all__ = ["best_constants", "without_weights"]
 
-#: Brackets grow fourfold, from 1 on, so many times at most (to 1e24); then they are halved so often: 60 leave rounding.
-_GROWTHS, _HALVINGS = 40, 60
+#: Brackets grow fourfold, from 1 on, so many times at most (to 1e24).
+_GROWTHS = 40
 
-#: Looks at the slopes that a constant which is only a candidate is worth.
-_FEW = 12
+#: Looks at the slopes that a constant which is only a candidate is worth, and those after which every third has halved away rounding.
+_FEW, _MANY = 12, 200
+
+#: A sum of slopes below this part of their size is zero.
+_ROUNDING = 1e-13
+
+Slopes = Callable[[np.ndarray], np.ndarray]
 
 
 def best_constants(form: NormalForm, rough: bool = False) -> Blocks | None:
@@ -27,66 +38,162 @@ def best_constants(form: NormalForm, rough: bool = False) -> Blocks | None:
     for name in names:
         sharing = [loss for loss in form.losses if name in loss.intercepts]
         if sharing:
-            x[name] = _best_of(form, name, sharing, x, rough)
+            x[name] = _best_of(sharing, x, rough)[None, :]
     return x
 
 
-def _best_of(form: NormalForm, name: str, sharing, x: Blocks, rough: bool) -> np.ndarray:
-    at = [loss.predictions(x) for loss in sharing]
+def without_weights(loss: LossTerm, x: Blocks) -> np.ndarray:
+    """The predictions at a point whose weights are zero: no product with the data unless the weights have an offset."""
+    if not loss.intercepts:
+        return loss.predictions(x) if loss.map.offset is not None else np.zeros(loss.tasks.n_samples)
+    offset = loss.offset_predictions()
+    constants = cast(np.ndarray, sum(x[name][0] for name in loss.intercepts))
+    z = np.repeat(constants, loss.tasks.counts)
+    return z if offset is None else z + offset
+
+
+def _best_of(sharing: Sequence[LossTerm], x: Blocks, rough: bool) -> np.ndarray:
+    at = [without_weights(loss, x) for loss in sharing]
+    if len(sharing) == 1:
+        (loss,), (z,) = sharing, at
+        if loss.atom.radial:
+            return _means(loss.tasks.targets - z, loss.tasks.sample_weights, loss)
+        if isinstance(loss, StructuredTerm) and not rough:
+            return lowest_constants(loss, z).constants
+    if all(_kinks(loss) for loss in sharing):
+        return _at_kinks(sharing, at)
+    return _root([_slopes_of(loss, z) for loss, z in zip(sharing, at, strict=True)], sharing[0], rough)
+
+
+def _means(values, weights, loss: LossTerm) -> np.ndarray:
+    starts = loss.tasks.offsets[:-1]
+    if weights is None:
+        return np.add.reduceat(values, starts) / loss.tasks.counts
+    return np.add.reduceat(weights * values, starts) / np.add.reduceat(weights, starts)
+
+
+# ------------------------------------------------------------------------------------------------- piecewise linear
+
+
+def _kinks(loss: LossTerm) -> bool:
+    """Whether every sample's loss is two lines that meet at b, where its conjugate is b u on an interval: absolute, quantile, hinge."""
+    if not isinstance(loss.atom, SeparableLoss):
+        return False
+    quadratic = loss.atom.dual_quadratic(loss.tasks.targets[:1])
+    return (
+        quadratic is not None
+        and quadratic[1] == 0.0
+        and all(np.isfinite(end).all() for end in loss.dual_interval())
+    )
+
+
+def _at_kinks(sharing: Sequence[LossTerm], at) -> np.ndarray:
+    """A weighted quantile of the kinks: exactly one of them, or the middle between two where the slope there is zero."""
+    tasks, kinks, low, high = [], [], [], []
+    for loss, z in zip(sharing, at, strict=True):
+        atom: Any = loss.atom
+        ends = loss.dual_interval()
+        tasks.append(np.repeat(np.arange(loss.tasks.n_tasks), loss.tasks.counts))
+        kinks.append(np.asarray(atom.dual_quadratic(loss.tasks.targets)[0], float) - z)
+        low.append(ends[0])
+        high.append(ends[1])
+    task, kink = np.concatenate(tasks), np.concatenate(kinks)
+    lows, widths = np.concatenate(low), np.concatenate(high) - np.concatenate(low)
+    order = np.lexsort((kink, task))
+    kink, widths = kink[order], widths[order]
+    counts = np.bincount(task)
+    ends = np.cumsum(counts)
+    starts = ends - counts
+    # the slope to the right of every kink, in every task by itself
+    lowest, total = np.add.reduceat(lows[order], starts), np.add.reduceat(widths, starts)
+    sums = np.cumsum(widths)
+    before = np.repeat(sums[starts] - widths[starts], counts)
+    slope = np.repeat(lowest, counts) + (sums - before)
+    negative = slope < -1e-11 * np.repeat(total, counts)
+    first = np.minimum(starts + np.add.reduceat(negative.astype(np.int64), starts), ends - 1)
+    after = np.minimum(first + 1, ends - 1)
+    is_flat = np.abs(slope[first]) <= 1e-11 * total
+    return np.where(is_flat, 0.5 * (kink[first] + kink[after]), kink[first])
+
+
+# ----------------------------------------------------------------------------------------------------- by a search
+
+
+def _slopes_of(loss: LossTerm, z: np.ndarray) -> Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]:
+    """constants (m,) -> (sums of the slopes, sums of their sizes), task by task."""
+    starts, counts = loss.tasks.offsets[:-1], loss.tasks.counts
+    if isinstance(loss.atom, SeparableLoss) and loss.atom.labels == "sign" and loss.map.offset is None:
+        # all samples of a class have the same slope: two numbers a task
+        y, s = loss.tasks.targets, loss.scale
+        up = (y > 0).astype(float) if s is None else np.where(y > 0, s, 0.0)
+        down = (y < 0).astype(float) if s is None else np.where(y < 0, s, 0.0)
+        weights = np.stack([np.add.reduceat(up, starts), np.add.reduceat(down, starts)])
+        labels, origin, atom = np.array([[1.0], [-1.0]]), z[starts], loss.atom
+
+        def of_classes(b):
+            u = weights * atom.slope(
+                np.broadcast_to(origin + b, weights.shape), np.broadcast_to(labels, weights.shape)
+            )
+            return u.sum(axis=0), np.abs(u).sum(axis=0)
+
+        return of_classes
+
+    def of_samples(b):
+        u = np.asarray(loss.gradient(z + np.repeat(b, counts)))
+        return np.add.reduceat(u, starts), np.add.reduceat(np.abs(u), starts)
+
+    return of_samples
+
+
+def _root(parts, loss: LossTerm, rough: bool) -> np.ndarray:
+    sizes = np.zeros(loss.tasks.n_tasks)
 
     def slopes(b: np.ndarray) -> np.ndarray:
-        total = np.zeros(b.size)
-        with np.errstate(
-            over="ignore", invalid="ignore"
-        ):  # exp of a far bracket: infinite is as good as large
-            for loss, z in zip(sharing, at, strict=True):
-                u = np.asarray(loss.gradient(z + np.repeat(b, loss.tasks.counts)))
-                total += np.add.reduceat(u, loss.tasks.offsets[:-1])
+        total, size = np.zeros(b.size), np.zeros(b.size)
+        # exp of a far bracket: infinite is as good as large
+        with np.errstate(over="ignore", invalid="ignore"):
+            for part in parts:
+                one, its_size = part(b)
+                total, size = total + one, size + its_size
+        sizes[:] = size
         return total
 
-    m = form.shapes[name][1]
-    low, high = _bracket(slopes, np.full(m, -1.0)), _bracket(lambda b: -slopes(-b), np.full(m, -1.0))
-    high = -high
+    low, high = (
+        _bracket(slopes, np.full(sizes.size, -1.0)),
+        -_bracket(lambda b: -slopes(-b), np.full(sizes.size, -1.0)),
+    )
     below, above = slopes(low), slopes(high)
-    flat = below == above
-    best = _between(slopes, low, high, below, above) if rough else _halved(slopes, low, high)
-    return np.where(flat, 0.0, best)[None, :]
+    best = _between(slopes, sizes, low, high, below, above, rough)
+    return np.where(below == above, 0.0, best)
 
 
-def _halved(slopes, low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    for _ in range(_HALVINGS):
-        middle = 0.5 * (low + high)
-        if np.all((middle <= low) | (middle >= high)):
-            break
-        falls = slopes(middle) <= 0
-        low, high = np.where(falls, middle, low), np.where(falls, high, middle)
-    return 0.5 * (low + high)
-
-
-def _between(slopes, low, high, below, above) -> np.ndarray:
+def _between(slopes: Slopes, sizes, low, high, below, above, rough: bool) -> np.ndarray:
     """Regula falsi with the end that stays halved in weight (Illinois), every third step a bisection: slopes may have steps."""
     best = at = 0.5 * (low + high)
     smallest, side = np.full(low.size, np.inf), np.zeros(low.size)
     slope = np.fmin(np.abs(below), np.abs(above))
-    for k in range(_FEW):
+    for k in range(_FEW if rough else _MANY):
         with np.errstate(all="ignore"):
             secant = (low * above - high * below) / (above - below)
         at = np.where(np.isfinite(secant) & (k % 3 != 2), np.clip(secant, low, high), 0.5 * (low + high))
         found = slopes(at)
         best = np.where(np.abs(found) < smallest, at, best)
         smallest = np.fmin(np.abs(found), smallest)
-        if not found.any():
+        met = (np.abs(found) <= _ROUNDING * sizes) | (0.5 * (high - low) <= 4e-16 * np.abs(at))
+        if met.all():
             break
-        falls = found <= 0
+        # a task that has met its constant stays there
+        falls = (found <= 0) & ~met
+        rises = (found > 0) & ~met
         above = np.where(falls & (side < 0), 0.5 * above, above)
-        below = np.where(~falls & (side > 0), 0.5 * below, below)
-        low, below = np.where(falls, at, low), np.where(falls, found, below)
-        high, above = np.where(falls, high, at), np.where(falls, above, found)
+        below = np.where(rises & (side > 0), 0.5 * below, below)
+        low, below = np.where(falls | met, at, low), np.where(falls, found, below)
+        high, above = np.where(rises | met, at, high), np.where(rises, found, above)
         side = np.where(falls, -1.0, 1.0)
     return np.where(smallest <= 1e-6 * slope, best, at)  # at a kink the slope does not become small
 
 
-def _bracket(slopes, b: np.ndarray) -> np.ndarray:
+def _bracket(slopes: Slopes, b: np.ndarray) -> np.ndarray:
     """From b < 0 on downwards, task by task, until the slope is not positive."""
     for _ in range(_GROWTHS):
         rising = ~(slopes(b) <= 0)

@@ -1,0 +1,143 @@
+"""Where zero weights are optimal: the smallest multiple of a norm's dual ball that meets the slopes of the losses, from both sides."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from mtldsl.analysis.slopes import Slopes
+from mtldsl.compile.normal_form import FunctionTerm, NormalForm
+from mtldsl.errors import ModelError
+
+__all__ = ["Bounds", "Signs", "critical_multiple", "scale_of"]
+
+#: Directions are proximal steps this part below the bound, much of what pulls: of the slopes at a kink, which lie far apart, one direction
+#: says little. Two of them and the first look are five products with the data; where slopes are one point, all lies in what pulls hardest.
+_BELOW, _BELOW_POINT = (0.7, 0.5), (0.02,)
+
+#: Looks at the norm along a segment.
+_LOOKS = 8
+
+#: Bounds this close to one another are one number.
+_SAME = 1e-9
+
+
+class Signs(NamedTuple):
+    """What bounds on the weights leave of a step from zero: entries that may rise, entries that may fall; None: all of them."""
+
+    rise: np.ndarray | None = None
+    fall: np.ndarray | None = None
+
+    def allowed(self, D: np.ndarray) -> np.ndarray:
+        if self.rise is not None:
+            D = np.where(self.rise, D, np.minimum(D, 0.0))
+        return D if self.fall is None else np.where(self.fall, D, np.maximum(D, 0.0))
+
+    @property
+    def bind(self) -> bool:
+        return self.rise is not None or self.fall is not None
+
+
+class Bounds(NamedTuple):
+    """Zero is optimal from `high` times the norm on, and is not below `low` times it; `kinked`: the loss to which a gap is due."""
+
+    low: float
+    high: float
+    kinked: str
+
+    @property
+    def exact(self) -> bool:
+        return self.high - self.low <= _SAME * self.high
+
+
+def critical_multiple(sets: Sequence[Slopes], norm: FunctionTerm, block: str, zeros, signs: Signs) -> Bounds:
+    """The smallest t such that -X^T u, without what bounds hold, is in t times the dual ball for some slopes u.
+
+    Any u gives an upper bound. Any direction D gives a lower one: zero is not optimal where the losses fall faster along D than
+    t norm(D) rises. The two are a saddle point: the best D for one u is a proximal step, the best u for one D a sort.
+    """
+    pull = -_adjoint(sets, [s.middle() for s in sets], block, zeros)
+    held = signs.allowed(pull)
+    high, low = norm.dual_gauge(held), 0.0
+    if high == 0.0:
+        return Bounds(0.0, 0.0, "")
+    kinked = next((s.typed for s in sets if s.typed), "")
+    if not kinked and (not signs.bind or norm.atom.monotone):
+        return Bounds(high, high, "")
+    if not norm.atom.monotone:
+        high = min(high, norm.dual_gauge(pull))
+    for below in _BELOW if kinked else _BELOW_POINT:
+        D = signs.allowed(norm.prox(held, (1.0 - below) * high))
+        length = norm.coefficient * norm.atom.value(D)
+        if not 0.0 < length < np.inf:
+            break
+        if not kinked:
+            return Bounds(max(float(np.vdot(pull, D)) / length, 0.0), high, "")
+        x = dict(zeros)
+        x[block] = D
+        looks = [
+            s.highest([loss.tasks.forward(loss.map.forward(x)) - _offset(loss) for loss in s.losses])
+            for s in sets
+        ]
+        low = max(low, -sum(rise for _, rise in looks) / length)
+        points = [u for u, _ in looks]
+        if high - low <= _SAME * high or any(u is None for u in points):
+            break
+        other = -_adjoint(sets, points, block, zeros)
+        pull, high = _lowest_between(pull, other, high, norm, signs)
+        held = signs.allowed(pull)
+    return Bounds(min(low, high), high, kinked)
+
+
+def scale_of(
+    sets: Sequence[Slopes], norm: FunctionTerm, block: str, form: NormalForm, at_zero: float, typed: str
+) -> float:
+    """g*(X^T u) / (f(0) - inf f) of a g that is half a squared norm: beside t times g the losses fall by at most that over t, of what
+    there is to fall. ModelError where the losses have no lower bound."""
+    least = sum(loss.atom.bounded_below for loss in form.losses)
+    if not np.isfinite(least):
+        culprit = next(loss for loss in form.losses if not np.isfinite(loss.atom.bounded_below))
+        raise ModelError(
+            f"{norm.typed} is flat at zero, and {culprit.typed} has no lower bound to measure by", term=typed
+        )
+    pull = _adjoint(sets, [s.middle() for s in sets], block, form.zeros())
+    return float(norm.conjugate(pull)) / at_zero if at_zero > 0 else 0.0
+
+
+def _offset(loss):
+    offset = loss.offset_predictions()
+    return 0.0 if offset is None else offset
+
+
+def _adjoint(sets, points, block: str, zeros) -> np.ndarray:
+    into = {name: np.zeros_like(part) for name, part in zeros.items()}
+    for s, u in zip(sets, points, strict=True):
+        for loss, own in zip(s.losses, u, strict=True):
+            loss.add_adjoint(own, into)
+    return into[block]
+
+
+def _lowest_between(pull, other, high: float, norm: FunctionTerm, signs: Signs) -> tuple[np.ndarray, float]:
+    """The point of a segment where the dual norm is least, nearly: it is convex there (golden section)."""
+    golden, ends = 0.5 * (np.sqrt(5.0) - 1.0), [0.0, 1.0]
+    best = (high, pull)
+
+    def look(share):
+        nonlocal best
+        at = pull + share * (other - pull)
+        value = norm.dual_gauge(signs.allowed(at))
+        if value < best[0]:
+            best = value, at
+        return value
+
+    inner = [1.0 - golden, golden]
+    values = [look(share) for share in inner]
+    for _ in range(_LOOKS - 2):
+        k = int(values[1] < values[0])
+        ends[1 - k] = inner[1 - k]
+        kept, value = inner[k], values[k]
+        new = ends[0] + ends[1] - kept
+        inner, values = ([kept, new], [value, look(new)]) if new > kept else ([new, kept], [look(new), value])
+    return best[1], best[0]

@@ -1,0 +1,195 @@
+"""The critical value: zero is certified optimal just above it, and is not just below; where a kink leaves a gap, from both sides."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import mtldsl as mtl
+from mtldsl.atoms.function import REGISTRY, Loss
+from mtldsl.compile.constants import best_constants
+
+N, D, M = 31, 6, 3
+NORMS = ["l1_norm", "l21_norm", "trace_norm"]
+LOSSES = sorted(
+    name
+    for name, atom in REGISTRY.items()
+    if issubclass(atom, Loss) and atom.labels != "indicators" and atom.takes_intercept is not False
+)
+METRICS = [
+    mtl.FScore(),
+    mtl.FScore(beta=2.0),
+    mtl.AUC(),
+    mtl.ROCArea(),
+    mtl.ErrorRate(),
+    mtl.PrecisionAt(7),
+    mtl.RecallAt(5),
+]
+
+
+def tasks_for(loss, seed=0, share=0.5, n=N):
+    rng = np.random.default_rng([seed, n])
+    X = rng.normal(size=(n, D)) + rng.normal(size=D)
+    Z = X @ rng.normal(size=(D, M)) + 2.0 * rng.normal(size=(n, M))
+    kind = REGISTRY[loss].labels
+    if kind == "sign":
+        Y = np.where(np.quantile(Z, 1.0 - share, axis=0) < Z, 1.0, -1.0)
+    elif kind == "count":
+        Y = rng.poisson(np.exp(np.clip(Z / 3, -2, 2))).astype(float)
+    else:
+        Y = np.exp(np.clip(Z / 3, -2, 2)) if kind == "positive" else Z
+    return mtl.Tasks.shared(X, Y)
+
+
+def require_law(problem, lam, on_loss=False):
+    """Solves on either side; returns the value."""
+    critical = problem.lambda_max(lam)
+    low, high = critical.bounds
+    assert low <= critical <= high and critical == (low if on_loss else high)
+    assert critical.exact == (low == high) == (not critical.note)
+    lam.value = critical * (1 - 1e-6 if on_loss else 1 + 1e-6)
+    form = problem.form()
+    at_zero = form.value(best_constants(form) or form.zeros())
+    above = problem.solve(tol=1e-7)
+    assert above.status == "optimal"
+    assert above.objective == pytest.approx(at_zero, rel=1e-6)
+    beyond = high if on_loss else low
+    if 0.0 < beyond < np.inf:
+        lam.value = beyond * (1.1 if on_loss else 0.9)
+        form = problem.form()
+        at_zero = form.value(best_constants(form) or form.zeros())
+        below = problem.solve(tol=1e-8)
+        assert below.status == "optimal" and below.objective < at_zero * (1 - 1e-7)
+    return critical
+
+
+@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("loss", LOSSES)
+def test_zero_with_intercepts(loss, norm):
+    tasks, lam = tasks_for(loss, share=0.4), mtl.Parameter(1.0)
+    W = mtl.Weights(tasks, intercept=True)
+    kinked = loss in ("hinge_loss", "structured_hinge")
+    critical = require_law(mtl.minimize(getattr(mtl, loss)(W, tasks) + lam * getattr(mtl, norm)(W)), lam)
+    assert critical.exact or kinked
+
+
+@pytest.mark.parametrize("loss", ["squared_loss", "logistic_loss", "hinge_loss", "absolute_loss"])
+def test_a_parameter_on_the_losses(loss):
+    tasks, lam = tasks_for(loss, seed=1, share=0.3), mtl.Parameter(1.0)
+    W = mtl.Weights(tasks, intercept=True)
+    on_loss = require_law(
+        mtl.minimize(lam * getattr(mtl, loss)(W, tasks) + mtl.l21_norm(W)), lam, on_loss=True
+    )
+    on_norm = mtl.minimize(getattr(mtl, loss)(W, tasks) + lam * mtl.l21_norm(W)).lambda_max(lam)
+    assert on_loss == pytest.approx(1 / on_norm, rel=1e-12)
+    np.testing.assert_allclose(on_loss.bounds, [1 / end for end in on_norm.bounds[::-1]], rtol=1e-12)
+
+
+@pytest.mark.parametrize("norm", ["l1_norm", "l21_norm", "l1_inf_norm", "trace_norm"])
+@pytest.mark.parametrize("loss", ["squared_loss", "logistic_loss", "hinge_loss"])
+@pytest.mark.parametrize("bound", ["W >= 0", "W <= 0", "-0.1 <= W", "some entries"])
+def test_zero_with_bounds(loss, norm, bound):
+    tasks, lam = tasks_for(loss, seed=2), mtl.Parameter(1.0)
+    W = mtl.Weights(tasks)
+    some = np.where(np.arange(D * M).reshape(D, M) % 4, -np.inf, 0.0)
+    bounds = {
+        "W >= 0": [W >= 0],
+        "W <= 0": [W <= 0],
+        "-0.1 <= W": [W >= -0.1],
+        "some entries": [some <= W, -some >= W],
+    }
+    problem = mtl.minimize(
+        getattr(mtl, loss)(W, tasks) + lam * getattr(mtl, norm)(W), subject_to=bounds[bound]
+    )
+    critical = require_law(problem, lam)
+    assert critical.exact == (norm != "trace_norm" or bound == "-0.1 <= W")
+    free = mtl.minimize(getattr(mtl, loss)(W, tasks) + lam * getattr(mtl, norm)(W)).lambda_max(lam)
+    assert critical <= free * (1 + 1e-12)
+    if bound == "-0.1 <= W":
+        assert critical == pytest.approx(free, rel=1e-12)
+
+
+def test_a_bound_by_hand():
+    tasks, lam = tasks_for("squared_loss"), mtl.Parameter(1.0)
+    W = mtl.Weights(tasks)
+    problem = mtl.minimize(mtl.squared_loss(W, tasks) + lam * mtl.l1_norm(W), subject_to=[W >= 0])
+    Y = tasks.targets.reshape(M, -1).T
+    assert problem.lambda_max(lam) == pytest.approx((tasks.X.T @ Y).max(), rel=1e-12)
+    # nothing pulls upwards: zero is optimal at every lam
+    lower = mtl.Tasks.shared(np.abs(tasks.X), -np.abs(Y))
+    V = mtl.Weights(lower)
+    never = mtl.minimize(mtl.squared_loss(V, lower) + lam * mtl.l1_norm(V), subject_to=[V >= 0])
+    assert never.lambda_max(lam) == 0.0
+
+
+@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("metric", METRICS, ids=repr)
+@pytest.mark.parametrize("intercept", [False, True])
+def test_zero_of_structured_hinges(metric, norm, intercept):
+    tasks, lam = tasks_for("structured_hinge", seed=3, share=0.4, n=18), mtl.Parameter(1.0)
+    if intercept and metric.fixes_positives:
+        pytest.skip("a constant does not matter to it")
+    W = mtl.Weights(tasks, intercept=intercept)
+    critical = require_law(
+        mtl.minimize(lam * mtl.structured_hinge(W, tasks, metric=metric) + getattr(mtl, norm)(W)),
+        lam,
+        on_loss=True,
+    )
+    assert 0 < critical < np.inf
+    if isinstance(metric, mtl.AUC | mtl.ErrorRate) and not intercept:
+        assert critical.exact
+
+
+def test_ties_between_the_classes_leave_one_slope():
+    """As many positives as negatives: every constant in [-1, 1] is the best, and inside no margin is met."""
+    rng = np.random.default_rng(4)
+    X, y = rng.normal(size=(20, 3)), np.repeat([1.0, -1.0], 10)[:, None]
+    tasks, lam = mtl.Tasks.shared(X, y), mtl.Parameter(1.0)
+    W = mtl.Weights(tasks, intercept=True)
+    critical = require_law(mtl.minimize(mtl.hinge_loss(W, tasks) + lam * mtl.l1_norm(W)), lam)
+    assert critical.exact and critical == pytest.approx(np.abs(X.T @ y).max(), rel=1e-12)
+
+
+def test_few_kinks_leave_a_narrow_gap():
+    """Quantiles meet one target a task; two that share an intercept are balanced together."""
+    real, sign = tasks_for("absolute_loss", seed=5), tasks_for("hinge_loss", seed=6)
+    W, lam = mtl.Weights(real, intercept=True), mtl.Parameter(1.0)
+    require_law(mtl.minimize(mtl.quantile_loss(W, real, q=0.3) + lam * mtl.l21_norm(W)), lam)
+    require_law(
+        mtl.minimize(mtl.absolute_loss(W, real) + 2 * mtl.hinge_loss(W, sign) + lam * mtl.l21_norm(W)), lam
+    )
+    require_law(
+        mtl.minimize(mtl.huber_loss(W, real) + 2 * mtl.hinge_loss(W, sign) + lam * mtl.l21_norm(W)), lam
+    )
+
+
+@pytest.mark.parametrize("on_loss", [False, True])
+@pytest.mark.parametrize("p", [1.0, 2.0])
+def test_a_path_of_kernel_weights_has_a_scale(p, on_loss):
+    """No value makes the weights zero, and it says so: what they explain is at most lambda_max / lam of the losses."""
+    tasks, lam = tasks_for("logistic_loss", seed=7), mtl.Parameter(1.0)
+    W = mtl.Weights(tasks)
+    norm = mtl.mkl_norm(W, [mtl.union(), mtl.individual()], p=p)
+    loss = mtl.logistic_loss(W, tasks)
+    problem = mtl.minimize(lam * loss + norm if on_loss else loss + lam * norm)
+    critical = problem.lambda_max(lam)
+    assert not critical.exact and "scale" in critical.note
+    at_zero = N * M * np.log(2.0)
+    for k in (2.0, 30.0):
+        lam.value = critical / k if on_loss else critical * k
+        optimum = problem.solve(tol=1e-8).objective / (lam.value if on_loss else 1.0)
+        assert at_zero * (1 - 1 / k) <= optimum < at_zero
+
+
+def test_sparse_data_and_its_dense_copy_have_one_value():
+    rng = np.random.default_rng(8)
+    X = rng.normal(size=(60, 30)) * (rng.random((60, 30)) < 0.1)
+    Y = np.where(rng.random((60, 4)) < [0.1, 0.3, 0.5, 0.8], 1.0, -1.0)
+    Y[0], Y[1] = 1.0, -1.0
+    values = []
+    for data in (X, sparse.csr_array(X)):
+        tasks, lam = mtl.Tasks.shared(data, Y), mtl.Parameter(1.0)
+        W = mtl.Weights(tasks, intercept=True)
+        values.append(mtl.minimize(mtl.logistic_loss(W, tasks) + lam * mtl.l21_norm(W)).lambda_max(lam))
+    shares = (Y > 0).mean(axis=0)
+    by_hand = np.linalg.norm(X.T @ (shares - (Y > 0)), axis=1).max()
+    np.testing.assert_allclose(values, by_hand, rtol=1e-12)
