@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from mtldsl.atoms.function import SeparableLoss
-from mtldsl.compile.constants import best_constants, without_weights
+from mtldsl.compile.constants import best_constants, order_within, without_weights
 from mtldsl.compile.normal_form import LossTerm, NormalForm
 from mtldsl.compile.terms.structured import StructuredTerm
 from mtldsl.compile.terms.structured_constants import lowest_constants
@@ -161,7 +161,7 @@ class _Intervals:
             return np.split(u, self.cuts), float(u @ z)
         u = self.low.copy()
         free = np.flatnonzero(self.width > 0)
-        order = free[np.lexsort((-z[free], self.task[free]))]
+        order = free[order_within(self.task[free], -z[free])]
         task, width = self.task[order], self.width[order]
         sums = np.cumsum(width) - width
         first = np.r_[True, task[1:] != task[:-1]]
@@ -178,7 +178,7 @@ class _Planes:
         offset = term.offset_predictions()
         self.origin = z if offset is None or not term.intercepts else offset
         self.origin = np.zeros_like(z) if offset is None else self.origin
-        self.is_plain = offset is None
+        self.is_plain, self.constants = offset is None, None
         self.value, self.u, _ = self._at(np.zeros_like(z))
         if self.is_plain:  # all samples of a class are alike: so may be their slopes
             for rows, _, _, _, classes in term.tasks_apart:
@@ -186,10 +186,16 @@ class _Planes:
                 for members in classes:
                     own[members] = own[members].mean()
 
-    def _at(self, scores) -> tuple[float, np.ndarray, bool]:
-        """(value, a subgradient with balanced intercepts, whether it is balanced) at these scores beside the origin."""
+    def _at(self, scores, near=None) -> tuple[float, np.ndarray, bool]:
+        """(value, a subgradient with balanced intercepts, whether it is balanced) at these scores beside the origin.
+
+        near : constants that are nearly the best.
+        """
         if self.term.intercepts and self.term.atom.takes_intercept:
-            found = lowest_constants(self.term, self.origin + scores)
+            found = lowest_constants(
+                self.term, self.origin + scores, near, 4.0 * _STEP if near is not None else 1.0
+            )
+            self.constants = found.constants if near is None else self.constants
             return float(found.values.sum()), found.u, bool(found.met.all())
         z = self.origin + scores
         return self.term.value(z), self.term.gradient(z), True
@@ -203,7 +209,7 @@ class _Planes:
         if largest == 0.0:
             return [self.u], 0.0
         step = _STEP / largest
-        value, u, met = self._at(step * z)
+        value, u, met = self._at(step * z, self.constants)
         # convexity: a difference quotient is above the derivative
         rise = (value - self.value) / step
         back = value - step * float(u @ z)  # the height of that plane, or mixture, at zero

@@ -12,7 +12,7 @@ from mtldsl.compile.normal_form import Blocks, LossTerm, NormalForm
 from mtldsl.compile.terms.structured import StructuredTerm
 from mtldsl.compile.terms.structured_constants import lowest_constants
 
-__all__ = ["best_constants", "without_weights"]
+__all__ = ["best_constants", "order_within", "without_weights"]
 
 #: Brackets grow fourfold, from 1 on, so many times at most (to 1e24).
 _GROWTHS = 40
@@ -99,7 +99,7 @@ def _at_kinks(sharing: Sequence[LossTerm], at) -> np.ndarray:
         high.append(ends[1])
     task, kink = np.concatenate(tasks), np.concatenate(kinks)
     lows, widths = np.concatenate(low), np.concatenate(high) - np.concatenate(low)
-    order = np.lexsort((kink, task))
+    order = order_within(task, kink)
     kink, widths = kink[order], widths[order]
     counts = np.bincount(task)
     ends = np.cumsum(counts)
@@ -114,6 +114,18 @@ def _at_kinks(sharing: Sequence[LossTerm], at) -> np.ndarray:
     after = np.minimum(first + 1, ends - 1)
     is_flat = np.abs(slope[first]) <= 1e-11 * total
     return np.where(is_flat, 0.5 * (kink[first] + kink[after]), kink[first])
+
+
+def order_within(task: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """The order of the entries by task, and within every task by their values."""
+    if np.any(task[1:] < task[:-1]):
+        return np.lexsort((values, task))
+    ends = np.flatnonzero(np.r_[task[1:] != task[:-1], True]) + 1
+    order, start = np.empty(task.size, np.int64), 0
+    for end in ends:
+        np.add(np.argsort(values[start:end]), start, out=order[start:end])
+        start = end
+    return order
 
 
 # ----------------------------------------------------------------------------------------------------- by a search

@@ -27,8 +27,11 @@ class Lowest(NamedTuple):
     met: np.ndarray
 
 
-def lowest_constants(term: StructuredTerm, z: np.ndarray) -> Lowest:
-    """argmin over b of the hinge at z + b, task by task: where the planes from both sides meet, their mixture is level."""
+def lowest_constants(term: StructuredTerm, z: np.ndarray, near=None, step: float = 1.0) -> Lowest:
+    """argmin over b of the hinge at z + b, task by task: where the planes from both sides meet, their mixture is level.
+
+    near : (m,) where to look first (None: at zero); step: how far to go from there before going fourfold.
+    """
     m = term.tasks.n_tasks
     found = Lowest(np.zeros(m), np.zeros(m), np.zeros(z.size), np.zeros(m, dtype=bool))
     for i, (rows, c, metric, y, classes) in enumerate(term.tasks_apart):
@@ -38,19 +41,19 @@ def lowest_constants(term: StructuredTerm, z: np.ndarray) -> Lowest:
             slope = plane.gradient(y)
             return b, plane.value, float(slope.sum()), slope
 
-        b, value, slope, met = _lowest(look)
+        b, value, slope, met = _lowest(look, 0.0 if near is None else float(near[i]), step)
         found.constants[i], found.values[i], found.u[rows], found.met[i] = b, c * value, c * slope, met
     return found
 
 
-def _lowest(look):
-    middle = look(0.0)
+def _lowest(look, start: float, step: float):
+    middle = look(start)
     if abs(middle[2]) <= _ROUNDING * np.abs(middle[3]).sum():  # rankings, too
-        return 0.0, middle[1], middle[3], True
+        return start, middle[1], middle[3], True
     side, far = (-1.0 if middle[2] > 0 else 1.0), middle
     near = middle
-    for _ in range(_GROWTHS):
-        far = look(side * max(4.0 * abs(far[0]), 1.0))
+    for k in range(_GROWTHS):
+        far = look(start + side * step * 4.0**k)
         if far[2] * near[2] <= 0:
             break
         near = far
