@@ -127,6 +127,11 @@ class SeparableLoss(Loss):
         """A subgradient of l in z (its derivative where smooth), elementwise."""
         raise NotImplementedError
 
+    def second_slope(self, z, y):
+        """The second derivative of l in z where smooth, elementwise; by a difference of slopes, which serves piecewise smooth losses too."""
+        h = 1e-4 * np.maximum(1.0, np.abs(z))
+        return np.maximum((self.slope(z + h, y) - self.slope(z - h, y)) / (2.0 * h), 0.0)
+
     def pointwise_prox(self, z, y, step):
         """argmin over x of step * l(x, y) + (x - z)^2 / 2, elementwise; `step` is a scalar or an array."""
         raise NotImplementedError

@@ -198,6 +198,9 @@ class HuberLoss(SeparableLoss):
     def slope(self, z, y):
         return np.clip(z - y, -self.delta, self.delta)
 
+    def second_slope(self, z, y):
+        return np.where(np.abs(z - y) <= self.delta, 1.0, 0.0)
+
     def pointwise_prox(self, z, y, step):
         r = z - y
         inner = r / (1.0 + step)

@@ -59,6 +59,9 @@ class GammaLoss(SeparableLoss):
     def slope(self, z, y):
         return 1.0 - y * finite_exp(-z)
 
+    def second_slope(self, z, y):
+        return y * finite_exp(-z)
+
     def value(self, z, y, s=None):
         with np.errstate(over="ignore"):  # a sum beyond the largest float is inf, as one summand would be
             return super().value(z, y, s)

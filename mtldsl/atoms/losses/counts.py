@@ -58,6 +58,9 @@ class PoissonLoss(SeparableLoss):
     def slope(self, z, y):
         return finite_exp(z) - y
 
+    def second_slope(self, z, y):
+        return finite_exp(z)
+
     def value(self, z, y, s=None):
         with np.errstate(over="ignore"):  # a sum beyond the largest float is inf, as one summand would be
             return super().value(z, y, s)

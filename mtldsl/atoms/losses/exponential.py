@@ -60,6 +60,9 @@ class ExponentialLoss(SeparableLoss):
     def slope(self, z, y):
         return -y * finite_exp(-y * z)
 
+    def second_slope(self, z, y):
+        return finite_exp(-y * z)
+
     def value(self, z, y, s=None):
         with np.errstate(over="ignore"):  # a sum beyond the largest float is inf, as one summand would be
             return super().value(z, y, s)

@@ -104,6 +104,9 @@ class SquaredHingeLoss(SeparableLoss):
     def slope(self, z, y):
         return -2.0 * y * np.maximum(1.0 - y * z, 0.0)
 
+    def second_slope(self, z, y):
+        return np.where(y * z < 1.0, 2.0, 0.0)
+
     def pointwise_prox(self, z, y, step):
         margin = y * z
         return y * np.where(margin < 1.0, (margin + 2.0 * step) / (1.0 + 2.0 * step), margin)

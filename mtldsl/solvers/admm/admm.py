@@ -19,6 +19,7 @@ from mtldsl.solvers.linear_algebra.x_update import LARGEST_TASK
 from mtldsl.solvers.planes.frank_wolfe import FrankWolfe
 from mtldsl.solvers.planes.oracle import has_one_maximum_a_task, has_oracle
 from mtldsl.solvers.planes.two_blocks import TwoBlocks
+from mtldsl.solvers.proximal.part import partition
 from mtldsl.solvers.solver import Point, Solver, Watch
 from mtldsl.solvers.watches import Translated, counted_from
 
@@ -99,6 +100,10 @@ class ADMM(Solver):
             return (
                 f"its linear systems, for {unknowns} unknowns a task, cost more than products with the data"
             )
+        curved = [loss for loss in form.losses if loss.atom.smooth and loss.atom.quadratic is None]
+        smooth = len(curved) > 0 and all(loss.atom.smooth for loss in form.losses)
+        if smooth and not isinstance(partition(form), str):
+            return f"{curved[0].typed} is smooth and not quadratic: gradient and Newton steps need no proximal step of it"
         return None
 
     def solve(

@@ -11,6 +11,7 @@ from mtldsl.solvers.proximal.newton import ProximalNewton
 from mtldsl.solvers.proximal.part import ProximalPart, partition
 from mtldsl.solvers.proximal.smooth_part import SmoothPart
 from mtldsl.solvers.rows import selection as row_selection
+from mtldsl.solvers.smooth import row_sparse
 from mtldsl.solvers.solver import Point, Solver, Watch
 
 __all__ = ["SOLVER", "ProximalGradient"]
@@ -20,8 +21,9 @@ class ProximalGradient(Solver):
     """minimize f(x) + h(x): f smooth (the losses, and smooth functions of linear maps), h with an exact prox on every block.
 
     First order (`AcceleratedGradient`) where a step is cheap against a Hessian, second order (`ProximalNewton`) where the tasks'
-    Hessians are small: a few of them replace thousands of steps on collinear features. Under penalties that leave out rows of a
-    large matrix both work on the rows that matter (`RowSelection`).
+    Hessians are small: a few of them replace thousands of steps on collinear features. One loss under l1 and l21 norms has
+    Newton steps on working sets (`smooth.row_sparse`); several losses under penalties that leave out rows of a large matrix are
+    worked on at the rows that matter (`RowSelection`).
     """
 
     name = "proximal_gradient"
@@ -40,6 +42,8 @@ class ProximalGradient(Solver):
     def solve(
         self, form: NormalForm, *, tol: float, max_iter: int, start: Point | None, watch: Watch
     ) -> Point:
+        if row_sparse.why_not(form) is None:
+            return row_sparse.solve(form, tol, max_iter, start, watch)
         if row_selection.pays(form):
             return row_selection.RowSelection(form, solve_whole).run(max_iter, start, watch)
         return solve_whole(form, max_iter, start, watch)

@@ -1,0 +1,88 @@
+"""Sweeps of exact row steps on a loss's second-order model, through the predictions: compiled; imported when first used.
+
+The model's slopes in the predictions, V = u + D (X dW + db), are kept up to date; the intercepts' steps db are those that are best for
+dW, and are not written into V: what they add to the gradient of row j is db times the border X_j^T D.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mtldsl.solvers.kernels.row_descent import _step_of_row, _thresholded
+from mtldsl.system.compiled import compiled
+
+__all__ = ["sweep_columns_separate", "sweep_columns_shared"]
+
+
+@compiled(fastmath={"contract", "reassoc"})
+def sweep_columns_shared(
+    which, indptr, indices, data, D, V, W, border, curvature, totals, sums, l1, l21, ridge, nonneg
+):
+    """One round over the rows `which`; the sum over all steps of curvature * step^2.
+
+    indptr, indices, data : CSC columns; D, V (n, m); W, border, curvature (centred), l1 (m, p); totals (m,) of D
+    sums (m,) : sum of V over samples as if db = 0, kept up to date
+    """
+    m = W.shape[0]
+    pull, own, step = np.empty(m), np.empty(m), np.empty(m)
+    moved = 0.0
+    for j in which:
+        pull[:] = 0.0
+        for k in range(indptr[j], indptr[j + 1]):
+            r, x = indices[k], data[k]
+            for i in range(m):
+                pull[i] += x * V[r, i]
+        for i in range(m):
+            gradient = pull[i] - border[i, j] * sums[i] / totals[i]
+            own[i] = curvature[i, j] + ridge[j]
+            pull[i] = _thresholded(curvature[i, j] * W[i, j] - gradient, l1[i, j], nonneg)
+        _step_of_row(W, j, pull, own, l21[j], step)
+        largest = 0.0
+        for i in range(m):
+            largest = max(largest, abs(step[i]))
+            W[i, j] += step[i]
+            sums[i] += border[i, j] * step[i]
+            moved += own[i] * step[i] * step[i]
+        if largest > 0.0:
+            for k in range(indptr[j], indptr[j + 1]):
+                r, x = indices[k], data[k]
+                for i in range(m):
+                    V[r, i] += x * D[r, i] * step[i]
+    return moved
+
+
+@compiled(fastmath={"contract", "reassoc"})
+def sweep_columns_separate(
+    which, indptr, indices, data, task_of, D, V, W, border, curvature, totals, sums, l1, l21, ridge, nonneg
+):
+    """The same where every sample is of one task, task_of (N,); D, V (N,)."""
+    m = W.shape[0]
+    pull, own, step = np.empty(m), np.empty(m), np.empty(m)
+    moved = 0.0
+    for j in which:
+        pull[:] = 0.0
+        if m == 1:
+            along = 0.0
+            for k in range(indptr[j], indptr[j + 1]):
+                along += data[k] * V[indices[k]]
+            pull[0] = along
+        else:
+            for k in range(indptr[j], indptr[j + 1]):
+                r = indices[k]
+                pull[task_of[r]] += data[k] * V[r]
+        for i in range(m):
+            gradient = pull[i] - border[i, j] * sums[i] / totals[i]
+            own[i] = curvature[i, j] + ridge[j]
+            pull[i] = _thresholded(curvature[i, j] * W[i, j] - gradient, l1[i, j], nonneg)
+        _step_of_row(W, j, pull, own, l21[j], step)
+        largest = 0.0
+        for i in range(m):
+            largest = max(largest, abs(step[i]))
+            W[i, j] += step[i]
+            sums[i] += border[i, j] * step[i]
+            moved += own[i] * step[i] * step[i]
+        if largest > 0.0:
+            for k in range(indptr[j], indptr[j + 1]):
+                r = indices[k]
+                V[r] += data[k] * D[r] * step[task_of[r]]
+    return moved

@@ -1,0 +1,165 @@
+"""The inputs as Newton's method sees them: all features for a look, columns of some rows of W in between.
+
+Everything is transposed, tasks first: W (m, d); predictions and slopes are flat, task after task.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from mtldsl.compile.normal_form import LossTerm
+
+__all__ = [
+    "DenseColumns",
+    "Design",
+    "SharedDesign",
+    "SparseColumns",
+    "TasksDesign",
+    "design_of",
+    "design_of_task",
+]
+
+
+class DenseColumns:
+    """Features `rows` of all tasks: arrays (p, n_i), the very same one where tasks share their inputs."""
+
+    def __init__(self, rows, columns: list[np.ndarray], n_tasks: int, offsets):
+        self.rows, self.columns, self.n_tasks, self.offsets = rows, columns, n_tasks, offsets
+        self.is_shared = len(columns) == 1
+
+    def forward(self, W) -> np.ndarray:
+        """Flat predictions of W (m, p)."""
+        if self.is_shared:
+            return (W @ self.columns[0]).ravel()
+        return np.concatenate([w @ C for w, C in zip(W, self.columns, strict=True)])
+
+    def pull(self, u) -> np.ndarray:
+        """(m, p): X_i^T u_i."""
+        if self.is_shared:
+            return u.reshape(self.n_tasks, -1) @ self.columns[0].T
+        parts = np.split(u, self.offsets[1:-1])
+        return np.stack([C @ part for part, C in zip(parts, self.columns, strict=True)])
+
+    def gram(self, weights) -> np.ndarray:
+        """(m, p, p): X_i^T diag(weights_i) X_i."""
+        p = len(self.rows)
+        gram = np.empty((self.n_tasks, p, p))
+        roots = np.sqrt(weights)
+        for i, (a, b) in enumerate(zip(self.offsets[:-1], self.offsets[1:], strict=True)):
+            scaled = self.columns[0 if self.is_shared else i] * roots[a:b]
+            np.matmul(scaled, scaled.T, out=gram[i])
+        return gram
+
+
+class SparseColumns:
+    """Features `rows`, as CSC: of one matrix for all tasks, or of the tasks' rows one after the other."""
+
+    def __init__(self, rows, transposed, n_tasks: int, is_shared: bool, offsets):
+        self.rows, self.n_tasks, self.is_shared, self.offsets = rows, n_tasks, is_shared, offsets
+        self.transposed = transposed  # (p, n) CSR
+        self.task_of: Any = None if is_shared else np.repeat(np.arange(n_tasks), np.diff(offsets))
+
+    def forward(self, W) -> np.ndarray:
+        if self.is_shared:
+            return np.ascontiguousarray((self.transposed.T @ np.ascontiguousarray(W.T)).T).ravel()
+        if self.n_tasks == 1:
+            return self.transposed.T @ W[0]
+        out = np.empty(self.offsets[-1])
+        stacked = self.transposed.T
+        for i, (a, b) in enumerate(zip(self.offsets[:-1], self.offsets[1:], strict=True)):
+            out[a:b] = stacked[a:b] @ W[i]
+        return out
+
+    def pull(self, u) -> np.ndarray:
+        if self.is_shared:
+            return np.ascontiguousarray((self.transposed @ u.reshape(self.n_tasks, -1).T).T)
+        if self.n_tasks == 1:
+            return (self.transposed @ u)[None]
+        spread = sparse.csr_array((u, (np.arange(u.size), self.task_of)), shape=(u.size, self.n_tasks))
+        return np.ascontiguousarray((self.transposed @ spread).toarray().T)
+
+
+class Design:
+    """X_i of all tasks. `prefers_all_rows`: a Gram matrix a task for all features is small."""
+
+    n_features: int
+    n_tasks: int
+    offsets: np.ndarray
+    is_sparse: bool
+
+    def pull(self, u) -> np.ndarray:
+        """(m, d): X_i^T u_i."""
+        raise NotImplementedError
+
+    def columns(self, rows, old=None) -> DenseColumns | SparseColumns:
+        raise NotImplementedError
+
+    @property
+    def prefers_all_rows(self) -> bool:
+        d = self.n_features
+        return not self.is_sparse and d <= _FEW and self.n_tasks * d * d <= _FEW * _FEW * 8
+
+
+_FEW = 24
+
+
+class SharedDesign(Design):
+    """One X (n, d) for all tasks."""
+
+    def __init__(self, X, n_tasks: int, transposed=None):
+        self.X, self.n_tasks, self.n_features = X, n_tasks, X.shape[1]
+        self.offsets = np.arange(n_tasks + 1) * X.shape[0]
+        self.is_sparse = sparse.issparse(X)
+        self.transposed: Any = transposed
+        if self.is_sparse and transposed is None:
+            self.transposed = X.T.tocsr()
+
+    def pull(self, u):
+        table = u.reshape(self.n_tasks, -1)
+        if self.is_sparse:
+            return np.ascontiguousarray((self.transposed @ table.T).T)
+        return table @ self.X
+
+    def columns(self, rows, old=None):
+        if self.is_sparse:
+            return SparseColumns(rows, self.transposed[rows], self.n_tasks, True, self.offsets)
+        if len(rows) == self.n_features:
+            return DenseColumns(rows, [np.ascontiguousarray(self.X.T)], self.n_tasks, self.offsets)
+        columns = np.empty((len(rows), len(self.X)))
+        columns[:] = self.X[:, rows].T
+        return DenseColumns(rows, [columns], self.n_tasks, self.offsets)
+
+
+class TasksDesign(Design):
+    """Inputs of their own, or some labels missing."""
+
+    def __init__(self, tasks):
+        self.tasks, self.n_tasks, self.n_features = tasks, tasks.n_tasks, tasks.n_features
+        self.offsets, self.is_sparse = np.asarray(tasks.offsets), tasks.is_sparse
+        self.inputs = tasks.inputs
+        if self.is_sparse:
+            self.transposed = sparse.vstack(self.inputs, format="csr").T.tocsr()
+
+    def pull(self, u):
+        return np.ascontiguousarray(self.tasks.adjoint(u).T)
+
+    def columns(self, rows, old=None):
+        if self.is_sparse:
+            return SparseColumns(rows, self.transposed[rows], self.n_tasks, False, self.offsets)
+        every = len(rows) == self.n_features
+        parts = [np.ascontiguousarray((X if every else X[:, rows]).T) for X in self.inputs]
+        if self.n_tasks == 1:
+            return DenseColumns(rows, parts, 1, self.offsets)
+        return DenseColumns(rows, parts, self.n_tasks, self.offsets)
+
+
+def design_of(loss: LossTerm) -> Design:
+    tasks = loss.tasks
+    return SharedDesign(tasks.X, tasks.n_tasks) if loss.is_shared_complete else TasksDesign(tasks)
+
+
+def design_of_task(X, transposed=None) -> SharedDesign:
+    return SharedDesign(X, 1, transposed)

@@ -1,0 +1,142 @@
+"""The loss's second-order model on some rows plus the penalty, minimised over them and the intercepts by coordinate descent.
+
+The intercepts are eliminated: whatever the weights' step, theirs is the best for it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mtldsl.solvers.rows.newton import newton_cost, newton_steps
+from mtldsl.solvers.rows.penalty import RowPenalty
+from mtldsl.solvers.rows.working_set import extrapolate, sweep_cost
+from mtldsl.solvers.smooth.designs import DenseColumns, SparseColumns
+
+__all__ = ["minimised", "violation"]
+
+_SWEEPS = 5  # from one extrapolation to the next
+_MOST_ROUNDS = 20
+_MOST_SWEEPS = 60
+_LEAST = 1e-12  # of a column's curvature: below, an intercept explains it
+
+
+def minimised(columns, penalty: RowPenalty, W, slope, curvature, centred: bool, sums, precision: float):
+    """(dW (m, p), db (m,)) from W (m, p), where the loss has these flat slopes and curvatures; `sums` adds up over tasks.
+
+    precision : of the model's violation, relative to that at W
+    """
+    gradient = columns.pull(slope)
+    totals = sums(curvature) if centred else np.ones(len(W))
+    border = columns.pull(curvature) if centred else np.zeros_like(W)
+    s = sums(slope) if centred else np.zeros(len(W))
+    solve = _by_gram if isinstance(columns, DenseColumns) else _by_columns
+    reduced = gradient - border * (s / totals)[:, None]
+    step = solve(columns, penalty, W, slope, curvature, reduced, border, totals, s, precision)
+    db = -(s + np.einsum("ij,ij->i", border, step)) / totals if centred else np.zeros(len(W))
+    return step, db
+
+
+# ------------------------------------------------------------------------------------------ Gram matrices
+
+
+class _GramModel:
+    """1/2 <W, W gram> - <cross, W> + penalty, with a Gram matrix a task (m, p, p); `carried` is the gradient of the quadratic."""
+
+    def __init__(self, gram, gradient, W, penalty: RowPenalty):
+        self.gram, self.W, self.penalty, self.carried = gram, W, penalty, gradient
+        self.cross = self._times(W) - gradient
+
+    def _times(self, W) -> np.ndarray:
+        return np.matmul(W[:, None, :], self.gram)[:, 0]
+
+    def gradient(self, W) -> np.ndarray:
+        return self._times(W) - self.cross
+
+    def objective(self, W, carried) -> float:
+        return 0.5 * float(np.vdot(W, carried - self.cross)) + self.penalty.value(W)
+
+    def sweep(self, count: int = 1) -> None:
+        from mtldsl.solvers.kernels.row_descent import sweep_separate
+
+        p = self.penalty
+        sweep_separate(self.gram, self.carried, self.W, p.l1, p.l21, p.ridge, p.nonneg, count)
+
+
+def _by_gram(columns, penalty, W, slope, curvature, gradient, border, totals, s, precision):
+    gram = columns.gram(curvature)
+    gram -= border[:, :, None] * (border / totals[:, None])[:, None, :]
+    diagonal = np.einsum("ijj->ij", gram)
+    flat = diagonal <= _LEAST * (diagonal + border**2 / totals[:, None])
+    if flat.any():
+        diagonal[flat] = 0.0
+    model = _GramModel(gram, gradient, W.copy(), penalty)
+    goal = precision**2 * violation(penalty, W, gradient, diagonal)
+    support = None
+    for _ in range(_MOST_ROUNDS):
+        history = [(model.W.copy(), model.carried.copy())]
+        for _ in range(_SWEEPS):
+            model.sweep()
+            history.append((model.W.copy(), model.carried.copy()))
+        if violation(penalty, model.W, model.carried, diagonal) <= goal:
+            break
+        extrapolate(model, history)
+        before, support = support, model.W != 0
+        settled = before is not None and np.array_equal(before, support)
+        cheap = newton_cost(model) <= 2.0 * _SWEEPS * sweep_cost(model)
+        stepped = (settled or cheap) and newton_steps(model)
+        if stepped and violation(penalty, model.W, model.carried, diagonal) <= goal:
+            break
+    return model.W - W
+
+
+# ---------------------------------------------------------------------------------------- through predictions
+
+
+def _by_columns(columns: SparseColumns, penalty, W, slope, curvature, gradient, border, totals, s, precision):
+    from mtldsl.solvers.kernels.weighted_descent import sweep_columns_separate, sweep_columns_shared
+
+    X, m = columns.transposed, len(W)
+    squared = SparseColumns(columns.rows, X.power(2), m, columns.is_shared, columns.offsets)
+    diagonal = squared.pull(curvature)
+    own = np.maximum(diagonal - border**2 / totals[:, None], 0.0)
+    own[own <= _LEAST * diagonal] = 0.0
+    V, left, s = W.copy(), violation(penalty, W, gradient, own), s.copy()
+    goal = precision**2 * left
+    rest = (V, border, own, totals, s, penalty.l1, penalty.l21, penalty.ridge, penalty.nonneg)
+    if columns.is_shared and m > 1:
+        table = [np.ascontiguousarray(a.reshape(m, -1).T) for a in (curvature, slope)]
+        inner = (X.indptr, X.indices, X.data, *table)
+        sweep = sweep_columns_shared
+    else:
+        task_of = np.zeros(slope.size, np.int64) if columns.task_of is None else columns.task_of
+        inner = (X.indptr, X.indices, X.data, task_of, curvature, slope.copy())
+        sweep = sweep_columns_separate
+    every = np.arange(W.shape[1])
+    count, first = 0, None
+    while count < _MOST_SWEEPS:
+        moved = sweep(every, *inner, *rest)
+        count += 1
+        first = moved if first is None else first
+        if moved <= precision**2 * max(first, goal):
+            break
+        support = np.flatnonzero(V.any(axis=0))
+        for _ in range(10):  # what is zero mostly stays so
+            count += 1
+            if sweep(support, *inner, *rest) <= 0.1 * precision**2 * first:
+                break
+    return V - W
+
+
+def violation(penalty: RowPenalty, W, gradient, curvature) -> float:
+    """The sum of squares of the smallest subgradients, each divided by its curvature: about twice what there is to gain."""
+    slope = gradient + penalty.ridge * W
+    left = penalty.remainder(-slope)
+    norms = np.sqrt(np.einsum("ij,ij->j", W, W))
+    zero = norms == 0.0
+    per_row = np.divide(penalty.l21, norms, out=np.zeros_like(norms), where=~zero)
+    own = np.where(W != 0, slope + penalty.l1 * np.sign(W) + per_row * W, left)
+    sizes = np.sqrt(np.einsum("ij,ij->j", left, left))
+    share = np.divide(np.maximum(sizes - penalty.l21, 0.0), sizes, out=np.zeros_like(sizes), where=sizes > 0)
+    own = np.where(zero, share * left, own)
+    curved = curvature + penalty.ridge
+    return float(np.sum(np.divide(own**2, curved, out=np.zeros_like(own), where=curved > 0)))

@@ -1,0 +1,110 @@
+"""Smooth losses under l1 and l21 norms, perhaps with a ridge and W >= 0: all tasks on one working set, or each on its own."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mtldsl.compile.normal_form import NormalForm
+from mtldsl.compile.single_block import single_block
+from mtldsl.solvers.point import Point
+from mtldsl.solvers.rows.penalty import RowPenalty, function_duals
+from mtldsl.solvers.rows.penalty import why_not as why_not_penalty
+from mtldsl.solvers.smooth.designs import design_of, design_of_task
+from mtldsl.solvers.smooth.samples import SmoothLoss
+from mtldsl.solvers.smooth.working_newton import State, WorkingNewton
+from mtldsl.solvers.watches import Watch
+
+__all__ = ["solve", "why_not"]
+
+_FEW_FEATURES = 32  # tasks that have nothing in common go together all the same: loops over tasks cost more
+
+
+def why_not(form: NormalForm) -> str | None:
+    """None for one smooth loss that is a sum over samples, not quadratic, of one matrix under row-sparse penalties; else a sentence."""
+    facts = single_block(form)
+    if isinstance(facts, str):
+        return facts
+    loss = facts.loss
+    if not (loss.atom.smooth and loss.atom.separable) or loss.atom.quadratic is not None:
+        return f"{loss.typed} is not a smooth sum over samples, or it is quadratic."
+    if loss.map.offset is not None:
+        return f"{loss.typed} is a loss of a matrix plus a constant."
+    return why_not_penalty(form.functions, facts.shape)
+
+
+def solve(form: NormalForm, tol: float, max_iter: int, start: Point | None, watch: Watch) -> Point:
+    facts = single_block(form)
+    assert not isinstance(facts, str)  # why_not() was asked
+    penalty = RowPenalty.of(form.functions, facts.shape)
+    W = np.zeros(facts.shape[::-1]) if start is None else np.array(start.blocks[facts.name].T, order="C")
+    if penalty.nonneg:
+        np.maximum(W, 0.0, out=W)
+    b = np.zeros(len(W))
+    if facts.intercept is not None and start is not None:
+        b = np.array(start.blocks[facts.intercept][0])
+    run = _Run(form, facts, penalty, tol, max_iter, watch)
+    apart = not penalty.l21.any() and len(W) > 1 and W.shape[1] > _FEW_FEATURES
+    return run.apart(W, b) if apart else run.together(W, b)
+
+
+class _Run:
+    def __init__(self, form: NormalForm, facts, penalty: RowPenalty, tol: float, max_iter: int, watch: Watch):
+        self.form, self.facts, self.penalty, self.tol = form, facts, penalty, tol
+        self.max_iter, self.watch, self.loss = max_iter, watch, facts.loss
+        self.centred = bool(self.loss.intercepts)
+
+    def together(self, W, b) -> Point:
+        last: list[Point] = []
+
+        def report(state: State, pull, steps: int) -> bool:
+            last[:] = [self._point(state.W, state.b, state.u, pull, steps)]
+            return self.watch(last[0])
+
+        design = design_of(self.loss)
+        steps = WorkingNewton(SmoothLoss.of(self.loss), design, self.penalty, self.centred, self.tol)
+        steps.run(W, b, self.max_iter, report, lambda: self.watch.expired)
+        return last[0]
+
+    def apart(self, W, b) -> Point:
+        """Task after task, to the same relative accuracy; sharper where all together are not yet good enough."""
+        tasks, tol, done = self.loss.tasks, self.tol, 0
+        pull, u = np.empty(W.shape), np.empty(tasks.n_samples)
+        shared = design_of(self.loss) if self.loss.is_shared_complete else None
+        inputs = None if shared is not None else tasks.inputs
+        while True:
+            most = 0
+            for i, (first, end) in enumerate(zip(tasks.offsets[:-1], tasks.offsets[1:], strict=True)):
+                if shared is not None:
+                    design = design_of_task(shared.X, shared.transposed)
+                else:
+                    design = design_of_task(inputs[i])
+                own = self.penalty.of_task(i)
+                steps = WorkingNewton(SmoothLoss.of_task(self.loss, i), design, own, self.centred, tol)
+                seen: list = []
+
+                def keep(state: State, found, count: int, seen=seen) -> bool:
+                    seen[:] = [found]
+                    return True
+
+                state = steps.run(
+                    W[i : i + 1], b[i : i + 1], self.max_iter - done, keep, lambda: self.watch.expired
+                )
+                most = max(most, steps.steps)
+                b[i] = state.b[0]
+                # every task's dual point is scaled by itself: one common scale would be the worst of all
+                shrink = 1.0 / own.inspect(seen[0] - own.ridge * state.W).gauge
+                pull[i], u[first:end] = shrink * seen[0][0], shrink * state.u
+            done += max(most, 1)
+            point = self._point(W, b, u, pull, done)
+            if self.watch(point) or done >= self.max_iter or self.watch.expired:
+                return point
+            tol *= 0.1
+
+    def _point(self, W, b, u, pull, steps: int) -> Point:
+        blocks = {self.facts.name: np.ascontiguousarray(W.T)}
+        if self.facts.intercept is not None:
+            blocks[self.facts.intercept] = b[None, :].copy()
+        duals = None
+        if len(self.form.functions) > 1:
+            duals = function_duals(self.form.functions, self.penalty, pull, W.T)
+        return Point(blocks, [u.copy()], duals, steps)

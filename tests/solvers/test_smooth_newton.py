@@ -1,0 +1,148 @@
+"""Newton's method for smooth losses: against the reference, on every layout of the data, and where the loss is flat or steep."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import mtldsl as mtl
+from mtldsl.atoms.function import REGISTRY, SeparableLoss
+from mtldsl.solvers.rows.penalty import RowPenalty
+from mtldsl.solvers.smooth import row_sparse
+from mtldsl.solvers.smooth.model import violation
+
+N, D, M = 60, 40, 3
+
+
+def _data(seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(N, D))
+    true = np.zeros((D, M))
+    true[:5] = rng.normal(size=(5, M))
+    return X, X @ true + 0.3 * rng.normal(size=(N, M)), rng
+
+
+def _layouts(Y):
+    X, _, rng = _data()
+    S = sparse.csr_array(np.where(np.abs(X) > 0.8, X, 0.0))
+    holes = np.where(rng.random(Y.shape) < 0.2, np.nan, Y)
+    parts = [slice(i, None, M) for i in range(M)]
+    return {
+        "shared": mtl.Tasks.shared(X, Y),
+        "sparse": mtl.Tasks.shared(S, Y),
+        "missing": mtl.Tasks.shared(X, holes),
+        "separate": mtl.Tasks.separate([X[p] for p in parts], [Y[p, i] for i, p in enumerate(parts)]),
+        "separate sparse": mtl.Tasks.separate([S[p] for p in parts], [Y[p, i] for i, p in enumerate(parts)]),
+    }
+
+
+def _signs():
+    return np.where(_data()[1] > 0.5, 1.0, -1.0)
+
+
+PENALTIES = {
+    "l1": lambda W: 2 * mtl.l1_norm(W),
+    "l21": lambda W: 2 * mtl.l21_norm(W),
+    "both": lambda W: mtl.l1_norm(W) + mtl.l21_norm(W),
+    "l1 and ridge": lambda W: mtl.l1_norm(W) + 0.5 * mtl.ridge(W),
+    "l21 and ridge": lambda W: 2 * mtl.l21_norm(W) + 0.5 * mtl.ridge(W),
+}
+
+
+def _agrees(problem, tol=1e-7):
+    assert row_sparse.why_not(problem.form()) is None
+    solution = problem.solve(solver="proximal_gradient", tol=tol, max_iter=500)
+    reference = problem.solve(solver="cvxpy", tol=1e-7)
+    assert solution.status == "optimal", solution
+    assert solution.objective == pytest.approx(reference.objective, rel=3e-6, abs=1e-7)
+    return solution
+
+
+@pytest.mark.parametrize("penalty", PENALTIES)
+@pytest.mark.parametrize("layout", ["shared", "sparse", "missing", "separate", "separate sparse"])
+def test_logistic_agrees_with_the_reference(layout, penalty):
+    tasks = _layouts(_signs())[layout]
+    W = mtl.Weights(tasks, intercept=penalty != "both")
+    _agrees(mtl.minimize(mtl.logistic_loss(W, tasks) + PENALTIES[penalty](W)))
+
+
+@pytest.mark.parametrize(
+    "word", ["squared_hinge_loss", "huber_loss", "exponential_loss", "poisson_loss", "gamma_loss"]
+)
+@pytest.mark.parametrize("penalty", ["l1", "l21"])
+def test_other_losses_agree_with_the_reference(word, penalty):
+    _, Z, rng = _data()
+    labels = {
+        "huber_loss": 3 * Z,
+        "poisson_loss": rng.poisson(np.exp(0.3 * Z)),
+        "gamma_loss": np.exp(0.3 * Z),
+    }
+    tasks = mtl.Tasks.shared(_data()[0], labels.get(word, _signs()))
+    W = mtl.Weights(tasks, intercept=True)
+    _agrees(mtl.minimize(getattr(mtl, word)(W, tasks) + PENALTIES[penalty](W)))
+
+
+def test_weights_that_may_not_be_negative():
+    tasks = _layouts(_signs())["shared"]
+    W = mtl.Weights(tasks)
+    solution = _agrees(mtl.minimize(mtl.logistic_loss(W, tasks) + mtl.l1_norm(W), [W >= 0]))
+    assert np.min(solution.W) >= 0
+
+
+def test_sample_weights_and_task_coefficients():
+    X, _, rng = _data()
+    tasks = mtl.Tasks.shared(X, _signs(), sample_weights=rng.uniform(0.2, 3.0, size=(N, M)))
+    W = mtl.Weights(tasks, intercept=True)
+    _agrees(mtl.minimize(mtl.logistic_loss(W, tasks, mean=True) + 0.05 * mtl.l21_norm(W)))
+
+
+@pytest.mark.parametrize("scale", [1e-4, 1e4])
+def test_columns_of_any_size_duplicates_and_constants(scale):
+    X, _, _ = _data()
+    X = np.column_stack([X, X[:, :3], np.ones(N), np.zeros(N)]) * scale
+    tasks = mtl.Tasks.shared(X, _signs())
+    W = mtl.Weights(tasks, intercept=True)
+    problem = mtl.minimize(mtl.logistic_loss(W, tasks) + 2 * scale * mtl.l21_norm(W))
+    solution = problem.solve(solver="proximal_gradient", tol=1e-8, max_iter=500)
+    assert solution.status == "optimal", solution
+
+
+def test_the_same_input_gives_the_same_bits():
+    tasks = _layouts(_signs())["sparse"]
+    W = mtl.Weights(tasks, intercept=True)
+    problem = mtl.minimize(mtl.logistic_loss(W, tasks) + mtl.l21_norm(W))
+    first, second = (problem.solve(solver="proximal_gradient", tol=1e-8) for _ in range(2))
+    assert np.array_equal(first.W, second.W)
+
+
+@pytest.mark.parametrize(
+    "word", sorted(w for w, a in REGISTRY.items() if issubclass(a, SeparableLoss) and a.smooth)
+)
+def test_second_slopes_are_the_derivatives_of_slopes(word):
+    rng = np.random.default_rng(1)
+    z = rng.normal(size=50)
+    for loss in REGISTRY[word].examples():
+        y = {"sign": np.sign(rng.normal(size=50)), "count": rng.poisson(2.0, 50).astype(float)}.get(
+            loss.labels, np.abs(rng.normal(size=50)) + 0.1
+        )
+        h = 1e-6
+        both = [(loss.slope(z + e, y) - loss.slope(z + e - h, y)) / h for e in (0.0, h)]
+        second = loss.second_slope(z, y)
+        near = np.minimum(*both) - 1e-4, np.maximum(*both) + 1e-4
+        assert np.all((near[0] <= second) & (second <= near[1]))
+
+
+def test_violation_is_zero_at_an_optimum_only():
+    rng = np.random.default_rng(0)
+    d, m = 6, 2
+    curvature, penalty = (
+        np.ones((m, d)),
+        RowPenalty(np.full((m, d), 0.3), np.full(d, 0.4), np.full(d, 0.2), False),
+    )
+    pull = 2 * rng.normal(size=(m, d))
+    left = np.sign(pull) * np.maximum(np.abs(pull) - 0.3, 0.0)
+    norms = np.linalg.norm(left, axis=0)
+    W = left * np.maximum(1 - 0.4 / norms, 0.0) / 1.2
+    assert violation(penalty, W, W - pull, curvature) == pytest.approx(0.0, abs=1e-24)
+    assert violation(penalty, W + 0.1, W + 0.1 - pull, curvature) > 1e-3
