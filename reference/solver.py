@@ -37,6 +37,7 @@ class CvxpySolver:
     choices: ClassVar[dict[str, tuple[str, ...]]] = {}
     writes: ClassVar[tuple[str, ...]] = ()
     max_iter: ClassVar[int] = 1_000_000_000  # more than any backend's own limit, which then holds
+    patience: ClassVar[int] = 300  # of no use: it shows one point
     takes_nonconvex: ClassVar[bool] = False
 
     def refuses(self, form: NormalForm) -> str | None:

@@ -3,37 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import chain, islice
+from itertools import chain
 
 from mtldsl.compile.normal_form import NormalForm
 from mtldsl.errors import ModelError, SolverError
 from mtldsl.solvers.registry import LAST, candidates, get_solver, in_turn, refusal
 from mtldsl.values.number import quoted
 
-__all__ = ["Queue", "to_try"]
+__all__ = ["to_try"]
 
 #: the reference is tried after a fast solver stalls only up to this many scalars of data and unknowns
 _SMALL_ENOUGH_FOR_REFERENCE = 200_000
-
-
-class Queue:
-    """Names that come one by one; true while there are any."""
-
-    def __init__(self, coming: Iterator[str]):
-        self._coming = coming
-        self._next: list[str] = []
-
-    def __bool__(self) -> bool:
-        if not self._next:
-            self._next.extend(islice(self._coming, 1))
-        return bool(self._next)
-
-    def pop(self) -> str:
-        return self._next.pop() if self else ""
-
-    def again(self, name: str) -> None:
-        """This one next, before those that were to come."""
-        self._next.append(name)
 
 
 def to_try(form: NormalForm, solver: str, options: dict) -> Iterator[str]:

@@ -13,9 +13,11 @@ from mtldsl.compile.terms.structure import Structures, kept_value, learned_matri
 from mtldsl.errors import InfeasibleError, SolverError
 from mtldsl.proof.certificate import Certificate
 from mtldsl.proof.infeasibility import feasibility
-from mtldsl.solvers.asking import Queue, to_try
+from mtldsl.solvers.asking import to_try
 from mtldsl.solvers.registry import get_solver
 from mtldsl.solvers.solver import Point, breakdowns
+from mtldsl.solvers.turns import Turns
+from mtldsl.solvers.warm_start import plain_multipliers
 from mtldsl.solvers.watcher import Watcher
 from mtldsl.system import stops
 from mtldsl.system.memory import memory_errors
@@ -63,13 +65,15 @@ def drive(
     simple_guesses : whether zero and the best constants count as points seen too; the start always does
     """
     watcher = Watcher(form, tol, max_seconds, verbose)
-    names = Queue(to_try(form, solver, options))
+    names = to_try(form, solver, options)
     watcher.look_at_guesses(None if start is None else start.blocks, simple_guesses)
-    status, certified, iterations, tried = "", False, 0, []
-    while names:
-        name = names.pop()
-        watcher.begin(name)
-        chosen = get_solver(name)
+    status, certified, iterations, tried = "", False, 0, {}
+    alternate = form.is_convex and solver == "auto"
+    turns = Turns(names, (lambda name: get_solver(name).patience) if alternate else None)
+    while turns:
+        turn = turns.next()
+        name, chosen = turn.name, get_solver(turn.name)
+        watcher.begin(name, turn.progress())
         point, failure = None, None
         try:
             with (
@@ -82,7 +86,7 @@ def drive(
                     form,
                     tol=tol,
                     max_iter=max_iter if max_iter is not None else chosen.max_iter,
-                    start=start,
+                    start=turn.left_at if turn.left_at and watcher.kept_from == name else start,
                     watch=watcher,
                     **options,
                 )
@@ -93,14 +97,14 @@ def drive(
                 _proven_infeasible(form, watcher, error) if isinstance(error, InfeasibleError) else error
             )
             # a failed solver must not take the others' chance away; alone, its error is the answer
-            if not names and not watcher.history:
+            if not turns and not watcher.history:
                 raise failure from None
         shown = point or watcher.last_point
         iterations += shown.iteration if shown else 0
         if point is not None and watcher.may_restart:
             restart: Any = watcher.restart  # there, where the run may restart
             start = Point(restart, structures=learned_matrices(form, restart))
-            names.again(name)
+            turns.again(turn)
             continue
         if point is not None and point.stopped == "selected":
             watcher.insist_on(point)
@@ -123,10 +127,11 @@ def drive(
         if certified or watcher.left or status == "time_limit":
             break
         how = f"{name} failed ({failure})" if failure else _ended(form, name, watcher, status)
-        tried.append((name, bool(failure), how))
-        # the next solver goes on from the best point; multipliers and inner state belong to the solver that made them
+        tried[name] = (bool(failure), how)
+        if point is not None and watcher.stopped == "stalled":
+            turns.wait(turn, point)
         if not watcher.kept.is_guess or watcher.restart is not None:
-            start = Point(watcher.kept.blocks)
+            start = _best_so_far(form, watcher)
     kept = watcher.kept
     if (
         not (certified or watcher.left or status == "time_limit")
@@ -170,6 +175,12 @@ def as_typed(outcome: Outcome, form: NormalForm, lacking: Blocks, tol: float) ->
     return replace(outcome, blocks=blocks, certificate=certificate, status=status)
 
 
+def _best_so_far(form: NormalForm, watcher: Watcher) -> Point:
+    """The best point with the multipliers of the best bound, whichever solvers found them; inner state belongs to the solver that made it."""
+    loss_duals, function_duals = watcher.bound_duals
+    return Point(watcher.kept.blocks, plain_multipliers(form, loss_duals), function_duals)
+
+
 def _ended(form: NormalForm, name: str, watcher: Watcher, status: str) -> str:
     kind = "relative gap" if form.is_convex else "residual"
     return f"{name} stopped at a {kind} of {watcher.certificate.distance:.1e} ({status.replace('_', ' ')})"
@@ -192,8 +203,8 @@ def _proven_infeasible(
     )
 
 
-def _reason(asked: str, used: str, tried: list[tuple[str, bool, str]]) -> str:
-    """Why this solver: what it is for, and how those before it, (name, whether it failed, in words), ended."""
-    others = [how for name, failed, how in tried if failed or name != used]
+def _reason(asked: str, used: str, tried: dict[str, tuple[bool, str]]) -> str:
+    """Why this solver: what it is for, and how the last turns of the others, name -> (whether it failed, in words), ended."""
+    others = [how for name, (failed, how) in tried.items() if failed or name != used]
     summary = get_solver(used).summary if asked == "auto" else f"{used} was asked for"
     return summary + (f" (after {'; '.join(others)})" if others else "")

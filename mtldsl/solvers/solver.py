@@ -26,6 +26,7 @@ class Solver(Protocol):
     choices         : of options that are one of some words, these words
     writes          : options that name a file to write
     max_iter        : the iterations that a run has where nobody says how many
+    patience        : iterations without progress after which another solver, where one takes the form too, has its turn
     takes_nonconvex : whether it is asked about forms with functions that are not convex
     """
 
@@ -35,6 +36,7 @@ class Solver(Protocol):
     choices: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     writes: ClassVar[tuple[str, ...]] = ()
     max_iter: ClassVar[int] = 100_000
+    patience: ClassVar[int] = 300
     takes_nonconvex: ClassVar[bool] = False
 
     @abstractmethod

@@ -12,7 +12,7 @@ from mtldsl.errors import SolverError
 from mtldsl.solvers.solver import Point
 from mtldsl.values.sparse_matrix import read_dense
 
-__all__ = ["Solved", "starting_point"]
+__all__ = ["Solved", "plain_multipliers", "starting_point"]
 
 
 @runtime_checkable
@@ -50,14 +50,14 @@ def starting_point(form: NormalForm, warm_start: Solved | dict | None) -> Point 
         state is not None
     ):  # multipliers and inner state of the same blocks; a solver checks whether they are its own
         point.loss_duals, point.function_duals, point.state = (
-            _plain(form, state.loss_duals),
+            plain_multipliers(form, state.loss_duals),
             state.function_duals,
             state.state,
         )
     return point
 
 
-def _plain(form: NormalForm, loss_duals):
+def plain_multipliers(form: NormalForm, loss_duals):
     """Random labellings as the multipliers that they stand for; None where they are of other data."""
     if loss_duals is None or not any(isinstance(u, RandomLabellings) for u in loss_duals):
         return loss_duals

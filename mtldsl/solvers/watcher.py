@@ -14,6 +14,7 @@ from mtldsl.proof.certificate import Certificate, certify, dual_bound, objective
 from mtldsl.proof.finite_steps import finite_steps
 from mtldsl.proof.rounding import refute, rounding_of
 from mtldsl.solvers.best_point import BestPoint, Kept, guesses
+from mtldsl.solvers.progress import Progress
 from mtldsl.solvers.rays import Lines
 from mtldsl.solvers.solver import Point
 from mtldsl.system import compiling, stops
@@ -57,7 +58,8 @@ class Watcher:
         self.left = ""  # what ended it from outside: "interrupted" or "time_limit"
         self.restart: Blocks | None = None  # a lower point than one that was about to be called stationary
         self.restarts = 0
-        self.improved_at, self.improved_gap = 0, np.inf
+        self.kept_from = ""  # the solver that found the best point
+        self.progress: Progress | None = None
         self.lines = Lines(form)
 
     @property
@@ -101,9 +103,9 @@ class Watcher:
         for guess in guesses(self.form, start, simple):
             self.best.offer(guess, self.bound)
 
-    def begin(self, solver: str) -> None:
-        self.solver, self.stopped, self.restart = solver, "", None
-        self.improved_at, self.improved_gap = 0, np.inf
+    def begin(self, solver: str, progress: Progress) -> None:
+        """From here on points are this solver's, and it runs as long as there is progress."""
+        self.solver, self.stopped, self.restart, self.progress = solver, "", None, progress
 
     def __call__(self, point: Point) -> bool:
         structures = point.structures
@@ -126,7 +128,7 @@ class Watcher:
             self._search_lines(one)
         if self.expired:
             self.stopped = "time_limit"
-        elif self._is_stalled(point.iteration, self.certificate):
+        elif self.progress is not None and self.progress.is_over(point.iteration, seen):
             self.stopped = "stalled"
         return bool(self.stopped)
 
@@ -143,7 +145,10 @@ class Watcher:
             found = replace(one.stationarity, finite=gained, residual=max(gained, one.stationarity.residual))
             one = replace(one, stationarity=found)
             self.best.offer(lower, self.bound)
+        before = self.best.kept
         self.best.offer(one, self.bound)
+        if self.best.kept is not before and not self.best.kept.is_guess:
+            self.kept_from = self.solver
         self._measure_rounding()
         lowest = self.best.lowest
         if self.form.is_convex and self.proof is not None and self.bound > lowest.objective:
@@ -296,10 +301,3 @@ class Watcher:
         log.debug(line)
         if self.verbose:
             print(line)
-
-    def _is_stalled(self, iteration: int, best: Certificate) -> bool:
-        """No 1 % gain in gap and violation over as many iterations again as it took to get here (and at least 3,000)."""
-        distance = max(best.distance, best.violation)
-        if distance < 0.99 * self.improved_gap:
-            self.improved_at, self.improved_gap = iteration, distance
-        return iteration > 2 * self.improved_at + 3000

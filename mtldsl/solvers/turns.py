@@ -1,0 +1,91 @@
+"""Whose turn it is, where several solvers take a form: in order, each while it gets on, and then again with more patience."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from itertools import chain
+
+from mtldsl.solvers.point import Point
+from mtldsl.solvers.progress import Progress
+
+__all__ = ["Turn", "Turns"]
+
+#: A gap that falls to this share whenever the iterations double is progress, where another solver waits: 1 / iterations does as well.
+_HALF = 0.5
+
+#: Where none waits, a run ends when not even one percent comes of as many iterations again and 3,000 more.
+_HARDLY, _MOST_PATIENCE = 0.99, 3000
+
+_MORE = 4  # times the patience, from one turn of a solver to its next
+
+
+@dataclass
+class Turn:
+    """One solver's turn. `patience`: iterations without progress that it may take; `left_at`: where its last turn ended."""
+
+    name: str
+    patience: float
+    left_at: Point | None = None
+
+    def progress(self) -> Progress:
+        is_last = self.patience >= _MOST_PATIENCE
+        return Progress(_MOST_PATIENCE, _HARDLY) if is_last else Progress(self.patience, _HALF)
+
+
+class Turns:
+    """The solvers to try, with the patience that each of them asks for.
+
+    A solver that makes no progress waits until each of the others has had its turn; its own next one is four times as patient. So what is
+    spent on solvers that do not converge stays within a small factor of what is spent on the one that does, whatever the order
+    is; and since progress is counted in iterations, the same input takes the same turns.
+
+    names    : the solvers in order; asked for one by one, when their turn comes
+    patience : name -> iterations without progress in a first turn; None where solvers are only to follow one another
+
+    >>> turns = Turns(["planes", "newton"], {"planes": 100, "newton": 50}.get)
+    >>> first = turns.next(); turns.wait(first, Point({}))
+    >>> second = turns.next(); turns.wait(second, Point({}))
+    >>> first.name, second.name, turns.next().patience
+    ('planes', 'newton', 400)
+    """
+
+    def __init__(self, names: Iterable[str], patience: Callable[[str], float] | None):
+        self._fresh, self.patience = iter(names), patience
+        self._waiting: deque[Turn] = deque()
+        self._next: Turn | None = None
+
+    def __bool__(self) -> bool:
+        self._next = self._next or self._find()
+        return self._next is not None
+
+    def next(self) -> Turn:
+        """Whose turn it is; there is one where `turns` is true."""
+        found = self._next or self._find()
+        if found is None:
+            raise IndexError("no solver is left")
+        self._next = None
+        return found
+
+    def _find(self) -> Turn | None:
+        name = next(self._fresh, None)
+        if name is not None:
+            return Turn(name, _MOST_PATIENCE if self.patience is None else self.patience(name))
+        if not self._waiting:
+            return None
+        turn = self._waiting.popleft()
+        if not self._waiting:  # nobody waits for its end
+            turn.patience = _MOST_PATIENCE
+        return turn
+
+    def again(self, turn: Turn) -> None:
+        """The same solver goes on at once."""
+        if self._next is not None:
+            self._fresh = chain([self._next.name], self._fresh)
+        self._next = turn
+
+    def wait(self, turn: Turn, point: Point) -> None:
+        """The solver gets another turn, from where it stands, unless its patience was at its end."""
+        if turn.patience < _MOST_PATIENCE:
+            self._waiting.append(Turn(turn.name, _MORE * turn.patience, point))

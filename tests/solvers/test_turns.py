@@ -1,0 +1,132 @@
+"""Routes in turns: a solver that makes no progress gives way, comes back with more patience, and goes on from where it stood."""
+
+import numpy as np
+import pytest
+
+import mtldsl as mtl
+from mtldsl.solvers import asking, registry
+from mtldsl.solvers.point import Point
+from mtldsl.solvers.solver import Solver
+from mtldsl.solvers.turns import Turns
+
+
+class Stuck(Solver):
+    """Shows one point for ever, zero unless given; `starts` are those that it was given."""
+
+    summary = "goes nowhere"
+    patience = 100
+
+    def __init__(self, name, blocks=None):
+        self.name, self.blocks, self.starts, self.taken = name, blocks, [], []
+
+    def refuses(self, form):
+        return None
+
+    def solve(self, form, *, tol, max_iter, start, watch):
+        self.starts.append(start)
+        for iteration in range(1, max_iter + 1):
+            state = {"solver": self.name, "at": len(self.starts)}
+            point = Point(self.blocks or form.zeros(), iteration=iteration, state=state)
+            if watch(point):
+                break
+        self.taken.append(iteration)
+        return point
+
+
+class Late(Stuck):
+    """The solution, at its `iteration`."""
+
+    def __init__(self, name, point, needs):
+        super().__init__(name)
+        self.point, self.needs = point, needs
+
+    def solve(self, form, *, tol, max_iter, start, watch):
+        self.starts.append(start)
+        for iteration in range(1, max_iter + 1):
+            solved = iteration >= self.needs
+            point = self.point if solved else Point(form.zeros(), iteration=iteration)
+            if watch(point):
+                break
+        self.taken.append(iteration)
+        return point
+
+
+@pytest.fixture
+def problem():
+    rng = np.random.default_rng(0)
+    tasks = mtl.Tasks.shared(rng.normal(size=(30, 5)), rng.normal(size=(30, 2)))
+    W = mtl.Weights(tasks)
+    return mtl.minimize(mtl.absolute_loss(W, tasks) + 3 * mtl.l21_norm(W))
+
+
+def with_solvers(monkeypatch, *solvers):
+    """These, and no reference after them."""
+    monkeypatch.setattr(asking, "_SMALL_ENOUGH_FOR_REFERENCE", 0)
+    monkeypatch.setattr(registry, "SOLVERS", {solver.name: solver for solver in solvers})
+
+
+def test_turns_alternate_with_growing_patience(problem, monkeypatch):
+    """The second solver needs 1,500 iterations: what the first spends meanwhile stays below what the second does."""
+    solved = problem.solve(tol=1e-7)
+    assert solved.status == "optimal"
+    stuck, late = Stuck("stuck"), Late("late", solved.state, 1500)
+    with_solvers(monkeypatch, stuck, late)
+    again = problem.solve(tol=1e-6)
+    assert again.status == "optimal" and again.solver == "late"
+    np.testing.assert_array_equal(again.W, solved.W)
+    assert stuck.taken == [103, 403, 1603] and late.taken == [103, 403, 1500]
+    assert "stuck stopped at a relative gap of" in again.reason and again.reason.count("stuck stopped") == 1
+
+
+def test_a_solver_goes_on_from_where_it_stood_unless_another_is_further(problem, monkeypatch):
+    first, second = Stuck("first", problem.solve(tol=1e-2).blocks), Stuck("second")
+    with_solvers(monkeypatch, first, second)
+    assert problem.solve(tol=1e-9).status == "stalled"
+    assert first.starts[0] is None
+    # the best point is `first`'s, so it finds its own state again; `second` has the best point and no inner state
+    assert [start.state for start in first.starts[1:]] == [
+        {"solver": "first", "at": k} for k in range(1, len(first.starts))
+    ]
+    assert all(start.state == {} for start in second.starts)
+    # in the end each had the patience that a solver has alone, and no more
+    assert max(first.taken) == max(second.taken) == 3003
+
+
+def test_a_solver_that_is_asked_for_or_alone_is_not_hurried(problem, monkeypatch):
+    stuck = Stuck("stuck")
+    with_solvers(monkeypatch, stuck, Stuck("other"))
+    problem.solve(solver="stuck")
+    assert stuck.taken == [3003]
+
+
+def test_multipliers_travel_with_the_best_point(problem, monkeypatch):
+    """A solver that takes over gets the multipliers of the best bound, so that its first certificate is no worse."""
+    half = problem.solve(solver="admm", tol=0.3)
+    second = Stuck("second")
+    with_solvers(monkeypatch, Late("first", half.state, 1), second)
+    problem.solve(tol=1e-9)
+    start = second.starts[0]
+    np.testing.assert_array_equal(start.blocks["W"], half.W)
+    assert start.loss_duals is not None and start.function_duals is not None
+
+
+def test_names_are_asked_for_one_by_one():
+    asked = []
+
+    def names():
+        for name in ("a", "b", "c"):
+            asked.append(name)
+            yield name
+
+    turns = Turns(names(), {"a": 1, "b": 1, "c": 1}.get)
+    assert turns.next().name == "a" and asked == ["a"]
+    assert turns and asked == ["a", "b"]
+    assert [turns.next().name, turns.next().name] == ["b", "c"] and not turns
+
+
+def test_the_same_solver_may_go_on_at_once():
+    turns = Turns(["a", "b"], {"a": 7, "b": 1}.get)
+    first = turns.next()
+    assert turns  # which looks ahead
+    turns.again(first)
+    assert [turns.next().name, turns.next().name] == ["a", "b"] and not turns
