@@ -13,7 +13,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
-from scipy import sparse
 
 from mtldsl.atoms.function import Loss, MatrixFunction, Regularizer, SeparableLoss, Set
 from mtldsl.compile.linear_map import Block, Blocks, Entry, LinearMap, picks
@@ -66,18 +65,10 @@ class LossTerm:
         """One X, every label present: predictions are one matrix product."""
         return self.tasks.is_shared and self.tasks.mask is None
 
-    @cached_property
+    @property
     def column_lengths(self) -> np.ndarray:
         """(d, m) the Euclidean length of every feature's column in every task's inputs."""
-        tasks = self.tasks
-
-        def lengths(X):
-            squares = X.power(2).sum(axis=0) if sparse.issparse(X) else np.einsum("ij,ij->j", X, X)
-            return np.sqrt(np.asarray(squares).ravel())
-
-        if tasks.is_shared:
-            return np.broadcast_to(lengths(tasks.X)[:, None], (tasks.n_features, tasks.n_tasks))
-        return np.column_stack([lengths(X) for X in tasks.inputs])
+        return self.tasks.column_lengths
 
     def magnitude(self, u, x: Blocks) -> float:
         """<|u|, |y|> + sum_i ||u_i|| (sum_j ||x_ij|| |w_ij|) + <|u_i|, |b_i|>: the absolute values that <u, y> and <u, z> are sums of.

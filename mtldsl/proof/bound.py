@@ -81,7 +81,7 @@ def _infimum_of_losses(form: NormalForm, blocks: Blocks, stuck: str) -> Bound:
 
 def _paid(bound: Bound, form: NormalForm, blocks: Blocks, u, v, free: list[str]) -> Bound:
     """The bound, lowered by what the residual on free blocks may do within a stated region."""
-    residual, size = stationarity(form, u, v), magnitudes(form, u, v)
+    residual, size = stationarity(form, u, v, only=free), magnitudes(form, u, v, only=free)
     work = losses_work(form, blocks, u)
     reach = {name: region(name, blocks, size[name], work[name]) for name in free}
     paid = sum(payment(residual[name], reach[name]) for name in free)

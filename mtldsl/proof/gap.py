@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mtldsl.compile.normal_form import NormalForm
+from mtldsl.compile.normal_form import LossTerm, NormalForm
 
 __all__ = ["objective_scale", "relative_gap"]
 
@@ -27,7 +27,15 @@ def objective_scale(form: NormalForm) -> float:
     for loss in form.losses:
         if loss.intercepts and loss.atom.labels == "real":
             for name in loss.intercepts:
-                zeros[name][0] = [np.median(y) for y in loss.tasks.per_task(loss.tasks.targets)]
+                zeros[name][0] = _medians(loss)
             values.append(abs(form.value(zeros)))
     finite = [value for value in values if np.isfinite(value)]
     return 1e-8 * min(finite) if finite else 0.0
+
+
+def _medians(loss: LossTerm) -> np.ndarray:
+    """(m,) of every task's labels."""
+    tasks = loss.tasks
+    if np.all(tasks.counts == tasks.counts[0]):
+        return np.median(tasks.targets.reshape(tasks.n_tasks, -1), axis=1)
+    return np.array([np.median(y) for y in tasks.per_task(tasks.targets)])

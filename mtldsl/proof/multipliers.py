@@ -37,7 +37,7 @@ def make_stationary(
             _solve_by_least_squares(form, block.name, u, v)
     residual = stationarity(form, u, v)
     if free:
-        size = magnitudes(form, u, v)
+        size = magnitudes(form, u, v, only=free)
         for name in free:
             if not is_rounding(residual[name], size[name]):
                 return name, free
@@ -117,6 +117,11 @@ def _shift_together(form: NormalForm, movable: list[int], fixed: list[int], u) -
     losses = [form.losses[t] for t in movable]
     intervals = [loss.dual_interval() for loss in losses]
     shifted = [np.array(u[t]) for t in movable]
+    if not fixed and all(np.all(np.isinf(end)) for ends in intervals for end in ends):  # nothing in the way
+        excess = sum(_sums(form.losses[t], u[t]) for t in movable) / sum(loss.tasks.counts for loss in losses)
+        for t, loss in zip(movable, losses, strict=True):
+            u[t] = u[t] - np.repeat(excess, loss.tasks.counts)
+        return True
     for i in range(losses[0].tasks.n_tasks):
         rows = [slice(loss.tasks.offsets[i], loss.tasks.offsets[i + 1]) for loss in losses]
         rest = sum(_sums(form.losses[t], u[t])[i] for t in fixed)

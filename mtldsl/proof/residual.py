@@ -7,6 +7,8 @@ rounding is paid for: over all x with |x_j| <= B_j,  F(x) >= D(u, v) - sum_j |r_
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import numpy as np
 
 from mtldsl.compile.normal_form import Blocks, LossTerm, NormalForm
@@ -32,27 +34,42 @@ REACH = 100.0
 _SLAB = 1 << 22
 
 
-def stationarity(form: NormalForm, u, v) -> Blocks:
-    """r = sum A^T u + sum B^T v on every block."""
+def stationarity(form: NormalForm, u, v, only: Collection[str] | None = None) -> Blocks:
+    """r = sum A^T u + sum B^T v on every block; `only` these are needed: intercepts alone cost no product with the inputs."""
     residual = form.zeros()
     for loss, dual in zip(form.losses, u, strict=True):
-        loss.add_adjoint(dual, residual)
+        if _is_needed(loss.map, only):
+            loss.add_adjoint(dual, residual)
+        else:
+            _add_sums(loss, np.asarray(dual), residual)
     for f, dual in zip(form.functions, v, strict=True):
-        f.map.add_adjoint(dual, residual)
+        if _is_needed(f.map, only):
+            f.map.add_adjoint(dual, residual)
     return residual
 
 
-def magnitudes(form: NormalForm, u, v) -> Blocks:
+def magnitudes(form: NormalForm, u, v, only: Collection[str] | None = None) -> Blocks:
     """s = sum |A|^T |u| + sum |B|^T |v| on every block: what rounding errors of `stationarity` are proportional to, entry by entry."""
     size = form.zeros()
     for loss, dual in zip(form.losses, u, strict=True):
         dual = np.abs(np.asarray(dual))
-        _add_absolute(loss.map, _absolute_adjoint(loss, dual), size)
-        for name in loss.intercepts:
-            size[name] += np.add.reduceat(dual, loss.tasks.offsets[:-1])[None, :]
+        if _is_needed(loss.map, only):
+            _add_absolute(loss.map, _absolute_adjoint(loss, dual), size)
+        _add_sums(loss, dual, size)
     for f, dual in zip(form.functions, v, strict=True):
-        _add_absolute(f.map, np.abs(dual), size)
+        if _is_needed(f.map, only):
+            _add_absolute(f.map, np.abs(dual), size)
     return size
+
+
+def _is_needed(linear_map, only: Collection[str] | None) -> bool:
+    return only is None or any(name in only for name in linear_map.blocks)
+
+
+def _add_sums(loss: LossTerm, dual: np.ndarray, into: Blocks) -> None:
+    """What a loss's intercepts see of multipliers."""
+    for name in loss.intercepts:
+        into[name] += np.add.reduceat(dual, loss.tasks.offsets[:-1])[None, :]
 
 
 def _add_absolute(linear_map, Z, into: Blocks) -> None:

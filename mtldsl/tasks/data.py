@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -102,6 +103,18 @@ class TaskData:
         """(N,) the task of every flat sample."""
         return np.repeat(np.arange(self.n_tasks), self.counts)
 
+    @cached_property
+    def column_lengths(self) -> np.ndarray:
+        """(d, m) the Euclidean length of every feature's column in every task's inputs."""
+
+        def lengths(X):
+            squares = X.power(2).sum(axis=0) if sparse.issparse(X) else np.einsum("ij,ij->j", X, X)
+            return np.sqrt(np.asarray(squares).ravel())
+
+        if self.is_shared:
+            return np.broadcast_to(lengths(self.X)[:, None], (self.n_features, self.n_tasks))
+        return np.column_stack([lengths(X) for X in self.inputs])
+
     @property
     def n_missing(self) -> int:
         return 0 if self.mask is None else int(self.mask.size - self.mask.sum())
@@ -121,7 +134,8 @@ class TaskData:
 
     def per_task(self, flat) -> list[np.ndarray]:
         """m views of a flat vector."""
-        return np.split(flat, self.offsets[1:-1])
+        ends = self.offsets.tolist()
+        return [flat[first:last] for first, last in pairwise(ends)]
 
 
 def _frozen(array) -> Any:

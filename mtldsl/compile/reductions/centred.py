@@ -69,7 +69,12 @@ def moved(blocks: Blocks, by: Blocks, sign: float = 1.0) -> Blocks:
 def _centres(losses: list[LossTerm]) -> np.ndarray:
     """(m,) the median label of every task whose labels are far from zero, 0 for the others."""
     found = np.zeros(losses[0].tasks.n_tasks)
-    for i in range(found.size):
+    ends = [(loss.tasks.targets, loss.tasks.offsets[:-1]) for loss in losses]
+    low = np.min([np.minimum.reduceat(*pair) for pair in ends], axis=0)
+    high = np.max([np.maximum.reduceat(*pair) for pair in ends], axis=0)
+    # no label is nearer to the median than half the width to both ends
+    may_be_far = np.maximum(np.abs(low), np.abs(high)) > 0.5 * _FAR * (high - low)
+    for i in np.flatnonzero(may_be_far):
         labels = np.concatenate([loss.tasks.per_task(loss.tasks.targets)[i] for loss in losses])
         median = np.partition(labels, labels.size // 2)[labels.size // 2]
         if abs(median) > _FAR * np.abs(labels - median).max():
