@@ -44,6 +44,11 @@ class LossTerm:
         """Whether `prox` takes one step a sample, equal within a task, though the loss is not a sum over samples."""
         return False
 
+    @property
+    def has_score_steps(self) -> bool:
+        """Whether every task's loss is one maximum with an exact proximal step in the predictions and its derivative."""
+        return False
+
     @cached_property
     def scale(self) -> np.ndarray | None:
         """Weight of every sample for a separable loss: coefficient times sample weight; None where all are 1."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.optimize import minimize, nnls
 
-from mtldsl.atoms.metrics.expectation import flip_probabilities, law_of_tables
+from mtldsl.atoms.metrics.expectation import flip_probabilities
 from mtldsl.atoms.planes.label_polytope import project
 from mtldsl.compile.terms.label_graph import LabelDual, LabelGraphTerm
 
@@ -24,7 +24,7 @@ def law_of_flips(rows, c, metric, y, classes, dual, i: int):
     law = dual.laws[i] if dual.laws else None
     if law is None:
         p = flip_probabilities(dual.u[rows] / c, y)
-        law = None if p is None else law_of_tables(metric.table, p[classes.positive], p[classes.negative])
+        law = None if p is None else metric.law(p[classes.positive], p[classes.negative])
     return None if law is None else [np.asarray(part) for part in law]
 
 

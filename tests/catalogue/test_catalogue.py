@@ -87,7 +87,7 @@ def test_metrics_are_atoms_with_a_page_of_their_own():
     )
     assert score.formula == "1 − F_β(y')" and area.formula == "1 − ROCArea(zᵢ)"
     assert (
-        score.traits == {}
+        score.traits == {"exact_prox": "by its parameters"}
         and at.traits == {"fixes_positives": True, "scored_by_order": True, "exact_conjugate": True}
         and at.typed == "PrecisionAt(k)"
     )
@@ -138,7 +138,7 @@ def test_the_terminal_says_the_same():
         r"traits +of rankings, scored by order, exact conjugate", area
     )
     assert "in the smallest model with this metric" in area
-    assert re.search(r"traits +none", printed("FScore"))
+    assert re.search(r"traits +exact prox", printed("FScore"))
     assert re.search(r"traits +convex, labels: sign, no sample weights", printed("structured_hinge"))
 
 

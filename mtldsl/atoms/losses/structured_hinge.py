@@ -10,6 +10,7 @@ import numpy as np
 
 from mtldsl.atoms.function import REGISTRY, Loss, register
 from mtldsl.atoms.metrics import FScore, Metric
+from mtldsl.atoms.metrics.metric import classes_of
 from mtldsl.atoms.metrics.own import check_delta, is_own
 from mtldsl.atoms.planes.cutting_planes import prox_of_planes
 from mtldsl.errors import ModelError
@@ -45,9 +46,10 @@ class StructuredHinge(Loss):
     positive scores) + 2 (sum of the b largest negative scores). Not smooth; the subgradient at the most violated labelling is
     -2 y on the samples that it flips. With `ErrorRate` it equals 2 * `hinge_loss`; with `ROCArea` the maximum is over rankings,
     and f(z) is the mean over pairs (positive i, negative j) of max(0, 1 - 2 (z_i - z_j)).
-    prox: planes are added where the current point violates them most, until none is violated.
+    prox: in O(n log n) for `AUC` (level sets) and, at its usual size, `FScore` with beta >= 1 (thresholds); else planes are added
+    where the current point violates them most, until none is violated.
     Conjugate: - the largest expected Delta of random labellings that flip sample j with probability p_j, u = -2 y p; for
-    `FScore` and own metrics on large tasks an upper bound of it (`Metric.conjugate`).
+    `FScore` with beta < 1 and own metrics on large tasks an upper bound of it (`Metric.conjugate`).
     Source: Joachims, "A support vector method for multivariate performance measures", ICML 2005; for several tasks, Ke, Pan,
     Yin and Huang, "Optimizing evaluation metrics for multi-task learning via the alternating direction method of multipliers"
     (SMTL), equations (2) and (8)-(11).
@@ -123,6 +125,9 @@ class StructuredHinge(Loss):
     def prox(self, z, y, step, s=None):
         _refuse(s)
         z, y, metric = np.asarray(z, float), np.asarray(y, float), self._only_metric
+        found = metric.score_step(z, classes_of(y), step) if metric.exact_prox else None
+        if found is not None:
+            return z + 2.0 * step * y * found.flips
 
         def oracle(x):
             plane = metric.most_violated(x, y)

@@ -11,8 +11,12 @@ import numpy as np
 from mtldsl.atoms.function import register
 from mtldsl.atoms.metrics.metric import Metric, Violation
 from mtldsl.atoms.parameters import checked_number
+from mtldsl.atoms.planes.score_steps import auc_step, fscore_law, fscore_promise, fscore_step
 
 __all__ = ["AUC", "ErrorRate", "FScore"]
+
+#: beta up to which thresholds of the F-score stand apart from one another in float64
+_LARGEST_BETA = 1e3
 
 
 @register
@@ -41,6 +45,7 @@ class FScore(Metric):
     step in b) / 2, which is 1 / (2 ((1 + beta^2) Pos + 1)) for beta >= 1, are ever flipped.
     Source: Joachims, "A support vector method for multivariate performance measures", ICML 2005, Algorithm 2; SMTL, equations
     (8)-(9) and Algorithm 3.
+    For beta from 1 to 1,000 the conjugate is exact for tasks of any size (thresholds, no linear program), and so is the prox.
 
     Examples
     --------
@@ -86,6 +91,26 @@ class FScore(Metric):
 
         return best_of_fscore(up, down, positives, self.beta**2)
 
+    # For beta >= 1 the thresholds of the tables rise with c (`mtldsl.atoms.planes.threshold_kernel`).
+
+    @property
+    def exact_prox(self) -> bool:
+        return 1.0 <= self.beta <= _LARGEST_BETA
+
+    def score_step(self, z, classes, step, near=None):
+        limits = self.limits(len(classes.positive), len(classes.negative))
+        return fscore_step(z, *classes, self.beta**2, limits, step, near)
+
+    def _promised(self, of_positives, of_negatives):
+        if not self.exact_prox:
+            return super()._promised(of_positives, of_negatives)
+        return fscore_promise(of_positives, of_negatives, self.beta**2)
+
+    def law(self, of_positives, of_negatives):
+        if not self.exact_prox:
+            return super().law(of_positives, of_negatives)
+        return fscore_law(of_positives, of_negatives, self.beta**2)
+
 
 def _step(a, m) -> float:
     return a / (a + m) / (a + 1.0 + m)
@@ -125,6 +150,7 @@ class AUC(Metric):
     name: ClassVar[str] = "AUC"
     formula: ClassVar[str] = r"1-\mathrm{AUC}({})"
     exact_conjugate: ClassVar[bool] = True
+    exact_prox: ClassVar[bool] = True
 
     def delta(self, b, c, positives, negatives):
         return b * (c / (positives * negatives))
@@ -139,6 +165,9 @@ class AUC(Metric):
         from mtldsl.atoms.metrics.oracle_kernels import best_of_auc
 
         return best_of_auc(up, down, positives, negatives)
+
+    def score_step(self, z, classes, step, near=None):
+        return auc_step(z, *classes, step)
 
     def _promised(self, of_positives, of_negatives):
         """P(i and j flipped) is at most min(p_i, p_j), and one uniform theta for all samples attains it for every pair."""

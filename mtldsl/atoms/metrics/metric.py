@@ -9,7 +9,13 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from mtldsl.atoms.function import REGISTRY, Atom
-from mtldsl.atoms.metrics.expectation import flip_probabilities, largest_expectation, largest_multiple
+from mtldsl.atoms.metrics.expectation import (
+    flip_probabilities,
+    largest_expectation,
+    largest_multiple,
+    law_of_tables,
+)
+from mtldsl.atoms.planes.score_steps import ScoreStep
 from mtldsl.errors import ModelError
 
 __all__ = ["Classes", "Metric", "Violation", "classes_of"]
@@ -29,6 +35,9 @@ _OF_DELTA = (
     "dual_project",
     "score",
     "exact_conjugate",
+    "exact_prox",
+    "score_step",
+    "law",
 )
 
 
@@ -83,7 +92,7 @@ class Metric(Atom):
     -----
     With predictions z, f(z) = max over y' of Delta(y, y') - <y - y', z>: flipping a sample costs 2 y_j z_j, so that for given
     b and c the b highest negatives and the c lowest positives are flipped.
-    `conjugate` is exact where the flip probabilities of u = -2 y p that are not 0 or 1 have at most 3,000 tables (a linear
+    `conjugate` is, by default, exact where the flip probabilities of u = -2 y p that are not 0 or 1 have at most 3,000 tables (a linear
     program); above that an upper bound of f*, still valid in a duality gap (+inf, where tables are forbidden and no law of allowed
     ones is at hand).
     Source: Joachims, "A support vector method for multivariate performance measures", ICML 2005; SMTL, equation (2).
@@ -109,6 +118,8 @@ class Metric(Atom):
     exact_conjugate: ClassVar[bool] = (
         False  # `conjugate` is exact always, not an upper bound of f* for large tasks
     )
+    #: `score_step` is there: an exact proximal step in the predictions, with its derivative
+    exact_prox: ClassVar[bool] = False
     known: ClassVar[dict[str, type[Metric]]] = {}  # every metric by name, a user's own too
 
     def __init_subclass__(cls, **kwargs):
@@ -254,6 +265,17 @@ class Metric(Atom):
     def _promised(self, of_positives, of_negatives) -> float:
         """The largest E Delta with these flip probabilities, or a lower bound; -inf where there is no such labelling."""
         return largest_expectation(self.table, of_positives, of_negatives)
+
+    def law(self, of_positives, of_negatives):
+        """(b, c, weights) of a random labelling with these flip probabilities that attains `_promised`; None where there is none."""
+        return law_of_tables(self.table, of_positives, of_negatives)
+
+    def score_step(self, z, classes: Classes, step: float, near=None) -> ScoreStep | None:
+        """argmin over x of step * f(x) + 1/2 ||x - z||^2, where `exact_prox`: its flip probabilities, and where they move with z.
+
+        near : flip probabilities of a step nearby, to start from. None: rounding kept the step from being exact.
+        """
+        raise NotImplementedError
 
     def dual_project(self, u, y) -> np.ndarray:
         """A point of dom f* near u, u itself inside. Without forbidden tables these are the p in [0, 1]^n, u = -2 y p; with

@@ -37,6 +37,10 @@ class StructuredTerm(LossTerm):
             apart.append((rows, float(c), self.atom.of_task(i).metric, y, classes_of(y)))
         return apart
 
+    @property
+    def has_score_steps(self) -> bool:
+        return all(metric.exact_prox for _, _, metric, _, _ in self.tasks_apart)
+
     def most_violated(self, z) -> list[Violation]:
         """The highest plane of every task at its predictions."""
         return [metric.most_violated(z[rows], y, classes) for rows, _, metric, y, classes in self.tasks_apart]
