@@ -11,6 +11,7 @@ from mtldsl.compile.normal_form import NormalForm
 from mtldsl.errors import ModelError
 from mtldsl.language.expressions.scalar import Parameter
 from mtldsl.solution.solution import Solution
+from mtldsl.system.once import Store, remembering
 from mtldsl.values.array import as_array
 from mtldsl.values.number import quoted
 
@@ -58,15 +59,17 @@ def walk(
 ) -> Iterator[Solution]:
     """See `Problem.path`. keep : told every solution before it is yielded."""
     before, last = parameter.value, None
+    made: Store = {}
     try:
         for value in values:
             parameter.value = value
-            best = problem.solve(warm_start=last, **solve_options)
-            interrupted = best.interrupted
-            if last is not None and not interrupted and _may_lock(problem.form()):
-                cold = problem.solve(**solve_options)
-                interrupted = cold.interrupted
-                best = cold if _is_better(cold, best) else best
+            with remembering(made):  # not beyond: between two values the caller does other things
+                best = problem.solve(warm_start=last, **solve_options)
+                interrupted = best.interrupted
+                if last is not None and not interrupted and _may_lock(problem.form()):
+                    cold = problem.solve(**solve_options)
+                    interrupted = cold.interrupted
+                    best = cold if _is_better(cold, best) else best
             last = best
             keep(best)
             yield best

@@ -164,14 +164,21 @@ class SeparableLoss(Loss):
         return self.pointwise_prox(z, y, step if s is None else step * s)
 
     def conjugate(self, u, y, s=None) -> float:
-        u = u if s is None else u / s
-        inside = np.clip(u, *self.dual_interval(y))
-        # s * c / s may differ from c by a unit in the last place: for that, no projected point is outside
-        if np.any(np.abs(u - inside) > 4 * np.finfo(float).eps * np.abs(inside)):
-            return np.inf
+        inside = u = u if s is None else u / s
+        if not self._is_bounded_nowhere(y):
+            inside = np.clip(u, *self.dual_interval(y))
+            # s * c / s may differ from c by a unit in the last place: for that, no projected point is outside
+            if np.any(np.abs(u - inside) > 4 * np.finfo(float).eps * np.abs(inside)):
+                return np.inf
         l = self.pointwise_conjugate(inside, y)
         return float(np.sum(l) if s is None else np.dot(s, l))
 
+    def _is_bounded_nowhere(self, y) -> bool:
+        low, high = self.dual_interval(y)
+        return isinstance(low, float) and isinstance(high, float) and low == -np.inf and high == np.inf
+
     def dual_project(self, u, y, s=None):
+        if self._is_bounded_nowhere(y):
+            return u
         low, high = self.dual_interval(y)
         return np.clip(u, low, high) if s is None else s * np.clip(u / s, low, high)

@@ -116,6 +116,12 @@ class LossTerm:
         """Its part of the objective at a point."""
         return self.value(self.predictions(x))
 
+    def value_at_zero(self, zeros: Blocks) -> float:
+        """The same at blocks of zeros; asked once."""
+        if "_at_zero" not in self.__dict__:
+            self.__dict__["_at_zero"] = self.value_at(zeros)
+        return self.__dict__["_at_zero"]
+
     def dual_of(self, z):
         """Multipliers made of predictions: the gradient there."""
         return self.gradient(z)
@@ -125,8 +131,8 @@ class LossTerm:
         return self.dual_of(self.predictions(x))
 
     def shown(self, u) -> np.ndarray:
-        """Multipliers as a user sees them."""
-        return np.asarray(u)
+        """Multipliers as a user sees them, who may write into them."""
+        return np.array(u)
 
     def value(self, z) -> float:
         if self.atom.separable:
@@ -183,7 +189,7 @@ class FunctionTerm:
     map: LinearMap
     typed: str
 
-    @property
+    @cached_property
     def is_constraint(self) -> bool:
         return isinstance(self.atom, Set)
 
@@ -191,7 +197,7 @@ class FunctionTerm:
         return 0.0 if self.is_constraint else self.coefficient * self.atom.value(self.map.forward(x))
 
     def violation(self, x: Blocks) -> float:
-        return self.atom.violation(self.map.forward(x)) if isinstance(self.atom, Set) else 0.0
+        return self.atom.violation(self.map.forward(x)) if self.is_constraint else 0.0
 
     def prox(self, V, step) -> np.ndarray:
         """The prox of coefficient * atom, on the image of the map."""
@@ -224,7 +230,7 @@ class NormalForm:
     def regularizers(self) -> tuple[FunctionTerm, ...]:
         return tuple(f for f in self.functions if isinstance(f.atom, Regularizer))
 
-    @property
+    @cached_property
     def constraints(self) -> tuple[FunctionTerm, ...]:
         return tuple(f for f in self.functions if f.is_constraint)
 
@@ -240,12 +246,24 @@ class NormalForm:
             loss.add_adjoint(loss.gradient(loss.predictions(zero)), g)
         return float(np.sqrt(sum(np.vdot(part, part) for part in g.values())))
 
-    @property
+    @cached_property
+    def remembered(self) -> dict:
+        """What was found out about this form, and about others of one statement that differ from it in the sizes of coefficients alone."""
+        return {}
+
+    @cached_property
+    def value_at_zero(self) -> float:
+        """The objective at weights of zero, constraints aside."""
+        zeros = self.zeros()
+        losses = sum(loss.value_at_zero(zeros) for loss in self.losses)
+        return float(losses + sum(f.value(zeros) for f in self.functions)) + self.constant
+
+    @cached_property
     def data_size(self) -> int:
         """Scalars of the losses' inputs, zeros included: multiplications in one pass over the data for one task's weights."""
         return sum(loss.tasks.n_samples * loss.tasks.n_features for loss in self.losses)
 
-    @property
+    @cached_property
     def weight_blocks(self) -> tuple[Block, ...]:
         return tuple(block for block in self.blocks if block.intercept_of is None)
 
@@ -270,4 +288,4 @@ class NormalForm:
 
     def violation(self, x: Blocks) -> float:
         """The largest violation over all constraints, each in its own units as typed."""
-        return max((f.violation(x) for f in self.functions if f.is_constraint), default=0.0)
+        return max((f.violation(x) for f in self.constraints), default=0.0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cached_property
 
-from mtldsl.compile.checks import check_model, learned_of, parameters_of, weights_of
+from mtldsl.compile.checks import check_model, learned_of, on_weights, parameters_of, weights_of
 from mtldsl.compile.from_tree import to_normal_form
 from mtldsl.compile.normal_form import NormalForm
 from mtldsl.language.expressions.constraint import Constraint
@@ -25,6 +25,7 @@ class Statement:
         self.objective, self.constraints = objective, tuple(constraints)
         self._known: dict[Term, tuple] = {}
         self._made: tuple[tuple[float, ...], NormalForm] | None = None
+        self._remembered: dict[tuple, dict] = {}
 
     def __str__(self) -> str:
         return self._text
@@ -82,6 +83,18 @@ class Statement:
         """Whether every term is convex with a coefficient >= 0 at the parameters' present values."""
         return all(t.coefficient.value >= 0 for t in self.objective.terms) and self.form().is_convex
 
+    def _shape(self, values: tuple[float, ...]) -> tuple:
+        """What of the parameters' values is more than the size of a coefficient: that it is 0, and what stands inside an argument."""
+        inside = self._inside_arguments
+        return tuple(v if p in inside else v == 0 for p, v in zip(self._parameters, values, strict=True))
+
+    @cached_property
+    def _inside_arguments(self) -> frozenset[Parameter]:
+        arguments = [t.argument for t in self.objective.terms] + [
+            c.argument for c in on_weights(self.constraints)
+        ]
+        return frozenset().union(*(part.coefficient.parameters for one in arguments for part in one.parts))
+
     def form(self) -> NormalForm:
         """The normal form at the parameters' present values: what solvers, certificate and reference see.
 
@@ -91,5 +104,6 @@ class Statement:
         values = tuple(p.value for p in self._parameters)
         if self._made is None or self._made[0] != values:
             form = to_normal_form(self.objective, self.constraints, str(self), self._known)
+            form.__dict__["remembered"] = self._remembered.setdefault(self._shape(values), {})
             self._made = values, form
         return self._made[1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -13,6 +14,10 @@ from mtldsl.proof.multipliers import make_stationary
 from mtldsl.proof.residual import REACH, losses_work, magnitudes, payment, region, stationarity
 
 __all__ = ["Bound", "dual_bound", "guess", "prove"]
+
+
+#: a step back from the end of an interval by this share tells whether a concave function rises there
+_NEAR = 1e-4
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,20 +126,39 @@ def _best_scaling(form: NormalForm, u, v) -> Bound:
         at, best = 0.0, other
     # multipliers of a stationary point need not be near the best ones: those belong to the convex envelope
     if largest < 0.999 or not np.isfinite(best) or not form.is_convex:
-        from scipy.optimize import minimize_scalar  # slow to import, and rarely needed near an optimum
-
-        search: Any = minimize_scalar(
-            lambda t: -max(value(t), -1e300),
-            bounds=(0.0, largest),
-            method="bounded",
-            options={"maxiter": 16},
-        )
-        if search.fun < 1e299 and -float(search.fun) > best:
-            at, best = float(search.x), -float(search.fun)
+        at, best = _highest(value, largest, at, best)
     if not np.isfinite(best):
         return Bound(best, "the conjugates are infinite at these multipliers")
     scaled = tuple(loss.dual_project(at * dual) for loss, dual in zip(form.losses, u, strict=True))
     return Bound(best, "", scaled, tuple(at * dual for dual in v))
+
+
+def _highest(value: Callable[[float], float], largest: float, at: float, best: float) -> tuple[float, float]:
+    """(where, the highest value seen) of a concave function on [0, largest]; `at`, with the value `best`, is an end of it.
+
+    Where it still rises at its end, that is all. Where it is a parabola, as with quadratic losses, three values tell its top.
+    """
+    near = (1.0 - _NEAR) * largest
+    if at == largest and np.isfinite(best) and value(near) <= best:
+        return at, best
+    middle, low, high = value(0.5 * largest), value(0.0), value(largest)
+    bend = low - 2.0 * middle + high
+    if bend < 0.0:
+        share = min(max(0.5 + 0.25 * (low - high) / bend, 0.0), 1.0)
+        probe = share if 0.0 < share < 1.0 else 0.25
+        expected = low + (4.0 * middle - 3.0 * low - high) * probe + 2.0 * bend * probe * probe
+        found = value(probe * largest)
+        at, best = max([(at, best), (0.0, low), (probe * largest, found)], key=lambda seen: seen[1])
+        if abs(found - expected) <= 1e-9 * max(abs(low), abs(middle), abs(high)):
+            return at, best
+    from scipy.optimize import minimize_scalar  # slow to import, and rarely needed near an optimum
+
+    search: Any = minimize_scalar(
+        lambda t: -max(value(t), -1e300), bounds=(0.0, largest), method="bounded", options={"maxiter": 16}
+    )
+    if search.fun < 1e299 and -float(search.fun) > best:
+        at, best = float(search.x), -float(search.fun)
+    return at, best
 
 
 def _loss_part(loss: LossTerm, dual, constant, t: float) -> float:

@@ -22,8 +22,7 @@ def objective_scale(form: NormalForm) -> float:
     Where there are intercepts, they are zero or the medians of the labels, whichever is lower: labels of 1e12 + signal are not a
     reason to call an objective of the signal's size zero.
     """
-    zeros = form.zeros()
-    values = [abs(form.value(zeros))]
+    zeros, values = form.zeros(), [abs(form.value_at_zero)]
     for loss in form.losses:
         if loss.intercepts and loss.atom.labels == "real":
             for name in loss.intercepts:

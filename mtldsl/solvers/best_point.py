@@ -33,6 +33,13 @@ class Kept:
     rounding: float = 0.0  # of the certificate's numbers, `mtldsl.proof.rounding`
 
     @classmethod
+    def zero(cls, form: NormalForm) -> Kept:
+        """Weights of zero, whose objective is known."""
+        zeros = form.zeros()
+        with np.errstate(over="ignore", invalid="ignore"):
+            return cls(zeros, form.value_at_zero, form.violation(zeros), is_guess=True)
+
+    @classmethod
     def guess(cls, form: NormalForm, blocks: Blocks) -> Kept:
         """A copy of the blocks, with their objective at the price of one product with the data."""
         blocks = {name: np.array(array) for name, array in blocks.items()}
@@ -111,16 +118,15 @@ def guesses(form: NormalForm, start: Blocks | None, simple: bool) -> Iterator[Ke
     Where a penalty that is not convex has learned matrices of its own, zero says nothing: its log-determinants lie at their bounds there, far
     below the point that is looked for.
     """
-    points = [] if start is None else [start]
+    points = [] if start is None else [Kept.guess(form, start)]
     learns = any(not (f.atom.convex or f.atom.separable) for f in structure_terms(form))
     if simple and not learns:
-        points.append(form.zeros())
+        points.append(Kept.zero(form))
         constants = best_constants(form, rough=True)
-        points += [] if constants is None else [constants]
-    for x in points:
-        one = Kept.guess(form, x)
+        points += [] if constants is None else [Kept.guess(form, constants)]
+    for one in points:
         if one.violation > 0.0:
-            yield Kept.guess(form, projected(form, x))
+            yield Kept.guess(form, projected(form, one.blocks))
         yield one
 
 

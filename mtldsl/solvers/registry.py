@@ -100,13 +100,18 @@ def candidates(form: NormalForm) -> list[str]:
 
 def in_turn(form: NormalForm) -> Iterator[str]:
     """Those that accept, in order, but for the reference, which is slow even to import. A solver is asked only when all before it have
-    been taken; one that yields waits until no other accepts.
+    been taken; one that yields waits until no other accepts. The first is remembered with the form.
     """
-    yielding = []
-    for name in list(SOLVERS):
-        if name == LAST or refusal(solver := get_solver(name), form) is not None:
+    registered = tuple(SOLVERS.items())
+    first, yielding = form.remembered.get(registered), []
+    if first is not None:
+        yield first
+    for name, _ in registered:
+        if name in (LAST, first) or refusal(solver := get_solver(name), form) is not None:
             continue
         if solver.yields(form) is None:
+            if first is None:
+                first = form.remembered[registered] = name
             yield name
         else:
             yielding.append(name)

@@ -12,7 +12,7 @@ from mtldsl.errors import SolverError
 from mtldsl.solvers.drive import Outcome
 from mtldsl.solvers.solver import Point
 from mtldsl.values.number import as_whole, quoted
-from mtldsl.values.seed import generator
+from mtldsl.values.seed import check_seed, generator
 
 __all__ = ["checked_starts", "from_several_starts"]
 
@@ -31,7 +31,7 @@ def checked_starts(form: NormalForm, starts, random_state) -> int:
             term=typed,
             write_instead="leave starts out",
         )
-    generator(random_state, "solve", SolverError)
+    check_seed(random_state, "solve", SolverError)
     return int(starts)
 
 

@@ -78,7 +78,8 @@ def plain_multipliers(form: NormalForm, loss_duals):
 def _start_block(name: str, shape: tuple[int, int], value) -> np.ndarray:
     if value is None:
         raise SolverError(f"needs {name!r} of shape {shape}, got ()", term="solve(warm_start=...)")
-    block = read_dense(value, f"solve(warm_start=...): {name!r}", SolverError)
+    plain = type(value) is np.ndarray and value.dtype == np.float64
+    block = value if plain else read_dense(value, f"solve(warm_start=...): {name!r}", SolverError)
     if block.shape != shape:
         raise SolverError(f"needs {name!r} of shape {shape}, got {block.shape}", term="solve(warm_start=...)")
     if not np.isfinite(block).all():

@@ -79,7 +79,8 @@ def _enter() -> None:
     global _inside, _found
     _here.blocks += 1
     if _inside == 0:
-        _found = [(library, library.get_num_threads()) for library in _libraries()]
+        counts = [(library, library.get_num_threads()) for library in _libraries()]
+        _found = [(library, threads) for library, threads in counts if threads != 1]
         for library, _ in _found:
             library.set_num_threads(1)
     _inside += 1

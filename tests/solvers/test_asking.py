@@ -31,8 +31,9 @@ def test_a_solve_that_ends_with_the_first_asks_no_other(monkeypatch):
 def test_solvers_that_yield_come_after_those_that_do_not(monkeypatch):
     tasks = mtl.Tasks.shared(np.eye(4), np.arange(8.0).reshape(4, 2))
     W = mtl.Weights(tasks)
-    form = mtl.minimize(mtl.squared_loss(W, tasks) + 0.1 * mtl.l21_norm(W)).form()
-    others = list(in_turn(form))
+    problem = mtl.minimize(mtl.squared_loss(W, tasks) + 0.1 * mtl.l21_norm(W))
+    others = list(in_turn(problem.form()))
+    form = mtl.minimize(problem.objective).form()  # the first would be remembered with the other one
     first = registry.get_solver("coordinate_descent")
     monkeypatch.setattr(type(first), "yields", lambda self, form: "it is to yield here")
     found = list(in_turn(form))

@@ -9,7 +9,11 @@ import numpy as np
 
 from mtldsl.system.compiled import compiled
 
-__all__ = ["sweep_separate", "sweep_separate_residual", "sweep_shared"]
+__all__ = ["relative_gap", "sweep_separate", "sweep_separate_residual", "sweep_shared"]
+
+
+#: the smallest number by which anything can be divided
+_TINY = float(np.finfo(float).tiny)
 
 
 @compiled(fastmath={"contract"})
@@ -50,6 +54,53 @@ def sweep_shared(gram, gradient, W, l1, l21, ridge, nonneg, n_sweeps):
                     W[i, j] += step
                     for k in range(p):
                         gradient[i, k] += step * gram[j, k]
+
+
+@compiled(fastmath={"contract"})
+def relative_gap(pull, W, l1, l21, ridge, nonneg, square, along, excess):
+    """(objective - bound) / the larger of the two, with the best dual point t R, t <= 1 / gauge; excess (p,): by how much every row
+    violates optimality.
+
+    pull : minus the gradient of the smooth part (m, p); square, along : ||R||^2, <R, Y>. The gauge is the smallest t >= 1 such that t
+    times the dual balls hold what no ridge takes up.
+    """
+    m, p = pull.shape
+    left = np.empty(m)
+    value, gauge, taken = 0.0, 1.0, 0.0
+    for j in range(p):
+        norm = 0.0
+        length = 0.0
+        for i in range(m):
+            w = W[i, j]
+            length += w * w
+            value += l1[i, j] * abs(w)
+            if nonneg and w < 0.0:
+                value = np.inf
+            left[i] = _thresholded(pull[i, j] - ridge[j] * w, l1[i, j], nonneg)
+            norm += left[i] * left[i]
+        norm = np.sqrt(norm)
+        length = np.sqrt(length)
+        value += length * (l21[j] + 0.5 * ridge[j] * length)
+        excess[j] = norm - l21[j]
+        over = max(excess[j], 0.0)
+        if ridge[j] > 0.0:
+            share = over / norm if norm > 0.0 else 0.0
+            for i in range(m):
+                part = ridge[j] * W[i, j] + share * left[i]
+                taken += part * part / ridge[j]
+        elif l21[j] > 0.0:
+            gauge = max(gauge, 1.0 + over / l21[j])
+        else:
+            for i in range(m):
+                if left[i] != 0.0:
+                    gauge = max(gauge, 1.0 + abs(left[i]) / l1[i, j])
+    objective = 0.5 * square + value
+    square += taken
+    t = 1.0 / gauge
+    if square > 0.0:
+        t = min(t, max(along / square, 0.0))
+    bound = t * along - 0.5 * t * t * square
+    return (objective - bound) / max(abs(objective), abs(bound), _TINY)
 
 
 @compiled(fastmath={"contract"})

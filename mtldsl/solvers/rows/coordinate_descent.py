@@ -11,6 +11,7 @@ from mtldsl.solvers.rows.designs import make_design
 from mtldsl.solvers.rows.penalty import RowPenalty, function_duals, why_not
 from mtldsl.solvers.rows.working_set import WorkingSet
 from mtldsl.solvers.solver import Point, Solver, Watch
+from mtldsl.system.once import once
 
 __all__ = ["SOLVER", "CoordinateDescent"]
 
@@ -48,7 +49,7 @@ class CoordinateDescent(Solver):
             np.maximum(W, 0.0, out=W)
         if tasks_apart.pays(loss, penalty):
             return tasks_apart.TasksApart(form, penalty, tol).run(W, max_iter, watch)
-        design = make_design(loss)
+        design = once(loss, "design", lambda: make_design(loss))
         penalty = penalty.scaled(1.0 / design.curvature)
         last: list[Point] = []
 

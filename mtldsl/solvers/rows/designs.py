@@ -6,6 +6,7 @@ An intercept is eliminated: residuals are centred task by task, which is the sam
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -62,7 +63,7 @@ class SharedRows:
         """The iterate W (m, d) on these rows. What `old` knows of them is not computed again."""
         own = np.ascontiguousarray(W[:, rows])
         if len(rows) == self.n_features and self.prefers_all_rows:
-            return GramState(self, penalty, rows, own, self._gram(), None)
+            return GramState(self, penalty, rows, own, self._whole_gram, None)
         if self.sparse:
             return GramState(self, penalty, rows, own, self._gram(rows), None)
         place = np.full(self.n_features, -1)
@@ -115,6 +116,10 @@ class SharedRows:
         block = self.X[:, rows].T
         return block - self.x_means[rows, None] if self.centred else block
 
+    @cached_property
+    def _whole_gram(self) -> np.ndarray:
+        return self._gram()
+
     def _gram(self, rows=None) -> np.ndarray:
         """The Gram matrix of all features, or of those rows of W."""
         X = self.X if rows is None else self.Xt[rows].T
@@ -163,7 +168,7 @@ class SeparateRows:
     def state(self, penalty: RowPenalty, rows, W, old) -> SeparateState | SeparateResidualState:
         own = np.ascontiguousarray(W[:, rows])
         if self.prefers_all_rows:
-            return SeparateState(self, penalty, rows, own, self._whole_gram())
+            return SeparateState(self, penalty, rows, own, self._whole_gram)
         if len(rows) > self.tasks.n_samples / self.n_tasks:
             return SeparateResidualState(self, penalty, rows, own, self._columns(rows))
         columns = np.split(self._columns(rows), self.tasks.offsets[1:-1], axis=1)
@@ -184,6 +189,7 @@ class SeparateRows:
             columns *= self.roots
         return columns
 
+    @cached_property
     def _whole_gram(self) -> np.ndarray:
         gram = self.tasks.gram(self.weights)
         if self.centred:

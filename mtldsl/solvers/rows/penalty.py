@@ -88,8 +88,16 @@ class RowPenalty:
         """inf where W < 0 is not allowed."""
         if self.nonneg and W.min(initial=0.0) < 0:
             return np.inf
+        absolute = float((self.l1 * np.abs(W)).sum())
+        if self.absolute:
+            return absolute
         norms = np.sqrt(np.einsum("ij,ij->j", W, W))
-        return float((self.l1 * np.abs(W)).sum() + norms @ (self.l21 + 0.5 * self.ridge * norms))
+        return absolute + float(norms @ (self.l21 + 0.5 * self.ridge * norms))
+
+    @cached_property
+    def absolute(self) -> bool:
+        """Absolute values alone: no row's length counts."""
+        return not (np.any(self.l21) or np.any(self.ridge))
 
     @cached_property
     def plain(self) -> bool:

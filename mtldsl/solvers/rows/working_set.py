@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 
@@ -45,26 +44,34 @@ class WorkingSet:
         support = np.arange(W.shape[1]) if self.all_rows else np.flatnonzero(W.any(axis=0))
         state = self.design.state(self.penalty, support, W, None)
         look, rounds, reported = self.look(state), 1, 0
+        was_shown = False
         while True:
             rows = self.next_rows(state, look)
             if rows is not None:
                 W[:] = 0.0
                 W[:, state.rows] = state.W
                 state, rounds = self.design.state(self.penalty, rows, W, state), 2
-            self.descend(state, rounds, max(0.5 * self.target, 0.03 * look.gap), max_iter, expired)
-            before, look = look, self.look(state)
-            rounds = self.rounds_needed(rounds, before.gap, look.gap)
+            if (
+                rows is not None or was_shown or look.gap > self.target
+            ):  # else the start is good enough to be shown
+                self.descend(state, rounds, max(0.5 * self.target, 0.03 * look.gap), max_iter, expired)
+                before, look = look, self.look(state)
+                rounds = self.rounds_needed(rounds, before.gap, look.gap)
             done, reached = self.sweeps >= max_iter or expired(), look.gap <= self.target
             if reached or done or self.sweeps >= 2 * reported + 100:
-                reported = self.sweeps
+                reported, was_shown = self.sweeps, True
                 if report(state, self.sweeps) or done:
                     return state
                 self.target *= 0.3 if reached else 1.0
 
     def look(self, state) -> Look:
         pull, square, along = self.design.look(state)
-        objective = 0.5 * square + state.penalty.value(state.W)
-        gap, excess = relative_gap(self.penalty, pull, state.rows, state.W, objective, square, along)
+        if len(state.rows) == pull.shape[1]:
+            gap, excess = relative_gap(state.penalty, pull, state.W, square, along)
+        else:
+            W = np.zeros(pull.shape)
+            W[:, state.rows] = state.W
+            gap, excess = relative_gap(self.penalty, pull, W, square, along)
         return Look(excess, gap)
 
     def next_rows(self, state, look: Look) -> np.ndarray | None:
@@ -82,7 +89,8 @@ class WorkingSet:
             new = np.sort(new[np.argpartition(-look.excess[new], most)[:most]])
         near = look.excess > -_NEAR * self.penalty.l21
         near[support] = True
-        return np.concatenate([state.rows[near[state.rows]], new])
+        rows = np.concatenate([state.rows[near[state.rows]], new])
+        return rows if rows.size < known.size else np.arange(known.size)
 
     def rounds_needed(self, rounds: int, before: float, after: float) -> int:
         """For the gap to reach the target at the rate of the last rounds."""
@@ -95,11 +103,14 @@ class WorkingSet:
         """Sweeps, with extrapolations: until the gap on these rows is below target, where it is known, else some rounds."""
         support = None
         for _ in range(_MOST_ROUNDS if state.knows_gap else rounds):
-            history = [(state.W.copy(), state.carried.copy())]
+            history = _History(state)
+            history.add(state)
             for _ in range(_MEMORY):
                 state.sweep()
-                history.append((state.W.copy(), state.carried.copy()))
+                history.add(state)
             self.sweeps += _MEMORY
+            if state.knows_gap and own_gap(state) <= target:
+                return
             extrapolate(state, history)
             if self.sweeps >= max_iter or expired() or (state.knows_gap and own_gap(state) <= target):
                 return
@@ -122,44 +133,45 @@ def sweep_cost(state) -> float:
 def own_gap(state) -> float:
     """The relative gap of the problem on the state's rows alone."""
     square, along = state.moments()
-    objective = 0.5 * square + state.penalty.value(state.W)
-    rows = slice(None)
-    return relative_gap(state.penalty, -state.carried, rows, state.W, objective, square, along)[0]
+    return relative_gap(state.penalty, -state.carried, state.W, square, along)[0]
 
 
-def relative_gap(penalty: RowPenalty, pull, rows, W, objective: float, square: float, along: float):
+def relative_gap(penalty: RowPenalty, pull, W, square: float, along: float) -> tuple[float, np.ndarray]:
     """(gap / objective, by how much every row violates optimality) with the best dual point t R, t <= 1 / gauge.
 
-    pull : minus the gradient of the smooth part (m, p); W : the weights of `rows`; square, along : ||R||^2, <R, Y>
+    pull : minus the gradient of the smooth part (m, p); W (m, p); square, along : ||R||^2, <R, Y>
     """
-    held = penalty.ridge > 0
-    ridge_pull = np.zeros_like(pull) if held.any() else None
-    if ridge_pull is not None:
-        ridge_pull[:, rows] = penalty.ridge[rows] * W
-    seen = penalty.inspect(pull if ridge_pull is None else pull - ridge_pull)
-    if ridge_pull is not None:
-        share = np.divide(seen.over, seen.norms, out=np.zeros_like(seen.over), where=seen.norms > 0)
-        taken = ridge_pull[:, held] + (share * seen.left)[:, held]
-        square = square + float(np.sum(np.square(taken) / penalty.ridge[held]))
-    t = 1.0 / seen.gauge
-    if square > 0:
-        t = min(t, max(along / square, 0.0))
-    bound = t * along - 0.5 * t * t * square
-    scale = max(abs(objective), abs(bound), np.finfo(float).tiny)
-    return (objective - bound) / scale, seen.norms - penalty.l21
+    from mtldsl.solvers.kernels import row_descent
+
+    excess, p = np.empty(pull.shape[1]), penalty
+    gap = row_descent.relative_gap(pull, W, p.l1, p.l21, p.ridge, p.nonneg, square, along, excess)
+    return gap, excess
 
 
-def extrapolate(state, history) -> None:
+class _History:
+    """The iterates of some sweeps, a row each."""
+
+    def __init__(self, state):
+        self.W = np.empty((_MEMORY + 1, state.W.size))
+        self.carried = np.empty((_MEMORY + 1, state.carried.size))
+        self.n = 0
+
+    def add(self, state) -> None:
+        self.W[self.n], self.carried[self.n] = state.W.ravel(), state.carried.ravel()
+        self.n += 1
+
+
+def extrapolate(state, history: _History) -> None:
     """Replace the iterate by the affine combination of the last ones whose steps cancel best, where that is better."""
-    steps = np.stack([(after[0] - before[0]).ravel() for before, after in pairwise(history)])
+    steps = history.W[1:] - history.W[:-1]
     gram = steps @ steps.T
-    gram[np.diag_indices(len(gram))] += 1e-12 * np.trace(gram)
+    gram.flat[:: _MEMORY + 1] += 1e-12 * gram.trace()
     try:
-        weights = np.linalg.solve(gram, np.ones(len(gram)))
+        weights = np.linalg.solve(gram, np.ones(_MEMORY))
     except np.linalg.LinAlgError:  # no step at all
         return
     weights /= weights.sum()
-    W = sum(w * point for w, (point, _) in zip(weights, history[1:], strict=True))
-    carried = sum(w * point for w, (_, point) in zip(weights, history[1:], strict=True))
+    W = (weights @ history.W[1:]).reshape(state.W.shape)
+    carried = (weights @ history.carried[1:]).reshape(state.carried.shape)
     if state.objective(W, carried) < state.objective(state.W, state.carried):
         state.W, state.carried = W, carried
