@@ -11,7 +11,7 @@ import numpy as np
 from mtldsl.solvers.kernels.row_descent import _step_of_row, _thresholded
 from mtldsl.system.compiled import compiled
 
-__all__ = ["sweep_columns_separate", "sweep_columns_shared"]
+__all__ = ["descend_columns", "descend_gram", "sweep_columns_separate", "sweep_columns_shared"]
 
 
 @compiled(fastmath={"contract", "reassoc"})
@@ -61,15 +61,9 @@ def sweep_columns_separate(
     moved = 0.0
     for j in which:
         pull[:] = 0.0
-        if m == 1:
-            along = 0.0
-            for k in range(indptr[j], indptr[j + 1]):
-                along += data[k] * V[indices[k]]
-            pull[0] = along
-        else:
-            for k in range(indptr[j], indptr[j + 1]):
-                r = indices[k]
-                pull[task_of[r]] += data[k] * V[r]
+        for k in range(indptr[j], indptr[j + 1]):
+            r = indices[k]
+            pull[task_of[r]] += data[k] * V[r]
         for i in range(m):
             gradient = pull[i] - border[i, j] * sums[i] / totals[i]
             own[i] = curvature[i, j] + ridge[j]
@@ -86,3 +80,86 @@ def sweep_columns_separate(
                 r = indices[k]
                 V[r] += data[k] * D[r] * step[task_of[r]]
     return moved
+
+
+@compiled(fastmath={"contract"})
+def descend_gram(gram, gradient, W, l1, l21, ridge, nonneg, precision, most):
+    """Rounds over all rows of exact steps, with a Gram matrix a task (m, p, p), until what one brings is precision^2 of what the first did;
+    whether it came to that within `most`. gradient (m, p), of the quadratic, and W are kept up to date.
+    """
+    m, p = W.shape
+    pull, own, step = np.empty(m), np.empty(m), np.empty(m)
+    first = 0.0
+    for count in range(most):
+        moved = 0.0
+        for j in range(p):
+            for i in range(m):
+                own[i] = gram[i, j, j] + ridge[j]
+                pull[i] = _thresholded(gram[i, j, j] * W[i, j] - gradient[i, j], l1[i, j], nonneg)
+            _step_of_row(W, j, pull, own, l21[j], step)
+            for i in range(m):
+                if step[i] != 0.0:
+                    W[i, j] += step[i]
+                    moved += own[i] * step[i] * step[i]
+                    for k in range(p):
+                        gradient[i, k] += step[i] * gram[i, j, k]
+        if count == 0:
+            first = moved
+        if moved <= precision * precision * first:
+            return True
+    return False
+
+
+@compiled(fastmath={"contract", "reassoc"})
+def descend_columns(
+    indptr,
+    indices,
+    data,
+    D,
+    V,
+    w,
+    border,
+    curvature,
+    total,
+    start,
+    l1,
+    ridge,
+    nonneg,
+    precision,
+    rounds,
+    inner,
+):
+    """Of one task: rounds over all rows, after each a few over those that are not zero, until what one brings is precision^2 of what the
+    first did. D, V (n,); w, border, curvature, l1, ridge (p,); start: the sum of V.
+    """
+    p = w.size
+    which = np.empty(p, dtype=np.int64)
+    first, along = 0.0, start
+    for count in range(rounds * (inner + 1)):
+        everywhere = count % (inner + 1) == 0
+        used = p
+        if not everywhere:
+            used = 0
+            for j in range(p):
+                if w[j] != 0.0:
+                    which[used] = j
+                    used += 1
+        moved = 0.0
+        for place in range(used):
+            j = place if everywhere else which[place]
+            pull = 0.0
+            for k in range(indptr[j], indptr[j + 1]):
+                pull += data[k] * V[indices[k]]
+            own = curvature[j] + ridge[j]
+            pull = _thresholded(curvature[j] * w[j] - pull + border[j] * along / total, l1[j], nonneg)
+            step = (pull / own if curvature[j] > 0.0 else 0.0) - w[j]
+            if step != 0.0:
+                w[j] += step
+                along += border[j] * step
+                moved += own * step * step
+                for k in range(indptr[j], indptr[j + 1]):
+                    V[indices[k]] += data[k] * step * D[indices[k]]
+        if count == 0:
+            first = moved
+        if everywhere and moved <= precision * precision * first:
+            return

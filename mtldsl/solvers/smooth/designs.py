@@ -5,6 +5,7 @@ Everything is transposed, tasks first: W (m, d); predictions and slopes are flat
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -62,6 +63,11 @@ class SparseColumns:
         self.transposed = transposed  # (p, n) CSR
         self.task_of: Any = None if is_shared else np.repeat(np.arange(n_tasks), np.diff(offsets))
 
+    @cached_property
+    def squared(self) -> SparseColumns:
+        """Of the squares of all entries."""
+        return SparseColumns(self.rows, self.transposed.power(2), self.n_tasks, self.is_shared, self.offsets)
+
     def forward(self, W) -> np.ndarray:
         if self.is_shared:
             return np.ascontiguousarray((self.transposed.T @ np.ascontiguousarray(W.T)).T).ravel()
@@ -100,10 +106,11 @@ class Design:
     @property
     def prefers_all_rows(self) -> bool:
         d = self.n_features
-        return not self.is_sparse and d <= _FEW and self.n_tasks * d * d <= _FEW * _FEW * 8
+        return not self.is_sparse and d <= _FEW and self.offsets[-1] * d * d <= _CHEAP
 
 
-_FEW = 24
+#: up to so many features, and multiplications for all Gram matrices, a working set is not worth its bookkeeping
+_FEW, _CHEAP = 64, 1_000_000
 
 
 class SharedDesign(Design):

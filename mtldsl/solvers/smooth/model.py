@@ -16,7 +16,9 @@ __all__ = ["minimised", "violation"]
 
 _SWEEPS = 5  # from one extrapolation to the next
 _MOST_ROUNDS = 20
-_MOST_SWEEPS = 60
+_MOST_SWEEPS = 100
+_COARSE = 0.2  # precision of models that are descended through predictions: a sweep costs as much as all else of a step
+_CHEAP = 200_000  # numbers of Gram matrices that are read before anything but sweeps is tried
 _LEAST = 1e-12  # of a column's curvature: below, an intercept explains it
 
 
@@ -55,21 +57,32 @@ class _GramModel:
     def objective(self, W, carried) -> float:
         return 0.5 * float(np.vdot(W, carried - self.cross)) + self.penalty.value(W)
 
-    def sweep(self, count: int = 1) -> None:
+    def sweep(self) -> None:
         from mtldsl.solvers.kernels.row_descent import sweep_separate
 
         p = self.penalty
-        sweep_separate(self.gram, self.carried, self.W, p.l1, p.l21, p.ridge, p.nonneg, count)
+        sweep_separate(self.gram, self.carried, self.W, p.l1, p.l21, p.ridge, p.nonneg, 1)
+
+    def descend(self, precision: float, most: int) -> bool:
+        from mtldsl.solvers.kernels.weighted_descent import descend_gram
+
+        p = self.penalty
+        rest = p.l1, p.l21, p.ridge, p.nonneg, precision, most
+        return descend_gram(self.gram, self.carried, self.W, *rest)
 
 
 def _by_gram(columns, penalty, W, slope, curvature, gradient, border, totals, s, precision):
     gram = columns.gram(curvature)
-    gram -= border[:, :, None] * (border / totals[:, None])[:, None, :]
+    if s.any() or border.any():
+        gram -= border[:, :, None] * (border / totals[:, None])[:, None, :]
     diagonal = np.einsum("ijj->ij", gram)
     flat = diagonal <= _LEAST * (diagonal + border**2 / totals[:, None])
     if flat.any():
         diagonal[flat] = 0.0
     model = _GramModel(gram, gradient, W.copy(), penalty)
+    # where a sweep costs less than its call, many go at once
+    if model.descend(precision, int(min(max(_CHEAP / max(gram.size, 1), 4 * _SWEEPS), _MOST_SWEEPS))):
+        return model.W - W
     goal = precision**2 * violation(penalty, W, gradient, diagonal)
     support = None
     for _ in range(_MOST_ROUNDS):
@@ -93,36 +106,42 @@ def _by_gram(columns, penalty, W, slope, curvature, gradient, border, totals, s,
 
 
 def _by_columns(columns: SparseColumns, penalty, W, slope, curvature, gradient, border, totals, s, precision):
-    from mtldsl.solvers.kernels.weighted_descent import sweep_columns_separate, sweep_columns_shared
+    from mtldsl.solvers.kernels.weighted_descent import (
+        descend_columns,
+        sweep_columns_separate,
+        sweep_columns_shared,
+    )
 
     X, m = columns.transposed, len(W)
-    squared = SparseColumns(columns.rows, X.power(2), m, columns.is_shared, columns.offsets)
-    diagonal = squared.pull(curvature)
+    diagonal = columns.squared.pull(curvature)
     own = np.maximum(diagonal - border**2 / totals[:, None], 0.0)
     own[own <= _LEAST * diagonal] = 0.0
-    V, left, s = W.copy(), violation(penalty, W, gradient, own), s.copy()
-    goal = precision**2 * left
+    V, s = W.copy(), s.copy()
+    precision = max(precision, _COARSE)
+    if m == 1:
+        descend_columns(
+            X.indptr, X.indices, X.data, curvature, slope.copy(), V[0], border[0], own[0], totals[0], s[0],
+            penalty.l1[0] + penalty.l21, penalty.ridge, penalty.nonneg, precision, _MOST_ROUNDS, _SWEEPS,
+        )  # fmt: skip
+        return V - W
     rest = (V, border, own, totals, s, penalty.l1, penalty.l21, penalty.ridge, penalty.nonneg)
-    if columns.is_shared and m > 1:
+    if columns.is_shared:
         table = [np.ascontiguousarray(a.reshape(m, -1).T) for a in (curvature, slope)]
         inner = (X.indptr, X.indices, X.data, *table)
         sweep = sweep_columns_shared
     else:
-        task_of = np.zeros(slope.size, np.int64) if columns.task_of is None else columns.task_of
-        inner = (X.indptr, X.indices, X.data, task_of, curvature, slope.copy())
+        inner = (X.indptr, X.indices, X.data, columns.task_of, curvature, slope.copy())
         sweep = sweep_columns_separate
     every = np.arange(W.shape[1])
-    count, first = 0, None
-    while count < _MOST_SWEEPS:
+    first = None
+    for _ in range(_MOST_ROUNDS):
         moved = sweep(every, *inner, *rest)
-        count += 1
         first = moved if first is None else first
-        if moved <= precision**2 * max(first, goal):
+        if moved <= precision**2 * first:
             break
         support = np.flatnonzero(V.any(axis=0))
-        for _ in range(10):  # what is zero mostly stays so
-            count += 1
-            if sweep(support, *inner, *rest) <= 0.1 * precision**2 * first:
+        for _ in range(_SWEEPS):  # what is zero mostly stays so
+            if sweep(support, *inner, *rest) <= 0.3 * precision**2 * first:
                 break
     return V - W
 

@@ -21,7 +21,7 @@ from mtldsl.solvers.smooth.samples import SmoothLoss
 __all__ = ["State", "WorkingNewton"]
 
 _NEAR = 0.2  # rows whose gradient is this near to what would move them stay in the working set
-_PRECISION = 0.03  # of a model, relative to the violation at its start
+_PRECISION = 0.1  # of a model, relative to the violation at its start
 _MOST_STEPS = 8  # Newton steps on one working set
 _DESCENT = 1e-4  # of the decrease that the slopes promise
 _SHORTEST = 2.0**-20
@@ -77,7 +77,7 @@ class WorkingNewton:
             rows = self._next_rows(columns.rows, state, excess)
             if rows is not None:
                 columns = self.design.columns(rows, columns)
-            moved = self._descend(state, columns, max(0.3 * self.target, 0.1 * gap), max_iter, expired)
+            moved = self._descend(state, columns, max(0.3 * self.target, 0.3 * gap), max_iter, expired)
             stuck = 0 if moved else stuck + 1
 
     def _all(self) -> np.ndarray:
@@ -131,7 +131,7 @@ class WorkingNewton:
         loss, rows = self.loss, columns.rows
         penalty = self.penalty.on(rows)
         moved = False
-        for step in range(_MOST_STEPS):
+        for step in range(1 if len(rows) == self.design.n_features else _MOST_STEPS):
             if step and (
                 self._gap(state, -columns.pull(state.u), rows)[0] <= target
                 or self.steps >= max_iter
