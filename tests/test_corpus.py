@@ -1,0 +1,150 @@
+"""benchmarks/corpus: what could be wrong there without anybody seeing it."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _path():
+    sys.path.insert(0, str(BENCHMARKS))
+    yield
+    sys.path.remove(str(BENCHMARKS))
+
+
+@pytest.fixture(scope="module")
+def every():
+    from corpus.problems import problems
+
+    return problems()
+
+
+def test_there_are_enough_problems_and_each_has_a_name_of_its_own(every):
+    assert len(every) >= 400
+    assert len({problem.id for problem in every}) == len(every)
+
+
+def test_every_data_set_is_in_one_half_and_each_half_has_real_and_generated_ones(every):
+    from corpus.data import SETS
+    from corpus.problems import FAMILIES, HALVES
+
+    assert {problem.data for problem in every} == set(SETS)
+    assert all(problem.half == SETS[problem.data].half for problem in every)
+    for half in HALVES:
+        assert {each.real for each in SETS.values() if each.half == half} == {True, False}
+        for family in FAMILIES:
+            used = {problem.data for problem in every if (problem.family, problem.half) == (family, half)}
+            assert len(used) >= (2 if family == "lasso_csr" else 5), (family, half)
+
+
+def test_every_loss_meets_every_common_regularizer(every):
+    from corpus.models import TARGETS
+
+    met = {(p.model.loss, word, p.model.intercept) for p in every for word, _ in p.model.penalties}
+    for loss in set(TARGETS) - {"sum_of_squares"}:
+        for word in ("l1", "l21", "trace", "ridge"):
+            assert {(loss, word, True), (loss, word, False)} & met, (loss, word)
+
+
+def test_the_list_of_problems_is_always_the_same(every):
+    from corpus.problems import interleaved, problems
+
+    assert problems() == every
+    assert interleaved(every) == interleaved(every)
+
+
+def test_a_run_that_is_cut_short_has_seen_every_family(every):
+    from corpus.problems import FAMILIES, interleaved
+
+    first = interleaved(every)[: 2 * len(FAMILIES)]
+    assert {problem.family for problem in first} == set(FAMILIES)
+
+
+def test_profile_of_a_known_table():
+    from corpus.profiles import profile, ratios
+
+    inf = np.inf
+    seconds = np.array([[1.0, 2.0], [3.0, 1.0], [inf, 5.0], [inf, inf]])
+    np.testing.assert_array_equal(ratios(seconds), [[1, 2], [3, 1], [inf, 1], [inf, inf]])
+    np.testing.assert_array_equal(profile(seconds, [1.0, 2.0, 3.0]), [[0.25, 0.5], [0.25, 0.75], [0.5, 0.75]])
+
+
+def _row(route, kind, seconds, objective, tol=1e-4, status="optimal", bound=np.nan):
+    return {
+        "problem": "p", "route": route, "kind": kind, "tol": tol, "status": status, "seconds": seconds, "objective": objective,
+        "bound": bound, "violation": 0.0, "solver": route, "machine": "here", "limit": 60.0,
+    }  # fmt: skip
+
+
+def test_regret_counts_only_what_reached_the_accuracy():
+    from corpus.regret import collect, regrets
+
+    rows = [
+        _row("auto", "own", 4.0, 1.00001, bound=0.99999),
+        _row("admm", "own", 1.0, 1.00001, bound=0.99999),
+        _row("optimum", "optimum", 9.0, 1.0, 1e-9, bound=1.0),
+        _row("good", "peer", 2.0, 1.00005),
+        _row("bad", "peer", 0.5, 1.01),
+    ]
+    measured = collect(rows, "here").values()
+    (own,), (peer,) = regrets(measured, 1e-4, "own"), regrets(measured, 1e-4, "peer")
+    assert (own.ratio, own.route, peer.ratio, peer.route) == (4.0, "admm", 2.0, "good")
+    late = [_row("auto", "own", 60.0, 1.2, status="time_limit"), *rows[1:]]
+    (own,) = regrets(collect(late, "here").values(), 1e-4, "own")
+    assert own.floor and own.ratio == 60.0
+
+
+def test_rows_come_back_and_a_broken_line_is_left_out(tmp_path):
+    from corpus.rows import append, done_keys, read
+
+    path = tmp_path / "rows.csv"
+    append(path, [_row("auto", "own", 0.25, 3.0) | {"version": "v"}])
+    path.write_text(path.read_text() + "p,auto,own,1e-")
+    (row,) = read(path)
+    assert (row["seconds"], row["objective"], np.isnan(row["accuracy"])) == (0.25, 3.0, True)
+    assert done_keys([row]) == {("p", "auto", "0.0001", "v", "here")}
+
+
+# one problem of each kind that peers are told in their own terms
+_TOLD = {
+    "ridge": "squared+ridge+b",
+    "lasso": "squared+l1+b,one",
+    "lasso_csr": "squared+l1,one",
+    "group_lasso": "squared+group,one",
+    "elastic_net": "squared+l1+ridge",
+    "multi_task_lasso": "sum_of_squares+l21+b",
+    "sparse_logistic": "logistic+l1,one",
+    "ridge_logistic": "logistic+ridge",
+    "svm": "squared_hinge+ridge",
+    "trace_squares": "squared+trace+b",
+    "kinks": "quantile+l1+b",
+    "kinks_plain": "hinge+l1",
+    "smooth": "poisson+ridge",
+}
+
+
+@pytest.mark.parametrize(("family", "model"), _TOLD.items())
+def test_peers_solve_the_same_problem(every, family, model):
+    """A peer's weights have, by the model's own objective, the optimum that our certificate proves."""
+    from corpus.instance import tiny
+    from corpus.peers import peers_for
+
+    problem = next(p for p in every if p.family == family and p.model.name == model)
+    instance = tiny(problem)
+    optimum = instance.fresh().problem.solve(tol=1e-8)
+    assert optimum.status == "optimal"
+    goal = optimum.objective + 1e-7 * abs(optimum.objective)
+    peers = {
+        name: peer
+        for name, peer in peers_for(instance).items()
+        if peer.package not in ("scs", "skglm", "celer")
+    }
+    assert peers
+    for name, peer in peers.items():
+        peer.prepare()
+        blocks = instance.blocks(*peer.fit(peer.rungs[-1], goal))
+        assert abs(instance.value(blocks) - optimum.objective) <= 1e-5 * abs(optimum.objective), name
