@@ -51,15 +51,16 @@ def compilations() -> int:
     return _compiled[0]
 
 
-def seconds_of(prepare, call, most: float):
-    """(CPU seconds, what `call(prepare())` returned): the least of three where it is short, the second where the first one compiled."""
+def seconds_of(call, most: float, prepare=None):
+    """(CPU seconds, what `call()` returned, or `call(prepare())`): the least of three where it is short, the second where the first one
+    compiled. Preparing is not timed."""
     best, result, runs, compiling = float("inf"), None, 0, True
     while runs < _TIMES and (best < _SHORT or compiling):
-        argument = prepare()
+        arguments = () if prepare is None else (prepare(),)
         gc.collect()
         known, outside, started = compilations(), seconds_of_children(), time.process_time()
         with limited(most):
-            result = call(argument)
+            result = call(*arguments)
         elapsed = time.process_time() - started
         elapsed += seconds_of_children() - outside
         compiling = compilations() > known and elapsed < most / 3

@@ -6,6 +6,8 @@ a kink at zero, and for structured hinges, one subgradient stands for all: the u
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 
 __all__ = ["BALLS", "QUANTILE", "chain", "huber_delta", "near_solution", "radius", "unit"]
@@ -44,7 +46,7 @@ def slopes(model, tasks) -> np.ndarray:
     """(N,) minus a subgradient of the loss at W = 0, the intercepts at about their best."""
     ends = tasks.offsets
     return np.concatenate(
-        [_slope(model.loss, tasks.targets[a:b], model.intercept, tasks) for a, b in zip(ends, ends[1:])]
+        [_slope(model.loss, tasks.targets[a:b], model.intercept, tasks) for a, b in pairwise(ends)]
     )
 
 

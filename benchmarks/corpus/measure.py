@@ -6,10 +6,12 @@ has reached tol where `solve(tol=...)` returns with status optimal; a peer where
 
 from __future__ import annotations
 
+import contextlib
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 
@@ -122,9 +124,7 @@ def _own(instance: Instance, small: Instance, plan: Plan, known: Known) -> Itera
             allowance = known.allowance(plan, tol)
             yield _begins(route, tol, allowance, "own")
             if not warm:
-                _quietly(
-                    lambda: small.fresh().problem.solve(solver=solver, tol=tol, max_seconds=20, **options)
-                )  # noqa: B023
+                _quietly(partial(_once, small, solver, tol, options))
                 warm = True
             row |= _solved(instance, known, solver, options, tol, allowance)
             late = row["status"] not in ("optimal", "stationary")
@@ -144,7 +144,7 @@ def _solved(
 
     started = time.process_time()
     try:
-        seconds, solution = seconds_of(instance.fresh, call, allowance)
+        seconds, solution = seconds_of(call, allowance, instance.fresh)
     except KeyboardInterrupt:
         return _nothing("time_limit", "", time.process_time() - started, allowance)
     except Exception as error:
@@ -205,13 +205,14 @@ def _peers(instance: Instance, small: Instance, plan: Plan, known: Known) -> Ite
         if not missing:
             continue
         if name in own:
-            _quietly(lambda: _try(own[name], small, 0, None))  # noqa: B023
+            _quietly(partial(_try, own[name]))
         yield from _ladder(name, peer, instance, missing, plan, known)
 
 
-def _try(peer, instance: Instance, rung: int, goal: Callable[[float], bool] | None):
+def _try(peer) -> None:
+    """The loosest of a peer's fits, with no goal to reach: so that what it compiles is compiled."""
     peer.prepare()
-    return peer.fit(peer.rungs[rung], goal)
+    peer.fit(peer.rungs[0], None)
 
 
 def _ladder(
@@ -240,9 +241,7 @@ def _ladder(
         started = time.process_time()
         row = {}
         try:
-            seconds, (W, b) = seconds_of(
-                lambda: goal, lambda goal: peer.fit(peer.rungs[rung], goal), allowance
-            )  # noqa: B023
+            seconds, (W, b) = seconds_of(partial(peer.fit, peer.rungs[rung], goal), allowance)
             blocks = instance.blocks(W, b)
             objective, violation = instance.value(blocks), instance.violation(blocks)
             reached = accuracy(objective, known.optimum) if np.isfinite(objective) else np.inf
@@ -268,8 +267,11 @@ def _ladder(
         yield base | _nothing(status, error or f"reached {reached:.1e}") | {"tol": t, "accuracy": reached}
 
 
+def _once(instance: Instance, solver: str, tol: float, options: dict) -> None:
+    instance.fresh().problem.solve(solver=solver, tol=tol, max_seconds=20, **options)
+
+
 def _quietly(action) -> None:
-    try:
+    """A tiny problem that cannot be solved is the solver's own affair."""
+    with contextlib.suppress(Exception, KeyboardInterrupt):
         action()
-    except (Exception, KeyboardInterrupt):
-        pass  # a tiny problem that cannot be solved is the solver's own affair
