@@ -103,7 +103,7 @@ class WorkingSet:
         """Sweeps, with extrapolations: until the gap on these rows is below target, where it is known, else some rounds."""
         support = None
         for _ in range(_MOST_ROUNDS if state.knows_gap else rounds):
-            history = _History(state)
+            history = History(state)
             history.add(state)
             for _ in range(_MEMORY):
                 state.sweep()
@@ -148,12 +148,12 @@ def relative_gap(penalty: RowPenalty, pull, W, square: float, along: float) -> t
     return gap, excess
 
 
-class _History:
-    """The iterates of some sweeps, a row each."""
+class History:
+    """The iterates of so many sweeps and the one before them, a row each."""
 
-    def __init__(self, state):
-        self.W = np.empty((_MEMORY + 1, state.W.size))
-        self.carried = np.empty((_MEMORY + 1, state.carried.size))
+    def __init__(self, state, sweeps: int = _MEMORY):
+        self.W = np.empty((sweeps + 1, state.W.size))
+        self.carried = np.empty((sweeps + 1, state.carried.size))
         self.n = 0
 
     def add(self, state) -> None:
@@ -161,13 +161,13 @@ class _History:
         self.n += 1
 
 
-def extrapolate(state, history: _History) -> None:
+def extrapolate(state, history: History) -> None:
     """Replace the iterate by the affine combination of the last ones whose steps cancel best, where that is better."""
     steps = history.W[1:] - history.W[:-1]
     gram = steps @ steps.T
-    gram.flat[:: _MEMORY + 1] += 1e-12 * gram.trace()
+    gram.flat[:: len(gram) + 1] += 1e-12 * gram.trace()
     try:
-        weights = np.linalg.solve(gram, np.ones(_MEMORY))
+        weights = np.linalg.solve(gram, np.ones(len(gram)))
     except np.linalg.LinAlgError:  # no step at all
         return
     weights /= weights.sum()

@@ -9,7 +9,7 @@ import numpy as np
 
 from mtldsl.solvers.rows.newton import newton_cost, newton_steps
 from mtldsl.solvers.rows.penalty import RowPenalty
-from mtldsl.solvers.rows.working_set import extrapolate, sweep_cost
+from mtldsl.solvers.rows.working_set import History, extrapolate, sweep_cost
 from mtldsl.solvers.smooth.designs import DenseColumns, SparseColumns
 
 __all__ = ["minimised", "violation"]
@@ -86,10 +86,11 @@ def _by_gram(columns, penalty, W, slope, curvature, gradient, border, totals, s,
     goal = precision**2 * violation(penalty, W, gradient, diagonal)
     support = None
     for _ in range(_MOST_ROUNDS):
-        history = [(model.W.copy(), model.carried.copy())]
+        history = History(model, _SWEEPS)
+        history.add(model)
         for _ in range(_SWEEPS):
             model.sweep()
-            history.append((model.W.copy(), model.carried.copy()))
+            history.add(model)
         if violation(penalty, model.W, model.carried, diagonal) <= goal:
             break
         extrapolate(model, history)
