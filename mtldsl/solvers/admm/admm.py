@@ -19,6 +19,7 @@ from mtldsl.solvers.linear_algebra.x_update import LARGEST_TASK
 from mtldsl.solvers.planes.frank_wolfe import FrankWolfe
 from mtldsl.solvers.planes.oracle import has_one_maximum_a_task, has_oracle
 from mtldsl.solvers.planes.two_blocks import TwoBlocks
+from mtldsl.solvers.proximal import shared_squares
 from mtldsl.solvers.proximal.part import partition
 from mtldsl.solvers.solver import Point, Solver, Watch
 from mtldsl.solvers.watches import Translated, counted_from
@@ -95,6 +96,8 @@ class ADMM(Solver):
         slow = [loss for loss in form.losses if not loss.atom.exact_prox]
         if slow:
             return f"a proximal step of {slow[0].typed} takes Newton's method on every sample"
+        if shared_squares.why_not(form) is None:
+            return "with squares on one X and functions of singular values, splitting in the coordinates of X's own is cheaper"
         unknowns = sum(block.shape[0] for block in form.blocks)
         if unknowns > LARGEST_TASK:
             return (

@@ -6,6 +6,7 @@ import numpy as np
 
 from mtldsl.compile.normal_form import NormalForm
 from mtldsl.solvers.proximal import newton as proximal_newton
+from mtldsl.solvers.proximal import shared_squares
 from mtldsl.solvers.proximal.accelerated_gradient import AcceleratedGradient
 from mtldsl.solvers.proximal.newton import ProximalNewton
 from mtldsl.solvers.proximal.part import ProximalPart, partition
@@ -21,7 +22,8 @@ class ProximalGradient(Solver):
     """minimize f(x) + h(x): f smooth (the losses, and smooth functions of linear maps), h with an exact prox on every block.
 
     First order (`AcceleratedGradient`) where a step is cheap against a Hessian, second order (`ProximalNewton`) where the tasks'
-    Hessians are small: a few of them replace thousands of steps on collinear features. One loss under l1 and l21 norms has
+    Hessians are small: a few of them replace thousands of steps on collinear features. Squares on one X under functions of singular
+    values are split in the coordinates of X's own (`shared_squares`). One loss under l1 and l21 norms has
     Newton steps on working sets (`smooth.row_sparse`); several losses under penalties that leave out rows of a large matrix are
     worked on at the rows that matter (`RowSelection`).
     """
@@ -42,6 +44,9 @@ class ProximalGradient(Solver):
     def solve(
         self, form: NormalForm, *, tol: float, max_iter: int, start: Point | None, watch: Watch
     ) -> Point:
+        if shared_squares.why_not(form) is None:
+            point, done = shared_squares.SharedSquares(form).run(tol, max_iter, start, watch)
+            return point if done else solve_whole(form, max_iter, point, watch)
         if row_sparse.why_not(form) is None:
             return row_sparse.solve(form, tol, max_iter, start, watch)
         if row_selection.pays(form):
