@@ -22,6 +22,7 @@ SOLVERS: dict[str, str | Solver] = {
     "coordinate_descent": "mtldsl.solvers.rows.coordinate_descent",
     "dual_ascent": "mtldsl.solvers.dual_ascent",
     "clique_generation": "mtldsl.solvers.labellings.clique_generation",
+    "multipliers": "mtldsl.solvers.multipliers.multipliers",
     "admm": "mtldsl.solvers.admm.admm",
     "proximal_gradient": "mtldsl.solvers.proximal.proximal_gradient",
     "alternating": "mtldsl.solvers.alternation.alternating",

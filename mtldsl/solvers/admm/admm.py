@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
 from numbers import Integral
 from typing import ClassVar
 
@@ -22,15 +21,10 @@ from mtldsl.solvers.planes.two_blocks import TwoBlocks
 from mtldsl.solvers.proximal import shared_squares
 from mtldsl.solvers.proximal.part import partition
 from mtldsl.solvers.solver import Point, Solver, Watch
-from mtldsl.solvers.watches import Translated, counted_from
 
 __all__ = ["ADMM", "SOLVER"]
 
 INNER = ("planes", "frank_wolfe")
-
-#: Rounds that a hinge loss gets with planes; then its prox takes over (measured on the data of the SMTL paper: 75 to 650 rounds do, seldom
-#: more; the prox alone stalled on some of them).
-HINGE_ROUNDS = 1000
 
 
 class ADMM(Solver):
@@ -135,7 +129,6 @@ class ADMM(Solver):
             raise SolverError(f"inner_steps={inner_steps!r}: write a positive whole number, such as 200")
         if inner not in INNER:
             raise SolverError(f"inner={inner!r}: write one of {', '.join(map(repr, INNER))}")
-        general = partial(Iteration, form, tol, relaxation=relaxation, memory=anderson_memory)
         if not form.is_convex:
             return Nonconvex(form, tol, start).run(max_iter, watch)
         obstacle = why_not_two_blocks(form)
@@ -149,18 +142,7 @@ class ADMM(Solver):
             if obstacle:
                 return LiftedRun(form, tol, start, relaxation, anderson_memory).run(max_iter, watch)
             return TwoBlocks(form, tol, start, relaxation, pull, anderson_memory).run(max_iter, watch)
-        if obstacle:
-            return general(start=start).run(max_iter, watch)
-        # a hinge loss: planes are mostly faster than its prox, and seldom slow
-        first = Translated(watch, counted_from(0))
-        point = TwoBlocks(form, tol, start, relaxation, pull, anderson_memory).run(
-            min(max_iter, HINGE_ROUNDS), first
-        )
-        if first.satisfied or point.iteration == max_iter or watch.expired:
-            return point
-        return general(start=Point(point.blocks)).run(
-            max_iter - point.iteration, Translated(watch, counted_from(point.iteration))
-        )
+        return Iteration(form, tol, start, relaxation, anderson_memory).run(max_iter, watch)
 
 
 def why_not_two_blocks(form: NormalForm) -> str | None:

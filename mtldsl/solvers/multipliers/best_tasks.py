@@ -1,0 +1,42 @@
+"""What is best of every task, where tasks are not tied: weights with the lowest objective, multipliers with the highest bound."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mtldsl.solvers.multipliers.designs import Designs
+from mtldsl.solvers.multipliers.outer import Outer
+
+__all__ = ["BestTasks"]
+
+
+class BestTasks:
+    """v (d, m), b (m,), u flat; multipliers are scaled task by task: one common scale would be the worst of all."""
+
+    def __init__(self, designs: Designs, scores, part):
+        self.offsets = designs.offsets
+        m, d = designs.n_tasks, len(part.unit)
+        self.v, self.b, self.u = np.zeros((d, m)), np.zeros(m), np.zeros(designs.offsets[-1])
+        self.objectives, self.bounds = np.full(m, np.inf), np.full(m, -np.inf)
+
+    def see(self, outer: Outer, live: np.ndarray) -> None:
+        """Where the run of the tasks `live` stands."""
+        designs, scores, part, at = outer.designs, outer.scores, outer.part, outer.at
+        u = scores.balanced(at.u, designs) if designs.has_intercepts else at.u
+        t, conjugates = part.dual(-designs.adjoint(u))
+        bounds = -t * scores.conjugates(u, designs) - conjugates
+        objectives = scores.values(designs.forward(at.v, at.b), designs) + part.values(at.v)
+        for k, i in enumerate(live):
+            rows = slice(self.offsets[i], self.offsets[i + 1])
+            if bounds[k] > self.bounds[i]:
+                self.bounds[i], self.u[rows] = (
+                    bounds[k],
+                    t[k] * u[designs.offsets[k] : designs.offsets[k + 1]],
+                )
+            if objectives[k] < self.objectives[i]:
+                self.objectives[i], self.v[:, i], self.b[i] = objectives[k], at.v[:, k], at.b[k]
+
+    def are_done(self, live: np.ndarray, tol: float) -> np.ndarray:
+        """Whether a task's gap is at most its part of tol times the objective of all."""
+        gaps = self.objectives[live] - self.bounds[live]
+        return gaps <= tol * abs(self.objectives.sum()) / len(self.objectives)

@@ -1,0 +1,127 @@
+"""The method of multipliers with semismooth Newton steps: losses with kinks beside anything that has an exact prox."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+
+from mtldsl.atoms.calculus.prox_of_sum import why_not
+from mtldsl.compile.normal_form import NormalForm
+from mtldsl.compile.single_block import single_block
+from mtldsl.solvers.multipliers.best_tasks import BestTasks
+from mtldsl.solvers.multipliers.designs import Designs
+from mtldsl.solvers.multipliers.matrix_part import MatrixPart
+from mtldsl.solvers.multipliers.outer import Outer, first_state
+from mtldsl.solvers.multipliers.row_part import RowPart
+from mtldsl.solvers.multipliers.scores import KinkedScores, is_piecewise_linear
+from mtldsl.solvers.rows.penalty import RowPenalty, function_duals
+from mtldsl.solvers.rows.penalty import why_not as why_not_by_rows
+from mtldsl.solvers.solver import Point, Solver, Watch
+
+__all__ = ["SOLVER", "Multipliers"]
+
+
+class Multipliers(Solver):
+    """The proximal method of multipliers, with Newton steps in the weights.
+
+    Scores z = X W + b and a copy of W are split off; an outer step minimises the augmented Lagrangian over the weights (`newton`), in
+    which losses with kinks are smooth, and the multipliers step. No step is a step of first order: badly conditioned data cost no more.
+
+    Source: Rockafellar, "Augmented Lagrangians and applications of the proximal point algorithm in convex programming", Math. Oper. Res. 1
+    (1976); Li, Sun and Toh, "A highly efficient semismooth Newton augmented Lagrangian method for solving lasso problems", SIAM J. Optim.
+    28 (2018).
+    """
+
+    name = "multipliers"
+    summary = "method of multipliers with Newton steps: losses with kinks, functions whose sum has an exact proximal step"
+    max_iter: ClassVar[int] = 10_000
+
+    def refuses(self, form: NormalForm) -> str | None:
+        facts = single_block(form)
+        if isinstance(facts, str):
+            return facts
+        if not is_piecewise_linear(facts.loss):
+            return f"{facts.loss.typed} is not piecewise linear."
+        if not form.functions:
+            return "there is no regularizer."
+        return why_not([(f.coefficient, f.atom) for f in form.functions]) or None
+
+    def solves_only(self, form: NormalForm) -> str | None:
+        return None if any(map(is_piecewise_linear, form.losses)) else "models with piecewise linear losses"
+
+    def solve(
+        self, form: NormalForm, *, tol: float, max_iter: int, start: Point | None, watch: Watch
+    ) -> Point:
+        return Run(form, tol, start).run(max_iter, watch)
+
+
+class Run:
+    """One run on a form."""
+
+    def __init__(self, form: NormalForm, tol: float, start: Point | None):
+        self.form, self.tol = form, tol
+        (self.loss,), self.block = form.losses, form.losses[0].map.identity_of
+        self.designs = designs = Designs(self.loss)
+        unit, shape = designs.unit(), form.shapes[self.block]
+        by_rows = why_not_by_rows(form.functions, shape) is None
+        self.part = (
+            RowPart(RowPenalty.of(form.functions, shape), unit)
+            if by_rows
+            else MatrixPart(form.functions, unit)
+        )
+        self.scores = KinkedScores(self.loss)
+        self.outer = Outer(designs, self.scores, self.part, self._start(start))
+        self.tasks = BestTasks(designs, self.scores, self.part) if self.part.is_separable else None
+
+    def _start(self, start: Point | None):
+        designs, shape = self.designs, self.form.shapes[self.block]
+        if start is None:
+            return first_state(designs, np.zeros(shape), np.zeros(shape[1]), None, None)
+        W = np.array(start.blocks[self.block], float)
+        b = sum((start.blocks[name][0] for name in self.loss.intercepts), np.zeros(shape[1]))
+        u = None if start.loss_duals is None else self.loss.dual_project(start.loss_duals[0])
+        return first_state(designs, W, designs.centred(W, b), u, None if u is None else -designs.adjoint(u))
+
+    def run(self, max_iter: int, watch: Watch) -> Point:
+        live, taken, share = np.arange(self.designs.n_tasks), 0, 0.3
+        outer = self.outer
+        while True:
+            taken += max(outer.step(max_iter - taken), 1)
+            if self.tasks is not None:
+                self.tasks.see(outer, live)
+            point = self._point(outer, taken)
+            if watch(point) or taken >= max_iter or watch.expired:
+                return point
+            if self.tasks is not None:
+                keep = ~self.tasks.are_done(live, share * self.tol)
+                if not keep.any():  # the certificate sees more of rounding: all of them go on
+                    share *= 0.1
+                elif keep.sum() <= 0.7 * len(live):
+                    outer, live = outer.on(np.flatnonzero(keep)), live[keep]
+            if outer.is_stalled:
+                point.stopped = "stalled"
+                return point
+
+    def _point(self, outer: Outer, taken: int) -> Point:
+        designs, at = self.designs, outer.at
+        if self.tasks is not None:
+            v, b, u = self.tasks.v, self.tasks.b, self.tasks.u
+        else:
+            v, b, u = at.v, at.b, at.u
+        blocks = {self.block: v.copy()}
+        for name in self.loss.intercepts:
+            blocks[name] = designs.intercepts(v, b)[None, :]
+        duals = None
+        if len(self.form.functions) > 1:
+            pull = -designs.adjoint(u)
+            if isinstance(self.part, RowPart):
+                duals = function_duals(self.form.functions, self.part.penalty, pull.T, v)
+            else:
+                M = self.part.metric(outer.penalties.regularizer)
+                duals = self.part.shares(v + pull / M, M)
+        notes = {"tasks_left": outer.designs.n_tasks}
+        return Point(blocks, [self.scores.duals(u)], duals, taken, notes=notes)
+
+
+SOLVER = Multipliers()

@@ -1,0 +1,223 @@
+"""The method of multipliers with Newton steps: held to the reference on every layout, and its derivatives to differences."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import mtldsl as mtl
+from mtldsl.solvers.multipliers.designs import Designs
+from mtldsl.solvers.multipliers.matrix_part import MatrixPart
+from mtldsl.solvers.multipliers.row_part import RowPart
+from mtldsl.solvers.multipliers.scores import KinkedScores
+from mtldsl.solvers.multipliers.systems import TaskSystem, held_rows
+from mtldsl.solvers.registry import get_solver
+from mtldsl.solvers.rows.penalty import RowPenalty
+from tests.models import separate, shared
+
+LOSSES = {
+    "hinge": (mtl.hinge_loss, "sign", {}),
+    "absolute": (mtl.absolute_loss, "real", {}),
+    "quantile": (mtl.quantile_loss, "real", {"q": 0.8}),
+}
+LAYOUTS = {
+    "shared": lambda labels: shared(1, n=24, labels=labels),
+    "missing": lambda labels: shared(2, n=24, labels=labels, missing=0.3),
+    "weighted": lambda labels: shared(3, n=24, labels=labels, sample_weights=True),
+    "sparse": lambda labels: shared(4, n=24, labels=labels, density=0.5),
+    "separate": lambda labels: separate(5, labels=labels),
+    "sparse separate": lambda labels: separate(6, labels=labels, density=0.6),
+}
+PENALTIES = {
+    "l1": lambda W: mtl.l1_norm(W),
+    "l21": lambda W: mtl.l21_norm(W),
+    "trace": lambda W: mtl.trace_norm(W),
+    "both": lambda W: mtl.l1_norm(W) + 0.7 * mtl.l21_norm(W),
+    "elastic": lambda W: mtl.l1_norm(W) + 0.2 * mtl.ridge(W),
+    "max": lambda W: mtl.l1_inf_norm(W),
+    "ridge": lambda W: mtl.ridge(W),
+}
+
+
+def problem_of(loss, layout, penalty, intercept, coefficient=0.5):
+    word, labels, arguments = LOSSES[loss]
+    tasks = LAYOUTS[layout](labels)
+    W = mtl.Weights(tasks, intercept=intercept)
+    return mtl.minimize(coefficient * word(W, tasks, **arguments) + PENALTIES[penalty](W))
+
+
+def assert_solved(problem, tol=1e-8, **options):
+    solution = problem.solve(solver="multipliers", tol=tol, **options)
+    assert solution.status == "optimal", solution
+    assert solution.objective - solution.dual_bound <= tol * abs(solution.objective)
+    return solution
+
+
+@pytest.mark.parametrize("intercept", [False, True], ids=["", "intercept"])
+@pytest.mark.parametrize("penalty", PENALTIES)
+@pytest.mark.parametrize("loss, layout", [(l, "shared") for l in LOSSES] + [("hinge", l) for l in LAYOUTS])
+def test_the_optimum_is_the_references(loss, layout, penalty, intercept):
+    problem = problem_of(loss, layout, penalty, intercept)
+    expected = problem.solve(solver="cvxpy", tol=1e-7).objective
+    assert assert_solved(problem).objective == pytest.approx(expected, rel=2e-7)
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_beside_a_bound(sign):
+    tasks = shared(7, n=30)
+    W = mtl.Weights(tasks, intercept=True)
+    problem = mtl.minimize(mtl.absolute_loss(W, tasks) + mtl.l1_norm(W), [sign * W >= 0])
+    expected = problem.solve(solver="cvxpy", tol=1e-7).objective
+    if get_solver("multipliers").refuses(problem.form()) is None:
+        solution = assert_solved(problem)
+        assert (sign * solution.W.array >= 0).all() if hasattr(solution.W, "array") else True
+        assert solution.objective == pytest.approx(expected, rel=2e-7)
+
+
+def generated(n, d, m, seed, scale=1.0):
+    """Columns that follow one another closely (AR(.9)), some twice, of sizes apart by `scale`."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    for j in range(1, d):
+        X[:, j] = 0.9 * X[:, j - 1] + np.sqrt(0.19) * X[:, j]
+    X = np.hstack([X, X[:, : d // 3]]) * np.geomspace(1.0, scale, d + d // 3) + 3.0
+    Z = X[:, :d] @ (rng.normal(size=(d, m)) / np.geomspace(1.0, scale, d)[:, None]) + 2.0 * rng.normal(
+        size=(n, m)
+    )
+    return X, np.where(np.quantile(Z, 0.6, axis=0) < Z, 1.0, -1.0)
+
+
+@pytest.mark.parametrize("coefficient", [0.02, 1.0, 50.0])
+@pytest.mark.parametrize("penalty", ["l1", "l21", "trace"])
+@pytest.mark.parametrize("shape", [(80, 9, 3), (15, 60, 2)], ids=["tall", "wide"])
+def test_small_gaps_on_badly_conditioned_data(shape, penalty, coefficient):
+    X, Y = generated(*shape, seed=1, scale=100.0 if penalty != "trace" else 1.0)
+    tasks = mtl.Tasks.shared(X, Y)
+    W = mtl.Weights(tasks, intercept=True)
+    assert_solved(mtl.minimize(coefficient * mtl.hinge_loss(W, tasks) + PENALTIES[penalty](W)), max_iter=2000)
+
+
+@pytest.mark.parametrize("penalty", ["l1", "l21", "trace"])
+def test_a_strong_penalty_gives_zero(penalty):
+    problem = problem_of("hinge", "shared", penalty, True, coefficient=1e-4)
+    solution = assert_solved(problem)
+    assert not solution.blocks["W"].any()
+
+
+def test_it_goes_first_on_kinks_and_is_refused_elsewhere():
+    problem = problem_of("hinge", "shared", "trace", True)
+    assert problem.explain().chosen == "multipliers"
+    tasks = shared(1)
+    W = mtl.Weights(tasks)
+    smooth = mtl.minimize(mtl.huber_loss(W, tasks) + mtl.l1_norm(W))
+    assert "huber_loss(W, tasks) is not piecewise linear." in get_solver("multipliers").refuses(smooth.form())
+    bounded = mtl.minimize(mtl.absolute_loss(W, tasks) + mtl.l1_norm(W), [W.sum(axis=1) == 0])
+    assert "W.sum(axis=1)" in get_solver("multipliers").refuses(bounded.form())
+    alone = mtl.minimize(mtl.absolute_loss(W, tasks))
+    assert get_solver("multipliers").refuses(alone.form()) == "there is no regularizer."
+
+
+def test_a_warm_start_is_used():
+    problem = problem_of("absolute", "shared", "l21", True)
+    first = assert_solved(problem)
+    again = problem.solve(solver="multipliers", tol=1e-6, warm_start=first)
+    assert again.status == "optimal" and again.objective == pytest.approx(first.objective, rel=2e-6)
+
+
+def test_limits_are_kept():
+    problem = problem_of("hinge", "shared", "trace", True)
+    stopped = problem.solve(solver="multipliers", tol=1e-12, max_iter=3)
+    assert stopped.status == "iteration_limit" and stopped.iterations <= 3
+
+
+# ------------------------------------------------------------------------------------------------- derivatives
+
+
+@pytest.mark.parametrize("rows, unknowns", [(9, 30), (30, 9), (12, 120), (0, 5), (0, 90)])
+@pytest.mark.parametrize("density", [None, 0.4])
+def test_systems_are_solved_both_ways(rows, unknowns, density):
+    rng = np.random.default_rng(0)
+    F = rng.normal(size=(rows, unknowns))
+    F = F if density is None else sparse.csr_array(F * (rng.random(F.shape) < density))
+    diagonal = np.where(rng.random(unknowns) < 0.3, 1e-3, 5.0)
+    system = TaskSystem(F, 2.0, diagonal)
+    dense = F if density is None else F.toarray()
+    H = 2.0 * dense.T @ dense + np.diag(diagonal)
+    r = rng.normal(size=(unknowns, 3))
+    np.testing.assert_allclose(H @ system.solve(r), r, atol=1e-8)
+    np.testing.assert_allclose(system.solve(r[:, 0]), system.solve(r)[:, 0], rtol=1e-8, atol=1e-10)
+    np.testing.assert_allclose(system.product(r[:, 0]), H @ r[:, 0], rtol=1e-10)
+
+
+@pytest.mark.parametrize("nonneg", [False, True])
+@pytest.mark.parametrize(
+    "l1, l21, ridge", [(0.5, 0.0, 0.0), (0.0, 1.0, 0.0), (0.4, 0.8, 0.0), (0.4, 0.8, 0.7), (0.5, 0.0, 0.3)]
+)
+def test_the_derivative_of_the_rows_prox(l1, l21, ridge, nonneg):
+    rng = np.random.default_rng(1)
+    d, m = 7, 4
+    unit = rng.uniform(0.5, 2.0, d)
+    part = RowPart(RowPenalty(np.full((m, d), l1), np.full(d, l21), np.full(d, ridge), nonneg), unit)
+    M = part.metric(np.full(m, 1.3))
+    V, H = rng.normal(size=(d, m)), rng.normal(size=(d, m))
+    eps = 1e-6
+    difference = M * (H - (part.prox(V + eps * H, M) - part.prox(V - eps * H, M)) / (2 * eps))
+    part.prox(V, M)
+    product = part.diagonal(M) * H
+    tie = part.coupling(M)
+    if tie is not None:
+        rows, vectors, scales = tie
+        product[rows] -= scales[:, None] * vectors * (vectors * H[rows]).sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(product, difference, atol=1e-7)
+
+
+@pytest.mark.parametrize("shape", [(7, 4), (4, 7), (5, 5)])
+@pytest.mark.parametrize("penalty", ["trace", "max"])
+def test_the_derivative_of_any_other_prox(shape, penalty):
+    rng = np.random.default_rng(2)
+    d, m = shape
+    tasks = mtl.Tasks.shared(rng.normal(size=(9, d)), rng.normal(size=(9, m)))
+    W = mtl.Weights(tasks)
+    form = mtl.minimize(mtl.absolute_loss(W, tasks) + PENALTIES[penalty](W)).form()
+    part = MatrixPart(form.functions, np.ones(d))
+    M = part.metric(np.full(m, 0.8))
+    V, H = rng.normal(size=shape), rng.normal(size=shape)
+    eps = 1e-6
+    difference = H - (part.prox(V + eps * H, M) - part.prox(V - eps * H, M)) / (2 * eps)
+    product, _ = part.derivative(V, part.prox(V, M), M)
+    np.testing.assert_allclose(product(H), difference, atol=1e-5)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("loss", LOSSES)
+def test_multipliers_are_those_of_the_prox(loss, layout):
+    """s (t - prox(t)) at t = z + u / s, its derivative s (I - D) by rows of the inputs, products with columns centred."""
+    word, labels, arguments = LOSSES[loss]
+    tasks = LAYOUTS[layout](labels)
+    W = mtl.Weights(tasks, intercept=True)
+    (term,) = mtl.minimize(0.7 * word(W, tasks, **arguments) + mtl.l1_norm(W)).form().losses
+    designs, scores = Designs(term), KinkedScores(term)
+    rng = np.random.default_rng(3)
+    V, b = rng.normal(size=(tasks.n_features, tasks.n_tasks)), rng.normal(size=tasks.n_tasks)
+    z = designs.forward(V, b)
+    as_given = {"W": V, "W.intercept": designs.intercepts(V, b)[None, :]}
+    np.testing.assert_allclose(z, term.predictions(as_given), atol=1e-10)
+    np.testing.assert_allclose(designs.centred(V, designs.intercepts(V, b)), b, atol=1e-12)
+    u, s = 0.1 * rng.normal(size=len(z)), 1.7
+    t = z + u / s
+    y = scores.multipliers(z, u, np.full(len(z), s))
+    np.testing.assert_allclose(y, s * (t - term.prox(t, 1 / s)), atol=1e-12)
+    assert scores.values(z, designs).sum() == pytest.approx(term.value(z))
+    assert scores.conjugates(y, designs).sum() == pytest.approx(term.conjugate(y))
+    assert abs(designs.sums(scores.balanced(y, designs))).max() < 1e-12
+    np.testing.assert_allclose(
+        np.vdot(designs.forward(V, b), y), np.vdot(V, designs.adjoint(y)) + b @ designs.sums(y)
+    )
+    free = (y > scores.low) & (y < scores.high)
+    for k, part in enumerate(scores.parts(y, designs)):
+        F = held_rows(designs, k, part)
+        F = F.toarray() if sparse.issparse(F) else F
+        image = F @ np.append(V[:, k], b[k])
+        np.testing.assert_allclose(
+            image,
+            z[designs.starts[k] : designs.offsets[k + 1]][free[designs.starts[k] : designs.offsets[k + 1]]],
+        )
