@@ -9,7 +9,7 @@ from scipy import sparse
 import mtldsl as mtl
 from mtldsl.atoms.function import REGISTRY, SeparableLoss
 from mtldsl.solvers.rows.penalty import RowPenalty
-from mtldsl.solvers.smooth import row_sparse
+from mtldsl.solvers.smooth import ridge, row_sparse
 from mtldsl.solvers.smooth.model import violation
 
 N, D, M = 60, 40, 3
@@ -146,3 +146,56 @@ def test_violation_is_zero_at_an_optimum_only():
     W = left * np.maximum(1 - 0.4 / norms, 0.0) / 1.2
     assert violation(penalty, W, W - pull, curvature) == pytest.approx(0.0, abs=1e-24)
     assert violation(penalty, W + 0.1, W + 0.1 - pull, curvature) > 1e-3
+
+
+# ------------------------------------------------------------------------------------------------------ ridge
+
+
+@pytest.mark.parametrize("layout", ["shared", "sparse", "missing", "separate", "separate sparse"])
+@pytest.mark.parametrize("intercept", [True, False])
+def test_logistic_under_a_ridge_agrees_with_the_reference(layout, intercept):
+    tasks = _layouts(_signs())[layout]
+    W = mtl.Weights(tasks, intercept=intercept)
+    _ridge_agrees(mtl.minimize(mtl.logistic_loss(W, tasks) + 0.3 * mtl.ridge(W)))
+
+
+def _ridge_agrees(problem, tol=1e-9):
+    assert ridge.why_not(problem.form()) is None
+    solution = problem.solve(solver="proximal_gradient", tol=tol, max_iter=200)
+    reference = problem.solve(solver="cvxpy", tol=1e-7)
+    assert solution.status == "optimal", solution
+    assert solution.objective == pytest.approx(reference.objective, rel=3e-6, abs=1e-7)
+    return solution
+
+
+@pytest.mark.parametrize(
+    "word", ["squared_hinge_loss", "huber_loss", "exponential_loss", "poisson_loss", "gamma_loss"]
+)
+def test_other_losses_under_a_ridge_agree_with_the_reference(word):
+    X, Z, rng = _data()
+    labels = {
+        "huber_loss": 3 * Z,
+        "poisson_loss": rng.poisson(np.exp(0.3 * Z)),
+        "gamma_loss": np.exp(0.3 * Z),
+    }
+    tasks = mtl.Tasks.shared(X[:, :10], labels.get(word, _signs()))
+    W = mtl.Weights(tasks, intercept=True)
+    _ridge_agrees(mtl.minimize(getattr(mtl, word)(W, tasks) + 0.3 * mtl.ridge(W)))
+
+
+@pytest.mark.parametrize("twice", [False, True])
+def test_more_features_than_samples_go_by_the_kernel(twice):
+    X, _, _ = _data()
+    X = X[:20] if not twice else np.vstack([X[:10], X[:10]])  # rows that repeat: a kernel without an inverse
+    tasks = mtl.Tasks.shared(X, np.vstack([_signs()[:10], -_signs()[:10]]) if twice else _signs()[:20])
+    W = mtl.Weights(tasks, intercept=True)
+    _ridge_agrees(mtl.minimize(mtl.logistic_loss(W, tasks) + 0.05 * mtl.ridge(W)), tol=1e-7)
+
+
+@pytest.mark.parametrize("weight", [1e-4, 1e4])
+def test_a_ridge_of_any_strength(weight):
+    X, _, _ = _data()
+    tasks = mtl.Tasks.shared(np.column_stack([X[:, :15], 1e3 * X[:, :2], np.ones(N)]), _signs())
+    W = mtl.Weights(tasks, intercept=True)
+    problem = mtl.minimize(mtl.logistic_loss(W, tasks) + weight * mtl.ridge(W))
+    assert problem.solve(solver="proximal_gradient", tol=1e-8, max_iter=100).status == "optimal"

@@ -12,7 +12,7 @@ from mtldsl.solvers.proximal.newton import ProximalNewton
 from mtldsl.solvers.proximal.part import ProximalPart, partition
 from mtldsl.solvers.proximal.smooth_part import SmoothPart
 from mtldsl.solvers.rows import selection as row_selection
-from mtldsl.solvers.smooth import row_sparse
+from mtldsl.solvers.smooth import ridge, row_sparse
 from mtldsl.solvers.solver import Point, Solver, Watch
 
 __all__ = ["SOLVER", "ProximalGradient"]
@@ -49,6 +49,8 @@ class ProximalGradient(Solver):
             return point if done else solve_whole(form, max_iter, point, watch)
         if row_sparse.why_not(form) is None:
             return row_sparse.solve(form, tol, max_iter, start, watch)
+        if ridge.why_not(form) is None:
+            return ridge.solve(form, tol, max_iter, start, watch)
         if row_selection.pays(form):
             return row_selection.RowSelection(form, solve_whole).run(max_iter, start, watch)
         return solve_whole(form, max_iter, start, watch)

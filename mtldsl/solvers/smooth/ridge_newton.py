@@ -1,0 +1,132 @@
+"""Newton's method for a smooth loss under a ridge, all tasks at once: conjugate gradients on the Hessians, preconditioned by factors of
+earlier ones.
+
+Where all slopes curve alike - at constant predictions, the start - one Gram matrix gives every task's Hessian. Its factors serve as long
+as conjugate gradients come through with few products; then the tasks have new ones of their own.
+Source: Dembo, Eisenstat and Steihaug, "Inexact Newton methods", SIAM J. Numer. Anal. 19 (1982).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from mtldsl.solvers.smooth.bordered import Bordered
+from mtldsl.solvers.smooth.samples import SmoothLoss
+
+__all__ = ["RidgeNewton", "RidgeState"]
+
+_MOST_PRODUCTS = 200  # of conjugate gradients in one step
+_FORCING = 0.1
+_DESCENT, _SHORTEST, _ROUNDING = 1e-4, 2.0**-20, 1e-14
+_LEAST_CURVATURE, _MOST_DAMPING = 1e-6, 1.0
+_JITTER = 1e-13
+
+
+class RidgeState:
+    """V (m, d + 1), the last column being the intercepts (zero where there are none), flat predictions, and the loss there."""
+
+    def __init__(self, loss: SmoothLoss, V, z):
+        self.loss, self.V = loss, V
+        self.move_to(z, loss.values(z))
+
+    def move_to(self, z, values) -> None:
+        self.z, self.values = z, values
+        self.u, self.curvature = self.loss.slope(z), self.loss.curvature(z)
+
+
+class RidgeNewton:
+    """Minimises loss + 1/2 sum ridge V^2, ridge (m, d + 1), zero at intercepts. `report(state, steps)` as a look pays; True ends the run."""
+
+    def __init__(self, loss: SmoothLoss, inputs: Bordered, ridge, tol: float):
+        self.loss, self.inputs, self.ridge, self.target = loss, inputs, ridge, 0.8 * tol
+        self.factors, self.products, self.damping = None, 0, _LEAST_CURVATURE
+
+    def run(self, V, max_iter: int, report: Callable[[RidgeState, int], bool], expired: Callable[[], bool]):
+        z = self.inputs.forward(V)
+        state, steps, reported, stuck = RidgeState(self.loss, V, z), 0, 0, False
+        while True:
+            slope = self.inputs.pull(state.u) + self.ridge * V
+            gaps = self._gaps(state, slope)
+            objective = float(state.values.sum()) + 0.5 * float(np.vdot(self.ridge * V, V))
+            scale = max(abs(objective), np.finfo(float).tiny)
+            gap = float(gaps.sum()) / scale
+            done = steps >= max_iter or expired() or stuck
+            if gap <= self.target or done or steps >= 2 * reported + 50:
+                reached, reported = gap <= self.target, steps
+                if report(state, steps) or done:
+                    return state
+                self.target = min(0.3 * self.target, 0.1 * gap) if reached else self.target
+            steps += 1
+            # a task that is within its share of the target has arrived
+            open_ = gaps > 0.3 * self.target * scale / len(gaps)
+            goal = np.sqrt(0.1 * self.target * scale / len(gaps) / np.maximum(gaps, np.finfo(float).tiny))
+            step = self._newton(state, np.where(open_[:, None], slope, 0.0), np.clip(goal, 1e-4, _FORCING))
+            stuck = not self._move(state, step, slope)
+            V = state.V
+
+    def _gaps(self, state: RidgeState, slope) -> np.ndarray:
+        """Every task's duality gap with the slopes as dual point; what intercepts would still bring is estimated."""
+        held = self.ridge > 0
+        gaps = 0.5 * np.sum(np.divide(slope**2, self.ridge, out=np.zeros_like(slope), where=held), axis=1)
+        free = np.where(held, 0.0, slope)
+        if free.any():
+            totals = np.maximum(self.loss.sums(state.curvature), np.finfo(float).tiny)
+            gaps = gaps + np.sum(free**2, axis=1) / totals
+        return gaps
+
+    # ----------------------------------------------------------------------------------------------- steps
+
+    def _newton(self, state: RidgeState, slope, goal) -> np.ndarray:
+        """- H^-1 slope, within `goal` of the preconditioned residual's norm, task by task."""
+        D = np.maximum(state.curvature, self.damping * state.curvature.max(initial=1e-300))
+        if self.factors is None or self.products > self.inputs.products_worth_factors:
+            self.factors = self.inputs.factors(D, self.ridge, _JITTER)
+        x, r = np.zeros_like(slope), -slope
+        y = self.factors(r)
+        p, size = y.copy(), np.einsum("ij,ij->i", r, y)
+        enough, self.products = goal**2 * size, 0
+        while self.products < _MOST_PRODUCTS:
+            self.products += 1
+            Hp = self.inputs.pull(D * self.inputs.forward(p)) + self.ridge * p
+            along = np.einsum("ij,ij->i", p, Hp)
+            t = np.divide(size, along, out=np.zeros_like(size), where=along > 0)
+            x += t[:, None] * p
+            r -= t[:, None] * Hp
+            y = self.factors(r)
+            before, size = size, np.einsum("ij,ij->i", r, y)
+            if np.all(size <= enough):
+                break
+            share = np.divide(size, before, out=np.zeros_like(size), where=before > 0)
+            p = y + np.where(size > enough, share, 0.0)[:, None] * p
+            p[size <= enough] = 0.0
+        return x
+
+    def _move(self, state: RidgeState, step, slope) -> bool:
+        """As far as each task's objective falls as promised; whether any moved."""
+        dz = self.inputs.forward(step)
+        promised = np.einsum("ij,ij->i", slope, step)
+        linear = np.einsum("ij,ij->i", self.ridge * state.V, step)
+        square = 0.5 * np.einsum("ij,ij->i", self.ridge * step, step)
+        fraction = np.where(promised < 0, 1.0, 0.0)
+        while True:
+            z = state.z + (dz if fraction.min() == 1.0 else self.loss.spread(fraction) * dz)
+            values = self.loss.values(z)
+            change = values - state.values + fraction * (linear + fraction * square)
+            allowed = _DESCENT * fraction * promised + _ROUNDING * np.abs(state.values)
+            fails = ~(change <= allowed) & (fraction > 0)
+            if not fails.any():
+                break
+            fraction = np.where(fails, 0.5 * fraction, fraction)
+            fraction[fraction < _SHORTEST] = 0.0
+        if not fraction.any():
+            return False
+        smallest = float(fraction[promised < 0].min())
+        if smallest == 1.0:
+            self.damping = max(0.1 * self.damping, _LEAST_CURVATURE)
+        elif smallest < 0.3:
+            self.damping = min(max(10.0 * self.damping, 1e-3), _MOST_DAMPING)
+        state.V = state.V + fraction[:, None] * step
+        state.move_to(z, values)
+        return True
