@@ -52,10 +52,10 @@ def compilations() -> int:
 
 
 def seconds_of(call, most: float, prepare=None):
-    """(CPU seconds, what `call()` returned, or `call(prepare())`): the least of three where it is short, the second where the first one
-    compiled. Preparing is not timed."""
-    best, result, runs, compiling = float("inf"), None, 0, True
-    while runs < _TIMES and (best < _SHORT or compiling):
+    """(CPU seconds, what `call()` returned, or `call(prepare())`): the median of three where it is short (the least may be a fault of a
+    virtual machine's clock), the second where the first one compiled. Preparing is not timed."""
+    seen, result, runs, compiling = [], None, 0, True
+    while runs < _TIMES and (min(seen, default=0.0) < _SHORT or compiling):
         arguments = () if prepare is None else (prepare(),)
         gc.collect()
         known, outside, started = compilations(), seconds_of_children(), time.process_time()
@@ -64,7 +64,7 @@ def seconds_of(call, most: float, prepare=None):
         elapsed = time.process_time() - started
         elapsed += seconds_of_children() - outside
         compiling = compilations() > known and elapsed < most / 3
-        best, runs = min(best, elapsed), runs + 1
+        seen, runs = sorted([*seen, elapsed]), runs + 1
         if runs == 1 and elapsed > most:
             break
-    return best, result
+    return seen[(len(seen) - 1) // 2], result
