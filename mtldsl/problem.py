@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import nullcontext
 
 from mtldsl.analysis.path import checked_values, walk
 from mtldsl.compile.statement import Statement
@@ -123,7 +124,7 @@ class Problem(Statement):
         """
         tol, max_iter, max_seconds, verbose = checked_limits(tol, max_iter, max_seconds, verbose)
         before = compiling.spent()
-        with stops.heard(), compiling.announced(_say if verbose else None):
+        with stops.heard(), compiling.announced(_say) if verbose else nullcontext():
             form = self.form()
             with fitting_blas_threads(form.data_size):
                 outcome = solve_form(

@@ -17,14 +17,16 @@ Nothing here knows how the point was found.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from mtldsl.compile.normal_form import Blocks, NormalForm
 from mtldsl.compile.terms.structure import Structures, kept_value
 from mtldsl.proof.bound import Bound, dual_bound, guess, prove
-from mtldsl.proof.gap import objective_scale, relative_gap
+from mtldsl.proof.gap import TINY, objective_scale, relative_gap
 from mtldsl.proof.rounding import refute, rounding_of
 from mtldsl.proof.stationarity import Stationarity, stationarity_of
 
@@ -58,15 +60,15 @@ class Certificate:
     def gap(self) -> float:
         return self.objective - self.dual_bound
 
-    @property
+    @cached_property
     def relative_gap(self) -> float:
         return relative_gap(self.objective - self.constant, self.dual_bound - self.constant, self.scale)
 
     @property
     def relative_rounding(self) -> float:
         """`rounding` in the units of the relative gap."""
-        sizes = self.objective - self.constant, self.dual_bound - self.constant
-        return self.rounding / max(*np.abs(sizes), self.scale, np.finfo(float).tiny)
+        sizes = abs(self.objective - self.constant), abs(self.dual_bound - self.constant)
+        return self.rounding / max(*sizes, self.scale, TINY)
 
     @property
     def reach(self) -> str:
@@ -77,7 +79,7 @@ class Certificate:
         """What a reader of the numbers must know: why there is no bound, or that float64 cannot tell, or for which weights it is proven."""
         if self.note:
             return self.note
-        if self.relative_rounding > tol and np.isfinite(self.relative_gap):
+        if self.relative_rounding > tol and math.isfinite(self.relative_gap):
             return (
                 f"float64 may misplace objective and bound by {self.relative_rounding:.0e} of the objective, more than tol={tol:g}: "
                 "standardise the features, or take their mean off the labels"

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from mtldsl.compile.normal_form import LossTerm, NormalForm
 
-__all__ = ["objective_scale", "relative_gap"]
+__all__ = ["TINY", "objective_scale", "relative_gap"]
+
+#: the smallest number by which anything can be divided
+TINY = float(np.finfo(float).tiny)
 
 
 def relative_gap(objective: float, bound: float, scale: float = 0.0) -> float:
     """(objective - bound) / max(|objective|, |bound|, scale): inf where no finite bound is known."""
-    if not (np.isfinite(objective) and np.isfinite(bound)):
-        return np.inf
-    return (objective - bound) / max(abs(objective), abs(bound), scale, np.finfo(float).tiny)
+    if not (math.isfinite(objective) and math.isfinite(bound)):
+        return math.inf
+    return (objective - bound) / max(abs(objective), abs(bound), scale, TINY)
 
 
 def objective_scale(form: NormalForm) -> float:

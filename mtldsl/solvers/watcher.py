@@ -61,6 +61,8 @@ class Watcher:
         self.kept_from = ""  # the solver that found the best point
         self.progress: Progress | None = None
         self.lines = Lines(form)
+        self._about: tuple = ()
+        self._certificate: Certificate | None = None
 
     @property
     def elapsed(self) -> float:
@@ -92,11 +94,16 @@ class Watcher:
 
     @property
     def certificate(self) -> Certificate:
-        kept = self.kept
-        return Certificate(
-            kept.objective, self.bound, kept.violation, self.scale, self.note, kept.stationarity,
-            self.form.constant, kept.rounding, self.proof,
-        )  # fmt: skip
+        """Of the best point and the best bound so far."""
+        about = self.kept, self.bound, self.note, self.proof
+        if self._certificate is None or any(a is not b for a, b in zip(self._about, about, strict=True)):
+            kept = self.kept
+            self._about = about
+            self._certificate = Certificate(
+                kept.objective, self.bound, kept.violation, self.scale, self.note, kept.stationarity,
+                self.form.constant, kept.rounding, self.proof,
+            )  # fmt: skip
+        return self._certificate
 
     def look_at_guesses(self, start: Blocks | None, simple: bool = True) -> None:
         """Points that need no solver: no other point is returned unless it is better. Their certificates wait until they are asked for."""

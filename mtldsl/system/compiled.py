@@ -18,9 +18,9 @@ from mtldsl.system import compiling
 
 with compiling.busy():  # half a second
     import numba
-    from numba.core import typeinfer
     from numba.core.caching import FunctionCache, IndexDataCacheFile, NullCache
     from numba.core.dispatcher import Dispatcher
+    from numba.core.registry import CPUDispatcher
 
 __all__ = ["compiled"]
 
@@ -28,33 +28,52 @@ _SEAL = 32  # bytes of a SHA-256
 _said = False
 
 
-def compiled(signature: str | None = None, **options):
-    """As `numba.njit(signature, cache=True, **options)`, uncached with one warning a process where nothing can be kept."""
+def compiled(signature: str | None = None, *, inside: bool = False, **options):
+    """As `numba.njit(signature, cache=True, **options)`, uncached with one warning a process where nothing can be kept.
+
+    signature : the types of arguments and result, where these are to be compiled and no others
+    inside    : only other compiled functions call it, so that a third of its compile time, what takes Python's objects apart, is left out
+    """
+    if inside:
+        options |= {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
     def decorate(function):
         made = numba.njit(**options)(function)
         if not isinstance(made, Dispatcher):  # NUMBA_DISABLE_JIT
             return made
+        made.__class__ = _Inside if inside else _Compiled
         cast(Any, made)._cache = _cache_of(function)
-        _time(made)
-        if signature is not None:
-            with typeinfer.register_dispatcher(made):
-                made.compile(signature)
-                made.disable_compile()
+        cast(Any, made).declared = signature
         return made
 
     return decorate
 
 
-def _time(made: Dispatcher) -> None:
-    """Compiling it, and reading it from the disk, counts as such."""
-    compile_ = made.compile
+class _Compiled(CPUDispatcher):
+    """What numba makes of a function, with the time that takes; a declared signature is the only one, compiled when it is first needed."""
 
-    def timed(signature):
+    declared: str | None = None
+
+    def compile(self, sig):
         with compiling.busy():
-            return compile_(signature)
+            if self.declared is None or not self._can_compile:
+                return super().compile(sig)
+            entry = super().compile(self.declared)
+            self.disable_compile()
+            return entry
 
-    cast(Any, made).compile = timed
+    def _compile_for_args(self, *args, **kwargs):
+        if self.declared is None or not self._can_compile:
+            return super()._compile_for_args(*args, **kwargs)
+        self.compile(self.declared)
+        return self  # called with the same arguments, which are held against that signature
+
+
+class _Inside(_Compiled):
+    """Machine code that Python has no way into: a call would end the process."""
+
+    def __call__(self, *args, **kwargs):
+        raise TypeError(f"{self.__name__} is compiled for other compiled functions alone (inside=True)")
 
 
 def _cache_of(function):

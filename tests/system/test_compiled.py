@@ -218,3 +218,51 @@ def test_fields_that_changed_places(tmp_path, cache, first, second, expected):
     assert value == expected
     assert hits(found.difference) == (first == "a")
     del sys.modules["faults_arguments"]
+
+
+DECLARED = """
+from mtldsl.system.compiled import compiled
+
+@compiled("f8(f8[::1])", inside=True, error_model="numpy")
+def _total(x):
+    result = 0.0
+    for i in range(len(x)):
+        result += x[i]
+    return result
+
+@compiled("f8(f8[::1], i8)", error_model="numpy")
+def mean(x, n):
+    return _total(x) / n
+
+@compiled("f8(f8)")
+def unused(x):
+    return x
+"""
+
+
+def test_a_declared_signature_is_compiled_when_it_is_needed_and_is_the_only_one(tmp_path, cache):
+    path = tmp_path / "faults_declared.py"
+    path.write_text(DECLARED)
+    found = load(path)
+    assert not files(cache)
+    assert found.mean(np.array([1.0, 2.0]), 2) == 1.5 and found.mean(np.ones(3), np.int64(4)) == 0.75
+    assert len(found.mean.signatures) == len(found._total.signatures) == 1 and not found.unused.signatures
+    assert len(files(cache)) == 2
+    for wrong in (np.array([1, 2]), np.array([1.0, 2.0], np.float32), np.ones((2, 2)), np.ones(4)[::2]):
+        with pytest.raises(TypeError, match="No matching definition"):
+            found.mean(wrong, 2)
+    again = load(path)
+    with pytest.raises(TypeError, match="No matching definition"):  # the first call of all, too
+        again.mean(np.array([1, 2]), 2)
+    assert again.mean(np.ones(2), 2) == 1.0 and hits(again.mean) == 1
+    assert load(path).mean(np.ones(2), 2) == 1.0
+
+
+def test_python_cannot_call_what_is_compiled_for_others(tmp_path, cache):
+    path = tmp_path / "faults_declared.py"
+    path.write_text(DECLARED)
+    found = load(path)
+    for _ in range(2):  # before and after it is compiled
+        with pytest.raises(TypeError, match=r"_total is compiled for other compiled functions alone"):
+            found._total(np.ones(3))
+        found.mean(np.ones(3), 3)

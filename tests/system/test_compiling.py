@@ -17,7 +17,7 @@ W = mtl.Weights(tasks)
 problem = mtl.minimize(mtl.squared_loss(W, tasks) + 3 * mtl.l1_norm(W))
 first, second = problem.solve(verbose=True), problem.solve()
 assert second.compile_seconds == 0.0 and "compiling" not in str(second), second
-assert first.compile_seconds == compiling.spent() > 10 * first.seconds > 0.0, first
+assert first.compile_seconds == compiling.spent() > 0.0 and first.seconds > 0.0, first
 assert f"{first.seconds:.3f} s + {first.compile_seconds:.3f} s compiling" in str(first), first
 assert first.history[-1]["seconds"] <= first.seconds
 """

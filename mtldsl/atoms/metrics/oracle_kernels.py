@@ -13,23 +13,25 @@ from mtldsl.system.compiled import compiled
 __all__ = ["best_of_auc", "best_of_fscore", "flippable", "flips", "overlapping", "pairs_in_wrong_order"]
 
 
-@compiled()
+@compiled(error_model="numpy")
 def flippable(z, positive, negative, high, low):
     """(samples, margins) of the positives with z <= high, then of the negatives with z >= low."""
     up, up_margins = np.empty(positive.size, np.int64), np.empty(positive.size)
     k = 0
-    for i in positive:
+    for p in range(positive.size):
+        i = positive[p]
         up[k], up_margins[k] = i, z[i]
         k += z[i] <= high
     down, down_margins = np.empty(negative.size, np.int64), np.empty(negative.size)
     l = 0
-    for j in negative:
+    for p in range(negative.size):
+        j = negative[p]
         down[l], down_margins[l] = j, -z[j]
         l += z[j] >= low
     return up[:k], up_margins[:k], down[:l], down_margins[:l]
 
 
-@compiled()
+@compiled(error_model="numpy")
 def flips(down, down_margins, down_ordered, b, up, up_margins, up_ordered, c):
     """The b samples of `down` and the c samples of `up` with the smallest margins; the ordered margins give the threshold."""
     flipped = np.empty(b + c, np.int64)
@@ -38,7 +40,7 @@ def flips(down, down_margins, down_ordered, b, up, up_margins, up_ordered, c):
     return flipped
 
 
-@compiled()
+@compiled(inside=True, error_model="numpy")
 def _smallest(samples, margins, ordered, count, out):
     if count == 0:
         return
@@ -54,7 +56,7 @@ def _smallest(samples, margins, ordered, count, out):
             k += 1
 
 
-@compiled()
+@compiled(error_model="numpy")
 def best_of_auc(up, down, positives, negatives):
     """(value, b, c) of the highest table of bc / (Pos Neg); margins ascending.
 
@@ -75,7 +77,7 @@ def best_of_auc(up, down, positives, negatives):
     return best, best_b, best_c
 
 
-@compiled()
+@compiled(error_model="numpy")
 def best_of_fscore(up, down, positives, square):
     """(value, b, c) of the highest table of (b + square c) / (a + b + square Pos), a = Pos - c; margins ascending.
 
@@ -106,28 +108,30 @@ def best_of_fscore(up, down, positives, square):
     return best, best_b, best_c
 
 
-@compiled()
+@compiled(error_model="numpy")
 def overlapping(z, positive, negative):
     """(samples, scores) of the positives, then of the negatives, that are in a pair with z_i - z_j < 1/2."""
     lowest, highest = np.inf, -np.inf
-    for i in positive:
-        lowest = min(lowest, z[i])
-    for j in negative:
-        highest = max(highest, z[j])
+    for p in range(positive.size):
+        lowest = min(lowest, z[positive[p]])
+    for p in range(negative.size):
+        highest = max(highest, z[negative[p]])
     up, up_scores = np.empty(positive.size, np.int64), np.empty(positive.size)
     k = 0
-    for i in positive:
+    for p in range(positive.size):
+        i = positive[p]
         up[k], up_scores[k] = i, z[i]
         k += z[i] - highest < 0.5
     down, down_scores = np.empty(negative.size, np.int64), np.empty(negative.size)
     l = 0
-    for j in negative:
+    for p in range(negative.size):
+        j = negative[p]
         down[l], down_scores[l] = j, z[j]
         l += lowest - z[j] < 0.5
     return up[:k], up_scores[:k], down[:l], down_scores[:l]
 
 
-@compiled()
+@compiled(error_model="numpy")
 def pairs_in_wrong_order(up, up_scores, up_order, down, down_scores, down_order, pairs, slope):
     """(value, delta) of the plane of all pairs with z_i - z_j < 1/2, by a merge; `slope` (n,), zeros, is filled.
 

@@ -14,7 +14,7 @@ __all__ = ["project_each"]
 _MOST_ROUNDS = 10_000
 
 
-@compiled(nogil=True)
+@compiled(inside=True, nogil=True)
 def _shared(a, b):
     """How many entries two labellings have in common: the inner product of what they choose."""
     count = 0

@@ -17,7 +17,7 @@ __all__ = ["level_sets"]
 _ROUNDING = 1e-14
 
 
-@compiled("Tuple((i8, i8, f8))(f8[::1], f8[::1], i8, i8, i8, i8, f8, f8)", error_model="numpy")
+@compiled("Tuple((i8, i8, f8))(f8[::1], f8[::1], i8, i8, i8, i8, f8, f8)", inside=True, error_model="numpy")
 def _best(A, B, b0, c0, b1, c1, level, k):
     """(b, c, gain over (b0, c0)) of the best corner in the rectangle: the best b does not fall as c grows."""
     b, of_b, of_c = b0, 0.0, 0.0

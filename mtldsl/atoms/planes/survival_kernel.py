@@ -41,7 +41,7 @@ def isotonic(x, weights, out):
             out[i] = value
 
 
-@compiled("i8(f8[::1], f8, i8[::1], f8[::1], f8[::1])", error_model="numpy")
+@compiled("i8(f8[::1], f8, i8[::1], f8[::1], f8[::1])", inside=True, error_model="numpy")
 def _tables_of(r, spare, tables, a, mass):
     """The tables c that have a weight, their right positives and the mass before each; equal probabilities are made so."""
     P, K, before = r.size, 0, 1.0
@@ -58,7 +58,9 @@ def _tables_of(r, spare, tables, a, mass):
     return K
 
 
-@compiled("void(f8[::1], f8, f8[::1], i8, f8[::1], i8[:, ::1], f8[::1], f8[::1])", error_model="numpy")
+@compiled(
+    "void(f8[::1], f8, f8[::1], i8, f8[::1], i8[:, ::1], f8[::1], f8[::1])", inside=True, error_model="numpy"
+)
 def _negatives(t, u, mass, n_pools, levels, pools, q, z):
     """Flip probabilities and scores of the negatives: at a pool's level within its window, constant probabilities between windows."""
     j = t.size
@@ -78,6 +80,7 @@ def _negatives(t, u, mass, n_pools, levels, pools, q, z):
 
 @compiled(
     "Tuple((f8, f8))(f8[::1], f8, f8[::1], f8[::1], f8[::1], i8, i8[::1], f8[::1], f8[::1])",
+    inside=True,
     error_model="numpy",
 )
 def _gap(up, u, r, z, heights, K, tables, mass, v):
@@ -98,7 +101,7 @@ def _gap(up, u, r, z, heights, K, tables, mass, v):
     return short, size
 
 
-@compiled("i8(i8, i8[::1], f8[::1], i8[::1], f8[::1], i8[::1], f8[::1])", error_model="numpy")
+@compiled("i8(i8, i8[::1], f8[::1], i8[::1], f8[::1], i8[::1], f8[::1])", inside=True, error_model="numpy")
 def _free_tables(K, tables, b, counts, v, free, free_b):
     """Those with a weight, and those that lie above the chord between the two next to them that have one."""
     n, i = 0, 0
@@ -147,7 +150,11 @@ def overlaps(n, tables, b, n_pools, pools, sizes, first, shares):
         sizes[i] = float(tables[i + 1] - tables[i]) + max(alone, 0.0)
 
 
-@compiled("void(i8, f8[::1], f8[::1], i8[::1], f8[:, ::1], i8, i8[:, ::1], f8[::1])", error_model="numpy")
+@compiled(
+    "void(i8, f8[::1], f8[::1], i8[::1], f8[:, ::1], i8, i8[:, ::1], f8[::1])",
+    inside=True,
+    error_model="numpy",
+)
 def _newton(n, gains, sizes, first, shares, n_pools, pools, step):
     """step = (sizes + M K^-1 M^T)^-1 gains, M the shares of the groups in pools of K samples: a tridiagonal system over the pools."""
     diagonal, beside, rhs = np.empty(n_pools), np.zeros(n_pools), np.zeros(n_pools)
@@ -181,7 +188,7 @@ def _newton(n, gains, sizes, first, shares, n_pools, pools, step):
         step[i] = rest / sizes[i]
 
 
-@compiled("f8(f8[::1], f8[::1], i8, i8[::1], f8[::1], f8[::1], f8[::1])", error_model="numpy")
+@compiled("f8(f8[::1], f8[::1], i8, i8[::1], f8[::1], f8[::1], f8[::1])", inside=True, error_model="numpy")
 def _towards(r, v, n, free, sizes, step, direction):
     """direction = the isotonic r + step less r, in the metric of the groups' sizes; its slope."""
     P = r.size

@@ -23,7 +23,7 @@ def rises(a, b, m, kappa):
     return kappa * a / x / (x - 1.0)
 
 
-@compiled("i8(f8, f8, f8, f8, i8, b1)", error_model="numpy")
+@compiled("i8(f8, f8, f8, f8, i8, b1)", inside=True, error_model="numpy")
 def _count(theta, a, m, kappa, N, closed):
     """How many negatives are worth more than -2 theta, or as much where `closed`."""
     y = -2.0 * theta
@@ -40,7 +40,7 @@ def _count(theta, a, m, kappa, N, closed):
     return b
 
 
-@compiled("i8(f8[::1], f8)", error_model="numpy")
+@compiled("i8(f8[::1], f8)", inside=True, error_model="numpy")
 def _above(t, s):
     """#{t > s} of descending numbers."""
     low, high = 0, t.size
@@ -66,7 +66,7 @@ def window(t, sums, low, high):
     return area, n_low, n_high
 
 
-@compiled("f8(f8[::1], f8[::1], f8, f8, f8, f8, f8)", error_model="numpy")
+@compiled("f8(f8[::1], f8[::1], f8, f8, f8, f8, f8)", inside=True, error_model="numpy")
 def _linear_root(t, sums, low, high, target, left, right):
     """theta in [left, right] with the area of the window [theta + low, theta + high] = target: falling, piecewise linear."""
     theta = 0.5 * (left + right)
@@ -93,7 +93,9 @@ def _linear_root(t, sums, low, high, target, left, right):
     return theta
 
 
-@compiled("Tuple((f8, f8))(f8, i8, i8, f8[::1], f8[::1], f8, f8, i8, i8[:, ::1])", error_model="numpy")
+@compiled(
+    "Tuple((f8, f8))(f8, i8, i8, f8[::1], f8[::1], f8, f8, i8, i8[:, ::1])", inside=True, error_model="numpy"
+)
 def _counts_at(theta, i0, i1, a, mass, m, kappa, N, counts):
     """The weighted counts of the tables i0 to i1 left and right of theta, and into `counts` the counts themselves."""
     left, right = 0.0, 0.0
@@ -113,6 +115,7 @@ def _counts_at(theta, i0, i1, a, mass, m, kappa, N, counts):
 
 @compiled(
     "f8(f8[::1], f8[::1], i8, i8, f8[::1], f8[::1], f8, f8, f8, f8, f8, f8, i8[:, ::1], i8[:, ::1])",
+    inside=True,
     error_model="numpy",
 )
 def _pooled_root(t, sums, i0, i1, a, mass, u, shift, m, kappa, left, right, counts, ends):

@@ -73,7 +73,7 @@ def scan(code, lines, labels, qids, counts, index, value, odd):
     return rows, entries, strange
 
 
-@compiled()
+@compiled(inside=True)
 def _skip(code, at, line):
     """Past white space, and comments to the end of their line: (place, line)."""
     while at < code.size:
@@ -88,12 +88,12 @@ def _skip(code, at, line):
     return at, line
 
 
-@compiled()
+@compiled(inside=True)
 def _is_space(c):
     return c == 32 or 9 <= c <= 13 or 28 <= c <= 31
 
 
-@compiled()
+@compiled(inside=True)
 def _end(code, at):
     """Behind the last byte of the word."""
     while at < code.size and not _is_space(code[at]) and code[at] != 35:
@@ -101,7 +101,7 @@ def _end(code, at):
     return at
 
 
-@compiled()
+@compiled(inside=True)
 def _decimal(code, at, end):
     """(number, whether it is exactly that): [+-]digits[.digits][e[+-]digits]."""
     negative = at < end and code[at] == 45

@@ -7,7 +7,7 @@ from mtldsl.system.compiled import compiled
 __all__ = ["eliminate"]
 
 
-@compiled(nogil=True)
+@compiled(inside=True, nogil=True)
 def eliminate(scores, plan, work, label):
     """The best labelling, written into `label`; `work` holds the messages. Reads the plan of `plans.elimination_plan`.
 

@@ -7,7 +7,7 @@ from mtldsl.system.compiled import compiled
 __all__ = ["choose", "entry_of", "fill_changes"]
 
 
-@compiled(nogil=True)
+@compiled(inside=True, nogil=True)
 def entry_of(table, sizes, starts, c, label):
     """The entry of clique c that a labelling chooses."""
     number = 0
@@ -16,7 +16,7 @@ def entry_of(table, sizes, starts, c, label):
     return starts[c] + number
 
 
-@compiled(nogil=True)
+@compiled(inside=True, nogil=True)
 def choose(table, sizes, starts, label, entries):
     """The entries that a labelling chooses: the nodes', then the cliques'."""
     K = label.size

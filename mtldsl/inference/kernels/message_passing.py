@@ -20,7 +20,7 @@ STALL = 0.02
 SEARCHES = 2
 
 
-@compiled(nogil=True)
+@compiled(inside=True, nogil=True)
 def pass_messages(scores, plan, work, iwork, label):
     """(value, upper) of the labelling written into `label`: value <= the maximum <= upper.
 
@@ -44,8 +44,8 @@ def pass_messages(scores, plan, work, iwork, label):
     for k in range(n_labels):
         work[k] = scores[2 * k + 1] - scores[2 * k]
     scale = 0.0
-    for score in scores:
-        scale = max(scale, abs(score))
+    for k in range(scores.size):
+        scale = max(scale, abs(scores[k]))
     upper = math.inf
     value = -math.inf
     look = 0
@@ -84,7 +84,7 @@ def pass_messages(scores, plan, work, iwork, label):
     return value, max(upper, value)
 
 
-@compiled(nogil=True)
+@compiled(inside=True, nogil=True)
 def _sweep(scores, plan, work):
     """One update of every clique."""
     at = plan[2]
@@ -109,7 +109,7 @@ def _sweep(scores, plan, work):
         at += size + 2
 
 
-@compiled(nogil=True)
+@compiled(inside=True, nogil=True)
 def _update_clique(scores, plan, at, m, work):
     size, entry = plan[at], plan[at + 1]
     scratch = 2 * plan[0]
@@ -131,7 +131,7 @@ def _update_clique(scores, plan, at, m, work):
         work[m + place] = work[k] - work[scratch + place]
 
 
-@compiled(nogil=True)
+@compiled(inside=True, nogil=True)
 def _bound(scores, plan, work):
     """The bound of these messages. The beliefs are summed afresh, so that it holds whatever rounding the sweeps left in them."""
     for k in range(plan[0]):

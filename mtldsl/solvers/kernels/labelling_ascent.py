@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from mtldsl.inference.kernels.map_one import map_one
@@ -25,8 +23,6 @@ __all__ = ["ascend", "multiply", "shares"]
 
 #: A step is long enough where the dual value rises along it by no more than this share of what it did.
 _SLACK = 0.1
-#: How functions are compiled that compiled ones alone call: without entries for Python and C the file takes nine tenths of the time.
-_INSIDE: dict[str, Any] = {"nogil": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
 
 @compiled(nogil=True, fastmath={"reassoc", "contract"})
@@ -87,7 +83,7 @@ def shares(norms, order, r, tau, eta):
             eta[c] = 0.0
 
 
-@compiled(**_INSIDE)
+@compiled(inside=True, nogil=True)
 def _factors(squares, order, r, tau, norms, eta, factors):
     """What turns the multiplier of a clique into its weights: eta / (1 + tau eta)."""
     for c in range(squares.size):
@@ -97,7 +93,7 @@ def _factors(squares, order, r, tau, norms, eta, factors):
         factors[c] = eta[c] / (1.0 + tau * eta[c])
 
 
-@compiled(**_INSIDE)
+@compiled(inside=True, nogil=True)
 def _fill_scores(products, factors, margins, starts, scores):
     nodes = margins.size
     for s in range(nodes):
@@ -107,15 +103,15 @@ def _fill_scores(products, factors, margins, starts, scores):
             scores[s] = factors[c] * products[s]
 
 
-@compiled(**_INSIDE)
+@compiled(inside=True, nogil=True)
 def _score(scores, entries):
     total = 0.0
-    for e in entries:
-        total += scores[e]
+    for k in range(entries.size):
+        total += scores[entries[k]]
     return total
 
 
-@compiled(**_INSIDE)
+@compiled(inside=True, nogil=True)
 def _place(label, labels, alpha, count):
     """(slot, new): where the labelling is in the cache, or the slot that it may have; -1 where the cache is full."""
     for j in range(count):
@@ -132,7 +128,7 @@ def _place(label, labels, alpha, count):
     return (count, True) if count < alpha.size else (-1, True)
 
 
-@compiled(**_INSIDE)
+@compiled(inside=True, nogil=True)
 def _keep(label, found, labels, alpha, values, entries, count):
     """Into the cache of a sample, without weight: a labelling, its score, and its entries, the last row of `entries`. Returns (the
     labellings that it holds now, whether there was room)."""
@@ -150,7 +146,7 @@ def _keep(label, found, labels, alpha, values, entries, count):
     return max(count, slot + 1), True
 
 
-@compiled(**_INSIDE)
+@compiled(inside=True, nogil=True)
 def _two_of(values, alpha, count):
     """(the highest labelling, the lowest one that has weight; -1 where none has)."""
     high, low = 0, -1
@@ -162,7 +158,7 @@ def _two_of(values, alpha, count):
     return high, low
 
 
-@compiled(**_INSIDE)
+@compiled(inside=True, nogil=True)
 def _between(higher, lower, scores, of_a_node, groups, up, down):
     """(n, base, fall): the first n of groups, up and down say which cliques choose another entry; what nodes add to the derivative along
     the step, and how much of that a unit of the step takes, `of_a_node` for each that changes."""
@@ -182,7 +178,7 @@ def _between(higher, lower, scores, of_a_node, groups, up, down):
     return n, base, fall
 
 
-@compiled(**_INSIDE)
+@compiled(inside=True, nogil=True)
 def _moved_squares(gamma, line, squares, products, moved):
     """Into `moved`, the squared norms of the cliques after a step gamma; the derivatives need no more of them than these."""
     change, g, length = line.change, line.g, line.length
@@ -194,7 +190,7 @@ def _moved_squares(gamma, line, squares, products, moved):
         moved[groups[j]] += 2.0 * gamma * g * (difference + gamma * g * length)
 
 
-@compiled(**_INSIDE)
+@compiled(inside=True, nogil=True)
 def _line_search(gamma, line, products, squares, order, r, tau, room):
     """The step at which the dual value stops rising, from a first guess on, by regula falsi (Illinois)."""
     norms, eta, moved, tried = room.norms, room.eta, room.moved, room.tried
@@ -227,7 +223,7 @@ def _line_search(gamma, line, products, squares, order, r, tau, room):
     return gamma
 
 
-@compiled(**_INSIDE)
+@compiled(inside=True, nogil=True)
 def _take(gamma, w, per_node, line, higher, lower, squares, products, changes):
     """The step: `changes` says what it adds to the weights, in units of the sample's inputs."""
     change, g, length = line.change, line.g, line.length
@@ -250,7 +246,7 @@ def _take(gamma, w, per_node, line, higher, lower, squares, products, changes):
         changes[down] += gamma * g
 
 
-@compiled(**_INSIDE)
+@compiled(inside=True, nogil=True)
 def _add(Z, changes, x):
     """Z += changes x^T; changes are zero again."""
     for s in range(changes.size):
@@ -292,7 +288,8 @@ def ascend(visits, rows, cliques, penalty, weights, mixtures, search, steps, acc
     room = Room(np.empty(q), np.empty(q), np.empty(q), np.empty(q))
     gap, full = 0.0, 0
     _factors(squares, order, r, tau, room.norms, room.eta, factors)
-    for i in visits:
+    for visit in range(visits.size):
+        i = visits[visit]
         w, length, x = of_samples[i], lengths[i], X[i]
         multiply(Z, x, products)
         for k in range(K):

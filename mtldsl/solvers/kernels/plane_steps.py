@@ -14,6 +14,7 @@ __all__ = ["add_planes", "proximal_steps"]
 
 @compiled(
     "void(f8[:, :, ::1], f8[:, :, ::1], f8[:, ::1], f8[:, ::1], i8[::1], i8[:, ::1], f8[::1], f8[:, ::1], f8, f8[:, ::1], f8[::1])",
+    error_model="numpy",
 )
 def proximal_steps(planes, gram, deltas, beta, counts, idle, steps, B, tol, V, promised):
     """For every task i: V[i] = argmin over v of steps[i] * max_k (deltas[k] + <planes[k], v>) + 1/2 ||v - B[i]||^2.
@@ -56,6 +57,7 @@ def proximal_steps(planes, gram, deltas, beta, counts, idle, steps, B, tol, V, p
 
 @compiled(
     "void(f8[:, :, ::1], f8[:, :, ::1], f8[:, ::1], f8[:, ::1], i8[::1], i8[:, ::1], i8[::1], f8[:, ::1], f8[::1])",
+    error_model="numpy",
 )
 def add_planes(planes, gram, deltas, beta, counts, idle, chosen, new, new_deltas):
     """One plane for every task in `chosen`: new (r, D), new_deltas (r,). There must be room."""

@@ -16,7 +16,7 @@ __all__ = ["relative_gap", "sweep_separate", "sweep_separate_residual", "sweep_s
 _TINY = float(np.finfo(float).tiny)
 
 
-@compiled(fastmath={"contract"})
+@compiled(inside=True, fastmath={"contract"})
 def _thresholded(z, l1, nonneg):
     """z moved towards 0 by l1; with nonneg, its positive part alone."""
     if z > l1:
@@ -103,7 +103,7 @@ def relative_gap(pull, W, l1, l21, ridge, nonneg, square, along, excess):
     return (objective - bound) / max(abs(objective), abs(bound), _TINY)
 
 
-@compiled(fastmath={"contract"})
+@compiled(inside=True, fastmath={"contract"})
 def _scale_of_row(pull, curvature, l21, start):
     """The t > 0 with sum_i (pull_i / (curvature_i t + l21))^2 = 1, by Newton's method on 1 / sqrt(sum) = 1.
 
@@ -130,7 +130,7 @@ def _scale_of_row(pull, curvature, l21, start):
     return t
 
 
-@compiled(fastmath={"contract"})
+@compiled(inside=True, fastmath={"contract"})
 def _step_of_row(W, j, pull, curvature, l21, step):
     """step = (minimiser of sum_i curvature_i / 2 w_i^2 - pull_i w_i + l21 ||w||) - W[:, j], the pulls thresholded already.
 

@@ -42,7 +42,8 @@ def step_each(visits, rows, cliques, penalty, modulus, weights, mixtures, search
     entries = np.empty(K + q, np.int64)
     gap, loss, full = 0.0, 0.0, 0
     _factors(squares, order, r, tau, norms, eta, factors)
-    for i in visits:
+    for visit in range(visits.size):
+        i = visits[visit]
         w, length, x = of_samples[i], lengths[i], X[i]
         multiply(Z, x, products)
         for k in range(K):
@@ -62,12 +63,12 @@ def step_each(visits, rows, cliques, penalty, modulus, weights, mixtures, search
             mean += alpha[i, j] * value
             if j == 0:
                 own = value
-            for e in entries:
-                change[e] -= alpha[i, j]
+            for k in range(entries.size):
+                change[entries[k]] -= alpha[i, j]
         choose(table, sizes, starts, label, entries)
         found = _score(scores, entries)
-        for e in entries:
-            change[e] += 1.0
+        for k in range(entries.size):
+            change[entries[k]] += 1.0
         loss += w * max(found - own, 0.0)
         rise = found - mean
         gap += w * max(rise, 0.0)
