@@ -83,7 +83,9 @@ def test_one_positive_and_one_negative():
     for metric in (mtl.AUC(), mtl.FScore()):
         for intercept in (False, True):
             W = mtl.Weights(tasks, intercept=intercept)
-            assert_solved(mtl.minimize(50.0 * mtl.structured_hinge(W, tasks, metric=metric) + mtl.l21_norm(W)))
+            assert_solved(
+                mtl.minimize(50.0 * mtl.structured_hinge(W, tasks, metric=metric) + mtl.l21_norm(W))
+            )
 
 
 def test_the_same_input_gives_the_same_bits():
@@ -140,7 +142,9 @@ def test_scores_are_balanced_inside_the_domain():
     form = problem_of("missing", "l1", mtl.FScore(), True).form()
     loss, rng = form.losses[0], np.random.default_rng(11)
     designs, scores = Designs(loss), StructuredScores(loss)
-    u = scores.multipliers(rng.normal(size=designs.offsets[-1]), np.zeros(designs.offsets[-1]), np.ones(designs.offsets[-1]))
+    u = scores.multipliers(
+        rng.normal(size=designs.offsets[-1]), np.zeros(designs.offsets[-1]), np.ones(designs.offsets[-1])
+    )
     balanced = scores.balanced(u)
     np.testing.assert_allclose(designs.sums(balanced), 0.0, atol=1e-12 * np.abs(u).max())
     assert np.all(np.abs(balanced) <= np.abs(u)) and np.all(balanced * u >= 0.0)

@@ -47,7 +47,9 @@ class Multipliers(Solver):
         if isinstance(facts, str):
             return facts
         if not _has_kinks(facts.loss):
-            missing = "has no exact step in its scores" if facts.loss.atom.max_affine else "is not piecewise linear"
+            missing = (
+                "has no exact step in its scores" if facts.loss.atom.max_affine else "is not piecewise linear"
+            )
             return f"{facts.loss.typed} {missing}."
         if not form.functions:
             return "there is no regularizer."
@@ -82,7 +84,9 @@ class Run:
             if by_rows
             else MatrixPart(form.functions, unit)
         )
-        self.scores: Any = StructuredScores(self.loss) if self.loss.has_score_steps else KinkedScores(self.loss)
+        self.scores: Any = (
+            StructuredScores(self.loss) if self.loss.has_score_steps else KinkedScores(self.loss)
+        )
         self.outer = Outer(designs, self.scores, self.part, self._start(start))
         self.tasks = BestTasks(designs, self.scores, self.part) if self.part.is_separable else None
 

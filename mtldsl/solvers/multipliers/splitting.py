@@ -132,7 +132,16 @@ class Splitting:
             P = M * (V - v)
             self.iterations += 1
             if self.iterations % _BALANCE == 0:
-                self._balance(z - copy, copy - before, copy, u, unit * (W - v), unit * (v - v_before), unit * v, P / unit)
+                self._balance(
+                    z - copy,
+                    copy - before,
+                    copy,
+                    u,
+                    unit * (W - v),
+                    unit * (v - v_before),
+                    unit * v,
+                    P / unit,
+                )
         self.copy = copy
         self.at = State(W, b, z, u, P, v)
         return self.at
