@@ -9,7 +9,7 @@ import platform
 from functools import cache
 from pathlib import Path
 
-__all__ = ["FIELDS", "append", "done_keys", "machine", "package_version", "read", "write_parquet"]
+__all__ = ["FIELDS", "append", "done_keys", "machine", "package_version", "read"]
 
 FIELDS = (
     "problem", "route", "kind", "tol", "status", "seconds", "objective", "bound", "violation", "accuracy", "solver",
@@ -65,7 +65,6 @@ def _lines(path: Path):
 
 
 def write_parquet(path: Path, rows: list[dict]) -> None:
-    """All rows in one compressed file, an eighth of the CSV."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

@@ -36,6 +36,11 @@ class BestTasks:
             if objectives[k] < self.objectives[i]:
                 self.objectives[i], self.v[:, i], self.b[i] = objectives[k], at.v[:, k], at.b[k]
 
+    def within(self, tol: float) -> bool:
+        """Whether the gaps of all tasks together say so."""
+        objective = self.objectives.sum()
+        return bool(objective - self.bounds.sum() <= tol * abs(objective))
+
     def are_done(self, live: np.ndarray, tol: float) -> np.ndarray:
         """Whether a task's gap is at most its part of tol times the objective of all."""
         gaps = self.objectives[live] - self.bounds[live]

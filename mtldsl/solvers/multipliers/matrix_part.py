@@ -37,11 +37,22 @@ class MatrixPart:
     def metric(self, penalties: np.ndarray) -> np.ndarray:
         return np.full((len(self.unit), len(penalties)), self.unit[0] ** 2 * penalties[0])
 
+    def multipliers(self, W: np.ndarray, P: np.ndarray, M: np.ndarray) -> np.ndarray:
+        """M (t - prox(t)), t = W + P / M; the derivative is the one there."""
+        self.at = W + P / M
+        self.found = self.prox(self.at, M)
+        return M * (self.at - self.found)
+
+    def copy(self, W: np.ndarray, P: np.ndarray, Q: np.ndarray, M: np.ndarray) -> np.ndarray:
+        """prox(t), as the prox gave it."""
+        return self.found
+
     def prox(self, V: np.ndarray, M: np.ndarray) -> np.ndarray:
         return self.sum_prox.prox(V, 1.0 / M[0, 0])
 
-    def derivative(self, V: np.ndarray, v: np.ndarray, M: np.ndarray):
-        """(H -> (I - D) H at V, where the prox is v; its mean eigenvalue, guessed)."""
+    def derivative(self, M: np.ndarray):
+        """(H -> (I - D) H, its mean eigenvalue, guessed)."""
+        V, v = self.at, self.found
         if self.is_spectral:
             return _spectral(lambda A: self.prox(A, M), V, v)
         size = np.linalg.norm(V)

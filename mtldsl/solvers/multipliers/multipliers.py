@@ -11,7 +11,6 @@ from mtldsl.compile.normal_form import LossTerm, NormalForm
 from mtldsl.compile.single_block import single_block
 from mtldsl.solvers.multipliers.best_tasks import BestTasks
 from mtldsl.solvers.multipliers.designs import Designs
-from mtldsl.solvers.multipliers.first_phase import first_phase
 from mtldsl.solvers.multipliers.matrix_part import MatrixPart
 from mtldsl.solvers.multipliers.outer import Outer, first_state
 from mtldsl.solvers.multipliers.row_part import RowPart
@@ -22,6 +21,9 @@ from mtldsl.solvers.rows.penalty import why_not as why_not_by_rows
 from mtldsl.solvers.solver import Point, Solver, Watch
 
 __all__ = ["SOLVER", "Multipliers"]
+
+#: what is missing, as a multiple of tol, from which on every step may be the last one
+_NEAR = 300.0
 
 
 _FEW_FEATURES = 24
@@ -41,6 +43,7 @@ class Multipliers(Solver):
     name = "multipliers"
     summary = "method of multipliers with Newton steps: losses with kinks, functions whose sum has an exact proximal step"
     max_iter: ClassVar[int] = 10_000
+    patience: ClassVar[int] = 200
 
     def refuses(self, form: NormalForm) -> str | None:
         facts = single_block(form)
@@ -88,6 +91,7 @@ class Run:
             StructuredScores(self.loss) if self.loss.has_score_steps else KinkedScores(self.loss)
         )
         self.outer = Outer(designs, self.scores, self.part, self._start(start))
+        self.looked_at = np.inf
         self.tasks = BestTasks(designs, self.scores, self.part) if self.part.is_separable else None
 
     def _start(self, start: Point | None):
@@ -102,26 +106,31 @@ class Run:
     def run(self, max_iter: int, watch: Watch) -> Point:
         live, taken, share = np.arange(self.designs.n_tasks), 0, 0.3
         outer = self.outer
-        if self.loss.has_score_steps:
-            taken, point = first_phase(self, max_iter, watch)
-            if point is not None:
-                return point
         while True:
             taken += max(outer.step(max_iter - taken), 1)
             if self.tasks is not None:
                 self.tasks.see(outer, live)
-            point = self._point(outer, taken)
-            if watch(point) or taken >= max_iter or watch.expired:
-                return point
+            stops = taken >= max_iter or watch.expired or outer.is_stalled
+            if stops or self._is_worth_a_look(outer):
+                point = self._point(outer, taken)
+                if watch(point) or stops:
+                    point.stopped = "stalled" if outer.is_stalled else ""
+                    return point
             if self.tasks is not None:
                 keep = ~self.tasks.are_done(live, share * self.tol)
                 if not keep.any():  # the certificate sees more of rounding: all of them go on
                     share *= 0.1
                 elif keep.sum() <= 0.7 * len(live):
                     outer, live = outer.on(np.flatnonzero(keep)), live[keep]
-            if outer.is_stalled:
-                point.stopped = "stalled"
-                return point
+
+    def _is_worth_a_look(self, outer: Outer) -> bool:
+        """A look costs some products with the data: the first step is, a tenth of what was missing is, and what may be the end."""
+        missing = float(outer.residuals.worst.max())
+        near = self.tasks.within(self.tol) if self.tasks is not None else missing < _NEAR * self.tol
+        if near or missing < 0.1 * self.looked_at:
+            self.looked_at = missing
+            return True
+        return False
 
     def _point(self, outer: Outer, taken: int) -> Point:
         designs, at = self.designs, outer.at

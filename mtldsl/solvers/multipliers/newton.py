@@ -19,11 +19,14 @@ from mtldsl.solvers.multipliers.systems import TaskSystem, held_rows
 
 __all__ = ["Newton", "Penalties", "State"]
 
+_SEARCHES = 12  # looks of a line search
 _MOST = 40  # Newton steps of an outer step
 _ACCURACY = (
     0.1  # Newton's decrement, as a share of the change of the multipliers, at which an outer step ends
 )
-_FORCING = 0.02  # of conjugate gradients
+_FORCING, _MOST_PRODUCTS = 0.05, 150  # of conjugate gradients
+_LEAST = 1e-3  # of the regularizer's mean curvature, in the preconditioner
+_OF_INTERCEPTS = 1e-3  # share of the proximal term that intercepts feel
 _FLAT = 0.3  # slope, as a share of the first, at which the line search ends
 
 
@@ -48,6 +51,30 @@ class Penalties:
     proximal: np.ndarray
 
 
+class _Lagrangian:
+    """phi around a state: metrics, made once an outer step."""
+
+    def __init__(self, designs: Designs, scores, part, at: State, penalties: Penalties):
+        self.designs, self.scores, self.part, self.at, self.penalties = designs, scores, part, at, penalties
+        self.s = designs.spread(penalties.loss)
+        self.M = part.metric(penalties.regularizer)
+        self.T = penalties.proximal * part.unit[:, None] ** 2
+        self.T_b = _OF_INTERCEPTS * penalties.proximal
+
+    def multipliers(self, W, z):
+        """(y, Q) at weights W, whose scores are z."""
+        return self.scores.multipliers(z, self.at.u, self.s), self.part.multipliers(W, self.at.P, self.M)
+
+    def gradient(self, W, b, y, Q):
+        """(of the weights, of the intercepts, (m,) the change of the multipliers and weights in their metric)."""
+        designs, at = self.designs, self.at
+        pull = self.T * (W - at.W)
+        moved = designs.sums((y - at.u) ** 2) / self.penalties.loss
+        moved += ((Q - at.P) ** 2 / self.M).sum(axis=0) + np.einsum("ij,ij->j", pull, W - at.W)
+        g_b = designs.sums(y) + self.T_b * (b - at.b) if designs.has_intercepts else np.zeros_like(b)
+        return designs.adjoint(y) + Q + pull, g_b, moved
+
+
 class Newton:
     """The steps for the tasks of `designs`."""
 
@@ -61,121 +88,118 @@ class Newton:
     def minimize(self, at: State, penalties: Penalties, most: int = _MOST) -> tuple[State, np.ndarray]:
         """(the state at the minimiser of phi, about; Newton steps taken (m,)), after at most so many steps."""
         designs, part = self.designs, self.part
-        s = designs.spread(penalties.loss)
-        M = part.metric(penalties.regularizer)
-        T = penalties.proximal * part.unit[:, None] ** 2
-        T_b = penalties.proximal * 1e-3
+        here = _Lagrangian(designs, self.scores, part, at, penalties)
         W, b, z = at.W.copy(), at.b.copy(), at.z.copy()
+        y, Q = here.multipliers(W, z)
         steps = np.zeros(designs.n_tasks, int)
-        for taken in range(min(most, _MOST) + 1):
-            y = self.scores.multipliers(z, at.u, s)
-            V = W + at.P / M
-            v = part.prox(V, M)
-            Q = M * (V - v)
-            pull = T * (W - at.W)
-            g, g_b = designs.adjoint(y) + Q + pull, designs.sums(y) + T_b * (b - at.b)
-            moved = designs.sums((y - at.u) ** 2) / penalties.loss + ((Q - at.P) ** 2 / M).sum(axis=0)
-            moved = self.pooled(moved + (pull * (W - at.W)).sum(axis=0))
-            if taken == min(most, _MOST):
+        for _ in range(min(most, _MOST)):
+            g, g_b, moved = here.gradient(W, b, y, Q)
+            dW, db = self._direction(g, g_b, y, here)
+            decrement = -self.pooled(np.einsum("ij,ij->j", g, dW) + g_b * db)
+            goes_on = decrement > _ACCURACY**2 * self.pooled(moved)
+            if not goes_on.any():
                 break
-            dW, db = self._direction(g, g_b, y, V, v, penalties, M, T, T_b, _FORCING)
-            decrement = -self.pooled((g * dW).sum(axis=0) + (g_b * db if designs.has_intercepts else 0.0))
-            open_ = decrement > _ACCURACY**2 * moved
-            if not open_.any():
-                break
-            dW[:, ~open_] = 0.0
-            db[~open_] = 0.0
-            steps[open_] += 1
+            if not goes_on.all():
+                dW[:, ~goes_on], db[~goes_on] = 0.0, 0.0
+            steps[goes_on] += 1
             change = designs.forward(dW, db)
-            t = self._line_search(at, W, b, z, dW, db, change, s, M, T, T_b, -decrement)
+            t, y, Q = self._line_search(here, W, b, z, dW, db, change, -decrement)
             W += t * dW
             b += t * db
             z += designs.spread(t) * change
-        return State(W, b, z, y, Q, v), steps
+        return State(W, b, z, y, Q, part.copy(W, at.P, Q, here.M)), steps
 
-    def _slopes(self, at, W, b, z, dW, db, change, s, M, T, T_b, t):
-        designs = self.designs
-        y = self.scores.multipliers(z + designs.spread(t) * change, at.u, s)
-        moved = W + t * dW
-        V = moved + at.P / M
-        Q = M * (V - self.part.prox(V, M))
-        slope = designs.sums(y * change) + ((Q + T * (moved - at.W)) * dW).sum(axis=0)
-        if designs.has_intercepts:
-            slope = slope + T_b * (b + t * db - at.b) * db
-        return self.pooled(slope)
+    def _line_search(self, here, W, b, z, dW, db, change, first):
+        """(t, the multipliers there): where the slope, which increases in t, is small against the first one; 1 if it may be."""
 
-    def _line_search(self, at, W, b, z, dW, db, change, s, M, T, T_b, first):
-        low, at_low = np.zeros_like(first), first
-        high = np.ones_like(first)
-        at_high = self._slopes(at, W, b, z, dW, db, change, s, M, T, T_b, high)
-        t, value = high, at_high
-        for _ in range(12):
-            off = value > _FLAT * np.abs(first)
-            off |= (value < -_FLAT * np.abs(first)) & (t < 1.0)
+        def look(t):
+            moved = W + t * dW
+            y, Q = here.multipliers(moved, z + (change if t is ones else here.designs.spread(t) * change))
+            slope = here.designs.sums(y * change) + np.einsum(
+                "ij,ij->j", Q + here.T * (moved - here.at.W), dW
+            )
+            return self.pooled(slope + here.T_b * (b + t * db - here.at.b) * db), y, Q
+
+        t = ones = np.ones_like(first)
+        value, y, Q = look(t)
+        low, at_low, high, at_high, enough = np.zeros_like(first), first, t, value, _FLAT * np.abs(first)
+        for _ in range(_SEARCHES):
+            off = (value > enough) | ((value < -enough) & (t < 1.0))
             if not off.any():
                 break
-            with np.errstate(all="ignore"):
-                new = low + (high - low) * np.clip(at_low / (at_low - at_high), 0.1, 0.9)
-            t = np.where(off, new, t)
-            value = self._slopes(at, W, b, z, dW, db, change, s, M, T, T_b, t)
+            fall = np.maximum(at_high - at_low, 1e-300)
+            t = np.where(off, low + (high - low) * np.clip(-at_low / fall, 0.1, 0.9), t)
+            value, y, Q = look(t)
             below = value < 0
             low, at_low = np.where(off & below, t, low), np.where(off & below, value, at_low)
             high, at_high = np.where(off & ~below, t, high), np.where(off & ~below, value, at_high)
-        return t
+        return t, y, Q
 
-    def _direction(self, g, g_b, y, at_V, v, penalties, M, T, T_b, forcing):
-        designs, part = self.designs, self.part
+    def _direction(self, g, g_b, y, here):
+        """-H^-1 g: by factorizations, where these are cheap and the regularizer's derivative is known in parts; else by conjugate gradients."""
+        designs, part, M = self.designs, self.part, here.M
         stacked = np.vstack([g, g_b]) if designs.has_intercepts else g
-        product = None
+        product, spare, tie = None, 0.0, None
         if hasattr(part, "derivative"):
-            product, mean = part.derivative(at_V, v, M)
-            diagonal = M * max(mean, 1e-3) + T
+            product, mean = part.derivative(M)
+            spare = M * max(mean, _LEAST)
+            diagonal = spare + here.T
         else:
-            diagonal = part.diagonal(M) + T
+            diagonal = part.diagonal(M) + here.T
+            tie = part.coupling(M)
         if designs.has_intercepts:
-            diagonal = np.vstack([diagonal, T_b])
+            diagonal = np.vstack([diagonal, here.T_b])
+        tied = None if tie is None else tie[0]
         systems = [
-            TaskSystem(held_rows(designs, k, one), penalties.loss[k], diagonal[:, k])
+            TaskSystem(held_rows(designs, k, one), here.penalties.loss[k], diagonal[:, k], tied)
             for k, one in enumerate(self.scores.parts(y, designs))
         ]
-        d = len(g)
-
-        def apart(r):
-            return np.column_stack([system.solve(r[:, k]) for k, system in enumerate(systems)])
-
-        if product is None:
-            x = -apart(stacked)
-            tie = part.coupling(M)
+        d, is_direct = len(g), all(system.is_direct for system in systems)
+        if product is None and part.is_separable:
+            x = np.column_stack([_task_direction(system, -stacked[:, k]) for k, system in enumerate(systems)])
+        elif product is None and is_direct:
+            x = np.column_stack([system.solve(-stacked[:, k]) for k, system in enumerate(systems)])
             if tie is not None:
-                x = x + self._correction(systems, tie, x)
+                x += self._correction(systems, tie, x)
         else:
-            spare = M * max(mean, 1e-3)
 
             def apply(x):
                 Hx = np.column_stack([system.product(x[:, k]) for k, system in enumerate(systems)])
-                Hx[:d] += M * product(x[:d]) - spare * x[:d]
+                if product is not None:
+                    Hx[:d] += M * product(x[:d]) - spare * x[:d]
+                if tie is not None:
+                    rows, vectors, scales = tie
+                    Hx[rows] -= scales[:, None] * vectors * np.einsum("ij,ij->i", vectors, x[rows])[:, None]
                 return Hx
 
-            x = _conjugate_gradients(apply, -stacked, apart, forcing)
+            def precondition(r):
+                return np.column_stack([system.solve(r[:, k]) for k, system in enumerate(systems)])
+
+            x = _conjugate_gradients(apply, -stacked, precondition)
         return x[:d], (x[d] if designs.has_intercepts else np.zeros(designs.n_tasks))
 
     def _correction(self, systems, tie, x):
         """Woodbury over the rows that tie tasks: (H - U C U^T)^-1 r = H^-1 r + H^-1 U (C^-1 - U^T H^-1 U)^-1 U^T H^-1 r."""
         rows, vectors, scales = tie
         inner = np.diag(1.0 / scales)
-        images = []
-        D = x.shape[0]
         for k, system in enumerate(systems):
-            E = np.zeros((D, len(rows)))
-            E[rows, np.arange(len(rows))] = vectors[:, k]
-            image = system.solve(E)
-            inner -= vectors[:, k : k + 1] * image[rows]
-            images.append(image)
-        w = np.linalg.solve(inner, (vectors * x[rows]).sum(axis=1))
-        return np.column_stack([image @ w for image in images])
+            inner -= vectors[:, k : k + 1] * system.inverse_on(rows) * vectors[:, k]
+        w = np.linalg.solve(inner, np.einsum("ij,ij->i", vectors, x[rows]))
+        pulls = np.zeros_like(x)
+        pulls[rows] = vectors * w[:, None]
+        return np.column_stack([system.solve(pulls[:, k]) for k, system in enumerate(systems)])
 
 
-def _conjugate_gradients(apply, rhs, precondition, accuracy, most=100):
+def _task_direction(system: TaskSystem, r: np.ndarray) -> np.ndarray:
+    return (
+        system.solve(r)
+        if system.is_direct
+        else _conjugate_gradients(system.product, r, system.solve, system.most_products)
+    )
+
+
+def _conjugate_gradients(apply, rhs, precondition, most=_MOST_PRODUCTS):
+    """apply^-1 rhs to _FORCING in the preconditioner's norm, in at most so many steps."""
     x, r = np.zeros_like(rhs), rhs.copy()
     z = precondition(r)
     p, rz = z, np.vdot(r, z)
@@ -190,7 +214,7 @@ def _conjugate_gradients(apply, rhs, precondition, accuracy, most=100):
         r -= alpha * Ap
         z = precondition(r)
         new = np.vdot(r, z)
-        if new <= accuracy**2 * first:
+        if new <= _FORCING**2 * first:
             break
         p = z + (new / rz) * p
         rz = new

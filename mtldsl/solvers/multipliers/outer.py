@@ -11,9 +11,13 @@ from mtldsl.solvers.multipliers.newton import Newton, Penalties, State
 
 __all__ = ["Outer", "Residuals", "first_state"]
 
-_FEW, _MANY = 2, 30  # Newton steps of an easy outer step, and of a hard one
+_FEW, _SOME, _MORE, _MANY = 2, 8, 20, 30  # Newton steps of an outer step that is easy, ..., hard
 _EASY, _USUAL, _HARD = 2.0, 1.4, 0.7  # penalties after it
-_PULL = 2.0  # the proximal term gives way faster where its pull is the worst of what is missing
+_GIVE, _MOST_GIVE = (
+    2.0,
+    10.0,
+)  # how much faster the proximal term gives way where its pull is the worst of what is missing
+_FIRMER = 2.0  # the proximal term after a hard one: it is what makes Newton's systems regular
 _PROXIMAL = 0.1  # its first share of the curvature
 _PATIENCE = 15  # outer steps in which what is missing must fall by half
 
@@ -112,5 +116,11 @@ class Outer:
         factor = np.where(steps <= _FEW, _EASY, np.where(steps < _MANY, _USUAL, _HARD))
         if not self.part.is_separable:
             factor = np.full(len(factor), factor.min())
-        give = np.where(now.pull >= now.worst, _PULL, 1.0)
+        others = np.maximum(np.maximum(now.scores, now.weights), 1e-300)
+        most = np.where(steps <= _SOME, _MOST_GIVE, np.where(steps <= _MORE, _GIVE, 1.0))
+        give = np.clip(np.sqrt(now.pull / others), np.minimum(most, _GIVE), most)
+        give = np.where(now.pull >= now.worst, give, 1.0)
+        give = np.where(steps >= _MANY, 1.0 / _FIRMER, give)
+        if not self.part.is_separable:
+            give = np.full(len(give), give.min())
         self.penalties = Penalties(p.loss * factor, p.regularizer * factor, p.proximal / (factor * give))

@@ -10,61 +10,89 @@ __all__ = ["RowPart"]
 
 
 class RowPart:
-    """The prox of a `RowPenalty` in the metric penalties * unit^2, and its derivative.
+    """A `RowPenalty` R in the metric M = penalties * unit^2.
 
-    With t = V + P / M, the new multipliers are M (t - prox(t)). I - D is diagonal, but for -scales_r vectors_r vectors_r^T on every row
-    that the l21 norm leaves alive.
+    With t = W + P / M the new multipliers are Q = M (t - prox(t)), and M (I - D), D the derivative of the prox there, is diagonal, but for
+    -scales_r vectors_r vectors_r^T on every row that the l21 norm leaves alive. Derivatives are those at the last `multipliers`.
     """
 
     def __init__(self, penalty: RowPenalty, unit: np.ndarray):
+        if len(penalty.l1) == 1:  # of one task, the length of a row is an absolute value
+            penalty = RowPenalty(
+                penalty.l1 + penalty.l21, np.zeros_like(penalty.l21), penalty.ridge, penalty.nonneg
+            )
         self.penalty, self.unit = penalty, unit
-        self.l1 = penalty.l1.T
+        self.l1, self.ridge = np.ascontiguousarray(penalty.l1.T), penalty.ridge[:, None]
         self.is_separable = not penalty.l21.any()
+        self.has_ridge = bool(penalty.ridge.any())
 
     def on(self, ids: np.ndarray) -> RowPart:
+        """Of some tasks alone, where they are not tied."""
         p = self.penalty
         return RowPart(RowPenalty(p.l1[ids], p.l21, p.ridge, p.nonneg), self.unit)
 
     def values(self, v: np.ndarray) -> np.ndarray:
         """(m,) the penalty of every task, where they are not tied."""
-        return (self.l1 * np.abs(v) + 0.5 * self.penalty.ridge[:, None] * v**2).sum(axis=0)
+        return (self.l1 * np.abs(v) + 0.5 * self.ridge * v**2).sum(axis=0)
 
     def dual(self, Z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(t, g) where tasks are not tied: t_i the largest scale <= 1 that brings task i's column of Z into the conjugate's domain, and
         the conjugate at t_i Z_i."""
-        size, ridge = (Z if self.penalty.nonneg else np.abs(Z)), self.penalty.ridge[:, None]
-        ratio = np.where((size > self.l1) & (ridge == 0), self.l1 / np.where(size > self.l1, size, 1.0), 1.0)
+        size = Z if self.penalty.nonneg else np.abs(Z)
+        ratio = np.where(
+            (size > self.l1) & (self.ridge == 0), self.l1 / np.where(size > self.l1, size, 1.0), 1.0
+        )
         t = ratio.min(axis=0, initial=1.0)
+        if not self.has_ridge:
+            return t, np.zeros_like(t)
         over = np.maximum(t * size - self.l1, 0.0)
-        return t, (0.5 * over**2 / np.where(ridge > 0, ridge, 1.0) * (ridge > 0)).sum(axis=0)
+        return t, (0.5 * over**2 / np.where(self.ridge > 0, self.ridge, 1.0) * (self.ridge > 0)).sum(axis=0)
 
     def metric(self, penalties: np.ndarray) -> np.ndarray:
         """(d, m) M."""
         return self.unit[:, None] ** 2 * penalties
 
-    def prox(self, V: np.ndarray, M: np.ndarray) -> np.ndarray:
-        threshold = self.l1 / M
-        q = np.maximum(V - threshold, 0.0) if self.penalty.nonneg else V - np.clip(V, -threshold, threshold)
-        self.threshold, self.alive = threshold, q != 0.0
-        self.grip = np.zeros(len(V))
-        self.shrinkage = 1.0 / (1.0 + self.penalty.ridge[:, None] / M)
-        if self.is_separable:
-            return q * self.shrinkage
-        norms = np.sqrt(np.einsum("ij,ij->i", q, q))
-        reach = self.penalty.l21 / M[:, 0]
-        dead = norms <= reach
-        self.grip = np.where(dead, 1.0, reach / np.where(dead, 1.0, norms))
-        self.directions = q / np.where(dead, 1.0, norms)[:, None]
-        self.rows = np.flatnonzero(~dead & (reach > 0))
-        return q * ((1.0 - self.grip)[:, None] * self.shrinkage)
+    def multipliers(self, W: np.ndarray, P: np.ndarray, M: np.ndarray) -> np.ndarray:
+        """Q."""
+        at = M * W
+        at += P
+        low = -np.inf if self.penalty.nonneg else -self.l1
+        Q = np.minimum(np.maximum(at, low), self.l1)
+        self.left = left = at - Q
+        if not self.is_separable:
+            norms = np.sqrt(np.einsum("ij,ij->i", left, left))
+            dead = norms <= self.penalty.l21
+            self.norms = np.where(dead, 1.0, norms)
+            self.grip = np.where(dead, 1.0, self.penalty.l21 / self.norms)
+            self.rows = np.flatnonzero(~dead & (self.grip > 0))
+            Q += self.grip[:, None] * left
+        if self.has_ridge:  # what is left is M / (M + ridge) of it
+            Q = at - (at - Q) * (M / (M + self.ridge))
+        return Q
+
+    def copy(self, W: np.ndarray, P: np.ndarray, Q: np.ndarray, M: np.ndarray) -> np.ndarray:
+        """prox(t), with exact zeros."""
+        v = W + (P - Q) / M
+        v[self.left == 0.0] = 0.0
+        if not self.is_separable:
+            v[self.grip == 1.0] = 0.0
+        return np.maximum(v, 0.0) if self.penalty.nonneg else v
 
     def diagonal(self, M: np.ndarray) -> np.ndarray:
-        """(d, m) of M (I - D), the part that couples tasks left out."""
-        return M * (1.0 - self.alive * self.shrinkage * (1.0 - self.grip)[:, None])
+        """(d, m) of M (I - D), what ties tasks left out."""
+        free = np.asarray(self.left != 0.0, float)
+        if self.has_ridge:
+            free *= M / (M + self.ridge)
+        if not self.is_separable:
+            free *= (1.0 - self.grip)[:, None]
+        return M * (1.0 - free)
 
     def coupling(self, M: np.ndarray):
         """(rows, vectors (k, m), scales (k,)) of what is taken off the diagonal; None where tasks are not tied."""
         if self.is_separable or not len(self.rows):
             return None
         rows = self.rows
-        return rows, self.directions[rows], M[rows, 0] * self.shrinkage[rows, 0] * self.grip[rows]
+        scales = M[rows, 0] * self.grip[rows]
+        if self.has_ridge:
+            scales = scales * M[rows, 0] / (M[rows, 0] + self.penalty.ridge[rows])
+        return rows, self.left[rows] / self.norms[rows, None], scales

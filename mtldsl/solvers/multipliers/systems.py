@@ -12,6 +12,9 @@ __all__ = ["TaskSystem", "held_rows"]
 
 #: from so many unknowns on, rows at kinks are counted before a system is chosen
 _MANY = 64
+#: multiplications from which on a factorization is weighed against conjugate gradients, the steps that these take, and by how much
+#: faster factorizations multiply
+_DEAR, _STEPS, _BLOCKED = 1e8, 100, 8.0
 
 
 def held_rows(designs: Designs, k: int, part) -> np.ndarray | sparse.csr_array:
@@ -28,52 +31,89 @@ def held_rows(designs: Designs, k: int, part) -> np.ndarray | sparse.csr_array:
 
 
 class TaskSystem:
-    """H = penalty F^T F + diag(diagonal), positive definite; `solve` takes (D,) or (D, k).
+    """H = penalty F^T F + diag(diagonal), positive definite.
 
-    Few rows, many unknowns: unknowns of a large diagonal are eliminated in the space of rows (G below), which leaves a system of those of
-    a small one:  S = diag_A + F_A^T G^-1 F_A,  G = 1 / penalty + F_Z diag_Z^-1 F_Z^T.
+    Few rows, many unknowns: those of a large diagonal, but for `tied` ones, are eliminated in the space of rows (G below), which leaves a
+    system of the others:  S = diag_A + F_A^T G^-1 F_A,  G = 1 / penalty + F_Z diag_Z^-1 F_Z^T. Where either way takes too much, H is not
+    factorized: `is_direct` is False, and `solve` divides by the diagonal of H, for conjugate gradients.
     """
 
-    def __init__(self, F, penalty: float, diagonal: np.ndarray):
+    def __init__(self, F, penalty: float, diagonal: np.ndarray, tied: np.ndarray | None = None):
         self.F, self.penalty, self.diagonal = F, penalty, diagonal
         r, D = F.shape
-        small = diagonal < 0.5 * diagonal.max(initial=0.0)
-        self.by_rows = D > _MANY and r**2 * D + small.sum() ** 3 / 3 < 0.5 * (r * D**2 + D**3 / 3)
-        if not self.by_rows:
+        own = diagonal < 0.5 * diagonal.max(initial=0.0)
+        if tied is not None:
+            own[tied] = True
+        k = int(np.count_nonzero(own))
+        self.refines = (
+            tied is None and k > r
+        )  # then all go, and what that costs in digits comes back in a second round
+        if self.refines:
+            own[:], k = False, 0
+        whole = r * D**2 + D**3 / 3
+        by_rows = r**2 * (D - k) + r**3 / 3 + r**2 * k + r * k**2 + k**3 / 3
+        self.by_rows = D > _MANY and by_rows < 0.5 * whole
+        products = _STEPS * 4.0 * (F.nnz if sparse.issparse(F) else F.size)
+        self.is_direct = min(by_rows, whole) <= max(_DEAR, _BLOCKED * products)
+        self.most_products = int(
+            np.clip(_STEPS * min(by_rows, whole) / (_BLOCKED * max(products, 1.0)), _STEPS, 10 * _STEPS)
+        )
+        if not self.is_direct:
+            squares = (
+                np.asarray(F.multiply(F).sum(axis=0)).ravel()
+                if sparse.issparse(F)
+                else np.einsum("ij,ij->j", F, F)
+            )
+            self.scale = 1.0 / (penalty * squares + diagonal)
+        elif self.by_rows:
+            self._eliminate(np.flatnonzero(own), np.flatnonzero(~own))
+        else:
             H = F.T @ F
             H = H.toarray() if sparse.issparse(H) else H
             H *= penalty
             H.flat[:: D + 1] += diagonal
             self.factor = _factor(H)
-            return
-        self.A, self.Z = np.flatnonzero(small), np.flatnonzero(~small)
-        self.F_A, self.F_Z = F[:, self.A], F[:, self.Z]
-        self.inverse_Z = 1.0 / diagonal[self.Z]
+
+    def _eliminate(self, A: np.ndarray, Z: np.ndarray) -> None:
+        F, self.A, self.Z = self.F, A, Z
+        self.F_A, self.F_Z = F[:, A], F[:, Z]
+        self.inverse_Z = 1.0 / self.diagonal[Z]
         if sparse.issparse(F):
             self.F_A = self.F_A.toarray()
             G = (self.F_Z.multiply(self.inverse_Z[None, :]).tocsr() @ self.F_Z.T).toarray()
         else:
             G = (self.F_Z * self.inverse_Z) @ self.F_Z.T
-        G.flat[:: r + 1] += 1.0 / penalty
+        G.flat[:: len(G) + 1] += 1.0 / self.penalty
         self.G = _factor(G)
         self.T = _solve(self.G, self.F_A)  # G^-1 F_A
         S = self.F_A.T @ self.T
-        S.flat[:: len(self.A) + 1] += diagonal[self.A]
+        S.flat[:: len(A) + 1] += self.diagonal[A]
         self.S = _factor(S)
 
-    def solve(self, rhs: np.ndarray) -> np.ndarray:
+    def solve(self, r: np.ndarray) -> np.ndarray:
+        """H^-1 r, r (D,)."""
+        if not self.is_direct:
+            return self.scale * r
         if not self.by_rows:
-            return _solve(self.factor, rhs)
-        columns = rhs if rhs.ndim == 2 else rhs[:, None]
-        r_A, r_Z = columns[self.A], columns[self.Z]
-        scaled = self.inverse_Z[:, None] * r_Z
+            return _solve(self.factor, r)
+        x = self._solve_by_rows(r)
+        return x + self._solve_by_rows(r - self.product(x)) if self.refines else x
+
+    def _solve_by_rows(self, r: np.ndarray) -> np.ndarray:
+        scaled = self.inverse_Z * r[self.Z]
         t = _solve(self.G, self.F_Z @ scaled)
-        x = np.empty_like(columns)
-        x_A = _solve(self.S, r_A - self.F_A.T @ t) if len(self.A) else r_A
-        back = t + self.T @ x_A
+        x_A = _solve(self.S, r[self.A] - self.F_A.T @ t)
+        x = np.empty_like(r)
         x[self.A] = x_A
-        x[self.Z] = scaled - self.inverse_Z[:, None] * (self.F_Z.T @ back)
-        return x if rhs.ndim == 2 else x[:, 0]
+        x[self.Z] = scaled - self.inverse_Z * (self.F_Z.T @ (t + self.T @ x_A))
+        return x
+
+    def inverse_on(self, rows: np.ndarray) -> np.ndarray:
+        """The rows and columns of H^-1 that are `rows`, all of them tied."""
+        if not self.by_rows:
+            return _inverse(self.factor)[np.ix_(rows, rows)]
+        at = np.searchsorted(self.A, rows)
+        return _inverse(self.S)[np.ix_(at, at)]
 
     def product(self, x: np.ndarray) -> np.ndarray:
         """H x."""
@@ -96,3 +136,8 @@ def _solve(factor: np.ndarray, rhs: np.ndarray) -> np.ndarray:
     if not factor.size:
         return rhs
     return lapack.dpotrs(factor, rhs, lower=1)[0]
+
+
+def _inverse(factor: np.ndarray) -> np.ndarray:
+    lower = np.tril(lapack.dpotri(factor, lower=1)[0])
+    return lower + np.tril(lower, -1).T
