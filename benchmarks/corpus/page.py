@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from .asked import asked, mean, share
 from .measure import TOLERANCES
 from .pictures import draw
 from .problems import FAMILIES, Problem
@@ -77,7 +78,7 @@ the limit (">"). Differences below {1000 * TIE:g} ms are ties, left out of the w
 
 def _half(half: str, families: dict[str, list[Measured]]) -> str:
     everything = [each for found in families.values() for each in found]
-    parts = [f"## {_WORDS[half]}\n", _summary(everything)]
+    parts = [f"## {_WORDS[half]}\n", asked(families), _summary(everything)]
     parts.append(f"By family, to {_MAIN:g} (and the geometric mean against peers to 1e-6):\n")
     parts.append(
         "| family | problems | auto solves | within 2 x / 4 x of our best | worst | auto / best peer: geometric mean at 1e-3, 1e-4, 1e-6"
@@ -94,13 +95,8 @@ def _half(half: str, families: dict[str, list[Measured]]) -> str:
     return "\n".join(parts)
 
 
-def _within(found: list[Regret], factor: float) -> str:
-    good = sum(r.ratio <= factor or (r.tie and not r.floor) for r in found)
-    return f"{100 * good / len(found):.0f} %" if found else "-"
-
-
 def _mean(found: list[Regret]) -> str:
-    return f"{np.exp(np.mean([np.log(max(r.ratio, 1e-9)) for r in found])):.2f}" if found else "-"
+    return f"{mean(found):.2f}" if found else "-"
 
 
 def _largest(found: list[Regret]) -> str:
@@ -125,8 +121,8 @@ def _summary(found: list[Measured]) -> str:
         own, peer, reference = (regrets(found, tol, against) for against in ("own", "peer", "reference"))
         left = len(_left(found, tol))
         lines.append(
-            f"| {tol:g} | {_solved(found, tol)} | {left} | {_within(own, 2)} / {_within(own, 4)} of {len(own)} | {_mean(peer)} over {len(peer)} | "
-            f"{_within(peer, 2)} | {_within(reference, 2)} of {len(reference)} |"
+            f"| {tol:g} | {_solved(found, tol)} | {left} | {share(own, 2)} / {share(own, 4)} of {len(own)} | {_mean(peer)} over {len(peer)} | "
+            f"{share(peer, 2)} | {share(reference, 2)} of {len(reference)} |"
         )
     return "\n".join(lines) + "\n"
 
@@ -136,7 +132,7 @@ def _line(name: str, found: list[Measured]) -> str:
     means = ", ".join(_mean(regrets(found, tol, "peer")) for tol in TOLERANCES)
     late = sum(r.ratio > 2 and (r.floor or not r.tie) for r in peer)
     return (
-        f"| {name} | {len(found)} | {_solved(found, _MAIN)} | {_within(own, 2)} / {_within(own, 4)} | {_largest(own)} | {means} | "
+        f"| {name} | {len(found)} | {_solved(found, _MAIN)} | {share(own, 2)} / {share(own, 4)} | {_largest(own)} | {means} | "
         f"{late} of {len(peer)} | {_largest(peer)} | {_mean(reference)}, {_largest(reference)} |"
     )
 

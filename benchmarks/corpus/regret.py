@@ -38,6 +38,10 @@ class Measured:
     def best_peer(self, tol: float) -> tuple[float, str]:
         return self.best(self.peers, tol)
 
+    def best_package(self, tol: float) -> tuple[float, str]:
+        """As `best_peer`, without the plain gradient, which proves nothing and is told when to stop."""
+        return self.best(self.peers, tol, ("fista",))
+
     def auto(self, tol: float) -> float:
         return self.own.get((AUTO, tol), np.nan)
 
@@ -92,11 +96,11 @@ class Regret:
 
 
 def regrets(measured: Iterable[Measured], tol: float, against: str) -> list[Regret]:
-    """against: "own", "peer" or "reference"; a problem counts where auto was measured and the other has arrived."""
+    """against: "own", "peer", "package" (a peer that is one) or "reference"; a problem counts where auto was measured and the other has arrived."""
     found = []
     for each in measured:
         other, route = {
-            "own": each.best_own, "peer": each.best_peer, "reference": lambda t: (each.reference(t), "cvxpy"),  # noqa: B023
+            "own": each.best_own, "peer": each.best_peer, "package": each.best_package, "reference": lambda t: (each.reference(t), "cvxpy"),  # noqa: B023
         }[against](tol)  # fmt: skip
         auto = each.auto(tol)
         if not np.isfinite(other) or np.isnan(auto):

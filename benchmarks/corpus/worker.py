@@ -8,9 +8,12 @@ import sys
 
 __all__ = ["main"]
 
+_GIGABYTES = 10
+
 
 def main(data_folder: str) -> None:
     """Serve until the input ends."""
+    _bound_memory()
     out = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # solvers in other languages print there
     from .measure import Plan, measure
@@ -34,3 +37,13 @@ def main(data_folder: str) -> None:
         except Exception as error:
             out.write(json.dumps({"failed": f"{type(error).__name__}: {error}"}) + "\n")
         out.write('{"ended": true}\n')
+
+
+def _bound_memory() -> None:
+    """A cone program of a large problem ends with a MemoryError here, not with the machine."""
+    try:
+        import resource
+    except ImportError:
+        return
+    most = int(_GIGABYTES * 2**30)
+    resource.setrlimit(resource.RLIMIT_AS, (most, resource.getrlimit(resource.RLIMIT_AS)[1]))
