@@ -122,7 +122,10 @@ def _shift_together(form: NormalForm, movable: list[int], fixed: list[int], u) -
         for t, loss in zip(movable, losses, strict=True):
             u[t] = u[t] - np.repeat(excess, loss.tasks.counts)
         return True
+    done = _shifted_freely(losses[0], shifted[0], *intervals[0]) if len(movable) == 1 and not fixed else ()
     for i in range(losses[0].tasks.n_tasks):
+        if i in done:
+            continue
         rows = [slice(loss.tasks.offsets[i], loss.tasks.offsets[i + 1]) for loss in losses]
         rest = sum(_sums(form.losses[t], u[t])[i] for t in fixed)
         kept = [np.array([rest])] if fixed else []  # an entry that cannot move
@@ -139,6 +142,15 @@ def _shift_together(form: NormalForm, movable: list[int], fixed: list[int], u) -
     for t, new in zip(movable, shifted, strict=True):
         u[t] = new
     return True
+
+
+def _shifted_freely(loss: LossTerm, u, low, high) -> set[int]:
+    """The tasks whose multipliers stay inside their intervals when their mean is taken off, which is done in place."""
+    starts, counts = loss.tasks.offsets[:-1], loss.tasks.counts
+    moved = u - np.repeat(np.add.reduceat(u, starts) / counts, counts)
+    inside = np.logical_and.reduceat((moved >= low) & (moved <= high), starts)
+    np.copyto(u, moved, where=np.repeat(inside, counts))
+    return set(np.flatnonzero(inside).tolist())
 
 
 def shift_to_zero_sum(u, low, high) -> np.ndarray:

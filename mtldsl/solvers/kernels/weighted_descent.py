@@ -131,7 +131,7 @@ def descend_columns(
     rounds,
     inner,
 ):
-    """Of one task: rounds over all rows, after each a few over those that are not zero, until what one brings is precision^2 of what the
+    """One task: rounds over all rows, after each a few over those that are not zero, until what one brings is precision^2 of what the
     first did. D, V (n,); w, border, curvature, l1, ridge (p,); start: the sum of V.
     """
     p = w.size

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from mtldsl.solvers.proximal.part import ProximalPart
-from mtldsl.solvers.proximal.smooth_part import SmoothPart
+from mtldsl.solvers.proximal.smooth_part import SmoothPart, block_weights
 from mtldsl.solvers.solver import Point, Watch
 
 __all__ = ["AcceleratedGradient"]
@@ -31,39 +31,12 @@ class AcceleratedGradient:
     def __init__(self, smooth: SmoothPart, proximal: ProximalPart, x):
         self.smooth, self.proximal, self.layout = smooth, proximal, smooth.layout
         self.x, self.images = x, smooth.images(x)
-        self.weights = self._block_weights()
+        self.weights = block_weights(smooth, x)
         self.metric = np.empty(self.layout.size)
         for name, at in self.layout.slices.items():
             self.metric[at] = self.weights[name]
         self.L = 1.0
         self.iteration = 0
-
-    def _block_weights(self) -> dict[str, float]:
-        """Curvature of f along the gradient, block by block (relative to each other is all that counts)."""
-        slopes = self.smooth.slopes(self.images)
-        gradient = self.smooth.gradient(slopes)
-        weights = {}
-        for name, at in self.layout.slices.items():
-            if at.stop == at.start:  # a block without columns
-                weights[name] = 1.0
-                continue
-            d = np.zeros(self.layout.size)
-            size = np.linalg.norm(gradient[at])
-            d[at] = gradient[at] / size if size > 0 else 1.0 / math.sqrt(at.stop - at.start)
-            curvature = self._curvature_along(d, slopes)
-            weights[name] = curvature if curvature > 0 and math.isfinite(curvature) else 1.0
-        return weights
-
-    def _curvature_along(self, d, slopes) -> float:
-        """By a short step, along which images move by a thousandth of their size."""
-        moved = self.smooth.images(self.x + d)
-        change = [b - a for a, b in zip(self.images, moved, strict=True)]
-        largest = max(np.abs(c).max(initial=0.0) for c in change)
-        if largest == 0.0:  # nothing depends on it: inputs that are zero
-            return 0.0
-        h = 1e-3 / largest
-        other = [a + h * c for a, c in zip(self.images, change, strict=True)]
-        return self.smooth.secant(h * d, self.images, slopes, other, self.smooth.slopes(other)) / h**2
 
     def run(self, max_iter: int, watch: Watch) -> tuple[Point, bool]:
         """(last point, whether watch said stop) after at most max_iter iterations."""

@@ -70,7 +70,8 @@ def gradient_steps_first(form: NormalForm) -> int:
     steps = int(2.0 * newton / gradient)
     if all(loss.atom.quadratic is not None for loss in form.losses):
         return steps if steps >= _FEWEST_STEPS else 0
-    return max(steps, _FEWEST_STEPS)  # Newton's method is at its best near the solution
+    # Newton's method is at its best near the solution, and starts its steps from a model that many gradients would pay for
+    return max(2 * steps, _FEWEST_STEPS)
 
 
 class ProximalNewton:

@@ -8,9 +8,10 @@ from mtldsl.compile.normal_form import NormalForm
 from mtldsl.solvers.proximal import newton as proximal_newton
 from mtldsl.solvers.proximal import shared_squares
 from mtldsl.solvers.proximal.accelerated_gradient import AcceleratedGradient
+from mtldsl.solvers.proximal.extrapolated_gradient import ExtrapolatedGradient
 from mtldsl.solvers.proximal.newton import ProximalNewton
 from mtldsl.solvers.proximal.part import ProximalPart, partition
-from mtldsl.solvers.proximal.smooth_part import SmoothPart
+from mtldsl.solvers.proximal.smooth_part import DataPiece, SmoothPart
 from mtldsl.solvers.rows import selection as row_selection
 from mtldsl.solvers.smooth import ridge, row_sparse
 from mtldsl.solvers.solver import Point, Solver, Watch
@@ -53,10 +54,12 @@ class ProximalGradient(Solver):
             return ridge.solve(form, tol, max_iter, start, watch)
         if row_selection.pays(form):
             return row_selection.RowSelection(form, solve_whole).run(max_iter, start, watch)
-        return solve_whole(form, max_iter, start, watch)
+        return solve_whole(form, max_iter, start, watch, tol)
 
 
-def solve_whole(form: NormalForm, max_iter: int, start: Point | None, watch: Watch) -> Point:
+def solve_whole(
+    form: NormalForm, max_iter: int, start: Point | None, watch: Watch, tol: float = 0.0
+) -> Point:
     """First order, second order, or the first until the second is known to be worth its price."""
     parts = partition(form)
     assert not isinstance(parts, str)  # `refuses` was asked
@@ -69,7 +72,14 @@ def solve_whole(form: NormalForm, max_iter: int, start: Point | None, watch: Wat
     done, duals = 0, None if start is None else start.function_duals
     if steps > 0:
         smooth = SmoothPart(form, [form.functions[k] for k in parts.moved])
-        point, stopped = AcceleratedGradient(smooth, proximal, x).run(min(steps, max_iter), watch)
+        by_data = all(isinstance(piece, DataPiece) for piece in smooth.pieces[: len(form.losses)])
+        curved = by_data and any(loss.atom.quadratic is None for loss in form.losses)
+        method = (
+            ExtrapolatedGradient(smooth, proximal, x, tol)
+            if curved
+            else AcceleratedGradient(smooth, proximal, x)
+        )
+        point, stopped = method.run(min(steps, max_iter), watch)
         if stopped or point.iteration >= max_iter or watch.expired:
             return point
         x, done, duals = layout.flat(point.blocks), point.iteration, point.function_duals

@@ -6,6 +6,7 @@ extrapolated too, at no product's price.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from mtldsl.compile.normal_form import Blocks, FunctionTerm, LossTerm, NormalFor
 from mtldsl.solvers.linear_algebra.gram import bordered_gram, gram_product
 from mtldsl.solvers.linear_algebra.layout import Layout
 
-__all__ = ["DataPiece", "FunctionPiece", "GramPiece", "SmoothPart"]
+__all__ = ["DataPiece", "FunctionPiece", "GramPiece", "SmoothPart", "block_weights"]
 
 _LARGEST_GRAM = 30_000_000  # entries
 
@@ -113,6 +114,14 @@ class SmoothPart:
             piece.pull_back(slope, blocks)
         return x
 
+    def value(self, images, blocks: Blocks) -> float:
+        """Where the losses are known by their predictions."""
+        losses = zip(self.pieces, images, strict=True)
+        of_losses = sum(piece.loss.value(z) for piece, z in losses if isinstance(piece, DataPiece))
+        return of_losses + sum(
+            piece.term.value(blocks) for piece in self.pieces if not isinstance(piece, DataPiece)
+        )
+
     def secant(self, change, images, slopes, other_images, other_slopes) -> float:
         """<grad f(x') - grad f(x), x' - x>, `change` being x' - x: twice what f curves along the way, free of cancellation."""
         total = 0.0
@@ -134,3 +143,33 @@ class SmoothPart:
             z = image if isinstance(piece, DataPiece) else piece.loss.predictions(blocks)
             duals.append(piece.loss.dual_of(z))
         return duals
+
+
+def block_weights(smooth: SmoothPart, x) -> dict[str, float]:
+    """Curvature of f at x along its gradient, block by block (relative to each other is all that counts)."""
+    layout, images = smooth.layout, smooth.images(x)
+    slopes = smooth.slopes(images)
+    gradient = smooth.gradient(slopes)
+    weights = {}
+    for name, at in layout.slices.items():
+        if at.stop == at.start:  # a block without columns
+            weights[name] = 1.0
+            continue
+        d = np.zeros(layout.size)
+        size = np.linalg.norm(gradient[at])
+        d[at] = gradient[at] / size if size > 0 else 1.0 / math.sqrt(at.stop - at.start)
+        curvature = _curvature_along(smooth, x, d, images, slopes)
+        weights[name] = curvature if curvature > 0 and math.isfinite(curvature) else 1.0
+    return weights
+
+
+def _curvature_along(smooth: SmoothPart, x, d, images, slopes) -> float:
+    """By a short step, along which images move by a thousandth of their size."""
+    moved = smooth.images(x + d)
+    change = [b - a for a, b in zip(images, moved, strict=True)]
+    largest = max(np.abs(c).max(initial=0.0) for c in change)
+    if largest == 0.0:  # nothing depends on it: inputs that are zero
+        return 0.0
+    h = 1e-3 / largest
+    other = [a + h * c for a, c in zip(images, change, strict=True)]
+    return smooth.secant(h * d, images, slopes, other, smooth.slopes(other)) / h**2

@@ -65,7 +65,7 @@ class SparseColumns:
 
     @cached_property
     def squared(self) -> SparseColumns:
-        """Of the squares of all entries."""
+        """The same with all entries squared."""
         return SparseColumns(self.rows, self.transposed.power(2), self.n_tasks, self.is_shared, self.offsets)
 
     def forward(self, W) -> np.ndarray:
