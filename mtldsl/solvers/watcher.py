@@ -94,7 +94,7 @@ class Watcher:
 
     @property
     def certificate(self) -> Certificate:
-        """Of the best point and the best bound so far."""
+        """That of the best point and the best bound so far."""
         about = self.kept, self.bound, self.note, self.proof
         if self._certificate is None or any(a is not b for a, b in zip(self._about, about, strict=True)):
             kept = self.kept

@@ -27,8 +27,9 @@ def _thresholded(z, l1, nonneg):
 
 
 @compiled(fastmath={"contract"})
-def sweep_shared(gram, gradient, W, l1, l21, ridge, nonneg, n_sweeps):
-    """n_sweeps rounds over all rows j of minimising exactly over W[:, j]
+def sweep_shared(gram, gradient, W, l1, l21, ridge, nonneg, n_sweeps, past_W, past_gradients):
+    """For every row of past_W (k, m p) and past_gradients, into which W and gradient are then copied, and once where there is no row,
+    n_sweeps rounds over all rows j of minimising exactly over W[:, j]
 
         1/2 tr(W gram W^T) - <cross, W> + sum_j sum_i l1[i, j] |W_ij| + l21[j] ||W[:, j]|| + ridge[j] / 2 ||W[:, j]||^2.
 
@@ -36,7 +37,8 @@ def sweep_shared(gram, gradient, W, l1, l21, ridge, nonneg, n_sweeps):
     """
     m, p = W.shape
     row = np.empty(m)
-    for _ in range(n_sweeps):
+    kept = past_W.shape[0]
+    for turn in range(n_sweeps * max(kept, 1)):
         for j in range(p):
             curvature = gram[j, j] + ridge[j]
             if curvature <= 0.0:  # a column of zeros: only the penalty sees it
@@ -54,6 +56,11 @@ def sweep_shared(gram, gradient, W, l1, l21, ridge, nonneg, n_sweeps):
                     W[i, j] += step
                     for k in range(p):
                         gradient[i, k] += step * gram[j, k]
+        if kept > 0 and (turn + 1) % n_sweeps == 0:
+            past = turn // n_sweeps
+            for i in range(m):
+                for k in range(p):
+                    past_W[past, i * p + k], past_gradients[past, i * p + k] = W[i, k], gradient[i, k]
 
 
 @compiled(fastmath={"contract"})

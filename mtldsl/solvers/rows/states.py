@@ -14,6 +14,7 @@ __all__ = ["GramState", "ResidualState", "SeparateResidualState", "SeparateState
 
 _BLOCK = 64
 _SWEEPS = 2  # over a block once it is in cache
+_NOTHING = np.empty((0, 0))  # no past is kept
 
 
 class _State:
@@ -32,12 +33,23 @@ class _State:
             [slice(0, p)] if p <= 2 * _BLOCK else [slice(a, min(a + _BLOCK, p)) for a in range(0, p, _BLOCK)]
         )
 
-    def _descend(self, gram, gradient, W, block: slice) -> None:
+    def sweep_into(self, past_W, past_carried) -> None:
+        """As many sweeps as these have rows, each of which keeps what a sweep has made of W and of what is carried."""
+        for W, carried in zip(past_W, past_carried, strict=True):
+            self.sweep()
+            W[:], carried[:] = self.W.ravel(), self.carried.ravel()
+
+    def sweep(self) -> None:
+        raise NotImplementedError
+
+    def _descend(self, gram, gradient, W, block: slice, past_W=_NOTHING, past_carried=_NOTHING) -> None:
         from mtldsl.solvers.kernels.row_descent import sweep_shared
 
         penalty = self.penalty
         l1 = np.ascontiguousarray(penalty.l1[:, block])
-        sweep_shared(gram, gradient, W, l1, penalty.l21[block], penalty.ridge[block], penalty.nonneg, _SWEEPS)
+        sweep_shared(
+            gram, gradient, W, l1, penalty.l21[block], penalty.ridge[block], penalty.nonneg, _SWEEPS, past_W, past_carried
+        )  # fmt: skip
 
     def objective(self, W, carried) -> float:
         return self.smooth(W, carried) + self.penalty.value(W)
@@ -78,6 +90,12 @@ class GramState(_Gradients):
 
     def gradient(self, W) -> np.ndarray:
         return W @ self.gram - self.cross
+
+    def sweep_into(self, past_W, past_carried) -> None:
+        if len(self.blocks) == 1:
+            self._descend(self.gram, self.carried, self.W, self.blocks[0], past_W, past_carried)
+        else:
+            super().sweep_into(past_W, past_carried)
 
     def sweep(self) -> None:
         if len(self.blocks) == 1:

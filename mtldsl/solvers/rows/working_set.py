@@ -105,9 +105,7 @@ class WorkingSet:
         for _ in range(_MOST_ROUNDS if state.knows_gap else rounds):
             history = History(state)
             history.add(state)
-            for _ in range(_MEMORY):
-                state.sweep()
-                history.add(state)
+            state.sweep_into(history.W[1:], history.carried[1:])
             self.sweeps += _MEMORY
             if state.knows_gap and own_gap(state) <= target:
                 return
