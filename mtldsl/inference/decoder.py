@@ -103,6 +103,11 @@ class Decoder:
             self.iwork_size = cliques.n_cliques + 3 * cliques.n_labels
             self.operations = OPERATIONS_OF_MPLP * float(cliques.sizes.sum() + cliques.n_labels)
 
+    @property
+    def choice(self) -> tuple[bool | None, bool | None]:
+        """The first two arguments of `kernels.map_one.map_one`: (True, None) for elimination, (None, True) for enumeration."""
+        return True if self.code == 0 else None, True if self.code == 1 else None
+
     def scratch(self) -> tuple[np.ndarray, np.ndarray | None]:
         """(work, iwork) for one caller of `kernels.map_one.map_one`; iwork is None where the method is exact."""
         return np.empty(self.work_size), None if self.is_exact else np.empty(self.iwork_size, dtype=np.int64)

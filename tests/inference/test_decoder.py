@@ -203,13 +203,17 @@ def test_one_instance_from_compiled_code(method):
         for i in range(5):
             label = np.full(6, 7, dtype=np.uint8)
             before = scores[i].copy()
-            value, upper = map_one(decoder.code, scores[i], decoder.plan, work, iwork, label)
+            own_iwork = None if decoder.is_exact else iwork
+            value, upper = map_one(*decoder.choice, scores[i], decoder.plan, work, own_iwork, label)
             assert value == found.values[i] and upper == found.upper[i]
             assert (label == found.labels[i]).all()
             assert (scores[i] == before).all()
-            # with the decoder's own scratch, which for exact methods has no second array
+            # with the decoder's own scratch
             own = np.full(6, 7, dtype=np.uint8)
-            assert map_one(decoder.code, scores[i], decoder.plan, *decoder.scratch(), own) == (value, upper)
+            assert map_one(*decoder.choice, scores[i], decoder.plan, *decoder.scratch(), own) == (
+                value,
+                upper,
+            )
             assert (own == label).all()
         assert np.isnan(work[decoder.work_size :]).all() and (iwork[decoder.iwork_size :] == -99).all()
 

@@ -39,7 +39,7 @@ def project(cliques: Cliques, points, truth) -> np.ndarray:
     for begin in range(0, len(points), most):
         rows = slice(begin, begin + most)
         while not project_each(
-            points[rows], truth[rows], *graph, decoder.code, decoder.plan, *decoder.scratch(), slots, _EXACT, found[rows],
+            points[rows], truth[rows], *graph, *decoder.choice, decoder.plan, *decoder.scratch(), slots, _EXACT, found[rows],
         ):  # fmt: skip
             slots *= 2
     return found

@@ -25,7 +25,9 @@ def _shared(a, b):
 
 
 @compiled(nogil=True)
-def project_each(points, truth, table, sizes, starts, code, plan, work, iwork, slots, exact, found):
+def project_each(
+    points, truth, table, sizes, starts, eliminates, enumerates, plan, work, iwork, slots, exact, found
+):
     """found[i] = the nearest point to points[i] among expected Upsilon(y) - Upsilon(truth[i]); `slots` vertices are kept at most."""
     n, S = points.shape
     E = truth.shape[1] + sizes.size
@@ -43,7 +45,7 @@ def project_each(points, truth, table, sizes, starts, code, plan, work, iwork, s
                 left[s] = points[i, s] - found[i, s]
                 along += left[s] * found[i, s]
                 size += abs(left[s]) * abs(found[i, s])
-            map_one(code, left, plan, work, iwork, label)
+            map_one(eliminates, enumerates, left, plan, work, iwork, label)
             if count == slots:  # those without weight make room
                 kept = 1
                 for j in range(1, count):

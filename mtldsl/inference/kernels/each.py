@@ -19,7 +19,7 @@ __all__ = [
 ]
 
 
-@compiled(nogil=True)
+@compiled(nogil=True, error_model="numpy")
 def eliminate_each(scores, plan, work, iwork, labels, values, upper):
     """`eliminate` on every row of `scores` (n, S)."""
     for i in range(len(scores)):
@@ -27,7 +27,7 @@ def eliminate_each(scores, plan, work, iwork, labels, values, upper):
         values[i] = upper[i] = labelling_value(scores[i], plan, labels[i])
 
 
-@compiled(nogil=True)
+@compiled(nogil=True, error_model="numpy")
 def enumerate_each(scores, plan, work, iwork, labels, values, upper):
     """`enumerate_labellings` on every row of `scores` (n, S)."""
     for i in range(len(scores)):
@@ -35,21 +35,21 @@ def enumerate_each(scores, plan, work, iwork, labels, values, upper):
         values[i] = upper[i] = labelling_value(scores[i], plan, labels[i])
 
 
-@compiled(nogil=True)
+@compiled(nogil=True, error_model="numpy")
 def pass_messages_each(scores, plan, work, iwork, labels, values, upper):
     """`pass_messages` on every row of `scores` (n, S)."""
     for i in range(len(scores)):
         values[i], upper[i] = pass_messages(scores[i], plan, work, iwork, labels[i])
 
 
-@compiled(nogil=True)
+@compiled(nogil=True, error_model="numpy")
 def sum_eliminate_each(scores, plan, n_messages_in_all, work, log_z, marginals):
     """`sum_eliminate` on every row of `scores` (n, S)."""
     for i in range(len(scores)):
         log_z[i] = sum_eliminate(scores[i], plan, n_messages_in_all, work, marginals[i])
 
 
-@compiled(nogil=True)
+@compiled(nogil=True, error_model="numpy")
 def sum_enumerate_each(scores, plan, n_messages_in_all, work, log_z, marginals):
     """`sum_enumerate` on every row of `scores` (n, S)."""
     for i in range(len(scores)):

@@ -7,7 +7,7 @@ from mtldsl.system.compiled import compiled
 __all__ = ["eliminate"]
 
 
-@compiled(inside=True, nogil=True)
+@compiled(inside=True, nogil=True, error_model="numpy")
 def eliminate(scores, plan, work, label):
     """The best labelling, written into `label`; `work` holds the messages. Reads the plan of `plans.elimination_plan`.
 

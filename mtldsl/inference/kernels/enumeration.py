@@ -7,7 +7,7 @@ from mtldsl.system.compiled import compiled
 __all__ = ["enumerate_labellings", "fill_tables", "subset_of"]
 
 
-@compiled(inside=True, nogil=True)
+@compiled(inside=True, nogil=True, error_model="numpy")
 def enumerate_labellings(scores, plan, work, label):
     """The best labelling, written into `label`. Labelling number r has label k in bit k; ties go to the smallest number of the
     labels but the last, then to 0.
@@ -34,7 +34,7 @@ def enumerate_labellings(scores, plan, work, label):
     label[n_labels - 1] = 1 if change[r] > 0.0 else 0
 
 
-@compiled(inside=True, nogil=True)
+@compiled(inside=True, nogil=True, error_model="numpy")
 def fill_tables(scores, plan, work):
     """For the labellings of all labels but the last: their scores where the last is 0, against all zeros, and what its 1 adds.
 
@@ -47,7 +47,7 @@ def fill_tables(scores, plan, work):
         _fill_by_subsets(scores, plan, work)
 
 
-@compiled(inside=True, nogil=True)
+@compiled(inside=True, nogil=True, error_model="numpy")
 def _fill_by_doubling(scores, plan, work):
     n_labels = plan[0]
     half = 1 << (n_labels - 1)
@@ -83,7 +83,7 @@ def _fill_by_doubling(scores, plan, work):
                 high[r] = low[r] + change[r]
 
 
-@compiled(inside=True, nogil=True)
+@compiled(inside=True, nogil=True, error_model="numpy")
 def _fill_by_subsets(scores, plan, work):
     n_labels = plan[0]
     table = work[: 1 << n_labels]
@@ -113,7 +113,7 @@ def _fill_by_subsets(scores, plan, work):
                 high[r] += low[r]
 
 
-@compiled(inside=True, nogil=True)
+@compiled(inside=True, nogil=True, error_model="numpy")
 def subset_of(plan, at, number):
     """The set of labels, a bit each, that are 1 in entry `number` of the clique written at `at`."""
     size = plan[at]

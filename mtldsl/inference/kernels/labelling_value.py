@@ -7,7 +7,7 @@ from mtldsl.system.compiled import compiled
 __all__ = ["labelling_value"]
 
 
-@compiled(inside=True, nogil=True)
+@compiled(inside=True, nogil=True, error_model="numpy")
 def labelling_value(scores, plan, label):
     """Sum of the entries that `label` chooses, the nodes' first: the same order for every method, so equal labellings have equal values."""
     total = 0.0

@@ -7,7 +7,7 @@ from mtldsl.system.compiled import compiled
 __all__ = ["improve"]
 
 
-@compiled(inside=True, nogil=True)
+@compiled(inside=True, nogil=True, error_model="numpy")
 def improve(scores, plan, patience, scale, work, iwork, label):
     """Flips labels of `label` until `patience` flips in a row brought nothing new; leaves the best labelling met in `label`.
 
@@ -67,7 +67,7 @@ def improve(scores, plan, patience, scale, work, iwork, label):
         label[k] = iwork[best + k]
 
 
-@compiled(inside=True, nogil=True)
+@compiled(inside=True, nogil=True, error_model="numpy")
 def _flip(scores, plan, k, work, iwork, label):
     """Flips label k and brings the gains of all labels that share a clique with it up to date."""
     gain = plan[0]

@@ -11,19 +11,18 @@ from mtldsl.system.compiled import compiled
 __all__ = ["map_one"]
 
 
-@compiled(nogil=True)
-def map_one(code, scores, plan, work, iwork, label):
+@compiled(nogil=True, error_model="numpy")
+def map_one(eliminates, enumerates, scores, plan, work, iwork, label):
     """(value, upper) of the labelling written into `label` (K,) uint8: value <= the maximum <= upper, equal where the method is exact.
 
-    `code`, `plan`, the sizes of `work` (float64) and `iwork` (int64) are those of a `Decoder`; `scores` (S,) is one contiguous row.
-    With `iwork` None only the exact methods are compiled, which takes half as long; MPLP needs the array.
+    (eliminates, enumerates) is the `choice` of a `Decoder`; `plan`, `work` (float64) and `iwork` (int64) are its own too; `scores` (S,)
+    is one contiguous row. What is None is known from its type: so no method is compiled but the one that is used.
     """
-    # the first half is known from the types: without the array the branch is left out of the compiled function
-    if iwork is not None and code == 2:
+    if iwork is not None:
         return pass_messages(scores, plan, work, iwork, label)
-    if code == 0:
+    if eliminates is not None:
         eliminate(scores, plan, work, label)
-    else:
+    if enumerates is not None:
         enumerate_labellings(scores, plan, work, label)
     value = labelling_value(scores, plan, label)
     return value, value

@@ -7,7 +7,7 @@ from mtldsl.system.compiled import compiled
 __all__ = ["choose", "entry_of", "fill_changes"]
 
 
-@compiled(inside=True, nogil=True)
+@compiled(inside=True, nogil=True, error_model="numpy")
 def entry_of(table, sizes, starts, c, label):
     """The entry of clique c that a labelling chooses."""
     number = 0
@@ -16,7 +16,7 @@ def entry_of(table, sizes, starts, c, label):
     return starts[c] + number
 
 
-@compiled(inside=True, nogil=True)
+@compiled(inside=True, nogil=True, error_model="numpy")
 def choose(table, sizes, starts, label, entries):
     """The entries that a labelling chooses: the nodes', then the cliques'."""
     K = label.size
@@ -26,7 +26,7 @@ def choose(table, sizes, starts, label, entries):
         entries[K + c] = entry_of(table, sizes, starts, c, label)
 
 
-@compiled(nogil=True)
+@compiled(nogil=True, error_model="numpy")
 def fill_changes(table, sizes, starts, begins, holders, truth, labels, weights, first, changes):
     """changes (n, S), zero before: what the labellings of each sample change, in nodes and in the cliques that hold a changed label."""
     n, K = truth.shape

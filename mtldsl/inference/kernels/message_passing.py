@@ -20,7 +20,7 @@ STALL = 0.02
 SEARCHES = 2
 
 
-@compiled(inside=True, nogil=True)
+@compiled(inside=True, nogil=True, error_model="numpy")
 def pass_messages(scores, plan, work, iwork, label):
     """(value, upper) of the labelling written into `label`: value <= the maximum <= upper.
 
@@ -84,7 +84,7 @@ def pass_messages(scores, plan, work, iwork, label):
     return value, max(upper, value)
 
 
-@compiled(inside=True, nogil=True)
+@compiled(inside=True, nogil=True, error_model="numpy")
 def _sweep(scores, plan, work):
     """One update of every clique."""
     at = plan[2]
@@ -109,7 +109,7 @@ def _sweep(scores, plan, work):
         at += size + 2
 
 
-@compiled(inside=True, nogil=True)
+@compiled(inside=True, nogil=True, error_model="numpy")
 def _update_clique(scores, plan, at, m, work):
     size, entry = plan[at], plan[at + 1]
     scratch = 2 * plan[0]
@@ -131,7 +131,7 @@ def _update_clique(scores, plan, at, m, work):
         work[m + place] = work[k] - work[scratch + place]
 
 
-@compiled(inside=True, nogil=True)
+@compiled(inside=True, nogil=True, error_model="numpy")
 def _bound(scores, plan, work):
     """The bound of these messages. The beliefs are summed afresh, so that it holds whatever rounding the sweeps left in them."""
     for k in range(plan[0]):

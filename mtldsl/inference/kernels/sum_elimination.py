@@ -9,7 +9,7 @@ from mtldsl.system.compiled import compiled
 __all__ = ["sum_eliminate"]
 
 
-@compiled(inside=True, nogil=True)
+@compiled(inside=True, nogil=True, error_model="numpy")
 def sum_eliminate(scores, plan, n_messages_in_all, work, marginals):
     """log Z; P(entry chosen) = d log Z / d score is written into `marginals` (S,). Reads the plan of `plans.elimination_plan`.
 

@@ -10,7 +10,7 @@ from mtldsl.system.compiled import compiled
 __all__ = ["sum_enumerate"]
 
 
-@compiled(inside=True, nogil=True)
+@compiled(inside=True, nogil=True, error_model="numpy")
 def sum_enumerate(scores, plan, work, marginals):
     """log Z; P(entry chosen) is written into `marginals` (S,). Reads the plan of `plans.enumeration_plan`.
 
@@ -42,7 +42,7 @@ def sum_enumerate(scores, plan, work, marginals):
     return origin + best + math.log(z)
 
 
-@compiled(inside=True, nogil=True)
+@compiled(inside=True, nogil=True, error_model="numpy")
 def _moments_of_pairs(plan, work, marginals):
     n_labels = plan[0]
     total = work[: 1 << n_labels]
@@ -72,7 +72,7 @@ def _moments_of_pairs(plan, work, marginals):
         at += 4
 
 
-@compiled(inside=True, nogil=True)
+@compiled(inside=True, nogil=True, error_model="numpy")
 def _moments_of_cliques(plan, work, marginals):
     n_labels = plan[0]
     table = work[: 1 << n_labels]
@@ -103,7 +103,7 @@ def _moments_of_cliques(plan, work, marginals):
         at += size + 2
 
 
-@compiled(inside=True, nogil=True)
+@compiled(inside=True, nogil=True, error_model="numpy")
 def _folded(table, size):
     """The sum of the upper half of the first 2 size entries, which is added to the lower half."""
     total = 0.0

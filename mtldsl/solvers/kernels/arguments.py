@@ -109,7 +109,8 @@ class Search(NamedTuple):
     """sought: the entries that inference sees, in the order of its plan; the decoder's code and plan, and room for it to work in."""
 
     sought: np.ndarray
-    code: int
+    eliminates: Any
+    enumerates: Any
     plan: np.ndarray
     work: np.ndarray
     iwork: np.ndarray

@@ -35,7 +35,7 @@ def multiply(Z, x, products):
         products[s] = total
 
 
-@compiled(nogil=True)
+@compiled(nogil=True, error_model="numpy")
 def shares(norms, order, r, tau, eta):
     """eta_c = clip((kappa norms_c - 1) / tau, 0, 1), kappa such that they sum to r; 1 where no more than r norms are positive.
 
@@ -83,7 +83,7 @@ def shares(norms, order, r, tau, eta):
             eta[c] = 0.0
 
 
-@compiled(inside=True, nogil=True)
+@compiled(inside=True, nogil=True, error_model="numpy")
 def _factors(squares, order, r, tau, norms, eta, factors):
     """What turns the multiplier of a clique into its weights: eta / (1 + tau eta)."""
     for c in range(squares.size):
@@ -93,7 +93,7 @@ def _factors(squares, order, r, tau, norms, eta, factors):
         factors[c] = eta[c] / (1.0 + tau * eta[c])
 
 
-@compiled(inside=True, nogil=True)
+@compiled(inside=True, nogil=True, error_model="numpy")
 def _fill_scores(products, factors, margins, starts, scores):
     nodes = margins.size
     for s in range(nodes):
@@ -103,7 +103,7 @@ def _fill_scores(products, factors, margins, starts, scores):
             scores[s] = factors[c] * products[s]
 
 
-@compiled(inside=True, nogil=True)
+@compiled(inside=True, nogil=True, error_model="numpy")
 def _score(scores, entries):
     total = 0.0
     for k in range(entries.size):
@@ -111,7 +111,7 @@ def _score(scores, entries):
     return total
 
 
-@compiled(inside=True, nogil=True)
+@compiled(inside=True, nogil=True, error_model="numpy")
 def _place(label, labels, alpha, count):
     """(slot, new): where the labelling is in the cache, or the slot that it may have; -1 where the cache is full."""
     for j in range(count):
@@ -128,7 +128,7 @@ def _place(label, labels, alpha, count):
     return (count, True) if count < alpha.size else (-1, True)
 
 
-@compiled(inside=True, nogil=True)
+@compiled(inside=True, nogil=True, error_model="numpy")
 def _keep(label, found, labels, alpha, values, entries, count):
     """Into the cache of a sample, without weight: a labelling, its score, and its entries, the last row of `entries`. Returns (the
     labellings that it holds now, whether there was room)."""
@@ -146,7 +146,7 @@ def _keep(label, found, labels, alpha, values, entries, count):
     return max(count, slot + 1), True
 
 
-@compiled(inside=True, nogil=True)
+@compiled(inside=True, nogil=True, error_model="numpy")
 def _two_of(values, alpha, count):
     """(the highest labelling, the lowest one that has weight; -1 where none has)."""
     high, low = 0, -1
@@ -158,7 +158,7 @@ def _two_of(values, alpha, count):
     return high, low
 
 
-@compiled(inside=True, nogil=True)
+@compiled(inside=True, nogil=True, error_model="numpy")
 def _between(higher, lower, scores, of_a_node, groups, up, down):
     """(n, base, fall): the first n of groups, up and down say which cliques choose another entry; what nodes add to the derivative along
     the step, and how much of that a unit of the step takes, `of_a_node` for each that changes."""
@@ -178,7 +178,7 @@ def _between(higher, lower, scores, of_a_node, groups, up, down):
     return n, base, fall
 
 
-@compiled(inside=True, nogil=True)
+@compiled(inside=True, nogil=True, error_model="numpy")
 def _moved_squares(gamma, line, squares, products, moved):
     """Into `moved`, the squared norms of the cliques after a step gamma; the derivatives need no more of them than these."""
     change, g, length = line.change, line.g, line.length
@@ -190,7 +190,7 @@ def _moved_squares(gamma, line, squares, products, moved):
         moved[groups[j]] += 2.0 * gamma * g * (difference + gamma * g * length)
 
 
-@compiled(inside=True, nogil=True)
+@compiled(inside=True, nogil=True, error_model="numpy")
 def _line_search(gamma, line, products, squares, order, r, tau, room):
     """The step at which the dual value stops rising, from a first guess on, by regula falsi (Illinois)."""
     norms, eta, moved, tried = room.norms, room.eta, room.moved, room.tried
@@ -223,7 +223,7 @@ def _line_search(gamma, line, products, squares, order, r, tau, room):
     return gamma
 
 
-@compiled(inside=True, nogil=True)
+@compiled(inside=True, nogil=True, error_model="numpy")
 def _take(gamma, w, per_node, line, higher, lower, squares, products, changes):
     """The step: `changes` says what it adds to the weights, in units of the sample's inputs."""
     change, g, length = line.change, line.g, line.length
@@ -246,7 +246,7 @@ def _take(gamma, w, per_node, line, higher, lower, squares, products, changes):
         changes[down] += gamma * g
 
 
-@compiled(inside=True, nogil=True)
+@compiled(inside=True, nogil=True, error_model="numpy")
 def _add(Z, changes, x):
     """Z += changes x^T; changes are zero again."""
     for s in range(changes.size):
@@ -257,7 +257,7 @@ def _add(Z, changes, x):
             changes[s] = 0.0
 
 
-@compiled(nogil=True)
+@compiled(nogil=True, error_model="numpy")
 def ascend(visits, rows, cliques, penalty, weights, mixtures, search, steps, accuracy):
     """One pass over the samples `visits`; returns (the sum of weighted gaps seen, samples whose cache was full).
 
@@ -279,7 +279,8 @@ def ascend(visits, rows, cliques, penalty, weights, mixtures, search, steps, acc
     tau, r, slots = penalty.tau, penalty.r, alpha.shape[1]
     per_node, per_clique = penalty.per_node, penalty.per_clique
     X, lengths, of_samples = rows.X, rows.lengths, rows.weights
-    code, plan, work, iwork = search.code, search.plan, search.work, search.iwork
+    eliminates, enumerates = search.eliminates, search.enumerates
+    plan, work, iwork = search.plan, search.work, search.iwork
     K, q, S = truth.shape[1], sizes.size, starts[-1]
     products, scores, changes, seen = np.empty(S), np.empty(S), np.zeros(S), np.empty(sought.size)
     margins, label = np.zeros(2 * K), np.empty(K, np.uint8)
@@ -298,7 +299,7 @@ def ascend(visits, rows, cliques, penalty, weights, mixtures, search, steps, acc
         _fill_scores(products, factors, margins, starts, scores)
         for s in range(sought.size):
             seen[s] = scores[sought[s]]
-        _, upper = map_one(code, seen, plan, work, iwork, label)
+        _, upper = map_one(eliminates, enumerates, seen, plan, work, iwork, label)
         count = counts[i]
         best, mean = -np.inf, 0.0
         for j in range(count):

@@ -9,30 +9,32 @@ from mtldsl.system.compiled import compiled
 __all__ = ["gather", "project_groups", "scatter"]
 
 
-@compiled(nogil=True)
+@compiled(nogil=True, error_model="numpy")
 def gather(scores, rows, entries, sums):
     """sums[v] = the sum of scores[rows[v], e] over the entries of v."""
     for v in range(rows.size):
         total = 0.0
-        for e in entries[v]:
-            total += scores[rows[v], e]
+        for k in range(entries.shape[1]):
+            total += scores[rows[v], entries[v, k]]
         sums[v] = total
 
 
-@compiled(nogil=True)
+@compiled(nogil=True, error_model="numpy")
 def scatter(weights, rows, entries, table):
     """table[rows[v], e] += weights[v] for every entry of v."""
     for v in range(rows.size):
-        for e in entries[v]:
-            table[rows[v], e] += weights[v]
+        for k in range(entries.shape[1]):
+            table[rows[v], entries[v, k]] += weights[v]
 
 
-@compiled(nogil=True)
+@compiled(nogil=True, error_model="numpy")
 def project_groups(values, starts):
     """Every group values[starts[g] : starts[g + 1]] becomes the nearest point of the simplex."""
     for g in range(starts.size - 1):
         group = values[starts[g] : starts[g + 1]]
-        largest = group.max()
+        largest = -np.inf
+        for j in range(group.size):
+            largest = max(largest, group[j])
         for j in range(
             group.size
         ):  # only differences matter, and large numbers would lose the 1 that weights sum to

@@ -13,7 +13,7 @@ from mtldsl.system.compiled import compiled
 __all__ = ["step_each"]
 
 
-@compiled(nogil=True)
+@compiled(nogil=True, error_model="numpy")
 def step_each(visits, rows, cliques, penalty, modulus, weights, mixtures, search, accuracy):
     """One pass over the samples `visits`; returns (weighted gaps seen, weighted losses seen, samples whose cache was full).
 
@@ -34,7 +34,8 @@ def step_each(visits, rows, cliques, penalty, modulus, weights, mixtures, search
     Z, squares, order = weights.Z, weights.squares, weights.order
     tau, r = penalty.tau, penalty.r
     X, lengths, of_samples = rows.X, rows.lengths, rows.weights
-    code, plan, work, iwork = search.code, search.plan, search.work, search.iwork
+    eliminates, enumerates = search.eliminates, search.enumerates
+    plan, work, iwork = search.plan, search.work, search.iwork
     K, q, S = truth.shape[1], sizes.size, starts[-1]
     products, scores, change, seen = np.empty(S), np.empty(S), np.empty(S), np.empty(sought.size)
     margins, label = np.zeros(2 * K), np.empty(K, np.uint8)
@@ -52,7 +53,7 @@ def step_each(visits, rows, cliques, penalty, modulus, weights, mixtures, search
         _fill_scores(products, factors, margins, starts, scores)
         for s in range(sought.size):
             seen[s] = scores[sought[s]]
-        map_one(code, seen, plan, work, iwork, label)
+        map_one(eliminates, enumerates, seen, plan, work, iwork, label)
         # what is chosen by the labelling found, minus what the mixture chooses in expectation
         for s in range(S):
             change[s] = 0.0
