@@ -102,15 +102,17 @@ def test_a_saved_proof_holds(tmp_path):
 
 
 def test_where_planes_go_first():
-    def order(d, metric):
+    def order(d, metric, penalty=mtl.l1_norm):
         rng = np.random.default_rng(9)
         tasks = mtl.Tasks.shared(rng.normal(size=(30, d)), np.where(rng.random((30, 2)) < 0.5, 1.0, -1.0))
         W = mtl.Weights(tasks)
-        problem = mtl.minimize(mtl.structured_hinge(W, tasks, metric=metric) + mtl.l1_norm(W))
+        problem = mtl.minimize(mtl.structured_hinge(W, tasks, metric=metric) + penalty(W))
         return [name for name in candidates(problem.form()) if name != "cvxpy"]
 
     assert order(5, mtl.FScore()) == ["admm", "multipliers"]
     assert order(60, mtl.FScore()) == ["multipliers", "admm"]
+    assert order(5, mtl.AUC(), mtl.ridge) == ["dual_ascent", "admm", "multipliers"]
+    assert order(60, mtl.AUC(), mtl.ridge) == ["multipliers", "admm", "dual_ascent"]
     assert order(60, mtl.FScore(beta=0.5)) == order(60, mtl.ROCArea()) == ["admm"]
     with pytest.raises(ModelError, match="has no exact step in its scores"):
         problem_of("shared", "l1", mtl.PrecisionAt(3), False).solve(solver="multipliers")

@@ -231,7 +231,7 @@ def solve_on_simplex(Q, c, beta, tol):
 
     Done where no index gains more than tol times the terms that cancel in the slope.
 
-    Q (K, K) is a Gram matrix, possibly singular. The support is kept affinely independent: the Cholesky factor L of Q + shift,
+    Q is a Gram matrix, possibly singular, whose first K rows and columns count, K = c.size. The support is kept affinely independent: the Cholesky factor L of Q + shift,
     which differs by a constant on the simplex, exists exactly then. A new index that depends on the support enters along the
     direction in which Q vanishes, as in the simplex method for linear programs.
     """

@@ -30,12 +30,8 @@ def proximal_steps(planes, gram, deltas, beta, counts, idle, steps, B, tol, V, p
             value = deltas[i, k]
             for j in range(D):
                 value += planes[i, k, j] * B[i, j]
-            c[k] = value
-        Q = np.empty((n, n))
-        for k in range(n):
-            for l in range(n):
-                Q[k, l] = steps[i] * gram[i, k, l]
-        solve_on_simplex(Q, c, beta[i, :n], tol)
+            c[k] = value / steps[i]  # which spares a multiple of the Gram matrix, whose first n entries count
+        solve_on_simplex(gram[i], c, beta[i, :n], tol)
         for j in range(D):
             V[i, j] = B[i, j]
         total = 0.0

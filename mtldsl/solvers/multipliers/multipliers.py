@@ -16,6 +16,7 @@ from mtldsl.solvers.multipliers.outer import Outer, first_state
 from mtldsl.solvers.multipliers.row_part import RowPart
 from mtldsl.solvers.multipliers.scores import KinkedScores, is_piecewise_linear
 from mtldsl.solvers.multipliers.structured_scores import StructuredScores
+from mtldsl.solvers.planes.oracle import are_few_features
 from mtldsl.solvers.rows.penalty import RowPenalty, function_duals
 from mtldsl.solvers.rows.penalty import why_not as why_not_by_rows
 from mtldsl.solvers.solver import Point, Solver, Watch
@@ -24,9 +25,6 @@ __all__ = ["SOLVER", "Multipliers"]
 
 #: what is missing, as a multiple of tol, from which on every step may be the last one
 _NEAR = 300.0
-
-
-_FEW_FEATURES = 24
 
 
 class Multipliers(Solver):
@@ -62,10 +60,8 @@ class Multipliers(Solver):
         return None if any(map(_has_kinks, form.losses)) else "models with piecewise linear losses"
 
     def yields(self, form: NormalForm) -> str | None:
-        """Measured on Gaussian data: with 20 features planes took a half to all of the time, from 60 on up to everything."""
-        if form.losses[0].has_score_steps and form.weight_blocks[0].shape[0] <= _FEW_FEATURES:
-            return f"planes settle a structured loss of no more than {_FEW_FEATURES} features"
-        return None
+        loss = form.losses[0]
+        return f"planes settle {loss.typed}" if loss.has_score_steps and are_few_features(loss) else None
 
     def solve(
         self, form: NormalForm, *, tol: float, max_iter: int, start: Point | None, watch: Watch

@@ -11,7 +11,7 @@ from mtldsl.compile.normal_form import NormalForm
 from mtldsl.compile.single_block import single_block
 from mtldsl.errors import SolverError
 from mtldsl.solvers.planes.bundle import Bundle
-from mtldsl.solvers.planes.oracle import Oracle, has_one_maximum_a_task
+from mtldsl.solvers.planes.oracle import Oracle, are_few_features, has_one_maximum_a_task
 from mtldsl.solvers.solver import Point, Solver, Watch
 
 __all__ = ["TasksAscent"]
@@ -51,6 +51,12 @@ class TasksAscent(Solver):
             if np.ptp(f.atom.entry_quadratic) > 0:
                 return f"{f.typed} has unequal weights."
         return None if form.functions and _modulus(form) > 0 else "there is no ridge."
+
+    def yields(self, form: NormalForm) -> str | None:
+        loss = form.losses[0]
+        if loss.has_score_steps and not are_few_features(loss):
+            return f"{loss.typed} has exact steps in its scores, and planes of many features are many"
+        return None
 
     def solve(
         self,
