@@ -104,7 +104,10 @@ class FScore(Metric):
     def _promised(self, of_positives, of_negatives):
         if not self.exact_prox:
             return super()._promised(of_positives, of_negatives)
-        return fscore_promise(of_positives, of_negatives, self.beta**2)
+        p, q = np.asarray(of_positives), np.asarray(of_negatives)
+        if np.all((p == 0.0) | (p == 1.0)) and np.all((q == 0.0) | (q == 1.0)):  # one labelling
+            return float(self.delta(q.sum(), p.sum(), len(p), len(q)))
+        return fscore_promise(p, q, self.beta**2)
 
     def law(self, of_positives, of_negatives):
         if not self.exact_prox:

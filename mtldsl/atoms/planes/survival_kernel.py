@@ -41,6 +41,12 @@ def isotonic(x, weights, out):
             out[i] = value
 
 
+@compiled("void(f8[::1], f8[::1])", error_model="numpy", inside=True)
+def _copy(a, b):
+    for i in range(a.size):
+        b[i] = a[i]
+
+
 @compiled("i8(f8[::1], f8, i8[::1], f8[::1], f8[::1])", inside=True, error_model="numpy")
 def _tables_of(r, spare, tables, a, mass):
     """The tables c that have a weight, their right positives and the mass before each; equal probabilities are made so."""
@@ -157,8 +163,9 @@ def overlaps(n, tables, b, n_pools, pools, sizes, first, shares):
 )
 def _newton(n, gains, sizes, first, shares, n_pools, pools, step):
     """step = (sizes + M K^-1 M^T)^-1 gains, M the shares of the groups in pools of K samples: a tridiagonal system over the pools."""
-    diagonal, beside, rhs = np.empty(n_pools), np.zeros(n_pools), np.zeros(n_pools)
+    diagonal, beside, rhs = np.empty(n_pools), np.empty(n_pools), np.empty(n_pools)
     for p in range(n_pools):
+        beside[p], rhs[p] = 0.0, 0.0
         diagonal[p] = max(1.0, float(pools[p, 3] - pools[p, 4]))
     for i in range(n):
         p = first[i]
@@ -192,8 +199,9 @@ def _newton(n, gains, sizes, first, shares, n_pools, pools, step):
 def _towards(r, v, n, free, sizes, step, direction):
     """direction = the isotonic r + step less r, in the metric of the groups' sizes; its slope."""
     P = r.size
-    wanted, weights = np.empty(P), np.ones(P)
+    wanted, weights = np.empty(P), np.empty(P)
     for l in range(P):
+        weights[l] = 1.0
         wanted[l] = 1.0 if l < free[0] else r[l]
     for i in range(n):
         weight = sizes[i] / float(free[i + 1] - free[i])
@@ -222,13 +230,16 @@ def survival_step(down, up, spare, m, kappa, u, r, q, tables, a, mass, b, levels
     most      : evaluations
     """
     N, P = down.size, up.size
-    sums = np.zeros(N + 1)
+    sums = np.empty(N + 1)
+    sums[0] = 0.0
     for j in range(N):
         sums[j + 1] = sums[j] + down[j]
     z, v, heights, counts = np.empty(N), np.empty(P + 1), np.empty(P + 1), np.empty(P + 1, np.int64)
     free, free_b, gains, step = np.empty(P + 1, np.int64), np.empty(P + 1), np.empty(P + 1), np.empty(P + 1)
     sizes, first, shares = np.empty(P + 1), np.empty(P + 1, np.int64), np.empty((P + 1, 2))
-    direction, base, best_r = np.zeros(P), r.copy(), r.copy()
+    direction, base, best_r = np.empty(P), np.empty(P), np.empty(P)
+    for l in range(P):  # loops compile in a third of the time that slices take
+        direction[l], base[l], best_r[l] = 0.0, r[l], r[l]
     best, since, asked = np.inf, 0, 0
     t, low, at_low, high, high_slope, first_slope, cuts = 1.0, 0.0, 0.0, 1.0, 0.0, 0.0, _MOST_CUTS
     while True:
@@ -242,13 +253,13 @@ def survival_step(down, up, spare, m, kappa, u, r, q, tables, a, mass, b, levels
         if gap < best:
             since = 0 if gap < 0.5 * best else since
             best = gap
-            best_r[:] = r
+            _copy(r, best_r)
         stuck = asked >= most or (since > 25 and best <= _NEAR * size)
         if gap <= _DONE * size or stuck:
             if not stuck or gap <= best:
                 return K, n_pools, gap, size, asked
             most, best = asked, np.inf  # once more, at the best
-            r[:] = best_r
+            _copy(best_r, r)
             continue
         slope = 0.0
         for l in range(P):
@@ -276,9 +287,9 @@ def survival_step(down, up, spare, m, kappa, u, r, q, tables, a, mass, b, levels
             first_slope = _towards(r, v, n, free, sizes, step, direction)
             if not first_slope > 0.0:
                 most, best = asked, np.inf
-                r[:] = best_r
+                _copy(best_r, r)
                 continue
-        base[:] = r
+        _copy(r, base)
         t, low, at_low, high, cuts = 1.0, 0.0, first_slope, 1.0, 0
         for l in range(P):
             r[l] = base[l] + direction[l]

@@ -13,11 +13,11 @@ import numpy as np
 
 from mtldsl.system.compiled import compiled
 
-__all__ = ["largest_tables", "promised_value", "rises", "thresholds", "window"]
+__all__ = ["largest_tables", "promised_value", "thresholds"]
 
 
 @compiled("f8(f8, f8, f8, f8)", error_model="numpy")
-def rises(a, b, m, kappa):
+def _rises(a, b, m, kappa):
     """Delta of b wrong negatives less Delta of b - 1, at a right positives."""
     x = a + b + m
     return kappa * a / x / (x - 1.0)
@@ -33,9 +33,11 @@ def _count(theta, a, m, kappa, N, closed):
         return N
     x = 0.5 + np.sqrt(0.25 + kappa * a / y)
     b = int(min(max(np.floor(x - a - m), 0.0), float(N)))
-    while b < N and (rises(a, b + 1.0, m, kappa) > y or (closed and rises(a, b + 1.0, m, kappa) == y)):
+    while b < N and (_rises(a, b + 1.0, m, kappa) > y or (closed and _rises(a, b + 1.0, m, kappa) == y)):
         b += 1
-    while b > 0 and (rises(a, float(b), m, kappa) < y or (not closed and rises(a, float(b), m, kappa) == y)):
+    while b > 0 and (
+        _rises(a, float(b), m, kappa) < y or (not closed and _rises(a, float(b), m, kappa) == y)
+    ):
         b -= 1
     return b
 
@@ -53,8 +55,8 @@ def _above(t, s):
     return low
 
 
-@compiled("Tuple((f8, i8, i8))(f8[::1], f8[::1], f8, f8)", error_model="numpy")
-def window(t, sums, low, high):
+@compiled("Tuple((f8, i8, i8))(f8[::1], f8[::1], f8, f8)", inside=True, error_model="numpy")
+def _window(t, sums, low, high):
     """(the integral of #{t > s} over s in [low, high], #{t > low}, #{t > high}); sums: those of the first k of t."""
     n_low, n_high = _above(t, low), _above(t, high)
     area = n_high * (high - low)
@@ -71,7 +73,7 @@ def _linear_root(t, sums, low, high, target, left, right):
     """theta in [left, right] with the area of the window [theta + low, theta + high] = target: falling, piecewise linear."""
     theta = 0.5 * (left + right)
     for k in range(200):
-        area, n_low, n_high = window(t, sums, theta + low, theta + high)
+        area, n_low, n_high = _window(t, sums, theta + low, theta + high)
         if area > target:
             left = theta
         elif area < target:
@@ -106,7 +108,7 @@ def _counts_at(theta, i0, i1, a, mass, m, kappa, N, counts):
         b = counts[i, 1]
         if a[i] <= 0.0:
             counts[i, 0] = _count(theta, a[i], m, kappa, N, False)
-        elif b > 0 and rises(a[i], float(b), m, kappa) == -2.0 * theta:
+        elif b > 0 and _rises(a[i], float(b), m, kappa) == -2.0 * theta:
             counts[i, 0] = b - 1
         left += weight * counts[i, 0]
         right += weight * counts[i, 1]
@@ -149,9 +151,9 @@ def _pooled_root(t, sums, i0, i1, a, mass, u, shift, m, kappa, left, right, coun
             theta = left + (right - left) * above / (above + below)
         if between <= 2 or k >= 60 or not left < theta < right:
             theta = (
-                -0.5 * rises(a[at], float(ends[at, 0] + (widest + 1) // 2), m, kappa) if a[at] > 0.0 else 0.0
+                -0.5 * _rises(a[at], float(ends[at, 0] + (widest + 1) // 2), m, kappa) if a[at] > 0.0 else 0.0
             )
-        area, _, _ = window(t, sums, shift * theta + low, shift * theta + high)
+        area, _, _ = _window(t, sums, shift * theta + low, shift * theta + high)
         from_left, from_right = _counts_at(theta, i0, i1, a, mass, m, kappa, N, counts)
         if area > u * from_right:
             left, above = theta, area - u * from_right
@@ -188,14 +190,14 @@ def thresholds(t, sums, a, mass, u, shift, m, kappa, b, levels, pools):
     steepest = 0.0
     for i in range(K):
         if a[i] > 0.0:
-            steepest = max(steepest, rises(a[i], 1.0, m, kappa))
+            steepest = max(steepest, _rises(a[i], 1.0, m, kappa))
     stack[0, 0], stack[0, 1], bracket[0, 0], bracket[0, 1] = 0, K, -0.5 * steepest * (1.0 + 1e-12), 1e-300
     size, found = 1, 0
     while size > 0:
         size -= 1
         i0, i1, left, right = stack[size, 0], stack[size, 1], bracket[size, 0], bracket[size, 1]
         theta = _pooled_root(t, sums, i0, i1, a, mass, u, shift, m, kappa, left, right, counts, ends)
-        area, n_low, n_high = window(t, sums, shift * theta + u * mass[i0], shift * theta + u * mass[i1])
+        area, n_low, n_high = _window(t, sums, shift * theta + u * mass[i0], shift * theta + u * mass[i1])
         from_left, from_right = _counts_at(theta, i0, i1, a, mass, m, kappa, N, counts)
         jumps = from_right > from_left
         share = min(1.0, max(0.0, (area / u - from_left) / (from_right - from_left))) if jumps else 0.0
@@ -203,7 +205,7 @@ def thresholds(t, sums, a, mass, u, shift, m, kappa, b, levels, pools):
         for i in range(i0, i1):
             b[i] = counts[i, 0] + share * (counts[i, 1] - counts[i, 0])
             if i < i1 - 1:
-                own, _, _ = window(t, sums, shift * theta + u * mass[i], shift * theta + u * mass[i + 1])
+                own, _, _ = _window(t, sums, shift * theta + u * mass[i], shift * theta + u * mass[i + 1])
                 ahead += u * (mass[i + 1] - mass[i]) * b[i] - own
                 if ahead > most:
                     most, at = ahead, i + 1
@@ -228,7 +230,7 @@ def promised_value(a, b, mass, m, kappa):
         whole = np.floor(b[i])
         value = 1.0 - kappa * a[i] / (a[i] + whole + m)
         if a[i] > 0.0 and b[i] > whole:
-            value += (b[i] - whole) * rises(a[i], whole + 1.0, m, kappa)
+            value += (b[i] - whole) * _rises(a[i], whole + 1.0, m, kappa)
         total += (mass[i + 1] - mass[i]) * value
     return total
 
@@ -242,7 +244,7 @@ def largest_tables(z, P, spare, m, kappa, heights, counts):
     b, paid = 0, 0.0
     for c in range(P, -1, -1):
         a = P - c + spare
-        while b < z.size and (rises(a, b + 1.0, m, kappa) if a > 0.0 else 0.0) + 2.0 * z[b] > 0.0:
+        while b < z.size and (_rises(a, b + 1.0, m, kappa) if a > 0.0 else 0.0) + 2.0 * z[b] > 0.0:
             paid += 2.0 * z[b]
             b += 1
         heights[c] = 1.0 - kappa * a / (a + b + m) + paid
