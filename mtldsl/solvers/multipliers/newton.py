@@ -183,7 +183,8 @@ class Newton:
         rows, vectors, scales = tie
         inner = np.diag(1.0 / scales)
         for k, system in enumerate(systems):
-            inner -= vectors[:, k : k + 1] * system.inverse_on(rows) * vectors[:, k]
+            inner -= vectors[:, k : k + 1] * system.inverse_on_tied(rows) * vectors[:, k]
+        inner = np.tril(inner) + np.tril(inner, -1).T
         w = np.linalg.solve(inner, np.einsum("ij,ij->i", vectors, x[rows]))
         pulls = np.zeros_like(x)
         pulls[rows] = vectors * w[:, None]

@@ -18,6 +18,11 @@ _GIVE, _MOST_GIVE = (
     10.0,
 )  # how much faster the proximal term gives way where its pull is the worst of what is missing
 _FIRMER = 2.0  # the proximal term after a hard one: it is what makes Newton's systems regular
+_SMALL, _SMALLER = (
+    (0.3, 0.1),
+    0.03,
+)  # disagreement of scores and of weights, of the worst, that needs no higher penalty; a lower one
+_LOWER = 0.2
 _PROXIMAL = 0.1  # its first share of the curvature
 _PATIENCE = 15  # outer steps in which what is missing must fall by half
 
@@ -112,6 +117,7 @@ class Outer:
         return Residuals(scores, weights, np.minimum(pull, 10.0))
 
     def _raise(self, steps: np.ndarray) -> None:
+        """Penalties grow while Newton's method is quick, but for those of what agrees well already; the proximal term gives way."""
         p, now = self.penalties, self.residuals
         factor = np.where(steps <= _FEW, _EASY, np.where(steps < _MANY, _USUAL, _HARD))
         if not self.part.is_separable:
@@ -123,4 +129,12 @@ class Outer:
         give = np.where(steps >= _MANY, 1.0 / _FIRMER, give)
         if not self.part.is_separable:
             give = np.full(len(give), give.min())
-        self.penalties = Penalties(p.loss * factor, p.regularizer * factor, p.proximal / (factor * give))
+        hard = steps > _FEW
+        of_scores, of_weights = (
+            np.where(hard & (missing < share * now.worst), np.minimum(factor, 1.0), factor)
+            for missing, share in zip((now.scores, now.weights), _SMALL, strict=True)
+        )
+        of_weights = np.where(now.weights < _SMALLER * now.worst, _LOWER, of_weights)
+        self.penalties = Penalties(
+            p.loss * of_scores, p.regularizer * of_weights, p.proximal / (factor * give)
+        )

@@ -68,6 +68,13 @@ class TaskSystem:
         elif self.by_rows:
             self._eliminate(np.flatnonzero(own), np.flatnonzero(~own))
         else:
+            # tied unknowns last: their block of H^-1 is the inverse of the last block of the factor alone
+            self.order = None
+            if tied is not None:
+                rest = np.ones(D, bool)
+                rest[tied] = False
+                self.order = np.concatenate([np.flatnonzero(rest), tied])
+                F, diagonal = F[:, self.order], diagonal[self.order]
             H = F.T @ F
             H = H.toarray() if sparse.issparse(H) else H
             H *= penalty
@@ -95,7 +102,11 @@ class TaskSystem:
         if not self.is_direct:
             return self.scale * r
         if not self.by_rows:
-            return _solve(self.factor, r)
+            if self.order is None:
+                return _solve(self.factor, r)
+            x = np.empty_like(r)
+            x[self.order] = _solve(self.factor, r[self.order])
+            return x
         x = self._solve_by_rows(r)
         return x + self._solve_by_rows(r - self.product(x)) if self.refines else x
 
@@ -108,12 +119,13 @@ class TaskSystem:
         x[self.Z] = scaled - self.inverse_Z * (self.F_Z.T @ (t + self.T @ x_A))
         return x
 
-    def inverse_on(self, rows: np.ndarray) -> np.ndarray:
-        """The rows and columns of H^-1 that are `rows`, all of them tied."""
+    def inverse_on_tied(self, tied: np.ndarray) -> np.ndarray:
+        """The rows and columns of H^-1 that are tied; below the diagonal, what lies above it means nothing."""
         if not self.by_rows:
-            return _inverse(self.factor)[np.ix_(rows, rows)]
-        at = np.searchsorted(self.A, rows)
-        return _inverse(self.S)[np.ix_(at, at)]
+            first = len(self.diagonal) - len(tied)
+            return lapack.dpotri(self.factor[first:, first:], lower=1)[0]
+        at = np.searchsorted(self.A, tied)
+        return lapack.dpotri(self.S, lower=1)[0][np.ix_(at, at)]
 
     def product(self, x: np.ndarray) -> np.ndarray:
         """H x."""
@@ -136,8 +148,3 @@ def _solve(factor: np.ndarray, rhs: np.ndarray) -> np.ndarray:
     if not factor.size:
         return rhs
     return lapack.dpotrs(factor, rhs, lower=1)[0]
-
-
-def _inverse(factor: np.ndarray) -> np.ndarray:
-    lower = np.tril(lapack.dpotri(factor, lower=1)[0])
-    return lower + np.tril(lower, -1).T
