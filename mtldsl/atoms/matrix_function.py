@@ -103,6 +103,11 @@ class MatrixFunction(Atom):
         slope = self.gradient(W)
         return slope, slope
 
+    def row_groups(self, shape: tuple[int, int]) -> tuple[np.ndarray, np.ndarray] | None:
+        """(the group of every row, the groups' weights a) where g(W) = sum over groups k of a_k ||W[k, :]||_F for W of that shape and
+        every row is in a group; else None."""
+        return None
+
     def spread(self, per_part, shape) -> np.ndarray:
         """One number for each of its weights -> an array that broadcasts against W."""
         return per_part

@@ -168,6 +168,7 @@ WRONG = {
     "entry_slopes": _Skewed(),
     "separable_in_entries": lying(L21Norm, separable="entries")(),
     "k_support": lying(regularizers.HalfSquaredGroupNorm, k_support=2)(),
+    "row_groups": lying(L21Norm, row_groups=lambda shape: (np.array([0, 0, 1, 1, 1]), np.ones(2)))(),
     "two_sided_quadratic": lying(
         regularizers.Ridge, two_sided_quadratic=lambda: (IDENTITY(2.0, 5), IDENTITY(1.0, 4))
     )(),

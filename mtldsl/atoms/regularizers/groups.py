@@ -119,6 +119,13 @@ class GroupNorm(WeightedNorm):
         # merely costs a bound.
         return super().absorbs and self.rows.size == self.rows.max() + 1
 
+    def row_groups(self, shape):
+        if self.rows.size != shape[0]:
+            return None
+        owner = np.empty(shape[0], dtype=np.intp)
+        owner[self.rows] = self.labels
+        return owner, np.broadcast_to(1.0 if self.weights is None else self.weights, len(self.groups))
+
     def cell_norms(self, W):
         squares = np.einsum("rc,rc->r", W, W)
         return np.sqrt(np.bincount(self.labels, weights=squares[self.rows], minlength=len(self.groups)))

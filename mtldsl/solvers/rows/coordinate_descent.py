@@ -6,7 +6,7 @@ import numpy as np
 
 from mtldsl.compile.normal_form import NormalForm
 from mtldsl.compile.single_block import single_block
-from mtldsl.solvers.rows import tasks_apart
+from mtldsl.solvers.rows import groups, tasks_apart
 from mtldsl.solvers.rows.designs import make_design
 from mtldsl.solvers.rows.penalty import RowPenalty, function_duals, why_not
 from mtldsl.solvers.rows.working_set import WorkingSet
@@ -19,18 +19,22 @@ __all__ = ["SOLVER", "CoordinateDescent"]
 class CoordinateDescent(Solver):
     """minimize over W, b    q/2 sum_i c_i ||X_i w_i + b_i - y_i||^2 + l1 and l21 norms + ridge, perhaps with W >= 0.
 
-    A step minimises exactly over one row of W (all tasks' weights of one feature); rows that stay zero are left out.
+    A step minimises exactly over one row of W (all tasks' weights of one feature); rows that stay zero are left out. Under a norm of
+    groups of rows, with one X for all tasks, a step is one on a group (`groups`).
     """
 
     name = "coordinate_descent"
-    summary = "coordinate descent on working sets: quadratic losses with l1 or l21 norms"
+    summary = "coordinate descent on working sets: quadratic losses with l1, l21 or group norms"
 
     def refuses(self, form: NormalForm) -> str | None:
         for loss in form.losses:
             if loss.atom.quadratic is None:
                 return f"{loss.typed} is not quadratic."
         facts = single_block(form)
-        return facts if isinstance(facts, str) else why_not(form.functions, facts.shape)
+        if isinstance(facts, str):
+            return facts
+        reason = why_not(form.functions, facts.shape)
+        return None if reason is None or groups.why_not(form) is None else reason
 
     def solves_only(self, form: NormalForm) -> str | None:
         quadratic = all(loss.atom.quadratic is not None for loss in form.losses)
@@ -43,6 +47,9 @@ class CoordinateDescent(Solver):
         block = loss.map.identity_of
         assert block is not None  # refuses() lets through only a loss of one block itself
         shape = form.shapes[block]
+        if groups.why_not(form) is None:
+            own = np.zeros(shape) if start is None else np.array(start.blocks[block])
+            return groups.GroupDescent(form, tol).run(own, max_iter, watch)
         penalty = RowPenalty.of(form.functions, shape)
         W = np.zeros(shape[::-1]) if start is None else np.array(start.blocks[block].T, order="C")
         if penalty.nonneg:

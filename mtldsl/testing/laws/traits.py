@@ -236,6 +236,15 @@ def declared_k_support(atom):
         _close(atom.conjugate(Z), 0.5 * squares[: atom.k_support].sum(), "conjugate")
 
 
+@_declaring(lambda atom: atom.row_groups(SHAPE) is not None)
+def declared_row_groups(atom):
+    """A weighted sum of the Frobenius norms of groups of rows."""
+    owner, per_group = atom.row_groups(SHAPE)
+    for W in _matrices(atom, 17):
+        norms = [np.linalg.norm(W[owner == k]) for k in range(len(per_group))]
+        _close(atom.value(W), per_group @ norms, "value")
+
+
 @_declaring(lambda atom: atom.two_sided_quadratic() is not None)
 def declared_two_sided_quadratic(atom):
     """1/2 tr(A W B W^T)."""
