@@ -35,7 +35,16 @@ def main(arguments: list[str]) -> int:
     if options.list:
         print(*(f"{p.half:8} {p.id}" for p in chosen), sep="\n")
         return 0
-    files = [options.rows, *options.also]
+    packed = options.rows.with_suffix(".parquet")
+    files = [
+        *options.also,
+        packed,
+        options.rows,
+    ]  # the latest row of a measurement counts, and rows are appended to the last file
+    if options.pack:
+        rows.write_parquet(packed, rows.read(*files))
+        options.rows.unlink(missing_ok=True)
+        return 0
     if not options.page:
         known = rows.read(*files)
         _say_what_is_missing()
@@ -108,6 +117,11 @@ def _parser() -> argparse.ArgumentParser:
         nargs="*",
         default=[],
         help="further files of rows that count as done, and on the page",
+    )
+    add(
+        "--pack",
+        action="store_true",
+        help="move all rows into one small Parquet file beside --rows, which is read as well",
     )
     add("--page", action="store_true", help="measure nothing: the page from the rows alone")
     add("--no-page", action="store_true", help="measure only")

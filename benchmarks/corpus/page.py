@@ -149,11 +149,12 @@ def _left(found: list[Measured], tol: float) -> list[tuple[Measured, float, str]
 
 
 def _unsolved(found: list[Measured]) -> str:
-    lines = []
+    lines, said = [], set()
     for tol in TOLERANCES:
         others = {each.id: (seconds, route) for each, seconds, route in _left(found, tol)}
         for each in found:
-            if np.isinf(each.auto(tol)) and not any(each.id in line for line in lines):
+            if np.isinf(each.auto(tol)) and each.id not in said:
+                said.add(each.id)
                 status = each.status.get(("auto", tol), "")
                 who = (
                     f"{others[each.id][1]} does in {others[each.id][0]:.3g} s"

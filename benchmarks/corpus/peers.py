@@ -105,7 +105,9 @@ def all_at_once(told: Told, make, order="F"):
 
 def _ordered(X, order):
     if hasattr(X, "tocsc"):
-        return X.tocsc() if order == "F" else X.tocsr()
+        X = X.tocsc() if order == "F" else X.tocsr()
+        X = X.__class__((X.data.copy(), X.indices.astype(np.int32), X.indptr.astype(np.int32)), shape=X.shape)
+        return X
     return np.array(X, order=order)  # a copy that may be written to: some packages ask for it
 
 

@@ -1,14 +1,17 @@
 """Data files of a user, read with the package's own readers: every file of a folder, or why not.
 
 A file of labels 0/1 or -1/+1 makes classification problems, any other numbers make regressions. What the readers must be told is read
-off the file's kind: ARFF: Mulan's XML of the same name, or the only one in the folder; without one, the last attribute is the target.
-CSV: columns whose names begin with y, target or label are the targets, else the last one. NPZ and MAT: arrays X and Y. LIBSVM: classes
-become one task each; lists of labels one task a label.
+off the file's kind. ARFF: the XML of Mulan in the folder whose labels the file has; else MEKA's `-C n` in the relation's name; else the last
+attribute is the target. CSV: columns whose names begin with y, target or label are the targets, else the last one; a column task or task_id
+tells tasks apart. NPZ and MAT: arrays X and Y. LIBSVM: classes become one task each; lists of labels one task a label.
 """
 
 from __future__ import annotations
 
 import csv
+import re
+from functools import partial
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -70,11 +73,12 @@ def _read(path: Path, folder: Path):
     if kind == ".arff":
         return datasets.read_arff(path, _arff_labels(path, folder))
     if kind == ".csv":
-        return datasets.read_csv(path, _csv_labels(path))
-    if kind == ".npz":
-        return datasets.read_npz(path)
-    if kind == ".mat":
-        return datasets.read_mat(path)
+        return _csv(path)
+    if kind in (".npz", ".mat"):
+        reader = datasets.read_npz if kind == ".npz" else datasets.read_mat
+        return _first(
+            [partial(reader, path, X, Y) for X in ("X", "x", "data") for Y in ("Y", "y", "target", "labels")]
+        )
     if kind in _LIBSVM:
         return _libsvm(path)
     raise ValueError(
@@ -82,20 +86,64 @@ def _read(path: Path, folder: Path):
     )
 
 
+def _first(attempts: list):
+    """What the first attempt that succeeds returns; the first one's error where none does."""
+    errors = []
+    for attempt in attempts:
+        try:
+            return attempt()
+        except Exception as error:
+            errors.append(error)
+    raise errors[0]
+
+
 def _arff_labels(path: Path, folder: Path):
-    own = path.with_suffix(".xml")
-    if own.exists():
-        return str(own)
-    others = sorted(folder.glob("*.xml"))
-    fitting = [each for each in others if path.stem.startswith(each.stem)]
-    return str(fitting[0]) if fitting else 1
+    """Mulan's XML whose labels this file has as attributes; else how many MEKA's relation name tells; else the last attribute."""
+    text = path.read_text(encoding="utf-8", errors="replace")
+    original = re.split("@data", text, maxsplit=1, flags=re.IGNORECASE)[0]
+    head = original.lower()
+    for each in sorted(
+        folder.glob("*.xml"), key=lambda each: (not path.stem.startswith(each.stem), each.name)
+    ):
+        names = re.findall(r'<label\s+name="([^"]+)"', each.read_text(encoding="utf-8", errors="replace"))
+        if names and all(name.lower() in head for name in names):
+            return str(each)
+    told = re.search(r"-c\s+(-?\d+)", head.split("@attribute")[0])
+    if told and int(told[1]) < 0:
+        return -int(told[1])
+    if told:
+        return [
+            name.strip("'\"")
+            for name in re.findall(r"(?i)@attribute\s+('[^']+'|\"[^\"]+\"|\S+)", original)[: int(told[1])]
+        ]
+    return 1
 
 
-def _csv_labels(path: Path):
+def _csv(path: Path):
+    from mtldsl import datasets
+
     with open(path, newline="", encoding="utf-8") as file:
-        header = next(csv.reader(file))
-    named = [name for name in header if name.strip().lower().startswith(("y", "target", "label"))]
-    return named or [header[-1]]
+        first = file.readline()
+    delimiter = max(",;\t", key=first.count)
+    names = [name.strip() for name in next(csv.reader([first], delimiter=delimiter))]
+    if all(_is_number(name) for name in names):  # no header
+        return datasets.read_csv(path, 1, header=False, delimiter=delimiter)
+    named = [name for name in names if name.lower().startswith(("y", "target", "label"))]
+    options = {"delimiter": delimiter}
+    tasks = [name for name in names if name.lower() in ("task", "task_id")]
+    if tasks:
+        options["task"] = tasks[0]
+    labels = named or [names[-1]]
+    further = ({}, {"one_hot": True}, {"one_vs_rest": True}, {"one_hot": True, "one_vs_rest": True})
+    return _first([partial(datasets.read_csv, path, labels, **options, **more) for more in further])
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _libsvm(path: Path):
@@ -103,7 +151,7 @@ def _libsvm(path: Path):
     from mtldsl import datasets
 
     with open(path, encoding="utf-8") as file:
-        first = [line.split(maxsplit=1)[0] for line in (next(file, "") for _ in range(200)) if line.strip()]
+        first = [line.split(maxsplit=1)[0] for line in islice(file, 500) if line.strip()]
     if any("," in each for each in first):
         return datasets.read_libsvm(path, multilabel=True)
     values = {float(each) for each in first}
