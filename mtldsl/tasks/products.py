@@ -58,7 +58,7 @@ class _Shared(_Common):
     def __init__(self, tasks: TaskData):
         super().__init__(tasks)
         self.X = tasks.X
-        self.Xt = self.X.T.tocsr() if tasks.is_sparse else self.X.T
+        self.Xt = tasks.by_features if tasks.is_sparse else self.X.T
 
     def forward(self, W):
         if sparse.issparse(self.X):

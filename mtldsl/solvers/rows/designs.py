@@ -6,6 +6,7 @@ An intercept is eliminated: residuals are centred task by task, which is the sam
 
 from __future__ import annotations
 
+import math
 from functools import cached_property
 from typing import Any
 
@@ -15,7 +16,9 @@ from scipy import sparse
 from mtldsl.compile.normal_form import LossTerm
 from mtldsl.solvers.linear_algebra.gram import centred_gram
 from mtldsl.solvers.rows.penalty import RowPenalty
+from mtldsl.solvers.rows.sparse_state import SparseState
 from mtldsl.solvers.rows.states import GramState, ResidualState, SeparateResidualState, SeparateState
+from mtldsl.tasks.by_features import by_features, row_sums
 from mtldsl.tasks.gram import gram, require_gram_memory
 
 __all__ = ["SeparateRows", "SharedRows", "make_design"]
@@ -27,7 +30,8 @@ def make_design(loss: LossTerm) -> SharedRows | SeparateRows:
         tasks, q = loss.tasks, loss.atom.quadratic
         assert q is not None  # refuses() lets through only quadratic losses
         Y = tasks.targets.reshape(tasks.n_tasks, -1)
-        return SharedRows(tasks.X, Y, q * scale, bool(loss.intercepts))
+        transposed = tasks.by_features if tasks.is_sparse else None
+        return SharedRows(tasks.X, Y, q * scale, bool(loss.intercepts), transposed)
     return SeparateRows(loss)
 
 
@@ -38,19 +42,30 @@ class SharedRows:
     cross     : (m, d), Y X;  square : ||Y||^2
     """
 
-    def __init__(self, X, Y, curvature: float, centred: bool):
+    def __init__(self, X, Y, curvature: float, centred: bool, transposed=None):
         self.X, self.Y, self.curvature, self.centred = X, Y, curvature, centred
         self.sparse = sparse.issparse(X)
-        self.Xt = X.T.tocsr() if self.sparse else X.T
+        self.Xt = (by_features(X) if transposed is None else transposed) if self.sparse else X.T
         self.n_samples, self.n_features = X.shape
         self.n_tasks = len(Y)
         self.x_means, self.y_means = np.zeros(self.n_features), np.zeros(self.n_tasks)
         if centred:
-            self.x_means = np.asarray(X.mean(axis=0)).ravel()
+            self.x_means = self.Xt @ np.full(self.n_samples, 1.0 / self.n_samples)
             self.y_means = Y.mean(axis=1)
             self.Y = Y - self.y_means[:, None]
         self.cross = self._onto_features(self.Y)
         self.square = float(np.vdot(self.Y, self.Y))
+
+    @cached_property
+    def squares(self) -> np.ndarray:
+        """(d,) squared lengths of the columns of sparse inputs, not centred."""
+        return row_sums(self.Xt, squared=True)
+
+    @property
+    def most_new(self) -> int:
+        """Rows that a working set may always grow by: columns of sparse inputs cost no Gram matrix."""
+        few = int(math.sqrt(self.n_tasks * self.n_features))
+        return max(few, self.n_features // 4) if self.sparse else few
 
     @property
     def prefers_all_rows(self) -> bool:
@@ -65,6 +80,9 @@ class SharedRows:
         if len(rows) == self.n_features and self.prefers_all_rows:
             return GramState(self, penalty, rows, own, self._whole_gram, None)
         if self.sparse:
+            if SparseState.pays(self, rows):
+                known = old.carried if isinstance(old, SparseState) else None
+                return SparseState(self, penalty, rows, own, known)
             return GramState(self, penalty, rows, own, self._gram(rows), None)
         place = np.full(self.n_features, -1)
         if old is not None:
@@ -91,6 +109,10 @@ class SharedRows:
             state.carried = state.gradient(state.W)
             square, along = state.moments()
             return -state.carried, square, along
+        if isinstance(state, SparseState):
+            state.carried = state.residual(state.W)
+            R = np.ascontiguousarray(state.centred(state.W, state.carried).T)
+            return self._onto_features(R), float(np.vdot(R, R)), float(np.vdot(R, self.Y))
         R = self.residual(state)
         pull = self._onto_features(R)
         state.carried = R if isinstance(state, ResidualState) else -pull[:, state.rows]
@@ -100,8 +122,8 @@ class SharedRows:
         """Y - W X^T (m, n), centred."""
         if state.columns is not None:
             return self.Y - state.W @ state.columns
-        X = self.X if len(state.rows) == self.n_features else self.X[:, state.rows]
-        R = self.Y - ((X @ state.W.T).T if self.sparse else state.W @ X.T)
+        Xt = self.Xt if len(state.rows) == self.n_features else self.Xt[state.rows]
+        R = self.Y - ((Xt.T @ state.W.T).T if self.sparse else state.W @ Xt)
         return R - R.mean(axis=1, keepdims=True) if self.centred else R
 
     def intercept(self, W) -> np.ndarray:
@@ -160,6 +182,11 @@ class SeparateRows:
 
     def _weighted(self, flat) -> np.ndarray:
         return flat if self.weights is None else self.weights * flat
+
+    @property
+    def most_new(self) -> int:
+        """Rows that a working set may always grow by."""
+        return int(math.sqrt(self.n_tasks * self.n_features))
 
     @property
     def prefers_all_rows(self) -> bool:

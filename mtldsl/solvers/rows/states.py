@@ -21,6 +21,7 @@ class _State:
     """rows: the features; W (m, p): their weights; carried: an array that is affine in W and is kept up to date with it."""
 
     knows_gap = True  # whether the gap of the problem on these rows alone costs next to nothing
+    takes_newton = True
 
     def __init__(self, design, penalty: RowPenalty, rows, W):
         self.design, self.rows, self.W = design, rows, W
@@ -68,6 +69,9 @@ class _Gradients(_State):
 
     def gradient(self, W) -> np.ndarray:
         raise NotImplementedError
+
+    def pull(self) -> np.ndarray:
+        return -self.carried
 
     def smooth(self, W, carried) -> float:
         return 0.5 * (float(np.vdot(W, carried - self.cross)) + self.design.square)

@@ -84,7 +84,7 @@ class WorkingSet:
         if new.size == 0:
             return None
         support = state.rows[state.W.any(axis=0)]
-        most = max(int(math.sqrt(state.W.shape[0] * known.size)), 2 * support.size)
+        most = max(self.design.most_new, 2 * support.size)
         if new.size > most:
             new = np.sort(new[np.argpartition(-look.excess[new], most)[:most]])
         near = look.excess > -_NEAR * self.penalty.l21
@@ -112,9 +112,9 @@ class WorkingSet:
             extrapolate(state, history)
             if self.sweeps >= max_iter or expired() or (state.knows_gap and own_gap(state) <= target):
                 return
-            before, support = support, state.W != 0
-            if not state.knows_gap:
+            if not (state.knows_gap and state.takes_newton):
                 continue
+            before, support = support, state.W != 0
             # far from the solution's support a large system is not worth its price
             settled = before is not None and np.array_equal(before, support)
             cheap = newton_cost(state) <= 2.0 * _MEMORY * sweep_cost(state)
@@ -131,7 +131,7 @@ def sweep_cost(state) -> float:
 def own_gap(state) -> float:
     """The relative gap of the problem on the state's rows alone."""
     square, along = state.moments()
-    return relative_gap(state.penalty, -state.carried, state.W, square, along)[0]
+    return relative_gap(state.penalty, state.pull(), state.W, square, along)[0]
 
 
 def relative_gap(penalty: RowPenalty, pull, W, square: float, along: float) -> tuple[float, np.ndarray]:
