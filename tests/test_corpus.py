@@ -148,3 +148,61 @@ def test_peers_solve_the_same_problem(every, family, model):
         peer.prepare()
         blocks = instance.blocks(*peer.fit(peer.rungs[-1], goal))
         assert abs(instance.value(blocks) - optimum.objective) <= 1e-5 * abs(optimum.objective), name
+
+
+def test_files_of_a_user_become_problems_or_are_said_to_be_left_out(tmp_path):
+    from corpus.user_data import sets_of
+
+    rng = np.random.default_rng(0)
+    X, labels = rng.normal(size=(20, 3)).round(3), rng.integers(0, 2, (20, 2))
+    np.savez(tmp_path / "pair.npz", X=X, Y=labels)
+    rows = [",".join(map(str, row)) for row in np.column_stack([X, X.sum(axis=1)])]
+    (tmp_path / "table.csv").write_text("\n".join(["a,b,c,target", *rows]))
+    (tmp_path / "bare.csv").write_text("\n".join(rows))
+    lines = [
+        f"{c} " + " ".join(f"{j + 1}:{v}" for j, v in enumerate(x))
+        for c, x in zip(rng.integers(1, 4, 20), X, strict=True)
+    ]
+    (tmp_path / "classes.svm").write_text("\n".join(lines))
+    head = [f"@attribute {name} numeric" for name in "abc"] + [
+        f"@attribute {name} {{0,1}}" for name in ("hot", "cold")
+    ]
+    body = [",".join(map(str, [*x, *y])) for x, y in zip(X, labels, strict=True)]
+    (tmp_path / "mulan-train.arff").write_text("\n".join(["@relation x", *head, "@data", *body]))
+    (tmp_path / "mulan.xml").write_text(
+        '<labels><label name="hot"></label><label name="cold"></label></labels>'
+    )
+    (tmp_path / "broken.csv").write_text("a,b\n1,2\n1,2,3\n")
+    (tmp_path / "notes.xyz").write_text("?")
+
+    said: list[str] = []
+    found = sets_of(tmp_path, said.append)
+    shapes = {name: (each.n, each.d, each.m, each.layout, each.labels) for name, each in found.items()}
+    assert shapes == {
+        "pair": (20, 3, 2, "dense", True),
+        "table": (20, 3, 1, "dense", False),
+        "bare": (20, 3, 1, "dense", False),
+        "classes": (20, 3, 3, "csr", True),
+        "mulan-train": (20, 3, 2, "dense", True),
+    }
+    assert set(np.unique(found["pair"].load().Y)) == {-1.0, 1.0}
+    left_out = [line for line in said if line.startswith("skipped")]
+    assert len(left_out) == 2 and any("broken.csv" in line for line in left_out)
+
+
+def test_a_page_is_made_of_rows_alone(tmp_path, every):
+    from corpus.page import write
+
+    problem = next(p for p in every if p.family == "lasso" and p.half == "judging")
+    rows = [
+        _row("auto", "own", 0.5, 1.0, bound=1.0),
+        _row("admm", "own", 0.1, 1.0, bound=1.0),
+        _row("celer", "peer", 0.2, 1.0),
+        _row("auto", "own", 0.5, 1.0, 1e-6, "time_limit"),
+    ]
+    write([row | {"problem": problem.id, "version": "v"} for row in rows], every, tmp_path)
+    page = (tmp_path / "corpus.md").read_text()
+    assert f"5 x  `{problem.id}`: 0.5 s against 0.1 s (admm)" in page
+    assert f"2.5 x  `{problem.id}`: 0.5 s against 0.2 s (celer)" in page
+    assert f"`{problem.id}` to 1e-06: time_limit; nobody does" in page
+    assert (tmp_path / "corpus_judging.png").stat().st_size > 0

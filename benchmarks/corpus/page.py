@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from .asked import asked, mean, share
+from .contents import contents
 from .measure import TOLERANCES
 from .pictures import draw
 from .problems import FAMILIES, Problem
@@ -52,6 +53,7 @@ def write(rows: list[dict], problems: list[Problem], folder: Path, machine: str 
             picture,
         )
         parts.append(f"![performance profiles]({picture.name})\n")
+    parts.append(contents(problems))
     (folder / "corpus.md").write_text("\n".join(parts))
     print(f"wrote {folder / 'corpus.md'}")
 

@@ -107,8 +107,8 @@ def draw(families: dict[str, list[Measured]], tol: float, title: str, path: Path
     ]
     figure.legend([shown[r] for r in order], order, loc="lower center", ncol=9, frameon=False, fontsize=11)
     figure.suptitle(title, fontsize=14)
-    figure.supxlabel("CPU seconds over those of the fastest", y=0.055 + 0.012 * (lines < 4), fontsize=11)
+    figure.supxlabel("CPU seconds over those of the fastest", y=0.05 + 0.02 * (lines < 4), fontsize=11)
     figure.supylabel("share of the problems", x=0.005, fontsize=11)
-    figure.tight_layout(rect=(0.012, 0.075 if lines > 3 else 0.1, 1, 0.985))
+    figure.tight_layout(rect=(0.012, 0.062 if lines > 3 else 0.1, 1, 0.985))
     figure.savefig(path, dpi=75)
     plt.close(figure)

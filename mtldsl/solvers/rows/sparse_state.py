@@ -53,6 +53,12 @@ class SparseState:
             penalty.l1, penalty.l21, penalty.ridge, penalty.nonneg, 1,
         )  # fmt: skip
 
+    def sweep_into(self, W, carried) -> None:
+        """A sweep for every row of the two, which keep the iterates."""
+        for k in range(len(W)):
+            self.sweep()
+            W[k], carried[k] = self.W.ravel(), self.carried.ravel()
+
     def pull(self) -> np.ndarray:
         """Minus the gradient on the rows (m, p)."""
         from mtldsl.solvers.kernels.sparse_descent import pull_of_columns
