@@ -157,5 +157,10 @@ def test_scores_are_balanced_inside_the_domain():
     np.testing.assert_allclose(some.values(u[part])[0], scores.values(u)[1], rtol=1e-13)
 
 
+def test_steps_of_admm_go_first():
+    looks = assert_solved(problem_of("shared", "l21", mtl.FScore(), False)).history
+    assert looks[0]["iteration"] == 10 and looks[0]["relative_gap"] > 1e-2
+
+
 def test_the_solver_says_what_it_is_for():
     assert "kinks" in get_solver("multipliers").summary

@@ -11,6 +11,7 @@ from mtldsl.compile.normal_form import LossTerm, NormalForm
 from mtldsl.compile.single_block import single_block
 from mtldsl.solvers.multipliers.best_tasks import BestTasks
 from mtldsl.solvers.multipliers.designs import Designs
+from mtldsl.solvers.multipliers.first_phase import first_phase
 from mtldsl.solvers.multipliers.matrix_part import MatrixPart
 from mtldsl.solvers.multipliers.outer import Outer, first_state
 from mtldsl.solvers.multipliers.row_part import RowPart
@@ -102,6 +103,10 @@ class Run:
     def run(self, max_iter: int, watch: Watch) -> Point:
         live, taken, share = np.arange(self.designs.n_tasks), 0, 0.3
         outer = self.outer
+        if self.loss.has_score_steps:
+            taken, point = first_phase(self, max_iter, watch)
+            if point is not None:
+                return point
         while True:
             taken += max(outer.step(max_iter - taken), 1)
             if self.tasks is not None:

@@ -127,9 +127,9 @@ class Splitting:
             y = self.scores.multipliers(mixed, u, s)
             before, copy = copy, mixed + (u - y) / s
             u = y
-            V = _RELAXATION * W + (1.0 - _RELAXATION) * v + P / M
-            v_before, v = v, part.prox(V, M)
-            P = M * (V - v)
+            between = _RELAXATION * W + (1.0 - _RELAXATION) * v
+            Q = part.multipliers(between, P, M)
+            v_before, v, P = v, part.copy(between, P, Q, M), Q
             self.iterations += 1
             if self.iterations % _BALANCE == 0:
                 self._balance(
