@@ -105,11 +105,11 @@ def test_an_interruption_leaves_the_state_behind(tmp_path, monkeypatch):
 
     before, passes = Ascent.sweep, []
 
-    def sweep(self):
+    def sweep(self, *args):
         passes.append(1)
         if len(passes) == 4:
             raise KeyboardInterrupt
-        return before(self)
+        return before(self, *args)
 
     monkeypatch.setattr(Ascent, "sweep", sweep)
     path = tmp_path / "run.npz"

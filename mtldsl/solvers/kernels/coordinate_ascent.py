@@ -58,8 +58,24 @@ def _entropy_step(u, y, z, q, s):
 @compiled(inside=True, nogil=True)
 def _shuffle(index, first, n, random, t):
     for i in range(n - 1, 0, -1):
-        other = int(_random(random, t) % np.uint64(i + 1))
+        # the upper half of the bits, scaled: a division would take longer than the rest
+        other = int(((_random(random, t) >> np.uint64(32)) * np.uint64(i + 1)) >> np.uint64(32))
         index[first + i], index[first + other] = index[first + other], index[first + i]
+
+
+@compiled(inside=True, nogil=True)
+def _dot(w, dense, row):
+    """Four sums side by side: each addition to one sum has to wait for the one before."""
+    a, b, c, d = 0.0, 0.0, 0.0, 0.0
+    whole = w.size - w.size % 4
+    for j in range(0, whole, 4):
+        a += w[j] * dense[row, j]
+        b += w[j + 1] * dense[row, j + 1]
+        c += w[j + 2] * dense[row, j + 2]
+        d += w[j + 3] * dense[row, j + 3]
+    for j in range(whole, w.size):
+        a += w[j] * dense[row, j]
+    return (a + b) + (c + d)
 
 
 @compiled(inside=True)
@@ -103,14 +119,32 @@ def _leave(t, features, nodes, store, scale, w, old):
 
 
 @compiled(nogil=True)
-def sweep(order, tasks, rows, supports, nodes, samples, entropic, theta, store, bounds, shrinking):
-    """One pass over the active samples of the tasks in `order`. Changes tasks, samples, store.
+def sweep(
+    order,
+    passes,
+    wanted,
+    tasks,
+    rows,
+    supports,
+    nodes,
+    samples,
+    entropic,
+    theta,
+    store,
+    bounds,
+    told,
+    shrinking,
+):
+    """Passes over the active samples of the tasks in `order`, of every task as many until its violation is `wanted` or less. Changes tasks,
+    samples, store, bounds, told.
 
     tasks, rows, supports, nodes: `TaskStates`, `Rows`, `Supports`, `NodePlaces` as plain tuples.
     Multipliers u maximise -sum conj_i(u_i) - 1/2 sum_m theta_m b_m(u). A row of `samples`, together so that it is one look into memory:
     u, low, high, b, c, then the squared norm of x_i over every cell of features; conj(u) = b u + c u^2 / 2 on [low, high] or, where
     `entropic`, the entropy on 0 <= -y u <= s with y in place of b and s in place of c.
-    bounds = (lowest, highest) projected gradient of the pass before; returned are those of this one, and by how much the dual value rose.
+    bounds (T, 2): lowest and highest projected gradient of the task's last pass, infinite where of no use to shrinking.
+    told (T, 5): by how much the dual value rose in the task's last pass, the samples visited there, how many passes it was, and the lowest
+    and highest projected gradient.
     """
     tasks, rows = TaskStates(*tasks), Rows(*rows)
     supports, nodes = Supports(*supports), NodePlaces(*nodes)
@@ -120,86 +154,97 @@ def sweep(order, tasks, rows, supports, nodes, samples, entropic, theta, store, 
     cell_of = nodes.cell_of
     n_cells, is_dense = samples.shape[1] - 5, dense.shape[0] > 0
     scale, w, old = np.zeros(n_cells), np.zeros(cell_of.size), np.zeros(cell_of.size)
-    least, most, gain = np.inf, -np.inf, 0.0
-    for turn in range(order.size):  # an array's own iteration takes a quarter of a second to compile
-        t = order[turn]
+    for place in range(order.size):  # an array's own iteration takes a quarter of a second to compile
+        t = order[place]
+        for k in range(told.shape[1]):
+            told[t, k] = 0.0
         if active[t] == 0:
+            bounds[t, 0], bounds[t, 1] = -np.inf, np.inf
             continue
         first = tasks.offsets[t]
         features = supports.features[supports.ends[t] : supports.ends[t + 1]]
         _enter(t, features, nodes, theta, store, scale, w, old)
-        n_active, k = active[t], 0
-        _shuffle(index, first, n_active, tasks.random, t)
-        while k < n_active:
-            i = index[first + k]
-            row = row_of[i] if row_of.size > 0 else i
-            z = intercepts[t]
-            if is_dense:
-                for j in range(w.size):
-                    z += w[j] * dense[row, j]
-            else:
-                for p in range(indptr[row], indptr[row + 1]):
-                    z += w[indices[p]] * data[p]
-            q = shift[t]
-            for c in range(n_cells):
-                q += scale[c] * samples[i, 5 + c]
-            before, low, high, linear, curvature = samples[i, 0], samples[i, 1], samples[i, 2], samples[i, 3], samples[i, 4]  # fmt: skip
-            slope, curved = 0.0, 0.0
-            if entropic:
-                new = _entropy_step(before, linear, z, q, curvature)
-                violation = abs(new - before) * q
-                most = max(most, violation)
-                least = min(least, 0.0)
-            else:
-                slope = linear + curvature * before - z
-                projected = slope
-                if before <= low:
-                    if shrinking and slope > bounds[1]:
-                        n_active -= 1
-                        index[first + k], index[first + n_active] = index[first + n_active], i
-                        continue
-                    projected = min(slope, 0.0)
-                elif before >= high:
-                    if shrinking and slope < bounds[0]:
-                        n_active -= 1
-                        index[first + k], index[first + n_active] = index[first + n_active], i
-                        continue
-                    projected = max(slope, 0.0)
-                most, least = max(most, projected), min(least, projected)
-                curved = q + curvature
-                if projected == 0.0:
-                    new = before
-                elif curved > 0.0:
-                    new = min(max(before - slope / curved, low), high)
-                else:  # a row of zeros: the conjugate alone decides
-                    new = low if slope > 0.0 else high
-                    new = new if abs(new) < np.inf else before
-            change = new - before
-            if change != 0.0:
-                # of an entropy, at least what its quadratic part says
-                gain += 0.5 * q * change * change if entropic else -change * (slope + 0.5 * curved * change)
-                samples[i, 0] = new
-                intercepts[t] -= shift[t] * change
+        n_active = active[t]
+        for turn in range(passes):
+            least, most, gain, k, visited = np.inf, -np.inf, 0.0, 0, n_active
+            _shuffle(index, first, n_active, tasks.random, t)
+            while k < n_active:
+                i = index[first + k]
+                row = row_of[i] if row_of.size > 0 else i
+                z = intercepts[t]
                 if is_dense:
-                    if n_cells == 1:
-                        f = scale[0] * change
-                        for j in range(w.size):
-                            w[j] -= f * dense[row, j]
-                    else:
-                        for j in range(w.size):
-                            w[j] -= scale[cell_of[j]] * change * dense[row, j]
-                elif n_cells == 1:
-                    f = scale[0] * change
-                    for p in range(indptr[row], indptr[row + 1]):
-                        w[indices[p]] -= f * data[p]
+                    z += _dot(w, dense, row)
                 else:
                     for p in range(indptr[row], indptr[row + 1]):
-                        j = indices[p]
-                        w[j] -= scale[cell_of[j]] * change * data[p]
-            k += 1
+                        z += w[indices[p]] * data[p]
+                q = shift[t]
+                for c in range(n_cells):
+                    q += scale[c] * samples[i, 5 + c]
+                before, low, high, linear, curvature = samples[i, 0], samples[i, 1], samples[i, 2], samples[i, 3], samples[i, 4]  # fmt: skip
+                slope, curved = 0.0, 0.0
+                if entropic:
+                    new = _entropy_step(before, linear, z, q, curvature)
+                    moved = abs(new - before) * q
+                    most = max(most, moved)
+                    least = min(least, 0.0)
+                else:
+                    slope = linear + curvature * before - z
+                    projected = slope
+                    if before <= low:
+                        if shrinking and slope > bounds[t, 1]:
+                            n_active -= 1
+                            index[first + k], index[first + n_active] = index[first + n_active], i
+                            continue
+                        projected = min(slope, 0.0)
+                    elif before >= high:
+                        if shrinking and slope < bounds[t, 0]:
+                            n_active -= 1
+                            index[first + k], index[first + n_active] = index[first + n_active], i
+                            continue
+                        projected = max(slope, 0.0)
+                    most, least = max(most, projected), min(least, projected)
+                    curved = q + curvature
+                    if projected == 0.0:
+                        new = before
+                    elif curved > 0.0:
+                        new = min(max(before - slope / curved, low), high)
+                    else:  # a row of zeros: the conjugate alone decides
+                        new = low if slope > 0.0 else high
+                        new = new if abs(new) < np.inf else before
+                change = new - before
+                if change != 0.0:
+                    # of an entropy, at least what its quadratic part says
+                    gain += (
+                        0.5 * q * change * change if entropic else -change * (slope + 0.5 * curved * change)
+                    )
+                    samples[i, 0] = new
+                    intercepts[t] -= shift[t] * change
+                    if is_dense:
+                        if n_cells == 1:
+                            f = scale[0] * change
+                            for j in range(w.size):
+                                w[j] -= f * dense[row, j]
+                        else:
+                            for j in range(w.size):
+                                w[j] -= scale[cell_of[j]] * change * dense[row, j]
+                    elif n_cells == 1:
+                        f = scale[0] * change
+                        for p in range(indptr[row], indptr[row + 1]):
+                            w[indices[p]] -= f * data[p]
+                    else:
+                        for p in range(indptr[row], indptr[row + 1]):
+                            j = indices[p]
+                            w[j] -= scale[cell_of[j]] * change * data[p]
+                k += 1
+            if most < least:  # all of them were left out
+                least, most = 0.0, 0.0
+            told[t, 0], told[t, 1], told[t, 2], told[t, 3], told[t, 4] = gain, visited, turn + 1, least, most
+            bounds[t, 0] = least if least < 0.0 else -np.inf
+            bounds[t, 1] = most if most > 0.0 else np.inf
+            if most - least <= wanted or n_active == 0:
+                break
         active[t] = n_active
         _leave(t, features, nodes, store, scale, w, old)
-    return least, most, gain
 
 
 @compiled(nogil=True)

@@ -30,6 +30,9 @@ _SHIFT = 6.0
 #: A sample at a bound rests where its slope is clear of zero by this part of the largest violation of the pass before.
 _CLEAR = 0.1
 
+#: A violation below this part of the largest seen is none, but for rounding.
+_SETTLED = 1e-14
+
 #: A gap above this part of the one before is slow; passes for every update of kernel weights, at most.
 _SLOW, _MOST_PATIENCE = 0.9, 16
 
@@ -38,6 +41,10 @@ _ROUNDS = 3
 
 #: Products of conjugate gradients a step on a face, at least and at most; passes between two such steps.
 _FEWEST_PRODUCTS, _MOST_PRODUCTS, _FEWEST_PASSES, _MOST_PASSES = 8, 500, 5, 40
+
+#: Multiplications in passes that go by without a look at the time; as many as the calls of a look at the gap, and of a step on a face, are
+#: worth; passes before such a look, at most.
+_WORK_UNSEEN, _CALLS, _WORK_OF_FACE, _LONGEST_PAUSE = 3e7, 5e5, 1e6, 50
 
 #: Scalars of data that make a second thread worth its start.
 _WORTH_THREADS = 2_000_000
@@ -71,7 +78,14 @@ class Ascent:
             self.nodes.fill(self.loss.tasks.adjoint(self.u))
         self.index = np.arange(self.samples.n, dtype=np.int64)
         self.intercepts, self.shift = np.zeros(self.samples.n_tasks), np.zeros(self.samples.n_tasks)
-        self.epoch, self.bounds, self.last_gap = 0, (-np.inf, np.inf), np.inf
+        self.epoch, self.last_gap = 0, np.inf
+        self.per_row = (
+            self.samples.n_features
+            if not self.samples.is_sparse
+            else self.samples.data.size / max(self.samples.indptr.size - 1, 1)
+        )
+        self.work = self.per_row * self.samples.n  # multiplications of the last pass, and of all of them
+        self.worked, self.face_from = 0.0, _WORK_OF_FACE
         self.gain = self.rate = 0.0  # of the dual value, in the last pass and for every row that it visited
         self.patience = 1  # passes for every update of the kernel weights
         # not before some passes: what is solved by then need not wait for the compilation of the products
@@ -116,7 +130,7 @@ class Ascent:
 
     def be_all_active(self) -> None:
         self.active = np.diff(self.samples.offsets)
-        self.bounds = (-np.inf, np.inf)
+        self.bounds = np.tile([-np.inf, np.inf], (self.samples.n_tasks, 1))
 
     @property
     def u(self) -> np.ndarray:
@@ -135,8 +149,9 @@ class Ascent:
 
     # ------------------------------------------------------------------------------------------------- an epoch
 
-    def sweep(self) -> float:
-        """One pass over the active samples, tasks in random order. Returns the largest violation that it met."""
+    def sweep(self, passes: int = 1, wanted: float = 0.0) -> float:
+        """Passes over the active samples, tasks in random order, fewer in tasks that come down to the violation wanted. Returns the largest
+        violation that the last of them met."""
         from mtldsl.solvers.kernels.coordinate_ascent import sweep
 
         s, n = self.samples, self.nodes
@@ -146,19 +161,49 @@ class Ascent:
         states = tuple(
             TaskStates(s.offsets, self.index, self.active, self.shift, self.intercepts, self.random)
         )
+        told = np.zeros((s.n_tasks, 5))
 
         def run(tasks):
-            return sweep(
-                tasks, states, tuple(s.inputs), tuple(s.support), tuple(n.places),
-                self.table, s.entropic, theta, n.store, self.bounds, self.shrinking,
+            sweep(
+                tasks, passes, wanted, states, tuple(s.inputs), tuple(s.support), tuple(n.places),
+                self.table, s.entropic, theta, n.store, self.bounds, told, self.shrinking,
             )  # fmt: skip
 
-        ends = self._in_parallel(run, np.array_split(order, self.threads)) if apart else [run(order)]
-        least, most = min(end[0] for end in ends), max(end[1] for end in ends)
-        self.bounds = (least if least < 0 else -np.inf, most if most > 0 else np.inf)
-        self.epoch += 1
-        self.gain = sum(end[2] for end in ends)
-        return max(most - least, 0.0) if np.isfinite(most) else 0.0
+        if apart:
+            self._in_parallel(run, np.array_split(order, self.threads))
+        else:
+            run(order)
+        # sums over tasks, not over threads: the same bits for any number of them
+        turns = max(int(told[:, 2].max()), 1)
+        self.epoch += turns
+        self.gain, rows = told[:, :2].sum(axis=0).tolist()
+        self.rate = self.gain / max(rows, 1.0)
+        self.work = rows * self.per_row
+        self.worked += self.work * turns
+        least, most = told[:, 3], told[:, 4]
+        if not self.unlinked:  # one program, not one a task
+            least, most = least.min(), most.max()
+            self.bounds[:] = (least if least < 0 else -np.inf, most if most > 0 else np.inf)
+        return float(np.max(most - least))
+
+    @property
+    def unlinked(self) -> bool:
+        """Whether nothing links the tasks, no kernel, weight or intercept: then some passes over each may go by before the next task."""
+        return not self.learns and not self.loss.intercepts and self.nodes.tasks_are_apart
+
+    def _passes(self, until: int) -> int:
+        """How many passes may go by before anything else is to be done."""
+        if not self.unlinked:
+            return 1
+        return max(1, min(until - self.epoch, int(_WORK_UNSEEN / max(self.work, 1.0))))
+
+    def _pause(self) -> int:
+        """Passes before the next look at the gap, which costs one over all samples and what its calls do."""
+        more = max(int(0.4 * self.epoch), 1)
+        if not self.unlinked:
+            return more
+        look = _CALLS + max(self.samples.data.size, self.samples.dense.size)
+        return max(more, min(int(2.0 * look / max(self.work, 1.0)), _LONGEST_PAUSE))
 
     def move_on_face(self) -> None:
         """A step of all multipliers off their bounds together, where that has been paying; it is tried again less often where not.
@@ -185,7 +230,10 @@ class Ascent:
         self.face_pause = (
             max(self.face_pause // 2, _FEWEST_PASSES) if pays else min(2 * self.face_pause, _MOST_PASSES)
         )
-        self.next_face = self.epoch + self.face_pause
+        self.next_face, self.face_from = (
+            self.epoch + self.face_pause,
+            self.worked + (0.0 if pays else _WORK_OF_FACE),
+        )
 
     def _in_parallel(self, run, parts) -> list:
         with ThreadPoolExecutor(len(parts)) as pool:
@@ -229,9 +277,8 @@ class Ascent:
     def _activate(self, z) -> None:
         u, low, high, linear, curvature = self.table[:, :5].T
         slope = linear + curvature * u - z
-        rests = ((u <= low) & (slope > _CLEAR * self.bounds[1])) | (
-            (u >= high) & (slope < _CLEAR * self.bounds[0])
-        )
+        lowest, highest = self.bounds[self.loss.tasks.task_of].T
+        rests = ((u <= low) & (slope > _CLEAR * highest)) | ((u >= high) & (slope < _CLEAR * lowest))
         # within every task the active ones first
         self.index = np.argsort(2 * self.loss.tasks.task_of + rests, kind="stable")
         self.active = np.diff(self.samples.offsets) - np.add.reduceat(
@@ -251,35 +298,45 @@ class Ascent:
 
     def run(self, tol: float, max_iter: int, watch: Watch, after_epoch=None) -> Point:
         """Epochs until the watch is satisfied. `after_epoch(violation)` is called after each of them."""
-        wanted, next_gap, next_look = 0.0, 1, 1 if self.is_small else 16
+        wanted, largest, next_gap = 0.0, 0.0, self._pause() if self.unlinked else 1
+        next_look = 1 if self.is_small and not self.unlinked else 16
         while True:
-            rows = self.n_active
-            violation = self.sweep()
-            self.rate = self.gain / max(rows, 1)
+            until = (
+                min(next_gap, max(self.next_face, self.epoch + 5), max_iter)
+                if after_epoch is None
+                else self.epoch + 1
+            )
+            violation = self.sweep(self._passes(until), wanted)
             last = self.epoch >= max_iter or watch.expired
-            if self.epoch >= self.next_face:
+            if self.epoch >= self.next_face and (not self.unlinked or self.worked >= self.face_from):
                 self.move_on_face()
                 # a face step answers to the intercepts as they were: without rounds of both, each overtakes the other
                 for _ in range(_ROUNDS if self.loss.intercepts else 0):
                     self.centre_intercepts()
                     self.move_on_face()
-            moved = self.update_weights() if self.epoch % self.patience == 0 or last else 0.0
+            wanted = wanted or 0.1 * violation
+            largest = max(largest, violation)
+            settled = violation <= max(wanted, _SETTLED * largest)
+            # multipliers that have settled wait for nothing but the weights
+            due = settled or last or self.epoch % self.patience == 0
+            moved = self.update_weights() if due else 0.0
             if self.loss.intercepts:
                 self.centre_intercepts()
             if after_epoch is not None:
                 after_epoch(violation)
-            wanted = wanted or 0.1 * violation
-            settled = violation <= wanted
             if moved > _MOVED:
                 self.be_all_active()
             if settled or last or self.epoch >= next_gap:
-                next_gap = max(self.epoch + 1, int(1.4 * self.epoch))
+                next_gap = self.epoch + self._pause()
                 before, self.last_gap = self.last_gap, self.look()
                 # where the gap stands still, weights run ahead of multipliers that are far from their best
                 slow = self.last_gap > _SLOW * before
                 if self.learns:
                     self.weights_step.answer(not slow)
-                self.patience = min(2 * self.patience, _MOST_PATIENCE) if slow else max(self.patience // 2, 1)
+                waits = slow and not settled
+                self.patience = (
+                    min(2 * self.patience, _MOST_PATIENCE) if waits else max(self.patience // 2, 1)
+                )
                 log.debug(
                     "pass %d: %d active, violation %.2e, gap %.2e",
                     self.epoch,

@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy import sparse
 
 from mtldsl.solvers.kernels.arguments import NodePlaces
 
@@ -75,10 +76,25 @@ class Nodes:
         """(d, T): W = -Z K_theta."""
         W = np.zeros((self.n_features, self.cells[0].factor.shape[0]))
         for c, cell in enumerate(self.cells):
-            scale = theta[cell.members][cell.owner]
-            scaled = cell.factor.multiply(-scale[None, :]).tocsr()
+            factor, scale = cell.factor, theta[cell.members][cell.owner]
+            if self._is_identity(factor):
+                W[cell.rows] = (-scale[:, None] * self.of_cell(c)).T
+                continue
+            scaled = sparse.csr_array(
+                (-scale[factor.indices] * factor.data, factor.indices, factor.indptr), factor.shape
+            )
             W[cell.rows] = np.asarray(scaled @ self.of_cell(c)).T
         return W
+
+    @staticmethod
+    def _is_identity(factor) -> bool:
+        n = factor.shape[0]
+        return (
+            factor.shape == (n, n)
+            and factor.nnz == n
+            and np.array_equal(factor.indices, np.arange(n))
+            and bool(np.all(factor.data == 1.0))
+        )
 
     @cached_property
     def tasks_are_apart(self) -> bool:

@@ -17,6 +17,9 @@ from mtldsl.solvers.solver import Point, Solver, Watch
 
 __all__ = ["SampleAscent"]
 
+#: Below so many scalars in all tasks, passes over samples take less time than setting up Newton systems.
+_WORTH_NEWTON = 200_000
+
 
 class SampleAscent(Solver):
     """minimize sum_i l_i(<x_i, w_{t_i}>) + c * (kernel regularizer of W): `mkl_norm`, a ridge, quadratics between tasks.
@@ -45,14 +48,24 @@ class SampleAscent(Solver):
         return found if isinstance(found, str) else None
 
     def yields(self, form: NormalForm) -> str | None:
+        """What was measured beside ridges: with a hinge loss it is the fastest, unless in tall data an intercept has to be balanced or
+        multipliers have far to go; Newton steps on smooth losses are faster where a task has more samples than features."""
         found = kernel_form(form)
-        if (
-            isinstance(found, KernelForm)
-            and found.name is None
-            and (found.loss.atom.smooth or not _is_large(found))
-        ):
-            return "coordinate ascent is slower than Newton steps where these are affordable."
-        return None
+        if not isinstance(found, KernelForm) or found.name is not None:
+            return None
+        tasks, atom = found.loss.tasks, found.loss.atom
+        if atom.smooth:
+            entropic = getattr(atom, "entropic", False)
+            affordable = entropic or tasks.is_sparse or tasks.counts.max() > tasks.n_features
+        else:
+            is_tall = tasks.counts.max() > tasks.n_features
+            slow = is_tall and (bool(found.loss.intercepts) or _takes_many_passes(found))
+            affordable = not _is_large(found) and (slow or _links_tasks(found))
+        return (
+            "coordinate ascent is slower than Newton steps where these are affordable."
+            if affordable
+            else None
+        )
 
     def solve(
         self, form: NormalForm, *, tol: float, max_iter: int, start: Point | None, watch: Watch, shrinking: bool = True, seed: int = 0,
@@ -90,7 +103,8 @@ def _run(ascent: Ascent, state, tol, max_iter, watch, progress, file: Checkpoint
             file.write(ascent.state())
 
     try:
-        return ascent.run(tol, max_iter, watch, after_epoch)
+        # nobody to be told: passes of small models may go by several at a time
+        return ascent.run(tol, max_iter, watch, after_epoch if progress or file is not None else None)
     finally:
         if file is not None:
             file.write(ascent.state(), now=True)
@@ -109,6 +123,24 @@ def _numbers(found: KernelForm) -> str:
         for part in (kernel.factor.data, kernel.factor.indices, kernel.factor.indptr, kernel.columns):
             digest.update(b"-" if part is None else np.ascontiguousarray(part).tobytes())
     return digest.hexdigest()
+
+
+def _links_tasks(found: KernelForm) -> bool:
+    """Whether the weights of a task depend on those of another."""
+    return any(kernel.factor.nnz != kernel.factor.shape[1] for kernel in found.norm.kernels)
+
+
+def _takes_many_passes(found: KernelForm) -> bool:
+    """Whether a multiplier's interval is longer than a step of it, 1 / ||x||^2 in units of the ridge, more times than there are features,
+    so that passes are more than Newton steps are worth; where these cost next to nothing, so do passes."""
+    loss, tasks = found.loss, found.loss.tasks
+    if tasks.n_samples * tasks.n_features < _WORTH_NEWTON:
+        return False
+    low, high = loss.dual_interval()
+    width = float(np.mean(high - low))
+    rows = tasks.X.shape[0] * tasks.n_tasks if tasks.is_shared else tasks.n_samples
+    length = float(np.sum(loss.column_lengths**2)) / rows
+    return width * length > found.coefficient * tasks.n_features
 
 
 def _is_large(found: KernelForm) -> bool:
