@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable
 from typing import Protocol
 
@@ -62,23 +61,24 @@ def counted_from(iterations: int) -> Callable[[Point], Point]:
 
 
 class Until(_Inside):
-    """For points that another watch is not shown: stops where they are `enough`, or after `seconds` of its own.
+    """For points that another watch is not shown: stops where they are `enough`, or once it was asked `asks` times for its time.
 
-    Without either it stops at nothing but the other's time.
+    Without either it stops at nothing but the other's time. Steps are counted, not seconds: the same input goes the same way.
     """
 
     def __init__(
         self,
         outer: Watch,
         enough: Callable[[Point], bool] | None = None,
-        seconds: float = math.inf,
+        asks: float = math.inf,
     ):
         super().__init__(outer)
-        self.enough, self.end = enough, time.perf_counter() + seconds
+        self.enough, self.asks = enough, asks
 
     @property
     def expired(self) -> bool:
-        return self.outer.expired or time.perf_counter() > self.end
+        self.asks -= 1
+        return self.outer.expired or self.asks < 0
 
     def __call__(self, point: Point) -> bool:
         self.last = point

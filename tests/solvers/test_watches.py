@@ -48,9 +48,10 @@ def test_the_time_is_the_outer_ones(watch):
     assert inner.expired
 
 
-def test_until_has_seconds_of_its_own():
-    assert not Until(Outer(), seconds=60.0).expired
-    late = Until(Outer(), seconds=-1.0)
+def test_until_counts_how_often_it_is_asked():
+    patient = Until(Outer(), asks=3)
+    assert [patient.expired for _ in range(5)] == [False, False, False, True, True]
+    late = Until(Outer(), asks=0)
     assert late.expired and late(at(1)) and not late.satisfied
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import numpy as np
@@ -28,8 +27,8 @@ _MARGIN = 2.0
 #: Copies that are further apart than this after a plain round do not settle: the penalty is raised.
 _APART, _RAISE = 0.03, 2.0
 
-#: A residual from which on Newton steps are tried, and the seconds that they may take, at first and as a share of all.
-_NEAR, _SECONDS, _SHARE = 0.1, 0.5, 0.5
+#: A residual from which on Newton steps are tried, and again after so many times the iterations.
+_NEAR, _AGAIN = 0.1, 2.0
 
 
 class Nonconvex:
@@ -45,7 +44,6 @@ class Nonconvex:
         self.rough = [k for k, f in enumerate(form.functions) if not f.atom.convex]
 
     def run(self, max_iter: int, watch: Watch) -> Point:
-        began, newton_seconds = time.perf_counter(), 0.0
         newton = why_not_fixed_rank(self.form) is None
         data = radial_data(self.form) if newton else None
         point, stopped = self._first(data, watch)
@@ -55,7 +53,7 @@ class Nonconvex:
         iteration.change_penalties(self._penalties(iteration))
         anderson = iteration.anderson
         assert anderson is not None  # its memory is not 0
-        done, length, plain = 0, _ROUND, True
+        done, tried, length, plain = 0, 0, _ROUND, True
         while True:
             iteration.anderson = None if plain else anderson
             anderson.reset()
@@ -64,12 +62,9 @@ class Nonconvex:
             point.iteration = done
             if watch(point) or watch.expired or done >= max_iter:
                 return point
-            spent = time.perf_counter() - began
-            if newton and newton_seconds <= _SECONDS + _SHARE * spent and self._residual(point) <= _NEAR:
-                started = time.perf_counter()
-                timed = Until(watch, seconds=max(_SECONDS, _SHARE * spent))
-                finished = self._at_rank(data, point, lambda timed=timed: timed.expired)
-                newton_seconds += time.perf_counter() - started
+            if newton and done >= _AGAIN * tried and self._residual(point) <= _NEAR:
+                tried = done
+                finished = self._at_rank(data, point, lambda: watch.expired)
                 if watch(finished) or watch.expired:
                     return finished
             if plain and self._apart(iteration) > _APART:

@@ -21,11 +21,9 @@ __all__ = ["smoothed_start"]
 #: eps of the first and of the last smoothed model, relative to the largest squared singular value; tenfold steps between them.
 _FIRST, _LAST = 1e-3, 1e-10
 
-#: The residual to which the last one is solved, and the most iterations of all together.
-_TOL, _MOST = 1e-5, 400
-
-#: Seconds that a start is worth, and again for its last steps.
-_SECONDS = 2.0
+#: The residual to which the last one is solved, and the most iterations of all together: so many multiplications of small matrices
+#: are a start worth.
+_TOL, _FEWEST, _MOST, _WORK = 1e-5, 40, 400, 2e10
 
 #: Singular values above this many times the root of the last eps are not zero.
 _ALIVE = 10.0
@@ -41,13 +39,14 @@ def smoothed_start(form: NormalForm, data: RadialData, watch: Watch) -> np.ndarr
     at = rough_fit(first, data, x[data.block])
     stages = np.geomspace(_FIRST, _LAST, 8) * max(at.singular.max(initial=0.0) ** 2, np.finfo(float).tiny)
     forms = tuple(one for eps in stages if (one := _smoothed(form, eps)) is not None)
-    quiet = Until(watch, seconds=_SECONDS)
+    step = sum(10.0 * chunk.R.size * chunk.R.shape[-2] for chunk in data.chunks)
+    most = int(min(max(_WORK / step, _FEWEST), _MOST))
     point = minimize_reweighted(
-        forms, data, {data.block: at.W}, method="newton", tol=_TOL, max_iter=_MOST, watch=quiet
+        forms, data, {data.block: at.W}, method="newton", tol=_TOL, max_iter=most, watch=Until(watch)
     )
     W = point.blocks[data.block]
     rank = int(np.count_nonzero(np.linalg.svd(W, compute_uv=False) > _ALIVE * np.sqrt(stages[-1])))
-    last = Until(watch, seconds=_SECONDS)
+    last = Until(watch, asks=most // 4)
     return newton_at_rank(form, data, W, rank, lambda: last.expired)
 
 

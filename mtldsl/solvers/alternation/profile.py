@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 
 from mtldsl.compile.normal_form import Blocks, NormalForm
@@ -27,8 +25,8 @@ _STEPS_FIRST, _ACCURACY_FIRST = 4, 1e-5
 #: Multiplications that Gram matrices of non-quadratic losses may take.
 _LARGEST_GRAM_WORK = 2_000_000_000
 
-#: Seconds after which a look is worth its price, whatever that is.
-_SECONDS_WITHOUT_LOOK = 5.0
+#: Iterations after which a look is worth its price, whatever that is.
+_WITHOUT_LOOK = 200
 
 #: Scalars of data up to which a look at the certificate costs a few milliseconds.
 _CHEAP_LOOK = 2_000_000
@@ -159,7 +157,7 @@ def minimize_profile(
                 return point
     profile = _GramProfile(form, step) if isinstance(step, LinearStep) else _DataProfile(form)
     flat, iteration, target = profile.flat(x), first, 0.5 * tol
-    residual, looked, size = np.inf, time.perf_counter(), step.size(x)
+    residual, looked, size = np.inf, iteration, step.size(x)
 
     def function(flat):
         nonlocal residual
@@ -180,11 +178,11 @@ def minimize_profile(
             end = residual <= target or not moved or iteration >= max_iter or watch.expired
             # a few looks on the way for the history, and for those who interrupt a long run
             due = cheap and (iteration - first).bit_count() == 1
-            if end or due or time.perf_counter() - looked > _SECONDS_WITHOUT_LOOK:
+            if end or due or iteration - looked >= _WITHOUT_LOOK:
                 point = Point(profile.blocks(search.x), iteration=iteration)
                 if watch(point) or watch.expired or iteration >= max_iter:
                     return point
-                looked = time.perf_counter()
+                looked = iteration
                 target = 0.3 * residual if residual <= target else target
                 if not moved:
                     break

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -32,8 +31,8 @@ _SMOOTHING, _FACTOR, _STAGE, _CLEAR, _STEPS_TO_TELL = 1e-2, 0.1, 1e-2, 5.0, 4
 #: The smoothing that stays: this share of tol, but no less than rounding allows.
 _LAST_SMOOTHING, _LEAST_SMOOTHING = 0.1, 1e-9
 
-#: Seconds after which a look at the certificate, which costs passes over the data, is worth its price.
-_SECONDS_WITHOUT_LOOK = 0.5
+#: Steps after which a look at the certificate, which costs passes over the data, is worth its price: so many, and a share of all.
+_STEPS_WITHOUT_LOOK, _SHARE_WITHOUT_LOOK = 25, 0.5
 
 #: A residual of its own that is small enough, whatever the caller finds.
 _LEAST_TARGET = 1e-13
@@ -54,7 +53,7 @@ class _Run:
     at: Evaluation | None = None  # where it is
     negligible: float = 0.0  # smoothing of a kink
     settled: bool = False  # steps gain nothing but rounding
-    looked: float = field(default_factory=time.perf_counter)
+    looked: int = 0  # the step of the last look
     values: list[float] = field(default_factory=list)
     steps: Remembered = field(default_factory=lambda: Remembered(False, reweights_losses=True))
 
@@ -66,10 +65,10 @@ class _Run:
 
     def is_due(self) -> bool:
         """Whether it is time for a look at the certificate."""
-        now = time.perf_counter()
-        if not self.watch.expired and now - self.looked < _SECONDS_WITHOUT_LOOK:
+        wait = max(_STEPS_WITHOUT_LOOK, _SHARE_WITHOUT_LOOK * self.looked)
+        if not self.watch.expired and self.iteration - self.looked < wait:
             return False
-        self.looked = now
+        self.looked = self.iteration
         return True
 
     def point(self, at: Evaluation) -> Point:

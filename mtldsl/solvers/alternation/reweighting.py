@@ -96,6 +96,7 @@ class Reweighting:
         ]
         self.ridge = sum(f.map.multiple_of(name) ** 2 * (ridge_of(f) or 0.0) for f in form.functions)
         self.eps = 0.0
+        self._room: dict[int, np.ndarray] = {}  # chunk -> what `turned` writes into
 
     @cached_property
     def least_gradient(self) -> float:
@@ -117,6 +118,17 @@ class Reweighting:
     def grams(self) -> list[np.ndarray]:
         """X_i X_i^T of every task, chunk by chunk."""
         return [np.matmul(chunk.R, np.swapaxes(chunk.R, -1, -2)) for chunk in self.data.chunks]
+
+    def turned(self, k: int, basis) -> np.ndarray:
+        """R basis of a chunk, in one product and in one place: pages of new memory would cost as much as the product."""
+        R = self.data.chunks[k].R
+        size = R.size // R.shape[-1] * basis.shape[1]
+        if k not in self._room or self._room[k].size < size:
+            self._room[k] = np.empty(size)
+        flat = self._room[k][:size].reshape(R.size // R.shape[-1], basis.shape[1])
+        return np.matmul(R.reshape(len(flat), R.shape[-1]), basis, out=flat).reshape(
+            *R.shape[:-1], basis.shape[1]
+        )
 
     # ------------------------------------------------------------------------------------------- evaluation
 
@@ -211,12 +223,14 @@ class Inverses:
         self.is_thin = basis.shape[1] < basis.shape[0]  # what is orthogonal to it is a subspace of its own
         self.inner = []
         for k, chunk in enumerate(model.data.chunks):
-            turned = chunk.R @ basis
-            across = np.swapaxes(turned, -1, -2)
             if self.is_thin:
-                inner = c_rest * model.grams[k] + np.matmul(turned * (c - c_rest), across)
+                turned = model.turned(k, basis)
+                inner = c_rest * model.grams[k] + np.matmul(
+                    turned * (c - c_rest), np.swapaxes(turned, -1, -2)
+                )
             else:
-                inner = np.matmul(turned * c, across)
+                turned = model.turned(k, basis * np.sqrt(c))
+                inner = np.matmul(turned, np.swapaxes(turned, -1, -2))
             self.inner.append(_Inner(chunk, inner, 1.0 / v[chunk.tasks]))
 
     def _spread(self, G) -> np.ndarray:
