@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -14,8 +15,9 @@ from mtldsl.solvers.watches import Watch
 
 __all__ = ["first_phase"]
 
-_LOOKS = (10, 10, 20, 20, 20, 20, 40, 40, 40, 40, 40, 40, 40, 40)  # iterations before each: 420 in all
-_NEAR = 1e-2  # relative gap at which Newton's steps take over
+_FIRST, _LOOK = (10, 10, 20, 20, 20, 20), 40  # iterations before the first looks, and before each later one
+_NEAR = 1e-2  # relative gap from which on Newton's steps take over where a look has not brought half of what was missing
+_MOST, _MOST_FAST = 420, 1000  # iterations, and where gaps fall by half and more to the end
 _PROXIMAL = 0.1  # the first share of the regularizer's penalty
 
 
@@ -25,9 +27,10 @@ def first_phase(run: Any, max_iter: int, watch: Watch) -> tuple[int, Point | Non
     if not Spectra.fits(run.designs, len(run.part.unit)):
         return 0, None
     splitting = Splitting(run.designs, run.scores, run.part, outer.at, outer.penalties)
-    best, bound = np.inf, -np.inf
-    for count in _LOOKS:
-        outer.at = splitting.run(min(count, max_iter - splitting.iterations))
+    best, bound, before = np.inf, -np.inf, np.inf
+    for look in count():
+        planned = _FIRST[look] if look < len(_FIRST) else _LOOK
+        outer.at = splitting.run(min(planned, max_iter - splitting.iterations))
         p = outer.penalties = splitting.penalties
         if run.tasks is not None:
             run.tasks.see(outer, np.arange(run.designs.n_tasks))
@@ -36,7 +39,9 @@ def first_phase(run: Any, max_iter: int, watch: Watch) -> tuple[int, Point | Non
             return splitting.iterations, point
         best = min(best, form.value(point.blocks))
         bound = max(bound, dual_bound(form, point.blocks, point.loss_duals, point.function_duals)[0])
-        if best - bound <= _NEAR * max(abs(best), abs(bound)):
+        gap = (best - bound) / max(abs(best), abs(bound), 1e-300)
+        is_slow, before = gap > 0.5 * before, gap
+        if splitting.iterations >= (_MOST if is_slow else _MOST_FAST) or (is_slow and gap <= _NEAR):
             break
     outer.penalties = Penalties(p.loss, p.regularizer, _PROXIMAL * p.regularizer)
     return splitting.iterations, None

@@ -126,6 +126,8 @@ class Run:
 
     def _is_worth_a_look(self, outer: Outer) -> bool:
         """A look costs some products with the data: the first step is, a tenth of what was missing is, and what may be the end."""
+        if self.loss.has_score_steps:  # whose outer steps cost many looks
+            return True
         missing = float(outer.residuals.worst.max())
         near = self.tasks.within(self.tol) if self.tasks is not None else missing < _NEAR * self.tol
         if near or missing < 0.1 * self.looked_at:
