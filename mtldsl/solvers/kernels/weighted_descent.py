@@ -11,21 +11,22 @@ import numpy as np
 from mtldsl.solvers.kernels.row_descent import _step_of_row, _thresholded
 from mtldsl.system.compiled import compiled
 
-__all__ = ["descend_columns", "descend_gram", "sweep_columns_separate", "sweep_columns_shared"]
+__all__ = ["descend_gram", "sweep_columns_one", "sweep_columns_separate", "sweep_columns_shared"]
 
 
 @compiled(fastmath={"contract", "reassoc"})
 def sweep_columns_shared(
-    which, indptr, indices, data, D, V, W, border, curvature, totals, sums, l1, l21, ridge, nonneg
+    which, indptr, indices, data, D, V, W, border, curvature, totals, sums, l1, l21, ridge, nonneg, goal
 ):
-    """One round over the rows `which`; the sum over all steps of curvature * step^2.
+    """One round over the rows `which`; the sum over all steps of curvature * step^2, 0 where no row's slope was off by more than `goal`
+    of its l1 and l21.
 
     indptr, indices, data : CSC columns; D, V (n, m); W, border, curvature (centred), l1 (m, p); totals (m,) of D
     sums (m,) : sum of V over samples as if db = 0, kept up to date
     """
     m = W.shape[0]
     pull, own, step = np.empty(m), np.empty(m), np.empty(m)
-    moved = 0.0
+    moved, is_far = 0.0, False
     for place in range(which.size):  # an array's own iteration takes a quarter of a second to compile
         j = which[place]
         pull[:] = 0.0
@@ -38,28 +39,45 @@ def sweep_columns_shared(
             own[i] = curvature[i, j] + ridge[j]
             pull[i] = _thresholded(curvature[i, j] * W[i, j] - gradient, l1[i, j], nonneg)
         _step_of_row(W, j, pull, own, l21[j], step)
-        largest = 0.0
+        slope, level = 0.0, goal * (l1[0, j] + l21[j])
         for i in range(m):
-            largest = max(largest, abs(step[i]))
+            slope += own[i] * own[i] * step[i] * step[i]
             W[i, j] += step[i]
             sums[i] += border[i, j] * step[i]
             moved += own[i] * step[i] * step[i]
-        if largest > 0.0:
+        is_far |= slope > level * level
+        if slope > 0.0:
             for k in range(indptr[j], indptr[j + 1]):
                 r, x = indices[k], data[k]
                 for i in range(m):
                     V[r, i] += x * D[r, i] * step[i]
-    return moved
+    return moved if is_far else 0.0
 
 
 @compiled(fastmath={"contract", "reassoc"})
 def sweep_columns_separate(
-    which, indptr, indices, data, task_of, D, V, W, border, curvature, totals, sums, l1, l21, ridge, nonneg
+    which,
+    indptr,
+    indices,
+    data,
+    task_of,
+    D,
+    V,
+    W,
+    border,
+    curvature,
+    totals,
+    sums,
+    l1,
+    l21,
+    ridge,
+    nonneg,
+    goal,
 ):
     """The same where every sample is of one task, task_of (N,); D, V (N,)."""
     m = W.shape[0]
     pull, own, step = np.empty(m), np.empty(m), np.empty(m)
-    moved = 0.0
+    moved, is_far = 0.0, False
     for place in range(which.size):  # an array's own iteration takes a quarter of a second to compile
         j = which[place]
         pull[:] = 0.0
@@ -71,17 +89,18 @@ def sweep_columns_separate(
             own[i] = curvature[i, j] + ridge[j]
             pull[i] = _thresholded(curvature[i, j] * W[i, j] - gradient, l1[i, j], nonneg)
         _step_of_row(W, j, pull, own, l21[j], step)
-        largest = 0.0
+        slope, level = 0.0, goal * (l1[0, j] + l21[j])
         for i in range(m):
-            largest = max(largest, abs(step[i]))
+            slope += own[i] * own[i] * step[i] * step[i]
             W[i, j] += step[i]
             sums[i] += border[i, j] * step[i]
             moved += own[i] * step[i] * step[i]
-        if largest > 0.0:
+        is_far |= slope > level * level
+        if slope > 0.0:
             for k in range(indptr[j], indptr[j + 1]):
                 r = indices[k]
                 V[r] += data[k] * D[r] * step[task_of[r]]
-    return moved
+    return moved if is_far else 0.0
 
 
 @compiled(fastmath={"contract"})
@@ -113,55 +132,26 @@ def descend_gram(gram, gradient, W, l1, l21, ridge, nonneg, precision, most):
 
 
 @compiled(fastmath={"contract", "reassoc"})
-def descend_columns(
-    indptr,
-    indices,
-    data,
-    D,
-    V,
-    w,
-    border,
-    curvature,
-    total,
-    start,
-    l1,
-    ridge,
-    nonneg,
-    precision,
-    rounds,
-    inner,
+def sweep_columns_one(
+    which, indptr, indices, data, D, V, W, border, curvature, totals, sums, l1, l21, ridge, nonneg, goal
 ):
-    """One task: rounds over all rows, after each a few over those that are not zero, until what one brings is precision^2 of what the
-    first did. D, V (n,); w, border, curvature, l1, ridge (p,); start: the sum of V.
-    """
-    p = w.size
-    which = np.empty(p, dtype=np.int64)
-    first, along = 0.0, start
-    for count in range(rounds * (inner + 1)):
-        everywhere = count % (inner + 1) == 0
-        used = p
-        if not everywhere:
-            used = 0
-            for j in range(p):
-                if w[j] != 0.0:
-                    which[used] = j
-                    used += 1
-        moved = 0.0
-        for place in range(used):
-            j = place if everywhere else which[place]
-            pull = 0.0
+    """The same of one task; D, V (n,)."""
+    moved, is_far = 0.0, False
+    for place in range(which.size):
+        j = which[place]
+        pull = 0.0
+        for k in range(indptr[j], indptr[j + 1]):
+            pull += data[k] * V[indices[k]]
+        own, level = curvature[0, j] + ridge[j], l1[0, j] + l21[j]
+        pull = curvature[0, j] * W[0, j] - pull + border[0, j] * sums[0] / totals[0]
+        step = -W[0, j]
+        if curvature[0, j] > 0.0:
+            step += _thresholded(pull, level, nonneg) / own
+        if step != 0.0:
+            W[0, j] += step
+            sums[0] += border[0, j] * step
+            moved += own * step * step
+            is_far |= own * abs(step) > goal * level
             for k in range(indptr[j], indptr[j + 1]):
-                pull += data[k] * V[indices[k]]
-            own = curvature[j] + ridge[j]
-            pull = _thresholded(curvature[j] * w[j] - pull + border[j] * along / total, l1[j], nonneg)
-            step = (pull / own if curvature[j] > 0.0 else 0.0) - w[j]
-            if step != 0.0:
-                w[j] += step
-                along += border[j] * step
-                moved += own * step * step
-                for k in range(indptr[j], indptr[j + 1]):
-                    V[indices[k]] += data[k] * step * D[indices[k]]
-        if count == 0:
-            first = moved
-        if everywhere and moved <= precision * precision * first:
-            return
+                V[indices[k]] += data[k] * step * D[indices[k]]
+    return moved if is_far else 0.0

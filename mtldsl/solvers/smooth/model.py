@@ -10,7 +10,8 @@ import numpy as np
 from mtldsl.solvers.rows.newton import newton_cost, newton_steps
 from mtldsl.solvers.rows.penalty import RowPenalty
 from mtldsl.solvers.rows.working_set import History, extrapolate, sweep_cost
-from mtldsl.solvers.smooth.designs import DenseColumns, SparseColumns
+from mtldsl.solvers.smooth.column_model import ColumnModel
+from mtldsl.solvers.smooth.designs import DenseColumns
 
 __all__ = ["minimised", "violation"]
 
@@ -22,18 +23,25 @@ _CHEAP = 200_000  # numbers of Gram matrices that are read before anything but s
 _LEAST = 1e-12  # of a column's curvature: below, an intercept explains it
 
 
-def minimised(columns, penalty: RowPenalty, W, slope, curvature, centred: bool, sums, precision: float):
+def minimised(
+    columns, penalty: RowPenalty, W, slope, curvature, centred: bool, sums, precision: float, goal: float
+):
     """(dW (m, p), db (m,)) from W (m, p), where the loss has these flat slopes and curvatures; `sums` adds up over tasks.
 
     precision : of the model's violation, relative to that at W
+    goal      : slopes that are off by no more than this part of the l1 norm's are good enough
     """
     gradient = columns.pull(slope)
     totals = sums(curvature) if centred else np.ones(len(W))
     border = columns.pull(curvature) if centred else np.zeros_like(W)
     s = sums(slope) if centred else np.zeros(len(W))
-    solve = _by_gram if isinstance(columns, DenseColumns) else _by_columns
-    reduced = gradient - border * (s / totals)[:, None]
-    step = solve(columns, penalty, W, slope, curvature, reduced, border, totals, s, precision)
+    if isinstance(columns, DenseColumns):
+        reduced = gradient - border * (s / totals)[:, None]
+        step = _by_gram(columns, penalty, W, curvature, reduced, border, totals, precision)
+    else:
+        model = ColumnModel(columns, penalty, W, slope, curvature, border, totals, s)
+        model.descend(max(precision, _COARSE), goal)
+        step = model.W - W
     db = -(s + np.einsum("ij,ij->i", border, step)) / totals if centred else np.zeros(len(W))
     return step, db
 
@@ -71,9 +79,9 @@ class _GramModel:
         return descend_gram(self.gram, self.carried, self.W, *rest)
 
 
-def _by_gram(columns, penalty, W, slope, curvature, gradient, border, totals, s, precision):
+def _by_gram(columns, penalty, W, curvature, gradient, border, totals, precision):
     gram = columns.gram(curvature)
-    if s.any() or border.any():
+    if border.any():
         gram -= border[:, :, None] * (border / totals[:, None])[:, None, :]
     diagonal = np.einsum("ijj->ij", gram)
     flat = diagonal <= _LEAST * (diagonal + border**2 / totals[:, None])
@@ -101,50 +109,6 @@ def _by_gram(columns, penalty, W, slope, curvature, gradient, border, totals, s,
         if stepped and violation(penalty, model.W, model.carried, diagonal) <= goal:
             break
     return model.W - W
-
-
-# ---------------------------------------------------------------------------------------- through predictions
-
-
-def _by_columns(columns: SparseColumns, penalty, W, slope, curvature, gradient, border, totals, s, precision):
-    from mtldsl.solvers.kernels.weighted_descent import (
-        descend_columns,
-        sweep_columns_separate,
-        sweep_columns_shared,
-    )
-
-    X, m = columns.transposed, len(W)
-    diagonal = columns.squared.pull(curvature)
-    own = np.maximum(diagonal - border**2 / totals[:, None], 0.0)
-    own[own <= _LEAST * diagonal] = 0.0
-    V, s = W.copy(), s.copy()
-    precision = max(precision, _COARSE)
-    if m == 1:
-        descend_columns(
-            X.indptr, X.indices, X.data, curvature, slope.copy(), V[0], border[0], own[0], totals[0], s[0],
-            penalty.l1[0] + penalty.l21, penalty.ridge, penalty.nonneg, precision, _MOST_ROUNDS, _SWEEPS,
-        )  # fmt: skip
-        return V - W
-    rest = (V, border, own, totals, s, penalty.l1, penalty.l21, penalty.ridge, penalty.nonneg)
-    if columns.is_shared:
-        table = [np.ascontiguousarray(a.reshape(m, -1).T) for a in (curvature, slope)]
-        inner = (X.indptr, X.indices, X.data, *table)
-        sweep = sweep_columns_shared
-    else:
-        inner = (X.indptr, X.indices, X.data, columns.task_of, curvature, slope.copy())
-        sweep = sweep_columns_separate
-    every = np.arange(W.shape[1])
-    first = None
-    for _ in range(_MOST_ROUNDS):
-        moved = sweep(every, *inner, *rest)
-        first = moved if first is None else first
-        if moved <= precision**2 * first:
-            break
-        support = np.flatnonzero(V.any(axis=0))
-        for _ in range(_SWEEPS):  # what is zero mostly stays so
-            if sweep(support, *inner, *rest) <= 0.3 * precision**2 * first:
-                break
-    return V - W
 
 
 def violation(penalty: RowPenalty, W, gradient, curvature) -> float:

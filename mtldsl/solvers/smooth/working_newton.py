@@ -94,7 +94,7 @@ class WorkingNewton:
         if new.size == 0:
             return None if len(known) else np.array([int(excess.argmax())])
         used = state.W.any(axis=0)
-        most = max(int(math.sqrt(self.design.n_tasks * d)), 2 * int(used.sum()), 10)
+        most = max(2 * int(math.sqrt(self.design.n_tasks * d)), 2 * int(used.sum()), 10)
         if new.size > most:
             new = np.sort(new[np.argpartition(-excess[new], most)[:most]])
         level = self.penalty.l21 if not self.apart else self.penalty.l1.max(axis=0)
@@ -141,7 +141,17 @@ class WorkingNewton:
             self.steps += 1
             own = state.W[:, rows]
             curvature = np.maximum(state.curvature, self.damping * state.curvature.max(initial=1e-300))
-            dW, db = minimised(columns, penalty, own, state.u, curvature, self.centred, loss.sums, _PRECISION)
+            dW, db = minimised(
+                columns,
+                penalty,
+                own,
+                state.u,
+                curvature,
+                self.centred,
+                loss.sums,
+                _PRECISION,
+                0.3 * self.target,
+            )
             dz = columns.forward(dW) + loss.spread(db)
             if not self._step(state, penalty, rows, own, dW, db, dz):
                 break
