@@ -91,6 +91,16 @@ def its_answer_is_certified_and_the_reference_agrees(solver, model):
 
 
 @_on_what_it_takes()
+def the_same_model_gives_the_same_bits(solver, model):
+    """Two solves of one model end after the same iterations at the same blocks, bit for bit: no decision reads a clock, no order is one of
+    addresses or threads."""
+    one, other = (MODELS[model]().solve(solver.name, tol=TOL, max_iter=200) for _ in range(2))
+    holds(one.iterations == other.iterations, f"{one.iterations} iterations, then {other.iterations}")
+    for name, block in one.blocks.items():
+        holds(np.array_equal(block, other.blocks[name]), f"the block {name} differs between two solves")
+
+
+@_on_what_it_takes()
 def it_stops_when_it_is_told_to(solver, model):
     """A watch that returns True at the first look gets no second one, and the point has every block in its shape."""
     form = MODELS[model]().form()
