@@ -29,8 +29,9 @@ def _norms(loss: LossTerm, blocks: Blocks) -> tuple[np.ndarray, np.ndarray]:
     """(||r_i||, total weight of the samples) of every task, samples weighted."""
     tasks = loss.tasks
     squares = (loss.predictions(blocks) - tasks.targets) ** 2
-    weights = np.ones(tasks.n_samples) if tasks.sample_weights is None else tasks.sample_weights
-    starts = tasks.offsets[:-1]
+    weights, starts = tasks.sample_weights, tasks.offsets[:-1]
+    if weights is None:
+        return np.sqrt(np.add.reduceat(squares, starts)), np.asarray(tasks.counts, dtype=float)
     return np.sqrt(np.add.reduceat(weights * squares, starts)), np.add.reduceat(weights, starts)
 
 
