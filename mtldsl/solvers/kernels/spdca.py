@@ -84,7 +84,10 @@ def step_each(visits, rows, cliques, penalty, modulus, weights, mixtures, search
                 labels[i, slot, k] = label[k]
             alpha[i, slot] = 0.0
             counts[i] = max(counts[i], slot + 1)
-        curvature = w * length * np.dot(change, change) / modulus
+        square = 0.0
+        for s in range(S):
+            square += change[s] * change[s]
+        curvature = w * length * square / modulus
         delta = min(rise / curvature, 1.0) if curvature > rise else 1.0
         for j in range(counts[i]):
             alpha[i, j] *= 1.0 - delta
