@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
+from typing import Any, cast
 
 import numpy as np
 
@@ -104,6 +105,11 @@ class Tasks(TaskData):
     @cached_property
     def _products(self) -> Products:
         return make_products(self)
+
+    @property
+    def transposed(self) -> Any:
+        """X^T as products keep it, CSR where X is, of tasks that share their inputs."""
+        return cast(Any, self._products).Xt
 
     def forward(self, W) -> np.ndarray:
         """(N,) flat predictions X_i w_i."""

@@ -165,7 +165,9 @@ class TasksDesign(Design):
 
 def design_of(loss: LossTerm) -> Design:
     tasks = loss.tasks
-    return SharedDesign(tasks.X, tasks.n_tasks) if loss.is_shared_complete else TasksDesign(tasks)
+    if not loss.is_shared_complete:
+        return TasksDesign(tasks)
+    return SharedDesign(tasks.X, tasks.n_tasks, tasks.transposed if tasks.is_sparse else None)
 
 
 def design_of_task(X, transposed=None) -> SharedDesign:
