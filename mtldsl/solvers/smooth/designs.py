@@ -47,6 +47,10 @@ class DenseColumns:
     def gram(self, weights) -> np.ndarray:
         """(m, p, p): X_i^T diag(weights_i) X_i."""
         p = len(self.rows)
+        if self.is_shared and self.n_tasks > 1:
+            table = weights.reshape(self.n_tasks, -1)
+            if np.all(table == table[:, :1]):  # at constant predictions
+                return table[:, :1, None] * (self.columns[0] @ self.columns[0].T)
         gram = np.empty((self.n_tasks, p, p))
         roots = np.sqrt(weights)
         for i, (a, b) in enumerate(zip(self.offsets[:-1], self.offsets[1:], strict=True)):
@@ -110,7 +114,7 @@ class Design:
 
 
 #: up to so many features, and multiplications for all Gram matrices, a working set is not worth its bookkeeping
-_FEW, _CHEAP = 64, 1_000_000
+_FEW, _CHEAP = 64, 4_000_000
 
 
 class SharedDesign(Design):

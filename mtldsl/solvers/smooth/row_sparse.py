@@ -16,7 +16,9 @@ from mtldsl.solvers.watches import Watch
 
 __all__ = ["solve", "why_not"]
 
-_FEW_FEATURES = 32  # tasks that have nothing in common go together all the same: loops over tasks cost more
+#: up to so many features, or multiplications for all Gram matrices, tasks that have nothing in common go together all the same: loops
+#: over tasks cost more
+_FEW_FEATURES, _CHEAP = 32, 20_000_000
 
 
 def why_not(form: NormalForm) -> str | None:
@@ -43,7 +45,9 @@ def solve(form: NormalForm, tol: float, max_iter: int, start: Point | None, watc
     if facts.intercept is not None and start is not None:
         b = np.array(start.blocks[facts.intercept][0])
     run = _Run(form, facts, penalty, tol, max_iter, watch)
-    apart = not penalty.l21.any() and len(W) > 1 and W.shape[1] > _FEW_FEATURES
+    d, samples = W.shape[1], facts.loss.tasks.n_samples
+    few = d <= _FEW_FEATURES or (samples * d * d <= _CHEAP and not facts.loss.tasks.is_sparse)
+    apart = not penalty.l21.any() and len(W) > 1 and not few
     return run.apart(W, b) if apart else run.together(W, b)
 
 
@@ -98,7 +102,7 @@ class _Run:
             point = self._point(W, b, u, pull, done)
             if self.watch(point) or done >= self.max_iter or self.watch.expired:
                 return point
-            tol *= 0.1
+            tol *= 0.3
 
     def _point(self, W, b, u, pull, steps: int) -> Point:
         blocks = {self.facts.name: np.ascontiguousarray(W.T)}
