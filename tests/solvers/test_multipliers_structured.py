@@ -95,6 +95,17 @@ def test_the_same_input_gives_the_same_bits():
     np.testing.assert_array_equal(one.W, two.W)
 
 
+def test_it_goes_on_from_planes_and_along_a_path():
+    problem = problem_of("shared", "l21", mtl.FScore(), True)
+    planes = problem.solve(solver="admm", tol=1e-3)
+    assert_solved(problem, warm_start=planes)
+    tasks, C = LAYOUTS["separate"](), mtl.Parameter(1.0, name="C")
+    W = mtl.Weights(tasks)
+    model = mtl.minimize(C * mtl.structured_hinge(W, tasks, metric=mtl.AUC()) + mtl.l1_norm(W))
+    for solution in model.path(C, [1.0, 5.0, 25.0], solver="multipliers", tol=1e-6):
+        assert solution.status == "optimal"
+
+
 def test_a_saved_proof_holds(tmp_path):
     """The F-score's witness is a random labelling that thresholds give."""
     solution = assert_solved(problem_of("shared", "l21", mtl.FScore(), True), tol=1e-6)

@@ -97,7 +97,7 @@ class Run:
             return first_state(designs, np.zeros(shape), np.zeros(shape[1]), None, None)
         W = np.array(start.blocks[self.block], float)
         b = sum((start.blocks[name][0] for name in self.loss.intercepts), np.zeros(shape[1]))
-        u = None if start.loss_duals is None else self.loss.dual_project(start.loss_duals[0])
+        u = None if start.loss_duals is None else np.asarray(self.loss.dual_project(start.loss_duals[0]))
         return first_state(designs, W, designs.centred(W, b), u, None if u is None else -designs.adjoint(u))
 
     def run(self, max_iter: int, watch: Watch) -> Point:
