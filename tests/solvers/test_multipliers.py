@@ -7,6 +7,7 @@ from scipy import sparse
 import mtldsl as mtl
 from mtldsl.solvers.multipliers.designs import Designs
 from mtldsl.solvers.multipliers.matrix_part import MatrixPart
+from mtldsl.solvers.multipliers.multipliers import Run
 from mtldsl.solvers.multipliers.row_part import RowPart
 from mtldsl.solvers.multipliers.scores import KinkedScores
 from mtldsl.solvers.multipliers.systems import TaskSystem, held_rows
@@ -127,6 +128,33 @@ def test_limits_are_kept():
     problem = problem_of("hinge", "shared", "trace", True)
     stopped = problem.solve(solver="multipliers", tol=1e-12, max_iter=3)
     assert stopped.status == "iteration_limit" and stopped.iterations <= 3
+
+
+@pytest.mark.parametrize("layout", ["dense", "sparse", "separate"])
+@pytest.mark.parametrize("loss, labels", [(mtl.hinge_loss, "sign"), (mtl.absolute_loss, "real")])
+def test_many_features_go_by_working_sets(loss, labels, layout, monkeypatch):
+    """The same optimum, to the same gap, as with all of them at once."""
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(60, 90)) * (rng.random((60, 90)) < 0.5)
+    Y = X[:, :3] @ rng.normal(size=(3, 4)) + 0.3 * rng.normal(size=(60, 4))
+    Y = np.where(Y > 0.5, 1.0, -1.0) if labels == "sign" else Y
+    inputs = sparse.csr_array(X) if layout == "sparse" else X
+    tasks = (
+        mtl.Tasks.separate([inputs] * 4, list(Y.T)) if layout == "separate" else mtl.Tasks.shared(inputs, Y)
+    )
+    W = mtl.Weights(tasks, intercept=True)
+    problem = mtl.minimize(loss(W, tasks) + 8 * mtl.l1_norm(W) + 0.1 * mtl.ridge(W))
+    whole = assert_solved(problem)
+    monkeypatch.setattr("mtldsl.solvers.multipliers.designs._MANY", 50)
+    asked = []
+    monkeypatch.setattr(
+        "mtldsl.solvers.multipliers.multipliers.Run.by_features",
+        lambda self, *rest, first=Run.by_features: asked.append(len(rest[0])) or first(self, *rest),
+    )
+    parts = assert_solved(problem)
+    assert asked == [4]
+    assert parts.objective == pytest.approx(whole.objective, rel=2e-8)
+    np.testing.assert_array_equal(abs(parts.blocks["W"]) > 1e-6, abs(whole.blocks["W"]) > 1e-6)
 
 
 # ------------------------------------------------------------------------------------------------- derivatives

@@ -10,15 +10,25 @@ from mtldsl.compile.normal_form import LossTerm
 
 __all__ = ["Designs"]
 
+_MANY = 500
+
 
 class Designs:
     """z_i = X_i w_i + b_i for the tasks `ids` of a loss; vectors over samples are flat, task after task.
 
     Where there are intercepts and the inputs are dense, columns are centred task by task, without a copy: the intercepts of these
     columns are `b`, those of the columns as given `intercepts(W, b)`.
+
+    columns : dense inputs of the tasks in the place of their own: some of their columns
     """
 
-    def __init__(self, loss: LossTerm, ids: np.ndarray | None = None, whole: Designs | None = None):
+    def __init__(
+        self,
+        loss: LossTerm,
+        ids: np.ndarray | None = None,
+        whole: Designs | None = None,
+        columns: list | None = None,
+    ):
         self.loss, tasks = loss, loss.tasks
         self.ids = np.arange(tasks.n_tasks) if ids is None else ids
         self.has_intercepts = bool(loss.intercepts)
@@ -28,7 +38,9 @@ class Designs:
         self.is_shared, self.is_sparse = tasks.is_shared, tasks.is_sparse
         self.X: Any = tasks.X if self.is_shared else None
         self.rows_of: list | None = None
-        if not self.is_shared:
+        if columns is not None:
+            self.is_shared, self.is_sparse, self.X, self.inputs = False, False, None, columns
+        elif not self.is_shared:
             inputs = tasks.inputs
             self.inputs = [inputs[i] for i in self.ids]
         elif tasks.mask is not None:
@@ -40,11 +52,15 @@ class Designs:
             # CSR of a transpose costs a pass over the entries: made once
             self.Xt = whole.Xt if whole is not None else self.X.T.tocsr() if self.is_sparse else self.X.T
         self.means = self._means() if self.has_intercepts and not self.is_sparse else None
-        self.flat_rows = np.concatenate([np.arange(tasks.offsets[i], tasks.offsets[i + 1]) for i in self.ids])
 
     def on(self, keep: np.ndarray) -> Designs:
         """Some of its tasks."""
         return Designs(self.loss, self.ids[keep], self)
+
+    @property
+    def is_many(self) -> bool:
+        """Whether the features are so many that a few of them are worth a search."""
+        return self.loss.tasks.n_features > _MANY
 
     @property
     def n_tasks(self) -> int:

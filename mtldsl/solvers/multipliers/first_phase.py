@@ -51,7 +51,7 @@ def first_phase(run: Any, max_iter: int, watch: Watch) -> tuple[int, Point | Non
 
 
 def _price_of_a_step(run: Any) -> float:
-    """Of a Newton step, in iterations: factorizations against products (measured: 6 with 72 features, 10 with 294, 35 with 600)."""
+    """The price of a Newton step, in iterations: factorizations against products (measured: 6 with 72 features, 10 with 294, 35 with 600)."""
     return 5.0 + min(len(run.part.unit), int(run.designs.counts.max())) / 20.0
 
 

@@ -11,6 +11,7 @@ from mtldsl.compile.normal_form import LossTerm, NormalForm
 from mtldsl.compile.single_block import single_block
 from mtldsl.solvers.multipliers.best_tasks import BestTasks
 from mtldsl.solvers.multipliers.designs import Designs
+from mtldsl.solvers.multipliers.features import FeatureTask
 from mtldsl.solvers.multipliers.first_phase import first_phase
 from mtldsl.solvers.multipliers.matrix_part import MatrixPart
 from mtldsl.solvers.multipliers.outer import Outer, first_state
@@ -26,6 +27,9 @@ __all__ = ["SOLVER", "Multipliers"]
 
 #: what is missing, as a multiple of tol, from which on every step may be the last one
 _NEAR = 300.0
+
+#: share of the features that multipliers between the kinks ask for, below which working sets are worth it: measured, .35 are and .59 are not
+_FEW_FEATURES = 0.45
 
 
 class Multipliers(Solver):
@@ -67,7 +71,9 @@ class Multipliers(Solver):
     def solve(
         self, form: NormalForm, *, tol: float, max_iter: int, start: Point | None, watch: Watch
     ) -> Point:
-        return Run(form, tol, start).run(max_iter, watch)
+        run = Run(form, tol, start)
+        tasks = run.tasks_by_features()
+        return run.run(max_iter, watch) if tasks is None else run.by_features(tasks, max_iter, watch)
 
 
 class Run:
@@ -124,6 +130,37 @@ class Run:
                 elif keep.sum() <= 0.7 * len(live):
                     outer, live = outer.on(np.flatnonzero(keep)), live[keep]
 
+    def tasks_by_features(self) -> list[FeatureTask] | None:
+        """The tasks, each to be solved on some of the features; None where tasks are tied or most features will be needed."""
+        if not (self.part.is_separable and self.designs.is_many) or self.loss.has_score_steps:
+            return None
+        tasks = [FeatureTask(self.designs, i, self.scores, self.part) for i in range(self.designs.n_tasks)]
+        return tasks if np.mean([task.wanted for task in tasks]) < _FEW_FEATURES else None
+
+    def by_features(self, tasks: list[FeatureTask], max_iter: int, watch: Watch) -> Point:
+        """All tasks to one digit, then to the next."""
+        accuracy = 0.1
+        while True:
+            solved = []
+            for task in tasks:
+                left = max_iter - task.steps
+                solved.append(left > 0 and task.solve(accuracy, left, lambda: watch.expired))
+            point = self._point_of(tasks)
+            if watch(point) or point.iteration >= max_iter or watch.expired:
+                return point
+            if not all(solved):
+                point.stopped = "stalled"
+                return point
+            accuracy *= 0.1
+            accuracy = 0.3 * self.tol if 0.03 * self.tol < accuracy < self.tol else accuracy
+
+    def _point_of(self, tasks: list[FeatureTask]) -> Point:
+        v = np.column_stack([task.v for task in tasks])
+        b = self.designs.centred(v, np.array([task.b for task in tasks]))
+        return self._made(
+            v, b, np.concatenate([task.u for task in tasks]), max(task.steps for task in tasks), None
+        )
+
     def _is_worth_a_look(self, outer: Outer) -> bool:
         """A look costs some products with the data: the first step is, a tenth of what was missing is, and what may be the end."""
         if self.loss.has_score_steps:  # whose outer steps cost many looks
@@ -136,11 +173,12 @@ class Run:
         return False
 
     def _point(self, outer: Outer, taken: int) -> Point:
-        designs, at = self.designs, outer.at
-        if self.tasks is not None:
-            v, b, u = self.tasks.v, self.tasks.b, self.tasks.u
-        else:
-            v, b, u = at.v, at.b, at.u
+        best = outer.at if self.tasks is None else self.tasks
+        return self._made(best.v, best.b, best.u, taken, outer)
+
+    def _made(self, v, b, u, taken: int, outer: Outer | None) -> Point:
+        """The point of weights v, intercepts b of centred columns and multipliers u."""
+        designs = self.designs
         blocks = {self.block: v.copy()}
         for name in self.loss.intercepts:
             blocks[name] = designs.intercepts(v, b)[None, :]
@@ -152,8 +190,7 @@ class Run:
             else:
                 M = self.part.metric(outer.penalties.regularizer)
                 duals = self.part.shares(v + pull / M, M)
-        notes = {"tasks_left": outer.designs.n_tasks}
-        return Point(blocks, [self.scores.duals(u)], duals, taken, notes=notes)
+        return Point(blocks, [self.scores.duals(u)], duals, taken)
 
 
 def _has_kinks(loss: LossTerm) -> bool:

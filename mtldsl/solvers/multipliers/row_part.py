@@ -27,9 +27,19 @@ class RowPart:
         self.has_ridge = bool(penalty.ridge.any())
 
     def on(self, ids: np.ndarray) -> RowPart:
-        """Of some tasks alone, where they are not tied."""
+        """The part of some tasks alone, where they are not tied."""
         p = self.penalty
         return RowPart(RowPenalty(p.l1[ids], p.l21, p.ridge, p.nonneg), self.unit)
+
+    def of_task(self, i: int, rows=None) -> RowPart:
+        """The part of one task, perhaps of some rows alone, where tasks are not tied."""
+        penalty = self.penalty.of_task(i)
+        return RowPart(penalty, self.unit) if rows is None else RowPart(penalty.on(rows), self.unit[rows])
+
+    def excess(self, Z: np.ndarray) -> np.ndarray:
+        """(d, m) entries of Z as multiples of what keeps a weight at zero."""
+        size = np.maximum(Z, 0.0) if self.penalty.nonneg else np.abs(Z)
+        return size / np.maximum(self.l1, np.finfo(float).tiny)
 
     def values(self, v: np.ndarray) -> np.ndarray:
         """(m,) the penalty of every task, where they are not tied."""
