@@ -22,7 +22,7 @@ from mtldsl.solvers.limits import checked_limits
 from mtldsl.solvers.registry import answers
 from mtldsl.solvers.solve import solve_form
 from mtldsl.system import compiling, stops
-from mtldsl.system.threads import fitting_blas_threads
+from mtldsl.system.threads import one_blas_thread
 from mtldsl.tasks import Tasks, require_tasks
 from mtldsl.values.listing import as_list
 from mtldsl.values.number import quoted
@@ -126,7 +126,7 @@ class Problem(Statement):
         before = compiling.spent()
         with stops.heard(), compiling.announced(_say) if verbose else nullcontext():
             form = self.form()
-            with fitting_blas_threads(form.data_size):
+            with one_blas_thread():
                 outcome = solve_form(
                     form, solver=solver, tol=tol, max_iter=max_iter, max_seconds=max_seconds, warm_start=warm_start,
                     starts=starts, random_state=random_state, verbose=verbose, options=options,

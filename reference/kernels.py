@@ -17,7 +17,7 @@ import cvxpy as cp
 import numpy as np
 import scipy.sparse as sp
 
-from mtldsl.system.threads import has_fitting_blas_threads
+from mtldsl.system.threads import on_one_blas_thread
 
 from . import backends
 from .kernel_parts import (
@@ -162,7 +162,7 @@ def _least(W, kernels, weights) -> Least:
     return Least(value, theta, parts)
 
 
-@has_fitting_blas_threads(lambda W, kernels, ball: W.size * W.shape[1])
+@on_one_blas_thread
 def _best(W, kernels, ball: Ball) -> np.ndarray:
     """The best weights of W, of norm one: cvxpy's, then the best parts and the best weights in turn."""
     if not W.any():

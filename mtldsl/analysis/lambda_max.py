@@ -14,7 +14,7 @@ from mtldsl.compile.statement import Statement
 from mtldsl.errors import ModelError
 from mtldsl.language.expressions.objective import Objective
 from mtldsl.language.expressions.scalar import Parameter, Scalar
-from mtldsl.system.threads import fitting_blas_threads
+from mtldsl.system.threads import one_blas_thread
 from mtldsl.values.number import quoted
 
 __all__ = ["CriticalValue", "lambda_max"]
@@ -112,7 +112,7 @@ def lambda_max(statement: Statement, parameter: Parameter) -> CriticalValue:
                 f"known for a norm of the weights themselves, not of {penalty.argument.text}",
                 term=f"lambda_max({parameter.name})",
             )
-        with fitting_blas_threads(form.data_size):
+        with one_blas_thread():
             sets, at_zero = slopes_at_zero(form, f"lambda_max({parameter.name})")
             if has_scale:
                 scale = scale_of(sets, norm, block, form, at_zero, f"lambda_max({parameter.name})")

@@ -22,7 +22,7 @@ from mtldsl.compile.normal_form import Blocks, NormalForm
 from mtldsl.compile.reductions.kept import Kept
 from mtldsl.compile.terms.structure import Structures, StructureTerm
 from mtldsl.solution.solution import Solution
-from mtldsl.system.threads import has_fitting_blas_threads
+from mtldsl.system.threads import on_one_blas_thread
 
 __all__ = ["check_blocks"]
 
@@ -30,7 +30,7 @@ __all__ = ["check_blocks"]
 MATRIX_TOLERANCE = 1e-7
 
 
-@has_fitting_blas_threads(lambda form, *_: form.data_size)
+@on_one_blas_thread
 def check_blocks(
     form: NormalForm,
     solution: Solution,

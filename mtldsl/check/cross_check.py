@@ -20,7 +20,7 @@ from mtldsl.language.expressions.scalar import Parameter
 from mtldsl.proof.certificate import certify, objective_scale
 from mtldsl.solution.solution import Solution
 from mtldsl.system import stops
-from mtldsl.system.threads import has_fitting_blas_threads
+from mtldsl.system.threads import on_one_blas_thread
 from mtldsl.tasks import Tasks
 
 __all__ = ["TOLERANCE", "BlockCheck", "Checkable", "CrossCheck", "cross_check"]
@@ -222,7 +222,7 @@ def _within_reach(
     return small, f"on {rows} rows a task, {why}", None
 
 
-@has_fitting_blas_threads(lambda form, *_: form.data_size)
+@on_one_blas_thread
 def _compare(form: NormalForm, solution: Solution, backend: str | None, tol: float | None, scope: str):
     model, point = solved_by_reference(form, backend)
     moduli = _strong_convexity(form)

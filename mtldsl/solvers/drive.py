@@ -21,7 +21,7 @@ from mtldsl.solvers.warm_start import plain_multipliers
 from mtldsl.solvers.watcher import Watcher
 from mtldsl.system import stops
 from mtldsl.system.memory import memory_errors
-from mtldsl.system.threads import has_fitting_blas_threads
+from mtldsl.system.threads import on_one_blas_thread
 
 __all__ = ["Outcome", "as_typed", "drive"]
 
@@ -47,7 +47,7 @@ class Outcome:
     starts: list[dict] = field(default_factory=list)  # what came of each, where there were several
 
 
-@has_fitting_blas_threads(lambda form, **_: form.data_size)
+@on_one_blas_thread
 def drive(
     form: NormalForm,
     *,

@@ -13,8 +13,9 @@ import scipy.linalg
 import mtldsl as mtl
 from mtldsl.atoms.regularizers import TraceNorm
 from mtldsl.proof.checker.check import Check
-from mtldsl.system import threads
-from mtldsl.system.threads import fitting_blas_threads, one_blas_thread
+from mtldsl.system import blocks, threads
+from mtldsl.system.blocks import blocks_of
+from mtldsl.system.threads import configured_threads, one_blas_thread
 
 
 class Library:
@@ -102,11 +103,31 @@ def test_many_threads(library):
         assert library.n == 4  # the threads of the pool are still alive
 
 
-def test_large_products_keep_their_threads(library):
-    with fitting_blas_threads(1e9):
-        assert library.n == 4
-    with fitting_blas_threads(1e3):
-        assert library.n == 1
+@pytest.mark.parametrize("workers", [1, 2, 5])
+def test_products_in_blocks_have_the_same_bits_for_any_number_of_threads(workers, monkeypatch):
+    rng = np.random.default_rng(0)
+    X, W, u = rng.normal(size=(4000, 300)), rng.normal(size=(300, 200)), rng.normal(size=4000 * 200)
+    assert len(blocks_of(4000, 4000 * 300 * 200)) == 4
+    tasks = mtl.Tasks.shared(X, rng.normal(size=(4000, 200)))
+    one = [tasks.forward(W), tasks.adjoint(u)]
+    monkeypatch.setattr(blocks, "configured_threads", lambda: workers)
+    found = [tasks.forward(W), tasks.adjoint(u)]
+    assert all(np.array_equal(a, b) for a, b in zip(one, found, strict=True))
+    np.testing.assert_allclose(found[0], (X @ W).T.ravel(), rtol=1e-10, atol=1e-9)
+    np.testing.assert_allclose(found[1], X.T @ u.reshape(200, -1).T, rtol=1e-10, atol=1e-9)
+
+
+def test_blocks_cover_a_range_once():
+    for size, work in ((64, 1e12), (1000, 1e9), (129, 1e12), (20_000, 7.2e8), (100_001, 1e8)):
+        parts = blocks_of(size, work) or [slice(0, size)]
+        assert np.concatenate([np.arange(size)[part] for part in parts]).tolist() == list(range(size))
+    assert blocks_of(20_000, 1e7) is None and blocks_of(60, 1e12) is None
+
+
+def test_the_number_of_threads_is_what_blas_was_to_have(library):
+    assert configured_threads() == 4
+    with one_blas_thread():
+        assert library.n == 1 and configured_threads() == 4
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from mtldsl.atoms.calculus.spectral_matrix import thin_svd
-from mtldsl.system.threads import has_fitting_blas_threads
+from mtldsl.system.threads import on_one_blas_thread
 
 __all__ = ["largest_singular_value", "shrink_singular_values"]
 
@@ -19,11 +19,7 @@ def _gram(W):
     return W.T @ W if W.shape[0] >= W.shape[1] else W @ W.T
 
 
-def _work(W) -> int:
-    return W.size * min(W.shape)
-
-
-@has_fitting_blas_threads(_work)
+@on_one_blas_thread
 def largest_singular_value(W) -> float:
     """||W||_2, relative error of the order of machine precision: the largest eigenvalue of the Gram matrix
     has that.
@@ -31,7 +27,7 @@ def largest_singular_value(W) -> float:
     return float(np.sqrt(max(np.linalg.eigvalsh(_gram(W))[-1], 0.0)))
 
 
-@has_fitting_blas_threads(lambda W, threshold_from: _work(W))
+@on_one_blas_thread
 def shrink_singular_values(W, threshold_from: Callable[[np.ndarray], float]) -> np.ndarray:
     """U (S - threshold)_+ V^T for W = U S V^T, where the threshold is a number found from the singular
     values, largest first.

@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from mtldsl.system.threads import has_fitting_blas_threads
+from mtldsl.system.threads import on_one_blas_thread
 
 __all__ = ["SpectralMatrix", "between", "kronecker_apply", "singular_values", "thin_svd"]
 
@@ -138,7 +138,7 @@ def kronecker_apply(function: Callable, A: SpectralMatrix, B: SpectralMatrix, W)
     return result
 
 
-@has_fitting_blas_threads(lambda W: W.size * min(W.shape))
+@on_one_blas_thread
 def thin_svd(W) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """U, s, V^T of W = U diag(s) V^T, without the columns that s has no value for.
 
@@ -154,7 +154,7 @@ def thin_svd(W) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         return linalg.svd(W, full_matrices=False, lapack_driver="gesvd")
 
 
-@has_fitting_blas_threads(lambda W: W.size * min(W.shape))
+@on_one_blas_thread
 def singular_values(W) -> np.ndarray:
     """s alone."""
     try:

@@ -17,7 +17,7 @@ from mtldsl.atoms.structures.task_kernel import Cell, TaskKernel, cells_of
 from mtldsl.atoms.structures.triangular import Triangular
 from mtldsl.atoms.structures.weights_ball import Ball
 from mtldsl.errors import ModelError
-from mtldsl.system.threads import has_fitting_blas_threads
+from mtldsl.system.threads import on_one_blas_thread
 from mtldsl.values.sparse_matrix import read_dense
 
 __all__ = ["MKLNorm"]
@@ -236,7 +236,7 @@ class MKLNorm(Structure, Regularizer):
         ball = self.weights_ball
         return np.asarray(self.about) if ball is None else self._best(W, ball, delta)
 
-    @has_fitting_blas_threads(lambda self, W, ball, delta: W.size * W.shape[1])
+    @on_one_blas_thread
     def _best(self, W, ball: Ball, delta: float) -> np.ndarray:
         pairs = []
         for cell in self.cells(len(W)):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mtldsl.system.threads import has_fitting_blas_threads
+from mtldsl.system.threads import on_one_blas_thread
 
 __all__ = ["Triangular"]
 
@@ -32,7 +32,7 @@ class Triangular:
         return self._solve(half, 1)
 
     # LAPACK's triangular solve wakes threads for 4 x 4 already: 30 ms of two cores, where one needs microseconds
-    @has_fitting_blas_threads(lambda self, B, transposed: self.L.size * B.shape[-1])
+    @on_one_blas_thread
     def _solve(self, B: np.ndarray, transposed: int) -> np.ndarray:
         from scipy.linalg import solve_triangular
 
