@@ -14,6 +14,7 @@ from mtldsl.atoms.losses.counts import finite_exp
 __all__ = ["LogisticLoss"]
 
 _TINY = np.finfo(float).tiny
+_LARGE_STEP = 4.0  # of a prox: beyond, its root is sought from a nearer start
 _NEARLY_ONE = 1.0 - np.finfo(float).epsneg
 
 
@@ -92,14 +93,20 @@ class LogisticLoss(SeparableLoss):
 def _nonnegative_root(v, step):
     """The x >= 0 with x = v + step / (1 + e^x), given v >= -step / 2, elementwise.
 
-    The start bounds the root from above, since 1 / (1 + e^x) is below 1 and below e^-x. The function
-    x - v - step / (1 + e^x) is increasing, and concave for x >= 0: one Newton step from there lands left of
-    the root, the next ones rise to it.
+    The start bounds the root from above: 1 / (1 + e^x) falls, and is below e^-x, which is the better bound for large steps and takes
+    longer. The function x - v - step / (1 + e^x) is increasing, and concave for x >= 0: one Newton step from there lands left of the
+    root, the next ones rise to it.
     """
-    x = np.maximum(v + np.minimum(step, scipy.special.wrightomega(np.log(step) - v)), 0.0)
+    if np.max(step, initial=0.0) <= _LARGE_STEP:
+        low = np.maximum(v, 0.0)
+        e = np.exp(-low)
+        x = np.maximum(v + step * (e / (1.0 + e)), 0.0)
+    else:
+        x = np.maximum(v + np.minimum(step, scipy.special.wrightomega(np.log(step) - v)), 0.0)
     precision = 8 * np.finfo(float).eps
     for _ in range(60):
-        p = scipy.special.expit(-x)
+        e = np.exp(-x)
+        p = e / (1.0 + e)
         change = (x - v - step * p) / (1.0 + step * p * (1.0 - p))
         x = np.maximum(x - change, 0.0)
         if not np.any(np.abs(change) > precision * np.maximum(x, 1.0)):
