@@ -11,7 +11,7 @@ import numpy as np
 from mtldsl.atoms.function import register
 from mtldsl.atoms.metrics.metric import Metric, Violation
 from mtldsl.atoms.parameters import checked_number
-from mtldsl.atoms.planes.score_steps import auc_step, fscore_law, fscore_promise, fscore_step
+from mtldsl.atoms.planes.score_steps import auc_promise, auc_step, fscore_law, fscore_promise, fscore_step
 
 __all__ = ["AUC", "ErrorRate", "FScore"]
 
@@ -173,11 +173,7 @@ class AUC(Metric):
         return auc_step(z, *classes, step)
 
     def _promised(self, of_positives, of_negatives):
-        """P(i and j flipped) is at most min(p_i, p_j), and one uniform theta for all samples attains it for every pair."""
-        q = np.sort(of_negatives)
-        below = np.searchsorted(q, of_positives)
-        sums = np.append(0.0, np.cumsum(q))[below] + of_positives * (len(q) - below)
-        return float(np.sum(sums) / (len(q) * len(of_positives)))
+        return auc_promise(of_positives, of_negatives)
 
 
 @register

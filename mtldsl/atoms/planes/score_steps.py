@@ -14,7 +14,7 @@ import numpy as np
 
 from mtldsl.atoms.planes.tangent import Tangent
 
-__all__ = ["ScoreStep", "auc_step", "fscore_law", "fscore_promise", "fscore_step"]
+__all__ = ["ScoreStep", "auc_promise", "auc_step", "fscore_law", "fscore_promise", "fscore_step"]
 
 #: evaluations of one step of the F-score, and the gap, relative to its terms, up to which it counts as exact
 _MOST_EVALUATIONS = 400
@@ -30,8 +30,12 @@ class ScoreStep:
     """
 
     flips: np.ndarray
-    promised: float
+    _promised: Callable[[], float]
     _tangent: Callable[[], Tangent]
+
+    @cached_property
+    def promised(self) -> float:
+        return self._promised()
 
     @cached_property
     def tangent(self) -> Tangent:
@@ -44,10 +48,10 @@ class _Sides:
 
     def __init__(self, samples: np.ndarray, margins: np.ndarray, limit: float, u: float):
         """margins: y z, small ones first; above `limit` they are never flipped, below -u always."""
-        sure, open_ = margins < -u, (margins >= -u) & (margins <= limit)
-        self.sure = samples[sure]
-        order = np.argsort(margins[open_], kind="stable")
-        self.open, self.margins = samples[open_][order], margins[open_][order]
+        order = margins.argsort(kind="stable")
+        margins, samples = margins[order], samples[order]
+        first, last = margins.searchsorted(-u), margins.searchsorted(limit, side="right")
+        self.sure, self.open, self.margins = samples[:first], samples[first:last], margins[first:last]
 
 
 def auc_step(z, positive, negative, step: float) -> ScoreStep:
@@ -71,10 +75,15 @@ def auc_step(z, positive, negative, step: float) -> ScoreStep:
         signs[negative] = -1.0
         return Tangent(groups, signs, np.bincount(groups[groups >= 0], minlength=n_groups).astype(float))
 
-    below = np.searchsorted(np.sort(p[negative]), p[positive])
-    q = np.sort(p[negative])
-    sums = np.append(0.0, np.cumsum(q))[below] + p[positive] * (N - below)
-    return ScoreStep(p, float(sums.sum()) * k, tangent)
+    return ScoreStep(p, lambda: auc_promise(p[positive], p[negative]), tangent)
+
+
+def auc_promise(of_positives, of_negatives) -> float:
+    """D(p) of `AUC`: P(i and j flipped) is at most min(p_i, p_j), and one uniform number for all samples attains it for every pair."""
+    q = np.sort(of_negatives)
+    below = np.searchsorted(q, of_positives)
+    sums = np.append(0.0, np.cumsum(q))[below] + of_positives * (len(q) - below)
+    return float(np.sum(sums) / (len(q) * len(of_positives)))
 
 
 def fscore_step(z, positive, negative, square: float, limits, step: float, near=None) -> ScoreStep | None:
@@ -109,7 +118,7 @@ def fscore_step(z, positive, negative, square: float, limits, step: float, near=
     def tangent() -> Tangent:
         return _tangent_of_tables(len(z), up, down, tables[:K], b[:K], pools[:n_pools])
 
-    return ScoreStep(p, promised_value(a[:K], b[:K], mass[: K + 1], m, kappa), tangent)
+    return ScoreStep(p, lambda: promised_value(a[:K], b[:K], mass[: K + 1], m, kappa), tangent)
 
 
 def fscore_promise(of_positives, of_negatives, square: float) -> float:
