@@ -99,6 +99,7 @@ class Design:
     n_tasks: int
     offsets: np.ndarray
     is_sparse: bool
+    transposed: Any  # CSR, of sparse inputs
 
     def pull(self, u) -> np.ndarray:
         """(m, d): X_i^T u_i."""
@@ -106,6 +107,9 @@ class Design:
 
     def columns(self, rows, old=None) -> DenseColumns | SparseColumns:
         raise NotImplementedError
+
+    def _rows_of_transposed(self, rows) -> Any:
+        return self.transposed if len(rows) == self.n_features else self.transposed[rows]
 
     @property
     def prefers_all_rows(self) -> bool:
@@ -124,7 +128,7 @@ class SharedDesign(Design):
         self.X, self.n_tasks, self.n_features = X, n_tasks, X.shape[1]
         self.offsets = np.arange(n_tasks + 1) * X.shape[0]
         self.is_sparse = sparse.issparse(X)
-        self.transposed: Any = transposed
+        self.transposed = transposed
         if self.is_sparse and transposed is None:
             self.transposed = X.T.tocsr()
 
@@ -136,7 +140,7 @@ class SharedDesign(Design):
 
     def columns(self, rows, old=None):
         if self.is_sparse:
-            return SparseColumns(rows, self.transposed[rows], self.n_tasks, True, self.offsets)
+            return SparseColumns(rows, self._rows_of_transposed(rows), self.n_tasks, True, self.offsets)
         if len(rows) == self.n_features:
             return DenseColumns(rows, [np.ascontiguousarray(self.X.T)], self.n_tasks, self.offsets)
         columns = np.empty((len(rows), len(self.X)))
@@ -159,7 +163,7 @@ class TasksDesign(Design):
 
     def columns(self, rows, old=None):
         if self.is_sparse:
-            return SparseColumns(rows, self.transposed[rows], self.n_tasks, False, self.offsets)
+            return SparseColumns(rows, self._rows_of_transposed(rows), self.n_tasks, False, self.offsets)
         every = len(rows) == self.n_features
         parts = [np.ascontiguousarray((X if every else X[:, rows]).T) for X in self.inputs]
         if self.n_tasks == 1:
