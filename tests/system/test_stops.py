@@ -210,6 +210,7 @@ def slow(*given):
     time.sleep(1.0)
     return real(*given)
 statement.to_normal_form = slow
+problem = mtl.minimize(problem.objective, problem.constraints)  # whose form is not made yet
 s = problem.solve(**LONG)
 say(s.status, s.objective <= problem.form().value(problem.form().zeros()))
 """
