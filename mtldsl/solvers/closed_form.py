@@ -75,8 +75,8 @@ class ClosedForm(Solver):
             return point
         split = Split(form, coupled=True)
         point = None
-        for x in solutions(split):
-            loss_duals = [_dual(loss, x) for loss in form.losses]
+        for x, u in solutions(split, tol):
+            loss_duals = [_dual(loss, x) for loss in form.losses] if u is None else [u]
             function_duals = [
                 split.exact_functions[k].product(f.map.forward(x)) for k, f in enumerate(form.functions)
             ]
@@ -87,11 +87,18 @@ class ClosedForm(Solver):
         return point
 
 
-def solutions(split: Split) -> Iterator[Blocks]:
-    """By the cheapest way that the structure allows, then by more exact ones, for those who ask for more."""
-    if (found := shared(split)) is not None:
-        yield from found
-    yield spectral(split) or kernel(split) or least_squares(split) or normal_equations(split)
+def solutions(split: Split, tol: float) -> Iterator[tuple[Blocks, np.ndarray | None]]:
+    """By the cheapest way that the structure allows, then by more exact ones, for those who ask for more; each with the loss's multipliers
+    where they are not its gradient.
+    """
+    if (found := shared(split, tol)) is not None:
+        shown = False
+        for one in found:
+            shown = True
+            yield one
+        if shown and split.form.losses[0].tasks.is_sparse:  # singular values ask for dense inputs
+            return
+    yield spectral(split) or kernel(split) or least_squares(split) or normal_equations(split), None
 
 
 def _between_features_and_tasks(form: NormalForm) -> bool:
@@ -134,14 +141,14 @@ def _blocks(W: np.ndarray, block: str, intercept: np.ndarray | None, intercept_n
 # ------------------------------------------------------------------------------------------ exact solutions
 
 
-def shared(split: Split) -> Iterator[Blocks] | None:
+def shared(split: Split, tol: float) -> Iterator[tuple[Blocks, np.ndarray | None]] | None:
     """One X with every label present, samples that weigh the same in all tasks."""
     plain = _plain(split)
     if plain is None or not plain[0].is_shared_complete or not split.exact_functions:
         return None
     loss, block, intercept = plain
     L, weights = _task_penalty(split, loss.tasks.n_tasks), np.asarray(split.curvature_weights(0))
-    if L is None or min(loss.tasks.X.shape) > _LARGEST_TASK:
+    if L is None or (min(loss.tasks.X.shape) > _LARGEST_TASK and not loss.tasks.is_sparse):
         return None
     if weights.ndim == 0:
         system = SharedRidge(loss, L, float(weights))
@@ -150,7 +157,7 @@ def shared(split: Split) -> Iterator[Blocks] | None:
         if not np.array_equal(table, np.broadcast_to(table[0], table.shape)):
             return None
         system = SharedRidge(loss, L, 1.0, table[0])
-    return (_blocks(W, block, b, intercept) for W, b in system.solutions())
+    return ((_blocks(W, block, b, intercept), u) for W, b, u in system.solutions(tol))
 
 
 def spectral(split: Split) -> Blocks | None:

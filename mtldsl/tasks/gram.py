@@ -9,6 +9,8 @@ from mtldsl.system.memory import require_memory
 
 __all__ = ["gram", "require_gram_memory"]
 
+_SLAB = 1 << 20  # entries of a product of sparse inputs that are made at once
+
 
 def gram(X, weights: np.ndarray | None = None) -> np.ndarray:
     """X^T diag(weights) X, dense, for X (n, d) dense or sparse and weights (n,), None for ones.
@@ -20,7 +22,13 @@ def gram(X, weights: np.ndarray | None = None) -> np.ndarray:
     X = X.astype(float, copy=False)  # of stored float32 values, in float64
     if sparse.issparse(X):
         scaled = X if weights is None else sparse.diags_array(weights) @ X
-        return (X.T @ scaled).toarray()
+        columns, d = sparse.csr_array(X.T), X.shape[1]
+        total, step = np.empty((d, d)), max(_SLAB // max(d, 1), 1)
+        for first in range(
+            0, d, step
+        ):  # some rows at a time: sparse ones that are full take more than twice the memory
+            total[first : first + step] = (columns[first : first + step] @ scaled).toarray()
+        return total
     if weights is None:
         return X.T @ X
     rows = np.flatnonzero(weights)

@@ -15,6 +15,7 @@ from scipy import linalg
 
 from mtldsl.compile.normal_form import LossTerm
 from mtldsl.solvers.linear_algebra.gram import centred_gram
+from mtldsl.solvers.linear_algebra.ridge_gradients import conjugate_solutions
 from mtldsl.solvers.linear_algebra.shifted import Shifted
 from mtldsl.system.memory import require_memory
 from mtldsl.tasks.gram import gram, require_gram_memory
@@ -24,10 +25,15 @@ __all__ = ["SharedRidge"]
 _SAME = 1e-13  # of the largest l_j: so near to one another they are one, so near to zero they are zero
 _EXACT = 1e-14  # the relative gap below which a solution is shown before any step of refinement
 _MOST_STEPS = 4
+_LARGEST_SPARSE = 500  # of the smaller side of sparse inputs, up to which a matrix of that size is formed
+
+
+#: weights (d, m), intercepts (m,) or None, and the loss's multipliers, flat, where they are not the gradient at these
+Solution = tuple[np.ndarray, np.ndarray | None, np.ndarray | None]
 
 
 class SharedRidge:
-    """`solutions` yields (W, b), each more exact than the one before; it ends where no step brings more, at once where the systems
+    """`solutions` yields (W, b, u), each more exact than the one before; it ends where no step brings more, at once where the systems
     are singular to rounding.
 
     L : (m, m) symmetric, positive semidefinite;  weight : c;  weights : s, None where all are 1
@@ -47,7 +53,13 @@ class SharedRidge:
             self.x_means, self.y_means = np.asarray(shares @ self.X).ravel(), self.Y @ shares
             self.Y = self.Y - self.y_means[:, None]
 
-    def solutions(self) -> Iterator[tuple[np.ndarray, np.ndarray | None]]:
+    def solutions(self, tol: float) -> Iterator[Solution]:
+        large = self.tasks.is_sparse and min(self.X.shape) > _LARGEST_SPARSE
+        if large and self.weights is None and self.levels.min() > 0:
+            steps = conjugate_solutions(self.Y, self.levels, self.weight, self.image, self.onto_features, tol)
+            for V, A in steps:
+                yield self._as_typed(V, A)
+            return
         rows_are_fewer = self.n < self.tasks.n_features
         if rows_are_fewer and (self.weights is not None or self.levels.min() <= 0):
             return
@@ -56,30 +68,39 @@ class SharedRidge:
             return
         state = system.shifted.solve(system.target)
         if system.error(state) <= _EXACT * system.objective(state):
-            yield self._as_typed(system.weights(state))
+            yield self._as_typed(*system.weights(state))
         smallest = np.inf
         for _ in range(_MOST_STEPS):
             gap, step = system.refinement(state)
             if not gap < 0.25 * smallest:
                 return
             smallest, state = gap, state + step
-            yield self._as_typed(system.weights(state))
+            yield self._as_typed(*system.weights(state))
+
+    def image(self, V) -> np.ndarray:
+        """V Xc^T (m, n), of the rotated tasks' weights V (m, d)."""
+        Z = self.tasks.forward(V.T).reshape(self.m, self.n)
+        return Z - (V @ self.x_means)[:, None] if self.centred else Z
 
     def residual(self, V) -> np.ndarray:
-        """Yc - V Xc^T (m, n), of the rotated tasks' weights V (m, d)."""
-        R = self.Y - self.tasks.forward(V.T).reshape(self.m, self.n)
-        return R + (V @ self.x_means)[:, None] if self.centred else R
+        """Yc - V Xc^T (m, n)."""
+        return self.Y - self.image(V)
+
+    def weighted(self, R) -> np.ndarray:
+        """c S R, of rows R."""
+        return self.weight * (R if self.weights is None else self.weights * R)
 
     def onto_features(self, R) -> np.ndarray:
         """R Xc (m, d)."""
         G = self.tasks.adjoint(R.ravel()).T
         return G - np.outer(R.sum(axis=1), self.x_means) if self.centred else G
 
-    def _as_typed(self, V) -> tuple[np.ndarray, np.ndarray | None]:
+    def _as_typed(self, V, A=None) -> Solution:
         b = self.y_means - V @ self.x_means if self.centred else None
+        u = None if A is None else -self.levels[:, None] * A
         if self.rotation is not None:
-            V, b = self.rotation @ V, None if b is None else self.rotation @ b
-        return np.ascontiguousarray(V.T), b
+            V, b, u = (None if part is None else self.rotation @ part for part in (V, b, u))
+        return np.ascontiguousarray(V.T), b, None if u is None else u.ravel()
 
 
 class _ColumnSystem:
@@ -87,7 +108,7 @@ class _ColumnSystem:
 
     def __init__(self, problem: SharedRidge):
         p = self.problem = problem
-        self.target = p.onto_features(self._weighted(p.Y))
+        self.target = p.onto_features(p.weighted(p.Y))
         require_gram_memory(p.tasks.n_features, 1, "select features, or name another solver")
         G = gram(p.X, p.weights)
         if p.centred:
@@ -96,16 +117,13 @@ class _ColumnSystem:
         G *= p.weight
         self.shifted = Shifted(G, p.levels, p.n * p.tasks.n_features)
 
-    def _weighted(self, R) -> np.ndarray:
-        return self.problem.weight * (R if self.problem.weights is None else self.problem.weights * R)
-
-    def weights(self, V) -> np.ndarray:
-        return V
+    def weights(self, V) -> tuple[np.ndarray]:
+        return (V,)
 
     def objective(self, V) -> float:
         """At the solution, where it is half of <c S Yc, Yc - Xc V>."""
         p = self.problem
-        return 0.5 * float(np.vdot(self._weighted(p.Y), p.Y) - np.vdot(self.target, V))
+        return 0.5 * float(np.vdot(p.weighted(p.Y), p.Y) - np.vdot(self.target, V))
 
     def error(self, V) -> float:
         return float(self.shifted.error(V).sum())
@@ -113,7 +131,7 @@ class _ColumnSystem:
     def refinement(self, V) -> tuple[float, np.ndarray]:
         """(how far the objective lies above the optimum, the step there)."""
         p = self.problem
-        g = p.onto_features(self._weighted(p.residual(V))) - p.levels[:, None] * V
+        g = p.onto_features(p.weighted(p.residual(V))) - p.levels[:, None] * V
         step = self.shifted.solve(g)
         return 0.5 * float(np.vdot(g, step)), step
 
@@ -136,8 +154,8 @@ class _RowSystem:
             K -= (means - means.mean())[:, None]
         self.shifted = Shifted(K, p.levels / p.weight, p.n * p.tasks.n_features)
 
-    def weights(self, A) -> np.ndarray:
-        return self.problem.onto_features(A)
+    def weights(self, A) -> tuple[np.ndarray, np.ndarray]:
+        return self.problem.onto_features(A), A
 
     def objective(self, A) -> float:
         """At the solution, where it is half of <Y, l_j a_j>."""
@@ -149,7 +167,7 @@ class _RowSystem:
     def refinement(self, A) -> tuple[float, np.ndarray]:
         """(how far the objective lies above the optimum, the step there)."""
         p = self.problem
-        r = p.residual(self.weights(A)) - self.shifted.shifts[:, None] * A
+        r = p.residual(p.onto_features(A)) - self.shifted.shifts[:, None] * A
         return 0.5 * p.weight * float(np.vdot(r, r)), self.shifted.solve(r)
 
 
