@@ -74,6 +74,18 @@ def test_units_and_strengths(scale, coefficient):
         assert_solved(mtl.minimize(coefficient * hinge + scale * penalty(W)), tol=1e-5)
 
 
+@pytest.mark.parametrize("coefficient", [1e-3, 1e3])
+def test_ridges_far_from_and_near_to_separable(coefficient):
+    """With more features than samples the hinge vanishes, and multipliers are far smaller than C."""
+    rng = np.random.default_rng(12)
+    X = rng.normal(size=(40, 90))
+    tasks = mtl.Tasks.shared(X, np.where(X[:, :3] > 0.3, 1.0, -1.0))
+    W = mtl.Weights(tasks)
+    for metric in (mtl.AUC(), mtl.FScore()):
+        problem = mtl.minimize(coefficient * mtl.structured_hinge(W, tasks, metric=metric) + mtl.ridge(W))
+        assert_solved(problem, tol=1e-6, max_iter=1000)
+
+
 def test_one_positive_and_one_negative():
     rng = np.random.default_rng(8)
     X = rng.normal(size=(40, 30))

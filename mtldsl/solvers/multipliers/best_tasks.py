@@ -24,7 +24,13 @@ class BestTasks:
         designs, scores, part, at = outer.designs, outer.scores, outer.part, outer.at
         u = scores.balanced(at.u, designs) if designs.has_intercepts else at.u
         t, conjugates = part.dual(-designs.adjoint(u))
-        bounds = -t * scores.conjugates(u, designs) - conjugates
+        promised = -t * scores.conjugates(u, designs)
+        # squares beside the norm: a smaller scale s proves s promised - s^2 conjugates, and more where multipliers are far too large
+        shrinkage = np.ones_like(promised)
+        np.divide(
+            np.maximum(promised, 0.0), 2.0 * conjugates, out=shrinkage, where=promised < 2.0 * conjugates
+        )
+        t, bounds = shrinkage * t, shrinkage * (promised - shrinkage * conjugates)
         objectives = scores.values(designs.forward(at.v, at.b), designs) + part.values(at.v)
         for k, i in enumerate(live):
             rows = slice(self.offsets[i], self.offsets[i + 1])

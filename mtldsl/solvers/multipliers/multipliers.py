@@ -84,7 +84,7 @@ class Run:
         (self.loss,), self.block = form.losses, form.losses[0].map.identity_of
         self.designs = designs = Designs(self.loss)
         unit, shape = designs.unit(), form.shapes[self.block]
-        by_rows = why_not_by_rows(form.functions, shape) is None
+        by_rows = why_not_by_rows(form.functions, shape) is None or _are_plain_ridges(form)
         self.part = (
             RowPart(RowPenalty.of(form.functions, shape), unit)
             if by_rows
@@ -191,6 +191,12 @@ class Run:
                 M = self.part.metric(outer.penalties.regularizer)
                 duals = self.part.shares(v + pull / M, M)
         return Point(blocks, [self.scores.duals(u)], duals, taken)
+
+
+def _are_plain_ridges(form: NormalForm) -> bool:
+    """Whether tasks are tied by nothing: squares with one weight each."""
+    quadratics = [f.atom.entry_quadratic for f in form.functions]
+    return all(a is not None and np.ptp(a) == 0.0 and np.min(a) > 0.0 for a in quadratics)
 
 
 def _has_kinks(loss: LossTerm) -> bool:

@@ -14,7 +14,10 @@ __all__ = ["Spectra", "Splitting"]
 _RELAXATION = 1.6
 _BALANCE = 10  # iterations between two looks at the penalties
 _UNBALANCED = 3.0
-_LEAST = 0.01  # part of the usual size of scores and multipliers below which they count as so large
+_LEAST, _LEAST_MULTIPLIERS = (
+    1e-2,
+    1e-6,
+)  # parts of their usual sizes below which scores and multipliers count as so large
 _FARTHEST = 1e6  # penalties stay within so many times the first ones, and such a part of them
 _ROWS = 1000  # of the inputs that are centred at a time
 _LARGEST = 1500  # unknowns or rows of one task's system
@@ -102,7 +105,10 @@ class Splitting:
         self.at, self.copy, self.iterations = at, at.z, 0
         # a task whose scores, or multipliers, are zero in the end has nothing that its residual could be compared with
         roots = np.sqrt(designs.counts)
-        self.least = _LEAST * roots * scores.spread_of_scores(designs), _LEAST * roots * scores.sizes(designs)
+        self.least = (
+            _LEAST * roots * scores.spread_of_scores(designs),
+            _LEAST_MULTIPLIERS * roots * scores.sizes(designs),
+        )
         self.first = penalties
 
     def run(self, iterations: int) -> State:
