@@ -44,7 +44,7 @@ _FEWEST_PRODUCTS, _MOST_PRODUCTS, _FEWEST_PASSES, _MOST_PASSES = 8, 500, 5, 40
 
 #: Multiplications in passes that go by without a look at the time; as many as the calls of a look at the gap, and of a step on a face, are
 #: worth; passes before such a look, at most.
-_WORK_UNSEEN, _CALLS, _WORK_OF_FACE, _LONGEST_PAUSE = 3e7, 5e5, 1e6, 50
+_WORK_UNSEEN, _CALLS, _WORK_OF_FACE, _LONGEST_PAUSE = 3e7, 1e6, 2e6, 100
 
 #: Scalars of data that make a second thread worth its start.
 _WORTH_THREADS = 2_000_000
