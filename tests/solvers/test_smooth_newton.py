@@ -9,7 +9,7 @@ from scipy import sparse
 import mtldsl as mtl
 from mtldsl.atoms.function import REGISTRY, SeparableLoss
 from mtldsl.solvers.rows.penalty import RowPenalty
-from mtldsl.solvers.smooth import ridge, row_sparse
+from mtldsl.solvers.smooth import designs, ridge, row_sparse
 from mtldsl.solvers.smooth.model import violation
 
 N, D, M = 60, 40, 3
@@ -199,3 +199,11 @@ def test_a_ridge_of_any_strength(weight):
     W = mtl.Weights(tasks, intercept=True)
     problem = mtl.minimize(mtl.logistic_loss(W, tasks) + weight * mtl.ridge(W))
     assert problem.solve(solver="proximal_gradient", tol=1e-8, max_iter=100).status == "optimal"
+
+
+def test_gram_matrices_come_out_the_same_in_pieces(monkeypatch):
+    rng = np.random.default_rng(0)
+    C, weights = rng.normal(size=(5, 101)), rng.random(202)
+    monkeypatch.setattr(designs, "_AT_ONCE", 60)
+    found = designs.DenseColumns(np.arange(5), [C], 2, np.array([0, 101, 202])).gram(weights)
+    np.testing.assert_allclose(found, [(C * w) @ C.T for w in np.split(weights, 2)], atol=1e-12)

@@ -24,6 +24,9 @@ __all__ = [
 ]
 
 
+_AT_ONCE = 2_000_000  # numbers that a Gram matrix scales at once
+
+
 class DenseColumns:
     """Features `rows` of all tasks: arrays (p, n_i), the very same one where tasks share their inputs."""
 
@@ -54,8 +57,16 @@ class DenseColumns:
         gram = np.empty((self.n_tasks, p, p))
         roots = np.sqrt(weights)
         for i, (a, b) in enumerate(zip(self.offsets[:-1], self.offsets[1:], strict=True)):
-            scaled = self.columns[0 if self.is_shared else i] * roots[a:b]
-            np.matmul(scaled, scaled.T, out=gram[i])
+            C = self.columns[0 if self.is_shared else i]
+            at_once = max(_AT_ONCE // max(p, 1), 1)
+            for first in range(
+                0, b - a, at_once
+            ):  # a scaled copy of them all would be as large as the inputs
+                scaled = C[:, first : first + at_once] * roots[a + first : min(a + first + at_once, b)]
+                if first == 0:
+                    np.matmul(scaled, scaled.T, out=gram[i])
+                else:
+                    gram[i] += scaled @ scaled.T
         return gram
 
 
@@ -142,7 +153,7 @@ class SharedDesign(Design):
         if self.is_sparse:
             return SparseColumns(rows, self._rows_of_transposed(rows), self.n_tasks, True, self.offsets)
         if len(rows) == self.n_features:
-            return DenseColumns(rows, [np.ascontiguousarray(self.X.T)], self.n_tasks, self.offsets)
+            return DenseColumns(rows, [self.X.T], self.n_tasks, self.offsets)
         columns = np.empty((len(rows), len(self.X)))
         columns[:] = self.X[:, rows].T
         return DenseColumns(rows, [columns], self.n_tasks, self.offsets)
@@ -165,7 +176,7 @@ class TasksDesign(Design):
         if self.is_sparse:
             return SparseColumns(rows, self._rows_of_transposed(rows), self.n_tasks, False, self.offsets)
         every = len(rows) == self.n_features
-        parts = [np.ascontiguousarray((X if every else X[:, rows]).T) for X in self.inputs]
+        parts = [X.T if every else np.ascontiguousarray(X[:, rows].T) for X in self.inputs]
         if self.n_tasks == 1:
             return DenseColumns(rows, parts, 1, self.offsets)
         return DenseColumns(rows, parts, self.n_tasks, self.offsets)
