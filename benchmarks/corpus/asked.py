@@ -31,7 +31,9 @@ def mean(found: list[Regret]) -> float:
 
 
 def _line(what: str, asked_for: str, seen: str, holds: bool | None) -> str:
-    return f"| {what} | {asked_for} | {seen} | {'-' if holds is None else 'yes' if holds else '**no**'} |"
+    if holds is None:
+        return f"| {what} | {asked_for} | not measured | - |"
+    return f"| {what} | {asked_for} | {seen} | {'yes' if holds else '**no**'} |"
 
 
 def asked(families: dict[str, list[Measured]]) -> str:
@@ -79,12 +81,12 @@ def _peers(families: dict[str, list[Measured]], tol: float, against: str, whom: 
     by_family = {name: regrets(families.get(name, []), tol, against) for name in _AGAINST_PEERS}
     slow = [f"{name} {mean(found):.2f}" for name, found in by_family.items() if mean(found) > 1.0]
     counted = sum(bool(found) for found in by_family.values())
-    seen = f"{counted - len(slow)} are" + (f"; not {', '.join(slow)}" if slow else "")
+    seen = f"{counted - len(slow)} of {counted} are" + (f"; not {', '.join(slow)}" if slow else "")
     what = f"to {tol:g}: geometric mean of auto over {whom} by family"
     losses = [r for found in by_family.values() for r in found if r.ratio > 2 and (r.floor or not r.tie)]
     total = sum(map(len, by_family.values()))
     return [
-        _line(what, f"at most 1 in {counted} families", seen, not slow if counted else None),
+        _line(what, "at most 1 in all", seen, not slow if counted else None),
         _line(
             f"to {tol:g}: {whom} faster by more than 2",
             "never",
