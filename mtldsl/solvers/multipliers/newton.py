@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mtldsl.solvers.linear_algebra.inverses import inverses
 from mtldsl.solvers.multipliers.designs import Designs
 from mtldsl.solvers.multipliers.systems import TaskSystem, held_rows
 
@@ -25,6 +26,7 @@ _ACCURACY = (
     0.1  # Newton's decrement, as a share of the change of the multipliers, at which an outer step ends
 )
 _FORCING, _MOST_PRODUCTS = 0.05, 150  # of conjugate gradients
+_STACKED = 200  # unknowns a task up to which conjugate gradients have all matrices and inverses at hand
 _LEAST = 1e-3  # of the regularizer's mean curvature, in the preconditioner
 _OF_INTERCEPTS = 1e-3  # share of the proximal term that intercepts feel
 _FLAT = 0.3  # slope, as a share of the first, at which the line search ends
@@ -149,10 +151,13 @@ class Newton:
             tie = part.coupling(M)
         if designs.has_intercepts:
             diagonal = np.vstack([diagonal, here.T_b])
+        parts = self.scores.parts(y, designs)
+        if product is not None and len(stacked) <= _STACKED:
+            return self._by_inverses(stacked, parts, product, diagonal, spare, here)
         tied = None if tie is None else tie[0]
         systems = [
             TaskSystem(held_rows(designs, k, one), here.penalties.loss[k], diagonal[:, k], tied)
-            for k, one in enumerate(self.scores.parts(y, designs))
+            for k, one in enumerate(parts)
         ]
         d, is_direct = len(g), all(system.is_direct for system in systems)
         if product is None and part.is_separable:
@@ -176,6 +181,26 @@ class Newton:
                 return np.column_stack([system.solve(r[:, k]) for k, system in enumerate(systems)])
 
             x = _conjugate_gradients(apply, -stacked, precondition)
+        return x[:d], (x[d] if designs.has_intercepts else np.zeros(designs.n_tasks))
+
+    def _by_inverses(self, stacked, parts, product, diagonal, spare, here):
+        """By conjugate gradients, all tasks' matrices and their inverses at hand: two products a step for all tasks together."""
+        d, designs = here.M.shape[0], self.designs
+        H = np.empty((designs.n_tasks, len(stacked), len(stacked)))
+        for k, one in enumerate(parts):
+            F = held_rows(designs, k, one)
+            G = F.T @ F
+            H[k] = G.toarray() if hasattr(G, "toarray") else G
+            H[k] *= here.penalties.loss[k]
+            H[k].flat[:: len(stacked) + 1] += diagonal[:, k]
+        inverse = inverses(H)
+
+        def apply(x):
+            Hx = np.matmul(H, x.T[:, :, None])[:, :, 0].T
+            Hx[:d] += here.M * product(x[:d]) - spare * x[:d]
+            return Hx
+
+        x = _conjugate_gradients(apply, -stacked, lambda r: np.matmul(inverse, r.T[:, :, None])[:, :, 0].T)
         return x[:d], (x[d] if designs.has_intercepts else np.zeros(designs.n_tasks))
 
     def _correction(self, systems, tie, x):
