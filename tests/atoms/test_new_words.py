@@ -164,7 +164,7 @@ def sparse_groups_of_features_nonnegative(w):
     return mtl.minimize(mtl.squared_loss(W, t) + penalty, subject_to=[w.nonnegative(W)])
 
 
-@model("admm")
+@model("proximal_gradient")
 def many_features_of_which_few_matter(w):
     rng = np.random.default_rng(3)
     X = rng.normal(size=(30, 220))
@@ -175,7 +175,7 @@ def many_features_of_which_few_matter(w):
     return problem
 
 
-@model("admm")
+@model("proximal_gradient")
 def fused_tasks(w):
     t = shared(4, labels="sign")
     W = mtl.Weights(t)
@@ -206,7 +206,7 @@ def structured_hinge_beside_absolute_values(w):
     return mtl.minimize(2.0 * mtl.structured_hinge(W, t, metric=mtl.ErrorRate()) + 0.05 * w.magnitudes(W))
 
 
-@model("admm")
+@model("multipliers")
 def hinge_of_shared_features(w):
     """By planes, then by its prox."""
     t = shared(8, labels="sign", sample_weights=True)

@@ -37,9 +37,9 @@ class RowPart:
         return RowPart(penalty, self.unit) if rows is None else RowPart(penalty.on(rows), self.unit[rows])
 
     def excess(self, Z: np.ndarray) -> np.ndarray:
-        """(d, m) entries of Z as multiples of what keeps a weight at zero."""
+        """(d, m) entries of Z as multiples of what keeps a weight at zero: infinite where nothing does."""
         size = np.maximum(Z, 0.0) if self.penalty.nonneg else np.abs(Z)
-        return size / np.maximum(self.l1, np.finfo(float).tiny)
+        return np.divide(size, self.l1, out=np.full(size.shape, np.inf), where=self.l1 > 0.0)
 
     def values(self, v: np.ndarray) -> np.ndarray:
         """(m,) the penalty of every task, where they are not tied."""
