@@ -104,7 +104,7 @@ def lambda_max(statement: Statement, parameter: Parameter) -> CriticalValue:
             term=f"lambda_max({parameter.name})",
         )
     with _at_one(parameter):
-        form = to_normal_form(Objective(terms), list(statement.constraints), "", {})
+        form = to_normal_form(Objective(terms), list(statement.constraints), "", {}, {})
         norm = next(f for f in form.functions if f.typed == penalty.text)
         block = norm.map.identity_of
         if block is None:

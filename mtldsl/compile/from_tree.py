@@ -32,8 +32,10 @@ def to_normal_form(
     constraints: Sequence[Constraint | RangeConstraint],
     typed: str,
     known: dict[Term, tuple[tuple[float, ...], LossTerm]],
+    maps: dict[Term, tuple[tuple[float, ...], LinearMap]],
 ) -> NormalForm:
-    """The normal form at the parameters' present values. known: losses made before, and the values then; those made here are added."""
+    """The normal form at the parameters' present values. known, maps: losses and maps of functions made before, and the values then; those
+    made here are added."""
     check_convexity(objective)
     blocks = []
     used_in_loss = {p.weights for t in objective.terms if t.is_loss for p in t.argument.parts}
@@ -46,7 +48,7 @@ def to_normal_form(
     ranges = ranges_of(c for c in constraints if isinstance(c, RangeConstraint))
     # of no columns, those of a graph without edges, every function is zero
     others, constant = [term for term in kept if not term.is_loss and 0 not in term.argument.shape], 0.0
-    terms = [_function_term(term, ranges, k) for k, term in enumerate(others)]
+    terms = [_function_term(term, ranges, k, maps) for k, term in enumerate(others)]
     functions = []
     for term in terms:
         if isinstance(term, StructureTerm) and not any(term.names):  # all its matrices are given
@@ -58,7 +60,7 @@ def to_normal_form(
     return NormalForm(tuple(blocks), losses, tuple(functions + _join_simplex(sets)), typed, constant)
 
 
-def _function_term(term: Term, ranges: Mapping[Any, Range], k: int) -> FunctionTerm:
+def _function_term(term: Term, ranges: Mapping[Any, Range], k: int, maps) -> FunctionTerm:
     """k: its place among the functions of the model."""
     atom = cast(MatrixFunction, term.atom)
     if atom.is_reweighted:
@@ -68,7 +70,7 @@ def _function_term(term: Term, ranges: Mapping[Any, Range], k: int) -> FunctionT
     if atom.weighs_kernels:
         return _weights_term(term, ranges, k)
     if not term.learned:
-        return FunctionTerm(atom, term.coefficient.value, linear_map(term.argument), term.text)
+        return FunctionTerm(atom, term.coefficient.value, _known_map(term, maps), term.text)
     said = [ranges[m] if isinstance(m, LearnedUnknown) else m for m in term.learned]
     names = tuple(
         m.name if isinstance(m, LearnedUnknown) and not _is_fixed(about) else None
@@ -100,6 +102,13 @@ def _known_or_made(term: Term, known) -> LossTerm:
     if term not in known or known[term][0] != values:
         known[term] = values, _loss_term(term)
     return known[term][1]
+
+
+def _known_map(term: Term, maps) -> LinearMap:
+    values = tuple(part.coefficient.value for part in term.argument.parts)
+    if term not in maps or maps[term][0] != values:
+        maps[term] = values, linear_map(term.argument)
+    return maps[term][1]
 
 
 def _loss_term(term: Term) -> LossTerm:

@@ -24,6 +24,7 @@ class Statement:
         check_model(objective, constraints)
         self.objective, self.constraints = objective, tuple(constraints)
         self._known: dict[Term, tuple] = {}
+        self._maps: dict[Term, tuple] = {}
         self._made: tuple[tuple[float, ...], NormalForm] | None = None
         self._remembered: dict[tuple, dict] = {}
 
@@ -103,7 +104,7 @@ class Statement:
         """
         values = tuple(p.value for p in self._parameters)
         if self._made is None or self._made[0] != values:
-            form = to_normal_form(self.objective, self.constraints, str(self), self._known)
+            form = to_normal_form(self.objective, self.constraints, str(self), self._known, self._maps)
             form.__dict__["remembered"] = self._remembered.setdefault(self._shape(values), {})
             self._made = values, form
         return self._made[1]

@@ -27,7 +27,9 @@ def make_stationary(
 
     On the latter they are stationary to rounding, entry by entry, and what is left is for the bound to pay.
     """
-    takers = {block.name: _taker(form, block.name) for block in form.blocks}
+    takers = form.remembered.get("takers")
+    if takers is None:
+        takers = form.remembered["takers"] = {block.name: _taker(form, block.name) for block in form.blocks}
     if any(block.intercept_of is not None for block in form.blocks):
         _balance_intercepts(form, u)
     free = [name for name, taker in takers.items() if taker is None]

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from functools import cache
+from typing import cast
+
 import numpy as np
 
 from mtldsl.compile.normal_form import Blocks, LossTerm, NormalForm
+from mtldsl.solution.later import Later
 from mtldsl.solution.readout import Array, Readout, Run, require_per_task
 
 __all__ = ["CALIBRATION", "calibration"]
@@ -36,8 +40,10 @@ def _norms(loss: LossTerm, blocks: Blocks) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _read(run: Run) -> dict[str, object]:
-    levels = calibration(run.form, run.blocks)
-    return {} if levels is None else {"task_weights": levels[0], "noise_levels": levels[1]}
+    if not any(loss.atom.radial for loss in run.form.losses):
+        return {}
+    levels = cache(lambda: cast(tuple, calibration(run.form, run.blocks)))
+    return {"task_weights": Later(lambda: levels()[0]), "noise_levels": Later(lambda: levels()[1])}
 
 
 def _check(fields: dict) -> None:

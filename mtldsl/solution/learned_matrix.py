@@ -66,8 +66,11 @@ class LearnedMatrix:
     @classmethod
     def read(cls, run: Run) -> dict[str, LearnedMatrix]:
         """Every matrix that a model learned, by name; those whose bounds leave one matrix only too."""
-        statement, found = run.statement, dict(run.structures)
+        statement = run.statement
         matrices = [unknown for unknown in statement.learned if unknown.kind in _KINDS]
+        if not matrices:
+            return {}
+        found = dict(run.structures)
         ranges = ranges_of(c for c in statement.constraints if isinstance(c, RangeConstraint))
         for unknown in matrices:
             about = ranges.get(unknown)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from mtldsl.solution.gap import Gap
 from mtldsl.solution.kernel_weights import LearnedWeights, OverKernels
 from mtldsl.solution.label_graph import LearnedGraph
 from mtldsl.solution.labellings import OverLabels
+from mtldsl.solution.later import Field
 from mtldsl.solution.learned_matrix import LearnedMatrix
 from mtldsl.solution.predictors import predictor_of
 from mtldsl.solution.storage import read_fields, write_fields
@@ -33,6 +34,12 @@ __all__ = ["Solution"]
 
 #: Fields that a file does not keep.
 _NOT_SAVED = ("state", "multipliers", "majorizations", "interrupted", "proof", "verified", "compile_seconds")
+
+
+#: Computed when they are first read.
+_TASK_WEIGHTS: Any = Field(lambda: None)
+_NOISE_LEVELS: Any = Field(lambda: None)
+_MULTIPLIERS: Any = Field(dict)
 
 
 @dataclass(eq=False)  # comparing arrays entry by entry would make `solutions.index(best)` an error
@@ -97,8 +104,8 @@ class Solution(OverLabels, OverKernels):
     scaling: dict | None = None  # mean and scale of standardize(), applied to new inputs
     kernel_map: KernelMap | None = None  # the features of Tasks.with_kernels(), made of new inputs
     thresholds: np.ndarray | None = None
-    task_weights: np.ndarray | None = None
-    noise_levels: np.ndarray | None = None
+    task_weights: np.ndarray | None = _TASK_WEIGHTS
+    noise_levels: np.ndarray | None = _NOISE_LEVELS
     starts: list[dict] = field(default_factory=list)
     learned: dict[str, LearnedMatrix | LearnedWeights] = field(
         default_factory=dict
@@ -107,7 +114,7 @@ class Solution(OverLabels, OverKernels):
     label_graph: LearnedGraph | None = None  # of a loss over a graph of labels
     certified: np.ndarray | None = None
     history: list[dict] = field(default_factory=list)
-    multipliers: dict[str, np.ndarray] = field(default_factory=dict, repr=False)  # not saved
+    multipliers: dict[str, np.ndarray] = _MULTIPLIERS  # not saved
     majorizations: tuple = field(default=(), repr=False)  # steps for the cross-check to repeat; not saved
     state: object = field(default=None, repr=False)  # for warm starts; not saved
     verified: bool = True  # False where a file said so
@@ -184,6 +191,10 @@ class Solution(OverLabels, OverKernels):
         raise AttributeError(
             f"Solution has no attribute or block {name!r}; blocks: {', '.join([*blocks, *learned])}"
         )
+
+    def __getstate__(self) -> dict:
+        """For copies and pickles: with all that waits to be computed."""
+        return self.__dict__ | {f.name: getattr(self, f.name) for f in fields(self)}
 
     def __str__(self) -> str:
         status = self.status if self.verified else f"{self.status} (as saved, not verified)"

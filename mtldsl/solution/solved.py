@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from mtldsl.atoms.function import Loss
 from mtldsl.proof.saved import SolutionCertificate
 from mtldsl.proof.stationarity import NO_GLOBAL
+from mtldsl.solution.later import Later
 from mtldsl.solution.readout import Run
 from mtldsl.solution.readouts import READOUTS
 from mtldsl.solution.solution import Solution
@@ -54,7 +55,7 @@ def solution_of(run: Run, tol: float) -> Solution:
         kernel_map=tasks.kernel_map,
         history=outcome.history,
         stationarity=certificate.stationarity,
-        multipliers=_multipliers(run),
+        multipliers=cast(Any, Later(lambda: _multipliers(run))),
         majorizations=outcome.last_point.majorizations if outcome.last_point else (),
         state=outcome.last_point,
         proof=SolutionCertificate(certificate, run.form, run.blocks, tol, outcome.status),

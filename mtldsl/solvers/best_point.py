@@ -76,7 +76,7 @@ class BestPoint:
         is_lowest = one.violation <= allowed and one.objective < self.lowest.objective
         is_better = self._is_better(one, bound)
         if is_lowest or is_better:
-            one = one.copied()
+            one = one if one.is_guess else one.copied()  # guesses have blocks of their own
         self.lowest = one if is_lowest else self.lowest
         self.kept = one if is_better else self.kept
         # the bound may have risen above what was kept, which then owes its objective to what it misses of its constraints

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol, runtime_checkable
+from typing import Protocol, TypeGuard
 
 import numpy as np
 
@@ -15,7 +15,6 @@ from mtldsl.values.sparse_matrix import read_dense
 __all__ = ["Solved", "plain_multipliers", "starting_point"]
 
 
-@runtime_checkable
 class Solved(Protocol):
     """What is asked of the Solution of another problem: its unknowns, and the point at which its solver stopped."""
 
@@ -32,7 +31,7 @@ def starting_point(form: NormalForm, warm_start: Solved | dict | None) -> Point 
         return None
     if isinstance(warm_start, dict) and all(isinstance(name, str) for name in warm_start):
         blocks, state = warm_start, None
-    elif isinstance(warm_start, Solved) and isinstance(warm_start.state, Point | None):
+    elif _is_solved(warm_start):
         blocks, state = warm_start.blocks, warm_start.state
     else:
         raise SolverError(
@@ -55,6 +54,10 @@ def starting_point(form: NormalForm, warm_start: Solved | dict | None) -> Point 
             state.state,
         )
     return point
+
+
+def _is_solved(value) -> TypeGuard[Solved]:
+    return hasattr(value, "blocks") and isinstance(getattr(value, "state", value), Point | None)
 
 
 def plain_multipliers(form: NormalForm, loss_duals):

@@ -296,6 +296,8 @@ class Watcher:
                 **point.notes,
             }
         )
+        if not (self.verbose or log.isEnabledFor(logging.DEBUG)):
+            return
         line = (
             f"{self.solver:>20} {point.iteration:7d}  objective {seen.objective:.10g}  bound {self.bound:.10g}  "
             + (

@@ -40,6 +40,8 @@ def read_number(value) -> float:
     Decimal fractions become the nearest float64, as literals do; a whole number has to be one, and nothing finite becomes infinite or 0.
     Booleans count as 0 and 1.
     """
+    if type(value) is float:
+        return value
     if isinstance(value, np.ndarray) and value.ndim == 0 and not np.ma.isMaskedArray(value):
         value = value[()]
     if isinstance(value, str | bytes | bytearray):
@@ -74,6 +76,8 @@ def read_number(value) -> float:
 
 def as_float(value) -> float | None:
     """What `read_number` reads, but no boolean; None for everything else."""
+    if type(value) is float or value is None:
+        return value
     if isinstance(value, bool | np.bool_) or getattr(getattr(value, "dtype", None), "kind", "") == "b":
         return None
     try:
@@ -84,6 +88,8 @@ def as_float(value) -> float | None:
 
 def as_whole(value) -> int | None:
     """A whole number as an int, of Python's or numpy's types for them; None for everything else, also for 2.0, True and times."""
+    if type(value) is int or value is None:
+        return value
     if isinstance(value, np.ndarray) and value.ndim == 0:
         value = value[()]
     whole = isinstance(value, Integral) and not isinstance(value, bool | np.bool_ | np.timedelta64)

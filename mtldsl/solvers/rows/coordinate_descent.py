@@ -47,7 +47,7 @@ class CoordinateDescent(Solver):
         block = loss.map.identity_of
         assert block is not None  # refuses() lets through only a loss of one block itself
         shape = form.shapes[block]
-        if groups.why_not(form) is None:
+        if _is_of_groups(form):
             own = np.zeros(shape) if start is None else np.array(start.blocks[block])
             return groups.GroupDescent(form, tol).run(own, max_iter, watch)
         penalty = RowPenalty.of(form.functions, shape)
@@ -66,6 +66,12 @@ class CoordinateDescent(Solver):
 
         WorkingSet(design, penalty, tol).run(W, max_iter, report, lambda: watch.expired)
         return last[0]
+
+
+def _is_of_groups(form: NormalForm) -> bool:
+    if "is of groups" not in form.remembered:
+        form.remembered["is of groups"] = groups.why_not(form) is None
+    return form.remembered["is of groups"]
 
 
 def _point(form: NormalForm, design, penalty: RowPenalty, state, sweeps: int) -> Point:
