@@ -23,9 +23,12 @@ with compiling.busy():  # half a second
     from numba.core.dispatcher import Dispatcher
     from numba.core.registry import CPUDispatcher
 
+    from mtldsl.system import linked
+
 __all__ = ["compiled"]
 
 _SEAL = 32  # bytes of a SHA-256
+_KEPT = "inner functions as bitcode"  # what is in the files, apart from what it was made of
 _said = False
 
 
@@ -33,7 +36,8 @@ def compiled(signature: str | None = None, *, inside: bool = False, **options):
     """As `numba.njit(signature, cache=True, **options)`, uncached with one warning a process where nothing can be kept.
 
     signature : the types of arguments and result, where these are to be compiled and no others
-    inside    : only other compiled functions call it, so that a third of its compile time, what takes Python's objects apart, is left out
+    inside    : only other compiled functions call it, so that half of its compile time is left out: what takes Python's objects apart,
+                and machine code of its own (`mtldsl.system.linked`)
     """
     if inside:
         options |= {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
@@ -84,6 +88,10 @@ class _Compiled(CPUDispatcher):
 
 class _Inside(_Compiled):
     """Machine code that Python has no way into: a call would end the process."""
+
+    def compile(self, sig):
+        with linked.only(self.targetctx.codegen(), self.py_func.__qualname__):
+            return super().compile(sig)
 
     def __call__(self, *args, **kwargs):
         raise TypeError(f"{self.__name__} is compiled for other compiled functions alone (inside=True)")
@@ -166,7 +174,7 @@ def _stamp(function, source) -> str:
     """A fingerprint of what the code of a function follows from: its own source file, and those of the compiled functions, the constants
     and the named tuples that this file has from others.
     """
-    facts = [repr(source)]
+    facts = [repr(source), _KEPT]
     for name, value in sorted(function.__globals__.items()):
         if isinstance(value, Dispatcher):
             facts.append(

@@ -266,3 +266,46 @@ def test_python_cannot_call_what_is_compiled_for_others(tmp_path, cache):
         with pytest.raises(TypeError, match=r"_total is compiled for other compiled functions alone"):
             found._total(np.ones(3))
         found.mean(np.ones(3), 3)
+
+
+INNER = """
+import numpy as np
+from mtldsl.system.compiled import compiled
+
+@compiled(inside=True, error_model="numpy")
+def _tail(x, n):
+    rest = np.empty(n)
+    for i in range(n):
+        rest[i] = x[x.size - n + i]
+    return rest
+
+@compiled(inside=True, error_model="numpy")
+def _sum_of_tail(x, n):
+    rest = _tail(x, n)
+    total = 0.0
+    for i in range(n):
+        total += rest[i]
+    return total
+
+@compiled(error_model="numpy")
+def first(x, n):
+    return _sum_of_tail(x, n)
+
+@compiled(error_model="numpy")
+def second(x, n):
+    return _sum_of_tail(x, n) + _tail(x, n)[0]
+"""
+
+
+def test_inner_functions_are_read_from_the_disk_for_another_caller(tmp_path, cache):
+    """They are kept as what callers link, not as machine code; what they allocate is theirs to hand on."""
+    path = tmp_path / "faults_inner.py"
+    path.write_text(INNER)
+    x = np.arange(6.0)
+    assert load(path).first(x, 3) == 12.0 and len(files(cache)) == 3
+    again = load(path)
+    assert again.second(x, 2) == 13.0 and hits(again.second) == 0
+    assert hits(again._tail) == 1 and hits(again._sum_of_tail) == 1
+    assert again.first(x, 3) == 12.0 and hits(again.first) == 1
+    third = load(path)
+    assert third.second(x, 2) == 13.0 and hits(third.second) == 1
