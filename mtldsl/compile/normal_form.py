@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 __all__ = ["Block", "Blocks", "Entry", "FunctionTerm", "LinearMap", "LossTerm", "NormalForm", "picks"]
 
 
+#: So many unknowns fit into any memory.
+_FEW = 10_000
+
+
 @dataclass(frozen=True, eq=False)
 class LossTerm:
     """sum over tasks i of coefficients[i] * atom(X_i map(x)_i + intercept_i).
@@ -271,8 +275,11 @@ class NormalForm:
     def _fits(self) -> bool:
         """SolverError where a solve, which holds a few points, would not fit into memory; asked once."""
         shapes = [block.shape for block in self.blocks]
+        unknowns = sum(float(rows) * columns for rows, columns in shapes)
+        if unknowns <= _FEW:
+            return True
         require_memory(
-            4.0 * 8.0 * sum(float(rows) * columns for rows, columns in shapes),
+            4.0 * 8.0 * unknowns,
             f"a model with {' + '.join(f'{rows:,} x {columns:,}' for rows, columns in shapes)} unknowns",
             "select features, or hash or project them, or take fewer tasks, first",
         )

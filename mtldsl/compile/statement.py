@@ -59,6 +59,10 @@ class Statement:
     @property
     def learned(self) -> list[LearnedUnknown]:
         """Every matrix that is learned beside the weights, in the order typed."""
+        return list(self._learned)
+
+    @cached_property
+    def _learned(self) -> list[LearnedUnknown]:
         return learned_of(self.objective)
 
     @property

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
-from typing import cast
-
 import numpy as np
 
 from mtldsl.compile.normal_form import Blocks, LossTerm, NormalForm
@@ -42,8 +39,8 @@ def _norms(loss: LossTerm, blocks: Blocks) -> tuple[np.ndarray, np.ndarray]:
 def _read(run: Run) -> dict[str, object]:
     if not any(loss.atom.radial for loss in run.form.losses):
         return {}
-    levels = cache(lambda: cast(tuple, calibration(run.form, run.blocks)))
-    return {"task_weights": Later(lambda: levels()[0]), "noise_levels": Later(lambda: levels()[1])}
+    levels = Later(lambda: calibration(run.form, run.blocks))
+    return {"task_weights": Later(lambda: levels.value[0]), "noise_levels": Later(lambda: levels.value[1])}
 
 
 def _check(fields: dict) -> None:

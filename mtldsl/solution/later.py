@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 __all__ = ["Field", "Later"]
@@ -13,6 +14,10 @@ class Later:
 
     def __init__(self, make: Callable[[], Any]):
         self.make = make
+
+    @cached_property
+    def value(self):
+        return self.make()
 
 
 class Field:
@@ -38,7 +43,7 @@ class Field:
             return self.default
         value = solution.__dict__[self.name]
         if isinstance(value, Later):
-            value = solution.__dict__[self.name] = value.make()
+            value = solution.__dict__[self.name] = value.value
         return value
 
     def __set__(self, solution, value) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -55,7 +56,12 @@ def get_solver(name: str) -> Solver:
             f"solver={name!r}: there is no such solver; write one of 'auto', {', '.join(map(repr, SOLVERS))}"
         )
     found = SOLVERS[name]
-    return import_module(found).SOLVER if isinstance(found, str) else found
+    return _imported(found) if isinstance(found, str) else found
+
+
+@cache
+def _imported(module: str) -> Solver:
+    return import_module(module).SOLVER
 
 
 def _wants_convexity(solver: Solver, form: NormalForm) -> bool:

@@ -12,6 +12,7 @@ left alone, and so is SIGTERM in a worker of `multiprocessing`, whose pool ends 
 
 from __future__ import annotations
 
+import _signal  # what `signal` wraps: its functions turn every number and handler into a member of an enumeration and back
 import os
 import signal
 import sys
@@ -91,8 +92,8 @@ def heard(raises: bool = False):
         _state.raises = kept
         _state.pending = _state.deferred = False
         for number, handler in before.items():
-            if signal.getsignal(number) is _hear:
-                signal.signal(number, handler)
+            if _signal.getsignal(number) is _hear:
+                _signal.signal(number, handler)
 
 
 @contextmanager
@@ -208,10 +209,11 @@ def _install() -> dict:
         usual[signal.SIGTERM] = signal.SIG_DFL
     found = {}
     for number, handler in usual.items():
-        if signal.getsignal(number) == handler:
+        before = _signal.getsignal(number)
+        if before == handler:
             try:
-                signal.signal(number, _hear)
+                _signal.signal(number, _hear)
             except ValueError:  # not the main interpreter
                 return found
-            found[number] = handler
+            found[number] = before
     return found

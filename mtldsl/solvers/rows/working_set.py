@@ -139,10 +139,10 @@ def relative_gap(penalty: RowPenalty, pull, W, square: float, along: float) -> t
 
     pull : minus the gradient of the smooth part (m, p); W (m, p); square, along : ||R||^2, <R, Y>
     """
-    from mtldsl.solvers.kernels import row_descent
+    from mtldsl.solvers.kernels.row_descent import relative_gap as compiled_gap
 
     excess, p = np.empty(pull.shape[1]), penalty
-    gap = row_descent.relative_gap(pull, W, p.l1, p.l21, p.ridge, p.nonneg, square, along, excess)
+    gap = compiled_gap(pull, W, p.l1, p.l21, p.ridge, p.nonneg, square, along, excess)
     return gap, excess
 
 
