@@ -160,7 +160,7 @@ def _signs(form: NormalForm, block: str) -> Signs:
     shape = form.shapes[block]
     rise, fall = np.ones(shape, dtype=bool), np.ones(shape, dtype=bool)
     for constraint in form.constraints:
-        low, high = constraint.atom.interval
+        low, high = constraint.atom.interval  # type: ignore[misc]  # _require_zero has asked
         rise &= np.asarray(high) > 0
         fall &= np.asarray(low) < 0
     return Signs(None if rise.all() else rise, None if fall.all() else fall)

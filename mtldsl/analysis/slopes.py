@@ -23,8 +23,13 @@ _STEP, _LOST = 1e-8, 1e-6
 class Slopes(Protocol):
     """A convex set of u = (one flat array a loss): the subgradients at zero weights that balance every intercept."""
 
-    losses: Sequence[LossTerm]
-    typed: str  # the loss with the kink, "" where the set is one point
+    @property
+    def losses(self) -> Sequence[LossTerm]: ...
+
+    @property
+    def typed(self) -> str:
+        """The loss with the kink, "" where the set is one point."""
+        ...
 
     def middle(self) -> list[np.ndarray]:
         """A point of the set."""

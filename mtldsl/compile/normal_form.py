@@ -201,7 +201,7 @@ class FunctionTerm:
         return 0.0 if self.is_constraint else self.coefficient * self.atom.value(self.map.forward(x))
 
     def violation(self, x: Blocks) -> float:
-        return self.atom.violation(self.map.forward(x)) if self.is_constraint else 0.0
+        return self.atom.violation(self.map.forward(x)) if isinstance(self.atom, Set) else 0.0
 
     def prox(self, V, step) -> np.ndarray:
         """The prox of coefficient * atom, on the image of the map."""

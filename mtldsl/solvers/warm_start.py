@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol, TypeGuard
+from typing import Any, Protocol, TypeGuard
 
 import numpy as np
 
@@ -32,7 +32,8 @@ def starting_point(form: NormalForm, warm_start: Solved | dict | None) -> Point 
     if isinstance(warm_start, dict) and all(isinstance(name, str) for name in warm_start):
         blocks, state = warm_start, None
     elif _is_solved(warm_start):
-        blocks, state = warm_start.blocks, warm_start.state
+        blocks = warm_start.blocks
+        state: Any = warm_start.state
     else:
         raise SolverError(
             term=f"solve(warm_start={type(warm_start).__name__})",

@@ -70,6 +70,7 @@ class _Compiled(CPUDispatcher):
     """What numba makes of a function, with the time that takes; a declared signature is the only one, compiled when it is first needed."""
 
     declared: str | None = None
+    _can_compile: bool  # numba's own
 
     def compile(self, sig):
         with compiling.busy(), _without_collection():
@@ -81,7 +82,7 @@ class _Compiled(CPUDispatcher):
 
     def _compile_for_args(self, *args, **kwargs):
         if self.declared is None or not self._can_compile:
-            return super()._compile_for_args(*args, **kwargs)
+            return cast(Any, super())._compile_for_args(*args, **kwargs)
         self.compile(self.declared)
         return self  # called with the same arguments, which are held against that signature
 

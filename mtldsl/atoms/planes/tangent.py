@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -23,7 +24,9 @@ class Tangent:
 
     def __init__(self, groups, signs, sizes, pool=None, pinned=None, reach=None):
         self.groups, self.signs, self.sizes = groups, signs, sizes
-        self.pool, self.pinned, self.reach = pool, pinned, reach
+        self.pool: Any = pool
+        self.pinned: Any = pinned
+        self.reach: Any = reach
 
     @property
     def rank(self) -> int:

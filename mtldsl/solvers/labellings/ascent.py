@@ -128,7 +128,7 @@ class Ascent:
         _, entries, decoder = self._inference()
         gap, full = 0.0, 0
         for visits in self.visits(decoder):
-            search = Search(entries, *decoder.choice, decoder.plan, *decoder.scratch())
+            search = Search(entries, *decoder.choice, decoder.plan, *decoder.scratch())  # type: ignore[call-arg]  # two and two
             gap_of_these, full_of_these = ascend(
                 visits, tuple(self.rows), tuple(self.entries), tuple(self.penalty), tuple(self.moved), tuple(self.mixtures),
                 tuple(search), _STEPS, _ACCURACY,

@@ -52,7 +52,7 @@ class SmoothedAscent(Ascent):
         _, entries, decoder = self._inference()
         gap, self.seen_losses, full = 0.0, 0.0, 0
         for visits in self.visits(decoder):
-            search = Search(entries, *decoder.choice, decoder.plan, *decoder.scratch())
+            search = Search(entries, *decoder.choice, decoder.plan, *decoder.scratch())  # type: ignore[call-arg]  # two and two
             gap_of_these, losses, full_of_these = step_each(
                 visits, tuple(self.rows), tuple(self.entries), tuple(self.penalty), self.modulus, tuple(self.moved),
                 tuple(self.mixtures), tuple(search), _ACCURACY,

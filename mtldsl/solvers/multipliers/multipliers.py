@@ -81,7 +81,9 @@ class Run:
 
     def __init__(self, form: NormalForm, tol: float, start: Point | None):
         self.form, self.tol = form, tol
-        (self.loss,), self.block = form.losses, form.losses[0].map.identity_of
+        facts = single_block(form)
+        assert not isinstance(facts, str)  # `refuses` was asked
+        self.loss, self.block = facts.loss, facts.name
         self.designs = designs = Designs(self.loss)
         unit, shape = designs.unit(), form.shapes[self.block]
         by_rows = why_not_by_rows(form.functions, shape) is None or _are_plain_ridges(form)
@@ -188,6 +190,7 @@ class Run:
             if isinstance(self.part, RowPart):
                 duals = function_duals(self.form.functions, self.part.penalty, pull.T, v)
             else:
+                assert outer is not None  # tasks by themselves have parts by rows
                 M = self.part.metric(outer.penalties.regularizer)
                 duals = self.part.shares(v + pull / M, M)
         return Point(blocks, [self.scores.duals(u)], duals, taken)

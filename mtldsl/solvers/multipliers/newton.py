@@ -11,6 +11,7 @@ s X^T (I - D_L) X + M (I - D_R) + T. The slope along a direction costs no produc
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -189,7 +190,7 @@ class Newton:
         H = np.empty((designs.n_tasks, len(stacked), len(stacked)))
         for k, one in enumerate(parts):
             F = held_rows(designs, k, one)
-            G = F.T @ F
+            G: Any = F.T @ F
             H[k] = G.toarray() if hasattr(G, "toarray") else G
             H[k] *= here.penalties.loss[k]
             H[k].flat[:: len(stacked) + 1] += diagonal[:, k]

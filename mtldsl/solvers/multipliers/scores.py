@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -26,7 +27,8 @@ def is_piecewise_linear(loss: LossTerm) -> bool:
     """Whether l*(u) = b u on a bounded interval, so that l(z) is low (z - b) below b and high (z - b) above it."""
     if not loss.atom.separable:
         return False
-    quadratic = loss.atom.dual_quadratic(loss.tasks.targets)
+    atom: Any = loss.atom  # a sum over samples, which has it
+    quadratic = atom.dual_quadratic(loss.tasks.targets)
     if quadratic is None or quadratic[1] != 0.0:
         return False
     low, high = loss.dual_interval()
@@ -41,7 +43,8 @@ class KinkedScores:
     """
 
     def __init__(self, loss: LossTerm):
-        kink, _ = loss.atom.dual_quadratic(loss.tasks.targets)
+        atom: Any = loss.atom
+        kink, _ = atom.dual_quadratic(loss.tasks.targets)
         low, high = loss.dual_interval()
         self.kink = np.broadcast_to(kink, low.shape) - 0.0
         self.low, self.high = np.array(low), np.array(high)

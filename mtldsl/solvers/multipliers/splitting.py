@@ -45,6 +45,7 @@ class Spectra:
     def _of(self, k: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         designs, X = self.designs, self.designs.inputs_of(k)
         (n, d), zero = X.shape, np.zeros(X.shape[1])
+        gram: Any
         if not designs.is_sparse:
             gram, rows = (np.zeros((d, d)), _ROWS) if d <= n else (None, n)
             for start in range(0, n, rows):  # without a copy of all rows

@@ -73,8 +73,8 @@ class SharedRows:
         return self.n_features <= max(8 * self.n_tasks, 100) and self.n_features <= self.n_samples
 
     def state(
-        self, penalty: RowPenalty, rows, W, old: GramState | ResidualState | None
-    ) -> GramState | ResidualState:
+        self, penalty: RowPenalty, rows, W, old: GramState | ResidualState | SparseState | None
+    ) -> GramState | ResidualState | SparseState:
         """The iterate W (m, d) on these rows. What `old` knows of them is not computed again."""
         own = np.ascontiguousarray(W[:, rows])
         if len(rows) == self.n_features and self.prefers_all_rows:
@@ -91,6 +91,7 @@ class SharedRows:
         columns = np.empty((len(rows), self.n_samples))
         columns[~kept] = self._columns(rows[~kept])
         if old is not None:
+            assert old.columns is not None  # dense inputs' states have them
             columns[kept] = old.columns[place[rows[kept]]]
         if len(rows) > self.n_samples:
             return ResidualState(self, penalty, rows, own, columns)

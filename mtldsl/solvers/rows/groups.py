@@ -42,7 +42,9 @@ def why_not(form: NormalForm) -> str | None:
     for f in others:
         if f.is_constraint or f.atom.entry_quadratic is None or np.ndim(f.atom.entry_quadratic):
             return f"{f.typed} is not a ridge with equal weights."
-    labels, weights = grouped[0].atom.row_groups(facts.shape)
+    found = grouped[0].atom.row_groups(facts.shape)
+    assert found is not None  # that is what it was chosen for
+    labels, weights = found
     if labels.min() < 0 or weights.min() <= 0:
         return f"{grouped[0].typed} leaves some rows without any penalty."
     if np.bincount(labels).max() > _WIDEST:
@@ -109,7 +111,7 @@ class GroupDescent:
         for f in form.functions:
             groups = f.atom.row_groups(facts.shape)
             if groups is None:
-                self.ridge += scale * f.coefficient * float(f.atom.entry_quadratic)
+                self.ridge += scale * f.coefficient * _square(f)
             else:
                 self.labels, weights = groups
                 self.thresholds = scale * f.coefficient * weights
@@ -208,6 +210,11 @@ class GroupDescent:
                 if f.atom.row_groups(W.shape) is not None:
                     duals.append(scale * share * pull)
                 else:
-                    own = f.coefficient * float(f.atom.entry_quadratic) / (scale * self.ridge)
+                    own = f.coefficient * _square(f) / (scale * self.ridge)
                     duals.append(own * rest)
         return Point(blocks, [-scale * R.ravel()], duals, sweeps)
+
+
+def _square(f) -> float:
+    """The one weight of a ridge (`why_not` has asked for it)."""
+    return float(f.atom.entry_quadratic)

@@ -20,6 +20,7 @@ _NOTHING = np.empty((0, 0))  # no past is kept
 class _State:
     """rows: the features; W (m, p): their weights; carried: an array that is affine in W and is kept up to date with it."""
 
+    carried: np.ndarray
     knows_gap = True  # whether the gap of the problem on these rows alone costs next to nothing
     takes_newton = True
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
@@ -19,7 +20,7 @@ class Bordered:
 
     def __init__(self, design: Design, centred: bool):
         self.design, self.centred = design, centred
-        self.columns = design.columns(np.arange(design.n_features))
+        self.columns: Any = design.columns(np.arange(design.n_features))
         self.offsets, self.m = np.asarray(design.offsets), design.n_tasks
         self.counts = np.diff(self.offsets)
         p = design.n_features + 1

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from mtldsl.solvers.rows.penalty import RowPenalty
@@ -34,7 +36,8 @@ class ColumnModel:
         diagonal = columns.squared.pull(curvature)
         self.curvature = np.maximum(diagonal - border**2 / totals[:, None], 0.0)
         self.curvature[self.curvature <= _LEAST * diagonal] = 0.0
-        self.matrix = X.indptr, X.indices, X.data
+        self.kernel: Any
+        self.matrix: tuple = (X.indptr, X.indices, X.data)
         if m == 1:
             self.kernel = kernels.sweep_columns_one
         elif self.is_table:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from scipy.linalg import LinAlgError, cholesky
 
@@ -54,6 +56,7 @@ def solve(form: NormalForm, tol: float, max_iter: int, start: Point | None, watc
     centred = facts.intercept is not None
     b = np.zeros(m)
     if start is not None and centred:
+        assert facts.intercept is not None
         b = np.array(start.blocks[facts.intercept][0])
     W = np.zeros((m, d)) if start is None else np.array(start.blocks[facts.name].T, order="C")
     design = design_of(loss)
@@ -69,9 +72,10 @@ def solve(form: NormalForm, tol: float, max_iter: int, start: Point | None, watc
         blocks = {facts.name: np.ascontiguousarray(V.T)}
         if facts.intercept is not None:
             blocks[facts.intercept] = state.V[:, -1][None, :].copy()
-        duals = None
+        duals: Any = None
         if len(form.functions) > 1:
-            duals = [f.coefficient * f.atom.entry_quadratic * blocks[facts.name] for f in form.functions]
+            squares = [f.coefficient * np.asarray(f.atom.entry_quadratic) for f in form.functions]
+            duals = [square * blocks[facts.name] for square in squares]
         last[:] = [Point(blocks, [state.u.copy()], duals, steps)]
         return watch(last[0])
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from mtldsl.compile.normal_form import NormalForm
@@ -73,8 +75,8 @@ class _Run:
         """Task after task, to the same relative accuracy; sharper where all together are not yet good enough."""
         tasks, tol, done = self.loss.tasks, self.tol, 0
         pull, u = np.empty(W.shape), np.empty(tasks.n_samples)
-        shared = design_of(self.loss) if self.loss.is_shared_complete else None
-        inputs = None if shared is not None else tasks.inputs
+        shared: Any = design_of(self.loss) if self.loss.is_shared_complete else None
+        inputs: Any = None if shared is not None else tasks.inputs
         while True:
             most = 0
             for i, (first, end) in enumerate(zip(tasks.offsets[:-1], tasks.offsets[1:], strict=True)):
