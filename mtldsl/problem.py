@@ -18,10 +18,11 @@ from mtldsl.solution.readout import Run
 from mtldsl.solution.solution import Solution
 from mtldsl.solution.solved import solution_of
 from mtldsl.solvers.explanation import Explanation
-from mtldsl.solvers.limits import checked_limits
+from mtldsl.solvers.limits import checked_jobs, checked_limits
 from mtldsl.solvers.registry import answers
 from mtldsl.solvers.solve import solve_form
 from mtldsl.system import compiling, stops
+from mtldsl.system.jobs import jobs
 from mtldsl.system.threads import one_blas_thread
 from mtldsl.tasks import Tasks, require_tasks
 from mtldsl.values.listing import as_list
@@ -101,6 +102,7 @@ class Problem(Statement):
         warm_start: Solution | dict | None = None,
         starts: int = 1,
         random_state=0,
+        n_jobs: int | None = None,
         verbose: bool = False,
         **options,
     ) -> Solution:
@@ -115,6 +117,9 @@ class Problem(Statement):
         starts      : of a model that is not convex, from how many starts to solve it: the solver's own (or warm_start) and random
                       ones, seeded by random_state; the best is returned, and `solution.starts` tells what came of each. max_seconds
                       is for each start
+        n_jobs      : threads for tasks that share nothing, where a solver takes such tasks one by one (-1: one a core); elsewhere it says in
+                      how many threads large products are computed, or changes nothing. No bit of the solution depends on it. None: as
+                      many threads for products as BLAS has, and tasks one after another
         options     : of the solver named, e.g. solve(solver="cvxpy", backend="scs"); unknown ones are refused
 
         Ctrl-C, and likewise SIGTERM, returns the best point so far with its certificate and status "interrupted"; a second one within
@@ -123,10 +128,10 @@ class Problem(Statement):
         Raises ModelError where no solver takes the model, SolverError for wrong options.
         """
         tol, max_iter, max_seconds, verbose = checked_limits(tol, max_iter, max_seconds, verbose)
-        before = compiling.spent()
+        threads, before = checked_jobs(n_jobs), compiling.spent()
         with stops.heard(), compiling.announced(_say) if verbose else nullcontext():
             form = self.form()
-            with one_blas_thread():
+            with one_blas_thread(), jobs(threads):
                 outcome = solve_form(
                     form, solver=solver, tol=tol, max_iter=max_iter, max_seconds=max_seconds, warm_start=warm_start,
                     starts=starts, random_state=random_state, verbose=verbose, options=options,

@@ -48,6 +48,7 @@
     max_seconds = 60
     starts = 10             # of a model that is not convex: the solver's own start and random ones, the best is kept
     random_state = 0        # of the random starts
+    n_jobs = 2              # threads for tasks that share nothing; -1: one a core
 
     [check]                 # optional
     cross_check = true      # against the cvxpy formulation; false: no cross-check

@@ -28,6 +28,9 @@ __all__ = ["SOLVE", "checked_option"]
 #: Each start has max_seconds of its own.
 _MOST_STARTS = 10_000
 
+#: Threads are of this machine, of which the file knows nothing.
+_MOST_THREADS = 1_024
+
 _RULES = {
     "solver": one_of(["auto", *SOLVERS]),
     "tol": TOLERANCE,
@@ -35,6 +38,10 @@ _RULES = {
     "max_seconds": SECONDS,
     "starts": whole(1, f"a whole number >= 1 and <= {_MOST_STARTS:,}", _MOST_STARTS),
     "random_state": SEED,
+    "n_jobs": (
+        lambda v: isinstance(v, int) and not isinstance(v, bool) and (v == -1 or 1 <= v <= _MOST_THREADS),
+        f"a whole number of threads >= 1 and <= {_MOST_THREADS:,}, or -1 for one a core",
+    ),
 }
 
 

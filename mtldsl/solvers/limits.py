@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
+import os
 from math import inf
 
 from mtldsl.errors import SolverError
 from mtldsl.values.number import as_float, as_whole, quoted
 from mtldsl.values.option import as_flag
 
-__all__ = ["checked_limits"]
+__all__ = ["checked_jobs", "checked_limits"]
+
+
+def checked_jobs(n_jobs) -> int | None:
+    """How many threads, -1 being one a core; None where nobody said. SolverError for everything else."""
+    if n_jobs is None:
+        return None
+    whole = as_whole(n_jobs)
+    if whole is None or (whole < 1 and whole != -1):
+        raise SolverError(
+            term=f"solve(n_jobs={quoted(n_jobs)})",
+            write_instead="write a positive whole number of threads, -1 for one a core, or None",
+        )
+    return (os.cpu_count() or 1) if whole == -1 else whole
 
 
 def checked_limits(tol, max_iter, max_seconds, verbose) -> tuple[float, int | None, float | None, bool]:

@@ -8,6 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from mtldsl.system.jobs import asked_jobs
 from mtldsl.system.threads import configured_threads
 
 __all__ = ["blocks_of", "in_blocks"]
@@ -32,9 +33,10 @@ def blocks_of(size: int, work: float) -> list[slice] | None:
 
 
 def in_blocks(size: int, work: float, function: Callable[[int, slice], object]) -> None:
-    """function(k, block) for all `blocks_of`, each of which writes into a place of its own: in as many threads as BLAS was to have."""
+    """function(k, block) for all `blocks_of`, each of which writes into a place of its own: in as many threads as `solve(n_jobs=...)` says, or else
+    BLAS was to have."""
     parts = blocks_of(size, work) or [slice(0, size)]
-    workers = min(configured_threads(), len(parts))
+    workers = min(asked_jobs() or configured_threads(), len(parts))
     if workers < 2:
         for k, part in enumerate(parts):
             function(k, part)

@@ -35,6 +35,8 @@ _said = False
 def compiled(signature: str | None = None, *, inside: bool = False, **options):
     """As `numba.njit(signature, cache=True, **options)`, uncached with one warning a process where nothing can be kept.
 
+    Calls from Python let go of its lock: what is compiled reads and writes the arrays that it is given, and nothing else.
+
     signature : the types of arguments and result, where these are to be compiled and no others
     inside    : only other compiled functions call it, so that half of its compile time is left out: what takes Python's objects apart,
                 and machine code of its own (`mtldsl.system.linked`)
@@ -43,7 +45,7 @@ def compiled(signature: str | None = None, *, inside: bool = False, **options):
         options |= {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
     def decorate(function):
-        made = numba.njit(**options)(function)
+        made = numba.njit(**{"nogil": True} | options)(function)
         if not isinstance(made, Dispatcher):  # NUMBA_DISABLE_JIT
             return made
         made.__class__ = _Inside if inside else _Compiled

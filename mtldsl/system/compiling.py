@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from threading import Lock
 from typing import Any
 
 __all__ = ["announced", "begins", "busy", "compiling_too", "spent"]
@@ -15,6 +16,7 @@ class _State:
 
     def __init__(self):
         self.seconds, self.depth, self.compiled = 0.0, 0, 0
+        self.lock = Lock()
         self.tell: Callable[[str], Any] | None = None
 
 
@@ -33,14 +35,16 @@ def spent() -> float:
 @contextmanager
 def busy() -> Iterator[None]:
     """The time in this block counts, once: a function that calls others is compiled with them."""
-    _state.depth += 1
+    with _state.lock:
+        _state.depth += 1
     started = time.perf_counter()
     try:
         yield
     finally:
-        _state.depth -= 1
-        if _state.depth == 0:
-            _state.seconds += time.perf_counter() - started
+        with _state.lock:
+            _state.depth -= 1
+            if _state.depth == 0:
+                _state.seconds += time.perf_counter() - started
 
 
 def begins(function: str) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from mtldsl.system.blocks import blocks_of, in_blocks
+from mtldsl.system.jobs import in_jobs
 from mtldsl.tasks.data import TaskData
 from mtldsl.tasks.gram import gram
 from mtldsl.tasks.stacked import csr_of, row_views
@@ -43,7 +44,8 @@ class _Common:
         self.shape = (tasks.n_features, tasks.n_tasks)
 
     def gram(self, scale):
-        return np.stack([gram(X, s) for X, s in self._tasks(scale)])
+        work = float(self.tasks.n_samples) * self.shape[0] ** 2
+        return np.stack(in_jobs(lambda one, _: gram(*one), self._tasks(scale), work=work))
 
     def largest_curvature(self, scale) -> float:
         return max(_squared_norm(X, s) for X, s in self._tasks(scale))

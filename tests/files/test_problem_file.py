@@ -181,12 +181,10 @@ def test_a_model_of_a_paper_with_weights_and_constraints_of_ones_own(load):
 
 
 def test_several_starts_and_the_options_of_reweighting(load):
-    options = (
-        '[solve]\nsolver = "alternating"\nmethod = "joint"\ncontinuation = 2\nstarts = 3\nrandom_state = 7\n'
-    )
+    options = '[solve]\nsolver = "alternating"\nmethod = "joint"\ncontinuation = 2\nstarts = 3\nrandom_state = 7\nn_jobs = 2\n'
     file = load(NAMED + options)
     assert file.solve == {
-        "solver": "alternating", "method": "joint", "continuation": 2, "starts": 3, "random_state": 7,
+        "solver": "alternating", "method": "joint", "continuation": 2, "starts": 3, "random_state": 7, "n_jobs": 2,
     }  # fmt: skip
     solution = file.problem.solve(**file.solve)
     again = file.problem.solve(**file.solve)
@@ -301,6 +299,7 @@ WRONG = [
     (FETR.replace("W >= -5", "W >> -5") + DATA + LEARNED, "2:82", ">> bounds a matrix that is learned by a number"),
     (TOP + "[solve]\nstarts = 3\n", "9:10", "the model is convex, so that every start leads to the same optimum"),
     (NAMED + "[solve]\nstarts = 0\n", "11:10", "starts must be a whole number >= 1"),
+    (NAMED + "[solve]\nn_jobs = 0\n", "11:10", "n_jobs must be a whole number of threads >= 1 and <= 1,024, or -1 for one a core"),
     (NAMED + "[solve]\nstart = 3\n", "11:1", "did you mean 'starts'?"),
     (NAMED + "[solve]\nrandom_state = -1\n", "11:16", "random_state must be a whole number >= 0"),
     (NAMED + "[solve]\ncontinuation = 3\n", "11:1", "options belong to one solver"),

@@ -22,6 +22,7 @@ from mtldsl.solvers.planes.oracle import are_few_features
 from mtldsl.solvers.rows.penalty import RowPenalty, function_duals
 from mtldsl.solvers.rows.penalty import why_not as why_not_by_rows
 from mtldsl.solvers.solver import Point, Solver, Watch
+from mtldsl.system.jobs import in_jobs
 
 __all__ = ["SOLVER", "Multipliers"]
 
@@ -143,10 +144,12 @@ class Run:
         """All tasks to one digit, then to the next."""
         accuracy = 0.1
         while True:
-            solved = []
-            for task in tasks:
+
+            def one(task: FeatureTask, expired, accuracy=accuracy) -> bool:
                 left = max_iter - task.steps
-                solved.append(left > 0 and task.solve(accuracy, left, lambda: watch.expired))
+                return left > 0 and task.solve(accuracy, left, expired)
+
+            solved = in_jobs(one, tasks, lambda: watch.expired)
             point = self._point_of(tasks)
             if watch(point) or point.iteration >= max_iter or watch.expired:
                 return point

@@ -9,6 +9,7 @@ from mtldsl.solvers.rows.designs import SharedRows
 from mtldsl.solvers.rows.penalty import RowPenalty, function_duals
 from mtldsl.solvers.rows.working_set import WorkingSet
 from mtldsl.solvers.solver import Point, Watch
+from mtldsl.system.jobs import in_jobs
 from mtldsl.system.memory import as_dense
 
 __all__ = ["TasksApart", "pays"]
@@ -45,13 +46,14 @@ class TasksApart:
 
     def _all_tasks(self, W, tol: float, max_iter: int, watch: Watch) -> tuple[Point, int]:
         tasks, pull, dual = self.loss.tasks, np.empty(W.shape), np.empty(self.loss.tasks.n_samples)
-        intercepts, sweeps = np.zeros(len(W)), 0
-        for i, (a, b) in enumerate(zip(tasks.offsets[:-1], tasks.offsets[1:], strict=True)):
+        intercepts = np.zeros(len(W))
+
+        def one(i: int, expired) -> int:
+            a, b = tasks.offsets[i], tasks.offsets[i + 1]
             design, roots = one_task(self.loss, i, self.weights[a:b])
             own = self.penalty.of_task(i).scaled(1.0 / design.curvature)
             steps = WorkingSet(design, own, tol)
-            state = steps.run(W[i : i + 1], max_iter, lambda *_: True, lambda: watch.expired)
-            sweeps = max(sweeps, steps.sweeps)
+            state = steps.run(W[i : i + 1], max_iter, lambda *_: True, expired)
             W[i] = 0.0
             W[i, state.rows] = state.W[0]
             intercepts[i] = design.intercept(W[i : i + 1])[0]
@@ -60,6 +62,9 @@ class TasksApart:
             shrink = design.curvature / own.inspect(found - own.ridge * W[i : i + 1]).gauge
             pull[i] = shrink * found[0]
             dual[a:b] = -shrink * roots * design.residual(state)[0]
+            return steps.sweeps
+
+        sweeps = max(in_jobs(one, range(len(W)), lambda: watch.expired))
         return self._point(W, intercepts, pull, dual), sweeps
 
     def _point(self, W, intercepts, pull, dual) -> Point:

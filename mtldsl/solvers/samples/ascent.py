@@ -16,6 +16,7 @@ from mtldsl.solvers.samples.nodes import Nodes
 from mtldsl.solvers.samples.samples import Samples
 from mtldsl.solvers.samples.weights_step import WeightsStep
 from mtldsl.solvers.solver import Point, Watch
+from mtldsl.system.jobs import asked_jobs
 
 __all__ = ["Ascent"]
 
@@ -93,7 +94,7 @@ class Ascent:
         self.next_face = 2 * _FEWEST_PASSES
         self.threads = 1
         if max(self.samples.data.size, self.samples.dense.size) > _WORTH_THREADS:
-            self.threads = min(os.cpu_count() or 1, 8, self.samples.n_tasks)
+            self.threads = min(asked_jobs() or min(os.cpu_count() or 1, 8), self.samples.n_tasks)
         self.prepare()
 
     def prepare(self) -> None:

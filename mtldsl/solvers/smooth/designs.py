@@ -12,6 +12,7 @@ import numpy as np
 from scipy import sparse
 
 from mtldsl.compile.normal_form import LossTerm
+from mtldsl.system.jobs import in_jobs
 
 __all__ = [
     "DenseColumns",
@@ -56,7 +57,9 @@ class DenseColumns:
                 return table[:, :1, None] * (self.columns[0] @ self.columns[0].T)
         gram = np.empty((self.n_tasks, p, p))
         roots = np.sqrt(weights)
-        for i, (a, b) in enumerate(zip(self.offsets[:-1], self.offsets[1:], strict=True)):
+
+        def fill(i: int, _) -> None:
+            a, b = self.offsets[i], self.offsets[i + 1]
             C = self.columns[0 if self.is_shared else i]
             at_once = max(_AT_ONCE // max(p, 1), 1)
             for first in range(
@@ -67,6 +70,8 @@ class DenseColumns:
                     np.matmul(scaled, scaled.T, out=gram[i])
                 else:
                     gram[i] += scaled @ scaled.T
+
+        in_jobs(fill, range(self.n_tasks), work=float(weights.size) * p * p)
         return gram
 
 

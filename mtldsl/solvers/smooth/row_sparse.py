@@ -15,6 +15,7 @@ from mtldsl.solvers.smooth.designs import design_of, design_of_task
 from mtldsl.solvers.smooth.samples import SmoothLoss
 from mtldsl.solvers.smooth.working_newton import State, WorkingNewton
 from mtldsl.solvers.watches import Watch
+from mtldsl.system.jobs import in_jobs
 
 __all__ = ["solve", "why_not"]
 
@@ -78,28 +79,30 @@ class _Run:
         shared: Any = design_of(self.loss) if self.loss.is_shared_complete else None
         inputs: Any = None if shared is not None else tasks.inputs
         while True:
-            most = 0
-            for i, (first, end) in enumerate(zip(tasks.offsets[:-1], tasks.offsets[1:], strict=True)):
+            left, target = self.max_iter - done, tol
+
+            def one(i: int, expired, left=left, target=target) -> int:
                 if shared is not None:
                     design = design_of_task(shared.X, shared.transposed)
                 else:
                     design = design_of_task(inputs[i])
                 own = self.penalty.of_task(i)
-                steps = WorkingNewton(SmoothLoss.of_task(self.loss, i), design, own, self.centred, tol)
+                steps = WorkingNewton(SmoothLoss.of_task(self.loss, i), design, own, self.centred, target)
                 seen: list = []
 
-                def keep(state: State, found, count: int, seen=seen) -> bool:
+                def keep(state: State, found, count: int) -> bool:
                     seen[:] = [found]
                     return True
 
-                state = steps.run(
-                    W[i : i + 1], b[i : i + 1], self.max_iter - done, keep, lambda: self.watch.expired
-                )
-                most = max(most, steps.steps)
+                state = steps.run(W[i : i + 1], b[i : i + 1], left, keep, expired)
                 b[i] = state.b[0]
                 # every task's dual point is scaled by itself: one common scale would be the worst of all
                 shrink = 1.0 / own.inspect(seen[0] - own.ridge * state.W).gauge
-                pull[i], u[first:end] = shrink * seen[0][0], shrink * state.u
+                rows = slice(tasks.offsets[i], tasks.offsets[i + 1])
+                pull[i], u[rows] = shrink * seen[0][0], shrink * state.u
+                return steps.steps
+
+            most = max(in_jobs(one, range(len(W)), lambda: self.watch.expired))
             done += max(most, 1)
             point = self._point(W, b, u, pull, done)
             if self.watch(point) or done >= self.max_iter or self.watch.expired:

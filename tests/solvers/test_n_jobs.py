@@ -1,0 +1,161 @@
+"""solve(n_jobs=...): the same bits for any number of threads, one certificate for all tasks, and what it refuses."""
+
+import os
+import signal
+import threading
+
+import numpy as np
+import pytest
+
+import mtldsl as mtl
+from mtldsl.errors import SolverError
+from mtldsl.solvers.smooth.working_newton import WorkingNewton
+from mtldsl.system import jobs as system_jobs
+from mtldsl.system import stops
+
+
+def separate(n, d, m=5, seed=0):
+    rng = np.random.default_rng(seed)
+    inputs = [rng.normal(size=(n + 7 * i, d)) for i in range(m)]
+    signs = [np.where(X[:, :6].sum(axis=1) + rng.normal(size=len(X)) > 0, 1.0, -1.0) for X in inputs]
+    return mtl.Tasks.separate(inputs, signs)
+
+
+def logistic(intercept=True):
+    tasks = separate(60, 300)
+    W = mtl.Weights(tasks, intercept=intercept)
+    return mtl.minimize(mtl.logistic_loss(W, tasks) + 4 * mtl.l1_norm(W))
+
+
+def lasso():
+    tasks = separate(80, 1100)
+    W = mtl.Weights(tasks, intercept=True)
+    return mtl.minimize(mtl.squared_loss(W, tasks) + 20 * mtl.l1_norm(W), [W >= 0])
+
+
+def hinge():
+    tasks = separate(60, 700)
+    W = mtl.Weights(tasks, intercept=True)
+    return mtl.minimize(mtl.hinge_loss(W, tasks) + 6 * mtl.l1_norm(W))
+
+
+def huber():
+    """Few features: all tasks go together, and their Gram matrices are made in threads."""
+    tasks = separate(9000, 40)
+    W = mtl.Weights(tasks)
+    return mtl.minimize(mtl.huber_loss(W, tasks) + 50 * mtl.l1_norm(W))
+
+
+APART = pytest.mark.parametrize("model", [logistic, lasso, hinge, huber])
+
+
+@pytest.fixture
+def pools(monkeypatch):
+    """How many threads each pool was opened with."""
+    opened = []
+
+    class Counted(system_jobs.ThreadPoolExecutor):
+        def __init__(self, threads):
+            opened.append(threads)
+            super().__init__(threads)
+
+    monkeypatch.setattr(system_jobs, "ThreadPoolExecutor", Counted)
+    return opened
+
+
+def bits(solution):
+    blocks = [solution.blocks[name].tobytes() for name in sorted(solution.blocks)]
+    return blocks, solution.objective, solution.dual_bound, solution.iterations, solution.solver
+
+
+@APART
+def test_any_number_of_threads_gives_the_same_bits(model, pools):
+    plain = model().solve()
+    assert plain.status == "optimal"
+    for n in (1, 2, 3):
+        pools.clear()
+        assert bits(model().solve(n_jobs=n)) == bits(plain)
+        assert set(pools) == ({n} if n > 1 else set())
+
+
+@APART
+def test_one_certificate_for_all_tasks(model):
+    problem = model()
+    solution = problem.solve(n_jobs=2)
+    form = problem.form()
+    assert solution.status == "optimal" and solution.relative_gap <= 1e-6
+    assert solution.objective == pytest.approx(form.value(solution.blocks), rel=1e-12)
+    one_by_one = 0.0
+    (loss,) = form.losses
+    for i in range(loss.tasks.n_tasks):
+        one_by_one += _of_task(model, loss.tasks, i).solve().objective
+    assert solution.objective == pytest.approx(one_by_one, rel=4e-6)
+
+
+def _of_task(model, tasks, i):
+    one = tasks.select([i])
+    W = mtl.Weights(one, intercept=model is not huber)
+    losses = {
+        logistic: lambda: mtl.logistic_loss(W, one) + 4 * mtl.l1_norm(W),
+        lasso: lambda: mtl.squared_loss(W, one) + 20 * mtl.l1_norm(W),
+        hinge: lambda: mtl.hinge_loss(W, one) + 6 * mtl.l1_norm(W),
+        huber: lambda: mtl.huber_loss(W, one) + 50 * mtl.l1_norm(W),
+    }
+    return mtl.minimize(losses[model](), [W >= 0] if model is lasso else [])
+
+
+@APART
+def test_threads_from_a_warm_start(model):
+    first = model().solve(tol=1e-2)
+    found = [bits(model().solve(warm_start=first, n_jobs=n)) for n in (1, 3)]
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("wrong", [0, -2, 1.5, "two", True, np.nan, [2]], ids=str)
+def test_what_cannot_be_a_number_of_threads(wrong):
+    with pytest.raises(SolverError) as caught:
+        logistic().solve(n_jobs=wrong)
+    assert "solve(n_jobs=" in str(caught.value) and "positive whole number" in str(caught.value)
+
+
+def test_one_thread_a_core(pools):
+    assert logistic().solve(n_jobs=-1).status == "optimal"
+    assert set(pools) <= {min(os.cpu_count() or 1, 5)}
+
+
+@APART
+def test_a_time_limit_ends_all_threads(model):
+    before = threading.active_count()
+    solution = model().solve(n_jobs=2, tol=1e-12, max_seconds=1e-4)
+    assert solution.status in ("time_limit", "optimal")
+    assert np.isfinite(solution.objective) and solution.violation <= 1e-6
+    assert threading.active_count() == before
+
+
+def test_a_signal_ends_all_threads(monkeypatch):
+    """It comes while both threads are inside a task, each of which would go on for ever."""
+    monkeypatch.setattr(stops._state, "last", -np.inf)
+    meeting, before = threading.Barrier(2, action=lambda: timer.start()), threading.active_count()
+    timer = threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT))
+    once = WorkingNewton.run
+
+    def for_ever(self, W, b, max_iter, report, expired):
+        meeting.wait(timeout=20)
+        while not expired():
+            pass
+        return once(self, W, b, max_iter, report, expired)
+
+    monkeypatch.setattr(WorkingNewton, "run", for_ever)
+    solution = logistic().solve(n_jobs=2)
+    timer.join()
+    assert solution.interrupted and solution.status == "interrupted"
+    assert np.isfinite(solution.objective) and solution.dual_bound <= solution.objective
+    assert threading.active_count() == before
+
+
+def test_coupled_tasks_take_no_notice(pools):
+    tasks = separate(60, 30)
+    W = mtl.Weights(tasks)
+    problem = mtl.minimize(mtl.logistic_loss(W, tasks) + 3 * mtl.l21_norm(W))
+    assert bits(problem.solve(n_jobs=3)) == bits(problem.solve())
+    assert pools == []
