@@ -57,8 +57,11 @@ def in_jobs(
     ...     in_jobs(lambda item, expired: item**2, [1, 2, 3])
     [1, 4, 9]
     """
+    asked = _asked.get() or 1
+    if asked < 2 or work < _WORTH_THREADS:  # items that are made as they come are gone as the next one comes
+        return [function(item, expired) for item in items]
     items = list(items)
-    threads = min(_asked.get() or 1, len(items)) if work >= _WORTH_THREADS else 1
+    threads = min(asked, len(items))
     if threads < 2:
         return [function(item, expired) for item in items]
     left = Event()
