@@ -37,7 +37,6 @@ class CvxpySolver:
     choices: ClassVar[dict[str, tuple[str, ...]]] = {}
     writes: ClassVar[tuple[str, ...]] = ()
     max_iter: ClassVar[int] = 1_000_000_000  # more than any backend's own limit, which then holds
-    patience: ClassVar[int] = 300  # of no use: it shows one point
     takes_nonconvex: ClassVar[bool] = False
 
     def refuses(self, form: NormalForm) -> str | None:
@@ -59,6 +58,9 @@ class CvxpySolver:
 
     def yields(self, form: NormalForm) -> str | None:
         return None
+
+    def patience(self, form: NormalForm) -> int:
+        return 300  # of no use: it shows one point
 
     def solve(
         self, form: NormalForm, *, tol: float, max_iter: int, start, watch, backend="auto"

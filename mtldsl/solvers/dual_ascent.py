@@ -48,6 +48,9 @@ class DualAscent(Solver):
     def yields(self, form: NormalForm) -> str | None:
         return self._way(form).yields(form)
 
+    def patience(self, form: NormalForm) -> int:
+        return self._way(form).patience(form)
+
     def solve(
         self, form: NormalForm, *, tol: float, max_iter: int, start: Point | None, watch: Watch, **options
     ) -> Point:

@@ -26,7 +26,6 @@ class Solver(Protocol):
     choices         : of options that are one of some words, these words
     writes          : options that name a file to write
     max_iter        : the iterations that a run has where nobody says how many
-    patience        : iterations without progress after which another solver, where one takes the form too, has its turn
     takes_nonconvex : whether it is asked about forms with functions that are not convex
     """
 
@@ -36,7 +35,6 @@ class Solver(Protocol):
     choices: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     writes: ClassVar[tuple[str, ...]] = ()
     max_iter: ClassVar[int] = 100_000
-    patience: ClassVar[int] = 300
     takes_nonconvex: ClassVar[bool] = False
 
     @abstractmethod
@@ -51,6 +49,10 @@ class Solver(Protocol):
     def yields(self, form: NormalForm) -> str | None:
         """Why another solver that takes the form too should be tried first; None where there is no reason."""
         return None
+
+    def patience(self, form: NormalForm) -> int:
+        """Iterations without progress after which another solver, where one takes the form too, has its turn."""
+        return 300
 
     @abstractmethod
     def solve(

@@ -132,9 +132,11 @@ def test_where_planes_go_first():
         problem = mtl.minimize(mtl.structured_hinge(W, tasks, metric=metric) + penalty(W))
         return [name for name in candidates(problem.form()) if name != "cvxpy"]
 
-    assert order(5, mtl.FScore()) == ["admm", "multipliers"]
+    # with more features than rows of dense inputs exact steps are few; elsewhere planes have some rounds to show what they can
+    assert order(5, mtl.FScore()) == order(30, mtl.AUC()) == ["admm", "multipliers"]
     assert order(60, mtl.FScore()) == ["multipliers", "admm"]
-    assert order(5, mtl.AUC(), mtl.ridge) == ["dual_ascent", "admm", "multipliers"]
+    # planes of dual_ascent suit a ridge better than those of admm
+    assert order(5, mtl.AUC(), mtl.ridge) == ["dual_ascent", "multipliers", "admm"]
     assert order(60, mtl.AUC(), mtl.ridge) == ["multipliers", "admm", "dual_ascent"]
     assert order(60, mtl.FScore(beta=0.5)) == order(60, mtl.ROCArea()) == ["admm"]
     with pytest.raises(ModelError, match="has no exact step in its scores"):

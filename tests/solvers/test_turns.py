@@ -14,13 +14,15 @@ class Stuck(Solver):
     """Shows one point for ever, zero unless given; `starts` are those that it was given."""
 
     summary = "goes nowhere"
-    patience = 100
 
     def __init__(self, name, blocks=None):
         self.name, self.blocks, self.starts, self.taken = name, blocks, [], []
 
     def refuses(self, form):
         return None
+
+    def patience(self, form):
+        return 100
 
     def solve(self, form, *, tol, max_iter, start, watch):
         self.starts.append(start)

@@ -16,7 +16,7 @@ from mtldsl.solvers.admm.nonconvex import Nonconvex
 from mtldsl.solvers.alternation.reweighting import why_not_reweighted
 from mtldsl.solvers.linear_algebra.x_update import LARGEST_TASK
 from mtldsl.solvers.planes.frank_wolfe import FrankWolfe
-from mtldsl.solvers.planes.oracle import has_one_maximum_a_task, has_oracle
+from mtldsl.solvers.planes.oracle import FIRST_ROUNDS, has_one_maximum_a_task, has_oracle
 from mtldsl.solvers.planes.two_blocks import TwoBlocks
 from mtldsl.solvers.proximal import shared_squares
 from mtldsl.solvers.proximal.part import partition
@@ -93,7 +93,8 @@ class ADMM(Solver):
         if shared_squares.why_not(form) is None:
             return "with squares on one X and functions of singular values, splitting in the coordinates of X's own is cheaper"
         unknowns = sum(block.shape[0] for block in form.blocks)
-        if unknowns > LARGEST_TASK:
+        by_planes = any(map(has_one_maximum_a_task, form.losses)) and why_not_two_blocks(form) is None
+        if unknowns > LARGEST_TASK and not by_planes:  # which have no systems but those of planes
             return (
                 f"its linear systems, for {unknowns} unknowns a task, cost more than products with the data"
             )
@@ -102,6 +103,10 @@ class ADMM(Solver):
         if smooth and not isinstance(partition(form), str):
             return f"{curved[0].typed} is smooth and not quadratic: gradient and Newton steps need no proximal step of it"
         return None
+
+    def patience(self, form: NormalForm) -> int:
+        by_planes = len(form.losses) == 1 and form.losses[0].has_score_steps
+        return FIRST_ROUNDS if by_planes else super().patience(form)
 
     def solve(
         self,

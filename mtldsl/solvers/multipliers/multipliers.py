@@ -18,7 +18,7 @@ from mtldsl.solvers.multipliers.outer import Outer, first_state
 from mtldsl.solvers.multipliers.row_part import RowPart
 from mtldsl.solvers.multipliers.scores import KinkedScores, is_piecewise_linear
 from mtldsl.solvers.multipliers.structured_scores import StructuredScores
-from mtldsl.solvers.planes.oracle import are_few_features
+from mtldsl.solvers.planes.oracle import are_tried_first
 from mtldsl.solvers.rows.penalty import RowPenalty, function_duals
 from mtldsl.solvers.rows.penalty import why_not as why_not_by_rows
 from mtldsl.solvers.solver import Point, Solver, Watch
@@ -28,6 +28,9 @@ __all__ = ["SOLVER", "Multipliers"]
 
 #: what is missing, as a multiple of tol, from which on every step may be the last one
 _NEAR = 300.0
+
+#: iterations without progress that structured losses have: the first phase takes up to 420
+_SHORT_STEPS = 1000
 
 #: share of the features that multipliers between the kinks ask for, below which working sets are worth it: measured, .35 are and .59 are not
 _FEW_FEATURES = 0.45
@@ -47,7 +50,6 @@ class Multipliers(Solver):
     name = "multipliers"
     summary = "method of multipliers with Newton steps: losses with kinks, functions whose sum has an exact proximal step"
     max_iter: ClassVar[int] = 10_000
-    patience: ClassVar[int] = 200
 
     def refuses(self, form: NormalForm) -> str | None:
         facts = single_block(form)
@@ -66,8 +68,15 @@ class Multipliers(Solver):
         return None if any(map(_has_kinks, form.losses)) else "models with piecewise linear losses"
 
     def yields(self, form: NormalForm) -> str | None:
+        """Where planes have a first try: not of `admm` beside a ridge, which those of `dual_ascent` suit better."""
         loss = form.losses[0]
-        return f"planes settle {loss.typed}" if loss.has_score_steps and are_few_features(loss) else None
+        if loss.has_score_steps and are_tried_first(loss) and not _are_plain_ridges(form):
+            return f"a few rounds of planes show whether they settle {loss.typed}"
+        return None
+
+    def patience(self, form: NormalForm) -> int:
+        """Newton steps; those of the first phase, which structured losses have, are short ones."""
+        return _SHORT_STEPS if form.losses[0].has_score_steps else 200
 
     def solve(
         self, form: NormalForm, *, tol: float, max_iter: int, start: Point | None, watch: Watch

@@ -11,7 +11,7 @@ from mtldsl.compile.normal_form import NormalForm
 from mtldsl.compile.single_block import single_block
 from mtldsl.errors import SolverError
 from mtldsl.solvers.planes.bundle import Bundle
-from mtldsl.solvers.planes.oracle import Oracle, are_few_features, has_one_maximum_a_task
+from mtldsl.solvers.planes.oracle import FIRST_ROUNDS, Oracle, are_tried_first, has_one_maximum_a_task
 from mtldsl.solvers.solver import Point, Solver, Watch
 
 __all__ = ["TasksAscent"]
@@ -54,9 +54,12 @@ class TasksAscent(Solver):
 
     def yields(self, form: NormalForm) -> str | None:
         loss = form.losses[0]
-        if loss.has_score_steps and not are_few_features(loss):
-            return f"{loss.typed} has exact steps in its scores, and planes of many features are many"
+        if loss.has_score_steps and not are_tried_first(loss):
+            return f"{loss.typed} has exact steps in its scores, and fewer of these than features"
         return None
+
+    def patience(self, form: NormalForm) -> int:
+        return FIRST_ROUNDS if form.losses[0].has_score_steps else super().patience(form)
 
     def solve(
         self,
