@@ -12,7 +12,8 @@ left alone, and so is SIGTERM in a worker of `multiprocessing`, whose pool ends 
 
 from __future__ import annotations
 
-import _signal  # what `signal` wraps: its functions turn every number and handler into a member of an enumeration and back
+# what `signal` wraps, whose functions turn every number and handler into a member of an enumeration and back
+import _signal  # pyright: ignore[reportMissingImports]
 import os
 import signal
 import sys
