@@ -27,7 +27,8 @@ def gram(X, weights: np.ndarray | None = None) -> np.ndarray:
         for first in range(
             0, d, step
         ):  # some rows at a time: sparse ones that are full take more than twice the memory
-            total[first : first + step] = (columns[first : first + step] @ scaled).toarray()
+            part = columns if step >= d else columns[first : first + step]  # a slice of all would be a copy
+            total[first : first + step] = (part @ scaled).toarray()
         return total
     if weights is None:
         return X.T @ X
