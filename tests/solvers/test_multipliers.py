@@ -117,6 +117,17 @@ def test_it_goes_first_on_kinks_and_is_refused_elsewhere():
     assert get_solver("multipliers").refuses(alone.form()) == "there is no regularizer."
 
 
+def test_admm_goes_first_where_a_trace_norm_ties_many_features():
+    def chosen(d, penalty):
+        rng = np.random.default_rng(3)
+        tasks = mtl.Tasks.shared(rng.normal(size=(20, d)), rng.normal(size=(20, 3)))
+        W = mtl.Weights(tasks, intercept=True)
+        return mtl.minimize(mtl.absolute_loss(W, tasks) + penalty(W)).explain().chosen
+
+    assert chosen(100, mtl.trace_norm) == chosen(300, mtl.l21_norm) == "multipliers"
+    assert chosen(300, mtl.trace_norm) == "admm"
+
+
 def test_a_warm_start_is_used():
     problem = problem_of("absolute", "shared", "l21", True)
     first = assert_solved(problem)

@@ -19,7 +19,7 @@ from mtldsl.solvers.linear_algebra.inverses import inverses
 from mtldsl.solvers.multipliers.designs import Designs
 from mtldsl.solvers.multipliers.systems import TaskSystem, held_rows
 
-__all__ = ["Newton", "Penalties", "State"]
+__all__ = ["STACKED", "Newton", "Penalties", "State"]
 
 _SEARCHES = 12  # looks of a line search
 _MOST = 40  # Newton steps of an outer step
@@ -27,7 +27,7 @@ _ACCURACY = (
     0.1  # Newton's decrement, as a share of the change of the multipliers, at which an outer step ends
 )
 _FORCING, _MOST_PRODUCTS = 0.05, 150  # of conjugate gradients
-_STACKED = 200  # unknowns a task up to which conjugate gradients have all matrices and inverses at hand
+STACKED = 200  # unknowns a task up to which conjugate gradients have all matrices and inverses at hand
 _LEAST = 1e-3  # of the regularizer's mean curvature, in the preconditioner
 _OF_INTERCEPTS = 1e-3  # share of the proximal term that intercepts feel
 _FLAT = 0.3  # slope, as a share of the first, at which the line search ends
@@ -153,7 +153,7 @@ class Newton:
         if designs.has_intercepts:
             diagonal = np.vstack([diagonal, here.T_b])
         parts = self.scores.parts(y, designs)
-        if product is not None and len(stacked) <= _STACKED:
+        if product is not None and len(stacked) <= STACKED:
             return self._by_inverses(stacked, parts, product, diagonal, spare, here)
         tied = None if tie is None else tie[0]
         systems = [
