@@ -41,8 +41,9 @@ def compiled(signature: str | None = None, *, inside: bool = False, **options):
     inside    : only other compiled functions call it, so that half of its compile time is left out: what takes Python's objects apart,
                 and machine code of its own (`mtldsl.system.linked`)
     """
+    options["no_cfunc_wrapper"] = True  # which C would call
     if inside:
-        options |= {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+        options["no_cpython_wrapper"] = True
 
     def decorate(function):
         made = numba.njit(**{"nogil": True} | options)(function)

@@ -13,22 +13,25 @@ from mtldsl.system.compiled import compiled
 __all__ = ["best_of_auc", "best_of_fscore", "flippable", "flips", "overlapping", "pairs_in_wrong_order"]
 
 
-@compiled(error_model="numpy")
 def flippable(z, positive, negative, high, low):
     """(samples, margins) of the positives with z <= high, then of the negatives with z >= low."""
     up, up_margins = np.empty(positive.size, np.int64), np.empty(positive.size)
-    k = 0
-    for p in range(positive.size):
-        i = positive[p]
-        up[k], up_margins[k] = i, z[i]
-        k += z[i] <= high
     down, down_margins = np.empty(negative.size, np.int64), np.empty(negative.size)
-    l = 0
-    for p in range(negative.size):
-        j = negative[p]
-        down[l], down_margins[l] = j, -z[j]
-        l += z[j] >= low
+    k = _chosen(z, positive, 1.0, high, up, up_margins)
+    l = _chosen(z, negative, -1.0, -low, down, down_margins)
     return up[:k], up_margins[:k], down[:l], down_margins[:l]
+
+
+@compiled(error_model="numpy")
+def _chosen(z, samples, sign, most, chosen, margins):
+    """Those with sign z <= most, and what that is; returns how many. Arrays are made outside: boxing them takes long to compile."""
+    k = 0
+    for p in range(samples.size):
+        i = samples[p]
+        margin = sign * z[i]
+        chosen[k], margins[k] = i, margin
+        k += margin <= most
+    return k
 
 
 @compiled(error_model="numpy")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mtldsl.atoms.planes.simplex_kernel import solve_on_simplex
+from mtldsl.atoms.planes.simplex_kernel import minimize_on_simplex
 from mtldsl.inference.kernels.map_one import map_one
 from mtldsl.inference.kernels.marginals import choose
 from mtldsl.system.compiled import compiled
@@ -14,7 +14,7 @@ __all__ = ["project_each"]
 _MOST_ROUNDS = 10_000
 
 
-@compiled(inside=True, nogil=True)
+@compiled(inside=True, nogil=True, error_model="numpy")
 def _shared(a, b):
     """How many entries two labellings have in common: the inner product of what they choose."""
     count = 0
@@ -78,7 +78,7 @@ def project_each(
                     gram[a, b] = _shared(entries[a], entries[b]) - _shared(entries[a], entries[0])
                     gram[a, b] += E - _shared(entries[b], entries[0])
                     gram[b, a] = gram[a, b]
-            solve_on_simplex(gram, heights[:count], beta[:count], 1e-15)
+            minimize_on_simplex(gram, heights[:count], beta[:count], 1e-15)
             for s in range(S):
                 found[i, s] = 0.0
             for j in range(1, count):

@@ -9,13 +9,13 @@ import numpy as np
 
 from mtldsl.system.compiled import compiled
 
-__all__ = ["solve_on_simplex"]
+__all__ = ["minimize_on_simplex", "solve_on_simplex"]
 
 _DEPENDENT = 1e-13  # a plane is affinely dependent on others where less than this of its square is left
 _HUGE = 1e300
 
 
-@compiled("void(f8[:, ::1], f8[:], i8)", inside=True, error_model="numpy")
+@compiled("void(f8[:, ::1], f8[::1], i8)", inside=True, error_model="numpy")
 def _solve(L, b, size):
     """b <- (L L^T)^-1 b on the leading part."""
     for i in range(size):
@@ -52,7 +52,7 @@ def _leave(support, place, L, size, s):
     return size
 
 
-@compiled("i8(f8[:], i8[::1], f8[:], i8, i8, b1)", inside=True, error_model="numpy")
+@compiled("i8(f8[::1], i8[::1], f8[::1], i8, i8, b1)", inside=True, error_model="numpy")
 def _shift_weight(beta, support, t, size, i, towards):
     """Weight from the support to i (or back) along t, until one index of the support is empty: its place, or -1 where i is."""
     sign, share, block = 1.0, _HUGE, -1
@@ -73,7 +73,7 @@ def _shift_weight(beta, support, t, size, i, towards):
 
 
 @compiled(
-    "i8(f8[:, ::1], f8, f8[:], f8[:], i8[::1], i8[::1], f8[:, ::1], f8[:, ::1], i8, i8, b1)",
+    "i8(f8[:, ::1], f8, f8[::1], f8[::1], i8[::1], i8[::1], f8[:, ::1], f8[:, ::1], i8, i8, b1)",
     inside=True,
     error_model="numpy",
 )
@@ -110,7 +110,7 @@ def _enter(Q, shift, c, beta, support, place, L, work, size, i, uphill):
         size = _leave(support, place, L, size, block)
 
 
-@compiled("void(f8[:, ::1], f8[:], f8[:, ::1], i8[::1], f8[:, ::1], i8)", inside=True, error_model="numpy")
+@compiled("void(f8[:, ::1], f8[::1], f8[:, ::1], i8[::1], f8[:, ::1], i8)", inside=True, error_model="numpy")
 def _face_minimum(Q, c, L, support, work, size):
     """work[0] <- the minimum over the affine hull of the support, refined once with the residual of Q alone."""
     x, p, q = work[0], work[1], work[2]
@@ -144,7 +144,7 @@ def _face_minimum(Q, c, L, support, work, size):
             return
 
 
-@compiled("i8(f8[:], i8[::1], f8[:, ::1], i8)", inside=True, error_model="numpy")
+@compiled("i8(f8[::1], i8[::1], f8[:, ::1], i8)", inside=True, error_model="numpy")
 def _move(beta, support, work, size):
     """To the point work[0], or to where the first weight becomes zero: returns its place, -1 where the point is reached."""
     x = work[0]
@@ -163,7 +163,7 @@ def _move(beta, support, work, size):
     return block
 
 
-@compiled("i8(f8[:, ::1], f8[:], f8[:], i8[::1], i8[::1], i8, f8)", inside=True, error_model="numpy")
+@compiled("i8(f8[:, ::1], f8[::1], f8[::1], i8[::1], i8[::1], i8, f8)", inside=True, error_model="numpy")
 def _steepest(Q, c, beta, support, place, size, tol):
     """The index outside the support that gains most against the support's own slope; -1 where none gains enough."""
     level, cancels = 0.0, 0.0
@@ -188,7 +188,7 @@ def _steepest(Q, c, beta, support, place, size, tol):
     return entering
 
 
-@compiled("f8(f8[:, ::1], f8[:], i8[::1])", inside=True, error_model="numpy")
+@compiled("f8(f8[:, ::1], f8[::1], i8[::1])", inside=True, error_model="numpy")
 def _prepare(Q, beta, place):
     """The shift, of the size of Q's diagonal; weights below zero become zero, and some weight there must be."""
     shift, total = 0.0, 0.0
@@ -204,7 +204,7 @@ def _prepare(Q, beta, place):
     return shift / place.size if shift > 0.0 else 1.0
 
 
-@compiled("void(f8[:, ::1], f8[:], f8[:])", inside=True, error_model="numpy")
+@compiled("void(f8[:, ::1], f8[::1], f8[::1])", inside=True, error_model="numpy")
 def _normalize(Q, c, beta):
     """Weights that sum to one; the best vertex where sizes went beyond double precision."""
     total = 0.0
@@ -225,8 +225,8 @@ def _normalize(Q, c, beta):
     beta[at] = 1.0
 
 
-@compiled("i8(f8[:, ::1], f8[:], f8[:], f8)", error_model="numpy")
-def solve_on_simplex(Q, c, beta, tol):
+@compiled("i8(f8[:, ::1], f8[::1], f8[::1], f8)", inside=True, error_model="numpy")
+def minimize_on_simplex(Q, c, beta, tol):
     """argmin over beta >= 0, sum(beta) = 1 of 1/2 beta^T Q beta - c^T beta, in place, from a feasible beta; returns the steps.
 
     Done where no index gains more than tol times the terms that cancel in the slope.
@@ -261,3 +261,9 @@ def solve_on_simplex(Q, c, beta, tol):
         size = _enter(Q, shift, c, beta, support, place, L, work, size, entering, True)
     _normalize(Q, c, beta)
     return steps
+
+
+@compiled("i8(f8[:, ::1], f8[::1], f8[::1], f8)", error_model="numpy")
+def solve_on_simplex(Q, c, beta, tol):
+    """`minimize_on_simplex` for callers in Python: compiled apart, as most solves reach it from compiled loops alone."""
+    return minimize_on_simplex(Q, c, beta, tol)

@@ -88,7 +88,8 @@ def _fill_by_subsets(scores, plan, work):
     n_labels = plan[0]
     table = work[: 1 << n_labels]
     power = work[1 << n_labels :]
-    table[:] = 0.0
+    for number in range(len(table)):
+        table[number] = 0.0
     for k in range(n_labels):
         table[1 << k] = scores[2 * k + 1] - scores[2 * k]
     at = plan[2]

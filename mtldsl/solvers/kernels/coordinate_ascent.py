@@ -16,7 +16,7 @@ from mtldsl.system.compiled import compiled
 __all__ = ["supports", "sweep"]
 
 
-@compiled(inside=True, nogil=True)
+@compiled(inside=True, nogil=True, error_model="numpy")
 def _random(state, t):
     """xorshift64: the next state of the seeded sequence of task t, in place."""
     x = state[t]
@@ -27,7 +27,7 @@ def _random(state, t):
     return x
 
 
-@compiled(inside=True, nogil=True)
+@compiled(inside=True, nogil=True, error_model="numpy")
 def _entropy_step(u, y, z, q, s):
     """argmax over v of -s H(-y v / s) + v z - q/2 (v - u)^2 by Newton's method, kept inside (0, s): the logistic loss."""
     a0 = -y * u
@@ -55,7 +55,7 @@ def _entropy_step(u, y, z, q, s):
     return -y * a
 
 
-@compiled(inside=True, nogil=True)
+@compiled(inside=True, nogil=True, error_model="numpy")
 def _shuffle(index, first, n, random, t):
     for i in range(n - 1, 0, -1):
         # the upper half of the bits, scaled: a division would take longer than the rest
@@ -63,7 +63,7 @@ def _shuffle(index, first, n, random, t):
         index[first + i], index[first + other] = index[first + other], index[first + i]
 
 
-@compiled(inside=True, nogil=True)
+@compiled(inside=True, nogil=True, error_model="numpy")
 def _dot(w, dense, row):
     """Four sums side by side: each addition to one sum has to wait for the one before."""
     a, b, c, d = 0.0, 0.0, 0.0, 0.0
@@ -78,14 +78,15 @@ def _dot(w, dense, row):
     return (a + b) + (c + d)
 
 
-@compiled(inside=True)
+@compiled(inside=True, error_model="numpy")
 def _enter(t, features, nodes, theta, store, scale, w, old):
     """w and, of every cell, how far it moves with a multiplier; `old` is w as it was, feature by feature of the task."""
     n_cells, size = scale.size, features.size
     cell_of, place = nodes.cell_of, nodes.place
-    scale[:] = 0.0
+    for c in range(n_cells):
+        scale[c] = 0.0
     for e in range(nodes.entry_of[t], nodes.entry_of[t + 1]):
-        scale[nodes.cell[e]] += theta[nodes.kernel[e]] * nodes.factor[e] ** 2
+        scale[nodes.cell[e]] += theta[nodes.kernel[e]] * (nodes.factor[e] * nodes.factor[e])
     for c in range(n_cells):
         scale[c] = max(scale[c], 1e-60)  # weights of zero leave no trace in w, and the change is read from w
     for p in range(size):
@@ -102,7 +103,7 @@ def _enter(t, features, nodes, theta, store, scale, w, old):
         old[p] = w[features[p]]
 
 
-@compiled(inside=True)
+@compiled(inside=True, error_model="numpy")
 def _leave(t, features, nodes, store, scale, w, old):
     """The nodes, brought up to date."""
     n_cells, size = scale.size, features.size
@@ -118,7 +119,7 @@ def _leave(t, features, nodes, store, scale, w, old):
                 store[at + place[j]] += f * old[p]
 
 
-@compiled(nogil=True)
+@compiled(nogil=True, error_model="numpy")
 def sweep(
     order,
     passes,
@@ -153,7 +154,9 @@ def sweep(
     row_of, dense, data, indices, indptr = rows.of, rows.dense, rows.data, rows.indices, rows.indptr
     cell_of = nodes.cell_of
     n_cells, is_dense = samples.shape[1] - 5, dense.shape[0] > 0
-    scale, w, old = np.zeros(n_cells), np.zeros(cell_of.size), np.zeros(cell_of.size)
+    scale, w, old = np.empty(n_cells), np.empty(cell_of.size), np.empty(cell_of.size)
+    for j in range(cell_of.size):
+        w[j] = 0.0
     for place in range(order.size):  # an array's own iteration takes a quarter of a second to compile
         t = order[place]
         for k in range(told.shape[1]):
@@ -247,7 +250,7 @@ def sweep(
         _leave(t, features, nodes, store, scale, w, old)
 
 
-@compiled(nogil=True)
+@compiled(nogil=True, error_model="numpy")
 def supports(offsets, rows_of, indices, indptr, stamp, count_only, support_of, support):
     """The features that occur in every task's rows: their numbers into support_of (counted first), then themselves into support."""
     for t in range(offsets.size - 1):

@@ -8,7 +8,7 @@ from mtldsl.system.compiled import compiled
 __all__ = ["dots", "gather"]
 
 
-@compiled(inside=True, nogil=True)
+@compiled(inside=True, nogil=True, error_model="numpy")
 def _one_or_more(cell_of):
     """1 where there is one cell, else 2: an array's own maximum takes a quarter of a second to compile."""
     for j in range(cell_of.size):
@@ -17,7 +17,7 @@ def _one_or_more(cell_of):
     return 1
 
 
-@compiled(nogil=True)
+@compiled(nogil=True, error_model="numpy")
 def gather(v, offsets, rows, supports, nodes, w, store):
     """store += the node vectors of the samples (rows, task by task) with multipliers v.
 
@@ -49,7 +49,7 @@ def gather(v, offsets, rows, supports, nodes, w, store):
                     store[at + place[j]] += f * w[j]
 
 
-@compiled(nogil=True)
+@compiled(nogil=True, error_model="numpy")
 def dots(store, theta, offsets, rows, supports, nodes, w, z):
     """z_i = sum over the nodes of the sample's task of factor * theta * <x_i, node>. Arguments as of `gather`."""
     rows, supports, nodes = Rows(*rows), Supports(*supports), NodePlaces(*nodes)

@@ -25,7 +25,7 @@ __all__ = ["ascend", "multiply", "shares"]
 _SLACK = 0.1
 
 
-@compiled(nogil=True, fastmath={"reassoc", "contract"})
+@compiled(inside=True, nogil=True, fastmath={"reassoc", "contract"})
 def multiply(Z, x, products):
     """products = Z x. Sums may be taken in any order, as BLAS does, whose binding takes longer to compile."""
     for s in range(Z.shape[0]):
@@ -282,8 +282,10 @@ def ascend(visits, rows, cliques, penalty, weights, mixtures, search, steps, acc
     eliminates, enumerates = search.eliminates, search.enumerates
     plan, work, iwork = search.plan, search.work, search.iwork
     K, q, S = truth.shape[1], sizes.size, starts[-1]
-    products, scores, changes, seen = np.empty(S), np.empty(S), np.zeros(S), np.empty(sought.size)
-    margins, label = np.zeros(2 * K), np.empty(K, np.uint8)
+    products, scores, changes, seen = np.empty(S), np.empty(S), np.empty(S), np.empty(sought.size)
+    margins, label = np.empty(2 * K), np.empty(K, np.uint8)
+    for s in range(S):
+        changes[s] = 0.0
     factors, values, entries = np.empty(q), np.empty(slots), np.empty((slots + 1, K + q), np.int64)
     groups, up, down = np.empty(q, np.int64), np.empty(q, np.int64), np.empty(q, np.int64)
     room = Room(np.empty(q), np.empty(q), np.empty(q), np.empty(q))

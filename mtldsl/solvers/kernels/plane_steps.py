@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mtldsl.atoms.planes.simplex_kernel import solve_on_simplex
+from mtldsl.atoms.planes.simplex_kernel import minimize_on_simplex
 from mtldsl.system.compiled import compiled
 
 __all__ = ["add_planes", "proximal_steps"]
@@ -31,7 +31,7 @@ def proximal_steps(planes, gram, deltas, beta, counts, idle, steps, B, tol, V, p
             for j in range(D):
                 value += planes[i, k, j] * B[i, j]
             c[k] = value / steps[i]  # which spares a multiple of the Gram matrix, whose first n entries count
-        solve_on_simplex(gram[i], c, beta[i, :n], tol)
+        minimize_on_simplex(gram[i], c, beta[i, :n], tol)
         for j in range(D):
             V[i, j] = B[i, j]
         total = 0.0
