@@ -46,7 +46,7 @@ def compiled(signature: str | None = None, *, inside: bool = False, **options):
         options["no_cpython_wrapper"] = True
 
     def decorate(function):
-        made = numba.njit(**{"nogil": True} | options)(function)
+        made = cast(Any, numba.njit)(**{"nogil": True} | options)(function)
         if not isinstance(made, Dispatcher):  # NUMBA_DISABLE_JIT
             return made
         made.__class__ = _Inside if inside else _Compiled
@@ -94,7 +94,7 @@ class _Inside(_Compiled):
     """Machine code that Python has no way into: a call would end the process."""
 
     def compile(self, sig):
-        with linked.only(self.targetctx.codegen(), self.py_func.__qualname__):
+        with linked.only(cast(Any, self.targetctx).codegen(), self.py_func.__qualname__):
             return super().compile(sig)
 
     def __call__(self, *args, **kwargs):

@@ -73,7 +73,7 @@ class Multipliers(Solver):
         loss = form.losses[0]
         if loss.has_score_steps and are_tried_first(loss) and not _are_plain_ridges(form):
             return f"a few rounds of planes show whether they settle {loss.typed}"
-        d = form.shapes[loss.map.identity_of][0]
+        d = form.weight_blocks[0].shape[0]
         if not loss.has_score_steps and d > STACKED and not _is_by_rows(form):
             # measured, 300 and 600 features: ADMM takes a tenth to a half of its time, and gives way where it does not
             return f"{form.functions[0].typed} of {d} features ties tasks in Newton's systems, which ADMM factorizes once"
@@ -213,7 +213,7 @@ class Run:
 
 
 def _is_by_rows(form: NormalForm) -> bool:
-    shape = form.shapes[form.losses[0].map.identity_of]
+    shape = form.weight_blocks[0].shape
     return why_not_by_rows(form.functions, shape) is None or _are_plain_ridges(form)
 
 
