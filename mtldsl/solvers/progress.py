@@ -15,19 +15,26 @@ class Progress:
     """A run is over where its distance from a proof has not fallen to `share` of what it was within as many iterations as it had taken until
     then and `patience` more: what converges like 1 / iterations halves its gap as often as it doubles them.
 
-    The distance is the gap between this run's points and this run's best bound: a run that starts beside another's better
-    points is not judged by them.
+    The distance is the gap between this run's best point (the lowest of those that miss the constraints least) and its best bound: a
+    run that starts beside another's better points is not judged by them.
     """
 
     def __init__(self, patience: float, share: float):
         self.patience, self.share = patience, share
-        self.at, self.reached, self.bound = 0, np.inf, -np.inf
+        self.at, self.reached = 0, np.inf
+        self.objective, self.violation, self.bound = np.inf, np.inf, -np.inf
 
     def is_over(self, iteration: int, seen: Certificate) -> bool:
         """After a look at the run's point of this iteration."""
         self.bound = max(self.bound, seen.dual_bound)
-        own = seen if seen.stationarity is not None else replace(seen, dual_bound=self.bound)
-        distance = max(own.distance, seen.violation)
+        if seen.violation < self.violation:
+            self.violation, self.objective = seen.violation, seen.objective
+        elif seen.violation == self.violation:
+            self.objective = min(self.objective, seen.objective)
+        own = seen
+        if seen.stationarity is None:
+            own = replace(seen, objective=self.objective, dual_bound=self.bound)
+        distance = max(own.distance, self.violation)
         if distance < self.share * self.reached:
             self.at, self.reached = iteration, distance
         return iteration > 2 * self.at + self.patience

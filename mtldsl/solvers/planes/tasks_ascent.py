@@ -23,6 +23,7 @@ _IDLE = 50  # rounds without weight after which a plane is dropped
 #: Beside a ridge planes take a tenth of the time of steps in the scores up to about here (19 features), and three to ten times of it with 72.
 _FEW_FEATURES = 24
 
+
 class TasksAscent(Solver):
     """minimize sum_i c_i G_i(w_i) + r / 2 ||W||_F^2, G_i a maximum of planes.
 
