@@ -18,6 +18,7 @@ __all__ = ["ScoreStep", "auc_promise", "auc_step", "fscore_law", "fscore_promise
 
 #: evaluations of one step of the F-score, and the gap, relative to its terms, up to which it counts as exact
 _MOST_EVALUATIONS = 400
+_LONGEST = 1e12  # steps times samples: flips of a longer one, about its inverse, are near the 1e-13 that counts as equal
 _EXACT = 1e-10
 
 
@@ -95,6 +96,8 @@ def fscore_step(z, positive, negative, square: float, limits, step: float, near=
     from mtldsl.atoms.planes.threshold_kernel import largest_tables, promised_value
 
     u, kappa = 2.0 * step, 1.0 + square
+    if u * len(z) > _LONGEST:
+        return None
     up, down = _Sides(positive, z[positive], limits[0], u), _Sides(negative, -z[negative], -limits[1], u)
     P, N = len(up.open), len(down.open)
     spare, m = float(len(positive) - len(up.sure) - P), square * len(positive) + len(down.sure)
