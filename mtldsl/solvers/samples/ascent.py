@@ -37,6 +37,10 @@ _SETTLED = 1e-14
 #: A gap above this part of the one before is slow; passes for every update of kernel weights, at most.
 _SLOW, _MOST_PATIENCE = 0.9, 16
 
+#: Passes without a look, at most, where kernel weights are learned: only a look corrects how far their steps run ahead. With 40 % of all
+#: passes so far instead, 7 of 8 seeds of a model with p = 1 did not converge; 15 to 100 do.
+_BETWEEN_LOOKS = 25
+
 #: So often intercepts and the face answer each other.
 _ROUNDS = 3
 
@@ -201,6 +205,8 @@ class Ascent:
     def _pause(self) -> int:
         """Passes before the next look at the gap, which costs one over all samples and what its calls do."""
         more = max(int(0.4 * self.epoch), 1)
+        if self.learns:
+            return min(more, _BETWEEN_LOOKS)
         if not self.unlinked:
             return more
         look = _CALLS + max(self.samples.data.size, self.samples.dense.size)
