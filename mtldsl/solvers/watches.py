@@ -8,7 +8,7 @@ from typing import Protocol
 
 from mtldsl.solvers.point import Point
 
-__all__ = ["Rhythm", "Translated", "Until", "Watch", "counted_from"]
+__all__ = ["Rhythm", "Translated", "Until", "Watch"]
 
 
 class Watch(Protocol):
@@ -48,16 +48,6 @@ class Translated(_Inside):
         self.last = self.translate(point)
         self.satisfied = self.outer(self.last)
         return self.satisfied
-
-
-def counted_from(iterations: int) -> Callable[[Point], Point]:
-    """For one of several stages of a run: the point, its iterations counted on from the stage before."""
-
-    def counted(point: Point) -> Point:
-        point.iteration += iterations
-        return point
-
-    return counted
 
 
 class Until(_Inside):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mtldsl.solvers.solver import Point
-from mtldsl.solvers.watches import Rhythm, Translated, Until, counted_from
+from mtldsl.solvers.watches import Rhythm, Translated, Until
 
 
 class Outer:
@@ -22,9 +22,12 @@ def at(iteration):
     return Point({}, iteration=iteration)
 
 
-def test_stages_count_on_and_remember_the_answer():
+def test_stages_are_translated_and_remember_the_answer():
     outer = Outer(enough=12)
-    first, second = Translated(outer, counted_from(0)), Translated(outer, counted_from(10))
+    first, second = (
+        Translated(outer, lambda point: point),
+        Translated(outer, lambda point: at(point.iteration + 10)),
+    )
     assert not first(at(5)) and not first.satisfied
     assert not second(at(1)) and second(at(2)) and second.satisfied and not first.satisfied
     assert outer.shown == [5, 11, 12] and second.last.iteration == 12

@@ -14,6 +14,23 @@ from mtldsl.system.compiled import compiled
 __all__ = ["descend_gram", "sweep_columns_one", "sweep_columns_separate", "sweep_columns_shared"]
 
 
+@compiled(inside=True, fastmath={"contract", "reassoc"})
+def _move_row(j, pull, own, step, W, border, curvature, totals, sums, l1, l21, ridge, nonneg):
+    """The exact step of row j, of which pull (m,) is X_j^T V: (the sum of curvature * step^2, of its square: what its slope was off by)."""
+    for i in range(step.size):
+        gradient = pull[i] - border[i, j] * sums[i] / totals[i]
+        own[i] = curvature[i, j] + ridge[j]
+        pull[i] = _thresholded(curvature[i, j] * W[i, j] - gradient, l1[i, j], nonneg)
+    _step_of_row(W, j, pull, own, l21[j], step)
+    moved, slope = 0.0, 0.0
+    for i in range(step.size):
+        slope += own[i] * own[i] * step[i] * step[i]
+        W[i, j] += step[i]
+        sums[i] += border[i, j] * step[i]
+        moved += own[i] * step[i] * step[i]
+    return moved, slope
+
+
 @compiled(fastmath={"contract", "reassoc"})
 def sweep_columns_shared(
     which, indptr, indices, data, D, V, W, border, curvature, totals, sums, l1, l21, ridge, nonneg, goal
@@ -34,17 +51,11 @@ def sweep_columns_shared(
             r, x = indices[k], data[k]
             for i in range(m):
                 pull[i] += x * V[r, i]
-        for i in range(m):
-            gradient = pull[i] - border[i, j] * sums[i] / totals[i]
-            own[i] = curvature[i, j] + ridge[j]
-            pull[i] = _thresholded(curvature[i, j] * W[i, j] - gradient, l1[i, j], nonneg)
-        _step_of_row(W, j, pull, own, l21[j], step)
-        slope, level = 0.0, goal * (l1[0, j] + l21[j])
-        for i in range(m):
-            slope += own[i] * own[i] * step[i] * step[i]
-            W[i, j] += step[i]
-            sums[i] += border[i, j] * step[i]
-            moved += own[i] * step[i] * step[i]
+        more, slope = _move_row(
+            j, pull, own, step, W, border, curvature, totals, sums, l1, l21, ridge, nonneg
+        )
+        level = goal * (l1[0, j] + l21[j])
+        moved += more
         is_far |= slope > level * level
         if slope > 0.0:
             for k in range(indptr[j], indptr[j + 1]):
@@ -84,17 +95,11 @@ def sweep_columns_separate(
         for k in range(indptr[j], indptr[j + 1]):
             r = indices[k]
             pull[task_of[r]] += data[k] * V[r]
-        for i in range(m):
-            gradient = pull[i] - border[i, j] * sums[i] / totals[i]
-            own[i] = curvature[i, j] + ridge[j]
-            pull[i] = _thresholded(curvature[i, j] * W[i, j] - gradient, l1[i, j], nonneg)
-        _step_of_row(W, j, pull, own, l21[j], step)
-        slope, level = 0.0, goal * (l1[0, j] + l21[j])
-        for i in range(m):
-            slope += own[i] * own[i] * step[i] * step[i]
-            W[i, j] += step[i]
-            sums[i] += border[i, j] * step[i]
-            moved += own[i] * step[i] * step[i]
+        more, slope = _move_row(
+            j, pull, own, step, W, border, curvature, totals, sums, l1, l21, ridge, nonneg
+        )
+        level = goal * (l1[0, j] + l21[j])
+        moved += more
         is_far |= slope > level * level
         if slope > 0.0:
             for k in range(indptr[j], indptr[j + 1]):

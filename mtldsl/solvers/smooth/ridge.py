@@ -13,7 +13,7 @@ from mtldsl.solvers.point import Point
 from mtldsl.solvers.smooth.bordered import Bordered
 from mtldsl.solvers.smooth.designs import SharedDesign, design_of
 from mtldsl.solvers.smooth.ridge_newton import RidgeNewton, RidgeState
-from mtldsl.solvers.smooth.samples import SmoothLoss
+from mtldsl.solvers.smooth.samples import SmoothLoss, one_smooth_loss
 from mtldsl.solvers.watches import Watch
 
 __all__ = ["solve", "why_not"]
@@ -24,14 +24,9 @@ _LARGEST_KERNEL = 1000  # samples
 
 def why_not(form: NormalForm) -> str | None:
     """None for one smooth loss that is a sum over samples, not quadratic, of one matrix under ridges of all its entries; else a sentence."""
-    facts = single_block(form)
+    facts = one_smooth_loss(form)
     if isinstance(facts, str):
         return facts
-    loss = facts.loss
-    if not (loss.atom.smooth and loss.atom.separable) or loss.atom.quadratic is not None:
-        return f"{loss.typed} is not a smooth sum over samples, or it is quadratic."
-    if loss.map.offset is not None:
-        return f"{loss.typed} is a loss of a matrix plus a constant."
     for f in form.functions:
         if f.atom.entry_quadratic is None:
             return f"{f.typed} is not a sum of squares."

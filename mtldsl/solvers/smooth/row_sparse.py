@@ -12,7 +12,7 @@ from mtldsl.solvers.point import Point
 from mtldsl.solvers.rows.penalty import RowPenalty, function_duals
 from mtldsl.solvers.rows.penalty import why_not as why_not_penalty
 from mtldsl.solvers.smooth.designs import design_of, design_of_task
-from mtldsl.solvers.smooth.samples import SmoothLoss
+from mtldsl.solvers.smooth.samples import SmoothLoss, one_smooth_loss
 from mtldsl.solvers.smooth.working_newton import State, WorkingNewton
 from mtldsl.solvers.watches import Watch
 from mtldsl.system.jobs import in_jobs
@@ -26,14 +26,9 @@ _FEW_FEATURES, _CHEAP = 32, 20_000_000
 
 def why_not(form: NormalForm) -> str | None:
     """None for one smooth loss that is a sum over samples, not quadratic, of one matrix under row-sparse penalties; else a sentence."""
-    facts = single_block(form)
+    facts = one_smooth_loss(form)
     if isinstance(facts, str):
         return facts
-    loss = facts.loss
-    if not (loss.atom.smooth and loss.atom.separable) or loss.atom.quadratic is not None:
-        return f"{loss.typed} is not a smooth sum over samples, or it is quadratic."
-    if loss.map.offset is not None:
-        return f"{loss.typed} is a loss of a matrix plus a constant."
     return why_not_penalty(form.functions, facts.shape)
 
 

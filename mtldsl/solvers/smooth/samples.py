@@ -6,9 +6,23 @@ from typing import Any
 
 import numpy as np
 
-from mtldsl.compile.normal_form import LossTerm
+from mtldsl.compile.normal_form import LossTerm, NormalForm
+from mtldsl.compile.single_block import SingleBlock, single_block
 
-__all__ = ["SmoothLoss"]
+__all__ = ["SmoothLoss", "one_smooth_loss"]
+
+
+def one_smooth_loss(form: NormalForm) -> SingleBlock | str:
+    """The facts of a form with one smooth loss that is a sum over samples, not quadratic, of one matrix; else a sentence."""
+    facts = single_block(form)
+    if isinstance(facts, str):
+        return facts
+    loss = facts.loss
+    if not (loss.atom.smooth and loss.atom.separable) or loss.atom.quadratic is not None:
+        return f"{loss.typed} is not a smooth sum over samples, or it is quadratic."
+    if loss.map.offset is not None:
+        return f"{loss.typed} is a loss of a matrix plus a constant."
+    return facts
 
 
 class SmoothLoss:
