@@ -68,7 +68,7 @@ _OTHERS = {
     "sorted_l1_norm": "sorted_l1_norm(W)",
     "max_norm": "max_norm(W)",
     "total_variation": "total_variation(W)",
-    "graph_laplacian": "graph_laplacian(W, [(0, 1), (2, 3)])",
+    "graph_laplacian": "graph_laplacian(W, W.shape[1] * np.eye(W.shape[1]) - 1.0)",
     "schatten_norm": "schatten_norm(W, 0.5)",
     "mkl_norm": "mkl_norm(W, [mtl.union(), mtl.individual()], p=2)",
 }

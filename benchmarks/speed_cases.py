@@ -281,6 +281,7 @@ FAMILIES = {
     "logistic + ridge": "logistic_loss(W, tasks) + 100 * ridge(W)",
     "hinge + ridge": "hinge_loss(W, tasks) + 100 * ridge(W)",
     "hinge + l1": "hinge_loss(W, tasks) + lam * l1_norm(W)",
+    "F-score + l1": "structured_hinge(W, tasks, metric=FScore()) + lam * l1_norm(W)",
 }
 
 

@@ -13,12 +13,20 @@ from .runner import Settings, run
 __all__ = ["main"]
 
 RESULTS = Path(__file__).resolve().parents[1] / "results"
+OF_A_USER = Path("corpus_of_your_data")
 QUICK = 1  # problems of every family and half
 
 
 def main(arguments: list[str]) -> int:
-    options = _parser().parse_args(arguments)
-    every = problems(options.data)
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    results = OF_A_USER if options.data else RESULTS  # nobody's own data overwrite the published page
+    options.rows = options.rows or results / "corpus.csv"
+    options.pages = options.pages or results
+    try:
+        every = problems(options.data)
+    except ValueError as error:
+        parser.error(str(error))
     chosen = [
         p
         for p in every
@@ -32,6 +40,8 @@ def main(arguments: list[str]) -> int:
         options.limit = min(options.limit, 5.0)
     if options.most:
         chosen = chosen[: options.most]
+    if not chosen:
+        parser.error("no problem is of these families, this half and such a name; --list prints them all")
     if options.list:
         print(*(f"{p.half:8} {p.id}" for p in chosen), sep="\n")
         return 0
@@ -110,7 +120,11 @@ def _parser() -> argparse.ArgumentParser:
         metavar="FOLDER",
         help="run the corpus's models on the data files in this folder instead",
     )
-    add("--rows", type=Path, default=RESULTS / "corpus.csv", help="where rows are appended")
+    add(
+        "--rows",
+        type=Path,
+        help="where rows are appended (benchmarks/results/corpus.csv; with --data corpus_of_your_data/corpus.csv here)",
+    )
     add(
         "--also",
         type=Path,
@@ -125,7 +139,11 @@ def _parser() -> argparse.ArgumentParser:
     )
     add("--page", action="store_true", help="measure nothing: the page from the rows alone")
     add("--no-page", action="store_true", help="measure only")
-    add("--pages", type=Path, default=RESULTS, help="the folder that the page and its pictures go to")
+    add(
+        "--pages",
+        type=Path,
+        help="the folder that the page and its pictures go to (where --rows go by default)",
+    )
     add(
         "--machine", default="", help="the machine whose rows make the page (default: the one with most rows)"
     )

@@ -1,4 +1,4 @@
-"""Data files of a user, read with the package's own readers: every file of a folder, or why not.
+"""Data files of a user, read with the package's own readers: every file of a folder and of the folders in it, or why not.
 
 A file of labels 0/1 or -1/+1 makes classification problems, any other numbers make regressions. What the readers must be told is read
 off the file's kind. ARFF: the XML of Mulan in the folder whose labels the file has; else MEKA's `-C n` in the relation's name; else the last
@@ -24,18 +24,22 @@ _LIBSVM = (".svm", ".libsvm", ".svmlight", ".txt")
 
 
 def sets_of(folder: Path, say=print) -> dict[str, DataSet]:
-    """Name -> data set. What is left out is said, with the reason."""
+    """Name -> data set. What is left out is said, with the reason; ValueError where nothing can be read."""
+    if not folder.is_dir():
+        raise ValueError(f"--data {folder}: there is no such folder")
     found: dict[str, DataSet] = {}
-    for path in sorted(folder.iterdir()):
-        if path.is_dir() or path.suffix in (".xml", ".md", ".json", ".png") or path.name.startswith("."):
+    for path in sorted(folder.rglob("*")):
+        inside = path.relative_to(folder)
+        hidden = any(part.startswith(".") for part in inside.parts)
+        if not path.is_file() or path.suffix in (".xml", ".md", ".json", ".png") or hidden:
             continue
         try:
-            tasks = _read(path, folder)
+            tasks = _read(path, path.parent)
             if tasks.n_samples < 8:
                 raise ValueError("fewer than 8 labelled rows")
             raw = raw_of(tasks)
         except Exception as error:
-            say(f"skipped {path.name}: {error}")
+            say(f"skipped {inside}: {error}")
             continue
         targets = np.unique(tasks.targets)
         labels = set(targets) <= {-1.0, 0.0, 1.0} and len(targets) == 2
@@ -49,13 +53,15 @@ def sets_of(folder: Path, say=print) -> dict[str, DataSet]:
             else "dense"
         )  # fmt: skip
         if layout == "separate" and tasks.is_sparse:
-            say(f"skipped {path.name}: separate inputs that are sparse have no models in the corpus")
+            say(f"skipped {inside}: separate inputs that are sparse have no models in the corpus")
             continue
-        name = path.stem if path.stem not in found else path.name
+        name = next(each for each in (path.stem, path.name, "-".join(inside.parts)) if each not in found)
         found[name] = DataSet(
             name, "data", lambda raw=raw: raw, n, tasks.n_features, tasks.n_tasks, layout, labels
         )
-        say(f"read {path.name}: {tasks!r}")
+        say(f"read {inside}: {tasks!r}")
+    if not found:
+        raise ValueError(f"--data {folder}: no file in it holds data of .arff, .csv, .npz, .mat or LIBSVM")
     return found
 
 

@@ -26,6 +26,8 @@ class Loss(Atom):
     curvature: ClassVar[float] = np.inf
     #: q where f(z) = q/2 sum (z - y)^2, else None
     quadratic: ClassVar[float | None] = None
+    #: smooth, and quadratic or affine in each prediction between a few values of it: the second derivative jumps there, and is constant between
+    piecewise_quadratic: ClassVar[bool] = False
     #: a sum over samples: may be called on the stacked samples of all tasks at once
     separable: ClassVar[bool] = False
     #: every loss of the language is at least this
@@ -104,6 +106,10 @@ class Loss(Atom):
         return np.where(z >= 0, 1.0, -1.0) if self.labels == "sign" else z
 
 
+#: samples that a sum goes over at once: what is computed on the way stays in the cache, and takes no memory that counts beside large data
+_AT_ONCE = 1 << 16
+
+
 class SeparableLoss(Loss):
     """f(z) = sum_j s_j l(z_j, y_j): a subclass gives the scalar function l and everything else follows.
 
@@ -132,6 +138,11 @@ class SeparableLoss(Loss):
         h = 1e-4 * np.maximum(1.0, np.abs(z))
         return np.maximum((self.slope(z + h, y) - self.slope(z - h, y)) / (2.0 * h), 0.0)
 
+    def constant_of_classes(self, positive, negative):
+        """The best constant prediction where the samples of labels +1 and -1 weigh so much, both > 0, elementwise; None where nothing but
+        a search tells."""
+        return None
+
     def pointwise_prox(self, z, y, step):
         """argmin over x of step * l(x, y) + (x - z)^2 / 2, elementwise; `step` is a scalar or an array."""
         raise NotImplementedError
@@ -153,17 +164,30 @@ class SeparableLoss(Loss):
         return None
 
     def value(self, z, y, s=None) -> float:
+        if _are_many(z, y):
+            return sum(self.value(*part) for part in _parts(z, y, s))
         l = self.pointwise(z, y)
         return float(np.sum(l) if s is None else np.dot(s, l))
 
     def gradient(self, z, y, s=None):
+        if _are_many(z, y):
+            return _filled(self.gradient, z, y, s)
         g = self.slope(z, y)
         return g if s is None else s * g
+
+    def hessian(self, z, y, s=None):
+        """(n,) the diagonal of f's second derivative where smooth: s_j l''(z_j, y_j)."""
+        if _are_many(z, y):
+            return _filled(self.hessian, z, y, s)
+        h = self.second_slope(z, y)
+        return h if s is None else s * h
 
     def prox(self, z, y, step, s=None):
         return self.pointwise_prox(z, y, step if s is None else step * s)
 
     def conjugate(self, u, y, s=None) -> float:
+        if _are_many(u, y):
+            return sum(self.conjugate(*part) for part in _parts(u, y, s))
         inside = u = u if s is None else u / s
         if not self._is_bounded_nowhere(y):
             inside = np.clip(u, *self.dual_interval(y))
@@ -178,7 +202,29 @@ class SeparableLoss(Loss):
         return isinstance(low, float) and isinstance(high, float) and low == -np.inf and high == np.inf
 
     def dual_project(self, u, y, s=None):
+        if _are_many(u, y):
+            return u if self._is_bounded_nowhere(y[:1]) else _filled(self.dual_project, u, y, s)
         if self._is_bounded_nowhere(y):
             return u
         low, high = self.dual_interval(y)
         return np.clip(u, low, high) if s is None else s * np.clip(u / s, low, high)
+
+
+def _are_many(z, y) -> bool:
+    return np.size(z) > _AT_ONCE and np.shape(z) == np.shape(y)
+
+
+def _parts(z, y, s):
+    """(z, y, s) of some samples at a time."""
+    for first in range(0, z.size, _AT_ONCE):
+        some = slice(first, first + _AT_ONCE)
+        yield z[some], y[some], None if s is None else s[some]
+
+
+def _filled(function, z, y, s) -> np.ndarray:
+    """function(z, y, s), elementwise, computed some samples at a time."""
+    found, first = np.empty(z.size), 0
+    for part in _parts(z, y, s):
+        found[first : first + part[0].size] = function(*part)
+        first += part[0].size
+    return found

@@ -60,6 +60,9 @@ def _best_of(sharing: Sequence[LossTerm], x: Blocks, rough: bool) -> np.ndarray:
             return _means(loss.tasks.targets - z, loss.tasks.sample_weights, loss)
         if isinstance(loss, StructuredTerm) and not rough:
             return lowest_constants(loss, z).constants
+        known = _of_classes(loss, z)
+        if known is not None:
+            return known
     if all(_kinks(loss) for loss in sharing):
         return _at_kinks(sharing, at)
     return _root([_slopes_of(loss, z) for loss, z in zip(sharing, at, strict=True)], sharing[0], rough)
@@ -131,16 +134,36 @@ def order_within(task: np.ndarray, values: np.ndarray) -> np.ndarray:
 # ----------------------------------------------------------------------------------------------------- by a search
 
 
+def _counts_classes(loss: LossTerm) -> bool:
+    """Whether all samples of a class are the same as long as weights are zero."""
+    return isinstance(loss.atom, SeparableLoss) and loss.atom.labels == "sign" and loss.map.offset is None
+
+
+def _class_weights(loss: LossTerm) -> np.ndarray:
+    """(2, m): what the samples of labels +1, and of labels -1, weigh in every task."""
+    y, s = loss.tasks.targets, 1.0 if loss.scale is None else loss.scale
+    up = np.add.reduceat(np.where(y > 0, s, 0.0), loss.tasks.offsets[:-1])
+    down = np.add.reduceat(np.where(y < 0, s, 0.0), loss.tasks.offsets[:-1])
+    return np.stack([up, down])
+
+
+def _of_classes(loss: LossTerm, z) -> np.ndarray | None:
+    """Where the loss knows its best constants by a formula, and no task is without one of the classes."""
+    if not _counts_classes(loss):
+        return None
+    weights, atom = _class_weights(loss), cast(Any, loss.atom)
+    known = atom.constant_of_classes(*weights) if np.all(weights > 0) else None
+    return None if known is None else known - z[loss.tasks.offsets[:-1]]
+
+
 def _slopes_of(loss: LossTerm, z: np.ndarray) -> Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]:
     """constants (m,) -> (sums of the slopes, sums of their sizes), task by task."""
     starts, counts = loss.tasks.offsets[:-1], loss.tasks.counts
-    if isinstance(loss.atom, SeparableLoss) and loss.atom.labels == "sign" and loss.map.offset is None:
+    if _counts_classes(loss):
         # all samples of a class have the same slope: two numbers a task
-        y, s = loss.tasks.targets, loss.scale
-        up = (y > 0).astype(float) if s is None else np.where(y > 0, s, 0.0)
-        down = (y < 0).astype(float) if s is None else np.where(y < 0, s, 0.0)
-        weights = np.stack([np.add.reduceat(up, starts), np.add.reduceat(down, starts)])
-        labels, origin, atom = np.array([[1.0], [-1.0]]), z[starts], loss.atom
+        weights = _class_weights(loss)
+        atom: Any = loss.atom
+        labels, origin = np.array([[1.0], [-1.0]]), z[starts]
 
         def of_classes(b):
             u = weights * atom.slope(

@@ -165,6 +165,10 @@ class LossTerm:
             return self.atom.conjugate(u, self.tasks.targets, self.scale)
         return float(sum(c * self.atom.conjugate(u[rows] / c, y, s) for rows, c, y, s in self._tasks_apart()))
 
+    @cached_property
+    def conjugate_at_zero(self) -> float:
+        return self.conjugate(self.dual_project(np.zeros(self.tasks.n_samples)))
+
     def dual_project(self, u) -> np.ndarray:
         u = np.asarray(u, float)
         if self.atom.separable:
@@ -211,6 +215,10 @@ class FunctionTerm:
         if isinstance(self.atom, Set):
             return self.atom.support(V)
         return self.coefficient * self.atom.conjugate(V / self.coefficient)
+
+    @cached_property
+    def conjugate_at_zero(self) -> float:
+        return self.conjugate(np.zeros(self.map.shape))
 
     def dual_gauge(self, V) -> float:
         return self.atom.dual_gauge(V / self.coefficient)

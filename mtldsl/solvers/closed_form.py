@@ -16,6 +16,7 @@ from mtldsl.solvers.alternation.weights_step import LinearStep, why_not_linear
 from mtldsl.solvers.linear_algebra.dense import DenseUpdate
 from mtldsl.solvers.linear_algebra.layout import Layout
 from mtldsl.solvers.linear_algebra.matrix_free import ConjugateGradientUpdate
+from mtldsl.solvers.linear_algebra.separate_ridge import separate_ridge
 from mtldsl.solvers.linear_algebra.shared_ridge import SharedRidge
 from mtldsl.solvers.linear_algebra.split import Curvature, Split
 from mtldsl.solvers.linear_algebra.systems import couples_tasks
@@ -27,6 +28,7 @@ __all__ = ["SOLVER", "ClosedForm"]
 
 _LARGEST_DENSE = 1500  # unknowns in one dense system over all tasks
 _LARGEST_TASK = 4000  # unknowns in one task's dense system
+_WORTH_A_FACTOR = 1e6  # multiplications of a task: those of small ones go together, in stacks
 _LARGEST_UNEVENNESS = 1e5  # of the columns' lengths, up to which singular values tell them all
 
 
@@ -40,6 +42,7 @@ class ClosedForm(Solver):
     - `least_squares`: no penalty at all: orthogonal factorizations, the solution of smallest norm.
     - a kronecker_ridge between features and tasks: both precisions and the Gram matrix diagonalized together, or conjugate
       gradients where tasks have inputs of their own;
+    - `apart`: ridge on inputs, weights or missing labels of the tasks' own, a Cholesky factor a task.
     - otherwise the normal equations: one system a task, one over all tasks while that is small, or conjugate gradients.
 
     The normal equations' solutions are refined with residuals through X until they no longer improve.
@@ -98,7 +101,8 @@ def solutions(split: Split, tol: float) -> Iterator[tuple[Blocks, np.ndarray | N
             yield one
         if shown and split.form.losses[0].tasks.is_sparse:  # singular values ask for dense inputs
             return
-    yield spectral(split) or kernel(split) or least_squares(split) or normal_equations(split), None
+    x = spectral(split) or kernel(split) or least_squares(split) or apart(split) or normal_equations(split)
+    yield x, None
 
 
 def _between_features_and_tasks(form: NormalForm) -> bool:
@@ -214,6 +218,23 @@ def kernel(split: Split) -> Blocks | None:
             b[i] = a[first:last].sum() / ones.sum()
             a[first:last] -= b[i] * ones
     return _blocks(tasks.adjoint(a) / np.diag(L), block, b if intercept else None, intercept)
+
+
+def apart(split: Split) -> Blocks | None:
+    """A ridge a task, and nothing that ties them."""
+    plain = _plain(split)
+    if plain is None or plain[0].is_shared_complete or not split.exact_functions:
+        return None
+    loss, block, intercept = plain
+    L = _task_penalty(split, loss.tasks.n_tasks)
+    if L is None or np.any(np.diag(np.diag(L)) != L) or loss.tasks.n_features > _LARGEST_TASK:
+        return None
+    d, rows = loss.tasks.n_features, loss.tasks.n_samples / loss.tasks.n_tasks
+    if (rows + d) * d * d < _WORTH_A_FACTOR:
+        return None
+    weights = np.broadcast_to(np.asarray(split.curvature_weights(0), dtype=float), loss.tasks.n_samples)
+    found = separate_ridge(loss, np.diag(L), weights)
+    return None if found is None else _blocks(found[0], block, found[1] if intercept else None, intercept)
 
 
 def least_squares(split: Split) -> Blocks | None:

@@ -69,7 +69,11 @@ def drive(
     watcher.look_at_guesses(None if start is None else start.blocks, simple_guesses)
     status, certified, iterations, tried = "", False, 0, {}
     alternate = form.is_convex and solver == "auto"
-    turns = Turns(names, (lambda name: get_solver(name).patience(form)) if alternate else None)
+    turns = (
+        Turns(names, lambda name: get_solver(name).patience(form), lambda name: get_solver(name).shift(form))
+        if alternate
+        else Turns(names, None)
+    )
     while turns:
         turn = turns.next()
         name, chosen = turn.name, get_solver(turn.name)

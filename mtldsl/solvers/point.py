@@ -21,7 +21,8 @@ class Point:
     sum_t A_t^T u_t + sum_k B_k^T v_k = 0 on every block. None: the certificate makes its own from the primal point.
     `state` is whatever the same solver can be warm-started from; nobody else reads it. `notes` are the solver's own counts
     (oracle calls, planes, ...), written beside the certificate into the history. `structures` are learned matrices that belong
-    to the point; None: the best ones for its weights. `majorizations` are steps of a majorisation-minimisation, for the reference to
+    to the point; None: the best ones for its weights. `effort` is what the solver has done so far, in rounds
+    of the first one's price, where later ones are dearer (None: as `iteration` says). `majorizations` are steps of a majorisation-minimisation, for the reference to
     repeat.
     """
 
@@ -33,4 +34,5 @@ class Point:
     notes: dict = field(default_factory=dict)
     structures: Structures | None = None
     majorizations: tuple[MajorizationStep, ...] = ()
+    effort: float | None = None
     stopped: str = ""  # the status, where a rule of the solver's own ended it before tol

@@ -1,4 +1,4 @@
-"""Whether a run gets on: judged by its own certificates and its own count of iterations, never by a clock nor by the accuracy asked for."""
+"""Whether a run gets on: judged by its own certificates and its own count of iterations or of work, never by a clock nor by the accuracy asked for."""
 
 from __future__ import annotations
 
@@ -13,18 +13,19 @@ __all__ = ["Progress"]
 
 class Progress:
     """A run is over where its distance from a proof has not fallen to `share` of what it was within as many iterations as it had taken until
-    then and `patience` more: what converges like 1 / iterations halves its gap as often as it doubles them.
+    then and `patience` more: what converges like 1 / iterations halves its gap as often as it doubles them. Where later iterations do more
+    work than the first, they count for as many more. After `most` of them it is over in any case.
 
     The distance is the gap between this run's best point (the lowest of those that miss the constraints least) and its best bound: a
     run that starts beside another's better points is not judged by them.
     """
 
-    def __init__(self, patience: float, share: float):
-        self.patience, self.share = patience, share
-        self.at, self.reached = 0, np.inf
+    def __init__(self, patience: float, share: float, most: float = np.inf):
+        self.patience, self.share, self.most = patience, share, most
+        self.at, self.reached = 0.0, np.inf
         self.objective, self.violation, self.bound = np.inf, np.inf, -np.inf
 
-    def is_over(self, iteration: int, seen: Certificate) -> bool:
+    def is_over(self, iteration: float, seen: Certificate) -> bool:
         """After a look at the run's point of this iteration."""
         self.bound = max(self.bound, seen.dual_bound)
         if seen.violation < self.violation:
@@ -37,4 +38,4 @@ class Progress:
         distance = max(own.distance, self.violation)
         if distance < self.share * self.reached:
             self.at, self.reached = iteration, distance
-        return iteration > 2 * self.at + self.patience
+        return iteration > min(2 * self.at + self.patience, self.most)

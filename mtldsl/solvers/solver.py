@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Mapping
 from contextlib import contextmanager
@@ -53,6 +54,11 @@ class Solver(Protocol):
     def patience(self, form: NormalForm) -> int:
         """Iterations without progress after which another solver, where one takes the form too, has its turn."""
         return 300
+
+    def shift(self, form: NormalForm) -> float:
+        """Iterations after which a first turn ends, whatever its progress: fewer than no limit where this solver is the fastest on easy
+        models and another one, which takes the form too, on hard ones."""
+        return math.inf
 
     @abstractmethod
     def solve(

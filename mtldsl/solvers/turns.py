@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -23,15 +24,17 @@ _MORE = 4  # times the patience, from one turn of a solver to its next
 
 @dataclass
 class Turn:
-    """One solver's turn. `patience`: iterations without progress that it may take; `left_at`: where its last turn ended."""
+    """One solver's turn. `patience`: iterations without progress that it may take; `most`: iterations at all; `left_at`: where its last
+    turn ended."""
 
     name: str
     patience: float
     left_at: Point | None = None
+    most: float = math.inf
 
     def progress(self) -> Progress:
         is_last = self.patience >= _MOST_PATIENCE
-        return Progress(_MOST_PATIENCE, _HARDLY) if is_last else Progress(self.patience, _HALF)
+        return Progress(_MOST_PATIENCE, _HARDLY) if is_last else Progress(self.patience, _HALF, self.most)
 
 
 class Turns:
@@ -43,6 +46,7 @@ class Turns:
 
     names    : the solvers in order; asked for one by one, when their turn comes
     patience : name -> iterations without progress in a first turn; None where solvers are only to follow one another
+    shift    : name -> iterations of a first turn, whatever their progress; None: no limit
 
     >>> turns = Turns(["planes", "newton"], {"planes": 100, "newton": 50}.get)
     >>> first = turns.next(); turns.wait(first, Point({}))
@@ -51,8 +55,13 @@ class Turns:
     ('planes', 'newton', 400)
     """
 
-    def __init__(self, names: Iterable[str], patience: Callable[[str], float] | None):
-        self._fresh, self.patience = iter(names), patience
+    def __init__(
+        self,
+        names: Iterable[str],
+        patience: Callable[[str], float] | None,
+        shift: Callable[[str], float] | None = None,
+    ):
+        self._fresh, self.patience, self.shift = iter(names), patience, shift
         self._waiting: deque[Turn] = deque()
         self._next: Turn | None = None
 
@@ -71,7 +80,8 @@ class Turns:
     def _find(self) -> Turn | None:
         name = next(self._fresh, None)
         if name is not None:
-            return Turn(name, _MOST_PATIENCE if self.patience is None else self.patience(name))
+            most = math.inf if self.shift is None else self.shift(name)
+            return Turn(name, _MOST_PATIENCE if self.patience is None else self.patience(name), most=most)
         if not self._waiting:
             return None
         turn = self._waiting.popleft()
@@ -88,4 +98,4 @@ class Turns:
     def wait(self, turn: Turn, point: Point) -> None:
         """The solver gets another turn, from where it stands, unless its patience was at its end."""
         if turn.patience < _MOST_PATIENCE:
-            self._waiting.append(Turn(turn.name, _MORE * turn.patience, point))
+            self._waiting.append(Turn(turn.name, _MORE * turn.patience, point, _MORE * turn.most))

@@ -10,8 +10,9 @@ import numpy as np
 
 from mtldsl.compile.normal_form import Blocks, NormalForm
 from mtldsl.proof.bound import Bound
-from mtldsl.proof.certificate import Certificate, certify, dual_bound, objective_scale
+from mtldsl.proof.certificate import Certificate, certify, dual_bound
 from mtldsl.proof.finite_steps import finite_steps
+from mtldsl.proof.gap import Scale
 from mtldsl.proof.rounding import refute, rounding_of
 from mtldsl.solvers.best_point import BestPoint, Kept, guesses
 from mtldsl.solvers.progress import Progress
@@ -46,7 +47,7 @@ class Watcher:
     def __init__(self, form: NormalForm, tol: float, max_seconds: float | None, verbose: bool):
         self.form, self.tol, self.max_seconds, self.verbose = form, tol, max_seconds, verbose
         self.started, self.compiled = time.perf_counter(), compiling.spent()
-        self.scale = objective_scale(form)
+        self.scale = Scale(form)
         self.best = BestPoint(form, tol)
         self.bound, self.note, self.bound_duals = -np.inf, "no bound was computed", (None, None)
         self.proof: Bound | None = None
@@ -135,7 +136,7 @@ class Watcher:
             self._search_lines(one)
         if self.expired:
             self.stopped = "time_limit"
-        elif self.progress is not None and self.progress.is_over(point.iteration, seen):
+        elif self.progress is not None and self.progress.is_over(_effort(point), seen):
             self.stopped = "stalled"
         return bool(self.stopped)
 
@@ -310,3 +311,8 @@ class Watcher:
         log.debug(line)
         if self.verbose:
             print(line)
+
+
+def _effort(point: Point) -> float:
+    effort = getattr(point, "effort", None)  # which the reference's points, a class of its own, do not have
+    return point.iteration if effort is None else effort

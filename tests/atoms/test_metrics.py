@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
+import mtldsl as mtl
 from mtldsl.atoms.losses import HingeLoss, StructuredHinge
 from mtldsl.atoms.metrics import AUC, ErrorRate, FScore, Metric, PrecisionAt, RecallAt, ROCArea
 from mtldsl.atoms.metrics.metric import classes_of
@@ -325,8 +326,8 @@ def test_a_new_delta_inherits_no_oracle_of_the_old_one():
         expected = np.max(Cubed().delta(b, c, 5, 7) + (others - y) @ z)
         assert Cubed().most_violated(z, y).value == pytest.approx(expected, rel=1e-13)
         assert Separate().most_violated(z, y).value == 0.0
-    assert Renamed._highest_table is FScore._highest_table and not Cubed.exact_conjugate
-    assert Cubed._highest_table is Metric._highest_table and Cubed.forbids is Metric.forbids
+    assert Renamed._highest_tables is FScore._highest_tables and not Cubed.exact_conjugate
+    assert Cubed._highest_tables is Metric._highest_tables and Cubed.forbids is Metric.forbids
 
 
 # ---------------------------------------------------------------------------------------------- identities
@@ -381,6 +382,8 @@ def test_the_order_and_the_storage_of_samples_do_not_matter(metric):
     single = z.astype(np.float32)
     assert metric.most_violated(single, y).value == metric.most_violated(single.astype(float), y).value
     np.testing.assert_array_equal(z, before)
+    z.flags.writeable = False
+    assert metric.most_violated(z, y).value == plane.value
 
 
 @every_metric
@@ -456,3 +459,34 @@ def test_examples_and_what_they_print():
     for metric in ALL:
         again = Metric.from_plain(metric.plain())
         assert type(again) is type(metric) and again.arguments() == metric.arguments()
+
+
+# ------------------------------------------------------------------------------------- several tasks at a time
+
+
+@pytest.mark.parametrize(
+    "metrics",
+    [[FScore()], [AUC()], [BalancedError()], [FScore(beta=0.4), AUC(), ROCArea(), FScore(beta=0.4)]],
+    ids=repr,
+)
+def test_the_planes_of_all_tasks_are_those_of_each(metrics):
+    rng = np.random.default_rng(12)
+    sizes = rng.integers(2, 30, 4 * len(metrics))
+    ys = [labels(rng, n) for n in sizes]
+    each = [metrics[i % len(metrics)] for i in range(len(ys))]
+    tasks = mtl.Tasks.separate([np.eye(30)[:n] for n in sizes], ys)
+    W = mtl.Weights(tasks)
+    metric = each if len(metrics) > 1 else metrics[0]
+    (loss,) = mtl.minimize(mtl.structured_hinge(W, tasks, metric=metric) + mtl.l1_norm(W)).form().losses
+    for size in (0.0, 0.02, 0.3):
+        z = np.round(size * rng.normal(size=loss.tasks.n_samples), 2)
+        found = loss.highest(z)
+        for i, (rows, _, metric, y, _) in enumerate(loss.tasks_apart):
+            plane = metric.most_violated(z[rows], y)
+            assert found.values[i] == plane.value and found.deltas[i] == plane.delta
+            np.testing.assert_array_equal(found.slopes[rows], plane.gradient(y))
+        assert loss.value(z) == pytest.approx(
+            sum(c * v for (_, c, *_), v in zip(loss.tasks_apart, found.values, strict=True))
+        )
+    z[0] = np.nan
+    assert np.isnan(loss.value(z)) and np.isfinite(loss.highest(z).values[1:]).all()

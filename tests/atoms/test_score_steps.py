@@ -4,12 +4,14 @@ import itertools
 
 import numpy as np
 import pytest
+from scipy import sparse
 from scipy.optimize import linprog
 
 from mtldsl.atoms.losses import StructuredHinge
 from mtldsl.atoms.metrics import AUC, ErrorRate, FScore, Metric, expectation
 from mtldsl.atoms.metrics.metric import classes_of
 from mtldsl.atoms.planes.cutting_planes import prox_of_planes
+from mtldsl.atoms.planes.threshold_kernel import thresholds
 
 METRICS = [AUC(), FScore(), FScore(beta=1.3), FScore(beta=2.0), FScore(beta=30.0)]
 every_metric = pytest.mark.parametrize("metric", METRICS, ids=repr)
@@ -125,6 +127,9 @@ def test_the_tangent_is_the_derivative(metric):
         assert F.shape == (found.rank, 3)
         expected = X.T @ np.column_stack([found.product(x) for x in X.T])
         np.testing.assert_allclose(F.T @ F, expected, atol=1e-12)
+        alone, pools, grouped = found.parts_of(sparse.csr_array(X))
+        parts = X[alone].T @ X[alone] - (pools.T @ pools).toarray() + grouped.T @ grouped
+        np.testing.assert_allclose(parts, expected, atol=1e-12)
         moved += found.rank > 0
     assert moved > 40
 
@@ -175,3 +180,40 @@ def test_who_has_no_exact_step_goes_on_with_planes():
         found = StructuredHinge(metric).prox(z, y, 0.1)
         np.testing.assert_allclose(found, by_planes(metric, z, y, 0.1), atol=1e-12)
     assert Cubed.law is Metric.law and FScore().exact_prox
+
+
+@pytest.mark.parametrize("shift", [1.0, 0.0])
+def test_pools_that_grow_and_pools_that_fall_apart_are_the_same(shift):
+    """Thresholds are the isotonic ones: those of two neighbours pooled lie between theirs, and no part of a pool would rather lie elsewhere."""
+    rng = np.random.default_rng(7)
+    for _ in range(60):
+        N, K = int(rng.integers(1, 200)), int(rng.integers(1, 250))
+        t = np.sort(np.clip(rng.normal(size=N), -1.0, 1.0) * 10.0 ** rng.uniform(-4.0, 0.0))[::-1].copy()
+        if shift == 0.0:
+            t = np.sort(rng.random(N))[::-1].copy()
+        mass = np.append(0.0, np.cumsum(rng.random(K) ** 3 + 1e-3))
+        mass /= mass[-1]
+        a, u, m = np.arange(K + 5.0, 5.0, -1.0), 10.0 ** rng.uniform(-4.0, 0.0), 40.0 + K
+        u = u if shift else 1.0
+        b, levels, pools = np.empty(K), np.empty(K), np.empty((K, 6), np.int64)
+        sums = np.append(0.0, np.cumsum(t))
+        n = thresholds(t, sums, a, mass, u, shift, m, 2.0, b, levels, pools)
+        assert np.all(np.diff(levels[:n]) >= 0.0) and pools[0, 0] == 0 and pools[n - 1, 1] == K
+        for p in range(n):
+            i0, i1 = pools[p, :2]
+            areas = [
+                np.clip(t - shift * levels[p] - u * mass[i], 0.0, u * (mass[i + 1] - mass[i])).sum()
+                for i in range(i0, i1)
+            ]
+            short = np.cumsum(u * np.diff(mass)[i0:i1] * b[i0:i1] - areas)
+            size = 1e-9 * max(u * N, 1e-300)
+            assert abs(short[-1]) <= size and np.all(
+                short <= size
+            )  # what comes first would rather lie lower, if anything
+            for i in range(i0, i1):  # b is what the level leaves
+                gain = 2.0 * a[i] / ((a[i] + m + np.arange(1.0, N + 1.0)) * (a[i] + m + np.arange(N)))
+                least, most = (
+                    np.sum(gain > -2.0 * levels[p] * (1.0 + 1e-9)),
+                    np.sum(gain >= -2.0 * levels[p] * (1.0 - 1e-9)),
+                )
+                assert least - 1e-9 <= b[i] <= most + 1e-9

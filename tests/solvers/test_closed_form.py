@@ -147,3 +147,26 @@ def test_refusals_quote_the_term():
         assert refusal.startswith(quoted)
     ridge = mtl.minimize(mtl.squared_loss(W, tasks) + mtl.ridge(W)).form()
     assert SOLVER.refuses(ridge) is None
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize(
+    "tasks",
+    [
+        separate(1), shared(1, missing=0.2), shared(1, density=0.5, missing=0.2), separate(1, density=0.6),
+        shared(3, missing=0.3, sample_weights=True),
+    ],
+)  # fmt: skip
+def test_tasks_of_their_own_are_solved_one_after_another(tasks, intercept, monkeypatch):
+    monkeypatch.setattr("mtldsl.solvers.closed_form.normal_equations", None)
+    monkeypatch.setattr("mtldsl.solvers.closed_form._WORTH_A_FACTOR", 0.0)
+    W = mtl.Weights(tasks, intercept=intercept)
+    found = solve(mtl.squared_loss(W, tasks) + 0.5 * mtl.ridge(W))
+    weights = tasks.sample_weights if tasks.sample_weights is not None else np.ones(tasks.n_samples)
+    for i, (X, y) in enumerate(zip(tasks.inputs, tasks.per_task(tasks.targets), strict=True)):
+        X, s = X.toarray() if sparse.issparse(X) else X, tasks.per_task(weights)[i]
+        A = np.column_stack([X, np.ones(len(X))]) if intercept else X
+        ridge = 0.5 * np.eye(A.shape[1])
+        ridge[X.shape[1] :] = 0.0
+        expected = np.linalg.solve(A.T @ (s[:, None] * A) + ridge, A.T @ (s * y))
+        np.testing.assert_allclose(found.W[:, i], expected[: X.shape[1]], atol=1e-10)

@@ -1,16 +1,20 @@
 """The method of multipliers with Newton steps: held to the reference on every layout, and its derivatives to differences."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from scipy import sparse
 
 import mtldsl as mtl
+from mtldsl.solvers.multipliers import held_rows as held
 from mtldsl.solvers.multipliers.designs import Designs
+from mtldsl.solvers.multipliers.held_rows import HeldRows, gram_of, held_rows, squares_of
 from mtldsl.solvers.multipliers.matrix_part import MatrixPart
 from mtldsl.solvers.multipliers.multipliers import Run
 from mtldsl.solvers.multipliers.row_part import RowPart
 from mtldsl.solvers.multipliers.scores import KinkedScores
-from mtldsl.solvers.multipliers.systems import TaskSystem, held_rows
+from mtldsl.solvers.multipliers.systems import TaskSystem
 from mtldsl.solvers.registry import get_solver
 from mtldsl.solvers.rows.penalty import RowPenalty
 from tests.models import separate, shared
@@ -62,6 +66,20 @@ def test_the_optimum_is_the_references(loss, layout, penalty, intercept):
     assert assert_solved(problem).objective == pytest.approx(expected, rel=2e-7)
 
 
+def by_newton_steps_alone(monkeypatch):
+    monkeypatch.setattr("mtldsl.solvers.multipliers.multipliers.has_interior", lambda *_: False)
+
+
+@pytest.mark.parametrize("intercept", [False, True], ids=["", "intercept"])
+@pytest.mark.parametrize("penalty", ["l1", "elastic", "ridge"])
+@pytest.mark.parametrize("loss, layout", [("quantile", "shared")] + [("hinge", l) for l in LAYOUTS])
+def test_newton_steps_end_where_interior_points_do(loss, layout, penalty, intercept, monkeypatch):
+    problem = problem_of(loss, layout, penalty, intercept)
+    expected = assert_solved(problem).objective
+    by_newton_steps_alone(monkeypatch)
+    assert assert_solved(problem).objective == pytest.approx(expected, rel=2e-8)
+
+
 @pytest.mark.parametrize("sign", [1, -1])
 def test_beside_a_bound(sign):
     tasks = shared(7, n=30)
@@ -90,7 +108,10 @@ def generated(n, d, m, seed, scale=1.0):
 @pytest.mark.parametrize("coefficient", [0.02, 1.0, 50.0])
 @pytest.mark.parametrize("penalty", ["l1", "l21", "trace"])
 @pytest.mark.parametrize("shape", [(80, 9, 3), (15, 60, 2)], ids=["tall", "wide"])
-def test_small_gaps_on_badly_conditioned_data(shape, penalty, coefficient):
+@pytest.mark.parametrize("newton", [False, True], ids=["", "newton"])
+def test_small_gaps_on_badly_conditioned_data(shape, penalty, coefficient, newton, monkeypatch):
+    if newton:
+        by_newton_steps_alone(monkeypatch)
     X, Y = generated(*shape, seed=1, scale=100.0 if penalty != "trace" else 1.0)
     tasks = mtl.Tasks.shared(X, Y)
     W = mtl.Weights(tasks, intercept=True)
@@ -111,21 +132,23 @@ def test_it_goes_first_on_kinks_and_is_refused_elsewhere():
     W = mtl.Weights(tasks)
     smooth = mtl.minimize(mtl.huber_loss(W, tasks) + mtl.l1_norm(W))
     assert "huber_loss(W, tasks) is not piecewise linear." in get_solver("multipliers").refuses(smooth.form())
-    bounded = mtl.minimize(mtl.absolute_loss(W, tasks) + mtl.l1_norm(W), [W.sum(axis=1) == 0])
+    bounded = mtl.minimize(mtl.absolute_loss(W, tasks) + mtl.l1_norm(W), [W.sum(axis=1) <= 0])
     assert "W.sum(axis=1)" in get_solver("multipliers").refuses(bounded.form())
     alone = mtl.minimize(mtl.absolute_loss(W, tasks))
     assert get_solver("multipliers").refuses(alone.form()) == "there is no regularizer."
 
 
-def test_admm_goes_first_where_a_trace_norm_ties_many_features():
-    def chosen(d, penalty):
+def test_admm_goes_first_where_many_features_tie_tasks():
+    def chosen(n, d, penalty, m=3):
         rng = np.random.default_rng(3)
-        tasks = mtl.Tasks.shared(rng.normal(size=(20, d)), rng.normal(size=(20, 3)))
+        tasks = mtl.Tasks.shared(rng.normal(size=(n, d)), rng.normal(size=(n, m)))
         W = mtl.Weights(tasks, intercept=True)
         return mtl.minimize(mtl.absolute_loss(W, tasks) + penalty(W)).explain().chosen
 
-    assert chosen(100, mtl.trace_norm) == chosen(300, mtl.l21_norm) == "multipliers"
-    assert chosen(300, mtl.trace_norm) == "admm"
+    assert chosen(420, 100, mtl.trace_norm) == chosen(1300, 300, mtl.l21_norm) == "multipliers"
+    assert chosen(1300, 300, mtl.trace_norm) == chosen(100, 60, mtl.l21_norm) == "admm"
+    assert chosen(100, 60, mtl.l1_norm) == chosen(100, 60, mtl.l21_norm, m=1) == "multipliers"
+    assert chosen(60, 20, mtl.l21_norm) == "multipliers"
 
 
 def test_a_warm_start_is_used():
@@ -156,6 +179,7 @@ def test_many_features_go_by_working_sets(loss, labels, layout, monkeypatch):
     W = mtl.Weights(tasks, intercept=True)
     problem = mtl.minimize(loss(W, tasks) + 8 * mtl.l1_norm(W) + 0.1 * mtl.ridge(W))
     whole = assert_solved(problem)
+    by_newton_steps_alone(monkeypatch)
     monkeypatch.setattr("mtldsl.solvers.multipliers.designs._MANY", 50)
     asked = []
     monkeypatch.setattr(
@@ -274,3 +298,33 @@ def test_multipliers_are_those_of_the_prox(loss, layout):
             image,
             z[designs.starts[k] : designs.offsets[k + 1]][free[designs.starts[k] : designs.offsets[k + 1]]],
         )
+
+
+@pytest.mark.parametrize("intercept", [False, True], ids=["", "intercept"])
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_many_rows_at_kinks_are_not_copied_at_once(layout, intercept, monkeypatch):
+    tasks = LAYOUTS[layout](LOSSES["hinge"][1])
+    W = mtl.Weights(tasks, intercept=intercept)
+    (term,) = mtl.minimize(mtl.hinge_loss(W, tasks) + mtl.l1_norm(W)).form().losses
+    designs, rng = Designs(term), np.random.default_rng(3)
+    for k in range(designs.n_tasks):
+        part = SimpleNamespace(rows=np.arange(1, designs.counts[k] - 1))
+        monkeypatch.setattr(held, "_FEW", 10**9)
+        F = held_rows(designs, k, part)
+        dense = F.toarray() if sparse.issparse(F) else F
+        monkeypatch.setattr(held, "_FEW", 2)
+        monkeypatch.setattr(held, "_AT_ONCE", 2)
+        rows = held_rows(designs, k, part)
+        assert isinstance(rows, HeldRows) and rows.shape == F.shape
+        np.testing.assert_allclose(gram_of(rows), dense.T @ dense, atol=1e-11)
+        np.testing.assert_allclose(squares_of(rows), np.square(dense).sum(axis=0), atol=1e-11)
+        x = rng.normal(size=F.shape[1])
+        if rows.is_most:
+            np.testing.assert_allclose(rows.curved(x), dense.T @ (dense @ x), atol=1e-11)
+        for direct in (True, False):
+            monkeypatch.setattr("mtldsl.solvers.multipliers.systems._DEAR", 1e8 if direct else -1.0)
+            monkeypatch.setattr("mtldsl.solvers.multipliers.systems._BLOCKED", 8.0 if direct else -1.0)
+            found = [TaskSystem(one, 1.5, np.full(F.shape[1], 0.3)) for one in (F, rows)]
+            assert found[1].is_direct == direct
+            np.testing.assert_allclose(found[1].product(x), found[0].product(x), atol=1e-10)
+            np.testing.assert_allclose(found[1].solve(x), found[0].solve(x), atol=1e-10)

@@ -5,7 +5,9 @@ import pytest
 
 import mtldsl as mtl
 from mtldsl.errors import ModelError
+from mtldsl.solvers.multipliers import held_rows as held
 from mtldsl.solvers.multipliers.designs import Designs
+from mtldsl.solvers.multipliers.held_rows import HeldTangent, gram_of, held_rows, squares_of
 from mtldsl.solvers.multipliers.splitting import Spectra
 from mtldsl.solvers.multipliers.structured_scores import StructuredScores
 from mtldsl.solvers.registry import candidates, get_solver
@@ -189,3 +191,42 @@ def test_steps_of_admm_go_first():
 
 def test_the_solver_says_what_it_is_for():
     assert "kinks" in get_solver("multipliers").summary
+
+
+@pytest.mark.parametrize("intercept", [False, True], ids=["", "intercept"])
+@pytest.mark.parametrize("metric", METRICS)
+def test_sums_of_large_sparse_inputs_are_not_made_dense(metric, intercept, monkeypatch):
+    tasks = LAYOUTS["sparse"]()
+    W = mtl.Weights(tasks, intercept=intercept)
+    word = 20.0 * mtl.structured_hinge(W, tasks, metric=METRICS[metric])
+    (term,) = mtl.minimize(word + mtl.l1_norm(W)).form().losses
+    designs, scores, rng = Designs(term), StructuredScores(term), np.random.default_rng(5)
+    z, u = rng.normal(size=tasks.n_samples), 0.1 * rng.normal(size=tasks.n_samples)
+    y = scores.multipliers(z, u, np.full(len(z), 3.0))
+    seen = 0
+    for k, part in enumerate(scores.parts(y, designs)):
+        monkeypatch.setattr(held, "_FEW", 10**9)
+        F = held_rows(designs, k, part)
+        monkeypatch.setattr(held, "_FEW", -1)
+        rows = held_rows(designs, k, part)
+        assert isinstance(rows, HeldTangent) and rows.shape == F.shape
+        x = rng.normal(size=F.shape[1])
+        np.testing.assert_allclose(rows.array(), F, atol=1e-12)
+        np.testing.assert_allclose(gram_of(rows), F.T @ F, atol=1e-11)
+        if part.reach is None or not part.reach.any():
+            np.testing.assert_allclose(squares_of(rows), np.square(F).sum(axis=0), atol=1e-11)
+        assert squares_of(rows).min() >= -1e-12
+        np.testing.assert_allclose(rows.curved(x), F.T @ (F @ x), atol=1e-11)
+        seen += part.rank
+    assert seen > 0
+
+
+@pytest.mark.parametrize("metric, rows, first", [
+    (mtl.FScore(), 2600, "dual_ascent"), (mtl.FScore(), 300, "multipliers"), (mtl.AUC(), 2600, "multipliers")
+])  # fmt: skip
+def test_beside_a_ridge_dear_steps_are_left_to_planes_where_rows_are_many(metric, rows, first):
+    rng = np.random.default_rng(9)
+    tasks = mtl.Tasks.shared(rng.normal(size=(rows, 60)), np.where(rng.random((rows, 2)) < 0.3, 1.0, -1.0))
+    W = mtl.Weights(tasks)
+    problem = mtl.minimize(mtl.ridge(W) + mtl.structured_hinge(W, tasks, metric=metric))
+    assert problem.explain().chosen == first

@@ -9,7 +9,7 @@ from scipy import sparse
 import mtldsl as mtl
 from mtldsl.atoms.function import REGISTRY, SeparableLoss
 from mtldsl.solvers.rows.penalty import RowPenalty
-from mtldsl.solvers.smooth import designs, ridge, row_sparse
+from mtldsl.solvers.smooth import bordered, designs, ridge, row_sparse
 from mtldsl.solvers.smooth.model import violation
 
 N, D, M = 60, 40, 3
@@ -207,3 +207,59 @@ def test_gram_matrices_come_out_the_same_in_pieces(monkeypatch):
     monkeypatch.setattr(designs, "_AT_ONCE", 60)
     found = designs.DenseColumns(np.arange(5), [C], 2, np.array([0, 101, 202])).gram(weights)
     np.testing.assert_allclose(found, [(C * w) @ C.T for w in np.split(weights, 2)], atol=1e-12)
+
+
+@pytest.mark.parametrize("layout", ["shared", "missing", "separate", "sparse", "separate sparse"])
+@pytest.mark.parametrize("intercept", [False, True], ids=["", "intercept"])
+def test_ridges_without_factors(layout, intercept, monkeypatch):
+    """Where factors of all Hessians would be too large, their diagonals precondition."""
+    monkeypatch.setattr(bordered, "_LARGEST_SIDE", 0)
+    tasks = _layouts(_signs())[layout]
+    W = mtl.Weights(tasks, intercept=intercept)
+    problem = mtl.minimize(mtl.logistic_loss(W, tasks) + 0.5 * mtl.ridge(W))
+    assert ridge.why_not(problem.form()) is None
+    solution = problem.solve(solver="proximal_gradient", tol=1e-8)
+    assert solution.status == "optimal"
+    assert solution.objective == pytest.approx(problem.solve(solver="cvxpy", tol=1e-7).objective, rel=1e-6)
+
+
+def test_squared_columns_of_every_layout():
+    for layout, tasks in _layouts(_signs()).items():
+        W = mtl.Weights(tasks)
+        design = designs.design_of(mtl.minimize(mtl.logistic_loss(W, tasks) + mtl.ridge(W)).form().losses[0])
+        for rows in (np.arange(D), np.array([3, 5, 17])):
+            columns, u = design.columns(rows), np.random.default_rng(3).normal(size=tasks.n_samples)
+            dense = [X.toarray() if sparse.issparse(X) else X for X in tasks.inputs]
+            parts = np.split(u, np.cumsum(tasks.counts)[:-1])
+            wanted = np.stack([(X[:, rows] ** 2).T @ part for X, part in zip(dense, parts, strict=True)])
+            np.testing.assert_allclose(columns.squared_pull(u), wanted, atol=1e-10, err_msg=layout)
+
+
+@pytest.mark.parametrize("strength", [1e-2, 1e-4, 1e-5])
+@pytest.mark.parametrize("intercept", [False, True], ids=["", "intercept"])
+def test_weak_ridges_of_one_task_on_the_kernel_side(strength, intercept):
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(60, 300)) + 0.3 * rng.normal(size=(60, 1))
+    tasks = mtl.Tasks.shared(X, np.where(X[:, :1] > 0.5, 1.0, -1.0))
+    W = mtl.Weights(tasks, intercept=intercept)
+    problem = mtl.minimize(mtl.logistic_loss(W, tasks) + 60 * strength * mtl.ridge(W))
+    solution = problem.solve(solver="proximal_gradient", tol=1e-4)
+    assert solution.status == "optimal"
+    assert solution.iterations <= 30
+
+
+@pytest.mark.parametrize("loss", [mtl.logistic_loss, mtl.squared_hinge_loss])
+def test_models_of_more_rows_than_samples_are_handed_over(loss):
+    """By `auto`, with a certificate; the solver by its name goes on to the same answer."""
+    rng = np.random.default_rng(0)
+    X = np.cumsum(rng.normal(size=(40, 400)), axis=1) / 10
+    labels = np.sign(X[:, :12] @ rng.normal(size=(12, 6)) + rng.normal(size=(40, 6)))
+    tasks = mtl.Tasks.shared(X, labels)
+    W, lam = mtl.Weights(tasks), mtl.Parameter(1.0)
+    problem = mtl.minimize(loss(W, tasks) + lam * mtl.l21_norm(W))
+    lam.value = 5e-3 * float(problem.lambda_max(lam))
+    found = problem.solve()
+    assert found.status == "optimal" and found.solver == "admm", found.reason
+    assert np.count_nonzero(found.W.any(axis=1)) > 40
+    alone = problem.solve("proximal_gradient", tol=1e-5)
+    assert alone.objective == pytest.approx(found.objective, rel=2e-5)

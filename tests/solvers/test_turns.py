@@ -6,8 +6,10 @@ import pytest
 import mtldsl as mtl
 from mtldsl.solvers import asking, registry
 from mtldsl.solvers.point import Point
+from mtldsl.solvers.progress import Progress
 from mtldsl.solvers.solver import Solver
 from mtldsl.solvers.turns import Turns
+from mtldsl.solvers.watcher import Watcher
 
 
 class Stuck(Solver):
@@ -132,3 +134,59 @@ def test_the_same_solver_may_go_on_at_once():
     assert turns  # which looks ahead
     turns.again(first)
     assert [turns.next().name, turns.next().name] == ["a", "b"] and not turns
+
+
+def test_rounds_that_grow_dear_count_for_more():
+    """Work, not rounds, is what a turn may take: the same gaps are progress where rounds cost alike, and not where later ones cost more."""
+    rng = np.random.default_rng(0)
+    tasks = mtl.Tasks.shared(rng.normal(size=(9, 3)), rng.normal(size=(9, 2)))
+    W = mtl.Weights(tasks)
+    form = mtl.minimize(mtl.squared_loss(W, tasks) + mtl.l1_norm(W)).form()
+    watcher = Watcher(form, 1e-12, None, False)
+    ends = []
+    for price in (1.0, 10.0):
+        watcher.begin("planes", Progress(10, 0.5))
+        shown = [(1, 9.0), (5, 8.9), (8, 8.8)]
+        points = [Point({"W": np.full((3, 2), w)}, iteration=k, effort=k * price) for k, w in shown]
+        ends.append([watcher(point) for point in points])
+    assert ends == [[False, False, False], [False, True, True]]
+
+
+def test_a_shift_ends_a_first_turn_whatever_its_progress():
+    class Certificate:
+        stationarity, violation, distance = 0.0, 0.0, 1.0
+        objective, dual_bound = 1.0, 0.0
+
+    seen, limited, free = Certificate(), Progress(300, 0.5, most=60), Progress(300, 0.5)
+    ends = []
+    for iteration in range(10, 130, 10):  # the gap halves with every look
+        seen.distance *= 0.4
+        ends.append((limited.is_over(iteration, seen), free.is_over(iteration, seen)))
+    assert next(10 * k for k, (ended, _) in enumerate(ends, 1) if ended) == 70
+    assert not any(ended for _, ended in ends)
+
+
+def test_each_shift_is_four_times_as_long():
+    turns = Turns(
+        ["gradient", "splitting"],
+        {"gradient": 300, "splitting": 300}.get,
+        {"gradient": 60, "splitting": np.inf}.get,
+    )
+    first = turns.next()
+    turns.wait(first, Point({}))
+    second = turns.next()
+    turns.wait(second, Point({}))
+    assert (first.most, second.most, turns.next().most) == (60, np.inf, 240)
+
+
+def test_gradient_steps_on_slopes_that_jump_hand_over_and_the_answer_is_certified():
+    rng = np.random.default_rng(0)
+    X = np.cumsum(rng.normal(size=(60, 200)), axis=1) / 10
+    tasks = mtl.Tasks.shared(X, X[:, :3] @ rng.normal(size=(3, 5)) + rng.standard_t(2, size=(60, 5)))
+    W, lam = mtl.Weights(tasks), mtl.Parameter(1.0)
+    problem = mtl.minimize(mtl.huber_loss(W, tasks) + lam * mtl.trace_norm(W))
+    lam.value = 1e-3 * float(problem.lambda_max(lam))
+    solution = problem.solve()
+    assert (
+        solution.status == "optimal" and solution.solver == "admm" and "proximal_gradient" in solution.reason
+    )

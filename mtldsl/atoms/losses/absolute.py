@@ -175,6 +175,7 @@ class HuberLoss(SeparableLoss):
     name: ClassVar[str] = "huber_loss"
     formula: ClassVar[str] = r"\sum_j h_{\delta}\big(({})_j-y_{ij}\big)"
     smooth: ClassVar[bool] = True
+    piecewise_quadratic: ClassVar[bool] = True
     curvature: ClassVar[float] = 1.0
 
     def __post_init__(self):

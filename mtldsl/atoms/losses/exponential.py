@@ -63,6 +63,9 @@ class ExponentialLoss(SeparableLoss):
     def second_slope(self, z, y):
         return finite_exp(-y * z)
 
+    def constant_of_classes(self, positive, negative):
+        return 0.5 * np.log(positive / negative)
+
     def value(self, z, y, s=None):
         with np.errstate(over="ignore"):  # a sum beyond the largest float is inf, as one summand would be
             return super().value(z, y, s)

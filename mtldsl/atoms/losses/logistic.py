@@ -69,6 +69,9 @@ class LogisticLoss(SeparableLoss):
         e = np.exp(-np.abs(z))
         return e / np.square(1.0 + e)
 
+    def constant_of_classes(self, positive, negative):
+        return np.log(positive / negative)
+
     def pointwise_prox(self, z, y, step):
         margin = y * z
         # The margin x solves x = margin + step / (1 + e^x). Where it is negative, -x solves the same equation

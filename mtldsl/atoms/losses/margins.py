@@ -96,6 +96,7 @@ class SquaredHingeLoss(SeparableLoss):
     formula: ClassVar[str] = r"\sum_j \max\big(0,\,1-y_{ij}({})_j\big)^2"
     labels: ClassVar[str] = "sign"
     smooth: ClassVar[bool] = True
+    piecewise_quadratic: ClassVar[bool] = True
     curvature: ClassVar[float] = 2.0
 
     def pointwise(self, z, y):
@@ -106,6 +107,9 @@ class SquaredHingeLoss(SeparableLoss):
 
     def second_slope(self, z, y):
         return np.where(y * z < 1.0, 2.0, 0.0)
+
+    def constant_of_classes(self, positive, negative):
+        return (positive - negative) / (positive + negative)
 
     def pointwise_prox(self, z, y, step):
         margin = y * z

@@ -11,7 +11,7 @@ import numpy as np
 from mtldsl.atoms.function import register
 from mtldsl.atoms.metrics.metric import Metric, Violation
 from mtldsl.atoms.parameters import checked_number
-from mtldsl.atoms.planes.score_steps import auc_promise, auc_step, fscore_law, fscore_promise, fscore_step
+from mtldsl.atoms.planes.score_steps import auc_promise, auc_steps, fscore_law, fscore_promise, fscore_steps
 
 __all__ = ["AUC", "ErrorRate", "FScore"]
 
@@ -60,6 +60,7 @@ class FScore(Metric):
 
     name: ClassVar[str] = "FScore"
     formula: ClassVar[str] = r"1-F_\beta({})"
+    has_dear_steps: ClassVar[bool] = True
 
     def __post_init__(self):
         must_be = "a number between 1e-100 and 1e100, such as beta=1.0"
@@ -86,10 +87,16 @@ class FScore(Metric):
     def forbids(self, positives, negatives):
         return False
 
-    def _highest_table(self, up, down, positives, negatives):
+    def _highest_tables(self, ordered, batch, ends):
         from mtldsl.atoms.metrics.oracle_kernels import best_of_fscore
 
-        return best_of_fscore(up, down, positives, self.beta**2)
+        values, counts, paid = (
+            np.empty(len(ends)),
+            np.empty((len(ends), 2), np.int64),
+            np.empty(len(ordered) + 1),
+        )
+        best_of_fscore(ordered, batch.starts, ends, self.beta**2, paid, values, counts)
+        return values, counts
 
     # For beta >= 1 the thresholds of the tables rise with c (`mtldsl.atoms.planes.threshold_kernel`).
 
@@ -97,9 +104,8 @@ class FScore(Metric):
     def exact_prox(self) -> bool:
         return 1.0 <= self.beta <= _LARGEST_BETA
 
-    def score_step(self, z, classes, step, near=None):
-        limits = self.limits(len(classes.positive), len(classes.negative))
-        return fscore_step(z, *classes, self.beta**2, limits, step, near)
+    def score_steps(self, z, batch, steps, flips, warm):
+        return fscore_steps(self, z, batch, steps, flips, warm)
 
     def _promised(self, of_positives, of_negatives):
         if not self.exact_prox:
@@ -164,13 +170,15 @@ class AUC(Metric):
     def forbids(self, positives, negatives):
         return False
 
-    def _highest_table(self, up, down, positives, negatives):
+    def _highest_tables(self, ordered, batch, ends):
         from mtldsl.atoms.metrics.oracle_kernels import best_of_auc
 
-        return best_of_auc(up, down, positives, negatives)
+        values, counts = np.empty(len(ends)), np.empty((len(ends), 2), np.int64)
+        best_of_auc(ordered, batch.starts, ends, values, counts)
+        return values, counts
 
-    def score_step(self, z, classes, step, near=None):
-        return auc_step(z, *classes, step)
+    def score_steps(self, z, batch, steps, flips, warm):
+        return auc_steps(self, z, batch, steps, flips)
 
     def _promised(self, of_positives, of_negatives):
         return auc_promise(of_positives, of_negatives)

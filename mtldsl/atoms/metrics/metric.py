@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from mtldsl.atoms.function import REGISTRY, Atom
+from mtldsl.atoms.metrics.batch import Batch
 from mtldsl.atoms.metrics.expectation import (
     flip_probabilities,
     largest_expectation,
@@ -29,14 +31,14 @@ _OF_DELTA = (
     "limits",
     "forbids",
     "_plane",
-    "_highest_table",
+    "_highest_tables",
     "_promised",
     "conjugate",
     "dual_project",
     "score",
     "exact_conjugate",
     "exact_prox",
-    "score_step",
+    "score_steps",
     "law",
 )
 
@@ -118,8 +120,9 @@ class Metric(Atom):
     exact_conjugate: ClassVar[bool] = (
         False  # `conjugate` is exact always, not an upper bound of f* for large tasks
     )
-    #: `score_step` is there: an exact proximal step in the predictions, with its derivative
+    #: `score_steps` is there: an exact proximal step in the predictions, with its derivative
     exact_prox: ClassVar[bool] = False
+    has_dear_steps: ClassVar[bool] = False  # `score_steps` takes many times what a look at the oracle does
     known: ClassVar[dict[str, type[Metric]]] = {}  # every metric by name, a user's own too
 
     def __init_subclass__(cls, **kwargs):
@@ -132,7 +135,7 @@ class Metric(Atom):
             owner = next(kind for kind in cls.__mro__ if name in vars(kind))
             if owner in (cls, Metric) or not issubclass(owner, Metric):
                 continue
-            faster = name in ("_plane", "_highest_table")  # these replace best_counts and limits
+            faster = name in ("_plane", "_highest_tables")  # these replace best_counts and limits
             if owner.delta is not cls.delta or (
                 faster and (owner.best_counts is not cls.best_counts or owner.limits is not cls.limits)
             ):
@@ -223,32 +226,51 @@ class Metric(Atom):
         positive, negative = classes_of(y) if classes is None else classes
         return self._plane(z, y, positive, negative)
 
+    def highest_planes(self, z, batch: Batch, apart, slopes) -> tuple[np.ndarray, np.ndarray]:
+        """(values, deltas) of the highest plane of every task of a batch at the flat predictions z, and its slope into `slopes`, which is zero.
+
+        apart : (rows in z, targets, classes) of every task
+        """
+        if type(self)._plane is Metric._plane and not np.isnan(z @ z):
+            found = batch.tables(self, z, slopes)
+            return found.values, self._deltas_of(found.counts, batch)
+        values, deltas = np.empty(len(apart)), np.empty(len(apart))
+        for k, (rows, y, classes) in enumerate(apart):
+            plane = self.most_violated(z[rows], y, classes)
+            values[k], deltas[k], slopes[rows] = plane.value, plane.delta, plane.gradient(y)
+        return values, deltas
+
     def _plane(self, z, y, positive, negative) -> Violation:
-        """Margins y z are sorted, not samples: a sort of numbers is faster, and the last one flipped tells which others are."""
-        from mtldsl.atoms.metrics.oracle_kernels import flippable, flips  # numba is imported where it is used
+        batch = Batch([(positive, negative)], [0])
+        found = batch.tables(self, z, np.zeros(len(z)))
+        delta = float(self._deltas_of(found.counts, batch)[0])
+        return Violation(float(found.values[0]), delta, found.flipped[: int(found.counts.sum())])
 
-        sizes = len(positive), len(negative)
-        up, up_margins, down, down_margins = flippable(z, positive, negative, *self.limits(*sizes))
-        up_ordered, down_ordered = np.sort(up_margins), np.sort(down_margins)
-        value, b, c = self._highest_table(up_ordered, down_ordered, *sizes)
-        flipped = flips(down, down_margins, down_ordered, b, up, up_margins, up_ordered, c)
-        return Violation(value, self._delta_of(b, c, *sizes), flipped)
+    def _deltas_of(self, counts, batch: Batch) -> np.ndarray:
+        b, c = counts.T
+        sizes: Any = batch.positives, batch.negatives
+        if REGISTRY.get(self.name) is type(self):  # takes arrays of sizes as well
+            return np.asarray(self.delta(b, c, *sizes), float)
+        tasks = zip(b.tolist(), c.tolist(), *(part.tolist() for part in sizes), strict=True)
+        return np.array([self.table([i], [j], *sizes)[0] for i, j, *sizes in tasks])
 
-    def _delta_of(self, b: int, c: int, positives: int, negatives: int) -> float:
-        if REGISTRY.get(self.name) is type(self):  # takes numbers as well, which is faster
-            return float(self.delta(b, c, positives, negatives))
-        return float(self.table([b], [c], positives, negatives)[0])
-
-    def _highest_table(self, up, down, positives: int, negatives: int) -> tuple[float, int, int]:
-        """(value, b, c) from the ascending margins of the positives and of the negatives."""
-        of_positives, of_negatives = (np.append(0.0, -2.0 * np.cumsum(margins)) for margins in (up, down))
-        b, c = self.best_counts(of_negatives, of_positives, positives, negatives)
-        if not (0 <= b < len(of_negatives) and 0 <= c < len(of_positives)):
-            raise ModelError(
-                f"{self!r}: best_counts gave b={b}, c={c}, but of_negatives and of_positives have {len(of_negatives)} and "
-                f"{len(of_positives)} entries; return their places, from 0 on"
-            )
-        return float(self._delta_of(b, c, positives, negatives) + of_negatives[b] + of_positives[c]), b, c
+    def _highest_tables(self, ordered, batch: Batch, ends) -> tuple[np.ndarray, np.ndarray]:
+        """(values (k,), counts (k, 2)): the best b and c of every task, from the ascending margins of its positives and negatives."""
+        values, counts = np.empty(len(ends)), np.empty((len(ends), 2), np.int64)
+        for k, ((up, down, end), (up_end, down_end)) in enumerate(
+            zip(batch.starts.tolist(), ends.tolist(), strict=True)
+        ):
+            margins, sizes = (ordered[up:up_end], ordered[down:down_end]), (down - up, end - down)
+            of_positives, of_negatives = (np.append(0.0, -2.0 * np.cumsum(part)) for part in margins)
+            b, c = self.best_counts(of_negatives, of_positives, *sizes)
+            if not (0 <= b < len(of_negatives) and 0 <= c < len(of_positives)):
+                raise ModelError(
+                    f"{self!r}: best_counts gave b={b}, c={c}, but of_negatives and of_positives have {len(of_negatives)} and "
+                    f"{len(of_positives)} entries; return their places, from 0 on"
+                )
+            values[k] = self.table([b], [c], *sizes)[0] + of_negatives[b] + of_positives[c]
+            counts[k] = b, c
+        return values, counts
 
     # ------------------------------------------------------------------------------------------ the conjugate
 
@@ -275,6 +297,14 @@ class Metric(Atom):
 
         near : flip probabilities of a step nearby, to start from. None: rounding kept the step from being exact.
         """
+        flips = np.zeros(len(z)) if near is None else np.array(near, float)
+        warm = np.array([near is not None], np.int64)
+        z = np.ascontiguousarray(z, dtype=float)
+        return self.score_steps(z, Batch([classes], [0]), np.array([float(step)]), flips, warm)[0]
+
+    def score_steps(self, z, batch: Batch, steps, flips, warm) -> Sequence[ScoreStep | None]:
+        """The same of every task of a batch at the flat predictions z; the flip probabilities go into `flips`, where those of a step nearby
+        are where `warm` is not zero."""
         raise NotImplementedError
 
     def dual_project(self, u, y) -> np.ndarray:

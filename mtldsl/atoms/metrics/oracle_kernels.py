@@ -10,105 +10,110 @@ import numpy as np
 
 from mtldsl.system.compiled import compiled
 
-__all__ = ["best_of_auc", "best_of_fscore", "flippable", "flips", "overlapping", "pairs_in_wrong_order"]
+__all__ = ["best_of_auc", "best_of_fscore", "flip", "flippable", "overlapping", "pairs_in_wrong_order"]
 
 
-def flippable(z, positive, negative, high, low):
-    """(samples, margins) of the positives with z <= high, then of the negatives with z >= low."""
-    up, up_margins = np.empty(positive.size, np.int64), np.empty(positive.size)
-    down, down_margins = np.empty(negative.size, np.int64), np.empty(negative.size)
-    k = _chosen(z, positive, 1.0, high, up, up_margins)
-    l = _chosen(z, negative, -1.0, -low, down, down_margins)
-    return up[:k], up_margins[:k], down[:l], down_margins[:l]
+@compiled("void(f8[::1], i8[::1], i8[:, ::1], f8[:, ::1], i8[::1], f8[::1], i8[:, ::1])", error_model="numpy")
+def flippable(z, samples, starts, limits, chosen, margins, ends):
+    """Every task's samples that may be flipped, from where its own begin: the positives with z <= limits[k, 0], the negatives with z >= limits[k, 1], and their
+    margins; ends[k]: where they end.
+    """
+    for k in range(starts.shape[0]):
+        for side in range(2):
+            sign = 1.0 - 2.0 * side
+            most = sign * limits[k, side]
+            at = starts[k, side]
+            for p in range(starts[k, side], starts[k, side + 1]):
+                margin = sign * z[samples[p]]
+                chosen[at], margins[at] = samples[p], margin
+                at += margin <= most
+            ends[k, side] = at
 
 
-@compiled(error_model="numpy")
-def _chosen(z, samples, sign, most, chosen, margins):
-    """Those with sign z <= most, and what that is; returns how many. Arrays are made outside: boxing them takes long to compile."""
-    k = 0
-    for p in range(samples.size):
-        i = samples[p]
-        margin = sign * z[i]
-        chosen[k], margins[k] = i, margin
-        k += margin <= most
-    return k
+@compiled(
+    "void(i8[::1], f8[::1], f8[::1], i8[:, ::1], i8[:, ::1], i8[:, ::1], i8[::1], f8[::1])",
+    error_model="numpy",
+)
+def flip(chosen, margins, ordered, starts, ends, counts, flipped, slopes):
+    """The counts[k, 0] negatives and the counts[k, 1] positives of every task k with the smallest margins, into `flipped` from where its
+    samples begin, and their slopes; the ordered margins give the thresholds.
+    """
+    for k in range(starts.shape[0]):
+        at = starts[k, 0]
+        for other in range(2):
+            side, count = 1 - other, counts[k, other]
+            if count == 0:
+                continue
+            first = starts[k, side]
+            level = ordered[first + count - 1]
+            ties = 0
+            while ties < count and ordered[first + count - 1 - ties] == level:
+                ties += 1
+            for i in range(first, ends[k, side]):
+                if margins[i] < level or (margins[i] == level and ties > 0):
+                    ties -= margins[i] == level
+                    flipped[at] = chosen[i]
+                    slopes[chosen[i]] = -2.0 if side == 0 else 2.0
+                    at += 1
 
 
-@compiled(error_model="numpy")
-def flips(down, down_margins, down_ordered, b, up, up_margins, up_ordered, c):
-    """The b samples of `down` and the c samples of `up` with the smallest margins; the ordered margins give the threshold."""
-    flipped = np.empty(b + c, np.int64)
-    _smallest(down, down_margins, down_ordered, b, flipped[:b])
-    _smallest(up, up_margins, up_ordered, c, flipped[b:])
-    return flipped
-
-
-@compiled(inside=True, error_model="numpy")
-def _smallest(samples, margins, ordered, count, out):
-    if count == 0:
-        return
-    level = ordered[count - 1]
-    ties = 0
-    while ties < count and ordered[count - 1 - ties] == level:
-        ties += 1
-    k = 0
-    for i in range(samples.size):
-        if margins[i] < level or (margins[i] == level and ties > 0):
-            ties -= margins[i] == level
-            out[k] = samples[i]
-            k += 1
-
-
-@compiled(error_model="numpy")
-def best_of_auc(up, down, positives, negatives):
-    """(value, b, c) of the highest table of bc / (Pos Neg); margins ascending.
+@compiled("void(f8[::1], i8[:, ::1], i8[:, ::1], f8[::1], i8[:, ::1])", error_model="numpy")
+def best_of_auc(ordered, starts, ends, values, counts):
+    """(value, (b, c)) of the highest table of bc / (Pos Neg) of every task; margins ascending.
 
     One more negative is worth c / (Pos Neg), whatever b: the best b for c does not decrease with c, and one pass finds all.
     """
-    pairs = float(positives) * float(negatives)
-    best, best_b, best_c = 0.0, 0, 0
-    b, paid_b, paid_c = 0, 0.0, 0.0
-    for c in range(up.size + 1):
-        if c > 0:
-            paid_c += up[c - 1]
-        while b < down.size and c / pairs > 2.0 * down[b]:
-            paid_b += down[b]
-            b += 1
-        value = b * (c / pairs) - 2.0 * (paid_b + paid_c)
-        if value > best:
-            best, best_b, best_c = value, b, c
-    return best, best_b, best_c
+    for k in range(starts.shape[0]):
+        up, down = starts[k, 0], starts[k, 1]
+        pairs = float(down - up) * float(starts[k, 2] - down)
+        most = ends[k, 1] - down
+        best, best_b, best_c = 0.0, 0, 0
+        b, paid_b, paid_c = 0, 0.0, 0.0
+        for c in range(ends[k, 0] - up + 1):
+            if c > 0:
+                paid_c += ordered[up + c - 1]
+            while b < most and c / pairs > 2.0 * ordered[down + b]:
+                paid_b += ordered[down + b]
+                b += 1
+            value = b * (c / pairs) - 2.0 * (paid_b + paid_c)
+            if value > best:
+                best, best_b, best_c = value, b, c
+        values[k], counts[k, 0], counts[k, 1] = best, best_b, best_c
 
 
-@compiled(error_model="numpy")
-def best_of_fscore(up, down, positives, square):
-    """(value, b, c) of the highest table of (b + square c) / (a + b + square Pos), a = Pos - c; margins ascending.
+@compiled("void(f8[::1], i8[:, ::1], i8[:, ::1], f8, f8[::1], f8[::1], i8[:, ::1])", error_model="numpy")
+def best_of_fscore(ordered, starts, ends, square, paid, values, counts):
+    """(value, (b, c)) of the highest table of (b + square c) / (a + b + square Pos) of every task, a = Pos - c; margins ascending.
 
     At fixed a this is concave in b: with m = square Pos the b-th negative is worth t(a, b) = (1 + square) a / ((a + b - 1 + m)
     (a + b + m)), which falls with b, so that b*(a) is where t(a, b) sinks to twice the b-th margin, and walking there from
     b*(a + 1) finds it. As a grows, t(a, b) rises exactly as long as a <= b + m - 1. Hence b*(a) falls from a to a + 1 only if
     a > b*(a) + m - 1, and would rise after that only if a + 1 < b*(a + 1) + m <= b*(a) + m - 1 < a: never. So b* rises, then
-    falls (for square >= 1 it only rises), and all walks together take O(n) steps.
+    falls (for square >= 1 it only rises), and all walks together take O(n) steps. paid: scratch, (N + 1,).
     """
-    m = square * positives
-    paid = np.empty(down.size + 1)
-    paid[0] = 0.0
-    for b in range(down.size):
-        paid[b + 1] = paid[b] + down[b]
-    best, best_b, best_c = 0.0, 0, 0
-    b, paid_c = 0, 0.0
-    for c in range(up.size + 1):
-        if c > 0:
-            paid_c += up[c - 1]
-        a = float(positives - c)
-        while b < down.size and (1.0 + square) * a / (a + b + m) / (a + b + 1.0 + m) > 2.0 * down[b]:
-            b += 1
-        while b > 0 and (1.0 + square) * a / (a + b - 1.0 + m) / (a + b + m) <= 2.0 * down[b - 1]:
-            b -= 1
-        value = (b + square * c) / (a + b + m) - 2.0 * (paid[b] + paid_c)
-        if value > best:
-            best, best_b, best_c = value, b, c
-    return best, best_b, best_c
+    for k in range(starts.shape[0]):
+        up, down = starts[k, 0], starts[k, 1]
+        positives, most = down - up, ends[k, 1] - down
+        m = square * positives
+        paid[0] = 0.0
+        for b in range(most):
+            paid[b + 1] = paid[b] + ordered[down + b]
+        best, best_b, best_c = 0.0, 0, 0
+        b, paid_c = 0, 0.0
+        for c in range(ends[k, 0] - up + 1):
+            if c > 0:
+                paid_c += ordered[up + c - 1]
+            a = float(positives - c)
+            while b < most and (1.0 + square) * a / (a + b + m) / (a + b + 1.0 + m) > 2.0 * ordered[down + b]:
+                b += 1
+            while (
+                b > 0 and (1.0 + square) * a / (a + b - 1.0 + m) / (a + b + m) <= 2.0 * ordered[down + b - 1]
+            ):
+                b -= 1
+            value = (b + square * c) / (a + b + m) - 2.0 * (paid[b] + paid_c)
+            if value > best:
+                best, best_b, best_c = value, b, c
+        values[k], counts[k, 0], counts[k, 1] = best, best_b, best_c
 
 
 @compiled(error_model="numpy")

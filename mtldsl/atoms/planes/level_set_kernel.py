@@ -11,7 +11,7 @@ import numpy as np
 
 from mtldsl.system.compiled import compiled
 
-__all__ = ["level_sets"]
+__all__ = ["auc_steps"]
 
 #: what rounding leaves of a gain, relative to the terms that cancel in it
 _ROUNDING = 1e-14
@@ -34,8 +34,10 @@ def _best(A, B, b0, c0, b1, c1, level, k):
     return best_b, best_c, best
 
 
-@compiled("i8(f8[::1], f8[::1], f8, f8, f8[::1], f8[::1], i8[::1], i8[::1])", error_model="numpy")
-def level_sets(A, B, k, price, q, r, group_q, group_r):
+@compiled(
+    "i8(f8[::1], f8[::1], f8, f8, f8[::1], f8[::1], i8[::1], i8[::1])", inside=True, error_model="numpy"
+)
+def _level_sets(A, B, k, price, q, r, group_q, group_r):
     """Fill the flip probabilities q of negatives and r of positives that maximise the expected  k b c + <A, q> + <B, r>  less
     price / 2 (|q|^2 + |r|^2), and their groups, -1 where they are 0 or 1; returns the number of groups.
 
@@ -82,3 +84,37 @@ def level_sets(A, B, k, price, q, r, group_q, group_r):
             stack[size, 0], stack[size, 1], stack[size, 2], stack[size, 3] = b, c, b1, c1
             size += 1
     return groups
+
+
+@compiled(
+    "void(i8[::1], f8[::1], i8[::1], i8[:, ::1], i8[:, ::1], f8[::1], f8[::1], i8[::1], i8[::1])",
+    error_model="numpy",
+)
+def auc_steps(chosen, margins, samples, starts, ends, u, flips, groups, n_groups):
+    """The flip probabilities of every task's step, u its length twice, their groups, and how many of these a task has.
+
+    samples, starts : the tasks' positives and negatives; chosen, margins: those that may be flipped, margins ascending, up to ends
+    """
+    for i in range(starts.shape[0]):
+        up, down = starts[i, 0], starts[i, 1]
+        k = 1.0 / (float(down - up) * float(starts[i, 2] - down))
+        for s in range(up, starts[i, 2]):
+            flips[samples[s]], groups[samples[s]] = 0.0, -1
+        while up < ends[i, 0] and margins[up] < -u[i]:  # surely flipped
+            flips[chosen[up]] = 1.0
+            up += 1
+        while down < ends[i, 1] and margins[down] < -u[i]:
+            flips[chosen[down]] = 1.0
+            down += 1
+        P, N = ends[i, 0] - up, ends[i, 1] - down
+        A, B, q, r = np.empty(N), np.empty(P), np.empty(N), np.empty(P)
+        of_q, of_r = np.empty(N, np.int64), np.empty(P, np.int64)
+        for j in range(N):
+            A[j] = k * float(up - starts[i, 0]) - 2.0 * margins[down + j]
+        for l in range(P):
+            B[l] = k * float(down - starts[i, 1]) - 2.0 * margins[up + l]
+        n_groups[i] = _level_sets(A, B, k, 2.0 * u[i], q, r, of_q, of_r)
+        for j in range(N):
+            flips[chosen[down + j]], groups[chosen[down + j]] = q[j], of_q[j]
+        for l in range(P):
+            flips[chosen[up + l]], groups[chosen[up + l]] = r[l], of_r[l]

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
 
 from mtldsl.atoms.planes.tangent import Tangent
 
-__all__ = ["ScoreStep", "auc_promise", "auc_step", "fscore_law", "fscore_promise", "fscore_step"]
+__all__ = ["ScoreStep", "auc_promise", "auc_steps", "fscore_law", "fscore_promise", "fscore_steps"]
 
 #: evaluations of one step of the F-score, and the gap, relative to its terms, up to which it counts as exact
 _MOST_EVALUATIONS = 400
@@ -44,39 +45,36 @@ class ScoreStep:
         return self._tangent()
 
 
-class _Sides:
-    """The samples of one class in the order in which they are flipped: those that surely are, those that may be."""
+def auc_steps(
+    metric: Any, z: np.ndarray, batch: Any, steps: np.ndarray, flips: np.ndarray
+) -> list[ScoreStep]:
+    """The exact steps of the hinges of `AUC`, of all tasks of a batch; their flip probabilities go into `flips`."""
+    from mtldsl.atoms.planes import level_set_kernel
 
-    def __init__(self, samples: np.ndarray, margins: np.ndarray, limit: float, u: float):
-        """margins: y z, small ones first; above `limit` they are never flipped, below -u always."""
-        order = margins.argsort(kind="stable")
-        margins, samples = margins[order], samples[order]
-        first, last = margins.searchsorted(-u), margins.searchsorted(limit, side="right")
-        self.sure, self.open, self.margins = samples[:first], samples[first:last], margins[first:last]
+    chosen, margins, ends = batch.sorted(metric, z)
+    groups, n_groups = np.empty(len(z), np.int64), np.empty(len(steps), np.int64)
+    level_set_kernel.auc_steps(
+        chosen, margins, batch.samples, batch.starts, ends, 2.0 * steps, flips, groups, n_groups
+    )
+    return [
+        ScoreStep(
+            flips[rows],
+            partial(_auc_promise_of, flips[rows], classes),
+            partial(_tangent_of_groups, groups[rows], classes, count),
+        )
+        for rows, classes, count in zip(batch.rows, batch.classes, n_groups.tolist(), strict=True)
+    ]
 
 
-def auc_step(z, positive, negative, step: float) -> ScoreStep:
-    """The exact step of the hinge of `AUC`."""
-    from mtldsl.atoms.planes.level_set_kernel import level_sets
+def _auc_promise_of(p: np.ndarray, classes) -> float:
+    positive, negative = classes
+    return auc_promise(p[positive], p[negative])
 
-    u, P, N = 2.0 * step, len(positive), len(negative)
-    k = 1.0 / (P * N)
-    up, down = _Sides(positive, z[positive], 0.5 / P, u), _Sides(negative, -z[negative], 0.5 / N, u)
-    A = k * len(up.sure) - 2.0 * down.margins
-    B = k * len(down.sure) - 2.0 * up.margins
-    q, r = np.empty(len(A)), np.empty(len(B))
-    of_q, of_r = np.empty(len(A), np.int64), np.empty(len(B), np.int64)
-    n_groups = level_sets(A, B, k, 2.0 * u, q, r, of_q, of_r)
-    p = _spread(len(z), up, down, r, q)
 
-    def tangent() -> Tangent:
-        groups = np.full(len(z), -1)
-        groups[down.open], groups[up.open] = of_q, of_r
-        signs = np.ones(len(z))
-        signs[negative] = -1.0
-        return Tangent(groups, signs, np.bincount(groups[groups >= 0], minlength=n_groups).astype(float))
-
-    return ScoreStep(p, lambda: auc_promise(p[positive], p[negative]), tangent)
+def _tangent_of_groups(groups: np.ndarray, classes, n_groups: int) -> Tangent:
+    signs = np.ones(len(groups))
+    signs[classes[1]] = -1.0
+    return Tangent(groups, signs, np.bincount(groups[groups >= 0], minlength=n_groups).astype(float))
 
 
 def auc_promise(of_positives, of_negatives) -> float:
@@ -87,41 +85,58 @@ def auc_promise(of_positives, of_negatives) -> float:
     return float(np.sum(sums) / (len(q) * len(of_positives)))
 
 
-def fscore_step(z, positive, negative, square: float, limits, step: float, near=None) -> ScoreStep | None:
-    """The exact step of the hinge of `FScore`, square = beta^2 >= 1; None where rounding keeps its gap from closing.
+def fscore_steps(
+    metric: Any, z: np.ndarray, batch: Any, steps: np.ndarray, flips: np.ndarray, warm: np.ndarray
+) -> list[ScoreStep | None]:
+    """The exact steps of the hinges of `FScore`, beta >= 1, of all tasks of a batch; None where rounding keeps a gap from closing.
 
-    near : flip probabilities (n,) of a step nearby, to start from
+    flips : the flip probabilities go there; where a task is warm, they are those of a step nearby, to start from
     """
-    from mtldsl.atoms.planes.survival_kernel import isotonic, survival_step
-    from mtldsl.atoms.planes.threshold_kernel import largest_tables, promised_value
+    from mtldsl.atoms.planes import survival_kernel
+    from mtldsl.atoms.planes.threshold_kernel import promised_value
 
-    u, kappa = 2.0 * step, 1.0 + square
-    if u * len(z) > _LONGEST:
-        return None
-    up, down = _Sides(positive, z[positive], limits[0], u), _Sides(negative, -z[negative], -limits[1], u)
-    P, N = len(up.open), len(down.open)
-    spare, m = float(len(positive) - len(up.sure) - P), square * len(positive) + len(down.sure)
-    scores, falling = np.ascontiguousarray(up.margins), -down.margins
-    r = np.empty(P)
-    if near is None:
-        heights, counts = np.empty(P + 1), np.empty(P + 1, np.int64)
-        largest_tables(falling - 0.5 * u, P, spare, m, kappa, heights, counts)
-        isotonic((np.diff(heights) - 2.0 * scores) / (2.0 * u), np.ones(P), r)
-    else:
-        isotonic(np.ascontiguousarray(near[up.open]), np.ones(P), r)
-    q, tables, pools = np.empty(N), np.empty(P + 1, np.int64), np.empty((P + 1, 5), np.int64)
-    a, b, levels, mass = np.empty(P + 1), np.empty(P + 1), np.empty(P + 1), np.empty(P + 2)
-    K, n_pools, gap, size, _ = survival_step(
-        falling, scores, spare, m, kappa, u, r, q, tables, a, mass, b, levels, pools, _MOST_EVALUATIONS
+    u, square, k = 2.0 * steps, metric.beta**2, len(steps)
+    if np.any(u * (batch.positives + batch.negatives) > _LONGEST):
+        return [None] * k
+    chosen, margins, ends = batch.sorted(metric, z)
+    size = len(chosen) + 2 * k
+    tables, pools = np.empty(size, np.int64), np.empty((size, 6), np.int64)
+    a, b, levels, mass = np.empty(size), np.empty(size), np.empty(size), np.empty(size)
+    found, gaps = np.empty((k, 5), np.int64), np.empty(k)
+    survival_kernel.fscore_steps(
+        chosen, margins, batch.samples, batch.starts, ends, square, u, warm, _MOST_EVALUATIONS, flips,
+        tables, a, mass, b, levels, pools, found, gaps,
+    )  # fmt: skip
+    if not np.all(gaps <= _EXACT):
+        return [None] * k
+    steps_found: list[ScoreStep | None] = []
+    places = zip(
+        batch.starts.tolist(),
+        ends.tolist(),
+        found.tolist(),
+        batch.rows,
+        batch.positives.tolist(),
+        strict=True,
     )
-    if not gap <= _EXACT * size:
-        return None
-    p = _spread(len(z), up, down, r, q)
-
-    def tangent() -> Tangent:
-        return _tangent_of_tables(len(z), up, down, tables[:K], b[:K], pools[:n_pools])
-
-    return ScoreStep(p, lambda: promised_value(a[:K], b[:K], mass[: K + 1], m, kappa), tangent)
+    for i, (
+        (up, down, _),
+        (up_end, down_end),
+        (K, n_pools, up_sure, down_sure, _),
+        rows,
+        positives,
+    ) in enumerate(places):
+        at = up + 2 * i
+        own = slice(at, at + K)
+        opened = chosen[up + up_sure : up_end], chosen[down + down_sure : down_end]
+        m = square * positives + down_sure
+        steps_found.append(
+            ScoreStep(
+                flips[rows],
+                partial(promised_value, a[own], b[own], mass[at : at + K + 1], m, 1.0 + square),
+                partial(_tangent_of_tables, rows, opened, tables[own], b[own], pools[at : at + n_pools]),
+            )
+        )
+    return steps_found
 
 
 def fscore_promise(of_positives, of_negatives, square: float) -> float:
@@ -155,34 +170,27 @@ def _tables(of_positives, of_negatives, square: float) -> tuple[np.ndarray, np.n
     kept = np.flatnonzero(np.diff(ends) > 0.0)
     mass = np.append(ends[kept], 1.0)
     a, b = (len(r) - kept).astype(float), np.empty(len(kept))
-    levels, pools = np.empty(len(kept)), np.empty((len(kept), 5), np.int64)
+    levels, pools = np.empty(len(kept)), np.empty((len(kept), 6), np.int64)
     sums = np.append(0.0, np.cumsum(q))
     thresholds(q, sums, a, mass, 1.0, 0.0, square * len(r), 1.0 + square, b, levels, pools)
     return a, b, mass
 
 
-def _spread(n: int, up: _Sides, down: _Sides, r, q) -> np.ndarray:
-    p = np.zeros(n)
-    p[up.sure], p[down.sure] = 1.0, 1.0
-    p[up.open], p[down.open] = r, q
-    return p
-
-
-def _tangent_of_tables(n: int, up: _Sides, down: _Sides, tables, b, pools) -> Tangent:
+def _tangent_of_tables(rows: slice, opened, tables, b, pools) -> Tangent:
     """Pools of negatives at one level move freely where it is pinned, and keep their sum where it is not; positives with one
     probability move together, and with them the negatives that are flipped between their tables, and the pools' sums.
     """
     from mtldsl.atoms.planes.survival_kernel import overlaps
 
-    G = len(tables) - 1
+    n, (up, down), G = rows.stop - rows.start, (part - rows.start for part in opened), len(tables) - 1
     sizes, first, shares = np.empty(G), np.empty(G, np.int64), np.empty((G, 2))
     overlaps(G, tables, b, len(pools), pools, sizes, first, shares)
     groups, pool = np.full(n, -1), np.full(n, -1)
-    for p, (_, _, _, low, high) in enumerate(pools):
-        pool[down.open[high:low]] = p
+    for p, (low, high) in enumerate(pools[:, 3:5]):
+        pool[down[high:low]] = p
     for i in range(G):
-        groups[up.open[tables[i] : tables[i + 1]]] = i
-        single = down.open[int(np.ceil(b[i + 1] - 1e-9)) : int(np.floor(b[i] + 1e-9))]
+        groups[up[tables[i] : tables[i + 1]]] = i
+        single = down[int(np.ceil(b[i + 1] - 1e-9)) : int(np.floor(b[i] + 1e-9))]
         single = single[pool[single] < 0]
         groups[single] = i
         sizes[i] = tables[i + 1] - tables[i] + len(single)

@@ -12,7 +12,7 @@ import numpy as np
 from mtldsl.atoms.planes.threshold_kernel import largest_tables, thresholds
 from mtldsl.system.compiled import compiled
 
-__all__ = ["isotonic", "survival_step"]
+__all__ = ["fscore_steps", "overlaps"]
 
 _SNAP = 1e-13  # probabilities that differ by less are equal
 _DONE = 1e-15  # gap, relative to the terms that cancel in it
@@ -20,7 +20,7 @@ _NEAR = 1e-11  # the same where no step helps any more
 _MOST_CUTS = 8  # of one step
 
 
-@compiled("void(f8[::1], f8[::1], f8[::1])", error_model="numpy")
+@compiled("void(f8[::1], f8[::1], f8[::1])", inside=True, error_model="numpy")
 def isotonic(x, weights, out):
     """The nearest falling sequence in [0, 1]: neighbours that rise are pooled."""
     n = x.size
@@ -218,9 +218,10 @@ def _towards(r, v, n, free, sizes, step, direction):
 @compiled(
     "Tuple((i8, i8, f8, f8, i8))(f8[::1], f8[::1], f8, f8, f8, f8, f8[::1], f8[::1], i8[::1], f8[::1], f8[::1], f8[::1], f8[::1], "
     "i8[:, ::1], i8)",
+    inside=True,
     error_model="numpy",
 )
-def survival_step(down, up, spare, m, kappa, u, r, q, tables, a, mass, b, levels, pools, most):
+def _survival_step(down, up, spare, m, kappa, u, r, q, tables, a, mass, b, levels, pools, most):
     """Minimise the F-score hinge + |z - t|^2 / u over z; returns (tables, pools, gap, the size of its terms, evaluations).
 
     down (N,) : scores t of the negatives, descending; up (P,): of the positives, ascending
@@ -293,3 +294,83 @@ def survival_step(down, up, spare, m, kappa, u, r, q, tables, a, mass, b, levels
         t, low, at_low, high, cuts = 1.0, 0.0, first_slope, 1.0, 0
         for l in range(P):
             r[l] = base[l] + direction[l]
+
+
+@compiled(
+    "void(i8[::1], f8[::1], i8[::1], i8[:, ::1], i8[:, ::1], f8, f8[::1], i8[::1], i8, f8[::1], i8[::1], f8[::1], f8[::1], f8[::1], "
+    "f8[::1], i8[:, ::1], i8[:, ::1], f8[::1])",
+    error_model="numpy",
+)
+def fscore_steps(
+    chosen,
+    margins,
+    samples,
+    starts,
+    ends,
+    square,
+    u,
+    warm,
+    most,
+    flips,
+    tables,
+    a,
+    mass,
+    b,
+    levels,
+    pools,
+    found,
+    gaps,
+):
+    """The flip probabilities of every task's step, u its length twice; from those in `flips` where the task is warm.
+
+    samples, starts : the tasks' positives and negatives; chosen, margins: those that may be flipped, margins ascending, up to ends
+    tables ... pools : what `thresholds` says at the answer, of task i from starts[i, 0] + 2 i on
+    found (k, 5) : tables, pools, positives and negatives that are surely flipped, evaluations; gaps (k,): relative to the terms
+    """
+    kappa = 1.0 + square
+    for i in range(starts.shape[0]):
+        up, down, at = starts[i, 0], starts[i, 1], starts[i, 0] + 2 * i
+        while up < ends[i, 0] and margins[up] < -u[i]:
+            up += 1
+        while down < ends[i, 1] and margins[down] < -u[i]:
+            down += 1
+        found[i, 2], found[i, 3] = up - starts[i, 0], down - starts[i, 1]
+        P, N = ends[i, 0] - up, ends[i, 1] - down
+        spare = float(starts[i, 1] - starts[i, 0] - found[i, 2] - P)
+        m = square * float(starts[i, 1] - starts[i, 0]) + float(found[i, 3])
+        falling, scores, q, r, wanted, ones = (
+            np.empty(N),
+            np.empty(P),
+            np.empty(N),
+            np.empty(P),
+            np.empty(P),
+            np.empty(P),
+        )
+        for j in range(N):
+            falling[j] = -margins[down + j]
+        for l in range(P):
+            scores[l], ones[l] = margins[up + l], 1.0
+            wanted[l] = flips[chosen[up + l]]
+        if warm[i] == 0:
+            heights, counts = np.empty(P + 1), np.empty(P + 1, np.int64)
+            for j in range(N):
+                q[j] = falling[j] - 0.5 * u[i]
+            largest_tables(q, P, spare, m, kappa, heights, counts)
+            for l in range(P):
+                wanted[l] = (heights[l + 1] - heights[l] - 2.0 * scores[l]) / (2.0 * u[i])
+        isotonic(wanted, ones, r)
+        K, n_pools, gap, size, found[i, 4] = _survival_step(
+            falling, scores, spare, m, kappa, u[i], r, q, tables[at : at + P + 1], a[at : at + P + 1], mass[at : at + P + 2],
+            b[at : at + P + 1], levels[at : at + P + 1], pools[at : at + P + 1], most,
+        )  # fmt: skip
+        found[i, 0], found[i, 1], gaps[i] = K, n_pools, gap / size
+        for s in range(starts[i, 0], starts[i, 2]):
+            flips[samples[s]] = 0.0
+        for s in range(starts[i, 0], up):
+            flips[chosen[s]] = 1.0
+        for s in range(starts[i, 1], down):
+            flips[chosen[s]] = 1.0
+        for l in range(P):
+            flips[chosen[up + l]] = r[l]
+        for j in range(N):
+            flips[chosen[down + j]] = q[j]

@@ -80,17 +80,46 @@ class Tangent:
             return alone
         return np.vstack([alone, self._solved(grouped + self.reach @ means)])
 
-    def _solved(self, grouped):
+    def _solved(self, grouped, transposed: bool = False):
         if self._factor.ndim == 1:
             return grouped / self._factor[:, None]
         from scipy.linalg import solve_triangular
 
-        return solve_triangular(self._factor, grouped, lower=True, check_finite=False)
+        return solve_triangular(self._factor, grouped, lower=True, trans=int(transposed), check_finite=False)
 
     def product(self, v) -> np.ndarray:
         """(I - J) v for v (n,)."""
-        Q = self.half(sparse.identity(len(self.groups), format="csr"))
-        return Q.T @ (Q @ v)
+        moved, grouped, means = np.zeros(len(v)), self._sums @ v, None
+        if self.pool is not None:
+            means = self._means @ v
+            moved[self._alone] = v[self._alone] - means[self.pool[self._alone]]
+            if len(self.sizes) == 0:
+                return moved
+            grouped = grouped + self.reach @ means
+        t = self._solved(self._solved(grouped[:, None]), transposed=True)[:, 0]
+        moved += self._sums.T @ t
+        return moved if means is None else moved + self._means.T @ (self.reach.T @ t)
+
+    def parts_of(self, X, exact: bool = True) -> tuple[np.ndarray, sparse.csr_array, Any]:
+        """(alone (n,), pools (P, d), grouped (G, d)) with X^T (I - J) X = X^T diag(alone) X - pools^T pools + grouped^T grouped, X sparse.
+
+        exact : False: what `reach` adds to groups is left out, and `grouped` is sparse
+        """
+        alone, d = np.zeros(len(self.groups), dtype=bool), X.shape[1]
+        grouped: Any = sparse.csr_array(self._sums @ X)
+        if not exact or self.pool is None:
+            grouped = sparse.csr_array(sparse.diags_array(1.0 / np.sqrt(self.sizes)) @ grouped)
+        if self.pool is None:
+            return alone, sparse.csr_array((0, d)), grouped.toarray() if exact else grouped
+        alone[self._alone] = True
+        means = sparse.csr_array(self._means @ X)
+        roots = np.sqrt(np.where(self.pinned | (self._pool_sizes < 2), 0, self._pool_sizes))
+        pools = sparse.csr_array(sparse.diags_array(roots) @ means)
+        if not exact:
+            return alone, pools, grouped
+        if len(self.sizes) == 0:
+            return alone, pools, np.zeros((0, d))
+        return alone, pools, self._solved(grouped.toarray() + _dense(sparse.csr_array(self.reach) @ means))
 
 
 def _dense(X) -> np.ndarray:

@@ -4,7 +4,8 @@ With a = Pos - c right positives, b wrong negatives and m = beta^2 Pos, one more
 (a + b + m - 1)), kappa = 1 + beta^2, which falls with b. For every table c of weight pi_c there is a threshold theta_c: its count b_c
 is what d(a, b) > -2 theta leaves, and the weighted counts have to be what the negatives give. These are integrals of #{t > s} over
 windows [shift theta + low, shift theta + high], one beside the other. beta >= 1: the thresholds rise with c, so that the problem is an
-isotonic regression, whose pools are found by halving: a pooled root, and a split where a part of the pool would rather lie lower.
+isotonic regression. Its pools grow from neighbours that lie in the wrong order, for a few rounds; what is then not in order is one pool that
+falls apart again, a pooled root at a time, where a part of it would rather lie lower.
 """
 
 from __future__ import annotations
@@ -15,8 +16,10 @@ from mtldsl.system.compiled import compiled
 
 __all__ = ["largest_tables", "promised_value", "thresholds"]
 
+_ROUNDS = 8  # of merging neighbours
 
-@compiled("f8(f8, f8, f8, f8)", error_model="numpy")
+
+@compiled("f8(f8, f8, f8, f8)", inside=True, error_model="numpy")
 def _rises(a, b, m, kappa):
     """Delta of b wrong negatives less Delta of b - 1, at a right positives."""
     x = a + b + m
@@ -42,10 +45,9 @@ def _count(theta, a, m, kappa, N, closed):
     return b
 
 
-@compiled("i8(f8[::1], f8)", inside=True, error_model="numpy")
-def _above(t, s):
-    """#{t > s} of descending numbers."""
-    low, high = 0, t.size
+@compiled("i8(f8[::1], f8, i8, i8)", inside=True, error_model="numpy")
+def _above(t, s, low, high):
+    """#{t > s} of descending numbers, known to lie in [low, high]."""
     while low < high:
         middle = (low + high) // 2
         if t[middle] > s:
@@ -55,10 +57,13 @@ def _above(t, s):
     return low
 
 
-@compiled("Tuple((f8, i8, i8))(f8[::1], f8[::1], f8, f8)", inside=True, error_model="numpy")
-def _window(t, sums, low, high):
-    """(the integral of #{t > s} over s in [low, high], #{t > low}, #{t > high}); sums: those of the first k of t."""
-    n_low, n_high = _above(t, low), _above(t, high)
+@compiled("Tuple((f8, i8, i8))(f8[::1], f8[::1], f8, f8, i8, i8)", inside=True, error_model="numpy")
+def _window(t, sums, low, high, least, most):
+    """(the integral of #{t > s} over s in [low, high], #{t > low}, #{t > high}), both known to lie in [least, most]; sums: those of the
+    first k of t.
+    """
+    n_high = _above(t, high, least, most)
+    n_low = _above(t, low, n_high, most)
     area = n_high * (high - low)
     if n_low - n_high <= 24:
         for j in range(n_high, n_low):
@@ -68,12 +73,12 @@ def _window(t, sums, low, high):
     return area, n_low, n_high
 
 
-@compiled("f8(f8[::1], f8[::1], f8, f8, f8, f8, f8)", inside=True, error_model="numpy")
-def _linear_root(t, sums, low, high, target, left, right):
+@compiled("f8(f8[::1], f8[::1], f8, f8, f8, f8, f8, i8, i8)", inside=True, error_model="numpy")
+def _linear_root(t, sums, low, high, target, left, right, least, most):
     """theta in [left, right] with the area of the window [theta + low, theta + high] = target: falling, piecewise linear."""
     theta = 0.5 * (left + right)
     for k in range(200):
-        area, n_low, n_high = _window(t, sums, theta + low, theta + high)
+        area, n_low, n_high = _window(t, sums, theta + low, theta + high, least, most)
         if area > target:
             left = theta
         elif area < target:
@@ -85,7 +90,10 @@ def _linear_root(t, sums, low, high, target, left, right):
         if inside > 0:
             tangent = theta + (area - target) / inside
             if left < tangent < right:
-                if _above(t, tangent + low) == n_low and _above(t, tangent + high) == n_high:
+                if (
+                    _above(t, tangent + low, least, most) == n_low
+                    and _above(t, tangent + high, least, most) == n_high
+                ):
                     return tangent  # the same piece
                 if k % 4 != 3:
                     new = tangent
@@ -95,56 +103,61 @@ def _linear_root(t, sums, low, high, target, left, right):
     return theta
 
 
-@compiled(
-    "Tuple((f8, f8))(f8, i8, i8, f8[::1], f8[::1], f8, f8, i8, i8[:, ::1])", inside=True, error_model="numpy"
-)
-def _counts_at(theta, i0, i1, a, mass, m, kappa, N, counts):
-    """The weighted counts of the tables i0 to i1 left and right of theta, and into `counts` the counts themselves."""
-    left, right = 0.0, 0.0
-    for i in range(i0, i1):
-        weight = mass[i + 1] - mass[i]
-        counts[i, 1] = _count(theta, a[i], m, kappa, N, True)
-        counts[i, 0] = counts[i, 1]
-        b = counts[i, 1]
-        if a[i] <= 0.0:
-            counts[i, 0] = _count(theta, a[i], m, kappa, N, False)
-        elif b > 0 and _rises(a[i], float(b), m, kappa) == -2.0 * theta:
-            counts[i, 0] = b - 1
-        left += weight * counts[i, 0]
-        right += weight * counts[i, 1]
-    return left, right
+@compiled("Tuple((i8, i8))(f8, f8, f8, f8, i8)", inside=True, error_model="numpy")
+def _count_around(theta, a, m, kappa, N):
+    """The counts of a table left and right of theta."""
+    right = _count(theta, a, m, kappa, N, True)
+    if a <= 0.0:
+        return _count(theta, a, m, kappa, N, False), right
+    if right > 0 and _rises(a, float(right), m, kappa) == -2.0 * theta:
+        return right - 1, right
+    return right, right
 
 
 @compiled(
-    "f8(f8[::1], f8[::1], i8, i8, f8[::1], f8[::1], f8, f8, f8, f8, f8, f8, i8[:, ::1], i8[:, ::1])",
+    "f8(f8[::1], f8[::1], i8, i8, f8[::1], f8[::1], f8, f8, f8, f8, f8, f8, i8[:, ::1])",
     inside=True,
     error_model="numpy",
 )
-def _pooled_root(t, sums, i0, i1, a, mass, u, shift, m, kappa, left, right, counts, ends):
+def _pooled_root(t, sums, i0, i1, a, mass, u, shift, m, kappa, left, right, ends):
     """theta where the window's area, falling, crosses the weighted counts, rising with jumps; it lies in [left, right].
 
-    Bisection in theta, or in the counts of the table that has most of them in between, until no count lies in between.
+    Bisection in theta, or in the counts of the table that has most of them in between, until no count lies in between. Tables whose count
+    is known are asked no more. ends (K, 5): scratch.
     """
     N = t.size
     low, high = u * mass[i0], u * mass[i1]
-    # what jumps at an end lies in between as well: a part of a pool that was split may have its root there
-    _counts_at(left, i0, i1, a, mass, m, kappa, N, counts)
+    least = _above(t, shift * right + high, 0, N)
+    most = _above(t, shift * left + low, least, N)
+    known, n = (
+        0.0,
+        0,
+    )  # the weighted counts that are known, and how many tables are open: their numbers are in ends[:, 4]
     for i in range(i0, i1):
-        ends[i, 0] = counts[i, 0]
-    _counts_at(right, i0, i1, a, mass, m, kappa, N, counts)
-    for i in range(i0, i1):
-        ends[i, 1] = counts[i, 1]
+        # what jumps at an end lies in between as well: a part of a pool may have its root there
+        ends[i, 0], ends[i, 1] = _count_around(left, a[i], m, kappa, N)
+        _, ends[i, 1] = _count_around(right, a[i], m, kappa, N)
+        ends[n, 4] = i
+        n += 1
     above, below = (
         0.0,
         0.0,
     )  # how far the area lies above the counts at the left end, below them at the right; 0: not known
     for k in range(400):
-        between, widest, at = 0, 0, i0
-        for i in range(i0, i1):
-            between += ends[i, 1] - ends[i, 0]
-            if ends[i, 1] - ends[i, 0] > widest:
-                widest, at = ends[i, 1] - ends[i, 0], i
-        if between <= 0:
+        still, between, widest, at = 0, 0, 0, i0
+        for o in range(n):
+            i = ends[o, 4]
+            width = ends[i, 1] - ends[i, 0]
+            if width <= 0:
+                known += (mass[i + 1] - mass[i]) * ends[i, 0]
+                continue
+            ends[still, 4] = i
+            still += 1
+            between += width
+            if width > widest:
+                widest, at = width, i
+        n = still
+        if n == 0:
             break
         theta = 0.5 * (left + right)
         if above > 0.0 and below > 0.0 and k % 3 > 0:
@@ -153,24 +166,81 @@ def _pooled_root(t, sums, i0, i1, a, mass, u, shift, m, kappa, left, right, coun
             theta = (
                 -0.5 * _rises(a[at], float(ends[at, 0] + (widest + 1) // 2), m, kappa) if a[at] > 0.0 else 0.0
             )
-        area, _, _ = _window(t, sums, shift * theta + low, shift * theta + high)
-        from_left, from_right = _counts_at(theta, i0, i1, a, mass, m, kappa, N, counts)
+        area, _, _ = _window(t, sums, shift * theta + low, shift * theta + high, least, most)
+        from_left, from_right = known, known
+        for o in range(n):
+            i = ends[o, 4]
+            ends[i, 2], ends[i, 3] = _count_around(theta, a[i], m, kappa, N)
+            from_left += (mass[i + 1] - mass[i]) * ends[i, 2]
+            from_right += (mass[i + 1] - mass[i]) * ends[i, 3]
         if area > u * from_right:
             left, above = theta, area - u * from_right
-            for i in range(i0, i1):
-                ends[i, 0] = counts[i, 1]
+            for o in range(n):
+                ends[ends[o, 4], 0] = ends[ends[o, 4], 3]
         elif area < u * from_left:
             right, below = theta, u * from_left - area
-            for i in range(i0, i1):
-                ends[i, 1] = counts[i, 0]
+            for o in range(n):
+                ends[ends[o, 4], 1] = ends[ends[o, 4], 2]
         else:
             return theta
-    target = 0.0
-    for i in range(i0, i1):
-        target += u * (mass[i + 1] - mass[i]) * ends[i, 0]
     if shift == 0.0:
         return 0.5 * (left + right)
-    return _linear_root(t, sums, low, high, target, left, right)
+    return _linear_root(t, sums, low, high, u * known, left, right, least, most)
+
+
+@compiled("f8(f8[::1], f8[::1], f8, f8, f8, f8, f8, f8, f8)", inside=True, error_model="numpy")
+def _own_root(t, sums, low, high, weight, shift, a, m, kappa):
+    """theta of one table alone, whose window ends at low and high at zero: halving the few counts that its window can ask for."""
+    if a <= 0.0:
+        return 0.0
+    lowest = -0.5 * _rises(a, 1.0, m, kappa)
+    least = _above(t, high, 0, t.size)
+    most = _above(t, low + shift * lowest, least, t.size)
+    # the first count b whose threshold, where b - 1 becomes b, leaves no more area than b asks for
+    first, last = max(least, 1), most + 1
+    while first < last:
+        b = (first + last) // 2
+        theta = -0.5 * _rises(a, float(b), m, kappa)
+        area, _, _ = _window(t, sums, shift * theta + low, shift * theta + high, least, most)
+        if area <= weight * b:
+            last = b
+        else:
+            first = b + 1
+    theta = -0.5 * _rises(a, float(first), m, kappa) if first <= t.size else 0.0
+    area, _, _ = _window(t, sums, shift * theta + low, shift * theta + high, least, most)
+    if shift > 0.0 and first > 1 and area < weight * (first - 1):  # the count stays at first - 1 up to there
+        left = -0.5 * _rises(a, float(first - 1), m, kappa)
+        return _linear_root(t, sums, low, high, weight * (first - 1), left, theta, least, most)
+    return theta
+
+
+@compiled(
+    "i8(f8[::1], f8[::1], i8, i8, f8[::1], f8[::1], f8, f8, f8, f8, f8, f8[::1], i8[:, ::1], i8[:, ::1])",
+    inside=True,
+    error_model="numpy",
+)
+def _first_to_split(t, sums, i0, i1, a, mass, u, shift, m, kappa, theta, b, pools, ends):
+    """Counts b of a pool at its level theta, and where it falls apart: the first table of the part that would rather lie higher, at the start of
+    a group (pools[:, 5] != 0); -1: nowhere.
+    """
+    N = t.size
+    area, _, _ = _window(t, sums, shift * theta + u * mass[i0], shift * theta + u * mass[i1], 0, N)
+    from_left, from_right = 0.0, 0.0
+    for i in range(i0, i1):
+        ends[i, 0], ends[i, 1] = _count_around(theta, a[i], m, kappa, N)
+        from_left += (mass[i + 1] - mass[i]) * ends[i, 0]
+        from_right += (mass[i + 1] - mass[i]) * ends[i, 1]
+    share = 0.0
+    if from_right > from_left:
+        share = min(1.0, max(0.0, (area / u - from_left) / (from_right - from_left)))
+    ahead, most, at = 0.0, 1e-14 * (abs(area) + u * from_right), -1
+    for i in range(i0, i1):
+        b[i] = ends[i, 0] + share * (ends[i, 1] - ends[i, 0])
+        own, _, _ = _window(t, sums, shift * theta + u * mass[i], shift * theta + u * mass[i + 1], 0, N)
+        if i > i0 and pools[i, 5] != 0 and ahead > most:
+            most, at = ahead, i
+        ahead += u * (mass[i + 1] - mass[i]) * b[i] - own
+    return at
 
 
 @compiled(
@@ -182,43 +252,71 @@ def thresholds(t, sums, a, mass, u, shift, m, kappa, b, levels, pools):
 
     t : descending scores of the negatives, sums (N + 1,) of the first of them
     mass : (K + 1,) from 0 to 1, rising strictly: mass[i + 1] - mass[i] is the weight of table i, u mass the windows' ends
-    pools : (K, 5) first and last table (excluded), whether its level is where a count jumps, #{t > the window's low and high end}
+    pools : (K, 6) first and last table (excluded), whether its level is where a count jumps, #{t > the window's low and high end}, scratch
     """
     K, N = a.size, t.size
-    counts, ends = np.empty((K, 2), np.int64), np.empty((K, 2), np.int64)
-    stack, bracket = np.empty((K + 2, 2), np.int64), np.empty((K + 2, 2))
-    steepest = 0.0
+    ends = np.empty((K, 5), np.int64)
+    found = K
+    lowest = 0.0
     for i in range(K):
-        if a[i] > 0.0:
-            steepest = max(steepest, _rises(a[i], 1.0, m, kappa))
-    stack[0, 0], stack[0, 1], bracket[0, 0], bracket[0, 1] = 0, K, -0.5 * steepest * (1.0 + 1e-12), 1e-300
-    size, found = 1, 0
-    while size > 0:
-        size -= 1
-        i0, i1, left, right = stack[size, 0], stack[size, 1], bracket[size, 0], bracket[size, 1]
-        theta = _pooled_root(t, sums, i0, i1, a, mass, u, shift, m, kappa, left, right, counts, ends)
-        area, n_low, n_high = _window(t, sums, shift * theta + u * mass[i0], shift * theta + u * mass[i1])
-        from_left, from_right = _counts_at(theta, i0, i1, a, mass, m, kappa, N, counts)
-        jumps = from_right > from_left
-        share = min(1.0, max(0.0, (area / u - from_left) / (from_right - from_left))) if jumps else 0.0
-        ahead, most, at = 0.0, 1e-14 * (abs(area) + u * from_right), -1
-        for i in range(i0, i1):
-            b[i] = counts[i, 0] + share * (counts[i, 1] - counts[i, 0])
-            if i < i1 - 1:
-                own, _, _ = _window(t, sums, shift * theta + u * mass[i], shift * theta + u * mass[i + 1])
-                ahead += u * (mass[i + 1] - mass[i]) * b[i] - own
-                if ahead > most:
-                    most, at = ahead, i + 1
-        if at < 0:
-            pools[found, 0], pools[found, 1], pools[found, 2] = i0, i1, jumps
-            pools[found, 3], pools[found, 4] = n_low, n_high
-            levels[found] = theta
-            found += 1
-        else:
+        low, high = u * mass[i], u * mass[i + 1]
+        levels[i] = _own_root(t, sums, low, high, u * (mass[i + 1] - mass[i]), shift, a[i], m, kappa)
+        lowest = min(lowest, levels[i])
+        pools[i, 0], pools[i, 1] = i, i + 1
+    for rounds in range(_ROUNDS + 1):
+        kept, p = 0, 0
+        while p < found:
+            last = p
+            while last + 1 < found and levels[last] >= levels[last + 1]:
+                last += 1
+            i0, i1, theta = pools[p, 0], pools[last, 1], levels[p]
+            if last > p and rounds < _ROUNDS:
+                theta = _pooled_root(t, sums, i0, i1, a, mass, u, shift, m, kappa, levels[last], theta, ends)
+            elif last > p:  # a pool that grows by one table at a time: from here on pools fall apart instead
+                kept = -1
+                break
+            pools[kept, 0], pools[kept, 1], levels[kept] = i0, i1, theta
+            kept, p = kept + 1, last + 1
+        if kept < 0 or kept == found:
+            break
+        found = kept
+    if kept < 0:
+        stack, bracket = np.empty((found + 1, 2), np.int64), np.empty((found + 1, 2))
+        for i in range(K):
+            pools[i, 5] = 0
+        for p in range(found):
+            pools[pools[p, 0], 5] = 1
+        highest = levels[0]
+        for p in range(found):
+            highest = max(highest, levels[p])
+        stack[0, 0], stack[0, 1], bracket[0, 0], bracket[0, 1] = 0, K, lowest, highest
+        size, found = 1, 0
+        while size > 0:
+            size -= 1
+            i0, i1, left, right = stack[size, 0], stack[size, 1], bracket[size, 0], bracket[size, 1]
+            theta = _pooled_root(t, sums, i0, i1, a, mass, u, shift, m, kappa, left, right, ends)
+            at = _first_to_split(t, sums, i0, i1, a, mass, u, shift, m, kappa, theta, b, pools, ends)
+            if at < 0:
+                pools[found, 0], pools[found, 1], levels[found] = i0, i1, theta
+                found += 1
+                continue
             stack[size, 0], stack[size, 1], bracket[size, 0], bracket[size, 1] = at, i1, theta, right
-            size += 1
-            stack[size, 0], stack[size, 1], bracket[size, 0], bracket[size, 1] = i0, at, left, theta
-            size += 1
+            stack[size + 1, 0], stack[size + 1, 1], bracket[size + 1, 0], bracket[size + 1, 1] = (
+                i0,
+                at,
+                left,
+                theta,
+            )
+            size += 2
+    for p in range(found):
+        i0, i1, theta = pools[p, 0], pools[p, 1], levels[p]
+        low, high = shift * theta + u * mass[i0], shift * theta + u * mass[i1]
+        _first_to_split(t, sums, i0, i1, a, mass, u, shift, m, kappa, theta, b, pools, ends)
+        _, pools[p, 3], pools[p, 4] = _window(t, sums, low, high, 0, N)
+        pools[p, 2] = 0
+        for i in range(i0, i1):
+            if ends[i, 1] > ends[i, 0]:
+                pools[p, 2] = 1
     return found
 
 
@@ -235,7 +333,7 @@ def promised_value(a, b, mass, m, kappa):
     return total
 
 
-@compiled("void(f8[::1], i8, f8, f8, f8, f8[::1], i8[::1])", error_model="numpy")
+@compiled("void(f8[::1], i8, f8, f8, f8, f8[::1], i8[::1])", inside=True, error_model="numpy")
 def largest_tables(z, P, spare, m, kappa, heights, counts):
     """heights[c] = max over b of Delta(b, c) + 2 (the sum of the b first of z, descending), counts[c] the b: it falls with c.
 

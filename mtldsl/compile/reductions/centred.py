@@ -70,8 +70,10 @@ def _centres(losses: list[LossTerm]) -> np.ndarray:
     """(m,) the median label of every task whose labels are far from zero, 0 for the others."""
     found = np.zeros(losses[0].tasks.n_tasks)
     ends = [(loss.tasks.targets, loss.tasks.offsets[:-1]) for loss in losses]
-    low = np.min([np.minimum.reduceat(*pair) for pair in ends], axis=0)
-    high = np.max([np.maximum.reduceat(*pair) for pair in ends], axis=0)
+    low, high = np.minimum.reduceat(*ends[0]), np.maximum.reduceat(*ends[0])
+    for pair in ends[1:]:
+        low = np.minimum(low, np.minimum.reduceat(*pair))
+        high = np.maximum(high, np.maximum.reduceat(*pair))
     # no label is nearer to the median than half the width to both ends
     may_be_far = np.maximum(np.abs(low), np.abs(high)) > 0.5 * _FAR * (high - low)
     for i in np.flatnonzero(may_be_far):

@@ -216,3 +216,8 @@ class LabelGraphTerm(LossTerm):
 
     def conjugate(self, u) -> float:
         return -self.dual_project(u).proven()
+
+    @property
+    def conjugate_at_zero(self) -> float:
+        """At most 0, for these losses are at least 0: known without the labellings behind it."""
+        return 0.0

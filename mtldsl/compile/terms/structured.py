@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mtldsl.atoms.metrics.batch import Batch, Highest
 from mtldsl.atoms.metrics.metric import Violation, classes_of
 from mtldsl.atoms.metrics.own import check_oracle, is_own
 from mtldsl.compile.normal_form import LossTerm
@@ -41,12 +42,35 @@ class StructuredTerm(LossTerm):
     def has_score_steps(self) -> bool:
         return all(metric.exact_prox for _, _, metric, _, _ in self.tasks_apart)
 
+    @cached_property
+    def _batches(self) -> list[tuple[Any, list[int], Batch, list]]:
+        """(metric, its tasks, the same as compiled loops read them, and apart)."""
+        found: dict[int, tuple[Any, list[int]]] = {}
+        for i, (_, _, metric, _, _) in enumerate(self.tasks_apart):
+            found.setdefault(id(metric), (metric, []))[1].append(i)
+        batches = []
+        for metric, ids in found.values():
+            own = [self.tasks_apart[i] for i in ids]
+            batch = Batch([task[4] for task in own], [task[0].start for task in own])
+            batches.append((metric, ids, batch, [(rows, y, classes) for rows, _, _, y, classes in own]))
+        return batches
+
+    def highest(self, z) -> Highest:
+        """The highest plane of every task at its predictions, without coefficients."""
+        m, z = self.tasks.n_tasks, np.ascontiguousarray(z, dtype=float)
+        found = Highest(np.empty(m), np.empty(m), np.zeros(z.size))
+        for metric, ids, batch, apart in self._batches:
+            found.values[ids], found.deltas[ids] = metric.highest_planes(z, batch, apart, found.slopes)
+        return found
+
     def most_violated(self, z) -> list[Violation]:
-        """The highest plane of every task at its predictions."""
+        """The same task by task."""
         return [metric.most_violated(z[rows], y, classes) for rows, _, metric, y, classes in self.tasks_apart]
 
     def value(self, z) -> float:
         """Every certificate comes by here: what a user's own oracle says is not taken for granted."""
+        if not any(is_own(metric) for metric, *_ in self._batches):
+            return float(self.coefficients @ self.highest(z).values)
         planes = self.most_violated(z)
         for (rows, _, metric, _, classes), plane in zip(self.tasks_apart, planes, strict=True):
             if is_own(metric):
@@ -54,10 +78,7 @@ class StructuredTerm(LossTerm):
         return float(np.dot(self.coefficients, [plane.value for plane in planes]))
 
     def gradient(self, z) -> np.ndarray:
-        flat = np.empty(self.tasks.n_samples)
-        for (rows, c, _, y, _), plane in zip(self.tasks_apart, self.most_violated(z), strict=True):
-            flat[rows] = c * plane.gradient(y)
-        return flat
+        return np.repeat(self.coefficients, self.tasks.counts) * self.highest(z).slopes
 
     # ----------------------------------------------------------------------------------------- multipliers
 

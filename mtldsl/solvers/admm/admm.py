@@ -14,7 +14,7 @@ from mtldsl.solvers.admm.iteration import Iteration
 from mtldsl.solvers.admm.lifted import LiftedRun
 from mtldsl.solvers.admm.nonconvex import Nonconvex
 from mtldsl.solvers.alternation.reweighting import why_not_reweighted
-from mtldsl.solvers.linear_algebra.x_update import LARGEST_TASK
+from mtldsl.solvers.linear_algebra.x_update import LARGEST_TASK, outgrows_inputs
 from mtldsl.solvers.planes.frank_wolfe import FrankWolfe
 from mtldsl.solvers.planes.oracle import FIRST_ROUNDS, has_one_maximum_a_task, has_oracle
 from mtldsl.solvers.planes.two_blocks import TwoBlocks
@@ -97,6 +97,10 @@ class ADMM(Solver):
         if unknowns > LARGEST_TASK and not by_planes:  # which have no systems but those of planes
             return (
                 f"its linear systems, for {unknowns} unknowns a task, cost more than products with the data"
+            )
+        if outgrows_inputs(form) and not isinstance(partition(form), str):
+            return (
+                f"its linear systems, for {unknowns} unknowns, need more memory than the sparse inputs leave"
             )
         curved = [loss for loss in form.losses if loss.atom.smooth and loss.atom.quadratic is None]
         smooth = len(curved) > 0 and all(loss.atom.smooth for loss in form.losses)

@@ -14,6 +14,7 @@ from mtldsl.compile.single_block import single_block
 from mtldsl.compile.terms.structure import Structures, StructureTerm, kept_value
 from mtldsl.errors import ModelError, SolverError
 from mtldsl.proof.certificate import certify
+from mtldsl.proof.gap import over
 from mtldsl.solvers.alternation.blocks import ROUNDING
 from mtldsl.solvers.alternation.linear_step import METHODS, Penalty, fitting_method, solve_weights
 from mtldsl.solvers.alternation.quadratic_data import QuadraticData, quadratic_data, why_not_quadratic
@@ -191,8 +192,7 @@ class _Found:
         feasible = seen.violation <= self.accuracy
         if self.best is None or (feasible and seen.objective < self.objective):
             self.best, self.objective = point, seen.objective if feasible else np.inf
-        size = max(abs(self.objective - self.kept.constant), seen.scale)
-        gap = (self.objective - self.bound) / size if size > 0 else 0.0
+        gap = (self.objective - self.bound) / over(abs(self.objective - self.kept.constant), seen.scale)
         # near the limit of double precision more looks bring nothing
         self.idle = self.idle + 1 if gap > 0.7 * self.gap else 0
         self.gap = min(gap, self.gap)

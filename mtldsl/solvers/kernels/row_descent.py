@@ -9,11 +9,14 @@ import numpy as np
 
 from mtldsl.system.compiled import compiled
 
-__all__ = ["relative_gap", "sweep_separate", "sweep_separate_residual", "sweep_shared"]
-
-
-#: the smallest number by which anything can be divided
-_TINY = float(np.finfo(float).tiny)
+__all__ = [
+    "bound_of",
+    "objective_and_bound",
+    "penalty_value",
+    "sweep_separate",
+    "sweep_separate_residual",
+    "sweep_shared",
+]
 
 
 @compiled(inside=True, fastmath={"contract"})
@@ -27,9 +30,8 @@ def _thresholded(z, l1, nonneg):
 
 
 @compiled(fastmath={"contract"})
-def sweep_shared(gram, gradient, W, l1, l21, ridge, nonneg, n_sweeps, past_W, past_gradients):
-    """For every row of past_W (k, m p) and past_gradients, into which W and gradient are then copied, and once where there is no row,
-    n_sweeps rounds over all rows j of minimising exactly over W[:, j]
+def sweep_shared(gram, gradient, W, l1, l21, ridge, nonneg, n_sweeps):
+    """n_sweeps rounds over all rows j of minimising exactly over W[:, j]
 
         1/2 tr(W gram W^T) - <cross, W> + sum_j sum_i l1[i, j] |W_ij| + l21[j] ||W[:, j]|| + ridge[j] / 2 ||W[:, j]||^2.
 
@@ -37,8 +39,7 @@ def sweep_shared(gram, gradient, W, l1, l21, ridge, nonneg, n_sweeps, past_W, pa
     """
     m, p = W.shape
     row = np.empty(m)
-    kept = past_W.shape[0]
-    for turn in range(n_sweeps * max(kept, 1)):
+    for _ in range(n_sweeps):
         for j in range(p):
             curvature = gram[j, j] + ridge[j]
             if curvature <= 0.0:  # a column of zeros: only the penalty sees it
@@ -56,26 +57,14 @@ def sweep_shared(gram, gradient, W, l1, l21, ridge, nonneg, n_sweeps, past_W, pa
                     W[i, j] += step
                     for k in range(p):
                         gradient[i, k] += step * gram[j, k]
-        if kept > 0 and (turn + 1) % n_sweeps == 0:
-            past = turn // n_sweeps
-            for i in range(m):
-                for k in range(p):
-                    past_W[past, i * p + k], past_gradients[past, i * p + k] = W[i, k], gradient[i, k]
 
 
-@compiled(fastmath={"contract"})
-def relative_gap(pull, W, l1, l21, ridge, nonneg, square, along, excess):
-    """(objective - bound) / the larger of the two, with the best dual point t R, t <= 1 / gauge; excess (p,): by how much every row
-    violates optimality.
-
-    pull : minus the gradient of the smooth part (m, p); square, along : ||R||^2, <R, Y>. The gauge is the smallest t >= 1 such that t
-    times the dual balls hold what no ridge takes up.
-    """
-    m, p = pull.shape
-    left = np.empty(m)
-    value, gauge, taken = 0.0, 1.0, 0.0
+@compiled(inside=True, fastmath={"contract"})
+def penalty_value(W, l1, l21, ridge, nonneg):
+    """inf where W < 0 is not allowed."""
+    m, p = W.shape
+    value = 0.0
     for j in range(p):
-        norm = 0.0
         length = 0.0
         for i in range(m):
             w = W[i, j]
@@ -83,11 +72,28 @@ def relative_gap(pull, W, l1, l21, ridge, nonneg, square, along, excess):
             value += l1[i, j] * abs(w)
             if nonneg and w < 0.0:
                 value = np.inf
-            left[i] = _thresholded(pull[i, j] - ridge[j] * w, l1[i, j], nonneg)
+        if length > 0.0:
+            length = np.sqrt(length)
+            value += length * (l21[j] + 0.5 * ridge[j] * length)
+    return value
+
+
+@compiled(inside=True, fastmath={"contract"})
+def bound_of(pull, sign, W, l1, l21, ridge, nonneg, square, along, excess):
+    """What the best dual point t R, t <= 1 / gauge, proves; excess (p,): by how much every row violates optimality.
+
+    sign * pull : minus the gradient of the smooth part (m, p); square, along : ||R||^2, <R, Y>. The gauge is the smallest t >= 1 such that
+    t times the dual balls hold what no ridge takes up; W, whose residual R is, tells how much the ridges take.
+    """
+    m, p = pull.shape
+    left = np.empty(m)
+    gauge, taken = 1.0, 0.0
+    for j in range(p):
+        norm = 0.0
+        for i in range(m):
+            left[i] = _thresholded(sign * pull[i, j] - ridge[j] * W[i, j], l1[i, j], nonneg)
             norm += left[i] * left[i]
         norm = np.sqrt(norm)
-        length = np.sqrt(length)
-        value += length * (l21[j] + 0.5 * ridge[j] * length)
         excess[j] = norm - l21[j]
         over = max(excess[j], 0.0)
         if ridge[j] > 0.0:
@@ -97,17 +103,22 @@ def relative_gap(pull, W, l1, l21, ridge, nonneg, square, along, excess):
                 taken += part * part / ridge[j]
         elif l21[j] > 0.0:
             gauge = max(gauge, 1.0 + over / l21[j])
-        else:
+        elif norm > 0.0:
             for i in range(m):
                 if left[i] != 0.0:
                     gauge = max(gauge, 1.0 + abs(left[i]) / l1[i, j])
-    objective = 0.5 * square + value
     square += taken
     t = 1.0 / gauge
     if square > 0.0:
         t = min(t, max(along / square, 0.0))
-    bound = t * along - 0.5 * t * t * square
-    return (objective - bound) / max(abs(objective), abs(bound), _TINY)
+    return t * along - 0.5 * t * t * square
+
+
+@compiled(fastmath={"contract"})
+def objective_and_bound(pull, W, l1, l21, ridge, nonneg, square, along, excess):
+    """The objective at W, and the bound of `bound_of`, which fills excess."""
+    objective = 0.5 * square + penalty_value(W, l1, l21, ridge, nonneg)
+    return objective, bound_of(pull, 1.0, W, l1, l21, ridge, nonneg, square, along, excess)
 
 
 @compiled(inside=True, fastmath={"contract"})

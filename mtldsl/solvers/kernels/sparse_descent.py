@@ -7,23 +7,41 @@ import numpy as np
 from mtldsl.solvers.kernels.row_descent import _thresholded
 from mtldsl.system.compiled import compiled
 
-__all__ = ["pull_of_columns", "sweep_columns"]
+__all__ = ["fill_pull", "residual_of_columns", "sweep_columns"]
+
+
+@compiled(inside=True, fastmath={"contract", "reassoc"})
+def _sweep_of_one(data, indices, indptr, rows, few, means, squares, flat, W, l1, l21, ridge, nonneg):
+    """`sweep_columns` of one task, whose residual is flat: what is told apart there for every task takes longer than a short column."""
+    shift = 0.0
+    for a in range(len(rows)):
+        shift += W[0, a] * means[rows[a]]
+    n = len(flat)
+    for a in range(len(rows)):
+        before = W[0, a]
+        if few and before == 0.0:
+            continue
+        j = rows[a]
+        curvature = squares[a] + ridge[a]
+        if curvature <= 0.0:  # a column of zeros: only the penalty sees it
+            W[0, a] = 0.0
+            continue
+        along = shift * means[j] * n
+        for k in range(indptr[j], indptr[j + 1]):
+            along += data[k] * flat[indices[k]]
+        along = _thresholded(squares[a] * before + along, l1[0, a] + l21[a], nonneg)
+        step = along / curvature - before
+        if step != 0.0:
+            W[0, a] = before + step
+            shift += step * means[j]
+            for k in range(indptr[j], indptr[j + 1]):
+                flat[indices[k]] -= data[k] * step
 
 
 @compiled(inside=True, fastmath={"contract"})
-def _along(data, indices, first, last, flat, m, i):
-    """The product of a column with column i of a matrix (n, m), given flat."""
-    total = 0.0
-    for k in range(first, last):
-        total += data[k] * flat[indices[k] * m + i]
-    return total
-
-
-@compiled(fastmath={"contract"})
-def sweep_columns(
-    data, indices, indptr, rows, order, means, squares, residual, W, l1, l21, ridge, nonneg, n_sweeps
-):
-    """n_sweeps rounds over the features rows[order] of minimising exactly over a column of W (m, p), as `sweep_shared` does.
+def sweep_columns(data, indices, indptr, rows, few, means, squares, residual, W, l1, l21, ridge, nonneg):
+    """A round over the features `rows`, or those of them that are not zero where `few`, of minimising exactly over a column of W (m, p),
+    as `sweep_shared` does.
 
     data, indices, indptr : all features' columns;  means (d,) of the columns, zeros where they are not centred
     squares (p,)          : squared lengths of the centred columns
@@ -31,43 +49,97 @@ def sweep_columns(
     """
     n, m = residual.shape
     flat = residual.reshape(n * m)
+    if m == 1:
+        _sweep_of_one(data, indices, indptr, rows, few, means, squares, flat, W, l1, l21, ridge, nonneg)
+        return
     pull = np.empty(m)
     shift = np.zeros(m)
-    for a in range(len(rows)):
-        for i in range(m):
+    for i in range(m):
+        for a in range(len(rows)):
             shift[i] += W[i, a] * means[rows[a]]
-    for _ in range(n_sweeps):
-        for place in range(order.size):  # an array's own iteration takes a quarter of a second to compile
-            a = order[place]
-            j = rows[a]
-            curvature = squares[a] + ridge[a]
-            if curvature <= 0.0:  # a column of zeros: only the penalty sees it
-                W[:, a] = 0.0
+    for a in range(len(rows)):
+        j = rows[a]
+        curvature = squares[a] + ridge[a]
+        if curvature <= 0.0:  # a column of zeros: only the penalty sees it
+            for i in range(m):
+                W[i, a] = 0.0
+            continue
+        if few:
+            stays = True
+            for i in range(m):
+                if W[i, a] != 0.0:
+                    stays = False
+                    break
+            if stays:
                 continue
-            length = 0.0
+        for i in range(m):
+            pull[i] = shift[i] * means[j] * n
+        for k in range(indptr[j], indptr[j + 1]):
+            value, start = data[k], indices[k] * m
             for i in range(m):
-                along = shift[i] * means[j] * n + _along(data, indices, indptr[j], indptr[j + 1], flat, m, i)
-                pull[i] = _thresholded(squares[a] * W[i, a] + along, l1[i, a], nonneg)
-                length += pull[i] * pull[i]
-            length = np.sqrt(length)
-            shrink = 0.0 if length <= l21[a] else (1.0 - l21[a] / length) / curvature
+                pull[i] += value * flat[start + i]
+        length = 0.0
+        for i in range(m):
+            pull[i] = _thresholded(squares[a] * W[i, a] + pull[i], l1[i, a], nonneg)
+            length += pull[i] * pull[i]
+        length = np.sqrt(length)
+        shrink = 0.0 if length <= l21[a] else (1.0 - l21[a] / length) / curvature
+        moves = False
+        for i in range(m):
+            pull[i] = shrink * pull[i] - W[i, a]  # the step, from here on
+            moves = moves or pull[i] != 0.0
+        if not moves:
+            continue
+        for i in range(m):
+            W[i, a] += pull[i]
+            shift[i] += pull[i] * means[j]
+        for k in range(indptr[j], indptr[j + 1]):
+            value, start = data[k], indices[k] * m
             for i in range(m):
-                step = shrink * pull[i] - W[i, a]
-                if step != 0.0:
-                    W[i, a] += step
-                    shift[i] += step * means[j]
-                    for k in range(indptr[j], indptr[j + 1]):
-                        flat[indices[k] * m + i] -= data[k] * step
+                flat[start + i] -= value * pull[i]
+
+
+@compiled(inside=True, fastmath={"contract", "reassoc"})
+def fill_pull(data, indices, indptr, rows, means, residual, shift, pull):
+    """pull (m, p) = minus the gradient of those features: their centred columns times residual + shift."""
+    n, m = residual.shape
+    flat = residual.reshape(n * m)
+    one = np.empty(m)
+    for a in range(len(rows)):
+        j = rows[a]
+        if m == 1:
+            along = shift[0] * means[j] * n
+            for k in range(indptr[j], indptr[j + 1]):
+                along += data[k] * flat[indices[k]]
+            pull[0, a] = along
+            continue
+        for i in range(m):
+            one[i] = shift[i] * means[j] * n
+        for k in range(indptr[j], indptr[j + 1]):
+            value, start = data[k], indices[k] * m
+            for i in range(m):
+                one[i] += value * flat[start + i]
+        for i in range(m):
+            pull[i, a] = one[i]
 
 
 @compiled(fastmath={"contract"})
-def pull_of_columns(data, indices, indptr, rows, means, residual, shift):
-    """(m, p) minus the gradient of those features: their centred columns times residual + shift."""
-    n, m = residual.shape
-    flat = residual.reshape(n * m)
-    pull = np.empty((m, len(rows)))
+def residual_of_columns(data, indices, indptr, rows, W, Y):
+    """(n, m) Y^T - X W^T of those features' columns, not centred; W (m, p), Y (m, n)."""
+    m, n = Y.shape
+    residual = np.empty((n, m))
+    for i in range(m):
+        for k in range(n):
+            residual[k, i] = Y[i, k]
+    weights = np.empty(m)
     for a in range(len(rows)):
-        j = rows[a]
+        some = False
         for i in range(m):
-            pull[i, a] = shift[i] * means[j] * n + _along(data, indices, indptr[j], indptr[j + 1], flat, m, i)
-    return pull
+            weights[i] = W[i, a]
+            some = some or weights[i] != 0.0
+        if some:
+            for k in range(indptr[rows[a]], indptr[rows[a] + 1]):
+                value, at = data[k], indices[k]
+                for i in range(m):
+                    residual[at, i] -= value * weights[i]
+    return residual

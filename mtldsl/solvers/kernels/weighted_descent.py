@@ -11,7 +11,7 @@ import numpy as np
 from mtldsl.solvers.kernels.row_descent import _step_of_row, _thresholded
 from mtldsl.system.compiled import compiled
 
-__all__ = ["descend_gram", "sweep_columns_one", "sweep_columns_separate", "sweep_columns_shared"]
+__all__ = ["descend_gram", "sweep_columns_separate", "sweep_columns_shared"]
 
 
 @compiled(inside=True, fastmath={"contract", "reassoc"})
@@ -134,29 +134,3 @@ def descend_gram(gram, gradient, W, l1, l21, ridge, nonneg, precision, most):
         if moved <= precision * precision * first:
             return True
     return False
-
-
-@compiled(fastmath={"contract", "reassoc"})
-def sweep_columns_one(
-    which, indptr, indices, data, D, V, W, border, curvature, totals, sums, l1, l21, ridge, nonneg, goal
-):
-    """The same of one task; D, V (n,)."""
-    moved, is_far = 0.0, False
-    for place in range(which.size):
-        j = which[place]
-        pull = 0.0
-        for k in range(indptr[j], indptr[j + 1]):
-            pull += data[k] * V[indices[k]]
-        own, level = curvature[0, j] + ridge[j], l1[0, j] + l21[j]
-        pull = curvature[0, j] * W[0, j] - pull + border[0, j] * sums[0] / totals[0]
-        step = -W[0, j]
-        if curvature[0, j] > 0.0:
-            step += _thresholded(pull, level, nonneg) / own
-        if step != 0.0:
-            W[0, j] += step
-            sums[0] += border[0, j] * step
-            moved += own * step * step
-            is_far |= own * abs(step) > goal * level
-            for k in range(indptr[j], indptr[j + 1]):
-                V[indices[k]] += data[k] * step * D[indices[k]]
-    return moved if is_far else 0.0

@@ -6,7 +6,25 @@ import numpy as np
 
 from mtldsl.compile.normal_form import LossTerm
 
-__all__ = ["bordered_gram", "centred_gram", "gram_and_border", "gram_product", "without_intercept"]
+__all__ = [
+    "bordered_gram",
+    "centred_gram",
+    "gram_and_border",
+    "gram_outgrows_inputs",
+    "gram_product",
+    "without_intercept",
+]
+
+
+#: of the entries of a large sparse X: matrices of the features' size may have so many together
+_SHARE = 0.25
+
+
+def gram_outgrows_inputs(loss: LossTerm, size: int, copies: int) -> bool:
+    """Whether some matrices (size, size) take more memory than one large sparse X leaves beside itself."""
+    if not (loss.is_shared_complete and loss.tasks.is_sparse):
+        return False
+    return not loss.tasks.by_features.is_stored and copies * size * size > _SHARE * loss.tasks.X.nnz
 
 
 def bordered_gram(loss: LossTerm, weights) -> np.ndarray:
@@ -27,7 +45,9 @@ def gram_and_border(loss: LossTerm, weights) -> tuple[np.ndarray, np.ndarray | N
     """(X_i^T diag(weights) X_i, the columns X_i^T weights_i (d, m), the totals (m,)); no border where there is no intercept."""
     tasks = loss.tasks
     uniform = np.ndim(weights) == 0
-    gram = weights * tasks.gram() if uniform else tasks.gram(weights)
+    gram = tasks.gram() if uniform else tasks.gram(weights)
+    if uniform:
+        gram *= weights
     if not loss.intercepts:
         return gram, None, None
     per_sample = np.full(tasks.n_samples, float(weights)) if uniform else weights

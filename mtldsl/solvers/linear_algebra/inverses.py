@@ -2,32 +2,33 @@
 
 from __future__ import annotations
 
-import os
-from concurrent.futures import ThreadPoolExecutor
-from itertools import pairwise
-
 import numpy as np
 from scipy.linalg import lapack
+
+from mtldsl.system.blocks import in_blocks
 
 __all__ = ["inverses", "is_regular"]
 
 _SMALLEST_PIVOT = 1e-6  # of a Cholesky factor, diagonals being 1: below, rank is judged by eigenvalues
 _SMALL = 40  # up to here the loop inside numpy beats a third of the arithmetic
-_WORTH_THREADS = 3  # cores from which on the same is true in threads
 _NULL = 1e-13  # eigenvalues this small against the largest are zero
 
 
 def inverses(H: np.ndarray) -> np.ndarray:
     """The inverses of symmetric positive semidefinite H (g, D, D); pseudo-inverses where rank is lacking.
 
-    In threads where there are enough of them and of work: numpy's LAPACK lets go of Python's lock, scipy's does not.
+    The size alone says by which routine, never the machine: the same input, the same bits. Small ones in blocks, where these are worth it:
+    numpy's LAPACK lets go of Python's lock, scipy's does not.
     """
-    workers = min(os.cpu_count() or 1, len(H))
-    if workers < _WORTH_THREADS or len(H) * H.shape[1] ** 3 < 1e7:
-        return _inverses(H, by_numpy=H.shape[1] < _SMALL)
-    chunks = [H[a:b] for a, b in pairwise(np.linspace(0, len(H), workers + 1).astype(int))]
-    with ThreadPoolExecutor(workers) as pool:
-        return np.concatenate(list(pool.map(lambda chunk: _inverses(chunk, by_numpy=True), chunks)))
+    if H.shape[1] >= _SMALL:
+        return _inverses(H, by_numpy=False)
+    found = np.empty_like(H)
+
+    def fill(_: int, some: slice) -> None:
+        found[some] = _inverses(H[some], by_numpy=True)
+
+    in_blocks(len(H), len(H) * float(H.shape[1]) ** 3, fill)
+    return found
 
 
 def is_regular(H: np.ndarray) -> bool:

@@ -14,9 +14,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from mtldsl.compile.normal_form import Blocks
+from mtldsl.compile.normal_form import Blocks, NormalForm
 from mtldsl.solvers.linear_algebra.curvature import Part
 from mtldsl.solvers.linear_algebra.dense import DenseUpdate
+from mtldsl.solvers.linear_algebra.gram import gram_outgrows_inputs
 from mtldsl.solvers.linear_algebra.inverses import inverses, is_regular
 from mtldsl.solvers.linear_algebra.kernel import KernelUpdate
 from mtldsl.solvers.linear_algebra.layout import Layout
@@ -30,7 +31,7 @@ from mtldsl.solvers.linear_algebra.systems import (
     quadratic_matrices,
 )
 
-__all__ = ["LARGEST_TASK", "TaskwiseUpdate", "choose_x_update"]
+__all__ = ["LARGEST_TASK", "TaskwiseUpdate", "choose_x_update", "outgrows_inputs"]
 
 Solve = Callable[[Blocks], Blocks]  # right-hand side -> x
 
@@ -40,6 +41,7 @@ _LARGEST_ROWS = 4000  # rows of one task's system in the space of rows
 _LARGEST_CORRECTION = 2000  # rank of what couples the tasks' systems
 _LARGEST_FACTOR = 30_000_000  # entries of its factor
 _LARGEST_DENSE = 1200  # unknowns in one system over all tasks
+_COPIES = 5  # of a system, that are made at once
 
 
 def choose_x_update(split: Split):
@@ -62,6 +64,12 @@ def choose_x_update(split: Split):
     if size <= _LARGEST_DENSE and size * split.size <= _LARGEST_FACTOR:
         return DenseUpdate(split)
     return ConjugateGradientUpdate(split, TaskwiseUpdate(split, layout) if fits else None)
+
+
+def outgrows_inputs(form: NormalForm) -> bool:
+    """Whether a task's system takes more memory than a large sparse X leaves beside itself."""
+    size = sum(rows for rows, _ in form.shapes.values())
+    return any(gram_outgrows_inputs(loss, size, _COPIES) for loss in form.losses)
 
 
 def _rows_are_fewer(split: Split) -> bool:

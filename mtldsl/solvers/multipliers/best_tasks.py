@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mtldsl.solvers.multipliers.designs import Designs
+from mtldsl.solvers.multipliers.interior import Interior
 from mtldsl.solvers.multipliers.outer import Outer
 
 __all__ = ["BestTasks"]
@@ -19,16 +20,16 @@ class BestTasks:
         self.v, self.b, self.u = np.zeros((d, m)), np.zeros(m), np.zeros(designs.offsets[-1])
         self.objectives, self.bounds = np.full(m, np.inf), np.full(m, -np.inf)
 
-    def see(self, outer: Outer, live: np.ndarray) -> None:
+    def see(self, outer: Outer | Interior, live: np.ndarray) -> None:
         """Where the run of the tasks `live` stands."""
         designs, scores, part, at = outer.designs, outer.scores, outer.part, outer.at
         u = scores.balanced(at.u, designs) if designs.has_intercepts else at.u
         t, conjugates = part.dual(-designs.adjoint(u))
         promised = -t * scores.conjugates(u, designs)
         # squares beside the norm: a smaller scale s proves s promised - s^2 conjugates, and more where multipliers are far too large
-        shrinkage = np.ones_like(promised)
+        shrinkage = np.where(promised < 0.0, 0.0, 1.0)
         np.divide(
-            np.maximum(promised, 0.0), 2.0 * conjugates, out=shrinkage, where=promised < 2.0 * conjugates
+            promised, 2.0 * conjugates, out=shrinkage, where=(promised > 0) & (promised < 2.0 * conjugates)
         )
         t, bounds = shrinkage * t, shrinkage * (promised - shrinkage * conjugates)
         objectives = scores.values(designs.forward(at.v, at.b), designs) + part.values(at.v)

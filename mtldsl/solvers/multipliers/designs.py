@@ -49,8 +49,7 @@ class Designs:
             self.kept = np.concatenate([k * n + rows for k, rows in enumerate(self.rows_of)])
             self.size = n * len(self.ids)
         if self.is_shared:
-            # CSR of a transpose costs a pass over the entries: made once
-            self.Xt = whole.Xt if whole is not None else self.X.T.tocsr() if self.is_sparse else self.X.T
+            self.Xt: Any = tasks.by_features if self.is_sparse else self.X.T
         self.means = self._means() if self.has_intercepts and not self.is_sparse else None
 
     def on(self, keep: np.ndarray) -> Designs:
@@ -76,7 +75,7 @@ class Designs:
 
     def forward(self, W: np.ndarray, b: np.ndarray) -> np.ndarray:
         if self.is_shared:
-            z = (np.asarray(self.X @ W).T if self.is_sparse else W.T @ self.Xt).ravel()
+            z = (self.Xt.image(W) if self.is_sparse else W.T @ self.Xt).ravel()
             z = z if self.rows_of is None else z[self.kept]
         else:
             columns = np.ascontiguousarray(W.T)
@@ -133,7 +132,9 @@ class Designs:
         """(d,) root mean squares of the columns; 1 for a column of zeros."""
         inputs = [self.X] if self.is_shared else self.inputs
         n = sum(X.shape[0] for X in inputs)
-        if self.is_sparse:
+        if self.is_shared and self.is_sparse:
+            squares = self.Xt.squares / n
+        elif self.is_sparse:
             squares = sum(np.asarray(X.multiply(X).sum(axis=0)).ravel() for X in inputs) / n
         else:
             squares = sum(np.einsum("ij,ij->j", X, X) for X in inputs) / n

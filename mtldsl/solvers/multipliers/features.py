@@ -19,9 +19,13 @@ _MOST = 60  # outer steps on one set
 
 
 class FeatureTask:
-    """One task: its best weights `v` (d,), intercept `b` of the columns as given, multipliers `u` (n,), and what they prove."""
+    """One task: its best weights `v` (d,), intercept `b` of the columns as given, multipliers `u` (n,), and what they prove.
 
-    def __init__(self, designs: Designs, i: int, scores, part):
+    stops_at : features in the set from which on it is of no use
+    """
+
+    def __init__(self, designs: Designs, i: int, scores, part, stops_at: float = np.inf):
+        self.stops_at = stops_at
         self.loss, self.i, self.whole = designs.loss, i, part
         self.X, self.part = designs.inputs_of(i), part.of_task(i)
         self.scores = scores.on(np.array([i]), np.arange(designs.offsets[i], designs.offsets[i + 1]))
@@ -49,6 +53,8 @@ class FeatureTask:
             if self.steps >= end or expired():
                 return False
             self._grow()
+            if self.is_outgrown:
+                return False
             outer = self._outer()
             before = self.objective - self.bound
             for _ in range(_MOST):
@@ -63,6 +69,11 @@ class FeatureTask:
             if outer.is_stalled and not self.objective - self.bound < 0.9 * before:
                 return False
         return True
+
+    @property
+    def is_outgrown(self) -> bool:
+        """Whether a system of the rows is smaller than one of the set, and interior points of all features take it."""
+        return len(self.rows) > self.stops_at
 
     def _designs(self, rows: np.ndarray) -> Designs:
         X = self.X[:, rows]

@@ -7,12 +7,14 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mtldsl.atoms.calculus.prox_of_sum import why_not
-from mtldsl.compile.normal_form import LossTerm, NormalForm
+from mtldsl.compile.normal_form import FunctionTerm, LossTerm, NormalForm
 from mtldsl.compile.single_block import single_block
 from mtldsl.solvers.multipliers.best_tasks import BestTasks
 from mtldsl.solvers.multipliers.designs import Designs
+from mtldsl.solvers.multipliers.equations import TiedRun, takes
 from mtldsl.solvers.multipliers.features import FeatureTask
 from mtldsl.solvers.multipliers.first_phase import first_phase
+from mtldsl.solvers.multipliers.interior import has_interior, in_groups, is_light
 from mtldsl.solvers.multipliers.matrix_part import MatrixPart
 from mtldsl.solvers.multipliers.newton import STACKED
 from mtldsl.solvers.multipliers.outer import Outer, first_state
@@ -30,11 +32,22 @@ __all__ = ["SOLVER", "Multipliers"]
 #: what is missing, as a multiple of tol, from which on every step may be the last one
 _NEAR = 300.0
 
+#: gap that complementarity leaves, as a multiple of the one that is asked for, from which on every iteration may be the last one
+_NEARLY_DONE = 10.0
+#: share of it at the last look at which there is another one: a look costs as much as an iteration of a small model
+_RARELY = 0.01
+
 #: iterations without progress that structured losses have: the first phase takes up to 420
 _SHORT_STEPS = 1000
 
+#: rows over features up to which ADMM goes first where tasks are tied by more features than so many: measured at 2 to 5, and 20 to 70
+_FEW_ROWS, _MANY_FEATURES = 4, 40
+
 #: share of the features that multipliers between the kinks ask for, below which working sets are worth it: measured, .35 are and .59 are not
 _FEW_FEATURES = 0.45
+#: the same as a share of the smaller side, where interior points are the other way, with dense inputs and with sparse ones, of which
+#: working sets make dense columns: measured, .4 and .2 are and .6 and .3 are not; and the features of a set from which on it is of no use
+_FEW_DENSE, _FEW_SPARSE, _MOST_OF_SIDE = 0.5, 0.25, 0.6
 
 
 class Multipliers(Solver):
@@ -42,6 +55,7 @@ class Multipliers(Solver):
 
     Scores z = X W + b and a copy of W are split off; an outer step minimises the augmented Lagrangian over the weights (`newton`), in
     which losses with kinks are smooth, and the multipliers step. No step is a step of first order: badly conditioned data cost no more.
+    Where tasks are not tied, interior points (`interior`) do the same.
 
     Source: Rockafellar, "Augmented Lagrangians and applications of the proximal point algorithm in convex programming", Math. Oper. Res. 1
     (1976); Li, Sun and Toh, "A highly efficient semismooth Newton augmented Lagrangian method for solving lasso problems", SIAM J. Optim.
@@ -55,7 +69,7 @@ class Multipliers(Solver):
     def refuses(self, form: NormalForm) -> str | None:
         facts = single_block(form)
         if isinstance(facts, str):
-            return facts
+            return None if takes(form) else facts
         if not _has_kinks(facts.loss):
             missing = (
                 "has no exact step in its scores" if facts.loss.atom.max_affine else "is not piecewise linear"
@@ -70,13 +84,25 @@ class Multipliers(Solver):
 
     def yields(self, form: NormalForm) -> str | None:
         """Where planes have a first try: not of `admm` beside a ridge, which those of `dual_ascent` suit better."""
+        if isinstance(single_block(form), str):  # equations beside it, which only interior points take
+            return None
         loss = form.losses[0]
         if loss.has_score_steps and are_tried_first(loss) and not _are_plain_ridges(form):
             return f"a few rounds of planes show whether they settle {loss.typed}"
-        d = form.weight_blocks[0].shape[0]
-        if not loss.has_score_steps and d > STACKED and not _is_by_rows(form):
-            # measured, 300 and 600 features: ADMM takes a tenth to a half of its time, and gives way where it does not
-            return f"{form.functions[0].typed} of {d} features ties tasks in Newton's systems, which ADMM factorizes once"
+        ties = None if loss.has_score_steps else _what_ties(form)
+        if ties is not None:
+            # measured: ADMM takes a tenth to a half of its time there, and gives way where it does not
+            d, rows = form.weight_blocks[0].shape[0], max(loss.tasks.counts)
+            by_rows = _is_by_rows(form)
+            by_differences = not by_rows and ties.atom.separable != "spectrum"  # a prox a product
+            if (
+                (d > _MANY_FEATURES and rows < _FEW_ROWS * d)
+                or (d > STACKED and not by_rows)
+                or by_differences
+            ):
+                return (
+                    f"{ties.typed} of {d} features ties tasks in Newton's systems, which ADMM factorizes once"
+                )
         return None
 
     def patience(self, form: NormalForm) -> int:
@@ -86,9 +112,15 @@ class Multipliers(Solver):
     def solve(
         self, form: NormalForm, *, tol: float, max_iter: int, start: Point | None, watch: Watch
     ) -> Point:
+        if isinstance(single_block(form), str):
+            return TiedRun(form, tol).run(max_iter, watch)
         run = Run(form, tol, start)
-        tasks = run.tasks_by_features()
-        return run.run(max_iter, watch) if tasks is None else run.by_features(tasks, max_iter, watch)
+        tasks, point = run.tasks_by_features(), None
+        if tasks is not None:
+            point = run.by_features(tasks, max_iter, watch)
+        if point is None and run.has_interior:
+            point = run.by_interior_points(max_iter, watch)
+        return run.run(max_iter, watch) if point is None else point
 
 
 class Run:
@@ -111,6 +143,7 @@ class Run:
         )
         self.outer = Outer(designs, self.scores, self.part, self._start(start))
         self.looked_at = np.inf
+        self.has_interior = not self.loss.has_score_steps and has_interior(designs, self.part)
         self.tasks = BestTasks(designs, self.scores, self.part) if self.part.is_separable else None
 
     def _start(self, start: Point | None):
@@ -146,15 +179,61 @@ class Run:
                 elif keep.sum() <= 0.7 * len(live):
                     outer, live = outer.on(np.flatnonzero(keep)), live[keep]
 
+    def by_interior_points(self, max_iter: int, watch: Watch) -> Point | None:
+        """To the end by interior points; None where these lose their way, and `run` goes on from where they were."""
+        assert isinstance(self.part, RowPart)
+        groups = in_groups(self.designs, self.scores, self.part)
+        share, looked_at, iterations, tasks = 0.3, np.inf, 0, self.tasks
+        assert tasks is not None
+        try:
+            while True:
+                for _, run in groups:
+                    if run.goes_on.any():
+                        run.step()
+                iterations += 1
+                missing = float(sum(run.missing.sum() for _, run in groups))
+                stops = iterations >= max_iter or watch.expired
+                is_stalled = any(run.is_stalled for _, run in groups)
+                near = _NEARLY_DONE * self.tol * abs(tasks.objectives.sum())
+                if stops or is_stalled or missing < max(_RARELY * looked_at, near):
+                    for ids, run in groups:
+                        tasks.see(run, ids)
+                    if stops or missing < _RARELY * looked_at or tasks.within(self.tol):
+                        looked_at = missing
+                        point = self._made(tasks.v, tasks.b, tasks.u, iterations, None)
+                        if watch(point) or stops:
+                            return point
+                    done = tasks.are_done(np.arange(self.designs.n_tasks), share * self.tol)
+                    if done.all():
+                        share, done = 0.1 * share, ~done
+                    for ids, run in groups:
+                        run.goes_on = ~done[ids]
+                if is_stalled:
+                    break
+        except (ArithmeticError, np.linalg.LinAlgError):
+            pass
+        W, b, u = tasks.v, tasks.b, tasks.u
+        self.outer.at = first_state(self.designs, W, b, u, -self.designs.adjoint(u))
+        return None
+
     def tasks_by_features(self) -> list[FeatureTask] | None:
         """The tasks, each to be solved on some of the features; None where tasks are tied or most features will be needed."""
         if not (self.part.is_separable and self.designs.is_many) or self.loss.has_score_steps:
             return None
-        tasks = [FeatureTask(self.designs, i, self.scores, self.part) for i in range(self.designs.n_tasks)]
-        return tasks if np.mean([task.wanted for task in tasks]) < _FEW_FEATURES else None
+        designs = self.designs
+        if self.has_interior and is_light(designs):
+            return None
+        side = min(len(self.part.unit), designs.counts.min()) if self.has_interior else np.inf
+        tasks = [
+            FeatureTask(designs, i, self.scores, self.part, _MOST_OF_SIDE * side)
+            for i in range(designs.n_tasks)
+        ]
+        wanted = np.mean([task.wanted for task in tasks])
+        few = wanted * len(self.part.unit) < (_FEW_SPARSE if designs.is_sparse else _FEW_DENSE) * side
+        return tasks if few and wanted < _FEW_FEATURES else None
 
-    def by_features(self, tasks: list[FeatureTask], max_iter: int, watch: Watch) -> Point:
-        """All tasks to one digit, then to the next."""
+    def by_features(self, tasks: list[FeatureTask], max_iter: int, watch: Watch) -> Point | None:
+        """All tasks to one digit, then to the next; None where sets grow so large that interior points are for all features."""
         accuracy = 0.1
         while True:
 
@@ -166,6 +245,8 @@ class Run:
             point = self._point_of(tasks)
             if watch(point) or point.iteration >= max_iter or watch.expired:
                 return point
+            if self.has_interior and any(task.is_outgrown for task in tasks):
+                return None
             if not all(solved):
                 point.stopped = "stalled"
                 return point
@@ -215,6 +296,17 @@ class Run:
 def _is_by_rows(form: NormalForm) -> bool:
     shape = form.weight_blocks[0].shape
     return why_not_by_rows(form.functions, shape) is None or _are_plain_ridges(form)
+
+
+def _what_ties(form: NormalForm) -> FunctionTerm | None:
+    """A function by which tasks are tied; None where each is a model by itself."""
+    if form.weight_blocks[0].shape[1] == 1 or _are_plain_ridges(form):
+        return None
+    by_rows = _is_by_rows(form)
+    ties = (
+        f for f in form.functions if not by_rows or (f.atom.profile and f.atom.profile.length is not None)
+    )
+    return next(ties, None)
 
 
 def _are_plain_ridges(form: NormalForm) -> bool:

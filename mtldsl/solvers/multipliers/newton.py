@@ -11,13 +11,13 @@ s X^T (I - D_L) X + M (I - D_R) + T. The slope along a direction costs no produc
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from mtldsl.solvers.linear_algebra.inverses import inverses
 from mtldsl.solvers.multipliers.designs import Designs
-from mtldsl.solvers.multipliers.systems import TaskSystem, held_rows
+from mtldsl.solvers.multipliers.held_rows import gram_of, held_rows
+from mtldsl.solvers.multipliers.systems import TaskSystem
 
 __all__ = ["STACKED", "Newton", "Penalties", "State"]
 
@@ -156,14 +156,18 @@ class Newton:
         if product is not None and len(stacked) <= STACKED:
             return self._by_inverses(stacked, parts, product, diagonal, spare, here)
         tied = None if tie is None else tie[0]
-        systems = [
-            TaskSystem(held_rows(designs, k, one), here.penalties.loss[k], diagonal[:, k], tied)
-            for k, one in enumerate(parts)
-        ]
-        d, is_direct = len(g), all(system.is_direct for system in systems)
-        if product is None and part.is_separable:
-            x = np.column_stack([_task_direction(system, -stacked[:, k]) for k, system in enumerate(systems)])
-        elif product is None and is_direct:
+
+        def system_of(k: int) -> TaskSystem:
+            return TaskSystem(held_rows(designs, k, parts[k]), here.penalties.loss[k], diagonal[:, k], tied)
+
+        d, tasks = len(g), range(len(parts))
+        if (
+            product is None and part.is_separable
+        ):  # one system at a time: rows of all tasks may be m times the inputs
+            x = np.column_stack([_task_direction(system_of(k), -stacked[:, k]) for k in tasks])
+            return x[:d], (x[d] if designs.has_intercepts else np.zeros(designs.n_tasks))
+        systems = [system_of(k) for k in tasks]
+        if product is None and all(system.is_direct for system in systems):
             x = np.column_stack([system.solve(-stacked[:, k]) for k, system in enumerate(systems)])
             if tie is not None:
                 x += self._correction(systems, tie, x)
@@ -189,9 +193,7 @@ class Newton:
         d, designs = here.M.shape[0], self.designs
         H = np.empty((designs.n_tasks, len(stacked), len(stacked)))
         for k, one in enumerate(parts):
-            F = held_rows(designs, k, one)
-            G: Any = F.T @ F
-            H[k] = G.toarray() if hasattr(G, "toarray") else G
+            H[k] = gram_of(held_rows(designs, k, one))
             H[k] *= here.penalties.loss[k]
             H[k].flat[:: len(stacked) + 1] += diagonal[:, k]
         inverse = inverses(H)

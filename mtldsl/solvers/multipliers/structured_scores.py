@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from mtldsl.atoms.metrics.batch import Batch
 from mtldsl.errors import SolverError
 
 __all__ = ["StructuredScores"]
@@ -20,45 +21,72 @@ class StructuredScores:
         self.loss = loss
         self.ids = np.arange(loss.tasks.n_tasks) if ids is None else ids
         self.apart = [loss.tasks_apart[i] for i in self.ids]
-        sizes = [len(y) for _, _, _, y, _ in self.apart]
+        sizes = np.array([len(y) for _, _, _, y, _ in self.apart])
         ends = np.cumsum(sizes)
-        self.rows = [slice(end - size, end) for size, end in zip(sizes, ends, strict=True)]
-        self.at: list[Any] = [None] * len(self.apart)  # (t, step, what was found there), of every task
-        self.near: list[Any] = [None] * len(self.apart)
+        self.starts = ends - sizes
+        self.rows = [slice(a, b) for a, b in zip(self.starts.tolist(), ends.tolist(), strict=True)]
+        self.coefficients = np.array([c for _, c, *_ in self.apart])
+        self.slopes = np.concatenate([(-2.0 * c) * y for _, c, _, y, _ in self.apart])
+        self.at: list[Any] = [None] * len(self.apart)  # what was found at the last scores, of every task
+        self.last: Any = None  # (those scores, steps)
+        self.flips, self.warm = np.zeros(len(self.slopes)), np.zeros(len(self.apart), np.int64)
+        self._all: Any = None
 
     def on(self, keep: np.ndarray, flat: np.ndarray) -> StructuredScores:
         """The same of some of its tasks."""
         part = StructuredScores(self.loss, self.ids[keep])
-        part.near = [self.near[k] for k in keep]
+        part.flips, part.warm = self.flips[flat], self.warm[keep]
         return part
 
     def multipliers(self, z: np.ndarray, u: np.ndarray, penalties: np.ndarray) -> np.ndarray:
         """New multipliers; penalties are one a sample, equal within a task."""
-        t = z + u / penalties
-        new = np.empty_like(t)
-        for k, (rows, (_, c, metric, y, classes)) in enumerate(zip(self.rows, self.apart, strict=True)):
-            own, step = t[rows], c / float(penalties[rows.start])
-            last = self.at[k]
-            if last is None or last[1] != step or not np.array_equal(last[0], own):
-                found = metric.score_step(own, classes, step, self.near[k])
-                if found is None:
-                    raise SolverError(f"a proximal step of {self.loss.typed} is not exact in float64")
-                self.at[k], self.near[k] = (own, step, found), found.flips
-            new[rows] = (-2.0 * c) * y * self.at[k][2].flips
-        return new
+        t, steps = z + u / penalties, self.coefficients / penalties[self.starts]
+        moved = np.arange(len(self.apart))
+        if self.last is not None:
+            same = np.logical_and.reduceat(t == self.last[0], self.starts) & (steps == self.last[1])
+            moved = np.flatnonzero(~same)
+        if moved.size:
+            flips = self.flips.copy()  # what was found before keeps its own
+            for metric, chosen, batch in self._batches_of(moved):
+                found = metric.score_steps(t, batch, steps[chosen], flips, self.warm[chosen])
+                for k, step in zip(chosen, found, strict=True):
+                    if step is None:
+                        raise SolverError(f"a proximal step of {self.loss.typed} is not exact in float64")
+                    self.at[k] = step
+            self.flips, self.warm[moved] = flips, 1
+        self.last = t, steps
+        return self.slopes * self.flips
+
+    def _batches_of(self, chosen: np.ndarray) -> list[tuple[Any, list[int], Batch]]:
+        """These tasks by metric, as compiled loops read them."""
+        if len(chosen) == len(self.apart) and self._all is not None:
+            return self._all
+        by_metric: dict[int, list[int]] = {}
+        for k in chosen.tolist():
+            by_metric.setdefault(id(self.apart[k][2]), []).append(k)
+        batches = [
+            (
+                self.apart[of[0]][2],
+                of,
+                Batch([self.apart[k][4] for k in of], [self.rows[k].start for k in of]),
+            )
+            for of in by_metric.values()
+        ]
+        if len(chosen) == len(self.apart):
+            self._all = batches
+        return batches
 
     def parts(self, y: np.ndarray, designs: Any) -> list[Any]:
         """Every task's I - D where `multipliers` gave y."""
-        return [found.tangent for _, _, found in self.at]
+        return [found.tangent for found in self.at]
 
     def values(self, z: np.ndarray, designs: Any = None) -> np.ndarray:
         """(m,) the loss of every task."""
-        return np.array(
-            [
-                c * metric.most_violated(z[rows], y, classes).value
-                for rows, (_, c, metric, y, classes) in zip(self.rows, self.apart, strict=True)
-            ]
-        )
+        values = np.empty(len(self.apart))
+        for metric, chosen, batch in self._batches_of(np.arange(len(self.apart))):
+            apart = [(self.rows[k], *self.apart[k][3:]) for k in chosen]
+            values[chosen], _ = metric.highest_planes(z, batch, apart, np.zeros(len(z)))
+        return self.coefficients * values
 
     def conjugates(self, u: np.ndarray, designs: Any = None) -> np.ndarray:
         """(m,) c G*(u / c) of every task."""

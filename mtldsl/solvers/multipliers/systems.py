@@ -2,32 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from scipy import sparse
 from scipy.linalg import lapack
 
-from mtldsl.solvers.multipliers.designs import Designs
+from mtldsl.solvers.multipliers.held_rows import HeldRows, HeldTangent, gram_of, squares_of
 
-__all__ = ["TaskSystem", "held_rows"]
+__all__ = ["TaskSystem"]
 
 #: from so many unknowns on, rows at kinks are counted before a system is chosen
 _MANY = 64
 #: multiplications from which on a factorization is weighed against conjugate gradients, the steps that these take, and by how much
 #: faster factorizations multiply
 _DEAR, _STEPS, _BLOCKED = 1e8, 100, 8.0
-
-
-def held_rows(designs: Designs, k: int, part) -> np.ndarray | sparse.csr_array:
-    """F (r, D) with X^T (I - D) X = F^T F, the intercept's column last: single rows, or what the part's own `half` makes of them."""
-    if hasattr(part, "half"):
-        ones = part.half(np.ones((designs.counts[k], 1)))
-        F = part.half(designs.inputs_of(k))
-        F = F if designs.means is None else F - ones @ designs.means[:, k : k + 1].T
-    else:
-        F, ones = designs.rows(k, part.rows), np.ones((len(part.rows), 1))
-    if not designs.has_intercepts:
-        return F
-    return sparse.hstack([F, ones], format="csr") if sparse.issparse(F) else np.hstack([F, ones])
 
 
 class TaskSystem:
@@ -39,7 +28,7 @@ class TaskSystem:
     """
 
     def __init__(self, F, penalty: float, diagonal: np.ndarray, tied: np.ndarray | None = None):
-        self.F, self.penalty, self.diagonal = F, penalty, diagonal
+        self.penalty, self.diagonal = penalty, diagonal
         r, D = F.shape
         own = diagonal < 0.5 * diagonal.max(initial=0.0)
         if tied is not None:
@@ -53,19 +42,23 @@ class TaskSystem:
         whole = r * D**2 + D**3 / 3
         by_rows = r**2 * (D - k) + r**3 / 3 + r**2 * k + r * k**2 + k**3 / 3
         self.by_rows = D > _MANY and by_rows < 0.5 * whole
-        products = _STEPS * 4.0 * (F.nnz if sparse.issparse(F) else F.size)
+        entries = (
+            F.entries if isinstance(F, HeldRows | HeldTangent) else F.nnz if sparse.issparse(F) else F.size
+        )
+        products = _STEPS * 4.0 * entries
         self.is_direct = min(by_rows, whole) <= max(_DEAR, _BLOCKED * products)
         self.most_products = int(
             np.clip(_STEPS * min(by_rows, whole) / (_BLOCKED * max(products, 1.0)), _STEPS, 10 * _STEPS)
         )
+        needs_array = (
+            self.by_rows if self.is_direct else isinstance(F, HeldRows | HeldTangent) and not F.is_most
+        )
         if not self.is_direct:
-            squares = (
-                np.asarray(F.multiply(F).sum(axis=0)).ravel()
-                if sparse.issparse(F)
-                else np.einsum("ij,ij->j", F, F)
-            )
-            self.scale = 1.0 / (penalty * squares + diagonal)
-        elif self.by_rows:
+            self.scale = 1.0 / (penalty * squares_of(F) + diagonal)
+        self.F = F = F.array() if needs_array and isinstance(F, HeldRows | HeldTangent) else F
+        if not self.is_direct:
+            return
+        if self.by_rows:
             self._eliminate(np.flatnonzero(own), np.flatnonzero(~own))
         else:
             # tied unknowns last: their block of H^-1 is the inverse of the last block of the factor alone
@@ -74,15 +67,16 @@ class TaskSystem:
                 rest = np.ones(D, bool)
                 rest[tied] = False
                 self.order = np.concatenate([np.flatnonzero(rest), tied])
-                F, diagonal = F[:, self.order], diagonal[self.order]
-            H = F.T @ F
-            H = H.toarray() if sparse.issparse(H) else H
+                diagonal = diagonal[self.order]
+            H = gram_of(F)
+            H = H if self.order is None else H[np.ix_(self.order, self.order)]
             H *= penalty
             H.flat[:: D + 1] += diagonal
             self.factor = _factor(H)
 
     def _eliminate(self, A: np.ndarray, Z: np.ndarray) -> None:
-        F, self.A, self.Z = self.F, A, Z
+        self.A, self.Z = A, Z
+        F: Any = self.F
         self.F_A, self.F_Z = F[:, A], F[:, Z]
         self.inverse_Z = 1.0 / self.diagonal[Z]
         if sparse.issparse(F):
@@ -129,7 +123,9 @@ class TaskSystem:
 
     def product(self, x: np.ndarray) -> np.ndarray:
         """H x."""
-        return self.penalty * (self.F.T @ (self.F @ x)) + self.diagonal * x
+        F = self.F
+        curved = F.curved(x) if isinstance(F, HeldRows | HeldTangent) else F.T @ (F @ x)
+        return self.penalty * curved + self.diagonal * x
 
 
 def _factor(H: np.ndarray) -> np.ndarray:

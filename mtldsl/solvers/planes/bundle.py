@@ -25,6 +25,7 @@ class Bundle:
         self.counts = np.ones(n_tasks, np.int64)
         self.beta[:, 0] = 1.0
         self.stored = [[oracle.zero(i)] for i in range(n_tasks)]
+        self.work = 0.0  # that went into programs, in multiplications
 
     @classmethod
     def of(cls, oracle: Oracle, before: Bundle | None) -> Bundle:
@@ -87,7 +88,7 @@ class Bundle:
         from mtldsl.solvers.kernels.plane_steps import proximal_steps
 
         V, promised = np.empty_like(B), np.empty(len(B))
-        proximal_steps(
+        self.work += proximal_steps(
             self.planes, self.gram, self.deltas, self.beta, self.counts, self.idle, steps, B, tol, V, promised
         )
         return V, promised

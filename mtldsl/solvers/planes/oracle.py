@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -25,6 +26,9 @@ __all__ = [
 #: rounds without progress that planes have where exact steps in the scores wait: where planes are the faster ones they are so within
 #: some 100 rounds, most others need thousands (measured: planes take 1 / 100 to 20 times the others' time, and so 1.5 times at most)
 FIRST_ROUNDS = 100
+
+#: what a round of calls from Python costs, in multiplications
+_CALLS = 1e5
 
 
 def has_oracle(loss: LossTerm) -> bool:
@@ -74,6 +78,14 @@ class Oracle:
         self.unit = intercept_unit(loss) if self.has_intercept else 1.0
         self._by_task = has_one_maximum_a_task(loss)
         self._find = self._of_tasks if self._by_task else self._of_samples
+        self.all_labellings = self._by_task and all(
+            metric.labellings for _, _, metric, _, _ in self.loss.tasks_apart
+        )
+
+    @cached_property
+    def work(self) -> float:
+        """What a look costs, in multiplications: two products with the data, and what calls from Python cost whatever the size."""
+        return _CALLS + 2.0 * sum(float(X.nnz if self.tasks.is_sparse else X.size) for X in self.tasks.inputs)
 
     def is_of_the_same(self, other: Oracle) -> bool:
         """Whether planes of the one are planes of the other."""
@@ -108,7 +120,8 @@ class Oracle:
 
     def values(self, V: np.ndarray) -> np.ndarray:
         self.calls += 1
-        return self._find(self.predictions(V))[0]
+        z = self.predictions(V)
+        return self.loss.highest(z).values if self._by_task else self._find(z)[0]
 
     def one(self, i: int, v: np.ndarray) -> Planes:
         """The planes of task i alone, at v (D,): every array has one row."""
@@ -126,7 +139,7 @@ class Oracle:
             _, _, metric, y, classes = self.loss.tasks_apart[i]
             plane = metric.most_violated(z, y, classes)
             u = plane.gradient(y)
-            stored = u if plane.slope is not None else _packed(plane.flipped, len(y))
+            stored = u if plane.slope is not None else np.packbits(u != 0.0)
             return plane.value, plane.delta, u, stored
         weights = self.tasks.sample_weights
         slopes, heights = _highest(self.loss.atom, z, y)
@@ -136,19 +149,19 @@ class Oracle:
     # ------------------------------------------------------------------------------------ one maximum a task
 
     def _of_tasks(self, z):
-        m = self.tasks.n_tasks
-        values, deltas, u, stored = np.empty(m), np.empty(m), np.zeros(len(z)), []
-        for i, (rows, _, metric, y, classes) in enumerate(self.loss.tasks_apart):
-            plane = metric.most_violated(z[rows], y, classes)
-            values[i], deltas[i] = plane.value, plane.delta
-            if plane.slope is None:
-                own = u[rows]
-                own[plane.flipped] = -2.0 * y[plane.flipped]
-                stored.append(_packed(plane.flipped, len(y)))
-            else:
-                u[rows] = plane.slope
-                stored.append(plane.slope.copy())
-        return values, deltas, u, stored
+        found = self.loss.highest(z)
+        return found.values, found.deltas, found.slopes, self._stored(found.slopes)
+
+    def _stored(self, u: np.ndarray) -> list[np.ndarray]:
+        """The compact forms of the planes with slopes u in the predictions."""
+        offsets = self.tasks.offsets
+        if self.all_labellings and np.ptp(self.tasks.counts) == 0:
+            return list(np.packbits((u != 0.0).reshape(len(offsets) - 1, -1), axis=1))
+        parts = [u[a:b] for a, b in pairwise(offsets)]
+        return [
+            np.packbits(own != 0.0) if metric.labellings else own.copy()
+            for own, (_, _, metric, _, _) in zip(parts, self.loss.tasks_apart, strict=True)
+        ]
 
     # ---------------------------------------------------------------------------------- one maximum a sample
 
@@ -196,9 +209,3 @@ def _highest(atom, z, y) -> tuple[np.ndarray, np.ndarray]:
     """(slope, height at zero) of the affine function that is highest at z, for every sample."""
     slopes = atom.slope(z, y)
     return slopes, -atom.pointwise_conjugate(slopes, y)
-
-
-def _packed(flipped: np.ndarray, n: int) -> np.ndarray:
-    flips = np.zeros(n, bool)
-    flips[flipped] = True
-    return np.packbits(flips)

@@ -24,10 +24,9 @@ _SMALLEST = 1e-150  # norm below which a matrix counts as zero: quotients would 
 _UNBALANCED = 5.0  # quotient of residuals from which on it changes
 _FARTHEST = 1e9  # and it stays within so many times the first one, and such a part of it
 _IDLE = 30  # rounds without weight after which a plane is dropped
-_NEAR = (
-    1e-3  # relative gap from which on linear programs take over where there are any, if tol is far below it
-)
-_LONG = 380  # or so many rounds came not near it
+_NEAR = 1e-3  # relative gap from which on linear programs take over where there are any
+_FIRST_PROGRAMS = 80  # they come first where that costs no more than so many rounds, and again where it costs half of those that have been
+_OVER = 4.0  # times what they are expected to cost is what they may
 _QP = 1e-14  # accuracy of the quadratic programs
 
 
@@ -56,7 +55,12 @@ class TwoBlocks:
         self.sum_prox: Any = prox_of_sum(self.terms)  # refuses() lets through only sums that have one
         self.estimate = Estimate(form, self.d)
         self.anderson = Anderson(min(memory, _MEMORY)) if memory > 0 else None
-        self.finish_at = _NEAR if LinearFinish.fits(form) else None
+        self.finish_at, self.next_programs, self.price = None, np.inf, np.inf
+        if LinearFinish.fits(form):
+            self.price = LinearFinish.price(self.oracle)
+            rounds = self.price / self.oracle.work
+            self.as_many = _OVER * rounds
+            self.finish_at, self.next_programs = _NEAR, 1 if rounds <= _FIRST_PROGRAMS else self.as_many
         state = start.state if start is not None and start.state.get("solver") == "two_blocks" else {}
         self.bundle = Bundle.of(self.oracle, state.get("bundle"))
         if not self.bundle.is_new:
@@ -68,6 +72,7 @@ class TwoBlocks:
             self.bundle.add(first, np.arange(self.m))
             self.mu = self._first_penalty(first)
         self.first_mu = self.mu
+        self.effort = 0.0
         self.Z = -self.coefficients[:, None] * self.bundle.slopes()
 
     def _stacked(self, start: Point) -> np.ndarray:
@@ -90,6 +95,10 @@ class TwoBlocks:
     def run(self, max_iter: int, watch: Watch) -> Point:
         tasks, shown, next_show = np.arange(self.m), 0, 1
         best_S, best_F = self.S, np.inf
+        if self.next_programs <= 1:  # before the quadratic programs, which need not be compiled then
+            best_S, best_F, is_done = self._by_programs(best_S, best_F, 1, _OVER * self.price, watch)
+            if is_done or watch.expired:
+                return self.shown
         for iteration in range(1, max_iter + 1):
             mu = self.mu
             S_before, self.S = self.S, self.prox(self.W + self.Z / mu)
@@ -109,16 +118,19 @@ class TwoBlocks:
                     best_F, best_S = value, self.S
                 self.bundle.add(at_S, tasks)
                 gap = self.estimate.gap(best_F)
-                far = self.tol <= 0.05 * _NEAR or (iteration >= _LONG and gap > 2.0 * self.tol)
-                if self.finish_at is not None and far and gap <= self.finish_at:
-                    point = self._finished(best_S, iteration, watch)
-                    if point is not None and watch(point):
-                        return point
-                    self.finish_at *= 0.1  # too hard a program yet
+                is_near = self.finish_at is not None and gap <= self.finish_at
+                if is_near or self.next_programs <= iteration:
+                    budget = np.inf if is_near else _OVER * self.price
+                    best_S, best_F, is_done = self._by_programs(best_S, best_F, iteration, budget, watch)
+                    if is_done:
+                        return self.shown
+                    if is_near and self.finish_at is not None:
+                        self.finish_at *= 0.1  # too hard a program yet
             last = iteration == max_iter or watch.expired
             close = look and self.estimate.gap(best_F) <= self.tol
-            if last or iteration >= next_show or (close and iteration > 1.05 * shown):
-                shown, next_show = iteration, 2 * iteration
+            self.effort = iteration + self.bundle.work / self.oracle.work
+            if last or self.effort >= next_show or (close and iteration > 1.05 * shown):
+                shown, next_show = iteration, 2.0 * self.effort
                 point = self._point(best_S, iteration)
                 if watch(point) or last:
                     return point
@@ -153,13 +165,16 @@ class TwoBlocks:
 
     # -------------------------------------------------------------------------------------------- the point
 
-    def _finished(self, S: np.ndarray, iteration: int, watch: Watch) -> Point | None:
-        """The point that linear programs reach from S."""
-        found = LinearFinish(self.form, self.oracle, self.bundle, self.tol).run(S, lambda: watch.expired)
-        if found is None:
-            return None
-        self.S, beta, shrink = found
-        return self._point(self.S, iteration, beta, shrink)
+    def _by_programs(
+        self, S: np.ndarray, F: float, iteration: int, budget: float, watch: Watch
+    ) -> tuple[np.ndarray, float, bool]:
+        """The better of S and what linear programs reach from there, its objective, and whether that is all."""
+        finish = LinearFinish(self.form, self.oracle, self.bundle)
+        found = finish.run(S, 0.3 * self.tol, budget, lambda: watch.expired)
+        self.shown = self._point(found.S, iteration, found.beta, found.shrink)
+        self.next_programs = max(2 * iteration, self.as_many)
+        is_done = watch(self.shown)
+        return (found.S, found.objective, is_done) if found.objective < F else (S, F, is_done)
 
     def _point(self, S: np.ndarray, iteration: int, beta=None, shrink=None) -> Point:
         blocks = self.blocks(S)
@@ -167,7 +182,15 @@ class TwoBlocks:
             beta, shrink = self.estimate.best(self.bundle)
         state = {"solver": "two_blocks", "bundle": self.bundle, "mu": self.mu, "W": self.W, "S": self.S}
         notes = {"oracle_calls": round(self.oracle.calls), "planes": int(self.bundle.counts.sum())}
-        return Point(blocks, [self.bundle.duals(beta, shrink)], self._shares(), iteration, state, notes)
+        return Point(
+            blocks,
+            [self.bundle.duals(beta, shrink)],
+            self._shares(),
+            iteration,
+            state,
+            notes,
+            effort=self.effort,
+        )
 
     def blocks(self, S: np.ndarray) -> dict[str, np.ndarray]:
         weights = {self.block: S[:, : self.d].T.copy()}

@@ -104,7 +104,7 @@ class ExtrapolatedGradient:
             return False
         blocks = self.layout.blocks(self.x)
         pull = -self.layout.blocks(gradient)[self.gap.block]
-        return self.gap(blocks, self.images[0], self.slopes[0], pull) <= self.target
+        return self.gap.is_within(self.target, blocks, self.images[0], self.slopes[0], pull)
 
     def _advance(self, image, root) -> bool:
         """On to the extrapolated point, or the plain one, with L as large as descent asks for; False where nothing descends."""
@@ -146,4 +146,6 @@ class ExtrapolatedGradient:
     def _point(self) -> Point:
         blocks = {name: block.copy() for name, block in self.layout.blocks(self.x).items()}
         duals = self.proximal.multipliers(self.s, self._steps(), blocks)
-        return Point(blocks, self.smooth.loss_duals(self.x, self.images), duals, self.iteration)
+        if self.gap is None:
+            return Point(blocks, self.smooth.loss_duals(self.x, self.images), duals, self.iteration)
+        return Point(blocks, [self.gap.dual(self.images[0], self.slopes[0])], duals, self.iteration)

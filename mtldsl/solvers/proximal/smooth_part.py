@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from mtldsl.compile.normal_form import Blocks, FunctionTerm, LossTerm, NormalForm
-from mtldsl.solvers.linear_algebra.gram import bordered_gram, gram_product
+from mtldsl.solvers.linear_algebra.gram import bordered_gram, gram_outgrows_inputs, gram_product
 from mtldsl.solvers.linear_algebra.layout import Layout
 
 __all__ = ["DataPiece", "FunctionPiece", "GramPiece", "SmoothPart", "block_weights"]
@@ -58,6 +58,8 @@ class GramPiece:
         d, m = loss.map.shape
         one = loss.is_shared_complete and loss.uniform_scale is not None
         rows = loss.tasks.n_samples / m
+        if gram_outgrows_inputs(loss, d, copies=2):
+            return False
         return d <= 1.5 * rows and (1 if one else m) * d * d <= _LARGEST_GRAM
 
     def image(self, blocks: Blocks) -> np.ndarray:

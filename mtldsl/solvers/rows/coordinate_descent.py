@@ -84,14 +84,20 @@ def _point(form: NormalForm, design, penalty: RowPenalty, state, sweeps: int) ->
     blocks = {block: np.ascontiguousarray(W.T)}
     for name in loss.intercepts:
         blocks[name] = design.intercept(W)[None, :]
-    residual = design.residual(state).ravel()
+    # the residual of other weights may prove more than that of these
+    dual_W = state.dual_W
+    residual = (design.residual(state) if dual_W is None else design.residual(state, dual_W)).ravel()
     scale = (
         design.curvature if getattr(design, "weights", None) is None else design.curvature * design.weights
     )
     duals = None
     if len(form.functions) > 1:
-        pull, _, _ = design.look(state)
-        duals = function_duals(form.functions, penalty, pull, blocks[block], design.curvature)
+        pull, _, _ = design.look(state) if dual_W is None else design.look_at_dual(state, dual_W)
+        proving = blocks[block]
+        if dual_W is not None:
+            proving = np.zeros(W.shape[::-1])
+            proving[state.rows] = dual_W.T
+        duals = function_duals(form.functions, penalty, pull, proving, design.curvature)
     return Point(blocks, [-scale * residual], duals, sweeps)
 
 

@@ -18,7 +18,8 @@ from mtldsl.solvers.linear_algebra.gram import centred_gram
 from mtldsl.solvers.rows.penalty import RowPenalty
 from mtldsl.solvers.rows.sparse_state import SparseState
 from mtldsl.solvers.rows.states import GramState, ResidualState, SeparateResidualState, SeparateState
-from mtldsl.tasks.by_features import by_features, row_sums
+from mtldsl.system.blocks import inner_product, product
+from mtldsl.tasks.by_features import ByFeatures
 from mtldsl.tasks.gram import gram, require_gram_memory
 
 __all__ = ["SeparateRows", "SharedRows", "make_design"]
@@ -45,13 +46,13 @@ class SharedRows:
     def __init__(self, X, Y, curvature: float, centred: bool, transposed=None):
         self.X, self.Y, self.curvature, self.centred = X, Y, curvature, centred
         self.sparse = sparse.issparse(X)
-        self.Xt = (by_features(X) if transposed is None else transposed) if self.sparse else X.T
+        self.Xt: Any = (transposed or ByFeatures(X)) if self.sparse else X.T
         self.n_samples, self.n_features = X.shape
         self.n_tasks = len(Y)
         self.x_means, self.y_means = np.zeros(self.n_features), np.zeros(self.n_tasks)
         if centred:
             self.x_means = self.Xt @ np.full(self.n_samples, 1.0 / self.n_samples)
-            self.y_means = Y.mean(axis=1)
+            self.y_means = Y.sum(axis=1) / self.n_samples
             self.Y = Y - self.y_means[:, None]
         self.cross = self._onto_features(self.Y)
         self.square = float(np.vdot(self.Y, self.Y))
@@ -59,13 +60,16 @@ class SharedRows:
     @cached_property
     def squares(self) -> np.ndarray:
         """(d,) squared lengths of the columns of sparse inputs, not centred."""
-        return row_sums(self.Xt, squared=True)
+        return self.Xt.squares
 
     @property
     def most_new(self) -> int:
         """Rows that a working set may always grow by: columns of sparse inputs cost no Gram matrix."""
         few = int(math.sqrt(self.n_tasks * self.n_features))
-        return max(few, self.n_features // 4) if self.sparse else few
+        if not self.sparse:
+            return few
+        # columns of a large X that is not stored by features are copied
+        return max(few, self.n_features // (4 if self.Xt.is_stored else 16))
 
     @property
     def prefers_all_rows(self) -> bool:
@@ -80,28 +84,30 @@ class SharedRows:
         if len(rows) == self.n_features and self.prefers_all_rows:
             return GramState(self, penalty, rows, own, self._whole_gram, None)
         if self.sparse:
-            if SparseState.pays(self, rows):
+            if SparseState.pays(self, rows, old):
                 known = old.carried if isinstance(old, SparseState) else None
                 return SparseState(self, penalty, rows, own, known)
             return GramState(self, penalty, rows, own, self._gram(rows), None)
         place = np.full(self.n_features, -1)
         if old is not None:
             place[old.rows] = np.arange(len(old.rows))
-        kept = place[rows] >= 0
+        known = place[rows] >= 0
+        kept, new = np.flatnonzero(known), np.flatnonzero(~known)
         columns = np.empty((len(rows), self.n_samples))
-        columns[~kept] = self._columns(rows[~kept])
+        columns[new] = self._columns(rows[new])
         if old is not None:
             assert old.columns is not None  # dense inputs' states have them
             columns[kept] = old.columns[place[rows[kept]]]
-        if len(rows) > self.n_samples:
+        if len(rows) > 2 * self.n_samples:
             return ResidualState(self, penalty, rows, own, columns)
-        if not isinstance(old, GramState) or not kept.any():
-            gram = columns @ columns.T
+        if not isinstance(old, GramState) or not len(kept):
+            gram = inner_product(columns, columns.T)
         else:
             gram = np.empty((len(rows), len(rows)))
-            gram[~kept] = columns[~kept] @ columns.T
-            gram[np.ix_(kept, ~kept)] = gram[np.ix_(~kept, kept)].T
-            gram[np.ix_(kept, kept)] = old.gram[np.ix_(place[rows[kept]], place[rows[kept]])]
+            gram[new] = columns[new] @ columns.T
+            before = place[rows[kept]]
+            gram[kept[:, None], new] = gram[new[:, None], kept].T
+            gram[kept[:, None], kept] = old.gram[before[:, None], before]
         return GramState(self, penalty, rows, own, gram, columns)
 
     def look(self, state: GramState | ResidualState) -> tuple[np.ndarray, float, float]:
@@ -110,29 +116,48 @@ class SharedRows:
             state.carried = state.gradient(state.W)
             square, along = state.moments()
             return -state.carried, square, along
+        if len(state.rows) == 0:  # nothing has been taken off the targets
+            return self.cross, self.square, self.square
         if isinstance(state, SparseState):
             state.carried = state.residual(state.W)
             R = np.ascontiguousarray(state.centred(state.W, state.carried).T)
             return self._onto_features(R), float(np.vdot(R, R)), float(np.vdot(R, self.Y))
         R = self.residual(state)
         pull = self._onto_features(R)
-        state.carried = R if isinstance(state, ResidualState) else -pull[:, state.rows]
+        state.carried = R if isinstance(state, ResidualState) else np.negative(pull[:, state.rows], order="C")
         return pull, float(np.vdot(R, R)), float(np.vdot(R, self.Y))
 
-    def residual(self, state) -> np.ndarray:
-        """Y - W X^T (m, n), centred."""
+    def look_at_dual(self, state, W) -> tuple[np.ndarray, float, float]:
+        """As `look`, with other weights W on the state's rows, and nothing of the state is touched."""
+        if len(state.rows) == self.n_features and isinstance(state, GramState):
+            gradient = state.gradient(W)
+            along, curved = float(np.vdot(state.cross, W)), float(np.vdot(W, gradient))
+            return -gradient, self.square - along + curved, self.square - along
+        R = np.ascontiguousarray(self.residual(state, W))
+        return self._onto_features(R), float(np.vdot(R, R)), float(np.vdot(R, self.Y))
+
+    def residual(self, state, W=None) -> np.ndarray:
+        """Y - W X^T (m, n), centred; W (m, p) in place of the state's own where given."""
+        W = state.W if W is None else W
         if state.columns is not None:
-            return self.Y - state.W @ state.columns
-        Xt = self.Xt if len(state.rows) == self.n_features else self.Xt[state.rows]
-        R = self.Y - ((Xt.T @ state.W.T).T if self.sparse else state.W @ Xt)
-        return R - R.mean(axis=1, keepdims=True) if self.centred else R
+            return self.Y - product(W, state.columns)
+        if isinstance(state, SparseState):
+            R = state.residual(W).T
+        elif self.sparse:
+            whole = np.zeros((self.n_features, self.n_tasks))
+            whole[state.rows] = W.T
+            R = self.Xt.image(whole)
+            np.subtract(self.Y, R, out=R)
+        else:
+            R = self.Y - W @ (self.Xt if len(state.rows) == self.n_features else self.Xt[state.rows])
+        return R - R.sum(axis=1, keepdims=True) / self.n_samples if self.centred else R
 
     def intercept(self, W) -> np.ndarray:
         return self.y_means - W @ self.x_means
 
     def _onto_features(self, R) -> np.ndarray:
         """R X for centred R (m, n)."""
-        return np.ascontiguousarray((self.Xt @ R.T).T) if self.sparse else R @ self.X
+        return np.ascontiguousarray((self.Xt @ R.T).T) if self.sparse else inner_product(R, self.X)
 
     def _columns(self, rows) -> np.ndarray:
         """(p, n): the features' centred columns, one after another in memory."""
@@ -145,10 +170,11 @@ class SharedRows:
 
     def _gram(self, rows=None) -> np.ndarray:
         """The Gram matrix of all features, or of those rows of W."""
-        X = self.X if rows is None else self.Xt[rows].T
-        require_gram_memory(X.shape[1], 1, "select features, or name another solver")
+        n_rows = self.n_features if rows is None else len(rows)
+        require_gram_memory(n_rows, 1, "select features, or name another solver")
         means = self.x_means if rows is None else self.x_means[rows]
-        return centred_gram(gram(X), self.n_samples * means, means) if self.centred else gram(X)
+        made = gram(self.X if rows is None else self.Xt[rows].T)
+        return centred_gram(made, self.n_samples * means, means) if self.centred else made
 
 
 class SeparateRows:
@@ -234,7 +260,7 @@ class SeparateRows:
         weighted = self._weighted(R)
         pull = np.ascontiguousarray(self.tasks.adjoint(weighted).T)
         if isinstance(state, SeparateState):
-            state.carried = -pull[:, state.rows]
+            state.carried = np.negative(pull[:, state.rows], order="C")
         else:
             state.carried = R if self.roots is None else self.roots * R
         return pull, float(R @ weighted), float(weighted @ self.Y)

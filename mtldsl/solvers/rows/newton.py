@@ -82,9 +82,9 @@ def _steps_apart(state, tasks) -> np.ndarray:
     the best is taken.
     """
     rows = np.flatnonzero(state.W[tasks].any(axis=0))
-    here, l1 = state.W[np.ix_(tasks, rows)], state.penalty.l1[np.ix_(tasks, rows)]
+    here, l1 = state.W[tasks[:, None], rows], state.penalty.l1[tasks[:, None], rows]
     ridge, free = state.penalty.ridge[rows], here != 0
-    slope = np.where(free, state.carried[np.ix_(tasks, rows)] + ridge * here, 0.0)
+    slope = np.where(free, state.carried[tasks[:, None], rows] + ridge * here, 0.0)
     A = _systems(state.gram, tasks, rows, ridge, free)
     try:
         step = np.linalg.solve(A, -np.where(free, slope + l1 * np.sign(here), 0.0)[:, :, None])[:, :, 0]
@@ -109,7 +109,7 @@ def _steps_apart(state, tasks) -> np.ndarray:
     moved[at[stopped], best[stopped]] = 0.0
     changed = better & (np.sign(moved) != np.sign(here)).any(axis=1)
     trial = state.W.copy()
-    trial[np.ix_(tasks[better], rows)] = moved[better]
+    trial[tasks[better][:, None], rows] = moved[better]
     state.W, state.carried = trial, state.gradient(trial)
     return changed
 
@@ -123,7 +123,7 @@ def _is_one_system(state) -> bool:
 
 def _one_system(gram, rows, diagonal, ties, rhs):
     """The same A for all tasks: sum_i diag(u_i) A^{-1} diag(u_i) is an entrywise product."""
-    A = gram[np.ix_(rows, rows)]
+    A = gram[rows[:, None], rows]
     A[np.diag_indices(len(A))] += diagonal + _REGULARIZATION * A.diagonal().max()
     inverse = np.linalg.inv(A)
     first = rhs @ inverse
@@ -133,7 +133,7 @@ def _one_system(gram, rows, diagonal, ties, rhs):
 
 def _systems(gram, tasks, rows, diagonal, free):
     """A_i of these tasks, (., p, p), the identity where an entry is not free."""
-    A = gram[np.ix_(rows, rows)][None] if gram.ndim == 2 else gram[np.ix_(tasks, rows, rows)]
+    A = gram[rows[:, None], rows][None] if gram.ndim == 2 else gram[tasks[:, None, None], rows[:, None], rows]
     A = A * (free[:, :, None] & free[:, None, :])
     at = np.arange(len(rows))
     A[:, at, at] += np.where(free, diagonal + _REGULARIZATION * A[:, at, at].max(initial=0.0), 1.0)

@@ -8,8 +8,7 @@ from mtldsl.solvers.rows.penalty import RowPenalty
 
 __all__ = ["SparseState"]
 
-_FEW = 128  # rows up to which a Gram matrix, with Newton's steps, is never dear
-_FULL = 5  # every so many sweeps go over all rows, those between over the rows that are not zero
+_FEW = 128  # rows up to which a Gram matrix is never dear; its Newton steps are for what sweeps are slow with
 
 
 class SparseState:
@@ -17,63 +16,73 @@ class SparseState:
 
     knows_gap = True
     takes_newton = False
+    runs_rounds = True
+    dual_W: np.ndarray | None = (
+        None  # weights whose residual proves more than that of W, where some are known
+    )
     columns = None
 
     @staticmethod
-    def pays(design, rows) -> bool:
-        """Whether a sweep through the columns costs less than one through their Gram matrix."""
-        p, ends = len(rows), design.Xt.indptr
-        return p > _FEW and float(p) * p > float((ends[rows + 1] - ends[rows]).sum())
+    def pays(design, rows, old=None) -> bool:
+        """Whether sweeps through the columns are to be tried: until they were slow, or where a Gram matrix's would cost more."""
+        if old is None or (isinstance(old, SparseState) and not old.is_slow):
+            return True
+        return not _has_small_gram(design, rows)
+
+    @property
+    def is_slow(self) -> bool:
+        """Whether the last rounds did not reach what was asked, where a Gram matrix is at hand."""
+        return not self.reached and _has_small_gram(self.design, self.rows)
 
     def __init__(self, design, penalty: RowPenalty, rows, W, carried=None):
         """carried : the residual at W, where it is known."""
         self.design, self.rows, self.W = design, rows, W
         self.penalty = penalty.on(rows)
         self.means = design.x_means[rows]
+        self.Xt, self.places = design.Xt.places(rows)
+        self.means_of_places = design.x_means if self.places is rows else self.means
         self.squares = np.maximum(design.squares[rows] - design.n_samples * np.square(self.means), 0.0)
+        self.reached = True  # what the last rounds were asked for
         self.carried = self.residual(W) if carried is None else carried
-        self.all, self.swept = np.arange(len(rows)), 0
 
     def residual(self, W) -> np.ndarray:
-        used = np.flatnonzero(W.any(axis=0))
-        X = self.design.Xt[self.rows[used]].T
-        return np.ascontiguousarray(self.design.Y.T - X @ W[:, used].T)
+        from mtldsl.solvers.kernels.sparse_descent import residual_of_columns
+
+        X = self.Xt
+        return residual_of_columns(
+            X.data, X.indices, X.indptr, self.places, W, np.ascontiguousarray(self.design.Y)
+        )
 
     def centred(self, W, carried) -> np.ndarray:
         return carried + W @ self.means if self.design.centred else carried
 
-    def sweep(self) -> None:
-        from mtldsl.solvers.kernels.sparse_descent import sweep_columns
+    def rounds(self, most: int, target: float) -> tuple[int, bool, bool]:
+        """(how many rounds, whether the relative gap on these rows is at most target, False)."""
+        from mtldsl.solvers.kernels.row_rounds import rounds_of_columns
 
-        X, penalty = self.design.Xt, self.penalty
-        order = self.all if self.swept % _FULL == 0 else np.flatnonzero(self.W.any(axis=0))
-        self.swept += 1
-        sweep_columns(
-            X.data, X.indices, X.indptr, self.rows, order, self.design.x_means, self.squares, self.carried, self.W,
-            penalty.l1, penalty.l21, penalty.ridge, penalty.nonneg, 1,
+        X, p, design = self.Xt, self.penalty, self.design
+        dual_W = np.empty(self.W.size)
+        done, gap, settled = rounds_of_columns(
+            X.data, X.indices, X.indptr, self.places, self.means_of_places, self.squares, np.ascontiguousarray(design.Y.T),
+            self.carried, self.W, p.l1, p.l21, p.ridge, p.nonneg, most, target, dual_W, np.empty(len(self.rows)),
         )  # fmt: skip
+        self.reached = gap <= target
+        self.dual_W = dual_W.reshape(self.W.shape)
+        return done, gap <= target, settled
 
-    def sweep_into(self, W, carried) -> None:
-        """A sweep for every row of the two, which keep the iterates."""
-        for k in range(len(W)):
-            self.sweep()
-            W[k], carried[k] = self.W.ravel(), self.carried.ravel()
-
-    def pull(self) -> np.ndarray:
-        """Minus the gradient on the rows (m, p)."""
-        from mtldsl.solvers.kernels.sparse_descent import pull_of_columns
-
-        X = self.design.Xt
-        shift = self.W @ self.means
-        return pull_of_columns(
-            X.data, X.indices, X.indptr, self.rows, self.design.x_means, self.carried, shift
+    @property
+    def sweep_cost(self) -> float:
+        """Floating point operations of a round's sweep, about."""
+        return (
+            4.0
+            * len(self.W)
+            * float(
+                (self.Xt.indptr[self.places + 1] - self.Xt.indptr[self.places]).sum() + 4 * len(self.rows)
+            )
         )
 
-    def moments(self) -> tuple[float, float]:
-        """(||R||^2, <R, Y>) of the residual."""
-        R = self.centred(self.W, self.carried)
-        return float(np.vdot(R, R)), float(np.vdot(R, self.design.Y.T))
 
-    def objective(self, W, carried) -> float:
-        R = self.centred(W, carried)
-        return 0.5 * float(np.vdot(R, R)) + self.penalty.value(W)
+def _has_small_gram(design, rows) -> bool:
+    """Whether a Gram matrix, whose making takes as long as many sweeps, makes a sweep cheaper, or is small in any case."""
+    p = len(rows)
+    return p <= _FEW or float(p) * p <= float(design.Xt.counts[rows].sum())

@@ -14,7 +14,10 @@ __all__ = ["GramState", "ResidualState", "SeparateResidualState", "SeparateState
 
 _BLOCK = 64
 _SWEEPS = 2  # over a block once it is in cache
-_NOTHING = np.empty((0, 0))  # no past is kept
+_FEW_TASKS, _WIDE = (
+    4,
+    512,
+)  # so few tasks make matrix products no faster than sweeps through so many rows as one block
 
 
 class _State:
@@ -23,6 +26,11 @@ class _State:
     carried: np.ndarray
     knows_gap = True  # whether the gap of the problem on these rows alone costs next to nothing
     takes_newton = True
+    runs_rounds = False  # whether rounds of sweeps and extrapolations are one compiled call, `rounds`
+    is_slow = False  # whether its last sweeps did not reach what was asked, and a state of another kind may
+    dual_W: np.ndarray | None = (
+        None  # weights whose residual proves more than that of W, where some are known
+    )
 
     def __init__(self, design, penalty: RowPenalty, rows, W):
         self.design, self.rows, self.W = design, rows, W
@@ -44,14 +52,12 @@ class _State:
     def sweep(self) -> None:
         raise NotImplementedError
 
-    def _descend(self, gram, gradient, W, block: slice, past_W=_NOTHING, past_carried=_NOTHING) -> None:
+    def _descend(self, gram, gradient, W, block: slice) -> None:
         from mtldsl.solvers.kernels.row_descent import sweep_shared
 
         penalty = self.penalty
         l1 = np.ascontiguousarray(penalty.l1[:, block])
-        sweep_shared(
-            gram, gradient, W, l1, penalty.l21[block], penalty.ridge[block], penalty.nonneg, _SWEEPS, past_W, past_carried
-        )  # fmt: skip
+        sweep_shared(gram, gradient, W, l1, penalty.l21[block], penalty.ridge[block], penalty.nonneg, _SWEEPS)
 
     def objective(self, W, carried) -> float:
         return self.smooth(W, carried) + self.penalty.value(W)
@@ -89,23 +95,28 @@ class GramState(_Gradients):
     def __init__(self, design, penalty, rows, W, gram, columns):
         super().__init__(design, penalty, rows, W, gram)
         self.columns = columns
-        self.blocks = self._split()
-        if len(self.blocks) > 1:
+        self.runs_rounds = len(rows) <= (2 * _BLOCK if len(W) > _FEW_TASKS else _WIDE)
+        if not self.runs_rounds:
+            self.blocks = self._split()
             self.diagonal = [np.ascontiguousarray(gram[b, b]) for b in self.blocks]
 
     def gradient(self, W) -> np.ndarray:
         return W @ self.gram - self.cross
 
-    def sweep_into(self, past_W, past_carried) -> None:
-        if len(self.blocks) == 1:
-            self._descend(self.gram, self.carried, self.W, self.blocks[0], past_W, past_carried)
-        else:
-            super().sweep_into(past_W, past_carried)
+    def rounds(self, most: int, target: float) -> tuple[int, bool, bool]:
+        """(how many rounds, whether the relative gap on these rows is at most target, whether the last one left the support as it was)."""
+        from mtldsl.solvers.kernels.row_rounds import rounds_shared
+
+        p = self.penalty
+        dual_W = np.empty(self.W.size)
+        done, gap, settled = rounds_shared(
+            self.gram, self.cross, self.design.square, self.carried, self.W,
+            p.l1, p.l21, p.ridge, p.nonneg, _SWEEPS, most, target, dual_W, np.empty(len(self.rows)),
+        )  # fmt: skip
+        self.dual_W = dual_W.reshape(self.W.shape)
+        return done, gap <= target, settled
 
     def sweep(self) -> None:
-        if len(self.blocks) == 1:
-            self._descend(self.gram, self.carried, self.W, self.blocks[0])
-            return
         for block, gram in zip(self.blocks, self.diagonal, strict=True):
             before = self.W[:, block]
             W, gradient = before.copy(), self.carried[:, block].copy()

@@ -46,6 +46,7 @@ class TasksApart:
 
     def _all_tasks(self, W, tol: float, max_iter: int, watch: Watch) -> tuple[Point, int]:
         tasks, pull, dual = self.loss.tasks, np.empty(W.shape), np.empty(self.loss.tasks.n_samples)
+        proving = np.zeros(W.shape)  # the weights whose residuals are the multipliers
         intercepts = np.zeros(len(W))
 
         def one(i: int, expired) -> int:
@@ -58,16 +59,18 @@ class TasksApart:
             W[i, state.rows] = state.W[0]
             intercepts[i] = design.intercept(W[i : i + 1])[0]
             # every task's dual point is scaled by itself: one common scale would be the worst of all
-            found, _, _ = design.look(state)
-            shrink = design.curvature / own.inspect(found - own.ridge * W[i : i + 1]).gauge
+            used = state.W if state.dual_W is None else state.dual_W
+            found, _, _ = design.look_at_dual(state, used)
+            proving[i, state.rows] = used[0]
+            shrink = design.curvature / own.inspect(found - own.ridge * proving[i : i + 1]).gauge
             pull[i] = shrink * found[0]
-            dual[a:b] = -shrink * roots * design.residual(state)[0]
+            dual[a:b] = -shrink * roots * design.residual(state, used)[0]
             return steps.sweeps
 
         sweeps = max(in_jobs(one, range(len(W)), lambda: watch.expired))
-        return self._point(W, intercepts, pull, dual), sweeps
+        return self._point(W, proving, intercepts, pull, dual), sweeps
 
-    def _point(self, W, intercepts, pull, dual) -> Point:
+    def _point(self, W, proving, intercepts, pull, dual) -> Point:
         block = self.loss.map.identity_of
         assert block is not None  # refuses() lets through only a loss of one block itself
         blocks = {block: np.ascontiguousarray(W.T)}
@@ -75,7 +78,7 @@ class TasksApart:
             blocks[name] = intercepts[None, :].copy()
         duals = None
         if len(self.form.functions) > 1:
-            duals = function_duals(self.form.functions, self.penalty, pull, W.T)
+            duals = function_duals(self.form.functions, self.penalty, pull, proving.T)
         return Point(blocks, [dual], duals)
 
 

@@ -16,10 +16,14 @@ import numpy as np
 from mtldsl.solvers.rows.newton import newton_cost, newton_steps
 from mtldsl.solvers.rows.penalty import RowPenalty
 
-__all__ = ["WorkingSet", "relative_gap"]
+__all__ = ["History", "WorkingSet", "extrapolate", "sweep_cost"]
 
 _MEMORY = 5  # sweeps from one extrapolation to the next
 _MOST_ROUNDS = 20  # of _MEMORY sweeps between two looks at all rows
+
+_PYTHON = 3e6  # operations in the time that a Newton step takes beside its own
+_MOST_WORK = 5e7  # operations between two questions for the time
+_TINY = float(np.finfo(float).tiny)
 _NEAR = 0.2  # rows whose gradient is this near to what would move them stay in the working set
 
 
@@ -47,6 +51,8 @@ class WorkingSet:
         was_shown = False
         while True:
             rows = self.next_rows(state, look)
+            if rows is None and state.is_slow:
+                rows = state.rows
             if rows is not None:
                 W[:] = 0.0
                 W[:, state.rows] = state.W
@@ -65,14 +71,25 @@ class WorkingSet:
                 self.target *= 0.3 if reached else 1.0
 
     def look(self, state) -> Look:
-        pull, square, along = self.design.look(state)
+        objective, bound, excess = self._seen(state, state.W, *self.design.look(state))
+        if state.dual_W is not None:
+            own = relative(objective, bound) <= self.target or np.array_equal(state.dual_W, state.W)
+            if not own:
+                _, other, violations = self._seen(
+                    state, state.dual_W, *self.design.look_at_dual(state, state.dual_W)
+                )
+                if other > bound:
+                    return Look(violations, relative(objective, other))
+            state.dual_W = None
+        return Look(excess, relative(objective, bound))
+
+    def _seen(self, state, own, pull, square: float, along: float) -> tuple[float, float, np.ndarray]:
+        """(objective, bound, by how much every row violates optimality) of weights on the state's rows."""
         if len(state.rows) == pull.shape[1]:
-            gap, excess = relative_gap(state.penalty, pull, state.W, square, along)
-        else:
-            W = np.zeros(pull.shape)
-            W[:, state.rows] = state.W
-            gap, excess = relative_gap(self.penalty, pull, W, square, along)
-        return Look(excess, gap)
+            return objective_and_bound(state.penalty, pull, own, square, along)
+        W = np.zeros(pull.shape)
+        W[:, state.rows] = own
+        return objective_and_bound(self.penalty, pull, W, square, along)
 
     def next_rows(self, state, look: Look) -> np.ndarray | None:
         """The next working set: the support, what is near it, the worst violators; None where the present one holds all."""
@@ -101,25 +118,44 @@ class WorkingSet:
 
     def descend(self, state, rounds: int, target: float, max_iter: int, expired) -> None:
         """Sweeps, with extrapolations: until the gap on these rows is below target, where it is known, else some rounds."""
-        support = None
-        for _ in range(_MOST_ROUNDS if state.knows_gap else rounds):
-            history = History(state)
-            history.add(state)
-            state.sweep_into(history.W[1:], history.carried[1:])
-            self.sweeps += _MEMORY
-            if state.knows_gap and own_gap(state) <= target:
-                return
-            extrapolate(state, history)
-            if self.sweeps >= max_iter or expired() or (state.knows_gap and own_gap(state) <= target):
+        left, support = _MOST_ROUNDS if state.knows_gap else rounds, None
+        while left > 0:
+            most = min(left, -(-(max_iter - self.sweeps) // _MEMORY))
+            if state.runs_rounds:
+                done, reached, settled = state.rounds(max(min(most, _rounds_at_once(state)), 1), target)
+            else:
+                done, reached = 1, one_round(state, target)
+                before, support = support, state.W != 0
+                settled = before is not None and np.array_equal(before, support)
+            self.sweeps += _MEMORY * done
+            left -= done
+            if reached or self.sweeps >= max_iter or expired():
                 return
             if not (state.knows_gap and state.takes_newton):
                 continue
-            before, support = support, state.W != 0
             # far from the solution's support a large system is not worth its price
-            settled = before is not None and np.array_equal(before, support)
-            cheap = newton_cost(state) <= 2.0 * _MEMORY * sweep_cost(state)
-            if (settled or cheap) and newton_steps(state) and own_gap(state) <= target:
-                return
+            if (settled or newton_cost(state) <= 2.0 * _MEMORY * sweep_cost(state)) and newton_steps(state):
+                state.dual_W = None
+                if own_gap(state) <= target:
+                    return
+
+
+def _rounds_at_once(state) -> int:
+    """Rounds in one call, in which nobody asks for the time: as much work as a Newton step where there are such, and no long wait."""
+    round_ = 2.0 * _MEMORY * (sweep_cost(state) if state.takes_newton else state.sweep_cost)
+    work = newton_cost(state) + _PYTHON if state.takes_newton else _MOST_WORK
+    return max(int(min(work, _MOST_WORK) / round_), 1)
+
+
+def one_round(state, target: float) -> bool:
+    """Sweeps and an extrapolation; whether the gap on the rows is known, and at most target."""
+    history = History(state)
+    history.add(state)
+    state.sweep_into(history.W[1:], history.carried[1:])
+    if state.knows_gap and own_gap(state) <= target:
+        return True
+    extrapolate(state, history)
+    return state.knows_gap and own_gap(state) <= target
 
 
 def sweep_cost(state) -> float:
@@ -131,19 +167,27 @@ def sweep_cost(state) -> float:
 def own_gap(state) -> float:
     """The relative gap of the problem on the state's rows alone."""
     square, along = state.moments()
-    return relative_gap(state.penalty, state.pull(), state.W, square, along)[0]
+    objective, bound, _ = objective_and_bound(state.penalty, state.pull(), state.W, square, along)
+    return relative(objective, bound)
 
 
-def relative_gap(penalty: RowPenalty, pull, W, square: float, along: float) -> tuple[float, np.ndarray]:
-    """(gap / objective, by how much every row violates optimality) with the best dual point t R, t <= 1 / gauge.
+def objective_and_bound(
+    penalty: RowPenalty, pull, W, square: float, along: float
+) -> tuple[float, float, np.ndarray]:
+    """(objective, bound, by how much every row violates optimality) with the best dual point t R, t <= 1 / gauge.
 
     pull : minus the gradient of the smooth part (m, p); W (m, p); square, along : ||R||^2, <R, Y>
     """
-    from mtldsl.solvers.kernels.row_descent import relative_gap as compiled_gap
+    from mtldsl.solvers.kernels.row_descent import objective_and_bound as compiled
 
     excess, p = np.empty(pull.shape[1]), penalty
-    gap = compiled_gap(pull, W, p.l1, p.l21, p.ridge, p.nonneg, square, along, excess)
-    return gap, excess
+    objective, bound = compiled(pull, W, p.l1, p.l21, p.ridge, p.nonneg, square, along, excess)
+    return objective, bound, excess
+
+
+def relative(objective: float, bound: float) -> float:
+    """The gap over the larger of the two."""
+    return (objective - bound) / max(abs(objective), abs(bound), _TINY)
 
 
 class History:

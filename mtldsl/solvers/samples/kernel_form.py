@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -53,6 +54,13 @@ def kernel_form(form: NormalForm) -> KernelForm | str:
     return _of_quadratics(form.functions, loss)
 
 
+@lru_cache(maxsize=8)
+def _tasks_alone(T: int) -> MKLNorm:
+    """Every form with plain ridges is asked for it, whichever solver takes the form."""
+    kernel = TaskKernel("identity", sparse.eye_array(T, format="csr"))
+    return MKLNorm((kernel,), about=np.array([1.0]))
+
+
 def _of_quadratics(functions: tuple[FunctionTerm, ...], loss: LossTerm) -> KernelForm | str:
     """Quadratics 1/2 tr(W L W^T) of the tasks, as the one kernel L^{-1}."""
     T = loss.tasks.n_tasks
@@ -61,8 +69,7 @@ def _of_quadratics(functions: tuple[FunctionTerm, ...], loss: LossTerm) -> Kerne
         same = not f.atom.norm and f.atom.finite_dual and f.atom.curvature == f.atom.strong_convexity
         modulus += f.coefficient * f.atom.curvature if same else np.nan
     if np.isfinite(modulus):
-        kernel = TaskKernel("identity", sparse.eye_array(T, format="csr"))
-        return KernelForm(loss, MKLNorm((kernel,), about=np.array([1.0])), modulus, None)
+        return KernelForm(loss, _tasks_alone(T), modulus, None)
     if T > _MOST_TASKS:
         return f"{functions[0].typed} would need the inverse of a {T} x {T} matrix."
     total = np.zeros((T, T))

@@ -13,7 +13,7 @@ from mtldsl.solvers.kernels.arguments import Rows, Supports
 __all__ = ["Samples"]
 
 #: Entries of the inputs that are squared at a time.
-_ENTRIES_AT_ONCE = 4_000_000
+_ENTRIES_AT_ONCE = 1 << 18
 
 
 class Samples:

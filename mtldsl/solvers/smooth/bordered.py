@@ -6,12 +6,14 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg import cho_factor
+from scipy.linalg.lapack import dpotrs
 
-from mtldsl.solvers.smooth.designs import DenseColumns, Design
+from mtldsl.solvers.smooth.designs import DenseColumns, Design, SharedDesign
 
 __all__ = ["Bordered"]
 
+_WORTH_DIAGONAL = 8  # products: what a diagonal costs, and what it saves as soon as slopes curve otherwise
 _LARGEST_SIDE, _LARGEST = 1500, 20_000_000  # of a Hessian, and entries of all
 
 
@@ -29,35 +31,49 @@ class Bordered:
         )
         # a product with a vector runs at a quarter of the speed of a product of matrices
         self.products_worth_factors = (
-            max(p / 15.0 if self.m == 1 else p / 6.0, 1.0) if self.has_factors else -1.0
+            max(p / 15.0 if self.m == 1 else p / 6.0, 1.0) if self.has_factors else _WORTH_DIAGONAL
         )
 
     def forward(self, V) -> np.ndarray:
         z = self.columns.forward(np.ascontiguousarray(V[:, :-1]))
-        return z + np.repeat(V[:, -1], self.counts) if self.centred else z
+        if self.centred:
+            z += V[0, -1] if self.m == 1 else np.repeat(V[:, -1], self.counts)
+        return z
 
     def pull(self, u) -> np.ndarray:
-        sums = self._sums(u) if self.centred else np.zeros(self.m)
-        return np.column_stack([self.columns.pull(u), sums])
+        out = np.zeros((self.m, self.design.n_features + 1))
+        out[:, :-1] = self.columns.pull(u)
+        if self.centred:
+            out[:, -1] = self._sums(u)
+        return out
 
     def _sums(self, flat) -> np.ndarray:
-        return np.add.reduceat(flat, self.offsets[:-1])
+        return flat.sum()[None] if self.m == 1 else np.add.reduceat(flat, self.offsets[:-1])
 
     def factors(self, D, ridge, jitter: float) -> Callable[[np.ndarray], np.ndarray]:
         """r (m, d + 1) -> about H_i^-1 r_i, H_i = [X_i, 1]^T diag(D_i) [X_i, 1] + diag(ridge_i)."""
+        first = D[self.offsets[:-1]]
+        is_one = isinstance(self.design, SharedDesign)
+        are_constant = is_one and np.all(np.repeat(first, self.counts) == D)
         if not self.has_factors:
-            diagonal = np.column_stack([self.columns.squared.pull(D), self._sums(D)]) + ridge
+            squared = (
+                self._squares(first)
+                if are_constant and self.design.is_sparse
+                else self.columns.squared_pull(D)
+            )
+            diagonal = np.column_stack([squared, self._sums(D)]) + ridge
             diagonal[diagonal <= 0] = 1.0
             return lambda r: r / diagonal
-        first = D[self.offsets[:-1]]
-        if self.columns.is_shared and np.all(np.repeat(first, self.counts) == D):
+        if are_constant:
             return self._of_constants(first, ridge, jitter)
         gram = self.columns.gram(D)
         border, totals = self.columns.pull(D), self._sums(D)
         made = [self._factor(gram[i], border[i], totals[i], ridge[i], jitter) for i in range(self.m)]
-        return lambda r: np.stack(
-            [cho_solve(f, r_i, check_finite=False) for f, r_i in zip(made, r, strict=True)]
-        )
+        return lambda r: np.stack([_solve(f, r_i) for f, r_i in zip(made, r, strict=True)])
+
+    def _squares(self, constants) -> np.ndarray:
+        """The diagonals where every task has one curvature: of squared lengths, which others ask for too."""
+        return np.outer(constants, self.design.transposed.squares)
 
     def _of_constants(self, constants, ridge, jitter: float):
         C = self.columns.columns[0]
@@ -72,7 +88,7 @@ class Bordered:
         def solve(r) -> np.ndarray:
             out = np.empty_like(r)
             for factor, tasks in made.values():
-                out[tasks] = cho_solve(factor, r[tasks].T, check_finite=False).T
+                out[tasks] = _solve(factor, r[tasks].T).T
             return out
 
         return solve
@@ -92,6 +108,11 @@ class Bordered:
         while True:
             H[np.diag_indices(p)] += jitter * diagonal
             try:
-                return cho_factor(H, lower=True, check_finite=False)
+                return cho_factor(H, lower=True, check_finite=False)[0]
             except np.linalg.LinAlgError:
                 jitter *= 100.0
+
+
+def _solve(factor, r) -> np.ndarray:
+    """As scipy's cho_solve, whose questions about its arguments take longer than a small system."""
+    return dpotrs(factor, r, lower=True)[0]

@@ -1,4 +1,4 @@
-"""The second-order model through the predictions, for sparse inputs: its slopes V = u + D (X dW) are kept, not Gram matrices."""
+"""The second-order model through the predictions, for sparse inputs of several tasks: its slopes V = u + D (X dW) are kept, not Gram matrices."""
 
 from __future__ import annotations
 
@@ -28,19 +28,17 @@ class ColumnModel:
         from mtldsl.solvers.kernels import weighted_descent as kernels
 
         self.columns, self.penalty, self.W = columns, penalty, W.copy()
-        X, m = columns.transposed, len(W)
-        self.is_table = columns.is_shared and m > 1
+        X = columns.csr
+        self.is_table = columns.is_shared
         self.D = self._own_layout(curvature)
         self.carried = self._own_layout(slope)
         self.border, self.totals, self.sums, self.centred = border, totals, sums.copy(), bool(border.any())
-        diagonal = columns.squared.pull(curvature)
+        diagonal = columns.squared_pull(curvature)
         self.curvature = np.maximum(diagonal - border**2 / totals[:, None], 0.0)
         self.curvature[self.curvature <= _LEAST * diagonal] = 0.0
         self.kernel: Any
         self.matrix: tuple = (X.indptr, X.indices, X.data)
-        if m == 1:
-            self.kernel = kernels.sweep_columns_one
-        elif self.is_table:
+        if self.is_table:
             self.kernel = kernels.sweep_columns_shared
         else:
             self.kernel, self.matrix = kernels.sweep_columns_separate, (*self.matrix, columns.task_of)

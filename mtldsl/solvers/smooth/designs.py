@@ -5,14 +5,15 @@ Everything is transposed, tasks first: W (m, d); predictions and slopes are flat
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from mtldsl.compile.normal_form import LossTerm
+from mtldsl.solvers.smooth.one_task import ColumnsOfTask
 from mtldsl.system.jobs import in_jobs
+from mtldsl.tasks.by_features import ByFeatures, squared_products
 
 __all__ = [
     "DenseColumns",
@@ -48,6 +49,21 @@ class DenseColumns:
         parts = np.split(u, self.offsets[1:-1])
         return np.stack([C @ part for part, C in zip(parts, self.columns, strict=True)])
 
+    def squared_pull(self, u) -> np.ndarray:
+        """`pull` of columns with all entries squared."""
+        out, at_once = np.zeros((self.n_tasks, len(self.rows))), max(_AT_ONCE // max(len(self.rows), 1), 1)
+        for i, C in enumerate(self.columns):
+            table = (
+                u.reshape(self.n_tasks, -1)
+                if self.is_shared
+                else u[None, self.offsets[i] : self.offsets[i + 1]]
+            )
+            into = out if self.is_shared else out[i : i + 1]
+            for first in range(0, table.shape[1], at_once):
+                some = slice(first, first + at_once)
+                into += table[:, some] @ np.square(C[:, some]).T
+        return out
+
     def gram(self, weights) -> np.ndarray:
         """(m, p, p): X_i^T diag(weights_i) X_i."""
         p = len(self.rows)
@@ -80,19 +96,18 @@ class SparseColumns:
 
     def __init__(self, rows, transposed, n_tasks: int, is_shared: bool, offsets):
         self.rows, self.n_tasks, self.is_shared, self.offsets = rows, n_tasks, is_shared, offsets
-        self.transposed = transposed  # (p, n) CSR
+        self.transposed = transposed  # (p, n) CSR, or all features of one X
         self.task_of: Any = None if is_shared else np.repeat(np.arange(n_tasks), np.diff(offsets))
 
-    @cached_property
-    def squared(self) -> SparseColumns:
-        """The same with all entries squared."""
-        return SparseColumns(self.rows, self.transposed.power(2), self.n_tasks, self.is_shared, self.offsets)
+    @property
+    def csr(self) -> sparse.csr_array:
+        return self.transposed.whole if isinstance(self.transposed, ByFeatures) else self.transposed
 
     def forward(self, W) -> np.ndarray:
+        if isinstance(self.transposed, ByFeatures):
+            return self.transposed.image(W.T).ravel()
         if self.is_shared:
             return np.ascontiguousarray((self.transposed.T @ np.ascontiguousarray(W.T)).T).ravel()
-        if self.n_tasks == 1:
-            return self.transposed.T @ W[0]
         out = np.empty(self.offsets[-1])
         stacked = self.transposed.T
         for i, (a, b) in enumerate(zip(self.offsets[:-1], self.offsets[1:], strict=True)):
@@ -100,41 +115,63 @@ class SparseColumns:
         return out
 
     def pull(self, u) -> np.ndarray:
+        pulled = self.transposed @ self._spread(u)
+        return np.ascontiguousarray((pulled.toarray() if sparse.issparse(pulled) else pulled).T)
+
+    def squared_pull(self, u) -> np.ndarray:
+        """`pull` of columns with all entries squared."""
+        if isinstance(self.transposed, ByFeatures):
+            return np.ascontiguousarray(self.transposed.squared_products(self._spread(u)).T)
+        return np.ascontiguousarray(squared_products(self.transposed, self._spread(u)).T)
+
+    def _spread(self, u):
+        """(N, m): a column a task."""
         if self.is_shared:
-            return np.ascontiguousarray((self.transposed @ u.reshape(self.n_tasks, -1).T).T)
-        if self.n_tasks == 1:
-            return (self.transposed @ u)[None]
-        spread = sparse.csr_array((u, (np.arange(u.size), self.task_of)), shape=(u.size, self.n_tasks))
-        return np.ascontiguousarray((self.transposed @ spread).toarray().T)
+            return u.reshape(self.n_tasks, -1).T
+        return sparse.csr_array((u, (np.arange(u.size), self.task_of)), shape=(u.size, self.n_tasks))
 
 
 class Design:
-    """X_i of all tasks. `prefers_all_rows`: a Gram matrix a task for all features is small."""
+    """X_i of all tasks. `prefers_all_rows`: all features cost little more than a working set."""
 
     n_features: int
     n_tasks: int
     offsets: np.ndarray
     is_sparse: bool
-    transposed: Any  # CSR, of sparse inputs
+    transposed: Any  # of sparse inputs
 
     def pull(self, u) -> np.ndarray:
         """(m, d): X_i^T u_i."""
         raise NotImplementedError
 
-    def columns(self, rows, old=None) -> DenseColumns | SparseColumns:
+    def columns(self, rows) -> DenseColumns | SparseColumns | ColumnsOfTask:
         raise NotImplementedError
+
+    def take_room(self, rows) -> bool:
+        """Whether the columns of those features are much of a large X, which is not to be copied."""
+        return False
+
+    @property
+    def holds_columns(self) -> bool:
+        """Whether columns of sparse inputs lie ready, so that a working set saves nothing but sweeps."""
+        return self.is_sparse and getattr(self.transposed, "is_stored", True)
 
     def _rows_of_transposed(self, rows) -> Any:
         return self.transposed if len(rows) == self.n_features else self.transposed[rows]
 
     @property
     def prefers_all_rows(self) -> bool:
+        if self.is_sparse:
+            return self.n_tasks == 1 and self.transposed.T.nnz <= _FEW_ENTRIES
         d = self.n_features
-        return not self.is_sparse and d <= _FEW and self.offsets[-1] * d * d <= _CHEAP
+        return d <= _FEW and self.offsets[-1] * d * d <= _CHEAP
 
 
 #: up to so many features, and multiplications for all Gram matrices, a working set is not worth its bookkeeping
 _FEW, _CHEAP = 64, 4_000_000
+_MUCH = 0.125  # of the entries of a large sparse X
+#: the same of sparse inputs of one task: a sweep over so many takes less time than the calls around it
+_FEW_ENTRIES = 20_000
 
 
 class SharedDesign(Design):
@@ -146,7 +183,7 @@ class SharedDesign(Design):
         self.is_sparse = sparse.issparse(X)
         self.transposed = transposed
         if self.is_sparse and transposed is None:
-            self.transposed = X.T.tocsr()
+            self.transposed = ByFeatures(X)
 
     def pull(self, u):
         table = u.reshape(self.n_tasks, -1)
@@ -154,7 +191,14 @@ class SharedDesign(Design):
             return np.ascontiguousarray((self.transposed @ table.T).T)
         return table @ self.X
 
-    def columns(self, rows, old=None):
+    def take_room(self, rows) -> bool:
+        if not self.is_sparse or self.n_tasks == 1 or self.transposed.is_stored:
+            return False
+        return float(self.transposed.counts[rows].sum()) > _MUCH * self.X.nnz
+
+    def columns(self, rows):
+        if self.is_sparse and self.n_tasks == 1:
+            return ColumnsOfTask(rows, self.transposed)
         if self.is_sparse:
             return SparseColumns(rows, self._rows_of_transposed(rows), self.n_tasks, True, self.offsets)
         if len(rows) == self.n_features:
@@ -172,18 +216,19 @@ class TasksDesign(Design):
         self.offsets, self.is_sparse = np.asarray(tasks.offsets), tasks.is_sparse
         self.inputs = tasks.inputs
         if self.is_sparse:
-            self.transposed = sparse.vstack(self.inputs, format="csr").T.tocsr()
+            stacked = sparse.vstack(self.inputs, format="csr") if tasks.is_shared else tasks.stacked
+            self.transposed = sparse.csr_array(stacked.T)
 
     def pull(self, u):
         return np.ascontiguousarray(self.tasks.adjoint(u).T)
 
-    def columns(self, rows, old=None):
+    def columns(self, rows):
+        if self.is_sparse and self.n_tasks == 1:
+            return ColumnsOfTask(rows, self.transposed)
         if self.is_sparse:
             return SparseColumns(rows, self._rows_of_transposed(rows), self.n_tasks, False, self.offsets)
         every = len(rows) == self.n_features
         parts = [X.T if every else np.ascontiguousarray(X[:, rows].T) for X in self.inputs]
-        if self.n_tasks == 1:
-            return DenseColumns(rows, parts, 1, self.offsets)
         return DenseColumns(rows, parts, self.n_tasks, self.offsets)
 
 
@@ -191,7 +236,7 @@ def design_of(loss: LossTerm) -> Design:
     tasks = loss.tasks
     if not loss.is_shared_complete:
         return TasksDesign(tasks)
-    return SharedDesign(tasks.X, tasks.n_tasks, tasks.transposed if tasks.is_sparse else None)
+    return SharedDesign(tasks.X, tasks.n_tasks, tasks.by_features if tasks.is_sparse else None)
 
 
 def design_of_task(X, transposed=None) -> SharedDesign:

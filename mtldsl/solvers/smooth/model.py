@@ -5,6 +5,8 @@ The intercepts are eliminated: whatever the weights' step, theirs is the best fo
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 
 from mtldsl.solvers.rows.newton import newton_cost, newton_steps
@@ -12,6 +14,7 @@ from mtldsl.solvers.rows.penalty import RowPenalty
 from mtldsl.solvers.rows.working_set import History, extrapolate, sweep_cost
 from mtldsl.solvers.smooth.column_model import ColumnModel
 from mtldsl.solvers.smooth.designs import DenseColumns
+from mtldsl.solvers.smooth.one_task import ColumnsOfTask, TaskModel
 
 __all__ = ["minimised", "violation"]
 
@@ -24,26 +27,42 @@ _LEAST = 1e-12  # of a column's curvature: below, an intercept explains it
 
 
 def minimised(
-    columns, penalty: RowPenalty, W, slope, curvature, centred: bool, sums, precision: float, goal: float
+    columns, penalty: RowPenalty, W, gradient, state, curvature, centred: bool, precision: float, goal: float
 ):
-    """(dW (m, p), db (m,)) from W (m, p), where the loss has these flat slopes and curvatures; `sums` adds up over tasks.
+    """(dW (m, p), db (m,), the flat change of the predictions) from W (m, p), where the loss's gradient in W is this, and its slopes are
+    the state's.
 
     precision : of the model's violation, relative to that at W
     goal      : slopes that are off by no more than this part of the l1 norm's are good enough
     """
-    gradient = columns.pull(slope)
-    totals = sums(curvature) if centred else np.ones(len(W))
+    loss = state.loss
+    if isinstance(columns, ColumnsOfTask):
+        total, slopes = (float(curvature.sum()), float(state.sums[0])) if centred else (0.0, 0.0)
+        task = TaskModel(columns, penalty, W, gradient, curvature, total, slopes)
+        task.descend(precision, goal)
+        change = task.change
+        if not centred:
+            return task.W - W, np.zeros(1), change
+        db = -task.sums / total
+        change += db
+        return task.W - W, db, change
+    m = len(W)
+    totals = loss.sums(curvature) if centred else np.ones(m)
     border = columns.pull(curvature) if centred else np.zeros_like(W)
-    s = sums(slope) if centred else np.zeros(len(W))
+    s = state.sums if centred else np.zeros(m)
     if isinstance(columns, DenseColumns):
-        reduced = gradient - border * (s / totals)[:, None]
-        step = _by_gram(columns, penalty, W, curvature, reduced, border, totals, precision)
+        reduced = gradient - border * (s / totals)[:, None] if centred else gradient.copy()
+        step = _by_gram(
+            columns, penalty, W, curvature, reduced, border if centred else None, totals, precision
+        )
     else:
-        model = ColumnModel(columns, penalty, W, slope, curvature, border, totals, s)
+        model = ColumnModel(columns, penalty, W, state.u, curvature, border, totals, s)
         model.descend(max(precision, _COARSE), goal)
         step = model.W - W
-    db = -(s + np.einsum("ij,ij->i", border, step)) / totals if centred else np.zeros(len(W))
-    return step, db
+    if not centred:
+        return step, np.zeros(m), columns.forward(step)
+    db = -(s + np.einsum("ij,ij->i", border, step)) / totals
+    return step, db, columns.forward(step) + loss.spread(db)
 
 
 # ------------------------------------------------------------------------------------------ Gram matrices
@@ -54,7 +73,11 @@ class _GramModel:
 
     def __init__(self, gram, gradient, W, penalty: RowPenalty):
         self.gram, self.W, self.penalty, self.carried = gram, W, penalty, gradient
-        self.cross = self._times(W) - gradient
+
+    @cached_property
+    def cross(self) -> np.ndarray:
+        """The same at any point; most descents end before it is asked for."""
+        return self._times(self.W) - self.carried
 
     def _times(self, W) -> np.ndarray:
         return np.matmul(W[:, None, :], self.gram)[:, 0]
@@ -81,12 +104,11 @@ class _GramModel:
 
 def _by_gram(columns, penalty, W, curvature, gradient, border, totals, precision):
     gram = columns.gram(curvature)
-    if border.any():
-        gram -= border[:, :, None] * (border / totals[:, None])[:, None, :]
     diagonal = np.einsum("ijj->ij", gram)
-    flat = diagonal <= _LEAST * (diagonal + border**2 / totals[:, None])
-    if flat.any():
-        diagonal[flat] = 0.0
+    if border is not None:
+        before = diagonal.copy()
+        gram -= border[:, :, None] * (border / totals[:, None])[:, None, :]
+        diagonal[diagonal <= _LEAST * before] = 0.0
     model = _GramModel(gram, gradient, W.copy(), penalty)
     # where a sweep costs less than its call, many go at once
     if model.descend(precision, int(min(max(_CHEAP / max(gram.size, 1), 4 * _SWEEPS), _MOST_SWEEPS))):

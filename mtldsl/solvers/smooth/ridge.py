@@ -71,7 +71,8 @@ def solve(form: NormalForm, tol: float, max_iter: int, start: Point | None, watc
         if len(form.functions) > 1:
             squares = [f.coefficient * np.asarray(f.atom.entry_quadratic) for f in form.functions]
             duals = [square * blocks[facts.name] for square in squares]
-        last[:] = [Point(blocks, [state.u.copy()], duals, steps)]
+        u = samples.balanced(state.u, state.curvature) if centred else state.u.copy()
+        last[:] = [Point(blocks, [u], duals, steps)]
         return watch(last[0])
 
     V = np.column_stack([W, b])

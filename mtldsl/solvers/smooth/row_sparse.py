@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,10 @@ from mtldsl.solvers.smooth.working_newton import State, WorkingNewton
 from mtldsl.solvers.watches import Watch
 from mtldsl.system.jobs import in_jobs
 
-__all__ = ["solve", "why_not"]
+__all__ = ["SHIFT", "solve", "why_not"]
+
+#: Newton steps in which another solver's turn comes in any case; those on more rows than samples count for as many, so that it comes at once
+SHIFT = 500
 
 #: up to so many features, or multiplications for all Gram matrices, tasks that have nothing in common go together all the same: loops
 #: over tasks cost more
@@ -32,7 +36,10 @@ def why_not(form: NormalForm) -> str | None:
     return why_not_penalty(form.functions, facts.shape)
 
 
-def solve(form: NormalForm, tol: float, max_iter: int, start: Point | None, watch: Watch) -> Point:
+def solve(
+    form: NormalForm, tol: float, max_iter: int, start: Point | None, watch: Watch
+) -> tuple[Point, bool]:
+    """(the last point, whether that is all: else steps without a working set go on)."""
     facts = single_block(form)
     assert not isinstance(facts, str)  # why_not() was asked
     penalty = RowPenalty.of(form.functions, facts.shape)
@@ -46,7 +53,12 @@ def solve(form: NormalForm, tol: float, max_iter: int, start: Point | None, watc
     d, samples = W.shape[1], facts.loss.tasks.n_samples
     few = d <= _FEW_FEATURES or (samples * d * d <= _CHEAP and not facts.loss.tasks.is_sparse)
     apart = not penalty.l21.any() and len(W) > 1 and not few
-    return run.apart(W, b) if apart else run.together(W, b)
+    if apart:
+        return run.apart(W, b), True
+    design = design_of(facts.loss)
+    if start is not None and design.take_room(np.flatnonzero(W.any(axis=0))):
+        return start, False
+    return run.together(W, b, design)
 
 
 class _Run:
@@ -55,17 +67,19 @@ class _Run:
         self.max_iter, self.watch, self.loss = max_iter, watch, facts.loss
         self.centred = bool(self.loss.intercepts)
 
-    def together(self, W, b) -> Point:
+    def together(self, W, b, design) -> tuple[Point, bool]:
         last: list[Point] = []
 
         def report(state: State, pull, steps: int) -> bool:
-            last[:] = [self._point(state.W, state.b, state.u, pull, steps)]
+            u = samples.balanced(state.u, state.curvature) if self.centred else state.u.copy()
+            point = self._point(state.W, state.b, u, pull, steps)
+            last[:] = [replace(point, effort=float(2 * SHIFT)) if newton.is_outgrown else point]
             return self.watch(last[0])
 
-        design = design_of(self.loss)
-        steps = WorkingNewton(SmoothLoss.of(self.loss), design, self.penalty, self.centred, self.tol)
-        steps.run(W, b, self.max_iter, report, lambda: self.watch.expired)
-        return last[0]
+        samples = SmoothLoss.of(self.loss)
+        newton = WorkingNewton(samples, design, self.penalty, self.centred, self.tol)
+        newton.run(W, b, self.max_iter, report, lambda: self.watch.expired)
+        return last[0], not newton.gave_up
 
     def apart(self, W, b) -> Point:
         """Task after task, to the same relative accuracy; sharper where all together are not yet good enough."""
@@ -82,7 +96,8 @@ class _Run:
                 else:
                     design = design_of_task(inputs[i])
                 own = self.penalty.of_task(i)
-                steps = WorkingNewton(SmoothLoss.of_task(self.loss, i), design, own, self.centred, target)
+                samples = SmoothLoss.of_task(self.loss, i)
+                steps = WorkingNewton(samples, design, own, self.centred, target)
                 seen: list = []
 
                 def keep(state: State, found, count: int) -> bool:
@@ -94,12 +109,13 @@ class _Run:
                 # every task's dual point is scaled by itself: one common scale would be the worst of all
                 shrink = 1.0 / own.inspect(seen[0] - own.ridge * state.W).gauge
                 rows = slice(tasks.offsets[i], tasks.offsets[i + 1])
-                pull[i], u[rows] = shrink * seen[0][0], shrink * state.u
+                own_u = samples.balanced(state.u, state.curvature) if self.centred else state.u
+                pull[i], u[rows] = shrink * seen[0][0], shrink * own_u
                 return steps.steps
 
             most = max(in_jobs(one, range(len(W)), lambda: self.watch.expired))
             done += max(most, 1)
-            point = self._point(W, b, u, pull, done)
+            point = self._point(W, b, u.copy(), pull, done)
             if self.watch(point) or done >= self.max_iter or self.watch.expired:
                 return point
             tol *= 0.3
@@ -111,4 +127,4 @@ class _Run:
         duals = None
         if len(self.form.functions) > 1:
             duals = function_duals(self.form.functions, self.penalty, pull, W.T)
-        return Point(blocks, [u.copy()], duals, steps)
+        return Point(blocks, [u], duals, steps)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,8 @@ from mtldsl.compile.normal_form import LossTerm, NormalForm
 from mtldsl.compile.single_block import SingleBlock, single_block
 
 __all__ = ["SmoothLoss", "one_smooth_loss"]
+
+_LONG = 10_000  # samples of every task from which on a loop over tasks costs nothing
 
 
 def one_smooth_loss(form: NormalForm) -> SingleBlock | str:
@@ -48,11 +51,18 @@ class SmoothLoss:
         return flat.sum()[None] if self.n_tasks == 1 else np.add.reduceat(flat, self.offsets[:-1])
 
     def spread(self, per_task) -> np.ndarray:
-        return np.repeat(per_task, self.counts)
+        """Every task's number at all of its samples; where there is one task, just that."""
+        return per_task if self.n_tasks == 1 else np.repeat(per_task, self.counts)
 
-    def means(self, flat) -> np.ndarray:
-        """Every task's mean, at all of its samples."""
-        return self.spread(self.sums(flat) / self.counts)
+    def balanced(self, slope, curvature) -> np.ndarray:
+        """The slopes, a step along the curvatures away, so that every task's sum to zero, as intercepts ask of a dual point.
+
+        A sample moves as its slope would with its prediction, and stays inside the conjugate's domain; one number taken off them all would
+        push those that are near its end beyond it.
+        """
+        totals = self.sums(curvature)
+        shares = np.divide(self.sums(slope), totals, out=np.zeros(self.n_tasks), where=totals > 0)
+        return slope - self.spread(shares) * curvature
 
     def _weighted(self, flat) -> np.ndarray:
         return flat if self.scale is None else self.scale * flat
@@ -60,10 +70,18 @@ class SmoothLoss:
     def values(self, z) -> np.ndarray:
         """(m,)."""
         with np.errstate(over="ignore"):  # a step may lead far out, and is not taken then
+            if self.counts.min() > _LONG:  # some samples at a time
+                ends = pairwise(self.offsets.tolist())
+                return np.array(
+                    [self.atom.value(z[a:b], self.targets[a:b], self._scale(a, b)) for a, b in ends]
+                )
             return self.sums(self._weighted(self.atom.pointwise(z, self.targets)))
 
     def slope(self, z) -> np.ndarray:
-        return self._weighted(self.atom.slope(z, self.targets))
+        return self.atom.gradient(z, self.targets, self.scale)
 
     def curvature(self, z) -> np.ndarray:
-        return self._weighted(self.atom.second_slope(z, self.targets))
+        return self.atom.hessian(z, self.targets, self.scale)
+
+    def _scale(self, a: int, b: int):
+        return None if self.scale is None else self.scale[a:b]

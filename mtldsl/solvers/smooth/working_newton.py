@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
@@ -21,13 +22,19 @@ from mtldsl.solvers.smooth.samples import SmoothLoss
 __all__ = ["State", "WorkingNewton"]
 
 _NEAR = 0.2  # rows whose gradient is this near to what would move them stay in the working set
-_PRECISION = 0.1  # of a model, relative to the violation at its start
-_MOST_STEPS = 8  # Newton steps on one working set
+_PRECISION, _FINEST = (
+    0.1,
+    0.01,
+)  # of a model, relative to the violation at its start: far from the solution, and at its end
+_MOST_STEPS, _FEW_STEPS = 8, 2  # Newton steps on one working set; the same where others violate too
 _DESCENT = 1e-4  # of the decrease that the slopes promise
 _SHORTEST = 2.0**-20
 _ROUNDING = 1e-14
 _LEAST_CURVATURE = 1e-6  # of the largest: where the loss is flat, the model stays bounded
 _MOST_DAMPING = 1.0
+_LARGE_MODEL = (
+    50_000  # entries of all tasks' matrices: below, what outgrows the samples is solved all the same
+)
 
 
 class State:
@@ -40,16 +47,19 @@ class State:
     def move_to(self, z, values) -> None:
         self.z, self.values = z, values
         self.u, self.curvature = self.loss.slope(z), self.loss.curvature(z)
+        self.sums = self.loss.sums(self.u)  # task by task
 
 
 class WorkingNewton:
     """Minimises loss + penalty. `report(state, pull, steps)` is called where a look at the certificate pays; True ends the run."""
 
     def __init__(self, loss: SmoothLoss, design: Design, penalty: RowPenalty, centred: bool, tol: float):
-        self.loss, self.design, self.penalty, self.centred = loss, design, penalty, centred
-        self.target = 0.8 * tol
-        self.apart = not penalty.l21.any()  # tasks have nothing in common: each has a step length of its own
+        self.loss, self.design, self.centred, self.target = loss, design, centred, 0.8 * tol
+        self.penalty, self.apart = self._prepared(penalty)
         self.damping, self.steps = _LEAST_CURVATURE, 0
+        self.gave_up = False  # where a working set would be too large
+        # more rows than samples, in tasks that a penalty ties: a step is many sweeps over matrices of the rows' size, one a task
+        self.is_outgrown = False
 
     def run(
         self,
@@ -66,128 +76,158 @@ class WorkingNewton:
         state = State(loss, W, b, z)
         reported, stuck = 0, 0
         while True:
-            pull = -self.design.pull(state.u)
-            gap, excess = self._gap(state, pull, self._all())
+            pull = self.design.pull(state.u)
+            np.negative(pull, out=pull)
+            gap, excess = self._gap(state, pull, self.penalty, state.W)
             done = self.steps >= max_iter or expired() or stuck >= 3
             if gap <= self.target or done or self.steps >= 2 * reported + 50:
                 reached, reported = gap <= self.target, self.steps
                 if report(state, pull, self.steps) or done:
                     return state
                 self.target *= 0.3 if reached else 1.0
-            rows = self._next_rows(columns.rows, state, excess)
+            rows, is_short = self._next_rows(columns.rows, state, excess)
+            if rows is not None and (self.gave_up or self.design.take_room(rows)):
+                self.gave_up = True
+                report(state, pull, self.steps)
+                return state
+            if self._outgrows(state.W) and report(state, pull, self.steps):
+                return state
             if rows is not None:
-                columns = self.design.columns(rows, columns)
-            moved = self._descend(state, columns, max(0.3 * self.target, 0.3 * gap), max_iter, expired)
+                columns = None  # before there are others
+                columns = self.design.columns(rows)
+            most = (
+                1 if len(columns.rows) == self.design.n_features else _FEW_STEPS if is_short else _MOST_STEPS
+            )
+            most = min(most, max_iter - self.steps)
+            moved = self._descend(state, columns, -pull.take(columns.rows, axis=1), gap, most, expired)
             stuck = 0 if moved else stuck + 1
+
+    def _outgrows(self, W) -> bool:
+        """Whether these weights are the first with more rows that are not zero than samples, and matrices of their size are large."""
+        m = self.design.n_tasks
+        if self.is_outgrown or m == 1 or self.design.is_sparse:
+            return False
+        used = int(np.count_nonzero(W.any(axis=0)))
+        self.is_outgrown = used * m > self.design.offsets[-1] and used * used * m > _LARGE_MODEL
+        return self.is_outgrown
 
     def _all(self) -> np.ndarray:
         return np.arange(self.design.n_features)
 
-    def _next_rows(self, known, state: State, excess) -> np.ndarray | None:
-        """The next working set: the support, what is near it, the worst violators; None where the present one holds all."""
+    def _next_rows(self, known, state: State, excess) -> tuple[np.ndarray | None, bool]:
+        """(the next working set: the support, what is near it, the worst violators, or None where the present one holds all; whether
+        others that violate are left out).
+        """
         d = self.design.n_features
         if len(known) == d:
-            return None
+            return None, False
         inside = np.zeros(d, dtype=bool)
         inside[known] = True
         new = np.flatnonzero((excess > 0) & ~inside)
         if new.size == 0:
-            return None if len(known) else np.array([int(excess.argmax())])
-        used = state.W.any(axis=0)
+            return None if len(known) else np.array([int(excess.argmax())]), False
+        used = self._used(state.W)
         most = max(2 * int(math.sqrt(self.design.n_tasks * d)), 2 * int(used.sum()), 10)
-        if new.size > most:
+        is_short = new.size > most
+        if is_short:
             new = np.sort(new[np.argpartition(-excess[new], most)[:most]])
-        level = self.penalty.l21 if not self.apart else self.penalty.l1.max(axis=0)
-        keep = inside & (used | (excess > -_NEAR * level))
+        keep = inside & (used | (excess > -_NEAR * self._levels()))
         keep[new] = True
-        return np.flatnonzero(keep)
+        rows = np.flatnonzero(keep)
+        # a feature of sparse inputs that stays out costs a sweep in six
+        return (self._all(), False) if self.design.holds_columns and 2 * rows.size > d else (rows, is_short)
 
-    def _gap(self, state: State, pull, rows) -> tuple[float, np.ndarray]:
+    def _gap(self, state: State, pull, penalty: RowPenalty, W) -> tuple[float, np.ndarray]:
         """(the relative gap on these rows, about, with the slopes as dual point; by how much every row violates optimality)."""
-        penalty = self.penalty if len(rows) == self.design.n_features else self.penalty.on(rows)
-        W = state.W if penalty is self.penalty else state.W[:, rows]
-        held, square = penalty.ridge > 0, 0.0
-        own = penalty.ridge * W if held.any() else np.zeros(1)
-        seen = penalty.inspect(pull - own)
-        if held.any():
-            share = np.divide(seen.over, seen.norms, out=np.zeros_like(seen.over), where=seen.norms > 0)
-            taken = (own + share * seen.left)[:, held]
-            square = float(np.sum(np.square(taken) / penalty.ridge[held]))
-        t, value, penalised = 1.0 / seen.gauge, float(state.values.sum()), penalty.value(W)
-        gap = penalised - t * float(np.vdot(pull, W)) + 0.5 * t * t * square + (1.0 - t) ** 2 * abs(value)
+        penalised, along, gauge, square, excess = self._look(pull, penalty, W)
+        t, value = 1.0 / gauge, float(state.values.sum())
+        gap = penalised - t * along + 0.5 * t * t * square + (1.0 - t) ** 2 * abs(value)
         if self.centred:  # what the intercepts would still bring
-            sums, totals = self.loss.sums(state.u), self.loss.sums(state.curvature)
-            gap += float(np.sum(np.divide(sums**2, totals, out=np.zeros_like(sums), where=totals > 0)))
-        scale = max(abs(value + penalised), np.finfo(float).tiny)
-        if not self.apart:
-            return gap / scale, seen.norms - penalty.l21
-        size = pull - own
-        return gap / scale, np.max((size if penalty.nonneg else np.abs(size)) - penalty.l1, axis=0)
+            totals = np.maximum(self.loss.sums(state.curvature), np.finfo(float).tiny)
+            gap += float(np.sum(state.sums**2 / totals))
+        return gap / max(abs(value + penalised), np.finfo(float).tiny), excess
+
+    # ------------------------------------------------------------------------------------- of row penalties
+
+    def _prepared(self, penalty) -> tuple[RowPenalty, bool]:
+        """(the penalty as the loops take it; whether tasks have nothing in common, so that each has a step length of its own)."""
+        return replace(penalty, l1=np.ascontiguousarray(penalty.l1)), not penalty.l21.any()
+
+    def _used(self, W) -> np.ndarray:
+        return W.any(axis=0)
+
+    def _levels(self) -> np.ndarray:
+        """(d,): what a row's slopes have to exceed."""
+        return self.penalty.l1.max(axis=0) if self.apart else self.penalty.l21
+
+    def _look(self, pull, penalty: RowPenalty, W) -> tuple[float, float, float, float, np.ndarray]:
+        """As `look_at_rows`, with the excess."""
+        from mtldsl.solvers.kernels.row_look import look_at_rows
+
+        p, excess = penalty, np.empty(W.shape[1])
+        return *look_at_rows(pull, W, p.l1, p.l21, p.ridge, p.nonneg, excess), excess
+
+    def _minimised(self, columns, penalty: RowPenalty, own, gradient, state: State, curvature, precision):
+        goal = 0.3 * self.target
+        return minimised(columns, penalty, own, gradient, state, curvature, self.centred, precision, goal)
 
     # ------------------------------------------------------------------------------------------- on rows
 
-    def _descend(self, state: State, columns, target: float, max_iter: int, expired) -> bool:
-        """Newton steps on the working set; whether any was taken."""
-        loss, rows = self.loss, columns.rows
-        penalty = self.penalty.on(rows)
-        moved = False
-        for step in range(1 if len(rows) == self.design.n_features else _MOST_STEPS):
-            if step and (
-                self._gap(state, -columns.pull(state.u), rows)[0] <= target
-                or self.steps >= max_iter
-                or expired()
-            ):
-                break
+    def _descend(self, state: State, columns, gradient, gap: float, most: int, expired) -> bool:
+        """Newton steps on the working set, where the loss has this gradient and all rows this gap; whether any was taken."""
+        rows, goal = columns.rows, max(0.3 * self.target, 0.3 * gap)
+        penalty, own = self.penalty.on(rows), state.W.take(rows, axis=1)
+        for step in range(most):
+            if step:
+                gradient = columns.pull(state.u)
+                gap = self._gap(state, -gradient, penalty, own)[0]
+                if gap <= goal or expired():
+                    return True
             self.steps += 1
-            own = state.W[:, rows]
+            # the model is as far from the loss as the gap is large, and no more is asked than what is left to the target
+            precision = min(max(gap, 0.3 * self.target / gap, _FINEST), _PRECISION)
             curvature = np.maximum(state.curvature, self.damping * state.curvature.max(initial=1e-300))
-            dW, db = minimised(
-                columns,
-                penalty,
-                own,
-                state.u,
-                curvature,
-                self.centred,
-                loss.sums,
-                _PRECISION,
-                0.3 * self.target,
-            )
-            dz = columns.forward(dW) + loss.spread(db)
-            if not self._step(state, penalty, rows, own, dW, db, dz):
-                break
-            moved = True
-        return moved
+            change = self._minimised(columns, penalty, own, gradient, state, curvature, precision)
+            moved = self._step(state, penalty, own, *change)
+            if moved is None:
+                return step > 0
+            own = moved
+            state.W[:, rows] = own
+        return True
 
-    def _step(self, state: State, penalty: RowPenalty, rows, own, dW, db, dz) -> bool:
-        """Along the step as far as the objective falls as promised; False where it does not."""
+    def _step(self, state: State, penalty: RowPenalty, own, dW, db, dz) -> np.ndarray | None:
+        """Along the step as far as the objective falls as promised: the rows' new weights; None where it does not."""
         loss = self.loss
         before = self._penalised(penalty, own)
-        promised = self._together(loss.sums(state.u * dz)) + self._penalised(penalty, own + dW) - before
+        W = own + dW
+        after = self._penalised(penalty, W)
+        promised = self._together(loss.sums(state.u * dz)) + after - before
         start = self._together(state.values) + before
-        fraction = np.ones(len(promised))
+        rounding = _ROUNDING * np.abs(start)
+        t, fraction, z = np.ones(1), np.ones(len(promised)), state.z + dz
+        values = loss.values(z)
         while True:
-            t = np.broadcast_to(fraction, len(own))
-            W = own + t[:, None] * dW
-            z = state.z + (fraction[0] * dz if len(set(fraction)) == 1 else loss.spread(t) * dz)
-            values = loss.values(z)
-            reached = self._together(values) + self._penalised(penalty, W)
-            allowed = start + _DESCENT * fraction * promised + _ROUNDING * np.abs(start)
-            fails = ~(reached <= allowed) & (fraction > 0)
+            reached = self._together(values) + after
+            fails = ~(reached <= start + _DESCENT * fraction * promised + rounding) & (fraction > 0)
             if not fails.any():
                 break
             fraction = np.where(fails, 0.5 * fraction, fraction)
             fraction[fraction < _SHORTEST] = 0.0
+            t = np.broadcast_to(fraction, len(own))
+            W = own + t[:, None] * dW
+            after = self._penalised(penalty, W)
+            z = state.z + loss.spread(t) * dz
+            values = loss.values(z)
         smallest = float(fraction.min())
         if smallest == 1.0:
             self.damping = max(0.1 * self.damping, _LEAST_CURVATURE)
         elif smallest < 0.3:
             self.damping = min(max(10.0 * self.damping, 1e-3), _MOST_DAMPING)
         if not fraction.any():
-            return False
-        state.W[:, rows] = W
+            return None
         state.b = state.b + t * db
         state.move_to(z, values)
-        return True
+        return W
 
     def _together(self, per_task) -> np.ndarray:
         return per_task if self.apart else per_task.sum()[None]
