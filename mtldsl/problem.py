@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import nullcontext
 
 from mtldsl.analysis.path import checked_values, walk
+from mtldsl.analysis.resampled import Resampled
 from mtldsl.compile.statement import Statement
 from mtldsl.errors import ModelError
 from mtldsl.language.expressions.constraint import Constraint
@@ -27,6 +28,7 @@ from mtldsl.system.threads import one_blas_thread
 from mtldsl.tasks import Tasks, require_tasks
 from mtldsl.values.listing import as_list
 from mtldsl.values.number import quoted
+from mtldsl.values.option import as_flag
 
 __all__ = ["Problem", "minimize"]
 
@@ -73,17 +75,22 @@ def minimize(objective: Objective, subject_to: Iterable[Constraint | RangeConstr
     return Problem(objective, constraints)
 
 
-class Problem(Statement):
+class Problem(Resampled, Statement):
     """A multi-task model, convex unless a term says otherwise. Made by `minimize`; see there."""
 
     def __init__(self, objective: Objective, constraints: list[Constraint | RangeConstraint]):
         super().__init__(objective, constraints)
         self._last: Solution | None = None
 
-    def with_tasks(self, tasks: Tasks) -> Problem:
-        """The same model on other data with the same features and tasks. ModelError where the model uses several Tasks."""
+    def with_tasks(self, tasks: Tasks, *, some: bool = False) -> Problem:
+        """The same model on other data with the same features and tasks. ModelError where the model uses several Tasks.
+
+        some : the tasks may be some of those of this model, such as `tasks.select(...)`; ModelError where a term says something of each
+               task (weights of tasks, a graph of them) or mixes them, so that it is not clear what it says of fewer
+        """
         require_tasks(tasks, "with_tasks(tasks)", ModelError)
-        objective, constraints = replace_tasks(self.objective, self.constraints, tasks)
+        some = as_flag(some, "with_tasks(tasks, some", ModelError)
+        objective, constraints = replace_tasks(self.objective, self.constraints, tasks, some)
         return Problem(objective, constraints)
 
     # ---------------------------------------------------------------------------------------- solving

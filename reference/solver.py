@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from math import inf
 from typing import ClassVar
 
@@ -61,6 +62,9 @@ class CvxpySolver:
 
     def patience(self, form: NormalForm) -> int:
         return 300  # of no use: it shows one point
+
+    def shift(self, form: NormalForm) -> float:
+        return math.inf
 
     def solve(
         self, form: NormalForm, *, tol: float, max_iter: int, start, watch, backend="auto"

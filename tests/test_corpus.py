@@ -174,6 +174,8 @@ def test_files_of_a_user_become_problems_or_are_said_to_be_left_out(tmp_path):
     )
     (tmp_path / "broken.csv").write_text("a,b\n1,2\n1,2,3\n")
     (tmp_path / "notes.xyz").write_text("?")
+    (tmp_path / "inside").mkdir()
+    (tmp_path / "inside" / "bare.csv").write_text("\n".join(rows))
 
     said: list[str] = []
     found = sets_of(tmp_path, said.append)
@@ -182,12 +184,30 @@ def test_files_of_a_user_become_problems_or_are_said_to_be_left_out(tmp_path):
         "pair": (20, 3, 2, "dense", True),
         "table": (20, 3, 1, "dense", False),
         "bare": (20, 3, 1, "dense", False),
+        "bare.csv": (20, 3, 1, "dense", False),
         "classes": (20, 3, 3, "csr", True),
         "mulan-train": (20, 3, 2, "dense", True),
     }
     assert set(np.unique(found["pair"].load().Y)) == {-1.0, 1.0}
     left_out = [line for line in said if line.startswith("skipped")]
     assert len(left_out) == 2 and any("broken.csv" in line for line in left_out)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--data", "no-such-folder"], "there is no such folder"),
+        (["--data", "."], "no file in it holds data"),
+        (["--problem", "nobody-knows"], "--list prints them all"),
+    ],
+)
+def test_a_command_that_asks_for_nothing_says_so(arguments, says, tmp_path, monkeypatch, capsys):
+    from corpus.command import main
+
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit):
+        main(arguments)
+    assert says in capsys.readouterr().err
 
 
 def test_a_page_is_made_of_rows_alone(tmp_path, every):

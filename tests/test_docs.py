@@ -30,7 +30,15 @@ def sessions(page: Path, names: dict | None = None) -> int:
 
 
 @pytest.mark.parametrize(
-    "name, at_least", [("language.md", 20), ("mathematics.md", 20), ("solvers.md", 10), ("proofs.md", 15)]
+    "name, at_least",
+    [
+        ("language.md", 20),
+        ("mathematics.md", 20),
+        ("solvers.md", 10),
+        ("proofs.md", 15),
+        ("estimators.md", 15),
+        ("model_selection.md", 10),
+    ],
 )
 def test_sessions_on_the_page_run(name, at_least):
     assert sessions(ROOT / "docs" / name) >= at_least

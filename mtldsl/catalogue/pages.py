@@ -46,8 +46,8 @@ _SPELLED = {
     ("exact_conjugate", True): "exact conjugate for tasks of any size",
 }
 
-#: Traits that only the certificate asks for, and one that all words have.
-_INNER = {"convex", "absorbs", "finite_dual", "bounded_below"}
+#: Traits that only the certificate or the order of solvers asks for, and one that all words have.
+_INNER = {"convex", "absorbs", "finite_dual", "bounded_below", "has_dear_steps"}
 
 
 def _found(name: str | None) -> list[Entry]:

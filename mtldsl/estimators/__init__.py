@@ -1,5 +1,34 @@
 """Estimators with scikit-learn's face: fit, predict, get_params. This room imports scikit-learn; `import mtldsl` does not import it."""
 
+from mtldsl.estimators.choosing import (
+    GroupedMultiTaskClassifierCV,
+    GroupedMultiTaskRegressorCV,
+    MultiTaskClassifierCV,
+    MultiTaskRegressorCV,
+)
+from mtldsl.estimators.classifier import MultiTaskClassifier
+from mtldsl.estimators.folds import MultiTaskKFold
+from mtldsl.estimators.grouped import GroupedMultiTaskClassifier, GroupedMultiTaskRegressor
+from mtldsl.estimators.kernels import KernelMultiTaskClassifier
+from mtldsl.estimators.label_graph import LabelGraphClassifier
 from mtldsl.estimators.plst import PLST
+from mtldsl.estimators.regressor import MultiTaskRegressor
+from mtldsl.estimators.scorers import scorer
+from mtldsl.tasks.one_class import OneClassWarning
 
-__all__ = ["PLST"]
+__all__ = [
+    "PLST",
+    "GroupedMultiTaskClassifier",
+    "GroupedMultiTaskClassifierCV",
+    "GroupedMultiTaskRegressor",
+    "GroupedMultiTaskRegressorCV",
+    "KernelMultiTaskClassifier",
+    "LabelGraphClassifier",
+    "MultiTaskClassifier",
+    "MultiTaskClassifierCV",
+    "MultiTaskKFold",
+    "MultiTaskRegressor",
+    "MultiTaskRegressorCV",
+    "OneClassWarning",
+    "scorer",
+]

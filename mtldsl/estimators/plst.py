@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import numpy as np
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.linear_model import Ridge
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
 from mtldsl.errors import DataError
+from mtldsl.estimators.targets import Labels, labels_of
 
 __all__ = ["PLST"]
 
 
-class PLST(BaseEstimator):
+class PLST(ClassifierMixin, BaseEstimator):
     """Ridge regression of M codes of the labels, decoded and rounded.
 
         Y in {0, 1}^(n x K);  Y - mean = U S V^T;  codes Z = (Y - mean) V_M, V_M the first M columns of V
@@ -22,9 +23,10 @@ class PLST(BaseEstimator):
     n_components : M, 1 to K, or None for K. With all K it is one ridge regression a label.
     alpha        : >= 0, of ridge; the sum over samples is not divided by n, the intercept b is not penalised
 
-    Labels may be -1/+1 or 0/1 (n, K); `predict` answers in the same. Attributes after `fit`: coef_ (d, K) and intercept_ (K,), the scores
-    of the labels as 0/1; components_ (M, K), the rows of V_M^T; label_mean_ (K,); negative_ (-1 or 0). DataError for other labels, and an
-    n_components or alpha outside its range.
+    Labels (n, K) have two classes a column, the second the positive one, and none is missing; a vector (n,) is one label. `predict`
+    answers in the same. Attributes after `fit`: coef_ (d, K) and intercept_ (K,), the scores of the labels as 0/1; components_ (M, K), the
+    rows of V_M^T; label_mean_ (K,); classes_, the positions of the columns (the two classes of a vector), and label_classes_, the two classes of each. DataError for other
+    labels, and an n_components or alpha outside its range.
 
     Source: Tai and Lin, Multilabel classification with principal label space transformation (2012).
 
@@ -46,8 +48,14 @@ class PLST(BaseEstimator):
     def fit(self, X, Y) -> PLST:
         """X (n, d), dense or sparse; Y (n, K)."""
         self._check()
-        X, Y = validate_data(self, X, Y, accept_sparse="csr", dtype=float, multi_output=True)
-        labels = self._as_01(Y)
+        if Y is None:  # says so in scikit-learn's words
+            validate_data(self, X, Y)
+        X = validate_data(self, X, accept_sparse="csr", dtype=float)
+        check_consistent_length(X, Y)
+        self._labels = self._read(Y)
+        labels = (self._labels.signs > 0).astype(float)
+        self.classes_ = self._labels.known
+        self.label_classes_ = self._labels.classes
         K = labels.shape[1]
         M = K if self.n_components is None else self.n_components
         if M > K:
@@ -68,18 +76,21 @@ class PLST(BaseEstimator):
         """(n, K) scores minus 1/2: above 0 where a label is predicted."""
         check_is_fitted(self)
         X = validate_data(self, X, accept_sparse="csr", dtype=float, reset=False)
-        return X @ self.coef_ + self.intercept_ - 0.5
+        z = X @ self.coef_ + self.intercept_ - 0.5
+        return z[:, 0] if self._labels.kind == "binary" else z
 
     def predict(self, X) -> np.ndarray:
-        """(n, K) of the two labels that `fit` was given."""
-        scores = self.decision_function(X)
-        return np.where(scores > 0, 1, self.negative_).astype(self._label_type)
+        """(n, K) of the labels that `fit` was given, (n,) where that was a vector."""
+        z = self.decision_function(X)
+        z = z[:, None] if z.ndim == 1 else z
+        return self._labels.decoded(z > 0, z)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
         tags.target_tags.multi_output = True
-        tags.target_tags.single_output = False
+        tags.classifier_tags.multi_class = False
+        tags.classifier_tags.multi_label = True
         tags.input_tags.sparse = True
         return tags
 
@@ -90,18 +101,20 @@ class PLST(BaseEstimator):
         if isinstance(alpha, bool | str) or not (bool(np.isscalar(alpha)) and 0 <= alpha < np.inf):
             raise DataError(f"alpha={alpha!r}: write a finite number >= 0")
 
-    def _as_01(self, Y) -> np.ndarray:
-        if Y.ndim != 2:
+    def _read(self, Y) -> Labels:
+        labels = labels_of(Y)
+        if labels.kind == "multiclass":
             raise DataError(
-                f"PLST: Y has the shape {Y.shape}", write_instead="write (n, K), a column a label"
+                "Only binary classification is supported. The type of the target is multiclass",
+                term="PLST",
+                write_instead="give a table with one column a label",
             )
-        values = np.unique(Y)
-        if not (np.isin(values, (-1, 1)).all() or np.isin(values, (0, 1)).all()):
-            shown = ", ".join(f"{value:g}" for value in values[:4])
-            raise DataError(f"PLST: labels must be -1/+1 or 0/1, all the same way; Y holds {shown}")
-        self.negative_ = -1 if (values == -1).any() else 0
-        self._label_type = Y.dtype
-        return (Y > 0).astype(float)
+        if np.isnan(labels.signs).any():
+            row, column = np.argwhere(np.isnan(labels.signs))[0]
+            raise DataError(
+                f"PLST: Input y contains NaN in row {row}, column {column}", write_instead="leave the row out"
+            )
+        return labels
 
 
 def _signed(rows) -> np.ndarray:

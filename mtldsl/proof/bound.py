@@ -122,7 +122,7 @@ def _best_scaling(form: NormalForm, u, v) -> Bound:
         return total + sum(_function_part(f, dual, t) for f, dual in zip(form.functions, v, strict=True))
 
     at, best = largest, value(largest)
-    if largest < 1.0 and (other := value(0.0)) > best:
+    if largest < 1.0 and (other := _at_zero(form)) > best:
         at, best = 0.0, other
     # multipliers of a stationary point need not be near the best ones: those belong to the convex envelope
     if largest < 0.999 or not np.isfinite(best) or not form.is_convex:
@@ -159,6 +159,12 @@ def _highest(value: Callable[[float], float], largest: float, at: float, best: f
     if search.fun < 1e299 and -float(search.fun) > best:
         at, best = float(search.x), -float(search.fun)
     return at, best
+
+
+def _at_zero(form: NormalForm) -> float:
+    """What multipliers of zero prove: the sum of the terms' infima."""
+    parts = (*form.losses, *form.functions)
+    return form.constant - sum(part.conjugate_at_zero for part in parts)
 
 
 def _loss_part(loss: LossTerm, dual, constant, t: float) -> float:

@@ -26,7 +26,7 @@ import numpy as np
 from mtldsl.compile.normal_form import Blocks, NormalForm
 from mtldsl.compile.terms.structure import Structures, kept_value
 from mtldsl.proof.bound import Bound, dual_bound, guess, prove
-from mtldsl.proof.gap import TINY, objective_scale, relative_gap
+from mtldsl.proof.gap import Scale, objective_scale, over, relative_gap
 from mtldsl.proof.rounding import refute, rounding_of
 from mtldsl.proof.stationarity import Stationarity, stationarity_of
 
@@ -49,7 +49,7 @@ class Certificate:
     objective: float
     dual_bound: float
     violation: float
-    scale: float
+    scale: float | Scale
     note: str = ""
     stationarity: Stationarity | None = None  # of a model that is not convex
     constant: float = 0.0  # belongs to objective and bound, and is not a measure of their size
@@ -68,7 +68,7 @@ class Certificate:
     def relative_rounding(self) -> float:
         """`rounding` in the units of the relative gap."""
         sizes = abs(self.objective - self.constant), abs(self.dual_bound - self.constant)
-        return self.rounding / max(*sizes, self.scale, TINY)
+        return self.rounding / over(max(sizes), self.scale)
 
     @property
     def reach(self) -> str:
@@ -109,7 +109,7 @@ def certify(
     function_duals=None,
     *,
     structures: Structures | None = None,
-    scale: float | None = None,
+    scale: float | Scale | None = None,
     bound_optimum: bool = True,
 ) -> Certificate:
     """The certificate of a primal point and multipliers (None: gradients of the losses at the point).
@@ -139,7 +139,7 @@ def certify(
         return max(given, dual_bound(kept, blocks, None, _balancing(kept, blocks))[0])
 
     stationarity = stationarity_of(
-        form, blocks, structures, bound_of_kept, scale, (loss_duals, function_duals)
+        form, blocks, structures, bound_of_kept, float(scale), (loss_duals, function_duals)
     )
     return Certificate(objective, bound, violation, scale, note, stationarity, form.constant, rounding, proof)
 

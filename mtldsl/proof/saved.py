@@ -222,7 +222,7 @@ class SolutionCertificate:
             )
         claimed = {
             "objective": self.objective, "dual_bound": self.dual_bound, "violation": self.violation, "tol": self.tol,
-            "status": self.status, "scale": self.certificate.scale,
+            "status": self.status, "scale": float(self.certificate.scale),
         }  # fmt: skip
         return save_proof(
             path,

@@ -10,9 +10,9 @@ import numpy as np
 from mtldsl.errors import DataError
 from mtldsl.report.clustered_order import checked_correlation, clustered_order
 from mtldsl.report.picture import trim, write_names
-from mtldsl.report.pyplot import pyplot
 from mtldsl.report.trace_plot import trace_plot
 from mtldsl.report.tree_plot import tree_plot
+from mtldsl.system.pyplot import pyplot
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -10,7 +10,7 @@ from mtldsl.datasets.label_dependence import co_occurrence
 from mtldsl.report.clustered_order import clustered_order
 from mtldsl.report.label_graph_places import positions_in
 from mtldsl.report.picture import trim, write_names
-from mtldsl.report.pyplot import pyplot
+from mtldsl.system.pyplot import pyplot
 from mtldsl.tasks import Tasks
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ import numpy as np
 
 from mtldsl.report.label_graph_places import graph_of, places_of, strengths_of
 from mtldsl.report.picture import box_of, short, trim
-from mtldsl.report.pyplot import pyplot
 from mtldsl.solution.label_graph import LearnedGraph
+from mtldsl.system.pyplot import pyplot
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -11,8 +11,8 @@ from mtldsl.errors import DataError, ModelError
 from mtldsl.report.label_graph_places import graph_of, places_of
 from mtldsl.report.label_graph_plot import draw_graph
 from mtldsl.report.picture import short
-from mtldsl.report.pyplot import pyplot
 from mtldsl.solution.label_graph import LearnedGraph
+from mtldsl.system.pyplot import pyplot
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mtldsl.errors import DataError
-from mtldsl.report.pyplot import pyplot
+from mtldsl.system.pyplot import pyplot
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

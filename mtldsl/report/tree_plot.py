@@ -10,8 +10,8 @@ from mtldsl.errors import DataError
 from mtldsl.language.unknowns.learned import matrix_latex
 from mtldsl.report.laminar import Node, nodes_of
 from mtldsl.report.picture import ordinal, short, trim
-from mtldsl.report.pyplot import pyplot
 from mtldsl.solution.kernel_weights import LearnedWeights
+from mtldsl.system.pyplot import pyplot
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -9,6 +9,7 @@ import numpy as np
 
 from mtldsl.atoms.function import REGISTRY
 from mtldsl.errors import DataError, ModelError
+from mtldsl.scoring.measure import Needs
 from mtldsl.solution.label_graph import LearnedGraph
 from mtldsl.solution.label_predictions import LabelPredictions
 from mtldsl.solution.scoring import checked_metrics, score_of
@@ -89,6 +90,29 @@ class Labellings:
             "some mistakes dearer, write clique_hinge(U, V, tasks, loss=[...]) with the cost of each label",
             term=typed,
         )
+
+    def outputs(self, inputs, needs: Needs, typed: str) -> list[np.ndarray]:
+        """Labels of the best labellings, margins as scores, marginals as probabilities."""
+        if isinstance(inputs, list):
+            raise DataError(
+                "these tasks have separate inputs, and a labelling is of all labels of one sample",
+                term=typed,
+                write_instead="give Tasks.shared(X, Y)",
+            )
+        of = self._inference()
+        if needs == "scores":
+            return list(of.margins(inputs).T)
+        if needs == "labels":
+            return list(2.0 * of.decode(inputs).labels.T - 1.0)
+        word = self.of.loss["word"]
+        if needs == "values" or not hasattr(REGISTRY[word], "probability"):
+            what = "numbers" if needs == "values" else "probabilities"
+            raise ModelError(
+                f"{word} predicts labellings, and this measure is of {what}",
+                term=typed,
+                write_instead="write a measure of labels, such as metric='accuracy'",
+            )
+        return list(of.probabilities(inputs).T)
 
     def edge_usage(self, X) -> dict[tuple[str, ...], float]:
         """See `Solution.edge_usage`."""

@@ -13,6 +13,7 @@ import numpy as np
 from mtldsl.atoms.function import REGISTRY, Loss
 from mtldsl.atoms.metrics import FScore
 from mtldsl.errors import DataError, ModelError
+from mtldsl.scoring.measure import Needs
 from mtldsl.solution.labellings import Labellings, not_over_labels
 from mtldsl.solution.scoring import checked_metrics, r_squared, score_of
 from mtldsl.solution.thresholds import best_threshold
@@ -20,7 +21,16 @@ from mtldsl.system.memory import require_memory
 from mtldsl.tasks import Tasks
 from mtldsl.tasks.schema import Schema, is_list_of_matrices
 
-__all__ = ["PREDICTORS", "Fitted", "Predictor", "TaskByTask", "predictor_class", "predictor_of"]
+__all__ = [
+    "PREDICTORS",
+    "Fitted",
+    "Predictor",
+    "TaskByTask",
+    "decided",
+    "predictor_class",
+    "predictor_of",
+    "probabilities",
+]
 
 
 class Fitted(Protocol):
@@ -49,6 +59,10 @@ class Predictor(Protocol):
     def scores(self, tasks: Tasks, metric, method: str) -> np.ndarray: ...
 
     def tuned_thresholds(self, tasks: Tasks, metric, typed: str) -> np.ndarray: ...
+
+    def outputs(self, inputs, needs: Needs, typed: str) -> list[np.ndarray]:
+        """What a measure needs, one vector a task: of inputs in the features that were learned on, one matrix or one a task."""
+        ...
 
     @staticmethod
     def check(fields: dict) -> None:
@@ -88,15 +102,13 @@ class TaskByTask:
         return self._decide(z, cuts)
 
     def predict_proba(self, X):
-        atom = self._atom()
-        probability = getattr(atom, "probability", None)
-        if probability is None:
-            raise ModelError(
-                f"predict_proba: {atom.name} models no probabilities",
-                write_instead="use logistic_loss, or decision_function",
-            )
+        probabilities(self.of.loss, np.zeros(1))  # before the inputs are looked at
         z = self.decision_function(X)
-        return [probability(zi) for zi in z] if isinstance(z, list) else probability(z)
+        return (
+            [probabilities(self.of.loss, zi) for zi in z]
+            if isinstance(z, list)
+            else probabilities(self.of.loss, z)
+        )
 
     def scores(self, tasks: Tasks, metric, method: str) -> np.ndarray:
         typed, cuts = f"{method}(tasks)", self.of.thresholds
@@ -126,6 +138,29 @@ class TaskByTask:
                 for z, y, of_task, name in zip(*parts, metrics, tasks.task_names, strict=True)
             ]
         )
+
+    def outputs(self, inputs, needs: Needs, typed: str) -> list[np.ndarray]:
+        W, b = self.of.coef, self.of.intercept
+        b = np.zeros(W.shape[1]) if b is None else b
+        if needs == "values" and self.of.loss["labels"] == "sign":
+            raise ModelError(
+                f"{self.of.loss['word']} predicts labels, and this measure is of numbers",
+                term=typed,
+                write_instead="write a measure of labels, such as metric='accuracy'",
+            )
+        if needs != "values":
+            self._require_labels_predicted(typed)
+        scores = (
+            [Xi @ w + shift for Xi, w, shift in zip(inputs, W.T, b, strict=True)]
+            if isinstance(inputs, list)
+            else list((inputs @ W + b).T)
+        )
+        cuts = np.zeros(len(scores)) if self.of.thresholds is None else self.of.thresholds
+        if needs == "labels":
+            return [np.where(z >= cut, 1.0, -1.0) for z, cut in zip(scores, cuts, strict=True)]
+        if needs == "probabilities":
+            return [probabilities(self.of.loss, z) for z in scores]
+        return scores if needs == "scores" else [self._atom().decide(z) for z in scores]
 
     def _scores_and_labels(self, tasks: Tasks, method: str) -> tuple[list, list]:
         """(the decision function, the labels), one vector a task; DataError where the tasks are not those of training."""
@@ -180,6 +215,23 @@ PREDICTORS: dict[str, type[Predictor]] = {"indicators": Labellings}
 def predictor_class(loss: dict) -> type[Predictor]:
     """Who answers for weights that were learned with this loss, {"word": ..., ...}."""
     return PREDICTORS.get(_kind_of(loss).labels, TaskByTask)
+
+
+def decided(loss: dict, z):
+    """What a loss makes of scores z: labels, counts, or the scores themselves."""
+    return _loss_of(loss).decide(z)
+
+
+def probabilities(loss: dict, z):
+    """P(label = +1) at scores z; ModelError for a loss that models none."""
+    atom = _loss_of(loss)
+    probability = getattr(atom, "probability", None)
+    if probability is None:
+        raise ModelError(
+            f"predict_proba: {atom.name} models no probabilities",
+            write_instead="use logistic_loss, or decision_function",
+        )
+    return probability(z)
 
 
 def predictor_of(fitted: Fitted) -> Predictor:

@@ -10,12 +10,16 @@ import numpy as np
 
 from mtldsl.errors import DataError, ModelError
 from mtldsl.proof.stationarity import NO_GLOBAL, Stationarity
+from mtldsl.scoring.intervals import ScoreIntervals
+from mtldsl.scoring.score import Score, mean_score
+from mtldsl.solution.bootstrap import bootstrap_scores
 from mtldsl.solution.gap import Gap
 from mtldsl.solution.kernel_weights import LearnedWeights, OverKernels
 from mtldsl.solution.label_graph import LearnedGraph
 from mtldsl.solution.labellings import OverLabels
 from mtldsl.solution.later import Field
 from mtldsl.solution.learned_matrix import LearnedMatrix
+from mtldsl.solution.named_scores import named_score, named_scores
 from mtldsl.solution.predictors import predictor_of
 from mtldsl.solution.storage import read_fields, write_fields
 from mtldsl.system.compiling import compiling_too
@@ -259,16 +263,22 @@ class Solution(OverLabels, OverKernels):
             `RecallAt(k)`: of the k samples with the highest `decision_function`; your own metric: 1 - Delta. With a metric, the
             predictions of losses for real numbers are labels too, +1 where they are at least 0.
 
+            Or a measure by name, NaN for a task for which it is not defined: "mse", "nmse", "mae", "r2", "explained_variance" of
+            numbers; "accuracy", "balanced_accuracy", "f1", "roc_auc", "average_precision", "log_loss", "brier" of labels -1 and +1
+            (`mtldsl.scoring.measures`). They are scikit-learn's, losses as they are, lower for better; sample weights count in them.
+
         For a loss over a graph of labels the scores are of the labels of the best labellings, and of `decision_function` for metrics of
         rankings. Raw tasks are scaled by the statistics learned in training; tasks that are standardised already are not scaled twice.
         DataError for tasks of another size, with other statistics, or with a task or feature at another position; with a
-        metric, for labels other than -1 and +1, a task of one class, and sample weights. ModelError for something that is not a
+        metric that is not named, for labels other than -1 and +1, a task of one class, and sample weights. ModelError for something that is not a
         metric of these tasks.
         """
         return self._scores(tasks, metric, "scores")
 
     def _scores(self, tasks, metric, method: str) -> np.ndarray:
         require_tasks(tasks, f"{method}(tasks)")
+        if isinstance(metric, str):
+            return named_scores(self, tasks, metric, method)
         return predictor_of(self).scores(tasks, metric, method)
 
     def tune_threshold(self, tasks, metric=None) -> Solution:
@@ -288,9 +298,36 @@ class Solution(OverLabels, OverKernels):
         require_tasks(tasks, typed)
         return replace(self, thresholds=predictor_of(self).tuned_thresholds(tasks, metric, typed))
 
-    def score(self, tasks, metric=None) -> float:
-        """The mean over tasks of `scores`."""
-        return float(np.mean(self._scores(tasks, metric, "score")))
+    def score(self, tasks, metric=None) -> Score:
+        """The mean over tasks of `scores`; of measures by name also those of whole rows, and pooled or weighted ones (`f1_micro`).
+
+        It is a float with `by_task`, `left_out` (tasks without a number, such as ROC areas of one class) and `note`, which says so.
+        """
+        require_tasks(tasks, "score(tasks)")
+        if isinstance(metric, str):
+            return named_score(self, tasks, metric, "score")
+        return mean_score(self._scores(tasks, metric, "score"), tasks.task_names)
+
+    def bootstrap(
+        self,
+        tasks,
+        metric: str | None = None,
+        n: int = 500,
+        *,
+        level: float = 0.95,
+        groups=None,
+        random_state=0,
+    ) -> ScoreIntervals:
+        """Percentile intervals of a score, by task and over all: the same predictions on n samples of the rows, drawn with replacement.
+
+        metric : the name of a measure, as in `score`, or a metric such as `FScore(beta=2)`; None: "accuracy" for labels, else "r2"
+        groups : (n,) as in `Tasks.folds`; they are drawn whole, where rows of one patient or user are alike
+        Give rows that were not learned on. The weights stay as they are: how much these depend on the rows, `problem.bootstrap` tells.
+
+        Source: Efron and Tibshirani, "An introduction to the bootstrap", 1993, chapter 13.
+        """
+        require_tasks(tasks, "bootstrap(tasks)")
+        return bootstrap_scores(self, tasks, metric, n, level, groups, random_state)
 
     # -------------------------------------------------------------------------------------------- storage
 

@@ -11,7 +11,7 @@ import numpy as np
 from mtldsl.system.jobs import asked_jobs
 from mtldsl.system.threads import configured_threads
 
-__all__ = ["blocks_of", "in_blocks"]
+__all__ = ["blocks_of", "in_blocks", "inner_product", "product"]
 
 #: Multiplications that are worth a block, and the most blocks.
 _WORTH_A_BLOCK, _MOST_BLOCKS = 5e7, 8
@@ -43,3 +43,31 @@ def in_blocks(size: int, work: float, function: Callable[[int, slice], object]) 
         return
     with ThreadPoolExecutor(workers) as pool:
         list(pool.map(function, range(len(parts)), parts))
+
+
+def product(A: np.ndarray, B: np.ndarray) -> np.ndarray:
+    """A B for A (p, k) and a wide B (k, n): some columns at a time."""
+    (p, k), n = A.shape, B.shape[1]
+    work = float(p) * k * n
+    if blocks_of(n, work) is None:
+        return A @ B
+    made = np.empty((p, n))
+    in_blocks(n, work, lambda _, columns: np.matmul(A, B[:, columns], out=made[:, columns]))
+    return made
+
+
+def inner_product(A: np.ndarray, B: np.ndarray) -> np.ndarray:
+    """A B for A (p, n) and B (n, q) that are long in between: some of the n at a time, added in their order.
+
+    In one piece where the parts that are added would take much memory beside A and B.
+    """
+    (p, n), q = A.shape, B.shape[1]
+    work = float(p) * n * q
+    blocks = blocks_of(n, work)
+    if blocks is None or 16 * len(blocks) * p * q > n * (p + q):
+        return A @ B
+    parts = np.empty((len(blocks), p, q))
+    in_blocks(n, work, lambda k, rows: np.matmul(A[:, rows], B[rows], out=parts[k]))
+    for part in parts[1:]:
+        parts[0] += part
+    return parts[0]

@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from mtldsl.errors import DataError
-from mtldsl.tasks.by_features import by_features, row_sums
+from mtldsl.tasks.by_features import ByFeatures
 from mtldsl.tasks.scaling import Scaling
 from mtldsl.tasks.stacked import row_views, stack
 
@@ -100,9 +100,9 @@ class TaskData:
         return [self._shared[self.mask[:, i]] for i in range(self.n_tasks)]
 
     @cached_property
-    def by_features(self) -> Any:
-        """X^T in CSR, of shared sparse inputs."""
-        return by_features(self.X)
+    def by_features(self) -> ByFeatures:
+        """X^T, of shared sparse inputs."""
+        return ByFeatures(self.X)
 
     @cached_property
     def task_of(self) -> np.ndarray:
@@ -118,8 +118,8 @@ class TaskData:
             return np.sqrt(np.asarray(squares).ravel())
 
         if self.is_shared and self.is_sparse:
-            squares = row_sums(self.by_features, squared=True)
-            return np.broadcast_to(np.sqrt(squares)[:, None], (self.n_features, self.n_tasks))
+            lengths_of_all = np.sqrt(self.by_features.squares)
+            return np.broadcast_to(lengths_of_all[:, None], (self.n_features, self.n_tasks))
         if self.is_shared:
             return np.broadcast_to(lengths(self.X)[:, None], (self.n_features, self.n_tasks))
         return np.column_stack([lengths(X) for X in self.inputs])

@@ -5,11 +5,14 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
+from mtldsl.system.blocks import inner_product
 from mtldsl.system.memory import require_memory
 
 __all__ = ["gram", "require_gram_memory"]
 
 _SLAB = 1 << 20  # entries of a product of sparse inputs that are made at once
+_NUMBERS = 1 << 18  # of dense inputs that are weighted at once
+_MOST_PARTS = 8  # of sparse inputs, that are copied one after another: each takes a pass over all
 
 
 def gram(X, weights: np.ndarray | None = None) -> np.ndarray:
@@ -21,21 +24,29 @@ def gram(X, weights: np.ndarray | None = None) -> np.ndarray:
     """
     X = X.astype(float, copy=False)  # of stored float32 values, in float64
     if sparse.issparse(X):
-        scaled = X if weights is None else sparse.diags_array(weights) @ X
-        columns, d = sparse.csr_array(X.T), X.shape[1]
-        total, step = np.empty((d, d)), max(_SLAB // max(d, 1), 1)
-        for first in range(
-            0, d, step
-        ):  # some rows at a time: sparse ones that are full take more than twice the memory
-            part = columns if step >= d else columns[first : first + step]  # a slice of all would be a copy
-            total[first : first + step] = (part @ scaled).toarray()
+        d = X.shape[1]
+        parts = max(d * d / _SLAB, min(X.nnz / _SLAB, _MOST_PARTS), 1.0)
+        total, step = np.empty((d, d)), max(int(d / parts), 1)
+        # some features at a time: products that are full take more than twice the memory of arrays, and their columns are copies
+        for first in range(0, d, step):
+            part = X if step >= d else X[:, first : first + step]
+            part = part if weights is None else sparse.diags_array(weights) @ part
+            total[:, first : first + step] = (X.T @ part.asformat(X.T.format)).toarray()
         return total
     if weights is None:
-        return X.T @ X
+        return inner_product(X.T, X)
     rows = np.flatnonzero(weights)
-    if len(rows) <= 0.5 * len(weights):  # a copy of the others costs less than their products
-        X, weights = X[rows], weights[rows]
-    return X.T @ (X * weights[:, None])
+    every, total = len(rows) == len(weights), np.zeros((X.shape[1], X.shape[1]))
+    step = max(_NUMBERS // max(X.shape[1], 1), 256)
+    for first in range(0, len(rows), step):  # no second copy of the inputs
+        some = slice(first, first + step) if every else rows[first : first + step]
+        part, own = X[some], weights[some, None]
+        if own.min() >= 0.0:  # of one matrix with itself, half of the products are enough
+            part = part * np.sqrt(own)
+            total += part.T @ part
+        else:
+            total += part.T @ (part * own)
+    return total
 
 
 def require_gram_memory(n_features: int, n_tasks: int, write_instead: str, copies: int = 2) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 from mtldsl.errors import DataError, Spelled
 from mtldsl.tasks.data import TaskData
 
-__all__ = ["LABEL_KINDS", "LabelKind", "require_labels"]
+__all__ = ["LABEL_KINDS", "LabelKind", "require_kind", "require_labels"]
 
 
 @dataclass(frozen=True)
@@ -35,12 +35,17 @@ LABEL_KINDS = {
 
 def require_labels(tasks: TaskData, kind: str, typed: str) -> None:
     """See `Tasks.require_labels`."""
+    require_kind(tasks, kind, typed)
+    if kind == "sign":
+        _require_both_classes(tasks, typed)
+
+
+def require_kind(tasks: TaskData, kind: str, typed: str) -> None:
+    """DataError unless every label is of the kind; tasks of one class pass, which may be tested, though not learned."""
     if kind not in LABEL_KINDS:
         raise ValueError(f"kind={kind!r}: one of {', '.join(map(repr, LABEL_KINDS))}")
     known = LABEL_KINDS[kind]
     _refuse(tasks, known.unfit(tasks.targets), typed, known.must_be)
-    if kind == "sign":
-        _require_both_classes(tasks, typed)
 
 
 def _refuse(tasks: TaskData, bad, typed, hint) -> None:
@@ -68,5 +73,7 @@ def _require_both_classes(tasks: TaskData, typed) -> None:
             f"task {tasks.task_names[i]!r} has one class only (all {tasks.counts[i]} labels are "
             f"{tasks.targets[tasks.offsets[i]]:+g})",
             term=typed,
-            write_instead="leave the task out, or give it labels of both classes",
+            write_instead="leave the task out"
+            + Spelled(" (tasks.without_one_class() leaves out all such)", "")
+            + ", or give it labels of both classes",
         )

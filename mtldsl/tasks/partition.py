@@ -6,9 +6,12 @@ import numpy as np
 
 from mtldsl.errors import DataError
 from mtldsl.tasks.data import T, TaskData
+from mtldsl.tasks.dealing import deal, traits_of, units_of
 from mtldsl.tasks.derived import label_table
+from mtldsl.tasks.folding import labels_by_row, rows_of_parts
 from mtldsl.tasks.selection import take_rows
 from mtldsl.values.number import as_float, as_whole, quoted
+from mtldsl.values.option import as_flag
 from mtldsl.values.seed import generator
 
 __all__ = ["split", "subsample"]
@@ -17,7 +20,7 @@ __all__ = ["split", "subsample"]
 _TRIES = 20
 
 
-def split(tasks: T, test_size: float, random_state) -> tuple[T, T]:
+def split(tasks: T, test_size: float, random_state, stratify=False, groups=None) -> tuple[T, T]:
     """See `Tasks.split`."""
     share = as_float(test_size)
     if share is None or not 0 < share < 1:
@@ -26,13 +29,62 @@ def split(tasks: T, test_size: float, random_state) -> tuple[T, T]:
             write_instead="write a fraction between 0 and 1, such as 0.25",
         )
     test_size = share
+    stratify = as_flag(stratify, "split(test_size, stratify")
     rng = generator(random_state, "split")
+    if groups is not None or (
+        stratify and tasks.is_shared
+    ):  # separate inputs are split class by class anyway
+        in_test = _split_units(tasks, test_size, rng, stratify, groups)
+        return tuple(take_rows(tasks, rows_of_parts(tasks, side)) for side in (~in_test, in_test))  # type: ignore[return-value]
     if tasks.is_shared:
         train, test = _split_table(tasks, test_size, rng)
         return take_rows(tasks, train), take_rows(tasks, test)
     targets = zip(tasks.per_task(tasks.targets), tasks.task_names, strict=True)
     parts = [_split_one(y, test_size, rng, name) for y, name in targets]
     return take_rows(tasks, [train for train, _ in parts]), take_rows(tasks, [test for _, test in parts])
+
+
+def _split_units(tasks: TaskData, test_size, rng, stratify: bool, groups) -> np.ndarray:
+    """(n,) whether a row is tested, of rows as `labels_by_row` has them: whole groups, both sides with every class of every task."""
+    typed = f"split(test_size={test_size})"
+    labels = labels_by_row(tasks)
+    units = units_of(groups, len(labels), "split(test_size, groups)")
+    what = "rows" if units is None else "groups"
+    units = np.arange(len(labels)) if units is None else units
+    needed = [(said, np.unique(units[rows]), rows) for said, rows in _of_table(labels, tasks.task_names)]
+    for said, where, _ in needed:
+        if where.size < 2:
+            raise DataError(
+                f"{said} in a single {what[:-1]}, which cannot be on both sides",
+                term=typed,
+                write_instead="leave the task out",
+            )
+    traits, shares = traits_of(labels), np.array([1.0 - test_size, test_size])
+    for attempt in range(2 * _TRIES):
+        # at random first, where no more is asked for; then with a unit of every class on either side
+        plain = not stratify and attempt < _TRIES
+        in_test = (
+            _random_units(units, test_size, rng)
+            if plain
+            else deal(traits, units, shares, rng, at_least=1.0) == 1
+        )
+        if all(in_test[rows].any() and not in_test[rows].all() for _, _, rows in needed):
+            return in_test
+    said, where, _ = min(needed, key=lambda one: one[1].size)
+    raise DataError(
+        f"no split of {units.max() + 1} {what} was found that leaves every task its labels on both sides; the rarest: {said} "
+        f"in {where.size} {what} - leave that task out, or choose another test_size",
+        term=typed,
+    )
+
+
+def _random_units(units, test_size, rng) -> np.ndarray:
+    """(n,) whether a row is tested: units in a random order, until as near as they come to the number of rows wanted."""
+    sizes = np.bincount(units)
+    order = rng.permutation(len(sizes))
+    wanted = _n_test(test_size, len(units))
+    taken = np.argmin(np.abs(np.cumsum(sizes[order[:-1]]) - wanted)) + 1
+    return np.isin(units, order[:taken])
 
 
 def _split_table(tasks: TaskData, test_size, rng) -> tuple[np.ndarray, np.ndarray]:
@@ -85,8 +137,12 @@ def _deal(groups, n, n_test, rng) -> np.ndarray | None:
 
 def _groups(tasks: TaskData) -> list[tuple[str, np.ndarray]]:
     """(description, rows) of every task's labels, class by class where they are -1 and +1."""
+    return _of_table(label_table(tasks, tasks.targets), tasks.task_names)
+
+
+def _of_table(labels: np.ndarray, names) -> list[tuple[str, np.ndarray]]:
     groups = []
-    for name, y in zip(tasks.task_names, label_table(tasks, tasks.targets).T, strict=True):
+    for name, y in zip(names, labels.T, strict=True):
         classes = np.unique(y[~np.isnan(y)]) if _is_sign(y) else [None]
         for c in classes:
             what = f"task {name!r} has " + ("labels" if c is None else f"the label {c:+g}")

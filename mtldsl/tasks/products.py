@@ -7,7 +7,7 @@ from typing import Any, Protocol
 import numpy as np
 from scipy import sparse
 
-from mtldsl.system.blocks import blocks_of, in_blocks
+from mtldsl.system.blocks import inner_product, product
 from mtldsl.system.jobs import in_jobs
 from mtldsl.tasks.data import TaskData
 from mtldsl.tasks.gram import gram
@@ -61,39 +61,19 @@ class _Shared(_Common):
     def __init__(self, tasks: TaskData):
         super().__init__(tasks)
         self.X = tasks.X
-        self.Xt = tasks.by_features if tasks.is_sparse else self.X.T
+        self.Xt: Any = tasks.by_features if tasks.is_sparse else self.X.T
+        self.is_sparse = tasks.is_sparse
 
     def forward(self, W):
-        if sparse.issparse(self.X):
-            return np.asarray(self.X @ W).T.ravel()
-        return self._in_blocks(W).ravel()  # (m, n), contiguous: no copy to flatten
+        if self.is_sparse:
+            return self.Xt.image(W).ravel()
+        return product(W.T, self.Xt).ravel()  # (m, n), contiguous: no copy to flatten
 
     def adjoint(self, u):
         table = u.reshape(self.tasks.n_tasks, -1)
-        if sparse.issparse(self.X):
-            return np.asarray(self.Xt @ table.T)
-        return self._sum_of_blocks(table).T
-
-    def _in_blocks(self, W) -> np.ndarray:
-        """W^T X^T, some samples at a time."""
-        m, (n, d) = W.shape[1], self.X.shape
-        if blocks_of(n, n * d * m) is None:
-            return W.T @ self.Xt
-        table = np.empty((m, n))
-        in_blocks(n, n * d * m, lambda k, rows: np.matmul(W.T, self.Xt[:, rows], out=table[:, rows]))
-        return table
-
-    def _sum_of_blocks(self, table) -> np.ndarray:
-        """U X, some samples at a time, added in their order."""
-        m, (n, d) = len(table), self.X.shape
-        blocks = blocks_of(n, n * d * m)
-        if blocks is None:
-            return table @ self.X
-        parts = np.empty((len(blocks), m, d))
-        in_blocks(n, n * d * m, lambda k, rows: np.matmul(table[:, rows], self.X[rows], out=parts[k]))
-        for part in parts[1:]:
-            parts[0] += part
-        return parts[0]
+        if self.is_sparse:
+            return self.Xt @ table.T
+        return inner_product(table, self.X).T
 
     def gram(self, scale):
         return gram(self.X, None) if scale is None else super().gram(scale)

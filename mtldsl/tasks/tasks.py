@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any, cast
 
 import numpy as np
 
@@ -12,12 +11,14 @@ from mtldsl.errors import DataError
 from mtldsl.tasks.about import describe, fingerprint, one_line
 from mtldsl.tasks.data import TaskData
 from mtldsl.tasks.derived import scaled_by, standardize, with_targets
+from mtldsl.tasks.folding import folds
 from mtldsl.tasks.gram import require_gram_memory
 from mtldsl.tasks.inputs import as_design
 from mtldsl.tasks.kernel_views import with_kernels
 from mtldsl.tasks.labels import require_labels
 from mtldsl.tasks.layouts import of_lists, of_long_table, of_table
 from mtldsl.tasks.names import unlike
+from mtldsl.tasks.one_class import without_one_class
 from mtldsl.tasks.partition import split, subsample
 from mtldsl.tasks.products import Products, make_products
 from mtldsl.tasks.scaling import Scaling
@@ -106,11 +107,6 @@ class Tasks(TaskData):
     def _products(self) -> Products:
         return make_products(self)
 
-    @property
-    def transposed(self) -> Any:
-        """X^T as products keep it, CSR where X is, of tasks that share their inputs."""
-        return cast(Any, self._products).Xt
-
     def forward(self, W) -> np.ndarray:
         """(N,) flat predictions X_i w_i."""
         if not np.any(W):  # the first point of most runs
@@ -149,13 +145,39 @@ class Tasks(TaskData):
 
     # -------------------------------------------------------------------------------- other tasks from these
 
-    def split(self, test_size: float = 0.25, random_state=None) -> tuple[Tasks, Tasks]:
+    def split(
+        self, test_size: float = 0.25, random_state=None, *, stratify: bool = False, groups=None
+    ) -> tuple[Tasks, Tasks]:
         """(train, test): shared inputs are split by rows, once for all tasks; separate ones within every task.
 
+        stratify : spread every task's labels, and both classes of each, by the same shares (iterative stratification, as in `folds`);
+                   separate inputs without groups are split class by class in any case
+        groups   : as in `folds`; the rows of a group are never on both sides, so that test_size is met as far as their sizes allow
         Both sides keep a labelled row of every task, and both classes where the labels are -1 and +1; DataError where that is
         impossible.
         """
-        return split(self, test_size, random_state)
+        return split(self, test_size, random_state, stratify, groups)
+
+    def folds(
+        self, k: int = 5, stratify: bool = True, groups=None, random_state=0
+    ) -> list[tuple[Tasks, Tasks]]:
+        """k pairs (train, test), every row in one test part: shared inputs are dealt by rows, separate ones within every task.
+
+        stratify : spread every task's labels, and both classes of each, as evenly as can be over the folds (iterative stratification)
+        groups   : (n,) the group of every row of X, or of every labelled row, task after task, of separate inputs; the rows of a group
+                   are never on both sides
+        A fold need not have both classes of a task that has fewer rows of one than folds. DataError where a task would have no row at all
+        on a side (`problem.cross_validate` leaves such a task out of the fold), for groups that are missing or too few, and for more
+        folds than rows.
+
+        Source: Sechidis, Tsoumakas and Vlahavas, "On the stratification of multi-label data", ECML PKDD 2011.
+
+        >>> from mtldsl.tasks import Tasks
+        >>> tasks = Tasks.shared([[1.0], [2.0], [3.0], [4.0]], [1.0, 1.0, -1.0, -1.0])
+        >>> [test.targets.tolist() for train, test in tasks.folds(2)]
+        [[1.0, -1.0], [1.0, -1.0]]
+        """
+        return folds(self, k, stratify, groups, random_state)
 
     def subsample(self, rows: int, random_state=None) -> Tasks:
         """At most `rows` seeded rows (of each task, where inputs are separate), with both classes kept."""
@@ -167,6 +189,13 @@ class Tasks(TaskData):
         DataError for unknown ones.
         """
         return select(self, tasks)
+
+    def without_one_class(self) -> Tasks:
+        """The tasks that have two different labels at least; a OneClassWarning names the others, of which nothing can be learned.
+
+        Tables of real labels have such tasks (labels that no row has), and losses of labels refuse them. DataError where none is left.
+        """
+        return without_one_class(self)
 
     def select_features(self, features) -> Tasks:
         """Some of the features, in that order: names, positions, a slice, or a mask of d booleans. Copies their columns.

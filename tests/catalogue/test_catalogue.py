@@ -71,7 +71,7 @@ def test_values_known_by_hand():
     }
     assert huber.formula == "Σⱼ h_δ(zᵢⱼ − yᵢⱼ)"
     traits = {"convex": True, "smooth": True, "curvature": 1.0, "separable": True, "of_residuals": True}
-    assert huber.traits == traits
+    assert huber.traits == traits | {"piecewise_quadratic": True}
     assert entry("group_norm").parameters == {"groups": "required", "weights": "None"}
     assert entry("at_least").typed == "W >= bound" and entry("at_least").traits["absorbs"] is False
     assert entry("trace_norm_ball").formula == "‖W‖⁎ ≤ ρ"
@@ -87,7 +87,7 @@ def test_metrics_are_atoms_with_a_page_of_their_own():
     )
     assert score.formula == "1 − F_β(y')" and area.formula == "1 − ROCArea(zᵢ)"
     assert (
-        score.traits == {"exact_prox": "by its parameters"}
+        score.traits == {"exact_prox": "by its parameters", "has_dear_steps": True}
         and at.traits == {"fixes_positives": True, "scored_by_order": True, "exact_conjugate": True}
         and at.typed == "PrecisionAt(k)"
     )

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from mtldsl.atoms.function import Loss
+import numpy as np
+
+from mtldsl.atoms.function import Loss, MatrixFunction
 from mtldsl.atoms.losses import LabelGraphLoss
 from mtldsl.errors import ModelError
 from mtldsl.language.expressions.constraint import Argument, Constraint
@@ -22,9 +24,15 @@ __all__ = ["replace_tasks"]
 
 
 def replace_tasks(
-    objective: Objective, constraints: Iterable[Constraint | RangeConstraint], tasks: Tasks
+    objective: Objective,
+    constraints: Iterable[Constraint | RangeConstraint],
+    tasks: Tasks,
+    some: bool = False,
 ) -> tuple[Objective, list[Constraint | RangeConstraint]]:
-    """Parameters stay shared with the old model; weights are new. ModelError where sizes differ or several Tasks are used."""
+    """Parameters stay shared with the old model; weights are new. ModelError where sizes differ or several Tasks are used.
+
+    some : the tasks may be some of the old ones, in their order; ModelError where a term says something of each task, or mixes them
+    """
     old = {id(term.source or term.tasks) for term in objective.terms if term.is_loss}
     if len(old) > 1:
         raise ModelError(
@@ -45,7 +53,8 @@ def replace_tasks(
             weights = part.weights
             if weights not in exchanged:
                 own = weights.tasks
-                if (tasks.n_features, tasks.n_tasks) != (own.n_features, own.n_tasks):
+                m = own.n_tasks if some else tasks.n_tasks
+                if (tasks.n_features, m) != (own.n_features, own.n_tasks):
                     raise ModelError(
                         f"{weights.name} was made for {(own.n_features, own.n_tasks)}, but the new tasks need "
                         f"{(tasks.n_features, tasks.n_tasks)} (features x tasks)"
@@ -54,7 +63,7 @@ def replace_tasks(
                     ("feature", tasks.feature_names, weights.tasks.feature_names),
                     ("task", tasks.task_names, weights.tasks.task_names),
                 ):
-                    name = elsewhere(new, old_names)
+                    name = None if some and kind == "task" else elsewhere(new, old_names)
                     if name is not None:
                         raise ModelError(
                             f"{kind} {name!r} is number {new.index(name)} of the new tasks, but was number "
@@ -63,12 +72,13 @@ def replace_tasks(
                         )
                 exchanged[weights] = weights.of_tasks(tasks)
             parts.append(replace(part, weights=exchanged[weights]))
-        return Affine(
-            parts, argument.shape, argument.text, argument.latex, argument.precedence, argument.offset
-        )
+        shape = _shape_of_some(argument, tasks) if some else argument.shape
+        return Affine(parts, shape, argument.text, argument.latex, argument.precedence, argument.offset)
 
     terms = []
     for term in objective.terms:
+        if some:
+            _require_any_tasks(term, term.text, tasks)
         own, argument = tasks if term.is_loss else None, renew(term.argument)
         if isinstance(term.atom, LabelGraphLoss):
             own = score_tasks(tasks, term.atom.cliques, term.atom_text)
@@ -83,9 +93,47 @@ def replace_tasks(
                 learned=tuple(map(relearn, term.learned)),
             )
         )
+    if some:
+        for c in constraints:
+            if not isinstance(c, RangeConstraint):
+                _require_any_tasks(c, c.text, tasks)
     return Objective(terms), [
         replace(c, unknown=relearn(c.unknown))
         if isinstance(c, RangeConstraint)
         else replace(c, argument=renew(c.argument))
         for c in constraints
     ]
+
+
+def _shape_of_some(argument: Argument, tasks: Tasks) -> tuple[int, int]:
+    """The shape that an expression of all tasks has over some of them. ModelError where it mixes tasks, or adds a number for each."""
+    if argument.offset is not None or any(part.right is not None for part in argument.parts):
+        raise ModelError(
+            f"{argument.text} says something of each task, so that none can be left out", term=argument.text
+        )
+    return argument.shape[0], tasks.n_tasks
+
+
+def _require_any_tasks(one, text: str, tasks: Tasks) -> None:
+    """ModelError where a term or a constraint holds numbers of each task, or a graph of them."""
+    known = [matrix for matrix in getattr(one, "learned", ()) if not isinstance(matrix, LearnedUnknown)]
+    wrong = "it is given a matrix of all tasks" if known else None
+    if isinstance(one.atom, LabelGraphLoss):
+        wrong = "its edges are between labels"
+    elif isinstance(one.atom, MatrixFunction):
+        wrong = wrong or one.atom.check(_shape_of_some(one.argument, tasks))
+        if (
+            wrong is None
+            and not getattr(one, "learned", ())
+            and not _is_symmetric(one.atom, one.argument.shape)
+        ):
+            wrong = "it says something of the order of tasks"
+    if wrong:
+        raise ModelError(f"no task can be left out of this term: {wrong}", term=text)
+
+
+def _is_symmetric(function: MatrixFunction, shape: tuple[int, int]) -> bool:
+    """Whether it takes tasks in any order: seen from its values at random weights, whose columns change places."""
+    W = np.random.default_rng(0).normal(size=shape)
+    values = [function.value(W), function.value(np.roll(W, 1, axis=1))]
+    return bool(np.isclose(*values, rtol=1e-6) or not np.isfinite(values).any())

@@ -220,6 +220,19 @@ def quadratic_is_what_it_says(loss):
         same(loss_value(loss, z, y, s), expected, "q/2 sum s (z - y)^2")
 
 
+@_law(applies=lambda loss: loss.smooth and loss.separable and loss.quadratic is None)
+def piecewise_quadratic_is_what_it_says(loss):
+    """piecewise_quadratic: at few of many places does a third difference of l not vanish; not so: at most it does not."""
+    _, z, y, _ = loss_data(loss, heaviest(loss), 9)
+    step = 1e-2
+    rows = np.stack([loss.pointwise(z + k * step, y) for k in range(4)])
+    bent = np.mean(np.abs(np.diff(rows, 3, axis=0)) > 1e-12 * np.abs(rows).max())
+    if loss.piecewise_quadratic:
+        holds(bent <= 0.25, f"l bends at {bent:.0%} of all places: it is not piecewise quadratic")
+    else:
+        holds(bent > 0.25, "it is piecewise quadratic: say piecewise_quadratic = True")
+
+
 @_law(applies=lambda loss: loss.weighs_samples)
 def sample_weights_equal_replication(loss):
     """A sample of weight k is k equal samples: in the value, the gradient and the conjugate."""
@@ -320,3 +333,15 @@ def arguments_are_left_alone(loss):
     loss.value(z, y, s), loss.prox(z, y, 0.5, s), loss.conjugate(u, y, s), loss.dual_project(u, y, s)
     for now, then in zip(given, before, strict=True):
         holds(np.array_equal(now, then), "a method wrote into its argument")
+
+
+def _knows_constants(loss) -> bool:
+    return loss.separable and loss.labels == "sign" and loss.constant_of_classes(1.0, 1.0) is not None
+
+
+@_law(_knows_constants, positive=(0.2, 3.0))
+def best_constants_of_classes_have_no_slope(loss, positive):
+    """At constant_of_classes(p, n) the slopes of p samples of label +1 and n of label -1 sum to zero."""
+    constant = np.full(2, loss.constant_of_classes(positive, 0.7))
+    slopes = loss.slope(constant, np.array([1.0, -1.0]))
+    same(positive * slopes[0], -0.7 * slopes[1], "slope", rel=1e-12)

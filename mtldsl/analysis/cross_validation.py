@@ -1,0 +1,173 @@
+"""Cross-validation: values of parameters, each learned on all folds but one and scored on that one, along warm-started paths."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from mtldsl.analysis.cross_validated import CrossValidation, Trial
+from mtldsl.analysis.grid import Grid, grid_of
+from mtldsl.analysis.parts import ONE_CLASS, Part, data_of, make_part, needs_two_classes, warn_of
+from mtldsl.compile.statement import Statement
+from mtldsl.errors import DataError, ModelError, MTLError
+from mtldsl.language.expressions.scalar import Parameter
+from mtldsl.scoring.measure import Measure
+from mtldsl.solution.metric_measure import as_measure
+from mtldsl.tasks import Tasks
+from mtldsl.tasks.folding import fold_numbers
+from mtldsl.values.listing import as_list, as_positions
+from mtldsl.values.number import as_whole, quoted
+from mtldsl.values.option import as_flag, one_of
+
+__all__ = ["Learnable", "cross_validate", "fit_to", "in_parallel"]
+
+_TYPED = "cross_validate"
+
+
+class Learnable(Protocol):
+    """What is asked of a model that is learned on parts of its data; it is a `Statement`."""
+
+    def with_tasks(self, tasks: Tasks, *, some: bool = False) -> Any: ...
+
+    def path(self, parameter: Parameter, values, **options) -> Any: ...
+
+    def solve(self, **options) -> Any: ...
+
+
+def cross_validate(
+    problem: Any, lam, values, folds, metric, *, n_jobs, refit, random_state, one_class, stratify, groups, solve_options: dict
+) -> CrossValidation:  # fmt: skip
+    """See `Problem.cross_validate`."""
+    one_of(one_class, ONE_CLASS, f"{_TYPED}(lam, one_class", ModelError)
+    if refit != "one_se":
+        refit = as_flag(refit, f"{_TYPED}(lam, refit", ModelError)
+    jobs_of(n_jobs)
+    if "warm_start" in solve_options:
+        raise ModelError(
+            "a path starts every solve at the solution before it", term=f"{_TYPED}(lam, warm_start=...)", write_instead="leave it out"
+        )  # fmt: skip
+    tasks = data_of(problem, _TYPED)
+    by = as_measure(_default(problem) if metric is None else metric, f"{_TYPED}(lam, metric")
+    grid = grid_of(problem, lam, values, _TYPED)
+    if refit == "one_se" and len(grid.parameters) > 1:
+        raise ModelError(
+            "the one-standard-error rule is of one parameter", term=f"{_TYPED}({{...}}, refit='one_se')", write_instead="write refit=True"
+        )  # fmt: skip
+    two = needs_two_classes(problem)
+    divided = _divided(tasks, folds, stratify, groups, random_state)
+    parts = [
+        make_part(tasks, train, test, two, one_class, f"{_TYPED}: training fold {k}")
+        for k, (train, test) in enumerate(divided)
+    ]
+    notes = warn_of(parts, one_class, f"{_TYPED}({', '.join(p.name for p in grid.parameters)})")
+    model = problem.with_tasks(tasks)  # without what the problem remembers
+    work = [(model, tasks, grid, part, by, solve_options) for part in parts]
+    trials = in_parallel(_run, work, n_jobs)
+    found = CrossValidation.of(grid, by, parts, trials, notes, str(problem))
+    if refit:
+        point = found.one_se if refit == "one_se" else None
+        found.solution = _solved_at(problem, grid, found.best if point is None else point, solve_options)
+    return found
+
+
+def _default(statement: Statement) -> str:
+    atom: Any = statement.first_loss.atom
+    return "accuracy" if atom.labels == "sign" or statement.first_loss.source is not None else "r2"
+
+
+def _divided(tasks: Tasks, folds, stratify, groups, random_state) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Masks (train, test) of the rows, from a number of folds or pairs of positions."""
+    n = tasks.X.shape[0] if tasks.is_shared else tasks.n_samples
+    if as_whole(folds) is not None:
+        numbers = fold_numbers(tasks, folds, stratify, groups, random_state)
+        return [(numbers != k, numbers == k) for k in range(folds)]
+    listed, found = as_list(folds), []
+    for one in listed or []:
+        pair = as_list(one)
+        if pair is None or len(pair) != 2:
+            listed = None
+            break
+        masks = np.zeros((2, n), dtype=bool)
+        for mask, rows in zip(masks, pair, strict=True):
+            mask[as_positions(rows, n, f"{_TYPED}(lam, folds)", DataError)] = True
+        if (masks[0] & masks[1]).any():
+            raise DataError(f"fold {len(found)} tests rows that it trains on", term=f"{_TYPED}(lam, folds)")
+        if not masks.any(axis=1).all():
+            raise DataError(f"fold {len(found)} has a side without rows", term=f"{_TYPED}(lam, folds)")
+        found.append((masks[0], masks[1]))
+    if not listed:
+        raise DataError(
+            term=f"{_TYPED}(lam, folds={quoted(folds)})",
+            write_instead="write how many folds, or a list of pairs (rows to train on, rows to test on)",
+        )
+    return found
+
+
+def fit_to(problem: Any, train: Tasks, learned: np.ndarray):
+    """The model on these tasks, some of its own. ModelError where it cannot be without the others."""
+    try:
+        return problem.with_tasks(train, some=not learned.all())
+    except MTLError as error:
+        if learned.all():
+            raise
+        raise ModelError(
+            f"tasks of one class would have to be left out of a fold, and this model cannot be without a task: {error}",
+            write_instead="write fewer folds, or leave these tasks out of the whole",
+        ) from error
+
+
+def _run(model, tasks: Tasks, grid: Grid, part: Part, by: Measure, solve_options: dict) -> list[Trial]:
+    """All values on one fold. The model's parameters are copied, for other folds may be in other threads."""
+    model, parameters = copy.deepcopy((model, grid.parameters), {id(tasks): tasks})
+    model = fit_to(model, part.train(tasks), part.learned)
+    *outer, last = parameters
+    path, found = list(grid.values.values())[-1], []
+    before: tuple[float, ...] | None = None
+    for point in grid.points:
+        if point[:-1] == before:
+            continue
+        before = point[:-1]
+        for parameter, value in zip(outer, before, strict=True):
+            parameter.value = value
+        for value, solution in zip(path, model.path(last, path, **solve_options), strict=False):
+            if solution.interrupted:
+                raise KeyboardInterrupt
+            score = part.score(solution, by, _TYPED)
+            found.append(Trial((*before, value), score, solution.status, solution.seconds))
+    if len(found) != len(grid.points):
+        raise KeyboardInterrupt
+    return found
+
+
+def _solved_at(problem: Any, grid: Grid, point: tuple[float, ...], solve_options: dict):
+    before = [parameter.value for parameter in grid.parameters]
+    try:
+        for parameter, value in zip(grid.parameters, point, strict=True):
+            parameter.value = value
+        return problem.solve(**solve_options)
+    finally:
+        for parameter, value in zip(grid.parameters, before, strict=True):
+            parameter.value = value
+
+
+def jobs_of(n_jobs) -> int:
+    """How many of them: a whole number, -1 for one a core; None is 1."""
+    number = 1 if n_jobs is None else as_whole(n_jobs)
+    if number is None or number == 0:
+        raise ModelError(
+            term=f"n_jobs={quoted(n_jobs)}", write_instead="write a whole number, -1 for one a core"
+        )
+    return number
+
+
+def in_parallel(function, work: Sequence[tuple], n_jobs) -> list:
+    """[function(*one) for one in work], by joblib in other processes, or in what `joblib.parallel_config` says."""
+    number = jobs_of(n_jobs)
+    if number == 1:
+        return [function(*one) for one in work]
+    from joblib import Parallel, delayed
+
+    return Parallel(n_jobs=number)(delayed(function)(*one) for one in work)

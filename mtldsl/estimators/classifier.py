@@ -1,0 +1,267 @@
+"""Classification: labels of several tasks, or classes against the rest."""
+
+from __future__ import annotations
+
+import numpy as np
+from sklearn.base import ClassifierMixin, clone
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from mtldsl.atoms.function import REGISTRY
+from mtldsl.errors import DataError, ModelError, MTLError
+from mtldsl.estimators.inner_folds import calibrated, calibrators, metric_of, out_of_fold, thresholds
+from mtldsl.estimators.multi_task import MultiTaskEstimator, tasks_of
+from mtldsl.estimators.one_class import check_one_class, warn_of_one_class
+from mtldsl.estimators.sample_weights import class_weights, of_labels
+from mtldsl.estimators.seen_labels import agreement, share_right
+from mtldsl.estimators.targets import Labels, labels_of
+from mtldsl.solution.predictors import probabilities
+from mtldsl.solution.solution import Solution
+from mtldsl.tasks import Tasks
+
+__all__ = ["MultiTaskClassifier", "models_probabilities"]
+
+
+def models_probabilities(self) -> bool:
+    """Whether predict_proba is there: it is calibrated, or a loss of the model is a likelihood. Asked before fitting, of a statement's words."""
+    if getattr(self, "calibration", None) is not None:
+        return True
+    facts = getattr(getattr(self, "solution_", None), "loss", None)
+    if facts:
+        return hasattr(REGISTRY[facts["word"]], "probability")
+    try:
+        words = self._stated().words
+    except MTLError:
+        return False
+    if words is None or any(hasattr(REGISTRY.get(word), "probability") for word in words):
+        return True
+    raise AttributeError(
+        f"predict_proba: no loss of model={self.model!r} models probabilities; use logistic_loss, "
+        "calibration='sigmoid', or decision_function"
+    )
+
+
+class MultiTaskClassifier(ClassifierMixin, MultiTaskEstimator):
+    """Classification of all labels at once, each fit with a certificate.
+
+        min over W (d, m), b (m,)   the model, on labels -1 and +1
+
+    The tasks are the columns of y where it is a table (n, m) of two classes a column; one task for a vector of two classes; one task a
+    class, against the rest, for a vector of more. Missing labels (None, NaN) are not in their task.
+
+    model, subject_to, fit_intercept, warm_start, tol, max_seconds, solver, check, n_jobs, parameters : as in `MultiTaskRegressor`
+    class_weight : None; "balanced", n / (2 n_class) in every task; {class: weight}; of a table also a list of such, one a column
+    one_class    : what becomes of a task whose training labels are all of one class: "constant" predicts that class, with weights of
+                   zero and a score of -1 or +1; "skip" does, but its scores and probabilities are NaN, so that scorers can leave it
+                   out; both with a OneClassWarning; "error" raises DataError
+    tune_thresholds : None: a label is predicted where its score is at least 0. A metric, such as FScore(), or True for that one: where it
+                   is at least the threshold that is best under it for scores of rows that the weights were not fitted on (inner folds)
+    calibration  : None: probabilities are those of the loss, where it is a likelihood. "sigmoid" (a logistic regression on one score,
+                   Platt 1999) or "isotonic": learned on the same scores, for any loss
+    inner_folds  : the number of folds for both
+
+    Attributes after `fit`: classes_ (k,), of a table the positions of its columns, and label_classes_, the two classes of each; coef_ (m, d),
+    (1, d) for two classes; intercept_ (m,); thresholds_ (m,) where they were tuned; one_class_, the columns of tasks of one class; n_iter_, solution_, certificate_ (None where no task was left), n_features_in_,
+    feature_names_in_, target_names_.
+
+    >>> import numpy as np
+    >>> from mtldsl.estimators import MultiTaskClassifier
+    >>> X = np.array([[0.0, 1.0], [1.0, 0.0], [2.0, 1.0], [3.0, 0.0]])
+    >>> tags = [["no", "yes"], ["no", "no"], ["yes", "yes"], ["yes", "no"]]
+    >>> fitted = MultiTaskClassifier(lam=0.1).fit(X, tags)
+    >>> fitted.predict([[2.5, 1.0], [0.5, 0.0]])
+    array([['yes', 'yes'],
+           ['no', 'no']], dtype='<U3')
+    >>> MultiTaskClassifier("structured_hinge(W, tasks, metric=FScore()) + lam * l21_norm(W)", lam=0.1).fit(X, tags).score(X, tags)
+    1.0
+    """
+
+    def __init__(
+        self,
+        model="logistic_loss(W, tasks) + lam * l21_norm(W)",
+        *,
+        subject_to=(),
+        fit_intercept=True,
+        class_weight=None,
+        one_class="constant",
+        tune_thresholds=None,
+        calibration=None,
+        inner_folds=5,
+        warm_start=False,
+        tol=1e-6,
+        max_seconds=None,
+        solver="auto",
+        check=None,
+        n_jobs=None,
+        **parameters,
+    ):
+        self._set(locals())
+
+    def fit(self, X, y, sample_weight=None):
+        """X (n, d) dense or CSR, numpy, pandas or polars; y (n,) or (n, m)."""
+        tasks = self._prepare(X, y, sample_weight)
+        self._finish(self._solve(tasks))
+        self._tune(X, y, sample_weight)
+        return self
+
+    def _tune(self, X, y, sample_weight) -> None:
+        """Thresholds and calibrators, where they were asked for, on scores of rows that the weights were not fitted on."""
+        metric, kind = metric_of(getattr(self, "tune_thresholds", None)), getattr(self, "calibration", None)
+        self.thresholds_ = self._calibrators = None
+        if metric is None and kind is None:
+            return
+        labels = self._labels_of(y)
+        if metric is not None and labels.kind == "multiclass":
+            raise ModelError(
+                "Only binary classification is supported. The type of the target is multiclass: one of several classes is predicted by "
+                "the highest score, not by thresholds",
+                term=f"{type(self).__name__}(tune_thresholds=...)",
+                write_instead="leave it out, or give a table with one column a label",
+            )
+        z = out_of_fold(self._untuned(), X, y, sample_weight, labels.signs, self.inner_folds, 0)
+        if kind is not None:
+            weights = of_labels(sample_weight, labels.signs.shape)
+            self._calibrators = calibrators(z, labels.signs, kind, weights)
+        if metric is not None:
+            self.thresholds_ = thresholds(z, labels.signs, metric)
+
+    def _untuned(self) -> MultiTaskClassifier:
+        return clone(self).set_params(tune_thresholds=None, calibration=None, check=None)
+
+    def _prepare(self, X, y, sample_weight=None, **others) -> Tasks | None:
+        check_one_class(self)
+        X = self._inputs(X, y)
+        labels = self._labels_of(y)
+        weights = class_weights(self.class_weight, labels, of_labels(sample_weight, labels.signs.shape))
+        signs = labels.signs if weights is None else np.where(weights > 0, labels.signs, np.nan)
+        self._constant_side = self._constant(signs, labels)
+        learned = self._learned = np.flatnonzero(self._constant_side == 0)
+        self._labels = labels.without_rows()
+        self.classes_, self.one_class_ = labels.known, np.flatnonzero(self._constant_side)
+        self.__dict__.pop("label_classes_", None)  # of an earlier fit
+        if labels.kind == "multilabel":
+            self.label_classes_ = labels.classes
+        if labels.kind == "multilabel" and labels.names is not None:
+            self.target_names_ = np.array(labels.names, dtype=object)
+        if not learned.size:
+            return None
+        names = None if labels.names is None else [labels.names[i] for i in learned]
+        return self._tasks(X, signs[:, learned], None if weights is None else weights[:, learned], names)
+
+    def _finish(self, solution: Solution | None) -> None:
+        """coef_ (m, d) and intercept_ (m,) of all tasks, those of one class among them."""
+        if solution is not None and solution.loss.get("labels") == "indicators":
+            raise DataError(
+                f"{solution.loss['word']} is of a graph of labels",
+                argument="model",
+                write_instead="use LabelGraphClassifier",
+            )
+        super()._finish(solution)
+        shape = self.n_features_in_, len(self._constant_side)
+        self._weights, self._shift = np.zeros(shape), self._constant_side.astype(float)
+        if self.one_class == "skip":
+            self._weights[:, self.one_class_] = self._shift[self.one_class_] = np.nan
+        if solution is not None:
+            self._weights[:, self._learned] = solution.coef
+            self._shift[self._learned] = 0.0 if solution.intercept is None else solution.intercept
+        self.coef_, self.intercept_ = self._weights.T, self._shift
+
+    def _labels_of(self, y) -> Labels:
+        return labels_of(y)
+
+    def _tasks(self, X, signs, weights, names) -> Tasks:
+        """The data of the tasks that are learned."""
+        return tasks_of(X, signs, weights, self._names(), names)
+
+    def _learned_scores(self, X) -> np.ndarray:
+        """(n, tasks that were learned)."""
+        if not self.one_class_.size:
+            return X @ self._weights + self._shift
+        return X @ self._weights[:, self._learned] + self._shift[self._learned]
+
+    def _constant(self, signs, labels: Labels) -> np.ndarray:
+        """(m,) -1 or +1 for tasks that have that class alone, else 0."""
+        sides = np.array([(s > 0).any() * 1 - (s < 0).any() * 1 for s in signs.T])
+        if labels.kind == "binary" and len(labels.classes) == 1:
+            sides[:] = 1
+        which = np.flatnonzero(sides)
+        if which.size:
+            warn_of_one_class(self, [labels.names[i] if labels.names else int(i) for i in which], len(sides))
+        return sides
+
+    def decision_function(self, X) -> np.ndarray:
+        """(n, m); (n,) for two classes: above 0 where the second class is predicted."""
+        z = self._task_scores(X)
+        return z[:, 0] if self._labels.kind == "binary" else z
+
+    def _task_scores(self, X) -> np.ndarray:
+        check_is_fitted(self, "classes_")
+        X = self._checked(X)
+        if not self.one_class_.size:
+            return self._learned_scores(X)
+        z = np.empty((X.shape[0], len(self._constant_side)))
+        z[:] = np.nan if self.one_class == "skip" else self._constant_side
+        if self._learned.size:
+            z[:, self._learned] = self._learned_scores(X)
+        return z
+
+    def predict(self, X) -> np.ndarray:
+        """(n,) or (n, m) of the classes that y had."""
+        z = self._task_scores(X)
+        if self.one_class_.size:
+            z = np.where(self._constant_side != 0, self._constant_side, z)
+        cuts = getattr(self, "thresholds_", None)
+        return self._labels.decoded(z >= (0.0 if cuts is None else cuts), z)
+
+    @available_if(models_probabilities)
+    def predict_proba(self, X) -> np.ndarray:
+        """P(class | x): (n, 2) for two classes, (n, k) for more (each against the rest, made to sum to one); for a table (n, m), the
+        probability of the second class of every column."""
+        z = self._task_scores(X)
+        models = getattr(self, "_calibrators", None)
+        if models is not None:
+            P = calibrated(models, z)
+        else:
+            P = (
+                np.where(z >= 0, 1.0, 0.0)
+                if self.solution_ is None
+                else probabilities(self.solution_.loss, z)
+            )
+        P = np.where(self._constant_side != 0, np.where(np.isnan(z), np.nan, z >= 0), P)
+        if self._labels.kind == "binary":
+            return (
+                np.stack([1.0 - P[:, 0], P[:, 0]], axis=1)
+                if len(self.classes_) == 2
+                else np.ones((len(P), 1))
+            )
+        if self._labels.kind == "multilabel":
+            return P
+        total = P.sum(axis=1, keepdims=True)
+        return np.where(total > 0, P / np.where(total > 0, total, 1.0), 1.0 / P.shape[1])
+
+    @available_if(models_probabilities)
+    def predict_log_proba(self, X) -> np.ndarray:
+        """The logarithm of `predict_proba`."""
+        with np.errstate(divide="ignore"):
+            return np.log(self.predict_proba(X))
+
+    def score(self, X, y, sample_weight=None) -> float:
+        """The share of rows whose labels are all right; missing labels are not counted, nor rows that have none."""
+        return share_right(y, self.predict(X), sample_weight)
+
+    def _scores_by_task(self, X, y) -> np.ndarray:
+        """(m,) the accuracy of every column; NaN where it has no label."""
+        if self._labels.kind == "multiclass":
+            raise ModelError(
+                "the tasks of a vector of classes are not scored apart",
+                term=f"{type(self).__name__}(per_task=True)",
+            )
+        right, there = agreement(y, self.predict(X))
+        counts = there.sum(axis=0)
+        return np.where(counts > 0, right.sum(axis=0) / np.maximum(counts, 1), np.nan)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_label = True
+        tags.classifier_tags.multi_class = getattr(self, "tune_thresholds", None) in (None, False)
+        return tags

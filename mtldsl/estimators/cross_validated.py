@@ -1,0 +1,289 @@
+"""Estimators that choose a parameter of their model by cross-validation: one warm-started path a fold, then one on all rows."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, ClassVar
+
+import numpy as np
+from joblib import Parallel, delayed
+from sklearn.base import clone
+from sklearn.metrics import get_scorer
+from sklearn.model_selection import check_cv
+from sklearn.utils import _safe_indexing, indexable
+from sklearn.utils.validation import _num_samples
+
+from mtldsl.errors import DataError, ModelError
+from mtldsl.estimators.multi_task import MultiTaskEstimator
+from mtldsl.language.expressions.scalar import Parameter
+from mtldsl.problem import Problem
+from mtldsl.scoring.over_folds import mean_and_error
+from mtldsl.solution.solution import Solution
+from mtldsl.tasks.dealing import deal_table
+from mtldsl.tasks.one_class import OneClassWarning
+from mtldsl.values.array import as_array
+from mtldsl.values.number import as_whole, quoted
+from mtldsl.values.seed import generator
+
+__all__ = ["CrossValidated"]
+
+
+class CrossValidated(MultiTaskEstimator):
+    """One parameter of the model chosen by cross-validation. What the estimators whose names end in CV share:
+
+    parameter : its name
+    values    : what to try (None: n_values of a geometric grid from where the weights are zero, `Problem.lambda_max`, to eps times it; for
+                norm + C * loss from there to 1 / eps times it)
+    cv        : a number of folds, dealt by iterative stratification and seeded by random_state; a scikit-learn splitter; or a list of
+                (train, test) rows
+    scoring   : None, the estimator's own score; a name of scikit-learn's scorers, or a function (estimator, X, y)
+    one_standard_error : take the strongest regularization whose mean score is within one standard error of the best (Breiman, Friedman,
+                Olshen and Stone, Classification and Regression Trees, 1984)
+    per_task  : choose a value for every task by its own score (the accuracy, or R^2); the weights of a task are then those of the solution
+                at its value. Where tasks share nothing that is one model a task; else it is a choice among solutions of the whole
+    n_jobs    : processes for the folds (joblib)
+
+    Every fold is one path, warm-started from value to value, and so is the last fit, on all rows down to the value chosen.
+
+    Attributes after `fit`: values_, from the strongest regularization to the weakest; best_index_, best_value_, best_score_,
+    best_params_ (arrays over tasks with per_task); cv_results_, a dict of arrays as GridSearchCV's: param_NAME, mean_test_score,
+    std_test_score, standard_error, split0_test_score, ... With per_task, solution_ and certificate_ are those of the weakest
+    regularization chosen, and solutions_ has one a task.
+    """
+
+    _plain: ClassVar[type]
+    parameter: str
+    values: Any
+    n_values: int
+    eps: float
+    cv: Any
+    scoring: Any
+    one_standard_error: bool
+    per_task: bool
+    random_state: Any
+
+    def _fit(self, X, y, sample_weight=None, **others):
+        if y is not None:
+            X, y, sample_weight, *rest = indexable(X, y, sample_weight, *others.values())
+            others = dict(zip(others, rest, strict=True))
+            self._require(_num_samples(X))
+        tasks = self._prepare(X, y, sample_weight, **others)
+        if tasks is None:
+            raise DataError("no task has labels of both classes", term=type(self).__name__, argument="y")
+        problem = self._problem(tasks)
+        parameter = _parameter_of(problem, self.parameter, type(self).__name__)
+        self.values_ = self._grid(problem, parameter)
+        splits = self._splits(X, y, others.get("groups"))
+        run = delayed(_of_fold)
+        plain, scoring = self._one(), _BY_TASK if self.per_task else self.scoring
+        given = (self.parameter, self.values_, scoring, X, y, sample_weight, others)
+        self._choose(
+            np.array(Parallel(n_jobs=self.n_jobs)(run(clone(plain), *given, *rows) for rows in splits))
+        )
+        last = int(np.max(self.best_index_))
+        solutions = list(problem.path(parameter, self.values_[: last + 1], **self._options()))
+        parameter.value = float(self.values_[last])
+        self._finish(self._checked_solution(problem, solutions[-1]))
+        if self.per_task:
+            self._take_each([solutions[i] for i in np.atleast_1d(self.best_index_)])
+        return self
+
+    def _require(self, n_samples: int) -> None:
+        known = self._stated().parameters
+        if self.parameter not in known:
+            raise ModelError(
+                f"parameter={quoted(self.parameter)} is not a parameter of the model",
+                term=type(self).__name__,
+                write_instead=f"write one of {', '.join(map(repr, known)) or 'none: it has none'}",
+            )
+        if self.per_task and self.scoring is not None:
+            raise ModelError(
+                f"scoring={quoted(self.scoring)} scores all tasks together",
+                term=f"{type(self).__name__}(per_task=True)",
+                write_instead="leave scoring out: a task is chosen for by its own accuracy or R^2",
+            )
+        folds = None if isinstance(self.cv, bool) else as_whole(self.cv)
+        if folds is not None and folds < 2:
+            raise DataError(
+                f"cv={quoted(self.cv)}",
+                term=type(self).__name__,
+                write_instead="write a number of folds >= 2",
+            )
+        if folds is not None and n_samples < folds:
+            raise DataError(
+                f"n_samples = {n_samples}: {folds} folds need {folds} rows",
+                term=type(self).__name__,
+                argument="cv",
+            )
+        n, eps = as_whole(self.n_values), self.eps
+        if n is None or n < 1:
+            raise ModelError(
+                f"n_values={quoted(self.n_values)}",
+                term=type(self).__name__,
+                write_instead="write a whole number >= 1",
+            )
+        if isinstance(eps, bool) or not isinstance(eps, int | float | np.number) or not 0 < eps < 1:
+            raise ModelError(
+                f"eps={quoted(eps)}",
+                term=type(self).__name__,
+                write_instead="write a number between 0 and 1, such as 1e-3",
+            )
+
+    def _values(self, model: Any) -> dict[str, Any]:
+        """Any value stands for the one that is chosen, until it is."""
+        if self._parameters.get(self.parameter) is None and model.defaults.get(self.parameter) is None:
+            model = _WithDefault(model, self.parameter)
+        return super()._values(model)
+
+    def _options(self) -> dict[str, Any]:
+        return super()._options() | {"n_jobs": None}  # which is for the folds
+
+    def _one(self) -> MultiTaskEstimator:
+        """The plain estimator with the same arguments."""
+        own = self.get_params(deep=False)
+        known = set(self._plain._get_param_names())
+        kept = {
+            name: value for name, value in own.items() if name in known or name in self._stated().parameters
+        }
+        if kept.get(self.parameter) is None:
+            kept[self.parameter] = 1.0
+        aside = {name: None for name in ("tune_thresholds", "calibration") if name in known}
+        return self._plain(**{**kept, **aside, "n_jobs": None, "check": None})
+
+    def _grid(self, problem: Problem, parameter: Parameter) -> np.ndarray:
+        """From the strongest regularization to the weakest."""
+        on_losses = any(
+            term.is_loss and parameter in term.coefficient.parameters for term in problem.objective.terms
+        )
+        if self.values is not None:
+            given = as_array(self.values, "values", ModelError).astype(float).ravel()
+            if not given.size or not ((given >= 0) & (given < np.inf)).all():
+                raise ModelError(
+                    f"values={quoted(self.values, 60)}",
+                    term=type(self).__name__,
+                    write_instead="write numbers >= 0",
+                )
+            ordered = np.unique(given)
+            return ordered if on_losses else ordered[::-1]
+        try:
+            most = float(problem.lambda_max(parameter))
+        except ModelError as error:
+            raise ModelError(
+                f"there is no grid for {self.parameter} of its own: {error.what}",
+                term=type(self).__name__,
+                argument="values",
+                write_instead=f"write values=[...], what to try for {self.parameter}",
+            ) from error
+        if not most > 0:
+            raise DataError(
+                "the weights are zero whatever the parameter: the labels do not depend on X",
+                argument="y",
+                term=type(self).__name__,
+            )
+        steps = np.geomspace(1.0, self.eps, int(self.n_values))
+        return most / steps if on_losses else most * steps
+
+    def _splits(self, X, y, groups) -> list:
+        number = as_whole(self.cv)
+        if number is not None and not isinstance(self.cv, bool):
+            random = generator(self.random_state, type(self).__name__)
+            folds = deal_table(self._fold_table(X, y, groups), number, True, None, random)
+            return [(np.flatnonzero(folds != k), np.flatnonzero(folds == k)) for k in range(number)]
+        return list(check_cv(self.cv, y, classifier=False).split(X, y, groups))
+
+    def _fold_table(self, X, y, groups) -> np.ndarray:
+        """(n, m) what folds are stratified by."""
+        raise NotImplementedError
+
+    def _take_each(self, solutions: list[Solution]) -> None:
+        """Every task's weights from its own solution."""
+        self.solutions_ = solutions
+        for i, solution in enumerate(solutions):
+            self._weights[:, i] = solution.coef[:, i]
+            self._shift[i] = 0.0 if solution.intercept is None else solution.intercept[i]
+
+    def _choose(self, scores: np.ndarray) -> None:
+        """scores (folds, values), and a further axis of tasks with per_task; NaN where a fold could not be scored."""
+        mean, error = mean_and_error(scores)
+        if np.isnan(mean).all(axis=0).any():
+            raise DataError(
+                "no fold could be scored at any value" + " for some task" * self.per_task,
+                term=type(self).__name__,
+                argument="cv",
+            )
+        k = (~np.isnan(scores)).sum(axis=0)
+        mean = np.where(k > 0, mean, -np.inf)
+        best = np.argmax(mean, axis=0)
+        if self.one_standard_error:
+            bar = np.take_along_axis(mean - np.nan_to_num(error), best[None], axis=0)
+            best = np.argmax(mean >= bar, axis=0)
+        values, best_mean = self.values_[best], np.take_along_axis(mean, best[None], axis=0)[0]
+        whole = not self.per_task
+        self.best_index_ = int(best) if whole else best
+        self.best_value_ = float(values) if whole else values
+        self.best_score_ = float(best_mean) if whole else best_mean
+        self.best_params_ = {self.parameter: self.best_value_}
+        self.cv_results_ = {
+            f"param_{self.parameter}": self.values_,
+            "params": [{self.parameter: float(value)} for value in self.values_],
+            "mean_test_score": mean,
+            "std_test_score": np.where(k > 0, np.nan_to_num(error) * np.sqrt(np.maximum(k - 1, 0)), np.nan),
+            "standard_error": error,
+            "rank_test_score": 1 + (mean[None] > mean[:, None]).sum(axis=1),
+            **{f"split{k}_test_score": row for k, row in enumerate(scores)},
+        }
+
+
+#: scoring task by task
+_BY_TASK = object()
+
+
+class _WithDefault:
+    """A model one of whose parameters has some value."""
+
+    def __init__(self, model, parameter: str):
+        self.parameters = model.parameters
+        self.defaults = {**model.defaults, parameter: 1.0}
+
+
+def _parameter_of(problem: Problem, name: str, typed: str) -> Parameter:
+    found = [each for each in problem.parameters if each.name == name]
+    if not found:
+        raise ModelError(
+            f"parameter={name!r} is an argument of a word, and a path is over what stands before words",
+            term=typed,
+            write_instead="use GridSearchCV for it",
+        )
+    return found[0]
+
+
+def _of_fold(estimator, name, values, scoring, X, y, sample_weight, others, train, test) -> list:
+    """The scores of a fold over all values; NaN where it has no task to learn."""
+    weights = None if sample_weight is None else np.asarray(sample_weight)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", OneClassWarning)  # said once, of all rows
+        further = {key: _rows_of(each, train) for key, each in others.items()}
+        tasks = estimator._prepare(
+            _rows_of(X, train), _rows_of(y, train), _rows_of(weights, train), **further
+        )
+    held_out = _rows_of(X, test), _rows_of(y, test)
+    options = {key: _rows_of(each, test) for key, each in others.items() if each is not None}
+    if tasks is None:
+        return [np.nan] * len(values)
+    problem = estimator._problem(tasks)
+    found = []
+    for solution in problem.path(
+        _parameter_of(problem, name, type(estimator).__name__), values, **estimator._options()
+    ):
+        estimator._finish(solution)
+        if scoring is _BY_TASK:
+            found.append(estimator._scores_by_task(*held_out))
+        elif scoring is None:
+            found.append(float(estimator.score(*held_out, **options)))
+        else:
+            found.append(float(get_scorer(scoring)(estimator, *held_out, **options)))
+    return found
+
+
+def _rows_of(array, rows):
+    return None if array is None else _safe_indexing(array, rows)

@@ -1,0 +1,136 @@
+"""Labels that depend on each other along a graph, which is learned with them."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from mtldsl.errors import DataError
+from mtldsl.estimators.classifier import MultiTaskClassifier, models_probabilities
+from mtldsl.estimators.distinct_rows import distinct_rows
+from mtldsl.estimators.multi_task import MultiTaskEstimator, tasks_of
+from mtldsl.estimators.stated import OWN, Stated, stated
+from mtldsl.estimators.targets import Labels
+from mtldsl.solution.solution import Solution
+from mtldsl.tasks import Tasks
+
+__all__ = ["LabelGraphClassifier"]
+
+
+class LabelGraphClassifier(MultiTaskClassifier):
+    """Clique generation (CGM): the labels of a row are predicted together, along the edges of a graph that is learned.
+
+        min over U, V   clique_hinge(U, V) + lam / 2 ||U||^2 + lam / 2 ||V||^2 in its squared group norm over edges
+
+    model : "CGM", "Structured SVM", "HLLM-L1", "No edges", or a statement in U, V
+    edges : the edges that there may be: None for the model's own, "all", a list of pairs of labels, or a networkx graph
+    fit_intercept : give the inputs a column of ones
+
+    The others are as in `MultiTaskClassifier`. y is (n, m) of two classes a column, without gaps; a vector of two classes is one label.
+    decision_function is by how much the best labelling's score falls where one label is turned; predict the best labelling;
+    predict_proba the marginals of "HLLM-L1". `solution_.label_graph` is what was learned of the edges.
+
+    Source: Tan and others, "Learning graph structure for multi-label image classification via clique generation", CVPR 2015.
+
+    >>> import numpy as np
+    >>> from mtldsl.estimators import LabelGraphClassifier
+    >>> X = np.array([[0.0], [1.0], [2.0], [3.0]])
+    >>> Y = [[0, 1], [0, 1], [1, 0], [1, 0]]
+    >>> LabelGraphClassifier(lam=0.1).fit(X, Y).predict([[0.5], [2.5]])
+    array([[0, 1],
+           [1, 0]])
+    """
+
+    _defaults: ClassVar[dict[str, float]] = {"lam": 0.01}
+    _elsewhere: ClassVar[dict[str, str]] = {"sign": "MultiTaskClassifier", "real": "MultiTaskRegressor"}
+
+    def __init__(
+        self,
+        model="CGM",
+        *,
+        edges=None,
+        subject_to=(),
+        fit_intercept=True,
+        class_weight=None,
+        one_class="constant",
+        warm_start=False,
+        tol=1e-4,
+        max_seconds=None,
+        solver="auto",
+        check=None,
+        n_jobs=None,
+        **parameters,
+    ):
+        self._set(locals())
+
+    def _stated(self) -> Stated:
+        return stated(
+            self.model, self.subject_to, self._defaults, edges=OWN if self.edges is None else self.edges
+        )
+
+    def _labels_of(self, y) -> Labels:
+        labels = super()._labels_of(y)
+        if labels.kind == "multiclass":
+            raise DataError(
+                "Only binary classification is supported. The type of the target is multiclass",
+                argument="y",
+                write_instead="give a table with one column a label",
+            )
+        return labels
+
+    def _tasks(self, X, signs, weights, names) -> Tasks:
+        missing = np.isnan(signs)
+        incomplete = missing & ~missing.all(axis=1, keepdims=True)
+        if incomplete.any():
+            row, column = np.argwhere(incomplete)[0]
+            raise DataError(
+                f"Input y contains NaN in row {row}, column {column}: a labelling is of all labels of a row",
+                argument="y",
+                write_instead="leave the row out, or use MultiTaskClassifier",
+            )
+        X, signs, weights = distinct_rows(X, signs, weights)
+        return tasks_of(self._with_ones(X), signs, weights, None, names)
+
+    def _intercept_in_model(self) -> bool:
+        return False
+
+    def _finish(self, solution: Solution | None) -> None:
+        if solution is not None and solution.label_graph is None:
+            raise DataError(
+                f"{solution.loss['word']} is not of a graph of labels",
+                argument="model",
+                write_instead="use MultiTaskClassifier",
+            )
+        MultiTaskEstimator._finish(self, solution)
+
+    def _learned_scores(self, X) -> np.ndarray:
+        assert self.solution_ is not None
+        return self.solution_.decision_function(self._with_ones(X))
+
+    @available_if(models_probabilities)
+    def predict_proba(self, X) -> np.ndarray:
+        """The marginals: (n, m) P(second class of the column | x); (n, 2) for a vector of two classes."""
+        check_is_fitted(self, "classes_")
+        X = self._checked(X)
+        P = np.empty((X.shape[0], len(self._constant_side)))
+        P[:] = np.nan if self.one_class == "skip" else self._constant_side > 0
+        if self.solution_ is not None:
+            P[:, self._learned] = self.solution_.predict_proba(self._with_ones(X))
+        if self._labels.kind == "multilabel":
+            return P
+        return np.hstack([1.0 - P, P]) if len(self.classes_) == 2 else np.ones((len(P), 1))
+
+    def _with_ones(self, X):
+        if not self.fit_intercept:
+            return X
+        ones = np.ones((X.shape[0], 1))
+        return sparse.hstack([X, ones], format="csr") if sparse.issparse(X) else np.hstack([X, ones])
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags

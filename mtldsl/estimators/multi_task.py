@@ -1,0 +1,315 @@
+"""What the estimators share: a model as a hyperparameter, its own parameters as further ones, solving, and linear predictions."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
+
+from mtldsl.atoms.function import REGISTRY
+from mtldsl.errors import DataError, ModelError, MTLError, SolverError
+from mtldsl.estimators.stated import Stated, stated
+from mtldsl.problem import Problem
+from mtldsl.solution.solution import Solution
+from mtldsl.solvers.limits import checked_jobs, checked_limits
+from mtldsl.solvers.registry import get_solver
+from mtldsl.tasks import Tasks
+from mtldsl.values.number import quoted
+from mtldsl.values.option import as_flag
+
+__all__ = ["MultiTaskEstimator"]
+
+
+class MultiTaskEstimator(BaseEstimator):
+    """Parameters of the model are parameters of the estimator: `get_params` lists them, `set_params` changes them."""
+
+    #: values of the parameters of the estimator's own model
+    _defaults: ClassVar[dict[str, float]] = {"lam": 1.0}
+
+    #: the kinds of labels that losses of other estimators have -> which these are
+    _elsewhere: ClassVar[dict[str, str]] = {"indicators": "LabelGraphClassifier"}
+
+    model: Any
+    subject_to: Any
+    fit_intercept: bool
+    warm_start: bool
+    tol: float
+    max_seconds: float | None
+    solver: str
+    check: str | None
+    n_jobs: int | None
+
+    # ------------------------------------------------------------------------------------------ parameters
+
+    def _stated(self) -> Stated:
+        return stated(self.model, self.subject_to, self._defaults)
+
+    def _set(self, arguments: dict[str, Any]) -> None:
+        """What the constructor was called with, as it was; parameters of the model stand apart, for scikit-learn expects no further
+        attributes."""
+        self._parameters = dict(arguments.pop("parameters"))
+        for name, value in arguments.items():
+            if name not in ("self", "__class__"):
+                setattr(self, name, value)
+
+    def __getattr__(self, name: str):
+        given = self.__dict__.get("_parameters", {})
+        if name in given:
+            return given[name]
+        if hasattr(type(self), name):  # a method or property that said why it is not there: once more
+            return object.__getattribute__(self, name)
+        raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The constructor's arguments, and every parameter of the model: its value, its default, or None where it needs one."""
+        found = super().get_params(deep)
+        try:
+            model = self._stated()
+            found |= {name: model.defaults.get(name) for name in model.parameters}
+        except MTLError:  # `fit` says what is wrong with the model
+            pass
+        return found | self._parameters
+
+    def set_params(self, **params):
+        """As scikit-learn's; a new model is set before its parameters. ValueError, naming the known ones, for others."""
+        if "model" in params:
+            self._change_model(params.pop("model"))
+        own = self._get_param_names()
+        mine = {name: value for name, value in params.items() if name.partition("__")[0] in own}
+        super().set_params(**mine)
+        known = self.get_params(deep=False)
+        for name in params.keys() - mine.keys():
+            if name not in known:
+                raise ModelError(
+                    f"Invalid parameter {name!r} for {type(self).__name__} with model={quoted(self.model, 60)}",
+                    write_instead=f"valid parameters are {', '.join(known)}",
+                )
+        self._parameters |= {name: value for name, value in params.items() if name not in mine}
+        return self
+
+    def _change_model(self, model) -> None:
+        """Another model. Parameters of the old one that have their defaults go with it: `clone` writes these out, and a search over models
+        clones first."""
+        try:
+            old = self._stated()
+            self.model = model
+            kept = self._stated().parameters
+        except MTLError:  # `fit` says what is wrong
+            self.model = model
+            return
+        for name in list(self._parameters):
+            if (
+                name not in kept
+                and name in old.parameters
+                and self._parameters[name] == old.defaults.get(name)
+            ):
+                del self._parameters[name]
+
+    def _values(self, model: Stated) -> dict[str, Any]:
+        """The values of the model's parameters. ModelError for parameters that it does not have, and where one has no value."""
+        given = {name: value for name, value in self._parameters.items() if value is not None}
+        known = ", ".join(model.parameters) or "none"
+        strange = [name for name in given if name not in model.parameters]
+        if strange:
+            raise ModelError(
+                f"the model has no parameter {strange[0]!r}",
+                term=f"{type(self).__name__}(model={quoted(self.model, 60)}, {strange[0]}={quoted(given[strange[0]])})",
+                write_instead=f"its parameters: {known}",
+            )
+        values = {**model.defaults, **given}
+        missing = [name for name in model.parameters if values.get(name) is None]
+        if missing:
+            raise ModelError(
+                f"the model needs {' and '.join(missing)}",
+                term=f"{type(self).__name__}(model={quoted(self.model, 60)})",
+                write_instead=f"write {', '.join(f'{name}=...' for name in missing)}",
+            )
+        return values
+
+    # ---------------------------------------------------------------------------------------------- fitting
+
+    def _inputs(self, X, y):
+        """X checked as scikit-learn checks it; names and number of features are kept."""
+        options = {"accept_sparse": "csr", "dtype": np.float64}
+        if y is None:  # says so in scikit-learn's words
+            return validate_data(self, X, y, **options)
+        X = validate_data(self, X, **options)
+        check_consistent_length(X, y)
+        return X
+
+    def _names(self) -> list[str] | None:
+        names = getattr(self, "feature_names_in_", None)
+        return None if names is None else list(names)
+
+    def _prepare(self, X, y, sample_weight=None, **others) -> Tasks | None:
+        """The data as tasks, and what `_finish` has to know of them; None where no task is left to learn."""
+        raise NotImplementedError
+
+    def _finish(self, solution: Solution | None) -> None:
+        """The attributes of a fitted estimator."""
+        self.solution_ = solution
+        self.n_iter_ = 1 if solution is None else max(int(solution.iterations), 1)
+
+    def _problem(self, tasks: Tasks) -> Problem:
+        model = self._stated()
+        for word in sorted(model.words or ()):
+            other = self._elsewhere.get(getattr(REGISTRY.get(word), "labels", ""))
+            if other is not None:
+                raise ModelError(
+                    f"{word} is not a loss for {type(self).__name__}",
+                    argument="model",
+                    write_instead=f"use {other}",
+                )
+        return model.on(tasks, self._values(model), self._intercept_in_model())
+
+    def _solve(self, tasks: Tasks | None) -> Solution | None:
+        """The model on these tasks, solved; cross-checked where that was asked for."""
+        if self.check not in (None, "subsample", "full"):
+            raise ModelError(
+                f"check={quoted(self.check)}",
+                term=type(self).__name__,
+                write_instead="write None, 'subsample' or 'full'",
+            )
+        if tasks is None:
+            return None
+        problem = self._problem(tasks)
+        return self._checked_solution(
+            problem, problem.solve(warm_start=self._start(problem), **self._options())
+        )
+
+    def _options(self) -> dict[str, Any]:
+        """Those of every solve; ModelError, which is a ValueError, for one that cannot be meant."""
+        typed = type(self).__name__
+        for name in {"fit_intercept", "warm_start", "per_task", "one_standard_error"} & vars(self).keys():
+            as_flag(getattr(self, name), f"{typed}({name}", ModelError)
+        try:
+            checked_limits(self.tol, None, self.max_seconds, False)
+            checked_jobs(self.n_jobs)
+            if self.solver != "auto":
+                get_solver(self.solver)
+        except SolverError as error:
+            raise ModelError(error.what, term=error.term, write_instead=error.write_instead) from error
+        return {
+            "solver": self.solver,
+            "tol": self.tol,
+            "max_seconds": self.max_seconds,
+            "n_jobs": self.n_jobs,
+        }
+
+    def _checked_solution(self, problem: Problem, solution: Solution) -> Solution:
+        if not solution.is_certified:
+            warnings.warn(
+                f"{type(self).__name__}: {solution.status} after {solution.iterations} iterations; {solution}",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+        if self.check is not None:
+            whole = {"max_size": None} if self.check == "full" else {}
+            self.cross_check_ = problem.cross_check(solution, raise_on_disagreement=True, **whole)
+        return solution
+
+    def _intercept_in_model(self) -> bool:
+        return bool(self.fit_intercept)
+
+    def _start(self, problem) -> Solution | None:
+        """The last solution, where a warm start was asked for and its unknowns are those of this problem."""
+        last = getattr(self, "solution_", None)
+        if not self.warm_start or last is None:
+            return None
+        shapes = {weights.name: weights.shape for weights in problem.weights}
+        fits = all(name in last.blocks and last.blocks[name].shape == shape for name, shape in shapes.items())
+        return last if fits else None
+
+    @property
+    def certificate_(self):
+        """What was proven of the fit, None where nothing was left to learn; DataError where the estimator was read back: a file does not keep
+        the proof."""
+        check_is_fitted(self, "solution_")
+        return None if self.solution_ is None else self.solution_.certificate
+
+    # ------------------------------------------------------------------------------------------- predictions
+
+    def _scores(self, X) -> np.ndarray:
+        """(n, m) X W + intercept."""
+        check_is_fitted(self, "solution_")
+        return self._checked(X) @ self._weights + self._shift
+
+    def _checked(self, X):
+        """New inputs; what needs no checking beyond a sum is not checked further, for a row predicted alone."""
+        if (
+            type(X) is np.ndarray
+            and X.dtype == np.float64
+            and X.ndim == 2
+            and X.shape[0] > 0
+            and X.shape[1] == self.n_features_in_
+            and not hasattr(self, "feature_names_in_")
+            and np.isfinite(X.sum())
+        ):
+            return X
+        return validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
+
+    # ----------------------------------------------------------------------------------------------- pickles
+
+    def __getstate__(self):
+        """Without what only a warm start or a proof needs, which holds the training data; and the weights once."""
+        state = dict(super().__getstate__())
+        if state.get("solution_") is not None:
+            solution = state["solution_"] = _alone(state["solution_"])
+            if "_weights" in state and np.array_equal(state["_weights"], solution.coef):
+                state["_weights"] = solution.coef
+        if "solutions_" in state:
+            state["solutions_"] = [_alone(each) for each in state["solutions_"]]
+        if "_weights" in state:
+            state.pop("coef_", None)  # is a view of them
+        return state
+
+    def __setstate__(self, state) -> None:
+        super().__setstate__(state)
+        if "_weights" in self.__dict__:
+            self.coef_ = self._weights[:, 0] if self.__dict__.get("_flat") else self._weights.T
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        tags.target_tags.multi_output = True
+        tags.input_tags.sparse = True
+        return tags
+
+
+def _alone(solution: Solution) -> Solution:
+    """A solution without what only a warm start or a proof needs, and one array where a block is all of the weights."""
+    blocks = {
+        name: solution.coef if np.array_equal(block, solution.coef) else block
+        for name, block in solution.blocks.items()
+    }
+    return replace(
+        solution, blocks=blocks, state=None, multipliers={}, majorizations=(), proof=None, history=[]
+    )
+
+
+def tasks_of(X, Y: np.ndarray, weights: np.ndarray | None, feature_names, task_names) -> Tasks:
+    """One X for all columns of Y; labels of weight zero are missing."""
+    if weights is not None:
+        Y = np.where(weights > 0, Y, np.nan)
+        weights = np.where(weights > 0, weights, 1.0)
+        if (weights == 1.0).all():
+            weights = None
+    gone = np.isnan(Y)
+    if not gone.any():
+        return Tasks.shared(X, Y, sample_weights=weights, feature_names=feature_names, task_names=task_names)
+    empty = np.flatnonzero(gone.all(axis=0))
+    if empty.size:
+        name = repr(task_names[empty[0]]) if task_names else empty[0]
+        raise DataError(
+            f"Sample weights are zero, or labels missing, in all rows of column {name} of y",
+            argument="sample_weight",
+        )
+    kept = ~gone.all(axis=1)
+    if not kept.all():
+        X, Y, weights = X[kept], Y[kept], None if weights is None else weights[kept]
+    return Tasks.shared(X, Y, sample_weights=weights, feature_names=feature_names, task_names=task_names)

@@ -1,0 +1,139 @@
+"""Regression with several targets."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+from sklearn.base import MultiOutputMixin, RegressorMixin
+from sklearn.utils.validation import check_is_fitted
+
+from mtldsl.errors import DataError
+from mtldsl.estimators.multi_task import MultiTaskEstimator, tasks_of
+from mtldsl.estimators.sample_weights import of_labels
+from mtldsl.estimators.targets import numbers_of_targets
+from mtldsl.solution.predictors import decided
+from mtldsl.solution.scoring import r_squared
+from mtldsl.solution.solution import Solution
+from mtldsl.tasks import Tasks
+
+__all__ = ["MultiTaskRegressor"]
+
+
+class MultiTaskRegressor(MultiOutputMixin, RegressorMixin, MultiTaskEstimator):
+    """Regression on all columns of y at once, each fit with a certificate.
+
+        min over W (d, m), b (m,)   the model, with one task a column of y and all tasks on the same X
+
+    model         : the name of a model (`mtldsl models`), a statement in the language, or a function of (W, tasks)
+    subject_to    : constraints beside a statement, as text: ["W >= 0"]
+    fit_intercept : learn one number a task as well, which no penalty touches
+    warm_start    : begin at the weights of the last fit, where they have the same shape
+    tol           : the certified relative duality gap
+    max_seconds   : a limit on each fit; where it ends a fit, ConvergenceWarning says so
+    solver        : "auto", or a name that `explain()` lists
+    check         : "subsample": cross-check every fit with the independent reference on a subsample of the rows ("full": on all), in
+                    `cross_check_`; CrossCheckError where they disagree
+    n_jobs        : as in `Problem.solve`
+    parameters    : those of the model by name, `lam=0.1`; `get_params` lists them, so that a grid search sets them
+
+    y is (n,) or (n, m); NaN in y: that row is not in that task. sample_weight is (n,) or (n, m), >= 0.
+    Losses are sums over samples, as in the language: lam is n alpha for scikit-learn's losses, which are means (docs/estimators.md).
+
+    Attributes after `fit`: coef_ (m, d) and intercept_ (m,), (d,) and a float where y was a vector; n_iter_; solution_, the `Solution`
+    with status, gap and objective; certificate_, what was proven, to be saved; n_features_in_, feature_names_in_; target_names_ where
+    y was a table with names.
+
+    >>> import numpy as np
+    >>> from mtldsl.estimators import MultiTaskRegressor
+    >>> X = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0], [2.0, 1.0]])
+    >>> Y = np.array([[2.0, 1.0], [0.1, np.nan], [2.1, 1.0], [4.0, 2.1]])
+    >>> fitted = MultiTaskRegressor(lam=0.1, fit_intercept=False).fit(X, Y)
+    >>> fitted.coef_.round(2) + 0.0
+    array([[1.97, 0.06],
+           [1.02, 0.01]])
+    >>> fitted.solution_.status, fitted.set_params(lam=100.0).fit(X, Y).coef_.any()
+    ('optimal', np.False_)
+    """
+
+    def __init__(
+        self,
+        model="squared_loss(W, tasks) + lam * l21_norm(W)",
+        *,
+        subject_to=(),
+        fit_intercept=True,
+        warm_start=False,
+        tol=1e-6,
+        max_seconds=None,
+        solver="auto",
+        check=None,
+        n_jobs=None,
+        **parameters,
+    ):
+        self._set(locals())
+
+    _elsewhere: ClassVar[dict[str, str]] = {
+        "sign": "MultiTaskClassifier",
+        "indicators": "LabelGraphClassifier",
+    }
+
+    def fit(self, X, y, sample_weight=None):
+        """X (n, d) dense or CSR, numpy, pandas or polars; y (n,) or (n, m)."""
+        tasks = self._prepare(X, y, sample_weight)
+        self._finish(self._solve(tasks))
+        return self
+
+    def _prepare(self, X, y, sample_weight=None, **others) -> Tasks:
+        X = self._inputs(X, y)
+        targets = numbers_of_targets(y)
+        weights = of_labels(sample_weight, targets.Y.shape)
+        self._flat = targets.flat
+        if targets.names is not None:
+            self.target_names_ = np.array(targets.names, dtype=object)
+        return tasks_of(X, targets.Y, weights, self._names(), targets.names)
+
+    def _finish(self, solution: Solution | None) -> None:
+        assert solution is not None
+        if solution.loss.get("labels") in ("sign", "indicators"):
+            raise DataError(
+                f"{solution.loss['word']} learns labels",
+                argument="model",
+                write_instead="use MultiTaskClassifier",
+            )
+        super()._finish(solution)
+        self._weights = solution.coef
+        shift = solution.intercept
+        self._shift = np.zeros(solution.coef.shape[1]) if shift is None else np.asarray(shift, dtype=float)
+        self.coef_ = self._weights[:, 0] if self._flat else self._weights.T
+        self.intercept_ = float(self._shift[0]) if self._flat else self._shift
+
+    def predict(self, X) -> np.ndarray:
+        """(n,) or (n, m), as y was; expected counts or amounts for a Poisson or Gamma loss."""
+        check_is_fitted(self, "solution_")
+        values = decided(self.solution_.loss, self._scores(X))
+        return values[:, 0] if self._flat else values
+
+    def score(self, X, y, sample_weight=None) -> float:
+        """The coefficient of determination R^2, its mean over the tasks that have two labels and more here; missing ones are left out."""
+        each = self._scores_by_task(X, y, sample_weight)
+        return float(each[~np.isnan(each)].mean()) if not np.isnan(each).all() else float("nan")
+
+    def _scores_by_task(self, X, y, sample_weight=None) -> np.ndarray:
+        targets = numbers_of_targets(y, learning=False)
+        predicted = np.reshape(self.predict(X), targets.Y.shape)
+        weights = of_labels(sample_weight, targets.Y.shape)
+        return np.array([
+            _r_squared(z, labels, None if weights is None else weights[:, i])
+            for i, (z, labels) in enumerate(zip(predicted.T, targets.Y.T, strict=True))
+        ])  # fmt: skip
+
+
+def _r_squared(z, y, weights) -> float:
+    kept = ~np.isnan(y)
+    if kept.sum() < 2:
+        return float("nan")
+    if weights is None:
+        return r_squared(z[kept], y[kept])
+    z, y, w = z[kept], y[kept], weights[kept]
+    spread = np.sum(w * (y - np.average(y, weights=w)) ** 2)
+    return float(1.0 - np.sum(w * (y - z) ** 2) / spread) if spread > 0 else float("nan")

@@ -1,0 +1,124 @@
+"""Scorers for scikit-learn's tools: measures by name on y with gaps, tasks without a number left out of the mean and told."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+
+from mtldsl.errors import DataError
+from mtldsl.estimators.sample_weights import of_labels
+from mtldsl.estimators.seen_labels import signs_of
+from mtldsl.scoring.measures import measure
+from mtldsl.scoring.score import Score, evaluate
+from mtldsl.tasks.one_class import OneClassWarning
+
+__all__ = ["MeasureScorer", "scorer"]
+
+
+def scorer(name: str) -> MeasureScorer:
+    """scoring=scorer("average_precision") for `cross_val_score`, `GridSearchCV` and the like.
+
+    name : a measure's, as in `solution.score(tasks, metric=name)`: "r2", "nmse", "accuracy", "f1_micro", "ranking_loss", ...
+
+    It asks any estimator for what the measure needs (`predict`, `decision_function` or `predict_proba`), for vectors y, tables (n, m) of
+    two classes a column, and vectors of several classes, each against the rest. Missing labels are left out; so are tasks for which
+    the measure is not defined, with a OneClassWarning that says how many. Losses and errors are negated, so that higher is better.
+    ModelError for a name that is not known.
+
+    >>> import numpy as np
+    >>> from mtldsl.estimators import MultiTaskClassifier, scorer
+    >>> X = np.array([[0.0, 1.0], [1.0, 0.0], [2.0, 1.0], [3.0, 0.0]])
+    >>> Y = np.array([[0, 1], [0, 0], [1, np.nan], [1, 0]])
+    >>> fitted = MultiTaskClassifier(lam=0.1).fit(X, Y)
+    >>> scorer("roc_auc")(fitted, X, Y), scorer("log_loss")
+    (1.0, scorer('log_loss'))
+    """
+    return MeasureScorer(name)
+
+
+class MeasureScorer:
+    """What `scorer` makes: called with (estimator, X, y); `score` tells more."""
+
+    def __init__(self, name: str):
+        self.name = name
+        self._measure = measure(name, "scorer(name")
+
+    def __repr__(self) -> str:
+        return f"scorer({self.name!r})"
+
+    def __call__(self, estimator, X, y, sample_weight=None, groups=None) -> float:
+        found = self.score(estimator, X, y, sample_weight, groups)
+        if found.left_out:
+            warnings.warn(f"{self!r}: {found.note}", OneClassWarning, stacklevel=2)
+        return self._measure.direction * float(found)
+
+    def score(self, estimator, X, y, sample_weight=None, groups=None) -> Score:
+        """The score with its sign as it is: a float with `by_task`, `left_out` and `note`. groups: of an estimator whose tasks they are."""
+        asked = {} if groups is None else {"groups": groups}
+        needs, classes = self._measure.needs, _classes_of(estimator)
+        if needs == "values":
+            truth, names = signs_of(y, None)
+            predicted = np.reshape(np.asarray(estimator.predict(X, **asked), dtype=float), truth.shape)
+        else:
+            # scikit-learn's one against the rest numbers its labels
+            if classes is not None and getattr(estimator, "multilabel_", False):
+                classes = [np.array([0, 1])] * len(classes)
+            truth, names = signs_of(y, classes, needs)
+            predicted = self._predicted(estimator, X, needs, classes, truth.shape, asked)
+        weights = of_labels(sample_weight, truth.shape)
+        if hasattr(estimator, "task_of"):  # one long table: its rows are of tasks
+            return self._by_rows(estimator.task_of(X, **asked), truth[:, 0], predicted[:, 0], weights)
+        m = truth.shape[1]
+        return evaluate(
+            self._measure, list(truth.T), list(predicted.T), list(names) if names else list(map(str, range(m))), table=True,
+            weights=None if weights is None else list(weights.T), typed=repr(self),
+        )  # fmt: skip
+
+    def _by_rows(self, ids, truth, predicted, weights) -> Score:
+        """The score of one long table, whose rows are of the task that their id says."""
+        numbers: dict = {}
+        for one in ids.tolist():
+            numbers.setdefault(one, len(numbers))
+        own = np.array([numbers[one] for one in ids.tolist()])
+        rows = [np.flatnonzero(own == k) for k in range(len(numbers))]
+        return evaluate(
+            self._measure, [truth[r] for r in rows], [predicted[r] for r in rows], list(map(str, numbers)), table=False,
+            weights=None if weights is None else [weights[r, 0] for r in rows], typed=repr(self),
+        )  # fmt: skip
+
+    def _predicted(self, estimator, X, needs, classes, shape, asked) -> np.ndarray:
+        """(n, m) labels -1 and +1, scores, or probabilities of +1."""
+        if needs == "labels":
+            return signs_of(estimator.predict(X, **asked), classes, needs)[0]
+        by_score = needs == "scores" and hasattr(estimator, "decision_function")
+        if not by_score and not hasattr(estimator, "predict_proba"):
+            raise DataError(
+                f"{type(estimator).__name__} has no predict_proba{' and no decision_function' * (needs == 'scores')}",
+                term=repr(self),
+                write_instead="write a measure of labels, such as scorer('accuracy')",
+            )
+        found = (estimator.decision_function if by_score else estimator.predict_proba)(X, **asked)
+        if isinstance(found, list):  # one (n, 2) a label
+            columns = [
+                np.asarray(one)[:, 1] if np.shape(one)[1] == 2 else np.full(len(one), np.nan) for one in found
+            ]
+            return np.stack(columns, axis=1)
+        table = np.asarray(found, dtype=float)
+        if table.ndim == 2 and shape[1] == 1 and table.shape[1] == 2:
+            table = table[:, 1]
+        return np.reshape(table, shape)
+
+
+def _classes_of(estimator):
+    """The classes of a vector, or of every column of a table, wherever the estimator that learned them stands: pipelines and searches show
+    its classes_ alone, which of a table are the positions of its columns."""
+    inner = estimator
+    while inner is not None:
+        if hasattr(inner, "label_classes_"):
+            return inner.label_classes_
+        steps = getattr(inner, "steps", None)
+        inner = (
+            steps[-1][1] if steps else getattr(inner, "best_estimator_", getattr(inner, "estimator_", None))
+        )
+    return getattr(estimator, "classes_", None)

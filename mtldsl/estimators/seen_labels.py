@@ -1,0 +1,81 @@
+"""Labels that were not learned from: beside predictions, as a scorer asks for them, and as folds are dealt by them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mtldsl.errors import DataError
+from mtldsl.estimators.targets import columns_of, labels_of, missing_in
+
+__all__ = ["agreement", "share_right", "signs_of", "to_spread"]
+
+
+def agreement(y, predicted) -> tuple[np.ndarray, np.ndarray]:
+    """(where predictions (n, m) are the labels y, where y has labels), both (n, m)."""
+    table, _, _ = columns_of(y)
+    if predicted.shape not in (table.shape, table.shape[:1]):
+        raise DataError(
+            f"y has the shape {table.shape}, and predictions have {predicted.shape}", argument="y"
+        )
+    predicted = np.reshape(predicted, table.shape)
+    there = ~missing_in(table)
+    return np.asarray(table == predicted, dtype=bool) & there, there
+
+
+def share_right(y, predicted, sample_weight=None) -> float:
+    """The share of rows whose labels are all right; missing labels are not counted, nor rows that have none."""
+    right, there = agreement(y, predicted)
+    rows = np.flatnonzero(there.any(axis=1))
+    weights = None if sample_weight is None else np.asarray(sample_weight, dtype=float)[rows]
+    whole: np.ndarray = np.all(right | ~there, axis=1)
+    return float(np.average(whole[rows], weights=weights))
+
+
+def signs_of(y, classes, needs: str = "values") -> tuple[np.ndarray, tuple[str, ...] | None]:
+    """(y as (n, m) columns, NaN where a label is missing; their names or None), as an estimator that learned these classes sees it.
+
+    classes : its classes_: of a vector (k,), of a table the two classes of all columns, or one array a column. Columns are +1 for the
+              second class and -1 for the first; of a vector of several classes one a class, against the rest. None: numbers as they are
+    """
+    table, names, flat = columns_of(y)
+    missing = missing_in(table)
+    if needs == "values":
+        found = np.full(table.shape, np.nan)
+        found[~missing] = np.asarray(table[~missing], dtype=float)
+        return found, names
+    if classes is None:
+        labels = labels_of(y)
+        return labels.signs, labels.names
+    if table.shape[1] == 1 and not isinstance(classes, list):
+        known = np.asarray(classes)
+        positive = known[-1:] if len(known) <= 2 else known
+        names = tuple(map(str, known)) if len(known) > 2 else names
+        table, missing = np.repeat(table, len(positive), axis=1), np.repeat(missing, len(positive), axis=1)
+    else:
+        each = classes if isinstance(classes, list) else [classes] * table.shape[1]
+        positive = [np.asarray(one)[-1] if len(one) < 3 else 1 for one in each]
+    found = np.stack(
+        [np.where(column == one, 1.0, -1.0) for column, one in zip(table.T, positive, strict=True)], axis=1
+    )
+    found[missing] = np.nan
+    return found, names
+
+
+def to_spread(y, rows: int) -> np.ndarray:
+    """y as columns to spread over folds: -1 and +1 for each of its classes (one column for two), 0 for numbers; NaN where a label is missing.
+
+    rows : classes have so many rows each on average, or the column is one of numbers
+    """
+    table, _, _ = columns_of(y)
+    missing, columns = missing_in(table), []
+    for column, gone in zip(table.T, missing.T, strict=True):
+        values, own = np.unique(
+            column[~gone].astype(str if table.dtype == object else table.dtype), return_inverse=True
+        )
+        if len(values) * rows > max(own.size, 2 * rows):  # two classes are classes however few rows there are
+            values, own = values[:1], np.zeros_like(own)
+        for k in range(1 if len(values) == 2 else 0, len(values)):
+            signs = np.full(len(column), np.nan)
+            signs[~gone] = np.where(own == k, 1.0, -1.0) if len(values) > 1 else 0.0
+            columns.append(signs)
+    return np.stack(columns, axis=1) if columns else np.empty((len(table), 0))

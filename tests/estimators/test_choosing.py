@@ -1,0 +1,166 @@
+"""Cross-validated estimators against the same folds done one by one, and their rules of choice."""
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV, KFold
+
+from mtldsl import ModelError
+from mtldsl.estimators import (
+    GroupedMultiTaskClassifierCV,
+    GroupedMultiTaskRegressor,
+    GroupedMultiTaskRegressorCV,
+    MultiTaskClassifier,
+    MultiTaskClassifierCV,
+    MultiTaskKFold,
+    MultiTaskRegressor,
+    MultiTaskRegressorCV,
+)
+
+VALUES = [8.0, 2.0, 0.5]
+
+
+def numbers(n=60, d=6, m=3, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    W = rng.normal(size=(d, m)) * (np.arange(d) < 2)[:, None]
+    return X, X @ W + 0.5 * rng.normal(size=(n, m))
+
+
+def labels(n=80, seed=1):
+    X, Z = numbers(n, seed=seed)
+    return X, (Z > 0.4).astype(int)
+
+
+@pytest.mark.parametrize(
+    ("chooser", "plain", "data"),
+    [
+        (MultiTaskRegressorCV, MultiTaskRegressor, numbers),
+        (MultiTaskClassifierCV, MultiTaskClassifier, labels),
+    ],
+)
+@pytest.mark.parametrize("cv", [KFold(4), MultiTaskKFold(3)])
+def test_every_score_is_that_of_a_grid_search_on_the_same_folds(chooser, plain, data, cv):
+    X, y = data()
+    one = chooser(values=VALUES, cv=cv, tol=1e-8).fit(X, y)
+    many = GridSearchCV(plain(tol=1e-8), {"lam": VALUES}, cv=cv).fit(X, y)
+    np.testing.assert_allclose(
+        one.cv_results_["mean_test_score"], many.cv_results_["mean_test_score"], atol=1e-4
+    )
+    assert one.best_params_ == many.best_params_
+    np.testing.assert_allclose(one.coef_, many.best_estimator_.coef_, atol=1e-3)
+    assert one.solution_.is_optimal and one.certificate_ is not None
+
+
+def test_whole_numbers_of_folds_are_those_of_the_splitter():
+    X, y = labels()
+    as_number = MultiTaskClassifierCV(values=VALUES, cv=4).fit(X, y)
+    as_splitter = MultiTaskClassifierCV(values=VALUES, cv=MultiTaskKFold(4, random_state=0)).fit(X, y)
+    np.testing.assert_array_equal(
+        as_number.cv_results_["mean_test_score"], as_splitter.cv_results_["mean_test_score"]
+    )
+    assert np.array_equal(as_number.coef_, MultiTaskClassifierCV(values=VALUES, cv=4).fit(X, y).coef_)
+
+
+def test_the_grid_goes_from_zero_weights_to_weak_regularization():
+    X, y = numbers()
+    falling = MultiTaskRegressorCV(n_values=5, eps=1e-2).fit(X, y)
+    np.testing.assert_allclose(falling.values_ / falling.values_[0], np.geomspace(1, 1e-2, 5))
+    assert not MultiTaskRegressor(lam=float(falling.values_[0]) * 1.001).fit(X, y).coef_.any()
+    assert MultiTaskRegressor(lam=float(falling.values_[0]) * 0.98).fit(X, y).coef_.any()
+    model = "C * squared_loss(W, tasks) + l21_norm(W)"
+    rising = MultiTaskRegressorCV(model, parameter="C", n_values=5, eps=1e-2).fit(X, y)
+    np.testing.assert_allclose(rising.values_, 1.0 / falling.values_, rtol=1e-6)
+
+
+def test_one_standard_error_takes_the_strongest_within_it():
+    X, y = numbers(n=40)
+    best = MultiTaskRegressorCV(n_values=12).fit(X, y)
+    modest = MultiTaskRegressorCV(n_values=12, one_standard_error=True).fit(X, y)
+    results = best.cv_results_
+    bar = results["mean_test_score"].max() - results["standard_error"][best.best_index_]
+    within = np.flatnonzero(results["mean_test_score"] >= bar)
+    assert modest.best_index_ == within[0] < best.best_index_
+    scores = np.stack([results[f"split{k}_test_score"] for k in range(5)])
+    np.testing.assert_allclose(results["standard_error"], scores.std(axis=0, ddof=1) / np.sqrt(5))
+
+
+def test_a_value_a_task_is_a_choice_alone_where_tasks_share_nothing():
+    X, y = numbers()
+    model, folds = "squared_loss(W, tasks) + lam * l1_norm(W)", KFold(4)
+    together = MultiTaskRegressorCV(model, values=VALUES, cv=folds, per_task=True, tol=1e-9).fit(X, y)
+    for i in range(3):
+        alone = MultiTaskRegressorCV(model, values=VALUES, cv=folds, tol=1e-9).fit(X, y[:, i])
+        assert together.best_value_[i] == alone.best_value_
+        np.testing.assert_allclose(together.coef_[i], alone.coef_, atol=1e-3)
+        np.testing.assert_allclose(together.predict(X)[:, i], alone.predict(X), atol=1e-3)
+
+
+@pytest.mark.filterwarnings("ignore:The groups parameter is ignored")
+def test_groups_are_tasks_in_every_fold():
+    X, _ = numbers(90)
+    school = np.tile(["a", "b", "c"], 30)
+    y = X[:, 0] * (1 + (school == "b")) + 0.1 * X[:, 1]
+    folds = KFold(3)
+    chosen = GroupedMultiTaskRegressorCV(values=VALUES, cv=folds, tol=1e-8).fit(X, y, groups=school)
+    by_hand = []
+    for train, test in folds.split(X):
+        fitted = GroupedMultiTaskRegressor(lam=2.0, tol=1e-8).fit(X[train], y[train], groups=school[train])
+        by_hand.append(fitted.score(X[test], y[test], groups=school[test]))
+    assert chosen.cv_results_["mean_test_score"][1] == pytest.approx(np.mean(by_hand), abs=1e-5)
+    sides = GroupedMultiTaskClassifierCV(n_values=4, cv=3).fit(X, y > 0, groups=school)
+    assert sides.score(X, y > 0, groups=school) > 0.9
+
+
+def test_scorers_by_name_processes_and_clones_change_nothing():
+    X, y = labels()
+    one = MultiTaskClassifierCV(values=VALUES, cv=3, scoring="f1_macro", tol=1e-9).fit(X, y)
+    two = clone(one).set_params(n_jobs=2).fit(X, y)
+    np.testing.assert_array_equal(one.coef_, two.coef_)
+    grid = GridSearchCV(
+        MultiTaskClassifier(tol=1e-9), {"lam": VALUES}, cv=MultiTaskKFold(3), scoring="f1_macro"
+    ).fit(X, y)
+    np.testing.assert_allclose(
+        one.cv_results_["mean_test_score"], grid.cv_results_["mean_test_score"], atol=1e-9
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ({"parameter": "rho"}, "write one of 'lam'"),
+        ({"values": [1.0, -2.0]}, "write numbers >= 0"),
+        ({"values": []}, "write numbers >= 0"),
+        ({"n_values": 0}, "whole number >= 1"),
+        ({"eps": 2.0}, "between 0 and 1"),
+        ({"cv": 1}, "number of folds >= 2"),
+        ({"cv": 1000}, "n_samples = 60"),
+        ({"per_task": True, "scoring": "r2"}, "leave scoring out"),
+        ({"model": "Robust-MTL", "parameter": "rho1", "rho2": 1.0}, "write values=[...]"),
+        ({"model": "square_root_loss(W, tasks) + mu * log_rank(W, eps=e)", "mu": 1.0, "parameter": "e", "values": [1.0]}, "GridSearchCV"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_chosen_is_said(arguments, says):
+    with pytest.raises(ValueError, match=r"MultiTaskRegressorCV") as error:
+        MultiTaskRegressorCV(**arguments).fit(*numbers())
+    assert says in str(error.value)
+
+
+def test_a_fold_without_a_class_does_not_end_the_search():
+    X, y = labels()
+    y[:, 2] = 0
+    y[3, 2] = 1  # one positive: some training fold has none
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fitted = MultiTaskClassifierCV(values=VALUES, cv=3).fit(X, y)
+    assert np.isfinite(fitted.cv_results_["mean_test_score"]).all()
+
+
+def test_nothing_to_learn_is_said():
+    X, _ = labels()
+    with pytest.warns(UserWarning), pytest.raises(ValueError, match="both classes"):
+        MultiTaskClassifierCV().fit(X, np.zeros(len(X)))
+    with pytest.raises(ModelError, match="no parameter 'rho'"):
+        MultiTaskRegressorCV(rho=1.0).fit(*numbers())

@@ -1,0 +1,123 @@
+"""MultiTaskKFold inside scikit-learn's tools."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn import config_context
+from sklearn.base import clone
+from sklearn.linear_model import Ridge
+from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_score
+
+from mtldsl.estimators import MultiTaskClassifier, MultiTaskKFold, MultiTaskRegressor
+from mtldsl.tasks import Tasks
+from mtldsl.tasks.folding import fold_numbers
+from tests.tasks.test_folding import rare_labels, unevenness
+
+
+def numbers(splitter, y, groups=None) -> np.ndarray:
+    fold = np.full(len(y), -1)
+    for k, (train, test) in enumerate(splitter.split(np.zeros((len(y), 1)), y, groups)):
+        assert (fold[test] == -1).all() and sorted([*train, *test]) == list(range(len(y)))
+        fold[test] = k
+    assert (fold >= 0).all()
+    return fold
+
+
+def test_the_folds_are_those_of_tasks():
+    Y = rare_labels(missing=0.0)
+    tasks = Tasks.shared(np.zeros((len(Y), 1)), Y)
+    assert np.array_equal(numbers(MultiTaskKFold(5), Y), fold_numbers(tasks, 5))
+
+
+@pytest.mark.parametrize("kind", ["signs", "text", "0/1", "frame", "nullable"])
+def test_labels_of_every_kind_are_spread(kind):
+    Y = rare_labels(2)
+    there = ~np.isnan(Y)
+    y = {
+        "signs": Y,
+        "text": np.where(there, np.where(Y > 0, "yes", "no"), None).astype(object),
+        "0/1": np.where(there, Y > 0, np.nan),
+        "frame": pd.DataFrame(Y > 0).astype(object).where(there),
+        "nullable": pd.DataFrame(np.where(there, Y > 0, np.nan)).astype("Int64"),
+    }[kind]
+    fold = numbers(MultiTaskKFold(5), y)
+    by_chance = min(unevenness(Y, np.random.default_rng(s).permutation(len(Y)) % 5, 5) for s in range(5))
+    assert unevenness(Y, fold, 5) < 0.5 * by_chance
+
+
+def test_of_one_label_of_several_classes_it_is_as_even_as_stratified_k_fold():
+    y = np.repeat(["a", "b", "c"], [50, 23, 9])
+    fold = numbers(MultiTaskKFold(4), y)
+    theirs = numbers(StratifiedKFold(4), y)
+    for one in "abc":
+        ours = np.bincount(fold[y == one], minlength=4)
+        assert np.ptp(ours) <= np.ptp(np.bincount(theirs[y == one], minlength=4))
+
+
+def test_numbers_are_dealt_at_random_in_folds_of_one_size():
+    fold = numbers(MultiTaskKFold(4), np.arange(101.0) % 97)
+    assert np.ptp(np.bincount(fold)) <= 1
+
+
+def test_groups_stay_together():
+    Y, groups = rare_labels(), np.arange(400) // 5
+    fold = numbers(MultiTaskKFold(4), Y, groups)
+    assert all(len(set(fold[groups == one])) == 1 for one in range(80))
+
+
+def test_in_grid_search_and_cross_val_score_with_gaps_in_y():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(120, 4))
+    Y = np.where(X[:, :3] + 0.3 * rng.normal(size=(120, 3)) > 1.0, 1.0, 0.0)
+    Y[rng.random(Y.shape) < 0.1] = np.nan
+    search = GridSearchCV(
+        MultiTaskClassifier(), {"lam": [0.1, 1000.0]}, cv=MultiTaskKFold(4), error_score="raise"
+    )
+    assert search.fit(X, Y).best_params_ == {"lam": 0.1}
+    scores = cross_val_score(
+        MultiTaskRegressor(lam=0.1), X, np.where(np.isnan(Y), np.nan, X[:, :3]), cv=MultiTaskKFold(4),
+        groups=np.arange(120) // 3, error_score="raise",
+    )  # fmt: skip
+    assert scores.shape == (4,) and (scores > 0.9).all()
+
+
+def test_it_is_cloned_printed_and_seeded():
+    splitter = MultiTaskKFold(3, random_state=7)
+    assert (
+        splitter.get_n_splits() == 3 and "n_splits=3" in repr(splitter) and "random_state=7" in repr(splitter)
+    )
+    y = rare_labels()
+    assert np.array_equal(numbers(splitter, y), numbers(MultiTaskKFold(3, random_state=7), y))
+    assert not np.array_equal(numbers(splitter, y), numbers(MultiTaskKFold(3), y))
+    assert clone(splitter, safe=False).n_splits == 3
+
+
+@pytest.mark.parametrize(
+    "make, says",
+    [
+        (lambda: MultiTaskKFold(1), "MultiTaskKFold(n_splits=1)"),
+        (lambda: MultiTaskKFold(5), "there are 4 rows; write n_splits = 2 to 4"),
+        (lambda: MultiTaskKFold(2, stratify=None), "stratify=True or stratify=False"),
+        (lambda: MultiTaskKFold(2, random_state="a"), "random_state='a'"),
+    ],
+)
+def test_mistakes_are_value_errors(make, says):
+    with pytest.raises(ValueError) as caught:
+        list(make().split(np.zeros((4, 1)), [0, 1, 0, 1]))
+    assert says in str(caught.value)
+
+
+def test_groups_reach_it_where_metadata_are_routed():
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(40, 2))
+    seen = []
+
+    class Watching(MultiTaskKFold):
+        def split(self, X, y=None, groups=None):
+            seen.append(groups)
+            yield from super().split(X, y, groups)
+
+    groups = np.arange(40) // 4
+    with config_context(enable_metadata_routing=True):
+        cross_val_score(Ridge(), X, X[:, 0], cv=Watching(3), params={"groups": groups}, error_score="raise")
+    assert np.array_equal(seen[0], groups)

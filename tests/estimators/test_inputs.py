@@ -1,0 +1,255 @@
+"""What X and y may be: arrays, tables, sparse matrices, missing labels of every kind; names of columns; and answers in the type of y."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from scipy import sparse
+
+from mtldsl.estimators import (
+    PLST,
+    GroupedMultiTaskClassifier,
+    GroupedMultiTaskRegressor,
+    LabelGraphClassifier,
+    MultiTaskClassifier,
+    MultiTaskRegressor,
+)
+from tests.estimators.cases import labels, regression, rows_of_tasks
+
+X, Y = labels()
+XR, YR = regression()
+NAMES = list("abcdef")
+GONE = np.arange(Y.size).reshape(Y.shape) % 7 == 0
+FLOATS = np.where(GONE, np.nan, Y.astype(float))
+WORDS = np.where(Y > 0, "yes", "no")
+COLUMNS = ["u", "v", "w"]
+
+
+def table(values, dtype=None):
+    made = pd.DataFrame(values, columns=COLUMNS)
+    return made if dtype is None else made.astype(dtype)
+
+
+COMPLETE = {
+    "int": (Y, [0, 1]),
+    "float": (Y.astype(float), [0.0, 1.0]),
+    "signs": (2 * Y - 1, [-1, 1]),
+    "bool": (Y.astype(bool), [False, True]),
+    "text": (WORDS, ["no", "yes"]),
+    "objects": (WORDS.astype(object), ["no", "yes"]),
+    "lists": (Y.tolist(), [0, 1]),
+    "one and two": (Y + 1, [1, 2]),
+    "sparse": (sparse.csr_array(Y), [0, 1]),
+    "pandas": (table(Y), [0, 1]),
+    "pandas bool": (table(Y > 0), [False, True]),
+    "pandas text": (table(WORDS), ["no", "yes"]),
+    "pandas category": (table(WORDS, "category"), ["no", "yes"]),
+    "pandas Int64": (table(Y, "Int64"), [0, 1]),
+    "polars": (pl.DataFrame(Y, schema=COLUMNS), [0, 1]),
+    "polars text": (pl.DataFrame(WORDS.tolist(), schema=COLUMNS, orient="row"), ["no", "yes"]),
+}
+
+
+@pytest.mark.parametrize("kind", COMPLETE)
+def test_labels_of_every_type(kind):
+    y, classes = COMPLETE[kind]
+    expected = MultiTaskClassifier(lam=0.5).fit(X, Y)
+    fitted = MultiTaskClassifier(lam=0.5).fit(X, y)
+    np.testing.assert_array_equal(fitted.coef_, expected.coef_)
+    assert [each.tolist() for each in fitted.label_classes_] == [classes] * 3
+    predicted = fitted.predict(X)
+    np.testing.assert_array_equal(predicted, np.array(classes)[expected.predict(X)])
+    assert type(predicted.tolist()[0][0]) is type(classes[0])
+    assert fitted.score(X, y) == expected.score(X, Y)
+
+
+INCOMPLETE = {
+    "NaN": FLOATS,
+    "None": np.where(GONE, None, Y),
+    "None and text": np.where(GONE, None, WORDS),
+    "NaN and text": np.where(GONE, np.nan, WORDS.astype(object)),
+    "NA": np.where(GONE, pd.NA, Y.astype(object)),
+    "pandas": table(FLOATS),
+    "pandas Int64": table(Y, "Int64").mask(GONE),
+    "pandas boolean": table(Y > 0, "boolean").mask(GONE),
+    "pandas string": table(WORDS, "string").mask(GONE),
+    "pandas category": table(WORDS, "category").mask(GONE),
+    "polars": pl.DataFrame(np.where(GONE, None, Y).tolist(), schema=COLUMNS, orient="row"),
+    "polars text": pl.DataFrame(np.where(GONE, None, WORDS).tolist(), schema=COLUMNS, orient="row"),
+    "polars bool": pl.DataFrame(np.where(GONE, None, Y > 0).tolist(), schema=COLUMNS, orient="row"),
+}
+
+
+@pytest.mark.parametrize("kind", INCOMPLETE)
+def test_missing_labels_are_not_in_their_task(kind):
+    expected = MultiTaskClassifier(lam=0.5).fit(X, FLOATS)
+    fitted = MultiTaskClassifier(lam=0.5).fit(X, INCOMPLETE[kind])
+    np.testing.assert_array_equal(fitted.coef_, expected.coef_)
+    assert fitted.score(X, INCOMPLETE[kind]) == expected.score(X, FLOATS)
+    # a single task learns of its labelled rows alone
+    y, gone = FLOATS[:, 0], GONE[:, 0]
+    alone = MultiTaskClassifier(lam=0.5).fit(X, y)
+    np.testing.assert_allclose(
+        alone.coef_, MultiTaskClassifier(lam=0.5).fit(X[~gone], y[~gone]).coef_, atol=1e-12
+    )
+
+
+@pytest.mark.parametrize(
+    "y",
+    [
+        np.where(np.arange(YR.size).reshape(YR.shape) % 7 == 0, np.nan, YR),
+        np.where(np.arange(YR.size).reshape(YR.shape) % 7 == 0, None, YR),
+        pd.DataFrame(YR, columns=COLUMNS).mask(np.arange(YR.size).reshape(YR.shape) % 7 == 0),
+        pd.DataFrame(YR, columns=COLUMNS, dtype="Float64").mask(np.arange(YR.size).reshape(YR.shape) % 7 == 0),
+        pl.DataFrame(np.where(np.arange(YR.size).reshape(YR.shape) % 7 == 0, None, YR).tolist(), schema=COLUMNS, orient="row"),
+    ],
+    ids=["NaN", "None", "pandas", "pandas Float64", "polars"],
+)  # fmt: skip
+def test_missing_numbers_are_not_in_their_task(y):
+    gaps = np.where(np.arange(YR.size).reshape(YR.shape) % 7 == 0, np.nan, YR)
+    fitted = MultiTaskRegressor(lam=0.5).fit(XR, y)
+    np.testing.assert_array_equal(fitted.coef_, MultiTaskRegressor(lam=0.5).fit(XR, gaps).coef_)
+    # R^2 over the labels that are there
+    each = [1 - np.nansum((gaps[:, i] - z) ** 2) / np.nansum((gaps[:, i] - np.nanmean(gaps[:, i])) ** 2) for i, z in enumerate(fitted.predict(XR).T)]  # fmt: skip
+    assert fitted.score(XR, y) == pytest.approx(np.mean(each), rel=1e-12)
+    none_there = np.array(gaps)
+    none_there[:, 1] = np.nan
+    assert fitted.score(XR, none_there) == pytest.approx(np.mean([each[0], each[2]]), rel=1e-12)
+
+
+INPUTS = {
+    "lists": X.tolist(),
+    "float32": X.astype(np.float32),
+    "Fortran": np.asfortranarray(X),
+    "csr": sparse.csr_array(X),
+    "csc matrix": sparse.csc_matrix(X),
+    "pandas": pd.DataFrame(X, columns=NAMES),
+    "pandas Float64": pd.DataFrame(X, columns=NAMES, dtype="Float64"),
+    "polars": pl.DataFrame(X, schema=NAMES),
+}
+
+
+@pytest.mark.parametrize("kind", INPUTS)
+def test_inputs_of_every_type(kind):
+    expected = MultiTaskClassifier(lam=0.5, tol=1e-10).fit(X, Y)
+    fitted = MultiTaskClassifier(lam=0.5, tol=1e-10).fit(INPUTS[kind], Y)
+    np.testing.assert_allclose(fitted.coef_, expected.coef_, atol=1e-5)
+    np.testing.assert_allclose(
+        fitted.decision_function(INPUTS[kind]), expected.decision_function(X), atol=1e-4
+    )
+    if hasattr(INPUTS[kind], "columns"):
+        assert fitted.feature_names_in_.tolist() == NAMES == list(fitted.solution_.feature_names)
+    else:
+        assert not hasattr(fitted, "feature_names_in_")
+    assert fitted.n_features_in_ == 6
+
+
+@pytest.mark.parametrize(
+    "estimator", [MultiTaskClassifier(), MultiTaskRegressor(), LabelGraphClassifier(lam=0.1), PLST()]
+)
+def test_names_of_features_are_held_to(estimator):
+    X_named = pd.DataFrame(X, columns=NAMES)
+    fitted = estimator.fit(X_named, Y)
+    with pytest.raises(ValueError, match="must be in the same order"):
+        fitted.predict(X_named[list("bacdef")])
+    with pytest.raises(ValueError, match="unseen at fit time"):
+        fitted.predict(X_named.rename(columns={"a": "z"}))
+    with pytest.raises(ValueError, match="X has 5 features"):
+        fitted.predict(X[:, :5])
+    with pytest.warns(UserWarning, match="does not have valid feature names"):
+        fitted.predict(X)
+
+
+def test_names_of_targets_are_those_of_tasks():
+    for fitted in (
+        MultiTaskClassifier(lam=0.5).fit(X, table(Y)),
+        MultiTaskRegressor(lam=0.5).fit(X, table(Y)),
+    ):
+        assert fitted.target_names_.tolist() == COLUMNS == list(fitted.solution_.task_names)
+    assert not hasattr(MultiTaskRegressor(lam=0.5).fit(X, Y), "target_names_")
+
+
+def test_columns_of_different_classes():
+    mixed = pd.DataFrame({"u": Y[:, 0], "v": WORDS[:, 1], "w": Y[:, 2] > 0})
+    fitted = MultiTaskClassifier(lam=0.5).fit(X, mixed)
+    assert [each.tolist() for each in fitted.label_classes_] == [[0, 1], ["no", "yes"], [False, True]]
+    row = fitted.predict(X)[0].tolist()
+    assert [type(each) for each in row] == [int, str, bool]
+    gaps = mixed.astype({"u": "Int64", "v": "string", "w": "boolean"}).mask(GONE)
+    row = MultiTaskClassifier(lam=0.5).fit(X, gaps).predict(X)[0].tolist()
+    assert [type(each) for each in row] == [int, str, bool]
+    flags = MultiTaskClassifier(lam=0.5).fit(X, pd.DataFrame(Y > 0, dtype="boolean").mask(GONE))
+    assert flags.predict(X).dtype == bool
+    assert fitted.score(X, mixed) == MultiTaskClassifier(lam=0.5).fit(X, Y).score(X, Y)
+
+
+def test_a_vector_stays_a_vector():
+    fitted = MultiTaskRegressor(lam=0.5).fit(XR, YR[:, 0])
+    assert (
+        fitted.coef_.shape == (6,) and type(fitted.intercept_) is float and fitted.predict(XR).shape == (40,)
+    )
+    table = MultiTaskRegressor(lam=0.5).fit(XR, YR[:, :1])
+    assert table.coef_.shape == (1, 6) and table.predict(XR).shape == (40, 1)
+    np.testing.assert_array_equal(fitted.predict(XR), table.predict(XR)[:, 0])
+
+
+TASKS_X, TASKS_y, IDS, TASKS_LABELS = rows_of_tasks()
+
+
+@pytest.mark.parametrize(
+    "kind", ["groups", "pandas", "category", "numbered", "polars", "numpy", "sparse", "Series"]
+)
+def test_tasks_of_rows_in_every_form(kind):
+    expected = GroupedMultiTaskRegressor(lam=0.5).fit(TASKS_X, TASKS_y, groups=IDS)
+    numbers = np.array([float(each[-1]) for each in IDS])
+    frame = pd.DataFrame(TASKS_X, columns=list("abcd"))
+    frame.insert(1, "school", IDS)
+    task, given = {
+        "groups": (None, TASKS_X),
+        "Series": (None, TASKS_X),
+        "pandas": ("school", frame),
+        "category": ("school", frame.astype({"school": "category"})),
+        "numbered": (1, frame.set_axis(range(5), axis=1)),
+        "polars": ("school", pl.from_pandas(frame)),
+        "numpy": (-1, np.column_stack([TASKS_X, numbers])),
+        "sparse": (4, sparse.csr_array(np.column_stack([TASKS_X, numbers]))),
+    }[kind]
+    ids = {"groups": IDS, "Series": pd.Series(IDS, dtype="string")}.get(kind)
+    fitted = GroupedMultiTaskRegressor(task=task, lam=0.5).fit(given, TASKS_y, groups=ids)
+    np.testing.assert_allclose(fitted.coef_, expected.coef_, atol=1e-4)
+    assert [str(each)[-1 if kind not in ("numpy", "sparse") else 0] for each in fitted.tasks_] == [
+        each[-1] for each in expected.tasks_
+    ]
+    np.testing.assert_allclose(
+        fitted.predict(given, groups=ids), expected.predict(TASKS_X, groups=IDS), atol=1e-3
+    )
+    assert fitted.score(given, TASKS_y, groups=ids) == pytest.approx(
+        expected.score(TASKS_X, TASKS_y, groups=IDS), abs=1e-5
+    )
+    if kind == "pandas":
+        assert fitted.feature_names_in_.tolist() == ["a", "school", "b", "c", "d"]
+        assert list(fitted.solution_.feature_names) == ["a", "b", "c", "d"]
+
+
+def test_a_task_that_training_did_not_have():
+    kept = IDS != "task 0"
+    mean = GroupedMultiTaskRegressor(lam=0.5, unseen="mean").fit(
+        TASKS_X[kept], TASKS_y[kept], groups=IDS[kept]
+    )
+    by_hand = TASKS_X[~kept] @ mean.coef_.mean(axis=0) + mean.intercept_.mean()
+    np.testing.assert_allclose(mean.predict(TASKS_X[~kept], groups=IDS[~kept]), by_hand, rtol=1e-12)
+    strict = GroupedMultiTaskRegressor(lam=0.5).fit(TASKS_X[kept], TASKS_y[kept], groups=IDS[kept])
+    with pytest.raises(ValueError, match="'task 0', which training did not have"):
+        strict.predict(TASKS_X, groups=IDS)
+
+
+def test_missing_labels_of_rows_of_tasks():
+    gone = np.arange(len(TASKS_y)) % 5 == 0
+    for estimator, y, gap in (
+        (GroupedMultiTaskRegressor(lam=0.5), TASKS_y, np.nan),
+        (GroupedMultiTaskClassifier(lam=0.5), TASKS_LABELS.astype(object), None),
+    ):
+        fitted = estimator.fit(TASKS_X, np.where(gone, gap, y), groups=IDS)
+        scored = fitted.score(TASKS_X, np.where(gone, gap, y), groups=IDS)
+        some = estimator.fit(TASKS_X[~gone], y[~gone], groups=IDS[~gone])
+        assert scored == pytest.approx(some.score(TASKS_X[~gone], y[~gone], groups=IDS[~gone]), rel=1e-9)

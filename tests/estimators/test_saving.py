@@ -1,0 +1,138 @@
+"""Fitted estimators go into files and to other processes and threads, and answer there as they do here."""
+
+import io
+import pickle
+import subprocess
+import sys
+
+import joblib
+import numpy as np
+import pandas as pd
+import pytest
+
+import mtldsl as mtl
+from mtldsl.estimators import (
+    PLST,
+    GroupedMultiTaskClassifier,
+    GroupedMultiTaskRegressor,
+    KernelMultiTaskClassifier,
+    LabelGraphClassifier,
+    MultiTaskClassifier,
+    MultiTaskRegressor,
+)
+from tests.estimators.cases import labels, regression, rows_of_tasks
+
+X, Y = labels()
+XR, YR = regression()
+TASKS_X, TASKS_y, IDS, WORDS = rows_of_tasks()
+
+#: estimator, fit's arguments, predict's
+CASES = {
+    "regressor": (MultiTaskRegressor(lam=0.5), (XR, YR), (XR,)),
+    "two matrices": (MultiTaskRegressor("Robust-MTL", rho1=1.0, rho2=1.0), (XR, YR), (XR,)),
+    "classifier": (MultiTaskClassifier(lam=0.5), (X, np.where(Y > 0, "yes", "no")), (X,)),
+    "vector": (MultiTaskClassifier(lam=0.5), (X, Y.sum(axis=1)), (X,)),
+    "names": (MultiTaskClassifier(lam=0.5), (pd.DataFrame(X, columns=list("abcdef")), Y), (pd.DataFrame(X, columns=list("abcdef")),)),
+    "rows of tasks": (GroupedMultiTaskRegressor(lam=0.5), (TASKS_X, TASKS_y, IDS), (TASKS_X, IDS)),
+    "labels of tasks": (GroupedMultiTaskClassifier(lam=0.5), (TASKS_X, WORDS, IDS), (TASKS_X, IDS)),
+    "graph": (LabelGraphClassifier(lam=0.1), (X, Y), (X,)),
+    "kernels": (KernelMultiTaskClassifier(), (X, Y), (X,)),
+    "PLST": (PLST(2), (X, Y), (X,)),
+}  # fmt: skip
+
+
+def fitted(name):
+    estimator, given, asked = CASES[name]
+    return estimator.fit(*given), asked
+
+
+def by_pickle(estimator, folder):
+    return pickle.loads(pickle.dumps(estimator))
+
+
+def by_joblib(estimator, folder):
+    joblib.dump(estimator, folder / "model.joblib")
+    return joblib.load(folder / "model.joblib")
+
+
+def by_skops(estimator, folder):
+    skops = pytest.importorskip("skops.io", reason="skops is not installed")
+    written = skops.dumps(estimator)
+    strange = skops.get_untrusted_types(data=written)
+    assert all(each.startswith(("mtldsl.", "numpy.", "scipy.")) for each in strange), strange
+    return skops.loads(written, trusted=strange)
+
+
+@pytest.mark.parametrize("way", [by_pickle, by_joblib, by_skops])
+@pytest.mark.parametrize("name", CASES)
+def test_what_is_read_back_answers_alike(name, way, tmp_path):
+    estimator, asked = fitted(name)
+    again = way(estimator, tmp_path)
+    np.testing.assert_array_equal(again.predict(*asked), estimator.predict(*asked))
+    for method in ("decision_function", "predict_proba"):
+        if hasattr(estimator, method):
+            np.testing.assert_array_equal(getattr(again, method)(*asked), getattr(estimator, method)(*asked))
+    assert again.get_params() == estimator.get_params()
+    if name != "PLST":
+        assert again.solution_.objective == estimator.solution_.objective
+        estimator.fit(*CASES[name][1])  # here the estimator is as it was
+        assert estimator.certificate_.objective == estimator.solution_.objective
+        with pytest.raises(mtl.DataError, match=r"proof|solve"):
+            _ = again.certificate_
+        again.set_params(**estimator.get_params()).fit(*CASES[name][1])
+        np.testing.assert_array_equal(again.predict(*asked), estimator.predict(*asked))
+
+
+def test_a_file_is_as_small_as_the_weights_are():
+    big, many = labels(n=4000, d=50, m=4)
+    written = pickle.dumps(MultiTaskClassifier(lam=5.0, warm_start=True).fit(big, many))
+    assert len(written) < 40_000 < big.nbytes / 20
+    assert len(written) < len(pickle.dumps(MultiTaskClassifier(lam=5.0).fit(big[:500], many[:500]))) + 4_000
+
+
+def test_the_solution_is_a_file_of_its_own(tmp_path):
+    estimator, _ = fitted("classifier")
+    path = estimator.solution_.save(tmp_path / "solution.npz")
+    again = mtl.Solution.load(path)
+    np.testing.assert_array_equal(again.decision_function(X), estimator.decision_function(X))
+
+
+def test_another_process_reads_a_file(tmp_path):
+    estimator, asked = fitted("classifier")
+    joblib.dump(estimator, tmp_path / "model.joblib")
+    np.save(tmp_path / "X.npy", asked[0])
+    program = """
+import sys, joblib, numpy as np
+model, X = joblib.load(sys.argv[1] + "/model.joblib"), np.load(sys.argv[1] + "/X.npy")
+np.save(sys.argv[1] + "/answer.npy", model.predict(X))
+slow = [name for name in ("cvxpy", "numba", "matplotlib") if name in sys.modules]
+assert not slow, f"reading a model imports {slow}"
+"""
+    done = subprocess.run([sys.executable, "-c", program, str(tmp_path)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    np.testing.assert_array_equal(np.load(tmp_path / "answer.npy"), estimator.predict(*asked))
+
+
+@pytest.mark.parametrize("backend", ["loky", "threading"])
+def test_fits_side_by_side(backend):
+    values = [0.1, 1.0, 10.0, 100.0]
+    found = joblib.Parallel(n_jobs=2, backend=backend)(
+        joblib.delayed(MultiTaskClassifier(lam=value).fit)(X, Y) for value in values
+    )
+    for value, one in zip(values, found, strict=True):
+        np.testing.assert_array_equal(one.coef_, MultiTaskClassifier(lam=value).fit(X, Y).coef_)
+
+
+def test_one_model_answers_many_threads():
+    estimator, _ = fitted("classifier")
+    rows = joblib.Parallel(n_jobs=4, backend="threading")(
+        joblib.delayed(estimator.predict)(X[i : i + 1]) for i in range(len(X))
+    )
+    np.testing.assert_array_equal(np.vstack(rows), estimator.predict(X))
+
+
+def test_an_estimator_that_was_not_fitted_is_a_file_too():
+    buffer = io.BytesIO()
+    joblib.dump(MultiTaskRegressor("Robust-MTL", rho1=1.0, rho2=2.0), buffer)
+    buffer.seek(0)
+    assert joblib.load(buffer).get_params()["rho2"] == 2.0

@@ -1,0 +1,247 @@
+"""Scorers by name with our estimators and scikit-learn's, on tables with gaps."""
+
+import pickle
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+import sklearn.metrics as theirs
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.multioutput import MultiOutputClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+from sklearn.svm import LinearSVC
+
+from mtldsl.errors import DataError, ModelError
+from mtldsl.estimators import MultiTaskClassifier, MultiTaskKFold, MultiTaskRegressor, OneClassWarning, scorer
+from mtldsl.scoring.measures import MEASURES
+
+
+def table(seed=0, n=80, m=3):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 4))
+    return X, (X @ rng.normal(size=(4, m)) + rng.normal(size=(n, m)) > 0.5).astype(int)
+
+
+@pytest.mark.parametrize("name", [name for name, one in MEASURES.items() if one.needs != "values"])
+@pytest.mark.parametrize(
+    "make", [lambda: MultiTaskClassifier(), lambda: OneVsRestClassifier(LogisticRegression())]
+)
+def test_ours_and_theirs_are_scored_alike_from_what_they_predict(name, make):
+    X, Y = table()
+    fitted = make().fit(X, Y)
+    labels, scores, P = fitted.predict(X), fitted.decision_function(X), fitted.predict_proba(X)
+    by_task = {
+        "accuracy": (theirs.accuracy_score, labels),
+        "balanced_accuracy": (theirs.balanced_accuracy_score, labels),
+        "f1": (theirs.f1_score, labels),
+        "roc_auc": (theirs.roc_auc_score, scores),
+        "average_precision": (theirs.average_precision_score, scores),
+        "log_loss": (theirs.log_loss, P),
+        "brier": (theirs.brier_score_loss, P),
+    }
+    whole = {
+        "f1_micro": lambda: theirs.f1_score(Y, labels, average="micro"),
+        "f1_weighted": lambda: theirs.f1_score(Y, labels, average="weighted"),
+        "subset_accuracy": lambda: theirs.accuracy_score(Y, labels),
+        "hamming_loss": lambda: theirs.hamming_loss(Y, labels),
+        "ranking_loss": lambda: theirs.label_ranking_loss(Y, scores),
+        "coverage_error": lambda: theirs.coverage_error(Y, scores),
+    }
+    if name in by_task:
+        function, predicted = by_task[name]
+        wanted = np.mean([function(y, p) for y, p in zip(Y.T, predicted.T, strict=True)])
+    else:
+        wanted = whole[name]()
+    assert np.isclose(scorer(name)(fitted, X, Y), wanted * MEASURES[name].direction, rtol=1e-10)
+
+
+def test_gaps_in_y_and_the_kinds_of_labels_change_nothing():
+    X, Y = table(1)
+    fitted = MultiTaskClassifier().fit(X, Y)
+    gaps = np.where(np.random.default_rng(1).random(Y.shape) < 0.3, np.nan, Y)
+    wanted = np.mean(
+        [
+            theirs.roc_auc_score(y[~np.isnan(y)], z[~np.isnan(y)])
+            for y, z in zip(gaps.T, fitted.decision_function(X).T, strict=True)
+        ]
+    )
+    assert np.isclose(scorer("roc_auc")(fitted, X, gaps), wanted, rtol=1e-12)
+    words = pd.DataFrame(np.where(Y == 1, "yes", "no")).astype(object).where(~np.isnan(gaps))
+    of_words = MultiTaskClassifier().fit(X, words)
+    assert np.isclose(
+        scorer("average_precision")(of_words, X, words),
+        scorer("average_precision")(MultiTaskClassifier().fit(X, gaps), X, gaps),
+    )
+
+
+def test_one_vector_of_two_classes_and_of_more():
+    X, Y = table(2)
+    for fitted in (MultiTaskClassifier().fit(X, Y[:, 0]), LogisticRegression().fit(X, Y[:, 0])):
+        assert np.isclose(
+            scorer("roc_auc")(fitted, X, Y[:, 0]), theirs.roc_auc_score(Y[:, 0], fitted.decision_function(X))
+        )
+        assert np.isclose(
+            scorer("log_loss")(fitted, X, Y[:, 0]), -theirs.log_loss(Y[:, 0], fitted.predict_proba(X))
+        )
+    y = np.array(["a", "b", "c"])[Y[:, 0] + Y[:, 1]]
+    fitted = MultiTaskClassifier().fit(X, y)
+    assert np.isclose(scorer("subset_accuracy")(fitted, X, y), fitted.score(X, y))
+    wanted = theirs.roc_auc_score(y, fitted.predict_proba(X), multi_class="ovr")
+    assert np.isclose(scorer("roc_auc")(LogisticRegression().fit(X, y), X, y), wanted, atol=0.05)
+    # a fold without the positive class is still labelled as the estimator learned it
+    first = y == "a"
+    assert np.isclose(scorer("subset_accuracy")(fitted, X[first], y[first]), fitted.score(X[first], y[first]))
+
+
+def test_lists_of_probabilities():
+    X, Y = table(3)
+    fitted = MultiOutputClassifier(LogisticRegression()).fit(X, Y)
+    wanted = np.mean(
+        [theirs.brier_score_loss(y, p[:, 1]) for y, p in zip(Y.T, fitted.predict_proba(X), strict=True)]
+    )
+    assert np.isclose(scorer("brier")(fitted, X, Y), -wanted, rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["mse", "nmse", "mae", "r2", "explained_variance"])
+def test_numbers(name):
+    X, _ = table(4)
+    y = np.random.default_rng(4).normal(size=(80, 2)) + X[:, :2]
+    P = Ridge().fit(X, y).predict(X)
+    functions = {
+        "mse": theirs.mean_squared_error, "mae": theirs.mean_absolute_error, "r2": theirs.r2_score,
+        "explained_variance": theirs.explained_variance_score, "nmse": lambda a, b: np.mean((a - b) ** 2) / np.var(a),
+    }  # fmt: skip
+    wanted = (
+        np.mean([functions[name](a, b) for a, b in zip(y.T, P.T, strict=True)]) * MEASURES[name].direction
+    )
+    assert np.isclose(scorer(name)(Ridge().fit(X, y), X, y), wanted, rtol=1e-10)
+    gaps = y.copy()
+    gaps[:10, 0] = np.nan
+    fitted = MultiTaskRegressor(lam=0.1).fit(X, gaps)
+    wanted = np.mean(
+        [
+            functions[name](gaps[10:, 0], fitted.predict(X)[10:, 0]),
+            functions[name](y[:, 1], fitted.predict(X)[:, 1]),
+        ]
+    )
+    assert np.isclose(scorer(name)(fitted, X, gaps), wanted * MEASURES[name].direction, rtol=1e-10)
+    assert np.isfinite(scorer(name)(Ridge().fit(X, y[:, 0]), X, y[:, 0]))
+
+
+def test_tasks_without_a_number_are_left_out_with_a_warning_that_counts_them():
+    X, Y = table(5)
+    fitted = MultiTaskClassifier().fit(X, Y)
+    rows = Y[:, 1] == 0
+    with pytest.warns(OneClassWarning, match=r"scorer\('roc_auc'\): 1 of 3 tasks left out: '1'"):
+        value = scorer("roc_auc")(fitted, X[rows], Y[rows])
+    by_task = scorer("roc_auc").score(fitted, X[rows], Y[rows]).by_task
+    assert np.isnan(by_task[1]) and np.isclose(value, np.mean(by_task[[0, 2]]))
+    gone = np.where(np.arange(3) == 2, np.nan, Y.astype(float))  # a column without a label
+    with pytest.warns(OneClassWarning, match="'2'"):
+        assert np.isfinite(scorer("accuracy")(fitted, X, gone))
+
+
+def test_the_estimator_s_skipped_tasks_are_left_out():
+    X, Y = table(6)
+    Y[:, 0] = 0
+    with pytest.warns(OneClassWarning):
+        fitted = MultiTaskClassifier(one_class="skip").fit(X, Y)
+    with pytest.warns(OneClassWarning, match="1 of 3 tasks left out: '0'"):
+        assert np.isfinite(scorer("brier")(fitted, X, Y))
+
+
+def test_in_a_grid_search_over_folds_with_gaps():
+    X, Y = table(7)
+    gaps = np.where(np.random.default_rng(7).random(Y.shape) < 0.2, np.nan, Y)
+    search = GridSearchCV(
+        MultiTaskClassifier(), {"lam": [0.1, 1000.0]}, cv=MultiTaskKFold(3), scoring={"ap": scorer("average_precision"), "ll": scorer("log_loss")},
+        refit="ll", error_score="raise",
+    )  # fmt: skip
+    assert search.fit(X, gaps).best_params_ == {"lam": 0.1}
+    assert (search.cv_results_["mean_test_ll"] < 0).all() and (search.cv_results_["mean_test_ap"] > 0).all()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert (
+            cross_val_score(
+                MultiTaskClassifier(), X, gaps, cv=MultiTaskKFold(3), scoring=scorer("f1_micro"), n_jobs=1
+            ).min()
+            > 0.5
+        )
+
+
+def test_sample_weights_and_pickles():
+    X, Y = table(8)
+    fitted = MultiTaskClassifier().fit(X, Y)
+    times = np.random.default_rng(8).integers(1, 4, len(Y))
+    one = pickle.loads(pickle.dumps(scorer("accuracy")))
+    weighted = one(fitted, X, Y, sample_weight=times)
+    assert np.isclose(
+        weighted, one(fitted, np.repeat(X, times, axis=0), np.repeat(Y, times, axis=0)), rtol=1e-12
+    )
+
+
+def test_mistakes_are_named():
+    X, Y = table(9)
+    with pytest.raises(ModelError, match="write 'average_precision'"):
+        scorer("pr_auc")
+    with pytest.raises(
+        DataError, match=r"scorer\('brier'\): LinearSVC has no predict_proba; write a measure of labels"
+    ):
+        scorer("brier")(LinearSVC().fit(X, Y[:, 0]), X, Y[:, 0])
+
+
+@pytest.mark.parametrize("beside", [False, True])
+def test_rows_of_one_long_table_are_scored_by_their_tasks(beside):
+    from mtldsl.estimators import GroupedMultiTaskClassifier, GroupedMultiTaskRegressor
+
+    X, Y = table(10)
+    ids = np.repeat([3.0, 1.0, 2.0], [40, 25, 15])
+    for make, y, name, function in (
+        (
+            GroupedMultiTaskClassifier,
+            Y[:, 0],
+            "average_precision",
+            lambda a, f, rows: theirs.average_precision_score(a, f[rows]),
+        ),
+        (
+            GroupedMultiTaskRegressor,
+            X[:, 0] + Y[:, 1],
+            "nmse",
+            lambda a, f, rows: np.mean((a - f[rows]) ** 2) / np.var(a),
+        ),
+    ):
+        given = {"groups": ids} if beside else {}
+        inputs = X if beside else np.column_stack([X, ids])
+        fitted = make(**({} if beside else {"task": 4})).fit(inputs, y, **given)
+        f = fitted.decision_function(inputs, **given) if name != "nmse" else fitted.predict(inputs, **given)
+        wanted = [function(y[ids == one], f, ids == one) for one in (3.0, 1.0, 2.0)]
+        assert np.allclose(scorer(name).score(fitted, inputs, y, **given).by_task, wanted, rtol=1e-10)
+        if not beside:
+            assert np.isclose(
+                scorer(name)(fitted, inputs, y), np.mean(wanted) * MEASURES[name].direction, rtol=1e-10
+            )
+
+
+@pytest.mark.parametrize("m", [2, 3])
+def test_labels_in_words_are_known_through_pipelines_and_searches(m):
+    X, Y = table(11, m=m)
+    words = np.where(Y == 1, "yes", "no")
+    plain = MultiTaskClassifier().fit(X, Y)
+    pipe = make_pipeline(FunctionTransformer(), MultiTaskClassifier()).fit(X, words)
+    search = GridSearchCV(
+        make_pipeline(FunctionTransformer(), MultiTaskClassifier()),
+        {"multitaskclassifier__lam": [1.0]},
+        cv=MultiTaskKFold(3),
+    )
+    for name in ("roc_auc", "f1_micro", "log_loss", "subset_accuracy"):
+        wanted = scorer(name)(plain, X, Y)
+        assert np.isclose(scorer(name)(pipe, X, words), wanted, rtol=1e-6)
+        assert np.isclose(scorer(name)(search.fit(X, words), X, words), wanted, rtol=1e-6)
+        never = words[Y[:, 0] == 0]  # rows whose first label is "no" alone
+        assert scorer("accuracy").score(pipe, X[Y[:, 0] == 0], never) == scorer("accuracy").score(
+            plain, X[Y[:, 0] == 0], Y[Y[:, 0] == 0]
+        )

@@ -1,0 +1,282 @@
+"""Estimators inside scikit-learn: clone, parameters of the model in searches, pipelines, routing of groups, columns, output."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+import sklearn
+from scipy.stats import loguniform
+from sklearn.base import clone
+from sklearn.compose import ColumnTransformer
+from sklearn.experimental import enable_halving_search_cv  # noqa: F401
+from sklearn.impute import SimpleImputer
+from sklearn.inspection import permutation_importance
+from sklearn.model_selection import (
+    GridSearchCV,
+    GroupKFold,
+    HalvingGridSearchCV,
+    KFold,
+    RandomizedSearchCV,
+    cross_val_predict,
+    cross_val_score,
+    cross_validate,
+)
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+import mtldsl as mtl
+from mtldsl.estimators import (
+    GroupedMultiTaskClassifier,
+    GroupedMultiTaskRegressor,
+    KernelMultiTaskClassifier,
+    LabelGraphClassifier,
+    MultiTaskClassifier,
+    MultiTaskRegressor,
+    scorer,
+)
+from tests.estimators.cases import ESTIMATORS, labels, regression, rows_of_tasks
+
+X, Y = regression()
+XL, YL = labels()
+THREE = KFold(3)
+
+
+def lasso(W, tasks, lam=1.0, kind="l1"):
+    return mtl.squared_loss(W, tasks) + lam * (mtl.l1_norm(W) if kind == "l1" else mtl.l21_norm(W))
+
+
+# ---------------------------------------------------------------------------------------------- parameters
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda each: type(each).__name__)
+def test_a_clone_has_the_same_parameters(estimator):
+    again = clone(estimator)
+    assert again.get_params() == estimator.get_params() and repr(again) == repr(estimator)
+    assert type(estimator)(**estimator.get_params()).get_params() == estimator.get_params()
+    assert not hasattr(again, "solution_")
+
+
+def test_parameters_of_the_model_are_parameters():
+    one = MultiTaskRegressor("Robust-MTL", rho1=2.0)
+    assert one.get_params()["rho1"] == 2.0 == one.rho1 and one.get_params()["rho2"] is None
+    assert MultiTaskRegressor().get_params()["lam"] == 1.0
+    one.set_params(rho2=3.0)
+    assert one.fit(X, Y).solution_.parameters == {"rho1": 2.0, "rho2": 3.0}
+    assert "lam" not in one.get_params()
+    assert MultiTaskRegressor(lasso, lam=0.3).get_params()["kind"] == "l1"
+    assert repr(MultiTaskRegressor(lam=0.3)) == "MultiTaskRegressor(lam=0.3)"
+
+
+def test_another_model_takes_the_defaults_of_the_old_one_along():
+    searched = clone(MultiTaskRegressor())  # which writes lam=1.0 out
+    assert searched.set_params(model="L21", rho=0.5).fit(X, Y).solution_.parameters == {"rho": 0.5}
+    with pytest.raises(mtl.ModelError, match="no parameter 'lam'; its parameters: rho"):
+        MultiTaskRegressor(lam=0.3).set_params(model="L21", rho=0.5).fit(X, Y)
+
+
+# ------------------------------------------------------------------------------------------------ searches
+
+
+def by_hand(values, score=None):
+    """The mean score of every value over the folds."""
+    found = []
+    for value in values:
+        scores = []
+        for train, test in THREE.split(X):
+            fitted = MultiTaskRegressor(lam=value).fit(X[train], Y[train])
+            scores.append(fitted.score(X[test], Y[test]))
+        found.append(np.mean(scores))
+    return np.array(found)
+
+
+@pytest.mark.parametrize("n_jobs", [None, 2])
+def test_a_grid_over_a_parameter_of_the_model(n_jobs):
+    values = [0.1, 10.0, 100.0]
+    search = GridSearchCV(MultiTaskRegressor(), {"lam": values}, cv=THREE, n_jobs=n_jobs).fit(X, Y)
+    np.testing.assert_allclose(search.cv_results_["mean_test_score"], by_hand(values), rtol=1e-9)
+    assert search.best_params_ == {"lam": values[int(np.argmax(by_hand(values)))]}
+    np.testing.assert_array_equal(
+        search.predict(X), MultiTaskRegressor(**search.best_params_).fit(X, Y).predict(X)
+    )
+
+
+def test_other_searches():
+    drawn = RandomizedSearchCV(
+        MultiTaskRegressor(), {"lam": loguniform(1e-2, 1e2)}, n_iter=4, cv=THREE, random_state=0
+    )
+    assert drawn.fit(X, Y).best_score_ > 0.9 and 1e-2 <= drawn.best_params_["lam"] <= 1e2
+    halved = HalvingGridSearchCV(
+        MultiTaskRegressor(), {"lam": [0.1, 1.0, 1000.0]}, cv=THREE, min_resources=12, random_state=0
+    )
+    assert halved.fit(X, Y).best_params_["lam"] < 1000.0
+
+
+def test_a_grid_over_models():
+    grid = [
+        {"model": ["L21", "NN-MTL"], "rho": [0.1, 100.0]},
+        {"model": ["Robust-MTL"], "rho1": [1.0], "rho2": [1.0]},
+        {"model": [lasso], "kind": ["l1", "l21"]},
+        {"lam": [1.0]},
+    ]
+    search = GridSearchCV(MultiTaskRegressor(), grid, cv=THREE, error_score="raise").fit(X, Y)
+    assert len(search.cv_results_["params"]) == 8 and np.isfinite(search.cv_results_["mean_test_score"]).all()
+    worst = search.cv_results_["params"][int(np.argmin(search.cv_results_["mean_test_score"]))]
+    assert worst["rho"] == 100.0
+
+
+@pytest.mark.parametrize(
+    "estimator, grid",
+    [
+        (MultiTaskClassifier(), {"lam": [0.1, 10.0], "class_weight": [None, "balanced"]}),
+        (LabelGraphClassifier(), {"lam": [0.1, 1.0]}),
+        (KernelMultiTaskClassifier(), {"C": [0.1, 1.0], "kernels": ["rbf", "linear"]}),
+    ],
+    ids=lambda each: type(each).__name__,
+)
+def test_classifiers_in_a_grid(estimator, grid):
+    search = GridSearchCV(estimator, grid, cv=THREE, error_score="raise", scoring="f1_macro").fit(XL, YL)
+    assert search.best_score_ > 0.5 and search.predict(XL).shape == YL.shape
+
+
+def test_scikit_learns_scorers_and_predictions_by_folds():
+    for scoring in ("f1_macro", "f1_micro", "f1_samples", "accuracy", "roc_auc", "average_precision"):
+        assert (
+            cross_val_score(
+                MultiTaskClassifier(), XL, YL, scoring=scoring, cv=THREE, error_score="raise"
+            ).min()
+            > 0.1
+        )
+    for scoring in ("r2", "neg_mean_squared_error", "explained_variance"):
+        assert np.isfinite(cross_val_score(MultiTaskRegressor(), X, Y, scoring=scoring, cv=THREE)).all()
+    P = cross_val_predict(MultiTaskClassifier(), XL, YL, method="predict_proba", cv=THREE)
+    assert P.shape == YL.shape and ((P > 0) & (P < 1)).all()
+    for method in ("predict", "decision_function", "predict_proba"):
+        answers = cross_val_predict(MultiTaskClassifier(), XL, YL[:, 0], method=method, cv=THREE)
+        assert len(answers) == len(YL)
+    importance = permutation_importance(
+        MultiTaskRegressor(lam=0.1).fit(X, Y), X, Y, random_state=0, n_repeats=2
+    )
+    assert set(np.argsort(importance.importances_mean)[-2:]) == {
+        0,
+        1,
+    }  # the features that the data were made of
+
+
+def test_scorers_see_the_classes_of_columns_through_pipelines_and_searches():
+    words = np.where(YL > 0, "yes", "no").astype(object)
+    words[0] = None
+    fitted = MultiTaskClassifier().fit(XL, words)
+    behind = make_pipeline(StandardScaler(with_mean=False, with_std=False), MultiTaskClassifier())
+    search = GridSearchCV(
+        behind, {"multitaskclassifier__lam": [1.0]}, cv=THREE, scoring=scorer("f1"), error_score="raise"
+    )
+    search.fit(XL, words)
+    for name in ("f1", "average_precision", "log_loss"):
+        own = scorer(name)(fitted, XL, words)
+        assert scorer(name)(behind.fit(XL, words), XL, words) == pytest.approx(own, rel=1e-9)
+        assert scorer(name)(search, XL, words) == pytest.approx(own, rel=1e-9)
+
+
+def test_labels_with_gaps_are_searched_over():
+    gaps = np.where(np.arange(YL.size).reshape(YL.shape) % 5 == 0, np.nan, YL)
+    search = GridSearchCV(MultiTaskClassifier(), {"lam": [0.1, 1000.0]}, cv=THREE, error_score="raise").fit(
+        XL, gaps
+    )
+    assert search.best_params_ == {"lam": 0.1}
+
+
+# ----------------------------------------------------------------------------------------------- pipelines
+
+
+def test_a_table_of_numbers_and_words_with_missing_inputs():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(XL, columns=list("abcdef")).mask(rng.random(XL.shape) < 0.1)
+    frame["town"] = rng.choice(["Oslo", "Bergen"], len(XL))
+    columns = ColumnTransformer([
+        ("numbers", make_pipeline(SimpleImputer(), StandardScaler()), list("abcdef")),
+        ("words", OneHotEncoder(), ["town"]),
+    ])  # fmt: skip
+    whole = make_pipeline(columns, MultiTaskClassifier()).set_output(
+        transform="pandas" if False else "default"
+    )
+    search = GridSearchCV(whole, {"multitaskclassifier__lam": [0.1, 1.0]}, cv=THREE, error_score="raise").fit(
+        frame, YL
+    )
+    assert search.best_score_ > 0.2 and search.predict(frame).shape == YL.shape
+    assert whole.fit(frame, YL)[-1].coef_.shape == (3, 8)
+
+
+def test_names_come_through_a_pipeline_whose_output_is_a_table():
+    """`set_output` is of transformers; their columns are the estimator's `feature_names_in_`."""
+    frame = pd.DataFrame(X, columns=list("abcdef"))
+    whole = make_pipeline(StandardScaler(), MultiTaskRegressor()).set_output(transform="pandas").fit(frame, Y)
+    assert whole[-1].feature_names_in_.tolist() == list("abcdef")
+    assert list(whole[-1].solution_.feature_names) == list("abcdef")
+    assert not hasattr(whole[-1], "get_feature_names_out")  # as scikit-learn's predictors
+
+
+# ------------------------------------------------------------------------------------------------- routing
+
+
+@pytest.fixture
+def routed():
+    with sklearn.config_context(enable_metadata_routing=True):
+        yield rows_of_tasks(n=20)
+
+
+def test_groups_are_handed_on_by_routing(routed):
+    inputs, y, ids, words = routed
+    regressor = (
+        GroupedMultiTaskRegressor(lam=0.5)
+        .set_fit_request(groups=True)
+        .set_predict_request(groups=True)
+        .set_score_request(groups=True)
+    )
+    scores = cross_val_score(regressor, inputs, y, params={"groups": ids}, cv=THREE, error_score="raise")
+    own = []
+    for train, test in THREE.split(inputs):
+        fitted = GroupedMultiTaskRegressor(lam=0.5).fit(inputs[train], y[train], groups=ids[train])
+        own.append(fitted.score(inputs[test], y[test], groups=ids[test]))
+    np.testing.assert_allclose(scores, own, rtol=1e-12)
+
+    search = GridSearchCV(regressor, {"lam": [0.5, 500.0]}, cv=THREE, error_score="raise")
+    assert search.fit(inputs, y, groups=ids).best_params_ == {"lam": 0.5}
+    assert (
+        search.best_estimator_.predict(inputs, groups=ids).shape == y.shape
+    )  # a search hands nothing on to predict
+
+    whole = make_pipeline(StandardScaler(), regressor).fit(inputs, y, groups=ids)
+    by_steps = GroupedMultiTaskRegressor(lam=0.5).fit(StandardScaler().fit_transform(inputs), y, groups=ids)
+    np.testing.assert_array_equal(whole[-1].coef_, by_steps.coef_)
+    np.testing.assert_array_equal(
+        whole.predict(inputs, groups=ids),
+        by_steps.predict(StandardScaler().fit_transform(inputs), groups=ids),
+    )
+
+    classifier = (
+        GroupedMultiTaskClassifier(lam=0.5)
+        .set_fit_request(groups=True, sample_weight=True)
+        .set_predict_request(groups=True)
+        .set_score_request(groups=True, sample_weight=False)
+    )
+    given = {"groups": ids, "sample_weight": np.ones(len(ids))}
+    found = cross_validate(classifier, inputs, words, params=given, cv=THREE, error_score="raise")
+    assert found["test_score"].min() > 0.5
+
+
+def test_groups_may_say_what_a_split_keeps_together_while_a_column_says_the_task():
+    inputs, y, ids, _ = rows_of_tasks()
+    frame = pd.DataFrame(inputs, columns=list("abcd")).assign(school=ids)
+    regressor = GroupedMultiTaskRegressor(task="school", unseen="mean", lam=0.5)
+    scores = cross_val_score(regressor, frame, y, groups=ids, cv=GroupKFold(3), error_score="raise")
+    assert np.isfinite(scores).all()  # schools that training did not have
+    assert cross_val_score(regressor, frame, y, cv=THREE, error_score="raise").min() > scores.max()
+
+
+def test_no_warning_is_raised_by_a_plain_fit():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        GridSearchCV(MultiTaskClassifier(), {"lam": [0.1, 1.0]}, cv=THREE).fit(XL, YL).predict(XL)
+        named = pd.DataFrame(XL, columns=list("abcdef"))
+        MultiTaskClassifier(tune_thresholds=True, calibration="sigmoid").fit(named, YL).predict_proba(named)

@@ -1,0 +1,188 @@
+"""Wrong uses of the estimators: each gets the kind of error that scikit-learn's users expect, a ValueError with a text that says what to
+write instead, and nothing that was typed is silently changed.
+"""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+from sklearn.exceptions import NotFittedError
+
+import mtldsl as mtl
+from mtldsl import DataError, ModelError
+from mtldsl.estimators import (
+    PLST,
+    GroupedMultiTaskClassifier,
+    GroupedMultiTaskRegressor,
+    KernelMultiTaskClassifier,
+    LabelGraphClassifier,
+    MultiTaskClassifier,
+    MultiTaskClassifierCV,
+    MultiTaskRegressor,
+    MultiTaskRegressorCV,
+)
+from tests.estimators.cases import labels, regression, rows_of_tasks
+
+X, Y = regression()
+XL, YL = labels()
+TX, Ty, IDS, WORDS = rows_of_tasks()
+FRAME = pd.DataFrame(TX, columns=list("abcd")).assign(school=IDS)
+SUM = "squared_loss(W, tasks) + lam * l21_norm(W)"
+
+
+def with_one(values, value, row=3):
+    changed = np.array(values, dtype=float)
+    changed[row, 0] = value
+    return changed
+
+
+def at_least_two_arguments(W):
+    return W
+
+
+def not_an_objective(W, tasks):
+    return 3
+
+
+def needs_lam(W, tasks, lam):
+    return mtl.squared_loss(W, tasks) + lam * mtl.ridge(W)
+
+
+#: what is wrong -> (the call, the kind of error, pieces of its text)
+WRONG = {
+    # inputs, as scikit-learn sees them
+    "X of one dimension": (lambda: MultiTaskRegressor().fit(X[:, 0], Y), ValueError, ["Expected 2D array"]),
+    "X of three dimensions": (lambda: MultiTaskRegressor().fit(X[:, :, None], Y), ValueError, ["dim 3"]),
+    "NaN in X": (lambda: MultiTaskRegressor().fit(with_one(X, np.nan), Y), ValueError, ["Input X contains NaN"]),
+    "infinity in X": (lambda: MultiTaskRegressor().fit(with_one(X, np.inf), Y), ValueError, ["infinity"]),
+    "text in X": (lambda: MultiTaskRegressor().fit(X.astype(str) + "a", Y), ValueError, ["could not convert string"]),
+    "no rows": (lambda: MultiTaskRegressor().fit(X[:0], Y[:0]), ValueError, ["0 sample"]),
+    "no features": (lambda: MultiTaskRegressor().fit(X[:, :0], Y), ValueError, ["0 feature"]),
+    "complex X": (lambda: MultiTaskRegressor().fit(X * 1j, Y), ValueError, ["Complex data not supported"]),
+    "rows of X and y": (lambda: MultiTaskRegressor().fit(X, Y[:-1]), ValueError, ["inconsistent numbers of samples: [40, 39]"]),
+    "other features": (lambda: MultiTaskRegressor().fit(X, Y).predict(X[:, :3]), ValueError, ["3 features", "expecting 6 features"]),
+    "NaN in new X": (lambda: MultiTaskRegressor().fit(X, Y).predict(with_one(X, np.nan)), ValueError, ["contains NaN"]),
+    "a row alone": (lambda: MultiTaskRegressor().fit(X, Y).predict(X[0]), ValueError, ["Reshape your data"]),
+    "not fitted": (lambda: MultiTaskClassifier().predict(XL), NotFittedError, ["not fitted yet"]),
+    "no certificate yet": (lambda: MultiTaskRegressor().certificate_, NotFittedError, ["not fitted yet"]),
+    # targets
+    "y is None": (lambda: MultiTaskRegressor().fit(X, None), ValueError, ["requires y to be passed"]),
+    "infinity in y": (lambda: MultiTaskRegressor().fit(X, with_one(Y, np.inf)), DataError, ["infinity", "row 3, column 0"]),
+    "text as numbers": (lambda: MultiTaskRegressor().fit(X, np.full(40, "a")), DataError, ["y holds text, and a regression needs numbers"]),
+    "text of digits": (lambda: MultiTaskRegressor().fit(X, Y.astype(str)), DataError, ["y holds text"]),
+    "dates": (lambda: MultiTaskRegressor().fit(X, pd.date_range("2020", periods=40)), DataError, ["dates", "np.timedelta64"]),
+    "dates in a table": (lambda: MultiTaskRegressor().fit(X, pd.DataFrame({"a": pd.date_range("2020", periods=40)})), DataError, ["y holds"]),
+    "per_task": (lambda: MultiTaskRegressorCV(per_task="yes").fit(X, Y), ModelError, ["per_task='yes'", "per_task=True"]),
+    "one_standard_error": (lambda: MultiTaskRegressorCV(one_standard_error=1).fit(X, Y), ModelError, ["one_standard_error=1"]),
+    "a column of NaN": (lambda: MultiTaskRegressor().fit(X, Y * [1, np.nan, 1]), DataError, ["NaN alone in column 1", "leave the column out"]),
+    "y of three dimensions": (lambda: MultiTaskRegressor().fit(X, Y[:, :, None]), DataError, ["shape (40, 3, 1)"]),
+    "y without columns": (lambda: MultiTaskRegressor().fit(X, Y[:, :0]), DataError, ["no columns"]),
+    "numbers as labels": (lambda: MultiTaskClassifier().fit(X, Y[:, 0]), ValueError, ["Unknown label type"]),
+    "three classes a column": (lambda: MultiTaskClassifier().fit(XL, YL + np.arange(80)[:, None] % 2), DataError, ["3 classes", "one estimator on this column"]),
+    "labels of another shape scored": (lambda: MultiTaskClassifier().fit(XL, YL).score(XL, YL[:, :2]), DataError, ["(80, 2)", "(80, 3)"]),
+    "rare classes are an error where asked": (lambda: MultiTaskClassifier(one_class="error").fit(XL, YL * [1, 0, 1]), DataError, ["1 of 3 tasks", "one_class='constant' or 'skip'"]),
+    # models and their parameters
+    "an unknown parameter": (lambda: MultiTaskRegressor(alpha=1.0).fit(X, Y), ModelError, ["no parameter 'alpha'", "its parameters: lam"]),
+    "an unknown parameter, set": (lambda: MultiTaskRegressor().set_params(alpha=1.0), ModelError, ["Invalid parameter 'alpha'", "lam", "tol"]),
+    "a missing parameter": (lambda: MultiTaskRegressor("Robust-MTL", rho1=1.0).fit(X, Y), ModelError, ["needs rho2", "write rho2=..."]),
+    "a parameter of another model": (lambda: MultiTaskRegressor("L21", lam=1.0).fit(X, Y), ModelError, ["no parameter 'lam'", "rho"]),
+    "a negative parameter": (lambda: MultiTaskRegressor(lam=-1.0).fit(X, Y), ModelError, ["'lam' cannot be -1"]),
+    "text for a parameter": (lambda: MultiTaskRegressor(lam="big").fit(X, Y), ModelError, ["lam='big'", "finite number"]),
+    "NaN for a parameter": (lambda: MultiTaskRegressor(lam=np.nan).fit(X, Y), ModelError, ["lam=nan", "finite number"]),
+    "a number a task": (lambda: MultiTaskRegressor(lam=np.ones(3)).fit(X, Y), ModelError, ["lam=array", "finite number"]),
+    "an unknown model": (lambda: MultiTaskRegressor("Robust-MLT").fit(X, Y), ModelError, ["did you mean 'Robust-MTL'"]),
+    "model of another kind": (lambda: MultiTaskRegressor(3).fit(X, Y), ModelError, ["model=3", "a function of (W, tasks)"]),
+    "an unknown word": (lambda: MultiTaskRegressor("squered_loss(W, tasks)").fit(X, Y), ModelError, ["did you mean 'squared_loss'"]),
+    "a broken statement": (lambda: MultiTaskRegressor("squared_loss(W, tasks").fit(X, Y), ModelError, ["cannot be read", "write a sum"]),
+    "no loss": (lambda: MultiTaskRegressor("l1_norm(W)").fit(X, Y), ModelError, ["there is no loss"]),
+    "not convex": (lambda: MultiTaskRegressor("squared_loss(W, tasks) - lam * l1_norm(W)").fit(X, Y), ModelError, ["not convex"]),
+    "a function of too little": (lambda: MultiTaskRegressor(at_least_two_arguments).fit(X, Y), ModelError, ["function of (W, tasks)"]),
+    "a function of no objective": (lambda: MultiTaskRegressor(not_an_objective).fit(X, Y), ModelError, ["not_an_objective returned 3"]),
+    "a function's parameter": (lambda: MultiTaskRegressor(needs_lam).set_params(kind="a"), ModelError, ["Invalid parameter 'kind'", "lam"]),
+    "labels' loss for numbers": (lambda: MultiTaskRegressor("logistic_loss(W, tasks)").fit(X, Y), ModelError, ["logistic_loss is not a loss for MultiTaskRegressor", "use MultiTaskClassifier"]),
+    "labels' loss for rows of tasks": (lambda: GroupedMultiTaskRegressor("logistic_loss(W, tasks)").fit(TX, Ty, groups=IDS), ModelError, ["use GroupedMultiTaskClassifier"]),
+    "a graph's model elsewhere": (lambda: MultiTaskClassifier("CGM").fit(XL, YL), ModelError, ["use LabelGraphClassifier"]),
+    "another model on a graph": (lambda: LabelGraphClassifier("logistic_loss(W, tasks)").fit(XL, YL), ModelError, ["use MultiTaskClassifier"]),
+    "constraints as one text": (lambda: MultiTaskRegressor(subject_to="W >= 0").fit(X, Y), ModelError, ["['W >= 0']"]),
+    "a strict constraint": (lambda: MultiTaskRegressor(subject_to=["W > 0"]).fit(X, Y), ModelError, ["write W >= ..."]),
+    "constraints beside a name": (lambda: MultiTaskRegressor("Lasso", rho=1.0, subject_to=["W >= 0"]).fit(X, Y), ModelError, ["has its own constraints"]),
+    "counts that are none": (lambda: MultiTaskRegressor("poisson_loss(W, tasks)").fit(X, Y), DataError, ["labels must be counts"]),
+    # options
+    "solver": (lambda: MultiTaskRegressor(solver="lbfgs").fit(X, Y), ModelError, ["solver='lbfgs'", "'auto'", "'admm'"]),
+    "tol": (lambda: MultiTaskRegressor(tol=-1.0).fit(X, Y), ModelError, ["tol=-1.0", "between 0 and 1"]),
+    "max_seconds": (lambda: MultiTaskRegressor(max_seconds=0).fit(X, Y), ModelError, ["max_seconds=0", "positive"]),
+    "n_jobs": (lambda: MultiTaskRegressor(n_jobs=0).fit(X, Y), ModelError, ["n_jobs=0"]),
+    "fit_intercept": (lambda: MultiTaskRegressor(fit_intercept="no").fit(X, Y), ModelError, ["fit_intercept='no'", "False"]),
+    "warm_start": (lambda: MultiTaskRegressor(warm_start=1).fit(X, Y), ModelError, ["warm_start=1", "True"]),
+    "check": (lambda: MultiTaskRegressor(check=True).fit(X, Y), ModelError, ["check=True", "'subsample'"]),
+    "one_class": (lambda: MultiTaskClassifier(one_class="drop").fit(XL, YL), ModelError, ["one_class='drop'", "'skip'"]),
+    "class_weight": (lambda: MultiTaskClassifier(class_weight="auto").fit(XL, YL), DataError, ["class_weight='auto'", "'balanced'"]),
+    "class_weight of an unknown class": (lambda: MultiTaskClassifier(class_weight={"yes": 2}).fit(XL, YL), DataError, ["'yes'", "the classes are 0, 1"]),
+    "class_weight below zero": (lambda: MultiTaskClassifier(class_weight={1: -2}).fit(XL, YL), DataError, ["the weight of 1 is -2", ">= 0"]),
+    "class_weight as text": (lambda: MultiTaskClassifier(class_weight={1: "a"}).fit(XL, YL), DataError, ["the weight of 1 is 'a'"]),
+    "class_weight, too short a list": (lambda: MultiTaskClassifier(class_weight=[{1: 2}]).fit(XL, YL), DataError, ["one dict a column"]),
+    "probabilities of squares": (lambda: MultiTaskClassifier(SUM).fit(XL, YL).predict_proba(XL), AttributeError, ["predict_proba"]),
+    # weights of samples
+    "sample_weight's shape": (lambda: MultiTaskRegressor().fit(X, Y, np.ones((40, 2))), DataError, ["(40, 2)", "(40,)", "(40, 3)"]),
+    "sample_weight below zero": (lambda: MultiTaskRegressor().fit(X, Y, -np.ones(40)), DataError, ["-1.0 in row 0"]),
+    "sample_weight NaN": (lambda: MultiTaskRegressor().fit(X, Y, np.full(40, np.nan)), DataError, ["nan in row 0"]),
+    "sample_weight of text": (lambda: MultiTaskRegressor().fit(X, Y, ["a"] * 40), DataError, ["weights are numbers"]),
+    "no weight at all": (lambda: MultiTaskRegressor().fit(X, Y, np.zeros(40)), DataError, ["at least one non-zero"]),
+    "no weight in a task": (lambda: MultiTaskRegressor().fit(X, Y, np.ones((40, 3)) * [1, 0, 1]), DataError, ["column 1"]),
+    # rows of tasks
+    "groups of another length": (lambda: GroupedMultiTaskRegressor().fit(TX, Ty, groups=IDS[:-1]), ValueError, ["inconsistent numbers of samples"]),
+    "groups of two dimensions": (lambda: GroupedMultiTaskRegressor().fit(TX, Ty, groups=IDS[:, None]), DataError, ["(90, 1)", "(n,)"]),
+    "a missing group": (lambda: GroupedMultiTaskRegressor().fit(TX, Ty, groups=np.where(np.arange(90) == 0, None, IDS)), DataError, ["row 0 is missing"]),
+    "groups in fit alone": (lambda: GroupedMultiTaskRegressor().fit(TX, Ty, groups=IDS).predict(TX), DataError, ["fit was given groups, and this call is not"]),
+    "groups in predict alone": (lambda: GroupedMultiTaskRegressor().fit(TX, Ty).predict(TX, groups=IDS), DataError, ["fit was given none"]),
+    "task is not a column": (lambda: GroupedMultiTaskRegressor(task="scool").fit(FRAME, Ty), DataError, ["task='scool'", "'school'"]),
+    "task by name without names": (lambda: GroupedMultiTaskRegressor(task="school").fit(TX, Ty), DataError, ["no names"]),
+    "task out of range": (lambda: GroupedMultiTaskRegressor(task=9).fit(FRAME, Ty), DataError, ["task=9", "0 to 4"]),
+    "task and groups": (lambda: GroupedMultiTaskRegressor(task="school").fit(FRAME, Ty, groups=IDS), DataError, ["give one of them"]),
+    "a new task": (lambda: GroupedMultiTaskRegressor().fit(TX, Ty, groups=IDS).predict(TX[:1], groups=["new"]), DataError, ["the task 'new'", "unseen='mean'"]),
+    "unseen": (lambda: GroupedMultiTaskRegressor(unseen="nearest").fit(TX, Ty, groups=IDS), DataError, ["unseen='nearest'", "'mean'"]),
+    "three classes of rows": (lambda: GroupedMultiTaskClassifier().fit(TX, np.arange(90) % 3, groups=IDS), DataError, ["Only binary classification", "use MultiTaskClassifier"]),
+    "a table for rows of tasks": (lambda: GroupedMultiTaskClassifier().fit(TX, np.stack([WORDS, WORDS], 1), groups=IDS), DataError, ["(90, 2)", "(n,)"]),
+    # graphs, kernels, components, searches
+    "a gap in a labelling": (lambda: LabelGraphClassifier().fit(XL, with_one(YL, np.nan)), DataError, ["NaN in row 3, column 0", "MultiTaskClassifier"]),
+    "an edge to nowhere": (lambda: LabelGraphClassifier(edges=[(0, 9)]).fit(XL, YL), ModelError, ["9 in (0, 9) is not a label"]),
+    "edges by an unknown name": (lambda: LabelGraphClassifier(edges="tree").fit(XL, YL), ModelError, ["edges='tree'", "pairs"]),
+    "an unknown kernel": (lambda: KernelMultiTaskClassifier(kernels="rbff").fit(XL, YL), DataError, ["did you mean 'rbf'"]),
+    "a kernel of another kind": (lambda: KernelMultiTaskClassifier(kernels=3).fit(XL, YL), DataError, ["3 is not a kernel"]),
+    "a Gram matrix that is not square": (lambda: KernelMultiTaskClassifier(kernels="precomputed").fit(XL, YL), DataError, ["must be a square matrix", "80x6"]),
+    "a Gram matrix that is not one": (lambda: KernelMultiTaskClassifier(kernels="precomputed").fit(-XL @ XL.T, YL), DataError, ["not positive semidefinite"]),
+    "n_components": (lambda: PLST(9).fit(XL, YL), DataError, ["n_components=9", "3 labels"]),
+    "the parameter of a path": (lambda: MultiTaskRegressorCV(parameter="alpha").fit(X, Y), ModelError, ["alpha", "lam"]),
+    "the values of a path": (lambda: MultiTaskRegressorCV(values=[-1.0, 1.0]).fit(X, Y), ValueError, ["-1"]),
+    "folds of a path": (lambda: MultiTaskClassifierCV(cv=1).fit(XL, YL), ValueError, ["cv=1"]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("use", WRONG)
+def test_a_wrong_use_is_refused(use):
+    call, kind, pieces = WRONG[use]
+    with pytest.raises(kind) as error:
+        call()
+    said = str(error.value)
+    assert all(piece in said for piece in pieces), said
+    assert isinstance(error.value, ValueError | AttributeError)
+
+
+def test_there_are_at_least_forty_of_our_own():
+    assert sum(kind in (DataError, ModelError) for _, kind, _ in WRONG.values()) >= 40
+    assert issubclass(DataError, ValueError) and issubclass(ModelError, ValueError)
+
+
+def test_data_are_not_changed():
+    inputs, y, weights = np.array(X), np.array(Y), np.ones(Y.shape)
+    MultiTaskRegressor(lam=0.1).fit(inputs, y, weights).predict(inputs)
+    np.testing.assert_array_equal(inputs, X)
+    np.testing.assert_array_equal(y, Y)
+    assert (weights == 1).all()
+    thin = sparse.csr_array(np.where(X > 1, X, 0))
+    thin.data.flags.writeable = False
+    MultiTaskRegressor(lam=0.1).fit(thin, y).predict(thin)
+    ids = np.where(IDS == "task 0", "b", "a").astype(object)
+    kept = ids.copy()
+    GroupedMultiTaskRegressor(lam=0.1).fit(TX, Ty, groups=ids)
+    assert (ids == kept).all()

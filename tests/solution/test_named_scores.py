@@ -1,0 +1,132 @@
+"""Measures by name on solutions: the predictions that they need, all layouts, and what is refused."""
+
+import numpy as np
+import pytest
+import sklearn.metrics as theirs
+
+import mtldsl as mtl
+
+
+def data(seed=0, n=60, d=5, m=3, missing=0.2):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    Z = X @ rng.normal(size=(d, m)) + rng.normal(size=(n, m))
+    gone = rng.random(Z.shape) < missing
+    return X, np.where(gone, np.nan, Z), np.where(gone, np.nan, np.where(Z > 0, 1.0, -1.0))
+
+
+def solved(tasks, loss=mtl.logistic_loss, intercept=True):
+    W = mtl.Weights(tasks, intercept=intercept)
+    return mtl.minimize(loss(W, tasks) + mtl.ridge(W)).solve()
+
+
+@pytest.mark.parametrize("name", ["accuracy", "f1", "roc_auc", "average_precision", "log_loss", "brier"])
+@pytest.mark.parametrize("layout", ["shared", "separate"])
+def test_scores_are_those_of_what_the_solution_predicts(name, layout):
+    X, _, Y = data()
+    rows = [~np.isnan(y) for y in Y.T]
+    inputs, labels = [X[r] for r in rows], [y[r] for y, r in zip(Y.T, rows, strict=True)]
+    tasks = mtl.Tasks.shared(X, Y) if layout == "shared" else mtl.Tasks.separate(inputs, labels)
+    solution = solved(tasks)
+    found = {
+        "accuracy": (theirs.accuracy_score, solution.predict),
+        "f1": (theirs.f1_score, solution.predict),
+        "roc_auc": (theirs.roc_auc_score, solution.decision_function),
+        "average_precision": (theirs.average_precision_score, solution.decision_function),
+        "log_loss": (theirs.log_loss, solution.predict_proba),
+        "brier": (theirs.brier_score_loss, solution.predict_proba),
+    }
+    function, predict = found[name]
+    wanted = [function(y, p) for y, p in zip(labels, predict(inputs), strict=True)]
+    assert np.allclose(solution.scores(tasks, name), wanted, rtol=1e-10)
+    assert np.isclose(solution.score(tasks, name), np.mean(wanted), rtol=1e-10)
+
+
+def test_thresholds_move_labels_and_no_scores():
+    X, _, Y = data(1)
+    tasks = mtl.Tasks.shared(X, Y)
+    plain = solved(tasks)
+    tuned = plain.tune_threshold(tasks, mtl.FScore())
+    assert tuned.score(tasks, "f1") > plain.score(tasks, "f1")
+    assert np.allclose(tuned.scores(tasks, "f1"), tuned.scores(tasks, mtl.FScore()), rtol=1e-12)
+    assert tuned.score(tasks, "roc_auc") == plain.score(tasks, "roc_auc")
+
+
+def test_numbers_standardised_inputs_and_counts():
+    X, Z, _ = data(2)
+    tasks = mtl.Tasks.shared(X + 5.0, Z)
+    solution = solved(tasks.standardize(), mtl.squared_loss)
+    assert np.allclose(solution.scores(tasks, "r2"), solution.scores(tasks), rtol=1e-10)
+    assert np.allclose(solution.scores(tasks, "nmse"), 1 - solution.scores(tasks), rtol=1e-10)
+    counts = mtl.Tasks.shared(X, np.where(np.isnan(Z), np.nan, np.maximum(np.round(Z), 0.0)))
+    poisson = solved(counts, mtl.poisson_loss)
+    there = ~np.isnan(Z[:, 0])
+    wanted = theirs.mean_absolute_error(counts.per_task(counts.targets)[0], poisson.predict(X)[there, 0])
+    assert np.isclose(poisson.scores(counts, "mae")[0], wanted, rtol=1e-10)
+
+
+def test_whole_rows_of_predicted_scores():
+    X, _, Y = data(3, missing=0.0)
+    tasks = mtl.Tasks.shared(X, Y)
+    solution = solved(tasks)
+    wanted = theirs.label_ranking_loss(Y > 0, solution.decision_function(X))
+    assert np.isclose(solution.score(tasks, "ranking_loss"), wanted, rtol=1e-12)
+    with pytest.raises(
+        mtl.ModelError, match=r"no task has a number of its own; write score\(tasks, metric='ranking_loss'\)"
+    ):
+        solution.scores(tasks, "ranking_loss")
+
+
+def test_a_graph_of_labels_has_labels_margins_and_marginals():
+    X, _, Y = data(4, missing=0.0)
+    tasks = mtl.Tasks.shared(X, Y)
+    U, V = mtl.NodeWeights(tasks), mtl.EdgeWeights(tasks)
+    solution = mtl.minimize(mtl.pairwise_log_loss(U, V, tasks) + mtl.ridge(U) + mtl.ridge(V)).solve()
+    for name, function, predict in (
+        ("accuracy", theirs.accuracy_score, solution.predict),
+        ("roc_auc", theirs.roc_auc_score, solution.decision_function),
+        ("brier", theirs.brier_score_loss, solution.predict_proba),
+    ):
+        wanted = [function(y, p) for y, p in zip(Y.T, predict(X).T, strict=True)]
+        assert np.allclose(solution.scores(tasks, name), wanted, rtol=1e-10)
+    with pytest.raises(mtl.ModelError, match="predicts labellings, and this measure is of numbers"):
+        solution.scores(tasks, "mse")
+
+
+def test_a_task_of_one_class_is_tested_left_out_and_told():
+    X, _, Y = data(5)
+    solution = solved(mtl.Tasks.shared(X, Y, task_names=["a", "b", "c"]))
+    later = Y.copy()
+    later[:, 1] = np.where(np.isnan(Y[:, 1]), np.nan, -1.0)
+    tested = mtl.Tasks.shared(X, later, task_names=["a", "b", "c"])
+    score = solution.score(tested, "roc_auc")
+    assert (
+        score.left_out == ("b",)
+        and np.isnan(score.by_task[1])
+        and "1 of 3 tasks left out: 'b'" in repr(score)
+    )
+    assert np.isclose(score, np.mean(solution.scores(tested, "roc_auc")[[0, 2]]))
+
+
+@pytest.mark.parametrize(
+    "loss, labels, name, kind, says",
+    [
+        (
+            mtl.logistic_loss,
+            "signs",
+            "mse",
+            mtl.ModelError,
+            "predicts labels, and this measure is of numbers",
+        ),
+        (mtl.hinge_loss, "signs", "log_loss", mtl.ModelError, "models no probabilities"),
+        (mtl.squared_loss, "numbers", "roc_auc", mtl.DataError, "labels must be -1 or +1"),
+        (mtl.squared_loss, "signs", "brier", mtl.ModelError, "models no probabilities"),
+        (mtl.squared_loss, "numbers", "rsquared", mtl.ModelError, "write 'r2'"),
+    ],
+)
+def test_what_does_not_suit_is_refused(loss, labels, name, kind, says):
+    X, Z, Y = data(6)
+    tasks = mtl.Tasks.shared(X, Y if labels == "signs" else Z)
+    with pytest.raises(kind) as caught:
+        solved(tasks, loss, intercept=False).score(tasks, name)
+    assert says in str(caught.value)
