@@ -1,6 +1,7 @@
 """What all tests share: one BLAS thread, two processes, the cases that run by default, and fixtures."""
 
 import os
+import signal
 from functools import cache
 
 import pytest
@@ -28,6 +29,8 @@ def reference_optimum():
 
 def pytest_configure(config):
     threadpool_limits(1, user_api="blas")  # where a plugin has imported numpy already
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell's background jobs: tests that send it would wait for ever
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.hookimpl(wrapper=True)
