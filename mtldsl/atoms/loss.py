@@ -167,7 +167,7 @@ class SeparableLoss(Loss):
         if _are_many(z, y):
             return sum(self.value(*part) for part in _parts(z, y, s))
         l = self.pointwise(z, y)
-        return float(np.sum(l) if s is None else np.dot(s, l))
+        return float(np.asarray(l).sum() if s is None else np.dot(s, l))
 
     def gradient(self, z, y, s=None):
         if _are_many(z, y):
@@ -195,7 +195,7 @@ class SeparableLoss(Loss):
             if np.any(np.abs(u - inside) > 4 * np.finfo(float).eps * np.abs(inside)):
                 return np.inf
         l = self.pointwise_conjugate(inside, y)
-        return float(np.sum(l) if s is None else np.dot(s, l))
+        return float(np.asarray(l).sum() if s is None else np.dot(s, l))
 
     def _is_bounded_nowhere(self, y) -> bool:
         low, high = self.dual_interval(y)
@@ -211,7 +211,8 @@ class SeparableLoss(Loss):
 
 
 def _are_many(z, y) -> bool:
-    return np.size(z) > _AT_ONCE and np.shape(z) == np.shape(y)
+    size = z.size if isinstance(z, np.ndarray) else np.size(z)  # of which the latter takes longer than small sums
+    return size > _AT_ONCE and np.shape(z) == np.shape(y)
 
 
 def _parts(z, y, s):

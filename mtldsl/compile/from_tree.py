@@ -24,7 +24,7 @@ from mtldsl.language.expressions.weights import Weights
 from mtldsl.language.unknowns.learned import LearnedUnknown
 from mtldsl.language.unknowns.ranges import RangeConstraint, ranges_of
 
-__all__ = ["to_normal_form"]
+__all__ = ["known_map", "to_normal_form"]
 
 
 def to_normal_form(
@@ -70,7 +70,7 @@ def _function_term(term: Term, ranges: Mapping[Any, Range], k: int, maps) -> Fun
     if atom.weighs_kernels:
         return _weights_term(term, ranges, k)
     if not term.learned:
-        return FunctionTerm(atom, term.coefficient.value, _known_map(term, maps), term.text)
+        return FunctionTerm(atom, term.coefficient.value, known_map(term, maps), term.text)
     said = [ranges[m] if isinstance(m, LearnedUnknown) else m for m in term.learned]
     names = tuple(
         m.name if isinstance(m, LearnedUnknown) and not _is_fixed(about) else None
@@ -104,7 +104,8 @@ def _known_or_made(term: Term, known) -> LossTerm:
     return known[term][1]
 
 
-def _known_map(term: Term, maps) -> LinearMap:
+def known_map(term: Term, maps) -> LinearMap:
+    """The map of a term's argument; `maps` as in `to_normal_form`."""
     values = tuple(part.coefficient.value for part in term.argument.parts)
     if term not in maps or maps[term][0] != values:
         maps[term] = values, linear_map(term.argument)

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 __all__ = ["Block", "Blocks", "Entry", "FunctionTerm", "LinearMap", "LossTerm", "NormalForm", "picks"]
 
 
+#: What the sizes of coefficients do not change.
+_COMMON = ("is_convex", "shapes", "weight_blocks", "data_size")
+
 #: So many unknowns fit into any memory.
 _FEW = 10_000
 
@@ -85,12 +88,12 @@ class LossTerm:
         ||u_i|| ||x_ij|| stands for the sum of |u_ik| |x_ikj| over the rows k.
         """
         size, starts = np.abs(np.asarray(u)), self.tasks.offsets[:-1]
-        lengths = np.sqrt(np.add.reduceat(size**2, starts))
+        lengths = np.sqrt(np.add.reduceat(size * size, starts))
         total = float(size @ np.abs(self.tasks.targets))
-        total += float(np.sum(self.column_lengths * lengths * np.abs(self.map.forward(x))))
-        return total + float(
-            sum(np.add.reduceat(size, starts) @ np.abs(x[name][0]) for name in self.intercepts)
-        )
+        total += float((self.column_lengths * lengths * np.abs(self.map.forward(x))).sum())
+        for name in self.intercepts:
+            total += float(np.add.reduceat(size, starts) @ np.abs(x[name][0]))
+        return total
 
     def _tasks_apart(self):
         """(slice, coefficient, targets, sample weights) of every task, for a loss that is not a sum over samples."""
@@ -116,9 +119,19 @@ class LossTerm:
         for name in self.intercepts:
             into[name] += np.add.reduceat(u, self.tasks.offsets[:-1])[None, :]
 
+    @cached_property
+    def _reads(self) -> tuple[str, ...]:
+        """The blocks that its predictions are made of."""
+        return (*self.map.blocks, *self.intercepts)
+
     def value_at(self, x: Blocks) -> float:
-        """Its part of the objective at a point."""
-        return self.value(self.predictions(x))
+        """Its part of the objective at a point. The last answer is kept: along a path a solve begins where the one before ended."""
+        here = [x[name] for name in self._reads]
+        last = self.__dict__.get("_last")
+        if last is None or not all((a == b).all() for a, b in zip(here, last[0], strict=True)):
+            last = [block.copy() for block in here], self.value(self.predictions(x))
+            self.__dict__["_last"] = last
+        return last[1]
 
     def value_at_zero(self, zeros: Blocks) -> float:
         """The same at blocks of zeros; asked once."""
@@ -204,6 +217,10 @@ class FunctionTerm:
     def value(self, x: Blocks) -> float:
         return 0.0 if self.is_constraint else self.coefficient * self.atom.value(self.map.forward(x))
 
+    def value_at_zero(self, zeros: Blocks) -> float:
+        """The same at blocks of zeros."""
+        return 0.0 if self.atom.norm and self.map.offset is None else self.value(zeros)
+
     def violation(self, x: Blocks) -> float:
         return self.atom.violation(self.map.forward(x)) if isinstance(self.atom, Set) else 0.0
 
@@ -218,7 +235,7 @@ class FunctionTerm:
 
     @cached_property
     def conjugate_at_zero(self) -> float:
-        return self.conjugate(np.zeros(self.map.shape))
+        return 0.0 if self.atom.norm else self.conjugate(np.zeros(self.map.shape))
 
     def dual_gauge(self, V) -> float:
         return self.atom.dual_gauge(V / self.coefficient)
@@ -263,12 +280,20 @@ class NormalForm:
         """What was found out about this form, and about others of one statement that differ from it in the sizes of coefficients alone."""
         return {}
 
+    def share(self, remembered: dict) -> None:
+        """`remembered`, and with it what forms of this statement's shape have in common, is that of the forms before it."""
+        self.__dict__["remembered"] = remembered
+        common = remembered.get("common")
+        if common is None:
+            common = remembered["common"] = {name: getattr(self, name) for name in _COMMON}
+        self.__dict__.update(common)
+
     @cached_property
     def value_at_zero(self) -> float:
         """The objective at weights of zero, constraints aside."""
         zeros = self.zeros()
         losses = sum(loss.value_at_zero(zeros) for loss in self.losses)
-        return float(losses + sum(f.value(zeros) for f in self.functions)) + self.constant
+        return float(losses + sum(f.value_at_zero(zeros) for f in self.functions)) + self.constant
 
     @cached_property
     def data_size(self) -> int:
@@ -303,4 +328,4 @@ class NormalForm:
 
     def violation(self, x: Blocks) -> float:
         """The largest violation over all constraints, each in its own units as typed."""
-        return max((f.violation(x) for f in self.constraints), default=0.0)
+        return max((f.violation(x) for f in self.constraints), default=0.0) if self.constraints else 0.0

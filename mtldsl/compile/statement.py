@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import cached_property
 
 from mtldsl.compile.checks import check_model, learned_of, on_weights, parameters_of, weights_of
-from mtldsl.compile.from_tree import to_normal_form
-from mtldsl.compile.normal_form import NormalForm
+from mtldsl.compile.from_tree import known_map, to_normal_form
+from mtldsl.compile.normal_form import LinearMap, NormalForm
 from mtldsl.language.expressions.constraint import Constraint
 from mtldsl.language.expressions.objective import Objective, Term
 from mtldsl.language.expressions.scalar import Parameter
@@ -100,6 +100,10 @@ class Statement:
         ]
         return frozenset().union(*(part.coefficient.parameters for one in arguments for part in one.parts))
 
+    def map_of(self, term: Term) -> LinearMap:
+        """The map of a term's argument at the parameters' present values, made once."""
+        return known_map(term, self._maps)
+
     def form(self) -> NormalForm:
         """The normal form at the parameters' present values: what solvers, certificate and reference see.
 
@@ -109,6 +113,6 @@ class Statement:
         values = tuple(p.value for p in self._parameters)
         if self._made is None or self._made[0] != values:
             form = to_normal_form(self.objective, self.constraints, str(self), self._known, self._maps)
-            form.__dict__["remembered"] = self._remembered.setdefault(self._shape(values), {})
+            form.share(self._remembered.setdefault(self._shape(values), {}))
             self._made = values, form
         return self._made[1]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from mtldsl.compile.normal_form import Blocks, FunctionTerm, LossTerm, NormalForm
+from mtldsl.compile.normal_form import Blocks, FunctionTerm, NormalForm
 from mtldsl.proof.gap import objective_scale, relative_gap
 from mtldsl.proof.multipliers import make_stationary
 from mtldsl.proof.residual import REACH, losses_work, magnitudes, payment, region, stationarity
@@ -18,6 +19,9 @@ __all__ = ["Bound", "dual_bound", "guess", "prove"]
 
 #: a step back from the end of an interval by this share tells whether a concave function rises there
 _NEAR = 1e-4
+
+#: so much of the largest scaling stays inside the domains after rounding
+_BELOW_ONE = 1.0 - 4.0 * float(np.finfo(float).eps)
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,30 +111,36 @@ def guess(f: FunctionTerm, blocks: Blocks) -> np.ndarray:
 def _best_scaling(form: NormalForm, u, v) -> Bound:
     """The best dual value over t (u, v), t in [0, largest feasible t]; concave in t."""
     gauge = max((f.dual_gauge(dual) for f, dual in zip(form.functions, v, strict=True)), default=0.0)
-    if not np.isfinite(gauge):
+    if not math.isfinite(gauge):
         return Bound(
             -np.inf,
             "a multiplier lies outside the domain of its term's conjugate, and no scaling brings it inside",
         )
-    largest = 1.0 if gauge <= 1.0 else (1.0 - 4 * np.finfo(float).eps) / gauge
+    largest = 1.0 if gauge <= 1.0 else _BELOW_ONE / gauge
     constants = [loss.offset_predictions() for loss in form.losses]
 
-    def value(t: float) -> float:
-        total = form.constant + sum(
-            _loss_part(*part, t) for part in zip(form.losses, u, constants, strict=True)
-        )
-        return total + sum(_function_part(f, dual, t) for f, dual in zip(form.functions, v, strict=True))
+    def scaled(t: float) -> tuple:
+        # rounding of t * dual may step out of the domain by one unit in the last place
+        return tuple([loss.dual_project(t * dual) for loss, dual in zip(form.losses, u, strict=True)])
 
-    at, best = largest, value(largest)
+    def value(t: float, losses: tuple | None = None) -> float:
+        total = form.constant
+        for loss, dual, constant in zip(form.losses, scaled(t) if losses is None else losses, constants, strict=True):
+            total += (0.0 if constant is None else float(np.asarray(dual) @ constant)) - loss.conjugate(dual)
+        for f, dual in zip(form.functions, v, strict=True):
+            total += _function_part(f, dual, t)
+        return total
+
+    losses = scaled(largest)
+    at, best = largest, value(largest, losses)
     if largest < 1.0 and (other := _at_zero(form)) > best:
         at, best = 0.0, other
     # multipliers of a stationary point need not be near the best ones: those belong to the convex envelope
-    if largest < 0.999 or not np.isfinite(best) or not form.is_convex:
+    if largest < 0.999 or not math.isfinite(best) or not form.is_convex:
         at, best = _highest(value, largest, at, best)
-    if not np.isfinite(best):
+    if not math.isfinite(best):
         return Bound(best, "the conjugates are infinite at these multipliers")
-    scaled = tuple(loss.dual_project(at * dual) for loss, dual in zip(form.losses, u, strict=True))
-    return Bound(best, "", scaled, tuple(at * dual for dual in v))
+    return Bound(best, "", losses if at == largest else scaled(at), tuple([at * dual for dual in v]))
 
 
 def _highest(value: Callable[[float], float], largest: float, at: float, best: float) -> tuple[float, float]:
@@ -167,12 +177,7 @@ def _at_zero(form: NormalForm) -> float:
     return form.constant - sum(part.conjugate_at_zero for part in parts)
 
 
-def _loss_part(loss: LossTerm, dual, constant, t: float) -> float:
-    # rounding of t * dual may step out of the domain by one unit in the last place
-    scaled = loss.dual_project(t * dual)
-    return (0.0 if constant is None else float(np.asarray(scaled) @ constant)) - loss.conjugate(scaled)
-
-
 def _function_part(f: FunctionTerm, dual, t: float) -> float:
     inner = 0.0 if f.map.offset is None else float(np.vdot(t * dual, f.map.offset))
-    return inner - f.conjugate(t * dual)
+    # of a norm 0 up to the largest t, which its gauge has said: of a matrix's spectrum that costs singular values
+    return inner - (0.0 if f.atom.norm else f.conjugate(t * dual))

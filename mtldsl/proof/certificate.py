@@ -123,7 +123,7 @@ def certify(
     bound, note = (-np.inf, "") if proof is None else (float(proof.value), proof.note)
     rounding = 0.0
     if form.is_convex:
-        if proof is not None and np.isfinite(bound):
+        if proof is not None and math.isfinite(bound):
             rounding = rounding_of(form, blocks, proof, objective)
             if violation == 0.0 and bound > objective + rounding:
                 refute(form, blocks, proof, objective)

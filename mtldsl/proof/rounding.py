@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from mtldsl.compile.normal_form import Blocks, FunctionTerm, NormalForm
@@ -13,6 +15,8 @@ __all__ = ["refute", "rounding_of"]
 
 #: units in the last place that a term may be off by, beside the sum of the absolute values in it (a law over all atoms measures it)
 UNITS = 64
+
+_EPS = float(np.finfo(float).eps)
 
 
 def rounding_of(form: NormalForm, blocks: Blocks, proof: Bound, objective: float) -> float:
@@ -27,13 +31,13 @@ def rounding_of(form: NormalForm, blocks: Blocks, proof: Bound, objective: float
         total += loss.magnitude(u, blocks)
     for f, v in zip(form.functions, proof.function_duals, strict=True):
         total += _of_function(f, v, f.map.forward(blocks))
-    return float(UNITS * np.finfo(float).eps * total) if np.isfinite(total) else np.inf
+    return UNITS * _EPS * total if math.isfinite(total) else math.inf
 
 
 def _of_function(f: FunctionTerm, v, image) -> float:
     total = float(np.abs(v).ravel() @ np.abs(image).ravel())
     # an uneven quadratic is the sum of parts that nearly cancel: as large as its steepest and its flattest direction make them
-    if np.isfinite(f.atom.curvature):
+    if math.isfinite(f.atom.curvature):
         total += 0.5 * f.coefficient * f.atom.curvature * float(np.vdot(image, image))
     modulus = f.coefficient * f.atom.strong_convexity
     return total + (float(np.vdot(v, v)) / (2.0 * modulus) if modulus > 0 else 0.0)

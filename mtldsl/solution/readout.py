@@ -9,7 +9,6 @@ from typing import Any, cast
 
 import numpy as np
 
-from mtldsl.compile.from_tree import linear_map
 from mtldsl.compile.normal_form import Blocks, NormalForm
 from mtldsl.compile.statement import Statement
 from mtldsl.compile.terms.structure import Structures, learned_matrices
@@ -36,7 +35,7 @@ class Run:
     @cached_property
     def coef(self) -> np.ndarray:
         """(d, m) of the predictions that the first loss makes."""
-        return np.array(linear_map(self.statement.first_loss.argument).forward(self.blocks))
+        return np.array(self.statement.map_of(self.statement.first_loss).forward(self.blocks))
 
     @property
     def intercept(self) -> np.ndarray | None:

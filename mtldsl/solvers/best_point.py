@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -48,7 +48,10 @@ class Kept:
 
     def copied(self) -> Kept:
         """With blocks of its own: a solver may go on writing into those that it has shown."""
-        return replace(self, blocks={name: np.array(array) for name, array in self.blocks.items()})
+        blocks = {name: array.copy() for name, array in self.blocks.items()}
+        return Kept(
+            blocks, self.objective, self.violation, self.structures, self.stationarity, self.duals, self.is_guess, self.rounding
+        )  # fmt: skip
 
     def is_stationary(self, tol: float) -> bool:
         return self.stationarity is not None and max(self.stationarity.residual, self.violation) <= tol

@@ -22,13 +22,15 @@ _SMALLEST, _LARGEST = 0.1, 10.0
 
 def checked_starts(form: NormalForm, starts, random_state) -> int:
     """The number as an int; SolverError where it is none, or where more than one start makes no sense."""
-    typed = f"solve(starts={quoted(starts)})"
     if (as_whole(starts) or 0) < 1:
-        raise SolverError(term=typed, write_instead="write a whole number >= 1, such as starts=10")
+        raise SolverError(
+            term=f"solve(starts={quoted(starts)})",
+            write_instead="write a whole number >= 1, such as starts=10",
+        )
     if starts > 1 and form.is_convex:
         raise SolverError(
             "the model is convex, so that every start leads to the same optimum",
-            term=typed,
+            term=f"solve(starts={quoted(starts)})",
             write_instead="leave starts out",
         )
     check_seed(random_state, "solve", SolverError)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import NoneType
 from typing import Any, Protocol, TypeGuard
 
 import numpy as np
@@ -58,7 +59,7 @@ def starting_point(form: NormalForm, warm_start: Solved | dict | None) -> Point 
 
 
 def _is_solved(value) -> TypeGuard[Solved]:
-    return hasattr(value, "blocks") and isinstance(getattr(value, "state", value), Point | None)
+    return hasattr(value, "blocks") and isinstance(getattr(value, "state", value), (Point, NoneType))
 
 
 def plain_multipliers(form: NormalForm, loss_duals):

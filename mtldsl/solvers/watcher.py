@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -63,7 +64,7 @@ class Watcher:
         self.progress: Progress | None = None
         self.lines = Lines(form)
         self._about: tuple = ()
-        self._certificate: Certificate | None = None
+        self._certificate: Any = None  # that of `_about`, once there is something to tell
 
     @property
     def elapsed(self) -> float:
@@ -96,10 +97,9 @@ class Watcher:
     @property
     def certificate(self) -> Certificate:
         """That of the best point and the best bound so far."""
-        about = self.kept, self.bound, self.note, self.proof
-        if self._certificate is None or any(a is not b for a, b in zip(self._about, about, strict=True)):
-            kept = self.kept
-            self._about = about
+        kept, about = self.best.kept, self._about
+        if not about or about[0] is not kept or about[1:] != (self.bound, self.note, self.proof):
+            self._about = kept, self.bound, self.note, self.proof
             self._certificate = Certificate(
                 kept.objective, self.bound, kept.violation, self.scale, self.note, kept.stationarity,
                 self.form.constant, kept.rounding, self.proof,
@@ -161,7 +161,7 @@ class Watcher:
         lowest = self.best.lowest
         if self.form.is_convex and self.proof is not None and self.bound > lowest.objective:
             refute(self.form, lowest.blocks, self.proof, lowest.objective)
-        self._record(point, replace(seen, stationarity=one.stationarity))
+        self._record(point, seen, one.stationarity)
         if lower is not None:
             self.restart = lower.blocks
         elif one.is_stationary(self.tol) and self.best.lower is not None:
@@ -282,7 +282,7 @@ class Watcher:
             elif not bounded and self.form.is_convex and not self.history:
                 self.note = _NO_BOUND
 
-    def _record(self, point: Point, seen: Certificate) -> None:
+    def _record(self, point: Point, seen: Certificate, stationarity) -> None:
         self.history.append(
             {
                 "solver": self.solver,
@@ -293,7 +293,7 @@ class Watcher:
                 "dual_bound": seen.dual_bound,
                 "violation": seen.violation,
                 "relative_gap": self.certificate.relative_gap,
-                **({} if seen.stationarity is None else {"residual": seen.stationarity.residual}),
+                **({} if stationarity is None else {"residual": stationarity.residual}),
                 **point.notes,
             }
         )
@@ -303,8 +303,8 @@ class Watcher:
             f"{self.solver:>20} {point.iteration:7d}  objective {seen.objective:.10g}  bound {self.bound:.10g}  "
             + (
                 f"gap {self.certificate.relative_gap:.2e}"
-                if seen.stationarity is None
-                else f"residual {seen.stationarity.residual:.2e}"
+                if stationarity is None
+                else f"residual {stationarity.residual:.2e}"
             )
             + f"  violation {seen.violation:.1e}  {self.seconds:.2f} s"
         )

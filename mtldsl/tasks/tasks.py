@@ -109,7 +109,7 @@ class Tasks(TaskData):
 
     def forward(self, W) -> np.ndarray:
         """(N,) flat predictions X_i w_i."""
-        if not np.any(W):  # the first point of most runs
+        if not np.asarray(W).any():  # the first point of most runs
             return np.zeros(self.n_samples)
         return self._products.forward(W)
 

@@ -57,7 +57,7 @@ class RowPenalty:
     @classmethod
     def of(cls, functions: tuple[FunctionTerm, ...], shape: tuple[int, int]) -> RowPenalty:
         d, m = shape
-        l1, l21, ridge, nonneg = np.zeros((1, d)), np.zeros(d), np.zeros(d), False
+        l1, l21, ridge, nonneg = np.zeros((m, d)), np.zeros(d), np.zeros(d), False
         for f in functions:
             profile = f.atom.profile
             if profile is None:
@@ -65,12 +65,12 @@ class RowPenalty:
                 continue
             if profile.absolute is not None:
                 weights = _weighted(f.coefficient, profile.absolute)
-                l1 = l1 + (np.broadcast_to(weights, shape).T if weights.ndim else weights)
+                l1 += weights[:, None] if weights.ndim == 1 else weights.T
             if profile.length is not None:
-                l21 = l21 + _weighted(f.coefficient, profile.length)
+                l21 += _weighted(f.coefficient, profile.length)
             if profile.square is not None:
-                ridge = ridge + np.broadcast_to(_weighted(f.coefficient, profile.square), shape)[:, 0]
-        return cls(np.broadcast_to(l1, (m, d)), l21, ridge, nonneg)
+                ridge += np.broadcast_to(_weighted(f.coefficient, profile.square), shape)[:, 0]
+        return cls(l1, l21, ridge, nonneg)
 
     def scaled(self, factor: float) -> RowPenalty:
         return RowPenalty(factor * self.l1, factor * self.l21, factor * self.ridge, self.nonneg)

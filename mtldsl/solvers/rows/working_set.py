@@ -122,7 +122,7 @@ class WorkingSet:
         while left > 0:
             most = min(left, -(-(max_iter - self.sweeps) // _MEMORY))
             if state.runs_rounds:
-                done, reached, settled = state.rounds(max(min(most, _rounds_at_once(state)), 1), target)
+                done, reached, settled = state.rounds(max(_rounds_at_once(state, most), 1), target)
             else:
                 done, reached = 1, one_round(state, target)
                 before, support = support, state.W != 0
@@ -140,11 +140,14 @@ class WorkingSet:
                     return
 
 
-def _rounds_at_once(state) -> int:
-    """Rounds in one call, in which nobody asks for the time: as much work as a Newton step where there are such, and no long wait."""
+def _rounds_at_once(state, most: int) -> int:
+    """Rounds in one call, `most` or fewer, in which nobody asks for the time: as much work as a Newton step where there are such, and no
+    long wait."""
     round_ = 2.0 * _MEMORY * (sweep_cost(state) if state.takes_newton else state.sweep_cost)
+    if state.takes_newton and most * round_ <= _PYTHON:
+        return most
     work = newton_cost(state) + _PYTHON if state.takes_newton else _MOST_WORK
-    return max(int(min(work, _MOST_WORK) / round_), 1)
+    return min(max(int(min(work, _MOST_WORK) / round_), 1), most)
 
 
 def one_round(state, target: float) -> bool:
