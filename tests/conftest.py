@@ -29,7 +29,9 @@ def reference_optimum():
 
 def pytest_configure(config):
     threadpool_limits(1, user_api="blas")  # where a plugin has imported numpy already
-    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell's background jobs: tests that send it would wait for ever
+    if (
+        signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    ):  # a shell's background jobs: tests that send it would wait for ever
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 

@@ -211,7 +211,9 @@ class SeparableLoss(Loss):
 
 
 def _are_many(z, y) -> bool:
-    size = z.size if isinstance(z, np.ndarray) else np.size(z)  # of which the latter takes longer than small sums
+    size = (
+        z.size if isinstance(z, np.ndarray) else np.size(z)
+    )  # of which the latter takes longer than small sums
     return size > _AT_ONCE and np.shape(z) == np.shape(y)
 
 

@@ -125,7 +125,9 @@ def _best_scaling(form: NormalForm, u, v) -> Bound:
 
     def value(t: float, losses: tuple | None = None) -> float:
         total = form.constant
-        for loss, dual, constant in zip(form.losses, scaled(t) if losses is None else losses, constants, strict=True):
+        for loss, dual, constant in zip(
+            form.losses, scaled(t) if losses is None else losses, constants, strict=True
+        ):
             total += (0.0 if constant is None else float(np.asarray(dual) @ constant)) - loss.conjugate(dual)
         for f, dual in zip(form.functions, v, strict=True):
             total += _function_part(f, dual, t)
