@@ -7,6 +7,7 @@ from typing import Protocol
 
 import numpy as np
 
+from mtldsl.analysis.ahead import ahead
 from mtldsl.compile.normal_form import NormalForm
 from mtldsl.errors import ModelError
 from mtldsl.language.expressions.scalar import Parameter
@@ -59,18 +60,21 @@ def walk(
 ) -> Iterator[Solution]:
     """See `Problem.path`. keep : told every solution before it is yielded."""
     before, last = parameter.value, None
+    found: list[tuple[float, Solution]] = []
     made: Store = {}
     try:
         for value in values:
             parameter.value = value
             with remembering(made):  # not beyond: between two values the caller does other things
-                best = problem.solve(warm_start=last, **solve_options)
+                start = ahead(problem.form(), found[0], found[1], value) if len(found) == 2 else last
+                best = problem.solve(warm_start=start, **solve_options)
                 interrupted = best.interrupted
                 if last is not None and not interrupted and _may_lock(problem.form()):
                     cold = problem.solve(**solve_options)
                     interrupted = cold.interrupted
                     best = cold if _is_better(cold, best) else best
             last = best
+            found = [*found[-1:], (value, best)]
             keep(best)
             yield best
             if interrupted:
