@@ -11,7 +11,7 @@ from mtldsl.atoms.function import REGISTRY
 from mtldsl.errors import DataError, ModelError, MTLError
 from mtldsl.estimators.inner_folds import calibrated, calibrators, metric_of, out_of_fold, thresholds
 from mtldsl.estimators.multi_task import MultiTaskEstimator, tasks_of
-from mtldsl.estimators.one_class import check_one_class, warn_of_one_class
+from mtldsl.estimators.one_class import check_one_class, warn_of_no_label, warn_of_one_class
 from mtldsl.estimators.sample_weights import class_weights, of_labels
 from mtldsl.estimators.seen_labels import agreement, share_right
 from mtldsl.estimators.targets import Labels, labels_of
@@ -53,7 +53,8 @@ class MultiTaskClassifier(ClassifierMixin, MultiTaskEstimator):
     class_weight : None; "balanced", n / (2 n_class) in every task; {class: weight}; of a table also a list of such, one a column
     one_class    : what becomes of a task whose training labels are all of one class: "constant" predicts that class, with weights of
                    zero and a score of -1 or +1; "skip" does, but its scores and probabilities are NaN, so that scorers can leave it
-                   out; both with a OneClassWarning; "error" raises DataError
+                   out; both with a OneClassWarning; "error" raises DataError. A task without a label has scores of NaN with both, and its
+                   first class is predicted
     tune_thresholds : None: a label is predicted where its score is at least 0. A metric, such as FScore(), or True for that one: where it
                    is at least the threshold that is best under it for scores of rows that the weights were not fitted on (inner folds)
     calibration  : None: probabilities are those of the loss, where it is a likelihood. "sigmoid" (a logistic regression on one score,
@@ -61,7 +62,7 @@ class MultiTaskClassifier(ClassifierMixin, MultiTaskEstimator):
     inner_folds  : the number of folds for both
 
     Attributes after `fit`: classes_ (k,), of a table the positions of its columns, and label_classes_, the two classes of each; coef_ (m, d),
-    (1, d) for two classes; intercept_ (m,); thresholds_ (m,) where they were tuned; one_class_, the columns of tasks of one class; n_iter_, solution_, certificate_ (None where no task was left), n_features_in_,
+    (1, d) for two classes; intercept_ (m,); thresholds_ (m,) where they were tuned; one_class_, the columns of tasks of one class or none; n_iter_, solution_, certificate_ (None where no task was left), n_features_in_,
     feature_names_in_, target_names_.
 
     >>> import numpy as np
@@ -160,7 +161,8 @@ class MultiTaskClassifier(ClassifierMixin, MultiTaskEstimator):
         shape = self.n_features_in_, len(self._constant_side)
         self._weights, self._shift = np.zeros(shape), self._constant_side.astype(float)
         if self.one_class == "skip":
-            self._weights[:, self.one_class_] = self._shift[self.one_class_] = np.nan
+            self._shift[self.one_class_] = np.nan
+        self._weights[:, np.isnan(self._shift)] = np.nan
         if solution is not None:
             self._weights[:, self._learned] = solution.coef
             self._shift[self._learned] = 0.0 if solution.intercept is None else solution.intercept
@@ -180,13 +182,18 @@ class MultiTaskClassifier(ClassifierMixin, MultiTaskEstimator):
         return X @ self._weights[:, self._learned] + self._shift[self._learned]
 
     def _constant(self, signs, labels: Labels) -> np.ndarray:
-        """(m,) -1 or +1 for tasks that have that class alone, else 0."""
-        sides = np.array([(s > 0).any() * 1 - (s < 0).any() * 1 for s in signs.T])
+        """(m,) -1 or +1 for tasks that have that class alone, NaN for those without a label, else 0."""
+        positive, negative = (signs > 0).any(axis=0), (signs < 0).any(axis=0)
+        sides = positive * 1.0 - negative
+        sides[~(positive | negative)] = np.nan
+        if np.isnan(sides).all():
+            raise DataError("no task has a label of weight above zero", argument="y")
         if labels.kind == "binary" and len(labels.classes) == 1:
-            sides[:] = 1
-        which = np.flatnonzero(sides)
-        if which.size:
-            warn_of_one_class(self, [labels.names[i] if labels.names else int(i) for i in which], len(sides))
+            sides[:] = 1.0
+        for which, warn in ((np.abs(sides) == 1.0, warn_of_one_class), (np.isnan(sides), warn_of_no_label)):
+            names = [labels.names[i] if labels.names else int(i) for i in np.flatnonzero(which)]
+            if names:
+                warn(self, names, len(sides))
         return sides
 
     def decision_function(self, X) -> np.ndarray:
@@ -209,7 +216,8 @@ class MultiTaskClassifier(ClassifierMixin, MultiTaskEstimator):
         """(n,) or (n, m) of the classes that y had."""
         z = self._task_scores(X)
         if self.one_class_.size:
-            z = np.where(self._constant_side != 0, self._constant_side, z)
+            sides = np.nan_to_num(self._constant_side, nan=-np.inf)
+            z = np.where(sides != 0, sides, z)
         cuts = getattr(self, "thresholds_", None)
         return self._labels.decoded(z >= (0.0 if cuts is None else cuts), z)
 

@@ -14,6 +14,7 @@ from sklearn.utils import _safe_indexing, indexable
 from sklearn.utils.validation import _num_samples
 
 from mtldsl.errors import DataError, ModelError
+from mtldsl.estimators.by_task import ByTask
 from mtldsl.estimators.multi_task import MultiTaskEstimator
 from mtldsl.language.expressions.scalar import Parameter
 from mtldsl.problem import Problem
@@ -75,7 +76,7 @@ class CrossValidated(MultiTaskEstimator):
         self.values_ = self._grid(problem, parameter)
         splits = self._splits(X, y, others.get("groups"))
         run = delayed(_of_fold)
-        plain, scoring = self._one(), _BY_TASK if self.per_task else self.scoring
+        plain, scoring = self._one(), ByTask(self._task_ids()) if self.per_task else self.scoring
         given = (self.parameter, self.values_, scoring, X, y, sample_weight, others)
         self._choose(
             np.array(Parallel(n_jobs=self.n_jobs)(run(clone(plain), *given, *rows) for rows in splits))
@@ -198,9 +199,10 @@ class CrossValidated(MultiTaskEstimator):
     def _take_each(self, solutions: list[Solution]) -> None:
         """Every task's weights from its own solution."""
         self.solutions_ = solutions
-        for i, solution in enumerate(solutions):
-            self._weights[:, i] = solution.coef[:, i]
-            self._shift[i] = 0.0 if solution.intercept is None else solution.intercept[i]
+        for k, i in enumerate(self._learned):
+            solution = solutions[i]
+            self._weights[:, i] = solution.coef[:, k]
+            self._shift[i] = 0.0 if solution.intercept is None else solution.intercept[k]
 
     def _choose(self, scores: np.ndarray) -> None:
         """scores (folds, values), and a further axis of tasks with per_task; NaN where a fold could not be scored."""
@@ -232,10 +234,6 @@ class CrossValidated(MultiTaskEstimator):
             "rank_test_score": 1 + (mean[None] > mean[:, None]).sum(axis=1),
             **{f"split{k}_test_score": row for k, row in enumerate(scores)},
         }
-
-
-#: scoring task by task
-_BY_TASK = object()
 
 
 class _WithDefault:
@@ -276,8 +274,8 @@ def _of_fold(estimator, name, values, scoring, X, y, sample_weight, others, trai
         _parameter_of(problem, name, type(estimator).__name__), values, **estimator._options()
     ):
         estimator._finish(solution)
-        if scoring is _BY_TASK:
-            found.append(estimator._scores_by_task(*held_out))
+        if isinstance(scoring, ByTask):
+            found.append(scoring(estimator, *held_out, **options))
         elif scoring is None:
             found.append(float(estimator.score(*held_out, **options)))
         else:

@@ -11,9 +11,10 @@ from sklearn.utils.metaestimators import available_if
 from mtldsl.errors import DataError
 from mtldsl.estimators.classifier import models_probabilities
 from mtldsl.estimators.one_class import check_one_class, warn_of_one_class
-from mtldsl.estimators.rows_of_tasks import RowsOfTasks, distinct, refuse_weightless
+from mtldsl.estimators.regressor import r_squared_of_task
+from mtldsl.estimators.rows_of_tasks import RowsOfTasks, distinct
 from mtldsl.estimators.sample_weights import class_weights, of_labels
-from mtldsl.estimators.seen_labels import share_right
+from mtldsl.estimators.seen_labels import agreement, share_right
 from mtldsl.estimators.targets import Labels, labels_of, numbers_of_targets, vector_of
 from mtldsl.solution.predictors import decided, probabilities
 from mtldsl.tasks import Tasks
@@ -75,8 +76,7 @@ class GroupedMultiTaskRegressor(RegressorMixin, RowsOfTasks):
         values = numbers_of_targets(vector_of(y)).Y[:, 0]
         weights = of_labels(sample_weight, (len(values), 1))
         flat = None if weights is None else weights[:, 0]
-        refuse_weightless(flat, ids)
-        return self._grouped(X, values, ids, flat, {})
+        return self._grouped(*self._labelled(X, values, ids, flat), {})
 
     def predict(self, X, groups=None) -> np.ndarray:
         """(n,), each row by the weights of its task."""
@@ -87,10 +87,17 @@ class GroupedMultiTaskRegressor(RegressorMixin, RowsOfTasks):
         """R^2 over all rows whose y is there."""
         from sklearn.metrics import r2_score
 
-        values = numbers_of_targets(vector_of(y)).Y[:, 0]
+        values = numbers_of_targets(vector_of(y), learning=False).Y[:, 0]
         there = ~np.isnan(values)
         weights = None if sample_weight is None else np.asarray(sample_weight)[there]
         return float(r2_score(values[there], self.predict(X, groups=groups)[there], sample_weight=weights))
+
+    def _scores_by_task(self, X, y, groups=None) -> dict:
+        """The R^2 of every task that is here; NaN where it has fewer than two labels."""
+        values = numbers_of_targets(vector_of(y), learning=False).Y[:, 0]
+        predicted, ids = self.predict(X, groups=groups), self.task_of(X, groups=groups)
+        rows = {each: ids == each for each in distinct(ids).tolist()}
+        return {each: r_squared_of_task(predicted[own], values[own]) for each, own in rows.items()}
 
 
 class GroupedMultiTaskClassifier(ClassifierMixin, RowsOfTasks):
@@ -149,14 +156,13 @@ class GroupedMultiTaskClassifier(ClassifierMixin, RowsOfTasks):
         signs = labels.signs[:, 0]
         weights = of_labels(sample_weight, labels.signs.shape)
         flat = None if weights is None else weights[:, 0]
-        refuse_weightless(flat, ids)
         flat = _weighted_by_class(self.class_weight, labels, signs, ids, flat)
-        there = ~np.isnan(signs) if flat is None else ~np.isnan(signs) & (flat > 0)
+        X, signs, ids, flat = self._labelled(X, signs, ids, flat)
         constant = {}
         for each in distinct(ids).tolist():
-            seen = np.unique(signs[there & (ids == each)])
+            seen = np.unique(signs[ids == each])
             if len(seen) < 2 or len(labels.classes) < 2:
-                constant[each] = float(seen[0]) if len(seen) else 0.0
+                constant[each] = float(seen[0])
         if constant:
             warn_of_one_class(self, list(constant), len(distinct(ids)))
         self.classes_, self.one_class_ = labels.classes, np.array(list(constant), dtype=ids.dtype)
@@ -199,6 +205,16 @@ class GroupedMultiTaskClassifier(ClassifierMixin, RowsOfTasks):
     def score(self, X, y, groups=None, sample_weight=None) -> float:
         """The share of right labels over all rows whose y is there."""
         return share_right(y, self.predict(X, groups=groups), sample_weight)
+
+    def _scores_by_task(self, X, y, groups=None) -> dict:
+        """The accuracy in every task that is here; NaN where it has no label."""
+        right, there = agreement(y, self.predict(X, groups=groups))
+        ids = self.task_of(X, groups=groups)
+        rows = {each: ids == each for each in distinct(ids).tolist()}
+        counts = {each: int(there[own].sum()) for each, own in rows.items()}
+        return {
+            each: right[own].sum() / counts[each] if counts[each] else np.nan for each, own in rows.items()
+        }
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -8,7 +8,7 @@ from mtldsl.errors import DataError, ModelError
 from mtldsl.tasks.one_class import OneClassWarning, listed_tasks
 from mtldsl.values.number import quoted
 
-__all__ = ["check_one_class", "warn_of_one_class"]
+__all__ = ["check_one_class", "warn_of_no_label", "warn_of_one_class"]
 
 ONE_CLASS = ("constant", "skip", "error")
 
@@ -25,14 +25,22 @@ def check_one_class(self) -> None:
 
 def warn_of_one_class(self, names: list, n_tasks: int) -> None:
     """A warning that these tasks are not learned; DataError where that was asked for."""
-    said = f"{len(names)} of {n_tasks} tasks have labels of one class alone: {listed_tasks(names)}"
-    if self.one_class == "error":
+    _say(self, f"{len(names)} of {n_tasks} tasks have labels of one class alone: {listed_tasks(names)}")
+
+
+def warn_of_no_label(self, names: list, n_tasks: int, then: str = "their scores are NaN") -> None:
+    """A warning that these tasks have nothing to be learned from, and what becomes of them; DataError where that was asked for."""
+    _say(self, f"{len(names)} of {n_tasks} tasks have no label, or none of weight above zero: {listed_tasks(names)}; {then}")
+
+
+def _say(self, said: str) -> None:
+    option = getattr(self, "one_class", None)
+    if option == "error":
         raise DataError(
             said,
             term=type(self).__name__,
             argument="y",
             write_instead="leave them out, or write one_class='constant' or 'skip'",
         )
-    warnings.warn(
-        f"{type(self).__name__}: {said}; one_class={self.one_class!r}", OneClassWarning, stacklevel=4
-    )
+    told = "" if option is None else f"; one_class={option!r}"
+    warnings.warn(f"{type(self).__name__}: {said}{told}", OneClassWarning, stacklevel=5)

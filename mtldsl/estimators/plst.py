@@ -8,6 +8,7 @@ from sklearn.linear_model import Ridge
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
 from mtldsl.errors import DataError
+from mtldsl.estimators.seen_labels import share_right
 from mtldsl.estimators.targets import Labels, labels_of
 
 __all__ = ["PLST"]
@@ -84,6 +85,10 @@ class PLST(ClassifierMixin, BaseEstimator):
         z = self.decision_function(X)
         z = z[:, None] if z.ndim == 1 else z
         return self._labels.decoded(z > 0, z)
+
+    def score(self, X, y, sample_weight=None) -> float:
+        """The share of rows whose labels are all right; missing labels are not counted, nor rows that have none."""
+        return share_right(y, self.predict(X), sample_weight)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mtldsl.errors import DataError
 from mtldsl.estimators.multi_task import MultiTaskEstimator, tasks_of
+from mtldsl.estimators.one_class import warn_of_no_label
 from mtldsl.estimators.sample_weights import of_labels
 from mtldsl.estimators.targets import numbers_of_targets
 from mtldsl.solution.predictors import decided
@@ -17,7 +18,7 @@ from mtldsl.solution.scoring import r_squared
 from mtldsl.solution.solution import Solution
 from mtldsl.tasks import Tasks
 
-__all__ = ["MultiTaskRegressor"]
+__all__ = ["MultiTaskRegressor", "r_squared_of_task"]
 
 
 class MultiTaskRegressor(MultiOutputMixin, RegressorMixin, MultiTaskEstimator):
@@ -37,7 +38,8 @@ class MultiTaskRegressor(MultiOutputMixin, RegressorMixin, MultiTaskEstimator):
     n_jobs        : as in `Problem.solve`
     parameters    : those of the model by name, `lam=0.1`; `get_params` lists them, so that a grid search sets them
 
-    y is (n,) or (n, m); NaN in y: that row is not in that task. sample_weight is (n,) or (n, m), >= 0.
+    y is (n,) or (n, m); NaN in y: that row is not in that task. A column of NaN alone has weights and predictions of NaN, with a
+    OneClassWarning. sample_weight is (n,) or (n, m), >= 0.
     Losses are sums over samples, as in the language: lam is n alpha for scikit-learn's losses, which are means (docs/estimators.md).
 
     Attributes after `fit`: coef_ (m, d) and intercept_ (m,), (d,) and a float where y was a vector; n_iter_; solution_, the `Solution`
@@ -90,7 +92,21 @@ class MultiTaskRegressor(MultiOutputMixin, RegressorMixin, MultiTaskEstimator):
         self._flat = targets.flat
         if targets.names is not None:
             self.target_names_ = np.array(targets.names, dtype=object)
-        return tasks_of(X, targets.Y, weights, self._names(), targets.names)
+        has: np.ndarray = np.ones(targets.Y.shape[1], dtype=bool)
+        if weights is not None or not targets.complete:
+            there = ~np.isnan(targets.Y) & (True if weights is None else weights > 0)
+            has = np.any(there, axis=0)
+        self._learned, self._n_targets = np.flatnonzero(has), len(has)
+        if has.all():
+            return tasks_of(X, targets.Y, weights, self._names(), targets.names)
+        if not has.any():
+            raise DataError("no task has a label of weight above zero", argument="y")
+        names = targets.names or range(len(has))
+        warn_of_no_label(
+            self, [names[i] for i in np.flatnonzero(~has)], len(has), "their weights and predictions are NaN"
+        )
+        learned = None if targets.names is None else [targets.names[i] for i in self._learned]
+        return tasks_of(X, targets.Y[:, has], None if weights is None else weights[:, has], self._names(), learned)
 
     def _finish(self, solution: Solution | None) -> None:
         assert solution is not None
@@ -101,9 +117,13 @@ class MultiTaskRegressor(MultiOutputMixin, RegressorMixin, MultiTaskEstimator):
                 write_instead="use MultiTaskClassifier",
             )
         super()._finish(solution)
-        self._weights = solution.coef
-        shift = solution.intercept
-        self._shift = np.zeros(solution.coef.shape[1]) if shift is None else np.asarray(shift, dtype=float)
+        shift = 0.0 if solution.intercept is None else np.asarray(solution.intercept, dtype=float)
+        if solution.coef.shape[1] == self._n_targets:
+            self._weights, self._shift = solution.coef, np.zeros(self._n_targets) + shift
+        else:
+            self._weights = np.full((self.n_features_in_, self._n_targets), np.nan)
+            self._shift = np.full(self._n_targets, np.nan)
+            self._weights[:, self._learned], self._shift[self._learned] = solution.coef, shift
         self.coef_ = self._weights[:, 0] if self._flat else self._weights.T
         self.intercept_ = float(self._shift[0]) if self._flat else self._shift
 
@@ -123,13 +143,14 @@ class MultiTaskRegressor(MultiOutputMixin, RegressorMixin, MultiTaskEstimator):
         predicted = np.reshape(self.predict(X), targets.Y.shape)
         weights = of_labels(sample_weight, targets.Y.shape)
         return np.array([
-            _r_squared(z, labels, None if weights is None else weights[:, i])
+            r_squared_of_task(z, labels, None if weights is None else weights[:, i])
             for i, (z, labels) in enumerate(zip(predicted.T, targets.Y.T, strict=True))
         ])  # fmt: skip
 
 
-def _r_squared(z, y, weights) -> float:
-    kept = ~np.isnan(y)
+def r_squared_of_task(z, y, weights=None) -> float:
+    """R^2 of the labels that are there; NaN with fewer than two of them, and for a task that was not learned."""
+    kept = ~(np.isnan(y) | np.isnan(z))
     if kept.sum() < 2:
         return float("nan")
     if weights is None:

@@ -10,12 +10,13 @@ from sklearn.utils.validation import check_array, check_consistent_length, check
 
 from mtldsl.errors import DataError
 from mtldsl.estimators.multi_task import MultiTaskEstimator
+from mtldsl.estimators.one_class import warn_of_no_label
 from mtldsl.solution.solution import Solution
 from mtldsl.tasks import Tasks
 from mtldsl.values.number import quoted
 from mtldsl.values.table import as_frame
 
-__all__ = ["RowsOfTasks", "distinct", "refuse_weightless"]
+__all__ = ["RowsOfTasks", "distinct"]
 
 
 class RowsOfTasks(MultiTaskEstimator):
@@ -123,7 +124,7 @@ class RowsOfTasks(MultiTaskEstimator):
         new = np.flatnonzero(places < 0)
         if new.size and self.unseen != "mean":
             raise DataError(
-                f"row {new[0]} is of the task {ids.tolist()[new[0]]!r}, which training did not have",
+                f"row {new[0]} is of the task {ids.tolist()[new[0]]!r}, which training did not have, or had no label of",
                 argument="task" if self.task is not None else "groups",
                 write_instead="write unseen='mean' to predict with the mean of all tasks' weights",
             )
@@ -147,14 +148,25 @@ class RowsOfTasks(MultiTaskEstimator):
             z[rows] = X[rows] @ w + b
         return z
 
+    def _task_ids(self) -> tuple:
+        return tuple(self.tasks_.tolist())
+
     # ------------------------------------------------------------------------------------------ fitting
 
-    def _data(self, X, y, ids, weights) -> Tasks:
+    def _labelled(self, X, y, ids, weights) -> tuple[Any, Any, Any, Any]:
+        """(X, y, ids, weights) of the rows that there is something to learn from; a task that has none is one that training did not have."""
         kept = ~np.isnan(y) if weights is None else ~np.isnan(y) & (weights > 0)
-        if not kept.all():
-            X, y, ids = X[kept], y[kept], ids[kept]
-            weights = None if weights is None else weights[kept]
-        return Tasks.grouped(X, y, ids, sample_weights=weights, feature_names=self._feature_names())
+        if kept.all():
+            return X, y, ids, weights
+        if not kept.any():
+            raise DataError("no row has a label of weight above zero", argument="y")
+        left, all_ids = set(ids[kept].tolist()), distinct(ids).tolist()
+        lost = [each for each in all_ids if each not in left]
+        if lost:
+            warn_of_no_label(
+                self, lost, len(all_ids), f"they are not in tasks_, so that unseen={self.unseen!r} answers"
+            )
+        return X[kept], y[kept], ids[kept], None if weights is None else weights[kept]
 
     def _grouped(self, X, y, ids, weights, constant: dict) -> Tasks | None:
         """The tasks that are learned, in the order of `tasks_`; constant: the scores of those that are not."""
@@ -167,7 +179,10 @@ class RowsOfTasks(MultiTaskEstimator):
         places = {names[i]: i for i in self._learned}
         numbers = np.array([places.get(each, -1) for each in ids.tolist()])
         rows = np.argsort(numbers, kind="stable")[int((numbers < 0).sum()) :]
-        return self._data(X[rows], y[rows], ids[rows], None if weights is None else weights[rows])
+        weights = None if weights is None else weights[rows]
+        return Tasks.grouped(
+            X[rows], y[rows], ids[rows], sample_weights=weights, feature_names=self._feature_names()
+        )
 
     def _finish(self, solution: Solution | None) -> None:
         super()._finish(solution)
@@ -217,13 +232,3 @@ def distinct(ids: np.ndarray) -> np.ndarray:
     return np.array(list(dict.fromkeys(ids.tolist())), dtype=ids.dtype)
 
 
-def refuse_weightless(weights, ids) -> None:
-    if weights is None:
-        return
-    for each in distinct(ids).tolist():
-        if not (weights[ids == each] > 0).any():
-            raise DataError(
-                f"Sample weights are zero in all rows of the task {each!r}",
-                argument="sample_weight",
-                write_instead="leave its rows out",
-            )

@@ -5,15 +5,19 @@ from __future__ import annotations
 import warnings
 
 import numpy as np
+from sklearn.utils.metadata_routing import MetadataRequest
 
-from mtldsl.errors import DataError
+from mtldsl.errors import DataError, ModelError
 from mtldsl.estimators.sample_weights import of_labels
+from mtldsl.estimators.seen_classes import completed, placed
 from mtldsl.estimators.seen_labels import signs_of
 from mtldsl.scoring.measures import measure
 from mtldsl.scoring.score import Score, evaluate
 from mtldsl.tasks.one_class import OneClassWarning
 
 __all__ = ["MeasureScorer", "scorer"]
+
+_ROUTED = ("sample_weight", "groups")
 
 
 def scorer(name: str) -> MeasureScorer:
@@ -23,7 +27,8 @@ def scorer(name: str) -> MeasureScorer:
 
     It asks any estimator for what the measure needs (`predict`, `decision_function` or `predict_proba`), for vectors y, tables (n, m) of
     two classes a column, and vectors of several classes, each against the rest. Missing labels are left out; so are tasks for which
-    the measure is not defined, with a OneClassWarning that says how many. Losses and errors are negated, so that higher is better.
+    the measure is not defined, with a OneClassWarning that says how many. A class that training did not have is wrong wherever it is.
+    `set_score_request(sample_weight=True, groups=True)` asks metadata routing for them. Losses and errors are negated, so that higher is better.
     ModelError for a name that is not known.
 
     >>> import numpy as np
@@ -43,9 +48,28 @@ class MeasureScorer:
     def __init__(self, name: str):
         self.name = name
         self._measure = measure(name, "scorer(name")
+        self._requested: dict[str, bool | str | None] = {}
 
     def __repr__(self) -> str:
         return f"scorer({self.name!r})"
+
+    def set_score_request(self, **requested) -> MeasureScorer:
+        """Whether metadata routing is to hand on sample_weight and groups: True, False, None, or the name they go by. A new scorer."""
+        strange = [name for name in requested if name not in _ROUTED]
+        if strange:
+            raise ModelError(
+                f"set_score_request({strange[0]}=...)", term=repr(self), write_instead=f"write {' or '.join(_ROUTED)}"
+            )
+        asking = MeasureScorer(self.name)
+        asking._requested = self._requested | requested
+        return asking
+
+    def get_metadata_routing(self) -> MetadataRequest:
+        """What is asked of scikit-learn's metadata routing."""
+        request = MetadataRequest(owner=self)
+        for name in _ROUTED:
+            request.score.add_request(param=name, alias=self._requested.get(name))
+        return request
 
     def __call__(self, estimator, X, y, sample_weight=None, groups=None) -> float:
         found = self.score(estimator, X, y, sample_weight, groups)
@@ -64,8 +88,9 @@ class MeasureScorer:
             # scikit-learn's one against the rest numbers its labels
             if classes is not None and getattr(estimator, "multilabel_", False):
                 classes = [np.array([0, 1])] * len(classes)
-            truth, names = signs_of(y, classes, needs)
-            predicted = self._predicted(estimator, X, needs, classes, truth.shape, asked)
+            everything = classes if classes is None else completed(classes, y)
+            truth, names = signs_of(y, everything, needs)
+            predicted = self._predicted(estimator, X, needs, classes, everything, truth.shape[1], asked)
         weights = of_labels(sample_weight, truth.shape)
         if hasattr(estimator, "task_of"):  # one long table: its rows are of tasks
             return self._by_rows(estimator.task_of(X, **asked), truth[:, 0], predicted[:, 0], weights)
@@ -87,10 +112,10 @@ class MeasureScorer:
             weights=None if weights is None else [weights[r, 0] for r in rows], typed=repr(self),
         )  # fmt: skip
 
-    def _predicted(self, estimator, X, needs, classes, shape, asked) -> np.ndarray:
-        """(n, m) labels -1 and +1, scores, or probabilities of +1."""
+    def _predicted(self, estimator, X, needs, classes, everything, m, asked) -> np.ndarray:
+        """(n, m) labels -1 and +1, scores, or probabilities of +1; of `everything`, the classes learned and those that y has besides."""
         if needs == "labels":
-            return signs_of(estimator.predict(X, **asked), classes, needs)[0]
+            return signs_of(estimator.predict(X, **asked), everything, needs)[0]
         by_score = needs == "scores" and hasattr(estimator, "decision_function")
         if not by_score and not hasattr(estimator, "predict_proba"):
             raise DataError(
@@ -103,11 +128,16 @@ class MeasureScorer:
             columns = [
                 np.asarray(one)[:, 1] if np.shape(one)[1] == 2 else np.full(len(one), np.nan) for one in found
             ]
-            return np.stack(columns, axis=1)
-        table = np.asarray(found, dtype=float)
-        if table.ndim == 2 and shape[1] == 1 and table.shape[1] == 2:
-            table = table[:, 1]
-        return np.reshape(table, shape)
+            table = np.stack(columns, axis=1)
+        else:
+            table = np.asarray(found, dtype=float)
+            one = m == 1 if classes is None or isinstance(classes, list) else len(classes) <= 2
+            if table.ndim == 2 and table.shape[1] == 2 and one and not isinstance(everything, list):
+                table = table[:, 1:]
+            table = table.reshape(len(table), -1)
+        if classes is None:
+            return table
+        return placed(table, classes, everything, np.negative if by_score else lambda P: 1.0 - P)
 
 
 def _classes_of(estimator):

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from mtldsl.errors import DataError
-from mtldsl.estimators.targets import columns_of, labels_of, missing_in
+from mtldsl.estimators.columns import columns_of, missing_in
+from mtldsl.estimators.targets import labels_of
 
 __all__ = ["agreement", "share_right", "signs_of", "to_spread"]
 

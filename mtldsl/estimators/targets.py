@@ -8,23 +8,23 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.multiclass import check_classification_targets
 
 from mtldsl.errors import DataError
-from mtldsl.values.table import as_frame
+from mtldsl.estimators.columns import columns_of, missing_in
 
-__all__ = ["Labels", "Numbers", "columns_of", "labels_of", "missing_in", "numbers_of_targets", "vector_of"]  # fmt: skip
+__all__ = ["Labels", "Numbers", "classes_in", "labels_of", "numbers_of_targets", "vector_of"]
 
 
 @dataclass(frozen=True)
 class Numbers:
-    """Targets of a regression: Y (n, m), NaN where one is missing; `flat` where y was a vector."""
+    """Targets of a regression: Y (n, m), NaN where one is missing; `flat` where y was a vector; `complete` where none is missing."""
 
     Y: np.ndarray
     names: tuple[str, ...] | None
     flat: bool
+    complete: bool = False
 
     def like(self, predictions: np.ndarray) -> np.ndarray:
         """Predictions (n, m) in the shape of y."""
@@ -32,7 +32,7 @@ class Numbers:
 
 
 def numbers_of_targets(y, *, learning: bool = True) -> Numbers:
-    """y (n,) or (n, m) of real numbers. ValueError for infinite ones, for text, and, to learn from, where a column has none."""
+    """y (n,) or (n, m) of real numbers. ValueError for infinite ones, for text, and, to learn from, where there is none."""
     table, names, flat = columns_of(y)
     if table.dtype.kind in "mM":
         raise DataError(
@@ -53,7 +53,7 @@ def numbers_of_targets(y, *, learning: bool = True) -> Numbers:
     if np.iscomplexobj(table):
         raise DataError("Complex data not supported: y holds complex numbers", argument="y")
     if np.isfinite(Y).all():
-        return Numbers(Y, names, flat)
+        return Numbers(Y, names, flat, complete=True)
     if np.isinf(Y).any():
         row, column = np.argwhere(np.isinf(Y))[0]
         raise DataError(
@@ -61,7 +61,7 @@ def numbers_of_targets(y, *, learning: bool = True) -> Numbers:
             argument="y",
         )
     if learning:
-        _refuse_empty(np.isnan(Y), names)
+        _refuse_empty(np.isnan(Y))
     return Numbers(Y, names, flat)
 
 
@@ -107,7 +107,7 @@ class Labels:
     def decoded(self, positive: np.ndarray, scores: np.ndarray) -> np.ndarray:
         """Classes (n,) or (n, m), in the type of y, from who is positive (n, m) and the scores behind it."""
         if self.kind == "binary":
-            return self.classes[positive[:, 0].astype(int)]
+            return np.where(positive[:, 0], self.classes[-1], self.classes[0])
         if self.kind == "multiclass":
             return self.classes[np.argmax(scores, axis=1)]
         if self._sides is not None:
@@ -133,7 +133,9 @@ def labels_of(y) -> Labels:
     """y (n,) of two or more classes, or (n, m) of two classes a column: bool, numbers or text; None and NaN are missing labels.
 
     Columns of nothing but 0/1, -1/+1 or False/True have both as classes, also where one of them does not occur.
-    ValueError for real numbers ("Unknown label type"), columns of three classes and more, and columns without a label.
+    So have text columns where every column that has two classes has the same two.
+    ValueError for real numbers ("Unknown label type"), columns of three classes and more, and columns without a label whose classes
+    are not known in this way.
     """
     table, names, flat = columns_of(y)
     missing = missing_in(table)
@@ -141,12 +143,12 @@ def labels_of(y) -> Labels:
         raise DataError("Complex data not supported: y holds complex numbers", argument="y")
     if table.dtype.kind == "f" and np.isinf(table).any():
         raise DataError("Input y contains infinity or a value too large for dtype('float64')", argument="y")
-    _refuse_empty(missing, names)
+    _refuse_empty(missing)
     if flat or (table.shape[1] == 1 and _n_classes(table[:, 0], missing[:, 0]) > 2):
         return _of_vector(table[:, 0], missing[:, 0])
     found = _indicators(table, missing)
     if found is None:
-        classes = [_two(table[:, i], missing[:, i], _named(names, i)) for i in range(table.shape[1])]
+        classes = _of_columns(table, missing, names)
         columns = zip(table.T, missing.T, classes, strict=True)
         signs = np.stack([_signs(column, gone, known[-1]) for column, gone, known in columns], axis=1)
     else:
@@ -177,7 +179,7 @@ def _indicators(table, missing) -> tuple[np.ndarray, np.ndarray] | None:
 
 
 def _of_vector(y, missing) -> Labels:
-    seen = _classes(y, missing)
+    seen = classes_in(y, missing)
     if len(seen) > 2:
         signs = np.where(y[:, None] == seen[None, :], 1.0, -1.0)
         signs[missing] = np.nan
@@ -186,17 +188,34 @@ def _of_vector(y, missing) -> Labels:
     return Labels(_signs(y, missing, known[-1])[:, None], known, "binary", None)
 
 
-def _two(column, missing, name) -> np.ndarray:
-    """The negative and the positive class of a column."""
-    seen = _classes(column, missing)
-    if len(seen) > 2:
-        raise DataError(
-            f"Unknown label type: column {name} of y has {len(seen)} classes, {_listed(seen)}, and columns of a table are labels of "
-            "two classes each",
-            argument="y",
-            write_instead="fit one estimator on this column alone, or make a column of each class",
-        )
-    return seen if len(seen) == 2 else _both(seen)
+def _of_columns(table, missing, names) -> list[np.ndarray]:
+    """The negative and the positive class of every column; a column that lacks one has it from the others, where these have all the same
+    two: the labels of some rows, of a fold, are then read as those of all."""
+    found = [classes_in(column, gone) for column, gone in zip(table.T, missing.T, strict=True)]
+    for i, seen in enumerate(found):
+        if len(seen) > 2:
+            raise DataError(
+                f"Unknown label type: column {_named(names, i)} of y has {len(seen)} classes, {_listed(seen)}, and columns of a table are "
+                "labels of two classes each",
+                argument="y",
+                write_instead="fit one estimator on this column alone, or make a column of each class",
+            )
+    pairs = [seen for seen in found if len(seen) == 2]
+    both = pairs[0] if pairs and all(each.tolist() == pairs[0].tolist() for each in pairs) else None
+    for i, seen in enumerate(found):
+        if len(seen) == 2:
+            continue
+        if both is not None and set(seen.tolist()) <= set(both.tolist()):
+            found[i] = both
+        elif len(seen):
+            found[i] = _both(seen)
+        else:
+            raise DataError(
+                f"Input y contains NaN alone in column {_named(names, i)}, and the others do not say what its classes are",
+                argument="y",
+                write_instead="leave the column out, or write labels as 0 and 1",
+            )
+    return found
 
 
 def _both(seen) -> np.ndarray:
@@ -218,10 +237,11 @@ def _signs(column, missing, positive) -> np.ndarray:
 
 
 def _n_classes(column, missing) -> int:
-    return len(_classes(column, missing))
+    return len(classes_in(column, missing))
 
 
-def _classes(column, missing) -> np.ndarray:
+def classes_in(column, missing) -> np.ndarray:
+    """The classes of a column, sorted; ValueError for real numbers."""
     kept = column[~missing]
     if kept.dtype == object:
         kinds = {type(each) for each in kept}
@@ -234,70 +254,9 @@ def _classes(column, missing) -> np.ndarray:
     return np.unique(kept)
 
 
-def columns_of(y) -> tuple[np.ndarray, tuple[str, ...] | None, bool]:
-    """(y as (n, m), names of its columns or None, whether it was a vector)."""
-    if y is None:
-        raise DataError("this estimator requires y to be passed, but the target y is None", argument="y")
-    if sparse.issparse(y):
-        y = y.toarray()
-    frame = None if isinstance(y, np.ndarray) else as_frame(y)
-    if frame is not None and getattr(y, "ndim", 2) == 2:
-        numbers = all(column.dtype.is_numeric() for column in frame.iter_columns())
-        columns = [_plain(column, numbers) for column in frame.iter_columns()]
-        kinds = {column.dtype for column in columns}
-        table = np.stack([column.astype(object) if len(kinds) > 1 else column for column in columns], axis=1)
-        return _without_na(table), tuple(map(str, frame.columns)), False
-    if frame is not None:
-        return _without_na(_plain(next(iter(frame.iter_columns())))[:, None]), None, True
-    table = _without_na(np.asarray(y))
-    if table.ndim == 1:
-        return table[:, None], None, True
-    if table.ndim != 2:
-        raise DataError(f"y has the shape {table.shape}", argument="y", write_instead="give (n,) or (n, m)")
-    if table.shape[1] == 0:
-        raise DataError("y has no columns", argument="y", write_instead="give at least one task")
-    return table, None, False
-
-
-def _plain(column, numbers: bool = True) -> np.ndarray:
-    """A column of a frame as numpy holds it: floats where numbers are missing, among numbers alone; objects where other things are."""
-    import narwhals as nw
-
-    if column.dtype.is_numeric() and (numbers or not column.null_count()):
-        return (column.cast(nw.Float64()) if column.null_count() else column).to_numpy()
-    plain = column.dtype == nw.Boolean and not column.null_count()
-    return np.array(column.to_list(), dtype=bool if plain else object)
-
-
-def _without_na(table: np.ndarray) -> np.ndarray:
-    """None in place of pandas' NA, which nothing may be compared with."""
-    if table.dtype != object:
-        return table
-    kept = table.copy()
-    kept[missing_in(table)] = None
-    return kept
-
-
-def missing_in(table: np.ndarray) -> np.ndarray:
-    """(n, m) where labels are None, NaN or pandas' NA."""
-    if table.dtype.kind == "f":
-        return np.isnan(table)
-    if table.dtype != object:
-        return np.zeros(table.shape, dtype=bool)
-    flat = [
-        each is None or type(each).__name__ in ("NAType", "NaTType") or each != each for each in table.ravel()
-    ]
-    return np.array(flat, dtype=bool).reshape(table.shape)
-
-
-def _refuse_empty(missing: np.ndarray, names) -> None:
-    empty = np.flatnonzero(missing.all(axis=0)) if missing.any() else np.empty(0)
-    if len(missing) and empty.size:
-        raise DataError(
-            f"Input y contains NaN alone in column {_named(names, empty[0])}: a task needs a label",
-            argument="y",
-            write_instead="leave the column out",
-        )
+def _refuse_empty(missing: np.ndarray) -> None:
+    if missing.size and missing.all():
+        raise DataError("Input y contains NaN alone: there is no label", argument="y")
 
 
 def _named(names, column) -> str:

@@ -36,26 +36,37 @@ def coverage_error(truth: np.ndarray, scores: np.ndarray) -> float:
     from sklearn.metrics import coverage_error as theirs
 
     there = _there(truth, scores)
-    low = float(np.min(scores[there])) - 1.0
-    return float(theirs((truth > 0) & there, np.where(there, scores, low)))
+    return float(theirs((truth > 0) & there, np.where(there, _ranks(scores, there), -1)))
 
 
 def ranking_loss(truth: np.ndarray, scores: np.ndarray) -> float:
     """The share of pairs (positive, negative) of a row in the wrong order, on average; 0 for a row without such a pair.
 
-    Rows with the same labels missing are handed to scikit-learn together.
+    A missing label is handed to scikit-learn as a positive above all others: no pair with it is in the wrong order, and the row counts
+    for as many times more as it has more pairs.
     """
     from sklearn.metrics import label_ranking_loss
 
     there = _there(truth, scores)
-    patterns, which = np.unique(there, axis=0, return_inverse=True)
-    total = 0.0
-    for k, kept in enumerate(patterns):
-        if kept.sum() > 1:  # one label alone makes no pair
-            rows = np.flatnonzero(which.ravel() == k)
-            part = np.ix_(rows, np.flatnonzero(kept))
-            total += len(rows) * float(label_ranking_loss(truth[part] > 0, scores[part]))
-    return total / len(truth)
+    positives = np.sum(there & (truth > 0), axis=1)
+    negatives = np.sum(there & ~(truth > 0), axis=1)
+    rows = np.flatnonzero((positives > 0) & (negatives > 0))
+    if not rows.size:
+        return 0.0
+    missing = ~there[rows]
+    ranks = _ranks(scores, there)[rows]
+    ranks[missing] = scores.size
+    weights = (positives[rows] + missing.sum(axis=1)) / positives[rows]
+    wrong = label_ranking_loss((truth[rows] > 0) | missing, ranks, sample_weight=weights)
+    return float(wrong) * float(weights.sum()) / len(truth)
+
+
+def _ranks(scores: np.ndarray, there: np.ndarray) -> np.ndarray:
+    """Whole numbers from 0 in the order of the scores that are there, the same for the same ones: there is room above and below them, as
+    there is not beside 1e300."""
+    ranks = np.zeros(scores.shape, dtype=int)
+    ranks[there] = np.unique(scores[there], return_inverse=True)[1]
+    return ranks
 
 
 def _there(truth: np.ndarray, predicted: np.ndarray) -> np.ndarray:

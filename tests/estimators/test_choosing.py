@@ -17,7 +17,9 @@ from mtldsl.estimators import (
     MultiTaskKFold,
     MultiTaskRegressor,
     MultiTaskRegressorCV,
+    OneClassWarning,
 )
+from tests.estimators.cases import labels, rows_of_tasks
 
 VALUES = [8.0, 2.0, 0.5]
 
@@ -164,3 +166,36 @@ def test_nothing_to_learn_is_said():
         MultiTaskClassifierCV().fit(X, np.zeros(len(X)))
     with pytest.raises(ModelError, match="no parameter 'rho'"):
         MultiTaskRegressorCV(rho=1.0).fit(*numbers())
+
+
+def test_a_value_for_every_task_over_processes_and_beside_a_column_of_one_class():
+    X, Y = labels()
+    Y = np.column_stack([Y[:, 0], np.zeros(len(Y), dtype=int), Y[:, 1:]])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", OneClassWarning)
+        one, two = (
+            MultiTaskClassifierCV(n_values=5, cv=3, per_task=True, n_jobs=n).fit(X, Y) for n in (None, 2)
+        )
+    assert np.array_equal(one.best_value_, two.best_value_) and np.array_equal(one.coef_, two.coef_)
+    for k, i in enumerate([0, 2, 3]):
+        assert np.array_equal(one.coef_[i], one.solutions_[i].coef[:, k])
+    assert not one.coef_[1].any()
+
+
+def test_a_value_for_every_task_of_one_long_table():
+    X, y, ids, words = rows_of_tasks()
+    model = "squared_loss(W, tasks) + lam * ridge(W)"  # tasks share nothing: a task's choice is that of its rows alone
+    values = [100.0, 1.0, 0.01]
+    rows = np.arange(len(y))
+    folds = [(np.flatnonzero(rows % 3 != k), np.flatnonzero(rows % 3 == k)) for k in (1, 2, 0)]
+    fitted = GroupedMultiTaskRegressorCV(model, values=values, cv=folds, per_task=True).fit(X, y, groups=ids)
+    assert len(fitted.best_value_) == len(fitted.tasks_) == 3
+    for i, name in enumerate(fitted.tasks_):
+        own = ids == name
+        alone = np.cumsum(own) - 1
+        mine = [(alone[train[own[train]]], alone[test[own[test]]]) for train, test in folds]
+        single = GroupedMultiTaskRegressorCV(model, values=values, cv=mine).fit(X[own], y[own])
+        assert fitted.best_value_[i] == single.best_value_
+        assert np.allclose(fitted.coef_[i], single.coef_[0], atol=1e-4)
+    labelled = GroupedMultiTaskClassifierCV(values=values, cv=3, per_task=True).fit(X, words, groups=ids)
+    assert len(labelled.best_value_) == 3 and labelled.score(X, words, groups=ids) > 0.7

@@ -158,3 +158,10 @@ def test_a_vector_is_one_label_and_columns_may_have_any_two_classes():
 def test_predicting_before_fitting():
     with pytest.raises(NotFittedError):
         PLST().predict([[1.0]])
+
+
+def test_labels_of_text_are_scored():
+    X, Y = data()
+    words = np.where(Y == 1, "yes", "no")
+    fitted = PLST().fit(X, words)
+    assert fitted.score(X, words) == PLST().fit(X, Y).score(X, Y) == np.mean((fitted.predict(X) == words).all(axis=1))

@@ -74,7 +74,7 @@ WRONG = {
     "dates in a table": (lambda: MultiTaskRegressor().fit(X, pd.DataFrame({"a": pd.date_range("2020", periods=40)})), DataError, ["y holds"]),
     "per_task": (lambda: MultiTaskRegressorCV(per_task="yes").fit(X, Y), ModelError, ["per_task='yes'", "per_task=True"]),
     "one_standard_error": (lambda: MultiTaskRegressorCV(one_standard_error=1).fit(X, Y), ModelError, ["one_standard_error=1"]),
-    "a column of NaN": (lambda: MultiTaskRegressor().fit(X, Y * [1, np.nan, 1]), DataError, ["NaN alone in column 1", "leave the column out"]),
+    "nothing but NaN": (lambda: MultiTaskRegressor().fit(X, Y * np.nan), DataError, ["Input y contains NaN alone"]),
     "y of three dimensions": (lambda: MultiTaskRegressor().fit(X, Y[:, :, None]), DataError, ["shape (40, 3, 1)"]),
     "y without columns": (lambda: MultiTaskRegressor().fit(X, Y[:, :0]), DataError, ["no columns"]),
     "numbers as labels": (lambda: MultiTaskClassifier().fit(X, Y[:, 0]), ValueError, ["Unknown label type"]),
@@ -128,7 +128,10 @@ WRONG = {
     "sample_weight NaN": (lambda: MultiTaskRegressor().fit(X, Y, np.full(40, np.nan)), DataError, ["nan in row 0"]),
     "sample_weight of text": (lambda: MultiTaskRegressor().fit(X, Y, ["a"] * 40), DataError, ["weights are numbers"]),
     "no weight at all": (lambda: MultiTaskRegressor().fit(X, Y, np.zeros(40)), DataError, ["at least one non-zero"]),
-    "no weight in a task": (lambda: MultiTaskRegressor().fit(X, Y, np.ones((40, 3)) * [1, 0, 1]), DataError, ["column 1"]),
+    "a column of None among others of other classes": (
+        lambda: MultiTaskClassifier().fit(X, np.array([["a", "c", None], ["b", "d", None]] * 20, dtype=object)),
+        DataError, ["NaN alone in column 2", "write labels as 0 and 1"],
+    ),
     # rows of tasks
     "groups of another length": (lambda: GroupedMultiTaskRegressor().fit(TX, Ty, groups=IDS[:-1]), ValueError, ["inconsistent numbers of samples"]),
     "groups of two dimensions": (lambda: GroupedMultiTaskRegressor().fit(TX, Ty, groups=IDS[:, None]), DataError, ["(90, 1)", "(n,)"]),

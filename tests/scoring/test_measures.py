@@ -218,3 +218,21 @@ def test_names_that_others_use_are_answered_with_ours(typed, meant):
 def test_what_is_nothing_like_a_name_lists_all():
     with pytest.raises(ModelError, match="write one of 'mse', 'nmse'"):
         measure(3)
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e300])
+def test_rankings_with_gaps_are_those_of_the_labels_that_are_there(scale):
+    """Row by row, with ties; also where there is no number above the scores nor below them."""
+    rng = np.random.default_rng(0)
+    Y = np.sign(rng.normal(size=(60, 5)))
+    Y[rng.random(Y.shape) < 0.4] = np.nan
+    P = scale * rng.integers(-2, 3, size=Y.shape)
+    ranked, covered = [], []
+    for y, p in zip(Y, P, strict=True):
+        kept = ~np.isnan(y)
+        if kept.any():
+            ranked.append(theirs.label_ranking_loss([y[kept] > 0], [p[kept]]) if kept.sum() > 1 else 0.0)
+            covered.append(theirs.coverage_error([y[kept] > 0], [p[kept]]) if kept.sum() > 1 else float(y[kept][0] > 0))
+    columns = list(Y.T), list(P.T), list("abcde")
+    assert np.isclose(evaluate(measure("ranking_loss"), *columns, table=True), np.mean(ranked), rtol=1e-12)
+    assert np.isclose(evaluate(measure("coverage_error"), *columns, table=True), np.mean(covered), rtol=1e-12)

@@ -1,0 +1,139 @@
+"""A training fold may have no label at all of a task: the others are learned, and it is said."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
+
+from mtldsl.errors import DataError
+from mtldsl.estimators import (
+    GroupedMultiTaskClassifier,
+    GroupedMultiTaskRegressor,
+    KernelMultiTaskClassifier,
+    LabelGraphClassifier,
+    MultiTaskClassifier,
+    MultiTaskRegressor,
+    OneClassWarning,
+    scorer,
+)
+from tests.estimators.cases import labels, regression, rows_of_tasks
+
+SMALL = "squared_loss(W, tasks) + lam * ridge(W)"
+
+
+def test_a_column_without_a_number_leaves_the_others_as_they_are():
+    X, Y = regression()
+    gone = Y.copy()
+    gone[:, 1] = np.nan
+    with pytest.warns(OneClassWarning, match="1 of 3 tasks have no label.*: 1; their weights and predictions are NaN"):
+        fitted = MultiTaskRegressor(lam=2.0).fit(X, gone)
+    alone = MultiTaskRegressor(lam=2.0).fit(X, Y[:, [0, 2]])
+    assert np.array_equal(fitted.coef_[[0, 2]], alone.coef_) and np.isnan(fitted.coef_[1]).all()
+    assert np.isnan(fitted.predict(X)[:, 1]).all() and np.isnan(fitted.intercept_[1])
+    assert fitted.score(X, Y) == pytest.approx(alone.score(X, Y[:, [0, 2]]), rel=1e-12)
+    assert scorer("r2")(alone, X, Y[:, [0, 2]]) == pytest.approx(alone.score(X, Y[:, [0, 2]]))
+    with pytest.warns(OneClassWarning, match="1 of 3 tasks left out: '1'"):
+        assert scorer("r2")(fitted, X, Y) == pytest.approx(alone.score(X, Y[:, [0, 2]]))
+
+
+def test_weights_of_zero_are_missing_labels():
+    X, Y = regression()
+    weights = np.ones(Y.shape) * [1.0, 0.0, 1.0]
+    with pytest.warns(OneClassWarning, match="none of weight above zero"):
+        fitted = MultiTaskRegressor().fit(X, Y, weights)
+    assert np.array_equal(fitted.coef_[[0, 2]], MultiTaskRegressor().fit(X, Y[:, [0, 2]]).coef_)
+
+
+@pytest.mark.parametrize("make", [MultiTaskClassifier, KernelMultiTaskClassifier, LabelGraphClassifier])
+@pytest.mark.parametrize("kind", ["numbers", "text"])
+def test_a_column_without_a_label(make, kind):
+    X, Y = labels()
+    table = Y.astype(float) if kind == "numbers" else np.where(Y == 1, "yes", "no").astype(object)
+    table[:, 1] = np.nan if kind == "numbers" else None
+    with pytest.warns(OneClassWarning, match="1 of 3 tasks have no label.*their scores are NaN"):
+        fitted = make().fit(X, table)
+    alone = make().fit(X, table[:, [0, 2]])
+    assert np.array_equal(fitted.predict(X)[:, [0, 2]], alone.predict(X))
+    assert np.isnan(fitted.decision_function(X)[:, 1]).all()
+    assert (fitted.predict(X)[:, 1] == (0 if kind == "numbers" else "no")).all()
+    assert fitted.one_class_.tolist() == [1]
+    if hasattr(fitted, "predict_proba") and make is MultiTaskClassifier:
+        assert np.isnan(fitted.predict_proba(X)[:, 1]).all() and np.isnan(fitted.coef_[1]).all()
+    with pytest.raises(DataError, match="1 of 3 tasks have no label"):
+        make(one_class="error").fit(X, table)
+
+
+def test_thresholds_and_probabilities_beside_a_column_without_a_label():
+    X, Y = labels()
+    table = Y.astype(float)
+    table[:, 1] = np.nan
+    with pytest.warns(OneClassWarning):
+        fitted = MultiTaskClassifier(tune_thresholds=True, calibration="sigmoid").fit(X, table)
+    assert np.isnan(fitted.predict_proba(X)[:, 1]).all()
+    assert np.isfinite(fitted.predict_proba(X)[:, [0, 2]]).all()
+
+
+def test_a_column_takes_its_second_class_from_the_others():
+    """Otherwise "no" would be the positive class of a fold that has no "yes"."""
+    X, Y = labels()
+    words = np.where(Y == 1, "yes", "no")
+    words[:, 1] = "no"
+    with pytest.warns(OneClassWarning):
+        fitted = MultiTaskClassifier().fit(X, words)
+    assert [known.tolist() for known in fitted.label_classes_] == [["no", "yes"]] * 3
+    assert (fitted.predict(X)[:, 1] == "no").all() and (fitted.predict_proba(X)[:, 1] == 0).all()
+    test = np.where(Y == 1, "yes", "no")
+    assert scorer("f1").score(fitted, X, test).by_task[1] == 0.0  # all its positives are missed
+
+
+def test_a_search_goes_on_where_a_fold_lost_a_label():
+    X, Y = labels()
+    table = Y.astype(float)
+    table[1:, 1] = np.nan  # one label: the fold that tests it has none to learn from
+    search = GridSearchCV(
+        MultiTaskClassifier(), {"lam": [0.1, 1.0]}, cv=KFold(4), scoring=scorer("f1_micro"), error_score="raise"
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", OneClassWarning)
+        assert np.isfinite(search.fit(X, table).best_score_)
+        assert np.isfinite(
+            cross_val_score(
+                MultiTaskRegressor(), X, np.where(np.isnan(table), np.nan, table), cv=4, scoring=scorer("mse")
+            )
+        ).all()
+
+
+@pytest.mark.parametrize("lost", ["labels", "weights"])
+def test_a_task_of_a_long_table_that_lost_its_rows_is_one_that_training_did_not_have(lost):
+    X, y, ids, words = rows_of_tasks()
+    gone = ids == "task 1"
+    weights = np.where(gone, 0.0, 1.0) if lost == "weights" else None
+    numbers = np.where(gone, np.nan, y) if lost == "labels" else y
+    text = np.where(gone, None, words) if lost == "labels" else words
+    for model, target in ((GroupedMultiTaskRegressor(SMALL), numbers), (GroupedMultiTaskClassifier(), text)):
+        with pytest.warns(OneClassWarning, match="1 of 3 tasks have no label.*'task 1'.*unseen='error' answers"):
+            fitted = clone(model).fit(X, target, groups=ids, sample_weight=weights)
+        without = clone(model).fit(X[~gone], target[~gone], groups=ids[~gone])
+        assert fitted.tasks_.tolist() == without.tasks_.tolist() and "task 1" not in fitted.tasks_
+        assert np.allclose(fitted.coef_, without.coef_, rtol=1e-12, atol=0)
+        with pytest.raises(DataError, match="'task 1', which training did not have, or had no label of"):
+            fitted.predict(X, groups=ids)
+        with pytest.warns(OneClassWarning, match="unseen='mean' answers"):
+            meant = clone(model).set_params(unseen="mean").fit(X, target, groups=ids, sample_weight=weights)
+        assert len(meant.predict(X, groups=ids)) == len(X)
+    with pytest.raises(DataError, match="1 of 3 tasks have no label"):
+        GroupedMultiTaskClassifier(one_class="error").fit(X, text, groups=ids, sample_weight=weights)
+
+
+def test_nothing_at_all_is_an_error():
+    X, y, ids, words = rows_of_tasks()
+    half = np.where(np.arange(len(y)) % 2, np.nan, y)
+    with pytest.raises(DataError, match="no row has a label of weight above zero"):
+        GroupedMultiTaskRegressor().fit(X, half, groups=ids, sample_weight=np.isnan(half) * 1.0)
+    with pytest.raises(DataError, match="no task has a label of weight above zero"):
+        MultiTaskClassifier().fit(X, np.where(np.isnan(half), np.nan, half > 0), np.isnan(half) * 1.0)
+    with pytest.raises(DataError, match="NaN alone"):
+        MultiTaskClassifier().fit(X, pd.DataFrame({"a": [None] * len(X)}))
