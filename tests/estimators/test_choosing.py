@@ -19,7 +19,7 @@ from mtldsl.estimators import (
     MultiTaskRegressorCV,
     OneClassWarning,
 )
-from tests.estimators.cases import labels, rows_of_tasks
+from tests.estimators.cases import rows_of_tasks
 
 VALUES = [8.0, 2.0, 0.5]
 
