@@ -30,7 +30,10 @@ def warn_of_one_class(self, names: list, n_tasks: int) -> None:
 
 def warn_of_no_label(self, names: list, n_tasks: int, then: str = "their scores are NaN") -> None:
     """A warning that these tasks have nothing to be learned from, and what becomes of them; DataError where that was asked for."""
-    _say(self, f"{len(names)} of {n_tasks} tasks have no label, or none of weight above zero: {listed_tasks(names)}; {then}")
+    _say(
+        self,
+        f"{len(names)} of {n_tasks} tasks have no label, or none of weight above zero: {listed_tasks(names)}; {then}",
+    )
 
 
 def _say(self, said: str) -> None:

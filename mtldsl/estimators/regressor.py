@@ -106,7 +106,9 @@ class MultiTaskRegressor(MultiOutputMixin, RegressorMixin, MultiTaskEstimator):
             self, [names[i] for i in np.flatnonzero(~has)], len(has), "their weights and predictions are NaN"
         )
         learned = None if targets.names is None else [targets.names[i] for i in self._learned]
-        return tasks_of(X, targets.Y[:, has], None if weights is None else weights[:, has], self._names(), learned)
+        return tasks_of(
+            X, targets.Y[:, has], None if weights is None else weights[:, has], self._names(), learned
+        )
 
     def _finish(self, solution: Solution | None) -> None:
         assert solution is not None

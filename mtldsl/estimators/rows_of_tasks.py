@@ -230,5 +230,3 @@ def _plain_ids(ids) -> np.ndarray:
 def distinct(ids: np.ndarray) -> np.ndarray:
     """In the order of first appearance."""
     return np.array(list(dict.fromkeys(ids.tolist())), dtype=ids.dtype)
-
-

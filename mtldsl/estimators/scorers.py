@@ -58,7 +58,9 @@ class MeasureScorer:
         strange = [name for name in requested if name not in _ROUTED]
         if strange:
             raise ModelError(
-                f"set_score_request({strange[0]}=...)", term=repr(self), write_instead=f"write {' or '.join(_ROUTED)}"
+                f"set_score_request({strange[0]}=...)",
+                term=repr(self),
+                write_instead=f"write {' or '.join(_ROUTED)}",
             )
         asking = MeasureScorer(self.name)
         asking._requested = self._requested | requested

@@ -28,7 +28,9 @@ def test_a_column_without_a_number_leaves_the_others_as_they_are():
     X, Y = regression()
     gone = Y.copy()
     gone[:, 1] = np.nan
-    with pytest.warns(OneClassWarning, match="1 of 3 tasks have no label.*: 1; their weights and predictions are NaN"):
+    with pytest.warns(
+        OneClassWarning, match="1 of 3 tasks have no label.*: 1; their weights and predictions are NaN"
+    ):
         fitted = MultiTaskRegressor(lam=2.0).fit(X, gone)
     alone = MultiTaskRegressor(lam=2.0).fit(X, Y[:, [0, 2]])
     assert np.array_equal(fitted.coef_[[0, 2]], alone.coef_) and np.isnan(fitted.coef_[1]).all()
@@ -94,7 +96,11 @@ def test_a_search_goes_on_where_a_fold_lost_a_label():
     table = Y.astype(float)
     table[1:, 1] = np.nan  # one label: the fold that tests it has none to learn from
     search = GridSearchCV(
-        MultiTaskClassifier(), {"lam": [0.1, 1.0]}, cv=KFold(4), scoring=scorer("f1_micro"), error_score="raise"
+        MultiTaskClassifier(),
+        {"lam": [0.1, 1.0]},
+        cv=KFold(4),
+        scoring=scorer("f1_micro"),
+        error_score="raise",
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", OneClassWarning)
@@ -114,7 +120,9 @@ def test_a_task_of_a_long_table_that_lost_its_rows_is_one_that_training_did_not_
     numbers = np.where(gone, np.nan, y) if lost == "labels" else y
     text = np.where(gone, None, words) if lost == "labels" else words
     for model, target in ((GroupedMultiTaskRegressor(SMALL), numbers), (GroupedMultiTaskClassifier(), text)):
-        with pytest.warns(OneClassWarning, match="1 of 3 tasks have no label.*'task 1'.*unseen='error' answers"):
+        with pytest.warns(
+            OneClassWarning, match="1 of 3 tasks have no label.*'task 1'.*unseen='error' answers"
+        ):
             fitted = clone(model).fit(X, target, groups=ids, sample_weight=weights)
         without = clone(model).fit(X[~gone], target[~gone], groups=ids[~gone])
         assert fitted.tasks_.tolist() == without.tasks_.tolist() and "task 1" not in fitted.tasks_

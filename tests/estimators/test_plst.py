@@ -164,4 +164,8 @@ def test_labels_of_text_are_scored():
     X, Y = data()
     words = np.where(Y == 1, "yes", "no")
     fitted = PLST().fit(X, words)
-    assert fitted.score(X, words) == PLST().fit(X, Y).score(X, Y) == np.mean((fitted.predict(X) == words).all(axis=1))
+    assert (
+        fitted.score(X, words)
+        == PLST().fit(X, Y).score(X, Y)
+        == np.mean((fitted.predict(X) == words).all(axis=1))
+    )

@@ -59,7 +59,9 @@ def test_where_training_had_one_class_the_other_is_its_opposite():
             assert scorer("brier")(fitted, X, words) == -theirs.brier_score_loss(words == "yes", P)
             assert scorer("roc_auc")(fitted, X, words) == 0.5
         # of columns: no other tells that "no" has a "yes" beside it
-        table = np.stack([np.where(Y[:, 1] == 1, "hot", "cold"), np.full(len(X), "no")], axis=1).astype(object)
+        table = np.stack([np.where(Y[:, 1] == 1, "hot", "cold"), np.full(len(X), "no")], axis=1).astype(
+            object
+        )
         fitted = MultiTaskClassifier().fit(X, table)
         test = table.copy()
         test[:, 1] = words
@@ -77,8 +79,6 @@ def test_a_third_class_of_a_column_and_other_kinds_of_classes_are_refused():
     assert scorer("accuracy")(fitted, X, Y.astype(bool)) == scorer("accuracy")(fitted, X, Y)
 
 
-
-
 def test_scorers_ask_metadata_routing():
     X, Y = labels()
     weights = np.linspace(0.0, 3.0, len(X))
@@ -89,11 +89,16 @@ def test_scorers_ask_metadata_routing():
         asking = scorer("f1").set_score_request(sample_weight=True)
         found = cross_val_score(fitting, X, Y, cv=folds, params={"sample_weight": weights}, scoring=asking)
         by_hand = [
-            scorer("f1")(MultiTaskClassifier().fit(X[train], Y[train]), X[test], Y[test], sample_weight=weights[test])
+            scorer("f1")(
+                MultiTaskClassifier().fit(X[train], Y[train]), X[test], Y[test], sample_weight=weights[test]
+            )
             for train, test in folds.split(X)
         ]
         assert found.tolist() == pytest.approx(by_hand)
-        assert found.tolist() != cross_val_score(MultiTaskClassifier(), X, Y, cv=folds, scoring=scorer("f1")).tolist()
+        assert (
+            found.tolist()
+            != cross_val_score(MultiTaskClassifier(), X, Y, cv=folds, scoring=scorer("f1")).tolist()
+        )
         grouped = GroupedMultiTaskClassifier().set_fit_request(groups=True)
         asking = scorer("roc_auc").set_score_request(groups=True)
         found = cross_val_score(

@@ -232,7 +232,9 @@ def test_rankings_with_gaps_are_those_of_the_labels_that_are_there(scale):
         kept = ~np.isnan(y)
         if kept.any():
             ranked.append(theirs.label_ranking_loss([y[kept] > 0], [p[kept]]) if kept.sum() > 1 else 0.0)
-            covered.append(theirs.coverage_error([y[kept] > 0], [p[kept]]) if kept.sum() > 1 else float(y[kept][0] > 0))
+            covered.append(
+                theirs.coverage_error([y[kept] > 0], [p[kept]]) if kept.sum() > 1 else float(y[kept][0] > 0)
+            )
     columns = list(Y.T), list(P.T), list("abcde")
     assert np.isclose(evaluate(measure("ranking_loss"), *columns, table=True), np.mean(ranked), rtol=1e-12)
     assert np.isclose(evaluate(measure("coverage_error"), *columns, table=True), np.mean(covered), rtol=1e-12)
