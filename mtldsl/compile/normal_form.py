@@ -16,6 +16,7 @@ import numpy as np
 
 from mtldsl.atoms.function import Loss, MatrixFunction, Regularizer, SeparableLoss, Set
 from mtldsl.compile.linear_map import Block, Blocks, Entry, LinearMap, picks
+from mtldsl.system.blocks import slabs
 from mtldsl.system.memory import require_memory
 
 if TYPE_CHECKING:
@@ -87,12 +88,17 @@ class LossTerm:
 
         ||u_i|| ||x_ij|| stands for the sum of |u_ik| |x_ikj| over the rows k.
         """
-        size, starts = np.abs(np.asarray(u)), self.tasks.offsets[:-1]
-        lengths = np.sqrt(np.add.reduceat(size * size, starts))
-        total = float(size @ np.abs(self.tasks.targets))
-        total += float((self.column_lengths * lengths * np.abs(self.map.forward(x))).sum())
+        u, y, starts = np.asarray(u), self.tasks.targets, self.tasks.offsets[:-1]
+        if self.is_shared_complete:
+            table = u.reshape(self.tasks.n_tasks, -1)
+            lengths = np.sqrt(np.einsum("ij,ij->i", table, table))
+        else:
+            lengths = np.sqrt(np.add.reduceat(u * u, starts))
+        total = float((self.column_lengths * lengths * np.abs(self.map.forward(x))).sum())
+        for part in slabs(u.size):
+            total += float(np.abs(u[part]) @ np.abs(y[part]))
         for name in self.intercepts:
-            total += float(np.add.reduceat(size, starts) @ np.abs(x[name][0]))
+            total += float(np.add.reduceat(np.abs(u), starts) @ np.abs(x[name][0]))
         return total
 
     def _tasks_apart(self):
@@ -129,9 +135,14 @@ class LossTerm:
         here = [x[name] for name in self._reads]
         last = self.__dict__.get("_last")
         if last is None or not all((a == b).all() for a, b in zip(here, last[0], strict=True)):
-            last = [block.copy() for block in here], self.value(self.predictions(x))
-            self.__dict__["_last"] = last
-        return last[1]
+            self.seen_at(x)
+        return self.__dict__["_last"][1]
+
+    def seen_at(self, x: Blocks) -> np.ndarray:
+        """The predictions at a point of which `value_at` is going to be asked: one product serves both."""
+        z = self.predictions(x)
+        self.__dict__["_last"] = [x[name].copy() for name in self._reads], self.value(z)
+        return z
 
     def value_at_zero(self, zeros: Blocks) -> float:
         """The same at blocks of zeros; asked once."""

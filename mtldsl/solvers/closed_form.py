@@ -22,6 +22,7 @@ from mtldsl.solvers.linear_algebra.split import Curvature, Split
 from mtldsl.solvers.linear_algebra.systems import couples_tasks
 from mtldsl.solvers.linear_algebra.x_update import TaskwiseUpdate
 from mtldsl.solvers.solver import Point, Solver, Watch
+from mtldsl.system.blocks import slabs
 from mtldsl.tasks.gram import gram
 
 __all__ = ["SOLVER", "ClosedForm"]
@@ -111,9 +112,14 @@ def _between_features_and_tasks(form: NormalForm) -> bool:
 
 def _dual(loss: LossTerm, x: Blocks) -> np.ndarray:
     """The gradient at the predictions; exactly 0 where these interpolate, for there it is made of rounding alone."""
-    z, y = loss.predictions(x), loss.tasks.targets
-    rounding = 1e-12 * np.abs(y).max(initial=0.0)
-    return loss.gradient(y if np.abs(z - y).max(initial=0.0) <= rounding else z)
+    z, y = loss.seen_at(x), loss.tasks.targets
+    rounding = 1e-12 * _largest(y)
+    return loss.gradient(y if all(_largest(z[k] - y[k]) <= rounding for k in slabs(z.size)) else z)
+
+
+def _largest(values: np.ndarray) -> float:
+    """The largest absolute value, without an array of them all."""
+    return float(max(values.max(initial=0.0), -values.min(initial=0.0)))
 
 
 # -------------------------------------------------------------------------------------------- structure
@@ -126,14 +132,19 @@ def _plain(split: Split) -> tuple[LossTerm, str, str | None] | None:
 
 
 def _task_penalty(split: Split, n_tasks: int) -> np.ndarray | None:
-    """L where the functions together are 1/2 tr(W L W^T), else None."""
-    L = np.zeros((n_tasks, n_tasks))
+    """L (m, m), or its diagonal (m,) where that is all of it, where the functions together are 1/2 tr(W L W^T), else None."""
+    diagonal, couplings = np.zeros(n_tasks), []
     for curvature in split.exact_functions.values():
-        if curvature.weights is not None and curvature.weights.ndim != 1:
+        if curvature.weights is None:
+            couplings.append(curvature.coupling)
+        elif curvature.weights.ndim != 1:
             return None
-        coupling: Any = curvature.coupling  # there, where there are no weights
-        L += coupling if curvature.weights is None else np.diag(curvature.weights)
-    return L
+        else:
+            diagonal += curvature.weights
+    if not couplings:
+        return diagonal
+    L = sum(couplings, np.diag(diagonal))
+    return np.array(np.diag(L)) if np.array_equal(L, np.diag(np.diag(L))) else L
 
 
 def _blocks(W: np.ndarray, block: str, intercept: np.ndarray | None, intercept_name: str | None) -> Blocks:
@@ -182,7 +193,7 @@ def spectral(split: Split) -> Blocks | None:
         )
     left, s, right = linalg.svd(X, full_matrices=False)
     weight = split.curvature_weights(0)
-    levels, rotation = linalg.eigh(L)
+    levels, rotation = linalg.eigh(np.diag(L) if L.ndim == 1 else L)
     levels[np.abs(levels) <= 1e-13 * np.abs(levels).max(initial=0.0)] = 0.0
     kept = s > np.finfo(float).eps * max(X.shape) * s.max(initial=0.0)
     s, left, right = s[kept], left[:, kept], right[kept]
@@ -201,14 +212,14 @@ def kernel(split: Split) -> Blocks | None:
     L = _task_penalty(split, tasks.n_tasks)
     if (
         L is None
-        or np.any(np.diag(np.diag(L)) != L)
-        or np.diag(L).min() <= 0
+        or L.ndim != 1
+        or L.min() <= 0
         or tasks.counts.max() >= tasks.n_features
     ):
         return None
     inverse = np.broadcast_to(1.0 / np.asarray(split.curvature_weights(0)), tasks.n_samples)
     a, b = np.empty(tasks.n_samples), np.zeros(tasks.n_tasks)
-    pieces = zip(tasks.inputs, np.diag(L), tasks.offsets[:-1], tasks.offsets[1:], strict=True)
+    pieces = zip(tasks.inputs, L, tasks.offsets[:-1], tasks.offsets[1:], strict=True)
     for i, (X, penalty, first, last) in enumerate(pieces):
         y = tasks.targets[first:last]
         factor = linalg.cho_factor(gram(X.T) / penalty + np.diag(inverse[first:last]))
@@ -217,7 +228,7 @@ def kernel(split: Split) -> Blocks | None:
             ones = linalg.cho_solve(factor, np.ones(last - first))
             b[i] = a[first:last].sum() / ones.sum()
             a[first:last] -= b[i] * ones
-    return _blocks(tasks.adjoint(a) / np.diag(L), block, b if intercept else None, intercept)
+    return _blocks(tasks.adjoint(a) / L, block, b if intercept else None, intercept)
 
 
 def apart(split: Split) -> Blocks | None:
@@ -227,13 +238,13 @@ def apart(split: Split) -> Blocks | None:
         return None
     loss, block, intercept = plain
     L = _task_penalty(split, loss.tasks.n_tasks)
-    if L is None or np.any(np.diag(np.diag(L)) != L) or loss.tasks.n_features > _LARGEST_TASK:
+    if L is None or L.ndim != 1 or loss.tasks.n_features > _LARGEST_TASK:
         return None
     d, rows = loss.tasks.n_features, loss.tasks.n_samples / loss.tasks.n_tasks
     if (rows + d) * d * d < _WORTH_A_FACTOR:
         return None
     weights = np.broadcast_to(np.asarray(split.curvature_weights(0), dtype=float), loss.tasks.n_samples)
-    found = separate_ridge(loss, np.diag(L), weights)
+    found = separate_ridge(loss, L, weights)
     return None if found is None else _blocks(found[0], block, found[1] if intercept else None, intercept)
 
 

@@ -159,7 +159,9 @@ class Watcher:
             self.kept_from = self.solver
         self._measure_rounding()
         lowest = self.best.lowest
-        if self.form.is_convex and self.proof is not None and self.bound > lowest.objective:
+        # of this point and its own bound the certificate has asked already
+        known = seen.rounding if self.proof is seen.proof and lowest.objective == seen.objective else 0.0
+        if self.form.is_convex and self.proof is not None and self.bound > lowest.objective + known:
             refute(self.form, lowest.blocks, self.proof, lowest.objective)
         self._record(point, seen, one.stationarity)
         if lower is not None:

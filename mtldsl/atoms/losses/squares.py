@@ -8,6 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from mtldsl.atoms.function import SeparableLoss, register
+from mtldsl.system.blocks import slabs
 
 __all__ = ["SquaredLoss", "SumOfSquares"]
 
@@ -24,6 +25,24 @@ class _Squares(SeparableLoss):
         r = z - y
         return 0.5 * self.quadratic * r * r
 
+    def value(self, z, y, s=None) -> float:
+        """As the sum of `pointwise`, by products of vectors: without arrays of all the squares."""
+        if s is not None or not _are_vectors(z, y):
+            return super().value(z, y, s)
+        total = 0.0
+        for part in slabs(z.size):
+            r = z[part] - y[part]
+            total += float(r @ r)
+        return 0.5 * self.quadratic * total
+
+    def conjugate(self, u, y, s=None) -> float:
+        if s is not None or not _are_vectors(u, y):
+            return super().conjugate(u, y, s)
+        squares = along = 0.0
+        for part in slabs(u.size):
+            squares, along = squares + float(u[part] @ u[part]), along + float(u[part] @ y[part])
+        return 0.5 / self.quadratic * squares + along
+
     def slope(self, z, y):
         return self.quadratic * (z - y)
 
@@ -39,6 +58,10 @@ class _Squares(SeparableLoss):
 
     def dual_quadratic(self, y):
         return y, 1.0 / self.quadratic
+
+
+def _are_vectors(z, y) -> bool:
+    return isinstance(z, np.ndarray) and isinstance(y, np.ndarray) and z.ndim == 1 and z.shape == y.shape
 
 
 @register

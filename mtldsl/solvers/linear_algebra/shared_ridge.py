@@ -36,7 +36,7 @@ class SharedRidge:
     """`solutions` yields (W, b, u), each more exact than the one before; it ends where no step brings more, at once where the systems
     are singular to rounding.
 
-    L : (m, m) symmetric, positive semidefinite;  weight : c;  weights : s, None where all are 1
+    L : (m, m) symmetric, positive semidefinite, or its diagonal (m,);  weight : c;  weights : s, None where all are 1
     """
 
     def __init__(self, loss: LossTerm, L: np.ndarray, weight: float, weights: np.ndarray | None = None):
@@ -88,7 +88,9 @@ class SharedRidge:
 
     def weighted(self, R) -> np.ndarray:
         """c S R, of rows R."""
-        return self.weight * (R if self.weights is None else self.weights * R)
+        if self.weights is None:
+            return R if self.weight == 1.0 else self.weight * R
+        return self.weight * (self.weights * R)
 
     def onto_features(self, R) -> np.ndarray:
         """R Xc (m, d)."""
@@ -173,8 +175,8 @@ class _RowSystem:
 
 def _levels(L: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
     """(eigenvalues of L, eigenvectors as columns; None where L is diagonal): equal ones exactly equal, tiny ones 0."""
-    if np.array_equal(L, np.diag(np.diag(L))):
-        return np.diag(L).astype(float), None
+    if L.ndim == 1:
+        return L.astype(float), None
     levels, rotation = linalg.eigh(L)
     close = _SAME * np.abs(levels).max(initial=0.0)
     levels[np.abs(levels) <= close] = 0.0
