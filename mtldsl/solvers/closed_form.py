@@ -210,12 +210,7 @@ def kernel(split: Split) -> Blocks | None:
     loss, block, intercept = plain
     tasks = loss.tasks
     L = _task_penalty(split, tasks.n_tasks)
-    if (
-        L is None
-        or L.ndim != 1
-        or L.min() <= 0
-        or tasks.counts.max() >= tasks.n_features
-    ):
+    if L is None or L.ndim != 1 or L.min() <= 0 or tasks.counts.max() >= tasks.n_features:
         return None
     inverse = np.broadcast_to(1.0 / np.asarray(split.curvature_weights(0)), tasks.n_samples)
     a, b = np.empty(tasks.n_samples), np.zeros(tasks.n_tasks)

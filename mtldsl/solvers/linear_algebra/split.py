@@ -58,7 +58,9 @@ class Curvature:
         if f.is_constraint or not np.isfinite(f.atom.curvature):
             return None
         squares = f.atom.entry_quadratic
-        if squares is not None and (np.ndim(squares) < 2 or np.shape(squares)[0] == 1):  # no matrix of the tasks' size is made
+        if squares is not None and (
+            np.ndim(squares) < 2 or np.shape(squares)[0] == 1
+        ):  # no matrix of the tasks' size is made
             return Curvature(f.coefficient * np.broadcast_to(np.ravel(squares), f.map.shape[1:]))
         L = f.atom.task_quadratic(f.map.shape[1])
         if L is not None:
