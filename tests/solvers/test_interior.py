@@ -193,3 +193,29 @@ def test_tasks_in_groups_are_solved_as_all_together(layout, monkeypatch):
     by_groups = problem.solve(solver="multipliers", tol=1e-8)
     assert by_groups.status == "optimal"
     assert by_groups.objective == pytest.approx(together.objective, rel=2e-8)
+
+
+@pytest.mark.parametrize("loss", ["hinge_loss", "absolute_loss"])
+def test_newton_steps_go_on_from_a_solution_nearby(loss, monkeypatch):
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(700, 10))
+    Z = X @ rng.normal(size=(10, 2)) + rng.normal(size=(700, 2))
+    tasks = mtl.Tasks.shared(X, np.sign(Z) if loss == "hinge_loss" else Z)
+    W, lam = mtl.Weights(tasks, intercept=True), mtl.Parameter(10.0)
+    problem = mtl.minimize(getattr(mtl, loss)(W, tasks) + lam * mtl.ridge(W))
+    monkeypatch.setattr(interior, "_HEAVY", 1e4)
+    far, asked = Run.by_interior_points, []
+    monkeypatch.setattr(Run, "by_interior_points", lambda *a: asked.append(1) or far(*a))
+    first = problem.solve(solver="multipliers", tol=1e-7)
+    lam.value = 8.0
+    cold = problem.solve(solver="multipliers", tol=1e-7)
+    assert len(asked) == 2
+    warm = problem.solve(solver="multipliers", tol=1e-7, warm_start=first)
+    assert warm.status == "optimal" and len(asked) == 2
+    assert warm.objective == pytest.approx(cold.objective, rel=3e-7)
+    monkeypatch.setattr("mtldsl.solvers.multipliers.multipliers._STEPS_OF_NEIGHBOUR", 1)
+    again = problem.solve(solver="multipliers", tol=1e-7, warm_start=first)
+    assert again.status == "optimal" and len(asked) == 3  # after too many steps
+    zero = {name: 0.0 * block for name, block in first.blocks.items()}
+    assert problem.solve(solver="multipliers", tol=1e-7, warm_start=zero).status == "optimal"
+    assert len(asked) == 4  # from far away

@@ -263,3 +263,26 @@ def test_models_of_more_rows_than_samples_are_handed_over(loss):
     assert np.count_nonzero(found.W.any(axis=1)) > 40
     alone = problem.solve("proximal_gradient", tol=1e-5)
     assert alone.objective == pytest.approx(found.objective, rel=2e-5)
+
+
+def test_along_a_path_factors_are_those_of_the_value_before(monkeypatch):
+    Y = _signs()
+    made, gram = [], designs.DenseColumns.gram
+    monkeypatch.setattr(designs.DenseColumns, "gram", lambda self, D: made.append(1) or gram(self, D))
+
+    def problem():
+        tasks = mtl.Tasks.shared(_data()[0], Y)
+        W, lam = mtl.Weights(tasks, intercept=True), mtl.Parameter(1.0)
+        return mtl.minimize(mtl.logistic_loss(W, tasks) + lam * mtl.ridge(W)), lam
+
+    values = np.geomspace(10.0, 0.1, 12)
+    path, lam = problem()
+    found, together = list(path.path(lam, values, tol=1e-8)), len(made)
+    made.clear()
+    for value, one in zip(values, found, strict=True):
+        alone, own = problem()
+        own.value = value
+        expected = alone.solve(tol=1e-8)
+        assert one.status == expected.status == "optimal"
+        assert one.objective == pytest.approx(expected.objective, rel=2e-8)
+    assert 1 <= together < 0.5 * len(made)

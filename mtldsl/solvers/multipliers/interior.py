@@ -22,7 +22,7 @@ from mtldsl.solvers.multipliers.newton import State
 from mtldsl.solvers.multipliers.row_part import RowPart
 from mtldsl.solvers.multipliers.scores import KinkedScores
 
-__all__ = ["Interior", "has_interior", "in_groups", "is_light"]
+__all__ = ["Interior", "has_interior", "in_groups", "is_light", "near_pays"]
 
 _NEARLY = 0.995  # share of the longest step, as long as complementarity is far from its end
 _PATIENCE = 15  # iterations in which what is missing must fall by half
@@ -38,6 +38,7 @@ _TALL, _LARGE = (
     20,
     1.5e5,
 )  # rows over features, and inputs, from which on Newton steps, which see rows at kinks alone, are faster
+_TALL_NEAR, _HEAVY = 15, 3e6  # rows over features, and multiplications of a task's system, from which on a start nearby pays
 _LIGHT = 1e7  # multiplications of a task's system that working sets of features cannot save
 
 
@@ -49,6 +50,13 @@ def has_interior(designs: Designs, part) -> bool:
         return False  # an interval without inside
     n, d = int(designs.counts.max()), len(part.unit)
     return min(n, d) <= _LARGEST and not (n > _TALL * d and n * d > _LARGE)
+
+
+def near_pays(designs: Designs, part) -> bool:
+    """Whether Newton steps, which see rows at kinks alone, are faster from a solution nearby, which interior points forget: measured on both
+    sides of each limit; beside absolute values they may lose their way."""
+    n, d = int(designs.counts.min()), len(part.unit)
+    return not np.any(part.l1 > 0.0) and n > _TALL_NEAR * d and float(n) * d * d > _HEAVY
 
 
 def is_light(designs: Designs) -> bool:

@@ -14,7 +14,7 @@ from mtldsl.solvers.multipliers.designs import Designs
 from mtldsl.solvers.multipliers.equations import TiedRun, takes
 from mtldsl.solvers.multipliers.features import FeatureTask
 from mtldsl.solvers.multipliers.first_phase import first_phase
-from mtldsl.solvers.multipliers.interior import has_interior, in_groups, is_light
+from mtldsl.solvers.multipliers.interior import has_interior, in_groups, is_light, near_pays
 from mtldsl.solvers.multipliers.matrix_part import MatrixPart
 from mtldsl.solvers.multipliers.newton import STACKED
 from mtldsl.solvers.multipliers.outer import Outer, first_state
@@ -119,8 +119,13 @@ class Multipliers(Solver):
         if tasks is not None:
             point = run.by_features(tasks, max_iter, watch)
         if point is None and run.has_interior:
-            point = run.by_interior_points(max_iter, watch)
+            if start is not None and near_pays(run.designs, run.part):
+                point = Run(form, tol, start).from_neighbour(max_iter, watch)
+            point = point or run.by_interior_points(max_iter, watch)
         return run.run(max_iter, watch) if point is None else point
+
+#: a start whose gap is at most this share of its objective is a neighbour's solution, and may take so many Newton steps
+_NEIGHBOUR, _STEPS_OF_NEIGHBOUR = 0.25, 60
 
 
 class Run:
@@ -142,7 +147,7 @@ class Run:
             StructuredScores(self.loss) if self.loss.has_score_steps else KinkedScores(self.loss)
         )
         self.outer = Outer(designs, self.scores, self.part, self._start(start))
-        self.looked_at = np.inf
+        self.looked_at, self.is_settled = np.inf, False
         self.has_interior = not self.loss.has_score_steps and has_interior(designs, self.part)
         self.tasks = BestTasks(designs, self.scores, self.part) if self.part.is_separable else None
 
@@ -169,7 +174,8 @@ class Run:
             stops = taken >= max_iter or watch.expired or outer.is_stalled
             if stops or self._is_worth_a_look(outer):
                 point = self._point(outer, taken)
-                if watch(point) or stops:
+                self.is_settled = watch(point)
+                if self.is_settled or stops:
                     point.stopped = "stalled" if outer.is_stalled else ""
                     return point
             if self.tasks is not None:
@@ -178,6 +184,16 @@ class Run:
                     share *= 0.1
                 elif keep.sum() <= 0.7 * len(live):
                     outer, live = outer.on(np.flatnonzero(keep)), live[keep]
+
+    def from_neighbour(self, max_iter: int, watch: Watch) -> Point | None:
+        """Newton steps from a start near the solution; None where it is not near, or they take longer than interior points would."""
+        tasks, steps = self.tasks, min(max_iter, _STEPS_OF_NEIGHBOUR)
+        assert tasks is not None  # where there is an interior
+        tasks.see(self.outer, np.arange(self.designs.n_tasks))
+        if not tasks.within(_NEIGHBOUR):
+            return None
+        point = self.run(steps, watch)
+        return point if self.is_settled or steps == max_iter or watch.expired else None
 
     def by_interior_points(self, max_iter: int, watch: Watch) -> Point | None:
         """To the end by interior points; None where these lose their way, and `run` goes on from where they were."""

@@ -18,10 +18,15 @@ _LARGEST_SIDE, _LARGEST = 1500, 20_000_000  # of a Hessian, and entries of all
 
 
 class Bordered:
-    """Products of V (m, d + 1) with [X_i, 1]; the ones are left out where there is no intercept."""
+    """Products of V (m, d + 1) with [X_i, 1]; the ones are left out where there is no intercept.
 
-    def __init__(self, design: Design, centred: bool):
+    made : Gram matrices, sums of columns and of curvatures, as the last factors were made of them; those of an earlier run on the same
+    inputs may be handed in
+    """
+
+    def __init__(self, design: Design, centred: bool, made: list | None = None):
         self.design, self.centred = design, centred
+        self.made: list = [] if made is None else made
         self.columns: Any = design.columns(np.arange(design.n_features))
         self.offsets, self.m = np.asarray(design.offsets), design.n_tasks
         self.counts = np.diff(self.offsets)
@@ -50,8 +55,13 @@ class Bordered:
     def _sums(self, flat) -> np.ndarray:
         return flat.sum()[None] if self.m == 1 else np.add.reduceat(flat, self.offsets[:-1])
 
-    def factors(self, D, ridge, jitter: float) -> Callable[[np.ndarray], np.ndarray]:
-        """r (m, d + 1) -> about H_i^-1 r_i, H_i = [X_i, 1]^T diag(D_i) [X_i, 1] + diag(ridge_i)."""
+    def factors(self, D, ridge, jitter: float, anew: bool = True) -> Callable[[np.ndarray], np.ndarray]:
+        """r (m, d + 1) -> about H_i^-1 r_i, H_i = [X_i, 1]^T diag(D_i) [X_i, 1] + diag(ridge_i).
+
+        anew : False: of the curvatures D that they were last made for, where there are such
+        """
+        if self.made and not anew:
+            return self._of_made(ridge, jitter)
         first = D[self.offsets[:-1]]
         is_one = isinstance(self.design, SharedDesign)
         are_constant = is_one and np.all(np.repeat(first, self.counts) == D)
@@ -66,8 +76,11 @@ class Bordered:
             return lambda r: r / diagonal
         if are_constant:
             return self._of_constants(first, ridge, jitter)
-        gram = self.columns.gram(D)
-        border, totals = self.columns.pull(D), self._sums(D)
+        self.made[:] = self.columns.gram(D), self.columns.pull(D), self._sums(D)
+        return self._of_made(ridge, jitter)
+
+    def _of_made(self, ridge, jitter: float) -> Callable[[np.ndarray], np.ndarray]:
+        gram, border, totals = self.made
         made = [self._factor(gram[i], border[i], totals[i], ridge[i], jitter) for i in range(self.m)]
         return lambda r: np.stack([_solve(f, r_i) for f, r_i in zip(made, r, strict=True)])
 

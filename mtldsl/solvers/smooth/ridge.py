@@ -15,6 +15,7 @@ from mtldsl.solvers.smooth.designs import SharedDesign, design_of
 from mtldsl.solvers.smooth.ridge_newton import RidgeNewton, RidgeState
 from mtldsl.solvers.smooth.samples import SmoothLoss, one_smooth_loss
 from mtldsl.solvers.watches import Watch
+from mtldsl.system.once import once
 
 __all__ = ["solve", "why_not"]
 
@@ -76,7 +77,9 @@ def solve(form: NormalForm, tol: float, max_iter: int, start: Point | None, watc
         return watch(last[0])
 
     V = np.column_stack([W, b])
-    steps = RidgeNewton(samples, Bordered(design, centred), np.column_stack([own, np.zeros(m)]), tol)
+    # along a path those of the value before do: what ridges add to them is known
+    hessians = once(loss, "hessians", list) if small is None else None
+    steps = RidgeNewton(samples, Bordered(design, centred, hessians), np.column_stack([own, np.zeros(m)]), tol)
     steps.run(V, max_iter, report, lambda: watch.expired)
     return last[0]
 

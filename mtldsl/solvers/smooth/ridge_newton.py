@@ -92,7 +92,7 @@ class RidgeNewton:
         """- H^-1 slope, within `goal` of the preconditioned residual's norm, task by task."""
         D = np.maximum(state.curvature, self.damping * state.curvature.max(initial=1e-300))
         if self.factors is None or self.products > self.inputs.products_worth_factors:
-            self.factors = self.inputs.factors(D, self.ridge, _JITTER)
+            self.factors = self.inputs.factors(D, self.ridge, _JITTER, self.factors is not None)
         if len(slope) == 1:
             return self._conjugate_gradients_of_one(D, slope, float(goal[0]))
         x, r = np.zeros_like(slope), -slope
