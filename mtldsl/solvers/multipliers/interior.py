@@ -38,7 +38,10 @@ _TALL, _LARGE = (
     20,
     1.5e5,
 )  # rows over features, and inputs, from which on Newton steps, which see rows at kinks alone, are faster
-_TALL_NEAR, _HEAVY = 15, 3e6  # rows over features, and multiplications of a task's system, from which on a start nearby pays
+_TALL_NEAR, _HEAVY = (
+    15,
+    3e6,
+)  # rows over features, and multiplications of a task's system, from which on a start nearby pays
 _LIGHT = 1e7  # multiplications of a task's system that working sets of features cannot save
 
 

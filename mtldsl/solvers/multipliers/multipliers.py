@@ -124,6 +124,7 @@ class Multipliers(Solver):
             point = point or run.by_interior_points(max_iter, watch)
         return run.run(max_iter, watch) if point is None else point
 
+
 #: a start whose gap is at most this share of its objective is a neighbour's solution, and may take so many Newton steps
 _NEIGHBOUR, _STEPS_OF_NEIGHBOUR = 0.25, 60
 

@@ -79,7 +79,9 @@ def solve(form: NormalForm, tol: float, max_iter: int, start: Point | None, watc
     V = np.column_stack([W, b])
     # along a path those of the value before do: what ridges add to them is known
     hessians = once(loss, "hessians", list) if small is None else None
-    steps = RidgeNewton(samples, Bordered(design, centred, hessians), np.column_stack([own, np.zeros(m)]), tol)
+    steps = RidgeNewton(
+        samples, Bordered(design, centred, hessians), np.column_stack([own, np.zeros(m)]), tol
+    )
     steps.run(V, max_iter, report, lambda: watch.expired)
     return last[0]
 
