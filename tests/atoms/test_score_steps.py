@@ -197,7 +197,8 @@ def test_pools_that_grow_and_pools_that_fall_apart_are_the_same(shift):
         u = u if shift else 1.0
         b, levels, pools = np.empty(K), np.empty(K), np.empty((K, 6), np.int64)
         sums = np.append(0.0, np.cumsum(t))
-        n = thresholds(t, sums, a, mass, u, shift, m, 2.0, b, levels, pools)
+        near = np.sort(rng.random(N))[::-1].copy()  # a guess, however wrong, changes no answer
+        n = thresholds(t, sums, a, mass, u, shift, m, 2.0, near, b, levels, pools)
         assert np.all(np.diff(levels[:n]) >= 0.0) and pools[0, 0] == 0 and pools[n - 1, 1] == K
         for p in range(n):
             i0, i1 = pools[p, :2]

@@ -46,27 +46,43 @@ class Batch:
         lengths = sizes.sum(axis=1).tolist()
         self.rows = [slice(first, first + n) for first, n in zip(firsts, lengths, strict=True)]
         self.limits: np.ndarray | None = None
+        self.order: np.ndarray | None = None  # `samples`, every class as it was sorted last
 
     def flippable(self, metric: Any, z: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """(samples (N,), margins (N,), ends (k, 2)): of every task, from where its classes begin, what may be flipped at all."""
         from mtldsl.atoms.metrics.oracle_kernels import flippable  # numba is imported where it is used
 
+        z, limits, *found = self._room(metric, z)
+        flippable(z, self.samples, self.starts, limits, *found)
+        return found[0], found[1], found[2]
+
+    def sorted(self, metric: Any, z: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The same by rising margins: insertions into the last order, which is nearly right where z is near the last one."""
+        from mtldsl.atoms.metrics.oracle_kernels import sort_from
+
+        z, limits, chosen, margins, ends = self._room(metric, z)
+        if self.order is None:
+            self.order = self.samples.copy()
+        if sort_from(z, self.order, self.starts, limits, chosen, margins, ends):
+            for first, last in self._parts(ends):
+                order = margins[first:last].argsort()
+                margins[first:last], chosen[first:last] = (
+                    margins[first:last][order],
+                    chosen[first:last][order],
+                )
+                self.order[first:last] = chosen[first:last]
+        return chosen, margins, ends
+
+    def _room(
+        self, metric: Any, z: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """(z, limits, and where samples, margins and ends go)."""
         if self.limits is None:
             sizes = zip(self.positives.tolist(), self.negatives.tolist(), strict=True)
             self.limits = np.array([metric.limits(*pair) for pair in sizes], float)
         z = z if z.flags.writeable else z.copy()  # the loops are compiled for what may be written
         N = len(self.samples)
-        chosen, margins, ends = np.empty(N, np.int64), np.empty(N), np.empty((len(self.starts), 2), np.int64)
-        flippable(z, self.samples, self.starts, self.limits, chosen, margins, ends)
-        return chosen, margins, ends
-
-    def sorted(self, metric: Any, z: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The same by rising margins."""
-        chosen, margins, ends = self.flippable(metric, z)
-        for first, last in self._parts(ends):
-            order = margins[first:last].argsort()
-            margins[first:last], chosen[first:last] = margins[first:last][order], chosen[first:last][order]
-        return chosen, margins, ends
+        return z, self.limits, np.empty(N, np.int64), np.empty(N), np.empty((len(self.starts), 2), np.int64)
 
     def _parts(self, ends: np.ndarray):
         """From where to where the classes of all tasks go."""

@@ -6,7 +6,7 @@ D(p) = -G*(-2 y p) is the largest expected Delta of a random labelling with thes
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
@@ -15,7 +15,7 @@ import numpy as np
 
 from mtldsl.atoms.planes.tangent import Tangent
 
-__all__ = ["ScoreStep", "auc_promise", "auc_steps", "fscore_law", "fscore_promise", "fscore_steps"]
+__all__ = ["ScoreStep", "ScoreSteps", "auc_promise", "auc_steps", "fscore_law", "fscore_promise", "fscore_steps"]
 
 #: evaluations of one step of the F-score, and the gap, relative to its terms, up to which it counts as exact
 _MOST_EVALUATIONS = 400
@@ -45,9 +45,25 @@ class ScoreStep:
         return self._tangent()
 
 
+class ScoreSteps(Sequence):
+    """The steps of several tasks, made when they are asked for: most are not, where flip probabilities are all that is wanted."""
+
+    def __init__(self, of: Callable[[int], ScoreStep], count: int):
+        self._of, self._made = of, dict.fromkeys(range(count))
+
+    def __len__(self) -> int:
+        return len(self._made)
+
+    def __getitem__(self, i):
+        found = self._made[i]  # IndexError would end an iteration
+        if found is None:
+            found = self._made[i] = self._of(i)
+        return found
+
+
 def auc_steps(
     metric: Any, z: np.ndarray, batch: Any, steps: np.ndarray, flips: np.ndarray
-) -> list[ScoreStep]:
+) -> Sequence[ScoreStep]:
     """The exact steps of the hinges of `AUC`, of all tasks of a batch; their flip probabilities go into `flips`."""
     from mtldsl.atoms.planes import level_set_kernel
 
@@ -56,14 +72,16 @@ def auc_steps(
     level_set_kernel.auc_steps(
         chosen, margins, batch.samples, batch.starts, ends, 2.0 * steps, flips, groups, n_groups
     )
-    return [
-        ScoreStep(
+
+    def of(i: int) -> ScoreStep:
+        rows, classes = batch.rows[i], batch.classes[i]
+        return ScoreStep(
             flips[rows],
             partial(_auc_promise_of, flips[rows], classes),
-            partial(_tangent_of_groups, groups[rows], classes, count),
+            partial(_tangent_of_groups, groups[rows], classes, int(n_groups[i])),
         )
-        for rows, classes, count in zip(batch.rows, batch.classes, n_groups.tolist(), strict=True)
-    ]
+
+    return ScoreSteps(of, len(steps))
 
 
 def _auc_promise_of(p: np.ndarray, classes) -> float:
@@ -87,7 +105,7 @@ def auc_promise(of_positives, of_negatives) -> float:
 
 def fscore_steps(
     metric: Any, z: np.ndarray, batch: Any, steps: np.ndarray, flips: np.ndarray, warm: np.ndarray
-) -> list[ScoreStep | None]:
+) -> Sequence[ScoreStep | None]:
     """The exact steps of the hinges of `FScore`, beta >= 1, of all tasks of a batch; None where rounding keeps a gap from closing.
 
     flips : the flip probabilities go there; where a task is warm, they are those of a step nearby, to start from
@@ -109,34 +127,21 @@ def fscore_steps(
     )  # fmt: skip
     if not np.all(gaps <= _EXACT):
         return [None] * k
-    steps_found: list[ScoreStep | None] = []
-    places = zip(
-        batch.starts.tolist(),
-        ends.tolist(),
-        found.tolist(),
-        batch.rows,
-        batch.positives.tolist(),
-        strict=True,
-    )
-    for i, (
-        (up, down, _),
-        (up_end, down_end),
-        (K, n_pools, up_sure, down_sure, _),
-        rows,
-        positives,
-    ) in enumerate(places):
-        at = up + 2 * i
+
+    def of(i: int) -> ScoreStep:
+        (up, down, _), (up_end, down_end) = batch.starts[i].tolist(), ends[i].tolist()
+        K, n_pools, up_sure, down_sure, _ = found[i].tolist()
+        rows, at = batch.rows[i], up + 2 * i
         own = slice(at, at + K)
         opened = chosen[up + up_sure : up_end], chosen[down + down_sure : down_end]
-        m = square * positives + down_sure
-        steps_found.append(
-            ScoreStep(
-                flips[rows],
-                partial(promised_value, a[own], b[own], mass[at : at + K + 1], m, 1.0 + square),
-                partial(_tangent_of_tables, rows, opened, tables[own], b[own], pools[at : at + n_pools]),
-            )
+        m = square * float(batch.positives[i]) + down_sure
+        return ScoreStep(
+            flips[rows],
+            partial(promised_value, a[own], b[own], mass[at : at + K + 1], m, 1.0 + square),
+            partial(_tangent_of_tables, rows, opened, tables[own], b[own], pools[at : at + n_pools]),
         )
-    return steps_found
+
+    return ScoreSteps(of, k)
 
 
 def fscore_promise(of_positives, of_negatives, square: float) -> float:
@@ -172,7 +177,7 @@ def _tables(of_positives, of_negatives, square: float) -> tuple[np.ndarray, np.n
     a, b = (len(r) - kept).astype(float), np.empty(len(kept))
     levels, pools = np.empty(len(kept)), np.empty((len(kept), 6), np.int64)
     sums = np.append(0.0, np.cumsum(q))
-    thresholds(q, sums, a, mass, 1.0, 0.0, square * len(r), 1.0 + square, b, levels, pools)
+    thresholds(q, sums, a, mass, 1.0, 0.0, square * len(r), 1.0 + square, q, b, levels, pools)
     return a, b, mass
 
 

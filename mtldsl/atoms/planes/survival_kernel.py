@@ -226,7 +226,7 @@ def _survival_step(down, up, spare, m, kappa, u, r, q, tables, a, mass, b, level
 
     down (N,) : scores t of the negatives, descending; up (P,): of the positives, ascending
     spare     : positives beside them that are never flipped; m: beta^2 Pos + negatives that are always flipped
-    r (P,)    : flip probabilities of the positives, a start and then the answer; q (N,): those of the negatives
+    r (P,)    : flip probabilities of the positives, a start and then the answer; q (N,): those of the negatives, falling, the same
     the rest  : what `thresholds` says at the answer, in the first entries of arrays of P + 1 (mass: P + 2) entries
     most      : evaluations
     """
@@ -245,7 +245,7 @@ def _survival_step(down, up, spare, m, kappa, u, r, q, tables, a, mass, b, level
     t, low, at_low, high, high_slope, first_slope, cuts = 1.0, 0.0, 0.0, 1.0, 0.0, 0.0, _MOST_CUTS
     while True:
         K = _tables_of(r, spare, tables, a, mass)
-        n_pools = thresholds(down, sums, a[:K], mass[: K + 1], u, 1.0, m, kappa, b, levels, pools)
+        n_pools = thresholds(down, sums, a[:K], mass[: K + 1], u, 1.0, m, kappa, q, b, levels, pools)
         _negatives(down, u, mass, n_pools, levels, pools, q, z)
         largest_tables(z, P, spare, m, kappa, heights, counts)
         gap, size = _gap(up, u, r, z, heights, K, tables, mass, v)
@@ -351,6 +351,8 @@ def fscore_steps(
         for l in range(P):
             scores[l], ones[l] = margins[up + l], 1.0
             wanted[l] = flips[chosen[up + l]]
+        for j in range(N):
+            q[j] = flips[chosen[down + j]] if warm[i] != 0 else 0.0
         if warm[i] == 0:
             heights, counts = np.empty(P + 1), np.empty(P + 1, np.int64)
             for j in range(N):

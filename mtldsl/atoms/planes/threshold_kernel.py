@@ -45,9 +45,22 @@ def _count(theta, a, m, kappa, N, closed):
     return b
 
 
-@compiled("i8(f8[::1], f8, i8, i8)", inside=True, error_model="numpy")
-def _above(t, s, low, high):
-    """#{t > s} of descending numbers, known to lie in [low, high]."""
+@compiled("i8(f8[::1], f8, i8, i8, i8)", inside=True, error_model="numpy")
+def _above(t, s, low, high, near):
+    """#{t > s} of descending numbers, known to lie in [low, high]: looked for around `near` with growing strides, then by halves."""
+    at, stride = near, 1
+    while low <= at < high:
+        if t[at] > s:
+            low = at + 1
+            if at < near:
+                break
+            at += stride
+        else:
+            high = at
+            if at > near:
+                break
+            at -= stride
+        stride *= 2
     while low < high:
         middle = (low + high) // 2
         if t[middle] > s:
@@ -57,13 +70,13 @@ def _above(t, s, low, high):
     return low
 
 
-@compiled("Tuple((f8, i8, i8))(f8[::1], f8[::1], f8, f8, i8, i8)", inside=True, error_model="numpy")
-def _window(t, sums, low, high, least, most):
-    """(the integral of #{t > s} over s in [low, high], #{t > low}, #{t > high}), both known to lie in [least, most]; sums: those of the
-    first k of t.
+@compiled("Tuple((f8, i8, i8))(f8[::1], f8[::1], f8, f8, i8, i8, i8, i8)", inside=True, error_model="numpy")
+def _window(t, sums, low, high, least, most, near_low, near_high):
+    """(the integral of #{t > s} over s in [low, high], #{t > low}, #{t > high}), both known to lie in [least, most] and guessed; sums:
+    those of the first k of t.
     """
-    n_high = _above(t, high, least, most)
-    n_low = _above(t, low, n_high, most)
+    n_high = _above(t, high, least, most, near_high)
+    n_low = _above(t, low, n_high, most, near_low)
     area = n_high * (high - low)
     if n_low - n_high <= 24:
         for j in range(n_high, n_low):
@@ -73,12 +86,14 @@ def _window(t, sums, low, high, least, most):
     return area, n_low, n_high
 
 
-@compiled("f8(f8[::1], f8[::1], f8, f8, f8, f8, f8, i8, i8)", inside=True, error_model="numpy")
-def _linear_root(t, sums, low, high, target, left, right, least, most):
-    """theta in [left, right] with the area of the window [theta + low, theta + high] = target: falling, piecewise linear."""
+@compiled("f8(f8[::1], f8[::1], f8, f8, f8, f8, f8, i8, i8, i8, i8)", inside=True, error_model="numpy")
+def _linear_root(t, sums, low, high, target, left, right, least, most, n_low, n_high):
+    """theta in [left, right] with the area of the window [theta + low, theta + high] = target: falling, piecewise linear; n_low, n_high:
+    guesses of what lies above its ends.
+    """
     theta = 0.5 * (left + right)
     for k in range(200):
-        area, n_low, n_high = _window(t, sums, theta + low, theta + high, least, most)
+        area, n_low, n_high = _window(t, sums, theta + low, theta + high, least, most, n_low, n_high)
         if area > target:
             left = theta
         elif area < target:
@@ -91,8 +106,8 @@ def _linear_root(t, sums, low, high, target, left, right, least, most):
             tangent = theta + (area - target) / inside
             if left < tangent < right:
                 if (
-                    _above(t, tangent + low, least, most) == n_low
-                    and _above(t, tangent + high, least, most) == n_high
+                    _above(t, tangent + low, least, most, n_low) == n_low
+                    and _above(t, tangent + high, least, most, n_high) == n_high
                 ):
                     return tangent  # the same piece
                 if k % 4 != 3:
@@ -115,11 +130,11 @@ def _count_around(theta, a, m, kappa, N):
 
 
 @compiled(
-    "f8(f8[::1], f8[::1], i8, i8, f8[::1], f8[::1], f8, f8, f8, f8, f8, f8, i8[:, ::1])",
+    "f8(f8[::1], f8[::1], i8, i8, f8[::1], f8[::1], f8, f8, f8, f8, f8, f8, i8[:, ::1], i8[:, ::1])",
     inside=True,
     error_model="numpy",
 )
-def _pooled_root(t, sums, i0, i1, a, mass, u, shift, m, kappa, left, right, ends):
+def _pooled_root(t, sums, i0, i1, a, mass, u, shift, m, kappa, left, right, ends, near):
     """theta where the window's area, falling, crosses the weighted counts, rising with jumps; it lies in [left, right].
 
     Bisection in theta, or in the counts of the table that has most of them in between, until no count lies in between. Tables whose count
@@ -127,8 +142,8 @@ def _pooled_root(t, sums, i0, i1, a, mass, u, shift, m, kappa, left, right, ends
     """
     N = t.size
     low, high = u * mass[i0], u * mass[i1]
-    least = _above(t, shift * right + high, 0, N)
-    most = _above(t, shift * left + low, least, N)
+    least = n_high = _above(t, shift * right + high, 0, N, near[i1 - 1, 0])
+    most = n_low = _above(t, shift * left + low, least, N, near[i0, 1])
     known, n = (
         0.0,
         0,
@@ -166,7 +181,9 @@ def _pooled_root(t, sums, i0, i1, a, mass, u, shift, m, kappa, left, right, ends
             theta = (
                 -0.5 * _rises(a[at], float(ends[at, 0] + (widest + 1) // 2), m, kappa) if a[at] > 0.0 else 0.0
             )
-        area, _, _ = _window(t, sums, shift * theta + low, shift * theta + high, least, most)
+        area, n_low, n_high = _window(
+            t, sums, shift * theta + low, shift * theta + high, least, most, n_low, n_high
+        )
         from_left, from_right = known, known
         for o in range(n):
             i = ends[o, 4]
@@ -185,46 +202,74 @@ def _pooled_root(t, sums, i0, i1, a, mass, u, shift, m, kappa, left, right, ends
             return theta
     if shift == 0.0:
         return 0.5 * (left + right)
-    return _linear_root(t, sums, low, high, u * known, left, right, least, most)
+    return _linear_root(t, sums, low, high, u * known, left, right, least, most, n_low, n_high)
 
 
-@compiled("f8(f8[::1], f8[::1], f8, f8, f8, f8, f8, f8, f8)", inside=True, error_model="numpy")
-def _own_root(t, sums, low, high, weight, shift, a, m, kappa):
-    """theta of one table alone, whose window ends at low and high at zero: halving the few counts that its window can ask for."""
+@compiled("f8(f8[::1], f8[::1], f8, f8, f8, f8, f8, f8, f8, i8[::1])", inside=True, error_model="numpy")
+def _own_root(t, sums, low, high, weight, shift, a, m, kappa, near):
+    """theta of one table alone, whose window ends at low and high at zero: found among the counts, from a guess on.
+
+    near (3,) : guesses of #{t > the window's high end}, of #{t > its low end}, and of the count where the table's is not enough any more
+    """
     if a <= 0.0:
         return 0.0
-    lowest = -0.5 * _rises(a, 1.0, m, kappa)
-    least = _above(t, high, 0, t.size)
-    most = _above(t, low + shift * lowest, least, t.size)
     # the first count b whose threshold, where b - 1 becomes b, leaves no more area than b asks for
-    first, last = max(least, 1), most + 1
+    first, last, found, N = 1, t.size + 1, -1.0, t.size
+    b, stride, n_high, n_low = min(max(near[2], 1), N), 1, near[0], near[1]
     while first < last:
-        b = (first + last) // 2
         theta = -0.5 * _rises(a, float(b), m, kappa)
-        area, _, _ = _window(t, sums, shift * theta + low, shift * theta + high, least, most)
+        area, n_low, n_high = _window(
+            t, sums, shift * theta + low, shift * theta + high, 0, N, n_low, n_high
+        )
         if area <= weight * b:
-            last = b
+            last, found = b, area
+            b -= stride
         else:
             first = b + 1
-    theta = -0.5 * _rises(a, float(first), m, kappa) if first <= t.size else 0.0
-    area, _, _ = _window(t, sums, shift * theta + low, shift * theta + high, least, most)
-    if shift > 0.0 and first > 1 and area < weight * (first - 1):  # the count stays at first - 1 up to there
+            b += stride
+        stride *= 2
+        if not first <= b < last:
+            b = (first + last) // 2
+    theta = -0.5 * _rises(a, float(first), m, kappa) if first <= N else 0.0
+    if found < 0.0:
+        found, n_low, n_high = _window(
+            t, sums, shift * theta + low, shift * theta + high, 0, N, n_low, n_high
+        )
+    if shift > 0.0 and first > 1 and found < weight * (first - 1):  # the count stays at first - 1 up to there
         left = -0.5 * _rises(a, float(first - 1), m, kappa)
-        return _linear_root(t, sums, low, high, weight * (first - 1), left, theta, least, most)
+        return _linear_root(t, sums, low, high, weight * (first - 1), left, theta, 0, N, n_low, n_high)
     return theta
 
 
+@compiled("void(f8[::1], f8[::1], i8[:, ::1])", inside=True, error_model="numpy")
+def _guess(q, mass, near):
+    """What `_own_root` starts from, for every table, at flip probabilities q of the negatives, falling, near the answer's."""
+    j = 0
+    for i in range(mass.size - 2, -1, -1):
+        while j < q.size and q[j] >= mass[i + 1]:
+            j += 1
+        near[i, 0], inside = j, 0.0
+        while j < q.size and q[j] > mass[i]:
+            inside += q[j] - mass[i]
+            j += 1
+        near[i, 1] = j
+        near[i, 2] = near[i, 0] + 1 + int(inside / (mass[i + 1] - mass[i]) + 1e-9)
+
+
 @compiled(
-    "i8(f8[::1], f8[::1], i8, i8, f8[::1], f8[::1], f8, f8, f8, f8, f8, f8[::1], i8[:, ::1], i8[:, ::1])",
+    "i8(f8[::1], f8[::1], i8, i8, f8[::1], f8[::1], f8, f8, f8, f8, f8, f8[::1], i8[:, ::1], i8[:, ::1], i8[:, ::1])",
     inside=True,
     error_model="numpy",
 )
-def _first_to_split(t, sums, i0, i1, a, mass, u, shift, m, kappa, theta, b, pools, ends):
+def _first_to_split(t, sums, i0, i1, a, mass, u, shift, m, kappa, theta, b, pools, ends, near):
     """Counts b of a pool at its level theta, and where it falls apart: the first table of the part that would rather lie higher, at the start of
     a group (pools[:, 5] != 0); -1: nowhere.
     """
     N = t.size
-    area, _, _ = _window(t, sums, shift * theta + u * mass[i0], shift * theta + u * mass[i1], 0, N)
+    area, n_low, n_high = _window(
+        t, sums, shift * theta + u * mass[i0], shift * theta + u * mass[i1], 0, N, near[i0, 1], near[i1 - 1, 0]
+    )
+    near[i0, 1], near[i1 - 1, 0] = n_low, n_high
     from_left, from_right = 0.0, 0.0
     for i in range(i0, i1):
         ends[i, 0], ends[i, 1] = _count_around(theta, a[i], m, kappa, N)
@@ -236,7 +281,11 @@ def _first_to_split(t, sums, i0, i1, a, mass, u, shift, m, kappa, theta, b, pool
     ahead, most, at = 0.0, 1e-14 * (abs(area) + u * from_right), -1
     for i in range(i0, i1):
         b[i] = ends[i, 0] + share * (ends[i, 1] - ends[i, 0])
-        own, _, _ = _window(t, sums, shift * theta + u * mass[i], shift * theta + u * mass[i + 1], 0, N)
+        own = area  # of a pool of one table
+        if i1 - i0 > 1:
+            own, near[i, 1], near[i, 0] = _window(
+                t, sums, shift * theta + u * mass[i], shift * theta + u * mass[i + 1], 0, N, near[i, 1], near[i, 0]
+            )
         if i > i0 and pools[i, 5] != 0 and ahead > most:
             most, at = ahead, i
         ahead += u * (mass[i + 1] - mass[i]) * b[i] - own
@@ -244,23 +293,25 @@ def _first_to_split(t, sums, i0, i1, a, mass, u, shift, m, kappa, theta, b, pool
 
 
 @compiled(
-    "i8(f8[::1], f8[::1], f8[::1], f8[::1], f8, f8, f8, f8, f8[::1], f8[::1], i8[:, ::1])",
+    "i8(f8[::1], f8[::1], f8[::1], f8[::1], f8, f8, f8, f8, f8[::1], f8[::1], f8[::1], i8[:, ::1])",
     error_model="numpy",
 )
-def thresholds(t, sums, a, mass, u, shift, m, kappa, b, levels, pools):
+def thresholds(t, sums, a, mass, u, shift, m, kappa, q, b, levels, pools):
     """Counts b (K,) of the tables with a (falling) right positives, pools of equal thresholds with their levels; returns how many.
 
     t : descending scores of the negatives, sums (N + 1,) of the first of them
     mass : (K + 1,) from 0 to 1, rising strictly: mass[i + 1] - mass[i] is the weight of table i, u mass the windows' ends
+    q : (N,) falling flip probabilities of the negatives near those of the answer, where its search begins; they change no answer
     pools : (K, 6) first and last table (excluded), whether its level is where a count jumps, #{t > the window's low and high end}, scratch
     """
     K, N = a.size, t.size
-    ends = np.empty((K, 5), np.int64)
+    ends, near = np.empty((K, 5), np.int64), np.empty((K, 3), np.int64)
+    _guess(q, mass, near)
     found = K
     lowest = 0.0
     for i in range(K):
         low, high = u * mass[i], u * mass[i + 1]
-        levels[i] = _own_root(t, sums, low, high, u * (mass[i + 1] - mass[i]), shift, a[i], m, kappa)
+        levels[i] = _own_root(t, sums, low, high, u * (mass[i + 1] - mass[i]), shift, a[i], m, kappa, near[i])
         lowest = min(lowest, levels[i])
         pools[i, 0], pools[i, 1] = i, i + 1
     for rounds in range(_ROUNDS + 1):
@@ -271,7 +322,7 @@ def thresholds(t, sums, a, mass, u, shift, m, kappa, b, levels, pools):
                 last += 1
             i0, i1, theta = pools[p, 0], pools[last, 1], levels[p]
             if last > p and rounds < _ROUNDS:
-                theta = _pooled_root(t, sums, i0, i1, a, mass, u, shift, m, kappa, levels[last], theta, ends)
+                theta = _pooled_root(t, sums, i0, i1, a, mass, u, shift, m, kappa, levels[last], theta, ends, near)
             elif last > p:  # a pool that grows by one table at a time: from here on pools fall apart instead
                 kept = -1
                 break
@@ -294,8 +345,8 @@ def thresholds(t, sums, a, mass, u, shift, m, kappa, b, levels, pools):
         while size > 0:
             size -= 1
             i0, i1, left, right = stack[size, 0], stack[size, 1], bracket[size, 0], bracket[size, 1]
-            theta = _pooled_root(t, sums, i0, i1, a, mass, u, shift, m, kappa, left, right, ends)
-            at = _first_to_split(t, sums, i0, i1, a, mass, u, shift, m, kappa, theta, b, pools, ends)
+            theta = _pooled_root(t, sums, i0, i1, a, mass, u, shift, m, kappa, left, right, ends, near)
+            at = _first_to_split(t, sums, i0, i1, a, mass, u, shift, m, kappa, theta, b, pools, ends, near)
             if at < 0:
                 pools[found, 0], pools[found, 1], levels[found] = i0, i1, theta
                 found += 1
@@ -311,8 +362,8 @@ def thresholds(t, sums, a, mass, u, shift, m, kappa, b, levels, pools):
     for p in range(found):
         i0, i1, theta = pools[p, 0], pools[p, 1], levels[p]
         low, high = shift * theta + u * mass[i0], shift * theta + u * mass[i1]
-        _first_to_split(t, sums, i0, i1, a, mass, u, shift, m, kappa, theta, b, pools, ends)
-        _, pools[p, 3], pools[p, 4] = _window(t, sums, low, high, 0, N)
+        _first_to_split(t, sums, i0, i1, a, mass, u, shift, m, kappa, theta, b, pools, ends, near)
+        _, pools[p, 3], pools[p, 4] = _window(t, sums, low, high, 0, N, near[i0, 1], near[i1 - 1, 0])
         pools[p, 2] = 0
         for i in range(i0, i1):
             if ends[i, 1] > ends[i, 0]:
@@ -342,8 +393,10 @@ def largest_tables(z, P, spare, m, kappa, heights, counts):
     b, paid = 0, 0.0
     for c in range(P, -1, -1):
         a = P - c + spare
-        while b < z.size and (_rises(a, b + 1.0, m, kappa) if a > 0.0 else 0.0) + 2.0 * z[b] > 0.0:
+        x = a + b + m  # one more rises by kappa a / x / (x + 1)
+        while b < z.size and (2.0 * z[b] * x * (x + 1.0) > -kappa * a if a > 0.0 else z[b] > 0.0):
             paid += 2.0 * z[b]
             b += 1
+            x += 1.0
         heights[c] = 1.0 - kappa * a / (a + b + m) + paid
         counts[c] = b

@@ -27,7 +27,7 @@ class StructuredScores:
         self.rows = [slice(a, b) for a, b in zip(self.starts.tolist(), ends.tolist(), strict=True)]
         self.coefficients = np.array([c for _, c, *_ in self.apart])
         self.slopes = np.concatenate([(-2.0 * c) * y for _, c, _, y, _ in self.apart])
-        self.at: list[Any] = [None] * len(self.apart)  # what was found at the last scores, of every task
+        self.at: list[Any] = [None] * len(self.apart)  # what was found at the last scores, of every task: (steps, its place there)
         self.last: Any = None  # (those scores, steps)
         self.flips, self.warm = np.zeros(len(self.slopes)), np.zeros(len(self.apart), np.int64)
         self._all: Any = None
@@ -49,10 +49,10 @@ class StructuredScores:
             flips = self.flips.copy()  # what was found before keeps its own
             for metric, chosen, batch in self._batches_of(moved):
                 found = metric.score_steps(t, batch, steps[chosen], flips, self.warm[chosen])
-                for k, step in zip(chosen, found, strict=True):
-                    if step is None:
-                        raise SolverError(f"a proximal step of {self.loss.typed} is not exact in float64")
-                    self.at[k] = step
+                if isinstance(found, list) and None in found:
+                    raise SolverError(f"a proximal step of {self.loss.typed} is not exact in float64")
+                for i, k in enumerate(chosen):
+                    self.at[k] = found, i
             self.flips, self.warm[moved] = flips, 1
         self.last = t, steps
         return self.slopes * self.flips
@@ -78,7 +78,7 @@ class StructuredScores:
 
     def parts(self, y: np.ndarray, designs: Any) -> list[Any]:
         """Every task's I - D where `multipliers` gave y."""
-        return [found.tangent for found in self.at]
+        return [found[i].tangent for found, i in self.at]
 
     def values(self, z: np.ndarray, designs: Any = None) -> np.ndarray:
         """(m,) the loss of every task."""
