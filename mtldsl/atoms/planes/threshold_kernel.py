@@ -293,6 +293,29 @@ def _first_to_split(t, sums, i0, i1, a, mass, u, shift, m, kappa, theta, b, pool
 
 
 @compiled(
+    "i8(f8[::1], f8[::1], f8[::1], f8, f8, f8, i8[:, ::1], f8[::1], i8[:, ::1])",
+    inside=True,
+    error_model="numpy",
+)
+def _guessed_pools(own, a, mass, u, shift, m, near, levels, pools):
+    """Pools of tables whose own levels are not in order, as they were if areas and counts were linear around these; returns how many."""
+    found, slopes = 0, np.empty(a.size)
+    for i in range(a.size):
+        slope = shift * float(near[i, 1] - near[i, 0]) + 1e-300
+        if own[i] < 0.0:  # counts grow by (a + b + m) / 2 |theta|
+            slope += 0.5 * u * (mass[i + 1] - mass[i]) * (a[i] + m + near[i, 2]) / -own[i]
+        levels[found], slopes[found] = own[i], slope
+        pools[found, 0], pools[found, 1] = i, i + 1
+        found += 1
+        while found > 1 and levels[found - 2] > levels[found - 1]:
+            found -= 1
+            slopes[found - 1] += slopes[found]
+            levels[found - 1] += (levels[found] - levels[found - 1]) * (slopes[found] / slopes[found - 1])
+            pools[found - 1, 1] = pools[found, 1]
+    return found
+
+
+@compiled(
     "i8(f8[::1], f8[::1], f8[::1], f8[::1], f8, f8, f8, f8, f8[::1], f8[::1], f8[::1], i8[:, ::1])",
     error_model="numpy",
 )
@@ -305,15 +328,37 @@ def thresholds(t, sums, a, mass, u, shift, m, kappa, q, b, levels, pools):
     pools : (K, 6) first and last table (excluded), whether its level is where a count jumps, #{t > the window's low and high end}, scratch
     """
     K, N = a.size, t.size
-    ends, near = np.empty((K, 5), np.int64), np.empty((K, 3), np.int64)
+    ends, near, own = np.empty((K, 5), np.int64), np.empty((K, 3), np.int64), np.empty(K)
     _guess(q, mass, near)
-    found = K
     lowest = 0.0
     for i in range(K):
         low, high = u * mass[i], u * mass[i + 1]
-        levels[i] = _own_root(t, sums, low, high, u * (mass[i + 1] - mass[i]), shift, a[i], m, kappa, near[i])
-        lowest = min(lowest, levels[i])
-        pools[i, 0], pools[i, 1] = i, i + 1
+        own[i] = _own_root(t, sums, low, high, u * (mass[i + 1] - mass[i]), shift, a[i], m, kappa, near[i])
+        lowest = min(lowest, own[i])
+        pools[i, 5] = 1
+    guessed, found = _guessed_pools(own, a, mass, u, shift, m, near, levels, pools), 0
+    stack, bracket = np.empty((K + 1, 2), np.int64), np.empty((K + 1, 2))
+    for p in range(guessed):
+        stack[p, 0], stack[p, 1] = pools[p, 0], pools[p, 1]
+    for p in range(guessed):
+        i0, i1 = stack[p, 0], stack[p, 1]
+        theta, stays = own[i0], True
+        if i1 - i0 > 1:
+            low = high = theta
+            for i in range(i0 + 1, i1):
+                low, high = min(low, own[i]), max(high, own[i])
+            theta = _pooled_root(t, sums, i0, i1, a, mass, u, shift, m, kappa, low, high, ends, near)
+            stays = (
+                _first_to_split(t, sums, i0, i1, a, mass, u, shift, m, kappa, theta, b, pools, ends, near)
+                < 0
+            )
+        if stays:
+            pools[found, 0], pools[found, 1], levels[found] = i0, i1, theta
+            found += 1
+            continue
+        for i in range(i0, i1):
+            pools[found, 0], pools[found, 1], levels[found] = i, i + 1, own[i]
+            found += 1
     for rounds in range(_ROUNDS + 1):
         kept, p = 0, 0
         while p < found:
@@ -332,13 +377,11 @@ def thresholds(t, sums, a, mass, u, shift, m, kappa, q, b, levels, pools):
             break
         found = kept
     if kept < 0:
-        stack, bracket = np.empty((found + 1, 2), np.int64), np.empty((found + 1, 2))
         for i in range(K):
             pools[i, 5] = 0
-        for p in range(found):
-            pools[pools[p, 0], 5] = 1
         highest = levels[0]
         for p in range(found):
+            pools[pools[p, 0], 5] = 1
             highest = max(highest, levels[p])
         stack[0, 0], stack[0, 1], bracket[0, 0], bracket[0, 1] = 0, K, lowest, highest
         size, found = 1, 0
@@ -352,19 +395,13 @@ def thresholds(t, sums, a, mass, u, shift, m, kappa, q, b, levels, pools):
                 found += 1
                 continue
             stack[size, 0], stack[size, 1], bracket[size, 0], bracket[size, 1] = at, i1, theta, right
-            stack[size + 1, 0], stack[size + 1, 1], bracket[size + 1, 0], bracket[size + 1, 1] = (
-                i0,
-                at,
-                left,
-                theta,
-            )
+            stack[size + 1, 0], stack[size + 1, 1] = i0, at
+            bracket[size + 1, 0], bracket[size + 1, 1] = left, theta
             size += 2
     for p in range(found):
-        i0, i1, theta = pools[p, 0], pools[p, 1], levels[p]
-        low, high = shift * theta + u * mass[i0], shift * theta + u * mass[i1]
-        _first_to_split(t, sums, i0, i1, a, mass, u, shift, m, kappa, theta, b, pools, ends, near)
-        _, pools[p, 3], pools[p, 4] = _window(t, sums, low, high, 0, N, near[i0, 1], near[i1 - 1, 0])
-        pools[p, 2] = 0
+        i0, i1 = pools[p, 0], pools[p, 1]
+        _first_to_split(t, sums, i0, i1, a, mass, u, shift, m, kappa, levels[p], b, pools, ends, near)
+        pools[p, 2], pools[p, 3], pools[p, 4] = 0, near[i0, 1], near[i1 - 1, 0]
         for i in range(i0, i1):
             if ends[i, 1] > ends[i, 0]:
                 pools[p, 2] = 1
