@@ -70,7 +70,12 @@ def drive(
     status, certified, iterations, tried = "", False, 0, {}
     alternate = form.is_convex and solver == "auto"
     turns = (
-        Turns(names, lambda name: get_solver(name).patience(form), lambda name: get_solver(name).shift(form))
+        Turns(
+            names,
+            lambda name: get_solver(name).patience(form),
+            lambda name: get_solver(name).shift(form),
+            lambda name: get_solver(name).pace(form),
+        )
         if alternate
         else Turns(names, None)
     )

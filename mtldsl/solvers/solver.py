@@ -55,6 +55,11 @@ class Solver(Protocol):
         """Iterations without progress after which another solver, where one takes the form too, has its turn."""
         return 300
 
+    def pace(self, form: NormalForm) -> float:
+        """Share to which the gap must fall, whenever the iterations of a first turn double, for that to be progress: less than a half
+        where the run is short on easy models, and another solver is faster on those where it begins slowly."""
+        return 0.5
+
     def shift(self, form: NormalForm) -> float:
         """Iterations after which a first turn ends, whatever its progress: fewer than no limit where this solver is the fastest on easy
         models and another one, which takes the form too, on hard ones."""

@@ -25,16 +25,17 @@ _MORE = 4  # times the patience, from one turn of a solver to its next
 @dataclass
 class Turn:
     """One solver's turn. `patience`: iterations without progress that it may take; `most`: iterations at all; `left_at`: where its last
-    turn ended."""
+    turn ended; `pace`: the share to which a gap must fall for that to be progress."""
 
     name: str
     patience: float
     left_at: Point | None = None
     most: float = math.inf
+    pace: float = _HALF
 
     def progress(self) -> Progress:
         is_last = self.patience >= _MOST_PATIENCE
-        return Progress(_MOST_PATIENCE, _HARDLY) if is_last else Progress(self.patience, _HALF, self.most)
+        return Progress(_MOST_PATIENCE, _HARDLY) if is_last else Progress(self.patience, self.pace, self.most)
 
 
 class Turns:
@@ -47,6 +48,7 @@ class Turns:
     names    : the solvers in order; asked for one by one, when their turn comes
     patience : name -> iterations without progress in a first turn; None where solvers are only to follow one another
     shift    : name -> iterations of a first turn, whatever their progress; None: no limit
+    pace     : name -> share to which the gap must fall in a first turn for that to be progress; None: a half
 
     >>> turns = Turns(["planes", "newton"], {"planes": 100, "newton": 50}.get)
     >>> first = turns.next(); turns.wait(first, Point({}))
@@ -60,8 +62,9 @@ class Turns:
         names: Iterable[str],
         patience: Callable[[str], float] | None,
         shift: Callable[[str], float] | None = None,
+        pace: Callable[[str], float] | None = None,
     ):
-        self._fresh, self.patience, self.shift = iter(names), patience, shift
+        self._fresh, self.patience, self.shift, self.pace = iter(names), patience, shift, pace
         self._waiting: deque[Turn] = deque()
         self._next: Turn | None = None
 
@@ -81,7 +84,10 @@ class Turns:
         name = next(self._fresh, None)
         if name is not None:
             most = math.inf if self.shift is None else self.shift(name)
-            return Turn(name, _MOST_PATIENCE if self.patience is None else self.patience(name), most=most)
+            pace = _HALF if self.pace is None else self.pace(name)
+            return Turn(
+                name, _MOST_PATIENCE if self.patience is None else self.patience(name), most=most, pace=pace
+            )
         if not self._waiting:
             return None
         turn = self._waiting.popleft()

@@ -21,6 +21,7 @@ class MatrixPart:
     """
 
     is_separable = False
+    has_copy = True
 
     def __init__(self, functions: tuple[FunctionTerm, ...], unit: np.ndarray):
         self.functions = functions

@@ -18,7 +18,7 @@ from mtldsl.solvers.multipliers.interior import has_interior, in_groups, is_ligh
 from mtldsl.solvers.multipliers.matrix_part import MatrixPart
 from mtldsl.solvers.multipliers.newton import STACKED
 from mtldsl.solvers.multipliers.outer import Outer, first_state
-from mtldsl.solvers.multipliers.row_part import RowPart
+from mtldsl.solvers.multipliers.row_part import RidgePart, RowPart
 from mtldsl.solvers.multipliers.scores import KinkedScores, is_piecewise_linear
 from mtldsl.solvers.multipliers.structured_scores import StructuredScores
 from mtldsl.solvers.planes.oracle import are_tried_first
@@ -139,8 +139,10 @@ class Run:
         self.loss, self.block = facts.loss, facts.name
         self.designs = designs = Designs(self.loss)
         unit, shape = designs.unit(), form.shapes[self.block]
-        self.part = (
-            RowPart(RowPenalty.of(form.functions, shape), unit)
+        self.part: Any = (
+            (RidgePart if self.loss.has_score_steps and _are_plain_ridges(form) else RowPart)(
+                RowPenalty.of(form.functions, shape), unit
+            )
             if _is_by_rows(form)
             else MatrixPart(form.functions, unit)
         )

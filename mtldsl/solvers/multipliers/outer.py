@@ -96,12 +96,14 @@ class Outer:
 
     def _first_penalties(self) -> Penalties:
         """A loss: the size of its multipliers over that of its scores; the regularizer: the curvature that the losses' copies put on
-        weights; the proximal term: a share of that."""
+        weights, or its own; the proximal term: a share of that."""
         loss = self.newton.pooled(self.scores.sizes(self.designs) / self.spread)
         curvature = loss * self.designs.counts
         if not self.part.is_separable:
             loss = loss / self.designs.n_tasks
             curvature = np.full(len(loss), (loss * self.designs.counts).mean())
+        if not self.part.has_copy:
+            curvature = self.part.metric(loss)[0]
         return Penalties(loss, curvature, _PROXIMAL * curvature)
 
     def _residuals(self, new: State) -> Residuals:
@@ -111,7 +113,7 @@ class Outer:
         scores = np.sqrt(apart / pooled(designs.counts * self.spread**2))
         size = np.maximum(pooled(((unit * new.W) ** 2).sum(axis=0)), 1e-300)
         apart = pooled((((new.P - at.P) / unit) ** 2).sum(axis=0) / p.regularizer**2)
-        weights = np.minimum(np.sqrt(apart / size), 1.0)
+        weights = np.minimum(np.sqrt(apart / size), 1.0) * self.part.has_copy
         size = np.maximum(pooled(((new.P / unit) ** 2).sum(axis=0)), 1e-300)
         pull = np.sqrt(pooled(((unit * (new.W - at.W)) ** 2).sum(axis=0) * p.proximal**2) / size)
         return Residuals(scores, weights, np.minimum(pull, 10.0))
@@ -135,6 +137,7 @@ class Outer:
             for missing, share in zip((now.scores, now.weights), _SMALL, strict=True)
         )
         of_weights = np.where(now.weights < _SMALLER * now.worst, _LOWER, of_weights)
+        of_weights = of_weights if self.part.has_copy else 1.0
         self.penalties = Penalties(
             p.loss * of_scores, p.regularizer * of_weights, p.proximal / (factor * give)
         )

@@ -6,7 +6,7 @@ import numpy as np
 
 from mtldsl.solvers.rows.penalty import RowPenalty
 
-__all__ = ["RowPart"]
+__all__ = ["RidgePart", "RowPart"]
 
 
 class RowPart:
@@ -15,6 +15,8 @@ class RowPart:
     With t = W + P / M the new multipliers are Q = M (t - prox(t)), and M (I - D), D the derivative of the prox there, is diagonal, but for
     -scales_r vectors_r vectors_r^T on every row that the l21 norm leaves alive. Derivatives are those at the last `multipliers`.
     """
+
+    has_copy = True  # of the weights, by which these are told apart from what the penalty makes of them
 
     def __init__(self, penalty: RowPenalty, unit: np.ndarray):
         if len(penalty.l1) == 1:  # of one task, the length of a row is an absolute value
@@ -106,3 +108,28 @@ class RowPart:
         if self.has_ridge:
             scales = scales * M[rows, 0] / (M[rows, 0] + self.penalty.ridge[rows])
         return rows, self.left[rows] / self.norms[rows, None], scales
+
+
+class RidgePart(RowPart):
+    """Squares alone, one weight for all entries: smooth, so that they need no copy of the weights: Q = ridge W, in the metric of the ridge."""
+
+    has_copy = False
+
+    def __init__(self, penalty: RowPenalty, unit: np.ndarray):
+        super().__init__(penalty, np.ones(len(unit)))
+
+    def on(self, ids: np.ndarray) -> RidgePart:
+        p = self.penalty
+        return RidgePart(RowPenalty(p.l1[ids], p.l21, p.ridge, p.nonneg), self.unit)
+
+    def metric(self, penalties: np.ndarray) -> np.ndarray:
+        return np.repeat(self.ridge, len(penalties), axis=1)
+
+    def multipliers(self, W: np.ndarray, P: np.ndarray, M: np.ndarray) -> np.ndarray:
+        return self.ridge * W
+
+    def copy(self, W: np.ndarray, P: np.ndarray, Q: np.ndarray, M: np.ndarray) -> np.ndarray:
+        return W.copy()
+
+    def diagonal(self, M: np.ndarray) -> np.ndarray:
+        return M

@@ -134,7 +134,7 @@ class Splitting:
             y = self.scores.multipliers(mixed, u, s)
             before, copy = copy, mixed + (u - y) / s
             u = y
-            between = _RELAXATION * W + (1.0 - _RELAXATION) * v
+            between = _RELAXATION * W + (1.0 - _RELAXATION) * v if part.has_copy else W
             Q = part.multipliers(between, P, M)
             v_before, v, P = v, part.copy(between, P, Q, M), Q
             self.iterations += 1
@@ -177,9 +177,11 @@ class Splitting:
         )
         first = self.first
         loss = np.clip(of_loss * p.loss, first.loss / _FARTHEST, first.loss * _FARTHEST)
-        regularizer = np.clip(
-            of_weights * p.regularizer, first.regularizer / _FARTHEST, first.regularizer * _FARTHEST
-        )
+        regularizer = p.regularizer
+        if self.part.has_copy:
+            regularizer = np.clip(
+                of_weights * p.regularizer, first.regularizer / _FARTHEST, first.regularizer * _FARTHEST
+            )
         self.penalties = Penalties(loss, regularizer, p.proximal)
 
 
