@@ -179,6 +179,22 @@ def test_each_shift_is_four_times_as_long():
     assert (first.most, second.most, turns.next().most) == (60, np.inf, 240)
 
 
+def test_a_pace_is_for_a_first_turn():
+    class Certificate:
+        stationarity, violation, distance = 0.0, 0.0, 1.0
+        objective, dual_bound = 1.0, 0.0
+
+    turns = Turns(["planes", "newton"], {"planes": 24, "newton": 50}.get, pace={"planes": 0.2, "newton": 0.5}.get)
+    first = turns.next()
+    turns.wait(first, Point({}))
+    assert (first.pace, turns.next().pace, turns.next().pace) == (0.2, 0.5, 0.5)
+    seen, quick, usual = Certificate(), first.progress(), Progress(24, 0.5)
+    for iteration, gap in ((1, 1.0), (8, 0.9), (16, 0.5), (32, 0.3)):  # halves, but no more
+        seen.distance = gap
+        ended = quick.is_over(iteration, seen), usual.is_over(iteration, seen)
+    assert ended == (True, False)
+
+
 def test_gradient_steps_on_slopes_that_jump_hand_over_and_the_answer_is_certified():
     rng = np.random.default_rng(0)
     X = np.cumsum(rng.normal(size=(60, 200)), axis=1) / 10
