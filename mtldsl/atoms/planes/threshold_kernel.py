@@ -327,7 +327,7 @@ def thresholds(t, sums, a, mass, u, shift, m, kappa, q, b, levels, pools):
     q : (N,) falling flip probabilities of the negatives near those of the answer, where its search begins; they change no answer
     pools : (K, 6) first and last table (excluded), whether its level is where a count jumps, #{t > the window's low and high end}, scratch
     """
-    K, N = a.size, t.size
+    K = a.size
     ends, near, own = np.empty((K, 5), np.int64), np.empty((K, 3), np.int64), np.empty(K)
     _guess(q, mass, near)
     lowest = 0.0
