@@ -184,7 +184,9 @@ def test_a_pace_is_for_a_first_turn():
         stationarity, violation, distance = 0.0, 0.0, 1.0
         objective, dual_bound = 1.0, 0.0
 
-    turns = Turns(["planes", "newton"], {"planes": 24, "newton": 50}.get, pace={"planes": 0.2, "newton": 0.5}.get)
+    turns = Turns(
+        ["planes", "newton"], {"planes": 24, "newton": 50}.get, pace={"planes": 0.2, "newton": 0.5}.get
+    )
     first = turns.next()
     turns.wait(first, Point({}))
     assert (first.pace, turns.next().pace, turns.next().pace) == (0.2, 0.5, 0.5)

@@ -10,7 +10,15 @@ import numpy as np
 
 from mtldsl.system.compiled import compiled
 
-__all__ = ["best_of_auc", "best_of_fscore", "flip", "flippable", "overlapping", "pairs_in_wrong_order", "sort_from"]
+__all__ = [
+    "best_of_auc",
+    "best_of_fscore",
+    "flip",
+    "flippable",
+    "overlapping",
+    "pairs_in_wrong_order",
+    "sort_from",
+]
 
 
 @compiled("void(f8[::1], i8[::1], i8[:, ::1], f8[:, ::1], i8[::1], f8[::1], i8[:, ::1])", error_model="numpy")
@@ -33,9 +41,7 @@ def flippable(z, samples, starts, limits, chosen, margins, ends):
 _INSERTIONS = 6  # a sample, up to which they are faster than a sort
 
 
-@compiled(
-    "b1(f8[::1], i8[::1], i8[:, ::1], f8[:, ::1], i8[::1], f8[::1], i8[:, ::1])", error_model="numpy"
-)
+@compiled("b1(f8[::1], i8[::1], i8[:, ::1], f8[:, ::1], i8[::1], f8[::1], i8[:, ::1])", error_model="numpy")
 def sort_from(z, order, starts, limits, chosen, margins, ends):
     """As `flippable`, by rising margins, from the samples in `order`, which is what comes out of it; whether that took too many insertions,
     so that a sort has to finish it.

@@ -15,7 +15,15 @@ import numpy as np
 
 from mtldsl.atoms.planes.tangent import Tangent
 
-__all__ = ["ScoreStep", "ScoreSteps", "auc_promise", "auc_steps", "fscore_law", "fscore_promise", "fscore_steps"]
+__all__ = [
+    "ScoreStep",
+    "ScoreSteps",
+    "auc_promise",
+    "auc_steps",
+    "fscore_law",
+    "fscore_promise",
+    "fscore_steps",
+]
 
 #: evaluations of one step of the F-score, and the gap, relative to its terms, up to which it counts as exact
 _MOST_EVALUATIONS = 400

@@ -218,9 +218,7 @@ def _own_root(t, sums, low, high, weight, shift, a, m, kappa, near):
     b, stride, n_high, n_low = min(max(near[2], 1), N), 1, near[0], near[1]
     while first < last:
         theta = -0.5 * _rises(a, float(b), m, kappa)
-        area, n_low, n_high = _window(
-            t, sums, shift * theta + low, shift * theta + high, 0, N, n_low, n_high
-        )
+        area, n_low, n_high = _window(t, sums, shift * theta + low, shift * theta + high, 0, N, n_low, n_high)
         if area <= weight * b:
             last, found = b, area
             b -= stride
@@ -267,7 +265,14 @@ def _first_to_split(t, sums, i0, i1, a, mass, u, shift, m, kappa, theta, b, pool
     """
     N = t.size
     area, n_low, n_high = _window(
-        t, sums, shift * theta + u * mass[i0], shift * theta + u * mass[i1], 0, N, near[i0, 1], near[i1 - 1, 0]
+        t,
+        sums,
+        shift * theta + u * mass[i0],
+        shift * theta + u * mass[i1],
+        0,
+        N,
+        near[i0, 1],
+        near[i1 - 1, 0],
     )
     near[i0, 1], near[i1 - 1, 0] = n_low, n_high
     from_left, from_right = 0.0, 0.0
@@ -284,7 +289,14 @@ def _first_to_split(t, sums, i0, i1, a, mass, u, shift, m, kappa, theta, b, pool
         own = area  # of a pool of one table
         if i1 - i0 > 1:
             own, near[i, 1], near[i, 0] = _window(
-                t, sums, shift * theta + u * mass[i], shift * theta + u * mass[i + 1], 0, N, near[i, 1], near[i, 0]
+                t,
+                sums,
+                shift * theta + u * mass[i],
+                shift * theta + u * mass[i + 1],
+                0,
+                N,
+                near[i, 1],
+                near[i, 0],
             )
         if i > i0 and pools[i, 5] != 0 and ahead > most:
             most, at = ahead, i
@@ -349,8 +361,7 @@ def thresholds(t, sums, a, mass, u, shift, m, kappa, q, b, levels, pools):
                 low, high = min(low, own[i]), max(high, own[i])
             theta = _pooled_root(t, sums, i0, i1, a, mass, u, shift, m, kappa, low, high, ends, near)
             stays = (
-                _first_to_split(t, sums, i0, i1, a, mass, u, shift, m, kappa, theta, b, pools, ends, near)
-                < 0
+                _first_to_split(t, sums, i0, i1, a, mass, u, shift, m, kappa, theta, b, pools, ends, near) < 0
             )
         if stays:
             pools[found, 0], pools[found, 1], levels[found] = i0, i1, theta
@@ -367,7 +378,9 @@ def thresholds(t, sums, a, mass, u, shift, m, kappa, q, b, levels, pools):
                 last += 1
             i0, i1, theta = pools[p, 0], pools[last, 1], levels[p]
             if last > p and rounds < _ROUNDS:
-                theta = _pooled_root(t, sums, i0, i1, a, mass, u, shift, m, kappa, levels[last], theta, ends, near)
+                theta = _pooled_root(
+                    t, sums, i0, i1, a, mass, u, shift, m, kappa, levels[last], theta, ends, near
+                )
             elif last > p:  # a pool that grows by one table at a time: from here on pools fall apart instead
                 kept = -1
                 break

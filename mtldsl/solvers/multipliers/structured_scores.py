@@ -27,7 +27,9 @@ class StructuredScores:
         self.rows = [slice(a, b) for a, b in zip(self.starts.tolist(), ends.tolist(), strict=True)]
         self.coefficients = np.array([c for _, c, *_ in self.apart])
         self.slopes = np.concatenate([(-2.0 * c) * y for _, c, _, y, _ in self.apart])
-        self.at: list[Any] = [None] * len(self.apart)  # what was found at the last scores, of every task: (steps, its place there)
+        self.at: list[Any] = [None] * len(
+            self.apart
+        )  # what was found at the last scores, of every task: (steps, its place there)
         self.last: Any = None  # (those scores, steps)
         self.flips, self.warm = np.zeros(len(self.slopes)), np.zeros(len(self.apart), np.int64)
         self._all: Any = None
