@@ -119,12 +119,26 @@ class MultiTaskClassifier(ClassifierMixin, MultiTaskEstimator):
                 term=f"{type(self).__name__}(tune_thresholds=...)",
                 write_instead="leave it out, or give a table with one column a label",
             )
-        z = out_of_fold(self._untuned(), X, y, sample_weight, labels.signs, self.inner_folds, 0)
+        factors = None
+        if self.class_weight is not None:
+            given = of_labels(sample_weight, labels.signs.shape)
+            given = np.ones(labels.signs.shape) if given is None else given
+            factors = class_weights(self.class_weight, labels, given) / np.where(given > 0, given, 1.0)
+        plain = self._untuned().set_params(class_weight=None, one_class="constant")
+        held = out_of_fold(
+            plain,
+            X,
+            labels.signs,
+            sample_weight,
+            self.inner_folds,
+            0,
+            checked=self._checked(X),
+            factors=factors,
+        )
         if kind is not None:
-            weights = of_labels(sample_weight, labels.signs.shape)
-            self._calibrators = calibrators(z, labels.signs, kind, weights)
+            self._calibrators = calibrators(held, kind)
         if metric is not None:
-            self.thresholds_ = thresholds(z, labels.signs, metric)
+            self.thresholds_ = thresholds(held, metric)
 
     def _untuned(self) -> MultiTaskClassifier:
         return clone(self).set_params(tune_thresholds=None, calibration=None, check=None)

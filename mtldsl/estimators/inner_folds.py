@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import warnings
+from typing import NamedTuple
 
 import numpy as np
 from sklearn.base import clone
 from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
-from sklearn.utils import _safe_indexing, indexable
-from sklearn.utils.validation import _num_samples
+from sklearn.utils import _safe_indexing, get_tags, indexable
 
 from mtldsl.atoms.metrics import FScore, Metric
 from mtldsl.errors import DataError, ModelError
+from mtldsl.estimators.distinct_rows import numbered
+from mtldsl.estimators.sample_weights import of_labels
 from mtldsl.solution.thresholds import best_threshold
-from mtldsl.tasks.dealing import deal_table
+from mtldsl.tasks.dealing import deal
 from mtldsl.tasks.one_class import OneClassWarning
 from mtldsl.values.number import as_whole, quoted
 from mtldsl.values.seed import generator
 
-__all__ = ["CALIBRATIONS", "calibrators", "metric_of", "out_of_fold", "thresholds"]
+__all__ = ["CALIBRATIONS", "HeldOut", "calibrators", "metric_of", "out_of_fold", "thresholds"]
 
 CALIBRATIONS = ("sigmoid", "isotonic")
 
@@ -37,29 +39,72 @@ def metric_of(tune_thresholds) -> Metric | None:
     return metric
 
 
-def out_of_fold(plain, X, y, sample_weight, signs: np.ndarray, folds, random_state) -> np.ndarray:
-    """(n, m) scores of every row by an estimator fitted on the other folds; NaN where the fold had nothing to learn of a task.
+class HeldOut(NamedTuple):
+    """The distinct rows that have a label, each by an estimator that was fitted on other ones.
 
-    plain : the estimator, unfitted; signs (n, m) the labels that folds are stratified by
+    z       : (n, m) scores; NaN where the fold had nothing to learn of a task
+    signs   : (n, m) labels -1 and +1, NaN where one is missing
+    weights : (n, m) how often the row stands there, or the sum of its sample weights; 0 where a label is missing
+    rows    : (n,) where each of them first stands
+    """
+
+    z: np.ndarray
+    signs: np.ndarray
+    weights: np.ndarray
+    rows: np.ndarray
+
+
+def out_of_fold(
+    plain, X, signs: np.ndarray, sample_weight, folds, random_state, *, checked=None, factors=None
+) -> HeldOut:
+    """The scores of every distinct row by an estimator fitted on the other folds.
+
+    Rows that are the same go to one fold, as one row with the sum of their weights, and in an order that is their own: what is learned does not
+    depend on how the rows stand, nor on whether a row stands there twice or weighs twice as much.
+
+    plain   : the estimator, unfitted
+    signs   : (n, m) -1 and +1, NaN where a label is missing: what folds are stratified by and weights are fitted to
+    checked : X as numbers, where it is something else
+    factors : (n, m) what weights are multiplied by for the fits, by class
     """
     k = as_whole(folds)
     if k is None or isinstance(folds, bool) or k < 2:
         raise ModelError(f"inner_folds={quoted(folds)}", write_instead="write a whole number of at least 2")
-    X, y, sample_weight = indexable(X, y, None if sample_weight is None else np.asarray(sample_weight))
-    if _num_samples(X) < 2:
-        raise DataError(f"n_samples = {_num_samples(X)}: inner folds need two rows and more", argument="X")
-    k = min(k, _num_samples(X))
-    numbers = deal_table(signs, k, True, None, generator(random_state, "inner_folds"))
+    (X,) = indexable(X)
+    given = of_labels(sample_weight, signs.shape)
+    rows, _, totals = numbered(
+        X if checked is None else checked, signs, np.ones(signs.shape) if given is None else given
+    )
+    n = len(rows)
+    if n < 2:
+        raise DataError(f"n_samples = {n}: inner folds need two different rows and more", argument="X")
+    k = min(k, n)
+    signs = np.where(totals > 0, signs[rows], np.nan)
+    traits = np.stack([totals * (signs > 0), totals * (signs < 0)], axis=2).reshape(n, -1)
+    shares = np.full(k, 1.0 / k)
+    numbers = deal(traits, np.arange(n), shares, generator(random_state, "inner_folds"))
+    weights = None if given is None and (totals <= 1.0).all() else totals
+    if factors is not None:
+        weights = totals * factors[rows]
+    pairwise = get_tags(plain).input_tags.pairwise
     z = np.full(signs.shape, np.nan)
     for fold in range(k):
         train, test = np.flatnonzero(numbers != fold), np.flatnonzero(numbers == fold)
         fitted = clone(plain)
-        weights = None if sample_weight is None else _safe_indexing(sample_weight, train)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", OneClassWarning)  # said once, of all rows
-            fitted.fit(_safe_indexing(X, train), _safe_indexing(y, train), weights)
-        z[test] = _scores_of(fitted, _safe_indexing(X, test))
-    return z
+            fitted.fit(
+                _part(X, rows[train], rows[train], pairwise),
+                signs[train],
+                None if weights is None else weights[train],
+            )
+        z[test] = _scores_of(fitted, _part(X, rows[test], rows[train], pairwise))
+    return HeldOut(z, signs, totals, rows)
+
+
+def _part(X, rows, columns, pairwise: bool):
+    """Rows of X; of a Gram matrix those columns too."""
+    return X[np.ix_(rows, columns)] if pairwise else _safe_indexing(X, rows)
 
 
 def _scores_of(fitted, X) -> np.ndarray:
@@ -69,17 +114,18 @@ def _scores_of(fitted, X) -> np.ndarray:
     return z
 
 
-def thresholds(z: np.ndarray, signs: np.ndarray, metric: Metric) -> np.ndarray:
+def thresholds(held: HeldOut, metric: Metric) -> np.ndarray:
     """(m,) the best threshold of every task on these scores; 0 where there are none of both classes."""
-    found = np.zeros(z.shape[1])
-    for i in range(z.shape[1]):
-        kept = ~np.isnan(z[:, i]) & ~np.isnan(signs[:, i])
-        if len(np.unique(signs[kept, i])) == 2:
-            found[i] = best_threshold(z[kept, i], signs[kept, i], metric, "tune_thresholds", i)
+    found = np.zeros(held.z.shape[1])
+    for i, (z, y, w) in enumerate(zip(held.z.T, held.signs.T, held.weights.T, strict=True)):
+        kept = ~np.isnan(z) & ~np.isnan(y)
+        if len(np.unique(y[kept])) == 2:
+            weights = None if (w[kept] == 1.0).all() else w[kept]
+            found[i] = best_threshold(z[kept], y[kept], metric, "tune_thresholds", i, weights)
     return found
 
 
-def calibrators(z: np.ndarray, signs: np.ndarray, kind: str, weights: np.ndarray | None) -> list:
+def calibrators(held: HeldOut, kind: str) -> list:
     """One a task, from score to P(+1): a logistic regression of one score ("sigmoid", Platt 1999) or an isotonic one; None where there
     are not both classes."""
     if kind not in CALIBRATIONS:
@@ -87,20 +133,18 @@ def calibrators(z: np.ndarray, signs: np.ndarray, kind: str, weights: np.ndarray
             f"calibration={quoted(kind)}", write_instead=f"write None, {' or '.join(map(repr, CALIBRATIONS))}"
         )
     found = []
-    for i in range(z.shape[1]):
-        kept = ~np.isnan(z[:, i]) & ~np.isnan(signs[:, i])
-        kept &= True if weights is None else weights[:, i] > 0
-        of = signs[kept, i] > 0
+    for z, y, w in zip(held.z.T, held.signs.T, held.weights.T, strict=True):
+        kept = ~np.isnan(z) & ~np.isnan(y)
+        of = y[kept] > 0
         if of.all() or not of.any():
             found.append(None)
             continue
-        own = None if weights is None else weights[kept, i]
         model = (
             LogisticRegression(C=1e6)
             if kind == "sigmoid"
             else IsotonicRegression(y_min=0.0, y_max=1.0, out_of_bounds="clip")
         )
-        found.append(model.fit(z[kept, i : i + 1], of, own))
+        found.append(model.fit(z[kept, None], of, None if (w[kept] == 1.0).all() else w[kept]))
     return found
 
 

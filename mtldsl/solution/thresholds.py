@@ -13,10 +13,13 @@ __all__ = ["best_threshold"]
 _ROUNDING = 64 * np.finfo(float).eps
 
 
-def best_threshold(z, y, metric: Metric, typed: str = "best_threshold", task: object = None) -> float:
+def best_threshold(
+    z, y, metric: Metric, typed: str = "best_threshold", task: object = None, weights=None
+) -> float:
     """The threshold t with the smallest Delta of the labels +1 where z >= t, else -1.
 
-    z, y : (n,) scores and labels in {-1, +1}, both classes there
+    z, y    : (n,) scores and labels in {-1, +1}, both classes there
+    weights : (n,) > 0, how often each row stands there; None: once. Not of `PrecisionAt` and `RecallAt`, which count rows
     Every labelling that a threshold can make is looked at: n + 1 of them, fewer where scores are equal, which always get
     the same label. t lies half way between two neighbouring scores; where all samples get one label it is 0 if that does,
     else half a mean gap beyond the last score. The one nearest 0 among equally good thresholds is taken.
@@ -34,16 +37,21 @@ def best_threshold(z, y, metric: Metric, typed: str = "best_threshold", task: ob
     _refuse(metric, y, at_task)
     z, y = np.asarray(z, float), np.asarray(y, float)
     order = np.argsort(z)
-    ordered, positive = z[order], np.append(0, np.cumsum(y[order] > 0))
+    counted = weights is not None and not isinstance(metric, PrecisionAt | RecallAt)
+    w = np.asarray(weights, float)[order] if counted else np.ones(len(z), dtype=int)
+    ordered, positive = z[order], np.append(0, np.cumsum(w * (y[order] > 0)))
+    negative = np.append(0, np.cumsum(w * (y[order] <= 0)))
     gaps = np.diff(ordered)
     distinct = np.flatnonzero(gaps > _ROUNDING * max(-ordered[0], ordered[-1])) + 1
     # the first `cut` samples are labelled -1: `positive[cut]` of them wrongly, and all later negatives
     cut = np.concatenate([[0], distinct, [len(z)]])
     c = positive[cut]
-    positives = int(positive[-1])
-    negatives = len(z) - positives
-    b = negatives - (cut - c)
-    delta = metric.table(b, c, positives, negatives)
+    positives, negatives = positive[-1].item(), negative[-1].item()
+    b = negatives - negative[cut]
+    if counted and (w != np.round(w)).any():  # `table` is of whole numbers
+        delta = np.broadcast_to(np.asarray(metric.delta(b, c, positives, negatives), float), b.shape)
+    else:
+        delta = metric.table(b, c, positives, negatives)
     if np.isnan(delta).any():
         at = int(np.flatnonzero(np.isnan(delta))[0])
         raise ModelError(
