@@ -19,16 +19,20 @@ from mtldsl.system import compiling
 
 with compiling.busy():  # half a second
     import numba
+    from numba import types
     from numba.core.caching import FunctionCache, IndexDataCacheFile, NullCache
     from numba.core.dispatcher import Dispatcher
     from numba.core.registry import CPUDispatcher
+    from numba.core.targetconfig import ConfigStack
 
     from mtldsl.system import linked
+    from mtldsl.system.remembered import remembering
 
 __all__ = ["compiled"]
 
 _SEAL = 32  # bytes of a SHA-256
-_KEPT = "inner functions as bitcode"  # what is in the files, apart from what it was made of
+_KEPT = "inner functions as bitcode, references counted by those that make arrays"  # what is in the files, apart from what it was made of
+_MAKERS = frozenset(("array", "copy", "empty", "empty_like", "full", "ones", "zeros"))
 _said = False
 
 
@@ -40,12 +44,17 @@ def compiled(signature: str | None = None, *, inside: bool = False, **options):
     signature : the types of arguments and result, where these are to be compiled and no others
     inside    : only other compiled functions call it, so that half of its compile time is left out: what takes Python's objects apart,
                 and machine code of its own (`mtldsl.system.linked`)
+
+    A function that makes no arrays, and calls none that does, holds none: those it works on are its caller's, and it counts no references
+    to them, which is a tenth of the code.
     """
+
     options["no_cfunc_wrapper"] = True  # which C would call
     if inside:
         options["no_cpython_wrapper"] = True
 
     def decorate(function):
+        options["_nrt"] = _may_hold_arrays(function)
         made = cast(Any, numba.njit)(**{"nogil": True} | options)(function)
         if not isinstance(made, Dispatcher):  # NUMBA_DISABLE_JIT
             return made
@@ -76,18 +85,37 @@ class _Compiled(CPUDispatcher):
     _can_compile: bool  # numba's own
 
     def compile(self, sig):
-        with compiling.busy(), _without_collection():
+        with compiling.busy(), _without_collection(), remembering():
             if self.declared is None or not self._can_compile:
                 return super().compile(sig)
             entry = super().compile(self.declared)
             self.disable_compile()
             return entry
 
+    def get_call_template(self, args, kws):
+        found = cast(Any, super()).get_call_template(args, kws)
+        caller = ConfigStack.top_or_none()
+        if caller is not None and not caller.nrt and _has_arrays(found[0].cases[0].return_type):
+            raise TypeError(f"{self.__name__} returns arrays: its caller has to call it by a name of its own file, or to take them as arguments")
+        return found
+
     def _compile_for_args(self, *args, **kwargs):
         if self.declared is None or not self._can_compile:
             return cast(Any, super())._compile_for_args(*args, **kwargs)
         self.compile(self.declared)
         return self  # called with the same arguments, which are held against that signature
+
+
+def _may_hold_arrays(function) -> bool:
+    names = function.__code__.co_names
+    called = (function.__globals__.get(name) for name in names)
+    return not _MAKERS.isdisjoint(names) or any(
+        isinstance(each, Dispatcher) and cast(Any, each).targetoptions.get("_nrt", True) for each in called
+    )
+
+
+def _has_arrays(kind) -> bool:
+    return isinstance(kind, types.Array) or any(map(_has_arrays, getattr(kind, "types", ())))
 
 
 class _Inside(_Compiled):

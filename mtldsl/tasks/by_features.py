@@ -15,6 +15,7 @@ __all__ = ["ByFeatures", "row_parts", "squared_products"]
 
 _STORED = 1 << 22  # entries up to which X^T is stored as well as X
 _SLAB = 1 << 18  # numbers that are made beside the result at once
+_BESIDE = 6  # by how many powers of 2 columns that are picked at once, which are made by rows first, are fewer entries than X
 _FEW = 10  # times the entries of some columns that all have, where picking them pays
 _SIDE_BY_SIDE = 4  # vectors from which on rows of a wide X^T beat columns of X
 
@@ -52,24 +53,20 @@ class ByFeatures:
             return self.whole[rows]
         rows = np.asarray(rows)
         ends = np.concatenate([[0], np.cumsum(self.counts[rows])])
-        if ends[-1] <= self._at_once:
+        if ends[-1] <= max(self.T.nnz >> _BESIDE, _SLAB):
             return sparse.csr_array(self.T[:, rows].T)
-        found = csr_of(
-            np.empty(ends[-1], self.T.dtype), np.empty(ends[-1], self.T.indices.dtype), ends, self.shape[1]
-        )
-        found.indptr = ends.astype(self.T.indices.dtype, copy=False)
-        first = 0
-        while first < len(rows):  # some at a time: they are made by rows first
-            last = max(int(np.searchsorted(ends, ends[first] + self._at_once, side="right")) - 1, first + 1)
-            part = sparse.csr_array(self.T[:, rows[first:last]].T)
-            found.data[ends[first] : ends[last]] = part.data
-            found.indices[ends[first] : ends[last]] = part.indices
-            first = last
-        return found
-
-    @property
-    def _at_once(self) -> int:
-        return max(self.T.nnz >> 4, _SLAB)
+        data, indices = np.empty(ends[-1], self.T.dtype), np.empty(ends[-1], self.T.indices.dtype)
+        at = ends[:-1].copy()  # where the next entry of every column belongs
+        for X, some in row_parts(self.T, max(_SLAB, self.shape[0])):
+            part = X[:, rows].tocsc()
+            sizes = np.diff(part.indptr)
+            places = np.repeat(at - part.indptr[:-1], sizes)
+            places += np.arange(places.size)
+            data[places] = part.data
+            part.indices += some.start
+            indices[places] = part.indices
+            at += sizes
+        return csr_of(data, indices, ends.astype(self.T.indices.dtype, copy=False), self.shape[1])
 
     def places(self, rows) -> tuple[sparse.csr_array, np.ndarray]:
         """(CSR, in which of its rows the columns of those features are): X^T itself where it is stored."""

@@ -11,7 +11,7 @@ from mtldsl.system.compiled import compiled
 __all__ = ["map_one"]
 
 
-@compiled(nogil=True, error_model="numpy")
+@compiled(inside=True, nogil=True, error_model="numpy")
 def map_one(eliminates, enumerates, scores, plan, work, iwork, label):
     """(value, upper) of the labelling written into `label` (K,) uint8: value <= the maximum <= upper, equal where the method is exact.
 

@@ -141,9 +141,30 @@ class Line(NamedTuple):
 
 
 class Room(NamedTuple):
-    """Arrays (q,) that a loop works in."""
+    """What a loop over samples works in: of a sample, what its inputs times the weights are, the scores, what a step adds to the weights
+    (S,), the scores that inference sees (seen,), margins (2 K,), a labelling (K,), and of every labelling of its mixture the score (slots,)
+    and the entries (slots + 1, K + q); of the cliques (q,) arrays of numbers and of places."""
 
+    products: np.ndarray
+    scores: np.ndarray
+    changes: np.ndarray
+    seen: np.ndarray
+    margins: np.ndarray
+    label: np.ndarray
+    values: np.ndarray
+    entries: np.ndarray
+    factors: np.ndarray
     norms: np.ndarray
     eta: np.ndarray
     moved: np.ndarray
     tried: np.ndarray
+    groups: np.ndarray
+    up: np.ndarray
+    down: np.ndarray
+
+    @classmethod
+    def of(cls, S: int, K: int, q: int, seen: int, slots: int) -> Room:
+        """Room for S entries of K labels and q cliques."""
+        samples = (np.empty(size) for size in (S, S, S, seen, 2 * K))
+        mixtures = np.empty(K, np.uint8), np.empty(slots), np.empty((slots + 1, K + q), np.int64)
+        return cls._make([*samples, *mixtures, *np.empty((5, q)), *np.empty((3, q), np.int64)])

@@ -258,14 +258,14 @@ def _add(Z, changes, x):
 
 
 @compiled(nogil=True, error_model="numpy")
-def ascend(visits, rows, cliques, penalty, weights, mixtures, search, steps, accuracy):
+def ascend(visits, rows, cliques, penalty, weights, mixtures, search, room, steps, accuracy):
     """One pass over the samples `visits`; returns (the sum of weighted gaps seen, samples whose cache was full).
 
-    rows, cliques, penalty, weights, mixtures, search: `LabelledRows`, `Cliques`, `Penalty`, `Weights`, `Mixtures` and `Search` as plain
-    tuples. Changed are weights and mixtures.
+    rows, cliques, penalty, weights, mixtures, search, room: `LabelledRows`, `Cliques`, `Penalty`, `Weights`, `Mixtures`, `Search` and
+    `Room` as plain tuples. Changed are weights and mixtures.
     """
     rows, cliques, penalty = LabelledRows(*rows), Cliques(*cliques), Penalty(*penalty)
-    weights, mixtures, search = Weights(*weights), Mixtures(*mixtures), Search(*search)
+    weights, mixtures, search, room = Weights(*weights), Mixtures(*mixtures), Search(*search), Room(*room)
     # read once: arrays that are read from a tuple in a loop are counted by reference at every turn
     truth, costs, labels, alpha, counts = (
         rows.truth,
@@ -282,13 +282,11 @@ def ascend(visits, rows, cliques, penalty, weights, mixtures, search, steps, acc
     eliminates, enumerates = search.eliminates, search.enumerates
     plan, work, iwork = search.plan, search.work, search.iwork
     K, q, S = truth.shape[1], sizes.size, starts[-1]
-    products, scores, changes, seen = np.empty(S), np.empty(S), np.empty(S), np.empty(sought.size)
-    margins, label = np.empty(2 * K), np.empty(K, np.uint8)
+    products, scores, changes, seen = room.products, room.scores, room.changes, room.seen
+    margins, label, values, entries = room.margins, room.label, room.values, room.entries
+    factors, groups, up, down = room.factors, room.groups, room.up, room.down
     for s in range(S):
         changes[s] = 0.0
-    factors, values, entries = np.empty(q), np.empty(slots), np.empty((slots + 1, K + q), np.int64)
-    groups, up, down = np.empty(q, np.int64), np.empty(q, np.int64), np.empty(q, np.int64)
-    room = Room(np.empty(q), np.empty(q), np.empty(q), np.empty(q))
     gap, full = 0.0, 0
     _factors(squares, order, r, tau, room.norms, room.eta, factors)
     for visit in range(visits.size):

@@ -28,8 +28,8 @@ def scatter(weights, rows, entries, table):
 
 
 @compiled(nogil=True, error_model="numpy")
-def project_groups(values, starts):
-    """Every group values[starts[g] : starts[g + 1]] becomes the nearest point of the simplex."""
+def project_groups(values, starts, falling):
+    """Every group values[starts[g] : starts[g + 1]] becomes the nearest point of the simplex; `falling` has room for the longest."""
     for g in range(starts.size - 1):
         group = values[starts[g] : starts[g + 1]]
         largest = -np.inf
@@ -39,7 +39,6 @@ def project_groups(values, starts):
             group.size
         ):  # only differences matter, and large numbers would lose the 1 that weights sum to
             group[j] -= largest
-        falling = np.empty(group.size)
         for j in range(group.size):  # by insertion: groups are small, and numpy's sort takes long to compile
             k = j - 1
             while k >= 0 and falling[k] < group[j]:
@@ -47,7 +46,7 @@ def project_groups(values, starts):
                 k -= 1
             falling[k + 1] = group[j]
         total, level = 0.0, 0.0
-        for j in range(falling.size):
+        for j in range(group.size):
             total += falling[j]
             candidate = (total - 1.0) / (j + 1)
             if falling[j] > candidate:

@@ -12,7 +12,7 @@ from mtldsl.compile.terms.label_graph import RandomLabellings
 from mtldsl.inference import Decoder
 from mtldsl.inference.batch import rows_at_once
 from mtldsl.inference.marginals import changes_times
-from mtldsl.solvers.kernels.arguments import Cliques, LabelledRows, Mixtures, Penalty, Search, Weights
+from mtldsl.solvers.kernels.arguments import Cliques, LabelledRows, Mixtures, Penalty, Room, Search, Weights
 from mtldsl.solvers.labellings.clique_form import CliqueForm
 
 __all__ = ["Ascent"]
@@ -126,12 +126,13 @@ class Ascent:
         from mtldsl.solvers.kernels.labelling_ascent import ascend
 
         _, entries, decoder = self._inference()
-        gap, full = 0.0, 0
+        gap, full, (K, slots) = 0.0, 0, (self.truth.shape[1], self.alpha.shape[1])
+        room = Room.of(self.cliques.n_entries, K, self.cliques.n_cliques, len(entries), slots)
         for visits in self.visits(decoder):
             search = Search(entries, *decoder.choice, decoder.plan, *decoder.scratch())  # type: ignore[call-arg]  # two and two
             gap_of_these, full_of_these = ascend(
                 visits, tuple(self.rows), tuple(self.entries), tuple(self.penalty), tuple(self.moved), tuple(self.mixtures),
-                tuple(search), _STEPS, _ACCURACY,
+                tuple(search), tuple(room), _STEPS, _ACCURACY,
             )  # fmt: skip
             gap, full = gap + gap_of_these, full + full_of_these
         self._settle(full)

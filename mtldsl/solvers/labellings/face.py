@@ -127,7 +127,7 @@ class _Face:
     def projected(self, alpha) -> np.ndarray:
         from mtldsl.solvers.kernels.labelling_face import project_groups
 
-        project_groups(alpha, self.starts)
+        project_groups(alpha, self.starts, np.empty(np.diff(self.starts).max(initial=0)))
         return alpha
 
     def promised(self, alpha) -> float:

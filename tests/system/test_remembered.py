@@ -1,0 +1,100 @@
+"""What is remembered while a function is compiled, and what functions without arrays of their own do to their caller's."""
+
+from __future__ import annotations
+
+import sys
+import types
+
+import numpy as np
+import pytest
+
+pytest.importorskip("numba")
+
+from numba.core.types import BaseFunction  # noqa: E402
+from numba.core.codegen import CPUCodeLibrary  # noqa: E402
+from numba.core.ir import Inst  # noqa: E402
+
+from mtldsl.system.compiled import compiled  # noqa: E402
+from mtldsl.system.remembered import remembering  # noqa: E402
+
+
+@compiled(inside=True, error_model="numpy")
+def _quotient(a, b):
+    return max(a / b, -1.0)
+
+
+@compiled(inside=True, error_model="python")
+def _checked_quotient(a, b):
+    return max(a / b, -1.0)
+
+
+@compiled(error_model="numpy")
+def both_quotients(a, b, checked):
+    x = _quotient(a, b)
+    y = _checked_quotient(a, b) if checked else 0.0
+    return x, y, _quotient(a + a, b)
+
+
+def test_an_answer_under_other_options_is_not_taken():
+    assert both_quotients(1.0, 0.0, False) == (np.inf, 0.0, np.inf)
+    assert both_quotients(1.0, 2.0, True) == (0.5, 0.5, 1.0)
+    with pytest.raises(ZeroDivisionError):
+        both_quotients(1.0, 0.0, True)
+
+
+def test_numba_is_as_before_afterwards():
+    asked = BaseFunction, CPUCodeLibrary, Inst
+    names = "get_call_type", "_optimize_functions", "_rec_list_vars"
+    before = [getattr(where, name) for where, name in zip(asked, names, strict=True)]
+    with pytest.raises(KeyError), remembering():
+        inside = [getattr(where, name) for where, name in zip(asked, names, strict=True)]
+        with remembering():
+            pass
+        assert [getattr(where, name) for where, name in zip(asked, names, strict=True)] == inside
+        raise KeyError
+    assert all(a is not b for a, b in zip(before, inside, strict=True))
+    assert [getattr(where, name) for where, name in zip(asked, names, strict=True)] == before
+
+
+@compiled(error_model="numpy")
+def _turned(rows, i, out):
+    row, other = rows[i], rows[i + 1 :]
+    for j in range(row.size):
+        out[j] = row[row.size - 1 - j] + other.shape[0]
+
+
+def test_references_are_left_as_they_were():
+    rows, out = np.arange(12.0).reshape(3, 4), np.zeros(4)
+    _turned(rows, 1, out)
+    before = sys.getrefcount(rows), sys.getrefcount(out)
+    for _ in range(10):
+        _turned(rows, 1, out)
+    assert (sys.getrefcount(rows), sys.getrefcount(out)) == before
+    assert (out == np.array([8.0, 7.0, 6.0, 5.0])).all()
+
+
+@compiled(inside=True)
+def _fresh(n):
+    return np.empty(n), n
+
+
+@compiled()
+def _size_of_fresh(n):
+    made, _ = _fresh(n)
+    return made.size
+
+
+def test_callers_of_what_makes_arrays_free_them():
+    assert _size_of_fresh(3) == 3 and _size_of_fresh.targetoptions["_nrt"]
+
+
+def test_a_function_that_could_not_free_an_array_is_refused():
+    module = types.ModuleType("arrays_of_another_file")
+    module.fresh = _fresh
+
+    @compiled()
+    def keeps_none(n):
+        return module.fresh(n)[1]
+
+    with pytest.raises(TypeError, match="_fresh returns arrays"):
+        keeps_none(3)
