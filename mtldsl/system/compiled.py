@@ -96,7 +96,9 @@ class _Compiled(CPUDispatcher):
         found = cast(Any, super()).get_call_template(args, kws)
         caller = ConfigStack.top_or_none()
         if caller is not None and not caller.nrt and _has_arrays(found[0].cases[0].return_type):
-            raise TypeError(f"{self.__name__} returns arrays: its caller has to call it by a name of its own file, or to take them as arguments")
+            raise TypeError(
+                f"{self.__name__} returns arrays: its caller has to call it by a name of its own file, or to take them as arguments"
+            )
         return found
 
     def _compile_for_args(self, *args, **kwargs):

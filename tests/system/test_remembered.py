@@ -10,12 +10,12 @@ import pytest
 
 pytest.importorskip("numba")
 
-from numba.core.types import BaseFunction  # noqa: E402
-from numba.core.codegen import CPUCodeLibrary  # noqa: E402
-from numba.core.ir import Inst  # noqa: E402
+from numba.core.codegen import CPUCodeLibrary
+from numba.core.ir import Inst
+from numba.core.types import BaseFunction
 
-from mtldsl.system.compiled import compiled  # noqa: E402
-from mtldsl.system.remembered import remembering  # noqa: E402
+from mtldsl.system.compiled import compiled
+from mtldsl.system.remembered import remembering
 
 
 @compiled(inside=True, error_model="numpy")
