@@ -13,15 +13,15 @@ import numpy as np
 from mtldsl.compile.normal_form import NormalForm
 from mtldsl.compile.single_block import single_block
 from mtldsl.solvers.rows.designs import SharedRows, make_design
-from mtldsl.solvers.rows.working_set import History, extrapolate
 from mtldsl.solvers.solver import Point, Watch
 from mtldsl.system.once import once
 
 __all__ = ["GroupDescent", "why_not"]
 
 _WIDEST = 300  # features of a group, whose eigenvectors are found
-_MEMORY = 5  # sweeps from one extrapolation to the next
-_MOST_ROUNDS = 40  # of these between two looks at all groups
+_MEMORY = 5  # sweeps of a round, which an extrapolation ends
+_MOST_ROUNDS = 40  # between two looks at all groups
+_MOST_WORK = 5e7  # operations between two questions for the time
 _MOST_ROWS = 4000  # features of all groups in the working set
 
 
@@ -61,24 +61,14 @@ class _State:
         self.W = W
         self.carried = W @ gram - cross
 
-    def sweep(self) -> None:
-        from mtldsl.solvers.kernels.group_descent import sweep_groups
+    def rounds(self, most: int, target: float) -> tuple[int, bool]:
+        """(how many rounds of sweeps and an extrapolation, whether the relative gap of the problem on these groups is at most target)."""
+        from mtldsl.solvers.kernels.group_descent import rounds_of_groups
 
-        sweep_groups(self.gram, self.carried, self.W, self.starts, self.thresholds, self.ridge, 1)
-
-    def norms(self, V) -> np.ndarray:
-        return np.sqrt(np.add.reduceat(np.einsum("ij,ij->j", V, V), self.starts[:-1]))
-
-    def objective(self, W, carried) -> float:
-        smooth = 0.5 * (float(np.vdot(W, carried - self.cross)) + self.square)
-        return smooth + float(self.thresholds @ self.norms(W)) + 0.5 * self.ridge * float(np.vdot(W, W))
-
-    def gap(self) -> float:
-        """The relative gap of the problem on these groups alone."""
-        along = self.square - float(np.vdot(self.cross, self.W))
-        square = along + float(np.vdot(self.W, self.carried))
-        value = self.objective(self.W, self.carried)
-        return _relative_gap(self.norms(self.carried), self.thresholds, self.ridge, value, square, along)
+        done, gap = rounds_of_groups(
+            self.gram, self.cross, self.square, self.carried, self.W, self.starts, self.thresholds, self.ridge, most, target
+        )  # fmt: skip
+        return done, gap <= target
 
 
 def _relative_gap(norms, thresholds, ridge: float, objective: float, square: float, along: float) -> float:
@@ -124,8 +114,8 @@ class GroupDescent:
     def run(self, W: np.ndarray, max_iter: int, watch: Watch) -> Point:
         """From W (d, m) on."""
         design, sweeps, reported = self.design, 0, 0
-        support = {k for k, rows in enumerate(self.members) if W[rows].any()}
-        state = self._state(sorted(support), W) if support else None
+        support = self._support(W)
+        state = self._state(support, W) if support else None
         while True:
             R = design.Y if state is None else design.Y - state.W @ state.columns
             pull = (R @ design.X).T  # (d, m); centred, as R is
@@ -144,8 +134,7 @@ class GroupDescent:
                 if watch(point) or done:
                     return point
                 self.target *= 0.3 if reached else 1.0
-            held = [k for k, rows in enumerate(self.members) if W[rows].any()]
-            groups = self._next_groups(norms, held)
+            groups = self._next_groups(norms, self._support(W))
             if sum(len(self.members[k]) for k in groups) > _MOST_ROWS:
                 return self._point(W, R, pull, norms, sweeps)  # another solver goes on
             state = self._state(groups, W)
@@ -153,6 +142,11 @@ class GroupDescent:
             W = np.zeros_like(W)
             for k, first, last in zip(groups, state.starts[:-1], state.starts[1:], strict=True):
                 W[self.members[k]] = self.known[k][0] @ state.W[:, first:last].T
+
+    def _support(self, W) -> list[int]:
+        """The groups that are not zero."""
+        rows = np.flatnonzero(W.any(axis=1))
+        return np.unique(self.labels[rows]).tolist()
 
     def _norms(self, V) -> np.ndarray:
         return np.sqrt(np.bincount(self.labels, np.einsum("ij,ij->i", V, V), minlength=len(self.thresholds)))
@@ -182,18 +176,13 @@ class GroupDescent:
         )  # fmt: skip
 
     def _descend(self, state: _State, target: float, watch: Watch) -> int:
-        for round_ in range(1, _MOST_ROUNDS + 1):
-            history = History(state)
-            history.add(state)
-            for _ in range(_MEMORY):
-                state.sweep()
-                history.add(state)
-            if state.gap() <= target:
-                return _MEMORY * round_
-            extrapolate(state, history)
-            if watch.expired or state.gap() <= target:
-                return _MEMORY * round_
-        return _MEMORY * _MOST_ROUNDS
+        m, p = state.W.shape
+        at_once = max(int(_MOST_WORK / (2.0 * _MEMORY * m * p * p)), 1)
+        done, reached = 0, False
+        while done < _MOST_ROUNDS and not reached and not (done and watch.expired):
+            rounds, reached = state.rounds(min(at_once, _MOST_ROUNDS - done), target)
+            done += rounds
+        return _MEMORY * done
 
     def _point(self, W, R, pull, norms, sweeps: int) -> Point:
         blocks = {self.name: W.copy()}
