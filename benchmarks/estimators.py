@@ -241,7 +241,10 @@ def report() -> str:
 
 if __name__ == "__main__":
     if "--search" in sys.argv:
-        text = "\n".join([RESULTS.read_text(encoding="utf-8").split(SEARCH)[0].rstrip(), "", *search_lines()]) + "\n"
+        text = (
+            "\n".join([RESULTS.read_text(encoding="utf-8").split(SEARCH)[0].rstrip(), "", *search_lines()])
+            + "\n"
+        )
     else:
         text = report()
     if "--write" in sys.argv:
