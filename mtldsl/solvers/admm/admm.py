@@ -16,7 +16,7 @@ from mtldsl.solvers.admm.nonconvex import Nonconvex
 from mtldsl.solvers.alternation.reweighting import why_not_reweighted
 from mtldsl.solvers.linear_algebra.x_update import LARGEST_TASK, outgrows_inputs
 from mtldsl.solvers.planes.frank_wolfe import FrankWolfe
-from mtldsl.solvers.planes.oracle import has_one_maximum_a_task, has_oracle
+from mtldsl.solvers.planes.oracle import FEW_FEATURES, FIRST_ROUNDS, has_one_maximum_a_task, has_oracle
 from mtldsl.solvers.planes.two_blocks import TwoBlocks
 from mtldsl.solvers.proximal import shared_squares
 from mtldsl.solvers.proximal.part import partition
@@ -114,10 +114,12 @@ class ADMM(Solver):
         return None
 
     def patience(self, form: NormalForm) -> int:
-        return _PLANES_ROUNDS if _steps_wait(form) else super().patience(form)
+        if not _steps_wait(form):
+            return super().patience(form)
+        return _PLANES_ROUNDS if _has_many_features(form) else FIRST_ROUNDS
 
     def pace(self, form: NormalForm) -> float:
-        return _PLANES_PACE if _steps_wait(form) else super().pace(form)
+        return _PLANES_PACE if _steps_wait(form) and _has_many_features(form) else super().pace(form)
 
     def solve(
         self,
@@ -159,6 +161,10 @@ class ADMM(Solver):
                 return LiftedRun(form, tol, start, relaxation, anderson_memory).run(max_iter, watch)
             return TwoBlocks(form, tol, start, relaxation, pull, anderson_memory).run(max_iter, watch)
         return Iteration(form, tol, start, relaxation, anderson_memory).run(max_iter, watch)
+
+
+def _has_many_features(form: NormalForm) -> bool:
+    return form.losses[0].tasks.n_features > FEW_FEATURES
 
 
 def _steps_wait(form: NormalForm) -> bool:

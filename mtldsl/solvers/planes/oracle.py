@@ -14,6 +14,7 @@ from mtldsl.compile.reductions.lifted import has_one_maximum_a_task
 from mtldsl.compile.terms.mixture import Mixture
 
 __all__ = [
+    "FEW_FEATURES",
     "FIRST_ROUNDS",
     "Oracle",
     "Planes",
@@ -26,6 +27,9 @@ __all__ = [
 #: rounds without progress that planes have where exact steps in the scores wait: where planes are the faster ones they are so within
 #: some 100 rounds, most others need thousands (measured: planes take 1 / 100 to 20 times the others' time, and so 1.5 times at most)
 FIRST_ROUNDS = 100
+
+#: features up to which planes are few in any case
+FEW_FEATURES = 24
 
 #: what a round of calls from Python costs, in multiplications
 _CALLS = 1e5

@@ -11,7 +11,7 @@ from mtldsl.compile.normal_form import NormalForm
 from mtldsl.compile.single_block import single_block
 from mtldsl.errors import SolverError
 from mtldsl.solvers.planes.bundle import Bundle
-from mtldsl.solvers.planes.oracle import FIRST_ROUNDS, Oracle, are_tried_first, has_one_maximum_a_task
+from mtldsl.solvers.planes.oracle import FEW_FEATURES, FIRST_ROUNDS, Oracle, are_tried_first, has_one_maximum_a_task
 from mtldsl.solvers.solver import Point, Solver, Watch
 
 __all__ = ["TasksAscent"]
@@ -20,9 +20,7 @@ _QP = 1e-14  # accuracy of the quadratic programs
 _IDLE = 50  # rounds without weight after which a plane is dropped
 
 
-#: Beside a ridge planes take a tenth of the time of steps in the scores up to about here (19 features), and three to ten times of it with 72.
-_FEW_FEATURES = 24
-
+#: Beside a ridge planes take a tenth of the time of steps in the scores up to about FEW_FEATURES (19), and three to ten times of it with 72.
 #: Steps that are dear grow dearer with rows, planes with features: from so many rows a feature on planes are the faster ones again (measured:
 #: F-score, a fifth of the time with 67, a third with 83; twice to five times of it with 8).
 _MANY_ROWS = 40
@@ -64,7 +62,7 @@ class TasksAscent(Solver):
         loss: Any = form.losses[0]  # which knows its tasks apart
         if loss.has_score_steps and not are_tried_first(loss):
             return f"{loss.typed} has exact steps in its scores, and fewer of these than features"
-        few = _FEW_FEATURES
+        few = FEW_FEATURES
         if any(metric.has_dear_steps for _, _, metric, _, _ in loss.tasks_apart):
             few = max(few, int(max(loss.tasks.counts)) // _MANY_ROWS)
         if loss.has_score_steps and loss.tasks.n_features > few:
