@@ -11,7 +11,13 @@ from mtldsl.compile.normal_form import NormalForm
 from mtldsl.compile.single_block import single_block
 from mtldsl.errors import SolverError
 from mtldsl.solvers.planes.bundle import Bundle
-from mtldsl.solvers.planes.oracle import FEW_FEATURES, FIRST_ROUNDS, Oracle, are_tried_first, has_one_maximum_a_task
+from mtldsl.solvers.planes.oracle import (
+    FEW_FEATURES,
+    FIRST_ROUNDS,
+    Oracle,
+    are_tried_first,
+    has_one_maximum_a_task,
+)
 from mtldsl.solvers.solver import Point, Solver, Watch
 
 __all__ = ["TasksAscent"]
