@@ -1,4 +1,4 @@
-"""Estimators that choose a parameter of their model by cross-validation: one warm-started path a fold, then one on all rows."""
+"""Estimators that choose a parameter of their model by cross-validation: one warm-started path a fold, then a fit on all rows."""
 
 from __future__ import annotations
 
@@ -44,7 +44,8 @@ class CrossValidated(MultiTaskEstimator):
                 at its value. Where tasks share nothing that is one model a task; else it is a choice among solutions of the whole
     n_jobs    : processes for the folds (joblib)
 
-    Every fold is one path, warm-started from value to value, and so is the last fit, on all rows down to the value chosen.
+    Every fold is one path, warm-started from value to value. The last fit is on all rows, at the value chosen; where the model is not convex
+    it is a path down to that value.
 
     Attributes after `fit`: values_, from the strongest regularization to the weakest; best_index_, best_value_, best_score_,
     best_params_ (arrays over tasks with per_task); cv_results_, a dict of arrays as GridSearchCV's: param_NAME, mean_test_score,
@@ -81,12 +82,16 @@ class CrossValidated(MultiTaskEstimator):
         self._choose(
             np.array(Parallel(n_jobs=self.n_jobs)(run(clone(plain), *given, *rows) for rows in splits))
         )
-        last = int(np.max(self.best_index_))
-        solutions = list(problem.path(parameter, self.values_[: last + 1], **self._options()))
+        chosen = np.atleast_1d(self.best_index_)
+        last = int(chosen.max())
+        # a convex model has the same optimum whatever came before
+        wanted = np.unique(chosen) if problem.is_convex else np.arange(last + 1)
+        found = problem.path(parameter, self.values_[wanted], **self._options())
+        solutions = dict(zip(wanted.tolist(), found, strict=False))  # fewer after Ctrl-C
         parameter.value = float(self.values_[last])
-        self._finish(self._checked_solution(problem, solutions[-1]))
+        self._finish(self._checked_solution(problem, list(solutions.values())[-1]))
         if self.per_task:
-            self._take_each([solutions[i] for i in np.atleast_1d(self.best_index_)])
+            self._take_each([solutions[int(i)] for i in chosen])
         return self
 
     def _require(self, n_samples: int) -> None:

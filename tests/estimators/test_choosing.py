@@ -19,6 +19,7 @@ from mtldsl.estimators import (
     MultiTaskRegressorCV,
     OneClassWarning,
 )
+from mtldsl.problem import Problem
 from tests.estimators.cases import rows_of_tasks
 
 VALUES = [8.0, 2.0, 0.5]
@@ -199,3 +200,15 @@ def test_a_value_for_every_task_of_one_long_table():
         assert np.allclose(fitted.coef_[i], single.coef_[0], atol=1e-4)
     labelled = GroupedMultiTaskClassifierCV(values=values, cv=3, per_task=True).fit(X, words, groups=ids)
     assert len(labelled.best_value_) == 3 and labelled.score(X, words, groups=ids) > 0.7
+
+
+def test_the_last_fit_is_one_solve_of_a_convex_model(monkeypatch):
+    solved, solve = [], Problem.solve
+    monkeypatch.setattr(Problem, "solve", lambda self, *a, **k: solved.append(1) or solve(self, *a, **k))
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(80, 6))
+    Y = X[:, :2] + 0.5 * rng.normal(size=(80, 2))
+    fitted = MultiTaskRegressorCV(n_values=9, cv=3, tol=1e-8).fit(X, Y)
+    assert len(solved) == 3 * 9 + 1
+    plain = MultiTaskRegressor(lam=fitted.best_value_, tol=1e-8).fit(X, Y)
+    np.testing.assert_allclose(fitted.coef_, plain.coef_, atol=1e-4)
