@@ -160,6 +160,8 @@ class MultiTaskClassifier(ClassifierMixin, MultiTaskEstimator):
             self.target_names_ = np.array(labels.names, dtype=object)
         if not learned.size:
             return None
+        if learned.size == signs.shape[1]:
+            return self._tasks(X, signs, weights, labels.names)
         names = None if labels.names is None else [labels.names[i] for i in learned]
         return self._tasks(X, signs[:, learned], None if weights is None else weights[:, learned], names)
 
@@ -197,9 +199,12 @@ class MultiTaskClassifier(ClassifierMixin, MultiTaskEstimator):
 
     def _constant(self, signs, labels: Labels) -> np.ndarray:
         """(m,) -1 or +1 for tasks that have that class alone, NaN for those without a label, else 0."""
-        positive, negative = (signs > 0).any(axis=0), (signs < 0).any(axis=0)
-        sides = positive * 1.0 - negative
-        sides[~(positive | negative)] = np.nan
+        total = signs.sum(axis=0)
+        if not np.isnan(total).any():
+            sides = np.where(np.abs(total) == len(signs), np.sign(total), 0.0)
+        else:  # some labels are missing
+            positive, negative = (signs > 0).any(axis=0), (signs < 0).any(axis=0)
+            sides = np.where(positive | negative, positive * 1.0 - negative, np.nan)
         if np.isnan(sides).all():
             raise DataError("no task has a label of weight above zero", argument="y")
         if labels.kind == "binary" and len(labels.classes) == 1:

@@ -169,11 +169,13 @@ def _indicators(table, missing) -> tuple[np.ndarray, np.ndarray] | None:
     """(both classes, signs) of a table of nothing but 0/1, -1/+1 or False/True, which is seen without sorting its columns; else None."""
     if table.dtype.kind not in "biuf":
         return None
-    positive = table == 1
+    positive, gaps = table == 1, missing.any()
     for low in (0, -1):
-        if (positive | (table == low) | missing).all():
-            signs = np.where(positive, 1.0, -1.0)
-            signs[missing] = np.nan
+        known = positive | (table == low)
+        if (known | missing if gaps else known).all():
+            signs = 2.0 * positive - 1.0
+            if gaps:
+                signs[missing] = np.nan
             return np.array([low, 1]).astype(table.dtype), signs
     return None
 
