@@ -17,7 +17,7 @@ _ENTRIES = 1 << 14
 def require_finite(X, names, what: str) -> None:
     """DataError, with row and column, unless every entry of X (n, d), dense or CSR, is a number of at most `LARGEST`."""
     if X.dtype.kind in "iub" or all(
-        -LARGEST <= part.min() and part.max() <= LARGEST for _, part in _pieces(X)
+        part.min() >= -LARGEST and part.max() <= LARGEST for _, part in _pieces(X)
     ):  # NaN is not <=
         return
     bad, first = 0, None
