@@ -30,6 +30,7 @@ _SHIFT = 6.0
 
 #: A sample at a bound rests where its slope is clear of zero by this part of the largest violation of the pass before.
 _CLEAR = 0.1
+_AT_ONCE = 1 << 16  # samples that are looked at together
 
 #: A violation below this part of the largest seen is none, but for rounding.
 _SETTLED = 1e-14
@@ -282,15 +283,21 @@ class Ascent:
         return (primal - dual) / max(abs(primal), abs(dual), np.finfo(float).tiny)
 
     def _activate(self, z) -> None:
-        u, low, high, linear, curvature = self.table[:, :5].T
-        slope = linear + curvature * u - z
-        lowest, highest = self.bounds[self.loss.tasks.task_of].T
-        rests = ((u <= low) & (slope > _CLEAR * highest)) | ((u >= high) & (slope < _CLEAR * lowest))
-        # within every task the active ones first
-        self.index = np.argsort(2 * self.loss.tasks.task_of + rests, kind="stable")
-        self.active = np.diff(self.samples.offsets) - np.add.reduceat(
-            rests, self.samples.offsets[:-1], dtype=np.int64
-        )
+        """Within every task the active samples first; some tasks at a time, as arrays of all samples add up beside sparse inputs."""
+        offsets, first = self.samples.offsets, 0
+        self.index, self.active = np.empty_like(self.index), np.diff(offsets)
+        while first < self.samples.n_tasks:
+            begin = offsets[first]
+            last = max(int(np.searchsorted(offsets, begin + _AT_ONCE, side="right")) - 1, first + 1)
+            some = slice(begin, offsets[last])
+            u, low, high, linear, curvature = self.table[some, :5].T
+            slope = linear + curvature * u - z[some]
+            of = self.loss.tasks.task_of[some]
+            lowest, highest = self.bounds[of].T
+            rests = ((u <= low) & (slope > _CLEAR * highest)) | ((u >= high) & (slope < _CLEAR * lowest))
+            self.index[some] = begin + np.argsort(2 * of + rests, kind="stable")
+            self.active[first:last] -= np.add.reduceat(rests, offsets[first:last] - begin, dtype=np.int64)
+            first = last
 
     def point(self) -> Point:
         name = self.model.name
