@@ -13,6 +13,7 @@ from mtldsl.compile.terms.structure import Structures, kept_value, learned_matri
 from mtldsl.errors import InfeasibleError, SolverError
 from mtldsl.proof.certificate import Certificate
 from mtldsl.proof.infeasibility import feasibility
+from mtldsl.solvers import spans
 from mtldsl.solvers.asking import to_try
 from mtldsl.solvers.registry import get_solver
 from mtldsl.solvers.solver import Point, breakdowns
@@ -91,7 +92,7 @@ def drive(
                 breakdowns(name),
                 memory_errors(name),
             ):
-                point = chosen.solve(
+                point = spans.solver_of(chosen, form, options)(
                     form,
                     tol=tol,
                     max_iter=max_iter if max_iter is not None else chosen.max_iter,

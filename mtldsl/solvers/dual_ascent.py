@@ -30,6 +30,7 @@ class DualAscent(Solver):
     summary = "dual ascent: on samples beside mkl_norm and other kernel regularizers, on planes for a structured loss beside a ridge, on labellings for clique_hinge"
     options: ClassVar[Mapping[str, object]] = {**_PLANES.options, **_SAMPLES.options, **_LABELLINGS.options}
     writes = _SAMPLES.writes
+    takes_spans = True
 
     def _way(self, form: NormalForm) -> Solver:
         if any(map(has_one_maximum_a_task, form.losses)):

@@ -28,6 +28,7 @@ class Solver(Protocol):
     writes          : options that name a file to write
     max_iter        : the iterations that a run has where nobody says how many
     takes_nonconvex : whether it is asked about forms with functions that are not convex
+    takes_spans     : whether models of few samples go to it in the coordinates of their span (`spans`)
     """
 
     name: ClassVar[str]
@@ -37,6 +38,7 @@ class Solver(Protocol):
     writes: ClassVar[tuple[str, ...]] = ()
     max_iter: ClassVar[int] = 100_000
     takes_nonconvex: ClassVar[bool] = False
+    takes_spans: ClassVar[bool] = False
 
     @abstractmethod
     def refuses(self, form: NormalForm) -> str | None:

@@ -19,6 +19,7 @@ from mtldsl.compile.reductions.reduction import Promise
 from mtldsl.compile.reductions.relaxed import Relaxed
 from mtldsl.compile.reductions.rows import Rows
 from mtldsl.compile.reductions.smaller_side import SmallerSide
+from mtldsl.compile.reductions.spanned import Spanned
 from mtldsl.compile.reductions.task_subset import TaskSubset
 from mtldsl.compile.terms.structure import learned_matrices
 from mtldsl.proof.certificate import certify
@@ -116,6 +117,36 @@ def f_score_between_two_other_losses_with_intercepts_moved():
     )
 
 
+def few_samples(seed, repeated=False):
+    """6 samples of 14 features; `repeated`: two of them are the same, so that their span is smaller."""
+    rng = np.random.default_rng(seed)
+    X, Y = rng.normal(size=(6, 14)), rng.normal(size=(6, 3))
+    X[5] = X[0] if repeated else X[5]
+    Y[2, 1] = np.nan
+    return mtl.Tasks.shared(X, Y)
+
+
+@model
+def few_samples_with_an_intercept():
+    tasks = few_samples(9)
+    W = mtl.Weights(tasks, intercept=True)
+    return mtl.minimize(mtl.huber_loss(W, tasks) + 0.3 * mtl.trace_norm(W) + 0.1 * mtl.ridge(W))
+
+
+@model
+def few_samples_one_of_them_twice():
+    tasks = few_samples(10, repeated=True)
+    W = mtl.Weights(tasks)
+    return mtl.minimize(mtl.absolute_loss(W, tasks) + mtl.squared_trace_norm(W))
+
+
+@model
+def few_samples_in_a_ball():
+    tasks = few_samples(11)
+    W = mtl.Weights(tasks)
+    return mtl.minimize(mtl.squared_loss(W, tasks), subject_to=[mtl.trace_norm(W) <= 1.0])
+
+
 MODELS = {**CONVEX, **NONCONVEX, **OWN}
 
 
@@ -131,11 +162,12 @@ REDUCTIONS = {
     "relaxed": lambda form, at: Relaxed(10.0),
     "kept": lambda form, at: Kept(learned_matrices(form, at)),
     "rows": lambda form, at: Rows([4, 1, 2]),
+    "spanned": lambda form, at: Spanned(),
     "task subset": lambda form, at: TaskSubset([2, 0], {name: 0.1 * abs(V) for name, V in at.items()}),
 }
 
 #: how many models of the catalogue each takes at least
-TAKEN = {"centred": 1, "lifted": 6, "smaller side": 2, "relaxed": 4, "kept": 5, "rows": 4, "task subset": 8}
+TAKEN = {"centred": 1, "lifted": 6, "smaller side": 2, "relaxed": 4, "kept": 5, "rows": 4, "spanned": 3, "task subset": 8}
 
 FORMS = {name: build().form() for name, build in MODELS.items()}
 
@@ -327,3 +359,23 @@ def test_a_task_subset_hands_back_no_multipliers():
     assert back.loss_duals is None and back.function_duals is None
     np.testing.assert_array_equal(back.blocks["W"][:, [1, 3]], solved.blocks["W"])
     assert certify(form, back.blocks, back.loss_duals, back.function_duals).dual_bound > -np.inf
+
+
+def test_a_span_keeps_what_its_samples_see_and_drops_the_rest():
+    rng = np.random.default_rng(3)
+    for name in ("few_samples_with_an_intercept", "few_samples_one_of_them_twice"):
+        form = FORMS[name]
+        (loss,) = form.losses
+        _, span = Spanned().apply(form)
+        at = Point(random_blocks(form, rng))
+        back = Spanned().invert(Spanned().restricted(at, span), span)
+        np.testing.assert_allclose(loss.predictions(back.blocks), loss.predictions(at.blocks), atol=1e-10)
+        assert np.linalg.norm(back.blocks["W"]) < np.linalg.norm(at.blocks["W"])
+
+
+def test_functions_that_change_with_the_basis_have_no_span():
+    tasks = few_samples(12)
+    W = mtl.Weights(tasks)
+    for norm in (mtl.l1_norm, mtl.l21_norm, mtl.l12_norm):
+        reason = Spanned().accepts(mtl.minimize(mtl.absolute_loss(W, tasks) + norm(W)).form())
+        assert reason is not None and "changes with the basis" in reason

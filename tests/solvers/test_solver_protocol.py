@@ -17,7 +17,7 @@ METHODS = [name for name, member in vars(Solver).items() if inspect.isfunction(m
 
 
 def test_the_protocol_is_what_these_tests_read():
-    assert {"name", "options", "choices", "writes", "max_iter", "takes_nonconvex"} <= FACTS.keys()
+    assert {"name", "options", "choices", "writes", "max_iter", "takes_nonconvex", "takes_spans"} <= FACTS.keys()
     assert METHODS == ["refuses", "solves_only", "yields", "patience", "pace", "shift", "solve"]
 
 
@@ -60,7 +60,8 @@ def test_what_a_class_leaves_out_is_the_protocols_and_what_has_no_default_is_mis
             raise NotImplementedError
 
     least = Least()
-    assert (least.options, least.choices, least.writes, least.takes_nonconvex) == ({}, {}, (), False)
+    assert (least.options, least.choices, least.writes) == ({}, {}, ())
+    assert not (least.takes_nonconvex or least.takes_spans)
     assert least.max_iter == 100_000 and least.yields(None) is None and least.solves_only(None) is None
 
     class Half(Solver):

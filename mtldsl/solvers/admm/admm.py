@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from numbers import Integral
 from typing import ClassVar
 
+import numpy as np
+
 from mtldsl.atoms.calculus.prox_of_sum import why_not
 from mtldsl.compile.normal_form import NormalForm
 from mtldsl.compile.single_block import single_block
@@ -18,6 +20,7 @@ from mtldsl.solvers.linear_algebra.x_update import LARGEST_TASK, outgrows_inputs
 from mtldsl.solvers.planes.frank_wolfe import FrankWolfe
 from mtldsl.solvers.planes.oracle import FEW_FEATURES, FIRST_ROUNDS, has_one_maximum_a_task, has_oracle
 from mtldsl.solvers.planes.two_blocks import TwoBlocks
+from mtldsl.solvers.proximal import newton as proximal_newton
 from mtldsl.solvers.proximal import shared_squares
 from mtldsl.solvers.proximal.part import partition
 from mtldsl.solvers.solver import Point, Solver, Watch
@@ -67,6 +70,7 @@ class ADMM(Solver):
     }
     choices: ClassVar[Mapping[str, tuple[str, ...]]] = {"inner": INNER}
     takes_nonconvex = True
+    takes_spans = True
 
     def refuses(self, form: NormalForm) -> str | None:
         for loss in form.losses:
@@ -107,6 +111,9 @@ class ADMM(Solver):
             return (
                 f"its linear systems, for {unknowns} unknowns, need more memory than the sparse inputs leave"
             )
+        ridges = [f for f in form.functions if f.atom.entry_quadratic is not None and np.min(f.atom.entry_quadratic) > 0.0]
+        if ridges and _has_one_hessian(form):
+            return f"beside {ridges[0].typed}, with one Hessian for all tasks, gradient steps are cheaper, and their pace depends on less"
         curved = [loss for loss in form.losses if loss.atom.smooth and loss.atom.quadratic is None]
         smooth = len(curved) > 0 and all(loss.atom.smooth for loss in form.losses)
         if smooth and not isinstance(partition(form), str):
@@ -169,6 +176,18 @@ def _has_many_features(form: NormalForm) -> bool:
 
 def _steps_wait(form: NormalForm) -> bool:
     return len(form.losses) == 1 and form.losses[0].has_score_steps and why_not_two_blocks(form) is None
+
+
+def _has_one_hessian(form: NormalForm) -> bool:
+    """Whether the model is squares on one X beside functions with a common prox."""
+    if not all(loss.atom.quadratic is not None for loss in form.losses):
+        return False
+    parts = partition(form)
+    return (
+        not isinstance(parts, str)
+        and proximal_newton.why_not(form, parts.moved) is None
+        and proximal_newton.systems(form) == 1
+    )
 
 
 def why_not_two_blocks(form: NormalForm) -> str | None:

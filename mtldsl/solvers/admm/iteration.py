@@ -9,7 +9,7 @@ import numpy as np
 from mtldsl.compile.normal_form import NormalForm
 from mtldsl.solvers.admm.newton import Standing
 from mtldsl.solvers.admm.penalty import Balance, first_penalties
-from mtldsl.solvers.admm.phases import NewtonPhase
+from mtldsl.solvers.admm.phases import STEP, NewtonPhase
 from mtldsl.solvers.admm.points import PointMaker
 from mtldsl.solvers.linear_algebra.anderson import Anderson
 from mtldsl.solvers.linear_algebra.split import Split
@@ -32,6 +32,7 @@ class Iteration:
         # without convexity neither balancing nor the method of multipliers is known to settle
         self.balance = Balance(split) if form.is_convex else None
         self.newton = NewtonPhase(split, self.update, self.target, tol) if form.is_convex else None
+        self.extra = 0.0  # what Newton steps cost beyond an iteration each, in iterations
         state = _own_state(start, split)
         if state is not None:
             self.penalties, self.s = state["penalties"].copy(), state["s"].copy()
@@ -126,7 +127,10 @@ class Iteration:
     def _newton(self, at: Standing, residual, iteration, max_iter, watch) -> tuple[Point | None, int]:
         """The method of multipliers' turn: (the last point where the run ends with it, iteration)."""
 
+        began, extra = iteration, self.extra
+
         def report(at: Standing, penalties: np.ndarray, iteration: int) -> bool:
+            self.extra = extra + (STEP - 1.0) * (iteration - began)
             self.s = at.w + self.split.metric(penalties) * at.u / self.metric
             at.point = self._point(at.x, at.w, self.split.metric(penalties) * at.u, iteration)
             return watch(at.point) or iteration >= max_iter
@@ -155,7 +159,9 @@ class Iteration:
 
     def _point(self, x, w, multipliers, iteration) -> Point:
         state = {"solver": "admm", "s": self.s, "penalties": self.penalties, "sizes": _sizes(self.split)}
-        return self.points.point(x, w, multipliers, iteration, state)
+        point = self.points.point(x, w, multipliers, iteration, state)
+        point.effort = iteration + self.extra
+        return point
 
 
 def _sizes(split: Split) -> tuple:

@@ -8,11 +8,11 @@ from mtldsl.solvers.admm.newton import MethodOfMultipliers, Standing
 from mtldsl.solvers.linear_algebra.curvature import curvature_kind
 from mtldsl.solvers.linear_algebra.split import Copy, Split
 
-__all__ = ["NewtonPhase"]
+__all__ = ["STEP", "NewtonPhase"]
 
 _FIRST = 100  # iterations of ADMM before its pace is judged
 _TYPICAL_STEPS = 30  # Newton steps that a well-begun run takes
-_STEP = 10.0  # price of a Newton step in iterations of ADMM
+STEP = 10.0  # price of a Newton step in iterations of ADMM
 _STEP_WITH_PRODUCTS = 100.0  # the same with conjugate gradients
 _LARGE = 2e8  # multiplications in a Newton step from which on each one is worth a look at the certificate
 _RAISE = 3.0  # penalties, where disagreement fell by less than _SLOW
@@ -109,5 +109,5 @@ def _price(copy: Copy) -> float:
         return _STEP_WITH_PRODUCTS
     if copy.is_loss:
         tasks = copy.term.tasks
-        return _STEP + 0.25 * min(tasks.n_features, int(tasks.counts.max()))
-    return {"entries": _STEP, "columns": _STEP + copy.shape[0], "rows": _STEP + copy.shape[1]}[kind]
+        return STEP + 0.25 * min(tasks.n_features, int(tasks.counts.max()))
+    return {"entries": STEP, "columns": STEP + copy.shape[0], "rows": STEP + copy.shape[1]}[kind]

@@ -65,6 +65,7 @@ class Multipliers(Solver):
     name = "multipliers"
     summary = "method of multipliers with Newton steps: losses with kinks, functions whose sum has an exact proximal step"
     max_iter: ClassVar[int] = 10_000
+    takes_spans = True
 
     def refuses(self, form: NormalForm) -> str | None:
         facts = single_block(form)

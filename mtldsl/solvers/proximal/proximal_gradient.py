@@ -34,6 +34,7 @@ class ProximalGradient(Solver):
 
     name = "proximal_gradient"
     summary = "accelerated proximal gradient: smooth losses, functions whose sum has an exact proximal step"
+    takes_spans = True
 
     def refuses(self, form: NormalForm) -> str | None:
         for loss in form.losses:

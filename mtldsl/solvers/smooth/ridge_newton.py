@@ -42,6 +42,7 @@ class RidgeNewton:
     def __init__(self, loss: SmoothLoss, inputs: Bordered, ridge, tol: float):
         self.loss, self.inputs, self.ridge, self.target = loss, inputs, ridge, 0.8 * tol
         self.factors, self.products, self.damping = None, 0, _LEAST_CURVATURE
+        self.unit = loss.largest_curvature()
 
     def run(self, V, max_iter: int, report: Callable[[RidgeState, int], bool], expired: Callable[[], bool]):
         z = self.inputs.forward(V)
@@ -82,15 +83,20 @@ class RidgeNewton:
         gaps = 0.5 * np.sum(np.divide(slope**2, self.ridge, out=np.zeros_like(slope), where=held), axis=1)
         free = np.where(held, 0.0, slope)
         if free.any():
-            totals = np.maximum(self.loss.sums(state.curvature), np.finfo(float).tiny)
+            totals = self.loss.sums(self._curved(state))
             gaps = gaps + np.sum(free**2, axis=1) / totals
         return gaps
 
     # ----------------------------------------------------------------------------------------------- steps
 
+    def _curved(self, state: RidgeState) -> np.ndarray:
+        """The slopes' curvature, damped: of a loss that is flat wherever the samples are (a Huber loss far from its targets), by what it may be at most."""
+        largest = float(state.curvature.max(initial=0.0))
+        return np.maximum(state.curvature, self.damping * (largest if largest > 0.0 else self.unit))
+
     def _newton(self, state: RidgeState, slope, goal) -> np.ndarray:
         """- H^-1 slope, within `goal` of the preconditioned residual's norm, task by task."""
-        D = np.maximum(state.curvature, self.damping * state.curvature.max(initial=1e-300))
+        D = self._curved(state)
         if self.factors is None or self.products > self.inputs.products_worth_factors:
             self.factors = self.inputs.factors(D, self.ridge, _JITTER, self.factors is not None)
         if len(slope) == 1:

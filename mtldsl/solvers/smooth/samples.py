@@ -83,5 +83,12 @@ class SmoothLoss:
     def curvature(self, z) -> np.ndarray:
         return self.atom.hessian(z, self.targets, self.scale)
 
+    def largest_curvature(self) -> float:
+        """A bound on the curvature of any sample; 1 where there is none."""
+        bound = float(self.atom.curvature)
+        if not 0.0 < bound < np.inf:
+            return 1.0
+        return bound if self.scale is None else bound * max(float(np.max(self.scale)), np.finfo(float).tiny)
+
     def _scale(self, a: int, b: int):
         return None if self.scale is None else self.scale[a:b]
