@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.linalg import LinAlgError, cholesky, qr, solve_triangular
+from scipy.linalg import qr, solve_triangular
+from scipy.linalg.lapack import dpstrf
 
 from mtldsl.compile.normal_form import Block, Blocks, Entry, FunctionTerm, LinearMap, LossTerm, NormalForm
 from mtldsl.compile.reductions.reduction import Point, Promise
@@ -18,6 +19,8 @@ __all__ = ["Span", "Spanned"]
 
 #: Squared pivots of the kernel matrix, relative to the largest, below which its factor would lose half the digits.
 _SMALLEST_PIVOT = 1e-6
+#: The same of rows that may be sums of others, and what these sums may then differ from them, relative to the longest row.
+_NOTHING, _ROUNDING = 1e-12, 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,13 +28,13 @@ class Span:
     """The way back: W = Q V for the weights V of the coordinates, where X^T = Q L^T and Q has orthonormal columns."""
 
     block: Block
-    L: np.ndarray  # (n, n)
+    L: np.ndarray  # (n, r), r the samples that are not sums of others
     out: Callable[[np.ndarray], np.ndarray]  # V -> Q V
     into: Callable[[np.ndarray], np.ndarray]  # W -> Q^T W
 
 
 class Spanned:
-    """X (n, d) becomes L (n, n) with L L^T = X X^T, and W (d, m) the V (n, m) of W = Q V.
+    """X (n, d) becomes L (n, r) with L L^T = X X^T, and W (d, m) the V (r, m) of W = Q V.
 
     Losses see X W = L V; a function of the singular values, or of W^T W, is the same of V as of Q V, and no larger at V = Q^T W than at any
     other W of the same predictions.
@@ -56,9 +59,9 @@ class Spanned:
         (block,) = form.weight_blocks
         (loss,) = form.losses
         span = _known(form, block, loss.tasks.X)
-        n, m = span.L.shape[0], block.shape[1]
-        identity = LinearMap((Entry(block.name),), (n, m))
-        names = tuple(map(str, range(n)))
+        r, m = span.L.shape[1], block.shape[1]
+        identity = LinearMap((Entry(block.name),), (r, m))
+        names = tuple(map(str, range(r)))
         tasks = with_inputs(loss.tasks, [span.L], feature_names=names, scaling=None, kernel_map=None)
 
         def of_loss(loss: LossTerm) -> LossTerm:
@@ -69,7 +72,7 @@ class Spanned:
 
         smaller = replace(
             form,
-            blocks=tuple(Block(b.name, (n, m)) if b.name == block.name else b for b in form.blocks),
+            blocks=tuple(Block(b.name, (r, m)) if b.name == block.name else b for b in form.blocks),
             losses=tuple(map(of_loss, form.losses)),
             functions=tuple(map(of_function, form.functions)),
         )
@@ -117,17 +120,36 @@ def _known(form: NormalForm, block: Block, X: np.ndarray) -> Span:
 def _span(block: Block, X: np.ndarray) -> Span:
     """By the kernel matrix where that keeps the digits, else by Householder's reflections, at four times the price."""
     X = np.asarray(X, float)
-    try:
-        L = cholesky(X @ X.T, lower=True, check_finite=False)
-        pivots = np.square(L.diagonal())
-        if pivots.min() > _SMALLEST_PIVOT * pivots.max():
-            return Span(
-                block,
-                L,
-                lambda V: X.T @ solve_triangular(L, V, lower=True, trans="T", check_finite=False),
-                lambda W: solve_triangular(L, X @ W, lower=True, check_finite=False),
-            )
-    except LinAlgError:
-        pass
+    found = _by_kernel(block, X)
+    if found is not None:
+        return found
     Q, R = qr(X.T, mode="economic", check_finite=False)
     return Span(block, np.ascontiguousarray(R.T), lambda V: Q @ V, lambda W: Q.T @ W)
+
+
+def _by_kernel(block: Block, X: np.ndarray) -> Span | None:
+    """A pivoted Cholesky factor of X X^T: rows that others add up to (of centred columns all together do) have no coordinate of their own."""
+    K = X @ X.T
+    largest = float(K.diagonal().max())
+    if not 0.0 < largest < np.inf:
+        return None
+    factor, order, rank, _ = dpstrf(K, lower=1, tol=_NOTHING * largest)
+    order = order - 1
+    rows, rest = order[:rank], order[rank:]
+    own = np.tril(factor[:rank, :rank])
+    if own.diagonal().min() ** 2 <= _SMALLEST_PIVOT * largest:
+        return None
+    L = np.zeros((len(X), rank))
+    L[rows], L[rest] = own, factor[rank:, :rank]
+
+    def out(V):
+        shares = np.zeros((len(X), V.shape[1]))
+        shares[rows] = solve_triangular(own, V, lower=True, trans="T", check_finite=False)
+        return X.T @ shares
+
+    def into(W):
+        return solve_triangular(own, X[rows] @ W, lower=True, check_finite=False)
+
+    if rest.size and np.abs(X[rest] - out(L[rest].T).T).max() > _ROUNDING * np.sqrt(largest):
+        return None
+    return Span(block, L, out, into)
