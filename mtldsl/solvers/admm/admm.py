@@ -112,8 +112,8 @@ class ADMM(Solver):
                 f"its linear systems, for {unknowns} unknowns, need more memory than the sparse inputs leave"
             )
         ridges = [f for f in form.functions if f.atom.entry_quadratic is not None and np.min(f.atom.entry_quadratic) > 0.0]
-        if ridges and _has_one_hessian(form):
-            return f"beside {ridges[0].typed}, with one Hessian for all tasks, gradient steps are cheaper, and their pace depends on less"
+        if ridges and form.constraints and _has_one_hessian(form):
+            return f"{ridges[0].typed} bends squares that have one Hessian for all tasks: gradient steps are cheaper, and their pace depends on less"
         curved = [loss for loss in form.losses if loss.atom.smooth and loss.atom.quadratic is None]
         smooth = len(curved) > 0 and all(loss.atom.smooth for loss in form.losses)
         if smooth and not isinstance(partition(form), str):
