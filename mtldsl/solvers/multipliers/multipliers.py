@@ -40,8 +40,9 @@ _RARELY = 0.01
 #: iterations without progress that structured losses have: the first phase takes up to 420
 _SHORT_STEPS = 1000
 
-#: rows over features up to which ADMM goes first where tasks are tied by more features than so many: measured at 2 to 5, and 20 to 70
-_FEW_ROWS, _MANY_FEATURES = 4, 40
+#: rows over features up to which ADMM goes first where tasks are tied by more features than so many, by rows and by the spectrum, whose
+#: Newton steps take conjugate gradients: measured on generated data from 3 to 12, and on real data at 2 to 5, and 20 to 70
+_FEW_ROWS, _FEW_ROWS_BY_SPECTRUM, _MANY_FEATURES = 4, 6, 40
 
 #: share of the features that multipliers between the kinks ask for, below which working sets are worth it: measured, .35 are and .59 are not
 _FEW_FEATURES = 0.45
@@ -95,9 +96,10 @@ class Multipliers(Solver):
             # measured: ADMM takes a tenth to a half of its time there, and gives way where it does not
             d, rows = form.weight_blocks[0].shape[0], max(loss.tasks.counts)
             by_rows = _is_by_rows(form)
+            few = _FEW_ROWS if by_rows else _FEW_ROWS_BY_SPECTRUM
             by_differences = not by_rows and ties.atom.separable != "spectrum"  # a prox a product
             if (
-                (d > _MANY_FEATURES and rows < _FEW_ROWS * d)
+                (d > _MANY_FEATURES and rows < few * d)
                 or (d > STACKED and not by_rows)
                 or by_differences
             ):
