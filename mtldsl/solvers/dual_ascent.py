@@ -52,6 +52,9 @@ class DualAscent(Solver):
     def patience(self, form: NormalForm) -> int:
         return self._way(form).patience(form)
 
+    def shift(self, form: NormalForm) -> float:
+        return self._way(form).shift(form)
+
     def solve(
         self, form: NormalForm, *, tol: float, max_iter: int, start: Point | None, watch: Watch, **options
     ) -> Point:

@@ -20,6 +20,10 @@ __all__ = ["SampleAscent"]
 #: Below so many scalars in all tasks, passes over samples take less time than setting up Newton systems.
 _WORTH_NEWTON = 200_000
 
+#: Passes that cost what Newton steps do: a step has as many products as there are features, in BLAS, and calls that cost so many
+#: multiplications of a pass.
+_PASSES, _PASSES_A_FEATURE, _OVERHEAD = 20.0, 4.0, 7e4
+
 
 class SampleAscent(Solver):
     """minimize sum_i l_i(<x_i, w_{t_i}>) + c * (kernel regularizer of W): `mkl_norm`, a ridge, quadratics between tasks.
@@ -66,6 +70,16 @@ class SampleAscent(Solver):
             if affordable
             else None
         )
+
+    def shift(self, form: NormalForm) -> float:
+        """On small tall data passes are tried even where multipliers have far to go: as many as cost about what Newton steps do."""
+        found = kernel_form(form)
+        if not isinstance(found, KernelForm) or found.name is not None or found.loss.atom.smooth:
+            return super().shift(form)
+        tasks = found.loss.tasks
+        if tasks.counts.max() <= tasks.n_features or not _have_far_to_go(found):
+            return super().shift(form)
+        return _PASSES + _PASSES_A_FEATURE * tasks.n_features + _OVERHEAD / (tasks.n_samples * tasks.n_features)
 
     def solve(
         self, form: NormalForm, *, tol: float, max_iter: int, start: Point | None, watch: Watch, shrinking: bool = True, seed: int = 0,
@@ -133,9 +147,12 @@ def _links_tasks(found: KernelForm) -> bool:
 def _takes_many_passes(found: KernelForm) -> bool:
     """Whether a multiplier's interval is longer than a step of it, 1 / ||x||^2 in units of the ridge, more times than there are features,
     so that passes are more than Newton steps are worth; where these cost next to nothing, so do passes."""
+    tasks = found.loss.tasks
+    return tasks.n_samples * tasks.n_features >= _WORTH_NEWTON and _have_far_to_go(found)
+
+
+def _have_far_to_go(found: KernelForm) -> bool:
     loss, tasks = found.loss, found.loss.tasks
-    if tasks.n_samples * tasks.n_features < _WORTH_NEWTON:
-        return False
     low, high = loss.dual_interval()
     width = float(np.mean(high - low))
     rows = tasks.X.shape[0] * tasks.n_tasks if tasks.is_shared else tasks.n_samples
