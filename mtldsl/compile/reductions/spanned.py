@@ -58,23 +58,16 @@ class Spanned:
     def apply(self, form: NormalForm) -> tuple[NormalForm, Span]:
         (block,) = form.weight_blocks
         (loss,) = form.losses
-        span = _known(form, block, loss.tasks.X)
-        r, m = span.L.shape[1], block.shape[1]
-        identity = LinearMap((Entry(block.name),), (r, m))
-        names = tuple(map(str, range(r)))
-        tasks = with_inputs(loss.tasks, [span.L], feature_names=names, scaling=None, kernel_map=None)
-
-        def of_loss(loss: LossTerm) -> LossTerm:
-            return replace(loss, tasks=tasks, map=identity)
-
-        def of_function(f: FunctionTerm) -> FunctionTerm:
-            return replace(f, map=identity)
-
+        known = form.remembered.get(Spanned)  # by all values of a path
+        if known is None or known[0] is not loss:
+            known = form.remembered[Spanned] = (loss, *_loss_in_span(loss, block))
+        _, inside, span = known
+        identity = inside.map
         smaller = replace(
             form,
-            blocks=tuple(Block(b.name, (r, m)) if b.name == block.name else b for b in form.blocks),
-            losses=tuple(map(of_loss, form.losses)),
-            functions=tuple(map(of_function, form.functions)),
+            blocks=tuple(Block(b.name, identity.shape) if b.name == block.name else b for b in form.blocks),
+            losses=(inside,),
+            functions=tuple(replace(f, map=identity) for f in form.functions),
         )
         return smaller, span
 
@@ -108,13 +101,12 @@ def _as_blocks(blocks: Blocks) -> Blocks:
     return {name: np.ascontiguousarray(array) for name, array in blocks.items()}
 
 
-def _known(form: NormalForm, block: Block, X: np.ndarray) -> Span:
-    """Made once for the values of a path, which share the inputs."""
-    inputs, span = form.remembered.get(Spanned, (None, None))
-    if inputs is not X or span.block != block:
-        span = _span(block, X)
-        form.remembered[Spanned] = (X, span)
-    return span
+def _loss_in_span(loss: LossTerm, block: Block) -> tuple[LossTerm, Span]:
+    span = _span(block, loss.tasks.X)
+    r = span.L.shape[1]
+    names = tuple(map(str, range(r)))
+    tasks = with_inputs(loss.tasks, [span.L], feature_names=names, scaling=None, kernel_map=None)
+    return replace(loss, tasks=tasks, map=LinearMap((Entry(block.name),), (r, block.shape[1]))), span
 
 
 def _span(block: Block, X: np.ndarray) -> Span:
