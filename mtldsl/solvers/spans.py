@@ -24,7 +24,9 @@ def pays(form: NormalForm) -> bool:
     if not tasks.is_shared or tasks.is_sparse:
         return False
     n, d = tasks.X.shape
-    return _FEWER * n <= d and n <= min(_MOST, _MOST_A_TASK * tasks.n_tasks) and Spanned().accepts(form) is None
+    return (
+        _FEWER * n <= d and n <= min(_MOST, _MOST_A_TASK * tasks.n_tasks) and Spanned().accepts(form) is None
+    )
 
 
 def solver_of(solver: Solver, form: NormalForm, options: dict) -> Callable[..., Point]:

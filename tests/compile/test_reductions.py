@@ -167,7 +167,16 @@ REDUCTIONS = {
 }
 
 #: how many models of the catalogue each takes at least
-TAKEN = {"centred": 1, "lifted": 6, "smaller side": 2, "relaxed": 4, "kept": 5, "rows": 4, "spanned": 3, "task subset": 8}
+TAKEN = {
+    "centred": 1,
+    "lifted": 6,
+    "smaller side": 2,
+    "relaxed": 4,
+    "kept": 5,
+    "rows": 4,
+    "spanned": 3,
+    "task subset": 8,
+}
 
 FORMS = {name: build().form() for name, build in MODELS.items()}
 

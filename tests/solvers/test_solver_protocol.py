@@ -17,7 +17,15 @@ METHODS = [name for name, member in vars(Solver).items() if inspect.isfunction(m
 
 
 def test_the_protocol_is_what_these_tests_read():
-    assert {"name", "options", "choices", "writes", "max_iter", "takes_nonconvex", "takes_spans"} <= FACTS.keys()
+    assert {
+        "name",
+        "options",
+        "choices",
+        "writes",
+        "max_iter",
+        "takes_nonconvex",
+        "takes_spans",
+    } <= FACTS.keys()
     assert METHODS == ["refuses", "solves_only", "yields", "patience", "pace", "shift", "solve"]
 
 

@@ -53,7 +53,9 @@ class Spanned:
             return "there are no fewer samples than features"
         if facts.loss.map.offset is not None:
             return f"{facts.loss.typed} is a loss of a matrix plus a constant"
-        return next((f"{f.typed} changes with the basis" for f in form.functions if not _is_of_lengths(f)), None)
+        return next(
+            (f"{f.typed} changes with the basis" for f in form.functions if not _is_of_lengths(f)), None
+        )
 
     def apply(self, form: NormalForm) -> tuple[NormalForm, Span]:
         (block,) = form.weight_blocks

@@ -111,7 +111,11 @@ class ADMM(Solver):
             return (
                 f"its linear systems, for {unknowns} unknowns, need more memory than the sparse inputs leave"
             )
-        ridges = [f for f in form.functions if f.atom.entry_quadratic is not None and np.min(f.atom.entry_quadratic) > 0.0]
+        ridges = [
+            f
+            for f in form.functions
+            if f.atom.entry_quadratic is not None and np.min(f.atom.entry_quadratic) > 0.0
+        ]
         if ridges and form.constraints and _has_one_hessian(form):
             return f"{ridges[0].typed} bends squares that have one Hessian for all tasks: gradient steps are cheaper, and their pace depends on less"
         curved = [loss for loss in form.losses if loss.atom.smooth and loss.atom.quadratic is None]

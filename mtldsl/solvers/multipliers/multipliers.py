@@ -98,11 +98,7 @@ class Multipliers(Solver):
             by_rows = _is_by_rows(form)
             few = _FEW_ROWS if by_rows else _FEW_ROWS_BY_SPECTRUM
             by_differences = not by_rows and ties.atom.separable != "spectrum"  # a prox a product
-            if (
-                (d > _MANY_FEATURES and rows < few * d)
-                or (d > STACKED and not by_rows)
-                or by_differences
-            ):
+            if (d > _MANY_FEATURES and rows < few * d) or (d > STACKED and not by_rows) or by_differences:
                 return (
                     f"{ties.typed} of {d} features ties tasks in Newton's systems, which ADMM factorizes once"
                 )

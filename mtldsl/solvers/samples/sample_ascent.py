@@ -79,7 +79,9 @@ class SampleAscent(Solver):
         tasks = found.loss.tasks
         if tasks.counts.max() <= tasks.n_features or not _have_far_to_go(found):
             return super().shift(form)
-        return _PASSES + _PASSES_A_FEATURE * tasks.n_features + _OVERHEAD / (tasks.n_samples * tasks.n_features)
+        return (
+            _PASSES + _PASSES_A_FEATURE * tasks.n_features + _OVERHEAD / (tasks.n_samples * tasks.n_features)
+        )
 
     def solve(
         self, form: NormalForm, *, tol: float, max_iter: int, start: Point | None, watch: Watch, shrinking: bool = True, seed: int = 0,
