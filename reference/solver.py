@@ -67,6 +67,9 @@ class CvxpySolver:
     def shift(self, form: NormalForm) -> float:
         return math.inf
 
+    def pace(self, form: NormalForm) -> float:
+        return 0.5  # of no use either
+
     def solve(
         self, form: NormalForm, *, tol: float, max_iter: int, start, watch, backend="auto"
     ) -> ReferencePoint:

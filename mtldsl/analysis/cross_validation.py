@@ -42,6 +42,10 @@ def cross_validate(
 ) -> CrossValidation:  # fmt: skip
     """See `Problem.cross_validate`."""
     one_of(one_class, ONE_CLASS, f"{_TYPED}(lam, one_class", ModelError)
+    if refit != "one_se" and isinstance(refit, str):
+        raise ModelError(
+            f"{_TYPED}(lam, refit={quoted(refit)})", write_instead="write refit=True, refit=False or refit='one_se'", argument="refit"
+        )  # fmt: skip
     if refit != "one_se":
         refit = as_flag(refit, f"{_TYPED}(lam, refit", ModelError)
     jobs_of(n_jobs)

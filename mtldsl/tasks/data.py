@@ -26,6 +26,15 @@ T = TypeVar("T", bound="TaskData")
 class TaskData:
     """The numbers and names of m tasks, read-only. All other files of this folder take it; only `Tasks` is built on top of them."""
 
+    def __new__(cls, *typed, **parts):
+        if typed or (parts and "targets" not in parts):  # nothing at all: a copy, or a pickle
+            raise DataError(
+                f"{cls.__name__}(...) is not called by itself",
+                write_instead="write Tasks.shared(X, Y) for a column of Y a task, Tasks.separate([X1, X2], [y1, y2]) for tasks with rows of "
+                "their own, or Tasks.grouped(X, y, task_ids) for one long table",
+            )
+        return super().__new__(cls)
+
     def __init__(
         self, *, targets, task_names, feature_names, shared=None, inputs=None, mask=None, sample_weights=None,
         scaling=None, source_rows=None, one_table=False, kernel_map=None, stacked=None, counts=None,

@@ -349,7 +349,7 @@ def test_pictures():
         (("LAM", [1.0]), {"folds": [([0, 1], [1, 2])]}, "tests rows that it trains on"),
         (("LAM", [1.0]), {"folds": [([0, 1], [])]}, "has a side without rows"),
         (("LAM", [1.0]), {"one_class": "drop"}, "one_class='drop'"),
-        (("LAM", [1.0]), {"refit": "best"}, "refit=True or refit=False"),
+        (("LAM", [1.0]), {"refit": "best"}, "refit=True, refit=False or refit='one_se'"),
         (("LAM", [1.0]), {"n_jobs": 0}, "n_jobs=0"),
         (("LAM", [1.0]), {"solver": "nonsense"}, "nonsense"),
     ],

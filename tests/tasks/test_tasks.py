@@ -1,6 +1,8 @@
 """The data: layouts that must mean the same, products against plain numpy, and every bad input named."""
 
+import copy
 import json
+import pickle
 
 import numpy as np
 import pandas as pd
@@ -383,3 +385,14 @@ def test_problem_on_every_layout_has_the_same_optimum():
             mtl.minimize(mtl.squared_loss(W, tasks) + 0.5 * mtl.l21_norm(W)).solve(tol=1e-9).objective
         )
         assert values[-1] == pytest.approx(values[0], rel=1e-5 if layout == "float32" else 1e-8), layout
+
+
+def test_tasks_are_made_by_one_of_three_names():
+    for call in (lambda: Tasks(X, Y), lambda: Tasks([X], [Y[:, 0]]), lambda: Tasks(X=X, Y=Y)):
+        with pytest.raises(
+            DataError, match=r"Tasks\(...\) is not called by itself; write Tasks.shared\(X, Y\)"
+        ):
+            call()
+    made = Tasks.shared(X, Y)
+    assert np.array_equal(copy.deepcopy(made).targets, made.targets)
+    assert np.array_equal(pickle.loads(pickle.dumps(made)).targets, made.targets)
