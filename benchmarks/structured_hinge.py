@@ -140,7 +140,7 @@ def inner_table(sets, seconds: float = 25.0) -> list[str]:
             model = problem(*sets[name], "l1", loss)
             paper = model.solve("admm", inner="frank_wolfe", tol=1e-4, max_seconds=seconds)
             tol = float(np.clip(paper.gap, 1e-4, 0.5))
-            needed, planes = timed(model, tol=tol)
+            needed, planes = timed(model, tol=tol, solver="admm")
             lines.append(
                 f"| {name}, {loss} | {paper.gap:.1e} | {paper.history[-1]['oracle_calls']} | {needed:.2f} | "
                 f"{planes.history[-1]['oracle_calls']} | {paper.seconds / needed:.0f} x |"
