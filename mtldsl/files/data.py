@@ -34,7 +34,13 @@ def _read(reading: Reading) -> None:
         raise file.error('the file needs a table [data] with dataset = "..." or path = "..."', ("data",))
     table = dict(file.content["data"])
     standardize = _standardize(reading, table.pop("standardize", False))
+    one_class = table.pop("one_class", "error")
+    if one_class not in ("skip", "error"):
+        raise file.error('one_class must be "skip" or "error"', ("data", "one_class"), value=True)
     tasks = (_dataset if "dataset" in table else _file)(reading, table)
+    if one_class == "skip":
+        with _at(file, ("data", "one_class")):
+            tasks = tasks.without_one_class()
     split, test = file.content.get("split"), None
     if split is not None:
         with _at(file, ("split",)):
@@ -122,7 +128,7 @@ def _call(reading: Reading, reader, arguments: tuple, options: dict, what: str, 
     known = [parameter.name for parameter in parameters]
     for key in options:
         if key not in known:
-            hint = reading.advice(("data",), key, [*own, "standardize", *known])
+            hint = reading.advice(("data",), key, [*own, "standardize", "one_class", *known])
             raise file.error(f"{what} has no option {key!r}{hint}", ("data", key))
     for parameter in parameters:
         if parameter.default is parameter.empty and parameter.name not in options:
@@ -140,7 +146,7 @@ def _call(reading: Reading, reader, arguments: tuple, options: dict, what: str, 
 #: its keys are the options of a reader, which tells them
 DATA = Section(
     "data",
-    dict.fromkeys(["dataset", "path", "format", "standardize"], ANYTHING),
+    dict.fromkeys(["dataset", "path", "format", "standardize", "one_class"], ANYTHING),
     check=lambda reading: None,
     read=_read,
 )

@@ -10,6 +10,7 @@ import mtldsl as mtl
 from mtldsl import datasets
 from mtldsl.errors import DataError, ModelError, MTLError
 from mtldsl.files.problem_file import load_problem
+from mtldsl.tasks.one_class import OneClassWarning
 from tests.fuzz.mutants import ALL_TABLES
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.toml"))
@@ -342,3 +343,16 @@ def test_a_file_that_is_not_there_or_no_text(tmp_path):
     (tmp_path / "latin.toml").write_bytes(b"title = '\xe9'")
     with pytest.raises(DataError, match="UTF-8 text; byte 9 is not"):
         load_problem(tmp_path / "latin.toml")
+
+
+def test_labels_that_no_row_has_are_left_out_where_that_is_asked_for(load, tmp_path):
+    rows = "a,b,never,flu,cold\n" + "".join(
+        f"{i},{i * i % 7},-1,{1 if i % 2 else -1},{1 if i % 3 else -1}\n" for i in range(12)
+    )
+    (tmp_path / "labels.csv").write_text(rows, encoding="utf-8")
+    top = 'minimize = "logistic_loss(W, tasks) + ridge(W)"\n[data]\npath = "labels.csv"\nlabels = ["never", "flu", "cold"]\n'
+    with pytest.warns(OneClassWarning, match="1 of 3 tasks .*'never'"):
+        file = load(top + 'one_class = "skip"\n')
+    assert list(file.tasks_train.task_names) == ["flu", "cold"]
+    with pytest.raises(DataError, match='p.toml:5:14: one_class must be "skip" or "error"'):
+        load(top + 'one_class = "drop"\n')
