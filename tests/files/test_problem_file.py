@@ -354,5 +354,5 @@ def test_labels_that_no_row_has_are_left_out_where_that_is_asked_for(load, tmp_p
     with pytest.warns(OneClassWarning, match="1 of 3 tasks .*'never'"):
         file = load(top + 'one_class = "skip"\n')
     assert list(file.tasks_train.task_names) == ["flu", "cold"]
-    with pytest.raises(DataError, match='p.toml:5:14: one_class must be "skip" or "error"'):
+    with pytest.raises(DataError, match=r'p.toml:5:14: one_class must be "skip" or "error"'):
         load(top + 'one_class = "drop"\n')
