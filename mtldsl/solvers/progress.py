@@ -17,11 +17,12 @@ class Progress:
     work than the first, they count for as many more. After `most` of them it is over in any case.
 
     The distance is the gap between this run's best point (the lowest of those that miss the constraints least) and its best bound: a
-    run that starts beside another's better points is not judged by them.
+    run that starts beside another's better points is not judged by them. `by_effort`: False where nobody waits, and what counts is
+    whether a run gets on at all: then it is asked in iterations, whatever they cost.
     """
 
-    def __init__(self, patience: float, share: float, most: float = np.inf):
-        self.patience, self.share, self.most = patience, share, most
+    def __init__(self, patience: float, share: float, most: float = np.inf, by_effort: bool = True):
+        self.patience, self.share, self.most, self.by_effort = patience, share, most, by_effort
         self.at, self.reached = 0.0, np.inf
         self.objective, self.violation, self.bound = np.inf, np.inf, -np.inf
 

@@ -136,7 +136,9 @@ class Watcher:
             self._search_lines(one)
         if self.expired:
             self.stopped = "time_limit"
-        elif self.progress is not None and self.progress.is_over(_effort(point), seen):
+        elif self.progress is not None and self.progress.is_over(
+            _effort(point) if self.progress.by_effort else point.iteration, seen
+        ):
             self.stopped = "stalled"
         return bool(self.stopped)
 
