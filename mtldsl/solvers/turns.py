@@ -35,7 +35,11 @@ class Turn:
 
     def progress(self) -> Progress:
         is_last = self.patience >= _MOST_PATIENCE
-        return Progress(_MOST_PATIENCE, _HARDLY, by_effort=False) if is_last else Progress(self.patience, self.pace, self.most)
+        return (
+            Progress(_MOST_PATIENCE, _HARDLY, by_effort=False)
+            if is_last
+            else Progress(self.patience, self.pace, self.most)
+        )
 
 
 class Turns:
