@@ -8,7 +8,7 @@ import numpy as np
 from mtldsl.solvers.kernels.row_rounds import _combine, _copy, _fill_weights, _products, _relative
 from mtldsl.system.compiled import compiled
 
-__all__ = ["rounds_of_groups"]
+__all__ = ["rounds_of_groups", "sweep_groups"]
 
 _MEMORY = 5  # sweeps from one extrapolation to the next
 
@@ -77,6 +77,12 @@ def _sweep(gram, gradient, W, starts, thresholds, ridge):
                     W[i, first + k] += step
                     for j in range(p):
                         gradient[i, j] += step * gram[first + k, j]
+
+
+@compiled(fastmath={"contract"})
+def sweep_groups(gram, gradient, W, starts, thresholds, ridge):
+    """One round, for a caller that keeps its own history of them."""
+    _sweep(gram, gradient, W, starts, thresholds, ridge)
 
 
 @compiled(inside=True, fastmath={"contract"})

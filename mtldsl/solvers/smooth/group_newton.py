@@ -151,7 +151,7 @@ class GroupModel:
         from mtldsl.solvers.kernels.group_descent import sweep_groups
 
         before = self.W.copy()
-        sweep_groups(self.gram, self.carried, self.W, self.starts, self.thresholds, self.penalty.ridge, 1)
+        sweep_groups(self.gram, self.carried, self.W, self.starts, self.thresholds, self.penalty.ridge)
         return float(self.diagonal @ np.square(self.W - before)[0])
 
     def descend(self, precision: float) -> None:
