@@ -7,6 +7,7 @@ from typing import get_type_hints
 import pytest
 
 import mtldsl
+from mtldsl.extending import own_solvers
 from mtldsl.solvers.registry import SOLVERS, get_solver
 from mtldsl.solvers.solver import Solver
 
@@ -27,6 +28,7 @@ def test_the_protocol_is_what_these_tests_read():
         "takes_spans",
     } <= FACTS.keys()
     assert METHODS == ["refuses", "solves_only", "yields", "patience", "pace", "shift", "solve"]
+    assert {*own_solvers._MEMBERS} == {*FACTS, *METHODS}  # what a solver of one's own is asked for
 
 
 @pytest.mark.parametrize("name", SOLVERS)
