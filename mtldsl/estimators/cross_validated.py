@@ -88,6 +88,8 @@ class CrossValidated(MultiTaskEstimator):
         wanted = np.unique(chosen) if problem.is_convex else np.arange(last + 1)
         found = problem.path(parameter, self.values_[wanted], **self._options())
         solutions = dict(zip(wanted.tolist(), found, strict=False))  # fewer after Ctrl-C
+        if self.per_task and len(solutions) < len(wanted):
+            raise KeyboardInterrupt
         parameter.value = float(self.values_[last])
         self._finish(self._checked_solution(problem, list(solutions.values())[-1]))
         if self.per_task:
@@ -285,6 +287,8 @@ def _of_fold(estimator, name, values, scoring, X, y, sample_weight, others, trai
             found.append(float(estimator.score(*held_out, **options)))
         else:
             found.append(float(get_scorer(scoring)(estimator, *held_out, **options)))
+    if len(found) < len(values):  # a path ends after Ctrl-C: there is nothing to choose among
+        raise KeyboardInterrupt
     return found
 
 

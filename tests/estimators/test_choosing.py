@@ -212,3 +212,24 @@ def test_the_last_fit_is_one_solve_of_a_convex_model(monkeypatch):
     assert len(solved) == 3 * 9 + 1
     plain = MultiTaskRegressor(lam=fitted.best_value_, tol=1e-8).fit(X, Y)
     np.testing.assert_allclose(fitted.coef_, plain.coef_, atol=1e-4)
+
+
+@pytest.mark.parametrize("paths", [0, 2])
+def test_an_interrupt_leaves_no_choice_among_scores_that_are_not_there(monkeypatch, paths):
+    """Whether it came in a fold or in the last fit: with `per_task` that needs one solution a value chosen."""
+    walked = Problem.path
+    begun = []
+
+    def path(self, parameter, values, **options):
+        begun.append(parameter)
+        for solution in walked(self, parameter, values, **options):
+            yield solution
+            if len(begun) > paths:
+                return
+
+    monkeypatch.setattr(Problem, "path", path)
+    X, Y = numbers()
+    Y[:, 1] = np.random.default_rng(3).normal(size=len(Y))  # noise: its best value is another one
+    with pytest.raises(KeyboardInterrupt):
+        MultiTaskRegressorCV(values=VALUES, cv=2, per_task=True).fit(X, Y)
+    assert len(begun) == paths + 1
