@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
+from functools import cache
 from itertools import pairwise
 
 import numpy as np
@@ -46,8 +48,24 @@ def in_blocks(size: int, work: float, function: Callable[[int, slice], object]) 
         for k, part in enumerate(parts):
             function(k, part)
         return
-    with ThreadPoolExecutor(workers) as pool:
-        list(pool.map(function, range(len(parts)), parts))
+    coming = [_pool(workers).submit(function, k, part) for k, part in enumerate(parts)]
+    try:
+        for done in coming:
+            done.result()
+    finally:  # none writes on after an interrupt
+        for left in coming:
+            left.cancel()
+        wait(coming)
+
+
+@cache
+def _pool(workers: int) -> ThreadPoolExecutor:
+    """Threads that stay: to start them costs as much as a small product."""
+    return ThreadPoolExecutor(workers, thread_name_prefix="mtldsl-blocks")
+
+
+if hasattr(os, "register_at_fork"):  # a child has none of its parent's threads
+    os.register_at_fork(after_in_child=_pool.cache_clear)
 
 
 def product(A: np.ndarray, B: np.ndarray) -> np.ndarray:

@@ -18,11 +18,14 @@ from mtldsl.solvers.linear_algebra.gram import centred_gram
 from mtldsl.solvers.rows.penalty import RowPenalty
 from mtldsl.solvers.rows.sparse_state import SparseState
 from mtldsl.solvers.rows.states import GramState, ResidualState, SeparateResidualState, SeparateState
-from mtldsl.system.blocks import inner_product, product
+from mtldsl.system.blocks import in_blocks, inner_product, product, slabs
 from mtldsl.tasks.by_features import ByFeatures
 from mtldsl.tasks.gram import gram, require_gram_memory
 
 __all__ = ["SeparateRows", "SharedRows", "make_design"]
+
+#: Samples whose features are picked at once, while they are in the cache; a number that is moved costs as much as so many products.
+_IN_CACHE, _LIKE_PRODUCTS = 256, 64.0
 
 
 def make_design(loss: LossTerm) -> SharedRows | SeparateRows:
@@ -93,11 +96,12 @@ class SharedRows:
             place[old.rows] = np.arange(len(old.rows))
         known = place[rows] >= 0
         kept, new = np.flatnonzero(known), np.flatnonzero(~known)
-        columns = np.empty((len(rows), self.n_samples))
-        columns[new] = self._columns(rows[new])
-        if old is not None:
-            assert old.columns is not None  # dense inputs' states have them
-            columns[kept] = old.columns[place[rows[kept]]]
+        if len(kept):
+            assert old is not None and old.columns is not None  # dense inputs' states have them
+            columns = np.empty((len(rows), self.n_samples))
+            columns[new], columns[kept] = self._columns(rows[new]), old.columns[place[rows[kept]]]
+        else:
+            columns = self._columns(rows)
         if len(rows) > 2 * self.n_samples:
             return ResidualState(self, penalty, rows, own, columns)
         if not isinstance(old, GramState) or not len(kept):
@@ -161,8 +165,17 @@ class SharedRows:
 
     def _columns(self, rows) -> np.ndarray:
         """(p, n): the features' centred columns, one after another in memory."""
-        block = self.X[:, rows].T
-        return block - self.x_means[rows, None] if self.centred else block
+        columns = np.empty((len(rows), self.n_samples))
+
+        def fill(_, block: slice) -> None:
+            for part in slabs(block.stop - block.start, _IN_CACHE):
+                some = slice(block.start + part.start, min(block.start + part.stop, block.stop))
+                columns[:, some] = self.X[some, rows].T
+
+        in_blocks(self.n_samples, _LIKE_PRODUCTS * columns.size, fill)
+        if self.centred:
+            columns -= self.x_means[rows, None]
+        return columns
 
     @cached_property
     def _whole_gram(self) -> np.ndarray:

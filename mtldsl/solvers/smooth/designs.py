@@ -12,6 +12,7 @@ from scipy import sparse
 
 from mtldsl.compile.normal_form import LossTerm
 from mtldsl.solvers.smooth.one_task import ColumnsOfTask
+from mtldsl.system.blocks import inner_product, product
 from mtldsl.system.jobs import in_jobs
 from mtldsl.tasks.by_features import ByFeatures, squared_products
 
@@ -39,13 +40,13 @@ class DenseColumns:
     def forward(self, W) -> np.ndarray:
         """Flat predictions of W (m, p)."""
         if self.is_shared:
-            return (W @ self.columns[0]).ravel()
+            return product(W, self.columns[0]).ravel()
         return np.concatenate([w @ C for w, C in zip(W, self.columns, strict=True)])
 
     def pull(self, u) -> np.ndarray:
         """(m, p): X_i^T u_i."""
         if self.is_shared:
-            return u.reshape(self.n_tasks, -1) @ self.columns[0].T
+            return inner_product(u.reshape(self.n_tasks, -1), self.columns[0].T)
         parts = np.split(u, self.offsets[1:-1])
         return np.stack([C @ part for part, C in zip(parts, self.columns, strict=True)])
 
