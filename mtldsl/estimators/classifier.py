@@ -199,7 +199,7 @@ class MultiTaskClassifier(ClassifierMixin, MultiTaskEstimator):
 
     def _constant(self, signs, labels: Labels) -> np.ndarray:
         """(m,) -1 or +1 for tasks that have that class alone, NaN for those without a label, else 0."""
-        total = signs.sum(axis=0)
+        total = np.ones(len(signs)) @ signs  # exactly, and faster than the sums of numpy over rows this short
         if not np.isnan(total).any():
             sides = np.where(np.abs(total) == len(signs), np.sign(total), 0.0)
         else:  # some labels are missing

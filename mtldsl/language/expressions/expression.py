@@ -56,7 +56,7 @@ class Affine:
     __hash__ = object.__hash__
 
     def __init__(self, parts, shape, text: str, latex: str, precedence: int = 3, offset=None):
-        self.parts: tuple[Part, ...] = tuple(parts)
+        self._parts: tuple[Part, ...] = tuple(parts)
         rows, columns = shape
         self.shape: tuple[int, int] = int(rows), int(columns)
         self.text, self.latex, self.precedence = text, latex, precedence
@@ -64,6 +64,11 @@ class Affine:
 
     def __repr__(self):
         return self.text
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """The summands."""
+        return self._parts
 
     # ------------------------------------------------------------------------------------------ arithmetic
 

@@ -48,7 +48,12 @@ class Weights(Affine):
             )
         self.tasks, self.intercept, self.name = tasks, bool(intercept), name
         latex = name if len(name) == 1 else rf"\mathrm{{{escaped(name)}}}"
-        super().__init__([Part(self, Number(1.0))], (tasks.n_features, self.n_columns), name, latex)
+        super().__init__((), (tasks.n_features, self.n_columns), name, latex)
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """Itself; made when asked for, since a part that it kept would keep it, and its data, until a collector of circles comes."""
+        return (Part(self, Number(1.0)),)
 
     @property
     def n_columns(self) -> int:
