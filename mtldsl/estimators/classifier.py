@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
+from scipy.special import expit
 from sklearn.base import ClassifierMixin, clone
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from mtldsl.atoms.function import REGISTRY
 from mtldsl.errors import DataError, ModelError, MTLError
-from mtldsl.estimators.inner_folds import calibrated, calibrators, metric_of, out_of_fold, thresholds
+from mtldsl.estimators.calibrators import calibrators, log_odds
+from mtldsl.estimators.inner_folds import metric_of, out_of_fold, thresholds
 from mtldsl.estimators.multi_task import MultiTaskEstimator, tasks_of
 from mtldsl.estimators.one_class import check_one_class, warn_of_no_label, warn_of_one_class
 from mtldsl.estimators.sample_weights import class_weights, of_labels
@@ -56,10 +58,12 @@ class MultiTaskClassifier(ClassifierMixin, MultiTaskEstimator):
                    out; both with a OneClassWarning; "error" raises DataError. A task without a label has scores of NaN with both, and its
                    first class is predicted
     tune_thresholds : None: a label is predicted where its score is at least 0. A metric, such as FScore(), or True for that one: where it
-                   is at least the threshold that is best under it for scores of rows that the weights were not fitted on (inner folds)
+                   is at least the threshold that is best under it for scores of rows that the weights were not fitted on (inner folds).
+                   decision_function is the score less the threshold; probabilities stay what they are
     calibration  : None: probabilities are those of the loss, where it is a likelihood. "sigmoid" (a logistic regression on one score,
-                   Platt 1999) or "isotonic": learned on the same scores, for any loss
-    inner_folds  : the number of folds for both
+                   Platt 1999) or "isotonic": learned on the same scores, for any loss. The score is then the log-odds of the probability,
+                   and a label is predicted where it is more probable than not, or by thresholds on the log-odds
+    inner_folds  : the number of folds for both, which count {class: weight}; "balanced" is for the fit alone
 
     Attributes after `fit`: classes_ (k,), of a table the positions of its columns, and label_classes_, the two classes of each; coef_ (m, d),
     (1, d) for two classes; intercept_ (m,); thresholds_ (m,) where they were tuned; one_class_, the columns of tasks of one class or none; n_iter_, solution_, certificate_ (None where no task was left), n_features_in_,
@@ -135,10 +139,13 @@ class MultiTaskClassifier(ClassifierMixin, MultiTaskEstimator):
             checked=self._checked(X),
             factors=factors,
         )
+        # "balanced" evens the classes for the fit alone; what the user says that a label counts for is said of these too
+        stated = None if isinstance(self.class_weight, str) else factors
         if kind is not None:
-            self._calibrators = calibrators(held, kind)
+            self._calibrators = calibrators(held, kind, stated)
+            held = held._replace(z=log_odds(self._calibrators, held.z))
         if metric is not None:
-            self.thresholds_ = thresholds(held, metric)
+            self.thresholds_ = thresholds(held, metric, stated)
 
     def _untuned(self) -> MultiTaskClassifier:
         return clone(self).set_params(tune_thresholds=None, calibration=None, check=None)
@@ -216,9 +223,18 @@ class MultiTaskClassifier(ClassifierMixin, MultiTaskEstimator):
         return sides
 
     def decision_function(self, X) -> np.ndarray:
-        """(n, m); (n,) for two classes: above 0 where the second class is predicted."""
-        z = self._task_scores(X)
+        """(n, m); (n,) for two classes: above 0 where the second class is predicted. The score x^T w + b, with `calibration` the log-odds of
+        the probability; less the threshold where thresholds were tuned."""
+        z = self._cut_scores(X)
         return z[:, 0] if self._labels.kind == "binary" else z
+
+    def _cut_scores(self, X) -> np.ndarray:
+        z, cuts = self._calibrated_scores(X), getattr(self, "thresholds_", None)
+        return z if cuts is None else z - cuts
+
+    def _calibrated_scores(self, X) -> np.ndarray:
+        z, models = self._task_scores(X), getattr(self, "_calibrators", None)
+        return z if models is None else log_odds(models, z)
 
     def _task_scores(self, X) -> np.ndarray:
         check_is_fitted(self, "classes_")
@@ -233,34 +249,25 @@ class MultiTaskClassifier(ClassifierMixin, MultiTaskEstimator):
 
     def predict(self, X) -> np.ndarray:
         """(n,) or (n, m) of the classes that y had."""
-        z = self._task_scores(X)
+        z = self._cut_scores(X)
         if self.one_class_.size:
             sides = np.nan_to_num(self._constant_side, nan=-np.inf)
             z = np.where(sides != 0, sides, z)
-        cuts = getattr(self, "thresholds_", None)
-        return self._labels.decoded(z >= (0.0 if cuts is None else cuts), z)
+        probable = getattr(self, "_calibrators", None) is not None and self.thresholds_ is None
+        return self._labels.decoded(z > 0.0 if probable else z >= 0.0, z)
 
     @available_if(models_probabilities)
     def predict_proba(self, X) -> np.ndarray:
         """P(class | x): (n, 2) for two classes, (n, k) for more (each against the rest, made to sum to one); for a table (n, m), the
         probability of the second class of every column."""
-        z = self._task_scores(X)
-        models = getattr(self, "_calibrators", None)
-        if models is not None:
-            P = calibrated(models, z)
+        z = self._calibrated_scores(X)
+        if getattr(self, "_calibrators", None) is not None:
+            P = expit(z)
         else:
-            P = (
-                np.where(z >= 0, 1.0, 0.0)
-                if self.solution_ is None
-                else probabilities(self.solution_.loss, z)
-            )
+            P = (z >= 0) * 1.0 if self.solution_ is None else probabilities(self.solution_.loss, z)
         P = np.where(self._constant_side != 0, np.where(np.isnan(z), np.nan, z >= 0), P)
         if self._labels.kind == "binary":
-            return (
-                np.stack([1.0 - P[:, 0], P[:, 0]], axis=1)
-                if len(self.classes_) == 2
-                else np.ones((len(P), 1))
-            )
+            return np.hstack([1.0 - P, P]) if len(self.classes_) == 2 else np.ones((len(P), 1))
         if self._labels.kind == "multilabel":
             return P
         total = P.sum(axis=1, keepdims=True)

@@ -1,4 +1,4 @@
-"""What a classifier learns on scores of rows that it was not fitted on: thresholds for a metric, and probabilities."""
+"""Scores of rows that a classifier was not fitted on, and the thresholds that are best for a metric on them."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ from typing import NamedTuple
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.isotonic import IsotonicRegression
-from sklearn.linear_model import LogisticRegression
 from sklearn.utils import _safe_indexing, get_tags, indexable
 
 from mtldsl.atoms.metrics import FScore, Metric
@@ -21,9 +19,7 @@ from mtldsl.tasks.one_class import OneClassWarning
 from mtldsl.values.number import as_whole, quoted
 from mtldsl.values.seed import generator
 
-__all__ = ["CALIBRATIONS", "HeldOut", "calibrators", "metric_of", "out_of_fold", "thresholds"]
-
-CALIBRATIONS = ("sigmoid", "isotonic")
+__all__ = ["HeldOut", "metric_of", "out_of_fold", "thresholds"]
 
 
 def metric_of(tune_thresholds) -> Metric | None:
@@ -114,46 +110,16 @@ def _scores_of(fitted, X) -> np.ndarray:
     return z
 
 
-def thresholds(held: HeldOut, metric: Metric) -> np.ndarray:
-    """(m,) the best threshold of every task on these scores; 0 where there are none of both classes."""
+def thresholds(held: HeldOut, metric: Metric, factors=None) -> np.ndarray:
+    """(m,) the best threshold of every task on these scores; 0 where there are none of both classes.
+
+    factors : (rows of y, m) what a label counts for in the metric, beside its weight
+    """
     found = np.zeros(held.z.shape[1])
-    for i, (z, y, w) in enumerate(zip(held.z.T, held.signs.T, held.weights.T, strict=True)):
-        kept = ~np.isnan(z) & ~np.isnan(y)
+    weights = held.weights if factors is None else held.weights * factors[held.rows]
+    for i, (z, y, w) in enumerate(zip(held.z.T, held.signs.T, weights.T, strict=True)):
+        kept = ~np.isnan(z) & ~np.isnan(y) & (w > 0)
         if len(np.unique(y[kept])) == 2:
-            weights = None if (w[kept] == 1.0).all() else w[kept]
-            found[i] = best_threshold(z[kept], y[kept], metric, "tune_thresholds", i, weights)
+            own = None if (w[kept] == 1.0).all() else w[kept]
+            found[i] = best_threshold(z[kept], y[kept], metric, "tune_thresholds", i, own)
     return found
-
-
-def calibrators(held: HeldOut, kind: str) -> list:
-    """One a task, from score to P(+1): a logistic regression of one score ("sigmoid", Platt 1999) or an isotonic one; None where there
-    are not both classes."""
-    if kind not in CALIBRATIONS:
-        raise ModelError(
-            f"calibration={quoted(kind)}", write_instead=f"write None, {' or '.join(map(repr, CALIBRATIONS))}"
-        )
-    found = []
-    for z, y, w in zip(held.z.T, held.signs.T, held.weights.T, strict=True):
-        kept = ~np.isnan(z) & ~np.isnan(y)
-        of = y[kept] > 0
-        if of.all() or not of.any():
-            found.append(None)
-            continue
-        model = (
-            LogisticRegression(C=1e6)
-            if kind == "sigmoid"
-            else IsotonicRegression(y_min=0.0, y_max=1.0, out_of_bounds="clip")
-        )
-        found.append(model.fit(z[kept, None], of, None if (w[kept] == 1.0).all() else w[kept]))
-    return found
-
-
-def calibrated(models: list, z: np.ndarray) -> np.ndarray:
-    """(n, m) probabilities; where a task has no calibrator, its side alone."""
-    P = np.where(np.isnan(z), np.nan, z >= 0).astype(float)
-    for i, model in enumerate(models):
-        if isinstance(model, LogisticRegression):
-            P[:, i] = model.predict_proba(z[:, i : i + 1])[:, 1]
-        elif model is not None:
-            P[:, i] = model.predict(z[:, i])
-    return P

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.calibration import _SigmoidCalibration
 from sklearn.isotonic import IsotonicRegression
 from sklearn.metrics import brier_score_loss, f1_score
 
@@ -34,8 +35,10 @@ def test_thresholds_are_the_best_for_scores_of_rows_left_out():
     for i in range(3):
         expected = best_threshold(z[:, i], signs[:, i], mtl.FScore())
         assert tuned.thresholds_[i] == expected != 0.0
-    np.testing.assert_array_equal(tuned.predict(X), tuned.decision_function(X) >= tuned.thresholds_)
-    np.testing.assert_array_equal(tuned.coef_, plain.fit(X, Y).coef_)  # the weights are those of all rows
+    scores = plain.fit(X, Y).decision_function(X)
+    np.testing.assert_array_equal(tuned.decision_function(X), scores - tuned.thresholds_)
+    np.testing.assert_array_equal(tuned.predict(X), scores >= tuned.thresholds_)
+    np.testing.assert_array_equal(tuned.coef_, plain.coef_)  # the weights are those of all rows
 
 
 def test_thresholds_help_rare_labels_on_new_rows():
@@ -71,12 +74,72 @@ def test_probabilities_of_a_hinge_are_calibrated(kind):
         assert brier_score_loss(Y[test, i], P[:, i]) < brier_score_loss(Y[test, i], np.full(1000, share))
 
 
-def test_isotonic_probabilities_are_those_of_scikit_learn_on_the_same_scores():
+@pytest.mark.parametrize("kind", ["sigmoid", "isotonic"])
+def test_probabilities_are_those_of_scikit_learn_on_the_same_scores(kind):
+    """Fitted to Platt's targets: what isotonic regression makes of 0 and 1 is then between them."""
     X, Y = rare()
-    fitted = MultiTaskClassifier(HINGE, lam=1.0, calibration="isotonic").fit(X, Y[:, 0])
-    z, signs, *_ = out_of_fold(MultiTaskClassifier(HINGE, lam=1.0), X, 2.0 * Y[:, :1] - 1.0, None, 5, 0)
-    expected = IsotonicRegression(y_min=0, y_max=1, out_of_bounds="clip").fit(z[:, 0], signs[:, 0] > 0)
-    np.testing.assert_allclose(fitted.predict_proba(X)[:, 1], expected.predict(fitted.decision_function(X)))
+    fitted = MultiTaskClassifier(HINGE, lam=1.0, calibration=kind).fit(X, Y[:, 0])
+    plain = MultiTaskClassifier(HINGE, lam=1.0)
+    z, signs, *_ = out_of_fold(plain, X, 2.0 * Y[:, :1] - 1.0, None, 5, 0)
+    z, positive, new = z[:, 0], signs[:, 0] > 0, plain.fit(X, Y[:, 0]).decision_function(X)
+    high, low = (positive.sum() + 1) / (positive.sum() + 2), 1 / ((~positive).sum() + 2)
+    if kind == "isotonic":
+        theirs = IsotonicRegression(out_of_bounds="clip").fit(z, np.where(positive, high, low)).predict(new)
+        assert (theirs.min(), theirs.max()) == pytest.approx((low, high), rel=1e-12)  # never 0 or 1
+    else:
+        theirs = (
+            _SigmoidCalibration().fit(z, positive.astype(float)).predict(new)
+        )  # stops at a gradient of 1e-4
+    np.testing.assert_allclose(
+        fitted.predict_proba(X)[:, 1], theirs, atol=1e-12 if kind == "isotonic" else 1e-4
+    )
+
+
+@pytest.mark.parametrize("kind", ["sigmoid", "isotonic"])
+@pytest.mark.parametrize("several", [False, True])
+def test_what_is_predicted_is_what_is_more_probable_than_not(kind, several):
+    """As CalibratedClassifierCV predicts; the score is the log-odds, 0 at one half."""
+    X, Y = rare()
+    noise = np.random.default_rng(0).normal(size=len(X))
+    y = np.digitize(X[:, 0] + noise, [-0.7, 0.7]) if several else Y[:, 0]
+    fitted = MultiTaskClassifier(HINGE, lam=1.0, calibration=kind).fit(X, y)
+    P, z = fitted.predict_proba(X), fitted.decision_function(X)
+    np.testing.assert_array_equal(fitted.predict(X), np.argmax(P, axis=1))
+    raw = MultiTaskClassifier(HINGE, lam=1.0).fit(X, y)
+    assert (fitted.predict(X) != raw.predict(X)).any()  # which is not the sign of the hinge's score
+    if not several:
+        np.testing.assert_allclose(z, np.log(P[:, 1] / P[:, 0]), rtol=1e-9, atol=1e-12)
+        np.testing.assert_array_equal(fitted.predict(X), z > 0)
+        table = MultiTaskClassifier(HINGE, lam=1.0, calibration=kind).fit(X, Y)
+        np.testing.assert_array_equal(table.predict(X), table.predict_proba(X) > 0.5)
+        np.testing.assert_array_equal(table.predict(X), table.decision_function(X) > 0.0)
+
+
+def test_thresholds_beside_probabilities_are_on_their_log_odds():
+    X, Y = rare()
+    fitted = MultiTaskClassifier(HINGE, lam=1.0, calibration="sigmoid", tune_thresholds=True).fit(X, Y)
+    P = fitted.predict_proba(X)
+    np.testing.assert_allclose(
+        fitted.decision_function(X), np.log(P / (1 - P)) - fitted.thresholds_, rtol=1e-9, atol=1e-12
+    )
+    np.testing.assert_array_equal(fitted.predict(X), fitted.decision_function(X) >= 0.0)
+    alone = MultiTaskClassifier(HINGE, lam=1.0, tune_thresholds=True).fit(X, Y)
+    rising = np.corrcoef(P.T, alone.decision_function(X).T)[range(3), range(3, 6)] > 0
+    assert rising.sum() == 2  # the third label is too rare: scores of rows left out say the opposite
+    np.testing.assert_array_equal(fitted.predict(X)[:, rising], alone.predict(X)[:, rising])
+
+
+def test_what_a_class_is_said_to_count_for_counts_for_thresholds_and_probabilities():
+    """{class: weight} as that class's rows so often; "balanced" is for the fit alone."""
+    X, Y = rare()
+    options = {"lam": 1.0, "tune_thresholds": mtl.ErrorRate(), "calibration": "isotonic", "tol": 1e-10}
+    stated = MultiTaskClassifier(class_weight={1: 5.0}, **options).fit(X, Y[:, 0])
+    weighed = MultiTaskClassifier(**options).fit(X, Y[:, 0], 1.0 + 4.0 * Y[:, 0])
+    np.testing.assert_array_equal(stated.thresholds_, weighed.thresholds_)
+    np.testing.assert_allclose(stated.predict_proba(X), weighed.predict_proba(X), rtol=1e-9)
+    balanced = MultiTaskClassifier(class_weight="balanced", **options).fit(X, Y[:, 0])
+    assert balanced.predict_proba(X)[:, 1].mean() == pytest.approx(Y[:, 0].mean(), abs=0.02)
+    assert stated.predict_proba(X)[:, 1].mean() > 2 * Y[:, 0].mean()
 
 
 def test_predict_proba_is_there_only_where_it_means_something():
