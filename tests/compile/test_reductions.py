@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import scipy.sparse
 
 import mtldsl as mtl
 from mtldsl.compile.reductions.centred import Centred
@@ -21,6 +22,7 @@ from mtldsl.compile.reductions.rows import Rows
 from mtldsl.compile.reductions.smaller_side import SmallerSide
 from mtldsl.compile.reductions.spanned import Spanned
 from mtldsl.compile.reductions.task_subset import TaskSubset
+from mtldsl.compile.reductions.whitened import Whitened
 from mtldsl.compile.terms.structure import learned_matrices
 from mtldsl.proof.certificate import certify
 from mtldsl.reference.compile import to_cvxpy
@@ -147,6 +149,29 @@ def few_samples_in_a_ball():
     return mtl.minimize(mtl.squared_loss(W, tasks), subject_to=[mtl.trace_norm(W) <= 1.0])
 
 
+def between_features(seed, d=6):
+    M = np.random.default_rng(seed).normal(size=(d, d))
+    return M @ M.T + 0.1 * np.eye(d)
+
+
+@model
+def matrices_between_the_features_and_two_losses():
+    tasks = shared(12, labels="sign", missing=0.2)
+    W = mtl.Weights(tasks, intercept=True)
+    penalty = mtl.kronecker_ridge(-0.5 * W, between_features(1), 3.0 * np.eye(4)) + 0.2 * mtl.ridge(2.0 * W)
+    singular = mtl.kronecker_ridge(W, np.outer(np.arange(6.0), np.arange(6.0)), np.eye(4))
+    return mtl.minimize(mtl.hinge_loss(W, tasks) + mtl.squared_hinge_loss(W, tasks) + penalty + singular)
+
+
+@model
+def a_matrix_between_the_features_of_separate_inputs():
+    tasks = separate(13)
+    W = mtl.Weights(tasks)
+    return mtl.minimize(
+        mtl.absolute_loss(W, tasks) + 0.3 * mtl.kronecker_ridge(W, between_features(2), np.eye(4))
+    )
+
+
 MODELS = {**CONVEX, **NONCONVEX, **OWN}
 
 
@@ -163,6 +188,7 @@ REDUCTIONS = {
     "kept": lambda form, at: Kept(learned_matrices(form, at)),
     "rows": lambda form, at: Rows([4, 1, 2]),
     "spanned": lambda form, at: Spanned(),
+    "whitened": lambda form, at: Whitened(),
     "task subset": lambda form, at: TaskSubset([2, 0], {name: 0.1 * abs(V) for name, V in at.items()}),
 }
 
@@ -175,6 +201,7 @@ TAKEN = {
     "kept": 5,
     "rows": 4,
     "spanned": 3,
+    "whitened": 2,
     "task subset": 8,
 }
 
@@ -273,6 +300,36 @@ def test_rows_that_may_not_be_zero_are_not_left_out():
         reason = Rows([0, 2]).accepts(mtl.minimize(loss, subject_to=[constraint]).form())
         assert (reason is None) == taken
         assert taken or "no row zero" in reason or "not a function of W itself" in reason
+
+
+def test_only_one_regular_matrix_between_features_is_whitened():
+    dense, sparse = shared(14), mtl.Tasks.shared(scipy.sparse.csr_array((9_000, 500)), np.ones((9_000, 1)))
+    A, B = between_features(3), np.diag([1.0, 2.0, 1.0, 1.0])
+    nearly = np.diag([1e-13, 1.0, 1.0, 1.0, 1.0, 1.0])
+    for tasks, penalty, said in (
+        (dense, lambda W: mtl.kronecker_ridge(W, A, np.eye(4)), None),
+        (dense, lambda W: mtl.kronecker_ridge(W, A, B), "the same matrix for every task"),
+        (dense, lambda W: mtl.kronecker_ridge(W, nearly, np.eye(4)), "singular, or nearly"),
+        (dense, lambda W: mtl.kronecker_ridge(W, A, np.eye(4)) + mtl.l1_norm(W), "l1_norm(W) is not"),
+        (dense, lambda W: mtl.kronecker_ridge(W - 1.0, A, np.eye(4)), "not a function of W itself"),
+        (dense, mtl.ridge, "no function has a matrix"),
+        (sparse, lambda W: mtl.kronecker_ridge(W, np.diag(np.arange(1.0, 501.0)), np.eye(1)), "become dense"),
+    ):
+        W = mtl.Weights(tasks)
+        reason = Whitened().accepts(mtl.minimize(mtl.absolute_loss(W, tasks) + penalty(W)).form())
+        assert (reason is None) if said is None else said in reason
+
+
+def test_a_point_of_the_form_and_back_is_the_same_in_white_coordinates():
+    form, at, made = reductions_of("matrices_between_the_features_and_two_losses")
+    duals = [f.coefficient * f.atom.gradient(f.map.forward(at)) for f in form.functions]
+    easier, white = made["whitened"].apply(form)
+    inside = made["whitened"].restricted(Point(at, None, duals), white)
+    np.testing.assert_allclose(inside.function_duals[0], inside.blocks["W"], rtol=1e-9)  # a ridge's gradient
+    back = made["whitened"].invert(inside, white)
+    np.testing.assert_allclose(back.blocks["W"], at["W"], rtol=1e-9, atol=1e-12)
+    for Z, dual in zip(back.function_duals, duals, strict=True):
+        np.testing.assert_allclose(Z, dual, rtol=1e-8, atol=1e-10)
 
 
 # ------------------------------------------------------------------------------------- above a spectrum

@@ -5,13 +5,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy.sparse
 
 import mtldsl as mtl
 from mtldsl.atoms.calculus.spectral_matrix import SpectralMatrix
 from mtldsl.atoms.structures import MatrixNormal
+from mtldsl.compile.reductions.kept import Kept
 from mtldsl.compile.reductions.smaller_side import SmallerSide
+from mtldsl.compile.reductions.whitened import Whitened
 from mtldsl.compile.terms.structure import learned_matrices
 from mtldsl.errors import SolverError
+from mtldsl.proof.certificate import certify
 from mtldsl.solvers.alternation.blocks import assert_descent, flip_flop, in_turn, starting_matrices
 from mtldsl.solvers.alternation.linear_step import METHODS, Penalty, fitting_method, solve_weights, why_not
 from mtldsl.solvers.alternation.quadratic_data import QuadraticData, quadratic_data
@@ -490,6 +494,49 @@ def test_the_convex_step_is_the_linear_one_where_both_can():
     linear = weights_step(form, "auto", Patient()).solve(matrices, form.zeros())
     convex = ConvexStep(form, Patient()).solve(matrices, form.zeros(), 1e-12)
     np.testing.assert_allclose(convex.blocks["W"], linear.blocks["W"], atol=1e-5)
+
+
+def hinge_with_a_spectrum(inputs="dense", eps=1e-2):
+    """A step of it has a quadratic between the features and no gradient."""
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(40, 6))
+    Z = X @ np.outer(rng.normal(size=6), rng.normal(size=3)) + rng.normal(size=(40, 3))
+    Y = np.where(Z > 0, 1.0, -1.0)
+    if inputs == "sparse":
+        X = scipy.sparse.csr_array(np.where(abs(X) > 0.5, X, 0.0))
+    tasks = mtl.Tasks.separate([X] * 3, list(Y.T)) if inputs == "separate" else mtl.Tasks.shared(X, Y)
+    W = mtl.Weights(tasks, intercept=True)
+    return mtl.minimize(mtl.hinge_loss(W, tasks) + 0.7 * mtl.schatten_norm(W, 0.5, eps=eps))
+
+
+@pytest.mark.parametrize("inputs", ["dense", "sparse", "separate"])
+@pytest.mark.parametrize("eps", [1e-1, 1e-4])
+def test_a_step_in_white_coordinates_is_the_general_one(inputs, eps, monkeypatch):
+    """Weights near rank one, so that eigenvalues of the matrix are far apart: by a ridge, and as it stands."""
+    form = hinge_with_a_spectrum(inputs, eps).form()
+    rng = np.random.default_rng(4)
+    x = form.zeros() | {"W": np.outer(rng.normal(size=6), rng.normal(size=3)) + 1e-3 * rng.normal(size=(6, 3))}
+    matrices, kept = learned_matrices(form, x), Kept(learned_matrices(form, x)).apply(form)[0]
+    assert Whitened().accepts(kept) is None
+    white = ConvexStep(form, Patient()).solve(matrices, x, 1e-10)
+    with monkeypatch.context() as patch:
+        patch.setattr(Whitened, "accepts", lambda self, form: "not today")
+        general = ConvexStep(form, Patient()).solve(matrices, x, 1e-10)
+    assert kept.value(white.blocks) == pytest.approx(kept.value(general.blocks), rel=1e-8)
+    np.testing.assert_allclose(white.blocks["W"], general.blocks["W"], atol=1e-6 * abs(general.blocks["W"]).max())
+    proof = certify(kept, white.blocks, white.loss_duals, white.function_duals)
+    assert proof.objective - proof.dual_bound <= 1e-8 * proof.objective
+
+
+def test_white_coordinates_lead_to_the_same_stationary_point(monkeypatch):
+    """From the same weights, the steps being the same, and no lower."""
+    problem = hinge_with_a_spectrum()
+    white = problem.solve(solver="alternating", method="block", tol=1e-4)
+    monkeypatch.setattr(Whitened, "accepts", lambda self, form: "not today")
+    general = problem.solve(solver="alternating", method="block", tol=1e-4)
+    assert white.status == general.status == "stationary"
+    assert white.objective == pytest.approx(general.objective, rel=1e-6)
+    np.testing.assert_allclose(white.W, general.W, atol=1e-3)
 
 
 # ------------------------------------------------------------------------------------- covariances of bounded trace

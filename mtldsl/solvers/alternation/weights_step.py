@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 from mtldsl.atoms.calculus.spectral_matrix import SpectralMatrix
 from mtldsl.compile.normal_form import Blocks, FunctionTerm, NormalForm
 from mtldsl.compile.reductions.kept import Kept
+from mtldsl.compile.reductions.whitened import White, Whitened
 from mtldsl.compile.single_block import single_block
 from mtldsl.compile.terms.structure import Structures, StructureTerm, kept_value
 from mtldsl.errors import ModelError, SolverError
@@ -18,7 +20,7 @@ from mtldsl.proof.gap import over
 from mtldsl.solvers.alternation.blocks import ROUNDING
 from mtldsl.solvers.alternation.linear_step import METHODS, Penalty, fitting_method, solve_weights
 from mtldsl.solvers.alternation.quadratic_data import QuadraticData, quadratic_data, why_not_quadratic
-from mtldsl.solvers.registry import get_solver, in_turn
+from mtldsl.solvers.registry import get_solver, in_turn, refusal
 from mtldsl.solvers.solver import Point, Watch
 from mtldsl.solvers.watches import Until
 
@@ -130,6 +132,8 @@ class ConvexStep:
     def __init__(self, form: NormalForm, watch: Watch):
         self.form, self.watch = form, watch
         self.before: Point | None = None
+        self.reached: str | None = None  # the solver that brought the last step to its accuracy
+        self._whitened = Whitened()
         self.rise = ROUNDING
 
     def solve(self, structures: Structures, x: Blocks, accuracy: float = 1e-12) -> Point:
@@ -138,28 +142,43 @@ class ConvexStep:
         start = (
             Point(x) if self.before is None else Point(x, self.before.loss_duals, self.before.function_duals)
         )
-        found = _Found(kept, accuracy)
+        easier, white = self._easier(kept)
+        if white is not None:
+            start = self._whitened.restricted(start, white)
+        found = _Found(easier, accuracy)
         inner = Until(self.watch, found)
         if (
             kept.constraints
         ):  # weights that meet them to an accuracy may lie below those that meet them to a higher one
             self.rise = 100.0 * max(accuracy, kept.violation(x))
-        for name in in_turn(kept):
+        for name in self._order(easier):
             solver = get_solver(name)
-            solver.solve(kept, tol=accuracy, max_iter=min(solver.max_iter, _MOST), start=start, watch=inner)
+            solver.solve(easier, tol=accuracy, max_iter=min(solver.max_iter, _MOST), start=start, watch=inner)
             if inner.satisfied or self.watch.expired:
+                self.reached = name if inner.satisfied else self.reached
                 break
             assert found.best is not None  # the solver showed a point
             start = Point(found.best.blocks)
         if found.best is None:
             raise ModelError("with its matrices kept, no fast solver takes this model", term=self.form.typed)
         best = Point(found.best.blocks, *found.duals)
+        best = best if white is None else self._whitened.invert(best, white)
         # of values that agree to rounding, the new weights: they are nearer to stationary for these matrices
         before = kept.value(x) + 1e-13 * self.size(x)
         if kept.violation(x) <= 1e-12 and before < kept.value(best.blocks):
             best = Point(x, best.loss_duals, best.function_duals)
         self.before = best
         return Point(best.blocks, best.loss_duals, best.function_duals)
+
+    def _order(self, easier: NormalForm) -> Iterator[str]:
+        """The solver that reached the last step's accuracy, then the others: steps are alike."""
+        if self.reached is not None and refusal(get_solver(self.reached), easier) is None:
+            yield self.reached
+        yield from (name for name in in_turn(easier) if name != self.reached)
+
+    def _easier(self, kept: NormalForm) -> tuple[NormalForm, White | None]:
+        """The model with a plain ridge in place of its matrices, where it has one, and the way back."""
+        return self._whitened.apply(kept) if self._whitened.accepts(kept) is None else (kept, None)
 
     def value(self, x: Blocks, structures: Structures | None = None) -> float:
         """The objective with the matrices kept; None: each at its best."""
