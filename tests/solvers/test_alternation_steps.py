@@ -515,7 +515,9 @@ def test_a_step_in_white_coordinates_is_the_general_one(inputs, eps, monkeypatch
     """Weights near rank one, so that eigenvalues of the matrix are far apart: by a ridge, and as it stands."""
     form = hinge_with_a_spectrum(inputs, eps).form()
     rng = np.random.default_rng(4)
-    x = form.zeros() | {"W": np.outer(rng.normal(size=6), rng.normal(size=3)) + 1e-3 * rng.normal(size=(6, 3))}
+    x = form.zeros() | {
+        "W": np.outer(rng.normal(size=6), rng.normal(size=3)) + 1e-3 * rng.normal(size=(6, 3))
+    }
     matrices, kept = learned_matrices(form, x), Kept(learned_matrices(form, x)).apply(form)[0]
     assert Whitened().accepts(kept) is None
     white = ConvexStep(form, Patient()).solve(matrices, x, 1e-10)
@@ -523,7 +525,9 @@ def test_a_step_in_white_coordinates_is_the_general_one(inputs, eps, monkeypatch
         patch.setattr(Whitened, "accepts", lambda self, form: "not today")
         general = ConvexStep(form, Patient()).solve(matrices, x, 1e-10)
     assert kept.value(white.blocks) == pytest.approx(kept.value(general.blocks), rel=1e-8)
-    np.testing.assert_allclose(white.blocks["W"], general.blocks["W"], atol=1e-6 * abs(general.blocks["W"]).max())
+    np.testing.assert_allclose(
+        white.blocks["W"], general.blocks["W"], atol=1e-6 * abs(general.blocks["W"]).max()
+    )
     proof = certify(kept, white.blocks, white.loss_duals, white.function_duals)
     assert proof.objective - proof.dual_bound <= 1e-8 * proof.objective
 
