@@ -9,18 +9,16 @@ from scipy import sparse
 
 from mtldsl.tasks.data import TaskData
 
-__all__ = ["describe", "fingerprint", "one_line"]
+__all__ = ["counted", "describe", "fingerprint", "one_line", "several"]
 
 
 def one_line(tasks: TaskData) -> str:
     """Their sizes and kinds, as `repr` shows them."""
-    counts = tasks.counts.tolist()
-    rows = " + ".join(map(str, counts)) if tasks.n_tasks <= 4 else _range(counts)
     missing = f" ({tasks.n_missing} missing)" if tasks.n_missing else ""
     kind = ("sparse " if tasks.is_sparse else "") + ("shared" if tasks.is_shared else "separate")
-    kernels = f" of {_several(len(tasks.views), 'kernel')}" if tasks.views else ""
-    sizes = f"{_several(tasks.n_tasks, 'task')}, {_several(tasks.n_features, 'feature')}{kernels}"
-    return f"<Tasks: {sizes}, {kind} inputs, {rows} labelled rows{missing}>"
+    kernels = f" of {several(len(tasks.views), 'kernel')}" if tasks.views else ""
+    sizes = f"{several(tasks.n_tasks, 'task')}, {several(tasks.n_features, 'feature')}{kernels}"
+    return f"<Tasks: {sizes}, {kind} inputs, {counted(tasks)} labelled rows{missing}>"
 
 
 def describe(tasks: TaskData) -> dict:
@@ -53,7 +51,14 @@ def fingerprint(tasks: TaskData) -> str:
     return digest.hexdigest()
 
 
-def _several(n: int, what: str) -> str:
+def counted(tasks: TaskData) -> str:
+    """How many labelled rows the tasks have: of each, or from the least to the most."""
+    counts = tasks.counts.tolist()
+    return " + ".join(map(str, counts)) if tasks.n_tasks <= 4 else _range(counts)
+
+
+def several(n: int, what: str) -> str:
+    """ "1 task", "2 tasks"."""
     return f"{n} {what}" + "s" * (n != 1)
 
 

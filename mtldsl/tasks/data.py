@@ -26,6 +26,9 @@ T = TypeVar("T", bound="TaskData")
 class TaskData:
     """The numbers and names of m tasks, read-only. All other files of this folder take it; only `Tasks` is built on top of them."""
 
+    #: whether rows are in parts elsewhere (`mtldsl.tasks.distributed`); then nothing here is as long as the data
+    is_distributed: bool = False
+
     def __new__(cls, *typed, **parts):
         if typed or (parts and "targets" not in parts):  # nothing at all: a copy, or a pickle
             raise DataError(
@@ -54,6 +57,7 @@ class TaskData:
         if sample_weights is not None and not flat:
             sample_weights = np.concatenate(sample_weights)
         self.sample_weights = _frozen(sample_weights)
+        self.is_weighted = sample_weights is not None
         self.n_tasks = len(self.counts)
         self.n_samples = int(self.offsets[-1])
         first: Any = shared if self.is_shared else self._stacked

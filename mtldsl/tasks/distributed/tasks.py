@@ -1,0 +1,225 @@
+"""Tasks whose rows are not in this process: what solvers need of them is asked of their parts."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+import numpy as np
+
+from mtldsl.errors import DataError
+from mtldsl.tasks.about import counted, several
+from mtldsl.tasks.distributed.cut import cut_parts
+from mtldsl.tasks.distributed.facts import Facts, LabelFacts, facts_of
+from mtldsl.tasks.distributed.parts import Parts
+from mtldsl.tasks.distributed.products import column_squares, fingerprints, gram_of, products_with
+from mtldsl.tasks.distributed.sums import TaskSum
+from mtldsl.tasks.scaling import Scaling
+from mtldsl.tasks.tasks import Tasks
+
+__all__ = ["DistributedTasks"]
+
+
+class DistributedTasks(Tasks):
+    """m tasks over d features whose rows are in `parts`. Made by `Tasks.from_dask` and its siblings; it never changes.
+
+    What is as long as the data - labels, inputs, predictions - is not here: DataError says what to write instead. Sums over all rows
+    are `parts.run(function, ...)`; what is known of the labels is `label_facts`.
+    """
+
+    is_distributed = True
+
+    def __new__(cls, *typed, **parts):
+        return object.__new__(cls)
+
+    def __init__(
+        self, parts: Parts, *, task_names: tuple[str, ...], feature_names: tuple[str, ...], facts: Facts | LabelFacts | None = None,
+        keys: tuple | None = None, n_rows: int | None = None, is_weighted=False, is_sparse=False, is_table=False,
+        scaling: Scaling | None = None,
+    ):  # fmt: skip
+        """facts : what was found already; None: one pass over the parts finds it. keys: those of the tasks in it, in their order."""
+        found = parts.run(facts_of) if facts is None else facts
+        if not isinstance(found, LabelFacts):
+            n_rows = found.rows
+            found = LabelFacts.of(found, tuple(range(len(task_names))) if keys is None else keys)
+        self.parts = parts
+        self.label_facts: LabelFacts = found
+        self.counts = found.counts
+        self.offsets = np.concatenate([[0], np.cumsum(self.counts)])
+        for array in (self.counts, self.offsets):
+            array.flags.writeable = False
+        self.n_tasks, self.n_samples, self.n_features = (
+            len(task_names),
+            int(self.offsets[-1]),
+            len(feature_names),
+        )
+        self.n_rows = (
+            n_rows  # of all partitions; with a table of labels, a row may have those of several tasks
+        )
+        self.task_names, self.feature_names = task_names, feature_names
+        self.is_shared, self.is_sparse, self.is_weighted = False, is_sparse, is_weighted
+        self.is_table = is_table  # one X and a column of labels per task, as in Tasks.shared
+        self.mask = self.source_rows = self.kernel_map = None
+        self.one_table = not is_table
+        self.scaling = scaling
+        for name, count in zip(task_names, self.counts, strict=True):
+            if count == 0:
+                raise DataError(
+                    f"task {name!r} has no labelled row", write_instead="leave the task out, or give it data"
+                )
+        self._sealed = True
+
+    @classmethod
+    def cut(cls, tasks: Tasks, n_parts: int) -> DistributedTasks:
+        """In-memory tasks with their rows cut into parts, in this process: for tests, and to see what a cluster would do."""
+        return cls(
+            cut_parts(tasks, n_parts), task_names=tasks.task_names, feature_names=tasks.feature_names,
+            is_weighted=tasks.is_weighted, is_sparse=tasks.is_sparse, is_table=tasks.is_shared, scaling=tasks.scaling,
+        )  # fmt: skip
+
+    # ------------------------------------------------------------------------------ what is where the rows are
+
+    def _elsewhere(self, what: str, write_instead: str) -> NoReturn:
+        raise DataError(
+            f"the rows of these tasks are in {self.parts.n_parts} parts ({self.parts.where}), so there is no tasks.{what} here",
+            write_instead=write_instead,
+        )
+
+    @property
+    def targets(self) -> np.ndarray:  # type: ignore[override]
+        self._elsewhere(
+            "targets", "write tasks.label_facts for their range and sums, or tasks.subsample(rows)"
+        )
+
+    @property
+    def sample_weights(self) -> np.ndarray | None:  # type: ignore[override]
+        return (
+            self._elsewhere("sample_weights", "write tasks.label_facts.weights") if self.is_weighted else None
+        )
+
+    @property
+    def X(self) -> Any:
+        self._elsewhere("X", _SOME)
+
+    @property
+    def stacked(self) -> Any:
+        self._elsewhere("stacked", _SOME)
+
+    @property
+    def inputs(self) -> list:  # type: ignore[override]
+        self._elsewhere("inputs", _SOME)
+
+    @property
+    def by_features(self) -> Any:  # type: ignore[override]
+        self._elsewhere("by_features", _SOME)
+
+    @property
+    def task_of(self) -> np.ndarray:  # type: ignore[override]
+        self._elsewhere("task_of", _SOME)
+
+    @property
+    def column_lengths(self) -> np.ndarray:  # type: ignore[override]
+        """(d, m) the Euclidean length of every feature's column in every task's inputs: a pass over the rows."""
+        if "column_lengths" not in self.__dict__:
+            self.__dict__["column_lengths"] = np.sqrt(self._of_tasks(self.parts.run(column_squares))).T
+        return self.__dict__["column_lengths"]
+
+    def _of_tasks(self, total: TaskSum) -> np.ndarray:
+        return total.of_all(self.n_tasks)
+
+    def place(self, flat: int) -> NoReturn:
+        self._elsewhere("place(flat)", _SOME)
+
+    def per_task(self, flat) -> NoReturn:
+        self._elsewhere("per_task(flat)", _SOME)
+
+    def forward(self, W) -> NoReturn:
+        self._elsewhere("forward(W)", _SUM)
+
+    def adjoint(self, u) -> NoReturn:
+        self._elsewhere("adjoint(u)", _SUM)
+
+    def with_targets(self, flat) -> NoReturn:
+        self._elsewhere("with_targets(flat)", "change the labels before Tasks.from_dask")
+
+    def take_rows(self, rows) -> NoReturn:
+        self._elsewhere("take_rows(rows)", _SOME)
+
+    def split(self, test_size=0.25, random_state=None, *, stratify=False, groups=None) -> NoReturn:
+        self._elsewhere(
+            "split()", "split the table before Tasks.from_dask, such as df.random_split([0.75, 0.25])"
+        )
+
+    def folds(self, k=5, stratify=True, groups=None, random_state=0) -> NoReturn:
+        self._elsewhere("folds()", "write tasks.subsample(rows).folds(k) to choose by some of the rows")
+
+    def with_kernels(self, kernels) -> NoReturn:
+        self._elsewhere(
+            "with_kernels()", "map the features before Tasks.from_dask, such as by random features"
+        )
+
+    # --------------------------------------------------------------------------------------- sums over the rows
+
+    def gram(self, scale=None) -> np.ndarray:
+        """(m, d, d) X_i^T X_i: a pass. Read-only, and one matrix for all tasks where every row has all labels."""
+        if scale is not None:
+            self._elsewhere("gram(scale)", _SUM)
+        same = self.is_table and not self.n_missing
+        total: TaskSum = self.parts.run(gram_of, same)
+        shape = (self.n_tasks, self.n_features, self.n_features)
+        return np.broadcast_to(total.values, shape) if same else self._of_tasks(total)
+
+    def cross(self, scale=None) -> np.ndarray:
+        """(d, m): column i is X_i^T y_i: a pass."""
+        if scale is not None:
+            self._elsewhere("cross(scale)", _SUM)
+        return self._of_tasks(self.parts.run(products_with)).T
+
+    def largest_curvature(self, scale=None) -> float:
+        """max_i ||X_i||_2^2, from `gram`."""
+        if scale is not None:
+            self._elsewhere("largest_curvature(scale)", _SUM)
+        grams = self.gram()
+        grams = grams[:1] if not grams.strides[0] else grams
+        return max(float(np.linalg.eigvalsh(one)[-1]) for one in grams)
+
+    @property
+    def n_missing(self) -> int:
+        return self.n_tasks * (self.n_rows or 0) - self.n_samples if self.is_table else 0
+
+    def require_labels(self, kind: str, typed: str) -> None:
+        """See `Tasks.require_labels`. The error names partition, row and task."""
+        self.label_facts.require(kind, typed, self.task_names, self.parts.names)
+
+    # ---------------------------------------------------------------------------------------------------- about
+
+    def fingerprint(self) -> str:
+        """SHA-256 of the fingerprints of the parts: a pass. Other partitions of the same rows have another."""
+        return fingerprints(self)
+
+    def describe(self) -> dict:
+        """Sizes and kinds as plain values, for reports and saved files."""
+        return {
+            "tasks": self.n_tasks,
+            "features": self.n_features,
+            "samples": self.n_samples,
+            "rows_per_task": [int(self.counts.min()), int(self.counts.max())],
+            "missing": self.n_missing,
+            "inputs": "distributed",
+            "parts": self.parts.n_parts,
+            "where": self.parts.where,
+            "sparse": self.is_sparse,
+            "weighted": self.is_weighted,
+            "standardized": self.scaling is not None,
+            "kernels": [],
+        }
+
+    def __repr__(self) -> str:
+        parts = several(self.parts.n_parts, "part")
+        sparse = "sparse " if self.is_sparse else ""
+        missing = f" ({self.n_missing} missing)" if self.n_missing else ""
+        sizes = f"{several(self.n_tasks, 'task')}, {several(self.n_features, 'feature')}"
+        return f"<Tasks: {sizes}, {sparse}rows in {parts} ({self.parts.where}), {counted(self)} labelled rows{missing}>"
+
+
+_SOME = "write tasks.subsample(rows) to have some of them here"
+_SUM = "write tasks.parts.run(function, ...) for a sum over all rows"

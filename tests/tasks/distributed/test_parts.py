@@ -1,0 +1,184 @@
+"""Sums over parts are those of the tasks that were cut, in a fixed order; what is as long as the data stays where it is."""
+
+import pickle
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from mtldsl import DataError, Tasks
+from mtldsl.tasks.distributed import DistributedTasks, LocalParts, Part, TaskSum
+from mtldsl.tasks.distributed.sums import add, size_of, tree_sum
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(60, 5))
+Y = np.where(RNG.normal(size=(60, 3)) > 0, 1.0, -1.0)
+HOLES = np.where(RNG.random(Y.shape) < 0.3, np.nan, Y)
+HOLES[:20, 1] = np.nan  # a task that is in some parts only
+WEIGHTS = RNG.random(60) + 0.5
+IDS = np.repeat(["a", "b", "c", "d"], [25, 5, 20, 10])
+
+LAYOUTS = {
+    "table": Tasks.shared(X, Y),
+    "table with missing labels and weights": Tasks.shared(X, HOLES, sample_weights=WEIGHTS),
+    "sparse table": Tasks.shared(sparse.csr_array(X * (np.abs(X) > 1)), HOLES),
+    "long table": Tasks.grouped(X, Y[:, 0], IDS),
+    "long table with weights": Tasks.grouped(X, Y[:, 0], IDS, sample_weights=WEIGHTS),
+    "sparse long table": Tasks.grouped(sparse.csr_array(X * (np.abs(X) > 1)), Y[:, 0], IDS),
+}
+
+
+@pytest.fixture(params=LAYOUTS)
+def tasks(request):
+    return LAYOUTS[request.param]
+
+
+def squared_loss(part, W):
+    z = part.tasks.forward(part.columns(W))
+    return {"value": float(((z - part.tasks.targets) ** 2).sum()), "n": z.size}
+
+
+def gradient(part, W):
+    own = part.tasks.forward(part.columns(W)) - part.tasks.targets
+    return TaskSum(part.which, part.tasks.adjoint(own).T)
+
+
+def count_calls(part, state, step):
+    state = np.zeros(part.tasks.n_samples) if state is None else state + step
+    return state, (state.sum(), [part.index])
+
+
+def total_of(part, state):
+    return float(state.sum())
+
+
+@pytest.mark.parametrize("n_parts", [1, 3, 7])
+def test_sums_over_parts_are_those_of_the_tasks(tasks, n_parts):
+    cut = DistributedTasks.cut(tasks, n_parts)
+    W = RNG.normal(size=(5, tasks.n_tasks))
+    z = tasks.forward(W)
+    found = cut.parts.run(squared_loss, W)
+    assert found["n"] == tasks.n_samples == cut.n_samples
+    assert found["value"] == pytest.approx(((z - tasks.targets) ** 2).sum(), rel=1e-12)
+    slope = cut.parts.run(gradient, W).of_all(tasks.n_tasks).T
+    assert slope == pytest.approx(tasks.adjoint(z - tasks.targets), abs=1e-12)
+    grams = np.broadcast_to(tasks.gram(), cut.gram().shape)
+    assert cut.gram() == pytest.approx(grams, abs=1e-12)
+    assert cut.cross() == pytest.approx(tasks.cross(), abs=1e-12)
+    lengths = [np.sqrt(np.asarray((X * X).sum(axis=0)).ravel()) for X in tasks.inputs]
+    assert cut.column_lengths == pytest.approx(np.column_stack(lengths), abs=1e-12)
+    assert cut.largest_curvature() == pytest.approx(tasks.largest_curvature(), rel=1e-10)
+
+
+def test_facts_are_those_of_the_labels(tasks):
+    facts = DistributedTasks.cut(tasks, 7).label_facts
+    labels = tasks.per_task(tasks.targets)
+    weights = tasks.per_task(
+        np.ones(tasks.n_samples) if tasks.sample_weights is None else tasks.sample_weights
+    )
+    assert facts.counts.tolist() == tasks.counts.tolist()
+    assert facts.minimum.tolist() == [y.min() for y in labels]
+    assert facts.maximum.tolist() == [y.max() for y in labels]
+    assert facts.total == pytest.approx([y.sum() for y in labels])
+    assert facts.squares == pytest.approx([y @ y for y in labels])
+    assert facts.weights == pytest.approx([s.sum() for s in weights])
+    assert facts.weighted_total == pytest.approx([s @ y for s, y in zip(weights, labels, strict=True)])
+    assert facts.weighted_squares == pytest.approx([s @ y**2 for s, y in zip(weights, labels, strict=True)])
+    assert facts.distinct.tolist() == [len(set(y)) for y in labels]
+
+
+def test_a_part_has_the_tasks_that_have_a_label_in_it():
+    cut = DistributedTasks.cut(LAYOUTS["long table"], 3)
+    assert [part.which.tolist() for part in cut.parts.parts] == [[0], [0, 1, 2], [2, 3]]
+    holes = DistributedTasks.cut(LAYOUTS["table with missing labels and weights"], 6)
+    assert [part.which.tolist() for part in holes.parts.parts][:3] == [[0, 2], [0, 2], [0, 1, 2]]
+
+
+def test_a_state_stays_with_its_part(tasks):
+    parts = DistributedTasks.cut(tasks, 4).parts
+    state, (total, indices) = parts.run(count_calls, 2.0, stateful=True)
+    assert total == 0.0 and len(indices) == 1
+    state, _ = parts.run(count_calls, 2.0, state=state, stateful=True)
+    state, (total, _) = parts.run(count_calls, 0.5, state=state, stateful=True)
+    assert total == 2.5 * tasks.n_samples
+    assert parts.run(total_of, state=state) == total
+
+
+def test_passes_and_bytes_are_counted():
+    cut = DistributedTasks.cut(LAYOUTS["table"], 4)
+    assert cut.parts.passes == 1  # the facts
+    before = cut.parts.bytes_moved
+    W = np.zeros((5, 3))
+    cut.parts.run(gradient, W)
+    assert cut.parts.passes == 2 and cut.parts.bytes_moved - before == 8 * (15 + 15 + 3)
+
+
+def test_what_is_as_long_as_the_data_says_where_it_is():
+    cut = DistributedTasks.cut(LAYOUTS["table with missing labels and weights"], 4)
+    for ask in (
+        lambda: cut.targets, lambda: cut.sample_weights, lambda: cut.X, lambda: cut.inputs, lambda: cut.stacked, lambda: cut.task_of,
+        lambda: cut.forward(np.zeros((5, 3))), lambda: cut.adjoint(np.zeros(3)), lambda: cut.gram(np.ones(3)), lambda: cut.cross(1.0),
+        lambda: cut.split(), lambda: cut.folds(), lambda: cut.take_rows([0]), lambda: cut.with_targets([1.0]), lambda: cut.with_kernels("rbf"),
+        lambda: cut.place(0), lambda: cut.per_task([]),
+    ):  # fmt: skip
+        with pytest.raises(
+            DataError,
+            match=r"in 4 parts \(this process\), so there is no tasks\.\w+.*here; (write|split|change|map) ",
+        ):
+            ask()
+    assert DistributedTasks.cut(LAYOUTS["table"], 2).sample_weights is None
+    assert cut.is_distributed and not LAYOUTS["table"].is_distributed
+    missing = np.isnan(HOLES).sum()
+    assert cut.n_missing == missing and f"({missing} missing)" in repr(cut) and "rows in 4 parts" in repr(cut)
+
+
+def test_labels_that_do_not_fit_are_named_with_partition_row_and_task():
+    wrong = Y.copy()
+    wrong[41, 2] = 3.0
+    wrong[44, 0] = 0.5
+    cut = DistributedTasks.cut(Tasks.shared(X, wrong, task_names=["p", "q", "r"]), 3)
+    with pytest.raises(
+        DataError, match=r"^hinge_loss\(W\): label 3 in task 'r', partition 2, row 1; labels must be -1"
+    ):
+        cut.require_labels("sign", "hinge_loss(W)")
+    with pytest.raises(DataError, match="labels 0/1 write 2 "):
+        DistributedTasks.cut(Tasks.shared(X, (Y + 1) / 2), 3).require_labels("sign", "hinge_loss(W)")
+    one = Y.copy()
+    one[:, 1] = 1.0
+    with pytest.raises(DataError, match=r"task 'task1' has one class only \(all 60 labels are \+1\)"):
+        DistributedTasks.cut(Tasks.shared(X, one), 3).require_labels("sign", "hinge_loss(W)")
+    DistributedTasks.cut(Tasks.shared(X, one), 3).require_labels("real", "squared_loss(W)")
+
+
+def test_a_task_without_labels_is_refused():
+    parts = LocalParts([Part(LAYOUTS["table"], np.array([0, 1, 3]))])
+    names = tuple(f"x{j}" for j in range(5))
+    with pytest.raises(DataError, match="task 'c' has no labelled row"):
+        DistributedTasks(parts, task_names=("a", "b", "c", "d"), feature_names=names)
+
+
+def test_a_part_survives_pickling_without_what_was_computed_of_it(tasks):
+    part = Part(tasks, np.arange(tasks.n_tasks), 3, 17)
+    assert len(tasks.inputs) == tasks.n_tasks  # held from here on
+    text = pickle.dumps(part, protocol=5)
+    again = pickle.loads(text)
+    assert len(text) < 1.6 * part.__sizeof__() + 4000
+    assert again.tasks.fingerprint() == tasks.fingerprint() and (again.index, again.first_row) == (3, 17)
+    assert again.tasks.task_names == tasks.task_names
+
+
+def test_the_fingerprint_is_that_of_the_numbers():
+    one, other = DistributedTasks.cut(LAYOUTS["table"], 3), DistributedTasks.cut(Tasks.shared(X, Y), 3)
+    assert one.fingerprint() == other.fingerprint()
+    changed = X.copy()
+    changed[50, 2] += 1e-9
+    assert DistributedTasks.cut(Tasks.shared(changed, Y), 3).fingerprint() != one.fingerprint()
+
+
+def test_a_tree_of_sums_pairs_neighbours():
+    tiny = [1.0, 2.0**-53, 2.0**-53, 1.0]
+    assert tree_sum(tiny) == (1.0 + 2.0**-53) + (2.0**-53 + 1.0)
+    assert tree_sum([None, None]) is None
+    assert tree_sum([{"a": 1.0}, None, {"b": (np.ones(2), None)}])["b"][0].tolist() == [1.0, 1.0]
+    assert add([1, (2.0,)], [3, (4.0,)]) == [4, (6.0,)]
+    assert size_of(({"a": np.ones(3)}, 1.0, None)) == 32
