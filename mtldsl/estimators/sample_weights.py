@@ -110,6 +110,8 @@ def _two_sided(class_weight, known, signs) -> np.ndarray:
             argument="class_weight",
             write_instead="write {class: weight}",
         )
+    if not len(known):  # a column without a label: whatever its classes are
+        return np.ones(len(signs))
     _refuse_unknown(class_weight, known)
     return np.where(signs > 0, _weight(class_weight, known[-1]), _weight(class_weight, known[0]))
 

@@ -42,6 +42,8 @@ def completed(classes, y):
 def _with(known: np.ndarray, seen: np.ndarray, where: str) -> np.ndarray:
     if not seen.size or not set(seen.tolist()) - set(known.tolist()):
         return known
+    if not known.size:  # a column without a label in training
+        return seen
     plain = np.array(known.tolist())
     if (plain.dtype.kind in "US") != (seen.dtype.kind in "US"):
         raise DataError(

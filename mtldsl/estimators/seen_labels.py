@@ -54,7 +54,8 @@ def signs_of(y, classes, needs: str = "values") -> tuple[np.ndarray, tuple[str, 
         table, missing = np.repeat(table, len(positive), axis=1), np.repeat(missing, len(positive), axis=1)
     else:
         each = classes if isinstance(classes, list) else [classes] * table.shape[1]
-        positive = [np.asarray(one)[-1] if len(one) < 3 else 1 for one in each]
+        # a column without a label here and in training has no class at all
+        positive = [(np.asarray(one)[-1] if len(one) else None) if len(one) < 3 else 1 for one in each]
     found = np.stack(
         [np.where(column == one, 1.0, -1.0) for column, one in zip(table.T, positive, strict=True)], axis=1
     )

@@ -85,7 +85,8 @@ class Labels:
     """Classes as tasks.
 
     signs   : (n, m) of -1 and +1, NaN where a label is missing
-    classes : (k,) of a vector y; of a table one array a column, the second class of each its positive one
+    classes : (k,) of a vector y; of a table one array a column, the second class of each its positive one; empty where a column has no
+              label and the others do not say what its classes are
     kind    : "binary", "multiclass" (one task a class, against the rest) or "multilabel" (one task a column)
     """
 
@@ -112,12 +113,17 @@ class Labels:
             return self.classes[np.argmax(scores, axis=1)]
         if self._sides is not None:
             return np.where(positive, self._sides[1], self._sides[0])
+        kinds = {known.dtype.kind for known in self.classes if known.size}
+        numbers = kinds <= set("iuf")
+        lost = np.full(len(positive), np.nan if numbers else None)  # of a column whose classes nobody knows
         columns = [
-            np.where(each, known[-1], known[0]) for known, each in zip(self.classes, positive.T, strict=True)
+            np.where(each, known[-1], known[0]) if known.size else lost
+            for known, each in zip(self.classes, positive.T, strict=True)
         ]
-        kinds = {column.dtype.kind for column in columns}
-        if len(kinds) > 1 and not kinds <= set("iuf"):  # text beside numbers stays what each of them is
-            columns = [column.astype(object) for column in columns]
+        if len({column.dtype.kind for column in columns}) > 1 and not numbers:
+            columns = [
+                column.astype(object) for column in columns
+            ]  # text beside numbers stays what each of them is
         return np.stack(columns, axis=1)
 
     @cached_property
@@ -133,9 +139,9 @@ def labels_of(y) -> Labels:
     """y (n,) of two or more classes, or (n, m) of two classes a column: bool, numbers or text; None and NaN are missing labels.
 
     Columns of nothing but 0/1, -1/+1 or False/True have both as classes, also where one of them does not occur.
-    So have text columns where every column that has two classes has the same two.
-    ValueError for real numbers ("Unknown label type"), columns of three classes and more, and columns without a label whose classes
-    are not known in this way.
+    So have text columns where every column that has two classes has the same two. A column without a label whose classes are not known in
+    this way has none: it is predicted to be missing.
+    ValueError for real numbers ("Unknown label type"), and columns of three classes and more.
     """
     table, names, flat = columns_of(y)
     missing = missing_in(table)
@@ -150,10 +156,10 @@ def labels_of(y) -> Labels:
     if found is None:
         classes = _of_columns(table, missing, names)
         columns = zip(table.T, missing.T, classes, strict=True)
-        signs = np.stack([_signs(column, gone, known[-1]) for column, gone, known in columns], axis=1)
+        signs = np.stack([_signs(column, gone, known[-1:]) for column, gone, known in columns], axis=1)
     else:
         classes, signs = [found[0]] * table.shape[1], found[1]
-    kinds = {known.dtype for known in classes}
+    kinds = {known.dtype if known.size else None for known in classes}
     dtype = None if len(kinds) > 1 or table.dtype == object else table.dtype
     if (
         dtype is not None
@@ -187,7 +193,7 @@ def _of_vector(y, missing) -> Labels:
         signs[missing] = np.nan
         return Labels(signs, seen, "multiclass", tuple(map(str, seen)))
     known = seen if len(seen) == 2 else _both(seen)
-    return Labels(_signs(y, missing, known[-1])[:, None], known, "binary", None)
+    return Labels(_signs(y, missing, known[-1:])[:, None], known, "binary", None)
 
 
 def _of_columns(table, missing, names) -> list[np.ndarray]:
@@ -211,12 +217,6 @@ def _of_columns(table, missing, names) -> list[np.ndarray]:
             found[i] = both
         elif len(seen):
             found[i] = _both(seen)
-        else:
-            raise DataError(
-                f"Input y contains NaN alone in column {_named(names, i)}, and the others do not say what its classes are",
-                argument="y",
-                write_instead="leave the column out, or write labels as 0 and 1",
-            )
     return found
 
 
@@ -233,8 +233,10 @@ def _both(seen) -> np.ndarray:
 
 
 def _signs(column, missing, positive) -> np.ndarray:
-    signs = np.where(column == positive, 1.0, -1.0)
-    signs[missing] = np.nan
+    """positive : (1,) the positive class; empty where it is not known, as no label is there."""
+    signs = np.full(len(column), np.nan)
+    if positive.size:
+        signs[~missing] = np.where(column[~missing] == positive[0], 1.0, -1.0)
     return signs
 
 

@@ -3,31 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
-
-import numpy as np
 
 from mtldsl.errors import DataError
 from mtldsl.tasks.about import describe, fingerprint, one_line
-from mtldsl.tasks.data import TaskData
 from mtldsl.tasks.derived import scaled_by, standardize, with_targets
 from mtldsl.tasks.folding import folds
-from mtldsl.tasks.gram import require_gram_memory
 from mtldsl.tasks.inputs import as_design
 from mtldsl.tasks.kernel_views import with_kernels
 from mtldsl.tasks.labels import require_labels
 from mtldsl.tasks.layouts import of_lists, of_long_table, of_table
+from mtldsl.tasks.linear_map import LinearMap
 from mtldsl.tasks.names import unlike
 from mtldsl.tasks.one_class import without_one_class
 from mtldsl.tasks.partition import split, subsample
-from mtldsl.tasks.products import Products, make_products
 from mtldsl.tasks.scaling import Scaling
 from mtldsl.tasks.selection import select, select_features, take_rows
 
 __all__ = ["Tasks"]
 
 
-class Tasks(TaskData):
+class Tasks(LinearMap):
     """m tasks over d features. Make one with `Tasks.shared`, `Tasks.separate` or `Tasks.grouped`; it never changes.
 
     Rows without a label are not part of a task. What solvers see is flat: `targets` (N,) holds the labels of task 0, then of
@@ -100,38 +95,6 @@ class Tasks(TaskData):
 
     def _maybe_with(self, kernels) -> Tasks:
         return self if kernels is None else self.with_kernels(kernels)
-
-    # ------------------------------------------------------------------------------------------- products
-
-    @cached_property
-    def _products(self) -> Products:
-        return make_products(self)
-
-    def forward(self, W) -> np.ndarray:
-        """(N,) flat predictions X_i w_i."""
-        if not np.asarray(W).any():  # the first point of most runs
-            return np.zeros(self.n_samples)
-        return self._products.forward(W)
-
-    def adjoint(self, u) -> np.ndarray:
-        """(d, m): column i is X_i^T u_i."""
-        return self._products.adjoint(u)
-
-    def gram(self, scale=None) -> np.ndarray:
-        """X_i^T diag(scale_i) X_i: (d, d) for one complete shared X and no scale, else (m, d, d). Always dense."""
-        d, together = self.n_features, self.is_shared and not self.n_missing and scale is None
-        require_gram_memory(
-            d, 1 if together else self.n_tasks, "select features, or hash or project them, first", copies=1
-        )
-        return self._products.gram(scale)
-
-    def cross(self, scale=None) -> np.ndarray:
-        """(d, m): column i is X_i^T (scale_i * y_i)."""
-        return self.adjoint(self.targets if scale is None else scale * self.targets)
-
-    def largest_curvature(self, scale=None) -> float:
-        """max_i ||diag(sqrt(scale_i)) X_i||_2^2."""
-        return self._products.largest_curvature(scale)
 
     # --------------------------------------------------------------------------------------------- checks
 

@@ -68,6 +68,38 @@ def test_a_column_without_a_label(make, kind):
         make(one_class="error").fit(X, table)
 
 
+MIXED = {
+    "words and numbers": (("cold", "hot"), (0, 1), None),
+    "other numbers in each": ((1, 2), (3, 4), np.nan),
+    "bools and words": ((False, True), ("no", "yes"), None),
+}
+
+
+@pytest.mark.parametrize("make", [MultiTaskClassifier, KernelMultiTaskClassifier, LabelGraphClassifier])
+@pytest.mark.parametrize("kind", MIXED)
+def test_a_column_of_nothing_among_columns_of_other_classes(make, kind):
+    """Nobody knows its classes: it is predicted to be missing, and left out of scores, also where a test fold has labels of it."""
+    X, Y = labels()
+    first, second, lost = MIXED[kind]
+    table = pd.DataFrame({
+        "a": [first[k] for k in Y[:, 0]],
+        "gone": [lost] * len(Y),
+        "b": [second[k] for k in Y[:, 1]],
+    })  # fmt: skip
+    with pytest.warns(OneClassWarning, match="1 of 3 tasks have no label.*: 'gone'; their scores are NaN"):
+        fitted = make(class_weight="balanced" if make is MultiTaskClassifier else None).fit(X, table)
+    alone = clone(fitted).fit(X, table[["a", "b"]])
+    predicted = fitted.predict(X)
+    assert (predicted[:, [0, 2]] == alone.predict(X)).all() and pd.isna(predicted[:, 1]).all()
+    assert [known.tolist() for known in fitted.label_classes_] == [list(first), [], list(second)]
+    assert np.isnan(fitted.decision_function(X)[:, 1]).all()
+    assert fitted.score(X, table) == alone.score(X, table[["a", "b"]])
+    test = table.assign(gone=np.where(Y[:, 2] == 1, "u", "v"))
+    for truth in (table, test):
+        with pytest.warns(OneClassWarning, match="1 of 3 tasks left out: 'gone'"):
+            assert scorer("f1")(fitted, X, truth) == pytest.approx(scorer("f1")(alone, X, table[["a", "b"]]))
+
+
 def test_thresholds_and_probabilities_beside_a_column_without_a_label():
     X, Y = labels()
     table = Y.astype(float)

@@ -128,10 +128,11 @@ WRONG = {
     "sample_weight NaN": (lambda: MultiTaskRegressor().fit(X, Y, np.full(40, np.nan)), DataError, ["nan in row 0"]),
     "sample_weight of text": (lambda: MultiTaskRegressor().fit(X, Y, ["a"] * 40), DataError, ["weights are numbers"]),
     "no weight at all": (lambda: MultiTaskRegressor().fit(X, Y, np.zeros(40)), DataError, ["at least one non-zero"]),
-    "a column of None among others of other classes": (
-        lambda: MultiTaskClassifier().fit(X, np.array([["a", "c", None], ["b", "d", None]] * 20, dtype=object)),
-        DataError, ["NaN alone in column 2", "write labels as 0 and 1"],
+    "a column of None that is to be an error": (
+        lambda: MultiTaskClassifier(one_class="error").fit(X, np.array([["a", "c", None], ["b", "d", None]] * 20, dtype=object)),
+        DataError, ["1 of 3 tasks have no label", "one_class='constant' or 'skip'"],
     ),
+    "a vector of None alone": (lambda: MultiTaskClassifier().fit(X, [None] * 40), DataError, ["NaN alone: there is no label"]),
     # rows of tasks
     "groups of another length": (lambda: GroupedMultiTaskRegressor().fit(TX, Ty, groups=IDS[:-1]), ValueError, ["inconsistent numbers of samples"]),
     "groups of two dimensions": (lambda: GroupedMultiTaskRegressor().fit(TX, Ty, groups=IDS[:, None]), DataError, ["(90, 1)", "(n,)"]),
