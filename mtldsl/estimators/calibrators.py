@@ -55,7 +55,7 @@ def _sigmoid(z, positive, w, low: float, high: float) -> np.ndarray:
 
 
 def _isotonic(z, positive, w, low: float, high: float) -> np.ndarray:
-    """Of labels 0 and 1, then between the targets: the same, and means of whole numbers are equal to the last bit where they should be."""
+    """Fitted to labels 0 and 1, then put between the targets: the same, but means of whole numbers are equal to the last bit where they should be."""
     fitted = IsotonicRegression(y_min=0.0, y_max=1.0).fit(z, positive, w)
     return np.stack([fitted.X_thresholds_, low + (high - low) * fitted.y_thresholds_])
 
