@@ -40,6 +40,7 @@ class CvxpySolver:
     max_iter: ClassVar[int] = 1_000_000_000  # more than any backend's own limit, which then holds
     takes_nonconvex: ClassVar[bool] = False
     takes_spans: ClassVar[bool] = False
+    below_guesses: ClassVar[bool] = False
 
     def refuses(self, form: NormalForm) -> str | None:
         for term in (*form.losses, *form.functions):

@@ -24,7 +24,7 @@ from mtldsl.language.expressions.weights import Weights
 from mtldsl.language.unknowns.learned import LearnedUnknown
 from mtldsl.language.unknowns.ranges import RangeConstraint, ranges_of
 
-__all__ = ["known_map", "to_normal_form"]
+__all__ = ["known_map", "to_normal_form", "with_coefficients"]
 
 
 def to_normal_form(
@@ -58,6 +58,22 @@ def to_normal_form(
     said = [c for c in on_weights(constraints) if not c.atom.holds_all(c.argument.shape)]
     sets = [FunctionTerm(c.atom, 1.0, linear_map(c.argument), c.text) for c in said]
     return NormalForm(tuple(blocks), losses, tuple(functions + _join_simplex(sets)), typed, constant)
+
+
+def with_coefficients(form: NormalForm, terms: Sequence[Term]) -> NormalForm | None:
+    """The form with the present coefficients of its regularizers, which differ from those that it was made with in their size alone; terms are
+    all of the objective's. None where the form's own functions are not theirs one by one."""
+    others = [term for term in terms if not term.is_loss]
+    values = [term.coefficient.value for term in others]
+    plain = len(others) == len(form.functions) and min(values, default=0.0) > 0.0
+    if not (plain and all(type(f) is FunctionTerm for f in form.functions)):
+        return None
+    if any(f.atom is not term.atom for f, term in zip(form.functions, others, strict=True)):
+        return None
+    functions = [
+        FunctionTerm(f.atom, value, f.map, f.typed) for f, value in zip(form.functions, values, strict=True)
+    ]
+    return NormalForm(form.blocks, form.losses, tuple(functions), form.typed, form.constant)
 
 
 def _function_term(term: Term, ranges: Mapping[Any, Range], k: int, maps) -> FunctionTerm:

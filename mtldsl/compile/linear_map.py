@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from scipy import sparse
+
+from mtldsl.system.kept import cached_property
 
 __all__ = ["Block", "Blocks", "Entry", "LinearMap", "picks"]
 

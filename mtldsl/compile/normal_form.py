@@ -9,7 +9,6 @@ moment the form is made.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
@@ -17,6 +16,7 @@ import numpy as np
 from mtldsl.atoms.function import Loss, MatrixFunction, Regularizer, SeparableLoss, Set
 from mtldsl.compile.linear_map import Block, Blocks, Entry, LinearMap, picks
 from mtldsl.system.blocks import slabs
+from mtldsl.system.kept import cached_property
 from mtldsl.system.memory import require_memory
 
 if TYPE_CHECKING:
@@ -203,6 +203,12 @@ class LossTerm:
         """u with every task's sum moved to zero, inside dom f*: there a norm's ball, so that projecting scales and keeps the sum."""
         means = np.add.reduceat(u, self.tasks.offsets[:-1]) / self.tasks.counts
         return self.dual_project(u - np.repeat(means, self.tasks.counts))
+
+    @cached_property
+    def has_free_dual(self) -> bool:
+        """Whether every number may be a multiplier of any sample."""
+        low, high = cast(SeparableLoss, self.atom).dual_interval(self.tasks.targets[:1])
+        return bool(np.all(low == -np.inf) and np.all(high == np.inf)) and np.ndim(low) == np.ndim(high) == 0
 
     def dual_interval(self) -> tuple[np.ndarray, np.ndarray]:
         """(low, high) of every dual entry for a separable loss."""

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from functools import cached_property
-
 from mtldsl.compile.checks import check_model, learned_of, on_weights, parameters_of, weights_of
-from mtldsl.compile.from_tree import known_map, to_normal_form
+from mtldsl.compile.from_tree import known_map, to_normal_form, with_coefficients
 from mtldsl.compile.normal_form import LinearMap, NormalForm
 from mtldsl.language.expressions.constraint import Constraint
 from mtldsl.language.expressions.objective import Objective, Term
@@ -13,6 +11,7 @@ from mtldsl.language.expressions.scalar import Parameter
 from mtldsl.language.expressions.weights import Weights
 from mtldsl.language.unknowns.learned import LearnedUnknown
 from mtldsl.language.unknowns.ranges import RangeConstraint
+from mtldsl.system.kept import cached_property
 
 __all__ = ["Statement"]
 
@@ -112,7 +111,21 @@ class Statement:
         """
         values = tuple(p.value for p in self._parameters)
         if self._made is None or self._made[0] != values:
-            form = to_normal_form(self.objective, self.constraints, str(self), self._known, self._maps)
-            form.share(self._remembered.setdefault(self._shape(values), {}))
+            shape, form = self._shape(values), None
+            if (
+                self._made is not None
+                and self._scales_penalties_alone
+                and shape == self._shape(self._made[0])
+            ):
+                form = with_coefficients(self._made[1], self.objective.terms)
+            if form is None:
+                form = to_normal_form(self.objective, self.constraints, str(self), self._known, self._maps)
+            form.share(self._remembered.setdefault(shape, {}))
             self._made = values, form
         return self._made[1]
+
+    @cached_property
+    def _scales_penalties_alone(self) -> bool:
+        """Whether all that parameters do is to multiply regularizers."""
+        losses = any(term.coefficient.parameters for term in self.objective.terms if term.is_loss)
+        return not (losses or self._inside_arguments or self.constraints)

@@ -12,7 +12,7 @@ import numpy as np
 from mtldsl.compile.normal_form import Blocks, FunctionTerm, NormalForm
 from mtldsl.proof.gap import objective_scale, relative_gap
 from mtldsl.proof.multipliers import make_stationary
-from mtldsl.proof.residual import REACH, losses_work, magnitudes, payment, region, stationarity
+from mtldsl.proof.residual import REACH, losses_work, payment, region
 
 __all__ = ["Bound", "dual_bound", "guess", "prove"]
 
@@ -68,11 +68,11 @@ def prove(form: NormalForm, blocks: Blocks, loss_duals=None, function_duals=None
     v = [
         f.atom.dual_project(np.asarray(d, float)) for f, d in zip(form.functions, function_duals, strict=True)
     ]
-    stuck, free = make_stationary(form, u, v)
+    stuck, left = make_stationary(form, u, v)
     if stuck is not None:
         return _infimum_of_losses(form, blocks, stuck)
     bound = _best_scaling(form, u, v)
-    return _paid(bound, form, blocks, u, v, free) if free and np.isfinite(bound.value) else bound
+    return _paid(bound, form, blocks, u, left) if left and np.isfinite(bound.value) else bound
 
 
 def _infimum_of_losses(form: NormalForm, blocks: Blocks, stuck: str) -> Bound:
@@ -88,12 +88,11 @@ def _infimum_of_losses(form: NormalForm, blocks: Blocks, stuck: str) -> Bound:
     )
 
 
-def _paid(bound: Bound, form: NormalForm, blocks: Blocks, u, v, free: list[str]) -> Bound:
-    """The bound, lowered by what the residual on free blocks may do within a stated region."""
-    residual, size = stationarity(form, u, v, only=free), magnitudes(form, u, v, only=free)
+def _paid(bound: Bound, form: NormalForm, blocks: Blocks, u, free: dict) -> Bound:
+    """The bound, lowered by what the residual on free blocks may do within a stated region; free: as `make_stationary` says."""
     work = losses_work(form, blocks, u)
-    reach = {name: region(name, blocks, size[name], work[name]) for name in free}
-    paid = sum(payment(residual[name], reach[name]) for name in free)
+    reach = {name: region(name, blocks, size, work[name]) for name, (_, size) in free.items()}
+    paid = sum(payment(residual, reach[name]) for name, (residual, _) in free.items())
     intercepts = tuple(block.name for block in form.blocks if block.intercept_of is not None)
     return replace(bound, value=bound.value - paid, paid=paid, region=reach, intercepts=intercepts)
 

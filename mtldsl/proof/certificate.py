@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
@@ -29,6 +28,7 @@ from mtldsl.proof.bound import Bound, dual_bound, guess, prove
 from mtldsl.proof.gap import Scale, objective_scale, over, relative_gap
 from mtldsl.proof.rounding import refute, rounding_of
 from mtldsl.proof.stationarity import Stationarity, stationarity_of
+from mtldsl.system.kept import cached_property
 
 __all__ = ["Certificate", "certify", "dual_bound", "relative_gap"]
 

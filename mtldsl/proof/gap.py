@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from functools import cached_property
 
 import numpy as np
 
 from mtldsl.compile.normal_form import LossTerm, NormalForm
+from mtldsl.system.kept import cached_property
 
 __all__ = ["TINY", "Scale", "objective_scale", "over", "relative_gap"]
 

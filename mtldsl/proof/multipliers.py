@@ -22,8 +22,9 @@ _LARGE = 200_000
 
 def make_stationary(
     form: NormalForm, u: list[np.ndarray], v: list[np.ndarray]
-) -> tuple[str | None, list[str]]:
-    """Change u and v in place; (the name of a block where they cannot be made stationary, or None; the blocks that no term bounds).
+) -> tuple[str | None, dict[str, tuple[np.ndarray, np.ndarray]]]:
+    """Change u and v in place; (the name of a block where they cannot be made stationary, or None; {block that no term bounds: what is left of
+    the equation there, `magnitudes` there}).
 
     On the latter they are stationary to rounding, entry by entry, and what is left is for the bound to pay.
     """
@@ -38,15 +39,17 @@ def make_stationary(
             _give_to_parts(form, block.name, u, v)
             _solve_by_least_squares(form, block.name, u, v)
     residual = stationarity(form, u, v)
+    left: dict[str, tuple[np.ndarray, np.ndarray]] = {}
     if free:
         size = magnitudes(form, u, v, only=free)
+        left = {name: (residual[name], size[name]) for name in free}
         for name in free:
-            if not is_rounding(residual[name], size[name]):
-                return name, free
+            if not is_rounding(*left[name]):
+                return name, left
     for name, taker in takers.items():
         if taker is not None:
             v[taker] = v[taker] - residual[name] / form.functions[taker].map.multiple_of(name)
-    return None, free
+    return None, left
 
 
 # -------------------------------------------------------------------------------------- terms that take all
@@ -117,13 +120,13 @@ def _sums(loss: LossTerm, dual) -> np.ndarray:
 def _shift_together(form: NormalForm, movable: list[int], fixed: list[int], u) -> bool:
     """Shift the movable multipliers of every task by one constant; False, and nothing done, where no sum becomes zero."""
     losses = [form.losses[t] for t in movable]
-    intervals = [loss.dual_interval() for loss in losses]
-    shifted = [np.array(u[t]) for t in movable]
-    if not fixed and all(np.all(np.isinf(end)) for ends in intervals for end in ends):  # nothing in the way
+    if not fixed and all(loss.has_free_dual for loss in losses):  # nothing in the way
         excess = sum(_sums(form.losses[t], u[t]) for t in movable) / sum(loss.tasks.counts for loss in losses)
         for t, loss in zip(movable, losses, strict=True):
             u[t] = u[t] - np.repeat(excess, loss.tasks.counts)
         return True
+    intervals = [loss.dual_interval() for loss in losses]
+    shifted = [np.array(u[t]) for t in movable]
     done = _shifted_freely(losses[0], shifted[0], *intervals[0]) if len(movable) == 1 and not fixed else ()
     for i in range(losses[0].tasks.n_tasks):
         if i in done:

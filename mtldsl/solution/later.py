@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
 from typing import Any
+
+from mtldsl.system.kept import cached_property
 
 __all__ = ["Field", "Later"]
 

@@ -52,6 +52,7 @@ class ClosedForm(Solver):
     name = "closed_form"
     summary = "closed form: quadratic losses and penalties lead to one linear system"
     max_iter = 1
+    below_guesses = True  # at the optimum itself
 
     def refuses(self, form: NormalForm) -> str | None:
         if _between_features_and_tasks(form):

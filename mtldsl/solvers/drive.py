@@ -67,7 +67,7 @@ def drive(
     """
     watcher = Watcher(form, tol, max_seconds, verbose)
     names = to_try(form, solver, options)
-    watcher.look_at_guesses(None if start is None else start.blocks, simple_guesses)
+    watcher.expect_guesses(None if start is None else start.blocks, simple_guesses)
     status, certified, iterations, tried = "", False, 0, {}
     alternate = form.is_convex and solver == "auto"
     turns = (
@@ -83,7 +83,7 @@ def drive(
     while turns:
         turn = turns.next()
         name, chosen = turn.name, get_solver(turn.name)
-        watcher.begin(name, turn.progress())
+        watcher.begin(name, turn.progress(), chosen.below_guesses)
         point, failure = None, None
         try:
             with (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -42,7 +43,7 @@ _NO_BOUND = "stopped before a bound was computed"
 
 class Watcher:
     """The `watch` handed to a solver. Keeps the best primal point and the best bound seen, whichever solver found them; from the start on
-    also the warm start, zero and the best constants (`look_at_guesses`).
+    also the warm start, zero and the best constants (`expect_guesses`).
     """
 
     def __init__(self, form: NormalForm, tol: float, max_seconds: float | None, verbose: bool):
@@ -63,6 +64,7 @@ class Watcher:
         self.kept_from = ""  # the solver that found the best point
         self.progress: Progress | None = None
         self.lines = Lines(form)
+        self._guesses: Iterator[Kept] = iter(())
         self._about: tuple = ()
         self._certificate: Any = None  # that of `_about`, once there is something to tell
 
@@ -106,13 +108,20 @@ class Watcher:
             )  # fmt: skip
         return self._certificate
 
-    def look_at_guesses(self, start: Blocks | None, simple: bool = True) -> None:
-        """Points that need no solver: no other point is returned unless it is better. Their certificates wait until they are asked for."""
-        for guess in guesses(self.form, start, simple):
+    def expect_guesses(self, start: Blocks | None, simple: bool = True) -> None:
+        """Points that need no solver: no other point is returned unless it is better. They are looked at when a solver begins whose points may
+        lie above them, else where a run ends without a proof; their certificates wait until they are asked for."""
+        self._guesses = guesses(self.form, start, simple)
+
+    def look_at_guesses(self) -> None:
+        """At those that have not been looked at."""
+        for guess in self._guesses:
             self.best.offer(guess, self.bound)
 
-    def begin(self, solver: str, progress: Progress) -> None:
+    def begin(self, solver: str, progress: Progress, below_guesses: bool = False) -> None:
         """From here on points are this solver's, and it runs as long as there is progress."""
+        if not (below_guesses and self.form.is_convex):
+            self.look_at_guesses()
         self.solver, self.stopped, self.restart, self.progress = solver, "", None, progress
 
     def __call__(self, point: Point) -> bool:
@@ -263,6 +272,8 @@ class Watcher:
         """What is not known yet of the best point, where it is a guess or no solver came to the end of a first look; no more than its
         objective where a bound may take as long as what was interrupted.
         """
+        if not self.certificate.within(self.tol):
+            self.look_at_guesses()
         kept = self.kept
         if not kept.is_guess or (self.form.is_convex and np.isfinite(self.bound)):
             return

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
+from mtldsl.system.kept import cached_property
 from mtldsl.tasks.stacked import csr_of, row_views
 
 __all__ = ["ByFeatures", "row_parts", "squared_products"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -10,6 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from mtldsl.errors import DataError
+from mtldsl.system.kept import cached_property
 from mtldsl.tasks.by_features import ByFeatures
 from mtldsl.tasks.scaling import Scaling
 from mtldsl.tasks.stacked import row_views, stack

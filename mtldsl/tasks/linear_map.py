@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from functools import cached_property
-
 import numpy as np
 
+from mtldsl.system.kept import cached_property
 from mtldsl.tasks.data import TaskData
 from mtldsl.tasks.gram import require_gram_memory
 from mtldsl.tasks.products import Products, make_products

@@ -37,6 +37,11 @@ def test_the_references_own_multipliers_close_the_gap(name, reference_optimum):
     assert optimum - bound <= 1e-6 * max(1.0, abs(optimum)), name
 
 
+def _free(answer):
+    stuck, left = answer
+    return stuck, list(left)
+
+
 def test_lasso_on_an_orthonormal_design_by_hand():
     # min 1/2 ||W - Y||^2 + |W|_1 entry by entry: soft threshold; optimum y^2/2 inside, |y| - 1/2 outside
     Y = np.array([[3.0, 0.5], [-2.0, 0.0], [0.2, -1.0]])
@@ -174,7 +179,7 @@ def test_a_term_of_a_multiple_of_the_weights_takes_what_is_left(multiple):
     form = mtl.minimize(mtl.huber_loss(W, tasks) + 0.7 * mtl.l1_norm(multiple * W - A)).form()
     rng = np.random.default_rng(0)
     u, v = [form.losses[0].dual_project(rng.normal(size=tasks.n_samples))], [rng.normal(size=(6, 4))]
-    assert make_stationary(form, u, v) == (None, [])
+    assert _free(make_stationary(form, u, v)) == (None, [])
     U = np.reshape(u[0], (4, -1)).T
     np.testing.assert_allclose(multiple * v[0], -tasks.X.T @ U, rtol=1e-12)
 
@@ -220,7 +225,7 @@ def test_parts_of_the_weights_with_coefficients_take_the_residual_of_their_own_r
         u = [size * rng.normal(size=tasks.n_samples)]
         v = [size * rng.normal(size=f.map.shape) for f in form.functions]
         u = [loss.dual_project(dual) for loss, dual in zip(form.losses, u, strict=True)]
-        assert make_stationary(form, u, v) == (None, ["W"])
+        assert _free(make_stationary(form, u, v)) == (None, ["W"])
         total = tasks.adjoint(u[0]) + np.vstack([2 * v[0], 3 * v[1]])
         np.testing.assert_allclose(total, 0.0, atol=1e-12 * (1 + size))
         bound, note = dual_bound(form, form.zeros(), u, v)
@@ -255,7 +260,10 @@ def test_groups_that_leave_rows_out_do_not_bound_them():
     problem = mtl.minimize(mtl.squared_loss(W, tasks) + 2.0 * mtl.group_norm(W, [[0, 1], [2, 3]]))
     solution = problem.solve(solver="admm", tol=1e-7)
     assert solution.status == "optimal"
-    assert make_stationary(problem.form(), [np.ones(tasks.n_samples)], [np.ones((6, 4))]) == (None, ["W"])
+    assert _free(make_stationary(problem.form(), [np.ones(tasks.n_samples)], [np.ones((6, 4))])) == (
+        None,
+        ["W"],
+    )
 
 
 def test_relative_gap_of_nothing_is_infinite():

@@ -26,6 +26,7 @@ def test_the_protocol_is_what_these_tests_read():
         "max_iter",
         "takes_nonconvex",
         "takes_spans",
+        "below_guesses",
     } <= FACTS.keys()
     assert METHODS == ["refuses", "solves_only", "yields", "patience", "pace", "shift", "solve"]
     assert {*own_solvers._MEMBERS} == {*FACTS, *METHODS}  # what a solver of one's own is asked for
@@ -71,7 +72,7 @@ def test_what_a_class_leaves_out_is_the_protocols_and_what_has_no_default_is_mis
 
     least = Least()
     assert (least.options, least.choices, least.writes) == ({}, {}, ())
-    assert not (least.takes_nonconvex or least.takes_spans)
+    assert not (least.takes_nonconvex or least.takes_spans or least.below_guesses)
     assert least.max_iter == 100_000 and least.yields(None) is None and least.solves_only(None) is None
 
     class Half(Solver):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
@@ -12,6 +11,7 @@ from mtldsl.atoms.function import Regularizer, register
 from mtldsl.atoms.parts import RowProfile
 from mtldsl.atoms.regularizers.norm import in_parentheses
 from mtldsl.atoms.regularizers.weights import check_broadcast, checked_weights
+from mtldsl.system.kept import cached_property
 
 __all__ = ["Ridge"]
 

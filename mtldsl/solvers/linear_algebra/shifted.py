@@ -26,8 +26,12 @@ class Shifted:
 
     def __init__(self, M: np.ndarray, shifts: np.ndarray, room: float):
         self.shifts, self.diagonal = shifts, np.array(np.diagonal(M))
-        values, place = np.unique(shifts, return_inverse=True)
-        self.groups = [(float(value), np.flatnonzero(place == k)) for k, value in enumerate(values)]
+        if (shifts == shifts[0]).all():
+            values = shifts[:1]
+            self.groups = [(float(shifts[0]), slice(None))]
+        else:
+            values, place = np.unique(shifts, return_inverse=True)
+            self.groups = [(float(value), np.flatnonzero(place == k)) for k, value in enumerate(values)]
         self.is_regular = False
         if len(values) == 1 or (len(values) <= _MOST_FACTORS and len(values) * M.size <= room):
             self._factorize(M)
@@ -36,15 +40,13 @@ class Shifted:
 
     def _factorize(self, M) -> None:
         self.factors = []
-        at = np.diag_indices_from(M)
         for k, (value, _) in enumerate(self.groups):
             H = M if k == len(self.groups) - 1 else M.copy()
-            H[at] += value
+            H.flat[:: len(H) + 1] += value
             factor, failed = lapack.dpotrf(H.T, lower=0, clean=0, overwrite_a=1)
             if failed:
                 return
-            pivots = np.square(np.diagonal(factor))
-            if value == 0.0 and np.any(pivots <= _SMALLEST_PIVOT * self.diagonal):
+            if value == 0.0 and np.any(np.square(np.diagonal(factor)) <= _SMALLEST_PIVOT * self.diagonal):
                 return
             self.factors.append(factor)
         self.is_regular = True
@@ -62,6 +64,8 @@ class Shifted:
         """(m, p): row j solves the system of shift j."""
         if self.factors is None:
             return ((B @ self.vectors) / (self.values + self.shifts[:, None])) @ self.vectors.T
+        if len(self.groups) == 1:
+            return lapack.dpotrs(self.factors[0], B.T, lower=0)[0].T
         X = np.empty(B.shape)
         for factor, (_, own) in zip(self.factors, self.groups, strict=True):
             X[own] = lapack.dpotrs(factor, B[own].T, lower=0)[0].T
@@ -78,4 +82,6 @@ class Shifted:
             * sizes
             * (self.diagonal.sum() + self.diagonal.size * self.shifts)
         )
+        if self.shifts.min() > 0:
+            return residual / (2.0 * self.shifts)
         return np.divide(residual, 2.0 * self.shifts, out=np.full(len(X), np.inf), where=self.shifts > 0)

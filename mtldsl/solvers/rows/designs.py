@@ -7,7 +7,6 @@ An intercept is eliminated: residuals are centred task by task, which is the sam
 from __future__ import annotations
 
 import math
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from mtldsl.solvers.rows.penalty import RowPenalty
 from mtldsl.solvers.rows.sparse_state import SparseState
 from mtldsl.solvers.rows.states import GramState, ResidualState, SeparateResidualState, SeparateState
 from mtldsl.system.blocks import in_blocks, inner_product, product, slabs
+from mtldsl.system.kept import cached_property
 from mtldsl.tasks.by_features import ByFeatures
 from mtldsl.tasks.gram import gram, require_gram_memory
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
 from mtldsl.atoms.function import MatrixFunction
 from mtldsl.atoms.parts import is_same_along_rows
 from mtldsl.compile.normal_form import FunctionTerm
+from mtldsl.system.kept import cached_property
 
 __all__ = ["RowPenalty", "function_duals", "why_not"]
 
@@ -73,10 +73,14 @@ class RowPenalty:
         return cls(l1, l21, ridge, nonneg)
 
     def scaled(self, factor: float) -> RowPenalty:
+        if factor == 1.0:
+            return self
         return RowPenalty(factor * self.l1, factor * self.l21, factor * self.ridge, self.nonneg)
 
     def on(self, rows) -> RowPenalty:
         """The same on some rows, contiguous for the kernels."""
+        if len(rows) == len(self.l21) and (rows == np.arange(len(rows))).all():
+            return self
         return RowPenalty(
             np.ascontiguousarray(self.l1[:, rows]), self.l21[rows], self.ridge[rows], self.nonneg
         )

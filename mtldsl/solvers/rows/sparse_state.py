@@ -56,8 +56,8 @@ class SparseState:
     def centred(self, W, carried) -> np.ndarray:
         return carried + W @ self.means if self.design.centred else carried
 
-    def rounds(self, most: int, target: float) -> tuple[int, bool, bool]:
-        """(how many rounds, whether the relative gap on these rows is at most target, False)."""
+    def rounds(self, most: int, target: float) -> tuple[int, float, bool]:
+        """(how many rounds, the relative gap on these rows, False)."""
         from mtldsl.solvers.kernels.row_rounds import rounds_of_columns
 
         X, p, design = self.Xt, self.penalty, self.design
@@ -68,7 +68,7 @@ class SparseState:
         )  # fmt: skip
         self.reached = gap <= target
         self.dual_W = dual_W.reshape(self.W.shape)
-        return done, gap <= target, settled
+        return done, gap, settled
 
     @property
     def sweep_cost(self) -> float:

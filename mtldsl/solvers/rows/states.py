@@ -103,8 +103,8 @@ class GramState(_Gradients):
     def gradient(self, W) -> np.ndarray:
         return W @ self.gram - self.cross
 
-    def rounds(self, most: int, target: float) -> tuple[int, bool, bool]:
-        """(how many rounds, whether the relative gap on these rows is at most target, whether the last one left the support as it was)."""
+    def rounds(self, most: int, target: float) -> tuple[int, float, bool]:
+        """(how many rounds, the relative gap on these rows, whether the last one left the support as it was)."""
         from mtldsl.solvers.kernels.row_rounds import rounds_shared
 
         p = self.penalty
@@ -114,7 +114,7 @@ class GramState(_Gradients):
             p.l1, p.l21, p.ridge, p.nonneg, _SWEEPS, most, target, dual_W, np.empty(len(self.rows)),
         )  # fmt: skip
         self.dual_W = dual_W.reshape(self.W.shape)
-        return done, gap <= target, settled
+        return done, gap, settled
 
     def sweep(self) -> None:
         for block, gram in zip(self.blocks, self.diagonal, strict=True):

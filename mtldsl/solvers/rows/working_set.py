@@ -60,8 +60,12 @@ class WorkingSet:
             if (
                 rows is not None or was_shown or look.gap > self.target
             ):  # else the start is good enough to be shown
-                self.descend(state, rounds, max(0.5 * self.target, 0.03 * look.gap), max_iter, expired)
-                before, look = look, self.look(state)
+                known = self.descend(
+                    state, rounds, max(0.5 * self.target, 0.03 * look.gap), max_iter, expired
+                )
+                # where these are all rows, the last gap of the rounds is that of a look
+                seen = known <= self.target and len(state.rows) == W.shape[1]
+                before, look = look, Look(look.excess, known) if seen else self.look(state)
                 rounds = self.rounds_needed(rounds, before.gap, look.gap)
             done, reached = self.sweeps >= max_iter or expired(), look.gap <= self.target
             if reached or done or self.sweeps >= 2 * reported + 100:
@@ -116,28 +120,31 @@ class WorkingSet:
         needed = rounds * math.log(max(after / self.target, 1.1)) / math.log(before / after)
         return min(max(math.ceil(needed), 1), 2 * rounds, _MOST_ROUNDS)
 
-    def descend(self, state, rounds: int, target: float, max_iter: int, expired) -> None:
-        """Sweeps, with extrapolations: until the gap on these rows is below target, where it is known, else some rounds."""
+    def descend(self, state, rounds: int, target: float, max_iter: int, expired) -> float:
+        """Sweeps, with extrapolations: until the gap on these rows is below target, where it is known, else some rounds. Returns the gap
+        where the last step knew it, else inf."""
         left, support = _MOST_ROUNDS if state.knows_gap else rounds, None
         while left > 0:
             most = min(left, -(-(max_iter - self.sweeps) // _MEMORY))
             if state.runs_rounds:
-                done, reached, settled = state.rounds(max(_rounds_at_once(state, most), 1), target)
+                done, gap, settled = state.rounds(max(_rounds_at_once(state, most), 1), target)
+                reached = gap <= target
             else:
-                done, reached = 1, one_round(state, target)
+                done, reached, gap = 1, one_round(state, target), math.inf
                 before, support = support, state.W != 0
                 settled = before is not None and np.array_equal(before, support)
             self.sweeps += _MEMORY * done
             left -= done
             if reached or self.sweeps >= max_iter or expired():
-                return
+                return gap
             if not (state.knows_gap and state.takes_newton):
                 continue
             # far from the solution's support a large system is not worth its price
             if (settled or newton_cost(state) <= 2.0 * _MEMORY * sweep_cost(state)) and newton_steps(state):
                 state.dual_W = None
-                if own_gap(state) <= target:
-                    return
+                if (gap := own_gap(state)) <= target:
+                    return gap
+        return math.inf
 
 
 def _rounds_at_once(state, most: int) -> int:
