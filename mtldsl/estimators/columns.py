@@ -18,11 +18,11 @@ def columns_of(y) -> tuple[np.ndarray, tuple[str, ...] | None, bool]:
     if sparse.issparse(y):
         y = y.toarray()
     frame = None if isinstance(y, np.ndarray) else as_frame(y)
-    if frame is not None and getattr(y, "ndim", 2) == 2:
+    if frame is not None and len(getattr(y, "shape", (0,))) == 2:  # arrow's vectors have no shape
         numbers = all(column.dtype.is_numeric() for column in frame.iter_columns())
         columns = [_plain(column, numbers) for column in frame.iter_columns()]
-        kinds = {column.dtype for column in columns}
-        table = np.stack([column.astype(object) if len(kinds) > 1 else column for column in columns], axis=1)
+        mixed = len({column.dtype for column in columns}) > 1 and not numbers
+        table = np.stack([column.astype(object) if mixed else column for column in columns], axis=1)
         return _without_na(table), tuple(map(str, frame.columns)), False
     if frame is not None:
         return _without_na(_plain(next(iter(frame.iter_columns())))[:, None]), None, True

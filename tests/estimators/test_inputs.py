@@ -63,6 +63,42 @@ def test_labels_of_every_type(kind):
     assert fitted.score(X, y) == expected.score(X, Y)
 
 
+VECTORS = {
+    "polars": lambda each: pl.Series(each.tolist()),
+    "pandas": lambda each: pd.Series(each, name="y"),
+    "pandas category": lambda each: pd.Series(each.astype(str), dtype="category").cat.rename_categories({str(one): one for one in each}),
+    "pandas Categorical": pd.Categorical,
+    "list": np.ndarray.tolist,
+    "objects": lambda each: each.astype(object),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", VECTORS)
+def test_vectors_of_every_type(kind):
+    """One label a row is answered as a vector, whatever it came in; a polars series has no `ndim` to tell it by."""
+    for each in (Y[:, 0], WORDS[:, 0], Y[:, 0] > 0):
+        y, expected = VECTORS[kind](each), MultiTaskClassifier(lam=0.5).fit(X, each)
+        fitted = MultiTaskClassifier(lam=0.5).fit(X, y)
+        np.testing.assert_array_equal(fitted.predict(X), expected.predict(X))
+        assert fitted.predict(X).tolist() == expected.predict(X).tolist()
+        assert fitted.decision_function(X).shape == (len(X),) and fitted.score(X, y) == expected.score(
+            X, each
+        )
+    numbers = MultiTaskRegressor().fit(XR, pl.Series(YR[:, 0].tolist()))
+    assert numbers.predict(XR).shape == (len(XR),) and isinstance(numbers.intercept_, float)
+
+
+def test_one_column_with_a_gap_makes_no_floats_of_the_others():
+    y = table(Y, "Int64")
+    y.iloc[0, 0] = pd.NA
+    for each in (y, pl.DataFrame({name: y[name].to_list() for name in COLUMNS})):
+        fitted = MultiTaskClassifier(lam=0.5).fit(X, each)
+        assert fitted.predict(X).dtype.kind == "i"
+        assert np.array_equal(
+            fitted.coef_, MultiTaskClassifier(lam=0.5).fit(X, y.to_numpy(float, na_value=np.nan)).coef_
+        )
+
+
 INCOMPLETE = {
     "NaN": FLOATS,
     "None": np.where(GONE, None, Y),
