@@ -4,14 +4,15 @@ import itertools
 
 import numpy as np
 import pytest
-from scipy import sparse
 from scipy.optimize import linprog
 
 from mtldsl.atoms.losses import StructuredHinge
 from mtldsl.atoms.metrics import AUC, ErrorRate, FScore, Metric, expectation
 from mtldsl.atoms.metrics.metric import classes_of
+from mtldsl.atoms.planes import tied_sums
 from mtldsl.atoms.planes.cutting_planes import prox_of_planes
 from mtldsl.atoms.planes.threshold_kernel import thresholds
+from mtldsl.atoms.planes.tied_sums import TiedSums, reach_of
 
 METRICS = [AUC(), FScore(), FScore(beta=1.3), FScore(beta=2.0), FScore(beta=30.0)]
 every_metric = pytest.mark.parametrize("metric", METRICS, ids=repr)
@@ -127,11 +128,61 @@ def test_the_tangent_is_the_derivative(metric):
         assert F.shape == (found.rank, 3)
         expected = X.T @ np.column_stack([found.product(x) for x in X.T])
         np.testing.assert_allclose(F.T @ F, expected, atol=1e-12)
-        alone, pools, grouped = found.parts_of(sparse.csr_array(X))
-        parts = X[alone].T @ X[alone] - (pools.T @ pools).toarray() + grouped.T @ grouped
+        parts = X[found.alone].T @ X[found.alone]
+        for sign, rows in found.signed_rows(lambda S, X=X: S @ X, 2):
+            parts += sign * rows.T @ rows
         np.testing.assert_allclose(parts, expected, atol=1e-12)
         moved += found.rank > 0
     assert moved > 40
+
+
+def a_tangent_of_many_pools(rng, monkeypatch, sparse):
+    """That of an F-score step with several pools, `reach` an array or sparse."""
+    monkeypatch.setattr(tied_sums, "_MOST_DENSE", 0 if sparse else 10**6)
+    y = labels(rng, 400, 90)
+    z = np.round(rng.normal(size=400), 1) / 20.0
+    return FScore().score_step(z, classes_of(y), 0.3).tangent
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_sums_of_many_groups_need_no_array_of_their_products(seed, monkeypatch):
+    dense = a_tangent_of_many_pools(np.random.default_rng(seed), monkeypatch, False)
+    tied = a_tangent_of_many_pools(np.random.default_rng(seed), monkeypatch, True)
+    if dense.rank == 0:
+        return
+    X = np.random.default_rng(7).normal(size=(400, 5))
+    np.testing.assert_allclose(tied.product(X[:, 0]), dense.product(X[:, 0]), atol=1e-12)
+    np.testing.assert_allclose(tied.half(X), dense.half(X), atol=1e-11)
+    for step in (2, 7, 1000):
+        gram = X[tied.alone].T @ X[tied.alone]
+        for sign, rows in tied.signed_rows(lambda S: S @ X, step):
+            gram += sign * rows.T @ rows
+        np.testing.assert_allclose(gram, dense.half(X).T @ dense.half(X), atol=1e-10)
+
+
+@pytest.mark.parametrize("jump", [False, True], ids=["", "pools that no group moves"])
+@pytest.mark.parametrize("spread", [0.0, 4.0], ids=["alike", "shares and sizes of many orders"])
+def test_tied_sums_are_the_factor_of_their_gram_matrix(spread, jump):
+    rng = np.random.default_rng(8)
+    first, shares, at = np.full(60, -1), np.zeros((60, 2)), 0
+    for g in range(60):
+        if rng.random() < 0.2:
+            continue
+        first[g], shares[g, 0] = at, 10.0 ** (spread * rng.random())
+        if rng.random() < 0.3:
+            shares[g, 1] = 10.0 ** (spread * rng.random())
+            at += 1 if not jump else int(rng.integers(1, 4))
+    pools = rng.integers(1, 50, size=at + 2).astype(float)
+    sizes = 10.0 ** (spread * rng.random(60))
+    reach = np.zeros((60, len(pools)))
+    for g in np.flatnonzero(first >= 0):
+        reach[g, first[g] : first[g] + 2] = shares[g]
+    np.testing.assert_array_equal(reach_of(first, shares, len(pools)), reach)
+    gram = np.diag(sizes) + (reach / pools) @ reach.T
+    tied, Y = TiedSums(sizes, reach, pools), rng.normal(size=(60, 3))
+    factor = np.linalg.cholesky(gram)
+    np.testing.assert_allclose(tied.innovations(Y), np.linalg.solve(factor, Y), rtol=1e-8, atol=1e-10)
+    np.testing.assert_allclose(tied.solve(Y[:, 0]), np.linalg.solve(gram, Y[:, 0]), rtol=1e-7, atol=1e-10)
 
 
 @every_metric

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from mtldsl.atoms.planes.tangent import Tangent
+from mtldsl.atoms.planes.tied_sums import reach_of
 
 __all__ = [
     "ScoreStep",
@@ -207,9 +208,5 @@ def _tangent_of_tables(rows: slice, opened, tables, b, pools) -> Tangent:
         single = single[pool[single] < 0]
         groups[single] = i
         sizes[i] = tables[i + 1] - tables[i] + len(single)
-    reach = np.zeros((G, len(pools)))
-    for i in np.flatnonzero(first >= 0):
-        reach[i, first[i]] = shares[i, 0]
-        if shares[i, 1] > 0.0:
-            reach[i, first[i] + 1] = shares[i, 1]
+    reach = reach_of(first, shares, len(pools))
     return Tangent(groups, np.ones(n), sizes, pool, pools[:, 2].astype(bool), reach)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from scipy import sparse
+
+from mtldsl.atoms.planes.tied_sums import TiedSums
 
 __all__ = ["Tangent"]
 
@@ -16,7 +19,7 @@ class Tangent:
 
     groups (n,), signs (n,) : sample j has the entry signs[j] in the vector of groups[j], -1: in none; group g has sizes[g] samples
     pool (n,)               : of a sample that moves by itself, the pool, -1: it does not; outside `pinned` pools their sums stay
-    reach (G, pools)        : beside its own samples, group g moves the sum of a pool that is not pinned by so much
+    reach (G, pools)        : beside its own samples, group g moves the sum of a pool that is not pinned by so much; sparse where it is large
 
     It is Q Q^T with the orthonormal columns Q: unit vectors of the samples of pinned pools, those of other pools less their mean, and
     L^{-1} V of the group vectors V with Gram matrix L L^T = diag(sizes) + reach diag(1 / pool sizes) reach^T.
@@ -61,10 +64,12 @@ class Tangent:
         return sparse.csr_matrix((self.signs[of], (self.groups[of], of)), shape=shape)
 
     @cached_property
-    def _factor(self) -> np.ndarray:
-        """L, or the diagonal of it."""
-        if self.reach is None or not self.reach.any():
+    def _factor(self) -> Any:
+        """L, the diagonal of it, or its inverse as recursion where it is large."""
+        if self.reach is None or not (self.reach.nnz if sparse.issparse(self.reach) else self.reach.any()):
             return np.sqrt(self.sizes)
+        if sparse.issparse(self.reach):
+            return TiedSums(self.sizes, self.reach, np.maximum(self._pool_sizes, 1))
         gram = (self.reach / np.maximum(self._pool_sizes, 1)) @ self.reach.T
         gram[np.diag_indices_from(gram)] += self.sizes
         return np.linalg.cholesky(gram)
@@ -80,12 +85,25 @@ class Tangent:
             return alone
         return np.vstack([alone, self._solved(grouped + self.reach @ means)])
 
-    def _solved(self, grouped, transposed: bool = False):
+    def _solved(self, grouped):
+        """L^-1 grouped, (G, d)."""
+        if isinstance(self._factor, TiedSums):
+            return self._factor.innovations(grouped)
         if self._factor.ndim == 1:
             return grouped / self._factor[:, None]
         from scipy.linalg import solve_triangular
 
-        return solve_triangular(self._factor, grouped, lower=True, trans=int(transposed), check_finite=False)
+        return solve_triangular(self._factor, grouped, lower=True, check_finite=False)
+
+    def _solved_twice(self, grouped):
+        """L^-T L^-1 grouped, (G,)."""
+        if isinstance(self._factor, TiedSums):
+            return self._factor.solve(grouped)
+        if self._factor.ndim == 1:
+            return grouped / self._factor / self._factor
+        from scipy.linalg import cho_solve
+
+        return cho_solve((self._factor, True), grouped, check_finite=False)
 
     def product(self, v) -> np.ndarray:
         """(I - J) v for v (n,)."""
@@ -96,30 +114,54 @@ class Tangent:
             if len(self.sizes) == 0:
                 return moved
             grouped = grouped + self.reach @ means
-        t = self._solved(self._solved(grouped[:, None]), transposed=True)[:, 0]
+        t = self._solved_twice(grouped)
         moved += self._sums.T @ t
         return moved if means is None else moved + self._means.T @ (self.reach.T @ t)
 
-    def parts_of(self, X, exact: bool = True) -> tuple[np.ndarray, sparse.csr_array, Any]:
-        """(alone (n,), pools (P, d), grouped (G, d)) with X^T (I - J) X = X^T diag(alone) X - pools^T pools + grouped^T grouped, X sparse.
+    def signed_rows(self, of: Callable[[Any], np.ndarray], step: int) -> Iterator[tuple[float, np.ndarray]]:
+        """(sign, R), at most `step` rows at once: X^T (I - J) X = X_a^T X_a + the sum of all sign R^T R, a the samples `alone`.
 
-        exact : False: what `reach` adds to groups is left out, and `grouped` is sparse
+        of : of S (k, n) sparse, the rows S X as an array
         """
-        alone, d = np.zeros(len(self.groups), dtype=bool), X.shape[1]
-        grouped: Any = sparse.csr_array(self._sums @ X)
-        if not exact or self.pool is None:
-            grouped = sparse.csr_array(sparse.diags_array(1.0 / np.sqrt(self.sizes)) @ grouped)
-        if self.pool is None:
-            return alone, sparse.csr_array((0, d)), grouped.toarray() if exact else grouped
-        alone[self._alone] = True
-        means = sparse.csr_array(self._means @ X)
-        roots = np.sqrt(np.where(self.pinned | (self._pool_sizes < 2), 0, self._pool_sizes))
-        pools = sparse.csr_array(sparse.diags_array(roots) @ means)
-        if not exact:
-            return alone, pools, grouped
-        if len(self.sizes) == 0:
-            return alone, pools, np.zeros((0, d))
-        return alone, pools, self._solved(grouped.toarray() + _dense(sparse.csr_array(self.reach) @ means))
+        if self.pool is not None:
+            roots = np.sqrt(np.where(self.pinned | (self._pool_sizes < 2), 0, self._pool_sizes))
+            pools = np.flatnonzero(roots)
+            for some in _steps(len(pools), step):
+                yield -1.0, roots[pools[some], None] * of(self._means[pools[some]])
+        tied = self._factor if isinstance(self._factor, TiedSums) else None
+        if tied is not None:
+            tied.begin()
+            step = max(step, 2)
+        elif len(self.sizes) and self._factor.ndim == 2:  # small
+            step = len(self.sizes)
+        for some in _steps(len(self.sizes), step):
+            yield 1.0, self._solved_some(some, self._group_rows(some, of), tied)
+
+    def _group_rows(self, some: slice, of) -> np.ndarray:
+        """V X of some groups."""
+        rows = of(self._sums[some])
+        if self.pool is not None:
+            reach = sparse.csc_array(self.reach[some])
+            moved = np.flatnonzero(np.diff(reach.indptr))
+            if moved.size:
+                rows += reach[:, moved] @ of(self._means[moved])
+        return rows
+
+    def _solved_some(self, some: slice, rows: np.ndarray, tied: TiedSums | None) -> np.ndarray:
+        if tied is not None:
+            return tied.next(some.start, rows)
+        if self._factor.ndim == 1:
+            return rows / self._factor[some, None]
+        return self._solved(rows)
+
+    @property
+    def alone(self) -> np.ndarray:
+        """The samples that count as rows of their own in `signed_rows`."""
+        return np.zeros(0, int) if self.pool is None else self._alone
+
+
+def _steps(n: int, step: int) -> list[slice]:
+    return [slice(first, min(first + step, n)) for first in range(0, n, step)]
 
 
 def _dense(X) -> np.ndarray:

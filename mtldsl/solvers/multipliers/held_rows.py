@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from scipy.linalg import blas
 
 from mtldsl.solvers.multipliers.designs import Designs
-from mtldsl.tasks.by_features import row_parts
 from mtldsl.tasks.gram import gram
 
 __all__ = ["HeldRows", "HeldTangent", "gram_of", "held_rows", "squares_of"]
@@ -25,7 +25,7 @@ def held_rows(designs: Designs, k: int, part) -> Any:
     if not hasattr(part, "half"):
         F = HeldRows(designs, k, part.rows)
         return F if F.entries > _FEW else F.array()
-    if designs.is_sparse and part.rank * float(designs.loss.tasks.n_features) > _FEW:
+    if part.rank * float(designs.loss.tasks.n_features) > _FEW:
         return HeldTangent(designs, k, part)
     ones = part.half(np.ones((designs.counts[k], 1)))
     F = part.half(designs.inputs_of(k))
@@ -107,51 +107,69 @@ def _bordered(F, ones):
 
 
 class HeldTangent:
-    """F^T F = X^T (I - J) X of large sparse X, I - J a projection with sums over pools and groups: `Tangent.half` would be dense."""
-
-    is_most = True
+    """F^T F = X^T (I - J) X of large X, I - J a projection with sums over pools and groups: `Tangent.half` may be as large as X."""
 
     def __init__(self, designs: Designs, k: int, tangent):
         self.designs, self.k, self.tangent = designs, k, tangent
         self.X = designs.inputs_of(k)
-        self.shape = (tangent.rank, self.X.shape[1] + designs.has_intercepts)
-        self.entries = float(self.X.nnz)
+        self.mean = None if designs.means is None else designs.means[:, k]
+        n, d = self.X.shape
+        self.shape = (tangent.rank, d + designs.has_intercepts)
+        self.entries = float(self.X.nnz if designs.is_sparse else self.X.size)
+        self.is_most = designs.is_sparse or tangent.rank > _MOST * n
 
     def array(self) -> np.ndarray:
-        F = self.tangent.half(self.X)
-        return (
-            np.hstack([F, self.tangent.half(np.ones((self.X.shape[0], 1)))])
-            if self.designs.has_intercepts
-            else F
-        )
+        F, border = self.tangent.half(self.X), self.designs.has_intercepts
+        ones = self.tangent.half(np.ones((self.X.shape[0], 1))) if border else None
+        if self.mean is not None:
+            F -= ones * self.mean
+        return F if ones is None else np.hstack([F, ones])
 
-    def _bordered_by(self, pulled: np.ndarray, t: np.ndarray) -> np.ndarray:
-        return np.append(pulled, t.sum()) if self.designs.has_intercepts else pulled
+    def _rows(self, S) -> np.ndarray:
+        """S F for sums S (k, n) of samples, X being F without a projection."""
+        R = S @ self.X
+        R = R.toarray() if sparse.issparse(R) else np.asarray(R, float)
+        if not self.designs.has_intercepts:
+            return R
+        totals = np.asarray(S.sum(axis=1), float).reshape(-1, 1)
+        if self.mean is not None:
+            R -= totals * self.mean
+        return np.hstack([R, totals])
+
+    def _signed_rows(self) -> Iterator[tuple[float, np.ndarray]]:
+        return self.tangent.signed_rows(self._rows, max(_AT_ONCE // self.shape[1], 64))
 
     def curved(self, x: np.ndarray) -> np.ndarray:
         """F^T (F x)."""
-        d = self.X.shape[1]
+        d, border = self.X.shape[1], self.designs.has_intercepts
         z = self.X @ x[:d]
-        t = self.tangent.product(z + x[d] if self.designs.has_intercepts else z)
-        return self._bordered_by(np.asarray(self.X.T @ t), t)
+        if border:
+            z += x[d] if self.mean is None else x[d] - self.mean @ x[:d]
+        t = self.tangent.product(z)
+        pulled = np.asarray(self.X.T @ t)
+        if self.mean is not None:
+            pulled -= t.sum() * self.mean
+        return np.append(pulled, t.sum()) if border else pulled
 
     def squares(self) -> np.ndarray:
-        """(D,) squared lengths of the columns, about: of what groups move in pools, nothing."""
-        alone, pools, grouped = self.tangent.parts_of(self.X, exact=False)
-        squares = np.zeros(self.X.shape[1])
-        for X, rows in row_parts(self.X, _AT_ONCE):
-            of = np.repeat(alone[rows], np.diff(X.indptr))
-            squares += np.bincount(X.indices, of * np.square(X.data), minlength=squares.size)
-        squares += squares_of(grouped) - squares_of(pools)
-        return self._bordered_by(squares, self.tangent.product(np.ones(len(alone))))
+        """(D,) squared lengths of the columns."""
+        squares = HeldRows(self.designs, self.k, self.tangent.alone).squares()
+        for sign, R in self._signed_rows():
+            squares += sign * squares_of(R)
+        return np.maximum(squares, 0.0)
 
     def gram(self) -> np.ndarray:
-        alone, pools, grouped = self.tangent.parts_of(self.X)
-        G = gram(self.X, alone.astype(float))
-        G -= (pools.T @ pools).toarray()
-        G += grouped.T @ grouped
-        if not self.designs.has_intercepts:
-            return G
-        t = self.tangent.product(np.ones(len(alone)))
-        border = np.asarray(self.X.T @ t)
-        return np.block([[G, border[:, None]], [border[None, :], t.sum()]])
+        alone = self.tangent.alone
+        if self.designs.is_sparse:
+            held = np.zeros(self.X.shape[0])
+            held[alone] = 1.0
+            G = gram(self.X, held)
+            if self.designs.has_intercepts:
+                border = np.asarray(self.X.T @ held)
+                G = np.block([[G, border[:, None]], [border[None, :], held.sum()]])
+        else:
+            G = HeldRows(self.designs, self.k, alone).gram()
+        for sign, R in self._signed_rows():
+            # G is symmetric: added to its transpose, which BLAS takes as it lies, and without an array of products beside it
+            blas.dgemm(sign, R.T, R.T, beta=1.0, c=G.T, trans_b=True, overwrite_c=True)
+        return G
