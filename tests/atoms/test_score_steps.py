@@ -141,7 +141,9 @@ def a_tangent_of_many_pools(rng, monkeypatch, sparse):
     monkeypatch.setattr(tied_sums, "_MOST_DENSE", 0 if sparse else 10**6)
     y = labels(rng, 400, 90)
     z = np.round(rng.normal(size=400), 1) / 20.0
-    return FScore().score_step(z, classes_of(y), 0.3).tangent
+    found = FScore().score_step(z, classes_of(y), 0.3)
+    assert found is not None
+    return found.tangent
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -128,12 +128,12 @@ class Tangent:
             pools = np.flatnonzero(roots)
             for some in _steps(len(pools), step):
                 yield -1.0, roots[pools[some], None] * of(self._means[pools[some]])
-        tied = self._factor if isinstance(self._factor, TiedSums) else None
-        if tied is not None:
+        factor, tied = self._factor, None
+        if isinstance(factor, TiedSums):
+            tied = factor
             tied.begin()
-            step = max(step, 2)
-        elif len(self.sizes) and self._factor.ndim == 2:  # small
-            step = len(self.sizes)
+        elif factor.ndim == 2:  # small
+            step = max(len(self.sizes), 1)
         for some in _steps(len(self.sizes), step):
             yield 1.0, self._solved_some(some, self._group_rows(some, of), tied)
 

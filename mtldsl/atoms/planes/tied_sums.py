@@ -52,8 +52,10 @@ class TiedSums:
     @cached_property
     def _gains(self) -> list[tuple]:
         """Of every group: (pools by which the filter moves on, its shares h of both, what they learn from it, 1 / deviation)."""
-        indptr, indices, data = (part.tolist() for part in (self.reach.indptr, self.reach.indices, self.reach.data))
-        variances = (1.0 / self.pools).tolist() + [0.0]
+        indptr, indices, data = (
+            part.tolist() for part in (self.reach.indptr, self.reach.indices, self.reach.data)
+        )
+        variances = np.append(1.0 / self.pools, 0.0).tolist()
         gains, at = [], -2
         a = b = c = 0.0  # covariance [[a, c], [c, b]] of the pools `at` and `at + 1`
         for size, start, end in zip(self.sizes.tolist(), indptr[:-1], indptr[1:], strict=True):
