@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from mtldsl.analysis.slopes import Slopes
-from mtldsl.compile.normal_form import FunctionTerm, NormalForm
+from mtldsl.compile.normal_form import FunctionTerm, LossTerm, NormalForm
 from mtldsl.errors import ModelError
 
 __all__ = ["Bounds", "Signs", "critical_multiple", "scale_of"]
 
-#: Directions are proximal steps this part below the bound, much of what pulls: of the slopes at a kink, which lie far apart, one direction
-#: says little. Two of them and the first look are five products with the data; where slopes are one point, all lies in what pulls hardest.
-_BELOW, _BELOW_POINT = (0.7, 0.5), (0.02,)
+#: The direction is a proximal step this part below the bound, most of what pulls: the slopes at a kink lie far apart. One direction is three
+#: products with the data, and what else is done takes up to two. Where slopes are one point, all lies in what pulls hardest.
+_BELOW, _BELOW_POINT = 0.8, 0.02
 
 #: Looks at the norm along a segment.
 _LOOKS = 8
@@ -56,7 +56,7 @@ def critical_multiple(sets: Sequence[Slopes], norm: FunctionTerm, block: str, ze
     """The smallest t such that -X^T u, without what bounds hold, is in t times the dual ball for some slopes u.
 
     Any u gives an upper bound. Any direction D gives a lower one: zero is not optimal where the losses fall faster along D than
-    t norm(D) rises. The two are a saddle point: the best D for one u is a proximal step, the best u for one D a sort.
+    t norm(D) rises. The two are a saddle point: the best D for one u is a proximal step, the best u for one D a selection.
     """
     pull = -_adjoint(sets, [s.middle() for s in sets], block, zeros)
     held = signs.allowed(pull)
@@ -68,31 +68,27 @@ def critical_multiple(sets: Sequence[Slopes], norm: FunctionTerm, block: str, ze
         return Bounds(high, high, "")
     if not norm.atom.monotone:
         high = min(high, norm.dual_gauge(pull))
-    for below in _BELOW if kinked else _BELOW_POINT:
-        D = signs.allowed(norm.prox(held, (1.0 - below) * high))
-        length = norm.coefficient * norm.atom.value(D)
-        if not 0.0 < length < np.inf:
-            break
-        if not kinked:
-            return Bounds(max(float(np.vdot(pull, D)) / length, 0.0), high, "")
-        x = dict(zeros)
-        x[block] = D
-        looks = [
-            s.highest([loss.tasks.forward(loss.map.forward(x)) - _offset(loss) for loss in s.losses])
-            for s in sets
-        ]
-        low = max(low, -sum(rise for _, rise in looks) / length)
-        points = [u for u, _ in looks]
-        if high - low <= _SAME * high or any(u is None for u in points):
-            break
-        other = -_adjoint(sets, points, block, zeros)
-        pull, high = _lowest_between(pull, other, high, norm, signs)
-        held = signs.allowed(pull)
+    D = signs.allowed(norm.prox(held, (1.0 - (_BELOW if kinked else _BELOW_POINT)) * high))
+    length = norm.coefficient * norm.atom.value(D)
+    if not 0.0 < length < np.inf:
+        return Bounds(low, high, kinked)
+    if not kinked:
+        return Bounds(max(float(np.vdot(pull, D)) / length, 0.0), high, "")
+    looks = [s.highest([_scores(loss, {**zeros, block: D}) for loss in s.losses]) for s in sets]
+    low = max(low, -sum(rise for _, rise in looks) / length)
+    points = [u for u, _ in looks]
+    if high - low > _SAME * high and all(u is not None for u in points):
+        _, high = _lowest_between(pull, -_adjoint(sets, points, block, zeros), high, norm, signs)
     return Bounds(min(low, high), high, kinked)
 
 
 def scale_of(
-    sets: Sequence[Slopes], norm: FunctionTerm, block: str, form: NormalForm, at_zero: float, typed: str
+    sets: Sequence[Slopes],
+    norm: FunctionTerm,
+    block: str,
+    form: NormalForm,
+    value_at_zero: Callable[[], float],
+    typed: str,
 ) -> float:
     """g*(X^T u) / (f(0) - inf f) of a g that is half a squared norm: beside t times g the losses fall by at most that over t, of what
     there is to fall. ModelError where the losses have no lower bound."""
@@ -103,12 +99,14 @@ def scale_of(
             f"{norm.typed} is flat at zero, and {culprit.typed} has no lower bound to measure by", term=typed
         )
     pull = _adjoint(sets, [s.middle() for s in sets], block, form.zeros())
+    at_zero = value_at_zero()
     return float(norm.conjugate(pull)) / at_zero if at_zero > 0 else 0.0
 
 
-def _offset(loss):
-    offset = loss.offset_predictions()
-    return 0.0 if offset is None else offset
+def _scores(loss: LossTerm, x) -> np.ndarray:
+    """The predictions at a point, without intercepts and what is added to the weights."""
+    z, offset = loss.tasks.forward(loss.map.forward(x)), loss.offset_predictions()
+    return z if offset is None else z - offset
 
 
 def _adjoint(sets, points, block: str, zeros) -> np.ndarray:

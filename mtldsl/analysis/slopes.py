@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Iterator, Sequence
+from typing import Protocol
 
 import numpy as np
 
+from mtldsl.analysis.boxes import Boxes, flips, two_lines
 from mtldsl.atoms.function import SeparableLoss
-from mtldsl.compile.constants import best_constants, order_within, without_weights
+from mtldsl.compile.constants import best_constants, without_weights
 from mtldsl.compile.normal_form import LossTerm, NormalForm
 from mtldsl.compile.terms.structured import StructuredTerm
 from mtldsl.compile.terms.structured_constants import lowest_constants
@@ -40,15 +41,16 @@ class Slopes(Protocol):
         ...
 
 
-def slopes_at_zero(form: NormalForm, typed: str) -> tuple[list[Slopes], float]:
-    """(the sets whose sum are the slopes, the losses' value there). ModelError for a kink of which nothing is known."""
+def slopes_at_zero(form: NormalForm, typed: str) -> tuple[list[Slopes], Callable[[], float]]:
+    """(the sets whose sum are the slopes, what asks for the losses' value there). ModelError for a kink of which nothing is known."""
     x = best_constants(form) or form.zeros()
-    sets, value = [], 0.0
+    sets: list[Slopes] = []
+    points = []
     for losses in _sharing(form):
         at = [without_weights(loss, x) for loss in losses]
-        value += sum(loss.value(z) for loss, z in zip(losses, at, strict=True))
+        points += zip(losses, at, strict=True)
         sets.append(_set_of(losses, at, typed))
-    return sets, value
+    return sets, lambda: sum(loss.value(z) for loss, z in points)
 
 
 def _sharing(form: NormalForm) -> Iterator[list[LossTerm]]:
@@ -62,12 +64,23 @@ def _sharing(form: NormalForm) -> Iterator[list[LossTerm]]:
 
 
 def _set_of(losses: list[LossTerm], at, typed: str) -> Slopes:
-    kinked = [loss for loss, z in zip(losses, at, strict=True) if not _is_smooth_at(loss, z)]
+    ends = [_ends_of(loss, z, len(losses)) for loss, z in zip(losses, at, strict=True)]
+    kinked = [
+        loss
+        for loss, z, own in zip(losses, at, ends, strict=True)
+        if (not _is_smooth_at(loss, z) if own is None else own[1].any())
+    ]
     if not kinked:
         return _Point(losses, [loss.gradient(z) for loss, z in zip(losses, at, strict=True)])
-    (culprit, *others) = kinked
-    if all(_is_two_lines(loss) for loss in kinked):
-        return _Intervals(losses, at, kinked)
+    culprit = kinked[0]
+    if all(own is not None for loss, own in zip(losses, ends, strict=True) if loss in kinked):
+        low, width = [], []
+        for loss, z, own in zip(losses, at, ends, strict=True):
+            own = (np.asarray(loss.gradient(z)), np.zeros(z.size)) if own is None else own
+            low.append(own[0])
+            width.append(own[1])
+        balanced = bool(losses[0].intercepts) and losses[0].atom.takes_intercept
+        return Boxes(losses, low, width, culprit.typed, balanced)
     if isinstance(culprit, StructuredTerm) and len(losses) == 1:
         return _Planes(culprit, at[0])
     raise ModelError(
@@ -76,6 +89,13 @@ def _set_of(losses: list[LossTerm], at, typed: str) -> Slopes:
         f"{culprit.typed} is not",
         term=typed,
     )
+
+
+def _ends_of(loss: LossTerm, z: np.ndarray, sharing: int) -> tuple[np.ndarray, np.ndarray] | None:
+    """(low, width) of its slopes, where every sample's go from one to the other by themselves; None: not known."""
+    if isinstance(loss, StructuredTerm):
+        return flips(loss) if sharing == 1 and loss.at_constants is not None else None
+    return two_lines(loss, z) if _is_two_lines(loss) else None
 
 
 def _is_two_lines(loss: LossTerm) -> bool:
@@ -90,8 +110,6 @@ def _is_smooth_at(loss: LossTerm, z: np.ndarray) -> bool:
     kink has its own."""
     if loss.atom.smooth:
         return True
-    if _is_two_lines(loss):
-        return not np.any(_at_kink(loss, z))
     if isinstance(loss, StructuredTerm) and loss.intercepts and loss.atom.takes_intercept:
         return False
     rng = np.random.default_rng(0)
@@ -102,12 +120,6 @@ def _is_smooth_at(loss: LossTerm, z: np.ndarray) -> bool:
         if np.abs(after - before).max() > 1e-4 * max(np.abs(before).max(), np.abs(after).max()):
             return False
     return True
-
-
-def _at_kink(loss: LossTerm, z: np.ndarray) -> np.ndarray:
-    atom: Any = loss.atom
-    kinks = np.asarray(atom.dual_quadratic(loss.tasks.targets)[0], float)
-    return np.abs(z - kinks) <= 1e-12 * (np.abs(z) + np.abs(kinks))
 
 
 class _Point:
@@ -121,58 +133,6 @@ class _Point:
 
     def highest(self, scores):
         return self.u, float(sum(u @ z for u, z in zip(self.u, scores, strict=True)))
-
-
-class _Intervals:
-    """u between two ends, which differ at kinks only; with intercepts, their sum over a task is zero."""
-
-    def __init__(self, losses: list[LossTerm], at, kinked: list[LossTerm]):
-        self.losses, self.typed = losses, kinked[0].typed
-        low, high, tasks = [], [], []
-        for loss, z in zip(losses, at, strict=True):
-            u = np.asarray(loss.gradient(z))
-            ends: tuple[np.ndarray, np.ndarray] = (u, u)
-            if loss in kinked:
-                met = _at_kink(loss, z)
-                ends = tuple(np.where(met, end, u) for end in loss.dual_interval())  # type: ignore[assignment]
-            low.append(ends[0])
-            high.append(ends[1])
-            tasks.append(np.repeat(np.arange(loss.tasks.n_tasks), loss.tasks.counts))
-        self.low, self.width = np.concatenate(low), np.concatenate(high) - np.concatenate(low)
-        self.task, self.m = np.concatenate(tasks), losses[0].tasks.n_tasks
-        self.cuts = np.cumsum([loss.tasks.n_samples for loss in losses])[:-1]
-        self.room = None
-        if losses[0].intercepts:
-            widths = np.bincount(self.task, self.width, self.m)
-            self.room = np.clip(-np.bincount(self.task, self.low, self.m), 0.0, widths)
-            # a sum that leaves no choice: one kink in the task, or all of them at one end
-            kinks = np.bincount(self.task, self.width > 0, self.m)
-            given = (kinks <= 1) | (self.room <= 1e-12 * widths) | (self.room >= (1.0 - 1e-12) * widths)
-            if given.all():
-                self.typed = ""
-
-    def middle(self):
-        if self.room is None:
-            return np.split(self.low + 0.5 * self.width, self.cuts)
-        widths = np.bincount(self.task, self.width, self.m)
-        share = np.divide(self.room, widths, out=np.zeros(self.m), where=widths > 0)
-        return np.split(self.low + share[self.task] * self.width, self.cuts)
-
-    def highest(self, scores):
-        """With a sum that is given, the kinks with the highest scores take the room there is (a fractional knapsack)."""
-        z = np.concatenate(scores)
-        if self.room is None:
-            u = self.low + np.where(z > 0, self.width, 0.0)
-            return np.split(u, self.cuts), float(u @ z)
-        u = self.low.copy()
-        free = np.flatnonzero(self.width > 0)
-        order = free[order_within(self.task[free], -z[free])]
-        task, width = self.task[order], self.width[order]
-        sums = np.cumsum(width) - width
-        first = np.r_[True, task[1:] != task[:-1]]
-        before = sums - np.repeat(sums[first], np.diff(np.r_[np.flatnonzero(first), task.size]))
-        u[order] += np.clip(self.room[task] - before, 0.0, width)
-        return np.split(u, self.cuts), float(u @ z)
 
 
 class _Planes:

@@ -12,7 +12,7 @@ from mtldsl.compile.normal_form import Blocks, LossTerm, NormalForm
 from mtldsl.compile.terms.structured import StructuredTerm
 from mtldsl.compile.terms.structured_constants import lowest_constants
 
-__all__ = ["best_constants", "order_within", "without_weights"]
+__all__ = ["best_constants", "without_weights"]
 
 #: Brackets grow fourfold, from 1 on, so many times at most (to 1e24).
 _GROWTHS = 40
@@ -59,6 +59,8 @@ def _best_of(sharing: Sequence[LossTerm], x: Blocks, rough: bool) -> np.ndarray:
         if loss.atom.radial:
             return _means(loss.tasks.targets - z, loss.tasks.sample_weights, loss)
         if isinstance(loss, StructuredTerm) and not rough:
+            if loss.at_constants is not None:
+                return np.array([known.constant for known in loss.at_constants]) - z[loss.tasks.offsets[:-1]]
             return lowest_constants(loss, z).constants
         known = _of_classes(loss, z)
         if known is not None:
@@ -92,43 +94,39 @@ def _kinks(loss: LossTerm) -> bool:
 
 def _at_kinks(sharing: Sequence[LossTerm], at) -> np.ndarray:
     """A weighted quantile of the kinks: exactly one of them, or the middle between two where the slope there is zero."""
-    tasks, kinks, low, high = [], [], [], []
+    kinks, ends = [], []
     for loss, z in zip(sharing, at, strict=True):
         atom: Any = loss.atom
-        ends = loss.dual_interval()
-        tasks.append(np.repeat(np.arange(loss.tasks.n_tasks), loss.tasks.counts))
         kinks.append(np.asarray(atom.dual_quadratic(loss.tasks.targets)[0], float) - z)
-        low.append(ends[0])
-        high.append(ends[1])
-    task, kink = np.concatenate(tasks), np.concatenate(kinks)
-    lows, widths = np.concatenate(low), np.concatenate(high) - np.concatenate(low)
-    order = order_within(task, kink)
-    kink, widths = kink[order], widths[order]
-    counts = np.bincount(task)
-    ends = np.cumsum(counts)
-    starts = ends - counts
-    # the slope to the right of every kink, in every task by itself
-    lowest, total = np.add.reduceat(lows[order], starts), np.add.reduceat(widths, starts)
-    sums = np.cumsum(widths)
-    before = np.repeat(sums[starts] - widths[starts], counts)
-    slope = np.repeat(lowest, counts) + (sums - before)
-    negative = slope < -1e-11 * np.repeat(total, counts)
-    first = np.minimum(starts + np.add.reduceat(negative.astype(np.int64), starts), ends - 1)
-    after = np.minimum(first + 1, ends - 1)
-    is_flat = np.abs(slope[first]) <= 1e-11 * total
-    return np.where(is_flat, 0.5 * (kink[first] + kink[after]), kink[first])
+        ends.append(loss.dual_interval())
+    m = sharing[0].tasks.n_tasks
+    best = np.empty(m)
+    for i in range(m):
+        rows = [slice(*loss.tasks.offsets[i : i + 2].tolist()) for loss in sharing]
+        parts = [(k[own], low[own], high[own]) for k, (low, high), own in zip(kinks, ends, rows, strict=True)]
+        best[i] = _quantile(*(p[0] if len(p) == 1 else np.concatenate(p) for p in zip(*parts, strict=True)))
+    return best
 
 
-def order_within(task: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """The order of the entries by task, and within every task by their values."""
-    if np.any(task[1:] < task[:-1]):
-        return np.lexsort((values, task))
-    ends = np.flatnonzero(np.r_[task[1:] != task[:-1], True]) + 1
-    order, start = np.empty(task.size, np.int64), 0
-    for end in ends:
-        np.add(np.argsort(values[start:end]), start, out=order[start:end])
-        start = end
-    return order
+def _quantile(kinks: np.ndarray, low: np.ndarray, high: np.ndarray) -> float:
+    """Where the sum of the slopes, `low` left of each kink and `high` right of it, changes sign."""
+    widths, lowest, last = high - low, float(low.sum()), len(kinks) - 1
+    total = float(widths.sum())
+    if widths.min() == widths.max():  # a selection, no sort
+        width = float(widths[0])
+        first = min(max(int(np.ceil((-1e-11 * total - lowest) / width)) - 1, 0), last)
+        after = min(first + 1, last)
+        places = np.partition(kinks, (first, after))
+        slope = lowest + (first + 1) * width
+    else:
+        order = np.argsort(kinks)
+        places, slopes = kinks[order], lowest + np.cumsum(widths[order])
+        first = min(int(np.count_nonzero(slopes < -1e-11 * total)), last)
+        after = min(first + 1, last)
+        slope = float(slopes[first])
+    if abs(slope) <= 1e-11 * total:
+        return 0.5 * float(places[first] + places[after])
+    return float(places[first])
 
 
 # ----------------------------------------------------------------------------------------------------- by a search
@@ -141,9 +139,13 @@ def _counts_classes(loss: LossTerm) -> bool:
 
 def _class_weights(loss: LossTerm) -> np.ndarray:
     """(2, m): what the samples of labels +1, and of labels -1, weigh in every task."""
-    y, s = loss.tasks.targets, 1.0 if loss.scale is None else loss.scale
-    up = np.add.reduceat(np.where(y > 0, s, 0.0), loss.tasks.offsets[:-1])
-    down = np.add.reduceat(np.where(y < 0, s, 0.0), loss.tasks.offsets[:-1])
+    y, starts = loss.tasks.targets, loss.tasks.offsets[:-1]
+    if loss.tasks.sample_weights is None:  # counts: labels are -1 and +1
+        more, all_of_them = np.add.reduceat(y, starts), loss.tasks.counts
+        return 0.5 * loss.coefficients * np.stack([all_of_them + more, all_of_them - more])
+    s = cast(np.ndarray, loss.scale)
+    up = np.add.reduceat(np.where(y > 0, s, 0.0), starts)
+    down = np.add.reduceat(np.where(y < 0, s, 0.0), starts)
     return np.stack([up, down])
 
 

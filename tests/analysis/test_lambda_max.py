@@ -5,8 +5,10 @@ import pytest
 from scipy import sparse
 
 import mtldsl as mtl
+from mtldsl.analysis.slopes import _Planes, slopes_at_zero
 from mtldsl.atoms.function import REGISTRY, Loss
 from mtldsl.compile.constants import best_constants
+from mtldsl.compile.terms.structured_constants import lowest_constants
 
 N, D, M = 31, 6, 3
 NORMS = ["l1_norm", "l21_norm", "trace_norm"]
@@ -193,3 +195,92 @@ def test_sparse_data_and_its_dense_copy_have_one_value():
     shares = (Y > 0).mean(axis=0)
     by_hand = np.linalg.norm(X.T @ (shares - (Y > 0)), axis=1).max()
     np.testing.assert_allclose(values, by_hand, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "metric", [None, mtl.FScore(), mtl.FScore(beta=0.5), mtl.AUC(), mtl.ErrorRate()], ids=repr
+)
+@pytest.mark.parametrize("norm", NORMS)
+def test_three_products_with_the_data(metric, norm, monkeypatch):
+    """Both bounds at a kink, and no product more; without one, or with kernel weights, a single product."""
+    tasks, lam = tasks_for("hinge_loss", seed=9, share=0.3), mtl.Parameter(1.0)
+    products = []
+
+    def counting(name, own):
+        def counted(self, one):
+            products.append(name)
+            return own(self, one)
+
+        return counted
+
+    for name in ("forward", "adjoint"):
+        monkeypatch.setattr(mtl.Tasks, name, counting(name, getattr(mtl.Tasks, name)))
+    W = mtl.Weights(tasks, intercept=True)
+    loss = mtl.structured_hinge(W, tasks, metric=metric) if metric else mtl.hinge_loss(W, tasks)
+    critical = mtl.minimize(loss + lam * getattr(mtl, norm)(W)).lambda_max(lam)
+    assert not critical.exact and products == ["adjoint", "forward", "adjoint"]
+    products.clear()
+    mtl.minimize(loss + lam * mtl.mkl_norm(W, [mtl.union()], p=1.0)).lambda_max(lam)
+    assert products == ["adjoint"]
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("n_positive", [1, 5, 8, 11, 15])
+@pytest.mark.parametrize(
+    "metric", [mtl.FScore(), mtl.FScore(beta=3.0), mtl.FScore(beta=0.3), mtl.AUC(), mtl.ErrorRate()], ids=repr
+)
+def test_what_metrics_know_of_constants(metric, n_positive, intercept):
+    """The constant and the set of slopes there, against the oracle: its value at all constants, its derivative along any scores."""
+    rng = np.random.default_rng(n_positive)
+    n = 16
+    y = np.where(np.arange(n) < n_positive, 1.0, -1.0)[:, None]
+    tasks = mtl.Tasks.shared(rng.normal(size=(n, 2)), y)
+    W = mtl.Weights(tasks, intercept=intercept)
+    form = mtl.minimize(0.7 * mtl.structured_hinge(W, tasks, metric=metric) + mtl.l1_norm(W)).form()
+    (term,) = form.losses
+    known = term.at_constants
+    if known is None:
+        assert isinstance(metric, mtl.FScore) and intercept and n_positive > n - n_positive
+        return
+    at = np.full(n, known[0].constant)
+    if intercept:
+        least = lowest_constants(term, np.zeros(n)).values.sum()
+        assert term.value(at) == pytest.approx(least, rel=1e-12)
+    (boxes,), _ = slopes_at_zero(form, "")
+    by_oracle = _Planes(term, at)
+    for _ in range(20):
+        scores = rng.normal(size=n)
+        _, rise = boxes.highest([scores])
+        _, expected = by_oracle.highest([scores])
+        assert rise == pytest.approx(expected, rel=3e-6, abs=3e-6)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_highest_sum_in_a_box(weighted):
+    """A fractional knapsack, by a sort; the point beside it keeps the box and the sums."""
+    rng = np.random.default_rng(10)
+    X, Y = rng.normal(size=(300, 2)), np.where(rng.random((300, 3)) < [0.02, 0.3, 0.9], 1.0, -1.0)
+    Y[:2] = [[1.0], [-1.0]]
+    tasks = mtl.Tasks.shared(X, Y, sample_weights=rng.uniform(0.1, 3.0, size=Y.shape) if weighted else None)
+    W = mtl.Weights(tasks, intercept=True)
+    form = mtl.minimize(mtl.hinge_loss(W, tasks) + mtl.l1_norm(W)).form()
+    (boxes,), _ = slopes_at_zero(form, "")
+    low, width = boxes.low, boxes.width
+    for scores in (
+        rng.normal(size=900),
+        np.round(rng.normal(size=900)),
+        np.exp(9 * rng.normal(size=900)),
+        np.zeros(900),
+    ):
+        (u,), most = boxes.highest([scores])
+        expected = 0.0
+        for own in tasks.offsets[:-1, None] + np.arange(300):
+            order = own[np.argsort(-scores[own])]
+            room = -low[own].sum()
+            taken = np.clip(room - (np.cumsum(width[order]) - width[order]), 0.0, width[order])
+            expected += low[own] @ scores[own] + taken @ scores[order]
+            assert abs(u[own].sum()) <= 1e-11 * np.abs(low[own]).sum()
+        size = np.abs(low) @ np.abs(scores)
+        assert expected - 1e-12 * size <= most <= expected + 1e-4 * size
+        assert u @ scores <= most + 1e-12 * size
+        assert np.all(u >= low - 1e-12) and np.all(u <= low + width + 1e-12)

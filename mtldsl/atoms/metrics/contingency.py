@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from mtldsl.atoms.function import register
-from mtldsl.atoms.metrics.metric import Metric, Violation
+from mtldsl.atoms.metrics.metric import AtConstant, Metric, Violation
 from mtldsl.atoms.parameters import checked_number
 from mtldsl.atoms.planes.score_steps import auc_promise, auc_steps, fscore_law, fscore_promise, fscore_steps
 
@@ -87,6 +87,10 @@ class FScore(Metric):
     def forbids(self, positives, negatives):
         return False
 
+    def at_constants(self, positives, negatives, is_zero):
+        # Delta is 1 as soon as no positive is labelled +1, whatever the negatives are; they balance the positives where they are as many
+        return AtConstant(0.0, False, True) if is_zero or negatives >= positives else None
+
     def _highest_tables(self, ordered, batch, ends):
         from mtldsl.atoms.metrics.oracle_kernels import best_of_fscore
 
@@ -119,6 +123,13 @@ class FScore(Metric):
         if not self.exact_prox:
             return super().law(of_positives, of_negatives)
         return fscore_law(of_positives, of_negatives, self.beta**2)
+
+
+def _smaller_class(positives, negatives, is_zero, down: float, up: float) -> AtConstant:
+    """All of the smaller class are flipped, at -down, or at up, where a sample of the larger class is worth nothing."""
+    if is_zero or positives == negatives:
+        return AtConstant(0.0, False, False)
+    return AtConstant(-down, False, True) if negatives > positives else AtConstant(up, True, False)
 
 
 def _step(a, m) -> float:
@@ -169,6 +180,10 @@ class AUC(Metric):
 
     def forbids(self, positives, negatives):
         return False
+
+    def at_constants(self, positives, negatives, is_zero):
+        # at -1 / (2 Neg) a negative that is flipped is worth (c - Pos) / (Pos Neg), nothing where all positives are
+        return _smaller_class(positives, negatives, is_zero, 0.5 / negatives, 0.5 / positives)
 
     def _highest_tables(self, ordered, batch, ends):
         from mtldsl.atoms.metrics.oracle_kernels import best_of_auc
@@ -231,6 +246,9 @@ class ErrorRate(Metric):
 
     def forbids(self, positives, negatives):
         return False
+
+    def at_constants(self, positives, negatives, is_zero):
+        return _smaller_class(positives, negatives, is_zero, 1.0, 1.0)
 
     def best_counts(self, of_negatives, of_positives, positives, negatives):
         b, c = (int(np.argmax(gains + 2.0 * np.arange(len(gains)))) for gains in (of_negatives, of_positives))

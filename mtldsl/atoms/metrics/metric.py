@@ -20,7 +20,7 @@ from mtldsl.atoms.metrics.expectation import (
 from mtldsl.atoms.planes.score_steps import ScoreStep
 from mtldsl.errors import ModelError
 
-__all__ = ["Classes", "Metric", "Violation", "classes_of"]
+__all__ = ["AtConstant", "Classes", "Metric", "Violation", "classes_of"]
 
 #: Entries of the table Delta + gains that the plain scan holds at a time.
 _CHUNK = 4_000_000
@@ -40,6 +40,7 @@ _OF_DELTA = (
     "exact_prox",
     "score_steps",
     "law",
+    "at_constants",
 )
 
 
@@ -52,6 +53,14 @@ class Classes(NamedTuple):
 
 def classes_of(y) -> Classes:
     return Classes(np.flatnonzero(y > 0), np.flatnonzero(y < 0))
+
+
+class AtConstant(NamedTuple):
+    """The best constant score of a task, and its highest labellings there: any that flips all samples of a class that is not free."""
+
+    constant: float
+    frees_positive: bool
+    frees_negative: bool
 
 
 class Violation(NamedTuple):
@@ -212,6 +221,10 @@ class Metric(Atom):
     def forbids(self, positives: int, negatives: int) -> bool:
         """Whether Delta is -inf anywhere."""
         return np.isinf(_limits_from_steps(self, positives, negatives)[0])
+
+    def at_constants(self, positives: int, negatives: int, is_zero: bool) -> AtConstant | None:
+        """What is highest where all samples have the score that makes the maximum least (`is_zero`: the score 0). None: not known."""
+        return None
 
     # --------------------------------------------------------------------------------------------- the oracle
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from mtldsl.atoms.metrics.batch import Batch, Highest
-from mtldsl.atoms.metrics.metric import Violation, classes_of
+from mtldsl.atoms.metrics.metric import AtConstant, Violation, classes_of
 from mtldsl.atoms.metrics.own import check_oracle, is_own
 from mtldsl.compile.normal_form import LossTerm
 from mtldsl.compile.terms.mixture import Mixture, ProvenDual
@@ -37,6 +37,18 @@ class StructuredTerm(LossTerm):
             y = targets[rows]
             apart.append((rows, float(c), self.atom.of_task(i).metric, y, classes_of(y)))
         return apart
+
+    @cached_property
+    def at_constants(self) -> list[AtConstant] | None:
+        """What every task's metric knows of the best constant scores, or of zero where constants do not matter; None where one knows nothing."""
+        if self.map.offset is not None:
+            return None
+        is_zero = not (self.intercepts and self.atom.takes_intercept)
+        known = [
+            metric.at_constants(len(classes.positive), len(classes.negative), is_zero)
+            for _, _, metric, _, classes in self.tasks_apart
+        ]
+        return None if any(one is None for one in known) else cast(list[AtConstant], known)
 
     @property
     def has_score_steps(self) -> bool:
