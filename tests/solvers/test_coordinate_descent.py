@@ -14,6 +14,7 @@ from mtldsl.solvers.rows.coordinate_descent import SOLVER
 from mtldsl.solvers.rows.designs import SeparateRows, SharedRows, make_design
 from mtldsl.solvers.rows.penalty import RowPenalty
 from mtldsl.solvers.rows.states import GramState, ResidualState, SeparateResidualState
+from mtldsl.solvers.rows.working_set import Look, WorkingSet, objective_and_bound
 
 CD = "coordinate_descent"
 
@@ -323,3 +324,22 @@ def test_refusals_name_the_term():
     assert "weight of 0" in refusal(loss + mtl.l21_norm(W, weights=weights))
     assert "W[:3, :]" in refusal(loss + mtl.l1_norm(W[:3, :]))
     assert "W >= 1" in refusal(loss + mtl.l1_norm(W), [W >= 1])
+
+
+@pytest.mark.parametrize("word", ["l1_norm", "l21_norm"])
+def test_rows_that_are_near_to_moving_stay_in_the_working_set(word):
+    rng = np.random.default_rng(0)
+    tasks = mtl.Tasks.shared(rng.normal(size=(30, 200)), rng.normal(size=(30, 2)))
+    W = mtl.Weights(tasks)
+    form = mtl.minimize(mtl.squared_loss(W, tasks) + 5.0 * getattr(mtl, word)(W)).form()
+    design, penalty = make_design(form.losses[0]), RowPenalty.of(form.functions, (200, 2))
+    working = WorkingSet(design, penalty, 1e-6)
+    state = design.state(penalty, np.array([3, 7]), np.zeros((2, 200)), None)
+    # what a row's gradient lacks of moving it: all entries of row 3 alike, row 7 half as near
+    pull = np.zeros((2, 200))
+    pull[:, 3] = 0.9 * 5.0 / (1.0 if word == "l1_norm" else np.sqrt(2.0))
+    pull[:, 7] = 0.5 * pull[:, 3]
+    pull[0, 50] = 6.0
+    _, _, excess = objective_and_bound(penalty, pull, np.zeros((2, 200)), 1.0, 1.0)
+    np.testing.assert_allclose(excess[[3, 7, 50, 60]], [-0.5, -2.75, 1.0, -5.0])
+    assert working.next_rows(state, Look(excess, 1.0)).tolist() == [3, 50]

@@ -80,7 +80,8 @@ def penalty_value(W, l1, l21, ridge, nonneg):
 
 @compiled(inside=True, fastmath={"contract"})
 def bound_of(pull, sign, W, l1, l21, ridge, nonneg, square, along, excess):
-    """What the best dual point t R, t <= 1 / gauge, proves; excess (p,): by how much every row violates optimality.
+    """What the best dual point t R, t <= 1 / gauge, proves; excess (p,): by how much every row violates optimality, below 0 by how far it is from
+    that.
 
     sign * pull : minus the gradient of the smooth part (m, p); square, along : ||R||^2, <R, Y>. The gauge is the smallest t >= 1 such that
     t times the dual balls hold what no ridge takes up; W, whose residual R is, tells how much the ridges take.
@@ -89,12 +90,14 @@ def bound_of(pull, sign, W, l1, l21, ridge, nonneg, square, along, excess):
     left = np.empty(m)
     gauge, taken = 1.0, 0.0
     for j in range(p):
-        norm = 0.0
+        norm, inside = 0.0, -np.inf
         for i in range(m):
-            left[i] = _thresholded(sign * pull[i, j] - ridge[j] * W[i, j], l1[i, j], nonneg)
+            own = sign * pull[i, j] - ridge[j] * W[i, j]
+            left[i] = _thresholded(own, l1[i, j], nonneg)
             norm += left[i] * left[i]
+            inside = max(inside, (own if nonneg else abs(own)) - l1[i, j])
         norm = np.sqrt(norm)
-        excess[j] = norm - l21[j]
+        excess[j] = norm - l21[j] if norm > 0.0 else inside - l21[j]
         over = max(excess[j], 0.0)
         if ridge[j] > 0.0:
             share = over / norm if norm > 0.0 else 0.0

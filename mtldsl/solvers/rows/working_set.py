@@ -41,6 +41,7 @@ class WorkingSet:
     def __init__(self, design, penalty: RowPenalty, tol: float):
         self.design, self.penalty, self.target = design, penalty, 0.8 * tol
         self.all_rows = design.prefers_all_rows
+        self.reach = penalty.l21 + penalty.l1.min(axis=0)  # of a gradient at which a row begins to move
         self.sweeps = 0
 
     def run(self, W, max_iter: int, report: Callable[[object, int], bool], expired: Callable[[], bool]):
@@ -108,7 +109,7 @@ class WorkingSet:
         most = max(self.design.most_new, 2 * support.size)
         if new.size > most:
             new = np.sort(new[np.argpartition(-look.excess[new], most)[:most]])
-        near = look.excess > -_NEAR * self.penalty.l21
+        near = look.excess > -_NEAR * self.reach
         near[support] = True
         rows = np.concatenate([state.rows[near[state.rows]], new])
         return rows if rows.size < known.size else np.arange(known.size)
