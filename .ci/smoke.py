@@ -15,7 +15,7 @@ import mtldsl as mtl
 
 PACKAGES = (
     *("numpy", "scipy", "cvxpy", "osqp", "scs", "clarabel", "numba", "scikit-learn", "threadpoolctl", "narwhals"),
-    *("networkx", "rich", "matplotlib", "pyarrow", "pandas", "polars"),
+    *("networkx", "rich", "matplotlib", "pyarrow", "pandas", "polars", "dask", "distributed"),
 )  # fmt: skip
 
 
@@ -42,12 +42,15 @@ def main() -> None:
     tables(X, Y, numbers)
     label_graph()
     picture(quadratic)
+    parts_elsewhere(X, Y)
     print("all of it works")
 
 
 def lowest() -> None:
     """Most packages are as old as they may be: where a wheel of that version is missing for this Python, the next one is taken."""
-    bounds = dict(re.findall(r"^([\w-]+)>=([\d.]+)", "\n".join(requires("mtldsl")), re.MULTILINE))
+    bounds = dict(
+        re.findall(r"^([\w-]+)(?:\[[\w,]*\])?>=([\d.]+)", "\n".join(requires("mtldsl")), re.MULTILINE)
+    )
     old = [name for name in PACKAGES if f"{version(name)}.".startswith(f"{bounds[name]}.")]
     assert len(old) >= len(PACKAGES) / 2, f"only {old} are at their lowest version"
 
@@ -87,6 +90,14 @@ def tables(X, Y, tasks) -> None:
 def label_graph() -> None:
     star = mtl.datasets.make_label_graph(label_noise=0.05, n_train=100, random_state=0)
     assert mtl.datasets.chow_liu_tree(star.train)
+
+
+def parts_elsewhere(X, Y) -> None:
+    """Rows in chunks of Dask's, in this process."""
+    import dask.array
+
+    tasks = mtl.Tasks.from_dask(dask.array.from_array(X, chunks=(10, 5)), Y)
+    assert np.allclose(tasks.cross(), X.T @ Y) and tasks.parts.n_parts == 4
 
 
 def picture(objective) -> None:

@@ -11,7 +11,16 @@ from mtldsl.tasks.stacked import Widened, require_room
 from mtldsl.values.number import quoted
 from mtldsl.values.option import as_flag
 
-__all__ = ["changed", "label_table", "scaled_by", "standardize", "with_inputs", "with_targets"]
+__all__ = [
+    "changed",
+    "label_table",
+    "refuse_standardizing",
+    "require_scaling",
+    "scaled_by",
+    "standardize",
+    "with_inputs",
+    "with_targets",
+]
 
 _FIELDS = (
     "mask", "counts", "targets", "sample_weights", "task_names", "feature_names", "scaling", "source_rows", "one_table",
@@ -39,6 +48,13 @@ def with_inputs(tasks: T, inputs: list, **fields) -> T:
 def standardize(tasks: T, center, scale) -> T:
     """See `Tasks.standardize`."""
     center, scale = as_flag(center, "standardize(center"), as_flag(scale, "standardize(scale")
+    refuse_standardizing(tasks, center)
+    inputs = [tasks.X] if tasks.is_shared else Widened(tasks.inputs)
+    return scaled_by(tasks, Scaling.of(inputs, center, scale))
+
+
+def refuse_standardizing(tasks: TaskData, center: bool) -> None:
+    """DataError for tasks that cannot be standardised, or are already."""
     _refuse_kernels(tasks, "standardize")
     if tasks.is_sparse and center:
         raise DataError(
@@ -47,12 +63,19 @@ def standardize(tasks: T, center, scale) -> T:
         )
     if tasks.scaling is not None:
         raise DataError("these tasks are standardised already", term="standardize()")
-    inputs = [tasks.X] if tasks.is_shared else Widened(tasks.inputs)
-    return scaled_by(tasks, Scaling.of(inputs, center, scale))
 
 
 def scaled_by(tasks: T, scaling: Scaling) -> T:
     """See `Tasks.scaled_by`."""
+    require_scaling(tasks, scaling)
+    if not tasks.is_shared:
+        require_room(tasks.stacked, tasks.n_samples)
+    inputs = [tasks.X] if tasks.is_shared else tasks.inputs
+    return with_inputs(tasks, [scaling.apply(X) for X in inputs], scaling=scaling)
+
+
+def require_scaling(tasks: TaskData, scaling) -> None:
+    """DataError unless these statistics can be applied to the tasks."""
     if not isinstance(scaling, Scaling):
         raise DataError(
             term=f"scaled_by({quoted(scaling)})",
@@ -66,10 +89,6 @@ def scaled_by(tasks: T, scaling: Scaling) -> T:
             f"statistics of {scaling.mean.size} features for tasks with {tasks.n_features}",
             term="scaled_by()",
         )
-    if not tasks.is_shared:
-        require_room(tasks.stacked, tasks.n_samples)
-    inputs = [tasks.X] if tasks.is_shared else tasks.inputs
-    return with_inputs(tasks, [scaling.apply(X) for X in inputs], scaling=scaling)
 
 
 def label_table(tasks: TaskData, flat) -> np.ndarray:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from mtldsl.errors import DataError
 from mtldsl.tasks.data import T, TaskData
-from mtldsl.tasks.selection import select
 
-__all__ = ["OneClassWarning", "listed_tasks", "of_one_class", "without_one_class"]
+__all__ = ["OneClassWarning", "leave_out", "listed_tasks", "of_one_class", "without_one_class"]
 
 
 class OneClassWarning(UserWarning):
@@ -27,8 +27,11 @@ def of_one_class(tasks: TaskData) -> np.ndarray:
 def without_one_class(tasks: T) -> T:
     """See `Tasks.without_one_class`."""
     one = of_one_class(tasks)
-    if not one.any():
-        return tasks
+    return leave_out(tasks, one) if one.any() else tasks
+
+
+def leave_out(tasks: Any, one: np.ndarray) -> Any:
+    """The tasks without those of one class, which are marked; the warning names them."""
     names = [name for name, left_out in zip(tasks.task_names, one, strict=True) if left_out]
     if one.all():
         raise DataError(
@@ -37,9 +40,9 @@ def without_one_class(tasks: T) -> T:
     warnings.warn(
         f"{len(names)} of {tasks.n_tasks} tasks have labels of one class alone and are left out: {listed_tasks(names)}",
         OneClassWarning,
-        stacklevel=3,
+        stacklevel=4,
     )
-    return select(tasks, np.flatnonzero(~one))
+    return tasks.select(np.flatnonzero(~one))
 
 
 def listed_tasks(names: Sequence) -> str:

@@ -12,7 +12,7 @@ from mtldsl.errors import DataError
 from mtldsl.system.memory import as_dense
 from mtldsl.tasks.stacked import Widened
 
-__all__ = ["Scaling"]
+__all__ = ["Scaling", "squared_deviations"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,7 +27,12 @@ class Scaling:
         """Statistics over all rows of all matrices; a constant column keeps scale 1."""
         n = sum(X.shape[0] for X in inputs)
         mean: Any = sum(np.asarray(X.sum(axis=0)).ravel() for X in inputs) / n
-        squares: Any = sum(_squared_deviations(X, mean) for X in inputs)
+        squares: Any = sum(squared_deviations(X, mean) for X in inputs)
+        return cls.of_moments(n, mean, squares, center, scale)
+
+    @classmethod
+    def of_moments(cls, n: int, mean: np.ndarray, squares: np.ndarray, center: bool, scale: bool) -> Scaling:
+        """The same, of n rows with these means and sums of squared deviations from them."""
         spread = np.sqrt(squares / n)
         # rounding leaves a constant column a spread of about eps * |mean|, which must not blow it up
         constant = spread <= 1e-12 * np.maximum(np.abs(mean), 1.0) * np.sqrt(n)
@@ -52,7 +57,8 @@ class Scaling:
         return (X - self.mean) / self.scale
 
 
-def _squared_deviations(X, mean) -> np.ndarray:
+def squared_deviations(X, mean) -> np.ndarray:
+    """(d,) sums over rows of (x - mean)^2."""
     if sparse.issparse(X):
         # zeros contribute mean^2 each
         squares = np.asarray(X.multiply(X).sum(axis=0)).ravel() - 2 * mean * np.asarray(X.sum(axis=0)).ravel()

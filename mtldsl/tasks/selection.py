@@ -15,12 +15,12 @@ from mtldsl.tasks.stacked import csr_of, require_room
 from mtldsl.values.listing import as_list, as_positions
 from mtldsl.values.number import as_whole, quoted
 
-__all__ = ["select", "select_features", "take_rows"]
+__all__ = ["chosen", "select", "select_features", "take_rows"]
 
 
 def select(tasks: T, which) -> T:
     """See `Tasks.select`."""
-    index = _chosen(which, tasks.task_names, "select", "task")
+    index = chosen(which, tasks.task_names, "select", "task")
     if not tasks.is_shared:
         return _of_lists(tasks, [slice(None)] * len(index), index)
     Y, S = _tables(tasks)
@@ -47,7 +47,7 @@ def take_rows(tasks: T, rows) -> T:
 
 def select_features(tasks: T, which) -> T:
     """See `Tasks.select_features`."""
-    index = _chosen(which, tasks.feature_names, "select_features", "feature")
+    index = chosen(which, tasks.feature_names, "select_features", "feature")
     inputs = {"shared": tasks.X} if tasks.is_shared else {"stacked": tasks.stacked}
     return changed(
         tasks,
@@ -78,7 +78,7 @@ def _columns(X, index: np.ndarray):
     return csr_of(X.data, X.indices, X.indptr, X.shape[1])
 
 
-def _chosen(which, names: tuple[str, ...], word: str, what: str) -> np.ndarray:
+def chosen(which, names: tuple[str, ...], word: str, what: str) -> np.ndarray:
     """The positions of what is named: names, positions, a slice, or a mask of booleans. DataError for none, unknown or repeated ones."""
     if isinstance(which, slice) or (
         isinstance(which, np.ndarray) and which.ndim == 1 and which.dtype.kind in "iu"

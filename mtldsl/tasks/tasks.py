@@ -8,6 +8,7 @@ from mtldsl.errors import DataError
 from mtldsl.tasks.about import describe, fingerprint, one_line
 from mtldsl.tasks.derived import scaled_by, standardize, with_targets
 from mtldsl.tasks.folding import folds
+from mtldsl.tasks.from_dask import FromDask
 from mtldsl.tasks.inputs import as_design
 from mtldsl.tasks.kernel_views import with_kernels
 from mtldsl.tasks.labels import require_labels
@@ -22,7 +23,7 @@ from mtldsl.tasks.selection import select, select_features, take_rows
 __all__ = ["Tasks"]
 
 
-class Tasks(LinearMap):
+class Tasks(LinearMap, FromDask):
     """m tasks over d features. Make one with `Tasks.shared`, `Tasks.separate` or `Tasks.grouped`; it never changes.
 
     Rows without a label are not part of a task. What solvers see is flat: `targets` (N,) holds the labels of task 0, then of

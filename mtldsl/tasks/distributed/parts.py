@@ -64,7 +64,6 @@ class Parts(Protocol):
     n_parts: int
     names: tuple[str, ...]  # of the partitions, for messages
     where: str  # "dask", "this process"
-    n_workers: int
     passes: int  # runs over the data so far
     bytes_moved: int  # by these runs: what was sent to every worker, and a sum from each
 
@@ -78,6 +77,9 @@ class Parts(Protocol):
         A partition without any labelled row is left out.
         """
         ...
+
+    @property
+    def n_workers(self) -> int: ...
 
     def mapped(self, step: Callable, *broadcast) -> Parts:
         """Other parts: step(part, *broadcast) is a Part, or None where nothing is left of it."""

@@ -7,14 +7,24 @@ from typing import Any, NoReturn
 import numpy as np
 
 from mtldsl.errors import DataError
-from mtldsl.tasks.about import counted, several
+from mtldsl.tasks.derived import refuse_standardizing, require_scaling
+from mtldsl.tasks.distributed.about import describe, one_line
 from mtldsl.tasks.distributed.cut import cut_parts
+from mtldsl.tasks.distributed.drawn import drawn_from
 from mtldsl.tasks.distributed.facts import Facts, LabelFacts, facts_of
+from mtldsl.tasks.distributed.fewer import with_features, with_tasks
+from mtldsl.tasks.distributed.here import tasks_of
+from mtldsl.tasks.distributed.moments import moments_of, scaled
 from mtldsl.tasks.distributed.parts import Parts
 from mtldsl.tasks.distributed.products import column_squares, fingerprints, gram_of, products_with
 from mtldsl.tasks.distributed.sums import TaskSum
+from mtldsl.tasks.one_class import leave_out
 from mtldsl.tasks.scaling import Scaling
+from mtldsl.tasks.selection import chosen
 from mtldsl.tasks.tasks import Tasks
+from mtldsl.values.number import as_whole, quoted
+from mtldsl.values.option import as_flag
+from mtldsl.values.seed import generator
 
 __all__ = ["DistributedTasks"]
 
@@ -182,6 +192,71 @@ class DistributedTasks(Tasks):
         grams = grams[:1] if not grams.strides[0] else grams
         return max(float(np.linalg.eigvalsh(one)[-1]) for one in grams)
 
+    # -------------------------------------------------------------------------------- other tasks from these
+
+    def _with(self, parts: Parts, **fields) -> DistributedTasks:
+        """These tasks with other parts. Without `facts`, a pass finds them."""
+        kept = {
+            "task_names": self.task_names,
+            "feature_names": self.feature_names,
+            "facts": self.label_facts,
+            "n_rows": self.n_rows,
+        }
+        kinds = {
+            "is_weighted": self.is_weighted,
+            "is_sparse": self.is_sparse,
+            "is_table": self.is_table,
+            "scaling": self.scaling,
+        }
+        return type(self)(parts, **(kept | kinds | fields))
+
+    def standardize(self, center: bool = True, scale: bool = True) -> DistributedTasks:
+        """See `Tasks.standardize`: a pass finds the statistics, and every part is scaled where it is."""
+        center, scale = as_flag(center, "standardize(center"), as_flag(scale, "standardize(scale")
+        refuse_standardizing(self, center)
+        return self.scaled_by(self.parts.run(moments_of).scaling(center, scale))
+
+    def scaled_by(self, scaling: Scaling) -> DistributedTasks:
+        """See `Tasks.scaled_by`."""
+        require_scaling(self, scaling)
+        return self._with(self.parts.mapped(scaled, scaling), scaling=scaling)
+
+    def select(self, tasks) -> DistributedTasks:
+        """See `Tasks.select`."""
+        index = chosen(tasks, self.task_names, "select", "task")
+        fields: dict = {"facts": self.label_facts.chosen(index)}
+        if self.is_table:  # rows of partitions that have none of them no longer count
+            fields = {"facts": None, "n_rows": None}
+        names = tuple(self.task_names[i] for i in index)
+        return self._with(self.parts.mapped(with_tasks, index), task_names=names, **fields)
+
+    def without_one_class(self) -> DistributedTasks:
+        """See `Tasks.without_one_class`."""
+        return (
+            self if (self.label_facts.distinct > 1).all() else leave_out(self, self.label_facts.distinct < 2)
+        )
+
+    def select_features(self, features) -> DistributedTasks:
+        """See `Tasks.select_features`."""
+        index = chosen(features, self.feature_names, "select_features", "feature")
+        names = tuple(self.feature_names[j] for j in index)
+        scaling = None if self.scaling is None else self.scaling.of_columns(index)
+        return self._with(self.parts.mapped(with_features, index), feature_names=names, scaling=scaling)
+
+    def subsample(self, rows: int, random_state=None) -> Tasks:
+        """At most `rows` seeded rows (of each task, where one table has the rows of all), in this process, with every class of every task.
+
+        They are drawn where they are, in one pass; the same seed draws the same rows, whatever the workers.
+        """
+        number = as_whole(rows)
+        if number is None or number < 1:
+            raise DataError(
+                term=f"subsample(rows={quoted(rows)})", write_instead="write a whole number of at least 1"
+            )
+        seed = int(generator(random_state, "subsample").integers(2**63))
+        found = self.parts.run(drawn_from, number, seed, self.n_tasks)
+        return tasks_of(found, self.task_names, self.feature_names, self.scaling)
+
     @property
     def n_missing(self) -> int:
         return self.n_tasks * (self.n_rows or 0) - self.n_samples if self.is_table else 0
@@ -198,27 +273,10 @@ class DistributedTasks(Tasks):
 
     def describe(self) -> dict:
         """Sizes and kinds as plain values, for reports and saved files."""
-        return {
-            "tasks": self.n_tasks,
-            "features": self.n_features,
-            "samples": self.n_samples,
-            "rows_per_task": [int(self.counts.min()), int(self.counts.max())],
-            "missing": self.n_missing,
-            "inputs": "distributed",
-            "parts": self.parts.n_parts,
-            "where": self.parts.where,
-            "sparse": self.is_sparse,
-            "weighted": self.is_weighted,
-            "standardized": self.scaling is not None,
-            "kernels": [],
-        }
+        return describe(self)
 
     def __repr__(self) -> str:
-        parts = several(self.parts.n_parts, "part")
-        sparse = "sparse " if self.is_sparse else ""
-        missing = f" ({self.n_missing} missing)" if self.n_missing else ""
-        sizes = f"{several(self.n_tasks, 'task')}, {several(self.n_features, 'feature')}"
-        return f"<Tasks: {sizes}, {sparse}rows in {parts} ({self.parts.where}), {counted(self)} labelled rows{missing}>"
+        return one_line(self)
 
 
 _SOME = "write tasks.subsample(rows) to have some of them here"

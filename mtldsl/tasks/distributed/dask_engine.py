@@ -1,0 +1,206 @@
+"""Dask, imported where it is first needed: the active `distributed.Client`, or else the threads of this process."""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from mtldsl.errors import DataError, MissingExtraError, SolverError
+from mtldsl.system.memory import available_memory
+
+__all__ = [
+    "call",
+    "computed",
+    "constant",
+    "fits_in_memory",
+    "kept",
+    "lacking_memory",
+    "n_workers",
+    "require_dask",
+]
+
+#: share of the workers' memory that data may take which are kept there: the other half is for copies and sums
+_SHARE = 0.5
+_MORE_MEMORY = "cut the data into smaller partitions, keep=False, or give the workers more memory"
+
+
+def require_dask(typed: str) -> Any:
+    """The module; MissingExtraError with the line to type where it is not installed."""
+    try:
+        import dask
+        import dask.delayed
+    except ImportError as error:
+        raise MissingExtraError(
+            f"rows in parts elsewhere are Dask's, which cannot be imported ({error})",
+            term=typed,
+            write_instead="write: pip install 'mtldsl[dask]'",
+        ) from None
+    return dask
+
+
+def call(function, *arguments, partition: int | None = None) -> Any:
+    """function(*arguments), to be computed: arguments that are to be computed themselves come first. Its key names the partition."""
+    from dask.delayed import delayed
+
+    label = "" if partition is None else f"-{partition}"
+    name = f"mtldsl_{function.__name__.strip('_')}-{uuid.uuid4().hex}{label}"
+    return delayed(function, pure=False, traverse=False)(*arguments, dask_key_name=name)
+
+
+def constant(value) -> Any:
+    """A value as a node of the graph: sent once, and sent again to whoever comes in the place of a worker that is lost."""
+    from dask.delayed import delayed
+
+    return delayed(_Held(value), traverse=False, pure=False)
+
+
+class _Held:
+    """A value that Dask does not look into."""
+
+    def __init__(self, value):
+        self.value = value
+
+
+def _client() -> Any:
+    """The active client, or None."""
+    try:
+        from distributed import get_client
+    except ImportError:  # dask alone
+        return None
+    try:
+        return get_client()
+    except ValueError:
+        return None
+
+
+def n_workers() -> int:
+    """How many there are: one, where this process is all there is."""
+    client = _client()
+    return 1 if client is None else max(len(_workers(client)), 1)
+
+
+def _workers(client) -> dict:
+    """What the scheduler knows of all workers, by address."""
+    try:
+        return client.scheduler_info(n_workers=-1)["workers"]
+    except TypeError:  # older ones always tell of all
+        return client.scheduler_info()["workers"]
+
+
+def fits_in_memory(size: float) -> bool:
+    """Whether data of so many bytes can be kept on the workers."""
+    client = _client()
+    if client is None:
+        return size <= _SHARE * available_memory()
+    workers = _workers(client).values()
+    return size <= _SHARE * sum(one["memory_limit"] or available_memory() for one in workers)
+
+
+def kept(nodes: Sequence, names: Sequence[str]) -> list:
+    """The same nodes, computed and kept where they were; returns when all are there."""
+    if not nodes:
+        return []
+    dask = require_dask("a pass over the rows")
+    with _typed_errors(names), _quiet():
+        done = dask.persist(*nodes)
+        client = _client()
+        if client is not None:
+            _wait(client, done)
+        return list(done)
+
+
+def computed(node, names: Sequence[str]) -> Any:
+    """The value of one node, here."""
+    dask = require_dask("a pass over the rows")
+    with _typed_errors(names), _quiet():
+        client = _client()
+        if client is None:
+            return dask.compute(node)[0]
+        (done,) = dask.persist(node)
+        _wait(client, [done])
+        return client.gather(client.compute(done))
+
+
+def _wait(client, nodes) -> None:
+    """Until all are there; whoever leaves earlier, by Ctrl-C or an error, leaves no work behind."""
+    from distributed import as_completed
+    from distributed.client import futures_of
+
+    futures = futures_of(nodes)
+    try:
+        for future in as_completed(futures):
+            if future.status != "finished":
+                future.result()  # raises
+    except BaseException:
+        client.cancel(futures, force=True)
+        raise
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Weights of some megabytes in a graph are what a pass is about: Dask's advice against large graphs is for data."""
+    dask = require_dask("a pass over the rows")
+    with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TB"}):
+        yield
+
+
+@contextmanager
+def _typed_errors(names: Sequence[str]) -> Iterator[None]:
+    """What Dask says of workers that are gone or have too little memory, as errors of ours that name the partition."""
+    try:
+        yield
+    except MemoryError as error:
+        raise SolverError(f"a worker has too little memory ({error})", write_instead=_MORE_MEMORY) from error
+    except Exception as error:
+        kind = type(error).__name__
+        if kind == "KilledWorker":
+            key = str(getattr(error, "task", ""))
+            found = re.fullmatch(r"mtldsl_.*-(\d+)", key)
+            what = names[int(found[1])] if found else f"Dask's task {key!r}"
+            raise SolverError(
+                f"{what}: the worker was killed each time it was tried, most often for want of memory",
+                write_instead=_MORE_MEMORY,
+            ) from error
+        if kind in (
+            "FutureCancelledError",
+            "CancelledError",
+            "CommClosedError",
+            "FuturesCancelledError",
+            "NoWorkerError",
+        ):
+            raise SolverError(
+                f"the connection to Dask's scheduler was lost, or its work was cancelled ({kind}: {error})",
+                write_instead="start the cluster and the client again, and go on from a checkpoint",
+            ) from error
+        raise
+
+
+def lacking_memory(name: str, error: MemoryError) -> SolverError:
+    """What a part's function raises in place of MemoryError."""
+    return SolverError(
+        f"{name}: too little memory on its worker ({error or 'the system refused more'})",
+        write_instead=_MORE_MEMORY,
+    )
+
+
+def as_nodes(loaders: Sequence, typed: str) -> list:
+    """Dask's delayed values, or functions without arguments, as nodes."""
+    require_dask(typed)
+    from dask.delayed import Delayed
+
+    nodes = []
+    for k, one in enumerate(loaders):
+        if not isinstance(one, Delayed) and not callable(one):
+            raise DataError(
+                f"loader {k} is a {type(one).__name__}", term=typed,
+                write_instead="give dask.delayed(function)(...), or functions without arguments",
+            )  # fmt: skip
+        nodes.append(one if isinstance(one, Delayed) else call(_called, one, partition=k))
+    return nodes
+
+
+def _called(loader):
+    return loader()

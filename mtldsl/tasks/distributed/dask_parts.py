@@ -1,0 +1,104 @@
+"""Parts on Dask's workers: a graph a pass, with one tree of sums. Every task of it is pure, so what is lost with a worker is computed again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from mtldsl.tasks.distributed.dask_engine import call, computed, constant, kept, lacking_memory, n_workers
+from mtldsl.tasks.distributed.parts import Part, evaluated
+from mtldsl.tasks.distributed.sums import add, size_of
+
+__all__ = ["DaskParts"]
+
+
+class DaskParts:
+    """Nodes that are Parts (or None, without a label), on the workers of the active client, or in threads of this process.
+
+    keep : compute them once and keep them in the workers' memory; else each pass computes them anew
+    """
+
+    where = "dask"
+
+    def __init__(self, nodes: Sequence, names: Sequence[str], keep: bool):
+        self._nodes = list(nodes)
+        self.n_parts = len(self._nodes)
+        self.names = tuple(names)
+        self.keep = keep
+        self._there = False
+        self.passes = self.bytes_moved = 0
+
+    @property
+    def n_workers(self) -> int:
+        return n_workers()
+
+    def nodes(self) -> list:
+        """The node of every part, kept from its first use on."""
+        if self.keep and not self._there:
+            self._nodes, self._there = kept(self._nodes, self.names), True
+        return self._nodes
+
+    def run(self, function: Callable, *broadcast, state=None, stateful: bool = False) -> Any:
+        """See `Parts.run`."""
+        held = stateful or state is not None
+        sent = constant((function, *broadcast))
+        states = [None] * self.n_parts if state is None else state
+        done = [
+            call(_evaluated, part, own, sent, held, stateful, name, partition=k)
+            for k, (part, own, name) in enumerate(zip(self.nodes(), states, self.names, strict=True))
+        ]
+        if stateful:
+            new = [call(_state_of, pair, partition=k) for k, pair in enumerate(done)]
+            done = [call(_summand_of, pair, partition=k) for k, pair in enumerate(done)]
+            node = tree(done)
+            *new, node = kept([*new, node], self.names)
+            total = computed(node, self.names)
+        else:
+            new, total = None, computed(tree(done), self.names)
+        self.passes += 1
+        self.bytes_moved += self.n_workers * (size_of(broadcast) + size_of(total))
+        return (new, total) if stateful else total
+
+    def mapped(self, step: Callable, *broadcast) -> DaskParts:
+        """See `Parts.mapped`."""
+        sent = constant((step, *broadcast))
+        nodes = [
+            call(_mapped, part, sent, name, partition=k)
+            for k, (part, name) in enumerate(zip(self.nodes(), self.names, strict=True))
+        ]
+        return DaskParts(nodes, self.names, self.keep)
+
+
+def tree(nodes: Sequence) -> Any:
+    """The node of their sum, in the order of `tree_sum`."""
+    level = list(nodes)
+    while len(level) > 1:
+        level = [
+            call(add, *level[k : k + 2]) if k + 1 < len(level) else level[k] for k in range(0, len(level), 2)
+        ]
+    return level[0]
+
+
+def _evaluated(part: Part | None, state, sent, held: bool, stateful: bool, name: str) -> Any:
+    function, *broadcast = sent.value
+    try:
+        own, summand = evaluated(function, part, state, held, stateful, *broadcast)
+    except MemoryError as error:
+        raise lacking_memory(name, error) from None
+    return (own, summand) if stateful else summand
+
+
+def _state_of(pair):
+    return pair[0]
+
+
+def _summand_of(pair):
+    return pair[1]
+
+
+def _mapped(part: Part | None, sent, name: str) -> Part | None:
+    step, *broadcast = sent.value
+    try:
+        return None if part is None else step(part, *broadcast)
+    except MemoryError as error:
+        raise lacking_memory(name, error) from None

@@ -1,0 +1,209 @@
+"""Rows on Dask are the tasks that the same rows are in memory; wrong ones are named with partition and row."""
+
+import sys
+
+import dask
+import dask.array as da
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+
+from mtldsl import DataError, MissingExtraError, Tasks
+from mtldsl.tasks.distributed.given import of_loaders
+from mtldsl.tasks.distributed.loading import Rows
+from mtldsl.tasks.distributed.parts import LocalParts
+from mtldsl.tasks.distributed.products import gram_of
+
+RNG = np.random.default_rng(2)
+X = RNG.normal(size=(90, 4))
+Y = np.where(RNG.normal(size=(90, 2)) > 0, 1.0, -1.0)
+Y[RNG.random(Y.shape) < 0.2] = np.nan
+Y[:30, 1] = np.nan  # nothing of the second task in the first partition
+WEIGHTS = RNG.random(90) + 0.5
+IDS = np.repeat([7, 5, 9], [40, 20, 30])
+TABLE = Tasks.shared(X, Y, sample_weights=WEIGHTS, task_names=["a", "b"])
+LONG = Tasks.grouped(X, Y[:, 0], IDS, feature_names=list("pqrs"))
+
+
+def frame():
+    return pd.DataFrame(X, columns=list("pqrs")).assign(y=Y[:, 0], z=Y[:, 1], task=IDS, weight=WEIGHTS)
+
+
+def same(made, tasks):
+    assert (made.task_names, made.feature_names) == (tasks.task_names, tasks.feature_names)
+    assert made.counts.tolist() == tasks.counts.tolist() and made.n_missing == tasks.n_missing
+    dense = [Z.toarray() if sparse.issparse(Z) else Z for Z in tasks.inputs]
+    assert made.gram() == pytest.approx(np.stack([Z.T @ Z for Z in dense]), abs=1e-11)
+    assert made.cross() == pytest.approx(tasks.cross(), abs=1e-11)
+
+
+def state_and_sum(part, state, step):
+    state = np.zeros(part.tasks.n_samples) if state is None else state + step
+    return state, float(state.sum())
+
+
+def sum_of_state(part, state):
+    return float(state.sum())
+
+
+@pytest.mark.parametrize("keep", [None, False])
+def test_arrays(engine, keep):
+    made = Tasks.from_dask(
+        da.from_array(X, chunks=(30, 3)), da.from_array(Y, chunks=(45, 1)), sample_weights=WEIGHTS, task_names=["a", "b"], keep=keep
+    )  # fmt: skip
+    assert made.is_distributed and made.is_weighted and made.parts.n_parts == 3 and made.parts.passes == 1
+    assert made.parts.keep is (keep is None)
+    same(made, TABLE)
+    same(made.standardize(), TABLE.standardize())
+    drawn = made.subsample(90)
+    assert drawn.X.tolist() == X.tolist() and drawn.targets.tolist() == TABLE.targets.tolist()
+    assert drawn.sample_weights.tolist() == TABLE.sample_weights.tolist()
+
+
+def test_a_state_stays_where_the_rows_are(engine):
+    parts = Tasks.from_dask(da.from_array(X, chunks=(30, 4)), Y).parts
+    state, total = parts.run(state_and_sum, 2.0, stateful=True)
+    assert total == 0.0
+    state, total = parts.run(state_and_sum, 2.0, state=state, stateful=True)
+    assert total == 2.0 * TABLE.n_samples == parts.run(sum_of_state, state=state)
+
+
+def test_the_bits_do_not_depend_on_who_computes(client):
+    made = Tasks.from_dask(da.from_array(X, chunks=(13, 4)), Y)
+    by_two = made.gram()
+    parts = client.gather(client.compute(made.parts.nodes()))
+    assert LocalParts(parts).run(gram_of, False).of_all(2).tobytes() == by_two.tobytes()
+
+
+def test_a_data_frame(engine):
+    cut = dd.from_pandas(frame(), npartitions=4)
+    same(Tasks.from_dask_dataframe(cut, list("pqrs"), "y", task="task"), LONG)
+    table = Tasks.from_dask_dataframe(cut, list("pqrs"), ["y", "z"], sample_weights="weight")
+    same(table, Tasks.shared(frame()[list("pqrs")], frame()[["y", "z"]]))
+    assert table.label_facts.weights.sum() == pytest.approx(TABLE.sample_weights.sum())
+
+
+def test_sparse_chunks():
+    thin = np.where(np.abs(X) > 1, X, 0.0)
+    made = Tasks.from_dask(da.from_array(thin, chunks=(30, 4)).map_blocks(sparse.csr_array), Y)
+    assert made.is_sparse
+    same(made, Tasks.shared(sparse.csr_array(thin), Y))
+
+
+def test_what_is_wrong_is_named_with_partition_and_row(engine):
+    def made(X=X, Y=Y, **options):
+        return Tasks.from_dask(da.from_array(X, chunks=(30, 4)), da.from_array(Y, chunks=(30, -1)), **options)
+
+    bad = X.copy()
+    bad[47, 2] = np.nan
+    with pytest.raises(DataError, match=r"^partition 1: X: nan in row 17, column 2"):
+        made(bad)
+    bad = Y.copy()
+    bad[61, 1] = np.inf
+    with pytest.raises(DataError, match=r"^partition 2: Y: infinite label in row 1, task 1"):
+        made(Y=bad)
+    weights = WEIGHTS.copy()
+    weights[31] = -1.0
+    with pytest.raises(
+        DataError, match=r"^partition 1: sample_weights: -1.0 in row 1; weights must be finite and > 0"
+    ):
+        made(sample_weights=weights)
+    bad = Y.copy()
+    bad[35, 0] = 3.0
+    with pytest.raises(DataError, match="label 3 in task 'task0', partition 1, row 5"):
+        made(Y=bad).require_labels("sign", "hinge_loss(W)")
+    bad = Y.copy()
+    bad[:, 1] = np.nan
+    with pytest.raises(DataError, match="task 'task1' has no labelled row"):
+        made(Y=bad)
+    with pytest.raises(DataError, match="no row of any partition has a label"):
+        made(Y=Y * np.nan)
+    with pytest.raises(DataError, match="X has 90 rows but Y has 60"):
+        made(Y=Y[:60])
+    with pytest.raises(DataError, match="X is a ndarray, not an array of Dask"):
+        Tasks.from_dask(X, Y)
+
+
+def test_a_column_is_small_only_where_it_is_so_in_all_partitions():
+    tiny = X.copy()
+    tiny[:30, 1] = 1e-200
+    assert Tasks.from_dask(da.from_array(tiny, chunks=(30, 4)), Y).n_features == 4
+    tiny[:, 1] = 1e-200
+    with pytest.raises(DataError, match="the largest entry of x1 is 1e-200"):
+        Tasks.from_dask(da.from_array(tiny, chunks=(30, 4)), Y)
+
+
+def test_columns_of_a_data_frame_that_cannot_be_meant():
+    cut = dd.from_pandas(frame(), npartitions=2)
+    for features, labels, task, said in (
+        (["p", "x"], "y", None, "features: there is no column 'x'"),
+        (["p", "y"], "y", None, "the column 'y' is named as features and as labels"),
+        (["p"], [], None, "labels: no column is named"),
+        (["p"], ["y", "z"], "task", "2 columns of labels beside a column of task ids"),
+    ):
+        with pytest.raises(DataError, match=said):
+            Tasks.from_dask_dataframe(cut, features, labels, task)
+    with pytest.raises(DataError, match="not a data frame of Dask"):
+        Tasks.from_dask_dataframe(frame(), ["p"], "y")
+
+
+def test_partitions_that_do_not_go_together():
+    def made(*rows):
+        return of_loaders([dask.delayed(one) for one in rows])
+
+    with pytest.raises(DataError, match=r"^partition 1: X has 3 columns, but 4 in partition 0"):
+        made(Rows(X, Y), Rows(X[:, :3], Y))
+    with pytest.raises(DataError, match=r"^partition 1: Y has 1 columns, but 2 in partition 0"):
+        made(Rows(X, Y), Rows(X, Y[:, :1]))
+    with pytest.raises(DataError, match=r"^partition 1: one has task ids"):
+        made(Rows(X, Y), Rows(X, Y[:, 0], IDS))
+    with pytest.raises(DataError, match="sample weights are in one of partition 0 and partition 1"):
+        made(Rows(X, Y), Rows(X, Y, None, WEIGHTS))
+    names = [pd.DataFrame(X, columns=list(text)) for text in ("pqrs", "pqsr")]
+    with pytest.raises(DataError, match=r"^partition 1: the columns of X have other names, or another order"):
+        made(Rows(names[0], Y), Rows(names[1], Y))
+    with pytest.raises(DataError, match=r"^partition 0: the loader returned a ndarray"):
+        made(X)
+    wide = made(
+        Rows(sparse.csr_array(X[:, :2]), Y, None, None, False),
+        Rows(sparse.csr_array(X), Y, None, None, False),
+    )
+    assert wide.n_features == 4 and wide.gram()[0, 3, 3] == pytest.approx(
+        (X[~np.isnan(Y[:, 0]), 3] ** 2).sum()
+    )
+
+
+def changing():
+    """Random numbers without a seed."""
+    return X + np.random.default_rng().normal(size=X.shape), Y
+
+
+def test_a_partition_that_changes_between_passes_is_named(engine):
+    made = of_loaders([dask.delayed((X, Y)), changing], names=["a.npz", "b.npz"], keep=False)
+    with pytest.raises(DataError, match=r"^b.npz: its numbers are not those of the first pass"):
+        made.gram()
+    kept = of_loaders([dask.delayed((X, Y)), changing], keep=True)
+    assert kept.gram().shape == (2, 4, 4)
+
+
+def out_of_memory(part):
+    if part.index == 1:
+        raise MemoryError("of a test")
+
+
+def test_too_little_memory_is_named_with_its_partition(engine):
+    from mtldsl import SolverError
+
+    made = Tasks.from_dask(da.from_array(X, chunks=(30, 4)), Y)
+    with pytest.raises(
+        SolverError, match=r"^partition 1: too little memory on its worker \(of a test\); cut the data"
+    ):
+        made.parts.run(out_of_memory)
+
+
+def test_the_extra_is_named_where_it_is_missing(monkeypatch):
+    monkeypatch.setitem(sys.modules, "dask", None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'mtldsl\[dask\]'"):
+        Tasks.from_dask(X, Y)
