@@ -469,7 +469,8 @@ def floor() -> list[dict]:
                 C.value = strength * top
                 solution = problem.solve(tol=1e-4, max_seconds=60)
                 seconds = _least(lambda p=problem: p.solve(tol=1e-4, max_seconds=60), 2)
-                V, U = np.zeros((X.shape[1], Y.shape[1])), np.zeros(Y.shape)
+                V = np.asarray(solution.W)
+                U = X @ V  # scores as they are: a sort of equal numbers is none
                 rounds = solution.iterations
                 lowest = rounds * _least(lambda V=V, U=U: (X @ V, X.T @ U, np.sort(U, axis=0)), 20)
                 rows.append({

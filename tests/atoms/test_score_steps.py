@@ -8,6 +8,7 @@ from scipy.optimize import linprog
 
 from mtldsl.atoms.losses import StructuredHinge
 from mtldsl.atoms.metrics import AUC, ErrorRate, FScore, Metric, expectation
+from mtldsl.atoms.metrics.batch import Batch
 from mtldsl.atoms.metrics.metric import classes_of
 from mtldsl.atoms.planes import tied_sums
 from mtldsl.atoms.planes.cutting_planes import prox_of_planes
@@ -214,6 +215,36 @@ def test_a_start_changes_nothing_but_the_work():
     exact = metric.score_step(z, classes, 0.01).flips
     for near in (np.zeros(400), np.ones(400), rng.random(400), exact):
         np.testing.assert_allclose(metric.score_step(z, classes, 0.01, near).flips, exact, atol=1e-11)
+
+
+@pytest.mark.parametrize("beta", [1.0, 2.0])
+def test_a_rough_step_follows_the_one_nearby_to_first_order(beta):
+    rng, metric, left = np.random.default_rng(8), FScore(beta=beta), []
+    for _ in range(40):
+        n = int(rng.integers(100, 500))
+        y = labels(rng, n, int(rng.integers(10, n // 2)))
+        z, step = (0.5 * y + rng.normal(size=n)) / n, 10.0 ** rng.uniform(-3.0, 0.0) / n**0.5
+        here, moved = metric.score_step(z, classes_of(y), step), z + 1e-3 * rng.normal(size=n) / n
+        exact = metric.score_step(moved, classes_of(y), step).flips
+        rough = here.flips.copy()
+        batch = Batch([classes_of(y)], [0])
+        metric.score_steps(moved, batch, np.array([step]), rough, np.ones(1, np.int64), 1e-2)
+        assert rough.min() >= 0.0 and rough.max() <= 1.0
+        apart = np.linalg.norm(exact - here.flips)
+        assert np.linalg.norm(exact - rough) <= 0.5 * apart + 1e-12
+        left.append(np.linalg.norm(exact - rough) / (apart + 1e-12))
+    assert np.median(left) < 0.03, left
+
+
+def test_a_rough_step_far_from_the_last_one_is_not_rough():
+    rng, metric = np.random.default_rng(9), FScore()
+    y = labels(rng, 300, 80)
+    z, classes = rng.normal(size=300) / 40.0, classes_of(y)
+    exact = metric.score_step(z, classes, 0.01).flips
+    # a cold start takes no notice; from far away Newton's steps go on until the last one is short
+    for flips, warm, rough, atol in ((np.zeros(300), 0, 1e-2, 1e-11), (rng.random(300), 1, 1e-12, 1e-7)):
+        metric.score_steps(z, Batch([classes], [0]), np.array([0.01]), flips, np.array([warm]), rough)
+        np.testing.assert_allclose(flips, exact, atol=atol)
 
 
 def test_who_has_no_exact_step_goes_on_with_planes():

@@ -315,9 +315,14 @@ class Metric(Atom):
         z = np.ascontiguousarray(z, dtype=float)
         return self.score_steps(z, Batch([classes], [0]), np.array([float(step)]), flips, warm)[0]
 
-    def score_steps(self, z, batch: Batch, steps, flips, warm) -> Sequence[ScoreStep | None]:
+    def score_steps(
+        self, z, batch: Batch, steps, flips, warm, rough: float = 0.0
+    ) -> Sequence[ScoreStep | None]:
         """The same of every task of a batch at the flat predictions z; the flip probabilities go into `flips`, where those of a step nearby
-        are where `warm` is not zero."""
+        are where `warm` is not zero.
+
+        rough : relative gap up to which a step nearby may be followed to first order; the flip probabilities are all that is known then
+        """
         raise NotImplementedError
 
     def dual_project(self, u, y) -> np.ndarray:

@@ -113,11 +113,18 @@ def auc_promise(of_positives, of_negatives) -> float:
 
 
 def fscore_steps(
-    metric: Any, z: np.ndarray, batch: Any, steps: np.ndarray, flips: np.ndarray, warm: np.ndarray
+    metric: Any,
+    z: np.ndarray,
+    batch: Any,
+    steps: np.ndarray,
+    flips: np.ndarray,
+    warm: np.ndarray,
+    rough: float = 0.0,
 ) -> Sequence[ScoreStep | None]:
     """The exact steps of the hinges of `FScore`, beta >= 1, of all tasks of a batch; None where rounding keeps a gap from closing.
 
     flips : the flip probabilities go there; where a task is warm, they are those of a step nearby, to start from
+    rough : relative gap up to which that one is followed to first order: flip probabilities are all that is known then
     """
     from mtldsl.atoms.planes import survival_kernel
     from mtldsl.atoms.planes.threshold_kernel import promised_value
@@ -132,7 +139,7 @@ def fscore_steps(
     found, gaps = np.empty((k, 5), np.int64), np.empty(k)
     survival_kernel.fscore_steps(
         chosen, margins, batch.samples, batch.starts, ends, square, u, warm, _MOST_EVALUATIONS, flips,
-        tables, a, mass, b, levels, pools, found, gaps,
+        tables, a, mass, b, levels, pools, found, gaps, rough,
     )  # fmt: skip
     if not np.all(gaps <= _EXACT):
         return [None] * k

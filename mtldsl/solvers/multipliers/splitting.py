@@ -131,7 +131,7 @@ class Splitting:
                 b = totals / (p.loss * designs.counts) - (means * scaled).sum(axis=0)
             z = designs.forward(W, b)
             mixed = _RELAXATION * z + (1.0 - _RELAXATION) * copy
-            y = self.scores.multipliers(mixed, u, s)
+            y = self.scores.near_multipliers(mixed, u, s)
             before, copy = copy, mixed + (u - y) / s
             u = y
             between = _RELAXATION * W + (1.0 - _RELAXATION) * v if part.has_copy else W
