@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import copy
+
 import numpy as np
 import pytest
 from scipy import sparse
 
 import mtldsl as mtl
 from mtldsl.atoms.function import REGISTRY, SeparableLoss
+from mtldsl.solvers.rows import working_set
 from mtldsl.solvers.rows.penalty import RowPenalty
 from mtldsl.solvers.smooth import bordered, designs, ridge, row_sparse
+from mtldsl.solvers.smooth.column_model import ColumnModel
 from mtldsl.solvers.smooth.model import violation
 
 N, D, M = 60, 40, 3
@@ -286,3 +290,33 @@ def test_along_a_path_factors_are_those_of_the_value_before(monkeypatch):
         assert one.status == expected.status == "optimal"
         assert one.objective == pytest.approx(expected.objective, rel=2e-8)
     assert 1 <= together < 0.5 * len(made)
+
+
+@pytest.mark.parametrize("layout", ["sparse", "separate sparse"])
+def test_what_is_carried_at_other_weights_is_what_sweeps_carry_there(layout, monkeypatch):
+    """So that extrapolations of large data remember weights alone, and end where the others do."""
+    Y = _data()[1]
+    tasks = _layouts(np.where(Y > 0, 1.0, -1.0))[layout]
+    W = mtl.Weights(tasks, intercept=True)
+    problem = mtl.minimize(mtl.logistic_loss(W, tasks) + 0.5 * mtl.l21_norm(W))
+    seen = []
+
+    def checked(self, rows, goal, sweep=ColumnModel.sweep):
+        before, inside = replica(self), self.W.copy()
+        moved = sweep(self, rows, goal)
+        np.testing.assert_allclose(before.carried_at(self.W), self.carried, atol=1e-11)
+        seen.append(np.abs(self.W - inside).max())
+        return moved
+
+    def replica(model):
+        other = copy.copy(model)
+        other.W, other.carried = model.W.copy(), model.carried.copy()
+        return other
+
+    monkeypatch.setattr(ColumnModel, "sweep", checked)
+    kept = problem.solve(solver="proximal_gradient", tol=1e-9)
+    assert max(seen) > 1e-3
+    monkeypatch.setattr(working_set, "_REMEMBERED", 0)
+    made = problem.solve(solver="proximal_gradient", tol=1e-9)
+    assert kept.status == made.status == "optimal"
+    assert kept.objective == pytest.approx(made.objective, rel=1e-9)

@@ -5,6 +5,7 @@ import pytest
 from scipy import sparse
 
 import mtldsl as mtl
+from mtldsl.solvers.kernels import row_rounds
 from mtldsl.solvers.rows.designs import SharedRows, make_design
 from mtldsl.solvers.rows.penalty import RowPenalty
 from mtldsl.solvers.rows.sparse_state import SparseState
@@ -74,6 +75,29 @@ def test_rounds_descend_and_carry_what_they_say(stored, m, intercept):
         if said <= 1e-6:
             return
     pytest.fail("500 rounds did not reach a gap of 1e-6")
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+def test_a_residual_that_is_too_large_to_remember_is_that_of_the_weights(intercept):
+    """Extrapolations of it are made from the columns."""
+    X, Y = inputs(n=50_000, d=60, m=3, seed=2)
+    tasks = mtl.Tasks.shared(X, Y)
+    W = mtl.Weights(tasks, intercept=intercept)
+    problem = mtl.minimize(mtl.squared_loss(W, tasks) + 50.0 * mtl.l1_norm(W))
+    design = make_design(problem.form().losses[0])
+    state = SparseState(
+        design, RowPenalty.of(problem.form().functions, (60, 3)), np.arange(60), np.zeros((3, 60))
+    )
+    assert state.carried.size > row_rounds._REMEMBERED
+    for _ in range(4):
+        state.rounds(1, 1e-9)
+        np.testing.assert_allclose(state.carried, Y_of(design) - X @ state.W.T, atol=1e-9)
+    assert problem.solve(solver="coordinate_descent", tol=1e-8).status == "optimal"
+
+
+def Y_of(design):
+    """(n, m) what a residual at no weights is."""
+    return np.asarray(design.Y).T
 
 
 def bound_of_residual(Y, X, penalty, W):

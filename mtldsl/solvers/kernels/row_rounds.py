@@ -20,6 +20,9 @@ _FULL = (
     5  # every so many sweeps through columns go over all rows, those between over the rows that are not zero
 )
 _TINY = float(np.finfo(float).tiny)
+#: numbers of a residual up to which those of earlier sweeps are remembered; of larger ones, an extrapolated one is made from the columns,
+#: which costs at most half a sweep
+_REMEMBERED = 1 << 17
 
 
 @compiled(inside=True, fastmath={"contract"})
@@ -170,6 +173,17 @@ def _fill_shift(W, rows, means, shift):
 
 
 @compiled(inside=True, fastmath={"contract"})
+def _add_columns(data, indices, indptr, rows, before, after, residual):
+    """residual (n, m) -= X (after - before)^T, columns that are not centred."""
+    for a in range(len(rows)):
+        for i in range(before.shape[0]):
+            step = after[i, a] - before[i, a]
+            if step != 0.0:
+                for k in range(indptr[rows[a]], indptr[rows[a] + 1]):
+                    residual[indices[k], i] -= data[k] * step
+
+
+@compiled(inside=True, fastmath={"contract"})
 def _moments(residual, shift, Y):
     """(||R||^2, <R, Y>) of R = residual + shift, the first given (n, m)."""
     square, along = 0.0, 0.0
@@ -205,7 +219,11 @@ def rounds_of_columns(
     they are."""
     m, p = W.shape
     n = len(residual)
-    past_W, past_residuals = np.empty((_MEMORY + 1, m * p)), np.empty((_MEMORY + 1, n * m))
+    remembers = n * m <= _REMEMBERED
+    past_W, past_residuals = (
+        np.empty((_MEMORY + 1, m * p)),
+        np.empty((_MEMORY + 1, n * m if remembers else 0)),
+    )
     other, carried, pull = np.empty((m, p)), np.empty((n, m)), np.empty((m, p))
     flat_W, flat_residual = W.reshape(m * p), residual.reshape(n * m)
     small, weights, shift = np.empty((_MEMORY, _MEMORY)), np.empty(_MEMORY), np.empty(m)
@@ -213,7 +231,8 @@ def rounds_of_columns(
     done = 0
     while done < most:
         _copy(flat_W, past_W[0])
-        _copy(flat_residual, past_residuals[0])
+        if remembers:
+            _copy(flat_residual, past_residuals[0])
         for k in range(_MEMORY):
             sweep_columns(
                 data,
@@ -231,7 +250,8 @@ def rounds_of_columns(
                 nonneg,
             )
             _copy(flat_W, past_W[k + 1])
-            _copy(flat_residual, past_residuals[k + 1])
+            if remembers:
+                _copy(flat_residual, past_residuals[k + 1])
         done += 1
         for trial in range(
             2
@@ -239,7 +259,11 @@ def rounds_of_columns(
             V, R = W, residual
             if trial == 1 and _fill_weights(past_W, small, weights):
                 _combine(past_W, weights, other.reshape(m * p))
-                _combine(past_residuals, weights, carried.reshape(n * m))
+                if remembers:
+                    _combine(past_residuals, weights, carried.reshape(n * m))
+                else:
+                    _copy(flat_residual, carried.reshape(n * m))
+                    _add_columns(data, indices, indptr, rows, W, other, carried)
                 V, R = other, carried
             _fill_shift(V, rows, means, shift)
             square, along = _moments(R, shift, Y)

@@ -18,6 +18,8 @@ __all__ = ["HeldRows", "HeldTangent", "gram_of", "held_rows", "squares_of"]
 _FEW, _AT_ONCE = 1 << 20, 1 << 18
 #: of all rows, from which on a product with all of them costs less than a copy of those that are held
 _MOST = 0.25
+#: the same of sparse inputs of more entries than so many, of which a copy of a fourth would be what a solve needs most memory for
+_LARGE, _MOST_OF_LARGE = 1 << 22, 0.05
 
 
 def held_rows(designs: Designs, k: int, part) -> Any:
@@ -54,7 +56,10 @@ class HeldRows:
         every = designs.X if designs.is_shared else designs.inputs[k]
         an_entry = every.nnz / max(every.shape[0] * d, 1) if designs.is_sparse else 1.0
         self.entries = len(rows) * d * an_entry
-        self.is_most = len(rows) > _MOST * n and not (designs.is_shared and designs.rows_of is not None)
+        is_large = designs.is_sparse and every.nnz > _LARGE
+        self.is_most = len(rows) > (_MOST_OF_LARGE if is_large else _MOST) * n and not (
+            designs.is_shared and designs.rows_of is not None
+        )
 
     def array(self, some: slice = slice(None)):
         held = self.held[some]
@@ -98,7 +103,11 @@ def squares_of(F) -> np.ndarray:
     if isinstance(F, HeldRows | HeldTangent):
         return F.squares()
     if sparse.issparse(F):
-        return np.bincount(F.indices, np.square(F.data), minlength=F.shape[1])
+        total = np.zeros(F.shape[1])
+        for first in range(0, F.nnz, _AT_ONCE):  # `bincount` makes another array of the places
+            some = slice(first, first + _AT_ONCE)
+            total += np.bincount(F.indices[some], np.square(F.data[some]), minlength=total.size)
+        return total
     return np.einsum("ij,ij->j", F, F)
 
 

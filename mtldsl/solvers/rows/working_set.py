@@ -19,6 +19,8 @@ from mtldsl.solvers.rows.penalty import RowPenalty
 __all__ = ["History", "WorkingSet", "extrapolate", "sweep_cost"]
 
 _MEMORY = 5  # sweeps from one extrapolation to the next
+#: numbers of what is carried beside the weights up to which that of earlier iterates is kept
+_REMEMBERED = 1 << 17
 _MOST_ROUNDS = 20  # of _MEMORY sweeps between two looks at all rows
 
 _PYTHON = 3e6  # operations in the time that a Newton step takes beside its own
@@ -202,15 +204,22 @@ def relative(objective: float, bound: float) -> float:
 
 
 class History:
-    """The iterates of so many sweeps and the one before them, a row each."""
+    """The iterates of so many sweeps and the one before them, a row each.
+
+    carried : None where they are large and the state knows what belongs to weights, `carried_at`
+    """
 
     def __init__(self, state, sweeps: int = _MEMORY):
         self.W = np.empty((sweeps + 1, state.W.size))
-        self.carried = np.empty((sweeps + 1, state.carried.size))
+        self.carried = None
+        if state.carried.size <= _REMEMBERED or not hasattr(state, "carried_at"):
+            self.carried = np.empty((sweeps + 1, state.carried.size))
         self.n = 0
 
     def add(self, state) -> None:
-        self.W[self.n], self.carried[self.n] = state.W.ravel(), state.carried.ravel()
+        self.W[self.n] = state.W.ravel()
+        if self.carried is not None:
+            self.carried[self.n] = state.carried.ravel()
         self.n += 1
 
 
@@ -225,6 +234,9 @@ def extrapolate(state, history: History) -> None:
         return
     weights /= weights.sum()
     W = (weights @ history.W[1:]).reshape(state.W.shape)
-    carried = (weights @ history.carried[1:]).reshape(state.carried.shape)
+    if history.carried is None:
+        carried = state.carried_at(W)
+    else:
+        carried = (weights @ history.carried[1:]).reshape(state.carried.shape)
     if state.objective(W, carried) < state.objective(state.W, state.carried):
         state.W, state.carried = W, carried

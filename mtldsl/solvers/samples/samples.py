@@ -37,10 +37,18 @@ class Samples:
             self.dense = np.ascontiguousarray(X)
             self.data, self.indices, self.indptr = nothing, np.empty(0, np.int32), np.empty(0, np.int32)
         self.y, self.entropic = np.asarray(tasks.targets, float), atom.entropic
-        self.weight = np.ones(self.n) if loss.scale is None else np.asarray(loss.scale, float)
-        self.low, self.high = loss.dual_interval()
+        self.weight = np.broadcast_to(1.0, (self.n,)) if loss.scale is None else np.asarray(loss.scale, float)
         self.inputs = Rows(self.rows_of, self.dense, self.data, self.indices, self.indptr)
         self.support = self._supports()
+
+    @property
+    def low(self) -> np.ndarray:
+        """Made when asked for, as `high`: `table` holds both."""
+        return self.loss.dual_interval()[0]
+
+    @property
+    def high(self) -> np.ndarray:
+        return self.loss.dual_interval()[1]
 
     @property
     def is_sparse(self) -> bool:
@@ -67,7 +75,7 @@ class Samples:
     def table(self, n_cells: int) -> np.ndarray:
         """(n, 5 + cells): u, low, high and the conjugate's two numbers of every sample, as the kernels want them; norms are still zero."""
         table = np.zeros((self.n, 5 + n_cells))
-        table[:, 1], table[:, 2] = self.low, self.high
+        table[:, 1], table[:, 2] = self.loss.dual_interval()
         if self.entropic:
             table[:, 3], table[:, 4] = self.y, self.weight
         else:
@@ -117,7 +125,7 @@ class Samples:
         """Multipliers to begin with: those given, moved into their intervals; else zero, which every loss of the language allows."""
         if u is None:
             u = np.zeros(self.n)
-        u = np.clip(np.asarray(u, float), self.low, self.high)
+        u = np.clip(np.asarray(u, float), *self.loss.dual_interval())
         if self.entropic:  # the slope of the entropy is infinite at its ends
             a = np.clip(-self.y * u, 1e-3 * self.weight, (1.0 - 1e-3) * self.weight)
             return -self.y * np.where((-self.y * u > 0) & (-self.y * u < self.weight), -self.y * u, a)

@@ -30,10 +30,10 @@ class ColumnModel:
         self.columns, self.penalty, self.W = columns, penalty, W.copy()
         X = columns.csr
         self.is_table = columns.is_shared
+        diagonal = columns.squared_pull(curvature)  # which makes as much beside it as the arrays below are
         self.D = self._own_layout(curvature)
         self.carried = self._own_layout(slope)
         self.border, self.totals, self.sums, self.centred = border, totals, sums.copy(), bool(border.any())
-        diagonal = columns.squared_pull(curvature)
         self.curvature = np.maximum(diagonal - border**2 / totals[:, None], 0.0)
         self.curvature[self.curvature <= _LEAST * diagonal] = 0.0
         self.kernel: Any
@@ -59,6 +59,13 @@ class ColumnModel:
         if self.centred:
             quadratic -= 0.5 * float(np.sum(np.square(self._totalled(carried)) / self.totals))
         return quadratic + self.penalty.value(W)
+
+    def carried_at(self, W) -> np.ndarray:
+        """V of other weights: it is affine in them."""
+        moved = self._own_layout(self.columns.forward(W - self.W))
+        moved *= self.D
+        moved += self.carried
+        return moved
 
     def _totalled(self, carried) -> np.ndarray:
         return carried.sum(axis=0) if self.is_table else np.add.reduceat(carried, self.columns.offsets[:-1])

@@ -59,6 +59,7 @@ def minimised(
         model = ColumnModel(columns, penalty, W, state.u, curvature, border, totals, s)
         model.descend(max(precision, _COARSE), goal)
         step = model.W - W
+        del model  # its arrays are as large as what is made next
     if not centred:
         return step, np.zeros(m), columns.forward(step)
     db = -(s + np.einsum("ij,ij->i", border, step)) / totals
