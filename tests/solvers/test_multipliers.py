@@ -1,6 +1,7 @@
 """The method of multipliers with Newton steps: held to the reference on every layout, and its derivatives to differences."""
 
 from types import SimpleNamespace
+from unittest.mock import MagicMock
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ from scipy import sparse
 
 import mtldsl as mtl
 from mtldsl.solvers.multipliers import held_rows as held
+from mtldsl.solvers.multipliers import newton
 from mtldsl.solvers.multipliers.designs import Designs
 from mtldsl.solvers.multipliers.held_rows import HeldRows, gram_of, held_rows, squares_of
 from mtldsl.solvers.multipliers.matrix_part import MatrixPart
@@ -329,3 +331,27 @@ def test_many_rows_at_kinks_are_not_copied_at_once(layout, intercept, monkeypatc
             assert found[1].is_direct == direct
             np.testing.assert_allclose(found[1].product(x), found[0].product(x), atol=1e-10)
             np.testing.assert_allclose(found[1].solve(x), found[0].solve(x), atol=1e-10)
+
+
+@pytest.mark.parametrize("penalty", ["elastic", "l1", "l21", "trace"])
+def test_tasks_at_their_minimum_make_no_systems(penalty, monkeypatch):
+    """What Newton's decrement is at most, by the diagonal alone, is no less than the decrement: no step is left out that would be taken."""
+    seen, direction = [], newton.Newton._direction
+
+    def looked_at(self, g, g_b, y, here, wanted):
+        dW, db = direction(self, g, g_b, y, here, np.ones_like(wanted))
+        decrement = -(np.einsum("ij,ij->j", g, dW) + g_b * db)
+        assert np.all(self.pooled(decrement) <= self.pooled(here.most_decrement(g, g_b)) * (1 + 1e-6) + 1e-12)
+        seen.append(wanted)
+        return np.where(wanted, dW, 0.0), np.where(wanted, db, 0.0)
+
+    monkeypatch.setattr(newton.Newton, "_direction", looked_at)
+    tasks = shared(1, n=24, labels="sign")
+    W = mtl.Weights(tasks, intercept=True)
+    form = mtl.minimize(mtl.hinge_loss(W, tasks) + PENALTIES[penalty](W)).form()
+    watch = MagicMock(side_effect=lambda point: point.iteration >= 60)
+    watch.expired = False
+    Run(form, 1e-6, None).run(100, watch)
+    assert len(seen) > 5
+    if penalty in ("elastic", "l1"):
+        assert not np.concatenate(seen).all()

@@ -12,7 +12,7 @@ import mtldsl as mtl
 from mtldsl.atoms.function import REGISTRY, SeparableLoss
 from mtldsl.solvers.rows import working_set
 from mtldsl.solvers.rows.penalty import RowPenalty
-from mtldsl.solvers.smooth import bordered, designs, ridge, row_sparse
+from mtldsl.solvers.smooth import bordered, designs, ridge, row_sparse, working_newton
 from mtldsl.solvers.smooth.column_model import ColumnModel
 from mtldsl.solvers.smooth.model import violation
 
@@ -320,3 +320,24 @@ def test_what_is_carried_at_other_weights_is_what_sweeps_carry_there(layout, mon
     made = problem.solve(solver="proximal_gradient", tol=1e-9)
     assert kept.status == made.status == "optimal"
     assert kept.objective == pytest.approx(made.objective, rel=1e-9)
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+def test_the_last_steps_make_no_matrices(intercept, monkeypatch):
+    """A step whose matrices bring as much again as is missing is followed by one with the same; the optimum is the same to the last digits."""
+    tasks = mtl.Tasks.shared(_data()[0], _signs())
+    W = mtl.Weights(tasks, intercept=intercept)
+    problem = mtl.minimize(mtl.logistic_loss(W, tasks) + mtl.l21_norm(W))
+    made, gram = [], designs.DenseColumns.gram
+    monkeypatch.setattr(
+        designs.DenseColumns, "gram", lambda self, weights: made.append(1) or gram(self, weights)
+    )
+    found = problem.solve("proximal_gradient", tol=1e-9)
+    assert found.status == "optimal"
+    assert len(made) < found.iterations
+    monkeypatch.setattr(working_newton.WorkingNewton, "_holds", lambda *_: False)
+    made.clear()
+    other = problem.solve("proximal_gradient", tol=1e-9)
+    assert len(made) == other.iterations
+    assert np.abs(found.W - other.W).max() < 1e-4
+    assert found.objective == pytest.approx(other.objective, rel=2e-9)

@@ -19,12 +19,14 @@ _LATEX = {">=": r"\geq", "<=": r"\leq", "==": "="}
 class Argument(Protocol):
     """What a constraint asks of an affine expression."""
 
-    parts: tuple[Any, ...]
     shape: tuple[int, int]
     offset: Any
     text: str
     latex: str
     precedence: int
+
+    @property
+    def parts(self) -> tuple[Any, ...]: ...
 
     def linear_part(self) -> Argument: ...
 

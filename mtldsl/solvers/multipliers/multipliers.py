@@ -119,7 +119,7 @@ class Multipliers(Solver):
             point = run.by_features(tasks, max_iter, watch)
         if point is None and run.has_interior:
             if start is not None and near_pays(run.designs, run.part):
-                point = Run(form, tol, start).from_neighbour(max_iter, watch)
+                point = Run(form, tol, start, is_near=True).from_neighbour(max_iter, watch)
             point = point or run.by_interior_points(max_iter, watch)
         return run.run(max_iter, watch) if point is None else point
 
@@ -131,7 +131,7 @@ _NEIGHBOUR, _STEPS_OF_NEIGHBOUR = 0.25, 60
 class Run:
     """One run on a form."""
 
-    def __init__(self, form: NormalForm, tol: float, start: Point | None):
+    def __init__(self, form: NormalForm, tol: float, start: Point | None, is_near: bool = False):
         self.form, self.tol = form, tol
         facts = single_block(form)
         assert not isinstance(facts, str)  # `refuses` was asked
@@ -139,7 +139,7 @@ class Run:
         self.designs = designs = Designs(self.loss)
         unit, shape = designs.unit(), form.shapes[self.block]
         self.part: Any = (
-            (RidgePart if self.loss.has_score_steps and _are_plain_ridges(form) else RowPart)(
+            (RidgePart if (self.loss.has_score_steps or is_near) and _are_plain_ridges(form) else RowPart)(
                 RowPenalty.of(form.functions, shape), unit
             )
             if _is_by_rows(form)

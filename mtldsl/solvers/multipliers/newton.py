@@ -77,6 +77,12 @@ class _Lagrangian:
         g_b = designs.sums(y) + self.T_b * (b - at.b) if designs.has_intercepts else np.zeros_like(b)
         return designs.adjoint(y) + Q + pull, g_b, moved
 
+    def most_decrement(self, g, g_b):
+        """(m,) what g^T H^-1 g is at most: Newton's matrices are at least as large as their diagonal parts, which need no system."""
+        least = self.T + self.part.diagonal(self.M) if self.part.is_separable else self.T
+        most = (g**2 / least).sum(axis=0)
+        return most + g_b**2 / self.T_b if self.designs.has_intercepts else most
+
 
 class Newton:
     """The steps for the tasks of `designs`."""
@@ -97,9 +103,13 @@ class Newton:
         steps = np.zeros(designs.n_tasks, int)
         for _ in range(min(most, _MOST)):
             g, g_b, moved = here.gradient(W, b, y, Q)
-            dW, db = self._direction(g, g_b, y, here)
+            enough = _ACCURACY**2 * self.pooled(moved)
+            goes_on = self.pooled(here.most_decrement(g, g_b)) > enough
+            if not goes_on.any():
+                break
+            dW, db = self._direction(g, g_b, y, here, goes_on)
             decrement = -self.pooled(np.einsum("ij,ij->j", g, dW) + g_b * db)
-            goes_on = decrement > _ACCURACY**2 * self.pooled(moved)
+            goes_on = decrement > enough
             if not goes_on.any():
                 break
             if not goes_on.all():
@@ -138,8 +148,11 @@ class Newton:
             high, at_high = np.where(off & ~below, t, high), np.where(off & ~below, value, at_high)
         return t, y, Q
 
-    def _direction(self, g, g_b, y, here):
-        """-H^-1 g: by factorizations, where these are cheap and the regularizer's derivative is known in parts; else by conjugate gradients."""
+    def _direction(self, g, g_b, y, here, wanted):
+        """-H^-1 g: by factorizations, where these are cheap and the regularizer's derivative is known in parts; else by conjugate gradients.
+
+        wanted : (m,) tasks whose directions are asked for, where they are not tied; those of others are zero
+        """
         designs, part, M = self.designs, self.part, here.M
         stacked = np.vstack([g, g_b]) if designs.has_intercepts else g
         product, spare, tie = None, 0.0, None
@@ -164,7 +177,9 @@ class Newton:
         if (
             product is None and part.is_separable
         ):  # one system at a time: rows of all tasks may be m times the inputs
-            x = np.column_stack([_task_direction(system_of(k), -stacked[:, k]) for k in tasks])
+            x = np.zeros_like(stacked)
+            for k in np.flatnonzero(wanted):
+                x[:, k] = _task_direction(system_of(k), -stacked[:, k])
             return x[:d], (x[d] if designs.has_intercepts else np.zeros(designs.n_tasks))
         systems = [system_of(k) for k in tasks]
         if product is None and all(system.is_direct for system in systems):

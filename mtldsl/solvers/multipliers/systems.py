@@ -77,6 +77,12 @@ class TaskSystem:
     def _eliminate(self, A: np.ndarray, Z: np.ndarray) -> None:
         self.A, self.Z = A, Z
         F: Any = self.F
+        if not len(A) and not sparse.issparse(F):  # the system of the rows is all there is
+            self.F_Z, self.inverse_Z = F, 1.0 / self.diagonal
+            G = (F * self.inverse_Z) @ F.T
+            G.flat[:: len(G) + 1] += 1.0 / self.penalty
+            self.G = _factor(G)
+            return
         self.F_A, self.F_Z = F[:, A], F[:, Z]
         self.inverse_Z = 1.0 / self.diagonal[Z]
         if sparse.issparse(F):
@@ -105,6 +111,9 @@ class TaskSystem:
         return x + self._solve_by_rows(r - self.product(x)) if self.refines else x
 
     def _solve_by_rows(self, r: np.ndarray) -> np.ndarray:
+        if not len(self.A) and not sparse.issparse(self.F):
+            scaled = self.inverse_Z * r
+            return scaled - self.inverse_Z * (_solve(self.G, self.F_Z @ scaled) @ self.F_Z)
         scaled = self.inverse_Z * r[self.Z]
         t = _solve(self.G, self.F_Z @ scaled)
         x_A = _solve(self.S, r[self.A] - self.F_A.T @ t)
@@ -132,6 +141,8 @@ def _factor(H: np.ndarray) -> np.ndarray:
     if not H.size:
         return H
     c, info = lapack.dpotrf(H, lower=1, clean=0, overwrite_a=0)
+    if info == 0:
+        return c
     bump = 1e-15 * float(np.trace(H))
     while info != 0:  # rounding made it indefinite
         H = H + bump * np.eye(len(H))

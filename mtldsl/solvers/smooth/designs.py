@@ -36,6 +36,7 @@ class DenseColumns:
     def __init__(self, rows, columns: list[np.ndarray], n_tasks: int, offsets):
         self.rows, self.columns, self.n_tasks, self.offsets = rows, columns, n_tasks, offsets
         self.is_shared = len(columns) == 1
+        self.held: Any = None  # matrices of the last step, which another may begin with
 
     def forward(self, W) -> np.ndarray:
         """Flat predictions of W (m, p)."""

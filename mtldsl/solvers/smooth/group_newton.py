@@ -177,6 +177,9 @@ class GroupNewton(WorkingNewton):
     def _prepared(self, penalty):
         return penalty, False
 
+    def _holds(self, columns) -> bool:
+        return False  # its model turns the matrix into coordinates of its own
+
     def _used(self, W) -> np.ndarray:
         return (self.penalty.norms(W) > 0)[self.penalty.labels]
 

@@ -6,6 +6,7 @@ The intercepts are eliminated: whatever the weights' step, theirs is the best fo
 from __future__ import annotations
 
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -47,15 +48,15 @@ def minimised(
         change += db
         return task.W - W, db, change
     m = len(W)
-    totals = loss.sums(curvature) if centred else np.ones(m)
-    border = columns.pull(curvature) if centred else np.zeros_like(W)
     s = state.sums if centred else np.zeros(m)
     if isinstance(columns, DenseColumns):
+        held = _held_by(columns, curvature, loss.sums(curvature) if centred else None)
+        totals, border = held.totals, held.border
         reduced = gradient - border * (s / totals)[:, None] if centred else gradient.copy()
-        step = _by_gram(
-            columns, penalty, W, curvature, reduced, border if centred else None, totals, precision
-        )
+        step = _by_gram(held, penalty, W, reduced, precision)
     else:
+        totals = loss.sums(curvature) if centred else np.ones(m)
+        border = columns.pull(curvature) if centred else np.zeros_like(W)
         model = ColumnModel(columns, penalty, W, state.u, curvature, border, totals, s)
         model.descend(max(precision, _COARSE), goal)
         step = model.W - W
@@ -103,13 +104,30 @@ class _GramModel:
         return descend_gram(self.gram, self.carried, self.W, *rest)
 
 
-def _by_gram(columns, penalty, W, curvature, gradient, border, totals, precision):
-    gram = columns.gram(curvature)
-    diagonal = np.einsum("ijj->ij", gram)
-    if border is not None:
-        before = diagonal.copy()
-        gram -= border[:, :, None] * (border / totals[:, None])[:, None, :]
-        diagonal[diagonal <= _LEAST * before] = 0.0
+class _Held:
+    """Gram matrices (m, p, p) under a curvature, the intercepts eliminated: by border (m, p) and totals (m,)."""
+
+    def __init__(self, columns: DenseColumns, curvature, totals):
+        self.curvature, self.totals = curvature, totals
+        self.border: Any = None if totals is None else columns.pull(curvature)
+        self.gram = gram = columns.gram(curvature)
+        self.diagonal = diagonal = np.einsum("ijj->ij", gram)
+        if totals is not None:
+            before = diagonal.copy()
+            gram -= self.border[:, :, None] * (self.border / totals[:, None])[:, None, :]
+            diagonal[diagonal <= _LEAST * before] = 0.0
+
+
+def _held_by(columns: DenseColumns, curvature, totals) -> _Held:
+    """What was made of the very same curvature before, where a step begins with that."""
+    if columns.held is None or columns.held.curvature is not curvature:
+        columns.held = None  # before there is another
+        columns.held = _Held(columns, curvature, totals)
+    return columns.held
+
+
+def _by_gram(held: _Held, penalty, W, gradient, precision):
+    gram, diagonal = held.gram, held.diagonal
     model = _GramModel(gram, gradient, W.copy(), penalty)
     # where a sweep costs less than its call, many go at once
     if model.descend(precision, int(min(max(_CHEAP / max(gram.size, 1), 4 * _SWEEPS), _MOST_SWEEPS))):

@@ -11,11 +11,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from mtldsl.solvers.rows.penalty import RowPenalty
-from mtldsl.solvers.smooth.designs import Design
+from mtldsl.solvers.smooth.designs import DenseColumns, Design
 from mtldsl.solvers.smooth.model import minimised
 from mtldsl.solvers.smooth.samples import SmoothLoss
 
@@ -35,6 +36,7 @@ _MOST_DAMPING = 1.0
 _LARGE_MODEL = (
     50_000  # entries of all tasks' matrices: below, what outgrows the samples is solved all the same
 )
+_NONE = None, None, 0.0  # no step's columns, curvature and gap
 
 
 class State:
@@ -57,6 +59,7 @@ class WorkingNewton:
         self.loss, self.design, self.centred, self.target = loss, design, centred, 0.8 * tol
         self.penalty, self.apart = self._prepared(penalty)
         self.damping, self.steps = _LEAST_CURVATURE, 0
+        self.last: Any = _NONE
         self.gave_up = False  # where a working set would be too large
         # more rows than samples, in tasks that a penalty ties: a step is many sweeps over matrices of the rows' size, one a task
         self.is_outgrown = False
@@ -186,7 +189,7 @@ class WorkingNewton:
             self.steps += 1
             # the model is as far from the loss as the gap is large, and no more is asked than what is left to the target
             precision = min(max(gap, 0.3 * self.target / gap, _FINEST), _PRECISION)
-            curvature = np.maximum(state.curvature, self.damping * state.curvature.max(initial=1e-300))
+            curvature = self._curvature(state, columns, gap)
             change = self._minimised(columns, penalty, own, gradient, state, curvature, precision)
             moved = self._step(state, penalty, own, *change)
             if moved is None:
@@ -194,6 +197,18 @@ class WorkingNewton:
             own = moved
             state.W[:, rows] = own
         return True
+
+    def _curvature(self, state: State, columns, gap: float):
+        """That of the step before, and so its matrices, where as much progress again would do: they are most of a step's price."""
+        known, held, before = self.last
+        if known is not columns or gap * gap > self.target * before:
+            held = np.maximum(state.curvature, self.damping * state.curvature.max(initial=1e-300))
+        self.last = columns if self._holds(columns) else None, held, gap
+        return held
+
+    def _holds(self, columns) -> bool:
+        """Whether the matrices of a step serve another one."""
+        return isinstance(columns, DenseColumns)
 
     def _step(self, state: State, penalty: RowPenalty, own, dW, db, dz) -> np.ndarray | None:
         """Along the step as far as the objective falls as promised: the rows' new weights; None where it does not."""
@@ -219,6 +234,8 @@ class WorkingNewton:
             z = state.z + loss.spread(t) * dz
             values = loss.values(z)
         smallest = float(fraction.min())
+        if smallest < 1.0:
+            self.last = _NONE
         if smallest == 1.0:
             self.damping = max(0.1 * self.damping, _LEAST_CURVATURE)
         elif smallest < 0.3:
