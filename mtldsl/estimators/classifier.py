@@ -8,9 +8,9 @@ from sklearn.base import ClassifierMixin, clone
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from mtldsl.atoms.function import REGISTRY
-from mtldsl.errors import DataError, ModelError, MTLError
+from mtldsl.errors import DataError, ModelError
 from mtldsl.estimators.calibrators import calibrators, log_odds
+from mtldsl.estimators.has_probabilities import models_probabilities
 from mtldsl.estimators.inner_folds import metric_of, out_of_fold, thresholds
 from mtldsl.estimators.multi_task import MultiTaskEstimator, tasks_of
 from mtldsl.estimators.one_class import check_one_class, warn_of_no_label, warn_of_one_class
@@ -21,26 +21,7 @@ from mtldsl.solution.predictors import probabilities
 from mtldsl.solution.solution import Solution
 from mtldsl.tasks import Tasks
 
-__all__ = ["MultiTaskClassifier", "models_probabilities"]
-
-
-def models_probabilities(self) -> bool:
-    """Whether predict_proba is there: it is calibrated, or a loss of the model is a likelihood. Asked before fitting, of a statement's words."""
-    if getattr(self, "calibration", None) is not None:
-        return True
-    facts = getattr(getattr(self, "solution_", None), "loss", None)
-    if facts:
-        return hasattr(REGISTRY[facts["word"]], "probability")
-    try:
-        words = self._stated().words
-    except MTLError:
-        return False
-    if words is None or any(hasattr(REGISTRY.get(word), "probability") for word in words):
-        return True
-    raise AttributeError(
-        f"predict_proba: no loss of model={self.model!r} models probabilities; use logistic_loss, "
-        "calibration='sigmoid', or decision_function"
-    )
+__all__ = ["MultiTaskClassifier"]
 
 
 class MultiTaskClassifier(ClassifierMixin, MultiTaskEstimator):
@@ -154,7 +135,7 @@ class MultiTaskClassifier(ClassifierMixin, MultiTaskEstimator):
         check_one_class(self)
         X = self._inputs(X, y)
         labels = self._labels_of(y)
-        weights = class_weights(self.class_weight, labels, of_labels(sample_weight, labels.signs.shape))
+        weights = self._weights_of(labels, of_labels(sample_weight, labels.signs.shape))
         signs = labels.signs if weights is None else np.where(weights > 0, labels.signs, np.nan)
         self._constant_side = self._constant(signs, labels)
         learned = self._learned = np.flatnonzero(self._constant_side == 0)
@@ -193,6 +174,9 @@ class MultiTaskClassifier(ClassifierMixin, MultiTaskEstimator):
 
     def _labels_of(self, y) -> Labels:
         return labels_of(y)
+
+    def _weights_of(self, labels: Labels, weights: np.ndarray | None) -> np.ndarray | None:
+        return class_weights(self.class_weight, labels, weights)
 
     def _tasks(self, X, signs, weights, names) -> Tasks:
         """The data of the tasks that are learned."""

@@ -9,7 +9,7 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.metaestimators import available_if
 
 from mtldsl.errors import DataError
-from mtldsl.estimators.classifier import models_probabilities
+from mtldsl.estimators.has_probabilities import models_probabilities
 from mtldsl.estimators.one_class import check_one_class, warn_of_one_class
 from mtldsl.estimators.regressor import r_squared_of_task
 from mtldsl.estimators.rows_of_tasks import RowsOfTasks, distinct

@@ -10,9 +10,11 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from mtldsl.errors import DataError
-from mtldsl.estimators.classifier import MultiTaskClassifier, models_probabilities
+from mtldsl.estimators.classifier import MultiTaskClassifier
 from mtldsl.estimators.distinct_rows import distinct_rows
+from mtldsl.estimators.has_probabilities import models_probabilities
 from mtldsl.estimators.multi_task import MultiTaskEstimator, tasks_of
+from mtldsl.estimators.sample_weights import class_weights
 from mtldsl.estimators.stated import OWN, Stated, stated
 from mtldsl.estimators.targets import Labels
 from mtldsl.solution.solution import Solution
@@ -30,7 +32,12 @@ class LabelGraphClassifier(MultiTaskClassifier):
     edges : the edges that there may be: None for the model's own, "all", a list of pairs of labels, or a networkx graph
     fit_intercept : give the inputs a column of ones
 
-    The others are as in `MultiTaskClassifier`. y is (n, m) of two classes a column, without gaps; a vector of two classes is one label.
+    class_weight  : as in `MultiTaskClassifier`; of several columns a row weighs the product of the weights of its classes, as in
+                    scikit-learn's `compute_sample_weight` and its trees
+    sample_weight : (n,), or (n, m) with one value a row
+
+    The others are as in `MultiTaskClassifier`. y is (n, m) of two classes a column, without gaps (a column without any label is left out):
+    the loss of a row is that of its whole labelling. A vector of two classes is one label.
     decision_function is by how much the best labelling's score falls where one label is turned; predict the best labelling;
     predict_proba the marginals of "HLLM-L1". `solution_.label_graph` is what was learned of the edges.
 
@@ -72,6 +79,17 @@ class LabelGraphClassifier(MultiTaskClassifier):
             self.model, self.subject_to, self._defaults, edges=OWN if self.edges is None else self.edges
         )
 
+    def _weights_of(self, labels: Labels, weights: np.ndarray | None) -> np.ndarray | None:
+        """Those of the samples times those of all classes that a row has: one number a row."""
+        if self.class_weight is None or labels.signs.shape[1] == 1:
+            return super()._weights_of(labels, weights)
+        given = np.ones(labels.signs.shape) if weights is None else np.array(weights)
+        _refuse_several(given)
+        found = class_weights(self.class_weight, labels, given)
+        assert found is not None
+        share = np.where(np.isnan(labels.signs), 1.0, found / np.where(given > 0, given, 1.0))
+        return np.where(given > 0, given * np.prod(share, axis=1, keepdims=True), 0.0)
+
     def _labels_of(self, y) -> Labels:
         labels = super()._labels_of(y)
         if labels.kind == "multiclass":
@@ -83,12 +101,15 @@ class LabelGraphClassifier(MultiTaskClassifier):
         return labels
 
     def _tasks(self, X, signs, weights, names) -> Tasks:
+        if weights is not None:
+            _refuse_several(weights)
         missing = np.isnan(signs)
         incomplete = missing & ~missing.all(axis=1, keepdims=True)
         if incomplete.any():
             row, column = np.argwhere(incomplete)[0]
             raise DataError(
-                f"Input y contains NaN in row {row}, column {column}: a labelling is of all labels of a row",
+                f"Input y contains NaN in row {row}, column {column}: a labelling is of all labels of a row, and a loss that fills gaps with "
+                "their best labels is not convex, so that nothing could be certified",
                 argument="y",
                 write_instead="leave the row out, or use MultiTaskClassifier",
             )
@@ -134,3 +155,15 @@ class LabelGraphClassifier(MultiTaskClassifier):
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
         return tags
+
+
+def _refuse_several(weights: np.ndarray) -> None:
+    """DataError where a row of weights (n, m) has several."""
+    several = (weights != weights[:, :1]).any(axis=1)
+    if several.any():
+        raise DataError(
+            f"sample_weight has several values in row {int(np.argmax(several))}: the loss of a row is that of its whole labelling, not a sum "
+            "over labels that have a weight each",
+            argument="sample_weight",
+            write_instead="give one weight a row, (n,), or use MultiTaskClassifier",
+        )

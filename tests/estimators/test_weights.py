@@ -4,6 +4,8 @@ import warnings
 
 import numpy as np
 import pytest
+from sklearn.metrics import f1_score
+from sklearn.utils.class_weight import compute_sample_weight
 
 from mtldsl import DataError
 from mtldsl.estimators import (
@@ -203,3 +205,36 @@ def test_nothing_but_tasks_of_one_class():
         warnings.simplefilter("error")
         fitted.fit(X, Y)  # what was left out then is not left out now
     assert fitted.one_class_.size == 0 and fitted.solution_ is not None
+
+
+@pytest.mark.parametrize("model", ["CGM", "No edges", "HLLM-L1"])
+def test_over_a_graph_of_labels_a_row_weighs_what_its_classes_do(model):
+    """The product over columns, as scikit-learn's trees have it; the loss of a row is one of its whole labelling."""
+    X, Y = labels()
+    options = {"lam": 0.1, "tol": 1e-7} | ({"mu": 0.01} if model == "HLLM-L1" else {})
+    stated = [{1: 3.0}, {0: 2.0}, None]
+    for class_weight, theirs in (
+        ("balanced", "balanced"),
+        ({1: 3.0}, [{0: 1.0, 1: 3.0}] * 3),
+        ([each or {} for each in stated], [{0: 1.0, 1: 3.0}, {0: 2.0, 1: 1.0}, {0: 1.0, 1: 1.0}]),
+    ):
+        fitted = LabelGraphClassifier(model, class_weight=class_weight, **options).fit(X, Y)
+        rows = compute_sample_weight(theirs, Y)
+        weighed = LabelGraphClassifier(model, **options).fit(X, Y, rows)
+        np.testing.assert_allclose(fitted.decision_function(X), weighed.decision_function(X), atol=1e-6)
+        by_table = LabelGraphClassifier(model, **options).fit(X, Y, np.tile(rows[:, None], 3))
+        np.testing.assert_array_equal(by_table.decision_function(X), weighed.decision_function(X))
+    plain = LabelGraphClassifier(model, **options).fit(X, Y)
+    assert np.abs(plain.decision_function(X) - fitted.decision_function(X)).max() > 1e-2
+
+
+def test_balanced_classes_over_a_graph_of_labels_find_rare_labels():
+    X, Y = labels(300, seed=3)
+    rare = np.where(np.random.default_rng(0).random(Y.shape) < 0.85, 0, Y)
+    plain, balanced = (
+        LabelGraphClassifier(lam=0.1, class_weight=each).fit(X, rare) for each in (None, "balanced")
+    )
+    assert (
+        f1_score(rare, balanced.predict(X), average="macro")
+        > f1_score(rare, plain.predict(X), average="macro") + 0.1
+    )

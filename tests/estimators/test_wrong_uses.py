@@ -148,7 +148,11 @@ WRONG = {
     "three classes of rows": (lambda: GroupedMultiTaskClassifier().fit(TX, np.arange(90) % 3, groups=IDS), DataError, ["Only binary classification", "use MultiTaskClassifier"]),
     "a table for rows of tasks": (lambda: GroupedMultiTaskClassifier().fit(TX, np.stack([WORDS, WORDS], 1), groups=IDS), DataError, ["(90, 2)", "(n,)"]),
     # graphs, kernels, components, searches
-    "a gap in a labelling": (lambda: LabelGraphClassifier().fit(XL, with_one(YL, np.nan)), DataError, ["NaN in row 3, column 0", "MultiTaskClassifier"]),
+    "weights of labels in a labelling": (lambda: LabelGraphClassifier().fit(XL, YL, with_one(np.ones(YL.shape), 2.0)), DataError, ["several values in row 3", "not a sum over labels"]),
+    "weights of labels in a labelling, and of classes": (
+        lambda: LabelGraphClassifier(class_weight="balanced").fit(XL, YL, with_one(np.ones(YL.shape), 2.0)), DataError, ["several values in row 3"],
+    ),
+    "a gap in a labelling": (lambda: LabelGraphClassifier().fit(XL, with_one(YL, np.nan)), DataError, ["NaN in row 3, column 0", "not convex", "MultiTaskClassifier"]),
     "an edge to nowhere": (lambda: LabelGraphClassifier(edges=[(0, 9)]).fit(XL, YL), ModelError, ["9 in (0, 9) is not a label"]),
     "edges by an unknown name": (lambda: LabelGraphClassifier(edges="tree").fit(XL, YL), ModelError, ["edges='tree'", "pairs"]),
     "an unknown kernel": (lambda: KernelMultiTaskClassifier(kernels="rbff").fit(XL, YL), DataError, ["did you mean 'rbf'"]),

@@ -1,0 +1,27 @@
+"""Whether a classifier has `predict_proba`, and why not where it has none."""
+
+from __future__ import annotations
+
+from mtldsl.atoms.function import REGISTRY
+from mtldsl.errors import MTLError
+
+__all__ = ["models_probabilities"]
+
+
+def models_probabilities(self) -> bool:
+    """Whether predict_proba is there: it is calibrated, or a loss of the model is a likelihood. Asked before fitting, of a statement's words."""
+    if getattr(self, "calibration", None) is not None:
+        return True
+    facts = getattr(getattr(self, "solution_", None), "loss", None)
+    if facts:
+        return hasattr(REGISTRY[facts["word"]], "probability")
+    try:
+        words = self._stated().words
+    except MTLError:
+        return False
+    if words is None or any(hasattr(REGISTRY.get(word), "probability") for word in words):
+        return True
+    raise AttributeError(
+        f"predict_proba: no loss of model={self.model!r} models probabilities; use logistic_loss, "
+        "calibration='sigmoid', or decision_function"
+    )
