@@ -114,8 +114,7 @@ class ExtrapolatedGradient:
         s, L = self.s, self.L
         for _ in range(_DOUBLINGS):
             x, images, value = self._at(tried)
-            small = np.linalg.norm(x - before_x) <= _STILL * np.linalg.norm(before_x)
-            if value <= allowed or (tried is image and small and np.isfinite(value)):
+            if value <= allowed or (tried is image and np.isfinite(value) and _is_still(x, before_x)):
                 self.s, self.x, self.images, self.value = tried, x, images, value
                 self.slopes = self.smooth.slopes(images)
                 self.change = x - before_x, before_images, before_slopes
@@ -149,3 +148,7 @@ class ExtrapolatedGradient:
         if self.gap is None:
             return Point(blocks, self.smooth.loss_duals(self.x, self.images), duals, self.iteration)
         return Point(blocks, [self.gap.dual(self.images[0], self.slopes[0])], duals, self.iteration)
+
+
+def _is_still(x: np.ndarray, before: np.ndarray) -> bool:
+    return bool(np.linalg.norm(x - before) <= _STILL * np.linalg.norm(before))
