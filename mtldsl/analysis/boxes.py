@@ -21,10 +21,11 @@ _BINS = 512
 
 
 class Boxes:
-    """u between low and low + width, sample by sample; where intercepts balance it, its sum over every task is zero.
+    """u between low and low + width, sample by sample; where its sum over every task is given, that too.
 
     losses     : those that share an intercept
     low, width : (n,) of every loss, flat
+    sums       : (m,) the sums over tasks, 0 where intercepts balance them; None: not given
     """
 
     def __init__(
@@ -33,27 +34,27 @@ class Boxes:
         low: Sequence[np.ndarray],
         width: Sequence[np.ndarray],
         typed: str,
-        is_balanced: bool,
+        sums: np.ndarray | None,
     ):
-        self.losses, self.typed, self.is_balanced = losses, typed, is_balanced
+        self.losses, self.typed, self.sums = losses, typed, sums
         self.cuts = np.cumsum([one.size for one in low])[:-1]
         self.order = _by_task(losses)  # several losses: their samples side by side, task after task
         self.low, self.width = self._together(low), self._together(width)
         self.starts = np.sum([loss.tasks.offsets for loss in losses], axis=0).astype(np.int64)
-        if is_balanced:
+        if sums is not None:
             from mtldsl.analysis.box_kernels import totals  # numba is imported where it is used
 
             self.found = np.empty((self.starts.size - 1, 3))
             totals(self.low, self.width, self.starts, self.found)
             lowest, total, count = self.found.T
-            self.room = np.clip(-lowest, 0.0, total)
+            self.room = np.clip(sums - lowest, 0.0, total)
             # a sum that leaves no choice: all kinks at one end, or one kink in the task
             is_point = (count <= 1) | (np.minimum(self.room, total - self.room) <= _ROUNDING * total)
             if is_point.all():
                 self.typed = ""
 
     def middle(self) -> list[np.ndarray]:
-        if not self.is_balanced:
+        if self.sums is None:
             return self._apart(self.low + 0.5 * self.width)
         share = self.room / np.maximum(self.found[:, 1], 1e-300)
         return self._apart(self.low + np.repeat(share, np.diff(self.starts)) * self.width)
@@ -62,7 +63,7 @@ class Boxes:
         """The highest sum gives the room there is to the kinks with the highest scores (a fractional knapsack). The point returned rounds that
         step off, over as many units of the scores as they spread: a corner of the box says little of the other samples."""
         z = self._together(scores)
-        if not self.is_balanced:
+        if self.sums is None:
             u = self.low + np.where(z > 0, self.width, 0.0)
             return self._apart(u), float(u @ z)
         from mtldsl.analysis.box_kernels import upwards
@@ -118,12 +119,13 @@ def two_lines(loss: LossTerm, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def flips(term: StructuredTerm) -> tuple[np.ndarray, np.ndarray]:
-    """(low, width) of -2 y p where the flips p of a free class are anything in [0, 1], and those of the others 1."""
+    """(low, width) of the slopes that its metrics know of the best constants."""
     low, width = np.empty(term.tasks.n_samples), np.empty(term.tasks.n_samples)
     for (own, c, _, y, _), known in zip(term.tasks_apart, term.at_constants or (), strict=True):
         positive = y > 0
-        low[own] = np.where(positive, -2.0 * c, 0.0 if known.frees_negative else 2.0 * c)
-        width[own] = np.where(positive, 2.0 * c * known.frees_positive, 2.0 * c * known.frees_negative)
+        (up, up_end), (down, down_end) = known.positive, known.negative
+        low[own] = np.where(positive, c * up, c * down)
+        width[own] = np.where(positive, c * (up_end - up), c * (down_end - down))
     return low, width
 
 

@@ -79,8 +79,7 @@ def _set_of(losses: list[LossTerm], at, typed: str) -> Slopes:
             own = (np.asarray(loss.gradient(z)), np.zeros(z.size)) if own is None else own
             low.append(own[0])
             width.append(own[1])
-        balanced = bool(losses[0].intercepts) and losses[0].atom.takes_intercept
-        return Boxes(losses, low, width, culprit.typed, balanced)
+        return Boxes(losses, low, width, culprit.typed, _sums_of(losses))
     if isinstance(culprit, StructuredTerm) and len(losses) == 1:
         return _Planes(culprit, at[0])
     raise ModelError(
@@ -89,6 +88,15 @@ def _set_of(losses: list[LossTerm], at, typed: str) -> Slopes:
         f"{culprit.typed} is not",
         term=typed,
     )
+
+
+def _sums_of(losses: list[LossTerm]) -> np.ndarray | None:
+    """What the slopes of every task sum to, where that is given."""
+    loss = losses[0]
+    if isinstance(loss, StructuredTerm):
+        totals = [known.total for known in loss.at_constants or ()]
+        return None if None in totals else loss.coefficients * np.array(totals, float)
+    return np.zeros(loss.tasks.n_tasks) if loss.intercepts else None
 
 
 def _ends_of(loss: LossTerm, z: np.ndarray, sharing: int) -> tuple[np.ndarray, np.ndarray] | None:

@@ -168,7 +168,9 @@ def shift_to_zero_sum(u, low, high) -> np.ndarray:
         return u - u.mean()
 
     def total(c: float) -> float:
-        return float(np.minimum(np.maximum(u + c, low), high).sum())  # on short arrays `clip` takes three times as long
+        return float(
+            np.minimum(np.maximum(u + c, low), high).sum()
+        )  # on short arrays `clip` takes three times as long
 
     breaks = np.unique(np.concatenate([(low - u)[bounded_below], (high - u)[bounded_above], [0.0]]))
     first, last = 0, breaks.size - 1

@@ -89,7 +89,9 @@ class FScore(Metric):
 
     def at_constants(self, positives, negatives, is_zero):
         # Delta is 1 as soon as no positive is labelled +1, whatever the negatives are; they balance the positives where they are as many
-        return AtConstant(0.0, False, True) if is_zero or negatives >= positives else None
+        if not is_zero and negatives < positives:
+            return None
+        return AtConstant(0.0, (-2.0, -2.0), (0.0, 2.0), None if is_zero else 0.0)
 
     def _highest_tables(self, ordered, batch, ends):
         from mtldsl.atoms.metrics.oracle_kernels import best_of_fscore
@@ -128,8 +130,10 @@ class FScore(Metric):
 def _smaller_class(positives, negatives, is_zero, down: float, up: float) -> AtConstant:
     """All of the smaller class are flipped, at -down, or at up, where a sample of the larger class is worth nothing."""
     if is_zero or positives == negatives:
-        return AtConstant(0.0, False, False)
-    return AtConstant(-down, False, True) if negatives > positives else AtConstant(up, True, False)
+        return AtConstant(0.0, (-2.0, -2.0), (2.0, 2.0), 2.0 * (negatives - positives))
+    if negatives > positives:
+        return AtConstant(-down, (-2.0, -2.0), (0.0, 2.0), 0.0)
+    return AtConstant(up, (-2.0, 0.0), (2.0, 2.0), 0.0)
 
 
 def _step(a, m) -> float:

@@ -56,11 +56,13 @@ def classes_of(y) -> Classes:
 
 
 class AtConstant(NamedTuple):
-    """The best constant score of a task, and its highest labellings there: any that flips all samples of a class that is not free."""
+    """The best constant score of a task, and the slopes there: those of its positives and negatives between two ends, sample by sample,
+    all together `total` (None: whatever they are)."""
 
     constant: float
-    frees_positive: bool
-    frees_negative: bool
+    positive: tuple[float, float]
+    negative: tuple[float, float]
+    total: float | None
 
 
 class Violation(NamedTuple):
@@ -223,7 +225,7 @@ class Metric(Atom):
         return np.isinf(_limits_from_steps(self, positives, negatives)[0])
 
     def at_constants(self, positives: int, negatives: int, is_zero: bool) -> AtConstant | None:
-        """What is highest where all samples have the score that makes the maximum least (`is_zero`: the score 0). None: not known."""
+        """The subgradients where all samples have the score that makes the maximum least (`is_zero`: the score 0), exactly. None: not known."""
         return None
 
     # --------------------------------------------------------------------------------------------- the oracle

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from mtldsl.atoms.function import register
-from mtldsl.atoms.metrics.metric import Metric, Violation, classes_of
+from mtldsl.atoms.metrics.metric import AtConstant, Metric, Violation, classes_of
 
 __all__ = ["ROCArea"]
 
@@ -68,6 +68,11 @@ class ROCArea(Metric):
             up, up_scores, orders[0], down, down_scores, orders[1], pairs, slope
         )
         return Violation(value, delta, None, slope)
+
+    def at_constants(self, positives, negatives, is_zero):
+        # every pair is in the wrong order, by less than its margin
+        up, down = -2.0 / positives, 2.0 / negatives
+        return AtConstant(0.0, (up, up), (down, down), 0.0)
 
     def score(self, z, positive, threshold):
         """The share of pairs in the right order, equal predictions one half."""

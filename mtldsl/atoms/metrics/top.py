@@ -9,7 +9,7 @@ import numpy as np
 
 from mtldsl.atoms.function import register
 from mtldsl.atoms.metrics.expectation import flip_probabilities
-from mtldsl.atoms.metrics.metric import Metric, Violation, classes_of
+from mtldsl.atoms.metrics.metric import AtConstant, Metric, Violation, classes_of
 from mtldsl.errors import ModelError
 from mtldsl.values.number import as_float, as_whole, quoted
 
@@ -74,6 +74,17 @@ class _Top(Metric):
 
     def forbids(self, positives, negatives):
         return True
+
+    def at_constants(self, positives, negatives, is_zero):
+        # as many negatives among the k as there are, and whichever
+        k = self.count(positives, negatives)
+        b = min(k, negatives)
+        c = positives - k + b
+        if c == 0:  # the true labelling may be as high
+            return None
+        if b == k:
+            return AtConstant(0.0, (-2.0, -2.0), (0.0, 2.0), 2.0 * (b - c))
+        return AtConstant(0.0, (-2.0, 0.0), (2.0, 2.0), 2.0 * (b - c))
 
     def _plane(self, z, y, positive, negative):
         """With k labelled +1 the value is 1 - 2 sum of all z_i of positives + the sum of 2 z_j, less 1 / denominator for

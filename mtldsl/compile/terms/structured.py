@@ -48,7 +48,10 @@ class StructuredTerm(LossTerm):
             metric.at_constants(len(classes.positive), len(classes.negative), is_zero)
             for _, _, metric, _, classes in self.tasks_apart
         ]
-        return None if any(one is None for one in known) else cast(list[AtConstant], known)
+        if any(one is None for one in known):
+            return None
+        found = cast(list[AtConstant], known)
+        return found if len({one.total is None for one in found}) == 1 else None
 
     @property
     def has_score_steps(self) -> bool:
