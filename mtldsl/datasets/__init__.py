@@ -1,6 +1,6 @@
 """Data to start with: scikit-learn's digits, synthetic problems, readers for common formats, and the papers' data sets.
 
-Data larger than memory are converted once by `store` and read by `stored`.
+Data larger than memory are converted once by `store` and read by `stored`; `scan` leaves them in their files, for Dask's workers to read.
 
 Every function returns `Tasks`; the generators return (Tasks, W_true), `make_calibrated` the noise levels as a third,
 `make_task_tree` a `TaskTree` and `make_label_graph` a `LabelGraph`. How labels depend on one another: `co_occurrence`,
@@ -29,6 +29,7 @@ from mtldsl.datasets.published.papers import (
     load_school,
     load_segmentation,
 )
+from mtldsl.datasets.scanning.scan import from_parts, scan
 
 __all__ = [
     "LOADERS",
@@ -38,6 +39,7 @@ __all__ = [
     "chow_liu_tree",
     "co_occurrence",
     "estimate_similarity",
+    "from_parts",
     "hash_columns",
     "hierarchy",
     "load_digits",
@@ -60,6 +62,7 @@ __all__ = [
     "read_libsvm",
     "read_mat",
     "read_npz",
+    "scan",
     "store",
     "stored",
 ]

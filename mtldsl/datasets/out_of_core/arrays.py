@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -12,7 +13,7 @@ from mtldsl.errors import DataError
 from mtldsl.system.archives import read_archive
 from mtldsl.system.reading import reading
 
-__all__ = ["given_chunks", "npz_chunks"]
+__all__ = ["given_chunks", "npz_arrays", "npz_chunks"]
 
 #: What scipy.sparse.save_npz writes of the formats that it knows.
 _SPARSE = ("data", "indices", "indptr", "shape", "format", "row", "col", "offsets")
@@ -23,9 +24,8 @@ def npz_chunks(path: Path, task: str, label: str, name: str):
 
     Inputs are the arrays data, indices, indptr, shape and format, as scipy.sparse.save_npz names them, or a dense X.
     """
-    what = "an .npz archive of numbers"
     roles = {"label": label} if task == "file" else {"label": label, "task": task}
-    archive = read_archive(path, what, [*roles.values(), *_SPARSE, "X"])
+    X, archive = npz_arrays(path, list(roles.values()))
     for role, array in roles.items():
         if array not in archive:
             hint = '; write task="file" for one task a file' if role == "task" else ""
@@ -33,16 +33,22 @@ def npz_chunks(path: Path, task: str, label: str, name: str):
                 f"{role}={array!r}: there is no such array; the archive holds {', '.join(archive)}{hint}",
                 term=path,
             )
+    y = archive[label]
+    ids = np.full(y.size, name, dtype=object) if task == "file" else archive[task]
+    yield of_arrays(X, y.ravel(), ids, str(path))
+
+
+def npz_arrays(path: Path, names: list[str]) -> tuple[Any, dict]:
+    """(the inputs, the arrays of the archive): those of these names, and those of the inputs, are numbers."""
+    what = "an .npz archive of numbers"
+    archive = read_archive(path, what, [*names, *_SPARSE, "X"])
     if "format" not in archive and "X" not in archive:
         raise DataError(
             f"neither a dense X nor the arrays of scipy.sparse.save_npz are among {', '.join(archive)}",
             term=path,
         )
-    y = archive[label]
-    ids = np.full(y.size, name, dtype=object) if task == "file" else archive[task]
     with reading(path, what):
-        X = _sparse(archive) if "format" in archive else archive["X"]
-    yield of_arrays(X, y.ravel(), ids, str(path))
+        return _sparse(archive) if "format" in archive else archive["X"], archive
 
 
 def _sparse(arrays):

@@ -11,7 +11,7 @@ from scipy import sparse
 from mtldsl.datasets.out_of_core.chunk import Chunk, of_arrays
 from mtldsl.errors import DataError, MissingExtraError
 
-__all__ = ["parquet_chunks"]
+__all__ = ["column_numbers", "parquet_chunks", "pyarrow_parquet"]
 
 _ROWS = 1 << 15
 
@@ -21,7 +21,7 @@ def parquet_chunks(path: Path, task: str, label: str, name: str, features):
 
     features: names of numeric columns; None: lists `indices` (from 0) and `values` where there are such columns, else all others.
     """
-    parquet, types = _pyarrow(path)
+    parquet, types = pyarrow_parquet(path)
     try:
         file = parquet.ParquetFile(path)
         schema = file.schema_arrow
@@ -56,7 +56,8 @@ def parquet_chunks(path: Path, task: str, label: str, name: str, features):
             row += batch.num_rows
 
 
-def _pyarrow(path):
+def pyarrow_parquet(path):
+    """(pyarrow.parquet, pyarrow.types); MissingExtraError where pyarrow is not installed."""
     try:
         import pyarrow.parquet as parquet
         import pyarrow.types as types
@@ -97,7 +98,7 @@ def _features(path, schema, types, roles, features) -> list[str]:
 
 def _chunk(path, batch, task, label, name, columns, lists, row) -> Chunk:
     where = f"{path}, rows from {row}"
-    y = _numbers(batch.column(label), f"{path}: column {label!r}")
+    y = column_numbers(batch.column(label), f"{path}: column {label!r}")
     if task == "file":
         ids = np.full(y.size, name, dtype=object)
     else:
@@ -106,7 +107,7 @@ def _chunk(path, batch, task, label, name, columns, lists, row) -> Chunk:
         X = _sparse_rows(batch.column("indices"), batch.column("values"), path, row)
         chunk = of_arrays(X, y, ids, where)
         return replace(chunk, where=str(path), first_row=row, exact=False, features=None)
-    table = np.column_stack([_numbers(batch.column(c), f"{path}: column {c!r}") for c in columns])
+    table = np.column_stack([column_numbers(batch.column(c), f"{path}: column {c!r}") for c in columns])
     bad = ~np.isfinite(table)
     if bad.any():
         k, j = np.argwhere(bad)[0]
@@ -117,7 +118,7 @@ def _chunk(path, batch, task, label, name, columns, lists, row) -> Chunk:
     return replace(of_arrays(sparse.csr_array(table), y, ids, where, row, tuple(columns)), where=str(path))
 
 
-def _numbers(column, what) -> np.ndarray:
+def column_numbers(column, what) -> np.ndarray:
     """float64; null is NaN."""
     try:
         return np.asarray(column.to_numpy(zero_copy_only=False), dtype=float)
