@@ -92,9 +92,10 @@ class LossTerm:
         if self.is_shared_complete:
             table = u.reshape(self.tasks.n_tasks, -1)
             lengths = np.sqrt(np.einsum("ij,ij->i", table, table))
+            total = float(self.column_lengths[:, 0] @ (np.abs(self.map.forward(x)) @ lengths))
         else:
             lengths = np.sqrt(np.add.reduceat(u * u, starts))
-        total = float((self.column_lengths * lengths * np.abs(self.map.forward(x))).sum())
+            total = float((self.column_lengths * lengths * np.abs(self.map.forward(x))).sum())
         for part in slabs(u.size):
             total += float(np.abs(u[part]) @ np.abs(y[part]))
         for name in self.intercepts:

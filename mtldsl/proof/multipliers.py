@@ -28,16 +28,18 @@ def make_stationary(
 
     On the latter they are stationary to rounding, entry by entry, and what is left is for the bound to pay.
     """
-    takers = form.remembered.get("takers")
-    if takers is None:
-        takers = form.remembered["takers"] = {block.name: _taker(form, block.name) for block in form.blocks}
-    if any(block.intercept_of is not None for block in form.blocks):
+    known = form.remembered.get("takers")
+    if known is None:
+        found = {block.name: _taker(form, block.name) for block in form.blocks}
+        weights = [block.name for block in form.weight_blocks]
+        known = form.remembered["takers"] = found, weights, [name for name in found if found[name] is None]
+    takers, weights, free = known
+    if len(weights) < len(takers):
         _balance_intercepts(form, u)
-    free = [name for name, taker in takers.items() if taker is None]
-    for block in form.weight_blocks:
-        if takers[block.name] is None:
-            _give_to_parts(form, block.name, u, v)
-            _solve_by_least_squares(form, block.name, u, v)
+    for name in weights if free else ():
+        if takers[name] is None:
+            _give_to_parts(form, name, u, v)
+            _solve_by_least_squares(form, name, u, v)
     residual = stationarity(form, u, v)
     left: dict[str, tuple[np.ndarray, np.ndarray]] = {}
     if free:
