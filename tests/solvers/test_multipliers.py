@@ -9,7 +9,7 @@ from scipy import sparse
 
 import mtldsl as mtl
 from mtldsl.solvers.multipliers import held_rows as held
-from mtldsl.solvers.multipliers import newton
+from mtldsl.solvers.multipliers import newton, systems
 from mtldsl.solvers.multipliers.designs import Designs
 from mtldsl.solvers.multipliers.held_rows import HeldRows, gram_of, held_rows, squares_of
 from mtldsl.solvers.multipliers.matrix_part import MatrixPart
@@ -355,3 +355,19 @@ def test_tasks_at_their_minimum_make_no_systems(penalty, monkeypatch):
     assert len(seen) > 5
     if penalty in ("elastic", "l1"):
         assert not np.concatenate(seen).all()
+
+
+@pytest.mark.parametrize("rank", [700, 40], ids=["positive definite", "singular"])
+def test_a_large_matrix_is_factorized_in_its_own_place(rank):
+    """And is put together again from its other triangle where rounding made it indefinite."""
+    F = np.random.default_rng(0).normal(size=(rank, 600))
+    H = F.T @ F
+    H = 0.5 * (H + H.T)
+    expected, copied = H.copy(), H.copy()
+    factor = systems._factor(copied)
+    assert H.size > systems._LARGE and (np.may_share_memory(factor, copied) or rank < 600)
+    L = np.tril(factor)
+    np.testing.assert_allclose(L @ L.T, expected, atol=1e-9 * np.trace(H))
+    if rank < 600:
+        small = np.tril(systems._factor(np.asfortranarray(H)))  # which is copied
+        np.testing.assert_allclose(L @ L.T, small @ small.T, atol=1e-12 * np.trace(H))

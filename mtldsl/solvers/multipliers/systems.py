@@ -17,6 +17,8 @@ _MANY = 64
 #: multiplications from which on a factorization is weighed against conjugate gradients, the steps that these take, and by how much
 #: faster factorizations multiply
 _DEAR, _STEPS, _BLOCKED = 1e8, 100, 8.0
+#: entries from which on a matrix is not kept beside its factor
+_LARGE = 1 << 18
 
 
 class TaskSystem:
@@ -138,11 +140,18 @@ class TaskSystem:
 
 
 def _factor(H: np.ndarray) -> np.ndarray:
+    """The Cholesky factor, in the place of a large H, which is symmetric: its transpose lies as LAPACK has it."""
     if not H.size:
         return H
-    c, info = lapack.dpotrf(H, lower=1, clean=0, overwrite_a=0)
+    in_place = H.size > _LARGE and H.flags.c_contiguous
+    diagonal = np.diagonal(H).copy() if in_place else None
+    c, info = lapack.dpotrf(H.T if in_place else H, lower=1, clean=0, overwrite_a=int(in_place))
     if info == 0:
         return c
+    if diagonal is not None:
+        H = np.tril(H, -1)  # the other triangle and the diagonal were written on
+        H += H.T
+        H.flat[:: len(H) + 1] = diagonal
     bump = 1e-15 * float(np.trace(H))
     while info != 0:  # rounding made it indefinite
         H = H + bump * np.eye(len(H))
