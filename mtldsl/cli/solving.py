@@ -114,9 +114,10 @@ def _setting(text: str) -> tuple[str, object, str]:
 
 
 def run_file(file):
-    """(record, solution, exit code) of one solve, with the cross-check that the file asks for."""
+    """(record, solution, exit code) of one solve, with the choice of a parameter before it and the cross-check that the file asks for."""
     from mtldsl.report.record import describe_run
 
+    chosen = file.choose()
     solution = file.problem.solve(**file.solve)
     interrupted = solution.interrupted
     check = None
@@ -131,7 +132,7 @@ def run_file(file):
             check, interrupted = "interrupted", True
     good = solution.is_certified and (file.check is None or getattr(check, "agrees", False))
     return (
-        describe_run(file, solution, check),
+        describe_run(file, solution, check, chosen),
         solution,
         stops.exit_code() if interrupted else OK if good else FAILED,
     )

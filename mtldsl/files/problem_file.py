@@ -41,6 +41,16 @@
     parents = {Oslo = "north", Bergen = "north", Rome = "south", north = "all", south = "all"}  # "all" is in none: the root
     labels = ["a", "a", "b"]           # one a task, in their order; or "tree.csv": lines such as Oslo,north, without a heading
 
+    [validation]            # optional: a parameter is chosen by folds of the training rows, and the solve is at that value
+    parameter = "lam"       # one of [parameters]
+    values = [3.0, 30.0]    # what to try; a number: so many, found from the data; without it 20
+    folds = 5
+    metric = "accuracy"     # a measure of `Solution.score`, or none for accuracy of labels and r2 of numbers
+    rule = "best"           # or "one_se": the most regularised value within one standard error of the best
+    stratify = true         # labels spread evenly over the folds
+    groups = [1, 1, 2]      # one a training row: rows of a group stay on one side
+    random_state = 0
+
     [solve]                 # optional
     solver = "auto"         # or a name that `mtldsl explain` lists; then also that solver's options
     tol = 1e-6
@@ -70,6 +80,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from mtldsl.errors import DataError, SolverError
 from mtldsl.files.model import stated_problem
@@ -82,6 +93,9 @@ from mtldsl.problem import Problem
 from mtldsl.solvers.starts import checked_starts
 from mtldsl.system.reading import regular_file
 from mtldsl.tasks import Tasks
+
+if TYPE_CHECKING:
+    from mtldsl.analysis.cross_validated import CrossValidation
 
 __all__ = ["ProblemFile", "load_problem"]
 
@@ -98,6 +112,23 @@ class ProblemFile:
     solve: dict[str, object] = field(default_factory=dict)
     check: dict[str, object] | None = None
     outputs: dict[str, Path] = field(default_factory=dict)  # "solution", "report"
+    validation: dict[str, Any] | None = None
+
+    def choose(self) -> CrossValidation | None:
+        """The parameter of [validation] set to the value that folds of the training rows choose, and what they found; None without it.
+
+        The options of [solve] are those of every fit, but for n_jobs, which is for folds here, and random starts.
+        """
+        if self.validation is None:
+            return None
+        said = dict(self.validation)
+        parameter, rule, values = said.pop("parameter"), said.pop("rule", "best"), said.pop("values", None)
+        options: dict[str, Any] = {
+            key: value for key, value in self.solve.items() if key not in ("starts", "random_state")
+        }
+        found = self.problem.cross_validate(parameter, values, refit=False, **said, **options)
+        parameter.value = found.one_se_value if rule == "one_se" else found.best_value
+        return found
 
     def set(self, key: str, value, typed: str) -> None:
         """An option of the command line, as typed, in place of what [solve] says. DataError where it does not fit."""
@@ -143,6 +174,7 @@ def load_problem(
         solve=reading.solve,
         check=reading.cross_check,
         outputs=reading.outputs,
+        validation=reading.validation,
     )
     try:
         file.check_starts()

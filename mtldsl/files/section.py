@@ -6,6 +6,7 @@ import keyword
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from mtldsl.files.rules import Rules, wrong
 from mtldsl.files.toml_source import TomlFile
@@ -86,6 +87,7 @@ class Reading:
     solve: dict[str, object] = field(default_factory=dict)
     cross_check: dict[str, object] | None = None
     outputs: dict[str, Path] = field(default_factory=dict)
+    validation: dict[str, Any] | None = None
 
     def table(self, name: str) -> dict:
         """What the file says in a table."""

@@ -9,6 +9,7 @@ from dataclasses import asdict
 import numpy as np
 
 import mtldsl
+from mtldsl.analysis.cross_validated import CrossValidation
 from mtldsl.atoms.metrics import Metric
 from mtldsl.check.comparison import CrossCheck
 from mtldsl.check.comparison_blocks import BlockCheck
@@ -22,6 +23,7 @@ from mtldsl.report.label_graph import describe_label_graph
 from mtldsl.report.learned import describe_learned, describe_unknown
 from mtldsl.report.similarities import describe_similarities, describe_theta
 from mtldsl.report.unicode_math import to_unicode
+from mtldsl.report.validation import describe_validation
 from mtldsl.solution.scoring import r_squared, score_of
 from mtldsl.solution.solution import Solution
 from mtldsl.tasks import Tasks
@@ -86,8 +88,14 @@ def describe_explanation(problem: Problem) -> dict:
     return {"chosen": explanation.chosen, "why": explanation.why, "solvers": rows}
 
 
-def describe_run(file: ProblemFile, solution: Solution, check: CrossCheck | BlockCheck | str | None) -> dict:
-    """Everything about one solve. `check`: the comparison, or why there is none, or None where none was asked for."""
+def describe_run(
+    file: ProblemFile,
+    solution: Solution,
+    check: CrossCheck | BlockCheck | str | None,
+    chosen: CrossValidation | None = None,
+) -> dict:
+    """Everything about one solve. `check`: the comparison, or why there is none, or None where none was asked for; `chosen`: what folds
+    said of a parameter before it."""
     record = describe_file(file)
     record["solvers"] = describe_explanation(file.problem)["solvers"]
     form = file.problem.form()
@@ -117,6 +125,8 @@ def describe_run(file: ProblemFile, solution: Solution, check: CrossCheck | Bloc
     }
     record["scores"] = _scores(file, solution)
     record["cross_check"] = _check(check)
+    value = None if chosen is None else solution.parameters[chosen.names[0]]
+    record["validation"] = describe_validation(chosen, value)
     return record
 
 

@@ -18,6 +18,7 @@ from mtldsl.report.learned_text import block_check, learned_matrices
 from mtldsl.report.scores_text import scores
 from mtldsl.report.similarities_text import similarities
 from mtldsl.report.stationary_text import is_of_stationary_point, stationary_point
+from mtldsl.report.validation import validation
 from mtldsl.solvers.explanation import VERDICTS, kinds_of_models
 
 __all__ = ["check_report", "explain_report", "run_report", "to_html", "to_text", "verdict"]
@@ -34,6 +35,8 @@ TOLD: dict[str, Callable[[Any], RenderableType]] = {
 def run_report(record: dict) -> Group:
     """Everything about one solve."""
     parts = [_heading(record), _model(record), _data(record), _solvers(record), _certificate(record)]
+    if record.get("validation"):
+        parts.insert(3, validation(record["validation"]))
     if record["solution"]["starts"]:
         parts.append(several_starts(record["solution"]["starts"]))
     if record["cross_check"] is not None:

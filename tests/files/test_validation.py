@@ -1,0 +1,105 @@
+"""[validation]: a parameter of a problem file is chosen by folds, as `problem.cross_validate` chooses it, before the solve."""
+
+import json
+
+import pytest
+
+from mtldsl.cli.command_line import main
+from mtldsl.errors import MTLError
+from mtldsl.files.problem_file import load_problem
+
+FILE = """minimize = "squared_loss(W, tasks) + lam * l21_norm(W) + mu * ridge(W)"
+[data]
+dataset = "group_sparse"
+n_tasks = 3
+n_samples = 40
+n_features = 8
+random_state = 0
+[split]
+test_size = 0.25
+[parameters]
+lam = 5.0
+mu = 2.0
+[solve]
+tol = 1e-8
+[validation]
+"""
+CHOICE = 'parameter = "lam"\nvalues = [100.0, 1.0, 0.01]\nfolds = 3\nmetric = "mse"\nrandom_state = 1\n'
+
+
+@pytest.fixture
+def load(tmp_path):
+    def from_text(text):
+        path = tmp_path / "p.toml"
+        path.write_text(text, encoding="utf-8")
+        return load_problem(path)
+
+    return from_text
+
+
+@pytest.mark.parametrize("rule", ["best", "one_se"])
+def test_the_choice_is_that_of_cross_validate_on_the_training_rows(load, rule):
+    file = load(FILE + CHOICE + f'rule = "{rule}"\n')
+    lam = next(each for each in file.problem.parameters if each.name == "lam")
+    expected = file.problem.cross_validate(
+        lam, [100.0, 1.0, 0.01], 3, "mse", refit=False, random_state=1, tol=1e-8
+    )
+    assert lam.value == 5.0
+    found = file.choose()
+    assert (found.scores == expected.scores).all()
+    assert lam.value == (expected.one_se_value if rule == "one_se" else expected.best_value) != 5.0
+
+
+def test_values_from_the_data_and_groups(load):
+    file = load(FILE + 'parameter = "lam"\nvalues = 4\nfolds = 2\nstratify = false\n')
+    assert len(file.choose().points) == 4
+    n = file.tasks_train.n_samples
+    file = load(
+        FILE + f'parameter = "lam"\nvalues = [1.0, 2.0]\nfolds = 2\ngroups = {[k % 5 for k in range(n)]}\n'
+    )
+    assert file.choose().scores.shape == (2, 2)
+    assert load(FILE.replace("[validation]\n", "")).choose() is None
+
+
+def test_the_command_line_chooses_solves_and_reports(tmp_path, capsys):
+    path = tmp_path / "p.toml"
+    path.write_text(FILE + CHOICE, encoding="utf-8")
+    file = load_problem(path)
+    file.choose()
+    expected = file.problem.solve(tol=1e-8)
+    assert main(["solve", str(path), "--no-check", "--json"]) == 0
+    record = json.loads(capsys.readouterr().out)
+    assert record["validation"]["chosen"] == expected.parameters["lam"]
+    assert record["validation"]["values"] == [100.0, 1.0, 0.01] and record["validation"]["folds"] == 3
+    assert record["solution"]["objective"] == pytest.approx(expected.objective, rel=1e-12)
+    assert main(["solve", str(path), "--no-check", "--output", str(tmp_path / "r.html")]) == 0
+    text = capsys.readouterr().out
+    assert "lam chosen on 3 folds: mse (lower is better)" in text
+    marked = [line for line in text.splitlines() if line.rstrip().endswith("chosen")]
+    assert len(marked) == 1 and marked[0].split()[0] == f"{expected.parameters['lam']:g}"
+    assert "chosen on 3 folds" in (tmp_path / "r.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("said", "line", "says"),
+    [
+        ("folds = 3\n", 15, "needs parameter = .*one of lam, mu"),
+        ('parameter = "lamb"\n', 16, "no 'lamb'; did you mean 'lam'"),
+        ('parameter = "lam"\nvalues = []\n', 17, "values must be a list of numbers > 0"),
+        ('parameter = "lam"\nvalues = [1.0, -1.0]\n', 17, "values must be a list of numbers > 0"),
+        ('parameter = "lam"\nfolds = 1\n', 17, "folds must be a whole number >= 2"),
+        ('parameter = "lam"\nmetric = "f2"\n', 17, "no such measure"),
+        ('parameter = "lam"\nrule = "1se"\n', 17, "rule must be one of 'best', 'one_se'"),
+        ('parameter = "lam"\nfold = 3\n', 17, "no key 'fold'; did you mean 'folds'"),
+        ('parameter = "lam"\ngroups = "school"\n', 17, "groups must be a list"),
+    ],
+)
+def test_mistakes_are_shown_where_they_stand(load, said, line, says):
+    with pytest.raises(MTLError, match=rf"(?s)p\.toml:{line}:.*{says}"):
+        load(FILE + said)
+
+
+def test_a_parameter_of_constraints_is_refused(load):
+    text = FILE.replace(' + mu * ridge(W)"', '"\nsubject_to = ["W <= mu"]')
+    with pytest.raises(MTLError, match="mu"):
+        load(text + 'parameter = "mu"\nvalues = [1.0, 2.0]\n').choose()
