@@ -13,12 +13,15 @@ from mtldsl.solution.metric_measure import as_measure
 
 __all__ = ["VALIDATION"]
 
+#: every value is a fit on every fold
+_MOST = 1_000
+
 _VALUES: Rule = (
     lambda v: (
-        (isinstance(v, int) and not isinstance(v, bool) and v >= 2)
+        (isinstance(v, int) and not isinstance(v, bool) and 2 <= v <= _MOST)
         or (isinstance(v, list) and v != [] and all(_positive(one) for one in v))
     ),
-    "a list of numbers > 0, or a whole number >= 2 of values that are found from the data",
+    "a list of numbers > 0, or a whole number >= 2 and <= 1,000 of values that are found from the data",
 )
 _GROUPS: Rule = (
     lambda v: isinstance(v, list) and v != [] and all(isinstance(one, int | str) for one in v),
@@ -27,7 +30,7 @@ _GROUPS: Rule = (
 _RULES = {
     "parameter": TEXT,
     "values": _VALUES,
-    "folds": whole(2, "a whole number >= 2"),
+    "folds": whole(2, "a whole number >= 2 and <= 1,000", _MOST),
     "metric": TEXT,
     "rule": one_of(["best", "one_se"]),
     "stratify": SWITCH,

@@ -87,6 +87,7 @@ def test_the_command_line_chooses_solves_and_reports(tmp_path, capsys):
         ('parameter = "lamb"\n', 16, "no 'lamb'; did you mean 'lam'"),
         ('parameter = "lam"\nvalues = []\n', 17, "values must be a list of numbers > 0"),
         ('parameter = "lam"\nvalues = [1.0, -1.0]\n', 17, "values must be a list of numbers > 0"),
+        ('parameter = "lam"\nvalues = 1_000_000\n', 17, "whole number >= 2 and <= 1,000"),
         ('parameter = "lam"\nfolds = 1\n', 17, "folds must be a whole number >= 2"),
         ('parameter = "lam"\nmetric = "f2"\n', 17, "no such measure"),
         ('parameter = "lam"\nrule = "1se"\n', 17, "rule must be one of 'best', 'one_se'"),
