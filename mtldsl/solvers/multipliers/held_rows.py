@@ -73,9 +73,13 @@ class HeldRows:
             yield self.array(slice(first, first + step))
 
     def gram(self) -> np.ndarray:
-        total = np.zeros((self.shape[1], self.shape[1]))
+        total, room = np.zeros((self.shape[1], self.shape[1])), None
         for piece in self.pieces():
-            total += gram_of(piece)
+            if sparse.issparse(piece):
+                total += gram_of(piece)
+            else:  # in one place again and again
+                room = np.matmul(piece.T, piece, out=room)
+                total += room
         return total
 
     def squares(self) -> np.ndarray:

@@ -18,7 +18,7 @@ _MANY = 64
 #: faster factorizations multiply
 _DEAR, _STEPS, _BLOCKED = 1e8, 100, 8.0
 #: entries from which on a matrix is not kept beside its factor
-_LARGE = 1 << 18
+_LARGE = 1 << 16
 
 
 class TaskSystem:
