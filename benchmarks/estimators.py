@@ -170,9 +170,9 @@ def search_lines() -> list[str]:
         "scikit-learn's digits (1,797 rows, 64 features, 10 classes), 30 values from `lambda_max` to a thousandth of it, the same 5 folds, tol=1e-4 "
         "and refit for both: 151 fits. `MultiTaskClassifierCV` follows a path on every fold, `GridSearchCV` fits `MultiTaskClassifier` anew for every "
         "value. Both chose the same value. Every fit of both carries its certificate. Mean scores differ most next to `lambda_max`, where weights are "
-        "nearly zero and tol leaves open which of ten scores is the largest. Asked: 5 times as fast. A value of a squared loss takes 2 ms, "
-        "of which certificate and guesses take one, which both pay; with a hinge loss, Newton steps from the value before take half as long as interior "
-        "points from nowhere, not less.",
+        "nearly zero and tol leaves open which of ten scores is the largest. Asked: 5 times as fast. Certificate, guesses and solution, which both pay, "
+        "are more than half of a value of a squared loss; with a hinge loss, Newton steps from the value before take half as long as interior points from "
+        "nowhere, not less.",
         "",
         "| model | GridSearchCV, s | MultiTaskClassifierCV, s | times as fast | lam chosen | its score, CV / grid | most that mean scores differ at any value | 5 times? |",
         "|---|---|---|---|---|---|---|---|",
