@@ -49,9 +49,9 @@ def upwards(z, low, width, starts, rooms, found, weights, u, most):
             for j in range(first, last):
                 u[j] += room / total * width[j]
             continue
-        # the level above which the widths are the room: in which bin of two rounds, each of the bin before
+        # the level above which the widths are the room: in which bin of three rounds, each of the bin before
         bottom, top, above, level = lowest, highest, 0.0, lowest
-        for _ in range(2):
+        for _ in range(3):
             if top <= bottom:
                 break
             unit = bins / (top - bottom)
