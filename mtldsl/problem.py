@@ -21,7 +21,7 @@ from mtldsl.solution.solved import solution_of
 from mtldsl.solvers.explanation import Explanation
 from mtldsl.solvers.limits import checked_jobs, checked_limits
 from mtldsl.solvers.registry import answers
-from mtldsl.solvers.solve import solve_form
+from mtldsl.solvers.solve import seen_by_solvers, solve_form
 from mtldsl.system import compiling, stops
 from mtldsl.system.jobs import jobs
 from mtldsl.system.threads import one_blas_thread
@@ -97,7 +97,7 @@ class Problem(Resampled, Statement):
 
     def explain(self) -> Explanation:
         """Every solver: chosen, possible or refused, each with its reason in one line."""
-        return Explanation(str(self), tuple(answers(self.form())))
+        return Explanation(str(self), tuple(answers(seen_by_solvers(self.form()))))
 
     def solve(
         self,

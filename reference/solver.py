@@ -39,6 +39,7 @@ class CvxpySolver:
     writes: ClassVar[tuple[str, ...]] = ()
     max_iter: ClassVar[int] = 1_000_000_000  # more than any backend's own limit, which then holds
     takes_nonconvex: ClassVar[bool] = False
+    takes_distributed: ClassVar[bool] = False
     takes_spans: ClassVar[bool] = False
     below_guesses: ClassVar[bool] = False
 

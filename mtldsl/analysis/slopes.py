@@ -43,7 +43,14 @@ class Slopes(Protocol):
 
 def slopes_at_zero(form: NormalForm, typed: str) -> tuple[list[Slopes], Callable[[], float]]:
     """(the sets whose sum are the slopes, what asks for the losses' value there). ModelError for a kink of which nothing is known."""
-    x = best_constants(form) or form.zeros()
+    known = best_constants(form)
+    if known is None and any(loss.intercepts for loss in form.losses):
+        raise ModelError(
+            "the best constants of rows that are elsewhere are known for squares and losses of two classes",
+            term=typed,
+            write_instead="choose values by some of the rows, tasks.subsample(rows)",
+        )
+    x = known or form.zeros()
     sets: list[Slopes] = []
     points = []
     for losses in _sharing(form):
@@ -107,7 +114,7 @@ def _ends_of(loss: LossTerm, z: np.ndarray, sharing: int) -> tuple[np.ndarray, n
 
 
 def _is_two_lines(loss: LossTerm) -> bool:
-    if not isinstance(loss.atom, SeparableLoss):
+    if not isinstance(loss.atom, SeparableLoss) or loss.tasks.is_distributed:
         return False
     quadratic = loss.atom.dual_quadratic(loss.tasks.targets[:1])
     return quadratic is not None and quadratic[1] == 0.0
@@ -116,8 +123,8 @@ def _is_two_lines(loss: LossTerm) -> bool:
 def _is_smooth_at(loss: LossTerm, z: np.ndarray) -> bool:
     """Whether the gradients on both sides of z agree; unless it is known, along the ones and a few random directions: each side of a
     kink has its own."""
-    if loss.atom.smooth:
-        return True
+    if loss.atom.smooth or loss.tasks.is_distributed:
+        return loss.atom.smooth
     if isinstance(loss, StructuredTerm) and loss.intercepts and loss.atom.takes_intercept:
         return False
     rng = np.random.default_rng(0)

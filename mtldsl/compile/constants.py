@@ -9,6 +9,7 @@ import numpy as np
 
 from mtldsl.atoms.function import SeparableLoss
 from mtldsl.compile.normal_form import Blocks, LossTerm, NormalForm
+from mtldsl.compile.terms.distributed import DistributedTerm
 from mtldsl.compile.terms.structured import StructuredTerm
 from mtldsl.compile.terms.structured_constants import lowest_constants
 
@@ -34,9 +35,13 @@ def best_constants(form: NormalForm, rough: bool = False) -> Blocks | None:
     names = [block.name for block in form.blocks if block.intercept_of is not None]
     if not names:
         return None
+    losses = [loss.by_labels() if isinstance(loss, DistributedTerm) else loss for loss in form.losses]
+    known = [loss for loss in losses if loss is not None]
+    if len(known) < len(losses):
+        return None
     x = form.zeros()
     for name in names:
-        sharing = [loss for loss in form.losses if name in loss.intercepts]
+        sharing = [loss for loss in known if name in loss.intercepts]
         if sharing:
             x[name] = _best_of(sharing, x, rough)[None, :]
     return x
@@ -44,6 +49,8 @@ def best_constants(form: NormalForm, rough: bool = False) -> Blocks | None:
 
 def without_weights(loss: LossTerm, x: Blocks) -> np.ndarray:
     """The predictions at a point whose weights are zero: no product with the data unless the weights have an offset."""
+    if loss.tasks.is_distributed:
+        return loss.predictions(x)
     if not loss.intercepts:
         return loss.predictions(x) if loss.map.offset is not None else np.zeros(loss.tasks.n_samples)
     offset = loss.offset_predictions()

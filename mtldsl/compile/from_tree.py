@@ -13,11 +13,9 @@ from mtldsl.atoms.function import Loss, MatrixFunction
 from mtldsl.atoms.sets import ColumnsOnSimplex
 from mtldsl.atoms.structures import Range, Structure
 from mtldsl.compile.checks import check_convexity, on_weights, weights_of
+from mtldsl.compile.kinds import kind_of
 from mtldsl.compile.normal_form import Block, Entry, FunctionTerm, LinearMap, LossTerm, NormalForm
-from mtldsl.compile.terms.label_graph import LabelGraphTerm
-from mtldsl.compile.terms.radial import RadialTerm
 from mtldsl.compile.terms.structure import StructureTerm
-from mtldsl.compile.terms.structured import StructuredTerm
 from mtldsl.language.expressions.constraint import Argument, Constraint
 from mtldsl.language.expressions.objective import Objective, Term
 from mtldsl.language.expressions.weights import Weights
@@ -134,23 +132,12 @@ def _loss_term(term: Term) -> LossTerm:
     coefficients = np.full(tasks.n_tasks, term.coefficient.value)
     if term.mean:
         # n_i counts a sample as often as its weight says, so that weights equal replication
-        weights = tasks.sample_weights
-        totals = tasks.counts if weights is None else np.add.reduceat(weights, tasks.offsets[:-1])
-        coefficients = coefficients / totals
+        coefficients = coefficients / tasks.totals
     weights_in = [cast(Weights, part.weights) for part in term.argument.parts]
     intercepts = dict.fromkeys(W.intercept_name for W in weights_in if W.intercept)
-    return kind_of(atom)(atom, coefficients, tasks, linear_map(term.argument), tuple(intercepts), term.text)
-
-
-def kind_of(loss: Loss) -> type[LossTerm]:
-    """What a loss is a sum over: samples, labellings of a graph, or tasks."""
-    if loss.separable:
-        return LossTerm
-    if loss.labels == "indicators":
-        return LabelGraphTerm
-    if loss.max_affine:
-        return StructuredTerm
-    return RadialTerm if loss.radial else LossTerm
+    return kind_of(atom, tasks)(
+        atom, coefficients, tasks, linear_map(term.argument), tuple(intercepts), term.text
+    )
 
 
 def linear_map(expression: Argument) -> LinearMap:

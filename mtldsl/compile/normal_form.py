@@ -53,6 +53,11 @@ class LossTerm:
         return False
 
     @property
+    def shifts_apart(self) -> bool:
+        """Whether multipliers may be moved sample by sample, each within an interval of its own; else `balanced` moves them."""
+        return self.atom.separable
+
+    @property
     def has_score_steps(self) -> bool:
         """Whether every task's loss is one maximum with an exact proximal step in the predictions and its derivative."""
         return False
@@ -101,6 +106,28 @@ class LossTerm:
         for name in self.intercepts:
             total += float(np.add.reduceat(np.abs(u), starts) @ np.abs(x[name][0]))
         return total
+
+    def sums(self, u) -> np.ndarray:
+        """(m,) the sums of multipliers over every task's samples."""
+        return np.add.reduceat(np.asarray(u), self.tasks.offsets[:-1])
+
+    def absolute_sums(self, u) -> np.ndarray:
+        """(m,) the same of their absolute values."""
+        return self.sums(np.abs(np.asarray(u)))
+
+    def work(self, u, x: Blocks) -> np.ndarray:
+        """(m,) <|u_i|, max(|z_i|, |y_i|)>: the size of what multipliers do to predictions and labels."""
+        z, y = self.predictions(x), self.tasks.targets
+        return self.sums(np.abs(np.asarray(u)) * np.maximum(np.abs(z), np.abs(y)))
+
+    def residual_squares(self, x: Blocks) -> np.ndarray:
+        """(m,) ||z_i - y_i||^2, samples weighted."""
+        squares, weights = (self.predictions(x) - self.tasks.targets) ** 2, self.tasks.sample_weights
+        return np.add.reduceat(squares if weights is None else weights * squares, self.tasks.offsets[:-1])
+
+    def along(self, u, z) -> float:
+        """<u, z>."""
+        return float(np.asarray(u) @ z)
 
     def _tasks_apart(self):
         """(slice, coefficient, targets, sample weights) of every task, for a loss that is not a sum over samples."""
@@ -199,6 +226,10 @@ class LossTerm:
         if self.atom.separable:
             return self.atom.dual_project(u, self.tasks.targets, self.scale)
         return self._map_tasks(lambda rows, c, y, s: c * self.atom.dual_project(u[rows] / c, y, s))
+
+    def no_multipliers(self):
+        """Multipliers of zero."""
+        return np.zeros(self.tasks.n_samples)
 
     def balanced(self, u) -> np.ndarray:
         """u with every task's sum moved to zero, inside dom f*: there a norm's ball, so that projecting scales and keeps the sum."""

@@ -77,7 +77,7 @@ def prove(form: NormalForm, blocks: Blocks, loss_duals=None, function_duals=None
 
 def _infimum_of_losses(form: NormalForm, blocks: Blocks, stuck: str) -> Bound:
     """u = v = 0 is stationary always, and says something where the losses reach their infimum."""
-    zeros = [np.zeros(loss.tasks.n_samples) for loss in form.losses]
+    zeros = [loss.no_multipliers() for loss in form.losses]
     infimum = form.constant - sum(loss.conjugate(zero) for loss, zero in zip(form.losses, zeros, strict=True))
     if abs(relative_gap(form.value(blocks), infimum, objective_scale(form))) < 0.5:
         return Bound(infimum, "", tuple(zeros), tuple(np.zeros(f.map.shape) for f in form.functions))
@@ -127,7 +127,7 @@ def _best_scaling(form: NormalForm, u, v) -> Bound:
         for loss, dual, constant in zip(
             form.losses, scaled(t) if losses is None else losses, constants, strict=True
         ):
-            total += (0.0 if constant is None else float(np.asarray(dual) @ constant)) - loss.conjugate(dual)
+            total += (0.0 if constant is None else loss.along(dual, constant)) - loss.conjugate(dual)
         for f, dual in zip(form.functions, v, strict=True):
             total += _function_part(f, dual, t)
         return total

@@ -98,7 +98,7 @@ def _balance_intercepts(form: NormalForm, u) -> None:
     """Make u sum to zero in every task over the losses that share an intercept, staying inside dom f*."""
     for name in {name for loss in form.losses for name in loss.intercepts}:
         sharing = [t for t, loss in enumerate(form.losses) if name in loss.intercepts]
-        separable = [t for t in sharing if form.losses[t].atom.separable]
+        separable = [t for t in sharing if form.losses[t].shifts_apart]
         others = [t for t in sharing if t not in separable]
         if separable and others and _shift_together(form, separable, others, u):
             continue
@@ -106,24 +106,20 @@ def _balance_intercepts(form: NormalForm, u) -> None:
         for t in others:
             if t not in mixing:
                 u[t] = form.losses[t].balanced(u[t])
-        totals = sum(_sums(form.losses[t], u[t]) for t in mixing)
+        totals = sum(form.losses[t].sums(u[t]) for t in mixing)
         for t in mixing:  # of structured losses only the sum of all has to vanish
-            before = _sums(form.losses[t], u[t])
+            before = form.losses[t].sums(u[t])
             u[t] = cast(StructuredTerm, form.losses[t]).balanced(u[t], totals)
-            totals = totals - before + _sums(form.losses[t], u[t])
+            totals = totals - before + form.losses[t].sums(u[t])
         if separable:
             _shift_together(form, separable, [], u)
-
-
-def _sums(loss: LossTerm, dual) -> np.ndarray:
-    return np.add.reduceat(np.asarray(dual), loss.tasks.offsets[:-1])
 
 
 def _shift_together(form: NormalForm, movable: list[int], fixed: list[int], u) -> bool:
     """Shift the movable multipliers of every task by one constant; False, and nothing done, where no sum becomes zero."""
     losses = [form.losses[t] for t in movable]
     if not fixed and all(loss.has_free_dual for loss in losses):  # nothing in the way
-        excess = sum(_sums(form.losses[t], u[t]) for t in movable) / sum(loss.tasks.counts for loss in losses)
+        excess = sum(form.losses[t].sums(u[t]) for t in movable) / sum(loss.tasks.counts for loss in losses)
         for t, loss in zip(movable, losses, strict=True):
             u[t] = u[t] - np.repeat(excess, loss.tasks.counts)
         return True
@@ -134,7 +130,7 @@ def _shift_together(form: NormalForm, movable: list[int], fixed: list[int], u) -
         if i in done:
             continue
         rows = [slice(loss.tasks.offsets[i], loss.tasks.offsets[i + 1]) for loss in losses]
-        rest = sum(_sums(form.losses[t], u[t])[i] for t in fixed)
+        rest = sum(form.losses[t].sums(u[t])[i] for t in fixed)
         kept = [np.array([rest])] if fixed else []  # an entry that cannot move
         together = shift_to_zero_sum(
             np.concatenate([u[t][r] for t, r in zip(movable, rows, strict=True)] + kept),
@@ -202,7 +198,7 @@ def _solve_by_least_squares(form: NormalForm, block: str, u, v) -> None:
     rounding or the rounds are used up. The sums that intercepts ask for are kept at zero in the same systems.
     """
     eligible = [
-        t for t, loss in enumerate(form.losses) if loss.map.identity_of == block and loss.atom.separable
+        t for t, loss in enumerate(form.losses) if loss.map.identity_of == block and loss.shifts_apart
     ]
     if not eligible:
         return

@@ -41,7 +41,7 @@ def stationarity(form: NormalForm, u, v, only: Collection[str] | None = None) ->
         if _is_needed(loss.map, only):
             loss.add_adjoint(dual, residual)
         else:
-            _add_sums(loss, np.asarray(dual), residual)
+            _add_to_intercepts(loss, loss.sums(dual), residual)
     for f, dual in zip(form.functions, v, strict=True):
         if _is_needed(f.map, only):
             f.map.add_adjoint(dual, residual)
@@ -52,10 +52,9 @@ def magnitudes(form: NormalForm, u, v, only: Collection[str] | None = None) -> B
     """s = sum |A|^T |u| + sum |B|^T |v| on every block: what rounding errors of `stationarity` are proportional to, entry by entry."""
     size = form.zeros()
     for loss, dual in zip(form.losses, u, strict=True):
-        dual = np.abs(np.asarray(dual))
         if _is_needed(loss.map, only):
-            _add_absolute(loss.map, _absolute_adjoint(loss, dual), size)
-        _add_sums(loss, dual, size)
+            _add_absolute(loss.map, _absolute_adjoint(loss, np.abs(np.asarray(dual))), size)
+        _add_to_intercepts(loss, loss.absolute_sums(dual), size)
     for f, dual in zip(form.functions, v, strict=True):
         if _is_needed(f.map, only):
             _add_absolute(f.map, np.abs(dual), size)
@@ -66,10 +65,10 @@ def _is_needed(linear_map, only: Collection[str] | None) -> bool:
     return only is None or any(name in only for name in linear_map.blocks)
 
 
-def _add_sums(loss: LossTerm, dual: np.ndarray, into: Blocks) -> None:
+def _add_to_intercepts(loss: LossTerm, sums: np.ndarray, into: Blocks) -> None:
     """What a loss's intercepts see of multipliers."""
     for name in loss.intercepts:
-        into[name] += np.add.reduceat(dual, loss.tasks.offsets[:-1])[None, :]
+        into[name] += sums[None, :]
 
 
 def _add_absolute(linear_map, Z, into: Blocks) -> None:
@@ -129,9 +128,7 @@ def losses_work(form: NormalForm, blocks: Blocks, u) -> Blocks:
     """
     work = {name: np.zeros((1, shape[1])) for name, shape in form.shapes.items()}
     for loss, dual in zip(form.losses, u, strict=True):
-        z, y = loss.predictions(blocks), loss.tasks.targets
-        done = np.abs(np.asarray(dual)) * np.maximum(np.abs(z), np.abs(y))
-        by_task = np.add.reduceat(done, loss.tasks.offsets[:-1])[None, :]
+        by_task = loss.work(dual, blocks)[None, :]
         for entry in loss.map.entries:
             work[entry.block] += by_task if entry.right is None else by_task.sum()
         for name in loss.intercepts:

@@ -54,7 +54,7 @@ def refute(form: NormalForm, blocks: Blocks, proof: Bound, objective: float) -> 
     surplus = {}
     for loss, u in zip(form.losses, proof.loss_duals, strict=True):
         z = loss.predictions(blocks)
-        surplus[loss.typed] = loss.value(z) + loss.conjugate(u) - float(np.asarray(u) @ z)
+        surplus[loss.typed] = loss.value(z) + loss.conjugate(u) - loss.along(u, z)
     for f, v in zip(form.functions, proof.function_duals, strict=True):
         surplus[f.typed] = f.value(blocks) + f.conjugate(v) - float(np.vdot(v, f.map.forward(blocks)))
     residual = stationarity(form, proof.loss_duals, proof.function_duals)

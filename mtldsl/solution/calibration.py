@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mtldsl.compile.normal_form import Blocks, LossTerm, NormalForm
+from mtldsl.compile.normal_form import Blocks, NormalForm
 from mtldsl.solution.later import Later
 from mtldsl.solution.readout import Array, Readout, Run, require_per_task
 
@@ -22,18 +22,8 @@ def calibration(form: NormalForm, blocks: Blocks) -> tuple[np.ndarray, np.ndarra
     loss = next((loss for loss in form.losses if loss.atom.radial), None)
     if loss is None:
         return None
-    norms, totals = _norms(loss, blocks)
+    norms, totals = np.sqrt(loss.residual_squares(blocks)), loss.tasks.totals
     return loss.coefficients * loss.atom.weight_of_norm(norms), norms / np.sqrt(totals)
-
-
-def _norms(loss: LossTerm, blocks: Blocks) -> tuple[np.ndarray, np.ndarray]:
-    """(||r_i||, total weight of the samples) of every task, samples weighted."""
-    tasks = loss.tasks
-    squares = (loss.predictions(blocks) - tasks.targets) ** 2
-    weights, starts = tasks.sample_weights, tasks.offsets[:-1]
-    if weights is None:
-        return np.sqrt(np.add.reduceat(squares, starts)), np.asarray(tasks.counts, dtype=float)
-    return np.sqrt(np.add.reduceat(weights * squares, starts)), np.add.reduceat(weights, starts)
 
 
 def _read(run: Run) -> dict[str, object]:

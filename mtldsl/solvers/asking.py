@@ -58,7 +58,8 @@ def _automatic(form: NormalForm) -> Iterator[str]:
         taken = True
         yield name
     if taken:
-        if form.is_convex and form.data_size <= _SMALL_ENOUGH_FOR_REFERENCE:
+        small = form.is_convex and form.data_size <= _SMALL_ENOUGH_FOR_REFERENCE
+        if small and not any(loss.tasks.is_distributed for loss in form.losses):
             yield LAST
         return
     last = refusal(get_solver(LAST), form) if form.is_convex else None
@@ -66,6 +67,8 @@ def _automatic(form: NormalForm) -> Iterator[str]:
         yield LAST
         return
     nearest = ["admm"] if form.is_convex else ["admm", "alternating"]
+    if any(loss.tasks.is_distributed for loss in form.losses):
+        nearest = ["majorization", "newton_by_passes"]
     reasons = [f"{name}: {refusal(get_solver(name), form)}" for name in nearest]
     raise ModelError(
         f"no solver takes this model. {' '.join(reasons)}" + (f" {LAST}: {last}" if last else "")

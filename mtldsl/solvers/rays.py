@@ -27,7 +27,7 @@ class Lines:
         self.form = form
         # a line must be worth one product: scores that need an inference of their own have to be asked for at every point
         self.can_be_searched = form.is_convex and all(
-            loss.atom.labels != "indicators" for loss in form.losses
+            loss.atom.labels != "indicators" and not loss.tasks.is_distributed for loss in form.losses
         )
         self._looks, self._next, self._plain_is_done = 0, 8, False
 

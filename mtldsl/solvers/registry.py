@@ -26,6 +26,8 @@ SOLVERS: dict[str, str | Solver] = {
     "multipliers": "mtldsl.solvers.multipliers.multipliers",
     "admm": "mtldsl.solvers.admm.admm",
     "proximal_gradient": "mtldsl.solvers.proximal.proximal_gradient",
+    "majorization": "mtldsl.solvers.passes.majorization",
+    "newton_by_passes": "mtldsl.solvers.passes.newton",
     "alternating": "mtldsl.solvers.alternation.alternating",
     "cvxpy": "mtldsl.reference.solver",
 }
@@ -72,6 +74,8 @@ def _kind(solver: Solver, form: NormalForm) -> str | None:
     """The kind of models that a solver is for, where the form is of another one."""
     if _wants_convexity(solver, form):
         return "convex models"
+    if any(loss.tasks.is_distributed for loss in form.losses) and not solver.takes_distributed:
+        return "rows that are here"
     return solver.solves_only(form)
 
 
@@ -80,6 +84,9 @@ def refusal(solver: Solver, form: NormalForm) -> str | None:
     if _wants_convexity(solver, form):
         culprit = next(f for f in form.functions if not f.atom.convex)
         return f"{culprit.typed} is not convex."
+    away = next((loss for loss in form.losses if loss.tasks.is_distributed), None)
+    if away is not None and not solver.takes_distributed:
+        return f"the rows of {away.typed} are elsewhere."
     try:
         return solver.refuses(form)
     except SolverError as error:  # even the question is too large for the memory there is
@@ -88,10 +95,12 @@ def refusal(solver: Solver, form: NormalForm) -> str | None:
 
 def answers(form: NormalForm, names: Iterable[str] = SOLVERS) -> list[Answer]:
     """What every solver says to this form, in the order in which solver="auto" would try them."""
-    found = []
+    found, away = [], any(loss.tasks.is_distributed for loss in form.losses)
     for name in names:
         solver = get_solver(name)
         reason = refusal(solver, form)
+        if reason is not None and solver.takes_distributed and not away:
+            continue  # nobody who has all rows here needs to know of it
         if reason is None:
             found.append(Answer(name, solver.summary, None, solver.yields(form)))
         else:

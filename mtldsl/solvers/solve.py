@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 from mtldsl.compile.normal_form import NormalForm
 from mtldsl.compile.reductions.centred import Centred, moved
+from mtldsl.compile.reductions.gathered import Gathered
 from mtldsl.solvers.drive import Outcome, as_typed, drive
 from mtldsl.solvers.solver import Point
 from mtldsl.solvers.starts import checked_starts, from_several_starts
 from mtldsl.solvers.warm_start import Solved, starting_point
 
-__all__ = ["solve_form"]
+__all__ = ["seen_by_solvers", "solve_form"]
 
 
 def solve_form(
@@ -26,6 +30,12 @@ def solve_form(
     options: dict,
 ) -> Outcome:
     """The arguments are those of `Problem.solve`; `options` those of the solver."""
+    how: dict[str, Any] = {
+        "solver": solver, "tol": tol, "max_iter": max_iter, "max_seconds": max_seconds, "starts": starts,
+        "random_state": random_state, "verbose": verbose, "options": options,
+    }  # fmt: skip
+    if Gathered().accepts(form) is None:
+        return _gathered(form, warm_start, how)
     starts, first = checked_starts(form, starts, random_state), starting_point(form, warm_start)
     solved, lacking = Centred().apply(form)
     if first is not None:
@@ -39,3 +49,18 @@ def solve_form(
 
     outcome = run(first) if starts == 1 else from_several_starts(solved, starts, random_state, run, first)
     return as_typed(outcome, solved, lacking, tol)
+
+
+def seen_by_solvers(form: NormalForm) -> NormalForm:
+    """The form that solvers are asked about: a few rows in place of those that are elsewhere, where squares allow it."""
+    return Gathered().apply(form)[0] if Gathered().accepts(form) is None else form
+
+
+def _gathered(form: NormalForm, warm_start: Solved | dict | None, how: dict[str, Any]) -> Outcome:
+    first, gathered = starting_point(form, warm_start), Gathered()
+    here, recipe = gathered.apply(form)
+    start = None if first is None else {block.name: first.blocks[block.name] for block in here.blocks}
+    outcome = solve_form(here, warm_start=start, **how)
+    return replace(
+        outcome, blocks=gathered.with_intercepts(outcome.blocks, recipe), duals=(None, outcome.duals[1])
+    )

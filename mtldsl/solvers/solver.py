@@ -28,6 +28,7 @@ class Solver(Protocol):
     writes          : options that name a file to write
     max_iter        : the iterations that a run has where nobody says how many
     takes_nonconvex : whether it is asked about forms with functions that are not convex
+    takes_distributed : whether it is asked about losses whose rows are elsewhere
     takes_spans     : whether models of few samples go to it in the coordinates of their span (`spans`)
     below_guesses   : whether no point that it ends at lies above its start, zero or the best constants by more than the accuracy asked for;
                       then these are not even looked at where it ends with a proof
@@ -40,6 +41,7 @@ class Solver(Protocol):
     writes: ClassVar[tuple[str, ...]] = ()
     max_iter: ClassVar[int] = 100_000
     takes_nonconvex: ClassVar[bool] = False
+    takes_distributed: ClassVar[bool] = False
     takes_spans: ClassVar[bool] = False
     below_guesses: ClassVar[bool] = False
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
 from scipy import sparse
@@ -27,7 +27,7 @@ class TaskData:
     """The numbers and names of m tasks, read-only. All other files of this folder take it; only `Tasks` is built on top of them."""
 
     #: whether rows are in parts elsewhere (`mtldsl.tasks.distributed`); then nothing here is as long as the data
-    is_distributed: bool = False
+    is_distributed: ClassVar[bool] = False
 
     def __new__(cls, *typed, **parts):
         if typed or (parts and "targets" not in parts):  # nothing at all: a copy, or a pickle
@@ -153,6 +153,17 @@ class TaskData:
         if self.mask is not None:
             return task, int(np.flatnonzero(self.mask[:, task])[row])
         return task, row if self.source_rows is None else int(self.source_rows[task][row])
+
+    @cached_property
+    def positives(self) -> np.ndarray:
+        """(m,) how many labels of every task are above zero."""
+        return np.array([int(np.sum(y > 0)) for y in self.per_task(self.targets)])
+
+    @cached_property
+    def totals(self) -> np.ndarray:
+        """(m,) the sum of every task's sample weights; its samples where there are none."""
+        weights = self.sample_weights
+        return self.counts if weights is None else np.add.reduceat(weights, self.offsets[:-1])
 
     def per_task(self, flat) -> list[np.ndarray]:
         """m views of a flat vector."""

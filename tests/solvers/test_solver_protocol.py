@@ -25,6 +25,7 @@ def test_the_protocol_is_what_these_tests_read():
         "writes",
         "max_iter",
         "takes_nonconvex",
+        "takes_distributed",
         "takes_spans",
         "below_guesses",
     } <= FACTS.keys()

@@ -54,11 +54,15 @@ def _lacking(form: NormalForm) -> Blocks:
     lacking = {}
     for name in {name for loss in form.losses for name in loss.intercepts}:
         sharing = [loss for loss in form.losses if name in loss.intercepts]
-        if all(loss.atom.of_residuals and len(loss.intercepts) == 1 for loss in sharing):
+        if all(_may_move(loss) for loss in sharing):
             centres = _centres(sharing)
             if centres.any():
                 lacking[name] = centres[None, :]
     return lacking
+
+
+def _may_move(loss: LossTerm) -> bool:
+    return loss.atom.of_residuals and len(loss.intercepts) == 1 and not loss.tasks.is_distributed
 
 
 def moved(blocks: Blocks, by: Blocks, sign: float = 1.0) -> Blocks:

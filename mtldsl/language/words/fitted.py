@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from mtldsl.atoms.function import Loss
 from mtldsl.errors import DataError
 from mtldsl.tasks import Tasks
@@ -14,7 +12,7 @@ __all__ = ["fitted"]
 def fitted(atom: Loss, tasks: Tasks, typed: str) -> Loss:
     """The loss for these tasks; DataError or ModelError where they do not suit each other."""
     tasks.require_labels(atom.labels, typed)
-    if tasks.sample_weights is not None and not atom.weighs_samples:
+    if tasks.is_weighted and not atom.weighs_samples:
         raise DataError(
             f"these tasks have sample weights, and {atom.name} counts samples",
             term=typed,
@@ -22,5 +20,7 @@ def fitted(atom: Loss, tasks: Tasks, typed: str) -> Loss:
         )
     if atom.labels != "sign":
         return atom.for_tasks(tasks.task_names, None)
-    positives = [int(np.sum(y > 0)) for y in tasks.per_task(tasks.targets)]
-    return atom.for_tasks(tasks.task_names, list(zip(positives, tasks.counts - positives, strict=True)))
+    positives = tasks.positives
+    return atom.for_tasks(
+        tasks.task_names, list(zip(positives.tolist(), (tasks.counts - positives).tolist(), strict=True))
+    )

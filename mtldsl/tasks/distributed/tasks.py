@@ -133,6 +133,16 @@ class DistributedTasks(Tasks):
             self.__dict__["column_lengths"] = np.sqrt(self._of_tasks(self.parts.run(column_squares))).T
         return self.__dict__["column_lengths"]
 
+    @property
+    def positives(self) -> np.ndarray:  # type: ignore[override]
+        """(m,) how many labels -1 or +1 are +1; of other labels, nothing that is of use."""
+        return np.rint((self.counts + self.label_facts.total) / 2).astype(int)
+
+    @property
+    def totals(self) -> np.ndarray:  # type: ignore[override]
+        """(m,) the sum of every task's sample weights; its samples where there are none."""
+        return self.label_facts.weights if self.is_weighted else self.counts
+
     def _of_tasks(self, total: TaskSum) -> np.ndarray:
         return total.of_all(self.n_tasks)
 

@@ -1,0 +1,26 @@
+"""Which kind of term a loss is: what it is a sum over."""
+
+from __future__ import annotations
+
+from mtldsl.atoms.function import Loss
+from mtldsl.compile.normal_form import LossTerm
+from mtldsl.compile.terms.distributed import DistributedTerm
+from mtldsl.compile.terms.label_graph import LabelGraphTerm
+from mtldsl.compile.terms.radial import RadialTerm
+from mtldsl.compile.terms.structured import StructuredTerm
+from mtldsl.tasks import Tasks
+
+__all__ = ["kind_of"]
+
+
+def kind_of(loss: Loss, tasks: Tasks) -> type[LossTerm]:
+    """What a loss is a sum over: samples, labellings of a graph, or tasks; or parts of the rows, where these are elsewhere."""
+    if tasks.is_distributed:
+        return DistributedTerm
+    if loss.separable:
+        return LossTerm
+    if loss.labels == "indicators":
+        return LabelGraphTerm
+    if loss.max_affine:
+        return StructuredTerm
+    return RadialTerm if loss.radial else LossTerm

@@ -1,0 +1,256 @@
+"""A loss whose rows are elsewhere: values, gradients and multipliers by one pass over the data a point, summed where the rows are.
+
+No vector as long as the data comes here. Predictions are the weights that make them (`Scores`); multipliers are the gradients there, known by
+what the proof asks of them (`RowDual`): sums over the rows, for those above and below zero apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mtldsl.compile.normal_form import Blocks, Entry, LinearMap, LossTerm
+from mtldsl.compile.terms.moments import moments_of
+from mtldsl.tasks import Tasks
+
+if TYPE_CHECKING:
+    from mtldsl.tasks.distributed.parts import Part
+
+__all__ = ["DistributedTerm", "RowDual", "Scores", "scores_of", "seen_of", "term_of"]
+
+#: Points whose sums are remembered.
+_REMEMBERED = 4
+
+
+@dataclass(frozen=True, eq=False)
+class Scores:
+    """The predictions X_i v_i + b_i, not written out.
+
+    V : (d, m);  b : (m,);  term : whose they are
+    """
+
+    V: np.ndarray
+    b: np.ndarray
+    term: DistributedTerm
+
+    @cached_property
+    def seen(self) -> Mapping[str, np.ndarray]:
+        """What a pass over the data tells of this point (`_look`)."""
+        term = self.term
+        at = self.V, self.b, bool(term.intercepts)
+        return term.tasks.parts.run(_look, term.tasks.n_tasks, term.atom, term.coefficients, *at)
+
+
+@dataclass(frozen=True, eq=False)
+class RowDual:
+    """Multipliers u of a loss: those that a pass has seen, each kind multiplied by a number in [0, 1] a task.
+
+    seen  : where there is an intercept, of two kinds of multipliers, those above zero and the others, else of one kind: `adjoint` (k, d, m), X^T u;
+            and (k, m) each `conjugate`, of u, and `at_zero`, of 0 on the same samples; `sums`; `labels`, <|u|, |y|>; `squares`; `work`,
+            <|u|, max(|z|, |y|)>
+    share : (k, m). A conjugate is convex, so that between 0 and u it is at most what lies on the line: no further pass
+    """
+
+    seen: Mapping[str, np.ndarray]
+    share: np.ndarray
+
+    def __rmul__(self, t: float) -> RowDual:
+        if not 0.0 <= t <= 1.0:
+            raise ValueError(f"proven multipliers can be scaled by a number in [0, 1], not by {t}")
+        return self if t == 1.0 else replace(self, share=t * self.share)
+
+    @cached_property
+    def adjoint(self) -> np.ndarray:
+        """(d, m) X_i^T u_i."""
+        return np.einsum("km,kdm->dm", self.share, self.seen["adjoint"])
+
+    def total(self, name: str) -> np.ndarray:
+        """(m,) a sum that is linear in u, over both sides."""
+        return np.einsum("km,km->m", self.share, self.seen[name])
+
+    @property
+    def conjugate(self) -> float:
+        """At most the conjugate of these multipliers; where nothing is scaled, the conjugate."""
+        ends = self.share * self.seen["conjugate"] + (1.0 - self.share) * self.seen["at_zero"]
+        return float(ends.sum())
+
+    @property
+    def length(self) -> np.ndarray:
+        """(m,) ||u_i||."""
+        return np.sqrt(np.einsum("km,km->m", self.share**2, self.seen["squares"]))
+
+
+class DistributedTerm(LossTerm):
+    """sum over tasks i of coefficients[i] * atom(X_i v_i + b_i), with the rows in the parts of `tasks`."""
+
+    tasks: Any  # DistributedTasks
+
+    @property
+    def shifts_apart(self) -> bool:
+        return False
+
+    @property
+    def is_shared_complete(self) -> bool:
+        return False
+
+    def _remembered(self, V: np.ndarray, b: np.ndarray) -> Scores:
+        last: list[Scores] = self.__dict__.setdefault("_scores", [])
+        for one in last:
+            if np.array_equal(one.V, V) and np.array_equal(one.b, b):
+                return one
+        last.insert(0, Scores(V.copy(), b.copy(), self))
+        del last[_REMEMBERED:]
+        return last[0]
+
+    def by_labels(self) -> LossTerm | None:
+        """A loss of two rows a task, or one, with the same best constants beside weights of zero; None where sums of labels do not tell them."""
+        tasks, facts, d = self.tasks, self.tasks.label_facts, self.tasks.n_features
+        names = {"task_names": tasks.task_names, "feature_names": tasks.feature_names}
+        if self.atom.labels == "sign":
+            sides = (
+                np.stack([facts.weights + facts.weighted_total, facts.weights - facts.weighted_total]) / 2.0
+            )
+            here = Tasks.separate(
+                [np.zeros((2, d))] * tasks.n_tasks,
+                [[1.0, -1.0]] * tasks.n_tasks,
+                sample_weights=list(sides.T),
+                **names,
+            )
+        elif self.atom.quadratic is not None or self.atom.radial:
+            means = facts.weighted_total / facts.weights
+            here = Tasks.separate([np.zeros((1, d))] * tasks.n_tasks, list(means[:, None]), **names)
+        else:
+            return None
+        return LossTerm(self.atom, self.coefficients, here, self.map, self.intercepts, self.typed)
+
+    def known(self, x: Blocks, seen: Mapping[str, np.ndarray]) -> None:
+        """A pass has told the value at this point: it need not be asked for."""
+        self.predictions(x).__dict__["seen"] = seen
+
+    def predictions(self, x: Blocks) -> Scores:  # type: ignore[override]
+        b = np.zeros(self.tasks.n_tasks)
+        for name in self.intercepts:
+            b = b + x[name][0]
+        return self._remembered(self.map.forward(x), b)
+
+    def offset_predictions(self) -> Scores | None:  # type: ignore[override]
+        return (
+            None
+            if self.map.offset is None
+            else self._remembered(self.map.offset, np.zeros(self.tasks.n_tasks))
+        )
+
+    def value(self, z: Scores) -> float:
+        return float(z.seen["value"].sum())
+
+    def gradient(self, z: Scores) -> RowDual:  # type: ignore[override]
+        return RowDual(z.seen, np.ones_like(z.seen["sums"]))
+
+    def dual_project(self, u: RowDual) -> RowDual:  # type: ignore[override]
+        return u
+
+    def no_multipliers(self) -> RowDual:  # type: ignore[override]
+        zero = self.predictions({name: np.zeros(shape) for name, shape in self._shapes.items()})
+        return 0.0 * self.gradient(zero)
+
+    @cached_property
+    def _shapes(self) -> dict[str, tuple[int, int]]:
+        m = self.tasks.n_tasks
+        return dict.fromkeys(self.map.blocks, self.map.shape) | dict.fromkeys(self.intercepts, (1, m))
+
+    def conjugate(self, u: RowDual) -> float:
+        return u.conjugate
+
+    @cached_property
+    def conjugate_at_zero(self) -> float:
+        return self.no_multipliers().conjugate
+
+    def add_adjoint(self, u: RowDual, into: Blocks) -> None:  # type: ignore[override]
+        self.map.add_adjoint(u.adjoint, into)
+        for name in self.intercepts:
+            into[name] += self.sums(u)[None, :]
+
+    def sums(self, u: RowDual) -> np.ndarray:  # type: ignore[override]
+        return u.total("sums")
+
+    def absolute_sums(self, u: RowDual) -> np.ndarray:  # type: ignore[override]
+        return np.einsum("km,km->m", u.share, np.abs(u.seen["sums"]))
+
+    def balanced(self, u: RowDual) -> RowDual:  # type: ignore[override]
+        """Of every task the side with the larger sum scaled down to the other's: towards zero, and so within every domain."""
+        sides = u.share * np.abs(u.seen["sums"])
+        smaller = sides.min(axis=0)
+        shrunk = np.divide(smaller, sides, out=np.ones_like(sides), where=sides > smaller)
+        return replace(u, share=u.share * shrunk)
+
+    def work(self, u: RowDual, x: Blocks) -> np.ndarray:  # type: ignore[override]
+        return u.total("work")
+
+    def residual_squares(self, x: Blocks) -> np.ndarray:
+        return moments_of(self.tasks).residual_squares(
+            self.map.forward(x), sum((x[name][0] for name in self.intercepts), np.zeros(self.tasks.n_tasks))
+        )
+
+    def along(self, u: RowDual, z: Scores) -> float:  # type: ignore[override]
+        return float(np.vdot(u.adjoint, z.V) + self.sums(u) @ z.b)
+
+    def magnitude(self, u: RowDual, x: Blocks) -> float:  # type: ignore[override]
+        total = float((self.column_lengths * u.length * np.abs(self.map.forward(x))).sum())
+        total += float(u.total("labels").sum())
+        for name in self.intercepts:
+            total += float(self.absolute_sums(u) @ np.abs(x[name][0]))
+        return total
+
+
+def term_of(part: Part, atom, coefficients) -> LossTerm:
+    """The loss of one part's rows, as a function of the weights of its tasks."""
+    shape = (part.tasks.n_features, len(part.which))
+    return LossTerm(atom, coefficients[part.which], part.tasks, LinearMap((Entry("W"),), shape), (), "")
+
+
+def scores_of(part: Part, V, b) -> np.ndarray:
+    """The predictions of one part's rows."""
+    return part.tasks.forward(part.columns(V)) + np.repeat(b[part.which], part.tasks.counts)
+
+
+def seen_of(part: Part, n_tasks: int, term: LossTerm, z, u, by_sign: bool) -> dict[str, np.ndarray]:
+    """`RowDual.seen` of multipliers u, and `value` (m,) at predictions z, over one part's rows."""
+    tasks, which = part.tasks, part.which
+    y, scale, starts = tasks.targets, term.scale, tasks.offsets[:-1]
+    size = np.abs(u)
+    sizes = {
+        "labels": size * np.abs(y),
+        "squares": u * u,
+        "work": size * np.maximum(np.abs(z), np.abs(y)),
+        "sums": u,
+    }
+    sides = (u > 0.0, u <= 0.0) if by_sign else (np.ones(len(u), bool),)
+    seen: dict[str, Any] = {
+        name: np.zeros((len(sides), n_tasks)) for name in (*sizes, "conjugate", "at_zero")
+    }
+    seen["adjoint"], seen["value"] = np.zeros((len(sides), tasks.n_features, n_tasks)), np.zeros(n_tasks)
+    zeros = np.zeros_like(u)
+    for k, side in enumerate(sides):
+        seen["adjoint"][k][:, which] = tasks.adjoint(np.where(side, u, 0.0) if by_sign else u)
+        for name, array in sizes.items():
+            seen[name][k, which] = np.add.reduceat(np.where(side, array, 0.0), starts)
+    for i, first, last in zip(which, starts, tasks.offsets[1:], strict=True):
+        rows = slice(first, last)
+        seen["value"][i] = term.atom.value(z[rows], y[rows], None if scale is None else scale[rows])
+        for k, side in enumerate(sides):
+            kept = np.flatnonzero(side[rows]) + first
+            if kept.size:
+                s = None if scale is None else scale[kept]
+                seen["conjugate"][k, i] = term.atom.conjugate(u[kept], y[kept], s)
+                seen["at_zero"][k, i] = term.atom.conjugate(zeros[kept], y[kept], s)
+    return seen
+
+
+def _look(part: Part, n_tasks: int, atom, coefficients, V, b, by_sign: bool) -> dict[str, np.ndarray]:
+    """What `Scores.seen` is the sum of: with the gradient as multipliers."""
+    term, z = term_of(part, atom, coefficients), scores_of(part, V, b)
+    return seen_of(part, n_tasks, term, z, term.gradient(z), by_sign)

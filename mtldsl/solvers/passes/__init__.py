@@ -1,0 +1,1 @@
+"""Solvers that see the data once an iteration, whole: rows that are elsewhere."""

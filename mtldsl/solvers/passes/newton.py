@@ -1,0 +1,220 @@
+"""Newton steps of rows that are elsewhere, a pass over the data each; losses with kinks by the method of multipliers."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mtldsl.compile.normal_form import Blocks, NormalForm
+from mtldsl.compile.terms.distributed import DistributedTerm, RowDual, scores_of, seen_of, term_of
+from mtldsl.compile.terms.moments import gram_with_ones, moments_of
+from mtldsl.proof.bound import dual_bound
+from mtldsl.solvers.passes.inner import Inner
+from mtldsl.solvers.passes.model import Model
+from mtldsl.solvers.solver import Point, Solver, Watch
+
+if TYPE_CHECKING:
+    from mtldsl.tasks.distributed.parts import Part
+
+__all__ = ["SOLVER", "NewtonByPasses"]
+
+#: Of what the step before was to gain, the share that the next may be off by.
+_SHARE = 1e-3
+
+#: The damping of the first step, as a share of the penalty; by how much it grows after a step that failed, and falls after one that kept its
+#: promise; the least of it; the share of a promise that is kept.
+_DAMPED, _MORE, _LESS, _LEAST, _KEPT, _WELL = 0.1, 4.0, 0.4, 1e-6, 0.1, 0.7
+
+#: Multipliers step where the next Newton step promises less than this share of what they have moved by; the penalty grows by this factor then.
+_ENOUGH, _STEEPER, _FELL = 0.1, 2.0, 0.5
+
+#: The shift of a prediction, relative to its size, over which the slope of a proximal step is measured.
+_SHIFT = 1e-6
+
+
+class NewtonByPasses(Solver):
+    """minimize f(A x) + h(x): f a sum over samples, smooth or with a proximal step, h any functions and constraints.
+
+    A smooth f is taken as it is. With multipliers u of the rows and a penalty rho, f becomes its Moreau envelope e(A x + u / rho), smooth, with the gradient
+    A^T u+, u+ = rho (v - prox(v)) in the domain of f*, and the generalised Hessian rho A^T (1 - prox'(v)) A. One pass tells both; h beside the
+    quadratic model, damped in the metric of A^T A, is solved here; a step that does not lower the envelope + h as promised is taken
+    again, more damped. Where a step promises little, u+ replaces u. Rows keep u and nothing else.
+
+    Sources: Rockafellar, "Augmented Lagrangians and applications of the proximal point algorithm in convex programming", 1976; Li, Sun and
+    Toh, "A highly efficient semismooth Newton augmented Lagrangian method for solving lasso problems", SIAM J. Optim. 28 (2018).
+    """
+
+    name = "newton_by_passes"
+    summary = "Newton steps, each one pass over rows that are elsewhere: smooth losses, and kinks by multipliers that stay beside the rows"
+    max_iter = 1000
+    takes_distributed = True
+
+    def refuses(self, form: NormalForm) -> str | None:
+        if len(form.losses) != 1:
+            return "there is not exactly one loss."
+        (loss,) = form.losses
+        if not loss.tasks.is_distributed:
+            return f"the rows of {loss.typed} are here."
+        if not loss.atom.separable:
+            return f"{loss.typed} is not a sum over samples: it would need all rows of a task at once."
+        return f"{loss.typed} has several intercepts." if len(loss.intercepts) > 1 else None
+
+    def solves_only(self, form: NormalForm) -> str | None:
+        return None if any(loss.tasks.is_distributed for loss in form.losses) else "rows that are elsewhere"
+
+    def solve(
+        self, form: NormalForm, *, tol: float, max_iter: int, start: Point | None, watch: Watch
+    ) -> Point:
+        return _Run(form, start).run(max_iter, watch)
+
+
+class _Run:
+    def __init__(self, form: NormalForm, start: Point | None):
+        (loss,) = form.losses
+        assert isinstance(loss, DistributedTerm)
+        self.form, self.loss = form, loss
+        self.x: Blocks = form.zeros() if start is None else dict(start.blocks)
+        self.moments = moments_of(loss.tasks)
+        self.inner = Inner(form, None if start is None else start.function_duals)
+        self.state, self.penalty, self.damping, self.passes = None, _first_penalty(loss), _DAMPED, 0
+        self.apart = math.inf
+
+    def run(self, max_iter: int, watch: Watch) -> Point:
+        told = self._pass(self.x, None)
+        while True:
+            point = Point(
+                self.x, [self._dual(told)], self.inner.duals, self.passes, {}, {"penalty": self.penalty}
+            )
+            if watch(point) or self.passes >= max_iter:
+                return point
+            model = Model(self.loss, told["hessian"], self.moments, self.damping * self.penalty)
+            new = self._minimizer(model, told)
+            promised = self._here(self.x, told) - self._promised(model, told, new)
+            if not self.loss.atom.smooth and promised <= _ENOUGH * told["moved"] / self.penalty:
+                old, apart = self.penalty, told["moved"] / self.penalty**2
+                if apart > _FELL * self.apart:
+                    self.penalty *= _STEEPER
+                self.apart = apart
+                told = self._pass(self.x, old)
+                continue
+            seen = self._pass(new, None)
+            gained = self._here(self.x, told) - self._here(new, seen)
+            if gained >= _KEPT * promised:
+                self.x, told = new, seen
+                if gained >= _WELL * promised:
+                    self.damping = max(_LESS * self.damping, _LEAST)
+            else:
+                self.damping = min(_MORE * self.damping, 1.0)
+                if (
+                    self.damping == 1.0
+                    and gained <= 0.0
+                    and promised <= 1e-12 * abs(self._here(self.x, told))
+                ):
+                    return point
+
+    def _pass(self, x: Blocks, stepped_from: float | None) -> dict:
+        """At x, with the multipliers as they are; or, where these are to step, after that, made with the penalty of the steps before."""
+        loss, z = self.loss, self.loss.predictions(x)
+        self.state, told = loss.tasks.parts.run(
+            _look, loss.tasks.n_tasks, loss.atom, loss.coefficients, z.V, z.b, self.penalty, stepped_from, bool(loss.intercepts),
+            state=self.state, stateful=True,
+        )  # fmt: skip
+        loss.known(x, told["seen"])
+        self.passes += 1
+        return told
+
+    @staticmethod
+    def _dual(told: dict) -> RowDual:
+        return RowDual(told["seen"], np.ones_like(told["seen"]["sums"]))
+
+    def _here(self, x: Blocks, told: dict) -> float:
+        return told["envelope"] + sum(f.value(x) for f in self.form.functions)
+
+    def _minimizer(self, model: Model, told: dict) -> Blocks:
+        u = self._dual(told)
+        term = model.term(self.x, u.adjoint, self.loss.sums(u))
+        new = self.inner.solve([term], self.x, self._missing(told))
+        return new | model.intercepts(new, self.x, self.loss.sums(u))
+
+    def _missing(self, told: dict) -> float:
+        """What a step may be off by."""
+        if not self.loss.atom.smooth:
+            return _SHARE * told["moved"] / self.penalty or math.inf
+        here = self._here(self.x, told)
+        bound = dual_bound(self.form, self.x, [self._dual(told)], self.inner.duals)[0]
+        gap = min((here - bound) / max(abs(here), np.finfo(float).tiny), 1.0) if math.isfinite(bound) else 1.0
+        return _SHARE * gap * gap * abs(here)
+
+    def _promised(self, model: Model, told: dict, new: Blocks) -> float:
+        """What the model says of the value there."""
+        u = self._dual(told)
+        return (
+            told["envelope"]
+            + model.rise(new, self.x, u.adjoint, self.loss.sums(u))
+            + sum(f.value(new) for f in self.form.functions)
+        )
+
+
+def _first_penalty(loss) -> float:
+    """A smooth loss's curvature; else a multiplier's size over that of a prediction."""
+    if loss.atom.smooth and np.isfinite(loss.atom.curvature):
+        return float(np.median(loss.atom.curvature * loss.coefficients))
+    facts = loss.tasks.label_facts
+    spread = np.sqrt(np.maximum(facts.squares / facts.counts, np.finfo(float).tiny))
+    return float(np.median(loss.coefficients / spread))
+
+
+def _look(
+    part: Part,
+    u,
+    n_tasks: int,
+    atom,
+    coefficients,
+    V,
+    b,
+    penalty: float,
+    stepped_from: float | None,
+    by_sign: bool,
+):
+    """(u, sums over one part's rows)."""
+    term, s = term_of(part, atom, coefficients), scores_of(part, V, b)
+    if atom.smooth:
+        new = term.gradient(s)
+        curved = atom.hessian(s, part.tasks.targets, term.scale)
+        return None, _told(part, n_tasks, term, s, new, curved, term.value(s), 0.0, by_sign)
+    u = np.zeros_like(s) if u is None else u
+    if stepped_from is not None:
+        u = _envelope(term, s, u, stepped_from)[1]
+    z, new = _envelope(term, s, u, penalty)
+    shift = _SHIFT * (1.0 + np.abs(s))
+    slopes = (term.prox(s + u / penalty + shift, 1.0 / penalty) - z) / shift
+    weights = np.clip(penalty * (1.0 - slopes), 0.0, penalty)
+    weights[weights < 1e-3 * penalty] = 0.0
+    away = z - s - u / penalty
+    envelope = term.value(z) + 0.5 * penalty * float(away @ away) - 0.5 / penalty * float(u @ u)
+    return u, _told(part, n_tasks, term, s, new, weights, envelope, float((new - u) @ (new - u)), by_sign)
+
+
+def _told(
+    part: Part, n_tasks: int, term, s, new, weights, envelope: float, moved: float, by_sign: bool
+) -> dict:
+    tasks = part.tasks
+    hessian = {
+        int(i): gram_with_ones(X, w)
+        for i, X, w in zip(part.which, tasks.inputs, tasks.per_task(weights), strict=True)
+        if w.any()
+    }
+    seen = seen_of(part, n_tasks, term, s, new, by_sign)
+    return {"seen": seen, "hessian": hessian, "envelope": envelope, "moved": moved}
+
+
+def _envelope(term, s, u, penalty: float) -> tuple[np.ndarray, np.ndarray]:
+    """(the proximal point, the multipliers there)."""
+    v = s + u / penalty
+    z = term.prox(v, 1.0 / penalty)
+    return z, term.dual_project(penalty * (v - z))
+
+
+SOLVER = NewtonByPasses()

@@ -1,0 +1,161 @@
+"""Rows that are elsewhere: the same optimum as with the rows here, with a proof, in a few passes."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import mtldsl as mtl
+from mtldsl.errors import ModelError
+from mtldsl.tasks import DistributedTasks
+
+PARTS = 4
+
+
+def tables(kind: str, labels: str):
+    """In-memory tasks of some layout."""
+    rng = np.random.default_rng(3)
+    n, d, m = 240, 6, 3
+    X = rng.normal(size=(n, d)) * np.linspace(0.3, 2.0, d) + 0.5
+    Y = X @ rng.normal(size=(d, m)) + 0.3 + rng.normal(size=(n, m))
+    Y = np.where(Y > 0.0, 1.0, -1.0) if labels == "sign" else Y
+    if kind == "missing":
+        Y[rng.random(Y.shape) < 0.2] = np.nan
+    if kind == "weights":
+        return mtl.Tasks.shared(X, Y, sample_weights=0.5 + rng.random(n))
+    if kind == "grouped":
+        return mtl.Tasks.grouped(X, Y[:, 0], rng.permutation(np.repeat(np.arange(8), n // 8)))
+    if kind == "sparse":
+        return mtl.Tasks.shared(sparse.csr_array(X * (rng.random(X.shape) < 0.4)), Y)
+    return mtl.Tasks.shared(X, Y)
+
+
+def solved(tasks, words: str, intercept: bool, constraint: str = "", **options):
+    W = mtl.Weights(tasks, intercept=intercept)
+    names = {"W": W, "tasks": tasks}
+    objective = eval(words, vars(mtl) | names)
+    return mtl.minimize(objective, subject_to=[eval(constraint, names)] if constraint else []).solve(
+        **options
+    )
+
+
+SQUARES = [
+    "squared_loss(W, tasks) + 5 * l21_norm(W)",
+    "squared_loss(W, tasks, mean=True) + .1 * trace_norm(W)",
+    "square_root_loss(W, tasks) + .5 * l1_norm(W)",
+    "sum_of_squares(W, tasks) + 2 * ridge(W)",
+]
+SMOOTH = [
+    "logistic_loss(W, tasks) + 3 * l21_norm(W)",
+    "logistic_loss(W, tasks, mean=True) + .01 * ridge(W)",
+    "squared_hinge_loss(W, tasks) + 2 * trace_norm(W)",
+]
+KINKS = ["hinge_loss(W, tasks) + 3 * l21_norm(W)", "hinge_loss(W, tasks) + ridge(W)"]
+LAYOUTS = ["table", "missing", "weights", "grouped", "sparse"]
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("words", SQUARES)
+@pytest.mark.parametrize("kind", LAYOUTS)
+def test_squares_take_one_pass(kind, words, intercept):
+    tasks = tables(kind, "real")
+    away = DistributedTasks.cut(tasks, PARTS)
+    before = away.parts.passes
+    there, here = (solved(one, words, intercept, tol=1e-9) for one in (away, tasks))
+    assert there.status == "optimal" and there.gap <= 1e-9
+    assert away.parts.passes == before + 1
+    np.testing.assert_allclose(there.objective, here.objective, rtol=2e-9)
+    np.testing.assert_allclose(there.W, here.W, atol=1e-4)
+    if intercept:
+        np.testing.assert_allclose(there.intercept, here.intercept, atol=1e-4)
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("words", SMOOTH + KINKS)
+@pytest.mark.parametrize("kind", LAYOUTS)
+def test_a_pass_an_iteration(kind, words, intercept):
+    tasks = tables(kind, "sign")
+    away = DistributedTasks.cut(tasks, PARTS)
+    there = solved(away, words, intercept, tol=1e-5, max_iter=120)
+    here = solved(tasks, words, intercept, tol=1e-9)
+    assert there.status == "optimal" and abs(there.gap) <= 1e-5
+    assert abs(there.objective - here.objective) <= 1e-5 * abs(here.objective)
+    assert away.parts.passes <= (60 if words in SMOOTH else 120)
+
+
+@pytest.mark.parametrize(
+    "words", [SQUARES[0], "absolute_loss(W, tasks) + 4 * l1_norm(W)", "huber_loss(W, tasks) + l1_norm(W)"]
+)
+def test_constraints(words):
+    tasks = tables("table", "real")
+    there, here = (
+        solved(one, words, True, "W >= 0", tol=1e-5) for one in (DistributedTasks.cut(tasks, PARTS), tasks)
+    )
+    assert there.status == "optimal" and there.violation <= 1e-5
+    np.testing.assert_allclose(there.objective, here.objective, rtol=2e-5)
+
+
+def test_the_bound_holds_at_every_look():
+    tasks = tables("table", "sign")
+    for words in (SMOOTH[0], KINKS[0]):
+        optimum = solved(tasks, words, True, tol=1e-9).objective
+        run = solved(DistributedTasks.cut(tasks, PARTS), words, True, tol=1e-5)
+        assert len(run.history) > 5
+        for look in run.history:
+            assert look["dual_bound"] <= optimum * (1 + 1e-9) <= look["objective"] * (1 + 2e-9)
+
+
+def test_the_same_bits_however_often():
+    tasks = tables("missing", "sign")
+    first, second = (solved(DistributedTasks.cut(tasks, PARTS), SMOOTH[0], True, tol=1e-6) for _ in range(2))
+    assert first.W.tobytes() == second.W.tobytes()
+
+
+def test_paths_and_critical_values():
+    tasks = tables("table", "real")
+    away = DistributedTasks.cut(tasks, PARTS)
+    for one in (away, tasks):
+        lam = mtl.Parameter(1.0, name="lam")
+        W = mtl.Weights(one, intercept=True)
+        problem = mtl.minimize(mtl.squared_loss(W, one) + lam * mtl.l21_norm(W))
+        top = problem.lambda_max(lam)
+        path = [s.objective for s in problem.path(lam, [top, 0.3 * top, 0.1 * top], tol=1e-9)]
+        if one is away:
+            passes, seen = away.parts.passes, (float(top), path)
+    np.testing.assert_allclose(seen[0], float(top), rtol=1e-9)
+    np.testing.assert_allclose(seen[1], path, rtol=1e-8)
+    assert passes <= 4  # labels, the slope at zero, second moments: a path costs no more than a value
+
+
+def test_critical_values_of_classes():
+    tasks = tables("weights", "sign")
+    tops = []
+    for one in (DistributedTasks.cut(tasks, PARTS), tasks):
+        lam = mtl.Parameter(1.0, name="lam")
+        W = mtl.Weights(one, intercept=True)
+        tops.append(float(mtl.minimize(mtl.logistic_loss(W, one) + lam * mtl.l21_norm(W)).lambda_max(lam)))
+    np.testing.assert_allclose(*tops, rtol=1e-9)
+
+
+def test_who_takes_it():
+    away = DistributedTasks.cut(tables("table", "sign"), PARTS)
+    W = mtl.Weights(away)
+    said = str(mtl.minimize(mtl.logistic_loss(W, away) + mtl.ridge(W)).explain())
+    assert "majorization" in said and "elsewhere" in said
+    here = tables("table", "sign")
+    V = mtl.Weights(here)
+    assert "elsewhere" not in str(mtl.minimize(mtl.logistic_loss(V, here) + mtl.ridge(V)).explain())
+    with pytest.raises(ModelError, match=r"structured_hinge.* would need all rows of a task at once"):
+        mtl.minimize(mtl.structured_hinge(W, away, metric=mtl.FScore()) + mtl.ridge(W)).solve()
+    with pytest.raises(ModelError, match="the rows of logistic_loss"):
+        mtl.minimize(mtl.logistic_loss(W, away) + mtl.ridge(W)).solve(solver="admm")
+
+
+def test_nothing_as_long_as_the_data_is_in_a_solution(tmp_path):
+    tasks = tables("table", "real")
+    away = DistributedTasks.cut(tasks, PARTS)
+    solution = solved(away, SQUARES[2], True, tol=1e-8)
+    assert "square_root_loss(W, tasks)" not in solution.multipliers
+    here = solved(tasks, SQUARES[2], True, tol=1e-8)
+    np.testing.assert_allclose(solution.noise_levels, here.noise_levels, rtol=1e-5)
+    solution.save(tmp_path / "model.npz")
+    np.testing.assert_array_equal(mtl.Solution.load(tmp_path / "model.npz").W, solution.W)
