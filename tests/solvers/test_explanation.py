@@ -6,6 +6,7 @@ import mtldsl as mtl
 from mtldsl.solvers import registry
 from mtldsl.solvers.explanation import Explanation, kinds_of_models
 from mtldsl.solvers.registry import SOLVERS, Answer, get_solver, refusal
+from mtldsl.tasks import DistributedTasks
 from tests.models import MODELS, shared
 from tests.solvers.test_alternating import fetr
 from tests.test_mixed_nonconvex import MODELS as NONCONVEX
@@ -54,7 +55,7 @@ def test_solvers_of_convex_models_fold_into_one_clause_that_names_the_term():
 def test_verdicts_still_have_every_solver_with_its_own_reason():
     problem = mtl.minimize(mtl.squared_loss(W, TASKS) + 2 * mtl.l21_norm(W))
     verdicts = {name: (verdict, reason) for name, verdict, reason in problem.explain().verdicts()}
-    assert set(verdicts) == set(SOLVERS)
+    assert set(verdicts) == {name for name in SOLVERS if not get_solver(name).takes_distributed}
     assert verdicts["clique_generation"] == ("refused", "squared_loss(W, tasks) is not a clique_hinge.")
 
 
@@ -79,7 +80,11 @@ def test_a_solver_takes_no_model_of_another_kind(name):
 def test_every_solver_is_for_some_model_and_most_are_not_for_all():
     forms = [build().form() for build in ALL.values()]
     forms += [mtl.minimize(mtl.squared_loss(W, TASKS) + mtl.ridge(W)).form()]
-    said = {name: {get_solver(name).solves_only(form) for form in forms} for name in SOLVERS}
+    away = DistributedTasks.cut(TASKS, 2)
+    V = mtl.Weights(away)
+    elsewhere = [mtl.minimize(mtl.absolute_loss(V, away) + mtl.ridge(V)).form()]
+    asked = {name: forms + elsewhere * get_solver(name).takes_distributed for name in SOLVERS}
+    said = {name: {get_solver(name).solves_only(form) for form in asked[name]} for name in SOLVERS}
     assert all(None in kinds for kinds in said.values()), said
     assert sum(len(kinds) > 1 for kinds in said.values()) >= 6, said
 

@@ -51,7 +51,7 @@ class TiedSums:
 
     @cached_property
     def _gains(self) -> list[tuple]:
-        """Of every group: (pools by which the filter moves on, its shares h of both, what they learn from it, 1 / deviation)."""
+        """For every group (pools by which the filter moves on, its shares h of both, what they learn from it, 1 / deviation)."""
         indptr, indices, data = (
             part.tolist() for part in (self.reach.indptr, self.reach.indices, self.reach.data)
         )

@@ -181,7 +181,7 @@ class DistributedTerm(LossTerm):
         return np.einsum("km,km->m", u.share, np.abs(u.seen["sums"]))
 
     def balanced(self, u: RowDual) -> RowDual:  # type: ignore[override]
-        """Of every task the side with the larger sum scaled down to the other's: towards zero, and so within every domain."""
+        """In every task the side with the larger sum is scaled down to the other's: towards zero, and so within every domain."""
         sides = u.share * np.abs(u.seen["sums"])
         smaller = sides.min(axis=0)
         shrunk = np.divide(smaller, sides, out=np.ones_like(sides), where=sides > smaller)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Moments", "factor_of", "gram_with_ones", "moments_of"]
 
-#: Of a Gram matrix whose factor has pivots below this share of the largest, eigenvectors are taken: a factor would lose half the digits.
+#: A Gram matrix whose factor has pivots below this share of the largest is taken apart by eigenvectors: a factor would lose half the digits.
 _SMALLEST_PIVOT = 1e-6
 #: Eigenvalues below this share of the largest are rounding.
 _NOTHING = 1e-14

@@ -15,7 +15,7 @@ from mtldsl.solvers.solver import Point, Solver, Watch
 
 __all__ = ["SOLVER", "Majorization"]
 
-#: Of the square of the relative gap, the share that inner solves may miss their optimum by.
+#: The share of the square of the relative gap that inner solves may miss their optimum by.
 _SHARE = 0.05
 
 #: Passes without progress.

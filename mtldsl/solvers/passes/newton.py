@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["SOLVER", "NewtonByPasses"]
 
-#: Of what the step before was to gain, the share that the next may be off by.
+#: The share of what the step before was to gain that the next may be off by.
 _SHARE = 1e-3
 
 #: The damping of the first step, as a share of the penalty; by how much it grows after a step that failed, and falls after one that kept its
