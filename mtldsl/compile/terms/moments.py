@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.linalg import cholesky, solve_triangular
@@ -122,7 +122,7 @@ def _transposed_solve(R, G):
     return (weights * (R @ G).T).T
 
 
-def moments_of(tasks: DistributedTasks) -> Moments:
+def moments_of(tasks: DistributedTasks | Any) -> Moments:
     """In one pass, the first time that it is asked for."""
     known = tasks.__dict__.get("_moments")
     if known is None:
