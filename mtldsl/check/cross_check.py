@@ -21,7 +21,7 @@ from mtldsl.proof.certificate import certify, objective_scale
 from mtldsl.solution.solution import Solution
 from mtldsl.system import stops
 from mtldsl.system.threads import on_one_blas_thread
-from mtldsl.tasks import Tasks
+from mtldsl.tasks import DistributedTasks, Tasks
 
 __all__ = ["TOLERANCE", "BlockCheck", "Checkable", "CrossCheck", "cross_check"]
 
@@ -32,6 +32,9 @@ MAX_SIZE = 1_000_000
 
 #: Tasks of a problem above that size from which on no subsample of rows is small enough for cvxpy.
 MOST_TASKS = 10_000
+
+#: Parts that drawn rows are cut into.
+_PARTS = 4
 
 
 class Checkable(Protocol):
@@ -77,6 +80,8 @@ def cross_check(
     by no more than the gap that its own multipliers leave, (5) neither side's proven lower bound is above the
     other's objective, and (6) weights whose solution is unique are as near to each other as both gaps imply;
     (2) to (6) within tol.
+
+    Where the rows are elsewhere, both sides solve a subsample that is drawn there: the fast side with its rows in parts, as the whole is.
 
     A model that is not convex is compared block by block, at the fast solution: cvxpy minimises over the
     weights with every learned matrix kept, then over each matrix with everything else kept (a log-determinant
@@ -124,6 +129,11 @@ def _checked(problem, solution, tol, solver, max_size, random_state) -> CrossChe
     form = problem.form()
     if solution is not None:
         _check_belongs(problem, form, solution)
+    if any(loss.tasks.is_distributed for loss in form.losses):
+        here, ours, scope = _drawn(problem, solution, max_size, random_state)
+        if not here.is_convex:
+            return check_blocks(here, ours, scope, solver, tol, None, random_state)
+        return _compare(here, ours, solver, tol, scope)
     if not form.is_convex and solution is None:
         solution = _solved(problem)  # what is convex of it depends on its matrices
     smaller, scope, which = _within_reach(problem, form, solution, max_size, random_state)
@@ -137,6 +147,22 @@ def _checked(problem, solution, tol, solver, max_size, random_state) -> CrossChe
     if not form.is_convex:
         return check_blocks(form, solution, scope, solver, tol, which, random_state)
     return _compare(form, solution, solver, tol, scope)
+
+
+def _drawn(problem: Checkable, solution: Solution | None, max_size: int | None, random_state: int):
+    """(the form of some rows, drawn where they are and brought here; the solution of these in parts, as the whole is solved; scope)."""
+    tasks = problem.first_loss.data
+    assert tasks is not None  # of a loss
+    rows = max(
+        2, int(min(np.mean(tasks.counts), (max_size or MAX_SIZE) / (tasks.n_features * tasks.n_tasks)))
+    )
+    some = tasks.subsample(rows, random_state)
+    options = {} if solution is None else {"solver": solution.solver, "tol": solution.tol}
+    ours = _solved(problem.with_tasks(DistributedTasks.cut(some, _PARTS)), **options)
+    scope = (
+        f"on {rows} rows a task, drawn where the rows are (random_state={random_state}), in {_PARTS} parts"
+    )
+    return problem.with_tasks(some).form(), ours, scope
 
 
 def _check_seconds(max_seconds) -> None:

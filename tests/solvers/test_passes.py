@@ -159,3 +159,15 @@ def test_nothing_as_long_as_the_data_is_in_a_solution(tmp_path):
     np.testing.assert_allclose(solution.noise_levels, here.noise_levels, rtol=1e-5)
     solution.save(tmp_path / "model.npz")
     np.testing.assert_array_equal(mtl.Solution.load(tmp_path / "model.npz").W, solution.W)
+
+
+@pytest.mark.parametrize("words", [SQUARES[0], SMOOTH[0], KINKS[0]])
+def test_the_reference_agrees_on_rows_that_are_drawn(words):
+    tasks = tables("missing", "real" if words in SQUARES else "sign")
+    away = DistributedTasks.cut(tasks, PARTS)
+    W = mtl.Weights(away, intercept=True)
+    problem = mtl.minimize(eval(words, vars(mtl) | {"W": W, "tasks": away}))
+    solution = problem.solve(tol=1e-6)
+    check = problem.cross_check(solution, max_size=600)
+    assert check.agrees, str(check)
+    assert "drawn where the rows are" in str(check) and check.solver == solution.solver

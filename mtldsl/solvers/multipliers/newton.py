@@ -178,7 +178,7 @@ class Newton:
             product is None and part.is_separable
         ):  # one system at a time: rows of all tasks may be m times the inputs
             x = np.zeros_like(stacked)
-            for k in np.flatnonzero(wanted):
+            for k in np.flatnonzero(wanted).tolist():
                 x[:, k] = _task_direction(system_of(k), -stacked[:, k])
             return x[:d], (x[d] if designs.has_intercepts else np.zeros(designs.n_tasks))
         systems = [system_of(k) for k in tasks]
