@@ -119,9 +119,11 @@ def computed(node, names: Sequence[str]) -> Any:
         client = _client()
         if client is None:
             return dask.compute(node)[0]
+        from distributed.client import futures_of
+
         (done,) = dask.persist(node)
         _wait(client, [done])
-        return client.gather(client.compute(done))
+        return futures_of(done)[0].result()
 
 
 def _wait(client, nodes) -> None:
@@ -131,9 +133,9 @@ def _wait(client, nodes) -> None:
 
     futures = futures_of(nodes)
     try:
-        for future in as_completed(futures):
-            if future.status != "finished":
-                future.result()  # raises
+        for one in as_completed(futures):
+            if one.status != "finished":
+                one.result()  # raises
     except BaseException:
         client.cancel(futures, force=True)
         raise
@@ -161,8 +163,9 @@ def _typed_errors(names: Sequence[str]) -> Iterator[None]:
             found = re.fullmatch(r"mtldsl_.*-(\d+)", key)
             what = names[int(found[1])] if found else f"Dask's task {key!r}"
             raise SolverError(
-                f"{what}: the worker was killed each time it was tried, most often for want of memory",
-                write_instead=_MORE_MEMORY,
+                f"{what}: its worker was killed each time, with it or with others that waited there; most often for want of memory",
+                write_instead=_MORE_MEMORY
+                + "; where workers die for other reasons, raise Dask's distributed.scheduler.allowed-failures",
             ) from error
         if kind in (
             "FutureCancelledError",

@@ -1,0 +1,94 @@
+"""Workers that die, lack memory or are interrupted: the same bits, or an error that says which partition."""
+
+import os
+import signal
+import threading
+import time
+
+import dask.array as da
+import numpy as np
+import pytest
+
+from mtldsl import SolverError, Tasks
+from mtldsl.tasks.distributed import TaskSum
+
+N, D, M = 4000, 6, 2
+X = da.random.default_rng(0).normal(size=(N, D), chunks=(500, D))
+Y = X @ np.ones((D, M)) + 1.0
+
+
+def residual_kept(part, state, W, seconds):
+    """A step whose state depends on all steps before."""
+    time.sleep(seconds)
+    z = part.tasks.forward(part.columns(W)) - part.tasks.targets
+    state = z if state is None else 0.5 * state + z
+    return state, TaskSum(part.which, part.tasks.adjoint(state).T)
+
+
+def descend(parts, steps, before_step=lambda k: None):
+    W, state = np.zeros((D, M)), None
+    for k in range(steps):
+        before_step(k)
+        state, slope = parts.run(residual_kept, W, 0.02, state=state, stateful=True)
+        W = W - 1e-4 * slope.of_all(M).T
+    return W
+
+
+def dies(part):
+    if part.index == 1:
+        os._exit(1)
+    return 1.0
+
+
+def sleeps(part):
+    time.sleep(5.0)
+    return 1.0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("keep", [True, False])
+def test_a_worker_that_is_killed_changes_no_bit(two_workers, client, keep):
+    rng = np.random.default_rng(0)
+    tasks = Tasks.from_dask(X, Y, keep=keep)
+    wanted = descend(tasks.parts, 6)
+
+    def kill(k):
+        def later():
+            time.sleep(0.2 * rng.random())
+            ids = [nanny.process.pid for nanny in two_workers.workers.values() if nanny.process is not None]
+            os.kill(int(rng.choice([one for one in ids if one])), signal.SIGKILL)
+
+        if k in (2, 4):
+            threading.Thread(target=later).start()
+
+    assert descend(tasks.parts, 6, kill).tobytes() == wanted.tobytes()
+
+
+@pytest.fixture
+def no_failure_allowed(two_workers):
+    allowed, two_workers.scheduler.allowed_failures = two_workers.scheduler.allowed_failures, 0
+    yield
+    two_workers.scheduler.allowed_failures = allowed
+
+
+@pytest.mark.slow
+def test_a_worker_that_dies_each_time_is_an_error_that_names_the_partition(client, no_failure_allowed):
+    tasks = Tasks.from_dask(X, Y)
+    with pytest.raises(
+        SolverError, match=r"^partition \d: its worker was killed each time.* smaller partitions"
+    ):
+        tasks.parts.run(dies)
+
+
+def test_an_interrupt_leaves_no_work_behind(two_workers, client):
+    tasks = Tasks.from_dask(X, Y)
+    timer = threading.Timer(0.7, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        tasks.parts.run(sleeps)
+    timer.join()
+    until = time.monotonic() + 20.0
+    while any("sleeps" in str(key) or "evaluated" in str(key) for key in two_workers.scheduler.tasks):
+        assert time.monotonic() < until, "work was left behind"
+        time.sleep(0.05)
+    assert tasks.cross().shape == (D, M)  # and the rows are still there
