@@ -164,6 +164,7 @@ def one_round(state, target: float) -> bool:
     """Sweeps and an extrapolation; whether the gap on the rows is known, and at most target."""
     history = History(state)
     history.add(state)
+    assert history.carried is not None  # kept where compiled rounds are taken
     state.sweep_into(history.W[1:], history.carried[1:])
     if state.knows_gap and own_gap(state) <= target:
         return True
