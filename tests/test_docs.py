@@ -35,6 +35,7 @@ def sessions(page: Path, names: dict | None = None) -> int:
         ("language.md", 20),
         ("mathematics.md", 20),
         ("solvers.md", 10),
+        ("scaling.md", 9),
         ("proofs.md", 15),
         ("estimators.md", 15),
         ("model_selection.md", 10),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import uuid
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from mtldsl.errors import DataError, MissingExtraError, SolverError
@@ -38,6 +38,10 @@ def require_dask(typed: str) -> Any:
             term=typed,
             write_instead="write: pip install 'mtldsl[dask]'",
         ) from None
+    with suppress(
+        ImportError
+    ):  # its settings are read when it is first imported, which must not be where others hold for a while
+        import distributed  # noqa: F401
     return dask
 
 

@@ -1,5 +1,6 @@
 """Rows on Dask are the tasks that the same rows are in memory; wrong ones are named with partition and row."""
 
+import subprocess
 import sys
 
 import dask
@@ -207,3 +208,15 @@ def test_the_extra_is_named_where_it_is_missing(monkeypatch):
     monkeypatch.setitem(sys.modules, "dask", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'mtldsl\[dask\]'"):
         Tasks.from_dask(X, Y)
+
+
+def test_a_first_use_in_a_fresh_process_leaves_the_settings_of_dask_as_they_are():
+    script = """
+import dask.array as da, numpy as np, mtldsl as mtl
+for _ in range(2):
+    tasks = mtl.Tasks.from_dask(da.from_array(np.eye(4), chunks=(2, 4)), [1.0, 2.0, 3.0, 4.0])
+    assert tasks.cross().sum() == 10.0
+import dask
+assert dask.config.get("distributed.comm.timeouts.connect")
+"""
+    subprocess.run([sys.executable, "-c", script], check=True)
