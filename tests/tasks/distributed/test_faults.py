@@ -2,10 +2,14 @@
 
 import os
 import signal
+import socket
+import subprocess
+import sys
 import threading
 import time
 
 import dask.array as da
+import distributed
 import numpy as np
 import pytest
 
@@ -43,6 +47,13 @@ def dies(part):
 def sleeps(part):
     time.sleep(5.0)
     return 1.0
+
+
+@pytest.fixture
+def free_port():
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return one.getsockname()[1]
 
 
 @pytest.mark.slow
@@ -92,3 +103,42 @@ def test_an_interrupt_leaves_no_work_behind(two_workers, client):
         assert time.monotonic() < until, "work was left behind"
         time.sleep(0.05)
     assert tasks.cross().shape == (D, M)  # and the rows are still there
+
+
+@pytest.mark.slow
+def test_a_scheduler_that_dies_is_an_error_and_no_wait(free_port):
+    address = f"tcp://127.0.0.1:{free_port}"
+    start = [
+        sys.executable,
+        "-m",
+        "distributed.cli.dask_scheduler",
+        "--host",
+        "127.0.0.1",
+        "--port",
+        str(free_port),
+        "--no-dashboard",
+    ]
+    work = [
+        sys.executable,
+        "-m",
+        "distributed.cli.dask_worker",
+        address,
+        "--nthreads",
+        "1",
+        "--host",
+        "127.0.0.1",
+        "--no-dashboard",
+        "--no-nanny",
+    ]
+    scheduler, worker = (subprocess.Popen(one, stderr=subprocess.DEVNULL) for one in (start, work))
+    try:
+        with distributed.Client(address, timeout=60):
+            tasks = Tasks.from_dask(X, Y)
+            threading.Timer(1.0, scheduler.kill).start()
+            with pytest.raises(
+                SolverError, match=r"the connection to Dask's scheduler was lost.* go on from a checkpoint"
+            ):
+                tasks.parts.run(sleeps)
+    finally:
+        scheduler.kill()
+        worker.kill()
