@@ -10,6 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from mtldsl.atoms.structures import MKLNorm
+from mtldsl.compile.terms.distributed import RowDual
 from mtldsl.compile.terms.structure import StructureTerm, structure_terms
 from mtldsl.errors import ModelError
 from mtldsl.language.unknowns.learned import LearnedUnknown
@@ -196,7 +197,7 @@ class LearnedWeights:
 def _support(loss_duals) -> int | None:
     """How many multipliers of the losses are not zero; those of a splitting method are so to its accuracy only."""
     if loss_duals is None or any(
-        isinstance(u, list) for u in loss_duals
+        isinstance(u, list | RowDual) for u in loss_duals
     ):  # of a structured loss they are labellings
         return None
     return sum(
