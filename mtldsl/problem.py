@@ -20,6 +20,7 @@ from mtldsl.solution.solution import Solution
 from mtldsl.solution.solved import solution_of
 from mtldsl.solvers.explanation import Explanation
 from mtldsl.solvers.limits import checked_jobs, checked_limits
+from mtldsl.solvers.passes.whereabouts import whereabouts
 from mtldsl.solvers.registry import answers
 from mtldsl.solvers.solve import seen_by_solvers, solve_form
 from mtldsl.system import compiling, stops
@@ -97,7 +98,8 @@ class Problem(Resampled, Statement):
 
     def explain(self) -> Explanation:
         """Every solver: chosen, possible or refused, each with its reason in one line."""
-        return Explanation(str(self), tuple(answers(seen_by_solvers(self.form()))))
+        form = self.form()
+        return Explanation(str(self), tuple(answers(seen_by_solvers(form))), whereabouts(form))
 
     def solve(
         self,

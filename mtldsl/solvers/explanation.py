@@ -31,6 +31,8 @@ class Explanation:
 
     model: str
     answers: tuple[Answer, ...]
+    #: where the rows are, and what moves, where they are elsewhere
+    rows: str = ""
 
     @property
     def chosen(self) -> str | None:
@@ -72,6 +74,8 @@ class Explanation:
             if verdict == "chosen":
                 reason += f"; {self.why}"
             lines.append(_wrapped(f"{verdict:<8}  {name:<{width}}  {reason}", columns, width + 12))
+        if self.rows:
+            lines.append(_wrapped(f"Rows: {self.rows}", columns, 6))
         if folded:
             lines.append(_wrapped(_OTHERS + self.others(), columns, len(_OTHERS)))
         return "\n".join(lines)

@@ -171,3 +171,34 @@ def test_the_reference_agrees_on_rows_that_are_drawn(words):
     check = problem.cross_check(solution, max_size=600)
     assert check.agrees, str(check)
     assert "drawn where the rows are" in str(check) and check.solver == solution.solver
+
+
+def test_where_rows_are_and_what_moves():
+    for kind, loss in (("table", mtl.squared_loss), ("missing", mtl.absolute_loss)):
+        away = DistributedTasks.cut(tables(kind, "real"), PARTS)
+        W = mtl.Weights(away)
+        said = " ".join(str(mtl.minimize(loss(W, away) + mtl.ridge(W)).explain()).split())
+        assert "are in 4 parts (this process, workers: 1)" in said
+        assert ("second moments" in said) == (loss is mtl.squared_loss) and (
+            "multipliers stay there" in said
+        ) == (loss is mtl.absolute_loss)
+    here = tables("table", "real")
+    V = mtl.Weights(here)
+    assert "Rows:" not in str(mtl.minimize(mtl.squared_loss(V, here) + mtl.ridge(V)).explain())
+
+
+@pytest.mark.parametrize("name, given", [("NC-CMTL", {"mu": 1.0}), ("FETR", {})])
+def test_models_that_are_not_convex(name, given):
+    tasks = tables("grouped", "real")
+    away = DistributedTasks.cut(tasks, PARTS)
+    there, here = (mtl.model(name, one, **given).solve() for one in (away, tasks))
+    assert there.status == here.status == "stationary"
+    np.testing.assert_allclose(there.objective, here.objective, rtol=1e-7)
+
+
+def test_kernels_between_tasks():
+    tasks = tables("grouped", "sign")
+    away = DistributedTasks.cut(tasks, PARTS)
+    there, here = (mtl.model("MT-MKL", one, C=1.0).solve(tol=1e-4) for one in (away, tasks))
+    assert there.status == "optimal"
+    np.testing.assert_allclose(there.objective, here.objective, rtol=2e-4)

@@ -14,7 +14,7 @@ from mtldsl.tasks.gram import gram, require_gram_memory
 if TYPE_CHECKING:
     from mtldsl.tasks.distributed import DistributedTasks, Part
 
-__all__ = ["Moments", "factor_of", "gram_with_ones", "moments_of"]
+__all__ = ["Moments", "factor_of", "gram_with_ones", "has_one_gram", "moments_of"]
 
 #: A Gram matrix whose factor has pivots below this share of the largest is taken apart by eigenvectors: a factor would lose half the digits.
 _SMALLEST_PIVOT = 1e-6
@@ -120,6 +120,11 @@ def _transposed_solve(R, G):
     squares = np.einsum("ij,ij->i", R, R)
     weights = np.divide(1.0, squares, out=np.zeros_like(squares), where=squares > 0.0)
     return (weights * (R @ G).T).T
+
+
+def has_one_gram(tasks: DistributedTasks | Any) -> bool:
+    """Whether all tasks have one Gram matrix: one table, every label there, no weights."""
+    return bool(tasks.is_table and not tasks.n_missing and not tasks.is_weighted)
 
 
 def moments_of(tasks: DistributedTasks | Any) -> Moments:

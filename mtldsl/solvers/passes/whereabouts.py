@@ -1,0 +1,48 @@
+"""Where the rows of a model are, what is computed there, and what moves."""
+
+from __future__ import annotations
+
+from mtldsl.compile.normal_form import LossTerm, NormalForm
+from mtldsl.compile.reductions.gathered import Gathered
+from mtldsl.compile.terms.moments import has_one_gram
+
+__all__ = ["whereabouts"]
+
+_UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB")
+
+
+def whereabouts(form: NormalForm) -> str:
+    """A few sentences; "" where all rows are here."""
+    away = [loss for loss in form.losses if loss.tasks.is_distributed]
+    if not away:
+        return ""
+    return " ".join(_of(loss, Gathered().accepts(form) is None) for loss in away)
+
+
+def _of(loss: LossTerm, gathered: bool) -> str:
+    tasks = loss.tasks
+    parts, (d, m) = tasks.parts, (tasks.n_features, tasks.n_tasks)
+    place = f"those of {loss.typed} are in {parts.n_parts} parts ({parts.where}, workers: {parts.n_workers});"
+    if gathered:
+        grams = 1 if has_one_gram(tasks) else m
+        return (
+            f"{place} one pass tells their second moments, {_size(8 * (grams * (d + 1) ** 2 + (d + 2) * m))} from every worker, and everything else "
+            "is computed here."
+        )
+    sent, back = 8 * (d + 1) * m, 8 * m * (2 * d + 14)
+    return (
+        f"{place} predictions, proximal steps and multipliers stay there; a pass sends {_size(sent)} to every worker and brings {_size(back)} from each, "
+        f"with Newton's Hessians {_size(back + 8 * m * (d + 1) ** 2)}; functions and constraints are dealt with here."
+    )
+
+
+def _size(count: float) -> str:
+    """
+    >>> _size(300), _size(5_000_000)
+    ('300 bytes', '4.8 MiB')
+    """
+    for unit in _UNITS:
+        if count < 1024 or unit == _UNITS[-1]:
+            break
+        count /= 1024
+    return f"{count:.0f} bytes" if unit == "bytes" else f"{count:.1f} {unit}"
