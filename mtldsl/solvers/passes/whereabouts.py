@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from mtldsl.compile.normal_form import LossTerm, NormalForm
 from mtldsl.compile.reductions.gathered import Gathered
 from mtldsl.compile.terms.moments import has_one_gram
@@ -20,7 +22,7 @@ def whereabouts(form: NormalForm) -> str:
 
 
 def _of(loss: LossTerm, gathered: bool) -> str:
-    tasks = loss.tasks
+    tasks: Any = loss.tasks
     parts, (d, m) = tasks.parts, (tasks.n_features, tasks.n_tasks)
     place = f"those of {loss.typed} are in {parts.n_parts} parts ({parts.where}, workers: {parts.n_workers});"
     if gathered:
