@@ -24,6 +24,8 @@ __all__ = [
 
 #: share of the workers' memory that data may take which are kept there: the other half is for copies and sums
 _SHARE = 0.5
+#: seconds between two looks at a cluster that may have lost all its workers
+_PATIENCE = 30.0
 _MORE_MEMORY = "cut the data into smaller partitions, keep=False, or give the workers more memory"
 
 
@@ -137,9 +139,22 @@ def _wait(client, nodes) -> None:
 
     futures = futures_of(nodes)
     try:
-        for one in as_completed(futures):
+        alone, coming = 0, as_completed(futures, timeout=_PATIENCE)
+        while alone < 2:
+            try:
+                one = next(coming, None)
+            except TimeoutError:  # not all are there yet
+                alone = 0 if _workers(client) else alone + 1
+                coming = as_completed(futures, timeout=_PATIENCE)
+                continue
+            if one is None:
+                return
             if one.status != "finished":
                 one.result()  # raises
+        raise SolverError(
+            f"the cluster has had no worker for {_PATIENCE:g} seconds or more",
+            write_instead="start workers, and go on from a checkpoint",
+        )
     except BaseException:
         client.cancel(futures, force=True)
         raise

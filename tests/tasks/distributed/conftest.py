@@ -11,7 +11,12 @@ distributed = pytest.importorskip("distributed", reason="pip install -e .[dask]"
 @pytest.fixture(scope="package")
 def two_workers():
     """A cluster that listens on the loopback alone."""
-    options = {"host": "127.0.0.1", "dashboard_address": None, "processes": True, "memory_limit": "1GB"}
+    options = {
+        "host": "127.0.0.1",
+        "dashboard_address": "127.0.0.1:0",
+        "processes": True,
+        "memory_limit": "1GB",
+    }
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         cluster = distributed.LocalCluster(n_workers=2, threads_per_worker=1, **options)

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from mtldsl import SolverError, Tasks
-from mtldsl.tasks.distributed import TaskSum
+from mtldsl.tasks.distributed import TaskSum, dask_engine
 
 N, D, M = 4000, 6, 2
 X = da.random.default_rng(0).normal(size=(N, D), chunks=(500, D))
@@ -142,3 +142,21 @@ def test_a_scheduler_that_dies_is_an_error_and_no_wait(free_port):
     finally:
         scheduler.kill()
         worker.kill()
+
+
+def test_a_cluster_without_workers_is_an_error_and_no_hang(monkeypatch):
+    monkeypatch.setattr(dask_engine, "_PATIENCE", 0.3)
+    options = {"host": "127.0.0.1", "dashboard_address": "127.0.0.1:0", "processes": True}
+    empty = distributed.LocalCluster(n_workers=0, **options)
+    with (
+        empty,
+        distributed.Client(empty),
+        pytest.raises(SolverError, match="the cluster has had no worker for"),
+    ):
+        Tasks.from_dask(X, Y)
+
+
+def test_patience_with_a_slow_pass_has_no_end(client, monkeypatch):
+    monkeypatch.setattr(dask_engine, "_PATIENCE", 0.05)
+    parts = Tasks.from_dask(X, Y).parts
+    assert np.isfinite(descend(parts, 2)).all()
