@@ -24,13 +24,21 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--gigabytes", nargs="+", type=float, default=[0.125, 0.25, 0.5, 1.0])
     parser.add_argument("--quick", action="store_true", help="a few megabytes")
+    parser.add_argument(
+        "--models",
+        nargs="+",
+        default=MODELS,
+        choices=MODELS,
+        metavar="MODEL",
+        help=", ".join(map(repr, MODELS)),
+    )
     chosen = parser.parse_args()
     sizes = [0.004, 0.008] if chosen.quick else chosen.gigabytes
     from distributed import Client, LocalCluster
     from machine import RESULTS, stamp
 
     rows: list[dict] = []
-    for model in MODELS:
+    for model in chosen.models:
         for size in sizes:
             with (
                 LocalCluster(
