@@ -27,12 +27,15 @@ class Inner:
         self.remembered: dict = {}
         self.duals = duals
 
-    def solve(self, terms: Sequence[LossTerm], start: Blocks, missing: float) -> Blocks:
-        """The weights; the objective may be off by `missing`, as far as float64 goes."""
+    def solve(
+        self, terms: Sequence[LossTerm], start: Blocks, missing: float, functions: float | None = None
+    ) -> Blocks:
+        """The weights; the objective may be off by `missing`, as far as float64 goes. functions: their value at the start, where it is known."""
         form = replace(self.form, losses=tuple(terms))
         form.share(self.remembered)
         weights = {block.name: start[block.name] for block in form.blocks}
-        here = max(abs(form.value(weights)), float(np.finfo(float).tiny))
+        known = sum(f.value(weights) for f in form.functions) if functions is None else functions
+        here = max(abs(sum(term.value_at(weights) for term in terms) + known), float(np.finfo(float).tiny))
         outcome = drive(
             form, solver=next(in_turn(form)), tol=min(max(missing / here, _FINEST), _COARSEST), max_iter=None, max_seconds=None,
             start=Point(weights), verbose=False, options={}, simple_guesses=False,

@@ -80,6 +80,7 @@ class _Run:
         self.inner = Inner(form, None if start is None else start.function_duals)
         self.state, self.penalty, self.damping, self.passes = None, _first_penalty(loss), _DAMPED, 0
         self.apart = math.inf
+        self.values: list[tuple[Blocks, float]] = []
 
     def run(self, max_iter: int, watch: Watch) -> Point:
         told = self._pass(self.x, None)
@@ -130,12 +131,21 @@ class _Run:
         return RowDual(told["seen"], np.ones_like(told["seen"]["sums"]))
 
     def _here(self, x: Blocks, told: dict) -> float:
-        return told["envelope"] + sum(f.value(x) for f in self.form.functions)
+        return told["envelope"] + self._functions(x)
+
+    def _functions(self, x: Blocks) -> float:
+        """The value of regularizers, which may cost as much as a pass: that of the last two points is kept."""
+        for known, value in self.values:
+            if known is x:
+                return value
+        value = float(sum(f.value(x) for f in self.form.functions))
+        self.values = [(x, value), *self.values[:1]]
+        return value
 
     def _minimizer(self, model: Model, told: dict) -> Blocks:
         u = self._dual(told)
         term = model.term(self.x, u.adjoint, self.loss.sums(u))
-        new = self.inner.solve([term], self.x, self._missing(told))
+        new = self.inner.solve([term], self.x, self._missing(told), self._functions(self.x))
         return new | model.intercepts(new, self.x, self.loss.sums(u))
 
     def _missing(self, told: dict) -> float:
@@ -150,11 +160,8 @@ class _Run:
     def _promised(self, model: Model, told: dict, new: Blocks) -> float:
         """What the model says of the value there."""
         u = self._dual(told)
-        return (
-            told["envelope"]
-            + model.rise(new, self.x, u.adjoint, self.loss.sums(u))
-            + sum(f.value(new) for f in self.form.functions)
-        )
+        rise = model.rise(new, self.x, u.adjoint, self.loss.sums(u))
+        return told["envelope"] + rise + self._functions(new)
 
 
 def _first_penalty(loss) -> float:
