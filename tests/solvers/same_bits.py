@@ -7,14 +7,15 @@ import sys
 import numpy as np
 
 from mtldsl.solvers.registry import LAST, SOLVERS, get_solver, refusal
-from mtldsl.testing.laws.models import MODELS
+from mtldsl.solvers.solve import seen_by_solvers
+from mtldsl.testing.laws.models import MODELS, model_for
 
 #: Enough for every stage of a solver to begin on models of this size.
 MAX_ITER = 300
 
 
 def digest(name: str, model: str) -> str:
-    problem = MODELS[model]()
+    problem = MODELS[model]() if name == "auto" else model_for(get_solver(name), model)
     solution = problem.solve(name, tol=1e-7, max_iter=MAX_ITER)
     found = hashlib.sha256()
     for block in sorted(solution.blocks):
@@ -29,7 +30,8 @@ def pairs() -> list[tuple[str, str]]:
         (name, model)
         for model in MODELS
         for name in SOLVERS
-        if name != LAST and refusal(get_solver(name), MODELS[model]().form()) is None
+        if name != LAST
+        and refusal(get_solver(name), seen_by_solvers(model_for(get_solver(name), model).form())) is None
     ]
     return taken + [("auto", model) for model in MODELS]
 

@@ -7,9 +7,9 @@ import numpy as np
 from mtldsl.language.expressions.weights import Weights
 from mtldsl.language.words import vocabulary as words
 from mtldsl.problem import Problem, minimize
-from mtldsl.tasks import Tasks
+from mtldsl.tasks import DistributedTasks, Tasks
 
-__all__ = ["MODELS"]
+__all__ = ["MODELS", "model_for"]
 
 
 def _tasks(labels: str = "real", separate: bool = False) -> Tasks:
@@ -87,3 +87,15 @@ MODELS = {
     "labels that depend on each other": _label_graph,
     "log-rank, not convex": _log_rank,
 }
+
+
+def model_for(solver, name: str) -> Problem:
+    """The model of that name; for a solver of rows that are elsewhere, with its rows in parts."""
+    problem = MODELS[name]()
+    tasks = problem.first_loss.data
+    whole = any(
+        loss.atom.labels == "indicators" for loss in problem.form().losses
+    )  # labellings, of all tasks at once
+    if not solver.takes_distributed or tasks is None or whole:
+        return problem
+    return problem.with_tasks(DistributedTasks.cut(tasks, 3))
