@@ -90,6 +90,9 @@ def test_what_is_wrong_in_a_parquet_file_is_named(folder):
         datasets.scan(folder, ["p"])
     with pytest.raises(DataError, match=r"part-\d.parquet: column 'id'.* not numbers"):
         datasets.scan(folder, ["id"], "y")
+    parquet.write_table(
+        table_of(CUTS[2]), folder / "part-2.parquet"
+    )  # of several wrong files any may be named
     parquet.write_table(table_of(CUTS[1]).drop_columns(["q"]), folder / "part-1.parquet")
     with pytest.raises(DataError, match=r"part-1.parquet: there is no column 'q', which other files have"):
         datasets.scan(folder, ["p", "q"], "y")

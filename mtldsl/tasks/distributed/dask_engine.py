@@ -194,7 +194,7 @@ def _typed_errors(names: Sequence[str]) -> Iterator[None]:
             "NoWorkerError",
         ):
             raise SolverError(
-                f"the connection to Dask's scheduler was lost, or its work was cancelled ({kind}: {error})",
+                f"the connection to Dask's scheduler was lost, or its work was cancelled ({kind})",
                 write_instead="start the cluster and the client again, and go on from a checkpoint",
             ) from error
         raise
