@@ -129,7 +129,7 @@ def _checked(problem, solution, tol, solver, max_size, random_state) -> CrossChe
     form = problem.form()
     if solution is not None:
         _check_belongs(problem, form, solution)
-    if any(loss.tasks.is_distributed for loss in form.losses):
+    if form.elsewhere:
         here, ours, scope = _drawn(problem, solution, max_size, random_state)
         if not here.is_convex:
             return check_blocks(here, ours, scope, solver, tol, None, random_state)

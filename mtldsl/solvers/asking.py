@@ -58,8 +58,7 @@ def _automatic(form: NormalForm) -> Iterator[str]:
         taken = True
         yield name
     if taken:
-        small = form.is_convex and form.data_size <= _SMALL_ENOUGH_FOR_REFERENCE
-        if small and not any(loss.tasks.is_distributed for loss in form.losses):
+        if form.is_convex and form.data_size <= _SMALL_ENOUGH_FOR_REFERENCE and not form.elsewhere:
             yield LAST
         return
     last = refusal(get_solver(LAST), form) if form.is_convex else None
@@ -67,7 +66,7 @@ def _automatic(form: NormalForm) -> Iterator[str]:
         yield LAST
         return
     nearest = ["admm"] if form.is_convex else ["admm", "alternating"]
-    if any(loss.tasks.is_distributed for loss in form.losses):
+    if form.elsewhere:
         nearest = ["majorization", "newton_by_passes"]
     reasons = [f"{name}: {refusal(get_solver(name), form)}" for name in nearest]
     raise ModelError(

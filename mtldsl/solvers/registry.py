@@ -74,7 +74,7 @@ def _kind(solver: Solver, form: NormalForm) -> str | None:
     """The kind of models that a solver is for, where the form is of another one."""
     if _wants_convexity(solver, form):
         return "convex models"
-    if any(loss.tasks.is_distributed for loss in form.losses) and not solver.takes_distributed:
+    if form.elsewhere and not solver.takes_distributed:
         return "rows that are here"
     return solver.solves_only(form)
 
@@ -84,9 +84,8 @@ def refusal(solver: Solver, form: NormalForm) -> str | None:
     if _wants_convexity(solver, form):
         culprit = next(f for f in form.functions if not f.atom.convex)
         return f"{culprit.typed} is not convex."
-    away = next((loss for loss in form.losses if loss.tasks.is_distributed), None)
-    if away is not None and not solver.takes_distributed:
-        return f"the rows of {away.typed} are elsewhere."
+    if form.elsewhere and not solver.takes_distributed:
+        return f"the rows of {form.elsewhere[0].typed} are elsewhere."
     try:
         return solver.refuses(form)
     except SolverError as error:  # even the question is too large for the memory there is
@@ -95,11 +94,11 @@ def refusal(solver: Solver, form: NormalForm) -> str | None:
 
 def answers(form: NormalForm, names: Iterable[str] = SOLVERS) -> list[Answer]:
     """What every solver says to this form, in the order in which solver="auto" would try them."""
-    found, away = [], any(loss.tasks.is_distributed for loss in form.losses)
+    found = []
     for name in names:
         solver = get_solver(name)
         reason = refusal(solver, form)
-        if reason is not None and solver.takes_distributed and not away:
+        if reason is not None and solver.takes_distributed and not form.elsewhere:
             continue  # nobody who has all rows here needs to know of it
         if reason is None:
             found.append(Answer(name, solver.summary, None, solver.yields(form)))

@@ -12,7 +12,6 @@ __all__ = ["gram", "require_gram_memory"]
 
 _SLAB = 1 << 20  # entries of a product of sparse inputs that are made at once
 _NUMBERS = 1 << 18  # of dense inputs that are weighted at once
-_SMALL = 1 << 22  # bytes that are not asked about: asking takes as long as making them
 _MOST_PARTS = 8  # of sparse inputs, that are copied one after another: each takes a pass over all
 
 
@@ -53,8 +52,6 @@ def gram(X, weights: np.ndarray | None = None) -> np.ndarray:
 def require_gram_memory(n_features: int, n_tasks: int, write_instead: str, copies: int = 2) -> None:
     """SolverError where as many Gram matrices do not fit into memory, with a factor or a centred copy beside them."""
     size, several = 8.0 * copies * n_features * n_features * n_tasks, n_tasks > 1
-    if size < _SMALL:
-        return
     require_memory(
         size,
         f"the Gram matri{'ces' if several else 'x'} of {f'{n_tasks:,} tasks with ' if several else ''}{n_features:,} features",

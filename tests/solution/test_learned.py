@@ -204,7 +204,6 @@ def test_a_view_that_does_not_fit_is_refused(view, monkeypatch):
 def test_gram_matrices_that_do_not_fit_are_refused(monkeypatch):
     monkeypatch.setattr(mtldsl.system.memory, "available_memory", lambda: 2000.0)
     monkeypatch.setattr(mtldsl.system.memory, "_SMALL", 0)
-    monkeypatch.setattr(mtldsl.tasks.gram, "_SMALL", 0)
     rng = np.random.default_rng(0)
     X, Y = rng.normal(size=(9, 12)), rng.normal(size=(9, 3))
     for tasks, words in (

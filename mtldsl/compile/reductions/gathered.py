@@ -39,12 +39,7 @@ class Gathered:
                 return f"the rows of {loss.typed} are here"
             if loss.atom.quadratic is None and not loss.atom.radial:
                 return f"{loss.typed} is not a function of sums of squared residuals"
-            if len(loss.intercepts) > 1:
-                return f"{loss.typed} has several intercepts"
-        names = [name for loss in form.losses for name in loss.intercepts]
-        if len(set(names)) < len(names):
-            return "several losses share an intercept"
-        return None
+        return form.entangled_intercepts
 
     def apply(self, form: NormalForm) -> tuple[NormalForm, Recipe]:
         known = form.remembered.get(Gathered)  # by all values of a path

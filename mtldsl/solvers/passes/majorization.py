@@ -51,15 +51,10 @@ class Majorization(Solver):
                 return f"the rows of {loss.typed} are here."
             if not loss.atom.smooth or not math.isfinite(loss.atom.curvature):
                 return f"{loss.typed} has no bound on its curvature."
-            if len(loss.intercepts) > 1:
-                return f"{loss.typed} has several intercepts."
-        names = [name for loss in form.losses for name in loss.intercepts]
-        if len(set(names)) < len(names):
-            return "several losses share an intercept."
-        return None
+        return form.entangled_intercepts and f"{form.entangled_intercepts}."
 
     def solves_only(self, form: NormalForm) -> str | None:
-        return None if any(loss.tasks.is_distributed for loss in form.losses) else "rows that are elsewhere"
+        return None if form.elsewhere else "rows that are elsewhere"
 
     def yields(self, form: NormalForm) -> str | None:
         """Measured: Newton's method takes some 12 passes where this takes 40. Its pass costs d m multiplications an entry of the inputs more, on top of

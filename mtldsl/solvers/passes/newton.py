@@ -59,10 +59,10 @@ class NewtonByPasses(Solver):
             return f"the rows of {loss.typed} are here."
         if not loss.atom.separable:
             return f"{loss.typed} is not a sum over samples: it would need all rows of a task at once."
-        return f"{loss.typed} has several intercepts." if len(loss.intercepts) > 1 else None
+        return form.entangled_intercepts and f"{form.entangled_intercepts}."
 
     def solves_only(self, form: NormalForm) -> str | None:
-        return None if any(loss.tasks.is_distributed for loss in form.losses) else "rows that are elsewhere"
+        return None if form.elsewhere else "rows that are elsewhere"
 
     def solve(
         self, form: NormalForm, *, tol: float, max_iter: int, start: Point | None, watch: Watch

@@ -15,10 +15,10 @@ _UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB")
 
 def whereabouts(form: NormalForm) -> str:
     """A few sentences; "" where all rows are here."""
-    away = [loss for loss in form.losses if loss.tasks.is_distributed]
-    if not away:
+    if not form.elsewhere:
         return ""
-    return " ".join(_of(loss, Gathered().accepts(form) is None) for loss in away)
+    gathered = Gathered().accepts(form) is None
+    return " ".join(_of(loss, gathered) for loss in form.elsewhere)
 
 
 def _of(loss: LossTerm, gathered: bool) -> str:

@@ -1,0 +1,236 @@
+"""A loss of the normal form: an atom on the predictions of some tasks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, cast
+
+import numpy as np
+
+from mtldsl.atoms.function import Loss, SeparableLoss
+from mtldsl.compile.linear_map import Blocks, LinearMap
+from mtldsl.system.blocks import slabs
+from mtldsl.system.kept import cached_property
+
+if TYPE_CHECKING:
+    from mtldsl.tasks import Tasks
+
+__all__ = ["LossTerm"]
+
+
+@dataclass(frozen=True, eq=False)
+class LossTerm:
+    """sum over tasks i of coefficients[i] * atom(X_i map(x)_i + intercept_i).
+
+    Predictions and dual vectors are flat (N,), task after task (see `Tasks.offsets`). A separable loss is evaluated on all
+    tasks at once, its coefficients folded into `scale`, the weight of every sample.
+    """
+
+    atom: Loss
+    coefficients: np.ndarray  # (m,)
+    tasks: Tasks
+    map: LinearMap  # onto (d, m)
+    intercepts: tuple[str, ...]
+    typed: str
+
+    @property
+    def takes_steps_by_task(self) -> bool:
+        """Whether `prox` takes one step a sample, equal within a task, though the loss is not a sum over samples."""
+        return False
+
+    @property
+    def shifts_apart(self) -> bool:
+        """Whether multipliers may be moved sample by sample, each within an interval of its own; else `balanced` moves them."""
+        return self.atom.separable
+
+    @property
+    def has_score_steps(self) -> bool:
+        """Whether every task's loss is one maximum with an exact proximal step in the predictions and its derivative."""
+        return False
+
+    @cached_property
+    def scale(self) -> np.ndarray | None:
+        """Weight of every sample for a separable loss: coefficient times sample weight; None where all are 1."""
+        weights = self.tasks.sample_weights
+        if weights is None and np.all(self.coefficients == 1.0):
+            return None
+        per_sample = np.repeat(self.coefficients, self.tasks.counts)
+        return per_sample if weights is None else per_sample * weights
+
+    @cached_property
+    def uniform_scale(self) -> float | None:
+        """The one number that `scale` repeats, else None."""
+        if self.scale is None:
+            return 1.0
+        return float(self.scale[0]) if np.all(self.scale == self.scale[0]) else None
+
+    @property
+    def is_shared_complete(self) -> bool:
+        """One X, every label present: predictions are one matrix product."""
+        return self.tasks.is_shared and self.tasks.mask is None
+
+    @property
+    def column_lengths(self) -> np.ndarray:
+        """(d, m) the Euclidean length of every feature's column in every task's inputs."""
+        return self.tasks.column_lengths
+
+    def magnitude(self, u, x: Blocks) -> float:
+        """<|u|, |y|> + sum_i ||u_i|| (sum_j ||x_ij|| |w_ij|) + <|u_i|, |b_i|>: the absolute values that <u, y> and <u, z> are sums of.
+
+        ||u_i|| ||x_ij|| stands for the sum of |u_ik| |x_ikj| over the rows k.
+        """
+        u, y, starts = np.asarray(u), self.tasks.targets, self.tasks.offsets[:-1]
+        if self.is_shared_complete:
+            table = u.reshape(self.tasks.n_tasks, -1)
+            lengths = np.sqrt(np.einsum("ij,ij->i", table, table))
+            total = float(self.column_lengths[:, 0] @ (np.abs(self.map.forward(x)) @ lengths))
+        else:
+            lengths = np.sqrt(np.add.reduceat(u * u, starts))
+            total = float((self.column_lengths * lengths * np.abs(self.map.forward(x))).sum())
+        for part in slabs(u.size):
+            total += float(np.abs(u[part]) @ np.abs(y[part]))
+        for name in self.intercepts:
+            total += float(np.add.reduceat(np.abs(u), starts) @ np.abs(x[name][0]))
+        return total
+
+    def sums(self, u) -> np.ndarray:
+        """(m,) the sums of multipliers over every task's samples."""
+        return np.add.reduceat(np.asarray(u), self.tasks.offsets[:-1])
+
+    def absolute_sums(self, u) -> np.ndarray:
+        """(m,) the same of their absolute values."""
+        return self.sums(np.abs(np.asarray(u)))
+
+    def work(self, u, x: Blocks) -> np.ndarray:
+        """(m,) <|u_i|, max(|z_i|, |y_i|)>: the size of what multipliers do to predictions and labels."""
+        z, y = self.predictions(x), self.tasks.targets
+        return self.sums(np.abs(np.asarray(u)) * np.maximum(np.abs(z), np.abs(y)))
+
+    def residual_squares(self, x: Blocks) -> np.ndarray:
+        """(m,) ||z_i - y_i||^2, samples weighted."""
+        squares, weights = (self.predictions(x) - self.tasks.targets) ** 2, self.tasks.sample_weights
+        return np.add.reduceat(squares if weights is None else weights * squares, self.tasks.offsets[:-1])
+
+    def along(self, u, z) -> float:
+        """<u, z>."""
+        return float(np.asarray(u) @ z)
+
+    def _tasks_apart(self):
+        """(slice, coefficient, targets, sample weights) of every task, for a loss that is not a sum over samples."""
+        offsets, weights = self.tasks.offsets, self.tasks.sample_weights
+        for i, c in enumerate(self.coefficients):
+            rows = slice(offsets[i], offsets[i + 1])
+            yield rows, c, self.tasks.targets[rows], None if weights is None else weights[rows]
+
+    def predictions(self, x: Blocks) -> np.ndarray:
+        z = self.tasks.forward(self.map.forward(x))
+        for name in self.intercepts:
+            z = z + np.repeat(x[name][0], self.tasks.counts)
+        return z
+
+    def offset_predictions(self) -> np.ndarray | None:
+        """The predictions of the map's constant part, None where it has none."""
+        return None if self.map.offset is None else self.tasks.forward(self.map.offset)
+
+    def add_adjoint(self, u: np.ndarray, into: Blocks) -> None:
+        """into += adjoint of x -> predictions (without offset) at u."""
+        u = np.asarray(u)
+        self.map.add_adjoint(self.tasks.adjoint(u), into)
+        for name in self.intercepts:
+            into[name] += np.add.reduceat(u, self.tasks.offsets[:-1])[None, :]
+
+    @cached_property
+    def _reads(self) -> tuple[str, ...]:
+        """The blocks that its predictions are made of."""
+        return (*self.map.blocks, *self.intercepts)
+
+    def value_at(self, x: Blocks) -> float:
+        """Its part of the objective at a point. The last answer is kept: along a path a solve begins where the one before ended."""
+        here = [x[name] for name in self._reads]
+        last = self.__dict__.get("_last")
+        if last is None or not all((a == b).all() for a, b in zip(here, last[0], strict=True)):
+            self.seen_at(x)
+        return self.__dict__["_last"][1]
+
+    def seen_at(self, x: Blocks) -> np.ndarray:
+        """The predictions at a point of which `value_at` is going to be asked: one product serves both."""
+        z = self.predictions(x)
+        self.__dict__["_last"] = [x[name].copy() for name in self._reads], self.value(z)
+        return z
+
+    def value_at_zero(self, zeros: Blocks) -> float:
+        """The same at blocks of zeros; asked once."""
+        if "_at_zero" not in self.__dict__:
+            self.__dict__["_at_zero"] = self.value_at(zeros)
+        return self.__dict__["_at_zero"]
+
+    def dual_of(self, z):
+        """Multipliers made of predictions: the gradient there."""
+        return self.gradient(z)
+
+    def dual_at(self, x: Blocks):
+        """Multipliers made of a point."""
+        return self.dual_of(self.predictions(x))
+
+    def shown(self, u) -> np.ndarray:
+        """Multipliers as a user sees them, who may write into them."""
+        return np.array(u)
+
+    def value(self, z) -> float:
+        if self.atom.separable:
+            return self.atom.value(z, self.tasks.targets, self.scale)
+        return float(sum(c * self.atom.value(z[rows], y, s) for rows, c, y, s in self._tasks_apart()))
+
+    def _map_tasks(self, function) -> np.ndarray:
+        flat = np.empty(self.tasks.n_samples)
+        for rows, c, y, s in self._tasks_apart():
+            flat[rows] = function(rows, c, y, s)
+        return flat
+
+    def gradient(self, z) -> np.ndarray:
+        if self.atom.separable:
+            return self.atom.gradient(z, self.tasks.targets, self.scale)
+        return self._map_tasks(lambda rows, c, y, s: c * self.atom.gradient(z[rows], y, s))
+
+    def prox(self, z, step) -> np.ndarray:
+        """argmin over v of step * value(v) + 1/2 ||v - z||^2; `step` a number or, for a separable loss, one per sample."""
+        if self.atom.separable:
+            return self.atom.prox(z, self.tasks.targets, step, self.scale)
+        return self._map_tasks(lambda rows, c, y, s: self.atom.prox(z[rows], y, step * c, s))
+
+    def conjugate(self, u) -> float:
+        if self.atom.separable:
+            return self.atom.conjugate(u, self.tasks.targets, self.scale)
+        return float(sum(c * self.atom.conjugate(u[rows] / c, y, s) for rows, c, y, s in self._tasks_apart()))
+
+    @cached_property
+    def conjugate_at_zero(self) -> float:
+        return self.conjugate(self.dual_project(np.zeros(self.tasks.n_samples)))
+
+    def dual_project(self, u) -> np.ndarray:
+        u = np.asarray(u, float)
+        if self.atom.separable:
+            return self.atom.dual_project(u, self.tasks.targets, self.scale)
+        return self._map_tasks(lambda rows, c, y, s: c * self.atom.dual_project(u[rows] / c, y, s))
+
+    def no_multipliers(self):
+        """Multipliers of zero."""
+        return np.zeros(self.tasks.n_samples)
+
+    def balanced(self, u) -> np.ndarray:
+        """u with every task's sum moved to zero, inside dom f*: there a norm's ball, so that projecting scales and keeps the sum."""
+        means = np.add.reduceat(u, self.tasks.offsets[:-1]) / self.tasks.counts
+        return self.dual_project(u - np.repeat(means, self.tasks.counts))
+
+    @cached_property
+    def has_free_dual(self) -> bool:
+        """Whether every number may be a multiplier of any sample."""
+        low, high = cast(SeparableLoss, self.atom).dual_interval(self.tasks.targets[:1])
+        return bool(np.all(low == -np.inf) and np.all(high == np.inf)) and np.ndim(low) == np.ndim(high) == 0
+
+    def dual_interval(self) -> tuple[np.ndarray, np.ndarray]:
+        """(low, high) of every dual entry for a separable loss."""
+        low, high = cast(SeparableLoss, self.atom).dual_interval(self.tasks.targets)
+        scale = 1.0 if self.scale is None else self.scale
+        size = self.tasks.n_samples
+        return np.broadcast_to(low * scale, size), np.broadcast_to(high * scale, size)
