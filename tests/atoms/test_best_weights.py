@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from mtldsl.atoms.structures import Ball, MKLNorm, TaskKernel
+from mtldsl.atoms.structures import Ball, MKLNorm, TaskKernel, shared_nodes
 from mtldsl.reference.kernels import least
 
 # Tolerances without a word beside them: 1e-12 is the rounding of sums and inverses; 1e-9 and 1e-10 are what is asked of the gap;
@@ -138,3 +138,44 @@ def test_a_support_near_p_1_keeps_to_the_range_of_floats():
         support = Ball(1.001).support(b)
         assert b.max() <= support <= 1.001 * b.max()
     assert Ball(1.5).support(np.zeros(3)) == 0.0
+
+
+# ------------------------------------------------------------------------- a diagonal and the few columns that tasks share
+
+
+@pytest.mark.parametrize("p", (1.0, 1.3, 2.0, 3.0))
+@pytest.mark.parametrize("noise", [1.0, 1e-3, 1e-9])
+@pytest.mark.parametrize("kind", ["union", "groups", "identity", "views"])
+def test_a_diagonal_and_a_few_columns_are_the_matrix(kind, noise, p, monkeypatch):
+    """Value, weights and prox through them are those through a T x T matrix; a third of the tasks has no part of its own."""
+    rng, T = np.random.default_rng(6), 60
+    W = rng.normal(size=(5, 1)) + noise * rng.normal(size=(5, T)) * (np.arange(T) % 3 > 0)
+    kernels = tree(T)
+    if kind != "union":
+        kernels = (*kernels, *(kernel(np.arange(T) % 4 == k, f"group{k}") for k in range(4)))
+    if kind == "identity":
+        kernels = (kernels[0], kernel(np.eye(T), "own"), *kernels[-4:])
+    if kind == "views":
+        first = np.arange(2)
+        kernels = (*kernels, *(kernel(np.arange(T) % 5 == k, f"view{k}", first) for k in range(5)))
+    seen = []
+    for fewest in (48, T + 1):
+        monkeypatch.setattr(shared_nodes, "_FEWEST_TASKS", fewest)
+        atom = MKLNorm(kernels, p)
+        assert all(cell.nodes.are_few == (fewest == 48) for cell in atom.cells(5))
+        seen.append((atom.value(W), atom.prox(W, 0.3), atom.value_at(W, atom.start(W.shape))))
+    (value, prox, uniform), (matrix_value, matrix_prox, matrix_uniform) = seen
+    assert value == pytest.approx(matrix_value, rel=1e-12)
+    assert uniform == pytest.approx(matrix_uniform, rel=1e-12)
+    np.testing.assert_allclose(prox, matrix_prox, atol=1e-11)
+
+
+def test_tasks_without_a_node_of_their_own_need_the_matrix():
+    """Then the combination may be singular, and a part of W outside of its range costs everything."""
+    T = 60
+    alone = MKLNorm((kernel(np.ones(T)), *(kernel(np.eye(T)[t], f"task{t}") for t in range(T - 1))))
+    assert not alone.cells(3)[0].nodes.are_few
+    pairs = MKLNorm(tuple(kernel(np.arange(T) // 2 == k, f"pair{k}") for k in range(T // 2)))
+    W = np.random.default_rng(0).normal(size=(3, T))
+    assert not pairs.cells(3)[0].nodes.covers and pairs.value(W) == np.inf
+    assert np.isfinite(pairs.value(W[:, np.arange(T) // 2]))

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 from scipy import sparse
 
+from mtldsl.atoms.structures.curvature import Curvature
 from mtldsl.atoms.structures.task_kernel import Cell
 from mtldsl.atoms.structures.triangular import Triangular
 from mtldsl.atoms.structures.weights_ball import Ball
@@ -24,6 +25,9 @@ _ROUNDING = 1e-14
 
 _MAX_STEPS = 200
 
+#: Where a diagonal and a few columns do not come so near, T x T matrices do.
+_CLOSE, _FAR_FROM_ONE = 1e-12, 1.25
+
 Pair = tuple[Cell, np.ndarray]  # a cell and W on its rows, or any H with H^T H = W^T W
 
 
@@ -33,13 +37,21 @@ def best_weights(pairs: Sequence[Pair], n_kernels: int, ball: Ball, delta: float
     size = sum(float(np.vdot(H, H)) for _, H in pairs)
     if np.isinf(ball.p) or n_kernels == 1 or size == 0.0:
         return start
-    return _InteriorPoint(
-        [(cell, _shorter(H) / np.sqrt(size)) for cell, H in pairs], n_kernels, ball, delta
-    ).run()
+    found = [(cell, _shorter(H) / np.sqrt(size)) for cell, H in pairs]
+    run = _InteriorPoint(found, n_kernels, ball, delta, True)
+    best, least = run.run()
+    if (
+        least > _CLOSE and run.few
+    ):  # weights that all but vanish: what is left of a diagonal beside a few columns is rounding
+        other, smaller = _InteriorPoint(found, n_kernels, ball, delta, False).run()
+        best = other if smaller < least else best
+    return best
 
 
 def in_range(cell: Cell, W) -> tuple[Cell, np.ndarray]:
     """(the cell, the rows W), both in coordinates of the range of its kernels."""
+    if cell.nodes.covers:
+        return cell, W
     # every column counts alike, so that a kernel is not lost beside a larger one
     norms = np.sqrt(np.asarray(cell.factor.power(2).sum(axis=0)).ravel())
     unit = cell.factor @ sparse.diags_array(1.0 / np.maximum(norms, np.finfo(float).tiny))
@@ -60,15 +72,19 @@ def _shorter(H) -> np.ndarray:
 class _InteriorPoint:
     """Primal-dual, with the logarithmic barrier of q >= 0."""
 
-    def __init__(self, pairs, n: int, ball: Ball, delta: float):
+    def __init__(self, pairs, n: int, ball: Ball, delta: float, may_be_few: bool):
         self.pairs, self.n, self.ball, self.delta = pairs, n, ball, delta
+        # near p = 1 weights vanish, and with them digits of what a few columns leave of a diagonal
+        may_be_few = may_be_few and (delta > 0.0 or ball.p >= _FAR_FROM_ONE)
+        self.few = may_be_few and any(cell.nodes.are_few for cell, _ in pairs)
 
-    def run(self) -> np.ndarray:
+    def run(self) -> tuple[np.ndarray, float]:
+        """(the weights, the relative gap that they leave)."""
         q = np.full(self.n, 1.0 / self.n)
         try:
             value, slope, curvature, gap = self._look(q)
         except np.linalg.LinAlgError:  # kernels of sizes too far apart: no better weights can be told
-            return self._weights(q)
+            return self._weights(q), np.inf
         best, least = self._weights(q), gap / value
         mu = max(gap, _ROUNDING * value) / self.n
         for _ in range(_MAX_STEPS):
@@ -76,10 +92,7 @@ class _InteriorPoint:
                 break
             mu = min(mu, 0.2 * gap / self.n) if gap > 0 else 0.1 * mu
             # the Hessian of the barrier at its own multipliers mu / q, scaled by q: well conditioned however small q is
-            A = q[:, None] * curvature * q[None, :]
-            A[np.diag_indices(self.n)] += mu
-            right = np.column_stack([mu - q * slope, q])
-            solved = np.linalg.solve(A, right)
+            solved = curvature.solve(q, mu, np.column_stack([mu - q * slope, q]))
             nu = (q @ solved[:, 0]) / (q @ solved[:, 1])
             step = q * (solved[:, 0] - nu * solved[:, 1])
             shrinking = step < 0
@@ -99,7 +112,7 @@ class _InteriorPoint:
                 break
             if gap / value < least:
                 best, least = self._weights(q), gap / value
-        return best
+        return best, least
 
     def _search(self, q, step, longest, value, slope, mu) -> np.ndarray | None:
         barrier = value - mu * np.log(q).sum()
@@ -122,6 +135,9 @@ class _InteriorPoint:
         theta, total = self._weights(q), 0.0
         for cell, H in self.pairs:
             try:
+                if self.few and cell.nodes.are_few:
+                    total += cell.nodes.at(cell.of_columns(theta), self.delta).form(H)[0]
+                    continue
                 factor = self._factor(cell, theta)
             except np.linalg.LinAlgError:  # too near to a singular kernel for double precision
                 return np.inf
@@ -137,24 +153,25 @@ class _InteriorPoint:
     def _look(self, q):
         """h, its gradient and Hessian in q, and the Frank-Wolfe gap in theta."""
         theta, p = self._weights(q), self.ball.p
-        value, b, curvature = 0.0, np.zeros(self.n), np.zeros((self.n, self.n))
+        value, b, curvature = 0.0, np.zeros(self.n), Curvature(self.n, len(self.pairs))
         for cell, H in self.pairs:
-            factor = self._factor(cell, theta)
-            half = factor.half(H.T)
-            Z = factor.back(half)  # P H^T; P H^T H P would lose half the digits
-            P = factor.solve(np.eye(len(Z)))
-            value += 0.5 * float(np.vdot(half, half))
+            if self.few and cell.nodes.are_few:
+                few = cell.nodes.at(cell.of_columns(theta), self.delta)
+                part, Z = few.form(H)
+            else:
+                few, factor = None, self._factor(cell, theta)
+                half = factor.half(H.T)
+                Z = factor.back(half)  # P H^T; P H^T H P would lose half the digits
+                part = 0.5 * float(np.vdot(half, half))
+            value += part
             BZ = np.asarray(cell.transposed @ Z)
             b[cell.members] += cell.add_up(np.einsum("ij,ij->i", BZ, BZ))
-            product = (BZ @ BZ.T) * np.asarray((cell.transposed @ P) @ cell.factor)
-            rows = np.zeros((len(cell.members), product.shape[1]))
-            np.add.at(rows, cell.owner, product)
-            blocks = np.zeros((len(cell.members), len(cell.members)))
-            np.add.at(blocks.T, cell.owner, rows.T)
-            curvature[np.ix_(cell.members, cell.members)] += blocks
+            if few is not None:
+                curvature.add_few(cell, few, BZ)
+            else:
+                P = factor.solve(np.eye(len(Z)))
+                curvature.add(cell, (BZ @ BZ.T) * np.asarray((cell.transposed @ P) @ cell.factor))
         first = theta / (p * q)  # d theta / d q
         second = first * (1.0 / p - 1.0) / q
-        slope = -0.5 * b * first
-        curvature = first[:, None] * curvature * first[None, :]
-        curvature[np.diag_indices(self.n)] += -0.5 * b * second
-        return value, slope, curvature, 0.5 * (self.ball.support(b) - float(b @ theta))
+        curvature.in_q(first, -0.5 * b * second)
+        return value, -0.5 * b * first, curvature, 0.5 * (self.ball.support(b) - float(b @ theta))

@@ -193,7 +193,7 @@ class MKLNorm(Structure, Regularizer):
 
     def value_at(self, W, matrices: tuple[np.ndarray, ...]) -> float:
         (theta,) = matrices
-        forms = [_inverse_form(cell.kernel(theta), W[cell.rows]) for cell in self.cells(len(W))]
+        forms = [_inverse_form(cell, theta, W[cell.rows]) for cell in self.cells(len(W))]
         if sum(outside for _, outside in forms) > _OUTSIDE**2 * float(np.vdot(W, W)):
             return np.inf
         return sum(value for value, _ in forms)
@@ -216,6 +216,9 @@ class MKLNorm(Structure, Regularizer):
         theta = self._weights(W, step)
         V = np.array(W, float)
         for cell in self.cells(len(V)):
+            if step > 0.0 and cell.nodes.are_few:
+                V[cell.rows] -= step * cell.nodes.at(cell.of_columns(theta), step).form(V[cell.rows])[1].T
+                continue
             K = cell.kernel(theta)
             shifted = K + step * np.eye(len(K))
             if step == 0.0:  # the limit: the nearest point in the range of K, which may be singular
@@ -247,8 +250,16 @@ class MKLNorm(Structure, Regularizer):
         return best_weights(pairs, len(self.kernels), ball, delta)
 
 
-def _inverse_form(K, W) -> tuple[float, float]:
+def _inverse_form(cell: Cell, theta, W) -> tuple[float, float]:
     """(1/2 tr(W K^+ W^T), the squared norm of what of W lies outside the range of K)."""
+    try:
+        if cell.nodes.are_few:
+            few = cell.nodes.at(cell.of_columns(theta))
+            if few.is_well_conditioned:
+                return few.form(W)[0], 0.0
+    except np.linalg.LinAlgError:
+        pass
+    K = cell.kernel(theta)
     try:
         factor = Triangular(K)
         if factor.pivots.min() > _WELL_CONDITIONED * factor.pivots.max():

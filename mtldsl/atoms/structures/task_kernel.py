@@ -8,6 +8,8 @@ from functools import cached_property
 import numpy as np
 from scipy import sparse
 
+from mtldsl.atoms.structures.shared_nodes import SharedNodes
+
 __all__ = ["Cell", "TaskKernel", "cells_of"]
 
 #: From this part of nonzeros on a factor is multiplied as a dense matrix.
@@ -52,9 +54,18 @@ class Cell:
     def transposed(self) -> sparse.csr_array:
         return self.factor.T.tocsr()
 
+    @cached_property
+    def nodes(self) -> SharedNodes:
+        """Its columns, those of single tasks apart."""
+        return SharedNodes(self)
+
+    def of_columns(self, weights) -> np.ndarray:
+        """(k,) the weight of every column of the factor; `weights` are those of all kernels."""
+        return weights[self.members][self.owner]
+
     def kernel(self, weights) -> np.ndarray:
         """K = sum of weights[m] R_m over the members, (T, T) dense; `weights` are those of all kernels."""
-        scale = weights[self.members][self.owner]
+        scale = self.of_columns(weights)
         if self.factor.nnz > _DENSE * np.prod(self.factor.shape):
             dense = self.factor.toarray()
             return (dense * scale) @ dense.T
