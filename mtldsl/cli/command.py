@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["BAD_INPUT", "FAILED", "OK", "Command", "add_file"]
+__all__ = ["BAD_INPUT", "FAILED", "OK", "Command", "add_file", "load"]
 
 #: exit codes
 OK, FAILED, BAD_INPUT = 0, 1, 2
@@ -34,6 +34,16 @@ class Command:
         self.arguments(parser)
 
 
+def load(options):
+    """The problem file that a command names, read as its arguments say."""
+    from mtldsl.files.problem_file import load_problem
+
+    return load_problem(
+        options.file, allow_outside=options.allow_outside, allow_plugins=options.allow_plugins,
+        scheduler=options.scheduler,
+    )  # fmt: skip
+
+
 def add_file(parser: ArgumentParser) -> None:
     """The problem file that a command reads."""
     parser.add_argument("file", type=Path, metavar="FILE", help="a problem file (TOML)")
@@ -46,4 +56,9 @@ def add_file(parser: ArgumentParser) -> None:
         "--allow-plugins", action="append", default=[], metavar="NAME",
         help="let the file import this module, or this .py file, where it names it in [plugins], which runs its code; may be repeated "
         "(installed plugins need no permission)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--scheduler", metavar="ADDRESS",
+        help='of rows that Dask\'s workers read (engine = "dask"), in place of the file\'s: local, or an address such as tcp://10.0.0.1:8786; an '
+        "address that the file names is asked only where it stands here too, because whoever answers there can run code",
     )  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser
 
-from mtldsl.cli.command import FAILED, OK, Command, add_file
+from mtldsl.cli.command import FAILED, OK, Command, add_file, load
 from mtldsl.cli.output import show
 
 __all__ = ["EXPLAIN"]
@@ -16,14 +16,11 @@ def _arguments(parser: ArgumentParser) -> None:
 
 
 def _explain(options) -> int:
-    from mtldsl.files.problem_file import load_problem
     from mtldsl.report.record import describe_explanation, describe_file
     from mtldsl.report.text import explain_report
 
-    file = load_problem(
-        options.file, allow_outside=options.allow_outside, allow_plugins=options.allow_plugins
-    )
-    record = describe_file(file) | describe_explanation(file.problem)
+    with load(options) as file:
+        record = describe_file(file) | describe_explanation(file.problem)
     options.quiet = False
     show(options, record, explain_report)
     return OK if record["chosen"] is not None else FAILED

@@ -6,7 +6,7 @@ import tomllib
 from argparse import ArgumentParser
 from pathlib import Path
 
-from mtldsl.cli.command import FAILED, OK, Command, add_file
+from mtldsl.cli.command import FAILED, OK, Command, add_file, load
 from mtldsl.cli.output import show, write
 from mtldsl.errors import DataError, MTLError
 from mtldsl.system import stops
@@ -57,27 +57,27 @@ def _solve(options) -> int:
             raise DataError(
                 f"--output {path}: the path must end in .npz (solution), .txt, .html or .json (report)"
             )
-    file = _load(options)
-    if options.no_check:
-        file.check = None
-    outputs = [*file.outputs.values(), *options.output]
-    for path in outputs:
-        check_writable(path)
-    record, solution, code = run_file(file)
-    from mtldsl.report.text import run_report
+    with _load(options) as file:
+        if options.no_check:
+            file.check = None
+        outputs = [*file.outputs.values(), *options.output]
+        for path in outputs:
+            check_writable(path)
+        record, solution, code = run_file(file)
+        from mtldsl.report.text import run_report
 
-    try:
-        with stops.heard():  # what was computed is not lost to a signal that comes now
-            write(outputs, record, solution)
-    finally:  # what was solved is seen, even where the disk has become full meanwhile
-        show(options, record, run_report)
+        try:
+            with stops.heard():  # what was computed is not lost to a signal that comes now
+                write(outputs, record, solution)
+        finally:  # what was solved is seen, even where the disk has become full meanwhile
+            show(options, record, run_report)
     return code
 
 
 def _check(options) -> int:
-    file = _load(options)
-    file.check = file.check or {}
-    record, _, code = run_file(file)
+    with _load(options) as file:
+        file.check = file.check or {}
+        record, _, code = run_file(file)
     from mtldsl.report.text import check_report
 
     show(options, record, check_report)
@@ -85,11 +85,17 @@ def _check(options) -> int:
 
 
 def _load(options):
-    from mtldsl.files.problem_file import load_problem
+    file = load(options)
+    try:
+        _set(file, options)
+    except BaseException:
+        file.close()
+        raise
+    return file
 
-    file = load_problem(
-        options.file, allow_outside=options.allow_outside, allow_plugins=options.allow_plugins
-    )
+
+def _set(file, options) -> None:
+    """What the command line says in place of the file's [solve]."""
     flags = [(key, getattr(options, key)) for key in ("solver", "tol", "starts")]
     given = [(key, value, f"--{key} {value}") for key, value in flags if value is not None]
     given += [_setting(text) for text in options.set]
@@ -99,7 +105,6 @@ def _load(options):
         file.check_starts()
     except DataError as error:
         raise error.within(f"--starts {file.solve['starts']}") from error
-    return file
 
 
 def _setting(text: str) -> tuple[str, object, str]:
@@ -117,8 +122,11 @@ def run_file(file):
     """(record, solution, exit code) of one solve, with the choice of a parameter before it and the cross-check that the file asks for."""
     from mtldsl.report.record import describe_run
 
+    counts = [_passes(file)]
     chosen = file.choose()
+    counts.append(_passes(file))
     solution = file.problem.solve(**file.solve)
+    counts.append(_passes(file))
     interrupted = solution.interrupted
     check = None
     if file.check is not None:
@@ -130,12 +138,19 @@ def run_file(file):
             check = f"could not be made: {error}"
         except KeyboardInterrupt:
             check, interrupted = "interrupted", True
+    counts.append(_passes(file))
     good = solution.is_certified and (file.check is None or getattr(check, "agrees", False))
     return (
-        describe_run(file, solution, check, chosen),
+        describe_run(file, solution, check, chosen, counts),
         solution,
         stops.exit_code() if interrupted else OK if good else FAILED,
     )
+
+
+def _passes(file) -> tuple[int, int]:
+    """(runs over the rows, bytes moved by them) so far, where the rows are elsewhere."""
+    tasks = file.tasks_train
+    return (tasks.parts.passes, tasks.parts.bytes_moved) if tasks.is_distributed else (0, 0)
 
 
 SOLVE = Command(

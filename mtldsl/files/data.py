@@ -8,6 +8,7 @@ from pathlib import Path
 
 from mtldsl.datasets import LOADERS, READERS
 from mtldsl.errors import DataError, MTLError
+from mtldsl.files.engine import RULES, check_engine, read_folder
 from mtldsl.files.rules import ANYTHING, SEED, SWITCH, number
 from mtldsl.files.section import Reading, Section
 from mtldsl.files.toml_source import TomlFile
@@ -25,6 +26,12 @@ _SUFFIXES = {
     ".svm": "libsvm",
     ".libsvm": "libsvm",
 }
+
+
+def _check(reading: Reading) -> None:
+    table = reading.table("data")
+    if isinstance(table, dict):
+        check_engine(reading, table)
 
 
 def _read(reading: Reading) -> None:
@@ -95,11 +102,17 @@ def _file(reading: Reading, table: dict) -> Tasks:
     several = isinstance(paths, list)
     if not all(isinstance(path, str) for path in (paths if several else [paths])) or paths == []:
         raise file.error("path must be text in quotes, or a list of such", ("data", "path"), value=True)
+    if "engine" in table:
+        return read_folder(reading, paths, table, _call)
     names = paths if several else [paths]
     suffix = Path(names[0]).suffix.lower()
     format = table.pop("format", _SUFFIXES.get(suffix))
+    if format == "parquet" or (suffix in (".parquet", ".pq") and "format" not in table):
+        raise file.error('Parquet is read by Dask\'s workers: write engine = "dask"', ("data", "path"), value=True)  # fmt: skip
     if format is None:
         hint = f"write format = ..., one of {', '.join(READERS)}"
+        if (folder / names[0]).is_dir():
+            hint = 'a folder of Parquet, NPZ or LIBSVM files is read with engine = "dask"'
         raise file.error(
             f"the ending {suffix!r} does not tell the format; {hint}", ("data", "path"), value=True
         )
@@ -146,8 +159,8 @@ def _call(reading: Reading, reader, arguments: tuple, options: dict, what: str, 
 #: its keys are the options of a reader, which tells them
 DATA = Section(
     "data",
-    dict.fromkeys(["dataset", "path", "format", "standardize", "one_class"], ANYTHING),
-    check=lambda reading: None,
+    dict.fromkeys(["dataset", "path", "format", "standardize", "one_class"], ANYTHING) | RULES,
+    check=_check,
     read=_read,
 )
 SPLIT = Section(

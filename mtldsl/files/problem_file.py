@@ -13,6 +13,9 @@
     standardize = true      # statistics of the training rows; {center = false} for sparse inputs
     # path = "scores.csv"   # relative to this file; format = "csv", "arff", "mat", "npz" or "libsvm" where the ending does not tell
     # labels = ["maths", "physics"]      # the keyword arguments of mtldsl.datasets.read_csv, read_arff, ...
+    # engine = "dask"       # path is a folder of Parquet, NPZ or LIBSVM files that stay there; options are those of mtldsl.datasets.scan
+    # scheduler = "local"   # or "tcp://...", which `--scheduler` must allow; without it the active client, or threads of this process
+    # workers = 2           # of "local": processes; threads = 1 and memory = "1.5GB" of each
 
     [split]                 # optional: rows held out, on which the tasks are scored
     test_size = 0.25
@@ -83,6 +86,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mtldsl.errors import DataError, SolverError
+from mtldsl.files.engine import check_scheduler
 from mtldsl.files.model import stated_problem
 from mtldsl.files.section import Reading
 from mtldsl.files.sections import SECTIONS
@@ -113,6 +117,19 @@ class ProblemFile:
     check: dict[str, object] | None = None
     outputs: dict[str, Path] = field(default_factory=dict)  # "solution", "report"
     validation: dict[str, Any] | None = None
+    cluster: Any = None  # the workers that have the rows, where the file names them
+
+    def close(self) -> None:
+        """Ends the processes that were started for the data, or leaves the scheduler; nothing where there are none. `with` does it, too."""
+        if self.cluster is not None:
+            self.cluster.close()
+            self.cluster = None
+
+    def __enter__(self) -> ProblemFile:
+        return self
+
+    def __exit__(self, *raised) -> None:
+        self.close()
 
     def choose(self) -> CrossValidation | None:
         """The parameter of [validation] set to the value that folds of the training rows choose, and what they found; None without it.
@@ -145,23 +162,37 @@ class ProblemFile:
 
 
 def load_problem(
-    path: str | Path, *, allow_outside: bool = False, allow_plugins: Iterable[str] = ()
-) -> ProblemFile:
+    path: str | Path, *, allow_outside: bool = False, allow_plugins: Iterable[str] = (), scheduler: str | None = None
+) -> ProblemFile:  # fmt: skip
     """Read a problem file; the format is described at the top of this module.
 
     Whatever the file says is read, wherever it is; what it says to write stays inside its folder, unless `allow_outside`. Plugins
     that it asks for are imported, which runs their code, where they are installed (entry points "mtldsl.plugins") or among
     `allow_plugins`: names of modules, and paths of .py files.
 
+    scheduler : for `engine = "dask"`, in place of the file's: "local" or an address. One that the file names is asked only where it stands
+                here, too, because whoever answers there can run code. What is started for a file ends with `close()`: write
+                `with load_problem(path) as file:`
+
     Raises DataError or ModelError that begin with `file:line:column: ` and show the line, for everything that can be known
     before solving.
     """
     path = Path(path)
+    check_scheduler(scheduler, f"scheduler={scheduler!r}")
     reading = Reading(
-        TomlFile.read(_text(path), str(path)), path.parent, SECTIONS, allow_outside, allow_plugins
+        TomlFile.read(_text(path), str(path)), path.parent, SECTIONS, allow_outside, allow_plugins, scheduler
     )
     for section in SECTIONS:
         section.checked(reading)
+    try:
+        return _read(path, reading)
+    except BaseException:
+        if reading.cluster is not None:
+            reading.cluster.close()
+        raise
+
+
+def _read(path: Path, reading: Reading) -> ProblemFile:
     for section in SECTIONS:
         if section.read is not None:
             section.read(reading)
@@ -175,6 +206,7 @@ def load_problem(
         check=reading.cross_check,
         outputs=reading.outputs,
         validation=reading.validation,
+        cluster=reading.cluster,
     )
     try:
         file.check_starts()

@@ -80,6 +80,8 @@ class Reading:
     sections: tuple[Section, ...]
     allow_outside: bool = False
     allow_plugins: Iterable[str] = ()
+    scheduler: str | None = None  # in place of the file's
+    cluster: Any = None  # what was started or connected to for the data
     train: Tasks = field(init=False)  # from [data]
     test: Tasks | None = None
     named: NamedModel | None = None

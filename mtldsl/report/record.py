@@ -19,6 +19,7 @@ from mtldsl.files.problem_file import ProblemFile
 from mtldsl.language.unknowns.kernel_weights import KernelWeights
 from mtldsl.problem import Problem
 from mtldsl.report.calibrated import describe_calibration, describe_smoothing, describe_starts
+from mtldsl.report.elsewhere import describe_rows
 from mtldsl.report.label_graph import describe_label_graph
 from mtldsl.report.learned import describe_learned, describe_unknown
 from mtldsl.report.similarities import describe_similarities, describe_theta
@@ -93,9 +94,10 @@ def describe_run(
     solution: Solution,
     check: CrossCheck | BlockCheck | str | None,
     chosen: CrossValidation | None = None,
+    counts: list[tuple[int, int]] | None = None,
 ) -> dict:
     """Everything about one solve. `check`: the comparison, or why there is none, or None where none was asked for; `chosen`: what folds
-    said of a parameter before it."""
+    said of a parameter before it; `counts`: of runs over rows elsewhere, see `describe_rows`."""
     record = describe_file(file)
     record["solvers"] = describe_explanation(file.problem)["solvers"]
     form = file.problem.form()
@@ -123,7 +125,8 @@ def describe_run(
         **{name: describe(file.problem, solution) for name, describe in TOLD.items()},
         "starts": describe_starts(solution),
     }
-    record["scores"] = _scores(file, solution)
+    record["rows"] = describe_rows(file, counts or [])
+    record["scores"] = None if file.tasks_train.is_distributed else _scores(file, solution)
     record["cross_check"] = _check(check)
     value = None if chosen is None else solution.parameters[chosen.names[0]]
     record["validation"] = describe_validation(chosen, value)

@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from mtldsl.report.calibrated_text import calibration, several_starts
+from mtldsl.report.elsewhere import rows_elsewhere
 from mtldsl.report.label_graph_text import label_graph
 from mtldsl.report.layout import BAD, DIM, GOOD, PLAIN, pairs, section, small, time
 from mtldsl.report.learned_text import block_check, learned_matrices
@@ -35,6 +36,8 @@ TOLD: dict[str, Callable[[Any], RenderableType]] = {
 def run_report(record: dict) -> Group:
     """Everything about one solve."""
     parts = [_heading(record), _model(record), _data(record), _solvers(record), _certificate(record)]
+    if record["rows"]:
+        parts.insert(4, rows_elsewhere(record["rows"]))
     if record.get("validation"):
         parts.insert(3, validation(record["validation"]))
     if record["solution"]["starts"]:
@@ -43,7 +46,9 @@ def run_report(record: dict) -> Group:
         parts.append(_cross_check(record["cross_check"]))
     parts.append(_weights(record))
     parts += [show(record["solution"][name]) for name, show in TOLD.items() if record["solution"][name]]
-    return Group(*parts, scores(record["scores"]), verdict(record))
+    if record["scores"] is not None:
+        parts.append(scores(record["scores"]))
+    return Group(*parts, verdict(record))
 
 
 def check_report(record: dict) -> Group:
