@@ -14,6 +14,8 @@ from mtldsl.errors import DataError
 from mtldsl.scoring.measure import Measure
 from mtldsl.scoring.over_folds import mean_and_error
 from mtldsl.scoring.score import Score
+from mtldsl.shown.panel import Panel
+from mtldsl.shown.shown import Shown
 
 if TYPE_CHECKING:
     from mtldsl.solution.solution import Solution
@@ -31,7 +33,7 @@ class Trial(NamedTuple):
 
 
 @dataclass(eq=False)
-class CrossValidation:
+class CrossValidation(Shown):
     """The scores of values of parameters on folds.
 
     names        the parameters; `points`, their values that were tried, a tuple each, in the order in which they were solved
@@ -153,6 +155,11 @@ class CrossValidation:
         from mtldsl.analysis.cross_validated_text import text
 
         return text(self)
+
+    def _panel(self) -> Panel:
+        from mtldsl.analysis.cross_validated_text import panel_of
+
+        return panel_of(self)
 
 
 def _rows_of(fold: int, part: Part, trial: Trial, names, tested) -> list[dict[str, Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from dataclasses import MISSING, Field, dataclass, fields
 from typing import Any, ClassVar, TypeVar
 
@@ -37,6 +38,11 @@ class Atom:
     def examples(cls: type[_A]) -> list[_A]:
         """Instances on which every law of tests/atoms/test_registry.py is run (matrices there are 5 x 4, vectors have 12 entries)."""
         return [cls()]
+
+    @classmethod
+    def summary(cls) -> str:
+        """The first paragraph of its documentation, in one line."""
+        return " ".join((inspect.getdoc(cls) or "").split("\n\n")[0].split())
 
     @classmethod
     def typed_fields(cls) -> list[Field]:

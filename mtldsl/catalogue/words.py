@@ -80,7 +80,7 @@ def entry(name: str) -> Entry:
         name=name,
         kind=_kind(cls),
         typed=_typed(cls),
-        summary=" ".join(documentation.split("\n\n")[0].split()),
+        summary=cls.summary(),
         latex=latex,
         formula=to_unicode(latex),
         parameters={

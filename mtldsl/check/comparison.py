@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
+from mtldsl.check.compared import Compared
 from mtldsl.proof.certificate import relative_gap
 
 __all__ = ["FORMULA_TOLERANCE", "TOLERANCE", "CrossCheck"]
@@ -21,8 +23,8 @@ FORMULA_TOLERANCE = 1e-9
 ROUNDING = 1e-12
 
 
-@dataclass(frozen=True)
-class CrossCheck:
+@dataclass(frozen=True, repr=False)
+class CrossCheck(Compared):
     """The facts of both sides about one problem, and whether they agree; `print` it for a table.
 
     `disagreements` is empty where they agree; `notes` says what a reader should know besides.
@@ -30,6 +32,8 @@ class CrossCheck:
     Differences are relative to the larger objective (or to 1e-8 of the objective at zero where both are
     less).
     """
+
+    head: ClassVar[tuple[str, ...]] = ("", "fast", "reference")
 
     model: str
     scope: str  # what was compared: the whole problem or a subsample
@@ -57,10 +61,6 @@ class CrossCheck:
     learned_excess: float = (
         0.0  # of the penalties with what is shown as learned, over these with the best ones; relative
     )
-
-    @property
-    def agrees(self) -> bool:
-        return not self.disagreements
 
     @property
     def certified(self) -> bool:
@@ -190,25 +190,6 @@ class CrossCheck:
         """Sentences: agreement and its scope, then every disagreement and note."""
         first = f"The two {'agree' if self.agrees else 'DISAGREE'} ({self.scope})."
         return [first, *(f"- {text}" for text in (*self.disagreements, *self.notes))]
-
-    def __str__(self) -> str:
-        table = [("", "fast", "reference"), *self.rows()]
-        widths = [max(len(row[i]) for row in table) for i in range(3)]
-        lines = [
-            "  ".join(cell.ljust(n) for cell, n in zip(row, widths, strict=True)).rstrip() for row in table
-        ]
-        lines.insert(1, "  ".join("-" * n for n in widths))
-        return "\n".join([self.model, "", *lines, "", *self.verdict()])
-
-    def __rich__(self):
-        from rich.console import Group
-        from rich.markup import escape
-        from rich.table import Table
-
-        table = Table("", "fast", "reference")
-        for row in self.rows():
-            table.add_row(*row)
-        return Group(escape(self.model), table, *map(escape, self.verdict()))
 
 
 def _both(values: tuple[float, float], how: str) -> tuple[str, str]:

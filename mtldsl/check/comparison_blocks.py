@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from mtldsl.check.compared import Compared
 from mtldsl.check.comparison import FORMULA_TOLERANCE
 from mtldsl.proof.certificate import relative_gap
 from mtldsl.proof.stationarity import NO_GLOBAL
@@ -76,8 +77,8 @@ class MajorizationRow(BlockRow):
         return wrong
 
 
-@dataclass(frozen=True)
-class BlockCheck:
+@dataclass(frozen=True, repr=False)
+class BlockCheck(Compared):
     """The facts of both sides about a point of a model that is not convex; `print` it for a table.
 
     Each block problem is convex: cvxpy minimises over the weights with every matrix kept, and over each learned matrix with the
@@ -88,6 +89,7 @@ class BlockCheck:
     """
 
     kind: ClassVar[str] = "blocks"
+    head: ClassVar[tuple[str, ...]] = ("block", "fast", "reference, over this block alone", "relative")
 
     model: str
     scope: str
@@ -103,10 +105,6 @@ class BlockCheck:
     size: float
     fast_seconds: float
     tol: float
-
-    @property
-    def agrees(self) -> bool:
-        return not self.disagreements
 
     @property
     def certified(self) -> bool:
@@ -165,12 +163,3 @@ class BlockCheck:
         if not self.agrees:
             first = f"The two DISAGREE ({self.scope})."
         return [first, *(f"- {text}" for text in (*self.disagreements, *self.notes))]
-
-    def __str__(self) -> str:
-        table = [("block", "fast", "reference, over this block alone", "relative"), *self.rows()]
-        widths = [max(len(row[i]) for row in table) for i in range(4)]
-        lines = [
-            "  ".join(cell.ljust(n) for cell, n in zip(row, widths, strict=True)).rstrip() for row in table
-        ]
-        lines.insert(1, "  ".join("-" * n for n in widths))
-        return "\n".join([self.model, "", *lines, "", *self.verdict()])

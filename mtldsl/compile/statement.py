@@ -5,18 +5,23 @@ from __future__ import annotations
 from mtldsl.compile.checks import check_model, learned_of, on_weights, parameters_of, weights_of
 from mtldsl.compile.from_tree import known_map, to_normal_form, with_coefficients
 from mtldsl.compile.normal_form import LinearMap, NormalForm
+from mtldsl.compile.symbols import latex_of, panel_of
+from mtldsl.errors import ModelError
 from mtldsl.language.expressions.constraint import Constraint
 from mtldsl.language.expressions.objective import Objective, Term
 from mtldsl.language.expressions.scalar import Parameter
 from mtldsl.language.expressions.weights import Weights
 from mtldsl.language.unknowns.learned import LearnedUnknown
 from mtldsl.language.unknowns.ranges import RangeConstraint
+from mtldsl.shown.panel import Panel
+from mtldsl.shown.shown import Shown
 from mtldsl.system.kept import cached_property
+from mtldsl.values.option import as_flag
 
 __all__ = ["Statement"]
 
 
-class Statement:
+class Statement(Shown):
     """What a model says, before anybody solves or checks it. ModelError where it is not convex or not well formed."""
 
     def __init__(self, objective: Objective, constraints: list[Constraint | RangeConstraint]):
@@ -40,15 +45,25 @@ class Statement:
     def __repr__(self) -> str:
         return f"<{type(self).__name__}\n{self}>"
 
+    def latex(self, where: bool = False) -> str:
+        r"""The model in LaTeX's math mode (amsmath's `aligned`, without dollars around it).
+
+        where : a displayed formula, and below it a list that says what every symbol is, as text for a paper
+
+        >>> import numpy as np, mtldsl as mtl
+        >>> tasks = mtl.Tasks.shared(np.eye(3), np.ones((3, 2)))
+        >>> W = mtl.Weights(tasks)
+        >>> problem = mtl.minimize(mtl.squared_loss(W, tasks) + mtl.Parameter(0.5) * mtl.l21_norm(W))
+        >>> print(problem.latex())
+        \begin{aligned} \min_{W}\quad & \sum_i \tfrac12\|X_i w_i-y_i\|_2^2 + \lambda \, \|W\|_{2,1} \end{aligned}
+        """
+        return latex_of(self, as_flag(where, "latex(where", ModelError))
+
     def _repr_latex_(self) -> str:
-        names = ", ".join(unknown.latex for unknown in [*self.weights, *self.learned])
-        if any(w.intercept for w in self.weights):
-            names += ", b"
-        body = rf"\min_{{{names}}}\quad & {self.objective.latex}"
-        for i, constraint in enumerate(self.constraints):
-            lead = r"\text{subject to}\quad" if i == 0 else ""
-            body += rf" \\ {lead} & {constraint.latex}"
-        return rf"$$\begin{{aligned}} {body} \end{{aligned}}$$"
+        return f"$${self.latex()}$$"
+
+    def _panel(self) -> Panel:
+        return panel_of(self)
 
     @property
     def weights(self) -> list[Weights]:

@@ -12,6 +12,8 @@ from mtldsl.errors import DataError, ModelError
 from mtldsl.proof.stationarity import NO_GLOBAL, Stationarity
 from mtldsl.scoring.intervals import ScoreIntervals
 from mtldsl.scoring.score import Score, mean_score
+from mtldsl.shown.panel import Panel
+from mtldsl.shown.shown import Shown
 from mtldsl.solution.bootstrap import bootstrap_scores
 from mtldsl.solution.gap import Gap
 from mtldsl.solution.kernel_weights import LearnedWeights, OverKernels
@@ -20,6 +22,7 @@ from mtldsl.solution.labellings import OverLabels
 from mtldsl.solution.later import Field
 from mtldsl.solution.learned_matrix import LearnedMatrix
 from mtldsl.solution.named_scores import named_score, named_scores
+from mtldsl.solution.panel import panel_of
 from mtldsl.solution.predictors import predictor_of
 from mtldsl.solution.storage import read_fields, write_fields
 from mtldsl.system.compiling import compiling_too
@@ -47,7 +50,7 @@ _MULTIPLIERS: Any = Field(dict)
 
 
 @dataclass(eq=False)  # comparing arrays entry by entry would make `solutions.index(best)` an error
-class Solution(OverLabels, OverKernels):
+class Solution(OverLabels, OverKernels, Shown):
     """A point of a problem with its certificate.
 
     W            the weights (d, m) of the first loss's predictions: the sum where the model is typed on L + S; of a loss over a graph
@@ -215,6 +218,9 @@ class Solution(OverLabels, OverKernels):
 
     def __repr__(self) -> str:
         return f"<Solution {self}>"
+
+    def _panel(self) -> Panel:
+        return panel_of(self)
 
     # --------------------------------------------------------------------------------------- predictions
 

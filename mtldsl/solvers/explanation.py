@@ -7,6 +7,8 @@ import textwrap
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from mtldsl.shown.panel import GOOD, WRONG, Panel, Table
+from mtldsl.shown.shown import Shown
 from mtldsl.solvers.registry import Answer
 
 __all__ = ["VERDICTS", "Explanation", "kinds_of_models"]
@@ -22,7 +24,7 @@ _OTHERS = "Not for this model: "
 
 
 @dataclass(frozen=True)
-class Explanation:
+class Explanation(Shown):
     """`answers`: what every solver says, in the order in which solver="auto" tries those that accept.
 
     As text it leads with the solver that is chosen, and folds those that are for models of another kind; no line is wider than the
@@ -81,6 +83,18 @@ class Explanation:
         return "\n".join(lines)
 
     __repr__ = __str__
+
+    def _panel(self) -> Panel:
+        folded = {answer.name for answer in self.answers if answer.solves_only}
+        rows = [row for row in self.verdicts() if row[0] not in folded]
+        rows.sort(key=lambda row: VERDICTS.index(row[1]))
+        notes = [f"Rows: {self.rows}"] if self.rows else []
+        others = [Panel("Solvers of other models", notes=[self.others()])] if folded else []
+        lead = f"{self.why}" if self.chosen else "no solver takes this model"
+        return Panel(
+            "Solvers", self.chosen or "none", GOOD if self.chosen else WRONG, lead,
+            tables=[Table(("solver", "verdict", "what it is for, or why not"), rows)], notes=notes, folded=others,
+        )  # fmt: skip
 
 
 def kinds_of_models(solvers: Iterable[tuple[str, str | None, str | None]]) -> str:

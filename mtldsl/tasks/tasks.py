@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from mtldsl.errors import DataError
+from mtldsl.shown.panel import Panel
+from mtldsl.shown.shown import Shown
 from mtldsl.tasks.about import describe, fingerprint, one_line
 from mtldsl.tasks.derived import scaled_by, standardize, with_targets
 from mtldsl.tasks.folding import folds
@@ -16,6 +20,7 @@ from mtldsl.tasks.layouts import of_lists, of_long_table, of_table
 from mtldsl.tasks.linear_map import LinearMap
 from mtldsl.tasks.names import unlike
 from mtldsl.tasks.one_class import without_one_class
+from mtldsl.tasks.panel import panel_of
 from mtldsl.tasks.partition import split, subsample
 from mtldsl.tasks.scaling import Scaling
 from mtldsl.tasks.selection import select, select_features, take_rows
@@ -23,7 +28,7 @@ from mtldsl.tasks.selection import select, select_features, take_rows
 __all__ = ["Tasks"]
 
 
-class Tasks(LinearMap, FromDask):
+class Tasks(LinearMap, FromDask, Shown):
     """m tasks over d features. Make one with `Tasks.shared`, `Tasks.separate` or `Tasks.grouped`; it never changes.
 
     Rows without a label are not part of a task. What solvers see is flat: `targets` (N,) holds the labels of task 0, then of
@@ -263,5 +268,22 @@ class Tasks(LinearMap, FromDask):
         """SHA-256 of shapes and numbers: equal data, equal fingerprint. One task's inputs are copied at a time."""
         return fingerprint(self)
 
+    def label_sums(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """(sum, sum of squares, least, largest) of every task's labels, (m,) each.
+
+        >>> Tasks.shared([[1.0], [2.0]], [[0.0, 1.0], [3.0, 5.0]]).label_sums()[0]
+        array([3., 6.])
+        """
+        y, starts = self.targets, self.offsets[:-1]
+        return (
+            np.add.reduceat(y, starts),
+            np.add.reduceat(y * y, starts),
+            np.minimum.reduceat(y, starts),
+            np.maximum.reduceat(y, starts),
+        )
+
     def __repr__(self) -> str:
         return one_line(self)
+
+    def _panel(self) -> Panel:
+        return panel_of(self)

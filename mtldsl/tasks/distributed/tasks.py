@@ -285,6 +285,11 @@ class DistributedTasks(Tasks):
         """Sizes and kinds as plain values, for reports and saved files."""
         return describe(self)
 
+    def label_sums(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """See `Tasks.label_sums`."""
+        facts = self.label_facts
+        return facts.total, facts.squares, facts.minimum, facts.maximum
+
     def __repr__(self) -> str:
         return one_line(self)
 

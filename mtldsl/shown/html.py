@@ -1,0 +1,105 @@
+"""A panel as a piece of HTML: it stands on its own in a notebook, light or dark, and inside a page."""
+
+from __future__ import annotations
+
+import re
+from html import escape
+
+from mtldsl.shown.math import mathml
+from mtldsl.shown.panel import Formula, Panel, Table
+
+__all__ = ["STYLE", "html_of", "inside"]
+
+#: Colours follow the page that a panel stands on: text and lines are shades of what is there.
+STYLE = """
+.mtldsl-panel{font:14px/1.45 system-ui,sans-serif;max-width:60rem;border:1px solid rgba(128,128,128,.35);border-radius:8px;padding:.7rem .9rem;margin:.3rem 0}
+.mtldsl-panel .title{font-weight:600;margin-right:.6rem}
+.mtldsl-panel .verdict{display:inline-block;border-radius:4px;padding:.05rem .5rem;margin-right:.6rem;color:#fff;background:#57606a;font-weight:600}
+.mtldsl-panel .verdict.good{background:#1a7f37}
+.mtldsl-panel .verdict.wrong{background:#b42318}
+.mtldsl-panel .scroll{overflow-x:auto;margin:.5rem 0}
+.mtldsl-panel table{border-collapse:collapse;margin:0;font-size:13px;background:none;color:inherit}
+.mtldsl-panel caption{text-align:left;font-weight:600;padding:.2rem 0}
+.mtldsl-panel th,.mtldsl-panel td{text-align:left;vertical-align:top;padding:.15rem .8rem .15rem 0;border:0;border-bottom:1px solid rgba(128,128,128,.22);background:none;color:inherit;white-space:normal}
+.mtldsl-panel thead th{font-weight:600;border-bottom:1px solid rgba(128,128,128,.6)}
+.mtldsl-panel tbody th{font-weight:400}
+.mtldsl-panel .number{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}
+.mtldsl-panel .facts th{opacity:.8;white-space:nowrap}
+.mtldsl-panel .formula th{font-weight:400;opacity:.8;white-space:nowrap}
+.mtldsl-panel .formula th,.mtldsl-panel .formula td{border:0;vertical-align:middle}
+.mtldsl-panel math{font-size:1.1em}
+.mtldsl-panel p{margin:.35rem 0}
+.mtldsl-panel pre{overflow-x:auto;margin:.35rem 0;font-size:13px;background:none;color:inherit}
+.mtldsl-panel details{margin:.35rem 0}
+.mtldsl-panel summary{cursor:pointer}
+.mtldsl-panel details>.mtldsl-panel{border:0;padding:.2rem 0 0 .8rem}
+"""
+
+_NUMBER = re.compile(r"[-+−±]?[\d.,]+(e[-+]?\d+)?( ?%| ?s)?|nan|[-+]?inf|-|")
+
+
+def html_of(panel: Panel) -> str:
+    """The panel with its style."""
+    return f"<style>{STYLE}</style>{inside(panel)}"
+
+
+def inside(panel: Panel, heading: bool = True) -> str:
+    """The same without the style, for a page that has it."""
+    top = f'<span class="title">{escape(panel.title)}</span>' if heading else ""
+    if panel.verdict:
+        top += f'<span class="verdict {escape(panel.tone)}">{escape(panel.verdict)}</span>'
+    top += f"<span>{escape(panel.lead)}</span>" if panel.lead else ""
+    parts = [f"<div>{top}</div>"] if top else []
+    if panel.formula is not None:
+        parts.append(_formula(panel.formula))
+    if panel.facts:
+        rows = "".join(
+            f'<tr><th scope="row">{escape(name)}</th><td>{escape(value)}</td></tr>'
+            for name, value in panel.facts
+        )
+        parts.append(_scrolled(f'<table class="facts"><tbody>{rows}</tbody></table>'))
+    if panel.text:
+        parts.append(f"<pre>{escape(panel.text)}</pre>")
+    parts += [_table(table) for table in panel.tables]
+    parts += [f"<p>{escape(note)}</p>" for note in panel.notes]
+    for one in panel.folded:
+        parts.append(f"<details><summary>{escape(one.title)}</summary>{inside(one, heading=False)}</details>")
+    return f'<div class="mtldsl-panel">{"".join(parts)}</div>'
+
+
+def _table(table: Table) -> str:
+    """Columns of numbers are aligned to the right."""
+    columns = list(zip(*table.rows, strict=True)) or [()] * len(table.head)
+    numbers = [all(_NUMBER.fullmatch(cell) for cell in column) and any(column) for column in columns]
+    kinds = [' class="number"' if number else "" for number in numbers]
+    head = "".join(
+        f'<th scope="col"{kind}>{escape(name)}</th>' for name, kind in zip(table.head, kinds, strict=True)
+    )
+    rows = "".join(
+        "<tr>"
+        + "".join(f"<td{kind}>{escape(cell)}</td>" for cell, kind in zip(row, kinds, strict=True))
+        + "</tr>"
+        for row in table.rows
+    )
+    caption = f"<caption>{escape(table.caption)}</caption>" if table.caption else ""
+    return _scrolled(f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>")
+
+
+def _formula(formula: Formula) -> str:
+    lines = "".join(
+        f'<tr><th scope="row">{escape(words)}</th><td>{mathml(latex)}</td></tr>'
+        for words, latex in formula.lines
+    )
+    shown = _scrolled(f'<table class="formula"><tbody>{lines}</tbody></table>')
+    if not formula.where:
+        return shown
+    rows = "".join(
+        f'<tr><th scope="row">{mathml(latex)}</th><td>{escape(words)}</td></tr>'
+        for latex, words in formula.where
+    )
+    return shown + "<p>where</p>" + _scrolled(f'<table class="formula"><tbody>{rows}</tbody></table>')
+
+
+def _scrolled(table: str) -> str:
+    """A table that is wider than the page scrolls by itself."""
+    return f'<div class="scroll">{table}</div>'

@@ -1,0 +1,162 @@
+"""What notebooks show: every object has a panel that is HTML, escapes what users typed, and says what its text says."""
+
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+import mtldsl as mtl
+from mtldsl.shown.html import html_of
+from mtldsl.shown.panel import Panel, Table, some_rows
+
+VOID = {"br", "hr", "img", "mspace"}
+
+
+class _Text(HTMLParser):
+    """The text of a page, and that every tag is closed where it should be."""
+
+    def __init__(self):
+        super().__init__()
+        self.open: list[str] = []
+        self.text: list[str] = []
+
+    def handle_starttag(self, tag, attrs):
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert tag in VOID or self.open.pop() == tag
+
+    def handle_data(self, data):
+        if "style" not in self.open:
+            self.text.append(data)
+
+
+def text_of(shown) -> str:
+    parser = _Text()
+    parser.feed(shown._repr_html_())
+    parser.close()
+    assert not parser.open
+    return " ".join("".join(f"{part} " for part in parser.text).split())
+
+
+@pytest.fixture(scope="module")
+def model():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 5))
+    Y = np.sign(X @ rng.normal(size=(5, 3)) + 0.3)
+    tasks = mtl.Tasks.shared(X, Y, task_names=["<b>happy</b>", "sad & blue", "calm"])
+    W, lam = mtl.Weights(tasks, intercept=True), mtl.Parameter(0.5, "lam")
+    return lam, mtl.minimize(mtl.logistic_loss(W, tasks) + lam * mtl.l21_norm(W), subject_to=[W >= -1])
+
+
+def test_tasks_show_their_labels(model):
+    _, problem = model
+    tasks = problem.first_loss.data
+    text = text_of(tasks)
+    share = float(np.mean(tasks.per_task(tasks.targets)[2] > 0))
+    assert f"calm 40 {100 * share:.1f} %" in text and "3 tasks, 5 features" in text
+    assert "<b>happy</b>" in text and "<b>" not in tasks._repr_html_()
+
+
+def test_tasks_of_numbers_show_their_spread():
+    y = np.array([1.0, 2.0, 3.0, 6.0])
+    text = text_of(mtl.Tasks.shared(np.eye(4), np.column_stack([y, [1.0, np.nan, 2.0, 4.0]])))
+    assert "task0 4 3 1.871 1 6" in text and "missing labels 1" in text
+
+
+def test_tasks_elsewhere_show_the_same_labels(model):
+    pytest.importorskip("dask")
+    from mtldsl.tasks.distributed import DistributedTasks
+
+    tasks = model[1].first_loss.data
+    here, there = text_of(tasks), text_of(DistributedTasks.cut(tasks, 3))
+    assert here[here.index("task rows") :] == there[there.index("task rows") :]
+    assert "in 3 parts" in there
+
+
+def test_a_problem_shows_its_formula_and_what_it_is_made_of(model):
+    lam, problem = model
+    html, text = problem._repr_html_(), text_of(problem)
+    assert html.count("<math ") == 1 + 1 + len(problem._panel().formula.where)
+    assert "the weights, 5 features by 3 tasks" in text and "the intercepts" in text
+    assert "the l2,1 norm" in text and "the logistic loss" in text
+    assert str(problem).split("\n")[0] in text.replace("&gt;", ">") or "minimize logistic_loss" in text
+
+
+def test_latex_with_its_symbols_is_text_for_a_paper(model):
+    lam, problem = model
+    plain, paper = problem.latex(), problem.latex(where=True)
+    assert plain in paper and paper.startswith(r"\[") and paper.count(r"\item") == 6
+    assert rf"$\lambda = {lam.value:g}$" in paper
+    words = [line.split("$: ")[1] for line in paper.split("\n") if r"\item" in line]
+    assert not any(character in line.replace(rf"\{character}", "") for line in words for character in "_&%#")
+    assert problem._repr_latex_() == f"$${plain}$$"
+
+
+def test_latex_asks_for_a_flag(model):
+    with pytest.raises(mtl.ModelError, match=r"latex\(where='yes'"):
+        model[1].latex(where="yes")
+
+
+def test_an_explanation_shows_the_solver_that_is_chosen(model):
+    explanation = model[1].explain()
+    text = text_of(explanation)
+    assert text.startswith(f"Solvers {explanation.chosen}")
+    assert all(name in text for name, _, _ in explanation.verdicts())
+
+
+def test_a_solution_shows_its_proof_and_weights(model):
+    solution = model[1].solve()
+    text = text_of(solution)
+    assert text.startswith("Solution optimal") and f"{solution.objective:.10g}" in text
+    strongest = solution.feature_names[int(np.argmax(np.linalg.norm(solution.W, axis=1)))]
+    rows = text[text.index("The largest weights") :]
+    assert strongest == rows.split()[rows.split().index("calm") + 1]
+
+
+def test_a_loaded_solution_does_not_look_proven(model, tmp_path):
+    loaded = mtl.Solution.load(model[1].solve().save(tmp_path / "one.npz"))
+    assert "as saved, not verified" in text_of(loaded) and '"verdict good"' not in loaded._repr_html_()
+
+
+def test_a_solution_that_is_not_certified_is_not_green(model):
+    solution = model[1].solve(max_iter=1, solver="admm", tol=1e-10)
+    assert not solution.is_certified and '"verdict wrong"' in solution._repr_html_()
+
+
+def test_a_cross_check_shows_its_table(model):
+    check = model[1].cross_check(model[1].solve())
+    text = text_of(check)
+    assert text.startswith("Cross-check agree The two agree")
+    assert all(cell in text for row in check.rows() for cell in row)
+    assert repr(check) == "<CrossCheck: The two agree (the whole problem).>"
+
+
+def test_a_check_by_blocks_shows_its_table():
+    rng = np.random.default_rng(1)
+    tasks = mtl.Tasks.shared(rng.normal(size=(20, 4)), rng.normal(size=(20, 3)))
+    W, S = mtl.Weights(tasks), mtl.TaskPrecision(tasks, name="S")
+    problem = mtl.minimize(
+        mtl.squared_loss(W, tasks) + mtl.matrix_normal(W, np.eye(4), S), subject_to=[S >> 0.1, S << 10]
+    )
+    check = problem.cross_check()
+    assert repr(check).startswith("<BlockCheck: The two agree on every block")
+    assert all(cell in text_of(check) for row in check.rows() for cell in row)
+
+
+def test_cross_validation_shows_the_value_that_is_best(model):
+    lam, problem = model
+    found = problem.cross_validate(lam, values=[0.3, 3.0], folds=3)
+    assert text_of(found).startswith(f"Cross-validation lam = {found.best_value:.4g}")
+
+
+def test_long_tables_say_what_is_left_out():
+    rows, notes = some_rows([[str(k)] for k in range(40)], "tasks")
+    assert len(rows) == 12 and notes == ["28 more tasks are not shown."]
+    assert some_rows([["a"]], "tasks") == ([["a"]], [])
+
+
+def test_columns_of_numbers_are_aligned():
+    html = html_of(Panel("x", tables=[Table(("a", "b"), [("1.5", "t"), ("-2e-3", "1")])]))
+    assert html.count('<td class="number">') == 2 and '<th scope="col" class="number">a</th>' in html
