@@ -118,10 +118,14 @@ class _Run:
     def _pass(self, x: Blocks, stepped_from: float | None) -> dict:
         """At x, with the multipliers as they are; or, where these are to step, after that, made with the penalty of the steps before."""
         loss, z = self.loss, self.loss.predictions(x)
-        self.state, told = loss.tasks.parts.run(
-            _look, loss.tasks.n_tasks, loss.atom, loss.coefficients, z.V, z.b, self.penalty, stepped_from, bool(loss.intercepts),
-            state=self.state, stateful=True,
-        )  # fmt: skip
+        sent = loss.tasks.n_tasks, loss.atom, loss.coefficients, z.V, z.b, bool(loss.intercepts)
+        run = loss.tasks.parts.run
+        if loss.atom.smooth:
+            told = run(_look, *sent)
+        elif self.state is None or stepped_from is not None:
+            self.state, told = run(_step, *sent, self.penalty, stepped_from, state=self.state, stateful=True)
+        else:  # multipliers stay as they are: what is lost of them with a worker takes no such pass to have again
+            told = run(_look_from, *sent, self.penalty, state=self.state)
         loss.known(x, told["seen"])
         self.passes += 1
         return told
@@ -173,27 +177,31 @@ def _first_penalty(loss) -> float:
     return float(np.median(loss.coefficients / spread))
 
 
-def _look(
-    part: Part,
-    u,
-    n_tasks: int,
-    atom,
-    coefficients,
-    V,
-    b,
-    penalty: float,
-    stepped_from: float | None,
-    by_sign: bool,
-):
-    """(u, sums over one part's rows)."""
+def _look(part: Part, n_tasks: int, atom, coefficients, V, b, by_sign: bool) -> dict:
+    """Sums over one part's rows, of a smooth loss."""
     term, s = term_of(part, atom, coefficients), scores_of(part, V, b)
-    if atom.smooth:
-        new = term.gradient(s)
-        curved = atom.hessian(s, part.tasks.targets, term.scale)
-        return None, _told(part, n_tasks, term, s, new, curved, term.value(s), 0.0, by_sign)
+    curved = atom.hessian(s, part.tasks.targets, term.scale)
+    return _told(part, n_tasks, term, s, term.gradient(s), curved, term.value(s), 0.0, by_sign)
+
+
+def _step(
+    part: Part, u, n_tasks: int, atom, coefficients, V, b, by_sign: bool, penalty: float, stepped_from: float | None
+):  # fmt: skip
+    """(u, sums over one part's rows): zeros at first, then a step made with the penalty of the steps before."""
+    term, s = term_of(part, atom, coefficients), scores_of(part, V, b)
     u = np.zeros_like(s) if u is None else u
     if stepped_from is not None:
         u = _envelope(term, s, u, stepped_from)[1]
+    return u, _sums_from(part, u, n_tasks, term, s, by_sign, penalty)
+
+
+def _look_from(part: Part, u, n_tasks: int, atom, coefficients, V, b, by_sign: bool, penalty: float) -> dict:
+    term, s = term_of(part, atom, coefficients), scores_of(part, V, b)
+    return _sums_from(part, u, n_tasks, term, s, by_sign, penalty)
+
+
+def _sums_from(part: Part, u, n_tasks: int, term, s, by_sign: bool, penalty: float) -> dict:
+    """Sums over one part's rows, of a loss with kinks at multipliers u."""
     z, new = _envelope(term, s, u, penalty)
     shift = _SHIFT * (1.0 + np.abs(s))
     slopes = (term.prox(s + u / penalty + shift, 1.0 / penalty) - z) / shift
@@ -201,7 +209,7 @@ def _look(
     weights[weights < 1e-3 * penalty] = 0.0
     away = z - s - u / penalty
     envelope = term.value(z) + 0.5 * penalty * float(away @ away) - 0.5 / penalty * float(u @ u)
-    return u, _told(part, n_tasks, term, s, new, weights, envelope, float((new - u) @ (new - u)), by_sign)
+    return _told(part, n_tasks, term, s, new, weights, envelope, float((new - u) @ (new - u)), by_sign)
 
 
 def _told(

@@ -19,6 +19,7 @@ __all__ = [
     "kept",
     "lacking_memory",
     "n_workers",
+    "on_every_worker",
     "require_dask",
 ]
 
@@ -86,6 +87,18 @@ def n_workers() -> int:
     """How many there are: one, where this process is all there is."""
     client = _client()
     return 1 if client is None else max(len(_workers(client)), 1)
+
+
+def on_every_worker(function, *arguments) -> dict[str, Any]:
+    """{worker: function(*arguments), or what it raised}; this process counts as one where it is all there is."""
+    client = _client()
+    if client is None:
+        try:
+            return {"this process": function(*arguments)}
+        except Exception as error:
+            return {"this process": error}
+    with _typed_errors(()):
+        return client.run(function, *arguments, on_error="return")
 
 
 def _workers(client) -> dict:

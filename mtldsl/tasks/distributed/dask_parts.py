@@ -6,8 +6,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from mtldsl.tasks.distributed.dask_engine import call, computed, constant, kept, lacking_memory, n_workers
+from mtldsl.tasks.distributed.lineage import RUNS, Scratch, States, read_states, write_states
 from mtldsl.tasks.distributed.parts import Part, evaluated
-from mtldsl.tasks.distributed.sums import add, size_of
+from mtldsl.tasks.distributed.sums import add, aligned, size_of
+from mtldsl.values.digest import digest
 
 __all__ = ["DaskParts"]
 
@@ -16,12 +18,14 @@ class DaskParts:
     """Nodes that are Parts (or None, without a label), on the workers of the active client, or in threads of this process.
 
     keep : compute them once and keep them in the workers' memory; else each pass computes them anew
+    mark : of the numbers in them (`Parts.mark`)
     """
 
     where = "dask"
 
-    def __init__(self, nodes: Sequence, names: Sequence[str], keep: bool):
+    def __init__(self, nodes: Sequence, names: Sequence[str], keep: bool, mark: str):
         self._nodes = list(nodes)
+        self.mark, self._scratch = mark, Scratch()
         self.n_parts = len(self._nodes)
         self.names = tuple(names)
         self.keep = keep
@@ -42,7 +46,7 @@ class DaskParts:
         """See `Parts.run`."""
         held = stateful or state is not None
         sent = constant((function, *broadcast))
-        states = [None] * self.n_parts if state is None else state
+        states = States([None] * self.n_parts) if state is None else state
         done = [
             call(_evaluated, part, own, sent, held, stateful, name, partition=k)
             for k, (part, own, name) in enumerate(zip(self.nodes(), states, self.names, strict=True))
@@ -52,12 +56,23 @@ class DaskParts:
             done = [call(_summand_of, pair, partition=k) for k, pair in enumerate(done)]
             node = tree(done)
             *new, node = kept([*new, node], self.names)
-            total = computed(node, self.names)
+            total = aligned(computed(node, self.names))
         else:
-            new, total = None, computed(tree(done), self.names)
+            new, total = None, aligned(computed(tree(done), self.names))
         self.passes += 1
         self.bytes_moved += self.n_workers * (size_of(broadcast) + size_of(total))
-        return (new, total) if stateful else total
+        if new is None:
+            return total
+        new = states.after(new)
+        return self._scratch.written(new, self.names) if new.since >= RUNS else new, total
+
+    def write_states(self, states: States, folder: str, mark: str) -> States:
+        """See `Parts.write_states`."""
+        return write_states(states, folder, mark, self.names)
+
+    def read_states(self, folder: str, mark: str) -> States:
+        """See `Parts.read_states`."""
+        return read_states(folder, mark, self.names)
 
     def mapped(self, step: Callable, *broadcast) -> DaskParts:
         """See `Parts.mapped`."""
@@ -66,7 +81,7 @@ class DaskParts:
             call(_mapped, part, sent, name, partition=k)
             for k, (part, name) in enumerate(zip(self.nodes(), self.names, strict=True))
         ]
-        return DaskParts(nodes, self.names, self.keep)
+        return DaskParts(nodes, self.names, self.keep, digest(self.mark, step, broadcast))
 
 
 def tree(nodes: Sequence) -> Any:
@@ -80,9 +95,9 @@ def tree(nodes: Sequence) -> Any:
 
 
 def _evaluated(part: Part | None, state, sent, held: bool, stateful: bool, name: str) -> Any:
-    function, *broadcast = sent.value
+    function, *broadcast = aligned(sent.value)
     try:
-        own, summand = evaluated(function, part, state, held, stateful, *broadcast)
+        own, summand = evaluated(function, part, aligned(state), held, stateful, *broadcast)
     except MemoryError as error:
         raise lacking_memory(name, error) from None
     return (own, summand) if stateful else summand
@@ -97,7 +112,7 @@ def _summand_of(pair):
 
 
 def _mapped(part: Part | None, sent, name: str) -> Part | None:
-    step, *broadcast = sent.value
+    step, *broadcast = aligned(sent.value)
     try:
         return None if part is None else step(part, *broadcast)
     except MemoryError as error:

@@ -22,6 +22,7 @@ from mtldsl.tasks.distributed.dask_parts import DaskParts, tree
 from mtldsl.tasks.distributed.found import Found, found_in, places_of
 from mtldsl.tasks.distributed.loading import Rows, load, placed
 from mtldsl.tasks.distributed.tasks import DistributedTasks
+from mtldsl.values.digest import digest
 from mtldsl.values.listing import as_list
 from mtldsl.values.number import quoted
 
@@ -68,7 +69,8 @@ def of_loaders(
         call(_placed, one, k, name, sent, partition=k)
         for k, (one, name) in enumerate(zip(loaded, names, strict=True))
     ]
-    parts = DaskParts(nodes, names, keep=first_kept or bool(keep))
+    mark = digest(sorted(places.checksums.items()), places.task_names, places.feature_names)
+    parts = DaskParts(nodes, names, first_kept or bool(keep), mark)
     if first_kept:
         parts.nodes()  # then what was loaded can go
     parts.passes = 1

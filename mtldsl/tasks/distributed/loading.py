@@ -12,6 +12,7 @@ from mtldsl.errors import DataError
 from mtldsl.system.threads import on_one_blas_thread
 from mtldsl.tasks.distributed.checksum import checksum
 from mtldsl.tasks.distributed.parts import Part
+from mtldsl.tasks.distributed.sums import aligned
 from mtldsl.tasks.ids import labels_of
 from mtldsl.tasks.inputs import as_rows, as_targets, as_weights
 from mtldsl.tasks.names import numbered
@@ -60,7 +61,7 @@ class Loaded:
 def load(rows: Any, index: int, name: str, check: bool = True) -> Loaded:
     """DataError, which begins with the partition's name, for what cannot be tasks: NaN and infinities in X, lengths, weights, ids."""
     try:
-        return _load(as_given(rows), check)
+        return _load(Rows(*aligned(tuple(as_given(rows)))), check)
     except DataError as error:
         raise error.within(name) from None
 
@@ -177,12 +178,12 @@ def placed(loaded: Loaded, index: int, name: str, places: Places) -> Part | None
     if tasks is None:
         return None
     which = np.array([places.places[key] for key in loaded.keys])
-    X: Any = tasks.X if tasks.is_shared else tasks.stacked
+    X: Any = aligned(tasks.X if tasks.is_shared else tasks.stacked)
     if X.shape[1] < len(places.feature_names):
         X = csr_of(X.data, X.indices, X.indptr, len(places.feature_names))
     own = Tasks(
         **({"shared": X} if tasks.is_shared else {"stacked": X}),
-        mask=tasks.mask, counts=tasks.counts, targets=tasks.targets, sample_weights=tasks.sample_weights,
+        mask=tasks.mask, counts=tasks.counts, targets=aligned(tasks.targets), sample_weights=aligned(tasks.sample_weights),
         task_names=tuple(places.task_names[i] for i in which), feature_names=places.feature_names, source_rows=tasks.source_rows,
         one_table=tasks.one_table,
     )  # fmt: skip

@@ -9,8 +9,10 @@ from typing import Any, Protocol
 import numpy as np
 
 from mtldsl.system.threads import one_blas_thread
-from mtldsl.tasks.distributed.sums import size_of, tree_sum
+from mtldsl.tasks.distributed.states import read_state, state_path, write_state
+from mtldsl.tasks.distributed.sums import aligned, size_of, tree_sum
 from mtldsl.tasks.tasks import Tasks
+from mtldsl.values.digest import digest
 
 __all__ = ["LocalParts", "Part", "Parts", "evaluated"]
 
@@ -55,7 +57,7 @@ class Part:
 
 
 def _rebuilt(kind, fields: dict, which, index, first_row) -> Part:
-    return Part(kind(**fields), which, index, first_row)
+    return Part(kind(**aligned(fields)), aligned(which), index, first_row)
 
 
 class Parts(Protocol):
@@ -66,6 +68,11 @@ class Parts(Protocol):
     where: str  # "dask", "this process"
     passes: int  # runs over the data so far
     bytes_moved: int  # by these runs: what was sent to every worker, and a sum from each
+
+    @property
+    def mark(self) -> str:
+        """The same for the same numbers in the same partitions, in any process. Known without a pass on Dask."""
+        ...
 
     def run(self, function: Callable, *broadcast, state=None, stateful: bool = False) -> Any:
         """The sum over parts of function(part, *broadcast), by pairs of neighbours (`tree_sum`).
@@ -80,6 +87,14 @@ class Parts(Protocol):
 
     @property
     def n_workers(self) -> int: ...
+
+    def write_states(self, states, folder: str, mark: str) -> Any:
+        """The states of a run, written into a folder by whoever holds them, and read from there from now on. DataError where that fails."""
+        ...
+
+    def read_states(self, folder: str, mark: str) -> Any:
+        """What was written there under this mark, maybe by another process."""
+        ...
 
     def mapped(self, step: Callable, *broadcast) -> Parts:
         """Other parts: step(part, *broadcast) is a Part, or None where nothing is left of it."""
@@ -97,6 +112,7 @@ class LocalParts:
         self.n_parts = len(self.parts)
         self.names = tuple(names or (f"partition {k}" for k in range(self.n_parts)))
         self.passes = self.bytes_moved = 0
+        self._mark: str | None = None
 
     def run(self, function: Callable, *broadcast, state=None, stateful: bool = False) -> Any:
         """See `Parts.run`."""
@@ -110,6 +126,23 @@ class LocalParts:
         self.passes += 1
         self.bytes_moved += size_of(broadcast) + size_of(total)
         return ([own for own, _ in results], total) if stateful else total
+
+    @property
+    def mark(self) -> str:
+        """See `Parts.mark`."""
+        if self._mark is None:
+            self._mark = digest([part and (part.tasks.fingerprint(), part.which) for part in self.parts])
+        return self._mark
+
+    def write_states(self, states, folder: str, mark: str) -> list:
+        """See `Parts.write_states`."""
+        for k, state in enumerate(states):
+            write_state(state_path(folder, mark, k), state)
+        return states
+
+    def read_states(self, folder: str, mark: str) -> list:
+        """See `Parts.read_states`."""
+        return [read_state(state_path(folder, mark, k)) for k in range(self.n_parts)]
 
     def mapped(self, step: Callable, *broadcast) -> LocalParts:
         """See `Parts.mapped`."""

@@ -1,4 +1,4 @@
-"""Sums over parts in a fixed order, so that the last bits do not depend on who finishes first."""
+"""Sums over parts in a fixed order, of arrays that lie alike, so that the last bits do not depend on who finishes first, and where."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
-__all__ = ["TaskSum", "add", "size_of", "tree_sum"]
+__all__ = ["TaskSum", "add", "aligned", "size_of", "tree_sum"]
 
 
 def add(a, b) -> Any:
@@ -69,6 +70,30 @@ class TaskSum:
         full = np.zeros((n_tasks, *self.values.shape[1:]))
         full[self.which] = self.values
         return full
+
+
+def aligned(value) -> Any:
+    """The same numbers, with arrays that begin where a number may.
+
+    One that came over a network may lie anywhere. numpy copies it for every product, and makes another product than of an array that was not
+    moved, with other last bits.
+    """
+    if isinstance(value, np.ndarray):
+        return np.require(value, requirements="A") if value.dtype.kind in "fiubc" else value
+    if isinstance(value, dict):
+        return {key: aligned(one) for key, one in value.items()}
+    if type(value) in (tuple, list):
+        return type(value)(map(aligned, value))
+    if isinstance(value, TaskSum):
+        return TaskSum(aligned(value.which), aligned(value.values))
+    if sparse.issparse(value) and value.format == "csr":
+        parts = value.data, value.indices, value.indptr
+        if all(one.flags.aligned for one in parts):
+            return value
+        new: Any = type(value)(tuple(map(aligned, parts)), shape=value.shape, copy=False)
+        new.has_canonical_format = value.has_canonical_format
+        return new
+    return value
 
 
 def size_of(value) -> int:
