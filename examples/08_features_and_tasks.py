@@ -421,7 +421,7 @@ def pictures() -> None:
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    from mtldsl.report.heatmap import clustered_order, heatmap, trace_plot
+    from mtldsl.report import clustered_order, heatmap, trace_plot
 
     OUTPUT.mkdir(exist_ok=True)
     plt.rcParams.update({"axes.spines.top": False, "axes.spines.right": False, "axes.titlelocation": "left"})

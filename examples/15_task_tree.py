@@ -293,14 +293,14 @@ def picture(path: Path) -> None:
     figure.savefig(path, dpi=120)
     plt.close(figure)
 
-    from mtldsl.report.tree_plot import tree_plot
+    from mtldsl.report import tree_plot
 
     weights = found[0, "p = 2", 1e-3].kernel_weights
     axis = tree_plot(weights, title="The tree with its learned weights, p = 2, C = 1e-3")
     tree_path = path.with_name("15_tree_weights.png")
     axis.figure.savefig(tree_path, dpi=110)
     print(
-        f"\nPictures: {path}, {tree_path.name} (mtldsl.report.tree_plot.tree_plot draws the tree of any solution)"
+        f"\nPictures: {path}, {tree_path.name} (mtldsl.pictures.tree.tree_plot draws the tree of any solution)"
     )
 
 

@@ -1,26 +1,49 @@
-"""Reports and pictures of what was learned; the pictures of label graphs also by name, `mtl.report.graph_plot(solution)`."""
+"""Reports of what was learned, and every picture by its name: `mtl.report.heatmap(matrix)`, `mtl.report.plot_path(solutions)`."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from mtldsl.report.label_co_occurrence import co_occurrence_plot
-    from mtldsl.report.label_graph_places import label_order
-    from mtldsl.report.label_graph_plot import graph_plot
-    from mtldsl.report.label_graph_strip import graph_strip
-
-__all__ = ["co_occurrence_plot", "graph_plot", "graph_strip", "label_order"]
+    from mtldsl.pictures.calibration import plot_calibration
+    from mtldsl.pictures.clustered_order import clustered_order
+    from mtldsl.pictures.co_occurrence import co_occurrence_plot
+    from mtldsl.pictures.graph import graph_plot
+    from mtldsl.pictures.graph_places import label_order
+    from mtldsl.pictures.graph_strip import graph_strip
+    from mtldsl.pictures.heatmap import heatmap
+    from mtldsl.pictures.path import plot_path
+    from mtldsl.pictures.scores import plot_scores
+    from mtldsl.pictures.trace import trace_plot
+    from mtldsl.pictures.tree import tree_plot
+    from mtldsl.pictures.weights import plot_weights
 
 _WHERE = {
-    "graph_plot": "label_graph_plot",
-    "label_order": "label_graph_places",
-    "graph_strip": "label_graph_strip",
-    "co_occurrence_plot": "label_co_occurrence",
+    "clustered_order": "clustered_order",
+    "co_occurrence_plot": "co_occurrence",
+    "graph_plot": "graph",
+    "graph_strip": "graph_strip",
+    "heatmap": "heatmap",
+    "label_order": "graph_places",
+    "plot_calibration": "calibration",
+    "plot_path": "path",
+    "plot_scores": "scores",
+    "plot_weights": "weights",
+    "trace_plot": "trace",
+    "tree_plot": "tree",
 }
+
+__all__ = [
+    "clustered_order", "co_occurrence_plot", "graph_plot", "graph_strip", "heatmap", "label_order", "plot_calibration", "plot_path",
+    "plot_scores", "plot_weights", "trace_plot", "tree_plot",
+]  # fmt: skip
 
 
 def __getattr__(name: str):
     """What draws is imported where it is first asked for."""
     if name in _WHERE:
-        return getattr(import_module(f"mtldsl.report.{_WHERE[name]}"), name)
+        return getattr(import_module(f"mtldsl.pictures.{_WHERE[name]}"), name)
     raise AttributeError(f"module 'mtldsl.report' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 from scipy import sparse
@@ -12,12 +12,15 @@ from scipy import sparse
 from mtldsl.atoms.structures import MKLNorm
 from mtldsl.compile.terms.distributed import RowDual
 from mtldsl.compile.terms.structure import StructureTerm, structure_terms
-from mtldsl.errors import ModelError
+from mtldsl.errors import DataError, ModelError
 from mtldsl.language.unknowns.learned import LearnedUnknown
 from mtldsl.solution.learned_matrix import LearnedMatrix, correlation_of
 from mtldsl.solution.readout import Run
 from mtldsl.system.archives import checked_csr, require_shapes
 from mtldsl.system.memory import require_memory
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 __all__ = ["LearnedWeights", "OverKernels"]
 
@@ -171,6 +174,19 @@ class LearnedWeights:
         if view not in ("similarity", "correlation"):
             raise ModelError(f"{self.name}.frame({view!r}): write 'weights', 'similarity' or 'correlation'")
         return DataFrame(getattr(self, view), index=list(self.task_names), columns=list(self.task_names))
+
+    def plot(self, ax: Axes | None = None, **options) -> Axes:
+        """The weights: as a tree of tasks where the similarities are its groups, else as bars; on these matplotlib Axes (None: in a new
+        figure), with the options of `mtl.report.tree_plot` or `mtl.report.plot_weights`."""
+        from mtldsl.pictures.laminar import nodes_of
+        from mtldsl.pictures.tree import tree_plot
+        from mtldsl.pictures.weights import plot_weights
+
+        try:
+            nodes_of(self, options.get("view"))
+        except DataError:
+            return plot_weights(self.values[:, None], self.names, [self.name], task=0, ax=ax, **options)
+        return tree_plot(self, ax=ax, **options)
 
     def __array__(self, dtype=None, copy=None):
         return np.array(self.values, dtype=dtype)

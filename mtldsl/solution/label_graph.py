@@ -27,6 +27,7 @@ from mtldsl.system.archives import require_shapes
 
 if TYPE_CHECKING:
     import networkx
+    from matplotlib.axes import Axes
 
 __all__ = ["LABEL_GRAPH", "LearnedGraph"]
 
@@ -64,6 +65,12 @@ class LearnedGraph:
         """The positions of the cliques with weights, the strongest first."""
         order = np.argsort(-self.weights, kind="stable")
         return order[: np.count_nonzero(self.weights)]
+
+    def plot(self, ax: Axes | None = None, **options) -> Axes:
+        """The graph, on these matplotlib Axes (None: in a new figure); options as in `mtl.report.graph_plot`."""
+        from mtldsl.pictures.graph import graph_plot
+
+        return graph_plot(self, ax=ax, **options)
 
     def labels_of(self, c: int) -> tuple[str, ...]:
         return tuple(self.names[k] for k in self.cliques.members[c])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,6 +14,9 @@ from mtldsl.language.unknowns.ranges import RangeConstraint, ranges_of
 from mtldsl.solution.readout import Run
 from mtldsl.system.archives import require_shapes
 from mtldsl.system.memory import require_memory
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 __all__ = ["LearnedMatrix", "correlation_of"]
 
@@ -104,6 +108,12 @@ class LearnedMatrix:
     def eigenvalues(self) -> np.ndarray:
         """The eigenvalues of the matrix that was learned, smallest first."""
         return self.spectral.eigenvalues()
+
+    def plot(self, ax: Axes | None = None, **options) -> Axes:
+        """The correlations as a map, on these matplotlib Axes (None: in a new figure); options as in `mtl.report.heatmap`."""
+        from mtldsl.pictures.heatmap import heatmap
+
+        return heatmap(self, ax=ax, **options)
 
     def frame(self, view: str = "correlation"):
         """A labelled pandas DataFrame of the "correlation", "covariance" or "precision"; ImportError where pandas is absent."""

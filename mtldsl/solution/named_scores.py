@@ -13,7 +13,7 @@ from mtldsl.tasks import Tasks
 from mtldsl.tasks.derived import label_table
 from mtldsl.tasks.labels import require_kind
 
-__all__ = ["named_score", "named_scores", "truth_of"]
+__all__ = ["named_score", "named_scores", "probabilities_beside", "truth_of"]
 
 
 def named_score(fitted: Fitted, tasks: Tasks, name: str, method: str) -> Score:
@@ -28,6 +28,15 @@ def named_score(fitted: Fitted, tasks: Tasks, name: str, method: str) -> Score:
     return evaluate(
         found, truth, predicted, tasks.task_names, table=like.is_shared, weights=weights, typed=typed
     )  # fmt: skip
+
+
+def probabilities_beside(fitted: Fitted, tasks: Tasks, typed: str) -> list[tuple[np.ndarray, np.ndarray]]:
+    """(labels, probabilities of +1) of every task's labelled rows. ModelError for a loss without probabilities."""
+    like = fitted.schema.alike(tasks, typed)
+    require_kind(like, "sign", typed)
+    found = predictor_of(fitted).outputs(like.X if like.is_shared else like.inputs, "probabilities", typed)
+    there = [~np.isnan(y) for y in truth_of(like)[0]]
+    return [(y[rows], p[rows]) for y, p, rows in zip(truth_of(like)[0], found, there, strict=True)]
 
 
 def named_scores(fitted: Fitted, tasks: Tasks, name: str, method: str) -> np.ndarray:

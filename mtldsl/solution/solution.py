@@ -23,6 +23,7 @@ from mtldsl.solution.later import Field
 from mtldsl.solution.learned_matrix import LearnedMatrix
 from mtldsl.solution.named_scores import named_score, named_scores
 from mtldsl.solution.panel import panel_of
+from mtldsl.solution.pictured import Pictured
 from mtldsl.solution.predictors import predictor_of
 from mtldsl.solution.storage import read_fields, write_fields
 from mtldsl.system.compiling import compiling_too
@@ -50,7 +51,7 @@ _MULTIPLIERS: Any = Field(dict)
 
 
 @dataclass(eq=False)  # comparing arrays entry by entry would make `solutions.index(best)` an error
-class Solution(OverLabels, OverKernels, Shown):
+class Solution(OverLabels, OverKernels, Pictured, Shown):
     """A point of a problem with its certificate.
 
     W            the weights (d, m) of the first loss's predictions: the sum where the model is typed on L + S; of a loss over a graph

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 
 from mtldsl.system.threads import on_one_blas_thread
-
-if TYPE_CHECKING:
-    from mtldsl.atoms.structures.task_kernel import Cell
 
 __all__ = ["DiagonalPlus", "SharedNodes"]
 
@@ -21,7 +18,7 @@ _FEWEST_TASKS, _FEW = 48, 0.25
 class SharedNodes:
     """The columns of a cell's factor (T, k), those with one entry apart: K_theta = diag(own) + U Theta U^T, U (T, r) dense."""
 
-    def __init__(self, cell: Cell):
+    def __init__(self, cell: Any):
         entries = np.diff(cell.transposed.indptr)
         self.own, self.shared = np.flatnonzero(entries == 1), np.flatnonzero(entries > 1)
         first = cell.transposed.indptr[self.own]

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mtldsl.report.label_graph_places import graph_of, places_of, strengths_of
-from mtldsl.report.picture import box_of, short, trim
-from mtldsl.solution.label_graph import LearnedGraph
+from mtldsl.pictures.figure import box_of, short, trim
+from mtldsl.pictures.graph_places import graph_of, places_of, strengths_of
 from mtldsl.system.pyplot import pyplot
 
 if TYPE_CHECKING:
@@ -110,7 +109,7 @@ def colours_of_pulls():
 
 
 def draw_graph(
-    ax: Axes, graph: LearnedGraph, places: np.ndarray, *, outside: bool, inches: float | None,
+    ax: Axes, graph: Any, places: np.ndarray, *, outside: bool, inches: float | None,
     only=None, fresh=(), size: float | None = None, thick: float = _THICK, named: bool = True,
 ) -> None:  # fmt: skip
     """Edges, labels and names into axes. only: the cliques that are drawn; fresh: those that are drawn in full, all others faint."""
@@ -180,7 +179,7 @@ def _write(ax: Axes, names, places, bare, ways, size: float, outside: bool) -> N
         ax.annotate(short(name), place, (9 * x, 9 * y), textcoords="offset points", ha=ha, va=va, **style)
 
 
-def _explain(ax: Axes, graph: LearnedGraph, side: float | None) -> None:
+def _explain(ax: Axes, graph: Any, side: float | None) -> None:
     """The colour scale below the graph, and how many edges there are."""
     if not len(graph.used):
         ax.annotate(

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mtldsl.errors import DataError, ModelError
-from mtldsl.report.label_graph_places import graph_of, places_of
-from mtldsl.report.label_graph_plot import draw_graph
-from mtldsl.report.picture import short
-from mtldsl.solution.label_graph import LearnedGraph
+from mtldsl.pictures.figure import short
+from mtldsl.pictures.graph import draw_graph
+from mtldsl.pictures.graph_places import graph_of, places_of
 from mtldsl.system.pyplot import pyplot
 
 if TYPE_CHECKING:
@@ -88,7 +87,7 @@ def graph_strip(
     return figure
 
 
-def _panels(solutions, titles) -> list[tuple[str, LearnedGraph, list[int], list[int]]]:
+def _panels(solutions, titles) -> list[tuple[str, Any, list[int], list[int]]]:
     """(title, graph, cliques shown, those of them that are new) of every small graph."""
     if isinstance(solutions, Mapping):
         titles, solutions = list(map(str, solutions)), list(solutions.values())
@@ -112,7 +111,7 @@ def _panels(solutions, titles) -> list[tuple[str, LearnedGraph, list[int], list[
     return panels
 
 
-def _rounds(solution) -> list[tuple[str, LearnedGraph, list[int], list[int]]]:
+def _rounds(solution) -> list[tuple[str, Any, list[int], list[int]]]:
     graph = graph_of(solution, "graph_strip")
     if graph.added is None:
         raise ModelError(
@@ -129,7 +128,7 @@ def _rounds(solution) -> list[tuple[str, LearnedGraph, list[int], list[int]]]:
     return panels or [("no edge", graph, [], [])]
 
 
-def _joined(graph: LearnedGraph, fresh: list[int]) -> str:
+def _joined(graph: Any, fresh: list[int]) -> str:
     """The new edges by name, where there is room for them."""
     if not fresh:
         return "no new edge"

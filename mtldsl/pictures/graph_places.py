@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
 from mtldsl.errors import DataError, ModelError
-from mtldsl.report.clustered_order import clustered_order
-from mtldsl.solution.label_graph import LearnedGraph
+from mtldsl.pictures.clustered_order import clustered_order
 
 __all__ = ["graph_of", "label_order", "places_of", "positions_in", "strengths_of"]
 
 
-def graph_of(solution, typed: str) -> LearnedGraph:
+def graph_of(solution, typed: str) -> Any:
     """The graph of a solution, or itself."""
     graph = getattr(solution, "label_graph", solution)
     if graph is None:
@@ -21,7 +21,7 @@ def graph_of(solution, typed: str) -> LearnedGraph:
             f"{typed}(solution): {solution.loss['word']} is not a loss over a graph of labels; clique_hinge(U, V, tasks) and "
             "pairwise_log_loss(U, V, tasks) are"
         )
-    if not isinstance(graph, LearnedGraph):
+    if not hasattr(graph, "cliques"):
         raise DataError(f"{typed}({type(solution).__name__}): write {typed}(solution)")
     return graph
 
@@ -45,7 +45,7 @@ def label_order(solution) -> np.ndarray:
     return clustered_order(alike)
 
 
-def places_of(graph: LearnedGraph, layout, order) -> np.ndarray:
+def places_of(graph: Any, layout, order) -> np.ndarray:
     """(K, 2) in [-1, 1]."""
     names = list(graph.names)
     if isinstance(layout, Mapping):
@@ -81,7 +81,7 @@ def _scaled(places: np.ndarray) -> np.ndarray:
     return (places - (low + high) / 2) / half
 
 
-def _springs(graph: LearnedGraph) -> np.ndarray:
+def _springs(graph: Any) -> np.ndarray:
     """(K, 2) whose distances are near those along the edges, which are the shorter the stronger they are."""
     import networkx
 
@@ -96,7 +96,7 @@ def _springs(graph: LearnedGraph) -> np.ndarray:
     return np.array([at[k] for k in found])
 
 
-def strengths_of(graph: LearnedGraph, cliques) -> dict[tuple[int, int], float]:
+def strengths_of(graph: Any, cliques) -> dict[tuple[int, int], float]:
     """Pair -> the root of the sum of the squared weights of the cliques that hold it."""
     squares: dict[tuple[int, int], float] = {}
     for c in (int(one) for one in cliques):

@@ -8,16 +8,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mtldsl.errors import DataError
-from mtldsl.report.clustered_order import checked_correlation, clustered_order
-from mtldsl.report.picture import trim, write_names
-from mtldsl.report.trace_plot import trace_plot
-from mtldsl.report.tree_plot import tree_plot
+from mtldsl.pictures.clustered_order import checked_correlation, clustered_order
+from mtldsl.pictures.figure import trim, write_names
 from mtldsl.system.pyplot import pyplot
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["clustered_order", "heatmap", "trace_plot", "tree_plot"]
+__all__ = ["heatmap"]
 
 #: Up to so many names, each cell shows its number.
 ANNOTATED = 12

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mtldsl.datasets.label_dependence import co_occurrence
-from mtldsl.report.clustered_order import clustered_order
-from mtldsl.report.label_graph_places import positions_in
-from mtldsl.report.picture import trim, write_names
+from mtldsl.pictures.clustered_order import clustered_order
+from mtldsl.pictures.figure import trim, write_names
+from mtldsl.pictures.graph_places import positions_in
 from mtldsl.system.pyplot import pyplot
 from mtldsl.tasks import Tasks
 

@@ -9,8 +9,8 @@ from scipy import sparse
 
 import mtldsl as mtl
 from mtldsl.errors import DataError, MissingExtraError
-from mtldsl.report.heatmap import heatmap, tree_plot
-from mtldsl.report.laminar import nodes_of
+from mtldsl.pictures.laminar import nodes_of
+from mtldsl.report import heatmap, tree_plot
 from mtldsl.solution.kernel_weights import LearnedWeights
 
 
@@ -260,7 +260,7 @@ def test_without_matplotlib_the_extra_is_named(monkeypatch):
 
 
 def test_matplotlib_is_imported_only_to_draw():
-    code = "import sys, mtldsl.report.tree_plot; print('matplotlib' in sys.modules)"
+    code = "import sys, mtldsl.pictures.tree; print('matplotlib' in sys.modules)"
     assert (
         subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "False"
     )

@@ -8,9 +8,8 @@ import numpy as np
 
 from mtldsl.errors import DataError
 from mtldsl.language.unknowns.learned import matrix_latex
-from mtldsl.report.laminar import Node, nodes_of
-from mtldsl.report.picture import ordinal, short, trim
-from mtldsl.solution.kernel_weights import LearnedWeights
+from mtldsl.pictures.figure import ordinal, short, trim
+from mtldsl.pictures.laminar import Node, nodes_of
 from mtldsl.system.pyplot import pyplot
 
 if TYPE_CHECKING:
@@ -31,7 +30,7 @@ _LINE, _TEXT, _FAINT = "#b4bac3", "#22262b", "#7d858f"
 
 
 def tree_plot(
-    weights: LearnedWeights, *, view: str | None = None, title: str | None = None, ax: Axes | None = None
+    weights: Any, *, view: str | None = None, title: str | None = None, ax: Axes | None = None
 ) -> Axes:
     """The tree of tasks, the root at the left: the area and the colour of a node are its weight theta.
 
@@ -70,7 +69,7 @@ def tree_plot(
     >>> [text.get_text() for text in ax.texts]
     ['all  0.50', 'north  0.20', 'a', 'b', 'c  0.10']
     """
-    if not isinstance(weights, LearnedWeights):
+    if not hasattr(weights, "factors"):
         raise DataError(
             term=f"tree_plot({type(weights).__name__})",
             write_instead="write tree_plot(solution.kernel_weights)",

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 from mtldsl.errors import DataError
-from mtldsl.solution.kernel_weights import LearnedWeights
 
 __all__ = ["Node", "nodes_of"]
 
@@ -28,7 +28,7 @@ class Node:
         return len(self.tasks) == 1 and not self.children
 
 
-def nodes_of(weights: LearnedWeights, view: str | None = None) -> list[Node]:
+def nodes_of(weights: Any, view: str | None = None) -> list[Node]:
     """The nodes, every parent before its children; tasks without a weight of their own are leaves below their smallest group.
 
     view : the view that the groups are about; needed where the weights are about several
@@ -72,7 +72,7 @@ def _attach(node: Node, parent: Node | None, nodes: list[Node]) -> None:
     nodes.append(node)
 
 
-def _of_view(weights: LearnedWeights, view: str | None) -> list[int]:
+def _of_view(weights: Any, view: str | None) -> list[int]:
     known = list(dict.fromkeys(weights.views))
     if view is None and len(known) > 1:
         raise DataError(
@@ -88,7 +88,7 @@ def _of_view(weights: LearnedWeights, view: str | None) -> list[int]:
     return [m for m, own in enumerate(weights.views) if own == view]
 
 
-def _group(weights: LearnedWeights, m: int) -> np.ndarray:
+def _group(weights: Any, m: int) -> np.ndarray:
     """The tasks whose indicator the m-th similarity is."""
     factor = weights.factors[m]
     column = factor.toarray()[:, 0] if factor.shape[1] == 1 else np.zeros(0)

@@ -10,7 +10,7 @@ from scipy.cluster.hierarchy import linkage, to_tree
 from scipy.spatial.distance import squareform
 
 from mtldsl.errors import DataError, MissingExtraError, MTLError
-from mtldsl.report.heatmap import clustered_order, heatmap, trace_plot
+from mtldsl.report import clustered_order, heatmap, trace_plot
 
 
 @pytest.fixture
@@ -302,7 +302,7 @@ def test_without_matplotlib_the_extra_is_named(monkeypatch, draw):
 
 
 def test_matplotlib_is_imported_only_to_draw():
-    code = "import sys; from mtldsl.report.heatmap import clustered_order; clustered_order([[1, 0, 0], [0, 1, 0], [0, 0, 1]]); print('matplotlib' in sys.modules)"
+    code = "import sys; from mtldsl.report import clustered_order; clustered_order([[1, 0, 0], [0, 1, 0], [0, 0, 1]]); print('matplotlib' in sys.modules)"
     assert subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     ).stdout.split() == ["False"]

@@ -1,0 +1,98 @@
+"""A picture of scores, a point a task, beside the scores of something simpler."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mtldsl.errors import DataError
+from mtldsl.pictures.axes import COLOURS, GREY, axes_for, plain
+from mtldsl.pictures.figure import short
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["plot_scores"]
+
+_MARKERS = "os^DvP"
+
+
+def plot_scores(
+    scores: Mapping[str, Sequence[float]] | Sequence[float],
+    names: Sequence[str] | None = None,
+    *,
+    measure: str = "score",
+    intervals=None,
+    title: str | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """The scores of m tasks, the highest of the first series on top; several series beside each other.
+
+    Parameters
+    ----------
+    scores : (m,), or {"name": (m,), ...}; NaN is not drawn
+    names : m names of tasks; default: positions
+    measure : what the axis is called
+    intervals : (m, 2) lower and upper ends around the first series, optional
+    title : str, optional
+    ax : matplotlib Axes, optional
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Raises
+    ------
+    DataError
+        Where series, names and intervals are not of one length.
+    MissingExtraError
+        Where matplotlib is not installed.
+
+    Examples
+    --------
+    >>> ax = plot_scores({"learned": [0.9, 0.6], "majority": [0.7, 0.5]}, ["a", "b"], measure="accuracy")
+    >>> [label.get_text() for label in ax.get_yticklabels()], ax.get_xlabel()
+    (['b', 'a'], 'accuracy')
+    """
+    series = dict(scores) if isinstance(scores, Mapping) else {"": scores}
+    table = {name: np.asarray(values, dtype=float) for name, values in series.items()}
+    sizes = {values.shape for values in table.values()}
+    if len(sizes) != 1 or len(next(iter(sizes))) != 1:
+        raise DataError(
+            f"scores: every series must have one number a task; these have shapes {sorted(sizes)}"
+        )
+    m = len(next(iter(table.values())))
+    names = [str(i) for i in range(m)] if names is None else [str(name) for name in names]
+    ends = None if intervals is None else np.asarray(intervals, dtype=float)
+    if len(names) != m or (ends is not None and ends.shape != (m, 2)):
+        raise DataError(f"scores of {m} tasks: there must be {m} names, and intervals (m, 2)")
+    first = next(iter(table.values()))
+    order = np.argsort(np.where(np.isnan(first), -np.inf, first), kind="stable")
+    ax = axes_for(ax, 6.4, float(np.clip(0.28 * m + 1.4, 2.2, 10.0)))
+    at = np.arange(m)
+    if ends is not None:
+        ax.hlines(at, ends[order, 0], ends[order, 1], color=COLOURS[0], linewidth=1.4, alpha=0.6)
+    for k, (name, values) in enumerate(table.items()):
+        colour = COLOURS[0] if k == 0 else GREY if k == 1 else COLOURS[k % len(COLOURS)]
+        ax.plot(
+            values[order],
+            at,
+            linestyle="none",
+            marker=_MARKERS[k % len(_MARKERS)],
+            color=colour,
+            markersize=6,
+            label=name,
+        )
+    if m <= 60:
+        ax.set_yticks(at, [short(names[i]) for i in order])
+    else:
+        ax.set_yticks([])
+        ax.set_ylabel(f"{m} tasks")
+    ax.grid(axis="x", color="0.9")
+    ax.set_axisbelow(True)
+    ax.set_xlabel(measure)
+    if len(table) > 1:
+        ax.legend(frameon=False, fontsize=10, loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=len(table))
+    return plain(ax, title)

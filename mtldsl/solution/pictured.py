@@ -1,0 +1,88 @@
+"""A solution as a table and as pictures."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mtldsl.pictures.calibration import plot_calibration
+from mtldsl.pictures.scores import plot_scores
+from mtldsl.pictures.trace import trace_plot
+from mtldsl.pictures.weights import plot_weights
+from mtldsl.solution.named_scores import probabilities_beside
+from mtldsl.tasks import Tasks, require_tasks
+from mtldsl.values.option import as_flag
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["Pictured"]
+
+
+class Pictured:
+    """What `Solution` draws; every method takes `ax`, matplotlib Axes (None: a new figure), and returns the Axes that it drew on.
+
+    MissingExtraError where matplotlib is not installed.
+    """
+
+    coef: np.ndarray
+    intercept: np.ndarray | None
+    history: list[dict]
+    dual_bound: float
+    feature_names: tuple[str, ...]
+    task_names: tuple[str, ...]
+    predict_proba: Any
+    scores: Any
+
+    def frame(self, long: bool = False):
+        """The weights as a pandas DataFrame: a row a feature and a column a task, with a last row "(intercept)" where there are intercepts.
+
+        long : a row a weight in place: columns feature, task, weight
+        """
+        from pandas import DataFrame
+
+        long = as_flag(long, "frame(long")
+        W, rows = self.coef, list(self.feature_names) or list(range(len(self.coef)))
+        if self.intercept is not None:
+            W, rows = np.vstack([W, self.intercept]), [*rows, "(intercept)"]
+        columns = list(self.task_names) if len(self.task_names) == W.shape[1] else list(range(W.shape[1]))
+        wide = DataFrame(W, index=rows, columns=columns).rename_axis(index="feature", columns="task")
+        return wide.stack().rename("weight").reset_index() if long else wide
+
+    def plot_convergence(self, against: str = "iteration", ax: Axes | None = None) -> Axes:
+        """How the solve went, against "iteration" or "seconds": at every look the objective above the best bound that was proven, and the
+        gap that was proven at that look, which is never smaller."""
+        best = self.dual_bound if np.isfinite(self.dual_bound) else None
+        if best is None:
+            return trace_plot(self.history, against=against, ax=ax)
+        proven = [
+            look | {"objective": best + look["objective"] - look["dual_bound"]}
+            for look in self.history
+            if np.isfinite(look["dual_bound"])
+        ]
+        runs = {"objective": self.history, **({"proven gap": proven} if proven else {})}
+        return trace_plot(runs, against=against, best=best, ax=ax)
+
+    def plot_weights(
+        self,
+        task: str | int | None = None,
+        top: int = 30,
+        order: str | None = "clustered",
+        ax: Axes | None = None,
+    ) -> Axes:
+        """The weights as a map of features and tasks, or of one task as bars; see `mtl.report.plot_weights`."""
+        tasks = self.task_names if len(self.task_names) == self.coef.shape[1] else None
+        return plot_weights(self.coef, self.feature_names, tasks, task=task, top=top, order=order, ax=ax)
+
+    def plot_scores(self, tasks: Tasks, metric=None, ax: Axes | None = None) -> Axes:
+        """Every task's score (see `scores`) on these tasks; give rows that were not learned on."""
+        measure = metric if isinstance(metric, str) else "score" if metric is None else repr(metric)
+        return plot_scores(self.scores(tasks, metric), tasks.task_names, measure=measure, ax=ax)
+
+    def plot_calibration(self, tasks: Tasks, bins: int = 10, ax: Axes | None = None) -> Axes:
+        """The share of +1 among samples of all tasks whose predicted probability is alike; ModelError for losses without probabilities."""
+        require_tasks(tasks, "plot_calibration(tasks)")
+        pairs = probabilities_beside(self, tasks, "plot_calibration(tasks)")  # type: ignore[arg-type]
+        labels, p = (np.concatenate(side) for side in zip(*pairs, strict=True))
+        return plot_calibration({"all tasks": (labels, p)}, bins=bins, ax=ax)

@@ -1,0 +1,186 @@
+"""What solutions draw: axes in, axes out; what is drawn is what the numbers say."""
+
+import matplotlib
+import numpy as np
+import pytest
+
+import mtldsl as mtl
+
+matplotlib.use("Agg")
+plt = pytest.importorskip("matplotlib.pyplot")
+
+
+@pytest.fixture(autouse=True)
+def no_figures_left():
+    yield
+    plt.close("all")
+
+
+@pytest.fixture(scope="module")
+def tasks():
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(60, 9))
+    Y = np.sign(X[:, :3] @ rng.normal(size=(3, 4)) + 0.2 * rng.normal(size=(60, 4)))
+    Y[:5, 1] = np.nan
+    return mtl.Tasks.shared(X, Y, task_names=list("abcd"), feature_names=[f"gene {j}" for j in range(9)])
+
+
+@pytest.fixture(scope="module")
+def model(tasks):
+    W, lam = mtl.Weights(tasks, intercept=True), mtl.Parameter(2.0, "lam")
+    return lam, mtl.minimize(mtl.logistic_loss(W, tasks) + lam * mtl.l21_norm(W))
+
+
+@pytest.fixture(scope="module")
+def solution(model):
+    return model[1].solve()
+
+
+def test_frames_have_names_wide_and_long(solution):
+    wide, long = solution.frame(), solution.frame(long=True)
+    np.testing.assert_array_equal(wide.to_numpy()[:-1], solution.W)
+    np.testing.assert_array_equal(wide.loc["(intercept)"], solution.intercept)
+    assert list(wide.columns) == list("abcd") and list(long.columns) == ["feature", "task", "weight"]
+    one = long[(long.feature == "gene 1") & (long.task == "c")].weight.item()
+    assert one == wide.loc["gene 1", "c"] and len(long) == 40
+    with pytest.raises(mtl.DataError, match=r"frame\(long='yes'"):
+        solution.frame(long="yes")
+
+
+@pytest.mark.parametrize("draw", ["plot_convergence", "plot_weights"])
+def test_axes_go_in_and_come_out(solution, draw):
+    figure, (left, right) = plt.subplots(1, 2)
+    assert getattr(solution, draw)(ax=left) is left and left.has_data() and not right.has_data()
+    with pytest.raises((mtl.DataError, AttributeError)):
+        getattr(solution, draw)(ax="left")
+
+
+def test_convergence_falls_to_the_proven_bound(solution):
+    ax = solution.plot_convergence()
+    heights, gaps = (line.get_ydata() for line in ax.lines)
+    assert gaps[-1] >= heights[-1] > 0 and {line.get_label() for line in ax.lines} == {
+        "objective",
+        "proven gap",
+    }
+    assert ax.get_yscale() == "log" and heights[-1] == pytest.approx(solution.objective - solution.dual_bound)
+
+
+def test_the_map_shows_every_weight(solution):
+    ax = solution.plot_weights(order=None)
+    kept = np.flatnonzero(np.any(solution.W != 0, axis=1))
+    np.testing.assert_array_equal(ax.images[0].get_array(), solution.W[kept])
+    assert [t.get_text() for t in ax.get_yticklabels()] == [f"gene {j}" for j in kept]
+    if len(kept) < 9:
+        assert f"{9 - len(kept)} more features" in ax.get_xlabel()
+
+
+def test_the_map_in_clustered_order_keeps_names_with_weights(solution):
+    ax = solution.plot_weights()
+    frame, drawn = solution.frame(), ax.images[0].get_array()
+    for i, feature in enumerate(ax.get_yticklabels()):
+        for j, task in enumerate(ax.get_xticklabels()):
+            assert drawn[i, j] == frame.loc[feature.get_text(), task.get_text()]
+
+
+def test_bars_of_one_task_are_in_the_order_of_their_size(solution):
+    ax = solution.plot_weights(task="b", top=3)
+    widths = [bar.get_width() for bar in ax.patches]
+    best = np.sort(np.abs(solution.W[:, 1]))[::-1][: len(widths)]
+    np.testing.assert_allclose(np.abs(widths), best)
+    with pytest.raises(mtl.DataError, match="task='z': there is no such task; write one of 'a'"):
+        solution.plot_weights(task="z")
+
+
+def test_wrong_arguments_of_weights_are_named():
+    for options, words in (
+        ({"top": 0}, "top=0"),
+        ({"order": "size"}, "order='size'"),
+        ({"features": ["a"]}, "features: there are 1 names for 2"),
+    ):
+        with pytest.raises(mtl.DataError, match=words):
+            mtl.report.plot_weights(np.ones((2, 2)), **options)
+    with pytest.raises(mtl.DataError, match="a matrix"):
+        mtl.report.plot_weights([1.0, 2.0])
+
+
+def test_a_path_is_drawn_against_its_parameter(model):
+    lam, problem = model
+    solutions = list(problem.path(lam, [8.0, 2.0, 0.5]))
+    ax = mtl.report.plot_path(solutions)
+    assert ax.get_xlabel() == "lam" and ax.get_xscale() == "log" and len(ax.lines) == 9
+    named = {line.get_label(): line for line in ax.lines if not line.get_label().startswith("_")}
+    assert len(named) == 6
+    j = int(np.argmax(np.linalg.norm(solutions[-1].W, axis=1)))
+    heights = [np.linalg.norm(s.W[j]) for s in sorted(solutions, key=lambda s: s.parameters["lam"])]
+    np.testing.assert_allclose(named[f"gene {j}"].get_ydata(), heights)
+    of_task = mtl.report.plot_path(solutions, task="c")
+    assert of_task.get_ylabel() == "weight in c"
+
+
+def test_paths_that_are_none_are_refused(model, solution):
+    with pytest.raises(mtl.DataError, match=r"there are 1; write the solutions of problem\.path"):
+        mtl.report.plot_path([solution])
+    with pytest.raises(mtl.DataError, match="no parameter changes"):
+        mtl.report.plot_path([solution, solution])
+    with pytest.raises(mtl.DataError, match="parameter='mu': these solutions have 'lam'"):
+        mtl.report.plot_path([solution, solution], "mu")
+
+
+def test_scores_are_drawn_a_point_a_task(solution, tasks):
+    ax = solution.plot_scores(tasks, "f1")
+    scores = solution.scores(tasks, "f1")
+    order = [t.get_text() for t in ax.get_yticklabels()]
+    np.testing.assert_allclose(ax.lines[0].get_xdata(), [scores["abcd".index(n)] for n in order])
+    assert ax.get_xlabel() == "f1"
+    with pytest.raises(mtl.DataError, match="there must be 2 names"):
+        mtl.report.plot_scores([0.1, 0.2], ["a"])
+
+
+def test_calibration_counts_labelled_rows_only(solution, tasks):
+    ax = solution.plot_calibration(tasks, bins=4)
+    p = np.concatenate([solution.predict_proba(X)[:, i] for i, X in enumerate(tasks.inputs)])
+    assert len(p) == tasks.n_samples
+    groups = np.array_split(np.argsort(p, kind="stable"), 4)
+    shares = [(tasks.targets[g] > 0).mean() for g in groups]
+    np.testing.assert_allclose(ax.lines[1].get_ydata(), shares)
+
+
+def test_calibration_of_standardised_tasks_scales_once(tasks):
+    scaled = tasks.standardize()
+    W = mtl.Weights(scaled, intercept=True)
+    solution = mtl.minimize(mtl.logistic_loss(W, scaled) + mtl.ridge(W)).solve()
+    one, other = (solution.plot_calibration(t).lines[1].get_xydata() for t in (tasks, scaled))
+    np.testing.assert_allclose(one, other)
+
+
+def test_a_loss_without_probabilities_has_no_calibration(tasks):
+    W = mtl.Weights(tasks)
+    solution = mtl.minimize(mtl.hinge_loss(W, tasks) + mtl.ridge(W)).solve()
+    with pytest.raises(mtl.ModelError, match="probabilit"):
+        solution.plot_calibration(tasks)
+
+
+def test_learned_matrices_and_weights_draw_themselves():
+    rng = np.random.default_rng(1)
+    tasks = mtl.Tasks.shared(rng.normal(size=(20, 4)), np.sign(rng.normal(size=(20, 3))))
+    W, S = mtl.Weights(tasks), mtl.TaskPrecision(tasks, name="S")
+    model = mtl.minimize(
+        mtl.squared_loss(W, tasks) + mtl.matrix_normal(W, np.eye(4), S), subject_to=[S >> 0.1, S << 10]
+    )
+    ax = plt.subplots()[1]
+    assert model.solve().S.plot(ax=ax) is ax
+    theta = mtl.KernelWeights(4)
+    kernels = mtl.minimize(
+        mtl.hinge_loss(W, tasks) + mtl.mkl_norm(W, [mtl.union(), mtl.individual()], theta),
+        subject_to=[mtl.p_norm(theta, 2) <= 1],
+    )
+    found = kernels.solve().kernel_weights
+    ax = plt.subplots()[1]
+    assert found.plot(ax=ax) is ax and any("0." in text.get_text() for text in ax.texts)
+
+
+def test_the_report_room_has_every_picture_it_names():
+    for name in mtl.report.__all__:
+        assert callable(getattr(mtl.report, name))
+    with pytest.raises(AttributeError, match="pie"):
+        mtl.report.pie  # noqa: B018
