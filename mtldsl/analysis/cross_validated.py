@@ -70,7 +70,7 @@ class CrossValidation(Shown):
         names = tuple(parameter.name for parameter in grid.parameters)
         rows, unscored = [], dict[str, int]()
         for fold, (part, found) in enumerate(zip(parts, trials, strict=True)):
-            tested = [int(np.sum(~np.isnan(y))) for y in part.truth]
+            tested = part.n_tested
             for trial in found:
                 rows += _rows_of(fold, part, trial, names, tested)
             for name in found[0].score.left_out:

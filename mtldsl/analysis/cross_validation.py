@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
 from typing import Any, Protocol
 
 import numpy as np
 
 from mtldsl.analysis.cross_validated import CrossValidation, Trial
 from mtldsl.analysis.grid import Grid, grid_of
+from mtldsl.analysis.in_parallel import in_parallel, jobs_of
 from mtldsl.analysis.parts import ONE_CLASS, Part, data_of, make_part, needs_two_classes, warn_of
 from mtldsl.compile.statement import Statement
 from mtldsl.errors import DataError, ModelError, MTLError
@@ -22,7 +22,7 @@ from mtldsl.values.listing import as_list, as_positions
 from mtldsl.values.number import as_whole, quoted
 from mtldsl.values.option import as_flag, one_of
 
-__all__ = ["Learnable", "cross_validate", "fit_to", "in_parallel"]
+__all__ = ["Learnable", "cross_validate", "fit_to"]
 
 _TYPED = "cross_validate"
 
@@ -68,8 +68,7 @@ def cross_validate(
     ]
     notes = warn_of(parts, one_class, f"{_TYPED}({', '.join(p.name for p in grid.parameters)})")
     model = problem.with_tasks(tasks)  # without what the problem remembers
-    work = [(model, tasks, grid, part, by, solve_options) for part in parts]
-    trials = in_parallel(_run, work, n_jobs)
+    trials = in_parallel(_run, (model, grid, by, solve_options), tasks, [(part,) for part in parts], n_jobs)
     found = CrossValidation.of(grid, by, parts, trials, notes, str(problem))
     if refit:
         point = found.one_se if refit == "one_se" else None
@@ -123,8 +122,9 @@ def fit_to(problem: Any, train: Tasks, learned: np.ndarray):
         ) from error
 
 
-def _run(model, tasks: Tasks, grid: Grid, part: Part, by: Measure, solve_options: dict) -> list[Trial]:
+def _run(common: tuple[Any, Grid, Measure, dict], tasks: Tasks, part: Part) -> list[Trial]:
     """All values on one fold. The model's parameters are copied, for other folds may be in other threads."""
+    model, grid, by, solve_options = common
     model, parameters = copy.deepcopy((model, grid.parameters), {id(tasks): tasks})
     model = fit_to(model, part.train(tasks), part.learned)
     *outer, last = parameters
@@ -139,7 +139,7 @@ def _run(model, tasks: Tasks, grid: Grid, part: Part, by: Measure, solve_options
         for value, solution in zip(path, model.path(last, path, **solve_options), strict=False):
             if solution.interrupted:
                 raise KeyboardInterrupt
-            score = part.score(solution, by, _TYPED)
+            score = part.score(tasks, solution, by, _TYPED)
             found.append(Trial((*before, value), score, solution.status, solution.seconds))
     if len(found) != len(grid.points):
         raise KeyboardInterrupt
@@ -155,23 +155,3 @@ def _solved_at(problem: Any, grid: Grid, point: tuple[float, ...], solve_options
     finally:
         for parameter, value in zip(grid.parameters, before, strict=True):
             parameter.value = value
-
-
-def jobs_of(n_jobs) -> int:
-    """How many of them: a whole number, -1 for one a core; None is 1."""
-    number = 1 if n_jobs is None else as_whole(n_jobs)
-    if number is None or number == 0:
-        raise ModelError(
-            term=f"n_jobs={quoted(n_jobs)}", write_instead="write a whole number, -1 for one a core"
-        )
-    return number
-
-
-def in_parallel(function, work: Sequence[tuple], n_jobs) -> list:
-    """[function(*one) for one in work], by joblib in other processes, or in what `joblib.parallel_config` says."""
-    number = jobs_of(n_jobs)
-    if number == 1:
-        return [function(*one) for one in work]
-    from joblib import Parallel, delayed
-
-    return Parallel(n_jobs=number)(delayed(function)(*one) for one in work)

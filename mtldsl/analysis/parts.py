@@ -88,17 +88,15 @@ class Part:
     kept      : how often each row is learned on, as in `learnable`
     learned   : (m,) which tasks can be learned there
     constant  : (m,) the class that is predicted for a task that is not learned, NaN where it is not predicted
-    inputs    : the rows to score, in the features that are learned on: one matrix, or one a task
-    truth     : their labels, one vector a task, NaN where one is missing
-    weights   : their weights likewise, or None
+    held_out  : which rows to score, a mask of the same rows
+    n_tested  : (m,) how many labels these have of every task
     """
 
     kept: np.ndarray
     learned: np.ndarray
     constant: np.ndarray
-    inputs: Any
-    truth: list[np.ndarray]
-    weights: list[np.ndarray] | None
+    held_out: np.ndarray
+    n_tested: list[int]
     names: tuple[str, ...]
 
     def train(self, tasks: Tasks) -> Tasks:
@@ -109,23 +107,31 @@ class Part:
     def left_out(self) -> list[str]:
         return [name for name, there in zip(self.names, self.learned, strict=True) if not there]
 
-    def score(self, solution: Solution, measure: Measure, typed: str) -> Score:
+    def score(self, tasks: Tasks, solution: Solution, measure: Measure, typed: str) -> Score:
         """The measure of a solution that was learned on `train`, over all tasks in the rows to score."""
-        found = iter(predictor_of(solution).outputs(self._inputs(), measure.needs, typed))
+        rows = rows_of_parts(tasks, self.held_out)
+        inputs: Any = (
+            tasks.X[rows]
+            if tasks.is_shared
+            else [X[r] for X, r, there in zip(tasks.inputs, rows, self.learned, strict=True) if there]
+        )
+        found = iter(predictor_of(solution).outputs(inputs, measure.needs, typed))
+        truth = _of_rows(tasks, tasks.targets, rows)
+        weights = None if tasks.sample_weights is None else _of_rows(tasks, tasks.sample_weights, rows)
         predicted = [
             next(found) if there else np.full(len(y), _as_needed(constant, measure.needs))
-            for there, constant, y in zip(self.learned, self.constant, self.truth, strict=True)
+            for there, constant, y in zip(self.learned, self.constant, truth, strict=True)
         ]
-        table = not isinstance(self.inputs, list)
         return evaluate(
-            measure, self.truth, predicted, self.names, table=table, weights=self.weights, typed=typed
+            measure, truth, predicted, self.names, table=tasks.is_shared, weights=weights, typed=typed
         )
 
-    def _inputs(self):
-        """Those of the tasks learned."""
-        if not isinstance(self.inputs, list):
-            return self.inputs
-        return [one for one, there in zip(self.inputs, self.learned, strict=True) if there]
+
+def _of_rows(tasks: Tasks, flat: np.ndarray, rows) -> list[np.ndarray]:
+    """One vector a task; NaN where a label of the table is missing."""
+    if tasks.is_shared:
+        return list(label_table(tasks, flat)[rows].T)
+    return [y[r] for y, r in zip(tasks.per_task(flat), rows, strict=True)]
 
 
 def _as_needed(constant: float, needs: str) -> float:
@@ -147,17 +153,9 @@ def make_part(
         )
     if not can.any():
         raise DataError(f"{typed} has two classes of no task", write_instead="write fewer folds")
-    rows = rows_of_parts(tasks, test)
-    flat = [tasks.targets] if tasks.sample_weights is None else [tasks.targets, tasks.sample_weights]
-    if tasks.is_shared:
-        inputs = tasks.X[rows]
-        found = [list(label_table(tasks, one)[rows].T) for one in flat]
-    else:
-        inputs = [X[r] for X, r in zip(tasks.inputs, rows, strict=True)]
-        found = [[y[r] for y, r in zip(tasks.per_task(one), rows, strict=True)] for one in flat]
     constant = np.where(~can & (one_class == "constant"), only, np.nan)
-    weights = found[1] if len(found) > 1 else None
-    return Part(train.astype(int), can, constant, inputs, found[0], weights, tuple(names))
+    tested = [len(y) for y in _labels(tasks, test)]
+    return Part(train.astype(np.int8), can, constant, test, tested, tuple(names))
 
 
 def warn_of(parts: Sequence[Part], one_class: str, typed: str, stacklevel: int = 4) -> list[str]:

@@ -25,7 +25,7 @@ class Resampled:
         folds=5,
         metric: str | Metric | None = None,
         *,
-        n_jobs: int | None = 1,
+        n_jobs: int | None = None,
         refit: bool | str = True,
         random_state=0,
         one_class: str = "skip",
@@ -41,7 +41,8 @@ class Resampled:
         folds     : how many (as in `Tasks.folds`, with stratify, groups and random_state), or pairs (rows to train on, rows to test on),
                     the rows of the shared X, or the labelled rows of separate inputs, task after task
         metric    : the name of a measure, as in `Solution.score`, or a metric such as `FScore(beta=2)`; None: "accuracy" for labels, else "r2"
-        n_jobs    : folds at a time, in processes of joblib's, or in what `joblib.parallel_config` says; the result does not depend on it
+        n_jobs    : folds at a time, in processes of joblib's (-1: one a core), or in what `joblib.parallel_config` says, such as Dask's
+                    workers; None: one after another, or as many as it says. The result does not depend on it
         refit     : solve on all data at the best value (True), at the one of the one-standard-error rule ("one_se"), or not (False)
         one_class : what becomes of a task whose labels in a training fold are of one class, where the loss needs two, or that has none:
                     "skip", the others are learned, and it is NaN there; "constant", it is predicted to be of that class; both with a
@@ -80,7 +81,7 @@ class Resampled:
         *,
         level: float = 0.95,
         groups=None,
-        n_jobs: int | None = 1,
+        n_jobs: int | None = None,
         random_state=0,
         **solve_options,
     ) -> WeightIntervals:
@@ -113,7 +114,7 @@ class Resampled:
         threshold: float = 0.75,
         expected_false: float | None = 1.0,
         groups=None,
-        n_jobs: int | None = 1,
+        n_jobs: int | None = None,
         random_state=0,
         **solve_options,
     ) -> StabilitySelection:

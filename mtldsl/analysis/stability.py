@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from mtldsl.analysis.cross_validation import fit_to, in_parallel, jobs_of
+from mtldsl.analysis.cross_validation import fit_to
 from mtldsl.analysis.grid import grid_of
+from mtldsl.analysis.in_parallel import in_parallel, jobs_of
 from mtldsl.analysis.parts import data_of, learnable, needs_two_classes, taken
 from mtldsl.errors import ModelError
 from mtldsl.language.expressions.scalar import Parameter
@@ -114,8 +115,9 @@ def stability_selection(
     work = []
     for k, own in enumerate(rng.spawn((n + 1) // 2)):
         sides = (0, 1) if 2 * k + 1 < n else (0,)
-        work.append((model, lam, numbers, tasks, _halves(tasks, units, own), sides, two, solve_options))
-    found = [half for halves in in_parallel(_chosen, work, n_jobs) for half in halves]
+        work.append((_halves(tasks, units, own), sides))
+    common = (model, lam, numbers, two, solve_options)
+    found = [half for halves in in_parallel(_chosen, common, tasks, work, n_jobs) for half in halves]
     is_chosen = np.stack([half for half, _ in found])  # (n, values, d, m)
     can = np.stack([there for _, there in found])
     times = np.maximum(can.sum(axis=0), 1)
@@ -137,8 +139,9 @@ def _halves(tasks: Tasks, units, rng) -> np.ndarray:
     return np.concatenate(parts)
 
 
-def _chosen(model, lam: Parameter, values, tasks: Tasks, half, sides, two: bool, solve_options: dict) -> list:
+def _chosen(common: tuple, tasks: Tasks, half, sides) -> list:
     """(Which weights are not zero (values, d, m), which tasks could be learned (m,)) on each of these sides."""
+    model, lam, values, two, solve_options = common
     model, parameter = copy.deepcopy((model, lam), {id(tasks): tasks})
     found = []
     for side in sides:

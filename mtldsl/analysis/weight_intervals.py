@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from mtldsl.analysis.cross_validation import fit_to, in_parallel, jobs_of
+from mtldsl.analysis.cross_validation import fit_to
+from mtldsl.analysis.in_parallel import in_parallel, jobs_of
 from mtldsl.analysis.parts import data_of, learnable, needs_two_classes, taken
 from mtldsl.errors import DataError
 from mtldsl.scoring.intervals import percentiles
@@ -105,15 +106,16 @@ def bootstrap_weights(
     two = needs_two_classes(problem)
     whole = problem.solve(**solve_options)
     model = problem.with_tasks(tasks)  # without what the problem remembers
-    work = [(model, tasks, units, own, two, whole.blocks, solve_options) for own in rng.spawn(n)]
-    found = in_parallel(_learned, work, n_jobs)
+    common = (model, units, two, whole.blocks, solve_options)
+    found = in_parallel(_learned, common, tasks, [(own,) for own in rng.spawn(n)], n_jobs)
     weights = np.stack([W for W, _, _ in found])
     shifts = None if whole.intercept is None else np.stack([b for _, b, _ in found])
     return WeightIntervals(whole, weights, shifts, [status for _, _, status in found], level)
 
 
-def _learned(model, tasks: Tasks, units, rng, two: bool, blocks: dict, solve_options: dict):
+def _learned(common: tuple, tasks: Tasks, rng):
     """(weights (d, m), intercepts (m,), status) on one sample, NaN for tasks that cannot be learned on it."""
+    model, units, two, blocks, solve_options = common
     times = drawn(tasks, units, rng)
     can, _ = learnable(tasks, times, two)
     m = len(can)

@@ -6,6 +6,7 @@ import warnings
 from typing import NamedTuple
 
 import numpy as np
+from joblib import Parallel, delayed
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing, get_tags, indexable
 
@@ -84,18 +85,24 @@ def out_of_fold(
         weights = totals * factors[rows]
     pairwise = get_tags(plain).input_tags.pairwise
     z = np.full(signs.shape, np.nan)
-    for fold in range(k):
-        train, test = np.flatnonzero(numbers != fold), np.flatnonzero(numbers == fold)
-        fitted = clone(plain)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", OneClassWarning)  # said once, of all rows
-            fitted.fit(
-                _part(X, rows[train], rows[train], pairwise),
-                signs[train],
-                None if weights is None else weights[train],
-            )
-        z[test] = _scores_of(fitted, _part(X, rows[test], rows[train], pairwise))
+    sides = [(np.flatnonzero(numbers != fold), np.flatnonzero(numbers == fold)) for fold in range(k)]
+    run = delayed(_scored)  # one after another, or in what `joblib.parallel_config` says
+    found = Parallel()(run(clone(plain), X, signs, weights, rows, *side, pairwise) for side in sides)
+    for (_, test), scores in zip(sides, found, strict=True):
+        z[test] = scores
     return HeldOut(z, signs, totals, rows)
+
+
+def _scored(plain, X, signs, weights, rows, train, test, pairwise: bool) -> np.ndarray:
+    """(n, m) scores of the rows `test` by an estimator that is fitted on the rows `train`."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", OneClassWarning)  # said once, of all rows
+        plain.fit(
+            _part(X, rows[train], rows[train], pairwise),
+            signs[train],
+            None if weights is None else weights[train],
+        )
+    return _scores_of(plain, _part(X, rows[test], rows[train], pairwise))
 
 
 def _part(X, rows, columns, pairwise: bool):

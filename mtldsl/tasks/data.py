@@ -81,6 +81,19 @@ class TaskData:
             raise AttributeError(f"Tasks never change: make new ones in place of setting tasks.{name}")
         super().__setattr__(name, value)
 
+    def __getstate__(self) -> dict:
+        """Without what is computed from the rest, which may be several times as large."""
+        computed = {name for name in self.__dict__ if isinstance(getattr(type(self), name, None), cached_property)}  # fmt: skip
+        return {name: value for name, value in self.__dict__.items() if name not in computed}
+
+    def __sizeof__(self) -> int:
+        """Bytes of the arrays: what Dask goes by where it sends them."""
+        if self.is_distributed:
+            return 64
+        X = self._shared if self.is_shared else self._stacked
+        arrays = [*((X.data, X.indices, X.indptr) if self.is_sparse else (X,)), self.targets, self.sample_weights, self.mask]  # fmt: skip
+        return sum(one.nbytes for one in arrays if one is not None)
+
     @property
     def X(self) -> Any:
         """The shared inputs (n, d). DataError where every task has its own."""

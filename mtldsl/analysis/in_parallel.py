@@ -1,0 +1,85 @@
+"""Many fits at a time, through joblib: in processes of this machine, or wherever `joblib.parallel_config` says, such as Dask's workers.
+
+What all fits share - the data, the model - is sent apart from what each has of its own: the data once, and the model without them.
+"""
+
+from __future__ import annotations
+
+import importlib
+import io
+import pickle
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from mtldsl.errors import ModelError
+from mtldsl.tasks import Tasks
+from mtldsl.values.number import as_whole, quoted
+
+__all__ = ["in_parallel", "jobs_of"]
+
+_DATA = "the data"
+
+
+def jobs_of(n_jobs) -> int | None:
+    """How many of them: a whole number, -1 for one a core; None is what joblib is told around, and else one."""
+    number = as_whole(n_jobs)
+    if n_jobs is not None and (number is None or number == 0):
+        raise ModelError(
+            term=f"n_jobs={quoted(n_jobs)}", write_instead="write a whole number, -1 for one a core"
+        )
+    return number
+
+
+def in_parallel(function: Callable, common: tuple, tasks: Tasks, work: Sequence[tuple], n_jobs) -> list:
+    """[function(common, tasks, *one) for one in work], by joblib in other processes, or in what `joblib.parallel_config` says.
+
+    common : what all share; Tasks in it that are `tasks` are not sent a second time
+    Tasks whose rows are on Dask's workers stay there: their fits are one after another, each with all workers.
+    """
+    number = jobs_of(n_jobs)
+    if number == 1 or tasks.is_distributed:
+        return [function(common, tasks, *one) for one in work]
+    from joblib import Parallel, delayed
+
+    sent = _Sent(common, tasks)
+    return Parallel(n_jobs=number)(delayed(_received)(function, sent, tasks, *one) for one in work)
+
+
+class _Sent:
+    """Values without the data in them, as bytes; Dask sends what is this large once, whoever asks for it."""
+
+    def __init__(self, values: tuple, tasks: Tasks):
+        class Pickler(_cloudpickle().CloudPickler):
+            def persistent_id(self, obj):
+                return _DATA if obj is tasks else None
+
+        written = io.BytesIO()
+        Pickler(written).dump(values)
+        self.content = written.getvalue()
+
+    def __sizeof__(self) -> int:
+        return len(self.content)
+
+    def values(self, tasks: Tasks) -> tuple:
+        return _Unpickler(io.BytesIO(self.content), tasks).load()
+
+
+def _cloudpickle() -> Any:
+    """joblib's own: words of one's own may stand in a script or a notebook, which pickle alone cannot send."""
+    try:
+        return importlib.import_module("cloudpickle")
+    except ImportError:  # until joblib 1.5 it is a part of it
+        return importlib.import_module("joblib.externals.cloudpickle")
+
+
+class _Unpickler(pickle.Unpickler):
+    def __init__(self, file, tasks: Tasks):
+        super().__init__(file)
+        self.tasks = tasks
+
+    def persistent_load(self, pid) -> Any:
+        return self.tasks
+
+
+def _received(function: Callable, sent: _Sent, tasks: Tasks, *one):
+    return function(sent.values(tasks), tasks, *one)
