@@ -16,6 +16,7 @@ Run:  python examples/24_beyond_one_machine.py        (needs the extra `dask`: p
 """
 
 import os
+from importlib.util import find_spec
 
 import numpy as np
 
@@ -36,7 +37,8 @@ def main() -> None:
         ) as cluster,
         Client(cluster) as client,
     ):
-        print(f"the workers' dashboard: {client.dashboard_link}\n")
+        link = client.dashboard_link if find_spec("bokeh") else None  # it is drawn by bokeh
+        print(f"the workers: {cluster.scheduler_address}, their dashboard: {link}\n")
         rng, rows = da.random.default_rng(0), ROWS // CHUNKS
         truth = np.random.default_rng(1).normal(size=(FEATURES, TASKS)) * (np.arange(FEATURES) < 6)[:, None]
         X = rng.normal(size=(ROWS, FEATURES), chunks=(rows, FEATURES))
@@ -56,7 +58,7 @@ def main() -> None:
             solution = problem.solve(tol=tol)
             passes, moved = tasks.parts.passes - before, tasks.parts.bytes_moved - moved
             kept = int((np.abs(solution.W).max(axis=1) > 1e-6).sum())
-            print(f"{name:9} {solution.status}, relative gap {solution.gap:.1e}; {kept} of {FEATURES} features; "
+            print(f"{name:9} {solution.status}: {solution.dual_bound:.4f} <= optimum <= {solution.objective:.4f}, relative gap {solution.gap:.1e}; {kept} of {FEATURES} features; "
                   f"{passes} passes, {moved / 1024:,.0f} KiB moved for {8 * tasks.n_samples // TASKS * (FEATURES + TASKS) / 2**20:,.0f} MiB of rows")  # fmt: skip
             if name == "squares":
                 before, top = tasks.parts.passes, problem.lambda_max(lam)
