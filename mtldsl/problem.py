@@ -130,6 +130,9 @@ class Problem(Resampled, Statement):
                       how many threads large products are computed, or changes nothing. No bit of the solution depends on it. None: as
                       many threads for products as BLAS has, and tasks one after another
         options     : of the solver named, e.g. solve(solver="cvxpy", backend="scs"); unknown ones are refused
+        checkpoint  : where rows are elsewhere, with any solver: a folder that the run is written to as it goes on. The same call - in
+                      another process, with another cluster - goes on from there. SolverError where it is of another model, of other
+                      numbers or other data. Elsewhere it is an option of "dual_ascent", and names a file
 
         Ctrl-C, and likewise SIGTERM, returns the best point so far with its certificate and status "interrupted"; a second one within
         ten seconds raises KeyboardInterrupt. Signals that the program handles itself, and threads other than the main one, are left

@@ -27,13 +27,16 @@ def to_try(form: NormalForm, solver: str, options: dict) -> Iterator[str]:
             write_instead='write "auto", or a name that explain() lists',
         )
     if solver == "auto":
-        if options:
+        known = (
+            {key for name in in_turn(form) for key in get_solver(name).options} if form.elsewhere else set()
+        )
+        if not set(options) <= known & {"checkpoint"}:
             raise SolverError(
                 "options belong to one solver",
                 term=f"solve({', '.join(f'{key}=...' for key in options)})",
                 write_instead="name it with solver=...",
             )
-        coming = _automatic(form)
+        coming = (name for name in _automatic(form) if set(options) <= set(get_solver(name).options))
         return chain([next(coming)], coming)
     chosen = get_solver(solver)
     reason = refusal(chosen, form)

@@ -8,7 +8,9 @@ from typing import Any
 from mtldsl.compile.normal_form import NormalForm
 from mtldsl.compile.reductions.centred import Centred, moved
 from mtldsl.compile.reductions.gathered import Gathered
+from mtldsl.errors import SolverError
 from mtldsl.solvers.drive import Outcome, as_typed, drive
+from mtldsl.solvers.passes.checkpoint import Folder
 from mtldsl.solvers.solver import Point
 from mtldsl.solvers.starts import checked_starts, from_several_starts
 from mtldsl.solvers.warm_start import Solved, starting_point
@@ -34,21 +36,44 @@ def solve_form(
         "solver": solver, "tol": tol, "max_iter": max_iter, "max_seconds": max_seconds, "starts": starts,
         "random_state": random_state, "verbose": verbose, "options": options,
     }  # fmt: skip
+    if not form.elsewhere or "checkpoint" not in options:
+        return _solved(form, warm_start, how, None)
+    how["options"] = {key: value for key, value in options.items() if key != "checkpoint"}
+    if options["checkpoint"] is None:
+        return _solved(form, warm_start, how, None)
+    if starts != 1:
+        raise SolverError(
+            f"solve(checkpoint=..., starts={starts!r}): a checkpoint is of one start",
+            write_instead="write starts=1",
+        )
+    with Folder(options["checkpoint"], form) as folder:
+        return _solved(form, warm_start, how, folder)
+
+
+def _solved(form: NormalForm, warm_start, how: dict[str, Any], folder: Folder | None) -> Outcome:
+    if folder is not None:
+        folder.recall_moments()
     if Gathered().accepts(form) is None:
-        return _gathered(form, warm_start, how)
-    starts, first = checked_starts(form, starts, random_state), starting_point(form, warm_start)
+        return _gathered(form, warm_start, how, folder)
+    starts, first = checked_starts(form, how["starts"], how["random_state"]), starting_point(form, warm_start)
     solved, lacking = Centred().apply(form)
     if first is not None:
         first.blocks = moved(first.blocks, lacking, -1.0)
+    options = how["options"]
+    if folder is not None:
+        first, options = folder.point() or first, options | {"checkpoint": folder}
 
     def run(start: Point | None) -> Outcome:
         return drive(
-            solved, solver=solver, tol=tol, max_iter=max_iter, max_seconds=max_seconds,
-            start=start, verbose=verbose, options=options, simple_guesses=start is first,
+            solved, solver=how["solver"], tol=how["tol"], max_iter=how["max_iter"], max_seconds=how["max_seconds"],
+            start=start, verbose=how["verbose"], options=options, simple_guesses=start is first,
         )  # fmt: skip
 
-    outcome = run(first) if starts == 1 else from_several_starts(solved, starts, random_state, run, first)
-    return as_typed(outcome, solved, lacking, tol)
+    if starts == 1:
+        outcome = run(first)
+    else:
+        outcome = from_several_starts(solved, starts, how["random_state"], run, first)
+    return as_typed(outcome, solved, lacking, how["tol"])
 
 
 def seen_by_solvers(form: NormalForm) -> NormalForm:
@@ -56,9 +81,11 @@ def seen_by_solvers(form: NormalForm) -> NormalForm:
     return Gathered().apply(form)[0] if Gathered().accepts(form) is None else form
 
 
-def _gathered(form: NormalForm, warm_start: Solved | dict | None, how: dict[str, Any]) -> Outcome:
+def _gathered(form: NormalForm, warm_start, how: dict[str, Any], folder: Folder | None) -> Outcome:
     first, gathered = starting_point(form, warm_start), Gathered()
     here, recipe = gathered.apply(form)
+    if folder is not None:
+        folder.keep_moments()
     start = None if first is None else {block.name: first.blocks[block.name] for block in here.blocks}
     outcome = solve_form(here, warm_start=start, **how)
     return replace(

@@ -14,7 +14,15 @@ from mtldsl.tasks.gram import gram, require_gram_memory
 if TYPE_CHECKING:
     from mtldsl.tasks.distributed import DistributedTasks, Part
 
-__all__ = ["Moments", "factor_of", "gram_with_ones", "has_one_gram", "moments_of"]
+__all__ = [
+    "Moments",
+    "factor_of",
+    "gram_with_ones",
+    "has_one_gram",
+    "known_moments",
+    "moments_of",
+    "remember_moments",
+]
 
 #: A Gram matrix whose factor has pivots below this share of the largest is taken apart by eigenvectors: a factor would lose half the digits.
 _SMALLEST_PIVOT = 1e-6
@@ -132,11 +140,22 @@ def moments_of(tasks: DistributedTasks | Any) -> Moments:
     known = tasks.__dict__.get("_moments")
     if known is None:
         require_gram_memory(tasks.n_features + 1, 1, "select features, or project them, first")
-        known = tasks.__dict__["_moments"] = Moments(*tasks.parts.run(_of_part, tasks.n_tasks))
-        if not tasks.is_weighted:  # so that they need not be asked for
-            squares = [known.gram(i).diagonal()[:-1] for i in range(tasks.n_tasks)]
-            tasks.__dict__["column_lengths"] = np.sqrt(np.stack(squares, axis=1))
+        known = Moments(*tasks.parts.run(_of_part, tasks.n_tasks))
+        remember_moments(tasks, known)
     return known
+
+
+def known_moments(tasks: DistributedTasks | Any) -> Moments | None:
+    """Those that need no pass, None where nobody has asked for them."""
+    return tasks.__dict__.get("_moments")
+
+
+def remember_moments(tasks: DistributedTasks | Any, known: Moments) -> None:
+    """What the moments of these rows are, and what follows from them."""
+    tasks.__dict__["_moments"] = known
+    if not tasks.is_weighted:  # so that they need not be asked for
+        squares = [known.gram(i).diagonal()[:-1] for i in range(tasks.n_tasks)]
+        tasks.__dict__["column_lengths"] = np.sqrt(np.stack(squares, axis=1))
 
 
 def _of_part(part: Part, n_tasks: int) -> tuple:

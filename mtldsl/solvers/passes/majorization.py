@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from typing import ClassVar
 
 import numpy as np
 
 from mtldsl.compile.normal_form import Blocks, NormalForm
+from mtldsl.compile.terms.distributed import RowDual
 from mtldsl.proof.bound import dual_bound
 from mtldsl.solvers.passes import newton
+from mtldsl.solvers.passes.checkpoint import Folder
 from mtldsl.solvers.passes.inner import Inner
 from mtldsl.solvers.passes.squares import Squares
 from mtldsl.solvers.solver import Point, Solver, Watch
@@ -36,6 +40,8 @@ class Majorization(Solver):
     `drive` solves with whatever solver is fastest for them; Nesterov's momentum goes from one to the next, and starts again where the
     objective rises. Every iteration is one pass: value, gradient, and the multipliers of the bound.
 
+    checkpoint : folder that weights, momentum and steepness are written to after every pass, and from which the same model goes on
+
     Sources: Boehning and Lindsay, "Monotonicity of quadratic-approximation algorithms", 1988 (the fixed bound on the Hessian); Lee, Sun and Saunders,
     "Proximal Newton-type methods", 2014; O'Donoghue and Candes, "Adaptive restart for accelerated gradient schemes", 2015.
     """
@@ -43,6 +49,8 @@ class Majorization(Solver):
     name = "majorization"
     summary = "smooth losses of rows that are elsewhere: one pass over them an iteration, and squares that are solved here"
     max_iter = 1000
+    options: ClassVar[Mapping[str, object]] = {"checkpoint": None}
+    writes = ("checkpoint",)
     takes_distributed = True
 
     def refuses(self, form: NormalForm) -> str | None:
@@ -69,29 +77,58 @@ class Majorization(Solver):
         return _PATIENCE
 
     def solve(
-        self, form: NormalForm, *, tol: float, max_iter: int, start: Point | None, watch: Watch
-    ) -> Point:
-        return _Run(form, tol, start).run(max_iter, watch)
+        self, form: NormalForm, *, tol: float, max_iter: int, start: Point | None, watch: Watch, checkpoint: Folder | None = None
+    ) -> Point:  # fmt: skip
+        return _Run(form, tol, start, checkpoint).run(max_iter, watch)
 
 
 class _Run:
-    def __init__(self, form: NormalForm, tol: float, start: Point | None):
+    def __init__(self, form: NormalForm, tol: float, start: Point | None, file: Folder | None = None):
         self.form, self.tol = form, tol
         self.squares = [Squares(loss) for loss in form.losses]
         self.inner = Inner(form, None if start is None else start.function_duals)
         self.x: Blocks = form.zeros() if start is None else dict(start.blocks)
         self.theta, self.missing = 1.0, math.inf
+        self.y, self.t, self.best, self.before, self.file = self.x, 1.0, math.inf, None, file
+        if start is not None and start.state.get("solver") == Majorization.name:
+            self._go_on(**start.state)
+
+    def _go_on(self, numbers: dict, blocks: Blocks, **_) -> None:
+        """As a checkpoint left it."""
+        self.y = {name: blocks[name] for name in self.form.shapes}
+        self.theta, self.missing, self.t = (numbers[name] for name in ("theta", "missing", "t"))
+        self.best = numbers["best"]
+        if "adjoint 0" in blocks:
+            old = [
+                RowDual(
+                    {n: blocks[f"{n} {k}"][None] for n in ("adjoint", "sums")},
+                    np.ones((1, loss.tasks.n_tasks)),
+                )
+                for k, loss in enumerate(self.form.losses)
+            ]
+            self.before = {name: blocks[f"{name} before"] for name in self.form.shapes}, old
+
+    def _keep(self, x: Blocks, y: Blocks, t: float, best: float, before, now: bool) -> None:
+        if self.file is None:
+            return
+        numbers, others = {"theta": self.theta, "missing": self.missing, "t": t, "best": best}, dict(y)
+        if before is not None:
+            others |= {f"{name} before": block for name, block in before[0].items()}
+            for k, (loss, u) in enumerate(zip(self.form.losses, before[1], strict=True)):
+                others |= {f"adjoint {k}": u.adjoint, f"sums {k}": loss.sums(u)}
+        self.file.keep(Majorization.name, x, self.inner.duals, numbers, others, now=now)
 
     def run(self, max_iter: int, watch: Watch) -> Point:
-        x, y, t = self.x, self.x, 1.0
-        best, before = math.inf, None
+        x, y, t = self.x, self.y, self.t
+        best, before = self.best, self.before
         for iteration in range(1, max_iter + 1):
             duals = [loss.dual_at(y) for loss in self.form.losses]
             point = Point(y, duals, self.inner.duals, iteration)
-            stopped = watch(point)
-            objective = self.form.value(y)
-            if stopped or iteration == max_iter:
+            stopped = watch(point) or iteration == max_iter
+            self._keep(x, y, t, best, before, stopped)
+            if stopped:
                 return point
+            objective = self.form.value(y)
             if before is not None:
                 self._follow(y, duals, *before)
             if objective > best and y is not x:

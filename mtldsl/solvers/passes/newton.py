@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from mtldsl.compile.normal_form import Blocks, NormalForm
 from mtldsl.compile.terms.distributed import DistributedTerm, RowDual, scores_of, seen_of, term_of
 from mtldsl.compile.terms.moments import gram_with_ones, moments_of
 from mtldsl.proof.bound import dual_bound
+from mtldsl.solvers.passes.checkpoint import Folder
 from mtldsl.solvers.passes.inner import Inner
 from mtldsl.solvers.passes.model import Model
 from mtldsl.solvers.solver import Point, Solver, Watch
@@ -42,6 +44,8 @@ class NewtonByPasses(Solver):
     quadratic model, damped in the metric of A^T A, is solved here; a step that does not lower the envelope + h as promised is taken
     again, more damped. Where a step promises little, u+ replaces u. Rows keep u and nothing else.
 
+    checkpoint : folder that weights, penalties and the multipliers of the rows are written to, and from which the same model goes on
+
     Sources: Rockafellar, "Augmented Lagrangians and applications of the proximal point algorithm in convex programming", 1976; Li, Sun and
     Toh, "A highly efficient semismooth Newton augmented Lagrangian method for solving lasso problems", SIAM J. Optim. 28 (2018).
     """
@@ -49,6 +53,8 @@ class NewtonByPasses(Solver):
     name = "newton_by_passes"
     summary = "Newton steps, each one pass over rows that are elsewhere: smooth losses, and kinks by multipliers that stay beside the rows"
     max_iter = 1000
+    options: ClassVar[Mapping[str, object]] = {"checkpoint": None}
+    writes = ("checkpoint",)
     takes_distributed = True
 
     def refuses(self, form: NormalForm) -> str | None:
@@ -65,13 +71,13 @@ class NewtonByPasses(Solver):
         return None if form.elsewhere else "rows that are elsewhere"
 
     def solve(
-        self, form: NormalForm, *, tol: float, max_iter: int, start: Point | None, watch: Watch
-    ) -> Point:
-        return _Run(form, start).run(max_iter, watch)
+        self, form: NormalForm, *, tol: float, max_iter: int, start: Point | None, watch: Watch, checkpoint: Folder | None = None
+    ) -> Point:  # fmt: skip
+        return _Run(form, start, checkpoint).run(max_iter, watch)
 
 
 class _Run:
-    def __init__(self, form: NormalForm, start: Point | None):
+    def __init__(self, form: NormalForm, start: Point | None, file: Folder | None = None):
         (loss,) = form.losses
         assert isinstance(loss, DistributedTerm)
         self.form, self.loss = form, loss
@@ -81,6 +87,22 @@ class _Run:
         self.state, self.penalty, self.damping, self.passes = None, _first_penalty(loss), _DAMPED, 0
         self.apart = math.inf
         self.values: list[tuple[Blocks, float]] = []
+        self.file = file
+        if start is not None and start.state.get("solver") == NewtonByPasses.name:
+            self._go_on(start.state)
+
+    def _go_on(self, left: dict) -> None:
+        """As a checkpoint left it. A penalty without the multipliers that it was for would be too steep."""
+        if self.loss.atom.smooth or left["rows"] is not None:
+            self.state, numbers = left["rows"], left["numbers"]
+            self.penalty, self.damping, self.apart = (numbers[n] for n in ("penalty", "damping", "apart"))
+
+    def _keep(self, now: bool = False) -> None:
+        if self.file is not None:
+            numbers = {"penalty": self.penalty, "damping": self.damping, "apart": self.apart}
+            self.state = self.file.keep(
+                NewtonByPasses.name, self.x, self.inner.duals, numbers, rows=self.state, now=now
+            )
 
     def run(self, max_iter: int, watch: Watch) -> Point:
         told = self._pass(self.x, None)
@@ -88,7 +110,9 @@ class _Run:
             point = Point(
                 self.x, [self._dual(told)], self.inner.duals, self.passes, {}, {"penalty": self.penalty}
             )
-            if watch(point) or self.passes >= max_iter:
+            done = watch(point) or self.passes >= max_iter
+            self._keep(done)
+            if done:
                 return point
             model = Model(self.loss, told["hessian"], self.moments, self.damping * self.penalty)
             new = self._minimizer(model, told)

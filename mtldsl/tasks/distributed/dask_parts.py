@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from mtldsl.tasks.distributed.dask_engine import call, computed, constant, kept, lacking_memory, n_workers
-from mtldsl.tasks.distributed.lineage import RUNS, Scratch, States, read_states, write_states
+from mtldsl.tasks.distributed.lineage import RUNS, Scratch, States, read_states, unseen_by, write_states
 from mtldsl.tasks.distributed.parts import Part, evaluated
 from mtldsl.tasks.distributed.sums import add, aligned, size_of
 from mtldsl.values.digest import digest
@@ -65,6 +65,10 @@ class DaskParts:
             return total
         new = states.after(new)
         return self._scratch.written(new, self.names) if new.since >= RUNS else new, total
+
+    def unseen_by(self, folder: str) -> str | None:
+        """See `Parts.unseen_by`."""
+        return unseen_by(folder)
 
     def write_states(self, states: States, folder: str, mark: str) -> States:
         """See `Parts.write_states`."""

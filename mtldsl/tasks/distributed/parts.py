@@ -88,6 +88,10 @@ class Parts(Protocol):
     @property
     def n_workers(self) -> int: ...
 
+    def unseen_by(self, folder: str) -> str | None:
+        """None where whoever holds the rows writes into a folder what is found there from here, else a sentence that says what is wrong."""
+        ...
+
     def write_states(self, states, folder: str, mark: str) -> Any:
         """The states of a run, written into a folder by whoever holds them, and read from there from now on. DataError where that fails."""
         ...
@@ -133,6 +137,9 @@ class LocalParts:
         if self._mark is None:
             self._mark = digest([part and (part.tasks.fingerprint(), part.which) for part in self.parts])
         return self._mark
+
+    def unseen_by(self, folder: str) -> None:
+        """See `Parts.unseen_by`."""
 
     def write_states(self, states, folder: str, mark: str) -> list:
         """See `Parts.write_states`."""

@@ -1,0 +1,199 @@
+"""Solves of rows that are elsewhere, in a folder: what the process here knows, and where the workers wrote what lies beside the rows."""
+
+from __future__ import annotations
+
+import json
+import re
+import secrets
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mtldsl.compile.normal_form import Blocks, NormalForm
+from mtldsl.compile.terms.moments import Moments, known_moments, remember_moments
+from mtldsl.errors import DataError, SolverError
+from mtldsl.solvers.samples.checkpoint import Checkpoint
+from mtldsl.solvers.solver import Point
+from mtldsl.system.reading import reading
+from mtldsl.values.digest import digest
+from mtldsl.values.number import quoted
+from mtldsl.values.path import as_path
+
+__all__ = ["Folder", "identity_of"]
+
+#: What is beside the rows is written at every so many passes. What is here is written at each, where there is nothing beside the rows.
+EVERY = 5
+
+_OF_ROWS = re.compile(r"rows-([0-9a-f]{16})-\d+\.npz")
+
+
+class Folder:
+    """The folder of `solve(checkpoint=...)`: `solve.npz`, `moments-<k>.npz` of each table, and a file of every partition with the state that
+    workers keep beside its rows.
+
+    It belongs to a model, its numbers and its data: SolverError where it is of others. As a context manager it is the only one on its folder.
+    """
+
+    def __init__(self, folder, form: NormalForm):
+        self.path, self.form = _folder(folder), form
+        self.typed = f"solve(checkpoint={str(folder)!r})"
+        self.file = Checkpoint(self.path / "solve.npz", identity_of(form))
+        self.tables: list[Any] = list(dict.fromkeys(loss.tasks for loss in form.elsewhere))
+        self.moments = [
+            Checkpoint(self.path / f"moments-{k}.npz", {"data": tasks.parts.mark})
+            for k, tasks in enumerate(self.tables)
+        ]
+        self.passes, self.mark, self.rows, self.unseen = 0, "", None, None
+
+    def __enter__(self) -> Folder:
+        self.file.__enter__()
+        try:
+            self.file.read(self._like())  # of another model: before anything is computed
+        except BaseException:
+            self.file.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *error) -> None:
+        self.file.__exit__(*error)
+
+    def _like(self) -> dict[str, np.ndarray]:
+        return {f"block:{name}": np.zeros(shape) for name, shape in self.form.shapes.items()}
+
+    # ---------------------------------------------------------------------------------------- what was written
+
+    def point(self) -> Point | None:
+        """Where the solve that wrote it was, None where there is nothing yet. `state` is for the solver that is named in it."""
+        arrays = self.file.read(self._like())
+        if arrays is None:
+            return None
+        try:
+            with reading(self.file.path, "a checkpoint"):
+                about = json.loads(str(arrays["about"]))
+                duals = [arrays.get(f"dual:{k}") for k in range(about["duals"])]
+                state = {"solver": str(about["solver"]), "numbers": dict(about["numbers"]), "rows": None}
+                mark = about["rows"]
+        except DataError as error:
+            raise SolverError(
+                str(error), term=self.typed, write_instead="delete it, or name another folder"
+            ) from error
+        blocks = {name: arrays[f"block:{name}"] for name in self.form.shapes}
+        state["blocks"] = {n.removeprefix("other:"): a for n, a in arrays.items() if n.startswith("other:")}
+        if mark is not None:
+            state["rows"] = self._read_rows(str(mark))
+        return Point(blocks, None, duals or None, state=state)
+
+    def _read_rows(self, mark: str) -> Any:
+        try:
+            self.rows = self.tables[0].parts.read_states(str(self.path), mark)
+        except DataError as error:
+            self._say(f"what was beside the rows is lost, and begins anew ({error})")
+            return None
+        self.mark = mark
+        return self.rows
+
+    def recall_moments(self) -> None:
+        """Moments that an earlier solve has found take no pass."""
+        for tasks, file in zip(self.tables, self.moments, strict=True):
+            if known_moments(tasks) is None and (arrays := file.read()) is not None:
+                grams = {int(n.removeprefix("gram:")): G for n, G in arrays.items() if n.startswith("gram:")}
+                with reading(file.path, "moments of rows"):
+                    remember_moments(tasks, Moments(grams, arrays["cross"], arrays["square"]))
+
+    # ------------------------------------------------------------------------------------------------- writing
+
+    def keep_moments(self) -> None:
+        """Once they are known, and once only."""
+        for tasks, file in zip(self.tables, self.moments, strict=True):
+            found = known_moments(tasks)
+            if found is not None and not file.path.exists():
+                grams = {f"gram:{key}": G for key, G in found.grams.items()}
+                file.write({**grams, "cross": found.cross, "square": found.square}, now=True)
+
+    def keep(
+        self, solver: str, blocks: Blocks, duals: Sequence | None, numbers: dict[str, float],
+        others: Blocks | None = None, rows: Any = None, now: bool = False,
+    ) -> Any:  # fmt: skip
+        """Asked after each pass; returns the states of the rows to go on with, which have the same bits.
+
+        blocks  : where the solver is; others: further arrays of it; numbers: its penalties and the like
+        duals   : of the functions
+        rows    : what it keeps beside the rows; now: at the end of a run
+        """
+        self.passes += 1
+        if rows is not None and self.passes % EVERY and not now:
+            return rows
+        self.keep_moments()
+        mark, rows = self._written(rows)
+        known = duals is not None and all(one is None or isinstance(one, np.ndarray) for one in duals)
+        listed = list(duals or ()) if known else []
+        about = {"solver": solver, "numbers": numbers, "rows": mark, "duals": len(listed)}
+        arrays: dict[str, Any] = {f"block:{name}": block for name, block in blocks.items()}
+        arrays |= {f"other:{name}": block for name, block in (others or {}).items()}
+        arrays |= {f"dual:{k}": one for k, one in enumerate(listed) if one is not None}
+        if self.file.write({**arrays, "about": np.array(json.dumps(about))}, now=True):
+            self._remove_others(mark)
+        return rows
+
+    def _written(self, rows: Any) -> tuple[str | None, Any]:
+        """(under which mark states are in the folder, None where they are not; the states)."""
+        if rows is None or self.unseen:
+            return None, rows
+        if rows is self.rows:
+            return self.mark, rows
+        parts = self.tables[0].parts
+        self.unseen = parts.unseen_by(str(self.path))
+        mark = secrets.token_hex(8)
+        if not self.unseen:
+            try:
+                self.rows, self.mark = parts.write_states(rows, str(self.path), mark), mark
+                return mark, self.rows
+            except (DataError, TypeError) as error:
+                self.unseen = f"{error}."
+        self._say(f"weights are written, but not what is beside the rows: {self.unseen}")
+        return None, rows
+
+    def _remove_others(self, mark: str | None) -> None:
+        for path in self.path.iterdir():
+            found = _OF_ROWS.fullmatch(path.name)
+            if found and found[1] != mark:
+                path.unlink(missing_ok=True)
+
+    def _say(self, text: str) -> None:
+        warnings.warn(f"{self.typed}: {text}", stacklevel=2)
+
+
+def identity_of(form: NormalForm) -> dict[str, str]:
+    """The model as typed, its data by checksums of the partitions, and all its numbers: the same in every process, and known without a pass."""
+    losses = [(one.atom, one.coefficients, one.map, one.intercepts) for one in form.losses]
+    functions = [(one.atom, one.coefficient, one.map) for one in form.functions]
+    tables: list[Any] = [one.tasks for one in form.losses]
+    data = [tasks.parts.mark if tasks.is_distributed else tasks.fingerprint() for tasks in tables]
+    numbers = digest(losses, functions, form.blocks, form.constant)
+    return {"model": form.typed, "data": digest(data), "numbers": numbers}
+
+
+def _folder(given) -> Path:
+    """Made where it is not there yet."""
+    typed = f"solve(checkpoint={quoted(str(given))})"
+    try:
+        path = as_path(given, typed).absolute()
+        path.mkdir(exist_ok=True)
+    except FileExistsError:
+        raise SolverError(
+            "it is a file", term=typed, write_instead="name a folder: rows are elsewhere, and their workers write into it"
+        ) from None  # fmt: skip
+    except FileNotFoundError:
+        raise SolverError(
+            f"there is no folder {str(path.parent)!r}", term=typed, write_instead="make it first"
+        ) from None
+    except (OSError, ValueError) as error:
+        raise SolverError(
+            f"the folder cannot be made ({getattr(error, 'strerror', None) or error})",
+            term=typed,
+            write_instead="name another folder",
+        ) from None
+    return path

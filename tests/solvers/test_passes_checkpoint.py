@@ -1,0 +1,178 @@
+"""A solve of rows that are elsewhere in a folder: broken off anywhere, it goes on from there; other models and data are refused."""
+
+import json
+
+import numpy as np
+import pytest
+
+import mtldsl as mtl
+from mtldsl import SolverError
+from mtldsl.solvers.passes.checkpoint import Folder
+from mtldsl.tasks import DistributedTasks
+from mtldsl.tasks.distributed.parts import LocalParts
+
+RNG = np.random.default_rng(3)
+X = RNG.normal(size=(240, 6)) * np.linspace(0.3, 2.0, 6) + 0.5
+Z = X @ RNG.normal(size=(6, 3)) + 0.3 + RNG.normal(size=(240, 3))
+SIGNS = np.where(Z > 0.0, 1.0, -1.0)
+
+
+def model(loss="hinge_loss", norm=3.0, labels=SIGNS, X=X, n_parts=4, intercept=True, sets=False):
+    tasks = DistributedTasks.cut(mtl.Tasks.shared(X, labels), n_parts)
+    W = mtl.Weights(tasks, intercept=intercept)
+    return mtl.minimize(
+        getattr(mtl, loss)(W, tasks) + norm * mtl.l21_norm(W), subject_to=[W >= 0.0] if sets else []
+    ), tasks.parts
+
+
+class Broken(Exception):
+    pass
+
+
+def broken_off(problem, parts, folder, passes, **options):
+    """A process that ends after so many passes: nothing of it is left but the folder."""
+    run, count = parts.run, iter(range(passes))
+
+    def some(*typed, **named):
+        if next(count, None) is None:
+            raise Broken
+        return run(*typed, **named)
+
+    parts.run = some
+    with pytest.raises(Broken):
+        problem.solve(checkpoint=folder, **options)
+
+
+@pytest.mark.parametrize(
+    ("solver", "loss", "after"),
+    [
+        ("majorization", "logistic_loss", 14),
+        ("newton_by_passes", "logistic_loss", 7),
+        ("newton_by_passes", "hinge_loss", 28),
+        ("auto", "hinge_loss", 28),
+        ("auto", "logistic_loss", 8),
+    ],
+)
+@pytest.mark.parametrize("sets", [False, True])
+def test_the_same_call_goes_on(tmp_path, solver, loss, after, sets):
+    how = {"solver": solver, "tol": 1e-6}
+    problem, parts = model(loss, sets=sets)
+    wanted = problem.solve(**how)
+    whole = parts.passes
+    problem, parts = model(loss, sets=sets)
+    broken_off(problem, parts, tmp_path / "run", after, **how)
+    problem, parts = model(loss, sets=sets)
+    before = parts.passes
+    found = problem.solve(checkpoint=tmp_path / "run", **how)
+    assert found.status == "optimal" and found.gap <= 1e-6
+    assert abs(found.objective - wanted.objective) <= 2e-6 * wanted.objective
+    assert parts.passes - before <= whole - after // 2
+    problem, parts = model(loss, sets=sets)
+    before = parts.passes
+    again = problem.solve(checkpoint=tmp_path / "run", **how)
+    assert (
+        again.status == "optimal" and parts.passes - before <= 4
+    )  # a look at guesses, and one where it ended
+
+
+@pytest.mark.parametrize("loss", ["hinge_loss", "logistic_loss"])
+def test_writing_changes_no_bit(tmp_path, loss):
+    without, written = (model(loss)[0].solve(**how) for how in ({}, {"checkpoint": str(tmp_path)}))
+    assert without.W.tobytes() == written.W.tobytes() and without.gap == written.gap
+
+
+def test_squares_go_on_from_their_moments(tmp_path):
+    broken, parts = model("squared_loss", labels=Z)
+    wanted = broken.solve(checkpoint=tmp_path, max_iter=1)
+    problem, parts = model("squared_loss", labels=Z)
+    before = parts.passes
+    found = problem.solve(checkpoint=tmp_path)
+    assert found.status == "optimal" and parts.passes == before
+    assert found.objective <= wanted.objective
+
+
+def test_other_models_and_data_are_refused(tmp_path):
+    X_changed = X.copy()
+    X_changed[17, 2] += 1e-12
+    model()[0].solve(checkpoint=tmp_path, max_iter=3)
+    for what, other in {
+        "model": model("logistic_loss"),
+        "data": model(X=X_changed),
+        "data ": model(n_parts=3),
+        "numbers": model(intercept=False),
+    }.items():
+        with pytest.raises(SolverError, match=rf"checkpoint=.*it was written for another {what.strip()}"):
+            other[0].solve(checkpoint=tmp_path)
+    assert model()[0].solve(checkpoint=tmp_path).status == "optimal"
+
+
+def test_a_parameter_with_another_value_is_another_model(tmp_path):
+    lam, tasks = mtl.Parameter(3.0), DistributedTasks.cut(mtl.Tasks.shared(X, SIGNS), 4)
+    W = mtl.Weights(tasks, intercept=True)
+    problem = mtl.minimize(mtl.hinge_loss(W, tasks) + lam * mtl.l21_norm(W))
+    problem.solve(checkpoint=tmp_path, max_iter=3)
+    lam.value = 3.0 + 1e-12
+    with pytest.raises(SolverError, match="it was written for another numbers"):
+        problem.solve(checkpoint=tmp_path)
+
+
+def test_a_folder_is_what_is_asked_for(tmp_path):
+    (tmp_path / "file").write_text("")
+    for name, said in {
+        "file": "it is a file; name a folder",
+        "no/run": "there is no folder .*no'; make it first",
+        "a\0": "cannot be made",
+    }.items():
+        with pytest.raises(SolverError, match=said):
+            model()[0].solve(checkpoint=tmp_path / name)
+    with pytest.raises(SolverError, match=r"a checkpoint is of one start"):
+        model()[0].solve(checkpoint=tmp_path, starts=2)
+    with pytest.raises(SolverError, match="options belong to one solver"):
+        model()[0].solve(checkpoint=tmp_path, seed=1)
+    assert model()[0].solve(checkpoint=None).status == "optimal"
+
+
+def test_two_runs_on_one_folder(tmp_path):
+    problem = model()[0]
+    with Folder(tmp_path, problem.form()), pytest.raises(SolverError, match="another run is using"):
+        problem.solve(checkpoint=tmp_path)
+
+
+def test_what_is_damaged_is_said(tmp_path):
+    model()[0].solve(checkpoint=tmp_path, max_iter=12)
+    rows = list(tmp_path.glob("rows-*.npz"))
+    assert len(rows) == 4
+    rows[0].write_bytes(b"no")
+    with pytest.warns(UserWarning, match="what was beside the rows is lost, and begins anew"):
+        assert model()[0].solve(checkpoint=tmp_path).status == "optimal"
+    with np.load(tmp_path / "solve.npz") as found:
+        arrays = dict(found)
+    assert (
+        arrays["about"].dtype.kind == "U" and json.loads(str(arrays["about"]))["solver"] == "newton_by_passes"
+    )
+    for name, value in {"about": np.array("{"), "block:W": np.zeros((2, 2))}.items():
+        np.savez(tmp_path / "solve.npz", **(arrays | {name: value}))
+        with pytest.raises(SolverError, match=r"checkpoint=.*(is damaged|cannot be read).*delete it"):
+            model()[0].solve(checkpoint=tmp_path)
+
+
+def test_rows_that_nobody_else_sees_are_dropped_in_words(tmp_path, monkeypatch):
+    monkeypatch.setattr(
+        LocalParts, "unseen_by", lambda parts, folder: "what the worker a writes is not seen here."
+    )
+    with pytest.warns(
+        UserWarning, match="weights are written, but not what is beside the rows: what the worker a writes"
+    ):
+        model()[0].solve(checkpoint=tmp_path, max_iter=20)
+    assert not list(tmp_path.glob("rows-*"))
+    with pytest.warns(UserWarning, match="not what is beside the rows"):
+        assert model()[0].solve(checkpoint=tmp_path).status == "optimal"
+
+
+def test_files_of_older_writings_go(tmp_path):
+    model()[0].solve(checkpoint=tmp_path, tol=1e-6)
+    assert sorted(path.name.split("-")[0] for path in tmp_path.iterdir()) == [
+        "moments",
+        *["rows"] * 4,
+        "solve.npz",
+    ]
