@@ -26,6 +26,8 @@ SOLVERS: dict[str, str | Solver] = {
     "multipliers": "mtldsl.solvers.multipliers.multipliers",
     "admm": "mtldsl.solvers.admm.admm",
     "proximal_gradient": "mtldsl.solvers.proximal.proximal_gradient",
+    "ascent_by_passes": "mtldsl.solvers.passes.ascent",
+    "consensus": "mtldsl.solvers.passes.consensus",
     "majorization": "mtldsl.solvers.passes.majorization",
     "newton_by_passes": "mtldsl.solvers.passes.newton",
     "alternating": "mtldsl.solvers.alternation.alternating",

@@ -41,7 +41,7 @@ def kernel_form(form: NormalForm) -> KernelForm | str:
     if not loss.atom.separable:
         return f"{loss.typed} is not a sum over samples."
     atom: Any = loss.atom  # separable: such an atom knows its conjugate's parts
-    if not atom.entropic and atom.dual_quadratic(loss.tasks.targets) is None:
+    if not atom.entropic and atom.dual_quadratic(_some_labels(loss)) is None:
         return f"the conjugate of {loss.typed} is neither quadratic on an interval nor an entropy."
     if not form.functions:
         return "there is no regularizer whose conjugate is finite."
@@ -52,6 +52,11 @@ def kernel_form(form: NormalForm) -> KernelForm | str:
         term: Any = form.functions[0]  # it weighs kernels: its atom is an MKLNorm, its weights have names
         return KernelForm(loss, term.atom, term.coefficient, term.names[0])
     return _of_quadratics(form.functions, loss)
+
+
+def _some_labels(loss: LossTerm) -> np.ndarray:
+    """Labels to ask by: whether a conjugate is quadratic does not depend on them, and they may be elsewhere."""
+    return np.ones(1) if loss.tasks.is_distributed else loss.tasks.targets
 
 
 @lru_cache(maxsize=8)

@@ -1,0 +1,164 @@
+"""Consensus: parts raise the dual value around weights that they are sent, and the regularizers answer here by one proximal step a pass."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mtldsl.atoms.losses.squares import SquaredLoss
+from mtldsl.compile.normal_form import Blocks, LossTerm, NormalForm
+from mtldsl.compile.terms.distributed import DistributedTerm, RowDual
+from mtldsl.solvers.passes.aggregation import places_of_tasks
+from mtldsl.solvers.passes.inner import Inner
+from mtldsl.solvers.passes.local_ascent import Around, ascend
+from mtldsl.solvers.solver import Point, Solver, Watch
+from mtldsl.tasks import Tasks
+
+__all__ = ["SOLVER", "Consensus"]
+
+#: Epochs over the rows of a part in a pass.
+_EPOCHS = 5
+
+#: Share of a task's rows that lies near a kink, at first; then penalties change by this factor where one side moves so much more than
+#: the other, at passes that come apart by this factor.
+_NEAR, _CHANGE, _APART, _LATER = 0.3, 2.0, 2.0, 1.2
+
+#: The share of what a step moved that an inner solve may miss.
+_SHARE = 1e-3
+
+
+class Consensus(Solver):
+    """minimize f(A x) + h(x): f a sum over samples with multipliers u in intervals, the rows in parts; h any functions and constraints.
+
+    A pass sends V = map(x), extrapolated, and every part p maximises over its own multipliers -conj(u) + <V~, X_p^T (u - u_old)>
+    - 1/2 ||X_p^T (u - u_old)||^2 / rho_p by coordinate ascent, rho_p the share of a penalty rho_i that is the part's share of the rows of
+    task i. Here x+ = argmin h(x) + 1/2 ||map(x) - (V - X^T u / rho)||^2_rho, and V~ = 2 V+ - V for the next pass. That is the consensus
+    method of multipliers, whose multipliers are X_p^T u: nothing of a part is kept but u. The penalty follows the curvature of the losses,
+    ||change of X^T u|| / ||change of V||. Driver and messages: d numbers a task.
+
+    Sources: Boyd, Parikh, Chu, Peleato and Eckstein, "Distributed optimization and statistical learning via the alternating direction
+    method of multipliers", 2011, sections 7 and 8; Chambolle and Pock, J. Math. Imaging Vis. 40 (2011), section 4.3, for this form of it.
+    """
+
+    name = "consensus"
+    summary = "dual ascent inside the parts of rows that are elsewhere, and proximal steps of the regularizers here: d numbers a task"
+    max_iter = 2000
+    takes_distributed = True
+
+    def refuses(self, form: NormalForm) -> str | None:
+        if len(form.losses) != 1:
+            return "there is not exactly one loss."
+        (loss,) = form.losses
+        if not loss.tasks.is_distributed:
+            return f"the rows of {loss.typed} are here."
+        if not loss.atom.separable:
+            return f"{loss.typed} is not a sum over samples: it would need all rows of a task at once."
+        atom = loss.atom
+        if not atom.entropic and atom.dual_quadratic(np.ones(1)) is None:
+            return f"the conjugate of {loss.typed} is neither quadratic on an interval nor an entropy."
+        return f"{loss.typed} has several intercepts." if len(loss.intercepts) > 1 else None
+
+    def solves_only(self, form: NormalForm) -> str | None:
+        return None if form.elsewhere else "rows that are elsewhere"
+
+    def solve(
+        self, form: NormalForm, *, tol: float, max_iter: int, start: Point | None, watch: Watch
+    ) -> Point:
+        return _Run(form, start).run(max_iter, watch)
+
+
+class _Run:
+    def __init__(self, form: NormalForm, start: Point | None):
+        (loss,) = form.losses
+        assert isinstance(loss, DistributedTerm)
+        self.form, self.loss = form, loss
+        self.x: Blocks = form.zeros() if start is None else dict(start.blocks)
+        self.inner = Inner(form, None if start is None else start.function_duals)
+        tasks, d = loss.tasks, loss.tasks.n_features
+        squares = np.maximum(places_of_tasks(tasks)[1], np.finfo(float).tiny)
+        self.counts = np.asarray(tasks.counts, float)
+        facts = tasks.label_facts
+        spread = np.sqrt(np.maximum(facts.squares / facts.counts, np.finfo(float).tiny))
+        self.rho = _NEAR * loss.coefficients * squares / d / spread
+        if self.rho.max() <= 2.0 * self.rho.min():
+            self.rho = np.full_like(self.rho, np.exp(np.log(self.rho).mean()))
+        # a column of ones counts as a feature of average size
+        self.ratio = d * self.counts / squares if loss.intercepts else None
+        self.state, self.passes, self.next_change = None, 0, 2.0
+
+    def run(self, max_iter: int, watch: Watch) -> Point:
+        z = self.loss.predictions(self.x)
+        V, b = z.V, z.b
+        V_sent, b_sent = V, b
+        while True:
+            told = self._pass(V, b, V_sent, b_sent)
+            self.loss.known(self.x, told["seen"])
+            u = RowDual(told["seen"], np.ones_like(told["seen"]["sums"]))
+            point = Point(
+                self.x, [u], self.inner.duals, self.passes, {}, {"penalty": float(np.median(self.rho))}
+            )
+            if watch(point) or self.passes >= max_iter:
+                return point
+            self.x = self._answer(V, b, told)
+            z = self.loss.predictions(self.x)
+            moved = self.rho * np.einsum("dm,dm->m", z.V - V, z.V - V)
+            V_sent, b_sent, V, b = 2.0 * z.V - V, 2.0 * z.b - b, z.V, z.b
+            self._follow(float(moved.sum()), float((told["moved"] / self.rho).sum()))
+
+    def _pass(self, V, b, V_sent, b_sent) -> dict:
+        loss = self.loss
+        shift = np.zeros_like(self.rho) if self.ratio is None else 1.0 / (self.rho * self.ratio)
+        around = Around(V_sent, b_sent, None, self.rho, shift, self.counts)
+        self.state, told = loss.tasks.parts.run(
+            ascend, loss.tasks.n_tasks, loss.atom, loss.coefficients, V, b, around, 1.0, _EPOCHS, (0, self.passes), bool(loss.intercepts),
+            state=self.state, stateful=True,
+        )  # fmt: skip
+        self.passes += 1
+        return told
+
+    def _answer(self, V, b, told: dict) -> Blocks:
+        """The minimizer of the functions beside squares around V - X^T u / rho."""
+        target = V - told["after"] / self.rho
+        new = self._exact(target)
+        if new is None:
+            change = told["after"] - told["seen"]["adjoint"].sum(axis=0)
+            missing = _SHARE * float((np.einsum("dm,dm->m", change, change) / self.rho).sum())
+            d = len(target)
+            like = self.loss.tasks
+            rows = Tasks.shared(
+                np.eye(d), target, task_names=like.task_names, feature_names=like.feature_names
+            )
+            term = LossTerm(SquaredLoss(), self.rho, rows, self.loss.map, (), self.loss.typed)
+            new = self.inner.solve([term], self.x, missing or np.inf)
+        if self.ratio is not None:
+            (name,) = self.loss.intercepts
+            new[name] = (b - told["sums"] / (self.rho * self.ratio))[None, :]
+        return new
+
+    def _exact(self, target: np.ndarray) -> Blocks | None:
+        """By one prox, where there is one function, and one penalty for all tasks."""
+        block, rho = self.loss.map.identity_of, float(self.rho[0])
+        if block is None or len(self.form.weight_blocks) > 1 or (self.rho != rho).any():
+            return None
+        if not self.form.functions:
+            return {block: target}
+        (f, *others) = self.form.functions
+        if others or f.map.identity_of != block or not f.atom.exact_prox:
+            return None
+        new = f.prox(target, 1.0 / rho)
+        self.inner.duals = [rho * (target - new)]
+        return {block: new}
+
+    def _follow(self, here: float, there: float) -> None:
+        """The penalty at which weights and multipliers move alike."""
+        if self.passes < self.next_change:
+            return
+        if there > _APART**2 * here:
+            self.rho = self.rho * _CHANGE
+        elif here > _APART**2 * there:
+            self.rho = self.rho / _CHANGE
+        else:
+            return
+        self.next_change = max(_LATER * self.passes, self.passes + 1.0)
+
+
+SOLVER = Consensus()
