@@ -11,7 +11,7 @@ from mtldsl.system.threads import on_one_blas_thread
 
 __all__ = ["DiagonalPlus", "SharedNodes"]
 
-#: Of fewer tasks a T x T matrix costs less than the calls saved; more shared columns than this part of the tasks are not few.
+#: For fewer tasks a T x T matrix costs less than the calls saved; more shared columns than this part of the tasks are not few.
 _FEWEST_TASKS, _FEW = 48, 0.25
 
 
@@ -21,14 +21,14 @@ class SharedNodes:
     def __init__(self, cell: Any):
         entries = np.diff(cell.transposed.indptr)
         self.own, self.shared = np.flatnonzero(entries == 1), np.flatnonzero(entries > 1)
-        first = cell.transposed.indptr[self.own]
-        self.task, self.factor = cell.transposed.indices[first], cell.transposed.data[first]
-        self.n_tasks, self.cell = cell.factor.shape[0], cell
+        first = transposed.indptr[self.own]
+        self.task, self.factor = transposed.indices[first], transposed.data[first]
+        self.n_tasks, self.transposed = transposed.shape[1], transposed
 
     @cached_property
     def U(self) -> np.ndarray:
         """(T, r)"""
-        return np.ascontiguousarray(self.cell.transposed[self.shared].toarray().T)
+        return np.ascontiguousarray(self.transposed[self.shared].toarray().T)
 
     @cached_property
     def covers(self) -> bool:

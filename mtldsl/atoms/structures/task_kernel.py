@@ -57,7 +57,7 @@ class Cell:
     @cached_property
     def nodes(self) -> SharedNodes:
         """Its columns, those of single tasks apart."""
-        return SharedNodes(self)
+        return SharedNodes(self.transposed)
 
     def of_columns(self, weights) -> np.ndarray:
         """(k,) the weight of every column of the factor; `weights` are those of all kernels."""

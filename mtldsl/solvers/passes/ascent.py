@@ -20,8 +20,11 @@ __all__ = ["SOLVER", "AscentByPasses"]
 #: Epochs over the rows of a part in a pass.
 _EPOCHS = 5
 
+#: Passes without progress; parts a task, on average, beyond which others take fewer passes.
+_PATIENCE, _MOST_PARTS = 30, 1.5
+
 #: The bound on how far steps overshoot together falls towards what was seen of it, this much above it, and by no more than this factor a pass.
-_ABOVE, _FASTEST = 1.2, 0.5
+_ABOVE, _FASTEST = 1.2, 0.9
 
 
 class AscentByPasses(Solver):
@@ -53,6 +56,22 @@ class AscentByPasses(Solver):
 
     def solves_only(self, form: NormalForm) -> str | None:
         return None if form.elsewhere else "rows that are elsewhere"
+
+    def yields(self, form: NormalForm) -> str | None:
+        """Measured: beside plain or weakly linked tasks that lie in one part or two, the fewest passes of all; steps of many parts in the
+        same direction, or through a node that all tasks share, have to be short."""
+        found = kernel_form(form)
+        assert not isinstance(found, str)
+        if found.loss.atom.smooth:
+            return "Newton steps on smooth losses take fewer passes."
+        if found.name is not None:
+            return "learned kernels link tasks in all parts: proximal steps take fewer passes."
+        if found.loss.tasks.label_facts.parts.mean() > _MOST_PARTS:
+            return "tasks have rows in many parts, whose steps would have to be short."
+        return None
+
+    def patience(self, form: NormalForm) -> int:
+        return _PATIENCE
 
     def solve(
         self, form: NormalForm, *, tol: float, max_iter: int, start: Point | None, watch: Watch
@@ -135,7 +154,7 @@ class _Run:
         if curved > 0.0:
             # a step that a part made in full has ratio 1 where the bound was met
             seen = _ABOVE / max(ratio, 1e-6)
-            self.overlap = min(self.overlap * max(min(seen, 1.0 / _FASTEST), _FASTEST), 1.0)
+            self.overlap = min(self.overlap * max(seen, _FASTEST), 1.0)
         W = self._moved_to(before + self.taken * change)
         if self.weights_step is not None:
             b = self.nodes.sizes()

@@ -112,7 +112,13 @@ def ascend(
     sums[which] = np.add.reduceat(new, part.tasks.offsets[:-1])
     change = after[:, which] - seen["adjoint"].sum(axis=0)[:, which]
     moved[which] = around.counts[which] / part.tasks.counts * np.einsum("dk,dk->k", change, change)
-    told = {"seen": seen, "after": after, "sums": sums, "moved": moved, "conjugate": float(term.conjugate(new))}
+    told = {
+        "seen": seen,
+        "after": after,
+        "sums": sums,
+        "moved": moved,
+        "conjugate": float(term.conjugate(new)),
+    }
     return np.stack([u, new]), told
 
 

@@ -13,6 +13,7 @@ from mtldsl.compile.terms.distributed import DistributedTerm, RowDual, scores_of
 from mtldsl.compile.terms.moments import gram_with_ones, moments_of
 from mtldsl.proof.bound import dual_bound
 from mtldsl.solvers.passes.checkpoint import Folder
+from mtldsl.solvers.passes.consensus import hessians_are_too_many
 from mtldsl.solvers.passes.inner import Inner
 from mtldsl.solvers.passes.model import Model
 from mtldsl.solvers.solver import Point, Solver, Watch
@@ -69,6 +70,11 @@ class NewtonByPasses(Solver):
 
     def solves_only(self, form: NormalForm) -> str | None:
         return None if form.elsewhere else "rows that are elsewhere"
+
+    def yields(self, form: NormalForm) -> str | None:
+        if hessians_are_too_many(form):
+            return "a Hessian of every task is more than should be kept here."
+        return None
 
     def solve(
         self, form: NormalForm, *, tol: float, max_iter: int, start: Point | None, watch: Watch, checkpoint: Folder | None = None

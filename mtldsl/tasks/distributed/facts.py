@@ -14,7 +14,7 @@ from mtldsl.tasks.labels import LABEL_KINDS
 __all__ = ["Facts", "LabelFacts", "facts_of", "facts_of_tasks"]
 
 #: columns of `Facts.sums`
-_SUMS = ("counts", "total", "squares", "weights", "weighted_total", "weighted_squares", "not_01")
+_SUMS = ("counts", "total", "squares", "weights", "weighted_total", "weighted_squares", "not_01", "parts")
 _KINDS = tuple(LABEL_KINDS)
 
 
@@ -78,7 +78,9 @@ def facts_of_tasks(tasks: TaskData, keys: tuple, index: int) -> Facts:
             unfit[task, k] = index, row, y[flat]
     return Facts(
         keys,
-        np.column_stack([np.add.reduceat(np.asarray(column, dtype=float), starts) for column in columns]),
+        np.column_stack(
+            [*(np.add.reduceat(np.asarray(one, dtype=float), starts) for one in columns), np.ones(len(keys))]
+        ),
         np.minimum.reduceat(y, starts),
         np.maximum.reduceat(y, starts),
         unfit,
@@ -101,6 +103,7 @@ class LabelFacts:
     weighted_total: np.ndarray
     weighted_squares: np.ndarray
     not_01: np.ndarray  # how many labels are neither 0 nor 1
+    parts: np.ndarray  # how many parts have labels of the task
     minimum: np.ndarray
     maximum: np.ndarray
     unfit: np.ndarray  # see `Facts`

@@ -1,0 +1,231 @@
+"""Dual ascent inside parts, its steps added up safely or brought to agree: the same optimum as with the rows here, with a proof."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import mtldsl as mtl
+from mtldsl.atoms.structures import MKLNorm
+from mtldsl.solvers.passes.aggregation import places_of_tasks, safe_factors
+from mtldsl.solvers.registry import get_solver
+from mtldsl.tasks import DistributedTasks
+from mtldsl.tasks.distributed.parts import LocalParts
+
+
+def grouped(order: str, m: int = 12, n: int = 360, d: int = 5, kind: str = "dense"):
+    """(X, y, ids) of one long table, tasks one after the other or in turn."""
+    rng = np.random.default_rng(5)
+    truth = 0.5 * rng.normal(size=(m, d)) + rng.normal(size=d)
+    X = rng.normal(size=(n, d)) + 0.2
+    if kind == "sparse":
+        X = X * (rng.random(X.shape) < 0.5)
+    ids = np.arange(n) % m
+    ids = np.sort(ids) if order == "sorted" else ids
+    y = np.where((X * truth[ids]).sum(axis=1) + rng.normal(size=n) > 0.0, 1.0, -1.0)
+    return (sparse.csr_array(X) if kind == "sparse" else X), y, ids
+
+
+def cut(X, y, ids, parts: int = 4, **options):
+    dask = pytest.importorskip("dask")
+    ends = np.linspace(0, len(y), parts + 1).astype(int)
+    rows = [(X[a:b], y[a:b], ids[a:b]) for a, b in pairwise(ends)]
+    return mtl.datasets.from_parts([dask.delayed(one) for one in rows], keep=True, **options)
+
+
+def both(order: str, **options):
+    table = grouped(order, **options)
+    return cut(*table), mtl.Tasks.grouped(*table)
+
+
+def chain(m: int) -> np.ndarray:
+    A = np.eye(m, k=1) + np.eye(m, k=-1)
+    return np.diag(A.sum(axis=1)) - A
+
+
+def stated(tasks, words: str, intercept: bool = False, constraint: str = ""):
+    W = mtl.Weights(tasks, intercept=intercept)
+    names = {"W": W, "tasks": tasks, "chain": chain}
+    subject_to = [eval(one, vars(mtl) | names) for one in constraint.split(";") if one]
+    return mtl.minimize(eval(words, vars(mtl) | names), subject_to=subject_to)
+
+
+RIDGE = "hinge_loss(W, tasks) + 2 * ridge(W)"
+GRAPH = "hinge_loss(W, tasks) + ridge(W) + 3 * graph_laplacian(W, chain(tasks.n_tasks))"
+MKL = ".3 * hinge_loss(W, tasks) + mkl_norm(W, [union(), individual()], p=2)"
+KERNELS = [
+    RIDGE,
+    GRAPH,
+    MKL,
+    "absolute_loss(W, tasks) + 2 * ridge(W)",
+    "logistic_loss(W, tasks) + ridge(W)",
+]
+OTHERS = [
+    RIDGE,
+    GRAPH,
+    MKL,
+    "hinge_loss(W, tasks) + 3 * l21_norm(W)",
+    "quantile_loss(W, tasks, q=.3) + l1_norm(W)",
+    "hinge_loss(W, tasks) + 3 * trace_norm(W)",
+    "hinge_loss(W, tasks) + l1_norm(W) + ridge(W)",
+    "logistic_loss(W, tasks) + l21_norm(W)",
+]
+
+
+@pytest.mark.parametrize("order", ["sorted", "shuffled"])
+@pytest.mark.parametrize("words", KERNELS)
+def test_steps_that_are_added_up(words, order):
+    away, here = both(order)
+    there = stated(away, words).solve(solver="ascent_by_passes", tol=1e-3, max_iter=400)
+    optimum = stated(here, words).solve(tol=1e-8).objective
+    assert there.status == "optimal" and abs(there.gap) <= 1e-3
+    assert optimum * (1 - 1e-7) <= there.objective <= optimum * (1 + 1e-3)
+    for look in there.history:
+        assert look["dual_bound"] <= optimum * (1 + 1e-7)
+
+
+@pytest.mark.parametrize("order", ["sorted", "shuffled"])
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("words", OTHERS)
+def test_parts_that_come_to_agree(words, intercept, order):
+    away, here = both(order)
+    there = stated(away, words, intercept).solve(solver="consensus", tol=1e-4, max_iter=400)
+    optimum = stated(here, words, intercept).solve(tol=1e-8).objective
+    assert there.status == "optimal" and abs(there.gap) <= 1e-4
+    assert abs(there.objective - optimum) <= 1.1e-4 * optimum
+    for look in there.history:
+        assert look["dual_bound"] <= optimum * (1 + 1e-7)
+
+
+@pytest.mark.parametrize("solver", ["ascent_by_passes", "consensus"])
+@pytest.mark.parametrize("kind", ["sparse", "weights", "table", "missing", "views"])
+def test_layouts(solver, kind):
+    rng = np.random.default_rng(0)
+    words = RIDGE
+    if kind in ("table", "missing"):
+        X = rng.normal(size=(200, 5))
+        Y = np.where(X @ rng.normal(size=(5, 3)) + rng.normal(size=(200, 3)) > 0, 1.0, -1.0)
+        if kind == "missing":
+            Y[rng.random(Y.shape) < 0.3] = np.nan
+        here = mtl.Tasks.shared(X, Y)
+    elif kind == "weights":
+        X, y, ids = grouped("sorted")
+        here = mtl.Tasks.grouped(X, y, ids, sample_weights=0.5 + rng.random(len(y)))
+    else:
+        here = mtl.Tasks.grouped(*grouped("sorted", kind=kind if kind == "sparse" else "dense"))
+    if kind == "views":  # kernels on some features only, and tasks of very different sizes
+        words = "hinge_loss(W, tasks) + mkl_norm(W, [union(columns=[0, 1]), individual(), identity()], p=1.5)"
+    away = DistributedTasks.cut(here, 3)
+    there = stated(away, words).solve(solver=solver, tol=1e-3, max_iter=400)
+    optimum = stated(here, words).solve(tol=1e-8).objective
+    assert there.status == "optimal"
+    assert optimum * (1 - 1e-7) <= there.objective <= optimum * (1 + 1e-3)
+
+
+def test_constraints_and_maps():
+    away, here = both("sorted")
+    for words, constraint in ((RIDGE, "W >= 0"), ("hinge_loss(W, tasks)", "W <= .2;W >= -.2")):
+        there, known = (
+            stated(one, words, True, constraint).solve(tol=1e-4, **options)
+            for one, options in ((away, {"solver": "consensus"}), (here, {}))
+        )
+        assert there.status == "optimal" and there.violation <= 1e-4
+        np.testing.assert_allclose(there.objective, known.objective, rtol=3e-4)
+
+
+def test_the_bound_on_steps_is_safe_and_the_least():
+    """||sum_p Z_p||_R^2 <= sum_p ||Z_p||_{R'}^2 for any Z_p that live on the tasks of part p; tight for a node, and for tasks apart one."""
+    rng = np.random.default_rng(1)
+    away, here = both("sorted", m=9)
+    which, squares = places_of_tasks(away)
+    np.testing.assert_allclose(squares, [np.sum(X**2) for X in here.inputs], rtol=1e-12)
+    for words in (MKL, GRAPH, RIDGE):
+        from mtldsl.solvers.samples.kernel_form import kernel_form
+
+        norm = kernel_form(stated(here, words).form()).norm
+        assert isinstance(norm, MKLNorm)
+        (safe,) = safe_factors(norm, 5, which)
+        B = norm.cells(5)[0].factor.toarray()
+        parts = np.array([sum(t in one for one in which) for t in range(9)])
+        if words == RIDGE:
+            np.testing.assert_allclose(safe, parts)
+        for _ in range(50):
+            Z = np.zeros((len(which), 9))
+            for p, one in enumerate(which):
+                Z[p, one] = rng.normal(size=one.size)
+            together = np.sum((Z.sum(axis=0) @ B) ** 2)
+            assert together <= np.sum(safe * (Z @ B) ** 2) * (1 + 1e-9)
+        assert safe.max() <= len(which) + 1e-6
+
+
+@pytest.mark.parametrize("solver", ["ascent_by_passes", "consensus"])
+def test_bits_do_not_depend_on_workers(solver):
+    """The same parts in this process, and on one or two workers of a cluster: orders are seeded by the part and the pass."""
+    distributed = pytest.importorskip("distributed")
+    table = grouped("shuffled")
+    local = cut(*table)
+    seen = [stated(local, MKL).solve(solver=solver, tol=1e-2, max_iter=12).W]
+    with (
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, host="127.0.0.1"
+        ) as cluster,
+        distributed.Client(cluster),
+    ):
+        seen.append(stated(cut(*table), MKL).solve(solver=solver, tol=1e-2, max_iter=12).W)
+    again = stated(cut(*table), MKL).solve(solver=solver, tol=1e-2, max_iter=12).W
+    assert seen[0].tobytes() == seen[1].tobytes() == again.tobytes()
+
+
+def test_who_goes_first():
+    sorted_table, _ = both("sorted", m=24, n=480)
+    shuffled, _ = both("shuffled")
+    assert stated(sorted_table, RIDGE).explain().chosen == "ascent_by_passes"
+    assert stated(sorted_table, MKL).explain().chosen == "consensus"
+    assert stated(sorted_table, "hinge_loss(W, tasks) + l21_norm(W)").explain().chosen == "consensus"
+    assert stated(shuffled, RIDGE).explain().chosen == "newton_by_passes"
+    assert stated(sorted_table, "logistic_loss(W, tasks) + ridge(W)").explain().chosen in (
+        "majorization",
+        "newton_by_passes",
+    )
+
+
+def test_refusals_say_why():
+    away, here = both("sorted")
+    ascent, consensus = get_solver("ascent_by_passes"), get_solver("consensus")
+    assert "here" in consensus.refuses(stated(here, RIDGE).form())
+    assert "here" in ascent.refuses(stated(here, RIDGE).form())
+    assert "intercept" in ascent.refuses(stated(away, RIDGE, True).form())
+    assert "l21_norm" in ascent.refuses(stated(away, OTHERS[3]).form())
+    assert "neither quadratic" in consensus.refuses(
+        stated(away, "exponential_loss(W, tasks) + ridge(W)").form()
+    )
+    assert "exactly one loss" in consensus.refuses(
+        stated(away, "hinge_loss(W, tasks) + logistic_loss(W, tasks)").form()
+    )
+
+
+def test_more_hessians_than_fit(monkeypatch):
+    """Where d x d numbers a task are too many, nothing asks for them: the driver holds d numbers a task."""
+    from mtldsl.solvers.passes import consensus
+
+    away, here = both("shuffled")
+    monkeypatch.setattr(consensus, "_MOST_NUMBERS", 10.0)
+    problem = stated(away, "hinge_loss(W, tasks) + 3 * l21_norm(W)")
+    assert problem.explain().chosen == "consensus"
+    before = away.parts.bytes_moved
+    there = problem.solve(tol=1e-3)
+    assert there.solver == "consensus" and there.status == "optimal"
+    assert "_moments" not in away.__dict__
+    d, m = there.W.shape
+    passes = there.iterations + 2
+    assert away.parts.bytes_moved - before <= passes * 8 * m * (5 * d + 40)
+
+
+def test_parts_in_this_process():
+    here = mtl.Tasks.grouped(*grouped("sorted"))
+    away = DistributedTasks.cut(here, 3)
+    assert isinstance(away.parts, LocalParts)
+    there = stated(away, GRAPH).solve(tol=1e-3)
+    assert there.status == "optimal"
+    np.testing.assert_allclose(there.objective, stated(here, GRAPH).solve(tol=1e-8).objective, rtol=1e-3)
