@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from mtldsl.system.threads import on_one_blas_thread
 
@@ -16,10 +16,10 @@ _FEWEST_TASKS, _FEW = 48, 0.25
 
 
 class SharedNodes:
-    """The columns of a cell's factor (T, k), those with one entry apart: K_theta = diag(own) + U Theta U^T, U (T, r) dense."""
+    """The columns of a factor (T, k), given transposed, those with one entry apart: K_theta = diag(own) + U Theta U^T, U (T, r) dense."""
 
-    def __init__(self, cell: Any):
-        entries = np.diff(cell.transposed.indptr)
+    def __init__(self, transposed: sparse.csr_array):
+        entries = np.diff(transposed.indptr)
         self.own, self.shared = np.flatnonzero(entries == 1), np.flatnonzero(entries > 1)
         first = transposed.indptr[self.own]
         self.task, self.factor = transposed.indices[first], transposed.data[first]
