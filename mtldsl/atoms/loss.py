@@ -108,6 +108,7 @@ class Loss(Atom):
 
 #: samples that a sum goes over at once: what is computed on the way stays in the cache, and takes no memory that counts beside large data
 _AT_ONCE = 1 << 16
+_NONE = np.zeros((), bool)
 
 
 class SeparableLoss(Loss):
@@ -188,14 +189,19 @@ class SeparableLoss(Loss):
     def conjugate(self, u, y, s=None) -> float:
         if _are_many(u, y):
             return sum(self.conjugate(*part) for part in _parts(u, y, s))
-        inside = u = u if s is None else u / s
-        if not self._is_bounded_nowhere(y):
-            inside = np.clip(u, *self.dual_interval(y))
-            # s * c / s may differ from c by a unit in the last place: for that, no projected point is outside
-            if np.any(np.abs(u - inside) > 4 * np.finfo(float).eps * np.abs(inside)):
-                return np.inf
+        inside, outside = self.within(u if s is None else u / s, y)
+        if np.any(outside):
+            return np.inf
         l = self.pointwise_conjugate(inside, y)
         return float(np.asarray(l).sum() if s is None else np.dot(s, l))
+
+    def within(self, u, y) -> tuple[Any, Any]:
+        """(u moved into `dual_interval`, which of them were outside it by more than rounding)."""
+        if self._is_bounded_nowhere(y):
+            return u, _NONE
+        inside = np.clip(u, *self.dual_interval(y))
+        # s * c / s may differ from c by a unit in the last place: for that, no projected point is outside
+        return inside, np.abs(u - inside) > 4 * np.finfo(float).eps * np.abs(inside)
 
     def _is_bounded_nowhere(self, y) -> bool:
         low, high = self.dual_interval(y)

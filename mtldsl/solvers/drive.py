@@ -65,8 +65,8 @@ def drive(
 
     simple_guesses : whether zero and the best constants count as points seen too; the start always does
     """
-    watcher = Watcher(form, tol, max_seconds, verbose)
     names = to_try(form, solver, options)
+    watcher = Watcher(form, tol, max_seconds, verbose)
     watcher.expect_guesses(None if start is None else start.blocks, simple_guesses)
     status, certified, iterations, tried = "", False, 0, {}
     alternate = form.is_convex and solver == "auto"

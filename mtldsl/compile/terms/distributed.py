@@ -13,14 +13,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mtldsl.compile.normal_form import Blocks, Entry, LinearMap, LossTerm
+from mtldsl.compile.normal_form import Blocks, LossTerm
 from mtldsl.compile.terms.moments import moments_of
+from mtldsl.compile.terms.seen_sums import SeenSums
 from mtldsl.tasks import Tasks
 
 if TYPE_CHECKING:
     from mtldsl.tasks.distributed.parts import Part
 
-__all__ = ["DistributedTerm", "RowDual", "Scores", "scores_of", "seen_of", "term_of"]
+__all__ = ["DistributedTerm", "RowDual", "Scores"]
 
 #: Points whose sums are remembered.
 _REMEMBERED = 4
@@ -206,51 +207,9 @@ class DistributedTerm(LossTerm):
         return total
 
 
-def term_of(part: Part, atom, coefficients) -> LossTerm:
-    """The loss of one part's rows, as a function of the weights of its tasks."""
-    shape = (part.tasks.n_features, len(part.which))
-    return LossTerm(atom, coefficients[part.which], part.tasks, LinearMap((Entry("W"),), shape), (), "")
-
-
-def scores_of(part: Part, V, b) -> np.ndarray:
-    """The predictions of one part's rows."""
-    return part.tasks.forward(part.columns(V)) + np.repeat(b[part.which], part.tasks.counts)
-
-
-def seen_of(part: Part, n_tasks: int, term: LossTerm, z, u, by_sign: bool) -> dict[str, np.ndarray]:
-    """`RowDual.seen` of multipliers u, and `value` (m,) at predictions z, over one part's rows."""
-    tasks, which = part.tasks, part.which
-    y, scale, starts = tasks.targets, term.scale, tasks.offsets[:-1]
-    size = np.abs(u)
-    sizes = {
-        "labels": size * np.abs(y),
-        "squares": u * u,
-        "work": size * np.maximum(np.abs(z), np.abs(y)),
-        "sums": u,
-    }
-    sides = (u > 0.0, u <= 0.0) if by_sign else (np.ones(len(u), bool),)
-    seen: dict[str, Any] = {
-        name: np.zeros((len(sides), n_tasks)) for name in (*sizes, "conjugate", "at_zero")
-    }
-    seen["adjoint"], seen["value"] = np.zeros((len(sides), tasks.n_features, n_tasks)), np.zeros(n_tasks)
-    zeros = np.zeros_like(u)
-    for k, side in enumerate(sides):
-        seen["adjoint"][k][:, which] = tasks.adjoint(np.where(side, u, 0.0) if by_sign else u)
-        for name, array in sizes.items():
-            seen[name][k, which] = np.add.reduceat(np.where(side, array, 0.0), starts)
-    for i, first, last in zip(which, starts, tasks.offsets[1:], strict=True):
-        rows = slice(first, last)
-        seen["value"][i] = term.atom.value(z[rows], y[rows], None if scale is None else scale[rows])
-        for k, side in enumerate(sides):
-            kept = np.flatnonzero(side[rows]) + first
-            if kept.size:
-                s = None if scale is None else scale[kept]
-                seen["conjugate"][k, i] = term.atom.conjugate(u[kept], y[kept], s)
-                seen["at_zero"][k, i] = term.atom.conjugate(zeros[kept], y[kept], s)
-    return seen
-
-
 def _look(part: Part, n_tasks: int, atom, coefficients, V, b, by_sign: bool) -> dict[str, np.ndarray]:
     """What `Scores.seen` is the sum of: with the gradient as multipliers."""
-    term, z = term_of(part, atom, coefficients), scores_of(part, V, b)
-    return seen_of(part, n_tasks, term, z, term.gradient(z), by_sign)
+    sums = SeenSums(part, n_tasks, atom, coefficients, by_sign)
+    for slab in sums.rows.slabs(part.columns(V), b[part.which]):
+        sums.add(slab, atom.gradient(slab.z, slab.y, slab.s))
+    return sums.seen()

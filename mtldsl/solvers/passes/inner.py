@@ -17,6 +17,9 @@ __all__ = ["Inner"]
 #: The accuracies that it is solved to.
 _FINEST, _COARSEST = 1e-13, 1e-3
 
+#: So near to rounding a solver may find what it cannot prove: below the first, it takes at most so many iterations.
+_NEAR, _FEW = 1e-12, 100
+
 
 class Inner:
     """Solves of one shape, each from the weights of the one before. `duals`: the multipliers of the functions at the last of them."""
@@ -36,8 +39,9 @@ class Inner:
         weights = {block.name: start[block.name] for block in form.blocks}
         known = sum(f.value(weights) for f in form.functions) if functions is None else functions
         here = max(abs(sum(term.value_at(weights) for term in terms) + known), float(np.finfo(float).tiny))
+        tol = min(max(missing / here, _FINEST), _COARSEST)
         outcome = drive(
-            form, solver=next(in_turn(form)), tol=min(max(missing / here, _FINEST), _COARSEST), max_iter=None, max_seconds=None,
+            form, solver=next(in_turn(form)), tol=tol, max_iter=_FEW if tol < _NEAR else None, max_seconds=None,
             start=Point(weights), verbose=False, options={}, simple_guesses=False,
         )  # fmt: skip
         self.duals = outcome.duals[1]

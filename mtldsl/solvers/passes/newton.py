@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from mtldsl.compile.normal_form import Blocks, NormalForm
-from mtldsl.compile.terms.distributed import DistributedTerm, RowDual, scores_of, seen_of, term_of
-from mtldsl.compile.terms.moments import gram_with_ones, moments_of
+from mtldsl.compile.terms.distributed import DistributedTerm, RowDual
+from mtldsl.compile.terms.moments import moments_of
 from mtldsl.proof.bound import dual_bound
 from mtldsl.solvers.passes.checkpoint import Folder
 from mtldsl.solvers.passes.consensus import hessians_are_too_many
 from mtldsl.solvers.passes.inner import Inner
+from mtldsl.solvers.passes.looks import hessian_shares, look, look_from, step
 from mtldsl.solvers.passes.model import Model
 from mtldsl.solvers.solver import Point, Solver, Watch
-
-if TYPE_CHECKING:
-    from mtldsl.tasks.distributed.parts import Part
 
 __all__ = ["SOLVER", "NewtonByPasses"]
 
@@ -33,14 +31,11 @@ _DAMPED, _MORE, _LESS, _LEAST, _KEPT, _WELL = 0.1, 4.0, 0.4, 1e-6, 0.1, 0.7
 #: Multipliers step where the next Newton step promises less than this share of what they have moved by; the penalty grows by this factor then.
 _ENOUGH, _STEEPER, _FELL = 0.1, 2.0, 0.5
 
-#: The shift of a prediction, relative to its size, over which the slope of a proximal step is measured.
-_SHIFT = 1e-6
-
 
 class NewtonByPasses(Solver):
     """minimize f(A x) + h(x): f a sum over samples, smooth or with a proximal step, h any functions and constraints.
 
-    A smooth f is taken as it is. With multipliers u of the rows and a penalty rho, f becomes its Moreau envelope e(A x + u / rho), smooth, with the gradient
+    A smooth f is taken as it is, its Hessian estimated by some of many rows. With multipliers u of the rows and a penalty rho, f becomes its Moreau envelope e(A x + u / rho), smooth, with the gradient
     A^T u+, u+ = rho (v - prox(v)) in the domain of f*, and the generalised Hessian rho A^T (1 - prox'(v)) A. One pass tells both; h beside the
     quadratic model, damped in the metric of A^T A, is solved here; a step that does not lower the envelope + h as promised is taken
     again, more damped. Where a step promises little, u+ replaces u. Rows keep u and nothing else.
@@ -151,11 +146,11 @@ class _Run:
         sent = loss.tasks.n_tasks, loss.atom, loss.coefficients, z.V, z.b, bool(loss.intercepts)
         run = loss.tasks.parts.run
         if loss.atom.smooth:
-            told = run(_look, *sent)
+            told = run(look, *sent, hessian_shares(loss.tasks.counts, loss.tasks.n_features))
         elif self.state is None or stepped_from is not None:
-            self.state, told = run(_step, *sent, self.penalty, stepped_from, state=self.state, stateful=True)
+            self.state, told = run(step, *sent, self.penalty, stepped_from, state=self.state, stateful=True)
         else:  # multipliers stay as they are: what is lost of them with a worker takes no such pass to have again
-            told = run(_look_from, *sent, self.penalty, state=self.state)
+            told = run(look_from, *sent, self.penalty, state=self.state)
         loss.known(x, told["seen"])
         self.passes += 1
         return told
@@ -205,61 +200,6 @@ def _first_penalty(loss) -> float:
     facts = loss.tasks.label_facts
     spread = np.sqrt(np.maximum(facts.squares / facts.counts, np.finfo(float).tiny))
     return float(np.median(loss.coefficients / spread))
-
-
-def _look(part: Part, n_tasks: int, atom, coefficients, V, b, by_sign: bool) -> dict:
-    """Sums over one part's rows, of a smooth loss."""
-    term, s = term_of(part, atom, coefficients), scores_of(part, V, b)
-    curved = atom.hessian(s, part.tasks.targets, term.scale)
-    return _told(part, n_tasks, term, s, term.gradient(s), curved, term.value(s), 0.0, by_sign)
-
-
-def _step(
-    part: Part, u, n_tasks: int, atom, coefficients, V, b, by_sign: bool, penalty: float, stepped_from: float | None
-):  # fmt: skip
-    """(u, sums over one part's rows): zeros at first, then a step made with the penalty of the steps before."""
-    term, s = term_of(part, atom, coefficients), scores_of(part, V, b)
-    u = np.zeros_like(s) if u is None else u
-    if stepped_from is not None:
-        u = _envelope(term, s, u, stepped_from)[1]
-    return u, _sums_from(part, u, n_tasks, term, s, by_sign, penalty)
-
-
-def _look_from(part: Part, u, n_tasks: int, atom, coefficients, V, b, by_sign: bool, penalty: float) -> dict:
-    term, s = term_of(part, atom, coefficients), scores_of(part, V, b)
-    return _sums_from(part, u, n_tasks, term, s, by_sign, penalty)
-
-
-def _sums_from(part: Part, u, n_tasks: int, term, s, by_sign: bool, penalty: float) -> dict:
-    """Sums over one part's rows, of a loss with kinks at multipliers u."""
-    z, new = _envelope(term, s, u, penalty)
-    shift = _SHIFT * (1.0 + np.abs(s))
-    slopes = (term.prox(s + u / penalty + shift, 1.0 / penalty) - z) / shift
-    weights = np.clip(penalty * (1.0 - slopes), 0.0, penalty)
-    weights[weights < 1e-3 * penalty] = 0.0
-    away = z - s - u / penalty
-    envelope = term.value(z) + 0.5 * penalty * float(away @ away) - 0.5 / penalty * float(u @ u)
-    return _told(part, n_tasks, term, s, new, weights, envelope, float((new - u) @ (new - u)), by_sign)
-
-
-def _told(
-    part: Part, n_tasks: int, term, s, new, weights, envelope: float, moved: float, by_sign: bool
-) -> dict:
-    tasks = part.tasks
-    hessian = {
-        int(i): gram_with_ones(X, w)
-        for i, X, w in zip(part.which, tasks.inputs, tasks.per_task(weights), strict=True)
-        if w.any()
-    }
-    seen = seen_of(part, n_tasks, term, s, new, by_sign)
-    return {"seen": seen, "hessian": hessian, "envelope": envelope, "moved": moved}
-
-
-def _envelope(term, s, u, penalty: float) -> tuple[np.ndarray, np.ndarray]:
-    """(the proximal point, the multipliers there)."""
-    v = s + u / penalty
-    z = term.prox(v, 1.0 / penalty)
-    return z, term.dual_project(penalty * (v - z))
 
 
 SOLVER = NewtonByPasses()
