@@ -6,6 +6,7 @@ from scipy import sparse
 
 import mtldsl as mtl
 from mtldsl.errors import ModelError
+from mtldsl.solvers.passes.looks import hessian_shares
 from mtldsl.tasks import DistributedTasks
 
 PARTS = 4
@@ -202,3 +203,21 @@ def test_kernels_between_tasks():
     there, here = (mtl.model("MT-MKL", one, C=1.0).solve(tol=1e-4) for one in (away, tasks))
     assert there.status == "optimal"
     np.testing.assert_allclose(there.objective, here.objective, rtol=2e-4)
+
+
+@pytest.mark.parametrize("kind", ["table", "missing", "grouped"])
+def test_hessians_of_many_rows_are_estimated_by_some_of_them(kind):
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(12_000, 4))
+    Y = np.where(X @ rng.normal(size=(4, 3)) + rng.normal(size=(12_000, 3)) > 0.0, 1.0, -1.0)
+    if kind == "missing":
+        Y[rng.random(Y.shape) < 0.3] = np.nan
+    ids = np.arange(12_000) % 3
+    tasks = mtl.Tasks.grouped(X, Y[:, 0], ids) if kind == "grouped" else mtl.Tasks.shared(X, Y)
+    assert (hessian_shares(tasks.counts, 4) < 0.2).all()
+    away = DistributedTasks.cut(tasks, PARTS)
+    found = solved(away, "logistic_loss(W, tasks) + 40 * l21_norm(W)", True, tol=1e-8)
+    here = solved(tasks, "logistic_loss(W, tasks) + 40 * l21_norm(W)", True, tol=1e-8)
+    assert found.solver == "newton_by_passes" and found.status == "optimal"
+    assert found.objective == pytest.approx(here.objective, rel=2e-8)
+    assert away.parts.passes <= 25

@@ -81,7 +81,9 @@ def step(
 ):  # fmt: skip
     """(u, sums over one part's rows): zeros at first, then a step made with the penalty of the steps before."""
     stepped = np.zeros(part.tasks.n_samples)  # what was held is what another pass may ask for again
-    return stepped, _around(part, u, stepped, n_tasks, atom, coefficients, V, b, by_sign, penalty, stepped_from)
+    return stepped, _around(
+        part, u, stepped, n_tasks, atom, coefficients, V, b, by_sign, penalty, stepped_from
+    )
 
 
 def look_from(part: Part, u, n_tasks: int, atom, coefficients, V, b, by_sign: bool, penalty: float) -> dict:

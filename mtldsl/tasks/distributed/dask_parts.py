@@ -8,10 +8,13 @@ from typing import Any
 from mtldsl.tasks.distributed.dask_engine import call, computed, constant, kept, lacking_memory, n_workers
 from mtldsl.tasks.distributed.lineage import RUNS, Scratch, States, read_states, unseen_by, write_states
 from mtldsl.tasks.distributed.parts import Part, evaluated
-from mtldsl.tasks.distributed.sums import add, aligned, size_of
+from mtldsl.tasks.distributed.sums import aligned, size_of, tree_sum
 from mtldsl.values.digest import digest
 
 __all__ = ["DaskParts"]
+
+#: Summands of one node of the tree, a power of two: then the sum has the bits of `tree_sum`.
+_TOGETHER = 8
 
 
 class DaskParts:
@@ -89,13 +92,16 @@ class DaskParts:
 
 
 def tree(nodes: Sequence) -> Any:
-    """The node of their sum, in the order of `tree_sum`."""
+    """The node of their sum, in the order of `tree_sum`: some pairs, and pairs of pairs, at once, since a node costs Dask a millisecond."""
     level = list(nodes)
     while len(level) > 1:
-        level = [
-            call(add, *level[k : k + 2]) if k + 1 < len(level) else level[k] for k in range(0, len(level), 2)
-        ]
+        groups = [level[k : k + _TOGETHER] for k in range(0, len(level), _TOGETHER)]
+        level = [call(_summed, *group) if len(group) > 1 else group[0] for group in groups]
     return level[0]
+
+
+def _summed(*summands) -> Any:
+    return tree_sum(summands)
 
 
 def _evaluated(part: Part | None, state, sent, held: bool, stateful: bool, name: str) -> Any:

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from mtldsl.system.allocator import freed_memory_is_kept
 from mtldsl.system.threads import one_blas_thread
 from mtldsl.tasks.distributed.states import read_state, state_path, write_state
 from mtldsl.tasks.distributed.sums import aligned, size_of, tree_sum
@@ -162,6 +163,6 @@ def evaluated(function, part: Part | None, state, held: bool, stateful: bool, *b
     """(its state, its summand) of one part, on one thread of BLAS: the bits are those of any machine with the same libraries."""
     if part is None:
         return state, None
-    with one_blas_thread():
+    with one_blas_thread(), freed_memory_is_kept():
         result = function(part, state, *broadcast) if held else function(part, *broadcast)
     return result if stateful else (state, result)
