@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mtldsl.compile.normal_form import Blocks, LossTerm
+from mtldsl.compile.normal_form import Blocks, Entry, LinearMap, LossTerm
 from mtldsl.compile.terms.moments import moments_of
 from mtldsl.compile.terms.seen_sums import SeenSums
 from mtldsl.tasks import Tasks
@@ -21,7 +21,7 @@ from mtldsl.tasks import Tasks
 if TYPE_CHECKING:
     from mtldsl.tasks.distributed.parts import Part
 
-__all__ = ["DistributedTerm", "RowDual", "Scores"]
+__all__ = ["DistributedTerm", "RowDual", "Scores", "seen_of", "term_of"]
 
 #: Points whose sums are remembered.
 _REMEMBERED = 4
@@ -205,6 +205,20 @@ class DistributedTerm(LossTerm):
         for name in self.intercepts:
             total += float(self.absolute_sums(u) @ np.abs(x[name][0]))
         return total
+
+
+def term_of(part: Part, atom, coefficients) -> LossTerm:
+    """The loss of one part's rows, as a function of the weights of its tasks."""
+    shape = (part.tasks.n_features, len(part.which))
+    return LossTerm(atom, coefficients[part.which], part.tasks, LinearMap((Entry("W"),), shape), (), "")
+
+
+def seen_of(part: Part, n_tasks: int, atom, coefficients, V, b, u, by_sign: bool) -> dict[str, np.ndarray]:
+    """`RowDual.seen` of multipliers u, and `value` (m,) at weights V and intercepts b, over one part's rows."""
+    sums = SeenSums(part, n_tasks, atom, coefficients, by_sign)
+    for slab in sums.rows.slabs(part.columns(V), b[part.which]):
+        sums.add(slab, slab.take(u))
+    return sums.seen()
 
 
 def _look(part: Part, n_tasks: int, atom, coefficients, V, b, by_sign: bool) -> dict[str, np.ndarray]:

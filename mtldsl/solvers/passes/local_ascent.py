@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import sparse
 
-from mtldsl.compile.terms.distributed import scores_of, seen_of, term_of
+from mtldsl.compile.terms.distributed import seen_of, term_of
 from mtldsl.solvers.kernels.arguments import NodePlaces, TaskStates
 from mtldsl.solvers.samples.samples import Samples
 
@@ -99,13 +99,13 @@ def ascend(
     state : (2, n) multipliers before and after the last ascent, None at first; `taken` of the way between them is gone
     seed  : numbers that the order of tasks and rows comes from, with that of the part
     """
-    term, z = term_of(part, atom, coefficients), scores_of(part, V, b)
+    term = term_of(part, atom, coefficients)
     samples = Samples(term)
     if state is None:
         u = samples.start()
     else:
         u = state[1] if taken == 1.0 else samples.start(state[0] + taken * (state[1] - state[0]))
-    seen = seen_of(part, n_tasks, term, z, u, by_sign)
+    seen = seen_of(part, n_tasks, atom, coefficients, V, b, u, by_sign)
     new = _epochs(part, samples, u, around, epochs, seed) if epochs else u
     which, after, sums, moved = part.which, np.zeros_like(V), np.zeros(n_tasks), np.zeros(n_tasks)
     after[:, which] = part.tasks.adjoint(new)

@@ -96,8 +96,9 @@ def _around(
 ) -> dict:  # fmt: skip
     """Sums over one part's rows, of a loss with kinks at multipliers u; where they step, they are written into `stepped` first."""
     sums, envelope, moved = SeenSums(part, n_tasks, atom, coefficients, by_sign), 0.0, 0.0
+    held = np.zeros(part.tasks.n_samples) if u is None else u
     for slab in sums.rows.slabs(part.columns(V), b[part.which]):
-        own = slab.take(stepped if u is None else u)
+        own = slab.take(held)
         if stepped_from is not None:
             own = _envelope(atom, slab, own, stepped_from)[1]
         if stepped is not None:
