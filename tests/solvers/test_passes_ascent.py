@@ -229,3 +229,32 @@ def test_parts_in_this_process():
     there = stated(away, GRAPH).solve(tol=1e-3)
     assert there.status == "optimal"
     np.testing.assert_allclose(there.objective, stated(here, GRAPH).solve(tol=1e-8).objective, rtol=1e-3)
+
+
+class Broken(Exception):
+    pass
+
+
+@pytest.mark.parametrize(
+    "solver, words", [("ascent_by_passes", MKL), ("ascent_by_passes", GRAPH), ("consensus", OTHERS[3])]
+)
+def test_a_folder_goes_on_where_a_solve_was_broken_off(tmp_path, solver, words):
+    how = {"solver": solver, "tol": 1e-3, "max_iter": 400}
+    away, _ = both("shuffled")
+    wanted = stated(away, words).solve(**how)
+    whole = wanted.iterations
+    away, _ = both("shuffled")
+    run, count = away.parts.run, iter(range(whole * 2 // 3 + 1))
+
+    def some(*typed, **named):
+        if next(count, None) is None:
+            raise Broken
+        return run(*typed, **named)
+
+    away.parts.run = some
+    with pytest.raises(Broken):
+        stated(away, words).solve(checkpoint=tmp_path / "run", **how)
+    away, _ = both("shuffled")
+    found = stated(away, words).solve(checkpoint=tmp_path / "run", **how)
+    assert found.status == "optimal" and abs(found.objective - wanted.objective) <= 2e-3 * wanted.objective
+    assert found.iterations <= whole * 2 // 3

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import numpy as np
 
 from mtldsl.compile.normal_form import Blocks, NormalForm
 from mtldsl.compile.terms.distributed import DistributedTerm, RowDual
 from mtldsl.solvers.passes.aggregation import places_of_tasks, safe_factors
+from mtldsl.solvers.passes.checkpoint import Folder
 from mtldsl.solvers.passes.local_ascent import Around, SentCell, ascend
 from mtldsl.solvers.samples.kernel_form import KernelForm, kernel_form
 from mtldsl.solvers.samples.nodes import Nodes
@@ -36,6 +38,8 @@ class AscentByPasses(Solver):
     overlap less than that, s falls towards what is seen; whatever it is, the sum of the steps is scaled by the best factor in [0, 1], which
     the same pass tells. Multipliers stay with their rows; kernel weights take a step in closed form between passes.
 
+    checkpoint : folder that weights and the multipliers of the rows are written to, and from which the same model goes on
+
     Sources: Ma, Smith, Jaggi, Jordan, Richtarik and Takac, "Adding vs. averaging in distributed primal-dual optimization", ICML 2015
     (CoCoA+); Smith, Forte, Ma, Takac, Jordan and Jaggi, "CoCoA: A general framework", JMLR 18 (2018); Liu, Pan and Ho, "Distributed
     multi-task relationship learning", KDD 2017; MT-MKL, (E.1).
@@ -43,6 +47,8 @@ class AscentByPasses(Solver):
 
     name = "ascent_by_passes"
     summary = "dual ascent inside the parts of rows that are elsewhere, its steps added up safely: kernels between tasks, mkl_norm"
+    options: ClassVar[Mapping[str, object]] = {"checkpoint": None}
+    writes = ("checkpoint",)
     max_iter = 2000
     takes_distributed = True
 
@@ -74,15 +80,15 @@ class AscentByPasses(Solver):
         return _PATIENCE
 
     def solve(
-        self, form: NormalForm, *, tol: float, max_iter: int, start: Point | None, watch: Watch
-    ) -> Point:
+        self, form: NormalForm, *, tol: float, max_iter: int, start: Point | None, watch: Watch, checkpoint: Folder | None = None
+    ) -> Point:  # fmt: skip
         found = kernel_form(form)
         assert not isinstance(found, str)  # `refuses` was asked
-        return _Run(found, start).run(max_iter, watch)
+        return _Run(found, start, checkpoint).run(max_iter, watch)
 
 
 class _Run:
-    def __init__(self, model: KernelForm, start: Point | None):
+    def __init__(self, model: KernelForm, start: Point | None, file: Folder | None):
         loss, norm = model.loss, model.norm
         assert isinstance(loss, DistributedTerm) and loss.map.identity_of is not None
         self.model, self.loss, self.norm, self.block = model, loss, norm, loss.map.identity_of
@@ -95,12 +101,17 @@ class _Run:
         self.counts = np.asarray(loss.tasks.counts, float)
         self.safe = safe_factors(norm, d, places_of_tasks(loss.tasks)[0])
         self.overlap = 1.0  # of what is safe, what is reckoned with
-        self.state, self.taken, self.passes = None, 1.0, 0
+        self.state, self.taken, self.passes, self.file = None, 1.0, 0, file
+        left = {} if start is None or start.state.get("solver") != AscentByPasses.name else start.state
+        if left and left["rows"] is not None:  # as a checkpoint left it
+            self.state, self.theta = left["rows"], left["blocks"]["theta"]
+            self.overlap, self.taken = (left["numbers"][name] for name in ("overlap", "taken"))
+            self.nodes.fill(left["blocks"]["Z"])
 
     def run(self, max_iter: int, watch: Watch) -> Point:
         # an entropy's multipliers start inside their domain: their weights are not known before a pass
         W = self._weights()
-        if getattr(self.loss.atom, "entropic", False):
+        if getattr(self.loss.atom, "entropic", False) and self.state is None:
             W = self._moved_to(self._pass(W, 0)["after"])
         while True:
             told = self._pass(W, _EPOCHS)
@@ -110,9 +121,18 @@ class _Run:
             structures: Any = None if name is None else {name: self.theta.copy()}
             u = RowDual(told["seen"], np.ones_like(told["seen"]["sums"]))
             point = Point(x, [u], None, self.passes, {}, {"overlap": self.overlap}, structures)
-            if watch(point) or self.passes >= max_iter:
+            done = watch(point) or self.passes >= max_iter
+            if done and self.file is None:
                 return point
-            W = self._step(W, told)
+            W, Z = self._step(W, told)
+            if self.file is not None:
+                numbers = {"overlap": self.overlap, "taken": self.taken}
+                others = {"theta": self.theta, "Z": Z}
+                self.state = self.file.keep(
+                    AscentByPasses.name, {self.block: W}, None, numbers, others, self.state, now=done
+                )
+            if done:
+                return point
 
     def _weights(self) -> np.ndarray:
         return self.nodes.weights(self.theta / self.model.coefficient)
@@ -140,8 +160,8 @@ class _Run:
             sent.append(SentCell(cell.rows, cell.factor, weights, self.nodes.of_cell(c) / s[:, None]))
         return tuple(sent)
 
-    def _step(self, W: np.ndarray, told: dict) -> np.ndarray:
-        """The weights after as much of the parts' steps as is best."""
+    def _step(self, W: np.ndarray, told: dict) -> tuple[np.ndarray, np.ndarray]:
+        """(the weights, X^T u) after as much of the parts' steps as is best."""
         before = told["seen"]["adjoint"].sum(axis=0)
         change = told["after"] - before
         value_before = float(told["seen"]["conjugate"].sum())
@@ -155,7 +175,8 @@ class _Run:
             # a step that a part made in full has ratio 1 where the bound was met
             seen = _ABOVE / max(ratio, 1e-6)
             self.overlap = min(self.overlap * max(seen, _FASTEST), 1.0)
-        W = self._moved_to(before + self.taken * change)
+        Z = before + self.taken * change
+        W = self._moved_to(Z)
         if self.weights_step is not None:
             b = self.nodes.sizes()
             primal = float(told["seen"]["value"].sum()) + 0.5 * float(self.theta @ b) / self.model.coefficient
@@ -163,7 +184,7 @@ class _Run:
             gap = (primal - dual) / max(abs(primal), abs(dual), np.finfo(float).tiny)
             self.theta = self.weights_step(self.theta, b, gap)
             W = self._weights()
-        return W
+        return W, Z
 
 
 SOLVER = AscentByPasses()

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import ClassVar
+
 import numpy as np
 
 from mtldsl.atoms.losses.squares import SquaredLoss
 from mtldsl.compile.normal_form import Blocks, LossTerm, NormalForm
 from mtldsl.compile.terms.distributed import DistributedTerm, RowDual
 from mtldsl.solvers.passes.aggregation import places_of_tasks
+from mtldsl.solvers.passes.checkpoint import Folder
 from mtldsl.solvers.passes.inner import Inner
 from mtldsl.solvers.passes.local_ascent import Around, ascend
 from mtldsl.solvers.solver import Point, Solver, Watch
@@ -41,12 +45,16 @@ class Consensus(Solver):
     method of multipliers, whose multipliers are X_p^T u: nothing of a part is kept but u. The penalty follows the curvature of the losses,
     ||change of X^T u|| / ||change of V||. Driver and messages: d numbers a task.
 
+    checkpoint : folder that weights, penalties and the multipliers of the rows are written to, and from which the same model goes on
+
     Sources: Boyd, Parikh, Chu, Peleato and Eckstein, "Distributed optimization and statistical learning via the alternating direction
     method of multipliers", 2011, sections 7 and 8; Chambolle and Pock, J. Math. Imaging Vis. 40 (2011), section 4.3, for this form of it.
     """
 
     name = "consensus"
     summary = "dual ascent inside the parts of rows that are elsewhere, and proximal steps of the regularizers here: d numbers a task"
+    options: ClassVar[Mapping[str, object]] = {"checkpoint": None}
+    writes = ("checkpoint",)
     max_iter = 2000
     takes_distributed = True
 
@@ -82,9 +90,9 @@ class Consensus(Solver):
         return _PATIENCE
 
     def solve(
-        self, form: NormalForm, *, tol: float, max_iter: int, start: Point | None, watch: Watch
-    ) -> Point:
-        return _Run(form, start).run(max_iter, watch)
+        self, form: NormalForm, *, tol: float, max_iter: int, start: Point | None, watch: Watch, checkpoint: Folder | None = None
+    ) -> Point:  # fmt: skip
+        return _Run(form, start, checkpoint).run(max_iter, watch)
 
 
 def hessians_are_too_many(form: NormalForm) -> bool:
@@ -94,7 +102,7 @@ def hessians_are_too_many(form: NormalForm) -> bool:
 
 
 class _Run:
-    def __init__(self, form: NormalForm, start: Point | None):
+    def __init__(self, form: NormalForm, start: Point | None, file: Folder | None):
         (loss,) = form.losses
         assert isinstance(loss, DistributedTerm)
         self.form, self.loss = form, loss
@@ -110,31 +118,46 @@ class _Run:
             self.rho = np.full_like(self.rho, np.exp(np.log(self.rho).mean()))
         # a column of ones counts as a feature of average size
         self.ratio = d * self.counts / squares if loss.intercepts else None
-        self.state, self.passes, self.next_change = None, 0, 2.0
+        self.state, self.passes, self.next_change, self.file = None, 0, 2.0, file
+        z = loss.predictions(self.x)
+        self.sent = z.V, z.b  # where the next ascent begins
+        left = {} if start is None or start.state.get("solver") != Consensus.name else start.state
+        if left and left["rows"] is not None:  # as a checkpoint left it
+            self.state, others = left["rows"], left["blocks"]
+            self.sent, self.rho = (others["V"], others["b"]), others["rho"]
+            self.next_change = left["numbers"]["next_change"]
 
     def run(self, max_iter: int, watch: Watch) -> Point:
         z = self.loss.predictions(self.x)
         V, b = z.V, z.b
-        V_sent, b_sent = V, b
         while True:
-            told = self._pass(V, b, V_sent, b_sent)
+            told = self._pass(V, b)
             self.loss.known(self.x, told["seen"])
             u = RowDual(told["seen"], np.ones_like(told["seen"]["sums"]))
             point = Point(
                 self.x, [u], self.inner.duals, self.passes, {}, {"penalty": float(np.median(self.rho))}
             )
-            if watch(point) or self.passes >= max_iter:
+            done = watch(point) or self.passes >= max_iter
+            if done and self.file is None:
                 return point
             self.x = self._answer(V, b, told)
             z = self.loss.predictions(self.x)
             moved = self.rho * np.einsum("dm,dm->m", z.V - V, z.V - V)
-            V_sent, b_sent, V, b = 2.0 * z.V - V, 2.0 * z.b - b, z.V, z.b
+            self.sent = 2.0 * z.V - V, 2.0 * z.b - b
+            V, b = z.V, z.b
             self._follow(float(moved.sum()), float((told["moved"] / self.rho).sum()))
+            if self.file is not None:
+                others = {"V": self.sent[0], "b": self.sent[1], "rho": self.rho}
+                self.state = self.file.keep(
+                    Consensus.name, self.x, self.inner.duals, {"next_change": self.next_change - self.passes}, others, self.state, now=done
+                )  # fmt: skip
+            if done:
+                return point
 
-    def _pass(self, V, b, V_sent, b_sent) -> dict:
+    def _pass(self, V, b) -> dict:
         loss = self.loss
         shift = np.zeros_like(self.rho) if self.ratio is None else 1.0 / (self.rho * self.ratio)
-        around = Around(V_sent, b_sent, None, self.rho, shift, self.counts)
+        around = Around(*self.sent, None, self.rho, shift, self.counts)
         self.state, told = loss.tasks.parts.run(
             ascend, loss.tasks.n_tasks, loss.atom, loss.coefficients, V, b, around, 1.0, _EPOCHS, (0, self.passes), bool(loss.intercepts),
             state=self.state, stateful=True,
