@@ -10,7 +10,10 @@ from scipy import sparse
 from mtldsl.atoms.structures import MKLNorm
 from mtldsl.solvers.passes.local_ascent import which_of
 
-__all__ = ["places_of_tasks", "safe_factors"]
+__all__ = ["curvatures", "places_of_tasks", "safe_factors"]
+
+#: The share of a task's rows that lie near a kink, as a guess.
+_NEAR = 0.3
 
 #: A kernel of so few nodes that are in several parts is bounded node by node.
 _ONE_BY_ONE = 2
@@ -23,6 +26,16 @@ def places_of_tasks(tasks: Any) -> tuple[list[np.ndarray], np.ndarray]:
         found, squares = tasks.parts.run(which_of, tasks.n_tasks)
         known = tasks.__dict__["_places_of_tasks"] = [found[k] for k in sorted(found)], squares
     return known
+
+
+def curvatures(loss: Any) -> np.ndarray:
+    """(m,) about what the second derivative of every task's loss is, in a direction of average length: `_NEAR` of the rows, each with
+    that of a loss whose slope changes by its coefficient over the size of a label."""
+    tasks = loss.tasks
+    squares = np.maximum(places_of_tasks(tasks)[1], np.finfo(float).tiny)
+    facts = tasks.label_facts
+    spread = np.sqrt(np.maximum(facts.squares / facts.counts, np.finfo(float).tiny))
+    return _NEAR * loss.coefficients * squares / tasks.n_features / spread
 
 
 def safe_factors(norm: MKLNorm, n_features: int, which: list[np.ndarray]) -> list[np.ndarray]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from mtldsl.compile.normal_form import Blocks, NormalForm
 from mtldsl.compile.terms.distributed import DistributedTerm, RowDual
-from mtldsl.solvers.passes.aggregation import places_of_tasks, safe_factors
+from mtldsl.solvers.passes.aggregation import curvatures, places_of_tasks, safe_factors
 from mtldsl.solvers.passes.checkpoint import Folder
 from mtldsl.solvers.passes.local_ascent import Around, SentCell, ascend
 from mtldsl.solvers.samples.kernel_form import KernelForm, kernel_form
@@ -22,8 +22,8 @@ __all__ = ["SOLVER", "AscentByPasses"]
 #: Epochs over the rows of a part in a pass.
 _EPOCHS = 5
 
-#: Passes without progress; parts a task, on average, beyond which others take fewer passes.
-_PATIENCE, _MOST_PARTS = 30, 1.5
+#: Passes without progress; parts a task, on average, and the loss's curvature over the regularizer's, beyond which others take fewer passes.
+_PATIENCE, _MOST_PARTS, _STEEPEST = 30, 1.5, 4.0
 
 #: The bound on how far steps overshoot together falls towards what was seen of it, this much above it, and by no more than this factor a pass.
 _ABOVE, _FASTEST = 1.2, 0.9
@@ -64,16 +64,21 @@ class AscentByPasses(Solver):
         return None if form.elsewhere else "rows that are elsewhere"
 
     def yields(self, form: NormalForm) -> str | None:
-        """Measured: beside plain or weakly linked tasks that lie in one part or two, the fewest passes of all; steps of many parts in the
-        same direction, or through a node that all tasks share, have to be short."""
+        """Measured: of tasks that lie in a part or two and have few rows, a quarter of the passes of the next best; steps of many parts in the
+        same direction, or through a node that all tasks share, have to be short, and those of steep losses are many."""
         found = kernel_form(form)
         assert not isinstance(found, str)
-        if found.loss.atom.smooth:
+        loss, norm = found.loss, found.norm
+        if loss.atom.smooth:
             return "Newton steps on smooth losses take fewer passes."
         if found.name is not None:
             return "learned kernels link tasks in all parts: proximal steps take fewer passes."
-        if found.loss.tasks.label_facts.parts.mean() > _MOST_PARTS:
+        if loss.tasks.label_facts.parts.mean() > _MOST_PARTS:
             return "tasks have rows in many parts, whose steps would have to be short."
+        factor = norm.kernels[0].factor
+        own = np.asarray(factor.multiply(factor).sum(axis=1)).ravel() / found.coefficient
+        if np.median(curvatures(loss) * own) > _STEEPEST:
+            return "the loss is steep beside the regularizer: proximal steps take fewer passes."
         return None
 
     def patience(self, form: NormalForm) -> int:

@@ -10,7 +10,7 @@ import numpy as np
 from mtldsl.atoms.losses.squares import SquaredLoss
 from mtldsl.compile.normal_form import Blocks, LossTerm, NormalForm
 from mtldsl.compile.terms.distributed import DistributedTerm, RowDual
-from mtldsl.solvers.passes.aggregation import places_of_tasks
+from mtldsl.solvers.passes.aggregation import curvatures, places_of_tasks
 from mtldsl.solvers.passes.checkpoint import Folder
 from mtldsl.solvers.passes.inner import Inner
 from mtldsl.solvers.passes.local_ascent import Around, ascend
@@ -22,9 +22,8 @@ __all__ = ["SOLVER", "Consensus", "hessians_are_too_many"]
 #: Epochs over the rows of a part in a pass.
 _EPOCHS = 5
 
-#: Share of a task's rows that lies near a kink, at first; then penalties change by this factor where one side moves so much more than
-#: the other, at passes that come apart by this factor.
-_NEAR, _CHANGE, _APART, _LATER = 0.3, 2.0, 2.0, 1.2
+#: Penalties change by this factor where one side moves so much more than the other, at passes that come apart by this factor.
+_CHANGE, _APART, _LATER = 2.0, 2.0, 1.2
 
 #: Passes without progress.
 _PATIENCE = 40
@@ -111,9 +110,7 @@ class _Run:
         tasks, d = loss.tasks, loss.tasks.n_features
         squares = np.maximum(places_of_tasks(tasks)[1], np.finfo(float).tiny)
         self.counts = np.asarray(tasks.counts, float)
-        facts = tasks.label_facts
-        spread = np.sqrt(np.maximum(facts.squares / facts.counts, np.finfo(float).tiny))
-        self.rho = _NEAR * loss.coefficients * squares / d / spread
+        self.rho = curvatures(loss)
         if self.rho.max() <= 2.0 * self.rho.min():
             self.rho = np.full_like(self.rho, np.exp(np.log(self.rho).mean()))
         # a column of ones counts as a feature of average size
