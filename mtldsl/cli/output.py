@@ -6,12 +6,13 @@ import json
 import os
 import sys
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from mtldsl.errors import DataError
 from mtldsl.system.atomic_files import atomic_file
 from mtldsl.system.visible import visible, visible_in_json, visible_record
 
-__all__ = ["print_content", "print_error", "print_json", "show", "write"]
+__all__ = ["Ran", "print_content", "print_error", "print_json", "show", "write"]
 
 #: Characters of a line of a message: what was typed is quoted in it, and may be long.
 _LONGEST = 1000
@@ -82,29 +83,53 @@ def _console():
     return Pipe(**PLAIN)
 
 
-def write(paths: list[Path], record: dict, solution) -> None:
+class Ran(NamedTuple):
+    """A problem file that was solved: `record` is the whole of it as plain values, `code` the exit code."""
+
+    record: dict
+    file: Any
+    solution: Any
+    check: Any
+    chosen: Any
+    code: int
+
+
+def write(paths: list[Path], ran: Ran) -> None:
     """The solution or the report, as its ending says, to each path. DataError for those that cannot be written, after the others were."""
     refused = []
     for path in paths:
         try:
             if path.suffix == ".npz":
-                solution.save(path)
+                ran.solution.save(path)
             else:
                 with atomic_file(path) as file:
-                    file.write(_report(path, record).encode())
+                    file.write(_report(path, ran).encode())
         except DataError as error:
             refused.append(str(error))
     if refused:
         raise DataError("; ".join(refused))
 
 
-def _report(path: Path, record: dict) -> str:
+def _report(path: Path, ran: Ran) -> str:
     from mtldsl.report.record import plain
-    from mtldsl.report.text import run_report, to_html, to_text
+    from mtldsl.report.text import run_report, to_text
 
-    shown = visible_record(record)
-    if path.suffix == ".html":
-        return to_html(run_report(shown), shown["title"] or path.stem)
-    if path.suffix == ".txt":
-        return to_text(run_report(shown))
-    return visible_in_json(json.dumps(plain(record), indent=2, ensure_ascii=False)) + "\n"
+    if path.suffix == ".json":
+        return visible_in_json(json.dumps(plain(ran.record), indent=2, ensure_ascii=False)) + "\n"
+    text = to_text(run_report(visible_record(ran.record)))
+    return text if path.suffix == ".txt" else _page(path, ran, text)
+
+
+def _page(path: Path, ran: Ran, text: str) -> str:
+    from mtldsl.shown.page import Section
+    from mtldsl.shown.panel import Panel
+    from mtldsl.solution.page.build import html_report
+    from mtldsl.solution.page.facts import Facts
+
+    file = ran.file
+    facts = Facts(
+        ran.solution, file.tasks_test, ran.check, ran.chosen, repeat=f"mtldsl solve {file.path.name}",
+        title=file.title or path.stem,
+        more=(Section("Everything, as the terminal shows it", panels=[Panel("", text=text)], folded=True),),
+    )  # fmt: skip
+    return html_report(facts)

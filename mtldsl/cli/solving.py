@@ -7,7 +7,7 @@ from argparse import ArgumentParser
 from pathlib import Path
 
 from mtldsl.cli.command import FAILED, OK, Command, add_file, load
-from mtldsl.cli.output import show, write
+from mtldsl.cli.output import Ran, show, write
 from mtldsl.errors import DataError, MTLError
 from mtldsl.system import stops
 from mtldsl.system.atomic_files import check_writable
@@ -63,25 +63,25 @@ def _solve(options) -> int:
         outputs = [*file.outputs.values(), *options.output]
         for path in outputs:
             check_writable(path)
-        record, solution, code = run_file(file)
+        ran = run_file(file)
         from mtldsl.report.text import run_report
 
         try:
             with stops.heard():  # what was computed is not lost to a signal that comes now
-                write(outputs, record, solution)
+                write(outputs, ran)
         finally:  # what was solved is seen, even where the disk has become full meanwhile
-            show(options, record, run_report)
-    return code
+            show(options, ran.record, run_report)
+    return ran.code
 
 
 def _check(options) -> int:
     with _load(options) as file:
         file.check = file.check or {}
-        record, _, code = run_file(file)
+        ran = run_file(file)
     from mtldsl.report.text import check_report
 
-    show(options, record, check_report)
-    return code
+    show(options, ran.record, check_report)
+    return ran.code
 
 
 def _load(options):
@@ -118,8 +118,8 @@ def _setting(text: str) -> tuple[str, object, str]:
         return key, value, f"--set {text}"
 
 
-def run_file(file):
-    """(record, solution, exit code) of one solve, with the choice of a parameter before it and the cross-check that the file asks for."""
+def run_file(file) -> Ran:
+    """One solve, with the choice of a parameter before it and the cross-check that the file asks for."""
     from mtldsl.report.record import describe_run
 
     counts = [_passes(file)]
@@ -140,11 +140,11 @@ def run_file(file):
             check, interrupted = "interrupted", True
     counts.append(_passes(file))
     good = solution.is_certified and (file.check is None or getattr(check, "agrees", False))
-    return (
+    record, code = (
         describe_run(file, solution, check, chosen, counts),
-        solution,
         stops.exit_code() if interrupted else OK if good else FAILED,
     )
+    return Ran(record, file, solution, check, chosen, code)
 
 
 def _passes(file) -> tuple[int, int]:

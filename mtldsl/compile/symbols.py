@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from mtldsl.language.unknowns.kernel_weights import KernelWeights
@@ -12,12 +12,12 @@ from mtldsl.shown.panel import Formula, Panel
 __all__ = ["formula_of", "latex_of", "panel_of"]
 
 
-def formula_of(statement: Any) -> Formula:
-    """The objective, then a line a constraint; and what every symbol is."""
+def formula_of(statement: Any, values: Mapping[str, float] | None = None) -> Formula:
+    """The objective, then a line a constraint; and what every symbol is. values: of parameters, in place of those that they have now."""
     lines = [("minimize", statement.objective.latex)]
     for i, constraint in enumerate(statement.constraints):
         lines.append(("subject to" if i == 0 else "", constraint.latex))
-    return Formula(lines, list(dict.fromkeys(_symbols(statement))))
+    return Formula(lines, list(dict.fromkeys(_symbols(statement, values or {}))))
 
 
 def latex_of(statement: Any, where: bool) -> str:
@@ -45,7 +45,7 @@ def _unknowns(statement: Any) -> str:
     return ", ".join([*names, *(["b"] if any(w.intercept for w in statement.weights) else [])])
 
 
-def _symbols(statement: Any) -> Iterator[tuple[str, str]]:
+def _symbols(statement: Any, values: Mapping[str, float]) -> Iterator[tuple[str, str]]:
     """(LaTeX, words) in the order of the formula."""
     for weights in statement.weights:
         d, q = weights.shape
@@ -62,7 +62,7 @@ def _symbols(statement: Any) -> Iterator[tuple[str, str]]:
     rows = f"{low:,} rows" if low == high else f"{low:,} to {high:,} rows"
     yield r"X_i,\; y_i", f"the inputs and the labels of task i, {rows} of {tasks.n_features:,} features"
     for parameter in statement.parameters:
-        yield rf"{parameter.latex} = {parameter.value:g}", "a parameter"
+        yield rf"{parameter.latex} = {values.get(parameter.name, parameter.value):g}", "a parameter"
     for unknown in statement.learned:
         of = "task similarities" if isinstance(unknown, KernelWeights) else unknown.axis
         yield unknown.latex, f"the {unknown.kind} of {of}, learned beside the weights"

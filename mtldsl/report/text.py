@@ -1,4 +1,4 @@
-"""The report of a run for a terminal, a text file or an HTML page: one section after another, made with rich."""
+"""The report of a run for a terminal or a text file: one section after another, made with rich."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from mtldsl.report.stationary_text import is_of_stationary_point, stationary_poi
 from mtldsl.report.validation import validation
 from mtldsl.solvers.explanation import VERDICTS, kinds_of_models
 
-__all__ = ["check_report", "explain_report", "run_report", "to_html", "to_text", "verdict"]
+__all__ = ["check_report", "explain_report", "run_report", "to_text", "verdict"]
 
 #: What a solution tells beside its weights (`mtldsl.report.record.TOLD`), in the order in which a report shows it.
 TOLD: dict[str, Callable[[Any], RenderableType]] = {
@@ -268,22 +268,3 @@ def to_text(report: RenderableType, width: int = 100) -> str:
     console = Console(file=page, width=width, color_system=None, force_terminal=False, **PLAIN)
     console.print(report)
     return "".join(f"{line.rstrip()}\n" for line in page.getvalue().splitlines())
-
-
-def to_html(report: RenderableType, title: str, width: int = 100) -> str:
-    """One page, styles included."""
-    console = Console(
-        file=StringIO(),
-        width=width,
-        record=True,
-        force_terminal=True,
-        color_system="truecolor",
-        **PLAIN,
-    )
-    console.print(report)
-    page = console.export_html(inline_styles=False)
-    return page.replace("<head>", f"<head>\n<title>{_escaped(title)}</title>", 1)
-
-
-def _escaped(text: str) -> str:
-    return text.replace("&", "&amp;").replace("<", "&lt;")

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from html import escape
+from html import escape as escaped
 
 from mtldsl.shown.math import mathml
 from mtldsl.shown.panel import Formula, Panel, Table
+from mtldsl.system.visible import visible
 
 __all__ = ["STYLE", "html_of", "inside"]
 
@@ -34,6 +35,12 @@ STYLE = """
 .mtldsl-panel summary{cursor:pointer}
 .mtldsl-panel details>.mtldsl-panel{border:0;padding:.2rem 0 0 .8rem}
 """
+
+
+def escape(text: str) -> str:
+    """Text inside a tag, its control characters spelled out."""
+    return escaped(visible(str(text), kept="\n"))
+
 
 _NUMBER = re.compile(r"[-+−±]?[\d.,]+(e[-+]?\d+)?( ?%| ?s)?|nan|[-+]?inf|-|")
 

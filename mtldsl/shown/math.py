@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from html import escape
-
 __all__ = ["mathml", "text_latex"]
 
 #: What LaTeX reads as commands, as it is written in text.
@@ -19,14 +17,14 @@ _SPECIAL = str.maketrans(
 
 
 def mathml(latex: str) -> str:
-    """LaTeX's math as MathML, with the LaTeX as its alternative text.
+    """LaTeX's math as MathML, which screen readers read out.
 
     >>> mathml("x")
-    '<math alttext="x" xmlns="http://www.w3.org/1998/Math/MathML" display="inline"><mrow><mi>x</mi></mrow></math>'
+    '<math xmlns="http://www.w3.org/1998/Math/MathML" display="inline"><mrow><mi>x</mi></mrow></math>'
     """
     from latex2mathml.converter import convert
 
-    return convert(latex).replace("<math ", f'<math alttext="{escape(latex)}" ', 1)
+    return convert(latex)
 
 
 def text_latex(text: str) -> str:

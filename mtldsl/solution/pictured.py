@@ -1,7 +1,9 @@
-"""A solution as a table and as pictures."""
+"""A solution as a table, as pictures, and as a page."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -86,3 +88,28 @@ class Pictured:
         pairs = probabilities_beside(self, tasks, "plot_calibration(tasks)")  # type: ignore[arg-type]
         labels, p = (np.concatenate(side) for side in zip(*pairs, strict=True))
         return plot_calibration({"all tasks": (labels, p)}, bins=bins, ax=ax)
+
+    def report(
+        self,
+        file,
+        tasks: Tasks | None = None,
+        *,
+        title: str = "",
+        cross_check=None,
+        cross_validation=None,
+        path: Sequence = (),
+    ) -> Path:
+        """Write one HTML file for people who were not there; it needs no network, and can be read on a phone and on paper. Returns its path.
+
+        file : where to write; an ending .html is added where there is none
+        tasks : rows that were not learned on, for the scores; None: the training rows, which the page says
+        cross_check, cross_validation : what `problem.cross_check()` and `problem.cross_validate(...)` returned, to be shown too
+        path : solutions of `problem.path(...)`, to be drawn
+        The verdict stands first, then scores with intervals beside those of a guess, what was learned, the data, the model as formula, and how
+        to repeat it. Without matplotlib (`pip install "mtldsl[report]"`) the page has no pictures. DataError where it cannot be written.
+        """
+        from mtldsl.solution.page.build import write_report
+
+        if tasks is not None:
+            require_tasks(tasks, "report(file, tasks)")
+        return write_report(file, self, tasks, title, cross_check, cross_validation, path)

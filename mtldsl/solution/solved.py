@@ -7,6 +7,8 @@ from typing import Any, cast
 import numpy as np
 
 from mtldsl.atoms.function import Loss
+from mtldsl.compile.statement import Statement
+from mtldsl.compile.symbols import formula_of
 from mtldsl.proof.saved import SolutionCertificate
 from mtldsl.proof.stationarity import NO_GLOBAL
 from mtldsl.solution.later import Later
@@ -27,6 +29,9 @@ def solution_of(run: Run, tol: float) -> Solution:
     told: dict[str, Any] = {}
     for readout in READOUTS:
         told |= readout.read(run)
+    values = {p.name: p.value for p in statement.parameters}
+    # of its own, so that no solution holds the problem that holds it
+    objective, constraints = statement.objective, list(statement.constraints)
     return Solution(
         blocks=run.blocks,
         coef=run.coef,
@@ -48,7 +53,7 @@ def solution_of(run: Run, tol: float) -> Solution:
             "parameters": atom.arguments(),
             "labels": atom.labels if first.source is None else "sign",
         },
-        parameters={p.name: p.value for p in statement.parameters},
+        parameters=values,
         task_names=tuple(tasks.task_names),
         feature_names=tuple(tasks.feature_names),
         scaling=None if scaling is None else {"mean": scaling.mean, "scale": scaling.scale},
@@ -58,6 +63,8 @@ def solution_of(run: Run, tol: float) -> Solution:
         multipliers=cast(Any, Later(lambda: _multipliers(run))),
         majorizations=outcome.last_point.majorizations if outcome.last_point else (),
         state=outcome.last_point,
+        formula=cast(Any, Later(lambda: formula_of(Statement(objective, constraints), values))),
+        trained_on=tasks,
         proof=SolutionCertificate(certificate, run.form, run.blocks, tol, outcome.status),
         starts=outcome.starts,
         interrupted=outcome.interrupted,

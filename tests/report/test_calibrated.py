@@ -10,7 +10,7 @@ import mtldsl as mtl
 from mtldsl.cli.command_line import main
 from mtldsl.files.problem_file import load_problem
 from mtldsl.report.record import describe_run, plain
-from mtldsl.report.text import run_report, to_html, to_text, verdict
+from mtldsl.report.text import run_report, to_text, verdict
 
 FILE = """
 title = "Tasks with noise of their own"
@@ -242,7 +242,7 @@ def test_the_whole_job(written, tmp_path, capsys):
         assert part in page, part
 
 
-def test_the_title_of_a_page_is_escaped(written):
-    record, _ = report_of(written())
-    page = to_html(run_report(record), "a < b & c")
-    assert "<title>a &lt; b &amp; c</title>" in page and "Calibration" in page
+def test_the_title_of_a_page_is_escaped(written, tmp_path):
+    file = load_problem(written())
+    page = file.problem.solve().report(tmp_path / "r.html", title="a < b & c").read_text()
+    assert "<title>a &lt; b &amp; c</title>" in page

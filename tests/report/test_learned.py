@@ -14,7 +14,7 @@ from mtldsl.problem import Problem
 from mtldsl.report import learned as described
 from mtldsl.report.learned import describe_learned, strongest_correlations
 from mtldsl.report.record import describe_file, describe_run, plain
-from mtldsl.report.text import run_report, to_html, to_text, verdict
+from mtldsl.report.text import run_report, to_text, verdict
 from mtldsl.solution.learned_matrix import LearnedMatrix
 
 FETR = """
@@ -299,5 +299,5 @@ def test_a_matrix_at_its_bound_throughout_is_said(written):
     assert "a multiple of the identity: every eigenvalue is 3, the upper bound" in text
     assert "into one of the two" in text
     assert plain(record)["solution"]["learned"]["Sigma2"]["strongest"] == []
-    assert verdict(record).plain.startswith("stationary") and "<html>" in to_html(run_report(record), "x")
+    assert verdict(record).plain.startswith("stationary")
     assert describe_file(file)["model"]["learned"]["Sigma2"]["axis"] == "tasks"

@@ -1,0 +1,56 @@
+"""What a page is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from mtldsl.errors import MissingExtraError
+from mtldsl.shown.page import Figure, Section, figure
+from mtldsl.tasks import Tasks
+
+__all__ = ["Facts"]
+
+
+@dataclass(frozen=True)
+class Facts:
+    """The solution, the rows on which it is scored, and what else was found out about it.
+
+    tasks            : rows that were not learned on; None: those of training, which the page says
+    cross_check      : what `problem.cross_check` returned, a sentence why there is none, or None
+    cross_validation : what `problem.cross_validate` returned, or None
+    path             : solutions of a path
+    repeat           : the line that makes the same solution again;  more: sections for the end
+    """
+
+    solution: Any
+    tasks: Tasks | None = None
+    cross_check: Any = None
+    cross_validation: Any = None
+    path: Sequence[Any] = ()
+    repeat: str = ""
+    title: str = ""
+    more: Sequence[Section] = ()
+
+    @cached_property
+    def training(self) -> Tasks | None:
+        """The rows that were learned on; None for a solution from a file, and for rows that are elsewhere."""
+        tasks = self.solution.trained_on
+        return None if tasks is None or tasks.is_distributed else tasks
+
+    @property
+    def scored(self) -> Tasks | None:
+        return self.training if self.tasks is None else self.tasks
+
+    @property
+    def classes(self) -> bool:
+        return self.solution.loss.get("labels") in ("sign", "indicators")
+
+    def pictures(self, *drawn) -> list[Figure]:
+        """Those of (draw, alternative text, caption) that can be drawn: without matplotlib a page has no pictures."""
+        try:
+            return [figure(*one) for one in drawn]
+        except MissingExtraError:
+            return []

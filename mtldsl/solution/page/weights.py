@@ -1,0 +1,96 @@
+"""What was learned of every feature: how much it counts, the weights as a map, and how the solve went."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mtldsl.pictures.path import plot_path
+from mtldsl.pictures.weights import plot_weights
+from mtldsl.shown.page import Section
+from mtldsl.shown.panel import Panel, Table, some_rows
+from mtldsl.solution.page.facts import Facts
+
+__all__ = ["convergence", "features", "path"]
+
+
+def features(facts: Facts) -> Section | None:
+    """The importance of feature j is sqrt(sum over tasks of (w_ij s_j)^2), s_j the spread of its column in the training rows, as a share of all."""
+    solution = facts.solution
+    W = solution.W
+    if W.ndim != 2 or len(solution.feature_names) != len(W) or W.shape[1] != len(solution.task_names):
+        return None
+    if not W.any():
+        return Section("What was learned", ["All weights are zero: no feature counts."])
+    spread, told = _spread(facts)
+    sizes = np.sqrt(((W * spread[:, None]) ** 2).sum(axis=1))
+    shares = sizes / (sizes.sum() or 1.0)
+    order = np.argsort(-sizes, kind="stable")[: int(np.count_nonzero(sizes))]
+    strongest = np.argmax(np.abs(W), axis=1)
+    rows = [
+        (
+            solution.feature_names[j],
+            f"{100 * shares[j]:.1f} %",
+            f"{solution.task_names[strongest[j]]} ({W[j, strongest[j]]:+.3g})",
+        )
+        for j in order.tolist()
+    ]
+    rows, notes = some_rows(rows, "features with weights")
+    zero = len(W) - len(order)
+    text = [
+        f"{len(order):,} of {len(W):,} features have weights"
+        + (f"; {zero:,} were set to zero." if zero else ".")
+    ]
+    text.append(f"Importance is {told}.")
+    table = Table(("feature", "importance", "largest weight"), rows)
+    drawn = facts.pictures((
+        lambda: plot_weights(W, solution.feature_names, solution.task_names),
+        "the weights of features (down) and tasks (across); red is above zero, blue below",
+        "Features, and tasks, whose weights are alike stand side by side.",
+    ))  # fmt: skip
+    return Section("What was learned", text, [Panel("", tables=[table], notes=notes)], drawn)
+
+
+def _spread(facts: Facts) -> tuple[np.ndarray, str]:
+    """((d,), what importance is)."""
+    whole = "the norm of its weights over the tasks, as a share of all"
+    tasks = facts.training
+    if tasks is None or facts.solution.scaling is not None:
+        return np.ones(len(facts.solution.W)), whole
+    squares = tasks.column_lengths**2  # (d, m)
+    n = tasks.counts
+    means = np.stack([np.asarray(X.sum(axis=0)).ravel() for X in tasks.inputs], axis=1) / n
+    spread = np.sqrt(np.maximum(squares / n - means**2, 0.0)).mean(axis=1)
+    return spread, f"{whole}, every feature measured in its own standard deviations"
+
+
+def convergence(facts: Facts) -> Section | None:
+    """How the objective fell, and how far it was proven to be from the optimum."""
+    solution = facts.solution
+    if len(solution.history) < 2:
+        return None
+    drawn = facts.pictures((
+        solution.plot_convergence,
+        "objective above the proven bound, and the proven gap, at every look; both fall",
+        "The gap that is proven at a look is never smaller than the true distance to the optimum.",
+    ))  # fmt: skip
+    if not drawn:
+        return None
+    text = f"{solution.solver} took {solution.iterations:,} iterations and {solution._time_said}."
+    return Section("How the solve went", [text], figures=drawn)
+
+
+def path(facts: Facts) -> Section | None:
+    if len(facts.path) < 2:
+        return None
+    drawn = facts.pictures((
+        lambda: plot_path(facts.path),
+        "the norm of every feature's weights at every value of the parameter",
+        "The further right, the more the regularizer counts." if _falls(facts.path) else "",
+    ))  # fmt: skip
+    return Section(f"The path of {len(facts.path)} solutions", figures=drawn) if drawn else None
+
+
+def _falls(solutions) -> bool:
+    name = next(n for n in solutions[0].parameters if len({s.parameters[n] for s in solutions}) > 1)
+    ends = sorted(solutions, key=lambda s: s.parameters[name])
+    return bool(np.linalg.norm(ends[0].W) > np.linalg.norm(ends[-1].W))
