@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from mtldsl.analysis.cross_validated import CrossValidation, Trial
+from mtldsl.analysis.elsewhere import PartElsewhere, parts_elsewhere
 from mtldsl.analysis.grid import Grid, grid_of
 from mtldsl.analysis.in_parallel import in_parallel, jobs_of
 from mtldsl.analysis.parts import ONE_CLASS, Part, data_of, make_part, needs_two_classes, warn_of
@@ -61,11 +62,13 @@ def cross_validate(
             "the one-standard-error rule is of one parameter", term=f"{_TYPED}({{...}}, refit='one_se')", write_instead="write refit=True"
         )  # fmt: skip
     two = needs_two_classes(problem)
-    divided = _divided(tasks, folds, stratify, groups, random_state)
-    parts = [
-        make_part(tasks, train, test, two, one_class, f"{_TYPED}: training fold {k}")
-        for k, (train, test) in enumerate(divided)
-    ]
+    if tasks.is_distributed:
+        parts: Any = parts_elsewhere(tasks, folds, stratify, groups, random_state, two, one_class, by, _TYPED)
+    else:
+        parts = [
+            make_part(tasks, train, test, two, one_class, f"{_TYPED}: training fold {k}")
+            for k, (train, test) in enumerate(_divided(tasks, folds, stratify, groups, random_state))
+        ]
     notes = warn_of(parts, one_class, f"{_TYPED}({', '.join(p.name for p in grid.parameters)})")
     model = problem.with_tasks(tasks)  # without what the problem remembers
     trials = in_parallel(_run, (model, grid, by, solve_options), tasks, [(part,) for part in parts], n_jobs)
@@ -122,11 +125,12 @@ def fit_to(problem: Any, train: Tasks, learned: np.ndarray):
         ) from error
 
 
-def _run(common: tuple[Any, Grid, Measure, dict], tasks: Tasks, part: Part) -> list[Trial]:
+def _run(common: tuple[Any, Grid, Measure, dict], tasks: Tasks, part: Part | PartElsewhere) -> list[Trial]:
     """All values on one fold. The model's parameters are copied, for other folds may be in other threads."""
     model, grid, by, solve_options = common
     model, parameters = copy.deepcopy((model, grid.parameters), {id(tasks): tasks})
-    model = fit_to(model, part.train(tasks), part.learned)
+    train = part.train(tasks)
+    model = fit_to(model, train, part.learned)
     *outer, last = parameters
     path, found = list(grid.values.values())[-1], []
     before: tuple[float, ...] | None = None
@@ -143,6 +147,8 @@ def _run(common: tuple[Any, Grid, Measure, dict], tasks: Tasks, part: Part) -> l
             found.append(Trial((*before, value), score, solution.status, solution.seconds))
     if len(found) != len(grid.points):
         raise KeyboardInterrupt
+    if isinstance(part, PartElsewhere):
+        part.count(tasks, train)
     return found
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from rich.console import Group
 
 from mtldsl.report.layout import pairs, section
@@ -11,7 +12,7 @@ from mtldsl.report.layout import pairs, section
 if TYPE_CHECKING:
     from mtldsl.files.problem_file import ProblemFile
 
-__all__ = ["describe_rows", "rows_elsewhere"]
+__all__ = ["constant_scores", "describe_rows", "rows_elsewhere"]
 
 #: what is done, in this order
 _STEPS = ("validation", "solve", "cross_check")
@@ -35,6 +36,19 @@ def describe_rows(file: ProblemFile, counts: list[tuple[int, int]]) -> dict | No
         "passes": {name: after[0] - before[0] for name, before, after in steps},
         "bytes_moved": counts[-1][1] - counts[0][1] if counts else 0,
     }
+
+
+def constant_scores(train: Any, tasks: Any, classes: bool) -> np.ndarray:
+    """(m,) what a constant learned on the training rows scores, from what is known of the labels: its accuracy, or its R^2."""
+    learned, facts = train.label_facts.total / train.counts, tasks.label_facts
+    if classes:
+        share = tasks.positives / tasks.counts
+        return np.where(learned > 0, share, 1.0 - share)
+    n = tasks.counts
+    spread = facts.squares - facts.total**2 / n
+    there = facts.distinct > 1
+    lost = spread + n * (facts.total / n - learned) ** 2
+    return np.where(there, 1.0 - lost / np.where(there, spread, 1.0), np.nan)
 
 
 def rows_elsewhere(rows: dict) -> Group:

@@ -19,7 +19,7 @@ from mtldsl.files.problem_file import ProblemFile
 from mtldsl.language.unknowns.kernel_weights import KernelWeights
 from mtldsl.problem import Problem
 from mtldsl.report.calibrated import describe_calibration, describe_smoothing, describe_starts
-from mtldsl.report.elsewhere import describe_rows
+from mtldsl.report.elsewhere import constant_scores, describe_rows
 from mtldsl.report.label_graph import describe_label_graph
 from mtldsl.report.learned import describe_learned, describe_unknown
 from mtldsl.report.similarities import describe_similarities, describe_theta
@@ -126,7 +126,7 @@ def describe_run(
         "starts": describe_starts(solution),
     }
     record["rows"] = describe_rows(file, counts or [])
-    record["scores"] = None if file.tasks_train.is_distributed else _scores(file, solution)
+    record["scores"] = _scores(file, solution)
     record["cross_check"] = _check(check)
     value = None if chosen is None else solution.parameters[chosen.names[0]]
     record["validation"] = describe_validation(chosen, value)
@@ -180,9 +180,9 @@ def _measured(
         except MTLError as error:  # such as a task with one class only among the rows held out
             reasons.append(str(error))
             continue
-        targets = file.tasks_train.per_task(file.tasks_train.targets), tasks.per_task(tasks.targets)
-        for row, metric, score, learned, y in zip(rows, of_tasks, scores, *targets, strict=True):
-            row["metrics"][repr(metric)] = {"score": float(score), "guess": _constant(metric, learned, y)}
+        for i, (row, metric, score) in enumerate(zip(rows, of_tasks, scores, strict=True)):
+            guess = float("nan") if tasks.is_distributed else _constant(metric, file.tasks_train, tasks, i)
+            row["metrics"][repr(metric)] = {"score": float(score), "guess": guess}
     means = {}
     for name in dict.fromkeys(name for row in rows for name in row["metrics"]):
         pairs = [row["metrics"][name] for row in rows if name in row["metrics"]]
@@ -204,14 +204,17 @@ def _learned_for(problem: Problem, n_tasks: int) -> list[list[Metric]]:
     ]
 
 
-def _constant(metric: Metric, learned: np.ndarray, y: np.ndarray) -> float:
-    """What one score for all samples has under the metric, with the sign that is better on the training rows."""
+def _constant(metric: Metric, train: Tasks, tasks: Tasks, i: int) -> float:
+    """What one score for all samples of a task has under the metric, with the sign that is better on the training rows."""
+    learned, y = train.per_task(train.targets)[i], tasks.per_task(tasks.targets)[i]
     sign = max((1.0, -1.0), key=lambda z: score_of(metric, np.full(len(learned), z), learned))
     return float(score_of(metric, np.full(len(y), sign), y))
 
 
 def _guess(train: Tasks, tasks: Tasks, classes: bool) -> np.ndarray:
     """What a constant learned on the training rows scores: its accuracy, or its R^2."""
+    if tasks.is_distributed:
+        return constant_scores(train, tasks, classes)
     learned = [np.mean(y) for y in train.per_task(train.targets)]
     targets = tasks.per_task(tasks.targets)
     if classes:

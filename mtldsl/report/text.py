@@ -46,9 +46,7 @@ def run_report(record: dict) -> Group:
         parts.append(_cross_check(record["cross_check"]))
     parts.append(_weights(record))
     parts += [show(record["solution"][name]) for name, show in TOLD.items() if record["solution"][name]]
-    if record["scores"] is not None:
-        parts.append(scores(record["scores"]))
-    return Group(*parts, verdict(record))
+    return Group(*parts, scores(record["scores"]), verdict(record))
 
 
 def check_report(record: dict) -> Group:

@@ -27,6 +27,7 @@ __all__ = [
     "Predictor",
     "TaskByTask",
     "decided",
+    "loss_of",
     "predictor_class",
     "predictor_of",
     "probabilities",
@@ -173,11 +174,11 @@ class TaskByTask:
         return self._atom().decide(z) if threshold is None else np.where(z >= threshold, 1.0, -1.0)
 
     def _atom(self) -> Loss:
-        return _loss_of(self.of.loss)
+        return loss_of(self.of.loss)
 
     @staticmethod
     def check(fields: dict) -> None:
-        _loss_of(fields["loss"])
+        loss_of(fields["loss"])
         d, m = fields["coef"].shape
         features, tasks = fields["feature_names"], fields["task_names"]
         if features or tasks:
@@ -195,7 +196,7 @@ class TaskByTask:
             )
 
 
-def _loss_of(facts: dict) -> Loss:
+def loss_of(facts: dict) -> Loss:
     # a metric says how weights were found, not how they predict; its class need not be known here
     parameters = {name: value for name, value in facts["parameters"].items() if name != "metric"}
     return _kind_of(facts)(**parameters)
@@ -219,12 +220,12 @@ def predictor_class(loss: dict) -> type[Predictor]:
 
 def decided(loss: dict, z):
     """What a loss makes of scores z: labels, counts, or the scores themselves."""
-    return _loss_of(loss).decide(z)
+    return loss_of(loss).decide(z)
 
 
 def probabilities(loss: dict, z):
     """P(label = +1) at scores z; ModelError for a loss that models none."""
-    atom = _loss_of(loss)
+    atom = loss_of(loss)
     probability = getattr(atom, "probability", None)
     if probability is None:
         raise ModelError(

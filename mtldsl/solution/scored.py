@@ -10,6 +10,7 @@ import numpy as np
 from mtldsl.scoring.intervals import ScoreIntervals
 from mtldsl.scoring.score import Score, mean_score
 from mtldsl.solution.bootstrap import bootstrap_scores
+from mtldsl.solution.elsewhere import scores_elsewhere
 from mtldsl.solution.named_scores import named_score, named_scores
 from mtldsl.solution.predictors import predictor_of
 from mtldsl.tasks import require_tasks
@@ -43,6 +44,8 @@ class Scored:
 
     def _scores(self, tasks, metric, method: str) -> np.ndarray:
         require_tasks(tasks, f"{method}(tasks)")
+        if tasks.is_distributed and not isinstance(metric, str):
+            return scores_elsewhere(cast(Any, self), tasks, metric, method)
         if isinstance(metric, str):
             return named_scores(cast(Any, self), tasks, metric, method)
         return predictor_of(cast(Any, self)).scores(tasks, metric, method)

@@ -18,9 +18,9 @@ from mtldsl.solution.label_graph import LearnedGraph
 from mtldsl.solution.labellings import OverLabels
 from mtldsl.solution.later import Field
 from mtldsl.solution.learned_matrix import LearnedMatrix
+from mtldsl.solution.on_workers import answering
 from mtldsl.solution.panel import panel_of
 from mtldsl.solution.pictured import Pictured
-from mtldsl.solution.predictors import predictor_of
 from mtldsl.solution.scored import Scored
 from mtldsl.solution.storage import read_fields, write_fields
 from mtldsl.system.compiling import compiling_too
@@ -249,12 +249,12 @@ class Solution(OverLabels, OverKernels, Scored, Pictured, Shown):
         kernels give K (n, training rows) in place of X, or {"name of the kernel": K, ..., "X": the inputs of other kernels}.
         DataError where the columns do not fit: another number, or a table whose column names are not those learned on.
         """
-        return predictor_of(self).decision_function(X)
+        return answering(self, X).decision_function(X)
 
     def predict(self, X, return_certified: bool = False):
         """Labels in {-1, +1} for a classification loss, expected counts for the Poisson loss, else the predictions themselves.
 
-        Shaped like `decision_function`. Labels are +1 where that is at least 0, or at least the task's threshold after
+        Shaped like `decision_function`, and of an array or a data frame of Dask an array of Dask. Labels are +1 where that is at least 0, or at least the task's threshold after
         `tune_threshold`. For a loss over a graph of labels: the labelling with the highest score, over the edges whose weights are not
         zero.
 
@@ -262,7 +262,7 @@ class Solution(OverLabels, OverKernels, Scored, Pictured, Shown):
             It is where inference is exact (`solution.label_graph.inference`). ModelError for other losses
         """
         return_certified = as_flag(return_certified, "predict(X, return_certified")
-        return predictor_of(self).predict(X, return_certified)
+        return answering(self, X).predict(X, return_certified)
 
     def predict_proba(self, X):
         """P(label = +1) for the logistic loss, shaped like `decision_function`; for `pairwise_log_loss` the marginal of every label.
@@ -270,7 +270,7 @@ class Solution(OverLabels, OverKernels, Scored, Pictured, Shown):
         The labels that are each more probable than not need not be the most probable labelling, which `predict` gives. ModelError for
         other losses.
         """
-        return predictor_of(self).predict_proba(X)
+        return answering(self, X).predict_proba(X)
 
     # -------------------------------------------------------------------------------------------- storage
 

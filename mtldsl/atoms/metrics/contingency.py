@@ -245,6 +245,9 @@ class ErrorRate(Metric):
         """The share of right labels: Delta is up to 2 n."""
         return 1.0 - float(np.sum((z >= threshold) != positive)) / len(z)
 
+    def score_of_counts(self, b, c, positives, negatives):
+        return 1.0 - float(b + c) / (positives + negatives)
+
     def limits(self, positives, negatives):
         return 1.0, -1.0
 

@@ -36,6 +36,7 @@ _OF_DELTA = (
     "conjugate",
     "dual_project",
     "score",
+    "score_of_counts",
     "exact_conjugate",
     "exact_prox",
     "score_steps",
@@ -189,7 +190,11 @@ class Metric(Atom):
         labelled = z >= threshold
         b, c = int(np.sum(labelled & ~positive)), int(np.sum(~labelled & positive))
         positives = int(positive.sum())
-        return 1.0 - float(self.table([b], [c], positives, len(z) - positives)[0])
+        return self.score_of_counts(b, c, positives, len(z) - positives)
+
+    def score_of_counts(self, b: int, c: int, positives: int, negatives: int) -> float:
+        """The same where b negatives are labelled +1 and c positives -1."""
+        return 1.0 - float(self.table([b], [c], positives, negatives)[0])
 
     def best_counts(self, of_negatives, of_positives, positives: int, negatives: int) -> tuple[int, int]:
         """(b, c) that maximises delta(b, c) + of_negatives[b] + of_positives[c].

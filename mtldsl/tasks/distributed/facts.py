@@ -120,6 +120,10 @@ class LabelFacts:
         """(m,) 1 where all labels of the task are the same, else 2."""
         return np.where(self.minimum < self.maximum, 2, 1)
 
+    def are(self, kind: str) -> np.ndarray:
+        """(m,) whether all labels of the task are of this kind (`LABEL_KINDS`)."""
+        return np.isnan(self.unfit[:, _KINDS.index(kind), 0])
+
     def chosen(self, index: np.ndarray) -> LabelFacts:
         """Those of some tasks, in that order."""
         return LabelFacts(**{one.name: getattr(self, one.name)[index] for one in fields(self)})

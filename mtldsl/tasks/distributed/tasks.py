@@ -8,6 +8,7 @@ import numpy as np
 
 from mtldsl.errors import DataError
 from mtldsl.tasks.derived import refuse_standardizing, require_scaling
+from mtldsl.tasks.distributed import divided
 from mtldsl.tasks.distributed.about import describe, one_line
 from mtldsl.tasks.distributed.cut import cut_parts
 from mtldsl.tasks.distributed.drawn import drawn_from
@@ -164,13 +165,13 @@ class DistributedTasks(Tasks):
     def take_rows(self, rows) -> NoReturn:
         self._elsewhere("take_rows(rows)", _SOME)
 
-    def split(self, test_size=0.25, random_state=None, *, stratify=False, groups=None) -> NoReturn:
-        self._elsewhere(
-            "split()", "split the table before Tasks.from_dask, such as df.random_split([0.75, 0.25])"
-        )
+    def split(self, test_size=0.25, random_state=None, *, stratify=False, groups=None) -> Any:
+        """See `Tasks.split`: within every partition, class by class and task by task in any case; a pass. The rows stay where they are."""
+        return divided.split(self, test_size, random_state, stratify, groups)
 
-    def folds(self, k=5, stratify=True, groups=None, random_state=0) -> NoReturn:
-        self._elsewhere("folds()", "write tasks.subsample(rows).folds(k) to choose by some of the rows")
+    def folds(self, k=5, stratify=True, groups=None, random_state=0) -> Any:
+        """See `Tasks.folds`: dealt within every partition; one pass for all folds. Their rows are taken anew at each pass, not kept."""
+        return divided.folds(self, k, stratify, groups, random_state)
 
     def with_kernels(self, kernels) -> NoReturn:
         self._elsewhere(

@@ -1,0 +1,250 @@
+"""Scores of rows that are elsewhere: counts and sums from every part, in one pass; and predictions that stay there.
+
+A measure of labels is a function of how often which label was predicted for which, so it is exact from four counts a task; one of numbers,
+of five sums; the log loss and the Brier score are means. What looks at the order of all scores, or at whole rows, is refused with the reason.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mtldsl.atoms.losses.structured_hinge import as_metrics, metrics_of_tasks
+from mtldsl.atoms.metrics import Metric
+from mtldsl.errors import DataError, ModelError
+from mtldsl.scoring.measure import Measure
+from mtldsl.scoring.measures import measure
+from mtldsl.scoring.score import Score, mean_score
+from mtldsl.solution.predictors import Fitted, TaskByTask, loss_of, predictor_class, probabilities
+from mtldsl.tasks.distributed import TaskSum
+
+__all__ = ["named_elsewhere", "require_summable", "score_elsewhere", "scores_elsewhere"]
+
+_HINT = "write a measure of counts or sums, such as metric='f1', or score(tasks.subsample(100_000), ...)"
+_PROBABILITIES = ("log_loss", "brier")
+#: cells of a task's table, each counted and weighed: labels, and what was predicted
+_Y, _P = np.array([1.0, 1.0, -1.0, -1.0]), np.array([1.0, -1.0, 1.0, -1.0])
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """What is sent to the parts: the weights, and what is to be summed.
+
+    needs    : "labels", "values" or "probabilities"
+    cuts     : (m,) thresholds, or None for what the loss decides
+    centre   : (m, 2) the mean of every task's labels, and that with sample weights
+    constant : (m,) what is predicted in place of scores, NaN where weights predict
+    """
+
+    needs: str
+    W: np.ndarray
+    b: np.ndarray
+    cuts: np.ndarray | None
+    loss: dict
+    centre: np.ndarray
+    constant: np.ndarray
+
+
+def sums_of(part, asked: Asked) -> TaskSum:
+    """(k, 2, q) sums of its tasks: of ones, then of sample weights."""
+    tasks, of = part.tasks, part.tasks.task_of
+    z = tasks.forward(part.columns(asked.W)) + asked.b[part.which][of]
+    y = tasks.targets
+    constant = asked.constant[part.which][of]
+    if asked.needs == "labels":
+        cut = np.zeros(1) if asked.cuts is None else asked.cuts[part.which][of]
+        up, is_up = np.where(np.isnan(constant), z >= cut, constant > 0), y > 0
+        terms = [is_up & up, is_up & ~up, ~is_up & up, ~is_up & ~up]
+    elif asked.needs == "values":
+        r = y - np.where(np.isnan(constant), loss_of(asked.loss).decide(z), constant)
+        terms = [np.ones_like(r), r, r * r, np.abs(r), (y - asked.centre[part.which, 0][of]) ** 2]
+    else:
+        p = np.where(np.isnan(constant), probabilities(asked.loss, z), (constant + 1.0) / 2.0)
+        tiny = np.finfo(float).eps  # as scikit-learn does
+        right = np.clip(np.where(y > 0, p, 1.0 - p), tiny, 1.0 - tiny)
+        terms = [np.ones_like(p), -np.log(right), (p - (y > 0)) ** 2]
+    s = tasks.sample_weights
+    both = np.stack([np.stack(terms)] * 2).astype(float)
+    if s is not None and asked.needs == "values":
+        both[1, 4] = (y - asked.centre[part.which, 1][of]) ** 2
+    both[1] *= 1.0 if s is None else s
+    return TaskSum(part.which, np.moveaxis(np.add.reduceat(both, tasks.offsets[:-1], axis=2), 2, 0))
+
+
+def require_summable(by: Measure, typed: str) -> None:
+    """ModelError, with the reason, for a measure that is not a function of sums over rows."""
+    if by.rows is not None:
+        why = "is of all labels of a row together"
+    elif not _is_of_sums(by):
+        why = "depends on the order of all scores of a task"
+    else:
+        return
+    raise ModelError(
+        f"{by.name} {why}, and these rows are in parts elsewhere", term=typed, write_instead=_HINT
+    )
+
+
+def _is_of_sums(by: Measure) -> bool:
+    metric = getattr(by, "metric", None)
+    if metric is not None:
+        return _is_of_counts(metric)
+    return by.needs in ("labels", "values") or by.name in _PROBABILITIES
+
+
+def _is_of_counts(metric: Metric) -> bool:
+    """Whether four counts tell it: not where it looks at orders, nor where a class of one's own has a `score` of its own."""
+    names = ("score", "score_of_counts")
+    score, of_counts = (next(kind for kind in type(metric).__mro__ if name in vars(kind)) for name in names)
+    return metric.labellings and not metric.scored_by_order and issubclass(of_counts, score)
+
+
+def score_elsewhere(
+    fitted: Fitted, tasks: Any, by: Measure, typed: str, learned=None, constant=None
+) -> Score:
+    """The measure of all tasks, in one pass over their rows.
+
+    learned  : (m,) which tasks the solution is of; None: all
+    constant : (m,) the label that is predicted for the others, NaN for none
+    """
+    require_summable(by, typed)
+    if by.needs == "values" and fitted.loss["labels"] == "sign":
+        raise ModelError(
+            f"{fitted.loss['word']} predicts labels, and this measure is of numbers",
+            term=typed,
+            write_instead="write a measure of labels, such as metric='accuracy'",
+        )
+    if by.needs == "probabilities":
+        probabilities(fitted.loss, np.zeros(1))  # before the rows are looked at
+    if by.needs != "values":
+        _require_signs(tasks, typed)
+    metric = getattr(by, "metric", None)
+    if metric is not None and tasks.is_weighted:
+        raise DataError(
+            "these tasks have sample weights, and a metric counts samples", term=by.name, write_instead="write a name, such as metric='f1'"
+        )  # fmt: skip
+    sums = _summed(fitted, tasks, by.needs, learned, constant)[:, 1]
+    known = np.ones(tasks.n_tasks, bool) if learned is None else learned.copy()
+    if constant is not None:
+        known |= ~np.isnan(constant)
+    if by.needs == "labels":
+        tables = [_of_table(by, metric, table, typed) if there else np.nan for table, there in zip(sums, known, strict=True)]  # fmt: skip
+        if by.average == "pooled":
+            return Score(_of_table(by, metric, sums[known].sum(axis=0), typed), np.array(tables), [], tasks.n_tasks)  # fmt: skip
+        weights = sums[:, 0] + sums[:, 1] if by.average == "support" else None
+        return mean_score(np.array(tables), tasks.task_names, weights)
+    found = _MEANS[by.name](*sums.T)
+    two = tasks.label_facts.distinct > 1
+    return mean_score(np.where(known & (two | (by.defined != "two")), found, np.nan), tasks.task_names)
+
+
+def _nmse(s, r, rr, a, c):
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return rr / c
+
+
+def _unexplained(s, r, rr, a, c):
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return (rr - r * r / s) / c
+
+
+#: (m,) sums of weights, residuals, their squares, their absolute values, squares of the labels around their mean -> (m,) scores
+_MEANS: dict[str, Any] = {
+    "mse": lambda s, r, rr, a, c: rr / s,
+    "mae": lambda s, r, rr, a, c: a / s,
+    "nmse": _nmse,
+    "r2": lambda *sums: 1.0 - _nmse(*sums),
+    "explained_variance": lambda *sums: 1.0 - _unexplained(*sums),
+    "log_loss": lambda s, log, squares: log / s,
+    "brier": lambda s, log, squares: squares / s,
+}
+
+
+def _of_table(by: Measure, metric: Metric | None, table: np.ndarray, typed: str) -> float:
+    """From [right positives, missed ones, wrong ones, right negatives], as of so many rows."""
+    there = table > 0
+    if not by.is_defined(_Y[there]):
+        return float("nan")
+    if metric is None:
+        return by.of_task(_Y[there], _P[there], table[there])
+    counts = [round(one) for one in table]
+    positives, negatives = counts[0] + counts[1], counts[2] + counts[3]
+    metrics_of_tasks(metric, ["of these rows"], [(positives, negatives)], "score")
+    return metric.score_of_counts(counts[2], counts[1], positives, negatives)
+
+
+def scores_elsewhere(fitted: Fitted, tasks: Any, metric, method: str) -> np.ndarray:
+    """`Solution.scores` for None and for metrics."""
+    typed = f"{method}(tasks)"
+    like = _alike(fitted, tasks, method)
+    if metric is None:
+        classes = fitted.loss["labels"] == "sign" or fitted.thresholds is not None
+        sums = _summed(fitted, like, "labels" if classes else "values")[:, 0]
+        return (sums[:, 0] + sums[:, 3]) / sums.sum(axis=1) if classes else _r2(sums)
+    given = as_metrics(metric, typed)
+    like.require_labels("sign", typed)
+    if like.is_weighted:
+        raise DataError(
+            "these tasks have sample weights, and a metric counts samples",
+            term=typed,
+            write_instead="repeat rows instead",
+        )
+    sizes = list(zip(like.positives.tolist(), (like.counts - like.positives).tolist(), strict=True))
+    fits = metrics_of_tasks(given, like.task_names, sizes, typed)
+    each = list(fits) if isinstance(fits, tuple) else [fits] * like.n_tasks
+    for one in each:
+        if not _is_of_counts(one):
+            raise ModelError(
+                f"{one!r} depends on the order of all scores of a task, and these rows are in parts elsewhere",
+                term=typed, write_instead=_HINT,
+            )  # fmt: skip
+    tables = np.rint(_summed(fitted, like, "labels")[:, 0]).astype(int)
+    return np.array(
+        [one.score_of_counts(t[2], t[1], t[0] + t[1], t[2] + t[3]) for one, t in zip(each, tables.tolist(), strict=True)]
+    )  # fmt: skip
+
+
+def named_elsewhere(fitted: Fitted, tasks: Any, name: str, method: str) -> Score:
+    """`Solution.score` for a measure by name."""
+    found = measure(name, f"{method}(tasks, metric")
+    like = _alike(fitted, tasks, method)
+    return score_elsewhere(fitted, like, found, f"{method}(tasks, metric={name!r})")
+
+
+def _r2(sums) -> np.ndarray:
+    found = _MEANS["r2"](*sums.T)
+    return np.where(sums[:, 4] > 0, found, np.nan)
+
+
+def _alike(fitted: Fitted, tasks: Any, method: str) -> Any:
+    if predictor_class(fitted.loss) is not TaskByTask:
+        raise DataError(
+            f"{fitted.loss['word']} predicts whole labellings, and these rows are in parts elsewhere", term=f"{method}(tasks)",
+            write_instead="write score(tasks.subsample(100_000))",
+        )  # fmt: skip
+    return fitted.schema.alike(tasks, method)
+
+
+def _require_signs(tasks: Any, typed: str) -> None:
+    """Labels -1 and +1; tasks of one class pass, as in `require_kind`."""
+    if not tasks.label_facts.are("sign").all():
+        tasks.require_labels("sign", typed)
+
+
+def _summed(fitted: Fitted, tasks: Any, needs: str, learned=None, constant=None) -> np.ndarray:
+    """(m, 2, q), see `sums_of`."""
+    m, d = tasks.n_tasks, tasks.n_features
+    index = np.arange(m) if learned is None else np.flatnonzero(learned)
+    W, b, cuts = np.zeros((d, m)), np.zeros(m), None
+    W[:, index] = fitted.coef
+    if fitted.intercept is not None:
+        b[index] = fitted.intercept
+    if fitted.thresholds is not None:
+        cuts = np.zeros(m)
+        cuts[index] = fitted.thresholds
+    facts = tasks.label_facts
+    centre = np.column_stack([facts.total / facts.counts, facts.weighted_total / facts.weights])
+    fixed = np.full(m, np.nan) if constant is None else constant
+    asked = Asked(needs, W, b, cuts, fitted.loss, centre, fixed)
+    return tasks.parts.run(sums_of, asked).of_all(m)

@@ -1,0 +1,200 @@
+"""Scores and predictions of rows in parts are those of the same rows here; what cannot be had from sums is refused with the reason."""
+
+import numpy as np
+import pytest
+
+import mtldsl as mtl
+from mtldsl import DataError, ModelError
+from mtldsl.atoms.metrics import AUC, ErrorRate, FScore, PrecisionAt, ROCArea
+from mtldsl.tasks.distributed import DistributedTasks
+from mtldsl.tasks.one_class import OneClassWarning
+
+RNG = np.random.default_rng(2)
+N, D, M = 400, 5, 3
+X = RNG.normal(size=(N, D))
+TRUE = RNG.normal(size=(D, M))
+NUMBERS = X @ TRUE + RNG.normal(size=(N, M)) + 3.0
+SIGNS = np.where(NUMBERS > 3.5, 1.0, -1.0)
+GAPS = RNG.random((N, M)) < 0.2
+NUMBERS[GAPS] = SIGNS[GAPS] = np.nan
+WEIGHTS = RNG.random(N) + 0.1
+
+
+def solved(tasks, loss):
+    W = mtl.Weights(tasks, intercept=True)
+    return mtl.minimize(loss(W, tasks) + 2.0 * mtl.l21_norm(W)).solve()
+
+
+CLASSES, AMOUNTS = mtl.Tasks.shared(X, SIGNS), mtl.Tasks.shared(X, NUMBERS)
+
+
+@pytest.fixture(scope="module")
+def classifier():
+    return solved(CLASSES, mtl.logistic_loss)
+
+
+@pytest.fixture(scope="module")
+def regressor():
+    return solved(AMOUNTS, mtl.squared_loss)
+
+
+LABELS = ["accuracy", "balanced_accuracy", "f1", "f1_micro", "f1_weighted", "log_loss", "brier"]
+VALUES = ["mse", "mae", "nmse", "r2", "explained_variance"]
+
+
+@pytest.mark.parametrize("weights", [None, WEIGHTS])
+@pytest.mark.parametrize("metric", LABELS)
+def test_measures_of_labels(classifier, metric, weights):
+    here = mtl.Tasks.shared(X, SIGNS, sample_weights=weights)
+    there = DistributedTasks.cut(here, 7)
+    before = there.parts.passes
+    found, wanted = classifier.score(there, metric), classifier.score(here, metric)
+    assert there.parts.passes == before + 1
+    assert found == pytest.approx(wanted, abs=1e-12)
+    assert found.by_task == pytest.approx(wanted.by_task, abs=1e-12)
+
+
+@pytest.mark.parametrize("weights", [None, WEIGHTS])
+@pytest.mark.parametrize("metric", [None, *VALUES])
+def test_measures_of_numbers(regressor, metric, weights):
+    here = mtl.Tasks.shared(X, NUMBERS, sample_weights=weights)
+    there = DistributedTasks.cut(here, 7)
+    assert regressor.score(there, metric) == pytest.approx(regressor.score(here, metric), abs=1e-12)
+    assert regressor.scores(there, metric) == pytest.approx(regressor.scores(here, metric), abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    "metric", [None, FScore(), FScore(beta=2.0), AUC(), ErrorRate(), [FScore(), AUC(), ErrorRate()]]
+)
+def test_metrics_of_counts_are_exact(classifier, metric):
+    there = DistributedTasks.cut(CLASSES, 7)
+    tuned = classifier.tune_threshold(CLASSES)
+    for solution in (classifier, tuned):
+        np.testing.assert_allclose(
+            solution.scores(there, metric), solution.scores(CLASSES, metric), rtol=1e-14
+        )
+
+
+class Own(FScore):
+    def score(self, z, positive, threshold):
+        return float(np.mean(z))
+
+
+@pytest.mark.parametrize(
+    "metric, why",
+    [
+        ("roc_auc", "order of all scores"), ("average_precision", "order of all scores"), (ROCArea(), "order of all scores"),
+        (PrecisionAt(k=3), "order of all scores"), (Own(), "order of all scores"), ("hamming_loss", "all labels of a row"),
+        ("ranking_loss", "all labels of a row"), ("mse", "predicts labels"),
+    ],
+)  # fmt: skip
+def test_what_sums_do_not_tell_is_refused_with_the_reason(classifier, metric, why):
+    there = DistributedTasks.cut(CLASSES, 3)
+    before = there.parts.passes
+    with pytest.raises(ModelError, match=why):
+        classifier.score(there, metric)
+    assert there.parts.passes == before
+
+
+def test_labels_that_are_none_and_tasks_of_another_size(classifier, regressor):
+    with pytest.raises(DataError, match="partition 0"):
+        classifier.score(DistributedTasks.cut(AMOUNTS, 3), "f1")
+    with pytest.raises(DataError, match="the tasks are"):
+        regressor.score(DistributedTasks.cut(AMOUNTS, 3).select([0]))
+    with pytest.raises(DataError, match="metric counts samples"):
+        classifier.scores(
+            DistributedTasks.cut(mtl.Tasks.shared(X, SIGNS, sample_weights=WEIGHTS), 3), FScore()
+        )
+
+
+def test_statistics_of_training_go_with_the_weights():
+    train = CLASSES.standardize()
+    solution = solved(train, mtl.logistic_loss)
+    assert solution.score(DistributedTasks.cut(CLASSES, 4)) == solution.score(CLASSES)
+
+
+def model(tasks):
+    W, lam = mtl.Weights(tasks, intercept=True), mtl.Parameter(1.0, name="lam")
+    return mtl.minimize(mtl.logistic_loss(W, tasks) + lam * mtl.l21_norm(W)), lam
+
+
+def test_cross_validate_scores_the_rows_held_out():
+    tasks = DistributedTasks.cut(CLASSES, 4)
+    problem, lam = model(tasks)
+    found = problem.cross_validate(lam, [30.0, 1.0], folds=3, metric="f1", tol=1e-8)
+    for fold, (train, test) in enumerate(tasks.folds(3)):
+        one, own = model(train)
+        for k, value in enumerate((30.0, 1.0)):
+            own.value = value
+            assert found.scores[fold, k] == pytest.approx(
+                float(one.solve(tol=1e-8).score(test, "f1")), abs=1e-6
+            )
+    assert found.solution.status == "optimal" and tasks.parts.passes > 20
+    again = problem.cross_validate(lam, [30.0, 1.0], folds=3, metric="f1", tol=1e-8, n_jobs=2)
+    np.testing.assert_array_equal(again.scores, found.scores)
+    with pytest.raises(ModelError, match="order of all scores"):
+        problem.cross_validate(lam, [1.0], metric="roc_auc")
+    with pytest.raises(DataError, match="as long as the data"):
+        problem.cross_validate(lam, [1.0], folds=[([0, 1], [2, 3])])
+
+
+@pytest.mark.parametrize("one_class", ["skip", "constant", "error"])
+def test_a_task_that_a_fold_cannot_learn_is_left_out_of_it(one_class):
+    Y = SIGNS.copy()
+    Y[:, 2] = np.nan
+    Y[:6, 2], Y[7, 2] = -1.0, 1.0
+    tasks = DistributedTasks.cut(mtl.Tasks.shared(X, Y), 3)
+    problem, lam = model(tasks)
+    if one_class == "error":
+        with pytest.raises(DataError, match="one class alone"):
+            problem.cross_validate(lam, [1.0], folds=3, one_class=one_class)
+        return
+    with pytest.warns(OneClassWarning):
+        found = problem.cross_validate(lam, [1.0], folds=3, one_class=one_class, refit=False)
+    without = [fold for fold, names in enumerate(found.left_out) if names]
+    assert len(without) == 1 and np.isfinite(found.scores).all()
+    (row,) = [row for row in found.table if row["fold"] == without[0] and row["task"] == "task2"]
+    assert np.isnan(row["score"]) == (one_class == "skip")
+
+
+def test_predictions_of_arrays_and_frames_of_dask_stay_there(classifier, regressor):
+    da = pytest.importorskip("dask.array", reason="pip install -e .[dask]")
+    pd = pytest.importorskip("pandas")
+    dd = pytest.importorskip("dask.dataframe")
+    lazy = da.from_array(X, chunks=(100, 3))
+    for solution in (classifier, regressor):
+        found = solution.predict(lazy)
+        assert isinstance(found, da.Array) and found.shape == (N, M) and found.chunks[0] == (100,) * 4
+        np.testing.assert_allclose(found.compute(), solution.predict(X), rtol=1e-12)
+        np.testing.assert_allclose(
+            solution.decision_function(lazy).compute(), solution.decision_function(X), rtol=1e-12
+        )
+    np.testing.assert_allclose(
+        classifier.predict_proba(lazy).compute(), classifier.predict_proba(X), rtol=1e-12
+    )
+    frame = pd.DataFrame(X, columns=list("pqrst"))
+    named = solved(mtl.Tasks.shared(frame, SIGNS), mtl.logistic_loss)
+    there = named.predict(dd.from_pandas(frame, npartitions=3))
+    assert isinstance(there, da.Array)
+    np.testing.assert_array_equal(there.compute(), named.predict(frame))
+    with pytest.raises(DataError, match="5 features"):
+        classifier.predict(lazy[:, :4])
+    with pytest.raises(DataError, match="predict: X has the columns"):
+        named.predict(dd.from_pandas(frame[frame.columns[::-1]], npartitions=3))
+    with pytest.raises(ModelError, match="models no probabilities"):
+        regressor.predict_proba(lazy)
+
+
+def test_predicting_never_computes_an_input_here(classifier):
+    da = pytest.importorskip("dask.array", reason="pip install -e .[dask]")
+    asked = []
+
+    def block(block_id=None):
+        asked.append(block_id)
+        return np.zeros((50, D))
+
+    lazy = da.map_blocks(block, chunks=((50, 50), (D,)), dtype=float, meta=np.empty((0, D)))
+    asked.clear()
+    found = classifier.predict(lazy)
+    assert not asked
+    assert found.compute().shape == (100, M) and len(asked) == 2
