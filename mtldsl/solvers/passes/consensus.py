@@ -81,6 +81,8 @@ class Consensus(Solver):
         (loss,) = form.losses
         if loss.atom.smooth:
             return "Newton steps on smooth losses take fewer passes."
+        if any(f.atom.weighs_kernels for f in form.functions):
+            return "learned kernels weigh directions far apart: Newton steps take as few passes, and far fewer where tasks have few rows."
         if loss.tasks.label_facts.parts.mean() > _MOST_PARTS:
             return "tasks have rows in many parts: Newton steps take fewer passes than their agreement."
         return None
