@@ -81,13 +81,17 @@ class Cluster:
     cores: int
     part: float  # bytes of a partition
 
-    def a_pass(self, costs: Costs, n: float, d: float, model: float, sent: float, back: float) -> dict[str, float]:
+    def a_pass(
+        self, costs: Costs, n: float, d: float, model: float, sent: float, back: float
+    ) -> dict[str, float]:
         """Seconds of a pass over n rows that are kept, `model` seconds a number; bytes to every worker, and of the sum of every partition."""
         parts = 8.0 * n * d / self.part
         depth = np.ceil(np.log2(max(self.machines, 2)))
         return {
             "computing": n * d * model / (self.machines * self.cores),
-            "nodes on workers": parts * (costs.node - min(costs.scheduled, costs.node)) / (self.machines * self.cores),
+            "nodes on workers": parts
+            * (costs.node - min(costs.scheduled, costs.node))
+            / (self.machines * self.cores),
             "nodes in the scheduler": parts * costs.scheduled,
             "bytes": depth * (LATENCY + (sent + back) / BANDWIDTH) + self.machines * sent / BANDWIDTH,
         }
@@ -96,9 +100,24 @@ class Cluster:
 def pages(runs: list[dict]) -> str:
     away = held_out(runs)
     costs = fitted([run for run in runs if run not in away])
-    lines = ["# A model of cost for rows elsewhere", "", stamp("dask", "distributed"), "", *_formula(), "", "| constant | fitted |", "| --- | --- |"]
-    lines += [f"| making a number of the inputs, {name} | {1e9 * value:.2f} ns |" for name, value in costs.making.items()]
-    lines += [f"| a pass over a number of the inputs, {name} | {1e9 * value:.2f} ns |" for name, value in costs.model.items()]
+    lines = [
+        "# A model of cost for rows elsewhere",
+        "",
+        stamp("dask", "distributed"),
+        "",
+        *_formula(),
+        "",
+        "| constant | fitted |",
+        "| --- | --- |",
+    ]
+    lines += [
+        f"| making a number of the inputs, {name} | {1e9 * value:.2f} ns |"
+        for name, value in costs.making.items()
+    ]
+    lines += [
+        f"| a pass over a number of the inputs, {name} | {1e9 * value:.2f} ns |"
+        for name, value in costs.model.items()
+    ]
     lines += [
         f"| a partition a pass | {1e3 * costs.node:.2f} ms |", f"| of which in the process that schedules | {1e3 * costs.scheduled:.2f} ms |",
         f"| a pass | {1e3 * costs.fixed:.1f} ms |", "", "| run | | CPU s | model | error |", "| --- | --- | --- | --- | --- |",
@@ -107,7 +126,9 @@ def pages(runs: list[dict]) -> str:
         said = costs.seconds(run) if run["rows are"] in costs.making or run["kept"] else float("nan")
         error = said / run["CPU s"] - 1.0
         place = "**held out**" if run in away else "fitted"
-        lines.append(f"| {run['model']}, {run['GB']:g} GB, {run['rows are'].lower()} | {place} | {run['CPU s']:g} | {said:.2f} | {error:+.0%} |")
+        lines.append(
+            f"| {run['model']}, {run['GB']:g} GB, {run['rows are'].lower()} | {place} | {run['CPU s']:g} | {said:.2f} | {error:+.0%} |"
+        )
     return "\n".join([*lines, "", *_large(costs)]) + "\n"
 
 
