@@ -27,6 +27,7 @@ from mtldsl.system import compiling, stops
 from mtldsl.system.jobs import jobs
 from mtldsl.system.threads import one_blas_thread
 from mtldsl.tasks import Tasks, require_tasks
+from mtldsl.values.arguments import complete
 from mtldsl.values.listing import as_list
 from mtldsl.values.number import quoted
 from mtldsl.values.option import as_flag
@@ -154,6 +155,7 @@ class Problem(Resampled, Statement):
             self._keep(solution)
         return solution
 
+    @complete("write problem.path(lam, [1.0, 0.1]), with a Parameter of this problem")
     def path(self, parameter: Parameter, values: Iterable[float], **solve_options) -> Iterator[Solution]:
         """Solutions over values of one parameter, each warm-started from the one before; where a penalty of the spectrum is not convex
         from the solver's own start too, and the better is kept. Ctrl-C, and likewise SIGTERM, ends the path after the point that it
@@ -164,6 +166,7 @@ class Problem(Resampled, Statement):
         numbers = checked_values(self, parameter, values)
         return walk(self, parameter, numbers, solve_options, self._keep)
 
+    @complete("write problem.lambda_max(lam), with a Parameter of this problem")
     def lambda_max(self, parameter: Parameter) -> float:
         """The critical value of a parameter: where the weights of its norm become exactly zero.
 
@@ -232,6 +235,12 @@ class Problem(Resampled, Statement):
         _require_solution(solution, "cross_check(solution)")
         return cross_check(self, solution if solution is not None else self._fresh(), **options)
 
+    def __getattr__(self, name: str):
+        advice = _ELSEWHERE.get(name)
+        if advice is None:
+            return super().__getattribute__(name)  # Python's own error
+        raise AttributeError(f"Problem has no attribute {name!r}: write {advice}", name=name, obj=None)
+
     def _fresh(self) -> Solution | None:
         """The last solution, where the parameters have not changed since."""
         if self._last is not None and self._last.parameters == {p.name: p.value for p in self.parameters}:
@@ -240,6 +249,18 @@ class Problem(Resampled, Statement):
 
     def _keep(self, solution: Solution) -> None:
         self._last = solution
+
+
+#: What estimators of other libraries, and cvxpy's problems, have, and what is written here.
+_ELSEWHERE = {
+    "fit": "problem.solve(); for fit and predict in one object see mtldsl.estimators",
+    "predict": "problem.solve().predict(X)",
+    "score": "problem.solve().score(tasks)",
+    "objective_value": "problem.solve().objective",
+    "variables": "problem.weights",
+    "status": "problem.solve().status",
+    "coef_": "problem.solve().W",
+}
 
 
 def _say(function: str) -> None:

@@ -38,6 +38,19 @@ class Learnable(Protocol):
     def solve(self, **options) -> Any: ...
 
 
+#: What scikit-learn calls it.
+_MEANT = {
+    "cv": "folds",
+    "k": "folds",
+    "n_folds": "folds",
+    "n_splits": "folds",
+    "scoring": "metric",
+    "score": "metric",
+    "param_grid": "values",
+    "alphas": "values",
+}
+
+
 def cross_validate(
     problem: Any, lam, values, folds, metric, *, n_jobs, refit, random_state, one_class, stratify, groups, solve_options: dict
 ) -> CrossValidation:  # fmt: skip
@@ -50,6 +63,11 @@ def cross_validate(
     if refit != "one_se":
         refit = as_flag(refit, f"{_TYPED}(lam, refit", ModelError)
     jobs_of(n_jobs)
+    meant = next((key for key in solve_options if key in _MEANT), None)
+    if meant is not None:
+        raise ModelError(
+            "there is no such option", term=f"{_TYPED}(lam, {meant}=...)", write_instead=f"write {_MEANT[meant]}= in place of {meant}="
+        )  # fmt: skip
     if "warm_start" in solve_options:
         raise ModelError(
             "a path starts every solve at the solution before it", term=f"{_TYPED}(lam, warm_start=...)", write_instead="leave it out"

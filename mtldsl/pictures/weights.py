@@ -146,7 +146,7 @@ def _position(task, names: list[str]) -> int:
 
 
 def _ticks(set_ticks, names: list[str], most: int, rotation: int) -> None:
-    """Of many names, every second, third, ..."""
+    """Names along an axis; where there are many, every second, third, ..."""
     at = np.arange(0, len(names), -(-len(names) // most))
     size = float(np.interp(len(names), [15, most], [10, 8]))
     set_ticks(at, [short(names[i]) for i in at], fontsize=size, rotation=rotation)

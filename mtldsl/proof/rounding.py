@@ -63,5 +63,6 @@ def refute(form: NormalForm, blocks: Blocks, proof: Bound, objective: float) -> 
     worst = min(surplus, key=lambda name: surplus[name])
     raise ProofError(
         f"internal error of mtldsl: the bound {proof.value:.17g} lies {proof.value - objective:.1e} above the attained objective "
-        f"{objective:.17g}, more than rounding ({rounding:.1e}); {worst} is short by {-surplus[worst]:.1e}. Please report the model"
+        f"{objective:.17g}, more than rounding ({rounding:.1e}); {worst} is short by {-surplus[worst]:.1e}: a conjugate or a proximal step "
+        "of it is wrong. If it is a word of your own, mtldsl.testing.check_atom finds which; else please report the model"
     )

@@ -51,6 +51,12 @@ _NOT_SAVED = (
 )
 
 
+#: What estimators of other libraries call it.
+_ELSEWHERE = {
+    "coef_": "W", "weights": "W", "intercept_": "intercept", "n_iter_": "iterations", "value": "objective", "objective_value": "objective",
+    "optval": "objective", "dual_value": "dual_bound", "transform": "decision_function(X)", "fit": "W; it is fitted already",
+}  # fmt: skip
+
 #: Computed when they are first read.
 _TASK_WEIGHTS: Any = Field(lambda: None)
 _NOISE_LEVELS: Any = Field(lambda: None)
@@ -207,8 +213,10 @@ class Solution(OverLabels, OverKernels, Scored, Pictured, Shown):
         learned = self.__dict__.get("learned", {})
         if name in learned:
             return learned[name]
+        instead = _ELSEWHERE.get(name)
         raise AttributeError(
-            f"Solution has no attribute or block {name!r}; blocks: {', '.join([*blocks, *learned])}"
+            f"Solution has no attribute or block {name!r}; "
+            + (f"write solution.{instead}" if instead else f"blocks: {', '.join([*blocks, *learned])}")
         )
 
     def __getstate__(self) -> dict:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from difflib import get_close_matches
 from itertools import chain
 
 from mtldsl.compile.normal_form import NormalForm
@@ -11,6 +12,24 @@ from mtldsl.solvers.registry import LAST, candidates, get_solver, in_turn, refus
 from mtldsl.values.number import quoted
 
 __all__ = ["to_try"]
+
+#: What `Problem.solve` takes beside the options of a solver, and what other libraries call it.
+_WORDS = (
+    "solver",
+    "tol",
+    "max_iter",
+    "max_seconds",
+    "warm_start",
+    "starts",
+    "random_state",
+    "n_jobs",
+    "verbose",
+)
+_MEANT = {
+    "max_iters": "max_iter", "n_iter": "max_iter", "maxiter": "max_iter", "iterations": "max_iter", "eps": "tol", "epsilon": "tol", "rtol": "tol",
+    "time_limit": "max_seconds", "timeout": "max_seconds", "seed": "random_state", "n_starts": "starts", "restarts": "starts",
+    "x0": "warm_start", "init": "warm_start", "method": "solver", "threads": "n_jobs", "verbosity": "verbose",
+}  # fmt: skip
 
 #: the reference is tried after a fast solver stalls only up to this many scalars of data and unknowns
 _SMALL_ENOUGH_FOR_REFERENCE = 200_000
@@ -34,7 +53,7 @@ def to_try(form: NormalForm, solver: str, options: dict) -> Iterator[str]:
             raise SolverError(
                 "options belong to one solver",
                 term=f"solve({', '.join(f'{key}=...' for key in options)})",
-                write_instead="name it with solver=...",
+                write_instead=_instead(options),
             )
         coming = (name for name in _automatic(form) if set(options) <= set(get_solver(name).options))
         return chain([next(coming)], coming)
@@ -52,6 +71,15 @@ def to_try(form: NormalForm, solver: str, options: dict) -> Iterator[str]:
             f"unknown option; {solver} takes {known}", term=f"solve(solver={solver!r}, {unknown[0]}=...)"
         )
     return iter([solver])
+
+
+def _instead(options: Iterable[str]) -> str:
+    """What to write where an option is not one of every solver: the word that was meant, or the solver to name."""
+    for key in options:
+        meant = _MEANT.get(key) or next(iter(get_close_matches(key, _WORDS, n=1, cutoff=0.75)), None)
+        if meant is not None:
+            return f"write {meant}= in place of {key}="
+    return "name it with solver=..."
 
 
 def _automatic(form: NormalForm) -> Iterator[str]:

@@ -9,12 +9,26 @@ from mtldsl.values.number import quoted
 __all__ = ["require_tasks"]
 
 
+def described(value) -> str:
+    """A value of a wrong type, in a few words.
+
+    >>> import numpy as np
+    >>> described(np.ones((3, 2))), described(5)
+    ('an array of shape (3, 2)', '5, a int,')
+    """
+    shape = getattr(value, "shape", None)
+    if isinstance(shape, tuple):
+        name = type(value).__name__
+        return f"{'an array' if name == 'ndarray' else f'a {name}'} of shape {shape}"
+    return f"{quoted(value)}, a {type(value).__name__},"
+
+
 def require_tasks(value, typed: str, error: type[MTLError] = DataError) -> Tasks:
     """The value, where it is a Tasks. `typed` is such as "score(tasks)"."""
     if isinstance(value, Tasks):
         return value
     raise error(
-        f"{quoted(value)} is a {type(value).__name__}, not Tasks",
+        f"{described(value)} is not Tasks",
         term=typed,
         write_instead="write Tasks.shared(X, Y), or one of its siblings",
     )

@@ -22,6 +22,9 @@ class LabelKind:
     suiting: tuple[float, float]
 
 
+#: whole numbers that are as few as this are taken for classes
+_CLASSES = 50
+
 #: what `Loss.labels` may say of the targets of tasks
 LABEL_KINDS = {
     "real": LabelKind(lambda y: np.zeros(y.shape, bool), "labels must be numbers", (0.5, -1.5)),
@@ -57,6 +60,14 @@ def _refuse(tasks: TaskData, bad, typed, hint) -> None:
         hint += "; for labels 0/1 write " + Spelled(
             "2 * Y - 1 (reading a file: binary=True)", "binary = true in [data]"
         )
+    elif "-1" in hint:
+        classes = np.unique(tasks.per_task(tasks.targets)[task])
+        if 2 < len(classes) <= _CLASSES and np.array_equal(classes, np.round(classes)):
+            hint += Spelled(
+                f"; for {len(classes)} classes write one column of -1 and +1 for each, "
+                "np.where(y[:, None] == np.unique(y), 1, -1), or take estimators.MultiTaskClassifier",
+                f"; for {len(classes)} classes give one column of -1 and +1 for each",
+            )
     raise DataError(
         f"label {tasks.targets[flat]:g} in task {tasks.task_names[task]!r}, row {row}",
         term=typed,

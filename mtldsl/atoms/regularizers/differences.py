@@ -213,6 +213,12 @@ class MeanRegularizer(_TaskQuadratic):
 
 
 def _checked_laplacian(L) -> np.ndarray:
+    if hasattr(L, "nodes") and hasattr(L, "edges"):
+        raise ModelError(
+            f"L is a graph ({type(L).__name__}), not a matrix",
+            term="graph_laplacian(..., L)",
+            write_instead="write networkx.laplacian_matrix(L, nodelist=tasks.task_names).toarray()",
+        )
     n = max(shape_of(L) or (), default=1)
     require_memory(
         32.0 * n * n, f"graph_laplacian(..., L), {n:,} x {n:,} and dense,", "take fewer tasks", ModelError

@@ -18,7 +18,7 @@ _NAMES = ("sums", "labels", "squares", "work", "conjugate", "at_zero")
 
 
 class SeenSums:
-    """Of a loss that is a sum over samples, with multipliers above zero and others apart where `by_sign`."""
+    """The sums for a loss that is a sum over samples; multipliers above zero stand apart from the others where `by_sign`."""
 
     def __init__(self, part: Part, n_tasks: int, atom: Any, coefficients: np.ndarray, by_sign: bool):
         self.atom, self.by_sign, self.n_tasks, self.which = atom, by_sign, n_tasks, part.which

@@ -48,12 +48,43 @@ class Part:
     right: Any = None
 
 
+#: numpy's functions behind the operators of an array on the left, and what they are here.
+_REFLECTED = {
+    "add": "__radd__", "subtract": "__rsub__", "multiply": "__rmul__", "matmul": "__rmatmul__", "less_equal": "__ge__", "greater_equal": "__le__", "equal": "__eq__", "less": "__gt__",
+    "greater": "__lt__", "not_equal": "__ne__",
+}  # fmt: skip
+
+#: What to write in place of functions of entries.
+_INSTEAD = {
+    "absolute": "write l1_norm({0}), the sum of absolute values",
+    "square": "write ridge({0}), half the sum of squares",
+    "power": "write ridge({0}), half the sum of squares",
+    "exp": "write a loss, such as exponential_loss or poisson_loss",
+    "log": "write a loss, such as logistic_loss",
+    "sqrt": "write frobenius_norm({0})",
+    "maximum": "write a constraint, {0} >= 0, or a loss, such as hinge_loss",
+    "minimum": "write a constraint, {0} <= 1",
+}
+
+
 class Affine:
     """A matrix that depends affinely on weights. Users make it from `Weights` with + - * / @ [] and sum()."""
 
-    __array_ufunc__ = None  # numpy arrays on the left defer to the operators below
-    __pandas_priority__ = 10_000  # and pandas tables
+    answers_arrays = True  # by `__array_ufunc__`
+    __pandas_priority__ = 10_000  # pandas tables on the left defer to the operators below
     __hash__ = object.__hash__
+
+    def __array_ufunc__(self, ufunc, method, *inputs, **options):
+        """Arrays on the left defer to the operators below; other functions of numpy are not in the language."""
+        reflected = _REFLECTED.get(ufunc.__name__)
+        if reflected and method == "__call__" and not options and not isinstance(inputs[0], Affine):
+            return getattr(self, reflected)(inputs[0])
+        raise ModelError(
+            f"np.{ufunc.__name__} of {self.text} is not in the language",
+            write_instead=_INSTEAD.get(
+                ufunc.__name__, "write + - * / @ and the words of the language"
+            ).format(self.text),
+        )
 
     def __init__(self, parts, shape, text: str, latex: str, precedence: int = 3, offset=None):
         self._parts: tuple[Part, ...] = tuple(parts)
@@ -160,6 +191,16 @@ class Affine:
         result.latex = rf"\frac{{{self.latex}}}{{{scalar.latex}}}"
         return result
 
+    def __pow__(self, power):
+        raise ModelError(
+            f"{self.text} ** {quoted(power)}: powers are not in the language; ridge({self.text}) is half the sum of squares"
+        )
+
+    def __abs__(self):
+        raise ModelError(
+            f"abs({self.text}): absolute values are not in the language; l1_norm({self.text}) is their sum"
+        )
+
     def __neg__(self):
         result = self * -1.0
         result.text, result.latex = f"-{bracket(self, 2)}", f"-{bracket(self, 2, 'latex')}"
@@ -194,8 +235,10 @@ class Affine:
             matrix, None, f"{constant_text(left)} @ {bracket(self, 3)}", f"A {bracket(self, 3, 'latex')}"
         )
 
-    def sum(self, axis: int | None = None) -> Affine:
-        """Column sums (axis=0, shape 1 x m), row sums (axis=1, shape d x 1), or the sum of all entries (1 x 1)."""
+    def sum(self, axis: int | None = None, dtype=None, out=None) -> Affine:
+        """Column sums (axis=0, shape 1 x m), row sums (axis=1, shape d x 1), or the sum of all entries (1 x 1); np.sum is the same."""
+        if dtype is not None or out is not None:
+            raise ModelError(f"{self.text}.sum: dtype and out are not taken; write axis alone")
         given, axis = axis, None if axis is None else as_whole(axis)
         if given is not None and axis not in (0, 1):
             raise ModelError(

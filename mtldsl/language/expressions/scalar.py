@@ -8,6 +8,7 @@ from math import inf, isfinite
 
 from mtldsl.errors import ModelError
 from mtldsl.language.expressions.latex import escaped, number_latex
+from mtldsl.values.arguments import complete
 from mtldsl.values.number import as_float, is_scalar, quoted
 from mtldsl.values.size import LARGEST, SMALLEST
 
@@ -96,7 +97,14 @@ class Parameter(Scalar):
     mtldsl.errors.ModelError: Parameter 'lam' cannot be -1: a coefficient must be finite and >= 0, or its term would not be convex
     """
 
+    @complete("write Parameter(1.0), or Parameter(1.0, name='mu')")
     def __init__(self, value: float, name: str = "lam"):
+        if isinstance(value, str):
+            raise ModelError(
+                "the value comes first",
+                term=f"Parameter({quoted(value)})",
+                write_instead=f"write Parameter(1.0, name={quoted(value)})",
+            )
         if not isinstance(name, str) or not name.isidentifier():
             raise ModelError(
                 "a name must be a Python identifier such as 'lam' or 'mu'",
@@ -208,7 +216,10 @@ def as_scalar(value) -> Scalar | None:
 
 def is_foreign(value) -> bool:
     """Whether this is nothing of the language, whose expressions answer operators themselves."""
-    return getattr(type(value), "__array_ufunc__", is_foreign) is not None
+    kind = type(value)
+    return getattr(kind, "__array_ufunc__", is_foreign) is not None and not getattr(
+        kind, "answers_arrays", False
+    )
 
 
 def _combine(function, symbol, left, right, precedence):

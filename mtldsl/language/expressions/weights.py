@@ -9,6 +9,7 @@ from mtldsl.language.expressions.expression import Affine, Part
 from mtldsl.language.expressions.latex import escaped
 from mtldsl.language.expressions.scalar import Number
 from mtldsl.tasks import Tasks
+from mtldsl.values.arguments import complete
 from mtldsl.values.number import quoted
 
 __all__ = ["Weights"]
@@ -29,6 +30,7 @@ class Weights(Affine):
     2 * W[[0, 2], :]
     """
 
+    @complete("write Weights(tasks)")
     def __init__(self, tasks: Tasks, intercept: bool = False, name: str = "W"):
         if not isinstance(tasks, Tasks):
             raise ModelError(

@@ -22,6 +22,7 @@ from mtldsl.language.words.fitted import fitted
 from mtldsl.language.words.learned_argument import checked_matrix, short, unknown_of
 from mtldsl.tasks import Tasks
 from mtldsl.tasks.names import elsewhere
+from mtldsl.values.arguments import complete
 from mtldsl.values.number import quoted
 from mtldsl.values.option import as_flag
 
@@ -29,6 +30,10 @@ __all__ = ["constraint", "label_loss", "loss", "mkl", "parameter", "regularizer"
 
 
 _A = TypeVar("_A", bound=Atom)
+
+#: What other libraries call weights of samples and classes, which belong to the data here.
+_WEIGHTS = ("class_weight", "class_weights", "sample_weight", "sample_weights", "weights", "pos_weight")
+_OF_SAMPLES = "write Tasks.shared(X, Y, sample_weights=...); the estimators take class_weight='balanced'"
 
 
 def _build(cls: type[_A], args, kwargs, typed: str) -> _A:
@@ -42,7 +47,9 @@ def _build(cls: type[_A], args, kwargs, typed: str) -> _A:
     for name, value in kwargs.items():
         if name not in names:
             raise ModelError(
-                f"{cls.name} has no parameter {name!r}; it takes {', '.join(names) or 'none'}", term=typed
+                f"{cls.name} has no parameter {name!r}; it takes {', '.join(names) or 'none'}",
+                term=typed,
+                write_instead=_OF_SAMPLES if name in _WEIGHTS and issubclass(cls, Loss) else "",
             )
         if name in parameters:
             raise ModelError(f"the parameter {name!r} is given twice", term=typed)
@@ -246,7 +253,7 @@ def _dress(word, cls, head, tail):
     word.__doc__ = cls.__doc__
     word.__module__ = cls.__module__  # the class's own doctest is collected there, once
     word.atom = cls
-    return word
+    return complete(f"write {cls.name}{word.__signature__}")(word)
 
 
 def _prediction_latex(W: Affine, with_intercept) -> str:

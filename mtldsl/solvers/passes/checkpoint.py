@@ -78,7 +78,9 @@ class Folder:
                 mark = about["rows"]
         except DataError as error:
             raise SolverError(
-                str(error), term=self.typed, write_instead="delete it, or name another folder"
+                f"this is not a checkpoint ({error})",
+                term=self.typed,
+                write_instead="delete it, or name another folder",
             ) from error
         blocks = {name: arrays[f"block:{name}"] for name in self.form.shapes}
         state["blocks"] = {n.removeprefix("other:"): a for n, a in arrays.items() if n.startswith("other:")}

@@ -21,7 +21,7 @@ _SHIFT = 1e-6
 #: fifteen sixteenths of its price less (measured). A share above the last is all of them.
 _A_FEATURE, _SHARE, _NEARLY_ALL = 50.0, 1.0 / 16.0, 0.5
 
-#: Of the random numbers that choose rows, beside the number of the part.
+#: The seed of the random numbers that choose rows, beside the number of the part.
 _SEED = 7
 
 

@@ -1,0 +1,148 @@
+"""What people type at first, and what they are told: a typed error that quotes it and says what to write."""
+
+import networkx as nx
+import numpy as np
+import pytest
+
+import mtldsl as mtl
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(30, 4))
+Y = np.sign(RNG.normal(size=(30, 3)))
+TASKS = mtl.Tasks.shared(X, Y)
+W = mtl.Weights(TASKS)
+LAM = mtl.Parameter(0.5)
+LOSS = mtl.logistic_loss(W, TASKS)
+PROBLEM = mtl.minimize(LOSS + LAM * mtl.l21_norm(W))
+
+
+@pytest.fixture(scope="module")
+def solved():
+    return PROBLEM.solve()
+
+
+def of_labels(y):
+    tasks = mtl.Tasks.shared(X, y)
+    return mtl.logistic_loss(mtl.Weights(tasks), tasks)
+
+
+#: what is typed -> (what runs, the error, what it says: all of these)
+MISTAKES = {
+    # the data
+    "Tasks(X, Y)": (lambda s: mtl.Tasks(X, Y), mtl.DataError, ["Tasks.shared(X, Y)", "Tasks.grouped"]),
+    "rows differ": (lambda s: mtl.Tasks.shared(X, Y[:10]), mtl.DataError, ["30 rows", "10", "one row of labels"]),
+    "X transposed": (lambda s: mtl.Tasks.shared(X.T, Y), mtl.DataError, ["4 rows", "30"]),
+    "NaN in X": (lambda s: mtl.Tasks.shared(X * np.nan, Y), mtl.DataError, ["nan in row 0", "impute"]),
+    "text labels": (lambda s: of_labels(np.array(["a", "b"] * 15)), mtl.DataError, ["text", "encode"]),
+    "three classes": (lambda s: of_labels(np.arange(30) % 3), mtl.DataError, ["3 classes", "one column", "MultiTaskClassifier"]),
+    "labels 0 and 1": (lambda s: of_labels((Y > 0) * 1), mtl.DataError, ["2 * Y - 1"]),
+    "booleans": (lambda s: of_labels(Y > 5), mtl.DataError, ["labels must be -1 or +1"]),
+    "split(1.3)": (lambda s: TASKS.split(1.3), mtl.DataError, ["test_size=1.3", "0.25"]),
+    "select('zebra')": (lambda s: TASKS.select(["zebra"]), mtl.DataError, ["zebra", "task0"]),
+    "folds(1)": (lambda s: TASKS.folds(1), mtl.DataError, ["folds(k=1"]),
+    # unknowns and parameters
+    "Weights()": (lambda s: mtl.Weights(), mtl.ModelError, ["missing", "tasks", "write Weights(tasks)"]),
+    "Weights(X)": (lambda s: mtl.Weights(X), mtl.ModelError, ["ndarray", "Tasks.shared(X, Y)"]),
+    "Weights(4, 3)": (lambda s: mtl.Weights(4, 3), mtl.ModelError, ["must be a Tasks object"]),
+    "Weights(intercept='yes')": (lambda s: mtl.Weights(TASKS, intercept="yes"), mtl.ModelError, ["intercept=True"]),
+    "Weights(name='a b')": (lambda s: mtl.Weights(TASKS, name="a b"), mtl.ModelError, ["identifier"]),
+    'Parameter("lam")': (lambda s: mtl.Parameter("lam"), mtl.ModelError, ["value comes first", "Parameter(1.0, name='lam')"]),
+    "Parameter()": (lambda s: mtl.Parameter(), mtl.ModelError, ["missing", "Parameter(1.0)"]),
+    "Parameter(-1)": (lambda s: mtl.Parameter(-1.0), mtl.ModelError, ["-1", ">= 0"]),
+    "Parameter(1, 2)": (lambda s: mtl.Parameter(1.0, 2), mtl.ModelError, ["name=2", "identifier"]),
+    "lam.value = 'a'": (lambda s: setattr(LAM, "value", "a"), mtl.ModelError, ["'a'", "finite"]),
+    # terms
+    "squared_loss(W)": (lambda s: mtl.squared_loss(W), mtl.ModelError, ["missing", "squared_loss(W, tasks, "]),
+    "squared_loss(tasks, W)": (lambda s: mtl.squared_loss(TASKS, W), mtl.ModelError, ["weights come first", "squared_loss(W, tasks)"]),
+    "squared_loss(W, X, Y)": (lambda s: mtl.squared_loss(W, X, Y), mtl.ModelError, ["second argument must be a Tasks"]),
+    "l1_norm()": (lambda s: mtl.l1_norm(), mtl.ModelError, ["write l1_norm(W, "]),
+    "l1_norm(X)": (lambda s: mtl.l1_norm(X), mtl.ModelError, ["expression of Weights"]),
+    "l1_norm(l1_norm(W))": (lambda s: mtl.l1_norm(mtl.l1_norm(W)), mtl.ModelError, ["is a number already"]),
+    "class_weight=": (lambda s: mtl.logistic_loss(W, TASKS, class_weight="balanced"), mtl.ModelError, ["sample_weights", "estimators"]),
+    "sample_weight=": (lambda s: mtl.hinge_loss(W, TASKS, sample_weight=Y), mtl.ModelError, ["Tasks.shared(X, Y, sample_weights"]),
+    "mean='yes'": (lambda s: mtl.squared_loss(W, TASKS, mean="yes"), mtl.ModelError, ["mean=True"]),
+    "np.abs(W)": (lambda s: np.abs(W), mtl.ModelError, ["np.absolute of W", "l1_norm(W)"]),
+    "abs(W)": (lambda s: abs(W), mtl.ModelError, ["l1_norm(W)"]),
+    "W ** 2": (lambda s: W**2, mtl.ModelError, ["ridge(W)"]),
+    "np.square(W)": (lambda s: np.square(W), mtl.ModelError, ["ridge(W)"]),
+    "np.exp(W)": (lambda s: np.exp(W), mtl.ModelError, ["poisson_loss"]),
+    "X / W": (lambda s: X / W, mtl.ModelError, ["np.divide of W"]),
+    "W * W": (lambda s: W * W, mtl.ModelError, ["product of two unknowns"]),
+    "W.T": (lambda s: W.T @ W, mtl.ModelError, ["transposes"]),
+    "W * X": (lambda s: W * X, mtl.ModelError, ["A @ W"]),
+    "for w in W": (lambda s: list(W), mtl.ModelError, ["cannot be iterated", "W[:, [0, 1]]"]),
+    "W[9]": (lambda s: W[9], mtl.ModelError, ["9"]),
+    "a graph": (lambda s: mtl.graph_laplacian(W, nx.path_graph(3)), mtl.ModelError, ["laplacian_matrix", "nodelist=tasks.task_names"]),
+    "L of another size": (lambda s: mtl.graph_laplacian(W, np.eye(2)), mtl.ModelError, ["2"]),
+    "metric='f1'": (lambda s: mtl.structured_hinge(W, TASKS, metric="f1"), mtl.ModelError, ["without quotes", "FScore()"]),
+    "metric=FScore": (lambda s: mtl.structured_hinge(W, TASKS, metric=mtl.FScore), mtl.ModelError, ["metric=FScore()"]),
+    # the statement
+    "minimize(0)": (lambda s: mtl.minimize(sum([])), mtl.ModelError, ["a sum of losses"]),
+    "minimize(W)": (lambda s: mtl.minimize(W), mtl.ModelError, ["minimize(W)", "a sum of losses"]),
+    "minimize(loss, norm)": (lambda s: mtl.minimize(LOSS, mtl.l21_norm(W)), mtl.ModelError, ["list of constraints"]),
+    "subject_to=W >= 0": (lambda s: mtl.minimize(LOSS, subject_to=W >= 0), mtl.ModelError, ["[W >= 0]"]),
+    "0 <= W <= 1": (lambda s: mtl.minimize(LOSS, subject_to=[0 <= W <= 1]), mtl.ModelError, ["[W >= 0, W <= 1]"]),
+    "loss - norm": (lambda s: mtl.minimize(LOSS - mtl.l21_norm(W)), mtl.ModelError, ["not convex", "+ 1 * l21_norm(W)"]),
+    "loss * norm": (lambda s: LOSS * mtl.l21_norm(W), mtl.ModelError, ["a product of terms is not convex"]),
+    "loss + 3": (lambda s: LOSS + 3, mtl.ModelError, ["only terms"]),
+    "no loss": (lambda s: mtl.minimize(mtl.l21_norm(W)), mtl.ModelError, ["loss"]),
+    # solving
+    "solve(max_iters=5)": (lambda s: PROBLEM.solve(max_iters=5), mtl.SolverError, ["max_iters", "write max_iter="]),
+    "solve(time_limit=5)": (lambda s: PROBLEM.solve(time_limit=5), mtl.SolverError, ["write max_seconds="]),
+    "solve(seed=1)": (lambda s: PROBLEM.solve(seed=1), mtl.SolverError, ["write random_state="]),
+    "solve(rho=2)": (lambda s: PROBLEM.solve(rho=2.0), mtl.SolverError, ["name it with solver="]),
+    "solve('ADMM')": (lambda s: PROBLEM.solve("ADMM"), mtl.SolverError, ["'ADMM'", "'admm'"]),
+    "solve(tol=0)": (lambda s: PROBLEM.solve(tol=0), mtl.SolverError, ["1e-6"]),
+    "solve(verbose=2)": (lambda s: PROBLEM.solve(verbose=2), mtl.SolverError, ["verbose=True"]),
+    "warm_start=W": (lambda s: PROBLEM.solve(warm_start=s.W), mtl.SolverError, ["{'W': array}"]),
+    "path(lam, 3)": (lambda s: list(PROBLEM.path(LAM, 3)), mtl.ModelError, ["[10.0, 1.0, 0.1]"]),
+    "path()": (lambda s: PROBLEM.path(), mtl.ModelError, ["missing", "problem.path(lam, [1.0, 0.1])"]),
+    "path('lam', [1])": (lambda s: list(PROBLEM.path("lam", [1.0])), mtl.ModelError, ["'lam'", "no such parameter"]),
+    "lambda_max()": (lambda s: PROBLEM.lambda_max(), mtl.ModelError, ["problem.lambda_max(lam)"]),
+    "cross_validate(cv=5)": (lambda s: PROBLEM.cross_validate(LAM, cv=5), mtl.ModelError, ["write folds="]),
+    "cross_validate(scoring=)": (lambda s: PROBLEM.cross_validate(LAM, scoring="f1"), mtl.ModelError, ["write metric="]),
+    "metric='AUC'": (lambda s: PROBLEM.cross_validate(LAM, metric="AUC"), mtl.ModelError, ["'roc_auc'"]),
+    "cross_check(5)": (lambda s: PROBLEM.cross_check(5), mtl.ModelError, ["not a Solution"]),
+    "with_tasks(X)": (lambda s: PROBLEM.with_tasks(X), mtl.ModelError, ["an array of shape (30, 4) is not Tasks"]),
+    # the solution
+    "score(X, Y)": (lambda s: s.score(X, Y), mtl.DataError, ["an array of shape (30, 4) is not Tasks", "Tasks.shared(X, Y)"]),
+    "predict(tasks)": (lambda s: s.predict(TASKS), mtl.DataError, ["tasks.X"]),
+    "predict(row)": (lambda s: s.predict(X[0]), mtl.DataError, [".reshape(1, -1)"]),
+    "predict(few columns)": (lambda s: s.predict(X[:, :2]), mtl.DataError, ["(30, 2)", "4 columns"]),
+    "solution['V']": (lambda s: s["V"], mtl.ModelError, ["'V'", "'W'"]),
+    "coef_": (lambda s: s.coef_, AttributeError, ["write solution.W"]),
+    "problem.fit": (lambda s: PROBLEM.fit(X, Y), AttributeError, ["problem.solve()", "mtldsl.estimators"]),
+    "problem.predict": (lambda s: PROBLEM.predict(X), AttributeError, ["problem.solve().predict(X)"]),
+    "load('nope.npz')": (lambda s: mtl.Solution.load("nope.npz"), mtl.DataError, ["nope.npz", "no such file"]),
+    # names
+    "mtl.maximize": (lambda s: mtl.maximize, AttributeError, ["'minimize'"]),
+    "mtl.nuclear_norm": (lambda s: mtl.nuclear_norm, AttributeError, ["'trace_norm'"]),
+    "mtl.group_lasso": (lambda s: mtl.group_lasso, AttributeError, ["'l21_norm'"]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("typed", MISTAKES)
+def test_a_natural_mistake_is_answered(typed, solved):
+    run, kind, words = MISTAKES[typed]
+    with pytest.raises(kind) as error:
+        run(solved)
+    assert type(error.value) is kind or issubclass(kind, mtl.MTLError)
+    for word in words:
+        assert word in str(error.value), str(error.value)
+
+
+def test_there_are_sixty():
+    assert len(MISTAKES) >= 60
+
+
+def test_what_numpy_may_do_gives_what_the_operators_give():
+    """`np.sum(W)` and arrays on the left mean what they say."""
+    A, two = np.ones((2, 4)), np.array(2.0)
+    assert np.sum(W).text == W.sum().text and np.sum(W, axis=0).text == W.sum(axis=0).text
+    assert (A @ W).shape == (2, 3) and (two * W).text == (W * 2.0).text
+    assert (np.ones((4, 3)) + W).shape == (4, 3) and (np.float64(1.0) - W).shape == W.shape
+    assert (np.zeros((4, 3)) <= W).text == (np.zeros((4, 3)) <= W).text
+    objective = LOSS + two * mtl.l1_norm(W)
+    assert objective.text == (LOSS + 2 * mtl.l1_norm(W)).text
+    with pytest.raises(mtl.ModelError, match="dtype"):
+        np.sum(W, dtype=int)
