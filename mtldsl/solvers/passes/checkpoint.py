@@ -78,7 +78,7 @@ class Folder:
                 mark = about["rows"]
         except DataError as error:
             raise SolverError(
-                f"this is not a checkpoint ({error})",
+                f"the checkpoint cannot be read ({error})",
                 term=self.typed,
                 write_instead="delete it, or name another folder",
             ) from error
