@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from mtldsl.tasks.distributed.dask_engine import call, computed, constant, kept, lacking_memory, n_workers
+from mtldsl.tasks.distributed.exchange import ByTask, grouped, groups, piece, put_together
 from mtldsl.tasks.distributed.lineage import RUNS, Scratch, States, read_states, unseen_by, write_states
 from mtldsl.tasks.distributed.parts import Part, evaluated
 from mtldsl.tasks.distributed.sums import aligned, size_of, tree_sum
@@ -81,6 +82,28 @@ class DaskParts:
         """See `Parts.read_states`."""
         return read_states(folder, mark, self.names)
 
+    def exchanged(
+        self, columns: Sequence, n_tasks: int, function: ByTask, *broadcast, state=None
+    ) -> tuple[Any, Sequence, Any]:
+        """See `Parts.exchanged`: as many groups of tasks as there are workers, none of which has to see the others'."""
+        sent = constant((function, *broadcast))
+        states = [(None, *ends) for ends in groups(n_tasks, self.n_workers)] if state is None else state
+        done = []
+        for own, first, last in states:
+            pieces = [call(piece, one, first, last, partition=k) for k, one in enumerate(columns)]
+            done.append(call(_grouped, sent, own, *pieces))
+        new = [call(_entry, one, 0) for one in done]
+        back = [
+            call(_put_together, one, *(call(_back, group, k, partition=k) for group in done), partition=k)
+            for k, one in enumerate(columns)
+        ]
+        node = tree([call(_entry, group, 2) for group in done])
+        *there, node = kept([*new, *back, node], self.names)
+        told, moved = computed(node, self.names)
+        self.bytes_moved += self.n_workers * size_of(broadcast) + size_of(told) + moved
+        new = [(own, *ends) for own, (_, *ends) in zip(there[: len(new)], states, strict=True)]
+        return new, States(there[len(new) :]), told
+
     def mapped(self, step: Callable, *broadcast) -> DaskParts:
         """See `Parts.mapped`."""
         sent = constant((step, *broadcast))
@@ -119,6 +142,28 @@ def _state_of(pair):
 
 def _summand_of(pair):
     return pair[1]
+
+
+def _grouped(sent, state, *pieces) -> tuple:
+    function, *broadcast = aligned(sent.value)
+    try:
+        state, back, told, moved = grouped(function, state, tuple(broadcast), *pieces)
+    except MemoryError as error:
+        raise lacking_memory("the scores of whole tasks, put together", error) from None
+    return state, back, (told, moved)
+
+
+def _entry(found: tuple, k: int):
+    return found[k]
+
+
+def _back(group: tuple, k: int):
+    """What one part gets back: made where the group is, so that no other worker needs the whole of it."""
+    return group[1][k]
+
+
+def _put_together(like, *backs):
+    return put_together(like, backs)
 
 
 def _mapped(part: Part | None, sent, name: str) -> Part | None:

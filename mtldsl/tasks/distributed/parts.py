@@ -10,6 +10,7 @@ import numpy as np
 
 from mtldsl.system.allocator import freed_memory_is_kept
 from mtldsl.system.threads import one_blas_thread
+from mtldsl.tasks.distributed.exchange import ByTask, Columns, grouped
 from mtldsl.tasks.distributed.states import read_state, state_path, write_state
 from mtldsl.tasks.distributed.sums import aligned, size_of, tree_sum
 from mtldsl.tasks.tasks import Tasks
@@ -86,6 +87,17 @@ class Parts(Protocol):
         """
         ...
 
+    def exchanged(
+        self, columns: Sequence, n_tasks: int, function: ByTask, *broadcast, state=None
+    ) -> tuple[Any, Sequence, Any]:
+        """(new state, columns brought back to the parts, what is told): function(columns of whole tasks, its state, *broadcast).
+
+        columns : the `Columns` of every part (None: of none of the tasks), as a stateful run returned them
+        state   : what an earlier exchange returned, which stays where tasks are put together; None at first
+        What is told must be apart for every task, such as a `TaskSum`: it is put together in the order of the tasks.
+        """
+        ...
+
     @property
     def n_workers(self) -> int: ...
 
@@ -151,6 +163,15 @@ class LocalParts:
     def read_states(self, folder: str, mark: str) -> list:
         """See `Parts.read_states`."""
         return [read_state(state_path(folder, mark, k)) for k in range(self.n_parts)]
+
+    def exchanged(
+        self, columns: Sequence, n_tasks: int, function: ByTask, *broadcast, state=None
+    ) -> tuple[Any, Sequence, Any]:
+        """See `Parts.exchanged`."""
+        pieces: Sequence[Columns | None] = columns
+        state, back, told, moved = grouped(function, state, broadcast, *pieces)
+        self.bytes_moved += size_of(broadcast) + size_of(told) + moved
+        return state, back, told
 
     def mapped(self, step: Callable, *broadcast) -> LocalParts:
         """See `Parts.mapped`."""
