@@ -13,6 +13,7 @@ from mtldsl.compile.constants import best_constants, without_weights
 from mtldsl.compile.normal_form import LossTerm, NormalForm
 from mtldsl.compile.terms.structured import StructuredTerm
 from mtldsl.compile.terms.structured_constants import lowest_constants
+from mtldsl.compile.terms.structured_elsewhere import StructuredElsewhere
 from mtldsl.errors import ModelError
 
 __all__ = ["Slopes", "slopes_at_zero"]
@@ -123,6 +124,8 @@ def _is_two_lines(loss: LossTerm) -> bool:
 def _is_smooth_at(loss: LossTerm, z: np.ndarray) -> bool:
     """Whether the gradients on both sides of z agree; unless it is known, along the ones and a few random directions: each side of a
     kink has its own."""
+    if isinstance(loss, StructuredElsewhere):
+        return loss.has_one_slope_at_zero
     if loss.atom.smooth or loss.tasks.is_distributed:
         return loss.atom.smooth
     if isinstance(loss, StructuredTerm) and loss.intercepts and loss.atom.takes_intercept:

@@ -8,6 +8,7 @@ from mtldsl.compile.terms.distributed import DistributedTerm
 from mtldsl.compile.terms.label_graph import LabelGraphTerm
 from mtldsl.compile.terms.radial import RadialTerm
 from mtldsl.compile.terms.structured import StructuredTerm
+from mtldsl.compile.terms.structured_elsewhere import StructuredElsewhere
 from mtldsl.tasks import Tasks
 
 __all__ = ["kind_of"]
@@ -16,7 +17,8 @@ __all__ = ["kind_of"]
 def kind_of(loss: Loss, tasks: Tasks) -> type[LossTerm]:
     """What a loss is a sum over: samples, labellings of a graph, or tasks; or parts of the rows, where these are elsewhere."""
     if tasks.is_distributed:
-        return DistributedTerm
+        whole = loss.max_affine and not loss.separable and loss.labels != "indicators"
+        return StructuredElsewhere if whole else DistributedTerm
     if loss.separable:
         return LossTerm
     if loss.labels == "indicators":

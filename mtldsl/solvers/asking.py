@@ -7,6 +7,7 @@ from difflib import get_close_matches
 from itertools import chain
 
 from mtldsl.compile.normal_form import NormalForm
+from mtldsl.compile.reductions.lifted import has_one_maximum_a_task
 from mtldsl.errors import ModelError, SolverError
 from mtldsl.solvers.registry import LAST, candidates, get_solver, in_turn, refusal
 from mtldsl.values.number import quoted
@@ -98,7 +99,8 @@ def _automatic(form: NormalForm) -> Iterator[str]:
         return
     nearest = ["admm"] if form.is_convex else ["admm", "alternating"]
     if form.elsewhere:
-        nearest = ["majorization", "newton_by_passes"]
+        whole = any(map(has_one_maximum_a_task, form.losses))
+        nearest = ["planes_by_passes"] if whole else ["majorization", "newton_by_passes"]
     reasons = [f"{name}: {refusal(get_solver(name), form)}" for name in nearest]
     raise ModelError(
         f"no solver takes this model. {' '.join(reasons)}" + (f" {LAST}: {last}" if last else "")

@@ -30,6 +30,7 @@ SOLVERS: dict[str, str | Solver] = {
     "consensus": "mtldsl.solvers.passes.consensus",
     "majorization": "mtldsl.solvers.passes.majorization",
     "newton_by_passes": "mtldsl.solvers.passes.newton",
+    "planes_by_passes": "mtldsl.solvers.passes.planes",
     "alternating": "mtldsl.solvers.alternation.alternating",
     "cvxpy": "mtldsl.reference.solver",
 }

@@ -1,5 +1,6 @@
 """`explain()`: the chosen solver first and why, what stands in the way of those near by, those for other models in one sentence."""
 
+import numpy as np
 import pytest
 
 import mtldsl as mtl
@@ -83,6 +84,9 @@ def test_every_solver_is_for_some_model_and_most_are_not_for_all():
     away = DistributedTasks.cut(TASKS, 2)
     V = mtl.Weights(away)
     elsewhere = [mtl.minimize(mtl.absolute_loss(V, away) + mtl.ridge(V)).form()]
+    signs = DistributedTasks.cut(TASKS.with_targets(np.resize([1.0, -1.0], TASKS.n_samples)), 2)
+    S = mtl.Weights(signs)
+    elsewhere += [mtl.minimize(mtl.structured_hinge(S, signs) + mtl.ridge(S)).form()]
     asked = {name: forms + elsewhere * get_solver(name).takes_distributed for name in SOLVERS}
     said = {name: {get_solver(name).solves_only(form) for form in asked[name]} for name in SOLVERS}
     assert all(None in kinds for kinds in said.values()), said

@@ -40,10 +40,8 @@ class Scores:
 
     @cached_property
     def seen(self) -> Mapping[str, np.ndarray]:
-        """What a pass over the data tells of this point (`_look`)."""
-        term = self.term
-        at = self.V, self.b, bool(term.intercepts)
-        return term.tasks.parts.run(_look, term.tasks.n_tasks, term.atom, term.coefficients, *at)
+        """What a pass over the data tells of this point."""
+        return self.term.look(self.V, self.b)
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,6 +104,11 @@ class DistributedTerm(LossTerm):
         last.insert(0, Scores(V.copy(), b.copy(), self))
         del last[_REMEMBERED:]
         return last[0]
+
+    def look(self, V: np.ndarray, b: np.ndarray) -> Mapping[str, np.ndarray]:
+        """`Scores.seen` (`_look`)."""
+        at = V, b, bool(self.intercepts)
+        return self.tasks.parts.run(_look, self.tasks.n_tasks, self.atom, self.coefficients, *at)
 
     def by_labels(self) -> LossTerm | None:
         """A loss of two rows a task, or one, with the same best constants beside weights of zero; None where sums of labels do not tell them."""

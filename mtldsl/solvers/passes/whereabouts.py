@@ -6,6 +6,7 @@ from typing import Any
 
 from mtldsl.compile.normal_form import LossTerm, NormalForm
 from mtldsl.compile.reductions.gathered import Gathered
+from mtldsl.compile.reductions.lifted import has_one_maximum_a_task
 from mtldsl.compile.terms.moments import has_one_gram
 
 __all__ = ["whereabouts"]
@@ -30,6 +31,13 @@ def _of(loss: LossTerm, gathered: bool) -> str:
         return (
             f"{place} one pass tells their second moments, {_size(8 * (grams * (d + 1) ** 2 + (d + 2) * m))} from every worker, and everything else "
             "is computed here."
+        )
+    if has_one_maximum_a_task(loss):
+        scores = int(max(tasks.counts))
+        return (
+            f"{place} a look is two passes, which send {_size(32 * (d + 1) * m)} to every worker and bring {_size(32 * m * (d + 6))} from each; between "
+            f"them the scores of every task go to one worker, {_size(33 * scores)} of the largest, and its labellings go back; functions and "
+            "constraints are dealt with here."
         )
     sent, back = 8 * (d + 1) * m, 8 * m * (2 * d + 14)
     return (

@@ -1,0 +1,154 @@
+"""Planes of structured hinges whose rows are elsewhere: all that a look at the rows tells is used up before the next one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mtldsl.atoms.calculus.prox_of_sum import why_not
+from mtldsl.compile.normal_form import NormalForm
+from mtldsl.compile.reductions.lifted import has_one_maximum_a_task
+from mtldsl.compile.single_block import single_block
+from mtldsl.compile.terms.structured_elsewhere import StructuredElsewhere
+from mtldsl.solvers.passes.plane_model import PlaneModel, modulus_of
+from mtldsl.solvers.passes.plane_oracle import OracleElsewhere
+from mtldsl.solvers.planes.bundle import Bundle
+from mtldsl.solvers.solver import Point, Solver, Watch
+
+__all__ = ["SOLVER", "PlanesByPasses"]
+
+#: Where a look asks, between the best point (0) and the model's (1): at the share that was best last, nearer, farther, and at the model's own.
+#: That share at first, the least of it, and what is nearer.
+_FIRST_SHARE, _LEAST_SHARE, _NEARER = 0.3, 0.01, 1.0 / 3.0
+
+#: Looks without weight after which a plane is dropped.
+_IDLE = 25
+
+
+class PlanesByPasses(Solver):
+    """minimize h(W) + sum_i c_i G_i(w_i), G_i a maximum of planes whose rows are elsewhere.
+
+    The model of G_i is the maximum of the planes met so far. The minimizer of h + the model is found here, by quadratic programs over the planes;
+    the weights of the planes there are random labellings, which prove a bound. Then one look asks for the highest planes at several
+    points on the way from the best point so far to the model's: a product with the rows serves all of them.
+
+    Sources: Joachims, "Training linear SVMs in linear time", KDD 2006; Franc and Sonnenburg, "Optimized cutting plane algorithm for support vector
+    machines", ICML 2008 (planes at points near the best one).
+    """
+
+    name = "planes_by_passes"
+    summary = "planes for structured hinges of rows that are elsewhere: scores of a task are put together, and rows tell slopes"
+    max_iter = 1000
+    takes_distributed = True
+
+    def refuses(self, form: NormalForm) -> str | None:
+        for loss in form.losses:
+            if not loss.tasks.is_distributed:
+                return f"the rows of {loss.typed} are here."
+            if not has_one_maximum_a_task(loss):
+                return f"{loss.typed} is not a structured_hinge."
+        facts = single_block(form)
+        if isinstance(facts, str):
+            return facts
+        if not form.functions:
+            return "there is no regularizer."
+        return why_not([(f.coefficient, f.atom) for f in form.functions]) or None
+
+    def solves_only(self, form: NormalForm) -> str | None:
+        fits = all(loss.tasks.is_distributed and has_one_maximum_a_task(loss) for loss in form.losses)
+        return None if fits and form.losses else "structured hinges of rows that are elsewhere"
+
+    def solve(
+        self, form: NormalForm, *, tol: float, max_iter: int, start: Point | None, watch: Watch
+    ) -> Point:
+        return _Run(form, start).run(max_iter, watch)
+
+
+class _Run:
+    def __init__(self, form: NormalForm, start: Point | None):
+        self.form = form
+        loss: Any = form.losses[0]
+        self.loss: StructuredElsewhere = loss
+        block = loss.map.identity_of
+        assert block is not None  # refuses() lets through only a loss of one block itself
+        self.block, self.oracle = block, OracleElsewhere(loss)
+        self.d, self.m = form.shapes[block]
+        self.terms = [(f.coefficient, f.atom) for f in form.functions]
+        state = start.state if start is not None and start.state.get("solver") == SOLVER.name else {}
+        self.bundle = Bundle.of(self.oracle, state.get("bundle"))  # type: ignore[arg-type]
+        self.modulus = None if loss.intercepts else modulus_of(form)
+        self.best = np.zeros((self.m, self.oracle.size)) if start is None else self._stacked(start)
+        self.values, self.seen = np.full(self.m, np.inf), {}
+        self._ask([self.best])
+        self.model = PlaneModel(form, self.oracle, self.bundle, self.best, self.modulus, self.blocks)
+        self.share = np.full(self.m, _FIRST_SHARE)
+
+    def _stacked(self, start: Point) -> np.ndarray:
+        rows = [
+            start.blocks[self.block],
+            *(start.blocks[name] / self.oracle.unit for name in self.loss.intercepts),
+        ]
+        return np.vstack(rows).T.copy()
+
+    def blocks(self, V: np.ndarray) -> dict[str, np.ndarray]:
+        """A point, as the form has it."""
+        W, b = self.oracle.point(V)
+        return {self.block: W} | {name: b[None, :].copy() for name in self.loss.intercepts}
+
+    def run(self, max_iter: int, watch: Watch) -> Point:
+        for iteration in range(1, max_iter + 1):
+            S = self.model.minimize(self._objective())
+            point = self._point(iteration)
+            if watch(point) or iteration == max_iter:
+                return point
+            self._step(S)
+            self.bundle.drop_idle(_IDLE * self.model.programs_a_look)
+        raise AssertionError("the last round returns")
+
+    def _objective(self) -> float:
+        return float(self.values.sum())
+
+    def _step(self, S: np.ndarray) -> None:
+        """Ask on the way to S; the share that was best is the middle one of the next look, each task's own where nothing ties tasks."""
+        share, before, way = self.share, self.values, S - self.best
+        shares = np.stack(
+            [_NEARER * share, share, np.minimum(share / _NEARER, 0.5 * (1.0 + share)), np.ones(self.m)]
+        )
+        found = self._ask([self.best + one[:, None] * way for one in shares])
+        at = np.argmin(found, axis=0)
+        lower = found[at, np.arange(self.m)] < before
+        self.share = np.maximum(np.where(lower, shares[at, np.arange(self.m)], _NEARER * share), _LEAST_SHARE)
+
+    def _ask(self, points: list[np.ndarray]) -> np.ndarray:
+        """(points, m) what tasks add to the objective, equal parts of it where they are tied; the best is kept."""
+        found = []
+        for V, (seen, planes) in zip(points, self.oracle.looks(points), strict=True):
+            values = self._values(V, planes.values)
+            better = values < self.values
+            self.best = np.where(better[:, None], V, self.best)
+            self.values = np.where(better, values, self.values)
+            self.seen = {
+                name: np.where(better, array, self.seen.get(name, array)) for name, array in seen.items()
+            }
+            self.bundle.add(planes, np.arange(self.m))
+            found.append(values)
+        return np.array(found)
+
+    def _values(self, V: np.ndarray, values: np.ndarray) -> np.ndarray:
+        """(m,) what tasks add to the objective; where functions tie them, everyone an equal part of the whole."""
+        lost = self.oracle.coefficients * values
+        if self.modulus is not None:
+            return lost + 0.5 * self.modulus * np.einsum("ij,ij->i", V, V)
+        x = self.blocks(V)
+        return np.full(self.m, (float(lost.sum()) + sum(f.value(x) for f in self.form.functions)) / self.m)
+
+    def _point(self, iteration: int) -> Point:
+        x = self.blocks(self.best)
+        self.loss.known(x, self.seen)
+        state = {"solver": SOLVER.name, "bundle": self.bundle}
+        notes = {"looks": self.oracle.calls, "planes": int(self.bundle.counts.sum())}
+        return Point(x, [self.model.duals], self.model.shares, iteration, state, notes)
+
+
+SOLVER = PlanesByPasses()

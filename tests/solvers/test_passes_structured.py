@@ -1,0 +1,210 @@
+"""Structured hinges whose rows are elsewhere: planes that are exact, the same optimum as with the rows here, and a proof."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import mtldsl as mtl
+from mtldsl.atoms.metrics.metric import Metric
+from mtldsl.errors import ModelError
+from mtldsl.tasks import DistributedTasks
+
+PARTS = 4
+METRICS = [
+    mtl.FScore(), mtl.FScore(0.5), mtl.AUC(), mtl.ROCArea(), mtl.ErrorRate(), mtl.PrecisionAt(9), mtl.RecallAt(9),
+]  # fmt: skip
+NAMES = [repr(metric) for metric in METRICS]
+
+
+class WorstClass(Metric):
+    """A user's own."""
+
+    def delta(self, b, c, positives, negatives):
+        return np.maximum(b / negatives, c / positives)
+
+
+class Careless(WorstClass):
+    def best_counts(self, of_negatives, of_positives, positives, negatives):
+        return 0, 0
+
+
+def tables(kind: str = "table", ties: bool = False):
+    rng = np.random.default_rng(5)
+    n, d, m = 160, 5, 3
+    X = rng.normal(size=(n, d)) * np.linspace(0.5, 2.0, d) + 0.2
+    X = np.round(X) if ties else X
+    Y = np.where(X @ rng.normal(size=(d, m)) + 1.5 * rng.normal(size=(n, m)) > 0.8, 1.0, -1.0)
+    if kind == "missing":
+        Y[rng.random(Y.shape) < 0.2] = np.nan
+    if kind == "grouped":
+        return mtl.Tasks.grouped(X, Y[:, 0], rng.permutation(np.repeat(np.arange(3), [60, 50, 50])))
+    if kind == "sparse":
+        return mtl.Tasks.shared(sparse.csr_array(X * (rng.random(X.shape) < 0.5)), Y)
+    return mtl.Tasks.shared(X, Y)
+
+
+def problem(tasks, metric, norm=mtl.l21_norm, intercept=False, C=1.0, **options):
+    W = mtl.Weights(tasks, intercept=intercept)
+    C = 0.02 * C if metric.name == "ErrorRate" else C
+    return mtl.minimize(0.1 * norm(W) + C * mtl.structured_hinge(W, tasks, metric=metric, **options))
+
+
+def both(tasks, parts=PARTS):
+    return DistributedTasks.cut(tasks, parts), tasks
+
+
+@pytest.mark.parametrize("ties", [False, True])
+@pytest.mark.parametrize("kind", ["table", "missing", "grouped", "sparse"])
+@pytest.mark.parametrize("metric", METRICS, ids=NAMES)
+def test_what_a_proof_asks_for_is_that_of_rows_here(metric, kind, ties):
+    tasks, found = tables(kind, ties), []
+    for one in both(tasks):
+        form = problem(one, metric, intercept=not metric.fixes_positives).form()
+        (loss,), rng = form.losses, np.random.default_rng(1)
+        x = {name: np.round(0.2 * rng.normal(size=shape), 1) for name, shape in form.shapes.items()}
+        u = loss.dual_project(loss.gradient(z := loss.predictions(x)))
+        told = [loss.value(z), loss.conjugate(u), loss.conjugate(0.3 * u), loss.along(u, z)]
+        for dual in (u, loss.balanced(u)):
+            pulls = form.zeros()
+            loss.add_adjoint(dual, pulls)
+            told += [loss.conjugate(dual), *pulls.values()]
+        told += [loss.absolute_sums(u), loss.work(u, x)]
+        found.append((told, loss.magnitude(loss.balanced(u), x)))
+    (away, bound), (here, size) = found
+    if (
+        ties and metric.labellings
+    ):  # which of equal scores are flipped is nobody's to say: what they are worth is
+        away, here = ([told[0], told[3] - told[1]] for told in (away, here))
+    for a, b in zip(away, here, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-11, atol=1e-11)
+    assert ties or bound >= size * (1 - 1e-12)
+
+
+@pytest.mark.parametrize("norm", [mtl.ridge, mtl.l21_norm, mtl.trace_norm])
+@pytest.mark.parametrize("metric", METRICS, ids=NAMES)
+def test_the_optimum_is_that_of_rows_here(metric, norm):
+    for intercept in (False, True)[: 1 + (not metric.fixes_positives)]:
+        there, here = (
+            problem(one, metric, norm, intercept).solve(tol=tol) for one, tol in zip(both(tables()), (1e-4, 1e-6), strict=True)
+        )  # fmt: skip
+        assert there.status == here.status == "optimal" and there.solver == "planes_by_passes"
+        assert abs(there.objective - here.objective) <= 1.1e-4 * abs(here.objective)
+        assert there.iterations <= 60
+
+
+def test_the_bound_holds_at_every_look():
+    away, here = both(tables("missing"))
+    for metric, intercept in ((METRICS[0], True), (METRICS[2], False)):
+        optimum = problem(here, metric, intercept=intercept).solve(tol=1e-8)
+        run = problem(away, metric, intercept=intercept).solve(tol=1e-5)
+        assert len(run.history) > 5
+        for look in run.history:
+            assert look["dual_bound"] <= optimum.objective * (1 + 1e-9)
+            assert look["objective"] >= optimum.dual_bound * (1 - 1e-9)
+
+
+def test_a_metric_a_task_and_constraints_and_means():
+    metrics = [mtl.AUC(), mtl.FScore(), mtl.ROCArea()]
+    found = []
+    for one in both(tables("grouped")):
+        W = mtl.Weights(one)
+        loss = mtl.structured_hinge(W, one, metric=metrics, mean=True)
+        found.append(mtl.minimize(90 * loss + 0.1 * mtl.l1_norm(W), [W >= 0]).solve(tol=1e-5))
+    assert [one.status for one in found] == ["optimal"] * 2
+    np.testing.assert_allclose(*[one.objective for one in found], rtol=2.2e-5)
+
+
+def test_a_metric_of_ones_own_is_checked_where_the_rows_are():
+    away, here = both(tables())
+    there = problem(away, WorstClass()).solve(tol=1e-5)
+    np.testing.assert_allclose(
+        there.objective, problem(here, WorstClass()).solve(tol=1e-5).objective, rtol=2.2e-5
+    )
+    with pytest.raises(ModelError, match=r"Careless.*best_counts or limits found a labelling"):
+        problem(away, Careless()).solve()
+
+
+def test_the_same_bits_however_often_and_passes_are_counted():
+    away, again = (DistributedTasks.cut(tables(), PARTS) for _ in range(2))
+    before = away.parts.passes
+    first, second = (problem(one, METRICS[0], mtl.ridge).solve(tol=1e-5) for one in (away, again))
+    assert first.W.tobytes() == second.W.tobytes()
+    looks = first.history[-1]["looks"]
+    assert looks <= first.iterations
+    assert (
+        2 * looks <= away.parts.passes - before <= 2 * looks + 6
+    )  # zero and the end are looked at once more
+
+
+def test_a_path_keeps_its_planes():
+    away, here = both(tables())
+    values, found = [0.5, 0.7, 1.0], []
+    for one in (away, here):
+        C = mtl.Parameter(1.0, name="C")
+        W = mtl.Weights(one)
+        path = mtl.minimize(0.1 * mtl.l21_norm(W) + C * mtl.structured_hinge(W, one, metric=mtl.AUC())).path(
+            C, values, tol=1e-4
+        )
+        found.append(list(path))
+    for a, b in zip(*found, strict=True):
+        assert a.status == "optimal"
+        np.testing.assert_allclose(a.objective, b.objective, rtol=2.2e-4)
+    alone = problem(DistributedTasks.cut(here, PARTS), mtl.AUC()).solve(tol=1e-4)
+    assert found[0][-1].iterations < alone.iterations
+
+
+def test_critical_values():
+    tops = []
+    for one in both(tables()):
+        lam, W = mtl.Parameter(1.0, name="lam"), mtl.Weights(one)
+        tops.append(
+            mtl.minimize(mtl.l21_norm(W) + lam * mtl.structured_hinge(W, one, metric=mtl.AUC())).lambda_max(
+                lam
+            )
+        )
+    np.testing.assert_allclose(*map(float, tops), rtol=1e-9)
+
+
+def test_the_reference_agrees_on_rows_that_are_drawn():
+    whole = problem(DistributedTasks.cut(tables(), PARTS), mtl.AUC(), intercept=True)
+    solution = whole.solve(tol=1e-6)
+    check = whole.cross_check(solution, max_size=400)
+    assert check.agrees, str(check)
+    assert "drawn where the rows are" in str(check) and check.solver == "planes_by_passes"
+
+
+def test_who_takes_it_and_what_moves():
+    away, here = both(tables())
+    said = problem(away, mtl.AUC()).explain()
+    assert said.chosen == "planes_by_passes"
+    assert "scores of every task go to one worker" in " ".join(str(said).split())
+    assert "planes_by_passes" not in str(problem(here, mtl.AUC()).explain())
+    W = mtl.Weights(away)
+    two = mtl.structured_hinge(W, away, metric=mtl.AUC()) + mtl.structured_hinge(W, away)
+    with pytest.raises(ModelError, match="is a second loss"):
+        mtl.minimize(two + mtl.ridge(W)).solve()
+    with pytest.raises(ModelError, match="the rows of structured_hinge"):
+        problem(away, mtl.AUC()).solve(solver="admm")
+
+
+def test_on_a_cluster_of_processes():
+    da, distributed = pytest.importorskip("dask.array"), pytest.importorskip("distributed")
+    here = tables("missing")
+    Y = np.full((here.X.shape[0], here.n_tasks), np.nan)
+    Y.T[here.mask.T] = here.targets
+    options = {
+        "host": "127.0.0.1",
+        "dashboard_address": "127.0.0.1:0",
+        "processes": True,
+        "memory_limit": "1GB",
+    }
+    with (
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, **options) as cluster,
+        distributed.Client(cluster),
+    ):
+        away = mtl.Tasks.from_dask(
+            da.from_array(np.asarray(here.X), chunks=(40, -1)), da.from_array(Y, chunks=(40, -1))
+        )
+        found = problem(away, mtl.FScore(), intercept=True).solve(tol=1e-4)
+    alone = problem(DistributedTasks.cut(here, 4), mtl.FScore(), intercept=True).solve(tol=1e-4)
+    assert found.status == "optimal" and found.W.tobytes() == alone.W.tobytes()
