@@ -15,7 +15,7 @@ import numpy as np
 
 from mtldsl.atoms.losses.structured_hinge import StructuredHinge
 from mtldsl.compile.normal_form import Entry, LinearMap
-from mtldsl.compile.terms.distributed import DistributedTerm, Scores, scores_of
+from mtldsl.compile.terms.distributed import DistributedTerm, Scores
 from mtldsl.compile.terms.structured import StructuredTerm
 from mtldsl.tasks import Tasks
 from mtldsl.tasks.distributed.exchange import Columns
@@ -198,7 +198,10 @@ def _scores(part: Part, _, Vs, bs) -> tuple[Columns, None]:
         table = np.asarray(tasks.X @ weights).T.reshape(len(Vs), len(part.which), -1)
         scores = [(own + b[part.which, None]).ravel() for own, b in zip(table, bs, strict=True)]
     else:
-        scores = [scores_of(part, V, b) for V, b in zip(Vs, bs, strict=True)]
+        scores = [
+            tasks.forward(part.columns(V)) + np.repeat(b[part.which], tasks.counts)
+            for V, b in zip(Vs, bs, strict=True)
+        ]
     return Columns(part.which, tasks.offsets, (*scores, tasks.targets > 0.0)), None
 
 
