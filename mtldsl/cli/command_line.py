@@ -11,6 +11,7 @@ from mtldsl.cli.command import BAD_INPUT, FAILED
 from mtldsl.cli.explain import EXPLAIN
 from mtldsl.cli.listings import MODELS, WORDS
 from mtldsl.cli.output import print_error
+from mtldsl.cli.predict import PREDICT
 from mtldsl.cli.solving import CHECK, SOLVE
 from mtldsl.cli.verify import VERIFY
 from mtldsl.errors import MTLError, SolverError
@@ -18,7 +19,7 @@ from mtldsl.system import stops
 
 __all__ = ["main"]
 
-COMMANDS = (SOLVE, CHECK, EXPLAIN, VERIFY, WORDS, MODELS)
+COMMANDS = (SOLVE, CHECK, EXPLAIN, PREDICT, VERIFY, WORDS, MODELS)
 
 
 def main(arguments: list[str] | None = None) -> int:

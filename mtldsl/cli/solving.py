@@ -49,6 +49,9 @@ def _solve_options(parser: ArgumentParser) -> None:
         "--output", action="append", type=Path, default=[], metavar="PATH",
         help="write the solution (.npz) or the report (.txt, .html, .json); may be repeated",
     )  # fmt: skip
+    parser.add_argument(
+        "--report", dest="output", action="append", type=Path, metavar="PATH", help="the same, of a report"
+    )
 
 
 def _solve(options) -> int:

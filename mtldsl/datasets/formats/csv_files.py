@@ -13,7 +13,7 @@ from mtldsl.errors import DataError, Spelled
 from mtldsl.system.reading import regular_file
 from mtldsl.tasks import Tasks
 
-__all__ = ["read_csv"]
+__all__ = ["read_csv", "rows_of"]
 
 
 def read_csv(
@@ -54,7 +54,7 @@ def read_csv(
     (('A', 'B'), ('hours',), array([2.5, 3.5, 7. ]))
     """
     path = regular_file(path)
-    names, rows, lines = _rows(path, delimiter, header)
+    names, rows, lines = rows_of(path, delimiter, header)
     # which columns hold classes follows from the roles that the caller gave, so these are looked up on the names first
     outline = Table(path, tuple(Column(name) for name in names), np.zeros((1, len(names))), lines)
     label_columns = {names[j] for j in outline.positions(labels, "labels")}
@@ -82,7 +82,7 @@ def read_csv(
     )
 
 
-def _rows(path, delimiter, header):
+def rows_of(path, delimiter, header):
     """(names, rows of text, their lines)."""
     if not isinstance(delimiter, str) or len(delimiter) != 1:
         raise DataError(

@@ -1,0 +1,151 @@
+"""`mtldsl predict`: what the command line predicts is what Python does."""
+
+import csv
+import io
+
+import numpy as np
+import pytest
+
+import mtldsl as mtl
+from mtldsl.cli.command_line import main
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(40, 3))
+NAMES = ["hours", "age", "colour=red"]
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    Z = np.column_stack([X[:, :2], X[:, 2] > 0])
+    Y = np.sign(Z @ RNG.normal(size=(3, 2)) + 0.3 * RNG.normal(size=(40, 2)))
+    tasks = mtl.Tasks.shared(Z, Y, task_names=["a", "b, c"], feature_names=NAMES).standardize()
+    W = mtl.Weights(tasks, intercept=True)
+    solution = mtl.minimize(mtl.logistic_loss(W, tasks) + mtl.ridge(W)).solve()
+    return solution, solution.save(tmp_path_factory.mktemp("model") / "w.npz")
+
+
+@pytest.fixture
+def new(tmp_path):
+    path = tmp_path / "new.csv"
+    path.write_text("id,age,colour,hours,extra\n7,1.5,red,0.2,x\n8,-1,blue,3,y\n")
+    return path, np.array([[0.2, 1.5, 1.0], [3.0, -1.0, 0.0]])
+
+
+def table(text):
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+def test_columns_are_found_by_name(model, new, capsys):
+    solution, path = model
+    file, Z = new
+    assert main(["predict", str(path), str(file), "--keep", "id", "--probabilities", "--scores"]) == 0
+    rows = table(capsys.readouterr().out)
+    assert [row["id"] for row in rows] == ["7", "8"] and "extra" not in rows[0]
+    for i, task in enumerate(solution.task_names):
+        np.testing.assert_allclose([float(r[task]) for r in rows], solution.predict(Z)[:, i])
+        np.testing.assert_allclose(
+            [float(r[f"{task}:probability"]) for r in rows], solution.predict_proba(Z)[:, i], rtol=1e-9
+        )
+        np.testing.assert_allclose(
+            [float(r[f"{task}:score"]) for r in rows], solution.decision_function(Z)[:, i], rtol=1e-9
+        )
+
+
+def test_rows_of_one_task_each(model, new, tmp_path, capsys):
+    solution, path = model
+    file, Z = new
+    file.write_text(file.read_text().replace("x\n", "a\n").replace("y\n", '"b, c"\n'))
+    out = tmp_path / "out.csv"
+    assert main(["predict", str(path), str(file), "--task", "extra", "--output", str(out)]) == 0
+    assert capsys.readouterr().out == ""
+    rows, found = table(out.read_text()), solution.predict(Z)
+    assert [float(r["prediction"]) for r in rows] == [found[0, 0], found[1, 1]]
+
+
+def test_thresholds_count(model, new, tmp_path, capsys):
+    solution, _ = model
+    file, Z = new
+    from dataclasses import replace
+
+    high = replace(solution, thresholds=np.full(2, 1e6))
+    assert main(["predict", str(high.save(tmp_path / "high.npz")), str(file)]) == 0
+    assert {row["a"] for row in table(capsys.readouterr().out)} == {"-1"}
+
+
+def test_graphs_of_labels_say_what_is_proven(tmp_path, capsys):
+    Y = np.sign(RNG.normal(size=(40, 3)))
+    tasks = mtl.Tasks.shared(X, Y, feature_names=["x", "y", "z"])
+    solution = mtl.model("Structured SVM", tasks, lam=0.5).solve(tol=1e-2)
+    path = solution.save(tmp_path / "graph.npz")
+    file = tmp_path / "new.csv"
+    file.write_text("x,y,z\n1,0,2\n0,1,-1\n")
+    assert main(["predict", str(path), str(file)]) == 0
+    rows = table(capsys.readouterr().out)
+    labels, certified = solution.predict(np.array([[1.0, 0, 2], [0, 1, -1]]), return_certified=True)
+    assert [[float(r[t]) for t in solution.task_names] for r in rows] == labels.tolist()
+    assert [r["certified"] == "yes" for r in rows] == certified.tolist()
+
+
+@pytest.mark.parametrize(
+    "content, options, words",
+    [
+        ("age,hours\n1,2\n", [], "there is no column 'colour=red'"),
+        (
+            "ages,hours,colour\n1,2,red\n",
+            [],
+            "there is no column 'age', which the model was learned on; did you mean 'ages'?",
+        ),
+        ("age,hours,colour\n1,two,red\n", [], "new.csv:2: column 'hours' is 'two', not a finite number"),
+        ("age,hours,colour\n1,2,red\n,2,red\n", [], "new.csv:3: column 'age' is empty"),
+        ("age,hours,colour\n1,2,red\n", ["--keep", "id"], "there is no column 'id'"),
+        (
+            "age,hours,colour,t\n1,2,red,z\n",
+            ["--task", "t"],
+            "names a task 'z' that the model does not know; it knows 'a'",
+        ),
+        ("age;hours;colour\n1;2;red\n", [], "delimiter"),
+    ],
+)
+def test_mistakes_are_named(model, tmp_path, capsys, content, options, words):
+    file = tmp_path / "new.csv"
+    file.write_text(content)
+    assert main(["predict", str(model[1]), str(file), *options]) == 2
+    assert words in capsys.readouterr().err
+
+
+def test_arrays_are_read_too(model, tmp_path, capsys):
+    solution, path = model
+    file = tmp_path / "new.npz"
+    np.savez(file, X=np.ones((2, 3)))
+    assert main(["predict", str(path), str(file)]) == 0
+    assert [float(r["a"]) for r in table(capsys.readouterr().out)] == solution.predict(np.ones((2, 3)))[
+        :, 0
+    ].tolist()
+    np.savez(file, X=np.ones((2, 4)))
+    assert main(["predict", str(path), str(file)]) == 2
+    assert "X has 4 columns, but the model was learned on 3" in capsys.readouterr().err
+
+
+def test_losses_without_probabilities_say_so(new, tmp_path, capsys):
+    Z = np.column_stack([X[:, :2], X[:, 2] > 0])
+    tasks = mtl.Tasks.shared(Z, np.sign(X[:, :1]), feature_names=NAMES)
+    W = mtl.Weights(tasks)
+    path = mtl.minimize(mtl.hinge_loss(W, tasks) + mtl.ridge(W)).solve().save(tmp_path / "w.npz")
+    assert main(["predict", str(path), str(new[0]), "--probabilities"]) == 2
+    assert "probabilit" in capsys.readouterr().err
+
+
+def test_the_report_of_a_problem_file_is_a_page(tmp_path, capsys):
+    data = tmp_path / "d.csv"
+    rows = "\n".join(f"{a:.3f},{b:.3f},{1 if a + b > 0 else -1}" for a, b in RNG.normal(size=(40, 2)))
+    data.write_text(f"u,v,label\n{rows}\n")
+    file = tmp_path / "p.toml"
+    file.write_text(
+        'minimize = "logistic_loss(W, tasks) + ridge(W)"\ntitle = "A page"\n[data]\npath = "d.csv"\nlabels = "label"\n'
+        "[split]\ntest_size = 0.3\nrandom_state = 0\n[check]\ncross_check = true\n"
+    )
+    assert main(["solve", str(file), "--report", str(tmp_path / "fit.html"), "--quiet"]) == 0
+    page = (tmp_path / "fit.html").read_text()
+    assert "<title>A page</title>" in page and "the cross-check agrees" in page
+    assert "Measured on rows that were not learned on." in page and "mtldsl solve p.toml" in page
+    assert "Everything, as the terminal shows it" in page and "Certificate" in page
