@@ -179,3 +179,14 @@ def test_tasks_without_a_node_of_their_own_need_the_matrix():
     W = np.random.default_rng(0).normal(size=(3, T))
     assert not pairs.cells(3)[0].nodes.covers and pairs.value(W) == np.inf
     assert np.isfinite(pairs.value(W[:, np.arange(T) // 2]))
+
+
+def test_weights_that_are_kept_are_those_of_the_same_numbers():
+    """A matrix that a solver writes into is another matrix, and what is returned is not what is kept."""
+    W = np.random.default_rng(8).normal(size=(3, 6))
+    atom, fresh = MKLNorm(tree(6)), MKLNorm(tree(6))
+    first = atom.value(W)
+    atom.update(W)[0][:] = 0.0
+    assert atom.value(W) == first
+    W[0, 0] += 1.0
+    assert atom.value(W) == fresh.value(W) != first

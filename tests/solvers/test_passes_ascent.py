@@ -259,3 +259,19 @@ def test_a_folder_goes_on_where_a_solve_was_broken_off(tmp_path, solver, words):
     found = stated(away, words).solve(checkpoint=tmp_path / "run", **how)
     assert found.status == "optimal" and abs(found.objective - wanted.objective) <= 2e-3 * wanted.objective
     assert found.iterations <= whole * 2 // 3
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+def test_models_of_all_tasks_at_once_are_those_of_each(monkeypatch, intercept):
+    """Newton's model as rows: all factors together, or one by one where d is large or a matrix near to singular."""
+    from mtldsl.solvers.passes import model
+
+    seen = []
+    for small in (64, 0):
+        monkeypatch.setattr(model, "_SMALL", small)
+        away, _ = both("shuffled")
+        problem = stated(away, "logistic_loss(W, tasks) + l21_norm(W)", intercept)
+        seen.append(problem.solve(solver="newton_by_passes", tol=1e-8))
+    assert seen[0].status == seen[1].status == "optimal"
+    np.testing.assert_allclose(seen[0].W, seen[1].W, atol=1e-6)
+    assert abs(seen[0].iterations - seen[1].iterations) <= 1

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from mtldsl.tasks.distributed import DistributedTasks, Part
 
 __all__ = [
+    "SMALLEST_PIVOT",
     "Moments",
     "factor_of",
     "gram_with_ones",
@@ -25,7 +26,7 @@ __all__ = [
 ]
 
 #: A Gram matrix whose factor has pivots below this share of the largest is taken apart by eigenvectors: a factor would lose half the digits.
-_SMALLEST_PIVOT = 1e-6
+SMALLEST_PIVOT = 1e-6
 #: Eigenvalues below this share of the largest are rounding.
 _NOTHING = 1e-14
 
@@ -204,7 +205,7 @@ def factor_of(H, c) -> tuple[np.ndarray, np.ndarray]:
     largest = float(H.diagonal().max(initial=0.0))
     try:
         R = cholesky(H, check_finite=False)
-        if R.diagonal().min() ** 2 > _SMALLEST_PIVOT * largest:
+        if R.diagonal().min() ** 2 > SMALLEST_PIVOT * largest:
             return R, solve_triangular(R, c, trans="T", check_finite=False)
     except np.linalg.LinAlgError:
         pass

@@ -6,10 +6,13 @@ import numpy as np
 
 from mtldsl.atoms.losses.squares import SquaredLoss
 from mtldsl.compile.normal_form import Blocks, LossTerm
-from mtldsl.compile.terms.moments import Moments, factor_of
+from mtldsl.compile.terms.moments import SMALLEST_PIVOT, Moments, factor_of
 from mtldsl.tasks import Tasks
 
 __all__ = ["Model"]
+
+#: Features up to which factors are made all at once.
+_SMALL = 64
 
 
 class Model:
@@ -20,23 +23,48 @@ class Model:
 
     def __init__(self, loss: LossTerm, hessian: dict[int, np.ndarray], moments: Moments, damping: float):
         self.loss, self.m = loss, loss.tasks.n_tasks
-        self.H = [damping * moments.gram(i) + hessian.get(i, 0.0) for i in range(self.m)]
-        self.centres = np.stack([H[:-1, -1] / H[-1, -1] for H in self.H], axis=1)  # (d, m)
-        self.totals = np.array([H[-1, -1] for H in self.H])
+        self.H = np.stack([damping * moments.gram(i) + hessian.get(i, 0.0) for i in range(self.m)])
+        self.totals = self.H[:, -1, -1]
+        self.centres = (self.H[:, :-1, -1] / self.totals[:, None]).T  # (d, m)
 
     def term(self, y: Blocks, adjoint: np.ndarray, sums: np.ndarray) -> LossTerm:
-        V, rows, targets = self.loss.map.forward(y), [], []
-        for i, H in enumerate(self.H):
-            G, g = H[:-1, :-1], adjoint[:, i]
-            if self.loss.intercepts:
-                c = self.centres[:, i]
-                G, g = G - H[-1, -1] * np.outer(c, c), g - c * sums[i]
-            R, t = factor_of(G, g[:, None])
-            rows.append(R)
-            targets.append(R @ V[:, i] - t[:, 0])
-        like = self.loss.tasks
-        tasks = Tasks.separate(rows, targets, task_names=like.task_names, feature_names=like.feature_names)
+        V, G, g = self.loss.map.forward(y), self.H[:, :-1, :-1], adjoint.T
+        if self.loss.intercepts:
+            c = self.centres.T
+            G = G - self.totals[:, None, None] * (c[:, :, None] * c[:, None, :])
+            g = g - c * sums[:, None]
+        tasks = self._together(G, g, V.T)
+        if tasks is None:
+            factors = [factor_of(one, own[:, None]) for one, own in zip(G, g, strict=True)]
+            targets = [R @ v - t[:, 0] for (R, t), v in zip(factors, V.T, strict=True)]
+            tasks = Tasks.separate([R for R, _ in factors], targets, **self._names)
         return LossTerm(SquaredLoss(), np.ones(self.m), tasks, self.loss.map, (), self.loss.typed)
+
+    @property
+    def _names(self) -> dict:
+        like = self.loss.tasks
+        return {"task_names": like.task_names, "feature_names": like.feature_names}
+
+    def _together(self, G, g, V) -> Tasks | None:
+        """All factors at once, where matrices are small: a thousand calls cost more than what they compute. None where one is near to singular."""
+        d = G.shape[1]
+        if d > _SMALL:
+            return None
+        try:
+            L = np.linalg.cholesky(G)
+        except np.linalg.LinAlgError:
+            return None
+        pivots, sizes = np.einsum("mdd->md", L) ** 2, np.einsum("mdd->md", G)
+        if (pivots.min(axis=1) <= SMALLEST_PIVOT * sizes.max(axis=1)).any():
+            return None
+        R = np.ascontiguousarray(np.swapaxes(L, 1, 2))
+        targets = np.einsum("mij,mj->mi", R, V) - np.linalg.solve(L, g[:, :, None])[:, :, 0]
+        return Tasks(
+            stacked=R.reshape(-1, d),
+            counts=np.full(self.m, d),
+            targets=targets.ravel(),
+            **self._names,
+        )
 
     def intercepts(self, x: Blocks, y: Blocks, sums: np.ndarray) -> Blocks:
         """The best ones beside new weights."""
@@ -52,5 +80,5 @@ class Model:
         for name in self.loss.intercepts:
             b = b + (x[name] - y[name])[0]
         ends = np.vstack([D, b[None, :]])
-        curved = sum(float(ends[:, i] @ H @ ends[:, i]) for i, H in enumerate(self.H))
+        curved = float(np.einsum("im,mij,jm->", ends, self.H, ends, optimize=True))
         return float(np.vdot(adjoint, D) + sums @ b) + 0.5 * curved
