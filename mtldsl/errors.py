@@ -15,6 +15,7 @@ __all__ = [
     "CrossCheckError",
     "DataError",
     "InfeasibleError",
+    "LostClusterError",
     "MTLError",
     "MissingExtraError",
     "ModelError",
@@ -192,6 +193,10 @@ class InfeasibleError(ModelError):
 
 class SolverError(MTLError, RuntimeError):
     """A solver was asked for something it refuses, an unknown option, or it failed numerically."""
+
+
+class LostClusterError(SolverError):
+    """The cluster that the rows are on is gone, or has no worker that works: no other solver would find them."""
 
 
 class ProofError(MTLError, RuntimeError):

@@ -10,7 +10,7 @@ import numpy as np
 from mtldsl.compile.normal_form import Blocks, NormalForm
 from mtldsl.compile.reductions.centred import moved
 from mtldsl.compile.terms.structure import Structures, kept_value, learned_matrices
-from mtldsl.errors import InfeasibleError, SolverError
+from mtldsl.errors import InfeasibleError, LostClusterError, SolverError
 from mtldsl.proof.certificate import Certificate
 from mtldsl.proof.infeasibility import feasibility
 from mtldsl.solvers import spans
@@ -102,6 +102,8 @@ def drive(
                 )
         except KeyboardInterrupt as stop:
             watcher.leave(stop)
+        except LostClusterError:
+            raise
         except (SolverError, InfeasibleError) as error:
             failure = (
                 _proven_infeasible(form, watcher, error) if isinstance(error, InfeasibleError) else error

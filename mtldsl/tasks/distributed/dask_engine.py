@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import re
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from mtldsl.errors import DataError, MissingExtraError, SolverError
+from mtldsl.errors import DataError, LostClusterError, MissingExtraError
 from mtldsl.system.memory import available_memory
+from mtldsl.tasks.distributed.failures import AGAIN, MORE_MEMORY, lost, suspects, typed_errors
 
 __all__ = [
     "call",
@@ -17,7 +17,6 @@ __all__ = [
     "constant",
     "fits_in_memory",
     "kept",
-    "lacking_memory",
     "n_workers",
     "on_every_worker",
     "require_dask",
@@ -27,7 +26,6 @@ __all__ = [
 _SHARE = 0.5
 #: seconds between two looks at a cluster that may have lost all its workers
 _PATIENCE = 30.0
-_MORE_MEMORY = "cut the data into smaller partitions, keep=False, or give the workers more memory"
 
 
 def require_dask(typed: str) -> Any:
@@ -78,9 +76,15 @@ def _client() -> Any:
     except ImportError:  # dask alone
         return None
     try:
-        return get_client()
+        client = get_client()
     except ValueError:
         return None
+    if client.status in (
+        "connecting",
+        "closed",
+    ):  # what it was given before is gone, even if a scheduler comes back
+        raise lost(client.status)
+    return client
 
 
 def n_workers() -> int:
@@ -97,16 +101,22 @@ def on_every_worker(function, *arguments) -> dict[str, Any]:
             return {"this process": function(*arguments)}
         except Exception as error:
             return {"this process": error}
-    with _typed_errors(()):
+    with typed_errors(()):
         return client.run(function, *arguments, on_error="return")
 
 
 def _workers(client) -> dict:
     """What the scheduler knows of all workers, by address."""
     try:
-        return client.scheduler_info(n_workers=-1)["workers"]
-    except TypeError:  # older ones always tell of all
-        return client.scheduler_info()["workers"]
+        try:
+            found = client.scheduler_info(n_workers=-1)
+        except TypeError:  # older ones always tell of all
+            found = client.scheduler_info()
+    except OSError as error:
+        raise lost(type(error).__name__) from error
+    if "workers" not in found:  # nothing was ever heard, or nothing is heard any more
+        raise lost(str(client.status))
+    return found["workers"]
 
 
 def fits_in_memory(size: float) -> bool:
@@ -123,7 +133,7 @@ def kept(nodes: Sequence, names: Sequence[str]) -> list:
     if not nodes:
         return []
     dask = require_dask("a pass over the rows")
-    with _typed_errors(names), _quiet():
+    with typed_errors(names), _quiet():
         done = dask.persist(*nodes)
         client = _client()
         if client is not None:
@@ -134,7 +144,7 @@ def kept(nodes: Sequence, names: Sequence[str]) -> list:
 def computed(node, names: Sequence[str]) -> Any:
     """The value of one node, here."""
     dask = require_dask("a pass over the rows")
-    with _typed_errors(names), _quiet():
+    with typed_errors(names), _quiet():
         client = _client()
         if client is None:
             return dask.compute(node)[0]
@@ -150,27 +160,44 @@ def _wait(client, nodes) -> None:
     from distributed import as_completed
     from distributed.client import futures_of
 
+    from mtldsl.tasks.distributed.undisturbed import leave_signals_here
+
     futures = futures_of(nodes)
     try:
-        alone, coming = 0, as_completed(futures, timeout=_PATIENCE)
+        leave_signals_here(client)
+        alone, state, coming = 0, "", as_completed(futures, timeout=_PATIENCE)
         while alone < 2:
             try:
                 one = next(coming, None)
             except TimeoutError:  # not all are there yet
-                alone = 0 if _workers(client) else alone + 1
+                state = _idleness(client)
+                alone = alone + 1 if state else 0
                 coming = as_completed(futures, timeout=_PATIENCE)
                 continue
             if one is None:
                 return
             if one.status != "finished":
                 one.result()  # raises
-        raise SolverError(
-            f"the cluster has had no worker for {_PATIENCE:g} seconds or more",
-            write_instead="start workers, and go on from a checkpoint",
+        raise LostClusterError(
+            f"{state} for {_PATIENCE:g} seconds or more",
+            write_instead=AGAIN if "no worker" in state else MORE_MEMORY,
         )
-    except BaseException:
+    except BaseException as error:
+        if type(error).__name__ == "KilledWorker":
+            with suppress(Exception):  # before they are forgotten
+                error.__dict__["suspects"] = client.run_on_scheduler(suspects)
         client.cancel(futures, force=True)
         raise
+
+
+def _idleness(client) -> str:
+    """Why nothing will ever be done as things stand; "" where there is hope."""
+    workers = _workers(client).values()
+    if not workers:
+        return "the cluster has had no worker"
+    if all(one.get("status") == "paused" for one in workers):
+        return "all workers have been paused for want of memory"
+    return ""
 
 
 @contextmanager
@@ -179,46 +206,6 @@ def _quiet() -> Iterator[None]:
     dask = require_dask("a pass over the rows")
     with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TB"}):
         yield
-
-
-@contextmanager
-def _typed_errors(names: Sequence[str]) -> Iterator[None]:
-    """What Dask says of workers that are gone or have too little memory, as errors of ours that name the partition."""
-    try:
-        yield
-    except MemoryError as error:
-        raise SolverError(f"a worker has too little memory ({error})", write_instead=_MORE_MEMORY) from error
-    except Exception as error:
-        kind = type(error).__name__
-        if kind == "KilledWorker":
-            key = str(getattr(error, "task", ""))
-            found = re.fullmatch(r"mtldsl_.*-(\d+)", key)
-            what = names[int(found[1])] if found else f"Dask's task {key!r}"
-            raise SolverError(
-                f"{what}: its worker was killed each time, with it or with others that waited there; most often for want of memory",
-                write_instead=_MORE_MEMORY
-                + "; where workers die for other reasons, raise Dask's distributed.scheduler.allowed-failures",
-            ) from error
-        if kind in (
-            "FutureCancelledError",
-            "CancelledError",
-            "CommClosedError",
-            "FuturesCancelledError",
-            "NoWorkerError",
-        ):
-            raise SolverError(
-                f"the connection to Dask's scheduler was lost, or its work was cancelled ({kind})",
-                write_instead="start the cluster and the client again, and go on from a checkpoint",
-            ) from error
-        raise
-
-
-def lacking_memory(name: str, error: MemoryError) -> SolverError:
-    """What a part's function raises in place of MemoryError."""
-    return SolverError(
-        f"{name}: too little memory on its worker ({error or 'the system refused more'})",
-        write_instead=_MORE_MEMORY,
-    )
 
 
 def as_nodes(loaders: Sequence, typed: str) -> list:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from mtldsl.tasks.distributed.dask_engine import call, computed, constant, kept, lacking_memory, n_workers
+from mtldsl.tasks.distributed.dask_engine import call, computed, constant, kept, n_workers
 from mtldsl.tasks.distributed.exchange import ByTask, grouped, groups, piece, put_together
+from mtldsl.tasks.distributed.failures import lacking_memory
 from mtldsl.tasks.distributed.lineage import RUNS, Scratch, States, read_states, unseen_by, write_states
 from mtldsl.tasks.distributed.parts import Part, evaluated
 from mtldsl.tasks.distributed.sums import aligned, size_of, tree_sum

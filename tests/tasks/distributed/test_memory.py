@@ -1,0 +1,98 @@
+"""Workers with too little memory: rows go to their disk, or an error names the partition; nobody waits for ever."""
+
+import warnings
+from contextlib import contextmanager
+
+import dask
+import distributed
+import numpy as np
+import psutil
+import pytest
+
+import mtldsl as mtl
+from mtldsl import SolverError
+from mtldsl.errors import LostClusterError
+from mtldsl.tasks.distributed import dask_engine
+from mtldsl.tasks.distributed.given import of_loaders
+
+pytestmark = pytest.mark.slow
+
+
+def part(k, n, d=50):
+    rng = np.random.default_rng(k)
+    X = rng.normal(size=(n, d))
+    return X, X @ np.ones((d, 1)) + rng.normal(size=(n, 1))
+
+
+@contextmanager
+def one_worker(limit, **settings):
+    options = {"host": "127.0.0.1", "dashboard_address": "127.0.0.1:0", "processes": True}
+    with (
+        dask.config.set({"distributed.worker.memory." + key: value for key, value in settings.items()}),
+        warnings.catch_warnings(),
+    ):
+        warnings.simplefilter("ignore")
+        with (
+            distributed.LocalCluster(
+                n_workers=1, threads_per_worker=1, memory_limit=limit, **options
+            ) as cluster,
+            distributed.Client(cluster) as client,
+        ):
+            yield cluster, client
+
+
+def with_mtldsl(client):
+    """Bytes of a worker that has nothing to do yet."""
+    return next(iter(client.run(_used).values()))
+
+
+def _used():
+    import mtldsl.compile.terms.moments  # noqa: F401 - what a pass needs
+
+    return psutil.Process().memory_info().rss
+
+
+def spilled(dask_worker):
+    return len(dask_worker.data.slow)
+
+
+def test_rows_that_do_not_fit_go_to_the_disk():
+    with one_worker("4GB") as (_, client):
+        base = with_mtldsl(client)
+    size, number = 20_000 * 50 * 8, 16  # 128 MB
+    with one_worker(int(base + 140e6), target=0.3, spill=0.5) as (_, client):
+        tasks = of_loaders([dask.delayed(part)(k, 20_000) for k in range(number)], keep=True)
+        assert number * size > 0.3 * (base + 140e6)
+        W = mtl.Weights(tasks)
+        found = mtl.minimize(mtl.squared_loss(W, tasks) + mtl.l21_norm(W)).solve()
+        assert sum(client.run(spilled).values()) > 0
+    here = of_loaders([dask.delayed(part)(k, 20_000) for k in range(number)], keep=True)
+    W = mtl.Weights(here)
+    wanted = mtl.minimize(mtl.squared_loss(W, here) + mtl.l21_norm(W)).solve()
+    assert found.status == "optimal" and found.W.tobytes() == wanted.W.tobytes()
+
+
+def test_a_partition_that_fits_nowhere_is_named():
+    with one_worker("400MB") as (cluster, _):
+        cluster.scheduler.allowed_failures = 1
+        loaders = [dask.delayed(part)(0, 1000), dask.delayed(part)(1, 2_500_000)]  # 1 GB
+        with pytest.raises(
+            SolverError,
+            match=r"^.*large.npz: 2 workers, one after another, died .*for want of memory, .*; cut the data into smaller",
+        ):
+            of_loaders(loaders, names=["small.npz", "large.npz"])
+
+
+def test_workers_that_are_paused_for_ever_are_an_error(monkeypatch):
+    monkeypatch.setattr(dask_engine, "_PATIENCE", 1.0)
+    with one_worker("1GB", pause=False) as (_, client):
+        tasks = of_loaders([dask.delayed(part)(k, 100) for k in range(2)])
+        client.run(_pause)
+        with pytest.raises(
+            LostClusterError, match=r"all workers have been paused for want of memory .*smaller partitions"
+        ):
+            tasks.gram()
+
+
+def _pause(dask_worker):
+    dask_worker.status = distributed.Status.paused
