@@ -71,9 +71,11 @@ def killer(cluster, rng):
         timers.append(threading.Timer(0.3 * rng.random(), now))
         timers[-1].start()
 
-    yield kill, killed
-    for timer in timers:
-        timer.join()
+    # a LocalCluster gives a worker up that it finds missing 15 seconds after a death, be it for another one
+    with dask.config.set({"distributed.deploy.lost-worker-timeout": "1 hour"}):
+        yield kill, killed
+        for timer in timers:
+            timer.join()
     cluster.scheduler.allowed_failures = allowed
 
 
