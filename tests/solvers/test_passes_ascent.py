@@ -275,3 +275,15 @@ def test_models_of_all_tasks_at_once_are_those_of_each(monkeypatch, intercept):
     assert seen[0].status == seen[1].status == "optimal"
     np.testing.assert_allclose(seen[0].W, seen[1].W, atol=1e-6)
     assert abs(seen[0].iterations - seen[1].iterations) <= 1
+
+
+def test_hessians_that_do_not_fit_are_refused_by_name(monkeypatch):
+    from mtldsl.system import memory
+
+    away, _ = both("shuffled")
+    problem = stated(away, "hinge_loss(W, tasks) + 3 * l21_norm(W)")
+    monkeypatch.setattr(memory, "_SMALL", 0)
+    monkeypatch.setattr(memory, "available_memory", lambda: 1000)
+    said = get_solver("newton_by_passes").refuses(problem.form())
+    assert "12 tasks with 6 features" in said and "consensus" in said
+    assert get_solver("consensus").refuses(problem.form()) is None

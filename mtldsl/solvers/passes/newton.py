@@ -11,6 +11,7 @@ import numpy as np
 from mtldsl.compile.normal_form import Blocks, NormalForm
 from mtldsl.compile.terms.distributed import DistributedTerm, RowDual
 from mtldsl.compile.terms.moments import moments_of
+from mtldsl.errors import SolverError
 from mtldsl.proof.bound import dual_bound
 from mtldsl.solvers.passes.checkpoint import Folder
 from mtldsl.solvers.passes.consensus import hessians_are_too_many
@@ -18,6 +19,7 @@ from mtldsl.solvers.passes.inner import Inner
 from mtldsl.solvers.passes.looks import hessian_shares, look, look_from, step
 from mtldsl.solvers.passes.model import Model
 from mtldsl.solvers.solver import Point, Solver, Watch
+from mtldsl.tasks.gram import require_gram_memory
 
 __all__ = ["SOLVER", "NewtonByPasses"]
 
@@ -61,6 +63,12 @@ class NewtonByPasses(Solver):
             return f"the rows of {loss.typed} are here."
         if not loss.atom.separable:
             return f"{loss.typed} is not a sum over samples: it would need all rows of a task at once."
+        try:
+            require_gram_memory(
+                loss.tasks.n_features + 1, loss.tasks.n_tasks, "name consensus, which forms none"
+            )
+        except SolverError as error:
+            return f"{error}."
         return form.entangled_intercepts and f"{form.entangled_intercepts}."
 
     def solves_only(self, form: NormalForm) -> str | None:
