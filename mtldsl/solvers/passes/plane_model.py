@@ -57,7 +57,7 @@ class PlaneModel:
         self.W = self.S = first.copy()
         self.Z, self.mu = -self.c[:, None] * bundle.slopes(), self._first_penalty()
         self.bound, self.duals, self.shares = -math.inf, bundle.duals(), None
-        self.programs_a_look = 1 if modulus is not None else _MOST
+        self.programs = self.looks = 0
 
     def _first_penalty(self) -> float:
         """Multipliers over weights: the size of a norm's multipliers, or of slopes, over a step to where the first planes are zero."""
@@ -73,12 +73,15 @@ class PlaneModel:
 
     def minimize(self, objective: float) -> np.ndarray:
         """S (m, D); objective: of the best point so far, which tells how exact it has to be."""
+        self.looks += 1
         if self.modulus is not None:
+            self.programs += 1
             W, _ = self.bundle.proximal_steps(np.zeros_like(self.W), self.c / self.modulus, _QP)
             self.duals = self.bundle.duals()
             return W
         for k in range(1, _MOST + 1):
             moved = self._round()
+            self.programs += 1
             if k % _LOOK:
                 continue
             here = self._value()
@@ -89,6 +92,10 @@ class PlaneModel:
             if k % (2 * _LOOK) == 0:
                 self._balance(moved)
         return self.S
+
+    @property
+    def programs_a_look(self) -> float:
+        return self.programs / max(self.looks, 1)
 
     def _round(self) -> float:
         """How far S moved."""

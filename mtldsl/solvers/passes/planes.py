@@ -103,7 +103,7 @@ class _Run:
             if watch(point) or iteration == max_iter:
                 return point
             self._step(S)
-            self.bundle.drop_idle(_IDLE * self.model.programs_a_look)
+            self.bundle.drop_idle(round(_IDLE * self.model.programs_a_look))
         raise AssertionError("the last round returns")
 
     def _objective(self) -> float:
