@@ -29,9 +29,11 @@ from rich.progress import (
 )
 
 from benchmarks.machine import RESULTS
-from benchmarks.papers.smtl_data import DATA, folds_of, partition, resampled
-from benchmarks.papers.smtl_methods import METHODS, Settings, run_method
+from benchmarks.papers.many import add_workers, several, workers
+from benchmarks.papers.smtl_data import DATA
+from benchmarks.papers.smtl_methods import METHODS, Settings
 from benchmarks.papers.smtl_report import report
+from benchmarks.papers.smtl_units import RATIOS, unit_fits
 
 COLUMNS = (
     "study", "data", "ratio", "seed", "folds", "intercept", "refine", "method", "select", "lam", "macro_f1", "micro_f1", "auc",
@@ -40,7 +42,6 @@ COLUMNS = (
 #: what tells one unit of work from another
 KEY = ("study", "data", "ratio", "seed", "folds", "intercept", "refine", "method")
 IMBALANCE_METHODS = ("SMTL(l21+AUC)", "SMTL(l21+F1)", "MTL-CLS(l21)", "MTL-REG(l21)")
-RATIOS, MOST_ROWS = (1, 5, 10), 400
 
 
 def main() -> None:
@@ -92,6 +93,7 @@ def _options():
     parser.add_argument(
         "--resume-dir", help="folder of smtl_runs.csv and smtl.md (benchmarks/results; quick: a new one)"
     )
+    add_workers(parser)
     parser.add_argument("--report", action="store_true", help="write the tables after the run")
     parser.add_argument("--report-only", action="store_true", help="write the tables, run nothing")
     options = parser.parse_args()
@@ -122,28 +124,13 @@ def _run(options, settings, runs, console) -> None:
     ]
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, TimeRemainingColumn(), console=console) as progress:
-        bar = progress.add_task("", total=len(units))
-        at, parts = None, None
-        for unit in units:
-            progress.update(bar, description=f"{unit['data']} {unit['seed']} {unit['method']}")
-            if tuple(unit[name] for name in KEY) not in done:
-                here = unit["data"], int(unit["seed"]), int(unit["ratio"])
-                if here != at:
-                    at, parts = here, _parts(*here, settings.folds)
-                fits = run_method(unit["method"], *parts, here[1], settings)
+        todo = [unit for unit in units if tuple(unit[name] for name in KEY) not in done]
+        bar = progress.add_task("", total=len(units), completed=len(units) - len(todo))
+        with workers(options):
+            found = several(unit_fits, [(unit, settings) for unit in todo], options.jobs)
+            for unit, fits in zip(todo, found, strict=True):
                 _append(runs, unit, fits)
-            progress.advance(bar)
-
-
-def _parts(data, seed, ratio, k):
-    train, test = partition(data, seed)
-    if ratio:
-        # resampled after the partition: drawn before it, copies of a row would be on both sides
-        train, test = (
-            resampled(part, ratio, min(part.X.shape[0], MOST_ROWS), 2 * seed + side)
-            for side, part in enumerate((train, test))
-        )
-    return train, test, folds_of(train, k, seed)
+                progress.update(bar, advance=1, description=f"{unit['data']} {unit['seed']} {unit['method']}")
 
 
 def _done(runs: Path) -> set[tuple]:
