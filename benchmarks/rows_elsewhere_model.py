@@ -139,7 +139,7 @@ def _formula() -> list[str]:
 def _large(costs: Costs) -> list[str]:
     """What it says of clusters that nobody here has."""
     lines = [
-        f"Of clusters, with {BANDWIDTH / 1e9:g} GB/s a machine and {1e3 * LATENCY:g} ms a message (assumed, not measured), rows kept in memory as they are on disk, 16 cores a machine:",
+        f"Clusters with {BANDWIDTH / 1e9:g} GB/s a machine and {1e3 * LATENCY:g} ms a message (assumed, not measured), rows kept in memory as they are on disk, 16 cores a machine:",
         "", "| what | machines | partitions of | computing | nodes on workers | nodes in the scheduler | bytes | a pass |", "| --- | --- | --- | --- | --- | --- | --- | --- |",
     ]  # fmt: skip
     gram = costs.model.get("squares + l21", 0.0) / FEATURES  # a multiplication

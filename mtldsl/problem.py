@@ -7,6 +7,7 @@ from contextlib import nullcontext
 
 from mtldsl.analysis.path import checked_values, walk
 from mtldsl.analysis.resampled import Resampled
+from mtldsl.analysis.taught import Taught
 from mtldsl.compile.statement import Statement
 from mtldsl.errors import ModelError
 from mtldsl.language.expressions.constraint import Constraint
@@ -77,7 +78,7 @@ def minimize(objective: Objective, subject_to: Iterable[Constraint | RangeConstr
     return Problem(objective, constraints)
 
 
-class Problem(Resampled, Statement):
+class Problem(Resampled, Taught, Statement):
     """A multi-task model, convex unless a term says otherwise. Made by `minimize`; see there."""
 
     def __init__(self, objective: Objective, constraints: list[Constraint | RangeConstraint]):

@@ -175,7 +175,7 @@ class StructuredElsewhere(DistributedTerm):
 
     @cached_property
     def _one_class_wrong(self) -> tuple[PlaneDual, PlaneDual]:
-        """(all positives labelled -1, all negatives labelled +1): a pass, the first time. Of what the metric forbids they promise nothing."""
+        """(all positives labelled -1, all negatives labelled +1): a pass, the first time. They promise nothing of what the metric forbids."""
         tasks, c = self.tasks, self.coefficients
         sums = tasks.__dict__.get("_class_sums")
         if sums is None:

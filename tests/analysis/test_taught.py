@@ -1,0 +1,160 @@
+"""Values, bounds and conditions that somebody computed by hand."""
+
+import numpy as np
+import pytest
+
+import mtldsl as mtl
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(30, 5))
+NUMBERS = mtl.Tasks.shared(X, X @ RNG.normal(size=(5, 3)) + RNG.normal(size=(30, 3)))
+SIGNS = mtl.Tasks.shared(X, np.sign(X @ RNG.normal(size=(5, 2)) + RNG.normal(size=(30, 2))))
+GAPS = mtl.Tasks.shared(X, np.where(RNG.uniform(size=(30, 3)) < 0.2, np.nan, RNG.normal(size=(30, 3))))
+
+
+def lasso(tasks, loss=mtl.squared_loss, norm=mtl.l1_norm, **weights):
+    W = mtl.Weights(tasks, **weights)
+    return mtl.minimize(loss(W, tasks) + 2.0 * norm(W))
+
+
+def test_a_value_is_the_objective_and_infinite_outside():
+    problem = lasso(NUMBERS)
+    W = RNG.normal(size=(5, 3))
+    by_hand = 0.5 * np.sum((X @ W - NUMBERS.targets.reshape(3, -1).T) ** 2) + 2.0 * np.abs(W).sum()
+    assert problem.value(W) == pytest.approx(by_hand)
+    solution = problem.solve()
+    assert problem.value(solution) == pytest.approx(solution.objective)
+    V = mtl.Weights(NUMBERS)
+    bounded = mtl.minimize(mtl.squared_loss(V, NUMBERS), subject_to=[V >= 0])
+    assert bounded.value(-np.ones((5, 3))) == np.inf and np.isfinite(bounded.value(np.ones((5, 3))))
+
+
+def test_intercepts_are_zero_unless_given():
+    problem = lasso(NUMBERS, intercept=True)
+    W = RNG.normal(size=(5, 3))
+    assert problem.value({"W": W, "W.intercept": np.zeros(3)}) == problem.value(W)
+    assert problem.value({"W": W, "W.intercept": np.ones(3)}) != problem.value(W)
+
+
+@pytest.mark.parametrize("shape", ["flat", "list", "table"])
+def test_multipliers_come_in_three_shapes(shape):
+    problem = lasso(GAPS)
+    solution = problem.solve(tol=1e-10)
+    (u,) = [solution.multipliers[name] for name in solution.multipliers if name.startswith("squared")]
+    if shape == "list":
+        u = GAPS.per_task(u)
+    if shape == "table":
+        table = np.zeros((30, 3))
+        table.T[GAPS.mask.T] = u
+        u = table
+    check = problem.check_bound(u, repair=True)
+    assert check.repaired == pytest.approx(solution.objective, rel=1e-6)
+    assert problem.dual_value(u) in (-np.inf, pytest.approx(solution.objective, rel=1e-6))
+
+
+def test_a_feasible_point_is_a_bound_by_the_formula():
+    """Half of what is feasible is feasible, and the dual value is what the textbook says."""
+    problem = lasso(NUMBERS)
+    y = NUMBERS.targets
+    u = RNG.normal(size=y.size)
+    u *= 0.5 * 2.0 / np.abs(X.T @ u.reshape(3, -1).T).max()
+    check = problem.check_bound(u)
+    assert check.holds and check.value == pytest.approx(-0.5 * u @ u - u @ y)
+    assert check.value <= problem.solve().objective
+    assert problem.dual_value(u) == check.value
+
+
+def test_a_dual_norm_that_is_too_large_is_named():
+    problem = lasso(NUMBERS)
+    u = RNG.normal(size=NUMBERS.n_samples)
+    u *= 3.0 * 2.0 / np.abs(X.T @ u.reshape(3, -1).T).max()
+    check = problem.check_bound(u, repair=True)
+    failed = [one for one in check.conditions if not one.holds]
+    assert [one.what for one in failed] == ["multipliers of 2 * l1_norm(W): their dual norm is at most 2"]
+    assert "a dual norm of 6" in failed[0].where and check.value == -np.inf
+    assert "All were multiplied by 0.33" in str(check) and check.repaired <= problem.solve().objective
+
+
+def test_a_multiplier_outside_its_domain_is_named_with_its_row():
+    problem = lasso(SIGNS, mtl.hinge_loss)
+    u = np.zeros(SIGNS.n_samples)
+    u[SIGNS.offsets[1] + 7] = 5.0 * SIGNS.targets[SIGNS.offsets[1] + 7]  # of the wrong sign
+    check = problem.check_bound(u)
+    (failed,) = [
+        one for one in check.conditions if not one.holds and "domain" in one.what and "hinge" in one.what
+    ]
+    assert failed.where == "task 'task1', row 7" and not check.holds
+
+
+def test_with_an_intercept_multipliers_add_up_to_zero():
+    problem = lasso(NUMBERS, intercept=True)
+    u = 1e-3 * RNG.normal(size=NUMBERS.n_samples)
+    check = problem.check_bound(u, repair=True)
+    failed = [one.what for one in check.conditions if not one.holds]
+    assert failed == ["stationary in W.intercept: multipliers of every task add up to 0"]
+    assert any("shifted" in one for one in check.repairs) and np.isfinite(check.repaired)
+    centred = u - np.repeat(np.add.reduceat(u, NUMBERS.offsets[:-1]) / NUMBERS.counts, NUMBERS.counts)
+    assert problem.check_bound(centred).holds
+
+
+def test_several_functions_share_what_is_left():
+    W = mtl.Weights(NUMBERS)
+    problem = mtl.minimize(
+        mtl.squared_loss(W, NUMBERS) + mtl.l1_norm(W) + 0.5 * mtl.ridge(W), subject_to=[W >= 0]
+    )
+    solution = problem.solve(tol=1e-9)
+    u = solution.multipliers["squared_loss(W, tasks)"]
+    functions = {name: v for name, v in solution.multipliers.items() if not name.startswith("squared")}
+    check = problem.check_bound(u, functions, repair=True)
+    assert check.repaired == pytest.approx(solution.objective, rel=1e-6)
+    assert problem.check_bound(u, repair=True).repaired <= solution.objective * (1 + 1e-9)
+    with pytest.raises(mtl.ModelError, match="there is no function 'l2'"):
+        problem.check_bound(u, {"l2": np.ones((5, 3))})
+
+
+@pytest.mark.parametrize(
+    "given, words",
+    [
+        (
+            np.ones(7),
+            r"u has shape \(7,\); multipliers of squared_loss\(W, tasks\) are \(90,\), a list of one vector a task, or \(30, 3\)",
+        ),
+        ([np.ones(30), np.ones(30), np.ones(29)], "task 'task2' has 30 rows, and 29 multipliers are given"),
+        ({"hinge": np.ones(90)}, "there is no loss 'hinge'"),
+        ("u", "check_bound: u"),
+    ],
+)
+def test_wrong_shapes_are_typed_errors(given, words):
+    with pytest.raises(mtl.ModelError, match=words):
+        lasso(NUMBERS).check_bound(given)
+
+
+@pytest.mark.parametrize(
+    "given, words",
+    [
+        (np.ones((3, 5)), r"W has shape \(3, 5\); it must be \(5, 3\)"),
+        ({"V": np.ones((5, 3))}, "there is no block 'V'; this model has 'W'"),
+        ({}, "the block 'W' is not given"),
+    ],
+)
+def test_wrong_points_are_typed_errors(given, words):
+    with pytest.raises(mtl.ModelError, match=words):
+        lasso(NUMBERS).value(given)
+
+
+def test_conditions_say_where_the_gap_is():
+    problem = lasso(SIGNS, mtl.logistic_loss, mtl.l21_norm, intercept=True)
+    for tol in (1e-2, 1e-9):
+        solution = problem.solve(tol=tol)
+        found = problem.conditions(solution)
+        assert sum(row[4] for row in found.terms) == pytest.approx(solution.gap.absolute, rel=1e-6, abs=1e-9)
+        assert found.hold and all(left < 1e-8 for _, left in found.equations)
+    assert "logistic_loss(W, tasks)" in str(found) and "stationary in W.intercept" in str(found)
+    assert "Optimality conditions" in found._repr_html_() and "nothing proven" not in found._repr_html_()
+
+
+def test_models_that_are_not_convex_prove_nothing():
+    W = mtl.Weights(NUMBERS)
+    problem = mtl.minimize(mtl.squared_loss(W, NUMBERS) + mtl.log_rank(W))
+    with pytest.raises(mtl.ModelError, match="not convex"):
+        problem.check_bound(np.zeros(90))
