@@ -3,12 +3,14 @@
     python benchmarks/rows_elsewhere.py                          # some ten minutes; the page is results/rows_elsewhere.md
     python benchmarks/rows_elsewhere.py --gigabytes 2 8          # more than the workers have memory for
     python benchmarks/rows_elsewhere.py --parquet --gigabytes 8  # from a folder that is written first, and deleted
+    python benchmarks/rows_elsewhere.py --nodes                  # passes over partitions of a few rows, for rows_elsewhere_model.py
     python benchmarks/rows_elsewhere.py --page                   # the page again, from results/rows_elsewhere.jsonl
     python benchmarks/rows_elsewhere.py --quick
 
 Two workers of one thread and 1.5 GB each on this machine. Rows are made by the workers from seeds, or read from Parquet files of 32 MB: kept where they fit into half of
 the workers' memory, else made or read anew at every pass, which is counted. CPU seconds are those of both workers and of this process, its scheduler among them; "making rows"
-is the share of them that one more pass over the rows takes that only looks at their number, times the passes. Peaks are resident memory a worker, as the system
+is the share of them that one more pass over the rows takes that only looks at their number, times the passes; "idle" is
+what the processes take when nothing is asked of them (some tenth of a core: heartbeats), times the seconds that the solve took, many of them on a busy machine. Peaks are resident memory a worker, as the system
 counts it, from its start on. In memory: the same rows in this process on one thread, its second solve; workers are as warm, by a solve of a few rows.
 """
 
@@ -16,7 +18,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import resource
 import shutil
 import sys
 import tempfile
@@ -34,6 +35,9 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="a few megabytes; nothing is written")
     parser.add_argument("--parquet", action="store_true", help="rows in a folder of files, written first")
     parser.add_argument("--beside", action="store_true", help="solve in memory, too")
+    parser.add_argument(
+        "--nodes", action="store_true", help="only measure passes over partitions of a few rows"
+    )
     parser.add_argument("--page", action="store_true", help="only write the page from what was measured")
     parser.add_argument(
         "--models",
@@ -47,7 +51,10 @@ def main() -> None:
         "--rows", type=Path, default=Path(__file__).parent / "results" / "rows_elsewhere.jsonl"
     )
     chosen = parser.parse_args()
-    if not chosen.page:
+    if chosen.nodes:
+        with chosen.rows.with_name("rows_elsewhere_nodes.jsonl").open("a") as file:
+            file.writelines(json.dumps(one) + "\n" for one in passes_of_nothing())
+    elif not chosen.page:
         for model in chosen.models:
             for size in [0.004, 0.008] if chosen.quick else chosen.gigabytes:
                 row = on_a_cluster(model, size, chosen)
@@ -210,20 +217,16 @@ def measured(client, model: str, gigabytes: float, folder: Path | None, beside: 
     away = tasks_of(model, gigabytes, folder)
     if away.parts.keep:
         away.parts.nodes()  # in the workers' memory, as those here are in this process's
-    making, started, passes, moved = (
-        spent(client) - making,
-        time.perf_counter(),
-        away.parts.passes,
-        away.parts.bytes_moved,
-    )
+    making = spent(client) - making
+    idle = spent(client)
+    time.sleep(2.0)
+    idle = (spent(client) - idle) / 2.0
+    started, passes, moved = time.perf_counter(), away.parts.passes, away.parts.bytes_moved
     driver, workers = time.process_time(), spent(client, workers=True)
     solution = stated(model, away).solve(tol=tol)
     driver, workers = time.process_time() - driver, spent(client, workers=True) - workers
-    wall, passes, moved = (
-        time.perf_counter() - started,
-        away.parts.passes - passes,
-        away.parts.bytes_moved - moved,
-    )
+    wall = time.perf_counter() - started
+    passes, moved = away.parts.passes - passes, away.parts.bytes_moved - moved
     high = max(client.run(peak).values())
     looking = spent(client)
     away.parts.run(nothing)
@@ -242,6 +245,7 @@ def measured(client, model: str, gigabytes: float, folder: Path | None, beside: 
         "wall s": round(wall, 1),
         "CPU s": round(driver + workers, 2),
         "of which here": round(driver, 2),
+        "of which idle": round(idle * wall, 2),
         "of which making rows": round(looking, 2),
         "first pass: CPU s": round(making, 2),
         "MB moved": round(moved / 1e6, 1),
@@ -266,6 +270,34 @@ def measured(client, model: str, gigabytes: float, folder: Path | None, beside: 
     return row
 
 
+def passes_of_nothing() -> list[dict]:
+    """What partitions cost that have next to no rows: the least of several passes."""
+    import dask
+    from distributed import Client, LocalCluster
+
+    import mtldsl as mtl
+
+    found = []
+    with (
+        LocalCluster(
+            n_workers=2, threads_per_worker=1, memory_limit="1.5GB", host="127.0.0.1", dashboard_address=None
+        ) as cluster,
+        Client(cluster) as client,
+    ):
+        for parts in (4, 16, 64):
+            rows = [dask.delayed(part_of)("logistic + trace", k, 64, FEATURES) for k in range(parts)]
+            tasks = mtl.datasets.from_parts(rows, keep=True)
+            seen = []
+            for _ in range(4):
+                wall, here, there = time.perf_counter(), time.process_time(), spent(client, workers=True)
+                tasks.parts.run(nothing)
+                there, here = spent(client, workers=True) - there, time.process_time() - here
+                seen.append((here, there, time.perf_counter() - wall))
+            here, there, wall = np.min(seen, axis=0).tolist()
+            found.append({"partitions": parts, "here": here, "workers": there, "wall": wall})
+    return found
+
+
 def nothing(part) -> int:
     """A pass that makes the rows, and looks at nothing."""
     return part.tasks.n_samples
@@ -277,7 +309,9 @@ def spent(client, workers: bool = False) -> float:
 
 
 def peak() -> int:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+    """Megabytes: VmHWM, since ru_maxrss begins with what the process that started this one had."""
+    line = next(one for one in Path("/proc/self/status").read_text().splitlines() if one.startswith("VmHWM"))
+    return int(line.split()[1]) // 1024
 
 
 def table(rows: list[dict]) -> str:
@@ -291,13 +325,16 @@ def exponents(rows: list[dict]) -> list[str]:
     lines = []
     for model in MODELS:
         own = [row for row in rows if row["model"] == model]
-        if len(own) > 1:
-            slope = np.polyfit(
-                np.log([row["GB"] for row in own]),
-                np.log([row["CPU s"] / max(row["passes"], 1) for row in own]),
-                1,
-            )[0]
-            lines.append(f"- {model}: CPU seconds a pass grow with the power {slope:.2f} of the rows.")
+        for kept in (True, False):
+            some = [row for row in own if row["kept"] is kept]
+            if len({row["GB"] for row in some}) > 1:
+                # what is idle belongs to how busy the machine is, not to the rows
+                seconds = [(row["CPU s"] - (row["of which idle"] or 0.0)) / row["passes"] for row in some]
+                slope = np.polyfit(np.log([row["GB"] for row in some]), np.log(seconds), 1)[0]
+                where = "kept" if kept else "made at every pass"
+                lines.append(
+                    f"- {model}, rows {where}: CPU seconds a pass, idle ones aside, grow with the power {slope:.2f} of the rows."
+                )
     return lines
 
 

@@ -2,10 +2,11 @@
 
     python benchmarks/rows_elsewhere_model.py     # from results/rows_elsewhere.jsonl; writes results/rows_elsewhere_model.md
 
-    CPU seconds = passes * (numbers * (making + model) + partitions * node + fixed)
+    CPU seconds = passes * (numbers * (making + model) + partitions * node + fixed) + idle * seconds that passed
 
-numbers are those of all inputs; making is zero where rows are kept. The constants, none below zero, make the sum of squared relative errors smallest over runs, and over
-passes that look at nothing (for which model = 0). The largest run of every model that has three or more is held out, and predicted.
+numbers are those of all inputs; making is zero where rows are kept; idle is what the processes take when nothing is asked of them. node and fixed are fitted to passes over
+partitions of a few rows (`rows_elsewhere.py --nodes`), the other constants to the runs; none is below zero, and the sum of squared relative errors is the smallest.
+The largest run of every model that has three or more is held out, and predicted.
 """
 
 from __future__ import annotations
@@ -32,37 +33,47 @@ class Costs:
     node: float
     scheduled: float
     fixed: float
+    idle: float
 
     def seconds(self, run: dict) -> float:
         numbers = run["GB"] * 2**30 / 8
-        making = 0.0 if run["kept"] else self.making[run["rows are"]]
+        making = 0.0 if run["kept"] else self.making.get(run["rows are"], float("nan"))
         a_pass = numbers * (making + self.model[run["model"]]) + run["parts"] * self.node + self.fixed
-        return run["passes"] * a_pass
+        return run["passes"] * a_pass + self.idle * run["wall s"]
 
 
-def fitted(runs: list[dict]) -> Costs:
+def fitted(runs: list[dict], nodes: list[dict]) -> Costs:
+    parts = np.array([one["partitions"] for one in nodes], dtype=float)
+    here, there = (np.array([one[name] for one in nodes]) for name in ("here", "workers"))
+    (scheduled, fixed_here), (worked, fixed_there) = (_line(parts, seconds) for seconds in (here, there))
+    node, fixed = scheduled + worked, fixed_here + fixed_there
     sources = sorted({run["rows are"] for run in runs if not run["kept"]})
     models = sorted({run["model"] for run in runs})
-    names = ["node", "fixed", *sources, *models]
-    rows, seconds, here = [], [], []
+    names, rows, rest = [*sources, *models, "idle"], [], []
     for run in runs:
-        numbers, passes = run["GB"] * 2**30 / 8 * 1e-9, run["passes"]
-        nothing = dict.fromkeys(names, 0.0) | {"node": run["parts"], "fixed": 1.0}
+        numbers = run["passes"] * run["GB"] * 2**30 / 8 * 1e-9
+        known = run["passes"] * (node * run["parts"] + fixed)
+        own = dict.fromkeys(names, 0.0) | {run["model"]: numbers, "idle": run["wall s"]}
         if not run["kept"]:
-            nothing[run["rows are"]] = numbers
-        whole = nothing | {run["model"]: numbers}
-        for one, cost in ((nothing, run["of which making rows"] / passes), (whole, run["CPU s"] / passes)):
-            if cost > 0.0:
-                rows.append([one[name] / cost for name in names])
-                seconds.append(1.0)
-        here.append((run["parts"], run["of which here"] / passes))
-    found = dict(zip(names, nnls(np.array(rows), np.array(seconds))[0], strict=True))
-    parts, own = np.array(here).T
-    scheduled = nnls(np.column_stack([parts, np.ones_like(parts)]) / own[:, None], np.ones_like(own))[0][0]
-    return Costs(
-        {name: 1e-9 * found[name] for name in sources}, {name: 1e-9 * found[name] for name in models},
-        found["node"], scheduled, found["fixed"],
-    )  # fmt: skip
+            own[run["rows are"]] = numbers
+            if run["of which making rows"]:  # a pass that makes them and looks at nothing
+                bare = dict.fromkeys(names, 0.0) | {run["rows are"]: numbers}
+                rows.append([bare[name] / run["of which making rows"] for name in names])
+                rest.append(max(1.0 - known / run["of which making rows"], 0.0))
+        if run["of which idle"]:
+            rows.append([run["wall s"] / run["of which idle"] if name == "idle" else 0.0 for name in names])
+            rest.append(1.0)
+        rows.append([own[name] / run["CPU s"] for name in names])
+        rest.append(max(1.0 - known / run["CPU s"], 0.0))
+    found = dict(zip(names, nnls(np.array(rows), np.array(rest))[0], strict=True))
+    per_number = [{name: 1e-9 * found[name] for name in some} for some in (sources, models)]
+    return Costs(*per_number, node, scheduled, fixed, found["idle"])
+
+
+def _line(x, y) -> tuple[float, float]:
+    """a, b >= 0 of a x + b, by relative errors."""
+    a, b = nnls(np.column_stack([x, np.ones_like(x)]) / y[:, None], np.ones_like(y))[0]
+    return float(a), float(b)
 
 
 def held_out(runs: list[dict]) -> list[dict]:
@@ -97,9 +108,9 @@ class Cluster:
         }
 
 
-def pages(runs: list[dict]) -> str:
+def pages(runs: list[dict], nodes: list[dict]) -> str:
     away = held_out(runs)
-    costs = fitted([run for run in runs if run not in away])
+    costs = fitted([run for run in runs if run not in away], nodes)
     lines = [
         "# A model of cost for rows elsewhere",
         "",
@@ -120,10 +131,10 @@ def pages(runs: list[dict]) -> str:
     ]
     lines += [
         f"| a partition a pass | {1e3 * costs.node:.2f} ms |", f"| of which in the process that schedules | {1e3 * costs.scheduled:.2f} ms |",
-        f"| a pass | {1e3 * costs.fixed:.1f} ms |", "", "| run | | CPU s | model | error |", "| --- | --- | --- | --- | --- |",
+        f"| a pass | {1e3 * costs.fixed:.1f} ms |", f"| a second that passes | {1e3 * costs.idle:.0f} ms |", "", "| run | | CPU s | model | error |", "| --- | --- | --- | --- | --- |",
     ]  # fmt: skip
     for run in runs:
-        said = costs.seconds(run) if run["rows are"] in costs.making or run["kept"] else float("nan")
+        said = costs.seconds(run)
         error = said / run["CPU s"] - 1.0
         place = "**held out**" if run in away else "fitted"
         lines.append(
@@ -161,11 +172,14 @@ def _large(costs: Costs) -> list[str]:
 
 def main() -> None:
     known: dict = {}
-    for line in (Path(__file__).parent / "results" / "rows_elsewhere.jsonl").read_text().splitlines():
+    results = Path(__file__).parent / "results"
+    for line in (results / "rows_elsewhere.jsonl").read_text().splitlines():
         run = json.loads(line)
         known[run["model"], run["rows are"], run["GB"]] = run
+    nodes = [json.loads(line) for line in (results / "rows_elsewhere_nodes.jsonl").read_text().splitlines()]
     page = RESULTS / "rows_elsewhere_model.md"
-    page.write_text(pages(sorted(known.values(), key=lambda run: (run["model"], run["rows are"], run["GB"]))))
+    runs = sorted(known.values(), key=lambda run: (run["model"], run["rows are"], run["GB"]))
+    page.write_text(pages(runs, nodes))
     print(page)
 
 
