@@ -5,7 +5,11 @@ from __future__ import annotations
 import logging
 import os
 import re
+import signal
+import threading
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -59,19 +63,24 @@ def started(workers: int | None = None, threads: int = 1, memory: str | None = N
     distributed = _distributed('scheduler = "local"')
     options: dict[str, Any] = {} if memory is None else {"memory_limit": memory}
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    waiting: list = []
     try:
-        with warnings.catch_warnings():
+        with _ctrl_c_waits(waiting), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of ports that are taken: any other will do
             processes = distributed.LocalCluster(
                 n_workers=workers or cores, threads_per_worker=threads, processes=True, host="127.0.0.1",
                 dashboard_address="127.0.0.1:0", silence_logs=logging.ERROR, preload=[__name__], **options,
             )  # fmt: skip
     except Exception as error:
+        if waiting:  # the processes heard it, too, and were not yet told to leave it to this one
+            signal.raise_signal(signal.SIGINT)
         raise SolverError(
             f"a local cluster could not be started ({type(error).__name__}: {error})",
             write_instead='give it fewer workers; in a script, call this below `if __name__ == "__main__":`',
         ) from error
     try:
+        if waiting:
+            signal.raise_signal(signal.SIGINT)
         return Cluster(distributed.Client(processes), "a local cluster", processes)
     except BaseException:
         processes.close()
@@ -90,11 +99,21 @@ def connected(address: str) -> Cluster:
         ) from error  # fmt: skip
 
 
+@contextmanager
+def _ctrl_c_waits(heard: list) -> Iterator[None]:
+    """Ctrl-C in the block is kept in the list, for after it: processes that are half started cannot be ended in order."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, lambda *signaled: heard.append(signaled))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 def dask_setup(worker) -> None:
     """Called by Dask in each process that `started` starts: Ctrl-C is for the process that solves, which tells the others what to leave."""
-    import signal
-    import threading
-
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, signal.SIG_IGN)
 
