@@ -50,6 +50,12 @@ def to_try(form: NormalForm, solver: str, options: dict) -> Iterator[str]:
         known = (
             {key for name in in_turn(form) for key in get_solver(name).options} if form.elsewhere else set()
         )
+        if form.elsewhere and set(options) == {"checkpoint"} and "checkpoint" not in known:
+            raise SolverError(
+                f"no solver that takes this model writes checkpoints ({', '.join(in_turn(form)) or 'none takes it'})",
+                term="solve(checkpoint=...)",
+                write_instead="leave it out",
+            )
         if not set(options) <= known & {"checkpoint"}:
             raise SolverError(
                 "options belong to one solver",

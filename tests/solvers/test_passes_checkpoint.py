@@ -176,3 +176,13 @@ def test_files_of_older_writings_go(tmp_path):
         *["rows"] * 4,
         "solve.npz",
     ]
+
+
+def test_a_solver_that_cannot_go_on_says_so(tmp_path):
+    tasks = DistributedTasks.cut(mtl.Tasks.shared(X, SIGNS), 4)
+    W = mtl.Weights(tasks)
+    problem = mtl.minimize(mtl.structured_hinge(W, tasks, metric=mtl.FScore()) + mtl.ridge(W))
+    with pytest.raises(
+        SolverError, match=r"no solver that takes this model writes checkpoints .*; leave it out"
+    ):
+        problem.solve(checkpoint=tmp_path)
