@@ -6,7 +6,7 @@
 
 numbers are those of all inputs; making is zero where rows are kept; idle is what the processes take when nothing is asked of them. node and fixed are fitted to passes over
 partitions of a few rows (`rows_elsewhere.py --nodes`), the other constants to the runs; none is below zero, and the sum of squared relative errors is the smallest.
-The largest run of every model that has three or more is held out, and predicted.
+The largest run of every model that has three or more is held out, and predicted; making rows is known from passes that look at nothing, its own among them.
 """
 
 from __future__ import annotations
@@ -42,24 +42,27 @@ class Costs:
         return run["passes"] * a_pass + self.idle * run["wall s"]
 
 
-def fitted(runs: list[dict], nodes: list[dict]) -> Costs:
+def fitted(runs: list[dict], every: list[dict], nodes: list[dict]) -> Costs:
+    """From some runs; what making rows costs, from passes of every run that look at nothing."""
     parts = np.array([one["partitions"] for one in nodes], dtype=float)
     here, there = (np.array([one[name] for one in nodes]) for name in ("here", "workers"))
     (scheduled, fixed_here), (worked, fixed_there) = (_line(parts, seconds) for seconds in (here, there))
     node, fixed = scheduled + worked, fixed_here + fixed_there
-    sources = sorted({run["rows are"] for run in runs if not run["kept"]})
+    sources = sorted({run["rows are"] for run in every if not run["kept"]})
     models = sorted({run["model"] for run in runs})
     names, rows, rest = [*sources, *models, "idle"], [], []
+    for run in every:
+        if not run["kept"]:
+            spent = run["of which making rows"]
+            numbers = run["passes"] * run["GB"] * 2**30 / 8 * 1e-9
+            rows.append([numbers / spent if name == run["rows are"] else 0.0 for name in names])
+            rest.append(max(1.0 - run["passes"] * (node * run["parts"] + fixed) / spent, 0.0))
     for run in runs:
         numbers = run["passes"] * run["GB"] * 2**30 / 8 * 1e-9
         known = run["passes"] * (node * run["parts"] + fixed)
         own = dict.fromkeys(names, 0.0) | {run["model"]: numbers, "idle": run["wall s"]}
         if not run["kept"]:
             own[run["rows are"]] = numbers
-            if run["of which making rows"]:  # a pass that makes them and looks at nothing
-                bare = dict.fromkeys(names, 0.0) | {run["rows are"]: numbers}
-                rows.append([bare[name] / run["of which making rows"] for name in names])
-                rest.append(max(1.0 - known / run["of which making rows"], 0.0))
         if run["of which idle"]:
             rows.append([run["wall s"] / run["of which idle"] if name == "idle" else 0.0 for name in names])
             rest.append(1.0)
@@ -110,7 +113,7 @@ class Cluster:
 
 def pages(runs: list[dict], nodes: list[dict]) -> str:
     away = held_out(runs)
-    costs = fitted([run for run in runs if run not in away], nodes)
+    costs = fitted([run for run in runs if run not in away], runs, nodes)
     lines = [
         "# A model of cost for rows elsewhere",
         "",
