@@ -90,7 +90,9 @@ def test_steps_that_are_added_up(words, order):
 @pytest.mark.parametrize("words", OTHERS)
 def test_parts_that_come_to_agree(words, intercept, order):
     away, here = both(order)
-    there = stated(away, words, intercept).solve(solver="consensus", tol=1e-4, max_iter=400)
+    # planes alone, on rows that many parts have to agree about: measured 523 and 884 passes
+    most = 1000 if "quantile" in words and order == "shuffled" else 400
+    there = stated(away, words, intercept).solve(solver="consensus", tol=1e-4, max_iter=most)
     optimum = stated(here, words, intercept).solve(tol=1e-8).objective
     assert there.status == "optimal" and abs(there.gap) <= 1e-4
     assert abs(there.objective - optimum) <= 1.1e-4 * optimum
