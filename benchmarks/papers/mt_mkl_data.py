@@ -46,7 +46,7 @@ def tree_part(study: str, seed: int, quick: bool = False) -> Part:
     """A draw of section 4's data; quick: 8 tasks and few rows to test on."""
     small = {"depth": 3, "n_test": 100} if quick else {}
     tree = datasets.make_task_tree(**STUDIES[study] | small, random_state=seed)
-    validation = tree.sample(VALIDATION, random_state=[seed, 1])
+    validation = tree.sample(VALIDATION, random_state=np.random.default_rng([seed, 1]))
     hierarchies = {"true": tree.parents, "inferred": _inferred(tree.train)}
     # the classes lie symmetric about 0 and the paper's framework has no intercept
     return Part(
