@@ -34,8 +34,8 @@ class Conditions(Shown):
 
     def rows(self) -> list[tuple[str, str, str, str, str]]:
         return [
-            (name, *(f"{number:.6g}" for number in numbers[:3]), f"{numbers[3]:.1e}")
-            for name, *numbers in self.terms
+            (name, f"{value:.6g}", f"{conjugate:.6g}", f"{along:.6g}", f"{gap:.1e}")
+            for name, value, conjugate, along, gap in self.terms
         ]
 
     def _panel(self) -> Panel:

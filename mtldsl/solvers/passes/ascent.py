@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 
@@ -69,11 +69,12 @@ class AscentByPasses(Solver):
         found = kernel_form(form)
         assert not isinstance(found, str)
         loss, norm = found.loss, found.norm
+        tasks: Any = loss.tasks
         if loss.atom.smooth:
             return "Newton steps on smooth losses take fewer passes."
         if found.name is not None:
             return "learned kernels link tasks in all parts: proximal steps take fewer passes."
-        if loss.tasks.label_facts.parts.mean() > _MOST_PARTS:
+        if tasks.label_facts.parts.mean() > _MOST_PARTS:
             return "tasks have rows in many parts, whose steps would have to be short."
         factor = norm.kernels[0].factor
         own = np.asarray(factor.multiply(factor).sum(axis=1)).ravel() / found.coefficient
@@ -102,7 +103,7 @@ class _Run:
         ball: Any = norm.weights_ball
         self.learns = ball is not None and not np.isinf(ball.p) and len(norm.kernels) > 1
         self.theta = np.array(norm.start((d, m))[0], float)
-        self.weights_step = WeightsStep(ball, len(norm.kernels)) if self.learns else None
+        self.weights_step = WeightsStep(cast(Any, ball), len(norm.kernels)) if self.learns else None
         self.counts = np.asarray(loss.tasks.counts, float)
         self.safe = safe_factors(norm, d, places_of_tasks(loss.tasks)[0])
         self.overlap = 1.0  # of what is safe, what is reckoned with

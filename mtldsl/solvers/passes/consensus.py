@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 
+from mtldsl.atoms.function import SeparableLoss
 from mtldsl.atoms.losses.squares import SquaredLoss
 from mtldsl.compile.normal_form import Blocks, LossTerm, NormalForm
 from mtldsl.compile.terms.distributed import DistributedTerm, RowDual
@@ -65,10 +66,10 @@ class Consensus(Solver):
             return f"the rows of {loss.typed} are here."
         if not loss.atom.separable:
             return f"{loss.typed} is not a sum over samples: it would need all rows of a task at once."
-        atom = loss.atom
+        atom = cast(SeparableLoss, loss.atom)
         if not atom.entropic and atom.dual_quadratic(np.ones(1)) is None:
             return f"the conjugate of {loss.typed} is neither quadratic on an interval nor an entropy."
-        return f"{loss.typed} has several intercepts." if len(loss.intercepts) > 1 else None
+        return form.entangled_intercepts and f"{form.entangled_intercepts}."
 
     def solves_only(self, form: NormalForm) -> str | None:
         return None if form.elsewhere else "rows that are elsewhere"
@@ -79,11 +80,12 @@ class Consensus(Solver):
         if hessians_are_too_many(form):
             return None
         (loss,) = form.losses
+        tasks: Any = loss.tasks
         if loss.atom.smooth:
             return "Newton steps on smooth losses take fewer passes."
         if any(f.atom.weighs_kernels for f in form.functions):
             return "learned kernels weigh directions far apart: Newton steps take as few passes, and far fewer where tasks have few rows."
-        if loss.tasks.label_facts.parts.mean() > _MOST_PARTS:
+        if tasks.label_facts.parts.mean() > _MOST_PARTS:
             return "tasks have rows in many parts: Newton steps take fewer passes than their agreement."
         return None
 
