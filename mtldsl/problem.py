@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import nullcontext
 
 from mtldsl.analysis.path import checked_values, walk
 from mtldsl.analysis.resampled import Resampled
 from mtldsl.analysis.taught import Taught
 from mtldsl.compile.statement import Statement
-from mtldsl.errors import ModelError
+from mtldsl.errors import ModelError, SolverError
 from mtldsl.language.expressions.constraint import Constraint
 from mtldsl.language.expressions.expression import Affine
 from mtldsl.language.expressions.objective import Objective
@@ -27,6 +27,7 @@ from mtldsl.solvers.solve import seen_by_solvers, solve_form
 from mtldsl.system import compiling, stops
 from mtldsl.system.jobs import jobs
 from mtldsl.system.threads import one_blas_thread
+from mtldsl.system.told import Listener, line_of, say
 from mtldsl.tasks import Tasks, require_tasks
 from mtldsl.values.arguments import complete
 from mtldsl.values.listing import as_list
@@ -115,6 +116,7 @@ class Problem(Resampled, Taught, Statement):
         random_state=0,
         n_jobs: int | None = None,
         verbose: bool = False,
+        callback: Callable[[dict], object] | None = None,
         **options,
     ) -> Solution:
         """Solve to a certified relative duality gap of tol, with constraints met to tol.
@@ -123,7 +125,10 @@ class Problem(Resampled, Taught, Statement):
         max_iter    : iterations of each solver (None: the solver's own limit)
         max_seconds : wall-clock limit, as the user sees it: compiling, which a first solve does, counts in it, and not in
                       `solution.seconds`; `solution.compile_seconds` stands beside
-        verbose     : prints a line for every look at the certificate, and one for every function that is compiled
+        verbose     : says a line for every look at the certificate, and one for every function that is compiled, on standard error; the
+                      same lines go to the logger "mtldsl" at level DEBUG
+        callback    : called with every look as a dict: solver, iteration, seconds, objective, bound (the best proven so far), gap, violation,
+                      and more; where it returns something true, the solve ends with the best point and the status "stopped"
         warm_start  : a Solution of a problem with the same blocks, or a dict {block name: array}
         starts      : of a model that is not convex, from how many starts to solve it: the solver's own (or warm_start) and random
                       ones, seeded by random_state; the best is returned, and `solution.starts` tells what came of each. max_seconds
@@ -143,12 +148,13 @@ class Problem(Resampled, Taught, Statement):
         """
         tol, max_iter, max_seconds, verbose = checked_limits(tol, max_iter, max_seconds, verbose)
         threads, before = checked_jobs(n_jobs), compiling.spent()
+        listener = _listener(verbose, callback)
         with stops.heard(), compiling.announced(_say) if verbose else nullcontext():
             form = self.form()
             with one_blas_thread(), jobs(threads):
                 outcome = solve_form(
                     form, solver=solver, tol=tol, max_iter=max_iter, max_seconds=max_seconds, warm_start=warm_start,
-                    starts=starts, random_state=random_state, verbose=verbose, options=options,
+                    starts=starts, random_state=random_state, listener=listener, options=options,
                 )  # fmt: skip
                 solution = solution_of(Run(self, form, outcome), tol)
             solution.compile_seconds = compiling.spent() - before
@@ -157,15 +163,25 @@ class Problem(Resampled, Taught, Statement):
         return solution
 
     @complete("write problem.path(lam, [1.0, 0.1]), with a Parameter of this problem")
-    def path(self, parameter: Parameter, values: Iterable[float], **solve_options) -> Iterator[Solution]:
+    def path(
+        self, parameter: Parameter, values: Iterable[float], progress: bool = False, **solve_options
+    ) -> Iterator[Solution]:
         """Solutions over values of one parameter, each warm-started from the one before; where a penalty of the spectrum is not convex
         from the solver's own start too, and the better is kept. Ctrl-C, and likewise SIGTERM, ends the path after the point that it
         interrupted.
 
+        progress : a bar on standard error, or a line a value where that is no terminal
         The parameter's value is put back at the end. `solution.parameters` tells which value a solution belongs to.
         """
         numbers = checked_values(self, parameter, values)
-        return walk(self, parameter, numbers, solve_options, self._keep)
+        return walk(
+            self,
+            parameter,
+            numbers,
+            solve_options,
+            self._keep,
+            as_flag(progress, "path(lam, values, progress", ModelError),
+        )
 
     @complete("write problem.lambda_max(lam), with a Parameter of this problem")
     def lambda_max(self, parameter: Parameter) -> float:
@@ -265,7 +281,25 @@ _ELSEWHERE = {
 
 
 def _say(function: str) -> None:
-    print(f"{'compiling':>20} {function} ...", flush=True)
+    say(f"{'compiling':>20} {function} ...")
+
+
+def _listener(verbose: bool, callback) -> Listener | None:
+    """Who is told of every look; SolverError for a callback that cannot be called."""
+    if callback is None:
+        return (lambda record: say(line_of(record))) if verbose else None
+    if not callable(callback):
+        raise SolverError(
+            term=f"solve(callback={quoted(callback)})", write_instead="write a function that takes a dict"
+        )
+    if not verbose:
+        return callback
+
+    def both(record: dict):
+        say(line_of(record))
+        return callback(record)
+
+    return both
 
 
 def _require_solution(value, typed: str) -> None:

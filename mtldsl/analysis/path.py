@@ -13,6 +13,7 @@ from mtldsl.errors import ModelError
 from mtldsl.language.expressions.scalar import Parameter
 from mtldsl.solution.solution import Solution
 from mtldsl.system.once import Store, remembering
+from mtldsl.system.told import counted
 from mtldsl.values.array import as_array
 from mtldsl.values.number import quoted
 
@@ -57,28 +58,31 @@ def walk(
     values: list[float],
     solve_options: dict,
     keep: Callable[[Solution], None],
+    progress: bool = False,
 ) -> Iterator[Solution]:
     """See `Problem.path`. keep : told every solution before it is yielded."""
     before, last = parameter.value, None
     found: list[tuple[float, Solution]] = []
     made: Store = {}
     try:
-        for value in values:
-            parameter.value = value
-            with remembering(made):  # not beyond: between two values the caller does other things
-                start = ahead(problem.form(), found[0], found[1], value) if len(found) == 2 else last
-                best = problem.solve(warm_start=start, **solve_options)
-                interrupted = best.interrupted
-                if last is not None and not interrupted and _may_lock(problem.form()):
-                    cold = problem.solve(**solve_options)
-                    interrupted = cold.interrupted
-                    best = cold if _is_better(cold, best) else best
-            last = best
-            found = [*found[-1:], (value, best)]
-            keep(best)
-            yield best
-            if interrupted:
-                return
+        with counted(parameter.name, len(values), progress) as tell:
+            for value in values:
+                parameter.value = value
+                with remembering(made):  # not beyond: between two values the caller does other things
+                    start = ahead(problem.form(), found[0], found[1], value) if len(found) == 2 else last
+                    best = problem.solve(warm_start=start, **solve_options)
+                    interrupted = best.interrupted
+                    if last is not None and not interrupted and _may_lock(problem.form()):
+                        cold = problem.solve(**solve_options)
+                        interrupted = cold.interrupted
+                        best = cold if _is_better(cold, best) else best
+                last = best
+                found = [*found[-1:], (value, best)]
+                keep(best)
+                tell(f"= {value:.4g}, {best.status}, {best.seconds:.2f} s")
+                yield best
+                if interrupted or best.status == "stopped":
+                    return
     finally:
         parameter.value = before
 

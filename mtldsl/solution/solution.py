@@ -79,7 +79,7 @@ class Solution(OverLabels, OverKernels, Scored, Pictured, Shown):
                  residual of `stationarity` is <= tol (a stationary point, no global certificate: the gap, which may stay large, is
                  to a proven lower bound on the global optimum); else "time_limit", "iteration_limit", "stalled",
                  "selected" (a rule of clique generation ended it: see its options),
-                 "interrupted", or "uncertified" (no finite bound could be formed; `note` says why)
+                 "interrupted", "stopped" (a callback said so), or "uncertified" (no finite bound could be formed; `note` says why)
     learned      what is learned beside the weights, {name: LearnedMatrix or LearnedWeights}; also as attributes: solution.Sigma1
     kernel_weights  of `mkl_norm`: the LearnedWeights of its similarities, also where theta is eliminated or given
     stationarity of a model that is not convex: how little each block of unknowns can still lower the objective

@@ -17,7 +17,7 @@ from mtldsl.tasks.labels import LABEL_KINDS
 __all__ = ["STATUSES", "check_fields"]
 
 STATUSES = (
-    *("optimal", "stationary", "time_limit", "iteration_limit", "stalled", "selected", "interrupted", "uncertified"),
+    *("optimal", "stationary", "time_limit", "iteration_limit", "stalled", "selected", "interrupted", "stopped", "uncertified"),
 )  # fmt: skip
 _TEXTS = ("solver", "reason", "note", "model")
 _NUMBERS = ("objective", "dual_bound", "relative_gap", "violation", "seconds", "iterations", "tol")

@@ -25,6 +25,7 @@ _WORDS = (
     "random_state",
     "n_jobs",
     "verbose",
+    "callback",
 )
 _MEANT = {
     "max_iters": "max_iter", "n_iter": "max_iter", "maxiter": "max_iter", "iterations": "max_iter", "eps": "tol", "epsilon": "tol", "rtol": "tol",

@@ -23,6 +23,7 @@ from mtldsl.solvers.watcher import Watcher
 from mtldsl.system import stops
 from mtldsl.system.memory import memory_errors
 from mtldsl.system.threads import on_one_blas_thread
+from mtldsl.system.told import Listener
 
 __all__ = ["Outcome", "as_typed", "drive"]
 
@@ -57,7 +58,7 @@ def drive(
     max_iter: int | None,
     max_seconds: float | None,
     start: Point | None,
-    verbose: bool,
+    listener: Listener | None = None,
     options: dict,
     simple_guesses: bool = True,
 ) -> Outcome:
@@ -66,7 +67,7 @@ def drive(
     simple_guesses : whether zero and the best constants count as points seen too; the start always does
     """
     names = to_try(form, solver, options)
-    watcher = Watcher(form, tol, max_seconds, verbose)
+    watcher = Watcher(form, tol, max_seconds, listener)
     watcher.expect_guesses(None if start is None else start.blocks, simple_guesses)
     status, certified, iterations, tried = "", False, 0, {}
     alternate = form.is_convex and solver == "auto"

@@ -14,6 +14,7 @@ from mtldsl.solvers.passes.checkpoint import Folder
 from mtldsl.solvers.solver import Point
 from mtldsl.solvers.starts import checked_starts, from_several_starts
 from mtldsl.solvers.warm_start import Solved, starting_point
+from mtldsl.system.told import Listener
 
 __all__ = ["seen_by_solvers", "solve_form"]
 
@@ -28,13 +29,13 @@ def solve_form(
     warm_start: Solved | dict | None,
     starts: int,
     random_state,
-    verbose: bool,
+    listener: Listener | None,
     options: dict,
 ) -> Outcome:
     """The arguments are those of `Problem.solve`; `options` those of the solver."""
     how: dict[str, Any] = {
         "solver": solver, "tol": tol, "max_iter": max_iter, "max_seconds": max_seconds, "starts": starts,
-        "random_state": random_state, "verbose": verbose, "options": options,
+        "random_state": random_state, "listener": listener, "options": options,
     }  # fmt: skip
     if not form.elsewhere or "checkpoint" not in options:
         return _solved(form, warm_start, how, None)
@@ -66,7 +67,7 @@ def _solved(form: NormalForm, warm_start, how: dict[str, Any], folder: Folder | 
     def run(start: Point | None) -> Outcome:
         return drive(
             solved, solver=how["solver"], tol=how["tol"], max_iter=how["max_iter"], max_seconds=how["max_seconds"],
-            start=start, verbose=how["verbose"], options=options, simple_guesses=start is first,
+            start=start, listener=how["listener"], options=options, simple_guesses=start is first,
         )  # fmt: skip
 
     if starts == 1:

@@ -50,7 +50,7 @@ def from_several_starts(
     outcomes = [run(first)]
     scales = _scales(form, outcomes[0].blocks)
     for _ in range(1, starts):
-        if outcomes[-1].interrupted:
+        if outcomes[-1].interrupted or outcomes[-1].status == "stopped":
             break
         outcomes.append(run(Point(_random(form, scales, rng))))
     order = sorted(range(len(outcomes)), key=lambda k: _rank(outcomes[k]))

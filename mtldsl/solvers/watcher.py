@@ -21,6 +21,7 @@ from mtldsl.solvers.progress import Progress
 from mtldsl.solvers.rays import Lines
 from mtldsl.solvers.solver import Point
 from mtldsl.system import compiling, stops
+from mtldsl.system.told import Listener, line_of
 
 __all__ = ["Watcher"]
 
@@ -46,8 +47,10 @@ class Watcher:
     also the warm start, zero and the best constants (`expect_guesses`).
     """
 
-    def __init__(self, form: NormalForm, tol: float, max_seconds: float | None, verbose: bool):
-        self.form, self.tol, self.max_seconds, self.verbose = form, tol, max_seconds, verbose
+    def __init__(
+        self, form: NormalForm, tol: float, max_seconds: float | None, listener: Listener | None = None
+    ):
+        self.form, self.tol, self.max_seconds, self.listener = form, tol, max_seconds, listener
         self.started, self.compiled = time.perf_counter(), compiling.spent()
         self.scale = Scale(form)
         self.best = BestPoint(form, tol)
@@ -58,7 +61,7 @@ class Watcher:
         self.last: Kept | None = None  # the same with what is known of it
         self.solver = ""
         self.stopped = ""  # why the driver asked for a stop
-        self.left = ""  # what ended it from outside: "interrupted" or "time_limit"
+        self.left = ""  # what ended it from outside: "interrupted", "time_limit" or "stopped" by who listens
         self.restart: Blocks | None = None  # a lower point than one that was about to be called stationary
         self.restarts = 0
         self.kept_from = ""  # the solver that found the best point
@@ -139,7 +142,7 @@ class Watcher:
             lower = self._lower_by_a_step(one) if one.is_stationary(self.tol) else None
         with stops.kept():  # a signal now would leave a point with another's certificate
             done = self._keep(point, one, seen, lower)
-        if done:
+        if done or self.left:
             return True
         if self.lines.are_due() and self._is_far:
             self._search_lines(one)
@@ -312,20 +315,12 @@ class Watcher:
                 **point.notes,
             }
         )
-        if not (self.verbose or log.isEnabledFor(logging.DEBUG)):
+        if self.listener is None and not log.isEnabledFor(logging.DEBUG):
             return
-        line = (
-            f"{self.solver:>20} {point.iteration:7d}  objective {seen.objective:.10g}  bound {self.bound:.10g}  "
-            + (
-                f"gap {self.certificate.relative_gap:.2e}"
-                if stationarity is None
-                else f"residual {stationarity.residual:.2e}"
-            )
-            + f"  violation {seen.violation:.1e}  {self.seconds:.2f} s"
-        )
-        log.debug(line)
-        if self.verbose:
-            print(line)
+        record = self.history[-1] | {"bound": self.bound, "gap": self.certificate.relative_gap}
+        log.debug("%s", line_of(record))
+        if self.listener is not None and self.listener(record):
+            self.left = "stopped"
 
 
 def _effort(point: Point) -> float:

@@ -17,6 +17,8 @@ class Answer:
     objective: float
     is_certified: bool = True
     interrupted: bool = False
+    status: str = "optimal"
+    seconds: float = 0.0
 
 
 class Solvable:

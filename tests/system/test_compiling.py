@@ -64,6 +64,6 @@ def test_a_solve_leaves_it_out_and_says_so(cold, tmp_path_factory):
     env = {**os.environ, "NUMBA_CACHE_DIR": str(cache)}
     done = subprocess.run([sys.executable, "-c", SOLVE], env=env, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
-    lines = [line.strip() for line in done.stdout.splitlines()]
+    lines = [line.strip() for line in done.stderr.splitlines()]
     # of what is read from the disk, nothing is said
     assert ("compiling sweep_shared ..." in lines) == cold

@@ -42,7 +42,7 @@ class Inner:
         tol = min(max(missing / here, _FINEST), _COARSEST)
         outcome = drive(
             form, solver=next(in_turn(form)), tol=tol, max_iter=_FEW if tol < _NEAR else None, max_seconds=None,
-            start=Point(weights), verbose=False, options={}, simple_guesses=False,
+            start=Point(weights), options={}, simple_guesses=False,
         )  # fmt: skip
         self.duals = outcome.duals[1]
         return dict(outcome.blocks)

@@ -1,0 +1,56 @@
+"""What is said while long work goes on: on standard error, so that what a program prints stays its own."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+__all__ = ["Listener", "counted", "line_of", "say"]
+
+#: Who is told of every look at the certificate, as a dict; what is true of the answer ends the solve.
+Listener = Callable[[dict[str, Any]], Any]
+
+
+def say(text: str) -> None:
+    """One line, at once."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def line_of(record: dict[str, Any]) -> str:
+    """A look at the certificate as one line.
+
+    >>> line_of({"solver": "admm", "iteration": 7, "objective": 2.0, "bound": 1.0, "gap": 0.5, "violation": 0.0, "seconds": 0.25})
+    '                admm       7  objective 2  bound 1  gap 5.00e-01  violation 0.0e+00  0.25 s'
+    """
+    far = f"residual {record['residual']:.2e}" if "residual" in record else f"gap {record['gap']:.2e}"
+    return (
+        f"{record['solver']:>20} {record['iteration']:7d}  objective {record['objective']:.10g}  bound {record['bound']:.10g}  {far}  "
+        f"violation {record['violation']:.1e}  {record['seconds']:.2f} s"
+    )
+
+
+@contextmanager
+def counted(what: str, total: int, shown: bool) -> Iterator[Callable[[str], None]]:
+    """A function to be called with a few words after each of `total` steps: a bar in a terminal, a line a step elsewhere; nothing where not `shown`."""
+    if not shown:
+        yield lambda words: None
+        return
+    if not sys.stderr.isatty():
+        done = 0
+
+        def plain(words: str) -> None:
+            nonlocal done
+            done += 1
+            say(f"{what} {done} of {total}: {words}")
+
+        yield plain
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(what, total=total)
+        yield lambda words: bar.update(task, advance=1, description=f"{what} {words}")
