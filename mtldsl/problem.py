@@ -170,7 +170,7 @@ class Problem(Resampled, Taught, Statement):
         from the solver's own start too, and the better is kept. Ctrl-C, and likewise SIGTERM, ends the path after the point that it
         interrupted.
 
-        progress : a bar on standard error, or a line a value where that is no terminal
+        progress : a bar on standard error, or a line a value where standard error is not a terminal
         The parameter's value is put back at the end. `solution.parameters` tells which value a solution belongs to.
         """
         numbers = checked_values(self, parameter, values)
