@@ -10,6 +10,7 @@ import mtldsl
 from mtldsl.cli.command import BAD_INPUT, FAILED
 from mtldsl.cli.explain import EXPLAIN
 from mtldsl.cli.listings import MODELS, WORDS
+from mtldsl.cli.new import NEW
 from mtldsl.cli.output import print_error
 from mtldsl.cli.predict import PREDICT
 from mtldsl.cli.solving import CHECK, SOLVE
@@ -19,7 +20,7 @@ from mtldsl.system import stops
 
 __all__ = ["main"]
 
-COMMANDS = (SOLVE, CHECK, EXPLAIN, PREDICT, VERIFY, WORDS, MODELS)
+COMMANDS = (NEW, SOLVE, CHECK, EXPLAIN, PREDICT, VERIFY, WORDS, MODELS)
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -1,0 +1,56 @@
+"""`mtldsl new`: a commented problem file for a table, to begin with."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from pathlib import Path
+
+from mtldsl.cli.command import OK, Command
+from mtldsl.cli.output import print_content
+from mtldsl.errors import DataError
+from mtldsl.system.atomic_files import atomic_file
+from mtldsl.system.visible import visible
+
+__all__ = ["NEW"]
+
+
+def _arguments(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "table", type=Path, metavar="TABLE", help="a CSV file whose first line names the columns"
+    )
+    parser.add_argument(
+        "--labels",
+        metavar="COLUMNS",
+        default="",
+        help="columns of labels, with commas between; without it the last column",
+    )
+    parser.add_argument("--task", metavar="COLUMN", help="the column that tells the tasks apart by rows")
+    parser.add_argument("--delimiter", default=",", metavar="C", help="such as ';'")
+    parser.add_argument(
+        "--print",
+        action="store_true",
+        dest="shown",
+        help="print it; without this it is written beside TABLE, with the ending .toml",
+    )
+
+
+def _new(options) -> int:
+    from mtldsl.files.drafting import draft
+
+    labels = [name.strip() for name in options.labels.split(",") if name.strip()]
+    text = visible(draft(options.table, labels, options.task, options.delimiter), kept="\n")
+    if options.shown:
+        print_content(text.rstrip("\n"), one_line=True)
+        return OK
+    path = options.table.with_suffix(".toml")
+    if path.exists():
+        raise DataError(f"{path} is there already", write_instead="write --print, or move it away")
+    with atomic_file(path) as file:
+        file.write(text.encode())
+    print_content(f"{path} is written. Read it, then: mtldsl solve {path}", one_line=True)
+    return OK
+
+
+NEW = Command(
+    "new", "write a commented problem file for a CSV file, after a look at its columns", _arguments, _new
+)

@@ -1,0 +1,191 @@
+"""A first problem file for a table: which columns are labels, features, ids or tasks is guessed, said, and left to the reader to change."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from mtldsl.datasets.formats.cells import number
+from mtldsl.datasets.formats.csv_files import rows_of
+from mtldsl.errors import DataError
+from mtldsl.system.reading import regular_file
+
+__all__ = ["draft"]
+
+#: Text columns of at most so many values are categories; labels of at most so many whole numbers may be classes.
+_CATEGORIES, _CLASSES = 20, 20
+
+
+@dataclass(frozen=True)
+class _Column:
+    name: str
+    kind: str  # "number", "category", "text"
+    values: tuple  # distinct ones, without missing ones; of numbers as floats
+    missing: int
+    rows: int
+
+    @property
+    def is_id(self) -> bool:
+        """Whether every row has a value of its own, whole numbers or text: nothing can be learned from it."""
+        whole = self.kind != "number" or all(float(value).is_integer() for value in self.values)
+        return self.rows > 2 and whole and len(self.values) == self.rows
+
+    @property
+    def is_constant(self) -> bool:
+        return len(self.values) < 2
+
+    @property
+    def signs(self) -> bool:
+        return self.kind == "number" and 0 < len(self.values) <= 2 and set(self.values) <= {-1.0, 1.0}
+
+    @property
+    def zero_one(self) -> bool:
+        return self.kind == "number" and 0 < len(self.values) <= 2 and set(self.values) <= {0.0, 1.0}
+
+    @property
+    def classes(self) -> bool:
+        return self.kind == "category" and not self.is_constant
+
+
+def draft(path, labels: Sequence[str] = (), task: str | None = None, delimiter: str = ",") -> str:
+    """The text of a commented problem file for a CSV file: `mtldsl new`.
+
+    labels : columns of labels, one task each; none: the last column
+    task   : the column that tells the tasks apart by rows
+    The file says what was seen of every column, and why it is a feature or not. DataError for a column that is not there, and where
+    nothing is left to learn from.
+    """
+    path = regular_file(path)
+    names, rows, _ = rows_of(path, delimiter, True)
+    columns = {name: _column(name, texts) for name, texts in zip(names, zip(*rows, strict=True), strict=True)}
+    for name in (*labels, *([task] if task else [])):
+        if name not in columns:
+            raise DataError(
+                f"there is no column {name!r}; the columns are {', '.join(names[:12])}", term=path
+            )
+    chosen = list(labels) or [next(name for name in reversed(names) if name != task)]
+    dropped, one_hot, features = _features(columns, {*chosen, *([task] if task else [])})
+    if not features:
+        raise DataError("no column is left to learn from", term=path)
+    loss, options, why = _loss([columns[name] for name in chosen])
+    lines = [
+        f"# Written by `mtldsl new {path.name}` after a look at {len(rows):,} rows; change what was guessed wrong.",
+        "#",
+        f"#     mtldsl solve {path.stem}.toml",
+        "",
+        f"title = {_text(path.stem)}",
+        f"# {why}; lam weighs the penalty: the larger, the fewer features are used, the same for all tasks.",
+        f'minimize = "{loss}(W, tasks) + lam * l21_norm(W)"',
+        "",
+        "[data]",
+        f"path = {_text(path.name)}",
+        *([f"delimiter = {_text(delimiter)}"] if delimiter != "," else []),
+        f"labels = {_list(chosen) if len(chosen) > 1 else _text(chosen[0])}",
+        *([f"task = {_text(task)}"] if task else ["# task = \"...\"  # a column that tells tasks apart by rows, such as schools or customers"]),
+        *options,
+        *([f"one_hot = {_list(one_hot)}  # text with few values: a 0/1 column for each"] if one_hot else []),
+        *_dropped(dropped),
+        "standardize = true  # every feature in its own standard deviations; new rows are scaled alike",
+        "",
+        "[split]",
+        "test_size = 0.25  # held out: the scores are of rows that were not learned on",
+        "random_state = 0",
+        "",
+        "[weights]",
+        "W = { intercept = true }",
+        "",
+        "[parameters]",
+        "lam = 1.0  # replaced by the choice below",
+        "",
+        "[validation]",
+        "parameter = \"lam\"  # chosen on folds of the training rows",
+        "values = 12",
+        "folds = 5",
+        "random_state = 0",
+        "",
+        "[check]",
+        "cross_check = true  # the reference solves it too, and both are compared",
+        "random_state = 0",
+        "",
+        "[output]",
+        f"solution = {_text(path.stem + '.npz')}  # for `mtldsl predict`",
+        f"report = {_text(path.stem + '.html')}  # one page, to be opened in a browser",
+    ]  # fmt: skip
+    return "\n".join(lines) + "\n"
+
+
+def _column(name: str, texts) -> _Column:
+    try:
+        numbers = np.array([number(text) for text in texts])
+    except ValueError:
+        there = [text.strip() for text in texts if text.strip() not in ("", "?", "NA", "N/A", "NaN", "nan")]
+        values = tuple(sorted(set(there)))
+        kind = "category" if len(values) <= _CATEGORIES else "text"
+        return _Column(name, kind, values, len(texts) - len(there), len(texts))
+    known = numbers[~np.isnan(numbers)]
+    return _Column(name, "number", tuple(np.unique(known).tolist()), len(numbers) - len(known), len(numbers))
+
+
+def _features(columns: dict[str, _Column], taken: set[str]):
+    """({name: why not}, categories, features)."""
+    dropped, one_hot, features = {}, [], []
+    for name, column in columns.items():
+        if name in taken:
+            continue
+        if column.missing:
+            dropped[name] = f"{column.missing:,} cells are empty; fill them in to use it"
+        elif column.is_constant:
+            dropped[name] = "one value only"
+        elif column.is_id:
+            dropped[name] = "a value of its own in every row, as an id has"
+        elif column.kind == "text":
+            dropped[name] = f"text with {len(column.values):,} values"
+        else:
+            features.append(name)
+            if column.kind == "category":
+                one_hot.append(name)
+    return dropped, one_hot, features
+
+
+def _loss(labels: list[_Column]) -> tuple[str, list[str], str]:
+    """(the word, options of [data], what the labels look like)."""
+    if all(one.signs for one in labels):
+        return "logistic_loss", [], "The labels are -1 and +1"
+    if all(one.signs or one.zero_one for one in labels):
+        return "logistic_loss", ["binary = true  # labels 0/1 are read as -1/+1"], "The labels are 0 and 1"
+    if len(labels) == 1 and labels[0].classes:
+        shown = ", ".join(map(str, labels[0].values[:5]))
+        return (
+            "logistic_loss",
+            ["one_vs_rest = true  # a task for each class against the rest"],
+            f"The labels are classes ({shown}, ...)",
+        )
+    whole = all(float(v).is_integer() for one in labels if one.kind == "number" for v in one.values)
+    few = len(labels) == 1 and labels[0].kind == "number" and 2 < len(labels[0].values) <= _CLASSES
+    if few and whole and labels[0].rows > 5 * len(labels[0].values):
+        hint = f"The labels are {len(labels[0].values)} whole numbers, read as amounts; if they are classes: logistic_loss and one_vs_rest = true"
+        return "squared_loss", ["# one_vs_rest = true"], hint
+    wrong = next((one for one in labels if one.kind != "number"), None)
+    if wrong is not None:
+        raise DataError(
+            f"the label {wrong.name!r} is text with {len(wrong.values):,} values",
+            write_instead="name labels that are numbers or classes, --labels COLUMN",
+        )
+    return "squared_loss", [], "The labels are numbers"
+
+
+def _dropped(dropped: dict[str, str]) -> list[str]:
+    if not dropped:
+        return []
+    return [*(f"# {name}: {why}" for name, why in dropped.items()), f"drop = {_list(list(dropped))}"]
+
+
+def _text(value: str) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _list(values: list[str]) -> str:
+    return "[" + ", ".join(map(_text, values)) + "]"

@@ -1,0 +1,94 @@
+"""`mtldsl new`: what it writes is read, solved and certified as it stands."""
+
+import numpy as np
+import pytest
+
+from mtldsl.cli.command_line import main
+from mtldsl.files.problem_file import load_problem
+
+RNG = np.random.default_rng(0)
+N = 80
+X = RNG.normal(size=(N, 3))
+COLOURS = np.array(["red", "green", "blue"])[RNG.integers(3, size=N)]
+
+
+def table(tmp_path, labels, extra=""):
+    """id, three numbers, a category, a constant, a column with gaps, free text, then the labels."""
+    names = ["id", "u", "v", "w", "colour", "same", "gaps", "note", *labels]
+    rows = [",".join(names)]
+    for i in range(N):
+        gap = "" if i == 3 else f"{i / 7:.3f}"
+        cells = [
+            str(1000 + i),
+            *(f"{x:.4f}" for x in X[i]),
+            COLOURS[i],
+            "5",
+            gap,
+            f"text {i % 40}",
+            *(str(column[i]) for column in labels.values()),
+        ]
+        rows.append(",".join(cells))
+    path = tmp_path / "my data.csv"
+    path.write_text("\n".join(rows) + "\n")
+    return path
+
+
+SCORE = X[:, 0] - X[:, 1] + 0.3 * RNG.normal(size=N)
+KINDS = {
+    "0/1": ({"y": (SCORE > 0) * 1}, [], "logistic_loss", "binary = true"),
+    "-1/+1": ({"y": np.where(SCORE > 0, 1, -1), "z": np.where(SCORE > 1, 1, -1)}, ["--labels", "y, z"], "logistic_loss", "labels = ["),
+    "classes": ({"y": np.array(["low", "mid", "high"])[np.digitize(SCORE, [-1, 1])]}, [], "logistic_loss", "one_vs_rest = true"),
+    "numbers": ({"y": np.round(SCORE, 3)}, [], "squared_loss", "The labels are numbers"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_written_is_solved_as_it_stands(kind, tmp_path, capsys):
+    labels, options, loss, line = KINDS[kind]
+    path = table(tmp_path, labels)
+    assert main(["new", str(path), *options]) == 0
+    written = tmp_path / "my data.toml"
+    text = written.read_text()
+    assert f'"{loss}(W, tasks) + lam * l21_norm(W)"' in text and line in text
+    assert 'drop = ["id", "same", "gaps", "note"]' in text and 'one_hot = ["colour"]' in text
+    assert "# gaps: 1 cells are empty" in text and "# same: one value only" in text
+    assert main(["solve", str(written), "--quiet"]) == 0
+    assert (tmp_path / "my data.npz").exists() and "cross-check agrees" in (
+        tmp_path / "my data.html"
+    ).read_text()
+    capsys.readouterr()
+
+
+def test_tasks_may_be_told_apart_by_rows(tmp_path, capsys):
+    path = table(tmp_path, {"y": np.round(SCORE, 3)})
+    assert main(["new", str(path), "--task", "colour", "--print"]) == 0
+    text = capsys.readouterr().out
+    assert 'task = "colour"' in text and "one_hot" not in text
+    (tmp_path / "p.toml").write_text(text)
+    assert sorted(load_problem(tmp_path / "p.toml").tasks_train.task_names) == ["blue", "green", "red"]
+
+
+def test_a_file_that_is_there_stays(tmp_path, capsys):
+    path = table(tmp_path, {"y": np.round(SCORE, 3)})
+    (tmp_path / "my data.toml").write_text("mine")
+    assert main(["new", str(path)]) == 2
+    assert "is there already" in capsys.readouterr().err and (tmp_path / "my data.toml").read_text() == "mine"
+
+
+@pytest.mark.parametrize(
+    "content, options, words",
+    [
+        ("a,b\n1,2\n3,4\n", ["--labels", "z"], "there is no column 'z'; the columns are a, b"),
+        ("a,y\n5,1\n5,2\n5,3\n", [], "no column is left to learn from"),
+        (
+            "a,y\n" + "\n".join(f"{i / 3},word{i}" for i in range(30)) + "\n",
+            [],
+            "the label 'y' is text with 30 values",
+        ),
+    ],
+)
+def test_mistakes_are_named(tmp_path, capsys, content, options, words):
+    path = tmp_path / "t.csv"
+    path.write_text(content)
+    assert main(["new", str(path), *options]) == 2
+    assert words in capsys.readouterr().err
