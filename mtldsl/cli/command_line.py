@@ -8,6 +8,7 @@ from io import TextIOWrapper
 
 import mtldsl
 from mtldsl.cli.command import BAD_INPUT, FAILED
+from mtldsl.cli.completion import completion
 from mtldsl.cli.explain import EXPLAIN
 from mtldsl.cli.listings import MODELS, WORDS
 from mtldsl.cli.new import NEW
@@ -20,7 +21,8 @@ from mtldsl.system import stops
 
 __all__ = ["main"]
 
-COMMANDS = (NEW, SOLVE, CHECK, EXPLAIN, PREDICT, VERIFY, WORDS, MODELS)
+_COMMANDS = (NEW, SOLVE, CHECK, EXPLAIN, PREDICT, VERIFY, WORDS, MODELS)
+COMMANDS = (*_COMMANDS, completion(_COMMANDS))
 
 
 def main(arguments: list[str] | None = None) -> int:
