@@ -60,11 +60,10 @@ def _verdict(facts: Facts) -> tuple[str, str]:
         return f"{said}; not cross-checked", tone
     if not hasattr(check, "agrees"):
         return f"{said}; NOT cross-checked", tone
-    return (
-        (f"{said}; the cross-check agrees", tone)
-        if check.agrees
-        else (f"{said}; the cross-check DISAGREES", WRONG)
-    )
+    where = "" if check.scope == "the whole problem" else " on a subsample"
+    if not check.agrees:
+        return f"{said}; the cross-check DISAGREES{where}", WRONG
+    return f"{said}; the cross-check agrees{where}", tone
 
 
 def _lead(facts: Facts) -> str:
