@@ -120,6 +120,10 @@ class NormalForm:
         )
         return True
 
+    def require_memory(self) -> None:
+        """SolverError where a solve would not fit into memory."""
+        assert self._fits
+
     def zeros(self) -> Blocks:
         return {block.name: np.zeros(block.shape) for block in self.blocks if self._fits}
 

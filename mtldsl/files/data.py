@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -111,7 +112,7 @@ def _file(reading: Reading, table: dict) -> Tasks:
         raise file.error('Parquet is read by Dask\'s workers: write engine = "dask"', ("data", "path"), value=True)  # fmt: skip
     if format is None:
         hint = f"write format = ..., one of {', '.join(READERS)}"
-        if (folder / names[0]).is_dir():
+        if os.path.isdir(folder / names[0]):  # False for a name that no file can have
             hint = 'a folder of Parquet, NPZ or LIBSVM files is read with engine = "dask"'
         raise file.error(
             f"the ending {suffix!r} does not tell the format; {hint}", ("data", "path"), value=True

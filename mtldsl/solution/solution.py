@@ -220,8 +220,8 @@ class Solution(OverLabels, OverKernels, Scored, Pictured, Shown):
         )
 
     def __getstate__(self) -> dict:
-        """For copies and pickles: with all that waits to be computed."""
-        return self.__dict__ | {f.name: getattr(self, f.name) for f in fields(self)}
+        """For copies and pickles: with all that waits to be computed, without the data."""
+        return self.__dict__ | {f.name: getattr(self, f.name) for f in fields(self)} | {"trained_on": None}
 
     def __str__(self) -> str:
         status = self.status if self.verified else f"{self.status} (as saved, not verified)"

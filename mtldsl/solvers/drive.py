@@ -66,6 +66,7 @@ def drive(
 
     simple_guesses : whether zero and the best constants count as points seen too; the start always does
     """
+    form.require_memory()
     names = to_try(form, solver, options)
     watcher = Watcher(form, tol, max_seconds, listener)
     watcher.expect_guesses(None if start is None else start.blocks, simple_guesses)

@@ -14,13 +14,13 @@ def described(value) -> str:
 
     >>> import numpy as np
     >>> described(np.ones((3, 2))), described(5)
-    ('an array of shape (3, 2)', '5, a int,')
+    ('an array of shape (3, 2) is not', '5 is a int, not')
     """
     shape = getattr(value, "shape", None)
     if isinstance(shape, tuple):
         name = type(value).__name__
-        return f"{'an array' if name == 'ndarray' else f'a {name}'} of shape {shape}"
-    return f"{quoted(value)}, a {type(value).__name__},"
+        return f"{'an array' if name == 'ndarray' else f'a {name}'} of shape {shape} is not"
+    return f"{quoted(value)} is a {type(value).__name__}, not"
 
 
 def require_tasks(value, typed: str, error: type[MTLError] = DataError) -> Tasks:
@@ -28,7 +28,7 @@ def require_tasks(value, typed: str, error: type[MTLError] = DataError) -> Tasks
     if isinstance(value, Tasks):
         return value
     raise error(
-        f"{described(value)} is not Tasks",
+        f"{described(value)} Tasks",
         term=typed,
         write_instead="write Tasks.shared(X, Y), or one of its siblings",
     )

@@ -10,6 +10,7 @@ from mtldsl.atoms.function import MatrixFunction
 from mtldsl.atoms.parts import is_same_along_rows
 from mtldsl.compile.normal_form import FunctionTerm
 from mtldsl.system.kept import cached_property
+from mtldsl.system.memory import require_memory
 
 __all__ = ["RowPenalty", "function_duals", "why_not"]
 
@@ -57,6 +58,9 @@ class RowPenalty:
     @classmethod
     def of(cls, functions: tuple[FunctionTerm, ...], shape: tuple[int, int]) -> RowPenalty:
         d, m = shape
+        require_memory(
+            8.0 * d * m, f"a model with {d:,} x {m:,} unknowns", "select features, or take fewer tasks"
+        )
         l1, l21, ridge, nonneg = np.zeros((m, d)), np.zeros(d), np.zeros(d), False
         for f in functions:
             profile = f.atom.profile
