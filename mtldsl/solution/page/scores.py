@@ -157,7 +157,5 @@ def _with_ends(score: float, low: float, high: float) -> str:
 
 
 def _name(metric) -> str:
-    metric = _SAME.get(repr(metric), metric)
-    return {"f1": "F1", "roc_auc": "ROC area", "r2": "R²", "mae": "mean absolute error"}.get(
-        metric, str(metric)
-    )
+    name = _SAME.get(repr(metric), str(metric))
+    return {"f1": "F1", "roc_auc": "ROC area", "r2": "R²", "mae": "mean absolute error"}.get(name, name)
