@@ -273,7 +273,7 @@ def one_weight():
 
 def test_a_point_below_the_optimum_does_not_keep_out_the_optimum():
     """Within tol of feasible, its objective is too low; the bound tells which of two such points is better."""
-    watcher = Watcher(one_weight(), 6e-7, None, False)
+    watcher = Watcher(one_weight(), 6e-7, None)
     multipliers = ([np.array([-1.0])], [np.array([[1.0]])])
     assert not watcher(Point({"W": np.array([[1 + 5e-7]])}, *multipliers, 1))
     assert watcher.certificate.relative_gap < -6e-7

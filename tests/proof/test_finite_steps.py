@@ -29,7 +29,7 @@ def test_a_kink_within_reach_is_seen_where_the_gradient_is_zero():
 
 def test_such_a_point_is_not_called_stationary_and_the_lower_one_is_the_next_start():
     form, x = above_the_cap()
-    watcher = Watcher(form, 1e-6, None, False)
+    watcher = Watcher(form, 1e-6, None)
     assert watcher(Point(x, iteration=1))
     assert not watcher.certificate.is_stationary(1e-6)
     assert watcher.history[0]["residual"] > 0.1 and form.value(watcher.restart) < 0.6 * form.value(x)

@@ -56,7 +56,7 @@ def test_a_solver_that_overflows_leaves_the_model_to_the_next(monkeypatch):
 
 def test_a_point_at_infinity_is_no_best_point():
     form = _problem().form()
-    watcher = Watcher(form, 1e-6, None, False)
+    watcher = Watcher(form, 1e-6, None)
     watcher(Point({"W": np.zeros((2, 2))}))
     with breakdowns("admm"):
         watcher(Point({"W": np.full((2, 2), 1e300)}))

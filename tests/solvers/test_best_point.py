@@ -264,7 +264,7 @@ def test_multipliers_come_from_the_best_bound_where_the_best_point_has_none():
     t = shared(4)
     W = mtl.Weights(t)
     problem = mtl.minimize(mtl.squared_loss(W, t) + 10 * critical * mtl.l1_norm(W))
-    watcher = Watcher(problem.form(), 1e-6, None, False)
+    watcher = Watcher(problem.form(), 1e-6, None)
     watcher.expect_guesses(None)
     watcher.look_at_guesses()
     u = [np.full(t.n_samples, 1e-3)]

@@ -142,7 +142,7 @@ def test_rounds_that_grow_dear_count_for_more():
     tasks = mtl.Tasks.shared(rng.normal(size=(9, 3)), rng.normal(size=(9, 2)))
     W = mtl.Weights(tasks)
     form = mtl.minimize(mtl.squared_loss(W, tasks) + mtl.l1_norm(W)).form()
-    watcher = Watcher(form, 1e-12, None, False)
+    watcher = Watcher(form, 1e-12, None)
     ends = []
     for price in (1.0, 10.0):
         watcher.begin("planes", Progress(10, 0.5))

@@ -47,7 +47,8 @@ def test_lineage_is_bounded(two_workers, client, folder):
     for first in range(0, 4 * RUNS, RUNS):
         state, _ = descend(parts, folder, first, RUNS, state)
         known.append(len(two_workers.scheduler.tasks))
-    assert max(known[1:]) <= known[0] + parts.n_parts
+    # uncut it would be four times that in the end; messages that let go of results may be on their way
+    assert max(known[1:]) <= 1.5 * known[0]
     assert len(list(Path(parts._scratch.folder).iterdir())) == parts.n_parts
     gone = parts._scratch.folder
     del parts, state
