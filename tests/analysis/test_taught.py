@@ -49,7 +49,9 @@ def test_multipliers_come_in_three_shapes(shape):
         u = table
     check = problem.check_bound(u, repair=True)
     assert check.repaired == pytest.approx(solution.objective, rel=1e-6)
-    assert problem.dual_value(u) in (-np.inf, pytest.approx(solution.objective, rel=1e-6))
+    # just inside the dual ball, where rounding does not decide
+    inside = [0.999 * one for one in u] if shape == "list" else 0.999 * u
+    assert 0.99 * solution.objective < problem.dual_value(inside) <= solution.objective
 
 
 def test_a_feasible_point_is_a_bound_by_the_formula():
