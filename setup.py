@@ -16,4 +16,7 @@ def for_an_index(text: str, home: str) -> str:
     return link.sub(rf"[\1]({home}/\2)" if home else r"\1", text)
 
 
-setup(long_description=for_an_index(Path(__file__).with_name("README.md").read_text(encoding="utf-8"), HOME), long_description_content_type="text/markdown")
+setup(
+    long_description=for_an_index(Path(__file__).with_name("README.md").read_text(encoding="utf-8"), HOME),
+    long_description_content_type="text/markdown",
+)
