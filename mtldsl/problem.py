@@ -125,8 +125,9 @@ class Problem(Resampled, Taught, Statement):
         max_iter    : iterations of each solver (None: the solver's own limit)
         max_seconds : wall-clock limit, as the user sees it: compiling, which a first solve does, counts in it, and not in
                       `solution.seconds`; `solution.compile_seconds` stands beside
-        verbose     : says a line for every look at the certificate, and one for every function that is compiled, on standard error; the
-                      same lines go to the logger "mtldsl" at level DEBUG
+        verbose     : says a line for every look at the certificate, one for every function that is compiled, and one for every start
+                      of several (a bar in a terminal), on standard error; the same lines go to the logger
+                      "mtldsl" at level DEBUG
         callback    : called with every look as a dict: solver, iteration, seconds, objective, bound (the best proven so far), gap, violation,
                       and more; where it returns something true, the solve ends with the best point and the status "stopped"
         warm_start  : a Solution of a problem with the same blocks, or a dict {block name: array}
@@ -154,7 +155,7 @@ class Problem(Resampled, Taught, Statement):
             with one_blas_thread(), jobs(threads):
                 outcome = solve_form(
                     form, solver=solver, tol=tol, max_iter=max_iter, max_seconds=max_seconds, warm_start=warm_start,
-                    starts=starts, random_state=random_state, listener=listener, options=options,
+                    starts=starts, random_state=random_state, listener=listener, options=options, verbose=verbose,
                 )  # fmt: skip
                 solution = solution_of(Run(self, form, outcome), tol)
             solution.compile_seconds = compiling.spent() - before

@@ -11,6 +11,7 @@ import numpy as np
 from mtldsl.analysis.grid import Grid
 from mtldsl.analysis.parts import Part
 from mtldsl.errors import DataError
+from mtldsl.pictures.cross_validation import plot_cross_validation
 from mtldsl.scoring.measure import Measure
 from mtldsl.scoring.over_folds import mean_and_error
 from mtldsl.scoring.score import Score
@@ -146,10 +147,8 @@ class CrossValidation(Shown):
 
     def plot(self, ax=None):
         """The mean and its standard error over the values (of two parameters, a map of means), on these or new matplotlib Axes, which are
-        returned. MissingExtraError where matplotlib is not installed."""
-        from mtldsl.analysis.cross_validated_plot import plot
-
-        return plot(self, ax)
+        returned; see `mtl.report.plot_cross_validation`. MissingExtraError where matplotlib is not installed."""
+        return plot_cross_validation(self, ax=ax)
 
     def __repr__(self) -> str:
         from mtldsl.analysis.cross_validated_text import text

@@ -17,6 +17,7 @@ from mtldsl.errors import DataError, ModelError, MTLError
 from mtldsl.language.expressions.scalar import Parameter
 from mtldsl.scoring.measure import Measure
 from mtldsl.solution.metric_measure import as_measure
+from mtldsl.system.told import counted
 from mtldsl.tasks import Tasks
 from mtldsl.tasks.folding import fold_numbers
 from mtldsl.values.listing import as_list, as_positions
@@ -52,7 +53,7 @@ _MEANT = {
 
 
 def cross_validate(
-    problem: Any, lam, values, folds, metric, *, n_jobs, refit, random_state, one_class, stratify, groups, solve_options: dict
+    problem: Any, lam, values, folds, metric, *, n_jobs, refit, random_state, one_class, stratify, groups, progress, solve_options: dict
 ) -> CrossValidation:  # fmt: skip
     """See `Problem.cross_validate`."""
     one_of(one_class, ONE_CLASS, f"{_TYPED}(lam, one_class", ModelError)
@@ -63,6 +64,7 @@ def cross_validate(
     if refit != "one_se":
         refit = as_flag(refit, f"{_TYPED}(lam, refit", ModelError)
     jobs_of(n_jobs)
+    progress = as_flag(progress, f"{_TYPED}(lam, progress", ModelError)
     meant = next((key for key in solve_options if key in _MEANT), None)
     if meant is not None:
         raise ModelError(
@@ -89,12 +91,27 @@ def cross_validate(
         ]
     notes = warn_of(parts, one_class, f"{_TYPED}({', '.join(p.name for p in grid.parameters)})")
     model = problem.with_tasks(tasks)  # without what the problem remembers
-    trials = in_parallel(_run, (model, grid, by, solve_options), tasks, [(part,) for part in parts], n_jobs)
+    with counted("fold", len(parts), progress) as tell:
+        trials = in_parallel(
+            _run, (model, grid, by, solve_options), tasks, [(part,) for part in parts], n_jobs,
+            tell=lambda found: tell(_said(found, grid, by)),
+        )  # fmt: skip
     found = CrossValidation.of(grid, by, parts, trials, notes, str(problem))
     if refit:
         point = found.one_se if refit == "one_se" else None
         found.solution = _solved_at(problem, grid, found.best if point is None else point, solve_options)
     return found
+
+
+def _said(trials: list[Trial], grid: Grid, by: Measure) -> str:
+    """What a fold found, in a few words."""
+    scores = np.array([float(trial.score) for trial in trials])
+    seconds = f"{len(trials)} values, {sum(trial.seconds for trial in trials):.2f} s"
+    if np.isnan(scores).all():
+        return seconds
+    best = trials[int(np.nanargmax(scores if by.higher_is_better else -scores))]
+    at = ", ".join(f"{p.name} = {value:.4g}" for p, value in zip(grid.parameters, best.point, strict=True))
+    return f"best at {at} ({by.name} {float(best.score):.4g}), {seconds}"
 
 
 def _default(statement: Statement) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib
 import io
 import pickle
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from mtldsl.errors import ModelError
@@ -30,19 +30,39 @@ def jobs_of(n_jobs) -> int | None:
     return number
 
 
-def in_parallel(function: Callable, common: tuple, tasks: Tasks, work: Sequence[tuple], n_jobs) -> list:
+def in_parallel(
+    function: Callable,
+    common: tuple,
+    tasks: Tasks,
+    work: Sequence[tuple],
+    n_jobs,
+    tell: Callable | None = None,
+) -> list:
     """[function(common, tasks, *one) for one in work], by joblib in other processes, or in what `joblib.parallel_config` says.
 
     common : what all share; Tasks in it that are `tasks` are not sent a second time
+    tell   : called here with every result, in the order of the work
     Tasks whose rows are on Dask's workers stay there: their fits are one after another, each with all workers.
     """
     number = jobs_of(n_jobs)
     if number == 1 or tasks.is_distributed:
-        return [function(common, tasks, *one) for one in work]
+        return _told((function(common, tasks, *one) for one in work), tell)
     from joblib import Parallel, delayed
 
     sent = _Sent(common, tasks)
-    return Parallel(n_jobs=number)(delayed(_received)(function, sent, tasks, *one) for one in work)
+    found = Parallel(n_jobs=number, return_as="list" if tell is None else "generator")(
+        delayed(_received)(function, sent, tasks, *one) for one in work
+    )
+    return _told(found, tell)
+
+
+def _told(results: Iterable, tell: Callable | None) -> list:
+    found = []
+    for one in results:
+        found.append(one)
+        if tell is not None:
+            tell(one)
+    return found
 
 
 class _Sent:

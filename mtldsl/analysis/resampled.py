@@ -31,6 +31,7 @@ class Resampled:
         one_class: str = "skip",
         stratify: bool = True,
         groups=None,
+        progress: bool = False,
         **solve_options,
     ) -> CrossValidation:
         """Which value of a parameter predicts best: each is learned on all folds but one and scored on that one.
@@ -47,6 +48,8 @@ class Resampled:
         one_class : what becomes of a task whose labels in a training fold are of one class, where the loss needs two, or that has none:
                     "skip", the others are learned, and it is NaN there; "constant", it is predicted to be of that class; both with a
                     OneClassWarning; "error", DataError
+        progress  : a bar on standard error, or a line a fold where standard error is not a terminal; the logger "mtldsl" has these lines at
+                    level DEBUG in any case
         solve_options : of every `solve`, such as tol and max_seconds
 
         Parameters are put back; `result.solution.parameters` tells what the refit has. A lam that multiplies a norm beside losses that are
@@ -72,7 +75,7 @@ class Resampled:
 
         return cross_validate(
             self, lam, values, folds, metric, n_jobs=n_jobs, refit=refit, random_state=random_state, one_class=one_class,
-            stratify=stratify, groups=groups, solve_options=solve_options,
+            stratify=stratify, groups=groups, progress=progress, solve_options=solve_options,
         )  # fmt: skip
 
     def bootstrap(
@@ -83,13 +86,15 @@ class Resampled:
         groups=None,
         n_jobs: int | None = None,
         random_state=0,
+        progress: bool = False,
         **solve_options,
     ) -> WeightIntervals:
         """Percentile intervals of the weights: the model learned on n samples of its rows, drawn with replacement, as many as there are.
 
         Shared inputs are drawn by rows, separate ones within every task; groups, (n,) as in `Tasks.folds`, whole. They say how much the
         weights of this (regularised) model depend on which rows came; they are not intervals of the weights without a penalty.
-        A task of one class in a sample is not learned there, where the loss needs two; it is counted. n_jobs as in `cross_validate`.
+        A task of one class in a sample is not learned there, where the loss needs two; it is counted. n_jobs and progress as in
+        `cross_validate`.
 
         Source: Efron and Tibshirani, "An introduction to the bootstrap", 1993, chapter 13.
 
@@ -103,7 +108,7 @@ class Resampled:
         """
         from mtldsl.analysis.weight_intervals import bootstrap_weights
 
-        return bootstrap_weights(self, n, level, groups, n_jobs, random_state, solve_options)
+        return bootstrap_weights(self, n, level, groups, n_jobs, random_state, progress, solve_options)
 
     def stability_selection(
         self,
@@ -116,6 +121,7 @@ class Resampled:
         groups=None,
         n_jobs: int | None = None,
         random_state=0,
+        progress: bool = False,
         **solve_options,
     ) -> StabilitySelection:
         """Which features a sparse model chooses again and again: on n halves of the rows, over values of lam.
@@ -124,6 +130,7 @@ class Resampled:
         threshold      : the share of halves, above 0.5, in which a feature has to be chosen at one of the values
         expected_false : values count from the most regularised on, as long as the bound q^2 / ((2 threshold - 1) d) on the expected number
                          of wrongly selected features is at most this; None: all count
+        n_jobs, progress : as in `cross_validate`
         Halves are drawn in complementary pairs (Shah and Samworth 2013), the labels of every task spread over both; groups stay together.
 
         Source: Meinshausen and Buehlmann, "Stability selection", Journal of the Royal Statistical Society B 72, 2010.
@@ -140,5 +147,5 @@ class Resampled:
         from mtldsl.analysis.stability import stability_selection
 
         return stability_selection(
-            self, lam, values, n, threshold, expected_false, groups, n_jobs, random_state, solve_options
+            self, lam, values, n, threshold, expected_false, groups, n_jobs, random_state, progress, solve_options
         )  # fmt: skip

@@ -13,11 +13,13 @@ from mtldsl.analysis.in_parallel import in_parallel, jobs_of
 from mtldsl.analysis.parts import data_of, learnable, needs_two_classes, taken
 from mtldsl.errors import ModelError
 from mtldsl.language.expressions.scalar import Parameter
+from mtldsl.system.told import counted
 from mtldsl.tasks import Tasks
 from mtldsl.tasks.dealing import deal_table
 from mtldsl.tasks.folding import labels_by_row
 from mtldsl.tasks.resampling import checked_times, units_of_rows
 from mtldsl.values.number import as_float, quoted
+from mtldsl.values.option import as_flag
 from mtldsl.values.seed import generator
 
 __all__ = ["StabilitySelection", "stability_selection"]
@@ -83,7 +85,17 @@ class StabilitySelection:
 
 
 def stability_selection(
-    problem: Any, lam, values, n, threshold, expected_false, groups, n_jobs, random_state, solve_options: dict
+    problem: Any,
+    lam,
+    values,
+    n,
+    threshold,
+    expected_false,
+    groups,
+    n_jobs,
+    random_state,
+    progress,
+    solve_options: dict,
 ) -> StabilitySelection:
     """See `Problem.stability_selection`."""
     typed = "stability_selection"
@@ -101,6 +113,7 @@ def stability_selection(
             write_instead="write a number > 0, or None",
         )
     jobs_of(n_jobs)
+    progress = as_flag(progress, f"{typed}(lam, progress", ModelError)
     if not isinstance(lam, Parameter):
         raise ModelError(
             f"{quoted(lam)} is not a parameter", term=typed, write_instead="write the Parameter of the model"
@@ -117,7 +130,9 @@ def stability_selection(
         sides = (0, 1) if 2 * k + 1 < n else (0,)
         work.append((_halves(tasks, units, own), sides))
     common = (model, lam, numbers, two, solve_options)
-    found = [half for halves in in_parallel(_chosen, common, tasks, work, n_jobs) for half in halves]
+    with counted("pair of halves", len(work), progress) as tell:
+        pairs = in_parallel(_chosen, common, tasks, work, n_jobs, tell=lambda halves: tell(_said(halves)))
+    found = [half for halves in pairs for half in halves]
     is_chosen = np.stack([half for half, _ in found])  # (n, values, d, m)
     can = np.stack([there for _, there in found])
     times = np.maximum(can.sum(axis=0), 1)
@@ -126,6 +141,11 @@ def stability_selection(
     return StabilitySelection(
         lam.name, numbers, ever, is_chosen.sum(axis=0) / times, of_features.mean(axis=0), tasks.feature_names, cut, limit, n
     )  # fmt: skip
+
+
+def _said(halves: list) -> str:
+    counts = [int(chosen.any(axis=(0, 2)).sum()) for chosen, _ in halves]
+    return f"{' and '.join(map(str, counts))} features chosen"
 
 
 def _halves(tasks: Tasks, units, rng) -> np.ndarray:

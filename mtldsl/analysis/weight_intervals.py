@@ -10,12 +10,14 @@ import numpy as np
 from mtldsl.analysis.cross_validation import fit_to
 from mtldsl.analysis.in_parallel import in_parallel, jobs_of
 from mtldsl.analysis.parts import data_of, learnable, needs_two_classes, taken
-from mtldsl.errors import DataError
+from mtldsl.errors import DataError, ModelError
 from mtldsl.scoring.intervals import percentiles
 from mtldsl.solution.solution import Solution
 from mtldsl.system.memory import require_memory
+from mtldsl.system.told import counted
 from mtldsl.tasks import Tasks
 from mtldsl.tasks.resampling import checked_level, checked_times, drawn, units_of_rows
+from mtldsl.values.option import as_flag
 from mtldsl.values.seed import generator
 
 __all__ = ["WeightIntervals", "bootstrap_weights"]
@@ -93,12 +95,13 @@ class WeightIntervals:
 
 
 def bootstrap_weights(
-    problem: Any, n, level, groups, n_jobs, random_state, solve_options: dict
+    problem: Any, n, level, groups, n_jobs, random_state, progress, solve_options: dict
 ) -> WeightIntervals:
     """See `Problem.bootstrap`."""
     n, level = checked_times(n, "bootstrap(n"), checked_level(level, "bootstrap(n, level")
     rng = generator(random_state, "bootstrap")
     jobs_of(n_jobs)
+    progress = as_flag(progress, "bootstrap(n, progress", ModelError)
     tasks = data_of(problem, "bootstrap")
     units = units_of_rows(tasks, groups, "bootstrap(n, groups)")
     d, m = tasks.n_features, problem.weights[0].shape[1]
@@ -107,7 +110,9 @@ def bootstrap_weights(
     whole = problem.solve(**solve_options)
     model = problem.with_tasks(tasks)  # without what the problem remembers
     common = (model, units, two, whole.blocks, solve_options)
-    found = in_parallel(_learned, common, tasks, [(own,) for own in rng.spawn(n)], n_jobs)
+    with counted("sample", n, progress) as tell:
+        work = [(own,) for own in rng.spawn(n)]
+        found = in_parallel(_learned, common, tasks, work, n_jobs, tell=lambda one: tell(one[2]))
     weights = np.stack([W for W, _, _ in found])
     shifts = None if whole.intercept is None else np.stack([b for _, b, _ in found])
     return WeightIntervals(whole, weights, shifts, [status for _, _, status in found], level)

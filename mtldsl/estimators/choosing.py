@@ -23,7 +23,7 @@ __all__ = [
 class MultiTaskRegressorCV(CrossValidated, MultiTaskRegressor):
     """Regression on all columns of y at once, its regularization chosen by cross-validation.
 
-    parameter, values, n_values, eps, cv, scoring, one_standard_error, per_task, random_state, n_jobs, and the attributes of the choice:
+    parameter, values, n_values, eps, cv, scoring, one_standard_error, per_task, random_state, n_jobs, verbose, and the attributes of the choice:
     as in `mtldsl.estimators.cross_validated.CrossValidated`. All else: as in `MultiTaskRegressor`.
 
     >>> import numpy as np
@@ -58,6 +58,7 @@ class MultiTaskRegressorCV(CrossValidated, MultiTaskRegressor):
         check=None,
         random_state=0,
         n_jobs=None,
+        verbose=False,
         **parameters,
     ):
         self._set(locals())
@@ -73,7 +74,7 @@ class MultiTaskRegressorCV(CrossValidated, MultiTaskRegressor):
 class MultiTaskClassifierCV(CrossValidated, MultiTaskClassifier):
     """Classification of all labels at once, its regularization chosen by cross-validation.
 
-    parameter, values, n_values, eps, cv, scoring, one_standard_error, per_task, random_state, n_jobs, and the attributes of the choice:
+    parameter, values, n_values, eps, cv, scoring, one_standard_error, per_task, random_state, n_jobs, verbose, and the attributes of the choice:
     as in `mtldsl.estimators.cross_validated.CrossValidated`. All else: as in `MultiTaskClassifier`.
 
     >>> import numpy as np
@@ -112,6 +113,7 @@ class MultiTaskClassifierCV(CrossValidated, MultiTaskClassifier):
         check=None,
         random_state=0,
         n_jobs=None,
+        verbose=False,
         **parameters,
     ):
         self._set(locals())
@@ -134,7 +136,7 @@ class MultiTaskClassifierCV(CrossValidated, MultiTaskClassifier):
 class GroupedMultiTaskRegressorCV(CrossValidated, GroupedMultiTaskRegressor):
     """Regression over one long table whose rows belong to tasks, its regularization chosen by cross-validation within the tasks.
 
-    parameter, values, n_values, eps, cv, scoring, one_standard_error, per_task, random_state, n_jobs, and the attributes of the choice:
+    parameter, values, n_values, eps, cv, scoring, one_standard_error, per_task, random_state, n_jobs, verbose, and the attributes of the choice:
     as in `mtldsl.estimators.cross_validated.CrossValidated`. All else: as in `GroupedMultiTaskRegressor`.
 
     >>> import numpy as np
@@ -173,6 +175,7 @@ class GroupedMultiTaskRegressorCV(CrossValidated, GroupedMultiTaskRegressor):
         check=None,
         random_state=0,
         n_jobs=None,
+        verbose=False,
         **parameters,
     ):
         self._set(locals())
@@ -188,7 +191,7 @@ class GroupedMultiTaskRegressorCV(CrossValidated, GroupedMultiTaskRegressor):
 class GroupedMultiTaskClassifierCV(CrossValidated, GroupedMultiTaskClassifier):
     """Classification over one long table whose rows belong to tasks, its regularization chosen by cross-validation within the tasks.
 
-    parameter, values, n_values, eps, cv, scoring, one_standard_error, per_task, random_state, n_jobs, and the attributes of the choice:
+    parameter, values, n_values, eps, cv, scoring, one_standard_error, per_task, random_state, n_jobs, verbose, and the attributes of the choice:
     as in `mtldsl.estimators.cross_validated.CrossValidated`. All else: as in `GroupedMultiTaskClassifier`.
 
     >>> import numpy as np
@@ -227,6 +230,7 @@ class GroupedMultiTaskClassifierCV(CrossValidated, GroupedMultiTaskClassifier):
         check=None,
         random_state=0,
         n_jobs=None,
+        verbose=False,
         **parameters,
     ):
         self._set(locals())

@@ -20,6 +20,7 @@ from mtldsl.language.expressions.scalar import Parameter
 from mtldsl.problem import Problem
 from mtldsl.scoring.over_folds import mean_and_error
 from mtldsl.solution.solution import Solution
+from mtldsl.system.told import counted
 from mtldsl.tasks.dealing import deal_table
 from mtldsl.tasks.one_class import OneClassWarning
 from mtldsl.values.array import as_array
@@ -43,6 +44,7 @@ class CrossValidated(MultiTaskEstimator):
     per_task  : choose a value for every task by its own score (the accuracy, or R^2); the weights of a task are then those of the solution
                 at its value. Where tasks share nothing that is one model a task; else it is a choice among solutions of the whole
     n_jobs    : processes for the folds (joblib)
+    verbose   : tell of every fold on standard error: a bar in a terminal, a line a fold elsewhere
 
     Every fold is one path, warm-started from value to value. The last fit is on all rows, at the value chosen; where the model is not convex
     it is a path down to that value.
@@ -63,6 +65,7 @@ class CrossValidated(MultiTaskEstimator):
     one_standard_error: bool
     per_task: bool
     random_state: Any
+    verbose: Any
 
     def _fit(self, X, y, sample_weight=None, **others):
         if y is not None:
@@ -79,9 +82,12 @@ class CrossValidated(MultiTaskEstimator):
         run = delayed(_of_fold)
         plain, scoring = self._one(), ByTask(self._task_ids()) if self.per_task else self.scoring
         given = (self.parameter, self.values_, scoring, X, y, sample_weight, others)
-        self._choose(
-            np.array(Parallel(n_jobs=self.n_jobs)(run(clone(plain), *given, *rows) for rows in splits))
-        )
+        with counted("fold", len(splits), _is_loud(self.verbose, type(self).__name__)) as tell:
+            found, scores = Parallel(n_jobs=self.n_jobs, return_as="generator"), []
+            for one in found(run(clone(plain), *given, *rows) for rows in splits):
+                scores.append(one)
+                tell(f"{len(one)} values of {self.parameter}")
+        self._choose(np.array(scores))
         chosen = np.atleast_1d(self.best_index_)
         last = int(chosen.max())
         # a convex model has the same optimum whatever came before
@@ -241,6 +247,14 @@ class CrossValidated(MultiTaskEstimator):
             "rank_test_score": 1 + (mean[None] > mean[:, None]).sum(axis=1),
             **{f"split{k}_test_score": row for k, row in enumerate(scores)},
         }
+
+
+def _is_loud(verbose, typed: str) -> bool:
+    """Whether progress is told: True or False, or a number as elsewhere in scikit-learn."""
+    number = as_whole(verbose)
+    if isinstance(verbose, bool) or (number is not None and number >= 0):
+        return bool(verbose)
+    raise ModelError(term=f"{typed}(verbose={quoted(verbose)})", write_instead="write True or False")
 
 
 class _WithDefault:

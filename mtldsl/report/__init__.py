@@ -7,6 +7,7 @@ if TYPE_CHECKING:
     from mtldsl.pictures.calibration import plot_calibration
     from mtldsl.pictures.clustered_order import clustered_order
     from mtldsl.pictures.co_occurrence import co_occurrence_plot
+    from mtldsl.pictures.cross_validation import plot_cross_validation
     from mtldsl.pictures.graph import graph_plot
     from mtldsl.pictures.graph_places import label_order
     from mtldsl.pictures.graph_strip import graph_strip
@@ -25,6 +26,7 @@ _WHERE = {
     "heatmap": "heatmap",
     "label_order": "graph_places",
     "plot_calibration": "calibration",
+    "plot_cross_validation": "cross_validation",
     "plot_path": "path",
     "plot_scores": "scores",
     "plot_weights": "weights",
@@ -33,8 +35,8 @@ _WHERE = {
 }
 
 __all__ = [
-    "clustered_order", "co_occurrence_plot", "graph_plot", "graph_strip", "heatmap", "label_order", "plot_calibration", "plot_path",
-    "plot_scores", "plot_weights", "trace_plot", "tree_plot",
+    "clustered_order", "co_occurrence_plot", "graph_plot", "graph_strip", "heatmap", "label_order", "plot_calibration",
+    "plot_cross_validation", "plot_path", "plot_scores", "plot_weights", "trace_plot", "tree_plot",
 ]  # fmt: skip
 
 

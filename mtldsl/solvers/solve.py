@@ -31,11 +31,12 @@ def solve_form(
     random_state,
     listener: Listener | None,
     options: dict,
+    verbose: bool = False,
 ) -> Outcome:
     """The arguments are those of `Problem.solve`; `options` those of the solver."""
     how: dict[str, Any] = {
         "solver": solver, "tol": tol, "max_iter": max_iter, "max_seconds": max_seconds, "starts": starts,
-        "random_state": random_state, "listener": listener, "options": options,
+        "random_state": random_state, "listener": listener, "options": options, "verbose": verbose,
     }  # fmt: skip
     if not form.elsewhere or "checkpoint" not in options:
         return _solved(form, warm_start, how, None)
@@ -73,7 +74,7 @@ def _solved(form: NormalForm, warm_start, how: dict[str, Any], folder: Folder | 
     if starts == 1:
         outcome = run(first)
     else:
-        outcome = from_several_starts(solved, starts, how["random_state"], run, first)
+        outcome = from_several_starts(solved, starts, how["random_state"], run, first, how["verbose"])
     return as_typed(outcome, solved, lacking, how["tol"])
 
 

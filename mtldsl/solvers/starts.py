@@ -11,6 +11,7 @@ from mtldsl.compile.normal_form import Blocks, NormalForm
 from mtldsl.errors import SolverError
 from mtldsl.solvers.drive import Outcome
 from mtldsl.solvers.solver import Point
+from mtldsl.system.told import counted
 from mtldsl.values.number import as_whole, quoted
 from mtldsl.values.seed import check_seed, generator
 
@@ -38,21 +39,29 @@ def checked_starts(form: NormalForm, starts, random_state) -> int:
 
 
 def from_several_starts(
-    form: NormalForm, starts: int, random_state, run: Callable[[Point | None], Outcome], first: Point | None
+    form: NormalForm,
+    starts: int,
+    random_state,
+    run: Callable[[Point | None], Outcome],
+    first: Point | None,
+    shown: bool = False,
 ) -> Outcome:
     """The best outcome, with what came of each start: from `first`, or where the solver begins by itself, and from random weights.
 
     A random start is standard normal, times the root mean square of the first solution's weights, times a factor that is drawn
     log-uniformly from [0.1, 10]; intercepts start at zero. Outcomes that are proven stationary come first, then the
-    lowest objective counts.
+    lowest objective counts. `shown`: every start is told of on standard error.
     """
     rng = generator(random_state, "solve", SolverError)
-    outcomes = [run(first)]
-    scales = _scales(form, outcomes[0].blocks)
-    for _ in range(1, starts):
-        if outcomes[-1].interrupted or outcomes[-1].status == "stopped":
-            break
-        outcomes.append(run(Point(_random(form, scales, rng))))
+    with counted("start", starts, shown) as tell:
+        outcomes = [run(first)]
+        tell(_said(outcomes[0]))
+        scales = _scales(form, outcomes[0].blocks)
+        for _ in range(1, starts):
+            if outcomes[-1].interrupted or outcomes[-1].status == "stopped":
+                break
+            outcomes.append(run(Point(_random(form, scales, rng))))
+            tell(_said(outcomes[-1]))
     order = sorted(range(len(outcomes)), key=lambda k: _rank(outcomes[k]))
     best = outcomes[order[0]]
     rows = [
@@ -65,6 +74,11 @@ def from_several_starts(
     ]  # fmt: skip
     interrupted = any(o.interrupted for o in outcomes)
     return replace(best, seconds=sum(o.seconds for o in outcomes), interrupted=interrupted, starts=rows)
+
+
+def _said(outcome: Outcome) -> str:
+    objective, residual = outcome.certificate.objective, outcome.certificate.distance
+    return f"{outcome.status}, objective {objective:.6g}, residual {residual:.1e}, {outcome.seconds:.2f} s"
 
 
 def _rank(outcome: Outcome) -> tuple:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,6 +12,8 @@ __all__ = ["Listener", "counted", "line_of", "say"]
 
 #: Who is told of every look at the certificate, as a dict; what is true of the answer ends the solve.
 Listener = Callable[[dict[str, Any]], Any]
+
+log = logging.getLogger("mtldsl")
 
 
 def say(text: str) -> None:
@@ -33,18 +36,20 @@ def line_of(record: dict[str, Any]) -> str:
 
 @contextmanager
 def counted(what: str, total: int, shown: bool) -> Iterator[Callable[[str], None]]:
-    """A function to be called with a few words after each of `total` steps: a bar in a terminal, a line a step elsewhere; nothing where not `shown`."""
-    if not shown:
-        yield lambda words: None
-        return
-    if not sys.stderr.isatty():
-        done = 0
+    """A function to be called with a few words after each of `total` steps, which go to the logger "mtldsl" at level DEBUG.
 
-        def plain(words: str) -> None:
-            nonlocal done
-            done += 1
+    shown : on standard error too: a bar in a terminal, a line a step elsewhere
+    """
+    done = 0
+
+    def plain(words: str) -> None:
+        nonlocal done
+        done += 1
+        log.debug("%s %d of %d: %s", what, done, total, words)
+        if shown and not sys.stderr.isatty():
             say(f"{what} {done} of {total}: {words}")
 
+    if not (shown and sys.stderr.isatty()):
         yield plain
         return
     from rich.console import Console
@@ -53,4 +58,9 @@ def counted(what: str, total: int, shown: bool) -> Iterator[Callable[[str], None
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(what, total=total)
-        yield lambda words: bar.update(task, advance=1, description=f"{what} {words}")
+
+        def drawn(words: str) -> None:
+            plain(words)
+            bar.update(task, advance=1, description=f"{what}: {words}")
+
+        yield drawn

@@ -315,7 +315,11 @@ def test_pictures():
     problem, lam = model(tasks)
     found = problem.cross_validate(lam, 6, folds=3, metric="log_loss", refit=False)
     ax = found.plot()
-    assert ax.get_xscale() == "log" and ax.get_xlabel() == "lam" and ax.get_ylabel() == "log_loss"
+    assert (
+        ax.get_xscale() == "log"
+        and ax.get_xlabel() == "lam"
+        and ax.get_ylabel() == "log_loss (lower is better)"
+    )
     mean = next(line for line in ax.lines if line.get_marker() == "o")
     assert np.allclose(mean.get_ydata(), found.mean[::-1]) and np.allclose(
         mean.get_xdata(), sorted(v for (v,) in found.points)
