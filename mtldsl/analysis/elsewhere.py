@@ -10,7 +10,7 @@ import numpy as np
 from mtldsl.errors import DataError
 from mtldsl.scoring.measure import Measure
 from mtldsl.scoring.score import Score
-from mtldsl.solution.elsewhere import require_summable, score_elsewhere
+from mtldsl.solution.elsewhere import score_elsewhere
 from mtldsl.solution.solution import Solution
 from mtldsl.tasks.distributed.divided import Dealt, deal_folds, made
 from mtldsl.tasks.distributed.facts import Facts, LabelFacts
@@ -81,7 +81,6 @@ def parts_elsewhere(
     tasks: Any, folds, stratify, groups, random_state, two: bool, one_class: str, by: Measure, typed: str
 ) -> list[PartElsewhere]:
     """As `make_part` for every fold, in one pass. DataError for lists of rows, which are as long as the data."""
-    require_summable(by, f"{typed}(lam, metric={by.name!r})")
     if as_whole(folds) is None:
         raise DataError(
             "lists of rows are as long as the data, which are in parts elsewhere", term=f"{typed}(lam, folds={quoted(folds)})",

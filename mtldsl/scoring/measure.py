@@ -25,6 +25,7 @@ class Measure:
     average          : "mean" of the tasks' numbers; "support", weighted by their positives; "pooled", one number of all labels together
     rows             : None for measures by task; for one of whole rows the function of (truth, predictions), (n, m) each, NaN where a
                        label is missing
+    over             : what a measure of whole rows is the mean over: "rows", or the "labels" that are there
     shown            : what is made of scikit-learn's number
     """
 
@@ -35,6 +36,7 @@ class Measure:
     defined: Literal["any", "two", "positive"] = "any"
     average: Literal["mean", "support", "pooled"] = "mean"
     rows: Callable[[np.ndarray, np.ndarray], float] | None = None
+    over: Literal["rows", "labels"] = "rows"
     arguments: dict[str, Any] = field(default_factory=dict)
     shown: Callable[[float], float] = float
     of: str = ""

@@ -30,7 +30,7 @@ _ALL = (
     Measure("log_loss", "log_loss", "probabilities", False, arguments={"labels": [0, 1]}, of="minus the log-likelihood of a label"),
     Measure("brier", "brier_score_loss", "probabilities", False, arguments={"pos_label": 1}, of="mean squared error of probabilities"),
     Measure("subset_accuracy", "accuracy_score", "labels", True, rows=subset_accuracy, of="share of rows whose labels are all right"),
-    Measure("hamming_loss", "hamming_loss", "labels", False, rows=hamming_loss, of="share of wrong labels in the table"),
+    Measure("hamming_loss", "hamming_loss", "labels", False, rows=hamming_loss, over="labels", of="share of wrong labels in the table"),
     Measure("ranking_loss", "label_ranking_loss", "scores", False, rows=ranking_loss, of="share of pairs of a row's labels in the wrong order"),
     Measure("coverage_error", "coverage_error", "scores", False, rows=coverage_error, of="how far down a row's ranking its positives go"),
 )  # fmt: skip

@@ -9,7 +9,7 @@ import numpy as np
 from mtldsl.errors import DataError
 from mtldsl.scoring.measure import Measure
 
-__all__ = ["Score", "evaluate", "mean_score"]
+__all__ = ["Score", "evaluate", "mean_score", "require_rows"]
 
 
 class Score(float):
@@ -107,23 +107,28 @@ def evaluate(
 
 def _of_rows(measure: Measure, truth, predicted, names, table: bool, weights, typed: str) -> Score:
     assert measure.rows is not None
-    if not table:
-        raise DataError(
-            f"{measure.name} is of all labels of a row, and these tasks have rows of their own",
-            term=typed,
-            write_instead="write a measure by task, such as metric='accuracy'",
-        )
-    if weights is not None:
-        raise DataError(
-            f"these tasks have sample weights, and {measure.name} counts rows",
-            term=typed,
-            write_instead="write a measure by task, such as metric='accuracy'",
-        )
-    if measure.needs == "scores" and len(truth) < 2:
-        raise DataError(f"{measure.name} ranks the labels of a row, and there is one task", term=typed)
+    require_rows(measure, len(truth), table, weights is not None, typed)
     Y, P = np.stack(list(truth), axis=1), np.stack(list(predicted), axis=1)
     there = ~(np.isnan(Y) | np.isnan(P))
     left_out = [name for name, column in zip(names, there.T, strict=True) if not column.any()]
     rows: np.ndarray = np.any(there, axis=1)
     value = measure.rows(Y[rows], P[rows]) if rows.any() else float("nan")
     return Score(value, None, left_out, len(truth))
+
+
+def require_rows(measure: Measure, n_tasks: int, table: bool, weighted: bool, typed: str) -> None:
+    """DataError where a measure of whole rows is asked for without a table, with weights, or of rankings of one label."""
+    if not table:
+        raise DataError(
+            f"{measure.name} is of all labels of a row, and these tasks have rows of their own",
+            term=typed,
+            write_instead="write a measure by task, such as metric='accuracy'",
+        )
+    if weighted:
+        raise DataError(
+            f"these tasks have sample weights, and {measure.name} counts rows",
+            term=typed,
+            write_instead="write a measure by task, such as metric='accuracy'",
+        )
+    if measure.needs == "scores" and n_tasks < 2:
+        raise DataError(f"{measure.name} ranks the labels of a row, and there is one task", term=typed)

@@ -1,12 +1,12 @@
 """Scores of rows that are elsewhere: counts and sums from every part, in one pass; and predictions that stay there.
 
 A measure of labels is a function of how often which label was predicted for which, so it is exact from four counts a task; one of numbers,
-of five sums; the log loss and the Brier score are means. What looks at the order of all scores, or at whole rows, is refused with the reason.
+of five sums; the log loss and the Brier score are means, as are measures of whole rows. What looks at the order of all scores of a task takes
+them to one worker: `mtldsl.solution.ranked_elsewhere`.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,45 +17,24 @@ from mtldsl.errors import DataError, ModelError
 from mtldsl.scoring.measure import Measure
 from mtldsl.scoring.measures import measure
 from mtldsl.scoring.score import Score, mean_score
+from mtldsl.solution.asked import Asked, asked_of
 from mtldsl.solution.predictors import Fitted, TaskByTask, loss_of, predictor_class, probabilities
+from mtldsl.solution.ranked_elsewhere import measure_by_task, measure_of_rows, metrics_by_task
 from mtldsl.tasks.distributed import TaskSum
 
-__all__ = ["named_elsewhere", "require_summable", "score_elsewhere", "scores_elsewhere"]
+__all__ = ["named_elsewhere", "score_elsewhere", "scores_elsewhere"]
 
-_HINT = "write a measure of counts or sums, such as metric='f1', or score(tasks.subsample(100_000), ...)"
-_PROBABILITIES = ("log_loss", "brier")
 #: cells of a task's table, each counted and weighed: labels, and what was predicted
 _Y, _P = np.array([1.0, 1.0, -1.0, -1.0]), np.array([1.0, -1.0, 1.0, -1.0])
-
-
-@dataclass(frozen=True, eq=False)
-class Asked:
-    """What is sent to the parts: the weights, and what is to be summed.
-
-    needs    : "labels", "values" or "probabilities"
-    cuts     : (m,) thresholds, or None for what the loss decides
-    centre   : (m, 2) the mean of every task's labels, and that with sample weights
-    constant : (m,) what is predicted in place of scores, NaN where weights predict
-    """
-
-    needs: str
-    W: np.ndarray
-    b: np.ndarray
-    cuts: np.ndarray | None
-    loss: dict
-    centre: np.ndarray
-    constant: np.ndarray
 
 
 def sums_of(part, asked: Asked) -> TaskSum:
     """(k, 2, q) sums of its tasks: of ones, then of sample weights."""
     tasks, of = part.tasks, part.tasks.task_of
-    z = tasks.forward(part.columns(asked.W)) + asked.b[part.which][of]
-    y = tasks.targets
+    y, z = tasks.targets, asked.scores(part)
     constant = asked.constant[part.which][of]
     if asked.needs == "labels":
-        cut = np.zeros(1) if asked.cuts is None else asked.cuts[part.which][of]
-        up, is_up = np.where(np.isnan(constant), z >= cut, constant > 0), y > 0
+        up, is_up = asked.labels(part, z), y > 0
         terms = [is_up & up, is_up & ~up, ~is_up & up, ~is_up & ~up]
     elif asked.needs == "values":
         r = y - np.where(np.isnan(constant), loss_of(asked.loss).decide(z), constant)
@@ -73,24 +52,11 @@ def sums_of(part, asked: Asked) -> TaskSum:
     return TaskSum(part.which, np.moveaxis(np.add.reduceat(both, tasks.offsets[:-1], axis=2), 2, 0))
 
 
-def require_summable(by: Measure, typed: str) -> None:
-    """ModelError, with the reason, for a measure that is not a function of sums over rows."""
-    if by.rows is not None:
-        why = "is of all labels of a row together"
-    elif not _is_of_sums(by):
-        why = "depends on the order of all scores of a task"
-    else:
-        return
-    raise ModelError(
-        f"{by.name} {why}, and these rows are in parts elsewhere", term=typed, write_instead=_HINT
-    )
-
-
 def _is_of_sums(by: Measure) -> bool:
     metric = getattr(by, "metric", None)
     if metric is not None:
         return _is_of_counts(metric)
-    return by.needs in ("labels", "values") or by.name in _PROBABILITIES
+    return by.needs != "scores"
 
 
 def _is_of_counts(metric: Metric) -> bool:
@@ -103,12 +69,11 @@ def _is_of_counts(metric: Metric) -> bool:
 def score_elsewhere(
     fitted: Fitted, tasks: Any, by: Measure, typed: str, learned=None, constant=None
 ) -> Score:
-    """The measure of all tasks, in one pass over their rows.
+    """The measure of all tasks, in one pass over their rows; of rankings, beside an exchange of scores.
 
     learned  : (m,) which tasks the solution is of; None: all
     constant : (m,) the label that is predicted for the others, NaN for none
     """
-    require_summable(by, typed)
     if by.needs == "values" and fitted.loss["labels"] == "sign":
         raise ModelError(
             f"{fitted.loss['word']} predicts labels, and this measure is of numbers",
@@ -124,10 +89,15 @@ def score_elsewhere(
         raise DataError(
             "these tasks have sample weights, and a metric counts samples", term=by.name, write_instead="write a name, such as metric='f1'"
         )  # fmt: skip
-    sums = _summed(fitted, tasks, by.needs, learned, constant)[:, 1]
+    asked = asked_of(fitted, tasks, by.needs, learned, constant)
     known = np.ones(tasks.n_tasks, bool) if learned is None else learned.copy()
     if constant is not None:
         known |= ~np.isnan(constant)
+    if by.of_rows:
+        return measure_of_rows(tasks, by, asked, known, typed)
+    if not _is_of_sums(by):
+        return mean_score(np.where(known, measure_by_task(tasks, by, asked), np.nan), tasks.task_names)
+    sums = tasks.parts.run(sums_of, asked).of_all(tasks.n_tasks)[:, 1]
     if by.needs == "labels":
         tables = [_of_table(by, metric, table, typed) if there else np.nan for table, there in zip(sums, known, strict=True)]  # fmt: skip
         if by.average == "pooled":
@@ -180,7 +150,7 @@ def scores_elsewhere(fitted: Fitted, tasks: Any, metric, method: str) -> np.ndar
     like = _alike(fitted, tasks, method)
     if metric is None:
         classes = fitted.loss["labels"] == "sign" or fitted.thresholds is not None
-        sums = _summed(fitted, like, "labels" if classes else "values")[:, 0]
+        sums = _summed(fitted, like, "labels" if classes else "values")
         return (sums[:, 0] + sums[:, 3]) / sums.sum(axis=1) if classes else _r2(sums)
     given = as_metrics(metric, typed)
     like.require_labels("sign", typed)
@@ -193,13 +163,9 @@ def scores_elsewhere(fitted: Fitted, tasks: Any, metric, method: str) -> np.ndar
     sizes = list(zip(like.positives.tolist(), (like.counts - like.positives).tolist(), strict=True))
     fits = metrics_of_tasks(given, like.task_names, sizes, typed)
     each = list(fits) if isinstance(fits, tuple) else [fits] * like.n_tasks
-    for one in each:
-        if not _is_of_counts(one):
-            raise ModelError(
-                f"{one!r} depends on the order of all scores of a task, and these rows are in parts elsewhere",
-                term=typed, write_instead=_HINT,
-            )  # fmt: skip
-    tables = np.rint(_summed(fitted, like, "labels")[:, 0]).astype(int)
+    if not all(map(_is_of_counts, each)):
+        return metrics_by_task(like, each, asked_of(fitted, like, "scores"))
+    tables = np.rint(_summed(fitted, like, "labels")).astype(int)
     return np.array(
         [one.score_of_counts(t[2], t[1], t[0] + t[1], t[2] + t[3]) for one, t in zip(each, tables.tolist(), strict=True)]
     )  # fmt: skip
@@ -232,19 +198,6 @@ def _require_signs(tasks: Any, typed: str) -> None:
         tasks.require_labels("sign", typed)
 
 
-def _summed(fitted: Fitted, tasks: Any, needs: str, learned=None, constant=None) -> np.ndarray:
-    """(m, 2, q), see `sums_of`."""
-    m, d = tasks.n_tasks, tasks.n_features
-    index = np.arange(m) if learned is None else np.flatnonzero(learned)
-    W, b, cuts = np.zeros((d, m)), np.zeros(m), None
-    W[:, index] = fitted.coef
-    if fitted.intercept is not None:
-        b[index] = fitted.intercept
-    if fitted.thresholds is not None:
-        cuts = np.zeros(m)
-        cuts[index] = fitted.thresholds
-    facts = tasks.label_facts
-    centre = np.column_stack([facts.total / facts.counts, facts.weighted_total / facts.weights])
-    fixed = np.full(m, np.nan) if constant is None else constant
-    asked = Asked(needs, W, b, cuts, fitted.loss, centre, fixed)
-    return tasks.parts.run(sums_of, asked).of_all(m)
+def _summed(fitted: Fitted, tasks: Any, needs: str) -> np.ndarray:
+    """(m, q), see `sums_of`, without sample weights."""
+    return tasks.parts.run(sums_of, asked_of(fitted, tasks, needs)).of_all(tasks.n_tasks)[:, 0]

@@ -1,4 +1,4 @@
-"""Scores and predictions of rows in parts are those of the same rows here; what cannot be had from sums is refused with the reason."""
+"""Scores and predictions of rows in parts are those of the same rows here; what sums do not tell comes from all scores of a task."""
 
 import numpy as np
 import pytest
@@ -75,24 +75,61 @@ def test_metrics_of_counts_are_exact(classifier, metric):
         )
 
 
+@pytest.mark.parametrize("metric", ["roc_auc", "hamming_loss", ROCArea()])
+def test_scores_of_arrays_of_dask(classifier, metric):
+    da = pytest.importorskip("dask.array", reason="pip install -e .[dask]")
+    there = mtl.Tasks.from_dask(da.from_array(X, chunks=(100, D)), da.from_array(SIGNS, chunks=(100, M)))
+    assert classifier.score(there, metric) == pytest.approx(classifier.score(CLASSES, metric), abs=1e-12)
+
+
 class Own(FScore):
     def score(self, z, positive, threshold):
         return float(np.mean(z))
 
 
-@pytest.mark.parametrize(
-    "metric, why",
-    [
-        ("roc_auc", "order of all scores"), ("average_precision", "order of all scores"), (ROCArea(), "order of all scores"),
-        (PrecisionAt(k=3), "order of all scores"), (Own(), "order of all scores"), ("hamming_loss", "all labels of a row"),
-        ("ranking_loss", "all labels of a row"), ("mse", "predicts labels"),
-    ],
-)  # fmt: skip
-def test_what_sums_do_not_tell_is_refused_with_the_reason(classifier, metric, why):
+@pytest.mark.parametrize("weights", [None, WEIGHTS])
+@pytest.mark.parametrize("metric", ["roc_auc", "average_precision"])
+def test_measures_of_rankings_see_all_scores_of_a_task(classifier, metric, weights):
+    here = mtl.Tasks.shared(X, SIGNS, sample_weights=weights)
+    there = DistributedTasks.cut(here, 7)
+    before = there.parts.passes
+    found, wanted = classifier.score(there, metric), classifier.score(here, metric)
+    assert there.parts.passes == before + 1
+    np.testing.assert_array_equal(found.by_task, wanted.by_task)
+    np.testing.assert_array_equal(classifier.scores(there, metric), wanted.by_task)
+
+
+@pytest.mark.parametrize("metric", [ROCArea(), PrecisionAt(k=3), Own(), [FScore(), ROCArea(), Own()]])
+def test_metrics_of_rankings_and_of_ones_own(classifier, metric):
+    there, tuned = DistributedTasks.cut(CLASSES, 7), classifier.tune_threshold(CLASSES)
+    for solution in (classifier, tuned):
+        np.testing.assert_allclose(
+            solution.scores(there, metric), solution.scores(CLASSES, metric), rtol=1e-13
+        )
+
+
+@pytest.mark.parametrize("metric", ["hamming_loss", "subset_accuracy", "ranking_loss", "coverage_error"])
+def test_measures_of_whole_rows(classifier, metric):
+    Y = SIGNS.copy()
+    Y[:60, 1] = np.nan  # a part without one of the tasks
+    Y[60:70] = np.nan  # rows without a label
+    here = mtl.Tasks.shared(X, Y)
+    for solution in (classifier, classifier.tune_threshold(CLASSES)):
+        found = solution.score(DistributedTasks.cut(here, 7), metric)
+        assert found == pytest.approx(solution.score(here, metric), abs=1e-13) and found.by_task is None
+    weighted = DistributedTasks.cut(mtl.Tasks.shared(X, Y, sample_weights=WEIGHTS), 3)
+    with pytest.raises(DataError, match="counts rows"):
+        classifier.score(weighted, metric)
+    separate = mtl.Tasks.separate([X] * M, [np.where(np.isnan(y), 1.0, y) for y in SIGNS.T])
+    with pytest.raises(DataError, match="rows of their own"):
+        classifier.score(DistributedTasks.cut(separate, 3), metric)
+
+
+def test_a_measure_of_numbers_of_a_loss_that_predicts_labels_is_refused(classifier):
     there = DistributedTasks.cut(CLASSES, 3)
     before = there.parts.passes
-    with pytest.raises(ModelError, match=why):
-        classifier.score(there, metric)
+    with pytest.raises(ModelError, match="predicts labels"):
+        classifier.score(there, "mse")
     assert there.parts.passes == before
 
 
@@ -118,22 +155,21 @@ def model(tasks):
     return mtl.minimize(mtl.logistic_loss(W, tasks) + lam * mtl.l21_norm(W)), lam
 
 
-def test_cross_validate_scores_the_rows_held_out():
+@pytest.mark.parametrize("metric", ["f1", "roc_auc", FScore(beta=2.0), "subset_accuracy"])
+def test_cross_validate_scores_the_rows_held_out(metric):
     tasks = DistributedTasks.cut(CLASSES, 4)
     problem, lam = model(tasks)
-    found = problem.cross_validate(lam, [30.0, 1.0], folds=3, metric="f1", tol=1e-8)
+    found = problem.cross_validate(lam, [30.0, 1.0], folds=3, metric=metric, tol=1e-8)
     for fold, (train, test) in enumerate(tasks.folds(3)):
         one, own = model(train)
         for k, value in enumerate((30.0, 1.0)):
             own.value = value
             assert found.scores[fold, k] == pytest.approx(
-                float(one.solve(tol=1e-8).score(test, "f1")), abs=1e-6
+                float(one.solve(tol=1e-8).score(test, metric)), abs=1e-6
             )
     assert found.solution.status == "optimal" and tasks.parts.passes > 20
-    again = problem.cross_validate(lam, [30.0, 1.0], folds=3, metric="f1", tol=1e-8, n_jobs=2)
+    again = problem.cross_validate(lam, [30.0, 1.0], folds=3, metric=metric, tol=1e-8, n_jobs=2)
     np.testing.assert_array_equal(again.scores, found.scores)
-    with pytest.raises(ModelError, match="order of all scores"):
-        problem.cross_validate(lam, [1.0], metric="roc_auc")
     with pytest.raises(DataError, match="as long as the data"):
         problem.cross_validate(lam, [1.0], folds=[([0, 1], [2, 3])])
 
