@@ -12,17 +12,24 @@ from typing import Any
 import numpy as np
 
 from mtldsl.atoms.losses.structured_hinge import as_metrics, metrics_of_tasks
-from mtldsl.atoms.metrics import Metric
+from mtldsl.atoms.metrics import FScore, Metric
 from mtldsl.errors import DataError, ModelError
 from mtldsl.scoring.measure import Measure
 from mtldsl.scoring.measures import measure
 from mtldsl.scoring.score import Score, mean_score
 from mtldsl.solution.asked import Asked, asked_of
-from mtldsl.solution.predictors import Fitted, TaskByTask, loss_of, predictor_class, probabilities
-from mtldsl.solution.ranked_elsewhere import measure_by_task, measure_of_rows, metrics_by_task
+from mtldsl.solution.predictors import (
+    Fitted,
+    TaskByTask,
+    loss_of,
+    predictor_class,
+    predictor_of,
+    probabilities,
+)
+from mtldsl.solution.ranked_elsewhere import best_by_task, measure_by_task, measure_of_rows, metrics_by_task
 from mtldsl.tasks.distributed import TaskSum
 
-__all__ = ["named_elsewhere", "score_elsewhere", "scores_elsewhere"]
+__all__ = ["named_elsewhere", "score_elsewhere", "scores_elsewhere", "thresholds_elsewhere"]
 
 #: cells of a task's table, each counted and weighed: labels, and what was predicted
 _Y, _P = np.array([1.0, 1.0, -1.0, -1.0]), np.array([1.0, -1.0, 1.0, -1.0])
@@ -152,23 +159,36 @@ def scores_elsewhere(fitted: Fitted, tasks: Any, metric, method: str) -> np.ndar
         classes = fitted.loss["labels"] == "sign" or fitted.thresholds is not None
         sums = _summed(fitted, like, "labels" if classes else "values")
         return (sums[:, 0] + sums[:, 3]) / sums.sum(axis=1) if classes else _r2(sums)
-    given = as_metrics(metric, typed)
-    like.require_labels("sign", typed)
-    if like.is_weighted:
-        raise DataError(
-            "these tasks have sample weights, and a metric counts samples",
-            term=typed,
-            write_instead="repeat rows instead",
-        )
-    sizes = list(zip(like.positives.tolist(), (like.counts - like.positives).tolist(), strict=True))
-    fits = metrics_of_tasks(given, like.task_names, sizes, typed)
-    each = list(fits) if isinstance(fits, tuple) else [fits] * like.n_tasks
+    each = _metrics_of(like, metric, typed)
     if not all(map(_is_of_counts, each)):
         return metrics_by_task(like, each, asked_of(fitted, like, "scores"))
     tables = np.rint(_summed(fitted, like, "labels")).astype(int)
     return np.array(
         [one.score_of_counts(t[2], t[1], t[0] + t[1], t[2] + t[3]) for one, t in zip(each, tables.tolist(), strict=True)]
     )  # fmt: skip
+
+
+def thresholds_elsewhere(fitted: Fitted, tasks: Any, metric, typed: str) -> np.ndarray:
+    """(m,) see `Solution.tune_threshold`: what is found on all scores of a task, on one worker."""
+    like = _alike(fitted, tasks, "tune_threshold")
+    predictor_of(fitted).require_labels_predicted(typed)
+    chosen = fitted.loss["parameters"].get("metric", FScore()) if metric is None else metric
+    return best_by_task(like, _metrics_of(like, chosen, typed), asked_of(fitted, like, "scores"), typed)
+
+
+def _metrics_of(tasks: Any, metric, typed: str) -> list[Metric]:
+    """One a task, as in `checked_metrics`."""
+    given = as_metrics(metric, typed)
+    tasks.require_labels("sign", typed)
+    if tasks.is_weighted:
+        raise DataError(
+            "these tasks have sample weights, and a metric counts samples",
+            term=typed,
+            write_instead="repeat rows instead",
+        )
+    sizes = list(zip(tasks.positives.tolist(), (tasks.counts - tasks.positives).tolist(), strict=True))
+    fits = metrics_of_tasks(given, tasks.task_names, sizes, typed)
+    return list(fits) if isinstance(fits, tuple) else [fits] * tasks.n_tasks
 
 
 def named_elsewhere(fitted: Fitted, tasks: Any, name: str, method: str) -> Score:

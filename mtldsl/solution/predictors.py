@@ -115,7 +115,7 @@ class TaskByTask:
         typed, cuts = f"{method}(tasks)", self.of.thresholds
         parts = self._scores_and_labels(tasks, method)
         if metric is not None:
-            self._require_labels_predicted(typed)
+            self.require_labels_predicted(typed)
             metrics = checked_metrics(metric, tasks, typed)
             cuts = np.zeros(tasks.n_tasks) if cuts is None else cuts
             return np.array(
@@ -128,7 +128,7 @@ class TaskByTask:
         return np.array([r_squared(p, y) for p, y in pairs])
 
     def tuned_thresholds(self, tasks: Tasks, metric, typed: str) -> np.ndarray:
-        self._require_labels_predicted(typed)
+        self.require_labels_predicted(typed)
         parts = self._scores_and_labels(tasks, "tune_threshold")
         if metric is None:
             metric = self.of.loss["parameters"].get("metric", FScore())
@@ -150,7 +150,7 @@ class TaskByTask:
                 write_instead="write a measure of labels, such as metric='accuracy'",
             )
         if needs != "values":
-            self._require_labels_predicted(typed)
+            self.require_labels_predicted(typed)
         scores = (
             [Xi @ w + shift for Xi, w, shift in zip(inputs, W.T, b, strict=True)]
             if isinstance(inputs, list)
@@ -187,7 +187,7 @@ class TaskByTask:
             if len(features) != d and fields.get("kernel_map") is None:
                 raise ValueError(f"feature_names is {features!r:.60}, which no solution has")
 
-    def _require_labels_predicted(self, typed: str) -> None:
+    def require_labels_predicted(self, typed: str) -> None:
         predicted = {"count": "counts", "positive": "amounts"}.get(self.of.loss["labels"])
         if predicted:
             raise ModelError(

@@ -17,11 +17,12 @@ from mtldsl.scoring.measure import Measure
 from mtldsl.scoring.score import Score, require_rows
 from mtldsl.solution.asked import Asked
 from mtldsl.solution.scoring import score_of
+from mtldsl.solution.thresholds import best_threshold
 from mtldsl.tasks.derived import label_table
 from mtldsl.tasks.distributed import TaskSum
 from mtldsl.tasks.distributed.exchange import Columns
 
-__all__ = ["measure_by_task", "measure_of_rows", "metrics_by_task"]
+__all__ = ["best_by_task", "measure_by_task", "measure_of_rows", "metrics_by_task"]
 
 
 def measure_by_task(tasks: Any, by: Measure, asked: Asked) -> np.ndarray:
@@ -33,6 +34,11 @@ def metrics_by_task(tasks: Any, metrics: Sequence[Metric], asked: Asked) -> np.n
     """(m,) 1 - Delta of every task's scores and threshold."""
     cuts = np.zeros(tasks.n_tasks) if asked.cuts is None else asked.cuts
     return _exchanged(tasks, asked, _by_metrics, tuple(metrics), cuts)
+
+
+def best_by_task(tasks: Any, metrics: Sequence[Metric], asked: Asked, typed: str) -> np.ndarray:
+    """(m,) the threshold of every task that is best under its metric."""
+    return _exchanged(tasks, asked, _best, tuple(metrics), tuple(tasks.task_names), typed)
 
 
 def _exchanged(tasks: Any, asked: Asked, function, *broadcast) -> np.ndarray:
@@ -69,7 +75,12 @@ def _measured(columns: Columns, state, by: Measure) -> tuple[None, tuple, TaskSu
 
 
 def _by_metrics(columns: Columns, state, metrics: tuple, cuts: np.ndarray) -> tuple[None, tuple, TaskSum]:
-    found = [score_of(metrics[i], z, y, cuts[i]) for i, z, y, _ in _apart(columns)]
+    found = [score_of(metrics[i], z, y, float(cuts[i])) for i, z, y, _ in _apart(columns)]
+    return None, (), TaskSum(columns.which, np.array(found))
+
+
+def _best(columns: Columns, state, metrics: tuple, names: tuple, typed: str) -> tuple[None, tuple, TaskSum]:
+    found = [best_threshold(z, y, metrics[i], typed, names[i]) for i, z, y, _ in _apart(columns)]
     return None, (), TaskSum(columns.which, np.array(found))
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from mtldsl.scoring.intervals import ScoreIntervals
 from mtldsl.scoring.score import Score, mean_score
 from mtldsl.solution.bootstrap import bootstrap_scores
-from mtldsl.solution.elsewhere import scores_elsewhere
+from mtldsl.solution.elsewhere import scores_elsewhere, thresholds_elsewhere
 from mtldsl.solution.named_scores import named_score, named_scores
 from mtldsl.solution.predictors import predictor_of
 from mtldsl.tasks import require_tasks
@@ -65,9 +65,11 @@ class Scored:
         """
         typed = "tune_threshold(tasks)"
         require_tasks(tasks, typed)
-        return replace(
-            cast(Any, self), thresholds=predictor_of(cast(Any, self)).tuned_thresholds(tasks, metric, typed)
-        )
+        if tasks.is_distributed:
+            found = thresholds_elsewhere(cast(Any, self), tasks, metric, typed)
+        else:
+            found = predictor_of(cast(Any, self)).tuned_thresholds(tasks, metric, typed)
+        return replace(cast(Any, self), thresholds=found)
 
     def score(self, tasks, metric=None) -> Score:
         """The mean over tasks of `scores`; of measures by name also those of whole rows, and pooled or weighted ones (`f1_micro`).

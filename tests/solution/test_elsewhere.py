@@ -108,6 +108,24 @@ def test_metrics_of_rankings_and_of_ones_own(classifier, metric):
         )
 
 
+@pytest.mark.parametrize(
+    "metric", [None, ErrorRate(), PrecisionAt(k=3), [FScore(), ErrorRate(), FScore(beta=2.0)]]
+)
+def test_thresholds_are_those_of_the_same_rows_here(classifier, metric):
+    there = DistributedTasks.cut(CLASSES, 7)
+    found, wanted = classifier.tune_threshold(there, metric), classifier.tune_threshold(CLASSES, metric)
+    np.testing.assert_allclose(found.thresholds, wanted.thresholds, rtol=1e-13)
+    with pytest.raises(ModelError, match="ROCArea"):
+        classifier.tune_threshold(there, ROCArea())
+
+
+def test_a_threshold_asks_for_labels(regressor, classifier):
+    with pytest.raises((DataError, ModelError)) as here:
+        regressor.tune_threshold(AMOUNTS, FScore())
+    with pytest.raises(type(here.value)):
+        regressor.tune_threshold(DistributedTasks.cut(AMOUNTS, 3), FScore())
+
+
 @pytest.mark.parametrize("metric", ["hamming_loss", "subset_accuracy", "ranking_loss", "coverage_error"])
 def test_measures_of_whole_rows(classifier, metric):
     Y = SIGNS.copy()
