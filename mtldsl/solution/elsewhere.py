@@ -23,7 +23,6 @@ from mtldsl.solution.predictors import (
     TaskByTask,
     loss_of,
     predictor_class,
-    predictor_of,
     probabilities,
 )
 from mtldsl.solution.ranked_elsewhere import best_by_task, measure_by_task, measure_of_rows, metrics_by_task
@@ -171,7 +170,7 @@ def scores_elsewhere(fitted: Fitted, tasks: Any, metric, method: str) -> np.ndar
 def thresholds_elsewhere(fitted: Fitted, tasks: Any, metric, typed: str) -> np.ndarray:
     """(m,) see `Solution.tune_threshold`: what is found on all scores of a task, on one worker."""
     like = _alike(fitted, tasks, "tune_threshold")
-    predictor_of(fitted).require_labels_predicted(typed)
+    TaskByTask(fitted).require_labels_predicted(typed)
     chosen = fitted.loss["parameters"].get("metric", FScore()) if metric is None else metric
     return best_by_task(like, _metrics_of(like, chosen, typed), asked_of(fitted, like, "scores"), typed)
 

@@ -10,12 +10,13 @@ import numpy as np
 from mtldsl.compile.normal_form import Blocks, NormalForm
 from mtldsl.compile.terms.distributed import DistributedTerm, RowDual
 from mtldsl.solvers.passes.aggregation import curvatures, places_of_tasks, safe_factors
+from mtldsl.solvers.passes.by_passes import SolverByPasses
 from mtldsl.solvers.passes.checkpoint import Folder
 from mtldsl.solvers.passes.local_ascent import Around, SentCell, ascend
 from mtldsl.solvers.samples.kernel_form import KernelForm, kernel_form
 from mtldsl.solvers.samples.nodes import Nodes
 from mtldsl.solvers.samples.weights_step import WeightsStep
-from mtldsl.solvers.solver import Point, Solver, Watch
+from mtldsl.solvers.solver import Point, Watch
 
 __all__ = ["SOLVER", "AscentByPasses"]
 
@@ -29,7 +30,7 @@ _PATIENCE, _MOST_PARTS, _STEEPEST = 30, 1.5, 4.0
 _ABOVE, _FASTEST = 1.2, 0.9
 
 
-class AscentByPasses(Solver):
+class AscentByPasses(SolverByPasses):
     """minimize sum_i l_i(<x_i, w_{t_i}>) + c * (kernel regularizer of W), the rows in parts: `mkl_norm`, a ridge, quadratics between tasks.
 
     In the dual, -sum_i conj_i(u_i) - 1/(2 c) ||X^T u||^2_K, a part raises the value over its own multipliers, with s_j K_j in the place of
@@ -50,18 +51,12 @@ class AscentByPasses(Solver):
     options: ClassVar[Mapping[str, object]] = {"checkpoint": None}
     writes = ("checkpoint",)
     max_iter = 2000
-    takes_distributed = True
 
-    def refuses(self, form: NormalForm) -> str | None:
+    def refuses_elsewhere(self, form: NormalForm) -> str | None:
         found = kernel_form(form)
         if isinstance(found, str):
             return found
-        if not found.loss.tasks.is_distributed:
-            return f"the rows of {found.loss.typed} are here."
         return f"{found.loss.typed} has an intercept." if found.loss.intercepts else None
-
-    def solves_only(self, form: NormalForm) -> str | None:
-        return None if form.elsewhere else "rows that are elsewhere"
 
     def yields(self, form: NormalForm) -> str | None:
         """Measured: of tasks that lie in a part or two and have few rows, a quarter of the passes of the next best; steps of many parts in the

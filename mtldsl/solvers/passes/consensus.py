@@ -12,10 +12,11 @@ from mtldsl.atoms.losses.squares import SquaredLoss
 from mtldsl.compile.normal_form import Blocks, LossTerm, NormalForm
 from mtldsl.compile.terms.distributed import DistributedTerm, RowDual
 from mtldsl.solvers.passes.aggregation import curvatures, places_of_tasks
+from mtldsl.solvers.passes.by_passes import SolverByPasses, sum_over_samples
 from mtldsl.solvers.passes.checkpoint import Folder
 from mtldsl.solvers.passes.inner import Inner
 from mtldsl.solvers.passes.local_ascent import Around, ascend
-from mtldsl.solvers.solver import Point, Solver, Watch
+from mtldsl.solvers.solver import Point, Watch
 from mtldsl.tasks import Tasks
 
 __all__ = ["SOLVER", "Consensus", "hessians_are_too_many"]
@@ -36,7 +37,7 @@ _MOST_NUMBERS, _MOST_PARTS = 2e8, 2.0
 _SHARE = 1e-3
 
 
-class Consensus(Solver):
+class Consensus(SolverByPasses):
     """minimize f(A x) + h(x): f a sum over samples with multipliers u in intervals, the rows in parts; h any functions and constraints.
 
     A pass sends V = map(x), extrapolated, and every part p maximises over its own multipliers -conj(u) + <V~, X_p^T (u - u_old)>
@@ -56,23 +57,15 @@ class Consensus(Solver):
     options: ClassVar[Mapping[str, object]] = {"checkpoint": None}
     writes = ("checkpoint",)
     max_iter = 2000
-    takes_distributed = True
 
-    def refuses(self, form: NormalForm) -> str | None:
-        if len(form.losses) != 1:
-            return "there is not exactly one loss."
-        (loss,) = form.losses
-        if not loss.tasks.is_distributed:
-            return f"the rows of {loss.typed} are here."
-        if not loss.atom.separable:
-            return f"{loss.typed} is not a sum over samples: it would need all rows of a task at once."
+    def refuses_elsewhere(self, form: NormalForm) -> str | None:
+        loss = sum_over_samples(form)
+        if isinstance(loss, str):
+            return loss
         atom = cast(SeparableLoss, loss.atom)
         if not atom.entropic and atom.dual_quadratic(np.ones(1)) is None:
             return f"the conjugate of {loss.typed} is neither quadratic on an interval nor an entropy."
-        return form.entangled_intercepts and f"{form.entangled_intercepts}."
-
-    def solves_only(self, form: NormalForm) -> str | None:
-        return None if form.elsewhere else "rows that are elsewhere"
+        return None
 
     def yields(self, form: NormalForm) -> str | None:
         """Measured: beside tasks that lie in one part or two, half the passes of Newton's method, each at a fraction of its price; the more

@@ -12,11 +12,12 @@ from mtldsl.compile.normal_form import Blocks, NormalForm
 from mtldsl.compile.terms.distributed import RowDual
 from mtldsl.proof.bound import dual_bound
 from mtldsl.solvers.passes import newton
+from mtldsl.solvers.passes.by_passes import SolverByPasses
 from mtldsl.solvers.passes.checkpoint import Folder
 from mtldsl.solvers.passes.inner import Inner
 from mtldsl.solvers.passes.looks import hessian_shares
 from mtldsl.solvers.passes.squares import Squares
-from mtldsl.solvers.solver import Point, Solver, Watch
+from mtldsl.solvers.solver import Point, Watch
 
 __all__ = ["SOLVER", "Majorization"]
 
@@ -36,7 +37,7 @@ _PATIENCE = 15
 _SAFE, _FLATTEST, _SLOWLY = 1.3, 1e-3, 0.5
 
 
-class Majorization(Solver):
+class Majorization(SolverByPasses):
     """minimize f(x) + h(x): f losses whose gradients change by at most c a unit of prediction, h any functions and constraints.
 
     With H = c X^T S X of every task (one pass), f(x) <= f(y) + <grad f(y), x - y> + theta/2 ||x - y||_H^2 for theta = 1, and where the curvature
@@ -55,18 +56,12 @@ class Majorization(Solver):
     max_iter = 1000
     options: ClassVar[Mapping[str, object]] = {"checkpoint": None}
     writes = ("checkpoint",)
-    takes_distributed = True
 
-    def refuses(self, form: NormalForm) -> str | None:
+    def refuses_elsewhere(self, form: NormalForm) -> str | None:
         for loss in form.losses:
-            if not loss.tasks.is_distributed:
-                return f"the rows of {loss.typed} are here."
             if not loss.atom.smooth or not math.isfinite(loss.atom.curvature):
                 return f"{loss.typed} has no bound on its curvature."
         return form.entangled_intercepts and f"{form.entangled_intercepts}."
-
-    def solves_only(self, form: NormalForm) -> str | None:
-        return None if form.elsewhere else "rows that are elsewhere"
 
     def yields(self, form: NormalForm) -> str | None:
         """Measured: Newton's method takes some 13 passes where this takes 40. Its pass costs d m multiplications an entry of the inputs that Hessians are

@@ -13,12 +13,13 @@ from mtldsl.compile.terms.distributed import DistributedTerm, RowDual
 from mtldsl.compile.terms.moments import moments_of
 from mtldsl.errors import SolverError
 from mtldsl.proof.bound import dual_bound
+from mtldsl.solvers.passes.by_passes import SolverByPasses, sum_over_samples
 from mtldsl.solvers.passes.checkpoint import Folder
 from mtldsl.solvers.passes.consensus import hessians_are_too_many
 from mtldsl.solvers.passes.inner import Inner
 from mtldsl.solvers.passes.looks import hessian_shares, look, look_from, step
 from mtldsl.solvers.passes.model import Model
-from mtldsl.solvers.solver import Point, Solver, Watch
+from mtldsl.solvers.solver import Point, Watch
 from mtldsl.tasks.gram import require_gram_memory
 
 __all__ = ["SOLVER", "NewtonByPasses"]
@@ -34,7 +35,7 @@ _DAMPED, _MORE, _LESS, _LEAST, _KEPT, _WELL = 0.1, 4.0, 0.4, 1e-6, 0.1, 0.7
 _ENOUGH, _STEEPER, _FELL = 0.1, 2.0, 0.5
 
 
-class NewtonByPasses(Solver):
+class NewtonByPasses(SolverByPasses):
     """minimize f(A x) + h(x): f a sum over samples, smooth or with a proximal step, h any functions and constraints.
 
     A smooth f is taken as it is, its Hessian estimated by some of many rows. With multipliers u of the rows and a penalty rho, f becomes its Moreau envelope e(A x + u / rho), smooth, with the gradient
@@ -53,26 +54,18 @@ class NewtonByPasses(Solver):
     max_iter = 1000
     options: ClassVar[Mapping[str, object]] = {"checkpoint": None}
     writes = ("checkpoint",)
-    takes_distributed = True
 
-    def refuses(self, form: NormalForm) -> str | None:
-        if len(form.losses) != 1:
-            return "there is not exactly one loss."
-        (loss,) = form.losses
-        if not loss.tasks.is_distributed:
-            return f"the rows of {loss.typed} are here."
-        if not loss.atom.separable:
-            return f"{loss.typed} is not a sum over samples: it would need all rows of a task at once."
+    def refuses_elsewhere(self, form: NormalForm) -> str | None:
+        loss = sum_over_samples(form)
+        if isinstance(loss, str):
+            return loss
         try:
             require_gram_memory(
                 loss.tasks.n_features + 1, loss.tasks.n_tasks, "name consensus, which forms none"
             )
         except SolverError as error:
             return f"{error}."
-        return form.entangled_intercepts and f"{form.entangled_intercepts}."
-
-    def solves_only(self, form: NormalForm) -> str | None:
-        return None if form.elsewhere else "rows that are elsewhere"
+        return None
 
     def yields(self, form: NormalForm) -> str | None:
         if hessians_are_too_many(form):

@@ -11,10 +11,11 @@ from mtldsl.compile.normal_form import NormalForm
 from mtldsl.compile.reductions.lifted import has_one_maximum_a_task
 from mtldsl.compile.single_block import single_block
 from mtldsl.compile.terms.structured_elsewhere import StructuredElsewhere
+from mtldsl.solvers.passes.by_passes import SolverByPasses
 from mtldsl.solvers.passes.plane_model import PlaneModel, modulus_of
 from mtldsl.solvers.passes.plane_oracle import OracleElsewhere
 from mtldsl.solvers.planes.bundle import Bundle
-from mtldsl.solvers.solver import Point, Solver, Watch
+from mtldsl.solvers.solver import Point, Watch
 
 __all__ = ["SOLVER", "PlanesByPasses"]
 
@@ -26,7 +27,7 @@ _FIRST_SHARE, _LEAST_SHARE, _NEARER = 0.3, 0.01, 1.0 / 3.0
 _IDLE = 25
 
 
-class PlanesByPasses(Solver):
+class PlanesByPasses(SolverByPasses):
     """minimize h(W) + sum_i c_i G_i(w_i), G_i a maximum of planes whose rows are elsewhere.
 
     The model of G_i is the maximum of the planes met so far. The minimizer of h + the model is found here, by quadratic programs over the planes;
@@ -40,12 +41,9 @@ class PlanesByPasses(Solver):
     name = "planes_by_passes"
     summary = "planes for structured hinges of rows that are elsewhere: scores of a task are put together, and rows tell slopes"
     max_iter = 1000
-    takes_distributed = True
 
-    def refuses(self, form: NormalForm) -> str | None:
+    def refuses_elsewhere(self, form: NormalForm) -> str | None:
         for loss in form.losses:
-            if not loss.tasks.is_distributed:
-                return f"the rows of {loss.typed} are here."
             if not has_one_maximum_a_task(loss):
                 return f"{loss.typed} is not a structured_hinge."
         facts = single_block(form)
