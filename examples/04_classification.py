@@ -1,23 +1,32 @@
-"""4. Classification from few labels: several regularizers, a constraint, intercepts, and most of the labels missing.
+"""4. Classification from few labels: two norms, a constraint, most labels missing
+===============================================================================
 
-A screening study: 160 people, 30 things known of each, 12 diseases, labels +1 and -1. Testing a person for everything is dear, so 70 % of the
-labels are missing (NaN in Y), and no disease is rare enough to be ignored or common enough to be learned alone.
+A screening study: 160 people, 30 things known of each, 12 diseases, labels +1 and -1. Testing a
+person for everything is dear, so 70 % of the labels are missing (NaN in Y), and no disease is
+rare enough to be ignored or common enough to be learned alone.
 
-    minimize over W (30 x 12), b    sum over labels log(1 + exp(-y (x'w_i + b_i)))                 logistic_loss
-                                      + a * sum over features ||row of W||_2                       l21_norm: few features matter
-                                      + c * ||W||_*                                                trace_norm: few patterns of risk
-    subject to                      W[:20, :] >= 0      (the first 20 features are exposures: they can only raise a risk)
+::
+
+    minimize over W (30 x 12), b
+        sum over labels log(1 + exp(-y (x'w_i + b_i)))     logistic_loss
+        + a * sum over features ||row of W||_2             l21_norm: few features matter
+        + c * ||W||_*                                      trace_norm: few patterns of risk
+    subject to
+        W[:20, :] >= 0       the first 20 features are exposures: they can only raise a risk
 
 Nobody's paper, one statement. THE PROOF takes three steps more than in lessons 2 and 3:
 
-- *The loss.* log(1 + exp(-yz)) has a conjugate that is finite only where p = -u y is in [0, 1], and there it is an entropy:
-  p log p + (1 - p) log(1 - p). The gradient u = -y P(wrong label) is always inside.
-- *Two norms and a constraint.* -[X_i'u_i] has to be split, V_1 + V_2 + V_3, one part a term. V_1 must have rows of at most a, V_2 singular
-  values of at most c; V_3, which belongs to the constraint, must be <= 0 on the exposures' rows and 0 elsewhere. Every split proves a bound, and
-  the best one closes the gap. A solver that works on one copy of W per term (ADMM) finds a split as it goes.
+- *The loss.* log(1 + exp(-yz)) has a conjugate that is finite only where p = -u y is in [0, 1],
+  and there it is an entropy: p log p + (1 - p) log(1 - p). The gradient u = -y P(wrong label) is
+  always inside.
+- *Two norms and a constraint.* -[X_i'u_i] has to be split, V_1 + V_2 + V_3, one part a term. V_1
+  must have rows of at most a, V_2 singular values of at most c; V_3, which belongs to the
+  constraint, must be <= 0 on the exposures' rows and 0 elsewhere. Every split proves a bound, and
+  the best one closes the gap. A solver that works on one copy of W per term (ADMM) finds a split
+  as it goes.
 - *The intercepts.* Nothing penalises b_i, so the entries of u must sum to zero in every task.
 
-Run:  python examples/04_classification.py
+Run: ``python examples/04_classification.py``
 """
 
 from itertools import pairwise
@@ -35,7 +44,9 @@ patterns[:6] = rng.uniform(0.0, 0.8, size=(6, 2))  # six exposures matter, and r
 patterns[20:24] = 0.8 * rng.normal(size=(4, 2))  # four measurements matter, in either direction
 truth = patterns @ rng.uniform(0.2, 1.0, size=(2, N_DISEASES))
 frequency = rng.uniform(-1.5, 0.0, size=N_DISEASES)
-features = [f"exposure {i}" for i in range(EXPOSURES)] + [f"measurement {i}" for i in range(MEASUREMENTS)]
+features = [f"exposure {i}" for i in range(EXPOSURES)] + [
+    f"measurement {i}" for i in range(MEASUREMENTS)
+]
 names = {"task_names": [f"disease {i}" for i in range(N_DISEASES)], "feature_names": features}
 
 
@@ -51,7 +62,9 @@ Y[rng.random(Y.shape) > LABELLED] = np.nan
 tasks, new = mtl.Tasks.shared(X, Y, **names), mtl.Tasks.shared(X_new, Y_new, **names)
 print(tasks, "\n")
 
-# ------------------------------------------------------------------------------------------------------------- the model
+# %%
+# The model
+# ---------
 
 W = mtl.Weights(tasks, intercept=True)
 a, c = mtl.Parameter(3.0, name="a"), mtl.Parameter(8.0, name="c")
@@ -64,7 +77,9 @@ solution = problem.solve(tol=1e-7)
 print("THE SOLUTION\n")
 print(solution, "\n")
 
-# ------------------------------------------------------------------------------------------------ what each part is worth
+# %%
+# What each part is worth
+# -----------------------
 
 models = {
     "ridge, every disease alone": mtl.minimize(loss + 6 * mtl.ridge(W)),
@@ -95,10 +110,12 @@ lengths = np.linalg.norm(solution.W, axis=1)
 for j in np.argsort(-lengths)[:12]:
     true = "matters" if np.any(patterns[j]) else ""
     print(
-        f"  {tasks.feature_names[j]:<15}{lengths[j]:6.2f}  {'#' * round(20 * lengths[j] / lengths.max()):<20}  {true}"
+        f"  {tasks.feature_names[j]:<15}{lengths[j]:6.2f}  "
+        f"{'#' * round(20 * lengths[j] / lengths.max()):<20}  {true}"
     )
 print(
-    f"  ... {np.sum(lengths < 1e-6)} of {len(lengths)} features are exactly out; smallest weight of an exposure {solution.W[:EXPOSURES].min():.1e}"
+    f"  ... {np.sum(lengths < 1e-6)} of {len(lengths)} features are exactly out; "
+    f"smallest weight of an exposure {solution.W[:EXPOSURES].min():.1e}"
 )
 
 # predicted probabilities mean what they say, if the predicted and the counted frequencies agree
@@ -109,20 +126,25 @@ for low, high in pairwise(edges):
     inside = (probability >= low) & (probability < high)
     share = np.mean(Y_new[inside] > 0)
     print(
-        f"  predicted {low:4.2f} to {high:4.2f}: mean {probability[inside].mean():.2f}, counted {share:.2f}   ({inside.sum()} cases)"
+        f"  predicted {low:4.2f} to {high:4.2f}: mean {probability[inside].mean():.2f}, "
+        f"counted {share:.2f}   ({inside.sum()} cases)"
     )
 
 print(
-    "  The penalties shrink the weights, so the risks are too cautious, towards 1/2; their order is what was learned."
+    "  The penalties shrink the weights, so the risks are too cautious, towards "
+    "1/2; their order is what was learned."
 )
 
-# ---------------------------------------------------------------------------------------- the certificate and the check
+# %%
+# The certificate and the check
+# -----------------------------
 
 print(f"""
 THE CERTIFICATE
 
   objective {solution.objective:.8f}
-  bound     {solution.dual_bound:.8f}     relative gap {solution.gap:.1e}, constraints met to {solution.violation:.1e}  ->  {solution.status}
+  bound     {solution.dual_bound:.8f}
+  relative gap {solution.gap:.1e}, constraints met to {solution.violation:.1e}: {solution.status}
 """)
 print("THE CROSS-CHECK\n")
 check = problem.cross_check(

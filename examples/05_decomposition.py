@@ -1,23 +1,30 @@
-"""5. A decomposition with constraints: tasks that share patterns, tasks that do not, and weights that cannot be negative.
+"""5. A decomposition: tasks that share patterns, and tasks that do not
+====================================================================
 
-    minimize over L, S (d x m)    1/2 sum over tasks ||X_i (l_i + s_i) - y_i||^2  +  a ||L||_*  +  b sum over tasks ||s_i||_2
+::
+
+    minimize over L, S (d x m)    1/2 sum over tasks ||X_i (l_i + s_i) - y_i||^2
+                                  +  a ||L||_*  +  b sum over tasks ||s_i||_2
     subject to                    L + S >= 0
 
-Think of m sites that measure the same d pollutants, each site with its own mixture of a few sources. Effects are nonnegative. Most sites
-share their patterns, so the trace norm (lesson 3) fits them; but a few sites are broken or different, and a low-rank W would bend for their
-sake. So W is split: L takes what is shared, S takes whole *columns*, for tasks that share nothing. The norm `l12_norm(S)`, the sum of
-the columns' lengths, makes all other columns of S exactly zero: the outlier tasks are found, not named. (Robust multi-task learning:
-Chen, Zhou and Ye, KDD 2011; the constraint on the sum is ours, and is one line.)
+Think of m sites that measure the same d pollutants, each site with its own mixture of a few
+sources. Effects are nonnegative. Most sites share their patterns, so the trace norm (lesson 3)
+fits them; but a few sites are broken or different, and a low-rank W would bend for their sake. So
+W is split: L takes what is shared, S takes whole *columns*, for tasks that share nothing. The
+norm ``l12_norm(S)``, the sum of the columns' lengths, makes all other columns of S exactly zero:
+the outlier tasks are found, not named. (Robust multi-task learning: Chen, Zhou and Ye, KDD 2011;
+the constraint on the sum is ours, and is one line.)
 
-THE PROOF. One u for both matrices, since both see the same predictions, and one V <= 0 for the constraint, since L and S enter it together:
+THE PROOF. One u for both matrices, since both see the same predictions, and one V <= 0 for the
+constraint, since L and S enter it together::
 
-    -G = [-X_i'u_i] - V   must have singular values of at most a  (to cancel against ||L||_*)
-                    and   columns of at most b                     (to cancel against the columns of S)
+    -G = [-X_i'u_i] - V   must have singular values of at most a   (to cancel against ||L||_*)
+                    and   columns of at most b   (to cancel against the columns of S)
 
-at the same time. D(u) = -1/2 ||u||^2 - <u, y> again; the support function of {W >= 0} at V <= 0 is 0. Outliers are the tasks whose column
-of G reaches b.
+at the same time. D(u) = -1/2 ||u||^2 - <u, y> again; the support function of {W >= 0} at V <= 0
+is 0. Outliers are the tasks whose column of G reaches b.
 
-Run:  python examples/05_decomposition.py        (picture: examples/output/05_decomposition.png)
+Run: ``python examples/05_decomposition.py`` (picture: ``examples/output/05_decomposition.png``)
 """
 
 from pathlib import Path
@@ -25,6 +32,10 @@ from pathlib import Path
 import numpy as np
 
 import mtldsl as mtl
+
+OUTPUT = Path(globals().get("__file__", "lesson")).parent / "output"  # a notebook has no file
+
+OUTPUT = Path(globals().get("__file__", "lesson")).parent / "output"  # a notebook has no file
 
 N_TASKS, N_FEATURES, N_ROWS, RANK = 30, 20, 20, 2
 OUTLIERS = [4, 13, 22]
@@ -45,7 +56,9 @@ tasks, test = sites(N_ROWS, rng), sites(200, rng)
 print(tasks)
 print(f"{N_ROWS} rows a task for {N_FEATURES} weights: alone, a task learns little.\n")
 
-# ------------------------------------------------------------------------------------------------------------- the model
+# %%
+# The model
+# ---------
 
 L, S = mtl.Weights(tasks, name="L"), mtl.Weights(tasks, name="S")
 a, b = mtl.Parameter(20.0, name="a"), mtl.Parameter(16.0, name="b")
@@ -66,7 +79,9 @@ print(f"  rank of L                   {np.sum(sigma > 1e-5 * sigma[0])}   (the t
 print(f"  columns of S that are used  {found.tolist()}   (the truth: {OUTLIERS})")
 print(f"  smallest entry of L + S     {solution.W.min():.1e}")
 
-# ------------------------------------------------------------------------------------------------ what each part is worth
+# %%
+# What each part is worth
+# -----------------------
 
 W = mtl.Weights(tasks)
 loss, nonnegative = mtl.squared_loss(W, tasks), [W >= 0]
@@ -88,20 +103,25 @@ for name, model in models.items():
     assert answer.is_optimal, answer
     scores = answer.scores(test)
     print(
-        f"  {name:<40}{scores[usual].mean():11.2f}{scores[OUTLIERS].mean():11.2f}{np.linalg.norm(answer.W - truth):15.2f}"
+        f"  {name:<40}{scores[usual].mean():11.2f}{scores[OUTLIERS].mean():11.2f}"
+        f"{np.linalg.norm(answer.W - truth):15.2f}"
     )
 
 print("""
-  The outliers share nothing, so nothing lends them strength, and b shrinks them besides. What the split
-  buys is that they are named, and that L need not bend for them: the error of the weights falls.""")
+  The outliers share nothing, so nothing lends them strength, and b shrinks them besides. What the
+  split buys is that they are named, and that L need not bend for them: the error of the weights
+  falls.""")
 
-# ---------------------------------------------------------------------------------------- the certificate and the check
+# %%
+# The certificate and the check
+# -----------------------------
 
 print(f"""
 THE CERTIFICATE
 
   objective {solution.objective:.8f}
-  bound     {solution.dual_bound:.8f}     relative gap {solution.gap:.1e}, constraints met to {solution.violation:.1e}  ->  {solution.status}
+  bound     {solution.dual_bound:.8f}
+  relative gap {solution.gap:.1e}, constraints met to {solution.violation:.1e}: {solution.status}
 """)
 print("THE CROSS-CHECK\n")
 check = problem.cross_check(solution)
@@ -109,13 +129,12 @@ print(check)
 assert solution.is_optimal and check.agrees
 
 
-# ----------------------------------------------------------------------------------------------------------- the picture
+# %%
+# The picture
+# -----------
 
 
 def picture(file: Path) -> None:
-    import matplotlib
-
-    matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
     plt.rcParams.update({"font.size": 10, "axes.titlelocation": "left"})
@@ -136,19 +155,27 @@ def picture(file: Path) -> None:
         axes.set(title=title, xlabel="task", xticks=OUTLIERS, yticks=[])
         if column == 0:
             axes.set_ylabel("feature")
-    figure.colorbar(image, ax=figure.axes, location="right", fraction=0.03, pad=0.01, label="weight")
+    figure.colorbar(
+        image, ax=figure.axes, location="right", fraction=0.03, pad=0.01, label="weight"
+    )
     axes = figure.add_subplot(grid[1, :])
     colours = ["#d9742b" if i in OUTLIERS else "#1f5fa8" for i in range(N_TASKS)]
     axes.bar(range(N_TASKS), lengths, color=colours)
     axes.spines[["top", "right"]].set_visible(False)
-    axes.set(title="Length of each column of S: exactly zero except for the tasks that share nothing (orange: the true outliers)",
-             xlabel="task", ylabel=r"$\|s_i\|_2$", xlim=(-0.7, N_TASKS - 0.3), xticks=range(0, N_TASKS, 2))  # fmt: skip
+    axes.set(
+        title="Length of each column of S: exactly zero except for the tasks that share "
+        "nothing (orange: the true outliers)",
+        xlabel="task",
+        ylabel=r"$\|s_i\|_2$",
+        xlim=(-0.7, N_TASKS - 0.3),
+        xticks=range(0, N_TASKS, 2),
+    )
     file.parent.mkdir(exist_ok=True)
     figure.savefig(file, dpi=150)
     print(f"\nPicture: {file}")
 
 
 try:
-    picture(Path(__file__).parent / "output" / "05_decomposition.png")
+    picture(OUTPUT / "05_decomposition.png")
 except ImportError:
     print("\n(no picture: matplotlib is not installed)")

@@ -1,27 +1,38 @@
-"""6. Measures of whole labellings: F-score and AUC where one label in sixteen is positive.
+"""6. Measures of whole labellings: F-score and AUC where one label in sixteen is positive
+=======================================================================================
 
-    minimize over W (d x m), b    Omega(W)  +  lam sum over tasks G_i(X_i w_i + b_i)            Omega: l1_norm, l21_norm or trace_norm
+::
 
-    G_i(z)  =  max over labellings y' of  Delta(y_i, y') - <y_i - y', z>                        structured_hinge(W, tasks, metric=...)
+    minimize over W (d x m), b    Omega(W)  +  lam sum over tasks G_i(X_i w_i + b_i)
 
-A loss that is a sum over samples counts errors. With 6 % positives and noise, "never" makes 6 % errors, and few classifiers make fewer; its
-F-score is 0. So take the measure itself as the loss of a labelling: Delta(y, y') = 1 - F1(y'), or the area above its ROC curve. Delta jumps
-and is not convex, but G_i bounds it from above, is convex in z, and is zero where no labelling comes within its Delta of the true one. It is a
-maximum of 2^n planes, one a labelling; the highest one is found by sorting scores. (Ke, Pan, Yin and Huang's SMTL; for one task, Joachims
-2005. With metric=ErrorRate(), G_i is twice the hinge loss.) Lesson 7 opens the maximum up; this one asks what it is good for.
+    G_i(z)  =  max over labellings y' of  Delta(y_i, y') - <y_i - y', z>
 
-WHAT IS COMPARED. Six related tasks, 30 features of which 6 matter, 400 rows, 6 % positives, and labels so noisy that even the true weights
-reach an F1 of only about 0.4. For each of the three norms:
+with Omega one of ``l1_norm``, ``l21_norm``, ``trace_norm``, and G_i typed
+``structured_hinge(W, tasks, metric=...)``.
+
+A loss that is a sum over samples counts errors. With 6 % positives and noise, "never" makes 6 %
+errors, and few classifiers make fewer; its F-score is 0. So take the measure itself as the loss
+of a labelling: Delta(y, y') = 1 - F1(y'), or the area above its ROC curve. Delta jumps and is not
+convex, but G_i bounds it from above, is convex in z, and is zero where no labelling comes within
+its Delta of the true one. It is a maximum of 2^n planes, one a labelling; the highest one is
+found by sorting scores. (Ke, Pan, Yin and Huang's SMTL; for one task, Joachims 2005. With
+metric=ErrorRate(), G_i is twice the hinge loss.) Lesson 7 opens the maximum up; this one asks
+what it is good for.
+
+WHAT IS COMPARED. Six related tasks, 30 features of which 6 matter, 400 rows, 6 % positives, and
+labels so noisy that even the true weights reach an F1 of only about 0.4. For each of the three
+norms::
 
     MTL-REG      Omega(W) + lam * squared_loss(W, tasks)        least squares on labels -1, +1
-    MTL-CLS      Omega(W) + lam * hinge_loss(W, tasks)          structured_hinge with ErrorRate() is twice this
+    MTL-CLS      Omega(W) + lam * hinge_loss(W, tasks)    (half of ErrorRate()'s structured_hinge)
     SMTL, AUC    Omega(W) + lam * structured_hinge(W, tasks, metric=AUC())
     SMTL, F1     Omega(W) + lam * structured_hinge(W, tasks, metric=FScore())
 
-Every lam is chosen on a validation part, for every loss from a grid of its own scale, separately for every column of the table. And every
-model has a second chance: `tune_threshold` moves the threshold of every task to where F1 on the validation part is best.
+Every lam is chosen on a validation part, for every loss from a grid of its own scale, separately
+for every column of the table. And every model has a second chance: ``tune_threshold`` moves the
+threshold of every task to where F1 on the validation part is best.
 
-Run:  python examples/06_fscore_and_auc.py        (picture: examples/output/06_fscore_and_auc.png)
+Run: ``python examples/06_fscore_and_auc.py`` (picture: ``examples/output/06_fscore_and_auc.png``)
 """
 
 from pathlib import Path
@@ -29,6 +40,10 @@ from pathlib import Path
 import numpy as np
 
 import mtldsl as mtl
+
+OUTPUT = Path(globals().get("__file__", "lesson")).parent / "output"  # a notebook has no file
+
+OUTPUT = Path(globals().get("__file__", "lesson")).parent / "output"  # a notebook has no file
 
 N_TASKS, N_FEATURES, N_RELEVANT, NOISE, POSITIVE = 6, 30, 6, 1.0, 0.06
 F1 = mtl.FScore()
@@ -52,7 +67,9 @@ train, validation, test = draw(400), draw(400), draw(4000)
 positives = [int(np.sum(y > 0)) for y in train.per_task(train.targets)]
 print(f"{train}\npositives among the 400 rows of each task: {positives}\n")
 
-# ------------------------------------------------------------------------------------------- twelve models, one line each
+# %%
+# Twelve models, one line each
+# ----------------------------
 
 W = mtl.Weights(train, intercept=True)
 lam = mtl.Parameter(1.0)
@@ -70,17 +87,22 @@ def positive_share(answer):
 
 
 def measured(path):
-    """What is reported of the solutions on a path: each number at the lam that is best for it on the validation part."""
+    """Numbers of a path, each at the lam that is best for it on the validation part."""
     tuned = [s.tune_threshold(validation, F1) for s in path]
     as_is = path[int(np.argmax([s.score(validation, F1) for s in path]))]
     moved = tuned[int(np.argmax([s.score(validation, F1) for s in tuned]))]
     ranked = path[int(np.argmax([s.score(validation, RANKING) for s in path]))]
-    return as_is.score(test, F1), positive_share(as_is), moved.score(test, F1), ranked.score(test, RANKING)
+    return (
+        as_is.score(test, F1),
+        positive_share(as_is),
+        moved.score(test, F1),
+        ranked.score(test, RANKING),
+    )
 
 
 print(f"""ON {test.n_samples // N_TASKS} NEW ROWS A TASK (means over the tasks)
 
-                         F1      labelled positive     F1, threshold tuned     area under ROC    seconds   gaps proven""")
+                      F1   labelled +   F1, tuned   area under ROC   seconds   gaps proven""")
 results = {}
 for norm, regularizer in norms.items():
     for name, (loss, grid) in losses.items():
@@ -90,7 +112,8 @@ for norm, regularizer in norms.items():
         f1, share, f1_tuned, area = results[norm, name]
         seconds, gap = sum(s.seconds for s in path), max(s.gap for s in path)
         print(
-            f"  {norm:<7}{name:<12}{f1:8.3f}{share:18.1%}{f1_tuned:24.3f}{area:19.3f}{seconds:11.1f}{gap:14.0e}"
+            f"  {norm:<7}{name:<12}{f1:8.3f}{share:13.1%}{f1_tuned:12.3f}{area:17.3f}"
+            f"{seconds:10.1f}{gap:14.0e}"
         )
 
 
@@ -101,10 +124,14 @@ def best_f1(z, y):
 
 
 ceiling = np.mean(
-    [best_f1(X @ w, y) for X, w, y in zip(test.inputs, truth.T, test.per_task(test.targets), strict=True)]
+    [
+        best_f1(X @ w, y)
+        for X, w, y in zip(test.inputs, truth.T, test.per_task(test.targets), strict=True)
+    ]
 )
 print(f"""
-  The true weights with the best threshold: F1 = {ceiling:.3f}.  Everybody labelled +1: {2 * POSITIVE / (1 + POSITIVE):.3f}.""")
+  The true weights with the best threshold: F1 = {ceiling:.3f}. Everybody labelled +1:
+  {2 * POSITIVE / (1 + POSITIVE):.3f}.""")
 
 as_is = {name: np.mean([results[norm, name][0] for norm in norms]) for name in losses}
 tuned = {name: np.mean([results[norm, name][2] for norm in norms]) for name in losses}
@@ -113,27 +140,34 @@ best = max(tuned, key=tuned.get)
 print(f"""
 WHAT THE TABLE SAYS
 
-  As it comes, least squares labels next to nobody positive: F1 {as_is["MTL-REG"]:.2f} (mean over the norms). The hinge loss has
-  {as_is["MTL-CLS"]:.2f}, AUC {as_is["SMTL, AUC"]:.2f}. The F1 loss places the threshold where F1 wants it, {as_is["SMTL, F1"]:.2f}, without being told afterwards.
-  With a tuned threshold: MTL-REG {tuned["MTL-REG"]:.2f}, MTL-CLS {tuned["MTL-CLS"]:.2f}, AUC {tuned["SMTL, AUC"]:.2f}, F1 {tuned["SMTL, F1"]:.2f}.""")
+  As it comes, least squares labels next to nobody positive: F1 {as_is["MTL-REG"]:.2f} (mean over
+  the norms). The hinge loss has {as_is["MTL-CLS"]:.2f}, AUC {as_is["SMTL, AUC"]:.2f}. The F1 loss
+  places the threshold where F1 wants it, {as_is["SMTL, F1"]:.2f}, without being told afterwards.
+  With a tuned threshold: MTL-REG {tuned["MTL-REG"]:.2f}, MTL-CLS {tuned["MTL-CLS"]:.2f}, AUC
+  {tuned["SMTL, AUC"]:.2f}, F1 {tuned["SMTL, F1"]:.2f}.""")
 assert gap_before > 0.02 and as_is["MTL-REG"] < 0.02
 if tuned[best] > tuned["SMTL, F1"]:
-    print(f"""  So one number a task, chosen on validation data, is worth more here than the right loss: the hinge loss comes within
-  {abs(as_is["SMTL, F1"] - tuned["MTL-CLS"]):.3f} of the F1 loss, and {best} is then ahead of it. Other data may rank them otherwise
-  (these are Gaussian, which should suit least squares). Compare against tuned thresholds before you credit a loss.""")
+    print(f"""  So one number a task, chosen on validation data, is worth more here than the right
+  loss:   the hinge loss comes within
+  {abs(as_is["SMTL, F1"] - tuned["MTL-CLS"]):.3f} of the F1 loss, and {best} is then ahead of it.
+  Other data may rank them otherwise (these are Gaussian, which should suit least squares).
+  Compare against tuned thresholds before you credit a loss.""")
 else:
-    print("""  So one number a task, chosen on validation data, closes most of the gap, but not all of it.""")
+    print("  So one number a task, chosen on validation data, closes most of the gap, but not all.")
 area = {name: np.mean([results[norm, name][3] for norm in norms]) for name in losses}
 print(f"""
-  The area under the ROC curve asks for an order and for no threshold: MTL-REG {area["MTL-REG"]:.2f}, MTL-CLS {area["MTL-CLS"]:.2f},
-  AUC {area["SMTL, AUC"]:.2f}, F1 {area["SMTL, F1"]:.2f}. The AUC loss, as the paper has it, counts pairs that labels put in the wrong order, which is
-  not this area; ROCArea() is the loss for that.""")
+  The area under the ROC curve asks for an order and for no threshold: MTL-REG
+  {area["MTL-REG"]:.2f}, MTL-CLS {area["MTL-CLS"]:.2f}, AUC {area["SMTL, AUC"]:.2f}, F1
+  {area["SMTL, F1"]:.2f}. The AUC loss, as the paper has it, counts pairs that labels put in the
+  wrong order, which is not this area; ROCArea() is the loss for that.""")
 
-# ---------------------------------------------------------------------------------------- the certificate and the check
+# %%
+# The certificate and the check
+# -----------------------------
 
 
 def g_by_hand(z, y):
-    """max over b, c of Delta(b, c) + 2 (sum of the b largest negative scores) - 2 (sum of the c smallest positive scores)."""
+    """max over b, c of Delta + 2 (sum of b largest negative scores - of c smallest positive)."""
     up, down = np.sort(z[y > 0]), -np.sort(-z[y < 0])
     of_up, of_down = np.append(0, -2 * np.cumsum(up)), np.append(0, 2 * np.cumsum(down))
     c, b = np.arange(len(up) + 1)[:, None], np.arange(len(down) + 1)[None, :]
@@ -152,8 +186,9 @@ delta = 1 - solution.scores(train, F1)
 print(f"""
 THE CERTIFICATE, FOR l21_norm AND F1 AT lam = {lam.value:g}
 
-  objective {solution.objective:.8f}     by hand, all {(positives[0] + 1) * (401 - positives[0]):,} tables of a task looked at: {objective:.8f}
-  bound     {solution.dual_bound:.8f}     relative gap {solution.gap:.1e}  ->  {solution.status}, {solution.seconds:.2f} s
+  objective {solution.objective:.8f}
+  by hand   {objective:.8f}     all {(positives[0] + 1) * (401 - positives[0]):,} tables of a task
+  bound     {solution.dual_bound:.8f}     relative gap {solution.gap:.1e}: {solution.status}
 
   task                              {"".join(f"{i:9d}" for i in range(N_TASKS))}
   structured hinge G_i              {"".join(f"{g:9.3f}" for g in G)}
@@ -168,17 +203,18 @@ print(check)
 assert check.agrees
 
 
-# ----------------------------------------------------------------------------------------------------------- the picture
+# %%
+# The picture
+# -----------
 
 
 def picture(path: Path) -> None:
-    import matplotlib
-
-    matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
     colours = dict(zip(losses, ["#8a929c", "#1f5fa8", "#3d9a8b", "#d9742b"], strict=True))
-    plt.rcParams.update({"axes.spines.top": False, "axes.spines.right": False, "axes.titlelocation": "left"})
+    plt.rcParams.update(
+        {"axes.spines.top": False, "axes.spines.right": False, "axes.titlelocation": "left"}
+    )
     figure, (left, right) = plt.subplots(
         1, 2, figsize=(10.5, 4.4), width_ratios=[1.7, 1], layout="constrained"
     )
@@ -188,17 +224,27 @@ def picture(path: Path) -> None:
             x = j + 0.2 * (k - 1.5)
             left.bar(x, f1, width=0.17, color=colours[name])
             left.plot([x, x], [min(f1, f1_tuned), f1_tuned], color=colours[name], linewidth=1.2)
-            left.plot(x, f1_tuned, "o", color=colours[name], markerfacecolor="white", markeredgewidth=1.6)
+            left.plot(
+                x, f1_tuned, "o", color=colours[name], markerfacecolor="white", markeredgewidth=1.6
+            )
             right.plot(x, area, "o", color=colours[name], markersize=8)
     left.axhline(ceiling, color="black", linewidth=0.9, linestyle=":")
     left.text(2.45, ceiling, "true weights, best threshold", ha="right", va="bottom", fontsize=9)
     for name in losses:
         left.bar(0, 0, color=colours[name], label=name)
     left.plot(
-        [], [], "o", color="black", markerfacecolor="white", markeredgewidth=1.6, label="threshold tuned"
+        [],
+        [],
+        "o",
+        color="black",
+        markerfacecolor="white",
+        markeredgewidth=1.6,
+        label="threshold tuned",
     )
     left.set(
-        title="Mean F1 on new rows: bars as learned, circles tuned", ylabel="F1", ylim=(0, 1.35 * ceiling)
+        title="Mean F1 on new rows: bars as learned, circles tuned",
+        ylabel="F1",
+        ylim=(0, 1.35 * ceiling),
     )
     left.legend(
         frameon=False,
@@ -219,6 +265,6 @@ def picture(path: Path) -> None:
 
 
 try:
-    picture(Path(__file__).parent / "output" / "06_fscore_and_auc.png")
+    picture(OUTPUT / "06_fscore_and_auc.png")
 except ImportError:
     print("\n(no picture: matplotlib is not installed)")

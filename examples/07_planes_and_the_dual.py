@@ -1,24 +1,36 @@
-"""7. A maximum of planes, its dual, and how the gap closes.
+"""7. A maximum of planes, its dual, and how the gap closes
+========================================================
 
-    minimize over w    1/2 ||w||^2  +  C G(Xw),        G(z)  =  max over labellings y' of  Delta(y, y') - <y - y', z>
+::
 
-One task with n samples has 2^n labellings y'. With a_k = X'(y'_k - y) and delta_k = Delta(y, y'_k), each of them is a plane in w:
+    minimize over w    1/2 ||w||^2  +  C G(Xw)
+    G(z)  =  max over labellings y' of  Delta(y, y') - <y - y', z>
 
-    G(Xw)  =  max over k of  delta_k + <a_k, w>            (the true labelling is the plane 0, so G >= 0)
+One task with n samples has 2^n labellings y'. With a_k = X'(y'_k - y) and delta_k = Delta(y,
+y'_k), each of them is a plane in w::
 
-THE DUAL. A maximum is the best mixture: max_k h_k = max over beta in the simplex (beta >= 0, sum 1) of sum_k beta_k h_k. For a fixed beta
-the rest is a quadratic in w, whose minimiser is w(beta) = -C sum_k beta_k a_k. Put it in:
+    G(Xw)  =  max over k of  delta_k + <a_k, w>   (the truth is the plane 0, so G >= 0)
 
-    D(beta)  =  C <delta, beta>  -  C^2 / 2 || sum_k beta_k a_k ||^2        a quadratic program over a simplex; D(beta) <= optimum, always.
+THE DUAL. A maximum is the best mixture: max_k h_k = max over beta in the simplex (beta >= 0, sum
+1) of sum_k beta_k h_k. For a fixed beta the rest is a quadratic in w, whose minimiser is w(beta)
+= -C sum_k beta_k a_k. Put it in::
 
-THE CERTIFICATE IN WORDS. beta is a *random labelling*: y'_k with probability beta_k. Its multiplier is u = C E[y' - y], that is -2 C y_j times
-the probability with which sample j is flipped; what it proves about the loss is the expected Delta, C E[Delta], and the ridge takes its
-conjugate, 1/2 ||X'u||^2. Nobody has to believe that some maximum was found: any random labelling proves a bound.
+    D(beta)  =  C <delta, beta>  -  C^2 / 2 || sum_k beta_k a_k ||^2
 
-CUTTING PLANES. 2^n planes are too many, and few matter. Start with the plane 0; solve the small dual; ask for the highest plane at its w (sort
-the scores: no enumeration); add it; repeat. The small dual is a lower bound, the objective at w an upper one.
+a quadratic program over a simplex; D(beta) <= optimum, always.
 
-Run:  python examples/07_planes_and_the_dual.py        (picture: examples/output/07_planes_and_the_dual.png)
+THE CERTIFICATE IN WORDS. beta is a *random labelling*: y'_k with probability beta_k. Its
+multiplier is u = C E[y' - y], that is -2 C y_j times the probability with which sample j is
+flipped; what it proves about the loss is the expected Delta, C E[Delta], and the ridge takes its
+conjugate, 1/2 ||X'u||^2. Nobody has to believe that some maximum was found: any random labelling
+proves a bound.
+
+CUTTING PLANES. 2^n planes are too many, and few matter. Start with the plane 0; solve the small
+dual; ask for the highest plane at its w (sort the scores: no enumeration); add it; repeat. The
+small dual is a lower bound, the objective at w an upper one.
+
+Run: ``python examples/07_planes_and_the_dual.py`` (picture:
+``examples/output/07_planes_and_the_dual.png``)
 """
 
 from itertools import product
@@ -31,7 +43,13 @@ import mtldsl as mtl
 from mtldsl.compile.terms.mixture import Mixture
 from mtldsl.proof.certificate import certify
 
-# --------------------------------------------------------------------------------------- all planes of a small task
+OUTPUT = Path(globals().get("__file__", "lesson")).parent / "output"  # a notebook has no file
+
+OUTPUT = Path(globals().get("__file__", "lesson")).parent / "output"  # a notebook has no file
+
+# %%
+# All planes of a small task
+# --------------------------
 
 
 def one_minus_f1(y, other):
@@ -44,7 +62,7 @@ def twice_the_errors(y, other):
 
 
 def all_planes(X, y, delta=one_minus_f1):
-    """(labellings (K, n), slopes a_k (K, d), offsets delta_k (K,)), K = 2^n, from the definition alone."""
+    """(labellings (K, n), slopes a_k (K, d), offsets delta_k (K,)), K = 2^n, by definition."""
     labellings = np.array(list(product([1.0, -1.0], repeat=len(y))))
     return labellings, (labellings - y) @ X, np.array([delta(y, other) for other in labellings])
 
@@ -60,8 +78,15 @@ def dual(slopes, offsets, C):
 
     on_simplex = {"type": "eq", "fun": lambda beta: beta.sum() - 1, "jac": np.ones_like}
     start = np.full(len(offsets), 1 / len(offsets))
-    found = minimize(negative, start, jac=gradient, method="SLSQP", bounds=[(0, 1)] * len(offsets),
-                     constraints=[on_simplex], options={"ftol": 1e-15, "maxiter": 1000})  # fmt: skip
+    found = minimize(
+        negative,
+        start,
+        jac=gradient,
+        method="SLSQP",
+        bounds=[(0, 1)] * len(offsets),
+        constraints=[on_simplex],
+        options={"ftol": 1e-15, "maxiter": 1000},
+    )
     beta = np.maximum(found.x, 0) / np.maximum(found.x, 0).sum()
     return beta, 0.0 - negative(beta)
 
@@ -70,7 +95,9 @@ def signs(labelling):
     return "".join("+" if label > 0 else "−" for label in labelling)
 
 
-# ---------------------------------------------------------------------------------------- 1. one feature: a drawing
+# %%
+# 1. one feature: a drawing
+# -------------------------
 
 x, y = np.array([1.6, 0.5, 0.9, -0.2, -0.8, -1.3]), np.array([1.0, 1.0, -1.0, -1.0, -1.0, -1.0])
 labellings, slopes, offsets = all_planes(x[:, None], y)
@@ -93,7 +120,8 @@ print(f"""ONE TASK, ONE FEATURE, {len(y)} SAMPLES: {len(labellings)} PLANES
   x   {"".join(f"{v:6.1f}" for v in x)}
   y   {"".join(f"{v:>6}" for v in signs(y))}
 
-  For w from {weights[0]} to {weights[-1]}, {len(met)} of the {len(labellings)} labellings are ever the highest plane:
+  For w from {weights[0]} to {weights[-1]}, {len(met)} of the {len(labellings)} labellings are
+  ever the highest plane:
 
     labelling     Delta = 1 - F1     slope""")
 for k in met:
@@ -113,7 +141,8 @@ for turn in range(1, 20):
     rounds.append((list(known), w, bound, upper))
     closed = upper - bound <= 1e-9 * upper
     print(
-        f"    {turn:5d}{len(known):9d}{w:11.4f}{bound:16.6f}{upper:15.6f}    {'none: the gap is closed' if closed else signs(labellings[k])}"
+        f"    {turn:5d}{len(known):9d}{w:11.4f}{bound:16.6f}{upper:15.6f}    "
+        f"{'none: the gap is closed' if closed else signs(labellings[k])}"
     )
     if closed:
         break
@@ -122,9 +151,14 @@ solution = problem.solve(tol=1e-9)
 assert closed and solution.solver == "dual_ascent" and solution.is_optimal
 np.testing.assert_allclose(solution.objective, bound, rtol=1e-8)
 np.testing.assert_allclose(solution.W[0, 0], w, rtol=1e-5)
-print(f"\n  mtldsl: w = {solution.W[0, 0]:.4f}, objective {solution.objective:.6f}, by {solution.solver}")
+print(
+    f"\n  mtldsl: w = {solution.W[0, 0]:.4f}, objective {solution.objective:.6f}, "
+    f"by {solution.solver}"
+)
 
-# ------------------------------------------------------------------------------ 2. two features: the whole dual, by hand
+# %%
+# 2. two features: the whole dual, by hand
+# ----------------------------------------
 
 rng = np.random.default_rng(3)
 X, y2 = rng.normal(size=(7, 2)), np.array([1.0, 1.0, 1.0, -1.0, -1.0, -1.0, -1.0])
@@ -137,16 +171,20 @@ tasks2 = mtl.Tasks.shared(X, y2[:, None])
 V = mtl.Weights(tasks2, name="V")
 problem2 = mtl.minimize(mtl.ridge(V) + C * mtl.structured_hinge(V, tasks2, metric=mtl.FScore()))
 solution2 = problem2.solve(solver="dual_ascent", tol=1e-9)
+n_planes = solution2.history[-1]["planes"]
 print(f"""
 TWO FEATURES, {len(y2)} SAMPLES: THE DUAL OVER ALL {len(beta)} PLANES AT ONCE
 
-                    scipy, {len(beta)} planes     dual_ascent, {solution2.history[-1]["planes"]} planes
+                    scipy, {len(beta)} planes     dual_ascent, {n_planes} planes
   optimum           {bound:17.8f}{solution2.objective:27.8f}
   w                 {w[0]:8.4f} {w[1]:8.4f}{solution2.W[0, 0]:18.4f} {solution2.W[1, 0]:8.4f}""")
 np.testing.assert_allclose(solution2.objective, bound, rtol=1e-7)
 np.testing.assert_allclose(solution2.W[:, 0], w, atol=1e-4)
 
-print("\n  The certificate is a random labelling of the samples:\n\n    probability   labelling   Delta")
+print(
+    "\n  The certificate is a random labelling of the samples:\n\n    "
+    "probability   labelling   Delta"
+)
 for k in np.argsort(-beta)[: np.sum(beta > 1e-6)]:
     truth = "   (the truth)" if np.array_equal(labellings2[k], y2) else ""
     print(f"    {beta[k]:11.4f}   {signs(labellings2[k]):>9}{offsets2[k]:8.3f}{truth}")
@@ -156,45 +194,53 @@ probability = beta @ flips
 u = -2 * C * y2 * probability
 by_hand = C * beta @ offsets2 - 0.5 * np.sum((X.T @ u) ** 2)
 proof = certify(problem2.form(), {"V": w[:, None]}, [[Mixture(flips, beta)]])
+of_ridge = 0.5 * np.sum((X.T @ u) ** 2)
 print(f"""
     P(flip) of each sample         {"".join(f"{p:7.3f}" for p in probability)}
     C E[Delta]                     {C * beta @ offsets2:.8f}     what it proves about the loss
-    conjugate of the ridge         {0.5 * np.sum((X.T @ u) ** 2):.8f}     1/2 ||X'u||^2, u = -2 C y P(flip)
+    conjugate of the ridge         {of_ridge:.8f}     1/2 ||X'u||^2, u = -2 C y P(flip)
     their difference               {by_hand:.8f}
-    mtldsl, given this Mixture     {proof.dual_bound:.8f}     relative gap {proof.relative_gap:.0e}""")
+    mtldsl, given this Mixture     {proof.dual_bound:.8f}     gap {proof.relative_gap:.0e}""")
 np.testing.assert_allclose(by_hand, bound, rtol=1e-9)
 np.testing.assert_allclose(proof.dual_bound, by_hand, rtol=1e-9)
 np.testing.assert_allclose(proof.objective, solution2.objective, rtol=1e-6)
 
-# any other random labelling, mixed with the truth (the plane 0) as far as is best: s C E[Delta] - s^2 / 2 C^2 ||E[a]||^2
+# any other random labelling, mixed with the truth (the plane 0) as far as is best: s C E[Delta] -
+# s^2 / 2 C^2 ||E[a]||^2
 tries = rng.dirichlet(np.full(len(beta), 0.02), size=2000)
 linear, quadratic = C * tries @ offsets2, C**2 * np.sum((tries @ slopes2) ** 2, axis=1)
 share = np.minimum(1, linear / quadratic)
 bounds = share * linear - share**2 / 2 * quadratic
 print(
-    f"    2,000 random ones, each mixed with the truth, prove between {bounds.min():.3f} and {bounds.max():.3f}: weaker, and never too much."
+    f"    2,000 random ones, each mixed with the truth, prove between "
+    f"{bounds.min():.3f} and {bounds.max():.3f}: weaker, and never too much."
 )
 assert bounds.max() <= solution2.objective
 
-# ---------------------------------------------------------------------------------- 3. the hinge loss is one of these
+# %%
+# 3. the hinge loss is one of these
+# ---------------------------------
 
 _, slopes_e, offsets_e = all_planes(X, y2, delta=twice_the_errors)
 for v in rng.normal(size=(200, 2)):
     maximum, hinge = np.max(offsets_e + slopes_e @ v), np.sum(np.maximum(0, 1 - y2 * (X @ v)))
     np.testing.assert_allclose(maximum, 2 * hinge, rtol=1e-12, atol=1e-12)
-by_errors = mtl.minimize(mtl.ridge(V) + C * mtl.structured_hinge(V, tasks2, metric=mtl.ErrorRate())).solve(
-    tol=1e-9
-)
+by_errors = mtl.minimize(
+    mtl.ridge(V) + C * mtl.structured_hinge(V, tasks2, metric=mtl.ErrorRate())
+).solve(tol=1e-9)
 by_hinge = mtl.minimize(mtl.ridge(V) + 2 * C * mtl.hinge_loss(V, tasks2)).solve(tol=1e-9)
 print(f"""
-DELTA = 2 x ERRORS IS TWICE THE HINGE LOSS  (the maximum splits into samples: flip j iff y_j z_j < 1)
+DELTA = 2 x ERRORS IS TWICE THE HINGE LOSS
+(the maximum splits into samples: flip j iff y_j z_j < 1)
 
-  ridge(V) +  {C:g} structured_hinge(V, metric=ErrorRate())   {by_errors.objective:.8f}     by {by_errors.solver}
-  ridge(V) +  {2 * C:g} hinge_loss(V)                             {by_hinge.objective:.8f}     by {by_hinge.solver}""")
+  ridge(V) +  {C:g} structured_hinge(V, metric=ErrorRate())   {by_errors.objective:.8f}
+  ridge(V) +  {2 * C:g} hinge_loss(V)                             {by_hinge.objective:.8f}""")
 assert by_errors.is_optimal and by_hinge.is_optimal
 np.testing.assert_allclose(by_errors.objective, by_hinge.objective, rtol=1e-8)
 
-# ----------------------------------------------------------------------------- 4. a larger problem: the gap, call by call
+# %%
+# 4. a larger problem: the gap, call by call
+# ------------------------------------------
 
 X3, truth = rng.normal(size=(200, 8)), rng.normal(size=(8, 3))
 Y3 = np.where(X3 @ truth + 1.5 * rng.normal(size=(200, 3)) > 3.0, 1.0, -1.0)
@@ -214,17 +260,23 @@ THE GAP, CALL BY CALL OF THE ORACLE: {tasks3}
   solver                        calls   planes   relative gap   status""")
 for name, run in runs.items():
     last = run.history[-1]
-    print(f"  {name:<27}{last['oracle_calls']:8.0f}{last['planes']:9d}{run.gap:15.0e}   {run.status}")
+    print(
+        f"  {name:<27}{last['oracle_calls']:8.0f}{last['planes']:9d}{run.gap:15.0e}   {run.status}"
+    )
 first = {name: run.history[0]["oracle_calls"] for name, run in runs.items()}
 calls_to = {
     name: next((h["oracle_calls"] for h in run.history if h["relative_gap"] <= 0.05), np.inf)
     for name, run in runs.items()
 }
 print(f"""
-  Calls until 5 % are proven: {", ".join(f"{name}: {calls:.0f}" for name, calls in calls_to.items())}.
-  A quadratic program over all planes met uses each of them again. A Frank-Wolfe step, as in the SMTL paper, moves towards the newest
-  plane and away from all others alike. The first entry of a history is the look after the first round: {first["dual_ascent"]:.0f} call of dual_ascent,
-  {first['admm, inner="planes"']:.0f} of ADMM with planes, {first['admm, inner="frank_wolfe"']:.0f} of Frank-Wolfe, whose round is a whole W-step. A relative gap above 1 says that the bound is still below 0.""")
+  Calls until 5 % are proven:
+  {", ".join(f"{name}: {calls:.0f}" for name, calls in calls_to.items())}. A quadratic program
+  over all planes met uses each of them again. A Frank-Wolfe step, as in the SMTL paper, moves
+  towards the newest plane and away from all others alike. The first entry of a history is the
+  look after the first round: {first["dual_ascent"]:.0f} call of dual_ascent,
+  {first['admm, inner="planes"']:.0f} of ADMM with planes,
+  {first['admm, inner="frank_wolfe"']:.0f} of Frank-Wolfe, whose round is a whole W-step. A
+  relative gap above 1 says that the bound is still below 0.""")
 planes, frank_wolfe = runs['admm, inner="planes"'], runs['admm, inner="frank_wolfe"']
 assert runs["dual_ascent"].is_optimal and planes.is_optimal
 np.testing.assert_allclose(runs["dual_ascent"].objective, planes.objective, rtol=3e-8)
@@ -237,13 +289,12 @@ print(check)
 assert check.agrees
 
 
-# ----------------------------------------------------------------------------------------------------------- the picture
+# %%
+# The picture
+# -----------
 
 
 def picture(path: Path) -> None:
-    import matplotlib
-
-    matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
     blue, grey, orange, green = "#1f5fa8", "#d3d7dc", "#d9742b", "#3d9a8b"
@@ -258,7 +309,9 @@ def picture(path: Path) -> None:
     figure, (left, middle, right) = plt.subplots(1, 3, figsize=(14, 4.4), layout="constrained")
 
     left.plot(weights, heights.T, color=grey, linewidth=0.7)
-    left.plot(weights, heights.max(axis=0), color="black", linewidth=5, alpha=0.18, solid_capstyle="round")
+    left.plot(
+        weights, heights.max(axis=0), color="black", linewidth=5, alpha=0.18, solid_capstyle="round"
+    )
     for k, shade in zip(met, plt.get_cmap("viridis")(np.linspace(0, 0.9, len(met))), strict=True):
         left.plot(weights, heights[k], color=shade, linewidth=0.8)
         on_top = np.where(highest == k, heights[k], np.nan)
@@ -269,9 +322,15 @@ def picture(path: Path) -> None:
             linewidth=2.6,
             label=f"{signs(labellings[k])}   Δ = {offsets[k]:.2f}",
         )
-    left.legend(frameon=False, loc="upper right", fontsize=9, prop={"family": "DejaVu Sans Mono", "size": 9})
-    left.set(title=f"G(w): the highest of {len(labellings)} planes, one a labelling", xlabel="w", ylim=(-0.1, 2.3),
-             xlim=(weights[0], weights[-1]))  # fmt: skip
+    left.legend(
+        frameon=False, loc="upper right", fontsize=9, prop={"family": "DejaVu Sans Mono", "size": 9}
+    )
+    left.set(
+        title=f"G(w): the highest of {len(labellings)} planes, one a labelling",
+        xlabel="w",
+        ylim=(-0.1, 2.3),
+        xlim=(weights[0], weights[-1]),
+    )
 
     middle.plot(weights, value, color="black", linewidth=2, label="$\\frac{1}{2}w^2+C\\,G(w)$")
     shades = plt.get_cmap("Oranges")(np.linspace(0.35, 0.9, len(rounds)))
@@ -297,8 +356,13 @@ def picture(path: Path) -> None:
         calls = [h["oracle_calls"] for h in run.history]
         gaps = [max(h["relative_gap"], 1e-10) for h in run.history]
         right.plot(calls, gaps, "o-", color=colour, markersize=3.5, linewidth=1.6, label=name)
-    right.set(title="Proven relative gap against calls of the oracle", xlabel="calls of the oracle (all tasks at once)",
-              xscale="log", yscale="log", ylim=(0.5e-10, 5))  # fmt: skip
+    right.set(
+        title="Proven relative gap against calls of the oracle",
+        xlabel="calls of the oracle (all tasks at once)",
+        xscale="log",
+        yscale="log",
+        ylim=(0.5e-10, 5),
+    )
     right.legend(frameon=False, loc="lower left", fontsize=9)
     path.parent.mkdir(exist_ok=True)
     figure.savefig(path, dpi=150)
@@ -306,6 +370,6 @@ def picture(path: Path) -> None:
 
 
 try:
-    picture(Path(__file__).parent / "output" / "07_planes_and_the_dual.png")
+    picture(OUTPUT / "07_planes_and_the_dual.png")
 except ImportError:
     print("\n(no picture: matplotlib is not installed)")

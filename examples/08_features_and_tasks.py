@@ -1,28 +1,42 @@
-r"""8. Learning how features and tasks relate: two covariances beside the weights, and what can be proven without convexity.
+r"""8. Learning how features and tasks relate: two covariances beside the weights
+=============================================================================
+
+::
 
     minimize over W, Sigma1, Sigma2    sum over tasks ||X_i w_i - y_i||^2
-                                       + eta tr(Sigma1 W Sigma2 W')  -  rho (m log|Sigma1| + d log|Sigma2|)
+                                       + eta tr(Sigma1 W Sigma2 W') - rho (m log|Sigma1| + d
+                                       log|Sigma2|)
     subject to                         l I <= Sigma1 <= u I,   l I <= Sigma2 <= u I
 
-This is minus the logarithm of a matrix-normal density of W (d x m): Sigma1 (d x d) and Sigma2 (m x m) are the *precisions* of features and
-tasks, their inverses the covariances. (FETR: Zhao, Stretcu, Smola and Gordon, "Efficient multitask feature and relationship learning",
-UAI 2019.) With two of the three matrices kept, the model is convex in the third, and the minimiser has a closed form:
+This is minus the logarithm of a matrix-normal density of W (d x m): Sigma1 (d x d) and Sigma2 (m
+x m) are the *precisions* of features and tasks, their inverses the covariances. (FETR: Zhao,
+Stretcu, Smola and Gordon, "Efficient multitask feature and relationship learning", UAI 2019.)
+With two of the three matrices kept, the model is convex in the third, and the minimiser has a
+closed form::
 
-    Sigma1 = V diag(clip(rho m / (eta nu), l, u)) V',   V diag(nu) V' = W Sigma2 W'          (Sigma2 likewise, from W' Sigma1 W)
+    Sigma1 = V diag(clip(rho m / (eta nu), l, u)) V',   V diag(nu) V' = W Sigma2 W'
 
-In all three together it is not convex. So there is no duality gap to close, and "optimal" is not a word for its solutions.
+In all three together it is not convex. So there is no duality gap to close, and "optimal" is not
+a word for its solutions.
 
-BOTH AT ONCE. With W = U diag(s) V', t = eta s^2 / rho, d >= m, the best *pair* is Sigma1 = U diag(a) U', Sigma2 = V diag(b) V' with
+BOTH AT ONCE. With W = U diag(s) V', t = eta s^2 / rho, d >= m, the best *pair* is Sigma1 = U
+diag(a) U', Sigma2 = V diag(b) V' with
 
-    a = clip(m / (u t), l, u)      Sigma1 gives way first, from u down to l: its log-determinant counts m, the other's d >= m
-    b = clip(d / (a t), l, u)      only where a has come down to l, that is where t > d / (l u), does Sigma2 follow
+::
 
-(d < m: the roles exchanged). What is left is a penalty psi(s) on singular values, smooth, which L-BFGS minimises:
+    a = clip(m / (u t), l, u)      Sigma1 gives way first: its log-determinant counts m
+    b = clip(d / (a t), l, u)      Sigma2 follows where a has come down to l: t > d / (l u)
 
-    quadratic eta u^2 s^2    t <= m/u^2    then rho m log t    t <= m/(l u)    then quadratic eta l u s^2    t <= d/(l u)
-    then rho d log t         t <= d/l^2    then quadratic eta l^2 s^2                                       (plus constants)
+(d < m: the roles exchanged). What is left is a penalty psi(s) on singular values, smooth, which
+L-BFGS minimises::
 
-Run:  python examples/08_features_and_tasks.py        (pictures: examples/output/08_*.png)
+    t <= m/u^2      quadratic, eta u^2 s^2
+    t <= m/(l u)    rho m log t
+    t <= d/(l u)    quadratic, eta l u s^2
+    t <= d/l^2      rho d log t
+    above           quadratic, eta l^2 s^2          (all of them plus constants)
+
+Run: ``python examples/08_features_and_tasks.py`` (pictures: ``examples/output/08_*.png``)
 """
 
 from itertools import combinations
@@ -33,10 +47,15 @@ import numpy as np
 import mtldsl as mtl
 from mtldsl.datasets import load_sarcos, load_school
 
-OUTPUT = Path(__file__).parent / "output"
+OUTPUT = Path(globals().get("__file__", "lesson")).parent / "output"  # a notebook has no file
+
+OUTPUT = Path(globals().get("__file__", "lesson")).parent / "output"  # a notebook has no file
+
 rng = np.random.default_rng(0)
 
-# ---------------------------------------------------------------------------------------------------------------- data
+# %%
+# Data
+# ----
 
 
 def related_tasks(d, m, n, shared):
@@ -44,7 +63,9 @@ def related_tasks(d, m, n, shared):
     groups = np.equal.outer(np.arange(m) % 3, np.arange(m) % 3)
     of_tasks = np.where(groups, 0.8, 0.0) + 0.2 * np.eye(m)
     of_features = 0.9 ** np.abs(np.subtract.outer(np.arange(d), np.arange(d)))
-    truth = np.linalg.cholesky(of_features) @ rng.normal(size=(d, m)) @ np.linalg.cholesky(of_tasks).T
+    truth = (
+        np.linalg.cholesky(of_features) @ rng.normal(size=(d, m)) @ np.linalg.cholesky(of_tasks).T
+    )
     names = {
         "task_names": [f"task {i}" for i in range(m)],
         "feature_names": [f"feature {i}" for i in range(d)],
@@ -58,10 +79,13 @@ def related_tasks(d, m, n, shared):
 
 
 def blocks(tasks, share=0.7):
-    """The first rows to learn from, the last to test on; inputs and labels in units of the first."""
+    """The first rows to learn from, the last to test on; all in units of the first."""
     X, Y = tasks.X, tasks.targets.reshape(tasks.n_tasks, -1).T
     n = int(share * len(X))
-    X, Y = (X - X[:n].mean(axis=0)) / X[:n].std(axis=0), (Y - Y[:n].mean(axis=0)) / Y[:n].std(axis=0)
+    X, Y = (
+        (X - X[:n].mean(axis=0)) / X[:n].std(axis=0),
+        (Y - Y[:n].mean(axis=0)) / Y[:n].std(axis=0),
+    )
     names = {"task_names": tasks.task_names, "feature_names": tasks.feature_names}
     return mtl.Tasks.shared(X[:n], Y[:n], **names), mtl.Tasks.shared(X[n:], Y[n:], **names)
 
@@ -70,10 +94,12 @@ try:
     tasks, test = blocks(load_sarcos())
     robot = True
     print(
-        "SARCOS, a 4,449-row subsample (the published test file): the first 70 % of the rows to learn from, the"
+        "SARCOS, a 4,449-row subsample (the published test file): the first 70 % of "
+        "the rows to learn from, the"
     )
     print(
-        "last 30 % to test on, as contiguous blocks. 7 torques of a robot's arm from position, velocity and"
+        "last 30 % to test on, as contiguous blocks. 7 torques of a robot's arm from "
+        "position, velocity and"
     )
     print("acceleration of its 7 joints, all in units of their standard deviations.")
 except mtl.DataError:
@@ -84,7 +110,9 @@ d, m = tasks.n_features, tasks.n_tasks
 assert d >= m
 print(f"{tasks}\n")
 
-# ------------------------------------------------------------------------------------------------- 1. it needs bounds
+# %%
+# 1. it needs bounds
+# ------------------
 
 W = mtl.Weights(tasks)
 Sigma1, Sigma2 = mtl.FeaturePrecision(tasks), mtl.TaskPrecision(tasks)
@@ -104,12 +132,16 @@ try:
 except mtl.ModelError as refusal:
     print(f"  ModelError: {refusal}\n")
 size = float(np.sum(tasks.targets**2))
-falling = [size - m * d * np.log(t) for t in (1.0, 1e3, 1e6, 1e9)]  # W = 0, Sigma1 = t I, Sigma2 = I
+falling = [
+    size - m * d * np.log(t) for t in (1.0, 1e3, 1e6, 1e9)
+]  # W = 0, Sigma1 = t I, Sigma2 = I
 print("  The objective at W = 0, Sigma2 = I, Sigma1 = t I, for t = 1, 1e3, 1e6, 1e9:")
 print("    ", "  ".join(f"{value:.0f}" for value in falling))
 assert np.all(np.diff(falling) < 0)
 
-# ------------------------------------------------------------------------------ 2. the solution, and what is proven of it
+# %%
+# 2. the solution, and what is proven of it
+# -----------------------------------------
 
 problem = model()
 solution = problem.solve(tol=1e-8)
@@ -143,7 +175,11 @@ def best_precision(M, count, eta=1.0, rho=1.0, l=0.01, u=100.0):
 here = objective(w, S1, S2)
 np.testing.assert_allclose(here, solution.objective, rtol=1e-10)
 of_loss, of_prior = 2 * X.T @ (X @ w - Y), 2 * S1 @ w @ S2
-best_w = np.linalg.solve(np.kron(np.eye(m), X.T @ X) + np.kron(S2, S1), (X.T @ Y).T.ravel()).reshape(m, d).T
+best_w = (
+    np.linalg.solve(np.kron(np.eye(m), X.T @ X) + np.kron(S2, S1), (X.T @ Y).T.ravel())
+    .reshape(m, d)
+    .T
+)
 decreases = {
     "W": here - objective(best_w, S1, S2),
     "Sigma1": here - objective(w, best_precision(w @ S2 @ w.T, m), S2),
@@ -151,7 +187,8 @@ decreases = {
 }
 print("  The same by hand, in numpy:")
 print(
-    f"    {'profile gradient, relative':<36}{np.linalg.norm(of_loss + of_prior) / np.linalg.norm(of_loss):10.0e}"
+    f"    {'profile gradient, relative':<36}"
+    f"{np.linalg.norm(of_loss + of_prior) / np.linalg.norm(of_loss):10.0e}"
 )
 for name, decrease in decreases.items():
     print(f"    {f'decrease by the best {name}, relative':<36}{max(decrease, 0) / here:10.0e}")
@@ -160,17 +197,22 @@ for name, decrease in decreases.items():
 near = []
 for _ in range(300):
     step = 10 ** rng.uniform(-4, -1)
-    R1, R2 = (best_precision(np.cov(rng.normal(size=(n, n + 5))), 1.0) for n in (d, m))  # anywhere in the box
+    R1, R2 = (
+        best_precision(np.cov(rng.normal(size=(n, n + 5))), 1.0) for n in (d, m)
+    )  # anywhere in the box
     moved = w + step * np.linalg.norm(w) * rng.normal(size=w.shape) / np.sqrt(w.size)
     near.append(objective(moved, (1 - step) * S1 + step * R1, (1 - step) * S2 + step * R2))
 print(f"    300 points around it: the lowest is higher by {min(near) - here:.1e}")
 assert min(near) >= here - 1e-9 * abs(here)
 
-# -------------------------------------------------------------------------------------------- 3. "no global certificate"
+# %%
+# 3. "no global certificate"
+# --------------------------
 
 removed = [set(which) for size in (1, 2, 3) for which in combinations(range(m), size)]
 print(f"""
-WHAT "NO GLOBAL CERTIFICATE" MEANS: THE SOLVER AGAIN, FROM ITS OWN SOLUTION WITH 1, 2 OR 3 SINGULAR VALUES REMOVED
+WHAT "NO GLOBAL CERTIFICATE" MEANS: THE SOLVER AGAIN, FROM ITS OWN SOLUTION WITH 1, 2 OR 3
+SINGULAR VALUES REMOVED
 
      eta   rho   solver's own         {len(removed)} other starts: objective (how often)""")
 for eta, rho in ((1.0, 1.0), (1000.0, 10.0)):
@@ -184,18 +226,23 @@ for eta, rho in ((1.0, 1.0), (1000.0, 10.0)):
         assert run.is_certified
         ends.append(run.objective)
     values, counts = np.unique(np.round(ends, 2), return_counts=True)
-    found = ", ".join(f"{value:.2f} ({count})" for value, count in zip(values[:5], counts, strict=False))
+    found = ", ".join(
+        f"{value:.2f} ({count})" for value, count in zip(values[:5], counts, strict=False)
+    )
     print(
-        f"    {eta:4g}  {rho:4g}   {own.objective:12.2f}         {found}{', ...' if len(values) > 5 else ''}"
+        f"    {eta:4g}  {rho:4g}   {own.objective:12.2f}         "
+        f"{found}{', ...' if len(values) > 5 else ''}"
     )
     print(f"                                proven: no point is below {own.dual_bound:.2f}")
     assert own.dual_bound <= min(*ends, own.objective)
 print("""
-  Each of them is stationary: no matrix alone improves it, and no direction does to first order. Which one is the lowest of all,
-  no residual says; the bound, of the convex envelope of psi, says how far below it could lie. Starting again is the remedy,
-  and costs milliseconds.""")
+  Each of them is stationary: no matrix alone improves it, and no direction does to first order.
+  Which one is the lowest of all, no residual says; the bound, of the convex envelope of psi, says
+  how far below it could lie. Starting again is the remedy, and costs milliseconds.""")
 
-# ------------------------------------------------------------------------------------------------------ 4. three methods
+# %%
+# 4. three methods
+# ----------------
 
 runs = {
     method: problem.solve(solver="alternating", method=method, tol=1e-9, max_iter=300)
@@ -215,18 +262,32 @@ for name, run in runs.items():
     )
 of_block = runs["block"].objective
 within = next(
-    look["iteration"] for look in traces["block"] if look["objective"] - of_block <= 1e-3 * abs(of_block)
+    look["iteration"]
+    for look in traces["block"]
+    if look["objective"] - of_block <= 1e-3 * abs(of_block)
 )
 falls = np.diff([look["objective"] for look in traces["block"]])
-assert np.all(falls <= 1e-10 * abs(lowest)) and runs["lbfgs"].is_certified and runs["joint"].is_certified
+assert (
+    np.all(falls <= 1e-10 * abs(lowest))
+    and runs["lbfgs"].is_certified
+    and runs["joint"].is_certified
+)
 apart = [name for name, run in runs.items() if run.objective - lowest > 1e-6 * abs(lowest)]
+ends_at = (
+    f"At another stationary point, higher: {', '.join(apart)}."
+    if apart
+    else ("All four end at the same point.")
+)
 print(f"""
-  "block" is the paper's algorithm: W, Sigma1, Sigma2 in turn, from the identity. After {within} iterations it is within 0.1 %
-  of its end, and then slow: Sigma1 and Sigma2 wait for each other. "joint" takes both at once, "lbfgs" eliminates both.
-  "flip_flop" is a baseline that clips covariances with a fudge factor, and minimises nothing.
-  {f"At another stationary point, higher: {', '.join(apart)}." if apart else "All four end at the same point."}""")
+  "block" is the paper's algorithm: W, Sigma1, Sigma2 in turn, from the identity. After {within}
+  iterations it is within 0.1 % of its end, and then slow: Sigma1 and Sigma2 wait for each other.
+  "joint" takes both at once, "lbfgs" eliminates both. "flip_flop" is a baseline that clips
+  covariances with a fudge factor, and minimises nothing.
+  {ends_at}""")
 
-# -------------------------------------------------------------------------------- 5. what is learned, and what is not
+# %%
+# 5. what is learned, and what is not
+# -----------------------------------
 
 
 def largest(correlation):
@@ -250,12 +311,14 @@ for c in (0.5, 2.0):  # what is not determined: a scale
 print(f"""
 WHAT IS LEARNED
 
-  The scale is not: (c Sigma1, Sigma2 / c) has the same objective, so read correlations. With l = 0.01, u = 100, eta = rho:
+  The scale is not: (c Sigma1, Sigma2 / c) has the same objective, so read correlations. With l =
+  0.01, u = 100, eta = rho:
 
     features, largest |correlation|   {largest(solution.Sigma1.correlation):.3f}
     tasks,    largest |correlation|   {largest(solution.Sigma2.correlation):.3f}
 
-  Not a lack of convergence: it is the minimiser. Sigma2 stays at u I until the largest t = eta s^2 / rho exceeds d / (l u).
+  Not a lack of convergence: it is the minimiser. Sigma2 stays at u I until the largest t = eta
+  s^2 / rho exceeds d / (l u).
 
     eta/rho      largest t   d / (l u)   features   tasks   R^2 test""")
 ratios = (1.0, 10.0, 100.0, 1000.0)
@@ -265,7 +328,8 @@ for ratio in ratios:
     t = ratio * np.linalg.norm(run.W, 2) ** 2
     features, of_tasks = largest(run.Sigma1.correlation), largest(run.Sigma2.correlation)
     print(
-        f"    {ratio:7g}{t:15.1f}{d / (0.01 * 100):12.1f}{features:11.3f}{of_tasks:8.3f}{run.score(test):11.4f}"
+        f"    {ratio:7g}{t:15.1f}{d / (0.01 * 100):12.1f}{features:11.3f}{of_tasks:8.3f}"
+        f"{run.score(test):11.4f}"
     )
     assert run.is_certified and (of_tasks > 1e-6) == (t > d / (0.01 * 100))
 
@@ -275,20 +339,25 @@ given = mtl.minimize(
 ).solve()
 assert given.is_certified and largest(given.Sigma2.correlation) > 0.1
 print(f"""
-  To learn the tasks' alone, give the features': matrix_normal(W, np.eye({d}), Sigma2, eta=10). R^2 on test {given.score(test):.4f}.
+  To learn the tasks' alone, give the features': matrix_normal(W, np.eye({d}), Sigma2, eta=10).
+  R^2 on test {given.score(test):.4f}.
 
 {given.Sigma2}
 """)
 if robot:
     R = given.Sigma2.correlation
     print(
-        "  The paper's figure for SARCOS has torques 1 to 4 opposed to 5 to 7, and 5 going with 6. In this subsample the mean"
+        "  The paper's figure for SARCOS has torques 1 to 4 opposed to 5 to 7, and 5 "
+        "going with 6. In this subsample the mean"
     )
     print(
-        f"  correlation of the former is {R[:4, 4:].mean():+.2f}, that of 5 and 6 {R[4, 5]:+.2f}: not seen. 4 goes with 7, 2 opposes 3.\n"
+        f"  correlation of the former is {R[:4, 4:].mean():+.2f}, that of 5 and 6 "
+        f"{R[4, 5]:+.2f}: not seen. 4 goes with 7, 2 opposes 3.\n"
     )
 
-# -------------------------------------------------------------------------------------------------- 6. what l and u do
+# %%
+# 6. what l and u do
+# ------------------
 
 print("WHAT u DOES (l = 0.01): SMALL SINGULAR VALUES ARE LEFT ALONE OR TAKEN AWAY\n")
 print("        u   R^2 test   sqrt(m)/u, where psi turns logarithmic   singular values of W")
@@ -297,20 +366,28 @@ for u in uppers:
     run = model(u=u).solve(tol=1e-6)
     s = np.linalg.svd(run.W, compute_uv=False)
     by_upper.append(s)
-    print(f"    {u:5g}{run.score(test):11.4f}{np.sqrt(m) / u:40.4f}   {'  '.join(f'{v:.3f}' for v in s)}")
+    print(
+        f"    {u:5g}{run.score(test):11.4f}{np.sqrt(m) / u:40.4f}   "
+        f"{'  '.join(f'{v:.3f}' for v in s)}"
+    )
 assert by_upper[-1][-1] < 0.1 * by_upper[0][-1]
 print("\nWHAT l DOES (u = 100): THE SECOND MATRIX BEGINS TO LEARN WHERE s > sqrt(d / (l u))\n")
 print("        l   sqrt(d / (l u))   largest s   tasks, largest |correlation|   R^2 test")
 for l in (0.0001, 0.01, 0.1, 1.0, 10.0):
     run = model(l=l).solve(tol=1e-6)
     s, of_tasks = np.linalg.norm(run.W, 2), largest(run.Sigma2.correlation)
-    print(f"    {l:5g}{np.sqrt(d / (100 * l)):18.3f}{s:12.3f}{of_tasks:31.3f}{run.score(test):11.4f}")
+    print(
+        f"    {l:5g}{np.sqrt(d / (100 * l)):18.3f}{s:12.3f}{of_tasks:31.3f}{run.score(test):11.4f}"
+    )
     assert (of_tasks > 1e-6) == (s > np.sqrt(d / (100 * l)))
 print("""
-  So two products matter: u sqrt(eta / rho) decides what counts as zero, l u eta / rho when the second matrix joins in.
+  So two products matter: u sqrt(eta / rho) decides what counts as zero, l u eta / rho when the
+  second matrix joins in.
 """)
 
-# ------------------------------------------------------------------------------------------- 7. the convex relatives
+# %%
+# 7. the convex relatives
+# -----------------------
 
 D, Omega = mtl.FeatureCovariance(tasks), mtl.TaskCovariance(tasks)
 gamma = mtl.Parameter(10.0, name="gamma")
@@ -320,10 +397,16 @@ family = {
     "MTRL": mtl.minimize(fit + gamma * mtl.task_covariance_norm(W, Omega), [Omega.trace() <= 1]),
     "squared trace norm": mtl.minimize(fit + gamma * mtl.squared_trace_norm(W)),
 }
-print("ONE MATRIX OF BOUNDED TRACE IN PLACE OF TWO IN A BOX: CONVEX, AND THREE TIMES THE SAME PROBLEM\n")
+print(
+    "ONE MATRIX OF BOUNDED TRACE IN PLACE OF TWO IN A BOX: CONVEX, AND THREE TIMES "
+    "THE SAME PROBLEM\n"
+)
 answers = {name: member.solve(tol=1e-9) for name, member in family.items()}
 for name, answer in answers.items():
-    print(f"  {name:<20}{answer.objective:16.8f} >= optimum >= {answer.dual_bound:.8f}   {answer.status}")
+    print(
+        f"  {name:<20}{answer.objective:16.8f} >= optimum >= {answer.dual_bound:.8f}   "
+        f"{answer.status}"
+    )
     assert answer.is_optimal
     np.testing.assert_allclose(answer.objective, answers["MTFL"].objective, rtol=3e-9)
 of_features, of_tasks = answers["MTFL"].D.covariance, answers["MTRL"].Omega.covariance
@@ -336,11 +419,12 @@ np.testing.assert_allclose(kept, trace_norm**2, rtol=1e-5)
 alternating = family["MTRL"].solve(solver="alternating", tol=1e-6)
 assert alternating.is_optimal
 print(f"""
-  tr(W inv(Omega) W') = {kept:.6f} = ||W||_*^2 = {trace_norm**2:.6f} at Omega = (W'W)^(1/2) / ||W||_*, and the same
-  point by alternation, {alternating.iterations} iterations: {alternating.objective:.6f}, proven to {alternating.gap:.0e}.
+  tr(W inv(Omega) W') = {kept:.6f} = ||W||_*^2 = {trace_norm**2:.6f} at Omega = (W'W)^(1/2) /
+  ||W||_*, and the same point by alternation, {alternating.iterations} iterations:
+  {alternating.objective:.6f}, proven to {alternating.gap:.0e}.
 
-  R^2 on the test block, each at the best of its values *on that block*: what is within reach, no comparison of methods
-  (that, with a validation part, is benchmarks/papers/fetr.py):
+  R^2 on the test block, each at the best of its values *on that block*: what is within reach, no
+  comparison of methods (that, with a validation part, is benchmarks/papers/fetr.py):
 """)
 lam = mtl.Parameter(1.0)
 
@@ -364,20 +448,26 @@ grid = [(eta, rho) for rho in (1.0, 10.0, 30.0, 100.0) for eta in (1.0, 10.0, 10
 scores = [model(eta=eta, rho=rho).solve(tol=1e-5).score(test) for eta, rho in grid]
 best = grid[int(np.argmax(scores))]
 print(
-    f"    {'matrix_normal, l = 0.01, u = 100':<40}{max(scores):.4f}   at eta = {best[0]:g}, rho = {best[1]:g}"
+    f"    {'matrix_normal, l = 0.01, u = 100':<40}{max(scores):.4f}   at eta = "
+    f"{best[0]:g}, rho = {best[1]:g}"
 )
 
-# ----------------------------------------------------------------------------------------- 8. more tasks than features
+# %%
+# 8. more tasks than features
+# ---------------------------
 
 try:
     school, school_test = load_school().split(test_size=0.25, random_state=0)
     rho = 100.0
     print("\nSCHOOL: MORE TASKS THAN FEATURES, AND THE ROLES ARE EXCHANGED\n")
 except mtl.DataError:
-    school, school_test = related_tasks(12, 40, 30, shared=False).split(test_size=0.25, random_state=0)
+    school, school_test = related_tasks(12, 40, 30, shared=False).split(
+        test_size=0.25, random_state=0
+    )
     rho = 1.0
     print(
-        "\nMORE TASKS THAN FEATURES, AND THE ROLES ARE EXCHANGED (made tasks: the School data are not here)\n"
+        "\nMORE TASKS THAN FEATURES, AND THE ROLES ARE EXCHANGED (made tasks: the "
+        "School data are not here)\n"
     )
 print(f"  {school}")
 A, P1, P2 = mtl.Weights(school), mtl.FeaturePrecision(school), mtl.TaskPrecision(school)
@@ -393,9 +483,12 @@ free = np.linalg.svd(learned.W, compute_uv=False)
 beyond = int(np.sum(free**2 / rho > school.n_tasks))  # t > max(d, m) / (l u)
 print(f"""
   {learned}
-  Now Sigma2 gives way first: {school.n_features} log|Sigma2| counts less than {school.n_tasks} log|Sigma1|.
 
-    features, largest |correlation|   {largest(learned.Sigma1.correlation):.3f}   (singular values with t > m / (l u): {beyond})
+  Now Sigma2 gives way first:
+  {school.n_features} log|Sigma2| counts less than {school.n_tasks} log|Sigma1|.
+
+    features, largest |correlation|   {largest(learned.Sigma1.correlation):.3f}
+    (singular values with t > m / (l u): {beyond})
     tasks,    largest |correlation|   {largest(learned.Sigma2.correlation):.3f}
 
     mean R^2 of the tasks on held-out rows
@@ -405,50 +498,71 @@ print(f"""
 assert (largest(learned.Sigma1.correlation) > 1e-6) == (beyond > 0)
 
 
-# ----------------------------------------------------------------------------------------------------- 9. the cross-check
+# %%
+# 9. the cross-check
+# ------------------
 
 print("\nTHE CROSS-CHECK: EVERY BLOCK AGAINST AN INDEPENDENT FORMULATION IN CVXPY\n")
 check = problem.cross_check(solution)
 print(check)
 assert check.agrees
 
-# ---------------------------------------------------------------------------------------------------------- the pictures
+# %%
+# The pictures
+# ------------
 
 
 def pictures() -> None:
-    import matplotlib
-
-    matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
     from mtldsl.report import clustered_order, heatmap, trace_plot
 
     OUTPUT.mkdir(exist_ok=True)
-    plt.rcParams.update({"axes.spines.top": False, "axes.spines.right": False, "axes.titlelocation": "left"})
+    plt.rcParams.update(
+        {"axes.spines.top": False, "axes.spines.right": False, "axes.titlelocation": "left"}
+    )
 
-    figure, axes = plt.subplots(1, 3, figsize=(18, 5.4), layout="constrained", width_ratios=[1.15, 1, 1])
+    figure, axes = plt.subplots(
+        1, 3, figsize=(18, 5.4), layout="constrained", width_ratios=[1.15, 1, 1]
+    )
     order = clustered_order(given.Sigma2.correlation)
     heatmap(solution.Sigma1, ax=axes[0], title="features, η = ρ (tasks: the identity)")
-    heatmap(by_ratio[100.0].Sigma2, ax=axes[1], order=order, title="tasks, η = 100 ρ, features learned too")
-    heatmap(given.Sigma2, ax=axes[2], order=order, title="tasks alone, features' precision given as I")
+    heatmap(
+        by_ratio[100.0].Sigma2,
+        ax=axes[1],
+        order=order,
+        title="tasks, η = 100 ρ, features learned too",
+    )
+    heatmap(
+        given.Sigma2, ax=axes[2], order=order, title="tasks alone, features' precision given as I"
+    )
     figure.savefig(OUTPUT / "08_correlations.png", dpi=130)
 
     figure, axes = plt.subplots(1, 3, figsize=(16, 4.6), layout="constrained")
-    trace_plot(traces, ax=axes[0], title="Objective above the lowest: Σ₁ and Σ₂ in turn, or at once")
+    trace_plot(
+        traces, ax=axes[0], title="Objective above the lowest: Σ₁ and Σ₂ in turn, or at once"
+    )
     s = np.geomspace(1e-3, 1e3, 600)
     for (l, u), colour in zip(
         ((1.0, 1.0), (0.1, 10.0), (0.01, 100.0)), ("#6b7280", "#d9742b", "#1f5fa8"), strict=True
     ):
         label = f"l = {l:g}, u = {u:g}" + (" (ridge)" if l == u else "")
-        axes[1].plot(s, psi(s, l=l, u=u) - psi(0.0, l=l, u=u), color=colour, linewidth=2, label=label)
+        axes[1].plot(
+            s, psi(s, l=l, u=u) - psi(0.0, l=l, u=u), color=colour, linewidth=2, label=label
+        )
     axes[1].set(
-        xscale="log", ylim=(0, 400), xlabel="singular value s of W", ylabel="ψ(s) − ψ(0)",
+        xscale="log",
+        ylim=(0, 400),
+        xlabel="singular value s of W",
+        ylabel="ψ(s) − ψ(0)",
         title="What a singular value costs",
-    )  # fmt: skip
+    )
     axes[1].legend(frameon=False)
     shades = plt.get_cmap("viridis")(np.linspace(0, 0.9, m))
     for k in range(m):
-        axes[2].plot(uppers, np.maximum([s[k] for s in by_upper], 1e-7), "o-", color=shades[k], markersize=4)
+        axes[2].plot(
+            uppers, np.maximum([s[k] for s in by_upper], 1e-7), "o-", color=shades[k], markersize=4
+        )
     axes[2].plot(
         uppers,
         np.sqrt(m) / np.array(uppers),

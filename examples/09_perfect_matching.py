@@ -1,28 +1,41 @@
-"""9. Why learning a covariance is a matching problem, and why a matching problem is solved by sorting.
+"""9. Why learning a covariance is a matching problem, and is solved by sorting
+============================================================================
+
+::
 
     minimize over Sigma1 (d x d)    eta tr(Sigma1 M)  -  rho m log|Sigma1|,    M = W Sigma2 W'
     subject to                      l I <= Sigma1 <= u I
 
-This is FETR's step for the feature precision Sigma1, with the weights W (d x m) and the task precision Sigma2 kept. A solver for semidefinite
-programs takes it; the paper (Zhao, Stretcu, Smola and Gordon, UAI 2019, section 4.2) solves it with one eigendecomposition. The argument has
-seven steps, and this script checks each of them on d = 3 features, where there are so few possibilities that all of them can be listed. Divide
-by eta, so that one number k = rho m / eta is left, and write
+This is FETR's step for the feature precision Sigma1, with the weights W (d x m) and the task
+precision Sigma2 kept. A solver for semidefinite programs takes it; the paper (Zhao, Stretcu,
+Smola and Gordon, UAI 2019, section 4.2) solves it with one eigendecomposition. The argument has
+seven steps, and this script checks each of them on d = 3 features, where there are so few
+possibilities that all of them can be listed. Divide by eta, so that one number k = rho m / eta is
+left, and write
 
-    Sigma1 = Q diag(sigma) Q',    M = R diag(nu) R',    P_ij = (R'Q)_ji ^ 2:         tr(Sigma1 M) - k log|Sigma1|  =  sigma'P nu - k sum_i log sigma_i
+::
 
-1. P is DOUBLY STOCHASTIC (P >= 0, rows and columns sum to 1), since R'Q is orthonormal. Only P knows the eigenvectors, only sigma the rest.
-2. THE LINEAR PROGRAM. Allow every doubly stochastic P, not only squares of orthonormal matrices. That set is larger, so the minimum can only
-   be lower; but now it is a linear program over a polytope (Birkhoff's), and one of its minimisers is a corner.
-3. BIRKHOFF AND VON NEUMANN. Every doubly stochastic matrix is a mixture of permutation matrices: they are the corners.
-4. NOTHING WAS LOST. A permutation matrix is the square of an orthonormal matrix: itself. So the larger set has the same minimum.
-5. THE MATCHING. A permutation pairs each sigma_i with one nu_j at the price sigma_i nu_j: a perfect matching of a bipartite graph.
-6. NO CROSSES. Where a larger sigma has the larger nu, exchange the two: sigma_i nu_j + sigma_j nu_i falls by (sigma_i - sigma_j) (nu_i - nu_j).
-   Without crosses only one matching is left: the largest sigma with the smallest nu, and so on. (The rearrangement inequality.)
-7. EACH BY ITSELF. min over sigma of sigma nu - k log sigma in [l, u] is clip(k / nu, l, u); k / nu falls as nu grows, so this is sorted already.
+    Sigma1 = Q diag(sigma) Q',    M = R diag(nu) R',    P_ij = (R'Q)_ji ^ 2:
+    tr(Sigma1 M) - k log|Sigma1|  =  sigma'P nu - k sum_i log sigma_i
+
+1. P is DOUBLY STOCHASTIC (P >= 0, rows and columns sum to 1), since R'Q is orthonormal. Only P
+knows the eigenvectors, only sigma the rest. 2. THE LINEAR PROGRAM. Allow every doubly stochastic
+P, not only squares of orthonormal matrices. That set is larger, so the minimum can only  be
+lower; but now it is a linear program over a polytope (Birkhoff's), and one of its minimisers is a
+corner. 3. BIRKHOFF AND VON NEUMANN. Every doubly stochastic matrix is a mixture of permutation
+matrices: they are the corners. 4. NOTHING WAS LOST. A permutation matrix is the square of an
+orthonormal matrix: itself. So the larger set has the same minimum. 5. THE MATCHING. A permutation
+pairs each sigma_i with one nu_j at the price sigma_i nu_j: a perfect matching of a bipartite
+graph. 6. NO CROSSES. Where a larger sigma has the larger nu, exchange the two: sigma_i nu_j +
+sigma_j nu_i falls by (sigma_i - sigma_j) (nu_i - nu_j).  Without crosses only one matching is
+left: the largest sigma with the smallest nu, and so on. (The rearrangement inequality.) 7. EACH
+BY ITSELF. min over sigma of sigma nu - k log sigma in [l, u] is clip(k / nu, l, u); k / nu falls
+as nu grows, so this is sorted already.
 
 Sigma2's step is the same with M = W' Sigma1 W and k = rho d / eta.
 
-Run:  python examples/09_perfect_matching.py        (picture: examples/output/09_perfect_matching.png)
+Run: ``python examples/09_perfect_matching.py`` (picture:
+``examples/output/09_perfect_matching.png``)
 """
 
 from itertools import permutations, product
@@ -36,12 +49,20 @@ from scipy.stats import ortho_group
 
 from mtldsl.atoms.structures import MatrixNormal, Range, SpectralMatrix
 
+OUTPUT = Path(globals().get("__file__", "lesson")).parent / "output"  # a notebook has no file
+
+OUTPUT = Path(globals().get("__file__", "lesson")).parent / "output"  # a notebook has no file
+
 rng = np.random.default_rng(9)
 
-# ------------------------------------------------------------------------------------------------ the case, and its P
+# %%
+# The case, and its P
+# -------------------
 
 W = np.array([[2.0, 1.0, 2.0, 1.5], [-1.0, 1.5, 0.5, 1.0], [0.5, 0.5, -0.5, 0.0]])
-Sigma2 = np.array([[1.0, -0.3, 0.0, 0.0], [-0.3, 1.2, -0.4, 0.0], [0.0, -0.4, 1.0, -0.2], [0.0, 0.0, -0.2, 0.8]])  # fmt: skip
+Sigma2 = np.array(
+    [[1.0, -0.3, 0.0, 0.0], [-0.3, 1.2, -0.4, 0.0], [0.0, -0.4, 1.0, -0.2], [0.0, 0.0, -0.2, 0.8]]
+)
 d, m = W.shape
 eta, rho, lower, upper = 0.5, 0.75, 1.0, 4.0
 k = rho * m / eta
@@ -67,7 +88,8 @@ for Q, P in zip(Qs[:500], Ps[:500], strict=True):
     split = sigma @ P @ nu - k * np.sum(np.log(sigma))
     np.testing.assert_allclose(objective((Q * sigma) @ Q.T), split, rtol=1e-10)
 
-print(f"""THE CASE: {d} FEATURES, {m} TASKS, eta = {eta}, rho = {rho}, SO k = rho m / eta = {k:g};  {lower:g} I <= Sigma1 <= {upper:g} I
+print(f"""THE CASE: {d} FEATURES, {m} TASKS, eta = {eta}, rho = {rho}
+SO k = rho m / eta = {k:g};  {lower:g} I <= Sigma1 <= {upper:g} I
 
       M = W Sigma2 W'                       its eigenvalues nu
   {row(M[0])}       {row(nu)}
@@ -80,10 +102,14 @@ print(f"""THE CASE: {d} FEATURES, {m} TASKS, eta = {eta}, rho = {rho}, SO k = rh
 for q, p in zip(Qs[2], Ps[2], strict=True):
     print(f"  {row(q)}     {row(p)}{p.sum():10.3f}")
 print(f"  {'sums':>32}{row(Ps[2].sum(axis=0))}")
+trace = np.trace((Qs[2] * sigma) @ Qs[2].T @ M)
 print(f"""
-  tr(Sigma1 M) = {np.trace((Qs[2] * sigma) @ Qs[2].T @ M):.6f}     sigma'P nu = {sigma @ Ps[2] @ nu:.6f}     (equal for all of 500 random ones)""")
+  tr(Sigma1 M) = {trace:.6f}     sigma'P nu = {sigma @ Ps[2] @ nu:.6f}
+  (equal for all of 500 random ones)""")
 
-# ------------------------------------------------------------------------------- 2, 3. the polytope and its corners
+# %%
+# 2, 3. the polytope and its corners
+# ----------------------------------
 
 orders = list(permutations(range(d)))  # order[i] = j: sigma_i is paired with nu_j
 price = {order: float(sigma @ nu[list(order)]) for order in orders}
@@ -97,13 +123,18 @@ def matrix_of(order):
 
 def equalities(n):
     """A, b with A vec(P) = b: rows and columns of P sum to 1."""
-    return np.vstack([np.kron(np.eye(n), np.ones(n)), np.kron(np.ones(n), np.eye(n))]), np.ones(2 * n)
+    return np.vstack([np.kron(np.eye(n), np.ones(n)), np.kron(np.ones(n), np.eye(n))]), np.ones(
+        2 * n
+    )
 
 
 A, b = equalities(d)
 for price_matrix in [np.outer(sigma, nu), *rng.normal(size=(100, d, d))]:
     program = linprog(price_matrix.ravel(), A_eq=A, b_eq=b, bounds=(0, None), method="highs-ds")
-    P, enumerated = program.x.reshape(d, d), min(np.sum(price_matrix * matrix_of(order)) for order in orders)
+    P, enumerated = (
+        program.x.reshape(d, d),
+        min(np.sum(price_matrix * matrix_of(order)) for order in orders),
+    )
     np.testing.assert_allclose(program.fun, enumerated, rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(P, matrix_of(P.argmax(axis=1)), atol=1e-9)
 program = linprog(np.outer(sigma, nu).ravel(), A_eq=A, b_eq=b, bounds=(0, None), method="highs-ds")
@@ -119,14 +150,19 @@ print("""
 for p, line in zip(program.x.reshape(d, d), np.outer(sigma, nu), strict=True):
     print(f"  {row(np.abs(p), 6, 0)}       {row(line)}")
 print(f"""
-  minimum {program.fun:.6f}. With 100 random price matrices too, the solution is a permutation matrix: a corner.
-  Its dual is a proof that needs no list: numbers a_i + b_j <= sigma_i nu_j for all pairs, so any perfect matching costs at least their sum.
-      a =  {row(potentials[:d])}     b =  {row(potentials[d:] + 0.0)}     sum = {potentials.sum():.6f}""")
+  minimum {program.fun:.6f}. With 100 random price matrices too, the solution is a permutation
+  matrix: a corner. Its dual is a proof that needs no list: numbers a_i + b_j <= sigma_i nu_j for
+  all pairs, so any perfect matching costs at least their sum.
+
+      a =  {row(potentials[:d])}     b =  {row(potentials[d:] + 0.0)}
+      sum = {potentials.sum():.6f}""")
 
 
 def mixture_of_permutations(P):
-    """[(weight, order)] with sum of weight * matrix = P. Hall's theorem: what is left always has a permutation among its
-    positive entries; its smallest entry becomes 0, so there are at most (n - 1)^2 + 1 of them.
+    """[(weight, order)] with sum of weight * matrix = P.
+
+    Hall's theorem: what is left always has a permutation among its positive entries; its smallest
+    entry becomes 0, so there are at most (n - 1)^2 + 1 of them.
     """
     rest, parts = P.copy(), []
     while rest.max() > 1e-12:
@@ -153,7 +189,9 @@ for n in (3, 6):
     for _ in range(100):
         P = random_doubly_stochastic(n)
         parts = mixture_of_permutations(P)
-        np.testing.assert_allclose(sum(weight * matrix_of(order) for weight, order in parts), P, atol=1e-11)
+        np.testing.assert_allclose(
+            sum(weight * matrix_of(order) for weight, order in parts), P, atol=1e-11
+        )
         assert len(parts) <= (n - 1) ** 2 + 1
 P = random_doubly_stochastic(d)
 parts = mixture_of_permutations(P)
@@ -166,13 +204,21 @@ print("""
              P                      weight     sigma_1, _2, _3 with     price""")
 for i in range(max(d, len(parts))):
     left = row(P[i]) if i < d else " " * 9 * d
-    right = f"{parts[i][0]:9.4f}     {'nu_' + ', nu_'.join(str(j + 1) for j in parts[i][1]):>20}{price[parts[i][1]]:10.4f}" if i < len(parts) else ""  # fmt: skip
+    right = (
+        f"{parts[i][0]:9.4f}     "
+        f"{'nu_' + ', nu_'.join(str(j + 1) for j in parts[i][1]):>20}{price[parts[i][1]]:10.4f}"
+        if i < len(parts)
+        else ""
+    )
     print(f"  {left}    {right}")
 print(f"""
-  sigma'P nu = {sigma @ P @ nu:.6f} is the same mixture of the prices, {mixed:.6f}: a mean is never below the smallest, {price[best]:.6f}.
-  200 others, of 3 x 3 and 6 x 6, came apart into at most (n - 1)^2 + 1 permutations each.""")
+  sigma'P nu = {sigma @ P @ nu:.6f} is the same mixture of the prices, {mixed:.6f}: a mean is
+  never below the smallest, {price[best]:.6f}. 200 others, of 3 x 3 and 6 x 6, came apart into at
+  most (n - 1)^2 + 1 permutations each.""")
 
-# -------------------------------------------------------------------------------- 4. nothing was lost; the six matchings
+# %%
+# 4. nothing was lost; the six matchings
+# --------------------------------------
 
 hollow = (np.ones((d, d)) - np.eye(d)) / 2
 off = [
@@ -187,9 +233,11 @@ for order in orders:
     np.testing.assert_allclose(np.trace((Q * sigma) @ Q.T @ M), price[order], rtol=1e-12)
 
 print(f"""
-4. WAS ANYTHING LOST?  The matrix with 0 on the diagonal and 1/2 elsewhere is doubly stochastic, but the square of no orthonormal matrix:
-  with any of the {2 ** (d * d)} choices of signs its columns stay {min(off):.2f} away from orthogonal. So the linear program searches a larger set. But every
-  corner is in the smaller one too (Q = R with its columns permuted), so both have the same minimum.
+4. WAS ANYTHING LOST? The matrix with 0 on the diagonal and 1/2 elsewhere is doubly stochastic,
+but the square of no orthonormal matrix:
+  with any of the {2 ** (d * d)} choices of signs its columns stay {min(off):.2f} away from
+  orthogonal. So the linear program searches a larger set. But every corner is in the smaller one
+  too (Q = R with its columns permuted), so both have the same minimum.
 
   price of {len(costs):,} random orthonormal Q:      {costs.min():.4f} to {costs.max():.4f}
   price of the {len(orders)} permutations:                {price[best]:.4f} to {price[worst]:.4f}
@@ -201,7 +249,9 @@ print(f"""
 
 def crosses(order):
     """Inverse pairs: i < j (so sigma_i >= sigma_j) where sigma_i has the larger nu."""
-    return [(i, j) for i in range(len(order)) for j in range(i + 1, len(order)) if order[i] > order[j]]
+    return [
+        (i, j) for i in range(len(order)) for j in range(i + 1, len(order)) if order[i] > order[j]
+    ]
 
 
 for order in sorted(orders, key=price.get):
@@ -211,7 +261,9 @@ for order in sorted(orders, key=price.get):
 _, assigned = linear_sum_assignment(np.outer(sigma, nu))
 assert tuple(assigned.tolist()) == best
 
-# ----------------------------------------------------------------------------------------------- 6. remove the crosses
+# %%
+# 6. remove the crosses
+# ---------------------
 
 
 def without_crosses(order, sigma, nu):
@@ -238,7 +290,8 @@ for before, after in zip(path_down, [*path_down[1:], None], strict=True):
     i, j = [i for i in range(d) if before[i] != after[i]]
     print(
         f"  {price[before]:9.4f}     exchange the partners of sigma_{i + 1} and sigma_{j + 1}:  "
-        f"({sigma[i]:g} - {sigma[j]:g}) (nu_{before[i] + 1} - nu_{before[j] + 1}) = {price[before] - price[after]:.4f} less"
+        f"({sigma[i]:g} - {sigma[j]:g}) (nu_{before[i] + 1} - nu_{before[j] + 1}) = "
+        f"{price[before] - price[after]:.4f} less"
     )
 for order in orders:
     assert without_crosses(order, sigma, nu)[-1] == best
@@ -251,14 +304,17 @@ for _ in range(200):
     steps = without_crosses(start, sigma7, nu7)
     assert steps[-1] == tuple(range(n)) and len(steps) - 1 == len(crosses(start))
 print(f"""
-  Also from the other {len(orders) - 1}. Among all {len(prices7):,} matchings of {n} with {n}: smallest {prices7.min():.6f}, sorted {sigma7 @ nu7:.6f}; from 200 random
-  matchings the last step is the sorted one, after as many exchanges as there were crosses.""")
+  Also from the other {len(orders) - 1}. Among all {len(prices7):,} matchings of {n} with {n}:
+  smallest {prices7.min():.6f}, sorted {sigma7 @ nu7:.6f}; from 200 random matchings the last step
+  is the sorted one, after as many exchanges as there were crosses.""")
 
-# ----------------------------------------------------------------------------------------------- 7. each sigma by itself
+# %%
+# 7. each sigma by itself
+# -----------------------
 
 
 def closed_form(M, k):
-    """Algorithm 1 with k = rho m / eta. An eigenvalue nu = 0 gives u: nothing holds that sigma back."""
+    """Algorithm 1 with k = rho m / eta. nu = 0 gives u: nothing holds that sigma back."""
     nu, R = np.linalg.eigh(M)
     ratio = np.divide(k, nu, out=np.full_like(nu, np.inf), where=nu > 1e-12 * nu.max())
     return (R * np.clip(ratio, lower, upper)) @ R.T
@@ -276,12 +332,17 @@ for v, s in zip(nu, chosen, strict=True):
     print(f"  {v:8.4f}{k / v:12.4f}{s:12.4f}{on_grid:14.4f}")
     np.testing.assert_allclose(on_grid, s, atol=2 * (grid[1] - grid[0]))
 
-# --------------------------------------------------------------------------------- the proof, and three other answers
-
-# The objective is convex: f(S) >= f(Sigma1) + tr(G (S - Sigma1)), and over the box tr(G S) >= l tr(G+) - u tr(G-).
+# %%
+# The proof, and three other answers
+# ----------------------------------
+#
+# The objective is convex: f(S) >= f(Sigma1) + tr(G (S - Sigma1)), and over the box tr(G S) >= l
+# tr(G+) - u tr(G-).
 G = M - k * np.linalg.inv(Sigma1)
 slopes = np.linalg.eigvalsh(G)
-bound = objective(Sigma1) - np.trace(G @ Sigma1) + np.sum(np.where(slopes > 0, lower, upper) * slopes)
+bound = (
+    objective(Sigma1) - np.trace(G @ Sigma1) + np.sum(np.where(slopes > 0, lower, upper) * slopes)
+)
 np.testing.assert_allclose(bound, objective(Sigma1), rtol=1e-12)
 
 tries = [objective((Q * rng.uniform(lower, upper, d)) @ Q.T) for Q in Qs]
@@ -316,16 +377,23 @@ def seconds(call, repeats):
     return min(times)
 
 
+us = {
+    "ours": 1e6 * seconds(lambda: closed_form(M, k), 50),
+    "mtldsl": 1e6 * seconds(lambda: structure.update_one(0, W, kept), 50),
+    "cvxpy": 1e6 * seconds(lambda: by_cvxpy(M), 5),
+}
 print(f"""
 THE ANSWERS                                          objective          time
 
-  closed form, as above                         {objective(Sigma1):18.10f}{1e6 * seconds(lambda: closed_form(M, k), 50):11.0f} us
-  mtldsl, MatrixNormal.update_one               {objective(updated):18.10f}{1e6 * seconds(lambda: structure.update_one(0, W, kept), 50):11.0f} us
-  cvxpy, a semidefinite program (Clarabel)      {sdp_value:18.10f}{1e6 * seconds(lambda: by_cvxpy(M), 5):11.0f} us
+  closed form, as above                         {objective(Sigma1):18.10f}{us["ours"]:11.0f} us
+  mtldsl, MatrixNormal.update_one               {objective(updated):18.10f}{us["mtldsl"]:11.0f} us
+  cvxpy, a semidefinite program (Clarabel)      {sdp_value:18.10f}{us["cvxpy"]:11.0f} us
   lowest of {len(tries):,} random feasible Sigma1       {min(tries):18.10f}
-  proven lower bound, from the gradient       {bound:18.10f}     no solver was asked, no matrix sampled""")
+  proven lower bound, from the gradient         {bound:18.10f}     (no solver asked)""")
 
-# ----------------------------------------------------------------------------------------------------------- the errata
+# %%
+# The errata
+# ----------
 
 as_printed = closed_form(M, m)
 assert objective(as_printed) > objective(Sigma1) + 0.1
@@ -339,27 +407,33 @@ sdp_value_low = by_cvxpy(M_low)[1]
 np.testing.assert_allclose(sdp_value_low, objective(Sigma_low, M=M_low), rtol=1e-7)
 np.testing.assert_allclose(updated_low.eigenvalues()[-1], upper, rtol=1e-12)
 alike = MatrixNormal(eta=0.7, rho=0.7).bound([Range(lower, upper), Range(lower, upper)])
-np.testing.assert_allclose(alike.update_one(0, W, kept)[0].dense(), as_printed, rtol=1e-12, atol=1e-12)
+np.testing.assert_allclose(
+    alike.update_one(0, W, kept)[0].dense(), as_printed, rtol=1e-12, atol=1e-12
+)
 
 print(f"""
 TWO CORRECTIONS TO THE PAPER'S ALGORITHM 1
 
-  It clips m / nu, which is k / nu only for eta = rho. Here that is                      {row(np.clip(m / nu, lower, upper))}
-  instead of                                                                             {row(chosen)}
-  and {objective(as_printed) - objective(Sigma1):.4f} above the minimum. (For eta = rho = 0.7, mtldsl's update is the printed one.)
+  It clips m / nu, which is k / nu only for eta = rho. Here that is
+      {row(np.clip(m / nu, lower, upper))}
+  instead of
+      {row(chosen)}
+  and {objective(as_printed) - objective(Sigma1):.4f} above the minimum. (For eta = rho = 0.7,
+  mtldsl's update is the printed one.)
 
-  It does not say what nu = 0 gives: there sigma nu - k log sigma only falls, so u. With a W of rank 2: nu ={row(np.abs(nu_low))}
-  and sigma ={row(updated_low.eigenvalues()[::-1])}; the semidefinite program agrees: {sdp_value_low:.6f} and {objective(Sigma_low, M=M_low):.6f}.
-  Without an upper bound there would be no minimum at all: that is why the model needs one, and mtldsl asks for it.""")
+  It does not say what nu = 0 gives: there sigma nu - k log sigma only falls, so u. With a W of
+  rank 2: nu ={row(np.abs(nu_low))} and sigma ={row(updated_low.eigenvalues()[::-1])}; the
+  semidefinite program agrees: {sdp_value_low:.6f} and {objective(Sigma_low, M=M_low):.6f}.
+  Without an upper bound there would be no minimum at all: that is why the model needs one, and
+  mtldsl asks for it.""")
 
 
-# ----------------------------------------------------------------------------------------------------------- the picture
+# %%
+# The picture
+# -----------
 
 
 def picture(path: Path) -> None:
-    import matplotlib
-
-    matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
     blue, grey, orange, green = "#1f5fa8", "#d3d7dc", "#d9742b", "#3d9a8b"
@@ -372,19 +446,39 @@ def picture(path: Path) -> None:
         }
     )
     figure, (left, middle, right) = plt.subplots(
-        1, 3, figsize=(15, 4.4), layout="constrained", width_ratios=[1, 1.35, 1], gridspec_kw={"wspace": 0.06}
+        1,
+        3,
+        figsize=(15, 4.4),
+        layout="constrained",
+        width_ratios=[1, 1.35, 1],
+        gridspec_kw={"wspace": 0.06},
     )
 
     counts, _, _ = left.hist(costs, bins=60, color=grey)
     top = counts.max()
     for order in orders:
         colour = green if order == best else blue
-        left.plot([price[order]] * 2, [0, 1.06 * top], color=colour, linewidth=2 if order == best else 1.2)
-        left.text(price[order], 1.09 * top, "".join(str(j + 1) for j in order), color=colour, ha="center",
-                  va="bottom", fontsize=9, rotation=90, weight="bold" if order == best else "normal")  # fmt: skip
-    left.set(title=f"{len(costs):,} orthonormal matrices, {len(orders)} permutations", yticks=[],
-             xlabel="price $\\sigma^\\top P\\,\\nu$   (213: $\\sigma_1$ with $\\nu_2$, $\\sigma_2$ with $\\nu_1$, $\\sigma_3$ with $\\nu_3$)",
-             ylim=(0, 1.2 * top))  # fmt: skip
+        left.plot(
+            [price[order]] * 2, [0, 1.06 * top], color=colour, linewidth=2 if order == best else 1.2
+        )
+        left.text(
+            price[order],
+            1.09 * top,
+            "".join(str(j + 1) for j in order),
+            color=colour,
+            ha="center",
+            va="bottom",
+            fontsize=9,
+            rotation=90,
+            weight="bold" if order == best else "normal",
+        )
+    left.set(
+        title=f"{len(costs):,} orthonormal matrices, {len(orders)} permutations",
+        yticks=[],
+        xlabel="price $\\sigma^\\top P\\,\\nu$   (213: $\\sigma_1$ with $\\nu_2$, $\\sigma_2$ "
+        "with $\\nu_1$, $\\sigma_3$ with $\\nu_3$)",
+        ylim=(0, 1.2 * top),
+    )
     left.spines["left"].set_visible(False)
 
     wide, gap = 1.0, 1.9
@@ -396,16 +490,28 @@ def picture(path: Path) -> None:
             middle.plot([x, x + wide], [-i, -j], color=colour, linewidth=2.6, zorder=1)
         for i in range(d):
             for at, label in ((x, f"$\\sigma_{i + 1}$"), (x + wide, f"$\\nu_{i + 1}$")):
-                middle.plot(at, -i, "o", color="white", markeredgecolor="black", markersize=19, zorder=2)
+                middle.plot(
+                    at, -i, "o", color="white", markeredgecolor="black", markersize=19, zorder=2
+                )
                 middle.text(at, -i - 0.01, label, ha="center", va="center", fontsize=11, zorder=3)
         n_crosses = len(crosses(order))
         words = f"{n_crosses} cross{'es' * (n_crosses != 1)}" if n_crosses else "no cross"
-        middle.text(x + wide / 2, -d + 0.38, f"{price[order]:.2f}", ha="center", fontsize=11, weight="bold")
+        middle.text(
+            x + wide / 2, -d + 0.38, f"{price[order]:.2f}", ha="center", fontsize=11, weight="bold"
+        )
         middle.text(x + wide / 2, -d + 0.12, words, ha="center", fontsize=9)
         if order != best:
-            middle.annotate("", (x + gap - 0.25, -1), (x + wide + 0.25, -1), arrowprops={"arrowstyle": "->", "color": "#666666"})  # fmt: skip
-    middle.set(title="Remove a cross (orange): the price falls", xlim=(-0.3, gap * len(path_down) - gap + wide + 0.3),
-               ylim=(-d - 0.05, 0.35))  # fmt: skip
+            middle.annotate(
+                "",
+                (x + gap - 0.25, -1),
+                (x + wide + 0.25, -1),
+                arrowprops={"arrowstyle": "->", "color": "#666666"},
+            )
+    middle.set(
+        title="Remove a cross (orange): the price falls",
+        xlim=(-0.3, gap * len(path_down) - gap + wide + 0.3),
+        ylim=(-d - 0.05, 0.35),
+    )
     middle.axis("off")
 
     line = np.geomspace(0.3, 11, 400)
@@ -416,11 +522,18 @@ def picture(path: Path) -> None:
 
         right.plot(line, above(line), color=colour, linewidth=1.8)
         right.plot(k / v, 0, "o", color="white", markeredgecolor=colour, markersize=7, zorder=3)
-        right.plot(s, above(s), "o", color=colour, markersize=7, zorder=4, label=f"$\\nu$ = {v:.2f}")  # fmt: skip
+        right.plot(
+            s, above(s), "o", color=colour, markersize=7, zorder=4, label=f"$\\nu$ = {v:.2f}"
+        )
     right.axvspan(lower, upper, color=grey, alpha=0.45, linewidth=0)
-    right.set(title="Each $\\sigma$ by itself: clip($k/\\nu$, $l$, $u$)", xscale="log", xlim=(line[0], line[-1]), ylim=(-0.3, 6),
-              xlabel="$\\sigma$   (shaded: $l$ to $u$;  open: without the bounds)",
-              ylabel="$\\sigma\\nu - k\\,\\log\\sigma$, above its minimum")  # fmt: skip
+    right.set(
+        title="Each $\\sigma$ by itself: clip($k/\\nu$, $l$, $u$)",
+        xscale="log",
+        xlim=(line[0], line[-1]),
+        ylim=(-0.3, 6),
+        xlabel="$\\sigma$   (shaded: $l$ to $u$;  open: without the bounds)",
+        ylabel="$\\sigma\\nu - k\\,\\log\\sigma$, above its minimum",
+    )
     right.set_xticks([0.5, 1, 2, 4, 8], ["0.5", "1", "2", "4", "8"])
     right.minorticks_off()
     right.legend(frameon=False, loc="upper left", fontsize=9)
@@ -430,6 +543,6 @@ def picture(path: Path) -> None:
 
 
 try:
-    picture(Path(__file__).parent / "output" / "09_perfect_matching.png")
+    picture(OUTPUT / "09_perfect_matching.png")
 except ImportError:
     print("\n(no picture: matplotlib is not installed)")

@@ -1,21 +1,30 @@
-r"""11. Beyond linear: random Fourier features and Nystroem in front of a linear multi-task model.
+r"""11. Beyond linear: random Fourier features and Nystroem in front of a linear multi-task model
+=============================================================================================
+
+::
 
     k(x, x')  =  exp(-gamma ||x - x'||^2)  ~  <z(x), z(x')>,      z(x) in R^D
 
-A model that is linear in z(x) is nonlinear in x, and everything of this package holds for it: its words, its certificates, its solvers.
-scikit-learn makes z in two ways:
+A model that is linear in z(x) is nonlinear in x, and everything of this package holds for it: its
+words, its certificates, its solvers. scikit-learn makes z in two ways::
 
-    RBFSampler   z_k = sqrt(2/D) cos(<v_k, x> + b_k), v_k ~ N(0, 2 gamma I)     knows nothing of the data (Rahimi and Recht, NIPS 2007)
-    Nystroem     z = K_ll^(-1/2) k(landmarks, x)                                D rows as landmarks (Williams and Seeger, NIPS 2000)
+    RBFSampler   z_k = sqrt(2/D) cos(<v_k, x> + b_k), v_k ~ N(0, 2 gamma I)
+    Nystroem     z = K_ll^(-1/2) k(landmarks, x)
 
-z is fitted on the rows that are learned from, and on nothing else. On top of it stand ridge (every task alone), the squared trace norm (MTFL,
-MTRL: convex), and `matrix_normal` (FETR), with both precisions learned or with the tasks' alone. The question is an honest one: how much do the
-features bring, how much the penalty, and does that change when rows are few?
+The first knows nothing of the data (Rahimi and Recht, NIPS 2007), the second takes D rows as
+landmarks (Williams and Seeger, NIPS 2000).
 
-Blocks of rows are contiguous: neighbouring rows of a movement are nearly equal, and a random split would only test memory. Every parameter (gamma
-too) is chosen on a validation block of its own.
+z is fitted on the rows that are learned from, and on nothing else. On top of it stand ridge
+(every task alone), the squared trace norm (MTFL, MTRL: convex), and ``matrix_normal`` (FETR),
+with both precisions learned or with the tasks' alone. The question is an honest one: how much do
+the features bring, how much the penalty, and does that change when rows are few?
 
-Run:  python examples/11_random_features.py        (picture: examples/output/11_random_features.png)
+Blocks of rows are contiguous: neighbouring rows of a movement are nearly equal, and a random
+split would only test memory. Every parameter (gamma too) is chosen on a validation block of its
+own.
+
+Run: ``python examples/11_random_features.py`` (picture:
+``examples/output/11_random_features.png``)
 """
 
 from pathlib import Path
@@ -26,9 +35,15 @@ from sklearn.kernel_approximation import Nystroem, RBFSampler
 import mtldsl as mtl
 from mtldsl.datasets import load_sarcos
 
+OUTPUT = Path(globals().get("__file__", "lesson")).parent / "output"  # a notebook has no file
+
+OUTPUT = Path(globals().get("__file__", "lesson")).parent / "output"  # a notebook has no file
+
 N_FEATURES, GAMMAS, SEEDS = 150, (0.001, 0.003, 0.01), range(3)
 
-# ---------------------------------------------------------------------------------------------------------------- data
+# %%
+# Data
+# ----
 
 try:
     robot = load_sarcos()
@@ -40,7 +55,9 @@ except mtl.DataError:
     for k in range(1, len(X)):  # rows that follow each other are near
         X[k] = 0.9 * X[k - 1] + 0.4 * rng.normal(size=8)
     patterns = np.hstack([X, (X @ rng.normal(size=(8, 4))) ** 2 / 8])
-    Y = patterns @ rng.normal(size=(12, 3)) @ rng.normal(size=(3, 7)) + 0.5 * rng.normal(size=(len(X), 7))
+    Y = patterns @ rng.normal(size=(12, 3)) @ rng.normal(size=(3, 7)) + 0.5 * rng.normal(
+        size=(len(X), 7)
+    )
     names = [f"task {i}" for i in range(7)]
     print("The SARCOS data are not here: made nonlinear tasks stand for them.")
 n, m = Y.shape
@@ -49,11 +66,17 @@ X = (X - X[learn].mean(axis=0)) / X[learn].std(axis=0)
 Y = (Y - Y[learn].mean(axis=0)) / Y[learn].std(axis=0)
 few = learn[::10]
 print(
-    f"Contiguous blocks: {len(learn):,} rows to learn from (or every 10th of them, {len(few)}), {len(validate)} to choose"
+    f"Contiguous blocks: {len(learn):,} rows to learn from (or every 10th of them, "
+    f"{len(few)}), {len(validate)} to choose"
 )
-print(f"parameters, {len(test)} to test. {m} tasks, {X.shape[1]} inputs, {N_FEATURES} features in front.\n")
+print(
+    f"parameters, {len(test)} to test. {m} tasks, {X.shape[1]} inputs, {N_FEATURES} "
+    f"features in front.\n"
+)
 
-# -------------------------------------------------------------------------------------------------------------- models
+# %%
+# Models
+# ------
 
 
 def statement(penalty, tasks, values):
@@ -75,7 +98,12 @@ def statement(penalty, tasks, values):
 
 of_one = [{"lam": lam} for lam in 10.0 ** np.arange(-2, 5)]
 of_two = [{"eta": eta, "rho": rho} for eta in (1.0, 100.0) for rho in (0.01, 0.1, 1.0, 10.0)]
-PENALTIES = {"ridge": of_one, "squared trace norm": of_one, "FETR, tasks alone": of_two, "FETR": of_two}
+PENALTIES = {
+    "ridge": of_one,
+    "squared trace norm": of_one,
+    "FETR, tasks alone": of_two,
+    "FETR": of_two,
+}
 
 
 def features(kind, gamma, rows, seed):
@@ -84,13 +112,15 @@ def features(kind, gamma, rows, seed):
         return X
     Z = kind(gamma=gamma, n_components=N_FEATURES, random_state=seed).fit(X[rows]).transform(X)
     Z = Z - Z[rows].mean(axis=0)
-    # one factor for all, so that the kernel stays what it is: an average variance of 1, for which l and u are meant
+    # one factor for all, so that the kernel stays what it is: an average variance of 1, for which
+    # l and u are meant
     return Z / Z[rows].std()
 
 
 def fitted(Z, rows, penalty, values):
     tasks = mtl.Tasks.shared(Z[rows], Y[rows], task_names=names)
-    # joint steps: with one precision given, L-BFGS has no metric, and is slow on features that are nearly dependent
+    # joint steps: with one precision given, L-BFGS has no metric, and is slow on features that
+    # are nearly dependent
     how = {"solver": "alternating", "method": "joint"} if penalty == "FETR, tasks alone" else {}
     solution = statement(penalty, tasks, values).solve(tol=1e-4, **how)
     assert solution.is_certified, solution
@@ -98,7 +128,7 @@ def fitted(Z, rows, penalty, values):
 
 
 def error(solution, Z, rows):
-    """Mean squared error, averaged over tasks, each in units of its variance on the rows learned from."""
+    """Mean squared error over tasks, each in units of its variance on the rows learned from."""
     return float(np.mean((solution.predict(Z[rows]) - Y[rows]) ** 2))
 
 
@@ -114,13 +144,16 @@ def chosen(kind, rows, penalty):
     return min(tried, key=lambda entry: entry[0])
 
 
-# --------------------------------------------------------------------------------------------------------- the comparison
+# %%
+# The comparison
+# --------------
 
 KINDS = {"linear": "linear", "random Fourier": RBFSampler, "Nystroem": Nystroem}
 SIZES = {f"{len(learn):,} rows": learn, f"{len(few):,} rows": few}
 errors, best = {}, {}
 print(
-    "MEAN SQUARED ERROR ON THE TEST BLOCK, IN UNITS OF THE VARIANCE (mean of 3 seeds of the features, lowest to highest)"
+    "MEAN SQUARED ERROR ON THE TEST BLOCK, IN UNITS OF THE VARIANCE (mean of 3 "
+    "seeds of the features, lowest to highest)"
 )
 for size, rows in SIZES.items():
     print(f"\n  {size:<22}{'linear':>9}{'random Fourier':>26}{'Nystroem':>26}")
@@ -144,21 +177,32 @@ def lowest(size, name):
     return min(mean[size, penalty, name] for penalty in PENALTIES)
 
 
+def in_order(found):
+    pairs = sorted(found.items(), key=lambda entry: entry[1])
+    return "; ".join(f"{penalty} {value:.3f}" for penalty, value in pairs)
+
+
 print("\nWHAT IS SEEN\n")
 for size in SIZES:
     gain = lowest(size, "Nystroem") / lowest(size, "linear") - 1
     on_test = {penalty: mean[size, penalty, "Nystroem"] for penalty in PENALTIES}
     on_validation = {penalty: best[size, penalty, "Nystroem"][0] for penalty in PENALTIES}
-    print(f"""  {size}: Nystroem changes the best linear error by {gain:+.0%}. On its features, the errors of the four penalties
-    validation   {", ".join(f"{penalty} {e:.3f}" for penalty, e in sorted(on_validation.items(), key=lambda entry: entry[1]))}
-    test         {", ".join(f"{penalty} {e:.3f}" for penalty, e in sorted(on_test.items(), key=lambda entry: entry[1]))}""")
+    print(f"""  {size}: Nystroem changes the best linear error by {gain:+.0%}. On its features, from
+  the lowest error to the highest:
+    validation   {in_order(on_validation)}
+    test         {in_order(on_test)}""")
 print("""
-  Blocks are different movements: neither the order of the penalties nor the level of the error need be the same on two of
-  them, and a difference between penalties that is smaller than the one between seeds proves nothing.""")
+  Blocks are different movements: neither the order of the penalties nor the level of the error
+  need be the same on two of them, and a difference between penalties that is smaller than the one
+  between seeds proves nothing.""")
 rows_first = next(iter(SIZES))
-assert lowest(rows_first, "Nystroem") < lowest(rows_first, "linear")  # with rows enough, the features pay
+assert lowest(rows_first, "Nystroem") < lowest(
+    rows_first, "linear"
+)  # with rows enough, the features pay
 
-# ------------------------------------------------------------------------------------------------- what can still be read
+# %%
+# What can still be read
+# ----------------------
 
 _, gamma, values = best[rows_first, "FETR, tasks alone", "Nystroem"]
 Z = features(Nystroem, gamma, learn, 0)
@@ -167,7 +211,9 @@ at_best = fitted(Z, learn, "FETR, tasks alone", values).Sigma2.eigenvalues()
 
 def at_bounds(rho):
     """How many eigenvalues of the tasks' precision lie at l or at u."""
-    eigenvalues = fitted(Z, learn, "FETR, tasks alone", {"eta": 1.0, "rho": rho}).Sigma2.eigenvalues()
+    eigenvalues = fitted(
+        Z, learn, "FETR, tasks alone", {"eta": 1.0, "rho": rho}
+    ).Sigma2.eigenvalues()
     return int(np.sum((eigenvalues <= 0.0101) | (eigenvalues >= 99)))
 
 
@@ -176,9 +222,11 @@ solution = fitted(Z, learn, "FETR, tasks alone", {"eta": 1.0, "rho": between})
 print(f"""
 WHAT CAN STILL BE READ
 
-  A correlation between random features means nothing to anyone. That of the tasks does, in the new space as in the old, where
-  the precision lies between its bounds. At the chosen {", ".join(f"{key} = {value:g}" for key, value in values.items())}, {np.sum(at_best <= 0.0101)} of its {m} eigenvalues are at the lower
-  bound, where large weights have pushed them. At eta = 1, rho = {between:g}, {at_bounds(between)} are at a bound:
+  A correlation between random features means nothing to anyone. That of the tasks does, in the
+  new space as in the old, where the precision lies between its bounds. At the chosen
+  {", ".join(f"{key} = {value:g}" for key, value in values.items())}, {np.sum(at_best <= 0.0101)}
+  of its {m} eigenvalues are at the lower bound, where large weights have pushed them. At eta = 1,
+  rho = {between:g}, {at_bounds(between)} are at a bound:
 
 {solution.Sigma2}
 
@@ -186,16 +234,17 @@ WHAT CAN STILL BE READ
 assert solution.Sigma2.correlation.shape == (m, m)
 
 
-# ------------------------------------------------------------------------------------------------------------ the picture
+# %%
+# The picture
+# -----------
 
 
 def picture(path: Path) -> None:
-    import matplotlib
-
-    matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    plt.rcParams.update({"axes.spines.top": False, "axes.spines.right": False, "axes.titlelocation": "left"})
+    plt.rcParams.update(
+        {"axes.spines.top": False, "axes.spines.right": False, "axes.titlelocation": "left"}
+    )
     colours = dict(zip(PENALTIES, ("#6b7280", "#3d9a8b", "#d9742b", "#1f5fa8"), strict=True))
     figure, both = plt.subplots(1, 2, figsize=(12, 4.4), layout="constrained", sharey=True)
     for axes, size in zip(both, SIZES, strict=True):
@@ -214,6 +263,6 @@ def picture(path: Path) -> None:
 
 
 try:
-    picture(Path(__file__).parent / "output" / "11_random_features.png")
+    picture(OUTPUT / "11_random_features.png")
 except ImportError:
     print("\n(no picture: matplotlib is not installed)")

@@ -1,26 +1,39 @@
-"""12. Tasks with different noise: a loss that finds each task's noise by itself, where that pays, and where it does not.
+"""12. Tasks with different noise: a loss that finds each task's noise by itself
+=============================================================================
 
-    NC-MTL     minimize over W    sum over tasks ||X_i w_i - y_i||^2    +  mu sum over j log(1 + sqrt(sigma_j(W)^2 + eps))
-    NC-CMTL    minimize over W    sum over tasks ||X_i w_i - y_i||      +  mu sum over j log(1 + sqrt(sigma_j(W)^2 + eps))
+::
 
-One letter is different: the loss of a task is not squared. (Nie, Hu and Li, "Calibrated multi-task learning", KDD 2018.)
+    NC-MTL     minimize over W    sum over tasks ||X_i w_i - y_i||^2    +  mu Omega(W)
+    NC-CMTL    minimize over W    sum over tasks ||X_i w_i - y_i||      +  mu Omega(W)
 
-WHAT THE ROOT DOES. Its gradient is v_i X_i'r_i with r_i = X_i w_i - y_i and v_i = 1 / ||r_i||: that of squared errors in which task i counts
-v_i. And ||r_i|| is, up to a factor, the noise that the model leaves in the task. Noisy tasks count less; nobody had to say which they are.
+    Omega(W) = sum over j log(1 + sqrt(sigma_j(W)^2 + eps))
 
-    ||r||  =  min over s > 0 of  ||r||^2 / (2 s)  +  s / 2          so s_i, the size of the noise, is a hidden unknown: s_i = ||r_i||
+One letter is different: the loss of a task is not squared. (Nie, Hu and Li, "Calibrated
+multi-task learning", KDD 2018.)
 
-WHY mu THEN FITS ALL TASKS. Say y = X w + noise * e. The penalty has to hold down what noise puts into the gradient at the truth:
+WHAT THE ROOT DOES. Its gradient is v_i X_i'r_i with r_i = X_i w_i - y_i and v_i = 1 / ||r_i||:
+that of squared errors in which task i counts v_i. And ||r_i|| is, up to a factor, the noise that
+the model leaves in the task. Noisy tasks count less; nobody had to say which they are.
 
-    squared      2 noise X'e           grows with the noise: one mu is too small for noisy tasks and too large for quiet ones
+::
+
+    ||r||  =  min over s > 0 of  ||r||^2 / (2 s)  +  s / 2
+
+so s_i, the size of the noise, is a hidden unknown: s_i = ||r_i||.
+
+WHY mu THEN FITS ALL TASKS. Say y = X w + noise * e. The penalty has to hold down what noise puts
+into the gradient at the truth::
+
+    squared      2 noise X'e    grows with the noise: one mu is too small for noisy tasks
     not squared  X'e / ||e||           has the same size for every task
 
-THE DATA. y_i = X_i w_i + noise_i e_i, W of rank 3, the paper's four settings, which differ in noise_i alone (task 1 has 2 in all of them):
+THE DATA. y_i = X_i w_i + noise_i e_i, W of rank 3, the paper's four settings, which differ in
+noise_i alone (task 1 has 2 in all of them)::
 
     d1   2 down to 1/4: all noisy        d3   2 down to 2^-11: a few noisy, the others a little
-    d2   2: all noisy, and all alike     d4   2 down to 2^-24: a few noisy, most without any to speak of
+    d2   2: all noisy, and all alike     d4   2 down to 2^-24: a few noisy, most hardly any
 
-Run:  python examples/12_calibration.py        (picture: examples/output/12_calibration.png)
+Run: ``python examples/12_calibration.py`` (picture: ``examples/output/12_calibration.png``)
 """
 
 from pathlib import Path
@@ -30,14 +43,21 @@ import numpy as np
 import mtldsl as mtl
 from mtldsl.datasets import make_calibrated
 
+OUTPUT = Path(globals().get("__file__", "lesson")).parent / "output"  # a notebook has no file
+
+OUTPUT = Path(globals().get("__file__", "lesson")).parent / "output"  # a notebook has no file
+
 SETTINGS, REPEATS = ("d1", "d2", "d3", "d4"), 2
 N_TASKS, N_ROWS, N_HELD_OUT, N_FEATURES, RANK = 30, 60, 40, 30, 3
 NOISY, QUIET = slice(0, 5), slice(-5, None)
-print(f"""{N_TASKS} tasks, {N_FEATURES} features, {N_ROWS} rows a task to learn from and {N_HELD_OUT} to choose mu on; rank {RANK}; {REPEATS} draws of
-everything, means of them. The paper has 101 tasks, 200 features and 240 rows, and 100 draws: benchmarks/papers/calibrated.py.
-""")
+print(f"""{N_TASKS} tasks, {N_FEATURES} features, {N_ROWS} rows a task to learn from and
+{N_HELD_OUT} to choose mu on; rank {RANK}; {REPEATS} draws of everything, means of them.
+The paper has 101 tasks, 200 features and 240 rows, and 100 draws:
+benchmarks/papers/calibrated.py. """)
 
-# ------------------------------------------------------------------------------------------------------- 1. by hand, once
+# %%
+# 1. by hand, once
+# ----------------
 
 
 def drawn(setting, seed):
@@ -52,14 +72,19 @@ def drawn(setting, seed):
 def weighted(tasks, weights):
     """The same tasks, every row of task i counted weights_i times."""
     rows = [np.full(n, float(v)) for n, v in zip(tasks.counts, weights, strict=True)]
-    return mtl.Tasks.separate(list(tasks.inputs), list(tasks.per_task(tasks.targets)), sample_weights=rows)
+    return mtl.Tasks.separate(
+        list(tasks.inputs), list(tasks.per_task(tasks.targets)), sample_weights=rows
+    )
 
 
 tasks, _, _, noise = drawn("d1", 0)
 W = mtl.Weights(tasks)
 problem = mtl.minimize(mtl.square_root_loss(W, tasks) + 10 * mtl.log_rank(W))
 solution = problem.solve(tol=1e-8)
-r = [X @ w - y for X, w, y in zip(tasks.inputs, solution.W.T, tasks.per_task(tasks.targets), strict=True)]
+r = [
+    X @ w - y
+    for X, w, y in zip(tasks.inputs, solution.W.T, tasks.per_task(tasks.targets), strict=True)
+]
 norms = np.array([np.linalg.norm(each) for each in r])
 print(f"""WHAT IS LEARNED BESIDE W (setting d1)
 
@@ -69,14 +94,19 @@ print(f"""WHAT IS LEARNED BESIDE W (setting d1)
 
      task   true noise   noise_levels = ||r_i|| / sqrt(n_i)   task_weights = 1 / ||r_i||""")
 for i in (0, 9, 19, 29):
-    print(f"    {i:5d}{noise[i]:13.3f}{solution.noise_levels[i]:18.3f}{solution.task_weights[i]:34.4f}")
+    print(
+        f"    "
+        f"{i:5d}{noise[i]:13.3f}{solution.noise_levels[i]:18.3f}{solution.task_weights[i]:34.4f}"
+    )
 assert solution.is_certified and solution.status == "stationary"
 np.testing.assert_allclose(solution.task_weights, 1 / norms, rtol=1e-9)
 np.testing.assert_allclose(solution.noise_levels, norms / np.sqrt(tasks.counts), rtol=1e-9)
 
 s, U, V = (lambda svd: (svd[1], svd[0], svd[2]))(np.linalg.svd(solution.W, full_matrices=False))
 of_penalty = 10 * (U * (s / (np.sqrt(s**2 + 1e-2) * (1 + np.sqrt(s**2 + 1e-2))))) @ V
-of_losses = np.column_stack([X.T @ each / n for X, each, n in zip(tasks.inputs, r, norms, strict=True)])
+of_losses = np.column_stack(
+    [X.T @ each / n for X, each, n in zip(tasks.inputs, r, norms, strict=True)]
+)
 left = np.linalg.norm(of_losses + of_penalty) / np.linalg.norm(of_losses)
 same = weighted(tasks, solution.task_weights)
 kept = mtl.minimize(mtl.squared_loss(W, same) + 10 * mtl.log_rank(W))  # 1/2 v_i ||r_i||^2
@@ -84,15 +114,21 @@ again = kept.solve(tol=1e-8, warm_start={"W": solution.W})
 alike = weighted(tasks, np.full(N_TASKS, solution.task_weights.mean()))
 other = mtl.minimize(mtl.squared_loss(W, alike) + 10 * mtl.log_rank(W))
 other = other.solve(tol=1e-8, warm_start={"W": solution.W})
-moved = [np.linalg.norm(each.W - solution.W) / np.linalg.norm(solution.W) for each in (again, other)]
+moved = [
+    np.linalg.norm(each.W - solution.W) / np.linalg.norm(solution.W) for each in (again, other)
+]
 print(f"""
   By hand: gradient of the losses plus gradient of the penalty, relative           {left:.0e}
   Squared errors with v_i as the weight of a row, solved from here: W moves by     {moved[0]:.0e}
   Squared errors with their mean as the weight of all, from here: W moves by       {moved[1]:.0e}
   A sum of norms is weighted least squares that has found its own weights.""")
-assert left <= 1e-7 and moved[0] <= 1e-5 < 0.1 < moved[1] and again.is_certified and other.is_certified
+assert (
+    left <= 1e-7 and moved[0] <= 1e-5 < 0.1 < moved[1] and again.is_certified and other.is_certified
+)
 
-# -------------------------------------------------------------------------------------------------- 2. the four settings
+# %%
+# 2. the four settings
+# --------------------
 
 GRIDS = {
     "NC-MTL": np.geomspace(1000, 5, 7),
@@ -107,7 +143,10 @@ def share_missed(W, tasks):
     """Mean of the tasks' mean squared error / variance of y."""
     labels = tasks.per_task(tasks.targets)
     return np.mean(
-        [np.mean((X @ w - y) ** 2) / np.var(y) for X, w, y in zip(tasks.inputs, W.T, labels, strict=True)]
+        [
+            np.mean((X @ w - y) ** 2) / np.var(y)
+            for X, w, y in zip(tasks.inputs, W.T, labels, strict=True)
+        ]
     )
 
 
@@ -135,16 +174,18 @@ for setting in SETTINGS:
                 levels[setting], true_noise[setting] = best.noise_levels, noise
 nothing = np.mean([np.sum(drawn("d1", seed)[2] ** 2) / N_TASKS for seed in range(REPEATS)])
 print(f"""
-ESTIMATION ERROR, ||W - truth||_F^2 / {N_TASKS}, AT THE mu THAT IS BEST ON HELD-OUT ROWS  (of W = 0: {nothing:.3f})
+ESTIMATION ERROR, ||W - truth||_F^2 / {N_TASKS}, AT THE mu THAT IS BEST ON HELD-OUT ROWS
+(of W = 0: {nothing:.3f})
 
-  setting   {"NC-MTL":>10}{"NC-CMTL":>10}{"ratio":>8}{"told":>10}       mu of NC-MTL   mu of NC-CMTL""")
+  setting       NC-MTL   NC-CMTL   ratio      told       mu of NC-MTL   mu of NC-CMTL""")
 ratio = {}
 for setting in SETTINGS:
     plain, calibrated, told = (errors[setting, name].mean() for name in GRIDS)
     ratio[setting] = plain / calibrated
     mus = [", ".join(f"{mu:.3g}" for mu in chosen[setting, name]) for name in ("NC-MTL", "NC-CMTL")]
     print(
-        f"  {setting:<10}{plain:10.4f}{calibrated:10.4f}{ratio[setting]:8.1f}{told:10.4f}{mus[0]:>19}{mus[1]:>16}"
+        f"  {setting:<10}{plain:10.4f}{calibrated:10.4f}{ratio[setting]:8.1f}{told:10.4f}"
+        f"{mus[0]:>19}{mus[1]:>16}"
     )
 spread = {
     name: max(max(chosen[s, name]) for s in SETTINGS) / min(min(chosen[s, name]) for s in SETTINGS)
@@ -156,44 +197,57 @@ of = {
     for which, part in (("noisy", NOISY), ("quiet", QUIET))
 }
 print(f"""
-  "told" is least squares that knows the noise, in weights 1 / noise_i, as the root finds them (so with its own mu).
+  "told" is least squares that knows the noise, in weights 1 / noise_i, as the root finds them (so
+  with its own mu).
 
-  d3, d4  A few noisy tasks among quiet ones: the error is {ratio["d3"]:.0f} and {ratio["d4"]:.0f} times smaller. Both sides gain (d3):
+  d3, d4 A few noisy tasks among quiet ones: the error is {ratio["d3"]:.0f} and {ratio["d4"]:.0f}
+  times smaller. Both sides gain (d3):
 
               5 noisiest tasks   {of["NC-MTL", "noisy"]:8.4f} -> {of["NC-CMTL", "noisy"]:.4f}
               5 quietest tasks   {of["NC-MTL", "quiet"]:8.4f} -> {of["NC-CMTL", "quiet"]:.1e}
 
-          With one mu for all, the quiet majority asks for a small one, and the noisy few are left to their noise: worse than W = 0.
+          With one mu for all, the quiet majority asks for a small one, and the noisy few are left
+          to their noise: worse than W = 0.
   d2      All alike: nothing to calibrate, and nothing lost by trying (ratio {ratio["d2"]:.2f}).
-  d1      Noise that differs eightfold: {ratio["d1"]:.1f} times. The paper reports no gain here (0.1247 against 0.1236).
+  d1      Noise that differs eightfold: {ratio["d1"]:.1f} times.
+          The paper reports no gain here (0.1247 against 0.1236).
 
-  And one mu nearly suits all: the values chosen for NC-CMTL differ {spread["NC-CMTL"]:.0f}-fold, those for NC-MTL {spread["NC-MTL"]:.0f}-fold. (Not wholly: the
-  log penalty depends on the scale of W, and where noise drowns everything, as in d2, more of it is better.)""")
+  And one mu nearly suits all: the values chosen for NC-CMTL differ {spread["NC-CMTL"]:.0f}-fold,
+  those for NC-MTL {spread["NC-MTL"]:.0f}-fold. (Not wholly: the log penalty depends on the scale
+  of W, and where noise drowns everything, as in d2, more of it is better.)""")
 assert ratio["d3"] > 5 and ratio["d4"] > 5 and 0.9 < ratio["d2"] < 1.1
 assert spread["NC-CMTL"] < spread["NC-MTL"]
 assert of["NC-MTL", "noisy"] > nothing > of["NC-CMTL", "noisy"]
 assert of["NC-CMTL", "quiet"] < of["NC-MTL", "quiet"]
 
-# ----------------------------------------------------------------------------------------------- 3. how good are the levels
+# %%
+# 3. how good are the levels
+# --------------------------
 
 print("""
 LEARNED NOISE AGAINST TRUE NOISE
 
-  setting    learned / true, median    smallest    largest    of true noise above 0.01: correlation of the logarithms""")
+  setting    learned / true, median    smallest    largest    correlation of the logarithms
+                                                                (where the noise is above 0.01)""")
 for setting in SETTINGS:
     quotient, loud = levels[setting] / true_noise[setting], true_noise[setting] > 0.01
-    said = (
-        "-"
-        if setting == "d2"
-        else f"{np.corrcoef(np.log(levels[setting][loud]), np.log(true_noise[setting][loud]))[0, 1]:.3f}"
+    pair = np.log(levels[setting][loud]), np.log(true_noise[setting][loud])
+    said = "-" if setting == "d2" else f"{np.corrcoef(*pair)[0, 1]:.3f}"
+    print(
+        f"  {setting:<11}{np.median(quotient):22.2f}{quotient.min():12.2f}"
+        f"{quotient.max():11.2g}{said:>15}"
     )
-    print(f"  {setting:<11}{np.median(quotient):22.2f}{quotient.min():12.2f}{quotient.max():11.2g}{said:>15}")
     assert setting == "d2" or float(said) > 0.9
 print(f"""
-  Two errors, one each way. ||r_i|| is what is *left*: weights that fit {N_ROWS} rows take up a part of the noise, so levels are too low, by
-  up to {1 - min((levels[s] / true_noise[s]).min() for s in SETTINGS):.0%} here. And what the penalty keeps the weights from fitting is left too: where there is no noise (d4), the level is that bias.""")
+  Two errors, one each way. ||r_i|| is what is *left*: weights that fit {N_ROWS} rows take up a
+  part of the noise, so levels are too low, by up to
+  {1 - min((levels[s] / true_noise[s]).min() for s in SETTINGS):.0%} here. And what the penalty
+  keeps the weights from fitting is left too: where there is no noise (d4), the level is that
+  bias.""")
 
-# --------------------------------------------------------------------------------- 4. it cannot tell noise from misfit
+# %%
+# 4. it cannot tell noise from misfit
+# -----------------------------------
 
 train, held_out, truth, noise = drawn("d3", 0)
 strange, rng = 20, np.random.default_rng(7)
@@ -206,20 +260,29 @@ mu = chosen["d3", "NC-CMTL"][0]
 before = mtl.minimize(mtl.square_root_loss(W, train) + mu * mtl.log_rank(W)).solve()
 after = mtl.minimize(mtl.square_root_loss(W, odd) + mu * mtl.log_rank(W)).solve()
 heavy = mtl.minimize(mtl.square_root_loss(W, odd) + 10 * mu * mtl.log_rank(W)).solve()
+
+
+def of_strange(solution):
+    return f"{solution.noise_levels[strange]:15.4f}{solution.task_weights[strange]:13.4f}"
+
+
 print(f"""
 A QUIET TASK THAT SHARES NOTHING (task {strange}, true noise {noise[strange]:.4f})
 
                                              its learned noise   its weight
-  as drawn, mu = {mu:<5.3g}                       {before.noise_levels[strange]:15.4f}{before.task_weights[strange]:13.4f}
-  weights of its own, mu = {mu:<5.3g}             {after.noise_levels[strange]:15.4f}{after.task_weights[strange]:13.4f}
-  weights of its own, mu = {10 * mu:<5.3g}             {heavy.noise_levels[strange]:15.4f}{heavy.task_weights[strange]:13.4f}
+  as drawn, mu = {mu:<5.3g}                       {of_strange(before)}
+  weights of its own, mu = {mu:<5.3g}             {of_strange(after)}
+  weights of its own, mu = {10 * mu:<5.3g}             {of_strange(heavy)}
 
-  Where the penalty does not let a task go its own way, all of it counts as noise. Calibration alone does not say "different":
-  that takes a matrix for tasks that are, as in 13_outlier_tasks.py.""")
+  Where the penalty does not let a task go its own way, all of it counts as noise. Calibration
+  alone does not say "different": that takes a matrix for tasks that are, as in
+  13_outlier_tasks.py.""")
 assert before.is_certified and after.is_certified and heavy.is_certified
 assert heavy.noise_levels[strange] > 10 * noise[strange]
 
-# ------------------------------------------------------------------------------------------------------- 5. the rank, exactly
+# %%
+# 5. the rank, exactly
+# --------------------
 
 exact = mtl.minimize(mtl.square_root_loss(W, train) + mu * mtl.log_rank(W, eps=0)).solve()
 count = [
@@ -230,7 +293,9 @@ print(f"""
 THE RANK  (setting d3, mu = {mu:.3g})
 
   eps = 1e-2   {before.solver:<12} singular values above 1e-6 of the largest: {count[0]}
-  eps = 0      {exact.solver:<12} singular values above 1e-6 of the largest: {count[1]}    {exact.stationarity}
+  eps = 0      {exact.solver:<12} singular values above 1e-6 of the largest: {count[1]}
+
+  {exact.stationarity}
 """)
 assert exact.is_certified and count[1] <= count[0]
 
@@ -240,30 +305,52 @@ print(check)
 assert check.agrees
 
 
-# ----------------------------------------------------------------------------------------------------------- the picture
+# %%
+# The picture
+# -----------
 
 
 def picture(path: Path) -> None:
-    import matplotlib
-
-    matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    plt.rcParams.update({"axes.spines.top": False, "axes.spines.right": False, "axes.titlelocation": "left", "axes.titlesize": 11})  # fmt: skip
+    plt.rcParams.update(
+        {
+            "axes.spines.top": False,
+            "axes.spines.right": False,
+            "axes.titlelocation": "left",
+            "axes.titlesize": 11,
+        }
+    )
     figure, (left, middle, right) = plt.subplots(1, 3, figsize=(15, 4.6), layout="constrained")
 
     for k, name in enumerate(GRIDS):
         heights = [errors[setting, name].mean() for setting in SETTINGS]
-        left.bar(np.arange(4) + 0.26 * (k - 1), heights, width=0.24, color=COLOURS[name], label=ABOUT[name])
+        left.bar(
+            np.arange(4) + 0.26 * (k - 1),
+            heights,
+            width=0.24,
+            color=COLOURS[name],
+            label=ABOUT[name],
+        )
     left.axhline(nothing, color="black", linestyle=":", linewidth=1)
     left.text(4.15, nothing * 1.06, "W = 0", ha="right", va="bottom", fontsize=9)
     top = max(errors[key].mean() for key in errors)
     for k, setting in enumerate(SETTINGS):
         height = max(errors[setting, name].mean() for name in GRIDS)
-        left.text(k, max(height, nothing) * 1.15, f"{ratio[setting]:.1f} ×", ha="center", fontsize=10)
-    left.set(yscale="log", ylim=(0.004, 5 * top), xlim=(-0.5, 4.2), xticks=range(4), title="Estimation error: × is NC-MTL over NC-CMTL",
-             ylabel=r"$\|W-W^*\|_F^2\,/\,m$")  # fmt: skip
-    left.set_xticklabels(["d1: all\nnoisy", "d2: all\nalike", "d3: a few\nnoisy", "d4: most\nnoiseless"])
+        left.text(
+            k, max(height, nothing) * 1.15, f"{ratio[setting]:.1f} ×", ha="center", fontsize=10
+        )
+    left.set(
+        yscale="log",
+        ylim=(0.004, 5 * top),
+        xlim=(-0.5, 4.2),
+        xticks=range(4),
+        title="Estimation error: × is NC-MTL over NC-CMTL",
+        ylabel=r"$\|W-W^*\|_F^2\,/\,m$",
+    )
+    left.set_xticklabels(
+        ["d1: all\nnoisy", "d2: all\nalike", "d3: a few\nnoisy", "d4: most\nnoiseless"]
+    )
     left.legend(frameon=False, loc="upper left", fontsize=9)
 
     reach = (1e-7, 5)
@@ -271,15 +358,42 @@ def picture(path: Path) -> None:
     for setting, marker, colour in zip(
         SETTINGS, "osD^", ("#3d9a8b", "#9aa3ad", "#1f5fa8", "#8a4fa3"), strict=True
     ):
-        middle.plot(true_noise[setting], levels[setting], marker, color=colour, markersize=5, alpha=0.8, label=setting)  # fmt: skip
-    middle.set(xscale="log", yscale="log", xlim=(3e-8, 5), ylim=(3e-8, 5), xlabel="true noise", ylabel=r"noise_levels  $\|r_i\|/\sqrt{n_i}$",
-               title="NC-CMTL: learned noise against the truth")  # fmt: skip
+        middle.plot(
+            true_noise[setting],
+            levels[setting],
+            marker,
+            color=colour,
+            markersize=5,
+            alpha=0.8,
+            label=setting,
+        )
+    middle.set(
+        xscale="log",
+        yscale="log",
+        xlim=(3e-8, 5),
+        ylim=(3e-8, 5),
+        xlabel="true noise",
+        ylabel=r"noise_levels  $\|r_i\|/\sqrt{n_i}$",
+        title="NC-CMTL: learned noise against the truth",
+    )
     middle.legend(frameon=False, loc="upper left")
 
     for name in ("NC-MTL", "NC-CMTL"):
-        right.plot(true_noise["d3"], errors["d3", name], "o-", color=COLOURS[name], markersize=4, label=name)
-    right.set(xscale="log", yscale="log", xlabel="true noise of the task", ylabel=r"$\|w_i-w_i^*\|^2$",
-              title="d3, task by task: both ends gain")  # fmt: skip
+        right.plot(
+            true_noise["d3"],
+            errors["d3", name],
+            "o-",
+            color=COLOURS[name],
+            markersize=4,
+            label=name,
+        )
+    right.set(
+        xscale="log",
+        yscale="log",
+        xlabel="true noise of the task",
+        ylabel=r"$\|w_i-w_i^*\|^2$",
+        title="d3, task by task: both ends gain",
+    )
     right.axhline(nothing, color="black", linestyle=":", linewidth=1)
     right.text(true_noise["d3"].min(), nothing * 1.15, "W = 0", va="bottom", fontsize=9)
     right.legend(frameon=False, loc="lower right")
@@ -289,6 +403,6 @@ def picture(path: Path) -> None:
 
 
 try:
-    picture(Path(__file__).parent / "output" / "12_calibration.png")
+    picture(OUTPUT / "12_calibration.png")
 except ImportError:
     print("\n(no picture: matplotlib is not installed)")

@@ -1,25 +1,35 @@
-"""14. Majorisation-minimisation: a penalty that is not convex, by parabolas that lie above it; and how a tiny eps locks it.
+"""14. Majorisation-minimisation: parabolas above a penalty that is not convex
+===========================================================================
 
-    P(W)  =  sum over tasks ||X_i w_i - y_i||  +  mu sum over j = 1..d of log(1 + sqrt(sigma_j(W)^2 + eps))
+::
 
-THE IDEA. Do not minimise P. Put something above it that touches it where you are and that you *can* minimise; go to its minimum; repeat.
+    P(W) = sum over tasks ||X_i w_i - y_i|| + mu sum over j = 1..d of log(1 + sqrt(sigma_j(W)^2 +
+    eps))
 
-    P(new) <= Q(new) <= Q(old) = P(old)          above it,  minimised,  touching: so P falls, whatever else happens
+THE IDEA. Do not minimise P. Put something above it that touches it where you are and that you
+*can* minimise; go to its minimum; repeat.
 
-THE PARABOLA. With x = s^2 + eps the penalty is r(x) = log(1 + sqrt(x)), concave in x. A concave function lies below its tangents, and a tangent
-in x is a parabola in s:
+::
 
-    r(s^2 + eps)  <=  r(s0^2 + eps) + r'(s0^2 + eps) (s^2 - s0^2)        r'(x) = 1 / (2 sqrt(x) (1 + sqrt(x)))
+    P(new) <= Q(new) <= Q(old) = P(old)      (above it, minimised, touching): so P falls
 
-The same trick takes the root off the loss: ||r|| <= ||r0||/2 + ||r||^2 / (2 ||r0||). On matrices, s^2 becomes W W', and the parabola tr(D W W')
-with D = r'(W0 W0' + eps I). What is left is least squares, one linear system a task:
+THE PARABOLA. With x = s^2 + eps the penalty is r(x) = log(1 + sqrt(x)), concave in x. A concave
+function lies below its tangents, and a tangent in x is a parabola in s::
 
-    (v_i X_i'X_i + 2 mu D) w_i = v_i X_i'y_i          v_i = 1 / ||X_i w_i - y_i||,  both from the weights before
+    r(s^2 + eps)  <=  r(s0^2 + eps) + r'(s0^2 + eps) (s^2 - s0^2)
+    r'(x) = 1 / (2 sqrt(x) (1 + sqrt(x)))
 
-This is Algorithm 1 of Nie, Hu and Li, "Calibrated multi-task learning" (KDD 2018). Three steps of it are enough to see why it works; a few
-hundred, to see where it does not.
+The same trick takes the root off the loss: ||r|| <= ||r0||/2 + ||r||^2 / (2 ||r0||). On matrices,
+s^2 becomes W W', and the parabola tr(D W W') with D = r'(W0 W0' + eps I). What is left is least
+squares, one linear system a task::
 
-Run:  python examples/14_majorization.py        (picture: examples/output/14_majorization.png)
+    (v_i X_i'X_i + 2 mu D) w_i = v_i X_i'y_i
+    v_i = 1 / ||X_i w_i - y_i||        (D and v from the weights before)
+
+This is Algorithm 1 of Nie, Hu and Li, "Calibrated multi-task learning" (KDD 2018). Three steps of
+it are enough to see why it works; a few hundred, to see where it does not.
+
+Run: ``python examples/14_majorization.py`` (picture: ``examples/output/14_majorization.png``)
 """
 
 from pathlib import Path
@@ -29,7 +39,13 @@ import numpy as np
 import mtldsl as mtl
 from mtldsl.datasets import load_school, make_low_rank
 
-# --------------------------------------------------------------------------------------------------- 1. in one dimension
+OUTPUT = Path(globals().get("__file__", "lesson")).parent / "output"  # a notebook has no file
+
+OUTPUT = Path(globals().get("__file__", "lesson")).parent / "output"  # a notebook has no file
+
+# %%
+# 1. in one dimension
+# -------------------
 
 
 def penalty(s, eps):
@@ -49,7 +65,9 @@ def parabola(s, at, eps):
 grid = np.linspace(-4, 4, 2001)
 for eps in (1e-2, 1e-6):
     for at in (0.0, 0.1, 1.0, 3.0):
-        assert np.all(parabola(grid, at, eps) >= penalty(grid, eps) - 1e-12 * (1 + parabola(grid, at, eps)))
+        assert np.all(
+            parabola(grid, at, eps) >= penalty(grid, eps) - 1e-12 * (1 + parabola(grid, at, eps))
+        )
         assert abs(parabola(at, at, eps) - penalty(at, eps)) <= 1e-15
 
 
@@ -67,7 +85,8 @@ y, mu = 2.5, 1.0
 exact = ((y - 1) + np.sqrt((y + 1) ** 2 - 4 * mu)) / 2  # the proximal step in closed form, eps = 0
 print(f"""ONE NUMBER: minimize 1/2 (s - {y})^2 + log(1 + |s|); the minimiser is {exact:.4f}
 
-  Start at s = 1e-4. The parabola there is as steep as 1 / sqrt(s^2 + eps): the less eps, the smaller the first steps.
+  Start at s = 1e-4. The parabola there is as steep as 1 / sqrt(s^2 + eps): the less eps, the
+  smaller the first steps.
 
        eps     s after 1, 2, 5, 20, 100 steps""")
 for eps in (1e-2, 1e-4, 1e-8, 1e-16):
@@ -76,11 +95,15 @@ for eps in (1e-2, 1e-4, 1e-8, 1e-16):
     assert abs(path[-1] - exact) < 0.02
 stuck = one_number(0.9, 1.0, 1e-16, 0.0, 100)
 print(f"""
-  Here all of them arrive: a weight that is *nearly* zero grows by the factor y / mu = {y / mu:.1f} a step. Where s = 0 is a stationary point of P itself
-  (y = 0.9 < mu) it stays, and should: s = {stuck[-1]:.0e} after 100 steps. One number cannot show the trouble: section 4 needs two.""")
+  Here all of them arrive: a weight that is *nearly* zero grows by the factor y / mu =
+  {y / mu:.1f} a step. Where s = 0 is a stationary point of P itself (y = 0.9 < mu) it stays, and
+  should: s = {stuck[-1]:.0e} after 100 steps. One number cannot show the trouble: section 4 needs
+  two.""")
 assert stuck[-1] < 1e-6
 
-# ------------------------------------------------------------------------------------------------ 2. one step, on matrices
+# %%
+# 2. one step, on matrices
+# ------------------------
 
 tasks, _ = make_low_rank(30, 20, 15, rank=3, noise=1.0, random_state=0)
 EPS, MU = 1e-2, 12.0
@@ -94,7 +117,9 @@ def model(tasks, mu=MU, eps=EPS):
 
 def residual_norms(tasks, W):
     labels = tasks.per_task(tasks.targets)
-    return np.array([np.linalg.norm(X @ w - y) for X, w, y in zip(tasks.inputs, W.T, labels, strict=True)])
+    return np.array(
+        [np.linalg.norm(X @ w - y) for X, w, y in zip(tasks.inputs, W.T, labels, strict=True)]
+    )
 
 
 def P(W):
@@ -114,19 +139,23 @@ def majoriser(old):
         return of_losses + MU * (np.log1p(root).sum() + np.trace(D @ (W @ W.T - old @ old.T)))
 
     labels = tasks.per_task(tasks.targets)
-    systems = [(v[i] * X.T @ X + 2 * MU * D, v[i] * X.T @ labels[i]) for i, X in enumerate(tasks.inputs)]
+    systems = [
+        (v[i] * X.T @ X + 2 * MU * D, v[i] * X.T @ labels[i]) for i, X in enumerate(tasks.inputs)
+    ]
     return Q, np.column_stack([np.linalg.solve(*system) for system in systems])
 
 
 problem = model(tasks)
 plain = problem.solve(solver="alternating", method="block", tol=1e-6)
 print(f"""
-ONE STEP, BY HAND  ({tasks.n_tasks} tasks, {tasks.n_features} features, {tasks.counts[0]} rows a task)
+ONE STEP, BY HAND ({tasks.n_tasks} tasks, {tasks.n_features} features, {tasks.counts[0]} rows a
+task)
 
 {problem}
 
-  The solver keeps the first step, the last, and one at random (solution.majorizations) of those for this very P; before them it smooths
-  the root at zero, less and less. Each of the three again, in numpy:
+  The solver keeps the first step, the last, and one at random (solution.majorizations) of those
+  for this very P; before them it smooths the root at zero, less and less. Each of the three
+  again, in numpy:
 
     step         P(old)         Q(old)         Q(new)         P(new)     new: by hand - solver's""")
 for step in plain.majorizations:
@@ -134,18 +163,22 @@ for step in plain.majorizations:
     Q, by_hand = majoriser(old)
     apart = np.linalg.norm(by_hand - new) / np.linalg.norm(new)
     print(
-        f"    {step.iteration:4d}{P(old):15.6f}{Q(old):15.6f}{Q(by_hand):15.6f}{P(by_hand):15.6f}{apart:16.0e}"
+        f"    {step.iteration:4d}{P(old):15.6f}{Q(old):15.6f}{Q(by_hand):15.6f}"
+        f"{P(by_hand):15.6f}{apart:16.0e}"
     )
     assert abs(Q(old) - P(old)) <= 1e-10 * P(old) and apart <= 1e-8
     assert P(by_hand) <= Q(by_hand) + 1e-12 * P(old) and Q(by_hand) <= Q(old) + 1e-12 * P(old)
 print("""
-  Q is convex, so each of these steps can be checked by an independent solver. problem.cross_check() does:
+  Q is convex, so each of these steps can be checked by an independent solver.
+  problem.cross_check() does:
 """)
 check = problem.cross_check(plain)
 print(check)
 assert check.agrees
 
-# --------------------------------------------------------------------------------------------------- 3. three ways downhill
+# %%
+# 3. three ways downhill
+# ----------------------
 
 METHODS = {"block": "plain steps", "joint": "Anderson's extrapolation", "newton": "Newton steps"}
 
@@ -161,23 +194,30 @@ THREE WAYS DOWNHILL, ALL FROM W = [X_i'y_i]
 traces = {}
 for eps in (1e-2, 1e-4):
     for method in METHODS:
-        run = model(tasks, eps=eps).solve(solver="alternating", method=method, tol=1e-8, max_iter=3000)
+        run = model(tasks, eps=eps).solve(
+            solver="alternating", method=method, tol=1e-8, max_iter=3000
+        )
         traces[eps, method] = objectives(run)
         rises = np.diff(traces[eps, method])
         print(
-            f"    {eps:5.0e}   {method:<9}{run.objective:<17.8f}{run.iterations:10d}{run.stationarity.residual:11.0e}   "
+            f"    {eps:5.0e}   "
+            f"{method:<9}{run.objective:<17.8f}{run.iterations:10d}"
+            f"{run.stationarity.residual:11.0e}   "
             f"{run.status:<15}{run.seconds:8.3f}"
         )
         assert np.all(rises <= 1e-10 * run.objective) and len(rises) > 5
     lengths = [len(traces[eps, method]) for method in METHODS]
     assert lengths[0] > lengths[1] > lengths[2]
 print("""
-  P never rises, in none of them: a step is taken only if it leads lower, else the plain step is. (The first steps are for a P whose loss is
-  smoothed at zero; where that is taken back, P drops.) Plain steps slow down with eps, since the
-  parabolas get narrow: their curvature at zero is 1 / (sqrt(eps) (1 + sqrt(eps))). "joint" extrapolates from the last eight;
-  "newton" also uses how the parabolas turn.""")
+  P never rises, in none of them: a step is taken only if it leads lower, else the plain step is.
+  (The first steps are for a P whose loss is smoothed at zero; where that is taken back, P drops.)
+  Plain steps slow down with eps, since the parabolas get narrow: their curvature at zero is 1 /
+  (sqrt(eps) (1 + sqrt(eps))). "joint" extrapolates from the last eight; "newton" also uses how
+  the parabolas turn.""")
 
-# ------------------------------------------------------------------------------- 4. Algorithm 1 as printed, and a tiny eps
+# %%
+# 4. Algorithm 1 as printed, and a tiny eps
+# -----------------------------------------
 
 
 def root(x):
@@ -191,14 +231,16 @@ def root_slope(x):
 def pulls(data, W, mu):
     """What is missing of stationarity under mu ||W||_*, in three parts, relative to mu.
 
-    With W = U diag(s) V', kept singular pairs (U1, V1) and lost ones (U2, V2), and G = -[X_i'r_i / ||r_i||], a stationary point has
-    U1'G V1 = mu I, nothing in U2'G V1 (turning the range of W costs nothing, so nothing may be gained by it), and ||U2'G V2|| <= mu.
-    """
+    With W = U diag(s) V', kept singular pairs (U1, V1) and lost ones (U2, V2), and G = -[X_i'r_i
+    / ||r_i||], a stationary point has U1'G V1 = mu I, nothing in U2'G V1 (turning the range of W
+    costs nothing, so nothing may be gained by it), and ||U2'G V2|| <= mu."""
     U, s, Vt = np.linalg.svd(W, full_matrices=True)
     k = int(np.sum(s > 1e-3 * s[0]))
     labels = data.per_task(data.targets)
     residuals = [y - X @ w for X, w, y in zip(data.inputs, W.T, labels, strict=True)]
-    G = np.column_stack([X.T @ r / np.linalg.norm(r) for X, r in zip(data.inputs, residuals, strict=True)])
+    G = np.column_stack(
+        [X.T @ r / np.linalg.norm(r) for X, r in zip(data.inputs, residuals, strict=True)]
+    )
     A = U.T @ G @ Vt.T / mu
     return (
         k,
@@ -218,15 +260,19 @@ def toy():
 
 cases = {"toy, 6 tasks, 5 features": (toy(), 2.0)}
 try:
-    cases["School, 20 % of the rows, raw"] = (load_school().split(test_size=0.8, random_state=0)[0], 10.0)
+    cases["School, 20 % of the rows, raw"] = (
+        load_school().split(test_size=0.8, random_state=0)[0],
+        10.0,
+    )
 except mtl.DataError:
     print("\n(School is not here: the second half of the next section is left out.)")
 
 print("""
 WHERE ALGORITHM 1 AS PRINTED FAILS
 
-  With sum sigma_j in place of sum log(1 + sigma_j) the model is convex and its optimum known, with a proof. Reweighting takes it too:
-  spectral_penalty(W, sqrt, ...) is sum sqrt(sigma_j^2 + eps). Below, F = sum ||r_i|| + mu ||W||_* of what each method returns.""")
+  With sum sigma_j in place of sum log(1 + sigma_j) the model is convex and its optimum known,
+  with a proof. Reweighting takes it too: spectral_penalty(W, sqrt, ...) is sum sqrt(sigma_j^2 +
+  eps). Below, F = sum ||r_i|| + mu ||W||_* of what each method returns.""")
 locked = {}
 for name, (data, mu) in cases.items():
     V = mtl.Weights(data)
@@ -245,47 +291,77 @@ for name, (data, mu) in cases.items():
         )
         values = {}
         for method in ("algorithm_1", "newton"):
-            run = reweighted.solve(solver="alternating", method=method, max_iter=1000, max_seconds=8)
+            run = reweighted.solve(
+                solver="alternating", method=method, max_iter=1000, max_seconds=8
+            )
             values[method] = residual_norms(data, run.W).sum() + mu * np.linalg.norm(run.W, "nuc")
             if method == "algorithm_1":
                 iterations, ended = run.iterations, run.W
         above = {method: value / convex.objective - 1 for method, value in values.items()}
         locked[name, eps] = above
         print(
-            f"    {eps:6.0e}{values['algorithm_1']:16.4f}{above['algorithm_1']:19.2%}{iterations:13d}"
+            f"    "
+            f"{eps:6.0e}{values['algorithm_1']:16.4f}{above['algorithm_1']:19.2%}{iterations:13d}"
             f"{values['newton']:14.4f}{above['newton']:20.3%}"
         )
         assert min(above.values()) >= -1e-5  # nothing is below a proven optimum
     smallest = few[-1]
-    assert locked[name, smallest]["algorithm_1"] > 0.01 and abs(locked[name, smallest]["newton"]) < 1e-3
+    assert (
+        locked[name, smallest]["algorithm_1"] > 0.01
+        and abs(locked[name, smallest]["newton"]) < 1e-3
+    )
     of_optimum, of_ended = pulls(data, convex.W, mu), pulls(data, ended, mu)
+    names = (
+        f"at the optimum, rank {of_optimum[0]}",
+        f"Algorithm 1, eps = {smallest:.0e}, rank {of_ended[0]}",
+    )
     print(f"""
     what is left to gain, relative to mu    within the range    by turning it    outside (at most 1)
-      {f"at the optimum, rank {of_optimum[0]}":<36}{of_optimum[1]:11.0e}{of_optimum[2]:17.0e}{of_optimum[3]:17.2f}
-      {f"Algorithm 1, eps = {smallest:.0e}, rank {of_ended[0]}":<36}{of_ended[1]:11.0e}{of_ended[2]:17.2f}{of_ended[3]:17.2f}""")
-    assert of_ended[1] < 0.01 and of_ended[3] <= 1 and of_ended[2] > 0.5 and max(of_optimum[1:3]) < 0.01
+      {names[0]:<36}{of_optimum[1]:11.0e}{of_optimum[2]:17.0e}{of_optimum[3]:17.2f}
+      {names[1]:<36}{of_ended[1]:11.0e}{of_ended[2]:17.2f}{of_ended[3]:17.2f}""")
+    assert (
+        of_ended[1] < 0.01
+        and of_ended[3] <= 1
+        and of_ended[2] > 0.5
+        and max(of_optimum[1:3]) < 0.01
+    )
 print("""
-  eps = 1e-2 is another model, whose minimiser lies a little higher under F, and both methods find it. With a tiny eps the printed algorithm
-  stops percents above, and the table says why: within the range of W everything is settled, outside nothing is worth a new
-  direction, but *turning* the range would gain, and it cannot turn. D is 1 / (2 sqrt(eps)) on every lost direction, so that a step turns
-  the range by an angle of the order of sqrt(eps). Rank that is lost has fixed where W may lie. And the test, which compares two
-  surrogates though these change with every step, sees little change and stops. Its output says nothing of it; solution.stationarity does.
+  eps = 1e-2 is another model, whose minimiser lies a little higher under F, and both methods find
+  it. With a tiny eps the printed algorithm stops percents above, and the table says why: within
+  the range of W everything is settled, outside nothing is worth a new direction, but *turning*
+  the range would gain, and it cannot turn. D is 1 / (2 sqrt(eps)) on every lost direction, so
+  that a step turns the range by an angle of the order of sqrt(eps). Rank that is lost has fixed
+  where W may lie. And the test, which compares two surrogates though these change with every
+  step, sees little change and stops. Its output says nothing of it; solution.stationarity does.
 
-  The remedies: eps as a parameter of the model, in the units of sigma^2 (1e-2 on standardised data, the default); steps that know how the
-  parabolas turn ("newton"). Or eps = 0 and ADMM, which needs no parabolas: solve() takes it then. The same happens to a residual that
-  has become zero: its task weighs 1 / ||r_i|| and keeps it there. square_root_loss(W, tasks, eps=...) smooths that.""")
+  The remedies: eps as a parameter of the model, in the units of sigma^2 (1e-2 on standardised
+  data, the default); steps that know how the parabolas turn ("newton"). Or eps = 0 and ADMM,
+  which needs no parabolas: solve() takes it then. The same happens to a residual that has become
+  zero: its task weighs 1 / ||r_i|| and keeps it there. square_root_loss(W, tasks, eps=...)
+  smooths that.""")
 
 algorithm_1 = problem.solve(solver="alternating", method="algorithm_1")
 newton = problem.solve()
+
+
+def summed_up(run):
+    return (
+        f"P = {run.objective:.8f}   residual {run.stationarity.residual:.0e}   "
+        f"{run.iterations} iterations   {run.status}"
+    )
+
+
 print(f"""
   And where nothing is tiny (section 2, eps = {EPS:g}) it is only early:
 
-    Algorithm 1   P = {algorithm_1.objective:.8f}   residual {algorithm_1.stationarity.residual:.0e}   {algorithm_1.iterations} iterations   {algorithm_1.status}
-    newton        P = {newton.objective:.8f}   residual {newton.stationarity.residual:.0e}   {newton.iterations} iterations   {newton.status}""")
+    Algorithm 1   {summed_up(algorithm_1)}
+    newton        {summed_up(newton)}""")
 assert newton.is_certified and not algorithm_1.is_certified
 assert 0 <= algorithm_1.objective / newton.objective - 1 < 1e-3
 
-# ------------------------------------------------------------------------------------------------------ 5. several starts
+# %%
+# 5. several starts
+# -----------------
 
 few_rows, _ = make_low_rank(20, 12, 15, rank=3, noise=1.0, random_state=0)
 print("""
@@ -298,54 +374,88 @@ for eps in (1e-2, 1e-4):
     spreads[eps] = several.spread
     values, counts = np.unique(np.round(ends, 3), return_counts=True)
     print(
-        f"  eps = {eps:<8g}{', '.join(f'{value:.3f} ({count} times)' for value, count in zip(values, counts, strict=True))}"
+        f"  eps = {eps:<8g}",
+        ", ".join(f"{end:.3f} ({n} times)" for end, n in zip(values, counts, strict=True)),
+        sep="",
     )
     print(
-        f"  {'':14}kept: start {next(r['start'] for r in several.starts if r['best'])}, spread {several.spread:.1e}"
+        f"  {'':14}kept: start {next(r['start'] for r in several.starts if r['best'])}, "
+        f"spread {several.spread:.1e}"
     )
     assert several.is_certified and several.objective <= min(ends) + 1e-9
 assert spreads[1e-4] > spreads[1e-2] > 1e-6
 continued = model(few_rows, eps=1e-4).solve(solver="alternating", continuation=3)
 print(f"""
-  Each of these points is stationary; none of them is proven to be the lowest. A smaller eps spreads them further. Continuation (three easier
-  models before, eps ten times smaller from one to the next) is not a cure-all: here it ends at {continued.objective:.3f}. Starting again is.""")
+  Each of these points is stationary; none of them is proven to be the lowest. A smaller eps
+  spreads them further. Continuation (three easier models before, eps ten times smaller from one
+  to the next) is not a cure-all: here it ends at {continued.objective:.3f}. Starting again
+  is.""")
 assert continued.is_certified
 
 
-# ----------------------------------------------------------------------------------------------------------- the picture
+# %%
+# The picture
+# -----------
 
 
 def picture(path: Path) -> None:
-    import matplotlib
-
-    matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
     blue, grey, orange = "#1f5fa8", "#9aa3ad", "#d9742b"
-    plt.rcParams.update({"axes.spines.top": False, "axes.spines.right": False, "axes.titlelocation": "left", "axes.titlesize": 11})  # fmt: skip
+    plt.rcParams.update(
+        {
+            "axes.spines.top": False,
+            "axes.spines.right": False,
+            "axes.titlelocation": "left",
+            "axes.titlesize": 11,
+        }
+    )
     figure, (left, middle, right) = plt.subplots(1, 3, figsize=(16, 4.8), layout="constrained")
 
     s = np.linspace(-4, 4.2, 801)
     for at, colour in ((2.5, "#f2b98d"), (1.0, orange), (0.25, "#8f4513")):
-        left.plot(s, parabola(s, at, EPS), color=colour, linewidth=1.6, label=f"parabola at s = {at:g}")
+        left.plot(
+            s, parabola(s, at, EPS), color=colour, linewidth=1.6, label=f"parabola at s = {at:g}"
+        )
         left.plot([at, -at], [penalty(at, EPS)] * 2, "o", color=colour, markersize=5)
-    left.plot(s, penalty(s, EPS), color=blue, linewidth=2.6, label=r"$\log(1+\sqrt{s^2+\varepsilon})$")
-    left.set(title=f"Parabolas above the penalty, eps = {EPS:g}", xlabel="s", ylim=(0, 3.2), xlim=(-4, 8.5))
+    left.plot(
+        s, penalty(s, EPS), color=blue, linewidth=2.6, label=r"$\log(1+\sqrt{s^2+\varepsilon})$"
+    )
+    left.set(
+        title=f"Parabolas above the penalty, eps = {EPS:g}",
+        xlabel="s",
+        ylim=(0, 3.2),
+        xlim=(-4, 8.5),
+    )
     left.legend(frameon=False, loc="upper right", fontsize=9)
 
     for method, colour in zip(METHODS, (grey, orange, blue), strict=True):
         for eps, style in ((1e-2, "-"), (1e-4, "--")):
             lowest = min(traces[eps, each].min() for each in METHODS)
             above = np.maximum(traces[eps, method] / lowest - 1, 1e-14)
-            middle.plot(np.arange(1, len(above) + 1), above, style, color=colour, linewidth=1.7,
-                        label=f"{method}, eps = {eps:g}")  # fmt: skip
-    middle.set(xscale="log", yscale="log", xlabel="iteration", ylim=(1e-13, 30),
-               title="P above its lowest, relative: it never rises")  # fmt: skip
+            middle.plot(
+                np.arange(1, len(above) + 1),
+                above,
+                style,
+                color=colour,
+                linewidth=1.7,
+                label=f"{method}, eps = {eps:g}",
+            )
+    middle.set(
+        xscale="log",
+        yscale="log",
+        xlabel="iteration",
+        ylim=(1e-13, 30),
+        title="P above its lowest, relative: it never rises",
+    )
     middle.legend(frameon=False, loc="lower left", fontsize=9)
 
     for k, (name, _) in enumerate(cases.items()):
         epss = [eps for case, eps in locked if case == name]
-        for method, colour, label in (("algorithm_1", orange, "Algorithm 1 as printed"), ("newton", blue, "newton")):  # fmt: skip
+        for method, colour, label in (
+            ("algorithm_1", orange, "Algorithm 1 as printed"),
+            ("newton", blue, "newton"),
+        ):
             right.plot(
                 epss,
                 [max(locked[name, eps][method], 1e-8) for eps in epss],
@@ -354,8 +464,13 @@ def picture(path: Path) -> None:
                 linewidth=1.7,
                 label=f"{label}: {name.split(',')[0]}",
             )
-    right.set(xscale="log", yscale="log", xlabel="eps", ylabel="objective above the proven optimum, relative",
-              title="Root loss + trace norm: a tiny eps locks Algorithm 1")  # fmt: skip
+    right.set(
+        xscale="log",
+        yscale="log",
+        xlabel="eps",
+        ylabel="objective above the proven optimum, relative",
+        title="Root loss + trace norm: a tiny eps locks Algorithm 1",
+    )
     right.invert_xaxis()
     right.legend(frameon=False, loc="lower left", fontsize=9)
     path.parent.mkdir(exist_ok=True)
@@ -364,6 +479,6 @@ def picture(path: Path) -> None:
 
 
 try:
-    picture(Path(__file__).parent / "output" / "14_majorization.png")
+    picture(OUTPUT / "14_majorization.png")
 except ImportError:
     print("\n(no picture: matplotlib is not installed)")

@@ -1,18 +1,24 @@
 """17. Nonlinear kernels: which width, and shared by whom?
+=======================================================
 
-Lesson 11 put explicit features in front of a linear model. Here are the kernels themselves, several at once, each twice:
+Lesson 11 put explicit features in front of a linear model. Here are the kernels themselves,
+several at once, each twice::
 
-    k((x, s), (x', t))  =  sum over widths v     ( theta_v,union  +  theta_v,own [s = t] )  exp(-gamma_v ||x - x'||^2)
+    k((x, s), (x', t))  =  sum over widths v
+                           ( theta_v,union  +  theta_v,own [s = t] )  exp(-gamma_v ||x - x'||^2)
 
-One part of the function of task t is shared by all tasks, one is its own, both in every width, and theta is learned beside them
-(`mkl_norm`, lessons 15 and 16). `tasks.with_kernels({name: kernel})` gives every kernel a *view*: a range of columns F_v with F_v F_v' = K_v on the
-training rows. By the representer theorem nothing is lost: the linear model in these columns is the model with the kernel. A similarity takes
-columns="name of the view".
+One part of the function of task t is shared by all tasks, one is its own, both in every width,
+and theta is learned beside them (``mkl_norm``, lessons 15 and 16).
+``tasks.with_kernels({name: kernel})`` gives every kernel a *view*: a range of columns F_v with
+F_v F_v' = K_v on the training rows. By the representer theorem nothing is lost: the linear model
+in these columns is the model with the kernel. A similarity takes columns="name of the view".
 
-THE DATA. Eight tasks in the plane, 30 rows each. What they share is a checkerboard, sin(5 x1) sin(5 x2): too fine to be learned from 30 rows. What each
-has for itself is a slope in a direction of its own: any one classifier for all is wrong about it. (Made so that neither pooling nor going alone will do.)
+THE DATA. Eight tasks in the plane, 30 rows each. What they share is a checkerboard, sin(5 x1)
+sin(5 x2): too fine to be learned from 30 rows. What each has for itself is a slope in a direction
+of its own: any one classifier for all is wrong about it. (Made so that neither pooling nor going
+alone will do.)
 
-Run:  python examples/17_kernels.py        (picture: examples/output/17_kernels.png)
+Run: ``python examples/17_kernels.py`` (picture: ``examples/output/17_kernels.png``)
 """
 
 from pathlib import Path
@@ -22,11 +28,17 @@ from sklearn.svm import SVC
 
 import mtldsl as mtl
 
+OUTPUT = Path(globals().get("__file__", "lesson")).parent / "output"  # a notebook has no file
+
+OUTPUT = Path(globals().get("__file__", "lesson")).parent / "output"  # a notebook has no file
+
 N_TASKS, N_ROWS, DRAWS = 8, 30, 2
 WIDTHS = {"wide": 0.3, "middle": 3.0, "narrow": 30.0}  # gamma
 CS = (0.1, 1.0, 10.0, 100.0)
 
-# ---------------------------------------------------------------------------------------------------------------- data
+# %%
+# Data
+# ----
 
 
 def truth(X, task, angles):
@@ -40,7 +52,9 @@ def draw(n_rows, angles, rng):
     return X, np.where(truth(X, task, angles) + 0.2 * rng.normal(size=len(X)) > 0, 1, -1), task
 
 
-# -------------------------------------------------------------------------------------------------------------- models
+# %%
+# Models
+# ------
 
 
 def learned(table, p, widths=WIDTHS):
@@ -49,7 +63,9 @@ def learned(table, p, widths=WIDTHS):
         {name: ("rbf", {"gamma": gamma}) for name, gamma in widths.items()}
     )
     W, C = mtl.Weights(tasks), mtl.Parameter(1.0, name="C")
-    shared_or_own = [make(columns=view) for view in tasks.views for make in (mtl.union, mtl.identity)]
+    shared_or_own = [
+        make(columns=view) for view in tasks.views for make in (mtl.union, mtl.identity)
+    ]
     return mtl.minimize(C * mtl.hinge_loss(W, tasks) + mtl.mkl_norm(W, shared_or_own, p=p)), C
 
 
@@ -90,7 +106,11 @@ accuracies, kept = {}, {}
 for seed in range(DRAWS):
     rng = np.random.default_rng(seed)
     angles = rng.uniform(0, 2 * np.pi, N_TASKS)
-    train, held_out, test = draw(N_ROWS, angles, rng), draw(N_ROWS, angles, rng), draw(500, angles, rng)
+    train, held_out, test = (
+        draw(N_ROWS, angles, rng),
+        draw(N_ROWS, angles, rng),
+        draw(500, angles, rng),
+    )
     found = {}
     several = {f"mkl_norm, p = {p:g}": [learned(train, p)] for p in (1, 2, np.inf)}
     one_width = {
@@ -104,10 +124,14 @@ for seed in range(DRAWS):
             for C.value in CS:
                 solution = problem.solve(tol=1e-3)
                 assert solution.is_optimal and solution.solver == "dual_ascent", solution
-                candidates.append((solution, lambda X, task, solution=solution: ours(solution, X, task)))
+                candidates.append(
+                    (solution, lambda X, task, solution=solution: ours(solution, X, task))
+                )
         found[name] = best(candidates, held_out)
     for name, make in (("SVC, all tasks pooled", pooled), ("SVC, every task alone", alone)):
-        tried = [((gamma, C), make(train, gamma, C)) for gamma in WIDTHS.values() for C in (*CS, 1000.0)]
+        tried = [
+            ((gamma, C), make(train, gamma, C)) for gamma in WIDTHS.values() for C in (*CS, 1000.0)
+        ]
         found[name] = best(tried, held_out)
     for name, (_, scores) in found.items():
         accuracies.setdefault(name, []).append((accuracy(scores, train), accuracy(scores, test)))
@@ -115,23 +139,31 @@ for seed in range(DRAWS):
         kept = found | {"angles": angles, "train": train}
 
 mean = {name: np.mean(each, axis=0) for name, each in accuracies.items()}
-print(f"""{N_TASKS} tasks, {N_ROWS} rows each; widths gamma = {", ".join(f"{g:g} ({name})" for name, g in WIDTHS.items())}
+print(f"""{N_TASKS} tasks, {N_ROWS} rows each
+widths gamma = {", ".join(f"{g:g} ({name})" for name, g in WIDTHS.items())}
 
 ACCURACY, mean of {DRAWS} draws (C, and for SVC the width, chosen on as many held-out rows)
 
                                    train     test   test, every draw""")
 for name, (on_train, on_test) in mean.items():
     print(
-        f"  {name:<30}{on_train:8.3f}{on_test:9.3f}   {'  '.join(f'{each[1]:.3f}' for each in accuracies[name])}"
+        f"  {name:<30}{on_train:8.3f}{on_test:9.3f}   "
+        f"{'  '.join(f'{each[1]:.3f}' for each in accuracies[name])}"
     )
 multi, single = mean["mkl_norm, p = 2"][1], mean["the same, one width, p = inf"][1]
 print(f"""
-  Shared and own parts beat both baselines, by {multi - mean["SVC, every task alone"][1]:.2f} and {multi - mean["SVC, all tasks pooled"][1]:.2f} for p = 2. With the one width that is best, they do so by {single - mean["SVC, every task alone"][1]:.2f} and {single - mean["SVC, all tasks pooled"][1]:.2f};
-  the rest is several widths. *Learning* theta adds nothing to that: with all weights 1 (p = inf) the accuracy is {mean["mkl_norm, p = inf"][1]:.3f}, with few (p = 1) {mean["mkl_norm, p = 1"][1]:.3f}.""")
+  Shared and own parts beat both baselines, by {multi - mean["SVC, every task alone"][1]:.2f} and
+  {multi - mean["SVC, all tasks pooled"][1]:.2f} for p = 2. With the one width that is best, they
+  do so by {single - mean["SVC, every task alone"][1]:.2f} and
+  {single - mean["SVC, all tasks pooled"][1]:.2f}; the rest is several widths. *Learning* theta
+  adds nothing to that: with all weights 1 (p = inf) the accuracy is
+  {mean["mkl_norm, p = inf"][1]:.3f}, with few (p = 1) {mean["mkl_norm, p = 1"][1]:.3f}.""")
 assert multi > max(mean["SVC, every task alone"][1], mean["SVC, all tasks pooled"][1]) + 0.03
 assert abs(mean["mkl_norm, p = inf"][1] - multi) < 0.03
 
-# ------------------------------------------------------------------------------------------------------ what is learned
+# %%
+# What is learned
+# ---------------
 
 print("\nWHAT IS LEARNED (first draw)\n")
 print(f"  {'':<20}{''.join(f'{name:>18}' for name in WIDTHS)}\n  {'':<20}{'  shared     own' * 3}")
@@ -140,19 +172,25 @@ for p in (1, 2):
     weights = kept[f"mkl_norm, p = {p}"][0].kernel_weights
     tables[p] = weights.values.reshape(len(WIDTHS), 2)
     print(
-        f"  p = {p}, C = {kept[f'mkl_norm, p = {p}'][0].parameters['C']:<8g}   {''.join(f'{v:8.3f}' for v in weights.values)}"
+        f"  p = {p}, C = {kept[f'mkl_norm, p = {p}'][0].parameters['C']:<8g}   "
+        f"{''.join(f'{v:8.3f}' for v in weights.values)}"
     )
 assert weights.names[:2] == ("wide: union", "wide: identity")
 middle = kept["mkl_norm, p = 2"][0].kernel_weights.similarity_of("middle")
 print(f"""
-  In every width, how alike two tasks are is theta_union / (theta_union + theta_own): in the middle one {middle[0, 1] / middle[0, 0]:.2f}. The slope, wide, is own and hardly shared:
-  found. But the narrow kernel has the largest weights, although nothing here is as narrow as that (pooled, SVC takes gamma = {kept["SVC, all tasks pooled"][0][0]:g}, alone {kept["SVC, every task alone"][0][0]:g}): theta_m grows
-  with the norm of its part, and it takes much norm to bend a narrow kernel through 30 rows. It is not a test of which width is true.
+  In every width, how alike two tasks are is theta_union / (theta_union + theta_own): in the
+  middle one {middle[0, 1] / middle[0, 0]:.2f}. The slope, wide, is own and hardly shared: found.
+  But the narrow kernel has the largest weights, although nothing here is as narrow as that
+  (pooled, SVC takes gamma = {kept["SVC, all tasks pooled"][0][0]:g}, alone
+  {kept["SVC, every task alone"][0][0]:g}): theta_m grows with the norm of its part, and it takes
+  much norm to bend a narrow kernel through 30 rows. It is not a test of which width is true.
 """)
 assert tables[2][0, 0] < 0.3 * tables[2][0, 1] and np.argmax(tables[2].sum(axis=1)) == 2
 assert kept["SVC, all tasks pooled"][0][0] < 30 > kept["SVC, every task alone"][0][0]
 
-# ------------------------------------------------------------------- a kernel by its name, as a function, as its numbers
+# %%
+# A kernel by its name, as a function, as its numbers
+# ---------------------------------------------------
 
 X, y, task = (each[: 4 * N_ROWS] for each in kept["train"])
 plain = mtl.Tasks.grouped(X, y, task)
@@ -187,17 +225,25 @@ print(check)
 assert check.agrees
 
 
-# ----------------------------------------------------------------------------------------------------------- the picture
+# %%
+# The picture
+# -----------
 
 
 def picture(path: Path) -> None:
-    import matplotlib
-
-    matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    plt.rcParams.update({"axes.spines.top": False, "axes.spines.right": False, "axes.titlelocation": "left", "axes.titlesize": 11})  # fmt: skip
-    figure, axes = plt.subplots(2, 5, figsize=(17, 7), layout="constrained", width_ratios=[1, 1, 1, 1, 0.9])
+    plt.rcParams.update(
+        {
+            "axes.spines.top": False,
+            "axes.spines.right": False,
+            "axes.titlelocation": "left",
+            "axes.titlesize": 11,
+        }
+    )
+    figure, axes = plt.subplots(
+        2, 5, figsize=(17, 7), layout="constrained", width_ratios=[1, 1, 1, 1, 0.9]
+    )
     side = np.linspace(-1, 1, 90)
     points = np.column_stack([each.ravel() for each in np.meshgrid(side, side)])
     X, y, task = kept["train"]
@@ -215,7 +261,8 @@ def picture(path: Path) -> None:
             mine = task == k
             axis.scatter(*X[mine].T, c=np.where(y[mine] > 0, "#1f5fa8", "#d9742b"), s=18, zorder=3)
             right = np.mean(
-                (z > 0) == (truth(points, np.full(len(points), k), kept["angles"]).reshape(90, 90) > 0)
+                (z > 0)
+                == (truth(points, np.full(len(points), k), kept["angles"]).reshape(90, 90) > 0)
             )
             axis.set(
                 title=name + ("" if name == "the truth" else f": {right:.0%} right"),
@@ -226,7 +273,13 @@ def picture(path: Path) -> None:
         axes[row, 0].set_ylabel(f"task {k}")
     for axis, p in zip(axes[:, 4], (1, 2), strict=True):
         for k, (label, colour) in enumerate((("shared", "#3d9a8b"), ("own", "#8a4fa3"))):
-            axis.bar(np.arange(3) + 0.36 * (k - 0.5), tables[p][:, k], width=0.34, color=colour, label=label)
+            axis.bar(
+                np.arange(3) + 0.36 * (k - 0.5),
+                tables[p][:, k],
+                width=0.34,
+                color=colour,
+                label=label,
+            )
         axis.set_xticks(range(3), [f"{name}\nγ = {gamma:g}" for name, gamma in WIDTHS.items()])
         axis.set(title=f"Learned weights, p = {p}", ylim=(0, 1))
     axes[0, 4].legend(frameon=False, loc="upper left")
@@ -236,13 +289,14 @@ def picture(path: Path) -> None:
 
 
 try:
-    picture(Path(__file__).parent / "output" / "17_kernels.png")
+    picture(OUTPUT / "17_kernels.png")
 except ImportError:
     print("\n(no picture: matplotlib is not installed)")
 
 # EXERCISES
 #
-# 1. Give every task 300 rows. Which of the six models are now alike? Which one cannot become right with any number of rows?
-# 2. Take the slope away (truth without `slope`). What does theta say now, and does it say it clearly?
-# 3. Replace mtl.union by mtl.tree over two groups of four tasks whose slopes agree. Is the group found?
-# 4. SVC has an intercept, and here there is none: does mtl.Weights(tasks, intercept=True) change anything? Why so little with a wide kernel?
+# 1. Give every task 300 rows. Which of the six models are now alike? Which one cannot become
+# right with any number of rows? 2. Take the slope away (truth without `slope`). What does theta
+# say now, and does it say it clearly? 3. Replace mtl.union by mtl.tree over two groups of four
+# tasks whose slopes agree. Is the group found? 4. SVC has an intercept, and here there is none:
+# does mtl.Weights(tasks, intercept=True) change anything? Why so little with a wide kernel?

@@ -1,21 +1,32 @@
-"""18. A graph of labels: which labels depend on each other, found one edge after the other.
+"""18. A graph of labels: which labels depend on each other, found one edge after the other
+========================================================================================
 
-A sample has K labels. A score of the labelling y in {0,1}^K is a sum over labels and over the edges of a graph,
+A sample has K labels. A score of the labelling y in {0,1}^K is a sum over labels and over the
+edges of a graph,
 
-    F(x, y)  =  sum over k of <u_{k, y_k}, x>  +  sum over edges (i, j) of <v_{ij, y_i y_j}, x>,       predicted: argmax over y of F(x, y)
+::
 
-Every label has 2 columns of U (d, 2K), every edge 4 columns of V. With the *clique hinge* H (a maximum over all 2^K labellings, never enumerated)
+    F(x, y)  =  sum over k of <u_{k, y_k}, x>  +  sum over edges (i, j) of <v_{ij, y_i y_j}, x>
+    predicted: argmax over y of F(x, y)
+
+Every label has 2 columns of U (d, 2K), every edge 4 columns of V. With the *clique hinge* H (a
+maximum over all 2^K labellings, never enumerated)
+
+::
 
     minimize    mean over samples of H(U, V)  +  lam/2 ||U||^2  +  lam Omega_r( ||V_c|| )
 
-`half_squared_k_support_norm(V, r)` is Omega_r, half a squared norm of the norms of the edges' weights: it leaves whole edges out, and is the relaxation of
-"at most r edges". r = 1 is `half_squared_group_norm(V)`. CLIQUE GENERATION starts with no edge, asks the dual for the edges it misses most, and adds them.
-Lesson 19 says why that works. This one uses it.
+``half_squared_k_support_norm(V, r)`` is Omega_r, half a squared norm of the norms of the edges'
+weights: it leaves whole edges out, and is the relaxation of "at most r edges". r = 1 is
+``half_squared_group_norm(V)``. CLIQUE GENERATION starts with no edge, asks the dual for the edges
+it misses most, and adds them. Lesson 19 says why that works. This one uses it.
 
-THE DATA (CGM paper, section 5.2). Ten labels; label y0 depends on y1, y2, y3 and y4, the others on the inputs alone: a star of 4 edges among 45
-pairs. 500 rows, and 5 % of the training labels turned.
+THE DATA (CGM paper, section 5.2). Ten labels; label y0 depends on y1, y2, y3 and y4, the others
+on the inputs alone: a star of 4 edges among 45 pairs. 500 rows, and 5 % of the training labels
+turned.
 
-Run:  python examples/18_label_graph.py        (pictures: examples/output/18_which_edge_when.png, 18_label_graph.png)
+Run: ``python examples/18_label_graph.py`` (pictures: examples/output/18_which_edge_when.png,
+18_label_graph.png)
 """
 
 from itertools import pairwise
@@ -26,19 +37,29 @@ import numpy as np
 import mtldsl as mtl
 from mtldsl import datasets
 
+OUTPUT = Path(globals().get("__file__", "lesson")).parent / "output"  # a notebook has no file
+
+OUTPUT = Path(globals().get("__file__", "lesson")).parent / "output"  # a notebook has no file
+
 DRAWS, LAMS, R = 3, (0.03, 0.01), 2
-OUTPUT = Path(__file__).parent / "output"
 
 
 def named(edges):
     return ", ".join("-".join(edge) for edge in edges) or "none"
 
 
-# ------------------------------------------------------------------------------------------------ 1. which edge came when
+# %%
+# 1. which edge came when
+# -----------------------
 
 made = datasets.make_label_graph(n_train=500, n_test=1000, label_noise=0.05, random_state=0)
 problem = mtl.model("CGM", made.train, lam=0.01, r=R)
-select = {"solver": "clique_generation", "graph_selection": True, "cliques_per_round": 2, "tol": 1e-3}
+select = {
+    "solver": "clique_generation",
+    "graph_selection": True,
+    "cliques_per_round": 2,
+    "tol": 1e-3,
+}
 selected = problem.solve(**select)
 assert selected.status == "selected"
 rounds = [row for row in selected.history if row["joined"] or row["edges"] == 0]
@@ -48,24 +69,31 @@ print(f"""{problem}
 
 {made.train}, lam = 0.01, r = {R}; the true edges: {named(made.graph.edges)}
 
-1. WHICH EDGE CAME WHEN   (two of 45 candidates a round; the rule stops it: a round whose drop is less than a tenth of the largest)
+1. WHICH EDGE CAME WHEN
+
+   Two of 45 candidates a round, until a round's drop is less than a tenth of the largest.
 
    round   joined            objective      drop   of the largest   proven lower bound""")
 for k, row in enumerate(rounds):
     joined = named((names[i], names[j]) for i, j in row["joined"])
     drop = f"{drops[k - 1]:10.4f}{100 * drops[k - 1] / max(drops):14.0f} %" if k else " " * 26
-    print(f"   {row['round']:5d}   {joined:<14}{row['objective']:13.4f}{drop}{row['dual_bound']:21.4f}")
+    print(
+        f"   {row['round']:5d}   "
+        f"{joined:<14}{row['objective']:13.4f}{drop}{row['dual_bound']:21.4f}"
+    )
 
 found = list(selected.graph.edges)
 print(f"""
-   The last round shows that it was not worth its edges, and they leave again. What stays: {named(found)}. These are the true ones.
-   {selected}
-   That gap is large, and honest: with *all* 45 edges the objective could be lower, by up to {100 * selected.gap:.0f} %. It would be so by fitting the noise.
-   To stop early is what selects.""")
+   The last round shows that it was not worth its edges, and they leave again. What stays:
+   {named(found)}. These are the true ones. {selected} That gap is large, and honest: with *all*
+   45 edges the objective could be lower, by up to {100 * selected.gap:.0f} %. It would be so by
+   fitting the noise. To stop early is what selects.""")
 assert sorted(found) == sorted(made.graph.edges)
 assert drops[-1] < 0.1 * max(drops) <= min(drops[:-1])
 
-# ---------------------------------------------------------------------------------------------- 2. what the edges are worth
+# %%
+# 2. what the edges are worth
+# ---------------------------
 
 
 def errors(solution, tasks):
@@ -80,16 +108,20 @@ def best(candidates, held_out):
 def fixed(train, edges):
     """The same loss with a given graph, and a ridge on its edges: a structured SVM."""
     return [
-        mtl.model("Structured SVM", train, lam=lam, edges=edges).solve("clique_generation", tol=1e-3)
+        mtl.model("Structured SVM", train, lam=lam, edges=edges).solve(
+            "clique_generation", tol=1e-3
+        )
         for lam in LAMS
     ]
 
 
 def clique_generation(train):
-    """(solutions of the penalised model, of the same refitted on the edges that it found), one a lam."""
+    """(solutions of the penalised model, the same refitted on the edges found), one a lam."""
     models = [mtl.model("CGM", train, lam=lam, r=R) for lam in LAMS]
     found = [model.solve(**select) for model in models]
-    refitted = [model.refit(solution).solve(tol=1e-3) for model, solution in zip(models, found, strict=True)]
+    refitted = [
+        model.refit(solution).solve(tol=1e-3) for model, solution in zip(models, found, strict=True)
+    ]
     return found, refitted
 
 
@@ -114,15 +146,18 @@ for seed in range(DRAWS):
     right.append((len(chosen.edges), len(set(chosen.edges) & set(draw.graph.edges))))
 mean = {name: float(np.mean(each)) for name, each in losses.items()}
 print(f"""
-2. WHAT THE EDGES ARE WORTH: wrong labels on 1,000 test rows, mean of {DRAWS} draws (lam of {" and ".join(map(str, LAMS))}, by 500 held-out rows)
-""")
+2. WHAT THE EDGES ARE WORTH: wrong labels on 1,000 test rows, mean of {DRAWS} draws (lam of
+{" and ".join(map(str, LAMS))}, by 500 held-out rows) """)
 for name, value in mean.items():
     print(f"   {name:<20}{value:8.4f}   {'  '.join(f'{each:.4f}' for each in losses[name])}")
 print(f"""
-   Edges found: {"; ".join(f"{n}, {true} of them true" for n, true in right)}. No edge is too little; the tree of mutual information (which sees labels, no inputs) has the
-   wrong edges; all edges fit noise. The rule is a rule: it may let in a few edges too many. The penalty that finds the graph also shrinks the weights of its edges;
-   `problem.refit(solution)` takes a ridge on these edges instead, as if the graph had been known. With so few rows, and noise, shrinking does no harm, least to an edge too many;
-   with 2,000 rows, no noise and lam = 0.0001 (the paper's setting) the refit is better. Held-out rows say which to take.""")
+   Edges found: {"; ".join(f"{n}, {true} of them true" for n, true in right)}. No edge is too
+   little; the tree of mutual information (which sees labels, no inputs) has the wrong edges; all
+   edges fit noise. The rule is a rule: it may let in a few edges too many. The penalty that finds
+   the graph also shrinks the weights of its edges; `problem.refit(solution)` takes a ridge on
+   these edges instead, as if the graph had been known. With so few rows, and noise, shrinking
+   does no harm, least to an edge too many; with 2,000 rows, no noise and lam = 0.0001 (the
+   paper's setting) the refit is better. Held-out rows say which to take.""")
 assert all(true >= 3 for _, true in right) and right[0] == (4, 4)
 assert (
     abs(losses["  and refitted"][0] - losses["the true graph"][0]) < 2e-3
@@ -130,7 +165,9 @@ assert (
 assert max(mean["clique generation"], mean["  and refitted"]) < 1.2 * mean["the true graph"]
 assert 1.4 * mean["the true graph"] < mean["all 45 edges"] < mean["Chow-Liu tree"] < mean["no edge"]
 
-# --------------------------------------------------------------------------------------------------- 3. what an edge decides
+# %%
+# 3. what an edge decides
+# -----------------------
 
 refit = kept["  and refitted"][0]
 usage = refit.edge_usage(made.test)
@@ -138,21 +175,28 @@ labels, certified = refit.predict(made.test.X, return_certified=True)
 print("""
 3. WHAT AN EDGE DECIDES   (draw 1, refitted)
 
-   edge      weight ||V_c||   test rows labelled otherwise without it   the two labels attract each other in""")
+   edge      weight ||V_c||   test rows that it changes   the two labels attract each other in""")
 for edge, share in usage.items():
     facts = refit.graph.edges[edge]
     print(
-        f"   {'-'.join(edge):<10}{facts['weight']:14.3f}{100 * share:38.1f} %{100 * facts['attraction']:34.0f} % of the rows"
+        f"   {'-'.join(edge):<10}{facts['weight']:14.3f}{100 * share:24.1f} "
+        f"%{100 * facts['attraction']:33.0f} % of the rows"
     )
 print(f"""
-   An edge here does not say "these labels go together". Its four weights are vectors, and the inputs of a row say whether the two labels attract.
-   The most probable labelling was found exactly, and is proven to be, in {certified.mean():.0%} of the test rows (a tree: variable elimination; `solution.label_graph.inference`).""")
+   An edge here does not say "these labels go together". Its four weights are vectors, and the
+   inputs of a row say whether the two labels attract. The most probable labelling was found
+   exactly, and is proven to be, in {certified.mean():.0%} of the test rows (a tree: variable
+   elimination; `solution.label_graph.inference`).""")
 assert certified.all() and set(np.unique(labels)) == {-1, 1}
 assert all(0.2 < refit.graph.edges[edge]["attraction"] < 0.8 for edge in usage)
 
-# --------------------------------------------------------------------- 4. the proof, and the cross-check on a small version
+# %%
+# 4. the proof, and the cross-check on a small version
+# ----------------------------------------------------
 
-small = datasets.make_label_graph(5, 4, [(0, 1), (0, 2), (0, 3)], n_train=40, n_test=500, random_state=0)
+small = datasets.make_label_graph(
+    5, 4, [(0, 1), (0, 2), (0, 3)], n_train=40, n_test=500, random_state=0
+)
 small_problem = mtl.model("CGM", small.train, lam=0.02, r=R)
 solution = small_problem.solve(tol=1e-6)
 check = small_problem.cross_check(solution)
@@ -162,11 +206,12 @@ print("""
    round   edges   objective     proven lower bound   relative gap""")
 for row in solution.history:
     print(
-        f"   {row['round']:5d}{row['edges']:8d}{row['objective']:12.6f}{row['dual_bound']:20.6f}{row['relative_gap']:17.1e}"
+        f"   {row['round']:5d}{row['edges']:8d}{row['objective']:12.6f}"
+        f"{row['dual_bound']:20.6f}{row['relative_gap']:17.1e}"
     )
 print(f"""
-   {solution}
-   {len(solution.label_graph.used)} of 10 edges have weights at the optimum of this small lam, 3 are true.
+   {solution} {len(solution.label_graph.used)} of 10 edges have weights at the optimum of this
+   small lam, 3 are true.
 
 THE CROSS-CHECK   (cvxpy, all 2^5 labellings of every row written out; up to 6 labels)
 """)
@@ -174,13 +219,12 @@ print(check)
 assert solution.is_optimal and check.agrees and len(solution.label_graph.used) > 3
 
 
-# -------------------------------------------------------------------------------------------------------------- the pictures
+# %%
+# The pictures
+# ------------
 
 
 def pictures() -> None:
-    import matplotlib
-
-    matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
     OUTPUT.mkdir(exist_ok=True)
@@ -189,33 +233,53 @@ def pictures() -> None:
     strip.savefig(OUTPUT / "18_which_edge_when.png", dpi=160)
 
     blue, grey, orange = "#1f5fa8", "#b8bec6", "#d9742b"
-    plt.rcParams.update({"axes.spines.top": False, "axes.spines.right": False, "axes.titlelocation": "left", "axes.titlesize": 11})  # fmt: skip
+    plt.rcParams.update(
+        {
+            "axes.spines.top": False,
+            "axes.spines.right": False,
+            "axes.titlelocation": "left",
+            "axes.titlesize": 11,
+        }
+    )
     figure = plt.figure(figsize=(15.5, 4.4), layout="constrained")
     charts, drawing = figure.subfigures(1, 2, width_ratios=[2.35, 1])
     left, middle = charts.subplots(1, 2, width_ratios=[1, 1.15])
     at = np.arange(len(rounds))
     left.plot(at, [row["objective"] for row in rounds], "o-", color=orange, label="objective")
     left.plot(
-        at, [row["dual_bound"] for row in rounds], "o-", color=blue, label="proven lower bound, all 45 edges"
+        at,
+        [row["dual_bound"] for row in rounds],
+        "o-",
+        color=blue,
+        label="proven lower bound, all 45 edges",
     )
     for k, row in enumerate(rounds[1:], 1):
         text = "\n".join("–".join(names[i] for i in edge) for edge in row["joined"])
         left.annotate(
             text, (k, row["objective"]), (0, 9), textcoords="offset points", ha="center", fontsize=9
         )
-    left.set(title="Two edges a round; the drop says when to stop", xlabel="round", xlim=(-0.15, at[-1] + 0.4), ylim=(0, 4.4))  # fmt: skip
+    left.set(
+        title="Two edges a round; the drop says when to stop",
+        xlabel="round",
+        xlim=(-0.15, at[-1] + 0.4),
+        ylim=(0, 4.4),
+    )
     left.set_xticks(at)
     left.legend(frameon=False, loc="lower right", fontsize=9)
 
     order = list(mean)[::-1]
     colours = [orange if "refitted" in name or "generation" in name else grey for name in order]
-    middle.barh([name.strip() for name in order], [mean[name] for name in order], color=colours, height=0.62)
+    middle.barh(
+        [name.strip() for name in order], [mean[name] for name in order], color=colours, height=0.62
+    )
     for k, name in enumerate(order):
         middle.plot(losses[name], [k] * DRAWS, "|", color="black", markersize=9)
         middle.text(max(losses[name]) + 0.002, k, f"{mean[name]:.3f}", va="center", fontsize=9)
     middle.set(title=f"Wrong labels on test rows ({DRAWS} draws)", xlim=(0, 0.115))
     middle.tick_params(axis="y", length=0)
-    mtl.report.graph_plot(refit, order=names, title="The learned graph, refitted", ax=drawing.subplots())
+    mtl.report.graph_plot(
+        refit, order=names, title="The learned graph, refitted", ax=drawing.subplots()
+    )
     figure.savefig(OUTPUT / "18_label_graph.png", dpi=130)
     print(f"\nPictures: {OUTPUT}/18_which_edge_when.png, 18_label_graph.png")
 
@@ -227,9 +291,11 @@ except ImportError:
 
 # EXERCISES
 #
-# 1. Leave the noise out (label_noise=0), and take lam = 0.001. Which of the models gains most, and why is it "all 45 edges"?
-# 2. Take max_edges=8 instead of graph_selection=True. Which edges come fifth to eighth, how much does each round lower the objective, and what do they
-#    do to the Hamming loss?
-# 3. cliques_per_round=1: does the order of the first four edges change? Does the rule of a tenth still stop in time?
-# 4. Let two edges share no label: edges=[(0, 1), (2, 3), (4, 5)]. Then a cycle: [(0, 1), (1, 2), (2, 3), (0, 3)]. Is the cycle's treewidth seen?
-# 5. There are no intercepts. Add 1 to every label's threshold (labels that are mostly 1), see what breaks, and mend it with a column of ones in X.
+# 1. Leave the noise out (label_noise=0), and take lam = 0.001. Which of the models gains most,
+# and why is it "all 45 edges"? 2. Take max_edges=8 instead of graph_selection=True. Which edges
+# come fifth to eighth, how much does each round lower the objective, and what do they  do to the
+# Hamming loss? 3. cliques_per_round=1: does the order of the first four edges change? Does the
+# rule of a tenth still stop in time? 4. Let two edges share no label: edges=[(0, 1), (2, 3), (4,
+# 5)]. Then a cycle: [(0, 1), (1, 2), (2, 3), (0, 3)]. Is the cycle's treewidth seen? 5. There are
+# no intercepts. Add 1 to every label's threshold (labels that are mostly 1), see what breaks, and
+# mend it with a column of ones in X.

@@ -1,22 +1,35 @@
-"""23. Emotions: trained for F1, or trained as ever and cut where F1 is best? Both, on the same rows, and what it cost.
+"""23. Emotions: trained for F1, or trained as ever and cut where F1 is best?
+==========================================================================
 
-    SMTL     l21_norm(W) + lam * structured_hinge(W, tasks, metric=FScore())       the measure itself is the loss
-    logistic logistic_loss(W, tasks) + lam * l21_norm(W)                           probabilities; a label where one is at least 1/2
-    tuned    the same, with tune_thresholds=True: a label where its score is above a threshold that was best for F1 on rows the weights had not seen
+::
 
-593 pieces of music, 72 features of rhythm and timbre, six emotions, each of 25 to 45 % of the pieces. Lesson 6 did this on made data with 6 % positives, where the tuned threshold
-caught up with training for F1. Is that so on real ones?
+    SMTL      l21_norm(W) + lam * structured_hinge(W, tasks, metric=FScore())
+    logistic  logistic_loss(W, tasks) + lam * l21_norm(W)
+    tuned     the same, with tune_thresholds=True
 
-HOW. Several splits into four fifths and one fifth (stratified by all six labels). In each, every model chooses its lam on three folds of the training rows by macro F1, from a grid of its
-own, and is scored once on the rows held out. scikit-learn's LogisticRegression for each emotion alone, cut at 1/2 and by TunedThresholdClassifierCV, stands beside. A difference counts
-where it is more than two standard errors of the differences over the splits; they share rows, so that is generous.
+The first has the measure itself as its loss. The second gives probabilities, and a label where one
+is at least 1/2; the third, where a score is above a threshold that was best for F1 on rows that the
+weights had not seen.
 
-WHAT CAME OF IT. With SPLITS=10: tuned logistic 0.683; trained for F1 0.668, less by 0.015 ± 0.003, and it took five times as long; each emotion alone, tuned, 0.665; cut at 1/2 0.634 and 0.627.
-What pays is the threshold, then learning the emotions together. Training for F1 pays nothing here; who needs the threshold 0 to be the right one gets that from it.
+593 pieces of music, 72 features of rhythm and timbre, six emotions, each of 25 to 45 % of the
+pieces. Lesson 6 did this on made data with 6 % positives, where the tuned threshold caught up
+with training for F1. Is that so on real ones?
 
-The data are looked for in ../shared/data or the folder of the environment variable MTLDSL_DATA; where they are not, labels of that shape are made, and the script says so.
+HOW. Several splits into four fifths and one fifth (stratified by all six labels). In each, every
+model chooses its lam on three folds of the training rows by macro F1, from a grid of its own, and
+is scored once on the rows held out. scikit-learn's LogisticRegression for each emotion alone, cut
+at 1/2 and by TunedThresholdClassifierCV, stands beside. A difference counts where it is more than
+two standard errors of the differences over the splits; they share rows, so that is generous.
 
-Run:  python examples/23_emotions.py
+WHAT CAME OF IT. With SPLITS=10: tuned logistic 0.683; trained for F1 0.668, less by 0.015 ±
+0.003, and it took five times as long; each emotion alone, tuned, 0.665; cut at 1/2 0.634 and
+0.627. What pays is the threshold, then learning the emotions together. Training for F1 pays
+nothing here; who needs the threshold 0 to be the right one gets that from it.
+
+The data are looked for in ../shared/data or the folder of the environment variable MTLDSL_DATA;
+where they are not, labels of that shape are made, and the script says so.
+
+Run: ``python examples/23_emotions.py``
 """
 
 import os
@@ -49,10 +62,19 @@ Y = (np.stack(tasks.per_task(tasks.targets), axis=1) > 0).astype(int)
 
 f1, inner = scorer("f1"), MultiTaskKFold(3)
 ways = {
-    "logistic, cut at 1/2": GridSearchCV(MultiTaskClassifier(tol=1e-4), {"lam": np.geomspace(1, 30, 5)}, scoring=f1, cv=inner),
-    "trained for F1": GridSearchCV(MultiTaskClassifier(F1_LOSS, tol=1e-2), {"lam": [0.2, 1.0]}, scoring=f1, cv=inner),
-    "each alone, cut at 1/2": GridSearchCV(MultiOutputClassifier(LogisticRegression(max_iter=500)), {"estimator__C": np.geomspace(1e-3, 1, 4)}, scoring="f1_macro", cv=inner),
-}  # fmt: skip
+    "logistic, cut at 1/2": GridSearchCV(
+        MultiTaskClassifier(tol=1e-4), {"lam": np.geomspace(1, 30, 5)}, scoring=f1, cv=inner
+    ),
+    "trained for F1": GridSearchCV(
+        MultiTaskClassifier(F1_LOSS, tol=1e-2), {"lam": [0.2, 1.0]}, scoring=f1, cv=inner
+    ),
+    "each alone, cut at 1/2": GridSearchCV(
+        MultiOutputClassifier(LogisticRegression(max_iter=500)),
+        {"estimator__C": np.geomspace(1e-3, 1, 4)},
+        scoring="f1_macro",
+        cv=inner,
+    ),
+}
 
 found, seconds = {}, {}
 for split in range(SPLITS):

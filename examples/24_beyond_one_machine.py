@@ -1,18 +1,25 @@
-"""24. More rows than memory: the same words, the rows on Dask's workers, and a proof that never needed them here.
+"""24. More rows than memory: rows on Dask's workers, and a proof without them
+===========================================================================
 
-    squares    squared_loss(W, tasks) + 300 * l21_norm(W)        one pass over the rows, whatever is asked afterwards
-    logistic   logistic_loss(W, tasks) + 300 * l21_norm(W)       some ten passes, each with value, gradient, Hessian and bound
-    hinge      hinge_loss(W, tasks) + 300 * l21_norm(W)          multipliers stay beside their rows
+::
 
-Two processes are started on this machine; with `Client("tcp://...")` in their place, nothing else changes. The rows are made where they are used,
-and neither labels nor predictions ever come to this process: a sum of squares knows of its rows only their second moments, a smooth loss tells value, gradient and
-Hessian in one pass, and the duality gap is a sum over the rows, too. All sums are added in an order that does not depend on who is first, so
-that one worker or two, or one that was killed, give the same bits.
+    squares    squared_loss(W, tasks) + 300 * l21_norm(W)     one pass over the rows
+    logistic   logistic_loss(W, tasks) + 300 * l21_norm(W)    some ten passes: value to Hessian
+    hinge      hinge_loss(W, tasks) + 300 * l21_norm(W)       multipliers stay beside their rows
 
-WHAT CAME OF IT. The three optima are proven to 1e-6, 1e-6 and 1e-3. The squares' path of ten values costs no pass more than its first value. The reference,
-which sees a sample of the rows drawn on the workers, agrees.
+Two processes are started on this machine; with ``Client("tcp://...")`` in their place, nothing
+else changes. The rows are made where they are used, and neither labels nor predictions ever come
+to this process: a sum of squares knows of its rows only their second moments, a smooth loss tells
+value, gradient and Hessian in one pass, and the duality gap is a sum over the rows, too. All sums
+are added in an order that does not depend on who is first, so that one worker or two, or one that
+was killed, give the same bits.
 
-Run:  python examples/24_beyond_one_machine.py        (needs the extra `dask`: pip install "mtldsl[dask]")
+WHAT CAME OF IT. The three optima are proven to 1e-6, 1e-6 and 1e-3. The squares' path of ten
+values costs no pass more than its first value. The reference, which sees a sample of the rows
+drawn on the workers, agrees.
+
+Run: ``python examples/24_beyond_one_machine.py`` (needs the extra ``dask``: pip install
+"mtldsl[dask]")
 """
 
 import os
@@ -40,7 +47,10 @@ def main() -> None:
         link = client.dashboard_link if find_spec("bokeh") else None  # it is drawn by bokeh
         print(f"the workers: {cluster.scheduler_address}, their dashboard: {link}\n")
         rng, rows = da.random.default_rng(0), ROWS // CHUNKS
-        truth = np.random.default_rng(1).normal(size=(FEATURES, TASKS)) * (np.arange(FEATURES) < 6)[:, None]
+        truth = (
+            np.random.default_rng(1).normal(size=(FEATURES, TASKS))
+            * (np.arange(FEATURES) < 6)[:, None]
+        )
         X = rng.normal(size=(ROWS, FEATURES), chunks=(rows, FEATURES))
         scores = X @ truth + rng.normal(size=(ROWS, TASKS), chunks=(rows, TASKS))
 
@@ -58,17 +68,26 @@ def main() -> None:
             solution = problem.solve(tol=tol)
             passes, moved = tasks.parts.passes - before, tasks.parts.bytes_moved - moved
             kept = int((np.abs(solution.W).max(axis=1) > 1e-6).sum())
-            print(f"{name:9} {solution.status}: {solution.dual_bound:.4f} <= optimum <= {solution.objective:.4f}, relative gap {solution.gap:.1e}; {kept} of {FEATURES} features; "
-                  f"{passes} passes, {moved / 1024:,.0f} KiB moved for {8 * tasks.n_samples // TASKS * (FEATURES + TASKS) / 2**20:,.0f} MiB of rows")  # fmt: skip
+            print(
+                f"{name:9} {solution.status}: {solution.dual_bound:.4f} <= optimum <= "
+                f"{solution.objective:.4f}, relative gap {solution.gap:.1e}; {kept} of "
+                f"{FEATURES} features; "
+                f"{passes} passes, {moved / 1024:,.0f} KiB moved for "
+                f"{8 * tasks.n_samples // TASKS * (FEATURES + TASKS) / 2**20:,.0f} MiB of rows"
+            )
             if name == "squares":
                 before, top = tasks.parts.passes, problem.lambda_max(lam)
                 path = list(problem.path(lam, np.geomspace(top, top / 100.0, 10)))
                 print(
-                    f"          a path of {len(path)} values: {tasks.parts.passes - before} pass more, for lambda_max"
+                    f"          a path of {len(path)} values: {tasks.parts.passes - before} pass "
+                    f"more, for lambda_max"
                 )
                 lam.value = 300.0
             check = problem.cross_check(problem.solve(tol=tol), max_size=40_000)
-            print(f"          cross-check {check.scope}: {'agrees' if check.agrees else 'DISAGREES'}\n")
+            print(
+                f"          cross-check {check.scope}: "
+                f"{'agrees' if check.agrees else 'DISAGREES'}\n"
+            )
 
 
 if __name__ == "__main__":  # the workers import this file

@@ -1,10 +1,12 @@
-"""What holds of every word and every solver, as functions to call on one's own, and assertions for users' tests.
+"""What holds of every word and every solver, as functions to call on one's own, assertions for users' tests, and exercises
+that check their answers.
 
 Laws are not run by importing this: `check_atom` and `check_solver` bring cvxpy when they are called.
 """
 
 from mtldsl.testing.agreement import assert_agrees
 from mtldsl.testing.check import check_atom, check_solver
+from mtldsl.testing.exercise import exercise
 from mtldsl.testing.law import LawError
 
-__all__ = ["LawError", "assert_agrees", "check_atom", "check_solver"]
+__all__ = ["LawError", "assert_agrees", "check_atom", "check_solver", "exercise"]
