@@ -1,0 +1,37 @@
+"""The lessons as a gallery: each script with what it prints and draws, as a page and as a notebook.
+
+The scripts write their pictures to files in `output/`, as a script should; here these are what a part of a lesson has to show.
+"""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from elsewhere import ROOT
+
+OUTPUT = ROOT / "examples" / "output"
+PICTURES = (".png", ".gif")
+
+
+def forget(gallery_conf: dict, script: str) -> None:
+    """Before a lesson: pictures that are there already are not its own."""
+    for picture in _of(script):
+        picture.unlink()
+
+
+def drawn(block, block_vars: dict, gallery_conf: dict) -> str:
+    """After a part of a lesson: the pictures that it wrote, which move to its page."""
+    from sphinx_gallery.scrapers import figure_rst
+
+    places = []
+    for picture in _of(block_vars["src_file"]):
+        place = Path(next(block_vars["image_path_iterator"])).with_suffix(picture.suffix)
+        shutil.move(picture, place)
+        places.append(str(place))
+    return figure_rst(places, gallery_conf["src_dir"])
+
+
+def _of(script: str) -> list[Path]:
+    number = Path(script).stem.split("_")[0]
+    return sorted(path for path in OUTPUT.glob(f"{number}_*") if path.suffix in PICTURES)
