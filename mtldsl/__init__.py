@@ -65,10 +65,10 @@ def __getattr__(name: str):
         return import_module(f"mtldsl.{name}")
     advice = ""
     if not name.startswith("_"):  # what Python and tools look for
-        from mtldsl.language.words.did_you_mean import meant
+        from mtldsl.language.words.did_you_mean import METHODS, meant
 
-        word = meant(name, __dir__())
-        advice = f"; did you mean {word!r}?" if word else ""
+        word = METHODS.get(name) or meant(name, __dir__())
+        advice = f"; write {word}" if name in METHODS else f"; did you mean {word!r}?" if word else ""
     # without the module in it, or Python would add a guess of its own
     raise AttributeError(f"module 'mtldsl' has no attribute {name!r}{advice}", name=name, obj=None)
 

@@ -41,6 +41,8 @@ MISTAKES = {
     "select('zebra')": (lambda s: TASKS.select(["zebra"]), mtl.DataError, ["zebra", "task0"]),
     "folds(1)": (lambda s: TASKS.folds(1), mtl.DataError, ["folds(k=1"]),
     # unknowns and parameters
+    "mtl.load(file)": (lambda s: mtl.load("fit.npz"), AttributeError, ["write Solution.load(file)"]),
+    "mtl.fit(tasks)": (lambda s: mtl.fit(TASKS), AttributeError, ["minimize(...).solve()"]),
     "Weights()": (lambda s: mtl.Weights(), mtl.ModelError, ["missing", "tasks", "write Weights(tasks)"]),
     "Weights(X)": (lambda s: mtl.Weights(X), mtl.ModelError, ["ndarray", "Tasks.shared(X, Y)"]),
     "Weights(4, 3)": (lambda s: mtl.Weights(4, 3), mtl.ModelError, ["must be a Tasks object"]),

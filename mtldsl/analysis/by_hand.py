@@ -99,10 +99,10 @@ class BoundCheck(Shown):
         )  # fmt: skip
 
 
-def value_at(form: NormalForm, given: Any) -> float:
+def value_at(form: NormalForm, given: Any, tol: float) -> float:
     """See `Problem.value`."""
     x = blocks_of(form, given)
-    return form.value(x) if form.violation(x) <= _ALLOWED * max(1.0, _size(x)) else np.inf
+    return form.value(x) if form.violation(x) <= tol * max(1.0, _size(x)) else np.inf
 
 
 def check_bound(

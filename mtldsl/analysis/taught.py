@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from mtldsl.errors import ModelError
+from mtldsl.values.number import as_float, quoted
 from mtldsl.values.option import as_flag
 
 if TYPE_CHECKING:
@@ -19,9 +21,12 @@ class Taught:
 
     form: Any
 
-    def value(self, W) -> float:
+    def value(self, W, tol: float = 1e-6) -> float:
         """The objective at weights: a matrix (d, m), {block: array} where there are several or an intercept (W.intercept; 0 if not given), or a
-        Solution. inf where a constraint is violated. ModelError for other shapes.
+        Solution.
+
+        tol : by how much, relative to the largest weight, a constraint may be violated, as in `solve`; above, the value is inf
+        ModelError for other shapes.
 
         >>> import numpy as np, mtldsl as mtl
         >>> tasks = mtl.Tasks.shared(np.eye(2), np.array([[2.0], [0.0]]))
@@ -31,7 +36,13 @@ class Taught:
         """
         from mtldsl.analysis.by_hand import value_at
 
-        return value_at(self.form(), W)
+        allowed = as_float(tol)
+        if allowed is None or not 0.0 <= allowed < 1.0:
+            raise ModelError(
+                "tol is what a constraint may be violated by, 0 or more and below 1, such as 1e-6",
+                term=f"value(W, tol={quoted(tol)})",
+            )
+        return value_at(self.form(), W, allowed)
 
     def dual_value(self, u) -> float:
         """The dual function at multipliers u of the loss: a lower bound on the optimum, -inf where a condition fails (`check_bound` says which)."""

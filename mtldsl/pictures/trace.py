@@ -45,12 +45,14 @@ def trace_plot(
     Returns
     -------
     matplotlib Axes
-        Objectives that are infinite (outside the domain) or equal to `best` are not drawn.
+        Objectives that are infinite (outside the domain), or at most `best`, are not drawn: outside the constraints ("violation"
+        above 0) they may be lower.
 
     Raises
     ------
     DataError
-        Where a history is empty, has no objective that is finite or lacks a key, and where an objective is below `best`.
+        Where a history is empty, has no objective that is finite or lacks a key, and where an objective is below `best` at a look
+        that violates no constraint.
     MissingExtraError
         Where matplotlib is not installed.
 
@@ -69,10 +71,10 @@ def trace_plot(
             "history={}: there is no run in it", write_instead="give a history, or a dict name -> history"
         )
     traces = {name: _trace(looks, against, name) for name, looks in runs.items()}
-    lowest = min(float(objectives.min()) for _, objectives in traces.values())
     if best is None:
-        best = lowest
-    elif lowest < best - 1e-8 * max(1.0, abs(best)):
+        best = min(float(objectives.min()) for _, objectives in traces.values())
+    lowest = min(map(_lowest_inside, runs.values()))
+    if lowest < best - 1e-8 * max(1.0, abs(best)):
         raise DataError(
             f"best={best!r}: a run reached {lowest:.10g}, which is lower",
             write_instead="leave best out, or give a bound",
@@ -121,6 +123,11 @@ def _trace(looks, against: str, name) -> tuple[np.ndarray, np.ndarray]:
     if not finite.any():
         raise DataError(f"{of} has no look with a finite objective: there is nothing to draw")
     return x[finite], objectives[finite]
+
+
+def _lowest_inside(looks) -> float:
+    """The lowest objective of the looks that violate no constraint."""
+    return min((look["objective"] for look in looks if not look.get("violation")), default=np.inf)
 
 
 def _cycle(n: int) -> list[str]:

@@ -27,6 +27,10 @@ def test_a_value_is_the_objective_and_infinite_outside():
     V = mtl.Weights(NUMBERS)
     bounded = mtl.minimize(mtl.squared_loss(V, NUMBERS), subject_to=[V >= 0])
     assert bounded.value(-np.ones((5, 3))) == np.inf and np.isfinite(bounded.value(np.ones((5, 3))))
+    nearly = np.where(np.arange(5)[:, None] == 2, -1e-8, np.ones((5, 3)))
+    assert np.isfinite(bounded.value(nearly)) and bounded.value(nearly, tol=0.0) == np.inf
+    with pytest.raises(mtl.ModelError, match=r"value\(W, tol='x'\)"):
+        bounded.value(nearly, tol="x")
 
 
 def test_intercepts_are_zero_unless_given():

@@ -1,5 +1,7 @@
 """What solutions draw: axes in, axes out; what is drawn is what the numbers say."""
 
+from dataclasses import replace
+
 import matplotlib
 import numpy as np
 import pytest
@@ -63,6 +65,22 @@ def test_convergence_falls_to_the_proven_bound(solution):
         "proven gap",
     }
     assert ax.get_yscale() == "log" and heights[-1] == pytest.approx(solution.objective - solution.dual_bound)
+
+
+def test_objectives_outside_the_constraints_may_lie_below_the_bound(tmp_path):
+    """ADMM comes to its constraints from outside."""
+    X = np.array([[1.0, 0.2], [0.3, 1.0], [1.0, 1.0], [0.5, -1.0]])
+    tasks = mtl.Tasks.shared(X, X @ np.array([[1.0, 2.0], [-3.0, 1.0]]))
+    W = mtl.Weights(tasks)
+    problem = mtl.minimize(mtl.huber_loss(W, tasks) + 0.3 * mtl.l1_inf_norm(W), subject_to=[W[1, :] >= 0])
+    outside = [{"iteration": 0, "seconds": 0.1, "objective": -1e3, "dual_bound": -np.inf, "violation": 0.1}]
+    solved = problem.solve()
+    solution = replace(solved, history=[*outside, *solved.history])
+    ax = solution.plot_convergence()
+    assert 0 not in ax.lines[0].get_xdata() or ax.lines[0].get_ydata().min() > 0
+    solution.report(tmp_path / "fit.html")
+    with pytest.raises(mtl.DataError, match="a run reached"):
+        replace(solved, history=[outside[0] | {"violation": 0.0}]).plot_convergence()
 
 
 def test_the_map_shows_every_weight(solution):

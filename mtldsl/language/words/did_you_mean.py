@@ -6,7 +6,7 @@ import difflib
 import re
 from collections.abc import Iterable
 
-__all__ = ["SYNONYMS", "meant", "nearest"]
+__all__ = ["METHODS", "SYNONYMS", "meant", "nearest"]
 
 #: what is written here -> what the field, or another library, calls it; capitals, _ and an ending such as _norm do not count
 SYNONYMS = {
@@ -59,6 +59,22 @@ SYNONYMS = {
     "Weights": "variable, matrix, unknown, coef",
     "Tasks": "data, dataset, multi_task_data",
     "Parameter": "param, hyperparameter",
+}
+
+#: what is not a word but a method, by the name that is looked for in the package
+METHODS = {
+    "load": "Solution.load(file)",
+    "save": "solution.save(file)",
+    "predict": "solution.predict(X)",
+    "score": "solution.score(tasks)",
+    "fit": "minimize(...).solve(), or mtldsl.estimators",
+    "path": "problem.path(lam)",
+    "cross_validate": "problem.cross_validate(lam)",
+    "cross_check": "problem.cross_check()",
+    "lambda_max": "problem.lambda_max(lam)",
+    "explain": "problem.explain()",
+    "max": "max_norm, or l1_inf_norm; a maximum of losses is not in the language",
+    "sum": "W.sum(axis)",
 }
 
 _ENDINGS = (
