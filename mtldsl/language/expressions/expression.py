@@ -19,6 +19,7 @@ from mtldsl.language.expressions.constants import (
 )
 from mtldsl.language.expressions.constraint import Constraint, compare, compare_expressions
 from mtldsl.language.expressions.latex import constant_latex, escaped
+from mtldsl.language.expressions.mixable import Mixable
 from mtldsl.language.expressions.scalar import Number, Scalar, as_scalar, bracket, is_foreign
 from mtldsl.values.number import as_whole, quoted
 
@@ -48,43 +49,10 @@ class Part:
     right: Any = None
 
 
-#: numpy's functions behind the operators of an array on the left, and what they are here.
-_REFLECTED = {
-    "add": "__radd__", "subtract": "__rsub__", "multiply": "__rmul__", "matmul": "__rmatmul__", "less_equal": "__ge__", "greater_equal": "__le__", "equal": "__eq__", "less": "__gt__",
-    "greater": "__lt__", "not_equal": "__ne__",
-}  # fmt: skip
-
-#: What to write in place of functions of entries.
-_INSTEAD = {
-    "absolute": "write l1_norm({0}), the sum of absolute values",
-    "square": "write ridge({0}), half the sum of squares",
-    "power": "write ridge({0}), half the sum of squares",
-    "exp": "write a loss, such as exponential_loss or poisson_loss",
-    "log": "write a loss, such as logistic_loss",
-    "sqrt": "write frobenius_norm({0})",
-    "maximum": "write a constraint, {0} >= 0, or a loss, such as hinge_loss",
-    "minimum": "write a constraint, {0} <= 1",
-}
-
-
-class Affine:
+class Affine(Mixable):
     """A matrix that depends affinely on weights. Users make it from `Weights` with + - * / @ [] and sum()."""
 
-    answers_arrays = True  # by `__array_ufunc__`
-    __pandas_priority__ = 10_000  # pandas tables on the left defer to the operators below
     __hash__ = object.__hash__
-
-    def __array_ufunc__(self, ufunc, method, *inputs, **options):
-        """Arrays on the left defer to the operators below; other functions of numpy are not in the language."""
-        reflected = _REFLECTED.get(ufunc.__name__)
-        if reflected and method == "__call__" and not options and not isinstance(inputs[0], Affine):
-            return getattr(self, reflected)(inputs[0])
-        raise ModelError(
-            f"np.{ufunc.__name__} of {self.text} is not in the language",
-            write_instead=_INSTEAD.get(
-                ufunc.__name__, "write + - * / @ and the words of the language"
-            ).format(self.text),
-        )
 
     def __init__(self, parts, shape, text: str, latex: str, precedence: int = 3, offset=None):
         self._parts: tuple[Part, ...] = tuple(parts)

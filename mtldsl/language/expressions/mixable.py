@@ -1,0 +1,46 @@
+"""Expressions beside arrays and tables of numpy and pandas: which of their functions the language has, and what to write for the others."""
+
+from __future__ import annotations
+
+from mtldsl.errors import ModelError
+
+__all__ = ["Mixable"]
+
+#: numpy's functions behind the operators of an array on the left, and what they are here.
+_REFLECTED = {
+    "add": "__radd__", "subtract": "__rsub__", "multiply": "__rmul__", "matmul": "__rmatmul__", "less_equal": "__ge__", "greater_equal": "__le__", "equal": "__eq__", "less": "__gt__",
+    "greater": "__lt__", "not_equal": "__ne__",
+}  # fmt: skip
+
+#: What to write in place of functions of entries.
+_INSTEAD = {
+    "absolute": "write l1_norm({0}), the sum of absolute values",
+    "square": "write ridge({0}), half the sum of squares",
+    "power": "write ridge({0}), half the sum of squares",
+    "exp": "write a loss, such as exponential_loss or poisson_loss",
+    "log": "write a loss, such as logistic_loss",
+    "sqrt": "write frobenius_norm({0})",
+    "maximum": "write a constraint, {0} >= 0, or a loss, such as hinge_loss",
+    "minimum": "write a constraint, {0} <= 1",
+}
+
+
+class Mixable:
+    """An expression that numpy and pandas hand their operators to."""
+
+    text: str
+
+    answers_arrays = True  # by `__array_ufunc__`
+    __pandas_priority__ = 10_000  # pandas tables on the left defer to the operators below
+
+    def __array_ufunc__(self, ufunc, method, *inputs, **options):
+        """Arrays on the left defer to the operators below; other functions of numpy are not in the language."""
+        reflected = _REFLECTED.get(ufunc.__name__)
+        if reflected and method == "__call__" and not options and not isinstance(inputs[0], Mixable):
+            return getattr(self, reflected)(inputs[0])
+        raise ModelError(
+            f"np.{ufunc.__name__} of {self.text} is not in the language",
+            write_instead=_INSTEAD.get(
+                ufunc.__name__, "write + - * / @ and the words of the language"
+            ).format(self.text),
+        )
