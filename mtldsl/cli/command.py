@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, Namespace
+import shutil
+import textwrap
+from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,23 +17,32 @@ OK, FAILED, BAD_INPUT = 0, 1, 2
 
 @dataclass(frozen=True)
 class Command:
-    """`mtldsl NAME ...`: `arguments` adds them to a parser, `run` takes what was parsed and returns the exit code."""
+    """`mtldsl NAME ...`: `arguments` adds them to a parser, `run` takes what was parsed and returns the exit code; `examples` end its --help."""
 
     name: str
     about: str
     arguments: Callable[[ArgumentParser], None]
     run: Callable[[Namespace], int]
-    epilog: str | None = None
+    epilog: str = ""
+    examples: tuple[str, ...] = ()
 
     def add_to(self, commands) -> None:
+        examples = [f"example{'s' * (len(self.examples) > 1)}:", *(f"  {line}" for line in self.examples)]
+        below = [*([_broken(self.epilog)] if self.epilog else []), *(["\n".join(examples)] if self.examples else [])]  # fmt: skip
         parser = commands.add_parser(
             self.name,
             help=self.about,
-            description=self.about[0].upper() + self.about[1:] + ".",
-            epilog=self.epilog,
+            description=_broken(self.about[0].upper() + self.about[1:] + "."),
+            epilog="\n\n".join(below),
+            formatter_class=RawDescriptionHelpFormatter,
         )
         parser.set_defaults(run=self.run)
         self.arguments(parser)
+
+
+def _broken(text: str) -> str:
+    """The text in lines as long as argparse makes them."""
+    return textwrap.fill(text, max(shutil.get_terminal_size().columns - 2, 40))
 
 
 def load(options):
@@ -50,15 +61,13 @@ def add_file(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--allow-outside",
         action="store_true",
-        help="let the file write outside of its folder, in [output] and in the checkpoint of a solver",
+        help="let the file write outside of its folder",
     )
     parser.add_argument(
         "--allow-plugins", action="append", default=[], metavar="NAME",
-        help="let the file import this module, or this .py file, where it names it in [plugins], which runs its code; may be repeated "
-        "(installed plugins need no permission)",
+        help="let the file import this module or .py file, which it names in [plugins] and whose code runs; may be repeated",
     )  # fmt: skip
     parser.add_argument(
         "--scheduler", metavar="ADDRESS",
-        help='of rows that Dask\'s workers read (engine = "dask"), in place of the file\'s: local, or an address such as tcp://10.0.0.1:8786; an '
-        "address that the file names is asked only where it stands here too, because whoever answers there can run code",
+        help='of engine = "dask": local, or an address such as tcp://10.0.0.1:8786, which the file alone cannot choose',
     )  # fmt: skip

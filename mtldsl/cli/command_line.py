@@ -7,6 +7,7 @@ import sys
 from io import TextIOWrapper
 
 import mtldsl
+from mtldsl.cli.along import CV, PATH
 from mtldsl.cli.command import BAD_INPUT, FAILED
 from mtldsl.cli.completion import completion
 from mtldsl.cli.explain import EXPLAIN
@@ -14,6 +15,7 @@ from mtldsl.cli.listings import MODELS, WORDS
 from mtldsl.cli.new import NEW
 from mtldsl.cli.output import print_error
 from mtldsl.cli.predict import PREDICT
+from mtldsl.cli.reporting import REPORT
 from mtldsl.cli.solving import CHECK, SOLVE
 from mtldsl.cli.verify import VERIFY
 from mtldsl.errors import MTLError, SolverError
@@ -21,7 +23,7 @@ from mtldsl.system import stops
 
 __all__ = ["main"]
 
-_COMMANDS = (NEW, SOLVE, CHECK, EXPLAIN, PREDICT, VERIFY, WORDS, MODELS)
+_COMMANDS = (NEW, SOLVE, CHECK, EXPLAIN, PATH, CV, PREDICT, REPORT, VERIFY, WORDS, MODELS)
 COMMANDS = (*_COMMANDS, completion(_COMMANDS))
 
 

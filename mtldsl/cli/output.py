@@ -12,7 +12,7 @@ from mtldsl.errors import DataError
 from mtldsl.system.atomic_files import atomic_file
 from mtldsl.system.visible import visible, visible_in_json, visible_record
 
-__all__ = ["Ran", "print_content", "print_error", "print_json", "show", "write"]
+__all__ = ["Ran", "print_content", "print_error", "print_json", "save_picture", "save_text", "show", "write"]
 
 #: Characters of a line of a message: what was typed is quoted in it, and may be long.
 _LONGEST = 1000
@@ -81,6 +81,22 @@ def _console():
             raise BrokenPipeError
 
     return Pipe(**PLAIN)
+
+
+def save_text(path: Path, text: str) -> None:
+    with atomic_file(path) as file:
+        file.write(text.encode())
+
+
+def save_picture(path: Path, draw) -> None:
+    """The picture on the Axes that `draw()` returns, in the format that the ending says."""
+    from mtldsl.system.pyplot import pyplot
+
+    plt = pyplot()
+    ax = draw()
+    with atomic_file(path) as file:
+        ax.figure.savefig(file, format=path.suffix[1:], bbox_inches="tight", dpi=200)
+    plt.close(ax.figure)
 
 
 class Ran(NamedTuple):

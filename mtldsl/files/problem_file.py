@@ -44,12 +44,14 @@
     parents = {Oslo = "north", Bergen = "north", Rome = "south", north = "all", south = "all"}  # "all" is in none: the root
     labels = ["a", "a", "b"]           # one a task, in their order; or "tree.csv": lines such as Oslo,north, without a heading
 
-    [validation]            # optional: a parameter is chosen by folds of the training rows, and the solve is at that value
+    [validation]            # optional: a parameter is chosen by folds of the training rows, and the solve is at that value; also `mtldsl cv`
     parameter = "lam"       # one of [parameters]
     values = [3.0, 30.0]    # what to try; a number: so many, found from the data; without it 20
+    # values = {lam = [3.0, 30.0], mu = [1.0, 10.0]}    # several parameters, in place of parameter
     folds = 5
     metric = "accuracy"     # a measure of `Solution.score`, or none for accuracy of labels and r2 of numbers
     rule = "best"           # or "one_se": the most regularised value within one standard error of the best
+    one_class = "skip"      # of a task that has one class in a fold: it is left out there; or "constant", "error"
     stratify = true         # labels spread evenly over the folds
     groups = [1, 1, 2]      # one a training row: rows of a group stay on one side
     random_state = 0
@@ -131,21 +133,27 @@ class ProblemFile:
     def __exit__(self, *raised) -> None:
         self.close()
 
-    def choose(self) -> CrossValidation | None:
-        """The parameter of [validation] set to the value that folds of the training rows choose, and what they found; None without it.
+    def choose(self, progress: bool = False) -> CrossValidation | None:
+        """The parameters of [validation] set to the values that folds of the training rows choose, and what they found; None without it.
 
         The options of [solve] are those of every fit, but for n_jobs, which is for folds here, and random starts.
+        progress : as in `Problem.cross_validate`
         """
         if self.validation is None:
             return None
         said = dict(self.validation)
-        parameter, rule, values = said.pop("parameter"), said.pop("rule", "best"), said.pop("values", None)
-        options: dict[str, Any] = {
-            key: value for key, value in self.solve.items() if key not in ("starts", "random_state")
-        }
-        found = self.problem.cross_validate(parameter, values, refit=False, **said, **options)
-        parameter.value = found.one_se_value if rule == "one_se" else found.best_value
+        values, rule = said.pop("values"), said.pop("rule", "best")
+        found = self.problem.cross_validate(
+            values, refit=False, progress=progress, **said, **self.path_options()
+        )
+        point = found.one_se if rule == "one_se" else None
+        for parameter, value in zip(values, found.best if point is None else point, strict=True):
+            parameter.value = value
         return found
+
+    def path_options(self) -> dict[str, Any]:
+        """The options of [solve] that every fit of a path has: all but random starts."""
+        return {key: value for key, value in self.solve.items() if key not in ("starts", "random_state")}
 
     def set(self, key: str, value, typed: str) -> None:
         """An option of the command line, as typed, in place of what [solve] says. DataError where it does not fit."""

@@ -1,4 +1,4 @@
-"""The [validation] table of a problem file: a parameter that is chosen by folds of the training rows, before the solve."""
+"""The [validation] table of a problem file: parameters that are chosen by folds of the training rows, before the solve."""
 
 from __future__ import annotations
 
@@ -19,9 +19,11 @@ _MOST = 1_000
 _VALUES: Rule = (
     lambda v: (
         (isinstance(v, int) and not isinstance(v, bool) and 2 <= v <= _MOST)
-        or (isinstance(v, list) and v != [] and all(_positive(one) for one in v))
+        or _numbers(v)
+        or (isinstance(v, dict) and v != {} and all(_numbers(own) for own in v.values()))
     ),
-    "a list of numbers > 0, or a whole number >= 2 and <= 1,000 of values that are found from the data",
+    "a list of numbers > 0, a whole number >= 2 and <= 1,000 of values that are found from the data, or such as "
+    "{lam = [10.0, 1.0], mu = [1.0, 0.1]} for several parameters",
 )
 _GROUPS: Rule = (
     lambda v: isinstance(v, list) and v != [] and all(isinstance(one, int | str) for one in v),
@@ -33,10 +35,15 @@ _RULES = {
     "folds": whole(2, "a whole number >= 2 and <= 1,000", _MOST),
     "metric": TEXT,
     "rule": one_of(["best", "one_se"]),
+    "one_class": one_of(["skip", "constant", "error"]),
     "stratify": SWITCH,
     "groups": _GROUPS,
     "random_state": SEED,
 }
+
+
+def _numbers(value: Any) -> bool:
+    return isinstance(value, list) and value != [] and all(_positive(one) for one in value)
 
 
 def _positive(value: Any) -> bool:
@@ -47,24 +54,32 @@ def _read(reading: Reading) -> None:
     file, said = reading.file, dict(reading.table("validation"))
     if "validation" not in file.content:
         return
-    known = [name for name, value in reading.names.items() if isinstance(value, Parameter)]
-    if "parameter" not in said:
+    known = {name: value for name, value in reading.names.items() if isinstance(value, Parameter)}
+    several = isinstance(said.get("values"), dict)
+    if "parameter" not in said and not several:
         raise file.error(
             f'[validation] needs parameter = "...", one of {", ".join(known) or "[parameters], which has none"}',
             ("validation",),
         )
-    if said["parameter"] not in known:
+    if "parameter" in said and several:
+        raise file.error("values names the parameters already: leave parameter out", ("validation", "parameter"))  # fmt: skip
+    if several and len(said["values"]) > 1 and said.get("rule") == "one_se":
         raise file.error(
-            f"[parameters] has no {said['parameter']!r}{nearest(said['parameter'], known)}",
-            ("validation", "parameter"),
-            value=True,
-        )
+            'the rule of one standard error is of one parameter: write rule = "best"', ("validation", "rule"), value=True
+        )  # fmt: skip
+    chosen = list(said["values"]) if several else [said["parameter"]]
+    for name in chosen:
+        if name not in known:
+            at = ("validation", "values", name) if several else ("validation", "parameter")
+            raise file.error(f"[parameters] has no {name!r}{nearest(name, known)}", at, value=not several)
     if "metric" in said:
         try:
             as_measure(said["metric"], "[validation] metric")
         except MTLError as error:
             raise error.at(file.place(("validation", "metric"), value=True)) from error
-    reading.validation = said | {"parameter": reading.names[said["parameter"]]}
+    values = said["values"].values() if several else [said.get("values")]
+    said["values"] = {known[name]: own for name, own in zip(chosen, values, strict=True)}
+    reading.validation = {key: value for key, value in said.items() if key != "parameter"}
 
 
 VALIDATION = Section("validation", _RULES, read=_read)

@@ -128,8 +128,8 @@ def describe_run(
     record["rows"] = describe_rows(file, counts or [])
     record["scores"] = _scores(file, solution)
     record["cross_check"] = _check(check)
-    value = None if chosen is None else solution.parameters[chosen.names[0]]
-    record["validation"] = describe_validation(chosen, value)
+    values = None if chosen is None else [solution.parameters[name] for name in chosen.names]
+    record["validation"] = describe_validation(chosen, values)
     return record
 
 

@@ -22,7 +22,7 @@ from mtldsl.report.stationary_text import is_of_stationary_point, stationary_poi
 from mtldsl.report.validation import validation
 from mtldsl.solvers.explanation import VERDICTS, kinds_of_models
 
-__all__ = ["check_report", "explain_report", "run_report", "to_text", "verdict"]
+__all__ = ["check_report", "explain_report", "heading", "run_report", "to_text", "verdict"]
 
 #: What a solution tells beside its weights (`mtldsl.report.record.TOLD`), in the order in which a report shows it.
 TOLD: dict[str, Callable[[Any], RenderableType]] = {
@@ -35,7 +35,7 @@ TOLD: dict[str, Callable[[Any], RenderableType]] = {
 
 def run_report(record: dict) -> Group:
     """Everything about one solve."""
-    parts = [_heading(record), _model(record), _data(record), _solvers(record), _certificate(record)]
+    parts = [heading(record), _model(record), _data(record), _solvers(record), _certificate(record)]
     if record["rows"]:
         parts.insert(4, rows_elsewhere(record["rows"]))
     if record.get("validation"):
@@ -52,7 +52,7 @@ def run_report(record: dict) -> Group:
 def check_report(record: dict) -> Group:
     """The cross-check alone, with the model it is about."""
     return Group(
-        _heading(record),
+        heading(record),
         _model(record),
         _certificate(record),
         _cross_check(record["cross_check"]),
@@ -69,7 +69,7 @@ def explain_report(record: dict) -> Group:
         why = f"; {record['why']}" if row["verdict"] == "chosen" else ""
         rows.add_row(Text(row["verdict"], style), Text(row["solver"], style), Text(row["reason"] + why))
     solvers = section("Solvers, fastest first", rows, *_of_other_kinds(record))
-    return Group(_heading(record), _model(record), _data(record), solvers)
+    return Group(heading(record), _model(record), _data(record), solvers)
 
 
 def verdict(record: dict) -> Text:
@@ -99,7 +99,8 @@ def verdict(record: dict) -> Text:
 # ------------------------------------------------------------------------------------------------- sections
 
 
-def _heading(record: dict) -> Group:
+def heading(record: dict) -> Group:
+    """The title, the file and the version."""
     title = [Text(record["title"], "bold")] if record["title"] else []
     return Group(*title, Text(f"{record['file']} · mtldsl {record['mtldsl']}", DIM), Text())
 

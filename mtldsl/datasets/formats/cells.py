@@ -6,15 +6,15 @@ import numpy as np
 
 from mtldsl.errors import DataError, Spelled
 
-__all__ = ["as_signs", "number"]
+__all__ = ["MISSING", "as_signs", "number"]
 
-_MISSING = {"", "?", "NA", "N/A", "NaN", "nan"}
+MISSING = {"", "?", "NA", "N/A", "NaN", "nan"}
 
 
 def number(text: str) -> float:
     """A cell as a float, NaN where it is empty or says that the value is missing; ValueError for anything else."""
     text = text.strip()
-    if text in _MISSING:
+    if text in MISSING:
         return np.nan
     if "_" in text:  # Python reads 1_000 as a number; in data it is a code
         raise ValueError(text)

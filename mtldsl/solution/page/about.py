@@ -13,7 +13,7 @@ from mtldsl.solvers.registry import answers
 from mtldsl.solvers.solve import seen_by_solvers
 from mtldsl.tasks.panel import panel_of
 
-__all__ = ["check", "data", "model", "repeat", "validation"]
+__all__ = ["check", "data", "model", "packages", "repeat", "validation"]
 
 #: What the numbers depend on.
 _PACKAGES = ("mtldsl", "numpy", "scipy", "cvxpy", "numba", "scikit-learn")
@@ -81,17 +81,23 @@ def solvers(facts: Facts) -> Section | None:
 def repeat(facts: Facts) -> Section:
     """Versions, the data's fingerprint, and the line to type."""
     solution = facts.solution
+    rows = packages()
+    rows.append(("tolerance", f"{solution.tol:g}"))
+    if facts.training is not None:
+        rows.append(("data (SHA-256)", facts.training.fingerprint()))
+    typed = facts.repeat or f'problem.solve(solver="{solution.solver}", tol={solution.tol:g})'
+    return Section("How to repeat it", panels=[Panel("", facts=rows, text=typed)], folded=True)
+
+
+def packages() -> list[tuple[str, str]]:
+    """(name, version) of what the numbers depend on."""
     rows = [("Python", platform.python_version()), ("system", platform.platform())]
     for name in _PACKAGES:
         try:
             rows.append((name, version(name)))
         except PackageNotFoundError:
             continue
-    rows.append(("tolerance", f"{solution.tol:g}"))
-    if facts.training is not None:
-        rows.append(("data (SHA-256)", facts.training.fingerprint()))
-    typed = facts.repeat or f'problem.solve(solver="{solution.solver}", tol={solution.tol:g})'
-    return Section("How to repeat it", panels=[Panel("", facts=rows, text=typed)], folded=True)
+    return rows
 
 
 def _titled(panel: Panel, title: str) -> Panel:

@@ -11,7 +11,15 @@ from mtldsl.errors import MissingExtraError
 from mtldsl.shown.page import Figure, Section, figure
 from mtldsl.tasks import Tasks
 
-__all__ = ["Facts"]
+__all__ = ["Facts", "drawn"]
+
+
+def drawn(*wanted) -> list[Figure]:
+    """Those of (draw, alternative text, caption) that can be drawn: without matplotlib a page has no pictures."""
+    try:
+        return [figure(*one) for one in wanted]
+    except MissingExtraError:
+        return []
 
 
 @dataclass(frozen=True)
@@ -22,6 +30,7 @@ class Facts:
     cross_check      : what `problem.cross_check` returned, a sentence why there is none, or None
     cross_validation : what `problem.cross_validate` returned, or None
     path             : solutions of a path
+    metrics          : names of measures to be shown; none: those that suit the labels
     repeat           : the line that makes the same solution again;  more: sections for the end
     """
 
@@ -33,6 +42,7 @@ class Facts:
     repeat: str = ""
     title: str = ""
     more: Sequence[Section] = ()
+    metrics: Sequence[str] = ()
 
     @cached_property
     def training(self) -> Tasks | None:
@@ -48,9 +58,6 @@ class Facts:
     def classes(self) -> bool:
         return self.solution.loss.get("labels") in ("sign", "indicators")
 
-    def pictures(self, *drawn) -> list[Figure]:
+    def pictures(self, *wanted) -> list[Figure]:
         """Those of (draw, alternative text, caption) that can be drawn: without matplotlib a page has no pictures."""
-        try:
-            return [figure(*one) for one in drawn]
-        except MissingExtraError:
-            return []
+        return drawn(*wanted)

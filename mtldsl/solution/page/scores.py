@@ -107,6 +107,8 @@ class _Scored:
 
 
 def _measures(facts: Facts) -> list:
+    if facts.metrics:
+        return list(facts.metrics)
     own = facts.solution.loss.get("parameters", {}).get("metric")
     names = ["f1", "roc_auc", "accuracy"] if facts.classes else ["r2", "mae"]
     if not isinstance(own, Metric):

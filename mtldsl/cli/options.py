@@ -1,0 +1,157 @@
+"""What the commands that solve a problem file share: its name, how it is solved in place of what it says, and what is shown."""
+
+from __future__ import annotations
+
+import sys
+import tomllib
+from argparse import ArgumentParser
+from pathlib import Path
+
+from mtldsl.cli.command import add_file, load
+from mtldsl.errors import DataError
+
+__all__ = [
+    "PAGES", "PICTURES", "add_progress", "add_solve_options", "add_values", "check_ending", "is_told", "load_with_options", "parameter_of",
+    "values_of",
+]  # fmt: skip
+
+PICTURES, PAGES = (".png", ".svg", ".pdf"), (".html",)
+
+
+def add_solve_options(parser: ArgumentParser, starts: bool = True) -> None:
+    """The file, and how it is solved and shown; `starts`: whether from several starts."""
+    add_file(parser)
+    parser.add_argument(
+        "--solver", metavar="NAME", help="in place of the file's; `mtldsl explain FILE` lists them"
+    )
+    parser.add_argument(
+        "--tol",
+        type=float,
+        metavar="GAP",
+        help="relative duality gap (of a model that is not convex, the residual), in place of the file's",
+    )
+    if starts:
+        parser.add_argument(
+            "--starts",
+            type=int,
+            metavar="N",
+            help="of a model that is not convex: solve from N starts, the solver's own and random ones; the best is kept",
+        )
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="KEY=VALUE",
+        help="anything else that may stand in [solve], in place of the file's, such as max_seconds=60 or random_state=1, and the "
+        "options of the solver named, such as method=block or continuation=3; may be repeated",
+    )  # fmt: skip
+    style = parser.add_mutually_exclusive_group()
+    style.add_argument("--json", action="store_true", help="print JSON and nothing else")
+    style.add_argument("--quiet", action="store_true", help="print one line")
+    add_progress(parser)
+
+
+def add_progress(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "--progress",
+        action="store_true",
+        help="say on standard error how far it is, a line a step; in a terminal a bar shows that without being asked",
+    )
+
+
+def is_told(options) -> bool:
+    """Whether progress is told: where it was asked for, and in a terminal that a person looks at."""
+    return options.progress or (sys.stderr.isatty() and not (options.json or options.quiet))
+
+
+def add_values(parser: ArgumentParser) -> None:
+    """Which parameter, and over which values."""
+    parser.add_argument(
+        "--parameter", metavar="NAME",
+        help="one of [parameters]; without it that of [validation], or the only one there is",
+    )  # fmt: skip
+    parser.add_argument(
+        "--values", metavar="VALUES",
+        help="numbers with commas between, in the order in which they are solved, such as 10,1,0.1; or one whole number: so many values, "
+        "from where the weights are zero on; without it those of [validation], or 20",
+    )  # fmt: skip
+
+
+def values_of(typed: str | None) -> int | list[float] | None:
+    """What --values says: so many values, a list of them, or nothing."""
+    if typed is None:
+        return None
+    if typed.strip().isdecimal():
+        if int(typed) < 2:
+            raise DataError("write how many values, at least 2, or 1.0 for the value 1", term=f"--values {typed}")  # fmt: skip
+        return int(typed)
+    try:
+        return [float(part) for part in typed.split(",") if part.strip()]
+    except ValueError:
+        raise DataError(
+            "write numbers with commas between, such as 10,1,0.1, or how many values, such as 20",
+            term=f"--values {typed}",
+        ) from None
+
+
+def parameter_of(file, name: str | None):
+    """The parameter of a problem file that is meant: by name, that of [validation], or the only one."""
+    known = {parameter.name: parameter for parameter in file.problem.parameters}
+    if name is not None:
+        if name not in known:
+            raise DataError(
+                f"the model has no parameter {name!r}; it has {', '.join(known) or 'none'}",
+                term="--parameter",
+            )
+        return known[name]
+    said = list((file.validation or {}).get("values", ()))
+    if len(said) == 1:
+        return said[0]
+    if len(known) == 1:
+        return next(iter(known.values()))
+    if not known:
+        raise DataError(
+            "the model has no parameter to go along",
+            term=file.path,
+            write_instead="name its strength: [parameters] lam = 1.0, and lam * l21_norm(W) in the model",
+        )
+    raise DataError(f"the model has {', '.join(known)}", term=file.path, write_instead=f"write --parameter {next(iter(known))}")  # fmt: skip
+
+
+def check_ending(path: Path | None, option: str, endings: tuple[str, ...]) -> None:
+    """DataError where a path has another ending."""
+    if path is not None and path.suffix not in endings:
+        many = " or ".join(filter(None, [", ".join(endings[:-1]), endings[-1]]))
+        raise DataError(f"the path must end in {many}", term=f"{option} {path}")
+
+
+def load_with_options(options):
+    """The problem file that a command names, with what stands on the command line in place of its [solve]."""
+    file = load(options)
+    try:
+        _set(file, options)
+    except BaseException:
+        file.close()
+        raise
+    return file
+
+
+def _set(file, options) -> None:
+    """What the command line says in place of the file's [solve]."""
+    flags = [(key, getattr(options, key, None)) for key in ("solver", "tol", "starts")]
+    given = [(key, value, f"--{key} {value}") for key, value in flags if value is not None]
+    given += [_setting(text) for text in options.set]
+    for key, value, typed in sorted(given, key=lambda option: option[0] != "solver"):  # it has the options
+        file.set(key, value, typed)
+    try:
+        file.check_starts()
+    except DataError as error:
+        raise error.within(f"--starts {file.solve['starts']}") from error
+
+
+def _setting(text: str) -> tuple[str, object, str]:
+    """(key, value, as typed) of KEY=VALUE: the value as in a problem file, text without quotes too."""
+    key, equals, value = (part.strip() for part in text.partition("="))
+    if not key or not equals or not value:
+        raise DataError(f"--set {text}: write KEY=VALUE, such as --set max_seconds=60")
+    try:
+        return key, tomllib.loads(f"value = {value}")["value"], f"--set {text}"
+    except tomllib.TOMLDecodeError:
+        return key, value, f"--set {text}"
