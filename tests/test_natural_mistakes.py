@@ -74,6 +74,8 @@ MISTAKES = {
     "W * X": (lambda s: W * X, mtl.ModelError, ["A @ W"]),
     "for w in W": (lambda s: list(W), mtl.ModelError, ["cannot be iterated", "W[:, [0, 1]]"]),
     "W[9]": (lambda s: W[9], mtl.ModelError, ["9"]),
+    "edges in graph_laplacian": (lambda s: mtl.graph_laplacian(W, [(0, 1), (1, 2)]), mtl.ModelError, ["edges (2)", "laplacian_matrix"]),
+    "named edges in graph_laplacian": (lambda s: mtl.graph_laplacian(W, [("a", "b")]), mtl.ModelError, ["edges (1)", "laplacian_matrix"]),
     "a graph": (lambda s: mtl.graph_laplacian(W, nx.path_graph(3)), mtl.ModelError, ["laplacian_matrix", "nodelist=tasks.task_names"]),
     "L of another size": (lambda s: mtl.graph_laplacian(W, np.eye(2)), mtl.ModelError, ["2"]),
     "metric='f1'": (lambda s: mtl.structured_hinge(W, TASKS, metric="f1"), mtl.ModelError, ["without quotes", "FScore()"]),

@@ -13,6 +13,7 @@ from mtldsl.atoms.regularizers.norm import ROUNDING, in_parentheses
 from mtldsl.errors import ModelError
 from mtldsl.system.memory import require_memory
 from mtldsl.values.listing import shape_of
+from mtldsl.values.number import as_whole
 from mtldsl.values.sparse_matrix import read_dense
 
 __all__ = ["GraphLaplacian", "MeanRegularizer"]
@@ -212,12 +213,35 @@ class MeanRegularizer(_TaskQuadratic):
         return np.eye(n) - 1.0 / n
 
 
+def _are_edges(L) -> bool:
+    """Whether they are pairs of names or of positions; two rows that mirror each other are a matrix.
+
+    >>> _are_edges([(0, 1), (1, 2)]), _are_edges([("a", "b")]), _are_edges([(2, 0), (0, 2)]), _are_edges([[1, -1], [-1, 1]])
+    (True, True, False, False)
+    """
+    pairs = isinstance(L, list | tuple | set) and all(isinstance(e, tuple) and len(e) == 2 for e in L)
+    if not pairs or not L:
+        return False
+    first, *_, last = *L, *L
+    mirrored = len(L) == 2 and first == last[::-1]
+    ends = [end for edge in L for end in edge]
+    return not mirrored and all(
+        isinstance(end, str) or (as_whole(end) is not None and end >= 0) for end in ends
+    )
+
+
 def _checked_laplacian(L) -> np.ndarray:
     if hasattr(L, "nodes") and hasattr(L, "edges"):
         raise ModelError(
             f"L is a graph ({type(L).__name__}), not a matrix",
             term="graph_laplacian(..., L)",
             write_instead="write networkx.laplacian_matrix(L, nodelist=tasks.task_names).toarray()",
+        )
+    if _are_edges(L):
+        raise ModelError(
+            f"L is a list of edges ({len(L)}), not a matrix",
+            term="graph_laplacian(..., L)",
+            write_instead="write networkx.laplacian_matrix(networkx.Graph(L), nodelist=nodes).toarray(), nodes being the tasks in their order",
         )
     n = max(shape_of(L) or (), default=1)
     require_memory(
