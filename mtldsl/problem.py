@@ -189,7 +189,7 @@ class Problem(Resampled, Taught, Statement):
         """The critical value of a parameter: where the weights of its norm become exactly zero.
 
         For lam * norm + losses the solution is zero iff lam >= lambda_max; for lam * losses + norm iff lam <= lambda_max.
-        Known for one weight matrix and one norm (a ridge may stand beside it, and bounds such as W >= 0 on the entries), in the time
+        Known for one weight matrix and one norm (a ridge may stand beside it, bounds such as W >= 0 on the entries, and norm balls), in the time
         of at most five products with the data. An intercept is optimised first.
 
         It is a float with `.exact`, `.note` and `.bounds`, a lower and an upper bound. It is exact where the losses are differentiable at

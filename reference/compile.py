@@ -22,7 +22,7 @@ from .label_graph import labellings_size, refuse, sample_weights
 from .maps import image, predictions
 from .model import CvxpyModel
 from .planes import Planes
-from .registry import formula_of
+from .registry import formula_of, needs_semidefinite_cone
 from .structured import is_stated, metrics_of
 from .workload import nonzeros
 
@@ -63,7 +63,7 @@ def to_cvxpy(form: NormalForm, *, split: bool = False) -> CvxpyModel:
     for k, term in enumerate(form.functions):
         W = argument(image(term.map, variables), f"argument{k}", model.function_ties)
         stated = formula_of(term.atom.name, term.typed)
-        if stated.semidefinite:
+        if needs_semidefinite_cone(term.atom, term.typed):
             model.semidefinite_side = max(model.semidefinite_side, sum(W.shape))
         if term.is_constraint:
             model.sets += stated(W, term.atom)

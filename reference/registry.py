@@ -18,6 +18,7 @@ __all__ = [
     "auxiliary",
     "formula",
     "formula_of",
+    "needs_semidefinite_cone",
     "spectrum",
     "spectrum_of",
     "structure",
@@ -102,6 +103,11 @@ def formula_of(word: str, typed: str) -> Formula:
             term=typed,
         )
     return FORMULAS[word]
+
+
+def needs_semidefinite_cone(atom, typed: str) -> bool:
+    """Whether the formula of an atom does; of the ball of a norm, that of the norm."""
+    return formula_of(getattr(atom, "of", atom).name, typed).semidefinite
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import cvxpy as cp
 import numpy as np
 
-from .registry import formula
+from .registry import formula, formula_of
 
 
 def _bounded(W, bound):
@@ -37,28 +37,10 @@ def equal_to(W, atom):
     return [np.broadcast_to(np.asarray(atom.bound, float), W.shape) == W]
 
 
-@formula("l1_ball")
-def l1_ball(W, atom):
-    """sum over entries of |W| <= radius"""
-    return [cp.sum(cp.abs(W)) <= atom.radius]
-
-
-@formula("l21_ball")
-def l21_ball(W, atom):
-    """sum over rows of ||row||_2 <= radius"""
-    return [cp.sum(cp.norm(W, 2, axis=1)) <= atom.radius]
-
-
-@formula("trace_norm_ball", semidefinite=True)
-def trace_norm_ball(W, atom):
-    """sum of the singular values <= radius"""
-    return [cp.normNuc(W) <= atom.radius]
-
-
-@formula("frobenius_ball")
-def frobenius_ball(W, atom):
-    """sqrt(sum over entries of W^2) <= radius"""
-    return [cp.norm(W, "fro") <= atom.radius]
+@formula("norm_ball")
+def norm_ball(W, atom):
+    """the norm, by its own definition, <= radius"""
+    return [formula_of(atom.of.name, atom.of.name)(W, atom.of) <= atom.radius]
 
 
 @formula("columns_on_simplex")

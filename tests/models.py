@@ -243,6 +243,28 @@ def hinge_in_an_l1_ball_with_sum_zero_tasks():
 
 
 @model
+def logistic_in_balls_of_tasks_and_of_largest_entries():
+    t = shared(35, n=40, labels="sign")
+    W = mtl.Weights(t, intercept=True)
+    return mtl.minimize(
+        mtl.logistic_loss(W, t),
+        subject_to=[
+            mtl.l12_norm(W, weights=[1.0, 2.0, 0.5, 1.0][: t.n_tasks]) <= 2.0,
+            mtl.l1_inf_norm(W) <= 1.5,
+        ],
+    )
+
+
+@model
+def sparse_in_a_ball_of_some_groups():
+    t = shared(36)
+    W = mtl.Weights(t)
+    return mtl.minimize(
+        mtl.squared_loss(W, t) + 0.5 * mtl.l1_norm(W), subject_to=[mtl.group_norm(W, [[0, 2], [1]]) <= 0.7]
+    )
+
+
+@model
 def absolute_deviation_frobenius_elastic():
     t = shared(21, missing=0.1, sample_weights=True)
     W = mtl.Weights(t, intercept=True)

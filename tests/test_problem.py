@@ -81,7 +81,7 @@ def test_lambda_max_with_an_intercept_centres_first():
         ),
         (
             lambda W, t, lam: mtl.minimize(
-                mtl.squared_loss(W, t) + lam * mtl.l1_norm(W), subject_to=[mtl.l1_norm(W) <= 2]
+                mtl.squared_loss(W, t) + lam * mtl.l1_norm(W), subject_to=[W.sum(axis=0) == 0]
             ),
             "bounds on the weights' entries",
         ),

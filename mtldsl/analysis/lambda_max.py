@@ -140,13 +140,15 @@ def _scale(scale: float, on_norm: bool) -> tuple[float, str]:
 
 
 def _require_zero(constraint, parameter: Parameter) -> None:
-    """ModelError unless the constraint bounds entries of the weights themselves, and allows zero."""
+    """ModelError unless the constraint bounds entries of the weights themselves, and allows zero, or is a ball around zero."""
+    if constraint.atom.holds_around_zero and constraint.argument.offset is None:
+        return
     interval = constraint.atom.interval
     itself = [part for part in constraint.argument.parts if part.left is None and part.right is None]
     plain = len(itself) == len(constraint.argument.parts) == 1 and itself[0].coefficient.value == 1.0
     if interval is None or not plain or constraint.argument.offset is not None:
         raise ModelError(
-            f"known beside bounds on the weights' entries, not beside the constraint {constraint.text}",
+            f"known beside bounds on the weights' entries and balls around zero, not beside the constraint {constraint.text}",
             term=f"lambda_max({parameter.name})",
         )
     if np.any(np.asarray(interval[0]) > 0) or np.any(np.asarray(interval[1]) < 0):
@@ -159,8 +161,8 @@ def _signs(form: NormalForm, block: str) -> Signs:
     """Which entries the model's bounds let rise from zero, and which fall."""
     shape = form.shapes[block]
     rise, fall = np.ones(shape, dtype=bool), np.ones(shape, dtype=bool)
-    for constraint in form.constraints:
-        low, high = constraint.atom.interval  # type: ignore[misc]  # _require_zero has asked
+    intervals = [constraint.atom.interval for constraint in form.constraints]  # None of balls around zero
+    for low, high in filter(None, intervals):
         rise &= np.asarray(high) > 0
         fall &= np.asarray(low) < 0
     return Signs(None if rise.all() else rise, None if fall.all() else fall)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -59,6 +59,11 @@ class MatrixFunction(Atom):
     ordinal: ClassVar[bool] = False
     #: in its field `weights` it is linear: c g_a + c' g_b = g_(c a + c' b), None being all ones
     weights_add: ClassVar[bool] = False
+
+    @property
+    def shown(self) -> str:
+        """What it is called in messages."""
+        return self.name
 
     @property
     def homogeneous(self) -> bool:
@@ -162,7 +167,7 @@ class MatrixFunction(Atom):
         """None where the function fits an argument of this shape, else one sentence that says what does not fit."""
         return None
 
-    def stated(self, shape: tuple[int, int]) -> MatrixFunction:
+    def stated(self, shape: tuple[int, int]) -> Self:
         """The same function of arguments of this shape with all its numbers written out, as a saved proof states it."""
         return self
 
@@ -181,12 +186,17 @@ class Regularizer(MatrixFunction):
         return self.dual_gauge(Z)
 
     def ball(self, radius: float) -> Set | None:
-        """The set {W : g(W) <= radius} where it has an exact projection, else None."""
+        """The set {W : g(W) <= radius} where it is one of the language, else None."""
         return None
 
 
 class Set(MatrixFunction):
     """A closed set C, convex where `convex`; as a function, its indicator. `prox` is the projection, `conjugate` the support function."""
+
+    @property
+    def holds_around_zero(self) -> bool:
+        """Whether all matrices near zero are in C, so that C has no say where zero is optimal."""
+        return False
 
     def holds_all(self, shape: tuple[int, int]) -> bool:
         """Whether every matrix of this shape is in C, so that the constraint says nothing."""

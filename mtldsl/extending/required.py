@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from mtldsl.atoms.function import Atom, Loss, MatrixFunction, Regularizer, SeparableLoss, Set
 from mtldsl.atoms.metrics import Metric
+from mtldsl.atoms.regularizers.norm import Norm
 from mtldsl.atoms.structures import Structure
 from mtldsl.errors import ModelError
 from mtldsl.tasks.labels import LABEL_KINDS
@@ -93,6 +94,8 @@ def _missing_methods(cls: type[Atom], kind: Kind) -> list[str]:
     by_iteration = issubclass(cls, (Loss, MatrixFunction)) and cls.exact_prox is False
     wanted = [name for name in kind.methods if name != "prox" or not by_iteration]
     missing = [name for name in wanted if not own(name)]
+    if by_iteration and issubclass(cls, Norm) and cls.dual_gauge is Norm.dual_gauge:
+        missing.append("dual_gauge (or a prox, which it follows from)")
     if issubclass(cls, SeparableLoss):
         if cls.pointwise_conjugate is SeparableLoss.pointwise_conjugate and (
             cls.dual_quadratic is SeparableLoss.dual_quadratic

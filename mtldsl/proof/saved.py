@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from mtldsl.atoms.calculus.spectral_matrix import SpectralMatrix
-from mtldsl.atoms.function import REGISTRY
+from mtldsl.atoms.function import REGISTRY, Atom
 from mtldsl.atoms.metrics import Metric
 from mtldsl.compile.normal_form import Blocks, LinearMap, NormalForm
 from mtldsl.compile.terms.label_graph import LabelGraphTerm
@@ -145,6 +145,9 @@ def _parameters(atom) -> dict:
     found = {}
     for field in fields(atom):
         value = getattr(atom, field.name)
+        if isinstance(value, Atom):  # the norm of a ball
+            found[field.name] = {"word": value.name, "parameters": _parameters(value)}
+            continue
         if isinstance(value, SpectralMatrix):
             value = 0.5 * (value.dense() + value.dense().T)
         elif hasattr(value, "trace") and not isinstance(value, np.ndarray):  # the range of a covariance

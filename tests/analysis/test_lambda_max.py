@@ -110,6 +110,35 @@ def test_zero_with_bounds(loss, norm, bound):
         assert critical == pytest.approx(free, rel=1e-12)
 
 
+FURTHER = {
+    "l12_norm": lambda W: mtl.l12_norm(W),
+    "l12_norm, weights": lambda W: mtl.l12_norm(W, weights=[1.0, 2.0, 0.5]),
+    "group_norm": lambda W: mtl.group_norm(W, [[0, 1], [2], [5, 4, 3]], weights=[1.0, 0.5, 2.0]),
+    "l1_inf_norm": lambda W: mtl.l1_inf_norm(W),
+    "sorted_l1_norm": lambda W: mtl.sorted_l1_norm(W),
+    "column_group_norm": lambda W: mtl.column_group_norm(W, [[0, 2], [1]]),
+}
+
+
+@pytest.mark.parametrize("norm", FURTHER)
+@pytest.mark.parametrize("loss", ["squared_loss", "logistic_loss"])
+def test_zero_of_further_norms(loss, norm):
+    tasks, lam = tasks_for(loss, seed=3), mtl.Parameter(1.0)
+    W = mtl.Weights(tasks, intercept=True)
+    assert require_law(mtl.minimize(getattr(mtl, loss)(W, tasks) + lam * FURTHER[norm](W)), lam).exact
+
+
+def test_balls_around_zero_have_no_say():
+    tasks, lam = tasks_for("squared_loss", seed=3), mtl.Parameter(1.0)
+    W = mtl.Weights(tasks)
+    objective = mtl.squared_loss(W, tasks) + lam * mtl.l21_norm(W)
+    problem = mtl.minimize(objective, subject_to=[mtl.trace_norm(W) <= 0.3, mtl.total_variation(W) <= 0.2])
+    assert require_law(problem, lam) == mtl.minimize(objective).lambda_max(lam)
+    for ball in (mtl.l1_norm(W) <= 0, mtl.l1_norm(W - np.ones(W.shape)) <= 2):
+        with pytest.raises(mtl.ModelError, match="balls around zero"):
+            mtl.minimize(objective, subject_to=[ball]).lambda_max(lam)
+
+
 def test_a_bound_by_hand():
     tasks, lam = tasks_for("squared_loss"), mtl.Parameter(1.0)
     W = mtl.Weights(tasks)

@@ -20,7 +20,7 @@ from mtldsl.atoms.regularizers import (
     TotalVariation,
     TraceNorm,
 )
-from mtldsl.atoms.sets import AtLeast, AtMost, ColumnsOnSimplex, EqualTo, FrobeniusBall, L1Ball
+from mtldsl.atoms.sets import AtLeast, AtMost, ColumnsOnSimplex, EqualTo, NormBall
 
 rng = np.random.default_rng(0)
 PER_ENTRY = rng.uniform(0.1, 1.0, size=(5, 4))
@@ -45,7 +45,11 @@ COMBINED = {
     ],
     "nested groups": [(0.3, GroupNorm([[0, 1, 4], [2, 3]])), (0.5, GroupNorm([[0, 1], [3]]))],
     "trace + frobenius": [(0.6, TraceNorm()), (0.4, FrobeniusNorm())],
-    "trace + frobenius ball + ridge": [(0.6, TraceNorm()), (1.0, FrobeniusBall(0.7)), (0.5, Ridge())],
+    "trace + frobenius ball + ridge": [
+        (0.6, TraceNorm()),
+        (1.0, NormBall(FrobeniusNorm(), 0.7)),
+        (0.5, Ridge()),
+    ],
     "l1 twice, both weighted": [
         (0.3, L1Norm(weights=PER_ENTRY)),
         (0.2, L1Norm(weights=[1.0, 0.0, 2.0, 1.0])),
@@ -110,7 +114,7 @@ COMBINED = {
         (0.5, Ridge()),
     ],
     "one alone": [(0.4, MeanRegularizer())],
-    "one set alone": [(1.0, L1Ball(2.0))],
+    "one set alone": [(1.0, NormBall(L1Norm(), 2.0))],
     "nothing": [],
 }
 
@@ -207,7 +211,7 @@ def test_no_feasible_perturbation_is_better(terms):
         ([(1, TraceNorm()), (1, SquaredTraceNorm())], "squared_trace_norm combines with ridges only"),
         ([(1, SquaredTraceNorm()), (1, FrobeniusNorm())], "squared_trace_norm combines with ridges only"),
         ([(1, MeanRegularizer()), (1, L21Norm())], "mean_regularizer combines with ridges only"),
-        ([(1, L1Ball(1.0)), (1, L1Norm())], "l1_ball combines with ridges only"),
+        ([(1, NormBall(L1Norm(), 1.0)), (1, L1Norm())], "l1_norm(...) <= 1 combines with ridges only"),
         (
             [(1, AtLeast(0.5)), (1, L21Norm())],
             "at_least and l21_norm have no common closed-form prox: only bounds at 0",
@@ -231,7 +235,10 @@ def test_no_feasible_perturbation_is_better(terms):
             "their groups overlap without one holding the other",
         ),
         ([(1, Ridge(weights=PER_ENTRY)), (1, L21Norm())], "ridge with unequal weights and l21_norm"),
-        ([(1, FrobeniusBall(1.0)), (1, FrobeniusBall(2.0))], "frobenius_ball and frobenius_ball"),
+        (
+            [(1, NormBall(FrobeniusNorm(), 1.0)), (1, NormBall(FrobeniusNorm(), 2.0))],
+            "frobenius_norm(...) <= 1 and frobenius_norm(...) <= 2",
+        ),
     ],
 )
 def test_what_cannot_be_combined_is_named(terms, message):

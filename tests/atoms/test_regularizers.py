@@ -395,18 +395,8 @@ def test_balls_are_where_the_norm_is_at_most_the_radius(atom):
     assert np.vdot(W - V, V) == pytest.approx(1.5 * atom.dual_norm(W - V))
 
 
-def test_weighted_norms_and_others_have_no_ball():
-    others = [
-        L1Norm(weights=2.0),
-        L21Norm(weights=2.0),
-        L12Norm(),
-        L1InfNorm(),
-        GroupNorm([[0]]),
-        TotalVariation(),
-    ]
-    assert [atom.ball(1.0) for atom in [*others, Ridge(), SquaredTraceNorm(), MeanRegularizer()]] == [
-        None
-    ] * 9
+def test_what_is_not_a_norm_has_no_ball():
+    assert [atom.ball(1.0) for atom in [Ridge(), SquaredTraceNorm(), MeanRegularizer()]] == [None] * 3
 
 
 @pytest.mark.parametrize(

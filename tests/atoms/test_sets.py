@@ -5,19 +5,34 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mtldsl.atoms.regularizers import FrobeniusNorm, L1Norm, L21Norm, TraceNorm
 from mtldsl.atoms.sets import (
     AtLeast,
     AtMost,
     ColumnsOnSimplex,
     EqualTo,
-    FrobeniusBall,
-    L1Ball,
-    L21Ball,
-    TraceNormBall,
+    NormBall,
 )
 
 INF = np.inf
 SHAPE = (5, 4)
+
+
+def L1Ball(radius):
+    return NormBall(L1Norm(), radius)
+
+
+def L21Ball(radius):
+    return NormBall(L21Norm(), radius)
+
+
+def TraceNormBall(radius):
+    return NormBall(TraceNorm(), radius)
+
+
+def FrobeniusBall(radius):
+    return NormBall(FrobeniusNorm(), radius)
+
 
 # ------------------------------------------------- for every bounded set: the maximiser of <Z, .>, from geometry
 

@@ -4,15 +4,13 @@ import numpy as np
 import pytest
 
 from mtldsl.atoms import sets
+from mtldsl.atoms.regularizers import FrobeniusNorm, L1Norm, L21Norm, TraceNorm
 from mtldsl.atoms.sets import (
     AtLeast,
     AtMost,
     ColumnsOnSimplex,
     EqualTo,
-    FrobeniusBall,
-    L1Ball,
-    L21Ball,
-    TraceNormBall,
+    NormBall,
 )
 from mtldsl.errors import ModelError
 
@@ -31,10 +29,10 @@ SETS = [example for name in sets.__all__ for example in getattr(sets, name).exam
         (lambda: EqualTo([0.0, INF]), "at 1 is inf", "finite numbers"),
         (lambda: EqualTo("one"), "== 'one'", "number"),
         (lambda: AtLeast([[1.0], [1.0, 2.0]]), ">= [[1.0], [1.0, 2.0]]", "array of numbers"),
-        (lambda: L1Ball(-1.0), "radius=-1.0", ">= 0"),
-        (lambda: L21Ball(np.nan), "radius=nan", "finite"),
-        (lambda: TraceNormBall(INF), "radius=inf", "finite"),
-        (lambda: FrobeniusBall([1.0]), "radius=[1.0]", "number"),
+        (lambda: NormBall(L1Norm(), -1.0), "radius=-1.0", ">= 0"),
+        (lambda: NormBall(L21Norm(), np.nan), "radius=nan", "finite"),
+        (lambda: NormBall(TraceNorm(), INF), "radius=inf", "finite"),
+        (lambda: NormBall(FrobeniusNorm(), [1.0]), "radius=[1.0]", "number"),
         (lambda: ColumnsOnSimplex(0.0), "total=0.0", "> 0"),
         (lambda: ColumnsOnSimplex(total="1"), "total='1'", "number"),
     ],
@@ -74,5 +72,5 @@ def test_latex_shows_the_argument_and_leaves_no_gap(set_):
 
 def test_latex_shows_the_size():
     assert AtLeast(0.0).latex("W") == r"W \geq 0" and AtMost(np.eye(2)).latex("W") == r"W \leq B"
-    assert EqualTo(1.5).latex("W") == "W = 1.5" and L1Ball(2).latex("W") == r"\|W\|_1 \leq 2"
+    assert EqualTo(1.5).latex("W") == "W = 1.5" and NormBall(L1Norm(), 2).latex("W") == r"\|W\|_1 \leq 2"
     assert ColumnsOnSimplex(3).latex("W").count("= 3") == 1

@@ -19,7 +19,7 @@ from mtldsl.atoms.calculus.spectral_matrix import SpectralMatrix
 from mtldsl.atoms.function import Regularizer, SeparableLoss, Set
 from mtldsl.atoms.parts import COLUMNS, ENTRIES, MATRIX, ROWS, RowProfile, column_groups, row_groups
 from mtldsl.atoms.regularizers import L1Norm, L12Norm, L21Norm, TotalVariation
-from mtldsl.atoms.sets import L1Ball
+from mtldsl.atoms.sets import NormBall
 from mtldsl.testing.law import LawError, cases_of
 from mtldsl.testing.laws.traits import LAWS
 from tests.atoms.proven_prox import multipliers_prove
@@ -72,8 +72,8 @@ def test_parts_lie_within_parts():
 def test_what_folds():
     a, b = np.arange(5.0), np.ones(5)
     assert folds(L21Norm(weights=a), L21Norm(weights=b)), "weights add up"
-    assert folds(L1Ball(2.0), L1Ball(2.0)), "one and the same set"
-    assert not folds(L1Ball(2.0), L1Ball(1.0))
+    assert folds(NormBall(L1Norm(), 2.0), NormBall(L1Norm(), 2.0)), "one and the same set"
+    assert not folds(NormBall(L1Norm(), 2.0), NormBall(L1Norm(), 1.0))
     assert not folds(L21Norm(), L12Norm())
     assert not folds(regularizers.GroupNorm([[0]]), regularizers.GroupNorm([[1]]))
 
@@ -171,6 +171,9 @@ WRONG = {
     "row_groups": lying(L21Norm, row_groups=lambda shape: (np.array([0, 0, 1, 1, 1]), np.ones(2)))(),
     "two_sided_quadratic": lying(
         regularizers.Ridge, two_sided_quadratic=lambda: (IDENTITY(2.0, 5), IDENTITY(1.0, 4))
+    )(),
+    "holds_around_zero": lying(
+        _Box, holds_around_zero=True, violation=lambda W: float(np.abs(W - 1.0).max())
     )(),
     "holds_all": lying(_Box, holds_all=lambda shape: True)(),
     "max_affine": _SquareLoss(),

@@ -74,7 +74,7 @@ def test_values_known_by_hand():
     assert huber.traits == traits | {"piecewise_quadratic": True}
     assert entry("group_norm").parameters == {"groups": "required", "weights": "None"}
     assert entry("at_least").typed == "W >= bound" and entry("at_least").traits["absorbs"] is False
-    assert entry("trace_norm_ball").formula == "‖W‖⁎ ≤ ρ"
+    assert entry("norm_ball").typed == "norm(W) <= radius"
     assert entry("ridge").traits["strong_convexity"] == "by its parameters"
     with pytest.raises(KeyError):
         entry("no_such_word")

@@ -42,9 +42,10 @@ class LargestEntry(Norm):
         return float(np.abs(Z).sum())
 
     def prox(self, W, step):
-        from mtldsl.atoms.sets import L1Ball
+        from mtldsl.atoms.regularizers import L1Norm
+        from mtldsl.atoms.sets import NormBall
 
-        return W - L1Ball(step).project(W) if step else W
+        return W - NormBall(L1Norm(), step).project(W) if step else W
 
 
 def reference(W, atom):
@@ -69,6 +70,61 @@ def test_a_word_takes_part_in_everything():
         _ = mtl.largest_entry
     with pytest.raises(mtl.ModelError, match="there is no word 'largest_entry'"):
         parse_objective("largest_entry(W)", {"W": W})
+
+
+class ByItsProx(Norm):
+    """The largest absolute entry, by its value and prox alone."""
+
+    name: ClassVar[str] = "by_its_prox"
+    formula: ClassVar[str] = r"\|{}\|_\infty"
+
+    value, prox = LargestEntry.value, LargestEntry.prox
+
+
+class ByItsDual(Norm):
+    """The largest absolute entry, without a prox."""
+
+    name: ClassVar[str] = "by_its_dual"
+    formula: ClassVar[str] = r"\|{}\|_\infty"
+    exact_prox: ClassVar[bool] = False
+
+    value, dual_gauge = LargestEntry.value, LargestEntry.dual_gauge
+
+
+def test_a_norm_of_ones_own_has_a_ball_and_a_critical_value():
+    """By its prox alone: the dual norm too."""
+    word, lam = mtl.register(ByItsProx, reference=reference), mtl.Parameter(1.0)
+    assert check_atom(word) > 20
+    given = mtl.register(LargestEntry, reference=reference)
+    penalised = mtl.minimize(mtl.squared_loss(W, TASKS) + lam * word(W))
+    known = mtl.minimize(mtl.squared_loss(W, TASKS) + lam * given(W)).lambda_max(lam)
+    assert penalised.lambda_max(lam) == pytest.approx(known, rel=1e-12)
+    ball = 2 * word(W - 0.1) <= 0.3
+    assert str(ball) == "2 * by_its_prox(W - 0.1) <= 0.3" and ball.latex.endswith(r"\leq 0.3")
+    for loss in (mtl.squared_loss(W, TASKS), mtl.absolute_loss(W, TASKS)):
+        problem = mtl.minimize(loss, subject_to=[ball])
+        solution = problem.solve(tol=1e-7)
+        assert solution.status == "optimal" and solution.solver != "cvxpy"
+        assert np.abs(solution.W - 0.1).max() <= 0.15 + 1e-7 and problem.cross_check(solution).agrees
+    box = mtl.minimize(mtl.squared_loss(W, TASKS), subject_to=[W - 0.1 <= 0.15, W - 0.1 >= -0.15])
+    first = mtl.minimize(mtl.squared_loss(W, TASKS), subject_to=[ball]).solve(tol=1e-8)
+    assert first.objective == pytest.approx(box.solve(tol=1e-8).objective, rel=1e-7)
+
+
+def test_a_norm_without_a_prox_is_bounded_by_the_reference():
+    word = mtl.register(ByItsDual, reference=reference)
+    problem = mtl.minimize(mtl.squared_loss(W, TASKS), subject_to=[word(W) <= 0.2])
+    with pytest.raises(mtl.ModelError, match=r"by_its_dual\(W\) <= 0.2 has no exact proximal step"):
+        problem.solve("admm")
+    solution = problem.solve()
+    assert (solution.solver, solution.status) == ("cvxpy", "optimal")
+
+    class Neither(ByItsDual):
+        name: ClassVar[str] = "neither"
+        dual_gauge = Norm.dual_gauge
+
+    with pytest.raises(mtl.ModelError, match=r"the method dual_gauge \(or a prox, which it follows from\)"):
+        mtl.register(Neither, reference=reference)
 
 
 def test_a_cell_may_be_run_twice_and_names_are_taken_once():

@@ -15,6 +15,7 @@ from mtldsl.cli.command_line import main
 from mtldsl.errors import DataError, ModelError
 from mtldsl.files.problem_file import load_problem
 from mtldsl.proof.checker.proof_file import read_proof, write_proof
+from mtldsl.proof.saved import same_model
 from tests import models
 from tests.models import MODELS
 
@@ -107,6 +108,23 @@ def test_a_bound_that_holds_for_some_weights_says_for_which(tmp_path):
     assert verdict.confirmed and set(verdict.region) == {"W"}
     assert np.all(verdict.region["W"] >= np.abs(solution.W))
     assert "for all W with entries up to" in str(verdict)
+
+
+@pytest.mark.parametrize("earlier", ["l1_ball", "l21_ball", "trace_norm_ball", "frobenius_ball"])
+def test_balls_of_version_0_1_are_read(tmp_path, earlier):
+    """They had words of their own, and no parameter but the radius."""
+    tasks = models.shared(2)
+    W = mtl.Weights(tasks)
+    norm = getattr(mtl, earlier.replace("ball", "norm").replace("norm_norm", "norm"))
+    problem = mtl.minimize(mtl.squared_loss(W, tasks), subject_to=[norm(W) <= 0.5])
+    path = problem.solve(tol=1e-6).certificate.save(tmp_path / "now")
+    proof, _ = read_proof(path)
+    assert proof["functions"][0]["word"] == "norm_ball" and same_model(problem.form(), proof)
+    proof["functions"][0] |= {"word": earlier, "parameters": {"radius": 0.5}}
+    write_proof(tmp_path / "then", proof, None)
+    assert same_model(problem.form(), read_proof(tmp_path / "then.npz")[0])
+    verdict = mtl.verify_proof(tmp_path / "then.npz", tasks)
+    assert verdict.confirmed and verdict.low == mtl.verify_proof(path, tasks).low
 
 
 def test_a_point_outside_the_constraints_is_said_to_be(tmp_path):

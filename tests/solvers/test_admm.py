@@ -10,7 +10,8 @@ import pytest
 
 import mtldsl as mtl
 from mtldsl.atoms.function import Loss
-from mtldsl.atoms.sets import AtLeast, FrobeniusBall
+from mtldsl.atoms.regularizers import FrobeniusNorm
+from mtldsl.atoms.sets import AtLeast, NormBall
 from mtldsl.reference.compile import to_cvxpy
 from mtldsl.reference.solve import solve_reference
 from mtldsl.solvers.admm.admm import SOLVER
@@ -243,13 +244,13 @@ def test_anderson_solves_a_linear_fixed_point_in_as_many_steps_as_dimensions():
 
 def test_dykstra_projects_on_an_intersection():
     """W >= 0 and ||W||_F <= 1 from (3, -1): (1, 0); alternating projections without corrections stop there too, so also (3, 1)."""
-    sets = [AtLeast(0.0), FrobeniusBall(1.0)]
+    sets = [AtLeast(0.0), NormBall(FrobeniusNorm(), 1.0)]
     np.testing.assert_allclose(dykstra(sets, np.array([[3.0, -1.0]])), [[1.0, 0.0]], atol=1e-12)
     np.testing.assert_allclose(
         dykstra(sets, np.array([[3.0, 1.0]])), [[3.0, 1.0]] / np.sqrt(10.0), atol=1e-12
     )
     # here plain alternating projections end elsewhere: W >= (0.8, 0) from (0, 2)
-    sets = [AtLeast(np.array([[0.8, 0.0]])), FrobeniusBall(1.0)]
+    sets = [AtLeast(np.array([[0.8, 0.0]])), NormBall(FrobeniusNorm(), 1.0)]
     near = dykstra(sets, np.array([[0.0, 2.0]]), rounds=500)
     np.testing.assert_allclose(near, [[0.8, 0.6]], atol=1e-6)
 

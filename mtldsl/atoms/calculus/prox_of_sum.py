@@ -75,18 +75,18 @@ def why_not(terms: Terms) -> str:
     """One sentence that names what cannot be combined exactly; empty where `prox_of_sum` returns a prox."""
     for _, atom in terms:
         if not atom.exact_prox:
-            return f"{atom.name} has no exact prox."
+            return f"{atom.shown} has no exact prox."
     others = [atom for _, atom in terms if atom.entry_quadratic is None]
     if np.ndim(_ridge_weight(terms)):
         ridge = next(atom for _, atom in terms if (a := atom.entry_quadratic) is not None and np.ndim(a))
         for atom in others:
             if atom.separable != "entries":
-                return f"{ridge.name} with unequal weights and {atom.name} have no common closed-form prox."
+                return f"{ridge.name} with unequal weights and {atom.shown} have no common closed-form prox."
     for i, first in enumerate(others):
         for second in others[i + 1 :]:
             if not (_precedes(first, second) or _precedes(second, first)):
                 reason = _reason(first, second)
-                return f"{first.name} and {second.name} have no common closed-form prox: {reason}."
+                return f"{first.shown} and {second.shown} have no common closed-form prox: {reason}."
     return ""
 
 
@@ -153,19 +153,19 @@ def _reason(a: MatrixFunction, b: MatrixFunction) -> str:
     """Why neither may be inside the other."""
     for atom in (a, b):
         if not (atom.homogeneous or atom.ordinal or atom.scales is not None or atom.interval is not None):
-            return f"{atom.name} combines with ridges only"
+            return f"{atom.shown} combines with ridges only"
     if a.interval is not None and b.interval is not None:
         return "no matrix obeys both"
     whole = next((atom for atom in (b, a) if atom.scales == MATRIX), None)
     if whole is not None:
-        return f"{(b if whole is a else a).name} is not positively homogeneous"
+        return f"{(b if whole is a else a).shown} is not positively homogeneous"
     if "spectrum" in (a.separable, b.separable):
         return "singular values and entries cannot be thresholded together"
     if a.ordinal or b.ordinal:
         other = b if a.ordinal else a
         if other.scales == COLUMNS:
             return "scaling columns changes the order of neighbours"
-        return f"{other.name} treats the entries of a row differently"
+        return f"{other.shown} treats the entries of a row differently"
     if a.interval is not None or b.interval is not None:
         return "only bounds at 0 can be applied before a norm"
     if all(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["shrinkage", "water_level"]
+__all__ = ["shrinkage", "water_level", "weighted_water_level"]
 
 
 def shrinkage(norms, threshold):
@@ -24,3 +24,17 @@ def water_level(values, total) -> np.ndarray:
     above = np.argmax((np.cumsum(descending, axis=0) - total) / counts, axis=0) + 1
     # summed again, pairwise: a running sum over many entries loses digits
     return (np.where(counts <= above, descending, 0.0).sum(axis=0) - total) / above
+
+
+def weighted_water_level(values, weights, total: float) -> float:
+    """The t with sum_j a_j (v_j - t a_j)_+ = total, over all entries of `values`, the weights a >= 0 being one number or one an entry.
+
+    As above, in the order of v_j / a_j; an entry of weight 0 has no say.
+    """
+    if np.ndim(weights) == 0:
+        return float(water_level(values.reshape(-1, 1) * weights, total)[0]) / weights**2
+    v, a = values[weights > 0], weights[weights > 0]
+    order = np.argsort(-(v / a), kind="stable")
+    products, squares = (a * v)[order], (a * a)[order]
+    above = int(np.argmax((np.cumsum(products) - total) / np.cumsum(squares))) + 1
+    return float((products[:above].sum() - total) / squares[:above].sum())

@@ -7,11 +7,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from mtldsl.atoms.function import Set, register
+from mtldsl.atoms.function import register
 from mtldsl.atoms.parts import RowProfile, is_same_along_rows
 from mtldsl.atoms.regularizers.norm import WeightedNorm
 from mtldsl.atoms.regularizers.weights import check_broadcast
-from mtldsl.atoms.sets import L1Ball
 
 __all__ = ["L1Norm"]
 
@@ -99,8 +98,3 @@ class L1Norm(WeightedNorm):
         threshold = self.thresholds(1.0)
         slope = threshold * np.sign(W)
         return np.where(W == 0, -threshold, slope), np.where(W == 0, threshold, slope)
-
-    def ball(self, radius) -> Set | None:
-        if self.weights is not None:
-            return None
-        return L1Ball(radius)

@@ -9,10 +9,9 @@ from typing import ClassVar
 import numpy as np
 
 from mtldsl.atoms.calculus.shrinkage import shrinkage
-from mtldsl.atoms.function import Set, register
+from mtldsl.atoms.function import register
 from mtldsl.atoms.parts import MATRIX, row_groups
 from mtldsl.atoms.regularizers.norm import Norm, WeightedNorm, in_parentheses
-from mtldsl.atoms.sets import FrobeniusBall
 from mtldsl.errors import ModelError
 from mtldsl.values.listing import as_list
 from mtldsl.values.number import as_whole, quoted
@@ -119,6 +118,16 @@ class GroupNorm(WeightedNorm):
         # merely costs a bound.
         return super().absorbs and self.rows.size == self.rows.max() + 1
 
+    def stated(self, shape):
+        """With a group of the rows that are in none, which is not penalised."""
+        free = np.setdiff1d(np.arange(shape[0]), self.rows)
+        if not free.size:
+            return self
+        weights = np.append(
+            np.broadcast_to(1.0 if self.weights is None else self.weights, len(self.groups)), 0.0
+        )
+        return GroupNorm([*self.groups, free.tolist()], weights)
+
     def row_groups(self, shape):
         if self.rows.size != shape[0]:
             return None
@@ -190,8 +199,8 @@ class FrobeniusNorm(Norm):
     def dual_gauge(self, Z):
         return float(np.linalg.norm(Z))
 
-    def ball(self, radius) -> Set:
-        return FrobeniusBall(radius)
+    def nearest_in_ball(self, W, radius):
+        return W * (radius / np.linalg.norm(W))
 
 
 def _checked_groups(groups) -> tuple[tuple[int, ...], ...]:

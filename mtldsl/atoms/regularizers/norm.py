@@ -6,8 +6,11 @@ from typing import ClassVar
 
 import numpy as np
 
+from mtldsl.atoms.calculus import from_prox
+from mtldsl.atoms.calculus.shrinkage import weighted_water_level
 from mtldsl.atoms.function import Regularizer
 from mtldsl.atoms.regularizers.weights import checked_weights
+from mtldsl.atoms.sets.balls import NormBall
 
 __all__ = ["ROUNDING", "Norm", "WeightedNorm", "in_parentheses"]
 
@@ -29,8 +32,19 @@ class Norm(Regularizer):
 
     norm: ClassVar[bool] = True
 
+    def dual_gauge(self, Z) -> float:
+        """The dual norm; a class that does not give it has it from its prox."""
+        return from_prox.dual_norm(self, Z)
+
     def conjugate(self, Z) -> float:
         return 0.0 if self.dual_gauge(Z) <= 1.0 + ROUNDING else np.inf
+
+    def ball(self, radius: float) -> NormBall:
+        return NormBall(self, radius)
+
+    def nearest_in_ball(self, W, radius: float) -> np.ndarray:
+        """The nearest point of {g <= radius} to a W outside of it: here by the prox alone."""
+        return from_prox.nearest_in_ball(self, W, radius, self.dual_gauge(self.dual_project(W)))
 
 
 class WeightedNorm(Norm):
@@ -84,6 +98,14 @@ class WeightedNorm(Norm):
         if np.any(norms[free]):
             return np.inf
         return float(np.max(norms[~free] / weights[~free], initial=0.0))
+
+    def nearest_in_ball(self, W, radius):
+        if type(self).cell_dual_norms is not WeightedNorm.cell_dual_norms:  # N is not the length of a cell
+            return super().nearest_in_ball(W, radius)
+        norms = self.cell_norms(W)
+        weights = 1.0 if self.weights is None else np.broadcast_to(self.weights, norms.shape)
+        # below zero only by rounding, when W is outside by no more: zeros must stay zeros
+        return self.prox(W, max(weighted_water_level(norms, weights, radius), 0.0))
 
     def column_gauges(self, Z) -> np.ndarray | None:
         if self.separable not in ("entries", "columns"):

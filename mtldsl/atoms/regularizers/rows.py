@@ -8,11 +8,10 @@ from typing import ClassVar
 import numpy as np
 
 from mtldsl.atoms.calculus.shrinkage import shrinkage
-from mtldsl.atoms.function import Set, register
+from mtldsl.atoms.function import register
 from mtldsl.atoms.parts import ROWS, RowProfile
 from mtldsl.atoms.regularizers.norm import WeightedNorm
 from mtldsl.atoms.regularizers.weights import check_length
-from mtldsl.atoms.sets import L21Ball
 
 __all__ = ["L1InfNorm", "L21Norm"]
 
@@ -95,11 +94,6 @@ class L21Norm(_RowNorm):
 
     def on_rows(self, rows, shape):
         return L21Norm(self.weights[rows]) if isinstance(self.weights, np.ndarray) else self
-
-    def ball(self, radius) -> Set | None:
-        if self.weights is not None:
-            return None
-        return L21Ball(radius)
 
 
 @register

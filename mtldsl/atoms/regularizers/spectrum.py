@@ -7,11 +7,11 @@ from typing import ClassVar
 
 import numpy as np
 
+from mtldsl.atoms.calculus.shrinkage import water_level
 from mtldsl.atoms.calculus.singular_values import largest_singular_value, shrink_singular_values
 from mtldsl.atoms.calculus.spectral_matrix import singular_values
-from mtldsl.atoms.function import Regularizer, Set, register
+from mtldsl.atoms.function import Regularizer, register
 from mtldsl.atoms.regularizers.norm import Norm
-from mtldsl.atoms.sets import TraceNormBall
 
 __all__ = ["SquaredTraceNorm", "TraceNorm"]
 
@@ -53,8 +53,8 @@ class TraceNorm(Norm):
     def dual_gauge(self, Z):
         return largest_singular_value(Z)
 
-    def ball(self, radius) -> Set:
-        return TraceNormBall(radius)
+    def nearest_in_ball(self, W, radius):
+        return shrink_singular_values(W, lambda singular: water_level(singular[:, None], radius)[0])
 
 
 @register

@@ -1,249 +1,155 @@
-"""Norm balls: what `l1_norm(W) <= radius` and its like become."""
+"""Balls of norms: what `l1_norm(W) <= radius` and its like become, for every norm of the language and of one's own."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 import numpy as np
 
-from mtldsl.atoms.calculus.shrinkage import shrinkage, water_level
-from mtldsl.atoms.calculus.singular_values import largest_singular_value, shrink_singular_values
-from mtldsl.atoms.calculus.spectral_matrix import singular_values
+from mtldsl.atoms.atom import REGISTRY
 from mtldsl.atoms.function import Set, register
 from mtldsl.atoms.parameters import checked_number
 from mtldsl.atoms.parts import MATRIX
 
-__all__ = ["FrobeniusBall", "L1Ball", "L21Ball", "TraceNormBall"]
+__all__ = ["NormBall"]
 
 
+@register
 @dataclass(frozen=True, eq=False)
-class _Ball(Set):
-    """{W : N(W) <= radius}: a subclass has a field `radius` and gives the norm, its dual and, for W outside,
-    the nearest point of the ball.
+class NormBall(Set):
+    r"""The matrices whose norm is at most radius; typed `norm(W) <= radius`, with any norm of the language or of one's own.
+
+    Parameters
+    ----------
+    of : the norm (or seminorm) N
+    radius : number >= 0
+
+    Raises
+    ------
+    ModelError
+        Where the radius is negative or not finite.
+
+    Notes
+    -----
+    Projection: the prox of t N at W, with the t >= 0 that makes the norm of the result equal to the radius: in closed form for l1, l2,1,
+    l1,2, group, trace and Frobenius norms, by secants for others. Support function: radius times the dual norm. Violation:
+    (N(W) - radius)_+.
+    Source: Duchi, Shalev-Shwartz, Singer and Chandra, "Efficient projections onto the l1-ball for learning in high dimensions", ICML 2008;
+    van den Berg, Schmidt, Friedlander and Murphy, "Group sparsity via linear-time projection", Technical Report TR-2008-09, University of
+    British Columbia (2008); Parikh and Boyd, "Proximal algorithms", Foundations and Trends in Optimization 1 (2014), section 6.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mtldsl.atoms.regularizers import L1Norm, L1InfNorm
+    >>> NormBall(L1Norm(), 2.0).project(np.array([[2.0, -1.0], [0.5, 1.0]]))
+    array([[ 1.33333333, -0.33333333], [ 0. , 0.33333333]])
+    >>> NormBall(L1InfNorm(), 3.0).project(np.array([[4.0, -3.0], [0.5, 0.0]])).round(12)
+    array([[ 3., -3.], [ 0., 0.]])
+    >>> NormBall(L1Norm(), 2.0).support(np.array([[2.0, -3.0]]))
+    6.0
     """
 
+    of: Any  # a `Norm`, which imports this file
     radius: float
-    finite_dual: ClassVar[bool] = True
+
+    name: ClassVar[str] = "norm_ball"
+    formula: ClassVar[str] = r"N({}) \leq \rho"
 
     def __post_init__(self):
         radius = checked_number(
-            self.name, "radius", self.radius, lambda r: r >= 0, "a finite number >= 0, such as radius=1.0"
+            self.of.name, "radius", self.radius, lambda r: r >= 0, "a finite number >= 0, such as radius=1.0"
         )
         object.__setattr__(self, "radius", radius)
 
     @classmethod
     def examples(cls):
-        return [cls(1.0), cls(2.5), cls(100.0)]
+        def norm(word: str, **parameters) -> Any:
+            return REGISTRY[word](**parameters)
 
-    def norm_of(self, W) -> float:
-        raise NotImplementedError
+        some = np.array([1.0, 2.0, 0.5, 3.0])
+        return [
+            cls(norm("l1_norm"), 1.0),
+            cls(norm("l1_norm"), 100.0),
+            cls(norm("l1_norm", weights=np.arange(20.0).reshape(5, 4) / 7), 2.0),
+            cls(norm("l21_norm"), 2.5),
+            cls(norm("trace_norm"), 1.0),
+            cls(norm("trace_norm"), 2.5),
+            cls(norm("frobenius_norm"), 1.0),
+            cls(norm("l12_norm"), 1.5),
+            cls(norm("l12_norm", weights=np.array([1.0, 0.0, 0.5, 2.0])), 1.0),
+            cls(norm("l1_inf_norm"), 1.2),
+            cls(norm("l1_inf_norm", weights=np.append(some, 1.0)), 3.0),
+            cls(norm("group_norm", groups=[[0, 1], [2, 3, 4]], weights=np.array([1.0, 2.0])), 2.0),
+            cls(norm("group_norm", groups=[[3, 0], [1]]), 0.5),
+            cls(norm("column_group_norm", columns=[[0, 1], [2, 3]]), 1.0),
+            cls(norm("sorted_l1_norm", weights=np.linspace(2.0, 0.0, 20)), 1.0),
+            cls(norm("total_variation"), 1.0),
+        ]
 
-    def dual_norm_of(self, Z) -> float:
-        raise NotImplementedError
+    @property
+    def shown(self) -> str:
+        return f"{self.of.shown}(...) <= {self.radius:g}"
 
-    def project_from_outside(self, W) -> np.ndarray:
-        raise NotImplementedError
+    @property
+    def exact_prox(self) -> bool:
+        return self.of.exact_prox
 
-    def project(self, W):
-        return self.project_from_outside(W) if self.norm_of(W) > self.radius else np.array(W, dtype=float)
-
-    def violation(self, W):
-        return max(self.norm_of(W) - self.radius, 0.0)
-
-    def support(self, Z):
-        return self.radius * self.dual_norm_of(Z)
-
-    def dual_gauge(self, Z):
-        return 0.0
-
-    def latex(self, argument):
-        return self.formula.replace(r"\rho", f"{self.radius:g}").replace("{}", argument)
-
-
-@register
-@dataclass(frozen=True, eq=False)
-class L1Ball(_Ball):
-    r"""The matrices with sum of |W_ij| <= radius; typed `l1_norm(W) <= radius`.
-
-    Parameters
-    ----------
-    radius : number >= 0
-
-    Raises
-    ------
-    ModelError
-        Where the radius is negative or not finite.
-
-    Notes
-    -----
-    Projection: soft threshold at the level that makes the norm equal to the radius, found by sorting. Support
-    function: radius max |Z_ij|. Violation: (||W||_1 - radius)_+.
-    Source: Duchi, Shalev-Shwartz, Singer and Chandra, "Efficient projections onto the l1-ball for learning in
-    high dimensions", ICML 2008.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> L1Ball(2.0).project(np.array([[2.0, -1.0], [0.5, 1.0]]))
-    array([[ 1.33333333, -0.33333333], [ 0. , 0.33333333]])
-    >>> L1Ball(2.0).support(np.array([[2.0, -3.0]]))
-    6.0
-    """
-
-    radius: float
-
-    name: ClassVar[str] = "l1_ball"
-    formula: ClassVar[str] = r"\|{}\|_1 \leq \rho"
-
-    def norm_of(self, W):
-        return float(np.abs(W).sum())
-
-    def dual_norm_of(self, Z):
-        return float(np.abs(Z).max(initial=0.0))
-
-    def project_from_outside(self, W):
-        # below zero only by rounding, when W is outside by no more: zeros must stay zeros
-        level = max(water_level(np.abs(W).reshape(-1, 1), self.radius)[0], 0.0)
-        return W - np.clip(W, -level, level)
-
-
-@register
-@dataclass(frozen=True, eq=False)
-class L21Ball(_Ball):
-    r"""The matrices with sum over rows r of ||W_r||_2 <= radius; typed `l21_norm(W) <= radius`.
-
-    Parameters
-    ----------
-    radius : number >= 0
-
-    Raises
-    ------
-    ModelError
-        Where the radius is negative or not finite.
-
-    Notes
-    -----
-    Projection: every row keeps its direction; the vector of row norms is projected on the l1 ball. Support
-    function: radius max ||Z_r||_2. Violation: (||W||_{2,1} - radius)_+.
-    Source: van den Berg, Schmidt, Friedlander and Murphy, "Group sparsity via linear-time projection",
-    Technical Report TR-2008-09, University of British Columbia (2008).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> L21Ball(3.0).project(np.array([[3.0, 4.0], [0.6, 0.8]]))
-    array([[1.8, 2.4], [0. , 0. ]])
-    >>> L21Ball(3.0).violation(np.array([[3.0, 4.0], [0.6, 0.8]]))
-    3.0
-    """
-
-    radius: float
-
-    name: ClassVar[str] = "l21_ball"
-    formula: ClassVar[str] = r"\|{}\|_{2,1} \leq \rho"
-
-    def norm_of(self, W):
-        return float(np.linalg.norm(W, axis=1).sum())
-
-    def dual_norm_of(self, Z):
-        return float(np.linalg.norm(Z, axis=1).max(initial=0.0))
-
-    def project_from_outside(self, W):
-        norms = np.linalg.norm(W, axis=1)
-        return W * shrinkage(norms, water_level(norms[:, None], self.radius)[0])[:, None]
-
-
-@register
-@dataclass(frozen=True, eq=False)
-class TraceNormBall(_Ball):
-    r"""The matrices whose singular values sum to at most radius; typed `trace_norm(W) <= radius`.
-
-    Parameters
-    ----------
-    radius : number >= 0
-
-    Raises
-    ------
-    ModelError
-        Where the radius is negative or not finite.
-
-    Notes
-    -----
-    Projection: the singular vectors stay; the vector of singular values is projected on the l1 ball. Support
-    function: radius times the largest singular value of Z. Violation: (||W||_* - radius)_+.
-    Source: Cai, Candes and Shen, "A singular value thresholding algorithm for matrix completion", SIAM J.
-    Optim. 20 (2010).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> TraceNormBall(2.0).project(np.diag([3.0, 2.0])).round(12)
-    array([[1.5, 0. ], [0. , 0.5]])
-    >>> TraceNormBall(2.0).support(np.diag([3.0, -4.0]))
-    8.0
-    """
-
-    radius: float
-
-    name: ClassVar[str] = "trace_norm_ball"
-    formula: ClassVar[str] = r"\|{}\|_* \leq \rho"
-    separable: ClassVar[str] = "spectrum"
-
-    def norm_of(self, W):
-        return float(singular_values(W).sum())
-
-    def dual_norm_of(self, Z):
-        return largest_singular_value(Z)
-
-    def project_from_outside(self, W):
-        return shrink_singular_values(W, lambda singular: water_level(singular[:, None], self.radius)[0])
-
-
-@register
-@dataclass(frozen=True, eq=False)
-class FrobeniusBall(_Ball):
-    r"""The matrices with sqrt(sum of W_ij^2) <= radius; typed `frobenius_norm(W) <= radius`.
-
-    Parameters
-    ----------
-    radius : number >= 0
-
-    Raises
-    ------
-    ModelError
-        Where the radius is negative or not finite.
-
-    Notes
-    -----
-    Projection: W times min(1, radius / ||W||_F). Support function: radius ||Z||_F. Violation:
-    (||W||_F - radius)_+.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> FrobeniusBall(1.0).project(np.array([[3.0, 0.0], [0.0, 4.0]]))
-    array([[0.6, 0. ], [0. , 0.8]])
-    >>> FrobeniusBall(1.0).violation(np.array([[3.0, 0.0], [0.0, 4.0]]))
-    4.0
-    """
-
-    radius: float
-
-    name: ClassVar[str] = "frobenius_ball"
-    formula: ClassVar[str] = r"\|{}\|_F \leq \rho"
-    separable: ClassVar[str] = "matrix"
-    order_preserving: ClassVar[bool] = True
+    @property
+    def separable(self) -> str | None:
+        return self.of.separable if self.of.separable in ("spectrum", "matrix") else None
 
     @property
     def scales(self):
-        return MATRIX
+        return MATRIX if self.of.scales is MATRIX else None
 
-    def norm_of(self, W):
-        return float(np.linalg.norm(W))
+    @property
+    def order_preserving(self) -> bool:
+        return self.of.order_preserving  # it is the norm's prox, with a step of its own
 
-    def dual_norm_of(self, Z):
-        return float(np.linalg.norm(Z))
+    @property
+    def absorbs(self) -> bool:
+        return self.of.absorbs
 
-    def project_from_outside(self, W):
-        return W * (self.radius / np.linalg.norm(W))
+    @property
+    def finite_dual(self) -> bool:
+        return self.of.absorbs
+
+    @property
+    def accuracy(self) -> float:
+        return self.of.accuracy
+
+    def check(self, shape):
+        return self.of.check(shape)
+
+    def stated(self, shape):
+        return replace(self, of=self.of.stated(shape))
+
+    @property
+    def holds_around_zero(self) -> bool:
+        return self.radius > 0
+
+    def holds_all(self, shape):
+        """Where the norm is zero for all: for a matrix that is like no other."""
+        return self.of.value(np.sin(1.0 + np.arange(float(np.prod(shape)))).reshape(shape)) == 0.0
+
+    def project(self, W):
+        inside = self.of.value(W) <= self.radius
+        return np.array(W, dtype=float) if inside else self.of.nearest_in_ball(W, self.radius)
+
+    def violation(self, W):
+        return max(self.of.value(W) - self.radius, 0.0)
+
+    def support(self, Z):
+        gauge = self.of.dual_gauge(Z)
+        return self.radius * gauge if gauge < np.inf else np.inf
+
+    def dual_gauge(self, Z):
+        return 0.0 if self.absorbs or np.isfinite(self.of.dual_gauge(Z)) else np.inf
+
+    def dual_project(self, Z):
+        return self.of.dual_project(Z)
+
+    def latex(self, argument):
+        return rf"{self.of.latex(argument)} \leq {self.radius:g}"

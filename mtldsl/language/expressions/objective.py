@@ -139,11 +139,12 @@ class Objective:
         ball = term.atom.ball(radius.value / c.value) if isinstance(term.atom, Regularizer) else None
         if ball is None:
             raise ModelError(
-                f"no exact projection is known for this set; balls exist for l1_norm, l21_norm, trace_norm and "
-                f"frobenius_norm without weights, and for rank. Nearest form that works: add lam * {term.atom_text} to the objective",
+                f"{term.atom.name} is not a norm, and only norms and rank may be bounded",
                 term=text,
+                write_instead=f"bound a norm, such as l1_norm, or add lam * {term.atom_text} to the objective",
             )
-        return Constraint(ball, term.argument, text, rf"{term.latex} \leq {radius.latex}")
+        fitting = ball.stated(term.argument.shape)
+        return Constraint(fitting, term.argument, text, rf"{term.latex} \leq {radius.latex}")
 
     def __lt__(self, other):
         raise ModelError(

@@ -9,22 +9,7 @@ from mtldsl.proof.checker.interval import Interval, joined
 from mtldsl.proof.checker.not_checked import NotChecked
 from mtldsl.proof.checker.spectral_norms import spectral_norm, trace_norm
 
-__all__ = [
-    "L1",
-    "L12",
-    "L21",
-    "CellNorm",
-    "ColumnGroups",
-    "Frobenius",
-    "Groups",
-    "HalfSquaredGroups",
-    "HalfSquaredKSupport",
-    "L1Inf",
-    "SortedL1",
-    "SquaredTrace",
-    "TotalVariation",
-    "Trace",
-]
+__all__ = ["NORMS", "CellNorm", "HalfSquaredGroups", "HalfSquaredKSupport", "SquaredTrace"]
 
 
 class CellNorm(Function):
@@ -242,3 +227,10 @@ class TotalVariation(Function):
 
     def gauge(self, Z):
         return abs(Z[:, :-1].cumsum(axis=1)).max() if self.shape[1] > 1 else self.number(0.0)
+
+
+#: word -> its class, of the norms and seminorms; balls are of these
+NORMS = {
+    "l1_norm": L1, "sorted_l1_norm": SortedL1, "l21_norm": L21, "l12_norm": L12, "l1_inf_norm": L1Inf, "group_norm": Groups,
+    "column_group_norm": ColumnGroups, "frobenius_norm": Frobenius, "trace_norm": Trace, "total_variation": TotalVariation,
+}  # fmt: skip

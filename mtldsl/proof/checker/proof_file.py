@@ -26,6 +26,12 @@ _FIELDS = {
     "model": str, "claimed": dict, "constant": (int, float), "blocks": list, "data": list, "losses": list, "functions": list, "point": dict,
 }  # fmt: skip
 
+#: The balls of some norms had words of their own in version 0.1: the word, and the parameters, of the norm.
+_BALLS: dict[str, tuple[str, dict]] = {
+    "l1_ball": ("l1_norm", {"weights": None}), "l21_ball": ("l21_norm", {"weights": None}), "trace_norm_ball": ("trace_norm", {}),
+    "frobenius_ball": ("frobenius_norm", {}),
+}  # fmt: skip
+
 
 def write_proof(path, proof: dict, data: list[DataArrays] | None) -> Path:
     """One file, written whole or not at all. Returns the path written."""
@@ -58,6 +64,7 @@ def read_proof(path) -> tuple[dict, list[DataArrays]]:
         if wrong:
             raise DataError(f"{typed}: {wrong[0]!r} is missing or of another kind")
         _check(proof)
+        proof["functions"] = [_as_written_now(one) for one in proof["functions"]]
         return proof, _held_data(proof, arrays)
     except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
         raise DataError(f"{typed}: parts of the proof are missing or do not fit ({error})") from error
@@ -87,6 +94,15 @@ def _check(proof) -> None:
             values = array.data if sparse.issparse(array) else array
             if values.dtype.kind not in "fiub" or not np.isfinite(values).all():
                 raise ValueError(f"{one['word']} has numbers that are not finite")
+
+
+def _as_written_now(one: dict) -> dict:
+    """A function of a proof, as this version writes it."""
+    if one["word"] not in _BALLS:
+        return one
+    word, parameters = _BALLS[one["word"]]
+    of = {"word": word, "parameters": parameters}
+    return one | {"word": "norm_ball", "parameters": {"of": of, "radius": one["parameters"]["radius"]}}
 
 
 def _arrays_in(value) -> Iterator[Any]:

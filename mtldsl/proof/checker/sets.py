@@ -6,19 +6,32 @@ import numpy as np
 
 from mtldsl.proof.checker.function import Function, positive
 from mtldsl.proof.checker.interval import maximum
-from mtldsl.proof.checker.norms import L1, L21, Frobenius, Trace
+from mtldsl.proof.checker.norms import NORMS
+from mtldsl.proof.checker.not_checked import NotChecked
 
 __all__ = ["AtLeast", "AtMost", "Ball", "EqualTo", "Simplex"]
 
 
 class Ball(Function):
-    is_set, finite_dual, shrinks = True, True, True
+    is_set, shrinks = True, True
 
     def read(self, parameters):
         self.radius = self.number(positive(parameters["radius"], "a ball with a radius", 0.0))
-        self.of = {
-            "l1_ball": (L1, {}), "l21_ball": (L21, {}), "trace_norm_ball": (Trace, {}), "frobenius_ball": (Frobenius, {}),
-        }[parameters["word"]][0]({}, self.shape, self.exact)  # fmt: skip
+        of = parameters["of"]
+        if of["word"] not in NORMS:
+            raise NotChecked(f"a ball of {of['word']}")
+        self.of = NORMS[of["word"]](of["parameters"], self.shape, self.exact)
+
+    @property
+    def takes(self):
+        return self.of.takes
+
+    @property
+    def finite_dual(self):
+        return bool(np.all(self.takes))
+
+    def inside(self, Z):
+        return self.of.inside(Z)
 
     def violation(self, W):
         return maximum(self.of.value(W) - self.radius, 0.0)

@@ -357,7 +357,7 @@ def float32_and_arguments_left_alone(atom):
     holds(np.array_equal(W, before_W) and np.array_equal(Z, before_Z), "a method wrote into its argument")
 
 
-@law(LAWS, Regularizer, lambda atom: atom.convex and atom.ball(1.0) is not None)
+@law(LAWS, Regularizer, lambda atom: atom.convex and atom.exact_prox and atom.ball(1.0) is not None)
 def ball_is_the_level_set(atom):
     """ball(r) is {W : g(W) <= r}: same members, and the projection of an outer point lies on its surface."""
     W = matrix(atom, 20, 3.0)

@@ -260,6 +260,13 @@ def declared_holds_all(atom):
     holds((farthest <= 1e-9) == atom.holds_all(SHAPE), f"the farthest matrix is {farthest:g} outside")
 
 
+@_declaring(lambda atom: isinstance(atom, Set) and atom.holds_around_zero)
+def declared_holds_around_zero(atom):
+    """All matrices near zero are in the set."""
+    farthest = max(atom.violation(size * W) for W in _matrices(atom, 18) for size in (1e-6, -1e-6))
+    holds(farthest == 0.0, f"a matrix near zero is {farthest:g} outside")
+
+
 @law(LAWS, Loss, lambda loss: loss.max_affine)
 def declared_max_affine(loss):
     """A maximum of affine functions, zero among them: never below zero, and straight next to almost every point."""
