@@ -49,9 +49,9 @@ WRONG = {
         lambda: mtl.squared_loss(W, REAL) <= 4,
         ["squared_loss(W, tasks) <= 4", "only a single norm", "objective"],
     ),
-    "ball without projection": (
-        lambda: mtl.l1_inf_norm(W) <= 1,
-        ["l1_inf_norm(W) <= 1", "no exact projection", "lam * l1_inf_norm(W)"],
+    "ball of what is not a norm": (
+        lambda: mtl.squared_trace_norm(W) <= 1,
+        ["squared_trace_norm(W) <= 1", "is not a norm", "lam * squared_trace_norm(W)"],
     ),
     "bound of wrong shape": (lambda: np.ones(7) <= W, ["W >= array(7)", "(7,)", "(4, 3)"]),
     "bound is NaN": (lambda: np.nan <= W, ["W >=", "NaN"]),
