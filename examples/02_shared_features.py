@@ -38,8 +38,6 @@ from mtldsl.testing import exercise
 
 OUTPUT = Path(globals().get("__file__", "lesson")).parent / "output"  # a notebook has no file
 
-OUTPUT = Path(globals().get("__file__", "lesson")).parent / "output"  # a notebook has no file
-
 N_TASKS, N_FEATURES, N_RELEVANT = 12, 60, 8
 tasks, truth = datasets.make_group_sparse(
     n_tasks=N_TASKS,

@@ -30,8 +30,6 @@ from mtldsl.testing import exercise
 
 OUTPUT = Path(globals().get("__file__", "lesson")).parent / "output"  # a notebook has no file
 
-OUTPUT = Path(globals().get("__file__", "lesson")).parent / "output"  # a notebook has no file
-
 N_TASKS, N_FEATURES, RANK = 40, 30, 3
 tasks, truth = datasets.make_low_rank(
     n_tasks=N_TASKS, n_samples=90, n_features=N_FEATURES, rank=RANK, noise=2.0, random_state=0

@@ -34,6 +34,7 @@ from itertools import pairwise
 import numpy as np
 
 import mtldsl as mtl
+from mtldsl.testing import exercise
 
 N_PEOPLE, N_DISEASES, EXPOSURES, MEASUREMENTS = 160, 12, 20, 10
 LABELLED = 0.3
@@ -152,3 +153,79 @@ check = problem.cross_check(
 )  # of cvxpy's solvers the quickest here; "clarabel" is closer, and slower
 print(check)
 assert solution.is_optimal and check.agrees
+
+# %%
+# Exercises
+# ---------
+#
+# Write the body of a function in place of ``...`` and run the lesson again: the check below it
+# says whether the answer is right, and gives a hint where it is not. The solutions are in
+# ``examples/solutions/04_classification.py``.
+#
+# **1.** The conjugate of the logistic loss, h(z) = log(1 + exp(-z)): the largest v z - h(z) over
+# all z. (Set the derivative to zero and put p = -v. For which v is there no largest value? And what
+# is p log p at p = 0?)
+
+
+def conjugate(v):
+    """max over z of v z - log(1 + exp(-z)), for a number v; inf where there is none."""
+    ...
+
+
+@exercise(conjugate)
+def check_conjugate(answer):
+    z = np.linspace(-40, 40, 80001)
+    for v in (-0.99, -0.7, -0.5, -0.01, -1.0, 0.0):
+        attained = np.max(v * z - np.logaddexp(0, -z))
+        assert abs(answer(v) - attained) < 1e-6, f"at v = {v} it is {attained:.6f}"
+    for v in (-1.5, 0.5):
+        assert answer(v) == np.inf, f"at v = {v} the line v z outruns h: no value is the largest"
+
+
+# %%
+# **2.** Why a solver needs a copy of W for each norm: the proximal step of a sum is not one step
+# after the other. Find a matrix for which the order of the two steps matters. (Not a diagonal one:
+# there the two norms are the same.)
+
+
+def shrink_rows(A, step=0.5):
+    """The proximal step of the l21 norm."""
+    length = np.linalg.norm(A, axis=1, keepdims=True)
+    return A * np.maximum(0, 1 - step / np.maximum(length, 1e-300))
+
+
+def shrink_spectrum(A, step=0.5):
+    """The proximal step of the trace norm."""
+    U, s, Vt = np.linalg.svd(A, full_matrices=False)
+    return (U * np.maximum(s - step, 0)) @ Vt
+
+
+def where_order_matters():
+    """A 2 x 2 matrix for which rows-then-spectrum and spectrum-then-rows differ."""
+    ...
+
+
+@exercise(where_order_matters)
+def check_where_order_matters(answer):
+    A = np.asarray(answer(), dtype=float)
+    one, other = shrink_spectrum(shrink_rows(A)), shrink_rows(shrink_spectrum(A))
+    assert A.shape == (2, 2)
+    assert np.linalg.norm(one - other) > 0.01, f"the same both ways:\n{one}\n{other}"
+
+
+# %%
+# **3.** Before anything is learned, W = 0, the intercept is there alone. Which b minimises the loss
+# of one task, given its labels?
+
+
+def only_intercept(y):
+    """argmin over b of the sum of log(1 + exp(-y b))."""
+    ...
+
+
+@exercise(only_intercept)
+def check_only_intercept(answer):
+    for y in tasks.per_task(tasks.targets)[:4]:
+        u = -y / (1 + np.exp(y * answer(y)))
+        left = abs(u.sum())
+        assert left < 1e-9, f"the multipliers of this task sum to {left:.3g}, and have to sum to 0"

@@ -32,8 +32,7 @@ from pathlib import Path
 import numpy as np
 
 import mtldsl as mtl
-
-OUTPUT = Path(globals().get("__file__", "lesson")).parent / "output"  # a notebook has no file
+from mtldsl.testing import exercise
 
 OUTPUT = Path(globals().get("__file__", "lesson")).parent / "output"  # a notebook has no file
 
@@ -179,3 +178,61 @@ try:
     picture(OUTPUT / "05_decomposition.png")
 except ImportError:
     print("\n(no picture: matplotlib is not installed)")
+
+# %%
+# Exercises
+# ---------
+#
+# Write the body of a function in place of ``...`` and run the lesson again: the check below it
+# says whether the answer is right, and gives a hint where it is not. The solutions are in
+# ``examples/solutions/05_decomposition.py``.
+#
+# **1.** G has to pass two tests at once: singular values of at most a, columns of at most b. How
+# far apart can the two be for a matrix with m columns? What you find says when the split is idle.
+
+
+def largest_ratios(m):
+    """(the longest column of a matrix whose singular values are at most 1,
+    the largest singular value of a matrix with m columns of length at most 1)
+    """
+    ...
+
+
+@exercise(largest_ratios)
+def check_largest_ratios(answer):
+    draw = np.random.default_rng(0)
+    for m in (1, 4, 9):
+        column, singular = answer(m)
+        alike, single = np.ones((3, m)), np.eye(3, m)
+        tried = [draw.normal(size=(3, m)) for _ in range(100)] + [alike, single]
+        longest = [np.linalg.norm(G, axis=0).max() / np.linalg.norm(G, 2) for G in tried]
+        assert np.isclose(column, max(longest)), f"m = {m}: a column of {max(longest):.3f} was seen"
+        largest = [np.linalg.norm(G, 2) / np.linalg.norm(G, axis=0).max() for G in tried]
+        assert np.isclose(singular, max(largest)), f"m = {m}: {max(largest):.3f} was seen"
+    column, singular = answer(N_TASKS)
+    idle = {"S": 1.001 * column * a.value, "L": 0.999 * a.value / singular}
+    for name, value in idle.items():
+        kept, b.value = b.value, value
+        found = mtl.minimize(decomposed).solve(tol=1e-6)
+        b.value = kept
+        assert np.abs(found[name]).max() < 1e-3, f"{name} is used at b = {value:.3g}"
+
+
+# %%
+# **2.** Name the outliers without looking at S: from the columns g_i = X_i'(X_i w_i - y_i) at a
+# solution of the model without the constraint.
+
+
+def outliers_from(G, a, b):
+    """The indices of the tasks whose column of S is not zero."""
+    ...
+
+
+@exercise(outliers_from)
+def check_outliers_from(answer):
+    free = mtl.minimize(decomposed).solve(tol=1e-9)
+    data = zip(tasks.inputs, free.W.T, tasks.per_task(tasks.targets), strict=True)
+    G = np.column_stack([X.T @ (X @ w - y) for X, w, y in data])
+    used = np.flatnonzero(np.linalg.norm(free.S, axis=0) > 1e-6)
+    said = sorted(int(i) for i in answer(G, a.value, b.value))
+    assert said == used.tolist(), f"you name {said}"

@@ -40,8 +40,7 @@ from pathlib import Path
 import numpy as np
 
 import mtldsl as mtl
-
-OUTPUT = Path(globals().get("__file__", "lesson")).parent / "output"  # a notebook has no file
+from mtldsl.testing import exercise
 
 OUTPUT = Path(globals().get("__file__", "lesson")).parent / "output"  # a notebook has no file
 
@@ -211,54 +210,39 @@ assert check.agrees
 def picture(path: Path) -> None:
     import matplotlib.pyplot as plt
 
-    colours = dict(zip(losses, ["#8a929c", "#1f5fa8", "#3d9a8b", "#d9742b"], strict=True))
-    plt.rcParams.update(
-        {"axes.spines.top": False, "axes.spines.right": False, "axes.titlelocation": "left"}
-    )
+    style = {"axes.spines.top": False, "axes.spines.right": False, "axes.spines.left": False}
+    plt.rcParams.update(style | {"axes.titlelocation": "left", "axes.titlesize": 12})
+    colours = dict(zip(losses, ["#7d858f", "#1f5fa8", "#3d9a8b", "#d9742b"], strict=True))
     figure, (left, right) = plt.subplots(
-        1, 2, figsize=(10.5, 4.4), width_ratios=[1.7, 1], layout="constrained"
+        1, 2, figsize=(11, 5.2), width_ratios=[1.7, 1], layout="constrained", sharey=True
     )
-    for k, name in enumerate(losses):
-        for j, norm in enumerate(norms):
+    places, heads = [], []
+    for j, norm in enumerate(norms):
+        for k, (name, colour) in enumerate(colours.items()):
             f1, _, f1_tuned, area = results[norm, name]
-            x = j + 0.2 * (k - 1.5)
-            left.bar(x, f1, width=0.17, color=colours[name])
-            left.plot([x, x], [min(f1, f1_tuned), f1_tuned], color=colours[name], linewidth=1.2)
-            left.plot(
-                x, f1_tuned, "o", color=colours[name], markerfacecolor="white", markeredgewidth=1.6
-            )
-            right.plot(x, area, "o", color=colours[name], markersize=8)
-    left.axhline(ceiling, color="black", linewidth=0.9, linestyle=":")
-    left.text(2.45, ceiling, "true weights, best threshold", ha="right", va="bottom", fontsize=9)
-    for name in losses:
-        left.bar(0, 0, color=colours[name], label=name)
-    left.plot(
-        [],
-        [],
-        "o",
-        color="black",
-        markerfacecolor="white",
-        markeredgewidth=1.6,
-        label="threshold tuned",
-    )
-    left.set(
-        title="Mean F1 on new rows: bars as learned, circles tuned",
-        ylabel="F1",
-        ylim=(0, 1.35 * ceiling),
-    )
-    left.legend(
-        frameon=False,
-        ncols=5,
-        loc="upper left",
-        fontsize=9,
-        columnspacing=1.2,
-        handlelength=1.0,
-        handletextpad=0.5,
-    )
-    right.set(title="Mean area under the ROC curve", ylabel="area", ylim=(0.75, 0.92))
+            y = -5.2 * j - k
+            left.plot([f1, f1_tuned], [y, y], color=colour, linewidth=2, alpha=0.6)
+            left.plot(f1, y, "o", color=colour, markersize=9)
+            left.plot(f1_tuned, y, "o", color=colour, markersize=9, markerfacecolor="white",
+                      markeredgewidth=2)  # fmt: skip
+            right.plot(area, y, "o", color=colour, markersize=9)
+            places.append(y)
+            heads.append(name)
+        left.text(-0.14, -5.2 * j + 0.75, f"{norm}_norm", weight="bold", ha="left", va="center")
+    left.set_yticks(places, heads)
+    left.set_ylim(min(places) - 0.8, 1.3)
+    left.axvline(ceiling, color="black", linewidth=1, linestyle=":")
+    left.text(ceiling - 0.006, 1.0, "true weights", ha="right", va="center", fontsize=9)
+    left.plot([], [], "ko", markersize=9, label="threshold as learned")
+    left.plot([], [], "ko", markersize=9, markerfacecolor="white", markeredgewidth=2,
+              label="threshold tuned on validation rows")  # fmt: skip
+    figure.legend(frameon=False, loc="outside lower left", ncols=2)
+    left.set(title="Mean F1 on new rows", xlim=(-0.01, 1.04 * ceiling))
+    right.set(title="Mean area under the ROC curve", xlim=(0.78, 0.9))
     for axes in (left, right):
-        axes.set_xticks(range(len(norms)), [f"{norm}_norm" for norm in norms])
-        axes.tick_params(axis="x", length=0)
+        axes.tick_params(axis="y", length=0)
+        axes.grid(axis="x", color="#e4e7ea")
+        axes.set_axisbelow(True)
     path.parent.mkdir(exist_ok=True)
     figure.savefig(path, dpi=150)
     print(f"\nPicture: {path}")
@@ -268,3 +252,56 @@ try:
     picture(OUTPUT / "06_fscore_and_auc.png")
 except ImportError:
     print("\n(no picture: matplotlib is not installed)")
+
+# %%
+# Exercises
+# ---------
+#
+# Write the body of a function in place of ``...`` and run the lesson again: the check below it
+# says whether the answer is right, and gives a hint where it is not. The solutions are in
+# ``examples/solutions/06_fscore_and_auc.py``.
+#
+# **1.** The F1 of a classifier that says "yes" to everybody, where a share p is positive; and of
+# one that says "yes" to a share q of all by throwing dice.
+
+
+def f1_by_dice(p, q):
+    """F1 of labelling a random share q of the samples +1, with many samples; q = 1: everybody."""
+    ...
+
+
+@exercise(f1_by_dice)
+def check_f1_by_dice(answer):
+    draw = np.random.default_rng(0)
+    for p, q in ((0.06, 1.0), (0.06, 0.5), (0.5, 0.5), (0.3, 0.06)):
+        y, said = draw.random(200_000) < p, draw.random(200_000) < q
+        counted = 2 * np.sum(y & said) / (np.sum(y) + np.sum(said))
+        assert abs(answer(p, q) - counted) < 0.01, f"p = {p}, q = {q}: counted {counted:.3f}"
+
+
+# %%
+# **2.** The labelling that is violated most: of all 2^n labellings y' the one with the largest
+# Delta(y, y') - <y - y', z>. How many negatives are flipped, b, and how many positives, c, decide
+# Delta; so for given b and c, which ones?
+
+
+def most_violated(z, y):
+    """argmax over y' in {-1, +1}^n of 1 - F1(y') - <y - y', z>."""
+    ...
+
+
+@exercise(most_violated)
+def check_most_violated(answer):
+    draw = np.random.default_rng(0)
+    every = np.array(np.meshgrid(*[[-1.0, 1.0]] * 8)).reshape(8, -1).T
+    for size in (0.02, 0.1, 1.0):
+        y = np.array([1.0, 1.0, 1.0, -1.0, -1.0, -1.0, -1.0, -1.0])
+        z = size * draw.normal(size=8)
+
+        def violation(other, y=y, z=z):
+            right = np.sum((other > 0) & (y > 0), axis=-1)
+            f1 = 2 * right / (np.sum(other > 0, axis=-1) + np.sum(y > 0))
+            return 1 - f1 - (y - other) @ z
+
+        yours, most = violation(np.asarray(answer(z, y))), violation(every).max()
+        assert yours > most - 1e-12, f"yours is violated by {yours:.4f}, another by {most:.4f}"

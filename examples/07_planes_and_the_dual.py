@@ -42,8 +42,7 @@ from scipy.optimize import minimize
 import mtldsl as mtl
 from mtldsl.compile.terms.mixture import Mixture
 from mtldsl.proof.certificate import certify
-
-OUTPUT = Path(globals().get("__file__", "lesson")).parent / "output"  # a notebook has no file
+from mtldsl.testing import exercise
 
 OUTPUT = Path(globals().get("__file__", "lesson")).parent / "output"  # a notebook has no file
 
@@ -373,3 +372,72 @@ try:
     picture(OUTPUT / "07_planes_and_the_dual.png")
 except ImportError:
     print("\n(no picture: matplotlib is not installed)")
+
+# %%
+# Exercises
+# ---------
+#
+# Write the body of a function in place of ``...`` and run the lesson again: the check below it
+# says whether the answer is right, and gives a hint where it is not. The solutions are in
+# ``examples/solutions/07_planes_and_the_dual.py``.
+#
+# **1.** One plane beside the truth: G(w) = max(0, delta + <a, w>). Solve its dual by hand.
+
+
+def weight_of_plane(a, delta, C):
+    """beta in [0, 1] that maximises C delta beta - C^2 / 2 ||beta a||^2."""
+    ...
+
+
+@exercise(weight_of_plane)
+def check_weight_of_plane(answer):
+    draw = np.random.default_rng(0)
+    for size in (0.1, 0.5, 2.0):
+        a, delta = size * draw.normal(size=3), draw.random()
+        (_, by_scipy), _ = dual(np.array([0 * a, a]), np.array([0.0, delta]), 3.0)
+        yours = answer(a, delta, 3.0)
+        assert abs(yours - by_scipy) < 1e-5, f"{yours:.5f}, and scipy has {by_scipy:.5f}"
+
+
+# %%
+# **2.** A bound from any w, without solving anything: take the highest plane at w, give it the
+# weight of exercise 1, and say what that proves.
+
+
+def bound_at(w, slopes, offsets, C):
+    """A number that no objective is below: slopes (K, d), offsets (K,), C > 0."""
+    ...
+
+
+@exercise(bound_at)
+def check_bound_at(answer):
+    draw, optimum = np.random.default_rng(0), solution2.objective
+    for w in (np.zeros(2), solution2.W[:, 0], *draw.normal(size=(20, 2))):
+        yours = answer(w, slopes2, offsets2, C)
+        assert yours <= optimum + 1e-9, f"{yours:.4f} is above the optimum, {optimum:.4f}"
+        a, delta = max(zip(slopes2, offsets2, strict=True), key=lambda p, w=w: p[1] + p[0] @ w)
+        share = np.linspace(0, 1, 1001)
+        best = np.max(C * delta * share - C**2 / 2 * share**2 * (a @ a))
+        assert yours > best - 1e-12, f"the plane and the truth prove {best:.4f}, you {yours:.4f}"
+
+
+# %%
+# **3.** The step 1 / C^2 ||a||^2 is in both. What if the features are multiplied by 10? For which C
+# does the optimum stay what it was, and what becomes of w?
+
+
+def rescaled(C, factor):
+    """(C', s): with features times factor, C' has the optimum of C times C' / C, at w' = s w."""
+    ...
+
+
+@exercise(rescaled)
+def check_rescaled(answer):
+    larger, share = answer(C, 10.0)
+    tasks10 = mtl.Tasks.shared(10.0 * X, y2[:, None])
+    V10 = mtl.Weights(tasks10, name="V10")
+    loss = mtl.structured_hinge(V10, tasks10, metric=mtl.FScore())
+    found = mtl.minimize(mtl.ridge(V10) + larger * loss).solve(tol=1e-9)
+    expected = solution2.objective * larger / C
+    assert np.isclose(found.objective, expected, rtol=1e-6), f"{found.objective:.6f}"
+    np.testing.assert_allclose(found.W, share * solution2.W, atol=1e-4)

@@ -46,8 +46,7 @@ import numpy as np
 
 import mtldsl as mtl
 from mtldsl.datasets import load_sarcos, load_school
-
-OUTPUT = Path(globals().get("__file__", "lesson")).parent / "output"  # a notebook has no file
+from mtldsl.testing import exercise
 
 OUTPUT = Path(globals().get("__file__", "lesson")).parent / "output"  # a notebook has no file
 
@@ -523,25 +522,20 @@ def pictures() -> None:
     )
 
     figure, axes = plt.subplots(
-        1, 3, figsize=(18, 5.4), layout="constrained", width_ratios=[1.15, 1, 1]
+        1, 3, figsize=(15, 4.9), layout="constrained", width_ratios=[1.25, 1, 1.1]
     )
     order = clustered_order(given.Sigma2.correlation)
-    heatmap(solution.Sigma1, ax=axes[0], title="features, η = ρ (tasks: the identity)")
-    heatmap(
-        by_ratio[100.0].Sigma2,
-        ax=axes[1],
-        order=order,
-        title="tasks, η = 100 ρ, features learned too",
-    )
-    heatmap(
-        given.Sigma2, ax=axes[2], order=order, title="tasks alone, features' precision given as I"
-    )
+    heatmap(solution.Sigma1, ax=axes[0], limit=1.0, title="features, η = ρ")
+    heatmap(by_ratio[100.0].Sigma2, ax=axes[1], order=order, limit=1.0, title="tasks, η = 100 ρ")
+    heatmap(given.Sigma2, ax=axes[2], order=order, limit=1.0, title="tasks, features' given as I")
+    for panel in axes[:2]:  # one colour bar is enough: all three have the same colours
+        panel.images[0].colorbar.remove()
     figure.savefig(OUTPUT / "08_correlations.png", dpi=130)
 
-    figure, axes = plt.subplots(1, 3, figsize=(16, 4.6), layout="constrained")
-    trace_plot(
-        traces, ax=axes[0], title="Objective above the lowest: Σ₁ and Σ₂ in turn, or at once"
-    )
+    figure, axes = plt.subplots(1, 3, figsize=(14, 4.4), layout="constrained")
+    trace_plot(traces, ax=axes[0], title="Objective above the lowest")
+    axes[0].lines[list(traces).index("flip_flop")].set_linestyle((0, (2, 2)))  # it hides "block"
+    axes[0].legend(frameon=False)
     s = np.geomspace(1e-3, 1e3, 600)
     for (l, u), colour in zip(
         ((1.0, 1.0), (0.1, 10.0), (0.01, 100.0)), ("#6b7280", "#d9742b", "#1f5fa8"), strict=True
@@ -560,16 +554,13 @@ def pictures() -> None:
     axes[1].legend(frameon=False)
     shades = plt.get_cmap("viridis")(np.linspace(0, 0.9, m))
     for k in range(m):
-        axes[2].plot(
-            uppers, np.maximum([s[k] for s in by_upper], 1e-7), "o-", color=shades[k], markersize=4
-        )
-    axes[2].plot(
-        uppers,
-        np.sqrt(m) / np.array(uppers),
-        color="black",
-        linestyle=":",
-        label="√m / u: below it, quadratic",
-    )
+        line = np.maximum([s[k] for s in by_upper], 1e-7)
+        axes[2].plot(uppers, line, "o-", color=shades[k], markersize=4)
+    axes[2].plot(uppers, np.sqrt(m) / np.array(uppers), color="black", linestyle=":")
+    axes[2].annotate("√m / u: below it\nψ is quadratic", (300, np.sqrt(m) / 300), (30, -50),
+                     textcoords="offset points", arrowprops={"arrowstyle": "-"})  # fmt: skip
+    axes[2].text(1.2, 3.2, "s₁", color=shades[0])
+    axes[2].text(1.2, by_upper[0][-1] * 0.45, f"s{'₀₁₂₃₄₅₆₇₈₉'[m % 10]}", color=shades[-1])
     axes[2].set(
         xscale="log",
         yscale="log",
@@ -577,10 +568,9 @@ def pictures() -> None:
         ylabel="singular values of W",
         title="u decides which of them are zero",
     )
-    axes[2].legend(frameon=False)
     figure.savefig(OUTPUT / "08_traces_and_bounds.png", dpi=130)
 
-    figure, axes = plt.subplots(1, 2, figsize=(15, 7), layout="constrained")
+    figure, axes = plt.subplots(1, 2, figsize=(12.5, 6), layout="constrained")
     heatmap(learned.Sigma2, ax=axes[0], title=f"{school.n_tasks} tasks, in clustered order")
     heatmap(learned.Sigma1, ax=axes[1], title=f"{school.n_features} features, in clustered order")
     axes[1].tick_params(axis="x", rotation=90)
@@ -592,3 +582,77 @@ try:
     pictures()
 except ImportError:
     print("\n(no pictures: matplotlib is not installed)")
+
+# %%
+# Exercises
+# ---------
+#
+# Write the body of a function in place of ``...`` and run the lesson again: the check below it
+# says whether the answer is right, and gives a hint where it is not. The solutions are in
+# ``examples/solutions/08_features_and_tasks.py``.
+#
+# **1.** The update of a precision, for one number: derive it, bounds and all.
+
+
+def update(s, eta, rho, l, u):
+    """argmin over sigma in [l, u] of eta sigma s^2 - rho log(sigma)."""
+    ...
+
+
+@exercise(update)
+def check_update(answer):
+    grid = np.geomspace(0.01, 100, 200_001)
+    for s, eta, rho in ((1.0, 1.0, 1.0), (0.01, 1.0, 2.0), (3.0, 50.0, 1.0), (0.7, 2.0, 3.0)):
+        best = grid[np.argmin(eta * grid * s**2 - rho * np.log(grid))]
+        yours = answer(s, eta, rho, 0.01, 100.0)
+        assert np.isclose(yours, best, rtol=1e-3), (
+            f"s = {s}: {yours:.4g}, and a grid has {best:.4g}"
+        )
+
+
+# %%
+# **2.** The singular value from which on the second matrix learns as well.
+
+
+def second_joins(d, eta, rho, l, u):
+    """The s above which Sigma2 leaves u in the best pair (d features, d >= m tasks)."""
+    ...
+
+
+@exercise(second_joins)
+def check_second_joins(answer):
+    a_, b_ = np.meshgrid(np.geomspace(0.1, 10, 401), np.geomspace(0.1, 10, 401), indexing="ij")
+    for features, count, eta, rho in ((6, 3, 1.0, 1.0), (6, 3, 4.0, 1.0), (9, 3, 1.0, 2.0)):
+        s = answer(features, eta, rho, 0.1, 10.0)
+        for factor, joins in ((0.9, False), (1.1, True)):
+            cost = eta * a_ * b_ * (factor * s) ** 2 - rho * (
+                count * np.log(a_) + features * np.log(b_)
+            )
+            _, second = np.unravel_index(cost.argmin(), cost.shape)
+            at_u = second == b_.shape[1] - 1
+            assert at_u != joins, f"at {factor} times your s Sigma2 is {b_[0, second]:.2f}"
+
+
+# %%
+# **3.** Why "correlation" and not "covariance" is what can be read: for which (p, q) is the
+# objective the same at (c^p Sigma1, c^q Sigma2) for every c > 0, here where d = 2 m?
+
+
+def same_objective():
+    """(p, q), not (0, 0), for d = 2 m and eta = rho = 1, without bounds and with W kept."""
+    ...
+
+
+@exercise(same_objective)
+def check_same_objective(answer):
+    p, q = answer()
+    draw = np.random.default_rng(0)
+    rows, columns = 6, 3
+    w_, first, second = draw.normal(size=(rows, columns)), np.eye(rows), np.eye(columns)
+
+    def prior(S1, S2):
+        logs = columns * np.linalg.slogdet(S1)[1] + rows * np.linalg.slogdet(S2)[1]
+        return np.trace(S1 @ w_ @ S2 @ w_.T) - logs
+
+    at_1, at_c = prior(first, second), prior(3.0**p * first, 3.0**q * second)
+    assert (p, q) != (0, 0) and np.isclose(at_1, at_c), f"{at_1:.4f} at c = 1, {at_c:.4f} at c = 3"

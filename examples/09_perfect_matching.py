@@ -48,8 +48,7 @@ from scipy.optimize import linear_sum_assignment, linprog
 from scipy.stats import ortho_group
 
 from mtldsl.atoms.structures import MatrixNormal, Range, SpectralMatrix
-
-OUTPUT = Path(globals().get("__file__", "lesson")).parent / "output"  # a notebook has no file
+from mtldsl.testing import exercise
 
 OUTPUT = Path(globals().get("__file__", "lesson")).parent / "output"  # a notebook has no file
 
@@ -546,3 +545,54 @@ try:
     picture(OUTPUT / "09_perfect_matching.png")
 except ImportError:
     print("\n(no picture: matplotlib is not installed)")
+
+# %%
+# Exercises
+# ---------
+#
+# Write the body of a function in place of ``...`` and run the lesson again: the check below it
+# says whether the answer is right, and gives a hint where it is not. The solutions are in
+# ``examples/solutions/09_perfect_matching.py``.
+#
+# **1.** The matching that costs *most*: with sigma falling and nu rising, as above.
+
+
+def dearest(d):
+    """A permutation (the list of the j that sigma_1, ..., sigma_d go with), by the price."""
+    ...
+
+
+@exercise(dearest)
+def check_dearest(answer):
+    draw = np.random.default_rng(0)
+    for size in (2, 3, 5):
+        falling, rising = np.sort(draw.random(size))[::-1], np.sort(draw.random(size))
+        order = list(answer(size))
+        assert sorted(order) == list(range(size)), (
+            f"{order} is not a permutation of 0 ... {size - 1}"
+        )
+        top = max(falling @ rising[list(other)] for other in permutations(range(size)))
+        assert np.isclose(falling @ rising[order], top), f"size {size}: another costs more"
+
+
+# %%
+# **2.** A proof that sorting is best, for every d, in two lines: numbers a_i + b_j <= sigma_i nu_j
+# for all pairs, with equality on the sorted pairs. (Put b_1 = sigma_1 nu_1, and let b_j grow by
+# just so much that a_j + b_j and a_(j-1) + b_j can both be allowed.)
+
+
+def prices(sigma, nu):
+    """(a, b) that prove it; sigma falls, nu rises."""
+    ...
+
+
+@exercise(prices)
+def check_prices(answer):
+    draw = np.random.default_rng(0)
+    for size in (2, 3, 8):
+        falling, rising = np.sort(draw.random(size))[::-1], np.sort(draw.random(size))
+        a_, b_ = answer(falling, rising)
+        excess = np.max(np.add.outer(a_, b_) - np.outer(falling, rising))
+        assert excess < 1e-12, f"a_i + b_j is above sigma_i nu_j by {excess:.3g}"
+        missing = falling @ rising - np.sum(a_) - np.sum(b_)
+        assert missing < 1e-12, f"a proof of a smaller number: {missing:.3g} is missing"

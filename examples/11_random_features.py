@@ -34,8 +34,7 @@ from sklearn.kernel_approximation import Nystroem, RBFSampler
 
 import mtldsl as mtl
 from mtldsl.datasets import load_sarcos
-
-OUTPUT = Path(globals().get("__file__", "lesson")).parent / "output"  # a notebook has no file
+from mtldsl.testing import exercise
 
 OUTPUT = Path(globals().get("__file__", "lesson")).parent / "output"  # a notebook has no file
 
@@ -242,27 +241,81 @@ assert solution.Sigma2.correlation.shape == (m, m)
 def picture(path: Path) -> None:
     import matplotlib.pyplot as plt
 
-    plt.rcParams.update(
-        {"axes.spines.top": False, "axes.spines.right": False, "axes.titlelocation": "left"}
-    )
-    colours = dict(zip(PENALTIES, ("#6b7280", "#3d9a8b", "#d9742b", "#1f5fa8"), strict=True))
-    figure, both = plt.subplots(1, 2, figsize=(12, 4.4), layout="constrained", sharey=True)
+    style = {"axes.spines.top": False, "axes.spines.right": False, "axes.spines.left": False}
+    plt.rcParams.update(style | {"axes.titlelocation": "left", "axes.titlesize": 12})
+    colours = dict(zip(PENALTIES, ("#7d858f", "#3d9a8b", "#d9742b", "#1f5fa8"), strict=True))
+    figure, both = plt.subplots(1, 2, figsize=(11, 4.6), layout="constrained", sharey=True)
+    low = min(min(found) for found in errors.values())
     for axes, size in zip(both, SIZES, strict=True):
-        for k, (penalty, colour) in enumerate(colours.items()):
-            at = np.arange(len(KINDS)) + 0.19 * (k - 1.5)
-            found = [errors[size, penalty, name] for name in KINDS]
-            axes.bar(at, [np.mean(e) for e in found], width=0.17, color=colour, label=penalty)
-            for x, e in zip(at, found, strict=True):
-                axes.plot([x, x], [min(e), max(e)], color="black", linewidth=1)
-        axes.set(title=f"{size} to learn from", xticks=range(len(KINDS)), xticklabels=list(KINDS))
-    both[0].set_ylabel("mean squared error, test block")
-    both[1].legend(frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
+        for j, name in enumerate(KINDS):
+            for k, (penalty, colour) in enumerate(colours.items()):
+                found, y = errors[size, penalty, name], -5 * j - k
+                axes.plot([min(found), max(found)], [y, y], color=colour, linewidth=2, alpha=0.5)
+                axes.plot(found, [y] * len(found), "|", color=colour, markersize=8)
+                axes.plot(np.mean(found), y, "o", color=colour, markersize=8)
+        axes.set(title=f"{size} to learn from", xlabel="mean squared error, test block")
+        axes.grid(axis="x", color="#e4e7ea")
+        axes.set_axisbelow(True)
+        axes.set_xlim(left=0.97 * low)
+        axes.tick_params(axis="y", length=0)
+    both[0].set_yticks([-5 * j - 1.5 for j in range(len(KINDS))], list(KINDS))
+    for penalty, colour in colours.items():
+        both[0].plot([], [], "o", color=colour, markersize=8, label=penalty)
+    figure.legend(frameon=False, loc="outside lower center", ncols=4)
     path.parent.mkdir(exist_ok=True)
     figure.savefig(path, dpi=150)
-    print(f"\nPicture: {path} (bars: means; lines: from the lowest to the highest of 3 seeds)")
+    print(f"\nPicture: {path} (dots: means; lines: from the lowest to the highest of 3 seeds)")
 
 
 try:
     picture(OUTPUT / "11_random_features.png")
 except ImportError:
     print("\n(no picture: matplotlib is not installed)")
+
+# %%
+# Exercises
+# ---------
+#
+# Write the body of a function in place of ``...`` and run the lesson again: the check below it
+# says whether the answer is right, and gives a hint where it is not. The solutions are in
+# ``examples/solutions/11_random_features.py``.
+#
+# **1.** Random Fourier features by hand: z(x), of which the products are nearly the kernel.
+
+
+def fourier_features(X, V, b):
+    """(n, D) features of the rows of X (n, d); the columns of V (d, D) ~ N(0, 2 gamma I), b ~
+    uniform on [0, 2 pi].
+    """
+    ...
+
+
+@exercise(fourier_features)
+def check_fourier_features(answer):
+    draw = np.random.default_rng(0)
+    rows, gamma_, D = draw.normal(size=(6, 4)), 0.1, 40_000
+    V = np.sqrt(2 * gamma_) * draw.normal(size=(4, D))
+    z = answer(rows, V, draw.uniform(0, 2 * np.pi, D))
+    kernel = np.exp(-gamma_ * np.sum((rows[:, None] - rows[None]) ** 2, axis=2))
+    away = np.abs(z @ z.T - kernel).max()
+    assert away < 0.03, f"the products miss the kernel by up to {away:.3f}"
+
+
+# %%
+# **2.** Nystroem by hand: features whose products *are* the kernel between the landmarks.
+
+
+def nystroem(K_xl, K_ll):
+    """(n, D) features of n rows from their kernel with D landmarks, and the landmarks' own."""
+    ...
+
+
+@exercise(nystroem)
+def check_nystroem(answer):
+    draw = np.random.default_rng(0)
+    rows = draw.normal(size=(12, 3))
+    kernel = np.exp(-0.3 * np.sum((rows[:, None] - rows[None]) ** 2, axis=2))
+    z = answer(kernel[:, :5], kernel[:5, :5])
+    apart = np.abs((z @ z.T)[:, :5] - kernel[:, :5]).max()
+    assert z.shape == (12, 5)
+    assert apart < 1e-8, f"with a landmark on one side the product misses the kernel by {apart:.3g}"

@@ -42,8 +42,7 @@ import numpy as np
 
 import mtldsl as mtl
 from mtldsl.datasets import make_calibrated
-
-OUTPUT = Path(globals().get("__file__", "lesson")).parent / "output"  # a notebook has no file
+from mtldsl.testing import exercise
 
 OUTPUT = Path(globals().get("__file__", "lesson")).parent / "output"  # a notebook has no file
 
@@ -406,3 +405,60 @@ try:
     picture(OUTPUT / "12_calibration.png")
 except ImportError:
     print("\n(no picture: matplotlib is not installed)")
+
+# %%
+# Exercises
+# ---------
+#
+# Write the body of a function in place of ``...`` and run the lesson again: the check below it
+# says whether the answer is right, and gives a hint where it is not. The solutions are in
+# ``examples/solutions/12_calibration.py``.
+#
+# **1.** The hidden unknown: which s > 0 minimises ||r||^2 / (2 s) + s / 2, and what is left there?
+
+
+def hidden(r):
+    """(s, the minimum), for a residual r."""
+    ...
+
+
+@exercise(hidden)
+def check_hidden(answer):
+    grid = np.geomspace(1e-3, 1e3, 200_001)
+    for size in (0.1, 1.0, 7.0):
+        r = size * np.array([0.6, -0.8])
+        values = size**2 / (2 * grid) + grid / 2
+        s, least = answer(r)
+        assert np.isclose(s, grid[values.argmin()], rtol=1e-3), f"for ||r|| = {size} s is not {s}"
+        assert np.isclose(least, values.min(), rtol=1e-6), f"for ||r|| = {size}: {values.min():.4f}"
+
+
+# %%
+# **2.** Somebody measures all labels in other units: y becomes c y. With a norm as penalty, which
+# mu gives the same weights, times c? For squared errors, and for their roots.
+
+
+def mu_in_other_units(mu, c, root):
+    """The mu for labels c y that gives c times the weights; root: sum ||r_i||, else squares."""
+    ...
+
+
+@exercise(mu_in_other_units)
+def check_mu_in_other_units(answer):
+    draw = np.random.default_rng(0)
+    rows = draw.normal(size=(40, 5))
+    labels = rows @ draw.normal(size=(5, 3)) + draw.normal(size=(40, 3))
+
+    def weights_of(c, root, strength):
+        scaled = mtl.Tasks.shared(rows, c * labels)
+        B = mtl.Weights(scaled)
+        loss = mtl.square_root_loss(B, scaled) if root else mtl.sum_of_squares(B, scaled)
+        return mtl.minimize(loss + strength * mtl.trace_norm(B)).solve(tol=1e-9).W
+
+    for root, start in ((True, 2.0), (False, 30.0)):
+        before, after = (weights_of(c, root, answer(start, c, root)) for c in (1.0, 5.0))
+        apart = np.linalg.norm(after - 5 * before) / np.linalg.norm(5 * before)
+        kind = "roots" if root else "squares"
+        assert apart < 1e-3, f"{kind}: the weights are not 5 times those before, by {apart:.1%}"
+        asked = answer(start, 1.0, root)
+        assert asked == start, f"{kind}: in the old units mu = {asked}"

@@ -38,8 +38,7 @@ import numpy as np
 
 import mtldsl as mtl
 from mtldsl.datasets import load_school, make_low_rank
-
-OUTPUT = Path(globals().get("__file__", "lesson")).parent / "output"  # a notebook has no file
+from mtldsl.testing import exercise
 
 OUTPUT = Path(globals().get("__file__", "lesson")).parent / "output"  # a notebook has no file
 
@@ -258,14 +257,17 @@ def toy():
     return mtl.Tasks.separate(inputs, labels)
 
 
-cases = {"toy, 6 tasks, 5 features": (toy(), 2.0)}
+cases = {
+    "toy, 6 tasks, 5 features": (toy(), 2.0),
+    "40 tasks, 15 features": (make_low_rank(40, 20, 15, rank=3, noise=1.0, random_state=0)[0], 8.0),
+}
 try:
     cases["School, 20 % of the rows, raw"] = (
         load_school().split(test_size=0.8, random_state=0)[0],
         10.0,
     )
 except mtl.DataError:
-    print("\n(School is not here: the second half of the next section is left out.)")
+    print("\n(The School data are not here: the third table of the next section is left out.)")
 
 print("""
 WHERE ALGORITHM 1 AS PRINTED FAILS
@@ -402,77 +404,59 @@ def picture(path: Path) -> None:
     import matplotlib.pyplot as plt
 
     blue, grey, orange = "#1f5fa8", "#9aa3ad", "#d9742b"
-    plt.rcParams.update(
-        {
-            "axes.spines.top": False,
-            "axes.spines.right": False,
-            "axes.titlelocation": "left",
-            "axes.titlesize": 11,
-        }
-    )
-    figure, (left, middle, right) = plt.subplots(1, 3, figsize=(16, 4.8), layout="constrained")
+    style = {"axes.spines.top": False, "axes.spines.right": False, "axes.titlelocation": "left"}
+    plt.rcParams.update(style | {"axes.titlesize": 12})
+    figure, (left, middle, right) = plt.subplots(1, 3, figsize=(15, 5), layout="constrained")
 
-    s = np.linspace(-4, 4.2, 801)
+    s = np.linspace(-4, 4, 801)
     for at, colour in ((2.5, "#f2b98d"), (1.0, orange), (0.25, "#8f4513")):
-        left.plot(
-            s, parabola(s, at, EPS), color=colour, linewidth=1.6, label=f"parabola at s = {at:g}"
-        )
+        left.plot(s, parabola(s, at, EPS), color=colour, linewidth=1.6)
         left.plot([at, -at], [penalty(at, EPS)] * 2, "o", color=colour, markersize=5)
-    left.plot(
-        s, penalty(s, EPS), color=blue, linewidth=2.6, label=r"$\log(1+\sqrt{s^2+\varepsilon})$"
-    )
-    left.set(
-        title=f"Parabolas above the penalty, eps = {EPS:g}",
-        xlabel="s",
-        ylim=(0, 3.2),
-        xlim=(-4, 8.5),
-    )
-    left.legend(frameon=False, loc="upper right", fontsize=9)
+        top = min(4.0, np.sqrt(at**2 + (2.55 - penalty(at, EPS)) / slope(at, EPS)))
+        left.text(top, min(2.6, parabola(top, at, EPS)), f" at {at:g}", color=colour, ha="left")
+    left.plot(s, penalty(s, EPS), color=blue, linewidth=2.8)
+    left.text(-3.9, 1.05, r"$\log(1+\sqrt{s^2+\varepsilon})$", color=blue)
+    left.set(title=f"Parabolas above it, eps = {EPS:g}", xlabel="s", ylim=(0, 2.7), xlim=(-4, 4.9))
 
     for method, colour in zip(METHODS, (grey, orange, blue), strict=True):
-        for eps, style in ((1e-2, "-"), (1e-4, "--")):
+        for eps, dashes in ((1e-2, "-"), (1e-4, "--")):
             lowest = min(traces[eps, each].min() for each in METHODS)
             above = np.maximum(traces[eps, method] / lowest - 1, 1e-14)
-            middle.plot(
-                np.arange(1, len(above) + 1),
-                above,
-                style,
-                color=colour,
-                linewidth=1.7,
-                label=f"{method}, eps = {eps:g}",
-            )
+            every = np.arange(1, len(above) + 1)
+            middle.plot(every, above, dashes, color=colour, linewidth=1.8)
+    for method, colour, at in (
+        ("newton", blue, 5e-10),
+        ("joint", orange, 5e-11),
+        ("block", grey, 5e-12),
+    ):
+        middle.text(1, at, method, color=colour, weight="bold")
+    middle.text(1, 2e-13, "dashed: eps = 0.0001", fontsize=9)
     middle.set(
         xscale="log",
         yscale="log",
         xlabel="iteration",
-        ylim=(1e-13, 30),
+        ylim=(1e-13, 3),
         title="P above its lowest, relative: it never rises",
     )
-    middle.legend(frameon=False, loc="lower left", fontsize=9)
 
-    for k, (name, _) in enumerate(cases.items()):
+    for (name, _), marker in zip(cases.items(), "os^", strict=False):
         epss = [eps for case, eps in locked if case == name]
-        for method, colour, label in (
-            ("algorithm_1", orange, "Algorithm 1 as printed"),
-            ("newton", blue, "newton"),
-        ):
-            right.plot(
-                epss,
-                [max(locked[name, eps][method], 1e-8) for eps in epss],
-                "os"[k] + ("-" if k == 0 else "--"),
-                color=colour,
-                linewidth=1.7,
-                label=f"{label}: {name.split(',')[0]}",
-            )
+        for method, colour in (("algorithm_1", orange), ("newton", blue)):
+            above = [max(locked[name, eps][method], 1e-8) for eps in epss]
+            right.plot(epss, above, f"{marker}-", color=colour, linewidth=1.8, markersize=6)
+        right.plot([], [], marker, color="black", label=name.split(",")[0])
+    right.text(3e-11, 0.14, "Algorithm 1 as printed", color=orange, weight="bold", ha="center")
+    right.text(3e-11, 2e-5, "newton", color=blue, weight="bold", ha="center")
     right.set(
         xscale="log",
         yscale="log",
         xlabel="eps",
-        ylabel="objective above the proven optimum, relative",
-        title="Root loss + trace norm: a tiny eps locks Algorithm 1",
+        ylabel="above the proven optimum, relative",
+        title="A tiny eps locks Algorithm 1",
+        ylim=(1e-8, 0.5),
     )
     right.invert_xaxis()
-    right.legend(frameon=False, loc="lower left", fontsize=9)
+    right.legend(frameon=False, loc="lower left")
     path.parent.mkdir(exist_ok=True)
     figure.savefig(path, dpi=140)
     print(f"\nPicture: {path}")
@@ -482,3 +466,71 @@ try:
     picture(OUTPUT / "14_majorization.png")
 except ImportError:
     print("\n(no picture: matplotlib is not installed)")
+
+# %%
+# Exercises
+# ---------
+#
+# Write the body of a function in place of ``...`` and run the lesson again: the check below it
+# says whether the answer is right, and gives a hint where it is not. The solutions are in
+# ``examples/solutions/14_majorization.py``.
+#
+# **1.** Another penalty that is not convex: the root of the root, (s^2 + eps)^(1/4). Which parabola
+# touches it at s0 and lies above it everywhere? (As a function of s^2 it is concave: a line above
+# it, as a function of s^2, is its tangent.)
+
+
+def parabola_above(s0, eps):
+    """(a, c) of the parabola a s^2 + c above (s^2 + eps)^(1/4), touching at s0."""
+    ...
+
+
+@exercise(parabola_above)
+def check_parabola_above(answer):
+    line = np.linspace(-5, 5, 2001)
+    for s0 in (0.1, 1.0, 3.0):
+        a, c = answer(s0, EPS)
+        at_s0 = a * s0**2 + c - (s0**2 + EPS) ** 0.25
+        assert abs(at_s0) < 1e-12, f"at s0 = {s0} the parabola is off by {at_s0:.3g}"
+        lowest = np.min(a * line**2 + c - (line**2 + EPS) ** 0.25)
+        assert lowest > -1e-12, f"touching at s0 = {s0}, it is below by {-lowest:.3g} elsewhere"
+
+
+# %%
+# **2.** The scalar step that reweighting only approaches: minimise 1/2 (s - y)^2 + mu log(1 + s)
+# over s >= 0, for mu < 1 and y > mu. (A quadratic equation has two roots. Which?)
+
+
+def shrink(y, mu):
+    """argmin over s >= 0 of 1/2 (s - y)^2 + mu log(1 + s)."""
+    ...
+
+
+@exercise(shrink)
+def check_shrink(answer):
+    grid = np.linspace(0, 6, 600_001)
+    for target, strength in ((1.0, 0.5), (3.0, 0.9), (0.6, 0.5)):
+        best = grid[np.argmin(0.5 * (grid - target) ** 2 + strength * np.log1p(grid))]
+        yours = answer(target, strength)
+        assert abs(yours - best) < 1e-4, (
+            f"y = {target}, mu = {strength}: {best:.4f}, not {yours:.4f}"
+        )
+
+
+# %%
+# **3.** How a tiny eps makes steps tiny. A step minimises 1/2 (s - y)^2 + mu w s^2, with the weight
+# w = 1 / (2 r (1 + r)), r = sqrt(s0^2 + eps). Where does it lead from s0 = 0, and of what order in
+# eps is that?
+
+
+def first_step(y, mu, eps):
+    """The next s after s0 = 0."""
+    ...
+
+
+@exercise(first_step)
+def check_first_step(answer):
+    for eps in (1e-2, 1e-6, 1e-12):
+        after = one_number(2.5, 1.0, eps, 0.0, 1)[1]
+        yours = answer(2.5, 1.0, eps)
+        assert np.isclose(yours, after, rtol=1e-6), f"eps = {eps}: {after:.3g}, not {yours:.3g}"

@@ -39,8 +39,6 @@ from mtldsl.datasets import make_task_tree
 
 OUTPUT = Path(globals().get("__file__", "lesson")).parent / "output"  # a notebook has no file
 
-OUTPUT = Path(globals().get("__file__", "lesson")).parent / "output"  # a notebook has no file
-
 DRAWS, CS, DEPTH = 3, (1e-5, 1e-4, 1e-3, 1e-2), 5
 PAPER = {
     "p = 1": 0.794,

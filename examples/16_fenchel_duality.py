@@ -48,8 +48,6 @@ import mtldsl as mtl
 
 OUTPUT = Path(globals().get("__file__", "lesson")).parent / "output"  # a notebook has no file
 
-OUTPUT = Path(globals().get("__file__", "lesson")).parent / "output"  # a notebook has no file
-
 # %%
 # A problem small enough
 # ----------------------

@@ -30,8 +30,6 @@ import mtldsl as mtl
 
 OUTPUT = Path(globals().get("__file__", "lesson")).parent / "output"  # a notebook has no file
 
-OUTPUT = Path(globals().get("__file__", "lesson")).parent / "output"  # a notebook has no file
-
 N_TASKS, N_ROWS, DRAWS = 8, 30, 2
 WIDTHS = {"wide": 0.3, "middle": 3.0, "narrow": 30.0}  # gamma
 CS = (0.1, 1.0, 10.0, 100.0)

@@ -39,8 +39,6 @@ from mtldsl import datasets
 
 OUTPUT = Path(globals().get("__file__", "lesson")).parent / "output"  # a notebook has no file
 
-OUTPUT = Path(globals().get("__file__", "lesson")).parent / "output"  # a notebook has no file
-
 DRAWS, LAMS, R = 3, (0.03, 0.01), 2
 
 

@@ -63,8 +63,6 @@ from mtldsl import datasets
 
 OUTPUT = Path(globals().get("__file__", "lesson")).parent / "output"  # a notebook has no file
 
-OUTPUT = Path(globals().get("__file__", "lesson")).parent / "output"  # a notebook has no file
-
 # %%
 # A problem small enough
 # ----------------------
