@@ -293,8 +293,8 @@ def picture(path: Path) -> None:
             train.counts[which], pulls[which] / rho2.value, s=26, color=colour, label=label
         )
     for i in own:
-        at = (train.counts[i], pulls[i] / rho2.value)
-        middle.annotate(f"{OWN[i]:g}", at, (0, 6), textcoords="offset points", ha="center")
+        at, off = (train.counts[i], pulls[i] / rho2.value), (0, -14 if OWN[i] == 0.2 else 6)
+        middle.annotate(f"{OWN[i]:g}", at, off, textcoords="offset points", ha="center")
     middle.set(
         title="Below 1: proven not to be an outlier",
         xlabel="rows of the task",

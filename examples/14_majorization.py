@@ -415,7 +415,7 @@ def picture(path: Path) -> None:
         top = min(4.0, np.sqrt(at**2 + (2.55 - penalty(at, EPS)) / slope(at, EPS)))
         left.text(top, min(2.6, parabola(top, at, EPS)), f" at {at:g}", color=colour, ha="left")
     left.plot(s, penalty(s, EPS), color=blue, linewidth=2.8)
-    left.text(-3.9, 1.05, r"$\log(1+\sqrt{s^2+\varepsilon})$", color=blue)
+    left.text(-3.9, 0.62, r"$\log(1+\sqrt{s^2+\varepsilon})$", color=blue)
     left.set(title=f"Parabolas above it, eps = {EPS:g}", xlabel="s", ylim=(0, 2.7), xlim=(-4, 4.9))
 
     for method, colour in zip(METHODS, (grey, orange, blue), strict=True):
@@ -445,7 +445,7 @@ def picture(path: Path) -> None:
             above = [max(locked[name, eps][method], 1e-8) for eps in epss]
             right.plot(epss, above, f"{marker}-", color=colour, linewidth=1.8, markersize=6)
         right.plot([], [], marker, color="black", label=name.split(",")[0])
-    right.text(3e-11, 0.14, "Algorithm 1 as printed", color=orange, weight="bold", ha="center")
+    right.text(3e-10, 0.2, "Algorithm 1 as printed", color=orange, weight="bold", ha="center")
     right.text(3e-11, 2e-5, "newton", color=blue, weight="bold", ha="center")
     right.set(
         xscale="log",
