@@ -1,8 +1,10 @@
 """The guides of docs/guides/, and the pages beside them: their sessions run as they stand, and their links lead somewhere."""
 
 import re
+import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tests.test_docs import ROOT, sessions
@@ -66,3 +68,120 @@ def test_every_guide_has_what_a_guide_has():
                 "Read on",
             )
             assert all(any(heading.startswith(each) for heading in headings) for each in asked), page.name
+
+
+# ----------------------------------------------------------------------------------------------------- pictures
+
+
+def pictures():
+    """docs/_ext/pictures, as the site imports it."""
+    pytest.importorskip("matplotlib")
+    pytest.importorskip("pyarrow")
+    folder = str(ROOT / "docs" / "_ext")
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+    import pictures
+    import pictures.profiles
+    import pictures.weights
+
+    return pictures
+
+
+def test_every_picture_of_a_page_is_drawn_and_every_drawing_is_shown():
+    shown = set()
+    for page in (ROOT / "docs").rglob("*.md"):
+        if not any(
+            part.startswith("_") or part in ("lessons", "api", "repository")
+            for part in page.relative_to(ROOT / "docs").parts
+        ):
+            shown |= set(re.findall(r"!\[[^\]]+\]\(pictures/(\w+)\.png\)", page.read_text()))
+    assert shown == set(pictures().drawings())
+
+
+def test_pictures_are_drawn_once(tmp_path):
+    drawn = pictures().draw(tmp_path, names=("losses", "metrics", "spectra", "solvers", "packages"))
+    before = {path: path.stat().st_mtime_ns for path in drawn}
+    assert len(drawn) == 5 and all(path.stat().st_size > 5_000 for path in drawn)
+    again = pictures().draw(tmp_path, names=("losses", "metrics", "spectra", "solvers", "packages"))
+    assert {path: path.stat().st_mtime_ns for path in again} == before
+
+
+def test_curves_are_those_of_the_formulas():
+    from mtldsl import hinge_loss, quantile_loss
+
+    pictures()
+    from pictures.curves import values
+
+    z = np.array([-1.5, 0.0, 0.5, 2.0])
+    assert np.allclose(values(hinge_loss, z, 1.0), np.maximum(0.0, 1.0 - z))
+    high = values(lambda W, tasks: quantile_loss(W, tasks, q=0.9), z, 0.0)
+    assert np.allclose(high, np.where(z > 0, 0.1 * z, -0.9 * z))
+
+
+@pytest.mark.slow
+def test_a_penalty_whose_assumption_holds_is_the_best_as_the_page_says():
+    weights = pictures().weights
+    kinds, table = weights.errors()
+    best = dict(zip(kinds, [weights.COMPARED[j] for j in table.argmin(axis=1)], strict=True))
+    assert best == {
+        "the same few features": "l21_norm",
+        "mixtures of two patterns": "trace_norm",
+        "alike, a little different": "mean_regularizer",
+        "two known groups": "graph_laplacian",
+        "a few features each, nothing shared": "l1_norm",
+        "many features each, nothing shared": "ridge",
+    }
+
+
+# --------------------------------------------------------------------------------------- figures that pages repeat
+
+
+def cells(line: str) -> list[str]:
+    return [cell.strip().strip("*") for cell in line.strip().strip("|").split("|")]
+
+
+def test_figures_of_the_comparison_are_those_of_the_corpus():
+    """Family by family, of the judging half, as `benchmarks/results/corpus.md` has them."""
+    corpus = (ROOT / "benchmarks" / "results" / "corpus.md").read_text()
+    judging = corpus[corpus.index("## Judging half") :]
+    page = (ROOT / "docs" / "comparison.md").read_text()
+    table = page[page.index("| family |") : page.index("Below 1 mtldsl is faster")].strip().splitlines()[2:]
+    seen = 0
+    for line in table:
+        family, problems, mean, slower, worst = cells(line)
+        row = cells(next(each for each in judging.splitlines() if each.startswith(f"| {family} |")))
+        assert (problems, mean, slower, worst) == (row[1], row[5].split(",")[1].strip(), row[6], row[7]), (
+            family
+        )
+        seen += 1
+    assert (
+        seen == sum(line.startswith("| ") and line.count("|") == 10 for line in judging.splitlines()[20:]) - 1
+    )
+
+
+def test_the_table_of_solvers_is_that_of_the_rows():
+    pytest.importorskip("pyarrow")
+    profiles = pictures().profiles
+    everything = [each for problems in profiles.judged().values() for each in problems]
+    page = (ROOT / "docs" / "solvers.md").read_text()
+    table = (
+        page[page.index("| solver | tried |") : page.index("Medians of different solvers")]
+        .strip()
+        .splitlines()[2:]
+    )
+    for line in table:
+        name, tried, solved, within, median, longest = cells(line)
+        key = (name.strip("`"), profiles.TOL)
+        seconds = np.array([each.own[key] for each in everything if key in each.own])
+        best = np.array([each.best_own(profiles.TOL)[0] for each in everything if key in each.own])
+        there = np.isfinite(seconds)
+        close = there & (seconds <= 2 * best + 3e-3)
+        found = (
+            len(seconds),
+            there.sum(),
+            f"{100 * close.mean():.0f} %",
+            f"{1e3 * np.median(seconds[there]):.1f}",
+            f"{seconds[there].max():.1f}",
+        )
+        assert (tried, solved, within, median, longest) == tuple(map(str, found)), name
+    assert len(table) == 10
