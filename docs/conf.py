@@ -22,6 +22,7 @@ extensions = [
     "mathml",
     "elsewhere",
     "api_pages",
+    "pictures",
 ]
 exclude_patterns = ["_*"]
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from pictures import draw  # noqa: E402  found through the line above
+from pictures import draw
 
 for path in draw(names=sys.argv[1:] or None):
     print(path)

@@ -123,7 +123,7 @@ def packages():
     figure, ax = plt.subplots(figsize=(9, 4.4), layout="constrained")
     found = ratios()
     rng = np.random.default_rng(0)
-    for row, (name, values) in enumerate(reversed(found.items())):
+    for row, values in enumerate(reversed(found.values())):
         ax.scatter(
             values,
             row + rng.uniform(-0.28, 0.28, len(values)),
