@@ -6,6 +6,8 @@ from pathlib import Path
 DOCS = Path(__file__).parent
 sys.path[:0] = [str(DOCS / "_ext"), str(DOCS.parent)]
 
+import lessons  # noqa: E402
+
 import mtldsl  # noqa: E402  from this checkout
 
 project = "mtldsl"
@@ -23,18 +25,22 @@ extensions = [
     "elsewhere",
     "api_pages",
     "pictures",
+    "names",
+    "catalogue_pages",
 ]
 exclude_patterns = ["_*"]
 
 myst_enable_extensions = ["colon_fence", "dollarmath", "deflist"]
 myst_heading_anchors = 4
+highlight_language = "text"  # where a block does not say what it is, it is not Python
 html_math_renderer = "mathml"
+suppress_warnings = ["sphinx_gallery.duplicate_filename"]  # a lesson and its solutions have one name
 copybutton_exclude = ".linenos, .gp, .go"
 
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "lessons",
-    "filename_pattern": r"/\d\d_",  # all of them run
+    "filename_pattern": lessons.pattern(),
     "within_subsection_order": "FileNameSortKey",
     "ignore_pattern": "solutions",
     "image_scrapers": ("lessons.drawn",),
@@ -60,6 +66,7 @@ html_title = "mtldsl"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_show_sourcelink = False
+html_sidebars = {page: [] for page in ("index", "start", "choosing")}  # they have no pages below them
 html_theme_options = {
     "navigation_with_keys": False,
     "show_prev_next": True,

@@ -11,11 +11,8 @@ from io import StringIO
 from unittest.mock import patch
 
 import prose
-from docutils import nodes
 from elsewhere import DOCS, put
-from sphinx import addnodes
 from sphinx.application import Sphinx
-from sphinx.transforms import SphinxTransform
 
 import mtldsl
 from mtldsl.catalogue import catalogue
@@ -176,11 +173,11 @@ def listing(group: Group) -> str:
 
 
 def table(group: Group) -> str:
-    rows = [f"| [`{_short(name)}`](/api/{shown_as(name)}.rst) | {_summary(name)} |" for name in group.names]
-    return "\n".join(["| | |", "| --- | --- |", *rows])
+    rows = [f"| [`{short(name)}`](/api/{shown_as(name)}.rst) | {_summary(name)} |" for name in group.names]
+    return "\n".join(["::::{div} names", "| | |", "| --- | --- |", *rows, "::::"])
 
 
-def _short(name: str) -> str:
+def short(name: str) -> str:
     return name.rsplit(".", 1)[1]
 
 
@@ -193,7 +190,7 @@ def _summary(name: str) -> str:
 
 def page(name: str) -> str:
     value = resolve(name)
-    title = _short(name)
+    title = short(name)
     lines = [title, "=" * len(title), ""]
     if inspect.isclass(value):
         lines += [f".. autoclass:: {name}"]
@@ -222,7 +219,7 @@ def command_line() -> str:
     return "# Command line\n\n" + "\n\n".join(parts) + "\n"
 
 
-# ------------------------------------------------------------------------------------------------ docstrings and links
+# ------------------------------------------------------------------------------------------------ docstrings
 
 
 def docstring(app: Sphinx, what: str, name: str, value, options, lines: list[str]) -> None:
@@ -238,73 +235,7 @@ def signature(app: Sphinx, what: str, name: str, value, options, typed: str, ret
     return None
 
 
-#: names that pages mean otherwise, too, unless they are called
-_ALSO_ENGLISH = {
-    "model",
-    "models",
-    "tree",
-    "identity",
-    "union",
-    "clusters",
-    "individual",
-    "scan",
-    "store",
-    "stored",
-    "rank",
-    "Set",
-    "Point",
-}
-
-
-class Names(SphinxTransform):
-    """A public name in code, on any page, is a link to its page of the reference."""
-
-    default_priority = 400
-    known: dict[str, str] = {}  # noqa: RUF012  filled at the start of a build
-
-    def apply(self, **kwargs) -> None:
-        for node in list(self.document.findall(nodes.literal)):
-            if isinstance(node.parent, nodes.reference | nodes.title | addnodes.pending_xref | nodes.term):
-                continue
-            typed, called, _ = node.astext().partition("(")
-            typed = typed.removeprefix("mtldsl.").removeprefix("mtl.")
-            target = self.known.get(typed)
-            if (
-                target is None
-                or (typed in _ALSO_ENGLISH and not called)
-                or self.env.docname == f"api/{target}"
-            ):
-                continue
-            link = addnodes.pending_xref(
-                "", refdomain="py", reftype="obj", reftarget=target, refexplicit=True, refdoc=self.env.docname
-            )
-            node.replace_self(link)
-            link += node
-
-
-def known() -> dict[str, str]:
-    """What people write in code, and the name that it means."""
-    names = {}
-    for group in groups():
-        for name in group.names:
-            names.setdefault(_short(name), name)
-            names.setdefault(name.removeprefix("mtldsl."), name)
-    for variable, cls in (
-        ("tasks", mtldsl.Tasks),
-        ("problem", mtldsl.Problem),
-        ("solution", mtldsl.Solution),
-    ):
-        for method in dir(cls):
-            if not method.startswith("_") and callable(getattr(cls, method)):
-                names[f"{variable}.{method}"] = names[f"{cls.__name__}.{method}"] = (
-                    f"mtldsl.{cls.__name__}.{method}"
-                )
-    return names
-
-
 def setup(app: Sphinx) -> dict:
-    Names.known = known()
-    app.add_transform(Names)
     app.connect("config-inited", write, priority=100)
     app.connect("autodoc-process-docstring", docstring, priority=400)  # before napoleon
     app.connect("autodoc-process-signature", signature)

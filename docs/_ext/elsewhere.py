@@ -136,6 +136,8 @@ def turn_links(app: Sphinx, docname: str, source: list[str]) -> None:
     page = DOCS / f"{docname}.md"
     if page.exists() and not docname.startswith(f"{PAGES}/"):
         source[0] = rewritten(source[0], page)
+    # doctest wants an empty line after a session's last output; in a box it looks like something that is missing
+    source[0] = re.sub(r"\n\n```$", "\n```", source[0], flags=re.MULTILINE)
 
 
 def setup(app: Sphinx) -> dict:

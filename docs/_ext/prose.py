@@ -148,17 +148,17 @@ def _column(lines: list[str]) -> int:
     if ":" in match["gap"]:
         return column
     # two spaces may be an accident: the next line has to be aligned with it
-    return column if len(lines) > 1 and (lines[1][:column].isspace() or _name(lines[1], column)) else 0
+    return column if len(lines) > 1 and (lines[1][:column].isspace() or _name(lines[1], column)[0]) else 0
 
 
-def _name(line: str, column: int) -> str:
-    """The name of an entry whose description stands in that column, or after a colon."""
+def _name(line: str, column: int) -> tuple[str, str]:
+    """The name of an entry and where its description begins: in that column, or after a colon or two spaces; ("", "") of another line."""
     head = line[:column].strip().rstrip(":").strip()
     aligned = len(line) > column and line[column - 1] == " " and line[column] != " "
     if aligned and re.fullmatch(r"\*{0,2}[\w.]+(?:, \*{0,2}[\w.]+)*", head) and not line.startswith(" "):
-        return head
+        return head, line[column:]
     match = _ENTRY.match(line)
-    return match["name"] if match and ":" in match["gap"] else ""
+    return (match["name"], line[match.end() :]) if match else ("", "")
 
 
 def _entries(lines: list[str], column: int, link) -> list[str]:
@@ -166,16 +166,11 @@ def _entries(lines: list[str], column: int, link) -> list[str]:
     made: list[str] = []
     item: list[str] = []
     for at, line in enumerate(lines):
-        name = _name(line, column)
+        name, rest = _name(line, column)
         if not name and not line.startswith(" "):
             return [*made, *_defined(item, link), "", *_block(lines[at:], link)]
         if name:
             made += _defined(item, link)
-            rest = (
-                line[column:]
-                if _name(line, column) and line[column - 1] == " "
-                else line[_ENTRY.match(line).end() :]
-            )
             item = [name, rest]
         else:
             item.append(line.strip())

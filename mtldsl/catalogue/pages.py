@@ -14,16 +14,16 @@ from mtldsl.language.words.did_you_mean import nearest
 from mtldsl.report.helpers import HELPERS, Helper, groups_of_helpers, helper
 from mtldsl.report.record import plain
 
-__all__ = ["as_plain", "markdown", "page"]
+__all__ = ["ABOUT", "HEADINGS", "as_plain", "markdown", "page"]
 
-_HEADINGS = {
+HEADINGS = {
     "loss": "Losses",
     "regularizer": "Regularizers",
     "structure": "Learned structures",
     "constraint": "Constraints",
     "metric": "Metrics",
 }
-_ABOUT = {
+ABOUT = {
     "loss": "Sums over samples and tasks; zᵢ = Xᵢ wᵢ (+ bᵢ) are the predictions of task i. mean=True divides each task by its rows. "
     "Over a graph of labels, U = NodeWeights(tasks) and V = EdgeWeights(tasks, edges): means over samples; sᵢ are the scores of sample i, of "
     "labels and of edges, and Υ(y) chooses those of a labelling y.",
@@ -84,7 +84,7 @@ def _all(entries: list[Entry]) -> Group:
         for item in entries:
             if item.kind == kind:
                 table.add_row(Text(_short(item)), Text(item.formula))
-        parts += [Text(_HEADINGS[kind], "bold underline"), Text(_ABOUT[kind], "dim"), table, Text()]
+        parts += [Text(HEADINGS[kind], "bold underline"), Text(ABOUT[kind], "dim"), table, Text()]
     for heading, about, items in groups_of_helpers():
         table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), show_header=False)
         table.add_column(style="bold")
@@ -171,7 +171,7 @@ def markdown() -> str:
     entries = catalogue()
     for kind in KINDS.values():
         rows = [item for item in entries if item.kind == kind]
-        lines += ["", f"## {_HEADINGS[kind]}", "", _ABOUT[kind], ""]
+        lines += ["", f"## {HEADINGS[kind]}", "", ABOUT[kind], ""]
         lines += [
             "| word | formula | what it is | traits | solvers | reference |",
             "| --- | --- | --- | --- | --- | --- |",

@@ -1,0 +1,68 @@
+"""Pages in headless Chromium: how wide they are, whether their pictures and formulas have a size, what a script makes of them."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from html import unescape
+from pathlib import Path
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+
+_QUIET = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+          "--disable-component-update", "--disable-sync", "--disable-features=PaintHolding")  # fmt: skip
+
+#: one frame after another, so that many pages need no more memory than one
+_MEASURE = """
+<!DOCTYPE html><meta charset="utf-8"><body><pre id="found"></pre>
+<script>
+const measured = (frame) => {
+  const page = frame.contentDocument, root = page.documentElement;
+  const shown = [...page.querySelectorAll("math,img,h1,h2")].filter(e => e.offsetParent !== null || e.tagName === "math");
+  return {width: frame.clientWidth, overflow: root.scrollWidth - frame.clientWidth,
+    images: [...page.images].every(image => image.complete && image.naturalWidth > 0),
+    flat: [...page.querySelectorAll("math")].filter(e => e.checkVisibility() && e.getBoundingClientRect().height < 5).length,
+    formulas: page.querySelectorAll("math").length, shown: shown.length, title: page.title};
+};
+(async () => {
+  const found = [];
+  for (const [source, content, width] of FRAMES) {
+    const frame = document.createElement("iframe");
+    frame.style = `width:${width}px;height:900px;border:0`;
+    const loaded = new Promise(done => { frame.onload = done; });
+    frame[source] = content;
+    document.body.append(frame);
+    await loaded;
+    found.push(measured(frame));
+    frame.remove();
+  }
+  document.getElementById("found").textContent = JSON.stringify(found);
+})();
+</script></body>
+"""
+
+
+def document(address: str, profile: Path) -> str:
+    """The page at an address as HTML, after its scripts have run."""
+    command = [
+        CHROMIUM,
+        *_QUIET,
+        f"--user-data-dir={profile}",
+        "--virtual-time-budget=20000",
+        "--dump-dom",
+        address,
+    ]
+    return subprocess.run(command, capture_output=True, text=True, timeout=300).stdout
+
+
+def harness(frames: list[tuple[str, str, int]]) -> str:
+    """A page that measures others: ("srcdoc", HTML, width) or ("src", an address of the same origin, width)."""
+    return _MEASURE.replace("FRAMES", json.dumps(frames).replace("</", "<\\/"))
+
+
+def measured(address: str, profile: Path) -> list[dict]:
+    """What the page of `harness` at this address found, a dict a frame."""
+    found = re.search(r'<pre id="found">(.*?)</pre>', document(address, profile), re.DOTALL)
+    return json.loads(unescape(found[1]))
