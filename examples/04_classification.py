@@ -30,11 +30,14 @@ Run: ``python examples/04_classification.py``
 """
 
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 
 import mtldsl as mtl
 from mtldsl.testing import exercise
+
+OUTPUT = Path(globals().get("__file__", "lesson")).parent / "output"  # a notebook has no file
 
 N_PEOPLE, N_DISEASES, EXPOSURES, MEASUREMENTS = 160, 12, 20, 10
 LABELLED = 0.3
@@ -153,6 +156,104 @@ check = problem.cross_check(
 )  # of cvxpy's solvers the quickest here; "clarabel" is closer, and slower
 print(check)
 assert solution.is_optimal and check.agrees
+
+# %%
+# The film: ADMM, one copy of w a term
+# ------------------------------------
+#
+# Two weights, so that one can look: logistic loss + 5 * l1_norm(w), w >= 0. ADMM keeps a copy x
+# for the loss and a copy z for the other two, moves them in turn, and lets a multiplier pull them
+# together until they are one. Written out here, since a solver shows its numbers and not its
+# copies; it has to end where mtldsl's ADMM ends.
+
+draw = np.random.default_rng(5)
+P = draw.normal(size=(40, 2))
+q = np.sign(P @ [1.2, 0.3] + 0.8 * draw.normal(size=40))
+small = mtl.Tasks.shared(P, q[:, None])
+w = mtl.Weights(small, name="w")
+flat = mtl.minimize(mtl.logistic_loss(w, small) + 5 * mtl.l1_norm(w), subject_to=[w >= 0])
+looks = []
+by_solver = flat.solve(solver="admm", tol=1e-8, callback=looks.append)
+
+
+def admm(rounds, rho=3.0):
+    """[(x, z, multiplier)], all from a start that is far off."""
+    x, z, dual = np.array([-1.5, 2.0]), np.array([-1.5, 2.0]), np.zeros(2)
+    steps = [(x, z, dual)]
+    for _ in range(rounds):
+        for _ in range(8):  # Newton steps for the loss + rho/2 ||x - z + dual||^2
+            chance = 1 / (1 + np.exp(q * (P @ x)))
+            gradient = -P.T @ (q * chance) + rho * (x - z + dual)
+            hessian = (P.T * (chance * (1 - chance))) @ P + rho * np.eye(2)
+            x = x - np.linalg.solve(hessian, gradient)
+        z = np.maximum(x + dual - 5 / rho, 0)  # the proximal step of 5 ||z||_1 where z >= 0
+        dual = dual + x - z
+        steps.append((x, z, dual))
+    return steps
+
+
+steps = admm(40)
+print(f"""
+THE FILM: ADMM on two weights, {len(steps) - 1} rounds by hand, and mtldsl's ADMM
+
+  copies x, z   {steps[-1][0].round(6)} {steps[-1][1].round(6)}
+  mtldsl        {by_solver.W[:, 0].round(6)}, proven to {by_solver.gap:.0e}""")
+np.testing.assert_allclose(steps[-1][1], by_solver.W[:, 0], atol=1e-4)
+
+
+def animation(path):
+    import matplotlib.pyplot as plt
+    from matplotlib.animation import FuncAnimation, PillowWriter
+
+    a, b = np.meshgrid(np.linspace(-2, 2.2, 160), np.linspace(-1, 2.4, 140))
+    at = np.stack([a.ravel(), b.ravel()])
+    height = np.logaddexp(0, -q[:, None] * (P @ at)).sum(axis=0) + 5 * np.abs(at).sum(axis=0)
+    figure, (left, right) = plt.subplots(1, 2, figsize=(8.6, 4), layout="constrained")
+    left.contour(a, b, height.reshape(a.shape), levels=18, colors="#c3c9d0", linewidths=0.8)
+    left.fill_between([-2, 0, 0, 2.2], [2.4, 2.4, 0, 0], -1, color="#8a8a8a", alpha=0.15)
+    left.text(-1.9, -0.85, "not w ≥ 0", color="#666666")
+    left.plot(*by_solver.W[:, 0], "*", color="black", markersize=12)
+    (pair,) = left.plot([], [], color="#777777", linewidth=1)
+    (of_x,) = left.plot(
+        [], [], "o-", color="#d55e00", markersize=4, linewidth=1, label="x, the loss"
+    )
+    (of_z,) = left.plot(
+        [], [], "o-", color="#0072b2", markersize=4, linewidth=1, label="z, the rest"
+    )
+    left.set(xlim=(-2, 2.2), ylim=(-1, 2.4), xlabel="w₁", ylabel="w₂")
+    left.legend(frameon=False, loc="upper right")
+    rounds = np.arange(1, len(steps))
+    apart = [np.linalg.norm(x - z) + 1e-12 for x, z, _ in steps[1:]]
+    off = [np.linalg.norm(z - steps[-1][1]) + 1e-12 for _, z, _ in steps[1:]]
+    (one,) = right.plot([], [], color="#777777", label="x and z apart")
+    (two,) = right.plot([], [], color="#0072b2", label="z from its end")
+    right.set(yscale="log", xlim=(0, len(steps)), ylim=(1e-6, 5), xlabel="round")
+    right.legend(frameon=False, loc="lower left")
+    right.spines[["top", "right"]].set_visible(False)
+
+    def show(k):
+        x, z, _ = (np.array(part) for part in zip(*steps[: k + 1], strict=True))
+        of_x.set_data(x[:, 0], x[:, 1])
+        of_z.set_data(z[:, 0], z[:, 1])
+        pair.set_data([x[-1, 0], z[-1, 0]], [x[-1, 1], z[-1, 1]])
+        one.set_data(rounds[:k], apart[:k])
+        two.set_data(rounds[:k], off[:k])
+        left.set_title(f"ADMM, round {k}", loc="left")
+
+    show(0)
+    figure.canvas.draw()
+    figure.set_layout_engine("none")  # once is enough: a layout a frame takes most of the time
+    film = FuncAnimation(figure, show, frames=[*range(13), 14, 17, 20, 25, 30], interval=400)
+    path.parent.mkdir(exist_ok=True)
+    film.save(path, PillowWriter(fps=2.5), dpi=72)
+    print(f"\nFilm: {path}")
+    return film
+
+
+try:
+    film = animation(OUTPUT / "04_admm.gif")
+except ImportError:
+    print("(no film: matplotlib is not installed)")
 
 # %%
 # Exercises

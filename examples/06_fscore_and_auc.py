@@ -128,37 +128,39 @@ ceiling = np.mean(
         for X, w, y in zip(test.inputs, truth.T, test.per_task(test.targets), strict=True)
     ]
 )
+everybody = 2 * POSITIVE / (1 + POSITIVE)
 print(f"""
-  The true weights with the best threshold: F1 = {ceiling:.3f}. Everybody labelled +1:
-  {2 * POSITIVE / (1 + POSITIVE):.3f}.""")
+  The true weights with the best threshold: F1 = {ceiling:.3f}.
+  Everybody labelled +1: {everybody:.3f}.""")
 
 as_is = {name: np.mean([results[norm, name][0] for norm in norms]) for name in losses}
 tuned = {name: np.mean([results[norm, name][2] for norm in norms]) for name in losses}
 gap_before = as_is["SMTL, F1"] - max(as_is["MTL-REG"], as_is["MTL-CLS"])
 best = max(tuned, key=tuned.get)
+near = abs(as_is["SMTL, F1"] - tuned["MTL-CLS"])
 print(f"""
 WHAT THE TABLE SAYS
 
-  As it comes, least squares labels next to nobody positive: F1 {as_is["MTL-REG"]:.2f} (mean over
-  the norms). The hinge loss has {as_is["MTL-CLS"]:.2f}, AUC {as_is["SMTL, AUC"]:.2f}. The F1 loss
-  places the threshold where F1 wants it, {as_is["SMTL, F1"]:.2f}, without being told afterwards.
-  With a tuned threshold: MTL-REG {tuned["MTL-REG"]:.2f}, MTL-CLS {tuned["MTL-CLS"]:.2f}, AUC
-  {tuned["SMTL, AUC"]:.2f}, F1 {tuned["SMTL, F1"]:.2f}.""")
+  F1, mean over the norms    {"".join(f"{name:>11}" for name in losses)}
+    as it comes              {"".join(f"{as_is[name]:11.2f}" for name in losses)}
+    with a tuned threshold   {"".join(f"{tuned[name]:11.2f}" for name in losses)}
+
+  As it comes, least squares labels next to nobody positive. The F1 loss places the threshold
+  where F1 wants it, without being told afterwards.""")
 assert gap_before > 0.02 and as_is["MTL-REG"] < 0.02
 if tuned[best] > tuned["SMTL, F1"]:
-    print(f"""  So one number a task, chosen on validation data, is worth more here than the right
-  loss:   the hinge loss comes within
-  {abs(as_is["SMTL, F1"] - tuned["MTL-CLS"]):.3f} of the F1 loss, and {best} is then ahead of it.
+    print(f"""  So one number a task, chosen on validation data, is worth more here than the
+  right loss: the hinge loss comes within {near:.3f} of the F1 loss, and {best} is then ahead.
   Other data may rank them otherwise (these are Gaussian, which should suit least squares).
   Compare against tuned thresholds before you credit a loss.""")
 else:
     print("  So one number a task, chosen on validation data, closes most of the gap, but not all.")
 area = {name: np.mean([results[norm, name][3] for norm in norms]) for name in losses}
 print(f"""
-  The area under the ROC curve asks for an order and for no threshold: MTL-REG
-  {area["MTL-REG"]:.2f}, MTL-CLS {area["MTL-CLS"]:.2f}, AUC {area["SMTL, AUC"]:.2f}, F1
-  {area["SMTL, F1"]:.2f}. The AUC loss, as the paper has it, counts pairs that labels put in the
-  wrong order, which is not this area; ROCArea() is the loss for that.""")
+  area under the ROC curve   {"".join(f"{area[name]:11.2f}" for name in losses)}
+
+  It asks for an order and for no threshold. The AUC loss, as the paper has it, counts pairs that
+  labels put in the wrong order, which is not this area; ROCArea() is the loss for that.""")
 
 # %%
 # The certificate and the check

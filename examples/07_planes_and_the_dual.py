@@ -374,6 +374,72 @@ except ImportError:
     print("\n(no picture: matplotlib is not installed)")
 
 # %%
+# The film: one plane after the other
+# -----------------------------------
+#
+# Left the rounds of section 1, by hand; right what ``solve`` itself tells a ``callback`` about the
+# same problem, round by round: the objective from above, the proven bound from below.
+
+looks = []
+problem.solve(solver="dual_ascent", tol=1e-9, callback=looks.append)
+assert looks[-1]["objective"] - looks[-1]["dual_bound"] < 1e-6
+assert all(look["dual_bound"] <= solution.objective + 1e-9 for look in looks)
+
+
+def animation(path):
+    import matplotlib.pyplot as plt
+    from matplotlib.animation import FuncAnimation, PillowWriter
+
+    figure, (left, right) = plt.subplots(1, 2, figsize=(8.6, 3.9), layout="constrained")
+    left.plot(weights, value, color="black", linewidth=2.2, label="objective: all 64 planes")
+    (of_model,) = left.plot([], [], color="#d55e00", linewidth=2, label="the planes so far")
+    (low,) = left.plot([], [], "o", color="#d55e00", markersize=8)
+    (high,) = left.plot([], [], "o", color="#0072b2", markersize=8)
+    (between,) = left.plot([], [], color="#0072b2", linewidth=1, linestyle=":")
+    left.set(xlim=(weights[0], weights[-1]), ylim=(-0.3, 6), xlabel="w")
+    left.legend(frameon=False, loc="upper right")
+    left.spines[["top", "right"]].set_visible(False)
+    right.set(xlim=(0.8, looks[-1]["iteration"] + 0.2), ylim=(-0.3, 3.3))
+    right.set_xlabel("round of dual_ascent")
+    (above,) = right.plot([], [], "o-", color="#0072b2", label="objective")
+    (below,) = right.plot([], [], "o-", color="#d55e00", label="proven bound")
+    right.legend(frameon=False, loc="lower right")
+    right.spines[["top", "right"]].set_visible(False)
+
+    def show(frame):
+        k = min(frame // 2, len(rounds) - 1)
+        kept, w, bound, upper = rounds[k]
+        of_model.set_data(weights, 0.5 * weights**2 + C * heights[kept].max(axis=0))
+        low.set_data([w], [bound])
+        asked = frame % 2 == 1 or frame >= 2 * len(rounds)
+        high.set_data([w] * asked, [upper] * asked)
+        between.set_data([w, w] * asked, [bound, upper] * asked)
+        word = f"{bound:.2f} ≤ optimum ≤ {upper:.2f}" if asked else f"optimum ≥ {bound:.2f}"
+        left.set_title(f"{len(kept)} plane{'s' * (len(kept) > 1)}: {word}", loc="left")
+        told = looks[: frame // 2 + 1]
+        every = [look["iteration"] for look in told]
+        above.set_data(every, [look["objective"] for look in told])
+        below.set_data(every, [look["dual_bound"] for look in told])
+        right.set_title(
+            f"{told[-1]['planes']} planes, gap {told[-1]['relative_gap']:.0e}", loc="left"
+        )
+
+    show(0)
+    figure.canvas.draw()
+    figure.set_layout_engine("none")  # once is enough: a layout a frame takes most of the time
+    film = FuncAnimation(figure, show, frames=2 * max(len(rounds), len(looks)) + 2, interval=700)
+    path.parent.mkdir(exist_ok=True)
+    film.save(path, PillowWriter(fps=1.5), dpi=72)
+    print(f"\nFilm: {path}")
+    return film
+
+
+try:
+    film = animation(OUTPUT / "07_planes.gif")
+except ImportError:
+    print("(no film: matplotlib is not installed)")
+
+# %%
 # Exercises
 # ---------
 #

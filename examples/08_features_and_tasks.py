@@ -558,8 +558,8 @@ def pictures() -> None:
         axes[2].plot(uppers, line, "o-", color=shades[k], markersize=4)
     axes[2].plot(uppers, np.sqrt(m) / np.array(uppers), color="black", linestyle=":")
     axes[2].text(1.2, 2e-5, "dotted: √m / u,\nbelow it ψ is quadratic")
-    axes[2].text(1.2, 3.2, "s₁", color=shades[0])
-    axes[2].text(1.2, by_upper[0][-1] * 0.45, f"s{'₀₁₂₃₄₅₆₇₈₉'[m % 10]}", color=shades[-1])
+    axes[2].text(1.2, 3.2, "$s_1$", color=shades[0])
+    axes[2].text(1.2, by_upper[0][-1] * 0.45, f"$s_{m}$", color=shades[-1])
     axes[2].set(
         xscale="log",
         yscale="log",

@@ -95,8 +95,8 @@ def statement(penalty, tasks, values):
     return mtl.minimize(loss + prior, subject_to=[Sigma1 >> 0.01, Sigma1 << 100, *on_tasks])
 
 
-of_one = [{"lam": lam} for lam in 10.0 ** np.arange(-2, 5)]
-of_two = [{"eta": eta, "rho": rho} for eta in (1.0, 100.0) for rho in (0.01, 0.1, 1.0, 10.0)]
+of_one = [{"lam": lam} for lam in 10.0 ** np.arange(-1, 4)]
+of_two = [{"eta": eta, "rho": rho} for eta in (1.0, 100.0) for rho in (0.01, 0.1, 1.0)]
 PENALTIES = {
     "ridge": of_one,
     "squared trace norm": of_one,

@@ -83,9 +83,12 @@ for k, row in enumerate(rounds):
 found = list(selected.graph.edges)
 print(f"""
    The last round shows that it was not worth its edges, and they leave again. What stays:
-   {named(found)}. These are the true ones. {selected} That gap is large, and honest: with *all*
-   45 edges the objective could be lower, by up to {100 * selected.gap:.0f} %. It would be so by
-   fitting the noise. To stop early is what selects.""")
+   {named(found)}. These are the true ones.
+
+   {selected}
+
+   That gap is large, and honest: with *all* 45 edges the objective could be lower, by up to
+   {100 * selected.gap:.0f} %. It would be so by fitting the noise. To stop early selects.""")
 assert sorted(found) == sorted(made.graph.edges)
 assert drops[-1] < 0.1 * max(drops) <= min(drops[:-1])
 
@@ -144,8 +147,10 @@ for seed in range(DRAWS):
     right.append((len(chosen.edges), len(set(chosen.edges) & set(draw.graph.edges))))
 mean = {name: float(np.mean(each)) for name, each in losses.items()}
 print(f"""
-2. WHAT THE EDGES ARE WORTH: wrong labels on 1,000 test rows, mean of {DRAWS} draws (lam of
-{" and ".join(map(str, LAMS))}, by 500 held-out rows) """)
+2. WHAT THE EDGES ARE WORTH: wrong labels on 1,000 test rows, mean of {DRAWS} draws
+
+   (lam of {" and ".join(map(str, LAMS))}, by 500 held-out rows)
+""")
 for name, value in mean.items():
     print(f"   {name:<20}{value:8.4f}   {'  '.join(f'{each:.4f}' for each in losses[name])}")
 print(f"""
@@ -208,8 +213,8 @@ for row in solution.history:
         f"{row['dual_bound']:20.6f}{row['relative_gap']:17.1e}"
     )
 print(f"""
-   {solution} {len(solution.label_graph.used)} of 10 edges have weights at the optimum of this
-   small lam, 3 are true.
+   {solution}
+   {len(solution.label_graph.used)} of 10 edges have weights at this small lam, 3 are true.
 
 THE CROSS-CHECK   (cvxpy, all 2^5 labellings of every row written out; up to 6 labels)
 """)
@@ -286,6 +291,72 @@ try:
     pictures()
 except ImportError:
     print("\n(no pictures: matplotlib is not installed)")
+
+# %%
+# The film: clique generation
+# ---------------------------
+#
+# The rounds of ``solution.history``, as the solver went through them: which edges joined, the
+# objective with them, and the bound over all 45, also those that never came.
+
+grown = problem.solve("clique_generation", max_edges=10, cliques_per_round=2, tol=1e-3)
+stages = [row for row in grown.history if row["joined"] or row["edges"] == 0]
+assert sum(len(row["joined"]) for row in stages) == stages[-1]["edges"] == 10
+assert max(row["dual_bound"] for row in stages) <= min(row["objective"] for row in stages)
+
+
+def animation(path):
+    import matplotlib.pyplot as plt
+    from matplotlib.animation import FuncAnimation, PillowWriter
+
+    figure, (left, right) = plt.subplots(1, 2, figsize=(8.6, 4.1), layout="constrained")
+    angle = np.pi / 2 - 2 * np.pi * np.arange(len(names)) / len(names)
+    places = np.column_stack([np.cos(angle), np.sin(angle)])
+    true = {tuple(sorted(map(names.index, edge))) for edge in made.graph.edges}
+
+    def show(k):
+        left.clear()
+        left.axis("off")
+        left.set(xlim=(-1.3, 1.3), ylim=(-1.3, 1.3), aspect="equal")
+        came = stages[min(k, len(stages) - 1)]
+        for row in stages[: k + 1]:
+            for i, j in row["joined"]:
+                right_one = tuple(sorted((i, j))) in true
+                style = {"linewidth": 4.5 if row is came and k < len(stages) else 2}
+                colour = "#d55e00" if right_one else "#9aa3ad"
+                left.plot(*places[[i, j]].T, color=colour, zorder=1, **style)
+        left.scatter(*places.T, s=420, color="white", edgecolor="black", zorder=2)
+        for name, (a, b) in zip(names, places, strict=True):
+            left.text(a, b, name, ha="center", va="center", fontsize=9, zorder=3)
+        said = named((names[i], names[j]) for i, j in came["joined"])
+        left.set_title(f"round {came['round']}: {said} joined" if k else "no edge", loc="left")
+        right.clear()
+        seen = stages[: k + 1]
+        for key, colour, label in (
+            ("objective", "#0072b2", "objective, with the edges so far"),
+            ("dual_bound", "#d55e00", "proven bound, over all 45 edges"),
+        ):
+            height = [row[key] for row in seen]
+            right.plot(range(len(seen)), height, "o-", color=colour, label=label)
+        right.set(xlim=(-0.3, len(stages) - 0.7), ylim=(0, 4.6), xlabel="round")
+        right.set_title(f"{came['edges']} edges (orange: the true ones)", loc="left")
+        right.legend(frameon=False, loc="lower right")
+        right.spines[["top", "right"]].set_visible(False)
+
+    show(0)
+    figure.canvas.draw()
+    figure.set_layout_engine("none")  # once is enough: a layout a frame takes most of the time
+    film = FuncAnimation(figure, show, frames=len(stages) + 2, interval=1200)
+    path.parent.mkdir(exist_ok=True)
+    film.save(path, PillowWriter(fps=0.9), dpi=72)
+    print(f"\nFilm: {path}")
+    return film
+
+
+try:
+    film = animation(OUTPUT / "18_clique_generation.gif")
+except ImportError:
+    print("(no film: matplotlib is not installed)")
 
 # EXERCISES
 #

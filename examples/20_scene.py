@@ -205,9 +205,9 @@ optimum = mtl.model("CGM", train, lam=lam, r=R).solve("clique_generation", tol=1
 print(f"""
 TO THE END   the same model, lam = {lam:g}, no rule
 
-   {optimum} {len(optimum.label_graph.used)} of {optimum.label_graph.cliques.n_cliques} edges have
-   weights; wrong labels {measures(optimum, test)[0]:.4f}. Proven to 1 %, and no graph to look
-   at.""")
+   {optimum}
+   {len(optimum.label_graph.used)} of {optimum.label_graph.cliques.n_cliques} edges have weights;
+   wrong labels {measures(optimum, test)[0]:.4f}. Proven to 1 %, and no graph to look at.""")
 assert optimum.is_optimal and len(optimum.label_graph.used) > len(solution.label_graph.used)
 
 # %%
