@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from multiprocessing import resource_tracker
 from typing import Any
 
 from mtldsl.errors import DataError, MissingExtraError, SolverError
@@ -101,14 +102,21 @@ def connected(address: str) -> Cluster:
 
 @contextmanager
 def _ctrl_c_waits(heard: list) -> Iterator[None]:
-    """Ctrl-C in the block is kept in the list, for after it: processes that are half started cannot be ended in order."""
+    """Ctrl-C in the block is kept in the list, for after it: processes that are half started cannot be ended in order. Those that are started
+    in it inherit that the signal is blocked, until `dask_setup` has told them to leave it."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
     before = signal.signal(signal.SIGINT, lambda *signaled: heard.append(signaled))
+    blocks = hasattr(signal, "pthread_sigmask")  # not on Windows
+    if blocks:
+        resource_tracker.ensure_running()  # it unblocks the signal where it starts, which would be in the block
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT}) if blocks else set()
     try:
         yield
     finally:
+        if blocks:
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)  # what is pending goes to the list now
         signal.signal(signal.SIGINT, before)
 
 
