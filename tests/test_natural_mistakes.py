@@ -73,6 +73,7 @@ MISTAKES = {
     "W.T": (lambda s: W.T @ W, mtl.ModelError, ["transposes"]),
     "W * X": (lambda s: W * X, mtl.ModelError, ["A @ W"]),
     "for w in W": (lambda s: list(W), mtl.ModelError, ["cannot be iterated", "W[:, [0, 1]]"]),
+    "W.value": (lambda s: W.value, AttributeError, ["no value", "solution.W"]),
     "W[9]": (lambda s: W[9], mtl.ModelError, ["9"]),
     "edges in graph_laplacian": (lambda s: mtl.graph_laplacian(W, [(0, 1), (1, 2)]), mtl.ModelError, ["edges (2)", "laplacian_matrix"]),
     "named edges in graph_laplacian": (lambda s: mtl.graph_laplacian(W, [("a", "b")]), mtl.ModelError, ["edges (1)", "laplacian_matrix"]),
@@ -88,6 +89,7 @@ MISTAKES = {
     "0 <= W <= 1": (lambda s: mtl.minimize(LOSS, subject_to=[0 <= W <= 1]), mtl.ModelError, ["[W >= 0, W <= 1]"]),
     "loss - norm": (lambda s: mtl.minimize(LOSS - mtl.l21_norm(W)), mtl.ModelError, ["not convex", "+ 1 * l21_norm(W)"]),
     "loss * norm": (lambda s: LOSS * mtl.l21_norm(W), mtl.ModelError, ["a product of terms is not convex"]),
+    "loss + constraint": (lambda s: LOSS + (W >= 0), mtl.ModelError, ["only terms", "subject_to=[W >= 0]"]),
     "loss + 3": (lambda s: LOSS + 3, mtl.ModelError, ["only terms"]),
     "no loss": (lambda s: mtl.minimize(mtl.l21_norm(W)), mtl.ModelError, ["loss"]),
     # solving

@@ -82,8 +82,9 @@ class Objective:
             return Objective(self.terms + other.terms)
         if _is_zero(other):  # sum([...]) starts from 0
             return self
+        instead = f"; write it into subject_to=[{other.text}]" if isinstance(other, Constraint) else ""
         raise ModelError(
-            f"{self.text} + {_describe(other)}: only terms (losses and regularizers) can be added to an objective"
+            f"{self.text} + {_describe(other)}: only terms (losses and regularizers) can be added to an objective{instead}"
         )
 
     def __radd__(self, other):

@@ -73,3 +73,12 @@ class Weights(Affine):
     @property
     def intercept_name(self) -> str:
         return f"{self.name}.intercept"
+
+    def __getattr__(self, name: str):
+        if name == "value":  # where cvxpy has it
+            raise AttributeError(
+                f"{self.name} is an unknown and has no value; write solution.{self.name}, with solution = problem.solve()",
+                name=name,
+                obj=None,
+            )
+        return super().__getattribute__(name)  # Python's own error
