@@ -16,6 +16,7 @@ from mtldsl.errors import (
     CrossCheckError,
     DataError,
     InfeasibleError,
+    Interrupted,
     MissingExtraError,
     ModelError,
     MTLError,
@@ -79,7 +80,7 @@ def __dir__() -> list[str]:
 
 
 __all__ = [
-    "CrossCheckError", "DataError", "EdgeWeights", "InfeasibleError", "MTLError", "Metric", "MissingExtraError", "ModelError", "NodeWeights", "Parameter", "Problem", "ProofError", "Solution", "SolverError", "Tasks",
+    "CrossCheckError", "DataError", "EdgeWeights", "InfeasibleError", "Interrupted", "MTLError", "Metric", "MissingExtraError", "ModelError", "NodeWeights", "Parameter", "Problem", "ProofError", "Solution", "SolverError", "Tasks",
     "TaskSimilarity", "Weights", "minimize", "model", "models", "p_norm", "register", "register_solver", "unregister", "verify_proof", *_vocabulary.SIMILARITIES, *_vocabulary.UNKNOWNS,
     *_vocabulary.WORDS,
 ]  # fmt: skip

@@ -11,7 +11,7 @@ from mtldsl.atoms.metrics.contingency import AUC, ErrorRate, FScore
 from mtldsl.atoms.metrics.metric import Metric
 from mtldsl.atoms.metrics.ranking import ROCArea
 from mtldsl.atoms.metrics.top import PrecisionAt, RecallAt
-from mtldsl.errors import CrossCheckError, DataError, InfeasibleError, MTLError, MissingExtraError, ModelError, ProofError, SolverError
+from mtldsl.errors import CrossCheckError, DataError, InfeasibleError, Interrupted, MTLError, MissingExtraError, ModelError, ProofError, SolverError
 from mtldsl.extending.own_solvers import register_solver
 from mtldsl.extending.own_words import register, unregister
 from mtldsl.language.expressions.constraint import Constraint
@@ -41,6 +41,7 @@ __all__ = [
     "FeatureCovariance",
     "FeaturePrecision",
     "InfeasibleError",
+    "Interrupted",
     "KernelWeights",
     "MTLError",
     "Metric",

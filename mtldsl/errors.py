@@ -15,6 +15,7 @@ __all__ = [
     "CrossCheckError",
     "DataError",
     "InfeasibleError",
+    "Interrupted",
     "LostClusterError",
     "MTLError",
     "MissingExtraError",
@@ -209,3 +210,15 @@ class MissingExtraError(MTLError, ImportError):
 
 class CrossCheckError(MTLError, AssertionError):
     """The fast solver and the reference formulation disagree beyond the tolerance."""
+
+
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C, or SIGTERM, ended what is done in many parts: folds of a cross-validation, samples of a bootstrap, halves. Like every
+    KeyboardInterrupt it is no Exception. The text says how many parts were complete.
+
+    completed : the result of these alone, such as a `CrossValidation` of fewer folds, without a refit; None where there were too few
+    """
+
+    def __init__(self, text: str = "", completed: Any = None):
+        super().__init__(text)
+        self.completed = completed

@@ -10,10 +10,10 @@ import numpy as np
 from mtldsl.analysis.cross_validated import CrossValidation, Trial
 from mtldsl.analysis.elsewhere import PartElsewhere, parts_elsewhere
 from mtldsl.analysis.grid import Grid, grid_of
-from mtldsl.analysis.in_parallel import in_parallel, jobs_of
+from mtldsl.analysis.in_parallel import Unfinished, in_parallel, jobs_of
 from mtldsl.analysis.parts import ONE_CLASS, Part, data_of, make_part, needs_two_classes, warn_of
 from mtldsl.compile.statement import Statement
-from mtldsl.errors import DataError, ModelError, MTLError
+from mtldsl.errors import DataError, Interrupted, ModelError, MTLError
 from mtldsl.language.expressions.scalar import Parameter
 from mtldsl.scoring.measure import Measure
 from mtldsl.solution.metric_measure import as_measure
@@ -91,11 +91,18 @@ def cross_validate(
         ]
     notes = warn_of(parts, one_class, f"{_TYPED}({', '.join(p.name for p in grid.parameters)})")
     model = problem.with_tasks(tasks)  # without what the problem remembers
-    with counted("fold", len(parts), progress) as tell:
-        trials = in_parallel(
-            _run, (model, grid, by, solve_options), tasks, [(part,) for part in parts], n_jobs,
-            tell=lambda found: tell(_said(found, grid, by)),
-        )  # fmt: skip
+    try:
+        with counted("fold", len(parts), progress) as tell:
+            trials = in_parallel(
+                _run, (model, grid, by, solve_options), tasks, [(part,) for part in parts], n_jobs,
+                tell=lambda found: tell(_said(found, grid, by)),
+            )  # fmt: skip
+    except Unfinished as stop:
+        k = len(stop.found)
+        raise Interrupted(
+            f"{_TYPED} was interrupted when {k} of {len(parts)} folds were complete",
+            CrossValidation.of(grid, by, parts[:k], stop.found, notes, str(problem)) if k else None,
+        ) from None
     found = CrossValidation.of(grid, by, parts, trials, notes, str(problem))
     if refit:
         point = found.one_se if refit == "one_se" else None

@@ -12,10 +12,11 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from mtldsl.errors import ModelError
+from mtldsl.system import stops
 from mtldsl.tasks import Tasks
 from mtldsl.values.number import as_whole, quoted
 
-__all__ = ["in_parallel", "jobs_of"]
+__all__ = ["Unfinished", "in_parallel", "jobs_of"]
 
 _DATA = "the data"
 
@@ -43,6 +44,7 @@ def in_parallel(
     common : what all share; Tasks in it that are `tasks` are not sent a second time
     tell   : called here with every result, in the order of the work
     Tasks whose rows are on Dask's workers stay there: their fits are one after another, each with all workers.
+    A signal ends it, in every process: `Unfinished` has the results so far.
     """
     number = jobs_of(n_jobs)
     if number == 1 or tasks.is_distributed:
@@ -50,18 +52,31 @@ def in_parallel(
     from joblib import Parallel, delayed
 
     sent = _Sent(common, tasks)
-    found = Parallel(n_jobs=number, return_as="list" if tell is None else "generator")(
+    found = Parallel(n_jobs=number, return_as="generator")(
         delayed(_received)(function, sent, tasks, *one) for one in work
     )
     return _told(found, tell)
 
 
+class Unfinished(Exception):
+    """A signal came; `found` has the results until then."""
+
+    def __init__(self, found: list):
+        self.found = found
+
+
 def _told(results: Iterable, tell: Callable | None) -> list:
     found = []
-    for one in results:
-        found.append(one)
-        if tell is not None:
-            tell(one)
+    try:
+        with stops.heard(raises=True):
+            for one in results:
+                found.append(one)
+                if tell is not None:
+                    tell(one)
+    except KeyboardInterrupt:
+        if stops.insisted():  # a second signal is for the program
+            raise
+        raise Unfinished(found) from None
     return found
 
 

@@ -12,6 +12,7 @@ from mtldsl.compile.normal_form import NormalForm
 from mtldsl.errors import ModelError
 from mtldsl.language.expressions.scalar import Parameter
 from mtldsl.solution.solution import Solution
+from mtldsl.system import stops
 from mtldsl.system.once import Store, remembering
 from mtldsl.system.told import counted
 from mtldsl.values.array import as_array
@@ -68,7 +69,11 @@ def walk(
         with counted(parameter.name, len(values), progress) as tell:
             for value in values:
                 parameter.value = value
-                with remembering(made):  # not beyond: between two values the caller does other things
+                # between two solves, too, a signal is kept: this point is the last one
+                with (
+                    stops.heard(),
+                    remembering(made),
+                ):  # not beyond: between two values the caller does other things
                     start = ahead(problem.form(), found[0], found[1], value) if len(found) == 2 else last
                     best = problem.solve(warm_start=start, **solve_options)
                     interrupted = best.interrupted
@@ -76,6 +81,7 @@ def walk(
                         cold = problem.solve(**solve_options)
                         interrupted = cold.interrupted
                         best = cold if _is_better(cold, best) else best
+                    interrupted = interrupted or stops.pending()
                 last = best
                 found = [*found[-1:], (value, best)]
                 keep(best)

@@ -52,6 +52,7 @@ class Resampled:
                     level DEBUG in any case
         solve_options : of every `solve`, such as tol and max_seconds
 
+        Ctrl-C raises `Interrupted`: its `completed` is the result of the folds that were complete, without a refit.
         Parameters are put back; `result.solution.parameters` tells what the refit has. A lam that multiplies a norm beside losses that are
         sums over samples weighs less on all data than on a fold of them; with `mean=True` it weighs the same.
 

@@ -9,9 +9,9 @@ import numpy as np
 
 from mtldsl.analysis.cross_validation import fit_to
 from mtldsl.analysis.grid import grid_of
-from mtldsl.analysis.in_parallel import in_parallel, jobs_of
+from mtldsl.analysis.in_parallel import Unfinished, in_parallel, jobs_of
 from mtldsl.analysis.parts import data_of, learnable, needs_two_classes, taken
-from mtldsl.errors import ModelError
+from mtldsl.errors import Interrupted, ModelError
 from mtldsl.language.expressions.scalar import Parameter
 from mtldsl.system.told import counted
 from mtldsl.tasks import Tasks
@@ -130,17 +130,28 @@ def stability_selection(
         sides = (0, 1) if 2 * k + 1 < n else (0,)
         work.append((_halves(tasks, units, own), sides))
     common = (model, lam, numbers, two, solve_options)
-    with counted("pair of halves", len(work), progress) as tell:
-        pairs = in_parallel(_chosen, common, tasks, work, n_jobs, tell=lambda halves: tell(_said(halves)))
-    found = [half for halves in pairs for half in halves]
-    is_chosen = np.stack([half for half, _ in found])  # (n, values, d, m)
-    can = np.stack([there for _, there in found])
-    times = np.maximum(can.sum(axis=0), 1)
-    of_features = is_chosen.any(axis=3)
-    ever = np.logical_or.accumulate(of_features, axis=1).sum(axis=2).mean(axis=0)
-    return StabilitySelection(
-        lam.name, numbers, ever, is_chosen.sum(axis=0) / times, of_features.mean(axis=0), tasks.feature_names, cut, limit, n
-    )  # fmt: skip
+
+    def selection(pairs: list) -> StabilitySelection:
+        found = [half for halves in pairs for half in halves]
+        is_chosen = np.stack([half for half, _ in found])  # (n, values, d, m)
+        can = np.stack([there for _, there in found])
+        times = np.maximum(can.sum(axis=0), 1)
+        of_features = is_chosen.any(axis=3)
+        ever = np.logical_or.accumulate(of_features, axis=1).sum(axis=2).mean(axis=0)
+        return StabilitySelection(
+            lam.name, numbers, ever, is_chosen.sum(axis=0) / times, of_features.mean(axis=0), tasks.feature_names, cut, limit, len(found)
+        )  # fmt: skip
+
+    try:
+        with counted("pair of halves", len(work), progress) as tell:
+            pairs = in_parallel(_chosen, common, tasks, work, n_jobs, tell=lambda halves: tell(_said(halves)))
+    except Unfinished as stop:
+        k = len(stop.found)
+        raise Interrupted(
+            f"{typed} was interrupted when {k} of {len(work)} pairs of halves were complete",
+            selection(stop.found) if k else None,
+        ) from None
+    return selection(pairs)
 
 
 def _said(halves: list) -> str:

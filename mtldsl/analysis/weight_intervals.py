@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from mtldsl.analysis.cross_validation import fit_to
-from mtldsl.analysis.in_parallel import in_parallel, jobs_of
+from mtldsl.analysis.in_parallel import Unfinished, in_parallel, jobs_of
 from mtldsl.analysis.parts import data_of, learnable, needs_two_classes, taken
-from mtldsl.errors import DataError, ModelError
+from mtldsl.errors import DataError, Interrupted, ModelError
 from mtldsl.scoring.intervals import percentiles
 from mtldsl.solution.solution import Solution
 from mtldsl.system.memory import require_memory
@@ -108,14 +108,27 @@ def bootstrap_weights(
     require_memory(8.0 * n * d * m, f"the weights of {n:,} samples", "draw fewer samples", DataError)
     two = needs_two_classes(problem)
     whole = problem.solve(**solve_options)
+    if whole.interrupted:
+        raise Interrupted("bootstrap was interrupted in the solve on all rows, before the first sample")
     model = problem.with_tasks(tasks)  # without what the problem remembers
     common = (model, units, two, whole.blocks, solve_options)
-    with counted("sample", n, progress) as tell:
-        work = [(own,) for own in rng.spawn(n)]
-        found = in_parallel(_learned, common, tasks, work, n_jobs, tell=lambda one: tell(one[2]))
-    weights = np.stack([W for W, _, _ in found])
-    shifts = None if whole.intercept is None else np.stack([b for _, b, _ in found])
-    return WeightIntervals(whole, weights, shifts, [status for _, _, status in found], level)
+
+    def intervals(found: list) -> WeightIntervals:
+        weights = np.stack([W for W, _, _ in found])
+        shifts = None if whole.intercept is None else np.stack([b for _, b, _ in found])
+        return WeightIntervals(whole, weights, shifts, [status for _, _, status in found], level)
+
+    try:
+        with counted("sample", n, progress) as tell:
+            work = [(own,) for own in rng.spawn(n)]
+            found = in_parallel(_learned, common, tasks, work, n_jobs, tell=lambda one: tell(one[2]))
+    except Unfinished as stop:
+        k = len(stop.found)
+        raise Interrupted(
+            f"bootstrap was interrupted when {k} of {n} samples were complete",
+            intervals(stop.found) if k > 1 else None,
+        ) from None
+    return intervals(found)
 
 
 def _learned(common: tuple, tasks: Tasks, rng):
@@ -129,6 +142,8 @@ def _learned(common: tuple, tasks: Tasks, rng):
     own = fit_to(copy.deepcopy(model, {id(tasks): tasks}), taken(tasks, times, can), can)
     start = {"warm_start": blocks} if can.all() else {}
     solution = own.solve(**(start | solve_options))
+    if solution.interrupted:
+        raise KeyboardInterrupt
     if can.all():
         return solution.coef, solution.intercept, solution.status
     W, b = np.full((tasks.n_features, m), np.nan), np.full(m, np.nan)

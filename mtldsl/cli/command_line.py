@@ -48,8 +48,8 @@ def main(arguments: list[str] | None = None) -> int:
             file=sys.stderr,
         )
         return FAILED
-    except KeyboardInterrupt:
-        print("mtldsl: interrupted before a point was found", file=sys.stderr)
+    except KeyboardInterrupt as stop:  # of many parts it says how many were complete
+        print(f"mtldsl: {stop or 'interrupted before a point was found'}", file=sys.stderr)
         return stops.exit_code()
 
 

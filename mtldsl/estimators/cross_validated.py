@@ -13,7 +13,7 @@ from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing, indexable
 from sklearn.utils.validation import _num_samples
 
-from mtldsl.errors import DataError, ModelError
+from mtldsl.errors import DataError, Interrupted, ModelError
 from mtldsl.estimators.by_task import ByTask
 from mtldsl.estimators.multi_task import MultiTaskEstimator
 from mtldsl.language.expressions.scalar import Parameter
@@ -82,11 +82,17 @@ class CrossValidated(MultiTaskEstimator):
         run = delayed(_of_fold)
         plain, scoring = self._one(), ByTask(self._task_ids()) if self.per_task else self.scoring
         given = (self.parameter, self.values_, scoring, X, y, sample_weight, others)
-        with counted("fold", len(splits), _is_loud(self.verbose, type(self).__name__)) as tell:
-            found, scores = Parallel(n_jobs=self.n_jobs, return_as="generator"), []
-            for one in found(run(clone(plain), *given, *rows) for rows in splits):
-                scores.append(one)
-                tell(f"{len(one)} values of {self.parameter}")
+        scores: list = []
+        try:
+            with counted("fold", len(splits), _is_loud(self.verbose, type(self).__name__)) as tell:
+                found = Parallel(n_jobs=self.n_jobs, return_as="generator")
+                for one in found(run(clone(plain), *given, *rows) for rows in splits):
+                    scores.append(one)
+                    tell(f"{len(one)} values of {self.parameter}")
+        except KeyboardInterrupt:
+            raise Interrupted(
+                f"{type(self).__name__} was interrupted when {len(scores)} of {len(splits)} folds were complete; it is not fitted"
+            ) from None
         self._choose(np.array(scores))
         chosen = np.atleast_1d(self.best_index_)
         last = int(chosen.max())

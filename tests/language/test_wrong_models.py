@@ -201,11 +201,11 @@ WRONG = {
     ),
     "log-rank bounded": (
         lambda: mtl.log_rank(W) <= 3,
-        ["log_rank(W) <= 3", "no exact projection", "lam * log_rank(W)"],
+        ["log_rank(W) <= 3", "is not a norm", "lam * log_rank(W)"],
     ),
     "Schatten bounded": (
         lambda: mtl.schatten_norm(W, 0.5) <= 3,
-        ["schatten_norm(W, p=0.5) <= 3", "no exact projection", "lam * schatten_norm(W, p=0.5)"],
+        ["schatten_norm(W, p=0.5) <= 3", "is not a norm", "lam * schatten_norm(W, p=0.5)"],
     ),
     "log-rank squared": (lambda: mtl.log_rank(W) ** 2, ["(log_rank(W)) ** 2", "powers of a term"]),
     "log-rank times rank": (

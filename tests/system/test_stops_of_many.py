@@ -1,0 +1,185 @@
+"""Signals to processes that solve many times: what is complete is kept, nothing further begins, and a second signal ends it at once."""
+
+import os
+import signal
+import time
+
+import pytest
+
+from tests.system.test_stops import BEGIN, SECONDS, SIGNALS, Child
+
+#: A small model; `LONG` are options with which a solve of it does not end soon, in as many iterations as it likes.
+MANY = (
+    BEGIN
+    + """
+from mtldsl.analysis import cross_validation, stability, weight_intervals
+rng = np.random.default_rng(0)
+X = rng.normal(size=(120, 10))
+tasks = mtl.Tasks.shared(X, X[:, :2] @ rng.normal(size=(2, 3)) + rng.normal(size=(120, 3)))
+W, lam = mtl.Weights(tasks), mtl.Parameter(1.0, name="lam")
+problem = mtl.minimize(mtl.absolute_loss(W, tasks) + lam * mtl.trace_norm(W))
+LONG = dict(solver="admm", tol=1e-15, max_iter=10**9, max_seconds=60)
+problem.solve("admm", max_iter=3)  # imports and compiles
+
+def slow_from(module, name, number):
+    # from the `number`-th on, which says so, its solves do not end
+    real, seen = getattr(module, name), []
+    def slow(common, *given):
+        seen.append(1)
+        if len(seen) == number:
+            soon()
+        return real((*common[:-1], LONG if len(seen) >= number else common[-1]), *given)
+    setattr(module, name, slow)
+
+def ended(work):
+    try:
+        work()
+    except mtl.Interrupted as stop:
+        say(stop)
+        return stop.completed
+    except KeyboardInterrupt:
+        say("KeyboardInterrupt")
+"""
+)
+
+
+def interrupted(script, number=signal.SIGINT):
+    """What a script says from the signal on."""
+    with Child(script, MANY) as child:
+        assert child.line() == "begun"
+        child.signal(number)
+        said = child.line()
+        assert time.monotonic() - child.sent < SECONDS
+        out, err, code = child.end()
+        assert (err, code) == ("", 0)
+        return [said, *out]
+
+
+@SIGNALS
+def test_folds_that_are_complete_are_kept(number):
+    script = """
+slow_from(cross_validation, "_run", 3)
+found = ended(lambda: problem.cross_validate(lam, [9.0, 3.0], 5, "mse"))
+say(found.n_folds, found.scores.shape, found.solution is None, lam.value, sorted({row["fold"] for row in found.table}))
+"""
+    assert interrupted(script, number) == [
+        "cross_validate was interrupted when 2 of 5 folds were complete",
+        "2 (2, 2) True 1.0 [0, 1]",
+    ]
+
+
+def test_without_a_complete_fold_there_is_no_result():
+    script = """
+slow_from(cross_validation, "_run", 1)
+say(ended(lambda: problem.cross_validate(lam, [9.0, 3.0], 5, "mse")))
+"""
+    assert interrupted(script) == ["cross_validate was interrupted when 0 of 5 folds were complete", "None"]
+
+
+def test_samples_that_are_complete_are_kept():
+    script = """
+slow_from(weight_intervals, "_learned", 4)
+say(len(ended(lambda: problem.bootstrap(20)).samples))
+"""
+    assert interrupted(script) == ["bootstrap was interrupted when 3 of 20 samples were complete", "3"]
+
+
+def test_pairs_of_halves_that_are_complete_are_kept():
+    script = """
+slow_from(stability, "_chosen", 3)
+say(ended(lambda: problem.stability_selection(lam, [9.0, 3.0], n=20)).n)
+"""
+    assert interrupted(script) == [
+        "stability_selection was interrupted when 2 of 10 pairs of halves were complete",
+        "4",
+    ]
+
+
+def test_an_estimator_that_was_interrupted_is_not_fitted():
+    script = """
+from mtldsl.estimators import cross_validated, MultiTaskRegressorCV
+real = cross_validated._of_fold
+def first(*given):
+    soon()
+    return real(*given)
+cross_validated._of_fold = first
+model = MultiTaskRegressorCV("absolute_loss(W, tasks) + lam * trace_norm(W)", cv=4, values=[9.0, 3.0])
+cross_validated.MultiTaskEstimator._options = lambda self: LONG
+ended(lambda: model.fit(X, X[:, :3]))
+say(hasattr(model, "coef_"))
+"""
+    said = interrupted(script)
+    assert "was interrupted when 0 of 4 folds were complete; it is not fitted" in said[0]
+    assert said[1:] == ["False"]
+
+
+def test_a_second_signal_ends_it_at_once():
+    script = """
+import mtldsl.solvers.drive
+def settle(self):
+    say("settling")
+    time.sleep(60)
+slow_from(cross_validation, "_run", 1)
+mtldsl.solvers.drive.Watcher.settle = settle
+ended(lambda: problem.cross_validate(lam, [9.0, 3.0], 5, "mse"))
+"""
+    with Child(script, MANY) as child:
+        assert child.line() == "begun"
+        child.signal(signal.SIGINT)
+        assert child.line() == "settling"
+        child.signal(signal.SIGINT)
+        assert child.line() == "KeyboardInterrupt"
+        assert time.monotonic() - child.sent < SECONDS
+
+
+def children(pid):
+    """Processes that live and whose parent it is."""
+    found = []
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{name}/stat") as file:
+                state, parent = file.read().rpartition(")")[2].split()[:2]
+        except OSError:
+            continue
+        if int(parent) == pid and state != "Z":
+            found.append(int(name))
+    return found
+
+
+@pytest.mark.parametrize("to", ["the process", "its group, as a terminal does"])
+def test_other_processes_end_with_it(to):
+    """Two folds at a time: the signal may reach the workers too, or not."""
+    script = """
+threading.Timer(4.0, say, ["begun"]).start()
+ended(lambda: problem.cross_validate(lam, [9.0, 3.0], 4, "mse", n_jobs=2, **LONG))
+say("on")
+time.sleep(30)
+"""
+    with Child(script, MANY, start_new_session=True) as child:
+        assert child.line() == "begun"
+        pid = child.process.pid
+        workers = children(pid)
+        assert len(workers) >= 2
+        child.sent = time.monotonic()
+        (os.kill if to == "the process" else os.killpg)(pid, signal.SIGINT)
+        assert child.line() == "cross_validate was interrupted when 0 of 4 folds were complete"
+        assert time.monotonic() - child.sent < SECONDS
+        assert child.line() == "on"
+        until = time.monotonic() + SECONDS
+        busy = workers
+        while busy and time.monotonic() < until:
+            before = {one: cpu(one) for one in busy}
+            time.sleep(0.5)
+            busy = [one for one in busy if cpu(one) - before[one] > 0.1]
+        assert not busy
+        os.killpg(pid, signal.SIGKILL)
+
+
+def cpu(pid):
+    """CPU seconds that a process has used; 0 where it is gone."""
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            fields = file.read().rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
