@@ -4,7 +4,7 @@
     python benchmarks/stopping.py --thread           in a thread, where nothing helps a solver that does not ask for the time
     python benchmarks/stopping.py --only hinge       models whose name has this in it
 
-Printed: seconds over the limit, of which 10 % and 1 s are promised, and seconds from Ctrl-C to the solution.
+Printed: seconds over the limit, of which 10 % and half a second are promised, and seconds from Ctrl-C to the solution.
 """
 
 from __future__ import annotations

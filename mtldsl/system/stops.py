@@ -34,7 +34,7 @@ SECONDS = 10.0
 DEFERRED = 0.1
 
 #: Who asks for the time comes back by himself; an alarm is for the others, this share of the limit and so many seconds later ...
-LATE_SHARE, LATE_SECONDS = 0.05, 0.5
+LATE_SHARE, LATE_SECONDS = 0.05, 0.15
 
 #: ... and again so often, for code that catches what it should not.
 AGAIN = 0.5
