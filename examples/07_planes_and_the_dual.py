@@ -267,15 +267,16 @@ calls_to = {
     name: next((h["oracle_calls"] for h in run.history if h["relative_gap"] <= 0.05), np.inf)
     for name, run in runs.items()
 }
+calls_table = "\n".join(
+    f"    {name:<27}{calls:6.0f}{first[name]:6.0f}" for name, calls in calls_to.items()
+)
 print(f"""
-  Calls until 5 % are proven:
-  {", ".join(f"{name}: {calls:.0f}" for name, calls in calls_to.items())}. A quadratic program
-  over all planes met uses each of them again. A Frank-Wolfe step, as in the SMTL paper, moves
-  towards the newest plane and away from all others alike. The first entry of a history is the
-  look after the first round: {first["dual_ascent"]:.0f} call of dual_ascent,
-  {first['admm, inner="planes"']:.0f} of ADMM with planes,
-  {first['admm, inner="frank_wolfe"']:.0f} of Frank-Wolfe, whose round is a whole W-step. A
-  relative gap above 1 says that the bound is still below 0.""")
+  Calls until 5 % are proven, and in the first round:
+{calls_table}
+
+  A quadratic program over all planes met uses each of them again. A Frank-Wolfe step, as in the
+  SMTL paper, moves towards the newest plane and away from all others alike, and its round is a
+  whole W-step. A relative gap above 1 says that the bound is still below 0.""")
 planes, frank_wolfe = runs['admm, inner="planes"'], runs['admm, inner="frank_wolfe"']
 assert runs["dual_ascent"].is_optimal and planes.is_optimal
 np.testing.assert_allclose(runs["dual_ascent"].objective, planes.objective, rtol=3e-8)

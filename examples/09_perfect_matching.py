@@ -232,11 +232,12 @@ for order in orders:
     np.testing.assert_allclose(np.trace((Q * sigma) @ Q.T @ M), price[order], rtol=1e-12)
 
 print(f"""
-4. WAS ANYTHING LOST? The matrix with 0 on the diagonal and 1/2 elsewhere is doubly stochastic,
-but the square of no orthonormal matrix:
-  with any of the {2 ** (d * d)} choices of signs its columns stay {min(off):.2f} away from
-  orthogonal. So the linear program searches a larger set. But every corner is in the smaller one
-  too (Q = R with its columns permuted), so both have the same minimum.
+4. WAS ANYTHING LOST?
+
+  The matrix with 0 on the diagonal and 1/2 elsewhere is doubly stochastic, but not the square of
+  an orthonormal one: with any of the {2 ** (d * d)} choices of signs its columns stay
+  {min(off):.2f} away from orthogonal. So the linear program searches a larger set. But every corner
+  is in the smaller one too (Q = R with its columns permuted), so both have the same minimum.
 
   price of {len(costs):,} random orthonormal Q:      {costs.min():.4f} to {costs.max():.4f}
   price of the {len(orders)} permutations:                {price[best]:.4f} to {price[worst]:.4f}

@@ -151,8 +151,8 @@ KINDS = {"linear": "linear", "random Fourier": RBFSampler, "Nystroem": Nystroem}
 SIZES = {f"{len(learn):,} rows": learn, f"{len(few):,} rows": few}
 errors, best = {}, {}
 print(
-    "MEAN SQUARED ERROR ON THE TEST BLOCK, IN UNITS OF THE VARIANCE (mean of 3 "
-    "seeds of the features, lowest to highest)"
+    "MEAN SQUARED ERROR ON THE TEST BLOCK, IN UNITS OF THE VARIANCE\n\n"
+    "  mean of 3 seeds of the features, lowest to highest"
 )
 for size, rows in SIZES.items():
     print(f"\n  {size:<22}{'linear':>9}{'random Fourier':>26}{'Nystroem':>26}")
@@ -218,14 +218,15 @@ def at_bounds(rho):
 
 between = min((0.01, 0.03, 0.1, 0.3, 1.0, 3.0), key=at_bounds)
 solution = fitted(Z, learn, "FETR, tasks alone", {"eta": 1.0, "rho": between})
+low = np.sum(at_best <= 0.0101)
+said = ", ".join(f"{key} = {value:g}" for key, value in values.items())
 print(f"""
 WHAT CAN STILL BE READ
 
   A correlation between random features means nothing to anyone. That of the tasks does, in the
-  new space as in the old, where the precision lies between its bounds. At the chosen
-  {", ".join(f"{key} = {value:g}" for key, value in values.items())}, {np.sum(at_best <= 0.0101)}
-  of its {m} eigenvalues are at the lower bound, where large weights have pushed them. At eta = 1,
-  rho = {between:g}, {at_bounds(between)} are at a bound:
+  new space as in the old, where the precision lies between its bounds. At the chosen {said},
+  {low} of its {m} eigenvalues are at the lower bound, where large weights have pushed them. At
+  eta = 1, rho = {between:g}, {at_bounds(between)} are at a bound:
 
 {solution.Sigma2}
 
@@ -244,7 +245,9 @@ def picture(path: Path) -> None:
     style = {"axes.spines.top": False, "axes.spines.right": False, "axes.spines.left": False}
     plt.rcParams.update(style | {"axes.titlelocation": "left", "axes.titlesize": 12})
     colours = dict(zip(PENALTIES, ("#7d858f", "#3d9a8b", "#d9742b", "#1f5fa8"), strict=True))
-    figure, both = plt.subplots(1, 2, figsize=(11, 4.6), layout="constrained", sharey=True)
+    figure, both = plt.subplots(
+        1, 2, figsize=(11, 4.6), layout="constrained", sharex=True, sharey=True
+    )
     low = min(min(found) for found in errors.values())
     for axes, size in zip(both, SIZES, strict=True):
         for j, name in enumerate(KINDS):

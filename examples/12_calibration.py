@@ -199,8 +199,8 @@ print(f"""
   "told" is least squares that knows the noise, in weights 1 / noise_i, as the root finds them (so
   with its own mu).
 
-  d3, d4 A few noisy tasks among quiet ones: the error is {ratio["d3"]:.0f} and {ratio["d4"]:.0f}
-  times smaller. Both sides gain (d3):
+  d3, d4  A few noisy tasks among quiet ones: the error is {ratio["d3"]:.0f} and
+          {ratio["d4"]:.0f} times smaller. Both sides gain (d3):
 
               5 noisiest tasks   {of["NC-MTL", "noisy"]:8.4f} -> {of["NC-CMTL", "noisy"]:.4f}
               5 quietest tasks   {of["NC-MTL", "quiet"]:8.4f} -> {of["NC-CMTL", "quiet"]:.1e}
@@ -237,12 +237,11 @@ for setting in SETTINGS:
         f"{quotient.max():11.2g}{said:>15}"
     )
     assert setting == "d2" or float(said) > 0.9
+short = 1 - min((levels[s] / true_noise[s]).min() for s in SETTINGS)
 print(f"""
-  Two errors, one each way. ||r_i|| is what is *left*: weights that fit {N_ROWS} rows take up a
-  part of the noise, so levels are too low, by up to
-  {1 - min((levels[s] / true_noise[s]).min() for s in SETTINGS):.0%} here. And what the penalty
-  keeps the weights from fitting is left too: where there is no noise (d4), the level is that
-  bias.""")
+  Two errors, one each way. ||r_i|| is what is *left*: weights that fit {N_ROWS} rows take up a part
+  of the noise, so levels are too low, by up to {short:.0%} here. And what the penalty keeps the
+  weights from fitting is left too: where there is no noise (d4), the level is that bias.""")
 
 # %%
 # 4. it cannot tell noise from misfit

@@ -94,10 +94,9 @@ for eps in (1e-2, 1e-4, 1e-8, 1e-16):
     assert abs(path[-1] - exact) < 0.02
 stuck = one_number(0.9, 1.0, 1e-16, 0.0, 100)
 print(f"""
-  Here all of them arrive: a weight that is *nearly* zero grows by the factor y / mu =
-  {y / mu:.1f} a step. Where s = 0 is a stationary point of P itself (y = 0.9 < mu) it stays, and
-  should: s = {stuck[-1]:.0e} after 100 steps. One number cannot show the trouble: section 4 needs
-  two.""")
+  Here all of them arrive: a weight that is *nearly* zero grows by y / mu = {y / mu:.1f} times a
+  step. Where s = 0 is a stationary point of P itself (y = 0.9 < mu) it stays, and should:
+  s = {stuck[-1]:.0e} after 100 steps. One number cannot show the trouble: section 4 needs two.""")
 assert stuck[-1] < 1e-6
 
 # %%
@@ -147,8 +146,9 @@ def majoriser(old):
 problem = model(tasks)
 plain = problem.solve(solver="alternating", method="block", tol=1e-6)
 print(f"""
-ONE STEP, BY HAND ({tasks.n_tasks} tasks, {tasks.n_features} features, {tasks.counts[0]} rows a
-task)
+ONE STEP, BY HAND
+
+  {tasks.n_tasks} tasks, {tasks.n_features} features, {tasks.counts[0]} rows a task
 
 {problem}
 

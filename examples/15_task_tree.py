@@ -79,13 +79,14 @@ def agreement(similarity):
 
 
 printed = make_task_tree(depth=4, variance=20.0**2, n_test=1, random_state=0).bayes_auc.mean()
+bayes, siblings = tree.bayes_auc.mean(), tree.similarity[0, 1]
+across = tree.similarity[:16, 16:].mean()
 print(f"""{tasks}, {len(tree.parents)} nodes
 
-  best possible AUC (Bayes), as printed {printed:.3f}, with variance 20
-  {tree.bayes_auc.mean():.3f} mu_s . mu_t of siblings: {expected[0, 1]:.0f} expected,
-  {tree.similarity[0, 1]:.0f} drawn; across the root: {expected[0, -1]:.0f} expected,
-  {tree.similarity[:16, 16:].mean():.0f} drawn correlation of all pairs with what is expected:
-  {agreement(expected):.2f}
+  best possible AUC (Bayes)    {bayes:.3f} with variance 20; as printed {printed:.3f}
+  mu_s . mu_t of siblings      {expected[0, 1]:.0f} expected, {siblings:.0f} drawn
+  mu_s . mu_t across the root  {expected[0, -1]:.0f} expected, {across:.0f} drawn
+  correlation of all pairs with what is expected: {agreement(expected):.2f}
 """)
 np.testing.assert_allclose(np.diag(expected), 100.0)
 
@@ -153,16 +154,13 @@ for name in NAMES:
         f"({min(best[name]):.3f} to {max(best[name]):.3f}){of_paper:>10}"
     )
 mean = {name: np.mean(best[name]) for name in NAMES}
-print(f"""
+print("""
   SEEN, as in the paper: Individual is far behind; p = 3 is better than p = 2, and p = 2 better
-  than p = 1. NOT SEEN: that learning the weights beats Vanilla. It does at C = 1e-3
-  ({at["p = 2", 1e-3]:.3f} to {at["Vanilla", 1e-3]:.3f}); where C is chosen, Vanilla leads
-  ({mean["Vanilla"]:.3f} to {mean["p = 3"]:.3f}). Even the true similarity, given as a kernel, is
-  then no better than all weights 1 ({mean["told the truth"]:.3f}): little is left for learning to
-  win. What helps more than p is what a kernel is worth *before* learning, for ||theta||_p <= 1
-  treats all alike: with every indicator divided by the size of its group (last row), p = 2 has
-  {mean["p = 2, R_m / size"]:.3f} in place of {mean["p = 2"]:.3f}, and hardly cares for C up to
-  1e-3.""")
+  than p = 1. NOT SEEN: that learning the weights beats Vanilla. It does at C = 1e-3; where C is
+  chosen, Vanilla leads. Even the true similarity, given as a kernel, is then no better than all
+  weights 1: little is left for learning to win. What helps more than p is what a kernel is worth
+  *before* learning, for ||theta||_p <= 1 treats all alike: with every indicator divided by the
+  size of its group (last row), p = 2 gains, and hardly cares for C up to 1e-3.""")
 assert (
     mean["p = 3"] > mean["p = 2"] > mean["p = 1"]
     and max(mean, key=lambda name: -mean[name]) == "Individual"
@@ -188,6 +186,7 @@ margins = [
     y * (X @ w)
     for X, y, w in zip(tasks.inputs, tasks.per_task(tasks.targets), by_hand.T, strict=True)
 ]
+off = np.linalg.norm(small.W - by_hand) / np.linalg.norm(small.W)
 print(f"""
 WHY A SMALL C WINS
 
@@ -196,8 +195,7 @@ WHY A SMALL C WINS
 
       W = C M K,    m_t = sum over the samples of task t of y_i x_i
 
-  with no optimisation left. ||W - C M K|| / ||W|| =
-  {np.linalg.norm(small.W - by_hand) / np.linalg.norm(small.W):.0e}. For two Gaussians with one
+  with no optimisation left: ||W - C M K|| / ||W|| = {off:.0e}. For two Gaussians with one
   isotropic variance, m_t is the right direction, and K averages it over related tasks. A support
   vector machine looks at the samples near the border, and here those say less.""")
 np.testing.assert_allclose(small.W, by_hand, atol=1e-9 * np.abs(by_hand).max())

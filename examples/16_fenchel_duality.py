@@ -247,12 +247,12 @@ assert (trace[:, 2] <= rounding * trace[:, 1]).all() and trace[:, 2].max() <= ro
     :, 0
 ].min()
 assert 1 - trace[-1, 2] / trace[-1, 0] < 1e-5
+fall, rise = max(0, -np.diff(trace[:, 2]).min()), max(0, np.diff(trace[:, 0]).max())
 print(f"""
   In a pass only alpha moves, and Problem 2 rises, for this theta. Problem 3, which has no theta,
   is below the optimum always, Problem 1 above; Problem 2 at one theta is not a bound: it may be
   above or below. Neither 1 nor 3 has to move one way only: here the largest fall of 3 is
-  {max(0, -np.diff(trace[:, 2]).min()):.0e}, the largest rise of 1
-  {max(0, np.diff(trace[:, 0]).max()):.0e}. So keep the best of each.
+  {fall:.0e}, the largest rise of 1 {rise:.0e}. So keep the best of each.
 """)
 
 # %%

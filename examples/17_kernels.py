@@ -149,13 +149,14 @@ for name, (on_train, on_test) in mean.items():
         f"{'  '.join(f'{each[1]:.3f}' for each in accuracies[name])}"
     )
 multi, single = mean["mkl_norm, p = 2"][1], mean["the same, one width, p = inf"][1]
+alone, pooled = mean["SVC, every task alone"][1], mean["SVC, all tasks pooled"][1]
+all_1, few = mean["mkl_norm, p = inf"][1], mean["mkl_norm, p = 1"][1]
 print(f"""
-  Shared and own parts beat both baselines, by {multi - mean["SVC, every task alone"][1]:.2f} and
-  {multi - mean["SVC, all tasks pooled"][1]:.2f} for p = 2. With the one width that is best, they
-  do so by {single - mean["SVC, every task alone"][1]:.2f} and
-  {single - mean["SVC, all tasks pooled"][1]:.2f}; the rest is several widths. *Learning* theta
-  adds nothing to that: with all weights 1 (p = inf) the accuracy is
-  {mean["mkl_norm, p = inf"][1]:.3f}, with few (p = 1) {mean["mkl_norm, p = 1"][1]:.3f}.""")
+  Shared and own parts beat both baselines, by {multi - alone:.2f} and {multi - pooled:.2f}
+  for p = 2. With the one width that is best, they do so by {single - alone:.2f} and
+  {single - pooled:.2f}; the rest is several widths.
+  *Learning* theta adds nothing to that: with all weights 1 (p = inf) the
+  accuracy is {all_1:.3f}, with few (p = 1) {few:.3f}.""")
 assert multi > max(mean["SVC, every task alone"][1], mean["SVC, all tasks pooled"][1]) + 0.03
 assert abs(mean["mkl_norm, p = inf"][1] - multi) < 0.03
 

@@ -209,7 +209,7 @@ for c in (c for c in range(len(EDGES)) if c not in active):
         assert forced >= value + t * price - 1e-6
         slopes.append((forced - value) / t)
     gains[c] = value - master([*active, c], r)[0]
-    print(f"   {label(c):<8}{price:27.4f}{slopes[0]:27.4f}{slopes[1]:17.4f}{gains[c]:26.5f}")
+    print(f"   {label(c):<8}{price:15.4f}{slopes[0]:18.4f}{slopes[1]:13.4f}{gains[c]:17.5f}")
     assert gains[c] < 1e-6 or price < 0
 print("""
    The objective is never below the line with the price as its slope (convexity), and follows it

@@ -137,13 +137,13 @@ print(f"   {'no label, always':<18}{'':14}{np.mean(labels_of(test) > 0):15.4f}")
 best_graph = min(on_test[f"CGM, r = {R}"][0], on_test["  and refitted"][0])
 assert best_graph < on_test["no edge"][0]
 if is_scene:
+    n_edges = len(chosen[f"CGM, r = {R}"].label_graph.used)
     print(f"""
    Every image has a label, but a classifier a label leaves a third of the test images without: it
    says "no" to each of six labels where it is not sure. An edge scores pairs of answers, and
    "neither" is one of them: whether two labels both stay away is decided together. The learned
-   graph has as few wrong labels as all 15 edges have, with
-   {len(chosen[f"CGM, r = {R}"].label_graph.used)}; all edges name more labels, and their F1 is
-   higher. The refit brings little here.""")
+   graph, of {n_edges} edges, has as few wrong labels as all 15 have; all name more labels, and
+   their F1 is higher. The refit brings little here.""")
     ours, everything, again = (
         on_test[name] for name in (f"CGM, r = {R}", "all edges", "  and refitted")
     )

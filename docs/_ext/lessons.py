@@ -16,7 +16,7 @@ OUTPUT = ROOT / "examples" / "output"
 PICTURES = (".png", ".gif")
 
 #: lessons that end at once where something is not installed, and so have nothing to show
-NEEDS = {"10_networks": "torch", "24_beyond_one_machine": "distributed"}
+NEEDS = {"24_beyond_one_machine": "distributed"}
 
 
 def pattern() -> str:
