@@ -214,7 +214,7 @@ class CrossCheckError(MTLError, AssertionError):
 
 class Interrupted(KeyboardInterrupt):
     """Ctrl-C, or SIGTERM, ended what is done in many parts: folds of a cross-validation, samples of a bootstrap, halves. Like every
-    KeyboardInterrupt it is no Exception. The text says how many parts were complete.
+    KeyboardInterrupt it is not an Exception. The text says how many parts were complete.
 
     completed : the result of these alone, such as a `CrossValidation` of fewer folds, without a refit; None where there were too few
     """

@@ -12,6 +12,8 @@ __all__ = ["gram", "require_gram_memory"]
 
 _SLAB = 1 << 20  # entries of a product of sparse inputs that are made at once
 _NUMBERS = 1 << 18  # of dense inputs that are weighted at once
+_LONG = 2e10  # multiplications that take half a second or more, in one product of ...
+_MANY = 2000  # ... more columns than those that are multiplied some rows at a time
 _MOST_PARTS = 8  # of sparse inputs, that are copied one after another: each takes a pass over all
 
 
@@ -33,6 +35,8 @@ def gram(X, weights: np.ndarray | None = None) -> np.ndarray:
             part = part if weights is None else sparse.diags_array(weights) @ part
             total[:, first : first + step] = (X.T @ part.asformat(X.T.format)).toarray()
         return total
+    if weights is None and float(X.shape[0]) * X.shape[1] ** 2 > _LONG and X.shape[1] > _MANY:
+        return _in_columns(X)
     if weights is None:
         return inner_product(X.T, X)
     rows = np.flatnonzero(weights)
@@ -46,6 +50,20 @@ def gram(X, weights: np.ndarray | None = None) -> np.ndarray:
             total += part.T @ part
         else:
             total += part.T @ (part * own)
+    return total
+
+
+def _in_columns(X) -> np.ndarray:
+    """X^T X, some columns at a time, above the diagonal alone: a signal and a time limit are heard between two of them."""
+    n, d = X.shape
+    total, step = np.empty((d, d)), max(int(_LONG / (4.0 * n * d)), 64)
+    for first in range(0, d, step):
+        own = slice(first, min(first + step, d))
+        total[own, own] = (
+            X[:, own].T @ X[:, own]
+        )  # of one matrix with itself, which is symmetric to the last bit
+        np.matmul(X[:, :first].T, X[:, own], out=total[:first, own])
+        total[own, :first] = total[:first, own].T
     return total
 
 

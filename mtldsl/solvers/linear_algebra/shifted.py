@@ -6,6 +6,8 @@ import numpy as np
 from scipy import linalg
 from scipy.linalg import lapack
 
+from mtldsl.solvers.linear_algebra.cholesky import upper_factor
+
 __all__ = ["Shifted"]
 
 _MOST_FACTORS = 12  # different shifts, beyond which eigenvectors cost less than factors
@@ -43,7 +45,7 @@ class Shifted:
         for k, (value, _) in enumerate(self.groups):
             H = M if k == len(self.groups) - 1 else M.copy()
             H.flat[:: len(H) + 1] += value
-            factor, failed = lapack.dpotrf(H.T, lower=0, clean=0, overwrite_a=1)
+            factor, failed = upper_factor(H)
             if failed:
                 return
             if value == 0.0 and np.any(np.square(np.diagonal(factor)) <= _SMALLEST_PIVOT * self.diagonal):
