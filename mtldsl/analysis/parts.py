@@ -18,6 +18,7 @@ from mtldsl.solution.solution import Solution
 from mtldsl.tasks import Tasks
 from mtldsl.tasks.derived import label_table
 from mtldsl.tasks.folding import rows_of_parts
+from mtldsl.tasks.imputation import filled_anew, rows_filled
 from mtldsl.tasks.one_class import OneClassWarning, listed_tasks
 
 __all__ = ["ONE_CLASS", "Part", "data_of", "learnable", "make_part", "needs_two_classes", "taken", "warn_of"]
@@ -72,13 +73,12 @@ def _labels(tasks: Tasks, kept: np.ndarray) -> list[np.ndarray]:
 
 
 def taken(tasks: Tasks, kept: np.ndarray, can: np.ndarray) -> Tasks:
-    """Some of the tasks in some of their rows, each as often as `kept` says."""
+    """Some of the tasks in some of their rows, each as often as `kept` says; inputs that were missing are filled in from these rows."""
+    some = tasks if can.all() else tasks.select(can)
     if tasks.is_shared:
-        return (tasks if can.all() else tasks.select(can)).take_rows(np.repeat(np.arange(len(kept)), kept))
+        return filled_anew(some.take_rows(np.repeat(np.arange(len(kept)), kept)))
     rows = [np.repeat(np.arange(len(part)), part) for part in tasks.per_task(kept)]
-    if can.all():
-        return tasks.take_rows(rows)
-    return tasks.select(can).take_rows([one for one, there in zip(rows, can, strict=True) if there])
+    return filled_anew(some.take_rows([one for one, there in zip(rows, can, strict=True) if there]))
 
 
 @dataclass(frozen=True)
@@ -110,11 +110,9 @@ class Part:
     def score(self, tasks: Tasks, solution: Solution, measure: Measure, typed: str) -> Score:
         """The measure of a solution that was learned on `train`, over all tasks in the rows to score."""
         rows = rows_of_parts(tasks, self.held_out)
-        inputs: Any = (
-            tasks.X[rows]
-            if tasks.is_shared
-            else [X[r] for X, r, there in zip(tasks.inputs, rows, self.learned, strict=True) if there]
-        )
+        inputs: Any = rows_filled(tasks, rows, solution.schema.fill)
+        if not tasks.is_shared:
+            inputs = [X for X, there in zip(inputs, self.learned, strict=True) if there]
         found = iter(predictor_of(solution).outputs(inputs, measure.needs, typed))
         truth = _of_rows(tasks, tasks.targets, rows)
         weights = None if tasks.sample_weights is None else _of_rows(tasks, tasks.sample_weights, rows)

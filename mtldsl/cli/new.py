@@ -52,5 +52,9 @@ def _new(options) -> int:
 
 
 NEW = Command(
-    "new", "write a commented problem file for a CSV file, after a look at its columns", _arguments, _new
+    "new",
+    "write a commented problem file for a CSV file, after a look at its columns",
+    _arguments,
+    _new,
+    examples=("mtldsl new exams.csv", "mtldsl new exams.csv --labels maths,physics"),
 )

@@ -111,7 +111,7 @@ class Ran(NamedTuple):
 
 
 def write(paths: list[Path], ran: Ran) -> None:
-    """The solution or the report, as its ending says, to each path. DataError for those that cannot be written, after the others were."""
+    """The solution, the predictions or the report, as its ending says, to each path. DataError for those that cannot be written, after the others were."""
     refused = []
     for path in paths:
         try:
@@ -127,6 +127,10 @@ def write(paths: list[Path], ran: Ran) -> None:
 
 
 def _report(path: Path, ran: Ran) -> str:
+    if path.suffix == ".csv":
+        from mtldsl.report.predictions import predictions_of
+
+        return predictions_of(ran.file, ran.solution)
     from mtldsl.report.record import plain
     from mtldsl.report.text import run_report, to_text
 
@@ -145,7 +149,7 @@ def _page(path: Path, ran: Ran, text: str) -> str:
     file = ran.file
     facts = Facts(
         ran.solution, file.tasks_test, ran.check, ran.chosen, repeat=f"mtldsl solve {file.path.name}",
-        title=file.title or path.stem,
+        title=file.title or path.stem, metrics=tuple(file.metrics),
         more=(Section("Everything, as the terminal shows it", panels=[Panel("", text=text)], folded=True),),
     )  # fmt: skip
     return html_report(facts)

@@ -20,7 +20,7 @@ def _solve_options(parser: ArgumentParser) -> None:
     parser.add_argument("--no-check", action="store_true", help="leave out the cross-check")
     parser.add_argument(
         "--output", action="append", type=Path, default=[], metavar="PATH",
-        help="write the solution (.npz) or the report (.txt, .html, .json); may be repeated",
+        help="write the solution (.npz), predictions of the rows held out (.csv) or the report (.txt, .html, .json); may be repeated",
     )  # fmt: skip
     parser.add_argument(
         "--report", dest="output", action="append", type=Path, metavar="PATH", help="the same, of a report"
@@ -29,9 +29,9 @@ def _solve_options(parser: ArgumentParser) -> None:
 
 def _solve(options) -> int:
     for path in options.output:
-        if path.suffix not in (".npz", ".txt", ".html", ".json"):
+        if path.suffix not in (".npz", ".csv", ".txt", ".html", ".json"):
             raise DataError(
-                f"--output {path}: the path must end in .npz (solution), .txt, .html or .json (report)"
+                f"--output {path}: the path must end in .npz (solution), .csv (predictions), .txt, .html or .json (report)"
             )
     with load_with_options(options) as file:
         if options.no_check:
@@ -39,6 +39,11 @@ def _solve(options) -> int:
         outputs = [*file.outputs.values(), *options.output]
         for path in outputs:
             check_writable(path)
+            if path.suffix == ".csv" and file.predictions is None and file.test_rows is None:
+                raise DataError(
+                    f"{path}: predictions are of rows held out, and the file holds none out",
+                    write_instead='write [split], or mtldsl predict with the solution',
+                )  # fmt: skip
         ran = run_file(file, is_told(options))
         from mtldsl.report.text import run_report
 
@@ -96,7 +101,11 @@ def _passes(file) -> tuple[int, int]:
 
 
 SOLVE = Command(
-    "solve", "solve a problem file, certify it, and cross-check it as the file says", _solve_options, _solve
+    "solve",
+    "solve a problem file, certify it, and cross-check it as the file says",
+    _solve_options,
+    _solve,
+    examples=("mtldsl solve exams.toml --report exams.html",),
 )
 CHECK = Command(
     "check", "cross-check a problem file against cvxpy, whatever the file says", add_solve_options, _check

@@ -7,6 +7,8 @@ import os
 from contextlib import contextmanager
 from pathlib import Path
 
+import numpy as np
+
 from mtldsl.datasets import LOADERS, READERS
 from mtldsl.errors import DataError, MTLError
 from mtldsl.files.engine import RULES, check_engine, read_folder
@@ -15,6 +17,7 @@ from mtldsl.files.section import Reading, Section
 from mtldsl.files.toml_source import TomlFile
 from mtldsl.language.words.did_you_mean import nearest
 from mtldsl.tasks import Tasks
+from mtldsl.tasks.derived import with_inputs
 
 __all__ = ["DATA", "SPLIT"]
 
@@ -40,7 +43,8 @@ def _read(reading: Reading) -> None:
     file = reading.file
     if not isinstance(file.content.get("data"), dict):
         raise file.error('the file needs a table [data] with dataset = "..." or path = "..."', ("data",))
-    table = dict(file.content["data"])
+    reading.data = file.content["data"]
+    table = dict(reading.data)
     standardize = _standardize(reading, table.pop("standardize", False))
     one_class = table.pop("one_class", "error")
     if one_class not in ("skip", "error"):
@@ -52,13 +56,30 @@ def _read(reading: Reading) -> None:
     split, test = file.content.get("split"), None
     if split is not None:
         with _at(file, ("split",)):
-            tasks, test = tasks.split(split.get("test_size", 0.25), split.get("random_state", 0))
+            how = split.get("test_size", 0.25), split.get("random_state", 0)
+            if not tasks.is_distributed:
+                reading.test_rows = _held_out(tasks, *how)
+            elif reading.predictions is not None and "new" not in reading.predictions:
+                raise file.error("rows that stay where they are have no predictions here", ("output", "predictions"))  # fmt: skip
+            tasks, test = tasks.split(*how)
     if standardize:
         with _at(file, ("data", "standardize")):  # statistics come from the training rows alone
             tasks = tasks.standardize(**standardize)
             assert tasks.scaling is not None
             test = None if test is None else test.scaled_by(tasks.scaling)
     reading.train, reading.test, reading.names["tasks"] = tasks, test, tasks
+
+
+def _held_out(tasks: Tasks, *how) -> np.ndarray:
+    """The rows of the data that `split` holds out: that of the same tasks, whose only input is the number of the row."""
+    if tasks.is_shared:
+        numbers = [np.arange(float(tasks.X.shape[0]))]
+    else:
+        own = tasks.source_rows or [np.arange(n) for n in tasks.counts]
+        numbers = [np.asarray(rows, dtype=float) for rows in own]
+    inputs = [rows[:, None] for rows in numbers]
+    _, test = with_inputs(tasks, inputs, feature_names=("row",), scaling=None).split(*how)
+    return (test.X if test.is_shared else test.stacked)[:, 0].astype(int)
 
 
 @contextmanager

@@ -31,7 +31,8 @@ class _Column:
     def is_id(self) -> bool:
         """Whether every row has a value of its own, whole numbers or text: nothing can be learned from it."""
         whole = self.kind != "number" or all(float(value).is_integer() for value in self.values)
-        return self.rows > 2 and whole and len(self.values) == self.rows
+        there = self.rows - self.missing
+        return there > 2 and whole and len(self.values) == there
 
     @property
     def is_constant(self) -> bool:
@@ -68,6 +69,7 @@ def draft(path, labels: Sequence[str] = (), task: str | None = None, delimiter: 
             )
     chosen = list(labels) or [next(name for name in reversed(names) if name != task)]
     dropped, one_hot, features = _features(columns, {*chosen, *([task] if task else [])})
+    gaps = {name: columns[name].missing for name in features if columns[name].missing}
     if not features:
         raise DataError("no column is left to learn from", term=path)
     loss, options, why = _loss([columns[name] for name in chosen])
@@ -88,6 +90,7 @@ def draft(path, labels: Sequence[str] = (), task: str | None = None, delimiter: 
         *options,
         *([f"one_hot = {_list(one_hot)}  # text with few values: a 0/1 column for each"] if one_hot else []),
         *_dropped(dropped),
+        *_imputed(gaps),
         "standardize = true  # every feature in its own standard deviations; new rows are scaled alike",
         "",
         "[split]",
@@ -135,8 +138,10 @@ def _features(columns: dict[str, _Column], taken: set[str]):
     for name, column in columns.items():
         if name in taken:
             continue
-        if column.missing:
-            dropped[name] = f"{column.missing:,} cells are empty; fill them in to use it"
+        if column.missing == column.rows:
+            dropped[name] = "no value at all"
+        elif 2 * column.missing > column.rows:
+            dropped[name] = f"{column.missing:,} of {column.rows:,} cells are empty; fill them in to use it"
         elif column.is_constant:
             dropped[name] = "one value only"
         elif column.is_id:
@@ -181,6 +186,17 @@ def _dropped(dropped: dict[str, str]) -> list[str]:
     if not dropped:
         return []
     return [*(f"# {name}: {why}" for name, why in dropped.items()), f"drop = {_list(list(dropped))}"]
+
+
+def _imputed(gaps: dict[str, int]) -> list[str]:
+    if not gaps:
+        return []
+    shown = ", ".join(f"{count:,} in {name}" for name, count in list(gaps.items())[:6]) + ", ..." * (
+        len(gaps) > 6
+    )
+    return [
+        f'impute = "median"  # empty cells ({shown}) get the median of the training rows\' column; new rows alike'
+    ]
 
 
 def _text(value: str) -> str:

@@ -12,6 +12,7 @@
     dataset = "digits"      # "digits", "low_rank", "group_sparse", "school", "sarcos", "emotions", "flags", "scene", ...
     standardize = true      # statistics of the training rows; {center = false} for sparse inputs
     # path = "scores.csv"   # relative to this file; format = "csv", "arff", "mat", "npz" or "libsvm" where the ending does not tell
+    # impute = "mean"       # or "median": what stands in the place of missing inputs (csv, arff), learned on training rows; "error" refuses them
     # labels = ["maths", "physics"]      # the keyword arguments of mtldsl.datasets.read_csv, read_arff, ...
     # engine = "dask"       # path is a folder of Parquet, NPZ or LIBSVM files that stay there; options are those of mtldsl.datasets.scan
     # scheduler = "local"   # or "tcp://...", which `--scheduler` must allow; without it the active client, or threads of this process
@@ -75,6 +76,8 @@
     [output]                # optional, relative to this file and inside its folder, unless --allow-outside
     solution = "w.npz"
     report = "report.html"  # or .txt, .json
+    metrics = ["f1"]        # measures that the report has beside its own
+    predictions = "out.csv" # of the rows held out; or {path = "out.csv", new = "new.csv", keep = ["id"]}, with task, probabilities, scores
 
 An expression may use the weights, `tasks`, what is learned, parameters, arrays, groups and the words of the language (`mtldsl words`);
 it may run over several lines in """...""" and hold # comments. Unknown keys and values that do not fit are refused with their line and column.
@@ -117,7 +120,13 @@ class ProblemFile:
     tasks_test: Tasks | None
     solve: dict[str, object] = field(default_factory=dict)
     check: dict[str, object] | None = None
-    outputs: dict[str, Path] = field(default_factory=dict)  # "solution", "report"
+    outputs: dict[str, Path] = field(default_factory=dict)  # "solution", "report", "predictions"
+    metrics: list[str] = field(default_factory=list)  # measures that are reported
+    predictions: dict[str, Any] | None = None  # what beside the path [output] predictions says
+    data: dict[str, Any] = field(default_factory=dict)  # [data] as it stands there
+    test_rows: Any = (
+        None  # (N,) the rows of the data that were held out, task after task where inputs are separate
+    )
     validation: dict[str, Any] | None = None
     cluster: Any = None  # the workers that have the rows, where the file names them
 
@@ -213,6 +222,10 @@ def _read(path: Path, reading: Reading) -> ProblemFile:
         solve=reading.solve,
         check=reading.cross_check,
         outputs=reading.outputs,
+        metrics=reading.metrics,
+        predictions=reading.predictions,
+        data=reading.data,
+        test_rows=reading.test_rows,
         validation=reading.validation,
         cluster=reading.cluster,
     )

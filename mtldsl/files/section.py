@@ -89,6 +89,10 @@ class Reading:
     solve: dict[str, object] = field(default_factory=dict)
     cross_check: dict[str, object] | None = None
     outputs: dict[str, Path] = field(default_factory=dict)
+    data: dict[str, Any] = field(default_factory=dict)  # [data] as it stands there
+    metrics: list[str] = field(default_factory=list)
+    predictions: dict[str, Any] | None = None
+    test_rows: Any = None  # which rows of the data were held out
     validation: dict[str, Any] | None = None
 
     def table(self, name: str) -> dict:

@@ -23,7 +23,7 @@ from mtldsl.files.section import Reading, Section, belongs
 from mtldsl.language.words.did_you_mean import nearest
 from mtldsl.solvers.registry import SOLVERS, get_solver
 
-__all__ = ["SOLVE", "checked_option"]
+__all__ = ["SOLVE", "checked_option", "written_by"]
 
 #: Each start has max_seconds of its own.
 _MOST_STARTS = 10_000
@@ -52,7 +52,17 @@ def _check(reading: Reading) -> None:
 
 
 def _read(reading: Reading) -> None:
+    """The table, with files that a solver writes, such as a checkpoint, relative to the folder of the problem file."""
     reading.solve = dict(reading.table("solve"))
+    for key in written_by(reading.solve):
+        if key in reading.solve:
+            reading.solve[key] = str(reading.folder / str(reading.solve[key]))
+
+
+def written_by(solve: dict) -> tuple[str, ...]:
+    """The options of the solver that name a file to write."""
+    name = solve.get("solver")
+    return get_solver(name).writes if name in SOLVERS else ()
 
 
 def checked_option(

@@ -25,6 +25,8 @@ from mtldsl.report.learned import describe_learned, describe_unknown
 from mtldsl.report.similarities import describe_similarities, describe_theta
 from mtldsl.report.unicode_math import to_unicode
 from mtldsl.report.validation import describe_validation
+from mtldsl.solution.metric_measure import as_measure
+from mtldsl.solution.page.scores import constant_score
 from mtldsl.solution.scoring import r_squared, score_of
 from mtldsl.solution.solution import Solution
 from mtldsl.tasks import Tasks
@@ -46,7 +48,7 @@ RANK_TOLERANCE = 1e-6
 
 def describe_file(file: ProblemFile) -> dict:
     """The model and the data of a problem file."""
-    problem = file.problem
+    problem, filled = file.problem, file.tasks_train.imputation
     return {
         "mtldsl": mtldsl.__version__,
         "file": str(file.path),
@@ -68,6 +70,9 @@ def describe_file(file: ProblemFile) -> dict:
         "data": {
             "task_names": list(file.tasks_train.task_names),
             "train": file.tasks_train.describe(),
+            "imputed": None
+            if filled is None
+            else {"strategy": filled.strategy, "cells": int(filled.gaps.nnz)},
             "held_out": None if file.tasks_test is None else file.tasks_test.describe(),
         },
     }
@@ -157,14 +162,15 @@ def _scores(file: ProblemFile, solution: Solution) -> dict:
         for name, count, score, guess in zip(tasks.task_names, tasks.counts, scores, guesses, strict=True)
     ]
     metrics, not_measured = _measured(file, tasks, solution, rows)
+    named, not_named = _by_name(file, tasks, solution, rows)
     return {
         "measure": "accuracy" if classes else "R2",
         "rows": "training" if file.tasks_test is None else "held out",
         "guess": "always the more frequent label" if classes else "always the mean",
         "mean": float(np.mean(scores)),
         "mean_guess": float(np.mean(guesses)),
-        "metrics": metrics,
-        "metrics_not_measured": not_measured,
+        "metrics": metrics | named,
+        "metrics_not_measured": not_measured + not_named,
         "tasks": rows,
     }
 
@@ -190,6 +196,33 @@ def _measured(
             "mean": float(np.mean([pair["score"] for pair in pairs])),
             "mean_guess": float(np.mean([pair["guess"] for pair in pairs])),
             "tasks": len(pairs),
+        }
+    return means, reasons
+
+
+def _by_name(file: ProblemFile, tasks: Tasks, solution: Solution, rows: list[dict]) -> tuple[dict, list[str]]:
+    """The same of the measures that [output] metrics names, beside what a constant has."""
+    means, reasons = {}, []
+    for name in file.metrics:
+        by = as_measure(name, "[output] metrics")
+        try:
+            score = solution.score(tasks, name)
+        except MTLError as error:
+            reasons.append(str(error))
+            continue
+        guess = np.full(tasks.n_tasks, np.nan)
+        if not tasks.is_distributed:
+            guess = constant_score(
+                by, file.tasks_train, tasks, solution.loss["labels"] in ("sign", "indicators")
+            )
+        if score.by_task is not None:
+            for row, own, beside in zip(rows, score.by_task, guess, strict=True):
+                row["metrics"][name] = {"score": float(own), "guess": float(beside)}
+        means[name] = {
+            "mean": float(score),
+            "mean_guess": float("nan") if np.isnan(guess).all() else float(np.nanmean(guess)),
+            "tasks": tasks.n_tasks - len(score.left_out),
+            "higher_is_better": by.higher_is_better,
         }
     return means, reasons
 

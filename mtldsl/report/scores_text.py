@@ -17,39 +17,55 @@ MAX_TASKS, ENDS = 24, 5
 
 
 def scores(found: dict) -> Group:
+    """Tables of a line a task: the score and what was learned for, then the measures that were asked for, two a table."""
     accuracy = found["measure"] == "accuracy"
     guess, metrics = "majority" if accuracy else "constant", found["metrics"]
-    table = Table(box=None, pad_edge=False, padding=(0, 2 if metrics else 3, 0, 0), header_style=DIM)
-    table.add_column("task")
-    table.add_column("rows", justify="right")
-    table.add_column("accuracy" if accuracy else "R²", justify="right")
-    table.add_column(guess, justify="right", style=DIM)
-    for name in metrics:
-        table.add_column(name, justify="right", overflow="fold")
-        table.add_column("constant", justify="right", style=DIM)
+    learned = [name for name, means in metrics.items() if "higher_is_better" not in means]
+    names = [name for name in metrics if name not in learned]
     rows = sorted(found["tasks"], key=lambda row: (math.isnan(row["score"]), row["score"]))
     shown = found["tasks"] if len(rows) <= MAX_TASKS else [*rows[:ENDS], None, *rows[-ENDS:]]
+    first = 0 if learned else 1
+    tables = [_table(found, shown, learned or names[:first], base=True)]
+    tables += [_table(found, shown, names[k : k + 2], base=False) for k in range(first, len(names), 2)]
+    order = "" if len(rows) <= MAX_TASKS else f"; the {ENDS} worst and the {ENDS} best of {len(rows)} tasks"
+    notes = [Text(f"{guess}: {found['guess']} of the training rows{order}", DIM)]
+    lower = [name for name, means in metrics.items() if not means.get("higher_is_better", True)]
+    if learned:
+        one = "one label for all samples, the better one on the training rows"
+        notes.append(Text(f"constant: {one}; a metric's score is 1 where nothing is wrong", DIM))
+    if lower:
+        notes.append(Text(f"lower is better: {', '.join(lower)}", DIM))
+    notes += [Text(f"not measured: {reason}", "yellow") for reason in found["metrics_not_measured"]]
+    title = f"Scores on {'held-out' if found['rows'] == 'held out' else 'the training'} rows"
+    return section(title, *tables, *notes)
+
+
+def _table(found: dict, shown: list, names: list[str], base: bool) -> Table:
+    """base : with the number of rows, the score and what the simplest guess has"""
+    accuracy, metrics = found["measure"] == "accuracy", found["metrics"]
+    table = Table(box=None, pad_edge=False, padding=(0, 2 if names else 3, 0, 0), header_style=DIM)
+    table.add_column("task")
+    if base:
+        table.add_column("rows", justify="right")
+        table.add_column("accuracy" if accuracy else "R²", justify="right")
+        table.add_column("majority" if accuracy else "constant", justify="right", style=DIM)
+    for name in names:
+        table.add_column(name, justify="right", overflow="fold")
+        table.add_column("constant", justify="right", style=DIM)
     for row in shown:
         if row is None:
             table.add_row("...")
             continue
-        cells = [_score(row["score"], accuracy), _score(row["guess"], accuracy)]
-        for name in metrics:
+        cells = [f"{row['rows']:,}", _score(row["score"], accuracy), _score(row["guess"], accuracy)] * base
+        for name in names:
             pair = row["metrics"].get(name, {"score": math.nan, "guess": math.nan})
             cells += [_score(pair["score"], False), _score(pair["guess"], False)]
-        table.add_row(row["task"], f"{row['rows']:,}", *cells)
-    cells = [_score(found["mean"], accuracy), _score(found["mean_guess"], accuracy)]
-    for means in metrics.values():
-        cells += [_score(means["mean"], False), _score(means["mean_guess"], False)]
-    table.add_row("average", "", *cells, style="bold")
-    order = "" if len(rows) <= MAX_TASKS else f"; the {ENDS} worst and the {ENDS} best of {len(rows)} tasks"
-    notes = [Text(f"{guess}: {found['guess']} of the training rows{order}", DIM)]
-    if metrics:
-        one = "one label for all samples, the better one on the training rows"
-        notes.append(Text(f"constant: {one}; a metric's score is 1 where nothing is wrong", DIM))
-    notes += [Text(f"not measured: {reason}", "yellow") for reason in found["metrics_not_measured"]]
-    title = f"Scores on {'held-out' if found['rows'] == 'held out' else 'the training'} rows"
-    return section(title, table, *notes)
+        table.add_row(row["task"], *cells)
+    cells = ["", _score(found["mean"], accuracy), _score(found["mean_guess"], accuracy)] * base
+    for name in names:
+        cells += [_score(metrics[name]["mean"], False), _score(metrics[name]["mean_guess"], False)]
+    table.add_row("average", *cells, style="bold")
+    return table
 
 
 def _score(value: float, accuracy: bool) -> str:

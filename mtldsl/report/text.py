@@ -134,6 +134,14 @@ def _data(record: dict) -> Group:
     ]
     rows.append(("rows a task", _rows(train) + (f"; held out: {_rows(test)}" if test else "; none held out")))
     rows.append(("labels", f"{train['samples']:,} to learn from, {_missing(train['missing'])}"))
+    filled = record["data"]["imputed"]
+    if filled is not None:
+        rows.append(
+            (
+                "filled in",
+                f"{filled['cells']:,} missing inputs, by the {filled['strategy']} of the training rows",
+            )
+        )
     return section("Data", pairs(rows))
 
 

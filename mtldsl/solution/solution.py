@@ -125,6 +125,9 @@ class Solution(OverLabels, OverKernels, Scored, Pictured, Shown):
     task_names: tuple[str, ...] = ()
     feature_names: tuple[str, ...] = ()
     scaling: dict | None = None  # mean and scale of standardize(), applied to new inputs
+    imputation: dict | None = (
+        None  # strategy, and the values that stand in the place of missing inputs, in new ones too
+    )
     kernel_map: KernelMap | None = None  # the features of Tasks.with_kernels(), made of new inputs
     thresholds: np.ndarray | None = None
     task_weights: np.ndarray | None = _TASK_WEIGHTS
@@ -164,7 +167,8 @@ class Solution(OverLabels, OverKernels, Scored, Pictured, Shown):
         shape = self.coef.shape[0], len(self.task_names) or self.coef.shape[1]
         facts = self.scaling
         scaling = None if facts is None else Scaling(np.asarray(facts["mean"]), np.asarray(facts["scale"]))
-        return Schema(shape, self.feature_names, self.task_names, scaling, self.kernel_map)
+        fill = None if self.imputation is None else np.asarray(self.imputation["values"], dtype=float)
+        return Schema(shape, self.feature_names, self.task_names, scaling, self.kernel_map, fill)
 
     @property
     def W(self) -> np.ndarray:

@@ -25,7 +25,7 @@ def solution_of(run: Run, tol: float) -> Solution:
     first, certificate = statement.first_loss, outcome.certificate
     tasks, atom = first.data, first.atom
     assert tasks is not None and isinstance(atom, Loss)
-    scaling = tasks.scaling
+    scaling, filled = tasks.scaling, tasks.imputation
     told: dict[str, Any] = {}
     for readout in READOUTS:
         told |= readout.read(run)
@@ -57,6 +57,7 @@ def solution_of(run: Run, tol: float) -> Solution:
         task_names=tuple(tasks.task_names),
         feature_names=tuple(tasks.feature_names),
         scaling=None if scaling is None else {"mean": scaling.mean, "scale": scaling.scale},
+        imputation=None if filled is None else {"strategy": filled.strategy, "values": filled.values},
         kernel_map=tasks.kernel_map,
         history=outcome.history,
         stationarity=certificate.stationarity,

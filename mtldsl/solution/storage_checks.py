@@ -12,6 +12,7 @@ from mtldsl.atoms.function import REGISTRY
 from mtldsl.solution.predictors import predictor_class
 from mtldsl.solution.readout import require_per_task
 from mtldsl.solution.readouts import READOUTS
+from mtldsl.tasks.gaps import STRATEGIES
 from mtldsl.tasks.labels import LABEL_KINDS
 
 __all__ = ["STATUSES", "check_fields"]
@@ -43,6 +44,7 @@ def check_fields(fields: dict[str, Any]) -> None:
         readout.check(fields)
     predictor_class(fields["loss"]).check(fields)
     _check_scaling(fields)
+    _check_imputation(fields)
     _check_status(fields)
 
 
@@ -76,6 +78,20 @@ def _check_scaling(fields) -> None:
     for part in scaling.values():
         array = np.asarray(part, dtype=float)
         _require(array.ndim == 1 and bool(np.isfinite(array).all()), "scaling", part)
+
+
+def _check_imputation(fields) -> None:
+    found = fields.get("imputation")
+    if found is None:
+        return
+    _require(isinstance(found, dict) and found.keys() == {"strategy", "values"}, "imputation", found)
+    _require(found["strategy"] in STRATEGIES, "imputation", found["strategy"])
+    values = np.asarray(found["values"], dtype=float)
+    _require(
+        values.shape == (fields["coef"].shape[0],) and bool(np.isfinite(values).all()),
+        "imputation",
+        found["values"],
+    )
 
 
 def _check_status(fields) -> None:

@@ -15,6 +15,7 @@ from mtldsl.tasks.scaling import Scaling
 from mtldsl.tasks.stacked import row_views, stack
 
 if TYPE_CHECKING:
+    from mtldsl.tasks.gaps import Imputation
     from mtldsl.tasks.kernel_map import KernelMap
 
 __all__ = ["T", "TaskData"]
@@ -29,6 +30,8 @@ class TaskData:
     #: whether rows are in parts elsewhere (`mtldsl.tasks.distributed`); then nothing here is as long as the data
     is_distributed: ClassVar[bool] = False
 
+    imputation: Imputation | None = None  # of rows elsewhere there is none
+
     def __new__(cls, *typed, **parts):
         if typed or (parts and "targets" not in parts):  # nothing at all: a copy, or a pickle
             raise DataError(
@@ -40,7 +43,7 @@ class TaskData:
 
     def __init__(
         self, *, targets, task_names, feature_names, shared=None, inputs=None, mask=None, sample_weights=None,
-        scaling=None, source_rows=None, one_table=False, kernel_map=None, stacked=None, counts=None,
+        scaling=None, source_rows=None, one_table=False, kernel_map=None, stacked=None, counts=None, imputation=None,
     ):  # fmt: skip
         self.is_shared: bool = shared is not None
         self._shared: Any = _frozen(shared)
@@ -69,6 +72,7 @@ class TaskData:
         self.source_rows: Any = source_rows  # None, or of every task, the rows of what the user gave for it
         self.one_table: bool = one_table  # source_rows are those of one table, told apart by task ids
         self.kernel_map: KernelMap | None = kernel_map  # what made the features, where kernels did
+        self.imputation = imputation  # where inputs were missing, and what stands there
         for name, count in zip(task_names, self.counts, strict=True):
             if count == 0:
                 raise DataError(

@@ -24,7 +24,7 @@ __all__ = [
 
 _FIELDS = (
     "mask", "counts", "targets", "sample_weights", "task_names", "feature_names", "scaling", "source_rows", "one_table",
-    "kernel_map",
+    "kernel_map", "imputation",
 )  # fmt: skip
 
 
@@ -40,9 +40,9 @@ def with_targets(tasks: T, flat) -> T:
 
 
 def with_inputs(tasks: T, inputs: list, **fields) -> T:
-    """Other numbers in place of the inputs: one matrix where they are shared, else one a task."""
+    """Other numbers in place of the inputs: one matrix where they are shared, else one a task. Gaps of the old ones are forgotten."""
     where = {"shared": inputs[0]} if tasks.is_shared else {"stacked": None, "inputs": inputs}
-    return changed(tasks, **where, **fields)
+    return changed(tasks, **where, **({"imputation": None} | fields))
 
 
 def standardize(tasks: T, center, scale) -> T:
@@ -71,7 +71,9 @@ def scaled_by(tasks: T, scaling: Scaling) -> T:
     if not tasks.is_shared:
         require_room(tasks.stacked, tasks.n_samples)
     inputs = [tasks.X] if tasks.is_shared else tasks.inputs
-    return with_inputs(tasks, [scaling.apply(X) for X in inputs], scaling=scaling)
+    return with_inputs(
+        tasks, [scaling.apply(X) for X in inputs], scaling=scaling, imputation=tasks.imputation
+    )
 
 
 def require_scaling(tasks: TaskData, scaling) -> None:

@@ -9,6 +9,7 @@ from mtldsl.system.memory import require_memory
 from mtldsl.tasks.data import T, TaskData
 from mtldsl.tasks.dealing import deal_table, units_of
 from mtldsl.tasks.derived import label_table
+from mtldsl.tasks.imputation import filled_pair
 from mtldsl.tasks.selection import take_rows
 from mtldsl.values.number import as_whole, quoted
 from mtldsl.values.option import as_flag
@@ -22,7 +23,7 @@ def folds(tasks: T, k: int, stratify: bool, groups, random_state) -> list[tuple[
     numbers = fold_numbers(tasks, k, stratify, groups, random_state)
     _require_all_tasks(tasks, numbers, k)
     return [
-        (take_rows(tasks, rows_of_parts(tasks, numbers != fold)), take_rows(tasks, rows_of_parts(tasks, numbers == fold)))
+        filled_pair(*(take_rows(tasks, rows_of_parts(tasks, side)) for side in (numbers != fold, numbers == fold)))
         for fold in range(k)
     ]  # fmt: skip
 

@@ -33,16 +33,19 @@ def _real(table, what: str) -> tuple[np.ndarray, tuple[str, ...] | None]:
     return (as_array(table, what), None) if frame is None else numbers_of(frame, what)
 
 
-def as_design(table, what: str = "X") -> tuple[Any, tuple[str, ...] | None]:
+def as_design(table, what: str = "X", fill: np.ndarray | None = None) -> tuple[Any, tuple[str, ...] | None]:
     """(n, d) inputs: a float64 array, or CSR for any scipy sparse matrix; and the column names where the table has them.
 
     A copy, for the caller may go on writing to theirs; but what nobody can write to is taken as it is: see `as_rows`.
+    fill : (d,) what stands in the place of NaN, column by column; None: it is refused
     """
-    X, fixed, names = as_rows(table, what)
+    X, fixed, names = as_rows(table, what, fill)
     return X if fixed else stack([(X, None)]), names
 
 
-def as_rows(table, what: str = "X") -> tuple[Any, bool, tuple[str, ...] | None]:
+def as_rows(
+    table, what: str = "X", fill: np.ndarray | None = None
+) -> tuple[Any, bool, tuple[str, ...] | None]:
     """The inputs checked, in bounded memory: (X, whether X can be kept as it is, column names or None).
 
     What cannot be kept - the caller may write to it, it is not float64, its rows are not contiguous - is for `stack` to copy.
@@ -61,6 +64,8 @@ def as_rows(table, what: str = "X") -> tuple[Any, bool, tuple[str, ...] | None]:
         )
     if X.shape[1] == 0:
         raise DataError(f"{what} has no columns: at least one feature is needed")
+    if fill is not None and X.shape[1] == len(fill):
+        X = np.where(np.isnan(X), fill, X)
     require_finite(X, names, what)
     ours = names is not None or isinstance(table, list | tuple)
     return X, X.dtype == float and X.flags.c_contiguous and (ours or never_written(X)), names

@@ -28,6 +28,11 @@ def with_kernels(tasks: T, kernels) -> T:
             f"with_kernels: these tasks have kernels already ({names})",
             write_instead="write all kernels in one call",
         )
+    if tasks.imputation is not None:
+        raise DataError(
+            "with_kernels: these tasks had inputs that were missing, and kernels are of inputs that are there",
+            write_instead="fill them in before, for example with scikit-learn's SimpleImputer",
+        )
     if isinstance(kernels, KernelMap):
         return _as_in_training(tasks, kernels)
     kernels = kernels_of(kernels)

@@ -23,6 +23,8 @@ def panel_of(tasks: Any) -> Panel:
         facts.append(("sample weights", "yes"))
     if known["standardized"]:
         facts.append(("features", "standardised; new inputs are scaled alike"))
+    if tasks.imputation is not None:
+        facts.append(("missing inputs", _imputed(tasks.imputation)))
     if known["kernels"]:
         facts.append(("kernels", ", ".join(map(str, known["kernels"]))))
     if "parts" in known:
@@ -33,6 +35,10 @@ def panel_of(tasks: Any) -> Panel:
     rows, notes = some_rows(rows, "tasks")
     lead = f"{several(tasks.n_tasks, 'task')}, {several(tasks.n_features, 'feature')}"
     return Panel("Tasks", lead=lead, facts=facts, tables=[Table(head, rows)], notes=notes)
+
+
+def _imputed(found: Any) -> str:
+    return f"{found.gaps.nnz:,} cells, in whose place the {found.strategy} of the training rows' column stands; likewise in new inputs"
 
 
 def _labels(tasks: Any) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:

@@ -9,6 +9,7 @@ from mtldsl.tasks.data import T, TaskData
 from mtldsl.tasks.dealing import deal, traits_of, units_of
 from mtldsl.tasks.derived import label_table
 from mtldsl.tasks.folding import labels_by_row, rows_of_parts
+from mtldsl.tasks.imputation import filled_pair
 from mtldsl.tasks.selection import take_rows
 from mtldsl.values.number import as_float, as_whole, quoted
 from mtldsl.values.option import as_flag
@@ -35,13 +36,15 @@ def split(tasks: T, test_size: float, random_state, stratify=False, groups=None)
         stratify and tasks.is_shared
     ):  # separate inputs are split class by class anyway
         in_test = _split_units(tasks, test_size, rng, stratify, groups)
-        return tuple(take_rows(tasks, rows_of_parts(tasks, side)) for side in (~in_test, in_test))  # type: ignore[return-value]
+        return filled_pair(*(take_rows(tasks, rows_of_parts(tasks, side)) for side in (~in_test, in_test)))
     if tasks.is_shared:
         train, test = _split_table(tasks, test_size, rng)
-        return take_rows(tasks, train), take_rows(tasks, test)
+        return filled_pair(take_rows(tasks, train), take_rows(tasks, test))
     targets = zip(tasks.per_task(tasks.targets), tasks.task_names, strict=True)
     parts = [_split_one(y, test_size, rng, name) for y, name in targets]
-    return take_rows(tasks, [train for train, _ in parts]), take_rows(tasks, [test for _, test in parts])
+    return filled_pair(
+        take_rows(tasks, [train for train, _ in parts]), take_rows(tasks, [test for _, test in parts])
+    )
 
 
 def _split_units(tasks: TaskData, test_size, rng, stratify: bool, groups) -> np.ndarray:

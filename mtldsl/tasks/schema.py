@@ -9,6 +9,7 @@ import numpy as np
 
 from mtldsl.errors import DataError
 from mtldsl.tasks.given import require_tasks
+from mtldsl.tasks.imputation import filled_by
 from mtldsl.tasks.inputs import as_design
 from mtldsl.tasks.kernel_map import KernelMap
 from mtldsl.tasks.names import elsewhere, unlike
@@ -30,11 +31,15 @@ class Schema:
     task_names: tuple[str, ...]
     scaling: Scaling | None = None
     kernel_map: KernelMap | None = None
+    fill: np.ndarray | None = (
+        None  # (d,) what stands in the place of inputs that are missing; None: they are refused
+    )
 
     @classmethod
     def of(cls, tasks: Tasks) -> Schema:
         shape = tasks.n_features, tasks.n_tasks
-        return cls(shape, tasks.feature_names, tasks.task_names, tasks.scaling, tasks.kernel_map)
+        fill = None if tasks.imputation is None else tasks.imputation.values
+        return cls(shape, tasks.feature_names, tasks.task_names, tasks.scaling, tasks.kernel_map, fill)
 
     def inputs(self, X) -> Any:
         """New inputs as the weights take them: scaled, or the features of their kernels. DataError where the columns do not fit."""
@@ -46,7 +51,7 @@ class Schema:
     def columns(self, X):
         """(n, d) as given, dense or sparse; DataError for other columns than those learned on."""
         _refuse_tasks(X)
-        X, columns = as_design(X, "predict: X")
+        X, columns = as_design(X, "predict: X", self.fill)
         wrong = unlike(self.feature_names, columns)
         if wrong is not None:
             raise DataError(f"predict: X has the columns {listed(columns)}; {wrong}")
@@ -89,6 +94,8 @@ class Schema:
                 term=typed,
             )
         self._refuse_strangers(tasks, typed, self.feature_names if raw is None else raw.feature_names)
+        if self.fill is not None:
+            tasks = filled_by(tasks, self.fill)
         if self.scaling is not None and tasks.scaling is None:
             tasks = tasks.scaled_by(self.scaling)
         return tasks if raw is None else tasks.with_kernels(raw)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -42,7 +43,9 @@ def take_rows(tasks: T, rows) -> T:
         return _of_lists(tasks, each, range(tasks.n_tasks))
     Y, S = _tables(tasks)
     rows = as_positions(rows, len(Y), "take_rows", DataError)
-    return _of_tables(tasks, tasks.X[rows], Y[rows], None if S is None else S[rows], range(tasks.n_tasks))
+    return _of_tables(
+        tasks, tasks.X[rows], Y[rows], None if S is None else S[rows], range(tasks.n_tasks), rows
+    )
 
 
 def select_features(tasks: T, which) -> T:
@@ -61,7 +64,10 @@ def _what_made_them(tasks: TaskData, index: np.ndarray) -> dict:
     """How these features are made of new inputs. The statistics beside kernels are those of what goes into the kernels, which stays."""
     if tasks.kernel_map is not None:
         return {"kernel_map": tasks.kernel_map.of_columns(index)}
-    return {"scaling": None if tasks.scaling is None else tasks.scaling.of_columns(index)}
+    return {
+        "scaling": None if tasks.scaling is None else tasks.scaling.of_columns(index),
+        "imputation": None if tasks.imputation is None else tasks.imputation.of_columns(index),
+    }
 
 
 def _columns(X, index: np.ndarray):
@@ -133,7 +139,7 @@ def _tables(tasks: TaskData):
     return label_table(tasks, tasks.targets), None if weights is None else label_table(tasks, weights)
 
 
-def _of_tables(tasks: T, X, Y, S, index) -> T:
+def _of_tables(tasks: T, X, Y, S, index, rows: Any = slice(None)) -> T:
     labelled = ~np.isnan(Y)
     return type(tasks)(
         shared=X,
@@ -144,6 +150,7 @@ def _of_tables(tasks: T, X, Y, S, index) -> T:
         feature_names=tasks.feature_names,
         scaling=tasks.scaling,
         kernel_map=tasks.kernel_map,
+        imputation=None if tasks.imputation is None else tasks.imputation.of_rows(rows),
     )
 
 
@@ -162,4 +169,12 @@ def _of_lists(tasks: T, rows, index) -> T:
         source_rows=None if tasks.source_rows is None else [tasks.source_rows[i][r] for i, r in pairs],
         one_table=tasks.one_table,
         kernel_map=tasks.kernel_map,
+        imputation=None
+        if tasks.imputation is None
+        else tasks.imputation.of_rows(_stacked_rows(tasks, pairs)),
     )
+
+
+def _stacked_rows(tasks: TaskData, pairs) -> np.ndarray:
+    """The rows of all tasks, task after task, that (task, rows of it) pairs take."""
+    return np.concatenate([np.arange(tasks.offsets[i], tasks.offsets[i + 1])[r] for i, r in pairs])

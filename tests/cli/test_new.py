@@ -14,10 +14,10 @@ COLOURS = np.array(["red", "green", "blue"])[RNG.integers(3, size=N)]
 
 def table(tmp_path, labels, extra=""):
     """id, three numbers, a category, a constant, a column with gaps, free text, then the labels."""
-    names = ["id", "u", "v", "w", "colour", "same", "gaps", "note", *labels]
+    names = ["id", "u", "v", "w", "colour", "same", "gaps", "note", "none", "holes", *labels]
     rows = [",".join(names)]
     for i in range(N):
-        gap = "" if i == 3 else f"{i / 7:.3f}"
+        gap = "" if i == 3 else f"{i % 9 / 7:.3f}"
         cells = [
             str(1000 + i),
             *(f"{x:.4f}" for x in X[i]),
@@ -25,6 +25,8 @@ def table(tmp_path, labels, extra=""):
             "5",
             gap,
             f"text {i % 40}",
+            "",
+            "" if i % 4 else f"{i % 3}",
             *(str(column[i]) for column in labels.values()),
         ]
         rows.append(",".join(cells))
@@ -50,8 +52,9 @@ def test_what_is_written_is_solved_as_it_stands(kind, tmp_path, capsys):
     written = tmp_path / "my data.toml"
     text = written.read_text()
     assert f'"{loss}(W, tasks) + lam * l21_norm(W)"' in text and line in text
-    assert 'drop = ["id", "same", "gaps", "note"]' in text and 'one_hot = ["colour"]' in text
-    assert "# gaps: 1 cells are empty" in text and "# same: one value only" in text
+    assert 'drop = ["id", "same", "note", "none", "holes"]' in text and 'one_hot = ["colour"]' in text
+    assert 'impute = "median"  # empty cells (1 in gaps)' in text and "# same: one value only" in text
+    assert "# none: no value at all" in text and "# holes: 60 of 80 cells are empty" in text
     assert main(["solve", str(written), "--quiet"]) == 0
     assert (tmp_path / "my data.npz").exists() and "cross-check agrees" in (
         tmp_path / "my data.html"

@@ -35,6 +35,7 @@ def read_arff(
     features: Sequence[str] | None = None,
     drop: Sequence[str] = (),
     binary: bool = False,
+    impute: str = "error",
 ) -> Tasks:
     """Tasks that share the inputs of an ARFF file, dense or sparse ("{index value, ...}"; then X is CSR).
 
@@ -42,6 +43,7 @@ def read_arff(
                we are or from beside the ARFF file
     features : the input attributes (None: all others that are not in `drop`)
     binary   : numeric labels are 0/1 and are read as -1/+1
+    impute   : as in `read_csv`, of dense files
 
     Nominal labels with two values become -1 and +1 (the larger number, or the value declared second); with k > 2 values, k one-vs-rest tasks.
     Nominal features with two values become one column 0/1, "name=second value"; with k > 2, k columns "name=value".
@@ -56,7 +58,7 @@ def read_arff(
     >>> tasks.feature_names, tasks.task_names, tasks.targets
     (('zone=n', 'zone=e', 'zone=s'), ('red',), array([ 1., -1.]))
     """
-    return arff_tasks([path], labels, features=features, drop=drop, binary=binary)
+    return arff_tasks([path], labels, features=features, drop=drop, binary=binary, impute=impute)
 
 
 def arff_tasks(paths: Sequence, labels, **options) -> Tasks:

@@ -27,6 +27,7 @@ def read_csv(
     one_hot: Sequence[str] | bool = (),
     one_vs_rest: bool = False,
     binary: bool = False,
+    impute: str = "error",
     delimiter: str = ",",
     header: bool = True,
 ) -> Tasks:
@@ -41,6 +42,9 @@ def read_csv(
     one_vs_rest    : the label column holds classes: a task per class in sorted order, labels +1 against -1 (two classes: one
                      task, the second against the first)
     binary         : labels are 0/1 and are read as -1/+1
+    impute         : what stands in the place of an input that is missing: "mean" or "median" of the column's values that are there
+                     (scikit-learn's SimpleImputer); `split`, `folds` and cross-validation learn these on their training rows alone, and
+                     `solution.predict` puts the same into new rows. "error": DataError
 
     Empty cells, NA and ? are missing: a row without a label is not in that task. DataError, with the line and the column, for a
     feature that is missing or not a number, a line with too few or too many cells, a column that does not exist.
@@ -78,7 +82,13 @@ def read_csv(
     ]
     table = Table(path, tuple(c for c, _ in columns), np.column_stack([cells for _, cells in columns]), lines)
     return table.tasks(
-        labels, features=features, drop=drop, task=task, sample_weights=sample_weights, binary=binary
+        labels,
+        features=features,
+        drop=drop,
+        task=task,
+        sample_weights=sample_weights,
+        binary=binary,
+        impute=impute,
     )
 
 

@@ -16,6 +16,8 @@ from scipy import sparse
 from mtldsl.datasets.formats.cells import as_signs
 from mtldsl.errors import DataError, Spelled
 from mtldsl.tasks import Tasks
+from mtldsl.tasks.gaps import STRATEGIES
+from mtldsl.tasks.imputation import imputed
 
 __all__ = ["Column", "Table"]
 
@@ -48,18 +50,29 @@ class Table:
     def names(self) -> list[str]:
         return [column.name for column in self.columns]
 
-    def tasks(self, labels, *, features=None, drop=(), task=None, sample_weights=None, binary=False) -> Tasks:
-        """Tasks from label columns over feature columns (None: all others); grouped where `task` is a column of ids."""
+    def tasks(
+        self, labels, *, features=None, drop=(), task=None, sample_weights=None, binary=False, impute="error"
+    ) -> Tasks:
+        """Tasks from label columns over feature columns (None: all others); grouped where `task` is a column of ids.
+
+        impute : "mean" or "median" in the place of inputs that are missing, "error" refuses them
+        """
+        if impute not in (*STRATEGIES, "error"):
+            raise DataError(
+                f"impute={impute!r}", term=self.path, write_instead="write 'mean', 'median' or 'error'", argument="impute"
+            )  # fmt: skip
         chosen = self.positions(labels, "labels")
         task_at = None if task is None else self.position(task, "task")
         weights_at = None if sample_weights is None else self.position(sample_weights, "sample_weights")
         roles = [*chosen, *(j for j in (task_at, weights_at) if j is not None)]
-        X, x_names = self._design(self._features(features, drop, roles))
+        X, x_names = self._design(self._features(features, drop, roles), impute)
+        X, gaps = self._without_gaps(X)
         Y, y_names = self._labels(chosen)
         Y = as_signs(Y, self.path) if binary else Y
         weights = None if weights_at is None else self._numbers(weights_at)
         if task_at is None:
-            return Tasks.shared(X, Y, sample_weights=weights, task_names=y_names, feature_names=x_names)
+            found = Tasks.shared(X, Y, sample_weights=weights, task_names=y_names, feature_names=x_names)
+            return found if gaps is None else imputed(found, gaps, impute)
         if Y.shape[1] > 1:
             raise DataError(
                 f"task={task!r} tells the tasks apart by rows, labels {', '.join(y_names)} by columns",
@@ -67,9 +80,19 @@ class Table:
                 write_instead="give one column of labels",
                 argument="task",
             )
-        return Tasks.grouped(
+        found = Tasks.grouped(
             X, Y[:, 0], self._categories(task_at), sample_weights=weights, feature_names=x_names
         )
+        return found if gaps is None else imputed(found, gaps, impute)
+
+    def _without_gaps(self, X):
+        """(X with zeros where it has none, (n, d) where that is; None for no gaps)."""
+        if sparse.issparse(X):
+            if np.isnan(X.data).any():
+                raise DataError("impute is for dense tables", term=self.path, write_instead="leave the columns out", argument="impute")  # fmt: skip
+            return X, None
+        gaps = np.isnan(X)
+        return (np.where(gaps, 0.0, X), gaps) if gaps.any() else (X, None)
 
     # ---------------------------------------------------------------------------------- choice of columns
 
@@ -159,9 +182,10 @@ class Table:
         cells, values = self._numbers(j), self.columns[j].values
         return [f"{cell:g}" if values is None else values[int(cell)] for cell in cells]
 
-    def _design(self, positions: list[int]):
+    def _design(self, positions: list[int], impute: str):
         """Feature matrix and names; a nominal column becomes indicators, see `_indicators`."""
-        self._refuse_missing(positions)
+        if impute == "error":
+            self._refuse_missing(positions)
         parts, names = [], []
         for is_number, group in groupby(positions, key=lambda j: self.columns[j].values is None):
             group = list(group)
@@ -205,10 +229,19 @@ class Table:
             rows, columns = (place[np.isnan(stored.data)] for place in stored.coords)
         if rows.size:
             first = np.lexsort((columns, rows))[0]
+            counts = np.bincount(columns, minlength=len(positions))
+            each = [
+                f"{counts[k]} in {self.names[positions[k]]!r}"
+                for k in np.argsort(-counts, kind="stable")
+                if counts[k]
+            ]
+            shown = "" if len(each) == 1 else f": {', '.join(each[:6])}" + ", ..." * (len(each) > 6)
             raise DataError(
                 f"{self.path}:{self.lines[rows[first]]}: column {self.names[positions[columns[first]]]!r} has no value "
-                f"({rows.size} such cells)",
-                write_instead="fill it in, leave out the row, or leave out the column with "
+                f"({rows.size} such cells{shown})",
+                write_instead="fill it in, write "
+                + Spelled.option("impute", '"mean"')
+                + ", leave out the row, or leave out the column with "
                 + Spelled.option("drop", "[...]"),
                 argument="drop",
             )

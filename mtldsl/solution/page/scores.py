@@ -7,6 +7,7 @@ import numpy as np
 from mtldsl.atoms.metrics import Metric
 from mtldsl.errors import MTLError
 from mtldsl.pictures.scores import plot_scores
+from mtldsl.scoring.measure import Measure
 from mtldsl.scoring.score import evaluate
 from mtldsl.shown.page import Section
 from mtldsl.shown.panel import Panel, Table
@@ -15,7 +16,7 @@ from mtldsl.solution.named_scores import truth_of
 from mtldsl.solution.page.facts import Facts
 from mtldsl.tasks import Tasks
 
-__all__ = ["scores"]
+__all__ = ["constant_score", "scores"]
 
 #: Samples of the rows behind an interval, and its level.
 _TIMES, _LEVEL = 200, 0.95
@@ -63,8 +64,8 @@ def scores(facts: Facts) -> Section | None:
         *(["labels +1"] if facts.classes else []),
         *(h for one in found for h in (one.name, "guess")),
     )
-    first = found[0]
-    picture = facts.pictures((
+    first = next((one for one in found if not np.isnan(one.by_task).all()), None)
+    picture = [] if first is None else facts.pictures((
         lambda: plot_scores(
             {"learned": first.by_task, "guess": first.guess}, tasks.task_names, measure=first.name,
             intervals=np.column_stack([first.low, first.high]),
@@ -89,10 +90,11 @@ class _Scored:
 
     def __init__(self, name: str, interval, guess: np.ndarray):
         self.name, self.guess = name, guess
+        none = np.full(len(guess), np.nan)  # of a measure of whole rows, which no task has by itself
         self.by_task, self.low, self.high = (
-            interval.estimate.by_task,
-            interval.low_by_task,
-            interval.high_by_task,
+            (none, none, none)
+            if interval.estimate.by_task is None
+            else (interval.estimate.by_task, interval.low_by_task, interval.high_by_task)
         )
         self.overall = (
             _with_ends(float(interval.estimate), interval.low, interval.high),
@@ -123,10 +125,14 @@ def _scored(facts: Facts, tasks: Tasks, metric) -> _Scored:
 
 def _guessed(facts: Facts, tasks: Tasks, metric) -> np.ndarray:
     """(m,) of one answer for all rows: the more frequent label, or the mean; of the training rows, or of these where they are not known."""
-    by = as_measure(metric, "report(tasks)")
+    return constant_score(as_measure(metric, "report(tasks)"), facts.training or tasks, tasks, facts.classes)
+
+
+def constant_score(by: Measure, learned: Tasks, tasks: Tasks, classes: bool) -> np.ndarray:
+    """(m,) what the more frequent label, or the mean, of the labels learned on has under a measure on these tasks; NaN where that says
+    nothing."""
     truth, weights = truth_of(tasks)
-    learned = facts.training or tasks
-    constants = [_constant(y, facts.classes) for y in learned.per_task(learned.targets)]
+    constants = [_constant(y, classes) for y in learned.per_task(learned.targets)]
     if len(constants) != len(truth) or by.needs == "probabilities":
         return np.full(len(truth), np.nan)
     guesses = [np.full(len(y), c) for y, c in zip(truth, constants, strict=True)]
