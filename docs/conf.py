@@ -62,12 +62,13 @@ napoleon_use_rtype = False
 napoleon_preprocess_types = False
 
 html_theme = "pydata_sphinx_theme"
-html_title = "mtldsl"
+html_title = "mtldsl: multi-task models, solved with a proof"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_show_sourcelink = False
 html_sidebars = {page: [] for page in ("index", "start", "choosing")}  # they have no pages below them
 html_theme_options = {
+    "logo": {"text": "mtldsl"},
     "navigation_with_keys": False,
     "show_prev_next": True,
     "header_links_before_dropdown": 7,

@@ -21,7 +21,7 @@ _MEASURE = """
 const measured = (frame) => {
   const page = frame.contentDocument, root = page.documentElement;
   const shown = [...page.querySelectorAll("math,img,h1,h2")].filter(e => e.offsetParent !== null || e.tagName === "math");
-  return {width: frame.clientWidth, overflow: root.scrollWidth - frame.clientWidth,
+  return {width: frame.clientWidth, overflow: root.scrollWidth - root.clientWidth,
     images: [...page.images].every(image => image.complete && image.naturalWidth > 0),
     flat: [...page.querySelectorAll("math")].filter(e => e.checkVisibility() && e.getBoundingClientRect().height < 5).length,
     formulas: page.querySelectorAll("math").length, shown: shown.length, title: page.title};

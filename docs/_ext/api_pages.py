@@ -6,6 +6,7 @@ import inspect
 import os
 from contextlib import redirect_stdout, suppress
 from dataclasses import dataclass, field
+from functools import cache
 from importlib import import_module
 from io import StringIO
 from unittest.mock import patch
@@ -119,6 +120,12 @@ def groups() -> list[Group]:
     return made
 
 
+@cache
+def formulas() -> dict[str, str]:
+    """The formula of each word, as LaTeX."""
+    return {f"mtldsl.{entry.name}": entry.latex for entry in catalogue() if entry.name in vocabulary.WORDS}
+
+
 def _is(value, kind: type) -> bool:
     return inspect.isclass(value) and issubclass(value, kind)
 
@@ -192,6 +199,8 @@ def page(name: str) -> str:
     value = resolve(name)
     title = short(name)
     lines = [title, "=" * len(title), ""]
+    if name in formulas():
+        lines += [".. math::", "", f"    {formulas()[name]}", ""]
     if inspect.isclass(value):
         lines += [f".. autoclass:: {name}"]
         if not _is(value, Exception):

@@ -93,7 +93,7 @@ def test_search_finds(address, query, page):
     found = document(
         f"http://127.0.0.1:{address.server_port}/search.html?q={query.replace(' ', '+')}", address.profile
     )
-    listed = re.search(r'<ul class="search"[^>]*>(.*?)</ul>\s*(?:</div>|<p)', found, re.DOTALL)
+    listed = re.search(r'<ul\b[^>]*class="search"[^>]*>(.*?)</ul>\s*(?:</div>|<p)', found, re.DOTALL)
     assert listed and page in re.findall(r'href="([^"#?]+)', listed[1]), found[-3000:]
 
 
