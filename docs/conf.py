@@ -46,7 +46,8 @@ sphinx_gallery_conf = {
     "image_scrapers": ("lessons.drawn",),
     "reset_modules": ("lessons.forget", "matplotlib"),
     "abort_on_example_error": True,
-    "default_thumb_file": str(DOCS / "_static" / "lesson.svg"),  # objective and bound, for lessons without a picture
+    # objective and bound, for lessons without a picture
+    "default_thumb_file": str(DOCS / "_static" / "lesson.svg"),
     "capture_repr": (),  # they print what they have to say
     "show_signature": False,
     "write_computation_times": False,

@@ -88,7 +88,7 @@ def groups() -> list[Group]:
     for entry in catalogue():
         if entry.name in vocabulary.WORDS:
             kinds.setdefault(entry.kind, []).append(f"mtldsl.{entry.name}")
-    errors = [name for name in mtldsl.__all__ if _is(getattr(mtldsl, name), Exception)]
+    errors = [name for name in mtldsl.__all__ if _is(getattr(mtldsl, name), BaseException)]
     unknowns = ["Weights", "NodeWeights", "EdgeWeights", *vocabulary.UNKNOWNS, "Parameter"]
     made = [
         Group("data", "Data", "What models are learned from.", ["mtldsl.Tasks"]),
@@ -103,7 +103,7 @@ def groups() -> list[Group]:
         Group("similarities", "Similarities between tasks", "What `mkl_norm` weighs.", _top(["TaskSimilarity", *vocabulary.SIMILARITIES])),
         Group("constraints", "Constraints", "Beside `>=`, `<=` and `==`.", [*kinds["constraint"], "mtldsl.p_norm"]),
         Group("metrics", "Metrics", "For `structured_hinge`, thresholds and scores.", ["mtldsl.Metric", *kinds["metric"]]),
-        Group("errors", "Errors", "Every one is an `MTLError`, quotes what was typed, and says what to write instead.", _top(errors)),
+        Group("errors", "Errors", "All but `Interrupted` are an `MTLError`. Each quotes what was typed and says what to write instead.", _top(errors)),
     ]  # fmt: skip
     claimed = {name for group in made for name in group.names}
     for module, page, heading, about in ROOMS:
@@ -203,7 +203,7 @@ def page(name: str) -> str:
         lines += [".. math::", "", f"    {formulas()[name]}", ""]
     if inspect.isclass(value):
         lines += [f".. autoclass:: {name}"]
-        if not _is(value, Exception):
+        if not _is(value, BaseException):
             lines += ["    :members:", "    :inherited-members: BaseEstimator, Exception, float, tuple, dict"]
     elif callable(value):
         lines += [f".. autofunction:: {name}"]
