@@ -19,18 +19,21 @@ left, and write
     tr(Sigma1 M) - k log|Sigma1|  =  sigma'P nu - k sum_i log sigma_i
 
 1. P is DOUBLY STOCHASTIC (P >= 0, rows and columns sum to 1), since R'Q is orthonormal. Only P
-knows the eigenvectors, only sigma the rest. 2. THE LINEAR PROGRAM. Allow every doubly stochastic
-P, not only squares of orthonormal matrices. That set is larger, so the minimum can only  be
-lower; but now it is a linear program over a polytope (Birkhoff's), and one of its minimisers is a
-corner. 3. BIRKHOFF AND VON NEUMANN. Every doubly stochastic matrix is a mixture of permutation
-matrices: they are the corners. 4. NOTHING WAS LOST. A permutation matrix is the square of an
-orthonormal matrix: itself. So the larger set has the same minimum. 5. THE MATCHING. A permutation
-pairs each sigma_i with one nu_j at the price sigma_i nu_j: a perfect matching of a bipartite
-graph. 6. NO CROSSES. Where a larger sigma has the larger nu, exchange the two: sigma_i nu_j +
-sigma_j nu_i falls by (sigma_i - sigma_j) (nu_i - nu_j).  Without crosses only one matching is
-left: the largest sigma with the smallest nu, and so on. (The rearrangement inequality.) 7. EACH
-BY ITSELF. min over sigma of sigma nu - k log sigma in [l, u] is clip(k / nu, l, u); k / nu falls
-as nu grows, so this is sorted already.
+   knows the eigenvectors, only sigma the rest.
+2. THE LINEAR PROGRAM. Allow every doubly stochastic P, not only squares of orthonormal
+   matrices. That set is larger, so the minimum can only be lower; but now it is a linear
+   program over a polytope (Birkhoff's), and one of its minimisers is a corner.
+3. BIRKHOFF AND VON NEUMANN. Every doubly stochastic matrix is a mixture of permutation
+   matrices: they are the corners.
+4. NOTHING WAS LOST. A permutation matrix is the square of an orthonormal matrix: itself. So the
+   larger set has the same minimum.
+5. THE MATCHING. A permutation pairs each sigma_i with one nu_j at the price sigma_i nu_j: a
+   perfect matching of a bipartite graph.
+6. NO CROSSES. Where a larger sigma has the larger nu, exchange the two: sigma_i nu_j + sigma_j
+   nu_i falls by (sigma_i - sigma_j) (nu_i - nu_j). Without crosses only one matching is left:
+   the largest sigma with the smallest nu, and so on. (The rearrangement inequality.)
+7. EACH BY ITSELF. min over sigma of sigma nu - k log sigma in [l, u] is clip(k / nu, l, u); k /
+   nu falls as nu grows, so this is sorted already.
 
 Sigma2's step is the same with M = W' Sigma1 W and k = rho d / eta.
 

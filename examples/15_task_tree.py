@@ -430,11 +430,17 @@ try:
 except ImportError:
     print("\n(no pictures: matplotlib is not installed)")
 
-# EXERCISES
+# %%
+# Exercises
+# ---------
+#
+# To change and run; what comes of it is the answer.
 #
 # 1. Why is Union at C = 1e-6 exactly one nearest-centroid classifier for all tasks? Change one
-# line of the check above to show it. 2. from_kernel(R / R.trace()) was used for the last row. Try
-# R / R.trace()**2, and explain the column C = 1e-5 by K alone. 3. Estimate the tree:
-# mtl.datasets.hierarchy(mtl.datasets.estimate_similarity(tasks), tasks.task_names). How much AUC
-# does not knowing it cost? 4. Draw 100 rows a class in place of 10 (n_train=100). Which of the
-# eight models are now alike, and why?
+#    line of the check above to show it.
+# 2. from_kernel(R / R.trace()) was used for the last row. Try R / R.trace()**2, and explain the
+#    column C = 1e-5 by K alone.
+# 3. Estimate the tree: mtl.datasets.hierarchy(mtl.datasets.estimate_similarity(tasks),
+#    tasks.task_names). How much AUC does not knowing it cost?
+# 4. Draw 100 rows a class in place of 10 (n_train=100). Which of the eight models are now alike,
+#    and why?

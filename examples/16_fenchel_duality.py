@@ -490,16 +490,23 @@ try:
 except ImportError:
     print("(no film: matplotlib is not installed)")
 
-# EXERCISES
+# %%
+# Exercises
+# ---------
+#
+# To change and run; what comes of it is the answer.
 #
 # 1. Leave theta_m out of the line marked (E.4), as the paper's print has it. Which printed number
-# tells you first that W is wrong? 2. p = 1: what is p*, and Problem 3? Why does (E.5) divide by
-# zero sooner or later, and why may a theta_m that became 0 never come back? Which  number on the
-# screen shows that it should have? 3. p = inf: theta = 1 is best at once. Which of the three
-# problems still have different values on the way? 4. The logistic loss: h*(-alpha) = sum of
-# alpha/C log(alpha/C) + (1 - alpha/C) log(1 - alpha/C), times C. Replace (E.3) by a few Newton
-# steps on one alpha_i. 5. Replace R[0] by the matrix of ones, which has no inverse. Which lines
-# break? Write a(W) as theta^2 b(alpha) and drop Q: nothing breaks any more.  That is why mtldsl
-# asks for kernels R = B B' and keeps one vector B' Z' a column of B. 6. Where in the proof of
-# weak duality is convexity used? (Nowhere.) And for equality? Find an h that is not convex and
-# has a gap.
+#    tells you first that W is wrong?
+# 2. p = 1: what is p*, and Problem 3? Why does (E.5) divide by zero sooner or later, and why may
+#    a theta_m that became 0 never come back? Which number on the screen shows that it should
+#    have?
+# 3. p = inf: theta = 1 is best at once. Which of the three problems still have different values
+#    on the way?
+# 4. The logistic loss: h*(-alpha) = sum of alpha/C log(alpha/C) + (1 - alpha/C) log(1 - alpha/C),
+#    times C. Replace (E.3) by a few Newton steps on one alpha_i.
+# 5. Replace R[0] by the matrix of ones, which has no inverse. Which lines break? Write a(W) as
+#    theta^2 b(alpha) and drop Q: nothing breaks any more. That is why mtldsl asks for kernels R =
+#    B B' and keeps one vector B' Z' a column of B.
+# 6. Where in the proof of weak duality is convexity used? (Nowhere.) And for equality? Find an h
+#    that is not convex and has a gap.

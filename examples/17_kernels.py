@@ -292,10 +292,17 @@ try:
 except ImportError:
     print("\n(no picture: matplotlib is not installed)")
 
-# EXERCISES
+# %%
+# Exercises
+# ---------
+#
+# To change and run; what comes of it is the answer.
 #
 # 1. Give every task 300 rows. Which of the six models are now alike? Which one cannot become
-# right with any number of rows? 2. Take the slope away (truth without `slope`). What does theta
-# say now, and does it say it clearly? 3. Replace mtl.union by mtl.tree over two groups of four
-# tasks whose slopes agree. Is the group found? 4. SVC has an intercept, and here there is none:
-# does mtl.Weights(tasks, intercept=True) change anything? Why so little with a wide kernel?
+#    right with any number of rows?
+# 2. Take the slope away (truth without ``slope``). What does theta say now, and does it say it
+#    clearly?
+# 3. Replace mtl.union by mtl.tree over two groups of four tasks whose slopes agree. Is the group
+#    found?
+# 4. SVC has an intercept, and here there is none: does mtl.Weights(tasks, intercept=True) change
+#    anything? Why so little with a wide kernel?

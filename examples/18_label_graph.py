@@ -358,13 +358,19 @@ try:
 except ImportError:
     print("(no film: matplotlib is not installed)")
 
-# EXERCISES
+# %%
+# Exercises
+# ---------
+#
+# To change and run; what comes of it is the answer.
 #
 # 1. Leave the noise out (label_noise=0), and take lam = 0.001. Which of the models gains most,
-# and why is it "all 45 edges"? 2. Take max_edges=8 instead of graph_selection=True. Which edges
-# come fifth to eighth, how much does each round lower the objective, and what do they  do to the
-# Hamming loss? 3. cliques_per_round=1: does the order of the first four edges change? Does the
-# rule of a tenth still stop in time? 4. Let two edges share no label: edges=[(0, 1), (2, 3), (4,
-# 5)]. Then a cycle: [(0, 1), (1, 2), (2, 3), (0, 3)]. Is the cycle's treewidth seen? 5. There are
-# no intercepts. Add 1 to every label's threshold (labels that are mostly 1), see what breaks, and
-# mend it with a column of ones in X.
+#    and why is it "all 45 edges"?
+# 2. Take max_edges=8 instead of graph_selection=True. Which edges come fifth to eighth, how much
+#    does each round lower the objective, and what do they do to the Hamming loss?
+# 3. cliques_per_round=1: does the order of the first four edges change? Does the rule of a tenth
+#    still stop in time?
+# 4. Let two edges share no label: edges=[(0, 1), (2, 3), (4, 5)]. Then a cycle: [(0, 1), (1, 2),
+#    (2, 3), (0, 3)]. Is the cycle's treewidth seen?
+# 5. There are no intercepts. Add 1 to every label's threshold (labels that are mostly 1), see
+#    what breaks, and mend it with a column of ones in X.

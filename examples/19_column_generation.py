@@ -546,15 +546,22 @@ try:
 except ImportError:
     print("\n(no picture: matplotlib is not installed)")
 
-# EXERCISES
+# %%
+# Exercises
+# ---------
 #
-# 1. Let the *worst* price join first (`min` instead of `max` among those that pay). Is the result
-# still the optimum? How many masters does it take? 2. r = 2 in section 1: what is the level now,
-# and which line of the dual changes? With fewer than r edges in the master, which edges pay? 3.
-# Leave the factor s out of `proven`. How many edges must join before something better than 0 is
-# proven? 4. Prove that the relaxation is below the best graph of r edges, and find weights with
-# which it is strictly so (two equal norms, r = 1). 5. In section 5 replace "independently" by the
-# coupling that turns both labels together as often as possible. It is optimal for the same
-# master: do the scores change?  The price of an edge that is not in the master is therefore not
-# unique. Which price is the right one? 6. sigma = 0.001 in section 6: how far off is the smoothed
-# optimum now, and how many epochs does it take to come there?
+# To change and run; what comes of it is the answer.
+#
+# 1. Let the *worst* price join first (``min`` instead of ``max`` among those that pay). Is the
+#    result still the optimum? How many masters does it take?
+# 2. r = 2 in section 1: what is the level now, and which line of the dual changes? With fewer
+#    than r edges in the master, which edges pay?
+# 3. Leave the factor s out of ``proven``. How many edges must join before something better than 0
+#    is proven?
+# 4. Prove that the relaxation is below the best graph of r edges, and find weights with which it
+#    is strictly so (two equal norms, r = 1).
+# 5. In section 5 replace "independently" by the coupling that turns both labels together as often
+#    as possible. It is optimal for the same master: do the scores change? The price of an edge
+#    that is not in the master is therefore not unique. Which price is the right one?
+# 6. sigma = 0.001 in section 6: how far off is the smoothed optimum now, and how many epochs does
+#    it take to come there?

@@ -257,13 +257,19 @@ try:
 except ImportError:
     print("\n(no picture: matplotlib is not installed)")
 
-# EXERCISES
+# %%
+# Exercises
+# ---------
+#
+# To change and run; what comes of it is the answer.
 #
 # 1. Leave the column of ones out. Which model suffers most, and why do edges help without it
-# (what do the values 00 of all edges add up to)? 2. Let V also hold the triple ("Beach",
-# "Mountain", "Urban"): mtl.EdgeWeights(tasks, edges=[...]). Is it taken? What does `edge_usage`
-# say? 3. Weigh the labels: mtl.clique_hinge(U, V, tasks, loss={"Beach": 1, ...}) with a higher
-# cost for rare ones. What happens to mean F1? 4. Replace the hinge by mtl.pairwise_log_loss(U, V,
-# tasks) with lam * column_group_norm(V) ("HLLM-L1"). Do its probabilities say "no label" less
-# often? 5. Repeat with five folds of all 2,407 images and lam chosen within each
-# (benchmarks/papers/cgm.py does): how much of the differences above is chance?
+#    (what do the values 00 of all edges add up to)?
+# 2. Let V also hold the triple ("Beach", "Mountain", "Urban"): mtl.EdgeWeights(tasks,
+#    edges=[...]). Is it taken? What does ``edge_usage`` say?
+# 3. Weigh the labels: mtl.clique_hinge(U, V, tasks, loss={"Beach": 1, ...}) with a higher cost
+#    for rare ones. What happens to mean F1?
+# 4. Replace the hinge by mtl.pairwise_log_loss(U, V, tasks) with lam * column_group_norm(V)
+#    ("HLLM-L1"). Do its probabilities say "no label" less often?
+# 5. Repeat with five folds of all 2,407 images and lam chosen within each
+#    (benchmarks/papers/cgm.py does): how much of the differences above is chance?
