@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from argparse import ArgumentParser
 from pathlib import Path
 
@@ -25,7 +26,11 @@ def _arguments(parser: ArgumentParser) -> None:
         help="columns of labels, with commas between; without it the last column",
     )
     parser.add_argument("--task", metavar="COLUMN", help="the column that tells the tasks apart by rows")
-    parser.add_argument("--delimiter", default=",", metavar="C", help="such as ';'")
+    parser.add_argument(
+        "--delimiter",
+        metavar="C",
+        help="such as ';'; without it what makes the most columns of the first line",
+    )
     parser.add_argument(
         "--print",
         action="store_true",
@@ -47,7 +52,7 @@ def _new(options) -> int:
         raise DataError(f"{path} is there already", write_instead="write --print, or move it away")
     with atomic_file(path) as file:
         file.write(text.encode())
-    print_content(f"{path} is written. Read it, then: mtldsl solve {path}", one_line=True)
+    print_content(f"{path} is written. Read it, then: mtldsl solve {shlex.quote(str(path))}", one_line=True)
     return OK
 
 

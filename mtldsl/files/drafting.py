@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import json
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -29,10 +31,13 @@ class _Column:
 
     @property
     def is_id(self) -> bool:
-        """Whether every row has a value of its own, whole numbers or text: nothing can be learned from it."""
-        whole = self.kind != "number" or all(float(value).is_integer() for value in self.values)
-        there = self.rows - self.missing
-        return there > 2 and whole and len(self.values) == there
+        """Whether every row has a value of its own, text or whole numbers close together: nothing can be learned from it."""
+        if self.rows <= 2 or len(self.values) < self.rows:
+            return False
+        if self.kind != "number":
+            return True
+        numbers = np.array(self.values)  # amounts in whole euros may all differ too, but lie far apart
+        return bool((numbers == np.round(numbers)).all() and np.ptp(numbers) < 10 * self.rows)
 
     @property
     def is_constant(self) -> bool:
@@ -51,15 +56,17 @@ class _Column:
         return self.kind == "category" and not self.is_constant
 
 
-def draft(path, labels: Sequence[str] = (), task: str | None = None, delimiter: str = ",") -> str:
+def draft(path, labels: Sequence[str] = (), task: str | None = None, delimiter: str | None = None) -> str:
     """The text of a commented problem file for a CSV file: `mtldsl new`.
 
     labels : columns of labels, one task each; none: the last column
     task   : the column that tells the tasks apart by rows
+    delimiter : what stands between cells; None: what makes the most columns of the first line
     The file says what was seen of every column, and why it is a feature or not. DataError for a column that is not there, and where
     nothing is left to learn from.
     """
     path = regular_file(path)
+    delimiter = delimiter or _between(path)
     names, rows, _ = rows_of(path, delimiter, True)
     columns = {name: _column(name, texts) for name, texts in zip(names, zip(*rows, strict=True), strict=True)}
     for name in (*labels, *([task] if task else [])):
@@ -76,7 +83,7 @@ def draft(path, labels: Sequence[str] = (), task: str | None = None, delimiter: 
     lines = [
         f"# Written by `mtldsl new {path.name}` after a look at {len(rows):,} rows; change what was guessed wrong.",
         "#",
-        f"#     mtldsl solve {path.stem}.toml",
+        f"#     mtldsl solve {shlex.quote(path.stem + '.toml')}",
         "",
         f"title = {_text(path.stem)}",
         f"# {why}; lam weighs the penalty: the larger, the fewer features are used, the same for all tasks.",
@@ -118,6 +125,12 @@ def draft(path, labels: Sequence[str] = (), task: str | None = None, delimiter: 
         f"report = {_text(path.stem + '.html')}  # one page, to be opened in a browser",
     ]  # fmt: skip
     return "\n".join(lines) + "\n"
+
+
+def _between(path) -> str:
+    with path.open(newline="", encoding="utf-8-sig", errors="replace") as file:
+        first = file.readline(1 << 20)
+    return max(",;\t|", key=lambda mark: len(next(csv.reader([first], delimiter=mark), [])))
 
 
 def _column(name: str, texts) -> _Column:

@@ -95,3 +95,18 @@ def test_mistakes_are_named(tmp_path, capsys, content, options, words):
     path.write_text(content)
     assert main(["new", str(path), *options]) == 2
     assert words in capsys.readouterr().err
+
+
+def test_delimiters_are_found_and_amounts_are_no_ids(tmp_path, capsys):
+    path = tmp_path / "Kunden 2026.csv"
+    rows = [f'{i};{5000 + 137 * i};"a;b";{RNG.normal():.3f};{i % 2}' for i in range(60)]
+    path.write_text("\n".join(['nr;income;"x; y";u;bought', *rows]) + "\n")
+    assert main(["new", str(path)]) == 0
+    assert f"mtldsl solve '{tmp_path}/Kunden 2026.toml'" in capsys.readouterr().out
+    text = (tmp_path / "Kunden 2026.toml").read_text()
+    assert 'delimiter = ";"' in text and 'drop = ["nr", "x; y"]' in text and "# income" not in text
+    assert "#     mtldsl solve 'Kunden 2026.toml'" in text
+    assert load_problem(tmp_path / "Kunden 2026.toml").tasks_train.feature_names == ("income", "u")
+    path.write_text("a\tb\ty\n" + "".join(f"{i / 3}\t{i % 5}\t{i / 7}\n" for i in range(20)))
+    assert main(["new", str(path), "--print"]) == 0
+    assert 'delimiter = "\\t"' in capsys.readouterr().out
