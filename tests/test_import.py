@@ -123,5 +123,6 @@ def test_links_of_readme_and_docs_point_somewhere():
     pages = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
     for page in pages:
         for target in re.findall(r"\]\(([^)#]+?)(?:#[^)]*)?\)", page.read_text()):
-            if "://" not in target:
+            drawn = target.startswith("pictures/")  # when the site is built; tests/test_guides.py knows them
+            if "://" not in target and not drawn:
                 assert (page.parent / target).exists(), f"{page.name} links to {target}"
