@@ -135,8 +135,8 @@ for low, high in pairwise(edges):
     )
 
 print(
-    "  The penalties shrink the weights, so the risks are too cautious, towards "
-    "1/2; their order is what was learned."
+    "  The penalties shrink the weights, so the risks are too cautious, towards 1/2;\n"
+    "  their order is what was learned."
 )
 
 # %%
@@ -205,11 +205,11 @@ def animation(path):
     import matplotlib.pyplot as plt
     from matplotlib.animation import FuncAnimation, PillowWriter
 
-    a, b = np.meshgrid(np.linspace(-2, 2.2, 160), np.linspace(-1, 2.4, 140))
+    a, b = np.meshgrid(np.linspace(-2, 2.2, 60), np.linspace(-1, 2.4, 50))
     at = np.stack([a.ravel(), b.ravel()])
     height = np.logaddexp(0, -q[:, None] * (P @ at)).sum(axis=0) + 5 * np.abs(at).sum(axis=0)
     figure, (left, right) = plt.subplots(1, 2, figsize=(8.6, 4), layout="constrained")
-    left.contour(a, b, height.reshape(a.shape), levels=18, colors="#c3c9d0", linewidths=0.8)
+    left.contour(a, b, height.reshape(a.shape), levels=12, colors="#c3c9d0", linewidths=0.8)
     left.fill_between([-2, 0, 0, 2.2], [2.4, 2.4, 0, 0], -1, color="#8a8a8a", alpha=0.15)
     left.text(-1.9, -0.85, "not w ≥ 0", color="#666666")
     left.plot(*by_solver.W[:, 0], "*", color="black", markersize=12)
@@ -228,6 +228,8 @@ def animation(path):
     (one,) = right.plot([], [], color="#777777", label="x and z apart")
     (two,) = right.plot([], [], color="#0072b2", label="z from its end")
     right.set(yscale="log", xlim=(0, len(steps)), ylim=(1e-6, 5), xlabel="round")
+    right.set_yticks([1e-6, 1e-4, 1e-2, 1])
+    right.minorticks_off()
     right.legend(frameon=False, loc="lower left")
     right.spines[["top", "right"]].set_visible(False)
 

@@ -346,12 +346,9 @@ print(f"""
 if robot:
     R = given.Sigma2.correlation
     print(
-        "  The paper's figure for SARCOS has torques 1 to 4 opposed to 5 to 7, and 5 "
-        "going with 6. In this subsample the mean"
-    )
-    print(
-        f"  correlation of the former is {R[:4, 4:].mean():+.2f}, that of 5 and 6 "
-        f"{R[4, 5]:+.2f}: not seen. 4 goes with 7, 2 opposes 3.\n"
+        "  The paper's figure for SARCOS has torques 1 to 4 opposed to 5 to 7, and 5 going with\n"
+        f"  6. In this subsample the mean correlation of the former is {R[:4, 4:].mean():+.2f},\n"
+        f"  that of 5 and 6 {R[4, 5]:+.2f}: not seen. 4 goes with 7, 2 opposes 3.\n"
     )
 
 # %%
