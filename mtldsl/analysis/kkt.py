@@ -65,7 +65,13 @@ class Conditions(Shown):
 
 def conditions_of(solution: Any) -> Conditions:
     """See `Problem.conditions`."""
-    proof = solution.certificate
+    proof = getattr(solution, "certificate", None)
+    if proof is None:
+        raise ModelError(
+            f"{type(solution).__name__} is not a solution with a certificate",
+            term="conditions(solution)",
+            write_instead="write conditions(problem.solve()); multipliers of your own go to check_bound(u)",
+        )
     bound = proof.certificate.proof
     if proof.form is None or bound is None or not bound.loss_duals:
         raise ModelError(

@@ -96,7 +96,12 @@ def _map(W, features, tasks, left_out: int, order, title, ax) -> Axes:
     ax.tick_params(length=0)
     ax.spines[:].set_visible(False)
     if left_out:
-        ax.set_xlabel(f"{left_out:,} more features, with smaller weights, are not drawn", fontsize=9)
+        more = (
+            "more feature, with smaller weights, is"
+            if left_out == 1
+            else "more features, with smaller weights, are"
+        )
+        ax.set_xlabel(f"{left_out:,} {more} not drawn", fontsize=9)
     if title is not None:
         ax.set_title(title, loc="left", fontsize=12)
     return ax

@@ -258,7 +258,9 @@ def _weights(record: dict) -> Group:
         rest = (
             " ..." if weights["rank"] > len(values) else " and zeros" if weights["rank"] < min(d, m) else ""
         )
-        rows.append(("", f"singular values {' '.join(values) or 'all'}{rest}"))
+        rows.append(
+            ("", f"singular values {' '.join(values)}{rest}" if values else "singular values all zero")
+        )
         if weights["smoothing"]:
             level, count = weights["smoothing"]["level"], weights["smoothing"]["count"]
             text = f"{count} of {min(d, m)} above √ε = {level:.3g}, under which the penalty is smoothed"

@@ -15,6 +15,7 @@ __all__ = ["as_frame", "numbers_of", "refuse_duplicate_columns"]
 
 _TIME = "not numeric; give the time since a start, such as (t - t.min()).dt.total_seconds()"
 _TEXT = "not numeric; encode it first (for example one column per category)"
+_LABELS = "not numeric; of two classes write -1 and +1, such as Y.replace({'no': -1, 'yes': 1}); mtldsl.estimators take text"
 _EXACT = 2**53
 
 
@@ -52,7 +53,7 @@ def _numbers(column, what: str) -> np.ndarray:
     if dtype in (nw.Object, nw.Unknown):  # numbers of several types, a sparse column, or nothing but nulls
         return as_array(column.to_numpy(), what)
     if not (dtype.is_numeric() or dtype == nw.Boolean):
-        raise DataError(f"{what} is {dtype}, {_TEXT}")
+        raise DataError(f"{what} is {dtype}, {_LABELS if what.startswith('Y:') else _TEXT}")
     if dtype.is_integer() and any(abs(end or 0) > _EXACT for end in (column.min(), column.max())):
         as_array(np.array(column.to_list(), dtype=object), what)  # names the first that float64 does not have
     return column.cast(nw.Float64()).to_numpy()

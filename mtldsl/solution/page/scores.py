@@ -79,7 +79,11 @@ def scores(facts: Facts) -> Section | None:
     )
     return Section(
         "How well it predicts",
-        [f"Measured on {where}."],
+        [
+            f"Measured on {where}. A certificate says that the weights are those of the model, not that the model is good: "
+            "that stands here.",
+            *_beside_guess(found[0], tasks.task_names),
+        ],
         [Panel("", tables=[Table(head, rows)], notes=[*notes, *missing])],
         picture,
     )
@@ -88,8 +92,8 @@ def scores(facts: Facts) -> Section | None:
 class _Scored:
     """One measure of all tasks, with intervals and what a guess has."""
 
-    def __init__(self, name: str, interval, guess: np.ndarray):
-        self.name, self.guess = name, guess
+    def __init__(self, name: str, interval, guess: np.ndarray, sign: float):
+        self.name, self.guess, self.sign = name, guess, sign
         none = np.full(len(guess), np.nan)  # of a measure of whole rows, which no task has by itself
         self.by_task, self.low, self.high = (
             (none, none, none)
@@ -120,7 +124,28 @@ def _measures(facts: Facts) -> list:
 
 def _scored(facts: Facts, tasks: Tasks, metric) -> _Scored:
     interval = facts.solution.bootstrap(tasks, metric, _TIMES, level=_LEVEL, random_state=0)
-    return _Scored(_name(metric), interval, _guessed(facts, tasks, metric))
+    sign = as_measure(metric, "report(tasks)").direction
+    return _Scored(_name(metric), interval, _guessed(facts, tasks, metric), sign)
+
+
+def _beside_guess(scored: _Scored, names) -> list[str]:
+    """In words, which tasks' intervals do not lie on the better side of the guess; nothing where no interval or guess is known."""
+    nearest = scored.low if scored.sign > 0 else scored.high
+    known = ~np.isnan(nearest) & ~np.isnan(scored.guess)
+    if not known.any():
+        return []
+    weak = np.flatnonzero(known & (scored.sign * (nearest - scored.guess) <= 0)).tolist()
+    if not weak:
+        said = (
+            "better than a guess"
+            if len(names) == 1
+            else "better than a guess in every task that was measured"
+        )
+        return [f"By {scored.name}, this is {said}."]
+    shown = ", ".join(names[i] for i in weak[:5]) + (f" and {len(weak) - 5:,} more" if len(weak) > 5 else "")
+    return [
+        f"By {scored.name}, it is not shown to be better than a guess in {len(weak):,} of {known.sum():,} tasks: {shown}."
+    ]
 
 
 def _guessed(facts: Facts, tasks: Tasks, metric) -> np.ndarray:

@@ -38,7 +38,7 @@ def features(facts: Facts) -> Section | None:
     zero = len(W) - len(order)
     text = [
         f"{len(order):,} of {len(W):,} features have weights"
-        + (f"; {zero:,} were set to zero." if zero else ".")
+        + (f"; {zero:,} {'was' if zero == 1 else 'were'} set to zero." if zero else ".")
     ]
     text.append(f"Importance is {told}.")
     table = Table(("feature", "importance", "largest weight"), rows)
