@@ -6,7 +6,7 @@ import numpy as np
 
 from mtldsl.errors import DataError, Spelled
 
-__all__ = ["MISSING", "as_signs", "number"]
+__all__ = ["MISSING", "as_signs", "is_number", "number"]
 
 MISSING = {"", "?", "NA", "N/A", "NaN", "nan"}
 
@@ -19,6 +19,15 @@ def number(text: str) -> float:
     if "_" in text:  # Python reads 1_000 as a number; in data it is a code
         raise ValueError(text)
     return float(text)
+
+
+def is_number(text: str) -> bool:
+    """Whether `number` reads it."""
+    try:
+        number(text)
+    except ValueError:
+        return False
+    return True
 
 
 def as_signs(Y: np.ndarray, where) -> np.ndarray:

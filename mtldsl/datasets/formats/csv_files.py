@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mtldsl.datasets.formats.cells import number
+from mtldsl.datasets.formats.cells import is_number, number
 from mtldsl.datasets.formats.table import Column, Table
 from mtldsl.errors import DataError, Spelled
 from mtldsl.system.reading import regular_file
@@ -147,7 +147,7 @@ def _column(name, texts, lines, nominal: bool, nominal_if_text: bool):
             if np.isinf(value):
                 return Column(name, unusable=f"is infinite, {text!r} in line {line}"), numbers
         return Column(name), numbers
-    line, text = next((line, text) for line, text in zip(lines, texts, strict=True) if not _is_number(text))
+    line, text = next((line, text) for line, text in zip(lines, texts, strict=True) if not is_number(text))
     unusable = (
         f"has text that is not a number, {text!r} in line {line}; leave the column out with "
         + Spelled.option("drop", "[...]")
@@ -164,18 +164,10 @@ def _nominal(name, texts):
     """Categories in sorted order: by number where all are numbers."""
     texts = [text.strip() for text in texts]
     present = {text for text in texts if not _is_missing(text)}
-    values = sorted(present, key=float) if all(map(_is_number, present)) else sorted(present)
+    values = sorted(present, key=float) if all(map(is_number, present)) else sorted(present)
     code = {value: float(k) for k, value in enumerate(values)}
     return Column(name, tuple(values)), [code.get(text, np.nan) for text in texts]
 
 
-def _is_number(text: str) -> bool:
-    try:
-        number(text)
-    except ValueError:
-        return False
-    return True
-
-
 def _is_missing(text: str) -> bool:
-    return _is_number(text) and bool(np.isnan(number(text)))
+    return is_number(text) and bool(np.isnan(number(text)))

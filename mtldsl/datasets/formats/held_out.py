@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mtldsl.datasets.formats.cells import number
+from mtldsl.datasets.formats.cells import is_number, number
 from mtldsl.datasets.formats.new_inputs import read_inputs
 from mtldsl.errors import DataError
 from mtldsl.tasks import Tasks
@@ -77,17 +77,9 @@ def _numbers(path: Path, name: str, cells: Sequence[str], signs: bool) -> np.nda
     try:
         y = np.array([number(cell) for cell in cells])
     except ValueError:
-        text = next(cell for cell in cells if not _is_number(cell))
+        text = next(cell for cell in cells if not is_number(cell))
         raise DataError(f"the labels {name!r} hold {text!r}, which is not a number", term=path) from None
     known = y[~np.isnan(y)]
     if signs and np.isin(known, (0.0, 1.0)).all() and (known == 0).any():
         return 2.0 * y - 1.0
     return y
-
-
-def _is_number(text: str) -> bool:
-    try:
-        number(text)
-    except ValueError:
-        return False
-    return True
