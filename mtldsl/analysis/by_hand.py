@@ -45,6 +45,7 @@ class BoundCheck(Shown):
     conditions : all of them, those that fail with where and by how much
     repaired   : the bound that these multipliers prove once they are made feasible, and how that was done, in sentences; None where it
                  was not asked for
+    hint       : what these multipliers may have been meant to be
     """
 
     model: str
@@ -52,6 +53,7 @@ class BoundCheck(Shown):
     conditions: tuple[Condition, ...]
     repaired: float | None = None
     repairs: tuple[str, ...] = ()
+    hint: str = ""
 
     @property
     def holds(self) -> bool:
@@ -89,7 +91,7 @@ class BoundCheck(Shown):
             if self.repaired is None
             else [*self.repairs, f"So mended, they prove the bound {self.repaired:.10g}."]
         )
-        return [said, *mended]
+        return [said, *mended, *([self.hint] if self.hint else [])]
 
     def _panel(self) -> Panel:
         return Panel(
@@ -120,13 +122,38 @@ def check_bound(
         )  # fmt: skip
     u = [multipliers_of(loss, one) for loss, one in zip(form.losses, by_loss(form, given), strict=True)]
     v, chosen = _of_functions(form, u, functions or {})
-    conditions = [*_in_domains(form, u), *_stationary(form, u, v), *_in_function_domains(form, v)]
-    holds = all(one.holds for one in conditions)
-    value = _dual_value(form, u, v) if holds else -np.inf
+    conditions, value = _judged(form, u, v)
+    hint = "" if chosen else _hint(form, u, value)
     if not repair:
-        return BoundCheck(model, value, tuple(conditions))
+        return BoundCheck(model, value, conditions, hint=hint)
     bound = prove(form, form.zeros(), u, v if chosen else None)
-    return BoundCheck(model, value, tuple(conditions), bound.value, tuple(_repairs(form, u, bound)))
+    within = all(one.holds for one in _in_function_domains(form, v))
+    repairs = tuple(_repairs(form, u, bound, within))
+    return BoundCheck(model, value, conditions, bound.value, repairs, hint)
+
+
+def _judged(form: NormalForm, u, v) -> tuple[tuple[Condition, ...], float]:
+    """(all conditions, the dual value: -inf where one fails)."""
+    conditions = (*_in_domains(form, u), *_stationary(form, u, v), *_in_function_domains(form, v))
+    return conditions, _dual_value(form, u, v) if all(one.holds for one in conditions) else -np.inf
+
+
+def _hint(form: NormalForm, u, value: float) -> str:
+    """The two signs are mixed up easily: said where u lies outside the domains and -u inside, or -u proves more than u = 0 and u less."""
+    rule = "at the optimum u is the gradient of the loss at the predictions, not its negative."
+    turned = [-one for one in u]
+    if not all(one.holds for one in _in_domains(form, u)):
+        inside = all(one.holds for one in _in_domains(form, turned))
+        return f"-u lies in the domain: {rule}" if inside else ""
+    nothing = [np.zeros_like(one) for one in u]
+    at_zero = _judged(form, nothing, _of_functions(form, nothing, {})[0])[1]
+    if value >= at_zero:
+        return ""
+    other = _judged(form, turned, _of_functions(form, turned, {})[0])[1]
+    less = f"u = 0 proves more, {at_zero:.10g}. " if np.isfinite(value) and np.isfinite(at_zero) else ""
+    if other <= max(value, at_zero):
+        return less.strip()
+    return f"{less}-u proves {other:.10g}: {rule}"
 
 
 def _of_functions(form: NormalForm, u, given: Mapping[str, Any]) -> tuple[list[np.ndarray], bool]:
@@ -227,7 +254,7 @@ def _dual_value(form: NormalForm, u, v) -> float:
     return float(total)
 
 
-def _repairs(form: NormalForm, u, bound) -> Iterator[str]:
+def _repairs(form: NormalForm, u, bound, within: bool) -> Iterator[str]:
     """What was done to the multipliers, as far as their own change tells."""
     if not bound.loss_duals:
         yield f"No bound could be formed: {bound.note or 'multipliers of zero are all that is left'}."
@@ -242,7 +269,8 @@ def _repairs(form: NormalForm, u, bound) -> Iterator[str]:
         if length and np.abs(after - t * projected).max() > 1e-12 * np.abs(projected).max():
             yield f"Those of {loss.typed} were shifted so that every task's add up to 0 (an intercept), or a function can take the rest."
         if t < 1.0 - 1e-12:
-            yield f"All were multiplied by {t:.6g}, so that the dual norms hold."
+            why = "the multiple that proves most" if within else "so that the dual norms hold"
+            yield f"All were multiplied by {t:.6g}, {why}."
 
 
 def _row(loss: LossTerm, flat: int) -> str:

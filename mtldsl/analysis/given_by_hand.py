@@ -69,7 +69,18 @@ def by_loss(form: NormalForm, given: Any) -> list:
 
 
 def multipliers_of(loss: LossTerm, given: Any) -> np.ndarray:
-    """(N,) from that, a list of (n_i,) a task, or a table (n, m) where inputs are shared."""
+    """(N,) from that, a list of (n_i,) a task, or a table (n, m) where inputs are shared. ModelError for another shape, NaN and infinities."""
+    u = _flat(loss, given)
+    strange = np.flatnonzero(~np.isfinite(u))
+    if strange.size:
+        task, row = loss.tasks.place(int(strange[0]))
+        raise ModelError(
+            f"the multiplier of task {loss.tasks.task_names[task]!r}, row {row} is {u[strange[0]]}", term="check_bound(u)"
+        )  # fmt: skip
+    return u
+
+
+def _flat(loss: LossTerm, given: Any) -> np.ndarray:
     tasks, term = loss.tasks, "check_bound(u)"
     shapes = f"({tasks.n_samples},), a list of one vector a task"
     if tasks.is_shared:

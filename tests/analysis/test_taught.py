@@ -17,6 +17,28 @@ def lasso(tasks, loss=mtl.squared_loss, norm=mtl.l1_norm, **weights):
     return mtl.minimize(loss(W, tasks) + 2.0 * norm(W))
 
 
+def test_multipliers_of_the_wrong_sign_are_recognised():
+    problem = lasso(NUMBERS)
+    solution = problem.solve(tol=1e-8)
+    right = solution.multipliers
+    assert not problem.check_bound(right).hint
+    check = problem.check_bound({name: -one for name, one in right.items()}, repair=True)
+    assert check.holds and check.value < 0
+    assert "u = 0 proves more, 0. -u proves" in check.hint and check.hint in str(check)
+    assert "All were multiplied by 0, the multiple that proves most." in check.repairs
+    margins = lasso(mtl.Tasks.shared(X, np.sign(NUMBERS.targets.reshape(3, -1).T)), mtl.logistic_loss)
+    wrong = {name: -one for name, one in margins.solve(tol=1e-8).multipliers.items()}
+    check = margins.check_bound(wrong)  # outside the domain of the conjugate
+    assert not check.holds and "-u lies in the domain" in check.hint
+
+
+def test_a_multiplier_that_is_nan_is_named():
+    u = np.zeros((len(X), 3))
+    u[4, 1] = np.nan
+    with pytest.raises(mtl.ModelError, match="task 'task1', row 4 is nan"):
+        lasso(NUMBERS).check_bound(u)
+
+
 def test_a_value_is_the_objective_and_infinite_outside():
     problem = lasso(NUMBERS)
     W = RNG.normal(size=(5, 3))
