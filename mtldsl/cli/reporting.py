@@ -28,7 +28,7 @@ def _arguments(parser: ArgumentParser) -> None:
         "--output",
         type=Path,
         metavar="PATH",
-        help="the page (.html); without it MODEL's name with .html",
+        help="the page (.html); without it MODEL's name with .html, where no such file is there yet",
     )
     parser.add_argument("--title", metavar="TEXT", help="what stands on top; without it MODEL's name")
     parser.add_argument(
@@ -51,6 +51,13 @@ def _report(options) -> int:
 
     path = options.output or options.model.with_suffix(".html")
     check_ending(path, "--output", PAGES)
+    if (
+        options.output is None and path.is_file()
+    ):  # nobody typed this name, and `solve` may have written a fuller page there
+        raise DataError(
+            f"{path} is there already",
+            write_instead=f"write -o and another name, or -o {shlex.quote(str(path))} to overwrite it",
+        )
     check_writable(path)
     for name in options.metric:
         as_measure(name, "--metric")

@@ -77,6 +77,18 @@ def test_without_rows_there_are_no_scores(table, tmp_path):
     assert "How well it predicts" not in page and "What was learned" in page
 
 
+def test_a_page_that_is_there_stays_unless_it_is_named(table, tmp_path, capsys):
+    """`solve` writes a fuller page under this name; a path that was typed is overwritten, as that of every command is."""
+    model, page = str(tmp_path / "w.npz"), tmp_path / "w.html"
+    file(tmp_path, "squared_loss(W, tasks) + ridge(W)", 'labels = "score"\ndrop = ["a", "b", "school"]', 'report = "w.html"')  # fmt: skip
+    before = page.read_bytes()
+    assert main(["report", model]) == 2
+    said = capsys.readouterr().err
+    assert f"{page} is there already" in said and f"-o {page} to overwrite it" in said
+    assert page.read_bytes() == before
+    assert main(["report", model, "-o", str(page)]) == 0 and page.read_bytes() != before
+
+
 def test_classes_of_one_column(tmp_path, capsys):
     kinds = np.array(["low", "mid", "high"])[np.digitize(SCORE, [-0.5, 0.5])]
     (tmp_path / "t.csv").write_text("\n".join(["u,v,kind", *(f"{u},{v},{k}" for (u, v), k in zip(U, kinds, strict=True))]) + "\n")  # fmt: skip
@@ -90,7 +102,10 @@ def test_classes_of_one_column(tmp_path, capsys):
     np.testing.assert_array_equal(tasks.per_task(tasks.targets), expected)
     assert main(["report", model, str(tmp_path / "t.csv"), "--labels", "kind"]) == 0
     (tmp_path / "t.csv").write_text("u,v,kind\n1,2,huge\n")
-    assert main(["report", model, str(tmp_path / "t.csv"), "--labels", "kind"]) == 2
+    assert (
+        main(["report", model, str(tmp_path / "t.csv"), "--labels", "kind", "-o", str(tmp_path / "r.html")])
+        == 2
+    )
     assert "has a class 'huge' that the model does not know" in capsys.readouterr().err
 
 
