@@ -5,12 +5,13 @@ from __future__ import annotations
 import csv
 import json
 import shlex
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from mtldsl.datasets.formats.cells import number
+from mtldsl.datasets.formats.cells import ANSWERS, number
 from mtldsl.datasets.formats.csv_files import rows_of
 from mtldsl.errors import DataError
 from mtldsl.system.reading import regular_file
@@ -19,6 +20,8 @@ __all__ = ["draft"]
 
 #: Text columns of at most so many values are categories; labels of at most so many whole numbers may be classes.
 _CATEGORIES, _CLASSES = 20, 20
+#: A label whose smaller class has less than this share is rare: "never" is right so often that accuracy chooses weights of zero.
+_RARE = 0.3
 
 
 @dataclass(frozen=True)
@@ -26,6 +29,7 @@ class _Column:
     name: str
     kind: str  # "number", "category", "text"
     values: tuple  # distinct ones, without missing ones; of numbers as floats
+    counts: tuple[int, ...]  # the rows of each value
     missing: int
     rows: int
 
@@ -52,8 +56,22 @@ class _Column:
         return self.kind == "number" and 0 < len(self.values) <= 2 and set(self.values) <= {0.0, 1.0}
 
     @property
+    def answers(self) -> bool:
+        """Text that says yes or no, as `binary` reads it."""
+        return self.kind == "category" and {ANSWERS.get(value.lower()) for value in self.values} == {0.0, 1.0}
+
+    @property
     def classes(self) -> bool:
         return self.kind == "category" and not self.is_constant
+
+    @property
+    def shares(self) -> list[float]:
+        """The share of +1 in every task that these labels make."""
+        if self.signs or self.zero_one or self.answers:
+            positive = [(ANSWERS[v.lower()] if self.answers else v) == 1.0 for v in self.values]
+            return [sum(n for n, one in zip(self.counts, positive, strict=True) if one) / sum(self.counts)]
+        shares = [n / sum(self.counts) for n in self.counts]
+        return shares[1:] if len(shares) == 2 else shares
 
 
 def draft(path, labels: Sequence[str] = (), task: str | None = None, delimiter: str | None = None) -> str:
@@ -80,6 +98,7 @@ def draft(path, labels: Sequence[str] = (), task: str | None = None, delimiter: 
     if not features:
         raise DataError("no column is left to learn from", term=path)
     loss, options, why = _loss([columns[name] for name in chosen])
+    metric = _metric([columns[name] for name in chosen]) if loss == "logistic_loss" else None
     lines = [
         f"# Written by `mtldsl new {path.name}` after a look at {len(rows):,} rows; change what was guessed wrong.",
         "#",
@@ -114,6 +133,7 @@ def draft(path, labels: Sequence[str] = (), task: str | None = None, delimiter: 
         "parameter = \"lam\"  # chosen on folds of the training rows",
         "values = 12",
         "folds = 5",
+        *([f'metric = "{metric}"  # {_WHY}'] if metric else []),
         "random_state = 0",
         "",
         "[check]",
@@ -123,6 +143,7 @@ def draft(path, labels: Sequence[str] = (), task: str | None = None, delimiter: 
         "[output]",
         f"solution = {_text(path.stem + '.npz')}  # for `mtldsl predict`",
         f"report = {_text(path.stem + '.html')}  # one page, to be opened in a browser",
+        *([f'metrics = ["{metric}"]  # in the report, beside accuracy'] if metric else []),
     ]  # fmt: skip
     return "\n".join(lines) + "\n"
 
@@ -140,9 +161,12 @@ def _column(name: str, texts) -> _Column:
         there = [text.strip() for text in texts if text.strip() not in ("", "?", "NA", "N/A", "NaN", "nan")]
         values = tuple(sorted(set(there)))
         kind = "category" if len(values) <= _CATEGORIES else "text"
-        return _Column(name, kind, values, len(texts) - len(there), len(texts))
-    known = numbers[~np.isnan(numbers)]
-    return _Column(name, "number", tuple(np.unique(known).tolist()), len(numbers) - len(known), len(numbers))
+        found = Counter(there)
+        counts = tuple(found[value] for value in values)
+        return _Column(name, kind, values, counts, len(texts) - len(there), len(texts))
+    known, counts = np.unique(numbers[~np.isnan(numbers)], return_counts=True)
+    missing = int(np.isnan(numbers).sum())
+    return _Column(name, "number", tuple(known.tolist()), tuple(counts.tolist()), missing, len(numbers))
 
 
 def _features(columns: dict[str, _Column], taken: set[str]):
@@ -174,6 +198,12 @@ def _loss(labels: list[_Column]) -> tuple[str, list[str], str]:
         return "logistic_loss", [], "The labels are -1 and +1"
     if all(one.signs or one.zero_one for one in labels):
         return "logistic_loss", ["binary = true  # labels 0/1 are read as -1/+1"], "The labels are 0 and 1"
+    if all(one.signs or one.zero_one or one.answers for one in labels):
+        return (
+            "logistic_loss",
+            ["binary = true  # no and yes are read as -1 and +1"],
+            "Every label says yes or no",
+        )
     if len(labels) == 1 and labels[0].classes:
         shown = ", ".join(map(str, labels[0].values[:5]))
         return (
@@ -186,13 +216,30 @@ def _loss(labels: list[_Column]) -> tuple[str, list[str], str]:
     if few and whole and labels[0].rows > 5 * len(labels[0].values):
         hint = f"The labels are {len(labels[0].values)} whole numbers, read as amounts; if they are classes: logistic_loss and one_vs_rest = true"
         return "squared_loss", ["# one_vs_rest = true"], hint
-    wrong = next((one for one in labels if one.kind != "number"), None)
+    wrong = next((one for one in labels if one.kind != "number" and not one.answers), None)
+    wrong = wrong or next((one for one in labels if one.kind != "number"), None)
+    if wrong is not None and wrong.classes:
+        raise DataError(
+            f"the label {wrong.name!r} is text ({', '.join(wrong.values[:3])}{', ...' * (len(wrong.values) > 3)}), and one of several",
+            write_instead=f"write 0/1 or no/yes in its cells, as in those of the others, or name it alone, --labels {shlex.quote(wrong.name)}",
+        )
     if wrong is not None:
         raise DataError(
             f"the label {wrong.name!r} is text with {len(wrong.values):,} values",
             write_instead="name labels that are numbers or classes, --labels COLUMN",
         )
     return "squared_loss", [], "The labels are numbers"
+
+
+_WHY = "a label is rare: chosen by accuracy, no feature might be used at all, since the frequent label alone is right so often"
+
+
+def _metric(labels: list[_Column]) -> str | None:
+    """By what lam is chosen, in place of accuracy, where a label is rare; average precision is of +1, so it suits where that is rare."""
+    rare = [share for one in labels for share in one.shares if min(share, 1 - share) < _RARE]
+    if not rare:
+        return None
+    return "average_precision" if max(rare) < 0.5 else "roc_auc"
 
 
 def _dropped(dropped: dict[str, str]) -> list[str]:

@@ -62,6 +62,76 @@ def test_what_is_written_is_solved_as_it_stands(kind, tmp_path, capsys):
     capsys.readouterr()
 
 
+RARE = np.sort(SCORE)[-13] < SCORE  # 12 of 80
+
+
+@pytest.mark.parametrize(
+    ("labels", "metric"),
+    [
+        ({"y": RARE * 1}, "average_precision"),
+        ({"a": (SCORE > 0) * 1, "y": np.where(RARE, 1, -1)}, "average_precision"),
+        ({"y": np.where(RARE, "rare", "common")}, "average_precision"),
+        ({"y": np.where(RARE, "a", "b")}, "roc_auc"),  # +1 is b, the frequent one
+        ({"y": (np.median(SCORE) < SCORE) * 1}, None),
+        ({"y": np.round(SCORE, 3)}, None),
+    ],
+)
+def test_where_a_label_is_rare_lam_is_not_chosen_by_accuracy(labels, metric, tmp_path, capsys):
+    path = table(tmp_path, labels)
+    assert main(["new", str(path), "--labels", ",".join(labels)]) == 0
+    written = tmp_path / "my data.toml"
+    text = written.read_text()
+    assert ("a label is rare" in text) == (metric is not None) == ("metric" in text)
+    if metric is not None:
+        with load_problem(written) as file:
+            assert file.validation is not None
+            assert (file.validation["metric"], file.metrics) == (metric, [metric])
+
+
+def test_several_labels_that_say_yes_or_no(tmp_path, capsys):
+    labels = {
+        "a": np.where(SCORE > 0, "yes", "no"),
+        "b": np.where(SCORE > 0.5, "TRUE", "False"),
+        "c": (SCORE > -0.5) * 1,
+        "d": np.where(SCORE > 0.2, 1, -1),
+        "e": np.array(["N", "y", "?"])[np.where(X[:, 0] > 2, 2, SCORE > 0.1)],
+    }
+    path = table(tmp_path, labels)
+    assert main(["new", str(path), "--labels", "a,b,c,d,e"]) == 0
+    written = tmp_path / "my data.toml"
+    assert (
+        'labels = ["a", "b", "c", "d", "e"]\n' in written.read_text()
+        and "binary = true" in written.read_text()
+    )
+    (tmp_path / "all.toml").write_text(
+        written.read_text().split("[split]")[0] + "[weights]\nW = {}\n[parameters]\nlam = 1.0\n"
+    )
+    with load_problem(tmp_path / "all.toml") as file:
+        found = file.tasks_train.per_task(file.tasks_train.targets)
+    there = ~(X[:, 0] > 2)
+    assert not there.all()
+    for y, limit, rows in zip(found, (0, 0.5, -0.5, 0.2, 0.1), [slice(None)] * 4 + [there], strict=True):
+        np.testing.assert_array_equal(y, np.where(limit < SCORE, 1.0, -1.0)[rows])
+    assert main(["solve", str(written), "--quiet", "--no-check"]) == 0
+    for rows in (path, written):  # the table has the labels as words, too
+        assert (
+            main(
+                [
+                    "report",
+                    str(tmp_path / "my data.npz"),
+                    str(rows),
+                    "-o",
+                    str(tmp_path / f"{rows.suffix}.html"),
+                ]
+            )
+            == 0
+        )
+    table(tmp_path, labels | {"f": np.where(SCORE > 0, "large", "small")})
+    assert main(["new", str(path), "--labels", "a,f", "--print"]) == 2
+    said = capsys.readouterr().err
+    assert "the label 'f' is text (large, small), and one of several" in said and "--labels f" in said
+
+
 def test_tasks_may_be_told_apart_by_rows(tmp_path, capsys):
     path = table(tmp_path, {"y": np.round(SCORE, 3)})
     assert main(["new", str(path), "--task", "colour", "--print"]) == 0

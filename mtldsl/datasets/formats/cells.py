@@ -6,9 +6,12 @@ import numpy as np
 
 from mtldsl.errors import DataError, Spelled
 
-__all__ = ["MISSING", "as_signs", "is_number", "number"]
+__all__ = ["ANSWERS", "MISSING", "as_numbers", "as_signs", "is_number", "number"]
 
 MISSING = {"", "?", "NA", "N/A", "NaN", "nan"}
+
+#: what a label says in words where it is read as 0/1, in lower case
+ANSWERS = {"no": 0.0, "n": 0.0, "false": 0.0, "f": 0.0, "yes": 1.0, "y": 1.0, "true": 1.0, "t": 1.0}
 
 
 def number(text: str) -> float:
@@ -28,6 +31,17 @@ def is_number(text: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def as_numbers(texts) -> list[str]:
+    """Cells of labels, no and yes as 0 and 1; others stay.
+
+    >>> as_numbers(["No", "yes", "1", "?"])
+    ['0', '1', '1', '?']
+    """
+    return [
+        f"{ANSWERS[text.strip().lower()]:g}" if text.strip().lower() in ANSWERS else text for text in texts
+    ]
 
 
 def as_signs(Y: np.ndarray, where) -> np.ndarray:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mtldsl.datasets.formats.cells import is_number, number
+from mtldsl.datasets.formats.cells import as_numbers, is_number, number
 from mtldsl.datasets.formats.table import Column, Table
 from mtldsl.errors import DataError, Spelled
 from mtldsl.system.reading import regular_file
@@ -41,7 +41,7 @@ def read_csv(
                      True: every feature column with text
     one_vs_rest    : the label column holds classes: a task per class in sorted order, labels +1 against -1 (two classes: one
                      task, the second against the first)
-    binary         : labels are 0/1 and are read as -1/+1
+    binary         : labels are 0/1, no/yes, n/y, false/true or f/t, in upper or lower case, and are read as -1/+1
     impute         : what stands in the place of an input that is missing: "mean" or "median" of the column's values that are there
                      (scikit-learn's SimpleImputer); `split`, `folds` and cross-validation learn these on their training rows alone, and
                      `solution.predict` puts the same into new rows. "error": DataError
@@ -74,9 +74,14 @@ def read_csv(
     if one_hot is not True and one_hot is not False and len(one_hot):
         nominal = nominal | {names[j] for j in outline.positions(one_hot, "one_hot")}
     ids = None if task is None else names[outline.position(task, "task")]
+    answers = label_columns if binary and not one_vs_rest else set()
     columns = [
         _column(
-            name, texts, lines, name in nominal or name == ids, one_hot is True and name not in label_columns
+            name,
+            as_numbers(texts) if name in answers else texts,
+            lines,
+            name in nominal or name == ids,
+            one_hot is True and name not in label_columns,
         )
         for name, texts in zip(names, zip(*rows, strict=True), strict=True)
     ]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mtldsl.datasets.formats.cells import is_number, number
+from mtldsl.datasets.formats.cells import as_numbers, is_number, number
 from mtldsl.datasets.formats.new_inputs import read_inputs
 from mtldsl.errors import DataError
 from mtldsl.tasks import Tasks
@@ -23,7 +23,7 @@ def read_held_out(
 
     labels : the column of labels, where the tasks are told apart by rows (`task`), or are the classes of one column; None: a column a task
     task   : the column that tells the tasks apart by rows
-    signs  : labels are -1 and +1, and 0/1 is read as these
+    signs  : labels are -1 and +1, and 0/1 and no/yes are read as these
     fill   : (d,) as in `read_inputs`
     Empty labels are missing. DataError for columns that are not there, labels that are not numbers, and a task without a row.
 
@@ -74,6 +74,7 @@ def _of_classes(path: Path, X, labels: str, cells: Sequence[str], features, task
 
 
 def _numbers(path: Path, name: str, cells: Sequence[str], signs: bool) -> np.ndarray:
+    cells = as_numbers(cells) if signs else cells
     try:
         y = np.array([number(cell) for cell in cells])
     except ValueError:

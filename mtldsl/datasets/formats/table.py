@@ -68,7 +68,8 @@ class Table:
         X, x_names = self._design(self._features(features, drop, roles), impute)
         X, gaps = self._without_gaps(X)
         Y, y_names = self._labels(chosen)
-        Y = as_signs(Y, self.path) if binary else Y
+        if binary:  # one by one: some may be -1/+1 already
+            Y = np.column_stack([as_signs(y, self.path) for y in Y.T])
         weights = None if weights_at is None else self._numbers(weights_at)
         if task_at is None:
             found = Tasks.shared(X, Y, sample_weights=weights, task_names=y_names, feature_names=x_names)
