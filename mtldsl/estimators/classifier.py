@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from scipy.special import expit
 from sklearn.base import ClassifierMixin, clone
@@ -127,6 +129,14 @@ class MultiTaskClassifier(ClassifierMixin, MultiTaskEstimator):
             held = held._replace(z=log_odds(self._calibrators, held.z))
         if metric is not None:
             self.thresholds_ = thresholds(held, metric, stated)
+            self._hand_on_thresholds()
+
+    def _hand_on_thresholds(self) -> None:
+        """To `solution_`, whose scores and report are then of the labels predicted here; not where the thresholds are of other scores than its
+        own: calibrated ones, or those of tasks with a value of lam each."""
+        same = self._calibrators is None and not getattr(self, "per_task", False)
+        if same and self.solution_ is not None:
+            self.solution_ = replace(self.solution_, thresholds=self.thresholds_[self._learned])
 
     def _untuned(self) -> MultiTaskClassifier:
         return clone(self).set_params(tune_thresholds=None, calibration=None, check=None)

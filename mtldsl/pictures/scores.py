@@ -28,7 +28,7 @@ def plot_scores(
     title: str | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """The scores of m tasks, the highest of the first series on top; several series beside each other.
+    """The scores of m tasks, the highest of the first series on top; several series beside each other, the others with open markers.
 
     Parameters
     ----------
@@ -82,7 +82,11 @@ def plot_scores(
             linestyle="none",
             marker=_MARKERS[k % len(_MARKERS)],
             color=colour,
-            markersize=6,
+            # the first is whole and on top, the others are open around it: equal scores hide none of them
+            fillstyle="full" if k == 0 else "none",
+            markersize=6 if k == 0 else 9,
+            markeredgewidth=1.0 if k == 0 else 1.5,
+            zorder=3 if k == 0 else 2.5,
             label=name,
         )
     if m <= 60:

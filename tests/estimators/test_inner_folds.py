@@ -50,6 +50,40 @@ def test_thresholds_help_rare_labels_on_new_rows():
     assert scores[1] > scores[0] + 0.02
 
 
+def test_the_solution_predicts_with_the_thresholds_of_the_estimator():
+    X, Y = rare()
+    Y[:, 1] = 0  # a task of one class, which is not learned
+    model = MultiTaskClassifier(lam=1.0, tune_thresholds=True, warm_start=True)
+    with pytest.warns(OneClassWarning):
+        fitted = model.fit(X, Y)
+    solution = fitted.solution_
+    np.testing.assert_array_equal(solution.thresholds, fitted.thresholds_[[0, 2]])
+    assert solution.thresholds.all()
+    np.testing.assert_array_equal(solution.predict(X) > 0, fitted.predict(X)[:, [0, 2]])
+    tasks = mtl.Tasks.shared(X, 2.0 * Y[:, [0, 2]] - 1.0)
+    expected = [f1_score(Y[:, i], fitted.predict(X)[:, i]) for i in (0, 2)]
+    np.testing.assert_allclose(solution.scores(tasks, "f1"), expected)
+    with pytest.warns(OneClassWarning):  # the next fit starts there, with thresholds of its own or none
+        assert clone(model).fit(X, Y).solution_.thresholds.tolist() == solution.thresholds.tolist()
+        assert fitted.set_params(tune_thresholds=None).fit(X, Y).solution_.thresholds is None
+
+
+def test_kernels_do_not_apply_thresholds_twice():
+    X, Y = rare(150)
+    fitted = KernelMultiTaskClassifier(C=1.0, tune_thresholds=True, inner_folds=3, tol=1e-3).fit(X, Y)
+    z = fitted.solution_.decision_function(X)
+    np.testing.assert_array_equal(fitted.decision_function(X), z - fitted.thresholds_)
+    np.testing.assert_array_equal(fitted.solution_.predict(X) > 0, fitted.predict(X))
+
+
+@pytest.mark.parametrize("kind", ["sigmoid", "isotonic"])
+def test_thresholds_on_log_odds_are_not_those_of_the_solution(kind):
+    fitted = MultiTaskClassifier(lam=1.0, tune_thresholds=True, calibration=kind, inner_folds=3).fit(
+        *rare(200)
+    )
+    assert fitted.thresholds_.all() and fitted.solution_.thresholds is None
+
+
 def test_every_row_is_scored_by_weights_that_did_not_see_it():
     """Labels of pure noise: weights that had seen a row would rank it right."""
     rng = np.random.default_rng(0)

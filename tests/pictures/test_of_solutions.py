@@ -154,6 +154,17 @@ def test_scores_are_drawn_a_point_a_task(solution, tasks):
         mtl.report.plot_scores([0.1, 0.2], ["a"])
 
 
+def test_equal_scores_hide_none_of_each_other():
+    """The first series is filled and above; the others are open and wider, so that they stand around it."""
+    first, *others = mtl.report.plot_scores(
+        {"learned": [0.0, 0.5], "guess": [0.0, 0.5], "other": [0.0, 0.1]}
+    ).lines
+    assert first.get_fillstyle() == "full"
+    for other in others:
+        assert other.get_fillstyle() == "none"
+        assert other.get_zorder() < first.get_zorder() and other.get_markersize() > first.get_markersize()
+
+
 def test_calibration_counts_labelled_rows_only(solution, tasks):
     ax = solution.plot_calibration(tasks, bins=4)
     p = np.concatenate([solution.predict_proba(X)[:, i] for i, X in enumerate(tasks.inputs)])
