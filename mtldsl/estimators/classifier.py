@@ -135,7 +135,7 @@ class MultiTaskClassifier(ClassifierMixin, MultiTaskEstimator):
         """To `solution_`, whose scores and report are then of the labels predicted here; not where the thresholds are of other scores than its
         own: calibrated ones, or those of tasks with a value of lam each."""
         same = self._calibrators is None and not getattr(self, "per_task", False)
-        if same and self.solution_ is not None:
+        if same and self.solution_ is not None and self.thresholds_ is not None:
             self.solution_ = replace(self.solution_, thresholds=self.thresholds_[self._learned])
 
     def _untuned(self) -> MultiTaskClassifier:
