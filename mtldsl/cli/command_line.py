@@ -49,7 +49,7 @@ def main(arguments: list[str] | None = None) -> int:
         )
         return FAILED
     except KeyboardInterrupt as stop:  # of many parts it says how many were complete
-        print(f"mtldsl: {stop or 'interrupted before a point was found'}", file=sys.stderr)
+        print(f"mtldsl: {str(stop) or 'interrupted before a point was found'}", file=sys.stderr)
         return stops.exit_code()
 
 
