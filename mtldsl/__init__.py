@@ -32,6 +32,7 @@ from mtldsl.language.words import vocabulary as _vocabulary
 from mtldsl.language.words.vocabulary import *  # noqa: F403  the words themselves
 from mtldsl.problem import Problem, minimize
 from mtldsl.solution.solution import Solution
+from mtldsl.system.defaults import defaults
 from mtldsl.tasks import Tasks
 
 if TYPE_CHECKING:
@@ -81,6 +82,6 @@ def __dir__() -> list[str]:
 
 __all__ = [
     "CrossCheckError", "DataError", "EdgeWeights", "InfeasibleError", "Interrupted", "MTLError", "Metric", "MissingExtraError", "ModelError", "NodeWeights", "Parameter", "Problem", "ProofError", "Solution", "SolverError", "Tasks",
-    "TaskSimilarity", "Weights", "minimize", "model", "models", "p_norm", "register", "register_solver", "unregister", "verify_proof", *_vocabulary.SIMILARITIES, *_vocabulary.UNKNOWNS,
+    "TaskSimilarity", "Weights", "defaults", "minimize", "model", "models", "p_norm", "register", "register_solver", "unregister", "verify_proof", *_vocabulary.SIMILARITIES, *_vocabulary.UNKNOWNS,
     *_vocabulary.WORDS,
 ]  # fmt: skip

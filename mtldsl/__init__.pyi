@@ -29,6 +29,7 @@ from mtldsl.named_models.lookup import model, models
 from mtldsl.problem import Problem, minimize
 from mtldsl.proof.checker.verify import verify_proof
 from mtldsl.solution.solution import Solution
+from mtldsl.system.defaults import defaults
 from mtldsl.tasks.tasks import Tasks
 
 __all__ = [
@@ -68,6 +69,7 @@ __all__ = [
     "column_group_norm",
     "columns_on_simplex",
     "datasets",
+    "defaults",
     "domain_adaptation",
     "evgeniou_pontil",
     "exponential_loss",

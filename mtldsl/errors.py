@@ -93,6 +93,7 @@ class MTLError(Exception):
     write_instead : the advice that ends the message, such as "write ridge(W)"
     argument      : the name of the argument of the call that is wrong, or their names where any of them may be
     place         : where it stands in a text, such as a problem file
+    solution      : what was solved before the error came up, as in a `solve(cross_check=...)` that disagrees; else None
 
     >>> error = ModelError("the weights are not a number", term="l1_norm(W, weights='a')", write_instead="write weights=2.0")
     >>> print(error)
@@ -106,6 +107,7 @@ class MTLError(Exception):
     write_instead: str | Spelled = ""
     argument: str | tuple[str, ...] = ""
     place: Place | None = None
+    solution: Any = None
 
     def __init__(
         self,
@@ -209,7 +211,7 @@ class MissingExtraError(MTLError, ImportError):
 
 
 class CrossCheckError(MTLError, AssertionError):
-    """The fast solver and the reference formulation disagree beyond the tolerance."""
+    """The fast solver and the reference formulation disagree beyond the tolerance. The text has both sides."""
 
 
 class Interrupted(KeyboardInterrupt):

@@ -8,6 +8,7 @@ from contextlib import nullcontext
 from mtldsl.analysis.path import checked_values, walk
 from mtldsl.analysis.resampled import Resampled
 from mtldsl.analysis.taught import Taught
+from mtldsl.check.automatic import attach
 from mtldsl.compile.statement import Statement
 from mtldsl.errors import ModelError, SolverError
 from mtldsl.language.expressions.constraint import Constraint
@@ -25,6 +26,7 @@ from mtldsl.solvers.passes.whereabouts import whereabouts
 from mtldsl.solvers.registry import answers
 from mtldsl.solvers.solve import seen_by_solvers, solve_form
 from mtldsl.system import compiling, stops
+from mtldsl.system.defaults import as_cross_check
 from mtldsl.system.jobs import jobs
 from mtldsl.system.threads import one_blas_thread
 from mtldsl.system.told import Listener, line_of, say
@@ -115,6 +117,7 @@ class Problem(Resampled, Taught, Statement):
         starts: int = 1,
         random_state=0,
         n_jobs: int | None = None,
+        cross_check: bool | str | None = None,
         verbose: bool = False,
         callback: Callable[[dict], object] | None = None,
         **options,
@@ -137,6 +140,10 @@ class Problem(Resampled, Taught, Statement):
         n_jobs      : threads for tasks that share nothing, where a solver takes such tasks one by one (-1: one a core); elsewhere it says in
                       how many threads large products are computed, or changes nothing. No bit of the solution depends on it. None: as
                       many threads for products as BLAS has, and tasks one after another
+        cross_check : True: the reference solves the model too, as in `cross_check()`; "subsample": on few rows where there are many; "never".
+                      None: as `mtl.defaults(cross_check=...)` says, which is "never" at first: cvxpy needs thirty milliseconds to state
+                      what is solved in one. What came of it is `solution.cross_check`. CrossCheckError where the two disagree,
+                      with both sides in its text and the solution as `.solution`. max_seconds is for the solve and the check together
         options     : of the solver named, e.g. solve(solver="cvxpy", backend="scs"); unknown ones are refused
         checkpoint  : where rows are elsewhere, with any solver: a folder that the run is written to as it goes on. The same call - in
                       another process, with another cluster - goes on from there. SolverError where it is of another model, of other
@@ -149,6 +156,7 @@ class Problem(Resampled, Taught, Statement):
         """
         tol, max_iter, max_seconds, verbose = checked_limits(tol, max_iter, max_seconds, verbose)
         threads, before = checked_jobs(n_jobs), compiling.spent()
+        asked = None if cross_check is None else as_cross_check(cross_check, "solve")
         listener = _listener(verbose, callback)
         with stops.heard(), compiling.announced(_say) if verbose else nullcontext():
             form = self.form()
@@ -161,6 +169,7 @@ class Problem(Resampled, Taught, Statement):
             solution.compile_seconds = compiling.spent() - before
             solution.interrupted = outcome.interrupted or stops.pending()
             self._keep(solution)
+            attach(self, solution, asked, max_seconds)
         return solution
 
     @complete("write problem.path(lam, [1.0, 0.1]), with a Parameter of this problem")
@@ -246,12 +255,16 @@ class Problem(Resampled, Taught, Statement):
     def cross_check(self, solution: Solution | None = None, **options):
         """Solve with the independent reference too and compare; see `mtldsl.check.cross_check.cross_check`.
 
-        A model that is not convex is compared block by block.
+        A model that is not convex is compared block by block. The solution keeps what came of it as `solution.cross_check`.
         """
         from mtldsl.check.cross_check import cross_check
 
         _require_solution(solution, "cross_check(solution)")
-        return cross_check(self, solution if solution is not None else self._fresh(), **options)
+        solution = solution if solution is not None else self._fresh()
+        found = cross_check(self, solution, **options)
+        if solution is not None:
+            solution.cross_check = found
+        return found
 
     def __getattr__(self, name: str):
         advice = _ELSEWHERE.get(name)

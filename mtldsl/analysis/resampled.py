@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from mtldsl.atoms.metrics import Metric
 from mtldsl.language.expressions.scalar import Parameter
+from mtldsl.system.defaults import defaults
 
 if TYPE_CHECKING:
     from mtldsl.analysis.cross_validated import CrossValidation
@@ -74,10 +75,11 @@ class Resampled:
         """
         from mtldsl.analysis.cross_validation import cross_validate
 
-        return cross_validate(
-            self, lam, values, folds, metric, n_jobs=n_jobs, refit=refit, random_state=random_state, one_class=one_class,
-            stratify=stratify, groups=groups, progress=progress, solve_options=solve_options,
-        )  # fmt: skip
+        with defaults(cross_check="never"):
+            return cross_validate(
+                self, lam, values, folds, metric, n_jobs=n_jobs, refit=refit, random_state=random_state, one_class=one_class,
+                stratify=stratify, groups=groups, progress=progress, solve_options=solve_options,
+            )  # fmt: skip
 
     def bootstrap(
         self,
@@ -109,7 +111,8 @@ class Resampled:
         """
         from mtldsl.analysis.weight_intervals import bootstrap_weights
 
-        return bootstrap_weights(self, n, level, groups, n_jobs, random_state, progress, solve_options)
+        with defaults(cross_check="never"):
+            return bootstrap_weights(self, n, level, groups, n_jobs, random_state, progress, solve_options)
 
     def stability_selection(
         self,
@@ -147,6 +150,7 @@ class Resampled:
         """
         from mtldsl.analysis.stability import stability_selection
 
-        return stability_selection(
-            self, lam, values, n, threshold, expected_false, groups, n_jobs, random_state, progress, solve_options
-        )  # fmt: skip
+        with defaults(cross_check="never"):
+            return stability_selection(
+                self, lam, values, n, threshold, expected_false, groups, n_jobs, random_state, progress, solve_options
+            )  # fmt: skip

@@ -23,7 +23,7 @@ from mtldsl.system import stops
 from mtldsl.system.threads import on_one_blas_thread
 from mtldsl.tasks import DistributedTasks, Tasks
 
-__all__ = ["TOLERANCE", "BlockCheck", "Checkable", "CrossCheck", "cross_check"]
+__all__ = ["TOLERANCE", "BlockCheck", "Checkable", "CrossCheck", "compared", "cross_check"]
 
 #: Scalars of input data up to which cvxpy is given the whole problem (measured: five to ten seconds, hinge
 #: losses with a trace norm half a minute). Losses with exponential cones, logistic and Poisson, count ten
@@ -109,10 +109,7 @@ def cross_check(
     """
     _check_seconds(max_seconds)
     try:
-        with stops.heard(raises=True), stops.time_limit(max_seconds):
-            check = _checked(problem, solution, tol, solver, max_size, random_state)
-            if stops.remaining() <= 0.0:  # of a solve that was cut short nothing can be said
-                raise stops.TimeIsUp
+        check = compared(problem, solution, tol, solver, max_size, random_state, max_seconds)
     except stops.TimeIsUp:
         raise SolverError(
             "the time was up before both sides had solved the model",
@@ -122,6 +119,23 @@ def cross_check(
         ) from None
     if raise_on_disagreement and not check.agrees:
         raise CrossCheckError(str(check))
+    return check
+
+
+def compared(
+    problem: Checkable,
+    solution: Solution | None,
+    tol: float | None = None,
+    solver: str | None = None,
+    max_size: int | None = MAX_SIZE,
+    random_state: int = 0,
+    max_seconds: float | None = None,
+) -> CrossCheck | BlockCheck:
+    """What both sides say, as in `cross_check`; stops.TimeIsUp where max_seconds were not enough."""
+    with stops.heard(raises=True), stops.time_limit(max_seconds):
+        check = _checked(problem, solution, tol, solver, max_size, random_state)
+        if stops.remaining() <= 0.0:  # of a solve that was cut short nothing can be said
+            raise stops.TimeIsUp
     return check
 
 
@@ -180,7 +194,8 @@ def _is_real(value) -> bool:
 def _solved(problem: Checkable, **options) -> Solution:
     """KeyboardInterrupt where it was interrupted: a comparison has no best point so far."""
     left = stops.remaining()
-    solution = problem.solve(**options, max_seconds=max(left, 1e-3) if np.isfinite(left) else None)
+    limit = max(left, 1e-3) if np.isfinite(left) else None
+    solution = problem.solve(**options, max_seconds=limit, cross_check="never")
     if solution.interrupted:
         raise KeyboardInterrupt
     return solution
@@ -224,7 +239,8 @@ def _within_reach(
     size = workload(kept)
     if max_size is None or size <= max_size:
         return None, "the whole problem", None
-    why = f"random_state={random_state}, because the whole is too large for cvxpy (workload {size:,} > {max_size:,})"
+    large = "is too large for cvxpy" if max_size >= MAX_SIZE else "is larger than was asked for"
+    why = f"random_state={random_state}, because the whole {large} (workload {size:,} > {max_size:,})"
     which = None if form.is_convex else some_tasks(form, kept, max_size / size, random_state)
     if which is not None:  # a check of this very solution, where one of fewer rows would be of another
         m = form.losses[0].tasks.n_tasks

@@ -113,6 +113,7 @@ class MultiTaskEstimator(ModelParameters):
             "tol": self.tol,
             "max_seconds": self.max_seconds,
             "n_jobs": self.n_jobs,
+            "cross_check": "never",  # `check` says it
         }
 
     def _checked_solution(self, problem: Problem, solution: Solution) -> Solution:

@@ -61,6 +61,9 @@ def _facts(solution: Any) -> list[tuple[str, str]]:
         facts.append(("proven lower bound", f"{solution.dual_bound:.10g}"))
     if solution.violation:
         facts.append(("largest violation", f"{solution.violation:.1e}"))
+    if solution.cross_check is not None:
+        found = solution.cross_check
+        facts.append(("cross-check", found if isinstance(found, str) else found.verdict()[0]))
     facts.append(("solver", f"{solution.solver}, {solution.iterations:,} iterations, {solution._time_said}"))
     return facts
 

@@ -103,7 +103,8 @@ class Pictured:
 
         file : where to write; an ending .html is added where there is none
         tasks : rows that were not learned on, for the scores; None: the training rows, which the page says
-        cross_check, cross_validation : what `problem.cross_check()` and `problem.cross_validate(...)` returned, to be shown too
+        cross_check, cross_validation : what `problem.cross_check()` and `problem.cross_validate(...)` returned, to be shown too; None: of
+            the cross-check, what the solution has as `solution.cross_check`
         path : solutions of `problem.path(...)`, to be drawn
         The verdict stands first, then scores with intervals beside those of a guess, what was learned, the data, the model as formula, and how
         to repeat it. Without matplotlib (`pip install "mtldsl[report]"`) the page has no pictures. DataError where it cannot be written.
@@ -112,4 +113,5 @@ class Pictured:
 
         if tasks is not None:
             require_tasks(tasks, "report(file, tasks)")
+        cross_check = self.cross_check if cross_check is None else cross_check  # type: ignore[attr-defined]
         return write_report(file, self, tasks, title, cross_check, cross_validation, path)

@@ -48,6 +48,7 @@ _NOT_SAVED = (
     "compile_seconds",
     "formula",
     "trained_on",
+    "cross_check",
 )
 
 
@@ -99,6 +100,8 @@ class Solution(OverLabels, OverKernels, Scored, Pictured, Shown):
     seconds      of the solve, without compile_seconds: what it took to import the compiler, to compile, and to read what was compiled
                  before. 0 from the second solve of a kind on; not saved
     formula      the model in LaTeX, with what its symbols are; trained_on: the tasks of the first loss; neither is saved
+    cross_check  what the reference said of it (`CrossCheck` or `BlockCheck`): see `solve(cross_check=...)`; a sentence where the check that
+                 was asked for could not be made; None where nobody asked. Not saved
     history      one dict per look at the certificate: iteration, seconds, objective, dual_bound, violation, relative_gap
     verified     whether status, gap and violation were computed here. For a solution that `load` read they are what the file says, which
                  anybody may have written: it prints "optimal (as saved, not verified)". `problem.solve(warm_start=solution)` proves it
@@ -149,6 +152,7 @@ class Solution(OverLabels, OverKernels, Scored, Pictured, Shown):
     proof: SolutionCertificate | None = field(default=None, repr=False)  # not saved
     formula: Formula | None = _FORMULA  # not saved
     trained_on: Tasks | None = field(default=None, repr=False)  # not saved
+    cross_check: Any = field(default=None, repr=False)  # not saved
 
     # -------------------------------------------------------------------------------------------- access
 

@@ -1,0 +1,178 @@
+"""A solve checks itself where it is told to, in the call or by mtl.defaults, and loses nothing where that fails."""
+
+import threading
+
+import numpy as np
+import pytest
+
+import mtldsl as mtl
+from mtldsl.atoms.regularizers import L21Norm
+from mtldsl.check import cross_check as checking
+from mtldsl.errors import CrossCheckError, ModelError
+from mtldsl.system import stops
+from tests.models import shared
+
+
+@pytest.fixture
+def problem():
+    tasks = shared(1, n=25)
+    W, lam = mtl.Weights(tasks), mtl.Parameter(2.0, name="lam")
+    return mtl.minimize(mtl.squared_loss(W, tasks) + lam * mtl.l21_norm(W))
+
+
+def test_nothing_is_checked_unasked(problem):
+    assert problem.solve().cross_check is None
+    assert problem.solve(cross_check="never").cross_check is None
+    assert problem.solve(cross_check=False).cross_check is None
+
+
+def test_a_solve_is_checked_as_a_whole(problem):
+    check = problem.solve(cross_check=True).cross_check
+    assert check.agrees and check.scope == "the whole problem"
+
+
+def test_on_few_rows_of_many(monkeypatch, problem):
+    monkeypatch.setattr("mtldsl.check.automatic.SUBSAMPLE", 60)
+    check = problem.solve(cross_check="subsample").cross_check
+    assert check.agrees and "rows a task" in check.scope
+
+
+def test_by_default_for_a_while(problem):
+    lam = problem.parameters[0]
+    with mtl.defaults(cross_check=True):
+        assert problem.solve().cross_check.agrees
+        assert problem.solve(cross_check="never").cross_check is None  # the call has the last word
+        assert [s.cross_check.agrees for s in problem.path(lam, [3.0, 1.0])] == [True, True]
+    assert problem.solve().cross_check is None
+    assert repr(mtl.defaults()) == "<defaults: cross_check='never'>"
+
+
+def test_the_default_is_put_back_after_an_error():
+    with pytest.raises(ZeroDivisionError), mtl.defaults(cross_check=True):
+        raise ZeroDivisionError
+    assert "never" in repr(mtl.defaults())
+
+
+def test_folds_and_samples_are_left_alone(problem, monkeypatch):
+    def refuse(*_, **__):
+        raise AssertionError("nobody asked")
+
+    monkeypatch.setattr(checking, "compared", refuse)
+    lam = problem.parameters[0]
+    with mtl.defaults(cross_check=True):
+        problem.cross_validate(lam, [3.0, 1.0], folds=2)
+        problem.bootstrap(3)
+        problem.stability_selection(lam, [3.0, 1.0], n=4, expected_false=None)
+
+
+def test_a_cross_check_does_not_check_itself(problem):
+    with mtl.defaults(cross_check=True):
+        assert problem.cross_check().agrees
+
+
+def test_by_default_large_models_are_left_alone_and_say_so(problem, monkeypatch):
+    monkeypatch.setattr(checking, "MAX_SIZE", 60)
+    with mtl.defaults(cross_check=True):
+        assert "too large (workload" in problem.solve().cross_check
+    with mtl.defaults(cross_check="subsample"):
+        assert problem.solve().cross_check.agrees
+    assert (
+        "rows a task" in problem.solve(cross_check=True).cross_check.scope
+    )  # the call asks for what there is
+
+
+def test_rows_elsewhere_are_left_alone_by_default():
+    rng = np.random.default_rng(0)
+    tasks = mtl.Tasks.shared(rng.normal(size=(40, 3)), rng.normal(size=(40, 2)))
+    apart = checking.DistributedTasks.cut(tasks, 2)
+    problem = mtl.minimize(mtl.squared_loss(W := mtl.Weights(apart), apart) + mtl.l21_norm(W))
+    with mtl.defaults(cross_check=True):
+        assert problem.solve().cross_check == "not made: the rows are elsewhere"
+    assert problem.solve(cross_check=True).cross_check.agrees
+
+
+def test_a_point_without_a_proof_is_not_compared(problem):
+    found = problem.solve(solver="proximal_gradient", max_iter=1, tol=1e-12, cross_check=True).cross_check
+    assert found == "not made: the solution is not certified (iteration_limit)"
+
+
+def test_a_disagreement_has_both_sides_and_the_solution(problem, monkeypatch):
+    value = L21Norm.value
+    monkeypatch.setattr(L21Norm, "value", lambda self, X: 1.001 * value(self, X))
+    monkeypatch.setattr(L21Norm, "prox", lambda self, V, t, _prox=L21Norm.prox: _prox(self, V, 1.001 * t))
+    with pytest.raises(CrossCheckError, match="DISAGREE") as caught:
+        problem.solve(solver="admm", tol=1e-3, cross_check=True)
+    assert "reference" in str(caught.value) and caught.value.solution.solver == "admm"
+    assert caught.value.solution.cross_check.disagreements
+
+
+def test_what_cannot_be_compared(problem, monkeypatch):
+    def beyond(*_, **__):
+        raise ModelError("too many labels", term="clique_hinge(...)")
+
+    monkeypatch.setattr(checking, "compared", beyond)
+    with pytest.raises(ModelError, match="too many labels") as caught:
+        problem.solve(cross_check=True)
+    assert caught.value.solution.is_certified
+    with mtl.defaults(cross_check=True):
+        assert problem.solve().cross_check == "not made: clique_hinge(...): too many labels"
+
+
+@pytest.mark.parametrize(
+    "stop, said", [(stops.TimeIsUp, "the time was up"), (KeyboardInterrupt, "it was interrupted")]
+)
+def test_what_is_cut_short_keeps_the_solution(problem, monkeypatch, stop, said):
+    def cut(*_, **__):
+        raise stop
+
+    monkeypatch.setattr(checking, "compared", cut)
+    solution = problem.solve(cross_check=True, max_seconds=60)
+    assert solution.is_certified and solution.cross_check == f"not made: {said}"
+    assert solution.interrupted == (stop is KeyboardInterrupt)
+
+
+def test_it_holds_in_every_thread(problem):
+    found = []
+    with mtl.defaults(cross_check="subsample"):
+        thread = threading.Thread(target=lambda: found.append(problem.solve().cross_check))
+        thread.start()
+        thread.join()
+    assert found[0].agrees
+
+
+@pytest.mark.parametrize("typed", ["yes", 3, [True], np.array([1.0, 2.0])])
+def test_another_word(problem, typed):
+    with pytest.raises(ModelError, match=r'write True, "subsample" or "never"'):
+        problem.solve(cross_check=typed)
+    with pytest.raises(ModelError, match=r"defaults\(cross_check=.*write True"):
+        mtl.defaults(cross_check=typed)
+
+
+def test_a_model_that_is_not_convex():
+    tasks = shared(1, n=25)
+    W = mtl.Weights(tasks)
+    problem = mtl.minimize(mtl.squared_loss(W, tasks) + mtl.log_rank(W, eps=0.1))
+    assert problem.solve(cross_check=True).cross_check.agrees
+
+
+def test_the_solution_shows_it_and_does_not_save_it(problem, tmp_path):
+    solution = problem.solve(cross_check=True)
+    assert "The two agree" in solution._repr_html_()
+    assert mtl.Solution.load(solution.save(tmp_path / "s.npz")).cross_check is None
+    page = solution.report(tmp_path / "page.html").read_text()
+    assert "not cross-checked" not in page and "cvxpy solved the same model" in page
+
+
+def test_a_check_by_hand_is_kept_too(problem):
+    solution = problem.solve()
+    assert problem.cross_check(solution) is solution.cross_check
+
+
+def test_estimators_have_an_option_of_their_own():
+    from mtldsl.estimators import MultiTaskRegressor
+
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(30, 4))
+    with mtl.defaults(cross_check=True):
+        assert MultiTaskRegressor().fit(X, X[:, :2]).solution_.cross_check is None
+    assert MultiTaskRegressor(check="subsample").fit(X, X[:, :2]).solution_.cross_check.agrees
