@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 from argparse import Action, ArgumentParser
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from mtldsl.cli.command import OK, Command
 from mtldsl.cli.output import print_content
@@ -11,9 +12,9 @@ from mtldsl.cli.output import print_content
 __all__ = ["completion", "script"]
 
 _BASH = """_mtldsl() {
-    local current=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} options="" names=""
+    local current=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} options="" names="" IFS=$'\\n'
     if [ "$COMP_CWORD" -eq 1 ]; then
-        COMPREPLY=($(compgen -W "%(commands)s --help --version" -- "$current"))
+        COMPREPLY=($(compgen -W %(commands)s -- "$current"))
         return
     fi
     case ${COMP_WORDS[1]} in
@@ -29,27 +30,66 @@ _BASH = """_mtldsl() {
 }
 complete -o filenames -F _mtldsl mtldsl"""
 
-_ZSH = "autoload -U +X compinit && compinit\nautoload -U +X bashcompinit && bashcompinit\n"
+# read by eval, or from a file _mtldsl in a folder of $fpath, where the file is the function's body at its first call
+_ZSH = """#compdef mtldsl
+_mtldsl() {
+    local -a commands options names
+    commands=(%(commands)s)
+    if (( CURRENT == 2 )); then
+        if [[ $PREFIX == -* ]]; then compadd -- --help --version; else _describe command commands; fi
+        return
+    fi
+    case $words[2] in
+%(cases)s
+    esac
+    case $words[CURRENT-1] in
+%(choices)s
+    esac
+    if [[ $PREFIX == -* ]]; then compadd -a options
+    elif (( $#names )); then compadd -a names
+    else _files; fi
+}
+if [[ $funcstack[1] == _mtldsl ]]; then
+    _mtldsl "$@"
+else
+    (( $+functions[compdef] )) || { autoload -Uz compinit && compinit; }
+    compdef _mtldsl mtldsl
+fi"""
 
 
 def script(
     shell: str,
+    commands: Mapping[str, str],
     options: Mapping[str, Sequence[str]],
     names: Mapping[str, Sequence[str]],
     choices: Mapping[str, Sequence[str]],
 ) -> str:
-    """The script of a shell. options: {command: its options}; names: {command: what it may be asked about}, files elsewhere; choices:
-    {option: what may follow it}."""
+    """The script of a shell. commands: {name: what it does}; options: {command: its options}; names: {command: what it may be asked about},
+    files elsewhere; choices: {option: what may follow it}."""
+    listed = _lines if shell == "bash" else _quoted
+    around = "%s" if shell == "bash" else "(%s)"
     cases = "\n".join(
-        f'        {command}) options="{" ".join(words)}"; names="{" ".join(names.get(command, ()))}" ;;'
+        f"        {command}) options={around % listed(words)}; names={around % listed(names.get(command, ()))} ;;"
         for command, words in options.items()
     )
+    offered = 'COMPREPLY=($(compgen -W %s -- "$current"))' if shell == "bash" else "compadd -- %s"
     after = "\n".join(
-        f'        {option}) COMPREPLY=($(compgen -W "{" ".join(words)}" -- "$current")); return ;;'
-        for option, words in choices.items()
+        f"        {option}) {offered % listed(words)}; return ;;" for option, words in choices.items()
     )
-    bash = _BASH % {"commands": " ".join(options), "cases": cases, "choices": after}
-    return bash if shell == "bash" else _ZSH + bash
+    if shell == "bash":
+        first = _lines([*commands, "--help", "--version"])
+    else:
+        first = _quoted(f"{name}:{about}" for name, about in commands.items())
+    return (_BASH if shell == "bash" else _ZSH) % {"commands": first, "cases": cases, "choices": after}
+
+
+def _lines(words: Iterable[str]) -> str:
+    """One word of bash, a line each: names with blanks stay whole where IFS is a line's end. (Names have no quotes in them.)"""
+    return "$'" + "\\n".join(words) + "'"
+
+
+def _quoted(words: Iterable[str]) -> str:
+    return " ".join(shlex.quote(word) for word in words)
 
 
 def _arguments(parser: ArgumentParser) -> None:
@@ -63,13 +103,11 @@ def completion(commands: Sequence[Command]) -> Command:
         from mtldsl.language.words.vocabulary import WORDS
         from mtldsl.named_models import models
 
-        known = {command.name: _options(command) for command in commands}
-        names = {
-            "words": list(WORDS),
-            "models": [name for name in models() if name.isidentifier() or ("-" in name and " " not in name)],
-        }
+        about = {command.name: command.about for command in commands}
+        known = {command.name: _options(command) for command in commands} | {"completion": ["--help"]}
+        names = {"words": list(WORDS), "models": list(models()), "completion": ["bash", "zsh"]}
         choices = {text: words for command in commands for text, words in _choices(command)}
-        print_content(script(options.shell, known, names, choices), one_line=True)
+        print_content(script(options.shell, about, known, names, choices), one_line=True)
         return OK
 
     return Command(

@@ -1,5 +1,6 @@
 """`mtldsl completion`: a shell that was told completes what the command line knows."""
 
+import functools
 import shutil
 import subprocess
 import sys
@@ -11,14 +12,18 @@ from mtldsl.cli.command_line import COMMANDS, main
 BASH = shutil.which("bash")
 
 
-def completed(line: str, tmp_path) -> set[str]:
+def offered(line: str, tmp_path) -> list[str]:
     """What bash offers after the line."""
     words = line.split(" ")
     typed = " ".join(f"'{word}'" for word in words)
     code = f'eval "$({sys.executable} -m mtldsl completion bash)"; COMP_WORDS=({typed}); COMP_CWORD={len(words) - 1}; _mtldsl; printf "%s\\n" "${{COMPREPLY[@]}}"'
     done = subprocess.run([BASH, "-c", code], capture_output=True, text=True, cwd=tmp_path, timeout=60)
     assert done.returncode == 0, done.stderr
-    return set(done.stdout.split())
+    return done.stdout.splitlines()
+
+
+def completed(line: str, tmp_path) -> set[str]:
+    return set(offered(line, tmp_path))
 
 
 @pytest.mark.skipif(BASH is None, reason="no bash on this machine")
@@ -43,54 +48,120 @@ def test_bash_completes_commands_options_words_and_files(tmp_path):
 
 
 @pytest.mark.skipif(BASH is None, reason="no bash on this machine")
-def test_a_person_who_presses_tab_is_answered(tmp_path):
-    """In a real interactive bash, whose own completion finds the function."""
+def test_bash_keeps_names_with_blanks_whole(tmp_path):
+    (tmp_path / "my exams.toml").write_text("")
+    for line, found in (("mtldsl solve my", "my exams.toml"), ("mtldsl models Redu", "Reduced-rank regression"), ("mtldsl models SMTL(tr", "SMTL(trace+F1)\nSMTL(trace+AUC)")):  # fmt: skip
+        assert "\n".join(offered(line, tmp_path)) == found
+
+
+def script_of(shell: str) -> str:
+    done = subprocess.run([sys.executable, "-m", "mtldsl", "completion", shell], capture_output=True, text=True, timeout=60)  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def answered(command: list[str], first: str, typed: str, expected: str, folder) -> str:
+    """What a real interactive shell shows once `expected` is there, or after 20 seconds; `first` is its first line."""
     pty = pytest.importorskip("pty")
     import os
     import select
     import time
 
-    (tmp_path / "exams.toml").write_text("")
-    script = subprocess.run([sys.executable, "-m", "mtldsl", "completion", "bash"], capture_output=True, text=True, timeout=60).stdout  # fmt: skip
-    (tmp_path / "c.bash").write_text(script)
     pid, fd = pty.fork()
     if pid == 0:  # the child
-        os.chdir(tmp_path)
-        os.environ |= {"PS1": "> ", "TERM": "dumb", "HISTFILE": "/dev/null"}
-        os.execv(BASH, [BASH, "--norc", "--noprofile", "-i"])
-    try:
-        os.write(fd, b"source c.bash\n")
-        os.write(fd, b"mtldsl pa\tex\t")
-        seen, end = "", time.monotonic() + 20
-        while "mtldsl path exams.toml" not in seen and time.monotonic() < end:
+        os.chdir(folder)
+        os.environ |= {
+            "PS1": "> ", "TERM": "dumb", "HISTFILE": "/dev/null", "COLUMNS": "200", "HOME": str(folder), "ZDOTDIR": str(folder),
+        }  # fmt: skip
+        os.execv(command[0], command)
+    seen, end = "", time.monotonic() + 20
+
+    def read_until(text: str) -> None:
+        nonlocal seen
+        while text not in seen and time.monotonic() < end:
             if select.select([fd], [], [], 0.2)[0]:
-                seen += os.read(fd, 4096).decode(errors="replace")
-        assert "mtldsl path exams.toml" in seen
+                # a dumb terminal's cursor goes back by one where the shell takes its own blank or slash away
+                seen = _without_steps_back(seen + os.read(fd, 4096).decode(errors="replace"))
+
+    try:
+        os.write(fd, f"{first}; echo rea''dy\n".encode())
+        read_until("ready")
+        os.write(fd, typed.encode())
+        read_until(expected)
+        return seen
     finally:
         os.close(fd)
         os.kill(pid, 9)
         os.waitpid(pid, 0)
 
 
+def _without_steps_back(text: str) -> str:
+    kept: list[str] = []
+    for letter in text.replace("\a", ""):
+        if letter == "\b":
+            kept = kept[:-1]
+        else:
+            kept.append(letter)
+    return "".join(kept)
+
+
+@pytest.mark.skipif(BASH is None, reason="no bash on this machine")
+def test_a_person_who_presses_tab_is_answered(tmp_path):
+    """In a real interactive bash, whose own completion finds the function."""
+    (tmp_path / "exams.toml").write_text("")
+    (tmp_path / "c.bash").write_text(script_of("bash"))
+    expected = "mtldsl path exams.toml"
+    assert expected in answered([BASH, "--norc", "--noprofile", "-i"], "source c.bash", "mtldsl pa\tex\t", expected, tmp_path)  # fmt: skip
+
+
 ZSH = shutil.which("zsh")
 
 
 @pytest.mark.skipif(ZSH is None, reason="no zsh on this machine")
-def test_zsh_reads_it(tmp_path):
-    script = subprocess.run([sys.executable, "-m", "mtldsl", "completion", "zsh"], capture_output=True, text=True, timeout=60).stdout  # fmt: skip
-    done = subprocess.run([ZSH, "-f", "-c", f"{script}\nwhence _mtldsl"], capture_output=True, text=True, cwd=tmp_path, timeout=60)  # fmt: skip
-    assert done.returncode == 0 and "_mtldsl" in done.stdout, done.stderr
+@pytest.mark.parametrize(
+    "first",
+    [
+        "source c.zsh",
+        'eval "$(cat c.zsh)"',
+        "fpath=($PWD/functions $fpath); autoload -U compinit; compinit -D",
+    ],
+    ids=["source", "eval", "fpath"],
+)
+@pytest.mark.parametrize(
+    ("typed", "expected"),
+    [
+        ("mtldsl pa\tex\t", "mtldsl path exams.toml "),
+        ("mtldsl path --val\t", "mtldsl path --values "),
+        ("mtldsl cv --rule o\t", "mtldsl cv --rule one_se "),
+        ("mtldsl words trace\t", "mtldsl words trace_norm "),
+        ("mtldsl models Redu\t", "mtldsl models Reduced-rank\\ regression "),
+        ("mtldsl solve my\t", "mtldsl solve my\\ exams.toml "),
+        ("mtldsl completion z\t", "mtldsl completion zsh "),
+        ("mtldsl \t", "certify it, and cross-check it as the file says"),
+    ],
+)
+def test_a_person_who_presses_tab_in_zsh_is_answered(first, typed, expected, tmp_path):
+    (tmp_path / "functions").mkdir()
+    for name in ("exams.toml", "my exams.toml"):
+        (tmp_path / name).write_text("")
+    for name in ("c.zsh", "functions/_mtldsl"):
+        (tmp_path / name).write_text(_zsh_script())
+    assert expected in answered([ZSH, "-f", "-i"], first, typed, expected, tmp_path)
+
+
+@functools.cache
+def _zsh_script() -> str:
+    return script_of("zsh")
 
 
 @pytest.mark.skipif(BASH is None, reason="no bash on this machine")
-@pytest.mark.parametrize("shell", ["bash", "zsh"])
-def test_the_script_is_sound(shell):
-    """Parsed without being run; the functions that zsh borrows are bash's."""
-    script = subprocess.run([sys.executable, "-m", "mtldsl", "completion", shell], capture_output=True, text=True, timeout=60).stdout  # fmt: skip
-    assert subprocess.run([BASH, "-n"], input=script, text=True, timeout=60).returncode == 0
+def test_the_script_of_bash_is_sound():
+    """Parsed without being run."""
+    assert subprocess.run([BASH, "-n"], input=script_of("bash"), text=True, timeout=60).returncode == 0
 
 
-def test_zsh_takes_the_same_script(capsys):
+def test_zsh_is_told_what_commands_do(capsys):
     assert main(["completion", "zsh"]) == 0
     text = capsys.readouterr().out
-    assert "bashcompinit" in text and "complete -o filenames -F _mtldsl mtldsl" in text
+    assert text.startswith("#compdef mtldsl\n")
+    assert all(f"'{command.name}:{command.about}'" in text for command in COMMANDS if command.name != "completion")  # fmt: skip
