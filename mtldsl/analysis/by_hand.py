@@ -3,102 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from mtldsl.analysis.given_by_hand import blocks_of, by_loss, multipliers_of
-from mtldsl.compile.normal_form import Blocks, FunctionTerm, LossTerm, NormalForm
+from mtldsl.analysis.bound_check import ALLOWED, BoundCheck, Condition
+from mtldsl.analysis.divided import divided, is_shared_out
+from mtldsl.analysis.given_by_hand import apart, blocks_of, by_loss, multipliers_of
+from mtldsl.compile.normal_form import Blocks, LossTerm, NormalForm
 from mtldsl.errors import ModelError
 from mtldsl.proof.bound import prove
 from mtldsl.proof.multipliers import make_stationary
 from mtldsl.proof.residual import stationarity
-from mtldsl.shown.panel import GOOD, WRONG, Panel, Table
-from mtldsl.shown.shown import Shown
 from mtldsl.values.sparse_matrix import read_dense
 
-__all__ = ["BoundCheck", "Condition", "check_bound", "value_at"]
+__all__ = ["check_bound", "value_at"]
 
-#: What a condition may fail by, relative to the size of what it is about: more than rounding, less than a mistake.
-_ALLOWED = 1e-9
-
-
-@dataclass(frozen=True)
-class Condition:
-    """One condition of a bound. by : how much it fails by, relative; where: the entry at which it fails most, in words."""
-
-    what: str
-    by: float
-    where: str = ""
-
-    @property
-    def holds(self) -> bool:
-        return self.by <= _ALLOWED
-
-
-@dataclass(frozen=True, repr=False)
-class BoundCheck(Shown):
-    """What multipliers prove, as `problem.check_bound` found it.
-
-    value      : the dual value; -inf where a condition fails
-    conditions : all of them, those that fail with where and by how much
-    repaired   : the bound that these multipliers prove once they are made feasible, and how that was done, in sentences; None where it
-                 was not asked for
-    hint       : what these multipliers may have been meant to be
-    """
-
-    model: str
-    value: float
-    conditions: tuple[Condition, ...]
-    repaired: float | None = None
-    repairs: tuple[str, ...] = ()
-    hint: str = ""
-
-    @property
-    def holds(self) -> bool:
-        """Whether every condition holds, so that `value` is a lower bound on the optimum."""
-        return all(one.holds for one in self.conditions)
-
-    def rows(self) -> list[tuple[str, str, str, str]]:
-        return [
-            (
-                one.what,
-                "holds" if one.holds else "FAILS",
-                "" if one.holds else f"{one.by:.1e}",
-                "" if one.holds else one.where,
-            )
-            for one in self.conditions
-        ]
-
-    def __str__(self) -> str:
-        lines = [
-            f"{verdict:<6} {what}" + (f": by {by}, at {where}" if by else "")
-            for what, verdict, by, where in self.rows()
-        ]
-        return "\n".join([*lines, *self._verdict()])
-
-    __repr__ = __str__
-
-    def _verdict(self) -> list[str]:
-        said = (
-            f"All conditions hold: no weights have an objective below {self.value:.10g}."
-            if self.holds
-            else "A condition fails: these multipliers, as they are, prove nothing."
-        )
-        mended = (
-            []
-            if self.repaired is None
-            else [*self.repairs, f"So mended, they prove the bound {self.repaired:.10g}."]
-        )
-        return [said, *mended, *([self.hint] if self.hint else [])]
-
-    def _panel(self) -> Panel:
-        return Panel(
-            "Bound", "proven" if self.holds else "nothing proven", GOOD if self.holds else WRONG, self._verdict()[0],
-            tables=[Table(("condition", "", "by", "where"), self.rows())], notes=self._verdict()[1:],
-            folded=[Panel("The model", text=self.model)],
-        )  # fmt: skip
+#: below this, it is what a solver left
+_NEARLY = 1e-4
 
 
 def value_at(form: NormalForm, given: Any, tol: float) -> float:
@@ -120,13 +42,18 @@ def check_bound(
             f"the rows of {form.elsewhere[0].typed} are elsewhere, and its multipliers with them", term="check_bound(u)",
             write_instead="take tasks.subsample(rows)",
         )  # fmt: skip
+    given, own = apart(form, given)
+    functions = own | dict(functions or {})
     u = [multipliers_of(loss, one) for loss, one in zip(form.losses, by_loss(form, given), strict=True)]
-    v, chosen = _of_functions(form, u, functions or {})
+    v, known = _of_functions(form, u, functions)
     conditions, value = _judged(form, u, v)
-    hint = "" if chosen else _hint(form, u, value)
+    hint = _nearly(conditions) if functions else _hint(form, u, value) or _nearly(conditions)
+    if not known:
+        names = " and ".join(f.typed for f in form.functions)
+        hint = f"No division of X^T u between {names} was found that passes. {hint}".strip()
     if not repair:
         return BoundCheck(model, value, conditions, hint=hint)
-    bound = prove(form, form.zeros(), u, v if chosen else None)
+    bound = prove(form, form.zeros(), u, v if known else None)
     within = all(one.holds for one in _in_function_domains(form, v))
     repairs = tuple(_repairs(form, u, bound, within))
     return BoundCheck(model, value, conditions, bound.value, repairs, hint)
@@ -136,6 +63,14 @@ def _judged(form: NormalForm, u, v) -> tuple[tuple[Condition, ...], float]:
     """(all conditions, the dual value: -inf where one fails)."""
     conditions = (*_in_domains(form, u), *_stationary(form, u, v), *_in_function_domains(form, v))
     return conditions, _dual_value(form, u, v) if all(one.holds for one in conditions) else -np.inf
+
+
+def _nearly(conditions) -> str:
+    """Multipliers as a solver leaves them are stationary to its accuracy only: said where nothing else fails."""
+    failing = [one for one in conditions if not one.holds]
+    if failing and all(one.what.startswith("stationary") and one.by < _NEARLY for one in failing):
+        return "They are nearly stationary: repair=True makes them so, and check_bound(solution) takes those that a certificate rests on."
+    return ""
 
 
 def _hint(form: NormalForm, u, value: float) -> str:
@@ -157,7 +92,9 @@ def _hint(form: NormalForm, u, value: float) -> str:
 
 
 def _of_functions(form: NormalForm, u, given: Mapping[str, Any]) -> tuple[list[np.ndarray], bool]:
-    """(multipliers of the functions, whether some were given): those that are not given take what is left of the stationarity equation."""
+    """(multipliers of the functions, whether they are what they have to be): those that are not given take what is left of the stationarity
+    equation, divided between them such that they prove most. False where no feasible division was found: then a division that says what fails.
+    """
     names = [f.typed for f in form.functions]
     strange = next((name for name in given if name not in names), None)
     if strange is not None:
@@ -178,17 +115,22 @@ def _of_functions(form: NormalForm, u, given: Mapping[str, Any]) -> tuple[list[n
             )
         v.append(array)
     free = [k for k, f in enumerate(form.functions) if f.typed not in given]
-    if len(free) == 1 and _is_identity(form.functions[free[0]]):
-        f = form.functions[free[0]]
-        block = f.map.blocks[0]
-        v[free[0]] = v[free[0]] - stationarity(form, u, v)[block] / f.map.multiple_of(block)
-    elif free and not given:
-        make_stationary(form, [one.copy() for one in u], v)
-    return v, bool(given)
-
-
-def _is_identity(f: FunctionTerm) -> bool:
-    return len(f.map.blocks) == 1 and bool(f.map.multiple_of(f.map.blocks[0]))
+    if not is_shared_out(form, free):  # every one has a block to itself, and takes what is left there
+        left = stationarity(form, u, v)
+        for k in free:
+            f = form.functions[k]
+            v[k] = v[k] - left[f.map.blocks[0]] / f.map.multiple_of(f.map.blocks[0])
+        return v, True
+    best = divided(form, u, v, free)
+    weights = [
+        one
+        for one, block in zip(_stationary(form, u, best), form.blocks, strict=True)
+        if not block.intercept_of
+    ]
+    if given or all(one.holds for one in (*weights, *_in_function_domains(form, best))):
+        return best, True
+    make_stationary(form, [one.copy() for one in u], v)
+    return v, False
 
 
 # ------------------------------------------------------------------------------------------------------ conditions
@@ -237,7 +179,7 @@ def _in_function_domains(form: NormalForm, v) -> Iterator[Condition]:
             )
             yield Condition(
                 f"the conjugate of {f.typed} is finite",
-                0.0 if inside else max(away, 2.0 * _ALLOWED),
+                0.0 if inside else max(away, 2.0 * ALLOWED),
                 "its multipliers",
             )
 

@@ -9,10 +9,11 @@ import numpy as np
 
 from mtldsl.compile.normal_form import Blocks, LossTerm, NormalForm
 from mtldsl.errors import ModelError
+from mtldsl.proof.bound import Bound
 from mtldsl.values.number import quoted
 from mtldsl.values.sparse_matrix import read_dense
 
-__all__ = ["blocks_of", "by_loss", "multipliers_of"]
+__all__ = ["apart", "blocks_of", "by_loss", "multipliers_of", "proof_of"]
 
 
 def blocks_of(form: NormalForm, given: Any) -> Blocks:
@@ -20,6 +21,11 @@ def blocks_of(form: NormalForm, given: Any) -> Blocks:
     given = getattr(given, "blocks", given)
     weights = [block.name for block in form.weight_blocks]
     if not isinstance(given, Mapping):
+        if isinstance(given, tuple) and len(given) == len(form.shapes) > 1 and np.ndim(given[0]) == 2:
+            raise ModelError(
+                "several arrays are given, and not which is which", term="value(W)",
+                write_instead="write {" + ", ".join(f"{name!r}: ..." for name in form.shapes) + "}",
+            )  # fmt: skip
         if len(weights) > 1:
             raise ModelError(
                 f"this model has {' and '.join(weights)}", term="value(W)",
@@ -41,11 +47,55 @@ def blocks_of(form: NormalForm, given: Any) -> Blocks:
         if array.shape != form.shapes[name] and array.size == np.prod(form.shapes[name]) and array.ndim == 1:
             array = array.reshape(form.shapes[name])
         if array.shape != form.shapes[name]:
+            turned = array.ndim == 2 and array.shape == form.shapes[name][::-1]
             raise ModelError(
-                f"{name} has shape {array.shape}; it must be {form.shapes[name]}", term="value(W)"
-            )
+                f"{name} has shape {array.shape}; it must be {form.shapes[name]}"
+                + (": a row a feature, a column a task" if turned else ""),
+                term="value(W)", write_instead="write the transpose, .T" if turned else "",
+            )  # fmt: skip
         x[name] = array
     return x
+
+
+def apart(form: NormalForm, given: Any) -> tuple[Any, dict[str, Any]]:
+    """(what is given of the losses, of the functions): of a Solution those that its certificate rests on, of a dict by the terms' names."""
+    if hasattr(given, "certificate") and hasattr(given, "blocks"):
+        proof = proof_of(form, given, "check_bound(solution)")
+        given = {loss.typed: one for loss, one in zip(form.losses, proof.loss_duals, strict=True)}
+        given |= {f.typed: one for f, one in zip(form.functions, proof.function_duals, strict=True)}
+    if not isinstance(given, Mapping):
+        return given, {}
+    functions = {f.typed for f in form.functions} - {loss.typed for loss in form.losses}
+    own = {name: one for name, one in given.items() if name in functions}
+    return {name: one for name, one in given.items() if name not in own}, own
+
+
+def proof_of(form: NormalForm, solution: Any, term: str) -> Bound:
+    """The multipliers that a solution's certificate rests on. ModelError where it has none, or where it is a solution of another model."""
+    kept = solution.certificate
+    if kept.form is not None and _kind(kept.form) != _kind(form):
+        raise ModelError(
+            f"this is a solution of another model or of other data: {_told(kept.form)}, and here is {_told(form)}",
+            term=term,
+        )
+    bound = kept.certificate.proof
+    if kept.form is None or bound is None or not bound.loss_duals:
+        raise ModelError(
+            f"there are no multipliers: {kept.certificate.note or 'no bound was formed'}", term=term
+        )
+    return bound
+
+
+def _kind(form: NormalForm) -> tuple:
+    """What two statements of one model have in common: terms, unknowns and the rows of every task; not the values of parameters."""
+    terms = [term.typed for term in (*form.losses, *form.functions)]
+    return terms, form.shapes, [loss.tasks.counts.tolist() for loss in form.losses]
+
+
+def _told(form: NormalForm) -> str:
+    rows = ", ".join(f"{loss.tasks.n_samples:,} rows" for loss in form.losses)
+    shapes = ", ".join(f"{name} {' x '.join(map(str, shape))}" for name, shape in form.shapes.items())
+    return f"{' + '.join(term.typed for term in (*form.losses, *form.functions))} ({shapes}, {rows})"
 
 
 def by_loss(form: NormalForm, given: Any) -> list:
@@ -61,6 +111,11 @@ def by_loss(form: NormalForm, given: Any) -> list:
     strange = next((name for name in given if name not in names), None)
     missing = next((name for name in names if name not in given), None)
     if strange is not None or missing is not None:
+        if strange is not None and all(name in form.losses[0].tasks.task_names for name in given):
+            raise ModelError(
+                f"{strange!r} is a task", term="check_bound(u)",
+                write_instead="write a list, the vectors in the order of tasks.task_names",
+            )  # fmt: skip
         raise ModelError(
             f"there is no loss {strange!r}" if strange is not None else f"the multipliers of {missing} are not given",
             term="check_bound(u)", write_instead=f"write {{{', '.join(f'{name!r}: ...' for name in names)}}}",
@@ -80,16 +135,28 @@ def multipliers_of(loss: LossTerm, given: Any) -> np.ndarray:
     return u
 
 
+def _is_vector(given: Any) -> bool:
+    return hasattr(given, "__len__") and not isinstance(given, str) and all(map(np.isscalar, given))
+
+
+def _is_table(tasks, given: Sequence) -> bool:
+    return tasks.is_shared and len(given) == tasks.X.shape[0]
+
+
 def _flat(loss: LossTerm, given: Any) -> np.ndarray:
     tasks, term = loss.tasks, "check_bound(u)"
     shapes = f"({tasks.n_samples},), a list of one vector a task"
     if tasks.is_shared:
         shapes += f", or ({tasks.X.shape[0]}, {tasks.n_tasks})"
-    if (
-        isinstance(given, Sequence)
-        and len(given) == tasks.n_tasks
-        and all(np.ndim(one) == 1 for one in given)
-    ):
+        if tasks.mask is not None:
+            shapes += "; labels that are missing have none, in a table anything"
+    vectors = isinstance(given, Sequence) and not isinstance(given, str) and all(map(_is_vector, given))
+    if vectors and len(given) not in (tasks.n_tasks, tasks.n_samples) and not _is_table(tasks, given):
+        raise ModelError(
+            f"{tasks.n_tasks} tasks, and the list has {len(given)} vectors; multipliers of {loss.typed} are {shapes}",
+            term=term,
+        )
+    if vectors and len(given) == tasks.n_tasks:
         parts = [read_dense(one, "check_bound: u", ModelError) for one in given]
         for i, (one, n) in enumerate(zip(parts, tasks.counts, strict=True)):
             if len(one) != n:

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from mtldsl.analysis.given_by_hand import proof_of
+from mtldsl.compile.normal_form import NormalForm
 from mtldsl.errors import ModelError
 from mtldsl.proof.residual import stationarity
 from mtldsl.shown.panel import GOOD, WRONG, Panel, Table
@@ -63,7 +65,7 @@ class Conditions(Shown):
     __repr__ = __str__
 
 
-def conditions_of(solution: Any) -> Conditions:
+def conditions_of(solution: Any, stated: NormalForm | None = None) -> Conditions:
     """See `Problem.conditions`."""
     proof = getattr(solution, "certificate", None)
     if proof is None:
@@ -72,12 +74,7 @@ def conditions_of(solution: Any) -> Conditions:
             term="conditions(solution)",
             write_instead="write conditions(problem.solve()); multipliers of your own go to check_bound(u)",
         )
-    bound = proof.certificate.proof
-    if proof.form is None or bound is None or not bound.loss_duals:
-        raise ModelError(
-            f"there are no multipliers: {proof.certificate.note or 'no bound was formed'}",
-            term="conditions(solution)",
-        )
+    bound = proof_of(stated or proof.form, solution, "conditions(solution)")
     form, x, terms = proof.form, proof.blocks, []
     for loss, u in zip(form.losses, bound.loss_duals, strict=True):
         z = loss.predictions(x)

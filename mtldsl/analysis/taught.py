@@ -10,7 +10,7 @@ from mtldsl.values.number import as_float, quoted
 from mtldsl.values.option import as_flag
 
 if TYPE_CHECKING:
-    from mtldsl.analysis.by_hand import BoundCheck
+    from mtldsl.analysis.bound_check import BoundCheck
     from mtldsl.analysis.kkt import Conditions
 
 __all__ = ["Taught"]
@@ -54,11 +54,12 @@ class Taught:
             minimize f(X w) + g(w) >= -f*(u) - g*(v),  u in dom f*,  X^T u + v = 0,  v in dom g*;  with an intercept sum_j u_j = 0 in every task
 
         u         : of the loss: flat (N,) task after task, a list of (n_i,) a task, or (n, m) beside shared inputs; {term as typed: ...} of several.
-                    At the optimum it is a gradient of the loss at the predictions: `solution.multipliers`
-        functions : {term as typed: v} of regularizers and constraints; those that are not given take what X^T u leaves
+                    At the optimum it is a gradient of the loss at the predictions. Or a solution: the multipliers that its certificate rests on
+        functions : {term as typed: v} of regularizers and constraints; those that are not given take what X^T u leaves, several of them in the
+                    division that proves most
         repair    : tell too what bound they prove once they are made feasible, and what has to be done for it
 
-        ModelError for other shapes, models that are not convex, and rows that are elsewhere.
+        ModelError for other shapes, solutions of other models, models that are not convex, and rows that are elsewhere.
 
         >>> import numpy as np, mtldsl as mtl
         >>> tasks = mtl.Tasks.shared(np.eye(2), np.array([[2.0], [0.0]]))
@@ -85,4 +86,4 @@ class Taught:
         """
         from mtldsl.analysis.kkt import conditions_of
 
-        return conditions_of(solution)
+        return conditions_of(solution, self.form())

@@ -1,0 +1,108 @@
+"""What X^T u leaves is divided between several functions such that it proves most; and whole solutions as multipliers."""
+
+import numpy as np
+import pytest
+
+import mtldsl as mtl
+
+RNG = np.random.default_rng(5)
+X = RNG.normal(size=(30, 6))
+TASKS = mtl.Tasks.shared(X, X @ RNG.normal(size=(6, 2)) @ RNG.normal(size=(2, 4)) + RNG.normal(size=(30, 4)))
+
+
+def models():
+    W = mtl.Weights(TASKS)
+    L, S = mtl.Weights(TASKS, name="L"), mtl.Weights(TASKS, name="S")
+    loss = mtl.squared_loss(W, TASKS)
+    return {
+        "elastic net": mtl.minimize(loss + 3 * mtl.l1_norm(W) + 0.5 * mtl.ridge(W)),
+        "two norms": mtl.minimize(loss + 3 * mtl.l1_norm(W) + 5 * mtl.trace_norm(W)),
+        "a norm and a bound": mtl.minimize(loss + 5 * mtl.trace_norm(W), subject_to=[W >= 0]),
+        "a norm of differences": mtl.minimize(loss + 3 * mtl.l1_norm(W) + 3 * mtl.total_variation(W)),
+        "a simplex": mtl.minimize(loss + 3 * mtl.l21_norm(W), subject_to=[W >= 0, W.sum(axis=0) == 1]),
+        "two matrices": mtl.minimize(
+            mtl.absolute_loss(L + S, TASKS) + 4 * mtl.trace_norm(L) + 2 * mtl.l12_norm(S), subject_to=[L + S >= 0]
+        ),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", models())
+def test_multipliers_of_the_optimum_prove_the_optimum(name):
+    """By themselves: whoever has the right u need not know how to divide X^T u."""
+    problem = models()[name]
+    solution = problem.solve(tol=1e-10)
+    (u, *_) = solution.certificate.certificate.proof.loss_duals
+    check = problem.check_bound(np.asarray(u))
+    assert check.holds and not check.hint, check
+    assert check.value == pytest.approx(solution.objective, rel=1e-8)
+    assert problem.check_bound(0.9 * np.asarray(u)).value < solution.objective
+
+
+def test_the_division_of_an_elastic_net_is_the_textbook_s():
+    problem = models()["elastic net"]
+    u = RNG.normal(size=TASKS.n_samples)
+    beyond = np.maximum(np.abs(X.T @ u.reshape(4, -1).T) - 3, 0)
+    by_hand = -0.5 * u @ u - u @ TASKS.targets - np.sum(beyond**2) / (2 * 0.5)
+    assert problem.dual_value(u) == pytest.approx(by_hand, rel=1e-9)
+
+
+@pytest.mark.parametrize("name", ["two norms", "a norm and a bound", "two matrices"])
+def test_where_no_division_passes_the_check_says_so(name):
+    problem = models()[name]
+    (u, *_) = problem.solve(tol=1e-8).certificate.certificate.proof.loss_duals
+    check = problem.check_bound(3 * np.asarray(u), repair=True)
+    assert not check.holds and check.hint.startswith("No division of X^T u between")
+    assert np.isfinite(check.repaired)
+
+
+@pytest.mark.parametrize("name", models())
+def test_a_solution_is_taken_as_its_multipliers(name):
+    problem = models()[name]
+    solution = problem.solve(tol=1e-9)
+    check = problem.check_bound(solution)
+    assert check.holds and check.value == pytest.approx(solution.dual_bound, rel=1e-9)
+    assert problem.dual_value(solution) == check.value
+
+
+def test_all_multipliers_by_name_are_taken_and_what_a_solver_left_is_explained():
+    problem = models()["two norms"]
+    solution = problem.solve("admm", tol=1e-5)
+    assert len(solution.multipliers) == 3
+    check = problem.check_bound(solution.multipliers, repair=True)
+    assert not check.holds and "They are nearly stationary" in check.hint
+    assert check.repaired == pytest.approx(solution.objective, rel=1e-3)
+
+
+def test_a_solution_of_another_model_or_of_other_data_is_refused():
+    problem, other = models()["two norms"], models()["elastic net"]
+    solution = other.solve()
+    fewer = mtl.Tasks.shared(X[:20], TASKS.targets.reshape(4, -1).T[:20])
+    W = mtl.Weights(fewer)
+    same = mtl.minimize(mtl.squared_loss(W, fewer) + 3 * mtl.l1_norm(W) + 0.5 * mtl.ridge(W))
+    for stated in (problem, same):
+        for ask in (stated.check_bound, stated.conditions):
+            with pytest.raises(mtl.ModelError, match="a solution of another model or of other data"):
+                ask(solution)
+    assert other.conditions(solution).hold
+
+
+@pytest.mark.parametrize(
+    "given, words",
+    [
+        ([np.ones(30)] * 3, "4 tasks, and the list has 3 vectors"),
+        ({f"task{i}": np.ones(30) for i in range(4)}, "'task0' is a task; write a list"),
+    ],
+)
+def test_a_list_with_too_few_tasks_and_a_dict_by_task(given, words):
+    with pytest.raises(mtl.ModelError, match=words):
+        models()["two norms"].check_bound(given)
+
+
+def test_weights_the_wrong_way_round_and_a_pair():
+    problem = models()["two norms"]
+    with pytest.raises(mtl.ModelError, match=r"a row a feature, a column a task; write the transpose, \.T"):
+        problem.value(np.ones((4, 6)))
+    W = mtl.Weights(TASKS, intercept=True)
+    with_b = mtl.minimize(mtl.squared_loss(W, TASKS) + mtl.l1_norm(W))
+    with pytest.raises(mtl.ModelError, match=r"write \{'W': \.\.\., 'W\.intercept': \.\.\.\}"):
+        with_b.value((np.ones((6, 4)), np.ones(4)))
