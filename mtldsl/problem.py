@@ -29,7 +29,7 @@ from mtldsl.system import compiling, stops
 from mtldsl.system.defaults import as_cross_check
 from mtldsl.system.jobs import jobs
 from mtldsl.system.threads import one_blas_thread
-from mtldsl.system.told import Listener, line_of, say
+from mtldsl.system.told import Listener, callbacks_may_fail, line_of, of_callback, say
 from mtldsl.tasks import Tasks, require_tasks
 from mtldsl.values.arguments import complete
 from mtldsl.values.listing import as_list
@@ -160,7 +160,7 @@ class Problem(Resampled, Taught, Statement):
         listener = _listener(verbose, callback)
         with stops.heard(), compiling.announced(_say) if verbose else nullcontext():
             form = self.form()
-            with one_blas_thread(), jobs(threads):
+            with one_blas_thread(), jobs(threads), callbacks_may_fail():
                 outcome = solve_form(
                     form, solver=solver, tol=tol, max_iter=max_iter, max_seconds=max_seconds, warm_start=warm_start,
                     starts=starts, random_state=random_state, listener=listener, options=options, verbose=verbose,
@@ -306,14 +306,13 @@ def _listener(verbose: bool, callback) -> Listener | None:
         raise SolverError(
             term=f"solve(callback={quoted(callback)})", write_instead="write a function that takes a dict"
         )
-    if not verbose:
-        return callback
+    own = of_callback(callback)
 
     def both(record: dict):
         say(line_of(record))
-        return callback(record)
+        return own(record)
 
-    return both
+    return both if verbose else own
 
 
 def _require_solution(value, typed: str) -> None:

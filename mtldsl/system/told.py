@@ -8,12 +8,54 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-__all__ = ["Listener", "counted", "line_of", "say"]
+import numpy as np
+
+__all__ = ["Listener", "callbacks_may_fail", "counted", "line_of", "of_callback", "say"]
 
 #: Who is told of every look at the certificate, as a dict; what is true of the answer ends the solve.
 Listener = Callable[[dict[str, Any]], Any]
 
 log = logging.getLogger("mtldsl")
+
+
+class _RaisedByCallback(Exception):
+    """Carries what a callback raised past everybody who catches errors of a solver: a division by zero of the user's own is none of its
+    numerical troubles."""
+
+    def __init__(self, error: Exception):
+        super().__init__(error)
+        self.error = error
+
+
+def of_callback(callback: Listener) -> Listener:
+    """The callback under the floating-point rules of whoever wrote it, its errors ready to pass through solvers."""
+    rules = np.geterr()
+
+    def told(record: dict[str, Any]) -> Any:
+        try:
+            with np.errstate(**rules):
+                return callback(record)
+        except Exception as error:
+            raise _RaisedByCallback(error) from error
+
+    return told
+
+
+@contextmanager
+def callbacks_may_fail() -> Iterator[None]:
+    """What a callback raised inside comes out as it was.
+
+    >>> def broken(record):
+    ...     return 1 / 0
+    >>> with callbacks_may_fail():
+    ...     of_callback(broken)({})
+    Traceback (most recent call last):
+    ZeroDivisionError: division by zero
+    """
+    try:
+        yield
+    except _RaisedByCallback as carried:
+        raise carried.error from carried.error.__cause__
 
 
 def say(text: str) -> None:

@@ -77,6 +77,33 @@ def test_errors_of_a_callback_come_through(problem):
         problem.solve(callback=5)
 
 
+@pytest.mark.parametrize(
+    "error", [ZeroDivisionError("mine"), np.linalg.LinAlgError("mine"), mtl.SolverError("mine"), MemoryError()]
+)
+@pytest.mark.parametrize("solver", ["auto", "admm", "cvxpy"])
+def test_errors_of_a_callback_are_no_solvers_trouble(problem, solver, error):
+    """They would end one solver's turn, and the next would bring a solution as if nothing had been."""
+
+    def broken(look):
+        raise error
+
+    with pytest.raises(type(error)) as caught:
+        problem.solve(solver=solver, tol=1e-9, callback=broken)
+    assert caught.value is error
+
+
+def test_a_callback_computes_by_its_own_rules_for_numbers(problem):
+    """Solvers turn an overflow into an error; in a callback it is what it is elsewhere."""
+    seen = []
+
+    def careless(look):
+        seen.append(np.array([1.0]) / np.zeros(1))
+
+    with np.errstate(divide="ignore"):
+        assert problem.solve(solver="admm", callback=careless).is_optimal
+    assert seen
+
+
 def test_a_path_says_where_it_is(capsys):
     W, lam = mtl.Weights(TASKS), mtl.Parameter(1.0)
     problem = mtl.minimize(mtl.logistic_loss(W, TASKS) + lam * mtl.l21_norm(W))
