@@ -221,6 +221,57 @@ def test_the_laws_catch_a_class_that_is_wrong(wrong, law):
     assert "the law: " in str(error.value) and isinstance(error.value, AssertionError)
 
 
+class ThreeHalves(Regularizer):
+    """Sum over entries of 2/3 |W_ij|^(3/2): between the l1 norm and a ridge. Its slope at 0 is 0, but no difference says so."""
+
+    name: ClassVar[str] = "three_halves"
+    formula: ClassVar[str] = r"\tfrac23\sum|{}_{ij}|^{3/2}"
+    separable: ClassVar[str] = "entries"
+    monotone: ClassVar[bool] = True
+    finite_dual: ClassVar[bool] = True
+
+    def value(self, W):
+        return 2.0 / 3.0 * float(np.sum(np.abs(W) ** 1.5))
+
+    def gradient(self, W):
+        return np.sign(W) * np.sqrt(np.abs(W))
+
+    def prox(self, W, step):
+        root = 0.5 * (np.sqrt(step**2 + 4 * np.abs(W)) - step)
+        return np.sign(W) * root**2
+
+    def conjugate(self, Z):
+        return float(np.sum(np.abs(Z) ** 3)) / 3.0
+
+    def dual_gauge(self, Z):
+        return 0.0
+
+
+class SlopeAside(ThreeHalves):
+    name: ClassVar[str] = "slope_aside"
+
+    def gradient(self, W):
+        return super().gradient(W) + 1e-4
+
+
+class SlopeAtZero(ThreeHalves):
+    name: ClassVar[str] = "slope_at_zero"
+
+    def entry_slopes(self, W):
+        slope = self.gradient(W)
+        return slope - 1e-3 * (W == 0), slope + 1e-3 * (W == 0)
+
+
+def test_a_slope_that_differences_reach_slowly_is_right_and_a_wrong_one_is_not():
+    def power(W, atom):
+        return 2 / 3 * cp.sum(cp.power(cp.abs(W), 1.5))
+
+    assert check_atom(mtl.register(ThreeHalves, reference=power)) > 25
+    for wrong in (SlopeAside, SlopeAtZero):
+        with pytest.raises(LawError, match="declared_entry_slopes"):
+            check_atom(mtl.register(wrong, reference=power))
+
+
 def test_the_laws_catch_a_loss_that_is_wrong():
     from mtldsl.atoms.losses import HuberLoss
 
