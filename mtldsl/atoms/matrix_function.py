@@ -105,6 +105,10 @@ class MatrixFunction(Atom):
 
     def entry_slopes(self, W) -> tuple[np.ndarray, np.ndarray]:
         """The derivatives from the left and from the right in every entry, of a function that is separable in "entries"."""
+        if type(self).gradient is MatrixFunction.gradient:
+            raise NotImplementedError(
+                f'{self.name} is separable in "entries": write entry_slopes(W), or gradient(W) if it has one everywhere'
+            )
         slope = self.gradient(W)
         return slope, slope
 

@@ -270,6 +270,13 @@ def test_a_slope_that_differences_reach_slowly_is_right_and_a_wrong_one_is_not()
     for wrong in (SlopeAside, SlopeAtZero):
         with pytest.raises(LawError, match="declared_entry_slopes"):
             check_atom(mtl.register(wrong, reference=power))
+    without = type(
+        "WithoutSlopes",
+        (ThreeHalves,),
+        {"name": "without_slopes", "gradient": Regularizer.gradient},
+    )
+    with pytest.raises(LawError, match=r"write entry_slopes\(W\), or gradient\(W\)"):
+        check_atom(mtl.register(without, reference=power))
 
 
 def test_the_laws_catch_a_loss_that_is_wrong():
