@@ -438,10 +438,10 @@ def test_latex(atom, argument, latex):
         (lambda: GroupNorm([[0, 1], [1, 2]]), "row 1 is in groups 0 and 1; the groups must be disjoint"),
         (lambda: GroupNorm([[0, 0]]), "row 0 is twice in group 0"),
         (lambda: GroupNorm([[0, -1]]), "group 0 holds row -1; row indices are counted from 0"),
-        (lambda: GroupNorm([[0.5]]), "group 0 holds 0.5; row indices are whole numbers"),
+        (lambda: GroupNorm([[0.5]]), "group 0 holds 0.5; rows are names, or whole numbers"),
         (lambda: GroupNorm([[0], []]), "group 1 is empty"),
         (lambda: GroupNorm([]), "there are no groups"),
-        (lambda: GroupNorm([0, 1]), r"group 0 is 0; write a list of row indices"),
+        (lambda: GroupNorm([0, 1]), r"group 0 is 0; write a list a group"),
         (lambda: GroupNorm("ab"), "groups is a list of lists"),
         (lambda: GroupNorm([[0]], weights=[1.0, 2.0]), "2 weights for 1 groups"),
         (

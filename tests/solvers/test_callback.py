@@ -78,7 +78,8 @@ def test_errors_of_a_callback_come_through(problem):
 
 
 @pytest.mark.parametrize(
-    "error", [ZeroDivisionError("mine"), np.linalg.LinAlgError("mine"), mtl.SolverError("mine"), MemoryError()]
+    "error",
+    [ZeroDivisionError("mine"), np.linalg.LinAlgError("mine"), mtl.SolverError("mine"), MemoryError()],
 )
 @pytest.mark.parametrize("solver", ["auto", "admm", "cvxpy"])
 def test_errors_of_a_callback_are_no_solvers_trouble(problem, solver, error):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
 from typing import ClassVar
@@ -74,7 +74,7 @@ class ColumnGroupNorm(ColumnGroups, WeightedNorm):
 
     Parameters
     ----------
-    columns : list of lists of column positions, default see above
+    columns : list of lists of columns by position or name, or a dict of them, default see above
         Disjoint; every column is in one.
     weights : number or array a (number of groups,), >= 0, default all 1
         What each group costs. A group of weight 0 is not penalised.
@@ -98,7 +98,7 @@ class ColumnGroupNorm(ColumnGroups, WeightedNorm):
     6.0
     """
 
-    columns: list[list[int]] | None = None
+    columns: list[list[int]] | None = field(default=None, metadata={"names": "columns"})
     weights: float | np.ndarray | None = None
 
     name: ClassVar[str] = "column_group_norm"
@@ -158,7 +158,7 @@ def checked_columns(columns, word: str) -> tuple[tuple[int, ...], ...] | None:
     listed = as_list(columns)
     if listed is None:
         raise ModelError(
-            f"{word}(..., columns={quoted(columns)}): columns is a list of lists of column positions, such as [[0, 1], [2, 3]]"
+            f"{word}(..., columns={quoted(columns)}): columns is a list of lists of columns by position or name, or a dict of them, such as [[0, 1], [2, 3]]"
         )
     groups = []
     for g, given in enumerate(listed):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import ClassVar
 
@@ -28,7 +28,8 @@ class GroupNorm(WeightedNorm):
 
     Parameters
     ----------
-    groups : list of lists of row indices
+    groups : list of lists of rows, or a dict of them
+        By position, or by the names of features: [["age", "sex"], ["weight"]], or {"who": ["age", "sex"], ...}.
         Disjoint and not empty. Rows in no group are not penalised.
     weights : number or array a (number of groups,), >= 0, default all 1
         What each group costs; sqrt(len(g)) is a common choice. A group of weight 0 is not penalised.
@@ -57,7 +58,7 @@ class GroupNorm(WeightedNorm):
     array([[1.5, 0. ], [0. , 2. ], [0. , 0. ]])
     """
 
-    groups: list[list[int]]
+    groups: list[list[int]] = field(metadata={"names": "rows"})
     weights: float | np.ndarray | None = None
 
     name: ClassVar[str] = "group_norm"
@@ -207,7 +208,7 @@ def _checked_groups(groups) -> tuple[tuple[int, ...], ...]:
     listed = as_list(groups)
     if listed is None:
         raise ModelError(
-            "groups is a list of lists of row indices, e.g. [[0, 1], [2, 3]]",
+            "groups is a list of lists of rows, such as [[0, 1], [2, 3]], or of names of features",
             term=f"group_norm(..., groups={quoted(groups)})",
         )
     checked, owner = [], {}
@@ -216,14 +217,14 @@ def _checked_groups(groups) -> tuple[tuple[int, ...], ...]:
         if rows is None:
             raise ModelError(
                 f"group_norm: group {g} is {quoted(group)}",
-                write_instead="write a list of row indices, e.g. [[0, 1], [2, 3]]",
+                write_instead="write a list a group, such as [[0, 1], [2, 3]]",
             )
         if not rows:
             raise ModelError(f"group_norm: group {g} is empty")
         for row in rows:
             if as_whole(row) is None:
                 raise ModelError(
-                    f"group_norm: group {g} holds {quoted(row)}; row indices are whole numbers from 0"
+                    f"group_norm: group {g} holds {quoted(row)}; rows are names, or whole numbers from 0"
                 )
             if row < 0:
                 raise ModelError(

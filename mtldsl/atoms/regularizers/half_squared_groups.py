@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
@@ -27,7 +27,7 @@ class HalfSquaredGroupNorm(ColumnGroups):
 
     Parameters
     ----------
-    columns : list of lists of column positions, default see above
+    columns : list of lists of columns by position or name, or a dict of them, default see above
         Disjoint; every column is in one.
 
     Raises
@@ -53,7 +53,7 @@ class HalfSquaredGroupNorm(ColumnGroups):
     array([[1.5, 0. , 0. ], [0. , 2. , 0. ]])
     """
 
-    columns: list[list[int]] | None = None
+    columns: list[list[int]] | None = field(default=None, metadata={"names": "columns"})
 
     name: ClassVar[str] = "half_squared_group_norm"
     formula: ClassVar[str] = r"\tfrac12\Big(\sum_c \|{}_c\|_F\Big)^2"
@@ -106,7 +106,7 @@ class HalfSquaredKSupportNorm(ColumnGroups):
     Parameters
     ----------
     r : whole number >= 1
-    columns : list of lists of column positions, default the cliques of `EdgeWeights`, else every column apart
+    columns : list of lists of columns by position or name, or a dict of them, default the cliques of `EdgeWeights`, else every column apart
         Disjoint; every column is in one.
 
     Raises
@@ -131,7 +131,7 @@ class HalfSquaredKSupportNorm(ColumnGroups):
     """
 
     r: int
-    columns: list[list[int]] | None = None
+    columns: list[list[int]] | None = field(default=None, metadata={"names": "columns"})
 
     name: ClassVar[str] = "half_squared_k_support_norm"
     formula: ClassVar[str] = r"\tfrac12\big(\|{}\|^{\mathrm{sp}}_{r}\big)^2"

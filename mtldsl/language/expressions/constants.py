@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -65,16 +66,13 @@ def as_factor(value, typed):
     return array.astype(float).tocsr() if is_sparse else array
 
 
-def selector(index, size, names, typed):
-    """CSR matrix that picks rows; None for the full slice. Names of features or tasks may stand for positions."""
+def selector(index, size, position_of: Callable[[str], int], typed):
+    """CSR matrix that picks rows; None for the full slice. Names may stand for positions, which `position_of` knows."""
     if isinstance(index, slice) and index == slice(None):
         return None
     listed = [index] if isinstance(index, str) else index if isinstance(index, slice) else as_list(index)
     if isinstance(listed, list) and any(isinstance(one, str) for one in listed):
-        unknown = [one for one in listed if isinstance(one, str) and one not in names]
-        if unknown:
-            raise ModelError(f"no name {unknown[0]!r} among {', '.join(map(str, names[:8]))}...", term=typed)
-        listed = [list(names).index(one) if isinstance(one, str) else one for one in listed]
+        listed = [position_of(one) if isinstance(one, str) else one for one in listed]
     picked = as_positions(index if listed is None else listed, size, typed, ModelError)
     if picked.size == 0:
         raise ModelError(f"{quoted(index)} selects nothing", term=typed, write_instead="select at least one")

@@ -20,6 +20,7 @@ from mtldsl.language.expressions.constants import (
 from mtldsl.language.expressions.constraint import Constraint, compare, compare_expressions
 from mtldsl.language.expressions.latex import constant_latex, escaped
 from mtldsl.language.expressions.mixable import Mixable
+from mtldsl.language.expressions.names import position_of
 from mtldsl.language.expressions.scalar import Number, Scalar, as_scalar, bracket, is_foreign
 from mtldsl.values.number import as_whole, quoted
 
@@ -187,7 +188,7 @@ class Affine(Mixable):
                 f"A must be {self.shape[1]} x k"
             )
         return self._mapped(
-            None, matrix, f"{bracket(self, 2)} @ {constant_text(right)}", f"{bracket(self, 2, 'latex')} A"
+            None, matrix, f"{bracket(self, 2)} @ {constant_text(right)}", f"{bracket(self, 2, 'latex')} A", 2
         )
 
     def __rmatmul__(self, left):
@@ -200,7 +201,7 @@ class Affine(Mixable):
                 f"A must be k x {self.shape[0]}"
             )
         return self._mapped(
-            matrix, None, f"{constant_text(left)} @ {bracket(self, 3)}", f"A {bracket(self, 3, 'latex')}"
+            matrix, None, f"{constant_text(left)} @ {bracket(self, 3)}", f"A {bracket(self, 3, 'latex')}", 2
         )
 
     def sum(self, axis: int | None = None, dtype=None, out=None) -> Affine:
@@ -225,11 +226,10 @@ class Affine(Mixable):
 
     def __getitem__(self, key) -> Affine:
         rows, columns = key if isinstance(key, tuple) and len(key) == 2 else (key, slice(None))
-        weights = self.parts[0].weights if self.parts else None
-        names = ((), ()) if weights is None else (weights.tasks.feature_names, weights.column_names)
         text = f"{bracket(self, 3)}[{index_text(rows)}, {index_text(columns)}]"
-        left = selector(rows, self.shape[0], names[0], f"row of {text}")
-        right = selector(columns, self.shape[1], names[1], f"task of {text}")
+        row, task = f"row of {text}", f"task of {text}"
+        left = selector(rows, self.shape[0], lambda name: position_of(name, self, 0, row), row)
+        right = selector(columns, self.shape[1], lambda name: position_of(name, self, 1, task), task)
         latex = (
             rf"{bracket(self, 3, 'latex')}_{{{escaped(index_text(rows))},\,{escaped(index_text(columns))}}}"
         )
@@ -244,7 +244,7 @@ class Affine(Mixable):
     def __iter__(self):
         raise ModelError(f"{self.text} cannot be iterated over: select tasks with {self.text}[:, [0, 1]]")
 
-    def _mapped(self, left, right, text, latex):
+    def _mapped(self, left, right, text, latex, precedence=3):
         parts = [
             Part(part.weights, part.coefficient, chain(left, part.left), chain(part.right, right))
             for part in self.parts
@@ -255,7 +255,7 @@ class Affine(Mixable):
         if offset is not None:
             offset = offset if left is None else left @ offset
             offset = offset if right is None else offset @ right
-        return Affine(parts, (p, q), text, latex, 3 if text.endswith((")", "]")) else 2, offset)
+        return Affine(parts, (p, q), text, latex, precedence, offset)
 
     # --------------------------------------------------------------------------------------- constraints
 

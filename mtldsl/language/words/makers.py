@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from dataclasses import MISSING
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from mtldsl.atoms import losses, structures
 from mtldsl.atoms.function import Atom, Loss, Regularizer, Set
@@ -20,6 +20,7 @@ from mtldsl.language.unknowns.learned import LearnedUnknown
 from mtldsl.language.words import mkl_word
 from mtldsl.language.words.fitted import fitted
 from mtldsl.language.words.learned_argument import checked_matrix, short, unknown_of
+from mtldsl.language.words.named_groups import by_position, groups_as_given, listed_once
 from mtldsl.tasks import Tasks
 from mtldsl.tasks.names import elsewhere
 from mtldsl.values.arguments import complete
@@ -36,7 +37,12 @@ _WEIGHTS = ("class_weight", "class_weights", "sample_weight", "sample_weights", 
 _OF_SAMPLES = "write Tasks.shared(X, Y, sample_weights=...); the estimators take class_weight='balanced'"
 
 
-def _build(cls: type[_A], args, kwargs, typed: str) -> _A:
+def _build(cls: type[_A], args, kwargs, typed: str, W: Affine) -> _A:
+    return cls(**by_position(cls, _given(cls, args, kwargs, typed), W, typed))
+
+
+def _given(cls: type[Atom], args, kwargs, typed: str) -> dict[str, Any]:
+    """{parameter: what was typed for it}; ModelError for what a word does not take, and lacks."""
     names = [field.name for field in cls.typed_fields()]
     if len(args) > len(names):
         raise ModelError(
@@ -61,13 +67,14 @@ def _build(cls: type[_A], args, kwargs, typed: str) -> _A:
             term=typed,
             write_instead=f"write {cls.name}(W, {', '.join(f'{name}=...' for name in missing)})",
         )
-    return cls(**parameters)
+    return parameters
 
 
-def _typed(cls, argument, atom: Atom | None, extra=()) -> str:
+def _typed(cls, argument, atom: Atom | None, extra=(), given: dict[str, Any] | None = None) -> str:
     shown = [getattr(argument, "text", None) or quoted(argument), *extra]
     if atom is not None:
-        shown += [f"{name}={short(value)}" for name, value in atom.arguments().items()]
+        texts = {name: short(value) for name, value in atom.arguments().items()}
+        shown += [f"{name}={text}" for name, text in (texts | groups_as_given(cls, given or {})).items()]
     return f"{cls.name}({', '.join(shown)})"
 
 
@@ -95,7 +102,7 @@ def loss(cls: type[Loss]):
                 write_instead=f"write {cls.name}({W.text}, tasks)",
             )
         mean = as_flag(mean, f"{cls.name}({W.text}, tasks, mean", ModelError)
-        atom = _build(cls, args, kwargs, _typed(cls, W, None, ["tasks"]))
+        atom = _build(cls, args, kwargs, _typed(cls, W, None, ["tasks"]), W)
         typed = _typed(cls, W, atom, ["tasks"] + (["mean=True"] if mean else []))
         expected = (tasks.n_features, tasks.n_tasks)
         if W.shape != expected:
@@ -145,7 +152,7 @@ def label_loss(cls: type[losses.LabelGraphLoss]):
             kwargs["loss"] = label_graph.costs_in_order(
                 kwargs["loss"], tasks, f"{cls.name}({', '.join(shown)}, loss=...)"
             )
-        atom = _build(cls, args, kwargs, f"{cls.name}({', '.join(shown)})")
+        atom = _build(cls, args, kwargs, f"{cls.name}({', '.join(shown)})", U)
         shown += [f"{name}={label_graph.costs_text(value)}" for name, value in atom.arguments().items()]
         return label_graph.label_loss(atom, U, V, tasks, f"{cls.name}({', '.join(shown)})")
 
@@ -173,8 +180,9 @@ def _require_same_columns(typed: str, W: Affine, tasks: Tasks) -> None:
 def regularizer(cls: type[Regularizer]):
     def word(W, *args, **kwargs):
         _require_affine(cls, W)
-        atom = _build(cls, args, kwargs, _typed(cls, W, None))
-        typed = _typed(cls, W, atom)
+        given = listed_once(cls, _given(cls, args, kwargs, _typed(cls, W, None)))
+        atom = cls(**by_position(cls, given, W, _typed(cls, W, None)))
+        typed = _typed(cls, W, atom, given=given)
         atom = label_graph.grouped_by_edges(atom, W)
         problem = atom.check(W.shape)
         if problem:
@@ -198,7 +206,7 @@ def structure(cls: type[structures.Structure]):
             for i, matrix in enumerate(cls.learns):
                 advice += f"{',' if i else ''} {matrix.name} = " + made(unknown_of(matrix).__name__)
             raise ModelError(f"{cls.name} needs {', '.join(missing)}", term=typed, write_instead=advice)
-        atom = _build(cls, args[len(names) :], kwargs, typed)
+        atom = _build(cls, args[len(names) :], kwargs, typed, W)
         typed = _typed(cls, W, atom, [short(matrix) for matrix in given.values()])
         matrices = tuple(
             checked_matrix(cls, matrix, description, W, typed)
@@ -226,7 +234,7 @@ def mkl(cls: type[structures.MKLNorm]):
 def constraint(cls: type[Set]):
     def word(W, *args, **kwargs):
         _require_affine(cls, W)
-        atom = _build(cls, args, kwargs, _typed(cls, W, None))
+        atom = _build(cls, args, kwargs, _typed(cls, W, None), W)
         typed = _typed(cls, W, atom)
         problem = atom.check(W.shape)
         if problem:
