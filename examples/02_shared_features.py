@@ -256,10 +256,11 @@ def critical_l1(pull):
 def check_critical_l1(answer):
     value = answer(pull)
     for factor, empty in ((1.001, True), (0.999, False)):
-        (found,) = by_entries.path(lam, [factor * value])
-        assert (not found.W.any()) == empty, (
-            f"at {factor} times your value W is not as it should be"
-        )
+        (found,) = by_entries.path(lam, [factor * max(value, 0.0)])
+        said = "not zero: it is too small" if empty else "zero: it is too large"
+        assert (not found.W.any()) == empty, f"at {factor} times your {value:.4g} W is {said}"
+    turned = -2.0 * pull  # labels of other sign and size: what counts is not which way a pull goes
+    assert np.isclose(answer(turned), 2.0 * value), "with labels -2 y for y it has to double"
 
 
 # %%

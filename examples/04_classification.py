@@ -311,8 +311,8 @@ def where_order_matters():
 @exercise(where_order_matters)
 def check_where_order_matters(answer):
     A = np.asarray(answer(), dtype=float)
+    assert A.shape == (2, 2), f"a 2 x 2 matrix is asked for, and yours has the shape {A.shape}"
     one, other = shrink_spectrum(shrink_rows(A)), shrink_rows(shrink_spectrum(A))
-    assert A.shape == (2, 2)
     assert np.linalg.norm(one - other) > 0.01, f"the same both ways:\n{one}\n{other}"
 
 

@@ -305,5 +305,9 @@ def check_most_violated(answer):
             f1 = 2 * right / (np.sum(other > 0, axis=-1) + np.sum(y > 0))
             return 1 - f1 - (y - other) @ z
 
-        yours, most = violation(np.asarray(answer(z, y))), violation(every).max()
+        said = np.asarray(answer(z, y), dtype=float)
+        assert said.shape == y.shape and set(said.tolist()) <= {-1.0, 1.0}, (
+            f"a labelling is {y.size} numbers, each -1 or 1, and yours is {said}"
+        )
+        yours, most = violation(said), violation(every).max()
         assert yours > most - 1e-12, f"yours is violated by {yours:.4f}, another by {most:.4f}"

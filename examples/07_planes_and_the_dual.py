@@ -506,5 +506,10 @@ def check_rescaled(answer):
     loss = mtl.structured_hinge(V10, tasks10, metric=mtl.FScore())
     found = mtl.minimize(mtl.ridge(V10) + larger * loss).solve(tol=1e-9)
     expected = solution2.objective * larger / C
-    assert np.isclose(found.objective, expected, rtol=1e-6), f"{found.objective:.6f}"
-    np.testing.assert_allclose(found.W, share * solution2.W, atol=1e-4)
+    assert np.isclose(found.objective, expected, rtol=1e-6), (
+        f"with C' = {larger:.4g} the optimum is {found.objective:.6f}, and C' / C times that of C "
+        f"is {expected:.6f}"
+    )
+    assert np.allclose(found.W, share * solution2.W, atol=1e-6), (
+        f"the optimum is right; w' is {found.W[0, 0] / solution2.W[0, 0]:.4g} w, not {share:.4g} w"
+    )

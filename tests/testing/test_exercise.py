@@ -83,3 +83,48 @@ def test_an_answer_may_be_zero_or_false():
         @exercise(nothing)
         def other(answer):
             assert answer()
+
+
+def test_a_body_without_a_return_is_not_called_open(tmp_path):
+    with pytest.raises(
+        AssertionError, match=r"double: not yet\. The function returned nothing: end it with return"
+    ):
+        run(tmp_path, "y = 2 * x", right="2 * x")
+
+
+def test_a_result_that_the_check_cannot_use_is_told():
+    def pair(x): ...
+
+    def wrong(x):
+        return [1.0, 2.0, 3.0]
+
+    wrong.__name__ = "pair"
+    with pytest.raises(
+        AssertionError,
+        match=r"pair: not yet\. The function returned \[1\.0, 2\.0, 3\.0\] \(list\), and the check",
+    ):
+
+        @exercise(wrong)
+        def check(answer):
+            a, b = answer(1.0)
+
+
+def test_what_a_check_raises_before_it_asks_is_shown_as_it_is():
+    def double(x):
+        return 2 * x
+
+    with pytest.raises(ZeroDivisionError):
+
+        @exercise(double)
+        def check(answer):
+            assert answer(1 / 0)
+
+
+def test_a_check_without_a_hint_shows_what_does_not_hold(tmp_path):
+    lesson = LESSON.format(answer="return x").replace(', "try x = 2"', "")
+    (tmp_path / "lesson.py").write_text(lesson)
+    with pytest.raises(
+        AssertionError, match=r"double: not yet\. This does not hold: answer\(2\.0\) == 4\.0"
+    ) as caught:
+        runpy.run_path(str(tmp_path / "lesson.py"))
+    assert caught.value.__cause__ is None and caught.value.__suppress_context__
