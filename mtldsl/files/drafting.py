@@ -14,14 +14,13 @@ import numpy as np
 from mtldsl.datasets.formats.cells import ANSWERS, number
 from mtldsl.datasets.formats.csv_files import rows_of
 from mtldsl.errors import DataError
+from mtldsl.files.rare import measure_of_rare
 from mtldsl.system.reading import regular_file
 
 __all__ = ["draft"]
 
 #: Text columns of at most so many values are categories; labels of at most so many whole numbers may be classes.
 _CATEGORIES, _CLASSES = 20, 20
-#: A label whose smaller class has less than this share is rare: "never" is right so often that accuracy chooses weights of zero.
-_RARE = 0.3
 
 
 @dataclass(frozen=True)
@@ -98,7 +97,7 @@ def draft(path, labels: Sequence[str] = (), task: str | None = None, delimiter: 
     if not features:
         raise DataError("no column is left to learn from", term=path)
     loss, options, why = _loss([columns[name] for name in chosen])
-    metric = _metric([columns[name] for name in chosen]) if loss == "logistic_loss" else None
+    metric = measure_of_rare(share for name in chosen for share in columns[name].shares) if loss == "logistic_loss" else None
     lines = [
         f"# Written by `mtldsl new {path.name}` after a look at {len(rows):,} rows; change what was guessed wrong.",
         "#",
@@ -232,14 +231,6 @@ def _loss(labels: list[_Column]) -> tuple[str, list[str], str]:
 
 
 _WHY = "a label is rare: chosen by accuracy, no feature might be used at all, since the frequent label alone is right so often"
-
-
-def _metric(labels: list[_Column]) -> str | None:
-    """By what lam is chosen, in place of accuracy, where a label is rare; average precision is of +1, so it suits where that is rare."""
-    rare = [share for one in labels for share in one.shares if min(share, 1 - share) < _RARE]
-    if not rare:
-        return None
-    return "average_precision" if max(rare) < 0.5 else "roc_auc"
 
 
 def _dropped(dropped: dict[str, str]) -> list[str]:

@@ -16,6 +16,7 @@ from mtldsl.check.comparison_blocks import BlockCheck
 from mtldsl.compile.normal_form import NormalForm
 from mtldsl.errors import MTLError
 from mtldsl.files.problem_file import ProblemFile
+from mtldsl.files.rare import measure_of_rare
 from mtldsl.language.unknowns.kernel_weights import KernelWeights
 from mtldsl.problem import Problem
 from mtldsl.report.calibrated import describe_calibration, describe_smoothing, describe_starts
@@ -201,9 +202,9 @@ def _measured(
 
 
 def _by_name(file: ProblemFile, tasks: Tasks, solution: Solution, rows: list[dict]) -> tuple[dict, list[str]]:
-    """The same of the measures that [output] metrics names, beside what a constant has."""
+    """The same of the measures that [output] metrics names, or that suit, beside what a constant has."""
     means, reasons = {}, []
-    for name in file.metrics:
+    for name in file.metrics or _suiting(file, solution):
         by = as_measure(name, "[output] metrics")
         try:
             score = solution.score(tasks, name)
@@ -225,6 +226,18 @@ def _by_name(file: ProblemFile, tasks: Tasks, solution: Solution, rows: list[dic
             "higher_is_better": by.higher_is_better,
         }
     return means, reasons
+
+
+def _suiting(file: ProblemFile, solution: Solution) -> list[str]:
+    """What a reader has to see where nothing was asked for: the measure that a parameter was chosen by, or one that sees rare labels."""
+    chosen_by = (file.validation or {}).get("metric")
+    if chosen_by is not None:
+        return [] if chosen_by in ("accuracy", "r2") else [chosen_by]
+    tasks = file.tasks_train
+    if solution.loss["labels"] != "sign" or tasks.is_distributed or _learned_for(file.problem, 1):
+        return []
+    seen = measure_of_rare(float(np.mean(y > 0)) for y in tasks.per_task(tasks.targets))
+    return [] if seen is None else [seen]
 
 
 def _learned_for(problem: Problem, n_tasks: int) -> list[list[Metric]]:
