@@ -222,7 +222,7 @@ CSV = LOSS + 'ridge(W)"\n[data]\npath = "d.csv"\n'
         (GRAPH + 'V = {edges = [["y0", "y9"]]}\n', "edges = [['y0', 'y9']]: 'y9' in ['y0', 'y9'] is not a label"),
         (TREE + 'parents = {a = "north", b = "south", north = "all"}\n', "write the parent of each, south = ..., and none for the root"),
         (TREE + 'parents = {a = "north"}\n', "its leaves have to be the tasks, by name, as in {task0 = \"group\"}"),
-        (CSV + 'labels = ["y"]\n', "leave the column out with drop = [...], or, where it holds categories, write one_hot = [...] for a feature, one_vs_rest = true for the labels"),
+        (CSV + 'labels = ["y"]\n', "leave the column out with drop = [...], or, where it holds categories, write one_hot = [...]"),
         (CSV + 'labels = ["y"]\ndrop = ["a"]\nbinary = true\n', "binary = true is for labels 0/1, but there is a label 2; leave it out to keep numbers"),
         (CSV.replace("squared", "hinge") + 'labels = ["z"]\ndrop = ["a"]\n', "for labels 0/1 write binary = true in [data]"),
     ],

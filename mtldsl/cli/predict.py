@@ -6,6 +6,7 @@ from argparse import ArgumentParser
 from pathlib import Path
 
 from mtldsl.cli.command import OK, Command
+from mtldsl.cli.marks import add_marks, marks_of
 from mtldsl.cli.output import print_content, save_text
 
 __all__ = ["PREDICT"]
@@ -37,7 +38,7 @@ def _arguments(parser: ArgumentParser) -> None:
         metavar="COLUMN",
         help="copy this column of NEW, such as an id; may be repeated",
     )
-    parser.add_argument("--delimiter", default=",", metavar="C", help="of NEW, such as ';'")
+    add_marks(parser, "NEW")
     parser.add_argument("--output", type=Path, metavar="PATH", help="write there in place of standard output")
 
 
@@ -47,7 +48,7 @@ def _predict(options) -> int:
 
     text = new_predictions(
         Solution.load(options.model), options.new, task=options.task, keep=options.keep, probabilities=options.probabilities,
-        scores=options.scores, delimiter=options.delimiter,
+        scores=options.scores, **marks_of(options, options.new),
     )  # fmt: skip
     if options.output is None:
         print_content(text.rstrip("\n"), one_line=True)

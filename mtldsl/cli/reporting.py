@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from mtldsl.cli.command import OK, Command
+from mtldsl.cli.marks import add_marks, marks_of
 from mtldsl.cli.options import PAGES, check_ending
 from mtldsl.cli.output import print_content, save_text
 from mtldsl.errors import DataError
@@ -40,7 +41,7 @@ def _arguments(parser: ArgumentParser) -> None:
         help="the column of labels in ROWS, where --task tells tasks apart, or where the tasks are its classes; without it a column a task",
     )  # fmt: skip
     parser.add_argument("--task", metavar="COLUMN", help="the column of ROWS that tells which task a row is of")  # fmt: skip
-    parser.add_argument("--delimiter", default=",", metavar="C", help="of ROWS, such as ';'")
+    add_marks(parser, "ROWS")
 
 
 def _report(options) -> int:
@@ -72,7 +73,7 @@ def _report(options) -> int:
         try:
             tasks = read_held_out(
                 options.rows, names, solution.task_names, signs=solution.loss["labels"] in ("sign", "indicators"), labels=options.labels,
-                task=options.task, delimiter=options.delimiter, fill=solution.schema.fill,
+                task=options.task, **marks_of(options, options.rows), fill=solution.schema.fill,
             )  # fmt: skip
         except DataError as error:
             lacking = any(f"no column {name!r}" in str(error) for name in solution.task_names)

@@ -49,7 +49,12 @@ def _read(reading: Reading) -> None:
     one_class = table.pop("one_class", "error")
     if one_class not in ("skip", "error"):
         raise file.error('one_class must be "skip" or "error"', ("data", "one_class"), value=True)
+    left_out = table.pop("leave_out", [])
+    if not isinstance(left_out, list) or not all(isinstance(name, str) for name in left_out):
+        raise file.error("leave_out must be a list of tasks' names", ("data", "leave_out"), value=True)
     tasks = (_dataset if "dataset" in table else _file)(reading, table)
+    if left_out:
+        tasks = _without(file, tasks, left_out)
     if one_class == "skip":
         with _at(file, ("data", "one_class")):
             tasks = tasks.without_one_class()
@@ -68,6 +73,16 @@ def _read(reading: Reading) -> None:
             assert tasks.scaling is not None
             test = None if test is None else test.scaled_by(tasks.scaling)
     reading.train, reading.test, reading.names["tasks"] = tasks, test, tasks
+
+
+def _without(file: TomlFile, tasks: Tasks, left_out: list[str]) -> Tasks:
+    known = set(tasks.task_names)
+    for i, name in enumerate(left_out):
+        if name not in known:
+            raise file.error(f"there is no task {name!r}{nearest(name, known)}", ("data", "leave_out", i), value=True)  # fmt: skip
+    if known <= set(left_out):
+        raise file.error("no task is left", ("data", "leave_out"), value=True)
+    return tasks.select([name for name in tasks.task_names if name not in left_out])
 
 
 def _held_out(tasks: Tasks, *how) -> np.ndarray:
@@ -163,7 +178,7 @@ def _call(reading: Reading, reader, arguments: tuple, options: dict, what: str, 
     known = [parameter.name for parameter in parameters]
     for key in options:
         if key not in known:
-            hint = reading.advice(("data",), key, [*own, "standardize", "one_class", *known])
+            hint = reading.advice(("data",), key, [*own, "standardize", "one_class", "leave_out", *known])
             raise file.error(f"{what} has no option {key!r}{hint}", ("data", key))
     for parameter in parameters:
         if parameter.default is parameter.empty and parameter.name not in options:
@@ -181,7 +196,7 @@ def _call(reading: Reading, reader, arguments: tuple, options: dict, what: str, 
 #: its keys are the options of a reader, which tells them
 DATA = Section(
     "data",
-    dict.fromkeys(["dataset", "path", "format", "standardize", "one_class"], ANYTHING) | RULES,
+    dict.fromkeys(["dataset", "path", "format", "standardize", "one_class", "leave_out"], ANYTHING) | RULES,
     check=_check,
     read=_read,
 )

@@ -2,75 +2,28 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import shlex
-from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-import numpy as np
-
-from mtldsl.datasets.formats.cells import ANSWERS, number
-from mtldsl.datasets.formats.csv_files import rows_of
+from mtldsl.datasets.formats.cells import MISSING
+from mtldsl.datasets.formats.csv_files import delimiter_of, rows_of
 from mtldsl.errors import DataError
+from mtldsl.files.columns import CLASSES, Column, decimal_of, seen
 from mtldsl.files.rare import measure_of_rare
 from mtldsl.system.reading import regular_file
 
 __all__ = ["draft"]
 
-#: Text columns of at most so many values are categories; labels of at most so many whole numbers may be classes.
-_CATEGORIES, _CLASSES = 20, 20
-
-
-@dataclass(frozen=True)
-class _Column:
-    name: str
-    kind: str  # "number", "category", "text"
-    values: tuple  # distinct ones, without missing ones; of numbers as floats
-    counts: tuple[int, ...]  # the rows of each value
-    missing: int
-    rows: int
-
-    @property
-    def is_id(self) -> bool:
-        """Whether every row has a value of its own, text or whole numbers close together: nothing can be learned from it."""
-        if self.rows <= 2 or len(self.values) < self.rows:
-            return False
-        if self.kind != "number":
-            return True
-        numbers = np.array(self.values)  # amounts in whole euros may all differ too, but lie far apart
-        return bool((numbers == np.round(numbers)).all() and np.ptp(numbers) < 10 * self.rows)
-
-    @property
-    def is_constant(self) -> bool:
-        return len(self.values) < 2
-
-    @property
-    def signs(self) -> bool:
-        return self.kind == "number" and 0 < len(self.values) <= 2 and set(self.values) <= {-1.0, 1.0}
-
-    @property
-    def zero_one(self) -> bool:
-        return self.kind == "number" and 0 < len(self.values) <= 2 and set(self.values) <= {0.0, 1.0}
-
-    @property
-    def answers(self) -> bool:
-        """Text that says yes or no, as `binary` reads it."""
-        return self.kind == "category" and {ANSWERS.get(value.lower()) for value in self.values} == {0.0, 1.0}
-
-    @property
-    def classes(self) -> bool:
-        return self.kind == "category" and not self.is_constant
-
-    @property
-    def shares(self) -> list[float]:
-        """The share of +1 in every task that these labels make."""
-        if self.signs or self.zero_one or self.answers:
-            positive = [(ANSWERS[v.lower()] if self.answers else v) == 1.0 for v in self.values]
-            return [sum(n for n, one in zip(self.counts, positive, strict=True) if one) / sum(self.counts)]
-        shares = [n / sum(self.counts) for n in self.counts]
-        return shares[1:] if len(shares) == 2 else shares
+#: what to write of files that this does not draft
+_OTHERS = {
+    ".arff": 'write a problem file with [data] path = "...", labels = "LABELS.xml", or how many columns at the end are labels',
+    ".mat": 'write a problem file with [data] path = "...", X = "X", Y = "Y"',
+    ".npz": 'write a problem file with [data] path = "...", X = "X", Y = "Y"',
+    ".parquet": 'write a problem file with [data] path = "...", engine = "dask", labels = [...]',
+    ".xlsx": "save the sheet as CSV",
+    ".xls": "save the sheet as CSV",
+}
 
 
 def draft(path, labels: Sequence[str] = (), task: str | None = None, delimiter: str | None = None) -> str:
@@ -83,21 +36,44 @@ def draft(path, labels: Sequence[str] = (), task: str | None = None, delimiter: 
     nothing is left to learn from.
     """
     path = regular_file(path)
-    delimiter = delimiter or _between(path)
+    if path.suffix.lower() in _OTHERS:
+        raise DataError("is not a CSV file", term=path, write_instead=_OTHERS[path.suffix.lower()])
+    delimiter = delimiter or delimiter_of(path)
     names, rows, _ = rows_of(path, delimiter, True)
-    columns = {name: _column(name, texts) for name, texts in zip(names, zip(*rows, strict=True), strict=True)}
+    decimal = decimal_of(rows, delimiter)
+    if decimal == ",":
+        names, rows, _ = rows_of(path, delimiter, True, decimal)
+    columns = {name: seen(name, texts) for name, texts in zip(names, zip(*rows, strict=True), strict=True)}
     for name in (*labels, *([task] if task else [])):
         if name not in columns:
             raise DataError(
                 f"there is no column {name!r}; the columns are {', '.join(names[:12])}", term=path
             )
     chosen = list(labels) or [next(name for name in reversed(names) if name != task)]
+    if task and len(chosen) > 1:
+        raise DataError(
+            f"--task {task} tells the tasks apart by rows, and the labels {', '.join(chosen)} by columns", term=path,
+            write_instead=f"write one of the two, such as --task {shlex.quote(task)} --labels {shlex.quote(chosen[0])}",
+        )  # fmt: skip
     dropped, one_hot, features = _features(columns, {*chosen, *([task] if task else [])})
     gaps = {name: columns[name].missing for name in features if columns[name].missing}
     if not features:
         raise DataError("no column is left to learn from", term=path)
     loss, options, why = _loss([columns[name] for name in chosen])
-    metric = measure_of_rare(share for name in chosen for share in columns[name].shares) if loss == "logistic_loss" else None
+    parts = [columns[name] for name in chosen]
+    lacking: list[str] = []
+    if task:
+        parts, lacking = _by_task(rows, names.index(chosen[0]), names.index(task), loss)
+        if not parts:
+            raise DataError(
+                f"no task of {task!r} has two rows of either label {chosen[0]!r}, one to learn from and one to hold out", term=path,
+                write_instead="leave --task out, or join tasks",
+            )  # fmt: skip
+    metric = (
+        measure_of_rare(share for one in parts for share in one.shares) if loss == "logistic_loss" else None
+    )
+    alike = [] if labels or task else _other_answers(columns, chosen[0], features)
+    repeated = len(rows) - len(set(map(tuple, rows)))
     lines = [
         f"# Written by `mtldsl new {path.name}` after a look at {len(rows):,} rows; change what was guessed wrong.",
         "#",
@@ -110,15 +86,19 @@ def draft(path, labels: Sequence[str] = (), task: str | None = None, delimiter: 
         "[data]",
         f"path = {_text(path.name)}",
         *([f"delimiter = {_text(delimiter)}"] if delimiter != "," else []),
+        *([f"decimal = {_text(decimal)}  # 1,5 is one and a half"] if decimal != "." else []),
         f"labels = {_list(chosen) if len(chosen) > 1 else _text(chosen[0])}",
         *([f"task = {_text(task)}"] if task else ["# task = \"...\"  # a column that tells tasks apart by rows, such as schools or customers"]),
+        *([f"leave_out = {_list(lacking)}  # tasks that have not two rows of either label: none could be held out"] if lacking else []),
         *options,
+        *_said_of(alike, chosen[0]),
         *([f"one_hot = {_list(one_hot)}  # text with few values: a 0/1 column for each"] if one_hot else []),
         *_dropped(dropped),
         *_imputed(gaps),
         "standardize = true  # every feature in its own standard deviations; new rows are scaled alike",
         "",
         "[split]",
+        *([f"# {repeated:,} rows repeat another one, cell by cell: held out, such a row flatters, since its twin was learned on"] if repeated else []),
         "test_size = 0.25  # held out: the scores are of rows that were not learned on",
         "random_state = 0",
         "",
@@ -137,6 +117,7 @@ def draft(path, labels: Sequence[str] = (), task: str | None = None, delimiter: 
         "",
         "[check]",
         "cross_check = true  # the reference solves it too, and both are compared",
+        "max_seconds = 60  # of the comparison: the reference is slow where there are hundreds of features",
         "random_state = 0",
         "",
         "[output]",
@@ -147,28 +128,7 @@ def draft(path, labels: Sequence[str] = (), task: str | None = None, delimiter: 
     return "\n".join(lines) + "\n"
 
 
-def _between(path) -> str:
-    with path.open(newline="", encoding="utf-8-sig", errors="replace") as file:
-        first = file.readline(1 << 20)
-    return max(",;\t|", key=lambda mark: len(next(csv.reader([first], delimiter=mark), [])))
-
-
-def _column(name: str, texts) -> _Column:
-    try:
-        numbers = np.array([number(text) for text in texts])
-    except ValueError:
-        there = [text.strip() for text in texts if text.strip() not in ("", "?", "NA", "N/A", "NaN", "nan")]
-        values = tuple(sorted(set(there)))
-        kind = "category" if len(values) <= _CATEGORIES else "text"
-        found = Counter(there)
-        counts = tuple(found[value] for value in values)
-        return _Column(name, kind, values, counts, len(texts) - len(there), len(texts))
-    known, counts = np.unique(numbers[~np.isnan(numbers)], return_counts=True)
-    missing = int(np.isnan(numbers).sum())
-    return _Column(name, "number", tuple(known.tolist()), tuple(counts.tolist()), missing, len(numbers))
-
-
-def _features(columns: dict[str, _Column], taken: set[str]):
+def _features(columns: dict[str, Column], taken: set[str]):
     """({name: why not}, categories, features)."""
     dropped, one_hot, features = {}, [], []
     for name, column in columns.items():
@@ -178,6 +138,15 @@ def _features(columns: dict[str, _Column], taken: set[str]):
             dropped[name] = "no value at all"
         elif 2 * column.missing > column.rows:
             dropped[name] = f"{column.missing:,} of {column.rows:,} cells are empty; fill them in to use it"
+        elif column.wrong:
+            many = (
+                "one cell is not"
+                if len(column.wrong) == 1
+                else f"{len(column.wrong):,} cells are not, such as"
+            )
+            dropped[name] = (
+                f"numbers, but {many} ({column.wrong[0]!r}); mend or empty {'it' if len(column.wrong) == 1 else 'them'} to use the column"
+            )
         elif column.is_constant:
             dropped[name] = "one value only"
         elif column.is_id:
@@ -191,7 +160,36 @@ def _features(columns: dict[str, _Column], taken: set[str]):
     return dropped, one_hot, features
 
 
-def _loss(labels: list[_Column]) -> tuple[str, list[str], str]:
+def _by_task(rows, label: int, task: int, loss: str) -> tuple[list[Column], list[str]]:
+    """(the labels of every task that can be split, the names of the others)."""
+    cells: dict[str, list[str]] = {}
+    for row in rows:
+        if row[label].strip() not in MISSING and row[task].strip() not in MISSING:
+            cells.setdefault(row[task].strip(), []).append(row[label])
+    found = {name: seen(name, texts) for name, texts in cells.items()}
+    two = loss == "logistic_loss"
+    lacking = [
+        name for name, one in found.items() if (min(one.counts) < 2 or len(one.counts) < 2 if two else one.rows < 2)
+    ]  # fmt: skip
+    return [one for name, one in found.items() if name not in lacking], sorted(lacking)
+
+
+def _other_answers(columns: dict[str, Column], label: str, features: list[str]) -> list[str]:
+    """Features that say yes and no in words as the label does: they may be labels, too."""
+    return [name for name in features if columns[name].answers] if columns[label].answers else []
+
+
+def _said_of(alike: list[str], label: str) -> list[str]:
+    if not alike:
+        return []
+    both = ",".join([*alike, label])
+    return [
+        f"# {', '.join(alike)}: yes and no as in {label}. If they are labels too: mtldsl new ... --labels {shlex.quote(both)}; if they are known only when",
+        f"# {label} is, put them into drop: what is not known beforehand must not be a feature",
+    ]
+
+
+def _loss(labels: list[Column]) -> tuple[str, list[str], str]:
     """(the word, options of [data], what the labels look like)."""
     if all(one.signs for one in labels):
         return "logistic_loss", [], "The labels are -1 and +1"
@@ -211,7 +209,7 @@ def _loss(labels: list[_Column]) -> tuple[str, list[str], str]:
             f"The labels are classes ({shown}, ...)",
         )
     whole = all(float(v).is_integer() for one in labels if one.kind == "number" for v in one.values)
-    few = len(labels) == 1 and labels[0].kind == "number" and 2 < len(labels[0].values) <= _CLASSES
+    few = len(labels) == 1 and labels[0].kind == "number" and 2 < len(labels[0].values) <= CLASSES
     if few and whole and labels[0].rows > 5 * len(labels[0].values):
         hint = f"The labels are {len(labels[0].values)} whole numbers, read as amounts; if they are classes: logistic_loss and one_vs_rest = true"
         return "squared_loss", ["# one_vs_rest = true"], hint
@@ -221,6 +219,16 @@ def _loss(labels: list[_Column]) -> tuple[str, list[str], str]:
         raise DataError(
             f"the label {wrong.name!r} is text ({', '.join(wrong.values[:3])}{', ...' * (len(wrong.values) > 3)}), and one of several",
             write_instead=f"write 0/1 or no/yes in its cells, as in those of the others, or name it alone, --labels {shlex.quote(wrong.name)}",
+        )
+    if wrong is not None and wrong.wrong:
+        raise DataError(
+            f"the label {wrong.name!r} has numbers, and text in {len(wrong.wrong):,} of its cells, such as {wrong.wrong[0]!r}",
+            write_instead="mend them, or leave them empty: these labels are then missing",
+        )
+    if wrong is not None and wrong.is_constant:
+        raise DataError(
+            f"the label {wrong.name!r} is {', '.join(map(repr, wrong.values)) or 'empty'} in every row",
+            write_instead="name labels that differ, --labels COLUMN",
         )
     if wrong is not None:
         raise DataError(

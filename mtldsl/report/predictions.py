@@ -26,13 +26,13 @@ def predictions_of(file: ProblemFile, solution: Solution) -> str:
     said = dict(file.predictions or {})
     if "new" not in said:
         return held_out_predictions(file, solution, **said)
-    delimiter = file.data.get("delimiter", ",")
-    return new_predictions(solution, said.pop("new"), delimiter=delimiter, **said)
+    marks = {key: file.data[key] for key in ("delimiter", "decimal") if key in file.data}
+    return new_predictions(solution, said.pop("new"), **marks, **said)
 
 
 def new_predictions(
     solution: Solution, path: Path, *, task: str | None = None, keep: Sequence[str] = (), probabilities: bool | None = None,
-    scores: bool = False, delimiter: str = ",",
+    scores: bool = False, delimiter: str = ",", decimal: str = ".",
 ) -> str:  # fmt: skip
     """A line a row of a CSV file (or of X in an .npz file), columns found by name: a prediction a task, or, where `task` names the column
     that tells tasks apart, one of its own task.
@@ -50,7 +50,12 @@ def new_predictions(
         )
     beside = [*keep, *([task] if task else [])]
     X, kept = read_inputs(
-        path, names, list(dict.fromkeys(beside)), delimiter=delimiter, fill=solution.schema.fill
+        path,
+        names,
+        list(dict.fromkeys(beside)),
+        delimiter=delimiter,
+        decimal=decimal,
+        fill=solution.schema.fill,
     )
     told = _told(solution, X, probabilities, scores)
     columns: dict[str, Any] = {name: kept[name] for name in keep}

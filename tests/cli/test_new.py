@@ -180,3 +180,84 @@ def test_delimiters_are_found_and_amounts_are_no_ids(tmp_path, capsys):
     path.write_text("a\tb\ty\n" + "".join(f"{i / 3}\t{i % 5}\t{i / 7}\n" for i in range(20)))
     assert main(["new", str(path), "--print"]) == 0
     assert 'delimiter = "\\t"' in capsys.readouterr().out
+
+
+CLINIC = [
+    f"p{i % 50};{'NSW'[i % 3]};{x[0]:.3f};{'old' if i == 7 else f'{x[1]:.3f}'};{'no' if i % 4 else 'yes'};{'yes' if z > 0.6 else 'no'}"
+    for i, (x, z) in enumerate(zip(X, SCORE, strict=True))
+]
+
+
+def clinic(tmp_path, *more, comma=False):
+    rows = "\n".join(["patient;site;age;bmi;fall;ill", *CLINIC, *more]) + "\n"
+    (tmp_path / "clinic.csv").write_text(rows.replace(".", ",") if comma else rows)
+    return tmp_path / "clinic.csv"
+
+
+def test_decimal_commas_are_seen_and_predicted_from(tmp_path, capsys):
+    """An export of a European spreadsheet: semicolons between cells, commas between digits."""
+    path = clinic(tmp_path, comma=True)
+    assert main(["new", str(path), "--labels", "ill"]) == 0
+    text = path.with_suffix(".toml").read_text()
+    assert 'decimal = ","' in text and "# bmi: numbers, but one cell is not ('old')" in text
+    assert main(["solve", str(path.with_suffix(".toml")), "--no-check", "--quiet"]) == 0
+    file, plain = load_problem(path.with_suffix(".toml")), clinic(tmp_path).with_suffix(".csv")
+    assert (
+        file.tasks_train.feature_names[:3] == ("site=N", "site=S", "site=W")
+        and "age" in file.tasks_train.feature_names
+    )
+    capsys.readouterr()
+    model = str(tmp_path / "clinic.npz")
+    assert main(["predict", model, str(plain), "--scores"]) == 0
+    expected = capsys.readouterr().out
+    path = clinic(tmp_path, comma=True)
+    assert main(["predict", model, str(path), "--scores"]) == 2
+    assert "--decimal ," in capsys.readouterr().err
+    assert main(["predict", model, str(path), "--scores", "--decimal", ","]) == 0
+    assert capsys.readouterr().out == expected
+    assert main(["report", model, str(path), "--decimal", ",", "-o", str(tmp_path / "p.html")]) == 0
+
+
+def test_what_may_mislead_is_said_beside_the_guess(tmp_path, capsys):
+    path = clinic(tmp_path, CLINIC[0], CLINIC[0], CLINIC[5])
+    assert main(["new", str(path), "--print"]) == 0
+    text = capsys.readouterr().out
+    assert "# fall: yes and no as in ill." in text and "--labels fall,ill" in text
+    assert "# 3 rows repeat another one" in text and "max_seconds = 60" in text
+    assert main(["new", str(path), "--print", "--labels", "fall,ill"]) == 0
+    assert "yes and no as in" not in capsys.readouterr().out
+
+
+def test_rarity_is_that_of_the_tasks_and_tasks_that_cannot_be_split_are_left_out(tmp_path, capsys):
+    """A label that is rare at no site but one, where the whole table is balanced; a site with a single positive."""
+    rows = [f"{x[0]:.4f},{x[1]:.4f},{site},{int(y)}" for x, site, y in zip(X, np.repeat(["a", "b"], 40), np.r_[np.arange(40) % 8 == 0, np.arange(40) % 8 != 0], strict=True)]  # fmt: skip
+    rows += [f"{i / 7},{i % 3},c,{int(i == 2)}" for i in range(9)] + ["1,2,d,1"]
+    path = tmp_path / "t.csv"
+    path.write_text("\n".join(["u,v,site,y", *rows]) + "\n")
+    assert main(["new", str(path), "--print"]) == 0
+    assert "average_precision" not in capsys.readouterr().out
+    assert main(["new", str(path), "--task", "site"]) == 0
+    text = path.with_suffix(".toml").read_text()
+    assert 'metric = "roc_auc"' in text and 'leave_out = ["c", "d"]' in text
+    assert load_problem(path.with_suffix(".toml")).tasks_train.task_names == ("a", "b")
+    assert main(["solve", str(path.with_suffix(".toml")), "--no-check", "--quiet"]) == 0
+    for old, new, said in (('["c", "d"]', '["c", "dd"]', "no task 'dd'"), ('["c", "d"]', '["a", "b", "c", "d"]', "no task is left"), ('["c", "d"]', '"c"', "a list")):  # fmt: skip
+        path.with_suffix(".toml").write_text(text.replace(old, new))
+        assert main(["solve", str(path.with_suffix(".toml"))]) == 2
+        assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "options", "words"),
+    [
+        ("t.arff", "@relation r\n", [], "labels = "),
+        ("t.csv", "a,b,y,s\n1,2,1,k\n2,1,0,l\n", ["--labels", "y,b", "--task", "s"], "--task s --labels y"),
+        ("t.csv", "a,y\n" + "1.5,no\n2.5,no\n" * 5, [], "is 'no' in every row"),
+        ("t.csv", "a,y\n" + "".join(f"{i % 3},{i / 7:.4f}\n" for i in range(40)) + "1,ca. 5\n", [], "text in 1 of its cells, such as 'ca. 5'"),
+        ("t.csv", "a,s,y\n1.5,k,1\n2.25,k,0\n3.5,l,0\n", ["--task", "s"], "no task of 's' has two rows of either label"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_drafted_is_said_with_what_to_write(name, content, options, words, tmp_path, capsys):
+    (tmp_path / name).write_text(content)
+    assert main(["new", str(tmp_path / name), *options]) == 2
+    assert words in capsys.readouterr().err

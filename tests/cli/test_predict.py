@@ -103,7 +103,7 @@ def test_graphs_of_labels_say_what_is_proven(tmp_path, capsys):
             ["--task", "t"],
             "names a task 'z' that the model does not know; it knows 'a'",
         ),
-        ("age;hours;colour\n1;2;red\n", [], "delimiter"),
+        ("age;hours;colour\n1;2;red\n", ["--delimiter", ","], "delimiter"),
     ],
 )
 def test_mistakes_are_named(model, tmp_path, capsys, content, options, words):

@@ -143,3 +143,37 @@ def test_other_encodings_and_missing_files(file, tmp_path):
         read_csv(file("é,y\n1,2\n", "latin-1"), "y")
     with pytest.raises(DataError, match=r"nowhere\.csv: there is no such file"):
         read_csv(tmp_path / "nowhere.csv", "y")
+
+
+@pytest.mark.parametrize(
+    ("texts", "options", "says"),
+    [
+        (["no", "yes", "?"], {}, "write binary=True, which reads no and yes"),
+        (["no", "yes", "maybe"], {"binary": True}, "'maybe' in line 4, which says neither yes nor no"),
+        (["1,5", "2", "2,5"], {}, "write decimal=','"),
+        (
+            ["1"] * 40 + ["ca. 5"],
+            {},
+            "'ca. 5' in line 42 (this cell alone is none); mend it or leave it empty",
+        ),
+        (["a", "b", "c"], {}, "one_vs_rest=True where it holds classes"),
+    ],
+)
+def test_text_among_labels_is_answered_by_what_the_text_is(texts, options, says, tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("u;y\n" + "".join(f"{i / 3:.3f};{text}\n" for i, text in enumerate(texts)))
+    with pytest.raises(DataError) as caught:
+        read_csv(path, "y", delimiter=";", **options)
+    assert says in str(caught.value)
+
+
+def test_a_comma_may_be_the_decimal_mark(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("u;kind;y\n1,5;a,b;2\n-,25;c;0,5\n3;a,b;1e1\n")
+    tasks = read_csv(path, "y", delimiter=";", decimal=",", one_hot=["kind"])
+    np.testing.assert_array_equal(tasks.X[:, 0], [1.5, -0.25, 3.0])
+    np.testing.assert_array_equal(tasks.targets, [2.0, 0.5, 10.0])
+    assert tasks.feature_names == ("u", "kind=c")
+    for options in ({"decimal": ","}, {"decimal": "x", "delimiter": ";"}):
+        with pytest.raises(DataError, match="decimal"):
+            read_csv(path, "y", **options)

@@ -11,7 +11,7 @@ RNG = np.random.default_rng(3)
 N = 240
 X = RNG.normal(size=(N, 3))
 Z = X @ [1.0, -1.0, 0.5] + 0.7 * RNG.normal(size=N)
-RARE, COMMON = Z > np.quantile(Z, 0.94), X[:, 1] + RNG.normal(size=N) > 0
+RARE, COMMON = np.quantile(Z, 0.94) < Z, X[:, 1] + RNG.normal(size=N) > 0
 
 
 def problem_file(folder, labels, more=""):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 
 from mtldsl.errors import DataError, Spelled
 
-__all__ = ["ANSWERS", "MISSING", "as_numbers", "as_signs", "is_number", "number"]
+__all__ = ["ANSWERS", "MISSING", "as_numbers", "as_signs", "is_number", "number", "with_point"]
 
 MISSING = {"", "?", "NA", "N/A", "NaN", "nan"}
 
@@ -31,6 +33,18 @@ def is_number(text: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+_COMMA = re.compile(r"\s*[+-]?\d*,\d+(?:[eE][+-]?\d+)?\s*")
+
+
+def with_point(text: str) -> str:
+    """A number whose decimal mark is a comma, with a point; other text stays.
+
+    >>> [with_point(text) for text in ("1,5", "-,25", "7", "a,b", "1.234,5")]
+    ['1.5', '-.25', '7', 'a,b', '1.234,5']
+    """
+    return text.replace(",", ".") if _COMMA.fullmatch(text) else text
 
 
 def as_numbers(texts) -> list[str]:

@@ -7,13 +7,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mtldsl.datasets.formats.cells import as_numbers, is_number, number
+from mtldsl.datasets.formats.cells import as_numbers, is_number, number, with_point
+from mtldsl.datasets.formats.no_number import no_number
 from mtldsl.datasets.formats.table import Column, Table
 from mtldsl.errors import DataError, Spelled
 from mtldsl.system.reading import regular_file
 from mtldsl.tasks import Tasks
 
-__all__ = ["read_csv", "rows_of"]
+__all__ = ["delimiter_of", "read_csv", "rows_of"]
 
 
 def read_csv(
@@ -29,6 +30,7 @@ def read_csv(
     binary: bool = False,
     impute: str = "error",
     delimiter: str = ",",
+    decimal: str = ".",
     header: bool = True,
 ) -> Tasks:
     """Tasks from a CSV file in UTF-8 whose first line names the columns (header=False: they are "0", "1", ...).
@@ -45,6 +47,7 @@ def read_csv(
     impute         : what stands in the place of an input that is missing: "mean" or "median" of the column's values that are there
                      (scikit-learn's SimpleImputer); `split`, `folds` and cross-validation learn these on their training rows alone, and
                      `solution.predict` puts the same into new rows. "error": DataError
+    decimal        : "," where 1,5 is one and a half, beside another delimiter
 
     Empty cells, NA and ? are missing: a row without a label is not in that task. DataError, with the line and the column, for a
     feature that is missing or not a number, a line with too few or too many cells, a column that does not exist.
@@ -58,7 +61,7 @@ def read_csv(
     (('A', 'B'), ('hours',), array([2.5, 3.5, 7. ]))
     """
     path = regular_file(path)
-    names, rows, lines = rows_of(path, delimiter, header)
+    names, rows, lines = rows_of(path, delimiter, header, decimal)
     # which columns hold classes follows from the roles that the caller gave, so these are looked up on the names first
     outline = Table(path, tuple(Column(name) for name in names), np.zeros((1, len(names))), lines)
     label_columns = {names[j] for j in outline.positions(labels, "labels")}
@@ -82,6 +85,7 @@ def read_csv(
             lines,
             name in nominal or name == ids,
             one_hot is True and name not in label_columns,
+            "answer" if name in answers else "label" if name in label_columns else "feature",
         )
         for name, texts in zip(names, zip(*rows, strict=True), strict=True)
     ]
@@ -97,8 +101,21 @@ def read_csv(
     )
 
 
-def rows_of(path, delimiter, header):
-    """(names, rows of text, their lines)."""
+def delimiter_of(path) -> str:
+    """What makes the most columns of a file's first line."""
+    with regular_file(path).open(newline="", encoding="utf-8-sig", errors="replace") as file:
+        first = file.readline(1 << 20)
+    return max(",;\t|", key=lambda mark: len(next(csv.reader([first], delimiter=mark), [])))
+
+
+def rows_of(path, delimiter, header, decimal="."):
+    """(names, rows of text, their lines); cells such as 1,5 as 1.5 where the decimal mark is a comma."""
+    if decimal not in (".", ",") or decimal == delimiter:
+        raise DataError(
+            f"decimal={decimal!r}: write '.', or ',' where delimiter is another",
+            term=path,
+            argument="decimal",
+        )
     if not isinstance(delimiter, str) or len(delimiter) != 1:
         raise DataError(
             f"delimiter={delimiter!r}: write one character, such as ';' or '\\t'",
@@ -129,6 +146,7 @@ def rows_of(path, delimiter, header):
             write_instead="write " + Spelled.option("delimiter", repr(other)),
         )
     rows, lines = (rows[1:], lines[1:]) if header else (rows, lines)
+    rows = [list(map(with_point, row)) for row in rows] if decimal == "," else rows
     for row, line in zip(rows, lines, strict=True):
         if len(row) != len(names):
             raise DataError(
@@ -138,7 +156,7 @@ def rows_of(path, delimiter, header):
     return names, rows, np.array(lines)
 
 
-def _column(name, texts, lines, nominal: bool, nominal_if_text: bool):
+def _column(name, texts, lines, nominal: bool, nominal_if_text: bool, role: str):
     """(column, numbers). Text that is not a category is marked unusable, to be refused where it is used."""
     if nominal:
         return _nominal(name, texts)
@@ -152,17 +170,7 @@ def _column(name, texts, lines, nominal: bool, nominal_if_text: bool):
             if np.isinf(value):
                 return Column(name, unusable=f"is infinite, {text!r} in line {line}"), numbers
         return Column(name), numbers
-    line, text = next((line, text) for line, text in zip(lines, texts, strict=True) if not is_number(text))
-    unusable = (
-        f"has text that is not a number, {text!r} in line {line}; leave the column out with "
-        + Spelled.option("drop", "[...]")
-        + ", or, where it holds categories, write "
-        + Spelled.option("one_hot", "[...]")
-        + " for a feature, "
-        + Spelled.option("one_vs_rest", "True")
-        + " for the labels"
-    )
-    return Column(name, unusable=unusable), [np.nan] * len(texts)
+    return Column(name, unusable=no_number(texts, lines, role)), [np.nan] * len(texts)
 
 
 def _nominal(name, texts):

@@ -17,7 +17,7 @@ __all__ = ["read_held_out"]
 
 def read_held_out(
     path, features: Sequence[str], tasks: Sequence[str], *, signs: bool, labels: str | None = None, task: str | None = None,
-    delimiter: str = ",", fill: np.ndarray | None = None,
+    delimiter: str = ",", decimal: str = ".", fill: np.ndarray | None = None,
 ) -> Tasks:  # fmt: skip
     """Tasks with the features and tasks of a model, from a CSV file.
 
@@ -37,7 +37,9 @@ def read_held_out(
     if task is not None and labels is None:
         raise DataError(f"task {task!r} tells tasks apart by rows", term=path, write_instead="name the column of their labels, too")  # fmt: skip
     beside = [one for one in (labels, task) if one is not None] if labels is not None else list(tasks)
-    X, kept = read_inputs(path, features, list(dict.fromkeys(beside)), delimiter=delimiter, fill=fill)
+    X, kept = read_inputs(
+        path, features, list(dict.fromkeys(beside)), delimiter=delimiter, decimal=decimal, fill=fill
+    )
     if labels is None:
         Y = np.column_stack([_numbers(path, name, kept[name], signs) for name in tasks])
         return Tasks.shared(X, Y, task_names=list(tasks), feature_names=list(features))

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from mtldsl.datasets.formats.cells import MISSING, number
+from mtldsl.datasets.formats.cells import MISSING, is_number, number, with_point
 from mtldsl.datasets.formats.csv_files import rows_of
 from mtldsl.errors import DataError
 from mtldsl.system.archives import read_archive
@@ -24,6 +24,7 @@ def read_inputs(
     beside: Sequence[str] = (),
     *,
     delimiter: str = ",",
+    decimal: str = ".",
     fill: np.ndarray | None = None,
 ) -> tuple[np.ndarray, dict[str, list[str]]]:
     """(X (n, len(names)), {column: its cells as text} of the columns `beside`) from a CSV file, or an .npz file with an array X.
@@ -43,7 +44,7 @@ def read_inputs(
     path = regular_file(path)
     if path.suffix == ".npz":
         return _of_archive(path, names, beside, fill)
-    columns, rows, lines = rows_of(path, delimiter, True)
+    columns, rows, lines = rows_of(path, delimiter, True, decimal)
     place = {name: j for j, name in enumerate(columns)}
     texts = list(zip(*rows, strict=True))
     X = np.empty((len(rows), len(names)))
@@ -96,9 +97,12 @@ def _numbers(path: Path, name: str, texts, lines, fill: float | None) -> list[fl
             value = np.nan
         if not np.isfinite(value):
             shown = repr(text.strip()) if text.strip() else "empty"
+            comma = is_number(with_point(text)) and not is_number(text)
             raise DataError(
                 f"{path}:{line}: column {name!r} is {shown}, not a finite number",
-                write_instead="fill it in, or leave out the row",
+                write_instead="where commas stand for decimal points, say so: --decimal , on the command line, decimal=',' in Python"
+                if comma
+                else "fill it in, or leave out the row",
             )
         values.append(value)
     return values
