@@ -7,7 +7,7 @@ from typing import Protocol
 
 import numpy as np
 
-from mtldsl.analysis.ahead import ahead
+from mtldsl.analysis.ahead import Past, ahead
 from mtldsl.compile.normal_form import NormalForm
 from mtldsl.errors import ModelError
 from mtldsl.language.expressions.scalar import Parameter
@@ -63,7 +63,7 @@ def walk(
 ) -> Iterator[Solution]:
     """See `Problem.path`. keep : told every solution before it is yielded."""
     before, last = parameter.value, None
-    found: list[tuple[float, Solution]] = []
+    past = Past()
     made: Store = {}
     try:
         with counted(parameter.name, len(values), progress) as tell:
@@ -74,7 +74,7 @@ def walk(
                     stops.heard(),
                     remembering(made),
                 ):  # not beyond: between two values the caller does other things
-                    start = ahead(problem.form(), found[0], found[1], value) if len(found) == 2 else last
+                    start = ahead(problem.form(), past, last, value)
                     best = problem.solve(warm_start=start, **solve_options)
                     interrupted = best.interrupted
                     if last is not None and not interrupted and _may_lock(problem.form()):
@@ -83,7 +83,7 @@ def walk(
                         best = cold if _is_better(cold, best) else best
                     interrupted = interrupted or stops.pending()
                 last = best
-                found = [*found[-1:], (value, best)]
+                past = past.then(value, best)
                 keep(best)
                 tell(f"= {value:.4g}, {best.status}, {best.seconds:.2f} s")
                 yield best

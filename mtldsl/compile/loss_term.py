@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 __all__ = ["LossTerm"]
 
+#: predictions up to so many are kept beside the last value asked for
+_KEPT = 1 << 20
+
 
 @dataclass(frozen=True, eq=False)
 class LossTerm:
@@ -103,8 +106,10 @@ class LossTerm:
 
     def work(self, u, x: Blocks) -> np.ndarray:
         """(m,) <|u_i|, max(|z_i|, |y_i|)>: the size of what multipliers do to predictions and labels."""
-        z, y = self.predictions(x), self.tasks.targets
-        return self.sums(np.abs(np.asarray(u)) * np.maximum(np.abs(z), np.abs(y)))
+        size = np.abs(self.known_predictions(x))
+        np.maximum(size, np.abs(self.tasks.targets), out=size)
+        size *= np.asarray(u)
+        return self.sums(np.abs(size, out=size))
 
     def residual_squares(self, x: Blocks) -> np.ndarray:
         """(m,) ||z_i - y_i||^2, samples weighted."""
@@ -146,17 +151,31 @@ class LossTerm:
 
     def value_at(self, x: Blocks) -> float:
         """Its part of the objective at a point. The last answer is kept: along a path a solve begins where the one before ended."""
-        here = [x[name] for name in self._reads]
-        last = self.__dict__.get("_last")
-        if last is None or not all((a == b).all() for a, b in zip(here, last[0], strict=True)):
+        if not self._is_known(x):
             self.seen_at(x)
         return self.__dict__["_last"][1]
 
     def seen_at(self, x: Blocks) -> np.ndarray:
-        """The predictions at a point of which `value_at` is going to be asked: one product serves both."""
+        """The predictions at a point of which `value_at` is going to be asked: one product serves both. They are not to be written into."""
         z = self.predictions(x)
-        self.__dict__["_last"] = [x[name].copy() for name in self._reads], self.value(z)
+        here = [x[name].copy() for name in self._reads]
+        self.__dict__["_last"] = (
+            here,
+            self.value(z),
+            z if isinstance(z, np.ndarray) and z.size <= _KEPT else None,
+        )
         return z
+
+    def known_predictions(self, x: Blocks) -> np.ndarray:
+        """`predictions`, without a product where `value_at` has just been asked of the same point; not to be written into."""
+        known = self.__dict__["_last"][2] if self._is_known(x) else None
+        return self.predictions(x) if known is None else known
+
+    def _is_known(self, x: Blocks) -> bool:
+        last = self.__dict__.get("_last")
+        return last is not None and all(
+            (x[name] == kept).all() for name, kept in zip(self._reads, last[0], strict=True)
+        )
 
     def value_at_zero(self, zeros: Blocks) -> float:
         """The same at blocks of zeros; asked once."""

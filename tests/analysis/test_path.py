@@ -19,6 +19,8 @@ class Answer:
     interrupted: bool = False
     status: str = "optimal"
     seconds: float = 0.0
+    blocks: tuple = ()
+    iterations: int = 1
 
 
 class Solvable:

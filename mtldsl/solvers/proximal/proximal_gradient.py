@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import ModuleType
+
 import numpy as np
 
 from mtldsl.compile.normal_form import NormalForm
@@ -35,6 +37,7 @@ class ProximalGradient(Solver):
     name = "proximal_gradient"
     summary = "accelerated proximal gradient: smooth losses, functions whose sum has an exact proximal step"
     takes_spans = True
+    below_guesses = True  # with a proof no point lies above another by more than the accuracy; without one they are looked at
 
     def refuses(self, form: NormalForm) -> str | None:
         for loss in form.losses:
@@ -49,29 +52,36 @@ class ProximalGradient(Solver):
     def shift(self, form: NormalForm) -> float:
         """Measured: slopes that are constant but for jumps leave gradient steps with hundreds of iterations at weak penalties, .5 and .7 s where
         ADMM takes .03 and .08; Newton's models of more rows than samples take 1 to 3 s where it takes .2."""
-        if row_sparse.why_not(form) is None:
+        special = _special(form)
+        if special is row_sparse:
             return row_sparse.SHIFT
         jumps = any(loss.atom.quadratic is None and loss.atom.piecewise_quadratic for loss in form.losses)
-        by_steps = group_newton.why_not(form) is not None and ridge.why_not(form) is not None
-        return _SHIFT if jumps and by_steps else super().shift(form)
+        return _SHIFT if jumps and special not in (group_newton, ridge) else super().shift(form)
 
     def solve(
         self, form: NormalForm, *, tol: float, max_iter: int, start: Point | None, watch: Watch
     ) -> Point:
-        if shared_squares.why_not(form) is None:
+        special = _special(form)
+        if special is shared_squares:
             point, done = shared_squares.SharedSquares(form).run(tol, max_iter, start, watch)
             return point if done else solve_whole(form, max_iter, point, watch)
-        if row_sparse.why_not(form) is None:
-            point, done = row_sparse.solve(form, tol, max_iter, start, watch)
+        if special is row_sparse or special is group_newton:
+            by_rows = row_sparse.solve if special is row_sparse else group_newton.solve
+            point, done = by_rows(form, tol, max_iter, start, watch)
             return point if done or watch.expired else solve_whole(form, max_iter, point, watch, tol)
-        if group_newton.why_not(form) is None:
-            point, done = group_newton.solve(form, tol, max_iter, start, watch)
-            return point if done or watch.expired else solve_whole(form, max_iter, point, watch, tol)
-        if ridge.why_not(form) is None:
+        if special is ridge:
             return ridge.solve(form, tol, max_iter, start, watch)
         if row_selection.pays(form):
             return row_selection.RowSelection(form, solve_whole).run(max_iter, start, watch)
         return solve_whole(form, max_iter, start, watch, tol)
+
+
+def _special(form: NormalForm) -> ModuleType | None:
+    """The first that takes the form; a path asks but once."""
+    if "special" not in form.remembered:
+        every = (shared_squares, row_sparse, group_newton, ridge)
+        form.remembered["special"] = next((one for one in every if one.why_not(form) is None), None)
+    return form.remembered["special"]
 
 
 def solve_whole(

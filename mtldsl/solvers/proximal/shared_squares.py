@@ -17,15 +17,17 @@ of second order in the error, where multipliers made of w alone are off by the f
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 
 from mtldsl.atoms.calculus.prox_of_sum import ProxOfSum, prox_of_sum
-from mtldsl.compile.normal_form import NormalForm
+from mtldsl.compile.normal_form import LossTerm, NormalForm
 from mtldsl.compile.single_block import single_block
 from mtldsl.solvers.linear_algebra.anderson import Anderson
 from mtldsl.solvers.linear_algebra.gram import centred_gram
 from mtldsl.solvers.solver import Point, Watch
+from mtldsl.system.once import once
 from mtldsl.tasks.gram import gram, require_gram_memory
 
 __all__ = ["SharedSquares", "why_not"]
@@ -58,6 +60,53 @@ def why_not(form: NormalForm) -> str | None:
     return None
 
 
+@dataclass(frozen=True, eq=False)
+class _Coordinates:
+    """c Xc^T Xc = Q diag(e) Q^T, C = c Q^T Xc^T Yc, square = c ||Yc||^2, and the means that were taken off: the same all along a path."""
+
+    e: np.ndarray
+    Q: np.ndarray
+    C: np.ndarray
+    square: float
+    x_means: np.ndarray
+    y_means: np.ndarray
+
+    @classmethod
+    def of(cls, loss: LossTerm, centred: bool) -> _Coordinates:
+        tasks, quadratic, scale = loss.tasks, loss.atom.quadratic, loss.uniform_scale
+        assert quadratic is not None and scale is not None  # `why_not` was asked
+        X, weight = tasks.X, quadratic * scale
+        Y = tasks.targets.reshape(tasks.n_tasks, -1)
+        n, d = X.shape
+        x_means, y_means = np.zeros(d), np.zeros(tasks.n_tasks)
+        if centred:
+            shares = np.full(n, 1.0 / n)
+            x_means, y_means = np.asarray(shares @ X).ravel(), Y @ shares
+            Y = Y - y_means[:, None]
+        cross = weight * tasks.adjoint(Y.ravel())
+        if n >= d:
+            require_gram_memory(d, 1, "select features, or name another solver")
+            G = gram(X)
+            G = centred_gram(G, n * x_means, x_means) if centred else G
+            G *= weight
+            values, Q = np.linalg.eigh(G)
+            kept = values > _NULL * max(values[-1], 0.0)
+            e, Q = values[kept], Q[:, kept]
+        else:
+            K = gram(X.T)
+            if centred:
+                means = K.mean(axis=0)
+                K -= means
+                K -= (means - means.mean())[:, None]
+            values, P = np.linalg.eigh(K)
+            kept = values > _NULL * max(values[-1], 0.0)
+            P = P[:, kept] / np.sqrt(values[kept])
+            e, Q = weight * values[kept], np.asarray(X.T @ P)
+            if centred:
+                Q -= np.outer(x_means, P.sum(axis=0))
+        return cls(e, Q, Q.T @ cross, weight * float(np.vdot(Y, Y)), x_means, y_means)
+
+
 class SharedSquares:
     """The problem in the coordinates of the singular vectors, and its solution there. `why_not` said that it fits."""
 
@@ -68,39 +117,9 @@ class SharedSquares:
         prox = prox_of_sum([(f.coefficient, f.atom) for f in form.functions])
         assert prox is not None
         self.prox: ProxOfSum = prox
-        tasks, quadratic, scale = self.loss.tasks, self.loss.atom.quadratic, self.loss.uniform_scale
-        assert quadratic is not None and scale is not None
-        self.X, weight = tasks.X, quadratic * scale
-        Y = tasks.targets.reshape(tasks.n_tasks, -1)
-        n, d = self.X.shape
-        self.x_means, self.y_means = np.zeros(d), np.zeros(tasks.n_tasks)
-        if self.intercept:
-            shares = np.full(n, 1.0 / n)
-            self.x_means, self.y_means = np.asarray(shares @ self.X).ravel(), Y @ shares
-            Y = Y - self.y_means[:, None]
-        self.square = weight * float(np.vdot(Y, Y))
-        cross = weight * tasks.adjoint(Y.ravel())
-        if n >= d:
-            require_gram_memory(d, 1, "select features, or name another solver")
-            G = gram(self.X)
-            G = centred_gram(G, n * self.x_means, self.x_means) if self.intercept else G
-            G *= weight
-            values, Q = np.linalg.eigh(G)
-            kept = values > _NULL * max(values[-1], 0.0)
-            self.e, self.Q = values[kept], Q[:, kept]
-        else:
-            K = gram(self.X.T)
-            if self.intercept:
-                means = K.mean(axis=0)
-                K -= means
-                K -= (means - means.mean())[:, None]
-            values, P = np.linalg.eigh(K)
-            kept = values > _NULL * max(values[-1], 0.0)
-            P = P[:, kept] / np.sqrt(values[kept])
-            self.e, self.Q = weight * values[kept], np.asarray(self.X.T @ P)
-            if self.intercept:
-                self.Q -= np.outer(self.x_means, P.sum(axis=0))
-        self.C = self.Q.T @ cross
+        found = once(self.loss, "singular vectors", lambda: _Coordinates.of(self.loss, bool(self.intercept)))
+        self.e, self.Q, self.C, self.square = found.e, found.Q, found.C, found.square
+        self.x_means, self.y_means = found.x_means, found.y_means
 
     def run(self, tol: float, max_iter: int, start: Point | None, watch: Watch) -> tuple[Point, bool]:
         """(the last point, whether that is all: `watch` is satisfied, or the iterations asked for are used up)."""

@@ -87,10 +87,13 @@ def _point(form: NormalForm, design, penalty: RowPenalty, state, sweeps: int) ->
         blocks[name] = design.intercept(W)[None, :]
     # the residual of other weights may prove more than that of these
     dual_W = state.dual_W
-    residual = (design.residual(state) if dual_W is None else design.residual(state, dual_W)).ravel()
-    scale = (
-        design.curvature if getattr(design, "weights", None) is None else design.curvature * design.weights
-    )
+    if dual_W is None and len(state.rows) == design.n_features:
+        u = loss.gradient(loss.seen_at(blocks))  # the certificate asks for the value at the same predictions
+    else:
+        residual = design.residual(state) if dual_W is None else design.residual(state, dual_W)
+        weights = getattr(design, "weights", None)
+        scale = design.curvature if weights is None else design.curvature * weights
+        u = -scale * residual.ravel()
     duals = None
     if len(form.functions) > 1:
         pull, _, _ = design.look(state) if dual_W is None else design.look_at_dual(state, dual_W)
@@ -99,7 +102,7 @@ def _point(form: NormalForm, design, penalty: RowPenalty, state, sweeps: int) ->
             proving = np.zeros(W.shape[::-1])
             proving[state.rows] = dual_W.T
         duals = function_duals(form.functions, penalty, pull, proving, design.curvature)
-    return Point(blocks, [-scale * residual], duals, sweeps)
+    return Point(blocks, [u], duals, sweeps)
 
 
 SOLVER = CoordinateDescent()

@@ -3,30 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.linalg import cho_factor
-from scipy.linalg.lapack import dpotrs
+from scipy.linalg.lapack import dpotrf, dpotrs
 
 from mtldsl.solvers.smooth.designs import DenseColumns, Design, SharedDesign
 
-__all__ = ["Bordered"]
+__all__ = ["Bordered", "Made"]
 
 _WORTH_DIAGONAL = 8  # products: what a diagonal costs, and what it saves as soon as slopes curve otherwise
 _LARGEST_SIDE, _LARGEST = 1500, 20_000_000  # of a Hessian, and entries of all
 
 
+@dataclass
+class Made:
+    """Gram matrices, sums of columns and of curvatures, and what they have cost since by being old: products beyond those of the first system."""
+
+    parts: tuple = ()
+    first: int | None = None
+    excess: int = 0
+
+    def serve(self, products: int) -> None:
+        """A system took so many."""
+        self.first = products if self.first is None else self.first
+        self.excess += max(products - self.first, 0)
+
+
 class Bordered:
     """Products of V (m, d + 1) with [X_i, 1]; the ones are left out where there is no intercept.
 
-    made : Gram matrices, sums of columns and of curvatures, as the last factors were made of them; those of an earlier run on the same
-    inputs may be handed in
+    made : of what the last factors were made; that of an earlier run on the same inputs may be handed in
     """
 
-    def __init__(self, design: Design, centred: bool, made: list | None = None):
+    def __init__(self, design: Design, centred: bool, made: Made | None = None):
         self.design, self.centred = design, centred
-        self.made: list = [] if made is None else made
+        self.made = Made() if made is None else made
         self.columns: Any = design.columns(np.arange(design.n_features))
         self.offsets, self.m = np.asarray(design.offsets), design.n_tasks
         self.counts = np.diff(self.offsets)
@@ -58,9 +71,10 @@ class Bordered:
     def factors(self, D, ridge, jitter: float, anew: bool = True) -> Callable[[np.ndarray], np.ndarray]:
         """r (m, d + 1) -> about H_i^-1 r_i, H_i = [X_i, 1]^T diag(D_i) [X_i, 1] + diag(ridge_i).
 
-        anew : False: of the curvatures D that they were last made for, where there are such
+        anew : False: of the curvatures D that they were last made for, where there are such and they still serve
         """
-        if self.made and not anew:
+        # what is rented is bought when the rents come up to the price
+        if self.made.parts and not anew and self.made.excess <= self.products_worth_factors:
             return self._of_made(ridge, jitter)
         first = D[self.offsets[:-1]]
         is_one = isinstance(self.design, SharedDesign)
@@ -76,11 +90,12 @@ class Bordered:
             return lambda r: r / diagonal
         if are_constant:
             return self._of_constants(first, ridge, jitter)
-        self.made[:] = self.columns.gram(D), self.columns.pull(D), self._sums(D)
+        self.made.parts = self.columns.gram(D), self.columns.pull(D), self._sums(D)
+        self.made.first, self.made.excess = None, 0
         return self._of_made(ridge, jitter)
 
     def _of_made(self, ridge, jitter: float) -> Callable[[np.ndarray], np.ndarray]:
-        gram, border, totals = self.made
+        gram, border, totals = self.made.parts
         made = [self._factor(gram[i], border[i], totals[i], ridge[i], jitter) for i in range(self.m)]
         return lambda r: np.stack([_solve(f, r_i) for f, r_i in zip(made, r, strict=True)])
 
@@ -115,15 +130,15 @@ class Bordered:
             H[-1, -1] = total
         else:
             H[-1, -1] = 1.0
-        H[np.diag_indices(p)] += ridge
-        diagonal = H.diagonal().copy()
-        diagonal[diagonal <= 0.0] = 1.0
+        entries = H.reshape(-1)[:: p + 1]  # on the diagonal
+        entries += ridge
+        diagonal = np.where(entries > 0.0, entries, 1.0)
         while True:
-            H[np.diag_indices(p)] += jitter * diagonal
-            try:
-                return cho_factor(H, lower=True, check_finite=False)[0]
-            except np.linalg.LinAlgError:
-                jitter *= 100.0
+            entries += jitter * diagonal
+            factor, failed = dpotrf(H, lower=True, clean=False)
+            if not failed:
+                return factor
+            jitter *= 100.0
 
 
 def _solve(factor, r) -> np.ndarray:

@@ -10,7 +10,7 @@ from scipy.linalg import LinAlgError, cholesky
 from mtldsl.compile.normal_form import NormalForm
 from mtldsl.compile.single_block import single_block
 from mtldsl.solvers.point import Point
-from mtldsl.solvers.smooth.bordered import Bordered
+from mtldsl.solvers.smooth.bordered import Bordered, Made
 from mtldsl.solvers.smooth.designs import SharedDesign, design_of
 from mtldsl.solvers.smooth.ridge_newton import RidgeNewton, RidgeState
 from mtldsl.solvers.smooth.samples import SmoothLoss, one_smooth_loss
@@ -78,7 +78,7 @@ def solve(form: NormalForm, tol: float, max_iter: int, start: Point | None, watc
 
     V = np.column_stack([W, b])
     # along a path those of the value before do: what ridges add to them is known
-    hessians = once(loss, "hessians", list) if small is None else None
+    hessians = once(loss, "hessians", Made) if small is None else None
     steps = RidgeNewton(
         samples, Bordered(design, centred, hessians), np.column_stack([own, np.zeros(m)]), tol
     )

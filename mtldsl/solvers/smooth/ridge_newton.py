@@ -99,8 +99,13 @@ class RidgeNewton:
         D = self._curved(state)
         if self.factors is None or self.products > self.inputs.products_worth_factors:
             self.factors = self.inputs.factors(D, self.ridge, _JITTER, self.factors is not None)
-        if len(slope) == 1:
-            return self._conjugate_gradients_of_one(D, slope, float(goal[0]))
+        solve = self._conjugate_gradients_of_one if len(slope) == 1 else self._conjugate_gradients
+        step = solve(D, slope, goal)
+        self.inputs.made.serve(self.products)
+        return step
+
+    def _conjugate_gradients(self, D, slope, goal) -> np.ndarray:
+        assert self.factors is not None
         x, r = np.zeros_like(slope), -slope
         y = self.factors(r)
         p, size = y.copy(), np.einsum("ij,ij->i", r, y)
@@ -121,13 +126,13 @@ class RidgeNewton:
             p[size <= enough] = 0.0
         return x
 
-    def _conjugate_gradients_of_one(self, D, slope, goal: float) -> np.ndarray:
+    def _conjugate_gradients_of_one(self, D, slope, goal) -> np.ndarray:
         """The same for one task, of which numbers are numbers: half the calls."""
         assert self.factors is not None
         x, r = np.zeros_like(slope), -slope
         y = self.factors(r)
         p, size = y, float(np.vdot(r, y))
-        enough, self.products = goal**2 * size, 0
+        enough, self.products = float(goal[0]) ** 2 * size, 0
         while self.products < _MOST_PRODUCTS:
             self.products += 1
             Hp = self.inputs.pull(D * self.inputs.forward(p)) + self.ridge * p
