@@ -8,7 +8,7 @@ from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
-__all__ = ["REGISTRY", "TOLD", "Atom", "register"]
+__all__ = ["REGISTRY", "TOLD", "Atom", "in_parentheses", "register"]
 
 REGISTRY: dict[str, type[Atom]] = {}
 
@@ -32,6 +32,9 @@ class Atom:
 
     name: ClassVar[str] = ""
     formula: ClassVar[str] = ""
+    meaning: ClassVar[str] = (
+        ""  # what it is, in a few words with $LaTeX$, <field> for a parameter's value; default: `summary`
+    )
     convex: ClassVar[bool] = True
 
     @classmethod
@@ -62,3 +65,11 @@ class Atom:
 
     def latex(self, argument: str) -> str:
         return self.formula.replace("{}", argument)
+
+
+def in_parentheses(argument: str) -> str:
+    """LaTeX of an argument that an index or a product follows: parentheses around all but a single symbol."""
+    composed = argument.startswith("-") or any(
+        sign in argument for sign in " _^"
+    )  # two indices in a row are not LaTeX
+    return f"({argument})" if composed else argument

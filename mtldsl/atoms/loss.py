@@ -18,6 +18,8 @@ class Loss(Atom):
     A loss never sees the weights W or the inputs X. Coefficients in front of a loss are applied by the compiler.
     """
 
+    #: LaTeX with the samples' weights s_ij, where it is more than a factor after the sum over j
+    weighted_formula: ClassVar[str] = ""
     #: "real", "sign" for {-1, +1}, "count" for 0, 1, 2, ..., "positive" for > 0, "indicators" of labellings (`LabelGraphLoss`)
     labels: ClassVar[str] = "real"
     #: has a gradient everywhere
@@ -57,6 +59,12 @@ class Loss(Atom):
     def for_tasks(self, names, class_sizes) -> Loss:
         """The loss with its parameters fitted to the tasks' names and (positives, negatives); ModelError where they do not fit."""
         return self
+
+    def weighted_latex(self, argument: str) -> str:
+        """The formula where samples have weights s_ij."""
+        if self.weighted_formula:
+            return self.weighted_formula.replace("{}", argument)
+        return self.latex(argument).replace(r"\sum_j ", r"\sum_j s_{ij} ", 1)
 
     def value(self, z, y, s=None) -> float:
         """f(z)."""

@@ -126,7 +126,7 @@ def _traits(cls: type[Atom]) -> dict[str, object]:
     bases = (Loss, Structure, Regularizer, MatrixFunction, Metric)
     protocol = next(base for base in bases if issubclass(cls, base))
     declared = {name: value for base in reversed(protocol.__mro__) for name, value in vars(base).items()}
-    hidden = {"name", "formula", *(field.name for field in fields(cls))}
+    hidden = {"name", "formula", "meaning", "weighted_formula", *(field.name for field in fields(cls))}
     found = {}
     for name, default in declared.items():
         if name.startswith("_") or name in hidden or not isinstance(default, bool | int | float | str | None):

@@ -2,34 +2,43 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from mtldsl.atoms.sets import NormBall
+from mtldsl.compile.meanings import meaning_of
+from mtldsl.compile.typed_latex import TypedLatex
+from mtldsl.language.expressions.latex import number_latex
 from mtldsl.language.unknowns.kernel_weights import KernelWeights
-from mtldsl.shown.math import text_latex
+from mtldsl.shown.math import words_latex
 from mtldsl.shown.panel import Formula, Panel
 
 __all__ = ["formula_of", "latex_of", "panel_of"]
 
+_TIMES = r" \times "
+
 
 def formula_of(statement: Any, values: Mapping[str, float] | None = None) -> Formula:
     """The objective, then a line a constraint; and what every symbol is. values: of parameters, in place of those that they have now."""
-    lines = [("minimize", statement.objective.latex)]
-    for i, constraint in enumerate(statement.constraints):
-        lines.append(("subject to" if i == 0 else "", constraint.latex))
-    return Formula(lines, list(dict.fromkeys(_symbols(statement, values or {}))))
+    told = TypedLatex(statement)
+    lines = [("minimize", told.objective)]
+    for i, constraint in enumerate(told.constraints):
+        lines.append(("subject to" if i == 0 else "", constraint))
+    return Formula(lines, list(dict.fromkeys(_symbols(statement, told, values or {}))))
 
 
 def latex_of(statement: Any, where: bool) -> str:
     """See `Statement.latex`."""
-    body = rf"\min_{{{_unknowns(statement)}}}\quad & {statement.objective.latex}"
-    for i, constraint in enumerate(statement.constraints):
+    told = TypedLatex(statement)
+    body = rf"\min_{{{_unknowns(statement)}}}\quad & {told.objective}"
+    for i, constraint in enumerate(told.constraints):
         lead = r"\text{subject to}\quad" if i == 0 else ""
-        body += rf" \\ {lead} & {constraint.latex}"
+        body += rf" \\ {lead} & {constraint}"
     display = rf"\begin{{aligned}} {body} \end{{aligned}}"
     if not where:
         return display
-    items = [rf"  \item ${latex}$: {text_latex(words)}" for latex, words in formula_of(statement).where]
+    items = [rf"  \item ${latex}$: {words_latex(words)}" for latex, words in formula_of(statement).where]
     return "\n".join([rf"\[ {display} \]", "where", r"\begin{itemize}", *items, r"\end{itemize}"])
 
 
@@ -45,8 +54,8 @@ def _unknowns(statement: Any) -> str:
     return ", ".join([*names, *(["b"] if any(w.intercept for w in statement.weights) else [])])
 
 
-def _symbols(statement: Any, values: Mapping[str, float]) -> Iterator[tuple[str, str]]:
-    """(LaTeX, words) in the order of the formula."""
+def _symbols(statement: Any, told: TypedLatex, values: Mapping[str, float]) -> Iterator[tuple[str, str]]:
+    """(LaTeX, words with $LaTeX$) in the order of the formula."""
     for weights in statement.weights:
         d, q = weights.shape
         columns = f"{q:,} tasks" if q == weights.tasks.n_tasks else f"{q:,} columns"
@@ -56,23 +65,39 @@ def _symbols(statement: Any, values: Mapping[str, float]) -> Iterator[tuple[str,
         )
         if weights.intercept:
             yield rf"b \in \mathbb{{R}}^{{{q}}}", "the intercepts, one a task; nothing penalises them"
-    tasks = statement.first_loss.data
-    assert tasks is not None
-    low, high = int(tasks.counts.min()), int(tasks.counts.max())
-    rows = f"{low:,} rows" if low == high else f"{low:,} to {high:,} rows"
-    yield r"X_i,\; y_i", f"the inputs and the labels of task i, {rows} of {tasks.n_features:,} features"
+    for name, (tasks, latex) in told.data.items():
+        low, high = int(tasks.counts.min()), int(tasks.counts.max())
+        rows = f"{low:,} rows" if low == high else f"{low:,} to {high:,} rows"
+        yield (
+            rf"X{name}_i,\; y{name}_i",
+            f"the inputs and the labels of task $i$, {rows} of {tasks.n_features:,} features",
+        )
+        if f"s{name}_{{ij}}" in latex:
+            yield rf"s{name}_{{ij}}", "the weight of row $j$ of task $i$"
+        if f"n{name}_i" in latex:
+            yield (
+                rf"n{name}_i",
+                "the weights of task $i$'s rows, added up"
+                if tasks.is_weighted
+                else "the number of task $i$'s rows",
+            )
     for parameter in statement.parameters:
-        yield rf"{parameter.latex} = {values.get(parameter.name, parameter.value):g}", "a parameter"
+        yield (
+            rf"{parameter.latex} = {number_latex(values.get(parameter.name, parameter.value))}",
+            "a parameter",
+        )
     for unknown in statement.learned:
         of = "task similarities" if isinstance(unknown, KernelWeights) else unknown.axis
         yield unknown.latex, f"the {unknown.kind} of {of}, learned beside the weights"
-    for term in statement.objective.terms:
-        yield term.atom_latex, _phrase(term.atom.summary())
-
-
-def _phrase(sentence: str) -> str:
-    """
-    >>> _phrase("The trace norm.")
-    'the trace norm'
-    """
-    return sentence[:1].lower() + sentence[1:].rstrip(".")
+    for name, shape in told.constants:
+        yield rf"{name} \in \mathbb{{R}}^{{{_TIMES.join(map(str, shape))}}}", "given numbers"
+    for term, latex in zip(statement.objective.terms, told.terms, strict=True):
+        own = re.search(r"\\Delta_\{\d+\}", latex)
+        words = meaning_of(term.atom)
+        yield latex, words.replace(r"$\Delta$", f"${own[0]}$") if own else words
+    for constraint, latex in zip(statement.constraints, told.constraints, strict=True):
+        atom = getattr(constraint, "atom", None)
+        if isinstance(atom, NormBall):
+            yield latex.rpartition(r" \leq ")[0].rpartition(r" \, ")[2], meaning_of(atom.of)
+        elif atom is not None and atom.meaning:
+            yield latex, meaning_of(atom)

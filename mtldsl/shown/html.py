@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from html import escape as escaped
 
-from mtldsl.shown.math import mathml
+from mtldsl.shown.math import mathml, words_mathml
 from mtldsl.shown.panel import Formula, Panel, Table
 from mtldsl.system.visible import visible
 
@@ -101,7 +101,7 @@ def _formula(formula: Formula) -> str:
     if not formula.where:
         return shown
     rows = "".join(
-        f'<tr><th scope="row">{mathml(latex)}</th><td>{escape(words)}</td></tr>'
+        f'<tr><th scope="row">{mathml(latex)}</th><td>{words_mathml(words)}</td></tr>'
         for latex, words in formula.where
     )
     return shown + "<p>where</p>" + _scrolled(f'<table class="formula"><tbody>{rows}</tbody></table>')

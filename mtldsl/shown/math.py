@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-__all__ = ["mathml", "text_latex"]
+from html import escape
+
+__all__ = ["mathml", "text_latex", "words_latex", "words_mathml"]
 
 #: What LaTeX reads as commands, as it is written in text.
 _SPECIAL = str.maketrans(
@@ -34,3 +36,29 @@ def text_latex(text: str) -> str:
     a\_r \textbar{}\textbar{}W\_r\textbar{}\textbar{} at 50 \%
     """
     return text.translate(_SPECIAL)
+
+
+def words_latex(words: str) -> str:
+    r"""Words with $LaTeX$ inside LaTeX's text mode.
+
+    >>> print(words_latex("at 50 % of $a_r$"), words_latex("5 $"))
+    at 50 \% of $a_r$ 5 \$
+    """
+    return "".join(f"${part}$" if math else text_latex(part) for part, math in _split(words))
+
+
+def words_mathml(words: str) -> str:
+    """Words with $LaTeX$ in HTML.
+
+    >>> words_mathml("a & b")
+    'a &amp; b'
+    """
+    return "".join(mathml(part) if math else escape(part) for part, math in _split(words))
+
+
+def _split(words: str) -> list[tuple[str, bool]]:
+    """(part, whether it is mathematics) in their order; dollars that do not come in pairs are dollars."""
+    parts = words.split("$")
+    if len(parts) % 2 == 0:
+        return [(words, False)]
+    return [(part, k % 2 == 1) for k, part in enumerate(parts) if part]

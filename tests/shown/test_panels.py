@@ -78,9 +78,10 @@ def test_tasks_elsewhere_show_the_same_labels(model):
 def test_a_problem_shows_its_formula_and_what_it_is_made_of(model):
     lam, problem = model
     html, text = problem._repr_html_(), text_of(problem)
-    assert html.count("<math ") == 1 + 1 + len(problem._panel().formula.where)
+    where = problem._panel().formula.where
+    assert html.count("<math ") == 1 + 1 + len(where) + sum(words.count("$") // 2 for _, words in where)
     assert "the weights, 5 features by 3 tasks" in text and "the intercepts" in text
-    assert "the l2,1 norm" in text and "the logistic loss" in text
+    assert "the sum of the rows' Euclidean norms" in text and "the logistic loss" in text
     assert str(problem).split("\n")[0] in text.replace("&gt;", ">") or "minimize logistic_loss" in text
 
 
@@ -89,7 +90,7 @@ def test_latex_with_its_symbols_is_text_for_a_paper(model):
     plain, paper = problem.latex(), problem.latex(where=True)
     assert plain in paper and paper.startswith(r"\[") and paper.count(r"\item") == 6
     assert rf"$\lambda = {lam.value:g}$" in paper
-    words = [line.split("$: ")[1] for line in paper.split("\n") if r"\item" in line]
+    words = ["".join(line.split("$: ")[1].split("$")[::2]) for line in paper.split("\n") if r"\item" in line]
     assert not any(character in line.replace(rf"\{character}", "") for line in words for character in "_&%#")
     assert problem._repr_latex_() == f"$${plain}$$"
 

@@ -43,7 +43,9 @@ class AbsoluteLoss(SeparableLoss):
 
     of_residuals: ClassVar[bool] = True
     name: ClassVar[str] = "absolute_loss"
+    meaning: ClassVar[str] = "the sum of absolute residuals"
     formula: ClassVar[str] = r"\|{}-y_i\|_1"
+    weighted_formula: ClassVar[str] = r"\sum_j s_{ij} |{}-y_i|_j"
 
     def pointwise(self, z, y):
         return np.abs(z - y)
@@ -101,6 +103,7 @@ class QuantileLoss(SeparableLoss):
 
     of_residuals: ClassVar[bool] = True
     name: ClassVar[str] = "quantile_loss"
+    meaning: ClassVar[str] = r"the quantile loss, $\rho_{<q>}(r) = \max(<q>\, r,\, (<q> - 1)\, r)$"
     formula: ClassVar[str] = r"\sum_j \rho_{q}\big(y_{ij}-({})_j\big)"
 
     def __post_init__(self):
@@ -173,6 +176,10 @@ class HuberLoss(SeparableLoss):
 
     of_residuals: ClassVar[bool] = True
     name: ClassVar[str] = "huber_loss"
+    meaning: ClassVar[str] = (
+        r"the Huber loss, $h_{<delta>}(r) = \tfrac12 r^2$ where $|r| \leq <delta>$, else $<delta>\, |r| "
+        r"- \tfrac12 \cdot <delta>^2$"
+    )
     formula: ClassVar[str] = r"\sum_j h_{\delta}\big(({})_j-y_{ij}\big)"
     smooth: ClassVar[bool] = True
     piecewise_quadratic: ClassVar[bool] = True

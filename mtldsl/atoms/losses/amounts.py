@@ -49,6 +49,7 @@ class GammaLoss(SeparableLoss):
     """
 
     name: ClassVar[str] = "gamma_loss"
+    meaning: ClassVar[str] = "the Gamma loss of amounts, whose expectation is $e^z$ at a prediction $z$"
     formula: ClassVar[str] = r"\sum_j \big(y_{ij}e^{-({})_j}+({})_j-\log y_{ij}-1\big)"
     labels: ClassVar[str] = "positive"
     smooth: ClassVar[bool] = True

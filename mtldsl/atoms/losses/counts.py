@@ -47,6 +47,7 @@ class PoissonLoss(SeparableLoss):
     """
 
     name: ClassVar[str] = "poisson_loss"
+    meaning: ClassVar[str] = "the Poisson loss of counts, whose expectation is $e^z$ at a prediction $z$"
     formula: ClassVar[str] = r"\sum_j \big(e^{({})_j}-y_{ij}({})_j\big)"
     labels: ClassVar[str] = "count"
     smooth: ClassVar[bool] = True

@@ -50,6 +50,7 @@ class ExponentialLoss(SeparableLoss):
     """
 
     name: ClassVar[str] = "exponential_loss"
+    meaning: ClassVar[str] = "the exponential loss"
     formula: ClassVar[str] = r"\sum_j e^{-y_{ij}({})_j}"
     labels: ClassVar[str] = "sign"
     smooth: ClassVar[bool] = True

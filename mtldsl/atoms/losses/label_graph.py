@@ -149,6 +149,10 @@ class CliqueHinge(LabelGraphLoss):
     cliques: Cliques = field(default=TOLD, metadata={"told": True})
 
     name: ClassVar[str] = "clique_hinge"
+    meaning: ClassVar[str] = (
+        r"the structured hinge over a graph of labels, whose scores $\Upsilon(y)$ picks for a labelling "
+        r"$y$; $\Delta(y, y_i)$ is what its wrong labels cost"
+    )
     max_affine: ClassVar[bool] = True
     formula: ClassVar[str] = r"\max_{y}\big[\Delta(y,y_i)+\langle {},\,\Upsilon(y)-\Upsilon(y_i)\rangle\big]"
 

@@ -51,6 +51,7 @@ class LogisticLoss(SeparableLoss):
     """
 
     name: ClassVar[str] = "logistic_loss"
+    meaning: ClassVar[str] = "the logistic loss"
     formula: ClassVar[str] = r"\sum_j \log\big(1+e^{-y_{ij}({})_j}\big)"
     labels: ClassVar[str] = "sign"
     entropic: ClassVar[bool] = True

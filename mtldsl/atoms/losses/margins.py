@@ -42,6 +42,7 @@ class HingeLoss(SeparableLoss):
     """
 
     name: ClassVar[str] = "hinge_loss"
+    meaning: ClassVar[str] = "the hinge loss"
     formula: ClassVar[str] = r"\sum_j \max\big(0,\,1-y_{ij}({})_j\big)"
     labels: ClassVar[str] = "sign"
     max_affine: ClassVar[bool] = True
@@ -98,6 +99,7 @@ class SquaredHingeLoss(SeparableLoss):
     """
 
     name: ClassVar[str] = "squared_hinge_loss"
+    meaning: ClassVar[str] = "the squared hinge loss"
     formula: ClassVar[str] = r"\sum_j \max\big(0,\,1-y_{ij}({})_j\big)^2"
     labels: ClassVar[str] = "sign"
     smooth: ClassVar[bool] = True

@@ -57,6 +57,10 @@ class PairwiseLogLoss(LabelGraphLoss):
     cliques: Cliques = field(default=TOLD, metadata={"told": True})
 
     name: ClassVar[str] = "pairwise_log_loss"
+    meaning: ClassVar[str] = (
+        r"the negative log-likelihood over a graph of labels, whose scores $\Upsilon(y)$ picks for a "
+        "labelling $y$"
+    )
     formula: ClassVar[str] = r"\log\sum_{y}\exp\langle {},\,\Upsilon(y)-\Upsilon(y_i)\rangle"
     smooth: ClassVar[bool] = True
     exact_prox: ClassVar[bool] = False

@@ -64,7 +64,9 @@ class SquareRootLoss(Loss):
 
     of_residuals: ClassVar[bool] = True
     name: ClassVar[str] = "square_root_loss"
+    meaning: ClassVar[str] = "the norm of a task's residuals"
     formula: ClassVar[str] = r"\|{}-y_i\|_2"
+    weighted_formula: ClassVar[str] = r"\sqrt{\sum_j s_{ij} ({}-y_i)_j^2}"
     radial: ClassVar[bool] = True
 
     def __post_init__(self):
@@ -84,6 +86,10 @@ class SquareRootLoss(Loss):
     @property
     def curvature(self) -> float:
         return 1.0 / self.eps if self.eps else np.inf
+
+    def weighted_latex(self, argument):
+        text = super().weighted_latex(argument)
+        return text if not self.eps else rf"{text[:-1]} + {self.eps:g}^2}}"
 
     def latex(self, argument):
         return (

@@ -98,7 +98,9 @@ class SquaredLoss(_Squares):
     """
 
     name: ClassVar[str] = "squared_loss"
+    meaning: ClassVar[str] = "half the sum of squared residuals"
     formula: ClassVar[str] = r"\tfrac12\|{}-y_i\|_2^2"
+    weighted_formula: ClassVar[str] = r"\tfrac12\sum_j s_{ij} ({}-y_i)_j^2"
     curvature: ClassVar[float] = 1.0
     quadratic: ClassVar[float] = 1.0
 
@@ -133,6 +135,8 @@ class SumOfSquares(_Squares):
     """
 
     name: ClassVar[str] = "sum_of_squares"
+    meaning: ClassVar[str] = "the sum of squared residuals"
     formula: ClassVar[str] = r"\|{}-y_i\|_2^2"
+    weighted_formula: ClassVar[str] = r"\sum_j s_{ij} ({}-y_i)_j^2"
     curvature: ClassVar[float] = 2.0
     quadratic: ClassVar[float] = 2.0

@@ -70,6 +70,7 @@ class StructuredHinge(Loss):
     metric: Metric | tuple[Metric, ...] = FScore()  # noqa: RUF009 (frozen: one instance serves all)
 
     name: ClassVar[str] = "structured_hinge"
+    meaning: ClassVar[str] = "the structured hinge, a maximum over the labellings $y'$ of a task"
     formula: ClassVar[str] = r"\max_{y'}\big[\Delta(y_i,y')-\langle y_i-y',\,{}\rangle\big]"
     labels: ClassVar[str] = "sign"
     weighs_samples: ClassVar[bool] = False

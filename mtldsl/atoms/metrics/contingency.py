@@ -59,6 +59,7 @@ class FScore(Metric):
     beta: float = 1.0
 
     name: ClassVar[str] = "FScore"
+    meaning: ClassVar[str] = r"one minus the F-score with $\beta = <beta>$ of the labels $y'$"
     formula: ClassVar[str] = r"1-F_\beta({})"
     has_dear_steps: ClassVar[bool] = True
 
@@ -172,6 +173,7 @@ class AUC(Metric):
     """
 
     name: ClassVar[str] = "AUC"
+    meaning: ClassVar[str] = "the area above the ROC curve of the labels $y'$"
     formula: ClassVar[str] = r"1-\mathrm{AUC}({})"
     exact_conjugate: ClassVar[bool] = True
     exact_prox: ClassVar[bool] = True
@@ -235,6 +237,7 @@ class ErrorRate(Metric):
     """
 
     name: ClassVar[str] = "ErrorRate"
+    meaning: ClassVar[str] = "twice the number of errors of $y'$"
     formula: ClassVar[str] = r"\|{}-y_i\|_1"
     exact_conjugate: ClassVar[bool] = True
 

@@ -52,6 +52,7 @@ class ROCArea(Metric):
     """
 
     name: ClassVar[str] = "ROCArea"
+    meaning: ClassVar[str] = "the area above the ROC curve of the ranking"
     formula: ClassVar[str] = r"1-\mathrm{ROCArea}({})"
     labellings: ClassVar[bool] = False
     scored_by_order: ClassVar[bool] = True

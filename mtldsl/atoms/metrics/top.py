@@ -221,6 +221,7 @@ class PrecisionAt(_Top):
     k: float
 
     name: ClassVar[str] = "PrecisionAt"
+    meaning: ClassVar[str] = "one minus the precision at $k = <k>$"
     formula: ClassVar[str] = r"1-\mathrm{Prec}_k({})"
 
     def denominator(self, positives, negatives):
@@ -268,6 +269,7 @@ class RecallAt(_Top):
     k: float
 
     name: ClassVar[str] = "RecallAt"
+    meaning: ClassVar[str] = "one minus the recall at $k = <k>$"
     formula: ClassVar[str] = r"1-\mathrm{Rec}_k({})"
 
     def denominator(self, positives, negatives):

@@ -9,10 +9,11 @@ from typing import ClassVar
 
 import numpy as np
 
+from mtldsl.atoms.atom import in_parentheses
 from mtldsl.atoms.calculus.shrinkage import shrinkage
 from mtldsl.atoms.function import Regularizer, register
 from mtldsl.atoms.parts import Parts, column_groups
-from mtldsl.atoms.regularizers.norm import WeightedNorm, in_parentheses
+from mtldsl.atoms.regularizers.norm import WeightedNorm
 from mtldsl.errors import ModelError
 from mtldsl.values.listing import as_list
 from mtldsl.values.number import as_whole, quoted
@@ -102,6 +103,7 @@ class ColumnGroupNorm(ColumnGroups, WeightedNorm):
     weights: float | np.ndarray | None = None
 
     name: ClassVar[str] = "column_group_norm"
+    meaning: ClassVar[str] = "the sum over groups $c$ of columns of their Frobenius norms"
     formula: ClassVar[str] = r"\sum_c \|{}_c\|_F"
     weighted_formula: ClassVar[str] = r"\sum_c a_c \|{}_c\|_F"
     monotone: ClassVar[bool] = True

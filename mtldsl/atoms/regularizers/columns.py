@@ -52,6 +52,7 @@ class L12Norm(WeightedNorm):
     weights: float | np.ndarray | None = None
 
     name: ClassVar[str] = "l12_norm"
+    meaning: ClassVar[str] = r"the $\ell_{1,2}$ norm, the sum of the columns' Euclidean norms"
     formula: ClassVar[str] = r"\|{}\|_{1,2}"
     weighted_formula: ClassVar[str] = r"\sum_i a_i \|{}_{\cdot i}\|_2"
     separable: ClassVar[str] = "columns"

@@ -8,8 +8,9 @@ from typing import ClassVar
 
 import numpy as np
 
+from mtldsl.atoms.atom import in_parentheses
 from mtldsl.atoms.function import Regularizer, register
-from mtldsl.atoms.regularizers.norm import ROUNDING, in_parentheses
+from mtldsl.atoms.regularizers.norm import ROUNDING
 from mtldsl.errors import ModelError
 from mtldsl.system.memory import require_memory
 from mtldsl.values.listing import shape_of
@@ -79,6 +80,7 @@ class GraphLaplacian(_TaskQuadratic):
     L: np.ndarray
 
     name: ClassVar[str] = "graph_laplacian"
+    meaning: ClassVar[str] = "differences between tasks that are neighbours on a graph with the Laplacian $L$"
     formula: ClassVar[str] = r"\tfrac12\operatorname{tr}({}\,L\,{}^\top)"
 
     def __post_init__(self):
@@ -187,6 +189,7 @@ class MeanRegularizer(_TaskQuadratic):
     """
 
     name: ClassVar[str] = "mean_regularizer"
+    meaning: ClassVar[str] = "squared distances of the columns from their mean"
     formula: ClassVar[str] = r"\tfrac12\sum_i\|{}_{\cdot i}-\overline{{}}\|_2^2"
     curvature: ClassVar[float] = 1.0
     absorbs: ClassVar[bool] = False

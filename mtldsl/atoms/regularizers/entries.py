@@ -50,6 +50,7 @@ class L1Norm(WeightedNorm):
     weights: float | np.ndarray | None = None
 
     name: ClassVar[str] = "l1_norm"
+    meaning: ClassVar[str] = r"the $\ell_1$ norm, the sum of absolute entries"
     formula: ClassVar[str] = r"\|{}\|_1"
     weighted_formula: ClassVar[str] = r"\|a \circ {}\|_1"
     separable: ClassVar[str] = "entries"

@@ -8,10 +8,11 @@ from typing import ClassVar
 
 import numpy as np
 
+from mtldsl.atoms.atom import in_parentheses
 from mtldsl.atoms.calculus.shrinkage import shrinkage
 from mtldsl.atoms.function import register
 from mtldsl.atoms.parts import MATRIX, row_groups
-from mtldsl.atoms.regularizers.norm import Norm, WeightedNorm, in_parentheses
+from mtldsl.atoms.regularizers.norm import Norm, WeightedNorm
 from mtldsl.errors import ModelError
 from mtldsl.values.listing import as_list
 from mtldsl.values.number import as_whole, quoted
@@ -62,6 +63,7 @@ class GroupNorm(WeightedNorm):
     weights: float | np.ndarray | None = None
 
     name: ClassVar[str] = "group_norm"
+    meaning: ClassVar[str] = "the sum over groups $g$ of rows of their Frobenius norms"
     formula: ClassVar[str] = r"\sum_g \|{}_{g\cdot}\|_F"
     weighted_formula: ClassVar[str] = r"\sum_g a_g \|{}_{g\cdot}\|_F"
     monotone: ClassVar[bool] = True
@@ -181,6 +183,7 @@ class FrobeniusNorm(Norm):
     """
 
     name: ClassVar[str] = "frobenius_norm"
+    meaning: ClassVar[str] = "the Frobenius norm"
     formula: ClassVar[str] = r"\|{}\|_F"
     separable: ClassVar[str] = "matrix"
     monotone: ClassVar[bool] = True

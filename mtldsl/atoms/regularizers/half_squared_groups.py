@@ -56,6 +56,7 @@ class HalfSquaredGroupNorm(ColumnGroups):
     columns: list[list[int]] | None = field(default=None, metadata={"names": "columns"})
 
     name: ClassVar[str] = "half_squared_group_norm"
+    meaning: ClassVar[str] = "half the squared sum over groups $c$ of columns of their Frobenius norms"
     formula: ClassVar[str] = r"\tfrac12\Big(\sum_c \|{}_c\|_F\Big)^2"
     finite_dual: ClassVar[bool] = True
     monotone: ClassVar[bool] = True
@@ -134,6 +135,7 @@ class HalfSquaredKSupportNorm(ColumnGroups):
     columns: list[list[int]] | None = field(default=None, metadata={"names": "columns"})
 
     name: ClassVar[str] = "half_squared_k_support_norm"
+    meaning: ClassVar[str] = "half the squared $<r>$-support norm of the groups' Frobenius norms"
     formula: ClassVar[str] = r"\tfrac12\big(\|{}\|^{\mathrm{sp}}_{r}\big)^2"
     finite_dual: ClassVar[bool] = True
     monotone: ClassVar[bool] = True

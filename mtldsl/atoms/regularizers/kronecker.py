@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import sparse
 
+from mtldsl.atoms.atom import in_parentheses
 from mtldsl.atoms.calculus.spectral_matrix import SpectralMatrix, between, kronecker_apply
 from mtldsl.atoms.function import Regularizer, register
-from mtldsl.atoms.regularizers.norm import in_parentheses
 from mtldsl.errors import ModelError
 from mtldsl.system.memory import require_memory
 from mtldsl.values.sparse_matrix import read_dense
@@ -105,6 +105,7 @@ class KroneckerRidge(Regularizer):
     columns: SpectralMatrix
 
     name: ClassVar[str] = "kronecker_ridge"
+    meaning: ClassVar[str] = "a ridge between correlated features and tasks, with given matrices $A$ and $B$"
     formula: ClassVar[str] = r"\tfrac12 \operatorname{tr}(A {} B {}^\top)"
 
     def __post_init__(self):

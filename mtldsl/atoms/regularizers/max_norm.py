@@ -53,6 +53,10 @@ class MaxNorm(Norm):
     """
 
     name: ClassVar[str] = "max_norm"
+    meaning: ClassVar[str] = (
+        r"the max norm: over all factors $A B^\top$ of the matrix, the least product of the largest row "
+        "norms of $A$ and $B$"
+    )
     formula: ClassVar[str] = r"\|{}\|_{\max}"
     exact_prox: ClassVar[bool] = False
     accuracy: ClassVar[float] = 1e-7

@@ -6,25 +6,22 @@ from typing import ClassVar
 
 import numpy as np
 
+from mtldsl.atoms.atom import in_parentheses
 from mtldsl.atoms.calculus import from_prox
 from mtldsl.atoms.calculus.shrinkage import weighted_water_level
 from mtldsl.atoms.function import Regularizer
 from mtldsl.atoms.regularizers.weights import checked_weights
 from mtldsl.atoms.sets.balls import NormBall
 
-__all__ = ["ROUNDING", "Norm", "WeightedNorm", "in_parentheses"]
+__all__ = [
+    "ROUNDING",
+    "Norm",
+    "WeightedNorm",
+]
 
 #: What double precision may leave of a quantity that is zero (or one) in exact arithmetic, relative to the
 #: data it is made of.
 ROUNDING = 1e-12
-
-
-def in_parentheses(argument: str) -> str:
-    """LaTeX of an argument that an index or a product follows: parentheses around all but a single symbol."""
-    composed = argument.startswith("-") or any(
-        sign in argument for sign in " _^"
-    )  # two indices in a row are not LaTeX
-    return f"({argument})" if composed else argument
 
 
 class Norm(Regularizer):

@@ -46,6 +46,7 @@ class Rank(NoDual, Regularizer):
     """
 
     name: ClassVar[str] = "rank"
+    meaning: ClassVar[str] = "the rank, which is not convex"
     formula: ClassVar[str] = r"\operatorname{rank}({})"
     separable: ClassVar[str] = "spectrum"
     convex: ClassVar[bool] = False

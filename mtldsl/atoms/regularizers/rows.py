@@ -75,6 +75,7 @@ class L21Norm(_RowNorm):
     weights: float | np.ndarray | None = None
 
     name: ClassVar[str] = "l21_norm"
+    meaning: ClassVar[str] = r"the $\ell_{2,1}$ norm, the sum of the rows' Euclidean norms"
     formula: ClassVar[str] = r"\|{}\|_{2,1}"
     weighted_formula: ClassVar[str] = r"\sum_r a_r \|{}_{r\cdot}\|_2"
 
@@ -134,6 +135,7 @@ class L1InfNorm(_RowNorm):
     weights: float | np.ndarray | None = None
 
     name: ClassVar[str] = "l1_inf_norm"
+    meaning: ClassVar[str] = r"the $\ell_{1,\infty}$ norm, the sum of the rows' largest absolute entries"
     formula: ClassVar[str] = r"\|{}\|_{1,\infty}"
     weighted_formula: ClassVar[str] = r"\sum_r a_r \|{}_{r\cdot}\|_\infty"
 

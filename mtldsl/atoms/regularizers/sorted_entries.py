@@ -64,6 +64,10 @@ class SortedL1Norm(Norm):
     q: float | None = None
 
     name: ClassVar[str] = "sorted_l1_norm"
+    meaning: ClassVar[str] = (
+        r"the sorted $\ell_1$ norm: $|\cdot|_{(k)}$ is the $k$-th largest absolute value of all entries, "
+        r"$a_1 \geq a_2 \geq \dots \geq 0$"
+    )
     formula: ClassVar[str] = r"\sum_k a_k |{}|_{(k)}"
     monotone: ClassVar[bool] = True
 

@@ -41,6 +41,7 @@ class TraceNorm(Norm):
     """
 
     name: ClassVar[str] = "trace_norm"
+    meaning: ClassVar[str] = "the trace norm, the sum of the singular values"
     formula: ClassVar[str] = r"\|{}\|_*"
     separable: ClassVar[str] = "spectrum"
 
@@ -83,6 +84,7 @@ class SquaredTraceNorm(Regularizer):
     """
 
     name: ClassVar[str] = "squared_trace_norm"
+    meaning: ClassVar[str] = "the squared trace norm, the sum of the singular values squared as a whole"
     formula: ClassVar[str] = r"\|{}\|_*^2"
     separable: ClassVar[str] = "spectrum"
     finite_dual: ClassVar[bool] = True

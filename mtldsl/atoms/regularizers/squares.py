@@ -7,9 +7,9 @@ from typing import ClassVar
 
 import numpy as np
 
+from mtldsl.atoms.atom import in_parentheses
 from mtldsl.atoms.function import Regularizer, register
 from mtldsl.atoms.parts import RowProfile
-from mtldsl.atoms.regularizers.norm import in_parentheses
 from mtldsl.atoms.regularizers.weights import check_broadcast, checked_weights
 from mtldsl.system.kept import cached_property
 
@@ -51,6 +51,7 @@ class Ridge(Regularizer):
     weights: float | np.ndarray | None = None
 
     name: ClassVar[str] = "ridge"
+    meaning: ClassVar[str] = "half the sum of squared weights"
     formula: ClassVar[str] = r"\tfrac12\|{}\|_F^2"
     separable: ClassVar[str] = "entries"
     monotone: ClassVar[bool] = True

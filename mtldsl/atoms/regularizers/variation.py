@@ -7,8 +7,9 @@ from typing import ClassVar
 
 import numpy as np
 
+from mtldsl.atoms.atom import in_parentheses
 from mtldsl.atoms.function import register
-from mtldsl.atoms.regularizers.norm import ROUNDING, Norm, in_parentheses
+from mtldsl.atoms.regularizers.norm import ROUNDING, Norm
 
 __all__ = ["TotalVariation"]
 
@@ -40,6 +41,7 @@ class TotalVariation(Norm):
     """
 
     name: ClassVar[str] = "total_variation"
+    meaning: ClassVar[str] = "the total variation over tasks in their order"
     formula: ClassVar[str] = r"\sum_{i<q}\|{}_{\cdot\,i+1}-{}_{\cdot\,i}\|_1"
     separable: ClassVar[str] = "rows"
     absorbs: ClassVar[bool] = False

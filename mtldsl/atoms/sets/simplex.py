@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from mtldsl.atoms.atom import in_parentheses
 from mtldsl.atoms.calculus.shrinkage import water_level
 from mtldsl.atoms.function import Set, register
 from mtldsl.atoms.parameters import checked_number
@@ -51,6 +52,7 @@ class ColumnsOnSimplex(Set):
     total: float = 1.0
 
     name: ClassVar[str] = "columns_on_simplex"
+    meaning: ClassVar[str] = "every column is nonnegative and has the sum <total>"
     formula: ClassVar[str] = r"({})_i \geq 0,\; \mathbf{1}^\top ({})_i = \tau \;\; \forall i"
     separable: ClassVar[str] = "columns"
     finite_dual: ClassVar[bool] = True
@@ -66,7 +68,7 @@ class ColumnsOnSimplex(Set):
         return [cls(), cls(0.3), cls(10.0)]
 
     def latex(self, argument):
-        return self.formula.replace(r"\tau", f"{self.total:g}").replace("{}", argument)
+        return self.formula.replace(r"\tau", f"{self.total:g}").replace("({})", in_parentheses(argument))
 
     def on_columns(self, columns, shape):
         return self

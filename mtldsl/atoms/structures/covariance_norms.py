@@ -122,6 +122,7 @@ class FeatureCovarianceNorm(_CovarianceNorm):
     covariance: Range = field(default=TOLD, metadata={"matrix": 0})
 
     name: ClassVar[str] = "feature_covariance_norm"
+    meaning: ClassVar[str] = "multi-task feature learning (MTFL)"
     formula: ClassVar[str] = r"\operatorname{tr}({}^\top D^{-1} {})"
     learns: ClassVar[tuple[Learned, ...]] = (Learned("D", "features", "covariance"),)
     symbols: ClassVar[dict[str, str]] = {"D": "D"}
@@ -167,6 +168,7 @@ class TaskCovarianceNorm(_CovarianceNorm):
     covariance: Range = field(default=TOLD, metadata={"matrix": 0})
 
     name: ClassVar[str] = "task_covariance_norm"
+    meaning: ClassVar[str] = "multi-task relationship learning (MTRL)"
     formula: ClassVar[str] = r"\operatorname{tr}({} \Omega^{-1} {}^\top)"
     learns: ClassVar[tuple[Learned, ...]] = (Learned("Omega", "tasks", "covariance"),)
     symbols: ClassVar[dict[str, str]] = {"Omega": r"\Omega"}

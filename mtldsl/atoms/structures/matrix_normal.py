@@ -75,6 +75,7 @@ class MatrixNormal(Structure):
     tasks: Range | SpectralMatrix = field(default=TOLD, metadata={"matrix": 1})
 
     name: ClassVar[str] = "matrix_normal"
+    meaning: ClassVar[str] = "the negative logarithm of a matrix-normal prior, up to constants"
     formula: ClassVar[str] = (
         r"\eta \operatorname{tr}(\Sigma_1 {} \Sigma_2 {}^\top) - \rho (m \log|\Sigma_1| + d \log|\Sigma_2|)"
     )

@@ -9,8 +9,8 @@ from typing import ClassVar
 import numpy as np
 from scipy import sparse
 
+from mtldsl.atoms.atom import in_parentheses
 from mtldsl.atoms.function import Regularizer, register
-from mtldsl.atoms.regularizers.norm import in_parentheses
 from mtldsl.atoms.structures.best_weights import best_weights, in_range
 from mtldsl.atoms.structures.structure import Learned, Structure
 from mtldsl.atoms.structures.task_kernel import Cell, TaskKernel, cells_of
@@ -81,6 +81,10 @@ class MKLNorm(Structure, Regularizer):
     about: Ball | np.ndarray | None = field(default=None, metadata={"matrix": 0})
 
     name: ClassVar[str] = "mkl_norm"
+    meaning: ClassVar[str] = (
+        r"multi-task multiple kernel learning: $K_\theta = \sum_k \theta_k R_k$, with the similarities "
+        "$R_k$ between tasks, and $^+$ the pseudoinverse"
+    )
     formula: ClassVar[str] = r"\tfrac12 \operatorname{tr}\big({} K_\theta^{+} {}^\top\big)"
     learns: ClassVar[tuple[Learned, ...]] = (Learned("theta", "similarities", "weights"),)
     symbols: ClassVar[dict[str, str]] = {"theta": r"\theta"}

@@ -53,6 +53,7 @@ class SpectralPenalty(ConcaveSpectrum):
     eps: float = 1e-2
 
     name: ClassVar[str] = "spectral_penalty"
+    meaning: ClassVar[str] = r"a concave penalty $r$ of the squared singular values $\sigma_j^2$"
     formula: ClassVar[str] = r"\sum_j r(\sigma_j({})^2 + \varepsilon)"
     exact_formula: ClassVar[str] = r"\sum_j r(\sigma_j({})^2)"
 

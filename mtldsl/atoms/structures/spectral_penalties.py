@@ -54,6 +54,7 @@ class LogRank(ConcaveSpectrum):
     eps: float = 1e-2
 
     name: ClassVar[str] = "log_rank"
+    meaning: ClassVar[str] = r"a concave penalty of the singular values $\sigma_j$, near the rank"
     formula: ClassVar[str] = r"\sum_j \log(1 + \sqrt{\sigma_j({})^2 + \varepsilon})"
     exact_formula: ClassVar[str] = r"\sum_j \log(1 + \sigma_j({}))"
     weak_convexity: ClassVar[float] = 1.0
@@ -119,6 +120,7 @@ class CappedTraceNorm(ConcaveSpectrum):
     eps: float = 0.0
 
     name: ClassVar[str] = "capped_trace_norm"
+    meaning: ClassVar[str] = r"a penalty of the singular values $\sigma_j$ that spares what is above a cap"
     formula: ClassVar[str] = r"\sum_j \min(\sqrt{\sigma_j({})^2 + \varepsilon},\, \tau)"
     exact_formula: ClassVar[str] = r"\sum_j \min(\sigma_j({}),\, \tau)"
 
@@ -199,6 +201,7 @@ class SchattenNorm(ConcaveSpectrum):
     eps: float = 1e-2
 
     name: ClassVar[str] = "schatten_norm"
+    meaning: ClassVar[str] = r"a power of the Schatten quasi-norm, of the singular values $\sigma_j$"
     formula: ClassVar[str] = r"\sum_j (\sigma_j({})^2 + \varepsilon)^{p/2}"
     exact_formula: ClassVar[str] = r"\sum_j \sigma_j({})^{p}"
 

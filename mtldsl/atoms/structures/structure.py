@@ -8,10 +8,10 @@ from typing import ClassVar
 
 import numpy as np
 
+from mtldsl.atoms.atom import in_parentheses
 from mtldsl.atoms.calculus.spectral_matrix import SpectralMatrix, between
 from mtldsl.atoms.function import MatrixFunction
 from mtldsl.atoms.regularizers.kronecker import checked_symmetric
-from mtldsl.atoms.regularizers.norm import in_parentheses
 
 __all__ = ["Learned", "Matrices", "Quadratic", "Range", "Structure"]
 

@@ -17,7 +17,7 @@ from mtldsl.values.number import as_float, quoted
 from mtldsl.values.size import LARGEST
 from mtldsl.values.sparse_matrix import read_dense, require_sound
 
-__all__ = ["add_offsets", "as_factor", "as_matrix", "chain", "constant_text", "index_text", "selector"]
+__all__ = ["add_offsets", "as_factor", "as_matrix", "chain", "constant_text", "selector"]
 
 
 def as_matrix(value, shape, typed) -> np.ndarray | None:
@@ -78,19 +78,6 @@ def selector(index, size, position_of: Callable[[str], int], typed):
         raise ModelError(f"{quoted(index)} selects nothing", term=typed, write_instead="select at least one")
     ones = np.ones(picked.size)
     return sparse.csr_array((ones, (np.arange(picked.size), picked)), shape=(picked.size, size))
-
-
-def index_text(index) -> str:
-    if isinstance(index, slice):
-        start, stop = ("" if v is None else str(v) for v in (index.start, index.stop))
-        return f"{start}:{stop}" + (f":{index.step}" if index.step is not None else "")
-    if isinstance(index, np.ndarray):
-        index = index.tolist()
-    text = quoted(index, 25)
-    if len(text) <= 24:
-        return text
-    shape = shape_of(index)
-    return f"<{shape[0]} indices>" if shape and len(shape) == 1 else quoted(index, 24)
 
 
 def constant_text(value) -> str:

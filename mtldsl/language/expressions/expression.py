@@ -14,11 +14,10 @@ from mtldsl.language.expressions.constants import (
     as_matrix,
     chain,
     constant_text,
-    index_text,
     selector,
 )
 from mtldsl.language.expressions.constraint import Constraint, compare, compare_expressions
-from mtldsl.language.expressions.latex import constant_latex, escaped
+from mtldsl.language.expressions.latex import constant_latex, index_latex, index_text
 from mtldsl.language.expressions.mixable import Mixable
 from mtldsl.language.expressions.names import position_of
 from mtldsl.language.expressions.scalar import Number, Scalar, as_scalar, bracket, is_foreign
@@ -188,7 +187,11 @@ class Affine(Mixable):
                 f"A must be {self.shape[1]} x k"
             )
         return self._mapped(
-            None, matrix, f"{bracket(self, 2)} @ {constant_text(right)}", f"{bracket(self, 2, 'latex')} A", 2
+            None,
+            matrix,
+            f"{bracket(self, 2)} @ {constant_text(right)}",
+            f"{bracket(self, 2, 'latex')} {constant_latex(right)}",
+            2,
         )
 
     def __rmatmul__(self, left):
@@ -201,7 +204,11 @@ class Affine(Mixable):
                 f"A must be k x {self.shape[0]}"
             )
         return self._mapped(
-            matrix, None, f"{constant_text(left)} @ {bracket(self, 3)}", f"A {bracket(self, 3, 'latex')}", 2
+            matrix,
+            None,
+            f"{constant_text(left)} @ {bracket(self, 3)}",
+            f"{constant_latex(left)} {bracket(self, 3, 'latex')}",
+            2,
         )
 
     def sum(self, axis: int | None = None, dtype=None, out=None) -> Affine:
@@ -230,9 +237,7 @@ class Affine(Mixable):
         row, task = f"row of {text}", f"task of {text}"
         left = selector(rows, self.shape[0], lambda name: position_of(name, self, 0, row), row)
         right = selector(columns, self.shape[1], lambda name: position_of(name, self, 1, task), task)
-        latex = (
-            rf"{bracket(self, 3, 'latex')}_{{{escaped(index_text(rows))},\,{escaped(index_text(columns))}}}"
-        )
+        latex = rf"{bracket(self, 3, 'latex')}_{{{index_latex(rows)},\,{index_latex(columns)}}}"
         return self._mapped(left, None if right is None else right.T.tocsr(), text, latex)
 
     @property

@@ -10,7 +10,7 @@ from scipy import sparse
 
 from mtldsl.atoms.structures import TaskKernel
 from mtldsl.errors import ModelError
-from mtldsl.language.expressions.constants import index_text
+from mtldsl.language.expressions.latex import index_text
 from mtldsl.values.listing import as_list, as_positions
 from mtldsl.values.number import quoted
 

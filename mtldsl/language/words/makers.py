@@ -136,9 +136,9 @@ def loss(cls: type[Loss]):
                     write_instead="write "
                     + Spelled("Weights(tasks) without intercept=True", f"{weights.name} = {{}} in [weights]"),
                 )
-        latex = rf"\sum_i {atom.latex(_prediction_latex(W, with_intercept))}"
-        if mean:
-            latex = rf"\sum_i \tfrac1{{n_i}} {atom.latex(_prediction_latex(W, with_intercept))}"
+        of_a_task = atom.weighted_latex if tasks.is_weighted else atom.latex
+        share = r"\tfrac1{n_i} " if mean else ""
+        latex = rf"\sum_i {share}{of_a_task(_prediction_latex(W, with_intercept))}"
         return Objective([Term(Number(1.0), atom, W, typed, latex, tasks, bool(mean))])
 
     head = [parameter("W"), parameter("tasks")]
