@@ -18,7 +18,7 @@ _DELTA = r"\Delta("
 
 
 class TypedLatex:
-    """Of a model as typed.
+    """What a model as typed is made of.
 
     objective, constraints : LaTeX;  terms : of every term without its coefficient
     data      : {what stands after X and y: (tasks, LaTeX of the terms on them)}; "" where there is one of them, else ^{(1)}, ^{(2)}, ...
