@@ -37,6 +37,10 @@ def _arguments(parser: ArgumentParser) -> None:
         help="a measure to be shown, such as f1 or mae; may be repeated; without it those that suit the labels",
     )  # fmt: skip
     parser.add_argument(
+        "--bootstrap", type=int, default=200, metavar="N",
+        help="samples of the rows behind every interval (default 200); 0: no intervals",
+    )  # fmt: skip
+    parser.add_argument(
         "--labels", metavar="COLUMN",
         help="the column of labels in ROWS, where --task tells tasks apart, or where the tasks are its classes; without it a column a task",
     )  # fmt: skip
@@ -89,7 +93,7 @@ def _report(options) -> int:
     if training is not None:
         solution = replace(solution, trained_on=training)
     title = options.title or options.model.stem
-    save_text(path, html_report(Facts(solution, tasks, repeat=_typed(options), title=title, metrics=tuple(options.metric))))  # fmt: skip
+    save_text(path, html_report(Facts(solution, tasks, repeat=_typed(options), title=title, metrics=tuple(options.metric), bootstrap=options.bootstrap)))  # fmt: skip
     print_content(f"{path} is written", one_line=True)
     return OK
 
@@ -117,6 +121,7 @@ def _typed(options) -> str:
     for key in ("labels", "task"):
         if getattr(options, key) is not None:
             words += [f"--{key}", getattr(options, key)]
+    words += ["--bootstrap", str(options.bootstrap)] if options.bootstrap != 200 else []
     return shlex.join([*words, *(part for name in options.metric for part in ("--metric", name))])
 
 

@@ -87,11 +87,16 @@ def _map(W, features, tasks, left_out: int, order, title, ax) -> Axes:
             [tasks[i] for i in columns],
         )
     d, m = W.shape
-    ax = axes_for(ax, float(np.clip(0.35 * m + 2.6, 4.0, 10.0)), float(np.clip(0.24 * d + 1.4, 2.6, 9.0)))
+    longest = max(len(short(name)) for name in tasks)
+    turned = longest * m > 40
+    below = 0.09 * longest if turned else 0.2  # inches that names take from the map
+    ax = axes_for(
+        ax, float(np.clip(0.35 * m + 2.6, 4.0, 10.0)), float(np.clip(0.24 * d + 1.2 + below, 2.6, 10.0))
+    )
     largest = float(np.abs(W).max()) or 1.0
     image = ax.imshow(W, cmap="RdBu_r", vmin=-largest, vmax=largest, aspect="auto", interpolation="nearest")
     ax.figure.colorbar(image, ax=ax, label="weight").outline.set_visible(False)
-    _ticks(ax.set_xticks, tasks, 30, 0 if max(map(len, tasks)) * m <= 40 else 90)
+    _ticks(ax.set_xticks, tasks, 30, 90 if turned else 0)
     _ticks(ax.set_yticks, features, 60, 0)
     ax.tick_params(length=0)
     ax.spines[:].set_visible(False)

@@ -18,7 +18,7 @@ from mtldsl.pictures.path import plot_path
 from mtldsl.report.layout import BAD, DIM, GOOD, section
 from mtldsl.report.text import heading
 from mtldsl.report.validation import validation
-from mtldsl.shown.page import Page, Section, html_page
+from mtldsl.shown.page import Number, Page, Section, html_page
 from mtldsl.shown.panel import GOOD as GOOD_NEWS
 from mtldsl.shown.panel import NEUTRAL, WRONG, Panel, Table
 from mtldsl.solution.page.about import packages
@@ -184,10 +184,11 @@ def _page(file: ProblemFile, verdict: str, tone: str, lead: str, numbers, sectio
         data.append(Panel("Held out", **_of(file.tasks_test)))
     sections = [
         section, Section("The data", panels=data), Section("The model", panels=[file.problem._panel()]),
-        Section("How to repeat it", panels=[Panel("", facts=packages(), text=typed)], folded=True),
+        Section("How to repeat it", panels=[Panel("", facts=packages(), text=typed)], folded=True, printed=True),
     ]  # fmt: skip
     foot = f"Made with mtldsl on {date.today():%Y-%m-%d}. This file needs no network."
-    return html_page(Page(file.title or file.path.stem, verdict, tone, lead, numbers, sections, foot))
+    tiles = [Number(*each) for each in numbers]
+    return html_page(Page(file.title or file.path.stem, verdict, tone, [lead], tiles, sections, foot))
 
 
 def _of(tasks: Any) -> dict[str, Any]:

@@ -27,7 +27,7 @@ from mtldsl.report.similarities import describe_similarities, describe_theta
 from mtldsl.report.unicode_math import to_unicode
 from mtldsl.report.validation import describe_validation
 from mtldsl.solution.metric_measure import as_measure
-from mtldsl.solution.page.scores import constant_score
+from mtldsl.solution.page.guess import constant_score
 from mtldsl.solution.scoring import r_squared, score_of
 from mtldsl.solution.solution import Solution
 from mtldsl.tasks import Tasks

@@ -19,10 +19,14 @@ STYLE = """
 .mtldsl-panel .verdict.good{background:#1a7f37}
 .mtldsl-panel .verdict.wrong{background:#b42318}
 .mtldsl-panel .scroll{overflow-x:auto;margin:.5rem 0}
+.mtldsl-panel .hint{display:none;font-size:12px;margin:.5rem 0 -.3rem;opacity:.85}
+@media screen and (max-width:48rem){.mtldsl-panel .hint{display:block}.mtldsl-panel td:not(.number){overflow-wrap:anywhere;min-width:5.5rem}.mtldsl-panel .formula tr,.mtldsl-panel .formula th,.mtldsl-panel .formula td{display:block}.mtldsl-panel .formula td{padding-left:1rem}}
+@media print{.mtldsl-panel td:first-child{min-width:5.5em;overflow-wrap:anywhere}.mtldsl-panel .scroll{overflow:visible}.mtldsl-panel table{font-size:8.5pt}.mtldsl-panel .number{white-space:normal}.mtldsl-panel .verdict,.mtldsl-panel .verdict.good,.mtldsl-panel .verdict.wrong{background:none;color:inherit;border:1px solid}}
 .mtldsl-panel table{border-collapse:collapse;margin:0;font-size:13px;background:none;color:inherit}
 .mtldsl-panel caption{text-align:left;font-weight:600;padding:.2rem 0}
 .mtldsl-panel th,.mtldsl-panel td{text-align:left;vertical-align:top;padding:.15rem .8rem .15rem 0;border:0;border-bottom:1px solid rgba(128,128,128,.22);background:none;color:inherit;white-space:normal}
 .mtldsl-panel thead th{font-weight:600;border-bottom:1px solid rgba(128,128,128,.6)}
+.mtldsl-panel th,.mtldsl-panel td{overflow-wrap:break-word}
 .mtldsl-panel tbody th{font-weight:400}
 .mtldsl-panel .number{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}
 .mtldsl-panel .facts th{opacity:.8;white-space:nowrap}
@@ -42,7 +46,10 @@ def escape(text: str) -> str:
     return escaped(visible(str(text), kept="\n"))
 
 
-_NUMBER = re.compile(r"[-+−±]?[\d.,]+(e[-+]?\d+)?( ?%| ?s)?|nan|[-+]?inf|-|")
+_NUMBER = re.compile(r"[-+−±]?[\d.,]+(e[-+]?\d+)?( ?%| ?s)?( \[[-+−\d., ]+\])?|nan|[-+]?inf|-|")
+
+#: Characters of a table's widest cells together, above which a phone does not show them beside each other.
+_ON_A_PHONE = 40
 
 
 def html_of(panel: Panel) -> str:
@@ -89,7 +96,9 @@ def _table(table: Table) -> str:
         for row in table.rows
     )
     caption = f"<caption>{escape(table.caption)}</caption>" if table.caption else ""
-    return _scrolled(f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>")
+    wide = sum(max(len(cell) for cell in (name, *column)) + 2 for name, column in zip(table.head, columns, strict=True))  # fmt: skip
+    hint = '<p class="hint">This table scrolls sideways →</p>' if wide > _ON_A_PHONE else ""
+    return hint + _scrolled(f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>")
 
 
 def _formula(formula: Formula) -> str:
@@ -109,4 +118,4 @@ def _formula(formula: Formula) -> str:
 
 def _scrolled(table: str) -> str:
     """A table that is wider than the page scrolls by itself."""
-    return f'<div class="scroll">{table}</div>'
+    return f'<div class="scroll" tabindex="0">{table}</div>'

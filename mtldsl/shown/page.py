@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import base64
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from io import BytesIO
-from typing import Any
+from typing import Any, NamedTuple
 
 from mtldsl.shown.html import STYLE, inside
 from mtldsl.shown.panel import NEUTRAL, Panel
 from mtldsl.system.visible import visible
 
-__all__ = ["Figure", "Page", "Section", "figure", "html_page"]
+__all__ = ["Figure", "Number", "Page", "Section", "figure", "html_page"]
 
 
 @dataclass(frozen=True)
@@ -31,24 +32,34 @@ class Figure:
 
 @dataclass(frozen=True)
 class Section:
-    """A heading, a few sentences, panels and pictures; `folded`: opened on demand."""
+    """A heading, a few sentences, panels and pictures; `folded`: opened on demand, and on paper only where it is `printed`."""
 
     heading: str
     text: Sequence[str] = ()
     panels: Sequence[Panel] = ()
     figures: Sequence[Figure] = ()
     folded: bool = False
+    printed: bool = False
+
+
+class Number(NamedTuple):
+    """One of the few numbers that matter: its name, its value, what it means, and whether it is good news."""
+
+    name: str
+    value: str
+    means: str = ""
+    tone: str = NEUTRAL
 
 
 @dataclass(frozen=True)
 class Page:
-    """What stands on top: a title, a verdict with its tone, the few numbers that matter (name, value, what it means); then sections."""
+    """What stands on top: a title, a verdict with its tone and sentences, the few numbers that matter; then sections."""
 
     title: str
     verdict: str
     tone: str = NEUTRAL
-    lead: str = ""
-    numbers: Sequence[tuple[str, str, str]] = ()
+    lead: Sequence[str] = ()
+    numbers: Sequence[Number] = ()
     sections: Sequence[Section] = ()
     foot: str = ""
 
@@ -67,7 +78,10 @@ def figure(draw, alt: str, caption: str = "") -> Figure:
     with plt.rc_context({"svg.fonttype": "none", "svg.hashsalt": "mtldsl", "font.family": "sans-serif"}):
         ax: Any = draw()
         file = BytesIO()
-        ax.figure.savefig(file, format="svg", bbox_inches="tight", metadata={"Date": None, "Creator": None})
+        with warnings.catch_warnings():
+            # of fonts on this machine, while the page's reader has others
+            warnings.filterwarnings("ignore", r"Glyph .* missing from font", UserWarning)
+            ax.figure.savefig(file, format="svg", bbox_inches="tight", transparent=True, metadata={"Date": None, "Creator": None})  # fmt: skip
         plt.close(ax.figure)
     return Figure(file.getvalue(), alt, caption)
 

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from mtldsl.scoring.intervals import ScoreIntervals
-from mtldsl.scoring.score import evaluate
 from mtldsl.solution.metric_measure import as_measure
-from mtldsl.solution.named_scores import truth_of
 from mtldsl.solution.predictors import Fitted, predictor_of
+from mtldsl.solution.resampled import resampled
 from mtldsl.tasks import Tasks
 from mtldsl.tasks.labels import require_kind
-from mtldsl.tasks.resampling import checked_level, checked_times, drawn, units_of_rows
+from mtldsl.tasks.resampling import checked_level, checked_times, units_of_rows
 from mtldsl.values.seed import generator
 
 __all__ = ["bootstrap_scores"]
@@ -29,20 +26,4 @@ def bootstrap_scores(fitted: Fitted, tasks: Tasks, metric, n, level, groups, ran
         require_kind(like, "sign", typed)
     units = units_of_rows(like, groups, "bootstrap(tasks, groups)")
     predicted = predictor_of(fitted).outputs(like.X if like.is_shared else like.inputs, by.needs, typed)
-    truth, weights = truth_of(like)
-
-    def score(rows: list[np.ndarray] | None):
-        parts = [truth, predicted] if weights is None else [truth, predicted, weights]
-        y, p, *w = (
-            parts if rows is None else [[one[r] for one, r in zip(part, rows, strict=True)] for part in parts]
-        )
-        return evaluate(
-            by, y, p, like.task_names, table=like.is_shared, weights=w[0] if w else None, typed=typed
-        )
-
-    found = []
-    for _ in range(n):
-        times = drawn(like, units, rng)
-        each = [times] * like.n_tasks if like.is_shared else like.per_task(times)
-        found.append(score([np.repeat(np.arange(len(one)), one) for one in each]))
-    return ScoreIntervals(by.name, like.task_names, score(None), found, level)
+    return resampled(by, like, predicted, n, level, units, rng, typed)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mtldsl.errors import DataError
 from mtldsl.pictures.calibration import plot_calibration
 from mtldsl.pictures.scores import plot_scores
 from mtldsl.pictures.trace import trace_plot
@@ -56,7 +57,8 @@ class Pictured:
         """How the solve went, against "iteration" or "seconds": at every look the objective above the best bound that was proven, and the
         gap that was proven at that look, which is never smaller."""
         best = self.dual_bound if np.isfinite(self.dual_bound) else None
-        if best is None:
+        # a bound of a model that is not convex is not what its objective falls to
+        if best is None or not any(np.isfinite(look["dual_bound"]) for look in self.history):
             return trace_plot(self.history, against=against, ax=ax)
         proven = [
             look | {"objective": best + look["objective"] - look["dual_bound"]}
@@ -98,6 +100,8 @@ class Pictured:
         cross_check=None,
         cross_validation=None,
         path: Sequence = (),
+        bootstrap: int = 200,
+        random_state=0,
     ) -> Path:
         """Write one HTML file for people who were not there; it needs no network, and can be read on a phone and on paper. Returns its path.
 
@@ -106,12 +110,27 @@ class Pictured:
         cross_check, cross_validation : what `problem.cross_check()` and `problem.cross_validate(...)` returned, to be shown too; None: of
             the cross-check, what the solution has as `solution.cross_check`
         path : solutions of `problem.path(...)`, to be drawn
-        The verdict stands first, then scores with intervals beside those of a guess, what was learned, the data, the model as formula, and how
-        to repeat it. Without matplotlib (`pip install "mtldsl[report]"`) the page has no pictures. DataError where it cannot be written.
+        bootstrap : samples of the rows behind every interval, and behind the words "better than a guess": on the same samples, 95 % of the
+            differences to the guess are on the better side. 0: no intervals; a guess is one answer for all rows
+        random_state : of these samples; the same seed is the same page
+        The verdict and the score stand first, by the metric that was learned for, or chosen by; then the scores of every task beside those of
+        a guess, what was learned, the data, the model as formula, and how to repeat it. Without matplotlib (`pip install "mtldsl[report]"`) the page has no pictures. DataError where it cannot be written.
         """
         from mtldsl.solution.page.build import write_report
 
         if tasks is not None:
-            require_tasks(tasks, "report(file, tasks)")
+            _require_rows(tasks)
         cross_check = self.cross_check if cross_check is None else cross_check  # type: ignore[attr-defined]
-        return write_report(file, self, tasks, title, cross_check, cross_validation, path)
+        samples = {"bootstrap": bootstrap, "random_state": random_state}
+        return write_report(file, self, tasks, title, cross_check, cross_validation, path, **samples)
+
+
+def _require_rows(tasks) -> None:
+    """DataError that does not quote a table where (X, Y) was given."""
+    if isinstance(tasks, tuple | list) and len(tasks) == 2:
+        raise DataError(
+            "the rows to score are Tasks, not a pair of tables",
+            term="report(file, tasks)",
+            write_instead="write report(file, Tasks.shared(X, Y)), with the names of the tasks that were learned",
+        )
+    require_tasks(tasks, "report(file, tasks)")

@@ -16,7 +16,7 @@ def panel_of(tasks: Any) -> Panel:
     """Sizes and kinds, then a row a task: how many labels, and the share of +1 where they are -1 and +1, else their mean and spread."""
     known = tasks.describe()
     kinds = known["inputs"] + (", sparse" if known["sparse"] else "")
-    facts = [("inputs", kinds), ("labelled rows", f"{known['samples']:,}")]
+    facts = [("inputs", kinds), ("labels", f"{known['samples']:,}")]
     if known["missing"]:
         facts.append(("missing labels", f"{known['missing']:,}"))
     if known["weighted"]:

@@ -82,11 +82,15 @@ def repeat(facts: Facts) -> Section:
     """Versions, the data's fingerprint, and the line to type."""
     solution = facts.solution
     rows = packages()
-    rows.append(("tolerance", f"{solution.tol:g}"))
+    rows += [
+        ("tolerance", f"{solution.tol:g}"),
+        ("objective", f"{solution.objective:.10g}"),
+        ("solver", solution.solver),
+    ]
     if facts.training is not None:
         rows.append(("data (SHA-256)", facts.training.fingerprint()))
     typed = facts.repeat or f'problem.solve(solver="{solution.solver}", tol={solution.tol:g})'
-    return Section("How to repeat it", panels=[Panel("", facts=rows, text=typed)], folded=True)
+    return Section("How to repeat it", panels=[Panel("", facts=rows, text=typed)], folded=True, printed=True)
 
 
 def packages() -> list[tuple[str, str]]:

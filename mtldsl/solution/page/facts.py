@@ -7,8 +7,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from mtldsl.atoms.metrics import Metric
 from mtldsl.errors import MissingExtraError
+from mtldsl.scoring.measures import MEASURES
 from mtldsl.shown.page import Figure, Section, figure
+from mtldsl.solution.metric_measure import as_measure
+from mtldsl.solution.page.measured import Scored, measured
+from mtldsl.solution.page.words import name_of
 from mtldsl.tasks import Tasks
 
 __all__ = ["Facts", "drawn"]
@@ -31,6 +36,7 @@ class Facts:
     cross_validation : what `problem.cross_validate` returned, or None
     path             : solutions of a path
     metrics          : names of measures to be shown; none: those that suit the labels
+    bootstrap        : samples of the rows behind every interval, drawn from random_state; 0: no intervals
     repeat           : the line that makes the same solution again;  more: sections for the end
     """
 
@@ -43,6 +49,8 @@ class Facts:
     title: str = ""
     more: Sequence[Section] = ()
     metrics: Sequence[str] = ()
+    bootstrap: int = 200
+    random_state: Any = 0
 
     @cached_property
     def training(self) -> Tasks | None:
@@ -57,6 +65,33 @@ class Facts:
     @property
     def classes(self) -> bool:
         return self.solution.loss.get("labels") in ("sign", "indicators")
+
+    @cached_property
+    def measures(self) -> tuple[list[Scored], list[str]]:
+        """(the measures of the rows that are scored, first the one that was asked for, learned for or chosen by; why others have none)."""
+        if self.scored is None:
+            return [], []
+        learned = self.training or self.scored
+        return measured(
+            self.solution,
+            self.scored,
+            learned,
+            self._wanted(),
+            self.classes,
+            self.bootstrap,
+            self.random_state,
+        )
+
+    def _wanted(self) -> list:
+        """Names and metrics."""
+        if self.metrics:
+            return list(self.metrics)
+        own = self.solution.loss.get("parameters", {}).get("metric")
+        chosen = getattr(self.cross_validation, "metric", None)
+        first = [own] if isinstance(own, Metric) else [chosen] if chosen in MEASURES else []
+        known = {name_of(as_measure(one, "report")) for one in first}
+        usual = ["f1", "roc_auc", "accuracy"] if self.classes else ["r2", "mae"]
+        return [*first, *(name for name in usual if name_of(as_measure(name, "report")) not in known)]
 
     def pictures(self, *wanted) -> list[Figure]:
         """Those of (draw, alternative text, caption) that can be drawn: without matplotlib a page has no pictures."""

@@ -12,6 +12,16 @@ from mtldsl.solution.page.facts import Facts
 
 __all__ = ["convergence", "features", "path"]
 
+#: What the picture shows, and a line below it.
+_GAP = (
+    "objective above the proven bound, and the proven gap, at every look; both fall",
+    "The gap that is proven at a look is never smaller than the true distance to the optimum.",
+)
+_NO_GAP = (
+    "objective above the lowest that was found, at every look; it falls",
+    "No gap is proven for a model that is not convex; what is proven stands on top.",
+)
+
 
 def features(facts: Facts) -> Section | None:
     """The importance of feature j is sqrt(sum over tasks of (w_ij s_j)^2), s_j the spread of its column in the training rows, as a share of all."""
@@ -70,12 +80,11 @@ def convergence(facts: Facts) -> Section | None:
         return None
     drawn = facts.pictures((
         solution.plot_convergence,
-        "objective above the proven bound, and the proven gap, at every look; both fall",
-        "The gap that is proven at a look is never smaller than the true distance to the optimum.",
+        *(_GAP if any(np.isfinite(look["dual_bound"]) for look in solution.history) else _NO_GAP),
     ))  # fmt: skip
     if not drawn:
         return None
-    text = f"{solution.solver} took {solution.iterations:,} iterations and {solution._time_said}."
+    text = f"It took {solution.iterations:,} iterations and {solution._time_said}; the objective, what was minimised, ended at {solution.objective:.6g}."
     return Section("How the solve went", [text], figures=drawn)
 
 

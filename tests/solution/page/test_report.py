@@ -153,7 +153,7 @@ def test_a_loaded_solution_says_that_nobody_verified_it(page, parts, tmp_path):
     html = loaded.report(tmp_path / "r.html", parts[1]).read_text()
     assert (
         "As its file says, not verified here: optimal" in html
-        and "the more frequent label of these rows" in html
+        and "a guess is the same label for every row, the one that scores better on these rows" in html
     )
     assert 'class="banner neutral"' in html
 
@@ -196,3 +196,33 @@ def test_without_matplotlib_there_are_no_pictures(model, tmp_path, monkeypatch):
 def test_a_file_that_cannot_be_written_is_named(model, tmp_path):
     with pytest.raises(mtl.DataError, match="absent"):
         model[1].solve(tol=1e-3).report(tmp_path / "absent" / "r.html")
+
+
+def test_a_large_learned_matrix_is_told_by_its_strongest_pairs(tmp_path):
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(60, 3))
+    tasks = mtl.Tasks.shared(X, X @ rng.normal(size=(3, 14)) + rng.normal(size=(60, 14)))
+    W, S = mtl.Weights(tasks), mtl.TaskPrecision(tasks, name="S")
+    problem = mtl.minimize(
+        mtl.squared_loss(W, tasks) + mtl.matrix_normal(W, np.eye(3), S), subject_to=[S >> 0.1, S << 10]
+    )
+    solution = problem.solve()
+    found = _Page(solution.report(tmp_path / "r.html").read_text())
+    correlation = np.abs(np.triu(solution.S.correlation, 1))
+    i, j = np.unravel_index(correlation.argmax(), correlation.shape)
+    assert "LearnedMatrix" not in found.text
+    assert f"{tasks.task_names[i]} {tasks.task_names[j]} {solution.S.correlation[i, j]:+.2f}" in found.text
+    assert "No gap is proven for a model that is not convex" in found.text and "not shown" in found.text
+
+
+def test_a_picture_of_strange_names_is_drawn_without_a_warning(tmp_path):
+    import warnings
+
+    rng = np.random.default_rng(0)
+    names = ["a name that goes on and on to its end, " + c for c in "日本語"]
+    tasks = mtl.Tasks.shared(rng.normal(size=(40, 4)), np.sign(rng.normal(size=(40, 3))), task_names=names)
+    W = mtl.Weights(tasks)
+    solution = mtl.minimize(mtl.logistic_loss(W, tasks) + mtl.ridge(W)).solve()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert all(name in solution.report(tmp_path / "r.html").read_text() for name in names)

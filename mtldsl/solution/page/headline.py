@@ -1,0 +1,134 @@
+"""What stands on top of a page: how well it predicts, how far it is proven, in words and in a few numbers."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mtldsl.shown.page import Number
+from mtldsl.shown.panel import GOOD, NEUTRAL, WRONG
+from mtldsl.solution.page.facts import Facts
+from mtldsl.solution.page.measured import LEVEL, Scored
+from mtldsl.tasks import Tasks
+
+__all__ = ["lead", "numbers", "verdict"]
+
+
+def verdict(facts: Facts) -> tuple[str, str]:
+    """(what is proven, its tone)."""
+    solution, check = facts.solution, facts.cross_check
+    said, tone = "Certified: the optimum, proven", GOOD
+    if not solution.is_certified:
+        said, tone = f"NOT certified: {solution.status.replace('_', ' ')}", WRONG
+    elif solution.status == "stationary":
+        said = "Certified: a stationary point; no proof of a global optimum exists for this model"
+    if not solution.verified:
+        said, tone = f"As its file says, not verified here: {solution.status}", NEUTRAL
+    if check is None:
+        return f"{said}; not cross-checked", tone
+    if not hasattr(check, "agrees"):
+        return f"{said}; NOT cross-checked", tone
+    where = "" if check.scope == "the whole problem" else " on a subsample"
+    if not check.agrees:
+        return f"{said}; the cross-check DISAGREES{where}", WRONG
+    return f"{said}; the cross-check agrees{where}", tone
+
+
+def lead(facts: Facts) -> list[str]:
+    """Sentences below the verdict, the score first."""
+    said = [*_judged(facts), *_unfinished(facts)]
+    solution = facts.solution
+    what = f"{_several(len(solution.task_names), 'task')}, {_several(len(solution.W), 'feature')}"
+    trained = facts.training
+    rows = "" if trained is None else f", learned from {_several(_rows(trained), 'row')}"
+    return [*said, f"{what}{rows} in {solution._time_said}."]
+
+
+def numbers(facts: Facts) -> list[Number]:
+    """The tiles: the score first, then the proof."""
+    solution, check = facts.solution, facts.cross_check
+    tiles = _of_scores(facts)
+    used = int(np.count_nonzero(np.any(solution.W != 0, axis=1)))
+    tiles.append(Number("features used", f"{used:,} of {len(solution.W):,}", "those whose weights are not all zero"))  # fmt: skip
+    if solution.status == "stationary" and solution.stationarity is not None:
+        tiles.append(Number("proven to within", f"{solution.stationarity.residual:.1e}", "of a stationary point, relative: a residual of zero is exact"))  # fmt: skip
+    elif np.isfinite(solution.relative_gap):
+        tiles.append(Number("proven to within", f"{solution.relative_gap:.1e}", "of the optimum, at most, relative: no weights fit the model better by more"))  # fmt: skip
+    if solution.violation:
+        tiles.append(Number("constraints", f"{solution.violation:.1e}", "the largest violation"))
+    if hasattr(check, "agrees"):
+        differ = f"; the objectives differ by {check.difference:+.1e}" if hasattr(check, "difference") else ""
+        tiles.append(Number("second opinion", "agrees" if check.agrees else "DISAGREES", f"another program solved the same model{differ}", NEUTRAL if check.agrees else WRONG))  # fmt: skip
+    return tiles
+
+
+def _of_scores(facts: Facts) -> list[Number]:
+    first = _first(facts)
+    if first is None or facts.tasks is None:
+        return [Number("score on new rows", "not known", _why_not(facts, first))]
+    score, low, high, guess, better = first.overall
+    whole = np.isnan(first.by_task).all()
+    of = "" if whole or first.n_tasks == 1 else f", mean of {first.n_tasks:,} tasks"
+    means = [] if np.isnan(low) else [f"{100 * LEVEL:g} % of samples: {_short(low)} to {_short(high)}"]
+    if not np.isnan(guess):
+        means += [f"a guess has {_short(guess)}", _beside(first)]
+    tone = NEUTRAL if np.isnan(better) or better == 0 else GOOD if better > 0 else WRONG
+    tiles = [Number(f"{first.name}{of}, held out", _short(score), "; ".join(means), tone)]
+    known = ~np.isnan(first.better)
+    if known.sum() > 1:
+        count = int((first.better > 0).sum())
+        rest = "every one" if count == known.sum() else "of the others chance may be the reason"
+        tiles.append(Number("better than a guess", f"{count:,} of {known.sum():,} tasks", f"shown by {first.name}; {rest}" if rest != "every one" else f"shown by {first.name}"))  # fmt: skip
+    return tiles
+
+
+def _why_not(facts: Facts, first: Scored | None) -> str:
+    if facts.tasks is not None:
+        return "the rows that were held out could not be scored: see below"
+    if first is None:
+        return "no rows with labels were given to score it on"
+    return "no rows were held out; how well it fits the rows it was learned on stands below"
+
+
+def _judged(facts: Facts) -> list[str]:
+    first = _first(facts)
+    if first is None or facts.tasks is None:
+        return ["Nothing is known of how well it predicts new rows: none were held out."]
+    score, low, high, guess, _ = first.overall
+    mean = "" if first.n_tasks == 1 or np.isnan(first.by_task).all() else "mean "
+    ends = "" if np.isnan(low) else f" ({_short(low)} to {_short(high)})"
+    said = f"On {_several(_rows(facts.tasks), 'row')} that were not learned on, its {mean}{first.name} is {_short(score)}{ends}"
+    return [f"{said}." if np.isnan(guess) else f"{said}, that of a guess {_short(guess)}: {_beside(first)}."]
+
+
+def _unfinished(facts: Facts) -> list[str]:
+    solution = facts.solution
+    if solution.is_certified or not solution.verified:
+        return []
+    if np.isfinite(solution.relative_gap):
+        return [f"The solve ended before the proof did: another solution may be better, by {100 * solution.relative_gap:.2g} % of the objective at most."]  # fmt: skip
+    return ["The solve ended before the proof did: how much better another solution may be is not known."]
+
+
+def _beside(first: Scored) -> str:
+    """Whether it is better than a guess, in words."""
+    score, _, _, guess, better = first.overall
+    if np.isnan(better):
+        gain = first.by.direction * (score - guess)
+        return "without an interval, nobody knows whether that is chance" if gain > 0 else "no better than a guess"  # fmt: skip
+    return {1.0: "better than a guess", 0.0: "not shown to be better than a guess"}.get(better, "WORSE than a guess")  # fmt: skip
+
+
+def _first(facts: Facts) -> Scored | None:
+    return facts.measures[0][0] if facts.measures[0] else None
+
+
+def _rows(tasks: Tasks) -> int:
+    return tasks.X.shape[0] if tasks.is_shared and not tasks.is_distributed else tasks.n_samples
+
+
+def _several(count: int, noun: str) -> str:
+    return f"{count:,} {noun}" + ("" if count == 1 else "s")
+
+
+def _short(value: float) -> str:
+    return f"{value:.3f}" if abs(value) < 1e3 else f"{value:,.0f}"
