@@ -25,7 +25,7 @@ from mtldsl.values.seed import check_seed, generator
 
 __all__ = ["LEVEL", "Scored", "better", "measured"]
 
-#: Of the samples between the ends of an interval.
+#: The share of the samples between the ends of an interval.
 LEVEL = 0.95
 
 #: Differences that three decimals do not show are none.
