@@ -25,6 +25,7 @@ extensions = [
     "elsewhere",
     "api_pages",
     "pictures",
+    "example_page",
     "names",
     "catalogue_pages",
 ]

@@ -22,7 +22,7 @@ pytestmark = [
 in_browser = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine")
 
 #: a page of every kind
-KINDS = ("index", "start", "words", "models", "mathematics", "solvers", "api/index", "api/mtldsl.l21_norm", "api/mtldsl.Solution",
+KINDS = ("index", "example_report", "start", "words", "models", "mathematics", "solvers", "api/index", "api/mtldsl.l21_norm", "api/mtldsl.Solution",
          "api/command_line", "lessons/index", "lessons/01_ridge", "lessons/18_label_graph", "repository/benchmarks/README")  # fmt: skip
 
 

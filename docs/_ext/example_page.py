@@ -1,0 +1,44 @@
+"""The page that start.md's session writes, made when the site is built: what the landing page links is what a reader's own lines make."""
+
+from __future__ import annotations
+
+from contextlib import chdir
+from doctest import DocTestParser
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+DOCS = Path(__file__).parents[1]
+START = DOCS / "start.md"
+
+#: in the built site, beside the landing page
+NAME = "example_report.html"
+
+
+def page() -> str:
+    """The HTML that `solution.report(...)` writes at the end of the session."""
+    names: dict = {}
+    with TemporaryDirectory() as folder, chdir(folder):
+        for example in DocTestParser().get_examples(START.read_text(encoding="utf-8")):
+            exec(compile(example.source, START.name, "exec"), names)
+        return names["page"].read_text(encoding="utf-8")
+
+
+def write(folder: Path) -> Path:
+    """The page in a folder, made anew where it is older than the text or the package."""
+    path = Path(folder) / NAME
+    package = DOCS.parent / "mtldsl"
+    sources = [START, *package.rglob("*.py"), *package.rglob("*.jinja")]
+    if not path.exists() or path.stat().st_mtime < max(source.stat().st_mtime for source in sources):
+        path.write_text(page(), encoding="utf-8")
+    return path
+
+
+def setup(app) -> dict:
+    """Sphinx: after all other pages."""
+    app.connect("build-finished", _finished)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
+
+
+def _finished(app, exception) -> None:
+    if exception is None and app.builder.format == "html":
+        write(app.outdir)
