@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from mtldsl.pictures.clustered_order import clustered_order
     from mtldsl.pictures.co_occurrence import co_occurrence_plot
     from mtldsl.pictures.cross_validation import plot_cross_validation
+    from mtldsl.pictures.film import film
     from mtldsl.pictures.graph import graph_plot
     from mtldsl.pictures.graph_places import label_order
     from mtldsl.pictures.graph_strip import graph_strip
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 _WHERE = {
     "clustered_order": "clustered_order",
     "co_occurrence_plot": "co_occurrence",
+    "film": "film",
     "graph_plot": "graph",
     "graph_strip": "graph_strip",
     "heatmap": "heatmap",
@@ -35,7 +37,7 @@ _WHERE = {
 }
 
 __all__ = [
-    "clustered_order", "co_occurrence_plot", "graph_plot", "graph_strip", "heatmap", "label_order", "plot_calibration",
+    "clustered_order", "co_occurrence_plot", "film", "graph_plot", "graph_strip", "heatmap", "label_order", "plot_calibration",
     "plot_cross_validation", "plot_path", "plot_scores", "plot_weights", "trace_plot", "tree_plot",
 ]  # fmt: skip
 
