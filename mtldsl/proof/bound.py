@@ -14,8 +14,11 @@ from mtldsl.proof.gap import objective_scale, relative_gap
 from mtldsl.proof.multipliers import make_stationary
 from mtldsl.proof.residual import REACH, losses_work, payment, region
 
-__all__ = ["Bound", "dual_bound", "guess", "prove"]
+__all__ = ["UNITS", "Bound", "dual_bound", "guess", "infimum", "prove"]
 
+
+#: units in the last place that a term may be off by, beside the sum of the absolute values in it (a law over all atoms measures it)
+UNITS = 64
 
 #: a step back from the end of an interval by this share tells whether a concave function rises there
 _NEAR = 1e-4
@@ -170,6 +173,16 @@ def _highest(value: Callable[[float], float], largest: float, at: float, best: f
     if search.fun < 1e299 and -float(search.fun) > best:
         at, best = float(search.x), -float(search.fun)
     return at, best
+
+
+def infimum(form: NormalForm) -> Bound:
+    """What multipliers of zero prove, for no product with the data: the sum of the terms' infima, less what rounding may hide of it."""
+    value = _at_zero(form)
+    if not math.isfinite(value):
+        return Bound(-np.inf, "the terms have no infimum")
+    zeros = tuple(loss.no_multipliers() for loss in form.losses)
+    value -= UNITS * float(np.finfo(float).eps) * (abs(value) + abs(form.constant))
+    return Bound(value, "", zeros, tuple(np.zeros(f.map.shape) for f in form.functions))
 
 
 def _at_zero(form: NormalForm) -> float:

@@ -22,6 +22,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from mtldsl.compile.normal_form import Blocks, FunctionTerm, NormalForm
+from mtldsl.system.long_calls import svd
 
 __all__ = ["finite_steps"]
 
@@ -76,7 +77,7 @@ def _of_spectrum(f: FunctionTerm, x: Blocks, form: NormalForm, reach: float) -> 
     if name is None or f.map.offset is not None or reach == 0.0:
         return
     multiple, W = abs(f.map.multiple_of(name)), x[name]
-    U, s, Vt = np.linalg.svd(W, full_matrices=False)
+    U, s, Vt = svd(W)
     alive = int(np.count_nonzero(s > _ZERO * s.max(initial=0.0)))
     U, s, Vt = U[:, :alive], s[:alive], Vt[:alive]
     for moved in _spectra(s, [kink / multiple for kink in f.atom.kinks], reach):
@@ -89,7 +90,7 @@ def _of_spectrum(f: FunctionTerm, x: Blocks, form: NormalForm, reach: float) -> 
     pull = pull - U @ (U.T @ pull)
     pull = pull - (pull @ Vt.T) @ Vt
     if np.linalg.norm(pull) > 0:
-        P, _, Qt = np.linalg.svd(pull, full_matrices=False)
+        P, _, Qt = svd(pull)
         for share in (1.0, 0.1, 0.01):
             yield x | {name: W + share * reach * np.outer(P[:, 0], Qt[0])}
 

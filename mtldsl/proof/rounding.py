@@ -8,13 +8,10 @@ import numpy as np
 
 from mtldsl.compile.normal_form import Blocks, FunctionTerm, NormalForm
 from mtldsl.errors import ProofError
-from mtldsl.proof.bound import Bound
+from mtldsl.proof.bound import UNITS, Bound
 from mtldsl.proof.residual import stationarity
 
 __all__ = ["refute", "rounding_of"]
-
-#: units in the last place that a term may be off by, beside the sum of the absolute values in it (a law over all atoms measures it)
-UNITS = 64
 
 _EPS = float(np.finfo(float).eps)
 

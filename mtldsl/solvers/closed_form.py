@@ -23,6 +23,7 @@ from mtldsl.solvers.linear_algebra.systems import couples_tasks
 from mtldsl.solvers.linear_algebra.x_update import TaskwiseUpdate
 from mtldsl.solvers.solver import Point, Solver, Watch
 from mtldsl.system.blocks import slabs
+from mtldsl.system.long_calls import eigh, lstsq, svd
 from mtldsl.tasks.gram import gram
 
 __all__ = ["SOLVER", "ClosedForm"]
@@ -31,6 +32,7 @@ _LARGEST_DENSE = 1500  # unknowns in one dense system over all tasks
 _LARGEST_TASK = 4000  # unknowns in one task's dense system
 _WORTH_A_FACTOR = 1e6  # multiplications of a task: those of small ones go together, in stacks
 _LARGEST_UNEVENNESS = 1e5  # of the columns' lengths, up to which singular values tell them all
+_EPS = float(np.finfo(float).eps)
 
 
 class ClosedForm(Solver):
@@ -192,9 +194,9 @@ def spectral(split: Split) -> Blocks | None:
         return (
             None  # singular values are exact to rounding of the largest: columns of small units drown in it
         )
-    left, s, right = linalg.svd(X, full_matrices=False)
+    left, s, right = svd(X)
     weight = split.curvature_weights(0)
-    levels, rotation = linalg.eigh(np.diag(L) if L.ndim == 1 else L)
+    levels, rotation = eigh(np.diag(L) if L.ndim == 1 else L)
     levels[np.abs(levels) <= 1e-13 * np.abs(levels).max(initial=0.0)] = 0.0
     kept = s > np.finfo(float).eps * max(X.shape) * s.max(initial=0.0)
     s, left, right = s[kept], left[:, kept], right[kept]
@@ -267,11 +269,11 @@ def least_squares(split: Split) -> Blocks | None:
 def _least_squares(X, y) -> Any:
     """argmin ||X w - y||, of smallest norm; where columns are uneven, once they have length one: no unit drowns a feature in rounding."""
     if _unevenness(X) <= _LARGEST_UNEVENNESS:
-        return linalg.lstsq(X, y)[0]
+        return lstsq(X, y, _EPS)
     length = np.linalg.norm(X, axis=0)
     length[length == 0.0] = 1.0
-    w = linalg.lstsq(X / length, y)[0]
-    w += linalg.lstsq(X / length, y - X @ (w / length))[0]  # what rounding left of the residual
+    w = lstsq(X / length, y, _EPS)
+    w += lstsq(X / length, y - X @ (w / length), _EPS)  # what rounding left of the residual
     return w / length
 
 

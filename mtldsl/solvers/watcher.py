@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from mtldsl.compile.normal_form import Blocks, NormalForm
-from mtldsl.proof.bound import Bound
+from mtldsl.proof.bound import Bound, infimum
 from mtldsl.proof.certificate import Certificate, certify, dual_bound
 from mtldsl.proof.finite_steps import finite_steps
 from mtldsl.proof.gap import Scale
@@ -27,6 +27,8 @@ __all__ = ["Watcher"]
 
 log = logging.getLogger("mtldsl")
 
+R = TypeVar("R")
+
 #: From so many lower points, one after another, a solver of a model that is not convex is sent on.
 _MOST_RESTARTS = 10
 
@@ -36,8 +38,8 @@ _QUICK_TO_BOUND = 1_000_000
 #: Lines are searched while the relative gap is above this: nearer to the end they would gain little.
 _FAR = 1e-2
 
-#: What is searched after the end of the time limit takes so many seconds more.
-_LAST_SEARCH = 0.2
+#: What is searched, and what is proven, after the end of the time limit or a signal takes so many seconds more.
+_LAST_SEARCH = _LAST_BOUND = 0.15
 
 _NO_BOUND = "stopped before a bound was computed"
 
@@ -222,7 +224,7 @@ class Watcher:
             return
         late = self.left or self.expired
         try:
-            with stops.time_limit(_LAST_SEARCH if late else self.remaining), stops.at_once():
+            with stops.time_limit(_LAST_SEARCH if late else self.remaining, late=not late), stops.at_once():
                 self._search_lines(self.last if self._is_far else None)
         except KeyboardInterrupt as stop:
             self.leave(stop)
@@ -252,8 +254,7 @@ class Watcher:
             return
         self.note = _NO_BOUND
         if self.left or self.expired:
-            if self._is_quick_to_bound:
-                self.bound, self.note = dual_bound(self.form, self.kept.blocks)
+            self._prove_late(self.kept)
             return
         try:
             with stops.time_limit(self.remaining), stops.at_once():
@@ -272,20 +273,20 @@ class Watcher:
         return self.form.data_size <= _QUICK_TO_BOUND
 
     def settle(self) -> None:
-        """What is not known yet of the best point, where it is a guess or no solver came to the end of a first look; no more than its
-        objective where a bound may take as long as what was interrupted.
-        """
+        """What is not known yet of the best point, where it is a guess or no solver came to the end of a first look."""
         if not self.certificate.within(self.tol):
             self.look_at_guesses()
         kept = self.kept
         if not kept.is_guess or (self.form.is_convex and np.isfinite(self.bound)):
             return
-        bounded = self.form.is_convex and self.left != "time_limit"
-        bounded = bounded and (not self.left or self._is_quick_to_bound)
+        late = self.left in ("time_limit", "interrupted")
+        if late and self.form.is_convex:
+            self._prove_late(kept)
+            return
         with np.errstate(over="ignore", invalid="ignore"):
-            seen = certify(
-                self.form, kept.blocks, structures=kept.structures, scale=self.scale, bound_optimum=bounded
-            )
+            seen = self._at_once(self._seen) if late else self._seen()
+        if seen is None:
+            return
         self.best.kept = replace(
             kept,
             objective=seen.objective,
@@ -297,8 +298,52 @@ class Watcher:
             self.bound, self.note, self.proof = seen.dual_bound, seen.note or self.note, seen.proof
             if np.isfinite(self.bound):
                 self.note = ""
-            elif not bounded and self.form.is_convex and not self.history:
-                self.note = _NO_BOUND
+
+    def _seen(self) -> Certificate:
+        kept = self.kept
+        return certify(
+            self.form, kept.blocks, structures=kept.structures, scale=self.scale, bound_optimum=self.form.is_convex
+        )  # fmt: skip
+
+    def _prove_late(self, kept: Kept) -> None:
+        """A bound of a run that was cut off before it had one: of the gradients at its best point where that can be had at once, at least
+        what multipliers of zero prove. Where nothing rings, in a thread, only what is quick for its size is tried."""
+        self.note = _NO_BOUND
+        least = self._at_once(lambda: infimum(self.form))
+        if least is not None and np.isfinite(least.value):
+            self.bound, self.note, self.proof = least.value, "", least
+            if (
+                abs(self.certificate.relative_gap) <= _FAR
+            ):  # near the end rounding counts, of which it knows less
+                self.bound, self.note, self.proof = -np.inf, _NO_BOUND, None
+        if not (stops.can_ring() or self._is_quick_to_bound):
+            return
+        if not self.form.is_convex:
+            found = self._at_once(lambda: dual_bound(self.form, kept.blocks)[0])
+            if found is not None and found > self.bound:
+                self.bound, self.note, self.proof = found, "", None
+            return
+        seen = self._at_once(
+            lambda: certify(self.form, kept.blocks, structures=kept.structures, scale=self.scale)
+        )
+        if seen is not None and seen.dual_bound > self.bound:
+            self.bound, self.note, self.proof = seen.dual_bound, "", seen.proof
+            self.best.kept = replace(kept, rounding=seen.rounding)
+
+    def _at_once(self, function: Callable[[], R]) -> R | None:
+        """What it returns, where that takes no longer than a run that is over may still take."""
+        try:
+            with (
+                stops.time_limit(_LAST_BOUND, late=False),
+                stops.at_once(),
+                np.errstate(over="ignore", invalid="ignore"),
+            ):
+                return function()
+        except stops.TimeIsUp:
+            return None
+        except KeyboardInterrupt as stop:
+            self.leave(stop)
+            return None
 
     def _record(self, point: Point, seen: Certificate, stationarity) -> None:
         self.history.append(

@@ -24,7 +24,7 @@ from contextvars import ContextVar
 from typing import Any
 
 __all__ = [
-    "SECONDS", "TimeIsUp", "at_once", "exit_code", "heard", "insisted", "kept", "pending", "remaining", "time_limit"
+    "LATE_SECONDS", "SECONDS", "TimeIsUp", "at_once", "can_ring", "exit_code", "heard", "insisted", "kept", "pending", "remaining", "time_limit"
 ]  # fmt: skip
 
 #: A second signal within so many seconds of the first is meant for the program, not for what is computed now.
@@ -137,13 +137,14 @@ def remaining() -> float:
 
 
 @contextmanager
-def time_limit(seconds: float | None):
-    """The code inside is to end after so many seconds (None: no limit; inside of another, the earlier counts)."""
+def time_limit(seconds: float | None, late: bool = True):
+    """The code inside is to end after so many seconds (None: no limit; inside of another, the earlier counts); the alarm of who does not
+    ask rings a little later, or at once where not `late`."""
     if seconds is None:
         yield
         return
     token = _end.set(min(_end.get(), time.perf_counter() + seconds))
-    alarmed = _set_alarm(remaining() + LATE_SHARE * seconds + LATE_SECONDS)
+    alarmed = _set_alarm(remaining() + (LATE_SHARE * seconds + LATE_SECONDS if late else 0.0))
     try:
         yield
     finally:
@@ -153,11 +154,17 @@ def time_limit(seconds: float | None):
         _end.reset(token)
 
 
-def _set_alarm(seconds: float) -> bool:
-    """Not where the program uses alarms itself."""
+def can_ring() -> bool:
+    """Whether an alarm can be set here: in the main thread, where the program uses none itself."""
     if not hasattr(signal, "setitimer") or threading.current_thread() is not threading.main_thread():
         return False
-    if signal.getsignal(signal.SIGALRM) != signal.SIG_DFL or any(signal.getitimer(signal.ITIMER_REAL)):
+    return signal.getsignal(signal.SIGALRM) == signal.SIG_DFL and not any(
+        signal.getitimer(signal.ITIMER_REAL)
+    )
+
+
+def _set_alarm(seconds: float) -> bool:
+    if not can_ring():
         return False
     try:
         signal.signal(signal.SIGALRM, _ring)

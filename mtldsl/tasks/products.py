@@ -9,6 +9,7 @@ from scipy import sparse
 
 from mtldsl.system.blocks import inner_product, product
 from mtldsl.system.jobs import in_jobs
+from mtldsl.system.long_calls import eigvalsh
 from mtldsl.tasks.data import TaskData
 from mtldsl.tasks.gram import gram
 from mtldsl.tasks.stacked import csr_of, row_views
@@ -205,7 +206,7 @@ def _squared_norm(X, scale) -> float:
     if min(X.shape) <= _SMALL:
         gram = X.T @ X if X.shape[1] <= X.shape[0] else X @ X.T
         gram = gram.toarray() if sparse.issparse(gram) else gram
-        return float(np.linalg.eigvalsh(gram)[-1])
+        return float(eigvalsh(gram)[-1])
     if not (X.data if sparse.issparse(X) else X).any():  # Lanczos has no vector to start from
         return 0.0
     from scipy.sparse.linalg import svds

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from mtldsl.atoms.calculus.spectral_matrix import thin_svd
+from mtldsl.system.long_calls import eigh, eigvalsh
 from mtldsl.system.threads import on_one_blas_thread
 
 __all__ = ["largest_singular_value", "shrink_singular_values"]
@@ -24,7 +25,7 @@ def largest_singular_value(W) -> float:
     """||W||_2, relative error of the order of machine precision: the largest eigenvalue of the Gram matrix
     has that.
     """
-    return float(np.sqrt(max(np.linalg.eigvalsh(_gram(W))[-1], 0.0)))
+    return float(np.sqrt(max(eigvalsh(_gram(W))[-1], 0.0)))
 
 
 @on_one_blas_thread
@@ -40,7 +41,7 @@ def shrink_singular_values(W, threshold_from: Callable[[np.ndarray], float]) -> 
     s_1 there). Below that ratio the SVD itself is taken.
     """
     tall = W.shape[0] >= W.shape[1]
-    values, vectors = np.linalg.eigh(_gram(W))
+    values, vectors = eigh(_gram(W))
     singular = np.sqrt(np.maximum(values[::-1], 0.0))
     threshold = threshold_from(singular)
     if threshold >= GRAM_RATIO * singular[0]:

@@ -8,6 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
+from mtldsl.system.long_calls import eigh, svd
 from mtldsl.system.threads import on_one_blas_thread
 
 __all__ = ["SpectralMatrix", "between", "kronecker_apply", "singular_values", "thin_svd"]
@@ -46,7 +47,7 @@ class SpectralMatrix:
     @classmethod
     def of(cls, dense) -> SpectralMatrix:
         """From a dense symmetric matrix."""
-        values, basis = np.linalg.eigh(np.asarray(dense, float))
+        values, basis = eigh(np.asarray(dense, float))
         return cls(basis, values, 0.0)
 
     def __repr__(self) -> str:
@@ -145,7 +146,7 @@ def thin_svd(W) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     LAPACK's divide and conquer may fail on a finite matrix ("SVD did not converge", seen on School); then by QR iterations.
     """
     try:
-        return np.linalg.svd(W, full_matrices=False)
+        return svd(W)
     except np.linalg.LinAlgError:
         if not np.isfinite(W).all():
             raise
@@ -158,7 +159,7 @@ def thin_svd(W) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 def singular_values(W) -> np.ndarray:
     """s alone."""
     try:
-        return np.linalg.svd(W, compute_uv=False)
+        return svd(W, compute_uv=False)
     except np.linalg.LinAlgError:
         if not np.isfinite(W).all():
             raise

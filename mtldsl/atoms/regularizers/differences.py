@@ -12,6 +12,7 @@ from mtldsl.atoms.atom import in_parentheses
 from mtldsl.atoms.function import Regularizer, register
 from mtldsl.atoms.regularizers.norm import ROUNDING
 from mtldsl.errors import ModelError
+from mtldsl.system.long_calls import eigh
 from mtldsl.system.memory import require_memory
 from mtldsl.values.listing import shape_of
 from mtldsl.values.number import as_whole
@@ -107,7 +108,7 @@ class GraphLaplacian(_TaskQuadratic):
 
     @cached_property
     def _eigen(self):
-        return np.linalg.eigh(self.L)
+        return eigh(self.L)
 
     @property
     def eigenvalues(self) -> np.ndarray:

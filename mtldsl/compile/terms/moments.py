@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.linalg import cholesky, solve_triangular
 
+from mtldsl.system.long_calls import eigh
 from mtldsl.tasks import Tasks
 from mtldsl.tasks.gram import gram, require_gram_memory
 
@@ -209,7 +210,7 @@ def factor_of(H, c) -> tuple[np.ndarray, np.ndarray]:
             return R, solve_triangular(R, c, trans="T", check_finite=False)
     except np.linalg.LinAlgError:
         pass
-    values, vectors = np.linalg.eigh(H)
+    values, vectors = eigh(H)
     kept = values > _NOTHING * max(values[-1], np.finfo(float).tiny)
     roots, vectors = np.sqrt(values[kept]), vectors[:, kept]
     if not kept.any():

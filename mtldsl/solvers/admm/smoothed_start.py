@@ -15,6 +15,7 @@ from mtldsl.solvers.alternation.reweighted import minimize_reweighted
 from mtldsl.solvers.alternation.reweighting import why_not_reweighted
 from mtldsl.solvers.solver import Watch
 from mtldsl.solvers.watches import Until
+from mtldsl.system.long_calls import svd
 
 __all__ = ["smoothed_start"]
 
@@ -45,7 +46,7 @@ def smoothed_start(form: NormalForm, data: RadialData, watch: Watch) -> np.ndarr
         forms, data, {data.block: at.W}, method="newton", tol=_TOL, max_iter=most, watch=Until(watch)
     )
     W = point.blocks[data.block]
-    rank = int(np.count_nonzero(np.linalg.svd(W, compute_uv=False) > _ALIVE * np.sqrt(stages[-1])))
+    rank = int(np.count_nonzero(svd(W, compute_uv=False) > _ALIVE * np.sqrt(stages[-1])))
     last = Until(watch, asks=most // 4)
     return newton_at_rank(form, data, W, rank, lambda: last.expired)
 

@@ -25,6 +25,7 @@ from scipy.sparse.linalg import LinearOperator, cg
 from mtldsl.atoms.calculus.spectral_matrix import SpectralMatrix, between
 from mtldsl.errors import SolverError
 from mtldsl.solvers.alternation.quadratic_data import QuadraticData
+from mtldsl.system.long_calls import eigh, eigvalsh
 from mtldsl.system.memory import require_memory
 
 __all__ = ["METHODS", "Penalty", "fitting_method", "solve_weights", "why_not"]
@@ -97,7 +98,7 @@ def solve_weights(
 def _simultaneous_diagonalization(data, penalties, target, start, accuracy):
     (penalty,) = penalties
     root = penalty.rows.power(-0.5)
-    values, Q = linalg.eigh(root.apply(root.apply(data.gram).T))
+    values, Q = eigh(root.apply(root.apply(data.gram).T))
     turned = Q.T @ root.apply(target)
     B = penalty.columns
     solved = turned / (values[:, None] + B.rest) if B.n_rest else np.zeros_like(turned)
@@ -132,7 +133,7 @@ def _closed_form(data, penalties, target, start, accuracy):
 
 def _gradient_descent(data, penalties, target, start, accuracy):
     grams = [data.gram] if data.is_shared else data.gram
-    spectra = np.array([linalg.eigvalsh(gram)[[0, -1]] for gram in grams])
+    spectra = np.array([eigvalsh(gram)[[0, -1]] for gram in grams])
     pairs = [(p.rows.eigenvalues(), p.columns.eigenvalues()) for p in penalties]
     lowest = max(spectra[:, 0].min(), 0.0) + sum(a[0] * b[0] for a, b in pairs)
     highest = spectra[:, 1].max() + sum(a[-1] * b[-1] for a, b in pairs)

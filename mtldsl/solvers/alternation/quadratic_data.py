@@ -7,11 +7,11 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy import linalg
 
 from mtldsl.compile.normal_form import Blocks, LossTerm, NormalForm
 from mtldsl.compile.single_block import single_block
 from mtldsl.solvers.linear_algebra.gram import bordered_gram, gram_product, without_intercept
+from mtldsl.system.long_calls import eigh
 from mtldsl.tasks.gram import require_gram_memory
 
 __all__ = ["QuadraticData", "curvature_data", "quadratic_data", "why_not_quadratic"]
@@ -54,7 +54,7 @@ class QuadraticData:
     @cached_property
     def spectrum(self) -> tuple[np.ndarray, np.ndarray]:
         """Eigenvalues and eigenvectors of the one K."""
-        return linalg.eigh(self.gram)
+        return eigh(self.gram)
 
     def product(self, W) -> np.ndarray:
         """K W."""

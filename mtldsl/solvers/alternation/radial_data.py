@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from mtldsl.compile.normal_form import Blocks, LossTerm, NormalForm
+from mtldsl.system.long_calls import factor_of
 from mtldsl.system.memory import require_memory
 
 __all__ = ["Chunk", "RadialData", "radial_data"]
@@ -172,7 +173,7 @@ def _separate(loss: LossTerm, centred: bool):
 
 def _reduced(X, Y, s, centred: bool) -> tuple[np.ndarray, np.ndarray | None]:
     """([X, Y], weighted and centred, or its triangular factor where that has fewer rows; weighted means or None)."""
-    both = np.column_stack([X.toarray() if hasattr(X, "toarray") else X, Y]).astype(float)
+    both = np.column_stack([X.toarray() if hasattr(X, "toarray") else X, Y]).astype(float, copy=False)
     means = None
     if centred:
         means = np.average(both, axis=0, weights=s)
@@ -181,5 +182,5 @@ def _reduced(X, Y, s, centred: bool) -> tuple[np.ndarray, np.ndarray | None]:
         both *= np.sqrt(s)[:, None]
     reduced: Any = both
     if len(both) > both.shape[1] - np.atleast_2d(Y).shape[1]:
-        reduced = np.linalg.qr(both, mode="r")  # the factor alone
+        reduced = factor_of(both)
     return reduced, means

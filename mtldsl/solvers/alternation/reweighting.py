@@ -21,6 +21,7 @@ from mtldsl.compile.normal_form import FunctionTerm, NormalForm
 from mtldsl.compile.single_block import single_block
 from mtldsl.proof.first_order import FLOOR
 from mtldsl.solvers.alternation.radial_data import RadialData, SharedChunk
+from mtldsl.system.long_calls import eigh
 
 __all__ = ["Evaluation", "Inverses", "Reweighting", "ridge_of", "why_not_radial", "why_not_reweighted"]
 
@@ -260,7 +261,7 @@ class _Inner:
     def __init__(self, chunk, inner, s):
         self.is_shared, self.inverse = isinstance(chunk, SharedChunk), None
         if self.is_shared:
-            values, self.vectors = np.linalg.eigh(inner)
+            values, self.vectors = eigh(inner)
             self.values = np.maximum(values, 0.0) + s[:, None]
         else:
             diagonal = np.arange(inner.shape[1])

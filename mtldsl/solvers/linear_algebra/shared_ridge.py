@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from scipy import linalg
 
 from mtldsl.compile.normal_form import LossTerm
 from mtldsl.solvers.linear_algebra.gram import centred_gram
 from mtldsl.solvers.linear_algebra.ridge_gradients import conjugate_solutions
 from mtldsl.solvers.linear_algebra.shifted import Shifted
+from mtldsl.system.long_calls import eigh
 from mtldsl.system.memory import require_memory
 from mtldsl.tasks.gram import gram, require_gram_memory
 
@@ -177,7 +177,7 @@ def _levels(L: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
     """(eigenvalues of L, eigenvectors as columns; None where L is diagonal): equal ones exactly equal, tiny ones 0."""
     if L.ndim == 1:
         return L.astype(float), None
-    levels, rotation = linalg.eigh(L)
+    levels, rotation = eigh(L)
     close = _SAME * np.abs(levels).max(initial=0.0)
     levels[np.abs(levels) <= close] = 0.0
     for j in range(1, len(levels)):  # they are sorted

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy import linalg
 from scipy.linalg import lapack
 
 from mtldsl.solvers.linear_algebra.cholesky import upper_factor
+from mtldsl.system.long_calls import eigh
 
 __all__ = ["Shifted"]
 
@@ -58,7 +58,7 @@ class Shifted:
         largest, smallest = self.diagonal.max(initial=0.0), self.diagonal.min(initial=np.inf)
         if largest > _LARGEST_UNEVENNESS * smallest:
             return
-        values, self.vectors = linalg.eigh(M, overwrite_a=True, check_finite=False)
+        values, self.vectors = eigh(M)
         self.values = np.maximum(values, 0.0)
         self.is_regular = self.shifts.min() > 0 or values[0] > _SMALLEST_PIVOT * values[-1]
 

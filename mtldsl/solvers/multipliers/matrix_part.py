@@ -8,6 +8,7 @@ import numpy as np
 
 from mtldsl.atoms.calculus.prox_of_sum import prox_of_sum
 from mtldsl.compile.normal_form import FunctionTerm
+from mtldsl.system.long_calls import svd
 
 __all__ = ["MatrixPart"]
 
@@ -77,7 +78,7 @@ def _spectral(prox, V: np.ndarray, v: np.ndarray):
 
     Source: Lewis and Sendov, "Nonsmooth analysis of singular values", Set-Valued Analysis 13 (2005).
     """
-    U, s, Vt = np.linalg.svd(V, full_matrices=False)
+    U, s, Vt = svd(V)
     kept = s - np.einsum("ij,ij->j", U, v @ Vt.T)  # s - f(s)
     moved = s * (1.0 + _DIFFERENCE) + 1e-300
     f = np.einsum("ij,ij->j", U, prox((U * moved) @ Vt) @ Vt.T)

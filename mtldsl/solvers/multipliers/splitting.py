@@ -8,6 +8,7 @@ import numpy as np
 
 from mtldsl.solvers.multipliers.designs import Designs
 from mtldsl.solvers.multipliers.newton import Penalties, State
+from mtldsl.system.long_calls import eigh
 
 __all__ = ["Spectra", "Splitting"]
 
@@ -82,13 +83,13 @@ class Spectra:
 
 
 def _positive(gram: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    values, vectors = np.linalg.eigh(gram)
+    values, vectors = eigh(gram)
     return np.maximum(values, 0.0), vectors
 
 
 def _of_few_rows(kernel: np.ndarray, Xt: Any, mean: Any = None) -> tuple[np.ndarray, np.ndarray]:
     """Those that are not zero, of X X^T."""
-    values, left = np.linalg.eigh(kernel)
+    values, left = eigh(kernel)
     kept = values > 1e-12 * max(values[-1], 1e-300)
     values, left = values[kept], left[:, kept]
     vectors = np.asarray(Xt @ left)

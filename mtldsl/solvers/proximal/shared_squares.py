@@ -27,6 +27,7 @@ from mtldsl.compile.single_block import single_block
 from mtldsl.solvers.linear_algebra.anderson import Anderson
 from mtldsl.solvers.linear_algebra.gram import centred_gram
 from mtldsl.solvers.solver import Point, Watch
+from mtldsl.system.long_calls import eigh
 from mtldsl.system.once import once
 from mtldsl.tasks.gram import gram, require_gram_memory
 
@@ -89,7 +90,7 @@ class _Coordinates:
             G = gram(X)
             G = centred_gram(G, n * x_means, x_means) if centred else G
             G *= weight
-            values, Q = np.linalg.eigh(G)
+            values, Q = eigh(G)
             kept = values > _NULL * max(values[-1], 0.0)
             e, Q = values[kept], Q[:, kept]
         else:
@@ -98,7 +99,7 @@ class _Coordinates:
                 means = K.mean(axis=0)
                 K -= means
                 K -= (means - means.mean())[:, None]
-            values, P = np.linalg.eigh(K)
+            values, P = eigh(K)
             kept = values > _NULL * max(values[-1], 0.0)
             P = P[:, kept] / np.sqrt(values[kept])
             e, Q = weight * values[kept], np.asarray(X.T @ P)

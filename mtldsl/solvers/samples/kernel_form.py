@@ -12,6 +12,7 @@ from scipy import sparse
 from mtldsl.atoms.structures import MKLNorm, TaskKernel
 from mtldsl.compile.normal_form import FunctionTerm, LossTerm, NormalForm
 from mtldsl.compile.single_block import single_block
+from mtldsl.system.long_calls import eigh
 
 __all__ = ["KernelForm", "kernel_form"]
 
@@ -83,7 +84,7 @@ def _of_quadratics(functions: tuple[FunctionTerm, ...], loss: LossTerm) -> Kerne
         if L is None:
             return f"{f.typed} is not quadratic between tasks."
         total += f.coefficient * L
-    values, basis = np.linalg.eigh(total)
+    values, basis = eigh(total)
     if values[0] <= _SINGULAR * values[-1]:
         return "the quadratic penalties are singular: + 1e-6 * ridge(W) would give them an inverse."
     kernel = TaskKernel("inverse", sparse.csr_array(basis / np.sqrt(values)))

@@ -1,0 +1,101 @@
+"""Long calls of compiled code are left at a time limit and at a signal; what they return is theirs alone."""
+
+import signal
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import mtldsl as mtl
+from mtldsl.system import long_calls, stops
+from mtldsl.system.long_calls import LONG, may_be_left
+
+#: Much longer than a test waits.
+DEAF = 30.0
+
+
+def deaf():
+    time.sleep(DEAF)
+
+
+def test_a_short_call_is_made_here_and_a_long_one_in_a_thread():
+    here = threading.get_ident()
+    assert may_be_left(0.0, threading.get_ident) == here != may_be_left(LONG, threading.get_ident)
+    with pytest.raises(np.linalg.LinAlgError, match="did not converge"):
+        may_be_left(LONG, fails)
+
+
+def fails():
+    raise np.linalg.LinAlgError("SVD did not converge")
+
+
+@pytest.mark.parametrize("in_thread", [False, True])
+def test_a_long_call_is_left_at_the_time_limit(in_thread):
+    left = []
+
+    def call():
+        try:
+            with stops.time_limit(0.1), stops.at_once():
+                may_be_left(LONG, deaf)
+        except stops.TimeIsUp:
+            left.append(True)
+
+    started = time.monotonic()
+    if in_thread:
+        thread = threading.Thread(target=call)
+        thread.start()
+        thread.join()
+    else:
+        call()
+    assert left and time.monotonic() - started < DEAF / 3
+
+
+def test_a_long_call_is_left_at_ctrl_c():
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    timer = threading.Timer(0.2, signal.raise_signal, [signal.SIGINT])
+    try:
+        started = time.monotonic()
+        with pytest.raises(KeyboardInterrupt), stops.heard(), stops.at_once():
+            timer.start()
+            may_be_left(LONG, deaf)
+        assert time.monotonic() - started < DEAF / 3
+    finally:
+        timer.join()
+        signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.parametrize("shape", [(6, 6), (9, 4), (3, 8)])
+def test_decompositions_are_those_of_numpy_wherever_they_are_made(monkeypatch, shape):
+    A = np.random.default_rng(0).normal(size=shape)
+    S = A @ A.T
+    found = []
+    for least in (LONG, 0.0):
+        monkeypatch.setattr(long_calls, "LONG", least)
+        found.append([
+            *long_calls.svd(A), long_calls.svd(A, compute_uv=False), *long_calls.eigh(S), long_calls.eigvalsh(S),
+            long_calls.factor_of(A), long_calls.lstsq(A, np.ones(len(A)), 1e-15),
+        ])  # fmt: skip
+    for here, there in zip(*found, strict=True):
+        np.testing.assert_array_equal(here, there)
+    U, s, Vt = found[0][:3]
+    np.testing.assert_allclose((U * s) @ Vt, A, atol=1e-12)
+    R = found[0][7]
+    np.testing.assert_allclose(R.T @ R, A.T @ A, atol=1e-12)
+
+
+def test_a_solve_leaves_a_decomposition_that_does_not_end(monkeypatch):
+    X = np.random.default_rng(0).normal(size=(30, 8))
+    tasks = mtl.Tasks.shared(X, X[:, :4] + 1.0)
+    W = mtl.Weights(tasks)
+    problem = mtl.minimize(mtl.squared_loss(W, tasks) + mtl.trace_norm(W))
+    problem.solve()
+    monkeypatch.setattr(long_calls, "LONG", 0.0)
+    for word in ("_svd", "_lstsq", "_factor_of"):
+        monkeypatch.setattr(long_calls, word, lambda *_: deaf())
+    for word in ("eigh", "eigvalsh"):
+        monkeypatch.setattr(np.linalg, word, lambda *_: deaf())
+    started = time.monotonic()
+    solution = problem.solve(max_seconds=0.3, tol=1e-12)
+    assert time.monotonic() - started < DEAF / 3
+    assert solution.status == "time_limit" and np.isfinite(solution.gap)
