@@ -39,6 +39,9 @@ from mtldsl.values.option import as_flag
 __all__ = ["Problem", "minimize"]
 
 
+@complete(
+    "write minimize(objective, subject_to=[W >= 0]), with terms added: squared_loss(W, tasks) + 0.1 * l1_norm(W)"
+)
 def minimize(objective: Objective, subject_to: Iterable[Constraint | RangeConstraint] = ()) -> Problem:
     """The problem  minimize objective  subject to every constraint.
 
@@ -67,7 +70,13 @@ def minimize(objective: Objective, subject_to: Iterable[Constraint | RangeConstr
         raise ModelError(f"the objective must be {hint}", term=f"minimize({shown})")
     if isinstance(subject_to, (Constraint, RangeConstraint, bool)):
         raise ModelError(f"subject_to={subject_to!r}: write a list, subject_to=[{subject_to!r}]")
-    constraints = None if isinstance(subject_to, Affine | Objective) else as_list(subject_to)
+    if isinstance(subject_to, Objective):
+        raise ModelError(
+            "the second argument is the list of constraints; terms are added",
+            term=f"minimize(..., {subject_to.text})",
+            write_instead=f"write minimize({objective.text} + {subject_to.text})",
+        )
+    constraints = None if isinstance(subject_to, Affine) else as_list(subject_to)
     if constraints is None:
         raise ModelError(
             f"subject_to={quoted(subject_to)}: write a list of constraints, such as subject_to=[W >= 0]"
@@ -291,6 +300,9 @@ _ELSEWHERE = {
     "variables": "problem.weights",
     "status": "problem.solve().status",
     "coef_": "problem.solve().W",
+    "summary": "print(problem), or problem.explain()",
+    "report": 'problem.solve().report("fit.html", tasks=held_out)',
+    "W": "problem.solve().W",
 }
 
 

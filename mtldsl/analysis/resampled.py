@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from mtldsl.atoms.metrics import Metric
 from mtldsl.language.expressions.scalar import Parameter
 from mtldsl.system.defaults import defaults
+from mtldsl.values.arguments import complete
 
 if TYPE_CHECKING:
     from mtldsl.analysis.cross_validated import CrossValidation
@@ -19,6 +20,7 @@ __all__ = ["Resampled"]
 class Resampled:
     """Part of `Problem`."""
 
+    @complete("write problem.cross_validate(lam, [1.0, 0.1], folds=5), with a Parameter of this problem")
     def cross_validate(
         self,
         lam,

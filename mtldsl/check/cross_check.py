@@ -108,6 +108,11 @@ def cross_check(
     (True, 3.0)
     """
     _check_seconds(max_seconds)
+    if tol is not None and not (_is_real(tol) and 0 < tol < 1):
+        raise SolverError(
+            "tol is a relative difference between 0 and 1, such as 1e-6, or None",
+            term=f"cross_check(tol={tol!r})",
+        )
     try:
         check = compared(problem, solution, tol, solver, max_size, random_state, max_seconds)
     except stops.TimeIsUp:

@@ -10,6 +10,7 @@ from mtldsl.named_models.named_model import NamedModel
 from mtldsl.named_models.papers import MODELS
 from mtldsl.problem import Problem
 from mtldsl.tasks import Tasks
+from mtldsl.values.arguments import complete
 from mtldsl.values.number import quoted
 
 __all__ = ["ModelTable", "find", "model", "models"]
@@ -57,6 +58,7 @@ def find(name: str) -> NamedModel:
     raise ModelError(f"there is no model {name!r}", write_instead=hint)
 
 
+@complete("write model('Lasso', tasks, rho=0.1)")
 def model(name: str, tasks: Tasks, /, *, intercept: bool = False, edges=None, **parameters: float) -> Problem:
     """A model of a paper as a problem: its statement, typed for you; `models()` and docs/models.md list them.
 

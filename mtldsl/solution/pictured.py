@@ -15,6 +15,7 @@ from mtldsl.pictures.trace import trace_plot
 from mtldsl.pictures.weights import plot_weights
 from mtldsl.solution.named_scores import probabilities_beside
 from mtldsl.tasks import Tasks, require_tasks
+from mtldsl.values.arguments import complete
 from mtldsl.values.option import as_flag
 
 if TYPE_CHECKING:
@@ -91,6 +92,7 @@ class Pictured:
         labels, p = (np.concatenate(side) for side in zip(*pairs, strict=True))
         return plot_calibration({"all tasks": (labels, p)}, bins=bins, ax=ax)
 
+    @complete('write solution.report("fit.html", tasks=held_out)')
     def report(
         self,
         file,

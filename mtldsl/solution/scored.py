@@ -14,6 +14,7 @@ from mtldsl.solution.elsewhere import scores_elsewhere, thresholds_elsewhere
 from mtldsl.solution.named_scores import named_score, named_scores
 from mtldsl.solution.predictors import predictor_of
 from mtldsl.tasks import require_tasks
+from mtldsl.values.arguments import complete
 
 __all__ = ["Scored"]
 
@@ -71,6 +72,7 @@ class Scored:
             found = predictor_of(cast(Any, self)).tuned_thresholds(tasks, metric, typed)
         return replace(cast(Any, self), thresholds=found)
 
+    @complete("write solution.score(tasks), or solution.score(tasks, metric='f1')")
     def score(self, tasks, metric=None) -> Score:
         """The mean over tasks of `scores`; of measures by name also those of whole rows, and pooled or weighted ones (`f1_micro`).
 

@@ -27,6 +27,7 @@ from mtldsl.system.compiling import compiling_too
 from mtldsl.tasks import Tasks
 from mtldsl.tasks.scaling import Scaling
 from mtldsl.tasks.schema import Schema
+from mtldsl.values.arguments import complete
 from mtldsl.values.number import quoted
 from mtldsl.values.option import as_flag
 
@@ -56,6 +57,8 @@ _NOT_SAVED = (
 _ELSEWHERE = {
     "coef_": "W", "weights": "W", "intercept_": "intercept", "n_iter_": "iterations", "value": "objective", "objective_value": "objective",
     "optval": "objective", "dual_value": "dual_bound", "transform": "decision_function(X)", "fit": "W; it is fitted already",
+    "plot": "plot_weights(), plot_convergence() or another of the names that begin with plot_", "summary": 'report("fit.html"), or print(solution)',
+    "W_": "W", "w": "W", "theta": "W", "explain": "reason; problem.explain() tells of all solvers", "residuals": "predict(X) and take it off Y",
 }  # fmt: skip
 
 #: Computed when they are first read.
@@ -267,6 +270,7 @@ class Solution(OverLabels, OverKernels, Scored, Pictured, Shown):
         """
         return answering(self, X).decision_function(X)
 
+    @complete("write solution.predict(X)")
     def predict(self, X, return_certified: bool = False):
         """Labels in {-1, +1} for a classification loss, expected counts for the Poisson loss, else the predictions themselves.
 
@@ -290,6 +294,7 @@ class Solution(OverLabels, OverKernels, Scored, Pictured, Shown):
 
     # -------------------------------------------------------------------------------------------- storage
 
+    @complete('write solution.save("fit.npz")')
     def save(self, path) -> Path:
         """Write the solution to one .npz file (arrays, and the rest as JSON; no pickle). Returns the path written.
 

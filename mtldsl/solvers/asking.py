@@ -33,6 +33,18 @@ _MEANT = {
     "x0": "warm_start", "init": "warm_start", "method": "solver", "threads": "n_jobs", "verbosity": "verbose",
 }  # fmt: skip
 
+_OF_SAMPLES = "write Tasks.shared(X, Y, sample_weights=...); the estimators take class_weight='balanced'"
+_OF_PARAMETERS = (
+    "write lam = Parameter(1.0) and lam * l1_norm(W) in the model, and set lam.value = 0.1 before solve()"
+)
+_OF_SETS = "write minimize(objective, subject_to=[W >= 0])"
+
+#: What belongs to a model or its data and is asked of `solve`.
+_OF_MODELS = {
+    "class_weight": _OF_SAMPLES, "sample_weight": _OF_SAMPLES, "sample_weights": _OF_SAMPLES, "lam": _OF_PARAMETERS, "lambda_": _OF_PARAMETERS,
+    "alpha": _OF_PARAMETERS, "C": _OF_PARAMETERS, "constraints": _OF_SETS, "subject_to": _OF_SETS,
+}  # fmt: skip
+
 #: the reference is tried after a fast solver stalls only up to this many scalars of data and unknowns
 _SMALL_ENOUGH_FOR_REFERENCE = 200_000
 
@@ -84,6 +96,8 @@ def to_try(form: NormalForm, solver: str, options: dict) -> Iterator[str]:
 def _instead(options: Iterable[str]) -> str:
     """What to write where an option is not one of every solver: the word that was meant, or the solver to name."""
     for key in options:
+        if key in _OF_MODELS:
+            return _OF_MODELS[key]
         meant = _MEANT.get(key) or next(iter(get_close_matches(key, _WORDS, n=1, cutoff=0.75)), None)
         if meant is not None:
             return f"write {meant}= in place of {key}="

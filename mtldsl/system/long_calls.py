@@ -92,4 +92,4 @@ def factor_of(A) -> np.ndarray:
 
 
 def _factor_of(A) -> np.ndarray:
-    return np.linalg.qr(A, mode="r")
+    return np.asarray(np.linalg.qr(A, mode="r"))

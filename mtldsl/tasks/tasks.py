@@ -24,6 +24,7 @@ from mtldsl.tasks.panel import panel_of
 from mtldsl.tasks.partition import split, subsample
 from mtldsl.tasks.scaling import Scaling
 from mtldsl.tasks.selection import select, select_features, take_rows
+from mtldsl.values.arguments import complete
 
 __all__ = ["Tasks"]
 
@@ -48,6 +49,7 @@ class Tasks(LinearMap, FromDask, Shown):
     # --------------------------------------------------------------------------------------- constructors
 
     @classmethod
+    @complete("write Tasks.shared(X, Y), with a column of Y for every task", DataError)
     def shared(cls, X, Y, *, sample_weights=None, task_names=None, feature_names=None, kernels=None) -> Tasks:
         """One X (n, d) for all tasks and a column of Y (n, m) per task; NaN in Y: that row is not in that task.
 
@@ -63,6 +65,7 @@ class Tasks(LinearMap, FromDask, Shown):
         return cls(**of_table(X, Y, sample_weights, task_names, feature_names))._maybe_with(kernels)
 
     @classmethod
+    @complete("write Tasks.separate([X1, X2], [y1, y2]), one of each for every task", DataError)
     def separate(
         cls, inputs: Sequence, targets: Sequence, *, sample_weights=None, task_names=None, feature_names=None,
         kernels=None,
@@ -82,6 +85,7 @@ class Tasks(LinearMap, FromDask, Shown):
         )
 
     @classmethod
+    @complete("write Tasks.grouped(X, y, task_ids), one long table with the task of every row", DataError)
     def grouped(cls, X, y, task_ids, *, sample_weights=None, feature_names=None, kernels=None) -> Tasks:
         """Rows of one long table, told apart by task_ids (n,). Tasks keep the order of first appearance; ids become names.
 

@@ -25,6 +25,22 @@ _INSTEAD = {
 }
 
 
+#: The same of numpy's functions of arrays.
+_OF_ARRAYS = {
+    "mean": "write {0}.sum() / n, with the number of entries as n; mean_regularizer(W) draws tasks to their mean",
+    "average": "write {0}.sum() / n, with the number of entries as n",
+    "norm": "write frobenius_norm({0}), or trace_norm, l1_norm, l21_norm",
+    "svd": "write trace_norm({0}), the sum of singular values",
+    "diff": "write total_variation({0})",
+    "transpose": "write A @ {0} or {0} @ A",
+    "clip": "write constraints, subject_to=[{0} >= 0, {0} <= 1]",
+    "max": "write a constraint, {0} <= 1, or l1_inf_norm({0})",
+    "amax": "write a constraint, {0} <= 1, or l1_inf_norm({0})",
+    "min": "write a constraint, {0} >= 0",
+    "amin": "write a constraint, {0} >= 0",
+}
+
+
 class Mixable:
     """An expression that numpy and pandas hand their operators to."""
 
@@ -32,6 +48,22 @@ class Mixable:
 
     answers_arrays = True  # by `__array_ufunc__`
     __pandas_priority__ = 10_000  # pandas tables on the left defer to the operators below
+
+    def __array_function__(self, function, types, args, kwargs):
+        """`np.sum` and `np.dot` are `.sum()` and `@`; other functions of arrays are not in the language."""
+        name = function.__name__
+        if name == "sum" and args and args[0] is self and hasattr(self, "sum"):
+            return self.sum(*args[1:], **kwargs)  # type: ignore[attr-defined]
+        if name == "dot" and len(args) == 2 and not kwargs:
+            return args[0] @ args[1]
+        if name in ("shape", "ndim", "size"):
+            return function._implementation(*args, **kwargs)
+        raise ModelError(
+            f"np.{name} of {self.text} is not in the language",
+            write_instead=_OF_ARRAYS.get(name, "write + - * / @ and the words of the language").format(
+                self.text
+            ),
+        )
 
     def __array_ufunc__(self, ufunc, method, *inputs, **options):
         """Arrays on the left defer to the operators below; other functions of numpy are not in the language."""

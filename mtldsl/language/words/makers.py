@@ -36,6 +36,9 @@ _A = TypeVar("_A", bound=Atom)
 _WEIGHTS = ("class_weight", "class_weights", "sample_weight", "sample_weights", "weights", "pos_weight")
 _OF_SAMPLES = "write Tasks.shared(X, Y, sample_weights=...); the estimators take class_weight='balanced'"
 
+#: What other libraries call the factor before a term.
+_COEFFICIENTS = ("alpha", "lam", "lambda_", "C", "coefficient", "strength", "reg", "rho", "scale", "weight")
+
 
 def _build(cls: type[_A], args, kwargs, typed: str, W: Affine) -> _A:
     return cls(**by_position(cls, _given(cls, args, kwargs, typed), W, typed))
@@ -55,7 +58,7 @@ def _given(cls: type[Atom], args, kwargs, typed: str) -> dict[str, Any]:
             raise ModelError(
                 f"{cls.name} has no parameter {name!r}; it takes {', '.join(names) or 'none'}",
                 term=typed,
-                write_instead=_OF_SAMPLES if name in _WEIGHTS and issubclass(cls, Loss) else "",
+                write_instead=_instead(cls, name),
             )
         if name in parameters:
             raise ModelError(f"the parameter {name!r} is given twice", term=typed)
@@ -68,6 +71,16 @@ def _given(cls: type[Atom], args, kwargs, typed: str) -> dict[str, Any]:
             write_instead=f"write {cls.name}(W, {', '.join(f'{name}=...' for name in missing)})",
         )
     return parameters
+
+
+def _instead(cls: type[Atom], name: str) -> str:
+    """What to write where a word was given a parameter that it does not have."""
+    if name in _WEIGHTS and issubclass(cls, Loss):
+        return _OF_SAMPLES
+    if name in _COEFFICIENTS:
+        tasks = ", tasks" if issubclass(cls, Loss) else ""
+        return f"write 0.1 * {cls.name}(W{tasks}), a factor before the word"
+    return ""
 
 
 def _typed(cls, argument, atom: Atom | None, extra=(), given: dict[str, Any] | None = None) -> str:
