@@ -20,6 +20,7 @@ from mtldsl.language.words.replace import replace_tasks
 from mtldsl.solution.readout import Run
 from mtldsl.solution.solution import Solution
 from mtldsl.solution.solved import solution_of
+from mtldsl.solvers.asking import refuse_parameters
 from mtldsl.solvers.explanation import Explanation
 from mtldsl.solvers.limits import checked_jobs, checked_limits
 from mtldsl.solvers.passes.whereabouts import whereabouts
@@ -167,6 +168,7 @@ class Problem(Resampled, Taught, Statement):
         threads, before = checked_jobs(n_jobs), compiling.spent()
         asked = None if cross_check is None else as_cross_check(cross_check, "solve")
         listener = _listener(verbose, callback)
+        refuse_parameters(options, [parameter.name for parameter in self.parameters])
         with stops.heard(), compiling.announced(_say) if verbose else nullcontext():
             form = self.form()
             with one_blas_thread(), jobs(threads), callbacks_may_fail():

@@ -53,7 +53,25 @@ MISTAKES = {
     "Parameter(-1)": (lambda s: mtl.Parameter(-1.0), mtl.ModelError, ["-1", ">= 0"]),
     "Parameter(1, 2)": (lambda s: mtl.Parameter(1.0, 2), mtl.ModelError, ["name=2", "identifier"]),
     "lam.value = 'a'": (lambda s: setattr(LAM, "value", "a"), mtl.ModelError, ["'a'", "finite"]),
+    "Parameter([1, 2])": (lambda s: mtl.Parameter([1.0, 2.0]), mtl.ModelError, ["one number", "weights=[...]"]),
+    "mtl.norm(W, 1)": (lambda s: mtl.norm(W, 1), AttributeError, ["l1_norm, l21_norm"]),
+    "mtl.compare(a, b)": (lambda s: mtl.compare(1, 2), AttributeError, ["cross_validate", "bootstrap"]),
+    "group_lasso": (lambda s: mtl.group_lasso(W, [[0]]), AttributeError, ["l21_norm(W)", "group_norm(W, groups)"]),
     # terms
+    "l21_norm(tasks)": (lambda s: mtl.l21_norm(TASKS), mtl.ModelError, ["not Tasks; write l21_norm(W)"]),
+    "1 / l1_norm(W)": (lambda s: 1 / mtl.l1_norm(W), mtl.ModelError, ["1 / l1_norm(W): one over a term is not convex"]),
+    "lam / (a + b)": (lambda s: LAM / (LOSS + mtl.l1_norm(W)), mtl.ModelError, ["lam / (logistic_loss(W, tasks) + l1_norm(W))"]),
+    "l1_norm(W) ** 2": (lambda s: mtl.l1_norm(W) ** 2, mtl.ModelError, ["l1_norm(W) ** 2: powers of a term"]),
+    "np.linalg.norm(W)": (lambda s: np.linalg.norm(W), mtl.ModelError, ["frobenius_norm(W)"]),
+    "W.mean(axis=1)": (lambda s: W.mean(axis=1), mtl.ModelError, ["W.sum(axis) / n", "mean_regularizer(W)"]),
+    "l1_norm(W) <= lam": (lambda s: mtl.l1_norm(W) <= LAM, mtl.ModelError, ["plain numbers", "write lam.value"]),
+    "solve(lam=3)": (lambda s: PROBLEM.solve(lam=3), mtl.SolverError, ["not an option of a solver", "lam.value = 3"]),
+    "solve('ADMM')": (lambda s: PROBLEM.solve("ADMM"), mtl.SolverError, ["no such solver; did you mean 'admm'?"]),
+    "solve('fista')": (lambda s: PROBLEM.solve("fista"), mtl.SolverError, ["write one of 'auto', 'closed_form'"]),
+    "path('lam', ...)": (lambda s: PROBLEM.path("lam", [1.0]), mtl.ModelError, ["is the name of a parameter", "problem.parameters[0]"]),
+    "path(another)": (lambda s: PROBLEM.path(mtl.Parameter(1.0, "mu"), [1.0]), mtl.ModelError, ["no such parameter; it has lam"]),
+    "lambda_max('lam')": (lambda s: PROBLEM.lambda_max("lam"), mtl.ModelError, ["give the Parameter itself"]),
+    "model('Lasso')": (lambda s: mtl.model("Lasso"), mtl.ModelError, ["missing", 'write model("Lasso", tasks, rho=1.0)']),
     "squared_loss(W)": (lambda s: mtl.squared_loss(W), mtl.ModelError, ["missing", "squared_loss(W, tasks, "]),
     "squared_loss(tasks, W)": (lambda s: mtl.squared_loss(TASKS, W), mtl.ModelError, ["weights come first", "squared_loss(W, tasks)"]),
     "squared_loss(W, X, Y)": (lambda s: mtl.squared_loss(W, X, Y), mtl.ModelError, ["second argument must be a Tasks"]),
@@ -103,7 +121,6 @@ MISTAKES = {
     "warm_start=W": (lambda s: PROBLEM.solve(warm_start=s.W), mtl.SolverError, ["{'W': array}"]),
     "path(lam, 3)": (lambda s: list(PROBLEM.path(LAM, 3)), mtl.ModelError, ["[10.0, 1.0, 0.1]"]),
     "path()": (lambda s: PROBLEM.path(), mtl.ModelError, ["missing", "problem.path(lam, [1.0, 0.1])"]),
-    "path('lam', [1])": (lambda s: list(PROBLEM.path("lam", [1.0])), mtl.ModelError, ["'lam'", "no such parameter"]),
     "lambda_max()": (lambda s: PROBLEM.lambda_max(), mtl.ModelError, ["problem.lambda_max(lam)"]),
     "cross_validate(cv=5)": (lambda s: PROBLEM.cross_validate(LAM, cv=5), mtl.ModelError, ["write folds="]),
     "cross_validate(scoring=)": (lambda s: PROBLEM.cross_validate(LAM, scoring="f1"), mtl.ModelError, ["write metric="]),
@@ -154,7 +171,7 @@ MISTAKES = {
     # names
     "mtl.maximize": (lambda s: mtl.maximize, AttributeError, ["'minimize'"]),
     "mtl.nuclear_norm": (lambda s: mtl.nuclear_norm, AttributeError, ["'trace_norm'"]),
-    "mtl.group_lasso": (lambda s: mtl.group_lasso, AttributeError, ["'l21_norm'"]),
+    "mtl.group_lasso": (lambda s: mtl.group_lasso, AttributeError, ["write l21_norm(W)"]),
 }  # fmt: skip
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mtldsl.analysis.critical import Signs, critical_multiple, scale_of
+from mtldsl.analysis.own_parameter import require_own
 from mtldsl.analysis.slopes import slopes_at_zero
 from mtldsl.atoms.function import Atom, MatrixFunction
 from mtldsl.compile.checks import on_weights
@@ -50,11 +51,7 @@ class CriticalValue(float):
 def lambda_max(statement: Statement, parameter: Parameter) -> CriticalValue:
     """See `Problem.lambda_max`. 0 is optimal iff minus some slopes of the losses lie in the norm's dual ball of radius lambda, but for
     entries that bounds hold back."""
-    if not any(parameter is own for own in statement.parameters):
-        names = ", ".join(p.name for p in statement.parameters) or "none"
-        raise ModelError(
-            f"this problem has no such parameter; it has {names}", term=f"lambda_max({quoted(parameter)})"
-        )
+    require_own(parameter, statement.parameters, f"lambda_max({quoted(parameter)})")
     terms = statement.objective.terms
     scaled = [term for term in terms if parameter in term.coefficient.parameters]
     if not scaled:

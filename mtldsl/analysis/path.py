@@ -8,6 +8,7 @@ from typing import Protocol
 import numpy as np
 
 from mtldsl.analysis.ahead import Past, ahead
+from mtldsl.analysis.own_parameter import require_own
 from mtldsl.compile.normal_form import NormalForm
 from mtldsl.errors import ModelError
 from mtldsl.language.expressions.scalar import Parameter
@@ -34,11 +35,7 @@ class Solvable(Protocol):
 
 def checked_values(problem: Solvable, parameter: Parameter, values) -> list[float]:
     """The values as numbers; ModelError for a parameter of another problem, and where they are not finite and >= 0."""
-    if not any(parameter is own for own in problem.parameters):
-        names = ", ".join(p.name for p in problem.parameters) or "none"
-        raise ModelError(
-            f"this problem has no such parameter; it has {names}", term=f"path({quoted(parameter)}, ...)"
-        )
+    require_own(parameter, problem.parameters, f"path({quoted(parameter)}, ...)")
     try:
         listed = list(values) if isinstance(values, Iterator) else values
         numbers = as_array(listed, "", ModelError).astype(float)

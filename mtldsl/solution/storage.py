@@ -16,7 +16,7 @@ from mtldsl.errors import DataError, ModelError
 from mtldsl.proof.stationarity import Stationarity
 from mtldsl.solution.readout import Array, Kept, Part
 from mtldsl.solution.readouts import READOUTS
-from mtldsl.solution.storage_checks import check_fields
+from mtldsl.solution.storage_checks import UnknownWordError, check_fields
 from mtldsl.system.archives import npz_path, read_archive
 from mtldsl.system.atomic_files import atomic_file
 from mtldsl.system.reading import reading
@@ -82,6 +82,10 @@ def read_fields(path, known: set[str]) -> dict[str, Any]:
         _require_numbers(arrays)
         _restore(plain, arrays)
         check_fields(plain)
+    except UnknownWordError as error:
+        raise DataError(
+            f"{error}", term=typed, write_instead="import what defines it first, if it is yours"
+        ) from None
     except ValueError as error:
         raise DataError(f"{error}; the file is damaged, or was not written by mtldsl", term=typed) from error
     except Exception as error:  # a stranger's JSON may hold anything in the place of anything

@@ -15,7 +15,7 @@ from mtldsl.solution.readouts import READOUTS
 from mtldsl.tasks.gaps import STRATEGIES
 from mtldsl.tasks.labels import LABEL_KINDS
 
-__all__ = ["STATUSES", "check_fields"]
+__all__ = ["STATUSES", "UnknownWordError", "check_fields"]
 
 STATUSES = (
     *("optimal", "stationary", "time_limit", "iteration_limit", "stalled", "selected", "interrupted", "stopped", "uncertified"),
@@ -23,6 +23,10 @@ STATUSES = (
 _TEXTS = ("solver", "reason", "note", "model")
 _NUMBERS = ("objective", "dual_bound", "relative_gap", "violation", "seconds", "iterations", "tol")
 _LABELS = (*LABEL_KINDS, "indicators")
+
+
+class UnknownWordError(ValueError):
+    """A loss that this program does not know, and another may."""
 
 
 def check_fields(fields: dict[str, Any]) -> None:
@@ -65,9 +69,7 @@ def _check_loss(loss: dict) -> None:
     _require(isinstance(loss["parameters"], dict), "the parameters of the loss", loss["parameters"])
     _require(loss["labels"] in _LABELS, "the labels of the loss", loss["labels"])
     if loss["word"] not in REGISTRY:
-        raise ValueError(
-            f"its loss is {loss['word']!r}, which is not a word here; import what defines it first, if it is yours"
-        )
+        raise UnknownWordError(f"its loss is {loss['word']!r}, which is not a word here")
 
 
 def _check_scaling(fields) -> None:

@@ -12,7 +12,7 @@ from mtldsl.errors import ModelError, SolverError
 from mtldsl.solvers.registry import LAST, candidates, get_solver, in_turn, refusal
 from mtldsl.values.number import quoted
 
-__all__ = ["to_try"]
+__all__ = ["refuse_parameters", "to_try"]
 
 #: What `Problem.solve` takes beside the options of a solver, and what other libraries call it.
 _WORDS = (
@@ -91,6 +91,17 @@ def to_try(form: NormalForm, solver: str, options: dict) -> Iterator[str]:
             f"unknown option; {solver} takes {known}", term=f"solve(solver={solver!r}, {unknown[0]}=...)"
         )
     return iter([solver])
+
+
+def refuse_parameters(options: dict, names: Iterable[str]) -> None:
+    """SolverError for a parameter of the model among the options of a solver."""
+    for name in names:
+        if name in options:
+            raise SolverError(
+                f"{name} is a Parameter of the model, not an option of a solver",
+                term=f"solve({name}=...)",
+                write_instead=f"set its value first, {name}.value = {quoted(options[name])}",
+            )
 
 
 def _instead(options: Iterable[str]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING
@@ -57,8 +58,13 @@ class Answer:
 def get_solver(name: str) -> Solver:
     """The solver of that name; SolverError for an unknown one."""
     if name not in SOLVERS:
+        near = get_close_matches(name.lower(), SOLVERS, n=1)
         raise SolverError(
-            f"solver={name!r}: there is no such solver; write one of 'auto', {', '.join(map(repr, SOLVERS))}"
+            "there is no such solver",
+            term=f"solver={name!r}",
+            write_instead=f"did you mean {near[0]!r}?"
+            if near
+            else f"write one of 'auto', {', '.join(map(repr, SOLVERS))}",
         )
     found = SOLVERS[name]
     return _imported(found) if isinstance(found, str) else found

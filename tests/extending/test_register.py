@@ -351,3 +351,35 @@ def test_solvers_that_lack_something_are_refused():
             register_solver(solver, **options)
     with pytest.raises(mtl.SolverError, match="no solver of this name was registered"):
         unregister_solver("admm")
+
+
+def test_a_saved_solution_of_a_loss_that_is_not_known_is_not_called_damaged(tmp_path):
+    class Ours(SeparableLoss):
+        """Half squares under another name."""
+
+        name: ClassVar[str] = "ours"
+        formula: ClassVar[str] = r"\sum_j (({})_j - y_{ij})^2"
+
+        def pointwise(self, z, y):
+            return 0.5 * (z - y) ** 2
+
+        def slope(self, z, y):
+            return z - y
+
+        def pointwise_prox(self, z, y, step):
+            return (z + step * y) / (1 + step)
+
+        def pointwise_conjugate(self, u, y):
+            return 0.5 * u * u + u * y
+
+        def dual_interval(self, y):
+            return -np.inf, np.inf
+
+    word = mtl.register(Ours, reference=lambda z, y, s, atom: cp.sum_squares(z - y) / 2)
+    path = mtl.minimize(word(W, TASKS) + mtl.l1_norm(W)).solve().save(tmp_path / "ours.npz")
+    assert mtl.Solution.load(path).loss["word"] == "ours"
+    mtl.unregister("ours")
+    with pytest.raises(
+        mtl.DataError, match="which is not a word here; import what defines it first, if it is yours$"
+    ):
+        mtl.Solution.load(path)

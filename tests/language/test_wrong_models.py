@@ -37,7 +37,7 @@ WRONG = {
     "product of unknowns": (lambda: W @ W, ["product of two unknowns"]),
     "elementwise product": (lambda: W * np.ones((4, 3)), ["W * array(4, 3)", "weights=..."]),
     "product of terms": (lambda: mtl.l1_norm(W) * mtl.ridge(W), ["l1_norm(W)", "ridge(W)", "not convex"]),
-    "power of a term": (lambda: mtl.l1_norm(W) ** 2, ["(l1_norm(W)) ** 2", "squared_trace_norm"]),
+    "power of a term": (lambda: mtl.l1_norm(W) ** 2, ["l1_norm(W) ** 2", "squared_trace_norm"]),
     "power of a parameter": (lambda: lam**2 * mtl.ridge(W), ["lam ** 2", "lam * lam"]),
     "a number added": (lambda: mtl.squared_loss(W, REAL) + 3, ["squared_loss(W, tasks) + 3", "only terms"]),
     "chained comparison": (lambda: 0 <= W <= 1, ["two constraints", "W >= 0, W <= 1"]),
@@ -207,7 +207,7 @@ WRONG = {
         lambda: mtl.schatten_norm(W, 0.5) <= 3,
         ["schatten_norm(W, p=0.5) <= 3", "is not a norm", "lam * schatten_norm(W, p=0.5)"],
     ),
-    "log-rank squared": (lambda: mtl.log_rank(W) ** 2, ["(log_rank(W)) ** 2", "powers of a term"]),
+    "log-rank squared": (lambda: mtl.log_rank(W) ** 2, ["log_rank(W) ** 2", "powers of a term"]),
     "log-rank times rank": (
         lambda: mtl.log_rank(W) * mtl.rank(W),
         ["log_rank(W)", "rank(W)", "a number or a Parameter only"],

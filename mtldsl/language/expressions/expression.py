@@ -126,8 +126,12 @@ class Affine(Mixable):
         scalar = as_scalar(other)
         if scalar is None:
             if isinstance(other, Affine):
+                squared = (
+                    f"ridge({self.text}) is half the sum of squares, frobenius_norm({self.text}) its root"
+                )
                 raise ModelError(
-                    f"{self.text} * {other.text}: a product of two unknowns is not affine, so no term made of it is convex"
+                    f"{self.text} * {other.text}: a product of two unknowns is not affine, so no term made of it is convex",
+                    write_instead=squared if other is self else "",
                 )
             if is_foreign(other):
                 raise ModelError(
@@ -244,6 +248,13 @@ class Affine(Mixable):
     def T(self):
         raise ModelError(
             f"{self.text}.T: transposes are not in the language; write A @ {self.text} or {self.text} @ A"
+        )
+
+    @property
+    def mean(self):
+        raise ModelError(
+            f"{self.text}.mean is not in the language",
+            write_instead=f"write {bracket(self, 3)}.sum(axis) / n; mean_regularizer({self.text}) draws columns to their mean",
         )
 
     def __iter__(self):

@@ -97,7 +97,7 @@ class Objective:
         scalar = as_scalar(other)
         if scalar is None:
             raise ModelError(
-                f"({self.text}) * {_describe(other)}: a term can be multiplied by a number or a Parameter only; "
+                f"{self._bracketed} * {_describe(other)}: a term can be multiplied by a number or a Parameter only; "
                 "a product of terms is not convex"
             )
         return Objective(replace(t, coefficient=scalar * t.coefficient) for t in self.terms)
@@ -107,15 +107,27 @@ class Objective:
     def __truediv__(self, other):
         scalar = as_scalar(other)
         if scalar is None or (isinstance(scalar, Number) and scalar.value == 0):
-            raise ModelError(f"({self.text}) / {_describe(other)}: divide by a nonzero number or a Parameter")
+            raise ModelError(
+                f"{self._bracketed} / {_describe(other)}: divide by a nonzero number or a Parameter"
+            )
         return self * (Number(1.0) / scalar)
+
+    def __rtruediv__(self, other):
+        raise ModelError(
+            f"{_describe(other)} / {self._bracketed}: one over a term is not convex, and not in the language"
+        )
 
     def __neg__(self):
         return self * -1.0
 
+    @property
+    def _bracketed(self) -> str:
+        alone = len(self.terms) == 1 and _is_one(self.terms[0].coefficient)
+        return self.text if alone else f"({self.text})"
+
     def __pow__(self, power):
         raise ModelError(
-            f"({self.text}) ** {_describe(power)}: powers of a term are not in the language; there are ridge(W), half the squared "
+            f"{self._bracketed} ** {_describe(power)}: powers of a term are not in the language; there are ridge(W), half the squared "
             "frobenius_norm, and squared_trace_norm(W)"
         )
 
@@ -132,7 +144,11 @@ class Objective:
         (term,) = self.terms
         radius, c = as_scalar(other), term.coefficient
         if radius is None or radius.parameters or c.parameters:
-            raise ModelError("the radius and the factor of a ball must be plain numbers", term=text)
+            named = next(iter([*getattr(radius, "parameters", ()), *c.parameters]), None)
+            advice = f"write {named.text}.value, the number that it has now" if named is not None else ""
+            raise ModelError(
+                "the radius and the factor of a ball must be plain numbers", term=text, write_instead=advice
+            )
         if c.value <= 0 or radius.value < 0:
             raise ModelError(
                 "the set is not convex or is empty; the factor must be > 0 and the radius >= 0", term=text

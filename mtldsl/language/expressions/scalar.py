@@ -6,6 +6,8 @@ import operator
 from collections.abc import Callable
 from math import inf, isfinite
 
+import numpy as np
+
 from mtldsl.errors import ModelError
 from mtldsl.language.expressions.latex import escaped, number_latex
 from mtldsl.values.arguments import complete
@@ -99,6 +101,12 @@ class Parameter(Scalar):
 
     @complete("write Parameter(1.0), or Parameter(1.0, name='mu')")
     def __init__(self, value: float, name: str = "lam"):
+        if isinstance(value, list | tuple | np.ndarray) and np.ndim(value):
+            raise ModelError(
+                "it is one number",
+                term=f"Parameter({quoted(value)})",
+                write_instead="write a Parameter for each, lam_1 * l1_norm(W[:, 0]) + ..., or give the word weights: l1_norm(W, weights=[...])",
+            )
         if isinstance(value, str):
             raise ModelError(
                 "the value comes first",

@@ -96,7 +96,11 @@ def _require_affine(cls, argument) -> None:
         return
     hint = ""
     if isinstance(argument, Tasks):
-        hint = f"; the weights come first: {cls.name}(W, tasks)"
+        hint = (
+            f"; the weights come first: {cls.name}(W, tasks)"
+            if issubclass(cls, Loss)
+            else f"; write {cls.name}(W)"
+        )
     elif isinstance(argument, Objective):
         hint = f"; {argument.text} is a number already, and a function of it is outside the language"
     raise ModelError(
