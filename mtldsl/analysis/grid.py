@@ -103,7 +103,7 @@ def _geometric(problem, parameter: Parameter, count: int, typed: str) -> list[fl
         )
     checked_values(problem, parameter, [])
     try:
-        start = float(lambda_max(problem, parameter))
+        start = lambda_max(problem, parameter)
     except ModelError as error:
         raise ModelError(
             f"values are not known by themselves ({error.what})",
@@ -112,9 +112,9 @@ def _geometric(problem, parameter: Parameter, count: int, typed: str) -> list[fl
         ) from error
     if not 0.0 < start < np.inf:
         raise ModelError(
-            f"the weights vanish at {parameter.name} = {start:g}",
+            start.note or f"the weights vanish at {parameter.name} = {start:g}",
             term=f"{typed}({parameter.name})",
             write_instead="give values, such as values=[10.0, 1.0, 0.1]",
         )
     up = strengthens_losses(problem, parameter)
-    return np.geomspace(start, start * _RANGE if up else start / _RANGE, count).tolist()
+    return np.geomspace(float(start), start * _RANGE if up else start / _RANGE, count).tolist()

@@ -117,6 +117,10 @@ def lambda_max(statement: Statement, parameter: Parameter) -> CriticalValue:
             found = critical_multiple(sets, norm, block, form.zeros(), _signs(form, block))
     if found.exact:
         return CriticalValue(found.high if on_norm else _inverse(found.high))
+    if found.low == np.inf:
+        at_no_value = np.inf if on_norm else 0.0
+        note = f"no value makes the weights zero: {penalty.atom_text} costs nothing at other weights too"
+        return CriticalValue(at_no_value, note, (at_no_value, at_no_value))
     what = f"{found.kinked} has a kink at zero" if found.kinked else f"bounds hold back {penalty.atom_text}"
     if on_norm:
         note = f"an upper bound: {what}; not zero below {found.low:.6g}"

@@ -330,3 +330,28 @@ def test_the_highest_sum_in_a_box(weighted):
         assert expected - 1e-12 * size <= most <= expected + 1e-6 * size
         assert u @ scores <= most + 1e-12 * size
         assert np.all(u >= low - 1e-12) and np.all(u <= low + width + 1e-12)
+
+
+@pytest.mark.parametrize(
+    "penalty",
+    [
+        lambda W: mtl.total_variation(W),
+        lambda W: mtl.group_norm(W, [[0, 1]]),
+        lambda W: mtl.l1_norm(W, weights=np.arange(4.0)[:, None]),
+    ],
+)
+@pytest.mark.parametrize("on_losses", [False, True])
+def test_where_no_value_makes_the_weights_zero_that_is_said(penalty, on_losses):
+    """Not that bounds hold them back: the model has none."""
+    rng = np.random.default_rng(3)
+    tasks = mtl.Tasks.shared(rng.normal(size=(20, 4)), rng.normal(size=(20, 3)))
+    W, lam = mtl.Weights(tasks), mtl.Parameter(1.0)
+    loss = mtl.squared_loss(W, tasks)
+    problem = mtl.minimize(lam * loss + penalty(W) if on_losses else loss + lam * penalty(W))
+    critical = problem.lambda_max(lam)
+    assert critical == (0.0 if on_losses else np.inf) and not critical.exact
+    assert (
+        critical.note.startswith("no value makes the weights zero: ") and "bounds hold" not in critical.note
+    )
+    with pytest.raises(mtl.ModelError, match="no value makes the weights zero.*give values"):
+        problem.cross_validate(lam, values=3, folds=2)
