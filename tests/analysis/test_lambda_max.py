@@ -353,5 +353,5 @@ def test_where_no_value_makes_the_weights_zero_that_is_said(penalty, on_losses):
     assert (
         critical.note.startswith("no value makes the weights zero: ") and "bounds hold" not in critical.note
     )
-    with pytest.raises(mtl.ModelError, match="no value makes the weights zero.*give values"):
+    with pytest.raises(mtl.ModelError, match=r"no value makes the weights zero.*give values"):
         problem.cross_validate(lam, values=3, folds=2)

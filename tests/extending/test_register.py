@@ -380,6 +380,6 @@ def test_a_saved_solution_of_a_loss_that_is_not_known_is_not_called_damaged(tmp_
     assert mtl.Solution.load(path).loss["word"] == "ours"
     mtl.unregister("ours")
     with pytest.raises(
-        mtl.DataError, match="which is not a word here; import what defines it first, if it is yours$"
+        mtl.DataError, match=r"which is not a word here; import what defines it first, if it is yours$"
     ):
         mtl.Solution.load(path)
