@@ -72,7 +72,17 @@ _OTHERS = {
     "schatten_norm": "schatten_norm(W, 0.5)",
     "mkl_norm": "mkl_norm(W, [mtl.union(), mtl.individual()], p=2)",
 }
-_METRICS = ("FScore()", "AUC()", "ErrorRate()", "ROCArea()", "PrecisionAt(10)", "RecallAt(10)")
+_METRICS = (
+    "FScore()",
+    "AUC()",
+    "ErrorRate()",
+    "BalancedError()",
+    "Jaccard()",
+    "GMean()",
+    "ROCArea()",
+    "PrecisionAt(10)",
+    "RecallAt(10)",
+)
 
 
 def families() -> dict[str, str]:

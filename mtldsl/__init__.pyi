@@ -7,8 +7,10 @@ from collections.abc import Callable, Iterable, Mapping
 from numpy.typing import ArrayLike
 
 from mtldsl import datasets, report
-from mtldsl.atoms.metrics.contingency import AUC, ErrorRate, FScore
+from mtldsl.atoms.metrics.contingency import AUC, FScore
+from mtldsl.atoms.metrics.error_rates import BalancedError, ErrorRate
 from mtldsl.atoms.metrics.metric import Metric
+from mtldsl.atoms.metrics.products import GMean, Jaccard
 from mtldsl.atoms.metrics.ranking import ROCArea
 from mtldsl.atoms.metrics.top import PrecisionAt, RecallAt
 from mtldsl.errors import CrossCheckError, DataError, InfeasibleError, Interrupted, MTLError, MissingExtraError, ModelError, ProofError, SolverError
@@ -34,6 +36,7 @@ from mtldsl.tasks.tasks import Tasks
 
 __all__ = [
     "AUC",
+    "BalancedError",
     "CrossCheckError",
     "DataError",
     "EdgeWeights",
@@ -41,8 +44,10 @@ __all__ = [
     "FScore",
     "FeatureCovariance",
     "FeaturePrecision",
+    "GMean",
     "InfeasibleError",
     "Interrupted",
+    "Jaccard",
     "KernelWeights",
     "MTLError",
     "Metric",

@@ -37,6 +37,26 @@ def error_rate(b, c, positives, negatives, atom):
     return 2.0 * (b + c)
 
 
+@formula("BalancedError")
+def balanced_error(b, c, positives, negatives, atom):
+    """1 - (tp / Pos + tn / Neg) / 2"""
+    return 1.0 - 0.5 * ((positives - c) / positives + (negatives - b) / negatives)
+
+
+@formula("Jaccard")
+def jaccard(b, c, positives, negatives, atom):
+    """1 - tp / (tp + fp + fn)"""
+    tp, fp, fn = positives - c, b, c
+    return 1.0 - tp / (tp + fp + fn)
+
+
+@formula("GMean")
+def g_mean(b, c, positives, negatives, atom):
+    """1 - sqrt(tp / (tp + fn) tn / (tn + fp))"""
+    tp, tn = positives - c, negatives - b
+    return 1.0 - np.sqrt(tp * tn / (positives * negatives))
+
+
 @formula("PrecisionAt")
 def precision_at(b, c, positives, negatives, atom):
     """1 - tp / k where k samples are labelled +1; the true labelling has 0"""

@@ -6,7 +6,19 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from mtldsl.atoms.metrics import AUC, ErrorRate, FScore, Metric, PrecisionAt, RecallAt, ROCArea, expectation
+from mtldsl.atoms.metrics import (
+    AUC,
+    BalancedError,
+    ErrorRate,
+    FScore,
+    GMean,
+    Jaccard,
+    Metric,
+    PrecisionAt,
+    RecallAt,
+    ROCArea,
+    expectation,
+)
 from mtldsl.atoms.metrics.metric import classes_of
 
 
@@ -30,7 +42,17 @@ class Forbidding(Metric):
         return table[c, b]
 
 
-WHOLE_BOX = [FScore(), FScore(beta=2.0), FScore(beta=0.3), AUC(), ErrorRate(), Arbitrary()]
+WHOLE_BOX = [
+    FScore(),
+    FScore(beta=2.0),
+    FScore(beta=0.3),
+    AUC(),
+    ErrorRate(),
+    BalancedError(),
+    Jaccard(),
+    GMean(),
+    Arbitrary(),
+]
 TOP = [cls(k=k) for cls in (PrecisionAt, RecallAt) for k in (1, 2, 3, 0.5, 0.99)]
 OF_LABELLINGS = [*WHOLE_BOX, *TOP, Forbidding()]
 ALL = [*OF_LABELLINGS, ROCArea()]

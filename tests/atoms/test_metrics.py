@@ -8,7 +8,18 @@ import pytest
 
 import mtldsl as mtl
 from mtldsl.atoms.losses import HingeLoss, StructuredHinge
-from mtldsl.atoms.metrics import AUC, ErrorRate, FScore, Metric, PrecisionAt, RecallAt, ROCArea
+from mtldsl.atoms.metrics import (
+    AUC,
+    BalancedError,
+    ErrorRate,
+    FScore,
+    GMean,
+    Jaccard,
+    Metric,
+    PrecisionAt,
+    RecallAt,
+    ROCArea,
+)
 from mtldsl.atoms.metrics.metric import classes_of
 from mtldsl.errors import ModelError
 
@@ -16,6 +27,9 @@ OF_LABELLINGS = [
     *(FScore(beta=beta) for beta in (1.0, 2.0, 0.5, 0.05, 1e-100, 1e100)),
     AUC(),
     ErrorRate(),
+    BalancedError(),
+    Jaccard(),
+    GMean(),
     *(cls(k=k) for cls in (PrecisionAt, RecallAt) for k in (1, 2, 3, 0.2, 0.5, 0.99)),
 ]
 labellings = pytest.mark.parametrize("metric", OF_LABELLINGS, ids=repr)
@@ -39,6 +53,12 @@ def delta_by_definition(metric, y, other):
         return len(swapped) / (positives * negatives)
     if isinstance(metric, ErrorRate):
         return 2.0 * np.sum(y != other)
+    if isinstance(metric, BalancedError):
+        return np.mean([np.mean(other[y == kind] != kind) for kind in (-1, 1)])
+    if isinstance(metric, Jaccard):
+        return 1.0 - tp / (tp + fp + fn)
+    if isinstance(metric, GMean):
+        return 1.0 - np.sqrt(np.mean(other[y > 0] > 0) * np.mean(other[y < 0] < 0))
     k = metric.k if metric.k >= 1 else max(1, round(metric.k * len(y)))
     if np.all(y == other):
         return 0.0
@@ -251,12 +271,12 @@ def test_screening_changes_no_value(metric):
 # ------------------------------------------------------------------------------------------ a user's metric
 
 
-class BalancedError(Metric):
+class WeighedError(Metric):
     def delta(self, b, c, positives, negatives):
         return 0.5 * (b / negatives + c / positives)
 
 
-class WithCounts(BalancedError):
+class WithCounts(WeighedError):
     """Separable: each class by itself."""
 
     def best_counts(self, of_negatives, of_positives, positives, negatives):
@@ -280,7 +300,7 @@ class Power(Metric):
 
 
 @pytest.mark.parametrize(
-    "metric", [BalancedError(), WithCounts(), AtMostTwo(), Power(), Power(power=0.5)], ids=repr
+    "metric", [WeighedError(), WithCounts(), AtMostTwo(), Power(), Power(power=0.5)], ids=repr
 )
 def test_a_metric_of_ones_own(metric):
     rng = np.random.default_rng(6)
@@ -297,7 +317,7 @@ def test_a_metric_of_ones_own(metric):
 
 
 def test_own_metrics_print_and_save_themselves():
-    assert repr(Power(power=0.5)) == "Power(power=0.5)" and repr(BalancedError()) == "BalancedError()"
+    assert repr(Power(power=0.5)) == "Power(power=0.5)" and repr(WeighedError()) == "WeighedError()"
     assert Power(power=0.5).plain() == {"metric": "Power", "power": 0.5}
     again = Metric.from_plain(Power(power=0.5).plain())
     assert type(again) is Power and again.power == 0.5
@@ -466,7 +486,7 @@ def test_examples_and_what_they_print():
 
 @pytest.mark.parametrize(
     "metrics",
-    [[FScore()], [AUC()], [BalancedError()], [FScore(beta=0.4), AUC(), ROCArea(), FScore(beta=0.4)]],
+    [[FScore()], [AUC()], [WeighedError()], [FScore(beta=0.4), AUC(), ROCArea(), FScore(beta=0.4)]],
     ids=repr,
 )
 def test_the_planes_of_all_tasks_are_those_of_each(metrics):

@@ -177,7 +177,7 @@ module = types.ModuleType("the_new_word"); sys.modules["the_new_word"] = module
 exec(code, vars(module))
 import mtldsl.language.words.vocabulary as vocabulary
 vocabulary.WORDS["epsilon_insensitive_loss"] = module.epsilon_insensitive_loss
-vocabulary.WORDS["JaccardIndex"] = vocabulary.METRICS["JaccardIndex"] = module.JaccardIndex
+vocabulary.WORDS["FowlkesMallows"] = vocabulary.METRICS["FowlkesMallows"] = module.FowlkesMallows
 new = next(item for item in catalogue() if item.name == "epsilon_insensitive_loss")
 print(new.typed, new.kind, "admm" in new.solvers, new.reference)
 """

@@ -360,7 +360,7 @@ def test_an_intercept_shared_by_a_separable_loss_and_one_that_is_not():
 # --------------------------------------------------------------------------------------- structured hinges
 
 STRUCTURED = {
-    "f1": mtl.FScore(), "f2": mtl.FScore(beta=2.0), "auc": mtl.AUC(), "rocarea": mtl.ROCArea(), "errors": mtl.ErrorRate(),
+    "f1": mtl.FScore(), "f2": mtl.FScore(beta=2.0), "auc": mtl.AUC(), "rocarea": mtl.ROCArea(), "errors": mtl.ErrorRate(), "balanced": mtl.BalancedError(), "jaccard": mtl.Jaccard(), "gmean": mtl.GMean(),
     "precision": mtl.PrecisionAt(0.4), "recall": mtl.RecallAt(3), "several": [mtl.AUC(), mtl.FScore(), mtl.ROCArea(), mtl.ErrorRate()],
 }  # fmt: skip
 

@@ -17,7 +17,18 @@ import mtldsl as mtl
 import mtldsl.reference.planes as planes_module
 import mtldsl.reference.structured as structured_module
 from mtldsl.atoms.losses import StructuredHinge
-from mtldsl.atoms.metrics import AUC, ErrorRate, FScore, Metric, PrecisionAt, RecallAt, ROCArea
+from mtldsl.atoms.metrics import (
+    AUC,
+    BalancedError,
+    ErrorRate,
+    FScore,
+    GMean,
+    Jaccard,
+    Metric,
+    PrecisionAt,
+    RecallAt,
+    ROCArea,
+)
 from mtldsl.compile.terms.mixture import Mixture
 from mtldsl.errors import ModelError
 from mtldsl.reference.compile import to_cvxpy
@@ -51,7 +62,7 @@ class Reversed(Metric):
 
 
 LABELLINGS = [
-    FScore(), FScore(beta=0.5), FScore(beta=3.0), AUC(), ErrorRate(), PrecisionAt(2), PrecisionAt(0.5), RecallAt(3),
+    FScore(), FScore(beta=0.5), FScore(beta=3.0), AUC(), ErrorRate(), BalancedError(), Jaccard(), GMean(), PrecisionAt(2), PrecisionAt(0.5), RecallAt(3),
     Balanced(), Balanced(weight=0.9),
 ]  # fmt: skip
 every_labelling_metric = pytest.mark.parametrize("metric", LABELLINGS, ids=repr)

@@ -31,7 +31,7 @@ class StructuredHinge(Loss):
     Parameters
     ----------
     metric : a metric, or a list with one a task, or a dict {task name: metric}; default FScore()
-        `FScore(beta)`, `AUC()`, `ROCArea()`, `ErrorRate()`, `PrecisionAt(k)`, `RecallAt(k)`, or your own subclass of `Metric`.
+        `FScore(beta)`, `AUC()`, `ROCArea()`, `ErrorRate()`, `BalancedError()`, `Jaccard()`, `GMean()`, `PrecisionAt(k)`, `RecallAt(k)`, or your own subclass of `Metric`.
 
     Raises
     ------

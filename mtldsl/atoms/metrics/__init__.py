@@ -1,8 +1,21 @@
 """Metrics: losses of labellings that a structured hinge optimises. One file a family; importing this package registers them."""
 
-from mtldsl.atoms.metrics.contingency import AUC, ErrorRate, FScore
+from mtldsl.atoms.metrics.contingency import AUC, FScore
+from mtldsl.atoms.metrics.error_rates import BalancedError, ErrorRate
 from mtldsl.atoms.metrics.metric import Metric
+from mtldsl.atoms.metrics.products import GMean, Jaccard
 from mtldsl.atoms.metrics.ranking import ROCArea
 from mtldsl.atoms.metrics.top import PrecisionAt, RecallAt
 
-__all__ = ["AUC", "ErrorRate", "FScore", "Metric", "PrecisionAt", "ROCArea", "RecallAt"]
+__all__ = [
+    "AUC",
+    "BalancedError",
+    "ErrorRate",
+    "FScore",
+    "GMean",
+    "Jaccard",
+    "Metric",
+    "PrecisionAt",
+    "ROCArea",
+    "RecallAt",
+]

@@ -1,4 +1,4 @@
-"""Metrics of the whole contingency table: F-score, AUC on labels, error rate."""
+"""Metrics of the whole contingency table: F-score, and AUC on labels."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from typing import ClassVar
 import numpy as np
 
 from mtldsl.atoms.function import register
-from mtldsl.atoms.metrics.metric import AtConstant, Metric, Violation
+from mtldsl.atoms.metrics.at_constants import smaller_class
+from mtldsl.atoms.metrics.metric import AtConstant, Metric
 from mtldsl.atoms.parameters import checked_number
 from mtldsl.atoms.planes.score_steps import auc_promise, auc_steps, fscore_law, fscore_promise, fscore_steps
 
-__all__ = ["AUC", "ErrorRate", "FScore"]
+__all__ = ["AUC", "FScore"]
 
 #: beta up to which thresholds of the F-score stand apart from one another in float64
 _LARGEST_BETA = 1e3
@@ -128,15 +129,6 @@ class FScore(Metric):
         return fscore_law(of_positives, of_negatives, self.beta**2)
 
 
-def _smaller_class(positives, negatives, is_zero, down: float, up: float) -> AtConstant:
-    """All of the smaller class are flipped, at -down, or at up, where a sample of the larger class is worth nothing."""
-    if is_zero or positives == negatives:
-        return AtConstant(0.0, (-2.0, -2.0), (2.0, 2.0), 2.0 * (negatives - positives))
-    if negatives > positives:
-        return AtConstant(-down, (-2.0, -2.0), (0.0, 2.0), 0.0)
-    return AtConstant(up, (-2.0, 0.0), (2.0, 2.0), 0.0)
-
-
 def _step(a, m) -> float:
     return a / (a + m) / (a + 1.0 + m)
 
@@ -189,7 +181,7 @@ class AUC(Metric):
 
     def at_constants(self, positives, negatives, is_zero):
         # at -1 / (2 Neg) a negative that is flipped is worth (c - Pos) / (Pos Neg), nothing where all positives are
-        return _smaller_class(positives, negatives, is_zero, 0.5 / negatives, 0.5 / positives)
+        return smaller_class(positives, negatives, is_zero, 0.5 / negatives, 0.5 / positives)
 
     def _highest_tables(self, ordered, batch, ends):
         from mtldsl.atoms.metrics.oracle_kernels import best_of_auc
@@ -203,71 +195,3 @@ class AUC(Metric):
 
     def _promised(self, of_positives, of_negatives):
         return auc_promise(of_positives, of_negatives)
-
-
-@register
-@dataclass(frozen=True, eq=False, repr=False)
-class ErrorRate(Metric):
-    r"""Twice the number of errors: Delta = 2 (b + c), with b negatives labelled +1 and c positives labelled -1.
-
-    Range: 0 to 2 n, not [0, 1]: with it the structured hinge of a task is exactly twice its `hinge_loss`, the sum of
-    2 max(0, 1 - y_j z_j), margin 1 included.
-
-    Raises
-    ------
-    DataError
-        By `structured_hinge`, where a task has labels of one class only.
-
-    Notes
-    -----
-    The most violated labelling flips every sample with y z < 1, without a sort.
-    Conjugate: -2 sum p at u = -2 y p with p in [0, 1]^n, else +inf.
-    Source: the paper's baseline MTL-CLS; Joachims, "A support vector method for multivariate performance measures", ICML 2005,
-    whose error rate is this over 2 n.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> z, y = np.array([2.0, 0.5, -0.5]), np.array([1.0, 1.0, -1.0])
-    >>> ErrorRate().most_violated(z, y).value
-    2.0
-    >>> from mtldsl.atoms.losses import HingeLoss
-    >>> 2 * HingeLoss().value(z, y)
-    2.0
-    """
-
-    name: ClassVar[str] = "ErrorRate"
-    meaning: ClassVar[str] = "twice the number of errors of $y'$"
-    formula: ClassVar[str] = r"\|{}-y_i\|_1"
-    exact_conjugate: ClassVar[bool] = True
-
-    def delta(self, b, c, positives, negatives):
-        return 2.0 * (b + c)
-
-    def score(self, z, positive, threshold):
-        """The share of right labels: Delta is up to 2 n."""
-        return 1.0 - float(np.sum((z >= threshold) != positive)) / len(z)
-
-    def score_of_counts(self, b, c, positives, negatives):
-        return 1.0 - float(b + c) / (positives + negatives)
-
-    def limits(self, positives, negatives):
-        return 1.0, -1.0
-
-    def forbids(self, positives, negatives):
-        return False
-
-    def at_constants(self, positives, negatives, is_zero):
-        return _smaller_class(positives, negatives, is_zero, 1.0, 1.0)
-
-    def best_counts(self, of_negatives, of_positives, positives, negatives):
-        b, c = (int(np.argmax(gains + 2.0 * np.arange(len(gains)))) for gains in (of_negatives, of_positives))
-        return b, c
-
-    def _plane(self, z, y, positive, negative):
-        margins = y * z
-        flipped = np.flatnonzero(margins < 1.0)
-        return Violation(2.0 * float(np.sum(1.0 - margins[flipped])), 2.0 * len(flipped), flipped)
-
-    def _promised(self, of_positives, of_negatives):
-        return 2.0 * float(np.sum(of_positives) + np.sum(of_negatives))

@@ -114,12 +114,12 @@ class Metric(Atom):
     Examples
     --------
     >>> import numpy as np
-    >>> class BalancedError(Metric):
+    >>> class WeighedError(Metric):
     ...     def delta(self, b, c, positives, negatives):
-    ...         return 0.5 * (b / negatives + c / positives)
-    >>> plane = BalancedError().most_violated(np.array([0.1, -0.2, 3.0]), np.array([1.0, -1.0, -1.0]))
+    ...         return (b + 3 * c) / (negatives + 3 * positives)
+    >>> plane = WeighedError().most_violated(np.array([0.1, -0.2, 3.0]), np.array([1.0, -1.0, -1.0]))
     >>> plane.delta, plane.flipped
-    (0.75, array([2, 0]))
+    (0.8, array([2, 0]))
     """
 
     labellings: ClassVar[bool] = True  # its planes are labellings (not rankings)

@@ -13,6 +13,7 @@ from mtldsl.system.compiled import compiled
 __all__ = [
     "best_of_auc",
     "best_of_fscore",
+    "best_of_product",
     "flip",
     "flippable",
     "overlapping",
@@ -158,6 +159,52 @@ def best_of_fscore(ordered, starts, ends, square, paid, values, counts):
             if value > best:
                 best, best_b, best_c = value, b, c
         values[k], counts[k, 0], counts[k, 1] = best, best_b, best_c
+
+
+@compiled("void(f8[::1], i8[:, ::1], i8[:, ::1], f8[::1], f8[::1], f8[::1], i8[:, ::1])", error_model="numpy")
+def best_of_product(ordered, starts, ends, of_negatives, of_positives, values, counts):
+    """(value, (b, c)) of the highest table of 1 - g(b) h(c) of every task; margins ascending; g and h of one task after another, from 0 up to all that
+    may be flipped.
+
+    The best b for c does not rise with c: for the c in the middle all b are looked at, for those on either side the b on their side alone.
+    """
+    longest = 0
+    for k in range(starts.shape[0]):
+        longest = max(longest, ends[k, 0] - starts[k, 0], ends[k, 1] - starts[k, 1])
+    paid_b, paid_c = np.empty(longest + 1), np.empty(longest + 1)
+    parts = np.empty((128, 4), np.int64)  # halves of halves: twice the binary digits of a count are enough
+    g, h = 0, 0
+    for k in range(starts.shape[0]):
+        up, down = starts[k, 0], starts[k, 1]
+        most_c, most_b = ends[k, 0] - up, ends[k, 1] - down
+        paid_b[0] = paid_c[0] = 0.0
+        for b in range(most_b):
+            paid_b[b + 1] = paid_b[b] + 2.0 * ordered[down + b]
+        for c in range(most_c):
+            paid_c[c + 1] = paid_c[c] + 2.0 * ordered[up + c]
+        best, best_b, best_c = 0.0, 0, 0
+        parts[0] = (0, most_c, 0, most_b)
+        left = 1
+        while left > 0:
+            left -= 1
+            low_c, high_c, low_b, high_b = parts[left]
+            c = (low_c + high_c) // 2
+            top, top_b = -np.inf, low_b
+            for b in range(low_b, high_b + 1):
+                value = (1.0 - of_negatives[g + b] * of_positives[h + c]) - (paid_b[b] + paid_c[c])
+                if value > top:
+                    top, top_b = value, b
+            if top > best:
+                best, best_b, best_c = top, top_b, c
+            if low_c < c:
+                parts[left] = (low_c, c - 1, top_b, high_b)
+                left += 1
+            if c < high_c:
+                parts[left] = (c + 1, high_c, low_b, top_b)
+                left += 1
+        values[k], counts[k, 0], counts[k, 1] = best, best_b, best_c
+        g += most_b + 1
+        h += most_c + 1
 
 
 @compiled(error_model="numpy")

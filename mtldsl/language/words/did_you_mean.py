@@ -52,6 +52,9 @@ SYNONYMS = {
     "FScore": "f1, f1_score, f_beta, fbeta_score, f_measure, dice",
     "ROCArea": "roc_auc, roc_auc_score, auroc, area_under_roc",
     "ErrorRate": "accuracy, zero_one, zero_one_loss, hamming, misclassification",
+    "BalancedError": "balanced_accuracy, balanced_accuracy_score, bacc, youden, informedness",
+    "Jaccard": "jaccard_score, jaccard_index, iou, intersection_over_union, tanimoto",
+    "GMean": "g_mean, geometric_mean, geometric_mean_score",
     "PrecisionAt": "precision, precision_at_k",
     "RecallAt": "recall, recall_at_k",
     # the statement

@@ -43,6 +43,9 @@ FScore = metrics.FScore
 AUC = metrics.AUC
 ROCArea = metrics.ROCArea
 ErrorRate = metrics.ErrorRate
+BalancedError = metrics.BalancedError
+Jaccard = metrics.Jaccard
+GMean = metrics.GMean
 PrecisionAt = metrics.PrecisionAt
 RecallAt = metrics.RecallAt
 

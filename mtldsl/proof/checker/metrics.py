@@ -147,6 +147,40 @@ class ErrorRate(Metric):
         return p, p.sum() * 2.0
 
 
+class BalancedError(Metric):
+    every_labelling = True
+
+    def delta(self, b, c):
+        of_b = self.number(np.asarray(b, float)) / float(self.N)
+        return (of_b + self.number(np.asarray(c, float)) / float(self.P)) * 0.5
+
+    def value(self, positive, negative):
+        half = self.number(0.5)
+        up, down = half / float(self.P) - positive * 2.0, half / float(self.N) + negative * 2.0
+        return maximum(up, 0.0).sum() + maximum(down, 0.0).sum()
+
+    def law_of(self, p, y, law):
+        p = tighter_ends(p)
+        return p, (p[y > 0].sum() / float(self.P) + p[y < 0].sum() / float(self.N)) * 0.5
+
+
+class Jaccard(Metric):
+    every_labelling = True
+
+    def delta(self, b, c):
+        b, c = np.asarray(b, float), np.asarray(c, float)
+        return self.number(b + c) / self.number(float(self.P) + b)
+
+
+class GMean(Metric):
+    every_labelling = True
+
+    def delta(self, b, c):
+        b, c = self.number(np.asarray(b, float)), self.number(np.asarray(c, float))
+        right = (float(self.N) - b) * (float(self.P) - c) / float(self.P * self.N)
+        return 1.0 - maximum(right, 0.0).sqrt()
+
+
 class ROCArea(Metric):
     def value(self, positive, negative):
         total, rows = self.number(0.0), max(1, CHUNK // max(self.N, 1))
@@ -244,5 +278,5 @@ class RecallAt(Top):
 
 
 METRICS = {
-    "FScore": FScore, "AUC": AUC, "ErrorRate": ErrorRate, "ROCArea": ROCArea, "PrecisionAt": PrecisionAt, "RecallAt": RecallAt,
+    "FScore": FScore, "AUC": AUC, "ErrorRate": ErrorRate, "BalancedError": BalancedError, "Jaccard": Jaccard, "GMean": GMean, "ROCArea": ROCArea, "PrecisionAt": PrecisionAt, "RecallAt": RecallAt,
 }  # fmt: skip
