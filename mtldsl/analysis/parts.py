@@ -20,6 +20,7 @@ from mtldsl.tasks.derived import label_table
 from mtldsl.tasks.folding import rows_of_parts
 from mtldsl.tasks.imputation import filled_anew, rows_filled
 from mtldsl.tasks.one_class import OneClassWarning, listed_tasks
+from mtldsl.tasks.rescaling import in_units_of, scaled_anew
 
 __all__ = ["ONE_CLASS", "Part", "data_of", "learnable", "make_part", "needs_two_classes", "taken", "warn_of"]
 
@@ -101,7 +102,7 @@ class Part:
 
     def train(self, tasks: Tasks) -> Tasks:
         """The tasks that can be learned, in the rows to learn on."""
-        return taken(tasks, self.kept, self.learned)
+        return scaled_anew(taken(tasks, self.kept, self.learned))
 
     @property
     def left_out(self) -> list[str]:
@@ -111,8 +112,14 @@ class Part:
         """The measure of a solution that was learned on `train`, over all tasks in the rows to score."""
         rows = rows_of_parts(tasks, self.held_out)
         inputs: Any = rows_filled(tasks, rows, solution.schema.fill)
-        if not tasks.is_shared:
-            inputs = [X for X, there in zip(inputs, self.learned, strict=True) if there]
+        if tasks.is_shared:
+            inputs = in_units_of(inputs, tasks.scaling, solution.schema.scaling)
+        else:
+            inputs = [
+                in_units_of(X, tasks.scaling, solution.schema.scaling)
+                for X, there in zip(inputs, self.learned, strict=True)
+                if there
+            ]
         found = iter(predictor_of(solution).outputs(inputs, measure.needs, typed))
         truth = _of_rows(tasks, tasks.targets, rows)
         weights = None if tasks.sample_weights is None else _of_rows(tasks, tasks.sample_weights, rows)

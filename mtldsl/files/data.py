@@ -69,7 +69,8 @@ def _read(reading: Reading) -> None:
             tasks, test = tasks.split(*how)
     if standardize:
         with _at(file, ("data", "standardize")):  # statistics come from the training rows alone
-            tasks = tasks.standardize(**standardize)
+            own = {} if tasks.is_distributed else {"each_fold": True}  # folds of rows elsewhere share these
+            tasks = tasks.standardize(**standardize, **own)
             assert tasks.scaling is not None
             test = None if test is None else test.scaled_by(tasks.scaling)
     reading.train, reading.test, reading.names["tasks"] = tasks, test, tasks
@@ -178,6 +179,11 @@ def _call(reading: Reading, reader, arguments: tuple, options: dict, what: str, 
     known = [parameter.name for parameter in parameters]
     for key in options:
         if key not in known:
+            if key == "impute":
+                raise file.error(
+                    f"{what} cannot fill in missing inputs; impute is for csv, arff, npz and mat: fill them in before, or write such a file",
+                    ("data", key),
+                )
             hint = reading.advice(("data",), key, [*own, "standardize", "one_class", "leave_out", *known])
             raise file.error(f"{what} has no option {key!r}{hint}", ("data", key))
     for parameter in parameters:

@@ -12,7 +12,7 @@
     dataset = "digits"      # "digits", "low_rank", "group_sparse", "school", "sarcos", "emotions", "flags", "scene", ...
     standardize = true      # statistics of the training rows; {center = false} for sparse inputs
     # path = "scores.csv"   # relative to this file; format = "csv", "arff", "mat", "npz" or "libsvm" where the ending does not tell
-    # impute = "mean"       # or "median": what stands in the place of missing inputs (csv, arff), learned on training rows; "error" refuses them
+    # impute = "mean"       # or "median": what stands in the place of missing inputs (csv, arff, npz, mat), learned on training rows; "error" refuses them
     # labels = ["maths", "physics"]      # the keyword arguments of mtldsl.datasets.read_csv, read_arff, ...
     # engine = "dask"       # path is a folder of Parquet, NPZ or LIBSVM files that stay there; options are those of mtldsl.datasets.scan
     # scheduler = "local"   # or "tcp://...", which `--scheduler` must allow; without it the active client, or threads of this process

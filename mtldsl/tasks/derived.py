@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from mtldsl.errors import DataError, Spelled
@@ -45,12 +47,15 @@ def with_inputs(tasks: T, inputs: list, **fields) -> T:
     return changed(tasks, **where, **({"imputation": None} | fields))
 
 
-def standardize(tasks: T, center, scale) -> T:
+def standardize(tasks: T, center, scale, each_fold=False) -> T:
     """See `Tasks.standardize`."""
     center, scale = as_flag(center, "standardize(center"), as_flag(scale, "standardize(scale")
+    each_fold = as_flag(each_fold, "standardize(each_fold")
     refuse_standardizing(tasks, center)
     inputs = [tasks.X] if tasks.is_shared else Widened(tasks.inputs)
-    return scaled_by(tasks, Scaling.of(inputs, center, scale))
+    return scaled_by(
+        tasks, replace(Scaling.of(inputs, center, scale), each_fold=(center, scale) if each_fold else None)
+    )
 
 
 def refuse_standardizing(tasks: TaskData, center: bool) -> None:

@@ -12,6 +12,7 @@ from mtldsl.errors import DataError
 from mtldsl.tasks.data import T, TaskData
 from mtldsl.tasks.derived import changed
 from mtldsl.tasks.gaps import Imputation
+from mtldsl.tasks.rescaling import scaled_anew, scaled_like
 
 __all__ = ["filled_anew", "filled_by", "filled_pair", "imputed", "rows_filled"]
 
@@ -55,9 +56,11 @@ def filled_by(tasks: T, values: np.ndarray) -> T:
 
 
 def filled_pair(train: T, test: T) -> tuple[T, T]:
-    """Rows to learn on, filled from themselves, and rows to score, filled from those."""
+    """Rows to learn on, filled and scaled from themselves, and rows to score, filled and scaled from those."""
     train = filled_anew(train, strict=True)
-    return train, test if train.imputation is None else filled_by(test, train.imputation.values)
+    test = test if train.imputation is None else filled_by(test, train.imputation.values)
+    train = scaled_anew(train)
+    return train, scaled_like(test, train.scaling)
 
 
 def rows_filled(tasks: TaskData, rows, values: np.ndarray | None):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,10 +17,14 @@ __all__ = ["Scaling", "squared_deviations"]
 
 @dataclass(frozen=True, eq=False)
 class Scaling:
-    """x -> (x - mean) / scale, column by column."""
+    """x -> (x - mean) / scale, column by column.
+
+    each_fold : (center, scale) where folds of these rows learn statistics of their own, by these two; None: they keep these
+    """
 
     mean: np.ndarray  # (d,)
     scale: np.ndarray  # (d,) > 0
+    each_fold: tuple[bool, bool] | None = None
 
     @classmethod
     def of(cls, inputs: list | Widened, center: bool, scale: bool) -> Scaling:
@@ -47,7 +51,7 @@ class Scaling:
 
     def of_columns(self, index) -> Scaling:
         """The statistics of these columns alone, in this order."""
-        return Scaling(self.mean[index], self.scale[index])
+        return replace(self, mean=self.mean[index], scale=self.scale[index])
 
     def apply(self, X):
         if sparse.issparse(X):

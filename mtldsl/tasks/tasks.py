@@ -202,12 +202,13 @@ class Tasks(LinearMap, FromDask, Shown):
         """The same tasks with other labels: flat (N,), task after task."""
         return with_targets(self, flat)
 
-    def standardize(self, center: bool = True, scale: bool = True) -> Tasks:
+    def standardize(self, center: bool = True, scale: bool = True, each_fold: bool = False) -> Tasks:
         """(X - mean) / scale, column by column, over all rows of all tasks; `scaling` remembers both for new inputs.
 
         scale is the standard deviation (dividing by the number of rows); a constant column keeps scale 1. Predictions and
         `transform` apply the same statistics to new inputs. DataError for sparse inputs unless center=False, and for tasks
-        that are standardised already.
+        that are standardised already. With each_fold=True the statistics are learned anew from the training rows of every fold (`folds`,
+        `cross_validate`) and of a `split`: what is held out is then not known to them.
 
         >>> from mtldsl.tasks import Tasks
         >>> tasks = Tasks.shared([[1.0, 7.0], [3.0, 7.0]], [0.0, 1.0]).standardize()
@@ -215,7 +216,7 @@ class Tasks(LinearMap, FromDask, Shown):
         (array([[-1.,  0.],
                [ 1.,  0.]]), array([[0., 1.]]))
         """
-        return standardize(self, center, scale)
+        return standardize(self, center, scale, each_fold)
 
     def scaled_by(self, scaling: Scaling) -> Tasks:
         """These tasks with the statistics of others: test.scaled_by(train.scaling). Copies the inputs, in float64."""

@@ -8,6 +8,7 @@ from sklearn.datasets import dump_svmlight_file
 
 from mtldsl import DataError, Tasks
 from mtldsl.datasets import read_libsvm, read_mat, read_npz
+from mtldsl.files.problem_file import load_problem
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(6, 3)).round(3)
@@ -180,3 +181,41 @@ def test_labels_that_are_one_number_are_refused(tmp_path):
     np.savez(tmp_path / "a.npz", X=np.ones((3, 2)), Y=np.array(1.0))
     with pytest.raises(DataError):
         read_npz(tmp_path / "a.npz")
+
+
+@pytest.mark.parametrize("kind", ["npz", "mat"])
+@pytest.mark.parametrize("grouped", [False, True])
+def test_missing_inputs_are_filled_in_as_in_a_table(kind, grouped, tmp_path):
+    rng = np.random.default_rng(1)
+    X = np.where(rng.random((30, 3)) < 0.2, np.nan, rng.normal(size=(30, 3)))
+    arrays = {"X": X, "Y": rng.normal(size=(30, 1 if grouped else 2)), "ids": np.arange(30) % 2}
+    path = tmp_path / f"t.{kind}"
+    np.savez(path, **arrays) if kind == "npz" else savemat(path, arrays)
+    read = read_npz if kind == "npz" else read_mat
+    options = {"task_ids": "ids"} if grouped else {}
+    with pytest.raises(DataError, match="impute"):
+        read(path, **options)
+    with pytest.raises(DataError, match="write 'mean', 'median' or 'error'"):
+        read(path, impute="mode", **options)
+    tasks = read(path, impute="median", **options)
+    expected = np.where(np.isnan(X), np.nanmedian(X, axis=0), X)
+    rows = tasks.source_rows if grouped else [np.arange(30)]
+    for found, own in zip(tasks.inputs if grouped else [tasks.X], rows, strict=True):
+        np.testing.assert_allclose(found, expected[own])
+    assert tasks.imputation.strategy == "median"
+
+
+def test_cells_are_not_filled_in_and_other_formats_say_so(tmp_path):
+    cells = np.empty((1, 2), dtype=object)
+    cells[0, 0] = cells[0, 1] = np.ones((3, 2))
+    savemat(tmp_path / "c.mat", {"X": cells, "Y": cells})
+    with pytest.raises(DataError, match="write one matrix of all rows, with task_ids"):
+        read_mat(tmp_path / "c.mat", impute="mean")
+    (tmp_path / "t.svm").write_text("1 1:0.5\n-1 2:1\n")
+    (tmp_path / "p.toml").write_text(
+        'minimize = "hinge_loss(W, tasks)"\n[data]\npath = "t.svm"\nimpute = "mean"\n'
+    )
+    with pytest.raises(
+        DataError, match=r"p.toml:4:1: format 'libsvm' cannot fill in missing inputs; impute is for csv"
+    ):
+        load_problem(tmp_path / "p.toml")

@@ -8,6 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from mtldsl.datasets.formats.cells import as_signs
+from mtldsl.datasets.formats.filling import check_impute, filled
 from mtldsl.datasets.formats.mat_files import Other, mat_variables
 from mtldsl.errors import DataError, Spelled
 from mtldsl.system.archives import read_archive
@@ -21,7 +22,13 @@ __all__ = ["read_libsvm", "read_mat", "read_npz", "tasks_of_variables"]
 
 
 def read_mat(
-    path, X: str = "X", Y: str | int = "Y", *, task_ids: str | None = None, binary: bool = False
+    path,
+    X: str = "X",
+    Y: str | int = "Y",
+    *,
+    task_ids: str | None = None,
+    binary: bool = False,
+    impute: str = "error",
 ) -> Tasks:
     """Tasks from the variables X and Y of a MATLAB file (not of version 7.3).
 
@@ -29,6 +36,7 @@ def read_mat(
     matrices : X (n, d), Y (n, m): tasks that share their inputs; with `task_ids`, the variable that tells the rows of different
                tasks apart, Y is (n,). A number Y = k means the last k columns of X.
     binary   : labels are 0/1 and are read as -1/+1
+    impute   : as in `read_csv`, of matrices
 
     Integers, such as School's bytes, become float64 before anything is computed. The file is read in a process of its own, which costs
     half a second: scipy's reader ends its process on some damaged files. DataError for another kind of file, an unknown variable, what
@@ -42,11 +50,12 @@ def read_mat(
     array([200., 100.])
     """
     path = as_path(path, "read_mat(path)")
-    return tasks_of_variables(path, mat_variables(path), X, Y, task_ids, binary)
+    return tasks_of_variables(path, mat_variables(path), X, Y, task_ids, binary, impute)
 
 
-def tasks_of_variables(path: Path, content: dict, X, Y, task_ids=None, binary=False) -> Tasks:
+def tasks_of_variables(path: Path, content: dict, X, Y, task_ids=None, binary=False, impute="error") -> Tasks:
     """`read_mat` of variables that are read already."""
+    check_impute(impute, path)
     inputs = _member(path, content, X, "X")
     if isinstance(Y, int) and not isinstance(Y, bool):
         inputs, targets = _last_columns(path, _numbers(path, X, inputs), Y)
@@ -58,19 +67,33 @@ def tasks_of_variables(path: Path, content: dict, X, Y, task_ids=None, binary=Fa
                 f"{X} holds cells, one per task; then {Y} must hold cells too, and task_ids has no use",
                 term=path,
             )
+        if impute != "error":
+            raise DataError(
+                f"impute is for matrices, and {X} holds cells, one a task", term=path,
+                write_instead="write one matrix of all rows, with task_ids", argument="impute",
+            )  # fmt: skip
         cells = [_numbers(path, f"{X}{{{i}}}", cell) for i, cell in enumerate(inputs.ravel(), start=1)]
         labels = [_numbers(path, f"{Y}{{{i}}}", cell) for i, cell in enumerate(targets.ravel(), start=1)]
         labels = [(y.toarray() if sparse.issparse(y) else y).ravel() for y in labels]
         return Tasks.separate(cells, [as_signs(y, path) for y in labels] if binary else labels)
     ids = None if task_ids is None else _member(path, content, task_ids, "task_ids").ravel()
-    return _of_arrays(path, _numbers(path, X, inputs), _numbers(path, Y, targets), ids, binary)
+    return _of_arrays(path, _numbers(path, X, inputs), _numbers(path, Y, targets), ids, binary, impute)
 
 
-def read_npz(path, X: str = "X", Y: str = "Y", *, task_ids: str | None = None, binary: bool = False) -> Tasks:
+def read_npz(
+    path,
+    X: str = "X",
+    Y: str = "Y",
+    *,
+    task_ids: str | None = None,
+    binary: bool = False,
+    impute: str = "error",
+) -> Tasks:
     """Tasks from the arrays X (n, d) and Y (n, m) of a NumPy archive; NaN in Y: not labelled.
 
     task_ids : the array (n,) that tells the rows of different tasks apart; then Y is (n,)
     binary   : labels are 0/1 and are read as -1/+1
+    impute   : as in `read_csv`
 
     Arrays `task_names` and `feature_names` are the names, where the archive has them. Pickled objects are refused, as everything
     that is not numbers, with a DataError.
@@ -83,6 +106,7 @@ def read_npz(path, X: str = "X", Y: str = "Y", *, task_ids: str | None = None, b
     >>> tasks.task_names, tasks.targets
     (('a', 'b'), array([-1.,  1.,  1., -1.]))
     """
+    check_impute(impute, path)
     arrays = read_archive(path, "an .npz file of numbers")
     inputs, targets = (
         _numbers(path, name, _member(path, arrays, name, role)) for name, role in ((X, "X"), (Y, "Y"))
@@ -90,7 +114,7 @@ def read_npz(path, X: str = "X", Y: str = "Y", *, task_ids: str | None = None, b
     ids = None if task_ids is None else _member(path, arrays, task_ids, "task_ids").ravel()
     with reading(path, "an .npz file of numbers"):
         names = {key: list(map(str, arrays[key])) for key in ("task_names", "feature_names") if key in arrays}
-    return _of_arrays(path, inputs, targets, ids, binary, **names)
+    return _of_arrays(path, inputs, targets, ids, binary, impute, **names)
 
 
 def read_libsvm(
@@ -153,19 +177,19 @@ def read_libsvm(
     return Tasks.shared(inputs[0], Y, task_names=[f"{c:g}" for c in classes])
 
 
-def _of_arrays(path, X, Y, ids, binary, **names) -> Tasks:
+def _of_arrays(path, X, Y, ids, binary, impute, **names) -> Tasks:
     size = " x ".join(f"{n:,}" for n in Y.shape)
     Y = as_dense(Y, f"{path}: {size} labels", "give the labels of fewer tasks", DataError)
     Y = as_signs(Y, path) if binary else Y
     if ids is None:
-        return Tasks.shared(X, Y, **names)
+        return filled(X, impute, path, lambda X: Tasks.shared(X, Y, **names))
     if names.pop("task_names", None) is not None:
         raise DataError(
             "with task_ids the tasks are named by their ids",
             term=path,
             write_instead="take task_names out of the file",
         )
-    return Tasks.grouped(X, Y, ids, **names)
+    return filled(X, impute, path, lambda X: Tasks.grouped(X, Y, ids, **names))
 
 
 def _member(path, content, name, role):

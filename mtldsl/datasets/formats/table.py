@@ -14,10 +14,9 @@ import numpy as np
 from scipy import sparse
 
 from mtldsl.datasets.formats.cells import as_signs
+from mtldsl.datasets.formats.filling import check_impute, filled
 from mtldsl.errors import DataError, Spelled
 from mtldsl.tasks import Tasks
-from mtldsl.tasks.gaps import STRATEGIES
-from mtldsl.tasks.imputation import imputed
 
 __all__ = ["Column", "Table"]
 
@@ -57,23 +56,25 @@ class Table:
 
         impute : "mean" or "median" in the place of inputs that are missing, "error" refuses them
         """
-        if impute not in (*STRATEGIES, "error"):
-            raise DataError(
-                f"impute={impute!r}", term=self.path, write_instead="write 'mean', 'median' or 'error'", argument="impute"
-            )  # fmt: skip
+        check_impute(impute, self.path)
         chosen = self.positions(labels, "labels")
         task_at = None if task is None else self.position(task, "task")
         weights_at = None if sample_weights is None else self.position(sample_weights, "sample_weights")
         roles = [*chosen, *(j for j in (task_at, weights_at) if j is not None)]
         X, x_names = self._design(self._features(features, drop, roles), impute)
-        X, gaps = self._without_gaps(X)
         Y, y_names = self._labels(chosen)
         if binary:  # one by one: some may be -1/+1 already
             Y = np.column_stack([as_signs(y, self.path) for y in Y.T])
         weights = None if weights_at is None else self._numbers(weights_at)
         if task_at is None:
-            found = Tasks.shared(X, Y, sample_weights=weights, task_names=y_names, feature_names=x_names)
-            return found if gaps is None else imputed(found, gaps, impute)
+            return filled(
+                X,
+                impute,
+                self.path,
+                lambda X: Tasks.shared(
+                    X, Y, sample_weights=weights, task_names=y_names, feature_names=x_names
+                ),
+            )
         if Y.shape[1] > 1:
             raise DataError(
                 f"task={task!r} tells the tasks apart by rows, labels {', '.join(y_names)} by columns",
@@ -81,19 +82,13 @@ class Table:
                 write_instead="give one column of labels",
                 argument="task",
             )
-        found = Tasks.grouped(
-            X, Y[:, 0], self._categories(task_at), sample_weights=weights, feature_names=x_names
+        ids = self._categories(task_at)
+        return filled(
+            X,
+            impute,
+            self.path,
+            lambda X: Tasks.grouped(X, Y[:, 0], ids, sample_weights=weights, feature_names=x_names),
         )
-        return found if gaps is None else imputed(found, gaps, impute)
-
-    def _without_gaps(self, X):
-        """(X with zeros where it has none, (n, d) where that is; None for no gaps)."""
-        if sparse.issparse(X):
-            if np.isnan(X.data).any():
-                raise DataError("impute is for dense tables", term=self.path, write_instead="leave the columns out", argument="impute")  # fmt: skip
-            return X, None
-        gaps = np.isnan(X)
-        return (np.where(gaps, 0.0, X), gaps) if gaps.any() else (X, None)
 
     # ---------------------------------------------------------------------------------- choice of columns
 
