@@ -6,6 +6,7 @@ import csv
 import io
 import shlex
 from argparse import ArgumentParser
+from contextlib import contextmanager
 from pathlib import Path
 
 from mtldsl.cli.command import FAILED, OK, Command
@@ -32,7 +33,7 @@ __all__ = ["CV", "PATH"]
 def _outputs(parser: ArgumentParser, picture: str) -> None:
     parser.add_argument(
         "--metric", metavar="NAME",
-        help="a measure of labels (accuracy, f1, roc_auc, ...) or of numbers (r2, mse, mae, ...); without it what the file says, or accuracy or r2",
+        help="a measure such as f1, roc_auc, mae; without it what the file says, or accuracy or r2",
     )  # fmt: skip
     parser.add_argument("--csv", type=Path, metavar="PATH", help="write the table as CSV")
     parser.add_argument("--plot", type=Path, metavar="PATH", help=f"write {picture} (.png, .svg or .pdf)")
@@ -62,6 +63,36 @@ def _check_metric(name: str | None) -> None:
             raise error.as_kind(DataError) from error
 
 
+@contextmanager
+def _begun(options):
+    """(the problem file, what --values says); what cannot be written or measured is said before anything is read or solved."""
+    _check_outputs(options)
+    _check_metric(options.metric)
+    given = values_of(options.values)
+    with load_with_options(options) as file:
+        yield file, given
+
+
+def _write(options, *, table, picture, page) -> None:
+    """What the options ask for, each made where it is asked for."""
+    if options.csv is not None:
+        save_text(options.csv, table())
+    if options.plot is not None:
+        save_picture(options.plot, picture)
+    if options.report is not None:
+        save_text(options.report, page())
+
+
+def _show(options, record: dict, report, line: str) -> None:
+    """On standard output: the record as JSON, one line, or the report."""
+    from mtldsl.report.record import plain
+
+    if options.json:
+        print_json(plain(record))
+    else:
+        print_content(line if options.quiet else report, one_line=options.quiet)
+
+
 # ----------------------------------------------------------------------------------------------------- path
 
 
@@ -74,12 +105,9 @@ def _path_arguments(parser: ArgumentParser) -> None:
 def _path(options) -> int:
     from mtldsl.analysis.grid import grid_of
     from mtldsl.report.along import describe_path, path_page, path_report, path_verdict
-    from mtldsl.report.record import describe_file, plain
+    from mtldsl.report.record import describe_file
 
-    _check_outputs(options)
-    _check_metric(options.metric)
-    given = values_of(options.values)
-    with load_with_options(options) as file:
+    with _begun(options) as (file, given):
         parameter, said = parameter_of(file, options.parameter), file.validation or {}
         given = said.get("values", {}).get(parameter) if given is None else given
         try:
@@ -91,25 +119,25 @@ def _path(options) -> int:
                 ) from error
             raise DataError(error.what, term=file.path, write_instead="write --values 10,1,0.1") from error
         found = list(file.problem.path(parameter, values, progress=is_told(options), **file.path_options()))
-        interrupted = found[-1].interrupted
         metric = options.metric or said.get("metric")
         record = describe_file(file) | {"path": describe_path(file, parameter.name, found, metric)}
         shown = visible_record(record)
-        if options.csv is not None:
-            save_text(options.csv, _as_csv(record["path"]["rows"], parameter.name))
-        if options.plot is not None:
+
+        def picture():
             from mtldsl.pictures.path import plot_path
 
             if len(found) < 2:
                 raise DataError("a picture needs two values at least", term=f"--plot {options.plot}")
-            save_picture(options.plot, lambda: plot_path(found, parameter.name))
-        if options.report is not None:
-            save_text(options.report, path_page(file, shown, found, _typed("path", options)))
-    if options.json:
-        print_json(plain(record))
-    else:
-        print_content(path_verdict(shown) if options.quiet else path_report(shown), one_line=options.quiet)
-    if interrupted:
+            return plot_path(found, parameter.name)
+
+        _write(
+            options,
+            table=lambda: _as_csv(record["path"]["rows"], parameter.name),
+            picture=picture,
+            page=lambda: path_page(file, shown, found, _typed("path", options)),
+        )
+    _show(options, record, path_report(shown), path_verdict(shown))
+    if found[-1].interrupted:
         return stops.exit_code()
     return OK if all(solution.is_certified for solution in found) else FAILED
 
@@ -158,7 +186,7 @@ def _cv_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--folds", type=int, metavar="K", help="how many; without it those of [validation], or 5")  # fmt: skip
     parser.add_argument(
         "--rule", choices=["best", "one_se"],
-        help="one_se: the most regularised value within one standard error of the best; without it that of [validation], or best",
+        help="one_se: the most regularised value within one standard error of the best",
     )  # fmt: skip
     parser.add_argument("--random-state", type=int, metavar="SEED", help="of the folds")
     _outputs(parser, "the scores over the values")
@@ -166,13 +194,10 @@ def _cv_arguments(parser: ArgumentParser) -> None:
 
 def _cv(options) -> int:
     from mtldsl.report.along import said_of, validation_page, validation_report
-    from mtldsl.report.record import describe_file, plain
+    from mtldsl.report.record import describe_file
     from mtldsl.report.validation import describe_validation
 
-    _check_outputs(options)
-    _check_metric(options.metric)
-    given = values_of(options.values)
-    with load_with_options(options) as file:
+    with _begun(options) as (file, given):
         _say_in_place(file, options, given)
         try:
             found = file.choose(is_told(options))
@@ -186,18 +211,13 @@ def _cv(options) -> int:
         point = [parameter.value for parameter in file.validation["values"]]
         record = describe_file(file) | {"validation": describe_validation(found, point)}
         shown = visible_record(record)
-        if options.csv is not None:
-            save_text(options.csv, _table(found))
-        if options.plot is not None:
-            save_picture(options.plot, found.plot)
-        if options.report is not None:
-            save_text(options.report, validation_page(file, shown, found, _typed("cv", options)))
-    if options.json:
-        print_json(plain(record))
-    elif options.quiet:
-        print_content(said_of(shown["validation"]))
-    else:
-        print_content(validation_report(shown))
+        _write(
+            options,
+            table=lambda: _table(found),
+            picture=found.plot,
+            page=lambda: validation_page(file, shown, found, _typed("cv", options)),
+        )
+    _show(options, record, validation_report(shown), said_of(shown["validation"]))
     return OK
 
 

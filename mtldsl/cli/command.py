@@ -65,9 +65,9 @@ def add_file(parser: ArgumentParser) -> None:
     )
     parser.add_argument(
         "--allow-plugins", action="append", default=[], metavar="NAME",
-        help="let the file import this module or .py file, which it names in [plugins] and whose code runs; may be repeated",
+        help="let the file import this module or .py file that [plugins] names, and run its code; may be repeated",
     )  # fmt: skip
     parser.add_argument(
         "--scheduler", metavar="ADDRESS",
-        help='of engine = "dask": local, or an address such as tcp://10.0.0.1:8786, which the file alone cannot choose',
+        help='of engine = "dask": local, or an address, which the file alone cannot choose: tcp://10.0.0.1:8786',
     )  # fmt: skip

@@ -21,14 +21,12 @@ PICTURES, PAGES = (".png", ".svg", ".pdf"), (".html",)
 def add_solve_options(parser: ArgumentParser, starts: bool = True) -> None:
     """The file, and how it is solved and shown; `starts`: whether from several starts."""
     add_file(parser)
-    parser.add_argument(
-        "--solver", metavar="NAME", help="in place of the file's; `mtldsl explain FILE` lists them"
-    )
+    parser.add_argument("--solver", metavar="NAME", help="one that `mtldsl explain FILE` lists")
     parser.add_argument(
         "--tol",
         type=float,
         metavar="GAP",
-        help="relative duality gap (of a model that is not convex, the residual), in place of the file's",
+        help="relative duality gap, or residual where the model is not convex",
     )
     if starts:
         parser.add_argument(
@@ -39,8 +37,7 @@ def add_solve_options(parser: ArgumentParser, starts: bool = True) -> None:
         )
     parser.add_argument(
         "--set", action="append", default=[], metavar="KEY=VALUE",
-        help="anything else that may stand in [solve], in place of the file's, such as max_seconds=60 or random_state=1, and the "
-        "options of the solver named, such as method=block or continuation=3; may be repeated",
+        help="another key of [solve], such as max_seconds=60 or method=block; may be repeated",
     )  # fmt: skip
     style = parser.add_mutually_exclusive_group()
     style.add_argument("--json", action="store_true", help="print JSON and nothing else")
@@ -52,7 +49,7 @@ def add_progress(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--progress",
         action="store_true",
-        help="say on standard error how far it is, a line a step; in a terminal a bar shows that without being asked",
+        help="say on standard error how far it is",
     )
 
 
@@ -65,12 +62,12 @@ def add_values(parser: ArgumentParser) -> None:
     """Which parameter, and over which values."""
     parser.add_argument(
         "--parameter", metavar="NAME",
-        help="one of [parameters]; without it that of [validation], or the only one there is",
+        help="without it that of [validation], or the only one",
     )  # fmt: skip
     parser.add_argument(
         "--values", metavar="VALUES",
-        help="numbers with commas between, in the order in which they are solved, such as 10,1,0.1; or one whole number: so many values, "
-        "from where the weights are zero on; without it those of [validation], or 20",
+        help="such as 10,1,0.1, in the order in which they are solved; or how many, from where the weights are zero on; without it those of "
+        "[validation], or 20",
     )  # fmt: skip
 
 

@@ -200,3 +200,12 @@ def test_help_is_one_screen_and_ends_with_an_example(command, capsys, monkeypatc
         main([command, "--help"])
     out = capsys.readouterr().out
     assert len(out.splitlines()) <= 50 and f"  mtldsl {command} exams" in out.rpartition("example")[2]
+
+
+@pytest.mark.parametrize("command", ["path", "cv", "solve", "new", "predict", "report"])
+def test_help_fits_a_page(command, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    with pytest.raises(SystemExit):
+        main([command, "--help"])
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) <= 50
