@@ -11,7 +11,7 @@ import numpy as np
 
 from mtldsl.compile.statement import Statement
 from mtldsl.errors import DataError, ModelError
-from mtldsl.scoring.measure import Measure
+from mtldsl.scoring.measure import Measure, Needs
 from mtldsl.scoring.score import Score, evaluate
 from mtldsl.solution.predictors import predictor_of
 from mtldsl.solution.solution import Solution
@@ -110,6 +110,13 @@ class Part:
 
     def score(self, tasks: Tasks, solution: Solution, measure: Measure, typed: str) -> Score:
         """The measure of a solution that was learned on `train`, over all tasks in the rows to score."""
+        truth, predicted, weights = self.outputs(tasks, solution, measure.needs, typed)
+        return evaluate(
+            measure, truth, predicted, self.names, table=tasks.is_shared, weights=weights, typed=typed
+        )
+
+    def outputs(self, tasks: Tasks, solution: Solution, needs: Needs, typed: str):
+        """(labels, what such a solution says of them, sample weights or None), a vector a task, of the rows to score."""
         rows = rows_of_parts(tasks, self.held_out)
         inputs: Any = rows_filled(tasks, rows, solution.schema.fill)
         if tasks.is_shared:
@@ -120,16 +127,14 @@ class Part:
                 for X, there in zip(inputs, self.learned, strict=True)
                 if there
             ]
-        found = iter(predictor_of(solution).outputs(inputs, measure.needs, typed))
+        found = iter(predictor_of(solution).outputs(inputs, needs, typed))
         truth = _of_rows(tasks, tasks.targets, rows)
         weights = None if tasks.sample_weights is None else _of_rows(tasks, tasks.sample_weights, rows)
         predicted = [
-            next(found) if there else np.full(len(y), _as_needed(constant, measure.needs))
+            next(found) if there else np.full(len(y), _as_needed(constant, needs))
             for there, constant, y in zip(self.learned, self.constant, truth, strict=True)
         ]
-        return evaluate(
-            measure, truth, predicted, self.names, table=tasks.is_shared, weights=weights, typed=typed
-        )
+        return truth, predicted, weights
 
 
 def _of_rows(tasks: Tasks, flat: np.ndarray, rows) -> list[np.ndarray]:

@@ -83,7 +83,7 @@ def _write(options, *, table, picture, page) -> None:
         save_text(options.report, page())
 
 
-def _show(options, record: dict, report, line: str) -> None:
+def _show(options, record: dict, report, line) -> None:
     """On standard output: the record as JSON, one line, or the report."""
     from mtldsl.report.record import plain
 

@@ -86,6 +86,11 @@ def run_file(file, progress: bool = False) -> Ran:
         except KeyboardInterrupt:
             check, interrupted = "interrupted", True
     counts.append(_passes(file))
+    if not interrupted:
+        try:
+            solution = file.cut(solution, progress)
+        except KeyboardInterrupt:
+            interrupted = True
     good = solution.is_certified and (file.check is None or getattr(check, "agrees", False))
     record, code = (
         describe_run(file, solution, check, chosen, counts),

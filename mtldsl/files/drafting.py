@@ -26,6 +26,15 @@ _OTHERS = {
 }
 
 
+#: where a label is rare
+_CUT = [
+    "[thresholds]",
+    'metric = "f1"  # a rare label is seldom more probable than not: it is said where F1 is best on rows that the model of a fold did not see',
+    "random_state = 0",
+    "",
+]
+
+
 def draft(path, labels: Sequence[str] = (), task: str | None = None, delimiter: str | None = None) -> str:
     """The text of a commented problem file for a CSV file: `mtldsl new`.
 
@@ -115,6 +124,7 @@ def draft(path, labels: Sequence[str] = (), task: str | None = None, delimiter: 
         *([f'metric = "{metric}"  # {_WHY}'] if metric else []),
         "random_state = 0",
         "",
+        *(_CUT if metric == "average_precision" else []),
         "[check]",
         "cross_check = true  # the reference solves it too, and both are compared",
         "max_seconds = 60  # of the comparison: the reference is slow where there are hundreds of features",
@@ -123,7 +133,7 @@ def draft(path, labels: Sequence[str] = (), task: str | None = None, delimiter: 
         "[output]",
         f"solution = {_text(path.stem + '.npz')}  # for `mtldsl predict`",
         f"report = {_text(path.stem + '.html')}  # one page, to be opened in a browser",
-        *([f'metrics = ["{metric}"]  # in the report, beside accuracy'] if metric else []),
+        *([f"metrics = {_list([metric, *(['f1'] if metric == 'average_precision' else [])])}  # in the report, beside accuracy"] if metric else []),
     ]  # fmt: skip
     return "\n".join(lines) + "\n"
 

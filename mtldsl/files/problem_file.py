@@ -57,6 +57,12 @@
     groups = [1, 1, 2]      # one a training row: rows of a group stay on one side
     random_state = 0
 
+    [thresholds]            # optional: where a label is said, tuned after the solve, on rows of the training data that the model of a fold did not see
+    metric = "f1"           # or "accuracy"
+    beta = 1.0              # of f1: how much more recall counts than precision
+    folds = 5
+    random_state = 0
+
     [solve]                 # optional
     solver = "auto"         # or a name that `mtldsl explain` lists; then also that solver's options
     tol = 1e-6
@@ -96,6 +102,7 @@ from mtldsl.files.model import stated_problem
 from mtldsl.files.section import Reading
 from mtldsl.files.sections import SECTIONS
 from mtldsl.files.solve import checked_option
+from mtldsl.files.thresholds import check_loss, metric_of
 from mtldsl.files.toml_limits import MAX_BYTES
 from mtldsl.files.toml_source import TomlFile
 from mtldsl.problem import Problem
@@ -128,6 +135,7 @@ class ProblemFile:
         None  # (N,) the rows of the data that were held out, task after task where inputs are separate
     )
     validation: dict[str, Any] | None = None
+    thresholds: dict[str, Any] | None = None
     cluster: Any = None  # the workers that have the rows, where the file names them
 
     def close(self) -> None:
@@ -159,6 +167,22 @@ class ProblemFile:
         for parameter, value in zip(values, found.best if point is None else point, strict=True):
             parameter.value = value
         return found
+
+    def cut(self, solution: Any, progress: bool = False) -> Any:
+        """The solution with the thresholds that [thresholds] asks for; as it is without that table."""
+        if self.thresholds is None:
+            return solution
+        from mtldsl.analysis.fold_thresholds import thresholds_of_folds
+
+        own = {key: value for key, value in self.thresholds.items() if key in ("folds", "random_state")}
+        return thresholds_of_folds(
+            self.problem,
+            solution,
+            metric_of(self.thresholds),
+            progress=progress,
+            **own,
+            **self.path_options(),
+        )
 
     def path_options(self) -> dict[str, Any]:
         """The options of [solve] that every fit of a path has: all but random starts."""
@@ -227,8 +251,11 @@ def _read(path: Path, reading: Reading) -> ProblemFile:
         data=reading.data,
         test_rows=reading.test_rows,
         validation=reading.validation,
+        thresholds=reading.thresholds,
         cluster=reading.cluster,
     )
+    if file.thresholds is not None:
+        check_loss(reading, file.problem)
     try:
         file.check_starts()
     except DataError as error:

@@ -94,6 +94,7 @@ class Reading:
     predictions: dict[str, Any] | None = None
     test_rows: Any = None  # which rows of the data were held out
     validation: dict[str, Any] | None = None
+    thresholds: dict[str, Any] | None = None
 
     def table(self, name: str) -> dict:
         """What the file says in a table."""

@@ -14,6 +14,7 @@ from mtldsl.files.plugins import PLUGINS
 from mtldsl.files.rules import TABLE
 from mtldsl.files.section import Section
 from mtldsl.files.solve import SOLVE
+from mtldsl.files.thresholds import THRESHOLDS
 from mtldsl.files.validation import VALIDATION
 from mtldsl.files.weights import WEIGHTS
 
@@ -32,6 +33,7 @@ _TABLES = (
     ARRAYS,
     GROUPS,
     VALIDATION,
+    THRESHOLDS,
 )
 
 #: the top of the file, whose keys are its own and every table, then the tables

@@ -172,6 +172,7 @@ def _scores(file: ProblemFile, solution: Solution) -> dict:
         "mean_guess": float(np.mean(guesses)),
         "metrics": metrics | named,
         "metrics_not_measured": not_measured + not_named,
+        "thresholds": None if solution.thresholds is None else _thresholds(file, solution),
         "tasks": rows,
     }
 
@@ -228,11 +229,29 @@ def _by_name(file: ProblemFile, tasks: Tasks, solution: Solution, rows: list[dic
     return means, reasons
 
 
+def _thresholds(file: ProblemFile, solution: Solution) -> dict:
+    """What the thresholds of [thresholds] were tuned for, and where they are."""
+    said = file.thresholds or {}
+    assert solution.thresholds is not None
+    return {
+        "metric": said.get("metric", "f1"),
+        "folds": said.get("folds", 5),
+        "by_task": dict(zip(solution.task_names, solution.thresholds.tolist(), strict=True)),
+    }
+
+
 def _suiting(file: ProblemFile, solution: Solution) -> list[str]:
-    """What a reader has to see where nothing was asked for: the measure that a parameter was chosen by, or one that sees rare labels."""
+    """What a reader has to see where nothing was asked for: the measure that a parameter was chosen by, or one that sees rare labels, and what
+    thresholds were tuned for."""
+    tuned = [] if file.thresholds is None else [file.thresholds.get("metric", "f1")]
+    names = dict.fromkeys([*_seeing(file, solution), *tuned])
+    return [name for name in names if name not in ("accuracy", "r2")]
+
+
+def _seeing(file: ProblemFile, solution: Solution) -> list[str]:
     chosen_by = (file.validation or {}).get("metric")
     if chosen_by is not None:
-        return [] if chosen_by in ("accuracy", "r2") else [chosen_by]
+        return [chosen_by]
     tasks = file.tasks_train
     if solution.loss["labels"] != "sign" or tasks.is_distributed or _learned_for(file.problem, 1):
         return []

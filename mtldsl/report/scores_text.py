@@ -35,6 +35,11 @@ def scores(found: dict) -> Group:
         notes.append(Text(f"constant: {one}; a metric's score is 1 where nothing is wrong", DIM))
     if lower:
         notes.append(Text(f"lower is better: {', '.join(lower)}", DIM))
+    cut = found["thresholds"]
+    if cut is not None:
+        ends = sorted(cut["by_task"].values())
+        where = f"{ends[0]:.2f}" if len(ends) == 1 else f"{ends[0]:.2f} to {ends[-1]:.2f}"
+        notes.append(Text(f"thresholds: {where} of the decision function, where {cut['metric']} is best on {cut['folds']} folds of the training rows", DIM))  # fmt: skip
     notes += [Text(f"not measured: {reason}", "yellow") for reason in found["metrics_not_measured"]]
     title = f"Scores on {'held-out' if found['rows'] == 'held out' else 'the training'} rows"
     return section(title, *tables, *notes)
