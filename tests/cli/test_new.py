@@ -85,7 +85,9 @@ def test_where_a_label_is_rare_lam_is_not_chosen_by_accuracy(labels, metric, tmp
     if metric is not None:
         with load_problem(written) as file:
             assert file.validation is not None
-            assert (file.validation["metric"], file.metrics) == (metric, [metric])
+            shown = [metric, "f1"] if metric == "average_precision" else [metric]
+            assert (file.validation["metric"], file.metrics) == (metric, shown)
+            assert (file.thresholds is not None) == ("f1" in shown)
 
 
 def test_several_labels_that_say_yes_or_no(tmp_path, capsys):
