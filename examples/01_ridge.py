@@ -1,5 +1,7 @@
-"""1. One ridge regression, and what it means that a solution comes with a proof
-=============================================================================
+"""1. Ridge, and what a proof is
+=============================
+
+One ridge regression, and what it means that a solution comes with a proof.
 
 ::
 

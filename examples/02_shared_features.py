@@ -1,5 +1,7 @@
-"""2. Tasks that use the same few features: the l21 norm and its path
-==================================================================
+"""2. Shared features: the l21 norm
+================================
+
+Tasks that use the same few features: the l21 norm and its path.
 
 ::
 
@@ -190,6 +192,7 @@ def picture(path: Path) -> None:
             color=colour,
             ha="center",
             fontweight="bold",
+            bbox={"facecolor": "white", "edgecolor": "none", "pad": 1},  # above the dotted line
         )
     right.set(title="Mean $R^2$ on validation rows: where $\\lambda$ is chosen", ylabel="$R^2$")
     top = best_rows.score(validation)

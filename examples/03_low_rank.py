@@ -1,5 +1,7 @@
-"""3. Tasks that mix a few hidden patterns: the trace norm and the SVD of W
-========================================================================
+"""3. Low rank: the trace norm
+===========================
+
+Tasks that mix a few hidden patterns: the trace norm and the SVD of W.
 
 ::
 

@@ -1,5 +1,7 @@
-"""4. Classification from few labels: two norms, a constraint, most labels missing
-===============================================================================
+"""4. Few labels, two norms, a bound
+=================================
+
+Classification from few labels: two norms, a constraint, most labels missing.
 
 A screening study: 160 people, 30 things known of each, 12 diseases, labels +1 and -1. Testing a
 person for everything is dear, so 70 % of the labels are missing (NaN in Y), and no disease is

@@ -1,5 +1,7 @@
-"""5. A decomposition: tasks that share patterns, and tasks that do not
-====================================================================
+"""5. Shared patterns, outlier tasks
+=================================
+
+A decomposition: tasks that share patterns, and tasks that do not.
 
 ::
 

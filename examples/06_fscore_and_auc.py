@@ -1,5 +1,7 @@
-"""6. Measures of whole labellings: F-score and AUC where one label in sixteen is positive
-=======================================================================================
+"""6. Learning F-score and AUC
+===========================
+
+Measures of whole labellings: F-score and AUC where one label in sixteen is positive.
 
 ::
 

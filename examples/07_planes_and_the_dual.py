@@ -1,5 +1,7 @@
-"""7. A maximum of planes, its dual, and how the gap closes
-========================================================
+"""7. Maxima of planes, and their dual
+===================================
+
+A maximum of planes, its dual, and how the gap closes.
 
 ::
 
@@ -328,6 +330,7 @@ def picture(path: Path) -> None:
     left.set(
         title=f"G(w): the highest of {len(labellings)} planes, one a labelling",
         xlabel="w",
+        ylabel="height of a plane",
         ylim=(-0.1, 2.3),
         xlim=(weights[0], weights[-1]),
     )
@@ -347,6 +350,7 @@ def picture(path: Path) -> None:
     middle.set(
         title="Cutting planes: each model's minimum is a bound",
         xlabel="w",
+        ylabel="objective, and models of it",
         ylim=(-0.2, 6.4),
         xlim=(weights[0], weights[-1]),
     )
@@ -359,6 +363,7 @@ def picture(path: Path) -> None:
     right.set(
         title="Proven relative gap against calls of the oracle",
         xlabel="calls of the oracle (all tasks at once)",
+        ylabel="relative gap",
         xscale="log",
         yscale="log",
         ylim=(0.5e-10, 5),

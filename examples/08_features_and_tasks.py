@@ -1,5 +1,7 @@
-r"""8. Learning how features and tasks relate: two covariances beside the weights
-=============================================================================
+r"""8. Features and tasks: covariances
+==================================
+
+Learning how features and tasks relate: two covariances beside the weights.
 
 ::
 

@@ -1,5 +1,7 @@
-"""9. Why learning a covariance is a matching problem, and is solved by sorting
-============================================================================
+"""9. Why sorting learns covariances
+=================================
+
+Why learning a covariance is a matching problem, and is solved by sorting.
 
 ::
 

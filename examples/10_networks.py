@@ -1,5 +1,7 @@
-"""10. Networks with learned covariances: one network for all tasks, or one a task
-===============================================================================
+"""10. Networks with covariances
+=============================
+
+Networks with learned covariances: one network for all tasks, or one a task.
 
 ::
 

@@ -1,5 +1,7 @@
-r"""11. Beyond linear: random Fourier features and Nystroem in front of a linear multi-task model
-=============================================================================================
+r"""11. Random features in front
+============================
+
+Beyond linear: random Fourier features and Nystroem in front of a linear multi-task model.
 
 ::
 
@@ -248,7 +250,6 @@ def picture(path: Path) -> None:
     figure, both = plt.subplots(
         1, 2, figsize=(11, 4.6), layout="constrained", sharex=True, sharey=True
     )
-    low = min(min(found) for found in errors.values())
     for axes, size in zip(both, SIZES, strict=True):
         for j, name in enumerate(KINDS):
             for k, (penalty, colour) in enumerate(colours.items()):
@@ -259,8 +260,9 @@ def picture(path: Path) -> None:
         axes.set(title=f"{size} to learn from", xlabel="mean squared error, test block")
         axes.grid(axis="x", color="#e4e7ea")
         axes.set_axisbelow(True)
-        axes.set_xlim(left=0.97 * low)
         axes.tick_params(axis="y", length=0)
+    reach = [min(map(min, errors.values())), max(map(max, errors.values()))]
+    both[0].set_xlim(0.97 * reach[0], 1.02 * reach[1])  # of both: they share their axis
     both[0].set_yticks([-5 * j - 1.5 for j in range(len(KINDS))], list(KINDS))
     for penalty, colour in colours.items():
         both[0].plot([], [], "o", color=colour, markersize=8, label=penalty)

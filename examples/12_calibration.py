@@ -1,5 +1,7 @@
-"""12. Tasks with different noise: a loss that finds each task's noise by itself
-=============================================================================
+"""12. Tasks with different noise
+==============================
+
+A loss that finds each task's noise by itself.
 
 ::
 

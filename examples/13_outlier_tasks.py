@@ -1,5 +1,7 @@
-"""13. Outlier tasks: which do not follow the others, and which are proven to follow
-=================================================================================
+"""13. Outlier tasks, proven
+=========================
+
+Which tasks do not follow the others, and which are proven to follow?
 
 ::
 
@@ -294,7 +296,7 @@ def picture(path: Path) -> None:
             train.counts[which], pulls[which] / rho2.value, s=26, color=colour, label=label
         )
     for i in own:
-        at, off = (train.counts[i], pulls[i] / rho2.value), (0, -14 if OWN[i] == 0.2 else 6)
+        at, off = (train.counts[i], pulls[i] / rho2.value), (0, -18 if OWN[i] == 0.2 else 6)
         middle.annotate(f"{OWN[i]:g}", at, off, textcoords="offset points", ha="center")
     middle.set(
         title="Below 1: proven not to be an outlier",
@@ -309,7 +311,8 @@ def picture(path: Path) -> None:
     right.plot(sizes, [100 * detected[s][1] for s in sizes], "o-", color=grey, linewidth=2)
     right.text(sizes[-1], 100 * detected[sizes[-1]][0] - 9, "found", color=orange, ha="right")
     right.text(sizes[-1], 100 * detected[sizes[-1]][1] + 4, "wrongly named", color=grey, ha="right")
-    right.set(title="Would it find them? %", xlabel="size of a task's own part", ylim=(-2, 104))
+    right.set(title="Would it find them?", xlabel="size of a task's own part", ylim=(-2, 104))
+    right.set_ylabel("% of the tasks")
     path.parent.mkdir(exist_ok=True)
     figure.savefig(path, dpi=120)
     print(f"\nPicture: {path}")

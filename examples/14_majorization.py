@@ -1,5 +1,7 @@
-"""14. Majorisation-minimisation: parabolas above a penalty that is not convex
-===========================================================================
+"""14. Majorisation-minimisation
+=============================
+
+Parabolas above a penalty that is not convex.
 
 ::
 
@@ -416,7 +418,13 @@ def picture(path: Path) -> None:
         left.text(top, min(2.6, parabola(top, at, EPS)), f" at {at:g}", color=colour, ha="left")
     left.plot(s, penalty(s, EPS), color=blue, linewidth=2.8)
     left.text(-3.9, 0.62, r"$\log(1+\sqrt{s^2+\varepsilon})$", color=blue)
-    left.set(title=f"Parabolas above it, eps = {EPS:g}", xlabel="s", ylim=(0, 2.7), xlim=(-4, 4.9))
+    left.set(
+        title=f"Parabolas above it, eps = {EPS:g}",
+        xlabel="s",
+        ylabel="penalty",
+        ylim=(0, 2.7),
+        xlim=(-4, 4.9),
+    )
 
     for method, colour in zip(METHODS, (grey, orange, blue), strict=True):
         for eps, dashes in ((1e-2, "-"), (1e-4, "--")):
@@ -435,6 +443,7 @@ def picture(path: Path) -> None:
         xscale="log",
         yscale="log",
         xlabel="iteration",
+        ylabel="above the lowest, relative",
         ylim=(1e-13, 3),
         title="P above its lowest, relative: it never rises",
     )

@@ -1,5 +1,7 @@
-"""15. A tree of tasks: how strongly each group shares is learned, and what that is worth
-======================================================================================
+"""15. A tree of tasks
+===================
+
+How strongly each group shares is learned, and what that is worth.
 
 ::
 

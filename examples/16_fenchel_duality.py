@@ -1,5 +1,7 @@
-"""16. Fenchel duality: primal, partly dualised, dual, and a gap that closes
-=========================================================================
+"""16. Fenchel duality
+===================
+
+Primal, partly dualised, dual, and a gap that closes.
 
 Theorem (Fenchel and Rockafellar). For convex g, h and a linear map A, with the conjugates g*(v) =
 max over w of <v, w> - g(w),
@@ -369,6 +371,7 @@ def picture(path: Path) -> None:
     left.set(
         title="Above and below the optimum; Problem 2 is not a bound",
         xlabel="s   (shaded: some $s\\,\\alpha_i$ leaves [0, C])",
+        ylabel="value",
         ylim=(0, 1.6 * optimum),
         xlim=(0, line[-1]),
     )
@@ -384,6 +387,7 @@ def picture(path: Path) -> None:
     middle.set(
         title="Coordinate ascent: the gap closes",
         xlabel="pass over the samples",
+        ylabel="value",
         xlim=(1, 20),
         ylim=(optimum * 0.65, optimum * 1.35),
     )
@@ -407,6 +411,7 @@ def picture(path: Path) -> None:
     right.set(
         title="The same, relative to the optimum",
         xlabel="pass over the samples",
+        ylabel="relative to the optimum",
         yscale="log",
         xlim=(1, len(trace)),
         ylim=(1e-15, 2),

@@ -1,5 +1,7 @@
-"""17. Nonlinear kernels: which width, and shared by whom?
-=======================================================
+"""17. Nonlinear kernels
+=====================
+
+Which width, and shared by whom?
 
 Lesson 11 put explicit features in front of a linear model. Here are the kernels themselves,
 several at once, each twice::

@@ -1,5 +1,7 @@
-"""18. A graph of labels: which labels depend on each other, found one edge after the other
-========================================================================================
+"""18. A graph of labels
+=====================
+
+Which labels depend on each other is found one edge after the other.
 
 A sample has K labels. A score of the labelling y in {0,1}^K is a sum over labels and over the
 edges of a graph,

@@ -1,5 +1,7 @@
-"""19. Column generation: prices of edges that are not there, a bound over all of them
-===================================================================================
+"""19. Column generation
+=====================
+
+Prices of edges that are not there, and a bound over all of them.
 
 K labels have K(K-1)/2 possible edges, and few matter. Lesson 18 began with none, and added. Here
 is why that is allowed, and why it finds the right ones.

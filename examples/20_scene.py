@@ -1,5 +1,7 @@
-"""20. Scene: what a learned graph of labels is, and what it is not
-================================================================
+"""20. Scene: what a graph of labels is
+====================================
+
+What a learned graph of labels is, and what it is not.
 
 2,407 images, 294 colour features, six labels: Beach, Sunset, FallFoliage, Field, Mountain, Urban.
 Most images have one label, few have two. So how labels stand together in the data says little:

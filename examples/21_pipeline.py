@@ -1,5 +1,7 @@
-"""21. A practitioner's afternoon: a DataFrame, rare labels, a Pipeline, a grid, a file
-====================================================================================
+"""21. A practitioner's afternoon
+==============================
+
+A DataFrame, rare labels, a Pipeline, a grid, a file.
 
 ::
 

@@ -1,5 +1,7 @@
-"""22. School by groups: one long table, a column that says the school
-===================================================================
+"""22. School by groups
+====================
+
+One long table, a column that says the school.
 
 ::
 

@@ -1,5 +1,7 @@
-"""23. Emotions: trained for F1, or trained as ever and cut where F1 is best?
-==========================================================================
+"""23. Emotions: F1, or a cut for it
+=================================
+
+Trained for F1, or trained as ever and cut where F1 is best?
 
 ::
 

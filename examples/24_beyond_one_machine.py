@@ -1,5 +1,7 @@
-"""24. More rows than memory: rows on Dask's workers, and a proof without them
-===========================================================================
+"""24. More rows than memory
+=========================
+
+Rows on Dask's workers, and a proof without them.
 
 ::
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from mtldsl.datasets.label_dependence import co_occurrence
 from mtldsl.pictures.clustered_order import clustered_order
-from mtldsl.pictures.figure import trim, write_names
+from mtldsl.pictures.figure import bar_beside, trim, write_names
 from mtldsl.pictures.graph_places import positions_in
 from mtldsl.system.pyplot import pyplot
 from mtldsl.tasks import Tasks
@@ -72,12 +72,7 @@ def co_occurrence_plot(tasks: Tasks, *, order=None, title: str | None = None, ax
         vmax=1.0,
         interpolation="nearest",
     )
-    place: dict[str, Any] = (
-        {"cax": ax.inset_axes((1.03, 0.0, 0.04, 1.0))} if own else {"ax": ax, "fraction": 0.046, "pad": 0.04}
-    )
-    bar = ax.figure.colorbar(image, **place)
-    bar.outline.set_visible(False)
-    bar.set_label("share of the row's samples that\nhave the column's label too", fontsize=8)
+    bar_beside(image, ax, own, "share of the row's samples that\nhave the column's label too", fontsize=8)
     write_names(ax, names, "labels")
     _write_numbers(ax, given, shares, image.to_rgba(given))
     ax.spines[:].set_visible(False)

@@ -8,6 +8,7 @@ import numpy as np
 
 from mtldsl.errors import DataError
 from mtldsl.pictures.axes import COLOURS, GREY, axes_for, plain
+from mtldsl.pictures.figure import read_logs
 from mtldsl.values.number import quoted
 
 if TYPE_CHECKING:
@@ -108,6 +109,7 @@ def _scale(values: np.ndarray, ax: Axes) -> None:
     if positive.size and positive.max() / positive.min() > 10:
         if (values > 0).all():
             ax.set_xscale("log")
+            read_logs(ax.xaxis)
         else:
             ax.set_xscale("symlog", linthresh=positive.min())
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
     from matplotlib.transforms import BboxBase
 
-__all__ = ["box_of", "ordinal", "short", "trim", "write_names"]
+__all__ = ["bar_beside", "box_of", "ordinal", "read_logs", "short", "trim", "write_names"]
 
 #: Where there are more names than this along an axis, not every one is written.
 _NAMED = 40
@@ -58,6 +59,30 @@ def ordinal(step: int) -> str:
     """
     ending = "th" if step // 10 % 10 == 1 else {1: "st", 2: "nd", 3: "rd"}.get(step % 10, "th")
     return {2: "second", 3: "third"}.get(step, f"{step}{ending}")
+
+
+def read_logs(axis: Axis) -> None:
+    """Ticks of a logarithmic axis as plain numbers, as many as there is room for at half width: 1, 2, 5, 10, ... or the powers of ten alone."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    low, high = sorted(axis.get_view_interval())
+    few = high < 300 * low
+    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if few else (1.0,), numticks=8))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.set_minor_formatter(NullFormatter())
+
+
+def bar_beside(
+    image, ax: Axes, own: bool, label: str, extend: str = "neither", fontsize: float | None = None
+):
+    """The colour bar of a matrix: as high as the cells where the figure is the picture's own; beside another's axes where matplotlib finds room."""
+    place: dict[str, Any] = (
+        {"cax": ax.inset_axes((1.03, 0.0, 0.04, 1.0))} if own else {"ax": ax, "fraction": 0.046, "pad": 0.04}
+    )
+    bar = ax.figure.colorbar(image, extend=extend, **place)
+    bar.outline.set_visible(False)
+    bar.set_label(label, fontsize=fontsize)
+    return bar
 
 
 def write_names(ax: Axes, names: list[str], what: str = "names") -> None:

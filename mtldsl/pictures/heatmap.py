@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from mtldsl.errors import DataError
 from mtldsl.pictures.clustered_order import checked_correlation, clustered_order
-from mtldsl.pictures.figure import trim, write_names
+from mtldsl.pictures.figure import bar_beside, trim, write_names
 from mtldsl.system.pyplot import pyplot
 
 if TYPE_CHECKING:
@@ -100,12 +100,7 @@ def heatmap(
         vmax=limit,
         interpolation="nearest",
     )
-    place: dict[str, Any] = (
-        {"cax": ax.inset_axes((1.03, 0.0, 0.04, 1.0))} if own else {"ax": ax, "fraction": 0.046, "pad": 0.04}
-    )
-    bar = ax.figure.colorbar(image, extend=_extend(R, limit), **place)
-    bar.outline.set_visible(False)
-    bar.set_label("correlation")
+    bar_beside(image, ax, own, "correlation", _extend(R, limit))
     write_names(ax, names)
     if n <= ANNOTATED:
         _write_numbers(ax, R, image.to_rgba(R))

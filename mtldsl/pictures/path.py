@@ -9,7 +9,7 @@ import numpy as np
 
 from mtldsl.errors import DataError
 from mtldsl.pictures.axes import GREY, axes_for, cycle, plain
-from mtldsl.pictures.figure import short
+from mtldsl.pictures.figure import read_logs, short
 from mtldsl.values.number import quoted
 
 if TYPE_CHECKING:
@@ -93,6 +93,7 @@ def plot_path(
         )
     if (values > 0).all() and values.max() > 10 * values.min():
         ax.set_xscale("log")
+        read_logs(ax.xaxis)
     ax.set_xlabel(name)
     ax.set_ylabel("norm of a feature's weights" if task is None else f"weight in {task}")
     ax.legend(frameon=False, fontsize=9, loc="center left", bbox_to_anchor=(1.0, 0.5))

@@ -96,6 +96,7 @@ def plot_scores(
         ax.set_ylabel(f"{m} tasks")
     ax.grid(axis="x", color="0.9")
     ax.set_axisbelow(True)
+    ax.locator_params(axis="x", nbins=5)
     ax.set_xlabel(measure)
     if len(table) > 1:
         ax.legend(frameon=False, fontsize=10, loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=len(table))

@@ -88,7 +88,8 @@ def _map(W, features, tasks, left_out: int, order, title, ax) -> Axes:
         )
     d, m = W.shape
     longest = max(len(short(name)) for name in tasks)
-    turned = longest * m > 40
+    inches = 4.0 if ax is None else ax.get_window_extent().width / ax.figure.dpi
+    turned = longest * m > min(40.0, 10.0 * inches)  # letters that fit side by side
     below = 0.09 * longest if turned else 0.2  # inches that names take from the map
     ax = axes_for(
         ax, float(np.clip(0.35 * m + 2.6, 4.0, 10.0)), float(np.clip(0.24 * d + 1.2 + below, 2.6, 10.0))

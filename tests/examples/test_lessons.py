@@ -35,6 +35,7 @@ def test_the_gallery_can_show_the_text(lesson):
     core = pytest.importorskip("docutils.core")
     title, line, *_ = ast.get_docstring(ast.parse(lesson.read_text(encoding="utf-8"))).splitlines()
     assert title.startswith(f"{int(lesson.name[:2])}. ") and line == "=" * len(title)
+    assert len(title) <= 36, "the site's side bar has room for so many letters"
     for at, text in texts(lesson):
         said = io.StringIO()
         core.publish_doctree(text, settings_overrides={"warning_stream": said, "report_level": 2})
