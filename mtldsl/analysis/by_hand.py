@@ -53,7 +53,10 @@ def check_bound(
         hint = f"No division of X^T u between {names} was found that passes. {hint}".strip()
     if not repair:
         return BoundCheck(model, value, conditions, hint=hint)
-    bound = prove(form, form.zeros(), u, v if known else None)
+    tried = [prove(form, form.zeros(), u, v)]
+    if not (known or functions):  # u changes by its repair, and what was the nearest division with it
+        tried.append(prove(form, form.zeros(), u))
+    bound = max(tried, key=lambda one: one.value)
     within = all(one.holds for one in _in_function_domains(form, v))
     repairs = tuple(_repairs(form, u, bound, within))
     return BoundCheck(model, value, conditions, bound.value, repairs, hint)
@@ -93,7 +96,7 @@ def _hint(form: NormalForm, u, value: float) -> str:
 
 def _of_functions(form: NormalForm, u, given: Mapping[str, Any]) -> tuple[list[np.ndarray], bool]:
     """(multipliers of the functions, whether they are what they have to be): those that are not given take what is left of the stationarity
-    equation, divided between them such that they prove most. False where no feasible division was found: then a division that says what fails.
+    equation, divided between them such that they prove most. False where no feasible division was found: then the nearest, which says what fails.
     """
     names = [f.typed for f in form.functions]
     strange = next((name for name in given if name not in names), None)
@@ -129,8 +132,8 @@ def _of_functions(form: NormalForm, u, given: Mapping[str, Any]) -> tuple[list[n
     ]
     if given or all(one.holds for one in (*weights, *_in_function_domains(form, best))):
         return best, True
-    make_stationary(form, [one.copy() for one in u], v)
-    return v, False
+    make_stationary(form, [one.copy() for one in u], best)  # one function takes what is left
+    return best, False
 
 
 # ------------------------------------------------------------------------------------------------------ conditions

@@ -55,6 +55,18 @@ def test_where_no_division_passes_the_check_says_so(name):
     assert np.isfinite(check.repaired)
 
 
+def test_near_the_optimum_a_repair_costs_little():
+    """u of nearly optimal weights: no division passes, and the nearest one is scaled by nearly 1."""
+    problem = models()["two norms"]
+    best = problem.solve(tol=1e-10)
+    W = best.W + 1e-5 * RNG.normal(size=best.W.shape)
+    u = (X @ W).T.ravel() - TASKS.targets
+    check = problem.check_bound(u, repair=True)
+    assert not check.holds and check.repaired == pytest.approx(best.objective, rel=1e-4)
+    by = [one.by for one in check.conditions if not one.holds]
+    assert 0 < max(by) < 1e-3  # it fails by little, and says so
+
+
 @pytest.mark.parametrize("name", models())
 def test_a_solution_is_taken_as_its_multipliers(name):
     problem = models()[name]
