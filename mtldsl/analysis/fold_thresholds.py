@@ -23,7 +23,7 @@ _TYPED = "thresholds"
 
 
 def thresholds_of_folds(
-    problem: Any, solution: Solution, metric: Metric, *, folds: int = 5, random_state=0, progress: bool = False, **solve_options
+    problem: Any, solution: Solution, metric: Metric, *, folds: int = 5, groups=None, random_state=0, progress: bool = False, **solve_options
 ) -> Solution:  # fmt: skip
     """A copy of the solution whose thresholds are, for every task, the best under the metric on scores of the training rows, each by the same
     model, at the same parameters, learned on the other folds.
@@ -38,7 +38,7 @@ def thresholds_of_folds(
             term=_TYPED, write_instead="leave [thresholds] out",
         )  # fmt: skip
     tasks = data_of(problem, _TYPED)
-    numbers = fold_numbers(tasks, folds, random_state=random_state)
+    numbers = fold_numbers(tasks, folds, groups=groups, random_state=random_state)
     two = needs_two_classes(problem)
     parts = [make_part(tasks, numbers != k, numbers == k, two, "skip", f"{_TYPED}: training fold {k}") for k in range(folds)]  # fmt: skip
     warn_of(parts, "skip", _TYPED)

@@ -12,7 +12,8 @@ import numpy as np
 from mtldsl.datasets import LOADERS, READERS
 from mtldsl.errors import DataError, MTLError
 from mtldsl.files.engine import RULES, check_engine, read_folder
-from mtldsl.files.rules import ANYTHING, SEED, SWITCH, number
+from mtldsl.files.row_groups import groups_of, numbers_of_rows
+from mtldsl.files.rules import ANYTHING, SEED, SWITCH, TEXT, number
 from mtldsl.files.section import Reading, Section
 from mtldsl.files.toml_source import TomlFile
 from mtldsl.language.words.did_you_mean import nearest
@@ -61,12 +62,18 @@ def _read(reading: Reading) -> None:
     split, test = file.content.get("split"), None
     if split is not None:
         with _at(file, ("split",)):
-            how = split.get("test_size", 0.25), split.get("random_state", 0)
+            how = {
+                key: split.get(key, default) for key, default in (("test_size", 0.25), ("random_state", 0))
+            }
+            if "groups" in split:
+                how["groups"] = groups_of(
+                    reading, split["groups"], numbers_of_rows(tasks), ("split", "groups")
+                )
             if not tasks.is_distributed:
-                reading.test_rows = _held_out(tasks, *how)
+                reading.train_rows, reading.test_rows = _divided(tasks, how)
             elif reading.predictions is not None and "new" not in reading.predictions:
                 raise file.error("rows that stay where they are have no predictions here", ("output", "predictions"))  # fmt: skip
-            tasks, test = tasks.split(*how)
+            tasks, test = tasks.split(**how)
     if standardize:
         with _at(file, ("data", "standardize")):  # statistics come from the training rows alone
             own = {} if tasks.is_distributed else {"each_fold": True}  # folds of rows elsewhere share these
@@ -86,16 +93,12 @@ def _without(file: TomlFile, tasks: Tasks, left_out: list[str]) -> Tasks:
     return tasks.select([name for name in tasks.task_names if name not in left_out])
 
 
-def _held_out(tasks: Tasks, *how) -> np.ndarray:
-    """The rows of the data that `split` holds out: that of the same tasks, whose only input is the number of the row."""
-    if tasks.is_shared:
-        numbers = [np.arange(float(tasks.X.shape[0]))]
-    else:
-        own = tasks.source_rows or [np.arange(n) for n in tasks.counts]
-        numbers = [np.asarray(rows, dtype=float) for rows in own]
-    inputs = [rows[:, None] for rows in numbers]
-    _, test = with_inputs(tasks, inputs, feature_names=("row",), scaling=None).split(*how)
-    return (test.X if test.is_shared else test.stacked)[:, 0].astype(int)
+def _divided(tasks: Tasks, how: dict) -> list[np.ndarray]:
+    """The rows of the data that `split` keeps, and holds out: those of the same tasks, whose only input is the number of the row."""
+    numbers = numbers_of_rows(tasks).astype(float)[:, None]
+    inputs = [numbers] if tasks.is_shared else tasks.per_task(numbers)
+    parts = with_inputs(tasks, inputs, feature_names=("row",), scaling=None).split(**how)
+    return [(part.X if part.is_shared else part.stacked)[:, 0].astype(int) for part in parts]
 
 
 @contextmanager
@@ -208,5 +211,9 @@ DATA = Section(
 )
 SPLIT = Section(
     "split",
-    {"test_size": number(0.0, 1.0, "a share between 0 and 1, such as 0.25"), "random_state": SEED},
+    {
+        "test_size": number(0.0, 1.0, "a share between 0 and 1, such as 0.25"),
+        "random_state": SEED,
+        "groups": TEXT,
+    },
 )

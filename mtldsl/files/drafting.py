@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from collections.abc import Sequence
 
@@ -108,6 +109,7 @@ def draft(path, labels: Sequence[str] = (), task: str | None = None, delimiter: 
         "",
         "[split]",
         *([f"# {repeated:,} rows repeat another one, cell by cell: held out, such a row flatters, since its twin was learned on"] if repeated else []),
+        *_repeating(columns, len(rows)),
         "test_size = 0.25  # held out: the scores are of rows that were not learned on",
         "random_state = 0",
         "",
@@ -182,6 +184,16 @@ def _by_task(rows, label: int, task: int, loss: str) -> tuple[list[Column], list
         name for name, one in found.items() if (min(one.counts) < 2 or len(one.counts) < 2 if two else one.rows < 2)
     ]  # fmt: skip
     return [one for name, one in found.items() if name not in lacking], sorted(lacking)
+
+
+def _repeating(columns: dict[str, Column], rows: int) -> list[str]:
+    """Ids that come again: of patients, customers, devices."""
+    return [
+        f"# groups = {_text(name)}  # {len(one.values):,} values in {rows:,} rows: with this line, here and in [validation], rows of one stay on one side"
+        for name, one in columns.items()
+        if (re.search(r"(?:^|[^A-Za-z])id$", name, re.IGNORECASE) or re.search(r"[a-z]I[Dd]$", name))
+        and 2 < len(one.values) < rows - one.missing
+    ]  # fmt: skip
 
 
 def _other_answers(columns: dict[str, Column], label: str, features: list[str]) -> list[str]:

@@ -21,6 +21,7 @@
     [split]                 # optional: rows held out, on which the tasks are scored
     test_size = 0.25
     random_state = 0
+    groups = "patient"      # a column of the CSV file: rows of one patient stay on one side
 
     [weights]               # optional; without it one W without intercept
     W = {intercept = true}
@@ -54,7 +55,7 @@
     rule = "best"           # or "one_se": the most regularised value within one standard error of the best
     one_class = "skip"      # of a task that has one class in a fold: it is left out there; or "constant", "error"
     stratify = true         # labels spread evenly over the folds
-    groups = [1, 1, 2]      # one a training row: rows of a group stay on one side
+    groups = "patient"      # a column of the CSV file: rows of one patient stay on one side; or a list, one a training row; [thresholds] keeps to it
     random_state = 0
 
     [thresholds]            # optional: where a label is said, tuned after the solve, on rows of the training data that the model of a fold did not see
@@ -180,6 +181,7 @@ class ProblemFile:
             solution,
             metric_of(self.thresholds),
             progress=progress,
+            groups=(self.validation or {}).get("groups"),
             **own,
             **self.path_options(),
         )

@@ -92,7 +92,8 @@ class Reading:
     data: dict[str, Any] = field(default_factory=dict)  # [data] as it stands there
     metrics: list[str] = field(default_factory=list)
     predictions: dict[str, Any] | None = None
-    test_rows: Any = None  # which rows of the data were held out
+    train_rows: Any = None  # which rows of the data are learned on, where some are held out
+    test_rows: Any = None  # and which are
     validation: dict[str, Any] | None = None
     thresholds: dict[str, Any] | None = None
 

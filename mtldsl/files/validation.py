@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from mtldsl.errors import MTLError
+from mtldsl.files.row_groups import groups_of, numbers_of_rows
 from mtldsl.files.rules import SEED, SWITCH, TEXT, Rule, one_of, whole
 from mtldsl.files.section import Reading, Section
 from mtldsl.language.expressions.scalar import Parameter
@@ -26,8 +27,11 @@ _VALUES: Rule = (
     "{lam = [10.0, 1.0], mu = [1.0, 0.1]} for several parameters",
 )
 _GROUPS: Rule = (
-    lambda v: isinstance(v, list) and v != [] and all(isinstance(one, int | str) for one in v),
-    "a list with the group of every training row: whole numbers or text",
+    lambda v: (
+        (isinstance(v, str) and v != "")
+        or (isinstance(v, list) and v != [] and all(isinstance(one, int | str) for one in v))
+    ),
+    "a column of the CSV file, or a list with the group of every training row: whole numbers or text",
 )
 _RULES = {
     "parameter": TEXT,
@@ -77,6 +81,9 @@ def _read(reading: Reading) -> None:
             as_measure(said["metric"], "[validation] metric")
         except MTLError as error:
             raise error.at(file.place(("validation", "metric"), value=True)) from error
+    if isinstance(said.get("groups"), str):
+        rows = numbers_of_rows(reading.train) if reading.train_rows is None else reading.train_rows
+        said["groups"] = groups_of(reading, said["groups"], rows, ("validation", "groups"))
     values = said["values"].values() if several else [said.get("values")]
     said["values"] = {known[name]: own for name, own in zip(chosen, values, strict=True)}
     reading.validation = {key: value for key, value in said.items() if key != "parameter"}
