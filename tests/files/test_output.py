@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import pytest
 from sklearn.impute import SimpleImputer
-from sklearn.metrics import f1_score, mean_absolute_error
+from sklearn.metrics import f1_score, log_loss, mean_absolute_error
 
 import mtldsl as mtl
 from mtldsl.cli.command_line import main
@@ -76,7 +76,12 @@ def test_predictions_of_rows_held_out_and_metrics(folder, capsys):
     expected = [f1_score(SIGNS[at, i] > 0, solution.predict(raw)[:, i] > 0) for i in range(2)]
     assert metrics["f1"]["mean"] == pytest.approx(np.mean(expected)) and metrics["f1"]["higher_is_better"]
     assert [row["metrics"]["f1"]["score"] for row in record["scores"]["tasks"]] == pytest.approx(expected)
-    assert metrics["log_loss"]["mean_guess"] is None and not metrics["log_loss"]["higher_is_better"]
+    shares = np.delete(SIGNS, at, axis=0).mean(axis=0)  # what a constant says: the share in the training rows
+    guess = [log_loss(SIGNS[at, i], np.full(len(at), shares[i])) for i in range(2)]
+    assert (
+        metrics["log_loss"]["mean_guess"] == pytest.approx(np.mean(guess))
+        and not metrics["log_loss"]["higher_is_better"]
+    )
     right = ((solution.predict(raw) > 0) == (SIGNS[at] > 0)).all(axis=1)
     assert metrics["subset_accuracy"]["mean"] == pytest.approx(np.mean(right))
     assert record["data"]["imputed"]["strategy"] == "median"

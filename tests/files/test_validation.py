@@ -92,7 +92,7 @@ def test_the_command_line_chooses_solves_and_reports(tmp_path, capsys):
         ('parameter = "lam"\nmetric = "f2"\n', 17, "no such measure"),
         ('parameter = "lam"\nrule = "1se"\n', 17, "rule must be one of 'best', 'one_se'"),
         ('parameter = "lam"\nfold = 3\n', 17, "no key 'fold'; did you mean 'folds'"),
-        ('parameter = "lam"\ngroups = "school"\n', 17, "groups must be a list"),
+        ('parameter = "lam"\ngroups = 5\n', 17, "groups must be a column of the CSV file, or a list"),
     ],
 )
 def test_mistakes_are_shown_where_they_stand(load, said, line, says):
