@@ -125,15 +125,18 @@ def _of_functions(form: NormalForm, u, given: Mapping[str, Any]) -> tuple[list[n
             v[k] = v[k] - left[f.map.blocks[0]] / f.map.multiple_of(f.map.blocks[0])
         return v, True
     best = divided(form, u, v, free)
-    weights = [
-        one
-        for one, block in zip(_stationary(form, u, best), form.blocks, strict=True)
-        if not block.intercept_of
-    ]
-    if given or all(one.holds for one in (*weights, *_in_function_domains(form, best))):
+    if given or _passes(form, u, best):
         return best, True
     make_stationary(form, [one.copy() for one in u], best)  # one function takes what is left
-    return best, False
+    return best, _passes(form, u, best)
+
+
+def _passes(form: NormalForm, u, v) -> bool:
+    """Whether multipliers of the functions are stationary with X^T u, and inside their domains."""
+    weights = [
+        one for one, block in zip(_stationary(form, u, v), form.blocks, strict=True) if not block.intercept_of
+    ]
+    return all(one.holds for one in (*weights, *_in_function_domains(form, v)))
 
 
 # ------------------------------------------------------------------------------------------------------ conditions

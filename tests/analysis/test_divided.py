@@ -55,16 +55,17 @@ def test_where_no_division_passes_the_check_says_so(name):
     assert np.isfinite(check.repaired)
 
 
-def test_near_the_optimum_a_repair_costs_little():
-    """u of nearly optimal weights: no division passes, and the nearest one is scaled by nearly 1."""
+@pytest.mark.parametrize("away", [1e-3, 1e-5])
+def test_near_the_optimum_a_repair_costs_little(away):
+    """u of nearly optimal weights: no division passes, or just one, and the nearest one is scaled by nearly 1."""
     problem = models()["two norms"]
     best = problem.solve(tol=1e-10)
-    W = best.W + 1e-5 * RNG.normal(size=best.W.shape)
+    W = best.W + away * np.random.default_rng(0).normal(size=best.W.shape)
     u = (X @ W).T.ravel() - TASKS.targets
     check = problem.check_bound(u, repair=True)
-    assert not check.holds and check.repaired == pytest.approx(best.objective, rel=1e-4)
-    by = [one.by for one in check.conditions if not one.holds]
-    assert 0 < max(by) < 1e-3  # it fails by little, and says so
+    assert (1 - 30 * away) * best.objective < check.repaired <= best.objective
+    assert check.holds == (not check.hint)
+    assert max(one.by for one in check.conditions) < 30 * away  # what fails, fails by little
 
 
 @pytest.mark.parametrize("name", models())
