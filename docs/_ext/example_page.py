@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from contextlib import chdir
+from contextlib import chdir, redirect_stdout
 from doctest import DocTestParser
+from io import StringIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -17,7 +18,7 @@ NAME = "example_report.html"
 def page() -> str:
     """The HTML that `solution.report(...)` writes at the end of the session."""
     names: dict = {}
-    with TemporaryDirectory() as folder, chdir(folder):
+    with TemporaryDirectory() as folder, chdir(folder), redirect_stdout(StringIO()):
         for example in DocTestParser().get_examples(START.read_text(encoding="utf-8")):
             exec(compile(example.source, START.name, "exec"), names)
         return names["page"].read_text(encoding="utf-8")

@@ -75,10 +75,19 @@ def plot_weights(
         return _bars(W[:, _position(task, tasks)], features, number, title, ax)
     norms = np.sqrt(np.einsum("jt,jt->j", W, W))
     kept = np.sort(np.argsort(-norms, kind="stable")[: min(number, max(np.count_nonzero(norms), 1))])
-    return _map(W[kept], [features[j] for j in kept], tasks, len(W) - len(kept), order, title, ax)
+    return _map(
+        W[kept],
+        [features[j] for j in kept],
+        tasks,
+        len(W) - len(kept),
+        len(kept) == np.count_nonzero(norms),
+        order,
+        title,
+        ax,
+    )
 
 
-def _map(W, features, tasks, left_out: int, order, title, ax) -> Axes:
+def _map(W, features, tasks, left_out: int, without: bool, order, title, ax) -> Axes:
     if order is not None:
         rows, columns = clustered_order(_alike(W)), clustered_order(_alike(W.T))
         W, features, tasks = (
@@ -102,12 +111,11 @@ def _map(W, features, tasks, left_out: int, order, title, ax) -> Axes:
     ax.tick_params(length=0)
     ax.spines[:].set_visible(False)
     if left_out:
-        more = (
-            "more feature, with smaller weights, is"
-            if left_out == 1
-            else "more features, with smaller weights, are"
+        more = "feature" if left_out == 1 else "features"
+        kind = "without weights" if without else "with smaller weights"
+        ax.set_xlabel(
+            f"{left_out:,} more {more}, {kind}, {'is' if left_out == 1 else 'are'} not drawn", fontsize=9
         )
-        ax.set_xlabel(f"{left_out:,} {more} not drawn", fontsize=9)
     if title is not None:
         ax.set_title(title, loc="left", fontsize=12)
     return ax

@@ -21,8 +21,10 @@ from mtldsl.report.validation import validation
 from mtldsl.shown.page import Number, Page, Section, html_page
 from mtldsl.shown.panel import GOOD as GOOD_NEWS
 from mtldsl.shown.panel import NEUTRAL, WRONG, Panel, Table
+from mtldsl.solution.metric_measure import as_measure
 from mtldsl.solution.page.about import packages
 from mtldsl.solution.page.facts import drawn
+from mtldsl.solution.page.words import name_of
 from mtldsl.solution.solution import Solution
 from mtldsl.tasks.panel import panel_of
 
@@ -153,10 +155,15 @@ def path_page(file: ProblemFile, record: dict, solutions: Sequence[Solution], ty
         else f"Every solution starts from the ones before. The {path['metric']} is of the rows that were learned on, which flatters it."
     ]
     whole = certified == len(rows)
+    by = as_measure(path["metric"], "path")
+    scored = [row for row in rows if not math.isnan(row["score"])]
+    best = max(scored, key=lambda row: by.direction * row["score"]) if scored else None
+    chosen = "chosen on these rows, so a little too good" if path["scored_on"] == "held out" else "on the rows that were learned on, which flatters"  # fmt: skip
+    tile = [] if best is None else [(f"best {name_of(by)}, {path['scored_on']}", f"{best['score']:.3f}", f"at {name} = {best['value']:.4g}; {chosen}")]  # fmt: skip
     return _page(
         file, f"{certified} of {len(rows)} solutions are certified", GOOD_NEWS if whole else WRONG,
         f"A path over {name}, from {rows[0]['value']:.4g} to {rows[-1]['value']:.4g}.",
-        [("values", f"{len(rows)}", f"of {name}"), ("features used", f"{rows[0]['features']:,} to {rows[-1]['features']:,}", f"of {path['n_features']:,}")],
+        [*tile, ("values", f"{len(rows)}", f"of {name}"), ("features used", f"{rows[0]['features']:,} to {rows[-1]['features']:,}", f"of {path['n_features']:,}")],
         Section("The path", text, [Panel("", tables=[Table(head, _cells(path))])], pictures), typed,
     )  # fmt: skip
 
@@ -173,7 +180,7 @@ def validation_page(file: ProblemFile, record: dict, found: CrossValidation, typ
     at = found.points.index(found.best)
     return _page(
         file, said, NEUTRAL, f"{len(found.points)} values of {names} on {found.n_folds} folds.",
-        [(found.metric, f"{found.mean[at]:.4g}", "at the best value, mean of the folds"), ("standard error", f"{found.se[at]:.2g}", "of that mean")],
+        [(name_of(as_measure(found.metric, "cv")), f"{found.mean[at]:.3f}", "at the best value, mean of the folds"), ("standard error", f"{found.se[at]:.2g}", "of that mean")],
         Section("Cross-validation", text, [found._panel()], pictures), typed,
     )  # fmt: skip
 

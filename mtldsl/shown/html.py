@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from html import escape as escaped
 
 from mtldsl.shown.math import mathml, words_mathml
@@ -20,7 +21,9 @@ STYLE = """
 .mtldsl-panel .verdict.wrong{background:#b42318}
 .mtldsl-panel .scroll{overflow-x:auto;margin:.5rem 0}
 .mtldsl-panel .hint{display:none;font-size:12px;margin:.5rem 0 -.3rem;opacity:.85}
-@media screen and (max-width:48rem){.mtldsl-panel .hint{display:block}.mtldsl-panel td:not(.number){overflow-wrap:anywhere;min-width:5.5rem}.mtldsl-panel .formula tr,.mtldsl-panel .formula th,.mtldsl-panel .formula td{display:block}.mtldsl-panel .formula td{padding-left:1rem}}
+@media screen and (max-width:62rem){.mtldsl-panel .hint.wide{display:block}}
+@media screen and (max-width:34rem){.mtldsl-panel .hint{display:block}}
+@media screen and (max-width:48rem){.mtldsl-panel td:not(.number){overflow-wrap:anywhere;min-width:7rem}.mtldsl-panel .formula tr,.mtldsl-panel .formula th,.mtldsl-panel .formula td{display:block}.mtldsl-panel .formula td{padding-left:1rem}}
 @media print{.mtldsl-panel td:first-child{min-width:5.5em;overflow-wrap:anywhere}.mtldsl-panel .scroll{overflow:visible}.mtldsl-panel table{font-size:8.5pt}.mtldsl-panel .number{white-space:normal}.mtldsl-panel .verdict,.mtldsl-panel .verdict.good,.mtldsl-panel .verdict.wrong{background:none;color:inherit;border:1px solid}}
 .mtldsl-panel table{border-collapse:collapse;margin:0;font-size:13px;background:none;color:inherit}
 .mtldsl-panel caption{text-align:left;font-weight:600;padding:.2rem 0}
@@ -48,8 +51,8 @@ def escape(text: str) -> str:
 
 _NUMBER = re.compile(r"[-+−±]?[\d.,]+(e[-+]?\d+)?( ?%| ?s)?( \[[-+−\d., ]+\])?|nan|[-+]?inf|-|")
 
-#: Characters of a table's widest cells together, above which a phone does not show them beside each other.
-_ON_A_PHONE = 40
+#: Characters beside each other that a phone, and a tablet, shows of a table; and those of a column of words, which are broken beyond.
+_ON_A_PHONE, _ON_A_TABLET, _BROKEN = 46, 96, 14
 
 
 def html_of(panel: Panel) -> str:
@@ -96,9 +99,19 @@ def _table(table: Table) -> str:
         for row in table.rows
     )
     caption = f"<caption>{escape(table.caption)}</caption>" if table.caption else ""
-    wide = sum(max(len(cell) for cell in (name, *column)) + 2 for name, column in zip(table.head, columns, strict=True))  # fmt: skip
-    hint = '<p class="hint">This table scrolls sideways →</p>' if wide > _ON_A_PHONE else ""
+    hint = _hint(table, columns, numbers)
     return hint + _scrolled(f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>")
+
+
+def _hint(table: Table, columns, numbers: Sequence[bool]) -> str:
+    """A line above a table that a narrow screen does not show whole."""
+    width = 0
+    for name, column, number in zip(table.head, columns, numbers, strict=True):
+        longest = max(map(len, (name, *column)))
+        width += 2 + (longest if number else min(longest, _BROKEN))
+    if width <= _ON_A_PHONE:
+        return ""
+    return f'<p class="hint{" wide" if width > _ON_A_TABLET else ""}">This table scrolls sideways →</p>'
 
 
 def _formula(formula: Formula) -> str:

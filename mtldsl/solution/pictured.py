@@ -34,6 +34,7 @@ class Pictured:
     intercept: np.ndarray | None
     history: list[dict]
     dual_bound: float
+    stationarity: Any
     feature_names: tuple[str, ...]
     task_names: tuple[str, ...]
     predict_proba: Any
@@ -59,7 +60,7 @@ class Pictured:
         gap that was proven at that look, which is never smaller."""
         best = self.dual_bound if np.isfinite(self.dual_bound) else None
         # a bound of a model that is not convex is not what its objective falls to
-        if best is None or not any(np.isfinite(look["dual_bound"]) for look in self.history):
+        if best is None or self.stationarity is not None:
             return trace_plot(self.history, against=against, ax=ax)
         proven = [
             look | {"objective": best + look["objective"] - look["dual_bound"]}

@@ -65,6 +65,7 @@ def test_a_path_from_where_the_weights_are_zero(write, tmp_path, capsys):
     assert (tmp_path / "o.png").read_bytes().startswith(b"\x89PNG")
     page = (tmp_path / "o.html").read_text()
     assert "5 of 5 solutions are certified" in page and "<title>A path</title>" in page
+    assert "<dt>best " in page and "so a little too good" in page
     assert "mtldsl path p.toml --values 5" in page and "http" not in page.replace("http://www.w3.org", "")
 
 

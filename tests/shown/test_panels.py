@@ -161,3 +161,13 @@ def test_long_tables_say_what_is_left_out():
 def test_columns_of_numbers_are_aligned():
     html = html_of(Panel("x", tables=[Table(("a", "b"), [("1.5", "t"), ("-2e-3", "1")])]))
     assert html.count('<td class="number">') == 2 and '<th scope="col" class="number">a</th>' in html
+
+
+def test_only_tables_that_a_narrow_screen_cuts_say_that_they_scroll():
+    def hint(head, row):
+        return html_of(Panel("t", tables=[Table(head, [row])])).partition("</style>")[2].partition("<div class")[2].partition('<p class="hint')[2][:6]  # fmt: skip
+
+    assert hint(("task", "rows"), ("a", "12")) == ""
+    assert hint(("task", "rows"), (80 * "long ", "12")) == ""  # words are broken
+    assert hint(("task", *"abcdef"), ("a", *["0.123 [0.456, 0.789]"] * 2, *["1,234.567"] * 4)) == '">This'
+    assert hint(("task", *"abcdef"), ("a", *["0.123 [0.456, 0.789]"] * 6)) == ' wide"'

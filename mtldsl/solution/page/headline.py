@@ -40,7 +40,7 @@ def lead(facts: Facts) -> list[str]:
     what = f"{_several(len(solution.task_names), 'task')}, {_several(len(solution.W), 'feature')}"
     trained = facts.training
     rows = "" if trained is None else f", learned from {_several(_rows(trained), 'row')}"
-    return [*said, f"{what}{rows} in {solution._time_said}."]
+    return [*said, f"{what}{rows}; solved in {solution._time_said}."]
 
 
 def numbers(facts: Facts) -> list[Number]:
@@ -49,7 +49,9 @@ def numbers(facts: Facts) -> list[Number]:
     tiles = _of_scores(facts)
     used = int(np.count_nonzero(np.any(solution.W != 0, axis=1)))
     tiles.append(Number("features used", f"{used:,} of {len(solution.W):,}", "those whose weights are not all zero"))  # fmt: skip
-    if solution.status == "stationary" and solution.stationarity is not None:
+    if not solution.verified:
+        tiles.append(Number("gap, as its file says", f"{solution.relative_gap:.1e}", "not verified here: the file does not hold the proof's data"))  # fmt: skip
+    elif solution.status == "stationary" and solution.stationarity is not None:
         tiles.append(Number("proven to within", f"{solution.stationarity.residual:.1e}", "of a stationary point, relative: a residual of zero is exact"))  # fmt: skip
     elif np.isfinite(solution.relative_gap):
         tiles.append(Number("proven to within", f"{solution.relative_gap:.1e}", "of the optimum, at most, relative: no weights fit the model better by more"))  # fmt: skip
@@ -91,8 +93,14 @@ def _why_not(facts: Facts, first: Scored | None) -> str:
 
 def _judged(facts: Facts) -> list[str]:
     first = _first(facts)
+    if facts.scored is None:
+        return ["Nothing is said here of how well it predicts: no rows with labels were given."]
     if first is None or facts.tasks is None:
-        return ["Nothing is known of how well it predicts new rows: none were held out."]
+        return (
+            ["Nothing is known of how well it predicts new rows: none were held out."]
+            if facts.tasks is None
+            else []
+        )
     score, low, high, guess, _ = first.overall
     mean = "" if first.n_tasks == 1 or np.isnan(first.by_task).all() else "mean "
     ends = "" if np.isnan(low) else f" ({_short(low)} to {_short(high)})"

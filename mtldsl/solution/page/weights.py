@@ -76,11 +76,13 @@ def _spread(facts: Facts) -> tuple[np.ndarray, str]:
 def convergence(facts: Facts) -> Section | None:
     """How the objective fell, and how far it was proven to be from the optimum."""
     solution = facts.solution
-    if len(solution.history) < 2:
+    proven = solution.stationarity is None
+    # without a bound the lowest look has no place on the picture, and one point is not a course
+    if len(solution.history) < (2 if proven else 4):
         return None
     drawn = facts.pictures((
         solution.plot_convergence,
-        *(_GAP if any(np.isfinite(look["dual_bound"]) for look in solution.history) else _NO_GAP),
+        *(_GAP if proven else _NO_GAP),
     ))  # fmt: skip
     if not drawn:
         return None

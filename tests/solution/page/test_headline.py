@@ -150,7 +150,7 @@ def test_the_first_lines_are_in_words_of_the_reader():
     said = " ".join(lead(Facts(solution, test)))
     assert solution.solver not in said and "_" not in said
     assert (
-        "3 tasks, 5 features, learned from 240 rows in" in said
+        "3 tasks, 5 features, learned from 240 rows; solved in" in said
         and "On 160 rows that were not learned on" in said
     )
 
@@ -161,3 +161,14 @@ def test_a_solve_that_was_stopped_says_how_much_may_be_missing():
     solution = mtl.minimize(mtl.absolute_loss(W, train) + mtl.trace_norm(W)).solve(max_iter=1, tol=1e-12)
     said = " ".join(lead(Facts(solution, test)))
     assert not solution.is_certified and "The solve ended before the proof did" in said
+
+
+def test_a_page_from_a_file_claims_no_proof_and_no_score(tmp_path):
+    train, _ = made()
+    loaded = mtl.Solution.load(fitted(train).save(tmp_path / "w.npz"))
+    tiles = {tile.name: tile for tile in numbers(Facts(loaded))}
+    assert "proven to within" not in tiles and "not verified here" in tiles["gap, as its file says"].means
+    assert tiles["score on new rows"].value == "not known"
+    assert lead(Facts(loaded))[0] == (
+        "Nothing is said here of how well it predicts: no rows with labels were given."
+    )
