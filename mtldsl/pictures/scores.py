@@ -97,7 +97,21 @@ def plot_scores(
     ax.grid(axis="x", color="0.9")
     ax.set_axisbelow(True)
     ax.locator_params(axis="x", nbins=5)
-    ax.set_xlabel(measure)
+    ax.set_xlabel(measure + (_near(ax, list(table.values()), ends) if ends is not None else ""))
     if len(table) > 1:
         ax.legend(frameon=False, fontsize=10, loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=len(table))
     return plain(ax, title)
+
+
+def _near(ax: Axes, series: list[np.ndarray], ends: np.ndarray) -> str:
+    """Intervals that are far longer than scores are apart leave the picture, which says so: scores are what it shows."""
+    points = np.concatenate([values[np.isfinite(values)] for values in series])
+    if not points.size or not np.isfinite(ends).any():
+        return ""
+    room = 1.5 * float(np.ptp(points)) or 1.0
+    low, high = points.min() - room, points.max() + room
+    if np.nanmin(ends) >= low and np.nanmax(ends) <= high:
+        return ""
+    left, right = ax.get_xlim()
+    ax.set_xlim(max(left, low), min(right, high))
+    return " (some intervals are longer than the picture is wide)"

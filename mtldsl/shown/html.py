@@ -23,7 +23,7 @@ STYLE = """
 .mtldsl-panel .hint{display:none;font-size:12px;margin:.5rem 0 -.3rem;opacity:.85}
 @media screen and (max-width:62rem){.mtldsl-panel .hint.wide{display:block}}
 @media screen and (max-width:34rem){.mtldsl-panel .hint{display:block}}
-@media screen and (max-width:48rem){.mtldsl-panel td:not(.number){overflow-wrap:anywhere;min-width:7rem}.mtldsl-panel .formula tr,.mtldsl-panel .formula th,.mtldsl-panel .formula td{display:block}.mtldsl-panel .formula td{padding-left:1rem}}
+@media screen and (max-width:48rem){.mtldsl-panel td:not(.number){overflow-wrap:anywhere;min-width:9rem}.mtldsl-panel td:first-child{min-width:6.5rem}.mtldsl-panel .formula tr,.mtldsl-panel .formula th,.mtldsl-panel .formula td{display:block}.mtldsl-panel .formula td{padding-left:1rem}}
 @media print{.mtldsl-panel td:first-child{min-width:5.5em;overflow-wrap:anywhere}.mtldsl-panel .scroll{overflow:visible}.mtldsl-panel table{font-size:8.5pt}.mtldsl-panel .number{white-space:normal}.mtldsl-panel .verdict,.mtldsl-panel .verdict.good,.mtldsl-panel .verdict.wrong{background:none;color:inherit;border:1px solid}}
 .mtldsl-panel table{border-collapse:collapse;margin:0;font-size:13px;background:none;color:inherit}
 .mtldsl-panel caption{text-align:left;font-weight:600;padding:.2rem 0}
@@ -131,4 +131,4 @@ def _formula(formula: Formula) -> str:
 
 def _scrolled(table: str) -> str:
     """A table that is wider than the page scrolls by itself."""
-    return f'<div class="scroll" tabindex="0">{table}</div>'
+    return f'<div class="scroll">{table}</div>'

@@ -213,3 +213,11 @@ def test_the_report_room_has_every_picture_it_names():
         assert callable(getattr(mtl.report, name))
     with pytest.raises(AttributeError, match="pie"):
         mtl.report.pie  # noqa: B018
+
+
+def test_one_long_interval_does_not_squeeze_all_scores_into_a_line():
+    ax = mtl.report.plot_scores([0.2, 0.8], intervals=[[0.1, 0.3], [-90.0, 0.9]])
+    low, high = ax.get_xlim()
+    assert low > -1.0 and high > 0.8 and "longer than the picture" in ax.get_xlabel()
+    short = mtl.report.plot_scores([0.2, 0.8], intervals=[[0.1, 0.3], [0.5, 0.9]])
+    assert short.get_xlabel() == "score" and short.get_xlim()[0] < 0.1

@@ -82,13 +82,26 @@ class Facts:
             self.random_state,
         )
 
-    def _wanted(self) -> list:
-        """Names and metrics."""
-        if self.metrics:
-            return list(self.metrics)
+    @property
+    def first(self) -> Scored | None:
+        """What the page begins with: what was asked for; else the first of the usual measures whose interval can be believed."""
+        found = self.measures[0]
+        believed = found if self._asked() else [one for one in found if one.sound]
+        return (believed or found or [None])[0]
+
+    def _asked(self) -> list:
+        """Metrics that were asked for, learned for, or chosen by."""
         own = self.solution.loss.get("parameters", {}).get("metric")
         chosen = getattr(self.cross_validation, "metric", None)
-        first = [own] if isinstance(own, Metric) else [chosen] if chosen in MEASURES else []
+        return list(self.metrics) or (
+            [own] if isinstance(own, Metric) else [chosen] if chosen in MEASURES else []
+        )
+
+    def _wanted(self) -> list:
+        """Names and metrics."""
+        first = self._asked()
+        if self.metrics:
+            return first
         known = {name_of(as_measure(one, "report")) for one in first}
         usual = ["f1", "roc_auc", "accuracy"] if self.classes else ["r2", "mae"]
         return [*first, *(name for name in usual if name_of(as_measure(name, "report")) not in known)]

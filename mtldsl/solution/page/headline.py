@@ -64,13 +64,14 @@ def numbers(facts: Facts) -> list[Number]:
 
 
 def _of_scores(facts: Facts) -> list[Number]:
-    first = _first(facts)
+    first = facts.first
     if first is None or facts.tasks is None:
         return [Number("score on new rows", "not known", _why_not(facts, first))]
     score, low, high, guess, better = first.overall
     whole = np.isnan(first.by_task).all()
     of = "" if whole or first.n_tasks == 1 else f", mean of {first.n_tasks:,} tasks"
     means = [] if np.isnan(low) else [f"{100 * LEVEL:g} % of samples: {_short(low)} to {_short(high)}"]
+    means = means if first.sound else ["too few labels in some tasks for an interval"]
     if not np.isnan(guess):
         means += [f"a guess has {_short(guess)}", _beside(first)]
     tone = NEUTRAL if np.isnan(better) or better == 0 else GOOD if better > 0 else WRONG
@@ -92,7 +93,7 @@ def _why_not(facts: Facts, first: Scored | None) -> str:
 
 
 def _judged(facts: Facts) -> list[str]:
-    first = _first(facts)
+    first = facts.first
     if facts.scored is None:
         return ["Nothing is said here of how well it predicts: no rows with labels were given."]
     if first is None or facts.tasks is None:
@@ -103,7 +104,7 @@ def _judged(facts: Facts) -> list[str]:
         )
     score, low, high, guess, _ = first.overall
     mean = "" if first.n_tasks == 1 or np.isnan(first.by_task).all() else "mean "
-    ends = "" if np.isnan(low) else f" ({_short(low)} to {_short(high)})"
+    ends = "" if np.isnan(low) or not first.sound else f" ({_short(low)} to {_short(high)})"
     said = f"On {_several(_rows(facts.tasks), 'row')} that were not learned on, its {mean}{first.name} is {_short(score)}{ends}"
     return [f"{said}." if np.isnan(guess) else f"{said}, that of a guess {_short(guess)}: {_beside(first)}."]
 
@@ -124,10 +125,6 @@ def _beside(first: Scored) -> str:
         gain = first.by.direction * (score - guess)
         return "without an interval, nobody knows whether that is chance" if gain > 0 else "no better than a guess"  # fmt: skip
     return {1.0: "better than a guess", 0.0: "not shown to be better than a guess"}.get(better, "WORSE than a guess")  # fmt: skip
-
-
-def _first(facts: Facts) -> Scored | None:
-    return facts.measures[0][0] if facts.measures[0] else None
 
 
 def _rows(tasks: Tasks) -> int:

@@ -46,6 +46,12 @@ class Scored:
     better: np.ndarray
     overall: tuple[float, float, float, float, float]
 
+    @property
+    def sound(self) -> bool:
+        """Whether the interval over all tasks holds the score itself. It may not: R^2 of samples of six labels divides by next to nothing."""
+        score, low, high, *_ = self.overall
+        return not (low > score or high < score)
+
     @cached_property
     def n_tasks(self) -> int:
         """Tasks that have a number; of a measure of whole rows all."""

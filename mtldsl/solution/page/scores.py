@@ -29,6 +29,12 @@ def scores(facts: Facts) -> Section | None:
     shown = np.arange(tasks.n_tasks)
     notes = [_brackets(facts) + f"a guess is {_guess(facts)}."]
     notes += [". ".join(_sentence(clause) for one in found if (clause := meaning_of(one.by))) + "."]
+    fewest = min(len(y) for y in tasks.per_task(tasks.targets))
+    notes += [
+        f"The interval of the mean {one.name} does not hold it: of few labels ({fewest:,} in one task) samples swing too far. Read the others."
+        for one in found
+        if not one.sound
+    ]
     if len(shown) > _MOST:
         order = np.argsort(np.nan_to_num(found[0].by_task, nan=-np.inf), kind="stable")
         shown = np.concatenate([order[:_ENDS], order[-_ENDS:]])
@@ -39,7 +45,8 @@ def scores(facts: Facts) -> Section | None:
     )
     signs = ["labels +1"] if facts.classes else []
     head = ("task", "labels", *signs, *(h for one in found for h in (one.name, "guess")))
-    first = next((one for one in found if not np.isnan(one.by_task).all()), None)
+    able = [one for one in (facts.first, *found) if one is not None and not np.isnan(one.by_task).all()]
+    first = able[0] if able else None
     picture = [] if first is None else facts.pictures((
         lambda: plot_scores(
             {"learned": first.by_task.tolist(), "guess": first.guess.tolist()}, tasks.task_names, measure=first.name,
@@ -57,7 +64,7 @@ def scores(facts: Facts) -> Section | None:
         [
             f"Measured on {where}. A certificate says that the weights are those of the model, not that the model is good: "
             "that stands here.",
-            *_beside_guess(found[0], tasks.task_names),
+            *_beside_guess(facts.first or found[0], tasks.task_names),
         ],
         [Panel("", tables=[Table(head, rows)], notes=[*notes, *missing])],
         picture,

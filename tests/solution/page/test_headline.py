@@ -172,3 +172,20 @@ def test_a_page_from_a_file_claims_no_proof_and_no_score(tmp_path):
     assert lead(Facts(loaded))[0] == (
         "Nothing is said here of how well it predicts: no rows with labels were given."
     )
+
+
+def test_an_interval_that_does_not_hold_its_score_is_not_put_on_top(tmp_path):
+    """R^2 of a sample of five labels, nearly equal, divides by next to nothing; the mean over tasks follows the worst."""
+    rng = np.random.default_rng(0)
+    inputs = [rng.normal(size=(30, 3)) for _ in range(12)]
+    w = rng.normal(size=3)
+    tasks = mtl.Tasks.separate(inputs, [X @ w + rng.normal(size=len(X)) for X in inputs])
+    train, test = tasks.split(test_size=0.15, random_state=0)
+    facts = Facts(fitted(train, mtl.squared_loss), test)
+    r2, mae = facts.measures[0]
+    assert not r2.sound and mae.sound and facts.first is mae
+    assert numbers(facts)[0].name == "mean absolute error, mean of 12 tasks, held out"
+    html = facts.solution.report(tmp_path / "r.html", test).read_text()
+    assert "The interval of the mean R² does not hold it" in html
+    asked = numbers(Facts(facts.solution, test, metrics=("r2",)))[0]
+    assert asked.name.startswith("R²") and "too few labels in some tasks for an interval" in asked.means
