@@ -44,7 +44,8 @@ class Past:
 def ahead(form: NormalForm, past: Past, last: Solution | None, value: float) -> Solution | Start | None:
     """Weights for `value` on the curve through those of the last values before it, in the logarithm of the value; zeros stay zero.
 
-    A parabola through three where nothing in the form has a kink, else a line through two.
+    A parabola through three where the losses have two derivatives, else a line through two. (Measured on weights that a norm holds at
+    zero too: four fifths to all of the line's iterations.)
     The last solution itself where that curve means nothing: values that turn back or are zero, a model that is not convex or has
     constraints, which the curve may leave, and a solver with a state of its own, which it goes on from.
     """
@@ -70,7 +71,9 @@ def ahead(form: NormalForm, past: Past, last: Solution | None, value: float) -> 
 
 
 def _is_smooth(form: NormalForm) -> bool:
-    return all(loss.atom.smooth for loss in form.losses) and all(f.atom.is_smooth for f in form.functions)
+    """Whether no loss has a kink, nor its slope one."""
+    atoms = [loss.atom for loss in form.losses]
+    return all(atom.smooth and (atom.quadratic is not None or not atom.piecewise_quadratic) for atom in atoms)
 
 
 def _of_smooth(past: Past, value: float) -> tuple[tuple[float, Blocks, bool], ...] | None:

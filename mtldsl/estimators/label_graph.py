@@ -111,7 +111,7 @@ class LabelGraphClassifier(MultiTaskClassifier):
                 f"Input y contains NaN in row {row}, column {column}: a labelling is of all labels of a row, and a loss that fills gaps with "
                 "their best labels is not convex, so that nothing could be certified",
                 argument="y",
-                write_instead="leave the row out, or use MultiTaskClassifier",
+                write_instead="leave the row out, fill its gaps with what MultiTaskClassifier predicts, or use MultiTaskClassifier",
             )
         X, signs, weights = distinct_rows(X, signs, weights)
         return tasks_of(self._with_ones(X), signs, weights, None, names)

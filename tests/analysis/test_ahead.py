@@ -19,7 +19,7 @@ def ahead(form, found, value):
 
 
 def form_of(is_convex=True, constraints=(), smooth=False):
-    losses = (SimpleNamespace(atom=SimpleNamespace(smooth=smooth)),)
+    losses = (SimpleNamespace(atom=SimpleNamespace(smooth=smooth, quadratic=1.0)),)
     return SimpleNamespace(is_convex=is_convex, constraints=constraints, losses=losses, functions=())
 
 
@@ -64,7 +64,7 @@ def test_a_solver_goes_on_from_its_own_state():
     assert ahead(convex, [(8.0, one), (4.0, two)], 2.0) is two
 
 
-def test_without_a_kink_it_is_a_parabola():
+def test_beside_losses_without_a_kink_it_is_a_parabola():
     values = [16.0, 8.0, 4.0, 2.0, 1.0]
     curve = [3.0 - 2.0 * k + 0.5 * k * k for k in range(5)]
     found = [(value, solved(w)) for value, w in zip(values, curve, strict=True)]
