@@ -47,7 +47,7 @@ class CrossValidated(MultiTaskEstimator):
     verbose   : tell of every fold on standard error: a bar in a terminal, a line a fold elsewhere
 
     Every fold is one path, warm-started from value to value. The last fit is on all rows, at the value chosen; where the model is not convex
-    it is a path down to that value.
+    it is a path down to that value. Ctrl-C raises `mtl.Interrupted`, whose `completed` is the cv_results_ of the folds that were complete.
 
     Attributes after `fit`: values_, from the strongest regularization to the weakest; best_index_, best_value_, best_score_,
     best_params_ (arrays over tasks with per_task); cv_results_, a dict of arrays as GridSearchCV's: param_NAME, mean_test_score,
@@ -91,7 +91,8 @@ class CrossValidated(MultiTaskEstimator):
                     tell(f"{len(one)} values of {self.parameter}")
         except KeyboardInterrupt:
             raise Interrupted(
-                f"{type(self).__name__} was interrupted when {len(scores)} of {len(splits)} folds were complete; it is not fitted"
+                f"{type(self).__name__} was interrupted when {len(scores)} of {len(splits)} folds were complete; it is not fitted",
+                self._results(np.array(scores)) if scores else None,
             ) from None
         self._choose(np.array(scores))
         chosen = np.atleast_1d(self.best_index_)
@@ -232,8 +233,7 @@ class CrossValidated(MultiTaskEstimator):
                 term=type(self).__name__,
                 argument="cv",
             )
-        k = (~np.isnan(scores)).sum(axis=0)
-        mean = np.where(k > 0, mean, -np.inf)
+        mean = np.where(np.isnan(mean), -np.inf, mean)
         best = np.argmax(mean, axis=0)
         if self.one_standard_error:
             bar = np.take_along_axis(mean - np.nan_to_num(error), best[None], axis=0)
@@ -244,7 +244,14 @@ class CrossValidated(MultiTaskEstimator):
         self.best_value_ = float(values) if whole else values
         self.best_score_ = float(best_mean) if whole else best_mean
         self.best_params_ = {self.parameter: self.best_value_}
-        self.cv_results_ = {
+        self.cv_results_ = self._results(scores)
+
+    def _results(self, scores: np.ndarray) -> dict[str, Any]:
+        """Of the folds that have scores, as GridSearchCV's `cv_results_`."""
+        mean, error = mean_and_error(scores)
+        k = (~np.isnan(scores)).sum(axis=0)
+        mean = np.where(k > 0, mean, -np.inf)
+        return {
             f"param_{self.parameter}": self.values_,
             "params": [{self.parameter: float(value)} for value in self.values_],
             "mean_test_score": mean,
