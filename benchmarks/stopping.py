@@ -3,8 +3,10 @@
     python benchmarks/stopping.py                    every model, limits of 1 and 3 s, Ctrl-C after 1 s
     python benchmarks/stopping.py --thread           in a thread, where nothing helps a solver that does not ask for the time
     python benchmarks/stopping.py --only hinge       models whose name has this in it
+    python benchmarks/stopping.py --write            and write benchmarks/results/stopping.md
 
-Printed: seconds over the limit, of which 10 % and half a second are promised, and seconds from Ctrl-C to the solution.
+Printed: seconds over the limit, of which 10 % and half a second are promised, seconds from Ctrl-C to the solution, of which one is
+promised, and how many end without a bound. CPU seconds are what an idle machine takes: a busy one makes seconds of the clock longer.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ import os
 import signal
 import threading
 import time
+from pathlib import Path
 
 import numpy as np
 
@@ -188,6 +191,8 @@ MODELS |= {
     "pairwise log": labels(mtl.pairwise_log_loss, 8),
 }
 
+RESULT = Path(__file__).parent / "results" / "stopping.md"
+
 SMALL = (0.01, 0.1, 0.1)  # the same model, to import and compile
 
 
@@ -216,13 +221,14 @@ def main():
     parser.add_argument("--thread", action="store_true")
     parser.add_argument("--only", default="")
     parser.add_argument("--limits", type=float, nargs="*", default=[1.0, 3.0])
+    parser.add_argument("--write", action="store_true")
     options = parser.parse_args()
     signal.signal(signal.SIGINT, signal.default_int_handler)
     found = {"over the limit": [], "from Ctrl-C": []}
 
     def show(name, what, title, result):
         (seconds, cpu), s = result
-        found[title].append((seconds, cpu, name))
+        found[title].append((seconds, cpu, name, what, s))
         print(
             f"{name:28} {what:6} {seconds:7.2f} s, CPU {cpu:7.2f}  {s.status:12} {s.solver:18} gap {s.gap:.0e} looks {len(s.history)}",
             flush=True,
@@ -244,13 +250,43 @@ def main():
         limited(name, build)
         stops._state.last = -np.inf  # every one of these is a first
         show(name, "Ctrl-C", "from Ctrl-C", run(build, (1, 1, 1), 30.0, interrupt=True))
+    lines = summary(found)
+    print("\n".join(lines))
+    if options.write:
+        RESULT.write_text(page(found, lines))
+
+
+def summary(found) -> list[str]:
+    """Of all runs, a line each."""
+    lines = []
     for title, rows in found.items():
         for k, kind in enumerate(("seconds", "CPU seconds")):
             values = np.array([row[k] for row in rows if np.isfinite(row[k])])
             if len(values):
-                print(
-                    f"{kind} {title}: n {len(values)}, median {np.median(values):.2f}, max {values.max():.2f}"
+                lines.append(
+                    f"{kind} {title}: n {len(values)}, median {np.median(values):.2f}, nine of ten {np.quantile(values, 0.9):.2f}, max {values.max():.2f}"
                 )
+        without = [row[2] for row in rows if not np.isfinite(row[4].dual_bound)]
+        lines.append(f"without a bound, {title}: {len(without)} of {len(rows)} {', '.join(without)}".rstrip())
+    return lines
+
+
+def page(found, lines: list[str]) -> str:
+    """The file of results."""
+    from machine import stamp  # beside this file
+
+    table = [
+        "| model | stopped by | s | CPU s | solver | relative gap | looks |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for rows in found.values():
+        for seconds, cpu, name, what, s in rows:
+            table.append(
+                f"| {name} | {what} | {seconds:.2f} | {cpu:.2f} | {s.solver} | {s.gap:.0e} | {len(s.history)} |"
+            )
+    head = "# Stops: time limits and Ctrl-C\n\n`python benchmarks/stopping.py --write`; promised are 10 % and half a second over a limit, and a second from Ctrl-C."
+    of = f"{stamp()} Load average at the end: {os.getloadavg()[1]:.1f}, other programs being at work."
+    return "\n\n".join([head, "\n".join(f"- {line}" for line in lines), of, "\n".join(table)]) + "\n"
 
 
 if __name__ == "__main__":

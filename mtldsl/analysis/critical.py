@@ -68,7 +68,9 @@ def critical_multiple(sets: Sequence[Slopes], norm: FunctionTerm, block: str, ze
         return Bounds(high, high, "")
     if not norm.atom.monotone:
         high = min(high, norm.dual_gauge(pull))
-    D = signs.allowed(norm.prox(held, (1.0 - (_BELOW if kinked else _BELOW_POINT)) * high))
+    # any direction is right; what pulls is the one of a norm without a proximal step, such as max_norm
+    step = (1.0 - (_BELOW if kinked else _BELOW_POINT)) * high
+    D = signs.allowed(norm.prox(held, step)) if norm.atom.exact_prox else held
     length = norm.coefficient * norm.atom.value(D)
     if not 0.0 < length < np.inf:
         return Bounds(low, high, kinked)

@@ -355,3 +355,22 @@ def test_where_no_value_makes_the_weights_zero_that_is_said(penalty, on_losses):
     )
     with pytest.raises(mtl.ModelError, match=r"no value makes the weights zero.*give values"):
         problem.cross_validate(lam, values=3, folds=2)
+
+
+@pytest.mark.parametrize(
+    "loss, bounded", [("squared_loss", True), ("hinge_loss", False), ("absolute_loss", True)]
+)
+def test_a_norm_without_a_proximal_step_is_bounded_from_both_sides_too(loss, bounded):
+    """max_norm, where bounds or kinks ask for a direction."""
+    tasks, lam = tasks_for(loss), mtl.Parameter(1.0)
+    W = mtl.Weights(tasks)
+    problem = mtl.minimize(
+        getattr(mtl, loss)(W, tasks) + lam * mtl.max_norm(W), subject_to=[W >= 0] * bounded
+    )
+    found = problem.lambda_max(lam)
+    low, high = found.bounds
+    assert 0.0 < low <= high == float(found)
+    for value, zero in ((1.01 * high, True), (0.97 * low, False)):
+        lam.value = value
+        at_zero = problem.value(np.zeros(W.shape))
+        assert (at_zero - problem.solve().dual_bound <= 1e-4 * at_zero) == zero
