@@ -257,7 +257,7 @@ def main():
 
 
 def summary(found) -> list[str]:
-    """Of all runs, a line each."""
+    """All runs in a few lines."""
     lines = []
     for title, rows in found.items():
         for k, kind in enumerate(("seconds", "CPU seconds")):

@@ -247,7 +247,7 @@ class CrossValidated(MultiTaskEstimator):
         self.cv_results_ = self._results(scores)
 
     def _results(self, scores: np.ndarray) -> dict[str, Any]:
-        """Of the folds that have scores, as GridSearchCV's `cv_results_`."""
+        """The folds that have scores, as GridSearchCV's `cv_results_`."""
         mean, error = mean_and_error(scores)
         k = (~np.isnan(scores)).sum(axis=0)
         mean = np.where(k > 0, mean, -np.inf)
