@@ -17,7 +17,7 @@ from mtldsl.estimators.inner_folds import metric_of, out_of_fold, thresholds
 from mtldsl.estimators.multi_task import MultiTaskEstimator, tasks_of
 from mtldsl.estimators.one_class import check_one_class, warn_of_no_label, warn_of_one_class
 from mtldsl.estimators.sample_weights import class_weights, of_labels
-from mtldsl.estimators.seen_labels import agreement, share_right
+from mtldsl.estimators.seen_labels import Seen, agreement, share_right
 from mtldsl.estimators.targets import Labels, labels_of
 from mtldsl.solution.predictors import probabilities
 from mtldsl.solution.solution import Solution
@@ -276,6 +276,9 @@ class MultiTaskClassifier(ClassifierMixin, MultiTaskEstimator):
     def score(self, X, y, sample_weight=None) -> float:
         """The share of rows whose labels are all right; missing labels are not counted, nor rows that have none."""
         return share_right(y, self.predict(X), sample_weight)
+
+    def _read(self, y):
+        return Seen.of(y)
 
     def _scores_by_task(self, X, y) -> np.ndarray:
         """(m,) the accuracy of every column; NaN where it has no label."""

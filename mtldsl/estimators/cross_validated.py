@@ -303,6 +303,7 @@ def _of_fold(estimator, name, values, scoring, X, y, sample_weight, others, trai
     if tasks is None:
         return [np.nan] * len(values)
     problem = estimator._problem(tasks)
+    known = held_out[0], estimator._read(held_out[1])
     found = []
     for solution in problem.path(
         _parameter_of(problem, name, type(estimator).__name__), values, **estimator._options()
@@ -311,7 +312,7 @@ def _of_fold(estimator, name, values, scoring, X, y, sample_weight, others, trai
         if isinstance(scoring, ByTask):
             found.append(scoring(estimator, *held_out, **options))
         elif scoring is None:
-            found.append(float(estimator.score(*held_out, **options)))
+            found.append(float(estimator.score(*known, **options)))
         else:
             found.append(float(get_scorer(scoring)(estimator, *held_out, **options)))
     if len(found) < len(values):  # a path ends after Ctrl-C: there is nothing to choose among

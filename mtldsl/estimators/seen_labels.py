@@ -2,34 +2,53 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from mtldsl.errors import DataError
 from mtldsl.estimators.columns import columns_of, missing_in
 from mtldsl.estimators.targets import labels_of
 
-__all__ = ["agreement", "share_right", "signs_of", "to_spread"]
+__all__ = ["Seen", "agreement", "share_right", "signs_of", "to_spread"]
+
+
+@dataclass(frozen=True, eq=False)
+class Seen:
+    """Labels (n, m) read once, for scores of many predictions; where there are any, and the rows that have one."""
+
+    table: np.ndarray
+    there: np.ndarray
+    rows: np.ndarray
+
+    @classmethod
+    def of(cls, y) -> Seen:
+        """y itself where it has been read."""
+        if isinstance(y, Seen):
+            return y
+        table, _, _ = columns_of(y)
+        there = ~missing_in(table)
+        return cls(table, there, np.flatnonzero(there.any(axis=1)))
 
 
 def agreement(y, predicted) -> tuple[np.ndarray, np.ndarray]:
     """(where predictions (n, m) are the labels y, where y has labels), both (n, m)."""
-    table, _, _ = columns_of(y)
-    if predicted.shape not in (table.shape, table.shape[:1]):
+    seen = Seen.of(y)
+    if predicted.shape not in (seen.table.shape, seen.table.shape[:1]):
         raise DataError(
-            f"y has the shape {table.shape}, and predictions have {predicted.shape}", argument="y"
+            f"y has the shape {seen.table.shape}, and predictions have {predicted.shape}", argument="y"
         )
-    predicted = np.reshape(predicted, table.shape)
-    there = ~missing_in(table)
-    return np.asarray(table == predicted, dtype=bool) & there, there
+    predicted = np.reshape(predicted, seen.table.shape)
+    return np.asarray(seen.table == predicted, dtype=bool) & seen.there, seen.there
 
 
 def share_right(y, predicted, sample_weight=None) -> float:
     """The share of rows whose labels are all right; missing labels are not counted, nor rows that have none."""
-    right, there = agreement(y, predicted)
-    rows = np.flatnonzero(there.any(axis=1))
-    weights = None if sample_weight is None else np.asarray(sample_weight, dtype=float)[rows]
+    seen = Seen.of(y)
+    right, there = agreement(seen, predicted)
+    weights = None if sample_weight is None else np.asarray(sample_weight, dtype=float)[seen.rows]
     whole: np.ndarray = np.all(right | ~there, axis=1)
-    return float(np.average(whole[rows], weights=weights))
+    return float(np.average(whole[seen.rows], weights=weights))
 
 
 def signs_of(y, classes, needs: str = "values") -> tuple[np.ndarray, tuple[str, ...] | None]:

@@ -22,6 +22,7 @@ _FORCING = 0.1
 _DESCENT, _SHORTEST, _ROUNDING = 1e-4, 2.0**-20, 1e-14
 _LEAST_CURVATURE, _MOST_DAMPING = 1e-6, 1.0
 _JITTER = 1e-13
+_SURELY = 0.1  # of the target: an estimate below it need not be made finer
 
 
 class RidgeState:
@@ -53,7 +54,7 @@ class RidgeNewton:
             objective = float(state.values.sum()) + 0.5 * float(np.vdot(self.ridge * V, V))
             scale = max(abs(objective), np.finfo(float).tiny)
             gap = float(gaps.sum()) / scale
-            if gap <= self.target and self.inputs.centred:
+            if _SURELY * self.target < gap <= self.target and self.inputs.centred:
                 gap = self._balanced_gap(state) / scale
             done = steps >= max_iter or expired() or stuck
             if gap <= self.target or done or steps >= 2 * reported + 50:
