@@ -210,10 +210,11 @@ class Problem(Resampled, Taught, Statement):
 
         For lam * norm + losses the solution is zero iff lam >= lambda_max; for lam * losses + norm iff lam <= lambda_max.
         Known for one weight matrix and one norm (a ridge may stand beside it, bounds such as W >= 0 on the entries, and norm balls), in the time
-        of at most five products with the data. An intercept is optimised first.
+        of at most five products with the data; beside losses that are differentiable at zero, for several norms too, of which the parameter
+        multiplies one, some or all. An intercept is optimised first.
 
         It is a float with `.exact`, `.note` and `.bounds`, a lower and an upper bound. It is exact where the losses are differentiable at
-        zero. At a kink (a hinge or quantiles with an intercept, F-scores), and for a spectral norm beside bounds, it is the bound
+        zero. At a kink (a hinge or quantiles with an intercept, F-scores), for a spectral norm beside bounds or another norm, it is the bound
         up to which zero is surely optimal: `.exact` is False and `.note` says so. Beside half a squared norm alone (`mkl_norm`, `ridge`) no value
         makes the weights zero; then it is a scale: at k times it (1/k of it, if it multiplies the losses) the weights explain at
         most 1/k of the losses. ModelError, saying what is in the way, for other models.

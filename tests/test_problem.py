@@ -70,10 +70,6 @@ def test_lambda_max_with_an_intercept_centres_first():
     "build, reason",
     [
         (
-            lambda W, t, lam: mtl.minimize(mtl.squared_loss(W, t) + lam * mtl.l1_norm(W) + mtl.trace_norm(W)),
-            "one norm",
-        ),
-        (
             lambda W, t, lam: mtl.minimize(
                 mtl.squared_loss(W, t) + lam * mtl.l1_norm(W), subject_to=[W >= 1]
             ),
@@ -92,7 +88,7 @@ def test_lambda_max_with_an_intercept_centres_first():
             lambda W, t, lam: mtl.minimize(
                 mtl.squared_loss(W, t) + lam * mtl.l1_norm(W) + mtl.ridge(W - np.ones(W.shape))
             ),
-            "one norm",
+            "one weight matrix with norms",
         ),
         (lambda W, t, lam: mtl.minimize(lam * mtl.squared_loss(W, t) + lam * mtl.l1_norm(W)), "alone"),
         (

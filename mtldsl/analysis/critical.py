@@ -11,7 +11,7 @@ from mtldsl.analysis.slopes import Slopes
 from mtldsl.compile.normal_form import FunctionTerm, LossTerm, NormalForm
 from mtldsl.errors import ModelError
 
-__all__ = ["Bounds", "Signs", "critical_multiple", "scale_of"]
+__all__ = ["Bounds", "Signs", "critical_multiple", "pull_of", "scale_of"]
 
 #: The direction is a proximal step this part below the bound, most of what pulls: the slopes at a kink lie far apart. One direction is three
 #: products with the data, and what else is done takes up to two. Where slopes are one point, all lies in what pulls hardest.
@@ -58,7 +58,7 @@ def critical_multiple(sets: Sequence[Slopes], norm: FunctionTerm, block: str, ze
     Any u gives an upper bound. Any direction D gives a lower one: zero is not optimal where the losses fall faster along D than
     t norm(D) rises. The two are a saddle point: the best D for one u is a proximal step, the best u for one D a selection.
     """
-    pull = -_adjoint(sets, [s.middle() for s in sets], block, zeros)
+    pull = pull_of(sets, block, zeros)
     held = signs.allowed(pull)
     high, low = norm.dual_gauge(held), 0.0
     if high == 0.0:
@@ -82,6 +82,11 @@ def critical_multiple(sets: Sequence[Slopes], norm: FunctionTerm, block: str, ze
     if high - low > _SAME * high and all(u is not None for u in points):
         _, high = _lowest_between(pull, -_adjoint(sets, points, block, zeros), high, norm, signs)
     return Bounds(min(low, high), high, kinked)
+
+
+def pull_of(sets: Sequence[Slopes], block: str, zeros) -> np.ndarray:
+    """What the losses pull the weights with at zero: minus their slope there, where it is one."""
+    return -_adjoint(sets, [s.middle() for s in sets], block, zeros)
 
 
 def scale_of(

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from mtldsl.analysis.critical import Signs, critical_multiple, scale_of
+from mtldsl.analysis.critical import Signs, critical_multiple, pull_of, scale_of
 from mtldsl.analysis.own_parameter import require_own
+from mtldsl.analysis.several_norms import critical_of_sum
 from mtldsl.analysis.slopes import slopes_at_zero
 from mtldsl.atoms.function import Atom, MatrixFunction
 from mtldsl.compile.checks import on_weights
@@ -79,17 +80,18 @@ def lambda_max(statement: Statement, parameter: Parameter) -> CriticalValue:
     quadratics = [term for term in terms if not term.is_loss and _is_half_a_squared_norm(term)]
     has_scale = not penalties and len(quadratics) == 1
     if len(statement.weights) != 1 or not (
-        has_scale or (len(penalties) == 1 and _is_norm(penalties[0].atom))
+        has_scale or (penalties and all(_is_norm(term.atom) for term in penalties))
     ):
         kinds = ", ".join(term.atom_text for term in penalties) or "no norm"
         raise ModelError(
-            f"known for one weight matrix with one norm (a ridge may stand beside it); "
+            f"known for one weight matrix with norms (a ridge may stand beside them); "
             f"here: {', '.join(w.name for w in statement.weights)} with {kinds}",
             term=f"lambda_max({parameter.name})",
         )
-    (penalty,) = quadratics if has_scale else penalties
+    penalty = (quadratics if has_scale else penalties)[0]
     losses = [term for term in terms if term.is_loss]
-    on_norm, on_losses = penalty in scaled, [term for term in losses if term in scaled]
+    on_norm = any(term in scaled for term in ((penalty,) if has_scale else penalties))
+    on_losses = [term for term in losses if term in scaled]
     if (on_norm and on_losses) or (on_losses and len(on_losses) != len(losses)):
         raise ModelError(
             "the parameter must multiply the norm alone, or all losses alone",
@@ -102,31 +104,71 @@ def lambda_max(statement: Statement, parameter: Parameter) -> CriticalValue:
         )
     with _at_one(parameter):
         form = to_normal_form(Objective(terms), list(statement.constraints), "", {}, {})
-        norm = next(f for f in form.functions if f.typed == penalty.text)
-        block = norm.map.identity_of
-        if block is None:
-            raise ModelError(
-                f"known for a norm of the weights themselves, not of {penalty.argument.text}",
-                term=f"lambda_max({parameter.name})",
-            )
+        found_norms = [
+            next(f for f in form.functions if f.typed == term.text) for term in penalties or [penalty]
+        ]
+        for term, norm in zip(penalties or [penalty], found_norms, strict=True):
+            if norm.map.identity_of is None:
+                raise ModelError(
+                    f"known for a norm of the weights themselves, not of {term.argument.text}",
+                    term=f"lambda_max({parameter.name})",
+                )
+        norm, block = found_norms[0], str(found_norms[0].map.identity_of)
         with one_blas_thread():
             sets, at_zero = slopes_at_zero(form, f"lambda_max({parameter.name})")
             if has_scale:
                 scale = scale_of(sets, norm, block, form, at_zero, f"lambda_max({parameter.name})")
                 return CriticalValue(*_scale(scale, on_norm))
+            if len(found_norms) > 1:
+                return _of_several(parameter, penalties, found_norms, scaled, sets, form)
             found = critical_multiple(sets, norm, block, form.zeros(), _signs(form, block))
     if found.exact:
         return CriticalValue(found.high if on_norm else _inverse(found.high))
     if found.low == np.inf:
         at_no_value = np.inf if on_norm else 0.0
-        note = f"no value makes the weights zero: {penalty.atom_text} costs nothing at other weights too"
-        return CriticalValue(at_no_value, note, (at_no_value, at_no_value))
+        return CriticalValue(at_no_value, _never(penalty.atom_text), (at_no_value, at_no_value))
     what = f"{found.kinked} has a kink at zero" if found.kinked else f"bounds hold back {penalty.atom_text}"
     if on_norm:
         note = f"an upper bound: {what}; not zero below {found.low:.6g}"
         return CriticalValue(found.high, note, (found.low, found.high))
     note = f"a lower bound: {what}; not zero above {_inverse(found.low):.6g}"
     return CriticalValue(_inverse(found.high), note, (_inverse(found.high), _inverse(found.low)))
+
+
+def _of_several(parameter, penalties, norms, scaled, sets, form: NormalForm) -> CriticalValue:
+    """Beside several norms of the weights, of which the parameter multiplies some, or none and all losses."""
+    kinked = next((s.typed for s in sets if s.typed), "")
+    if kinked:
+        raise ModelError(
+            f"known beside one norm, since {kinked} has a kink at zero; here: {', '.join(term.atom_text for term in penalties)}",
+            term=f"lambda_max({parameter.name})",
+        )
+    block = str(norms[0].map.identity_of)
+    signs, pull = _signs(form, block), pull_of(sets, block, form.zeros())
+    if signs.bind and not all(norm.atom.monotone for norm in norms):
+        raise ModelError(
+            "known beside several norms where no bounds hold back entries, or where the norms depend on absolute values alone",
+            term=f"lambda_max({parameter.name})",
+        )
+    changing = [norm for norm, term in zip(norms, penalties, strict=True) if term in scaled]
+    low, high, why = critical_of_sum(
+        signs.allowed(pull),
+        changing or norms,
+        [norm for norm in norms if norm not in changing] if changing else [],
+    )
+    if low == np.inf:
+        at_no_value = np.inf if changing else 0.0
+        shown = " + ".join(term.atom_text for term in penalties if term in scaled or not changing)
+        return CriticalValue(at_no_value, _never(shown), (at_no_value, at_no_value))
+    note = f"{{}}: {why}; not zero {{}} {{:.6g}}" if why else ""
+    if changing:
+        return CriticalValue(high, note.format("an upper bound", "below", low), (low, high))
+    low, high = _inverse(high), _inverse(low)
+    return CriticalValue(low, note.format("a lower bound", "above", high), (low, high))
+
+
+def _never(penalty: str) -> str:
+    return f"no value makes the weights zero: {penalty} costs nothing at other weights too"
 
 
 def _inverse(value: float) -> float:

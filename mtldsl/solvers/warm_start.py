@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from types import NoneType
 from typing import Any, Protocol, TypeGuard
 
 import numpy as np
@@ -59,7 +58,10 @@ def starting_point(form: NormalForm, warm_start: Solved | dict | None) -> Point 
 
 
 def _is_solved(value) -> TypeGuard[Solved]:
-    return hasattr(value, "blocks") and isinstance(getattr(value, "state", value), (Point, NoneType))
+    """Whether it has what a Solution has; the points of the reference are of a class of its own, with the same members."""
+    state = getattr(value, "state", value)
+    is_point = all(hasattr(state, member) for member in ("loss_duals", "function_duals", "state"))
+    return hasattr(value, "blocks") and (state is None or is_point)
 
 
 def plain_multipliers(form: NormalForm, loss_duals):

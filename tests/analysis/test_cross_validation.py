@@ -384,8 +384,8 @@ def test_values_of_several_parameters_are_given():
 
 def test_where_no_value_is_known_to_begin_with_it_is_asked_for():
     tasks = labelled()
-    W, lam = mtl.Weights(tasks), mtl.Parameter(1.0, name="lam")
-    problem = mtl.minimize(mtl.logistic_loss(W, tasks) + lam * mtl.l1_norm(W) + mtl.trace_norm(W))
+    W, lam = mtl.Weights(tasks, intercept=True), mtl.Parameter(1.0, name="lam")
+    problem = mtl.minimize(mtl.hinge_loss(W, tasks) + lam * mtl.l1_norm(W) + mtl.trace_norm(W))
     with pytest.raises(
         mtl.ModelError, match=r"values are not known by themselves.*give them, such as values=\[10"
     ):

@@ -374,3 +374,60 @@ def test_a_norm_without_a_proximal_step_is_bounded_from_both_sides_too(loss, bou
         lam.value = value
         at_zero = problem.value(np.zeros(W.shape))
         assert (at_zero - problem.solve().dual_bound <= 1e-4 * at_zero) == zero
+
+
+SEVERAL = {
+    "sparse groups": lambda W, lam: lam * (mtl.l1_norm(W) + 0.5 * mtl.l21_norm(W)),
+    "entries beside fixed rows": lambda W, lam: lam * mtl.l1_norm(W) + 3 * mtl.l21_norm(W),
+    "rows beside fixed entries": lambda W, lam: 3 * mtl.l1_norm(W) + lam * mtl.l21_norm(W),
+    "three": lambda W, lam: lam * mtl.l1_norm(W) + 2 * mtl.l21_norm(W) + lam / 3 * mtl.frobenius_norm(W),
+    "order": lambda W, lam: lam * mtl.total_variation(W) + 30 * mtl.l1_norm(W),
+    "ridge too": lambda W, lam: lam * mtl.l1_norm(W) + mtl.l21_norm(W) + 2 * mtl.ridge(W),
+    "entries and spectrum": lambda W, lam: lam * mtl.l1_norm(W) + 2 * mtl.trace_norm(W),
+    "one without a prox": lambda W, lam: lam * mtl.l1_norm(W) + 0.1 * mtl.max_norm(W),
+}
+INEXACT = ("entries and spectrum", "one without a prox")
+
+
+@pytest.mark.parametrize("loss", ["squared_loss", "logistic_loss", "huber_loss"])
+@pytest.mark.parametrize("bounds", [False, True])
+@pytest.mark.parametrize("name", SEVERAL)
+def test_several_norms_of_one_matrix(name, bounds, loss):
+    tasks = tasks_for(loss, seed=4)
+    W, lam = mtl.Weights(tasks, intercept=True), mtl.Parameter(1.0)
+    term = getattr(mtl, loss)(W, tasks)
+    problem = mtl.minimize(term + SEVERAL[name](W, lam), subject_to=[W >= 0] if bounds else [])
+    if bounds and name in ("order", *INEXACT):  # not of absolute values
+        with pytest.raises(mtl.ModelError, match="depend on absolute values alone"):
+            problem.lambda_max(lam)
+        return
+    require_law(problem, lam)
+    assert problem.lambda_max(lam).exact == (name not in INEXACT)
+
+
+def test_several_norms_of_which_none_holds_the_weights():
+    tasks = tasks_for("squared_loss", seed=4)
+    W, lam = mtl.Weights(tasks), mtl.Parameter(1.0)
+    loss, order = mtl.squared_loss(W, tasks), mtl.total_variation(W)
+    critical = mtl.minimize(loss + lam * order + 1e-3 * mtl.l1_norm(W)).lambda_max(lam)
+    assert critical == np.inf and critical.note.startswith(
+        "no value makes the weights zero: total_variation(W)"
+    )
+
+
+def test_several_norms_beside_losses_that_the_parameter_multiplies():
+    tasks = tasks_for("squared_loss", seed=5)
+    W, lam = mtl.Weights(tasks), mtl.Parameter(1.0)
+    problem = mtl.minimize(lam * mtl.squared_loss(W, tasks) + mtl.l1_norm(W) + 2 * mtl.l21_norm(W))
+    require_law(problem, lam, on_loss=True)
+    loss = mtl.squared_loss(W, tasks)
+    one = mtl.minimize(loss + lam * (mtl.l1_norm(W) + 2 * mtl.l21_norm(W))).lambda_max(lam)
+    assert problem.lambda_max(lam) == pytest.approx(1.0 / one, rel=1e-9)
+    assert mtl.minimize(loss + lam * mtl.l1_norm(W) + 1e5 * mtl.l21_norm(W)).lambda_max(lam) == 0.0
+
+
+def test_several_norms_beside_a_kink_are_refused():
+    tasks = tasks_for("hinge_loss")
+    W, lam = mtl.Weights(tasks, intercept=True), mtl.Parameter(1.0)
+    with pytest.raises(mtl.ModelError, match=r"known beside one norm, since .* has a kink at zero"):
+        mtl.minimize(mtl.hinge_loss(W, tasks) + lam * mtl.l1_norm(W) + mtl.l21_norm(W)).lambda_max(lam)

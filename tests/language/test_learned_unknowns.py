@@ -359,7 +359,7 @@ WRONG = {
             mtl.sum_of_squares(W, TASKS) + par * mtl.feature_covariance_norm(W, D),
             subject_to=[D.trace() <= 1],
         ).lambda_max(par),
-        ["lambda_max(par)", "one norm"],
+        ["lambda_max(par)", "one weight matrix with norms"],
     ),
 }
 

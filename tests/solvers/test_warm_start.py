@@ -42,3 +42,17 @@ def test_anything_else_is_refused(form, wrong):
     """A solver's own point has blocks and a state too, but of another kind."""
     with pytest.raises(SolverError, match=r"warm_start=.*write a Solution, or a dict"):
         starting_point(form, wrong)
+
+
+def test_the_references_solutions_start_others_and_a_path_goes_on_from_them():
+    """Where every fast solver stalls, a point of a path is cvxpy's, and the next one starts there."""
+    rng = np.random.default_rng(1)
+    tasks = mtl.Tasks.shared(rng.normal(size=(30, 4)), np.sign(rng.normal(size=(30, 2))))
+    W, lam = mtl.Weights(tasks), mtl.Parameter(1.0)
+    problem = mtl.minimize(mtl.hinge_loss(W, tasks) + lam * mtl.l1_norm(W) + mtl.trace_norm(W))
+    reference = problem.solve("cvxpy")
+    assert problem.solve(warm_start=reference).status == "optimal"
+    path = list(problem.path(lam, [3.0, 2.0, 1.0], solver="cvxpy"))
+    assert [one.status for one in path] == ["optimal"] * 3
+    assert path[-1].objective == pytest.approx(reference.objective, rel=1e-6)
+    assert problem.cross_validate(lam, [2.0, 1.0], folds=2, solver="cvxpy").best_value in (1.0, 2.0)
