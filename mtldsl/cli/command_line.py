@@ -19,6 +19,7 @@ from mtldsl.cli.reporting import REPORT
 from mtldsl.cli.solving import CHECK, SOLVE
 from mtldsl.cli.verify import VERIFY
 from mtldsl.errors import MTLError, SolverError
+from mtldsl.language.words.did_you_mean import nearest
 from mtldsl.system import stops
 
 __all__ = ["main"]
@@ -53,14 +54,25 @@ def main(arguments: list[str] | None = None) -> int:
         return stops.exit_code()
 
 
+class _Parser(argparse.ArgumentParser):
+    """It says which command is near where one does not exist."""
+
+    def _check_value(self, action, value) -> None:
+        if isinstance(action, argparse._SubParsersAction) and value not in action.choices:
+            raise argparse.ArgumentError(
+                None, f"there is no command {value!r}{nearest(str(value), action.choices)}; the commands are {', '.join(action.choices)}"
+            )  # fmt: skip
+        super()._check_value(action, value)
+
+
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="mtldsl",
         description="Solve multi-task models with a proof, and check them against an independent formulation.",
         epilog="exit codes: 0 certified and agreeing, 1 not certified or disagreeing, 2 bad input, 130 interrupted (143 by SIGTERM)",
     )
     parser.add_argument("--version", action="version", version=f"mtldsl {mtldsl.__version__}")
-    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+    commands = parser.add_subparsers(metavar="COMMAND", required=True, parser_class=argparse.ArgumentParser)
     for command in COMMANDS:
         command.add_to(commands)
     return parser

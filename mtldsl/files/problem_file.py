@@ -92,6 +92,7 @@ it may run over several lines in """...""" and hold # comments. Unknown keys and
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -106,6 +107,7 @@ from mtldsl.files.solve import checked_option
 from mtldsl.files.thresholds import check_loss, metric_of
 from mtldsl.files.toml_limits import MAX_BYTES
 from mtldsl.files.toml_source import TomlFile
+from mtldsl.files.validation import check_measure
 from mtldsl.problem import Problem
 from mtldsl.solvers.starts import checked_starts
 from mtldsl.system.reading import regular_file
@@ -222,6 +224,8 @@ def load_problem(
     """
     path = Path(path)
     check_scheduler(scheduler, f"scheduler={scheduler!r}")
+    if path.suffix.lower() in (".csv", ".tsv", ".xlsx"):
+        raise DataError("is a table, not a problem file", term=path, write_instead=f"write one for it: mtldsl new {shlex.quote(str(path))}")  # fmt: skip
     reading = Reading(
         TomlFile.read(_text(path), str(path)), path.parent, SECTIONS, allow_outside, allow_plugins, scheduler
     )
@@ -256,6 +260,8 @@ def _read(path: Path, reading: Reading) -> ProblemFile:
         thresholds=reading.thresholds,
         cluster=reading.cluster,
     )
+    if file.validation is not None:
+        check_measure(reading, file.problem)
     if file.thresholds is not None:
         check_loss(reading, file.problem)
     try:

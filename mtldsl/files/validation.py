@@ -10,9 +10,10 @@ from mtldsl.files.rules import SEED, SWITCH, TEXT, Rule, one_of, whole
 from mtldsl.files.section import Reading, Section
 from mtldsl.language.expressions.scalar import Parameter
 from mtldsl.language.words.did_you_mean import nearest
+from mtldsl.problem import Problem
 from mtldsl.solution.metric_measure import as_measure
 
-__all__ = ["VALIDATION"]
+__all__ = ["VALIDATION", "check_measure"]
 
 #: every value is a fit on every fold
 _MOST = 1_000
@@ -87,6 +88,23 @@ def _read(reading: Reading) -> None:
     values = said["values"].values() if several else [said.get("values")]
     said["values"] = {known[name]: own for name, own in zip(chosen, values, strict=True)}
     reading.validation = {key: value for key, value in said.items() if key != "parameter"}
+
+
+def check_measure(reading: Reading, problem: Problem) -> None:
+    """DataError with its place, before the folds, for a measure of numbers where labels are predicted, and of labels where counts or amounts are."""
+    name = reading.table("validation").get("metric")
+    if name is None:
+        return
+    loss: Any = problem.first_loss
+    needs = as_measure(name, "[validation] metric").needs
+    labels = loss.atom.labels == "sign" or loss.source is not None
+    if labels and needs == "values":
+        said = 'predicts labels, and this measure is of numbers; write a measure of labels, such as metric = "f1"'
+    elif loss.atom.labels in ("count", "positive") and needs != "values":
+        said = 'does not predict labels, and this measure is of labels; write a measure of numbers, such as metric = "mae"'
+    else:
+        return
+    raise reading.file.error(f"{loss.atom.name} {said}", ("validation", "metric"), value=True)
 
 
 VALIDATION = Section("validation", _RULES, read=_read)

@@ -53,7 +53,7 @@ def _numbers(column, what: str) -> np.ndarray:
     if dtype in (nw.Object, nw.Unknown):  # numbers of several types, a sparse column, or nothing but nulls
         return as_array(column.to_numpy(), what)
     if not (dtype.is_numeric() or dtype == nw.Boolean):
-        raise DataError(f"{what} is {dtype}, {_LABELS if what.startswith('Y:') else _TEXT}")
+        raise DataError(f"{what} is {dtype}, {_LABELS if what.lower().startswith(('y:', 'y of')) else _TEXT}")
     if dtype.is_integer() and any(abs(end or 0) > _EXACT for end in (column.min(), column.max())):
         as_array(np.array(column.to_list(), dtype=object), what)  # names the first that float64 does not have
     return column.cast(nw.Float64()).to_numpy()

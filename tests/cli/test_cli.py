@@ -469,3 +469,14 @@ def test_a_terminal_without_greek_and_a_reader_that_leaves():
     reader = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     reader.stdout.close()
     assert reader.stderr.read() == b"" and reader.wait() == 0
+
+
+def test_a_table_in_the_place_of_a_problem_file_and_a_command_that_is_not_there(tmp_path, capsys):
+    path = tmp_path / "my table.csv"
+    path.write_text("a;b\n1;2\n")
+    assert main(["solve", str(path)]) == 2
+    assert f"is a table, not a problem file; write one for it: mtldsl new '{path}'" in capsys.readouterr().err
+    with pytest.raises(SystemExit) as stop:
+        main(["slove", "p.toml"])
+    said = capsys.readouterr().err
+    assert stop.value.code == 2 and "there is no command 'slove'; did you mean 'solve'?" in said

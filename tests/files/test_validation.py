@@ -104,3 +104,22 @@ def test_a_parameter_of_constraints_is_refused(load):
     text = FILE.replace(' + mu * ridge(W)"', '"\nsubject_to = ["W <= mu"]')
     with pytest.raises(MTLError, match="mu"):
         load(text + 'parameter = "mu"\nvalues = [1.0, 2.0]\n').choose()
+
+
+@pytest.mark.parametrize(
+    ("loss", "metric", "says"),
+    [
+        ("logistic_loss", "r2", "logistic_loss predicts labels"),
+        ("poisson_loss", "f1", "poisson_loss does not predict labels"),
+    ],
+)
+def test_a_measure_that_does_not_suit_the_loss_is_refused_in_its_place(loss, metric, says, tmp_path):
+    rows = "\n".join(f"{i % 7},{i % 2}" for i in range(30))
+    (tmp_path / "t.csv").write_text(f"u,y\n{rows}\n")
+    (tmp_path / "p.toml").write_text(
+        f'minimize = "{loss}(W, tasks) + lam * ridge(W)"\n[data]\npath = "t.csv"\nlabels = "y"\nbinary = {"true" if loss[0] == "l" else "false"}\n'
+        f'[parameters]\nlam = 1.0\n[validation]\nparameter = "lam"\nmetric = "{metric}"\n'
+    )
+    with pytest.raises(MTLError) as caught:
+        load_problem(tmp_path / "p.toml")
+    assert f"p.toml:10:11: {says}" in str(caught.value)
