@@ -103,9 +103,13 @@ def _judged(facts: Facts) -> list[str]:
             else []
         )
     score, low, high, guess, _ = first.overall
-    mean = "" if first.n_tasks == 1 or np.isnan(first.by_task).all() else "mean "
+    mean = (
+        ""
+        if first.n_tasks == 1 or np.isnan(first.by_task).all()
+        else f", in the mean of {first.n_tasks:,} tasks,"
+    )
     ends = "" if np.isnan(low) or not first.sound else f" ({_short(low)} to {_short(high)})"
-    said = f"On {_several(_rows(facts.tasks), 'row')} that were not learned on, its {mean}{first.name} is {_short(score)}{ends}"
+    said = f"On {_several(_rows(facts.tasks), 'row')} that were not learned on, its {first.name}{mean} is {_short(score)}{ends}"
     return [f"{said}." if np.isnan(guess) else f"{said}, that of a guess {_short(guess)}: {_beside(first)}."]
 
 

@@ -31,12 +31,14 @@ def scores(facts: Facts) -> Section | None:
     notes += [". ".join(_sentence(clause) for one in found if (clause := meaning_of(one.by))) + "."]
     fewest = min(len(y) for y in tasks.per_task(tasks.targets))
     notes += [
-        f"The interval of the mean {one.name} does not hold it: of few labels ({fewest:,} in one task) samples swing too far. Read the others."
+        f"The interval of the mean {one.name} does not hold it: samples of few labels ({fewest:,} in one task) swing too far. Read the others."
         for one in found
         if not one.sound
     ]
     if len(shown) > _MOST:
-        order = np.argsort(np.nan_to_num(found[0].by_task, nan=-np.inf), kind="stable")
+        order = np.argsort(
+            np.nan_to_num(found[0].by.direction * found[0].by_task, nan=-np.inf), kind="stable"
+        )
         shown = np.concatenate([order[:_ENDS], order[-_ENDS:]])
         notes.append(f"The {_ENDS} worst and the {_ENDS} best of {tasks.n_tasks} tasks by {found[0].name}.")
     rows = [_row(tasks, i, found, facts.classes) for i in shown.tolist()]

@@ -151,7 +151,7 @@ def test_the_first_lines_are_in_words_of_the_reader():
     assert solution.solver not in said and "_" not in said
     assert (
         "3 tasks, 5 features, learned from 240 rows; solved in" in said
-        and "On 160 rows that were not learned on" in said
+        and "On 160 rows that were not learned on, its F1, in the mean of 3 tasks, is" in said
     )
 
 
@@ -189,3 +189,16 @@ def test_an_interval_that_does_not_hold_its_score_is_not_put_on_top(tmp_path):
     assert "The interval of the mean R² does not hold it" in html
     asked = numbers(Facts(facts.solution, test, metrics=("r2",)))[0]
     assert asked.name.startswith("R²") and "too few labels in some tasks for an interval" in asked.means
+
+
+def test_the_worst_tasks_are_those_with_the_largest_errors():
+    from mtldsl.solution.page.scores import scores
+
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(80, 2))
+    Y = X @ rng.normal(size=(2, 45)) + np.linspace(0.1, 5.0, 45) * rng.normal(size=(80, 45))
+    train, test = mtl.Tasks.shared(X, Y).split(test_size=0.4, random_state=0)
+    facts = Facts(fitted(train, mtl.squared_loss), test, metrics=("mae",), bootstrap=0)
+    names = [row[0] for row in scores(facts).panels[0].tables[0].rows]
+    assert names[0] == test.task_names[np.argmax(facts.measures[0][0].by_task)]
+    assert names[19] == test.task_names[np.argmin(facts.measures[0][0].by_task)]
