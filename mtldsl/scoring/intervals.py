@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from mtldsl.errors import ModelError
 from mtldsl.scoring.score import Score
+from mtldsl.values.number import quoted
 
 __all__ = ["ScoreIntervals", "percentiles"]
 
@@ -39,10 +41,20 @@ class ScoreIntervals:
     low, high  of the score over all tasks; low_by_task, high_by_task (m,) of every task, NaN where it has no number in any sample
     samples    (n,) the scores; samples_by_task (n, m)
     undefined  (m,) in how many samples a task has no number (one class was drawn); these are left out
-    table      a dict a task and one for all: task (None), score, low, high, undefined
+    table      a dict a task and one for all: task (None), score, low, high, undefined;  frame() the same as a pandas DataFrame
+    rows       what tells which rows were drawn, from which labels: the same of two solutions on the same tasks, with one random_state
     """
 
-    def __init__(self, metric: str, names: Sequence[str], estimate: Score, found: list[Score], level: float):
+    def __init__(
+        self,
+        metric: str,
+        names: Sequence[str],
+        estimate: Score,
+        found: list[Score],
+        level: float,
+        rows: object = None,
+    ):
+        self.rows = rows
         self.metric, self.names, self.estimate, self.level = metric, tuple(names), estimate, level
         self.samples = np.array([float(score) for score in found])
         low, high = percentiles(self.samples, level)
@@ -88,6 +100,42 @@ class ScoreIntervals:
             "undefined": int(np.isnan(self.samples).sum()),
         }
         return [*rows, {"task": None} | whole]
+
+    def frame(self):
+        """A pandas DataFrame with a row a task and one for all of them."""
+        import pandas as pd
+
+        return pd.DataFrame([row | {"task": row["task"] or "all"} for row in self.table])
+
+    def minus(self, other: ScoreIntervals) -> ScoreIntervals:
+        """Intervals of the difference to another model's scores, on the same rows drawn again: rows that are hard for both do not widen them.
+
+        ModelError unless both are of one metric, the same tasks, and one random_state.
+        """
+        if not isinstance(other, ScoreIntervals):
+            raise ModelError(
+                f"{quoted(other)} is not what solution.bootstrap returns",
+                term="minus(other)",
+                write_instead="write one.bootstrap(tasks).minus(another.bootstrap(tasks))",
+            )
+        mine, theirs = (
+            (self.metric, self.names, self.level, self.rows),
+            (other.metric, other.names, other.level, other.rows),
+        )
+        if self.rows is None or mine != theirs or len(self.samples) != len(other.samples):
+            raise ModelError(
+                "these intervals are of another metric, of other tasks, or of other rows drawn",
+                term="minus(other)",
+                write_instead="call bootstrap of both with the same tasks, metric, n and random_state",
+            )
+        found = [
+            Score(a - b, None if ours is None else ours[k] - other.samples_by_task[k])  # type: ignore[index]
+            for k, (a, b) in enumerate(zip(self.samples, other.samples, strict=True))
+            for ours in (self.samples_by_task,)
+        ]
+        both = None if self.estimate.by_task is None else self.estimate.by_task - other.estimate.by_task  # type: ignore[operator]
+        estimate = Score(float(self.estimate) - float(other.estimate), both)
+        return ScoreIntervals(f"difference in {self.metric}", self.names, estimate, found, self.level)
 
     def __repr__(self) -> str:
         n, width = len(self.samples), max(10, *(len(name) for name in self.names))

@@ -45,13 +45,15 @@ def resampled(
             by, y, p, tasks.task_names, table=tasks.is_shared, weights=w[0] if w else None, typed=typed
         )
 
+    labels = hash(b"".join(np.ascontiguousarray(one).tobytes() for one in truth))
+    rows = labels, str(rng.bit_generator.state), None if units is None else hash(np.asarray(units).tobytes())
     draws = (drawn(tasks, units, rng) for _ in range(n))
     quick = counted(by) if weights is None else None
     if quick is None:
         found = [score(_rows(tasks, times)) for times in draws]
     else:
         found = _of_counts(quick, tasks, truth, predicted, draws)
-    return ScoreIntervals(by.name, tasks.task_names, score(None), found, level)
+    return ScoreIntervals(by.name, tasks.task_names, score(None), found, level, rows)
 
 
 def _rows(tasks: Tasks, times: np.ndarray) -> list[np.ndarray]:

@@ -108,3 +108,40 @@ def test_mistakes_are_named(options, says):
     with pytest.raises(mtl.errors.MTLError) as caught:
         solved(tasks).bootstrap(tasks, **options)
     assert says in str(caught.value)
+
+
+def test_two_models_are_compared_on_the_same_rows():
+    """Paired: the difference of a model to itself is 0, and that of two is known better than by two intervals."""
+    X, Y = data(5)
+    train, test = mtl.Tasks.shared(X, Y).split(0.5, random_state=0)
+    W = mtl.Weights(train)
+    loss = mtl.logistic_loss(W, train)
+    few, many = (mtl.minimize(loss + c * mtl.ridge(W)).solve() for c in (1.0, 30.0))
+    one, two = (solution.bootstrap(test, "log_loss", n=200) for solution in (few, many))
+    difference = one.minus(two)
+    assert np.allclose(difference.samples, one.samples - two.samples)
+    assert float(difference.estimate) == float(one.estimate) - float(two.estimate)
+    assert np.allclose(difference.estimate.by_task, one.estimate.by_task - two.estimate.by_task)
+    assert difference.high - difference.low < 0.8 * ((one.high - one.low) + (two.high - two.low))
+    assert not np.any(one.minus(few.bootstrap(test, "log_loss", n=200)).samples)
+    assert str(difference).startswith("difference in log_loss, 95 %")
+    frame = one.frame()
+    assert frame["task"].tolist() == [*test.task_names, "all"] and frame["low"].iloc[-1] == one.low
+
+
+def test_what_cannot_be_compared_is_refused():
+    X, Y = data(5)
+    tasks = mtl.Tasks.shared(X, Y)
+    solution = solved(tasks)
+    one = solution.bootstrap(tasks, n=20)
+    for other in (
+        solution.bootstrap(tasks, n=20, random_state=1),
+        solution.bootstrap(tasks, n=30),
+        solution.bootstrap(tasks, "roc_auc", n=20),
+        solution.bootstrap(mtl.Tasks.shared(X, -Y), n=20),
+        solution.bootstrap(tasks, n=20, groups=np.arange(len(X)) // 2),
+    ):
+        with pytest.raises(mtl.ModelError, match="same tasks, metric, n and random_state"):
+            one.minus(other)
+    with pytest.raises(mtl.ModelError, match=r"one.bootstrap\(tasks\).minus"):
+        one.minus(3.0)
