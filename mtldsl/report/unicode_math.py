@@ -148,6 +148,8 @@ class _Reader:
         inner = self.argument(small=True).replace("· ", "·")
         if re.search(r"[:\[<]|'.*'", inner) and not inner.startswith("i<"):
             return f"{base}[{inner}]"  # rows and tasks picked by position or name
+        if re.search(r"·,|, ?·", inner):
+            return f"{base}[{inner.replace('·', ':')}]"  # a whole row or column, as it is typed
         plain = inner.replace("−", "-")
         letters, kept = (_LOW, _KEPT_LOW) if mark == "_" else (_HIGH, set())
         if all(c in letters or c in kept for c in plain):

@@ -27,6 +27,8 @@ from mtldsl.report.unicode_math import to_unicode
         (r"\overline{W} - \overline{L + S}", "W̄ − mean(L + S)"),
         (r"\|\sqrt a \circ W\|_1", "‖√a ∘ W‖₁"),
         (r"\mathbf{1}^\top W = \tau \;\; \forall i", "1ᵀ W = τ ∀ i"),
+        (r"W_{0,\,\cdot} \geq -1", "W[0, :] ≥ −1"),
+        (r"W_{\cdot,\,0} \geq 0", "W[:, 0] ≥ 0"),
         (r"W_{0:2,\,[0, 1]} \geq 0", "W[0:2, [0, 1]] ≥ 0"),
         (r"\rho_{q}(x)^2", "ρ_q(x)²"),
         (r"x^{ab} + x_{q0}", "x^{ab} + x_{q0}"),
