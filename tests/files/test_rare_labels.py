@@ -82,6 +82,10 @@ def test_thresholds_are_the_best_on_folds_that_the_weights_did_not_see(tmp_path,
     np.testing.assert_array_equal([float(row["rare"]) for row in rows], solution.predict(held.X)[:, 0])
     assert main(["solve", str(path)]) == 0
     assert "where f1 is best on 4" in capsys.readouterr().out
+    path.write_text(path.read_text().replace('metric = "f1"', "beta = 3.0"))
+    recall = solved(path, capsys)["scores"]["thresholds"]
+    assert recall["metric"] == "the F-score of beta 3"  # which labels more rows +1
+    assert recall["by_task"]["rare"] <= record["thresholds"]["by_task"]["rare"]
 
 
 def test_a_rare_label_is_found_by_what_mtldsl_new_writes(tmp_path, capsys):

@@ -1,0 +1,154 @@
+"""How well the weights predict, as plain values: by task, by the measures that matter, beside what a constant has."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mtldsl.atoms.metrics import Metric
+from mtldsl.errors import MTLError
+from mtldsl.files.problem_file import ProblemFile
+from mtldsl.files.rare import measure_of_rare
+from mtldsl.problem import Problem
+from mtldsl.report.elsewhere import constant_scores
+from mtldsl.solution.metric_measure import as_measure
+from mtldsl.solution.page.guess import constant_score
+from mtldsl.solution.scoring import r_squared, score_of
+from mtldsl.solution.solution import Solution
+from mtldsl.tasks import Tasks
+
+__all__ = ["describe_scores"]
+
+
+def describe_scores(file: ProblemFile, solution: Solution) -> dict:
+    """Per task on the held-out rows, or on the training rows where none were held out, beside the simplest guess."""
+    tasks = file.tasks_train if file.tasks_test is None else file.tasks_test
+    classes = solution.loss["labels"] == "sign"
+    scores, guesses = solution.scores(tasks), _guess(file.tasks_train, tasks, classes)
+    rows = [
+        {"task": name, "rows": int(count), "score": float(score), "guess": float(guess), "metrics": {}}
+        for name, count, score, guess in zip(tasks.task_names, tasks.counts, scores, guesses, strict=True)
+    ]
+    metrics, not_measured = _measured(file, tasks, solution, rows)
+    named, not_named = _by_name(file, tasks, solution, rows)
+    return {
+        "measure": "accuracy" if classes else "R2",
+        "rows": "training" if file.tasks_test is None else "held out",
+        "guess": "always the more frequent label" if classes else "always the mean",
+        "mean": float(np.mean(scores)),
+        "mean_guess": float(np.mean(guesses)),
+        "metrics": metrics | named,
+        "metrics_not_measured": not_measured + not_named,
+        "thresholds": None if solution.thresholds is None else _thresholds(file, solution),
+        "tasks": rows,
+    }
+
+
+def _measured(
+    file: ProblemFile, tasks: Tasks, solution: Solution, rows: list[dict]
+) -> tuple[dict, list[str]]:
+    """(means of every metric that the weights were learned for, why others have none); a task's own go into `rows`."""
+    reasons = []
+    for of_tasks in _learned_for(file.problem, tasks.n_tasks):
+        try:
+            scores = solution.scores(tasks, of_tasks)
+        except MTLError as error:  # such as a task with one class only among the rows held out
+            reasons.append(str(error))
+            continue
+        for i, (row, metric, score) in enumerate(zip(rows, of_tasks, scores, strict=True)):
+            guess = float("nan") if tasks.is_distributed else _constant(metric, file.tasks_train, tasks, i)
+            row["metrics"][repr(metric)] = {"score": float(score), "guess": guess}
+    means = {}
+    for name in dict.fromkeys(name for row in rows for name in row["metrics"]):
+        pairs = [row["metrics"][name] for row in rows if name in row["metrics"]]
+        means[name] = {
+            "mean": float(np.mean([pair["score"] for pair in pairs])),
+            "mean_guess": float(np.mean([pair["guess"] for pair in pairs])),
+            "tasks": len(pairs),
+        }
+    return means, reasons
+
+
+def _by_name(file: ProblemFile, tasks: Tasks, solution: Solution, rows: list[dict]) -> tuple[dict, list[str]]:
+    """The same of the measures that [output] metrics names, or that suit, beside what a constant has."""
+    means, reasons = {}, []
+    for name in file.metrics or _suiting(file, solution):
+        by = as_measure(name, "[output] metrics")
+        try:
+            score = solution.score(tasks, name)
+        except MTLError as error:
+            reasons.append(str(error))
+            continue
+        guess = np.full(tasks.n_tasks, np.nan)
+        if not tasks.is_distributed:
+            guess = constant_score(
+                by, file.tasks_train, tasks, solution.loss["labels"] in ("sign", "indicators")
+            )
+        if score.by_task is not None:
+            for row, own, beside in zip(rows, score.by_task, guess, strict=True):
+                row["metrics"][name] = {"score": float(own), "guess": float(beside)}
+        means[name] = {
+            "mean": float(score),
+            "mean_guess": float("nan") if np.isnan(guess).all() else float(np.nanmean(guess)),
+            "tasks": tasks.n_tasks - len(score.left_out),
+            "higher_is_better": by.higher_is_better,
+        }
+    return means, reasons
+
+
+def _thresholds(file: ProblemFile, solution: Solution) -> dict:
+    """What the thresholds of [thresholds] were tuned for, and where they are."""
+    said = file.thresholds or {}
+    beta = said.get("beta", 1.0)
+    assert solution.thresholds is not None
+    return {
+        "metric": f"the F-score of beta {beta:g}" if beta != 1 else said.get("metric", "f1"),
+        "folds": said.get("folds", 5),
+        "by_task": dict(zip(solution.task_names, solution.thresholds.tolist(), strict=True)),
+    }
+
+
+def _suiting(file: ProblemFile, solution: Solution) -> list[str]:
+    """What a reader has to see where nothing was asked for: the measure that a parameter was chosen by, or one that sees rare labels, and what
+    thresholds were tuned for."""
+    tuned = [] if file.thresholds is None else [file.thresholds.get("metric", "f1")]
+    names = dict.fromkeys([*_seeing(file, solution), *tuned])
+    return [name for name in names if name not in ("accuracy", "r2")]
+
+
+def _seeing(file: ProblemFile, solution: Solution) -> list[str]:
+    chosen_by = (file.validation or {}).get("metric")
+    if chosen_by is not None:
+        return [chosen_by]
+    tasks = file.tasks_train
+    if solution.loss["labels"] != "sign" or tasks.is_distributed or _learned_for(file.problem, 1):
+        return []
+    seen = measure_of_rare(float(np.mean(y > 0)) for y in tasks.per_task(tasks.targets))
+    return [] if seen is None else [seen]
+
+
+def _learned_for(problem: Problem, n_tasks: int) -> list[list[Metric]]:
+    """One metric a task, for every loss with a metric."""
+    found = [getattr(term.atom, "metric", None) for term in problem.objective.terms if term.is_loss]
+    return [
+        list(metric) if isinstance(metric, tuple) else [metric] * n_tasks
+        for metric in found
+        if metric is not None
+    ]
+
+
+def _constant(metric: Metric, train: Tasks, tasks: Tasks, i: int) -> float:
+    """What one score for all samples of a task has under the metric, with the sign that is better on the training rows."""
+    learned, y = train.per_task(train.targets)[i], tasks.per_task(tasks.targets)[i]
+    sign = max((1.0, -1.0), key=lambda z: score_of(metric, np.full(len(learned), z), learned))
+    return float(score_of(metric, np.full(len(y), sign), y))
+
+
+def _guess(train: Tasks, tasks: Tasks, classes: bool) -> np.ndarray:
+    """What a constant learned on the training rows scores: its accuracy, or its R^2."""
+    if tasks.is_distributed:
+        return constant_scores(train, tasks, classes)
+    learned = [np.mean(y) for y in train.per_task(train.targets)]
+    targets = tasks.per_task(tasks.targets)
+    if classes:
+        return np.array([np.mean((y > 0) == (mean > 0)) for mean, y in zip(learned, targets, strict=True)])
+    return np.array([r_squared(mean, y) for mean, y in zip(learned, targets, strict=True)])
