@@ -436,8 +436,11 @@ def check_gradient_of_penalty(answer):
     def value(V):
         return 0.7 * np.trace(S1 @ V @ S2 @ V.T)
 
-    yours = answer(V, S1, S2, 0.7)
+    yours = np.asarray(answer(V, S1, S2, 0.7))
+    assert yours.shape == V.shape, f"W is {V.shape}, and your gradient {yours.shape}"
     for i, j in ((0, 0), (2, 1), (3, 2)):
         step = h * np.outer(np.eye(4)[i], np.eye(3)[j])
         slope = (value(V + step) - value(V - step)) / (2 * h)
-        assert np.isclose(yours[i, j], slope, rtol=1e-5), f"[{i}, {j}] is {slope:.5f}"
+        assert np.isclose(yours[i, j], slope, rtol=1e-5), (
+            f"[{i}, {j}] is {slope:.5f}, not {yours[i, j]:.5f}"
+        )

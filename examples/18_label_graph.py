@@ -299,7 +299,8 @@ except ImportError:
 # ---------------------------
 #
 # The rounds of ``solution.history``, as the solver went through them: which edges joined, the
-# objective with them, and the bound over all 45, also those that never came.
+# objective with them, and the bound over all 45, also those that never came. For data of your own:
+# ``mtl.report.film(problem, "clique_generation").save("graph.gif")``.
 
 grown = problem.solve("clique_generation", max_edges=10, cliques_per_round=2, tol=1e-3)
 stages = [row for row in grown.history if row["joined"] or row["edges"] == 0]
