@@ -224,7 +224,7 @@ def load_problem(
     """
     path = Path(path)
     check_scheduler(scheduler, f"scheduler={scheduler!r}")
-    if path.suffix.lower() in (".csv", ".tsv", ".xlsx"):
+    if path.suffix.lower() in (".csv", ".tsv", ".xlsx") and path.is_file():
         raise DataError("is a table, not a problem file", term=path, write_instead=f"write one for it: mtldsl new {shlex.quote(str(path))}")  # fmt: skip
     reading = Reading(
         TomlFile.read(_text(path), str(path)), path.parent, SECTIONS, allow_outside, allow_plugins, scheduler
