@@ -11,6 +11,7 @@ from itertools import pairwise
 import numpy as np
 
 from mtldsl.system.jobs import asked_jobs
+from mtldsl.system.stops import leave_if_late
 from mtldsl.system.threads import configured_threads
 
 __all__ = ["blocks_of", "in_blocks", "inner_product", "product", "slabs"]
@@ -46,6 +47,8 @@ def in_blocks(size: int, work: float, function: Callable[[int, slice], object]) 
     workers = min(asked_jobs() or configured_threads(), len(parts))
     if workers < 2:
         for k, part in enumerate(parts):
+            if k:
+                leave_if_late()
             function(k, part)
         return
     coming = [_pool(workers).submit(function, k, part) for k, part in enumerate(parts)]

@@ -24,7 +24,7 @@ from contextvars import ContextVar
 from typing import Any
 
 __all__ = [
-    "LATE_SECONDS", "SECONDS", "TimeIsUp", "at_once", "can_ring", "exit_code", "heard", "insisted", "kept", "pending", "remaining", "time_limit"
+    "LATE_SECONDS", "SECONDS", "TimeIsUp", "at_once", "can_ring", "exit_code", "heard", "insisted", "kept", "leave_if_late", "pending", "remaining", "time_limit"
 ]  # fmt: skip
 
 #: A second signal within so many seconds of the first is meant for the program, not for what is computed now.
@@ -117,8 +117,15 @@ def at_once():
 @contextmanager
 def kept():
     """A signal is kept to the end of this block, whatever is around it: for what is done as a whole or not at all."""
+    if threading.current_thread() is not threading.main_thread():
+        token = _end.set(float("inf"))  # nor does a time limit leave it, `leave_if_late`
+        try:
+            yield
+        finally:
+            _end.reset(token)
+        return
     before = _state.raises
-    if not before or threading.current_thread() is not threading.main_thread():
+    if not before:
         yield
         return
     _state.raises = False
@@ -134,6 +141,12 @@ def kept():
 def remaining() -> float:
     """Seconds until the time limit around this code; inf without one."""
     return _end.get() - time.perf_counter()
+
+
+def leave_if_late() -> None:
+    """TimeIsUp in a thread, where nothing rings, once the time has been up for a while: asked between the parts of long products."""
+    if remaining() < -LATE_SECONDS and threading.current_thread() is not threading.main_thread():
+        raise TimeIsUp
 
 
 @contextmanager

@@ -7,6 +7,7 @@ from scipy import sparse
 
 from mtldsl.system.blocks import inner_product
 from mtldsl.system.memory import require_memory
+from mtldsl.system.stops import leave_if_late
 
 __all__ = ["gram", "require_gram_memory"]
 
@@ -58,6 +59,7 @@ def _in_columns(X) -> np.ndarray:
     n, d = X.shape
     total, step = np.empty((d, d)), max(int(_LONG / (4.0 * n * d)), 64)
     for first in range(0, d, step):
+        leave_if_late()
         own = slice(first, min(first + step, d))
         total[own, own] = (
             X[:, own].T @ X[:, own]

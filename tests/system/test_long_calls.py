@@ -99,3 +99,31 @@ def test_a_solve_leaves_a_decomposition_that_does_not_end(monkeypatch):
     solution = problem.solve(max_seconds=0.3, tol=1e-12)
     assert time.monotonic() - started < DEAF / 3
     assert solution.status == "time_limit" and np.isfinite(solution.gap)
+
+
+def test_in_a_thread_long_products_are_left_between_two_parts(monkeypatch):
+    """Nothing rings there; what is done as a whole is not left."""
+    from mtldsl.system import blocks
+
+    monkeypatch.setattr(blocks, "blocks_of", lambda size, work: [slice(k, k + 1) for k in range(size)])
+    found = {}
+
+    def parts(name, around):
+        done = []
+
+        def slowly(k, part):
+            time.sleep(0.1)
+            done.append(k)
+
+        try:
+            with stops.time_limit(0.1), around():
+                blocks.in_blocks(8, 1.0, slowly)
+        except stops.TimeIsUp:
+            pass
+        found[name] = len(done)
+
+    for name, around in (("left", stops.at_once), ("whole", stops.kept)):
+        thread = threading.Thread(target=parts, args=(name, around))
+        thread.start()
+        thread.join()
+    assert 0 < found["left"] < found["whole"] == 8

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg import blas, lapack
 
+from mtldsl.system.stops import leave_if_late
+
 __all__ = ["upper_factor"]
 
 #: Up to this side a factor takes half a second at most, and LAPACK makes it in one call.
@@ -21,6 +23,7 @@ def upper_factor(H: np.ndarray, whole: int = _WHOLE, block: int = _BLOCK) -> tup
     if n <= whole:
         return lapack.dpotrf(F, lower=0, clean=0, overwrite_a=1)
     for k in range(0, n, block):
+        leave_if_late()
         rows = slice(k, min(k + block, n))
         U, failed = lapack.dpotrf(F[rows, rows], lower=0, clean=0)
         if failed:
