@@ -32,6 +32,8 @@ from mtldsl.solvers import solve, watcher
 
 RESULTS = Path(__file__).parent / "results" / "estimators.md"
 SEARCH = "## A parameter chosen on folds, beside GridSearchCV"
+#: seconds of a search below which it is timed more than once
+_QUICK = 5.0
 #: models whose parameter is chosen on the digits
 SEARCHED = (
     "squared_loss(W, tasks) + lam * l21_norm(W)",
@@ -59,6 +61,13 @@ def least(call, rounds: int = 15, clear: bool = False) -> float:
         found.append(time.process_time() - began)
         del kept
     return min(found)
+
+
+def timed(call) -> tuple:
+    """(its CPU seconds, what it answers)."""
+    began = time.process_time()
+    answer = call()
+    return time.process_time() - began, answer
 
 
 def data(n, d, m, seed=0):
@@ -152,10 +161,11 @@ def searched(model: str) -> dict:
     X, y = load_digits(return_X_y=True)
     folds = list(KFold(5, shuffle=True, random_state=0).split(X))
     values = MultiTaskClassifierCV(model, n_values=30, eps=1e-3, cv=folds).fit(X, y).values_
-    began = time.process_time()
-    grid = GridSearchCV(MultiTaskClassifier(model, tol=1e-4), {"lam": values}, cv=folds).fit(X, y)
-    theirs = time.process_time() - began
-    ours = least(lambda: MultiTaskClassifierCV(model, values=values, cv=folds, tol=1e-4).fit(X, y), 2)
+    search = GridSearchCV(MultiTaskClassifier(model, tol=1e-4), {"lam": values}, cv=folds)
+    theirs, grid = timed(lambda: search.fit(X, y))
+    rounds = 3 if theirs < _QUICK else 1  # of both, since others use the processor too
+    theirs = min([theirs, *(timed(lambda: search.fit(X, y))[0] for _ in range(rounds - 1))])
+    ours = least(lambda: MultiTaskClassifierCV(model, values=values, cv=folds, tol=1e-4).fit(X, y), rounds)
     own = MultiTaskClassifierCV(model, values=values, cv=folds, tol=1e-4).fit(X, y)
     assert own.best_value_ == grid.best_params_["lam"], model
     assert abs(own.best_score_ - grid.best_score_) <= 2 / len(y), model
@@ -169,7 +179,7 @@ def parts_of(call) -> dict:
     """CPU seconds of a call inside of solvers, certificates aside, and inside of certificates: what no search can share between its fits."""
     spent, certify, whole = {"solvers": 0.0, "certificates": 0.0}, watcher.certify, solve.drive
 
-    def timed(name, function):
+    def counted(name, function):
         def run(*given, **named):
             began = time.process_time()
             try:
@@ -179,7 +189,7 @@ def parts_of(call) -> dict:
 
         return run
 
-    watcher.certify, solve.drive = timed("certificates", certify), timed("solvers", whole)
+    watcher.certify, solve.drive = counted("certificates", certify), counted("solvers", whole)
     try:
         call()
     finally:
