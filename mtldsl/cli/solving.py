@@ -11,8 +11,12 @@ from mtldsl.cli.output import Ran, show, write
 from mtldsl.errors import DataError, MTLError
 from mtldsl.system import stops
 from mtldsl.system.atomic_files import check_writable
+from mtldsl.system.told import say
 
 __all__ = ["CHECK", "SOLVE", "run_file"]
+
+#: The time of a cross-check where the file says none: with hundreds of features and a trace norm cvxpy would take many minutes.
+_CHECK_SECONDS = 120.0
 
 
 def _solve_options(parser: ArgumentParser) -> None:
@@ -79,8 +83,11 @@ def run_file(file, progress: bool = False) -> Ran:
     if file.check is not None:
         check = "not made: the solve was interrupted"
     if file.check is not None and not interrupted:
+        how = {"max_seconds": _CHECK_SECONDS} | file.check
+        if progress:
+            say(f"cross-check by cvxpy, at most {how['max_seconds']:g} s ...")
         try:
-            check = file.problem.cross_check(solution, **file.check)
+            check = file.problem.cross_check(solution, **how)
         except MTLError as error:
             check = f"could not be made: {error}"
         except KeyboardInterrupt:

@@ -240,6 +240,22 @@ def test_disagreement_is_exit_code_1(run, small, monkeypatch):
         assert code == 1 and "The two DISAGREE" in out and "cross-check DISAGREES" in out
 
 
+def test_a_check_has_two_minutes_where_the_file_does_not_say(run, small, monkeypatch):
+    real, asked = Problem.cross_check, []
+
+    def noted(self, solution, **options):
+        asked.append(options["max_seconds"])
+        return real(self, solution, **options)
+
+    monkeypatch.setattr(Problem, "cross_check", noted)
+    _, _, err = run("solve", small, "--progress")
+    assert "cross-check by cvxpy, at most 120 s ..." in err
+    small.write_text(small.read_text() + "\n[check]\nmax_seconds = 50\n")
+    run("solve", small)
+    run("check", small)
+    assert asked == [120.0, 50, 50]
+
+
 def test_a_check_that_cannot_be_made_is_exit_code_1(run, small, monkeypatch):
     def refuse(self, *arguments, **options):
         raise SolverError("too large for cvxpy")

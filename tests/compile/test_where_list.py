@@ -41,7 +41,9 @@ def set_in_type(latex):
 
 
 @pytest.mark.parametrize(
-    "atom", [one for word in WORDS.values() for one in (getattr(word, "atom", word)).examples()], ids=repr
+    "atom",
+    [one for word in WORDS.values() for one in (getattr(word, "atom", word)).examples()],
+    ids=lambda one: type(one).__name__,
 )
 def test_every_word_says_in_words_what_it_is(atom):
     words = meaning_of(atom)
