@@ -6,7 +6,7 @@ from typing import Any
 
 from mtldsl.shown.panel import GOOD, NEUTRAL, Panel, Table
 
-__all__ = ["panel_of", "text"]
+__all__ = ["panel_of", "text", "without_a_number"]
 
 
 def text(found: Any) -> str:
@@ -59,9 +59,14 @@ def _notes(found: Any) -> list[str]:
         )
     if found.notes:
         notes.append("not learned: " + "; ".join(found.notes))
-    if found.unscored:
-        folds = ", ".join(
-            f"{name!r} in {count} of {found.n_folds} folds" for name, count in found.unscored.items()
-        )
-        notes.append(f"without a number: {folds}")
-    return notes
+    return notes + without_a_number(found)
+
+
+def without_a_number(found: Any) -> list[str]:
+    """A sentence on the tasks that the measure says nothing of in some folds, as there is no +1 in them, or nothing else."""
+    if not found.unscored:
+        return []
+    folds = ", ".join(
+        f"{name!r} in {count} of {found.n_folds} folds" for name, count in found.unscored.items()
+    )
+    return [f"without a number: {folds}"]

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, v
 
 from mtldsl.atoms.function import REGISTRY
 from mtldsl.errors import DataError, ModelError, SolverError
+from mtldsl.estimators.inputs import checked_inputs
 from mtldsl.estimators.model_parameters import ModelParameters
 from mtldsl.problem import Problem
 from mtldsl.solution.solution import Solution
@@ -45,10 +46,9 @@ class MultiTaskEstimator(ModelParameters):
 
     def _inputs(self, X, y):
         """X checked as scikit-learn checks it; names and number of features are kept."""
-        options = {"accept_sparse": "csr", "dtype": np.float64}
         if y is None:  # says so in scikit-learn's words
-            return validate_data(self, X, y, **options)
-        X = validate_data(self, X, **options)
+            return validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
+        X = checked_inputs(self, X, reset=True)
         check_consistent_length(X, y)
         return X
 
@@ -166,7 +166,7 @@ class MultiTaskEstimator(ModelParameters):
             and np.isfinite(X.sum())
         ):
             return X
-        return validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
+        return checked_inputs(self, X, reset=False)
 
     def _read(self, y):
         """What `score` takes in the place of y, where many fits are scored on it."""

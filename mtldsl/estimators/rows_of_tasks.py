@@ -9,6 +9,7 @@ from scipy import sparse
 from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted, validate_data
 
 from mtldsl.errors import DataError
+from mtldsl.estimators.inputs import checked_inputs
 from mtldsl.estimators.multi_task import MultiTaskEstimator
 from mtldsl.estimators.one_class import warn_of_no_label
 from mtldsl.solution.solution import Solution
@@ -30,7 +31,7 @@ class RowsOfTasks(MultiTaskEstimator):
     def _rows(self, X, groups, *, fitting: bool):
         """(the features, checked; the task of every row)."""
         if self.task is None:
-            X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=fitting)
+            X = checked_inputs(self, X, reset=fitting)
             ids = groups
         else:
             X = validate_data(self, X, skip_check_array=True, reset=fitting)

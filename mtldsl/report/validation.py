@@ -8,6 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from mtldsl.analysis.cross_validated import CrossValidation
+from mtldsl.analysis.cross_validated_text import without_a_number
 from mtldsl.report.layout import DIM, GOOD, section
 
 __all__ = ["describe_validation", "validation"]
@@ -33,7 +34,7 @@ def describe_validation(found: CrossValidation | None, chosen: Sequence[float] |
         "values": [plain(point) for point in found.points],
         "mean": [float(each) for each in found.mean],
         "standard_error": [float(each) for each in found.se],
-        "notes": list(found.notes),
+        "notes": [*found.notes, *without_a_number(found)],
     }
 
 

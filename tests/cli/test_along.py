@@ -210,3 +210,16 @@ def test_help_fits_a_page(command, capsys, monkeypatch):
         main([command, "--help"])
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) <= 50
+
+
+def test_folds_without_a_positive_are_told(write, tmp_path, capsys):
+    """A rare label on more folds than it has positives: the mean is over the others."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(40, 3)), np.where(np.arange(40) < 6, 1, -1)
+    np.savez(tmp_path / "rare.npz", X=X, Y=y[:, None])
+    path = write(
+        'minimize = "logistic_loss(W, tasks) + lam * ridge(W)"\n[data]\nformat = "npz"\npath = "rare.npz"\n[parameters]\nlam = 1.0\n'
+        '[validation]\nparameter = "lam"\nvalues = [1.0]\nfolds = 10\nmetric = "average_precision"\n'
+    )
+    assert main(["cv", str(path)]) == 0
+    assert "without a number: 'task0' in 4 of 10 folds" in " ".join(capsys.readouterr().out.split())

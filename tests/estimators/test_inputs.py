@@ -6,13 +6,16 @@ import polars as pl
 import pytest
 from scipy import sparse
 
+from mtldsl.errors import DataError, ModelError
 from mtldsl.estimators import (
     PLST,
     GroupedMultiTaskClassifier,
     GroupedMultiTaskRegressor,
     LabelGraphClassifier,
     MultiTaskClassifier,
+    MultiTaskClassifierCV,
     MultiTaskRegressor,
+    scorer,
 )
 from tests.estimators.cases import labels, regression, rows_of_tasks
 
@@ -289,3 +292,30 @@ def test_missing_labels_of_rows_of_tasks():
         scored = fitted.score(TASKS_X, np.where(gone, gap, y), groups=IDS)
         some = estimator.fit(TASKS_X[~gone], y[~gone], groups=IDS[~gone])
         assert scored == pytest.approx(some.score(TASKS_X[~gone], y[~gone], groups=IDS[~gone]), rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("column", "message"),
+    [
+        (pd.date_range("2020-01-01", periods=6), r"column 'odd' is Datetime.*give the time since a start"),
+        (["f", "m"] * 3, r"column 'odd' is String, not numeric; encode it first"),
+    ],
+)
+def test_a_column_that_is_not_numeric_is_named(column, message):
+    X = pd.DataFrame({"even": np.arange(6.0), "odd": column})
+    with pytest.raises(DataError, match=message):
+        MultiTaskRegressor().fit(X, np.arange(6.0))
+    fitted = MultiTaskRegressor().fit(X.assign(odd=1.0), np.arange(6.0))
+    with pytest.raises(DataError, match=message):
+        fitted.predict(X)
+
+
+def test_a_scorer_of_scikit_learn_that_does_not_take_the_labels_says_which_one_does():
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    Y = np.where(X[:, :2] > 0, "yes", "no").astype(object)
+    Y[0, 0] = None
+    with pytest.raises(
+        ModelError, match=r"scoring='f1'.*does not take these labels.*write scoring=scorer\('f1'\)"
+    ):
+        MultiTaskClassifierCV(scoring="f1", values=[1.0], cv=2).fit(X, Y)
+    assert MultiTaskClassifierCV(scoring=scorer("f1"), values=[1.0], cv=2).fit(X, Y).best_score_ > 0.5

@@ -28,6 +28,12 @@ def scores(facts: Facts) -> Section | None:
         return Section("How well it predicts", missing)
     shown = np.arange(tasks.n_tasks)
     notes = [_brackets(facts) + f"a guess is {_guess(facts)}."]
+    cuts = facts.solution.thresholds
+    if cuts is not None:
+        ends = f"{np.min(cuts):.3g}" if len(cuts) == 1 else f"{np.min(cuts):.3g} to {np.max(cuts):.3g}"
+        notes.append(
+            f"Labels are +1 from a tuned threshold on, a task's own: a score of {ends}, in place of 0."
+        )
     notes += [". ".join(_sentence(clause) for one in found if (clause := meaning_of(one.by))) + "."]
     fewest = min(len(y) for y in tasks.per_task(tasks.targets))
     notes += [

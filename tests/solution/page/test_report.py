@@ -226,3 +226,18 @@ def test_a_picture_of_strange_names_is_drawn_without_a_warning(tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert all(name in solution.report(tmp_path / "r.html").read_text() for name in names)
+
+
+def test_thresholds_are_told(page, parts, tmp_path):
+    (solution, _), held_out = page, parts[1]
+    assert (
+        "tuned threshold"
+        not in _Page(solution.report(tmp_path / "p.html", held_out, bootstrap=0).read_text()).text
+    )
+    tuned = solution.tune_threshold(held_out)
+    text = _Page(tuned.report(tmp_path / "t.html", held_out, bootstrap=0).read_text()).text
+    low, high = tuned.thresholds.min(), tuned.thresholds.max()
+    assert (
+        f"Labels are +1 from a tuned threshold on, a task's own: a score of {low:.3g} to {high:.3g}, in place of 0."
+        in text
+    )
