@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from mtldsl.atoms.sets import NormBall
 from mtldsl.compile.meanings import meaning_of
 from mtldsl.compile.typed_latex import TypedLatex
 from mtldsl.language.expressions.latex import number_latex
@@ -97,7 +96,8 @@ def _symbols(statement: Any, told: TypedLatex, values: Mapping[str, float]) -> I
         yield latex, words.replace(r"$\Delta$", f"${own[0]}$") if own else words
     for constraint, latex in zip(statement.constraints, told.constraints, strict=True):
         atom = getattr(constraint, "atom", None)
-        if isinstance(atom, NormBall):
-            yield latex.rpartition(r" \leq ")[0].rpartition(r" \, ")[2], meaning_of(atom.of)
+        norm = getattr(atom, "of", None)  # of a ball
+        if norm is not None:
+            yield latex.rpartition(r" \leq ")[0].rpartition(r" \, ")[2], meaning_of(norm)
         elif atom is not None and atom.meaning:
             yield latex, meaning_of(atom)
