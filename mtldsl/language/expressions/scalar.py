@@ -101,7 +101,8 @@ class Parameter(Scalar):
 
     @complete("write Parameter(1.0), or Parameter(1.0, name='mu')")
     def __init__(self, value: float, name: str = "lam"):
-        if isinstance(value, list | tuple | np.ndarray) and np.ndim(value):
+        # numpy is not asked how many dimensions a list has: a ragged one is an error of its own
+        if isinstance(value, list | tuple) or (isinstance(value, np.ndarray) and value.ndim):
             raise ModelError(
                 "it is one number",
                 term=f"Parameter({quoted(value)})",
