@@ -16,10 +16,11 @@ import scipy.sparse as sp
 from mtldsl.compile.normal_form import LossTerm
 from mtldsl.errors import ModelError
 
-from .registry import formula, formula_of
+from .metrics import delta_of
+from .registry import formula, formula_of_loss
 
 __all__ = [
-    "LARGEST_STATED", "MOST_LABELS", "best_labelling", "choices", "labellings", "labellings_size", "refusal", "refuse", "sample_weights",
+    "LARGEST_STATED", "MOST_LABELS", "best_labelling", "choices", "labellings", "labellings_size", "needs_planes", "refusal", "refuse", "sample_weights", "task_losses",
 ]  # fmt: skip
 
 #: So many labels have 2^6 = 64 labellings a sample; with each label more the problem doubles.
@@ -27,6 +28,9 @@ MOST_LABELS = 6
 
 #: Labellings of all samples that are stated at most: n 2^K.
 LARGEST_STATED = 100_000
+
+#: Maxima over more are given by planes, for which all labellings are looked at: of so many labels, and so many of all samples at most.
+MOST_LOOKED_AT, LARGEST_LOOKED_AT = 14, 4_000_000
 
 
 def labellings(n_labels: int) -> np.ndarray:
@@ -65,16 +69,53 @@ def _tables(z, y, atom):
     return scores, choices(members, every), every, truth, choices(members, truth.astype(int))
 
 
+def task_losses(loss, every, truth) -> np.ndarray:
+    """(number of labellings, n): Delta of labellings (., K) beside the true ones (n, K), by its definition.
+
+    >>> task_losses("zero_one", labellings(2), np.array([[0, 1]])).ravel()
+    array([1., 0., 1., 1.])
+    """
+    wrong = every[:, None, :] != np.asarray(truth, int)[None, :, :]
+    if isinstance(loss, str) and loss == "zero_one":
+        return wrong.any(axis=2).astype(float)
+    if isinstance(loss, str):
+        return wrong.sum(axis=2).astype(float)
+    if hasattr(loss, "labellings"):
+        return np.array([_of_metric(loss, every, row.astype(int)) for row in truth]).reshape(len(truth), -1).T
+    if isinstance(loss[0], tuple):
+        total = np.zeros(wrong.shape[:2])
+        for clique, table in loss:
+            every_value = product((0, 1), repeat=len(clique))
+            places: dict[tuple[int, ...], int] = {values: number for number, values in enumerate(every_value)}
+            chosen = [places[tuple(int(y[k]) for k in clique)] for y in every]
+            right = [places[tuple(int(y[k]) for k in clique)] for y in truth]
+            total += np.asarray(table, float)[np.ix_(right, chosen)].T
+        return total
+    return wrong @ np.array(loss, float)
+
+
+def _of_metric(metric, every, row) -> np.ndarray:
+    """A metric of a row, its labels as samples; the true labelling costs nothing."""
+    false_positives = np.sum((every == 1) & (row == 0), axis=1)
+    false_negatives = np.sum((every == 0) & (row == 1), axis=1)
+    wrong = false_positives + false_negatives > 0
+    costs = np.zeros(len(every))
+    positives = int(row.sum())
+    costs[wrong] = delta_of(
+        metric, false_positives[wrong], false_negatives[wrong], positives, len(row) - positives
+    )
+    return costs
+
+
 def _sum(s, values):
     return cp.sum(values) if s is None else cp.sum(cp.multiply(s, values))
 
 
 @formula("clique_hinge", of_labellings=True)
 def clique_hinge(z, y, s, atom):
-    """sum over samples of s_i max over y of sum_k c_k [y_k wrong] + <scores_i, Upsilon(y) - Upsilon(y_i)>"""
+    """sum over samples of s_i max over y of Delta(y, y_i) + <scores_i, Upsilon(y) - Upsilon(y_i)>"""
     scores, upsilon, every, truth, own = _tables(z, y, atom)
-    costs = np.ones(truth.shape[1]) if isinstance(atom.loss, str) else np.array(atom.loss, float)
-    delta = (every[:, None, :] != truth[None, :, :]) @ costs
+    delta = task_losses(atom.loss, every, truth)
     highest = cp.max(delta + cp.Constant(upsilon) @ scores, axis=0)
     return _sum(s, highest - cp.sum(cp.multiply(own.T.toarray(), scores), axis=0))
 
@@ -98,7 +139,7 @@ def sample_weights(term: LossTerm) -> np.ndarray:
 
 
 def _is_of_labellings(term: LossTerm) -> bool:
-    return formula_of(term.atom.name, term.typed).of_labellings
+    return formula_of_loss(term).of_labellings
 
 
 def labellings_size(term: LossTerm) -> int:
@@ -108,20 +149,31 @@ def labellings_size(term: LossTerm) -> int:
     return int(term.tasks.n_samples) * 2**term.atom.cliques.n_labels
 
 
+def needs_planes(term: LossTerm) -> bool:
+    """Whether a maximum over labellings is of more than can be stated, and is given by planes."""
+    if not _is_of_labellings(term) or formula_of_loss(term).exponential:
+        return False
+    K, n = term.atom.cliques.n_labels, int(term.tasks.counts[0])
+    return K > MOST_LABELS or n * 2**K > LARGEST_STATED
+
+
 def refusal(term: LossTerm) -> str | None:
-    """None where all labellings of a term can be stated, else one sentence that says what to do."""
+    """None where all labellings of a term can be stated or looked at, else one sentence that says what to do."""
     if not _is_of_labellings(term):
         return None
     K, n = term.atom.cliques.n_labels, int(term.tasks.counts[0])
-    if K > MOST_LABELS:
+    planes = not formula_of_loss(term).exponential
+    does = "looks at" if planes else "states"
+    most, largest = (MOST_LOOKED_AT, LARGEST_LOOKED_AT) if planes else (MOST_LABELS, LARGEST_STATED)
+    if most < K:
         return (
-            f"the reference states every labelling, and {K} labels have 2^{K}; it takes up to {MOST_LABELS} labels: make the "
-            f"model of some of them, such as tasks.select(range({MOST_LABELS}))"
+            f"the reference {does} every labelling, and {K} labels have 2^{K}; it takes up to {most} labels: make the "
+            f"model of some of them, such as tasks.select(range({most}))"
         )
-    if n * 2**K > LARGEST_STATED:
+    if n * 2**K > largest:
         return (
-            f"the reference states every labelling of every sample, {n * 2**K:,} here; it takes up to {LARGEST_STATED:,}: give fewer "
-            f"samples, such as tasks.subsample({LARGEST_STATED // 2**K})"
+            f"the reference {does} every labelling of every sample, {n * 2**K:,} here; it takes up to {largest:,}: give fewer "
+            f"samples, such as tasks.subsample({largest // 2**K})"
         )
     return None
 

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
+from mtldsl.files.rules import SWITCH
 from mtldsl.files.weights_kind import WeightsKind
 from mtldsl.language.unknowns.label_graph import EdgeWeights, NodeWeights
 
 __all__ = ["EDGES", "NODES"]
 
 
-def _no_intercept(kind: str) -> str:
-    return f"{kind} have no intercept; give the inputs a column of ones, and every label and edge has one"
-
-
 NODES = WeightsKind(
     "NodeWeights",
-    {},
-    lambda tasks, name, options: NodeWeights(tasks, name),
+    {"intercept": SWITCH},
+    lambda tasks, name, options: NodeWeights(tasks, name, intercept=options.get("intercept", False)),
     lacks={
-        "intercept": _no_intercept("NodeWeights"),
         "edges": 'edges are those of V = {kind = "EdgeWeights", edges = ...}',
     },
 )
@@ -32,5 +28,7 @@ EDGES = WeightsKind(
     },
     lambda tasks, name, options: EdgeWeights(tasks, options.get("edges", "all"), name),
     implied_by="edges",
-    lacks={"intercept": _no_intercept("EdgeWeights")},
+    lacks={
+        "intercept": "EdgeWeights have no intercept; give the inputs a column of ones, and every label and edge has one"
+    },
 )

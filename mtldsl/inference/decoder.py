@@ -129,6 +129,21 @@ class Decoder:
         in_parts(n, threads, decode, self.operations)
         return Decoded(labels, values, upper)
 
+    def with_costs(self, scores, rows, costs, threads: int = 2) -> Decoded:
+        """The best labellings where labelling number r of instance i, label k in bit k, costs costs[rows[i], r] beside its score; by enumeration."""
+        scores = read_scores(self.cliques, scores)
+        from mtldsl.inference.kernels.dearest import dearest_each
+
+        labels, values = np.zeros((len(scores), self.cliques.n_labels), dtype=np.uint8), np.empty(len(scores))
+
+        def decode(part: slice) -> None:
+            dearest_each(
+                scores[part], self.plan, self.scratch()[0], rows[part], costs, labels[part], values[part]
+            )
+
+        in_parts(len(scores), threads, decode, self.operations)
+        return Decoded(labels, values, values)
+
 
 def _chosen(cliques: Cliques, order, scopes) -> str:
     """The cheapest exact method where one is cheap enough, else MPLP."""

@@ -17,6 +17,8 @@ EDGES = [(0, 1), (1, 3), (0, 2, 3)]
 LOSSES = {
     "hinge": mtl.clique_hinge,
     "hinge with costs": lambda U, V, t: mtl.clique_hinge(U, V, t, loss=[0.5, 2.0, 1.0, 0.0][: t.n_tasks]),
+    "zero-one": lambda U, V, t: mtl.clique_hinge(U, V, t, loss="zero_one"),
+    "F-score of rows": lambda U, V, t: mtl.clique_hinge(U, V, t, loss=mtl.FScore()),
     "likelihood": mtl.pairwise_log_loss,
 }
 every_loss = pytest.mark.parametrize("word", LOSSES.values(), ids=LOSSES)
@@ -250,3 +252,25 @@ def test_cross_check_agrees_on_both_sides(word):
     for penalty in (mtl.half_squared_group_norm, support(2), mtl.trace_norm):
         check = model(word, mtl.Tasks.shared(X, Y), "all", penalty).cross_check()
         assert check.agrees and check.certified, check
+
+
+def test_proximal_steps_of_the_likelihood_together_are_those_of_every_sample(monkeypatch):
+    """Newton's method on all rows at once, and row by row, at scores and steps of all sizes."""
+    X, Y, rng = data(11)
+    atom = model(mtl.pairwise_log_loss, mtl.Tasks.shared(X, Y)).form().losses[0].atom
+    truth = (Y > 0).astype(np.uint8)
+    for size in (0.0, 1.0, 30.0, 1000.0):
+        scores = size * rng.normal(size=(N, atom.cliques.n_entries))
+        steps = 10.0 ** rng.uniform(-4, 4, size=N)
+        together = atom.prox_of_samples(scores, truth, steps)
+        with monkeypatch.context() as patched:
+            patched.setattr("mtldsl.atoms.losses.pairwise_log._HELD", 0)
+            apart = atom.prox_of_samples(scores, truth, steps)
+        slopes = [
+            np.linalg.norm(steps[:, None] * atom.gradient_of_samples(x, truth) + x - scores, axis=1)
+            for x in (together, apart)
+        ]
+        # what is minimised is 1-strongly convex: the length of its slope bounds how far a point is from the minimiser
+        assert np.all(np.linalg.norm(together - apart, axis=1) <= sum(slopes) + 1e-12 * (1.0 + size + steps))
+        # the value is exact to 15 digits, the slope to half of these
+        assert np.all(slopes[0] <= 1e-7 * (1.0 + size + steps))

@@ -14,7 +14,13 @@ from mtldsl.atoms.regularizers import HalfSquaredGroupNorm, HalfSquaredKSupportN
 from mtldsl.proof.certificate import certify
 from mtldsl.reference.column_groups import Shares, best_shares
 from mtldsl.reference.compile import to_cvxpy
-from mtldsl.reference.label_graph import LARGEST_STATED, best_labelling, choices, labellings
+from mtldsl.reference.label_graph import (
+    LARGEST_LOOKED_AT,
+    LARGEST_STATED,
+    best_labelling,
+    choices,
+    labellings,
+)
 from mtldsl.reference.registry import FORMULAS
 from mtldsl.reference.solve import solve_reference
 from mtldsl.reference.workload import workload
@@ -257,24 +263,97 @@ def of_size(K, n=4):
     return mtl.minimize(mtl.clique_hinge(U, V, tasks) + 0.1 * mtl.ridge(U) + 0.1 * mtl.ridge(V))
 
 
-def test_more_labels_than_can_be_stated_are_refused_before_anything_is_solved():
-    problem = of_size(7)
-    for call in (problem.to_cvxpy, problem.cross_check, lambda: problem.solve("cvxpy")):
-        with pytest.raises(
-            mtl.ModelError,
-            match=r"clique_hinge\(U, V, tasks\).*7 labels have 2\^7.*tasks.select\(range\(6\)\)",
-        ):
-            call()
+def likelihood_of_size(K, n=4):
+    tasks = next(weights.tasks for weights in of_size(K, n).weights if weights.name == "U")
+    U, V = mtl.NodeWeights(tasks), mtl.EdgeWeights(tasks, [(0, 1)])
+    return mtl.minimize(mtl.pairwise_log_loss(U, V, tasks) + 0.1 * mtl.ridge(U) + 0.1 * mtl.ridge(V))
+
+
+def test_more_labels_than_can_be_looked_at_are_refused_before_anything_is_solved():
+    for problem, message in (
+        (
+            of_size(15),
+            r"clique_hinge\(U, V, tasks\).*looks at every.*15 labels have 2\^15.*tasks.select\(range\(14\)\)",
+        ),
+        (
+            likelihood_of_size(7),
+            r"pairwise_log_loss.*states every.*7 labels have 2\^7.*tasks.select\(range\(6\)\)",
+        ),
+    ):
+        for call in (problem.to_cvxpy, problem.cross_check, lambda problem=problem: problem.solve("cvxpy")):
+            with pytest.raises(mtl.ModelError, match=message):
+                call()
     assert of_size(6).solve("cvxpy").status == "optimal"
 
 
 def test_more_samples_than_can_be_stated_are_refused_and_cross_checked_on_some():
     n = LARGEST_STATED // 4 + 1
-    problem = of_size(2, n)
+    problem = likelihood_of_size(2, n)
     with pytest.raises(mtl.ModelError, match=r"tasks.subsample\(25000\)"):
         problem.to_cvxpy()
-    check = problem.cross_check(max_size=20_000)
+    many = of_size(12, LARGEST_LOOKED_AT // 2**12 + 1)
+    with pytest.raises(mtl.ModelError, match=r"tasks.subsample\(976\)"):
+        many.to_cvxpy()
+    check = of_size(2, n).cross_check(max_size=20_000)
     assert check.agrees and "rows a task" in check.scope, check
+
+
+# ------------------------------------------------------------------------------------------- constraint generation
+
+
+def by_planes(form, monkeypatch):
+    """The same form solved with planes, however few its labellings are."""
+    monkeypatch.setattr("mtldsl.reference.label_graph.MOST_LABELS", 0)
+    model = to_cvxpy(form, split=True)
+    assert model.is_relaxation and "is a relaxation" in repr(model)
+    return solve_reference(form, model=model)
+
+
+@pytest.mark.parametrize("name, key", CASES)
+def test_constraint_generation_finds_the_known_optima(name, key, monkeypatch):
+    known = fixture(name)
+    form = KNOWN[key](known).form()
+    point = by_planes(form, monkeypatch)
+    expected = known["objective"][key]["clarabel_primal"]
+    assert point.objective == pytest.approx(expected, abs=1e-8)
+    found = certify(form, point.blocks, point.loss_duals, point.function_duals)
+    assert found.objective == pytest.approx(expected, abs=1e-8)
+    assert expected - 1e-7 <= found.dual_bound <= expected + 1e-8
+
+
+@pytest.mark.parametrize("loss", ["hamming", [0.5, 2.0, 1.0, 0.0], "zero_one", mtl.FScore()], ids=str)
+@pytest.mark.parametrize("edges", [[(0, 1), (1, 3), (0, 2, 3)], []], ids=["edges", "none"])
+def test_constraint_generation_is_the_statement_in_full(loss, edges, monkeypatch):
+    rng = np.random.default_rng(3)
+    X, s = rng.normal(size=(12, 3)), rng.uniform(0.5, 2.0, size=12)
+    Y = np.where(X @ rng.normal(size=(3, 4)) + rng.normal(size=(12, 1)) > 0, 1.0, -1.0)
+    tasks = mtl.Tasks.shared(X, Y, sample_weights=s)
+    U, V = mtl.NodeWeights(tasks, intercept=True), mtl.EdgeWeights(tasks, edges)
+    objective = mtl.clique_hinge(U, V, tasks, loss=loss) + 0.1 * mtl.ridge(U) + 0.1 * mtl.trace_norm(V)
+    form = mtl.minimize(objective, subject_to=[U <= 0.7]).form()
+    stated, planes = solve_reference(form), by_planes(form, monkeypatch)
+    assert planes.objective == pytest.approx(stated.objective, rel=1e-7)
+    found = certify(form, planes.blocks, planes.loss_duals, planes.function_duals)
+    assert found.dual_bound == pytest.approx(stated.objective, rel=1e-5)
+
+
+@pytest.mark.parametrize("K", [7, 9, pytest.param(14, marks=pytest.mark.slow)])
+def test_seven_to_fourteen_labels_agree_with_the_solver(K):
+    rng = np.random.default_rng(K)
+    X, n = rng.normal(size=(20, 3)), 20
+    Y = np.where(
+        X @ rng.normal(size=(3, K)) + rng.normal(size=(n, 1)) + 0.3 * rng.normal(size=(n, K)) > 0, 1.0, -1.0
+    )
+    Y[0], Y[1] = 1.0, -1.0
+    tasks = mtl.Tasks.shared(X, Y)
+    U, V = mtl.NodeWeights(tasks), mtl.EdgeWeights(tasks)
+    problem = mtl.minimize(
+        mtl.clique_hinge(U, V, tasks) + 0.1 * (mtl.ridge(U) + mtl.half_squared_group_norm(V))
+    )
+    reference, fast = problem.solve("cvxpy", tol=1e-7), problem.solve(tol=1e-6)
+    assert reference.status == fast.status == "optimal" and fast.solver == "clique_generation"
+    assert fast.objective == pytest.approx(reference.objective, rel=2e-6)
+    assert fast.dual_bound <= reference.objective * (1 + 1e-9) and reference.dual_bound <= fast.objective
 
 
 def test_workload_grows_with_labellings_and_samples():

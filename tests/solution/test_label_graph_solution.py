@@ -205,6 +205,7 @@ def test_labels_in_another_order_are_refused(hinge):
 # ----------------------------------------------------------------------------------------------------- graph
 
 
+@pytest.mark.skipif(not FIXTURES.exists(), reason=f"no fixtures at {FIXTURES}")
 def test_the_fixture_has_its_optimum_and_its_graph():
     d = json.loads((FIXTURES / "cgm_n12_K4.json").read_text())
     tasks = mtl.Tasks.shared(np.array(d["X"]), 2.0 * np.array(d["Y"]) - 1)

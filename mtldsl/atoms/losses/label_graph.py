@@ -10,7 +10,9 @@ import numpy as np
 
 from mtldsl.atoms.atom import TOLD
 from mtldsl.atoms.function import Loss, register
-from mtldsl.atoms.planes.label_polytope import project
+from mtldsl.atoms.losses.labelling_costs import MOST_LABELS, WholeCosts, whole_costs
+from mtldsl.atoms.metrics import FScore, Metric
+from mtldsl.atoms.planes.label_polytope import dearest_mean, project, project_tilted
 from mtldsl.errors import ModelError
 from mtldsl.inference import Cliques, Decoder
 from mtldsl.values.listing import as_list
@@ -29,7 +31,6 @@ class LabelGraphLoss(Loss):
     cliques: Cliques
     labels: ClassVar[str] = "indicators"
     weighs_samples: ClassVar[bool] = False
-    takes_intercept: ClassVar[bool] = False
 
     @cached_property
     def decoder(self) -> Decoder:
@@ -83,6 +84,11 @@ class LabelGraphLoss(Loss):
         """(n,) minus the conjugate of every sample at a point (n, S) of the polytope of expected Upsilon(y) - Upsilon(y_i)."""
         raise NotImplementedError
 
+    def proven(self, points, truth) -> tuple[np.ndarray, np.ndarray]:
+        """(points of the polytope, the nearest to those given or nearly so; minus their conjugates (n,), or less)."""
+        points = project(self.cliques, points, truth)
+        return points, self.promised(points, truth)
+
     def conjugate(self, u, y, s=None) -> float:
         _refuse(s)
         points, truth = self.scores(u), self.truth(y)
@@ -120,11 +126,15 @@ class CliqueHinge(LabelGraphLoss):
     ----------
     loss : "hamming", or an array (K,) or {label: cost}, >= 0
         What a wrong label costs, all 1 by default.
+    loss : "zero_one"; FScore(), Jaccard() or another metric; {("a", "b"): table}
+        Delta of whole labellings, of up to 16 labels: 1 where any label is wrong; the metric of a row, its labels as samples; sums of costs
+        of labels together, table[true values][values] with rows and columns for 00, 01, 10, 11.
 
     Raises
     ------
     ModelError
-        Where U or V does not have the shape that the labels and cliques ask for; where a cost is negative or not finite.
+        Where U or V does not have the shape that the labels and cliques ask for; where a cost is negative or not finite; where costs of
+        whole labellings are of more than 16 labels.
     DataError
         Where inputs are not shared, a label is missing or neither -1 nor +1, or a sample has other weights for other labels.
 
@@ -132,7 +142,8 @@ class CliqueHinge(LabelGraphLoss):
     -----
     The maximum is found by exact inference (elimination, enumeration) or bounded by message passing (`mtldsl.inference`).
     It is the support function of the polytope P_i of expected Upsilon(y) - Upsilon(y_i), at the scores with costs added: the conjugate is
-    - E[Delta], linear on P_i, and the prox z - step * (the point of P_i nearest to (z + costs) / step).
+    - E[Delta], linear on P_i, and the prox z - step * (the point of P_i nearest to (z + costs) / step). Costs of whole labellings are not
+    linear on P_i: all 2^K are looked at, and the conjugate is the largest - E[Delta] of random labellings that a point stands for.
     Source: CGM, equation (1) with the margin of its equation (12), every labelling included (spec, erratum 2).
 
     Examples
@@ -145,7 +156,7 @@ class CliqueHinge(LabelGraphLoss):
     (2.0, 0.0)
     """
 
-    loss: str | tuple[float, ...] = "hamming"
+    loss: str | tuple | Metric = "hamming"
     cliques: Cliques = field(default=TOLD, metadata={"told": True})
 
     name: ClassVar[str] = "clique_hinge"
@@ -158,22 +169,56 @@ class CliqueHinge(LabelGraphLoss):
 
     def __post_init__(self):
         object.__setattr__(self, "loss", _checked_costs(self.loss, self.cliques))
+        if self.whole is not None and self.cliques is not None:
+            if self.cliques.n_labels > MOST_LABELS:
+                raise ModelError(
+                    f"costs of whole labellings are looked up for all of them, and {self.cliques.n_labels} labels have too many: at most "
+                    f"{MOST_LABELS} labels, or costs of single labels",
+                    term="clique_hinge(..., loss=...)",
+                )
+            self.whole.check(self.cliques.n_labels)
 
     @classmethod
     def examples(cls):
         return [
             cls(cliques=Cliques(4, ((1, 2),))),
             cls((0.5, 1.0, 2.0, 0.0), Cliques(4, ((0, 3),))),
+            cls("zero_one", Cliques(3, ((0, 2),))),
+            cls(FScore(), Cliques(3, ((0, 1),))),
             cls(cliques=Cliques(2)),
         ]
 
+    @cached_property
+    def whole(self) -> WholeCosts | None:
+        """Where labellings cost as a whole, how much; else None."""
+        return whole_costs(self.loss)
+
     @property
     def costs(self) -> np.ndarray:
-        """(K,) what a wrong label costs."""
-        return np.ones(self.cliques.n_labels) if self.loss == "hamming" else np.array(self.loss)
+        """(K,) what a wrong label costs by itself: nothing where labellings cost as a whole."""
+        K = self.cliques.n_labels
+        if self.whole is not None:
+            return np.zeros(K)
+        return np.ones(K) if isinstance(self.loss, str) else np.array(self.loss)
+
+    def delta(self, labels, truth) -> np.ndarray:
+        """(L,) what labellings (L, K) of 0 and 1 cost, each beside its true one."""
+        if self.whole is not None:
+            return self.whole.delta(labels, truth)
+        return (labels != truth) @ self.costs
 
     def with_cliques(self, cliques):
-        return CliqueHinge(self.loss, cliques)
+        found = CliqueHinge(self.loss, cliques)
+        found.__dict__["whole"] = self.whole  # with the table that it keeps
+        return found
+
+    @cached_property
+    def decoder(self) -> Decoder:
+        return self.decoder_of(self.cliques)
+
+    def decoder_of(self, cliques: Cliques) -> Decoder:
+        """One that costs can be added for."""
+        return Decoder(cliques, "auto" if self.whole is None else "enumeration")
 
     def margins(self, truth) -> np.ndarray:
         """(n, 2K) what entries of nodes cost: that of the wrong value, 0 of the true one."""
@@ -191,7 +236,10 @@ class CliqueHinge(LabelGraphLoss):
 
     def most_violated(self, scores, truth, decoder: Decoder | None = None):
         """The highest labelling of every sample (`mtldsl.inference.Decoded`), costs included."""
-        return (decoder or self.decoder)(self.augmented(scores, truth))
+        decoder = decoder or self.decoder
+        if self.whole is None:
+            return decoder(self.augmented(scores, truth))
+        return decoder.with_costs(scores, *self.whole.beside(truth))
 
     def value_of_samples(self, scores, truth, decoder: Decoder | None = None):
         # an upper bound where inference is not exact: what is proven stays true
@@ -203,22 +251,38 @@ class CliqueHinge(LabelGraphLoss):
         return self.cliques.indicators(labels) - self.cliques.indicators(truth)
 
     def prox_of_samples(self, scores, truth, steps):
-        steps = steps[:, None]
+        tilts, steps = 1.0 / steps, steps[:, None]
+        if self.whole is not None:
+            rows, costs = self.whole.beside(truth)
+            return scores - steps * project_tilted(self.cliques, scores / steps, truth, rows, costs, tilts)[0]
         return scores - steps * project(self.cliques, self.augmented(scores, truth) / steps, truth)
+
+    def proven(self, points, truth):
+        if self.whole is None:
+            return super().proven(points, truth)
+        # the two of one random labelling, so that they are of the hull, and prove, even where the rounds end early
+        return dearest_mean(
+            self.cliques, project(self.cliques, points, truth), truth, *self.whole.beside(truth)
+        )
 
     def promised(self, points, truth) -> np.ndarray:
         """(n,) the expected Delta of random labellings whose expected Upsilon(y) - Upsilon(y_i) are `points` (n, S)."""
+        if self.whole is not None:
+            return dearest_mean(self.cliques, points, truth, *self.whole.beside(truth))[1]
         return np.einsum("ij,ij->i", points[:, : 2 * self.cliques.n_labels], self.margins(truth))
 
 
 def _checked_costs(loss, cliques: Cliques | None):
     if isinstance(loss, str) and loss == "hamming":
         return loss
+    if whole_costs(loss) is not None:
+        return loss
     costs = tuple(map(as_float, as_list(loss) or ()))
     if not costs or not all(cost is not None and 0.0 <= cost < np.inf for cost in costs):
         raise ModelError(
             term=f"clique_hinge(..., loss={quoted(loss)})",
-            write_instead='write loss="hamming", or the costs of wrong labels, finite numbers >= 0, one a label',
+            write_instead='write loss="hamming" or "zero_one", a metric such as FScore(), or the costs of wrong labels, finite numbers >= 0, one a '
+            "label",
         )
     if cliques is not None and len(costs) != cliques.n_labels:
         raise ModelError(

@@ -19,6 +19,8 @@ __all__ = ["PairwiseLogLoss"]
 #: Newton's method sees all 2^K labellings; up to so many labels it is used.
 _ENUMERATED = 12
 _MOST_STEPS = 200
+#: Entries of all labellings, for every sample, of samples that take a step together.
+_HELD = 2_000_000
 
 
 @register
@@ -118,10 +120,16 @@ class PairwiseLogLoss(LabelGraphLoss):
 
     def prox_of_samples(self, scores, truth, steps):
         vertices, found = self._labellings(), np.empty_like(scores)
-        own = self.cliques.indicators(truth)
-        for i, (z, step) in enumerate(zip(scores, steps, strict=True)):
-            # in terms of x: step (log-partition(x) - <own, x>) + 1/2 ||x - z||^2
-            found[i] = _newton(vertices, z + step * own[i], step)
+        # in terms of x: step (log-partition(x) - <own, x>) + 1/2 ||x - z||^2
+        moved = scores + steps[:, None] * self.cliques.indicators(truth)
+        at_once = _HELD // vertices.size
+        if at_once > 1:
+            for begin in range(0, len(found), at_once):
+                part = slice(begin, begin + at_once)
+                found[part] = _newton_together(vertices, moved[part], steps[part])
+            return found
+        for i, (z, step) in enumerate(zip(moved, steps, strict=True)):
+            found[i] = _newton(vertices, z, step)
         return found
 
     def promised(self, points, truth) -> np.ndarray:
@@ -169,6 +177,51 @@ def _newton(vertices, z, step) -> np.ndarray:
         if rounding:
             break
     return x
+
+
+def _newton_together(vertices, Z, steps) -> np.ndarray:
+    """`_newton` of every row of Z (n, S), each with its own step, all rows at once."""
+    n, S = Z.shape
+    identity, X = np.eye(S), Z - steps[:, None] * vertices.mean(axis=0)
+
+    def values(rows, at):
+        scores = at @ vertices.T
+        top = scores.max(axis=1)
+        weights = np.exp(scores - top[:, None])
+        totals = weights.sum(axis=1)
+        found = steps[rows] * (top + np.log(totals)) + 0.5 * np.sum((at - Z[rows]) ** 2, axis=1)
+        return found, weights / totals[:, None]
+
+    left = np.arange(n)
+    value, p = values(left, X)
+    for _ in range(_MOST_STEPS):
+        step, x, z = steps[left, None], X[left], Z[left]
+        mean = p @ vertices
+        slope, size = step * mean + x - z, step * mean + np.abs(x) + np.abs(z)
+        going = np.any(np.abs(slope) > 4e-16 * size, axis=1)
+        left, value, p = left[going], value[going], p[going]
+        if not left.size:
+            break
+        step, x, mean, slope = step[going], x[going], mean[going], slope[going]
+        centred = vertices - mean[:, None, :]
+        covariance = np.swapaxes(centred * p[:, :, None], 1, 2) @ centred
+        way = -np.linalg.solve(step[:, :, None] * covariance + identity, slope[:, :, None])[:, :, 0]
+        decrease, length = np.einsum("ij,ij->i", way, slope), np.ones(len(left))
+        trial = x + way
+        new, p_new = values(left, trial)
+        while True:
+            long = (new > value + 1e-4 * length * decrease) & (length >= 1e-3)
+            if not long.any():
+                break
+            length[long] *= 0.5
+            trial[long] = x[long] + length[long, None] * way[long]
+            new[long], p_new[long] = values(left[long], trial[long])
+        X[left] = trial
+        going = np.abs(decrease) > 1e-15 * (np.abs(value) + steps[left])
+        left, value, p = left[going], new[going], p_new[going]
+        if not left.size:
+            break
+    return X
 
 
 def _largest_entropy(vertices, mu) -> float:

@@ -10,8 +10,8 @@ import numpy as np
 
 from mtldsl.atoms.function import REGISTRY, Loss, register
 from mtldsl.atoms.metrics import FScore, Metric
-from mtldsl.atoms.metrics.metric import classes_of
 from mtldsl.atoms.metrics.own import check_delta, is_own
+from mtldsl.atoms.metrics.violation import classes_of
 from mtldsl.atoms.planes.cutting_planes import prox_of_planes
 from mtldsl.errors import ModelError
 from mtldsl.values.number import quoted
@@ -31,7 +31,8 @@ class StructuredHinge(Loss):
     Parameters
     ----------
     metric : a metric, or a list with one a task, or a dict {task name: metric}; default FScore()
-        `FScore(beta)`, `AUC()`, `ROCArea()`, `ErrorRate()`, `BalancedError()`, `Jaccard()`, `GMean()`, `PrecisionAt(k)`, `RecallAt(k)`, or your own subclass of `Metric`.
+        `FScore(beta)`, `AUC()`, `ErrorRate()`, `BalancedError()`, `Jaccard()`, `GMean()`, `PrecisionAt(k)`, `RecallAt(k)`; of orders
+        `ROCArea()`, `PartialAUC(max_fpr)`, `AveragePrecision()`, `NDCG()`; or your own subclass of `Metric`.
 
     Raises
     ------

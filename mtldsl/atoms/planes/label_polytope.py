@@ -7,7 +7,7 @@ import numpy as np
 from mtldsl.inference import Cliques, Decoder
 from mtldsl.inference.batch import rows_at_once
 
-__all__ = ["project"]
+__all__ = ["dearest_mean", "project", "project_tilted"]
 
 #: The gap at which a projection is exact, relative to the terms that cancel in it.
 _EXACT = 1e-14
@@ -15,6 +15,8 @@ _EXACT = 1e-14
 _SLOTS = 64
 #: Highest vertices that one projection looks for, as a rule.
 _VERTICES = 100
+#: How much the costs weigh beside the distance from a mean that is asked for: little enough for a few rounds, beside the mean's own size.
+_TILT, _OF_SIZE, _ROUNDS, _MISSED = 1e-5, 0.1, 20, 1e-15
 
 
 def project(cliques: Cliques, points, truth) -> np.ndarray:
@@ -29,17 +31,57 @@ def project(cliques: Cliques, points, truth) -> np.ndarray:
     array([[-0.125,  0.125],
            [-1.   ,  1.   ]])
     """
+    return _projected(Decoder(cliques), cliques, points, truth, None, None, np.zeros(len(points)))[0]
+
+
+def project_tilted(cliques: Cliques, points, truth, rows, costs, tilts) -> tuple[np.ndarray, np.ndarray]:
+    """(points found_i (n, S) of those hulls, E[cost] (n,) of the random labellings that they are the means of), the ones that maximise
+    tilts_i E[cost] - 1/2 ||found_i - points_i||^2. rows (n,), costs (T, 2^K): labelling number r of sample i costs costs[rows[i], r].
+
+    >>> project_tilted(Cliques(1), [[0.0, 0.0]], [[0]], [0], np.array([[0.0, 1.0]]), [0.5])
+    (array([[-0.25,  0.25]]), array([0.25]))
+    """
+    rows, tilts = np.ascontiguousarray(rows, dtype=np.int64), np.ascontiguousarray(tilts, dtype=float)
+    return _projected(Decoder(cliques, "enumeration"), cliques, points, truth, rows, costs, tilts)
+
+
+def dearest_mean(cliques: Cliques, points, truth, rows, costs) -> tuple[np.ndarray, np.ndarray]:
+    """(means found_i (n, S) of random labellings, their E[cost] (n,)), the largest E[cost] for means points_i that lie in those hulls, which
+    found_i are but for rounding; patterns and costs as in `project_tilted`.
+
+    A linear program, by the method of multipliers: what a tilted projection misses is added to what is asked for, and the next one
+    misses less; after a few rounds it misses nothing, and the tilt has cost nothing.
+
+    Source: Bertsekas, "Constrained Optimization and Lagrange Multiplier Methods" (1982), section 5.4: on linear programs it ends.
+
+    >>> dearest_mean(Cliques(1), [[-0.25, 0.25]], [[0]], [0], np.array([[0.0, 1.0]]))
+    (array([[-0.25,  0.25]]), array([0.25]))
+    """
+    points = np.array(points, dtype=float)
+    sizes = np.abs(points).max(axis=1, initial=0.0)
+    tilts, asked = np.minimum(_TILT, _OF_SIZE * sizes), points.copy()
+    for _ in range(_ROUNDS):
+        found, expected = project_tilted(cliques, asked, truth, rows, costs, tilts)
+        missed = points - found
+        if np.all(np.abs(missed).max(axis=1, initial=0.0) <= _MISSED * sizes):
+            break
+        asked += missed
+    return found, expected
+
+
+def _projected(decoder: Decoder, cliques: Cliques, points, truth, patterns, costs, tilts):
     from mtldsl.atoms.planes.label_polytope_kernel import project_each
 
     points = np.ascontiguousarray(points, dtype=float)
     truth = np.ascontiguousarray(truth, dtype=np.uint8)
-    decoder, found, slots = Decoder(cliques), np.zeros_like(points), _SLOTS
+    found, slots, expected = np.zeros_like(points), _SLOTS, np.zeros(len(points))
     graph = cliques.table, cliques.sizes, cliques.starts
     most = rows_at_once(_VERTICES * decoder.operations)
     for begin in range(0, len(points), most):
         rows = slice(begin, begin + most)
         while not project_each(
             points[rows], truth[rows], *graph, *decoder.choice, decoder.plan, *decoder.scratch(), slots, _EXACT, found[rows],
+            None if patterns is None else patterns[rows], costs, tilts[rows], expected[rows],
         ):  # fmt: skip
             slots *= 2
-    return found
+    return found, expected

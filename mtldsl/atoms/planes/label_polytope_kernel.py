@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mtldsl.atoms.planes.simplex_kernel import minimize_on_simplex
+from mtldsl.inference.kernels.dearest import cost_of, dearest
 from mtldsl.inference.kernels.map_one import map_one
 from mtldsl.inference.kernels.marginals import choose
 from mtldsl.system.compiled import compiled
@@ -24,19 +25,46 @@ def _shared(a, b):
     return count
 
 
+@compiled(inside=True, nogil=True, error_model="numpy")
+def _seek(eliminates, enumerates, left, plan, work, iwork, patterns, dear, i, tilt, label):
+    """The highest labelling along `left`, tilted by costs where there are some."""
+    if dear is None:
+        map_one(eliminates, enumerates, left, plan, work, iwork, label)
+    else:
+        dearest(left, plan, work, dear[patterns[i]], tilt, label)
+
+
 @compiled(nogil=True)
 def project_each(
-    points, truth, table, sizes, starts, eliminates, enumerates, plan, work, iwork, slots, exact, found
+    points,
+    truth,
+    table,
+    sizes,
+    starts,
+    eliminates,
+    enumerates,
+    plan,
+    work,
+    iwork,
+    slots,
+    exact,
+    found,
+    patterns,
+    dear,
+    tilts,
+    expected,
 ):
-    """found[i] = the nearest point to points[i] among expected Upsilon(y) - Upsilon(truth[i]); `slots` vertices are kept at most."""
+    """found[i] = the nearest point to points[i] among expected Upsilon(y) - Upsilon(truth[i]); `slots` vertices are kept at most. With costs
+    of whole labellings, `dear`, the one that maximises tilts[i] * expected[i], the expected cost, minus half its squared distance."""
     n, S = points.shape
     E = truth.shape[1] + sizes.size
     label, left = np.empty(truth.shape[1], np.uint8), np.empty(S)
     entries = np.empty((slots, E), np.int64)
-    heights, beta = np.empty(slots), np.empty(slots)
+    heights, beta, paid = np.empty(slots), np.empty(slots), np.empty(slots)
     for i in range(n):
         choose(table, sizes, starts, truth[i], entries[0])
-        beta[0], heights[0], count = 1.0, 0.0, 1
+        beta[0], heights[0], paid[0], count, tilt = 1.0, 0.0, 0.0, 1, tilts[i]
+        expected[i] = 0.0
         for s in range(S):
             found[i, s] = 0.0
         for _ in range(_MOST_ROUNDS):
@@ -45,21 +73,23 @@ def project_each(
                 left[s] = points[i, s] - found[i, s]
                 along += left[s] * found[i, s]
                 size += abs(left[s]) * abs(found[i, s])
-            map_one(eliminates, enumerates, left, plan, work, iwork, label)
+            size += tilt * expected[i]
+            _seek(eliminates, enumerates, left, plan, work, iwork, patterns, dear, i, tilt, label)
             if count == slots:  # those without weight make room
                 kept = 1
                 for j in range(1, count):
                     if beta[j] > 0.0:
                         for e in range(E):
                             entries[kept, e] = entries[j, e]
-                        beta[kept], heights[kept] = beta[j], heights[j]
+                        beta[kept], heights[kept], paid[kept] = beta[j], heights[j], paid[j]
                         kept += 1
                 if kept == count:
                     return False
                 count = kept
             new = entries[count]
             choose(table, sizes, starts, label, new)
-            rise, height = -along, 0.0
+            paid[count] = cost_of(patterns, dear, i, label)
+            rise, height = tilt * (paid[count] - expected[i]) - along, tilt * paid[count]
             for e in range(E):
                 if new[e] != entries[0, e]:
                     rise += left[new[e]] - left[entries[0, e]]
@@ -81,8 +111,10 @@ def project_each(
             minimize_on_simplex(gram, heights[:count], beta[:count], 1e-15)
             for s in range(S):
                 found[i, s] = 0.0
+            expected[i] = 0.0
             for j in range(1, count):
                 if beta[j] > 0.0:
+                    expected[i] += beta[j] * paid[j]
                     for e in range(E):
                         found[i, entries[j, e]] += beta[j]
                         found[i, entries[0, e]] -= beta[j]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -11,24 +11,14 @@ import numpy as np
 from scipy import sparse
 
 from mtldsl.compile.normal_form import Blocks, LossTerm
+from mtldsl.compile.terms.label_intercepts import Flips, flipping, flips_for, mixed_with_flips
+from mtldsl.compile.terms.random_labellings import RandomLabellings
 from mtldsl.inference.marginals import changes_times, expected_changes
 
 if TYPE_CHECKING:
     from mtldsl.inference.cliques import Cliques
 
-__all__ = ["LabelDual", "LabelGraphTerm", "RandomLabellings"]
-
-
-@dataclass(frozen=True, eq=False)
-class RandomLabellings:
-    """For every sample a random labelling: `labels[j]` with probability `weights[j]`, j from starts[i] on; the true one with the rest.
-
-    labels (L, K) of 0 and 1; weights (L,) >= 0 with a sum of at most 1 for every sample; starts (n + 1,).
-    """
-
-    labels: np.ndarray
-    weights: np.ndarray
-    starts: np.ndarray
+__all__ = ["LabelDual", "LabelGraphTerm", "RandomLabellings", "balance_labels"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +31,7 @@ class LabelDual:
     entropy, truth, weights : (n,) of a likelihood: entropy and probability of the true labelling of the random labelling behind u, and
         the sample weights
     labellings, scores : the `RandomLabellings` behind u, or the scores (n, S) of a likelihood that it is the gradient at, where known
+    flips   : flips of single labels that are mixed in, where they are known beside `scores`
     share   : t in [0, 1] where u is multiplied by it: the random labelling is then mixed with the true one
     """
 
@@ -52,6 +43,7 @@ class LabelDual:
     weights: np.ndarray | None = None
     labellings: RandomLabellings | None = None
     scores: np.ndarray | None = None
+    flips: Flips | None = None
     share: float = 1.0
 
     __array_ufunc__ = None  # numpy numbers on the left defer to __rmul__
@@ -72,14 +64,16 @@ class LabelDual:
 
     def proven(self) -> float:
         """A lower bound of minus the conjugate; exact for these random labellings."""
-        t = self.share
         if self.margins is not None:
-            return t * float(self.margins.sum())
-        # the entropy of t times the random labelling and 1 - t times the true one
+            return self.share * float(self.margins.sum())
+        return float(self.weights @ self.entropies())
+
+    def entropies(self) -> np.ndarray:
+        """(n,) of a likelihood: those of the share t times the random labelling and 1 - t times the true one."""
         assert self.truth is not None  # as of every likelihood
-        p, whole = self.truth, t * self.truth + (1.0 - t)
+        t, p = self.share, self.truth
         others = t * (self.entropy + _x_log_x(p)) - (1.0 - p) * _x_log_x(t)
-        return float(self.weights @ np.maximum(others - _x_log_x(whole), 0.0))
+        return np.maximum(others - _x_log_x(t * p + (1.0 - t)), 0.0)
 
 
 def _x_log_x(x):
@@ -91,7 +85,7 @@ class LabelGraphTerm(LossTerm):
     """sum over samples i of weights_i * f_i(scores of sample i), f_i the atom's function of one sample.
 
     The tasks are the S entries of the graph, all with the same inputs; predictions are flat, entry after entry. Multipliers are flat,
-    or `RandomLabellings`; `dual_project` makes a `LabelDual` of either.
+    or `RandomLabellings`, or what these hold as a tuple; `dual_project` makes a `LabelDual` of either.
     """
 
     atom: Any  # a LabelGraphLoss, of which `max_affine` says what it can
@@ -189,13 +183,12 @@ class LabelGraphTerm(LossTerm):
     def dual_project(self, u) -> LabelDual:
         if isinstance(u, LabelDual):
             return u
+        if isinstance(u, tuple):  # labels, weights, starts
+            u = RandomLabellings(*u)
         if isinstance(u, RandomLabellings):
             return self._of_labellings(u)
-        from mtldsl.atoms.planes.label_polytope import project
-
         weights = self.weights[:, None]
-        points = project(self.cliques, self.atom.scores(u) / weights, self.truth)
-        promised = self.atom.promised(points, self.truth)
+        points, promised = self.atom.proven(self.atom.scores(u) / weights, self.truth)
         if self.atom.max_affine:
             return self._dual(weights * points, margins=self.weights * promised)
         # how probable the true labelling is, is not known; 1 leaves what concavity proves, t times the entropy
@@ -209,10 +202,50 @@ class LabelGraphTerm(LossTerm):
         shares = shares * np.repeat(self.weights / np.maximum(totals, 1.0), counts)
         mixture = self.cliques, self.truth, labels, shares, starts
         samples = np.repeat(np.arange(len(counts)), counts)
-        delta = (labels != self.truth[samples]) @ self.atom.costs
+        delta = self.atom.delta(labels, self.truth[samples])
         margins = np.bincount(samples, weights=shares * delta, minlength=len(counts))
         image = changes_times(*mixture, self.tasks.X).T
         return LabelDual(image, lambda: expected_changes(*mixture), margins, labellings=random)
+
+    def with_flips(self, dual: LabelDual, flips: Flips) -> LabelDual:
+        """Multipliers with flips of single labels of the truth mixed in (`flips_for`)."""
+        if dual.labellings is not None:
+            return self._of_labellings(mixed_with_flips(dual.labellings, flips, self.truth, dual.share))
+        s, p, t = flips[0], flipping(flips, self.truth), dual.share
+        starts = self.truth.shape[1] * np.arange(len(p) + 1)
+        flipped = (self.truth[:, None, :] ^ np.eye(p.shape[1], dtype=np.uint8)[None]).reshape(-1, p.shape[1])
+        mixture = (
+            self.cliques,
+            self.truth,
+            flipped,
+            (p * self.weights[:, None]).ravel(),
+            starts,
+        )
+        image = (1.0 - s) * t * dual.image + s * changes_times(*mixture, self.tasks.X).T
+        whole, table = dual.whole, expected_changes
+
+        def both():
+            own = whole()
+            own = own.toarray() if sparse.issparse(own) else own
+            return (1.0 - s) * t * own + s * table(*mixture).toarray()
+
+        if dual.margins is not None:
+            wrong = np.einsum("nk,nk->n", p, self._delta(flipped).reshape(p.shape))
+            return LabelDual(image, both, margins=(1.0 - s) * t * dual.margins + s * self.weights * wrong)
+        # an entropy is at least the mean of those of what is mixed; how probable the truth is, is not said
+        rest = np.maximum(1.0 - p.sum(axis=1), 0.0)
+        of_flips = -_x_log_x(p).sum(axis=1) - _x_log_x(rest)
+        own = dual.entropies()
+        known = dual.scores if t == 1.0 and dual.flips is None else None
+        return LabelDual(
+            image, both, entropy=(1.0 - s) * own + s * of_flips, truth=np.ones(len(p)), weights=dual.weights,
+            scores=known, flips=flips if known is not None else None,
+        )  # fmt: skip
+
+    def _delta(self, flipped) -> np.ndarray:
+        """(n K,) what a labelling costs that differs from the truth in one label, sample after sample."""
+        truth = np.repeat(self.truth, self.truth.shape[1], axis=0)
+        return self.atom.delta(flipped, truth)
 
     def conjugate(self, u) -> float:
         return -self.dual_project(u).proven()
@@ -221,3 +254,13 @@ class LabelGraphTerm(LossTerm):
     def conjugate_at_zero(self) -> float:
         """At most 0, for these losses are at least 0: known without the labellings behind it."""
         return 0.0
+
+
+def balance_labels(losses: Sequence[LabelGraphTerm], duals: Sequence) -> list:
+    """Multipliers of losses that share the intercepts of labels, such that those of every label sum to zero over all of them."""
+    K = losses[0].cliques.n_labels
+    sums = np.sum([dual.share * dual.image[-1, 1 : 2 * K : 2] for dual in duals], axis=0)
+    flips = flips_for(sums, [loss.truth for loss in losses], [loss.weights for loss in losses])
+    if flips is None:
+        return list(duals)
+    return [loss.with_flips(dual, flips) for loss, dual in zip(losses, duals, strict=True)]

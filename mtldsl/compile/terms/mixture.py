@@ -15,6 +15,7 @@ class Mixture(NamedTuple):
 
     flips (K, n): True where labelling k differs from y; weights (K,) >= 0 with a sum of at most 1.
     The multiplier that it stands for is the expected slope, -2 y E[flip]; what it proves about the conjugate is E[Delta].
+    For a metric of orders `flips` are the slopes themselves, which tell the orders and with them Delta.
     """
 
     flips: np.ndarray
@@ -30,7 +31,8 @@ class ProvenDual:
     """Multipliers u (N,) of a loss with proven lower bounds (m,) of -c_i f_i*(u_i / c_i), one a task.
 
     Multiplied by t in [0, 1] the bounds shrink with u: f* is convex and f*(0) <= 0.
-    laws: of every task the tables (b, c, weights) of the random labelling that proves its bound, where one is known, else None.
+    laws: of every task the tables (b, c, weights) of the random labelling that proves its bound, or (ranks, places, weights) of a
+        random order, where one is known, else None.
     """
 
     u: np.ndarray

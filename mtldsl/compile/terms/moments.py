@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,7 @@ __all__ = [
     "gram_with_ones",
     "has_one_gram",
     "known_moments",
+    "moments_here",
     "moments_of",
     "remember_moments",
 ]
@@ -64,6 +66,9 @@ class Moments:
 
     def intercepts(self, W: np.ndarray) -> np.ndarray:
         """(m,) the intercepts that fit best beside weights W (d, m)."""
+        if self.is_common:
+            G = self.grams[_TOGETHER]
+            return (self.cross[-1] - G[-1, :-1] @ W) / G[-1, -1]
         counts = np.array([self.gram(i)[-1, -1] for i in range(W.shape[1])])
         sums = np.array([self.gram(i)[:-1, -1] @ W[:, i] for i in range(W.shape[1])])
         return (self.cross[-1] - sums) / counts
@@ -147,6 +152,11 @@ def moments_of(tasks: DistributedTasks | Any) -> Moments:
     return known
 
 
+def moments_here(tasks: Tasks) -> Moments:
+    """The same where the rows are in this process: in one pass, and not remembered."""
+    return Moments(*_summed(tasks, range(tasks.n_tasks), tasks.n_tasks))
+
+
 def known_moments(tasks: DistributedTasks | Any) -> Moments | None:
     """Those that need no pass, None where nobody has asked for them."""
     return tasks.__dict__.get("_moments")
@@ -161,20 +171,24 @@ def remember_moments(tasks: DistributedTasks | Any, known: Moments) -> None:
 
 
 def _of_part(part: Part, n_tasks: int) -> tuple:
-    tasks, d = part.tasks, part.tasks.n_features
-    weights, grams = tasks.sample_weights, {}
-    every = tasks.is_shared and tasks.mask is None and len(part.which) == n_tasks
+    return _summed(part.tasks, part.which, n_tasks)
+
+
+def _summed(tasks: Tasks, which: Sequence[int] | np.ndarray, n_tasks: int) -> tuple:
+    """The fields of `Moments` of tasks that are those numbered `which` of n_tasks."""
+    d, weights, grams = tasks.n_features, tasks.sample_weights, {}
+    every = tasks.is_shared and tasks.mask is None and len(which) == n_tasks
     if every and weights is None:
         grams[_TOGETHER] = gram_with_ones(tasks.X, None)
     else:
-        pieces = [None] * len(part.which) if weights is None else tasks.per_task(weights)
-        for i, X, s in zip(part.which, tasks.inputs, pieces, strict=True):
+        pieces = [None] * len(which) if weights is None else tasks.per_task(weights)
+        for i, X, s in zip(which, tasks.inputs, pieces, strict=True):
             grams[int(i)] = gram_with_ones(X, s)
     y = tasks.targets if weights is None else weights * tasks.targets
     cross, square = np.zeros((d + 1, n_tasks)), np.zeros(n_tasks)
-    cross[:-1, part.which] = tasks.adjoint(y)
-    cross[-1, part.which] = np.add.reduceat(y, tasks.offsets[:-1])
-    square[part.which] = np.add.reduceat(y * tasks.targets, tasks.offsets[:-1])
+    cross[:-1, which] = tasks.adjoint(y)
+    cross[-1, which] = np.add.reduceat(y, tasks.offsets[:-1])
+    square[which] = np.add.reduceat(y * tasks.targets, tasks.offsets[:-1])
     return grams, cross, square
 
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from mtldsl.atoms.metrics.batch import Batch, Highest
-from mtldsl.atoms.metrics.metric import AtConstant, Violation, classes_of
 from mtldsl.atoms.metrics.own import check_oracle, is_own
+from mtldsl.atoms.metrics.violation import AtConstant, Violation, classes_of
 from mtldsl.compile.normal_form import LossTerm
 from mtldsl.compile.terms.mixture import Mixture, ProvenDual
 
@@ -151,13 +151,21 @@ class StructuredTerm(LossTerm):
 _NOTHING = (np.zeros(0, int), np.zeros(0, int), np.zeros(0))
 
 
-def _of_mixture(mixture: Mixture, metric, y) -> tuple[np.ndarray, float, tuple]:
+def _of_mixture(mixture: Mixture, metric, y) -> tuple[np.ndarray, float, tuple | None]:
     """(slope, proven lower bound of -f* there, law of (b, c)): the expected Delta, or the closed form of the conjugate where there is
     one.
     """
     weights = np.maximum(mixture.weights, 0.0)
     total = weights.sum()
     weights = weights / total if total > 1.0 else weights
+    if metric.tells_orders:
+        try:
+            ranks, places, slopes = metric.orders_of(mixture.flips, y)
+        except ValueError:  # these are slopes of nothing: what their mean proves is left
+            slope = metric.dual_project(weights @ mixture.flips, y)
+            return slope, -metric.conjugate(slope, y), None
+        expected = float(weights @ metric.deltas(ranks, places.shape[1]))
+        return weights @ slopes, expected, (ranks, places, weights)
     slope = -2.0 * y * Mixture(mixture.flips, weights).flip_probabilities()
     positive = y > 0
     c = mixture.flips[:, positive].sum(axis=1)

@@ -9,6 +9,8 @@ import numpy as np
 from scipy import sparse
 
 from mtldsl.atoms.losses import LabelGraphLoss
+from mtldsl.atoms.losses.labelling_costs import checked_tables
+from mtldsl.atoms.metrics import Metric
 from mtldsl.errors import DataError, ModelError, Spelled
 from mtldsl.inference import Cliques
 from mtldsl.language.expressions.expression import Affine
@@ -27,8 +29,10 @@ __all__ = [
 class NodeWeights(Weights):
     """The unknown weights U (d, 2K) of K labels: column 2k scores "label k is 0" (-1 in the tasks), column 2k + 1 "it is 1".
 
-    Every label of the tasks is one. `ridge(U)` is half the sum of squares over both columns of all labels. There is no intercept:
-    give the inputs a column of ones.
+    Every label of the tasks is one. `ridge(U)` is half the sum of squares over both columns of all labels.
+
+    intercept : learn a number for each column as well, `solution["U.intercept"]` (1, 2K); no regularizer and no constraint ever touches
+        it. The weights of edges have none; a column of ones among the inputs gives one, penalised, to labels and edges.
 
     >>> import numpy as np, mtldsl as mtl
     >>> tasks = mtl.Tasks.shared(np.eye(3), np.array([[1.0, -1], [-1, 1], [1, 1]]), task_names=["sea", "sky"])
@@ -37,8 +41,8 @@ class NodeWeights(Weights):
     ((3, 4), ('sea=0', 'sea=1', 'sky=0', 'sky=1'))
     """
 
-    def __init__(self, tasks: Tasks, name: str = "U"):
-        super().__init__(tasks, name=name)
+    def __init__(self, tasks: Tasks, name: str = "U", *, intercept: bool = False):
+        super().__init__(tasks, intercept=intercept, name=name)
 
     @property
     def n_columns(self) -> int:
@@ -49,7 +53,7 @@ class NodeWeights(Weights):
         return tuple(f"{name}={value}" for name in self.tasks.task_names for value in (0, 1))
 
     def of_tasks(self, tasks: Tasks) -> NodeWeights:
-        return NodeWeights(tasks, self.name)
+        return NodeWeights(tasks, self.name, intercept=self.intercept)
 
 
 class EdgeWeights(Weights):
@@ -150,6 +154,8 @@ def label_loss(atom: LabelGraphLoss, U: Affine, V: Affine, tasks: Tasks, typed: 
         argument = argument + V._mapped(None, place[2 * K :], V.text, V.latex)
     argument.text, argument.latex = f"{U.text}, {V.text}", f"{U.latex}, {V.latex}"
     scores = rf"({U.latex}, {V.latex})^\top x_i"
+    if any(part.weights.intercept for part in U.parts):
+        scores += r" + (b, 0)"
     latex = rf"\tfrac1n \sum_i {atom.latex(scores)}"
     return Objective(
         [
@@ -175,9 +181,21 @@ def grouped_by_edges(atom, W: Affine):
     return replace(atom, columns=[cliques.columns(c) for c in range(cliques.n_cliques)])
 
 
-def costs_in_order(costs: dict, tasks: Tasks, typed: str) -> list:
-    """{label: cost} in the order of the labels; ModelError for a label that there is not, or that is missing."""
+def costs_in_order(costs: Any, tasks: Tasks, typed: str) -> Any:
+    """{label: cost} in the order of the labels, {labels: table} by positions of labels, anything else as it is. ModelError for a label that
+    there is not, or that is missing."""
+    if not isinstance(costs, dict):
+        return costs
     names = tasks.task_names
+    if costs and all(isinstance(key, tuple) for key in costs):
+        places = {name: k for k, name in enumerate(names)} | {k: k for k in range(len(names))}
+        for label in (label for clique in costs for label in clique):
+            if label not in places:
+                raise ModelError(
+                    f"there is no label {label!r}; there are {', '.join(map(repr, names))}", term=typed
+                )
+        by_place = [([places[label] for label in clique], table) for clique, table in costs.items()]
+        return checked_tables(by_place, typed)
     for label in costs:
         if label not in names:
             raise ModelError(
@@ -193,6 +211,10 @@ def costs_in_order(costs: dict, tasks: Tasks, typed: str) -> list:
 
 def costs_text(costs) -> str:
     """As they are typed, or how many they are."""
+    if isinstance(costs, str | Metric):
+        return repr(costs)
+    if any(isinstance(cost, tuple) for cost in costs):
+        return f"<costs of {' and '.join('-'.join(map(str, clique)) for clique, _ in costs)}>"
     text = f"[{', '.join(f'{cost:g}' for cost in costs)}]"
     return text if len(text) <= 60 else f"<{len(costs)} costs>"
 
@@ -216,6 +238,13 @@ def _checked(U, V, tasks, typed: str) -> Cliques:
             f"{(tasks.n_features, 2 * tasks.n_tasks)}: two columns a label",
             term=typed,
             write_instead="write U = " + made("NodeWeights"),
+        )
+    carrying = sorted({part.weights.name for part in U.parts if part.weights.intercept})
+    if len(carrying) > 1:
+        raise ModelError(
+            f"{' and '.join(carrying)} both carry an intercept, and only their sum would be determined",
+            term=typed,
+            write_instead="write intercept=True on one of them only",
         )
     cliques = cliques_of(V)
     if cliques is None or V.shape[0] != tasks.n_features or cliques.n_labels != tasks.n_tasks:

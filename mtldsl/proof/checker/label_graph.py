@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mtldsl.proof.checker.interval import Interval, maximum, tighter
+from mtldsl.proof.checker.label_costs import LabelCosts
 from mtldsl.proof.checker.not_checked import NotChecked
 from mtldsl.proof.checker.products import product
 
@@ -31,10 +32,7 @@ class LabelGraphPart:
         n = len(self.truth)
         own = None if data.sample_weights is None else data.sample_weights.reshape(self.K, -1)[0]
         self.w = coefficients[0].broadcast((n,)) if own is None else Interval.of(own, exact) * coefficients[0]
-        costs = parameters.get("loss", "hamming")
-        self.costs = np.ones(self.K) if isinstance(costs, str) else np.asarray(costs, float)
-        if not (self.costs >= 0).all():
-            raise NotChecked(f"{word} with a cost below 0")
+        self.costs = LabelCosts(parameters.get("loss", "hamming"), self.K, exact)
         self.all = (np.arange(2**self.K)[:, None] >> np.arange(self.K)[::-1]) & 1
 
     def indicators(self, labels) -> np.ndarray:
@@ -58,13 +56,7 @@ class LabelGraphPart:
             part = slice(first, first + step)
             all_scores = product(scores[part], self.indicators(self.all).T) - own[part].reshape(-1, 1)
             if self.is_hinge:
-                wrong = self.all[None, :, :] != self.truth[part][:, None, :]
-                found = (
-                    all_scores
-                    + product(wrong.reshape(-1, self.K).astype(float), z.like(self.costs)).reshape(
-                        all_scores.shape
-                    )
-                ).max(axis=1)
+                found = (all_scores + self.costs.beside(self.all, self.truth[part])).max(axis=1)
             else:
                 top = all_scores.like(all_scores.middle.max(axis=1))
                 found = (all_scores - top.reshape(-1, 1)).exp().sum(axis=1).log() + top
@@ -106,9 +98,8 @@ class LabelGraphPart:
 
     def _promise(self, i: int, chosen, p: Interval) -> Interval:
         """The expected cost of a random labelling; of a likelihood, its entropy."""
-        wrong = chosen != self.truth[i]
         if self.is_hinge:
-            return (p * product(wrong.astype(float), p.like(self.costs))).sum()
+            return (p * self.costs.of(chosen, self.truth[i])).sum()
         each, where = np.unique(chosen, axis=0, return_inverse=True)
         if len(each) < len(chosen):  # the same labelling twice is one
             p = product(np.eye(len(each))[:, where.ravel()], p)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mtldsl.inference.kernels.map_one import map_one
+from mtldsl.inference.kernels.dearest import cost_of, highest
 from mtldsl.inference.kernels.marginals import choose
 from mtldsl.solvers.kernels.arguments import (
     Change,
@@ -129,8 +129,8 @@ def _place(label, labels, alpha, count):
 
 
 @compiled(inside=True, nogil=True, error_model="numpy")
-def _keep(label, found, labels, alpha, values, entries, count):
-    """Into the cache of a sample, without weight: a labelling, its score, and its entries, the last row of `entries`. Returns (the
+def _keep(label, found, labels, alpha, values, paid, entries, count):
+    """Into the cache of a sample, without weight: a labelling, its score, its cost and its entries, the last rows of `paid` and `entries`. Returns (the
     labellings that it holds now, whether there was room)."""
     slot, new = _place(label, labels, alpha, count)
     if not new:
@@ -140,7 +140,7 @@ def _keep(label, found, labels, alpha, values, entries, count):
     for k in range(label.size):
         labels[slot, k] = label[k]
     alpha[slot] = 0.0
-    values[slot] = found
+    values[slot], paid[slot] = found, paid[-1]
     for e in range(entries.shape[1]):
         entries[slot, e] = entries[-1, e]
     return max(count, slot + 1), True
@@ -224,16 +224,16 @@ def _line_search(gamma, line, products, squares, order, r, tau, room):
 
 
 @compiled(inside=True, nogil=True, error_model="numpy")
-def _take(gamma, w, per_node, line, higher, lower, squares, products, changes):
-    """The step: `changes` says what it adds to the weights, in units of the sample's inputs."""
+def _take(gamma, w, per_node, of_nodes, line, higher, lower, squares, products, changes):
+    """The step: `changes` says what it adds to the weights, in units of the sample's inputs, whose length squared `of_nodes` labels see."""
     change, g, length = line.change, line.g, line.length
     n, groups, ups, downs = change.n, change.groups, change.up, change.down
     for k in range(higher.size - squares.size):
         a, b = higher[k], lower[k]
         if a != b:
             step = gamma * w * per_node
-            products[a] -= step * length
-            products[b] += step * length
+            products[a] -= step * of_nodes
+            products[b] += step * of_nodes
             changes[a] -= step
             changes[b] += step
     for j in range(n):
@@ -247,12 +247,12 @@ def _take(gamma, w, per_node, line, higher, lower, squares, products, changes):
 
 
 @compiled(inside=True, nogil=True, error_model="numpy")
-def _add(Z, changes, x):
-    """Z += changes x^T; changes are zero again."""
+def _add(Z, changes, x, nodes, seen):
+    """Z += changes x^T, of which rows behind the first `nodes` get `seen` features; changes are zero again."""
     for s in range(changes.size):
         if changes[s] != 0.0:
             step = changes[s]
-            for f in range(x.size):
+            for f in range(x.size if s < nodes else seen):
                 Z[s, f] += step * x[f]
             changes[s] = 0.0
 
@@ -279,8 +279,10 @@ def ascend(visits, rows, cliques, penalty, weights, mixtures, search, room, step
     tau, r, slots = penalty.tau, penalty.r, alpha.shape[1]
     per_node, per_clique = penalty.per_node, penalty.per_clique
     X, lengths, of_samples = rows.X, rows.lengths, rows.weights
+    lengths_seen, features_seen = rows.lengths_seen, rows.seen
     eliminates, enumerates = search.eliminates, search.enumerates
     plan, work, iwork = search.plan, search.work, search.iwork
+    patterns, dear, paid = search.patterns, search.dear, room.paid
     K, q, S = truth.shape[1], sizes.size, starts[-1]
     products, scores, changes, seen = room.products, room.scores, room.changes, room.seen
     margins, label, values, entries = room.margins, room.label, room.values, room.entries
@@ -291,7 +293,7 @@ def ascend(visits, rows, cliques, penalty, weights, mixtures, search, room, step
     _factors(squares, order, r, tau, room.norms, room.eta, factors)
     for visit in range(visits.size):
         i = visits[visit]
-        w, length, x = of_samples[i], lengths[i], X[i]
+        w, of_nodes, length, x = of_samples[i], lengths[i], lengths_seen[i], X[i]
         multiply(Z, x, products)
         for k in range(K):
             margins[2 * k + truth[i, k]] = 0.0
@@ -299,19 +301,21 @@ def ascend(visits, rows, cliques, penalty, weights, mixtures, search, room, step
         _fill_scores(products, factors, margins, starts, scores)
         for s in range(sought.size):
             seen[s] = scores[sought[s]]
-        _, upper = map_one(eliminates, enumerates, seen, plan, work, iwork, label)
+        _, upper = highest(eliminates, enumerates, seen, plan, work, iwork, patterns, dear, i, label)
         count = counts[i]
         best, mean = -np.inf, 0.0
         for j in range(count):
             choose(table, sizes, starts, labels[i, j], entries[j])
-            values[j] = _score(scores, entries[j])
+            paid[j] = cost_of(patterns, dear, i, labels[i, j])
+            values[j] = _score(scores, entries[j]) + paid[j]
             best = max(best, values[j])
             mean += alpha[i, j] * values[j]
         gap += w * max(upper - mean, 0.0)
         choose(table, sizes, starts, label, entries[slots])
-        found = _score(scores, entries[slots])
+        paid[slots] = cost_of(patterns, dear, i, label)
+        found = _score(scores, entries[slots]) + paid[slots]
         if found > best:
-            count, kept = _keep(label, found, labels[i], alpha[i], values, entries, count)
+            count, kept = _keep(label, found, labels[i], alpha[i], values, paid, entries, count)
             counts[i] = count
             full += not kept
         changed = False
@@ -321,7 +325,8 @@ def ascend(visits, rows, cliques, penalty, weights, mixtures, search, room, step
             if high == low or rise <= accuracy * (1.0 + abs(values[high])):
                 break
             higher, lower, longest = entries[high], entries[low], alpha[i, low]
-            n, base, fall = _between(higher, lower, scores, 2.0 * w * length * per_node, groups, up, down)
+            n, base, fall = _between(higher, lower, scores, 2.0 * w * of_nodes * per_node, groups, up, down)
+            base += paid[high] - paid[low]
             g = w * per_clique
             line = Line(Change(n, groups, up, down), g, length, longest, rise, base, fall)
             # the best step were the shares of the cliques what they are
@@ -338,11 +343,11 @@ def ascend(visits, rows, cliques, penalty, weights, mixtures, search, room, step
                 alpha[i, low] -= gamma
             alpha[i, high] += gamma
             changed = True
-            _take(gamma, w, per_node, line, higher, lower, squares, products, changes)
+            _take(gamma, w, per_node, of_nodes, line, higher, lower, squares, products, changes)
             _factors(squares, order, r, tau, room.norms, room.eta, factors)
             _fill_scores(products, factors, margins, starts, scores)
             for j in range(count):
-                values[j] = _score(scores, entries[j])
+                values[j] = _score(scores, entries[j]) + paid[j]
         if changed:
-            _add(Z, changes, x)
+            _add(Z, changes, x, 2 * K, features_seen)
     return gap, full

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from mtldsl.inference.batch import rows_at_once
 from mtldsl.inference.marginals import changes_times
 from mtldsl.solvers.kernels.arguments import Cliques, LabelledRows, Mixtures, Penalty, Room, Search, Weights
 from mtldsl.solvers.labellings.clique_form import CliqueForm
+from mtldsl.solvers.labellings.constants import Constants
 
 __all__ = ["Ascent"]
 
@@ -43,8 +45,16 @@ class Ascent:
         X = loss.tasks.X
         atom: Any = loss.atom  # clique_form lets through only a clique_hinge
         self.X = np.ascontiguousarray(X.toarray() if loss.tasks.is_sparse else X)
-        self.lengths = np.einsum("ij,ij->i", self.X, self.X)
+        self.lengths = self.lengths_seen = np.einsum("ij,ij->i", self.X, self.X)
         self.truth, self.weights, self.costs = loss.truth, loss.weights, atom.costs
+        self.atom = atom
+        self.dear = (None, None) if atom.whole is None else atom.whole.beside(loss.truth)
+        self.constants = None
+        if model.intercept is not None:
+            known = None if state is None else state.get("constants")
+            self.constants = Constants(self.X, self.truth, self.weights, known)
+            self.X, self.lengths_seen = self.constants.X, self.constants.lengths_seen
+            self.lengths = np.einsum("ij,ij->i", self.X, self.X)
         self.rng = np.random.default_rng(seed)
         self.epochs = 0
         n, K = self.truth.shape
@@ -73,7 +83,7 @@ class Ascent:
         centre = None if before is None or self.model.edges is None else self.centre_of_all()
         self.active = np.asarray(active, dtype=np.int64)
         self.cliques = self.model.loss.cliques.subset(self.active)
-        self.decoder, self._seen = Decoder(self.cliques), None
+        self.decoder, self._seen = self.atom.decoder_of(self.cliques), None
         self.r = min(self.model.r, self.cliques.n_cliques)
         self.is_smooth = self.cliques.n_cliques <= self.r
         self.tau = 0.0 if self.is_smooth else PROXIMAL
@@ -102,14 +112,22 @@ class Ascent:
 
     def _multipliers_of(self, cliques) -> np.ndarray:
         """(S, d) minus the weighted expected changes of what is chosen, times the inputs."""
-        mixture = self.mixture()
+        mixture = self._random()
         shares = -mixture.weights * np.repeat(self.weights, np.diff(mixture.starts))
-        return changes_times(cliques, self.truth, mixture.labels, shares, mixture.starts, self.X)
+        return self.seen_by_edges(
+            changes_times(cliques, self.truth, mixture.labels, shares, mixture.starts, self.X)
+        )
+
+    def seen_by_edges(self, rows) -> np.ndarray:
+        """(S, d) without the constant, which edges have no weights of."""
+        return rows if self.constants is None else self.constants.seen_by_edges(rows)
 
     def recompute(self) -> None:
         """What follows from the multipliers and the centre."""
         Z = np.empty_like(self.multipliers)
         Z[: self._nodes] = self.multipliers[: self._nodes] / self.model.a
+        if self.constants is not None:
+            Z[: self._nodes, -1] += self.constants.centre
         Z[self._nodes :] = self.multipliers[self._nodes :] / self.model.b + self.tau * self.centre
         self.Z = np.ascontiguousarray(Z)
         self.squares = self._group_squares(self.Z[self._nodes :])
@@ -129,7 +147,7 @@ class Ascent:
         gap, full, (K, slots) = 0.0, 0, (self.truth.shape[1], self.alpha.shape[1])
         room = Room.of(self.cliques.n_entries, K, self.cliques.n_cliques, len(entries), slots)
         for visits in self.visits(decoder):
-            search = Search(entries, *decoder.choice, decoder.plan, *decoder.scratch())  # type: ignore[call-arg]  # two and two
+            search = Search(entries, *decoder.choice, decoder.plan, *decoder.scratch(), *self.dear)  # type: ignore[call-arg]  # two and two
             gap_of_these, full_of_these = ascend(
                 visits, tuple(self.rows), tuple(self.entries), tuple(self.penalty), tuple(self.moved), tuple(self.mixtures),
                 tuple(search), tuple(room), _STEPS, _ACCURACY,
@@ -140,7 +158,14 @@ class Ascent:
 
     @property
     def rows(self) -> LabelledRows:
-        return LabelledRows(self.X, self.lengths, self.weights, self.truth, self.costs)
+        return LabelledRows(
+            self.X, self.lengths, self.lengths_seen, self.n_features, self.weights, self.truth, self.costs
+        )
+
+    @property
+    def n_features(self) -> int:
+        """Without the constant."""
+        return self.X.shape[1] - (self.constants is not None)
 
     @property
     def entries(self) -> Cliques:
@@ -173,6 +198,8 @@ class Ascent:
             self.labels = np.concatenate([self.labels, np.zeros((n, slots, K), np.uint8)], axis=1)
             self.alpha = np.concatenate([self.alpha, np.zeros((n, slots))], axis=1)
         self.multipliers[: self._nodes] = self.Z[: self._nodes] * self.model.a
+        if self.constants is not None:
+            self.multipliers[: self._nodes, -1] -= self.constants.centre * self.model.a
         self.multipliers[self._nodes :] = (self.Z[self._nodes :] - self.tau * self.centre) * self.model.b
         self.squares = self._group_squares(self.Z[self._nodes :])  # rounding does not add up
 
@@ -194,10 +221,14 @@ class Ascent:
         return self._seen[1]
 
     def recentre(self) -> None:
-        """The centre follows the weights."""
+        """The centre follows the weights, and the intercepts."""
+        if self.is_smooth and self.constants is None:
+            return
+        if self.constants is not None:
+            self.constants.centre = self.Z[: self._nodes, -1].copy()
         if not self.is_smooth:
             self.centre = self.edge_rows()
-            self.recompute()
+        self.recompute()
 
     def loosen(self) -> None:
         """A smaller proximal term: the centre then moves further, and what is solved between is less smooth."""
@@ -223,6 +254,8 @@ class Ascent:
         squares = self._group_squares(edges)
         eta = self.shares(squares)
         conjugate = 0.5 * self.model.b * float(np.sum(squares * eta / (1.0 + self.tau * eta)))
+        if self.constants is not None:
+            conjugate += float(self.constants.centre @ nodes[:, -1])
         return self.promised() + promised - 0.5 * float(np.sum(nodes**2)) / self.model.a - conjugate
 
     def entry_factors(self) -> np.ndarray:
@@ -245,35 +278,43 @@ class Ascent:
     def blocks(self) -> Blocks:
         """The weights U and V."""
         blocks = {block.name: np.zeros(block.shape) for block in self.model.unused}
-        blocks[self.model.nodes] = self.Z[: self._nodes].T.copy()
+        d = self.n_features
+        blocks[self.model.nodes] = self.Z[: self._nodes, :d].T.copy()
+        if self.constants is not None:
+            blocks[str(self.model.intercept)] = self.constants.unit * self.Z[: self._nodes, d:].T
         if self.model.edges is not None:
-            V = np.zeros((self.X.shape[1], self.model.loss.cliques.n_entries - self._nodes))
+            V = np.zeros((d, self.model.loss.cliques.n_entries - self._nodes))
             rows = self.edge_rows()
             for c, begin, end in zip(
                 self.active, self.cliques.starts[:-1], self.cliques.starts[1:], strict=True
             ):
-                V[:, self.model.loss.cliques.columns(c)] = rows[begin - self._nodes : end - self._nodes].T
+                V[:, self.model.loss.cliques.columns(c)] = rows[begin - self._nodes : end - self._nodes, :d].T
             blocks[self.model.edges] = V
         return blocks
 
-    def mixture(self, share: float = 1.0) -> RandomLabellings:
-        """The random labellings, mixed with the true ones where share < 1."""
+    def _random(self) -> RandomLabellings:
         used = self.alpha > 0.0
         used[:, 0] = False  # the true labelling has the rest
         starts = np.concatenate([[0], np.cumsum(used.sum(axis=1))])
-        return RandomLabellings(self.labels[used], share * self.alpha[used], starts)
+        return RandomLabellings(self.labels[used], self.alpha[used], starts)
+
+    def mixture(self, share: float = 1.0) -> RandomLabellings:
+        """The random labellings, balanced, mixed with the true ones where share < 1."""
+        random = self._random()
+        if self.constants is not None:
+            random = self.constants.mixed(random, self.multipliers)
+        return RandomLabellings(random.labels, share * random.weights, random.starts)
 
     def primal(self) -> float:
         """The objective, with an upper bound of the maximum where inference is not exact."""
         rows = self.edge_rows()
         cliques, entries, decoder = self._inference()
         W = self.weight_rows()[entries]
-        hinge: Any = self.model.loss.atom
-        atom = hinge.with_cliques(cliques)
+        atom = self.atom.with_cliques(cliques)
         losses = atom.value_of_samples(np.ascontiguousarray(self.X @ W.T), self.truth, decoder)
         return (
             float(self.weights @ losses)
-            + 0.5 * self.model.a * float(np.sum(self.Z[: self._nodes] ** 2))
+            + 0.5 * self.model.a * float(np.sum(self.Z[: self._nodes, : self.n_features] ** 2))
             + self._penalty(rows)
         )
 
@@ -287,25 +328,44 @@ class Ascent:
         nodes = self._nodes
         if not self.model.n_cliques:
             return np.zeros(0)
-        Z = self._multipliers_of(self.model.loss.cliques)[nodes:]
+        Z = self._balanced(self._multipliers_of(self.model.loss.cliques), self.model.loss.cliques)[nodes:]
         return np.sqrt(
             np.add.reduceat(np.einsum("ij,ij->i", Z, Z), self.model.loss.cliques.starts[:-1] - nodes)
         )
 
+    def _balanced(self, multipliers, cliques) -> np.ndarray:
+        """Multipliers of these cliques, their sums zero where there are intercepts."""
+        if self.constants is None:
+            return multipliers
+        return self.constants.balanced(self.multipliers, multipliers, cliques)
+
     def dual(self, norms=None) -> tuple[float, float]:
         """(the best dual value along the segment to the true labellings, its share): of the active cliques, or of all, given their norms."""
-        norms = np.sqrt(self._group_squares(self.multipliers[self._nodes :])) if norms is None else norms
+        multipliers = self._balanced(self.multipliers, self.cliques)
+        norms = np.sqrt(self._group_squares(multipliers[self._nodes :])) if norms is None else norms
         largest = np.sort(norms**2)[::-1][: self.model.r].sum()
         promised = self.promised()
+        if self.constants is not None:
+            promised = self.constants.promised(self.multipliers, promised, self.of_flips)
         quadratic = (
-            0.5 * float(np.sum(self.multipliers[: self._nodes] ** 2)) / self.model.a
-            + 0.5 * largest / self.model.b
+            0.5 * float(np.sum(multipliers[: self._nodes] ** 2)) / self.model.a + 0.5 * largest / self.model.b
         )
         share = min(1.0, 0.5 * promised / quadratic) if quadratic > 0.0 else 1.0
         return share * promised - share**2 * quadratic, share
 
+    @cached_property
+    def of_flips(self) -> np.ndarray:
+        """(n, K) what a single wrong label of a sample costs."""
+        flipped = self.truth[:, None, :] ^ np.eye(self.truth.shape[1], dtype=np.uint8)[None]
+        beside = np.broadcast_to(self.truth[:, None, :], flipped.shape).reshape(-1, self.truth.shape[1])
+        return self.atom.delta(flipped.reshape(beside.shape), beside).reshape(self.truth.shape)
+
     def promised(self) -> float:
         """sum of w_i E[Delta] of the random labellings."""
+        if self.atom.whole is not None:
+            samples, slots = np.nonzero(self.alpha > 0.0)
+            delta = self.atom.delta(self.labels[samples, slots], self.truth[samples])
+            return float((self.weights[samples] * self.alpha[samples, slots]) @ delta)
         wrong = self.labels != self.truth[:, None, :]
         return float(self.weights @ np.einsum("ijk,k,ij->i", wrong, self.costs, self.alpha))
 
@@ -313,6 +373,8 @@ class Ascent:
     def state(self) -> dict:
         """What a warm start goes on from."""
         own = {"labels": self.labels, "alpha": self.alpha, "counts": self.counts}
+        if self.constants is not None:
+            own["constants"] = self.constants.unit * self.Z[: self._nodes, -1]
         return {**own, "active": self.active, "centre": self.edge_rows()}
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from mtldsl.compile.normal_form import Block, NormalForm
 from mtldsl.compile.single_block import single_loss
@@ -20,7 +21,7 @@ _LARGEST_DENSE = 200_000_000
 
 @dataclass(frozen=True)
 class CliqueForm:
-    """minimize  a / 2 ||U||^2 + b Omega_r(norms of the cliques' columns of V) + sum_i w_i H_i(U, V).
+    """minimize  a / 2 ||U||^2 + b Omega_r(norms of the cliques' columns of V) + sum_i w_i H_i(U, V), over intercepts of labels too.
 
     r is the number of cliques where the penalty on V is a ridge: then Omega_r is 1/2 ||V||^2.
     """
@@ -32,6 +33,7 @@ class CliqueForm:
     b: float
     r: int
     unused: tuple[Block, ...] = ()  # those of a graph without edges
+    intercept: str | None = None  # the block of the labels' intercepts, which are the last feature
 
     @property
     def n_cliques(self) -> int:
@@ -54,10 +56,13 @@ def clique_form(form: NormalForm) -> CliqueForm | str:
     loss: Any = found  # of such an atom: a LabelGraphTerm
     width = 2 * loss.cliques.n_labels
     places = [0, width] if loss.cliques.n_cliques else [0]
-    entries = loss.map.entries
+    constants = {block.name: block.intercept_of for block in form.blocks if block.intercept_of is not None}
+    entries = [entry for entry in loss.map.entries if entry.block not in constants]
+    intercept = next((entry.block for entry in loss.map.entries if entry.block in constants), None)
     plain = len(entries) == len(places) and loss.map.offset is None
     for entry in entries:
-        plain = plain and entry.coefficient == 1.0 and entry.left is None and _is_slice(entry.right)
+        whole = entry.left is None if intercept is None else _is_first(entry.left)
+        plain = plain and entry.coefficient == 1.0 and whole and _is_slice(entry.right)
     starts = [int(entry.right.indices[0]) for entry in entries] if plain else []
     if starts != places:
         return f"{loss.typed} is not of NodeWeights and EdgeWeights themselves, but of expressions of them."
@@ -87,14 +92,27 @@ def clique_form(form: NormalForm) -> CliqueForm | str:
     missing = [name for name in names if not coefficients.get(name, 0.0) > 0.0]
     if missing:
         return f"there is no penalty on {missing[0]}; add lam * ridge({missing[0]})."
-    unused = tuple(block for block in form.blocks if block.name not in names)
+    unused = tuple(block for block in form.blocks if block.name not in (*names, intercept))
     return CliqueForm(
-        loss, nodes, edges, coefficients[nodes], 1.0 if edges is None else coefficients[edges], r, unused
+        loss,
+        nodes,
+        edges,
+        coefficients[nodes],
+        1.0 if edges is None else coefficients[edges],
+        r,
+        unused,
+        intercept,
     )
+
+
+def _is_first(left) -> bool:
+    """Whether it keeps all rows of a matrix and puts one more below them, as weights have it beside intercepts."""
+    return left is not None and left.shape[0] == left.shape[1] + 1 and _is_slice(left.T)
 
 
 def _is_slice(right) -> bool:
     """Whether a selector puts the columns, all of them, side by side into neighbouring places."""
+    right = None if right is None else sparse.csr_array(right)
     return (
         right is not None
         and right.nnz == right.shape[0]

@@ -92,6 +92,18 @@ def _check_method(model: CliqueForm, method, sigma) -> None:
             term=f"solve(solver='clique_generation', method={method!r})",
             write_instead=f"write one of {', '.join(map(repr, _METHODS))}",
         )
+    if method == "spdca" and model.intercept is not None:
+        raise SolverError(
+            "the paper's method has no intercepts",
+            term="solve(solver='clique_generation', method='spdca')",
+            write_instead="write method='pairwise', or give the inputs a column of ones",
+        )
+    if method == "spdca" and model.loss.atom.whole is not None:
+        raise SolverError(
+            f"the paper's method is of costs of single labels, and here is loss={model.loss.atom.loss!r}",
+            term="solve(solver='clique_generation', method='spdca')",
+            write_instead="write method='pairwise'",
+        )
     if sigma is None:
         return
     if method != "spdca":

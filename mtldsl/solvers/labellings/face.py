@@ -70,7 +70,7 @@ class _Face:
         self.labels = ascent.labels[self.places]
         self.entries = ascent.cliques.chosen(self.labels)
         self.weight = ascent.weights[self.places[0]]
-        self.delta = (self.labels != ascent.truth[self.places[0]]) @ ascent.costs
+        self.delta = ascent.atom.delta(self.labels, ascent.truth[self.places[0]])
         self.alpha = ascent.alpha[self.places]
         self.factors = ascent.entry_factors()
 
@@ -122,7 +122,7 @@ class _Face:
 
         table = np.zeros((len(self.X), self.a.cliques.n_entries))
         scatter(change * self.weight, self.row, self.entries, table)
-        return table.T @ self.X
+        return self.a.seen_by_edges(table.T @ self.X)
 
     def projected(self, alpha) -> np.ndarray:
         from mtldsl.solvers.kernels.labelling_face import project_groups

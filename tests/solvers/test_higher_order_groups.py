@@ -1,0 +1,80 @@
+"""HLLM-L1 of groups of three labels: overlapping groups, by which a clique has weights only where all cliques inside it may."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+import mtldsl as mtl
+
+MEMBERS = [(0, 1), (0, 2), (1, 2), (0, 1, 2)]
+STARTS = np.cumsum([0, 4, 4, 4])
+
+
+def data(n=12):
+    """Every label is a coin, but the third is whether the first two differ: no pair of labels depends on each other, all three do."""
+    rng = np.random.default_rng(3)
+    pairs = np.array(list(product((0, 1), repeat=2)) * (n // 4))
+    labels = np.column_stack([pairs, pairs[:, 0] ^ pairs[:, 1]])
+    return 1.0 + 0.1 * rng.normal(size=(n, 1)), labels
+
+
+def columns_above(cliques, A):
+    """The columns of the cliques that hold A."""
+    above = [c for c, B in enumerate(cliques.members) if set(A) <= set(B)]
+    return [column for c in above for column in cliques.columns(c).tolist()]
+
+
+def model(mu, hierarchical=True):
+    X, labels = data()
+    tasks = mtl.Tasks.shared(X, 2.0 * labels - 1.0)
+    U, V = mtl.NodeWeights(tasks), mtl.EdgeWeights(tasks, MEMBERS)
+    objective = mtl.pairwise_log_loss(U, V, tasks) + 0.05 * mtl.ridge(U)
+    if not hierarchical:
+        return mtl.minimize(objective + mu * mtl.column_group_norm(V))
+    for A in V.cliques.members:
+        part = V[:, columns_above(V.cliques, A)]
+        objective = objective + mu * mtl.column_group_norm(part, columns=[list(range(part.shape[1]))])
+    return mtl.minimize(objective)
+
+
+def test_the_objective_is_that_of_every_labelling_looked_at():
+    X, labels = data()
+    rng = np.random.default_rng(0)
+    U, V = rng.normal(size=(1, 6)), rng.normal(size=(1, 20))
+
+    def score(x, y):
+        chosen = sum(x @ U[:, 2 * k + y[k]] for k in range(3))
+        for start, clique in zip(STARTS, MEMBERS, strict=True):
+            chosen += x @ V[:, start + int("".join(str(y[k]) for k in clique), 2)]
+        return chosen
+
+    every = list(product((0, 1), repeat=3))
+    losses = [
+        np.log(sum(np.exp(score(x, y)) for y in every)) - score(x, own)
+        for x, own in zip(X, labels.tolist(), strict=True)
+    ]
+    norms = [np.sqrt(np.sum(V[:, s : s + 4] ** 2) + np.sum(V[:, 12:] ** 2)) for s in STARTS[:3]]
+    norms.append(np.linalg.norm(V[:, 12:]))
+    expected = np.mean(losses) + 0.025 * np.sum(U**2) + 0.03 * sum(norms)
+    assert model(0.03).value({"U": U, "V": V}) == pytest.approx(expected, rel=1e-12)
+
+
+def test_the_solution_is_proven_and_the_references():
+    problem = model(0.03)
+    solution = problem.solve(tol=1e-6)
+    assert solution.is_optimal
+    assert problem.cross_check().agrees
+
+
+def test_three_labels_have_weights_only_where_all_their_pairs_may():
+    """Norms of the cliques apart take the three and none of the pairs, which have next to nothing to say; those of all above take both."""
+    apart = model(0.05, hierarchical=False).solve(tol=1e-6).label_graph.weights
+    assert apart[3] > 1.0 and np.all(apart[:3] < 1e-6)
+    found = model(0.05).solve(tol=1e-6)
+    together = found.label_graph.weights
+    assert together[3] > 1.0 and np.all(together[:3] > 1e-3)
+    # without weights of pairs the three labels cost four norms: such a point, of the model apart, can be bettered
+    four = model(0.2, hierarchical=False).solve(tol=1e-6)
+    assert four.label_graph.weights[:3].max() < 1e-6
+    assert found.objective < four.objective - 1e-5

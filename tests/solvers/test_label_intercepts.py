@@ -1,0 +1,201 @@
+"""Intercepts of labels over a graph: unpenalised, seen by no edge, balanced by every proof."""
+
+import numpy as np
+import pytest
+
+import mtldsl as mtl
+from mtldsl.files.problem_file import load_problem
+from mtldsl.proof.certificate import certify
+from mtldsl.reference.compile import to_cvxpy
+from mtldsl.reference.solve import solve_reference
+
+N, D, K = 24, 3, 3
+WORDS = {"hinge": mtl.clique_hinge, "likelihood": mtl.pairwise_log_loss}
+every_word = pytest.mark.parametrize("word", WORDS.values(), ids=WORDS)
+
+
+def data(seed=0, n=N, k=K, shift=1.0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, D))
+    common = rng.normal(size=(n, 1))
+    Y = np.where(X @ rng.normal(size=(D, k)) + common + shift + 0.3 * rng.normal(size=(n, k)) > 0, 1.0, -1.0)
+    Y[0], Y[1] = 1.0, -1.0
+    return X, Y, rng
+
+
+def model(word, tasks, edges="all", penalty=mtl.half_squared_group_norm, lam=0.1, intercept=True):
+    U, V = mtl.NodeWeights(tasks, intercept=intercept), mtl.EdgeWeights(tasks, edges)
+    return mtl.minimize(word(U, V, tasks) + lam * (mtl.ridge(U) + penalty(V)))
+
+
+@pytest.mark.parametrize(
+    "word, alone", [(mtl.clique_hinge, mtl.hinge_loss), (mtl.pairwise_log_loss, mtl.logistic_loss)]
+)
+def test_without_edges_it_is_one_classifier_a_label_with_its_intercept(word, alone):
+    """In b = u_1 - u_0 with a quarter of lam, the intercept being c_1 - c_0: by another word, another compiler and another proof."""
+    X, Y, _ = data(1)
+    tasks, lam = mtl.Tasks.shared(X, Y), 0.1
+    W = mtl.Weights(tasks, intercept=True)
+    apart = mtl.minimize(alone(W, tasks, mean=True) + 0.5 * lam * mtl.ridge(W)).solve(tol=1e-8)
+    problem = model(word, tasks, [], lam=lam)
+    labels = problem.solve(tol=1e-8)
+    assert labels.status == apart.status == "optimal" and labels.solver != "cvxpy"
+    assert labels.objective == pytest.approx(apart.objective, rel=1e-7)
+    U = labels["U"]
+    np.testing.assert_allclose(U[:, 1::2] - U[:, ::2], apart.W, atol=1e-3)
+    # a hinge may leave an intercept some room: those of the other model are as good
+    theirs = {
+        "U": U,
+        "V": np.zeros((D, 0)),
+        "U.intercept": np.ravel([-apart.intercept / 2, apart.intercept / 2], order="F")[None],
+    }
+    assert problem.value(theirs) == pytest.approx(labels.objective, rel=1e-3)
+    np.testing.assert_array_equal(labels.predict(X), apart.predict(X))
+
+
+@every_word
+@pytest.mark.parametrize(
+    "penalty", [mtl.ridge, mtl.half_squared_group_norm, lambda V: mtl.half_squared_k_support_norm(V, 2)]
+)
+def test_optima_are_those_of_the_reference(word, penalty):
+    X, Y, rng = data(2)
+    tasks = mtl.Tasks.shared(X, Y, sample_weights=rng.uniform(0.5, 2.0, N))
+    problem = model(word, tasks, penalty=penalty)
+    best = solve_reference(problem.form()).objective
+    for solver in ("auto", "admm"):
+        solution = problem.solve(solver, tol=1e-6)
+        assert solution.status == "optimal" and solution.solver != "cvxpy", solution
+        assert solution.objective == pytest.approx(best, rel=2e-6)
+    assert (
+        best < solve_reference(model(word, tasks, penalty=penalty, intercept=False).form()).objective - 1e-3
+    )
+
+
+@pytest.mark.parametrize("solver", ["clique_generation", "dual_ascent"])
+def test_ascent_on_labellings_takes_them(solver):
+    X, Y, _ = data(3, n=60, k=4)
+    problem = model(mtl.clique_hinge, mtl.Tasks.shared(X, Y), lam=0.03)
+    best = solve_reference(problem.form()).objective
+    solution = problem.solve(solver, tol=1e-6)
+    assert (solution.status, solution.solver) == ("optimal", solver)
+    assert solution.objective == pytest.approx(best, rel=2e-6)
+    again = problem.solve(solver, tol=1e-6, warm_start=solution)
+    assert again.status == "optimal" and again.objective == pytest.approx(best, rel=2e-6)
+
+
+def test_sparse_inputs_and_a_path_are_the_same():
+    from scipy import sparse
+
+    X, Y, _ = data(4)
+    lam = mtl.Parameter(1.0, name="lam")
+    found = []
+    for inputs in (X, sparse.csr_array(X)):
+        problem = model(mtl.clique_hinge, mtl.Tasks.shared(inputs, Y), lam=lam)
+        path = list(problem.path(lam, values=[1.0, 0.3, 0.1], tol=1e-6))
+        assert all(solution.status == "optimal" for solution in path)
+        found.append([solution.objective for solution in path])
+        lam.value = 0.1
+        assert found[-1][-1] == pytest.approx(solve_reference(problem.form()).objective, rel=2e-6)
+    assert found[0] == pytest.approx(found[1], rel=3e-6)
+
+
+@every_word
+def test_value_and_bound_at_random_points(word):
+    """The value is the reference's; the bound, from the point's own multipliers or from random ones, is below the optimum."""
+    X, Y, rng = data(5)
+    form = model(word, mtl.Tasks.shared(X, Y, sample_weights=rng.uniform(0.5, 2.0, N))).form()
+    stated, best = to_cvxpy(form), solve_reference(form).objective
+    seen = []
+    for size in (0.0, 0.1, 1.0, 10.0):
+        point = {name: size * rng.normal(size=shape) for name, shape in form.shapes.items()}
+        found = certify(form, point)
+        assert found.objective == pytest.approx(stated.objective_value(point), rel=1e-12)
+        seen.append(found.dual_bound)
+        u = size * rng.normal(size=form.losses[0].tasks.n_samples)
+        seen.append(certify(form, point, [u]).dual_bound)
+    assert np.isfinite(seen).all() and max(seen) <= best + 1e-8
+
+
+def test_hinge_and_likelihood_balance_together():
+    """Only the sum of both losses' multipliers vanishes at an optimum: each by itself would leave a gap."""
+    X, Y, _ = data(6)
+    tasks = mtl.Tasks.shared(X, Y)
+    U, V = mtl.NodeWeights(tasks, intercept=True), mtl.EdgeWeights(tasks, [(0, 1)])
+    problem = mtl.minimize(
+        mtl.clique_hinge(U, V, tasks)
+        + 0.5 * mtl.pairwise_log_loss(U, V, tasks)
+        + 0.1 * (mtl.ridge(U) + mtl.ridge(V))
+    )
+    best = solve_reference(problem.form())
+    found = certify(problem.form(), best.blocks, best.loss_duals, best.function_duals)
+    assert found.dual_bound <= best.objective + 1e-9
+    assert found.dual_bound == pytest.approx(best.objective, abs=1e-6)
+
+
+def test_predictions_are_the_best_of_all_labellings_intercepts_included(tmp_path):
+    X, Y, rng = data(7)
+    tasks = mtl.Tasks.shared(X, Y, task_names=list("abc"))
+    solution = model(mtl.pairwise_log_loss, tasks, [("a", "b"), ("b", "c")]).solve(tol=1e-6)
+    fresh = 2.0 * rng.normal(size=(50, D))
+    every = (np.arange(2**K)[:, None] >> np.arange(K)[::-1]) & 1
+    U, V, b = solution.blocks["U"], solution.blocks["V"], solution.blocks["U.intercept"][0]
+    scores = np.stack(
+        [
+            sum(fresh @ U[:, 2 * k + y[k]] + b[2 * k + y[k]] for k in range(K))
+            + fresh @ V[:, 2 * y[0] + y[1]]
+            + fresh @ V[:, 4 + 2 * y[1] + y[2]]
+            for y in every.tolist()
+        ],
+        axis=1,
+    )
+    np.testing.assert_array_equal(solution.predict(fresh), 2.0 * every[scores.argmax(axis=1)] - 1.0)
+    weights = np.exp(scores - scores.max(axis=1, keepdims=True))
+    marginals = (weights / weights.sum(axis=1, keepdims=True)) @ every
+    np.testing.assert_allclose(solution.predict_proba(fresh), marginals, atol=1e-12)
+    again = mtl.Solution.load(solution.save(tmp_path / "labels"))
+    np.testing.assert_array_equal(again.predict(fresh), solution.predict(fresh))
+    np.testing.assert_array_equal(again.intercept, solution.intercept)
+
+
+@every_word
+def test_the_proof_is_checked_by_another_program(word, tmp_path):
+    X, Y, _ = data(8)
+    solution = model(word, mtl.Tasks.shared(X, Y), [(0, 1)]).solve(tol=1e-6)
+    assert solution.status == "optimal"
+    path = solution.certificate.save(tmp_path / "proof.npz", data=True)
+    for exact in (False, True):
+        verdict = mtl.verify_proof(path, exact=exact)
+        assert verdict.confirmed and not verdict.unchecked, verdict
+        assert verdict.low == pytest.approx(solution.dual_bound, rel=1e-6)
+
+
+def test_intercepts_of_two_nodes_and_the_papers_method_are_refused():
+    X, Y, _ = data(9)
+    tasks = mtl.Tasks.shared(X, Y)
+    U = mtl.NodeWeights(tasks, intercept=True)
+    A, V = mtl.NodeWeights(tasks, "A", intercept=True), mtl.EdgeWeights(tasks)
+    with pytest.raises(mtl.ModelError, match="A and U both carry an intercept"):
+        mtl.clique_hinge(U + A, V, tasks)
+    with pytest.raises(mtl.SolverError, match="the paper's method has no intercepts"):
+        model(mtl.clique_hinge, tasks).solve("clique_generation", method="spdca")
+
+
+def test_a_problem_file_can_say_so(tmp_path):
+    X, Y, _ = data(10)
+    (tmp_path / "data.csv").write_text(
+        "x0,x1,x2,a,b,c\n"
+        + "\n".join(
+            ",".join([*(f"{x!r}" for x in row.tolist()), *(f"{y:g}" for y in own)])
+            for row, own in zip(X, Y, strict=True)
+        )
+    )
+    (tmp_path / "labels.toml").write_text(
+        'minimize = "clique_hinge(U, V, tasks) + 0.1 * ridge(U) + 0.1 * half_squared_group_norm(V)"\n'
+        '[data]\npath = "data.csv"\nlabels = ["a", "b", "c"]\n'
+        '[weights]\nU = {kind = "NodeWeights", intercept = true}\nV = "EdgeWeights"\n'
+    )
+    problem = load_problem(tmp_path / "labels.toml").problem
+    U = next(weights for weights in problem.weights if weights.name == "U")
+    assert U.intercept
+    solution = problem.solve(tol=1e-4)
+    assert solution.status == "optimal" and solution["U.intercept"].shape == (1, 2 * K)

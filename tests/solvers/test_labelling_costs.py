@@ -1,0 +1,167 @@
+"""`loss=` of clique_hinge: costs of whole labellings, by definition, through every solver, file and proof."""
+
+import numpy as np
+import pytest
+
+import mtldsl as mtl
+from mtldsl.atoms.losses.labelling_costs import OfMetric, every_labelling, whole_costs
+from mtldsl.reference.label_graph import labellings, task_losses
+from mtldsl.reference.solve import solve_reference
+
+N, D, K = 20, 3, 4
+TABLE = [[0.0, 1.0, 2.0, 3.0], [1.0, 0.0, 0.5, 2.0], [2.0, 1.0, 0.0, 1.0], [5.0, 2.0, 1.0, 0.0]]
+LOSSES = {
+    "zero-one": "zero_one",
+    "F-score": mtl.FScore(),
+    "F2-score": mtl.FScore(beta=2.0),
+    "Jaccard": mtl.Jaccard(),
+    "a table": {("a", "c"): TABLE},
+    "tables of single labels": {("b",): [[0, 5], [1, 0]], ("d",): [[0, 1], [1, 0]], (0, "d"): TABLE},
+}
+every_loss = pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES)
+
+
+def data(seed=0, n=N, k=K):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, D))
+    common = rng.normal(size=(n, 1))
+    Y = np.where(X @ rng.normal(size=(D, k)) + common + 0.3 * rng.normal(size=(n, k)) > 0, 1.0, -1.0)
+    Y[0], Y[1] = 1.0, -1.0  # a row without a positive among them
+    return X, Y
+
+
+def model(loss, seed=0, edges="all", lam=0.1, intercept=False, n=N, k=K):
+    X, Y = data(seed, n, k)
+    tasks = mtl.Tasks.shared(X, Y, task_names=list("abcdefghijklmnopq")[:k])
+    U, V = mtl.NodeWeights(tasks, intercept=intercept), mtl.EdgeWeights(tasks, edges)
+    hinge = mtl.clique_hinge(U, V, tasks, loss=loss)
+    return mtl.minimize(hinge + lam * (mtl.ridge(U) + mtl.half_squared_group_norm(V)))
+
+
+def costs_by_hand(loss, y, truth) -> float:
+    wrong = [a != b for a, b in zip(y, truth, strict=True)]
+    if loss == "zero_one":
+        return float(any(wrong))
+    if isinstance(loss, dict):
+        total = 0.0
+        for clique, table in loss.items():
+            places = [label if isinstance(label, int) else "abcd".index(label) for label in clique]
+            row = int("".join(str(truth[k]) for k in places), 2)
+            column = int("".join(str(y[k]) for k in places), 2)
+            total += table[row][column]
+        return total
+    if not any(wrong):
+        return 0.0
+    right = sum(a and b for a, b in zip(y, truth, strict=True))
+    if isinstance(loss, mtl.Jaccard):
+        return 1.0 - right / sum(a or b for a, b in zip(y, truth, strict=True))
+    square = loss.beta**2
+    return 1.0 - (1.0 + square) * right / (sum(y) + square * sum(truth))
+
+
+@every_loss
+def test_costs_are_what_they_say(loss):
+    """Package and reference, beside every true labelling: by hand."""
+    form = model(loss).form()
+    atom = form.losses[0].atom
+    every = every_labelling(K)
+    for truth in every:
+        expected = [costs_by_hand(loss, y, truth.tolist()) for y in every.tolist()]
+        np.testing.assert_allclose(
+            atom.delta(every, np.broadcast_to(truth, every.shape)), expected, atol=1e-12
+        )
+    rows, table = atom.whole.beside(every)
+    np.testing.assert_allclose(
+        table[rows[5]], [costs_by_hand(loss, y, every[5].tolist()) for y in every.tolist()], atol=1e-12
+    )
+    theirs = task_losses(atom.loss, labellings(K), every)
+    expected = [[costs_by_hand(loss, y, truth) for truth in every.tolist()] for y in labellings(K).tolist()]
+    np.testing.assert_allclose(theirs, expected, atol=1e-12)
+
+
+@every_loss
+@pytest.mark.parametrize(
+    "edges", ["all", [("a", "b"), ("a", "c", "d")], []], ids=["pairs", "a clique", "none"]
+)
+def test_the_most_violated_labelling_is_the_best_of_all(loss, edges):
+    rng = np.random.default_rng(1)
+    atom = model(loss, edges=edges).form().losses[0].atom
+    truth = rng.integers(0, 2, size=(50, K)).astype(np.uint8)
+    scores = rng.normal(size=(50, atom.cliques.n_entries))
+    found = atom.most_violated(scores, truth)
+    every = every_labelling(K)
+    values = scores @ atom.cliques.indicators(every).T
+    values += [[costs_by_hand(loss, y, row) for y in every.tolist()] for row in truth.tolist()]
+    np.testing.assert_allclose(found.values, values.max(axis=1), atol=1e-12)
+    np.testing.assert_array_equal(found.labels, every[values.argmax(axis=1)])
+
+
+@every_loss
+@pytest.mark.parametrize("intercept", [False, True])
+def test_optima_are_those_of_the_reference(loss, intercept):
+    problem = model(loss, 2, intercept=intercept)
+    best = solve_reference(problem.form()).objective
+    for solver in ("auto", "dual_ascent", "admm"):
+        solution = problem.solve(solver, tol=1e-6)
+        assert solution.status == "optimal" and solution.solver != "cvxpy", solution
+        assert solution.objective == pytest.approx(best, rel=2e-6)
+
+
+@every_loss
+def test_its_proof_is_checked_by_another_program(loss, tmp_path):
+    for solver in ("clique_generation", "admm"):
+        solution = model(loss, 3).solve(solver, tol=1e-5)
+        path = solution.certificate.save(tmp_path / f"{solver}.npz", data=True)
+        for exact in (False, True):
+            verdict = mtl.verify_proof(path, exact=exact)
+            assert verdict.confirmed and not verdict.unchecked, (solver, verdict)
+        again = mtl.Solution.load(solution.save(tmp_path / f"{solver} solution"))
+        np.testing.assert_array_equal(again.predict(np.eye(D)), solution.predict(np.eye(D)))
+
+
+def test_a_metric_of_ones_own_and_its_limits():
+    class Half(mtl.Metric):
+        name = "Half"
+
+        def delta(self, b, c, positives, negatives):
+            return 0.5 * (b + c) + 0.0 * positives
+
+    own, half = model(Half(), 4), model([0.5] * K, 4)
+    assert own.solve(tol=1e-7).objective == pytest.approx(half.solve(tol=1e-7).objective, rel=3e-7)
+    assert own.cross_check().agrees
+    with pytest.raises(mtl.ModelError, match=r"loss=AUC\(\) is nan where .* in a row with 0 of 4 true ones"):
+        model(mtl.AUC()).solve()
+
+
+REFUSED = [
+    ("zero-one", 'write loss="hamming" or "zero_one", a metric such as FScore'),
+    (mtl.PrecisionAt(2), "not of labellings of any number of positives"),
+    ({("a", "z"): TABLE}, "there is no label 'z'; there are 'a', 'b', 'c', 'd'"),
+    ({("a", "b"): [[0, 1], [1, 0]]}, "a table of 4 by 4 finite numbers >= 0"),
+    ({("a", "b"): np.ones((4, 4))}, "right values cost nothing"),
+    ({("a", "a"): TABLE}, "of different labels"),
+    ({("a",): [[0, -1], [1, 0]]}, "a table of 2 by 2 finite numbers >= 0"),
+]
+
+
+@pytest.mark.parametrize("loss, message", REFUSED)
+def test_what_is_not_a_loss_is_refused(loss, message):
+    with pytest.raises(mtl.ModelError, match=message):
+        model(loss)
+
+
+def test_whole_labellings_are_of_few_labels():
+    with pytest.raises(
+        mtl.ModelError, match="17 labels have too many: at most 16 labels, or costs of single"
+    ):
+        model("zero_one", k=17, n=3, edges=[])
+    model("hamming", k=17, n=3, edges=[])
+    with pytest.raises(mtl.SolverError, match="the paper's method is of costs of single labels"):
+        model("zero_one").solve("clique_generation", method="spdca")
+    assert whole_costs("hamming") is None and isinstance(whole_costs(mtl.FScore()), OfMetric)
+
+
+def test_as_it_is_printed():
+    assert "loss='zero_one'" in str(model("zero_one"))
+    assert "loss=FScore()" in str(model(mtl.FScore()))
+    assert "loss=<costs of 0-2>" in str(model({("a", "c"): TABLE}))
