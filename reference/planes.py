@@ -16,6 +16,7 @@ from mtldsl.compile.normal_form import LossTerm
 
 from .maps import prediction_parts
 from .metrics import delta_of, is_of_rankings
+from .rankings import HIGHEST
 from .structured import metrics_of
 
 __all__ = ["Plane", "Planes", "most_violated"]
@@ -40,6 +41,9 @@ class Plane(NamedTuple):
 def most_violated(z, y, metric) -> Plane:
     """The highest plane at z, by looking at every table (b, c), for a metric of rankings at every pair."""
     positives, negatives = np.flatnonzero(y > 0), np.flatnonzero(y < 0)
+    if is_of_rankings(metric) and metric.name in HIGHEST:
+        delta, slope = HIGHEST[metric.name](z, positives, negatives, metric)
+        return Plane(float(delta + slope @ z), float(delta), slope, None)
     if is_of_rankings(metric):
         return _most_violated_ranking(z, positives, negatives)
     lowest, highest = positives[np.argsort(z[positives])], negatives[np.argsort(-z[negatives])]
@@ -86,8 +90,12 @@ class Planes:
     def __init__(self, term: LossTerm, variables: dict[str, cp.Variable], name: str):
         self.term, self.metrics = term, metrics_of(term)
         self.targets = np.asarray(term.tasks.targets, float)
+        self.coefficients = np.asarray(term.coefficients, float)
         ends = np.cumsum(term.tasks.counts)
         self.rows = [slice(int(end - n), int(end)) for n, end in zip(term.tasks.counts, ends, strict=True)]
+        self._begin(term, variables, name)
+
+    def _begin(self, term: LossTerm, variables: dict[str, cp.Variable], name: str) -> None:
         self.parts = prediction_parts(term, variables)
         self.height = cp.Variable(len(self.rows), nonneg=True, name=name)
         self.tasks: list[int] = []  # of every plane, its task ...
@@ -112,7 +120,7 @@ class Planes:
 
     @property
     def objective(self) -> cp.Expression:
-        return np.asarray(self.term.coefficients, float) @ self.height
+        return self.coefficients @ self.height
 
     def constrain(self) -> cp.Constraint:
         """The planes found so far."""
@@ -166,7 +174,7 @@ class Planes:
 
     def _drop_idle(self) -> None:
         """Leave out planes without weight in the last solves: the relaxation's optimum does not change by that."""
-        weights = self.multipliers() / np.asarray(self.term.coefficients, float)[self.tasks]
+        weights = self.multipliers() / self.coefficients[self.tasks]
         idle = np.where(weights > WEIGHTLESS, 0, np.array(self.idle) + 1)
         kept = np.flatnonzero(idle < MOST_IDLE)
         self.tasks, self.planes = [self.tasks[k] for k in kept], [self.planes[k] for k in kept]
@@ -183,7 +191,7 @@ class Planes:
 
     def duals(self) -> list | None:
         """After a solve, one subgradient a task: (flips, weights) of a mixture of labellings, the true one with the weight that is
-        left; or for a metric of rankings an array (n,), which contains the coefficient.
+        left, or (slopes, weights) of one of orders; or for pairs, each on its own, an array (n,), which contains the coefficient.
         """
         multipliers, duals = self.multipliers(), []
         if multipliers is None:
@@ -195,7 +203,8 @@ class Planes:
             if is_of_rankings(self.metrics[i]):
                 n = self.rows[i].stop - self.rows[i].start
                 slopes = np.array([self.planes[k].slope for k in own]).reshape(len(own), n)
-                duals.append(coefficient * (weights @ slopes))
+                in_orders = self.metrics[i].name in HIGHEST
+                duals.append((slopes, weights) if in_orders else coefficient * (weights @ slopes))
             else:
                 flips = np.array([self.planes[k].flipped for k in own], dtype=bool)
                 duals.append((flips.reshape(len(own), -1), weights))

@@ -13,12 +13,16 @@ import numpy as np
 from mtldsl.compile.normal_form import LossTerm
 
 from .metrics import delta_of, is_of_rankings
-from .registry import FORMULAS, formula, formula_of
+from .rankings import HIGHEST, MOST_ORDERS, orders_stated
+from .registry import FORMULAS, formula, formula_of_loss
 
 __all__ = ["LARGEST_STATED", "MOST_PAIRS_STATED", "is_stated", "metrics_of"]
 
 #: Up to this many samples a task is stated in full.
 LARGEST_STATED = 40
+
+#: Likewise where it is of orders: its planes say which orders prove the bound, a statement does not.
+LARGEST_IN_ORDERS = 12
 
 #: Likewise up to this many pairs where the metric is one of rankings.
 MOST_PAIRS_STATED = 10_000
@@ -26,14 +30,17 @@ MOST_PAIRS_STATED = 10_000
 
 def is_stated(metric, y) -> bool:
     """Whether the structured hinge of a task is small enough to be stated in full."""
+    positives, negatives = int(np.sum(y > 0)), int(np.sum(y < 0))
+    if is_of_rankings(metric) and metric.name in HIGHEST:
+        return len(y) <= LARGEST_IN_ORDERS and orders_stated(metric, positives, negatives) <= MOST_ORDERS
     if is_of_rankings(metric):
-        return np.sum(y > 0) * np.sum(y < 0) <= MOST_PAIRS_STATED
+        return positives * negatives <= MOST_PAIRS_STATED
     return len(y) <= LARGEST_STATED
 
 
 def metrics_of(term: LossTerm) -> list:
     """The metric of every task; none where the loss has no metrics."""
-    if not formula_of(term.atom.name, term.typed).by_planes:
+    if not formula_of_loss(term).by_planes:
         return []
     return [term.atom.of_task(i).metric for i in range(term.tasks.n_tasks)]
 

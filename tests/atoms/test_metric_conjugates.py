@@ -19,7 +19,7 @@ from mtldsl.atoms.metrics import (
     ROCArea,
     expectation,
 )
-from mtldsl.atoms.metrics.metric import classes_of
+from mtldsl.atoms.metrics.violation import classes_of
 
 
 class Arbitrary(Metric):

@@ -20,7 +20,7 @@ from mtldsl.atoms.metrics import (
     RecallAt,
     ROCArea,
 )
-from mtldsl.atoms.metrics.metric import classes_of
+from mtldsl.atoms.metrics.violation import classes_of
 from mtldsl.errors import ModelError
 
 OF_LABELLINGS = [
@@ -412,6 +412,13 @@ def test_a_prediction_that_is_not_a_number_is_not_passed_over(metric):
     for y in (np.array([1.0, 1.0, -1.0, -1.0]), np.array([1.0, -1.0, 1.0, -1.0])):
         plane = metric.most_violated(z, y)
         assert np.isnan(plane.value) and plane.gradient(y).shape == (4,)
+
+
+@every_metric
+def test_the_tables_of_a_built_in_metric_are_searched_its_own_way(metric):
+    """A class with a `delta` of its own loses what its parent knows of another one, and falls back on every table."""
+    ways = ("_plane", "_highest_tables", "best_counts")
+    assert any(getattr(type(metric), way) is not getattr(Metric, way) for way in ways)
 
 
 @every_metric

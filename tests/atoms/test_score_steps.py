@@ -9,7 +9,7 @@ from scipy.optimize import linprog
 from mtldsl.atoms.losses import StructuredHinge
 from mtldsl.atoms.metrics import AUC, ErrorRate, FScore, Metric, expectation
 from mtldsl.atoms.metrics.batch import Batch
-from mtldsl.atoms.metrics.metric import classes_of
+from mtldsl.atoms.metrics.violation import classes_of
 from mtldsl.atoms.planes import tied_sums
 from mtldsl.atoms.planes.cutting_planes import prox_of_planes
 from mtldsl.atoms.planes.threshold_kernel import thresholds

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mtldsl.atoms.metrics.metric import AtConstant
+from mtldsl.atoms.metrics.violation import AtConstant
 
 __all__ = ["smaller_class"]
 

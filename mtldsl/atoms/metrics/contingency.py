@@ -10,7 +10,8 @@ import numpy as np
 
 from mtldsl.atoms.function import register
 from mtldsl.atoms.metrics.at_constants import smaller_class
-from mtldsl.atoms.metrics.metric import AtConstant, Metric
+from mtldsl.atoms.metrics.metric import Metric
+from mtldsl.atoms.metrics.violation import AtConstant
 from mtldsl.atoms.parameters import checked_number
 from mtldsl.atoms.planes.score_steps import auc_promise, auc_steps, fscore_law, fscore_promise, fscore_steps
 

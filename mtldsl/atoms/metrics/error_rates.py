@@ -9,7 +9,8 @@ import numpy as np
 
 from mtldsl.atoms.function import register
 from mtldsl.atoms.metrics.at_constants import smaller_class
-from mtldsl.atoms.metrics.metric import Metric, Violation
+from mtldsl.atoms.metrics.metric import Metric
+from mtldsl.atoms.metrics.violation import Violation
 
 __all__ = ["BalancedError", "ErrorRate"]
 

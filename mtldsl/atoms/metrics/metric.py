@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -17,74 +16,18 @@ from mtldsl.atoms.metrics.expectation import (
     largest_multiple,
     law_of_tables,
 )
+from mtldsl.atoms.metrics.tables import highest_of_all, limits_from_steps
+from mtldsl.atoms.metrics.violation import AtConstant, Classes, Violation, classes_of
 from mtldsl.atoms.planes.score_steps import ScoreStep
 from mtldsl.errors import ModelError
 
-__all__ = ["AtConstant", "Classes", "Metric", "Violation", "classes_of"]
-
-#: Entries of the table Delta + gains that the plain scan holds at a time.
-_CHUNK = 4_000_000
+__all__ = ["Metric"]
 
 #: What belongs to one `delta`: a subclass with another `delta` does not inherit these from a built-in metric.
 _OF_DELTA = (
-    "best_counts",
-    "limits",
-    "forbids",
-    "_plane",
-    "_highest_tables",
-    "_promised",
-    "conjugate",
-    "dual_project",
-    "score",
-    "score_of_counts",
-    "exact_conjugate",
-    "exact_prox",
-    "score_steps",
-    "law",
-    "at_constants",
-)
-
-
-class Classes(NamedTuple):
-    """The positions of a task's positive and of its negative samples."""
-
-    positive: np.ndarray
-    negative: np.ndarray
-
-
-def classes_of(y) -> Classes:
-    return Classes(np.flatnonzero(y > 0), np.flatnonzero(y < 0))
-
-
-class AtConstant(NamedTuple):
-    """The best constant score of a task, and the slopes there: those of its positives and negatives between two ends, sample by sample,
-    all together `total` (None: whatever they are)."""
-
-    constant: float
-    positive: tuple[float, float]
-    negative: tuple[float, float]
-    total: float | None
-
-
-class Violation(NamedTuple):
-    """The plane of a structured hinge that is highest at z: value = delta + <slope, z>.
-
-    Planes of labellings have `flipped`, the positions where y' differs from y (their slope is -2 y there, 0 elsewhere);
-    others have `slope` itself.
-    """
-
-    value: float
-    delta: float
-    flipped: np.ndarray | None
-    slope: np.ndarray | None = None
-
-    def gradient(self, y) -> np.ndarray:
-        """The plane's slope in the predictions, (n,)."""
-        if self.slope is not None:
-            return self.slope
-        slope = np.zeros(len(y))
-        slope[self.flipped] = -2.0 * y[self.flipped]
-        return slope
+    "best_counts", "limits", "forbids", "_plane", "_highest_tables", "_promised", "conjugate", "dual_project", "score",
+    "score_of_counts", "exact_conjugate", "exact_prox", "score_steps", "law", "at_constants",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,6 +66,7 @@ class Metric(Atom):
     """
 
     labellings: ClassVar[bool] = True  # its planes are labellings (not rankings)
+    tells_orders: ClassVar[bool] = False  # its planes are orders that their slopes tell (`Orders`)
     fixes_positives: ClassVar[bool] = (
         False  # all its labellings have as many positives: a constant score cannot matter
     )
@@ -202,18 +146,7 @@ class Metric(Atom):
         The gains are sums of -2 y_j z_j over the first b negatives and the first c positives that `limits` leaves, in the order
         in which they are flipped; both start with 0 and are concave.
         """
-        best, at = -np.inf, (0, 0)
-        b = np.arange(len(of_negatives))[None, :]
-        rows = max(1, _CHUNK // len(of_negatives))
-        for first in range(0, len(of_positives), rows):
-            c = np.arange(first, min(first + rows, len(of_positives)))[:, None]
-            table = (
-                self.table(b, c, positives, negatives) + of_negatives[None, :] + of_positives[c[:, 0], None]
-            )
-            k = int(np.argmax(table))
-            if table.flat[k] > best:
-                best, at = table.flat[k], (k % len(of_negatives), first + k // len(of_negatives))
-        return int(at[0]), int(at[1])
+        return highest_of_all(self.table, of_negatives, of_positives, positives, negatives)
 
     def limits(self, positives: int, negatives: int) -> tuple[float, float]:
         """(high, low): some maximiser flips no positive scored above `high` and no negative scored below `low`.
@@ -223,11 +156,11 @@ class Metric(Atom):
         positive. Hence 2 z is no larger than the largest step in c. Likewise -2 z for negatives and steps in b. Where tables
         are forbidden, flips may pay together only, and nothing is left out.
         """
-        return _limits_from_steps(self, positives, negatives)
+        return limits_from_steps(self.table, positives, negatives)
 
     def forbids(self, positives: int, negatives: int) -> bool:
         """Whether Delta is -inf anywhere."""
-        return np.isinf(_limits_from_steps(self, positives, negatives)[0])
+        return np.isinf(limits_from_steps(self.table, positives, negatives)[0])
 
     def at_constants(self, positives: int, negatives: int, is_zero: bool) -> AtConstant | None:
         """The subgradients where all samples have the score that makes the maximum least (`is_zero`: the score 0), exactly. None: not known."""
@@ -364,18 +297,3 @@ class Metric(Atom):
                 f"metric {name!r} is not known here: import the module that defines its class first"
             )
         return Metric.known[name](**arguments)
-
-
-@lru_cache(maxsize=512)
-def _limits_from_steps(metric: Metric, positives: int, negatives: int) -> tuple[float, float]:
-    in_c = in_b = -np.inf
-    b = np.arange(negatives + 1)[None, :]
-    rows = max(2, _CHUNK // (negatives + 1))
-    for first in range(0, positives + 1, rows - 1):  # chunks share a row, so that no step in c is missed
-        c = np.arange(first, min(first + rows, positives + 1))[:, None]
-        table = metric.table(b, c, positives, negatives)
-        if not np.isfinite(table).all():
-            return np.inf, -np.inf
-        in_c = max(in_c, np.diff(table, axis=0).max(initial=-np.inf))
-        in_b = max(in_b, np.diff(table, axis=1).max(initial=-np.inf))
-    return 0.5 * in_c, -0.5 * in_b

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from mtldsl.atoms.function import REGISTRY
-from mtldsl.atoms.metrics.metric import Classes, Metric, Violation
+from mtldsl.atoms.metrics.metric import Metric
+from mtldsl.atoms.metrics.violation import Classes, Violation
 from mtldsl.errors import ModelError
 
 __all__ = ["check_delta", "check_oracle", "is_own"]

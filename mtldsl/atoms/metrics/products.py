@@ -76,7 +76,7 @@ class Jaccard(_Product):
 
     Examples
     --------
-    >>> Jaccard().delta(b=1, c=1, positives=3, negatives=5)
+    >>> float(Jaccard().delta(b=1, c=1, positives=3, negatives=5))
     0.5
     >>> import numpy as np
     >>> Jaccard().most_violated(np.array([0.9, 0.1, 0.1, -0.6]), np.array([1.0, 1.0, -1.0, -1.0])).flipped
@@ -88,7 +88,9 @@ class Jaccard(_Product):
     formula: ClassVar[str] = r"1-\mathrm{Jaccard}({})"
 
     def factors(self, b, c, positives, negatives):
-        return positives / (positives + b), (positives - c) / positives
+        return positives / (positives + b), (positives - c) / np.maximum(
+            positives, 1
+        )  # without positives too
 
 
 @register

@@ -8,12 +8,11 @@ from typing import ClassVar
 import numpy as np
 
 from mtldsl.atoms.function import register
-from mtldsl.atoms.metrics.metric import AtConstant, Metric, Violation, classes_of
+from mtldsl.atoms.metrics.margins_of_pairs import inside, nearest_margins
+from mtldsl.atoms.metrics.metric import Metric
+from mtldsl.atoms.metrics.violation import AtConstant, Violation, classes_of
 
 __all__ = ["ROCArea"]
-
-#: What rounding may leave of an inequality between sums, relative to the sums.
-_ROUNDING = 64 * np.finfo(float).eps
 
 
 @register
@@ -86,39 +85,20 @@ class ROCArea(Metric):
 
     def conjugate(self, u, y):
         rows, columns, positive, negative = _sums(np.asarray(u, float), y)
-        sizes = len(positive), len(negative)
-        inside = np.clip(rows, 0.0, sizes[1]), np.clip(columns, 0.0, sizes[0])
-        size = _ROUNDING * sizes[0] * sizes[1]
-        near = all(
-            np.all(np.abs(now - then) <= size) for now, then in zip(inside, (rows, columns), strict=True)
-        )
-        if not near or np.min(_slack(*inside)) < -size or abs(np.sum(rows) - np.sum(columns)) > size:
+        if not inside(rows, columns, len(negative)):
             return np.inf
-        return 0.0 - float(np.sum(columns)) / (sizes[0] * sizes[1])
+        return 0.0 - float(np.sum(np.clip(columns, 0.0, None))) / (len(positive) * len(negative))
 
     def dual_project(self, u, y):
         """u itself inside; else signs and totals are put right and u is mixed with the plane that has all pairs alike."""
         u = np.asarray(u, float)
-        if self.conjugate(u, y) < np.inf:
-            return u
         rows, columns, positive, negative = _sums(u, y)
-        P, N = len(positive), len(negative)
-        rows, columns = np.clip(rows, 0.0, N), np.clip(columns, 0.0, P)
-        total = min(np.sum(rows), np.sum(columns))
-        if total <= 0.0:
-            return np.zeros(len(u))
-        rows, columns = rows * (total / np.sum(rows)), columns * (total / np.sum(columns))
-        alike_rows, alike_columns = np.full(P, total / P), np.full(N, total / N)
-        # the slack is concave on the way to the plane of equal pairs, where it is not negative: the chord's root is inside
-        here, there = _slack(rows, columns), _slack(alike_rows, alike_columns)
-        short = here < 0.0
-        share = 0.0
-        if np.any(short):
-            share = min(1.0, float(np.max(-here[short] / (np.maximum(there[short], 0.0) - here[short]))))
-        inside = np.empty(len(u))
-        inside[positive] = (-2.0 / (P * N)) * ((1.0 - share) * rows + share * alike_rows)
-        inside[negative] = (2.0 / (P * N)) * ((1.0 - share) * columns + share * alike_columns)
-        return inside
+        if inside(rows, columns, len(negative)):
+            return u
+        rows, columns = nearest_margins(rows, columns, len(negative))
+        unit, moved = 2.0 / (len(positive) * len(negative)), np.zeros(len(u))
+        moved[positive], moved[negative] = -unit * rows, unit * columns
+        return moved
 
 
 def _sums(u, y):
@@ -126,14 +106,3 @@ def _sums(u, y):
     positive, negative = classes_of(y)
     half = 0.5 * len(positive) * len(negative)
     return -half * u[positive], half * u[negative], positive, negative
-
-
-def _slack(rows, columns) -> np.ndarray:
-    """sum_j min(columns_j, k) - the sum of the k largest rows, for k = 1 ... Pos - 1 (k = Pos says that totals agree)."""
-    if len(rows) < 2:
-        return np.zeros(1)
-    k = np.arange(1, len(rows))
-    ordered = np.sort(columns)
-    below = np.searchsorted(ordered, k)
-    capped = np.append(0.0, np.cumsum(ordered))[below] + k * (len(columns) - below)
-    return capped - np.cumsum(np.sort(rows)[::-1])[:-1]

@@ -9,7 +9,8 @@ import numpy as np
 
 from mtldsl.atoms.function import register
 from mtldsl.atoms.metrics.expectation import flip_probabilities
-from mtldsl.atoms.metrics.metric import AtConstant, Metric, Violation, classes_of
+from mtldsl.atoms.metrics.metric import Metric
+from mtldsl.atoms.metrics.violation import AtConstant, Violation, classes_of
 from mtldsl.errors import ModelError
 from mtldsl.values.number import as_float, as_whole, quoted
 

@@ -191,8 +191,11 @@ class ROCArea(Metric):
 
     def law_of(self, p, y, law):
         """p P N are row and column sums of a matrix with entries in [0, 1] (Gale and Ryser)."""
-        size = float(self.P) * self.N
-        rows = minimum(maximum(p[y > 0] * size, 0.0), float(self.N))
+        return self.law_of_margins(p, y, self.number(float(self.P * self.N)), float(self.N))
+
+    def law_of_margins(self, p, y, size: Interval, width: float):
+        """The same of p times `size`, where no row sum is above `width`; what is promised is their total over `size`."""
+        rows = minimum(maximum(p[y > 0] * size, 0.0), width)
         columns = minimum(maximum(p[y < 0] * size, 0.0), float(self.P))
         totals = rows.sum(), columns.sum()
         total = minimum(*totals)

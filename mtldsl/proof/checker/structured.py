@@ -11,8 +11,11 @@ import numpy as np
 from mtldsl.proof.checker.interval import Interval, joined
 from mtldsl.proof.checker.metrics import METRICS
 from mtldsl.proof.checker.not_checked import NotChecked
+from mtldsl.proof.checker.orders import ORDERS
 
 __all__ = ["StructuredPart"]
+
+KNOWN = METRICS | ORDERS
 
 
 class StructuredPart:
@@ -26,11 +29,9 @@ class StructuredPart:
         self.metrics = []
         for i, y in enumerate(self.y):
             plain = metrics[i] if len(metrics) > 1 else metrics[0]
-            if plain["metric"] not in METRICS:
+            if plain["metric"] not in KNOWN:
                 raise NotChecked(f"structured_hinge with the metric {plain['metric']}")
-            self.metrics.append(
-                METRICS[plain["metric"]](plain, int(np.sum(y > 0)), int(np.sum(y < 0)), exact)
-            )
+            self.metrics.append(KNOWN[plain["metric"]](plain, int(np.sum(y > 0)), int(np.sum(y < 0)), exact))
 
     def _tasks(self):
         return zip(self.rows, self.y, self.metrics, self.laws, range(len(self.rows)), strict=True)

@@ -1,0 +1,187 @@
+"""Metrics of orders: oracles against every order, scores against scikit-learn, orders that slopes tell."""
+
+import itertools
+
+import numpy as np
+import pytest
+from sklearn import metrics as sk
+
+import mtldsl as mtl
+from mtldsl.atoms.metrics import NDCG, AveragePrecision, PartialAUC, ROCArea
+from mtldsl.atoms.metrics.violation import classes_of
+from mtldsl.errors import ModelError
+from mtldsl.proof.checker.proof_file import read_proof, write_proof
+from mtldsl.reference.planes import most_violated
+from mtldsl.solution.scoring import score_of
+
+AREAS = [PartialAUC(0.6), PartialAUC(0.9, 0.3), PartialAUC(0.5, 0.25), PartialAUC(1.0), PartialAUC(0.3, 0.29)]
+ALL = [*AREAS, AveragePrecision(), NDCG()]
+every_metric = pytest.mark.parametrize("metric", ALL, ids=repr)
+
+
+def labels(rng, n, positives=None):
+    positives = rng.integers(1, n) if positives is None else positives
+    return rng.permutation(np.where(np.arange(n) < positives, 1.0, -1.0))
+
+
+def scores(rng, n):
+    size = rng.choice([1e-3, 0.1, 0.3, 1.0, 1e3])
+    z = size * rng.normal(size=n)
+    return size * np.round(z / size) if rng.random() < 0.4 else z
+
+
+def delta_by_definition(metric, positive):
+    """Delta of an order: which samples are positive, from the first place on."""
+    places = np.flatnonzero(positive) + 1
+    P, N = len(places), np.sum(~positive)
+    if isinstance(metric, AveragePrecision):
+        return 1.0 - np.mean([np.mean(positive[:place]) for place in places])
+    if isinstance(metric, NDCG):
+        return 1.0 - sk.ndcg_score(positive[None, :].astype(float), -np.arange(len(positive))[None, :])
+    rates = (
+        np.linspace(0.0, 1.0, 100_001)[1:] - 0.5e-5
+    )  # one minus the height of the curve at many false positive rates
+    seen = rates[(rates > metric.min_fpr) & (rates < metric.max_fpr)]
+    ranks = places - np.arange(
+        1, P + 1
+    )  # positive k is missed until `ranks[k]` negatives have been let through
+    return np.mean([np.mean(np.ceil(rate * N) <= ranks) for rate in seen])
+
+
+def highest_by_enumeration(metric, z, y):
+    """The largest value over all orders of the samples."""
+    positive, negative = classes_of(y)
+    P, N, best = len(positive), len(negative), 0.0
+    known = {}
+    for order in itertools.permutations(range(len(y))):
+        order = np.array(order)
+        key = (y[order] > 0).tobytes()
+        if key not in known:
+            known[key] = delta_by_definition(metric, y[order] > 0)
+        place = np.empty(len(y), int)
+        place[order] = np.arange(len(y))
+        weights, unit = np.ones(N), 2.0 / (P * N)
+        if isinstance(metric, PartialAUC):
+            weights = np.clip(metric.max_fpr * N - np.arange(N), 0.0, 1.0)
+            unit /= metric.max_fpr - metric.min_fpr
+        value = known[key]
+        for k, j in enumerate(negative[np.argsort(place[negative])]):
+            for i in positive[place[positive] > place[j]]:
+                value -= unit * weights[k] * (z[i] - z[j])
+        best = max(best, value)
+    return best
+
+
+@every_metric
+def test_oracle_against_every_order(metric):
+    rng = np.random.default_rng(1)
+    accuracy = 5e-5 if isinstance(metric, PartialAUC) else 1e-13  # of the definition by many rates
+    for n in (2, 3, 3, 4, 4, 5, 5, 6):
+        y, z = labels(rng, n), scores(rng, n)
+        plane = metric.most_violated(z, y)
+        size = 1.0 + np.abs(z).sum()
+        assert plane.value == pytest.approx(
+            highest_by_enumeration(metric, z, y), rel=1e-13, abs=accuracy + 1e-14 * size
+        )
+        assert plane.value == pytest.approx(plane.delta + plane.slope @ z, rel=0, abs=1e-14 * size)
+
+
+@every_metric
+@pytest.mark.parametrize("n", [7, 40, 300])
+def test_oracle_against_the_references_dynamic_program(metric, n):
+    rng = np.random.default_rng(n)
+    for positives in (1, 2, n // 3, n - 1):
+        y = labels(rng, n, positives)
+        for _ in range(4):
+            z = scores(rng, n)
+            here, there = metric.most_violated(z, y), most_violated(z, y, metric)
+            size = 1.0 + np.abs(there.slope) @ np.abs(z)
+            assert here.value == pytest.approx(max(there.value, 0.0), rel=1e-12, abs=1e-13 * size)
+
+
+@every_metric
+def test_a_slope_tells_its_order(metric):
+    rng = np.random.default_rng(3)
+    for n in (2, 5, 30, 200):
+        y = labels(rng, n)
+        plane = metric.most_violated(scores(rng, n), y)
+        ranks, places, again = metric.orders_of(plane.slope[None, :], y)
+        assert np.array_equal(again[0], plane.slope) and np.array_equal(
+            np.sort(places[0]), np.arange(np.sum(y < 0))
+        )
+        assert metric.deltas(ranks, int(np.sum(y < 0)))[0] == pytest.approx(plane.delta, abs=1e-14)
+        assert metric.conjugate(plane.slope, y) == pytest.approx(-plane.delta, abs=1e-14)
+        if n > 2:
+            with pytest.raises(ValueError, match="not the slope of an order"):
+                metric.orders_of(plane.slope[None, :] + 0.3 / n * rng.normal(size=n), y)
+
+
+@every_metric
+def test_conjugates_of_many_samples_are_bounds(metric):
+    """No mixture of planes promises less than -conjugate says of its mean, whether few samples or many."""
+    rng = np.random.default_rng(4)
+    for n in (6, 20, 90, 300):
+        y = labels(rng, n, max(1, n // 3))
+        planes = [metric.most_violated(0.3 * rng.exponential() * rng.normal(size=n), y) for _ in range(4)]
+        weights = rng.dirichlet(np.ones(4))
+        u = weights @ np.array([plane.slope for plane in planes])
+        promised = -metric.conjugate(u, y)
+        assert np.isfinite(promised) and np.array_equal(metric.dual_project(u, y), u)
+        for _ in range(20):  # Fenchel-Young
+            z = rng.exponential() * rng.normal(size=n)
+            assert metric.most_violated(z, y).value >= u @ z + promised - 1e-11 * (1 + np.abs(u) @ np.abs(z))
+        if n <= 20:
+            assert promised >= weights @ [plane.delta for plane in planes] - 1e-9
+
+
+def test_the_whole_area_is_roc_area():
+    rng = np.random.default_rng(5)
+    for n in (2, 9, 60):
+        y, z = labels(rng, n), scores(rng, n)
+        whole, pairs = (metric.most_violated(z, y).value for metric in (PartialAUC(1.0), ROCArea()))
+        assert whole == pytest.approx(pairs, rel=1e-12)
+        assert score_of(PartialAUC(1.0), z, y) == pytest.approx(score_of(ROCArea(), z, y))
+
+
+@pytest.mark.parametrize("kind", ["apart", "ties"])
+def test_scores_are_scikit_learns(kind):
+    rng = np.random.default_rng(6)
+    for n in (5, 20, 101):
+        y, z = labels(rng, n, n // 3), rng.normal(size=n)
+        z = np.round(2 * z) if kind == "ties" else z
+        for p in (0.07, 0.3, 0.5):
+            standard = sk.roc_auc_score(y > 0, z, max_fpr=p)  # McClish's
+            area = (p * p / 2 + (2 * standard - 1) * (p - p * p / 2)) / p
+            assert score_of(PartialAUC(p), z, y) == pytest.approx(area)
+        low, high = (p * score_of(PartialAUC(p), z, y) for p in (0.2, 0.7))
+        assert score_of(PartialAUC(0.7, 0.2), z, y) == pytest.approx((high - low) / 0.5)
+        assert score_of(AveragePrecision(), z, y) == pytest.approx(sk.average_precision_score(y > 0, z))
+        assert score_of(NDCG(), z, y) == pytest.approx(
+            sk.ndcg_score((y > 0)[None, :].astype(float), z[None, :])
+        )
+
+
+@pytest.mark.parametrize(
+    "rates", [(0.0, 0.0), (0.2, 0.3), (1.1, 0.0), (0.5, -0.1), ("0.1", 0.0), (np.nan, 0.0)]
+)
+def test_rates_that_are_none(rates):
+    with pytest.raises(ModelError, match="0 <= min_fpr < max_fpr <= 1"):
+        PartialAUC(*rates)
+
+
+@pytest.mark.parametrize("metric", [PartialAUC(0.9, 0.3), AveragePrecision(), NDCG()], ids=repr)
+def test_a_solution_is_proven_and_agrees_with_the_reference(metric, tmp_path):
+    rng = np.random.default_rng(7)
+    X = rng.normal(size=(24, 4))
+    tasks = mtl.Tasks.shared(X, np.where(X @ rng.normal(size=(4, 2)) + rng.normal(size=(24, 2)) > 0.7, 1, -1))
+    W = mtl.Weights(tasks)
+    problem = mtl.minimize(mtl.l21_norm(W) + 20 * mtl.structured_hinge(W, tasks, metric=metric))
+    solution = problem.solve()
+    assert solution.status == "optimal" and problem.cross_check(solution).agrees
+    verdict = mtl.verify_proof(solution.certificate.save(tmp_path / "found"), tasks)
+    assert verdict.confirmed and not verdict.unchecked
+    proof, _ = read_proof(tmp_path / "found.npz")
+    if proof["losses"][0]["witness"][0] is not None:
+        proof["losses"][0]["witness"][0][0] += 1
+        with_other = mtl.verify_proof(write_proof(tmp_path / "other", proof, None), tasks)
+        assert not with_other.confirmed
