@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import warnings
 
 import cvxpy as cp
@@ -79,6 +80,108 @@ def group_norm(W, atom):
     """sum over groups g of w_g ||W[g, :]||_F"""
     norms = [cp.norm(W[np.asarray(group), :], "fro") for group in atom.groups]
     return _weighted_sum(atom.weights, cp.hstack(norms))
+
+
+@formula("tree_norm")
+def tree_norm(W, atom):
+    """sum over groups g of w_g ||W[g, :]||_F, or of w_g ||W[j, g]||_2 over all rows j too"""
+    if atom.rows is not None:
+        norms = [cp.norm(W[np.asarray(group), :], "fro") for group in atom.rows]
+    else:
+        norms = [cp.sum(cp.norm(W[:, np.asarray(group)], 2, axis=1)) for group in atom.columns]
+    return _weighted_sum(atom.weights, cp.hstack(norms))
+
+
+#: Steps after Clarabel's, which leaves 1e-11 of a norm.
+REFINEMENTS = 300
+
+
+class Latent(Statement):
+    """min sum over g of a_g ||V_g||_F: the V_g, each on the rows of its group, add up to W."""
+
+    def __init__(self, W, atom):
+        self.W, self.atom = W, atom
+        self.parts = [
+            cp.Variable((len(group), W.shape[1]), name=f"part {g}") for g, group in enumerate(atom.groups)
+        ]
+        total = sum(_picks(group, W.shape[0]) @ V for group, V in zip(atom.groups, self.parts, strict=True))
+        norms = cp.hstack([cp.norm(V, "fro") for V in self.parts])
+        self.value, self.ties = _weighted_sum(atom.weights, norms), [total == W]
+
+    def settle(self) -> None:
+        """By cvxpy, for a largest entry of one."""
+        W = np.asarray(self.W.value, float)
+        size = float(np.max(np.abs(W), initial=0.0))
+        at = Latent(cp.Constant(W / size if size else W), self.atom)
+        problem = cp.Problem(cp.Minimize(at.value), at.ties)
+        for digits in (1e-11, 1e-9, 1e-7):
+            accuracy = dict.fromkeys(("tol_gap_abs", "tol_gap_rel", "tol_feas"), digits)
+            with warnings.catch_warnings(), contextlib.suppress(cp.error.SolverError):
+                warnings.simplefilter("ignore")  # of the last digits it is not sure
+                problem.solve(solver="CLARABEL", **accuracy)
+                break
+        # the last digits: every row shared out anew in proportion to a_g / ||V_g||, at which the value never rises
+        a = np.broadcast_to(1.0 if self.atom.weights is None else self.atom.weights, len(self.parts))
+        held = np.array([_picks(group, len(W)).sum(axis=1) for group in self.atom.groups]).T
+        lengths = np.array([np.linalg.norm(V.value) for V in at.parts])
+        rows = np.linalg.norm(W, axis=1)
+        for _ in range(REFINEMENTS):
+            shares = held * np.maximum(lengths / a, 1e-300)
+            shares /= shares.sum(axis=1, keepdims=True)
+            lengths = np.linalg.norm(shares * rows[:, None], axis=0) / (size or 1.0)
+        for g, (group, mine) in enumerate(zip(self.atom.groups, self.parts, strict=True)):
+            mine.value = (shares[:, g, None] * W)[list(group)]
+
+
+def _picks(group, n_rows: int) -> np.ndarray:
+    """(n_rows, rows of the group): V -> the matrix with its rows in their places."""
+    return np.eye(n_rows)[:, list(group)]
+
+
+@formula("latent_group_norm", own_variables=Latent)
+def latent_group_norm(W, atom):
+    """min over parts V_g on the rows of groups g, which add up to W, of the sum of a_g ||V_g||_F"""
+    return at(Latent(W, atom), W)
+
+
+class BoundedCovariance(Statement):
+    """min tr T: [[T, W], [W^T, S]] positive semidefinite, lower I <= S <= upper I, tr S <= trace."""
+
+    def __init__(self, W, atom):
+        self.W, self.atom, (d, m) = W, atom, W.shape
+        self.both = cp.Variable((d + m, d + m), PSD=True, name="quadratic form and covariance")
+        S = self.both[d:, d:]
+        self.value = cp.trace(self.both[:d, :d])
+        self.ties = [self.both[:d, d:] == W, cp.trace(S) <= atom.trace]
+        self.ties += [S >> atom.lower * np.eye(m)] if atom.lower else []
+        self.ties += [S << atom.upper * np.eye(m)] if np.isfinite(atom.upper) else []
+
+    def settle(self) -> None:
+        """In the singular vectors of W: the multiplier of the trace by bisection of its logarithm, from the conditions of Karush, Kuhn and
+        Tucker."""
+        W, d = np.asarray(self.W.value, float), self.W.shape[0]
+        U, sizes, Vt = np.linalg.svd(W)
+        U, all_sizes = U[:, : len(sizes)], np.append(sizes, np.zeros(len(Vt) - len(sizes)))
+        low, high = -600.0, 600.0
+        for _ in range(100):
+            middle = 0.5 * (low + high)
+            total = np.clip(all_sizes * np.exp(-middle), self.atom.lower, self.atom.upper).sum()
+            low, high = (middle, high) if total > self.atom.trace else (low, middle)
+        v = np.clip(all_sizes * np.exp(-high), self.atom.lower, self.atom.upper)
+        parts = np.divide(sizes**2, v[: len(sizes)], out=np.zeros(len(sizes)), where=sizes > 0)
+        both = np.zeros(self.both.shape)
+        both[:d, :d], both[:d, d:], both[d:, :d] = (U * parts) @ U.T, W, W.T
+        both[d:, d:] = (Vt.T * v) @ Vt
+        values, vectors = np.linalg.eigh(0.5 * (both + both.T))  # positive semidefinite but for rounding
+        if sizes.any():
+            both = (vectors * np.maximum(values, 1e-14 * values[-1])) @ vectors.T
+        self.both.value = 0.5 * (both + both.T)
+
+
+@formula("squared_cluster_norm", semidefinite=True, own_variables=BoundedCovariance)
+def squared_cluster_norm(W, atom):
+    """min tr(W S^-1 W^T) over lower I <= S <= upper I, tr S <= trace"""
+    return at(BoundedCovariance(W, atom), W)
 
 
 @formula("sorted_l1_norm")

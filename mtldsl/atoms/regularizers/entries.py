@@ -55,6 +55,7 @@ class L1Norm(WeightedNorm):
     weighted_formula: ClassVar[str] = r"\|a \circ {}\|_1"
     separable: ClassVar[str] = "entries"
     monotone: ClassVar[bool] = True
+    of_precisions: ClassVar[bool] = True
     weight_axes: ClassVar[int] = 2
 
     @classmethod

@@ -23,22 +23,24 @@ __all__ = ["FrobeniusNorm", "GroupNorm"]
 @register
 @dataclass(frozen=True, eq=False)
 class GroupNorm(WeightedNorm):
-    r"""Norm of disjoint groups of rows: sum over groups g of a_g ||W[g, :]||_F.
+    r"""Norm of groups of rows: sum over groups g of a_g ||W[g, :]||_F.
 
-    Features (rows of W) enter and leave the model group by group.
+    Features (rows of W) enter and leave the model group by group. Where groups overlap, the word is a sum of such norms, each of groups
+    that are apart, or of `tree_norm` where one holds another, and prints as that sum: the weights that are *left out* are then a union
+    of groups. For weights that are *used* in unions of groups, `latent_group_norm`.
 
     Parameters
     ----------
     groups : list of lists of rows, or a dict of them
         By position, or by the names of features: [["age", "sex"], ["weight"]], or {"who": ["age", "sex"], ...}.
-        Disjoint and not empty. Rows in no group are not penalised.
+        Not empty. Rows in no group are not penalised.
     weights : number or array a (number of groups,), >= 0, default all 1
         What each group costs; sqrt(len(g)) is a common choice. A group of weight 0 is not penalised.
 
     Raises
     ------
     ModelError
-        Where a row is in two groups, is negative or beyond the argument's rows; where a group is empty; where
+        Where a row is twice in a group, is negative or beyond the argument's rows; where a group is empty; where
         a weight is negative or not finite, or there is not one weight per group.
 
     Notes
@@ -46,7 +48,8 @@ class GroupNorm(WeightedNorm):
     prox: W[g] -> (1 - step a_g / ||W[g]||_F)_+ W[g]. Dual norm: max ||Z[g]||_F / a_g, +inf unless Z is 0 on
     unpenalised rows.
     Source: Yuan and Lin, "Model selection and estimation in regression with grouped variables", JRSS B 68
-    (2006).
+    (2006); of groups that overlap, Jenatton, Audibert and Bach, "Structured variable selection with sparsity-inducing norms", JMLR 12
+    (2011).
 
     Examples
     --------
@@ -233,9 +236,12 @@ def _checked_groups(groups) -> tuple[tuple[int, ...], ...]:
                 raise ModelError(
                     f"group_norm: group {g} holds row {row}; row indices are counted from 0 upwards"
                 )
+            if rows.count(row) > 1:
+                raise ModelError(f"group_norm: row {row} is twice in group {g}; the groups must be disjoint")
             if row in owner:
-                twice = f"twice in group {g}" if owner[row] == g else f"in groups {owner[row]} and {g}"
-                raise ModelError(f"group_norm: row {row} is {twice}; the groups must be disjoint")
+                raise ModelError(
+                    f"group_norm: row {row} is in groups {owner[row]} and {g}; the groups must be disjoint"
+                )
             owner[row] = g
         checked.append(tuple(int(row) for row in rows))
     if not checked:

@@ -51,6 +51,7 @@ class Rank(NoDual, Regularizer):
     separable: ClassVar[str] = "spectrum"
     convex: ClassVar[bool] = False
     weak_convexity: ClassVar[float] = np.inf
+    is_bounded: ClassVar[bool] = True
 
     def value(self, W):
         return float(numerical_rank(W))

@@ -8,6 +8,7 @@ from typing import Any
 from mtldsl.atoms.function import Atom
 from mtldsl.errors import ModelError
 from mtldsl.language.expressions.names import Named, position_of
+from mtldsl.language.words.trees import groups_of_tree, is_tree
 from mtldsl.values.listing import as_list
 from mtldsl.values.number import as_whole, quoted
 
@@ -28,7 +29,12 @@ def by_position(cls: type[Atom], parameters: dict[str, Any], W: Named, typed: st
 
 def listed_once(cls: type[Atom], parameters: dict[str, Any]) -> dict[str, Any]:
     """The parameters, with lists in place of iterators of groups, which give what they have only once."""
-    return parameters | {name: _lists(parameters[name]) for name, _ in _named(cls, parameters)}
+    trees = {field.name for field in cls.typed_fields() if field.metadata.get("tree")}
+    given = {name: parameters[name] for name, _ in _named(cls, parameters)}
+    return parameters | {
+        name: groups_of_tree(groups, cls.name) if name in trees and is_tree(groups) else _lists(groups)
+        for name, groups in given.items()
+    }
 
 
 def _lists(groups: Any) -> Any:

@@ -1,0 +1,162 @@
+"""Which tasks each loss is of, where every loss takes some columns of the weights: a loss for each kind of tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from mtldsl.language.expressions.expression import Affine
+from mtldsl.language.expressions.objective import Term
+from mtldsl.language.expressions.weights import Weights
+from mtldsl.tasks import Tasks
+
+__all__ = ["Shares", "columns_of", "intercepts_of", "shares_of", "why_not_intercepts"]
+
+
+@dataclass(frozen=True, eq=False)
+class Shares:
+    """A model with a loss for each kind of tasks.
+
+    tasks   : all tasks that have a loss, in the order of the weights' columns
+    terms   : one loss for each kind
+    columns : for each of these the positions of its tasks in `tasks`, in the order of the loss
+    """
+
+    tasks: Tasks
+    terms: tuple[Term, ...]
+    columns: tuple[np.ndarray, ...]
+
+    def of(self, tasks: Tasks, term: Term) -> Tasks:
+        """Other data of all tasks, as this loss sees them."""
+        # a second loss on the same columns is none of `terms`
+        mine: Any = columns_of(term.argument)
+        theirs: list[Any] = [columns_of(one.argument) for one in self.terms]
+        return tasks.select(
+            self.columns[next(k for k, one in enumerate(theirs) if np.array_equal(one, mine))]
+        )
+
+
+def shares_of(losses: Sequence[Term]) -> Shares | None:
+    """The shares of losses whose arguments are columns of weights for the same tasks, no column under two different sets of them. None
+    for any other model: there the first loss predicts.
+    """
+    if len(losses) < 2:
+        return None
+    known = [(term, columns_of(term.argument)) for term in losses]
+    whole = losses[0].argument.parts[0].weights.tasks
+    parts = [part for term in losses for part in term.argument.parts]
+    if whole.is_distributed or any(part.weights.tasks is not whole for part in parts):
+        return None
+    distinct: dict[tuple[int, ...], Term] = {}
+    for term, columns in known:
+        if columns is None or term.source is not None:
+            return None
+        distinct.setdefault(tuple(columns.tolist()), term)
+    every = [column for columns in distinct for column in columns]
+    if len(distinct) < 2 or len(set(every)) < len(every):
+        return None
+    if not all(_is_of(whole, np.array(columns), term.tasks) for columns, term in distinct.items()):
+        return None
+    used = np.sort(every)
+    tasks = whole if len(used) == whole.n_tasks else whole.select(used)
+    places = tuple(np.searchsorted(used, columns) for columns in distinct)
+    return Shares(tasks, tuple(distinct.values()), places)
+
+
+def columns_of(argument: Affine) -> np.ndarray | None:
+    """The columns that every part of an expression takes of its weights, as in (L + S)[:, [0, 2]]; None where rows are mapped, tasks are
+    mixed, or the parts take different columns."""
+    found: list[Any] = [
+        _picked(part.right, part.weights.shape[1]) for part in argument.parts if part.left is None
+    ]
+    if len(found) < len(argument.parts) or any(one is None for one in found):
+        return None
+    first = found[0]
+    return first if all(np.array_equal(one, first) for one in found) else None
+
+
+def intercepts_of(argument: Affine) -> dict[str, tuple[Weights, int]]:
+    """{name of a block of intercepts: (whose they are, how many)}. Columns of weights have intercepts of their own: those
+    of W[:, :2] are "W.intercept[0:2]".
+
+    >>> import numpy as np, mtldsl as mtl
+    >>> W = mtl.Weights(mtl.Tasks.shared(np.eye(3), np.ones((3, 4))), intercept=True)
+    >>> list(intercepts_of(W)), list(intercepts_of(W[:, [0, 1, 3]]))
+    (['W.intercept'], ['W.intercept[0:2, 3]'])
+    """
+    found: dict[str, tuple[Weights, int]] = {}
+    for part in argument.parts:
+        weights: Any = part.weights
+        if weights.intercept:
+            some = _some(part)
+            name = weights.intercept_name + ("" if some is None else f"[{_ranges(some)}]")
+            found[name] = weights, weights.shape[1] if some is None else len(some)
+    return found
+
+
+def _some(part) -> np.ndarray | None:
+    """The columns that a part takes of its weights, where they are fewer than all."""
+    n = part.weights.shape[1]
+    columns = _picked(part.right, n)
+    return None if columns is None or len(columns) == n else columns
+
+
+def _ranges(columns) -> str:
+    """Such as 0:2, 3."""
+    runs = np.split(columns, np.flatnonzero(np.diff(columns) != 1) + 1)
+    return ", ".join(f"{run[0]}:{run[-1] + 1}" if len(run) > 1 else f"{run[0]}" for run in runs)
+
+
+def why_not_intercepts(losses: Sequence[Term]) -> str | None:
+    """None where no intercept belongs to two different sets of columns, else one sentence."""
+    seen: dict[Any, list[np.ndarray]] = {}
+    for term in losses:
+        for part in term.argument.parts:
+            if not part.weights.intercept:
+                continue
+            some = _some(part)
+            mine = np.arange(part.weights.shape[1]) if some is None else some
+            for other in seen.setdefault(part.weights, []):
+                if not np.array_equal(other, mine) and np.intersect1d(other, mine).size:
+                    return f"{term.atom_text} and a loss before it share some of the intercepts of {part.weights.name}, and not others"
+            seen[part.weights].append(mine)
+    return None
+
+
+def _picked(right, n_columns: int) -> np.ndarray | None:
+    if right is None:
+        return np.arange(n_columns)
+    columns = sparse.csc_array(right)
+    one_each = columns.nnz == columns.shape[1] and bool(np.all(np.diff(columns.indptr) == 1))
+    if not one_each or not bool(np.all(columns.data == 1.0)):
+        return None
+    return columns.indices if np.unique(columns.indices).size == columns.nnz else None
+
+
+def _is_of(whole: Tasks, columns: np.ndarray, own: Tasks | None) -> bool:
+    """Whether the tasks of a loss are these of the whole: the same labels of the same rows."""
+    if (
+        own is None
+        or own.is_distributed
+        or own.is_shared != whole.is_shared
+        or own.n_features != whole.n_features
+    ):
+        return False
+    expected = whole.select(columns)
+    if not np.array_equal(expected.counts, own.counts) or not np.array_equal(expected.targets, own.targets):
+        return False
+    if own.is_shared:
+        return _same(expected.X, own.X)
+    return all(_same(one, other) for one, other in zip(expected.inputs, own.inputs, strict=True))
+
+
+def _same(one, other) -> bool:
+    if one is other:
+        return True
+    if one.shape != other.shape or sparse.issparse(one) != sparse.issparse(other):
+        return False
+    return (one != other).nnz == 0 if sparse.issparse(one) else bool(np.array_equal(one, other))
