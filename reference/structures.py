@@ -61,17 +61,25 @@ def _matrix_normal_bound(k, W, matrices, atom) -> float:
     For any P, N >= 0 it is at least inf over S > 0 of tr(S (M + N - P)) - c log|S| + l tr P - u tr N, that is
     c n - c n log c + c log|M + N - P| + l tr P - u tr N. At the minimiser P - N = M - c S^-1; so the positive and the negative
     part of that are taken at the given S.
+
+    With the norm lam ||S||_1 there are no bounds, and tr(S U) <= lam ||S||_1 where |U_ij| <= lam: U takes the place of N - P, and is
+    c S^-1 - M as far as it may be.
     """
     S, other = (_array(matrices[j]) for j in (k, 1 - k))
     along = W if k == 0 else W.T
     n, c, box = len(S), atom.rho * along.shape[1], _bounds(atom, k)
     M = atom.eta * along @ other @ along.T
-    residuals, V = np.linalg.eigh(M - c * np.linalg.inv(S))
-    P, N = ((V * np.maximum(sign * residuals, 0.0)) @ V.T for sign in (1.0, -1.0))
-    sign, log_det = np.linalg.slogdet(M + N - P)
+    if _l1(atom)[k] > 0:
+        lam = _l1(atom)[k]
+        more, of_bounds = np.clip(c * np.linalg.inv(S) - M, -lam, lam), 0.0
+    else:
+        residuals, V = np.linalg.eigh(M - c * np.linalg.inv(S))
+        P, N = ((V * np.maximum(sign * residuals, 0.0)) @ V.T for sign in (1.0, -1.0))
+        more, of_bounds = N - P, box.lower * np.trace(P) - box.upper * np.trace(N)
+    sign, log_det = np.linalg.slogdet(M + more)
     if sign <= 0:  # S so near to singular that its inverse is lost
         return -np.inf
-    bound = c * (n - n * np.log(c) + log_det) + box.lower * np.trace(P) - box.upper * np.trace(N)
+    bound = c * (n - n * np.log(c) + log_det) + of_bounds
     return float(bound - atom.rho * n * np.linalg.slogdet(other)[1])
 
 
@@ -80,6 +88,8 @@ def _matrix_normal_scale(k, W, matrices, atom) -> np.ndarray:
     far l and u are from each other. In its units a backend gains digits (measured: two to four, with u = 10^4 l).
     """
     along, box = W if k == 0 else W.T, _bounds(atom, k)
+    if _l1(atom)[k] > 0:  # the norm is of the entries as they are
+        return np.eye(len(along))
     M, identity = along @ _array(matrices[1 - k]) @ along.T, np.eye(len(along))
     return (
         np.linalg.inv(atom.eta * M / (atom.rho * along.shape[1]) + identity / box.upper)
@@ -89,7 +99,9 @@ def _matrix_normal_scale(k, W, matrices, atom) -> np.ndarray:
 
 @structure("matrix_normal", bound=_matrix_normal_bound, scale=_matrix_normal_scale)
 def matrix_normal(W, matrices, atom):
-    """eta tr(Sigma1 W Sigma2 W^T) - rho (m log|Sigma1| + d log|Sigma2|), convex in each of the three alone"""
+    """eta tr(Sigma1 W Sigma2 W^T) - rho (m log|Sigma1| + d log|Sigma2|), convex in each of the three alone; with lam_k ||Sigma_k||_1
+    where the model has such a norm
+    """
     unknown = [
         name for name, q in zip(("W", "Sigma1", "Sigma2"), (W, *matrices), strict=True) if not _is_number(q)
     ]
@@ -107,7 +119,17 @@ def matrix_normal(W, matrices, atom):
         form = cp.trace(Sigma2 @ (_array(W).T @ _array(Sigma1) @ _array(W)))
     else:
         form = cp.sum_squares(factor(_array(Sigma1)).T @ W @ factor(_array(Sigma2)))
-    return atom.eta * form - atom.rho * (m * _log_det(Sigma1) + d * _log_det(Sigma2))
+    norms = [
+        lam * (np.abs(_array(S)).sum() if _is_number(S) else cp.sum(cp.abs(S)))
+        for lam, S in zip(_l1(atom), matrices, strict=True)
+        if lam > 0
+    ]
+    return atom.eta * form - atom.rho * (m * _log_det(Sigma1) + d * _log_det(Sigma2)) + sum(norms)
+
+
+def _l1(atom) -> tuple[float, float]:
+    """The coefficients of the matrices' l1 norms, where the model has any."""
+    return getattr(atom, "l1", (0.0, 0.0))
 
 
 def _trace_bound(k, W, matrices, atom) -> float:

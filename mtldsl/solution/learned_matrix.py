@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mtldsl.atoms.calculus.spectral_matrix import SpectralMatrix
+from mtldsl.atoms.calculus.symmetric_matrix import SymmetricMatrix
 from mtldsl.compile.checks import names_in
 from mtldsl.errors import ModelError
 from mtldsl.language.unknowns.ranges import RangeConstraint, ranges_of
@@ -129,7 +130,10 @@ class LearnedMatrix:
     def stored(self) -> tuple[dict, dict[str, np.ndarray]]:
         """(plain facts, arrays) to keep in a file."""
         facts = {"axis": self.axis, "kind": self.kind, "names": self.names, "rest": self.spectral.rest}
-        return facts, {"basis": self.spectral.basis, "values": self.spectral.values}
+        arrays = {"basis": self.spectral.basis, "values": self.spectral.values}
+        if isinstance(self.spectral, SymmetricMatrix):
+            arrays["entries"] = self.spectral.entries
+        return facts, arrays
 
     @staticmethod
     def keeps(facts: dict) -> bool:
@@ -143,6 +147,9 @@ class LearnedMatrix:
         if facts["axis"] not in ("features", "tasks"):
             raise ValueError(f"it is a {facts['kind']!r} of {facts['axis']!r}")
         spectral = SpectralMatrix(parts["basis"], parts["values"], float(facts["rest"]))
+        if "entries" in parts:
+            require_shapes(entries=(parts["entries"], (side, side)))
+            spectral = SymmetricMatrix(parts["basis"], parts["values"], 0.0, parts["entries"])
         return cls(name, facts["axis"], facts["kind"], tuple(facts["names"]), spectral)
 
     def _dense(self, inverse: bool) -> np.ndarray:

@@ -201,9 +201,18 @@ class MKLNorm(Structure, Regularizer):
     def value_at(self, W, matrices: tuple[np.ndarray, ...]) -> float:
         (theta,) = matrices
         forms = [_inverse_form(cell, theta, W[cell.rows]) for cell in self.cells(len(W))]
-        if sum(outside for _, outside in forms) > _OUTSIDE**2 * float(np.vdot(W, W)):
+        beyond = sum(float(np.vdot(outside, outside)) for _, outside in forms if outside is not None)
+        if beyond > _OUTSIDE**2 * float(np.vdot(W, W)):
             return np.inf
         return sum(value for value, _ in forms)
+
+    def outside(self, W):
+        theta, found = self._weights(W, 0.0), np.zeros(np.shape(W))
+        for cell in self.cells(len(W)):
+            _, outside = _inverse_form(cell, theta, W[cell.rows])
+            if outside is not None:
+                found[cell.rows] += outside
+        return found
 
     def sizes(self, Z) -> np.ndarray:
         """b_m = tr(Z R_m Z^T) of every kernel."""
@@ -271,13 +280,13 @@ class MKLNorm(Structure, Regularizer):
         return best_weights(pairs, len(self.kernels), ball, delta)
 
 
-def _inverse_form(cell: Cell, theta, W) -> tuple[float, float]:
-    """(1/2 tr(W K^+ W^T), the squared norm of what of W lies outside the range of K)."""
+def _inverse_form(cell: Cell, theta, W) -> tuple[float, np.ndarray | None]:
+    """(1/2 tr(W K^+ W^T), what of W lies outside the range of K, None where that is all matrices)."""
     try:
         if cell.nodes.are_few:
             few = cell.nodes.at(cell.of_columns(theta))
             if few.is_well_conditioned:
-                return few.form(W)[0], 0.0
+                return few.form(W)[0], None
     except np.linalg.LinAlgError:
         pass
     K = cell.kernel(theta)
@@ -285,13 +294,14 @@ def _inverse_form(cell: Cell, theta, W) -> tuple[float, float]:
         factor = Triangular(K)
         if factor.pivots.min() > _WELL_CONDITIONED * factor.pivots.max():
             half = factor.half(W.T)
-            return 0.5 * float(np.vdot(half, half)), 0.0
+            return 0.5 * float(np.vdot(half, half)), None
     except np.linalg.LinAlgError:
         pass
     values, basis = np.linalg.eigh(K)
     held = values > 1e-14 * len(K) * max(values[-1], np.finfo(float).tiny)
-    parts = np.sum((W @ basis) ** 2, axis=0)
-    return 0.5 * float(np.sum(parts[held] / values[held])), float(parts[~held].sum())
+    along = W @ basis
+    value = 0.5 * float(np.sum(np.sum(along[:, held] ** 2, axis=0) / values[held]))
+    return value, along[:, ~held] @ basis[:, ~held].T
 
 
 def checked_weights(theta, n: int, typed: str) -> np.ndarray:

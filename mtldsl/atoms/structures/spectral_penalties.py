@@ -123,6 +123,7 @@ class CappedTraceNorm(ConcaveSpectrum):
     meaning: ClassVar[str] = r"a penalty of the singular values $\sigma_j$ that spares what is above a cap"
     formula: ClassVar[str] = r"\sum_j \min(\sqrt{\sigma_j({})^2 + \varepsilon},\, \tau)"
     exact_formula: ClassVar[str] = r"\sum_j \min(\sigma_j({}),\, \tau)"
+    is_bounded: ClassVar[bool] = True
 
     def __post_init__(self):
         super().__post_init__()

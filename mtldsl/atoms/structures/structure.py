@@ -103,6 +103,10 @@ class Structure(MatrixFunction):
         """The minimiser over matrix k, the others kept."""
         raise NotImplementedError
 
+    def least_over(self, k: int, W, matrices: Matrices) -> float:
+        """The minimum over matrix k, the others kept, or a lower bound of it."""
+        return self.value_at(W, self.update_one(k, W, matrices))
+
     def flip_flop(self, k: int, W, matrices: Matrices, fudge: float) -> Matrices:
         """The update of matrix k by the flip-flop algorithm, where `flip_flops`."""
         raise NotImplementedError

@@ -28,6 +28,8 @@ class LearnedUnknown:
     unconstrained: ClassVar[object] = Range()  # what is known of it before any constraint
     what: ClassVar[str] = "is a matrix that is learned beside the weights"
     where: ClassVar[str] = "matrix_normal(W, Sigma1, Sigma2)"  # a word it stands in
+    parts: ClassVar[tuple] = ()  # of weights, as the argument of a term: l1_norm(Sigma2)
+    offset: ClassVar[None] = None
 
     def __init__(self, tasks: Tasks, name: str):
         word = type(self).__name__

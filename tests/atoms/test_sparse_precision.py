@@ -1,0 +1,203 @@
+"""The laws of learned structures over a matrix-normal prior with a sparse precision, and those of the graphical lasso that finds it."""
+
+import cvxpy as cp
+import numpy as np
+import pytest
+
+from mtldsl.atoms.calculus.graphical_lasso import graphical_lasso
+from mtldsl.atoms.calculus.spectral_matrix import SpectralMatrix
+from mtldsl.atoms.structures import MatrixNormal, Range
+from mtldsl.atoms.structures.sparse_matrix_normal import SparseMatrixNormal
+from mtldsl.reference.structures import block_bound, block_optimum, objective
+from mtldsl.testing.laws.data import SHAPE, matrix, random, weights
+
+EXAMPLES = [pytest.param(atom, id=f"{k}") for k, atom in enumerate(SparseMatrixNormal.examples())]
+every_example = pytest.mark.parametrize("atom", EXAMPLES)
+every_situation = pytest.mark.parametrize("situation", list(weights(EXAMPLES[0].values[0])))
+
+
+def which(atom) -> int:
+    return 0 if atom.l1[0] > 0 else 1
+
+
+def dense(matrices) -> list[np.ndarray]:
+    return [S.dense() for S in matrices]
+
+
+def near(value, size=1.0, rel=1e-11):
+    return pytest.approx(value, abs=rel * (1 + abs(value) + size))
+
+
+def with_learned(atom, matrices, S):
+    return tuple(S if k == which(atom) else other for k, other in enumerate(dense(matrices)))
+
+
+# --------------------------------------------------------------------------------------------- the structure
+
+
+@every_example
+@every_situation
+def test_profile_is_the_value_at_the_update(atom, situation):
+    W = weights(atom)[situation]
+    matrices, value = atom.update(W), atom.value(W)
+    assert atom.value_at(W, matrices) == near(value)
+    assert objective(atom, W, dense(matrices)) == near(value, rel=1e-9)
+    assert atom.quadratic(W.shape, matrices).value(W) == near(value, rel=1e-9)
+    assert atom.update_one(1 - which(atom), W, matrices) is matrices
+
+
+@every_example
+@every_situation
+def test_update_is_the_minimiser_as_a_bound_of_the_reference_says(atom, situation):
+    """To 1e-9, or to what rounding leaves of the inverse of a matrix that is near to singular."""
+    W = weights(atom)[situation]
+    matrices, value, k = atom.update(W), atom.value(W), which(atom)
+    rel = max(1e-9, 1e-12 * np.linalg.cond(matrices[k].dense()))
+    assert rel < 1e-6
+    assert block_bound(atom, k, W, dense(matrices)) == near(value, rel=rel)
+    least = atom.least_over(k, W, matrices)
+    assert least <= value and least == near(value, rel=rel)
+
+
+@every_example
+def test_update_is_what_cvxpy_finds(atom):
+    W, k = matrix(atom, 1), which(atom)
+    found = block_optimum(atom, k, W, dense(atom.start(SHAPE)))
+    assert found.value == near(atom.value(W), rel=1e-7)
+    np.testing.assert_allclose(atom.update(W)[k].dense(), found.matrix, atol=1e-4)
+
+
+@every_example
+def test_no_other_matrix_does_better(atom):
+    W, rng, k = matrix(atom, 2), random(atom, 2), which(atom)
+    best, value = atom.update(W), atom.value(W)
+    S = best[k].dense()
+    for size in (1e-1, 1e-3, 1e-5):
+        for _ in range(10):
+            D = rng.normal(size=S.shape)
+            other = S + size * (D + D.T) * S.diagonal().min()
+            if np.linalg.eigvalsh(other)[0] > 0:
+                assert objective(atom, W, with_learned(atom, best, other)) > value
+
+
+@every_example
+def test_gradient_is_that_of_the_profile(atom):
+    for salt in range(4):
+        W, rng = matrix(atom, 20 + salt), random(atom, salt)
+        value, gradient = atom.value_and_gradient(W)
+        assert value == near(atom.value(W))
+        D = rng.normal(size=SHAPE)
+        ends = [atom.value(W + t * D) for t in (1e-5, -1e-5)]
+        assert np.vdot(gradient, D) == pytest.approx((ends[0] - ends[1]) / 2e-5, rel=1e-5, abs=1e-7)
+
+
+@every_example
+def test_conjugate_is_finite_at_zero_alone(atom):
+    """The profile grows like a logarithm, so that no line of a positive slope stays below it."""
+    Z, zero = matrix(atom, 3), np.zeros(SHAPE)
+    assert atom.conjugate(zero) == pytest.approx(-atom.value(zero), rel=1e-12)
+    assert all(atom.value(W) >= atom.value(zero) for W in weights(atom).values())
+    assert atom.conjugate(Z) == np.inf and atom.dual_gauge(Z) == np.inf and atom.dual_gauge(zero) == 0.0
+    assert not atom.dual_project(Z).any()
+    reached = [np.vdot(Z, t * Z) - atom.value(t * Z) for t in (1.0, 10.0, 100.0)]
+    assert reached[0] < reached[1] < reached[2]
+
+
+@every_example
+def test_permuting_features_and_tasks(atom):
+    rng, W, k = random(atom, 4), matrix(atom, 4), which(atom)
+    P, Q = (np.eye(n)[rng.permutation(n)] for n in SHAPE)
+    turns = P, Q
+    said = [
+        Range() if j == k else SpectralMatrix.of(turn @ S.dense() @ turn.T)
+        for j, (S, turn) in enumerate(zip(atom.start(SHAPE), turns, strict=True))
+    ]
+    other = atom.bound(said)
+    assert other.value(P @ W @ Q.T) == near(atom.value(W))
+    moved, S = other.update(P @ W @ Q.T)[k].dense(), atom.update(W)[k].dense()
+    np.testing.assert_allclose(moved, turns[k] @ S @ turns[k].T, atol=1e-9 * S.max())
+    assert (moved == 0).sum() == (S == 0).sum()
+
+
+def test_the_norm_of_the_other_side_is_the_transpose():
+    W, given = matrix(EXAMPLES[0].values[0], 5), np.diag([1.0, 2.0, 0.5, 1.5, 3.0])
+    of_tasks = SparseMatrixNormal(l1=(0.0, 0.6)).bound([SpectralMatrix.of(given), Range()])
+    of_features = SparseMatrixNormal(l1=(0.6, 0.0)).bound([Range(), SpectralMatrix.of(given)])
+    assert of_tasks.value(W) == near(of_features.value(W.T))
+    np.testing.assert_array_equal(of_tasks.update(W)[1].dense(), of_features.update(W.T)[0].dense())
+
+
+def test_a_small_norm_leaves_the_matrix_normal_of_wide_bounds():
+    """As the coefficient goes to 0 the precision is the inverse of what is seen, as without the norm; its value rises with it."""
+    W = matrix(EXAMPLES[0].values[0], 6)
+    given = SpectralMatrix.of(np.eye(5))
+    without = MatrixNormal().bound([given, Range(1e-9, 1e9)]).update(W)[1].dense()
+    values = []
+    for lam in (1e-8, 1e-3, 1.0):
+        atom = SparseMatrixNormal(l1=(0.0, lam)).bound([given, Range()])
+        values.append(atom.value(W))
+        if lam == 1e-8:
+            np.testing.assert_allclose(atom.update(W)[1].dense(), without, rtol=1e-5, atol=1e-6)
+    assert values[0] < values[1] < values[2]
+
+
+def test_a_large_norm_leaves_a_diagonal_matrix():
+    """Zero off the diagonal iff lam is at least what is seen there; then the inverse of a column's square and lam."""
+    W = matrix(EXAMPLES[0].values[0], 7)
+    seen = W.T @ W
+    edge = np.abs(seen - np.diag(seen.diagonal())).max()
+    above, below = (
+        SparseMatrixNormal(l1=(0.0, f * edge)).bound([SpectralMatrix.of(np.eye(5)), Range()]).update(W)[1]
+        for f in (1.0 + 1e-9, 1.0 - 1e-3)
+    )
+    np.testing.assert_allclose(above.dense(), np.diag(5.0 / (seen.diagonal() + edge)), rtol=1e-8, atol=0)
+    assert (below.dense() != 0).sum() == 6
+
+
+# ------------------------------------------------------------------------------------------ the graphical lasso
+
+
+def gap_by_hand(A, r, S) -> float:
+    """Objective minus log|K| + n at K = A + clip(S^-1 - A, -r, r), from the definitions."""
+    value = np.vdot(A, S) - np.linalg.slogdet(S)[1] + r * np.abs(S).sum()
+    sign, bound = np.linalg.slogdet(A + np.clip(np.linalg.inv(S) - A, -r, r))
+    assert sign > 0
+    return value - bound - len(A)
+
+
+@pytest.mark.parametrize("n, rank, scale, r", [
+    (1, 1, 1.0, 0.3), (2, 4, 1.0, 0.1), (10, 20, 1.0, 0.01), (10, 20, 1e3, 0.1), (20, 11, 1.0, 0.1),
+    (20, 11, 1.0, 0.01), (20, 1, 1.0, 0.5), (20, 1, 1.0, 0.1), (40, 80, 1.0, 0.1), (12, 3, 0.0, 0.2),
+])  # fmt: skip
+def test_graphical_lasso_to_rounding(n, rank, scale, r):
+    """Where the seen covariance is singular too."""
+    Z = np.random.default_rng(n + rank).normal(size=(rank, n))
+    A = scale / rank * Z.T @ Z
+    S, gap = graphical_lasso(A, r)
+    size = 1 + n + abs(np.linalg.slogdet(S)[1])
+    np.testing.assert_array_equal(S, S.T)
+    assert 0 <= gap <= 1e-10 * size and abs(gap_by_hand(A, r, S) - gap) <= 1e-10 * size
+    again = graphical_lasso(A, r, S)
+    np.testing.assert_allclose(again.matrix, S, rtol=1e-6, atol=1e-8 * S.max())
+
+
+def test_graphical_lasso_near_to_singular_by_the_central_path():
+    """Descent alone needs thousands of steps where S spans five orders of magnitude; the gap says what is left."""
+    Z = np.random.default_rng(5).normal(size=(6, 10))
+    A = 100.0 / 6.0 * Z.T @ Z
+    S, gap = graphical_lasso(A, 0.01)
+    assert np.linalg.cond(S) > 1e3 and gap <= 1e-7
+    assert gap_by_hand(A, 0.01, S) <= 1e-7
+
+
+def test_graphical_lasso_is_what_cvxpy_finds():
+    Z = np.random.default_rng(3).normal(size=(8, 5))
+    A, r = Z.T @ Z / 8, 0.15
+    S = cp.Variable((5, 5), symmetric=True)
+    problem = cp.Problem(cp.Minimize(cp.trace(A @ S) - cp.log_det(S) + r * cp.sum(cp.abs(S))))
+    problem.solve(solver="CLARABEL")
+    found, _ = graphical_lasso(A, r)
+    value = np.vdot(A, found) - np.linalg.slogdet(found)[1] + r * np.abs(found).sum()
+    assert value == pytest.approx(problem.value, abs=1e-7)
+    np.testing.assert_allclose(found, S.value, atol=1e-3)
+    assert (found == 0).sum() > 0 and np.abs(S.value[found == 0]).max() < 1e-3
