@@ -44,8 +44,13 @@ class MatrixFunction(Atom):
     norm: ClassVar[bool] = False
     #: Lipschitz constant of the gradient, where there is one (inf: none, or not smooth)
     curvature: ClassVar[float] = np.inf
+    #: also a term of a precision that is learned, l1_norm(Sigma2)
+    of_precisions: ClassVar[bool] = False
     #: singular values > 0 at which a function of the spectrum has a kink
     kinks: ClassVar[tuple[float, ...]] = ()
+
+    #: a function of the singular values that grows with each and stays bounded, or a set of all matrices of some ranks
+    is_bounded: ClassVar[bool] = False
 
     #: zero on whole groups of columns, named in its field `columns` (None: those of the argument)
     groups_columns: ClassVar[bool] = False
@@ -140,6 +145,10 @@ class MatrixFunction(Atom):
 
     def value(self, W) -> float:
         raise NotImplementedError
+
+    def outside(self, W) -> np.ndarray | None:
+        """What of W (p, q) lies outside the domain, by so little that `value` takes it for rounding; None: nothing."""
+        return None
 
     def prox(self, W, step) -> np.ndarray:
         """argmin over V of step * g(V) + 1/2 ||V - W||_F^2."""

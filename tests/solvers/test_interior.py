@@ -10,7 +10,7 @@ from mtldsl.solvers.multipliers.central_systems import CentralSystem
 from mtldsl.solvers.multipliers.designs import Designs
 from mtldsl.solvers.multipliers.features import FeatureTask
 from mtldsl.solvers.multipliers.interior import Interior, has_interior
-from mtldsl.solvers.multipliers.multipliers import Run
+from mtldsl.solvers.multipliers.run import Run
 from tests.models import shared
 from tests.solvers.test_multipliers import LAYOUTS, LOSSES, by_newton_steps_alone, problem_of
 
@@ -131,8 +131,8 @@ def test_sets_that_outgrow_their_use_leave_it_to_interior_points(monkeypatch):
     expected = problem.solve(solver="multipliers", tol=1e-8).objective
     monkeypatch.setattr("mtldsl.solvers.multipliers.designs._MANY", 50)
     monkeypatch.setattr(interior, "_LIGHT", 0.0)
-    monkeypatch.setattr("mtldsl.solvers.multipliers.multipliers._FEW_FEATURES", 1.1)
-    monkeypatch.setattr("mtldsl.solvers.multipliers.multipliers._FEW_DENSE", 10.0)
+    monkeypatch.setattr("mtldsl.solvers.multipliers.run._FEW_FEATURES", 1.1)
+    monkeypatch.setattr("mtldsl.solvers.multipliers.run._FEW_DENSE", 10.0)
     monkeypatch.setattr(FeatureTask, "is_outgrown", property(lambda self: len(self.rows) > 20))
     seen = []
     monkeypatch.setattr(
@@ -213,7 +213,7 @@ def test_newton_steps_go_on_from_a_solution_nearby(loss, monkeypatch):
     warm = problem.solve(solver="multipliers", tol=1e-7, warm_start=first)
     assert warm.status == "optimal" and len(asked) == 2
     assert warm.objective == pytest.approx(cold.objective, rel=3e-7)
-    monkeypatch.setattr("mtldsl.solvers.multipliers.multipliers._STEPS_OF_NEIGHBOUR", 1)
+    monkeypatch.setattr("mtldsl.solvers.multipliers.run._STEPS_OF_NEIGHBOUR", 1)
     again = problem.solve(solver="multipliers", tol=1e-7, warm_start=first)
     assert again.status == "optimal" and len(asked) == 3  # after too many steps
     zero = {name: 0.0 * block for name, block in first.blocks.items()}

@@ -13,8 +13,8 @@ from mtldsl.solvers.multipliers import newton, systems
 from mtldsl.solvers.multipliers.designs import Designs
 from mtldsl.solvers.multipliers.held_rows import HeldRows, gram_of, held_rows, squares_of
 from mtldsl.solvers.multipliers.matrix_part import MatrixPart
-from mtldsl.solvers.multipliers.multipliers import Run
 from mtldsl.solvers.multipliers.row_part import RowPart
+from mtldsl.solvers.multipliers.run import Run
 from mtldsl.solvers.multipliers.scores import KinkedScores
 from mtldsl.solvers.multipliers.systems import TaskSystem
 from mtldsl.solvers.registry import get_solver
@@ -69,7 +69,7 @@ def test_the_optimum_is_the_references(loss, layout, penalty, intercept):
 
 
 def by_newton_steps_alone(monkeypatch):
-    monkeypatch.setattr("mtldsl.solvers.multipliers.multipliers.has_interior", lambda *_: False)
+    monkeypatch.setattr("mtldsl.solvers.multipliers.run.has_interior", lambda *_: False)
 
 
 @pytest.mark.parametrize("intercept", [False, True], ids=["", "intercept"])
@@ -186,7 +186,7 @@ def test_many_features_go_by_working_sets(loss, labels, layout, monkeypatch):
     monkeypatch.setattr("mtldsl.solvers.multipliers.designs._MANY", 50)
     asked = []
     monkeypatch.setattr(
-        "mtldsl.solvers.multipliers.multipliers.Run.by_features",
+        "mtldsl.solvers.multipliers.run.Run.by_features",
         lambda self, *rest, first=Run.by_features: asked.append(len(rest[0])) or first(self, *rest),
     )
     parts = assert_solved(problem)

@@ -62,10 +62,13 @@ class TaskStates(NamedTuple):
 
 
 class LabelledRows(NamedTuple):
-    """Inputs X (n, d), the squares of their lengths, the samples' weights, true labels truth (n, K), and the cost of a wrong label."""
+    """Inputs X (n, d), the squares of their lengths, the samples' weights, true labels truth (n, K), and the cost of a wrong label. Edges
+    see the first `seen` features, of these lengths: not the constant that intercepts are of."""
 
     X: np.ndarray
     lengths: np.ndarray
+    lengths_seen: np.ndarray
+    seen: int
     weights: np.ndarray
     truth: np.ndarray
     costs: np.ndarray
@@ -106,14 +109,17 @@ class Mixtures(NamedTuple):
 
 
 class Search(NamedTuple):
-    """sought: the entries that inference sees, in the order of its plan; the decoder's code and plan, and room for it to work in."""
+    """sought: the entries that inference sees, in the order of its plan; the decoder's code and plan, and room for it to work in. Where
+    labellings cost as a whole: patterns (n,), the row of every sample in the table `dear` (T, 2^K) of their costs; else None."""
 
     sought: np.ndarray
     eliminates: Any
     enumerates: Any
     plan: np.ndarray
     work: np.ndarray
-    iwork: np.ndarray
+    iwork: Any
+    patterns: Any = None
+    dear: Any = None
 
 
 class Change(NamedTuple):
@@ -142,8 +148,8 @@ class Line(NamedTuple):
 
 class Room(NamedTuple):
     """What a loop over samples works in: of a sample, what its inputs times the weights are, the scores, what a step adds to the weights
-    (S,), the scores that inference sees (seen,), margins (2 K,), a labelling (K,), and of every labelling of its mixture the score (slots,)
-    and the entries (slots + 1, K + q); of the cliques (q,) arrays of numbers and of places."""
+    (S,), the scores that inference sees (seen,), margins (2 K,), a labelling (K,), and of every labelling of its mixture the score (slots,),
+    what it costs as a whole (slots + 1,) and the entries (slots + 1, K + q); of the cliques (q,) arrays of numbers and of places."""
 
     products: np.ndarray
     scores: np.ndarray
@@ -152,6 +158,7 @@ class Room(NamedTuple):
     margins: np.ndarray
     label: np.ndarray
     values: np.ndarray
+    paid: np.ndarray
     entries: np.ndarray
     factors: np.ndarray
     norms: np.ndarray
@@ -166,5 +173,10 @@ class Room(NamedTuple):
     def of(cls, S: int, K: int, q: int, seen: int, slots: int) -> Room:
         """Room for S entries of K labels and q cliques."""
         samples = (np.empty(size) for size in (S, S, S, seen, 2 * K))
-        mixtures = np.empty(K, np.uint8), np.empty(slots), np.empty((slots + 1, K + q), np.int64)
+        mixtures = (
+            np.empty(K, np.uint8),
+            np.empty(slots),
+            np.zeros(slots + 1),
+            np.empty((slots + 1, K + q), np.int64),
+        )
         return cls._make([*samples, *mixtures, *np.empty((5, q)), *np.empty((3, q), np.int64)])

@@ -21,6 +21,7 @@ from mtldsl.solvers.multipliers.designs import Designs
 from mtldsl.solvers.multipliers.newton import State
 from mtldsl.solvers.multipliers.row_part import RowPart
 from mtldsl.solvers.multipliers.scores import KinkedScores
+from mtldsl.solvers.multipliers.small_tasks import SmallTasks
 
 __all__ = ["Interior", "has_interior", "in_groups", "is_light", "near_pays"]
 
@@ -55,9 +56,11 @@ def has_interior(designs: Designs, part) -> bool:
     return min(n, d) <= _LARGEST and not (n > _TALL * d and n * d > _LARGE)
 
 
-def near_pays(designs: Designs, part) -> bool:
+def near_pays(designs: Designs, scores, part) -> bool:
     """Whether Newton steps, which see rows at kinks alone, are faster from a solution nearby, which interior points forget: measured on both
-    sides of each limit; beside absolute values they may lose their way."""
+    sides of each limit; beside absolute values they may lose their way. Compiled ones always are."""
+    if SmallTasks.takes(designs, scores, part):
+        return True
     n, d = int(designs.counts.min()), len(part.unit)
     return not np.any(part.l1 > 0.0) and n > _TALL_NEAR * d and float(n) * d * d > _HEAVY
 

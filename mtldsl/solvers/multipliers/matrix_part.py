@@ -23,6 +23,7 @@ class MatrixPart:
 
     is_separable = False
     has_copy = True
+    least_slope = 0.0  # of what a prox takes away, by the singular value: of a function that is not convex it may be negative
 
     def __init__(self, functions: tuple[FunctionTerm, ...], unit: np.ndarray):
         self.functions = functions
@@ -56,7 +57,7 @@ class MatrixPart:
         """(H -> (I - D) H, its mean eigenvalue, guessed)."""
         V, v = self.at, self.found
         if self.is_spectral:
-            return _spectral(lambda A: self.prox(A, M), V, v)
+            return _spectral(lambda A: self.prox(A, M), V, v, self.least_slope)
         size = np.linalg.norm(V)
 
         def product(H):
@@ -73,7 +74,7 @@ class MatrixPart:
         return self.sum_prox(V, 1.0 / M[0, 0])[1]
 
 
-def _spectral(prox, V: np.ndarray, v: np.ndarray):
+def _spectral(prox, V: np.ndarray, v: np.ndarray, least: float):
     """I - D of a prox that moves singular values one by one, s -> f(s), by divided differences.
 
     Source: Lewis and Sendov, "Nonsmooth analysis of singular values", Set-Valued Analysis 13 (2005).
@@ -82,7 +83,7 @@ def _spectral(prox, V: np.ndarray, v: np.ndarray):
     kept = s - np.einsum("ij,ij->j", U, v @ Vt.T)  # s - f(s)
     moved = s * (1.0 + _DIFFERENCE) + 1e-300
     f = np.einsum("ij,ij->j", U, prox((U * moved) @ Vt) @ Vt.T)
-    slopes = np.clip(((moved - f) - kept) / np.maximum(moved - s, 1e-300), 0.0, 1.0)
+    slopes = np.clip(((moved - f) - kept) / np.maximum(moved - s, 1e-300), least, 1.0)
     slopes = np.where(s > 0, slopes, 1.0)
     top = max(s.max(initial=0.0), 1e-300)
     apart, together = s[:, None] - s[None, :], s[:, None] + s[None, :]

@@ -2,40 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
-
-import numpy as np
+from typing import ClassVar
 
 from mtldsl.atoms.calculus.prox_of_sum import why_not
 from mtldsl.compile.normal_form import FunctionTerm, LossTerm, NormalForm
 from mtldsl.compile.single_block import single_block
-from mtldsl.solvers.multipliers.best_tasks import BestTasks
-from mtldsl.solvers.multipliers.designs import Designs
 from mtldsl.solvers.multipliers.equations import TiedRun, takes
-from mtldsl.solvers.multipliers.features import FeatureTask
-from mtldsl.solvers.multipliers.first_phase import first_phase
-from mtldsl.solvers.multipliers.interior import has_interior, in_groups, is_light, near_pays
-from mtldsl.solvers.multipliers.matrix_part import MatrixPart
+from mtldsl.solvers.multipliers.interior import near_pays
 from mtldsl.solvers.multipliers.newton import STACKED
-from mtldsl.solvers.multipliers.outer import Outer, first_state
-from mtldsl.solvers.multipliers.row_part import RidgePart, RowPart
-from mtldsl.solvers.multipliers.scores import KinkedScores, is_piecewise_linear
-from mtldsl.solvers.multipliers.structured_scores import StructuredScores
+from mtldsl.solvers.multipliers.run import Run, are_plain_ridges, is_by_rows
+from mtldsl.solvers.multipliers.scores import is_piecewise_linear
+from mtldsl.solvers.multipliers.spectral import SpectralRun
+from mtldsl.solvers.multipliers.tilted import concave_of
 from mtldsl.solvers.planes.oracle import are_tried_first
-from mtldsl.solvers.rows.penalty import RowPenalty, function_duals
-from mtldsl.solvers.rows.penalty import why_not as why_not_by_rows
 from mtldsl.solvers.solver import Point, Solver, Watch
-from mtldsl.system.jobs import in_jobs
 
 __all__ = ["SOLVER", "Multipliers"]
-
-#: what is missing, as a multiple of tol, from which on every step may be the last one
-_NEAR = 300.0
-
-#: gap that complementarity leaves, as a multiple of the one that is asked for, from which on every iteration may be the last one
-_NEARLY_DONE = 10.0
-#: share of it at the last look at which there is another one: a look costs as much as an iteration of a small model
-_RARELY = 0.01
 
 #: iterations without progress that structured losses have: the first phase takes up to 420
 _SHORT_STEPS = 1000
@@ -44,19 +26,13 @@ _SHORT_STEPS = 1000
 #: Newton steps take conjugate gradients: measured on generated data from 3 to 12, and on real data at 2 to 5, and 20 to 70
 _FEW_ROWS, _FEW_ROWS_BY_SPECTRUM, _MANY_FEATURES = 4, 6, 40
 
-#: share of the features that multipliers between the kinks ask for, below which working sets are worth it: measured, .35 are and .59 are not
-_FEW_FEATURES = 0.45
-#: the same as a share of the smaller side, where interior points are the other way, with dense inputs and with sparse ones, of which
-#: working sets make dense columns: measured, .4 and .2 are and .6 and .3 are not; and the features of a set from which on it is of no use
-_FEW_DENSE, _FEW_SPARSE, _MOST_OF_SIDE = 0.5, 0.25, 0.6
-
 
 class Multipliers(Solver):
     """The proximal method of multipliers, with Newton steps in the weights.
 
     Scores z = X W + b and a copy of W are split off; an outer step minimises the augmented Lagrangian over the weights (`newton`), in
     which losses with kinks are smooth, and the multipliers step. No step is a step of first order: badly conditioned data cost no more.
-    Where tasks are not tied, interior points (`interior`) do the same.
+    Where tasks are not tied, interior points (`interior`) do the same. One function of the spectrum may be not convex (`spectral`).
 
     Source: Rockafellar, "Augmented Lagrangians and applications of the proximal point algorithm in convex programming", Math. Oper. Res. 1
     (1976); Li, Sun and Toh, "A highly efficient semismooth Newton augmented Lagrangian method for solving lasso problems", SIAM J. Optim.
@@ -67,6 +43,7 @@ class Multipliers(Solver):
     summary = "method of multipliers with Newton steps: losses with kinks, functions whose sum has an exact proximal step"
     max_iter: ClassVar[int] = 10_000
     takes_spans = True
+    takes_nonconvex = True
 
     def refuses(self, form: NormalForm) -> str | None:
         facts = single_block(form)
@@ -79,6 +56,9 @@ class Multipliers(Solver):
             return f"{facts.loss.typed} {missing}."
         if not form.functions:
             return "there is no regularizer."
+        if not form.is_convex:
+            concave = concave_of(form)
+            return concave if isinstance(concave, str) else None
         return why_not([(f.coefficient, f.atom) for f in form.functions]) or None
 
     def solves_only(self, form: NormalForm) -> str | None:
@@ -89,13 +69,15 @@ class Multipliers(Solver):
         if isinstance(single_block(form), str):  # equations beside it, which only interior points take
             return None
         loss = form.losses[0]
-        if loss.has_score_steps and are_tried_first(loss) and not _are_plain_ridges(form):
+        if not form.is_convex:
+            return None
+        if loss.has_score_steps and are_tried_first(loss) and not are_plain_ridges(form):
             return f"a few rounds of planes show whether they settle {loss.typed}"
         ties = None if loss.has_score_steps else _what_ties(form)
         if ties is not None:
             # measured: ADMM takes a tenth to a half of its time there, and gives way where it does not
             d, rows = form.weight_blocks[0].shape[0], max(loss.tasks.counts)
-            by_rows = _is_by_rows(form)
+            by_rows = is_by_rows(form)
             few = _FEW_ROWS if by_rows else _FEW_ROWS_BY_SPECTRUM
             by_differences = not by_rows and ties.atom.separable != "spectrum"  # a prox a product
             if (d > _MANY_FEATURES and rows < few * d) or (d > STACKED and not by_rows) or by_differences:
@@ -113,224 +95,29 @@ class Multipliers(Solver):
     ) -> Point:
         if isinstance(single_block(form), str):
             return TiedRun(form, tol).run(max_iter, watch)
+        if not form.is_convex:
+            return SpectralRun(form, tol, start).run(max_iter, watch)
         run = Run(form, tol, start)
         tasks, point = run.tasks_by_features(), None
         if tasks is not None:
             point = run.by_features(tasks, max_iter, watch)
         if point is None and run.has_interior:
-            if start is not None and near_pays(run.designs, run.part):
-                point = Run(form, tol, start, is_near=True).from_neighbour(max_iter, watch)
+            near = None if start is None else Run(form, tol, start, is_near=True)
+            if near is not None and near_pays(near.designs, near.scores, near.part):
+                point = near.from_neighbour(max_iter, watch)
             point = point or run.by_interior_points(max_iter, watch)
         return run.run(max_iter, watch) if point is None else point
 
 
-#: a start whose gap is at most this share of its objective is a neighbour's solution, and may take so many Newton steps
-_NEIGHBOUR, _STEPS_OF_NEIGHBOUR = 0.25, 60
-
-
-class Run:
-    """One run on a form."""
-
-    def __init__(self, form: NormalForm, tol: float, start: Point | None, is_near: bool = False):
-        self.form, self.tol = form, tol
-        facts = single_block(form)
-        assert not isinstance(facts, str)  # `refuses` was asked
-        self.loss, self.block = facts.loss, facts.name
-        self.designs = designs = Designs(self.loss)
-        unit, shape = designs.unit(), form.shapes[self.block]
-        self.part: Any = (
-            (RidgePart if (self.loss.has_score_steps or is_near) and _are_plain_ridges(form) else RowPart)(
-                RowPenalty.of(form.functions, shape), unit
-            )
-            if _is_by_rows(form)
-            else MatrixPart(form.functions, unit)
-        )
-        self.scores: Any = (
-            StructuredScores(self.loss) if self.loss.has_score_steps else KinkedScores(self.loss)
-        )
-        self.outer = Outer(designs, self.scores, self.part, self._start(start))
-        self.looked_at, self.is_settled = np.inf, False
-        self.has_interior = not self.loss.has_score_steps and has_interior(designs, self.part)
-        self.tasks = BestTasks(designs, self.scores, self.part) if self.part.is_separable else None
-
-    def _start(self, start: Point | None):
-        designs, shape = self.designs, self.form.shapes[self.block]
-        if start is None:
-            return first_state(designs, np.zeros(shape), np.zeros(shape[1]), None, None)
-        W = np.array(start.blocks[self.block], float)
-        b = sum((start.blocks[name][0] for name in self.loss.intercepts), np.zeros(shape[1]))
-        u = None if start.loss_duals is None else np.asarray(self.loss.dual_project(start.loss_duals[0]))
-        return first_state(designs, W, designs.centred(W, b), u, None if u is None else -designs.adjoint(u))
-
-    def run(self, max_iter: int, watch: Watch) -> Point:
-        live, taken, share = np.arange(self.designs.n_tasks), 0, 0.3
-        outer = self.outer
-        if self.loss.has_score_steps:
-            taken, point = first_phase(self, max_iter, watch)
-            if point is not None:
-                return point
-        while True:
-            taken += max(outer.step(max_iter - taken), 1)
-            if self.tasks is not None:
-                self.tasks.see(outer, live)
-            stops = taken >= max_iter or watch.expired or outer.is_stalled
-            if stops or self._is_worth_a_look(outer):
-                point = self._point(outer, taken)
-                self.is_settled = watch(point)
-                if self.is_settled or stops:
-                    point.stopped = "stalled" if outer.is_stalled else ""
-                    return point
-            if self.tasks is not None:
-                keep = ~self.tasks.are_done(live, share * self.tol)
-                if not keep.any():  # the certificate sees more of rounding: all of them go on
-                    share *= 0.1
-                elif keep.sum() <= 0.7 * len(live):
-                    outer, live = outer.on(np.flatnonzero(keep)), live[keep]
-
-    def from_neighbour(self, max_iter: int, watch: Watch) -> Point | None:
-        """Newton steps from a start near the solution; None where it is not near, or they take longer than interior points would."""
-        tasks, steps = self.tasks, min(max_iter, _STEPS_OF_NEIGHBOUR)
-        assert tasks is not None  # where there is an interior
-        tasks.see(self.outer, np.arange(self.designs.n_tasks))
-        if not tasks.within(_NEIGHBOUR):
-            return None
-        point = self.run(steps, watch)
-        return point if self.is_settled or steps == max_iter or watch.expired else None
-
-    def by_interior_points(self, max_iter: int, watch: Watch) -> Point | None:
-        """To the end by interior points; None where these lose their way, and `run` goes on from where they were."""
-        assert isinstance(self.part, RowPart)
-        groups = in_groups(self.designs, self.scores, self.part)
-        share, looked_at, iterations, tasks = 0.3, np.inf, 0, self.tasks
-        assert tasks is not None
-        try:
-            while True:
-                for _, run in groups:
-                    if run.goes_on.any():
-                        run.step()
-                iterations += 1
-                missing = float(sum(run.missing.sum() for _, run in groups))
-                stops = iterations >= max_iter or watch.expired
-                is_stalled = any(run.is_stalled for _, run in groups)
-                near = _NEARLY_DONE * self.tol * abs(tasks.objectives.sum())
-                if stops or is_stalled or missing < max(_RARELY * looked_at, near):
-                    for ids, run in groups:
-                        tasks.see(run, ids)
-                    if stops or missing < _RARELY * looked_at or tasks.within(self.tol):
-                        looked_at = missing
-                        point = self._made(tasks.v, tasks.b, tasks.u, iterations, None)
-                        if watch(point) or stops:
-                            return point
-                    done = tasks.are_done(np.arange(self.designs.n_tasks), share * self.tol)
-                    if done.all():
-                        share, done = 0.1 * share, ~done
-                    for ids, run in groups:
-                        run.goes_on = ~done[ids]
-                if is_stalled:
-                    break
-        except (ArithmeticError, np.linalg.LinAlgError):
-            pass
-        W, b, u = tasks.v, tasks.b, tasks.u
-        self.outer.at = first_state(self.designs, W, b, u, -self.designs.adjoint(u))
-        return None
-
-    def tasks_by_features(self) -> list[FeatureTask] | None:
-        """The tasks, each to be solved on some of the features; None where tasks are tied or most features will be needed."""
-        if not (self.part.is_separable and self.designs.is_many) or self.loss.has_score_steps:
-            return None
-        designs = self.designs
-        if self.has_interior and is_light(designs):
-            return None
-        side = min(len(self.part.unit), designs.counts.min()) if self.has_interior else np.inf
-        tasks = [
-            FeatureTask(designs, i, self.scores, self.part, _MOST_OF_SIDE * side)
-            for i in range(designs.n_tasks)
-        ]
-        wanted = np.mean([task.wanted for task in tasks])
-        few = wanted * len(self.part.unit) < (_FEW_SPARSE if designs.is_sparse else _FEW_DENSE) * side
-        return tasks if few and wanted < _FEW_FEATURES else None
-
-    def by_features(self, tasks: list[FeatureTask], max_iter: int, watch: Watch) -> Point | None:
-        """All tasks to one digit, then to the next; None where sets grow so large that interior points are for all features."""
-        accuracy = 0.1
-        while True:
-
-            def one(task: FeatureTask, expired, accuracy=accuracy) -> bool:
-                left = max_iter - task.steps
-                return left > 0 and task.solve(accuracy, left, expired)
-
-            solved = in_jobs(one, tasks, lambda: watch.expired)
-            point = self._point_of(tasks)
-            if watch(point) or point.iteration >= max_iter or watch.expired:
-                return point
-            if self.has_interior and any(task.is_outgrown for task in tasks):
-                return None
-            if not all(solved):
-                point.stopped = "stalled"
-                return point
-            accuracy *= 0.1
-            accuracy = 0.3 * self.tol if 0.03 * self.tol < accuracy < self.tol else accuracy
-
-    def _point_of(self, tasks: list[FeatureTask]) -> Point:
-        v = np.column_stack([task.v for task in tasks])
-        b = self.designs.centred(v, np.array([task.b for task in tasks]))
-        return self._made(
-            v, b, np.concatenate([task.u for task in tasks]), max(task.steps for task in tasks), None
-        )
-
-    def _is_worth_a_look(self, outer: Outer) -> bool:
-        """A look costs some products with the data: the first step is, a tenth of what was missing is, and what may be the end."""
-        if self.loss.has_score_steps:  # whose outer steps cost many looks
-            return True
-        missing = float(outer.residuals.worst.max())
-        near = self.tasks.within(self.tol) if self.tasks is not None else missing < _NEAR * self.tol
-        if near or missing < 0.1 * self.looked_at:
-            self.looked_at = missing
-            return True
-        return False
-
-    def _point(self, outer: Outer, taken: int) -> Point:
-        best = outer.at if self.tasks is None else self.tasks
-        return self._made(best.v, best.b, best.u, taken, outer)
-
-    def _made(self, v, b, u, taken: int, outer: Outer | None) -> Point:
-        """The point of weights v, intercepts b of centred columns and multipliers u."""
-        designs = self.designs
-        blocks = {self.block: v.copy()}
-        for name in self.loss.intercepts:
-            blocks[name] = designs.intercepts(v, b)[None, :]
-        duals = None
-        if len(self.form.functions) > 1:
-            pull = -designs.adjoint(u)
-            if isinstance(self.part, RowPart):
-                duals = function_duals(self.form.functions, self.part.penalty, pull.T, v)
-            else:
-                assert outer is not None  # tasks by themselves have parts by rows
-                M = self.part.metric(outer.penalties.regularizer)
-                duals = self.part.shares(v + pull / M, M)
-        return Point(blocks, [self.scores.duals(u)], duals, taken)
-
-
-def _is_by_rows(form: NormalForm) -> bool:
-    shape = form.weight_blocks[0].shape
-    return why_not_by_rows(form.functions, shape) is None or _are_plain_ridges(form)
-
-
 def _what_ties(form: NormalForm) -> FunctionTerm | None:
     """A function by which tasks are tied; None where each is a model by itself."""
-    if form.weight_blocks[0].shape[1] == 1 or _are_plain_ridges(form):
+    if form.weight_blocks[0].shape[1] == 1 or are_plain_ridges(form):
         return None
-    by_rows = _is_by_rows(form)
+    by_rows = is_by_rows(form)
     ties = (
         f for f in form.functions if not by_rows or (f.atom.profile and f.atom.profile.length is not None)
     )
     return next(ties, None)
-
-
-def _are_plain_ridges(form: NormalForm) -> bool:
-    """Whether tasks are tied by nothing: squares with one weight each."""
-    quadratics = [f.atom.entry_quadratic for f in form.functions]
-    return all(a is not None and np.ptp(a) == 0.0 and np.min(a) > 0.0 for a in quadratics)
 
 
 def _has_kinks(loss: LossTerm) -> bool:

@@ -17,6 +17,7 @@ import numpy as np
 from mtldsl.solvers.linear_algebra.inverses import inverses
 from mtldsl.solvers.multipliers.designs import Designs
 from mtldsl.solvers.multipliers.held_rows import gram_of, held_rows
+from mtldsl.solvers.multipliers.small_tasks import SmallTasks
 from mtldsl.solvers.multipliers.systems import TaskSystem
 
 __all__ = ["STACKED", "Newton", "Penalties", "State"]
@@ -89,6 +90,7 @@ class Newton:
 
     def __init__(self, designs: Designs, scores, part):
         self.designs, self.scores, self.part = designs, scores, part
+        self.small = SmallTasks(designs, scores, part) if SmallTasks.takes(designs, scores, part) else None
 
     def pooled(self, per_task: np.ndarray) -> np.ndarray:
         """What each task decides by: its own number, or everyone's sum where the regularizer ties tasks together."""
@@ -100,6 +102,13 @@ class Newton:
         here = _Lagrangian(designs, self.scores, part, at, penalties)
         W, b, z = at.W.copy(), at.b.copy(), at.z.copy()
         y, Q = here.multipliers(W, z)
+        if self.small is not None:
+            settings = (min(most, _MOST), _SEARCHES, _ACCURACY, _FLAT, _OF_INTERCEPTS)
+            found = self.small.minimize(at, penalties, y, designs.adjoint(y), settings)
+            if found is not None:
+                W, b, z, y, steps = found
+                _, Q = here.multipliers(W, z)
+                return State(W, b, z, y, Q, part.copy(W, at.P, Q, here.M)), steps
         steps = np.zeros(designs.n_tasks, int)
         for _ in range(min(most, _MOST)):
             g, g_b, moved = here.gradient(W, b, y, Q)

@@ -24,6 +24,9 @@ _SMALL, _SMALLER = (
 )  # disagreement of scores and of weights, of the worst, that needs no higher penalty; a lower one
 _LOWER = 0.2
 _PROXIMAL = 0.1  # its first share of the curvature
+#: near the solution the first penalties are so many times as high, and the first proximal term this share: what outer steps would make of them
+#: in turn. Measured on the digits, and judged on generated tables: three quarters of the time of a path, half of its outer steps
+_NEAR_PENALTY, _NEAR_PROXIMAL = 16.0, 0.05
 _PATIENCE = 15  # outer steps in which what is missing must fall by half
 
 
@@ -50,13 +53,24 @@ def first_state(
 
 
 class Outer:
-    """A run for the tasks of `designs`; each by itself where the regularizer is separable."""
+    """A run for the tasks of `designs`; each by itself where the regularizer is separable.
 
-    def __init__(self, designs: Designs, scores, part, at: State, penalties: Penalties | None = None):
+    is_near : whether it begins near the solution
+    """
+
+    def __init__(
+        self,
+        designs: Designs,
+        scores,
+        part,
+        at: State,
+        penalties: Penalties | None = None,
+        is_near: bool = False,
+    ):
         self.designs, self.scores, self.part, self.at = designs, scores, part, at
         self.newton = Newton(designs, scores, part)
         self.spread = np.maximum(scores.spread_of_scores(designs), 1e-12)
-        self.penalties = self._first_penalties() if penalties is None else penalties
+        self.penalties = self._first_penalties(is_near) if penalties is None else penalties
         self.best, self.since = np.inf, 0
 
     def step(self, most: int) -> int:
@@ -94,7 +108,7 @@ class Outer:
         run.best, run.since = self.best, self.since
         return run
 
-    def _first_penalties(self) -> Penalties:
+    def _first_penalties(self, is_near: bool) -> Penalties:
         """A loss: the size of its multipliers over that of its scores; the regularizer: the curvature that the losses' copies put on
         weights, or its own; the proximal term: a share of that."""
         loss = self.newton.pooled(self.scores.sizes(self.designs) / self.spread)
@@ -104,6 +118,8 @@ class Outer:
             curvature = np.full(len(loss), (loss * self.designs.counts).mean())
         if not self.part.has_copy:
             curvature = self.part.metric(loss)[0]
+        if is_near:
+            return Penalties(_NEAR_PENALTY * loss, curvature, _NEAR_PROXIMAL * _PROXIMAL * curvature)
         return Penalties(loss, curvature, _PROXIMAL * curvature)
 
     def _residuals(self, new: State) -> Residuals:

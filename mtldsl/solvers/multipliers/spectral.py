@@ -1,0 +1,265 @@
+"""Losses with kinks beside a function of the spectrum that is not convex: the method of multipliers, by turns of two kinds.
+
+**Descent** takes the function as it is. Under a penalty M that is larger than its weak convexity its Moreau envelope is
+differentiable, so that the augmented Lagrangian is too, and Newton's method finds a stationary point of it; then the multipliers step. Near
+a solution that is as fast as for convex models, with kinks of the losses and of the penalty at zero alike; far from one nothing is sure.
+**Tilting** (`tilted`) is sure: each of its convex models lies above the objective. It begins, and goes on where a descent lost its way.
+
+Source: Rockafellar, "Convergence of augmented Lagrangian methods in extensions beyond nonlinear programming", Math. Program. 199 (2023);
+Hang and Sarabi, "Local convergence analysis of augmented Lagrangian methods for piecewise linear-quadratic composite optimization problems",
+SIAM J. Optim. 31 (2021).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from mtldsl.atoms.calculus.prox_of_sum import why_not
+from mtldsl.atoms.calculus.singular_values import largest_singular_value
+from mtldsl.atoms.calculus.spectral_matrix import singular_values
+from mtldsl.compile.normal_form import NormalForm
+from mtldsl.proof.certificate import certify
+from mtldsl.solvers.multipliers.matrix_part import MatrixPart
+from mtldsl.solvers.multipliers.outer import Outer
+from mtldsl.solvers.multipliers.run import Run
+from mtldsl.solvers.multipliers.tangents import Tangents, is_small
+from mtldsl.solvers.multipliers.tilted import Concave, ConcavePart, TiltedPart, concave_of, relaxed
+from mtldsl.solvers.registry import get_solver, in_turn
+from mtldsl.solvers.solver import Point, Watch
+from mtldsl.solvers.watches import Until
+
+__all__ = ["SpectralRun"]
+
+#: The duality gap of the convex relative that is close enough for a start, and the most iterations.
+_GAP, _STEPS = 1e-3, 300
+
+#: The weight of what a bound on the rank forbids, at first as a share of the losses' pull at zero; then it is raised by the factor until
+#: the bound holds, and is a multiple of their pull there.
+_FIRST, _RAISE, _ENOUGH, _LEAST = 0.1, 2.0, 1.5, 1.2
+
+#: Outer steps of a tilted model are taken until what is missing is this share of the tilt's last move; at most so many.
+_SHARE, _MOST_STEPS = 0.1, 12
+
+#: A descent is over after so many outer steps that neither halve what is missing nor lower the objective by the share.
+_PATIENCE, _LOWER = 12, 1e-5
+
+#: Steps of the multipliers on the matrices of one rank in which what is missing must fall by half.
+_PATIENT = 20
+
+#: What is missing, as a multiple of tol, from which on a point is worth a look; below the share of tol a look that is not content is the last.
+_NEAR, _SETTLED = 30.0, 1e-2
+
+#: The penalty of a descent, as a multiple of what makes the augmented Lagrangian differentiable.
+_MARGIN = 2.0
+
+#: A descent begins anew after so many times the Newton steps; at most so many, and then others have their turn.
+_AGAIN, _DESCENTS = 1.5, 8
+
+
+class SpectralRun:
+    """One run on a form with one function that is not convex."""
+
+    def __init__(self, form: NormalForm, tol: float, start: Point | None):
+        self.form, self.tol, self.start = form, tol, start
+        concave = concave_of(form)
+        assert isinstance(concave, Concave)  # `refuses` was asked
+        self.concave = concave
+        self.place = next(k for k, f in enumerate(form.functions) if f is concave.term)
+        self.descends = not why_not([(f.coefficient, f.atom) for f in form.functions])
+        self.ridge = self._ridge()
+
+    def run(self, max_iter: int, watch: Watch) -> Point:
+        if self.concave.rank is not None:
+            self.concave.weight = _FIRST * self._pull_at_zero()
+        start = self._convex_start(watch) if self.start is None else self.start
+        if watch.expired:
+            watch(start)
+            return start
+        self.taken, self.limit, self.watch = 0, max_iter, watch
+        run = self._tilted_run(start)
+        if self.ridge is not None:
+            return self._on_tangents(run)
+        if self.start is not None:
+            self._tilt(run)
+        moved, shown, again, descents = 1.0, 0, 0, 0
+        while True:
+            self._settle(run, moved)
+            if self._is_raised(run) and not self._is_over:
+                moved = 1.0
+                continue
+            moved = self._tilt(run)
+            missing = float(run.outer.residuals.worst.max())
+            if self._is_over or max(moved, missing) <= _NEAR * self.tol or self.taken >= _AGAIN * shown:
+                shown = self.taken
+                point = self._point(run)
+                if watch(point) or self._is_over:
+                    return point
+            if self.descends and self.taken >= again:
+                found = self._descend(run)
+                if found is not None:
+                    return found
+                again, descents = int(_AGAIN * self.taken), descents + 1
+                if descents == _DESCENTS:
+                    point = self._point(run)
+                    self.watch(point)
+                    return point
+
+    @property
+    def _is_over(self) -> bool:
+        return self.taken >= self.limit or self.watch.expired
+
+    def _point(self, run: Run) -> Point:
+        return run._point(run.outer, self.taken)
+
+    # ---------------------------------------------------------------------------------------------- the start
+
+    def _pull_at_zero(self) -> float:
+        """The spectral norm of the losses' gradient there."""
+        (loss,), x = self.form.losses, self.form.zeros()
+        g = self.form.zeros()
+        loss.add_adjoint(loss.gradient(loss.predictions(x)), g)
+        return largest_singular_value(g[self.form.weight_blocks[0].name])
+
+    def _convex_start(self, watch: Watch) -> Point:
+        """About the solution with a trace norm in the function's place, by the solver that is the fastest for it."""
+        convex = relaxed(self.form, self.concave)
+
+        def is_close(point: Point) -> bool:
+            return certify(convex, point.blocks, point.loss_duals, point.function_duals).within(_GAP)
+
+        rough = Until(watch, is_close)
+        solver = get_solver(next(in_turn(convex)))
+        found = solver.solve(convex, tol=_GAP, max_iter=_STEPS, start=None, watch=rough)
+        return Point(found.blocks, None if found.loss_duals is None else list(found.loss_duals))
+
+    # ------------------------------------------------------------------------------------------------ tilting
+
+    def _tilted_run(self, start: Point) -> Run:
+        """The method of multipliers for the convex model."""
+        convex = relaxed(self.form, self.concave)
+        run = Run(convex, self.tol, Point(start.blocks, _flat(convex, start.loss_duals)))
+        run.part = TiltedPart(convex.functions, run.designs.unit(), self.place)
+        run.outer = Outer(run.designs, run.scores, run.part, run.outer.at)
+        return run
+
+    def _settle(self, run: Run, moved: float) -> None:
+        for _ in range(_MOST_STEPS):
+            self.taken += max(run.outer.step(self.limit - self.taken), 1)
+            if self._is_over or run.outer.residuals.worst.max() <= _SHARE * moved:
+                return
+
+    def _tilt(self, run: Run) -> float:
+        """To the tangent at the weights; how far the tilt moves, relative to its size and the multipliers'."""
+        outer, part = run.outer, run.part
+        new = self.concave.tilt(outer.at.v)
+        change = new - part.tilt
+        outer.at = replace(outer.at, P=outer.at.P - change)
+        part.tilt = new
+        size = max(np.linalg.norm(outer.at.P + new), np.linalg.norm(new), np.finfo(float).tiny)
+        return float(np.linalg.norm(change) / size)
+
+    def _is_raised(self, run: Run) -> bool:
+        """Where a bound on the rank does not hold, or would not by itself: what it forbids weighs more now."""
+        concave = self.concave
+        if concave.rank is None:
+            return False
+        pull = largest_singular_value(run.designs.adjoint(run.outer.at.u))
+        if concave.rank_of(run.outer.at.v) > concave.rank:
+            concave.weight *= _RAISE
+        elif concave.weight < _LEAST * pull:
+            concave.weight = _ENOUGH * pull
+        else:
+            return False
+        part = TiltedPart(relaxed(self.form, concave).functions, run.designs.unit(), self.place)
+        part.tilt = run.part.tilt
+        run.part = run.outer.part = run.outer.newton.part = part
+        self._tilt(run)
+        return True
+
+    # ------------------------------------------------------------------------------------------------ descent
+
+    def _descend(self, tilted: Run) -> Point | None:
+        """From where the tilted model is; the last point where the run ends with it."""
+        form, at = self.form, tilted.outer.at
+        run = Run(relaxed(form, self.concave), self.tol, Point(self._point(tilted).blocks, [at.u]))
+        run.form = form
+        part: MatrixPart = ConcavePart(form.functions, run.designs.unit())
+        run.part = part
+        z = run.designs.forward(at.v, at.b)
+        at = replace(at, P=at.P + tilted.part.tilt, W=at.v.copy(), z=z)
+        outer = run.outer = Outer(run.designs, run.scores, part, at)
+        least = self._least_penalty(at) / part.unit[0] ** 2
+        best, lowest, since = np.inf, np.inf, 0
+        while since < _PATIENCE:
+            p = outer.penalties
+            outer.penalties = replace(p, regularizer=np.maximum(p.regularizer, least))
+            self.taken += max(outer.step(self.limit - self.taken), 1)
+            missing = float(outer.residuals.worst.max())
+            point = self._point(run)
+            if self._is_over:
+                self.watch(point)
+                return point
+            if missing <= _NEAR * self.tol:
+                if self.watch(point):
+                    return point
+                if missing <= _SETTLED * self.tol:
+                    break
+            value = form.value(point.blocks)
+            since += 1
+            if missing < 0.5 * best:
+                best, since = missing, 0
+            if value < lowest - _LOWER * abs(lowest) and form.violation(point.blocks) <= self.tol:
+                lowest, since = value, 0
+        return None
+
+    # ----------------------------------------------------------------------------------------- matrices of one rank
+
+    def _ridge(self) -> float | None:
+        """The coefficient of 1/2 ||W||^2 beside a bound on the rank, where nothing else is; None where tangent spaces are of no use."""
+        form, concave = self.form, self.concave
+        squares: list = [
+            (f.coefficient, f.atom.entry_quadratic) for f in form.functions if f is not concave.term
+        ]
+        if concave.rank is None or not is_small(form.weight_blocks[0].shape, concave.rank):
+            return None
+        if any(a is None or np.ndim(a) for _, a in squares):
+            return None
+        return float(sum(c * a for c, a in squares))
+
+    def _on_tangents(self, run: Run) -> Point:
+        """From where the run is, on the matrices of one rank."""
+        concave, at = self.concave, run.outer.at
+        assert concave.rank is not None and self.ridge is not None
+        penalty = float(run.outer.penalties.loss[0])
+        steps = Tangents(run.designs, run.scores, concave.rank, self.ridge, penalty, (at.v, at.b, at.u))
+        best, since = np.inf, 0
+        while True:
+            self.taken += steps.step()
+            since += 1
+            if steps.missing < 0.5 * best:
+                best, since = steps.missing, 0
+            blocks = {run.block: steps.W}
+            for name in run.loss.intercepts:
+                blocks[name] = run.designs.intercepts(steps.W, steps.b)[None, :]
+            point = Point(blocks, [run.scores.duals(steps.u)], None, self.taken)
+            is_last = self._is_over or since >= _PATIENT
+            if (is_last or steps.missing <= _NEAR * self.tol) and (self.watch(point) or is_last):
+                point.stopped = "stalled" if since >= _PATIENT else ""
+                return point
+
+    def _least_penalty(self, at) -> float:
+        """The penalty above which the function's prox is smooth around the weights."""
+        f = self.concave.term
+        if not f.is_constraint and np.isfinite(f.atom.weak_convexity):
+            return _MARGIN * f.coefficient * f.atom.weak_convexity
+        s = singular_values(at.v)[: self.concave.rank_of(at.v)]
+        return _MARGIN * largest_singular_value(at.P) / s[-1] if s.size else 0.0
+
+
+def _flat(form: NormalForm, duals: list | None) -> list | None:
+    """Multipliers as numbers, one a sample; of structured losses planes have mixtures."""
+    if duals is None:
+        return None
+    return [np.asarray(loss.dual_project(u)) for loss, u in zip(form.losses, duals, strict=True)]

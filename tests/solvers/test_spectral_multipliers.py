@@ -1,0 +1,231 @@
+"""Losses with kinks beside functions of the spectrum that are not convex: stationary, by conditions in plain numpy, and below simple ways."""
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+
+import mtldsl as mtl
+from mtldsl.atoms.regularizers import TraceNorm
+from mtldsl.datasets.published.papers import data_folder
+from mtldsl.solvers.multipliers.designs import Designs
+from mtldsl.solvers.multipliers.scores import KinkedScores
+from mtldsl.solvers.multipliers.tangents import Tangents
+from mtldsl.solvers.multipliers.tilted import concave_of, relaxed
+
+
+def signs(n=60, d=10, m=4, r=2, noise=1.0, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    scores = X @ rng.normal(size=(d, r)) @ rng.normal(size=(r, m)) + noise * rng.normal(size=(n, m))
+    return mtl.Tasks.shared(X, np.where(scores > 0.5, 1.0, -1.0))
+
+
+LOSSES = {
+    "hinge": (mtl.hinge_loss, {}, 0.3),
+    "absolute": (mtl.absolute_loss, {}, 0.3),
+    "quantile": (mtl.quantile_loss, {"q": 0.7}, 0.5),
+    "fscore": (mtl.structured_hinge, {"metric": mtl.FScore()}, 6.0),
+    "auc": (mtl.structured_hinge, {"metric": mtl.AUC()}, 6.0),
+}
+
+
+def slope_of(penalty, s):
+    return 1.0 / (1.0 + s) if penalty == "log" else np.where(s < 0.3, 1.0, 0.0)
+
+
+def word(penalty, W):
+    return mtl.log_rank(W, eps=0) if penalty == "log" else mtl.capped_trace_norm(W, tau=0.3)
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("penalty", ["log", "capped"])
+@pytest.mark.parametrize("name", list(LOSSES))
+def test_the_first_order_conditions_hold_in_plain_numpy(name, penalty, intercept):
+    """-X^T u = U diag(phi'(s)) V^T + Z with ||Z||_2 <= 1 beside the singular vectors, and u a subgradient: f(z) + f*(u) = <u, z>."""
+    tasks = signs()
+    W = mtl.Weights(tasks, intercept=intercept)
+    make, options, C = LOSSES[name]
+    found = mtl.minimize(C * make(W, tasks, **options) + word(penalty, W)).solve(tol=1e-6)
+    assert found.status == "stationary" and found.solver == "multipliers"
+    assert found.stationarity.residual <= 1e-6
+    (u,) = (v for key, v in found.multipliers.items() if "loss" in key or "structured" in key)
+    u = np.asarray(u, float).reshape(tasks.n_tasks, -1)
+    pull = -tasks.X.T @ u.T
+    U, s, Vt = np.linalg.svd(found.W)
+    rank = int(np.count_nonzero(s > 1e-8 * max(s[0], 1e-300)))
+    Z = U.T @ pull @ Vt.T
+    size = max(np.linalg.norm(pull), 1.0)
+    slopes = np.diag(slope_of(penalty, s[:rank]))
+    assert np.abs(Z[:rank, :rank] - slopes).max(initial=0.0) <= 1e-4 * size
+    mixed = np.concatenate([Z[:rank, rank:].ravel(), Z[rank:, :rank].ravel()])
+    assert np.abs(mixed).max(initial=0.0) <= 1e-4 * size
+    assert np.linalg.norm(Z[rank:, rank:], 2) <= 1.0 + 1e-4 if rank < min(Z.shape) else True
+    if intercept:
+        assert np.abs(u.sum(axis=1)).max() <= 1e-5 * np.abs(u).sum()
+    if name == "hinge":
+        margins = tasks.per_task(tasks.targets) * found.decision_function(tasks.X).T
+        share = -u * tasks.per_task(tasks.targets) / C
+        assert np.all((share > -1e-9) & (share < 1 + 1e-9))
+        assert np.abs(share[margins > 1 + 1e-4]).max(initial=0.0) <= 1e-9
+        assert np.abs(share[margins < 1 - 1e-4] - 1.0).max(initial=0.0) <= 1e-9
+
+
+@pytest.mark.parametrize("penalty", ["log", "capped"])
+@pytest.mark.parametrize("C", [0.05, 0.5, 5.0])
+def test_no_worse_than_what_a_user_would_do_without(penalty, C):
+    """Not above the trace norm's weights, scaled at best, nor the smoothed penalty's."""
+    tasks = signs(seed=1)
+    W = mtl.Weights(tasks)
+    problem = mtl.minimize(C * mtl.hinge_loss(W, tasks) + word(penalty, W))
+    found = problem.solve(starts=2, random_state=0)
+    assert found.status == "stationary"
+    form = problem.form()
+    convex = mtl.minimize(C * mtl.hinge_loss(W, tasks) + mtl.trace_norm(W)).solve(tol=1e-4).W
+    for scale in (0.0, 1.0, 1.5, 2.0):
+        assert found.objective <= form.value({"W": scale * convex}) * (1 + 1e-9)
+    assert found.objective == pytest.approx(form.value({"W": found.W}), rel=1e-12)
+
+
+def test_a_ridge_beside_it_and_data_of_every_kind():
+    tasks = signs(seed=2)
+    Y = np.asarray(tasks.per_task(tasks.targets)).T.copy()
+    Y[:5, 0] = np.nan
+    missing = mtl.Tasks.shared(tasks.X, Y)
+    separate = mtl.Tasks.separate([tasks.X[~np.isnan(y)] for y in Y.T], [y[~np.isnan(y)] for y in Y.T])
+    values = []
+    for one in (missing, separate):
+        W = mtl.Weights(one, intercept=True)
+        problem = mtl.minimize(0.3 * mtl.hinge_loss(W, one) + mtl.log_rank(W, eps=0) + 0.1 * mtl.ridge(W))
+        found = problem.solve()
+        assert found.status == "stationary"
+        values.append(found.objective)
+    assert values[0] == pytest.approx(values[1], rel=1e-5)
+
+
+def table(name):
+    if name == "digits":
+        X, digit = load_digits(return_X_y=True)
+        X, Y = X[:500] / 16.0, np.where(digit[:500, None] == np.arange(10), 1.0, -1.0)
+        U, s, _ = np.linalg.svd(X - X.mean(axis=0), full_matrices=False)
+        return mtl.Tasks.shared(U[:, :8] * s[:8], Y), 3  # few enough features for no digit to be separable
+    if name == "emotions":
+        try:
+            data_folder()
+        except mtl.DataError as absent:
+            pytest.skip(str(absent))
+        return mtl.datasets.load_emotions().standardize(), 2
+    return signs(n=300, seed=int(name)), 2
+
+
+@pytest.mark.parametrize("data", ["0", "1", "digits"])
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("ridge", [0.0, 1e-2])
+def test_a_hinge_beside_a_bound_on_the_rank_alone(data, intercept, ridge):
+    """Plain numpy: the loss's subgradient X^T u, plus the ridge's, is orthogonal to the tangent space at W, and u lies at the kinks."""
+    tasks, r = table(data)
+    W = mtl.Weights(tasks, intercept=intercept)
+    terms = mtl.hinge_loss(W, tasks) + (ridge * mtl.ridge(W) if ridge else 0)
+    found = mtl.minimize(terms, subject_to=[mtl.rank(W) <= r]).solve(tol=1e-6)
+    assert (found.status, found.solver) == ("stationary", "multipliers")
+    assert found.stationarity.residual <= 1e-6 and np.linalg.matrix_rank(found.W, 1e-9) == r
+    u = np.asarray(next(v for key, v in found.multipliers.items() if "hinge" in key), float)
+    u = u.reshape(tasks.n_tasks, -1)
+    pull = tasks.X.T @ u.T
+    G = pull + ridge * found.W
+    U, _, Vt = np.linalg.svd(found.W)
+    assert np.linalg.norm(U[:, :r].T @ G) <= 1e-5 * np.linalg.norm(pull)
+    assert np.linalg.norm(G @ Vt[:r].T) <= 1e-5 * np.linalg.norm(pull)
+    if intercept:
+        assert np.abs(u.sum(axis=1)).max() <= 1e-5 * np.abs(u).sum()
+    labels = tasks.per_task(tasks.targets)
+    margins, share = labels * found.decision_function(tasks.X).T, -u * labels
+    assert np.all((share > -1e-9) & (share < 1 + 1e-9))
+    assert np.abs(share[margins > 1 + 1e-4]).max(initial=0.0) <= 1e-9
+    assert np.abs(share[margins < 1 - 1e-4] - 1.0).max(initial=0.0) <= 1e-9
+
+
+@pytest.mark.parametrize("name", ["absolute", "quantile", "fscore"])
+def test_other_losses_beside_a_bound_on_the_rank_alone(name):
+    tasks = signs(n=200, seed=4)
+    W = mtl.Weights(tasks)
+    make, options, C = LOSSES[name]
+    problem = mtl.minimize(C * make(W, tasks, **options), subject_to=[mtl.rank(W) <= 2])
+    found = problem.solve()
+    assert (found.status, found.solver) == ("stationary", "multipliers")
+    free = mtl.minimize(C * make(W, tasks, **options) + 1e-6 * mtl.ridge(W)).solve(tol=1e-4).W
+    U, s, Vt = np.linalg.svd(free, full_matrices=False)
+    assert found.objective < problem.form().value({"W": (U[:, :2] * s[:2]) @ Vt[:2]})
+
+
+def test_a_step_on_the_matrices_of_one_rank_is_right_to_second_order():
+    """The gradient and the matrix of Newton's steps, against differences of the objective along matrices brought back to the rank."""
+    tasks, (r, c) = signs(n=40, seed=5), (2, 0.3)
+    W = mtl.Weights(tasks, intercept=True)
+    form = mtl.minimize(mtl.hinge_loss(W, tasks) + mtl.ridge(W), subject_to=[mtl.rank(W) <= r]).form()
+    (loss,) = form.losses
+    designs, rng = Designs(loss), np.random.default_rng(0)
+    scores = KinkedScores(loss)
+    start = rng.normal(size=(10, 4)), rng.normal(size=4), rng.uniform(-0.5, 0.0, 160) * tasks.targets
+    run = Tangents(designs, scores, r, c, 3.0, start)
+    _, b, z, y, value = run._looked(run.W, run.b)
+    G = designs.adjoint(y) + c * run.W
+    space = run._space(run.W, G)
+    g = np.append(space.entries(G), designs.sums(y))
+    H = np.tril(run._matrix(space, y))
+    H = H + np.tril(H, -1).T
+    for _ in range(5):
+        x = rng.normal(size=len(g))
+        T, db, h = space.matrix(x[: space.size]), x[space.size :], 1e-4
+        up, down = (run._looked(run.W + t * T, b + t * db)[-1] for t in (h, -h))
+        assert (up - down) / (2 * h) == pytest.approx(g @ x, rel=1e-5)
+        assert (up - 2 * value + down) / h**2 == pytest.approx(x @ H @ x, rel=1e-3)
+
+
+def test_a_bound_on_the_rank_with_a_ridge():
+    tasks = signs(seed=3)
+    W = mtl.Weights(tasks)
+    problem = mtl.minimize(mtl.absolute_loss(W, tasks) + mtl.ridge(W), subject_to=[mtl.rank(W) <= 2])
+    found = problem.solve()
+    assert found.status == "stationary" and found.violation <= 1e-12
+    U, s, Vt = np.linalg.svd(
+        mtl.minimize(mtl.absolute_loss(W, tasks) + mtl.ridge(W)).solve().W, full_matrices=False
+    )
+    truncated = (U[:, :2] * s[:2]) @ Vt[:2]
+    assert found.objective < problem.form().value({"W": truncated})
+
+
+def test_what_is_a_concave_function():
+    tasks = signs()
+    W = mtl.Weights(tasks)
+    loss = mtl.hinge_loss(W, tasks)
+
+    def of(*functions, bounds=()):
+        return concave_of(mtl.minimize(sum(functions, loss), subject_to=list(bounds)).form())
+
+    form = mtl.minimize(loss + 2 * mtl.log_rank(W, eps=0)).form()
+    found = concave_of(form)
+    assert not isinstance(found, str) and found.weight == pytest.approx(2.0)
+    assert isinstance(relaxed(form, found).functions[0].atom, TraceNorm)
+    assert "neither" in of(mtl.log_rank(W)) and "neither" in of(mtl.schatten_norm(W, 0.5, eps=0))
+    assert "not convex either" in of(mtl.log_rank(W, eps=0), bounds=[mtl.rank(W) <= 2])
+    assert "no common" in of(mtl.log_rank(W, eps=0), mtl.l1_norm(W))
+
+
+def test_a_tilted_trace_norm_lies_above_and_touches():
+    tasks = signs()
+    W = mtl.Weights(tasks)
+    rng = np.random.default_rng(0)
+    for term in (mtl.log_rank(W, eps=0), mtl.capped_trace_norm(W, tau=1.0)):
+        concave = concave_of(mtl.minimize(mtl.hinge_loss(W, tasks) + 3 * term).form())
+        at = rng.normal(size=(10, 2)) @ rng.normal(size=(2, 4))
+        T, atom = concave.tilt(at), concave.term.atom
+
+        def above(V, T=T, atom=atom, at=at):
+            tilted = 3 * TraceNorm().value(V) - np.vdot(T, V)
+            return (
+                tilted - (3 * TraceNorm().value(at) - np.vdot(T, at)) - 3 * (atom.value(V) - atom.value(at))
+            )
+
+        for scale in (1e-3, 0.1, 1.0, 10.0):
+            assert above(at + scale * rng.normal(size=at.shape)) >= -1e-9 * scale
+        assert above(at) == pytest.approx(0.0, abs=1e-12)
