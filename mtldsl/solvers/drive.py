@@ -11,6 +11,7 @@ from mtldsl.compile.normal_form import Blocks, NormalForm
 from mtldsl.compile.reductions.centred import moved
 from mtldsl.compile.terms.structure import Structures, kept_value, learned_matrices
 from mtldsl.errors import InfeasibleError, LostClusterError, SolverError
+from mtldsl.proof.attainment import Unattained, unattained
 from mtldsl.proof.certificate import Certificate
 from mtldsl.proof.infeasibility import feasibility
 from mtldsl.solvers import spans
@@ -47,6 +48,7 @@ class Outcome:
         False  # by a signal; the status may say more, where the point is certified all the same
     )
     starts: list[dict] = field(default_factory=list)  # what came of each, where there were several
+    unattained: Unattained | None = None  # a proof that no weights are best
 
 
 @on_one_blas_thread
@@ -138,7 +140,7 @@ def drive(
             assert point is not None  # nothing failed, and the run was not left
             early = not form.is_convex and point.iteration < (max_iter or chosen.max_iter)
             status = watcher.stopped or point.stopped or ("stalled" if early else "iteration_limit")
-        if certified or watcher.left or status == "time_limit":
+        if certified or watcher.left or status in ("time_limit", "unattained"):
             break
         how = f"{name} failed ({failure})" if failure else _ended(form, name, watcher, status)
         tried[name] = (bool(failure), how)
@@ -146,6 +148,12 @@ def drive(
             turns.wait(turn, point)
         if not watcher.kept.is_guess or watcher.restart is not None:
             start = _best_so_far(form, watcher)
+    found = watcher.unattained
+    if found is None and not watcher.left:
+        found = unattained(form, watcher.kept.blocks, in_passing=watcher.certificate.within(tol))
+    if found is not None:
+        status = status if watcher.certificate.within(tol) else "unattained"
+        certified = True  # no more is known by going on
     kept = watcher.kept
     if (
         not (certified or watcher.left or status == "time_limit")
@@ -157,9 +165,11 @@ def drive(
     if not certified and form.is_convex and watcher.bound == -np.inf:
         status = "uncertified" if status in ("stalled", "iteration_limit", "") else status
     reason = _reason(solver, watcher.solver, tried)
+    certificate = watcher.certificate if found is None else replace(watcher.certificate, note=str(found))
     return Outcome(
-        kept.blocks, watcher.certificate, status, watcher.solver, reason, watcher.seconds, iterations,
+        kept.blocks, certificate, status, watcher.solver, reason, watcher.seconds, iterations,
         watcher.history, watcher.last_point, kept.structures, watcher.duals, watcher.left == "interrupted" or stops.pending(),
+        unattained=found,
     )  # fmt: skip
 
 

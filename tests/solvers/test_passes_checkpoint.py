@@ -8,6 +8,7 @@ import pytest
 import mtldsl as mtl
 from mtldsl import SolverError
 from mtldsl.solvers.passes.checkpoint import Folder
+from mtldsl.solvers.passes.planes import PlanesByPasses
 from mtldsl.tasks import DistributedTasks
 from mtldsl.tasks.distributed.parts import LocalParts
 
@@ -178,7 +179,36 @@ def test_files_of_older_writings_go(tmp_path):
     ]
 
 
-def test_a_solver_that_cannot_go_on_says_so(tmp_path):
+@pytest.mark.parametrize(
+    ("norm", "intercept"), [(mtl.l21_norm, True), (mtl.trace_norm, False), (mtl.ridge, False)]
+)
+def test_planes_go_on(tmp_path, norm, intercept):
+    """As if nothing had happened: with the same bits as without the break, and without the looks that were made before it."""
+
+    def planes():
+        tasks = DistributedTasks.cut(mtl.Tasks.shared(X, SIGNS), 4)
+        W = mtl.Weights(tasks, intercept=intercept)
+        hinge = mtl.structured_hinge(W, tasks, metric=mtl.FScore())
+        return mtl.minimize(20.0 * hinge + norm(W)), tasks.parts
+
+    problem, parts = planes()
+    first = parts.passes
+    wanted, whole = problem.solve(tol=1e-4), parts.passes - first
+    problem, parts = planes()
+    assert np.array_equal(problem.solve(tol=1e-4, checkpoint=tmp_path / "other").W, wanted.W)
+    problem, parts = planes()
+    broken_off(problem, parts, tmp_path, 2 * whole // 3, tol=1e-4)
+    problem, parts = planes()
+    first = parts.passes
+    found = problem.solve(tol=1e-4, checkpoint=tmp_path)
+    assert found.solver == "planes_by_passes" and found.status == wanted.status == "optimal"
+    assert np.array_equal(found.W, wanted.W) and found.dual_bound == wanted.dual_bound
+    assert parts.passes - first < 0.6 * whole
+
+
+def test_a_solver_that_cannot_go_on_says_so(tmp_path, monkeypatch):
+    """Such as one of a user's."""
+    monkeypatch.setattr(PlanesByPasses, "options", {})
     tasks = DistributedTasks.cut(mtl.Tasks.shared(X, SIGNS), 4)
     W = mtl.Weights(tasks)
     problem = mtl.minimize(mtl.structured_hinge(W, tasks, metric=mtl.FScore()) + mtl.ridge(W))

@@ -458,7 +458,7 @@ def test_what_a_run_that_was_cut_off_has_is_what_zero_proves_where_more_takes_to
     expected = infimum(problem.form()).value
     monkeypatch.setattr("mtldsl.solvers.drive.spans.solver_of", lambda *_: deaf)
     for word in ("certify", "dual_bound"):
-        monkeypatch.setattr(f"mtldsl.solvers.watcher.{word}", deaf)
+        monkeypatch.setattr(f"mtldsl.solvers.closing.{word}", deaf)
     started = time.monotonic()
     solution = problem.solve(max_seconds=0.2)
     assert time.monotonic() - started < 0.2 + SECONDS
@@ -484,7 +484,7 @@ def test_in_a_thread_nothing_rings_and_only_what_is_quick_is_tried(monkeypatch):
 
     monkeypatch.setattr("mtldsl.solvers.drive.spans.solver_of", lambda *_: left_by_its_own)
     for size in (0, 10**9):
-        monkeypatch.setattr("mtldsl.solvers.watcher._QUICK_TO_BOUND", size)
+        monkeypatch.setattr("mtldsl.solvers.closing._QUICK_TO_BOUND", size)
         thread = threading.Thread(
             target=lambda size=size: found.update({size: problem.solve(max_seconds=0.2)})
         )
@@ -498,7 +498,7 @@ def test_a_bound_on_a_global_optimum_that_takes_longer_than_the_limit_is_left(mo
     tasks = shared(0, n=8)
     W = mtl.Weights(tasks)
     problem = mtl.minimize(mtl.absolute_loss(W, tasks) + mtl.log_rank(W, eps=0.01) + mtl.ridge(W))
-    monkeypatch.setattr("mtldsl.solvers.watcher.dual_bound", deaf)
+    monkeypatch.setattr("mtldsl.solvers.closing.dual_bound", deaf)
     started = time.monotonic()
     solution = problem.solve(max_seconds=3.0, tol=1e-2)
     assert time.monotonic() - started < 3 + SECONDS

@@ -98,11 +98,11 @@ say(ended(lambda: problem.stability_selection(lam, [9.0, 3.0], n=20)).n)
 def test_an_estimator_that_was_interrupted_is_not_fitted():
     script = """
 from mtldsl.estimators import cross_validated, MultiTaskRegressorCV
-real = cross_validated._of_fold
+real = cross_validated.of_fold
 def first(*given):
     soon()
     return real(*given)
-cross_validated._of_fold = first
+cross_validated.of_fold = first
 model = MultiTaskRegressorCV("absolute_loss(W, tasks) + lam * trace_norm(W)", cv=4, values=[9.0, 3.0])
 cross_validated.MultiTaskEstimator._options = lambda self: LONG
 ended(lambda: model.fit(X, X[:, :3]))

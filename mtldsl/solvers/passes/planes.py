@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -12,8 +13,10 @@ from mtldsl.compile.reductions.lifted import has_one_maximum_a_task
 from mtldsl.compile.single_block import single_block
 from mtldsl.compile.terms.structured_elsewhere import StructuredElsewhere
 from mtldsl.solvers.passes.by_passes import SolverByPasses
+from mtldsl.solvers.passes.checkpoint import EVERY, Folder
 from mtldsl.solvers.passes.plane_model import PlaneModel, modulus_of
 from mtldsl.solvers.passes.plane_oracle import OracleElsewhere
+from mtldsl.solvers.passes.plane_state import kept, recalled_model, recalled_planes
 from mtldsl.solvers.planes.bundle import Bundle
 from mtldsl.solvers.solver import Point, Watch
 
@@ -34,6 +37,8 @@ class PlanesByPasses(SolverByPasses):
     the weights of the planes there are random labellings, which prove a bound. Then one look asks for the highest planes at several
     points on the way from the best point so far to the model's: a product with the rows serves all of them.
 
+    checkpoint : folder that planes, weights and multipliers are written to every five looks, and from which the same model goes on
+
     Sources: Joachims, "Training linear SVMs in linear time", KDD 2006; Franc and Sonnenburg, "Optimized cutting plane algorithm for support vector
     machines", ICML 2008 (planes at points near the best one).
     """
@@ -41,6 +46,8 @@ class PlanesByPasses(SolverByPasses):
     name = "planes_by_passes"
     summary = "planes for structured hinges of rows that are elsewhere: scores of a task are put together, and rows tell slopes"
     max_iter = 1000
+    options: ClassVar[Mapping[str, object]] = {"checkpoint": None}
+    writes = ("checkpoint",)
 
     def refuses_elsewhere(self, form: NormalForm) -> str | None:
         for loss in form.losses:
@@ -58,14 +65,14 @@ class PlanesByPasses(SolverByPasses):
         return None if fits and form.losses else "structured hinges of rows that are elsewhere"
 
     def solve(
-        self, form: NormalForm, *, tol: float, max_iter: int, start: Point | None, watch: Watch
-    ) -> Point:
-        return _Run(form, start).run(max_iter, watch)
+        self, form: NormalForm, *, tol: float, max_iter: int, start: Point | None, watch: Watch, checkpoint: Folder | None = None
+    ) -> Point:  # fmt: skip
+        return _Run(form, start, checkpoint).run(max_iter, watch)
 
 
 class _Run:
-    def __init__(self, form: NormalForm, start: Point | None):
-        self.form = form
+    def __init__(self, form: NormalForm, start: Point | None, file: Folder | None = None):
+        self.form, self.file = form, file
         loss: Any = form.losses[0]
         self.loss: StructuredElsewhere = loss
         block = loss.map.identity_of
@@ -74,13 +81,33 @@ class _Run:
         self.d, self.m = form.shapes[block]
         self.terms = [(f.coefficient, f.atom) for f in form.functions]
         state = start.state if start is not None and start.state.get("solver") == SOLVER.name else {}
-        self.bundle = Bundle.of(self.oracle, state.get("bundle"))  # type: ignore[arg-type]
+        left = state if "numbers" in state else None  # by a checkpoint
+        if left is None:
+            self.bundle = Bundle.of(self.oracle, state.get("bundle"))  # type: ignore[arg-type]
+        else:
+            self.bundle = recalled_planes(self.oracle, left["numbers"], left["blocks"])
         self.modulus = None if loss.intercepts else modulus_of(form)
         self.best = np.zeros((self.m, self.oracle.size)) if start is None else self._stacked(start)
         self.values, self.seen = np.full(self.m, np.inf), {}
-        self._ask([self.best])
-        self.model = PlaneModel(form, self.oracle, self.bundle, self.best, self.modulus, self.blocks)
         self.share = np.full(self.m, _FIRST_SHARE)
+        if left is None:
+            self._ask([self.best])
+        self.model = PlaneModel(form, self.oracle, self.bundle, self.best, self.modulus, self.blocks)
+        if left is not None:
+            self._go_on(left["numbers"], left["blocks"])
+
+    def _go_on(self, numbers: dict, arrays: dict) -> None:
+        recalled_model(self.model, numbers, arrays)
+        self.best, self.values, self.share = arrays["best"], arrays["values"], arrays["share"]
+        self.seen = {n.removeprefix("seen "): a for n, a in arrays.items() if n.startswith("seen ")}
+
+    def _keep(self) -> None:
+        if self.file is None:
+            return
+        numbers, arrays = kept(self.bundle, self.model)
+        arrays |= {"best": self.best, "values": self.values, "share": self.share}
+        arrays |= {f"seen {name}": array for name, array in self.seen.items()}
+        self.file.keep(SOLVER.name, self.blocks(self.best), None, numbers, arrays, now=True)
 
     def _stacked(self, start: Point) -> np.ndarray:
         rows = [
@@ -98,10 +125,14 @@ class _Run:
         for iteration in range(1, max_iter + 1):
             S = self.model.minimize(self._objective())
             point = self._point(iteration)
-            if watch(point) or iteration == max_iter:
+            stopped = watch(point) or iteration == max_iter
+            if not stopped:
+                self._step(S)
+                self.bundle.drop_idle(round(_IDLE * self.model.programs_a_look))
+            if stopped or iteration % EVERY == 0:
+                self._keep()
+            if stopped:
                 return point
-            self._step(S)
-            self.bundle.drop_idle(round(_IDLE * self.model.programs_a_look))
         raise AssertionError("the last round returns")
 
     def _objective(self) -> float:

@@ -18,10 +18,10 @@ class Bundle:
     kept beside them in the oracle's compact form.
     """
 
-    def __init__(self, oracle: Oracle):
+    def __init__(self, oracle: Oracle, capacity: int = _FIRST_CAPACITY):
         n_tasks, self.size = oracle.tasks.n_tasks, oracle.size
         self.oracle = oracle
-        self._allocate(n_tasks, _FIRST_CAPACITY)
+        self._allocate(n_tasks, capacity)
         self.counts = np.ones(n_tasks, np.int64)
         self.beta[:, 0] = 1.0
         self.stored = [[oracle.zero(i)] for i in range(n_tasks)]

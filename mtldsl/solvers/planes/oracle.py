@@ -196,7 +196,8 @@ class Oracle:
             used = np.flatnonzero(w > 0.0) if np.any(w > 0.0) else np.zeros(1, int)
             chosen, w = np.array([planes[k] for k in used]), w[used]
             if chosen.dtype != np.uint8:
-                apart.append(self.coefficients[i] * (w @ chosen))
+                in_orders = self.loss.tasks_apart[i][2].tells_orders
+                apart.append(Mixture(chosen, w) if in_orders else self.coefficients[i] * (w @ chosen))
                 continue
             flips = np.unpackbits(chosen, axis=1, count=int(self.tasks.counts[i])).view(bool)
             apart.append(Mixture(flips, w) if self._by_task else self.coefficients[i] * (w @ flips))

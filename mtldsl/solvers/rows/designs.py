@@ -76,8 +76,8 @@ class SharedRows:
 
     @property
     def prefers_all_rows(self) -> bool:
-        """Whether the whole Gram matrix costs no more than the few products with X that it saves."""
-        return self.n_features <= max(8 * self.n_tasks, 100) and self.n_features <= self.n_samples
+        """Whether the whole Gram matrix costs no more than the few products with X that it saves, and is worked with (`state`)."""
+        return self.n_features <= max(8 * self.n_tasks, 100) and self.n_features <= 2 * self.n_samples
 
     def state(
         self, penalty: RowPenalty, rows, W, old: GramState | ResidualState | SparseState | None
