@@ -8,6 +8,7 @@ from typing import cast
 import numpy as np
 
 from mtldsl.compile.normal_form import FunctionTerm, LossTerm, NormalForm, picks
+from mtldsl.compile.terms.label_graph import LabelGraphTerm, balance_labels
 from mtldsl.compile.terms.structured import StructuredTerm
 from mtldsl.proof.residual import ROUNDING, is_rounding, largest_share, magnitudes, stationarity
 
@@ -113,6 +114,19 @@ def _balance_intercepts(form: NormalForm, u) -> None:
             totals = totals - before + form.losses[t].sums(u[t])
         if separable:
             _shift_together(form, separable, [], u)
+    for block in form.blocks:
+        of_labels = [t for t, loss in enumerate(form.losses) if _has_labels_of(loss, block)]
+        if of_labels:
+            balanced = balance_labels([form.losses[t] for t in of_labels], [u[t] for t in of_labels])  # pyright: ignore[reportArgumentType]
+            for t, new in zip(of_labels, balanced, strict=True):
+                u[t] = new
+
+
+def _has_labels_of(loss: LossTerm, block) -> bool:
+    """Whether the block is of intercepts of labels over a graph, and in this loss."""
+    return (
+        block.intercept_of is not None and isinstance(loss, LabelGraphTerm) and block.name in loss.map.blocks
+    )
 
 
 def _shift_together(form: NormalForm, movable: list[int], fixed: list[int], u) -> bool:
@@ -164,6 +178,12 @@ def shift_to_zero_sum(u, low, high) -> np.ndarray:
     bounded_below, bounded_above = np.isfinite(low), np.isfinite(high)
     if not bounded_below.any() and not bounded_above.any():
         return u - u.mean()
+    excess, inside = float(u.sum()), np.flatnonzero((u > low) & (u < high))
+    if inside.size and abs(excess) <= ROUNDING * float(np.abs(u).max()):  # it is zero but for rounding
+        near = u.copy()
+        near[inside] -= excess / inside.size
+        if (near[inside] > low[inside]).all() and (near[inside] < high[inside]).all():
+            return np.clip(near, low, high)
 
     def total(c: float) -> float:
         return float(

@@ -40,12 +40,24 @@ def _of_function(f: FunctionTerm, v, image) -> float:
     return total + (float(np.vdot(v, v)) / (2.0 * modulus) if modulus > 0 else 0.0)
 
 
+def _outside(form: NormalForm, blocks: Blocks, proof: Bound) -> float:
+    """sum of |<v, what of B x lies outside the domain>|: what objectives there lack, of weights that rounding has moved out."""
+    total = 0.0
+    for f, v in zip(form.functions, proof.function_duals, strict=True):
+        outside = f.atom.outside(f.map.forward(blocks))
+        total += 0.0 if outside is None else abs(float(np.vdot(v, outside)))
+    return total
+
+
 def refute(form: NormalForm, blocks: Blocks, proof: Bound, objective: float) -> None:
     """ProofError where a bound lies above the objective of weights within all constraints, by more than rounding.
 
     F(x) - D is a sum of terms that cannot be negative: f(z) + f*(u) - <u, z>, and <r, x>. The one that is stands in the message.
     """
     rounding = rounding_of(form, blocks, proof, objective)
+    if not proof.value > objective + rounding:
+        return
+    rounding += _outside(form, blocks, proof)
     if not proof.value > objective + rounding:
         return
     surplus = {}

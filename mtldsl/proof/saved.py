@@ -130,9 +130,18 @@ def _parameters_of_loss(loss) -> dict:
         return {"metrics": [_plain(metric) for metric in metrics]}
     if isinstance(loss, LabelGraphTerm):
         cliques = loss.cliques
-        own = {"loss": loss.atom.loss} if hasattr(loss.atom, "loss") else {}
+        own = {"loss": _plain_loss(loss.atom.loss)} if hasattr(loss.atom, "loss") else {}
         return {"n_labels": cliques.n_labels, "members": [list(clique) for clique in cliques.members], **own}
     return _parameters(loss.atom)
+
+
+def _plain_loss(loss):
+    """What labellings cost, as JSON can hold it."""
+    if isinstance(loss, Metric):
+        return _plain(loss)
+    if isinstance(loss, tuple) and isinstance(loss[0], tuple):
+        return [[list(clique), [list(row) for row in table]] for clique, table in loss]
+    return loss
 
 
 def _plain(metric: Metric) -> dict:

@@ -2,7 +2,8 @@ r"""What can be proven of a point of a model that is not convex: how little each
 
 With the matrices S kept, the model is convex in the weights W; with W kept, each S has a closed form. At a point (W, S):
 
-- the decrease of a matrix is the objective minus its minimum over that matrix, in closed form;
+- the decrease of a matrix is the objective minus its minimum over that matrix, in closed form, or minus a dual bound of it where
+  the matrix is found by an iteration (a sparse precision's);
 - the decrease of the weights is at most the duality gap of the convex model in which every S is kept;
 - the gradient of the profile (the objective with every S at its best, a function of W alone) is that of this convex model at
   the best S; relative to the gradients of its parts, of which it is the sum, it is the residual.
@@ -113,8 +114,8 @@ def stationarity_of(
         now = term.structure.value_at(W, matrices)
         for k, name in enumerate(term.names):
             if name is not None:
-                after = term.structure.value_at(W, term.structure.update_one(k, W, matrices))
-                decreases[name] = term.coefficient * (now - after) / size
+                least = term.structure.least_over(k, W, matrices)
+                decreases[name] = term.coefficient * (now - least) / size
     if sum(name != "weights" for name in decreases) > 1:
         decreases["matrices"] = (objective - kept_value(form, blocks, best)) / size
     decreases = {name: _decrease(value) for name, value in decreases.items()}

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.optimize import minimize, nnls
+from scipy.optimize import linprog, minimize, nnls
 
 from mtldsl.atoms.metrics.expectation import flip_probabilities
 from mtldsl.atoms.planes.label_polytope import project
 from mtldsl.compile.terms.label_graph import LabelDual, LabelGraphTerm
+from mtldsl.compile.terms.label_intercepts import flipping
 
 __all__ = ["labellings_of", "law_of_flips"]
 
@@ -22,7 +23,9 @@ def law_of_flips(rows, c, metric, y, classes, dual, i: int):
     if metric.exact_conjugate:
         return None
     law = dual.laws[i] if dual.laws else None
-    if law is None:
+    if law is None and metric.tells_orders:
+        law = metric.law_of_slope(dual.u[rows] / c, y)
+    elif law is None:
         p = flip_probabilities(dual.u[rows] / c, y)
         law = None if p is None else metric.law(p[classes.positive], p[classes.negative])
     return None if law is None else [np.asarray(part) for part in law]
@@ -48,10 +51,19 @@ def labellings_of(loss: LabelGraphTerm, dual: LabelDual) -> dict | None:
         whole = dual.whole()
         whole = whole.toarray() if hasattr(whole, "toarray") else np.asarray(whole)
         means = project(loss.cliques, whole / loss.weights[:, None], loss.truth) + own
-        find = _mixture if loss.atom.max_affine else _of_largest_entropy
-        shares = [find(vertices, mean) for mean in means]
+        if loss.atom.max_affine and loss.atom.whole is not None:
+            beside = [loss.atom.delta(every, np.broadcast_to(truth, every.shape)) for truth in loss.truth]
+            shares = [_dearest_mixture(vertices, *one) for one in zip(means, beside, strict=True)]
+        else:
+            find = _mixture if loss.atom.max_affine else _of_largest_entropy
+            shares = [find(vertices, mean) for mean in means]
     else:
         shares = [_softmax(vertices @ scores) for scores in dual.scores]
+        if dual.flips is not None:
+            shares = [
+                _with_flips(share, every, truth, p, dual.flips[0])
+                for share, truth, p in zip(shares, loss.truth, flipping(dual.flips, loss.truth), strict=True)
+            ]
     kept = [np.flatnonzero(share > _RARE) for share in shares]
     return {
         "labels": every[np.concatenate(kept)],
@@ -65,9 +77,35 @@ def _softmax(values) -> np.ndarray:
     return weights / weights.sum()
 
 
+def _with_flips(share, every, truth, p, s) -> np.ndarray:
+    """The law of labellings with flips of single labels of the truth mixed in."""
+    law = (1.0 - s) * share
+    for k, chance in enumerate(p):
+        flipped = truth.copy()
+        flipped[k] = 1 - flipped[k]
+        law[np.all(every == flipped, axis=1)] += s * chance
+    law[np.all(every == truth, axis=1)] += s * max(1.0 - p.sum(), 0.0)
+    return law
+
+
 def _mixture(vertices, mean) -> np.ndarray:
     """Weights of labellings whose mean it is."""
     return nnls(np.vstack([vertices.T, np.ones(len(vertices))]), np.append(mean, 1.0))[0]
+
+
+def _dearest_mixture(vertices, mean, costs) -> np.ndarray:
+    """The same with the largest expected cost: of the labellings of the linear program's solution, weighted to more digits than it has."""
+    equations, right = np.vstack([vertices.T, np.ones(len(vertices))]), np.append(mean, 1.0)
+    found = linprog(-costs, A_eq=equations, b_eq=right, method="highs")
+    if found.status != 0:
+        return _mixture(vertices, mean)
+    kept = np.flatnonzero(found.x > 0.0)
+    weights, rest = nnls(equations[:, kept], right)
+    if rest > 1e-10:
+        return _mixture(vertices, mean)
+    law = np.zeros(len(vertices))
+    law[kept] = weights
+    return law
 
 
 def _of_largest_entropy(vertices, mean) -> np.ndarray:

@@ -41,3 +41,22 @@ def test_what_float64_cannot_tell_is_not_optimal():
     certain = Certificate(objective=1.0, dual_bound=1.0, violation=0.0, scale=0.0, rounding=1e-9)
     assert certain.within(1e-8) and not certain.within(1e-10)
     assert "float64 may misplace" in certain.remark(1e-10) and certain.remark(1e-8) == ""
+
+
+def test_weights_a_little_outside_a_singular_kernel_contradict_no_bound():
+    """mkl_norm of union() is +inf where columns differ: what rounding makes of them is not held against the bound."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 4))
+    tasks = mtl.Tasks.shared(X, np.sign(X @ rng.normal(size=(4, 3)) + rng.normal(size=(60, 3))))
+    W = mtl.Weights(tasks)
+    problem = mtl.minimize(10 * mtl.logistic_loss(W, tasks) + mtl.mkl_norm(W, [mtl.union()], p=np.inf))
+    form, best = problem.form(), problem.solve(tol=1e-12).W
+    (loss,) = form.losses
+    u = loss.dual_at({"W": best})
+    apart = loss.tasks.adjoint(u)
+    apart -= apart.mean(axis=1, keepdims=True)
+    moved = best - 5e-9 * np.linalg.norm(best) * apart / np.linalg.norm(apart)
+    atom = form.functions[0].atom
+    assert np.isfinite(atom.value(moved)) and atom.outside(moved) == pytest.approx(moved - best, abs=1e-13)
+    seen = certify(form, {"W": moved}, [u])
+    assert seen.objective < seen.dual_bound and abs(seen.relative_gap) < 1e-8

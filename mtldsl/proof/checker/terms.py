@@ -12,6 +12,7 @@ from mtldsl.proof.checker.label_graph import LabelGraphPart
 from mtldsl.proof.checker.losses import SCALAR_LOSSES, SquareRootPart, SumPart
 from mtldsl.proof.checker.not_checked import NotChecked
 from mtldsl.proof.checker.products import product
+from mtldsl.proof.checker.rows import ROW_LOSSES, RowPart
 from mtldsl.proof.checker.structured import StructuredPart
 
 __all__ = ["FunctionTerm", "LossTerm", "Map"]
@@ -87,12 +88,14 @@ class LossTerm:
             self.part = SquareRootPart(eps, coefficients, data, exact)
         elif self.word == "structured_hinge":
             self.part = StructuredPart(parameters["metrics"], coefficients, data, exact, witness)
+        elif self.word in ROW_LOSSES:
+            self.part = RowPart(self.word, coefficients, data, exact)
         elif self.graph:
             self.part = LabelGraphPart(self.word, parameters, coefficients, data, exact, witness)
         else:
             raise NotChecked(self.word)
         scalar = getattr(self.part, "scalar", None)
-        signs = self.graph or self.word == "structured_hinge"
+        signs = self.graph or self.word == "structured_hinge" or self.word in ROW_LOSSES
         suits = scalar.fits(data.targets) if scalar else not signs or np.isin(data.targets, (-1.0, 1.0)).all()
         if not suits:
             raise NotChecked(f"{self.word} with labels that it is not defined for")

@@ -1,0 +1,151 @@
+"""One task's rows, and directions that separate them: found by a linear program or given, and proven in rational numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+__all__ = ["OneTask", "Rows", "rows_of", "span_of"]
+
+_EPS = float(np.finfo(float).eps)
+
+#: Numbers of the rows that are looked at in rational arithmetic.
+_MOST_EXACT = 100_000
+
+#: Digits to which a direction is rounded, so that what should cancel does.
+_DIGITS = (12, 6, 3)
+
+#: A prediction beyond which no loss that falls has anything left to lose in float64.
+_FARTHEST = 1e8
+
+
+@dataclass
+class Rows:
+    """Rows of one loss of a task: their inputs, the side to which a prediction may go (0: it must stay), and whether that lowers the loss."""
+
+    X: Any
+    side: np.ndarray
+    strict: np.ndarray
+    farthest: float
+
+
+def span_of(loss, i: int) -> slice:
+    return slice(int(loss.tasks.offsets[i]), int(loss.tasks.offsets[i + 1]))
+
+
+def rows_of(loss, z: np.ndarray, i: int) -> Rows:
+    span = span_of(loss, i)
+    y = loss.tasks.targets[span]
+    falls = loss.atom.falls(y)
+    strict = np.zeros(len(y), bool) if falls is None else falls != 0
+    side = falls if falls is not None else (y if loss.atom.labels == "sign" else np.zeros(len(y)))
+    farthest = float(np.max((side * z[span])[strict], initial=0.0))
+    return Rows(loss.tasks.inputs[i], np.asarray(side, float), strict, farthest)
+
+
+class OneTask:
+    """The rows of all losses of a task, with a last column for its intercept."""
+
+    def __init__(self, rows: list[Rows], has_intercept: list[bool]):
+        parts = []
+        for row, with_one in zip(rows, has_intercept, strict=True):
+            column = np.full((row.X.shape[0], 1), float(with_one))
+            if sparse.issparse(row.X):
+                parts.append(sparse.hstack([row.X, sparse.csr_array(column)], format="csr"))
+            else:
+                parts.append(np.hstack([np.asarray(row.X, float), column]))
+        stacked = sparse.vstack(parts, format="csr") if sparse.issparse(parts[0]) else np.vstack(parts)
+        self.X: Any = stacked
+        self.side = np.concatenate([row.side for row in rows])
+        self.strict = np.concatenate([row.strict for row in rows])
+
+    def direction(self, own: np.ndarray, low, high, others: bool, largest: int) -> np.ndarray | None:
+        """The task's own weights where they will do (without `others`: on every sample), else what a linear program finds."""
+        free = np.clip(own, low, high)
+        if self.is_proven(free) and (others or (np.array_equal(free, own) and self.is_complete(free))):
+            return free
+        if not others or self.X.shape[0] * self.X.shape[1] > largest:
+            return None
+        found = self._program(low, high)
+        if found is None:
+            return None
+        for digits in _DIGITS:
+            rounded = np.clip(np.round(found, digits), low, high)
+            if self.is_proven(rounded):
+                return rounded
+        return None
+
+    def _program(self, low, high) -> np.ndarray | None:
+        """D with as many margins of one as there can be, columns scaled; max sum t with s_j <x_j, D> >= t_j, 0 <= t_j <= 1."""
+        from scipy.optimize import linprog  # which takes long to import
+
+        n, d = self.X.shape
+        scale = np.sqrt(
+            np.asarray(
+                (self.X * self.X if not sparse.issparse(self.X) else self.X.multiply(self.X)).sum(axis=0)
+            ).ravel()
+            / n
+        )
+        scale[scale == 0.0] = 1.0
+        moves = self.side != 0
+        signed = sparse.csr_array(sparse.diags_array(self.side[moves]) @ self.X[moves] / scale)
+        counted = sparse.csr_array(sparse.diags_array(self.strict[moves].astype(float)))
+        upper = sparse.hstack([-signed, counted], format="csr")
+        stays = None
+        if not moves.all():
+            kept = sparse.csr_array(self.X[~moves] / scale)
+            stays = sparse.hstack([kept, sparse.csr_array((kept.shape[0], counted.shape[1]))], format="csr")
+        bounds = np.concatenate([np.column_stack([low, high]), np.tile([0.0, 1.0], (counted.shape[0], 1))])
+        cost = np.concatenate([np.zeros(d), -self.strict[moves].astype(float)])
+        solved = linprog(
+            cost, A_ub=upper, b_ub=np.zeros(upper.shape[0]), A_eq=stays,
+            b_eq=None if stays is None else np.zeros(stays.shape[0]), bounds=bounds, method="highs",
+        )  # fmt: skip
+        if solved.x is None or not -solved.fun > 0.5:
+            return None
+        D = solved.x[:d] / scale
+        size = float(np.max(np.abs(D), initial=0.0))
+        return D / size if size > 0.0 else None
+
+    def is_complete(self, D: np.ndarray) -> bool:
+        """Whether every prediction surely moves, and each lowers its loss."""
+        margins, rounding = self._margins(D)
+        return bool(np.all(self.strict & (margins > rounding)))
+
+    def move(self, D: np.ndarray, predictions: list[np.ndarray], spans: list[slice]) -> None:
+        """Write into every loss's predictions what surely moves along D: to where nothing is left of its loss."""
+        margins, rounding = self._margins(D)
+        moves, first = (self.side != 0) & (margins > rounding), 0
+        for z, span in zip(predictions, spans, strict=True):
+            own = slice(first, first + span.stop - span.start)
+            z[span] = np.where(moves[own], self.side[own] * _FARTHEST, z[span])
+            first = own.stop
+
+    def is_proven(self, D: np.ndarray) -> bool:
+        """Whether no loss rises along D, and one surely falls."""
+        margins, rounding = self._margins(D)
+        moves = self.side != 0
+        unsure = np.flatnonzero((moves & (margins <= rounding)) | ~moves)
+        if not np.any(self.strict & (margins > rounding)) or np.any(moves & (margins < -rounding)):
+            return False
+        if len(unsure) * np.count_nonzero(D) > _MOST_EXACT:
+            return False
+        for j in unsure.tolist():
+            total = self._exactly(j, D)
+            if total * Fraction(float(self.side[j])) < 0 or (not moves[j] and total != 0):
+                return False
+        return True
+
+    def _margins(self, D: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(s_j <x_j, D>, what rounding may have done to it)."""
+        margins = self.side * np.asarray(self.X @ D).ravel()
+        return margins, 2.0 * (len(D) + 2) * _EPS * np.asarray(abs(self.X) @ np.abs(D)).ravel()
+
+    def _exactly(self, j: int, D: np.ndarray) -> Fraction:
+        row = self.X[[j]].toarray().ravel() if sparse.issparse(self.X) else self.X[j]
+        used = np.flatnonzero((row != 0.0) & (D != 0.0))
+        return sum((Fraction(float(row[k])) * Fraction(float(D[k])) for k in used.tolist()), Fraction(0))

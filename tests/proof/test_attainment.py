@@ -1,0 +1,205 @@
+"""Models without a minimiser are named, with a direction that is checked here in rational numbers; others are not."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import mtldsl as mtl
+from mtldsl.proof.attainment import unattained
+
+
+def data(seed=0, n=30, d=5, m=3):
+    """Tasks 0 and 1 are separable, the last one is not."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    Y = np.where(X @ rng.normal(size=(d, m)) > 0, 1.0, -1.0)
+    Y[:6, -1] *= -1
+    return X, Y
+
+
+def exactly(X, D, b=0.0):
+    """X D + b in rational numbers."""
+    X = X.toarray() if sparse.issparse(X) else X
+    return [
+        sum(
+            (Fraction(float(x)) * Fraction(float(v)) for x, v in zip(row, D, strict=True)), Fraction(float(b))
+        )
+        for row in X
+    ]
+
+
+def is_direction(X, y, D, b=0.0):
+    margins = [Fraction(float(s)) * z for s, z in zip(y, exactly(X, D, b), strict=True)]
+    return min(margins) >= 0 and max(margins) > 0
+
+
+@pytest.mark.parametrize("word", ["logistic_loss", "exponential_loss"])
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("layout", ["shared", "sparse", "weights", "separate"])
+def test_separable_tasks_are_named_and_others_are_not(word, intercept, layout):
+    X, Y = data()
+    if layout == "separate":
+        tasks = mtl.Tasks.separate([X[: 20 + i] for i in range(3)], [Y[: 20 + i, i] for i in range(3)])
+    else:
+        weights = np.random.default_rng(1).uniform(0.1, 3.0, size=len(X)) if layout == "weights" else None
+        tasks = mtl.Tasks.shared(sparse.csr_matrix(X) if layout == "sparse" else X, Y, sample_weights=weights)
+    W = mtl.Weights(tasks, intercept=intercept)
+    found = mtl.minimize(getattr(mtl, word)(W, tasks)).solve()
+    assert found.unattained is not None and found.status in ("unattained", "optimal")
+    assert found.unattained.tasks == tuple(tasks.task_names[:2])
+    assert found.unattained.completely == (True, True) and found.unattained.everywhere
+    D = found.unattained.direction["W"]
+    b = found.unattained.direction["W.intercept"][0] if intercept else np.zeros(3)
+    for i in range(2):
+        assert is_direction(tasks.inputs[i], tasks.per_task(tasks.targets)[i], D[:, i], b[i])
+    assert not D[:, 2].any() and b[2] == 0.0
+    assert "task0" in found.note and "ridge" in found.note
+    assert np.abs(found.W).max() < 1e4
+
+
+def test_the_objective_falls_for_ever_from_everywhere():
+    X, Y = data()
+    tasks = mtl.Tasks.shared(X, Y)
+    W = mtl.Weights(tasks)
+    problem = mtl.minimize(mtl.logistic_loss(W, tasks) + mtl.hinge_loss(W, tasks))
+    form, D = problem.form(), problem.solve().unattained.direction["W"]
+    rng = np.random.default_rng(0)
+    for _ in range(5):
+        at = rng.normal(size=D.shape)
+        values = [form.value({"W": at + t * D}) for t in (0.0, 0.5, 1.0, 2.0, 4.0)]
+        assert np.all(np.diff(values) < 0)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_quasi_separation_is_proven_in_rational_numbers(seed):
+    """A feature that only positives have: the others are not separated, and nothing moves them."""
+    X, Y = data(seed)
+    y = Y[:, 2]
+    X = np.column_stack([X, np.where((y > 0) & (np.arange(len(y)) % 3 == 0), 1.0, 0.0)])
+    tasks = mtl.Tasks.shared(X, y[:, None])
+    W = mtl.Weights(tasks)
+    found = mtl.minimize(mtl.logistic_loss(W, tasks)).solve(max_seconds=20).unattained
+    form = mtl.minimize(mtl.logistic_loss(W, tasks)).form()
+    found = found or unattained(form, {"W": np.vstack([np.zeros((5, 1)), [[20.0]]])})
+    assert found is not None and found.completely == (False,)
+    assert is_direction(X, y, found.direction["W"][:, 0])
+    assert "falls for ever as weights grow" in str(found)
+
+
+def test_what_charges_for_weights_makes_a_minimum():
+    X, Y = data()
+    tasks = mtl.Tasks.shared(X, Y)
+    W = mtl.Weights(tasks)
+    loss = mtl.logistic_loss(W, tasks)
+    far = {"W": 1e3 * mtl.minimize(loss + 1e-3 * mtl.ridge(W)).solve().W}
+    for problem in (
+        mtl.minimize(loss + 1e-6 * mtl.ridge(W)),
+        mtl.minimize(loss + 1e-6 * mtl.l1_norm(W)),
+        mtl.minimize(loss + 1e-3 * mtl.log_rank(W, eps=0)),
+        mtl.minimize(loss, subject_to=[mtl.frobenius_norm(W) <= 10]),
+        mtl.minimize(mtl.hinge_loss(W, tasks)),
+        mtl.minimize(mtl.squared_hinge_loss(W, tasks)),
+        mtl.minimize(loss + mtl.squared_loss(W, tasks)),
+    ):
+        assert unattained(problem.form(), far) is None
+    assert unattained(mtl.minimize(loss).form(), far) is not None
+    assert unattained(mtl.minimize(loss).form(), {"W": np.zeros_like(far["W"])}) is None  # nothing runs away
+
+
+def test_bounds_on_the_side_where_the_loss_falls_do_not_hold_it():
+    """With W >= 0 a direction has to be >= 0 too; a penalty of some features leaves the others free."""
+    rng = np.random.default_rng(0)
+    X = np.abs(rng.normal(size=(30, 4)))
+    X[:, 3] = rng.normal(size=30)
+    y = np.where(X[:, 3] > 0, 1.0, -1.0)[:, None]
+    tasks = mtl.Tasks.shared(X, y)
+    W = mtl.Weights(tasks)
+    loss, far = mtl.logistic_loss(W, tasks), {"W": np.array([[0.0], [0.0], [0.0], [1e4]])}
+    above = unattained(mtl.minimize(loss, subject_to=[W >= 0]).form(), far)
+    assert above is not None and np.all(above.direction["W"] >= 0)
+    assert unattained(mtl.minimize(loss, subject_to=[W <= 0]).form(), far) is None
+    kept = unattained(mtl.minimize(loss + mtl.l1_norm(W[:3])).form(), far)
+    assert kept is not None and not kept.direction["W"][:3].any()
+    assert unattained(mtl.minimize(loss + mtl.l1_norm(W[2:])).form(), far) is None
+
+
+def test_a_part_of_a_sum_that_nothing_charges_for():
+    X, Y = data()
+    tasks = mtl.Tasks.shared(X, Y)
+    L, S = mtl.Weights(tasks, name="L"), mtl.Weights(tasks, name="S")
+    loss = mtl.logistic_loss(L + S, tasks)
+    far = {
+        "L": 1e3 * mtl.minimize(loss + mtl.l1_norm(S) + 1e-3 * mtl.ridge(L)).solve().L,
+        "S": np.zeros((5, 3)),
+    }
+    found = unattained(mtl.minimize(loss + mtl.l1_norm(S)).form(), far)
+    assert found is not None and found.tasks == ("task0", "task1") and not found.direction["S"].any()
+    assert unattained(mtl.minimize(loss + mtl.l1_norm(S) + 1e-6 * mtl.ridge(L)).form(), far) is None
+
+
+def test_counts_of_zero_alone():
+    """A Poisson loss of zeros falls with the score; counts above zero hold it."""
+    X = np.column_stack([np.ones(6), [1.0, 1.0, 1.0, 0.0, 0.0, 0.0]])
+    y = np.array([0.0, 0.0, 0.0, 2.0, 1.0, 3.0])[:, None]
+    tasks = mtl.Tasks.shared(X, y)
+    form = mtl.minimize(mtl.poisson_loss(mtl.Weights(tasks), tasks)).form()
+    found = unattained(form, {"W": np.array([[0.7], [-30.0]])})
+    assert found is not None and found.direction["W"][0, 0] == 0.0 > found.direction["W"][1, 0]
+    assert found.completely == (False,)
+
+
+@pytest.mark.parametrize("which", ["capped", "rank"])
+def test_bounded_penalties_that_are_not_convex(which):
+    """Along the weights themselves, from where they are, the objective falls for ever."""
+    X, Y = data(d=8, m=4)
+    tasks = mtl.Tasks.shared(X, Y[:, :3])
+    W = mtl.Weights(tasks)
+    loss = mtl.logistic_loss(W, tasks)
+    problem = (
+        mtl.minimize(loss + mtl.capped_trace_norm(W, tau=0.5))
+        if which == "capped"
+        else mtl.minimize(loss, subject_to=[mtl.rank(W) <= 2])
+    )
+    found = problem.solve(max_iter=3000)
+    assert found.status == "unattained" and not found.unattained.everywhere
+    assert "along the ray" in found.note
+    form, D = problem.form(), found.unattained.direction["W"]
+    values = [form.value({"W": found.W + t * D}) for t in (0.0, 0.1, 1.0, 10.0)]
+    assert np.all(np.diff(values[:3]) < 0) and values[3] <= values[2]
+    assert form.violation({"W": found.W + 10.0 * D}) <= 1e-8
+
+
+def test_a_saved_solution_keeps_status_and_note(tmp_path):
+    X, Y = data()
+    tasks = mtl.Tasks.shared(X, Y)
+    found = mtl.minimize(mtl.logistic_loss(mtl.Weights(tasks), tasks)).solve()
+    found.save(tmp_path / "one.npz")
+    again = mtl.Solution.load(tmp_path / "one.npz")
+    assert (again.status, again.note) == (found.status, found.note) and again.unattained is None
+
+
+@pytest.mark.parametrize("which", ["all", "some", "capped", "poisson"])
+def test_the_limit_is_what_the_objective_falls_to_along_the_direction(which):
+    X, Y = data()
+    Y = Y[:, :2] if which in ("all", "capped") else Y
+    tasks = mtl.Tasks.shared(X, Y)
+    if which == "poisson":
+        counts = np.zeros((30, 2))
+        counts[:, 1] = np.arange(30) % 4
+        tasks = mtl.Tasks.shared(np.abs(X), counts)
+    W = mtl.Weights(tasks)
+    terms = mtl.poisson_loss(W, tasks) if which == "poisson" else mtl.logistic_loss(W, tasks)
+    if which == "capped":
+        terms = terms + mtl.capped_trace_norm(W, tau=1.0)
+    problem = mtl.minimize(terms)
+    found = problem.solve()
+    away, form = found.unattained, problem.form()
+    values = [form.value({"W": found.W + t * away.direction["W"]}) for t in (0.0, 1.0, 1e2, 1e4, 1e6)]
+    assert np.all(np.diff(values) <= 1e-9) and away.limit <= values[0]
+    assert values[-1] == pytest.approx(away.limit, rel=1e-9, abs=1e-9)
+    assert f"at most {away.limit:.6g}" in found.note
+    assert found.dual_bound <= away.limit
+    if which == "all":
+        assert away.limit == found.dual_bound == 0.0
