@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import numpy as np
 
@@ -12,10 +12,12 @@ from mtldsl.analysis.elsewhere import PartElsewhere, parts_elsewhere
 from mtldsl.analysis.grid import Grid, grid_of
 from mtldsl.analysis.in_parallel import Unfinished, in_parallel, jobs_of
 from mtldsl.analysis.parts import ONE_CLASS, Part, data_of, make_part, needs_two_classes, warn_of
+from mtldsl.atoms.function import Loss
 from mtldsl.compile.statement import Statement
 from mtldsl.errors import DataError, Interrupted, ModelError, MTLError
 from mtldsl.language.expressions.scalar import Parameter
 from mtldsl.scoring.measure import Measure
+from mtldsl.scoring.measures import OF_KINDS
 from mtldsl.solution.metric_measure import as_measure
 from mtldsl.system.told import counted
 from mtldsl.tasks import Tasks
@@ -122,8 +124,9 @@ def _said(trials: list[Trial], grid: Grid, by: Measure) -> str:
 
 
 def _default(statement: Statement) -> str:
-    atom: Any = statement.first_loss.atom
-    return "accuracy" if atom.labels == "sign" or statement.first_loss.source is not None else "r2"
+    losses = [statement.first_loss] if statement.shares is None else list(statement.shares.terms)
+    signs = {cast(Loss, one.atom).labels in ("sign", "classes") or one.source is not None for one in losses}
+    return OF_KINDS.name if len(signs) > 1 else "accuracy" if signs == {True} else "r2"
 
 
 def _divided(tasks: Tasks, folds, stratify, groups, random_state) -> list[tuple[np.ndarray, np.ndarray]]:

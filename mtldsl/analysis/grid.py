@@ -9,6 +9,7 @@ import numpy as np
 
 from mtldsl.analysis.lambda_max import lambda_max
 from mtldsl.analysis.path import Solvable, checked_values
+from mtldsl.compile.checks import on_weights
 from mtldsl.compile.statement import Statement
 from mtldsl.errors import ModelError
 from mtldsl.language.expressions.scalar import Parameter
@@ -39,10 +40,10 @@ class Grid:
 
 
 def strengthens_losses(statement: Statement, parameter: Parameter) -> bool:
-    """Whether the parameter multiplies losses, so that larger values mean less regularisation."""
-    return any(
-        term.is_loss and parameter in term.coefficient.parameters for term in statement.objective.terms
-    )
+    """Whether larger values of the parameter mean less regularisation: it multiplies losses, or is the radius of a ball."""
+    losses = [term for term in statement.objective.terms if term.is_loss]
+    widens = any(parameter in constraint.of_radius for constraint in on_weights(statement.constraints))
+    return widens or any(parameter in term.coefficient.parameters for term in losses)
 
 
 def grid_of(problem: Solvable, lam, values, typed: str) -> Grid:

@@ -55,6 +55,12 @@ def lambda_max(statement: Statement, parameter: Parameter) -> CriticalValue:
     require_own(parameter, statement.parameters, f"lambda_max({quoted(parameter)})")
     terms = statement.objective.terms
     scaled = [term for term in terms if parameter in term.coefficient.parameters]
+    if any(parameter in c.of_radius for c in on_weights(statement.constraints)):
+        raise ModelError(
+            f"{parameter.name} is a radius: the weights vanish where it is 0, and only there",
+            term=f"lambda_max({parameter.name})",
+            write_instead=f"give the values of a path yourself, from small to large: problem.path({parameter.name}, [...])",
+        )
     if not scaled:
         raise ModelError(
             f"the parameter must be a factor of a term; here it occurs inside the terms of "
@@ -74,6 +80,13 @@ def lambda_max(statement: Statement, parameter: Parameter) -> CriticalValue:
             f"{culprit.text} is not convex, so that zero may be stationary without being optimal",
             term=f"lambda_max({parameter.name})",
         )
+    for term in terms:
+        if term.worst:
+            raise ModelError(
+                f"{term.atom_text} has a kink at zero, where several tasks are the worst",
+                term=f"lambda_max({parameter.name})",
+                write_instead=f"give the values of a path yourself: problem.path({parameter.name}, [...])",
+            )
     for constraint in on_weights(statement.constraints):
         _require_zero(constraint, parameter)
     penalties = [term for term in terms if not term.is_loss and not _is_flat_at_zero(term)]

@@ -29,7 +29,9 @@ ONE_CLASS = ("skip", "constant", "error")
 
 
 def data_of(statement: Statement, typed: str) -> Tasks:
-    """The one Tasks of a model. ModelError where its losses are of several."""
+    """The Tasks of a model, all of them where every loss has tasks of its own. ModelError where its losses are of several otherwise."""
+    if statement.shares is not None:
+        return statement.data
     found = {
         id(term.source or term.tasks): term.source or term.tasks
         for term in statement.objective.terms
@@ -47,7 +49,8 @@ def data_of(statement: Statement, typed: str) -> Tasks:
 def needs_two_classes(statement: Statement) -> bool:
     """Whether a loss refuses tasks of one class."""
     return any(
-        term.is_loss and getattr(term.atom, "labels", "") == "sign" for term in statement.objective.terms
+        term.is_loss and getattr(term.atom, "labels", "") in ("sign", "classes")
+        for term in statement.objective.terms
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from mtldsl.analysis.split_norms import dual_norm_of_sum
 from mtldsl.atoms.calculus.prox_of_sum import prox_of_sum, why_not
 from mtldsl.compile.function_term import FunctionTerm
 
@@ -28,6 +29,9 @@ def critical_of_sum(
     high = min((norm.dual_gauge(pull) for norm in scaled), default=np.inf)
     terms = [(norm.coefficient, norm.atom) for norm in fixed]
     reason = why_not([*terms, *((norm.coefficient, norm.atom) for norm in scaled)])
+    if reason and not fixed and all(norm.atom.exact_prox for norm in scaled):
+        low, high = dual_norm_of_sum(pull, scaled)
+        return low, high, reason.rstrip(".")
     if reason:
         return min(_lowest(pull, scaled, fixed, high), high), high, reason.rstrip(".")
 

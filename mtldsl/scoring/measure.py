@@ -10,7 +10,7 @@ import numpy as np
 
 __all__ = ["Measure", "Needs"]
 
-Needs = Literal["values", "labels", "scores", "probabilities"]
+Needs = Literal["values", "labels", "scores", "probabilities", "answers"]
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class Measure:
 
     function         : scikit-learn's, by name; imported where it is first called
     needs            : "values" (numbers for labels that are numbers); or, for labels -1 and +1, "labels", "scores" (higher where +1 is
-                       more likely) or "probabilities" (of +1)
+                       more likely) or "probabilities" (of +1); "answers": what `predict` says, labels or numbers
     higher_is_better : False for losses and errors
     defined          : where a task has a number, NaN otherwise: with "any" label, with "two" different ones, with a "positive" one
     average          : "mean" of the tasks' numbers; "support", weighted by their positives; "pooled", one number of all labels together

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import difflib
 
+import numpy as np
+
 from mtldsl.errors import ModelError
 from mtldsl.scoring.measure import Measure
 from mtldsl.scoring.rows import coverage_error, hamming_loss, ranking_loss, subset_accuracy
 from mtldsl.values.number import quoted
 
-__all__ = ["MEASURES", "measure"]
+__all__ = ["MEASURES", "OF_KINDS", "measure"]
 
 _ALL = (
     Measure("mse", "mean_squared_error", "values", False, of="mean squared error"),
@@ -37,6 +39,25 @@ _ALL = (
 
 MEASURES: dict[str, Measure] = {one.name: one for one in _ALL}
 
+
+class _OfKinds(Measure):
+    """What `solution.scores` says of each task: the accuracy of labels, R^2 of numbers."""
+
+    def of_task(self, y: np.ndarray, predicted: np.ndarray, weights: np.ndarray | None = None) -> float:
+        # a loss of labels answers with nothing but labels, one of numbers hardly ever
+        labels = bool(np.isin(y, (-1.0, 1.0)).all() and np.isin(predicted, (-1.0, 1.0)).all())
+        return MEASURES["accuracy" if labels else "r2"].of_task(y, predicted, weights)
+
+
+#: of models with a loss for each kind of tasks, where nothing else is asked for
+OF_KINDS: Measure = _OfKinds(
+    "accuracy or r2",
+    "",
+    "answers",
+    True,
+    of="accuracy of labels, coefficient of determination R^2 of numbers",
+)
+
 #: what scikit-learn and the field call them
 _SYNONYMS = {
     "mean_squared_error": "mse", "neg_mean_squared_error": "mse", "mean_absolute_error": "mae", "neg_mean_absolute_error": "mae",
@@ -58,6 +79,8 @@ def measure(name, typed: str = "metric") -> Measure:
     """
     if isinstance(name, str) and name in MEASURES:
         return MEASURES[name]
+    if name == OF_KINDS.name:
+        return OF_KINDS
     low = name.lower() if isinstance(name, str) else ""
     near = difflib.get_close_matches(low, [*MEASURES, *_SYNONYMS], n=1, cutoff=0.7)
     meant = _SYNONYMS.get(near[0], near[0]) if near else ""

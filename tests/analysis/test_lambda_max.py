@@ -15,7 +15,9 @@ NORMS = ["l1_norm", "l21_norm", "trace_norm"]
 LOSSES = sorted(
     name
     for name, atom in REGISTRY.items()
-    if issubclass(atom, Loss) and atom.labels != "indicators" and atom.takes_intercept is not False
+    if issubclass(atom, Loss)
+    and atom.labels not in ("indicators", "classes")
+    and atom.takes_intercept is not False
 )
 METRICS = [
     mtl.FScore(),
@@ -117,6 +119,11 @@ FURTHER = {
     "l1_inf_norm": lambda W: mtl.l1_inf_norm(W),
     "sorted_l1_norm": lambda W: mtl.sorted_l1_norm(W),
     "column_group_norm": lambda W: mtl.column_group_norm(W, [[0, 2], [1]]),
+    "latent_group_norm": lambda W: mtl.latent_group_norm(
+        W, [[0, 1, 2], [2, 3], [3, 4, 5]], weights=[1.0, 0.5, 2.0]
+    ),
+    "tree_norm, rows": lambda W: mtl.tree_norm(W, rows=[[0, 1], [1], [2, 3, 4, 5]], weights=[1.0, 0.5, 2.0]),
+    "tree_norm, columns": lambda W: mtl.tree_norm(W, columns=[[0], [0, 2], [1]]),
 }
 
 

@@ -1,0 +1,155 @@
+"""Weights over values of one parameter, each with its proof, and nothing else: what a choice on folds asks of a path.
+
+`mtldsl.analysis.path` makes a whole `Solution` of every value, with all that is told of it. Where only scores are asked for, that costs as much as
+the solve. Here a value is one run of the solver that takes the model, from where the path leads to, watched like any other; where that run
+does not end with a certificate of tol, `solve` goes on, with all that it tries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mtldsl.analysis.ahead import Past, ahead
+from mtldsl.analysis.few_rows import FewRows
+from mtldsl.compile.normal_form import Blocks, NormalForm
+from mtldsl.compile.reductions.centred import Centred
+from mtldsl.errors import InfeasibleError, SolverError
+from mtldsl.language.expressions.scalar import Parameter
+from mtldsl.proof.certificate import Certificate
+from mtldsl.proof.gap import over
+from mtldsl.solution.readout import coef_of, intercept_of
+from mtldsl.solution.solution import Solution
+from mtldsl.solution.solved import facts_of_loss
+from mtldsl.solvers import spans
+from mtldsl.solvers.asking import to_try
+from mtldsl.solvers.registry import get_solver
+from mtldsl.solvers.solver import Point, breakdowns
+from mtldsl.solvers.turns import Turn
+from mtldsl.solvers.warm_start import starting_point
+from mtldsl.solvers.watcher import Watcher
+from mtldsl.system import stops
+from mtldsl.system.once import Store, remembering
+from mtldsl.system.threads import one_blas_thread
+
+__all__ = ["CertifiedPoint", "certified_points"]
+
+
+#: so many numbers of weights are held at a time, for the scores of several values in one product
+_HELD = 1 << 18
+
+
+@dataclass(frozen=True, eq=False)
+class CertifiedPoint:
+    """The weights at one value, what was proven of them, and what the next solve begins from. `loss` is as in `Solution`."""
+
+    blocks: Blocks
+    coef: np.ndarray
+    intercept: np.ndarray | None
+    certificate: Certificate
+    iterations: int
+    state: Point | None
+    loss: dict[str, Any]
+
+
+def certified_points(
+    problem: Any, parameter: Parameter, values: Sequence[float], solve_options: dict[str, Any]
+) -> Iterator[list[CertifiedPoint | Solution]]:
+    """The weights at every value, each warm-started from the one before, as many at a time as take little memory; a `Solution` where more
+    than one run was needed.
+
+    problem       : a Problem
+    solve_options : of `Problem.solve`; "solver" and "tol" are read here, and a limit of time leaves every value to `Problem.solve`
+    A signal raises KeyboardInterrupt.
+    """
+    walk, before, at = _Walk(problem, len(values), solve_options), parameter.value, 0
+    try:
+        while at < len(values):
+            points: list = []
+            with stops.heard(), remembering(walk.made), one_blas_thread():
+                while at < len(values) and sum(one.coef.size for one in points) <= _HELD:
+                    parameter.value = float(values[at])
+                    points.append(walk.at(float(values[at])))
+                    at += 1
+                    if stops.pending() or getattr(points[-1], "interrupted", False):
+                        raise KeyboardInterrupt
+            yield points
+    finally:
+        parameter.value = before
+
+
+class _Walk:
+    """Where a path has been, and how it goes on."""
+
+    def __init__(self, problem, values: int, solve_options: dict[str, Any]):
+        self.problem, self.options, self.tol = problem, solve_options, solve_options["tol"]
+        self.loss = facts_of_loss(problem)
+        self.made: Store = {}
+        self.past, self.last = Past(), None
+        form = problem.form()
+        # labels far from zero need the care that `solve` takes of them, and a limit of time counts what it counts
+        self.is_plain = (
+            not form.elsewhere
+            and solve_options.get("max_seconds") is None
+            and Centred().accepts(form) is not None
+        )
+        self.few = FewRows(form) if self.is_plain and FewRows.pays(form, values) else None
+
+    def at(self, value: float) -> CertifiedPoint | Solution:
+        form = self.problem.form()
+        found = self._in_one_run(form, value) if self.is_plain and form.is_convex else None
+        if found is not None:
+            return found
+        if self.few is not None:  # the next values would fare no better on few rows
+            self.few, self.past, self.last = None, Past(), None
+        start = ahead(form, self.past, self.last, value)
+        solution = self.problem.solve(warm_start=start, **self.options)
+        self._keep(value, solution)
+        return solution
+
+    def _keep(self, value: float, found) -> None:
+        self.last, self.past = found, self.past.then(value, found)
+
+    def _in_one_run(self, form: NormalForm, value: float) -> CertifiedPoint | None:
+        """None where it does not end with a certificate of tol."""
+        seen = form if self.few is None else self.few.of(form)
+        watcher = _watched(
+            seen, ahead(seen, self.past, self.last, value), self.options.get("solver", "auto"), self.tol
+        )
+        if watcher is None or not watcher.certificate.within(self.tol):
+            return None
+        point, certificate, blocks = watcher.last_point, watcher.certificate, watcher.kept.blocks
+        assert point is not None  # that of the certificate, or a later one
+        whole, misplaced = (blocks, 0.0) if self.few is None else self.few.whole(blocks)
+        if not _within(certificate, misplaced, self.tol):
+            return None
+        coef = coef_of(self.problem, blocks)
+        intercept = intercept_of(self.problem, whole, coef.shape[1])
+        found = CertifiedPoint(blocks, coef, intercept, certificate, point.iteration, point, self.loss)
+        self._keep(value, found)
+        return found
+
+
+def _within(certificate: Certificate, misplaced: float, tol: float) -> bool:
+    """Whether it still is where objective and bound may each be off by so much more."""
+    size = over(max(abs(certificate.objective), abs(certificate.dual_bound)), certificate.scale)
+    return abs(certificate.relative_gap) + 2.0 * misplaced / size <= tol
+
+
+def _watched(form: NormalForm, start, solver: str, tol: float) -> Watcher | None:
+    """What was seen of the run of the first solver that takes the form; None where it failed."""
+    name = next(to_try(form, solver, {}))
+    chosen, watcher = get_solver(name), Watcher(form, tol, None)
+    turn = Turn(name, chosen.patience(form), most=chosen.shift(form), pace=chosen.pace(form))
+    watcher.begin(name, turn.progress(), below_guesses=True)
+    try:
+        with stops.at_once(), breakdowns(name):
+            spans.solver_of(chosen, form, {})(
+                form, tol=tol, max_iter=chosen.max_iter, start=starting_point(form, start), watch=watcher
+            )
+    except (SolverError, InfeasibleError):
+        return None
+    return watcher

@@ -1,0 +1,127 @@
+"""Points of a path beside its solutions: the same weights, each proven of the model as given; and squares of few rows for those of many."""
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_breast_cancer, load_wine
+from sklearn.model_selection import KFold
+
+import mtldsl as mtl
+from mtldsl.analysis.few_rows import FewRows
+from mtldsl.analysis.points import CertifiedPoint, certified_points
+from mtldsl.estimators import MultiTaskClassifierCV
+from mtldsl.proof.certificate import certify
+from mtldsl.solution.solution import Solution
+
+TOL = 1e-8
+STATEMENTS = {
+    "l21": lambda W, tasks, lam: mtl.squared_loss(W, tasks) + lam * mtl.l21_norm(W),
+    "l1 and ridge": lambda W, tasks, lam: (
+        mtl.sum_of_squares(W, tasks) + lam * mtl.l1_norm(W) + 0.5 * mtl.ridge(W)
+    ),
+    "trace": lambda W, tasks, lam: mtl.squared_loss(W, tasks) + lam * mtl.trace_norm(W),
+    "on the loss": lambda W, tasks, lam: lam * mtl.squared_loss(W, tasks) + mtl.l21_norm(W),
+    "logistic": lambda W, tasks, lam: mtl.logistic_loss(W, tasks) + lam * mtl.l21_norm(W),
+    "hinge": lambda W, tasks, lam: mtl.hinge_loss(W, tasks) + lam * mtl.ridge(W),
+}
+SQUARES = {"l21", "l1 and ridge", "trace", "on the loss"}
+
+
+def table(kind, seed=0, n=120, d=7, m=3, shift=0.0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d)) + shift
+    X[:, 3] = X[:, 2] - X[:, 1]  # of lower rank than it has columns
+    Y = np.sign((X - shift) @ rng.normal(size=(d, m)) + rng.normal(size=(n, m)))
+    if kind == "shared":
+        return mtl.Tasks.shared(X, Y)
+    weights = rng.uniform(0.5, 2.0, size=(m, n))
+    return mtl.Tasks.separate([X + i for i in range(m)], list(Y.T), sample_weights=list(weights))
+
+
+def path_of(name, tasks, intercept, tol=TOL):
+    W, lam = mtl.Weights(tasks, intercept=intercept), mtl.Parameter(1.0, name="lam")
+    problem = mtl.minimize(STATEMENTS[name](W, tasks, lam))
+    values = [0.05, 0.2, 1.0, 3.0] if name == "on the loss" else [30.0, 8.0, 2.0, 0.5]
+    given = {"solver": "auto", "tol": tol}
+    points = [one for many in certified_points(problem, lam, values, given) for one in many]
+    return problem, lam, values, points, given
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize("kind", ["shared", "separate"])
+@pytest.mark.parametrize("name", sorted(STATEMENTS))
+def test_points_are_the_solutions_of_the_path_and_proven_of_the_model_as_given(name, kind, intercept):
+    problem, lam, values, points, given = path_of(name, table(kind), intercept)
+    assert lam.value == 1.0
+    assert FewRows.pays(problem.form(), len(values)) == (name in SQUARES)
+    solutions = list(problem.path(lam, values, **given))
+    assert len(points) == len(solutions)
+    for value, point, solution in zip(values, points, solutions, strict=True):
+        # a gap within tol leaves the weights the root of it; what is held to tol itself is the objective, below
+        np.testing.assert_allclose(point.coef, solution.coef, atol=2e-3)
+        assert (point.intercept is None) == (solution.intercept is None) == (not intercept)
+        if point.intercept is not None and solution.intercept is not None:
+            np.testing.assert_allclose(point.intercept, solution.intercept, atol=2e-3)
+        assert point.loss == solution.loss
+        lam.value = value
+        form = problem.form()
+        blocks = {"W": point.coef} | ({} if point.intercept is None else {"b_W": point.intercept[None, :]})
+        blocks = {block.name: blocks["b_W" if block.intercept_of else "W"] for block in form.blocks}
+        objective, size = form.value(blocks), abs(solution.objective)
+        assert solution.dual_bound - TOL * size <= objective <= solution.dual_bound + 3.0 * TOL * size
+    assert any(isinstance(point, CertifiedPoint) for point in points)
+
+
+@pytest.mark.parametrize("name", sorted(SQUARES))
+def test_few_rows_have_the_objective_and_the_proof_of_many(name):
+    problem, lam, values, points, _ = path_of(name, table("shared"), True)
+    few = FewRows(problem.form())
+    rng = np.random.default_rng(1)
+    for value, point in zip(values, points, strict=True):
+        lam.value = value
+        form = problem.form()
+        small = few.of(form)
+        assert small.losses[0].tasks.n_samples < form.losses[0].tasks.n_samples / 10
+        (block,) = small.blocks
+        anywhere = {block.name: rng.normal(size=block.shape)}
+        whole, misplaced = few.whole(anywhere)
+        assert small.value(anywhere) == pytest.approx(form.value(whole), rel=1e-12)
+        assert abs(small.value(anywhere) - form.value(whole)) <= misplaced
+        assert isinstance(point, CertifiedPoint)
+        seen = certify(form, few.whole({block.name: point.coef})[0])
+        assert seen.objective == pytest.approx(point.certificate.objective, rel=1e-12)
+        assert point.certificate.within(TOL)
+
+
+def test_inputs_far_from_zero_are_not_believed_of_their_gram_matrix():
+    problem, _, _, points, _ = path_of("l21", table("shared", shift=1e5), True, tol=1e-6)
+    assert FewRows.pays(problem.form(), 4)
+    assert all(isinstance(point, Solution) for point in points)
+    _, _, _, near, _ = path_of("l21", table("shared"), True, tol=1e-6)
+    assert all(isinstance(point, CertifiedPoint) for point in near)
+
+
+def test_the_same_input_has_the_same_bits_and_a_limit_of_time_leaves_it_to_solve():
+    first, again = (path_of("l21", table("shared"), True)[3] for _ in range(2))
+    assert all(np.array_equal(a.coef, b.coef) for a, b in zip(first, again, strict=True))
+    tasks, lam = table("shared"), mtl.Parameter(1.0)
+    problem = mtl.minimize(mtl.squared_loss(W := mtl.Weights(tasks), tasks) + lam * mtl.l21_norm(W))
+    (points,) = certified_points(problem, lam, [2.0], {"tol": TOL, "max_seconds": 60.0})
+    assert isinstance(points[0], Solution)
+
+
+@pytest.mark.parametrize("load", [load_breast_cancer, load_wine])
+@pytest.mark.parametrize(
+    "model",
+    ["squared_loss(W, tasks) + lam * l1_norm(W)", "logistic_loss(W, tasks) + lam * ridge(W)"],
+)
+def test_own_scores_are_those_of_a_scorer_that_sees_whole_solutions(load, model):
+    X, y = load(return_X_y=True)
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    given = {"values": [100.0, 10.0, 1.0], "cv": KFold(3, shuffle=True, random_state=0), "tol": 1e-7}
+    own = MultiTaskClassifierCV(model, **given).fit(X, y)
+    by_scorer = MultiTaskClassifierCV(model, scoring="accuracy", **given).fit(X, y)
+    np.testing.assert_allclose(
+        own.cv_results_["mean_test_score"], by_scorer.cv_results_["mean_test_score"], atol=1e-12
+    )
+    assert own.best_value_ == by_scorer.best_value_
+    np.testing.assert_array_equal(own.coef_, by_scorer.coef_)
