@@ -25,6 +25,7 @@ from mtldsl.solution.metric_measure import as_measure
 from mtldsl.solution.page.about import packages
 from mtldsl.solution.page.facts import drawn
 from mtldsl.solution.page.words import name_of
+from mtldsl.solution.predictors import default_measure
 from mtldsl.solution.solution import Solution
 from mtldsl.tasks.panel import panel_of
 
@@ -44,7 +45,7 @@ def describe_path(file: ProblemFile, name: str, solutions: Sequence[Solution], m
     """A row a solution: the parameter's value, what was proven, how many features have weights, and the score on the rows held out, or on
     those of training where none are."""
     tasks = file.tasks_train if file.tasks_test is None else file.tasks_test
-    metric = metric or ("r2" if solutions[0].loss["labels"] not in ("sign", "indicators") else "accuracy")
+    metric = metric or default_measure(solutions[0].loss)
     rows = []
     for solution in solutions:
         rows.append(

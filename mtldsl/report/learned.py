@@ -42,7 +42,7 @@ def describe_learned(problem: Problem, solution: Solution) -> dict[str, dict]:
     ranges = ranges_of(c for c in problem.constraints if isinstance(c, RangeConstraint))
     return {
         unknown.name: describe_unknown(unknown)
-        | _spectrum(matrix, ranges[unknown])
+        | _spectrum(matrix, ranges.get(unknown, unknown.unconstrained))
         | {"strongest": strongest_correlations(matrix, PAIRS)}
         | _arrays(matrix)
         for unknown in problem.learned

@@ -12,6 +12,7 @@ from mtldsl.problem import Problem
 from mtldsl.report.elsewhere import constant_scores
 from mtldsl.solution.metric_measure import as_measure
 from mtldsl.solution.page.guess import constant_score
+from mtldsl.solution.predictors import sign_tasks
 from mtldsl.solution.scoring import r_squared, score_of
 from mtldsl.solution.solution import Solution
 from mtldsl.tasks import Tasks
@@ -22,7 +23,7 @@ __all__ = ["describe_scores"]
 def describe_scores(file: ProblemFile, solution: Solution) -> dict:
     """Per task on the held-out rows, or on the training rows where none were held out, beside the simplest guess."""
     tasks = file.tasks_train if file.tasks_test is None else file.tasks_test
-    classes = solution.loss["labels"] == "sign"
+    classes = sign_tasks(solution.loss, file.tasks_train.n_tasks) & (solution.loss["labels"] != "indicators")
     scores, guesses = solution.scores(tasks), _guess(file.tasks_train, tasks, classes)
     rows = [
         {"task": name, "rows": int(count), "score": float(score), "guess": float(guess), "metrics": {}}
@@ -31,9 +32,9 @@ def describe_scores(file: ProblemFile, solution: Solution) -> dict:
     metrics, not_measured = _measured(file, tasks, solution, rows)
     named, not_named = _by_name(file, tasks, solution, rows)
     return {
-        "measure": "accuracy" if classes else "R2",
+        "measure": _by_kind(classes, "accuracy", "R2"),
         "rows": "training" if file.tasks_test is None else "held out",
-        "guess": "always the more frequent label" if classes else "always the mean",
+        "guess": _by_kind(classes, "always the more frequent label", "always the mean"),
         "mean": float(np.mean(scores)),
         "mean_guess": float(np.mean(guesses)),
         "metrics": metrics | named,
@@ -41,6 +42,12 @@ def describe_scores(file: ProblemFile, solution: Solution) -> dict:
         "thresholds": None if solution.thresholds is None else _thresholds(file, solution),
         "tasks": rows,
     }
+
+
+def _by_kind(classes: np.ndarray, of_labels: str, of_numbers: str) -> str:
+    """What is said of tasks with labels, of those with numbers, or both."""
+    said = [of_labels] * bool(classes.any()) + [of_numbers] * (not classes.all())
+    return said[0] if len(said) == 1 else f"{of_labels} (labels), {of_numbers} (numbers)"
 
 
 def _measured(
@@ -80,9 +87,7 @@ def _by_name(file: ProblemFile, tasks: Tasks, solution: Solution, rows: list[dic
             continue
         guess = np.full(tasks.n_tasks, np.nan)
         if not tasks.is_distributed:
-            guess = constant_score(
-                by, file.tasks_train, tasks, solution.loss["labels"] in ("sign", "indicators")
-            )
+            guess = constant_score(by, file.tasks_train, tasks, sign_tasks(solution.loss, tasks.n_tasks))
         if score.by_task is not None:
             for row, own, beside in zip(rows, score.by_task, guess, strict=True):
                 row["metrics"][name] = {"score": float(own), "guess": float(beside)}
@@ -143,12 +148,15 @@ def _constant(metric: Metric, train: Tasks, tasks: Tasks, i: int) -> float:
     return float(score_of(metric, np.full(len(y), sign), y))
 
 
-def _guess(train: Tasks, tasks: Tasks, classes: bool) -> np.ndarray:
+def _guess(train: Tasks, tasks: Tasks, classes: np.ndarray) -> np.ndarray:
     """What a constant learned on the training rows scores: its accuracy, or its R^2."""
     if tasks.is_distributed:
-        return constant_scores(train, tasks, classes)
+        return constant_scores(train, tasks, bool(classes.all()))
     learned = [np.mean(y) for y in train.per_task(train.targets)]
     targets = tasks.per_task(tasks.targets)
-    if classes:
-        return np.array([np.mean((y > 0) == (mean > 0)) for mean, y in zip(learned, targets, strict=True)])
-    return np.array([r_squared(mean, y) for mean, y in zip(learned, targets, strict=True)])
+    return np.array(
+        [
+            np.mean((y > 0) == (mean > 0)) if of_labels else r_squared(mean, y)
+            for mean, y, of_labels in zip(learned, targets, classes, strict=True)
+        ]
+    )

@@ -29,6 +29,8 @@ def scores(found: dict) -> Group:
     tables += [_table(found, shown, names[k : k + 2], base=False) for k in range(first, len(names), 2)]
     order = "" if len(rows) <= MAX_TASKS else f"; the {ENDS} worst and the {ENDS} best of {len(rows)} tasks"
     notes = [Text(f"{guess}: {found['guess']} of the training rows{order}", DIM)]
+    if found["measure"] not in _HEADS:
+        notes.append(Text(f"score: {found['measure']}", DIM))
     lower = [name for name, means in metrics.items() if not means.get("higher_is_better", True)]
     if learned:
         one = "one label for all samples, the better one on the training rows"
@@ -45,6 +47,10 @@ def scores(found: dict) -> Group:
     return section(title, *tables, *notes)
 
 
+#: what stands over the scores; of tasks of several kinds "score", which a note explains
+_HEADS = {"accuracy": "accuracy", "R2": "R²"}
+
+
 def _table(found: dict, shown: list, names: list[str], base: bool) -> Table:
     """base : with the number of rows, the score and what the simplest guess has"""
     accuracy, metrics = found["measure"] == "accuracy", found["metrics"]
@@ -52,7 +58,7 @@ def _table(found: dict, shown: list, names: list[str], base: bool) -> Table:
     table.add_column("task")
     if base:
         table.add_column("rows", justify="right")
-        table.add_column("accuracy" if accuracy else "R²", justify="right")
+        table.add_column(_HEADS.get(found["measure"], "score"), justify="right")
         table.add_column("majority" if accuracy else "constant", justify="right", style=DIM)
     for name in names:
         table.add_column(name, justify="right", overflow="fold")

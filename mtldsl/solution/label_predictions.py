@@ -16,7 +16,8 @@ _MOST_LABELS, _ENUMERATED = 20, 5_000_000_000
 
 
 class LabelPredictions:
-    """Labellings of inputs (n, d) under weights (d, S): the columns of the labels, then those of the cliques (`Cliques`).
+    """Labellings of inputs (n, d) under weights (d, S), and intercepts (S,) where there are some: the columns of the labels, then those of
+    the cliques (`Cliques`).
 
     Cliques whose columns are all zero take no part, so that inference is on the graph that there is: sparse graphs are decoded
     exactly however many candidates there were.
@@ -29,10 +30,11 @@ class LabelPredictions:
     array([[ 1. , -2.8]])
     """
 
-    def __init__(self, cliques: Cliques, weights: np.ndarray):
+    def __init__(self, cliques: Cliques, weights: np.ndarray, intercept: np.ndarray | None = None):
         #: the positions of the cliques that take part
         self.kept, columns = cliques.used_by(weights)
         self.cliques, self.weights = cliques.subset(self.kept), weights[:, columns]
+        self.intercept = None if intercept is None else intercept[columns]
 
     @cached_property
     def decoder(self) -> Decoder:
@@ -40,7 +42,8 @@ class LabelPredictions:
 
     def scores(self, inputs) -> np.ndarray:
         """(n, S') of the cliques that take part; inputs dense or sparse."""
-        return np.ascontiguousarray(np.asarray(inputs @ self.weights))
+        scores = np.ascontiguousarray(np.asarray(inputs @ self.weights))
+        return scores if self.intercept is None else scores + self.intercept
 
     def decode(self, inputs) -> Decoded:
         """The best labelling of every row, and whether it is proven to be the best."""

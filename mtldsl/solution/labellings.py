@@ -26,6 +26,7 @@ class FittedGraph(Protocol):
     """What is asked of a Solution."""
 
     coef: np.ndarray
+    intercept: np.ndarray | None
     loss: dict
     label_graph: LearnedGraph | None
 
@@ -134,7 +135,7 @@ class Labellings:
         return self.of.label_graph
 
     def _inference(self) -> LabelPredictions:
-        return LabelPredictions(self._graph().cliques, self.of.coef)
+        return LabelPredictions(self._graph().cliques, self.of.coef, self.of.intercept)
 
     def _matrix(self, X, method: str):
         """Inputs (n, d) for a labelling; DataError for a list of them."""
@@ -151,6 +152,7 @@ class OverLabels:
     """Part of `Solution`, which has `label_graph` (None for other losses), `coef` and `loss`."""
 
     coef: np.ndarray
+    intercept: np.ndarray | None
     loss: dict
     label_graph: LearnedGraph | None
 

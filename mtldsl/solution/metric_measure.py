@@ -29,7 +29,7 @@ def as_measure(metric, typed: str) -> Measure:
         return measure(metric, typed)
     if not (metric.labellings or metric.scored_by_order):
         raise ModelError(
-            f"{metric!r} measures rankings, and of these only ROCArea() can be scored",
+            f"{metric!r} measures rankings, and has no score of predictions",
             term=f"{typed}={metric!r}" + ")" * typed.count("("),
             write_instead="write metric='roc_auc'",
         )

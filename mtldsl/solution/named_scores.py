@@ -9,10 +9,9 @@ from mtldsl.scoring.measure import Measure
 from mtldsl.scoring.measures import measure
 from mtldsl.scoring.score import Score, evaluate
 from mtldsl.solution.elsewhere import named_elsewhere
-from mtldsl.solution.predictors import Fitted, predictor_of
+from mtldsl.solution.predictors import Fitted, predictor_of, require_signs
 from mtldsl.tasks import Tasks
 from mtldsl.tasks.derived import label_table
-from mtldsl.tasks.labels import require_kind
 
 __all__ = ["named_score", "named_scores", "probabilities_beside", "truth_of"]
 
@@ -24,8 +23,8 @@ def named_score(fitted: Fitted, tasks: Tasks, name: str, method: str) -> Score:
     typed = f"{method}(tasks, metric={name!r})"
     found = measure(name, f"{method}(tasks, metric")
     like = fitted.schema.alike(tasks, method)
-    if found.needs != "values":
-        require_kind(like, "sign", typed)
+    if found.needs not in ("values", "answers"):
+        require_signs(fitted, like, typed)
     predicted = predictor_of(fitted).outputs(like.X if like.is_shared else like.inputs, found.needs, typed)
     truth, weights = truth_of(like)
     return evaluate(
@@ -36,7 +35,7 @@ def named_score(fitted: Fitted, tasks: Tasks, name: str, method: str) -> Score:
 def probabilities_beside(fitted: Fitted, tasks: Tasks, typed: str) -> list[tuple[np.ndarray, np.ndarray]]:
     """(labels, probabilities of +1) of every task's labelled rows. ModelError for a loss without probabilities."""
     like = fitted.schema.alike(tasks, typed)
-    require_kind(like, "sign", typed)
+    require_signs(fitted, like, typed)
     found = predictor_of(fitted).outputs(like.X if like.is_shared else like.inputs, "probabilities", typed)
     there = [~np.isnan(y) for y in truth_of(like)[0]]
     return [(y[rows], p[rows]) for y, p, rows in zip(truth_of(like)[0], found, there, strict=True)]

@@ -1,25 +1,22 @@
-"""How weights answer new inputs: task by task, or in whole labellings. The labels of a loss say which.
+"""How weights answer new inputs: task by task, in whole labellings, or kind by kind. The loss says which.
 
 A loss that predicts in a way of its own adds a file with a `Predictor`, and a line to `PREDICTORS`.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 
-from mtldsl.atoms.function import REGISTRY, Loss
-from mtldsl.atoms.metrics import FScore
-from mtldsl.errors import DataError, ModelError
 from mtldsl.scoring.measure import Needs
-from mtldsl.solution.labellings import Labellings, not_over_labels
-from mtldsl.solution.scoring import checked_metrics, r_squared, score_of
-from mtldsl.solution.thresholds import best_threshold
-from mtldsl.system.memory import require_memory
+from mtldsl.scoring.measures import OF_KINDS
+from mtldsl.solution.by_kind import ByKind
+from mtldsl.solution.by_task import Fitted, TaskByTask, decided, loss_kind, loss_of, probabilities
+from mtldsl.solution.labellings import Labellings
+from mtldsl.solution.one_class import OneClass
 from mtldsl.tasks import Tasks
-from mtldsl.tasks.schema import Schema, is_list_of_matrices
+from mtldsl.tasks.labels import require_kind
 
 __all__ = [
     "PREDICTORS",
@@ -27,23 +24,14 @@ __all__ = [
     "Predictor",
     "TaskByTask",
     "decided",
+    "default_measure",
     "loss_of",
     "predictor_class",
     "predictor_of",
     "probabilities",
+    "require_signs",
+    "sign_tasks",
 ]
-
-
-class Fitted(Protocol):
-    """What a predictor asks of a Solution."""
-
-    coef: np.ndarray
-    intercept: np.ndarray | None
-    thresholds: np.ndarray | None
-    loss: dict
-
-    @property
-    def schema(self) -> Schema: ...
 
 
 class Predictor(Protocol):
@@ -71,169 +59,42 @@ class Predictor(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class TaskByTask:
-    """Every task has a score of its own, X w + b, of which the loss makes a label, a count or a number."""
-
-    of: Fitted
-
-    def decision_function(self, X):
-        schema, W, b = self.of.schema, self.of.coef, self.of.intercept
-        if is_list_of_matrices(X):
-            schema.require_one_each(X)
-            shift = np.zeros(len(X)) if b is None else b
-            return [schema.inputs(Xi) @ W[:, i] + shift[i] for i, Xi in enumerate(X)]
-        inputs = schema.inputs(X)
-        n, m = inputs.shape[0], W.shape[1]
-        require_memory(
-            16.0 * n * m,
-            f"predict: {n:,} rows for {m:,} tasks",
-            "predict part by part, such as predict(X[:100_000])",
-            DataError,
-        )
-        z = inputs @ W
-        return z if b is None else z + b
-
-    def predict(self, X, return_certified: bool):
-        if return_certified:
-            raise not_over_labels("predict(X, return_certified=True)", self.of.loss)
-        z, cuts = self.decision_function(X), self.of.thresholds
-        if isinstance(z, list):
-            return [self._decide(zi, None if cuts is None else cuts[i]) for i, zi in enumerate(z)]
-        return self._decide(z, cuts)
-
-    def predict_proba(self, X):
-        probabilities(self.of.loss, np.zeros(1))  # before the inputs are looked at
-        z = self.decision_function(X)
-        return (
-            [probabilities(self.of.loss, zi) for zi in z]
-            if isinstance(z, list)
-            else probabilities(self.of.loss, z)
-        )
-
-    def scores(self, tasks: Tasks, metric, method: str) -> np.ndarray:
-        typed, cuts = f"{method}(tasks)", self.of.thresholds
-        parts = self._scores_and_labels(tasks, method)
-        if metric is not None:
-            self.require_labels_predicted(typed)
-            metrics = checked_metrics(metric, tasks, typed)
-            cuts = np.zeros(tasks.n_tasks) if cuts is None else cuts
-            return np.array(
-                [score_of(*of_task, typed=typed) for of_task in zip(metrics, *parts, cuts, strict=True)]
-            )
-        each = [None] * tasks.n_tasks if cuts is None else cuts
-        pairs = [(self._decide(z, cut), y) for z, y, cut in zip(*parts, each, strict=True)]
-        if self.of.loss["labels"] == "sign" or cuts is not None:
-            return np.array([np.mean(p == y) for p, y in pairs])
-        return np.array([r_squared(p, y) for p, y in pairs])
-
-    def tuned_thresholds(self, tasks: Tasks, metric, typed: str) -> np.ndarray:
-        self.require_labels_predicted(typed)
-        parts = self._scores_and_labels(tasks, "tune_threshold")
-        if metric is None:
-            metric = self.of.loss["parameters"].get("metric", FScore())
-        metrics = checked_metrics(metric, tasks, typed)
-        return np.array(
-            [
-                best_threshold(z, y, of_task, typed, name)
-                for z, y, of_task, name in zip(*parts, metrics, tasks.task_names, strict=True)
-            ]
-        )
-
-    def outputs(self, inputs, needs: Needs, typed: str) -> list[np.ndarray]:
-        W, b = self.of.coef, self.of.intercept
-        b = np.zeros(W.shape[1]) if b is None else b
-        if needs == "values" and self.of.loss["labels"] == "sign":
-            raise ModelError(
-                f"{self.of.loss['word']} predicts labels, and this measure is of numbers",
-                term=typed,
-                write_instead="write a measure of labels, such as metric='accuracy'",
-            )
-        if needs != "values":
-            self.require_labels_predicted(typed)
-        scores = (
-            [Xi @ w + shift for Xi, w, shift in zip(inputs, W.T, b, strict=True)]
-            if isinstance(inputs, list)
-            else list((inputs @ W + b).T)
-        )
-        cuts = np.zeros(len(scores)) if self.of.thresholds is None else self.of.thresholds
-        if needs == "labels":
-            return [np.where(z >= cut, 1.0, -1.0) for z, cut in zip(scores, cuts, strict=True)]
-        if needs == "probabilities":
-            return [probabilities(self.of.loss, z) for z in scores]
-        return scores if needs == "scores" else [self._atom().decide(z) for z in scores]
-
-    def _scores_and_labels(self, tasks: Tasks, method: str) -> tuple[list, list]:
-        """(the decision function, the labels), one vector a task; DataError where the tasks are not those of training."""
-        like = self.of.schema.alike(tasks, method)
-        z = like.forward(self.of.coef)
-        z = z if self.of.intercept is None else z + np.repeat(self.of.intercept, tasks.counts)
-        return tasks.per_task(z), tasks.per_task(tasks.targets)
-
-    def _decide(self, z, threshold):
-        return self._atom().decide(z) if threshold is None else np.where(z >= threshold, 1.0, -1.0)
-
-    def _atom(self) -> Loss:
-        return loss_of(self.of.loss)
-
-    @staticmethod
-    def check(fields: dict) -> None:
-        loss_of(fields["loss"])
-        d, m = fields["coef"].shape
-        features, tasks = fields["feature_names"], fields["task_names"]
-        if features or tasks:
-            if len(tasks) != m:
-                raise ValueError(f"task_names is {tasks!r:.60}, which no solution has")
-            if len(features) != d and fields.get("kernel_map") is None:
-                raise ValueError(f"feature_names is {features!r:.60}, which no solution has")
-
-    def require_labels_predicted(self, typed: str) -> None:
-        predicted = {"count": "counts", "positive": "amounts"}.get(self.of.loss["labels"])
-        if predicted:
-            raise ModelError(
-                f"{self.of.loss['word']} predicts {predicted}, and a metric is of labels -1 and +1",
-                term=typed,
-            )
-
-
-def loss_of(facts: dict) -> Loss:
-    # a metric says how weights were found, not how they predict; its class need not be known here
-    parameters = {name: value for name, value in facts["parameters"].items() if name != "metric"}
-    return _kind_of(facts)(**parameters)
-
-
-def _kind_of(facts: dict) -> type[Loss]:
-    kind = REGISTRY[facts["word"]]
-    if not issubclass(kind, Loss):
-        raise ValueError(f"its loss is {facts['word']!r}, which is not a loss")
-    return kind
-
-
 #: By the kind of labels that a loss takes; every other loss predicts task by task.
-PREDICTORS: dict[str, type[Predictor]] = {"indicators": Labellings}
+PREDICTORS: dict[str, type[Predictor]] = {"indicators": Labellings, "classes": OneClass}
 
 
 def predictor_class(loss: dict) -> type[Predictor]:
     """Who answers for weights that were learned with this loss, {"word": ..., ...}."""
-    return PREDICTORS.get(_kind_of(loss).labels, TaskByTask)
-
-
-def decided(loss: dict, z):
-    """What a loss makes of scores z: labels, counts, or the scores themselves."""
-    return loss_of(loss).decide(z)
-
-
-def probabilities(loss: dict, z):
-    """P(label = +1) at scores z; ModelError for a loss that models none."""
-    atom = loss_of(loss)
-    probability = getattr(atom, "probability", None)
-    if probability is None:
-        raise ModelError(
-            f"predict_proba: {atom.name} models no probabilities",
-            write_instead="use logistic_loss, or decision_function",
-        )
-    return probability(z)
+    if "kinds" in loss:
+        return ByKind
+    return PREDICTORS.get(loss_kind(loss).labels, TaskByTask)
 
 
 def predictor_of(fitted: Fitted) -> Predictor:
     return predictor_class(fitted.loss)(fitted)
+
+
+def default_measure(loss: dict) -> str:
+    """What scores the answers where nothing else is asked for: accuracy of labels, R^2 of numbers."""
+    if loss["labels"] == "mixed":
+        return OF_KINDS.name
+    return "accuracy" if loss["labels"] in ("sign", "indicators") else "r2"
+
+
+def sign_tasks(loss: dict, n_tasks: int) -> np.ndarray:
+    """(m,) which tasks have labels -1 and +1."""
+    if "kinds" not in loss:
+        return np.full(n_tasks, loss.get("labels") in ("sign", "indicators"))
+    found = np.zeros(n_tasks, dtype=bool)
+    for kind in loss["kinds"]:
+        found[kind["columns"]] = kind["labels"] == "sign"
+    return found
+
+
+def require_signs(fitted: Fitted, tasks: Tasks, typed: str) -> None:
+    """DataError unless all labels are -1 or +1, of the tasks that have labels and not numbers."""
+    of_labels = (
+        sign_tasks(fitted.loss, tasks.n_tasks) if "kinds" in fitted.loss else np.ones(tasks.n_tasks, bool)
+    )
+    if of_labels.any():
+        require_kind(tasks if of_labels.all() else tasks.select(of_labels), "sign", typed)

@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
 from mtldsl.compile.normal_form import Blocks, NormalForm
 from mtldsl.compile.statement import Statement
 from mtldsl.compile.terms.structure import Structures, learned_matrices
-from mtldsl.language.expressions.weights import Weights
+from mtldsl.language.expressions.objective import Term
+from mtldsl.language.words.shares import intercepts_of
 from mtldsl.solvers.drive import Outcome
 
-__all__ = ["Array", "Kept", "Part", "Parts", "Readout", "Run", "require_per_task"]
+__all__ = ["Array", "Kept", "Part", "Parts", "Readout", "Run", "coef_of", "intercept_of", "require_per_task"]
 
 Arrays = dict[str, np.ndarray]
 
@@ -34,21 +35,50 @@ class Run:
 
     @cached_property
     def coef(self) -> np.ndarray:
-        """(d, m) of the predictions that the first loss makes."""
-        return np.array(self.statement.map_of(self.statement.first_loss).forward(self.blocks))
+        """(d, m) of the predictions that the first loss makes; where each loss has tasks of its own, of all of them."""
+        return coef_of(self.statement, self.blocks)
 
     @property
     def intercept(self) -> np.ndarray | None:
-        """(m,) of the same predictions."""
-        weights = [cast(Weights, part.weights) for part in self.statement.first_loss.argument.parts]
-        names = {one.intercept_name for one in weights if one.intercept}
-        return self.blocks[names.pop()][0].copy() if names else None
+        """(m,) of the same predictions; over a graph of labels 0 for the entries of edges, which have none."""
+        return intercept_of(self.statement, self.blocks, self.coef.shape[1])
 
     @cached_property
     def structures(self) -> Structures:
         """Everything learned beside the weights, by name: as it came with the point, else the best for the weights."""
         known = self.outcome.structures
         return learned_matrices(self.form, self.blocks) if known is None else dict(known)
+
+
+def coef_of(statement: Statement, blocks: Blocks) -> np.ndarray:
+    """`Run.coef` of these blocks."""
+    shares = statement.shares
+    if shares is None:
+        return np.array(statement.map_of(statement.first_loss).forward(blocks))
+    found = np.empty((shares.tasks.n_features, shares.tasks.n_tasks))
+    for term, columns in zip(shares.terms, shares.columns, strict=True):
+        found[:, columns] = statement.map_of(term).forward(blocks)
+    return found
+
+
+def intercept_of(statement: Statement, blocks: Blocks, n_tasks: int) -> np.ndarray | None:
+    """`Run.intercept` of these blocks, beside weights of so many columns."""
+    shares = statement.shares
+    if shares is None:
+        own = _intercept(statement.first_loss, blocks)
+        return None if own is None else np.append(own, np.zeros(n_tasks - own.size))
+    each = [_intercept(term, blocks) for term in shares.terms]
+    if all(one is None for one in each):
+        return None
+    found = np.zeros(n_tasks)
+    for one, columns in zip(each, shares.columns, strict=True):
+        found[columns] = 0.0 if one is None else one
+    return found
+
+
+def _intercept(term: Term, blocks: Blocks) -> np.ndarray | None:
+    names = list(intercepts_of(term.argument))
+    return blocks[names[0]][0].copy() if names else None
 
 
 class Kept:
@@ -162,10 +192,11 @@ class Readout:
     check: Callable[[dict], None] = field(default=lambda fields: None)
 
 
-def require_per_task(fields: dict, name: str) -> None:
-    """ValueError where a field of a file is neither None nor one number (m,) for every column of the weights."""
+def require_per_task(fields: dict, name: str, some: bool = False) -> None:
+    """ValueError where a field of a file is neither None nor one number (m,) for every column of the weights, or for `some`."""
     array = fields[name]
     if array is None:
         return
-    if array.dtype.kind != "f" or array.shape != fields["coef"].shape[1:] or np.isnan(array).any():
+    lacking = array.dtype.kind == "f" and np.isnan(array).any() and not some
+    if array.dtype.kind != "f" or array.shape != fields["coef"].shape[1:] or lacking:
         raise ValueError(f"{name} is {array.dtype} {array.shape}, which no solution has")

@@ -27,7 +27,8 @@ class Scored:
 
         metric : score by this instead, by 1 - Delta: one metric, a list with one a task, or a dict {task name: metric}.
             `FScore(beta)`: the F-score of the predicted labels; `AUC()`: 1 - b c / (Pos Neg) on labels; `ErrorRate()`: the
-            accuracy, 1 - Delta / (2 n); `ROCArea()`: the area under the ROC curve of `decision_function`; `PrecisionAt(k)` and
+            accuracy, 1 - Delta / (2 n); `ROCArea()`, `PartialAUC(max_fpr)`: the area under the ROC curve of `decision_function`,
+            or a part of it; `AveragePrecision()`, `NDCG()`: of its order; `PrecisionAt(k)` and
             `RecallAt(k)`: of the k samples with the highest `decision_function`; your own metric: 1 - Delta. With a metric, the
             predictions of losses for real numbers are labels too, +1 where they are at least 0.
 

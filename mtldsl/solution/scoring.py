@@ -35,8 +35,9 @@ def score_of(metric: Metric, z, y, threshold: float = 0.0, typed: str = "score_o
 
     `ErrorRate()`: the share of right labels, because its Delta is 2 (b + c): 1 - Delta / (2 n).
     `ROCArea()`: the share of pairs (positive, negative) that z puts in the right order, equal scores one half.
+    `PartialAUC`, `AveragePrecision`, `NDCG`: of the order; what equal scores are worth, each says.
     `PrecisionAt(k)`, `RecallAt(k)`: of the k samples with the highest z; where equal scores meet at the k-th place, the mean
-    over all choices among them. None of the three last looks at the threshold.
+    over all choices among them. None of these but `ErrorRate` looks at the threshold.
 
     >>> from mtldsl.atoms.metrics import ErrorRate, PrecisionAt, ROCArea
     >>> z, y = np.array([0.5, 0.1, -0.3, -0.6]), np.array([1.0, -1.0, 1.0, -1.0])
@@ -45,7 +46,7 @@ def score_of(metric: Metric, z, y, threshold: float = 0.0, typed: str = "score_o
     """
     if not (metric.labellings or metric.scored_by_order):
         raise ModelError(
-            f"{metric!r} measures rankings, and of these only ROCArea() can be scored",
+            f"{metric!r} measures rankings, and has no score of predictions",
             term=typed,
             write_instead="write metric=ROCArea()",
         )

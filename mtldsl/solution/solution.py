@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mtldsl.errors import DataError, ModelError
+from mtldsl.proof.attainment import Unattained
 from mtldsl.proof.stationarity import NO_GLOBAL, Stationarity
 from mtldsl.shown.panel import Formula, Panel
 from mtldsl.shown.shown import Shown
@@ -22,7 +22,7 @@ from mtldsl.solution.on_workers import answering
 from mtldsl.solution.panel import panel_of
 from mtldsl.solution.pictured import Pictured
 from mtldsl.solution.scored import Scored
-from mtldsl.solution.storage import read_fields, write_fields
+from mtldsl.solution.stored import Stored
 from mtldsl.system.compiling import compiling_too
 from mtldsl.tasks import Tasks
 from mtldsl.tasks.scaling import Scaling
@@ -36,22 +36,6 @@ if TYPE_CHECKING:
     from mtldsl.tasks.kernel_map import KernelMap
 
 __all__ = ["Solution"]
-
-
-#: Fields that a file does not keep.
-_NOT_SAVED = (
-    "state",
-    "multipliers",
-    "majorizations",
-    "interrupted",
-    "proof",
-    "verified",
-    "compile_seconds",
-    "formula",
-    "trained_on",
-    "cross_check",
-)
-
 
 #: What estimators of other libraries call it.
 _ELSEWHERE = {
@@ -69,7 +53,7 @@ _FORMULA: Any = Field(lambda: None)
 
 
 @dataclass(eq=False)  # comparing arrays entry by entry would make `solutions.index(best)` an error
-class Solution(OverLabels, OverKernels, Scored, Pictured, Shown):
+class Solution(OverLabels, OverKernels, Scored, Pictured, Stored, Shown):
     """A point of a problem with its certificate.
 
     W            the weights (d, m) of the first loss's predictions: the sum where the model is typed on L + S; of a loss over a graph
@@ -83,7 +67,9 @@ class Solution(OverLabels, OverKernels, Scored, Pictured, Shown):
                  residual of `stationarity` is <= tol (a stationary point, no global certificate: the gap, which may stay large, is
                  to a proven lower bound on the global optimum); else "time_limit", "iteration_limit", "stalled",
                  "selected" (a rule of clique generation ended it: see its options),
-                 "interrupted", "stopped" (a callback said so), or "uncertified" (no finite bound could be formed; `note` says why)
+                 "interrupted", "stopped" (a callback said so), or "uncertified" (no finite bound could be formed; `note` says why),
+                 or "unattained" (no weights are best: separable labels and nothing that grows with the weights; `note` names the tasks)
+    unattained   of such a model the tasks and a direction in which the objective falls for ever, proven, and `limit`, what it falls to; None otherwise. Not saved
     learned      what is learned beside the weights, {name: LearnedMatrix or LearnedWeights}; also as attributes: solution.Sigma1
     kernel_weights  of `mkl_norm`: the LearnedWeights of its similarities, also where theta is eliminated or given
     stationarity of a model that is not convex: how little each block of unknowns can still lower the objective
@@ -155,6 +141,7 @@ class Solution(OverLabels, OverKernels, Scored, Pictured, Shown):
     proof: SolutionCertificate | None = field(default=None, repr=False)  # not saved
     formula: Formula | None = _FORMULA  # not saved
     trained_on: Tasks | None = field(default=None, repr=False)  # not saved
+    unattained: Unattained | None = field(default=None, repr=False)  # not saved
     cross_check: Any = field(default=None, repr=False)  # not saved
 
     # -------------------------------------------------------------------------------------------- access
@@ -291,27 +278,3 @@ class Solution(OverLabels, OverKernels, Scored, Pictured, Shown):
         other losses.
         """
         return answering(self, X).predict_proba(X)
-
-    # -------------------------------------------------------------------------------------------- storage
-
-    @complete('write solution.save("fit.npz")')
-    def save(self, path) -> Path:
-        """Write the solution to one .npz file (arrays, and the rest as JSON; no pickle). Returns the path written.
-
-        The file is whole or as it was: it takes the place of an older one only once it is on the disk. DataError where it cannot be written.
-        Learned matrices are kept by their eigenvectors. What a warm start needs besides the weights is not kept.
-        ModelError where a metric of your own has parameters that JSON cannot hold, and where a kernel is a function of yours.
-        """
-        return write_fields(
-            path, {f.name: getattr(self, f.name) for f in fields(self) if f.name not in _NOT_SAVED}
-        )
-
-    @classmethod
-    def load(cls, path) -> Solution:
-        """Read what `save` wrote, by the name given there: `verified` is False. DataError for a file of another kind, damaged bytes, and a
-        status that the file's own numbers contradict.
-
-        The module with a metric of your own need not be imported, unless `tune_threshold` is to use that metric.
-        """
-        saved = {f.name for f in fields(cls) if f.name not in _NOT_SAVED}
-        return cls(**read_fields(path, saved), verified=False)

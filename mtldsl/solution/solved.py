@@ -9,6 +9,7 @@ import numpy as np
 from mtldsl.atoms.function import Loss
 from mtldsl.compile.statement import Statement
 from mtldsl.compile.symbols import formula_of
+from mtldsl.language.expressions.objective import Term
 from mtldsl.proof.saved import SolutionCertificate
 from mtldsl.proof.stationarity import NO_GLOBAL
 from mtldsl.solution.later import Later
@@ -16,15 +17,13 @@ from mtldsl.solution.readout import Run
 from mtldsl.solution.readouts import READOUTS
 from mtldsl.solution.solution import Solution
 
-__all__ = ["solution_of"]
+__all__ = ["facts_of_loss", "solution_of"]
 
 
 def solution_of(run: Run, tol: float) -> Solution:
     """The point with its certificate, all that is told of it, and what the data were like."""
     statement, outcome = run.statement, run.outcome
-    first, certificate = statement.first_loss, outcome.certificate
-    tasks, atom = first.data, first.atom
-    assert tasks is not None and isinstance(atom, Loss)
+    certificate, tasks = outcome.certificate, statement.data
     scaling, filled = tasks.scaling, tasks.imputation
     told: dict[str, Any] = {}
     for readout in READOUTS:
@@ -48,11 +47,7 @@ def solution_of(run: Run, tol: float) -> Solution:
         tol=tol,
         note=NO_GLOBAL if outcome.status == "stationary" else certificate.remark(tol),
         model=str(statement),
-        loss={
-            "word": atom.name,
-            "parameters": atom.arguments(),
-            "labels": atom.labels if first.source is None else "sign",
-        },
+        loss=facts_of_loss(statement),
         parameters=values,
         task_names=tuple(tasks.task_names),
         feature_names=tuple(tasks.feature_names),
@@ -68,9 +63,33 @@ def solution_of(run: Run, tol: float) -> Solution:
         trained_on=tasks,
         proof=SolutionCertificate(certificate, run.form, run.blocks, tol, outcome.status),
         starts=outcome.starts,
+        unattained=outcome.unattained,
         interrupted=outcome.interrupted,
         **told,
     )
+
+
+def facts_of_loss(statement: Statement) -> dict[str, Any]:
+    """`Solution.loss`: word, parameters and labels of the loss that predicts; of several, each for tasks of its own, those of the first, and `kinds`."""
+    facts = _facts_of(statement.first_loss)
+    if statement.shares is None:
+        return facts
+    kinds = [
+        {**_facts_of(term), "columns": columns.tolist()}
+        for term, columns in zip(statement.shares.terms, statement.shares.columns, strict=True)
+    ]
+    labels = {kind["labels"] for kind in kinds}
+    return {**facts, "labels": labels.pop() if len(labels) == 1 else "mixed", "kinds": kinds}
+
+
+def _facts_of(term: Term) -> dict[str, Any]:
+    atom = term.atom
+    assert isinstance(atom, Loss)
+    return {
+        "word": atom.name,
+        "parameters": atom.arguments(),
+        "labels": "sign" if term.source is not None or atom.labels == "classes" else atom.labels,
+    }
 
 
 def _multipliers(run: Run) -> dict[str, np.ndarray]:

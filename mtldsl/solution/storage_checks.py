@@ -18,11 +18,11 @@ from mtldsl.tasks.labels import LABEL_KINDS
 __all__ = ["STATUSES", "UnknownWordError", "check_fields"]
 
 STATUSES = (
-    *("optimal", "stationary", "time_limit", "iteration_limit", "stalled", "selected", "interrupted", "stopped", "uncertified"),
+    *("optimal", "stationary", "time_limit", "iteration_limit", "stalled", "selected", "interrupted", "stopped", "uncertified", "unattained"),
 )  # fmt: skip
 _TEXTS = ("solver", "reason", "note", "model")
 _NUMBERS = ("objective", "dual_bound", "relative_gap", "violation", "seconds", "iterations", "tol")
-_LABELS = (*LABEL_KINDS, "indicators")
+_LABELS = (*LABEL_KINDS, "indicators", "mixed")
 
 
 class UnknownWordError(ValueError):
@@ -70,6 +70,10 @@ def _check_loss(loss: dict) -> None:
     _require(loss["labels"] in _LABELS, "the labels of the loss", loss["labels"])
     if loss["word"] not in REGISTRY:
         raise UnknownWordError(f"its loss is {loss['word']!r}, which is not a word here")
+    if loss["labels"] == "mixed":
+        _require(bool(loss["kinds"]), "the kinds of the loss", loss["kinds"])
+    for kind in loss.get("kinds", ()):
+        _check_loss({name: kind[name] for name in ("word", "parameters", "labels")})
 
 
 def _check_scaling(fields) -> None:

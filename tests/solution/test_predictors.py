@@ -8,6 +8,7 @@ import pytest
 import mtldsl as mtl
 from mtldsl.atoms.function import REGISTRY, Loss
 from mtldsl.solution.labellings import Labellings
+from mtldsl.solution.one_class import OneClass
 from mtldsl.solution.predictors import PREDICTORS, TaskByTask, predictor_class
 from mtldsl.solution.scoring import score_of
 from mtldsl.tasks.schema import Schema
@@ -16,7 +17,7 @@ from tests.models import shared
 
 @pytest.mark.parametrize("word", [name for name, atom in REGISTRY.items() if issubclass(atom, Loss)])
 def test_whole_labellings_are_predicted_where_a_loss_is_of_them(word):
-    expected = Labellings if REGISTRY[word].labels == "indicators" else TaskByTask
+    expected = {"indicators": Labellings, "classes": OneClass}.get(REGISTRY[word].labels, TaskByTask)
     assert predictor_class({"word": word}) is expected
 
 
@@ -71,7 +72,7 @@ def test_a_ranking_of_ones_own_scores_itself(monkeypatch):
     z, y = np.array([0.1, 0.9, 0.5]), np.array([1.0, -1.0, 1.0])
     assert score_of(FirstIsPositive(), z, y) == 0.0 and score_of(FirstIsPositive(), -z, y) == 1.0
     FirstIsPositive.scored_by_order = False
-    with pytest.raises(mtl.ModelError, match="measures rankings, and of these only ROCArea"):
+    with pytest.raises(mtl.ModelError, match="measures rankings, and has no score"):
         score_of(FirstIsPositive(), z, y)
 
 

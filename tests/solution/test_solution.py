@@ -132,6 +132,9 @@ METRICS = {
     "FScore(beta=2)": (mtl.FScore(beta=2), lambda y, z: sk.fbeta_score(y > 0, z >= 0, beta=2)),
     "FScore(beta=0.5)": (mtl.FScore(beta=0.5), lambda y, z: sk.fbeta_score(y > 0, z >= 0, beta=0.5)),
     "ErrorRate": (mtl.ErrorRate(), lambda y, z: sk.accuracy_score(y > 0, z >= 0)),
+    "PartialAUC": (mtl.PartialAUC(1.0), lambda y, z: sk.roc_auc_score(y > 0, z)),
+    "AveragePrecision": (mtl.AveragePrecision(), lambda y, z: sk.average_precision_score(y > 0, z)),
+    "NDCG": (mtl.NDCG(), lambda y, z: sk.ndcg_score((y > 0)[None, :].astype(float), z[None, :])),
     "ROCArea": (mtl.ROCArea(), lambda y, z: sk.roc_auc_score(y > 0, z)),
     "AUC": (
         mtl.AUC(),

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+
 from mtldsl.atoms.metrics import Metric
 from mtldsl.errors import MissingExtraError
 from mtldsl.scoring.measures import MEASURES
@@ -14,6 +16,7 @@ from mtldsl.shown.page import Figure, Section, figure
 from mtldsl.solution.metric_measure import as_measure
 from mtldsl.solution.page.measured import Scored, measured
 from mtldsl.solution.page.words import name_of
+from mtldsl.solution.predictors import sign_tasks
 from mtldsl.tasks import Tasks
 
 __all__ = ["Facts", "drawn"]
@@ -62,9 +65,15 @@ class Facts:
     def scored(self) -> Tasks | None:
         return self.training if self.tasks is None else self.tasks
 
+    @cached_property
+    def signs(self) -> np.ndarray:
+        """(m,) which tasks have labels -1 and +1."""
+        return sign_tasks(self.solution.loss, len(self.solution.task_names) or self.solution.coef.shape[1])
+
     @property
     def classes(self) -> bool:
-        return self.solution.loss.get("labels") in ("sign", "indicators")
+        """Whether any has."""
+        return bool(self.signs.any())
 
     @cached_property
     def measures(self) -> tuple[list[Scored], list[str]]:
@@ -77,7 +86,7 @@ class Facts:
             self.scored,
             learned,
             self._wanted(),
-            self.classes,
+            self.signs,
             self.bootstrap,
             self.random_state,
         )
@@ -103,7 +112,8 @@ class Facts:
         if self.metrics:
             return first
         known = {name_of(as_measure(one, "report")) for one in first}
-        usual = ["f1", "roc_auc", "accuracy"] if self.classes else ["r2", "mae"]
+        usual = ["f1", "roc_auc", "accuracy"] if self.classes else []
+        usual += [] if self.signs.all() else ["r2", "mae"]
         return [*first, *(name for name in usual if name_of(as_measure(name, "report")) not in known)]
 
     def pictures(self, *wanted) -> list[Figure]:

@@ -12,18 +12,25 @@ from mtldsl.tasks import Tasks
 __all__ = ["constant_score", "guesses"]
 
 
-def guesses(by: Measure, learned: Tasks, tasks: Tasks, classes: bool) -> list[np.ndarray] | None:
+def guesses(by: Measure, learned: Tasks, tasks: Tasks, classes: bool | np.ndarray) -> list[np.ndarray] | None:
     """One vector a task, a prediction for each of its rows: the mean of numbers; of labels the one that scores better on the rows learned on
     (the more frequent one where both score alike), or their share of +1 where a measure is of probabilities. None where the tasks are not
     those that were learned."""
-    constants = [_constant(by, y, classes) for y in learned.per_task(learned.targets)]
+    each = np.broadcast_to(classes, learned.n_tasks).tolist()
+    suit = [by.needs == "answers" or one != (by.needs == "values") for one in each]
+    if not any(suit):  # such as labels that were learned as numbers
+        suit = [True] * len(each)
+    constants = [
+        _constant(by, y, one) if fits else np.nan
+        for y, one, fits in zip(learned.per_task(learned.targets), each, suit, strict=True)
+    ]
     truth, _ = truth_of(tasks)
     if len(constants) != len(truth):
         return None
     return [np.full(len(y), c) for y, c in zip(truth, constants, strict=True)]
 
 
-def constant_score(by: Measure, learned: Tasks, tasks: Tasks, classes: bool) -> np.ndarray:
+def constant_score(by: Measure, learned: Tasks, tasks: Tasks, classes: bool | np.ndarray) -> np.ndarray:
     """(m,) what that guess has under a measure on these tasks; NaN where that says nothing."""
     guessed = guesses(by, learned, tasks, classes)
     if guessed is None:

@@ -59,9 +59,9 @@ class Scored:
 
 
 def measured(
-    solution: Any, tasks: Tasks, learned: Tasks, metrics: Sequence, classes: bool, n: int, random_state
+    solution: Any, tasks: Tasks, learned: Tasks, metrics: Sequence, classes: np.ndarray, n: int, random_state
 ) -> tuple[list[Scored], list[str]]:
-    """(the measures, why others have none); n samples of the rows behind the intervals, 0: none."""
+    """(the measures, why others have none); classes (m,): which tasks have labels -1 and +1; n samples of the rows behind the intervals, 0: none."""
     found, missing = [], []
     n = n if as_whole(n) == 0 else checked_times(n, "report(bootstrap")
     given = check_seed(random_state, "report")

@@ -47,7 +47,7 @@ def scores(facts: Facts) -> Section | None:
         )
         shown = np.concatenate([order[:_ENDS], order[-_ENDS:]])
         notes.append(f"The {_ENDS} worst and the {_ENDS} best of {tasks.n_tasks} tasks by {found[0].name}.")
-    rows = [_row(tasks, i, found, facts.classes) for i in shown.tolist()]
+    rows = [_row(tasks, i, found, facts) for i in shown.tolist()]
     rows.append(
         ("mean of tasks", "", *([""] if facts.classes else []), *(c for one in found for c in _overall(one)))
     )
@@ -115,12 +115,14 @@ def _beside_guess(scored: Scored, names) -> list[str]:
 
 def _guess(facts: Facts) -> str:
     what = "the same label for every row, the one that scores better" if facts.classes else "the mean"
+    if facts.classes and not facts.signs.all():
+        what += ", and of numbers the mean"
     return f"{what} {'on' if facts.classes else 'of'} {'the training rows' if facts.training is not None else 'these rows'}"
 
 
-def _row(tasks: Tasks, i: int, found: list[Scored], classes: bool) -> tuple[str, ...]:
+def _row(tasks: Tasks, i: int, found: list[Scored], facts: Facts) -> tuple[str, ...]:
     y = tasks.per_task(tasks.targets)[i]
-    share = [f"{100 * np.mean(y > 0):.1f} %"] if classes else []
+    share = [f"{100 * np.mean(y > 0):.1f} %" if facts.signs[i] else ""] if facts.classes else []
     cells = [(_with_ends(one.by_task[i], one.low[i], one.high[i]), _short(one.guess[i])) for one in found]
     return (tasks.task_names[i], f"{len(y):,}", *share, *(cell for pair in cells for cell in pair))
 

@@ -1,0 +1,150 @@
+"""A loss for each kind of tasks: every loss takes columns of one W, and the solution answers for all of them."""
+
+import numpy as np
+import pytest
+
+import mtldsl as mtl
+from mtldsl.language.words.shares import shares_of
+
+LABELS, NUMBERS = ["ill", "cured"], ["weight", "height", "age"]
+ORDER = ["weight", "ill", "height", "cured", "age"]  # kinds do not stand together
+
+
+def data(n=50, separate=False):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, 6))
+    Y = X @ rng.normal(size=(6, 5)) + 0.3 * rng.normal(size=(n, 5))
+    signs = [ORDER.index(name) for name in LABELS]
+    Y[:, signs] = np.where(Y[:, signs] > 0, 1, -1)
+    if separate:
+        return mtl.Tasks.separate([X[k:] for k in range(5)], [Y[k:, k] for k in range(5)], task_names=ORDER)
+    return mtl.Tasks.shared(X, Y, task_names=ORDER)
+
+
+def mixed(tasks, regularizer=mtl.l21_norm, intercept=True, by_hand=False):
+    W, lam = mtl.Weights(tasks, intercept=intercept), mtl.Parameter(2.0)
+    own = (lambda names: tasks.select(names)) if by_hand else (lambda names: tasks)
+    losses = mtl.logistic_loss(W[:, LABELS], own(LABELS)) + 0.5 * mtl.squared_loss(
+        W[:, NUMBERS], own(NUMBERS)
+    )
+    return mtl.minimize(losses + lam * regularizer(W)), lam
+
+
+@pytest.fixture(scope="module")
+def solved():
+    tasks = data()
+    problem, lam = mixed(tasks)
+    return tasks, problem, lam, problem.solve(tol=1e-9)
+
+
+@pytest.mark.parametrize("regularizer", [mtl.l21_norm, mtl.trace_norm])
+@pytest.mark.parametrize("separate", [False, True])
+def test_the_whole_is_certified_and_agrees_with_the_reference(regularizer, separate):
+    problem, _ = mixed(data(separate=separate), regularizer)
+    solution = problem.solve()
+    assert solution.status == "optimal" and problem.cross_check(solution).agrees
+
+
+def test_without_a_term_that_ties_kinds_it_is_two_models():
+    tasks = data()
+    solution = mixed(tasks, mtl.ridge)[0].solve(tol=1e-10)
+    alone = []
+    for names, loss, c in ((LABELS, mtl.logistic_loss, 1.0), (NUMBERS, mtl.squared_loss, 0.5)):
+        part = tasks.select(names)
+        V = mtl.Weights(part, intercept=True)
+        alone.append(mtl.minimize(c * loss(V, part) + 2.0 * mtl.ridge(V)).solve(tol=1e-10))
+    assert solution.intercept is not None
+    for names, one in zip((LABELS, NUMBERS), alone, strict=True):
+        columns = [ORDER.index(name) for name in names]
+        np.testing.assert_allclose(solution.W[:, columns], one.W, atol=1e-5)
+        np.testing.assert_allclose(solution.intercept[columns], one.intercept, atol=1e-5)
+
+
+def test_tasks_selected_by_hand_or_by_their_columns_are_one_model():
+    tasks = data()
+    one, two = (mixed(tasks, by_hand=by_hand)[0].solve() for by_hand in (False, True))
+    assert one.objective == two.objective
+    np.testing.assert_array_equal(one.W, two.W)
+
+
+def test_every_task_is_answered_in_its_kind(solved):
+    tasks, _, _, solution = solved
+    z = tasks.X @ solution.W + solution.intercept
+    signs = np.array([name in LABELS for name in ORDER])
+    np.testing.assert_allclose(solution.decision_function(tasks.X), z)
+    expected = np.where(signs, np.where(z >= 0, 1.0, -1.0), z)
+    np.testing.assert_allclose(solution.predict(tasks.X), expected)
+    listed = solution.predict([tasks.X] * 5)
+    np.testing.assert_allclose(np.column_stack(listed), expected)
+    np.testing.assert_allclose(solution.predict_proba(tasks.X), np.where(signs, 1 / (1 + np.exp(-z)), np.nan))
+
+
+def test_scores_are_of_each_kind(solved):
+    tasks, _, _, solution = solved
+    scores = solution.scores(tasks)
+    columns = {name: ORDER.index(name) for name in ORDER}
+    y = tasks.X @ solution.W[:, columns["ill"]] + solution.intercept[columns["ill"]]
+    truth = dict(zip(ORDER, tasks.per_task(tasks.targets), strict=True))
+    assert scores[columns["ill"]] == np.mean(np.where(y >= 0, 1, -1) == truth["ill"])
+    r = truth["age"] - tasks.X @ solution.W[:, columns["age"]] - solution.intercept[columns["age"]]
+    assert scores[columns["age"]] == pytest.approx(
+        1 - np.sum(r**2) / np.sum((truth["age"] - truth["age"].mean()) ** 2)
+    )
+    of_labels = solution.score(tasks, "f1")
+    assert of_labels.left_out == ("weight", "height", "age")
+    assert solution.score(tasks, "mse").left_out == ("ill", "cured")
+    np.testing.assert_array_equal(
+        np.isnan(solution.scores(tasks, mtl.FScore())), [n in NUMBERS for n in ORDER]
+    )
+    assert solution.bootstrap(tasks, n=10).estimate == pytest.approx(float(np.mean(scores)))
+
+
+def test_only_labels_are_cut_at_thresholds(solved):
+    tasks, _, _, solution = solved
+    tuned = solution.tune_threshold(tasks)
+    assert np.all(tuned.thresholds[[ORDER.index(name) for name in NUMBERS]] == 0.0)
+    numbers = [ORDER.index(name) for name in NUMBERS]
+    np.testing.assert_array_equal(tuned.predict(tasks.X)[:, numbers], solution.predict(tasks.X)[:, numbers])
+    assert np.nanmin(tuned.scores(tasks, mtl.FScore()) - solution.scores(tasks, mtl.FScore())) >= 0
+
+
+def test_a_file_keeps_the_kinds(solved, tmp_path):
+    tasks, _, _, solution = solved
+    loaded = mtl.Solution.load(solution.save(tmp_path / "kinds"))
+    np.testing.assert_array_equal(loaded.predict(tasks.X), solution.predict(tasks.X))
+    np.testing.assert_array_equal(loaded.noise_levels, solution.noise_levels)
+    assert np.isnan(solution.noise_levels[ORDER.index("ill")]) and solution.noise_levels[0] > 0
+
+
+def test_folds_and_paths_are_of_all_tasks(solved):
+    tasks, problem, lam, _ = solved
+    found = problem.cross_validate(lam, [5.0, 1.0], folds=3)
+    assert found.metric == "accuracy or r2" and not np.isnan(found.scores).any()
+    other = problem.with_tasks(tasks.take_rows(np.arange(30)))
+    assert [one.status for one in other.path(lam, [5.0, 1.0])] == ["optimal", "optimal"]
+    assert problem.lambda_max(lam) > 0
+
+
+def test_a_page_shows_both_kinds(solved, tmp_path):
+    tasks, _, _, solution = solved
+    page = solution.report(tmp_path / "page.html", tasks=tasks, bootstrap=0).read_text(encoding="utf-8")
+    assert "roc_auc" in page or "ROC" in page
+    assert "R^2" in page or "R²" in page
+
+
+def test_intercepts_that_two_losses_share_in_part_are_refused():
+    W = mtl.Weights(data(), intercept=True)
+    tasks = W.tasks
+    with pytest.raises(mtl.ModelError, match="share some of the intercepts of W, and not others"):
+        mtl.minimize(
+            mtl.squared_loss(W[:, [0, 2]], tasks) + mtl.squared_loss(W[:, [2, 4]], tasks) + mtl.ridge(W)
+        )
+
+
+def test_the_first_loss_predicts_where_losses_are_of_the_same_tasks():
+    tasks = data().select(NUMBERS)
+    W = mtl.Weights(tasks)
+    problem = mtl.minimize(mtl.squared_loss(W, tasks) + mtl.huber_loss(W, tasks) + mtl.ridge(W))
+    assert problem.shares is None and problem.solve().W.shape == (6, 3)
+    overlapping = mtl.squared_loss(W[:, [0, 1]], tasks) + mtl.huber_loss(W[:, [1, 2]], tasks)
+    assert shares_of(overlapping.terms) is None
