@@ -1,5 +1,6 @@
 """Estimators with scikit-learn's face: fit, predict, get_params. This room imports scikit-learn; `import mtldsl` does not import it."""
 
+from mtldsl.estimators.baselines.plst import PLST
 from mtldsl.estimators.choosing import (
     GroupedMultiTaskClassifierCV,
     GroupedMultiTaskRegressorCV,
@@ -11,7 +12,6 @@ from mtldsl.estimators.folds import MultiTaskKFold
 from mtldsl.estimators.grouped import GroupedMultiTaskClassifier, GroupedMultiTaskRegressor
 from mtldsl.estimators.kernels import KernelMultiTaskClassifier
 from mtldsl.estimators.label_graph import LabelGraphClassifier
-from mtldsl.estimators.plst import PLST
 from mtldsl.estimators.regressor import MultiTaskRegressor
 from mtldsl.estimators.scorers import scorer
 from mtldsl.tasks.one_class import OneClassWarning

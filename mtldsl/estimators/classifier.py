@@ -12,12 +12,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from mtldsl.errors import DataError, ModelError
 from mtldsl.estimators.calibrators import calibrators, log_odds
-from mtldsl.estimators.has_probabilities import models_probabilities
+from mtldsl.estimators.has_probabilities import compares_classes, models_probabilities
 from mtldsl.estimators.inner_folds import metric_of, out_of_fold, thresholds
 from mtldsl.estimators.multi_task import MultiTaskEstimator, tasks_of
 from mtldsl.estimators.one_class import check_one_class, warn_of_no_label, warn_of_one_class
 from mtldsl.estimators.sample_weights import class_weights, of_labels
-from mtldsl.estimators.seen_labels import Seen, agreement, share_right
+from mtldsl.estimators.seen_labels import Seen, agreement, scores_of_labels, share_right
 from mtldsl.estimators.targets import Labels, labels_of
 from mtldsl.solution.predictors import probabilities
 from mtldsl.solution.solution import Solution
@@ -31,8 +31,8 @@ class MultiTaskClassifier(ClassifierMixin, MultiTaskEstimator):
 
         min over W (d, m), b (m,)   the model, on labels -1 and +1
 
-    The tasks are the columns of y where it is a table (n, m) of two classes a column; one task for a vector of two classes; one task a
-    class, against the rest, for a vector of more. Missing labels (None, NaN) are not in their task.
+    The tasks are the columns of y where it is a table (n, m) of two classes a column; one task for a vector of two classes; one task a class
+    for a vector of more, and of two for losses of all classes of a row (`softmax_loss`). Missing labels (None, NaN) are not in their task.
 
     model, subject_to, fit_intercept, warm_start, tol, max_seconds, solver, check, n_jobs, parameters : as in `MultiTaskRegressor`
     class_weight : None; "balanced", n / (2 n_class) in every task; {class: weight}; of a table also a list of such, one a column
@@ -49,8 +49,7 @@ class MultiTaskClassifier(ClassifierMixin, MultiTaskEstimator):
     inner_folds  : the number of folds for both, which count {class: weight}; "balanced" is for the fit alone
 
     Attributes after `fit`: classes_ (k,), of a table the positions of its columns, and label_classes_, the two classes of each; coef_ (m, d),
-    (1, d) for two classes; intercept_ (m,); thresholds_ (m,) where they were tuned; one_class_, the columns of tasks of one class or none; n_iter_, solution_, certificate_ (None where no task was left), n_features_in_,
-    feature_names_in_, target_names_.
+    (1, d) for two classes; intercept_ (m,); thresholds_ (m,) where they were tuned; one_class_, the columns of tasks of one class or none; n_iter_, solution_, certificate_ (None where no task was left), n_features_in_, feature_names_in_, target_names_.
 
     >>> import numpy as np
     >>> from mtldsl.estimators import MultiTaskClassifier
@@ -183,7 +182,7 @@ class MultiTaskClassifier(ClassifierMixin, MultiTaskEstimator):
         self.coef_, self.intercept_ = self._weights.T, self._shift
 
     def _labels_of(self, y) -> Labels:
-        return labels_of(y)
+        return labels_of(y, task_a_class=compares_classes(self))
 
     def _weights_of(self, labels: Labels, weights: np.ndarray | None) -> np.ndarray | None:
         return class_weights(self.class_weight, labels, weights)
@@ -219,8 +218,8 @@ class MultiTaskClassifier(ClassifierMixin, MultiTaskEstimator):
     def decision_function(self, X) -> np.ndarray:
         """(n, m); (n,) for two classes: above 0 where the second class is predicted. The score x^T w + b, with `calibration` the log-odds of
         the probability; less the threshold where thresholds were tuned."""
-        z = self._cut_scores(X)
-        return z[:, 0] if self._labels.kind == "binary" else z
+        z = self._cut_scores(X)  # or that nothing is fitted
+        return self._labels.scores_of_rows(z)
 
     def _cut_scores(self, X) -> np.ndarray:
         z, cuts = self._calibrated_scores(X), getattr(self, "thresholds_", None)
@@ -246,6 +245,8 @@ class MultiTaskClassifier(ClassifierMixin, MultiTaskEstimator):
         z = self._cut_scores(X)
         if self.one_class_.size:
             sides = np.nan_to_num(self._constant_side, nan=-np.inf)
+            if self._labels.kind == "multiclass":
+                sides[sides < 0] = -np.inf  # below classes that were learned
             z = np.where(sides != 0, sides, z)
         probable = getattr(self, "_calibrators", None) is not None and self.thresholds_ is None
         return self._labels.decoded(z > 0.0 if probable else z >= 0.0, z)
@@ -276,6 +277,8 @@ class MultiTaskClassifier(ClassifierMixin, MultiTaskEstimator):
     def score(self, X, y, sample_weight=None) -> float:
         """The share of rows whose labels are all right; missing labels are not counted, nor rows that have none."""
         return share_right(y, self.predict(X), sample_weight)
+
+    _scores_of = scores_of_labels
 
     def _read(self, y):
         return Seen.of(y)

@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, ClassVar
 
 import numpy as np
 from joblib import Parallel, delayed
 from sklearn.base import clone
-from sklearn.metrics import get_scorer
 from sklearn.model_selection import check_cv
-from sklearn.utils import _safe_indexing, indexable
+from sklearn.utils import indexable
 from sklearn.utils.validation import _num_samples
 
 from mtldsl.errors import DataError, Interrupted, ModelError
 from mtldsl.estimators.by_task import ByTask
 from mtldsl.estimators.multi_task import MultiTaskEstimator
+from mtldsl.estimators.of_fold import of_fold, parameter_of
 from mtldsl.language.expressions.scalar import Parameter
 from mtldsl.problem import Problem
-from mtldsl.scoring.measures import MEASURES
 from mtldsl.scoring.over_folds import mean_and_error
 from mtldsl.solution.solution import Solution
 from mtldsl.system.told import counted
 from mtldsl.tasks.dealing import deal_table
-from mtldsl.tasks.one_class import OneClassWarning
 from mtldsl.values.array import as_array
 from mtldsl.values.number import as_whole, quoted
 from mtldsl.values.seed import generator
@@ -77,10 +74,10 @@ class CrossValidated(MultiTaskEstimator):
         if tasks is None:
             raise DataError("no task has labels of both classes", term=type(self).__name__, argument="y")
         problem = self._problem(tasks)
-        parameter = _parameter_of(problem, self.parameter, type(self).__name__)
+        parameter = parameter_of(problem, self.parameter, type(self).__name__)
         self.values_ = self._grid(problem, parameter)
         splits = self._splits(X, y, others.get("groups"))
-        run = delayed(_of_fold)
+        run = delayed(of_fold)
         plain, scoring = self._one(), ByTask(self._task_ids()) if self.per_task else self.scoring
         given = (self.parameter, self.values_, scoring, X, y, sample_weight, others)
         scores: list = []
@@ -277,63 +274,3 @@ class _WithDefault:
     def __init__(self, model, parameter: str):
         self.parameters = model.parameters
         self.defaults = {**model.defaults, parameter: 1.0}
-
-
-def _parameter_of(problem: Problem, name: str, typed: str) -> Parameter:
-    found = [each for each in problem.parameters if each.name == name]
-    if not found:
-        raise ModelError(
-            f"parameter={name!r} is an argument of a word, and a path is over what stands before words",
-            term=typed,
-            write_instead="use GridSearchCV for it",
-        )
-    return found[0]
-
-
-def _of_fold(estimator, name, values, scoring, X, y, sample_weight, others, train, test) -> list:
-    """The scores of a fold over all values; NaN where it has no task to learn."""
-    weights = None if sample_weight is None else np.asarray(sample_weight)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", OneClassWarning)  # said once, of all rows
-        further = {key: _rows_of(each, train) for key, each in others.items()}
-        tasks = estimator._prepare(
-            _rows_of(X, train), _rows_of(y, train), _rows_of(weights, train), **further
-        )
-    held_out = _rows_of(X, test), _rows_of(y, test)
-    options = {key: _rows_of(each, test) for key, each in others.items() if each is not None}
-    if tasks is None:
-        return [np.nan] * len(values)
-    problem = estimator._problem(tasks)
-    known = held_out[0], estimator._read(held_out[1])
-    found = []
-    for solution in problem.path(
-        _parameter_of(problem, name, type(estimator).__name__), values, **estimator._options()
-    ):
-        estimator._finish(solution)
-        if isinstance(scoring, ByTask):
-            found.append(scoring(estimator, *held_out, **options))
-        elif scoring is None:
-            found.append(float(estimator.score(*known, **options)))
-        else:
-            found.append(_scored(scoring, estimator, held_out, options))
-    if len(found) < len(values):  # a path ends after Ctrl-C: there is nothing to choose among
-        raise KeyboardInterrupt
-    return found
-
-
-def _scored(scoring, estimator, held_out: tuple, options: dict) -> float:
-    """By one of scikit-learn's scorers, or a function."""
-    try:
-        return float(get_scorer(scoring)(estimator, *held_out, **options))
-    except (TypeError, ValueError) as error:
-        if not isinstance(scoring, str) or scoring not in MEASURES:
-            raise
-        raise ModelError(
-            f"scikit-learn's scorer of that name does not take these labels ({error})",
-            term=f"{type(estimator).__name__}(scoring={scoring!r})",
-            write_instead=f"write scoring=scorer({scoring!r}), from mtldsl.estimators, which takes text, several tasks and gaps",
-        ) from error
-
-
-def _rows_of(array, rows):
-    return None if array is None else _safe_indexing(array, rows)

@@ -1,11 +1,17 @@
-"""Whether a classifier has `predict_proba`, and why not where it has none."""
+"""What the words of a classifier's model say of it: whether it has `predict_proba`, and whether its loss is of all classes of a row."""
 
 from __future__ import annotations
 
 from mtldsl.atoms.function import REGISTRY
 from mtldsl.errors import MTLError
 
-__all__ = ["models_probabilities"]
+__all__ = ["compares_classes", "models_probabilities"]
+
+
+def compares_classes(self) -> bool:
+    """Whether a loss of the model is of all classes of a row together. A function does not say so before it is on data."""
+    words = self._stated().words or ()
+    return any(getattr(REGISTRY.get(word), "labels", "") == "classes" for word in words)
 
 
 def models_probabilities(self) -> bool:

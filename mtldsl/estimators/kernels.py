@@ -22,7 +22,8 @@ class KernelMultiTaskClassifier(MultiTaskClassifier):
         min over w, theta   C sum of hinge losses + half the squared mkl_norm of w, ||theta||_p <= 1, on the features of the kernels
 
     model   : "MT-MKL", "Vanilla MTL", "Union", "Individual", ... or a statement; see `MultiTaskClassifier`
-    kernels : a name of `sklearn.metrics.pairwise` ("rbf", "linear", "poly", ...), a function k(A, B), a list of them or a dict {name:
+    kernels : a name of `sklearn.metrics.pairwise` ("rbf", "linear", "poly", ...), "spectrum" or "weighted_degree" of sequences that
+              `mtldsl.datasets.encode_sequences` gave, a function k(A, B), a list of them or a dict {name:
               kernel or (kernel, parameters)}, as in `Tasks.with_kernels`; or "precomputed": X is the Gram matrix (n, n) in `fit`, and
               (rows, n) in `predict`
 

@@ -69,6 +69,15 @@ class MultiTaskEstimator(ModelParameters):
         self.solution_ = solution
         self.n_iter_ = 1 if solution is None else max(int(solution.iterations), 1)
 
+    def _with(self, solution):
+        """The estimator, fitted to it."""
+        self._finish(solution)
+        return self
+
+    def _scores_of(self, points: list, X, y, options: dict) -> list[float]:
+        """`score` of each of several points, which have what `_finish` asks of a solution; y as `_read` gives it."""
+        return [float(self._with(point).score(X, y, **options)) for point in points]
+
     def _problem(self, tasks: Tasks) -> Problem:
         model = self._stated()
         for word in sorted(model.words or ()):

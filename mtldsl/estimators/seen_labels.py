@@ -10,7 +10,7 @@ from mtldsl.errors import DataError
 from mtldsl.estimators.columns import columns_of, missing_in
 from mtldsl.estimators.targets import labels_of
 
-__all__ = ["Seen", "agreement", "share_right", "signs_of", "to_spread"]
+__all__ = ["Seen", "agreement", "scores_of_labels", "share_right", "signs_of", "to_spread"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +49,18 @@ def share_right(y, predicted, sample_weight=None) -> float:
     weights = None if sample_weight is None else np.asarray(sample_weight, dtype=float)[seen.rows]
     whole: np.ndarray = np.all(right | ~there, axis=1)
     return float(np.average(whole[seen.rows], weights=weights))
+
+
+def scores_of_labels(estimator, points: list, X, y: Seen, options: dict) -> list[float]:
+    """`MultiTaskEstimator._scores_of` of a classifier of labels: of several points in one product, where every task has weights."""
+    if options or estimator.one_class_.size:
+        return [float(estimator._with(point).score(X, y, **options)) for point in points]
+    labels, X = estimator._with(points[0])._labels, estimator._checked(X)
+    Z, found = X @ np.hstack([point.coef for point in points]), []
+    for z, point in zip(np.split(Z, len(points), axis=1), points, strict=True):
+        z = z if point.intercept is None else z + point.intercept
+        found.append(share_right(y, labels.decoded(z >= 0.0, z)))
+    return found
 
 
 def signs_of(y, classes, needs: str = "values") -> tuple[np.ndarray, tuple[str, ...] | None]:

@@ -105,6 +105,12 @@ class Labels:
         """scikit-learn's `classes_`: of a vector its classes, of a table the positions of its columns, as one against the rest has them."""
         return self.classes if self.kind != "multilabel" else np.arange(len(self.classes))
 
+    def scores_of_rows(self, z: np.ndarray) -> np.ndarray:
+        """Scores (n, m) as scikit-learn wants them: of two classes (n,), above zero where the second is predicted."""
+        if self.kind == "binary":
+            return z[:, 0]
+        return z[:, 1] - z[:, 0] if self.kind == "multiclass" and len(self.classes) == 2 else z
+
     def decoded(self, positive: np.ndarray, scores: np.ndarray) -> np.ndarray:
         """Classes (n,) or (n, m), in the type of y, from who is positive (n, m) and the scores behind it."""
         if self.kind == "binary":
@@ -135,12 +141,14 @@ class Labels:
         return np.array(first, dtype=self.dtype), np.array(second, dtype=self.dtype)
 
 
-def labels_of(y) -> Labels:
+def labels_of(y, *, task_a_class: bool = False) -> Labels:
     """y (n,) of two or more classes, or (n, m) of two classes a column: bool, numbers or text; None and NaN are missing labels.
 
     Columns of nothing but 0/1, -1/+1 or False/True have both as classes, also where one of them does not occur.
     So have text columns where every column that has two classes has the same two. A column without a label whose classes are not known in
     this way has none: it is predicted to be missing.
+
+    task_a_class : a vector of two classes makes two tasks as well, for a loss of all classes of a row
     ValueError for real numbers ("Unknown label type"), and columns of three classes and more.
     """
     table, names, flat = columns_of(y)
@@ -151,7 +159,7 @@ def labels_of(y) -> Labels:
         raise DataError("Input y contains infinity or a value too large for dtype('float64')", argument="y")
     _refuse_empty(missing)
     if flat or (table.shape[1] == 1 and _n_classes(table[:, 0], missing[:, 0]) > 2):
-        return _of_vector(table[:, 0], missing[:, 0])
+        return _of_vector(table[:, 0], missing[:, 0], 2 if task_a_class else 3)
     found = _indicators(table, missing)
     if found is None:
         classes = _of_columns(table, missing, names)
@@ -186,9 +194,10 @@ def _indicators(table, missing) -> tuple[np.ndarray, np.ndarray] | None:
     return None
 
 
-def _of_vector(y, missing) -> Labels:
+def _of_vector(y, missing, fewest: int) -> Labels:
+    """A task a class from `fewest` classes on."""
     seen = classes_in(y, missing)
-    if len(seen) > 2:
+    if len(seen) >= fewest:
         signs = np.where(y[:, None] == seen[None, :], 1.0, -1.0)
         signs[missing] = np.nan
         return Labels(signs, seen, "multiclass", tuple(map(str, seen)))

@@ -20,6 +20,7 @@ from mtldsl.estimators import (
     OneClassWarning,
 )
 from mtldsl.problem import Problem
+from mtldsl.system import stops
 from tests.estimators.cases import rows_of_tasks
 
 VALUES = [8.0, 2.0, 0.5]
@@ -209,27 +210,35 @@ def test_the_last_fit_is_one_solve_of_a_convex_model(monkeypatch):
     X = rng.normal(size=(80, 6))
     Y = X[:, :2] + 0.5 * rng.normal(size=(80, 2))
     fitted = MultiTaskRegressorCV(n_values=9, cv=3, tol=1e-8).fit(X, Y)
-    assert len(solved) == 3 * 9 + 1
+    assert len(solved) == 1  # scores of its own need no whole solutions; those of others see one a value
+    MultiTaskRegressorCV(n_values=9, cv=3, tol=1e-8, scoring="r2").fit(X, Y)
+    assert len(solved) == 1 + 3 * 9 + 1
     plain = MultiTaskRegressor(lam=fitted.best_value_, tol=1e-8).fit(X, Y)
     np.testing.assert_allclose(fitted.coef_, plain.coef_, atol=1e-4)
 
 
-@pytest.mark.parametrize("paths", [0, 2])
-def test_an_interrupt_leaves_no_choice_among_scores_that_are_not_there(monkeypatch, paths):
-    """Whether it came in a fold or in the last fit: with `per_task` that needs one solution a value chosen."""
-    walked = Problem.path
-    begun = []
+@pytest.mark.parametrize("place", ["a fold", "a fold with a scorer", "the last fit"])
+def test_an_interrupt_leaves_no_choice_among_scores_that_are_not_there(monkeypatch, place):
+    """Wherever it came: with `per_task` the last fit needs one solution a value chosen."""
+    walked, begun, asked = Problem.path, [], []
 
     def path(self, parameter, values, **options):
         begun.append(parameter)
         for solution in walked(self, parameter, values, **options):
             yield solution
-            if len(begun) > paths:
-                return
+            return
 
-    monkeypatch.setattr(Problem, "path", path)
+    def pending():
+        asked.append(1)
+        return len(asked) == 2
+
     X, Y = numbers()
     Y[:, 1] = np.random.default_rng(3).normal(size=len(Y))  # noise: its best value is another one
+    if place == "a fold":
+        monkeypatch.setattr(stops, "pending", pending)
+    else:
+        monkeypatch.setattr(Problem, "path", path)
+    chosen = {"scoring": "r2"} if place == "a fold with a scorer" else {"per_task": True}
     with pytest.raises(KeyboardInterrupt):
-        MultiTaskRegressorCV(values=VALUES, cv=2, per_task=True).fit(X, Y)
-    assert len(begun) == paths + 1
+        MultiTaskRegressorCV(values=VALUES, cv=2, **chosen).fit(X, Y)
+    assert len(asked) == 2 if place == "a fold" else len(begun) == 1

@@ -1,0 +1,156 @@
+"""What the baselines share: how labels are read and answered, and what a subclass has to say."""
+
+from __future__ import annotations
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
+
+from mtldsl.errors import DataError, ModelError
+from mtldsl.estimators.binary_columns import binary_columns
+from mtldsl.estimators.one_class import warn_of_one_class
+from mtldsl.estimators.seen_labels import share_right
+from mtldsl.values.number import as_float, quoted
+
+__all__ = ["Baseline", "choice", "fraction", "positive", "whole"]
+
+
+def _has_margins(self) -> bool:
+    return self._has_margins()
+
+
+def _has_probabilities(self) -> bool:
+    return self._has_probabilities()
+
+
+class Baseline(ClassifierMixin, BaseEstimator):
+    """A subclass has `_check` (its options), `_learn` (X, Y of 0 and 1), and `_margins` (n, K), above 0 where a label is predicted; it
+    says by `_has_probabilities` whether it has `_probabilities` (n, K) too.
+    """
+
+    def fit(self, X, Y):
+        """X (n, d), dense or sparse; Y (n, K), two classes a column and none missing, or (n,), one label.
+
+        A label that is always the same is predicted so, with a OneClassWarning. DataError for other labels, and options outside their range.
+        """
+        self._check()
+        if Y is None:  # says so in scikit-learn's words
+            validate_data(self, X, Y)
+        X = validate_data(self, X, accept_sparse="csr", dtype=float)
+        check_consistent_length(X, Y)
+        labels = binary_columns(Y, type(self).__name__)
+        table = (labels.signs > 0).astype(int)
+        self._labels = labels.without_rows()
+        self.classes_, self.label_classes_ = labels.known, labels.classes
+        alike = np.flatnonzero((table == table[0]).all(axis=0)).tolist()
+        if alike:
+            warn_of_one_class(self, [labels.names[k] if labels.names else k for k in alike], table.shape[1])
+        self._learn(X, table)
+        return self
+
+    @available_if(_has_margins)
+    def decision_function(self, X) -> np.ndarray:
+        """(n, K) scores, above 0 where a label is predicted; (n,) where y was a vector."""
+        z = self._margins(self._rows(X))
+        return z[:, 0] if self._labels.kind == "binary" else z
+
+    @available_if(_has_probabilities)
+    def predict_proba(self, X) -> np.ndarray:
+        """(n, K) the probability of the second class of every column; (n, 2) where y was a vector of two classes."""
+        P = self._probabilities(self._rows(X))
+        if self._labels.kind == "binary":
+            return np.hstack([1.0 - P, P]) if len(self.classes_) == 2 else np.ones((len(P), 1))
+        return P
+
+    def predict(self, X) -> np.ndarray:
+        """(n, K) of the labels that `fit` was given, (n,) where that was a vector."""
+        positive = self._positive(self._rows(X))
+        return self._labels.decoded(positive, np.where(positive, 1.0, -1.0))
+
+    def score(self, X, y, sample_weight=None) -> float:
+        """The share of rows whose labels are all right; missing labels are not counted, nor rows that have none."""
+        return share_right(y, self.predict(X), sample_weight)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        tags.target_tags.multi_output = True
+        tags.classifier_tags.multi_class = False
+        tags.classifier_tags.multi_label = True
+        tags.input_tags.sparse = True
+        return tags
+
+    def _rows(self, X):
+        check_is_fitted(self)
+        return validate_data(self, X, accept_sparse="csr", dtype=float, reset=False)
+
+    # ------------------------------------------------------------------------------------ what a subclass says
+
+    def _check(self) -> None:
+        """Errors of options."""
+
+    def _learn(self, X, Y) -> None:
+        raise NotImplementedError
+
+    def _margins(self, X) -> np.ndarray:
+        raise NotImplementedError
+
+    def _positive(self, X) -> np.ndarray:
+        return self._margins(X) > 0
+
+    def _probabilities(self, X) -> np.ndarray:
+        raise NotImplementedError
+
+    def _has_margins(self) -> bool:
+        return True
+
+    def _has_probabilities(self) -> bool:
+        return False
+
+
+def whole(self, name: str, least: int = 1, none: str | None = None) -> None:
+    """DataError where an option is not a whole number of at least `least`; None is allowed where it means `none`."""
+    value = getattr(self, name)
+    if value is None and none is not None:
+        return
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+        instead = f"write a whole number of at least {least}" + (f", or None for {none}" if none else "")
+        raise DataError(f"{name}={quoted(value)}", term=type(self).__name__, write_instead=instead)
+
+
+def positive(self, name: str, zero: bool = False) -> None:
+    """DataError where an option is not a finite number above 0, or 0 where that is allowed."""
+    value = getattr(self, name)
+    number = as_float(value)
+    if number is None or not 0 <= number < np.inf or (number == 0 and not zero):
+        raise DataError(
+            f"{name}={quoted(value)}",
+            term=type(self).__name__,
+            write_instead=f"write a finite number {'>= 0' if zero else '> 0'}",
+        )
+
+
+def fraction(self, name: str, none: str) -> None:
+    """DataError where an option is neither None nor a number above 0 and at most 1."""
+    value = getattr(self, name)
+    if value is None:
+        return
+    number = as_float(value)
+    if number is None or not 0 < number <= 1:
+        raise DataError(
+            f"{name}={quoted(value)}",
+            term=type(self).__name__,
+            write_instead=f"write a share above 0 and at most 1, or None for {none}",
+        )
+
+
+def choice(self, name: str, known: tuple) -> None:
+    """ModelError for an option that is not known."""
+    value = getattr(self, name)
+    if not any(value is each or (isinstance(value, str) and value == each) for each in known):
+        raise ModelError(
+            f"{name}={quoted(value)}",
+            term=type(self).__name__,
+            write_instead=f"write one of {', '.join(map(repr, known))}",
+        )

@@ -1,0 +1,47 @@
+"""One of every baseline, and labels that depend on each other."""
+
+import numpy as np
+from sklearn.svm import LinearSVC
+
+from mtldsl.estimators.baselines import (
+    HOMER,
+    LEAD,
+    MLCSSP,
+    MMOC,
+    PLEM,
+    PLST,
+    AdaBoostMH,
+    BinaryRelevance,
+    EnsembleOfClassifierChains,
+    LabelPowerset,
+    RAkEL,
+)
+
+BASELINES = (
+    BinaryRelevance(),
+    BinaryRelevance(LinearSVC()),
+    LabelPowerset(),
+    LabelPowerset(prediction="marginals"),
+    EnsembleOfClassifierChains(n_chains=3),
+    EnsembleOfClassifierChains(LinearSVC(), n_chains=3, voting="hard", max_samples=0.9),
+    RAkEL(),
+    RAkEL(overlapping=False, voting="soft"),
+    MLCSSP(),
+    MLCSSP(n_selected=1, voting="soft"),
+    HOMER(),
+    AdaBoostMH(),
+    AdaBoostMH(confidence_rated=False),
+    LEAD(),
+    PLEM(),
+    MMOC(),
+    PLST(),
+)
+
+
+def labels(n=120, d=5, K=4, seed=0, share=0.5):
+    """X (n, d); Y (n, K) of 0 and 1 along two hidden directions, with noise that labels share."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    Z = X @ rng.normal(size=(d, 2)) @ rng.normal(size=(2, K))
+    noise = share * rng.normal(size=(n, 1)) + (1.0 - share) * rng.normal(size=(n, K))
+    return X, (Z + noise > 0.3).astype(int)

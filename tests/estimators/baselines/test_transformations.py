@@ -1,0 +1,218 @@
+"""Binary relevance, powersets, chains, RAkEL, MLCSSP and HOMER, each against what it is published to be where that is something known."""
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import hamming_loss
+from sklearn.multioutput import ClassifierChain, MultiOutputClassifier
+from sklearn.svm import LinearSVC
+from sklearn.tree import DecisionTreeClassifier
+
+from mtldsl.estimators.baselines import (
+    HOMER,
+    MLCSSP,
+    BinaryRelevance,
+    EnsembleOfClassifierChains,
+    LabelPowerset,
+    RAkEL,
+)
+from mtldsl.estimators.baselines.balanced import balanced_clusters
+from tests.estimators.baselines.cases import labels
+
+X, Y = labels()
+NEW = np.random.default_rng(9).normal(size=(200, 5))
+BASE = LogisticRegression(C=0.5, max_iter=1000)
+
+
+def different(one, other) -> bool:
+    return bool((one.predict(NEW) != other.predict(NEW)).any())
+
+
+def test_binary_relevance_is_scikit_learns_multi_output():
+    model, twin = BinaryRelevance(BASE).fit(X, Y), MultiOutputClassifier(BASE).fit(X, Y)
+    np.testing.assert_array_equal(model.predict(NEW), twin.predict(NEW))
+    np.testing.assert_array_equal(
+        model.predict_proba(NEW), np.stack([P[:, 1] for P in twin.predict_proba(NEW)], axis=1)
+    )
+    trees = BinaryRelevance(DecisionTreeClassifier(max_depth=2, random_state=0)).fit(X, Y)
+    twin = MultiOutputClassifier(DecisionTreeClassifier(max_depth=2, random_state=0)).fit(X, Y)
+    np.testing.assert_array_equal(trees.predict(NEW), twin.predict(NEW))
+
+
+def test_a_powerset_is_one_classifier_of_the_rows_of_labels():
+    words = np.array(["".join(map(str, row)) for row in Y])
+    twin = LogisticRegression(C=0.5, max_iter=1000).fit(X, words)
+    model = LabelPowerset(BASE).fit(X, Y)
+    assert ["".join(map(str, row)) for row in model.predict(NEW)] == twin.predict(NEW).tolist()
+    assert len(model.combinations_) == len(set(words))
+    marginal = sum(
+        p[:, None] * np.array(list(map(int, word)))
+        for word, p in zip(twin.classes_, twin.predict_proba(NEW).T, strict=True)
+    )
+    np.testing.assert_allclose(model.predict_proba(NEW), marginal, atol=1e-8)
+    seen = {tuple(row) for row in Y}
+    assert {tuple(row) for row in model.predict(NEW)} <= seen
+    assert not hasattr(model, "decision_function")  # its sign would be that of other labels
+
+
+def test_one_chain_is_scikit_learns_chain():
+    model = EnsembleOfClassifierChains(BASE, n_chains=1, random_state=3).fit(X, Y)
+    order = model.orders_[0]
+    assert sorted(order.tolist()) == [0, 1, 2, 3]
+    chain = ClassifierChain(BASE, order=order.tolist()).fit(X, Y)
+    np.testing.assert_array_equal(model.predict(NEW), chain.predict(NEW))
+    np.testing.assert_allclose(model.predict_proba(NEW), chain.predict_proba(NEW), atol=1e-12)
+
+
+def test_chains_vote_or_are_averaged():
+    soft = EnsembleOfClassifierChains(BASE, n_chains=4).fit(X, Y)
+    hard = EnsembleOfClassifierChains(BASE, n_chains=4, voting="hard").fit(X, Y)
+    chains = [ClassifierChain(BASE, order=order.tolist()).fit(X, Y) for order in soft.orders_]
+    np.testing.assert_allclose(
+        soft.predict_proba(NEW), np.mean([c.predict_proba(NEW) for c in chains], axis=0), atol=1e-12
+    )
+    votes = np.mean([c.predict(NEW) for c in chains], axis=0)
+    np.testing.assert_allclose(hard.decision_function(NEW), votes - 0.5, atol=1e-12)
+    assert not hasattr(hard, "predict_proba")
+    drawn = EnsembleOfClassifierChains(BASE, n_chains=4, max_samples=0.5).fit(X, Y)
+    assert different(drawn, soft)
+
+
+def test_rakel_of_all_labels_is_the_powerset():
+    powerset = LabelPowerset(BASE).fit(X, Y)
+    for options in ({"overlapping": False}, {"n_labelsets": 1}):
+        model = RAkEL(BASE, labelset_size=4, **options).fit(X, Y)
+        assert [each.tolist() for each in model.labelsets_] == [[0, 1, 2, 3]]
+        np.testing.assert_array_equal(model.predict(NEW), powerset.predict(NEW))
+        np.testing.assert_allclose(
+            model.set_params(voting="soft").predict_proba(NEW), powerset.predict_proba(NEW), atol=1e-12
+        )
+
+
+def test_rakel_of_one_label_a_set_is_binary_relevance():
+    model = RAkEL(BASE, labelset_size=1, overlapping=False).fit(X, Y)
+    np.testing.assert_array_equal(model.predict(NEW), BinaryRelevance(BASE).fit(X, Y).predict(NEW))
+
+
+def test_the_sets_of_rakel():
+    _, many = labels(K=7)
+    apart = RAkEL(BASE, overlapping=False).fit(X, many).labelsets_
+    assert sorted(len(each) for each in apart) == [1, 3, 3]
+    assert sorted(np.concatenate(apart).tolist()) == list(range(7))
+    drawn = RAkEL(BASE).fit(X, many).labelsets_
+    assert len({tuple(each) for each in drawn}) == len(drawn) >= 14
+    assert {len(each) for each in drawn[:14]} == {3}
+    few = RAkEL(BASE, n_labelsets=1).fit(X, many).labelsets_
+    assert sorted(np.concatenate(few).tolist()) == list(range(7))  # every label has a vote
+    assert len(RAkEL(BASE, n_labelsets=99, labelset_size=2).fit(X, Y).labelsets_) == 6  # all pairs of four
+    # votes by hand
+    model = RAkEL(BASE).fit(X, many)
+    votes = np.zeros((len(NEW), 7))
+    for labelset in model.labelsets_:
+        votes[:, labelset] += LabelPowerset(BASE).fit(X, many[:, labelset]).predict(NEW)
+    count = np.bincount(np.concatenate(model.labelsets_), minlength=7)
+    np.testing.assert_allclose(model.decision_function(NEW), votes / count - 0.5, atol=1e-12)
+
+
+def test_mlcssp_of_all_labels_is_binary_relevance():
+    twin = BinaryRelevance(BASE).fit(X, Y)
+    model = MLCSSP(BASE, n_selected=4).fit(X, Y)
+    np.testing.assert_allclose(model.decoder_, np.eye(4), atol=1e-12)
+    np.testing.assert_array_equal(model.predict(NEW), twin.predict(NEW))
+    soft = MLCSSP(BASE, n_selected=4, voting="soft").fit(X, Y)
+    np.testing.assert_allclose(soft.decision_function(NEW), twin.predict_proba(NEW) - 0.5, atol=1e-12)
+
+
+def test_mlcssp_decodes_labels_of_low_rank_exactly():
+    """Labels 3 and 4 are label 0 and the sum of labels 1 and 2: any three that span them say all."""
+    rng = np.random.default_rng(1)
+    first = (X[:, 0] > 0).astype(int)
+    third = rng.integers(3, size=len(X))
+    one, two = (third == 1).astype(int), (third == 2).astype(int)
+    low = np.stack([first, one, two, first, one + two], axis=1)
+    truth = DecisionTreeClassifier(random_state=0)  # learns its training rows by heart
+    for seed in range(8):
+        model = MLCSSP(truth, n_selected=3, random_state=seed).fit(X, low)
+        spans = np.linalg.matrix_rank(low[:, model.selected_]) == 3
+        assert (model.predict(X) == low).all() == spans
+    # leverage by the definition
+    _, _, vectors = np.linalg.svd(low.astype(float))
+    np.testing.assert_allclose(model.leverage_, (vectors[:3] ** 2).sum(axis=0) / 3, atol=1e-12)
+
+
+def test_mlcssp_draws_labels_by_their_leverage():
+    counts = np.zeros(4)
+    for seed in range(300):
+        model = MLCSSP(LinearSVC(), n_selected=1, random_state=seed)
+        model.estimator = DecisionTreeClassifier(max_depth=1)
+        counts[model.fit(X, Y).selected_] += 1
+    # 300 draws: a standard deviation of a share is at most .029
+    np.testing.assert_allclose(counts / 300, model.leverage_, atol=0.1)
+
+
+def test_labels_that_never_occur_are_not_drawn():
+    rare = Y.copy()
+    rare[:, 2] = 0
+    with pytest.warns(UserWarning, match="1 of 4 tasks"):
+        model = MLCSSP(BASE, n_selected=4).fit(X, rare)
+    assert model.selected_.tolist() == [0, 1, 3]
+    assert not model.predict(NEW)[:, 2].any()
+
+
+def test_homer_with_a_cluster_a_label_is_binary_relevance():
+    model, twin = HOMER(BASE, n_children=4).fit(X, Y), BinaryRelevance(BASE).fit(X, Y)
+    assert model.hierarchy_ == [0, 1, 2, 3]
+    np.testing.assert_array_equal(model.predict(NEW), twin.predict(NEW))
+    np.testing.assert_allclose(model.decision_function(NEW), twin.decision_function(NEW), atol=1e-12)
+
+
+def test_homer_by_hand():
+    """Two clusters of two: a label is predicted where its cluster is, and then it among the rows of the cluster."""
+    pairs = np.repeat((X[:, :2] > 0.5).astype(int), 2, axis=1)
+    pairs[::7, 1] = 0
+    pairs[::5, 3] = 0
+    model = HOMER(BASE, n_children=2).fit(X, pairs)
+    assert model.hierarchy_ == [[0, 1], [2, 3]]
+    for part in ([0, 1], [2, 3]):
+        there = pairs[:, part].any(axis=1)
+        above = BinaryRelevance(BASE).fit(X, there.astype(int)).decision_function(NEW)
+        inside = pairs[np.ix_(there, part)]
+        for k, column in zip(part, inside.T, strict=True):
+            if column.all():
+                below = np.full(len(NEW), 0.5)
+            else:
+                below = BASE.fit(X[there], column).decision_function(NEW)
+            np.testing.assert_allclose(
+                model.decision_function(NEW)[:, k], np.minimum(above, below), atol=1e-10
+            )
+
+
+@pytest.mark.parametrize("m, k", [(9, 3), (10, 3), (7, 2), (3, 5)])
+def test_clusters_are_balanced(m, k):
+    points = np.random.default_rng(m).normal(size=(m, 4))
+    parts = balanced_clusters(points, k, 10, np.random.RandomState(0))
+    assert sorted(np.concatenate(parts).tolist()) == list(range(m))
+    assert max(map(len, parts)) <= -(-m // k) and len(parts) <= max(k, min(m, k)) and min(map(len, parts)) > 0
+
+
+def test_clusters_that_are_apart_and_equal_are_found():
+    rng = np.random.default_rng(0)
+    which = np.repeat(np.arange(3), 5)
+    points = 10.0 * which[:, None] + rng.normal(size=(15, 2))
+    found = balanced_clusters(points, 3, 10, np.random.RandomState(1))
+    assert [each.tolist() for each in found] == [np.flatnonzero(which == c).tolist() for c in range(3)]
+
+
+def test_sets_of_labels_help_where_labels_depend():
+    """Labels 0 and 1 are never there together, and their sum is certain: a powerset knows, binary relevance does not."""
+    rng = np.random.default_rng(4)
+    big = rng.normal(size=(2000, 3))
+    first = (big[:, 0] + 2.0 * rng.normal(size=2000) > 0).astype(int)
+    both = np.stack([first, 1 - first, (big[:, 1] > 0).astype(int)], axis=1)
+    train, test = slice(0, 1000), slice(1000, 2000)
+    powerset = LabelPowerset(BASE).fit(big[train], both[train]).predict(big[test])
+    assert (powerset[:, 0] + powerset[:, 1] == 1).all()
+    whole = (powerset == both[test]).all(axis=1).mean()
+    alone = (BinaryRelevance(BASE).fit(big[train], both[train]).predict(big[test]) == both[test]).all(axis=1)
+    assert whole >= alone.mean() - 0.01
+    assert hamming_loss(both[test], powerset) < 0.3
