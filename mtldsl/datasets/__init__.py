@@ -4,7 +4,7 @@ Data larger than memory are converted once by `store` and read by `stored`; `sca
 
 Every function returns `Tasks`; the generators return (Tasks, W_true), `make_calibrated` the noise levels as a third,
 `make_task_tree` a `TaskTree` and `make_label_graph` a `LabelGraph`. How labels depend on one another: `co_occurrence`,
-`mutual_information`, `chow_liu_tree`. A problem file names one of `LOADERS`, or a path with one of `READERS`.
+`mutual_information`, `chow_liu_tree`. Sequences of letters: `encode_sequences` and the string kernels of its rows. A problem file names one of `LOADERS`, or a path with one of `READERS`.
 """
 
 from functools import wraps
@@ -30,6 +30,7 @@ from mtldsl.datasets.published.papers import (
     load_segmentation,
 )
 from mtldsl.datasets.scanning.scan import from_parts, scan
+from mtldsl.tasks.string_kernels import encode_sequences, spectrum_kernel, weighted_degree_kernel
 
 __all__ = [
     "LOADERS",
@@ -38,6 +39,7 @@ __all__ = [
     "TaskTree",
     "chow_liu_tree",
     "co_occurrence",
+    "encode_sequences",
     "estimate_similarity",
     "from_parts",
     "hash_columns",
@@ -63,8 +65,10 @@ __all__ = [
     "read_mat",
     "read_npz",
     "scan",
+    "spectrum_kernel",
     "store",
     "stored",
+    "weighted_degree_kernel",
 ]
 
 

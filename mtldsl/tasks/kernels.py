@@ -11,6 +11,7 @@ from scipy import sparse
 
 from mtldsl.errors import DataError
 from mtldsl.tasks.inputs import as_design
+from mtldsl.tasks.string_kernels import STRING_KERNELS
 from mtldsl.values.number import as_float, as_whole, quoted
 
 __all__ = ["FunctionKernel", "GivenKernel", "Kernel", "NamedKernel", "kernels_of"]
@@ -21,7 +22,7 @@ INPUTS = "X"
 
 @dataclass(frozen=True)
 class NamedKernel:
-    """A kernel of `sklearn.metrics.pairwise` with its parameters."""
+    """A kernel of `sklearn.metrics.pairwise`, or of sequences (`string_kernels`), with its parameters."""
 
     name: str
     word: str
@@ -32,14 +33,18 @@ class NamedKernel:
 
         try:
             with np.errstate(all="ignore"):  # what is not finite is said below
-                values = pairwise_kernels(A, B, metric=self.word, **self.parameters)
+                own = STRING_KERNELS.get(self.word)
+                values = (
+                    own(A, B, **self.parameters)
+                    if own
+                    else pairwise_kernels(A, B, metric=self.word, **self.parameters)
+                )
             return _checked(self.name, values, A, B, self.word)
         except (TypeError, ValueError) as error:
             if isinstance(error, DataError):
                 raise
-            raise DataError(
-                f"kernel {self.name!r}: scikit-learn's {self.word} kernel says: {error}"
-            ) from error
+            whose = "the" if self.word in STRING_KERNELS else "scikit-learn's"
+            raise DataError(f"kernel {self.name!r}: {whose} {self.word} kernel says: {error}") from error
 
 
 @dataclass(frozen=True)
@@ -160,10 +165,10 @@ def _is_numbers(kernel) -> bool:
 def _named(name: str, word: str, parameters: dict) -> NamedKernel:
     from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS
 
-    known = sorted(PAIRWISE_KERNEL_FUNCTIONS)
+    known = sorted({*PAIRWISE_KERNEL_FUNCTIONS, *STRING_KERNELS})
     if word not in known:
         near = difflib.get_close_matches(word, known, n=1)
-        hint = f"did you mean {near[0]!r}?" if near else f"scikit-learn has {', '.join(map(repr, known))}"
+        hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(map(repr, known))}"
         if word == "precomputed":
             hint = f"give the Gram matrix itself, {{{name!r}: K}}"
         raise DataError(f"kernel {name!r}: there is no kernel {word!r}; {hint}")

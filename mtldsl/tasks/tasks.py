@@ -10,6 +10,7 @@ from mtldsl.errors import DataError
 from mtldsl.shown.panel import Panel
 from mtldsl.shown.shown import Shown
 from mtldsl.tasks.about import describe, fingerprint, one_line
+from mtldsl.tasks.classes import signs_of_classes
 from mtldsl.tasks.derived import scaled_by, standardize, with_targets
 from mtldsl.tasks.folding import folds
 from mtldsl.tasks.from_dask import FromDask
@@ -63,6 +64,23 @@ class Tasks(LinearMap, FromDask, Shown):
         array([0., 3., 1.])
         """
         return cls(**of_table(X, Y, sample_weights, task_names, feature_names))._maybe_with(kernels)
+
+    @classmethod
+    def from_classes(cls, X, classes, *, sample_weights=None, feature_names=None) -> Tasks:
+        """One task for each class, named after it, in sorted order: +1 in the rows of the class, -1 in all others.
+
+        classes : (n,) text or numbers, two different ones or more
+        Raises DataError for a missing class, one class alone, and as `shared` does.
+
+        >>> from mtldsl.tasks import Tasks
+        >>> tasks = Tasks.from_classes([[1.0], [2.0], [4.0]], ["oak", "elm", "oak"])
+        >>> tasks.task_names, tasks.per_task(tasks.targets)[1]
+        (('elm', 'oak'), array([ 1., -1.,  1.]))
+        """
+        signs, names = signs_of_classes(classes, "Tasks.from_classes(X, classes)")
+        return cls.shared(
+            X, signs, sample_weights=sample_weights, task_names=names, feature_names=feature_names
+        )
 
     @classmethod
     @complete("write Tasks.separate([X1, X2], [y1, y2]), one of each for every task", DataError)
